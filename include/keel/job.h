@@ -1,0 +1,58 @@
+/* The job: start, end, who am I, who is alive. */
+#ifndef KEEL_JOB_H
+#define KEEL_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <keel/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Join the job that keelrun started. First call of a program; once per process.
+ * blocks    on a spare node until this process is given a rank, which may be never: the process is then ended from
+ *           inside this call when the job ends.  Elsewhere until the node's agent answers.
+ * threads   call it from one thread; the others may use Keel after it returned.
+ * errors    KEEL_ERR_NOT_LAUNCHED without keelrun, KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE. */
+__attribute__((warn_unused_result)) keel_status keel_init(void);
+
+/* Leave the job. Completes this rank's outstanding operations first. Not collective: other ranks go on, and this rank's
+ * data stays readable until the job ends.  Returning from main without it counts as the death of the rank. */
+keel_status keel_finalize(void);
+
+/* End the whole job with this exit code (1..255) and the message as its last line. Does not return. */
+_Noreturn void keel_abort(int code, const char *message);
+
+int keel_rank(void);
+int keel_size(void);
+/* The node (0..) that runs the rank now; -1 if no process runs it. Changes with the view. */
+int keel_rank_node(int rank);
+/* False once the rank's process is known to be dead and no other took its place. */
+bool keel_rank_alive(int rank);
+/* Epoch of the current view: grows by one with every change of membership. One atomic load. */
+uint64_t keel_view_epoch(void);
+
+/* True if this process took the place of a rank that died. Such a process
+ *  - calls keel_segment_alloc for each segment again, in the same order, and gets the existing ones with their contents;
+ *  - then calls keel_resume, from where on it takes part in collectives;
+ *  - must not call a collective before. */
+bool keel_restarted(void);
+
+/* Take part in collectives from now on. *collectives is the number of barriers, broadcasts, reductions (each counts as
+ * one) that the job had completed when this process joined (segment calls are not counted): the same count that every
+ * other rank has at this point, so a program whose phases are separated by barriers knows its phase from it.
+ * On a process that was not restarted it returns the count and does nothing else.  blocks  no. */
+keel_status keel_resume(uint64_t *collectives);
+/* The number of collectives this rank has completed (see keel_resume). */
+uint64_t keel_collective_count(void);
+
+/* Write one line to the job's event log: an event called name with a number and a text that may be NULL.
+ * For time lines of the application beside the runtime's own events. Lost if the node dies at once. */
+keel_status keel_event(const char *name, int64_t number, const char *text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

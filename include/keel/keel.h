@@ -1,0 +1,10 @@
+/* Keel: fault-tolerant one-sided communication. Everything a program needs; see docs/tutorial.md. */
+#ifndef KEEL_KEEL_H
+#define KEEL_KEEL_H
+#include <keel/collective.h>
+#include <keel/job.h>
+#include <keel/rma.h>
+#include <keel/segment.h>
+#include <keel/status.h>
+#include <keel/task.h>
+#endif

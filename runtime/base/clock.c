@@ -1,0 +1,10 @@
+#include "runtime/base/clock.h"
+
+#include <time.h>
+
+uint64_t clock_now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * KEEL_NS_PER_S + (uint64_t)ts.tv_nsec;
+}

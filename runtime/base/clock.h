@@ -1,0 +1,12 @@
+/* Monotonic time in nanoseconds. Only this file and the event loops read a clock: protocol code gets `now` as an argument. */
+#ifndef KEEL_BASE_CLOCK_H
+#define KEEL_BASE_CLOCK_H
+#include <stdint.h>
+
+#define KEEL_NS_PER_US 1000ull
+#define KEEL_NS_PER_MS 1000000ull
+#define KEEL_NS_PER_S 1000000000ull
+
+/* CLOCK_MONOTONIC: comparable between processes of one host, not between hosts. */
+uint64_t clock_now_ns(void);
+#endif

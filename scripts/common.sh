@@ -1,0 +1,42 @@
+# Shared by ./check, ./demo and .ci/run. Source it from the top of the tree.
+
+# need_packages GROUP...: install the packages of these groups of packages.txt, or name those that are missing.
+need_packages()
+{
+    local missing=() group package
+    for group in "$@"; do
+        for package in $(sed -n "s/^$group: //p" packages.txt); do
+            dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed' || missing+=("$package")
+        done
+    done
+    [ ${#missing[@]} -eq 0 ] && return 0
+    if [ "$(id -u)" -ne 0 ]; then
+        echo "missing Debian packages: ${missing[*]}" >&2
+        echo "install them as root: apt-get install ${missing[*]}" >&2
+        return 2
+    fi
+    echo "installing: ${missing[*]}"
+    local log
+    log=$(mktemp)
+    if ! { DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
+        { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; }; then
+        cat "$log" >&2
+        rm -f "$log"
+        return 2
+    fi
+    rm -f "$log"
+}
+
+# configure DIR [OPTION...]: make a build folder, or keep the one that is there.
+configure()
+{
+    local dir=$1
+    shift
+    [ -f "$dir/build.ninja" ] || meson setup "$dir" "$@" >/dev/null
+}
+
+# summarize DIR: one line with the counts of the last test run in DIR; fails if a test failed or none ran.
+summarize()
+{
+    python3 scripts/summarize.py "$1/meson-logs/testlog.json"
+}
