@@ -1,0 +1,18 @@
+/* Same-node messages between a rank and its agent: a `struct tp` whose connections are pairs of single-producer,
+ * single-consumer rings in shared memory, with a doorbell (eventfd) that is rung only when the other side sleeps.
+ * No write, no read, no listen: segments are mapped and accessed by plain loads and stores.
+ * A side that dies in the middle of producing leaves nothing visible: the head moves last. A ring is never a lock. */
+#ifndef KEEL_TRANSPORT_SHM_H
+#define KEEL_TRANSPORT_SHM_H
+
+#include "runtime/transport/transport.h"
+
+enum { TP_SHM_FDS = 3 }; /* memfd with both rings, doorbell of the agent's side, doorbell of the rank's side */
+
+keel_status tp_shm_open(struct tp **out);
+/* Agent's side: create the rings of one connection. fds are the caller's to pass to the rank (SCM_RIGHTS) and then to
+ * close; the ep keeps its own duplicates. The ep is connected at once. All eps of one agent tp share its doorbell. */
+keel_status tp_shm_create(struct tp *tp, void *user, int fds[TP_SHM_FDS], struct tp_ep **out);
+/* Rank's side: attach to what the agent passed. Takes no ownership of fds. */
+keel_status tp_shm_attach(struct tp *tp, const int fds[TP_SHM_FDS], void *user, struct tp_ep **out);
+#endif

@@ -1,0 +1,157 @@
+/* The transport table: connections that carry messages, remote writes and remote reads.
+ *
+ * A `struct tp` is one communication domain with its completion queue; a `struct tp_ep` is one connection. Four
+ * implementations fill the table: ofi (libfabric FI_EP_MSG, between nodes), shm (rings in shared memory, a rank and its
+ * node's agent), mem (in one process, for tests and simulation) and inject (an interposer over any of them that delays,
+ * drops and breaks).
+ *
+ * Contract
+ *  threads    one thread at a time may be inside one tp (the owner serialises). Different tps are independent.
+ *  blocking   no call blocks. connect and every transfer end in exactly one event, or in the ep's TP_CLOSED.
+ *  order      messages, writes and reads of one ep in one direction take effect at the target in the order posted.
+ *             A message is delivered whole or not at all.
+ *  delivery   TP_DONE with KEEL_OK for a write means the bytes are in the target's memory; for a read that they are in ours; for a
+ *             message only that the source buffer may be reused. Any other status means the outcome is unknown.
+ *  loss       when a connection breaks each posted op that asked for an event gets TP_DONE with KEEL_ERR_LINK, then comes
+ *             one TP_CLOSED; after that the ep is freed by tp_ep_destroy only. Nothing is retried here.
+ *  dead peer  a silent peer produces no event: deadlines are the caller's. tp_disconnect drops hard and at once; the
+ *             events of that ep's ops follow from tp_poll.
+ */
+#ifndef KEEL_TRANSPORT_H
+#define KEEL_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <keel/status.h>
+
+enum {
+    TP_HELLO_MAX = 192,            /* bytes of connect data */
+    TP_MSG_MAX = 16 * 1024 + 512,  /* bytes of one message, header included */
+};
+
+/* A listening address as bytes to pass around; its meaning is the implementation's. Layout is sent between nodes. */
+struct tp_addr {
+    uint32_t len;
+    uint8_t bytes[60];
+};
+
+struct tp;
+struct tp_ep;
+struct tp_connreq;
+
+/* One operation in flight: the caller's memory, from the post until its TP_DONE. user is the caller's. */
+struct tp_op {
+    void *provider[8];
+    void *user;
+    struct tp_ep *ep;
+    uint32_t kind;
+};
+
+enum tp_event_type {
+    TP_CONNREQ,   /* somebody connects: req, data/len = its hello; answer with tp_accept or tp_reject, now or later */
+    TP_CONNECTED, /* ep is up (both sides get it) */
+    TP_CLOSED,    /* ep is down, or could not connect; status: KEEL_ERR_NODE_DEAD if the peer's kernel refused (nobody
+                   * listens there: the process is gone), KEEL_ERR_AUTH if the peer rejected, KEEL_ERR_LINK otherwise */
+    TP_RECV,      /* a message on ep: data/len, valid until the next tp_poll on this tp */
+    TP_DONE,      /* op finished with status */
+};
+
+struct tp_event {
+    enum tp_event_type type;
+    keel_status status;
+    struct tp_ep *ep;
+    struct tp_op *op;
+    struct tp_connreq *req;
+    const void *data;
+    size_t len;
+};
+
+struct tp_config {
+    const char *host;     /* ofi: the address of the job's interface, numeric; connections leave from it too */
+    const char *provider; /* ofi: "tcp" */
+    int recv_depth;       /* receive buffers per ep (0: default) */
+};
+
+struct tp_table {
+    const char *name;
+    keel_status (*open)(const struct tp_config *config, struct tp **out);
+    void (*close)(struct tp *tp); /* closes and frees every ep, no more events */
+
+    /* Listen on the configured host at a free port. */
+    keel_status (*listen)(struct tp *tp, struct tp_addr *out);
+    /* Start to connect; user is returned by tp_ep_user. TP_CONNECTED or TP_CLOSED follows. Transfers may be posted only
+     * after TP_CONNECTED. */
+    keel_status (*connect)(struct tp *tp, const struct tp_addr *to, const void *hello, size_t len, void *user,
+                           struct tp_ep **out);
+    keel_status (*accept)(struct tp *tp, struct tp_connreq *req, void *user, struct tp_ep **out);
+    void (*reject)(struct tp *tp, struct tp_connreq *req);
+    void (*disconnect)(struct tp_ep *ep); /* TP_CLOSED follows from poll */
+    void (*ep_destroy)(struct tp_ep *ep); /* after TP_CLOSED, or at any time if no event is wanted any more */
+
+    /* Make memory reachable for the tp's peers under a key of our choice (unique per tp), at offsets from 0. */
+    keel_status (*reg)(struct tp *tp, void *memory, size_t len, uint64_t key);
+    void (*unreg)(struct tp *tp, uint64_t key);
+
+    /* Message of hlen + len bytes, gathered from two places. op NULL: the bytes are copied before the call returns and
+     * there is no event. A full provider queue is absorbed in the ep's own queue (KEEL_OK); past 64 MiB queued the ep
+     * is disconnected and KEEL_ERR_LINK returned. */
+    keel_status (*send)(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
+                        struct tp_op *op);
+    keel_status (*write)(struct tp_ep *ep, const void *src, size_t len, uint64_t key, uint64_t offset,
+                         struct tp_op *op);
+    keel_status (*read)(struct tp_ep *ep, void *dst, size_t len, uint64_t key, uint64_t offset, struct tp_op *op);
+
+    /* Make progress; up to max events. Returns their number. Never blocks. */
+    int (*poll)(struct tp *tp, struct tp_event *events, int max);
+    /* The descriptor that becomes readable when there is work (one per tp, for epoll; stable until close). */
+    int (*wait_fd)(struct tp *tp);
+    /* About to sleep on wait_fd: true if that is safe, false if there is work already (poll again). */
+    bool (*arm)(struct tp *tp);
+};
+
+/* Every tp and ep starts with this, so that the inline calls below find the table. */
+struct tp {
+    const struct tp_table *table;
+};
+struct tp_ep {
+    struct tp *tp;
+    void *user;
+};
+
+extern const struct tp_table tp_ofi;
+extern const struct tp_table tp_mem; /* host is a name; addresses are only valid in this process */
+
+static inline void *tp_ep_user(const struct tp_ep *ep)
+{
+    return ep->user;
+}
+static inline keel_status tp_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
+                                  struct tp_op *op)
+{
+    return ep->tp->table->send(ep, header, hlen, body, len, op);
+}
+static inline keel_status tp_write(struct tp_ep *ep, const void *src, size_t len, uint64_t key, uint64_t offset,
+                                   struct tp_op *op)
+{
+    return ep->tp->table->write(ep, src, len, key, offset, op);
+}
+static inline keel_status tp_read(struct tp_ep *ep, void *dst, size_t len, uint64_t key, uint64_t offset,
+                                  struct tp_op *op)
+{
+    return ep->tp->table->read(ep, dst, len, key, offset, op);
+}
+static inline int tp_poll(struct tp *tp, struct tp_event *events, int max)
+{
+    return tp->table->poll(tp, events, max);
+}
+static inline void tp_disconnect(struct tp_ep *ep)
+{
+    ep->tp->table->disconnect(ep);
+}
+static inline void tp_ep_destroy(struct tp_ep *ep)
+{
+    ep->tp->table->ep_destroy(ep);
+}
+#endif
