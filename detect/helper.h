@@ -1,0 +1,67 @@
+/* The helper thread of an agent: carries out what detect/member.h decides. It owns a transport domain of its own
+ * (heartbeat reads), a datagram endpoint (pings and agreement) and the node's heartbeat word, and sleeps in epoll.
+ *
+ * Everything that comes from outside is authenticated with the job's secret; what is not, is dropped and counted.
+ * threads   helper_create, _start and _destroy from one thread; the other calls from any thread, also from inside the
+ *           callbacks. Callbacks run on the helper thread and must not block: a late callback delays heartbeats. */
+#ifndef KEEL_DETECT_HELPER_H
+#define KEEL_DETECT_HELPER_H
+
+#include <keel/status.h>
+
+#include "detect/member.h"
+
+enum { HELPER_BLOB_MAX = 200 };
+
+struct helper_blob {
+    uint32_t len;
+    uint8_t bytes[HELPER_BLOB_MAX];
+};
+
+struct helper_config {
+    uint64_t job_id;
+    uint8_t secret[32];
+    const char *host;     /* numeric address of this node on the job's interface */
+    const char *provider; /* libfabric provider of the heartbeat connections, "tcp" */
+    uint32_t incarnation; /* of this agent, part of the authenticator; peers refuse another one */
+    struct member_params params; /* n, self, times: member_params_default() */
+};
+
+/* As in struct member_ops, same meaning. */
+struct helper_callbacks {
+    void *user;
+    void (*prepare)(void *user, uint64_t epoch, const struct member_event *events, int n);
+    void (*commit)(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value);
+    void (*settled)(void *user, uint64_t epoch);
+    void (*halt)(void *user, const char *reason);
+    void (*report)(void *user, const struct member_report *report);
+};
+
+struct helper_counters {
+    uint64_t wakeups;
+    uint64_t datagrams_sent;
+    uint64_t datagrams_received;
+    uint64_t datagrams_dropped; /* not ours: bad authenticator, wrong job or incarnation */
+    uint64_t hellos_rejected;
+    uint64_t reads;
+    uint64_t reads_failed;
+};
+
+struct helper;
+
+/* Opens the listener and the datagram endpoint; blob receives what the other nodes need to reach them.
+ * errors  KEEL_ERR_ARG, KEEL_ERR_NOMEM, KEEL_ERR_SYSTEM (logged). */
+keel_status helper_create(const struct helper_config *config, const struct helper_callbacks *callbacks,
+                          struct helper **out, struct helper_blob *blob);
+/* blobs[n] in node order. Starts the thread. */
+keel_status helper_start(struct helper *h, const struct helper_blob *blobs);
+/* Stops the thread, closes everything. NULL is allowed. Not from a callback. */
+void helper_destroy(struct helper *h);
+
+void helper_submit(struct helper *h, const struct member_event *event);
+void helper_prepared(struct helper *h, uint64_t epoch, uint64_t value);
+void helper_check(struct helper *h, int node);
+void helper_broken(struct helper *h, int node);  /* a connection to node broke elsewhere in the runtime */
+void helper_refused(struct helper *h, int node); /* a connection was refused by node's kernel */
+void helper_counters(struct helper *h, struct helper_counters *out);
+#endif

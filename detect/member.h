@@ -1,0 +1,155 @@
+/* Who is alive, and in which order things happened to whom: failure detector and view agreement of one node, as a pure
+ * state machine. It does no I/O and reads no clock: the owner (detect/helper.h in an agent, tests/sim in the simulator)
+ * passes events and the time in and carries out the actions.
+ *
+ * Members are the nodes 0..n-1 (spares included), all known at the start; nobody joins later. A *view* is an epoch
+ * number and the set of members not declared dead up to it. A view change adds one to the epoch and carries a batch of
+ * events; every member that lives sees the same sequence of batches (docs/protocols/detection.md has the argument).
+ *
+ *   submit / verdict -> PREPARE(epoch, events) to all -> member_prepared() of all -> COMMIT(epoch, events, max value)
+ *                    -> all have committed -> SETTLED(epoch)
+ *
+ * threads   none inside; the owner serialises all calls. Callbacks are made from inside the calls; of this header's
+ *           functions they may call only member_submit, member_prepared, member_check and the queries.
+ * memory    about 12 KiB + 4 n bytes per core, plus the log (32 bytes per event).
+ * source    FT-ARMCI, "Remote-Node Fault Detection Module": heartbeat reads on a ring, datagram pings, a quorum. Differs:
+ *           a failed read is only a suspicion; a death becomes a totally ordered view. */
+#ifndef KEEL_DETECT_MEMBER_H
+#define KEEL_DETECT_MEMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    MEMBER_NODES_MAX = 4096,
+    MEMBER_BATCH_MAX = 16,     /* events in one epoch */
+    MEMBER_DATAGRAM_MAX = 1160, /* bytes of the longest datagram a core sends */
+};
+
+/* Event types. The core makes and understands MEMBER_NODE_DEAD only; types from MEMBER_EVENT_FIRST on are the
+ * runtime's and opaque here. */
+enum { MEMBER_NODE_DEAD = 1, MEMBER_EVENT_FIRST = 16 };
+
+/* MEMBER_NODE_DEAD: a = node, b = enum member_evidence, c = the node that found it. */
+struct member_event {
+    uint32_t type;
+    uint32_t a;
+    uint32_t b;
+    uint32_t c;
+    uint64_t d;
+};
+
+enum member_evidence {
+    MEMBER_ALIVE,       /* no evidence of death */
+    MEMBER_REFUSED,     /* positive: the peer's kernel says that nobody listens there; the agent is gone for certain */
+    MEMBER_SILENT,      /* no answer to reads, direct and indirect pings for the limit; a majority of voters agrees */
+    MEMBER_HUNG,        /* answers pings, but its heartbeat stood still for the limit */
+    MEMBER_UNREACHABLE, /* some reach it, but a majority of voters could not for twice the limit */
+};
+
+enum member_topology { MEMBER_RING, MEMBER_TORUS, MEMBER_HYPERCUBE, MEMBER_RANDOM, MEMBER_FILE };
+
+struct member_params {
+    int n;    /* members */
+    int self; /* 0..n-1 */
+    enum member_topology topology;
+    int degree;        /* ring, random: how many nodes each one reads (successors; draws) */
+    const int *edges;  /* MEMBER_FILE: [edge_count][2] reader, target; kept by the caller for the core's life */
+    int edge_count;
+    uint64_t seed;     /* random topology (same on all nodes) and choice of voters */
+    int voters;        /* members asked to ping a suspect, if there are so many */
+    uint64_t period_ns; /* between heartbeat reads of one node */
+    uint64_t late_ns;   /* a read or ping unanswered for so long raises a suspicion */
+    uint64_t ping_ns;   /* between pings of a suspect */
+    uint64_t limit_ns;  /* silence from the last sign of life to the verdict */
+    uint64_t rto_ns;     /* first retransmission; doubles up to rto_max_ns */
+    uint64_t rto_max_ns;
+};
+
+/* Sensible values for n nodes; the caller then changes what it wants. */
+void member_params_default(struct member_params *p, int n, int self);
+
+/* For the event log. */
+enum member_report_kind {
+    MEMBER_REPORT_SUSPECT,     /* node, text = evidence */
+    MEMBER_REPORT_CLEARED,     /* the suspect gave a sign of life */
+    MEMBER_REPORT_VERDICT,     /* node is dead, by this member's judgement: evidence */
+    MEMBER_REPORT_LINK_BROKEN, /* node lives, but the path from here does not work */
+    MEMBER_REPORT_LINK_OK,
+    MEMBER_REPORT_PREPARE,     /* epoch */
+    MEMBER_REPORT_VIEW,        /* epoch committed */
+    MEMBER_REPORT_SETTLED,     /* epoch committed by all */
+    MEMBER_REPORT_HALT,        /* this member ends: text = reason */
+};
+struct member_report {
+    enum member_report_kind kind;
+    enum member_evidence evidence;
+    int node;       /* or -1 */
+    uint64_t epoch; /* the last committed one, or the one meant */
+    uint64_t now_ns;
+    const char *text; /* static storage */
+};
+const char *member_report_name(enum member_report_kind kind);
+const char *member_evidence_name(enum member_evidence evidence);
+
+struct member_ops {
+    void *user;
+    /* Unreliable datagram; may be lost, doubled, reordered. len <= MEMBER_DATAGRAM_MAX. */
+    void (*send)(void *user, int to, const void *data, size_t len);
+    /* Read node's heartbeat word: member_heartbeat follows, or member_broken, or nothing. At most one read per node is
+     * outstanding, except that a read unanswered for late_ns is given up and may be posted again. */
+    void (*read)(void *user, int node);
+    /* Heartbeat reads of node will (not) be asked for from now on: keep (drop) a connection. */
+    void (*watch)(void *user, int node, bool on);
+    /* Try to connect to node's listener: member_refused follows if its kernel says nobody listens, else nothing. */
+    void (*probe)(void *user, int node);
+    /* Epoch `epoch` is proposed: stop acting for, and refuse, what these events declare dead, then call member_prepared
+     * (from within or later). May come again for one epoch with other events (a coordinator died in between): the last
+     * counts. A node named dead in a superseded batch stays suspected for ever, so fencing it early is right. */
+    void (*prepare)(void *user, uint64_t epoch, const struct member_event *events, int n);
+    /* Epoch is decided: every live member gets the same events in the same order. max_value is the largest value that a live
+     * member gave to member_prepared. A member that was cut off and catches up gets commits without a prepare. */
+    void (*commit)(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value);
+    /* Every live member has committed all epochs up to this one. Comes in order, may skip numbers. */
+    void (*settled)(void *user, uint64_t epoch);
+    /* This member was declared dead or has no quorum. It does nothing any more: the process must end. */
+    void (*halt)(void *user, const char *reason);
+    void (*report)(void *user, const struct member_report *report);
+};
+
+struct member;
+
+/* ops is copied. NULL if out of memory or a parameter is out of range. */
+struct member *member_create(const struct member_params *params, const struct member_ops *ops, uint64_t now);
+void member_destroy(struct member *m);
+
+/* When member_tick should be called next (absolute). Changes with every call into the core. */
+uint64_t member_deadline(const struct member *m);
+/* Hand in everything that has arrived before you tick: time in which the owner did not run is not held against others
+ * (docs/protocols/detection.md, "blindness"). */
+void member_tick(struct member *m, uint64_t now);
+
+void member_receive(struct member *m, int from, const void *data, size_t len, uint64_t now);
+void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now); /* a read completed */
+void member_broken(struct member *m, int node, uint64_t now);  /* a connection to node broke, a read failed */
+void member_refused(struct member *m, int node, uint64_t now); /* node's kernel: nobody listens. Certain death */
+void member_check(struct member *m, int node, uint64_t now);   /* somebody has doubts about node: find out now */
+
+/* Have an event ordered. Kept and resent until it is; each exactly once, in the order submitted here, unless this
+ * member dies first. type >= MEMBER_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...). */
+uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now);
+/* The answer to prepare(epoch). Ignored unless that epoch is the one being prepared. */
+void member_prepared(struct member *m, uint64_t epoch, uint64_t value, uint64_t now);
+
+/* Queries */
+uint64_t member_epoch(const struct member *m);   /* last committed, 0 at first */
+uint64_t member_settled_epoch(const struct member *m);
+bool member_alive(const struct member *m, int node); /* in the last committed view */
+const uint64_t *member_view(const struct member *m); /* bitset of BITSET_WORDS(n), valid until the next call */
+bool member_believes_dead(const struct member *m, int node); /* own verdict, or declared */
+int member_coordinator(const struct member *m);
+bool member_halted(const struct member *m);
+/* Events of a committed epoch 1..member_epoch; *n their number. Valid until the next call into the core. */
+const struct member_event *member_log(const struct member *m, uint64_t epoch, int *n, uint64_t *max_value);
+#endif
