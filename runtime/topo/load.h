@@ -1,0 +1,73 @@
+/* Messages per directed link: how many messages of a pattern cross each link of the network under a map of ranks.
+ *
+ * A load keeps a map of its own, which starts as that of a place and follows it: load_move recounts only the routes of
+ * the ranks that move, so the cost of a substitution is that of its moves. "Collisions" are, as in Spare-nodes, the
+ * number of messages on the most used link (1 means that no two messages meet). A pattern of several phases is counted
+ * phase by phase and its collisions are the sum of the phases' maxima: the time of the collective, in units of one
+ * message on a free link.
+ *
+ * Counting conventions:
+ *   LOAD_ALL      every message counts (the default)
+ *   LOAD_RECEIVED messages sent by a rank that is not on its node of launch are left out; those sent to it count. The
+ *                 published laws for 0D come out under this one.
+ * Links between a node and its switch count on a fat tree and do not exist on a grid. Ranks without a live node neither
+ * send nor receive.
+ *
+ * threads   one caller at a time; the pattern is shared and only read. blocks never. Only load_init allocates. */
+#ifndef KEEL_TOPO_LOAD_H
+#define KEEL_TOPO_LOAD_H
+#include "runtime/topo/fattree.h"
+#include "runtime/topo/grid.h"
+#include "runtime/topo/pattern.h"
+#include "runtime/topo/place.h"
+
+enum load_convention { LOAD_ALL, LOAD_RECEIVED };
+
+/* What the messages travel on: the place's grid, or a fat tree over the same nodes (tree.nodes > 0). */
+struct load_network {
+    struct fattree tree;
+};
+
+struct load_phase {
+    int32_t *count; /* [links] messages on each link */
+    int32_t *hist;  /* [messages + 1] links with that many messages */
+    int32_t max;    /* messages on the most used link */
+    int32_t cap;    /* messages of the phase: no link can carry more */
+};
+
+struct load {
+    const struct pattern *pattern;
+    const struct place *place; /* for what never changes: grid, coordinates, homes */
+    struct load_network net;
+    enum load_convention convention;
+    int32_t links;
+    struct load_phase *phase; /* [pattern->phases] */
+    int64_t hops;             /* messages times links, over all phases */
+    uint32_t *stamp;          /* [ranks] == now: the rank moves in the plan at hand */
+    uint32_t now;
+    int32_t *at;  /* [ranks] the map as counted */
+    bool *absent; /* [ranks] dropped: its messages are not in the network */
+};
+
+/* returns   false when out of memory, or the fat tree's nodes are not the place's. */
+bool load_init(struct load *l, const struct pattern *pattern, const struct place *p, const struct load_network *net,
+               enum load_convention convention);
+void load_fini(struct load *l);
+
+/* Count everything anew. */
+void load_count(struct load *l, const struct place *p);
+/* dst becomes src; both were made with equal arguments. */
+void load_copy(struct load *dst, const struct load *src);
+
+/* The messages of a rank leave the network: to be called when its node fails, before load_move. */
+void load_drop(struct load *l, int32_t rank);
+/* The ranks of a plan move and their routes are recounted; the dropped rank is back. */
+void load_move(struct load *l, const struct place_plan *plan);
+/* Takes back a load_move of a plan for a dropped rank, which is dropped again: for looking at several plans in turn. */
+void load_undo(struct load *l, const struct place_plan *plan);
+
+/* Messages on the most used link; summed over the phases. */
+int32_t load_collisions(const struct load *l);
+/* Mean messages per link that carries any, over all phases; 0 when none does. */
+double load_mean(const struct load *l);
+#endif

@@ -1,0 +1,234 @@
+#include "runtime/topo/place.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Offsets of the nodes of the subspace spanned by the dimensions in set, relative to its node at the origin. */
+static bool section_make(struct place *p, unsigned set)
+{
+    const struct grid *g = &p->grid;
+    int32_t len = 1;
+    for (int d = 0; d < g->ndims; d++)
+        if (set >> d & 1)
+            len *= g->size[d];
+    int32_t *off = malloc((size_t)len * sizeof *off);
+    if (!off)
+        return false;
+    off[0] = 0;
+    int32_t n = 1;
+    for (int d = 0; d < g->ndims; d++) {
+        if (!(set >> d & 1))
+            continue;
+        for (int c = 1; c < g->size[d]; c++)
+            for (int32_t i = 0; i < n; i++)
+                off[c * n + i] = off[i] + c * g->stride[d];
+        n *= g->size[d];
+    }
+    p->section[set] = off;
+    p->section_len[set] = len;
+    return true;
+}
+
+bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l)
+{
+    memset(p, 0, sizeof *p);
+    if (spare_check(l, g))
+        return false;
+    for (int d = 0; d < g->ndims; d++)
+        if (g->size[d] > INT16_MAX)
+            return false;
+    p->grid = *g;
+    p->layout = *l;
+    p->rank_grid = spare_rank_grid(l, g);
+    p->ranks = p->rank_grid.nodes;
+    size_t nodes = (size_t)g->nodes, ranks = (size_t)p->ranks;
+    p->node_of = malloc(ranks * sizeof *p->node_of);
+    p->home = malloc(ranks * sizeof *p->home);
+    p->rank_at = malloc(nodes * sizeof *p->rank_at);
+    p->free_list = malloc(nodes * sizeof *p->free_list);
+    p->free_pos = malloc(nodes * sizeof *p->free_pos);
+    p->coord = malloc(nodes * sizeof *p->coord);
+    p->last_side = malloc(nodes * (size_t)g->ndims);
+    bool ok = p->node_of && p->home && p->rank_at && p->free_list && p->free_pos && p->coord && p->last_side;
+    for (unsigned set = 0; ok && set + 1 < 1u << g->ndims; set++)
+        ok = section_make(p, set);
+    if (!ok) {
+        place_fini(p);
+        return false;
+    }
+    int c[GRID_MAX_DIMS];
+    for (int32_t n = 0; n < g->nodes; n++) {
+        grid_coords(g, n, c);
+        for (int d = 0; d < GRID_MAX_DIMS; d++)
+            p->coord[n][d] = d < g->ndims ? (int16_t)c[d] : 0;
+    }
+    for (int32_t r = 0; r < p->ranks; r++) {
+        grid_coords(&p->rank_grid, r, c);
+        p->home[r] = grid_node(g, c);
+    }
+    place_reset(p);
+    return true;
+}
+
+void place_fini(struct place *p)
+{
+    free(p->node_of);
+    free(p->home);
+    free(p->rank_at);
+    free(p->free_list);
+    free(p->free_pos);
+    free(p->coord);
+    free(p->last_side);
+    for (unsigned set = 0; set < 1u << GRID_MAX_DIMS; set++)
+        free(p->section[set]);
+    memset(p, 0, sizeof *p);
+}
+
+static void free_add(struct place *p, int32_t node)
+{
+    p->rank_at[node] = PLACE_FREE;
+    p->free_pos[node] = p->nfree;
+    p->free_list[p->nfree++] = node;
+}
+
+static void free_remove(struct place *p, int32_t node)
+{
+    int32_t at = p->free_pos[node], last = p->free_list[--p->nfree];
+    p->free_list[at] = last;
+    p->free_pos[last] = at;
+}
+
+void place_reset(struct place *p)
+{
+    p->nfree = p->ndead = p->homeless = 0;
+    for (int32_t n = 0; n < p->grid.nodes; n++)
+        p->rank_at[n] = PLACE_FREE;
+    for (int32_t r = 0; r < p->ranks; r++) {
+        p->node_of[r] = p->home[r];
+        p->rank_at[p->home[r]] = r;
+    }
+    for (int32_t n = 0; n < p->grid.nodes; n++)
+        if (p->rank_at[n] == PLACE_FREE)
+            free_add(p, n);
+    memset(p->last_side, 0, (size_t)p->grid.nodes * (size_t)p->grid.ndims);
+}
+
+void place_copy(struct place *dst, const struct place *src)
+{
+    size_t nodes = (size_t)src->grid.nodes;
+    memcpy(dst->node_of, src->node_of, (size_t)src->ranks * sizeof *src->node_of);
+    memcpy(dst->rank_at, src->rank_at, nodes * sizeof *src->rank_at);
+    memcpy(dst->free_list, src->free_list, (size_t)src->nfree * sizeof *src->free_list);
+    memcpy(dst->free_pos, src->free_pos, nodes * sizeof *src->free_pos);
+    memcpy(dst->last_side, src->last_side, nodes * (size_t)src->grid.ndims);
+    dst->nfree = src->nfree;
+    dst->ndead = src->ndead;
+    dst->homeless = src->homeless;
+}
+
+bool place_plan_init(struct place_plan *plan, const struct place *p)
+{
+    *plan = (struct place_plan){.moves = malloc((size_t)p->ranks * sizeof *plan->moves), .cap = p->ranks};
+    return plan->moves;
+}
+
+void place_plan_fini(struct place_plan *plan)
+{
+    free(plan->moves);
+    *plan = (struct place_plan){0};
+}
+
+enum place_result place_fail(struct place *p, int32_t node, int32_t *rank)
+{
+    int32_t r = p->rank_at[node];
+    *rank = -1;
+    if (r == PLACE_DEAD)
+        return PLACE_REPEAT;
+    p->ndead++;
+    if (r == PLACE_FREE) {
+        free_remove(p, node);
+        p->rank_at[node] = PLACE_DEAD;
+        return PLACE_IDLE;
+    }
+    p->rank_at[node] = PLACE_DEAD;
+    p->homeless++;
+    *rank = r;
+    return PLACE_MOVED;
+}
+
+bool place_plan(const struct place *p, const struct place_method *m, int32_t node, int32_t rank,
+                struct place_plan *plan)
+{
+    plan->rank = rank;
+    for (plan->step = 0; plan->step < m->steps; plan->step++) {
+        const struct place_step *s = &m->step[plan->step];
+        plan->count = 0;
+        if (s->fn(p, node, plan, s->arg))
+            return true;
+    }
+    plan->count = 0;
+    return false;
+}
+
+/* Which side a failure was sent to is remembered per line, so that the next one in the line takes another. */
+static void remember_side(struct place *p, int32_t failed, int32_t to)
+{
+    int8_t side = (int8_t)(1 + spare_side(&p->layout, &p->grid, to));
+    for (int d = 0; d < p->grid.ndims; d++)
+        p->last_side[(size_t)d * (size_t)p->grid.nodes + (size_t)(failed - p->coord[failed][d] * p->grid.stride[d])] =
+            side;
+}
+
+void place_apply(struct place *p, const struct place_plan *plan)
+{
+    for (int32_t i = 0; i < plan->count; i++) {
+        const struct place_move *m = &plan->moves[i];
+        free_remove(p, m->to);
+        p->rank_at[m->to] = m->rank;
+        p->node_of[m->rank] = m->to;
+        if (p->rank_at[m->from] == PLACE_DEAD)
+            p->homeless--;
+        else
+            free_add(p, m->from);
+    }
+    if (plan->count == 1 && p->rank_at[plan->moves[0].from] == PLACE_DEAD)
+        remember_side(p, plan->moves[0].from, plan->moves[0].to);
+}
+
+enum place_result place_substitute(struct place *p, const struct place_method *m, int32_t node, struct place_plan *plan)
+{
+    int32_t rank;
+    plan->count = 0;
+    enum place_result was = place_fail(p, node, &rank);
+    plan->rank = rank;
+    if (was != PLACE_MOVED)
+        return was;
+    if (!place_plan(p, m, node, rank, plan))
+        return PLACE_CANNOT;
+    place_apply(p, plan);
+    return PLACE_MOVED;
+}
+
+bool place_valid(const struct place *p)
+{
+    int32_t dead = 0, nfree = 0, homeless = 0;
+    for (int32_t n = 0; n < p->grid.nodes; n++) {
+        int32_t r = p->rank_at[n];
+        if (r == PLACE_DEAD)
+            dead++;
+        else if (r == PLACE_FREE) {
+            nfree++;
+            if (p->free_pos[n] >= p->nfree || p->free_list[p->free_pos[n]] != n)
+                return false;
+        } else if (r < 0 || r >= p->ranks || p->node_of[r] != n)
+            return false;
+    }
+    for (int32_t r = 0; r < p->ranks; r++)
+        if (p->rank_at[p->node_of[r]] != r) {
+            if (p->rank_at[p->node_of[r]] != PLACE_DEAD)
+                return false;
+            homeless++;
+        }
+    return dead == p->ndead && nfree == p->nfree && homeless == p->homeless &&
+           dead + nfree + p->ranks - homeless == p->grid.nodes;
+}

@@ -1,0 +1,120 @@
+/* Placement: which node each rank stands on, and where ranks go when nodes die.
+ *
+ * A struct place holds the map of one job on one grid: rank -> node, and for each node its rank, "free" or "dead". Free
+ * means alive without a rank: the spares of the allocation, and also the nodes a slide has left behind. A failure is
+ * handled in three steps, which place_substitute does in one call:
+ *
+ *   place_fail    the node is dead from now on; was there a rank on it?
+ *   place_plan    a method lists the moves that give that rank a live node, without changing the map
+ *   place_apply   the moves become the map
+ *
+ * Moves are in an order in which every destination is free when its turn comes, so they can be carried out one after
+ * another or as a pipeline; the first rank of the list to arrive is the one nearest to the spare.
+ *
+ *   struct place p; struct place_plan plan; struct place_method m;
+ *   place_init(&p, &grid, &layout); place_plan_init(&plan, &p);
+ *   place_method_parse(&m, "hybrid(all)", grid.ndims);
+ *   switch (place_substitute(&p, &m, dead_node, &plan)) {
+ *   case PLACE_MOVED:   carry out plan.moves[0 .. plan.count-1]
+ *   case PLACE_IDLE:    the node held no rank, nothing to do
+ *   case PLACE_REPEAT:  it was dead already, nothing to do
+ *   case PLACE_CANNOT:  no live node for this rank: p.node_of[plan.rank] is dead; go on with fewer ranks }
+ *
+ * Ordinary cases, not errors: spares that die, nodes that die while idle, running out, the same node twice.
+ *
+ * threads   a struct place, a plan and a method belong to one caller at a time. blocks never. Only the init functions
+ *           allocate. source Spare-nodes, "Substitution of a Spare Node for a Faulty Node". */
+#ifndef KEEL_TOPO_PLACE_H
+#define KEEL_TOPO_PLACE_H
+#include "runtime/topo/grid.h"
+#include "runtime/topo/spare.h"
+
+enum { PLACE_FREE = -1, PLACE_DEAD = -2 };
+
+struct place_move {
+    int32_t rank, from, to; /* from is dead for the rank of the failed node */
+};
+
+struct place {
+    struct grid grid;      /* the nodes */
+    struct grid rank_grid; /* the ranks */
+    struct spare_layout layout;
+    int32_t ranks;
+    int32_t *node_of;                /* [ranks] the map; the node is dead for a rank that could not be placed */
+    int32_t *home;                   /* [ranks] the node of each rank at launch */
+    int32_t *rank_at;                /* [nodes] rank, PLACE_FREE or PLACE_DEAD */
+    int32_t *free_list;              /* [nodes] the first nfree entries are the free nodes, in no order */
+    int32_t *free_pos;               /* [nodes] index of a free node in free_list */
+    int32_t nfree, ndead, homeless;  /* homeless: ranks that could not be placed */
+    int16_t (*coord)[GRID_MAX_DIMS]; /* [nodes] coordinates */
+    int8_t *last_side; /* [ndims][nodes] for the line of a node: 1 + the side its last failure took, 0 none */
+    int32_t *section[1 << GRID_MAX_DIMS]; /* per set of dimensions: offsets of all nodes of that subspace */
+    int32_t section_len[1 << GRID_MAX_DIMS];
+};
+
+struct place_plan {
+    struct place_move *moves;
+    int32_t count, cap; /* cap is the number of ranks: enough for any plan of the built-in methods */
+    int32_t rank;       /* the rank that lost its node */
+    int step;           /* index of the method's step that made the plan */
+};
+
+enum place_result { PLACE_MOVED, PLACE_IDLE, PLACE_REPEAT, PLACE_CANNOT };
+
+/* The map at launch: rank r stands where its coordinates are. Dead nodes at launch ("worm-eaten") are reported with
+ * place_substitute before anything runs.
+ * returns   false when the layout does not fit the grid (see spare_check), a side is longer than 32767, or out of
+ *           memory. */
+bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l);
+void place_fini(struct place *p);
+/* Back to the map at launch, everything alive. */
+void place_reset(struct place *p);
+/* dst becomes the same map as src; both were made with equal arguments. */
+void place_copy(struct place *dst, const struct place *src);
+
+/* A plan with room for every rank. returns false when out of memory. */
+bool place_plan_init(struct place_plan *plan, const struct place *p);
+void place_plan_fini(struct place_plan *plan);
+
+/* A substitution function: list in plan the moves that give plan->rank, whose node just died, a live free node.
+ * It starts with plan->count 0 and must not change p. returns false for "cannot": the next step is tried. */
+typedef bool place_fn(const struct place *p, int32_t node, struct place_plan *plan, void *arg);
+
+enum { PLACE_MAX_STEPS = 8, PLACE_OWN = -1 };
+
+/* What is tried, in this order. order is q for qD sliding, PLACE_OWN for a caller's function. */
+struct place_method {
+    char name[64];
+    int steps;
+    struct place_step {
+        int order;
+        place_fn *fn;
+        void *arg;
+    } step[PLACE_MAX_STEPS];
+};
+
+/* Read "0D", "1D" ... "hybrid(2D+1D+0D)", "hybrid(all)", "hybrid(-2D)" for a grid of ndims dimensions.
+ * returns   NULL, or a constant text that says what is wrong. */
+const char *place_method_parse(struct place_method *m, const char *text, int ndims);
+/* Append a caller's function. returns false when the method is full. */
+bool place_method_add(struct place_method *m, place_fn *fn, void *arg);
+
+/* The node is dead from now on. node is 0..nodes-1.
+ * returns   PLACE_MOVED when it held a rank (*rank), PLACE_IDLE, or PLACE_REPEAT. */
+enum place_result place_fail(struct place *p, int32_t node, int32_t *rank);
+/* Plan for plan->rank, which stood on node. returns false when no step can; the map is unchanged either way. */
+bool place_plan(const struct place *p, const struct place_method *m, int32_t node, int32_t rank,
+                struct place_plan *plan);
+void place_apply(struct place *p, const struct place_plan *plan);
+/* All three. */
+enum place_result place_substitute(struct place *p, const struct place_method *m, int32_t node,
+                                   struct place_plan *plan);
+
+/* Is the map whole: every rank on its own live node, the free list exact, counters right? For tests and assertions. */
+bool place_valid(const struct place *p);
+
+/* The sliding methods as functions (order in arg, as (void *)(intptr_t)q); usable in a caller's own function. */
+bool place_slide(const struct place *p, int32_t node, struct place_plan *plan, void *order);
+/* One slide: along dim in direction dir, of all lines spanned by the dimensions in the bit set across. */
+bool place_slide_along(const struct place *p, int32_t node, int dim, int dir, unsigned across, struct place_plan *plan);
+#endif

@@ -1,0 +1,160 @@
+/* The sliding methods.
+ *
+ * A slide takes the failed node's rank and those beyond it one step along a dimension, up to a layer without ranks. In
+ * 1D that is one line; in kD it is all lines spanned by k-1 further dimensions, moved together, so that the ranks stay
+ * a regular grid with one empty layer where the failed node is. Routes that ran straight still run straight, across the
+ * empty layer.
+ *
+ * Which dimension first: always the lowest one that works, and the further dimensions from the highest down, never in
+ * turn. A line that has slid has used up its spare; a node whose lines have all slid can no longer be handled. With
+ * a slides in one dimension and b in another these nodes are a * b many, which an uneven split keeps small. */
+#include "runtime/topo/place.h"
+
+#include <stdlib.h>
+
+static void push(struct place_plan *plan, int32_t rank, int32_t from, int32_t to)
+{
+    plan->moves[plan->count++] = (struct place_move){.rank = rank, .from = from, .to = to};
+}
+
+static void reverse(struct place_plan *plan)
+{
+    for (int32_t i = 0, j = plan->count - 1; i < j; i++, j--) {
+        struct place_move t = plan->moves[i];
+        plan->moves[i] = plan->moves[j];
+        plan->moves[j] = t;
+    }
+}
+
+/* How many steps a slide from this coordinate may take before it meets the end of the line or itself. */
+static int room(const struct place *p, int c, int dim, int dir)
+{
+    int n = p->grid.size[dim];
+    if (p->grid.torus[dim])
+        return n - 1;
+    return dir == GRID_UP ? n - 1 - c : c;
+}
+
+/* Coordinate t steps further, as an offset from coordinate 0. */
+static int32_t step_offset(const struct place *p, int c, int dim, int dir, int t)
+{
+    int n = p->grid.size[dim], to = dir == GRID_UP ? c + t : c - t;
+    return (to < 0 ? to + n : to >= n ? to - n : to) * p->grid.stride[dim];
+}
+
+/* One line: every rank goes to the next live node, up to the first free one. Dead nodes on the way are stepped over. */
+static bool slide_line(const struct place *p, int32_t node, int dim, int dir, struct place_plan *plan)
+{
+    int c = p->coord[node][dim], steps = room(p, c, dim, dir);
+    int32_t base = node - c * p->grid.stride[dim], from = node, rank = plan->rank;
+    plan->count = 0;
+    for (int t = 1; t <= steps; t++) {
+        int32_t to = base + step_offset(p, c, dim, dir, t), next = p->rank_at[to];
+        if (next == PLACE_DEAD)
+            continue;
+        push(plan, rank, from, to);
+        if (next == PLACE_FREE) {
+            reverse(plan);
+            return true;
+        }
+        from = to;
+        rank = next;
+    }
+    return false;
+}
+
+static bool layer_empty(const struct place *p, int32_t base, const int32_t *off, int32_t n)
+{
+    for (int32_t i = 0; i < n; i++)
+        if (p->rank_at[base + off[i]] >= 0)
+            return false;
+    return true;
+}
+
+bool place_slide_along(const struct place *p, int32_t node, int dim, int dir, unsigned across, struct place_plan *plan)
+{
+    if (!across)
+        return slide_line(p, node, dim, dir, plan);
+    int c = p->coord[node][dim], steps = room(p, c, dim, dir), target = 1;
+    int32_t base = node - c * p->grid.stride[dim];
+    for (int d = 0; d < p->grid.ndims; d++)
+        if (across >> d & 1)
+            base -= p->coord[node][d] * p->grid.stride[d];
+    const int32_t *off = p->section[across];
+    int32_t n = p->section_len[across];
+    while (target <= steps && !layer_empty(p, base + step_offset(p, c, dim, dir, target), off, n))
+        target++;
+    plan->count = 0;
+    if (target > steps)
+        return false;
+    for (int t = target - 1; t >= 0; t--) {
+        int32_t from = base + step_offset(p, c, dim, dir, t), to = base + step_offset(p, c, dim, dir, t + 1);
+        for (int32_t i = 0; i < n; i++) {
+            int32_t rank = from + off[i] == node ? plan->rank : p->rank_at[from + off[i]];
+            if (rank < 0)
+                continue;
+            if (p->rank_at[to + off[i]] == PLACE_DEAD)
+                return false;
+            push(plan, rank, from + off[i], to + off[i]);
+        }
+    }
+    return true;
+}
+
+/* Upwards first, where the spares are; on a torus the shorter way to the spares first. */
+static bool slide_dim(const struct place *p, int32_t node, int dim, unsigned across, struct place_plan *plan)
+{
+    int c = p->coord[node][dim];
+    int first =
+        room(p, c, dim, GRID_UP) <= 0 || (p->grid.torus[dim] && 2 * c < p->grid.size[dim]) ? GRID_DOWN : GRID_UP;
+    return place_slide_along(p, node, dim, first, across, plan) ||
+           place_slide_along(p, node, dim, !first, across, plan);
+}
+
+/* The nearest free node. When an earlier failure in one of this node's lines went to a side, another side is preferred.
+ */
+static bool slide_0d(const struct place *p, int32_t node, struct place_plan *plan)
+{
+    const struct grid *g = &p->grid;
+    unsigned avoid = 0;
+    for (int d = 0; d < g->ndims && p->layout.r > 1; d++) {
+        int side = p->last_side[(size_t)d * (size_t)g->nodes + (size_t)(node - p->coord[node][d] * g->stride[d])];
+        if (side)
+            avoid |= 1u << (side - 1);
+    }
+    int32_t best = -1, best_other = -1;
+    int near = INT32_MAX, near_other = INT32_MAX;
+    for (int32_t i = 0; i < p->nfree; i++) {
+        int32_t at = p->free_list[i];
+        int dist = 0;
+        for (int d = 0; d < g->ndims; d++) {
+            int off = abs(p->coord[at][d] - p->coord[node][d]);
+            dist += g->torus[d] && 2 * off > g->size[d] ? g->size[d] - off : off;
+        }
+        if (dist < near || (dist == near && at < best)) {
+            near = dist;
+            best = at;
+        }
+        int side = avoid ? spare_side(&p->layout, g, at) : -1;
+        if (side >= 0 && !(avoid >> side & 1) && (dist < near_other || (dist == near_other && at < best_other))) {
+            near_other = dist;
+            best_other = at;
+        }
+    }
+    if (best < 0)
+        return false;
+    push(plan, plan->rank, node, best_other >= 0 ? best_other : best);
+    return true;
+}
+
+bool place_slide(const struct place *p, int32_t node, struct place_plan *plan, void *order)
+{
+    int k = (int)(intptr_t)order, q = p->grid.ndims;
+    if (k == 0)
+        return slide_0d(p, node, plan);
+    for (int dim = 0; dim < q; dim++)
+        for (unsigned across = (1u << q) - 1; across + 1 > 0; across--)
+            if (!(across >> dim & 1) && __builtin_popcount(across) == k - 1 && slide_dim(p, node, dim, across, plan))
+                return true;
+    return false;
+}

@@ -1,0 +1,188 @@
+#include "tests/unit/topo/testlib.h"
+
+/* The laws of the paper's worst cases for 0D with 2D(1,1), built by hand: failures in one row with live nodes between
+ * them, in the middle and near the side. Exact when messages sent by substituted ranks are left out. */
+static int worst_0d(const char *grid, enum load_convention convention, int failures, int first_x)
+{
+    int worst = 0;
+    struct job j;
+    job_open_on(&j, grid, "2D(1,1)", "0D", PATTERN_5P, convention, NULL);
+    for (int y = 0; y <= 20; y += y < 4 ? 1 : 16) {
+        place_reset(&j.place);
+        load_count(&j.load, &j.place);
+        for (int i = 0; i < failures; i++)
+            assert_int_equal(job_fail_xy(&j, first_x + 2 * i, y), PLACE_MOVED);
+        worst = load_collisions(&j.load) > worst ? load_collisions(&j.load) : worst;
+    }
+    job_close(&j);
+    return worst;
+}
+
+static void test_load_0d_on_a_mesh_follows_the_published_law(void **state)
+{
+    (void)state;
+    for (int f = 1; f <= 10; f++) {
+        int row = 2 * f + 1, side = 4 * (f - 3), law = row > side ? row : side;
+        assert_int_equal(worst_0d("41x41", LOAD_RECEIVED, f, 1), law);
+        assert_int_equal(worst_0d("41x41", LOAD_ALL, f, 1), f == 1 ? 5 : law);
+    }
+}
+
+static void test_load_0d_on_a_torus_follows_the_published_law(void **state)
+{
+    (void)state;
+    for (int f = 1; f <= 10; f++) {
+        assert_int_equal(worst_0d("61tx61t", LOAD_RECEIVED, f, 36), 2 * f + 1);
+        assert_int_equal(worst_0d("61tx61t", LOAD_ALL, f, 36), f == 1 ? 5 : 2 * f + 1);
+    }
+}
+
+static void test_load_qd_slides_of_two_sides_never_collide(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"9x9", "2D(2,1)", "2D"}, {"6x6x6", "3D(2,1)", "3D"}, {"9tx9t", "2D(2,1)", "2D"}, {"6tx6x6t", "3D(2,1)", "3D"}};
+    struct rng r;
+    rng_seed(&r, 5);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct job j;
+        job_open(&j, cases[i][0], cases[i][1], cases[i][2]);
+        for (int round = 0; round < 300; round++) {
+            place_reset(&j.place);
+            load_count(&j.load, &j.place);
+            for (int f = 0; f < 2; f++) {
+                int32_t rank;
+                do
+                    rank = (int32_t)rng_below(&r, (uint64_t)j.place.ranks);
+                while (j.place.rank_at[j.place.home[rank]] < 0);
+                assert_int_equal(job_fail(&j, j.place.home[rank]), PLACE_MOVED);
+                assert_int_equal(load_collisions(&j.load), 1);
+            }
+        }
+        job_close(&j);
+    }
+}
+
+/* The reference: routes from grid_route or fattree_route, counted in an array. */
+static void check_against_routes(const struct job *j, const struct load *l)
+{
+    const struct place *p = &j->place;
+    int64_t hops = 0;
+    for (int32_t ph = 0; ph < j->pattern.phases; ph++) {
+        int32_t *count = calloc((size_t)l->links, sizeof *count), links[256], max = 0;
+        for (int32_t r = 0; r < p->ranks; r++)
+            for (int32_t i = j->pattern.out_at[r]; i < j->pattern.out_at[r + 1]; i++) {
+                int32_t a = p->node_of[r], b = p->node_of[j->pattern.out[i].rank];
+                if (j->pattern.out[i].phase != ph || p->rank_at[a] < 0 || p->rank_at[b] < 0)
+                    continue;
+                if (l->convention == LOAD_RECEIVED && a != p->home[r])
+                    continue;
+                int n = l->net.tree.nodes ? fattree_route(&l->net.tree, a, b, links)
+                                          : grid_route(&p->grid, NULL, a, b, links, 256);
+                hops += n;
+                for (int k = 0; k < n; k++)
+                    if (++count[links[k]] > max)
+                        max = count[links[k]];
+            }
+        assert_memory_equal(count, l->phase[ph].count, (size_t)l->links * sizeof *count);
+        assert_int_equal(max, l->phase[ph].max);
+        for (int32_t c = 0; c <= max; c++) {
+            int32_t n = 0;
+            for (int32_t k = 0; k < l->links; k++)
+                n += count[k] == c;
+            assert_int_equal(n, l->phase[ph].hist[c]);
+        }
+        free(count);
+    }
+    assert_int_equal(hops, l->hops);
+}
+
+static void test_load_incremental_count_equals_full_count(void **state)
+{
+    (void)state;
+    uint64_t seed = 31;
+    struct rng r;
+    rng_seed(&r, seed);
+    print_message("seed %llu\n", (unsigned long long)seed);
+    static const char *const methods[] = {"hybrid(all)", "hybrid(-1D)", "0D", "1D"};
+    for (int round = 0; round < 200; round++) {
+        char grid[96] = "", layout[32];
+        int q = 1 + (int)rng_below(&r, 3);
+        for (int d = 0; d < q; d++)
+            sprintf(grid + strlen(grid), "%s%d%s", d ? "x" : "", 3 + (int)rng_below(&r, 4),
+                    rng_below(&r, 2) ? "t" : "");
+        sprintf(layout, "%dD(%d,1)", q, 1 + (int)rng_below(&r, (uint64_t)q));
+        struct job j;
+        struct load_network net = {0};
+        assert_null(grid_parse(&j.grid, grid));
+        if (round % 4 == 0)
+            assert_true(fattree_init(&net.tree, j.grid.nodes, 5, 3));
+        enum pattern_kind kind = PATTERN_STAR + (enum pattern_kind)rng_below(&r, 4);
+        if (q == 2 && rng_below(&r, 2))
+            kind = PATTERN_9P;
+        else if (q == 3 && rng_below(&r, 2))
+            kind = PATTERN_27P;
+        job_open_on(&j, grid, layout, methods[rng_below(&r, 4)], kind, rng_below(&r, 2) ? LOAD_ALL : LOAD_RECEIVED,
+                    &net);
+        for (int i = 0; i < 12; i++) {
+            job_fail(&j, (int32_t)rng_below(&r, (uint64_t)j.grid.nodes));
+            check_against_routes(&j, &j.load);
+        }
+        job_close(&j);
+    }
+}
+
+static void test_load_undo_restores_every_count(void **state)
+{
+    (void)state;
+    struct rng r;
+    rng_seed(&r, 32);
+    struct job j;
+    job_open(&j, "6x5x4", "3D(2,1)", "hybrid(all)");
+    for (int i = 0; i < 40 && j.place.nfree; i++) {
+        int32_t rank, node = j.place.node_of[rng_below(&r, (uint64_t)j.place.ranks)];
+        if (place_fail(&j.place, node, &rank) != PLACE_MOVED)
+            continue;
+        load_drop(&j.load, rank);
+        check_against_routes(&j, &j.load);
+        assert_true(place_plan(&j.place, &j.method, node, rank, &j.plan));
+        load_move(&j.load, &j.plan);
+        load_undo(&j.load, &j.plan);
+        check_against_routes(&j, &j.load);
+        load_move(&j.load, &j.plan);
+        place_apply(&j.place, &j.plan);
+        check_against_routes(&j, &j.load);
+    }
+    job_close(&j);
+}
+
+static void test_load_stencil_on_its_own_grid_never_collides(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *grid;
+        enum pattern_kind kind;
+        int collisions;
+    } cases[] = {{"7x5", PATTERN_5P, 1}, {"5x5x4", PATTERN_7P, 1}, {"7x5", PATTERN_9P, 3}, {"5x5x4", PATTERN_27P, 9}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct job j;
+        job_open_on(&j, cases[i].grid,
+                    cases[i].kind == PATTERN_5P || cases[i].kind == PATTERN_9P ? "2D(1,1)" : "3D(1,1)", "0D",
+                    cases[i].kind, LOAD_ALL, NULL);
+        assert_int_equal(load_collisions(&j.load), cases[i].collisions);
+        job_close(&j);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_load_0d_on_a_mesh_follows_the_published_law),
+        cmocka_unit_test(test_load_0d_on_a_torus_follows_the_published_law),
+        cmocka_unit_test(test_load_qd_slides_of_two_sides_never_collide),
+        cmocka_unit_test(test_load_incremental_count_equals_full_count),
+        cmocka_unit_test(test_load_undo_restores_every_count),
+        cmocka_unit_test(test_load_stencil_on_its_own_grid_never_collides),
+    };
+    return cmocka_run_group_tests_name("load", tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+/* The paper's small examples by hand, and what must hold on any grid. */
+#include "tests/unit/topo/testlib.h"
+
+/* Figure 4: one failure far from its spare; five routes share a link. */
+static void test_place_0d_one_failure_five_messages_meet(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "6x6", "2D(1,1)", "0D");
+    assert_int_equal(load_collisions(&j.load), 1);
+    assert_int_equal(job_fail_xy(&j, 2, 3), PLACE_MOVED);
+    assert_int_equal(j.plan.count, 1);
+    assert_int_equal(j.plan.moves[0].to, at(&j, 5, 3));
+    assert_int_equal(load_collisions(&j.load), 5);
+    assert_int_equal(j.load.phase[0].count[grid_link(&j.grid, at(&j, 4, 3), 0, GRID_DOWN)], 5);
+    job_close(&j);
+}
+
+/* Figure 5: the same failure by 0D, 1D and 2D. */
+static void test_place_one_failure_moves_one_node_a_line_or_a_half_plane(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "6x6", "2D(1,1)", "1D");
+    assert_int_equal(job_fail_xy(&j, 2, 3), PLACE_MOVED);
+    assert_int_equal(j.plan.count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(j.plan.moves[i].from, at(&j, 4 - i, 3));
+        assert_int_equal(j.plan.moves[i].to, at(&j, 5 - i, 3));
+    }
+    assert_int_equal(load_collisions(&j.load), 3);
+    job_close(&j);
+    job_open(&j, "6x6", "2D(1,1)", "2D");
+    assert_int_equal(job_fail_xy(&j, 2, 3), PLACE_MOVED);
+    assert_int_equal(j.plan.count, 3 * 6);
+    for (int y = 0; y < 6; y++)
+        assert_int_equal(j.place.rank_at[at(&j, 2, y)], y == 3 ? PLACE_DEAD : PLACE_FREE);
+    assert_int_equal(load_collisions(&j.load), 1);
+    /* the second failure finds no empty layer */
+    assert_int_equal(job_fail_xy(&j, 4, 1), PLACE_CANNOT);
+    assert_int_equal(j.place.homeless, 1);
+    assert_true(place_valid(&j.place));
+    job_close(&j);
+}
+
+/* Figure 6, left: five failures in a row with live nodes between them; eleven messages enter the last of them. */
+static void test_place_0d_five_in_a_row_eleven_messages_meet(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "14x14", "2D(1,1)", "0D");
+    for (int x = 1; x <= 9; x += 2)
+        assert_int_equal(job_fail_xy(&j, x, 5), PLACE_MOVED);
+    for (int y = 3; y <= 7; y++)
+        assert_true(j.place.rank_at[at(&j, 13, y)] >= 0);
+    assert_int_equal(j.load.phase[0].count[grid_link(&j.grid, at(&j, 10, 5), 0, GRID_UP)], 11);
+    assert_int_equal(load_collisions(&j.load), 11);
+    job_close(&j);
+}
+
+/* Figure 6, right: seven failures in the second row; the link between the third and fourth spare carries sixteen. */
+static void test_place_0d_seven_at_the_side_sixteen_messages_meet(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "16x16", "2D(1,1)", "0D");
+    for (int x = 1; x <= 13; x += 2)
+        assert_int_equal(job_fail_xy(&j, x, 1), PLACE_MOVED);
+    for (int y = 0; y < 7; y++)
+        assert_true(j.place.rank_at[at(&j, 15, y)] >= 0);
+    assert_int_equal(j.load.phase[0].count[grid_link(&j.grid, at(&j, 15, 2), 1, GRID_UP)], 16);
+    assert_int_equal(load_collisions(&j.load), 16);
+    job_close(&j);
+}
+
+/* A method that always slides columns, and one that tries rows only: the choices in figure 7. */
+static bool slide_column(const struct place *p, int32_t node, struct place_plan *plan, void *arg)
+{
+    (void)arg;
+    return place_slide_along(p, node, 1, GRID_UP, 0, plan);
+}
+
+static bool slide_row(const struct place *p, int32_t node, struct place_plan *plan, void *arg)
+{
+    (void)arg;
+    return place_slide_along(p, node, 0, GRID_UP, 0, plan);
+}
+
+static void job_use(struct job *j, place_fn *fn)
+{
+    memset(&j->method, 0, sizeof j->method);
+    assert_true(place_method_add(&j->method, fn, NULL));
+}
+
+/* Figure 7, top: 21 slides its column, 16 its row; 15 stands where both have been used up. Middle: two columns instead
+ * leave 15 its row. */
+static void test_place_1d_mixed_directions_lose_what_uneven_ones_keep(void **state)
+{
+    (void)state;
+    struct job j;
+    for (int uneven = 0; uneven <= 1; uneven++) {
+        job_open(&j, "6x6", "2D(2,1)", "1D");
+        struct place_method both = j.method;
+        job_use(&j, slide_column);
+        assert_int_equal(job_fail(&j, 21), PLACE_MOVED);
+        if (!uneven)
+            job_use(&j, slide_row);
+        assert_int_equal(job_fail(&j, 16), PLACE_MOVED);
+        j.method = both;
+        assert_int_equal(job_fail(&j, 15), uneven ? PLACE_MOVED : PLACE_CANNOT);
+        assert_true(place_valid(&j.place));
+        job_close(&j);
+    }
+}
+
+/* Any three failures, in any order, on the figure's grid; the fourth may find no line. */
+static void test_place_1d_always_handles_three_failures(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "6x6", "2D(2,1)", "1D");
+    int fourth_cannot = 0;
+    for (int a = 0; a < 25; a++)
+        for (int b = 0; b < 25; b++)
+            for (int c = 0; c < 25; c++) {
+                if (a == b || a == c || b == c)
+                    continue;
+                place_reset(&j.place);
+                int f[3] = {a, b, c};
+                for (int i = 0; i < 3; i++)
+                    assert_int_equal(place_substitute(&j.place, &j.method, j.place.home[f[i]], &j.plan), PLACE_MOVED);
+                for (int d = 0; d < 25 && !fourth_cannot; d++)
+                    if (d != a && d != b && d != c) {
+                        struct place copy;
+                        assert_true(place_init(&copy, &j.grid, &j.layout));
+                        place_copy(&copy, &j.place);
+                        fourth_cannot |= place_substitute(&copy, &j.method, copy.home[d], &j.plan) == PLACE_CANNOT;
+                        place_fini(&copy);
+                    }
+            }
+    assert_true(fourth_cannot);
+    job_close(&j);
+}
+
+/* Figure 9: two failures by 2D, the third by 1D into the layer the first left behind. */
+static void test_place_hybrid_third_failure_uses_1d(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "6x6", "2D(2,1)", "hybrid(2D+1D)");
+    assert_int_equal(job_fail_xy(&j, 1, 1), PLACE_MOVED);
+    assert_int_equal(j.method.step[j.plan.step].order, 2);
+    assert_int_equal(load_collisions(&j.load), 1);
+    assert_int_equal(job_fail_xy(&j, 3, 3), PLACE_MOVED);
+    assert_int_equal(j.method.step[j.plan.step].order, 2);
+    assert_int_equal(load_collisions(&j.load), 1);
+    assert_int_equal(job_fail_xy(&j, 4, 4), PLACE_MOVED);
+    assert_int_equal(j.method.step[j.plan.step].order, 1);
+    assert_true(load_collisions(&j.load) > 1);
+    job_close(&j);
+}
+
+static void test_place_idle_repeated_and_exhausted_are_ordinary(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "3x3", "2D(1,1)", "hybrid(all)");
+    assert_int_equal(job_fail_xy(&j, 2, 0), PLACE_IDLE);
+    assert_int_equal(job_fail_xy(&j, 2, 0), PLACE_REPEAT);
+    assert_int_equal(job_fail_xy(&j, 0, 0), PLACE_MOVED);
+    assert_int_equal(job_fail_xy(&j, 0, 0), PLACE_REPEAT);
+    assert_int_equal(job_fail_xy(&j, 0, 1), PLACE_MOVED);
+    assert_int_equal(j.place.nfree, 0);
+    assert_int_equal(job_fail_xy(&j, 0, 2), PLACE_CANNOT);
+    assert_int_equal(j.place.homeless, 1);
+    /* a node that serves as a spare dies too */
+    assert_int_equal(job_fail_xy(&j, 2, 1), PLACE_CANNOT);
+    assert_int_equal(j.place.homeless, 2);
+    assert_true(place_valid(&j.place));
+    job_close(&j);
+}
+
+static void test_place_0d_failures_in_one_row_alternate_sides(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "9x9", "2D(2,1)", "0D");
+    int sides[4];
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(job_fail_xy(&j, 1 + 2 * i, 4), PLACE_MOVED);
+        sides[i] = spare_side(&j.layout, &j.grid, j.plan.moves[0].to);
+    }
+    for (int i = 1; i < 4; i++)
+        assert_int_not_equal(sides[i], sides[i - 1]);
+    job_close(&j);
+}
+
+static void test_place_method_names_parse_or_say_why(void **state)
+{
+    (void)state;
+    struct place_method m;
+    assert_null(place_method_parse(&m, "hybrid(all)", 3));
+    assert_int_equal(m.steps, 4);
+    assert_int_equal(m.step[0].order, 3);
+    assert_int_equal(m.step[3].order, 0);
+    assert_null(place_method_parse(&m, "hybrid(-2D)", 3));
+    assert_int_equal(m.steps, 3);
+    assert_int_equal(m.step[1].order, 1);
+    assert_null(place_method_parse(&m, "hybrid(2D+0D)", 2));
+    assert_int_equal(m.steps, 2);
+    const char *bad[] = {"",           "4D",          "2D+",           "hybrid",      "hybrid()",
+                         "hybrid(all", "hybrid(-4D)", "hybrid(1D+1D)", "hybrid(2D+)", "hybrid(all)x",
+                         "-1D",        "best"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_non_null(place_method_parse(&m, bad[i], 3));
+}
+
+/* Random grids, layouts, methods and failures (of any node, again and again). */
+static void test_place_random_failures_keep_the_map_whole(void **state)
+{
+    (void)state;
+    uint64_t seed = 20;
+    struct rng r;
+    rng_seed(&r, seed);
+    print_message("seed %llu\n", (unsigned long long)seed);
+    for (int round = 0; round < 300; round++) {
+        char grid[96] = "", layout[32], method[32];
+        int q = 1 + (int)rng_below(&r, 4);
+        for (int d = 0; d < q; d++)
+            sprintf(grid + strlen(grid), "%s%d%s", d ? "x" : "", 3 + (int)rng_below(&r, 4),
+                    rng_below(&r, 2) ? "t" : "");
+        sprintf(layout, "%dD(%d,%d)", q, (int)rng_below(&r, (uint64_t)q + 1), 1 + (int)rng_below(&r, 2));
+        int kind = (int)rng_below(&r, 3);
+        sprintf(method,
+                kind == 0   ? "hybrid(all)"
+                : kind == 1 ? "hybrid(-%dD)"
+                            : "%dD",
+                (int)rng_below(&r, (uint64_t)q + 1));
+        struct job j;
+        job_open(&j, grid, layout, method);
+        int32_t *before = malloc((size_t)j.place.ranks * sizeof *before);
+        for (int i = 0; i < 40; i++) {
+            memcpy(before, j.place.node_of, (size_t)j.place.ranks * sizeof *before);
+            int32_t node = (int32_t)rng_below(&r, (uint64_t)j.grid.nodes), homeless = j.place.homeless;
+            bool dead = j.place.rank_at[node] == PLACE_DEAD, idle = j.place.rank_at[node] == PLACE_FREE;
+            enum place_result got = place_substitute(&j.place, &j.method, node, &j.plan);
+            assert_true(place_valid(&j.place));
+            assert_int_equal(got == PLACE_REPEAT, dead);
+            assert_int_equal(got == PLACE_IDLE, idle);
+            assert_int_equal(j.place.homeless, homeless + (got == PLACE_CANNOT));
+            if (got == PLACE_CANNOT && strcmp(method, "hybrid(all)") == 0)
+                assert_int_equal(j.place.nfree, 0);
+            for (int32_t m = 0; m < j.plan.count; m++) {
+                assert_int_equal(before[j.plan.moves[m].rank], j.plan.moves[m].from);
+                before[j.plan.moves[m].rank] = j.plan.moves[m].to;
+            }
+            assert_memory_equal(before, j.place.node_of, (size_t)j.place.ranks * sizeof *before);
+        }
+        free(before);
+        job_close(&j);
+    }
+}
+
+/* Routes after a slide of the highest order are those before it with an empty layer in the middle: for any pattern. */
+static void test_place_highest_order_slides_add_no_collision(void **state)
+{
+    (void)state;
+    struct rng r;
+    rng_seed(&r, 21);
+    static const enum pattern_kind kinds[] = {PATTERN_STAR, PATTERN_BARRIER, PATTERN_RING};
+    for (int round = 0; round < 120; round++) {
+        char grid[96] = "", layout[32], method[32];
+        int q = 1 + (int)rng_below(&r, 3), sides = 1 + (int)rng_below(&r, (uint64_t)q), slides = 0;
+        for (int d = 0; d < q; d++)
+            sprintf(grid + strlen(grid), "%s%d", d ? "x" : "", 3 + (int)rng_below(&r, 5));
+        sprintf(layout, "%dD(%d,1)", q, sides);
+        sprintf(method, "%dD", q);
+        struct job j;
+        job_open_on(&j, grid, layout, method, kinds[round % 3], LOAD_ALL, NULL);
+        int32_t calm = load_collisions(&j.load);
+        for (int i = 0; i < 30; i++) {
+            int32_t node = (int32_t)rng_below(&r, (uint64_t)j.grid.nodes);
+            enum place_result got = job_fail(&j, node);
+            if (got == PLACE_CANNOT)
+                break;
+            slides += got == PLACE_MOVED;
+            assert_int_equal(load_collisions(&j.load), calm);
+        }
+        assert_true(slides <= sides + 1);
+        job_close(&j);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_place_0d_one_failure_five_messages_meet),
+        cmocka_unit_test(test_place_one_failure_moves_one_node_a_line_or_a_half_plane),
+        cmocka_unit_test(test_place_0d_five_in_a_row_eleven_messages_meet),
+        cmocka_unit_test(test_place_0d_seven_at_the_side_sixteen_messages_meet),
+        cmocka_unit_test(test_place_1d_mixed_directions_lose_what_uneven_ones_keep),
+        cmocka_unit_test(test_place_1d_always_handles_three_failures),
+        cmocka_unit_test(test_place_hybrid_third_failure_uses_1d),
+        cmocka_unit_test(test_place_idle_repeated_and_exhausted_are_ordinary),
+        cmocka_unit_test(test_place_0d_failures_in_one_row_alternate_sides),
+        cmocka_unit_test(test_place_method_names_parse_or_say_why),
+        cmocka_unit_test(test_place_random_failures_keep_the_map_whole),
+        cmocka_unit_test(test_place_highest_order_slides_add_no_collision),
+    };
+    return cmocka_run_group_tests_name("place", tests, NULL, NULL);
+}
