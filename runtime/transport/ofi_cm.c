@@ -1,0 +1,331 @@
+#include "runtime/transport/ofi_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+
+/* What a rejecting side says. The provider reports a rejection and a closed port with the same error; only a
+ * rejection carries data. */
+static const char REJECTED[] = "keel: rejected";
+
+/* Bound of a wait that takes microseconds. */
+#define FORGET_NS (20 * KEEL_NS_PER_MS)
+
+/* ---- state ---- */
+
+static void ep_begin_end(struct ofi_ep *ep, enum ep_state state, keel_status why)
+{
+    struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    ep->state = state;
+    ep->why = why;
+    if (!ep->in_ending) {
+        ep->in_ending = true;
+        TAILQ_INSERT_TAIL(&tp->ending, ep, end_link);
+    }
+}
+
+void ofi_ep_lost(struct ofi_ep *ep, keel_status why)
+{
+    if (ep->state <= EP_UP)
+        ep_begin_end(ep, EP_DOWN, why);
+}
+
+/* Provider trap (tcp, 1.17): closing an endpoint while the answer to a read is half received frees one of its
+ * entries twice, and later transfers of any endpoint corrupt each other. The path on which the provider itself sees the
+ * end of the stream does not. So first end the stream under it, and let it notice. */
+static void provider_forget_reads(struct ofi_ep *ep)
+{
+    struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    if (!ofi_sock_shutdown(ep))
+        log_debug("transport: socket of a closing connection not found");
+    uint64_t deadline = clock_now_ns() + FORGET_NS;
+    while (!ep->provider_down && clock_now_ns() < deadline) {
+        (void)fi_cq_read(tp->cq, NULL, 0); /* progress only: takes no completion */
+        ofi_eq_drain(tp);
+    }
+    if (!ep->provider_down)
+        log_warn("transport: the provider did not notice the end of a connection");
+}
+
+void ofi_ep_shut(struct ofi_ep *ep)
+{
+    struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    if (!ep->fid)
+        return;
+    if (ep->reads && !ep->provider_down)
+        provider_forget_reads(ep);
+    fi_close(&ep->fid->fid);
+    ep->fid = NULL;
+    struct xfer *x;
+    while ((x = TAILQ_FIRST(&ep->posted_recvs)) != NULL) {
+        TAILQ_REMOVE(&ep->posted_recvs, x, link);
+        x->ep = NULL; /* back to the pool when the provider's report comes */
+    }
+    if (ep->in_waiting) {
+        TAILQ_REMOVE(&tp->waiting, ep, wait_link);
+        ep->in_waiting = false;
+    }
+}
+
+/* ---- endpoints ---- */
+
+static struct ofi_ep *ep_new(struct ofi_tp *tp, void *user, enum ep_state state)
+{
+    struct ofi_ep *ep = calloc(1, sizeof(*ep));
+    if (!ep)
+        return NULL;
+    ep->base.tp = &tp->base;
+    ep->base.user = user;
+    ep->state = state;
+    TAILQ_INIT(&ep->inflight);
+    TAILQ_INIT(&ep->waiting);
+    TAILQ_INIT(&ep->posted_recvs);
+    TAILQ_INSERT_TAIL(&tp->eps, ep, all);
+    return ep;
+}
+
+static int ep_open(struct ofi_ep *ep, struct fi_info *info)
+{
+    struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    int rc = fi_endpoint(tp->domain, info, &ep->fid, ep);
+    if (rc)
+        return rc;
+    if ((rc = fi_ep_bind(ep->fid, &tp->eq->fid, 0)) != 0 ||
+        (rc = fi_ep_bind(ep->fid, &tp->cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION)) != 0 ||
+        (rc = fi_ep_bind(ep->fid, &tp->cq->fid, FI_RECV)) != 0 ||
+        (rc = fi_enable(ep->fid)) != 0)
+        return rc;
+    return ofi_recv_fill(ep) ? 0 : -FI_ENOMEM;
+}
+
+static void ep_discard(struct ofi_ep *ep)
+{
+    struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    ofi_ep_shut(ep);
+    TAILQ_REMOVE(&tp->eps, ep, all);
+    free(ep);
+}
+
+static keel_status status_of_connect_error(int err, bool rejected)
+{
+    if (err == FI_ECONNREFUSED)
+        return rejected ? KEEL_ERR_AUTH : KEEL_ERR_NODE_DEAD;
+    return KEEL_ERR_LINK;
+}
+
+keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *hello, size_t len, void *user,
+                        struct tp_ep **out)
+{
+    struct ofi_tp *tp = ofi_tp_of(base);
+    if (len > TP_HELLO_MAX || to->len != tp->info->src_addrlen || to->len > sizeof(struct sockaddr_in6))
+        return KEEL_ERR_ARG;
+    struct ofi_ep *ep = ep_new(tp, user, EP_CONNECTING);
+    if (!ep)
+        return KEEL_ERR_NOMEM;
+    memcpy(&ep->peer, to->bytes, to->len);
+    int rc = ep_open(ep, tp->info);
+    if (rc) {
+        log_warn("transport: cannot open an endpoint: %s", fi_strerror(-rc));
+        ep_discard(ep);
+        return KEEL_ERR_SYSTEM;
+    }
+    rc = fi_connect(ep->fid, &ep->peer, hello, len);
+    if (rc) /* refused or unreachable at once: the event follows as in the other cases */
+        ep_begin_end(ep, EP_FLUSHING, status_of_connect_error(-rc, false));
+    else
+        ofi_sock_setup_connecting(ep);
+    tp->eq_due = true;
+    *out = &ep->base;
+    return KEEL_OK;
+}
+
+keel_status ofi_listen(struct tp *base, struct tp_addr *out)
+{
+    struct ofi_tp *tp = ofi_tp_of(base);
+    if (tp->pep)
+        return KEEL_ERR_STATE;
+    size_t len = sizeof(out->bytes);
+    int rc = fi_passive_ep(tp->fabric, tp->info, &tp->pep, tp);
+    if (!rc)
+        rc = fi_pep_bind(tp->pep, &tp->eq->fid, 0);
+    if (!rc)
+        rc = fi_listen(tp->pep);
+    if (!rc)
+        rc = fi_getname(&tp->pep->fid, out->bytes, &len);
+    if (rc) {
+        log_warn("transport: cannot listen: %s", fi_strerror(-rc));
+        if (tp->pep)
+            fi_close(&tp->pep->fid);
+        tp->pep = NULL;
+        return KEEL_ERR_SYSTEM;
+    }
+    out->len = (uint32_t)len;
+    memcpy(&tp->listen_addr, out->bytes, len < sizeof(tp->listen_addr) ? len : sizeof(tp->listen_addr));
+    ofi_sock_setup_listener(tp);
+    return KEEL_OK;
+}
+
+keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, struct tp_ep **out)
+{
+    struct ofi_tp *tp = ofi_tp_of(base);
+    struct ofi_ep *ep = ep_new(tp, user, EP_ACCEPTING);
+    if (!ep)
+        return KEEL_ERR_NOMEM;
+    int rc = ep_open(ep, req->info);
+    if (!rc)
+        rc = fi_accept(ep->fid, NULL, 0);
+    if (rc) {
+        log_warn("transport: cannot accept a connection: %s", fi_strerror(-rc));
+        ep_discard(ep);
+        ofi_reject(base, req);
+        return KEEL_ERR_SYSTEM;
+    }
+    LIST_REMOVE(req, link);
+    fi_freeinfo(req->info);
+    free(req);
+    tp->eq_due = true;
+    *out = &ep->base;
+    return KEEL_OK;
+}
+
+void ofi_reject(struct tp *base, struct tp_connreq *req)
+{
+    struct ofi_tp *tp = ofi_tp_of(base);
+    fi_reject(tp->pep, req->info->handle, REJECTED, sizeof(REJECTED));
+    LIST_REMOVE(req, link);
+    fi_freeinfo(req->info);
+    free(req);
+}
+
+void ofi_disconnect(struct tp_ep *tp_ep)
+{
+    struct ofi_ep *ep = (struct ofi_ep *)tp_ep;
+    if (ep->state >= EP_FLUSHING)
+        return;
+    ofi_ep_shut(ep);
+    ep_begin_end(ep, EP_FLUSHING, KEEL_ERR_LINK);
+}
+
+static void orphan_all(struct ofi_tp *tp, struct ofi_ep *ep)
+{
+    struct xfer *x;
+    while ((x = TAILQ_FIRST(&ep->inflight)) != NULL) {
+        TAILQ_REMOVE(&ep->inflight, x, link);
+        x->ep = NULL;
+        x->op = NULL;
+    }
+    while ((x = TAILQ_FIRST(&ep->waiting)) != NULL) {
+        TAILQ_REMOVE(&ep->waiting, x, link);
+        ofi_xfer_free(tp, x);
+    }
+    TAILQ_FOREACH(x, &tp->held, link)
+    if (x->ep == ep)
+        x->ep = NULL;
+}
+
+void ofi_ep_destroy(struct tp_ep *tp_ep)
+{
+    if (!tp_ep)
+        return;
+    struct ofi_ep *ep = (struct ofi_ep *)tp_ep;
+    struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    ofi_ep_shut(ep);
+    orphan_all(tp, ep);
+    struct cm_event *event = STAILQ_FIRST(&tp->cm_events), *next;
+    for (; event; event = next) {
+        next = STAILQ_NEXT(event, link);
+        if (event->event.ep == tp_ep) {
+            STAILQ_REMOVE(&tp->cm_events, event, cm_event, link);
+            free(event);
+        }
+    }
+    if (ep->in_ending)
+        TAILQ_REMOVE(&tp->ending, ep, end_link);
+    TAILQ_REMOVE(&tp->eps, ep, all);
+    ep->state = EP_CLOSED;
+    /* events of the batch the caller is working on may still name it */
+    TAILQ_INSERT_TAIL(&tp->graveyard, ep, all);
+}
+
+/* ---- the event queue ---- */
+
+static void cm_tell(struct ofi_tp *tp, struct tp_event event)
+{
+    struct cm_event *entry = malloc(sizeof(*entry));
+    if (!entry)
+        return; /* a lost connection event is a connection that times out */
+    entry->event = event;
+    STAILQ_INSERT_TAIL(&tp->cm_events, entry, link);
+}
+
+static void on_connreq(struct ofi_tp *tp, const struct fi_eq_cm_entry *cm, size_t data_len)
+{
+    struct tp_connreq *req = data_len <= TP_HELLO_MAX ? calloc(1, sizeof(*req)) : NULL;
+    if (!req) {
+        fi_reject(tp->pep, cm->info->handle, REJECTED, sizeof(REJECTED));
+        fi_freeinfo(cm->info);
+        return;
+    }
+    req->info = cm->info;
+    req->len = data_len;
+    memcpy(req->hello, cm->data, data_len);
+    LIST_INSERT_HEAD(&tp->reqs, req, link);
+    cm_tell(tp, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = data_len});
+}
+
+static void on_connected(struct ofi_tp *tp, struct ofi_ep *ep)
+{
+    if (ep->state != EP_CONNECTING && ep->state != EP_ACCEPTING)
+        return;
+    ep->state = EP_UP;
+    cm_tell(tp, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
+}
+
+static void on_shutdown(struct ofi_ep *ep)
+{
+    ep->provider_down = true;
+    ofi_ep_lost(ep, KEEL_ERR_LINK);
+}
+
+static void on_error(struct ofi_tp *tp)
+{
+    struct fi_eq_err_entry err = {0};
+    if (fi_eq_readerr(tp->eq, &err, 0) < 0 || !err.fid || err.fid->fclass != FI_CLASS_EP)
+        return;
+    struct ofi_ep *ep = err.fid->context;
+    bool connecting = ep->state == EP_CONNECTING;
+    ep->provider_down = true;
+    ofi_ep_lost(ep, connecting ? status_of_connect_error(err.err, err.err_data_size > 0) : KEEL_ERR_LINK);
+}
+
+void ofi_eq_drain(struct ofi_tp *tp)
+{
+    union {
+        struct fi_eq_cm_entry cm;
+        uint8_t bytes[sizeof(struct fi_eq_cm_entry) + 256];
+    } entry;
+    for (;;) {
+        uint32_t type;
+        /* Provider trap (tcp, 1.17): when a peer closes before its hello is whole, the provider takes errno for the
+         * reason, and a stale EAGAIN there makes it keep the dead socket, readable, for ever. */
+        errno = 0;
+        ssize_t n = fi_eq_read(tp->eq, &type, &entry, sizeof(entry), 0);
+        if (n == -FI_EAVAIL) {
+            on_error(tp);
+            continue;
+        }
+        if (n < 0)
+            break;
+        if (type == FI_CONNREQ)
+            on_connreq(tp, &entry.cm, (size_t)n - sizeof(entry.cm));
+        else if (type == FI_CONNECTED)
+            on_connected(tp, entry.cm.fid->context);
+        else if (type == FI_SHUTDOWN)
+            on_shutdown(entry.cm.fid->context);
+    }
+    if (tp->pep)
+        ofi_sock_guard(tp, false);
+}

@@ -1,0 +1,184 @@
+/* The provider keeps its sockets to itself, and three things need them: keepalive and TCP_USER_TIMEOUT (no FI_ knob),
+ * a shutdown(2) it has to notice by itself (see ofi_ep_shut), and incoming connections that never say hello, which it
+ * would keep for ever. The kernel tells which sockets the provider's own epoll sets hold (/proc/self/fdinfo), so
+ * nothing else of the process is ever looked at. None of this is on a hot path, and everything works, if less well,
+ * without. */
+#include "runtime/transport/ofi_int.h"
+
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+
+enum {
+    KEEPALIVE_IDLE_S = 10,
+    KEEPALIVE_INTERVAL_S = 5,
+    /* Also ends a connection whose peer is alive but reads nothing for so long: above every pause the detector
+       forgives. */
+    USER_TIMEOUT_MS = 30 * 1000,
+    HELLO_WAIT_MS = 1, /* a hello is one segment: the rest of a started one is there */
+    GUARD_EVERY_S = 2,
+    GUARD_AFTER_S = 10,
+};
+
+/* Call visit for every socket of an epoll set, until it returns true. */
+static bool sockets_of_epoll(int epoll_fd, bool (*visit)(int fd, void *arg), void *arg)
+{
+    char path[64], line[256];
+    snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", epoll_fd);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    bool found = false;
+    int fd;
+    while (!found && fgets(line, sizeof(line), f))
+        found = sscanf(line, "tfd: %d", &fd) == 1 && visit(fd, arg);
+    fclose(f);
+    return found;
+}
+
+static bool same_addr(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
+{
+    if (a->sin6_family != b->sin6_family || a->sin6_port != b->sin6_port)
+        return false;
+    if (a->sin6_family == AF_INET)
+        return ((const struct sockaddr_in *)a)->sin_addr.s_addr == ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+    return memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr)) == 0;
+}
+
+static bool local_is(int fd, const struct sockaddr_in6 *want)
+{
+    struct sockaddr_in6 local = {0};
+    socklen_t len = sizeof(local);
+    return getsockname(fd, (struct sockaddr *)&local, &len) == 0 && same_addr(&local, want);
+}
+
+static bool peer_of(int fd, struct sockaddr_in6 *peer)
+{
+    socklen_t len = sizeof(*peer);
+    memset(peer, 0, sizeof(*peer));
+    return getpeername(fd, (struct sockaddr *)peer, &len) == 0;
+}
+
+static void set_liveness(int fd)
+{
+    const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S;
+    const unsigned timeout = USER_TIMEOUT_MS;
+    if (setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle)) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval)) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout)))
+        log_debug("transport: cannot set the keepalive of a connection: %m");
+}
+
+/* ---- listener: accepted sockets inherit what is set here ---- */
+
+static bool visit_listener(int fd, void *arg)
+{
+    int listening = 0;
+    socklen_t len = sizeof(listening);
+    if (!local_is(fd, arg) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
+        return false;
+    set_liveness(fd);
+    /* The provider reads a hello with blocking calls: a header without its body would stop the whole process. */
+    const struct timeval wait = {.tv_usec = HELLO_WAIT_MS * 1000};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    return true;
+}
+
+void ofi_sock_setup_listener(struct ofi_tp *tp)
+{
+    if (!sockets_of_epoll(tp->eq_fd, visit_listener, &tp->listen_addr))
+        log_info("transport: the listening socket was not found; silent connections are noticed late");
+}
+
+/* ---- one connection ---- */
+
+struct wanted {
+    struct sockaddr_in6 local, peer;
+    int fd;
+};
+
+static bool visit_local(int fd, void *arg)
+{
+    struct wanted *want = arg;
+    if (!local_is(fd, &want->local))
+        return false;
+    want->fd = fd;
+    return true;
+}
+
+static bool visit_both(int fd, void *arg)
+{
+    struct wanted *want = arg;
+    struct sockaddr_in6 peer;
+    return peer_of(fd, &peer) && same_addr(&peer, &want->peer) && visit_local(fd, arg);
+}
+
+void ofi_sock_setup_connecting(struct ofi_ep *ep)
+{
+    struct wanted want = {.fd = -1};
+    size_t len = sizeof(want.local);
+    if (fi_getname(&ep->fid->fid, &want.local, &len) == 0 &&
+        sockets_of_epoll(ofi_tp_of_ep(ep)->eq_fd, visit_local, &want))
+        set_liveness(want.fd);
+}
+
+bool ofi_sock_shutdown(struct ofi_ep *ep)
+{
+    struct wanted want = {.fd = -1};
+    size_t local_len = sizeof(want.local), peer_len = sizeof(want.peer);
+    if (fi_getname(&ep->fid->fid, &want.local, &local_len) || fi_getpeer(ep->fid, &want.peer, &peer_len) ||
+        !sockets_of_epoll(ofi_tp_of_ep(ep)->cq_fd, visit_both, &want))
+        return false;
+    shutdown(want.fd, SHUT_RDWR);
+    return true;
+}
+
+/* ---- incoming connections without a hello ---- */
+
+struct sweep {
+    struct ofi_tp *tp;
+    struct guard next;
+    uint64_t now;
+    bool all;
+};
+
+static bool visit_incoming(int fd, void *arg)
+{
+    struct sweep *sweep = arg;
+    struct sockaddr_in6 peer;
+    if (!local_is(fd, &sweep->tp->listen_addr) || !peer_of(fd, &peer))
+        return false;
+    uint64_t since = sweep->now;
+    const struct guard *old = &sweep->tp->guard;
+    for (int i = 0; i < old->count; i++)
+        if (old->seen[i].fd == fd && same_addr(&old->seen[i].peer, &peer))
+            since = old->seen[i].since_ns;
+    if (sweep->all || sweep->now - since >= GUARD_AFTER_S * KEEL_NS_PER_S) {
+        shutdown(fd, SHUT_RDWR); /* the provider reads the end of the stream and forgets it */
+        return false;
+    }
+    struct guard *next = &sweep->next;
+    if (next->count < GUARD_MAX) {
+        next->seen[next->count].fd = fd;
+        next->seen[next->count].peer = peer;
+        next->seen[next->count++].since_ns = since;
+    }
+    return next->count == GUARD_MAX;
+}
+
+void ofi_sock_guard(struct ofi_tp *tp, bool all)
+{
+    struct sweep sweep = {.tp = tp, .now = clock_now_ns(), .all = all};
+    if (!all && sweep.now < tp->guard.next_ns)
+        return;
+    sockets_of_epoll(tp->eq_fd, visit_incoming, &sweep);
+    tp->guard = sweep.next;
+    tp->guard.next_ns = sweep.now + GUARD_EVERY_S * KEEL_NS_PER_S;
+}
