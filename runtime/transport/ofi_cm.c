@@ -95,8 +95,7 @@ static int ep_open(struct ofi_ep *ep, struct fi_info *info)
         return rc;
     if ((rc = fi_ep_bind(ep->fid, &tp->eq->fid, 0)) != 0 ||
         (rc = fi_ep_bind(ep->fid, &tp->cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION)) != 0 ||
-        (rc = fi_ep_bind(ep->fid, &tp->cq->fid, FI_RECV)) != 0 ||
-        (rc = fi_enable(ep->fid)) != 0)
+        (rc = fi_ep_bind(ep->fid, &tp->cq->fid, FI_RECV)) != 0 || (rc = fi_enable(ep->fid)) != 0)
         return rc;
     return ofi_recv_fill(ep) ? 0 : -FI_ENOMEM;
 }

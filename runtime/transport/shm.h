@@ -1,7 +1,9 @@
 /* Same-node messages between a rank and its agent: a `struct tp` whose connections are pairs of single-producer,
  * single-consumer rings in shared memory, with a doorbell (eventfd) that is rung only when the other side sleeps.
  * No write, no read, no listen: segments are mapped and accessed by plain loads and stores.
- * A side that dies in the middle of producing leaves nothing visible: the head moves last. A ring is never a lock. */
+ * A side that dies in the middle of producing leaves nothing visible: a record's header is stored last. A ring is never
+ * a lock. There is no TP_CONNECTED, and the other side's end is not seen here: who owns the process knows (pidfd).
+ * TP_CLOSED follows tp_disconnect, a queue past its bound, or nonsense in the ring. */
 #ifndef KEEL_TRANSPORT_SHM_H
 #define KEEL_TRANSPORT_SHM_H
 

@@ -9,13 +9,18 @@
  *  threads    one thread at a time may be inside one tp (the owner serialises). Different tps are independent.
  *  blocking   no call blocks. connect and every transfer end in exactly one event, or in the ep's TP_CLOSED.
  *  order      messages, writes and reads of one ep in one direction take effect at the target in the order posted.
- *             A message is delivered whole or not at all.
+ *             A message is delivered whole or not at all. One exception: a write posted after a read, on the same bytes, may
+ *             be seen by that read; wait for the read's TP_DONE first.
  *  delivery   TP_DONE with KEEL_OK for a write means the bytes are in the target's memory; for a read that they are in ours; for a
  *             message only that the source buffer may be reused. Any other status means the outcome is unknown.
  *  loss       when a connection breaks each posted op that asked for an event gets TP_DONE with KEEL_ERR_LINK, then comes
- *             one TP_CLOSED; after that the ep is freed by tp_ep_destroy only. Nothing is retried here.
- *  dead peer  a silent peer produces no event: deadlines are the caller's. tp_disconnect drops hard and at once; the
- *             events of that ep's ops follow from tp_poll.
+ *             one TP_CLOSED; after that the ep is freed by tp_ep_destroy only. Nothing is retried here. A call that returns
+ *             an error posted nothing; KEEL_ERR_LINK says that the ep is ending, its TP_CLOSED comes or has come.
+ *  dead peer  a silent peer produces no event: deadlines are the caller's. tp_disconnect drops hard and at once: when it
+ *             returns nothing of that peer's reaches our memory and the memory of our ops is not touched any more (the same
+ *             holds for tp_ep_destroy). The events of the ops follow from tp_poll.
+ *  batches    events of one tp_poll may still name an ep destroyed while working on that batch; its memory lives until
+ *             the next tp_poll.
  */
 #ifndef KEEL_TRANSPORT_H
 #define KEEL_TRANSPORT_H
