@@ -1,0 +1,403 @@
+#include "runtime/topo/detour.h"
+
+#include "runtime/topo/detour_search.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct detour_path original = {.nvia = 0};
+
+struct detour_config detour_config_paper(void)
+{
+    return (struct detour_config){
+        .threshold = 3,
+        .max_paths = 4,
+        .max_distance = 3,
+        .hop_ns = 220,
+        .grow_wait_ns = 6000,
+        .shrink_wait_ns = 2000,
+        .settle_ns = 200000,
+        .silence_limit = 3,
+        .silence_hold_ns = 10000000,
+        .max_faults = 512,
+        .cache = 16,
+        .retry_ns = 500000,
+        .retry_max_ns = 16000000,
+    };
+}
+
+bool detour_init(struct detour *d, const struct fabric *fabric, const struct detour_config *config)
+{
+    memset(d, 0, sizeof *d);
+    if (config->threshold < 1 || config->max_paths < 1 || config->max_paths > DETOUR_MAX_PATHS ||
+        config->max_distance < 1 || config->max_faults < 1 || config->cache < 1)
+        return false;
+    d->fabric = fabric;
+    d->config = *config;
+    size_t routers = (size_t)fabric->routers;
+    d->avoid = calloc((size_t)fabric_links(fabric) + 1, 1);
+    d->stamp = calloc(routers, sizeof *d->stamp);
+    d->queue = calloc(routers, sizeof *d->queue);
+    d->parent = calloc(routers, sizeof *d->parent);
+    if (d->avoid && d->stamp && d->queue && d->parent)
+        return true;
+    detour_fini(d);
+    return false;
+}
+
+void detour_fini(struct detour *d)
+{
+    free(d->avoid);
+    free(d->stamp);
+    free(d->queue);
+    free(d->parent);
+    memset(d, 0, sizeof *d);
+}
+
+void detour_source_init(struct detour_source *s, int32_t endpoint)
+{
+    *s = (struct detour_source){.endpoint = endpoint};
+}
+
+void detour_source_fini(struct detour_source *s)
+{
+    detour_faults_fini(&s->faults);
+    free(s->paths);
+    free(s->key);
+    *s = (struct detour_source){.endpoint = s->endpoint};
+}
+
+static int32_t home_of(const struct detour *d, const struct detour_source *s)
+{
+    return fabric_home(d->fabric, s->endpoint);
+}
+
+static struct detour_metapath *metapath_find(struct detour_source *s, int32_t dest)
+{
+    for (uint32_t i = 0; i < s->npaths; i++)
+        if (s->key[i].dest == dest) {
+            s->key[i].used = s->choices;
+            return &s->paths[i];
+        }
+    return NULL;
+}
+
+/* A free entry, or that of the destination not asked for longest. NULL when memory is out. */
+static struct detour_metapath *metapath_slot(struct detour_source *s, uint32_t cache)
+{
+    if (s->npaths < s->cap)
+        return &s->paths[s->npaths++];
+    if (s->npaths < cache) {
+        uint32_t cap = s->cap ? 2 * s->cap : 2;
+        cap = cap > cache ? cache : cap;
+        struct detour_metapath *more = realloc(s->paths, cap * sizeof *more);
+        if (!more)
+            return NULL;
+        s->paths = more;
+        struct detour_key *keys = realloc(s->key, cap * sizeof *keys);
+        if (!keys)
+            return NULL;
+        s->key = keys;
+        s->cap = cap;
+        return &s->paths[s->npaths++];
+    }
+    uint32_t old = 0;
+    for (uint32_t i = 1; i < s->npaths; i++)
+        if (s->key[i].used < s->key[old].used)
+            old = i;
+    return &s->paths[old];
+}
+
+static struct detour_metapath *metapath_make(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now)
+{
+    struct detour_metapath *m = metapath_slot(s, d->config.cache);
+    if (!m)
+        return NULL;
+    int hops = fabric_hops(d->fabric, home_of(d, s), fabric_home(d->fabric, dest), dest);
+    *m = (struct detour_metapath){
+        .dest = dest, .open = 1, .nroutes = 1, .version = s->faults.version, .changed_ns = now};
+    s->key[m - s->paths] = (struct detour_key){dest, s->choices};
+    m->route[0].hops = (uint16_t)hops;
+    m->route[0].latency_ns = (hops + 1) * (double)d->config.hop_ns;
+    return m;
+}
+
+static bool is_blocking(const struct detour *d, const struct detour_fault *f, uint64_t now)
+{
+    return d->config.forget ? now < f->retry_ns : f->permanent;
+}
+
+/* "If there are no permanent link failures along the original path, each new message is sent through that path." */
+static bool original_usable(const struct detour *d, const struct detour_source *s, int32_t dest, uint64_t now)
+{
+    if (!s->faults.used)
+        return true;
+    struct detour_walk w;
+    detour_walk_begin(&w, d->fabric, home_of(d, s), &original, dest);
+    for (int32_t link; (link = detour_walk_next(&w)) >= 0;) {
+        const struct detour_fault *f = detour_faults_find(&s->faults, fabric_cable(d->fabric, link));
+        if (f && is_blocking(d, f, now))
+            return false;
+    }
+    return true;
+}
+
+/* One message tries what is due to be tried; the next ones wait until the answer or another retry_ns. */
+static void claim_trial(const struct detour *d, struct detour_source *s, int32_t dest, uint64_t now)
+{
+    if (!d->config.forget || !s->faults.used)
+        return;
+    struct detour_walk w;
+    detour_walk_begin(&w, d->fabric, home_of(d, s), &original, dest);
+    for (int32_t link; (link = detour_walk_next(&w)) >= 0;) {
+        struct detour_fault *f = detour_faults_find(&s->faults, fabric_cable(d->fabric, link));
+        if (f)
+            f->retry_ns = now + d->config.retry_ns;
+    }
+}
+
+static void mark_faults(struct detour *d, const struct detour_source *s, uint8_t value)
+{
+    for (uint32_t i = 0; s->faults.used && i <= s->faults.mask; i++)
+        if (s->faults.slot[i].cable >= 0)
+            detour_mark(d, s->faults.slot[i].cable, value);
+}
+
+/* Drop alternatives that use a cable known as broken. */
+static void metapath_refresh(struct detour *d, const struct detour_source *s, struct detour_metapath *m)
+{
+    if (m->version == s->faults.version)
+        return;
+    int n = 1;
+    if (m->nroutes > 1)
+        mark_faults(d, s, 1);
+    for (int i = 1; i < m->nroutes; i++)
+        if (detour_path_hops(d, home_of(d, s), &m->route[i].path, m->dest, INT_MAX) >= 0)
+            m->route[n++] = m->route[i];
+    if (m->nroutes > 1)
+        mark_faults(d, s, 0);
+    m->nroutes = n;
+    m->version = s->faults.version;
+}
+
+/* One more alternative, not among those there are. */
+static bool metapath_extend(struct detour *d, const struct detour_source *s, struct detour_metapath *m, struct rng *rng)
+{
+    if (m->nroutes >= d->config.max_paths)
+        return false;
+    const struct detour_query q = {
+        .from = home_of(d, s), .dest = m->dest, .both_ends = true, .skip = m->nroutes, .known = m->route};
+    struct detour_route *r = &m->route[m->nroutes];
+    memset(r, 0, sizeof *r);
+    mark_faults(d, s, 1);
+    int hops = detour_search(d, &q, rng, &r->path);
+    mark_faults(d, s, 0);
+    if (hops < 0)
+        return false;
+    r->hops = (uint16_t)hops;
+    r->latency_ns = m->route[0].latency_ns * (hops + 1) / (m->route[0].hops + 1);
+    m->nroutes++;
+    return true;
+}
+
+/* The routes traffic may take now, at most m->open; finds more where there are too few. */
+static int metapath_usable(struct detour *d, struct detour_source *s, struct detour_metapath *m, bool original_ok,
+                           uint64_t now, struct rng *rng, int pick[DETOUR_MAX_PATHS])
+{
+    metapath_refresh(d, s, m);
+    int n = 0, seen = 0;
+    do {
+        for (; seen < m->nroutes && n < m->open; seen++)
+            if (now >= m->route[seen].rest_until && (seen > 0 || original_ok))
+                pick[n++] = seen;
+    } while (n < m->open && metapath_extend(d, s, m, rng));
+    return n;
+}
+
+bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now, struct rng *rng,
+                   struct detour_path *path)
+{
+    *path = original;
+    s->choices++;
+    struct detour_metapath *m = metapath_find(s, dest);
+    if (!m && !s->faults.used)
+        return true;
+    bool ok = original_usable(d, s, dest, now);
+    if (ok && (!m || (m->open == 1 && now >= m->route[0].rest_until))) {
+        claim_trial(d, s, dest, now);
+        return true;
+    }
+    if (!m)
+        m = metapath_make(d, s, dest, now);
+    if (!m)
+        return ok; /* out of memory: the original path is always there */
+    int pick[DETOUR_MAX_PATHS], n = metapath_usable(d, s, m, ok, now, rng, pick);
+    if (n == 0)
+        return false;
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += 1 / m->route[pick[i]].latency_ns;
+    double at = n > 1 ? rng_double(rng) * sum : 0;
+    int i = 0;
+    for (; i < n - 1 && (at -= 1 / m->route[pick[i]].latency_ns) >= 0;)
+        i++;
+    if (pick[i] == 0)
+        claim_trial(d, s, dest, now);
+    *path = m->route[pick[i]].path;
+    return true;
+}
+
+static struct detour_route *route_find(struct detour_metapath *m, const struct detour_path *path)
+{
+    for (int i = 0; i < m->nroutes; i++)
+        if (detour_path_equal(&m->route[i].path, path))
+            return &m->route[i];
+    return NULL;
+}
+
+static double wait_per_hop(const struct detour *d, double latency_ns, int hops)
+{
+    return latency_ns / (hops + 1) - d->config.hop_ns;
+}
+
+/* "The number of alternative paths ... is determined using the set of collected latencies": open one more while messages
+ * wait long, close one when they do not. The mean is over messages, so a path counts as often as it is chosen. */
+static void metapath_adapt(const struct detour *d, struct detour_metapath *m, uint64_t now)
+{
+    if (now - m->changed_ns < d->config.settle_ns)
+        return;
+    double sum = 0, wait = 0;
+    for (int i = 0; i < m->nroutes; i++) {
+        const struct detour_route *r = &m->route[i];
+        if (!r->fresh)
+            continue;
+        sum += 1 / r->latency_ns;
+        wait += wait_per_hop(d, r->latency_ns, r->hops) / r->latency_ns;
+    }
+    if (sum <= 0)
+        return;
+    int open = m->open;
+    if (wait / sum > d->config.grow_wait_ns && open < d->config.max_paths)
+        open++;
+    else if (wait / sum < d->config.shrink_wait_ns && open > 1)
+        open--;
+    if (open != m->open) {
+        m->open = open;
+        m->changed_ns = now;
+        for (int i = 0; i < m->nroutes; i++)
+            m->route[i].fresh = false;
+    }
+}
+
+static void clear_faults(const struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path)
+{
+    if (!s->faults.used)
+        return;
+    struct detour_walk w;
+    detour_walk_begin(&w, d->fabric, home_of(d, s), path, dest);
+    for (int32_t link; (link = detour_walk_next(&w)) >= 0;)
+        detour_faults_remove(&s->faults, fabric_cable(d->fabric, link));
+}
+
+void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
+                  uint64_t latency_ns, uint64_t now)
+{
+    clear_faults(d, s, dest, path);
+    struct detour_metapath *m = metapath_find(s, dest);
+    if (!m) {
+        if (path->nvia || d->config.max_paths < 2)
+            return;
+        int hops = fabric_hops(d->fabric, home_of(d, s), fabric_home(d->fabric, dest), dest);
+        if (wait_per_hop(d, (double)latency_ns, hops) <= d->config.grow_wait_ns)
+            return;
+        m = metapath_make(d, s, dest, now);
+        if (!m)
+            return;
+        m->open = 2;
+    }
+    struct detour_route *r = route_find(m, path);
+    if (!r)
+        return;
+    double sample = latency_ns ? (double)latency_ns : 1.0;
+    r->latency_ns = r->tried ? r->latency_ns + (sample - r->latency_ns) / 4 : sample;
+    r->tried = r->fresh = true;
+    r->silent = 0;
+    r->rest_until = 0;
+    metapath_adapt(d, m, now);
+}
+
+void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t now)
+{
+    assert(cable >= 0 && cable < fabric_links(d->fabric));
+    struct detour_fault *f = detour_faults_add(&s->faults, cable, d->config.max_faults);
+    if (!f)
+        return; /* out of memory: the next notification tries again */
+    f->count++;
+    f->last_ns = now;
+    uint64_t wait = d->config.retry_ns;
+    for (uint32_t i = 1; i < f->count && wait < d->config.retry_max_ns; i++)
+        wait *= 2;
+    f->retry_ns = now + (wait < d->config.retry_max_ns ? wait : d->config.retry_max_ns);
+    if (!f->permanent && f->count >= d->config.threshold) {
+        f->permanent = true;
+        s->faults.version++;
+    }
+}
+
+void detour_told(struct detour *d, struct detour_source *s, int32_t cable, uint64_t seen_ns, uint64_t now)
+{
+    assert(cable >= 0 && cable < fabric_links(d->fabric));
+    if (now > seen_ns + d->config.retry_max_ns)
+        return; /* an old story */
+    struct detour_fault *f = detour_faults_add(&s->faults, cable, d->config.max_faults);
+    if (!f || f->last_ns >= seen_ns)
+        return;
+    f->last_ns = seen_ns;
+    uint64_t retry = seen_ns + d->config.retry_max_ns;
+    f->retry_ns = retry > f->retry_ns ? retry : f->retry_ns;
+}
+
+int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news)
+{
+    int n = 0;
+    for (uint32_t left = s->faults.used ? s->faults.mask + 1 : 0; left > 0 && s->faults.used && n < max; left--) {
+        const struct detour_fault *f = &s->faults.slot[s->turn++ & s->faults.mask];
+        if (f->cable < 0)
+            continue;
+        if (now > f->last_ns + 2 * d->config.retry_max_ns)
+            detour_faults_remove(&s->faults, f->cable);
+        else if (now <= f->last_ns + d->config.retry_max_ns)
+            news[n++] = (struct detour_news){f->cable, f->last_ns};
+    }
+    return n;
+}
+
+void detour_silent(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
+                   uint64_t now)
+{
+    struct detour_metapath *m = metapath_find(s, dest);
+    if (!m && path->nvia == 0)
+        m = metapath_make(d, s, dest, now);
+    struct detour_route *r = m ? route_find(m, path) : NULL;
+    if (!r)
+        return;
+    r->latency_ns = r->latency_ns < 1e12 ? r->latency_ns * 2 : r->latency_ns;
+    if (++r->silent >= d->config.silence_limit) {
+        r->silent = 0;
+        r->rest_until = now + d->config.silence_hold_ns;
+    }
+}
+
+bool detour_escape(struct detour *d, int32_t at, int32_t dest, const int32_t *known, int n, struct rng *rng,
+                   struct detour_path *path)
+{
+    for (int i = 0; i < n; i++)
+        detour_mark(d, known[i], 1);
+    const struct detour_query q = {.from = at, .dest = dest};
+    int hops = detour_search(d, &q, rng, path);
+    for (int i = 0; i < n; i++)
+        detour_mark(d, known[i], 0);
+    return hops >= 0;
+}

@@ -1,0 +1,153 @@
+/* Paths around broken cables: the policy of FT-routing (Zarza, Lugones, Franco, Luque), sections 2, 2.1 and 2.2.
+ *
+ * A source keeps, per destination, a list of multi-step paths: static minimal routes (fabric.h) to a few intermediate
+ * routers and on to the destination. It learns from what comes back: a message was acknowledged with a latency, a
+ * router met a broken cable on its way, or nothing was heard. Each next message gets a path:
+ *
+ *     fault notified  --> the cable's counter goes up; at `threshold` the fault is permanent
+ *     acknowledged    --> every cable of that path is cleared; the path's latency estimate moves
+ *     nothing heard   --> the path's estimate doubles; after `silence_limit` in a row it rests for `silence_hold_ns`
+ *     choose          --> the original path unless a permanent fault is on it; else alternatives; when waiting grows
+ *                         beyond grow_wait_ns per hop further paths are opened, and closed below shrink_wait_ns;
+ *                         with several, a path's probability is proportional to 1 / latency
+ *
+ * Pure: no clock, no I/O, no threads; `now` and random numbers are arguments. A struct detour is scratch space for one
+ * thread; a struct detour_source belongs to one source. Memory: detour is linear in the links; a source holds at most
+ * max_faults faults and `cache` destinations, and nothing at all for destinations whose original path works and is not
+ * crowded.
+ *
+ * Differs from the paper: nothing in it says how candidates at the same distance are ordered (here: by hops, then by
+ * router number), or what a source does when every path it knows of is cut (here: it sends on the original path, so
+ * that the routers decide). `forget`, `tell` and `shortest` are improvements over the paper and off in
+ * detour_config_paper. */
+#ifndef KEEL_TOPO_DETOUR_H
+#define KEEL_TOPO_DETOUR_H
+#include "runtime/base/rng.h"
+#include "runtime/topo/detour_faults.h"
+#include "runtime/topo/fabric.h"
+
+enum {
+    DETOUR_MAX_VIA = 6,
+    DETOUR_MAX_PATHS = 8, /* the original path and 7 alternatives */
+};
+
+/* The intermediate routers of a multi-step path; nvia 0 is the original path. */
+struct detour_path {
+    int32_t via[DETOUR_MAX_VIA];
+    uint8_t nvia;
+};
+
+struct detour_config {
+    uint32_t threshold;    /* notifications that make a fault permanent, at least 1 */
+    int max_paths;         /* 1..DETOUR_MAX_PATHS, the original one included */
+    int max_distance;      /* candidates up to this many hops from source, destination or the router at the fault */
+    uint32_t hop_ns;       /* latency of a hop without load */
+    uint32_t grow_wait_ns; /* mean waiting per hop above which one more path is opened */
+    uint32_t shrink_wait_ns;
+    uint64_t settle_ns;     /* least time between two changes of the number of paths */
+    uint32_t silence_limit; /* messages in a row without an answer that put a path to rest */
+    uint64_t silence_hold_ns;
+    uint32_t max_faults; /* per source */
+    uint32_t cache;      /* destinations remembered per source */
+    /* Improvements over the paper */
+    bool forget; /* avoid a cable from its first notification, and try it again with one message after
+                  * retry_ns, doubled at every further notification up to retry_max_ns */
+    uint64_t retry_ns, retry_max_ns;
+    bool tell;     /* acknowledgements pass on what their sender knows: detour_recall and detour_told */
+    bool shortest; /* rank candidates by their hops and draw among the best, instead of nearest first */
+};
+
+/* A working set of values for links of 1 Gbps and packets of about 1 kB; the paper gives none of them. */
+struct detour_config detour_config_paper(void);
+
+struct detour_route {
+    struct detour_path path;
+    uint16_t hops;
+    bool tried;          /* latency_ns is measured, not assumed */
+    bool fresh;          /* measured since the number of open paths last changed */
+    uint32_t silent;     /* messages in a row without an answer */
+    uint64_t rest_until; /* no message before that */
+    double latency_ns;   /* estimate: smoothed latency of the head of a message */
+};
+
+/* Which destination an entry of a source's list is about, kept apart from it because it is looked for most often. */
+struct detour_key {
+    int32_t dest;  /* endpoint */
+    uint64_t used; /* the source's count of choices at the last use, for replacement */
+};
+
+/* One destination's paths; route[0] is the original one. */
+struct detour_metapath {
+    int32_t dest; /* endpoint */
+    int open;     /* how many paths traffic is spread over */
+    int nroutes;
+    uint32_t version; /* of the faults, when the routes were last checked */
+    uint64_t changed_ns;
+    struct detour_route route[DETOUR_MAX_PATHS];
+};
+
+struct detour_source {
+    int32_t endpoint;
+    struct detour_faults faults;
+    struct detour_key *key;        /* [npaths] */
+    struct detour_metapath *paths; /* [npaths] */
+    uint32_t npaths, cap;
+    uint64_t choices;
+    uint32_t turn; /* where detour_recall goes on */
+};
+
+struct detour {
+    const struct fabric *fabric; /* not owned */
+    struct detour_config config;
+    uint8_t *avoid;  /* [link] scratch: 1 while a search must not use that link */
+    uint32_t *stamp; /* [router] scratch of breadth-first walks */
+    int32_t *queue, *parent;
+    uint32_t round;
+};
+
+/* returns false when memory is out or a value of config is out of range. */
+bool detour_init(struct detour *d, const struct fabric *fabric, const struct detour_config *config);
+void detour_fini(struct detour *d);
+void detour_source_init(struct detour_source *s, int32_t endpoint);
+void detour_source_fini(struct detour_source *s);
+
+/* The path of the next message from s to the endpoint dest.
+ * returns  false when every path is cut by what s knows; *path is then the original one. */
+bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now, struct rng *rng,
+                   struct detour_path *path);
+
+/* A message of this path arrived; its head took latency_ns from leaving the source, waiting included. */
+void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
+                  uint64_t latency_ns, uint64_t now);
+/* A router found this cable broken. */
+void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t now);
+/* Another endpoint says that this cable was found broken at seen_ns. Makes no fault permanent by itself. */
+void detour_told(struct detour *d, struct detour_source *s, int32_t cable, uint64_t seen_ns, uint64_t now);
+/* Up to max faults to pass on, in turn over calls; those not heard of within retry_max_ns are dropped instead.
+ * returns how many. */
+struct detour_news {
+    int32_t cable;
+    uint64_t seen_ns;
+};
+int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news);
+/* Neither of both came back in the caller's time limit. */
+void detour_silent(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
+                   uint64_t now);
+
+/* The way on from a router that met a broken cable, to the home of the endpoint dest, avoiding every cable of
+ * known[0..n-1]: intermediates by distance from that router first, then any path. returns  false when these cables cut
+ * the router off from the destination. */
+bool detour_escape(struct detour *d, int32_t at, int32_t dest, const int32_t *known, int n, struct rng *rng,
+                   struct detour_path *path);
+
+/* A walk along a path, link by link: detour_walk_begin(...); while ((link = detour_walk_next(&w)) >= 0) ... */
+struct detour_walk {
+    const struct fabric *fabric;
+    const struct detour_path *path;
+    int32_t at, to, dest;
+    int step;
+};
+void detour_walk_begin(struct detour_walk *w, const struct fabric *f, int32_t from, const struct detour_path *path,
+                       int32_t dest);
+int32_t detour_walk_next(struct detour_walk *w);
+#endif

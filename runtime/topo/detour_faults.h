@@ -1,0 +1,30 @@
+/* What one source knows about broken cables: a small hash table, at most `max` entries; when it is full the entry heard
+ * of longest ago makes room. Cables are named as in fabric.h. Paper: FT-routing, "Link Fault Information". */
+#ifndef KEEL_TOPO_DETOUR_FAULTS_H
+#define KEEL_TOPO_DETOUR_FAULTS_H
+#include <stdbool.h>
+#include <stdint.h>
+
+struct detour_fault {
+    int32_t cable;
+    uint32_t count;    /* notifications since the entry was made */
+    bool permanent;    /* count has reached the threshold */
+    uint64_t last_ns;  /* time of the last notification */
+    uint64_t retry_ns; /* until then no message tries the cable (only where faults are forgotten by time) */
+};
+
+struct detour_faults {
+    struct detour_fault *slot; /* open addressing; cable -1 is a free slot */
+    uint32_t mask;             /* slots - 1; slots is a power of two, 0 slots before the first entry */
+    uint32_t used;
+    uint32_t version; /* counts every change of the set or of an entry's permanence */
+};
+
+void detour_faults_fini(struct detour_faults *t);
+/* NULL when nothing is known against the cable. Valid until the next add or remove. */
+struct detour_fault *detour_faults_find(const struct detour_faults *t, int32_t cable);
+/* Find or make an entry. returns NULL when memory is out. */
+struct detour_fault *detour_faults_add(struct detour_faults *t, int32_t cable, uint32_t max);
+/* returns whether there was one. */
+bool detour_faults_remove(struct detour_faults *t, int32_t cable);
+#endif

@@ -1,0 +1,22 @@
+/* The search for multi-step paths (FT-routing section 2.1); used by detour.c only. */
+#ifndef KEEL_TOPO_DETOUR_SEARCH_H
+#define KEEL_TOPO_DETOUR_SEARCH_H
+#include "runtime/topo/detour.h"
+
+struct detour_query {
+    int32_t from;   /* router */
+    int32_t dest;   /* endpoint */
+    bool both_ends; /* intermediates near the destination too, not only near `from` */
+    int skip;       /* paths that must not be found again */
+    const struct detour_route *known;
+};
+
+/* The best path that uses no link marked in d->avoid.
+ * returns  its hops, or -1 when there is none. */
+int detour_search(struct detour *d, const struct detour_query *q, struct rng *rng, struct detour_path *path);
+/* Hops of a path, or -1 when it uses a link marked in d->avoid or has more than limit hops. */
+int detour_path_hops(const struct detour *d, int32_t from, const struct detour_path *path, int32_t dest, int limit);
+/* Mark or unmark a cable, both directions of it. */
+void detour_mark(struct detour *d, int32_t cable, uint8_t value);
+bool detour_path_equal(const struct detour_path *a, const struct detour_path *b);
+#endif

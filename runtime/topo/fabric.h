@@ -1,0 +1,74 @@
+/* Networks of routers with a static minimal route between any two of them: what the path policy and the network
+ * simulator see of a topology. Grids (mesh or torus in each dimension) take their dimension-order routes from grid.h;
+ * a k-ary n-tree has n levels of k^(n-1) switches and k^n endpoints below the last level.
+ *
+ * A link is directed and named after the router it leaves: link = router * ports + port, so arrays indexed by link have
+ * fabric_links(f) entries; numbers that lead nowhere (the rim of a mesh, the roots' upper ports) have neighbor -1. A
+ * cable is the pair of links between two routers, named by the smaller of the two link numbers.
+ * Immutable after init: any number of threads may read it. Only init allocates, memory is linear in the links. */
+#ifndef KEEL_TOPO_FABRIC_H
+#define KEEL_TOPO_FABRIC_H
+#include "runtime/topo/grid.h"
+
+enum fabric_kind { FABRIC_GRID, FABRIC_TREE };
+
+enum {
+    FABRIC_MAX_ROUTERS = 1 << 22,
+    FABRIC_MAX_LEVELS = 12, /* of a tree */
+    FABRIC_MAX_ARITY = 64,
+};
+
+struct fabric {
+    enum fabric_kind kind;
+    struct grid grid;  /* when kind is FABRIC_GRID */
+    int arity, levels; /* when kind is FABRIC_TREE */
+    int32_t row;       /* switches in a level of the tree */
+    int32_t routers;
+    int32_t endpoints;
+    int ports;         /* links out of every router, to other routers */
+    int32_t *neighbor; /* [link] the router it leads to, or -1 */
+    int32_t *reverse;  /* [link] the link of the same cable in the other direction, or -1 */
+    uint16_t *digits;  /* [router * ndims] coordinates, or [router * (levels - 1)] digits of a tree's switch */
+};
+
+/* "32x32" forms of grid_parse make a grid; "tree:K,N" a K-ary N-tree.
+ * returns   NULL, or a constant text that says what is wrong. On success the caller ends with fabric_fini. */
+const char *fabric_parse(struct fabric *f, const char *text);
+void fabric_fini(struct fabric *f);
+/* Write the form that fabric_parse reads; returns buf. len 96 is always enough. */
+char *fabric_format(const struct fabric *f, char *buf, size_t len);
+
+static inline int32_t fabric_links(const struct fabric *f)
+{
+    return f->routers * f->ports;
+}
+
+/* The router an endpoint hangs on. */
+static inline int32_t fabric_home(const struct fabric *f, int32_t endpoint)
+{
+    return f->kind == FABRIC_GRID ? endpoint : (f->levels - 1) * f->row + endpoint / f->arity;
+}
+
+static inline int32_t fabric_cable(const struct fabric *f, int32_t link)
+{
+    return f->reverse[link] < link ? f->reverse[link] : link;
+}
+
+/* The port of the static route's next hop, or -1 when at == to.
+ * endpoint  whose traffic it is: a tree spreads the way up by the final destination, a grid ignores it. */
+int fabric_next(const struct fabric *f, int32_t at, int32_t to, int32_t endpoint);
+
+/* Hops of the static route between two routers. */
+int fabric_hops(const struct fabric *f, int32_t from, int32_t to, int32_t endpoint);
+
+/* The same, but -1 when the route uses a link with avoid[link] set, or has more than limit hops. */
+int fabric_hops_avoiding(const struct fabric *f, int32_t from, int32_t to, int32_t endpoint, const uint8_t *avoid,
+                         int limit);
+
+/* Cables of the network. */
+int32_t fabric_cables(const struct fabric *f);
+
+/* Bytes per second and endpoint, as a fraction of the link rate, at which uniform traffic fills the links that cross
+ * the middle of the network: no routing can carry more. */
+double fabric_bisection_bound(const struct fabric *f);
+#endif

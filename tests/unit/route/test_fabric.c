@@ -1,0 +1,207 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "runtime/topo/fabric.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct fabric make(const char *text)
+{
+    struct fabric f;
+    const char *wrong = fabric_parse(&f, text);
+    if (wrong)
+        fail_msg("%s: %s", text, wrong);
+    return f;
+}
+
+/* Shortest distances from one router, by relaxation: slow and independent of the routes. */
+static void distances(const struct fabric *f, int32_t from, int *dist)
+{
+    for (int32_t r = 0; r < f->routers; r++)
+        dist[r] = r == from ? 0 : 1 << 20;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int32_t l = 0; l < fabric_links(f); l++)
+            if (f->neighbor[l] >= 0 && dist[l / f->ports] + 1 < dist[f->neighbor[l]]) {
+                dist[f->neighbor[l]] = dist[l / f->ports] + 1;
+                changed = true;
+            }
+    }
+}
+
+static void assert_cables_join_both_ways(const struct fabric *f)
+{
+    for (int32_t l = 0; l < fabric_links(f); l++) {
+        if (f->neighbor[l] < 0)
+            continue;
+        int32_t back = f->reverse[l];
+        assert_int_equal(f->reverse[back], l);
+        assert_int_equal(f->neighbor[back], l / f->ports);
+        assert_int_equal(back / f->ports, f->neighbor[l]);
+        assert_int_equal(fabric_cable(f, l), fabric_cable(f, back));
+    }
+}
+
+static void test_fabric_grids_route_minimally_between_all_routers(void **state)
+{
+    (void)state;
+    const char *const texts[] = {"7", "6t", "2t", "4x3", "5tx4t", "2tx3", "3x2tx4t"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct fabric f = make(texts[i]);
+        assert_cables_join_both_ways(&f);
+        int dist[64];
+        assert_in_range(f.routers, 1, 64);
+        for (int32_t a = 0; a < f.routers; a++) {
+            distances(&f, a, dist);
+            for (int32_t b = 0; b < f.routers; b++)
+                assert_int_equal(fabric_hops(&f, a, b, b), dist[b]);
+        }
+        fabric_fini(&f);
+    }
+}
+
+static void test_fabric_trees_route_minimally_between_endpoints(void **state)
+{
+    (void)state;
+    const char *const texts[] = {"tree:2,3", "tree:4,2", "tree:3,3", "tree:2,5"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct fabric f = make(texts[i]);
+        assert_cables_join_both_ways(&f);
+        int dist[128];
+        assert_in_range(f.routers, 1, 128);
+        for (int32_t a = 0; a < f.endpoints; a++) {
+            distances(&f, fabric_home(&f, a), dist);
+            for (int32_t b = 0; b < f.endpoints; b++)
+                assert_int_equal(fabric_hops(&f, fabric_home(&f, a), fabric_home(&f, b), b), dist[fabric_home(&f, b)]);
+        }
+        fabric_fini(&f);
+    }
+}
+
+static void test_fabric_trees_reach_every_switch_from_every_switch(void **state)
+{
+    (void)state;
+    struct fabric f = make("tree:3,4");
+    for (int32_t a = 0; a < f.routers; a++)
+        for (int32_t b = 0; b < f.routers; b++) {
+            int32_t at = a;
+            int hops = 0;
+            for (int port; (port = fabric_next(&f, at, b, 5)) >= 0; hops++) {
+                at = f.neighbor[at * f.ports + port];
+                assert_true(at >= 0 && hops < 4 * f.levels);
+            }
+            assert_int_equal(at, b);
+        }
+    fabric_fini(&f);
+}
+
+/* The endpoints of one switch are reached from afar through different roots. */
+static void test_fabric_trees_spread_destinations_over_roots(void **state)
+{
+    (void)state;
+    struct fabric f = make("tree:4,2");
+    int32_t roots[4];
+    for (int e = 0; e < 4; e++) {
+        int port = fabric_next(&f, fabric_home(&f, 15), fabric_home(&f, e), e);
+        roots[e] = f.neighbor[fabric_home(&f, 15) * f.ports + port];
+        for (int d = 0; d < e; d++)
+            assert_int_not_equal(roots[d], roots[e]);
+    }
+    fabric_fini(&f);
+}
+
+static void test_fabric_32x32_torus_has_2048_cables_and_mean_distance_16(void **state)
+{
+    (void)state;
+    struct fabric f = make("32tx32t");
+    assert_int_equal(fabric_cables(&f), 2048);
+    double sum = 0;
+    for (int32_t a = 0; a < f.routers; a++)
+        for (int32_t b = 0; b < f.routers; b++)
+            sum += fabric_hops(&f, a, b, b);
+    assert_true(sum / f.routers / f.routers == 16.0);
+    assert_true(fabric_bisection_bound(&f) == 0.25);
+    fabric_fini(&f);
+}
+
+static void test_fabric_hops_avoiding_agrees_with_the_walk(void **state)
+{
+    (void)state;
+    const char *const texts[] = {"5tx4t", "tree:2,3"};
+    for (size_t i = 0; i < 2; i++) {
+        struct fabric f = make(texts[i]);
+        uint8_t avoid[256] = {0};
+        assert_in_range(fabric_links(&f), 1, 256);
+        avoid[7] = 1;
+        for (int32_t a = 0; a < f.endpoints; a++)
+            for (int32_t b = 0; b < f.endpoints; b++) {
+                int32_t at = fabric_home(&f, a);
+                int hops = 0;
+                bool met = false;
+                for (int port; (port = fabric_next(&f, at, fabric_home(&f, b), b)) >= 0; hops++) {
+                    met |= at * f.ports + port == 7;
+                    at = f.neighbor[at * f.ports + port];
+                }
+                int got = fabric_hops_avoiding(&f, fabric_home(&f, a), at, b, avoid, 100);
+                assert_int_equal(got, met ? -1 : hops);
+                if (hops > 0)
+                    assert_int_equal(fabric_hops_avoiding(&f, fabric_home(&f, a), at, b, avoid, hops - 1), -1);
+            }
+        fabric_fini(&f);
+    }
+}
+
+static void test_fabric_parse_malformed_says_why(void **state)
+{
+    (void)state;
+    const char *const texts[] = {"",
+                                 "0x4",
+                                 "x",
+                                 "4x",
+                                 "tree:",
+                                 "tree:1,3",
+                                 "tree:4",
+                                 "tree:4,2,1",
+                                 "tree:64,12",
+                                 "tree:999999999999,2",
+                                 "99999999999999999999x3",
+                                 "100000x100000",
+                                 "4x4y",
+                                 "tree:-3,2"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct fabric f;
+        assert_non_null(fabric_parse(&f, texts[i]));
+        assert_null(f.neighbor);
+    }
+}
+
+static void test_fabric_format_reads_back(void **state)
+{
+    (void)state;
+    const char *const texts[] = {"32tx32t", "4x3", "tree:4,3"};
+    char buf[96];
+    for (size_t i = 0; i < 3; i++) {
+        struct fabric f = make(texts[i]);
+        assert_string_equal(fabric_format(&f, buf, sizeof buf), texts[i]);
+        fabric_fini(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_fabric_grids_route_minimally_between_all_routers),
+        cmocka_unit_test(test_fabric_trees_route_minimally_between_endpoints),
+        cmocka_unit_test(test_fabric_trees_reach_every_switch_from_every_switch),
+        cmocka_unit_test(test_fabric_trees_spread_destinations_over_roots),
+        cmocka_unit_test(test_fabric_32x32_torus_has_2048_cables_and_mean_distance_16),
+        cmocka_unit_test(test_fabric_hops_avoiding_agrees_with_the_walk),
+        cmocka_unit_test(test_fabric_parse_malformed_says_why),
+        cmocka_unit_test(test_fabric_format_reads_back),
+    };
+    return cmocka_run_group_tests_name("fabric", tests, NULL, NULL);
+}
