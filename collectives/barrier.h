@@ -44,6 +44,7 @@ void barrier_join(struct barrier *b, uint64_t completed);
 void barrier_enter(struct barrier *b, uint64_t now);
 /* seq of the barrier entered and not completed, or 0. */
 uint64_t barrier_waiting(const struct barrier *b);
+/* From PREPARE on nothing may be handed in from a node that is to be declared dead: it may live, and not be frozen. */
 void barrier_receive(struct barrier *b, int from, const void *data, size_t len, uint64_t now);
 /* The connection to node is (again) up: what it may have missed is sent again. */
 void barrier_connected(struct barrier *b, int node, uint64_t now);

@@ -1,0 +1,571 @@
+/* View agreement: the same batches in the same order for every live member.
+ *
+ * Slot e+1 is what turns view e into view e+1. The coordinator (the lowest member not believed dead) leads with a
+ * ballot; a ballot is promised for all slots at once, so only a change of coordinator costs the COLLECT phase.
+ *
+ *   coordinator                                       member
+ *     IDLE --- not leading ---> COLLECT ----------->  promise; answer what was accepted for the slot
+ *      ^                           | all live answered
+ *      |   +-----------------------+ something accepted: that again, else what is pending
+ *      |   v
+ *      |  PREPARE(batch) -------------------------->  accept; the runtime fences; answer when prepared, with its value
+ *      |   | all live answered
+ *      |   v
+ *      |  COMMIT(batch, max) ---------------------->  apply, append to the log
+ *      |   | all live answered  (a new PREPARE does not wait for it)
+ *      |   v
+ *      +- SETTLE ---------------------------------->  everybody has it
+ *
+ *   state     event                                   next      action
+ *   IDLE      lowest live, ballot not ours            COLLECT   next higher ballot
+ *   IDLE      leading, events pending                 PREPARE   at most MEMBER_BATCH_MAX events, deaths first
+ *   IDLE      leading, epoch not settled              COMMIT    the last epoch again
+ *   COLLECT   answers of all live, one had accepted   PREPARE   the accepted batch of the highest ballot, unchanged
+ *   COLLECT   answers of all live, none had           IDLE      everybody has committed up to here
+ *   PREPARE   answers of all live                     COMMIT    max of the values; settles the slot before
+ *   COMMIT    answers of the whole view               SETTLE
+ *   COMMIT    answers of all live, not the whole view IDLE      the others are being declared dead
+ *   COMMIT    events pending                          PREPARE
+ *   any       somebody promised a higher ballot       IDLE      wait a little, at random
+ *   any       believed dead: fewer to wait for        (checked again)
+ *
+ * "All live" = all of the view but those the coordinator believes dead; a verdict that leaves no admissible quorum
+ * (quorum.c) halts the member, so whoever completes a phase has a quorum. A batch is never changed once proposed;
+ * deaths found meanwhile go into the next slot and their acks are not waited for. */
+#include "detect/member_internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { LOG_WINDOW = 4, CHECK_AFTER = 4 };
+
+int agreement_coordinator(const struct member *m)
+{
+    for (unsigned i = 0; i < m->words; i++) {
+        uint64_t w = m->view[i] & ~m->dead[i];
+        if (w)
+            return (int)(i * 64) + __builtin_ctzll(w);
+    }
+    return m->p.self;
+}
+
+static uint32_t last_ordered(const struct member *m, int node)
+{
+    for (int lo = 0, hi = m->n_ordered; lo < hi;) {
+        int mid = (lo + hi) / 2;
+        if (m->ordered[mid].node == node)
+            return m->ordered[mid].seq;
+        if (m->ordered[mid].node < node)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return 0;
+}
+
+static void set_ordered(struct member *m, int node, uint32_t seq)
+{
+    int i = 0;
+    while (i < m->n_ordered && m->ordered[i].node < node)
+        i++;
+    if (i == m->n_ordered || m->ordered[i].node != node) {
+        if (!grow((void **)&m->ordered, &m->cap_ordered, m->n_ordered + 1, sizeof *m->ordered)) {
+            member_halt(m, "out of memory");
+            return;
+        }
+        memmove(&m->ordered[i + 1], &m->ordered[i], (size_t)(m->n_ordered - i) * sizeof *m->ordered);
+        m->n_ordered++;
+    }
+    m->ordered[i].node = node;
+    m->ordered[i].seq = seq;
+}
+
+/* ------------------------------------------------------------------------------------------------ accept and commit */
+
+static bool same_batch(const struct batch *a, const struct batch *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (int i = 0; i < a->n; i++) {
+        const struct batch_entry *x = &a->e[i], *y = &b->e[i];
+        if (x->node != y->node || x->seq != y->seq || x->event.type != y->event.type || x->event.a != y->event.a ||
+            x->event.b != y->event.b || x->event.c != y->event.c || x->event.d != y->event.d)
+            return false;
+    }
+    return true;
+}
+
+static int batch_events(const struct batch *b, struct member_event *out)
+{
+    for (int i = 0; i < b->n; i++)
+        out[i] = b->e[i].event;
+    return b->n;
+}
+
+void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch)
+{
+    m->accepted_ballot = ballot;
+    if (m->has_accepted && same_batch(&m->accepted, batch))
+        return; /* a new coordinator takes up what the old one began: our answer stands */
+    m->has_accepted = true;
+    m->accepted = *batch;
+    m->accepted_at = m->t;
+    m->prepared = false;
+    m->prepared_value = 0;
+    member_note(m, MEMBER_REPORT_PREPARE, -1, MEMBER_ALIVE, m->epoch + 1, "proposed");
+    for (int i = 0; i < batch->n && !m->halted; i++) {
+        const struct member_event *e = &batch->e[i].event;
+        if (e->type == MEMBER_NODE_DEAD)
+            detector_believe_dead(m, (int)e->a, (enum member_evidence)e->b, (int)e->c, "declared in a proposal");
+    }
+    if (m->halted)
+        return;
+    struct member_event events[MEMBER_BATCH_MAX];
+    int n = batch_events(batch, events);
+    m->ops.prepare(m->ops.user, m->epoch + 1, events, n);
+}
+
+void member_prepared(struct member *m, uint64_t epoch, uint64_t value, uint64_t now)
+{
+    member_enter(m, now);
+    if (!m->halted && m->has_accepted && !m->prepared && epoch == m->epoch + 1) {
+        m->prepared = true;
+        m->prepared_value = value;
+        if (m->round.phase == PHASE_PREPARE && m->round.slot == epoch)
+            round_self_done(m);
+    }
+    member_leave(m);
+}
+
+static void drop_pending(struct member *m)
+{
+    int k = 0;
+    for (int i = 0; i < m->n_queue; i++)
+        if (is_member(m, m->queue[i].node) && m->queue[i].seq > last_ordered(m, m->queue[i].node))
+            m->queue[k++] = m->queue[i];
+    m->n_queue = k;
+    k = 0;
+    for (int i = 0; i < m->n_mine; i++)
+        if (m->mine[i].seq > last_ordered(m, m->p.self))
+            m->mine[k++] = m->mine[i];
+    m->n_mine = k;
+    k = 0;
+    for (int i = 0; i < m->n_deaths; i++)
+        if (is_member(m, m->deaths[i].node))
+            m->deaths[k++] = m->deaths[i];
+    m->n_deaths = k;
+}
+
+static bool log_append(struct member *m, const struct batch *batch, uint64_t max_value)
+{
+    if (m->epoch == m->cap_log) {
+        uint64_t cap = m->cap_log ? 2 * m->cap_log : 8;
+        struct log_entry **log = realloc(m->log, cap * sizeof *log);
+        if (!log)
+            return false;
+        m->log = log;
+        m->cap_log = cap;
+    }
+    struct log_entry *e = calloc(1, sizeof *e);
+    if (!e)
+        return false;
+    e->max_value = max_value;
+    e->n = batch_events(batch, e->events);
+    for (int i = 0; i < batch->n; i++) {
+        e->id[i].node = (uint16_t)batch->e[i].node;
+        e->id[i].seq = batch->e[i].seq;
+    }
+    m->log[m->epoch++] = e;
+    return true;
+}
+
+static void declare_dead(struct member *m, const struct member_event *e)
+{
+    int node = (int)e->a;
+    if (e->b != MEMBER_REFUSED && (m->p.self == agreement_coordinator(m) || m->p.self == (int)e->c)) {
+        struct wire_msg dead = {.type = WIRE_DEAD}; /* if it lives it should end; lost, it learns when it asks somebody */
+        member_post(m, node, &dead);
+    }
+    bitset_del(m->view, node);
+    bitset_add(m->dead, node);
+    if (e->b == MEMBER_REFUSED)
+        bitset_add(m->positive, node);
+    detector_forget(m, node);
+}
+
+/* Decided. The only place where the epoch moves. */
+void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_value)
+{
+    for (int i = 0; i < batch->n; i++)
+        if (batch->e[i].event.type == MEMBER_NODE_DEAD && (int)batch->e[i].event.a == m->p.self) {
+            member_halt(m, "declared dead by the others");
+            return;
+        }
+    if (!log_append(m, batch, max_value)) {
+        member_halt(m, "out of memory");
+        return;
+    }
+    for (int i = 0; i < batch->n; i++) {
+        const struct batch_entry *e = &batch->e[i];
+        if (e->event.type == MEMBER_NODE_DEAD)
+            declare_dead(m, &e->event);
+        else
+            set_ordered(m, e->node, e->seq);
+    }
+    m->has_accepted = m->prepared = false;
+    drop_pending(m);
+    m->report_attempts = 0;
+    m->report_rto = m->p.rto_ns;
+    m->poll_rto = 4 * m->p.rto_ns;
+    m->next_poll = m->t + m->poll_rto;
+    detector_rewatch(m);
+    member_note(m, MEMBER_REPORT_VIEW, -1, MEMBER_ALIVE, m->epoch, "committed");
+    const struct log_entry *e = m->log[m->epoch - 1];
+    m->ops.commit(m->ops.user, m->epoch, e->events, e->n, max_value);
+}
+
+void agreement_settle(struct member *m, uint64_t epoch)
+{
+    if (epoch > m->epoch)
+        epoch = m->epoch;
+    if (epoch <= m->settled || m->halted)
+        return;
+    m->settled = epoch;
+    member_note(m, MEMBER_REPORT_SETTLED, -1, MEMBER_ALIVE, epoch, "committed by all");
+    m->ops.settled(m->ops.user, epoch);
+}
+
+/* ------------------------------------------------------------------------------------------------ coordinator */
+
+static bool is_root(const struct member *m, enum wire_phase phase)
+{
+    return m->round.phase == phase && m->round.root == m->p.self;
+}
+
+static void start_collect(struct member *m)
+{
+    uint64_t highest = m->promised > m->seen_ballot ? m->promised : m->seen_ballot;
+    m->promised = m->seen_ballot = ((highest >> 16) + 1) << 16 | (uint64_t)m->p.self;
+    m->leading = false;
+    round_start(m, PHASE_COLLECT, m->epoch + 1, NULL, 0);
+}
+
+/* What the next slot carries: deaths first, then events in the order they came. */
+static bool make_batch(struct member *m, struct batch *b)
+{
+    b->n = 0;
+    for (int i = 0; i < m->n_deaths && b->n < MEMBER_BATCH_MAX; i++) {
+        const struct death *d = &m->deaths[i];
+        b->e[b->n++] = (struct batch_entry){.node = d->finder,
+                                            .event = {.type = MEMBER_NODE_DEAD,
+                                                      .a = (uint32_t)d->node,
+                                                      .b = (uint32_t)d->evidence,
+                                                      .c = (uint32_t)d->finder}};
+    }
+    for (int i = 0; i < m->n_queue && b->n < MEMBER_BATCH_MAX; i++)
+        b->e[b->n++] =
+            (struct batch_entry){.node = m->queue[i].node, .seq = m->queue[i].seq, .event = m->queue[i].event};
+    return b->n > 0;
+}
+
+void agreement_pump(struct member *m)
+{
+    if (agreement_coordinator(m) != m->p.self || m->halted)
+        return;
+    if (!m->leading) {
+        if (!is_root(m, PHASE_COLLECT) && m->t >= m->next_collect)
+            start_collect(m);
+        return;
+    }
+    if (is_root(m, PHASE_COLLECT) || is_root(m, PHASE_PREPARE))
+        return;
+    struct batch b;
+    if (make_batch(m, &b)) {
+        round_start(m, PHASE_PREPARE, m->epoch + 1, &b, 0);
+    } else if (m->settled < m->epoch && !is_root(m, PHASE_COMMIT)) {
+        const struct log_entry *e = m->log[m->epoch - 1];
+        b.n = e->n;
+        for (int i = 0; i < e->n; i++)
+            b.e[i] = (struct batch_entry){.node = e->id[i].node, .seq = e->id[i].seq, .event = e->events[i]};
+        round_start(m, PHASE_COMMIT, m->epoch, &b, e->max_value);
+    }
+}
+
+/* Settled means committed by everybody in the view. A phase may complete without members that are believed dead; then
+ * settling waits for the view without them. */
+void agreement_round_complete(struct member *m)
+{
+    struct round *r = &m->round;
+    struct batch batch = r->phase == PHASE_COLLECT ? r->best : r->batch;
+    uint64_t slot = r->slot, value = r->value;
+    bool everybody = round_everybody(m), had = r->best_ballot != 0;
+    enum wire_phase phase = r->phase;
+    round_cancel(m);
+    switch (phase) {
+    case PHASE_COLLECT:
+        m->leading = true;
+        m->collect_attempts = 0;
+        if (everybody)
+            agreement_settle(m, slot - 1);
+        if (had && !m->halted)
+            round_start(m, PHASE_PREPARE, slot, &batch, 0);
+        break;
+    case PHASE_PREPARE:
+        round_start(m, PHASE_COMMIT, slot, &batch, value);
+        if (everybody)
+            agreement_settle(m, slot - 1);
+        break;
+    case PHASE_COMMIT:
+        if (!everybody)
+            break;
+        agreement_settle(m, slot);
+        if (!m->halted)
+            round_start(m, PHASE_SETTLE, slot, NULL, 0);
+        if (is_root(m, PHASE_SETTLE))
+            round_cancel(m);
+        break;
+    default:
+        break;
+    }
+}
+
+void agreement_deaths_changed(struct member *m)
+{
+    m->next_report = m->t;
+    m->report_rto = m->p.rto_ns;
+    round_recheck(m);
+}
+
+/* Somebody promised a higher ballot than ours: let it try, then try again. */
+static void step_down(struct member *m, uint64_t ballot)
+{
+    if (ballot > m->seen_ballot)
+        m->seen_ballot = ballot;
+    if (ballot <= m->promised)
+        return;
+    if (m->round.root == m->p.self)
+        round_cancel(m);
+    m->leading = false;
+    if (m->collect_attempts < 5)
+        m->collect_attempts++;
+    uint64_t span = m->p.rto_ns << m->collect_attempts;
+    m->next_collect = m->t + m->p.rto_ns + rng_below(&m->rng, span);
+}
+
+/* ------------------------------------------------------------------------------------------------ messages */
+
+static void send_log(struct member *m, int to, uint64_t from)
+{
+    for (uint64_t slot = from; slot <= m->epoch && slot < from + LOG_WINDOW; slot++) {
+        const struct log_entry *e = m->log[slot - 1];
+        struct wire_msg msg = {.type = WIRE_LOG, .slot = slot, .value = e->max_value, .batch = {.n = e->n}};
+        for (int i = 0; i < e->n; i++)
+            msg.batch.e[i] = (struct batch_entry){.node = e->id[i].node, .seq = e->id[i].seq, .event = e->events[i]};
+        member_post(m, to, &msg);
+    }
+}
+
+/* `who` has committed more than we have. */
+void agreement_behind(struct member *m, int who)
+{
+    if (m->t < m->next_fetch)
+        return;
+    m->next_fetch = m->t + m->p.rto_ns;
+    struct wire_msg msg = {.type = WIRE_FETCH, .slot = m->epoch + 1};
+    member_post(m, who, &msg);
+}
+
+static void take_log(struct member *m, const struct wire_msg *msg)
+{
+    if (msg->slot != m->epoch + 1)
+        return;
+    agreement_commit(m, &msg->batch, msg->value);
+    if (m->halted)
+        return;
+    m->next_fetch = 0;
+    /* What was under way for this slot is over; as coordinator we go on with the next one. */
+    enum wire_phase phase = m->round.phase;
+    if ((phase == PHASE_COLLECT || phase == PHASE_PREPARE) && m->round.slot <= m->epoch) {
+        round_cancel(m);
+        m->next_collect = m->t;
+    }
+}
+
+static void send_nack(struct member *m, int to)
+{
+    struct wire_msg nack = {.type = WIRE_NACK, .ballot = m->promised};
+    if (!m->halted)
+        member_post(m, to, &nack);
+}
+
+static void take_round(struct member *m, const struct wire_msg *msg, uint64_t *skip)
+{
+    if (msg->phase == PHASE_COMMIT || msg->phase == PHASE_SETTLE) {
+        /* a decision is a fact whatever was promised since */
+        if (msg->slot > m->epoch + (msg->phase == PHASE_COMMIT))
+            agreement_behind(m, msg->src);
+        else if (msg->ballot >= m->promised)
+            round_join(m, msg, skip);
+        else if (msg->phase == PHASE_COMMIT && msg->slot == m->epoch + 1)
+            agreement_commit(m, &msg->batch, msg->value);
+        if (msg->ballot < m->promised)
+            send_nack(m, msg->root);
+        return;
+    }
+    if (msg->ballot < m->promised) {
+        send_nack(m, msg->root);
+        return;
+    }
+    if (msg->slot <= m->epoch) {
+        send_log(m, msg->root, msg->slot);
+        return;
+    }
+    if (msg->slot > m->epoch + 1) {
+        agreement_behind(m, msg->src);
+        return;
+    }
+    if (msg->ballot > m->promised) {
+        step_down(m, msg->ballot);
+        m->promised = msg->ballot;
+    }
+    round_join(m, msg, skip);
+}
+
+static void take_report(struct member *m, const struct wire_msg *msg)
+{
+    for (int i = 0; i < msg->n_deaths && !m->halted; i++)
+        detector_believe_dead(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported");
+    for (int i = 0; i < msg->batch.n && !m->halted; i++) {
+        const struct batch_entry *e = &msg->batch.e[i];
+        uint32_t last = last_ordered(m, e->node);
+        for (int k = 0; k < m->n_queue; k++)
+            if (m->queue[k].node == e->node && m->queue[k].seq > last)
+                last = m->queue[k].seq;
+        if (e->seq != last + 1 || e->event.type < MEMBER_EVENT_FIRST || !is_member(m, e->node) ||
+            !grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue))
+            continue;
+        m->queue[m->n_queue++] = (struct pending){.node = e->node, .seq = e->seq, .event = e->event};
+    }
+    struct wire_msg pong = {.type = WIRE_PONG};
+    if (!m->halted)
+        member_post(m, msg->src, &pong);
+}
+
+void agreement_receive(struct member *m, const struct wire_msg *msg, uint64_t *skip)
+{
+    switch (msg->type) {
+    case WIRE_ROUND:
+        take_round(m, msg, skip);
+        break;
+    case WIRE_ACK:
+        round_ack(m, msg);
+        break;
+    case WIRE_NACK:
+        step_down(m, msg->ballot);
+        break;
+    case WIRE_REPORT:
+        take_report(m, msg);
+        break;
+    case WIRE_FETCH:
+        if (msg->slot > 0)
+            send_log(m, msg->src, msg->slot);
+        break;
+    case WIRE_LOG:
+        take_log(m, msg);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ submissions, reports */
+
+uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now)
+{
+    member_enter(m, now);
+    uint32_t seq = 0;
+    if (!m->halted && event->type >= MEMBER_EVENT_FIRST &&
+        grow((void **)&m->mine, &m->cap_mine, m->n_mine + 1, sizeof *m->mine)) {
+        seq = ++m->next_seq;
+        m->mine[m->n_mine++] = (struct pending){.node = m->p.self, .seq = seq, .event = *event};
+        m->next_report = m->t;
+    }
+    member_leave(m);
+    return seq;
+}
+
+static void send_report(struct member *m, int to)
+{
+    struct wire_msg msg = {.type = WIRE_REPORT};
+    for (int i = 0; i < m->n_deaths && i < MEMBER_BATCH_MAX; i++)
+        msg.deaths[msg.n_deaths++] = m->deaths[i];
+    for (int i = 0; i < m->n_mine && i < MEMBER_BATCH_MAX; i++)
+        msg.batch.e[msg.batch.n++] =
+            (struct batch_entry){.node = m->p.self, .seq = m->mine[i].seq, .event = m->mine[i].event};
+    if (to == m->p.self) {
+        msg.src = to;
+        uint32_t last = last_ordered(m, to);
+        for (int k = 0; k < m->n_queue; k++)
+            if (m->queue[k].node == to && m->queue[k].seq > last)
+                last = m->queue[k].seq;
+        for (int i = 0; i < m->n_mine; i++)
+            if (m->mine[i].seq == last + 1 &&
+                grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue)) {
+                m->queue[m->n_queue++] = m->mine[i];
+                last++;
+            }
+        return;
+    }
+    member_post(m, to, &msg);
+}
+
+void agreement_report(struct member *m)
+{
+    if ((!m->n_mine && !m->n_deaths) || m->t < m->next_report)
+        return;
+    int coordinator = agreement_coordinator(m);
+    send_report(m, coordinator);
+    m->next_report = m->t + m->report_rto;
+    m->report_rto = 2 * m->report_rto < m->p.rto_max_ns ? 2 * m->report_rto : m->p.rto_max_ns;
+    if (coordinator != m->p.self && ++m->report_attempts >= CHECK_AFTER) {
+        m->report_attempts = 0;
+        detector_check(m, coordinator, "no answer to a report");
+    }
+}
+
+/* Something is under way and we have not heard its end: ask the coordinator how far it is (its answer's header says
+ * it). A coordinator that does not answer at all comes under suspicion. */
+static void poll_tick(struct member *m)
+{
+    int coordinator = agreement_coordinator(m);
+    if (coordinator == m->p.self || (m->settled == m->epoch && !m->has_accepted) || m->t < m->next_poll)
+        return;
+    struct wire_msg ping = {.type = WIRE_PING, .nonce = ++m->nonce};
+    member_post(m, coordinator, &ping);
+    m->next_poll = m->t + m->poll_rto;
+    m->poll_rto = 2 * m->poll_rto < m->p.rto_max_ns ? 2 * m->poll_rto : m->p.rto_max_ns;
+    if (m->has_accepted && m->t >= m->accepted_at + m->p.late_ns)
+        detector_check(m, coordinator, "proposal without an end");
+}
+
+void agreement_tick(struct member *m)
+{
+    round_tick(m);
+    if (!m->halted)
+        agreement_report(m);
+    if (!m->halted)
+        poll_tick(m);
+}
+
+uint64_t agreement_deadline(const struct member *m)
+{
+    uint64_t d = m->round.phase != PHASE_NONE ? m->round.next_resend : NEVER;
+    int coordinator = agreement_coordinator(m);
+    if ((m->n_mine || m->n_deaths) && m->next_report < d)
+        d = m->next_report;
+    if (coordinator != m->p.self && (m->settled != m->epoch || m->has_accepted) && m->next_poll < d)
+        d = m->next_poll;
+    if (coordinator == m->p.self && !m->leading && !is_root(m, PHASE_COLLECT) && m->next_collect < d)
+        d = m->next_collect;
+    return d;
+}

@@ -1,0 +1,318 @@
+/* Entry points of the membership core: every one goes through member_enter, which moves the inner clock, and
+ * member_leave, which carries out what became due and computes the next deadline. */
+#include "detect/member_internal.h"
+
+#include <stdlib.h>
+
+/* A tick may be this late before its delay counts as time in which we were blind. */
+#define BLIND_SLACK_NS (10ull * 1000 * 1000)
+
+bool grow(void **array, int *cap, int need, size_t size)
+{
+    if (need <= *cap)
+        return true;
+    int c = *cap ? 2 * *cap : 8;
+    void *p = realloc(*array, (size_t)c * size);
+    if (!p)
+        return false;
+    *array = p;
+    *cap = c;
+    return true;
+}
+
+void member_params_default(struct member_params *p, int n, int self)
+{
+    const uint64_t ms = 1000 * 1000;
+    *p = (struct member_params){.n = n,
+                                .self = self,
+                                .topology = MEMBER_RING,
+                                .degree = 2,
+                                .seed = 1,
+                                .voters = 3,
+                                .period_ns = 60 * ms,
+                                .late_ns = 160 * ms,
+                                .ping_ns = 40 * ms,
+                                .limit_ns = 780 * ms,
+                                .rto_ns = 5 * ms,
+                                .rto_max_ns = 100 * ms};
+}
+
+static bool params_ok(const struct member_params *p)
+{
+    return p->n >= 1 && p->n <= MEMBER_NODES_MAX && p->self >= 0 && p->self < p->n && p->degree >= 1 &&
+           p->degree <= WATCH_MAX / 2 && p->voters >= 1 && p->voters <= VOTERS_MAX && p->period_ns > 0 &&
+           p->late_ns > p->period_ns && p->limit_ns > p->late_ns && p->ping_ns > 0 && p->rto_ns > 0 &&
+           p->rto_max_ns >= p->rto_ns && (p->edge_count == 0 || p->edges);
+}
+
+struct member *member_create(const struct member_params *params, const struct member_ops *ops, uint64_t now)
+{
+    if (!params_ok(params))
+        return NULL;
+    unsigned words = BITSET_WORDS(params->n);
+    enum { SETS = 8 };
+    struct member *m = calloc(1, sizeof *m + SETS * words * 8);
+    if (!m)
+        return NULL;
+    uint64_t *set = (uint64_t *)(m + 1);
+    uint64_t **sets[SETS] = {&m->view,          &m->dead,       &m->positive,    &m->seen,
+                             &m->contact.heard, &m->round.tree, &m->round.acked, &m->scratch};
+    for (int i = 0; i < SETS; i++, set += words)
+        *sets[i] = set;
+    m->p = *params;
+    m->ops = *ops;
+    m->words = words;
+    m->now = m->t = m->created = now;
+    m->deadline = now;
+    rng_seed(&m->rng, params->seed * 1000003u + (uint64_t)params->self);
+    bitset_fill(m->view, params->n);
+    bitset_add(m->seen, params->self);
+    for (int i = 0; i < DETOURS; i++)
+        m->detours[i].node = m->detours[i].via = -1;
+    m->round.next_resend = NEVER;
+    m->leading = params->self == 0; /* ballot 0 belongs to node 0 and is promised by all */
+    m->report_rto = params->rto_ns;
+    m->poll_rto = 4 * params->rto_ns;
+    detector_rewatch(m);
+    return m;
+}
+
+void member_destroy(struct member *m)
+{
+    if (!m)
+        return;
+    for (uint64_t i = 0; i < m->epoch; i++)
+        free(m->log[i]);
+    free(m->log);
+    free(m->deaths);
+    free(m->targets);
+    free(m->queue);
+    free(m->mine);
+    free(m->ordered);
+    free(m);
+}
+
+/* ------------------------------------------------------------------------------------------------ the inner clock */
+
+void member_enter(struct member *m, uint64_t now)
+{
+    if (m->depth++ || now <= m->now)
+        return;
+    m->now = now;
+    uint64_t t = now - m->blind;
+    if (m->deadline != NEVER && t > m->deadline + BLIND_SLACK_NS && t > m->t + BLIND_SLACK_NS) {
+        uint64_t seen_until = (m->deadline > m->t ? m->deadline : m->t) + BLIND_SLACK_NS;
+        if (t > seen_until) {
+            m->blind += t - seen_until;
+            t = seen_until;
+        }
+    }
+    m->t = t;
+}
+
+void member_leave(struct member *m)
+{
+    if (m->depth == 1 && !m->halted) {
+        agreement_report(m);
+        agreement_pump(m);
+    }
+    m->depth--;
+    if (m->depth)
+        return;
+    if (m->halted) {
+        m->deadline = NEVER;
+        return;
+    }
+    uint64_t a = detector_deadline(m), b = agreement_deadline(m);
+    m->deadline = a < b ? a : b;
+}
+
+uint64_t member_deadline(const struct member *m)
+{
+    return m->deadline == NEVER ? NEVER : m->deadline + m->blind;
+}
+
+void member_tick(struct member *m, uint64_t now)
+{
+    member_enter(m, now);
+    if (!m->halted)
+        detector_tick(m);
+    if (!m->halted)
+        agreement_tick(m);
+    member_leave(m);
+}
+
+/* ------------------------------------------------------------------------------------------------ notes, end */
+
+void member_note(struct member *m, enum member_report_kind kind, int node, enum member_evidence evidence,
+                 uint64_t epoch, const char *text)
+{
+    struct member_report r = {
+        .kind = kind, .evidence = evidence, .node = node, .epoch = epoch, .now_ns = m->now, .text = text};
+    if (m->ops.report)
+        m->ops.report(m->ops.user, &r);
+}
+
+void member_halt(struct member *m, const char *reason)
+{
+    if (m->halted)
+        return;
+    m->halted = true;
+    member_note(m, MEMBER_REPORT_HALT, m->p.self, MEMBER_ALIVE, m->epoch, reason);
+    m->ops.halt(m->ops.user, reason);
+}
+
+const char *member_report_name(enum member_report_kind kind)
+{
+    static const char *const names[] = {"suspect", "cleared", "verdict", "link_broken", "link_ok",
+                                        "prepare", "view",    "settled", "halt"};
+    return names[kind];
+}
+
+const char *member_evidence_name(enum member_evidence evidence)
+{
+    static const char *const names[] = {"none", "refused", "silent", "hung", "unreachable"};
+    return names[evidence];
+}
+
+/* ------------------------------------------------------------------------------------------------ messages */
+
+static void post(struct member *m, int to, int via, struct wire_msg *msg)
+{
+    if (m->halted || to == m->p.self)
+        return;
+    uint8_t bytes[MEMBER_DATAGRAM_MAX];
+    msg->src = m->p.self;
+    msg->dst = to;
+    msg->epoch = m->epoch;
+    msg->settled = m->settled;
+    size_t len = wire_encode(msg, m->p.n, bytes);
+    m->ops.send(m->ops.user, via, bytes, len);
+}
+
+void member_post_direct(struct member *m, int to, struct wire_msg *msg)
+{
+    post(m, to, to, msg);
+}
+
+void member_post(struct member *m, int to, struct wire_msg *msg)
+{
+    int via = to;
+    for (int i = 0; i < DETOURS; i++)
+        if (m->detours[i].node == to)
+            via = m->detours[i].via;
+    post(m, to, via, msg);
+}
+
+/* For somebody who cannot reach `dst` itself. One hop only. */
+static void pass_on(struct member *m, const struct wire_msg *msg, const void *data, size_t len)
+{
+    if (msg->hops || !is_live(m, msg->dst))
+        return;
+    uint8_t bytes[MEMBER_DATAGRAM_MAX];
+    memcpy(bytes, data, len);
+    bytes[2] = 1;
+    m->ops.send(m->ops.user, msg->dst, bytes, len);
+}
+
+static void receive(struct member *m, int from, const struct wire_msg *msg, uint64_t *skip)
+{
+    if (!is_member(m, msg->src)) {
+        struct wire_msg dead = {.type = WIRE_DEAD};
+        if (msg->type != WIRE_DEAD)
+            member_post(m, msg->src, &dead);
+        return;
+    }
+    if (msg->type == WIRE_DEAD) {
+        member_halt(m, "declared dead by the others");
+        return;
+    }
+    if (msg->hops) {
+        detector_set_detour(m, msg->src, from);
+        detector_sign_of_life_relayed(m, msg->src);
+    } else {
+        detector_clear_detour(m, msg->src);
+        detector_sign_of_life(m, msg->src);
+    }
+    if (msg->epoch > m->epoch && msg->type != WIRE_LOG && msg->type != WIRE_ROUND)
+        agreement_behind(m, msg->src);
+    agreement_receive(m, msg, skip);
+    detector_receive(m, msg);
+    if (msg->settled > m->settled && msg->epoch <= m->epoch) /* "by all" is meant of the sender's view */
+        agreement_settle(m, msg->settled);
+    if (msg->type == WIRE_LOG && msg->epoch > m->epoch && !m->halted)
+        agreement_behind(m, msg->src);
+}
+
+void member_receive(struct member *m, int from, const void *data, size_t len, uint64_t now)
+{
+    struct wire_msg msg;
+    uint64_t skip[BITSET_WORDS(MEMBER_NODES_MAX)];
+    if (m->halted || len > MEMBER_DATAGRAM_MAX || !wire_decode(data, len, m->p.n, &msg, skip) ||
+        msg.src == m->p.self || (!msg.hops && msg.src != from))
+        return;
+    member_enter(m, now);
+    if (msg.dst == m->p.self)
+        receive(m, from, &msg, skip);
+    else if (is_member(m, msg.src))
+        pass_on(m, &msg, data, len);
+    member_leave(m);
+}
+
+void member_check(struct member *m, int node, uint64_t now)
+{
+    if (node < 0 || node >= m->p.n)
+        return;
+    member_enter(m, now);
+    if (!m->halted)
+        detector_check(m, node, "asked to check");
+    member_leave(m);
+}
+
+/* ------------------------------------------------------------------------------------------------ queries */
+
+uint64_t member_epoch(const struct member *m)
+{
+    return m->epoch;
+}
+
+uint64_t member_settled_epoch(const struct member *m)
+{
+    return m->settled;
+}
+
+bool member_alive(const struct member *m, int node)
+{
+    return node >= 0 && node < m->p.n && bitset_has(m->view, node);
+}
+
+const uint64_t *member_view(const struct member *m)
+{
+    return m->view;
+}
+
+bool member_believes_dead(const struct member *m, int node)
+{
+    return node >= 0 && node < m->p.n && bitset_has(m->dead, node);
+}
+
+int member_coordinator(const struct member *m)
+{
+    return agreement_coordinator(m);
+}
+
+bool member_halted(const struct member *m)
+{
+    return m->halted;
+}
+
+const struct member_event *member_log(const struct member *m, uint64_t epoch, int *n, uint64_t *max_value)
+{
+    if (epoch < 1 || epoch > m->epoch)
+        return NULL;
+    const struct log_entry *e = m->log[epoch - 1];
+    *n = e->n;
+    if (max_value)
+        *max_value = e->max_value;
+    return e->events;
+}

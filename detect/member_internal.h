@@ -1,0 +1,231 @@
+/* What the files of the membership core share. Nothing outside detect/ includes this.
+ *
+ *   member.c     entry points, the inner clock, queries
+ *   detector.c   heartbeat reads, suspects, pings, votes, verdicts, the check of one's own contact
+ *   topology.c   who reads whom
+ *   quorum.c     what a majority is
+ *   agreement.c  ballots, promises, the log, reports to the coordinator
+ *   round.c      one phase of a view change: down a tree and back
+ *
+ * Inner time. All times here are in `m->t`: the owner's clock minus the time in which the owner was late with its
+ * tick. What it could not see it does not hold against others. */
+#ifndef KEEL_DETECT_MEMBER_INTERNAL_H
+#define KEEL_DETECT_MEMBER_INTERNAL_H
+
+#include "detect/member.h"
+#include "detect/wire.h"
+#include "runtime/base/bitset.h"
+#include "runtime/base/rng.h"
+
+#define NEVER UINT64_MAX
+enum { VOTERS_MAX = 8, WATCH_MAX = 32, DETOURS = 16, FANOUT = 8, DIRECT_MAX = 64 };
+
+/* A node whose heartbeat this one reads. */
+struct watch {
+    int node;
+    bool have_counter;
+    bool fresh;         /* scratch of the topology update */
+    int same;           /* completed reads since the counter last moved */
+    uint64_t counter;
+    uint64_t next_read;
+    uint64_t posted;    /* of the read outstanding, 0: none */
+    uint64_t last_life; /* counter seen to move */
+    uint64_t last_done; /* a read completed */
+};
+
+enum target_state { TARGET_DUTY, TARGET_CHECK, TARGET_SUSPECT, TARGET_ANSWERS, TARGET_DETOUR };
+
+/* A node that this one has doubts about, or pings because another asked for a vote. */
+struct target {
+    int node;
+    enum target_state state;
+    uint64_t since;        /* state entered */
+    uint64_t raised;       /* when the doubt arose */
+    uint64_t base;         /* silence counts from here, at the earliest */
+    uint64_t first_ping;
+    uint64_t last_direct;  /* signs of life, 0: none */
+    uint64_t last_indirect;
+    uint64_t next_ping, next_probe, next_panel;
+    uint64_t ping_gap, probe_gap;
+    uint64_t duty_until;   /* votes are asked of us until then */
+    uint64_t majority_unreached; /* since when a majority of voters does not reach it, 0: it does */
+    int n_voters;
+    struct voter {
+        int node;
+        enum wire_vote vote;
+        bool answered;
+        uint64_t asked; /* first time */
+    } voters[VOTERS_MAX];
+};
+
+struct detour {
+    int node, via; /* node -1: free */
+};
+
+/* Do we still hear a majority? Pings everybody until it is clear. */
+struct contact_check {
+    bool active;
+    int next;
+    uint64_t start, end, next_ping;
+    uint64_t *heard;
+};
+
+struct log_entry {
+    uint64_t max_value;
+    int n;
+    struct member_event events[MEMBER_BATCH_MAX];
+    struct {
+        uint16_t node;
+        uint32_t seq;
+    } id[MEMBER_BATCH_MAX];
+};
+
+/* One phase under way: as root (coordinator), inner node or leaf of the tree. */
+struct round {
+    enum wire_phase phase;
+    int root;
+    uint64_t ballot, slot;
+    int size, pos;       /* members of the tree, my position (root: 0) */
+    bool self_done, full_sent, answer_root;
+    unsigned child_done; /* bit i: subtree of child i is complete */
+    uint64_t value;      /* PREPARE: max so far. COMMIT: the decision's */
+    struct batch batch;
+    uint64_t best_ballot; /* COLLECT: highest accepted proposal of the subtree, 0: none */
+    struct batch best;
+    int attempts;
+    uint64_t next_resend, rto;
+    uint64_t *tree;  /* bitset of ids */
+    uint64_t *acked; /* root: bitset of positions */
+};
+
+struct pending {
+    int node;
+    uint32_t seq;
+    struct member_event event;
+};
+
+struct member {
+    struct member_params p;
+    struct member_ops ops;
+    unsigned words;
+    int depth; /* of entry points; actions are pumped when the outermost returns */
+    bool halted;
+    uint64_t now, t, blind, deadline; /* deadline: inner time of the next tick */
+    uint64_t created;
+    struct rng rng;
+    uint64_t nonce;
+
+    /* membership */
+    uint64_t epoch, settled;
+    uint64_t *view;     /* not declared dead up to epoch */
+    uint64_t *dead;     /* declared, or believed dead here */
+    uint64_t *positive; /* of these: certain */
+    uint64_t *seen;     /* ever heard of */
+    struct death *deaths; /* believed, not yet declared */
+    int n_deaths, cap_deaths;
+    struct log_entry **log;
+    uint64_t cap_log;
+
+    /* detector */
+    struct watch watch[WATCH_MAX];
+    int n_watch;
+    struct target *targets;
+    int n_targets, cap_targets;
+    struct detour detours[DETOURS];
+    int next_detour;
+    struct contact_check contact;
+
+    /* agreement */
+    uint64_t promised;     /* ballot: round << 16 | node */
+    uint64_t seen_ballot;  /* highest heard of */
+    bool leading;          /* promised is ours and a quorum gave us what it had accepted */
+    uint64_t next_collect; /* not before */
+    int collect_attempts;
+    uint64_t accepted_ballot; /* of the proposal accepted for epoch+1; meaningful if has_accepted */
+    bool has_accepted;
+    struct batch accepted;
+    bool prepared; /* the runtime answered for `accepted` */
+    uint64_t prepared_value;
+    uint64_t accepted_at;
+    struct round round;
+    uint64_t *scratch;
+
+    /* events to order */
+    struct pending *queue; /* as coordinator: others' and own */
+    int n_queue, cap_queue;
+    struct pending *mine; /* submitted here, not ordered yet */
+    int n_mine, cap_mine;
+    uint32_t next_seq;
+    struct ordered {
+        int node;
+        uint32_t seq;
+    } *ordered; /* last seq ordered, by node ascending; absent: 0 */
+    int n_ordered, cap_ordered;
+    uint64_t next_report, report_rto;
+    int report_attempts;
+    uint64_t next_poll, poll_rto;
+    uint64_t next_fetch;
+};
+
+/* member.c */
+void member_enter(struct member *m, uint64_t now);
+void member_leave(struct member *m);
+void member_halt(struct member *m, const char *reason);
+void member_note(struct member *m, enum member_report_kind kind, int node, enum member_evidence evidence,
+                 uint64_t epoch, const char *text);
+/* Fills in the header; goes around a broken link where a detour is known. */
+void member_post(struct member *m, int to, struct wire_msg *msg);
+void member_post_direct(struct member *m, int to, struct wire_msg *msg); /* never around */
+bool grow(void **array, int *cap, int need, size_t size); /* false: out of memory */
+static inline bool is_member(const struct member *m, int node)
+{
+    return bitset_has(m->view, node);
+}
+static inline bool is_live(const struct member *m, int node) /* by this member's own knowledge */
+{
+    return bitset_has(m->view, node) && !bitset_has(m->dead, node);
+}
+
+/* topology.c: out receives the nodes that self must read when `gone` (bitset) are out; at most max. */
+int topology_targets(const struct member_params *p, const uint64_t *gone, int *out, int max);
+
+/* quorum.c: may `view` without `out` decide? certain: those known to be dead for sure. */
+bool quorum_admissible(const uint64_t *view, const uint64_t *out, const uint64_t *certain, unsigned words);
+
+/* detector.c */
+void detector_rewatch(struct member *m);
+void detector_tick(struct member *m);
+uint64_t detector_deadline(const struct member *m);
+void detector_check(struct member *m, int node, const char *why);
+void detector_sign_of_life(struct member *m, int node);
+void detector_sign_of_life_relayed(struct member *m, int node);
+void detector_set_detour(struct member *m, int node, int via);
+void detector_clear_detour(struct member *m, int node); /* a message came the direct way */
+void detector_receive(struct member *m, const struct wire_msg *msg);
+void detector_forget(struct member *m, int node);
+void detector_believe_dead(struct member *m, int node, enum member_evidence evidence, int finder, const char *text);
+
+/* agreement.c */
+int agreement_coordinator(const struct member *m);
+void agreement_receive(struct member *m, const struct wire_msg *msg, uint64_t *skip);
+void agreement_pump(struct member *m);
+void agreement_report(struct member *m);
+void agreement_tick(struct member *m);
+uint64_t agreement_deadline(const struct member *m);
+void agreement_deaths_changed(struct member *m);
+void agreement_behind(struct member *m, int who);
+void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch);
+void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_value);
+void agreement_settle(struct member *m, uint64_t epoch);
+void agreement_round_complete(struct member *m); /* root: everybody live has answered */
+
+/* round.c */
+void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value);
+void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip);
+void round_ack(struct member *m, const struct wire_msg *msg);
+void round_self_done(struct member *m);
+bool round_everybody(struct member *m);
+void round_recheck(struct member *m); /* somebody was found dead */
+void round_cancel(struct member *m);
+void round_tick(struct member *m);
+#endif

@@ -1,0 +1,356 @@
+/* One phase of a view change: the root's message goes down a tree over all members that are to live, the answers come
+ * back up combined. Fan-out 8, so four levels for 4,096 members.
+ *
+ * The tree is computed, not built: the ids of `tree` in ascending order starting at the root are positions 0, 1, ...;
+ * position p has the children 8p+1 .. 8p+8. A parent sends again to children whose subtree has not answered; the root,
+ * after a while, writes directly to whoever is not accounted for (inner nodes may have died), and those answer it
+ * directly. Who still does not answer is checked by the detector, and once it is believed dead no longer waited for. */
+#include "detect/member_internal.h"
+
+#include <assert.h>
+
+enum { DIRECT_AFTER = 2, CHECK_AFTER = 4, INNER_ATTEMPTS = 8 };
+
+/* ------------------------------------------------------------------------------------------------ the tree */
+
+static int rank_of(const struct member *m, int id) /* ids of the tree below id */
+{
+    int n = 0;
+    for (int i = 0; i < id >> 6; i++)
+        n += __builtin_popcountll(m->round.tree[i]);
+    return n + __builtin_popcountll(m->round.tree[id >> 6] & ((1ull << (id & 63)) - 1));
+}
+
+static int id_of_rank(const struct member *m, int rank)
+{
+    for (unsigned i = 0; i < m->words; i++) {
+        int here = __builtin_popcountll(m->round.tree[i]);
+        if (rank < here) {
+            uint64_t w = m->round.tree[i];
+            while (rank--)
+                w &= w - 1;
+            return (int)(i * 64) + __builtin_ctzll(w);
+        }
+        rank -= here;
+    }
+    assert(!"rank outside the tree");
+    return -1;
+}
+
+static int pos_of(const struct member *m, int id)
+{
+    int d = rank_of(m, id) - rank_of(m, m->round.root);
+    return d < 0 ? d + m->round.size : d;
+}
+
+static int id_at(const struct member *m, int pos)
+{
+    return id_of_rank(m, (rank_of(m, m->round.root) + pos) % m->round.size);
+}
+
+static int child_count(const struct round *r)
+{
+    int first = FANOUT * r->pos + 1;
+    int n = r->size - first;
+    return n < 0 ? 0 : n < FANOUT ? n : FANOUT;
+}
+
+static bool subtree_done(const struct round *r)
+{
+    return r->self_done && r->child_done == (1u << child_count(r)) - 1;
+}
+
+static void mark_subtree(struct member *m, int pos)
+{
+    struct round *r = &m->round;
+    for (int lo = pos, hi = pos; lo < r->size; lo = FANOUT * lo + 1, hi = FANOUT * hi + FANOUT)
+        for (int p = lo; p <= hi && p < r->size; p++)
+            bitset_add(r->acked, p);
+}
+
+/* ------------------------------------------------------------------------------------------------ sending */
+
+static void complement(const struct member *m, const uint64_t *set, uint64_t *out)
+{
+    for (unsigned i = 0; i < m->words; i++)
+        out[i] = ~set[i];
+    if (m->p.n % 64)
+        out[m->words - 1] &= (1ull << (m->p.n % 64)) - 1;
+}
+
+static void send_down(struct member *m, int to, bool direct)
+{
+    struct round *r = &m->round;
+    complement(m, r->tree, m->scratch);
+    struct wire_msg msg = {.type = WIRE_ROUND,
+                           .flags = direct ? WIRE_DIRECT : 0,
+                           .phase = r->phase,
+                           .root = r->root,
+                           .ballot = r->ballot,
+                           .slot = r->slot,
+                           .value = r->phase == PHASE_COMMIT ? r->value : 0,
+                           .skip = m->scratch,
+                           .batch = r->batch};
+    member_post(m, to, &msg);
+}
+
+static void send_to_children(struct member *m)
+{
+    struct round *r = &m->round;
+    int n = child_count(r);
+    for (int i = 0; i < n && !m->halted; i++) {
+        int child = id_at(m, FANOUT * r->pos + 1 + i);
+        if (!(r->child_done >> i & 1) && is_live(m, child))
+            send_down(m, child, false);
+    }
+}
+
+static void send_ack(struct member *m, int to, unsigned flags)
+{
+    struct round *r = &m->round;
+    struct wire_msg msg = {.type = WIRE_ACK,
+                           .flags = flags,
+                           .phase = r->phase,
+                           .root = r->root,
+                           .ballot = r->ballot,
+                           .slot = r->slot,
+                           .value = r->value,
+                           .accepted_ballot = r->best_ballot};
+    if (r->phase == PHASE_COLLECT && r->best_ballot)
+        msg.batch = r->best;
+    member_post(m, to, &msg);
+}
+
+/* ------------------------------------------------------------------------------------------------ life of a round */
+
+void round_cancel(struct member *m)
+{
+    m->round.phase = PHASE_NONE;
+    m->round.next_resend = NEVER;
+}
+
+static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint64_t slot, int root,
+                  const struct batch *batch, uint64_t value)
+{
+    struct round *r = &m->round;
+    uint64_t *tree = r->tree, *acked = r->acked;
+    *r = (struct round){.phase = phase,
+                        .root = root,
+                        .ballot = ballot,
+                        .slot = slot,
+                        .value = value,
+                        .tree = tree,
+                        .acked = acked,
+                        .rto = m->p.rto_ns,
+                        .next_resend = phase == PHASE_SETTLE ? NEVER : m->t + m->p.rto_ns};
+    if (batch)
+        r->batch = *batch;
+    r->size = bitset_count(tree, m->words);
+    r->pos = pos_of(m, m->p.self);
+    if (phase == PHASE_COLLECT && m->has_accepted) {
+        r->best_ballot = m->accepted_ballot + 1; /* 0 is "none", and ballot 0 exists */
+        r->best = m->accepted;
+    }
+}
+
+/* Does the root have an answer from, or a verdict on, everybody? */
+void round_recheck(struct member *m)
+{
+    struct round *r = &m->round;
+    if (r->phase == PHASE_NONE || r->phase == PHASE_SETTLE || r->root != m->p.self || m->halted)
+        return;
+    if (!r->self_done)
+        return;
+    for (int p = 0; p < r->size; p++)
+        if (!bitset_has(r->acked, p) && !bitset_has(m->dead, id_at(m, p)))
+            return;
+    agreement_round_complete(m);
+}
+
+/* Root: did every member of the view answer, but those that the batch declares dead? Who is only believed dead may
+ * live, and then has not. */
+bool round_everybody(struct member *m)
+{
+    struct round *r = &m->round;
+    for (int id = bitset_next(m->view, m->words, 0); id >= 0; id = bitset_next(m->view, m->words, id + 1)) {
+        bool declared = false;
+        for (int i = 0; i < r->batch.n && r->phase == PHASE_PREPARE; i++)
+            declared |= r->batch.e[i].event.type == MEMBER_NODE_DEAD && (int)r->batch.e[i].event.a == id;
+        if (!declared && !(bitset_has(r->tree, id) && bitset_has(r->acked, pos_of(m, id))))
+            return false;
+    }
+    return true;
+}
+
+static void subtree_progress(struct member *m)
+{
+    struct round *r = &m->round;
+    if (r->root == m->p.self) {
+        if (r->self_done)
+            bitset_add(r->acked, 0);
+        round_recheck(m);
+        return;
+    }
+    if (!subtree_done(r) || r->full_sent)
+        return;
+    r->full_sent = true;
+    r->next_resend = NEVER;
+    int parent = id_at(m, (r->pos - 1) / FANOUT);
+    send_ack(m, parent, WIRE_FULL);
+    if (r->answer_root && parent != r->root)
+        send_ack(m, r->root, WIRE_FULL);
+}
+
+void round_self_done(struct member *m)
+{
+    struct round *r = &m->round;
+    if (r->phase == PHASE_NONE || r->self_done)
+        return;
+    r->self_done = true;
+    if (r->phase == PHASE_PREPARE && m->prepared_value > r->value)
+        r->value = m->prepared_value;
+    subtree_progress(m);
+}
+
+/* What this member does itself in the phase, once the message is under way to the others. */
+static void act(struct member *m)
+{
+    struct round *r = &m->round;
+    switch (r->phase) {
+    case PHASE_COLLECT:
+        round_self_done(m);
+        break;
+    case PHASE_PREPARE:
+        agreement_accept(m, r->ballot, &r->batch);
+        if (m->prepared)
+            round_self_done(m);
+        break;
+    case PHASE_COMMIT:
+        if (r->slot == m->epoch + 1)
+            agreement_commit(m, &r->batch, r->value);
+        if (!m->halted)
+            round_self_done(m);
+        break;
+    case PHASE_SETTLE:
+        agreement_settle(m, r->slot);
+        break;
+    case PHASE_NONE:
+        break;
+    }
+}
+
+void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value)
+{
+    struct round *r = &m->round;
+    memcpy(r->tree, m->view, m->words * 8);
+    for (unsigned i = 0; i < m->words; i++)
+        r->tree[i] &= ~m->dead[i];
+    for (int i = 0; batch && phase == PHASE_PREPARE && i < batch->n; i++)
+        if (batch->e[i].event.type == MEMBER_NODE_DEAD)
+            bitset_del(r->tree, (int)batch->e[i].event.a);
+    memset(r->acked, 0, m->words * 8);
+    begin(m, phase, m->promised, slot, m->p.self, batch, value);
+    send_to_children(m);
+    act(m);
+}
+
+static int key_cmp(const struct wire_msg *msg, const struct round *r)
+{
+    if (msg->ballot != r->ballot)
+        return msg->ballot > r->ballot ? 1 : -1;
+    if (msg->slot != r->slot)
+        return msg->slot > r->slot ? 1 : -1;
+    return (int)msg->phase - (int)r->phase;
+}
+
+/* The same message again: whoever sent it misses our answer. */
+static void repeat(struct member *m, const struct wire_msg *msg)
+{
+    struct round *r = &m->round;
+    if (r->phase == PHASE_SETTLE || r->root == m->p.self)
+        return;
+    bool direct = msg->flags & WIRE_DIRECT;
+    r->answer_root |= direct;
+    if (r->full_sent)
+        send_ack(m, direct ? r->root : msg->src, WIRE_FULL);
+    else if (direct)
+        send_ack(m, r->root, r->self_done ? 0 : WIRE_WORKING);
+}
+
+void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip)
+{
+    struct round *r = &m->round;
+    if (msg->root == m->p.self)
+        return;
+    int cmp = r->phase == PHASE_NONE ? 1 : key_cmp(msg, r);
+    if (cmp == 0)
+        repeat(m, msg);
+    if (cmp <= 0)
+        return;
+    complement(m, skip, r->tree); /* independent of our view: after a commit it is smaller than the sender's was */
+    if (!bitset_has(r->tree, m->p.self) || !bitset_has(r->tree, msg->root))
+        return;
+    begin(m, msg->phase, msg->ballot, msg->slot, msg->root, &msg->batch, msg->value);
+    r->answer_root = msg->flags & WIRE_DIRECT;
+    send_to_children(m);
+    act(m);
+    if (!m->halted && r->answer_root && !r->full_sent && r->phase == msg->phase)
+        send_ack(m, r->root, r->self_done ? 0 : WIRE_WORKING);
+}
+
+void round_ack(struct member *m, const struct wire_msg *msg)
+{
+    struct round *r = &m->round;
+    if (r->phase == PHASE_NONE || key_cmp(msg, r) != 0 || !bitset_has(r->tree, msg->src))
+        return;
+    int pos = pos_of(m, msg->src);
+    if (msg->flags & WIRE_WORKING)
+        return; /* it lives: that was noted */
+    if (r->phase == PHASE_PREPARE && msg->value > r->value)
+        r->value = msg->value;
+    if (r->phase == PHASE_COLLECT && msg->accepted_ballot > r->best_ballot) {
+        r->best_ballot = msg->accepted_ballot;
+        r->best = msg->batch;
+    }
+    bool full = msg->flags & WIRE_FULL;
+    if (full && pos > 0 && (pos - 1) / FANOUT == r->pos)
+        r->child_done |= 1u << ((pos - 1) % FANOUT);
+    if (r->root == m->p.self) {
+        if (full)
+            mark_subtree(m, pos);
+        else
+            bitset_add(r->acked, pos);
+    }
+    subtree_progress(m);
+}
+
+static void root_resend(struct member *m)
+{
+    struct round *r = &m->round;
+    int sent = 0;
+    for (int p = 1; p < r->size && sent < DIRECT_MAX && !m->halted; p++) {
+        int id = id_at(m, p);
+        if (bitset_has(r->acked, p) || !is_live(m, id))
+            continue;
+        send_down(m, id, true);
+        sent++;
+        if (r->attempts >= CHECK_AFTER)
+            detector_check(m, id, "no answer to a view change");
+    }
+}
+
+void round_tick(struct member *m)
+{
+    struct round *r = &m->round;
+    if (r->phase == PHASE_NONE || m->t < r->next_resend)
+        return;
+    r->attempts++;
+    r->rto = 2 * r->rto < m->p.rto_max_ns ? 2 * r->rto : m->p.rto_max_ns;
+    r->next_resend = m->t + r->rto;
+    if (r->root == m->p.self && r->attempts >= DIRECT_AFTER)
+        root_resend(m);
+    else
+        send_to_children(m);
+    if (r->root != m->p.self && r->attempts >= INNER_ATTEMPTS)
+        r->next_resend = NEVER;
+}

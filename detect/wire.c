@@ -1,0 +1,265 @@
+#include "detect/wire.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "runtime/base/bitset.h"
+
+struct cursor {
+    uint8_t *p;
+    const uint8_t *r, *end;
+    bool bad;
+};
+
+static void put(struct cursor *c, uint64_t v, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        *c->p++ = (uint8_t)(v >> (8 * i));
+}
+
+static uint64_t get(struct cursor *c, int bytes)
+{
+    if (c->end - c->r < bytes) {
+        c->bad = true;
+        return 0;
+    }
+    uint64_t v = 0;
+    for (int i = 0; i < bytes; i++)
+        v |= (uint64_t)*c->r++ << (8 * i);
+    return v;
+}
+
+static int get_id(struct cursor *c, int n)
+{
+    int id = (int)get(c, 2);
+    if (id >= n)
+        c->bad = true;
+    return c->bad ? 0 : id;
+}
+
+static void put_batch(struct cursor *c, const struct batch *b)
+{
+    assert(b->n >= 0 && b->n <= MEMBER_BATCH_MAX);
+    put(c, (uint64_t)b->n, 1);
+    for (int i = 0; i < b->n; i++) {
+        const struct batch_entry *e = &b->e[i];
+        put(c, (uint64_t)e->node, 2);
+        put(c, e->seq, 4);
+        put(c, e->event.type, 4);
+        put(c, e->event.a, 4);
+        put(c, e->event.b, 4);
+        put(c, e->event.c, 4);
+        put(c, e->event.d, 8);
+    }
+}
+
+static void get_batch(struct cursor *c, int n, struct batch *b)
+{
+    b->n = (int)get(c, 1);
+    if (b->n > MEMBER_BATCH_MAX)
+        c->bad = true;
+    if (c->bad)
+        b->n = 0;
+    for (int i = 0; i < b->n; i++) {
+        struct batch_entry *e = &b->e[i];
+        e->node = get_id(c, n);
+        e->seq = (uint32_t)get(c, 4);
+        e->event.type = (uint32_t)get(c, 4);
+        e->event.a = (uint32_t)get(c, 4);
+        e->event.b = (uint32_t)get(c, 4);
+        e->event.c = (uint32_t)get(c, 4);
+        e->event.d = get(c, 8);
+        if (e->event.type == MEMBER_NODE_DEAD && e->event.a >= (uint32_t)n)
+            c->bad = true;
+    }
+}
+
+/* A set of ids as a list (count, ids) or, if that is shorter, as bits (0xffff, words). */
+static void put_set(struct cursor *c, const uint64_t *set, int n)
+{
+    unsigned words = BITSET_WORDS(n);
+    int count = bitset_count(set, words);
+    if ((unsigned)count * 2 > words * 8) {
+        put(c, 0xffff, 2);
+        for (unsigned i = 0; i < words; i++)
+            put(c, set[i], 8);
+        return;
+    }
+    put(c, (uint64_t)count, 2);
+    for (int id = bitset_next(set, words, 0); id >= 0; id = bitset_next(set, words, id + 1))
+        put(c, (uint64_t)id, 2);
+}
+
+static void get_set(struct cursor *c, int n, uint64_t *set)
+{
+    unsigned words = BITSET_WORDS(n);
+    memset(set, 0, words * 8);
+    unsigned count = (unsigned)get(c, 2);
+    if (count == 0xffff) {
+        for (unsigned i = 0; i < words; i++)
+            set[i] = get(c, 8);
+        if (n % 64 && set[words - 1] >> (n % 64))
+            c->bad = true;
+        return;
+    }
+    for (unsigned i = 0; i < count && !c->bad; i++)
+        bitset_add(set, get_id(c, n));
+}
+
+static void put_deaths(struct cursor *c, const struct wire_msg *m)
+{
+    put(c, (uint64_t)m->n_deaths, 1);
+    for (int i = 0; i < m->n_deaths; i++) {
+        put(c, (uint64_t)m->deaths[i].node, 2);
+        put(c, (uint64_t)m->deaths[i].finder, 2);
+        put(c, m->deaths[i].evidence, 1);
+    }
+}
+
+static void get_deaths(struct cursor *c, int n, struct wire_msg *m)
+{
+    m->n_deaths = (int)get(c, 1);
+    if (m->n_deaths > MEMBER_BATCH_MAX)
+        c->bad = true;
+    for (int i = 0; i < m->n_deaths && !c->bad; i++) {
+        m->deaths[i].node = get_id(c, n);
+        m->deaths[i].finder = get_id(c, n);
+        uint64_t evidence = get(c, 1);
+        if (evidence < MEMBER_REFUSED || evidence > MEMBER_UNREACHABLE)
+            c->bad = true;
+        m->deaths[i].evidence = (enum member_evidence)evidence;
+    }
+}
+
+size_t wire_encode(const struct wire_msg *m, int n, uint8_t out[MEMBER_DATAGRAM_MAX])
+{
+    struct cursor c = {.p = out};
+    put(&c, m->type, 1);
+    put(&c, m->flags, 1);
+    put(&c, (uint64_t)m->hops, 1);
+    put(&c, 0, 1);
+    put(&c, (uint64_t)m->src, 2);
+    put(&c, (uint64_t)m->dst, 2);
+    put(&c, m->epoch, 8);
+    put(&c, m->settled, 8);
+    switch (m->type) {
+    case WIRE_PING:
+    case WIRE_PONG:
+        put(&c, m->nonce, 8);
+        break;
+    case WIRE_VOTE_ASK:
+        put(&c, (uint64_t)m->node, 2);
+        break;
+    case WIRE_VOTE:
+        put(&c, (uint64_t)m->node, 2);
+        put(&c, m->vote, 1);
+        put(&c, m->age_us, 4);
+        break;
+    case WIRE_ROUND:
+    case WIRE_ACK:
+        put(&c, m->phase, 1);
+        put(&c, (uint64_t)m->root, 2);
+        put(&c, m->ballot, 8);
+        put(&c, m->slot, 8);
+        put(&c, m->value, 8);
+        if (m->type == WIRE_ROUND)
+            put_set(&c, m->skip, n);
+        else
+            put(&c, m->accepted_ballot, 8);
+        put_batch(&c, &m->batch);
+        break;
+    case WIRE_NACK:
+        put(&c, m->ballot, 8);
+        break;
+    case WIRE_REPORT:
+        put_deaths(&c, m);
+        put_batch(&c, &m->batch);
+        break;
+    case WIRE_FETCH:
+        put(&c, m->slot, 8);
+        break;
+    case WIRE_LOG:
+        put(&c, m->slot, 8);
+        put(&c, m->value, 8);
+        put_batch(&c, &m->batch);
+        break;
+    case WIRE_DEAD:
+    case WIRE_TYPES:
+        break;
+    }
+    assert(c.p - out <= MEMBER_DATAGRAM_MAX);
+    return (size_t)(c.p - out);
+}
+
+static bool decode_round(struct cursor *c, int n, struct wire_msg *m, uint64_t *skip)
+{
+    m->phase = (enum wire_phase)get(c, 1);
+    m->root = get_id(c, n);
+    m->ballot = get(c, 8);
+    m->slot = get(c, 8);
+    m->value = get(c, 8);
+    if (m->type == WIRE_ROUND)
+        get_set(c, n, skip);
+    else
+        m->accepted_ballot = get(c, 8);
+    get_batch(c, n, &m->batch);
+    return m->phase > PHASE_NONE && m->phase <= PHASE_SETTLE && (int)(m->ballot & 0xffff) < n;
+}
+
+bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, uint64_t *skip)
+{
+    struct cursor c = {.r = data, .end = (const uint8_t *)data + len};
+    memset(m, 0, offsetof(struct wire_msg, batch));
+    m->batch.n = m->n_deaths = 0;
+    uint64_t type = get(&c, 1);
+    m->flags = (unsigned)get(&c, 1);
+    m->hops = (int)get(&c, 1);
+    get(&c, 1);
+    m->src = get_id(&c, n);
+    m->dst = get_id(&c, n);
+    m->epoch = get(&c, 8);
+    m->settled = get(&c, 8);
+    if (c.bad || type < WIRE_PING || type >= WIRE_TYPES || m->hops > 1)
+        return false;
+    m->type = (enum wire_type)type;
+    bool ok = true;
+    switch (m->type) {
+    case WIRE_PING:
+    case WIRE_PONG:
+        m->nonce = get(&c, 8);
+        break;
+    case WIRE_VOTE:
+    case WIRE_VOTE_ASK:
+        m->node = get_id(&c, n);
+        if (m->type == WIRE_VOTE) {
+            m->vote = (enum wire_vote)get(&c, 1);
+            m->age_us = (uint32_t)get(&c, 4);
+            ok = m->vote <= VOTE_UNREACHED;
+        }
+        break;
+    case WIRE_ROUND:
+    case WIRE_ACK:
+        ok = decode_round(&c, n, m, skip);
+        break;
+    case WIRE_NACK:
+        m->ballot = get(&c, 8);
+        ok = (int)(m->ballot & 0xffff) < n;
+        break;
+    case WIRE_REPORT:
+        get_deaths(&c, n, m);
+        get_batch(&c, n, &m->batch);
+        break;
+    case WIRE_FETCH:
+        m->slot = get(&c, 8);
+        break;
+    case WIRE_LOG:
+        m->slot = get(&c, 8);
+        m->value = get(&c, 8);
+        get_batch(&c, n, &m->batch);
+        break;
+    case WIRE_DEAD:
+    case WIRE_TYPES:
+        break;
+    }
+    return ok && !c.bad && c.r == c.end;
+}

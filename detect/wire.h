@@ -1,0 +1,69 @@
+/* Messages between membership cores: one datagram each, little endian, at most MEMBER_DATAGRAM_MAX bytes.
+ *
+ *   header   type u8, flags u8, hops u8, 0 u8, src u16, dst u16, epoch u64, settled u64          24 bytes
+ *   body     by type, see wire_encode; a batch is n u8 and n times (node u16, seq u32, event 24)
+ *
+ * epoch and settled are the sender's, in every message: who is behind notices and asks. */
+#ifndef KEEL_DETECT_WIRE_H
+#define KEEL_DETECT_WIRE_H
+
+#include "detect/member.h"
+
+enum wire_type {
+    WIRE_PING = 1, /* nonce; flag LONELY: "I hear too few of you" */
+    WIRE_PONG,     /* nonce */
+    WIRE_VOTE_ASK, /* node: can you reach it? */
+    WIRE_VOTE,     /* node, vote, age_us since its last sign of life */
+    WIRE_ROUND,    /* one phase of a view change on its way down the tree; flag DIRECT: answer the root */
+    WIRE_ACK,      /* on its way up; flag FULL: the whole subtree, WORKING: alive, not done yet */
+    WIRE_NACK,     /* ballot: I promised a higher one */
+    WIRE_REPORT,   /* to the coordinator: deaths seen, events to order */
+    WIRE_FETCH,    /* slot: send me the log from there */
+    WIRE_LOG,      /* slot, value, batch: what was committed */
+    WIRE_DEAD,     /* you were declared dead */
+    WIRE_TYPES
+};
+enum wire_flag { WIRE_LONELY = 1, WIRE_DIRECT = 1, WIRE_FULL = 2, WIRE_WORKING = 4 };
+enum wire_vote { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED };
+enum wire_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_COMMIT, PHASE_SETTLE };
+
+struct batch_entry {
+    int node;     /* who submitted it; for MEMBER_NODE_DEAD who found it */
+    uint32_t seq; /* its number on that node; 0 for MEMBER_NODE_DEAD */
+    struct member_event event;
+};
+struct batch {
+    int n;
+    struct batch_entry e[MEMBER_BATCH_MAX];
+};
+struct death {
+    int node;
+    int finder;
+    enum member_evidence evidence;
+};
+
+struct wire_msg {
+    enum wire_type type;
+    unsigned flags;
+    int hops; /* 1: came through another member */
+    int src, dst;
+    uint64_t epoch, settled;
+    uint64_t nonce;
+    int node;
+    enum wire_vote vote;
+    uint32_t age_us;
+    enum wire_phase phase;
+    int root;
+    uint64_t ballot, slot, value;
+    uint64_t accepted_ballot; /* WIRE_ACK of COLLECT: of batch; 0: none */
+    const uint64_t *skip;     /* encode: members that the tree leaves out, BITSET_WORDS(n) */
+    struct batch batch;
+    int n_deaths;
+    struct death deaths[MEMBER_BATCH_MAX];
+};
+
+/* n = members of the job. Returns the length. */
+size_t wire_encode(const struct wire_msg *msg, int n, uint8_t out[MEMBER_DATAGRAM_MAX]);
+/* False if the bytes are not a message (every field is checked). skip[BITSET_WORDS(n)] is filled for WIRE_ROUND. */
+bool wire_decode(const void *data, size_t len, int n, struct wire_msg *msg, uint64_t *skip);
+#endif
