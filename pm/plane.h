@@ -1,10 +1,10 @@
 /* What the two halves of an agent (keeld) tell each other.
  *
- *   process half   main thread, libuv: the launcher connection, the node's processes (start, pidfd, output), PMI, keelctl.
- *   plane          own threads: global memory, transport, detection, views, recovery.
+ *   process half   main thread, libuv: the launcher connection, the node's processes (start, pidfd, output), PMI,
+ * keelctl. plane          own threads: global memory, transport, detection, views, recovery.
  *
- * Calls into the plane may be made from the main thread only and do not block. Callbacks come on the main thread (the plane
- * queues them and wakes the loop through plane_wake_fd; the process half then calls plane_dispatch). */
+ * Calls into the plane may be made from the main thread only and do not block. Callbacks come on the main thread (the
+ * plane queues them and wakes the loop through plane_wake_fd; the process half then calls plane_dispatch). */
 #ifndef KEEL_PM_PLANE_H
 #define KEEL_PM_PLANE_H
 
@@ -20,10 +20,10 @@ enum on_failure { ON_FAILURE_SUBSTITUTE, ON_FAILURE_DEGRADE, ON_FAILURE_ABORT };
 struct plane_config {
     uint64_t job_id;
     uint8_t secret[32];
-    int node;   /* this node, 0..nodes+spares-1; spares come last */
-    int nodes;  /* nodes that hold ranks at the start */
+    int node;  /* this node, 0..nodes+spares-1; spares come last */
+    int nodes; /* nodes that hold ranks at the start */
     int spares;
-    int ranks;  /* world size; rank r starts on node first_rank_of(...): block distribution, see rank_node */
+    int ranks;            /* world size; rank r starts on node first_rank_of(...): block distribution, see rank_node */
     const int *rank_node; /* [ranks] initial node of each rank */
     enum on_failure on_failure;
     const char *host; /* numeric address of this node on the job's interface */
@@ -37,16 +37,18 @@ struct plane_blob {
 
 struct plane_callbacks {
     void *user;
-    /* Process slot `slot` of this node (a standby that waits in keel_init) is rank `rank`, incarnation `incarnation`, from now on. */
+    /* Process slot `slot` of this node (a standby that waits in keel_init) is rank `rank`, incarnation `incarnation`,
+     * from now on. */
     void (*assigned)(void *user, int slot, int rank, uint32_t incarnation);
     /* Start another process for this rank on this node; then plane_process_started with a new slot. */
     void (*respawn)(void *user, int rank, uint32_t incarnation);
     /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[nodes+spares]. */
     void (*view)(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive);
-    /* The job is over for everybody: exit code, and the line that says why if it is not 0 (else NULL). End the processes
-     * that are left (standbys), report, go away. */
+    /* The job is over for everybody: exit code, and the line that says why if it is not 0 (else NULL). End the
+     * processes that are left (standbys), report, go away. */
     void (*job_over)(void *user, int code, const char *why);
-    /* This agent must end at once: it was declared dead, lost the quorum, or its plane broke. Kill all processes of the node. */
+    /* This agent must end at once: it was declared dead, lost the quorum, or its plane broke. Kill all processes of the
+     * node. */
     void (*fatal)(void *user, const char *why);
     /* One line for the event log: a JSON object without newline, complete with time stamp and node. */
     void (*event)(void *user, const char *json);
@@ -55,17 +57,21 @@ struct plane_callbacks {
 struct plane;
 
 /* Opens listeners and memory; blob receives what other nodes need to reach this one. */
-keel_status plane_create(const struct plane_config *config, const struct plane_callbacks *callbacks,
-                         struct plane **out, struct plane_blob *blob);
+keel_status plane_create(const struct plane_config *config, const struct plane_callbacks *callbacks, struct plane **out,
+                         struct plane_blob *blob);
 /* All nodes' blobs, in node order. Starts the threads. */
 keel_status plane_start(struct plane *plane, const struct plane_blob *blobs);
 /* A process was started in slot (0.. unique on this node, never reused) for `rank` (-1: standby on a spare node).
- * fd is our end of its SOCK_SEQPACKET socketpair (the child's end is KEEL_FD in its environment); the plane owns fd now. */
+ * fd is our end of its SOCK_SEQPACKET socketpair (the child's end is KEEL_FD in its environment); the plane owns fd
+ * now. */
 keel_status plane_process_started(struct plane *plane, int slot, int rank, uint32_t incarnation, int pid, int fd);
 /* The process in slot ended: by exit with code, or by signal (0 if none). */
 void plane_process_exited(struct plane *plane, int slot, int code, int signal);
 /* keelrun (or keelctl stop) wants the job to end with this code: becomes a view event, everybody gets job_over. */
 void plane_stop_job(struct plane *plane, int code, const char *why);
+/* True if job_over speaks for this node only, because the plane does not talk to other nodes (programs without memory).
+ */
+bool plane_is_local(const struct plane *plane);
 int plane_wake_fd(const struct plane *plane);
 void plane_dispatch(struct plane *plane);
 /* Stops the threads, frees everything. NULL is allowed. */

@@ -1,0 +1,29 @@
+/* Which rank starts on which node, and lists of hosts. Pure. */
+#ifndef KEEL_PM_LAYOUT_H
+#define KEEL_PM_LAYOUT_H
+
+#include <stddef.h>
+
+enum { LAYOUT_MAX_NODES = 4096, LAYOUT_MAX_RANKS = 1 << 20 };
+
+/* Blocks of consecutive ranks. ppn > 0: that many per node, the last node takes the rest. ppn 0: as even as possible,
+ * the first nodes one more. rank_node has room for ranks entries. False if they do not fit or a node would stay empty.
+ */
+int layout_ranks(int ranks, int nodes, int ppn, int *rank_node);
+/* The largest number of ranks on one node. */
+int layout_max_per_node(const int *rank_node, int ranks);
+
+/* PMI_process_mapping for rank_node: "(vector,(first node,nodes,ranks per node),...)". Returns the length that was
+ * needed without the final zero; the text is cut if size is too small. */
+size_t layout_pmi_mapping(const int *rank_node, int ranks, char *out, size_t size);
+
+struct host_list {
+    char **names;
+    int count;
+};
+/* Append the hosts of "a,b,c". Returns NULL, or why not (static text). */
+const char *host_list_parse(struct host_list *hosts, const char *text);
+/* Append the hosts of a host file: one name a line, "#" starts a comment, ":n" after a name is ignored. */
+const char *host_list_parse_file(struct host_list *hosts, const char *text);
+void host_list_free(struct host_list *hosts);
+#endif

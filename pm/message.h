@@ -1,0 +1,45 @@
+/* Frames between keelrun and an agent, and between keelctl and an agent. docs/protocols/launch.md has the dialogue.
+ * "json" bodies are one JSON object; integers in binary bodies are 4 bytes, little endian. */
+#ifndef KEEL_PM_MESSAGE_H
+#define KEEL_PM_MESSAGE_H
+
+enum message {
+    /* agent -> keelrun */
+    MSG_HELLO = 1,     /* json: version, node, pid, stub_pid, hostname */
+    MSG_READY = 2,     /* json: blob (base64): the plane listens */
+    MSG_OUTPUT = 3,    /* node, rank (-1: the agent itself or an idle spare), stream (1 out, 2 err), whole lines */
+    MSG_EVENT = 4,     /* one JSON line for the event log */
+    MSG_VIEW = 5,      /* json: epoch, rank_node [..], alive [..] */
+    MSG_PMI_FENCE = 6, /* json: round, kvs {..}: all ranks of this node are in the PMI barrier */
+    MSG_FAILED = 7,    /* json: code, why: this node cannot take part; the job cannot start */
+    MSG_OVER = 8, /* json: code, why, local: the job is over, this node's processes are gone, all output was sent */
+    MSG_STDIN_TAKEN = 9, /* count: bytes of MSG_STDIN that rank 0 accepted (flow control) */
+
+    /* keelrun -> agent */
+    MSG_CONFIG = 32,      /* json: the job; see launch.md */
+    MSG_START = 33,       /* json: blobs [base64 ..] in node order */
+    MSG_STDIN = 34,       /* bytes for rank 0; no bytes: end of file */
+    MSG_STOP = 35,        /* json: code, why, hard: end the job; hard: at once, no grace */
+    MSG_PMI_RELEASE = 36, /* json: round, kvs {..}: what all nodes put since the last fence */
+    MSG_BYE = 37,         /* the launcher has everything: go */
+
+    /* keelctl -> agent (unix socket of the same user) */
+    MSG_ASK_STATUS = 64, /* answered by MSG_STATUS */
+    MSG_ATTACH = 65,     /* answered by recent MSG_OUTPUT, then all that follows, then MSG_OVER */
+    /* agent -> keelctl */
+    MSG_STATUS = 66, /* json */
+};
+
+enum {
+    STDIN_WINDOW = 256 * 1024, /* bytes of MSG_STDIN that may be on their way */
+    OUTPUT_HEADER = 12,
+};
+
+/* KEEL_LAUNCH, the only thing an agent is started with: job id (16 hex digits), secret (64 hex digits), keelrun's
+ * address, its port, the node's number, the local address to connect from ("-": any), separated by commas. In the
+ * environment, not in the arguments, which every user of a host may read. */
+#define LAUNCH_ENV "KEEL_LAUNCH"
+/* Unix socket of an agent, in the abstract namespace (no file to leave behind): this, job id (16 hex digits), "/",
+ * node. */
+#define CONSOLE_PREFIX "keel/"
+#endif
