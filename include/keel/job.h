@@ -40,9 +40,10 @@ uint64_t keel_view_epoch(void);
  *  - must not call a collective before. */
 bool keel_restarted(void);
 
-/* Take part in collectives from now on. *collectives is the number of barriers, broadcasts, reductions (each counts as
- * one) that the job had completed when this process joined (segment calls are not counted): the same count that every
- * other rank has at this point, so a program whose phases are separated by barriers knows its phase from it.
+/* Take part in collectives from now on. *collectives is the number of barriers, broadcasts, reductions and task pool
+ * resets (each counts as one) that the job had completed when this process joined (segment and pool creation are not
+ * counted): the same count that every other rank has at this point, so a program whose phases are separated by
+ * collectives knows its phase from it.
  * On a process that was not restarted it returns the count and does nothing else.  blocks  no. */
 keel_status keel_resume(uint64_t *collectives);
 /* The number of collectives this rank has completed (see keel_resume). */

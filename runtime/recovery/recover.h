@@ -1,0 +1,35 @@
+/* An agent at a view change: fence, then apply, then resume.
+ *
+ *   prepare    what the events declare dead is cut off (guarantee G6); the primaries of this node stop executing and the
+ *              barrier stops opening; when all that was forwarded has arrived, the agent answers
+ *   commit     the view is applied and shown to the ranks; execution goes on
+ *   settled    all agents show the view to their ranks: copies are made equal again (recovery/push.h), ranks join */
+#ifndef KEEL_RECOVERY_RECOVER_H
+#define KEEL_RECOVERY_RECOVER_H
+
+#include "runtime/redundancy/agent.h"
+
+void recover_prepare(struct agent *a, uint64_t epoch, const struct view_event *events, int n);
+/* Answer the prepare if nothing of this node's is on its way any more. Called after acknowledgements, too. */
+void recover_try_answer(struct agent *a);
+/* joined: the barrier value of ranks that join with this view (see recover_value). */
+void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *events, int n, uint64_t joined);
+void recover_settled(struct agent *a, uint64_t epoch);
+
+/* The value that a view change carries: barrier instances completed here, and how many of them the user called. */
+static inline uint64_t recover_value(uint64_t instances, uint64_t collectives)
+{
+    return instances << 32 | (collectives & 0xffffffff);
+}
+static inline uint64_t recover_value_instances(uint64_t value)
+{
+    return value >> 32;
+}
+static inline uint64_t recover_value_collectives(uint64_t value)
+{
+    return value & 0xffffffff;
+}
+
+/* Write the whole view page (at the start and after each commit). */
+void recover_show_view(struct agent *a);
+#endif
