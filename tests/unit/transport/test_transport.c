@@ -1,4 +1,5 @@
 /* The contract of transport.h, run against every implementation that connects by address. */
+#include "runtime/transport/inject.h"
 #include "tests/unit/transport/tp_peer.h"
 
 #include <poll.h>
@@ -11,11 +12,31 @@
 
 #include "runtime/base/rng.h"
 
+static struct tp_table tp_inject_over_mem; /* filled in main */
+
+static keel_status open_inject_over_mem(const struct tp_config *config, struct tp **out)
+{
+    struct tp *inner;
+    keel_status status = tp_mem.open(config, &inner);
+    return status == KEEL_OK ? tp_inject_open(inner, NULL, NULL, out) : status;
+}
+
+static void make_inject_over_mem(void)
+{
+    struct tp *tp;
+    assert_int_equal(open_inject_over_mem(&(struct tp_config){.host = "x"}, &tp), KEEL_OK);
+    tp_inject_over_mem = *tp->table;
+    tp_inject_over_mem.open = open_inject_over_mem;
+    tp->table->close(tp);
+}
+
 static const struct implementation {
     const struct tp_table *table;
     const char *host_a, *host_b;
 } implementations[] = {
     {&tp_ofi, "127.0.0.1", "127.0.0.2"},
+    {&tp_mem, "a", "b"},
+    {&tp_inject_over_mem, "a", "b"},
 };
 static const struct implementation *impl;
 
@@ -656,6 +677,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_transport_random_traffic_keeps_order_and_bytes),
     };
     int failed = 0;
+    make_inject_over_mem();
     for (size_t i = 0; i < sizeof(implementations) / sizeof(*implementations); i++) {
         impl = &implementations[i];
         failed += cmocka_run_group_tests_name(impl->table->name, tests, NULL, NULL);
