@@ -1,28 +1,292 @@
 #include "pm/bed.h"
+
+#include "pm/bytes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
-struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, const char *helper, char *why, size_t why_size)
-{
-    (void)job_id;
-    (void)nodes;
-    (void)helper;
-    snprintf(why, why_size, "bed netns is not available");
-    return NULL;
-}
-void bed_netns_destroy(struct bed_netns *bed)
-{
-    (void)bed;
-}
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NODES_MAX = 256, GUARDIAN_WAIT_MS = 3000 };
+
+struct bed_netns {
+    uint64_t job_id;
+    int nodes;
+    char *helper, *variable;
+    int home; /* the network namespace we came from */
+    pid_t guardian;
+    int guardian_pipe; /* its other end sees our end, however it comes */
+};
+
 void bed_netns_address(int node, char *out, size_t size)
 {
     snprintf(out, size, "10.77.0.%d", node + 2);
 }
+
+void bed_netns_name(uint64_t job_id, int node, char *out, size_t size)
+{
+    if (node < 0)
+        snprintf(out, size, "keel-%08x-hub", (unsigned)(job_id >> 32));
+    else
+        snprintf(out, size, "keel-%08x-n%d", (unsigned)(job_id >> 32), node);
+}
+
 const char *bed_netns_exec(const struct bed_netns *bed)
 {
-    (void)bed;
-    return "";
+    return bed->helper;
 }
+
 const char *bed_netns_variable(const struct bed_netns *bed)
 {
-    (void)bed;
-    return "";
+    return bed->variable;
+}
+
+/* Run ip(8) with a batch of commands in a namespace (NULL: ours); what it says goes to why. */
+static bool ip_batch(const char *netns, const char *commands, char *why, size_t why_size)
+{
+    int in[2], out[2], status = 0;
+    const char *argv[] = {"ip", "-n", netns, "-batch", "-", NULL};
+    const char *argv_here[] = {"ip", "-batch", "-", NULL};
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return false;
+    if (pipe2(out, O_CLOEXEC) < 0) {
+        close(in[0]), close(in[1]);
+        return false;
+    }
+    pid_t pid = 0;
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, in[0], 0);
+    posix_spawn_file_actions_adddup2(&files, out[1], 1);
+    posix_spawn_file_actions_adddup2(&files, out[1], 2);
+    int rc = posix_spawnp(&pid, "ip", &files, NULL, (char *const *)(netns ? argv : argv_here), environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(in[0]);
+    close(out[1]);
+    ssize_t n = 0;
+    if (rc == 0) {
+        n = write(in[1], commands, strlen(commands)); /* well below what a pipe holds */
+        close(in[1]);
+        in[1] = -1;
+        n = read(out[0], why, why_size - 1);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (in[1] >= 0)
+        close(in[1]);
+    close(out[0]);
+    why[n > 0 ? n : 0] = '\0';
+    why[strcspn(why, "\n")] = '\0';
+    if (rc != 0)
+        snprintf(why, why_size, "cannot run ip: %s", strerror(rc));
+    return rc == 0 && status == 0;
+}
+
+static void append(struct bytes *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void append(struct bytes *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf((char *)bytes_reserve(b, 256), 256, fmt, ap);
+    va_end(ap);
+    b->len += (size_t)n;
+}
+
+static bool build(uint64_t job_id, int nodes, char *why, size_t why_size)
+{
+    char hub[32], name[32], address[32];
+    struct bytes namespaces = {0}, bridge = {0};
+    bed_netns_name(job_id, -1, hub, sizeof hub);
+    bed_netns_address(-1, address, sizeof address);
+    append(&namespaces, "netns add %s\n", hub);
+    append(&bridge, "link set lo up\nlink add br0 type bridge\naddr add %s/24 dev br0\nlink set br0 up\n", address);
+    for (int i = 0; i < nodes; i++) {
+        bed_netns_name(job_id, i, name, sizeof name);
+        append(&namespaces, "netns add %s\n", name);
+        append(&bridge, "link add p%d type veth peer name veth0 netns %s\nlink set p%d master br0 up\n", i, name, i);
+    }
+    bool good =
+        ip_batch(NULL, (char *)namespaces.data, why, why_size) && ip_batch(hub, (char *)bridge.data, why, why_size);
+    for (int i = 0; good && i < nodes; i++) {
+        struct bytes node = {0};
+        bed_netns_name(job_id, i, name, sizeof name);
+        bed_netns_address(i, address, sizeof address);
+        append(&node, "link set lo up\naddr add %s/24 dev veth0\nlink set veth0 up\n", address);
+        good = ip_batch(name, (char *)node.data, why, why_size);
+        bytes_free(&node);
+    }
+    bytes_free(&namespaces);
+    bytes_free(&bridge);
+    return good;
+}
+
+static void netns_path(uint64_t job_id, int node, char *out, size_t size)
+{
+    char name[32];
+    bed_netns_name(job_id, node, name, sizeof name);
+    snprintf(out, size, BED_NETNS_DIR "/%s", name);
+}
+
+static void demolish(uint64_t job_id, int nodes)
+{
+    char path[64];
+    for (int i = -1; i < nodes; i++) {
+        netns_path(job_id, i, path, sizeof path);
+        umount2(path, MNT_DETACH);
+        unlink(path);
+    }
+}
+
+/* ---- the guardian ---- */
+
+/* Opens pidfds of processes that live in one of the bed's namespaces. Returns how many (at most max). */
+static int find_inhabitants(const struct stat *spaces, int count, struct pollfd *fds, int max)
+{
+    DIR *proc = opendir("/proc");
+    int found = 0;
+    if (!proc)
+        return 0;
+    for (struct dirent *e; found < max && (e = readdir(proc));) {
+        char path[300];
+        struct stat st;
+        int pid = atoi(e->d_name);
+        snprintf(path, sizeof path, "/proc/%s/ns/net", e->d_name);
+        if (pid <= 0 || stat(path, &st) < 0)
+            continue;
+        for (int i = 0; i < count; i++)
+            if (spaces[i].st_ino == st.st_ino && spaces[i].st_dev == st.st_dev) {
+                int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+                if (fd >= 0)
+                    fds[found++] = (struct pollfd){.fd = fd, .events = POLLIN};
+                break;
+            }
+    }
+    closedir(proc);
+    return found;
+}
+
+static void wait_until_empty(uint64_t job_id, int nodes)
+{
+    enum { WATCHED = 64 };
+    struct stat spaces[NODES_MAX + 1];
+    struct pollfd fds[WATCHED];
+    int count = 0, found;
+    for (int i = -1; i < nodes; i++) {
+        char path[64];
+        netns_path(job_id, i, path, sizeof path);
+        if (stat(path, &spaces[count]) == 0)
+            count++;
+    }
+    while ((found = find_inhabitants(spaces, count, fds, WATCHED)) > 0)
+        for (int i = 0; i < found; i++) {
+            while (poll(&fds[i], 1, -1) < 0 && errno == EINTR)
+                ;
+            close(fds[i].fd);
+        }
+}
+
+static _Noreturn void guardian_run(uint64_t job_id, int nodes, int pipe_fd)
+{
+    char byte;
+    setsid();
+    prctl(PR_SET_NAME, "keel-guardian");
+    for (int s = 1; s < 32; s++)
+        signal(s, s == SIGCHLD ? SIG_DFL : SIG_IGN);
+    int null = open("/dev/null", O_RDWR);
+    for (int i = 0; i < 3; i++)
+        dup2(null, i);
+    dup2(pipe_fd, 3);
+    syscall(SYS_close_range, 4u, ~0u, 0u);
+    if (chdir("/") < 0)
+        _exit(1);
+    while (read(3, &byte, 1) < 0 && errno == EINTR)
+        ;
+    wait_until_empty(job_id, nodes);
+    demolish(job_id, nodes);
+    _exit(0);
+}
+
+struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, const char *helper, char *why, size_t why_size)
+{
+    int fds[2];
+    char path[64];
+    if (geteuid() != 0) {
+        snprintf(why, why_size, "the netns bed needs root; --bed loopback does not");
+        return NULL;
+    }
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        snprintf(why, why_size, "pipe: %s", strerror(errno));
+        return NULL;
+    }
+    struct bed_netns *bed = pm_alloc(sizeof *bed);
+    bed->job_id = job_id;
+    bed->nodes = nodes;
+    bed->helper = pm_strdup(helper);
+    bed->variable = pm_printf(BED_ENV "=%016llx", (unsigned long long)job_id);
+    bed->guardian_pipe = fds[1];
+    bed->home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    bed->guardian = fork();
+    if (bed->guardian == 0)
+        guardian_run(job_id, nodes, fds[0]);
+    close(fds[0]);
+    why[0] = '\0';
+    netns_path(job_id, -1, path, sizeof path);
+    bool good = bed->home >= 0 && bed->guardian > 0 && build(job_id, nodes, why, why_size);
+    int hub = good ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    good = good && hub >= 0 && setns(hub, CLONE_NEWNET) == 0;
+    if (hub >= 0)
+        close(hub);
+    if (!good) {
+        char reason[128];
+        snprintf(reason, sizeof reason, "%s", why[0] ? why : strerror(errno));
+        bed_netns_destroy(bed);
+        snprintf(why, why_size, "cannot build the netns bed: %s", reason);
+        return NULL;
+    }
+    return bed;
+}
+
+void bed_netns_destroy(struct bed_netns *bed)
+{
+    if (!bed)
+        return;
+    if (bed->home >= 0 && setns(bed->home, CLONE_NEWNET) == 0)
+        close(bed->home);
+    close(bed->guardian_pipe);
+    if (bed->guardian > 0) {
+        struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, bed->guardian, 0), .events = POLLIN};
+        if (p.fd >= 0) {
+            poll(&p, 1, GUARDIAN_WAIT_MS);
+            close(p.fd);
+        }
+        int status = 0;
+        /* somebody killed the guardian: its work is ours; if it only has to wait longer, it does its work without us */
+        if (waitpid(bed->guardian, &status, WNOHANG) != 0 && status != 0)
+            demolish(bed->job_id, bed->nodes);
+    }
+    free(bed->helper);
+    free(bed->variable);
+    free(bed);
+}
+
+int bed_netns_link(uint64_t job_id, int node, int up)
+{
+    char hub[32], command[64], why[128];
+    bed_netns_name(job_id, -1, hub, sizeof hub);
+    snprintf(command, sizeof command, "link set p%d %s\n", node, up ? "up" : "down");
+    return ip_batch(hub, command, why, sizeof why) ? 0 : ENODEV;
 }

@@ -4,24 +4,31 @@
  *   keel-<id>-hub    bridge br0, 10.77.0.1; keelrun and its mpiexec instances run in it; one port p<k> per node
  *   keel-<id>-n<k>   node k: veth0, 10.77.0.<k+2>
  *
- * <id> is the job's (8 hex digits), so jobs do not meet, and nothing of the host's network is touched. A guardian
+ * <id> is the first half of the job's id, so jobs do not meet, and nothing of the host's network is touched. A guardian
  * process removes the namespaces when keelrun is gone, however it went, and the last process in them has ended. */
 #ifndef KEEL_PM_BED_H
 #define KEEL_PM_BED_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 struct bed_netns;
 
-/* Build it and move the calling process into the hub. NULL on failure with one line of text in why. */
+/* Build it and move the calling process into the hub. NULL on failure with one line of text in why.
+ * helper    path of keel-nsexec.   blocks   until it is built, some 20 ms and 5 ms for each node. */
 struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, const char *helper, char *why, size_t why_size);
-/* Leave the bed and have it removed; waits a bounded time for that. */
+/* Leave the bed and have it removed; waits a bounded time for that. NULL is allowed. */
 void bed_netns_destroy(struct bed_netns *bed);
+/* Node -1: the hub. */
 void bed_netns_address(int node, char *out, size_t size);
+void bed_netns_name(uint64_t job_id, int node, char *out, size_t size);
 /* Program for mpiexec's -launcher-exec, and "NAME=value" that it needs. */
 const char *bed_netns_exec(const struct bed_netns *bed);
 const char *bed_netns_variable(const struct bed_netns *bed);
+/* Take a node's port on the bridge down (a silent cut: nobody gets an error) or up again. 0, or an errno. */
+int bed_netns_link(uint64_t job_id, int node, int up);
+
+/* Environment variable with the job id, for keel-nsexec. */
+#define BED_ENV "KEEL_BED"
+#define BED_NETNS_DIR "/run/netns"
 #endif

@@ -1,0 +1,122 @@
+#include "pm/finder.h"
+
+#include "pm/bed.h"
+#include "pm/bytes.h"
+#include "pm/message.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct list {
+    struct found_agent *agents;
+    int count;
+};
+
+static bool known(const struct list *l, uint64_t job_id, int node)
+{
+    for (int i = 0; i < l->count; i++)
+        if (l->agents[i].job_id == job_id && l->agents[i].node == node)
+            return true;
+    return false;
+}
+
+static int connect_console(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(name);
+    struct ucred peer;
+    socklen_t peer_len = sizeof peer;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || len + 1 > sizeof address.sun_path) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    memcpy(address.sun_path + 1, name, len);
+    /* anybody may take a name in the abstract namespace: only a process of the same user is an agent of ours */
+    if (connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) < 0 || (peer.uid != geteuid() && geteuid() != 0)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* /proc/self/net/unix belongs to the network namespace that we are in. */
+static void scan_here(struct list *l)
+{
+    char line[512], name[128];
+    FILE *f = fopen("/proc/self/net/unix", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        unsigned long long job;
+        int node, end = 0;
+        const char *at = strstr(line, " @" CONSOLE_PREFIX);
+        if (!at || sscanf(at + 2, CONSOLE_PREFIX "%16llx/%d%n", &job, &node, &end) != 2 || known(l, job, node))
+            continue;
+        snprintf(name, sizeof name, "%.*s", end, at + 2);
+        int fd = connect_console(name);
+        if (fd < 0)
+            continue;
+        struct found_agent *grown = realloc(l->agents, (size_t)(l->count + 1) * sizeof *grown);
+        if (!grown) {
+            close(fd);
+            break;
+        }
+        l->agents = grown;
+        l->agents[l->count++] = (struct found_agent){.job_id = job, .node = node, .fd = fd};
+    }
+    if (f)
+        fclose(f);
+}
+
+static void scan_beds(struct list *l)
+{
+    DIR *dir = opendir(BED_NETNS_DIR);
+    int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    for (struct dirent *e; dir && home >= 0 && (e = readdir(dir));) {
+        unsigned job;
+        int node;
+        char path[300];
+        if (sscanf(e->d_name, "keel-%8x-n%d", &job, &node) != 2)
+            continue;
+        snprintf(path, sizeof path, BED_NETNS_DIR "/%s", e->d_name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd >= 0 && setns(fd, CLONE_NEWNET) == 0)
+            scan_here(l);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (home >= 0 && setns(home, CLONE_NEWNET) < 0 && geteuid() == 0)
+        perror("keelctl: setns");
+    if (home >= 0)
+        close(home);
+    if (dir)
+        closedir(dir);
+}
+
+static int by_job_and_node(const void *a, const void *b)
+{
+    const struct found_agent *x = a, *y = b;
+    if (x->job_id != y->job_id)
+        return x->job_id < y->job_id ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+struct found_agent *finder_agents(int *count)
+{
+    struct list l = {0};
+    scan_here(&l);
+    scan_beds(&l);
+    if (l.count)
+        qsort(l.agents, (size_t)l.count, sizeof *l.agents, by_job_and_node);
+    *count = l.count;
+    return l.agents;
+}
