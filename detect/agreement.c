@@ -37,7 +37,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { LOG_WINDOW = 4, CHECK_AFTER = 4 };
+enum { LOG_WINDOW = 4, CANDIDATES_LOG2 = 6, LOOK_AFTER = 3 };
 
 int agreement_coordinator(const struct member *m)
 {
@@ -213,6 +213,11 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
             set_ordered(m, e->node, e->seq);
     }
     m->has_accepted = m->prepared = false;
+    /* What was under way for this slot is over; as coordinator we go on with the next one. */
+    if ((m->round.phase == PHASE_COLLECT || m->round.phase == PHASE_PREPARE) && m->round.slot <= m->epoch) {
+        round_cancel(m);
+        m->next_collect = m->t;
+    }
     drop_pending(m);
     m->report_attempts = 0;
     m->report_rto = m->p.rto_ns;
@@ -329,10 +334,16 @@ void agreement_round_complete(struct member *m)
     }
 }
 
-void agreement_deaths_changed(struct member *m)
+/* Our own verdict is reported at once; what others told us only if nothing has come of it after a while. */
+void agreement_deaths_changed(struct member *m, bool own)
 {
-    m->next_report = m->t;
-    m->report_rto = m->p.rto_ns;
+    if (own) {
+        m->next_report = m->t;
+        m->report_rto = m->p.rto_ns;
+        m->report_attempts = 0;
+    } else if (m->next_report <= m->t) {
+        m->next_report = m->t + m->p.rto_max_ns;
+    }
     round_recheck(m);
 }
 
@@ -383,12 +394,6 @@ static void take_log(struct member *m, const struct wire_msg *msg)
     if (m->halted)
         return;
     m->next_fetch = 0;
-    /* What was under way for this slot is over; as coordinator we go on with the next one. */
-    enum wire_phase phase = m->round.phase;
-    if ((phase == PHASE_COLLECT || phase == PHASE_PREPARE) && m->round.slot <= m->epoch) {
-        round_cancel(m);
-        m->next_collect = m->t;
-    }
 }
 
 static void send_nack(struct member *m, int to)
@@ -431,17 +436,23 @@ static void take_round(struct member *m, const struct wire_msg *msg, uint64_t *s
     round_join(m, msg, skip);
 }
 
+/* The last number of a submitter's events that is ordered or queued here. */
+static uint32_t last_known(const struct member *m, int node)
+{
+    uint32_t last = last_ordered(m, node);
+    for (int k = 0; k < m->n_queue; k++)
+        if (m->queue[k].node == node && m->queue[k].seq > last)
+            last = m->queue[k].seq;
+    return last;
+}
+
 static void take_report(struct member *m, const struct wire_msg *msg)
 {
     for (int i = 0; i < msg->n_deaths && !m->halted; i++)
         detector_believe_dead(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported");
     for (int i = 0; i < msg->batch.n && !m->halted; i++) {
         const struct batch_entry *e = &msg->batch.e[i];
-        uint32_t last = last_ordered(m, e->node);
-        for (int k = 0; k < m->n_queue; k++)
-            if (m->queue[k].node == e->node && m->queue[k].seq > last)
-                last = m->queue[k].seq;
-        if (e->seq != last + 1 || e->event.type < MEMBER_EVENT_FIRST || !is_member(m, e->node) ||
+        if (e->seq != last_known(m, e->node) + 1 || e->event.type < MEMBER_EVENT_FIRST || !is_member(m, e->node) ||
             !grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue))
             continue;
         m->queue[m->n_queue++] = (struct pending){.node = e->node, .seq = e->seq, .event = e->event};
@@ -494,6 +505,16 @@ uint32_t member_submit(struct member *m, const struct member_event *event, uint6
     return seq;
 }
 
+static void queue_mine(struct member *m)
+{
+    uint32_t last = last_known(m, m->p.self);
+    for (int i = 0; i < m->n_mine; i++)
+        if (m->mine[i].seq == last + 1 && grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue)) {
+            m->queue[m->n_queue++] = m->mine[i];
+            last++;
+        }
+}
+
 static void send_report(struct member *m, int to)
 {
     struct wire_msg msg = {.type = WIRE_REPORT};
@@ -502,34 +523,32 @@ static void send_report(struct member *m, int to)
     for (int i = 0; i < m->n_mine && i < MEMBER_BATCH_MAX; i++)
         msg.batch.e[msg.batch.n++] =
             (struct batch_entry){.node = m->p.self, .seq = m->mine[i].seq, .event = m->mine[i].event};
-    if (to == m->p.self) {
-        msg.src = to;
-        uint32_t last = last_ordered(m, to);
-        for (int k = 0; k < m->n_queue; k++)
-            if (m->queue[k].node == to && m->queue[k].seq > last)
-                last = m->queue[k].seq;
-        for (int i = 0; i < m->n_mine; i++)
-            if (m->mine[i].seq == last + 1 &&
-                grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue)) {
-                m->queue[m->n_queue++] = m->mine[i];
-                last++;
-            }
-        return;
-    }
     member_post(m, to, &msg);
 }
 
+/* To the coordinator; while nothing comes of it, to more and more of those that would be coordinator after it, who are
+ * also looked at: several may be gone, and each believed alive by somebody else. */
 void agreement_report(struct member *m)
 {
     if ((!m->n_mine && !m->n_deaths) || m->t < m->next_report)
         return;
-    int coordinator = agreement_coordinator(m);
-    send_report(m, coordinator);
     m->next_report = m->t + m->report_rto;
     m->report_rto = 2 * m->report_rto < m->p.rto_max_ns ? 2 * m->report_rto : m->p.rto_max_ns;
-    if (coordinator != m->p.self && ++m->report_attempts >= CHECK_AFTER) {
-        m->report_attempts = 0;
-        detector_check(m, coordinator, "no answer to a report");
+    int candidates = m->report_attempts < CANDIDATES_LOG2 ? 1 << m->report_attempts : 1 << CANDIDATES_LOG2;
+    bool look = m->report_attempts >= LOOK_AFTER;
+    m->report_attempts++;
+    for (int id = bitset_next(m->view, m->words, 0); id >= 0 && candidates > 0 && !m->halted;
+         id = bitset_next(m->view, m->words, id + 1)) {
+        if (!is_live(m, id))
+            continue;
+        if (id == m->p.self) {
+            queue_mine(m);
+            break; /* those after us would not be coordinator before us */
+        }
+        send_report(m, id);
+        if (look)
+            detector_check(m, id, "no answer to a report");
+        candidates--;
     }
 }
 

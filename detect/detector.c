@@ -94,7 +94,7 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
     } else if (to == TARGET_DETOUR) {
         member_note(m, MEMBER_REPORT_LINK_BROKEN, tg->node, MEMBER_ALIVE, m->epoch, text);
     } else if (to == TARGET_ANSWERS && from != TARGET_CHECK) {
-        tg->n_voters = 0;
+        tg->n_voters = tg->n_mute = 0;
         tg->majority_unreached = 0;
         if (from == TARGET_DETOUR)
             member_note(m, MEMBER_REPORT_LINK_OK, tg->node, MEMBER_ALIVE, m->epoch, text);
@@ -319,7 +319,7 @@ void detector_believe_dead(struct member *m, int node, enum member_evidence evid
     }
     if (!known)
         detector_rewatch(m);
-    agreement_deaths_changed(m);
+    agreement_deaths_changed(m, finder == m->p.self);
 }
 
 /* ------------------------------------------------------------------------------------------------ votes */
@@ -364,9 +364,10 @@ static void ask_voters(struct member *m, struct target *tg)
     for (int i = 0; i < tg->n_voters;) { /* who is dead or does not answer makes room */
         struct voter *v = &tg->voters[i];
         bool mute = !v->answered && since(m, v->asked) >= m->p.late_ns;
-        if (!is_live(m, v->node) || (mute && pick_voter(m, tg) >= 0))
+        if (!is_live(m, v->node) || (mute && pick_voter(m, tg) >= 0)) {
+            tg->n_mute += mute;
             *v = tg->voters[--tg->n_voters];
-        else
+        } else
             i++;
     }
     while (tg->n_voters < want) {
@@ -466,7 +467,7 @@ static void take_vote(struct member *m, const struct wire_msg *msg)
 static void contact_start(struct member *m, uint64_t end)
 {
     struct contact_check *c = &m->contact;
-    if (c->active)
+    if (c->active || (c->passed_at && since(m, c->passed_at) < m->p.limit_ns))
         return;
     memset(c->heard, 0, m->words * 8);
     bitset_add(c->heard, m->p.self);
@@ -491,6 +492,7 @@ static void contact_tick(struct member *m)
         m->scratch[i] = m->view[i] & ~c->heard[i];
     if (quorum_admissible(m->view, m->scratch, m->positive, m->words)) {
         c->active = false;
+        c->passed_at = m->t;
         return;
     }
     if (m->t >= c->end) {
@@ -626,7 +628,7 @@ static void check_lonely(struct member *m, const struct target *tg)
         return;
     for (int i = 0; i < tg->n_voters; i++)
         answered += tg->voters[i].answered;
-    if (2 * answered < eligible_voters(m, tg))
+    if (2 * answered < tg->n_voters + tg->n_mute || tg->n_voters < eligible_voters(m, tg))
         contact_start(m, tg->base + m->p.limit_ns);
 }
 

@@ -49,7 +49,7 @@ struct target {
     uint64_t ping_gap, probe_gap;
     uint64_t duty_until;   /* votes are asked of us until then */
     uint64_t majority_unreached; /* since when a majority of voters does not reach it, 0: it does */
-    int n_voters;
+    int n_voters, n_mute;        /* asked now; given up because they did not answer */
     struct voter {
         int node;
         enum wire_vote vote;
@@ -67,6 +67,7 @@ struct contact_check {
     bool active;
     int next;
     uint64_t start, end, next_ping;
+    uint64_t passed_at; /* it was clear that we hear a quorum */
     uint64_t *heard;
 };
 
@@ -212,7 +213,7 @@ void agreement_pump(struct member *m);
 void agreement_report(struct member *m);
 void agreement_tick(struct member *m);
 uint64_t agreement_deadline(const struct member *m);
-void agreement_deaths_changed(struct member *m);
+void agreement_deaths_changed(struct member *m, bool own);
 void agreement_behind(struct member *m, int who);
 void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch);
 void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_value);

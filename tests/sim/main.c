@@ -1,0 +1,263 @@
+/* Simulation of membership and barrier: `sim --scenario NAME --nodes N --seed S [--count C]`. One seed gives one run.
+ * KEEL_SEED in the environment replaces --seed. Exit 0 if every property held. */
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/world.h"
+
+static struct rng *random_source;
+
+static uint64_t upto(uint64_t n)
+{
+    return rng_below(random_source, n);
+}
+
+static struct action *add(struct scenario *sc, int kind, int node, uint64_t at)
+{
+    struct action *a = &sc->actions[sc->n_actions++];
+    *a = (struct action){.at = at, .node = node};
+    a->kind = kind;
+    return a;
+}
+
+/* a victim not chosen yet, or -1 */
+static int fresh_victim(const struct scenario *sc)
+{
+    for (int tries = 0; tries < 100; tries++) {
+        int v = (int)upto((uint64_t)sc->n);
+        bool used = false;
+        for (int i = 0; i < sc->n_actions; i++)
+            used |= sc->actions[i].node == v;
+        if (!used)
+            return v;
+    }
+    return -1;
+}
+
+static int at_most(int n, int limit)
+{
+    return n < limit ? n : limit;
+}
+
+/* One node is killed: everybody commits within 20 ms. */
+static void kill_one(struct scenario *sc)
+{
+    add(sc, ACT_KILL, fresh_victim(sc), 500 * MS + upto(100 * MS));
+    sc->commit_within = 20 * MS;
+    sc->submitters = 0;
+}
+
+/* Any number of kills, at once or spread, with submissions going on. */
+static void kill_many(struct scenario *sc)
+{
+    int kills = 1 + (int)upto((uint64_t)at_most(sc->n - 1, 12));
+    uint64_t span = upto(3) ? upto(300 * MS) + 1 : 1;
+    for (int i = 0; i < kills; i++) {
+        int v = fresh_victim(sc);
+        if (v >= 0)
+            add(sc, ACT_KILL, v, 400 * MS + upto(span));
+    }
+}
+
+/* One node is cut off, switched off or frozen for good: within a second. */
+static void silent_one(struct scenario *sc)
+{
+    int v = fresh_victim(sc);
+    static const int kinds[] = {ACT_POWER_OFF, ACT_FREEZE, ACT_CUT, ACT_HANG};
+    int kind = kinds[upto(4)];
+    struct action *a = add(sc, kind, v, 500 * MS + upto(100 * MS));
+    a->peer = 1;
+    a->duration = 1000 * SEC;
+    if (sc->n == 2 && v == 0)
+        sc->may_lose_quorum = true; /* of two the one with the lower id goes on */
+    sc->commit_within = sc->may_lose_quorum ? 0 : SEC;
+    sc->submitters = 0;
+}
+
+/* Less than half fall silent, others are killed meanwhile. */
+static void silent_many(struct scenario *sc)
+{
+    int silent = 1 + (int)upto((uint64_t)at_most((sc->n - 1) / 2, 6));
+    if (sc->n < 3)
+        silent = 0;
+    for (int i = 0; i < silent; i++) {
+        int v = fresh_victim(sc);
+        struct action *a = add(sc, upto(2) ? ACT_POWER_OFF : ACT_FREEZE, v, 400 * MS + upto(1500 * MS));
+        a->duration = 2 * SEC + upto(2 * SEC);
+    }
+    int kills = (int)upto((uint64_t)at_most(sc->n / 3 + 1, 5));
+    sc->may_lose_quorum = 2 * (silent + kills) >= sc->n;
+    for (int i = 0; i < kills; i++)
+        add(sc, ACT_KILL, fresh_victim(sc), 400 * MS + upto(1500 * MS));
+}
+
+/* Freezes shorter than the limit: nobody dies of it. */
+static void freeze_short(struct scenario *sc)
+{
+    for (int i = 0; i < 1 + (int)upto((uint64_t)at_most(sc->n, 5)); i++)
+        add(sc, ACT_FREEZE, (int)upto((uint64_t)sc->n), 300 * MS + upto(1500 * MS))->duration =
+            10 * MS + upto(sc->params.limit_ns / 2);
+}
+
+/* Some links fail and come back: nobody dies of it, though others are killed meanwhile. */
+static void link_down(struct scenario *sc)
+{
+    if (sc->n < 5)
+        return;
+    int a = (int)upto((uint64_t)sc->n), b = (a + 1 + (int)upto((uint64_t)sc->n - 1)) % sc->n;
+    add(sc, ACT_LINK_DOWN, a, 300 * MS)->peer = b;
+    if (upto(2)) {
+        int v = fresh_victim(sc);
+        if (v != a && v != b)
+            add(sc, ACT_KILL, v, 500 * MS + upto(1500 * MS));
+    }
+    if (upto(2))
+        add(sc, ACT_LINK_UP, a, 2 * SEC + upto(SEC));
+}
+
+/* A group is cut off; the network heals before or after the verdict, or never. */
+static void partition(struct scenario *sc)
+{
+    int group = 1 + (int)upto((uint64_t)at_most(sc->n - 1, ACTIONS_MAX - 20));
+    uint64_t at = 400 * MS + upto(200 * MS);
+    bool contiguous = upto(2);
+    int start = (int)upto((uint64_t)sc->n);
+    for (int i = 0; i < group; i++)
+        add(sc, ACT_CUT, contiguous ? (start + i) % sc->n : fresh_victim(sc), at)->peer = 1;
+    if (upto(3))
+        add(sc, ACT_HEAL, 0, at + upto(2 * SEC));
+    sc->may_lose_quorum = true;
+}
+
+/* Everything at once: only safety, and that those who are left agree. */
+static void chaos(struct scenario *sc)
+{
+    static const int kinds[] = {ACT_KILL, ACT_POWER_OFF, ACT_FREEZE, ACT_FREEZE, ACT_CUT, ACT_CUT, ACT_HEAL, ACT_HANG,
+                                ACT_LINK_DOWN};
+    int links = 0;
+    for (int i = 0; i < 3 + (int)upto(10); i++) {
+        int kind = kinds[upto(9)];
+        if (kind == ACT_LINK_DOWN && links++ >= 3)
+            continue;
+        struct action *a = add(sc, kind, (int)upto((uint64_t)sc->n), 300 * MS + upto(3 * SEC));
+        a->peer = kind == ACT_CUT ? 1 + (int)upto(2) : (a->node + 1 + (int)upto((uint64_t)sc->n - 1)) % sc->n;
+        a->duration = upto(2 * SEC);
+    }
+    add(sc, ACT_HEAL, 0, 4 * SEC);
+    add(sc, ACT_LINK_UP, 0, 4 * SEC);
+    sc->may_lose_quorum = true;
+    sc->net.loss = 0.1 * rng_double(random_source);
+    sc->end = 12 * SEC;
+}
+
+/* No failure at all but a bad network. */
+static void lossy(struct scenario *sc)
+{
+    sc->net.loss = 0.05 + 0.15 * rng_double(random_source);
+    sc->net.duplicate = 0.1;
+    sc->net.slow = 0.05;
+    sc->net.slow_ns = 30 * MS;
+    if (upto(2))
+        add(sc, ACT_KILL, fresh_victim(sc), 500 * MS);
+}
+
+static const struct {
+    const char *name;
+    void (*make)(struct scenario *sc);
+} scenarios[] = {
+    {"kill_one", kill_one},         {"kill_many", kill_many}, {"silent_one", silent_one}, {"silent_many", silent_many},
+    {"freeze_short", freeze_short}, {"link_down", link_down}, {"partition", partition},   {"lossy", lossy},
+    {"chaos", chaos},
+};
+enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
+
+static void run(int which, int n, uint64_t seed, bool verbose)
+{
+    struct rng r;
+    struct scenario sc = {.name = scenarios[which].name, .n = n, .seed = seed, .verbose = verbose};
+    rng_seed(&r, seed * 31 + (uint64_t)which);
+    random_source = &r;
+    member_params_default(&sc.params, n, 0);
+    if (n > 2 && seed % 4 == 3)
+        sc.params.topology = (enum member_topology)(1 + upto(3));
+    sc.spares = n > 3 ? (int)upto(3) : 0;
+    sc.net = (struct net){.delay_ns = 40000, .jitter_ns = 100000, .slow = 0.01, .slow_ns = 2 * MS};
+    sc.submitters = n < 8 ? n : 8;
+    sc.barriers = n > 512 ? 20 : 100;
+    sc.end = n > 512 ? 4 * SEC : 8 * SEC;
+    scenarios[which].make(&sc);
+    world_run(&sc);
+}
+
+static struct options {
+    const char *scenario;
+    int nodes;
+    uint64_t seed;
+    int count;
+    bool verbose;
+} opt = {NULL, 0, 1, 1, false};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    switch (key) {
+    case 's':
+        opt.scenario = arg;
+        break;
+    case 'n':
+        opt.nodes = atoi(arg);
+        if (opt.nodes < 1 || opt.nodes > MEMBER_NODES_MAX)
+            argp_failure(state, 2, 0, "--nodes must be from 1 to %d", MEMBER_NODES_MAX);
+        break;
+    case 'S':
+        opt.seed = strtoull(arg, NULL, 0);
+        break;
+    case 'c':
+        opt.count = atoi(arg);
+        break;
+    case 'v':
+        opt.verbose = true;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"scenario", 's', "NAME", 0, "one scenario (default: all)", 0},
+        {"nodes", 'n', "N", 0, "number of nodes (default: from 1 to 40, by the seed)", 0},
+        {"seed", 'S', "S", 0, "first seed", 0},
+        {"count", 'c', "C", 0, "number of seeds", 0},
+        {"verbose", 'v', NULL, 0, "print what happens", 0},
+        {0},
+    };
+    static const struct argp argp = {options, parse, NULL, "Simulation of membership and barrier.", NULL, NULL, NULL};
+    const char *env = getenv("KEEL_SEED");
+    argp_err_exit_status = 2;
+    if (argp_parse(&argp, argc, argv, 0, NULL, NULL))
+        return 2;
+    if (env)
+        opt.seed = strtoull(env, NULL, 0);
+    printf("seeds %llu to %llu\n", (unsigned long long)opt.seed, (unsigned long long)opt.seed + (uint64_t)opt.count - 1);
+    fflush(stdout);
+    int ran = 0;
+    for (int i = 0; i < SCENARIOS; i++)
+        for (int k = 0; k < opt.count; k++) {
+            if (opt.scenario && strcmp(opt.scenario, scenarios[i].name))
+                continue;
+            uint64_t seed = opt.seed + (uint64_t)k;
+            static const int sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 23, 32, 40};
+            run(i, opt.nodes ? opt.nodes : sizes[seed % (sizeof sizes / sizeof sizes[0])], seed, opt.verbose);
+            ran++;
+        }
+    if (!ran) {
+        fprintf(stderr, "sim: no scenario named %s\n", opt.scenario);
+        return 2;
+    }
+    printf("%d runs, every property held\n", ran);
+    return 0;
+}

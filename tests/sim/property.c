@@ -1,0 +1,134 @@
+/* The properties; see world.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/bitset.h"
+#include "tests/sim/world.h"
+
+static bool same_events(const struct decision *d, const struct member_event *events, int n)
+{
+    if (d->n != n)
+        return false;
+    for (int i = 0; i < n; i++)
+        if (d->events[i].type != events[i].type || d->events[i].a != events[i].a || d->events[i].b != events[i].b ||
+            d->events[i].c != events[i].c || d->events[i].d != events[i].d)
+            return false;
+    return true;
+}
+
+static void check_death(struct world *w, const struct simnode *s, const struct member_event *e)
+{
+    struct simnode *victim = &w->nodes[e->a];
+    if (!victim->tainted && !victim->dead)
+        sim_fail(w, s->id, "declares node %u dead, and it is well", e->a);
+    if (e->b == MEMBER_REFUSED && !victim->dead)
+        sim_fail(w, s->id, "positive evidence against node %u, and it runs", e->a);
+}
+
+/* What only the dead have seen may be decided anew: the last one left goes on from what it has. */
+static bool seen_by_the_living(const struct world *w, const struct simnode *but, uint64_t epoch)
+{
+    for (int i = 0; i < w->sc.n; i++)
+        if (&w->nodes[i] != but && !w->nodes[i].dead && member_epoch(w->nodes[i].m) >= epoch)
+            return true;
+    return false;
+}
+
+void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, const struct member_event *events, int n,
+                        uint64_t max_value)
+{
+    if (epoch <= w->n_history && !seen_by_the_living(w, s, epoch))
+        w->n_history = epoch - 1;
+    if (epoch == w->n_history + 1) {
+        if (w->n_history == w->cap_history) {
+            w->cap_history = w->cap_history ? 2 * w->cap_history : 64;
+            w->history = realloc(w->history, w->cap_history * sizeof *w->history);
+        }
+        struct decision *d = &w->history[w->n_history++];
+        d->n = n;
+        d->max_value = max_value;
+        memcpy(d->events, events, (size_t)n * sizeof *events);
+    } else if (epoch > w->n_history) {
+        sim_fail(w, s->id, "skips to epoch %llu", (unsigned long long)epoch);
+    }
+    const struct decision *d = &w->history[epoch - 1];
+    if (!same_events(d, events, n) || d->max_value != max_value)
+        sim_fail(w, s->id, "commits something else in epoch %llu", (unsigned long long)epoch);
+    if (member_epoch(s->m) != epoch)
+        sim_fail(w, s->id, "commits epoch %llu out of order", (unsigned long long)epoch);
+    w->last_commit = w->now;
+    for (int i = 0; i < n; i++) {
+        if (events[i].type == MEMBER_NODE_DEAD) {
+            check_death(w, s, &events[i]);
+            continue;
+        }
+        int from = (int)events[i].a;
+        if (events[i].b != ++s->ordered[from])
+            sim_fail(w, s->id, "event %u of node %d ordered after %u", events[i].b, from, s->ordered[from] - 1);
+    }
+}
+
+void world_check_settled(struct world *w, const struct simnode *s, uint64_t epoch)
+{
+    const uint64_t *view = member_view(s->m);
+    for (int i = 0; i < w->sc.n; i++) {
+        const struct simnode *o = &w->nodes[i];
+        if (bitset_has(view, i) && !o->dead && member_epoch(o->m) < epoch)
+            sim_fail(w, s->id, "epoch %llu settled, but node %d is at %llu", (unsigned long long)epoch, i,
+                     (unsigned long long)member_epoch(o->m));
+    }
+}
+
+void world_check_barrier(struct world *w, const struct simnode *s, uint64_t seq)
+{
+    if (s->tainted)
+        return;
+    for (int i = 0; i < w->sc.n; i++) {
+        const struct simnode *o = &w->nodes[i];
+        if (bitset_has(s->participants, i) && !o->dead && o->entered < seq && seq > w->nodes[i].join_base)
+            sim_fail(w, s->id, "leaves barrier %llu, but node %d has entered %llu", (unsigned long long)seq, i,
+                     (unsigned long long)o->entered);
+    }
+}
+
+void world_check_end(struct world *w)
+{
+    int running = 0, first = -1;
+    for (int i = 0; i < w->sc.n; i++) {
+        const struct simnode *s = &w->nodes[i];
+        if (s->dead || (s->frozen && w->now < s->thaw_at))
+            continue;
+        running++;
+        if (first < 0)
+            first = i;
+    }
+    if (!running && !w->sc.may_lose_quorum)
+        sim_fail(w, -1, "nobody is left");
+    for (int i = 0; i < w->sc.n; i++) {
+        const struct simnode *s = &w->nodes[i];
+        if (s->dead || (s->frozen && w->now < s->thaw_at))
+            continue;
+        if (member_epoch(s->m) != w->n_history)
+            sim_fail(w, i, "is at epoch %llu of %llu", (unsigned long long)member_epoch(s->m),
+                     (unsigned long long)w->n_history);
+        if (member_settled_epoch(s->m) != w->n_history)
+            sim_fail(w, i, "only %llu of %llu epochs are settled", (unsigned long long)member_settled_epoch(s->m),
+                     (unsigned long long)w->n_history);
+        for (int k = 0; k < w->sc.n; k++) {
+            const struct simnode *o = &w->nodes[k];
+            bool runs = !o->dead && !(o->frozen && w->now < o->thaw_at);
+            if (bitset_has(member_view(s->m), k) != runs)
+                sim_fail(w, i, "has node %d %s its view, but it %s", k, runs ? "not in" : "in", runs ? "runs" : "is gone");
+        }
+        for (int k = 0; k < w->sc.submitters; k++)
+            if (!w->nodes[k].dead && s->ordered[k] != w->nodes[k].submitted)
+                sim_fail(w, i, "%u of %u events of node %d are ordered", s->ordered[k], w->nodes[k].submitted, k);
+        if (s->participant && barrier_completed(s->b) != w->target)
+            sim_fail(w, i, "hangs in barrier %llu", (unsigned long long)barrier_completed(s->b) + 1);
+    }
+    if (w->sc.commit_within && w->last_commit > w->first_action + w->sc.commit_within)
+        sim_fail(w, -1, "the last commit came %.1f ms after the first failure",
+                 (double)(w->last_commit - w->first_action) / MS);
+    if (w->sc.commit_within && w->n_history == 0)
+        sim_fail(w, -1, "nothing was committed");
+}

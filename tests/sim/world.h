@@ -1,0 +1,126 @@
+/* A simulated machine: n nodes, each with a membership core, a barrier core and a small model of the runtime between
+ * them, joined by a network that delays, loses, doubles and reorders, under virtual time and from one seed.
+ *
+ * Checked at every step (a breach ends the program with the seed):
+ *   - every node commits the same events with the same value in the same epoch;
+ *   - nobody is declared dead who is well (the scenario says who may be);
+ *   - each submitted event is ordered once, in its submitter's order;
+ *   - an epoch is settled only when every live member has committed it;
+ *   - a barrier opens only when every live participant has entered it, newly joined ones included.
+ * Checked at the end: those who run are exactly the view of everybody who runs, all events are ordered, all epochs
+ * settled, and all participants have come through all barriers. */
+#ifndef KEEL_TESTS_SIM_WORLD_H
+#define KEEL_TESTS_SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "collectives/barrier.h"
+#include "detect/member.h"
+#include "runtime/base/rng.h"
+
+#define MS 1000000ull
+#define SEC (1000 * MS)
+
+struct net {
+    double loss, duplicate, slow; /* probabilities; slow: delayed by up to slow_ns */
+    uint64_t delay_ns, jitter_ns, slow_ns;
+};
+
+struct action {
+    uint64_t at;
+    enum { ACT_KILL, ACT_POWER_OFF, ACT_FREEZE, ACT_CUT, ACT_HEAL, ACT_LINK_DOWN, ACT_LINK_UP, ACT_HANG } kind;
+    int node, peer;
+    uint64_t duration; /* freeze */
+};
+
+enum { ACTIONS_MAX = 64, LINKS_MAX = 16 };
+struct scenario {
+    const char *name;
+    int n, spares;
+    uint64_t seed;
+    struct net net;
+    struct action actions[ACTIONS_MAX];
+    int n_actions;
+    int submitters;       /* nodes that submit events all the time */
+    uint64_t barriers;    /* each participant goes through so many */
+    uint64_t end;         /* last action and load are before; then time to settle */
+    bool may_lose_quorum; /* everybody may halt */
+    uint64_t commit_within; /* of the first action, on every running node (0: not checked) */
+    struct member_params params;
+    bool verbose;
+};
+
+struct event {
+    uint64_t t, order;
+    enum event_kind {
+        EV_TICK, EV_DATAGRAM, EV_READ, EV_READ_DONE, EV_BROKEN, EV_PROBE, EV_REFUSED, EV_BARRIER, EV_PREPARED,
+        EV_ENTER, EV_SUBMIT, EV_ACTION, EV_BARRIER_TICK
+    } kind;
+    int node, from;
+    uint32_t len;
+    uint64_t value;
+    uint8_t *data;
+};
+
+struct simnode {
+    int id;
+    struct world *w;
+    struct member *m;
+    struct barrier *b;
+    bool dead, off, frozen, hung, halted, tainted; /* tainted: frozen, cut, ...: others may rightly declare it dead */
+    bool dead_known;
+    int side; /* partition */
+    uint64_t thaw_at, hang_since;
+    uint64_t tick_at, barrier_tick_at;
+    uint64_t entered;     /* barriers entered */
+    uint64_t join_base;   /* barriers that were complete when its part began */
+    bool participant;
+    uint64_t *participants;
+    uint32_t submitted, *ordered; /* ordered[n]: last seq by submitter in this node's log */
+    uint64_t *watchers;
+    uint64_t *fenced; /* nothing is taken from these any more */
+};
+
+struct decision {
+    int n;
+    uint64_t max_value;
+    struct member_event events[MEMBER_BATCH_MAX];
+};
+
+struct world {
+    struct scenario sc;
+    struct rng rng;
+    uint64_t now, order;
+    struct event *heap;
+    int n_heap, cap_heap;
+    struct simnode *nodes;
+    struct decision *history; /* of epoch i+1 */
+    uint64_t n_history, cap_history;
+    struct {
+        int a, b;
+    } links_down[LINKS_MAX];
+    int n_links_down, n_cut;
+    uint64_t events, datagrams, first_action, last_commit, target;
+};
+
+/* Runs it; true if everything held. Prints the breach and the scenario's seed otherwise. */
+bool world_run(const struct scenario *sc);
+
+/* inside */
+void sim_fail(struct world *w, int node, const char *fmt, ...) __attribute__((noreturn, format(printf, 3, 4)));
+struct event *world_push(struct world *w, uint64_t t, enum event_kind kind, int node, int from);
+bool world_path(const struct world *w, int a, int b);
+void world_send(struct world *w, enum event_kind kind, int from, int to, const void *data, size_t len);
+uint64_t world_delay(struct world *w);
+void world_exit(struct world *w, struct simnode *s); /* the process ends: connections break */
+void node_init(struct world *w, int id);
+void node_fini(struct simnode *s);
+void node_event(struct simnode *s, const struct event *e);
+void node_sync(struct simnode *s); /* after any call into its cores: its next tick */
+void world_check_end(struct world *w);
+void world_check_settled(struct world *w, const struct simnode *s, uint64_t epoch);
+void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, const struct member_event *events, int n,
+                        uint64_t max_value);
+void world_check_barrier(struct world *w, const struct simnode *s, uint64_t seq);
+#endif
