@@ -57,7 +57,7 @@ struct view_rank {
     int slot;
     int index; /* position within the slot */
     int node;  /* -1: nobody runs it */
-    uint32_t incarnation;
+    uint32_t incarnation; /* 0 at the start, one more with each process that takes the rank over */
     enum rank_state state;
     bool left; /* called keel_finalize: takes part in no collective any more */
     int restarts;

@@ -68,7 +68,7 @@ struct upcall *plane_upcall_new(struct plane *p, enum upcall_type type)
 {
     struct upcall *u = calloc(1, sizeof *u);
     if (!u)
-        agent_break(&p->agent, "out of memory");
+        node_break(&p->agent, "out of memory");
     else
         u->type = type;
     return u;
@@ -134,6 +134,12 @@ void plane_dispatch(struct plane *p)
     }
 }
 
+bool plane_is_local(const struct plane *p)
+{
+    (void)p;
+    return false;
+}
+
 int plane_wake_fd(const struct plane *p)
 {
     return p->wake_fd;
@@ -141,7 +147,7 @@ int plane_wake_fd(const struct plane *p)
 
 /* ---- what the agent's parts ask for ---- */
 
-void agent_event(struct agent *a, const char *name, const char *fmt, ...)
+void node_event(struct agent *a, const char *name, const char *fmt, ...)
 {
     struct plane *p = a->owner;
     struct upcall *u = plane_upcall_new(p, UPCALL_EVENT);
@@ -172,7 +178,7 @@ static void tell_fatal(struct plane *p, const char *why)
     plane_upcall(p, u);
 }
 
-void agent_break(struct agent *a, const char *why)
+void node_break(struct agent *a, const char *why)
 {
     if (a->broken)
         return;
@@ -182,26 +188,26 @@ void agent_break(struct agent *a, const char *why)
     tell_fatal(a->owner, why);
 }
 
-void agent_submit(struct agent *a, const struct view_event *e)
+void node_submit(struct agent *a, const struct view_event *e)
 {
     struct plane *p = a->owner;
     struct member_event event = {.type = e->type, .a = e->a, .b = e->b, .c = e->c, .d = e->d};
     helper_submit(p->helper, &event);
 }
 
-void agent_check_node(struct agent *a, int node)
+void node_check_node(struct agent *a, int node)
 {
     struct plane *p = a->owner;
     helper_check(p->helper, node);
 }
 
-void agent_refused_node(struct agent *a, int node)
+void node_refused_node(struct agent *a, int node)
 {
     struct plane *p = a->owner;
     helper_refused(p->helper, node);
 }
 
-void agent_prepared(struct agent *a, uint64_t epoch, uint64_t value)
+void node_prepared(struct agent *a, uint64_t epoch, uint64_t value)
 {
     struct plane *p = a->owner;
     helper_prepared(p->helper, epoch, value);
@@ -225,7 +231,7 @@ static void conn_close(struct plane *p, struct conn *c)
     c->up = false;
 }
 
-void agent_drop_conn(struct agent *a, struct conn *c)
+void node_drop_conn(struct agent *a, struct conn *c)
 {
     struct plane *p = a->owner;
     struct proc *proc = procs_of_conn(p, c);
@@ -354,7 +360,7 @@ static void connection_request(struct plane *p, const struct tp_event *e)
     a->net->table->reject(a->net, e->req);
     p->rejected++;
     log_warn("a connection without this job's authenticator, or from the dead, was refused");
-    agent_event(a, "refused", ",\"count\":%llu", (unsigned long long)p->rejected);
+    node_event(a, "refused", ",\"count\":%llu", (unsigned long long)p->rejected);
 }
 
 static void conn_event(struct plane *p, struct conn *c, const struct tp_event *e)
@@ -371,7 +377,7 @@ static void conn_event(struct plane *p, struct conn *c, const struct tp_event *e
             return;
         }
         if (w->type == WIRE_ENTER)
-            agent_enter(&p->agent, c, w);
+            node_enter(&p->agent, c, w);
         else
             replica_request(&p->agent, c, w, w + 1);
     }
@@ -462,7 +468,7 @@ static void reported(struct plane *p, const struct member_report *r)
     case MEMBER_REPORT_VERDICT:
     case MEMBER_REPORT_LINK_BROKEN:
     case MEMBER_REPORT_LINK_OK:
-        agent_event(&p->agent, member_report_name(r->kind), ",\"about\":%d,\"evidence\":\"%s\",\"text\":\"%s\"",
+        node_event(&p->agent, member_report_name(r->kind), ",\"about\":%d,\"evidence\":\"%s\",\"text\":\"%s\"",
                     r->node, member_evidence_name(r->evidence), r->text ? r->text : "");
         break;
     default:
@@ -482,7 +488,7 @@ static void run_command(struct plane *p, const struct command *c)
         procs_exited(p, c);
         break;
     case COMMAND_STOP_JOB:
-        agent_submit(a, &stop);
+        node_submit(a, &stop);
         break;
     case COMMAND_PREPARE:
         recover_prepare(a, c->epoch, c->event, c->n);
@@ -497,7 +503,7 @@ static void run_command(struct plane *p, const struct command *c)
         if (a->view.stopped)
             tell_over(p); /* the others left before us */
         else
-            agent_break(a, c->text);
+            node_break(a, c->text);
         break;
     case COMMAND_REPORT:
         reported(p, &c->report);
@@ -873,7 +879,7 @@ static void free_agent(struct plane *p)
 {
     struct agent *a = &p->agent;
     while (a->conns)
-        agent_drop_conn(a, a->conns);
+        node_drop_conn(a, a->conns);
     for (struct waiter *w = a->waiters, *next; w; w = next) {
         next = w->next;
         free(w);

@@ -94,7 +94,7 @@ struct plane {
     struct seg_wait *seg_waits;
     uint64_t **announced; /* [STORE_SEGMENTS_MAX] -> [members] stream positions of this node's WIRE_SEGMENT, or NULL */
     uint64_t *rank_joined; /* [ranks] barrier value with which the rank's incarnation joins */
-    uint32_t *rank_started; /* [ranks] incarnation that was started on this node, 0: none */
+    uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
     uint64_t join_instances, join_collectives;
     uint64_t stop_deadline; /* job is over; tell the process half then at the latest */
     bool over_told;
@@ -125,6 +125,6 @@ void procs_barrier_complete(struct plane *p, uint64_t instance);
 void procs_try_enter(struct plane *p);
 void procs_free(struct plane *p);
 /* A barrier request of a local rank. */
-void agent_enter(struct agent *a, struct conn *c, const struct wire *w);
+void node_enter(struct agent *a, struct conn *c, const struct wire *w);
 struct proc *procs_of_conn(struct plane *p, const struct conn *c);
 #endif

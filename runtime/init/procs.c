@@ -105,12 +105,12 @@ static uint32_t segments_complete(const struct agent *a, uint64_t instances)
 static void welcome(struct plane *p, struct proc *proc, int rank, uint32_t incarnation)
 {
     struct agent *a = &p->agent;
-    uint64_t joined = incarnation > 1 ? p->rank_joined[rank] : 0;
+    uint64_t joined = incarnation > 0 ? p->rank_joined[rank] : 0;
     struct conn *c = calloc(1, sizeof *c);
     int intents_fd = -1, shm_fds[TP_SHM_FDS];
     if (!c || !(proc->intents = make_intents(&intents_fd)) ||
         tp_shm_create(a->shm, c, shm_fds, &c->ep) != KEEL_OK) {
-        agent_break(a, "no memory to talk to a rank");
+        node_break(a, "no memory to talk to a rank");
         free(c);
         return;
     }
@@ -118,7 +118,7 @@ static void welcome(struct plane *p, struct proc *proc, int rank, uint32_t incar
     proc->incarnation = incarnation;
     proc->conn = c;
     proc->entered = recover_value_instances(joined);
-    p->rank_started[rank] = incarnation;
+    p->rank_started[rank] = incarnation + 1;
     c->rank = rank;
     c->incarnation = incarnation;
     c->node = a->self;
@@ -130,7 +130,7 @@ static void welcome(struct plane *p, struct proc *proc, int rank, uint32_t incar
                                 .size = a->view.ranks,
                                 .node = a->self,
                                 .incarnation = incarnation,
-                                .restarted = incarnation > 1,
+                                .restarted = incarnation > 0,
                                 .job = a->job,
                                 .instance = recover_value_instances(joined),
                                 .collectives = recover_value_collectives(joined),
@@ -243,7 +243,7 @@ static void application_event(struct agent *a, const struct proc *proc, const st
         char *dump = json_dumps(fields, JSON_COMPACT);
         /* dump is "{...}": its members follow ours */
         if (dump)
-            agent_event(a, "application", ",%.*s", (int)strlen(dump) - 2, dump + 1);
+            node_event(a, "application", ",%.*s", (int)strlen(dump) - 2, dump + 1);
         free(dump);
     }
     json_decref(name);
@@ -266,15 +266,15 @@ static void request(struct plane *p, struct proc *proc, const struct control *r)
         break;
     case CONTROL_CHECK:
         if (r->slot >= 0 && r->slot < a->members)
-            agent_check_node(a, r->slot);
+            node_check_node(a, r->slot);
         break;
     case CONTROL_LEAVING:
-        agent_submit(a, &e);
+        node_submit(a, &e);
         answer(proc, r, KEEL_OK);
         break;
     case CONTROL_ABORT:
         e = (struct view_event){VIEW_STOP, (uint32_t)r->a & 0xff, (uint32_t)proc->rank + 1, 0, 0};
-        agent_submit(a, &e);
+        node_submit(a, &e);
         break;
     case CONTROL_EVENT:
         application_event(a, proc, r);
@@ -318,7 +318,7 @@ void procs_started(struct plane *p, const struct command *c)
     struct proc *proc = calloc(1, sizeof *proc);
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = proc};
     if (!proc || epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, c->fd, &ev) != 0) {
-        agent_break(&p->agent, "cannot watch a process");
+        node_break(&p->agent, "cannot watch a process");
         close(c->fd);
         free(proc);
         return;
@@ -339,7 +339,7 @@ static void free_proc(struct plane *p, struct proc *proc)
     *link = proc->next;
     close_control(p, proc);
     if (proc->conn)
-        agent_drop_conn(&p->agent, proc->conn);
+        node_drop_conn(&p->agent, proc->conn);
     if (proc->intents)
         munmap(proc->intents, sizeof *proc->intents);
     free(proc);
@@ -359,10 +359,10 @@ void procs_exited(struct plane *p, const struct command *c)
     close_control(p, proc);
     struct view_event e = {c->signal ? VIEW_RANK_DEAD : VIEW_RANK_DONE, (uint32_t)proc->rank, proc->incarnation,
                            (uint32_t)(c->signal ? c->signal : c->code), 0};
-    agent_submit(&p->agent, &e);
+    node_submit(&p->agent, &e);
 }
 
-void agent_note_intents(struct agent *a, int rank, uint32_t incarnation)
+void node_note_intents(struct agent *a, int rank, uint32_t incarnation)
 {
     struct plane *p = a->owner;
     struct proc *proc = of_rank(p, rank, incarnation);
@@ -429,9 +429,9 @@ void procs_view_settled(struct plane *p)
     for (int r = 0; r < a->view.ranks && !a->view.stopped; r++) {
         const struct view_rank *k = &a->view.rank[r];
         if (k->node != a->self || k->state != RANK_RUNNING || !k->joined || k->joined > a->settled ||
-            p->rank_started[r] == k->incarnation)
+            p->rank_started[r] == k->incarnation + 1)
             continue;
-        p->rank_started[r] = k->incarnation;
+        p->rank_started[r] = k->incarnation + 1;
         struct proc *proc = free_standby(p);
         if (proc)
             welcome(p, proc, r, k->incarnation);
@@ -442,7 +442,7 @@ void procs_view_settled(struct plane *p)
         u->rank = r;
         u->incarnation = k->incarnation;
         plane_upcall(p, u);
-        agent_event(a, proc ? "substituted" : "respawned", ",\"rank\":%d,\"incarnation\":%u", r, k->incarnation);
+        node_event(a, proc ? "substituted" : "respawned", ",\"rank\":%d,\"incarnation\":%u", r, k->incarnation);
     }
 }
 
@@ -488,7 +488,7 @@ void procs_barrier_complete(struct plane *p, uint64_t instance)
         a->collectives = p->join_collectives;
 }
 
-void agent_enter(struct agent *a, struct conn *c, const struct wire *w)
+void node_enter(struct agent *a, struct conn *c, const struct wire *w)
 {
     struct plane *p = a->owner;
     struct proc *proc = procs_of_conn(p, c);

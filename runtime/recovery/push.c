@@ -25,7 +25,7 @@ void push_add_doubt(struct agent *a, int rank, uint32_t incarnation, const struc
 {
     struct doubt *d = malloc(sizeof *d);
     if (!d) {
-        agent_break(a, "out of memory");
+        node_break(a, "out of memory");
         return;
     }
     *d = (struct doubt){.next = a->doubts, .rank = rank, .incarnation = incarnation, .patch = *patch};
@@ -270,7 +270,7 @@ static void snap_begin(struct agent *a, int slot)
 {
     dedup_fini(&a->dedup[slot]);
     if (!dedup_init(&a->dedup[slot], a->view.ranks))
-        agent_break(a, "out of memory");
+        node_break(a, "out of memory");
 }
 
 static void snap_tasks(struct agent *a, const struct wire *w, const void *body)
@@ -279,7 +279,7 @@ static void snap_tasks(struct agent *a, const struct wire *w, const void *body)
     for (uint32_t i = 0; i < w->len / sizeof t; i++) {
         memcpy(&t, (const char *)body + i * sizeof t, sizeof t);
         if (t.steps && !dedup_task_record(&a->dedup[w->slot], t.task, t.steps - 1))
-            agent_break(a, "out of memory");
+            node_break(a, "out of memory");
     }
 }
 
@@ -292,7 +292,7 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
         return;
     }
     if (store_make(&a->store, w->seg, w->slot) != KEEL_OK) {
-        agent_break(a, "no memory for another node's data");
+        node_break(a, "no memory for another node's data");
         return;
     }
     struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
@@ -312,7 +312,7 @@ static void define_segment(struct agent *a, const struct wire *w)
     if (status == KEEL_ERR_MISMATCH)
         log_warn("segment %u: another node's ranks allocate it with other arguments", w->seg); /* the ranks report it */
     else if (status != KEEL_OK)
-        agent_break(a, "no memory for a segment");
+        node_break(a, "no memory for a segment");
 }
 
 keel_status push_make_copies(struct agent *a, uint32_t seg)
@@ -345,7 +345,7 @@ void push_receive(struct agent *a, int from, const struct wire *w, const void *b
         break;
     case WIRE_SNAP_ORIGIN:
         if (w->len != sizeof(struct dedup_origin) || !dedup_origin_load(&a->dedup[w->slot], body))
-            agent_break(a, "cannot keep what is known of operations");
+            node_break(a, "cannot keep what is known of operations");
         break;
     case WIRE_SNAP_TASKS:
         snap_tasks(a, w, body);
@@ -418,10 +418,10 @@ static void finish(struct agent *a, int slot)
     struct push *p = &a->push[slot];
     const struct view_slot *s = &a->view.slot[slot];
     if (s->mode == SLOT_REBUILD)
-        agent_event(a, "copied", ",\"slot\":%d,\"to\":%d,\"bytes\":%llu,\"ms\":%.3f", slot, s->shadow,
+        node_event(a, "copied", ",\"slot\":%d,\"to\":%d,\"bytes\":%llu,\"ms\":%.3f", slot, s->shadow,
                     (unsigned long long)p->bytes, (double)(a->now - p->started_at) / KEEL_NS_PER_MS);
     struct view_event e = {VIEW_RESTORED, (uint32_t)slot, (uint32_t)s->shadow, 0, s->changed};
-    agent_submit(a, &e);
+    node_submit(a, &e);
     p->active = false;
     p->finished = true;
 }

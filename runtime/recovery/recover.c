@@ -35,7 +35,7 @@ static void fence(struct agent *a, const struct view_event *events, int n)
             peer_kill(&a->peers, (int)e->a);
         } else if (e->type == VIEW_RANK_DEAD && e->a < (uint32_t)a->view.ranks && e->b >= a->rank_fence[e->a]) {
             a->rank_fence[e->a] = e->b + 1;
-            agent_note_intents(a, (int)e->a, e->b);
+            node_note_intents(a, (int)e->a, e->b);
         }
     }
     for (struct conn *c = a->conns, *next; c; c = next) {
@@ -43,7 +43,7 @@ static void fence(struct agent *a, const struct view_event *events, int n)
         if (!conn_is_dead(a, c))
             continue;
         keep_doubts(a, c);
-        agent_drop_conn(a, c);
+        node_drop_conn(a, c);
     }
 }
 
@@ -64,7 +64,7 @@ void recover_try_answer(struct agent *a)
         return;
     uint64_t epoch = a->preparing;
     a->preparing = 0;
-    agent_prepared(a, epoch, recover_value(barrier_completed(a->barrier), a->collectives));
+    node_prepared(a, epoch, recover_value(barrier_completed(a->barrier), a->collectives));
 }
 
 void recover_show_view(struct agent *a)
@@ -120,21 +120,21 @@ static void tell_changes(struct agent *a, const struct view_slot *old, const str
     const struct view *v = &a->view;
     for (int i = 0; i < n; i++) {
         if (events[i].type == VIEW_NODE_DEAD)
-            agent_event(a, "view", ",\"epoch\":%llu,\"dead_node\":%u", (unsigned long long)v->epoch, events[i].a);
+            node_event(a, "view", ",\"epoch\":%llu,\"dead_node\":%u", (unsigned long long)v->epoch, events[i].a);
         else if (events[i].type == VIEW_RANK_DEAD)
-            agent_event(a, "view", ",\"epoch\":%llu,\"dead_rank\":%u", (unsigned long long)v->epoch, events[i].a);
+            node_event(a, "view", ",\"epoch\":%llu,\"dead_rank\":%u", (unsigned long long)v->epoch, events[i].a);
     }
     for (int s = 0; s < v->nodes; s++) {
         const struct view_slot *slot = &v->slot[s];
         if (slot->primary == a->self && old[s].primary != a->self)
-            agent_event(a, "promotion", ",\"slot\":%d,\"from\":%d,\"epoch\":%llu", s, old[s].primary,
+            node_event(a, "promotion", ",\"slot\":%d,\"from\":%d,\"epoch\":%llu", s, old[s].primary,
                         (unsigned long long)v->epoch);
         if (slot->mode == SLOT_LOST && old[s].mode != SLOT_LOST)
-            agent_event(a, "data_lost", ",\"slot\":%d,\"epoch\":%llu", s, (unsigned long long)v->epoch);
+            node_event(a, "data_lost", ",\"slot\":%d,\"epoch\":%llu", s, (unsigned long long)v->epoch);
         if (slot->mode == SLOT_PAIR && old[s].mode == SLOT_REBUILD && slot->primary == a->self)
-            agent_event(a, "restored", ",\"slot\":%d,\"primary\":%d,\"shadow\":%d", s, slot->primary, slot->shadow);
+            node_event(a, "restored", ",\"slot\":%d,\"primary\":%d,\"shadow\":%d", s, slot->primary, slot->shadow);
         if (slot->mode == SLOT_REBUILD && slot->primary == a->self && slot->changed == v->epoch)
-            agent_event(a, "rebuild", ",\"slot\":%d,\"to\":%d", s, slot->shadow);
+            node_event(a, "rebuild", ",\"slot\":%d,\"to\":%d", s, slot->shadow);
     }
 }
 
@@ -144,7 +144,7 @@ static void tell_if_whole(struct agent *a, bool was_whole)
     while (lowest < a->members - 1 && !a->view.alive[lowest])
         lowest++;
     if (!was_whole && view_redundancy_whole(&a->view) && lowest == a->self)
-        agent_event(a, "redundancy_restored", ",\"epoch\":%llu", (unsigned long long)a->view.epoch);
+        node_event(a, "redundancy_restored", ",\"epoch\":%llu", (unsigned long long)a->view.epoch);
 }
 
 void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *events, int n, uint64_t joined)

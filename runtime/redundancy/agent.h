@@ -113,15 +113,15 @@ struct agent {
 };
 
 /* What the parts ask of the plane. */
-void agent_submit(struct agent *a, const struct view_event *event);
-void agent_check_node(struct agent *a, int node);
-void agent_refused_node(struct agent *a, int node);
-void agent_prepared(struct agent *a, uint64_t epoch, uint64_t value);
-void agent_break(struct agent *a, const char *why);
+void node_submit(struct agent *a, const struct view_event *event);
+void node_check_node(struct agent *a, int node);
+void node_refused_node(struct agent *a, int node);
+void node_prepared(struct agent *a, uint64_t epoch, uint64_t value);
+void node_break(struct agent *a, const char *why);
 /* One line of the event log: name, then a printf of the further JSON members ("" for none, else starting with a comma). */
-__attribute__((format(printf, 3, 4))) void agent_event(struct agent *a, const char *name, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) void node_event(struct agent *a, const char *name, const char *fmt, ...);
 /* The connection is dropped and its memory given back. */
-void agent_drop_conn(struct agent *a, struct conn *c);
+void node_drop_conn(struct agent *a, struct conn *c);
 /* Local ranks: their intents become doubts when they die; they may go on when they join. */
-void agent_note_intents(struct agent *a, int rank, uint32_t incarnation);
+void node_note_intents(struct agent *a, int rank, uint32_t incarnation);
 #endif

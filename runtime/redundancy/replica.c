@@ -37,7 +37,7 @@ static void reply_after(struct agent *a, struct conn *c, const struct wire *w, i
     }
     struct waiter *waiter = malloc(sizeof *waiter);
     if (!waiter) {
-        agent_break(a, "out of memory");
+        node_break(a, "out of memory");
         return;
     }
     *waiter = (struct waiter){.conn = c, .reply = *w, .node = node, .seq = seq};
@@ -100,7 +100,7 @@ static void stash(struct agent *a, struct conn *c, const struct wire *w, const v
 {
     struct stashed *s = malloc(sizeof *s + w->len);
     if (!s) {
-        agent_break(a, "out of memory");
+        node_break(a, "out of memory");
         return;
     }
     s->next = NULL;
@@ -259,7 +259,7 @@ static void execute(struct agent *a, struct conn *c, const struct wire *w, const
     if (!once || !seen(a, w, &value)) {
         value = apply(w, copy, body);
         if (once && !record(a, w, w->seq, value)) {
-            agent_break(a, "out of memory");
+            node_break(a, "out of memory");
             return;
         }
         uint32_t len = w->type == WIRE_PUT || w->type == WIRE_ACC ? w->len : 8;
@@ -369,5 +369,5 @@ void replica_forwarded(struct agent *a, int from, const struct wire *w, const vo
     }
     memcpy(copy->base + w->offset, body, w->len);
     if (w->count != WIRE_PUT && !record(a, w, (uint64_t)w->b, w->a))
-        agent_break(a, "out of memory");
+        node_break(a, "out of memory");
 }

@@ -58,7 +58,7 @@ static void test_view_node_dies_spare_gets_ranks_and_data(void **state)
     open_view(&v, VIEW_SUBSTITUTE, 4, 1, 4);
     kill_node(&v, 1);
     assert_int_equal(v.rank[1].node, 4);
-    assert_int_equal(v.rank[1].incarnation, 2);
+    assert_int_equal(v.rank[1].incarnation, 1);
     assert_int_equal(v.rank[1].joined, 1);
     assert_int_equal(v.slot[1].primary, 2); /* promoted */
     assert_int_equal(v.slot[1].shadow, 4);
@@ -135,7 +135,7 @@ static void test_view_late_restored_of_older_change_ignored(void **state)
     open_view(&v, VIEW_DEGRADE, 4, 0, 4);
     kill_node(&v, 1);
     uint64_t first = v.slot[3].changed;
-    apply(&v, VIEW_RANK_DEAD, 2, 1, 9, 0); /* slot 3 is in doubt again */
+    apply(&v, VIEW_RANK_DEAD, 2, 0, 9, 0); /* slot 3 is in doubt again */
     assert_int_equal(v.slot[3].mode, SLOT_SYNC);
     apply(&v, VIEW_RESTORED, 3, (uint32_t)v.slot[3].shadow, 0, first);
     assert_int_equal(v.slot[3].mode, SLOT_SYNC);
@@ -147,14 +147,14 @@ static void test_view_rank_dies_restarts_in_place_then_stays_dead(void **state)
     (void)state;
     struct view v;
     open_view(&v, VIEW_SUBSTITUTE, 2, 0, 4);
-    for (uint32_t i = 1; i <= VIEW_MAX_RESTARTS; i++) {
+    for (uint32_t i = 0; i < VIEW_MAX_RESTARTS; i++) {
         apply(&v, VIEW_RANK_DEAD, 3, i, 11, 0);
         assert_int_equal(v.rank[3].incarnation, i + 1);
         assert_int_equal(v.rank[3].node, 1);
         apply(&v, VIEW_RANK_DEAD, 3, i, 11, 0); /* told twice */
         assert_int_equal(v.rank[3].incarnation, i + 1);
     }
-    apply(&v, VIEW_RANK_DEAD, 3, VIEW_MAX_RESTARTS + 1, 11, 0);
+    apply(&v, VIEW_RANK_DEAD, 3, VIEW_MAX_RESTARTS, 11, 0);
     assert_int_equal(v.rank[3].state, RANK_DEAD);
     assert_false(v.stopped);
     view_fini(&v);
@@ -165,17 +165,17 @@ static void test_view_job_ends_with_code_of_first_failing_rank(void **state)
     (void)state;
     struct view v;
     open_view(&v, VIEW_DEGRADE, 2, 0, 2);
-    apply(&v, VIEW_RANK_DONE, 0, 1, 0, 0);
+    apply(&v, VIEW_RANK_DONE, 0, 0, 0, 0);
     assert_false(v.stopped);
-    apply(&v, VIEW_RANK_DONE, 1, 1, 3, 0);
+    apply(&v, VIEW_RANK_DONE, 1, 0, 3, 0);
     assert_true(v.stopped);
     assert_int_equal(v.code, 3);
     view_fini(&v);
     open_view(&v, VIEW_DEGRADE, 2, 0, 2);
-    apply(&v, VIEW_RANK_LEFT, 1, 1, 0, 0);
+    apply(&v, VIEW_RANK_LEFT, 1, 0, 0, 0);
     assert_false(view_rank_takes_part(&v, 1));
     kill_node(&v, 1); /* after keel_finalize: the rank counts as done */
-    apply(&v, VIEW_RANK_DEAD, 0, 1, 9, 0);
+    apply(&v, VIEW_RANK_DEAD, 0, 0, 9, 0);
     assert_true(v.stopped);
     assert_int_equal(v.code, 0);
     view_fini(&v);
