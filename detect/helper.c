@@ -1,0 +1,401 @@
+#include "detect/helper_internal.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+
+enum { HEARTBEAT_KEY = 1, NICE = -10 };
+
+struct blob {
+    uint32_t incarnation;
+    struct tp_addr addr;
+    struct dgram_addr dgram;
+};
+_Static_assert(sizeof(struct blob) <= HELPER_BLOB_MAX, "fits");
+
+/* ------------------------------------------------------------------------------------------------ what the core wants */
+
+static void on_send(void *user, int to, const void *data, size_t len)
+{
+    struct helper *h = user;
+    uint8_t bytes[MEMBER_DATAGRAM_MAX + SEAL_OVERHEAD];
+    size_t sealed = seal_close(&h->seal, SEAL_DATAGRAM, to, data, len, bytes);
+    dgram_send(h->dgram, to, bytes, sealed);
+    h->count.sent++;
+}
+
+static void on_read(void *user, int node)
+{
+    links_read(user, node);
+}
+
+static void on_watch(void *user, int node, bool on)
+{
+    links_watch(user, node, on);
+}
+
+static void on_probe(void *user, int node)
+{
+    links_probe(user, node);
+}
+
+static void fence(struct helper *h, const struct member_event *events, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (events[i].type == MEMBER_NODE_DEAD)
+            links_fence(h, (int)events[i].a);
+}
+
+static void on_prepare(void *user, uint64_t epoch, const struct member_event *events, int n)
+{
+    struct helper *h = user;
+    fence(h, events, n);
+    h->callbacks.prepare(h->callbacks.user, epoch, events, n);
+}
+
+static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+{
+    struct helper *h = user;
+    fence(h, events, n);
+    h->callbacks.commit(h->callbacks.user, epoch, events, n, max_value);
+}
+
+static void on_settled(void *user, uint64_t epoch)
+{
+    struct helper *h = user;
+    h->callbacks.settled(h->callbacks.user, epoch);
+}
+
+static void on_halt(void *user, const char *reason)
+{
+    struct helper *h = user;
+    h->callbacks.halt(h->callbacks.user, reason);
+}
+
+static void on_report(void *user, const struct member_report *report)
+{
+    struct helper *h = user;
+    if (h->callbacks.report)
+        h->callbacks.report(h->callbacks.user, report);
+}
+
+/* ------------------------------------------------------------------------------------------------ what others ask */
+
+static void enqueue(struct helper *h, const struct command *c)
+{
+    pthread_mutex_lock(&h->lock);
+    if (h->n_commands == h->cap_commands) {
+        int cap = h->cap_commands ? 2 * h->cap_commands : 16;
+        struct command *more = realloc(h->commands, (size_t)cap * sizeof *more);
+        if (!more) {
+            pthread_mutex_unlock(&h->lock);
+            log_error("detect: out of memory");
+            return;
+        }
+        h->commands = more;
+        h->cap_commands = cap;
+    }
+    bool first = h->n_commands == 0;
+    h->commands[h->n_commands++] = *c;
+    pthread_mutex_unlock(&h->lock);
+    if (first && eventfd_write(h->wake_fd, 1))
+        log_error("detect: cannot wake the helper thread: %m");
+}
+
+static void carry_out(struct helper *h, const struct command *c)
+{
+    switch (c->kind) {
+    case CMD_SUBMIT:
+        member_submit(h->m, &c->event, h->now);
+        break;
+    case CMD_PREPARED:
+        member_prepared(h->m, c->epoch, c->value, h->now);
+        break;
+    case CMD_CHECK:
+        member_check(h->m, c->node, h->now);
+        break;
+    case CMD_BROKEN:
+        member_broken(h->m, c->node, h->now);
+        break;
+    case CMD_REFUSED:
+        member_refused(h->m, c->node, h->now);
+        break;
+    }
+}
+
+static bool on_helper_thread(const struct helper *h)
+{
+    return h->started && pthread_equal(pthread_self(), h->thread);
+}
+
+void helper_submit(struct helper *h, const struct member_event *event)
+{
+    enqueue(h, &(struct command){.kind = CMD_SUBMIT, .event = *event});
+}
+
+void helper_prepared(struct helper *h, uint64_t epoch, uint64_t value)
+{
+    struct command c = {.kind = CMD_PREPARED, .epoch = epoch, .value = value};
+    if (on_helper_thread(h)) /* the usual case, from within the callback: no detour */
+        carry_out(h, &c);
+    else
+        enqueue(h, &c);
+}
+
+void helper_check(struct helper *h, int node)
+{
+    enqueue(h, &(struct command){.kind = CMD_CHECK, .node = node});
+}
+
+void helper_broken(struct helper *h, int node)
+{
+    enqueue(h, &(struct command){.kind = CMD_BROKEN, .node = node});
+}
+
+void helper_refused(struct helper *h, int node)
+{
+    enqueue(h, &(struct command){.kind = CMD_REFUSED, .node = node});
+}
+
+static bool take_commands(struct helper *h)
+{
+    pthread_mutex_lock(&h->lock);
+    int n = h->n_commands;
+    struct command *list = h->commands;
+    h->commands = NULL;
+    h->n_commands = h->cap_commands = 0;
+    pthread_mutex_unlock(&h->lock);
+    for (int i = 0; i < n; i++)
+        carry_out(h, &list[i]);
+    free(list);
+    return n > 0;
+}
+
+void helper_counters(struct helper *h, struct helper_counters *out)
+{
+    *out = (struct helper_counters){.wakeups = h->count.wakeups,
+                                    .datagrams_sent = h->count.sent,
+                                    .datagrams_received = h->count.received,
+                                    .datagrams_dropped = h->count.dropped,
+                                    .hellos_rejected = h->count.rejected,
+                                    .reads = h->count.reads,
+                                    .reads_failed = h->count.reads_failed};
+}
+
+/* ------------------------------------------------------------------------------------------------ the thread */
+
+static bool take_datagrams(struct helper *h)
+{
+    size_t len;
+    const uint8_t *data;
+    int taken = 0;
+    while (taken < 64 && (data = dgram_recv(h->dgram, &len)) != NULL) {
+        enum seal_kind kind;
+        int from;
+        uint32_t incarnation;
+        size_t content;
+        taken++;
+        if (len > DGRAM_MAX || !seal_open(&h->seal, data, len, &kind, &from, &incarnation, &content) ||
+            kind != SEAL_DATAGRAM || from >= h->config.params.n || incarnation != h->peers[from].incarnation) {
+            if (h->count.dropped++ == 0)
+                log_warn("detect: a datagram that does not belong to this job was dropped (more are only counted)");
+            continue;
+        }
+        h->count.received++;
+        member_receive(h->m, from, data + SEAL_HEADER, content, h->now);
+    }
+    return taken > 0;
+}
+
+/* Being late looks like being dead: as high as we are allowed to. */
+static void raise_priority(void)
+{
+    struct sched_param param = {.sched_priority = 1};
+    if (pthread_setschedparam(pthread_self(), SCHED_RR, &param) == 0)
+        return;
+    if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE) != 0)
+        log_info("detect: the helper thread runs at normal priority: %m");
+}
+
+static void sleep_until(struct helper *h, uint64_t deadline)
+{
+    struct epoll_event event;
+    uint64_t now = clock_now_ns(), wait = deadline > now ? deadline - now : 0;
+    if (wait > KEEL_NS_PER_S)
+        wait = KEEL_NS_PER_S;
+    struct timespec ts = {.tv_sec = (time_t)(wait / KEEL_NS_PER_S), .tv_nsec = (long)(wait % KEEL_NS_PER_S)};
+    if (!h->tp->table->arm(h->tp) || !dgram_arm(h->dgram))
+        return;
+    int n = epoll_pwait2(h->epoll_fd, &event, 1, &ts, NULL);
+    if (n > 0 && event.data.fd == h->wake_fd) {
+        eventfd_t value;
+        (void)eventfd_read(h->wake_fd, &value);
+    }
+    h->count.wakeups++;
+}
+
+static void *run(void *arg)
+{
+    struct helper *h = arg;
+    raise_priority();
+    while (!h->stop) {
+        bool more;
+        do { /* everything that has arrived before the tick: see member_tick */
+            h->now = clock_now_ns();
+            h->heartbeat++;
+            more = links_poll(h);
+            more |= take_datagrams(h);
+            more |= take_commands(h);
+        } while (more && !h->stop);
+        h->now = clock_now_ns();
+        if (h->now >= member_deadline(h->m))
+            member_tick(h->m, h->now);
+        links_tick(h);
+        sleep_until(h, member_deadline(h->m));
+    }
+    return NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------ begin and end */
+
+static bool watch_fd(struct helper *h, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static keel_status open_all(struct helper *h)
+{
+    const struct member_params *p = &h->config.params;
+    struct tp_config tp_config = {.host = h->host, .provider = h->provider, .recv_depth = 1};
+    if (!seal_init(&h->seal, h->config.job_id, h->config.secret, p->self, h->config.incarnation))
+        return KEEL_ERR_SYSTEM;
+    keel_status status = tp_ofi.open(&tp_config, &h->tp);
+    if (status == KEEL_OK)
+        status = h->tp->table->listen(h->tp, &h->addr);
+    if (status == KEEL_OK)
+        status = h->tp->table->reg(h->tp, &h->heartbeat, sizeof h->heartbeat, HEARTBEAT_KEY);
+    if (status == KEEL_OK)
+        status = dgram_open(h->host, &h->dgram, &h->dgram_addr);
+    if (status != KEEL_OK)
+        return status;
+    h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (h->epoll_fd < 0 || h->wake_fd < 0 || !watch_fd(h, h->tp->table->wait_fd(h->tp)) ||
+        !watch_fd(h, dgram_wait_fd(h->dgram)) || !watch_fd(h, h->wake_fd)) {
+        log_error("detect: cannot set up epoll: %m");
+        return KEEL_ERR_SYSTEM;
+    }
+    return KEEL_OK;
+}
+
+keel_status helper_create(const struct helper_config *config, const struct helper_callbacks *callbacks,
+                          struct helper **out, struct helper_blob *blob)
+{
+    struct helper *h = calloc(1, sizeof *h);
+    if (!h)
+        return KEEL_ERR_NOMEM;
+    h->config = *config;
+    h->callbacks = *callbacks;
+    h->epoll_fd = h->wake_fd = -1;
+    pthread_mutex_init(&h->lock, NULL);
+    snprintf(h->host, sizeof h->host, "%s", config->host);
+    snprintf(h->provider, sizeof h->provider, "%s", config->provider);
+    h->peers = calloc((size_t)(config->params.n > 0 ? config->params.n : 1), sizeof *h->peers);
+    keel_status status = h->peers ? open_all(h) : KEEL_ERR_NOMEM;
+    if (status != KEEL_OK) {
+        helper_destroy(h);
+        return status;
+    }
+    struct blob b = {.incarnation = config->incarnation, .addr = h->addr, .dgram = h->dgram_addr};
+    blob->len = sizeof b;
+    memcpy(blob->bytes, &b, sizeof b);
+    *out = h;
+    return KEEL_OK;
+}
+
+static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs)
+{
+    int n = h->config.params.n;
+    struct dgram_addr *addrs = calloc((size_t)n, sizeof *addrs);
+    if (!addrs)
+        return KEEL_ERR_NOMEM;
+    keel_status status = KEEL_OK;
+    for (int i = 0; i < n && status == KEEL_OK; i++) {
+        struct blob b;
+        if (blobs[i].len != sizeof b) {
+            status = KEEL_ERR_ARG;
+            break;
+        }
+        memcpy(&b, blobs[i].bytes, sizeof b);
+        h->peers[i].node = i;
+        h->peers[i].incarnation = b.incarnation;
+        h->peers[i].addr = b.addr;
+        addrs[i] = b.dgram;
+    }
+    if (status == KEEL_OK)
+        status = dgram_set_peers(h->dgram, addrs, n);
+    free(addrs);
+    return status;
+}
+
+keel_status helper_start(struct helper *h, const struct helper_blob *blobs)
+{
+    keel_status status = take_blobs(h, blobs);
+    if (status != KEEL_OK)
+        return status;
+    struct member_ops ops = {.user = h, .send = on_send, .read = on_read, .watch = on_watch, .probe = on_probe,
+                             .prepare = on_prepare, .commit = on_commit, .settled = on_settled, .halt = on_halt,
+                             .report = on_report};
+    h->now = clock_now_ns();
+    h->m = member_create(&h->config.params, &ops, h->now);
+    if (!h->m)
+        return KEEL_ERR_ARG;
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    h->started = true;
+    int rc = pthread_create(&h->thread, NULL, run, h);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc) {
+        h->started = false;
+        log_error("detect: cannot start the helper thread: %s", strerror(rc));
+        return KEEL_ERR_SYSTEM;
+    }
+    return KEEL_OK;
+}
+
+void helper_destroy(struct helper *h)
+{
+    if (!h)
+        return;
+    if (h->started) {
+        h->stop = true;
+        eventfd_write(h->wake_fd, 1);
+        pthread_join(h->thread, NULL);
+        h->started = false;
+    }
+    if (h->tp)
+        h->tp->table->close(h->tp);
+    dgram_close(h->dgram);
+    member_destroy(h->m);
+    if (h->epoll_fd >= 0)
+        close(h->epoll_fd);
+    if (h->wake_fd >= 0)
+        close(h->wake_fd);
+    pthread_mutex_destroy(&h->lock);
+    free(h->commands);
+    free(h->peers);
+    free(h);
+}

@@ -1,0 +1,74 @@
+/* helper.c: the thread and what other threads ask of it. links.c: heartbeat connections and probes.
+ * Everything here belongs to the helper thread, but what `lock` guards. */
+#ifndef KEEL_DETECT_HELPER_INTERNAL_H
+#define KEEL_DETECT_HELPER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "detect/dgram.h"
+#include "detect/helper.h"
+#include "detect/seal.h"
+#include "runtime/transport/transport.h"
+
+enum link_state { LINK_DOWN, LINK_CONNECTING, LINK_UP };
+
+/* Our side of the connections with one other node. */
+struct peer {
+    int node;
+    uint32_t incarnation;
+    struct tp_addr addr;
+    bool watched;
+    enum link_state state; /* of the connection over which we read its heartbeat */
+    struct tp_ep *ep;
+    struct tp_op op;
+    bool reading;
+    uint64_t value; /* the read's destination */
+    uint64_t connect_at; /* not before */
+    struct tp_ep *incoming; /* over which it reads ours */
+    struct tp_ep *probe;
+    uint64_t probe_until;
+};
+
+struct command {
+    enum { CMD_SUBMIT, CMD_PREPARED, CMD_CHECK, CMD_BROKEN, CMD_REFUSED } kind;
+    int node;
+    uint64_t epoch, value;
+    struct member_event event;
+};
+
+struct helper {
+    struct helper_config config;
+    char host[64], provider[32];
+    struct helper_callbacks callbacks;
+    struct seal seal;
+    struct member *m;
+    struct tp *tp;
+    struct dgram *dgram;
+    struct tp_addr addr;
+    struct dgram_addr dgram_addr;
+    struct peer *peers;
+    _Atomic uint64_t heartbeat; /* read by the others; written by the thread */
+    int epoll_fd, wake_fd;
+    pthread_t thread;
+    bool started;
+    atomic_bool stop;
+    uint64_t now;
+
+    pthread_mutex_t lock;
+    struct command *commands; /* lock */
+    int n_commands, cap_commands; /* lock */
+
+    struct {
+        _Atomic uint64_t wakeups, sent, received, dropped, rejected, reads, reads_failed;
+    } count;
+};
+
+/* links.c */
+void links_read(struct helper *h, int node);
+void links_watch(struct helper *h, int node, bool on);
+void links_probe(struct helper *h, int node);
+void links_fence(struct helper *h, int node); /* declared dead: drop what it has, refuse it */
+bool links_poll(struct helper *h);            /* false: nothing was there */
+void links_tick(struct helper *h);
+#endif

@@ -1,0 +1,405 @@
+/* Real helper threads in real processes on 127.0.0.x: `helpers MODE`, MODE one of
+ *   kill    SIGKILL of each node in turn (a fresh job each time): every other has committed its death within 20 ms
+ *   freeze  SIGSTOP for good of each node in turn: within 1 s; after SIGCONT it ends itself
+ *   pause   SIGSTOP for 300 ms: nobody dies
+ *   load    8 busy processes at nice 0 for 20 s (KEEL_LOAD_S): nobody dies
+ *   idle    processor time of an idle node: below 0.5 % of a core
+ *   forge   garbage, foreign and altered datagrams and connections: dropped and counted, nobody dies
+ * Prints the times measured. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "detect/dgram.h"
+#include "detect/helper.h"
+#include "runtime/base/clock.h"
+
+enum { NODES = 4, LOAD = 8 };
+#define MS KEEL_NS_PER_MS
+
+struct note {
+    int node;  /* who says it */
+    enum { NOTE_BLOB, NOTE_COMMIT, NOTE_SUSPECT, NOTE_HALT, NOTE_STATS } kind;
+    int about; /* node declared dead, or suspected */
+    uint64_t epoch, t;
+    double cpu;
+    struct helper_counters counters;
+    struct helper_blob blob;
+};
+
+struct node {
+    int pid, to; /* pipe to it */
+};
+static struct node nodes[NODES];
+static int notes[2];
+
+/* ---- a node's process ---- */
+
+struct self {
+    int node;
+    struct helper *h;
+};
+
+static void say(const struct note *n)
+{
+    if (write(notes[1], n, sizeof *n) != sizeof *n)
+        _exit(3);
+}
+
+static void on_prepare(void *user, uint64_t epoch, const struct member_event *events, int n)
+{
+    struct self *s = user;
+    (void)events;
+    (void)n;
+    helper_prepared(s->h, epoch, (uint64_t)s->node);
+}
+
+static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+{
+    struct self *s = user;
+    (void)max_value;
+    for (int i = 0; i < n; i++) {
+        struct note note = {.node = s->node, .kind = NOTE_COMMIT, .about = -1, .epoch = epoch, .t = clock_now_ns()};
+        if (events[i].type == MEMBER_NODE_DEAD)
+            note.about = (int)events[i].a;
+        say(&note);
+    }
+}
+
+static void on_settled(void *user, uint64_t epoch)
+{
+    (void)user;
+    (void)epoch;
+}
+
+static void on_halt(void *user, const char *reason)
+{
+    struct self *s = user;
+    (void)reason;
+    say(&(struct note){.node = s->node, .kind = NOTE_HALT, .t = clock_now_ns()});
+    _exit(0);
+}
+
+static void on_report(void *user, const struct member_report *r)
+{
+    struct self *s = user;
+    if (getenv("KEEL_VERBOSE"))
+        fprintf(stderr, "%.3f node %d: %s node %d epoch %llu %s: %s\n", (double)r->now_ns / 1e6, s->node,
+                member_report_name(r->kind), r->node, (unsigned long long)r->epoch,
+                member_evidence_name(r->evidence), r->text);
+    if (r->kind == MEMBER_REPORT_SUSPECT)
+        say(&(struct note){.node = s->node, .kind = NOTE_SUSPECT, .about = r->node, .t = clock_now_ns()});
+}
+
+static void node_main(int node, int from)
+{
+    struct self s = {.node = node};
+    char host[32];
+    snprintf(host, sizeof host, "127.0.0.%d", node + 2);
+    struct helper_config config = {.job_id = 77, .host = host, .provider = "tcp", .incarnation = 100 + (uint32_t)node};
+    memset(config.secret, 42, sizeof config.secret);
+    member_params_default(&config.params, NODES, node);
+    struct helper_callbacks callbacks = {&s, on_prepare, on_commit, on_settled, on_halt, on_report};
+    struct note first = {.node = node, .kind = NOTE_BLOB};
+    struct helper_blob blobs[NODES];
+    if (helper_create(&config, &callbacks, &s.h, &first.blob) != KEEL_OK)
+        _exit(4);
+    say(&first);
+    if (read(from, blobs, sizeof blobs) != sizeof blobs || helper_start(s.h, blobs) != KEEL_OK)
+        _exit(4);
+    char order;
+    while (read(from, &order, 1) == 1) { /* 'p': statistics */
+        struct rusage u;
+        struct note n = {.node = node, .kind = NOTE_STATS, .t = clock_now_ns()};
+        getrusage(RUSAGE_SELF, &u);
+        n.cpu = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+        helper_counters(s.h, &n.counters);
+        say(&n);
+    }
+    helper_destroy(s.h);
+    _exit(0);
+}
+
+/* ---- the test's side ---- */
+
+static void fail(const char *what)
+{
+    printf("FAILED: %s\n", what);
+    for (int i = 0; i < NODES; i++)
+        if (nodes[i].pid)
+            kill(nodes[i].pid, SIGKILL);
+    exit(1);
+}
+
+static bool next_note(struct note *n, uint64_t until)
+{
+    struct pollfd p = {.fd = notes[0], .events = POLLIN};
+    uint64_t now = clock_now_ns();
+    if (poll(&p, 1, until > now ? (int)((until - now) / MS) + 1 : 0) <= 0)
+        return false;
+    return read(notes[0], n, sizeof *n) == sizeof *n;
+}
+
+static struct helper_blob job_blobs[NODES];
+
+static void start_job(void)
+{
+    if (pipe(notes))
+        fail("pipe");
+    for (int i = 0; i < NODES; i++) {
+        int down[2];
+        if (pipe(down))
+            fail("pipe");
+        nodes[i].to = down[1];
+        if ((nodes[i].pid = fork()) == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (int k = 0; k <= i; k++)
+                close(nodes[k].to);
+            close(notes[0]);
+            node_main(i, down[0]);
+        }
+        close(down[0]);
+    }
+    struct note n;
+    for (int i = 0; i < NODES; i++) {
+        if (!next_note(&n, clock_now_ns() + 10000 * MS) || n.kind != NOTE_BLOB)
+            fail("a node does not start");
+        job_blobs[n.node] = n.blob;
+    }
+    for (int i = 0; i < NODES; i++)
+        if (write(nodes[i].to, job_blobs, sizeof job_blobs) != sizeof job_blobs)
+            fail("write");
+    while (next_note(&n, clock_now_ns() + 600 * MS))
+        if (n.kind != NOTE_SUSPECT)
+            fail("something happened before anything was done");
+}
+
+static void end_job(void)
+{
+    for (int i = 0; i < NODES; i++) {
+        close(nodes[i].to);
+        kill(nodes[i].pid, SIGCONT);
+    }
+    for (int i = 0; i < NODES; i++)
+        waitpid(nodes[i].pid, NULL, 0);
+    close(notes[0]);
+    close(notes[1]);
+    memset(nodes, 0, sizeof nodes);
+}
+
+/* All but the victim have committed its death: the time of the last, in ms since t. */
+static double wait_commits(int victim, uint64_t t, uint64_t within)
+{
+    struct note n;
+    bool has[NODES] = {false};
+    uint64_t last = 0;
+    int missing = NODES - 1;
+    while (missing && next_note(&n, t + within + 2000 * MS)) {
+        if (n.kind == NOTE_HALT && n.node != victim)
+            fail("a node halted");
+        if (n.kind != NOTE_COMMIT)
+            continue;
+        if (n.about != victim)
+            fail("the wrong node was declared dead");
+        if (!has[n.node])
+            missing--;
+        has[n.node] = true;
+        last = n.t > last ? n.t : last;
+    }
+    if (missing)
+        fail("not every node has committed the death");
+    if (last - t > within) {
+        printf("%.2f ms; ", (double)(last - t) / MS);
+        fail("too late");
+    }
+    return (double)(last - t) / MS;
+}
+
+static void nobody_dies(uint64_t until, int *suspicions)
+{
+    struct note n;
+    while (next_note(&n, until)) {
+        if (n.kind == NOTE_COMMIT || n.kind == NOTE_HALT)
+            fail("a node was declared dead, or ended");
+        *suspicions += n.kind == NOTE_SUSPECT;
+    }
+}
+
+static void mode_kill(void)
+{
+    for (int victim = 0; victim < NODES; victim++) {
+        start_job();
+        uint64_t t = clock_now_ns();
+        kill(nodes[victim].pid, SIGKILL);
+        printf("node %d killed: everywhere in %.2f ms\n", victim, wait_commits(victim, t, 20 * MS));
+        end_job();
+    }
+}
+
+static void mode_freeze(void)
+{
+    for (int victim = 0; victim < NODES; victim++) {
+        start_job();
+        uint64_t t = clock_now_ns();
+        kill(nodes[victim].pid, SIGSTOP);
+        printf("node %d stopped: everywhere in %.1f ms\n", victim, wait_commits(victim, t, 1000 * MS));
+        kill(nodes[victim].pid, SIGCONT);
+        struct note n;
+        bool halted = false;
+        while (!halted && next_note(&n, clock_now_ns() + 3000 * MS))
+            halted = n.kind == NOTE_HALT && n.node == victim;
+        if (!halted)
+            fail("the node that was declared dead goes on");
+        end_job();
+    }
+}
+
+static void mode_pause(void)
+{
+    start_job();
+    int suspicions = 0;
+    for (int i = 0; i < 2 * NODES; i++) {
+        kill(nodes[i % NODES].pid, SIGSTOP);
+        usleep(300 * 1000);
+        kill(nodes[i % NODES].pid, SIGCONT);
+        nobody_dies(clock_now_ns() + 900 * MS, &suspicions);
+    }
+    printf("%d pauses of 300 ms, %d suspicions, nobody died\n", 2 * NODES, suspicions);
+    if (!suspicions)
+        fail("nobody noticed a pause");
+    end_job();
+}
+
+static void mode_load(void)
+{
+    const char *env = getenv("KEEL_LOAD_S");
+    int seconds = env ? atoi(env) : 20, suspicions = 0, busy[LOAD];
+    start_job();
+    for (int i = 0; i < LOAD; i++)
+        if ((busy[i] = fork()) == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (volatile uint64_t x = 0;; x++)
+                ;
+        }
+    nobody_dies(clock_now_ns() + (uint64_t)seconds * KEEL_NS_PER_S, &suspicions);
+    for (int i = 0; i < LOAD; i++) {
+        kill(busy[i], SIGKILL);
+        waitpid(busy[i], NULL, 0);
+    }
+    printf("%d s with %d busy processes: %d suspicions, nobody died\n", seconds, LOAD, suspicions);
+    end_job();
+}
+
+static void statistics(struct note out[NODES])
+{
+    for (int i = 0; i < NODES; i++)
+        if (write(nodes[i].to, "p", 1) != 1)
+            fail("write");
+    struct note n;
+    for (int got = 0; got < NODES;) {
+        if (!next_note(&n, clock_now_ns() + 2000 * MS))
+            fail("no statistics");
+        if (n.kind != NOTE_STATS)
+            continue;
+        out[n.node] = n;
+        got++;
+    }
+}
+
+static void mode_idle(void)
+{
+    struct note a[NODES], b[NODES];
+    int suspicions = 0;
+    start_job();
+    statistics(a);
+    nobody_dies(clock_now_ns() + 5000 * MS, &suspicions);
+    statistics(b);
+    double most = 0;
+    for (int i = 0; i < NODES; i++) {
+        double share = (b[i].cpu - a[i].cpu) / ((double)(b[i].t - a[i].t) / 1e9);
+        most = share > most ? share : most;
+        printf("node %d: %.3f %% of a core, %.0f wakeups/s\n", i, 100 * share,
+               (double)(b[i].counters.wakeups - a[i].counters.wakeups) / 5);
+    }
+    if (most > 0.005)
+        fail("an idle node costs more than 0.5 % of a core");
+    end_job();
+}
+
+/* The blob's layout is the helper's own affair: what is looked for here is the only IPv4 socket addresses in it. */
+static int addresses(const struct helper_blob *blob, struct sockaddr_in out[2])
+{
+    int n = 0;
+    for (uint32_t i = 0; i + sizeof out[0] <= blob->len && n < 2; i++) {
+        struct sockaddr_in a;
+        memcpy(&a, blob->bytes + i, sizeof a);
+        if (a.sin_family == AF_INET && (ntohl(a.sin_addr.s_addr) >> 24) == 127 && a.sin_port) {
+            out[n++] = a;
+            i += sizeof a - 1;
+        }
+    }
+    return n;
+}
+
+static void mode_forge(void)
+{
+    struct note after[NODES];
+    struct sockaddr_in to[2];
+    uint8_t junk[1200];
+    int suspicions = 0;
+    start_job();
+    if (addresses(&job_blobs[1], to) != 2)
+        fail("no addresses in the blob");
+    int udp = socket(AF_INET, SOCK_DGRAM, 0);
+    for (int i = 0; i < 300; i++) {
+        for (size_t k = 0; k < sizeof junk; k++)
+            junk[k] = (uint8_t)rand();
+        if (i % 3 == 0)
+            memcpy(junk, "keel\1\0\0\0\x4d\0\0\0\0\0\0\0\0\0\1\0\x64\0\0\0", 24); /* the right header, no authenticator */
+        sendto(udp, junk, i % 2 ? sizeof junk : 64, 0, (struct sockaddr *)&to[1], sizeof to[1]);
+        if (i % 30 == 0) {
+            int tcp = socket(AF_INET, SOCK_STREAM, 0);
+            if (connect(tcp, (struct sockaddr *)&to[0], sizeof to[0]) == 0 && send(tcp, junk, 100, MSG_NOSIGNAL) < 0)
+                printf("send: %m\n");
+            close(tcp);
+        }
+        usleep(1000);
+    }
+    close(udp);
+    nobody_dies(clock_now_ns() + 1500 * MS, &suspicions);
+    statistics(after);
+    printf("%llu datagrams dropped\n", (unsigned long long)after[1].counters.datagrams_dropped);
+    if (after[1].counters.datagrams_dropped < 250)
+        fail("forged datagrams were not dropped");
+    uint64_t t = clock_now_ns();
+    kill(nodes[1].pid, SIGKILL);
+    printf("afterwards node 1 killed: everywhere in %.2f ms\n", wait_commits(1, t, 20 * MS));
+    end_job();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } modes[] = {{"kill", mode_kill}, {"freeze", mode_freeze}, {"pause", mode_pause},
+                 {"load", mode_load}, {"idle", mode_idle},     {"forge", mode_forge}};
+    setvbuf(stdout, NULL, _IONBF, 0);
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        if (argc == 2 && strcmp(argv[1], modes[i].name) == 0) {
+            modes[i].run();
+            return 0;
+        }
+    fprintf(stderr, "usage: helpers kill|freeze|pause|load|idle|forge\n");
+    return 2;
+}
