@@ -1,0 +1,194 @@
+"""The demonstration behind ./demo: run keel-scf under keelrun, kill a whole node in the second iteration, show what happens."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+NODES = 4
+KILL_IN_ITERATION = 2
+DEADLINE_S = 600
+
+# Total energies in Hartree of the shipped molecules, computed with NWChem 7.0.2 (cartesian d functions).
+REFERENCE = {
+    ("water", "sto-3g"): -74.963146766239,
+    ("water", "6-31g"): -75.983831121446,
+    ("water", "6-31gs"): -76.010481566212,
+    ("methane", "sto-3g"): -39.726715315264,
+    ("methane", "6-31gs"): -40.195072523976,
+    ("ammonia", "6-31gs"): -56.183839982884,
+    ("benzene", "sto-3g"): -227.890525566419,
+}
+ENERGY = re.compile(r"^Total energy:\s+(-?[0-9.]+)")
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+class Events:
+    """The growing event log of a job, read line by line."""
+
+    def __init__(self, path):
+        self.file = open(path)
+        self.rest = ""
+        self.seen = []
+
+    def poll(self):
+        self.rest += self.file.read()
+        *lines, self.rest = self.rest.split("\n")
+        new = [json.loads(line) for line in lines]
+        self.seen += new
+        return new
+
+    def first(self, after, *names, **fields):
+        times = [e["t_ns"] for e in self.seen
+                 if e["event"] in names and e["t_ns"] >= after and all(e.get(k) == v for k, v in fields.items())]
+        return min(times) if times else None
+
+
+def node_pids(keelctl, job, node):
+    """Everything that dies with the node: its agent, ranks, and what Hydra runs for it there."""
+    text = subprocess.run([keelctl, "status", "--json", job], capture_output=True, text=True, timeout=20, check=True).stdout
+    entry = next(e for e in json.loads(text)["nodes"] if e["node"] == node)
+    pids = [entry["agent_pid"], entry["stub_pid"]] + [r["pid"] for r in entry["ranks"]]
+    stat = pathlib.Path(f"/proc/{entry['stub_pid']}/stat").read_text()
+    proxy = int(stat.rsplit(")", 1)[1].split()[1])
+    return pids + ([proxy] if proxy not in (1, entry["mpiexec_pid"]) else [])
+
+
+
+
+def run(options, kill):
+    """One run; returns (exit code, energy or None, kill time or None, events)."""
+    tools = pathlib.Path(options.build) / "pm"
+    program = pathlib.Path(options.build) / "apps" / "scf" / "keel-scf"
+    with tempfile.TemporaryDirectory(prefix="keel-demo-") as folder:
+        log = pathlib.Path(folder) / "events.jsonl"
+        log.touch()
+        command = [str(tools / "keelrun"), "-n", str(NODES), "--nodes", str(NODES), "--spares", "1", "--bed", options.bed,
+                   "--on-failure", options.on_failure, "--event-log", str(log), str(program), options.molecule,
+                   "--basis", options.basis]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        energy = []
+
+        def show():
+            for line in child.stdout:
+                match = ENERGY.match(line)
+                if match:
+                    energy.append(float(match.group(1)))
+                say("  " + line.rstrip("\n"))
+
+        reader = threading.Thread(target=show)
+        reader.start()
+        events, deadline, killed = Events(log), time.monotonic() + DEADLINE_S, None
+        pids = []
+        try:
+            while child.poll() is None:
+                if time.monotonic() > deadline:
+                    child.send_signal(signal.SIGINT)
+                    raise SystemExit("demo: the run does not end")
+                new = events.poll()
+                if kill is not None and not pids and any(e["event"] == "rank_start" for e in events.seen):
+                    job = next(e["job"] for e in events.seen if "job" in e)
+                    pids = node_pids(str(tools / "keelctl"), job, kill)
+                for e in new:
+                    if pids and killed is None and e.get("name") == "scf_half" and e["number"] == KILL_IN_ITERATION:
+                        killed = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+                        for pid in pids:
+                            os.kill(pid, signal.SIGKILL)
+                        say(f"  *** node {kill} killed: processes {' '.join(map(str, pids))}")
+                time.sleep(0.0005)
+        except KeyboardInterrupt:
+            child.send_signal(signal.SIGINT)
+            child.wait(30)
+            raise
+        reader.join(30)
+        events.poll()
+        return child.returncode, energy[-1] if energy else None, killed, events
+
+
+def time_line(events, killed, node, substitute):
+    """Print it; true if everything that must happen did."""
+    view = events.first(killed, "view", dead_node=node)
+    steps = [("killed", killed),
+             ("suspected", events.first(killed, "suspect", about=node)),
+             ("confirmed", events.first(killed, "verdict", about=node)),
+             ("view changed", view)]
+    if substitute:
+        steps.append(("spare in", events.first(killed, "substituted")))
+    steps.append(("redundancy restored", events.first(view or killed, "redundancy_restored")))
+    say("time line of the failure, in milliseconds since the kill:")
+    for name, at in steps:
+        say(f"  {name:<20} {(at - killed) / 1e6:10.3f}" if at is not None else f"  {name:<20}      never")
+    return all(at is not None for _, at in steps)
+
+
+def compare(name, difference, limit):
+    good = abs(difference) <= limit
+    say(f"{'ok  ' if good else 'BAD '} {name}: {difference:+.2e} Hartree (limit {limit:.0e})")
+    return good
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="./demo", description="A Hartree-Fock run on four emulated nodes and a spare; "
+                                     "a whole node is killed in the second iteration, and the energy is right all the same.")
+    parser.add_argument("molecule", nargs="?", default="benzene.xyz", help="XYZ file, or one of the shipped ones (default benzene.xyz)")
+    parser.add_argument("--basis", choices=["sto-3g", "6-31g", "6-31gs"], default="sto-3g")
+    parser.add_argument("--kill", type=int, default=1, metavar="NODE", choices=range(NODES), help="the node to kill (default 1)")
+    parser.add_argument("--no-kill", action="store_true", help="kill nothing")
+    parser.add_argument("--on-failure", choices=["substitute", "degrade"], default="substitute",
+                        help="go on with the spare (default), or with three nodes")
+    parser.add_argument("--bed", choices=["loopback", "netns"], default="loopback", help="how nodes are emulated")
+    parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--top", required=True, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if not os.path.exists(options.molecule):
+        shipped = pathlib.Path(options.top) / "apps" / "scf" / "molecules" / options.molecule
+        if not shipped.exists():
+            parser.error(f"no such file: {options.molecule}")
+        options.molecule = str(shipped)
+    return options
+
+
+def main():
+    options = arguments()
+    molecule = pathlib.Path(options.molecule).stem
+    say(f"{molecule} in {options.basis} on {NODES} nodes and a spare, undisturbed:")
+    code, quiet, _, _ = run(options, None)
+    if code != 0 or quiet is None:
+        return code or 1
+    good = True
+    reference = REFERENCE.get((molecule, options.basis))
+    if not options.no_kill:
+        say()
+        say(f"the same, and node {options.kill} is killed in iteration {KILL_IN_ITERATION}:")
+        code, energy, killed, events = run(options, options.kill)
+        say()
+        if killed is None:
+            say("demo: the run ended before the node could be killed")
+            return 1
+        good = time_line(events, killed, options.kill, options.on_failure == "substitute")
+        if code != 0 or energy is None:
+            say(f"BAD  the run ended with code {code}")
+            return code or 1
+        say()
+        good &= compare("energy with the failure - undisturbed", energy - quiet, 1e-8)
+        if reference is not None:
+            good &= compare("energy with the failure - reference", energy - reference, 1e-6)
+    elif reference is not None:
+        good &= compare("energy - reference", quiet - reference, 1e-6)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
