@@ -160,9 +160,8 @@ static void claim_trial(const struct detour *d, struct detour_source *s, int32_t
 
 static void mark_faults(struct detour *d, const struct detour_source *s, uint8_t value)
 {
-    for (uint32_t i = 0; s->faults.used && i <= s->faults.mask; i++)
-        if (s->faults.slot[i].cable >= 0)
-            detour_mark(d, s->faults.slot[i].cable, value);
+    for (uint32_t i = 0; i < s->faults.used; i++)
+        detour_mark(d, s->faults.entry[i].cable, value);
 }
 
 /* Drop alternatives that use a cable known as broken. */
@@ -262,8 +261,9 @@ static double wait_per_hop(const struct detour *d, double latency_ns, int hops)
     return latency_ns / (hops + 1) - d->config.hop_ns;
 }
 
-/* "The number of alternative paths ... is determined using the set of collected latencies": open one more while messages
- * wait long, close one when they do not. The mean is over messages, so a path counts as often as it is chosen. */
+/* "The number of alternative paths ... is determined using the set of collected latencies": open one more while
+ * messages wait long, close one when they do not. The mean is over messages, so a path counts as often as it is chosen.
+ */
 static void metapath_adapt(const struct detour *d, struct detour_metapath *m, uint64_t now)
 {
     if (now - m->changed_ns < d->config.settle_ns)
@@ -362,10 +362,8 @@ void detour_told(struct detour *d, struct detour_source *s, int32_t cable, uint6
 int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news)
 {
     int n = 0;
-    for (uint32_t left = s->faults.used ? s->faults.mask + 1 : 0; left > 0 && s->faults.used && n < max; left--) {
-        const struct detour_fault *f = &s->faults.slot[s->turn++ & s->faults.mask];
-        if (f->cable < 0)
-            continue;
+    for (uint32_t left = s->faults.used; left > 0 && s->faults.used && n < max; left--) {
+        const struct detour_fault *f = &s->faults.entry[s->turn++ % s->faults.used];
         if (now > f->last_ns + 2 * d->config.retry_max_ns)
             detour_faults_remove(&s->faults, f->cable);
         else if (now <= f->last_ns + d->config.retry_max_ns)

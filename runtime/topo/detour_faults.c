@@ -11,26 +11,26 @@ static uint32_t slot_of(int32_t cable)
 
 void detour_faults_fini(struct detour_faults *t)
 {
+    free(t->entry);
     free(t->slot);
     memset(t, 0, sizeof *t);
+}
+
+/* The slot of a cable, or the free one where it would be. */
+static uint32_t slot_find(const struct detour_faults *t, int32_t cable)
+{
+    uint32_t i = slot_of(cable) & t->mask;
+    while (t->slot[i] >= 0 && t->entry[t->slot[i]].cable != cable)
+        i = (i + 1) & t->mask;
+    return i;
 }
 
 struct detour_fault *detour_faults_find(const struct detour_faults *t, int32_t cable)
 {
     if (!t->used)
         return NULL;
-    for (uint32_t i = slot_of(cable) & t->mask; t->slot[i].cable >= 0; i = (i + 1) & t->mask)
-        if (t->slot[i].cable == cable)
-            return &t->slot[i];
-    return NULL;
-}
-
-static struct detour_fault *free_slot(const struct detour_faults *t, int32_t cable)
-{
-    uint32_t i = slot_of(cable) & t->mask;
-    while (t->slot[i].cable >= 0)
-        i = (i + 1) & t->mask;
-    return &t->slot[i];
+    int32_t i = t->slot[slot_find(t, cable)];
+    return i >= 0 ? &t->entry[i] : NULL;
 }
 
 /* Make room so that at most half of the slots are in use. */
@@ -40,27 +40,29 @@ static bool faults_grow(struct detour_faults *t)
     if (2 * (t->used + 1) <= old)
         return true;
     uint32_t slots = old ? 2 * old : 8;
-    struct detour_fault *was = t->slot, *slot = malloc(slots * sizeof *slot);
+    struct detour_fault *entry = realloc(t->entry, slots / 2 * sizeof *entry);
+    if (!entry)
+        return false;
+    t->entry = entry;
+    int32_t *slot = malloc(slots * sizeof *slot);
     if (!slot)
         return false;
-    for (uint32_t i = 0; i < slots; i++)
-        slot[i] = (struct detour_fault){.cable = -1};
+    free(t->slot);
     t->slot = slot;
     t->mask = slots - 1;
-    for (uint32_t i = 0; i < old; i++)
-        if (was[i].cable >= 0)
-            *free_slot(t, was[i].cable) = was[i];
-    free(was);
+    memset(slot, -1, slots * sizeof *slot);
+    for (uint32_t i = 0; i < t->used; i++)
+        slot[slot_find(t, entry[i].cable)] = (int32_t)i;
     return true;
 }
 
 static int32_t oldest(const struct detour_faults *t)
 {
-    const struct detour_fault *old = NULL;
-    for (uint32_t i = 0; i <= t->mask; i++)
-        if (t->slot[i].cable >= 0 && (!old || t->slot[i].last_ns < old->last_ns))
-            old = &t->slot[i];
-    return old ? old->cable : -1;
+    uint32_t old = 0;
+    for (uint32_t i = 1; i < t->used; i++)
+        if (t->entry[i].last_ns < t->entry[old].last_ns)
+            old = i;
+    return t->entry[old].cable;
 }
 
 struct detour_fault *detour_faults_add(struct detour_faults *t, int32_t cable, uint32_t max)
@@ -73,29 +75,40 @@ struct detour_fault *detour_faults_add(struct detour_faults *t, int32_t cable, u
         detour_faults_remove(t, oldest(t));
     if (!faults_grow(t))
         return NULL;
-    f = free_slot(t, cable);
+    t->slot[slot_find(t, cable)] = (int32_t)t->used;
+    f = &t->entry[t->used++];
     *f = (struct detour_fault){.cable = cable};
-    t->used++;
     t->version++;
     return f;
 }
 
-bool detour_faults_remove(struct detour_faults *t, int32_t cable)
+/* Free a slot: move up every later one of the run that may not stand behind a free one. */
+static void slot_close(struct detour_faults *t, uint32_t gap)
 {
-    struct detour_fault *f = detour_faults_find(t, cable);
-    if (!f)
-        return false;
-    /* Close the gap: move up every later entry of the run that may not stand behind an empty slot. */
-    uint32_t gap = (uint32_t)(f - t->slot);
-    for (uint32_t i = (gap + 1) & t->mask; t->slot[i].cable >= 0; i = (i + 1) & t->mask) {
-        uint32_t home = slot_of(t->slot[i].cable) & t->mask;
+    for (uint32_t i = (gap + 1) & t->mask; t->slot[i] >= 0; i = (i + 1) & t->mask) {
+        uint32_t home = slot_of(t->entry[t->slot[i]].cable) & t->mask;
         if (((i - home) & t->mask) >= ((i - gap) & t->mask)) {
             t->slot[gap] = t->slot[i];
             gap = i;
         }
     }
-    t->slot[gap].cable = -1;
-    t->used--;
+    t->slot[gap] = -1;
+}
+
+bool detour_faults_remove(struct detour_faults *t, int32_t cable)
+{
+    if (!t->used)
+        return false;
+    uint32_t at = slot_find(t, cable);
+    int32_t hole = t->slot[at];
+    if (hole < 0)
+        return false;
+    slot_close(t, at);
+    int32_t last = (int32_t)--t->used;
+    if (hole != last) {
+        t->slot[slot_find(t, t->entry[last].cable)] = hole;
+        t->entry[hole] = t->entry[last];
+    }
     t->version++;
     return true;
 }

@@ -13,9 +13,11 @@ struct detour_fault {
     uint64_t retry_ns; /* until then no message tries the cable (only where faults are forgotten by time) */
 };
 
+/* Entries lie densely, so that walking over them touches little memory; a hash table of their indices finds one. */
 struct detour_faults {
-    struct detour_fault *slot; /* open addressing; cable -1 is a free slot */
-    uint32_t mask;             /* slots - 1; slots is a power of two, 0 slots before the first entry */
+    struct detour_fault *entry; /* [used] in no order */
+    int32_t *slot;              /* open addressing: index of an entry, or -1 */
+    uint32_t mask;              /* slots - 1; slots is a power of two, 0 slots before the first entry */
     uint32_t used;
     uint32_t version; /* counts every change of the set or of an entry's permanence */
 };

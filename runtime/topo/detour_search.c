@@ -1,15 +1,16 @@
 /* Candidates are grouped by the sum of two distances: that of a first intermediate from the start and that of a last
  * one from the destination. The paper's order takes the nearest group with a usable path; within a group, the path
- * with the fewest hops. The `shortest` order looks at every group up to max_distance and takes the fewest hops, with a
- * random draw among equals, so that the traffic of many sources spreads around a hole instead of piling up on one side.
- * Where no group has a usable path a breadth-first search over the cables not to be avoided finds one, cut into as few
- * minimal segments as a greedy walk gives. */
+ * with the fewest hops. The `shortest` order first tries random routers on shortest ways, at no cost in hops; then it
+ * looks at every group up to max_distance and takes the fewest hops, with a random draw among equals, so that the
+ * traffic of many sources spreads around a hole instead of piling up on one side. Where no group has a usable path a
+ * breadth-first search over the cables not to be avoided finds one, cut into as few minimal segments as a greedy walk
+ * gives. */
 #include "runtime/topo/detour_search.h"
 
 #include <limits.h>
 #include <string.h>
 
-enum { RING_MAX = 128, DISTANCE_MAX = 8 };
+enum { RING_MAX = 128, DISTANCE_MAX = 8, BETWEEN_TRIES = 16 };
 
 /* Routers around a centre by distance: those at distance k are router[start[k]] .. router[start[k + 1] - 1]. */
 struct rings {
@@ -132,6 +133,18 @@ static void consider_rings(struct detour *d, const struct detour_query *q, const
             consider(d, q, i ? near->router[a] : -1, j ? far->router[b] : -1, rng, best);
 }
 
+static void search_rings(struct detour *d, const struct detour_query *q, int least, struct rng *rng, struct best *best)
+{
+    int depth = d->config.max_distance < DISTANCE_MAX ? d->config.max_distance : DISTANCE_MAX;
+    struct rings near, far;
+    rings_make(d, q->from, depth, &near);
+    rings_make(d, fabric_home(d->fabric, q->dest), q->both_ends ? depth : 0, &far);
+    for (int sum = 1; sum <= depth && (best->hops < 0 || (d->config.shortest && best->hops > least)); sum++)
+        for (int i = 0; i <= sum; i++)
+            if (i <= near.depth && sum - i <= far.depth)
+                consider_rings(d, q, &near, i, &far, sum - i, rng, best);
+}
+
 /* Breadth-first over the cables that are not avoided, from the destination, so that parent[] leads there. */
 static bool flood(struct detour *d, int32_t from, int32_t home, int32_t dest)
 {
@@ -189,19 +202,31 @@ static int search_anywhere(struct detour *d, const struct detour_query *q, struc
     return is_known(q, path) ? -1 : hops;
 }
 
+/* A clean path over a random router between both ends is as short as the original one. */
+static bool search_between(struct detour *d, const struct detour_query *q, int least, struct rng *rng,
+                           struct best *best)
+{
+    int32_t home = fabric_home(d->fabric, q->dest);
+    for (int i = 0; i < BETWEEN_TRIES && best->hops < 0; i++) {
+        int32_t via = fabric_between(d->fabric, q->from, home, rng);
+        struct detour_path path = {.nvia = 1, .via = {via}};
+        if (via == q->from || via == home || is_known(q, &path))
+            continue;
+        best->hops = detour_path_hops(d, q->from, &path, q->dest, least);
+        best->path = path;
+    }
+    return best->hops >= 0;
+}
+
 int detour_search(struct detour *d, const struct detour_query *q, struct rng *rng, struct detour_path *path)
 {
-    int depth = d->config.max_distance < DISTANCE_MAX ? d->config.max_distance : DISTANCE_MAX;
-    struct rings near, far;
-    rings_make(d, q->from, depth, &near);
-    rings_make(d, fabric_home(d->fabric, q->dest), q->both_ends ? depth : 0, &far);
-    struct best best = {.hops = -1};
     int least = fabric_hops(d->fabric, q->from, fabric_home(d->fabric, q->dest), q->dest);
+    struct best best = {.hops = -1};
     consider(d, q, -1, -1, rng, &best);
-    for (int sum = 1; sum <= depth && (best.hops < 0 || (d->config.shortest && best.hops > least)); sum++)
-        for (int i = 0; i <= sum; i++)
-            if (i <= near.depth && sum - i <= far.depth)
-                consider_rings(d, q, &near, i, &far, sum - i, rng, &best);
+    if (best.hops < 0 && d->config.shortest)
+        search_between(d, q, least, rng, &best);
+    if (best.hops < 0)
+        search_rings(d, q, least, rng, &best);
     if (best.hops < 0)
         return search_anywhere(d, q, path);
     *path = best.path;

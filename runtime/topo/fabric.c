@@ -120,6 +120,35 @@ int fabric_hops_avoiding(const struct fabric *f, int32_t from, int32_t to, int32
     return hops;
 }
 
+static int32_t tree_between(const struct fabric *f, int32_t from, int32_t to, struct rng *rng)
+{
+    int level = f->levels - 1, first = 0;
+    if (from / f->row != level || to / f->row != level || from == to)
+        return from;
+    while (tree_digits(f, from)[first] == tree_digits(f, to)[first])
+        first++;
+    int32_t sw = first * f->row + from % f->row;
+    for (int i = first; i < level; i++)
+        sw = tree_switch(f, sw, first, i, (int)rng_below(rng, (uint64_t)f->arity));
+    return sw;
+}
+
+int32_t fabric_between(const struct fabric *f, int32_t from, int32_t to, struct rng *rng)
+{
+    if (f->kind == FABRIC_TREE)
+        return tree_between(f, from, to, rng);
+    const struct grid *g = &f->grid;
+    const uint16_t *a = f->digits + (size_t)from * (size_t)g->ndims, *b = f->digits + (size_t)to * (size_t)g->ndims;
+    int32_t via = 0;
+    for (int d = 0; d < g->ndims; d++) {
+        int off = grid_offset(g, d, a[d], b[d]);
+        int part = (int)rng_below(rng, (uint64_t)abs(off) + 1);
+        int c = (a[d] + (off < 0 ? -part : part) + g->size[d]) % g->size[d];
+        via += c * g->stride[d];
+    }
+    return via;
+}
+
 int32_t fabric_cables(const struct fabric *f)
 {
     int32_t n = 0;

@@ -8,6 +8,7 @@
  * Immutable after init: any number of threads may read it. Only init allocates, memory is linear in the links. */
 #ifndef KEEL_TOPO_FABRIC_H
 #define KEEL_TOPO_FABRIC_H
+#include "runtime/base/rng.h"
 #include "runtime/topo/grid.h"
 
 enum fabric_kind { FABRIC_GRID, FABRIC_TREE };
@@ -64,6 +65,10 @@ int fabric_hops(const struct fabric *f, int32_t from, int32_t to, int32_t endpoi
 /* The same, but -1 when the route uses a link with avoid[link] set, or has more than limit hops. */
 int fabric_hops_avoiding(const struct fabric *f, int32_t from, int32_t to, int32_t endpoint, const uint8_t *avoid,
                          int limit);
+
+/* A random router on some shortest way between two routers (which may be one of the two): in a grid one in the box that
+ * they span, in a tree a common ancestor at the lowest level that has one, when both are at the last level. */
+int32_t fabric_between(const struct fabric *f, int32_t from, int32_t to, struct rng *rng);
 
 /* Cables of the network. */
 int32_t fabric_cables(const struct fabric *f);

@@ -77,7 +77,7 @@ static void test_detour_without_news_takes_the_original_path_and_no_memory(void 
         detour_acked(&t->d, &t->s, i, &original, 2000, (uint64_t)i);
     }
     assert_null(t->s.paths);
-    assert_null(t->s.faults.slot);
+    assert_null(t->s.faults.entry);
 }
 
 static void test_detour_fault_below_threshold_keeps_the_original_path(void **state)

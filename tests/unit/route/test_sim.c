@@ -1,0 +1,362 @@
+/* The network simulator: invariants at every event, determinism, the cross-checks of a network without failures, and
+ * deadlock avoidance. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "bench/sim/route/batch.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct fabric make(const char *text)
+{
+    struct fabric f;
+    const char *wrong = fabric_parse(&f, text);
+    if (wrong)
+        fail_msg("%s: %s", text, wrong);
+    return f;
+}
+
+static struct sim_config short_run(const struct fabric *f, enum sim_method method, double load, uint64_t time_us)
+{
+    struct sim_config c = sim_config_default(f);
+    sim_method_apply(&c, method);
+    c.rate_gbps = load * fabric_bisection_bound(f);
+    c.time_ns = time_us * 1000;
+    c.warmup_ns = c.time_ns / 10;
+    c.drain_ns = 20 * c.time_ns;
+    return c;
+}
+
+static struct outages break_some(const struct fabric *f, const struct sim_config *c, int32_t count, bool permanent,
+                                 uint64_t seed)
+{
+    struct outages o = {0};
+    struct rng rng;
+    rng_seed(&rng, seed);
+    const struct outage_random r = {.count = count,
+                                    .permanent = permanent,
+                                    .time_ns = c->time_ns,
+                                    .onset = 0.5,
+                                    .lasting = 0.3,
+                                    .keep_connected = true};
+    assert_null(outages_random(&o, f, &r, &rng));
+    return o;
+}
+
+static struct sim_result run(const struct sim_config *c)
+{
+    struct sim_result r;
+    const char *wrong = sim_run(c, &r, NULL);
+    if (wrong)
+        fail_msg("%s", wrong);
+    return r;
+}
+
+/* Every event of small runs: no packet lost or duplicated, no buffer over its size. Tiny buffers and a high load make
+ * every rule of the routers act; the seed of a round is its number. */
+static void test_sim_invariants_hold_at_every_event(void **state)
+{
+    (void)state;
+    const char *const nets[] = {"5tx4t", "4x4", "3tx3tx3t", "tree:2,3", "7t", "2tx3t"};
+    uint64_t exchanges = 0, bypasses = 0, escapes = 0;
+    for (uint64_t round = 0; round < 60; round++) {
+        struct fabric f = make(nets[round % 6]);
+        struct sim_config c = short_run(&f, (enum sim_method)(round % SIM_METHODS), round % 4 < 2 ? 1.5 : 0.5, 400);
+        c.seed = round;
+        c.check_every = 1;
+        c.stall_ns = 3000;
+        c.pattern = round % 3 ? SIM_UNIFORM : SIM_COMPLEMENT;
+        c.buffer_bytes = (uint32_t)(2048 * 2 * (f.ports + 1) * (1 + (int)(round % 2)));
+        c.store_forward = round % 7 == 3;
+        struct outages o = break_some(&f, &c, f.ports > 2 ? (int32_t)(round % 4) : 1, round % 2, round);
+        c.outages = &o;
+        struct sim_result r = run(&c);
+        assert_false(r.stuck);
+        assert_int_equal(r.created, r.delivered + r.lost + r.undeliverable + r.unfinished);
+        exchanges += r.exchanges;
+        bypasses += r.bypasses;
+        escapes += r.escapes;
+        outages_fini(&o);
+        fabric_fini(&f);
+    }
+    assert_true(exchanges > 10 && bypasses > 10 && escapes > 10);
+}
+
+static void test_sim_same_seed_gives_the_same_result(void **state)
+{
+    (void)state;
+    struct fabric f = make("8tx8t");
+    struct sim_config c = short_run(&f, SIM_FT_PLUS, 0.4, 2000);
+    struct outages o = break_some(&f, &c, 12, false, 3);
+    c.outages = &o;
+    struct sim_result a = run(&c), b = run(&c);
+    a.seconds = b.seconds = 0;
+    assert_memory_equal(&a, &b, sizeof a);
+    c.seed++;
+    b = run(&c);
+    assert_true(a.latency_ns != b.latency_ns);
+    outages_fini(&o);
+    fabric_fini(&f);
+}
+
+static void test_sim_result_is_the_same_for_any_number_of_threads(void **state)
+{
+    (void)state;
+    struct fabric f = make("6tx6t");
+    struct batch_cell cell[2] = {{.config = short_run(&f, SIM_FT, 0.3, 1000), .reference = -1}};
+    cell[1] = cell[0];
+    cell[1].reference = 0;
+    cell[1].random = (struct outage_random){.count = 8, .onset = 0.1, .lasting = 1, .keep_connected = true};
+    struct batch one = {.cell = cell, .ncells = 2, .reps = 6, .threads = 1, .seed = 4}, five = one;
+    five.threads = 5;
+    assert_null(batch_run(&one));
+    assert_null(batch_run(&five));
+    for (int i = 0; i < 12; i++) {
+        assert_true(one.done[i] && five.done[i]);
+        one.result[i].seconds = five.result[i].seconds = 0;
+        assert_memory_equal(&one.result[i], &five.result[i], sizeof one.result[i]);
+    }
+    batch_fini(&one);
+    batch_fini(&five);
+    fabric_fini(&f);
+}
+
+static void test_sim_mean_distance_on_a_32x32_torus_is_16_hops(void **state)
+{
+    (void)state;
+    struct fabric f = make("32tx32t");
+    const enum sim_pattern patterns[] = {SIM_UNIFORM, SIM_TRANSPOSE, SIM_COMPLEMENT};
+    for (int i = 0; i < 3; i++) {
+        struct sim_config c = short_run(&f, SIM_FT, 0.05, 10000);
+        c.pattern = patterns[i];
+        struct sim_result r = run(&c);
+        /* Uniform traffic never goes to its own sender and transpose has no traffic on the diagonal. */
+        double expected = i == 0 ? 16.0 * 1024 / 1023 : i == 1 ? 16.0 * 32 / 31 : 16.0;
+        assert_true(fabs(r.hops - expected) < 0.15);
+        assert_int_equal(r.delivered, r.created);
+    }
+    fabric_fini(&f);
+}
+
+/* Without waiting a head takes hop_ns per link: one into the network, the hops, one out. */
+static void test_sim_latency_at_low_load_is_linear_in_hops(void **state)
+{
+    (void)state;
+    struct fabric f = make("16tx16t");
+    struct sim_config c = short_run(&f, SIM_FT, 0.0005, 60000);
+    c.ack_bytes = 0;
+    struct sim_result r = run(&c);
+    int seen = 0;
+    for (int h = 1; h < SIM_HOPS_MAX; h++) {
+        if (r.n_by_hops[h] < 20)
+            continue;
+        double mean = r.lat_by_hops[h] / (double)r.n_by_hops[h];
+        assert_true(mean >= (h + 2) * 220.0 && mean < (h + 2) * 220.0 + 60);
+        seen++;
+    }
+    assert_true(seen >= 10);
+    fabric_fini(&f);
+}
+
+static void test_sim_saturation_stays_below_the_bisection_bound(void **state)
+{
+    (void)state;
+    struct fabric f = make("16tx16t");
+    struct sim_config c = short_run(&f, SIM_FT, 2.0, 4000);
+    c.drain_ns = 0;
+    struct sim_result r = run(&c);
+    double bound = fabric_bisection_bound(&f);
+    assert_true(r.accepted_gbps < bound);
+    assert_true(r.accepted_gbps > 0.5 * bound);
+    fabric_fini(&f);
+}
+
+/* Rings of full buffers: without the avoidance queue they lock up, and the analysis of who waits for whom finds it. */
+static struct sim_result overload(const struct fabric *f, bool avoidance, uint64_t seed)
+{
+    struct sim_config c = short_run(f, SIM_FT, 1.2, 6000);
+    c.avoidance = avoidance;
+    c.seed = seed;
+    c.stall_ns = 20000;
+    c.buffer_bytes = 2 * 2048 * 2 * 5;
+    c.drain_ns = 400000000;
+    struct outages o = break_some(f, &c, 12, true, seed);
+    c.outages = &o;
+    struct sim_result r = run(&c);
+    outages_fini(&o);
+    return r;
+}
+
+static void test_sim_deadlocks_without_avoidance_and_not_with_it(void **state)
+{
+    (void)state;
+    struct fabric f = make("8tx8t");
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        struct sim_result r = overload(&f, false, seed);
+        assert_true(r.deadlock_ns > 0);
+        assert_true(r.unfinished > 0);
+        r = overload(&f, true, seed);
+
+        assert_true(r.deadlock_ns == 0 && !r.stuck);
+        assert_int_equal(r.delivered, r.created);
+        assert_true(r.exchanges > 0);
+    }
+    fabric_fini(&f);
+}
+
+static void test_sim_failed_links_lose_messages_only_without_fault_tolerance(void **state)
+{
+    (void)state;
+    struct fabric f = make("16tx16t");
+    for (int m = 0; m < SIM_METHODS; m++) {
+        struct sim_config c = short_run(&f, (enum sim_method)m, 0.1, 5000);
+        struct outages o = break_some(&f, &c, 50, true, 9);
+        c.outages = &o;
+        struct sim_result r = run(&c);
+        assert_true(r.hit > 0);
+        if (m == SIM_DOR || m == SIM_SINGLE)
+            assert_true(r.lost > r.created / 50);
+        else
+            assert_int_equal(r.delivered, r.created);
+        outages_fini(&o);
+    }
+    fabric_fini(&f);
+}
+
+static void test_sim_cut_off_endpoint_is_undeliverable_and_the_run_ends(void **state)
+{
+    (void)state;
+    struct fabric f = make("6tx6t");
+    const enum sim_method methods[] = {SIM_FT, SIM_FT_PLUS};
+    for (int m = 0; m < 2; m++) {
+        struct sim_config c = short_run(&f, methods[m], 0.2, 4000);
+        struct outages o = {0};
+        for (int port = 0; port < 4; port++)
+            assert_true(outages_add(&o, fabric_cable(&f, 14 * 4 + port), 0, OUTAGE_FOREVER));
+        c.outages = &o;
+        c.check_every = 101;
+        struct sim_result r = run(&c);
+        assert_true(r.undeliverable > 0);
+        assert_int_equal(r.delivered + r.undeliverable, r.created);
+        assert_false(r.stuck);
+        assert_true(r.end_ns < c.time_ns + c.drain_ns);
+        outages_fini(&o);
+    }
+    fabric_fini(&f);
+}
+
+/* Below the threshold a fault does not last longer than the link is broken; ft-plus forgets any fault. */
+static void test_sim_repaired_links_are_used_again(void **state)
+{
+    (void)state;
+    struct fabric f = make("8tx8t");
+    struct outages o = {0};
+    for (int32_t r = 0; r < 64; r += 9) /* broken at the begin, which is not measured */
+        assert_true(outages_add(&o, fabric_cable(&f, r * 4), 0, 1000000));
+    for (int i = 0; i < 2; i++) {
+        struct sim_config c = short_run(&f, i ? SIM_FT_PLUS : SIM_FT, 0.2, 80000);
+        c.detour.threshold = 1000;
+        c.outages = &o;
+        c.warmup_ns = 60000000;
+        struct sim_result broken = run(&c);
+        c.outages = NULL;
+        struct sim_result whole = run(&c);
+        assert_true(broken.hit > 0);
+        assert_true(fabs(broken.hops - whole.hops) < 0.01 * whole.hops);
+    }
+    outages_fini(&o);
+    fabric_fini(&f);
+}
+
+static void test_sim_impossible_configurations_are_refused(void **state)
+{
+    (void)state;
+    struct fabric f = make("8tx8t"), odd = make("4tx8t");
+    struct sim_config good = short_run(&f, SIM_FT, 0.1, 1000), c = good;
+    assert_null(sim_config_wrong(&c));
+    c.rate_gbps = -1;
+    assert_non_null(sim_config_wrong(&c));
+    c = good, c.rate_gbps = NAN;
+    assert_non_null(sim_config_wrong(&c));
+    c = good, c.buffer_bytes = 100;
+    assert_non_null(sim_config_wrong(&c));
+    c = good, c.size[0] = 70000;
+    assert_non_null(sim_config_wrong(&c));
+    c = good, c.warmup_ns = c.time_ns;
+    assert_non_null(sim_config_wrong(&c));
+    c = good, c.fabric = &odd, c.pattern = SIM_TRANSPOSE;
+    assert_non_null(sim_config_wrong(&c));
+    fabric_fini(&f);
+    fabric_fini(&odd);
+}
+
+/* 200 of 2,048 cables cut: nearly every pair keeps a path, and about a quarter keeps its static route. */
+static void test_outages_200_cut_cables_keep_paths_but_not_static_routes(void **state)
+{
+    (void)state;
+    struct fabric f = make("32tx32t");
+    struct rng rng;
+    rng_seed(&rng, 2);
+    struct outages o = {0};
+    const struct outage_random r = {.count = 200, .permanent = true, .time_ns = 1, .keep_connected = true};
+    assert_null(outages_random(&o, &f, &r, &rng));
+    struct outage_connectivity c;
+    assert_true(outages_connectivity(&o, &f, &c));
+    assert_true(c.pairs_connected == 1.0);
+    assert_true(c.mean_hops > 16.05 && c.mean_hops < 16.5);
+    assert_true(c.pairs_static > 0.2 && c.pairs_static < 0.35);
+    outages_fini(&o);
+    fabric_fini(&f);
+}
+
+static void test_outages_file_errors_name_the_line(void **state)
+{
+    (void)state;
+    struct fabric f = make("4tx4t");
+    const char *const bad[] = {"start\n1,2,3\n", "h\n5,4,0,0\n",    "h\n-1,4,0,0\n",  "h\n1,2,99,0\n", "h\n1,2,0,7\n",
+                               "h\n1,x,0,0\n",   "h\n1,1e30,0,0\n", "h\n1,2,0.5,0\n", "h\nnan,2,0,0\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct outages o = {0};
+        char what[160] = "";
+        FILE *in = fmemopen((void *)bad[i], strlen(bad[i]), "r");
+        assert_false(outages_read(&o, &f, in, "f", what));
+        assert_non_null(strstr(what, "f:2: "));
+        fclose(in);
+        outages_fini(&o);
+    }
+    struct outages o = {0};
+    char what[160], good[] = "start_us,end_us,router,port\n# a comment\n20,,3,1\n10,30.5,0,0 # another\n\n";
+    FILE *in = fmemopen(good, strlen(good), "r");
+    assert_true(outages_read(&o, &f, in, "f", what));
+    assert_int_equal(o.n, 2);
+    assert_true(o.list[0].start_ns == 10000 && o.list[0].end_ns == 30500);
+    assert_true(o.list[1].end_ns == OUTAGE_FOREVER);
+    fclose(in);
+    outages_fini(&o);
+    fabric_fini(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sim_invariants_hold_at_every_event),
+        cmocka_unit_test(test_sim_same_seed_gives_the_same_result),
+        cmocka_unit_test(test_sim_result_is_the_same_for_any_number_of_threads),
+        cmocka_unit_test(test_sim_mean_distance_on_a_32x32_torus_is_16_hops),
+        cmocka_unit_test(test_sim_latency_at_low_load_is_linear_in_hops),
+        cmocka_unit_test(test_sim_saturation_stays_below_the_bisection_bound),
+        cmocka_unit_test(test_sim_deadlocks_without_avoidance_and_not_with_it),
+        cmocka_unit_test(test_sim_failed_links_lose_messages_only_without_fault_tolerance),
+        cmocka_unit_test(test_sim_cut_off_endpoint_is_undeliverable_and_the_run_ends),
+        cmocka_unit_test(test_sim_repaired_links_are_used_again),
+        cmocka_unit_test(test_sim_impossible_configurations_are_refused),
+        cmocka_unit_test(test_outages_200_cut_cables_keep_paths_but_not_static_routes),
+        cmocka_unit_test(test_outages_file_errors_name_the_line),
+    };
+    return cmocka_run_group_tests_name("sim", tests, NULL, NULL);
+}
