@@ -2,7 +2,7 @@
  *   kill    SIGKILL of each node in turn (a fresh job each time): every other has committed its death within 20 ms
  *   freeze  SIGSTOP for good of each node in turn: within 1 s; after SIGCONT it ends itself
  *   pause   SIGSTOP for 300 ms: nobody dies
- *   load    8 busy processes at nice 0 for 20 s (KEEL_LOAD_S): nobody dies
+ *   load    8 busy processes at nice 0 (KEEL_LOAD_NICE) for 20 s (KEEL_LOAD_S): nobody dies
  *   idle    processor time of an idle node: below 0.5 % of a core
  *   forge   garbage, foreign and altered datagrams and connections: dropped and counted, nobody dies
  * Prints the times measured. */
@@ -287,6 +287,8 @@ static void mode_load(void)
     for (int i = 0; i < LOAD; i++)
         if ((busy[i] = fork()) == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (getenv("KEEL_LOAD_NICE") && nice(atoi(getenv("KEEL_LOAD_NICE"))) == -1)
+                _exit(3);
             for (volatile uint64_t x = 0;; x++)
                 ;
         }

@@ -1,0 +1,289 @@
+/* Membership cores in one process, joined by a queue that delivers at once unless the test takes a message out. The
+ * many-seed runs are in tests/sim; here are the single steps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "detect/member_internal.h"
+
+enum { N = 4, QUEUE = 4096 };
+#define MS 1000000ull
+
+struct fake {
+    int id;
+    struct member *m;
+    uint64_t commits, settled, max_value;
+    struct member_event last;
+    int prepares;
+    bool halted, hold; /* hold: do not answer prepare */
+    int probes[N], reads[N];
+};
+static struct fake fakes[N];
+static struct {
+    int from, to;
+    size_t len;
+    uint8_t data[MEMBER_DATAGRAM_MAX];
+} queue[QUEUE];
+static int head, tail;
+static bool cut[N];
+static uint64_t now;
+
+static void on_send(void *user, int to, const void *data, size_t len)
+{
+    struct fake *f = user;
+    if (cut[f->id] || cut[to])
+        return;
+    queue[tail % QUEUE].from = f->id;
+    queue[tail % QUEUE].to = to;
+    queue[tail % QUEUE].len = len;
+    memcpy(queue[tail++ % QUEUE].data, data, len);
+    assert_true(tail - head < QUEUE);
+}
+static void on_read(void *user, int node)
+{
+    ((struct fake *)user)->reads[node]++;
+}
+static void on_watch(void *user, int node, bool on)
+{
+    (void)user;
+    (void)node;
+    (void)on;
+}
+static void on_probe(void *user, int node)
+{
+    ((struct fake *)user)->probes[node]++;
+}
+static void on_prepare(void *user, uint64_t epoch, const struct member_event *events, int n)
+{
+    struct fake *f = user;
+    (void)events;
+    (void)n;
+    f->prepares++;
+    if (!f->hold)
+        member_prepared(f->m, epoch, 100 + (uint64_t)f->id, now);
+}
+static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+{
+    struct fake *f = user;
+    assert_int_equal(epoch, ++f->commits);
+    f->last = events[n - 1];
+    f->max_value = max_value;
+}
+static void on_settled(void *user, uint64_t epoch)
+{
+    struct fake *f = user;
+    assert_true(epoch > f->settled);
+    for (int i = 0; i < N; i++)
+        if (member_alive(f->m, i) && !fakes[i].halted)
+            assert_true(member_epoch(fakes[i].m) >= epoch);
+    f->settled = epoch;
+}
+static void on_halt(void *user, const char *reason)
+{
+    (void)reason;
+    ((struct fake *)user)->halted = true;
+}
+static void on_report(void *user, const struct member_report *r)
+{
+    (void)user;
+    (void)r;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    now = 1000 * MS;
+    head = tail = 0;
+    memset(fakes, 0, sizeof fakes);
+    memset(cut, 0, sizeof cut);
+    for (int i = 0; i < N; i++) {
+        struct member_params p;
+        member_params_default(&p, N, i);
+        struct member_ops ops = {&fakes[i], on_send,   on_read,    on_watch, on_probe,
+                                 on_prepare, on_commit, on_settled, on_halt,  on_report};
+        fakes[i].id = i;
+        fakes[i].m = member_create(&p, &ops, now);
+        assert_non_null(fakes[i].m);
+    }
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N; i++)
+        member_destroy(fakes[i].m);
+    return 0;
+}
+
+static void deliver(void)
+{
+    while (head < tail) {
+        int k = head++ % QUEUE;
+        if (!cut[queue[k].to])
+            member_receive(fakes[queue[k].to].m, queue[k].from, queue[k].data, queue[k].len, now);
+    }
+}
+
+/* Time passes; heartbeats are read, except of and by nodes that are cut. */
+static void pass(uint64_t ns)
+{
+    for (uint64_t end = now + ns; now < end; now += MS) {
+        for (int i = 0; i < N; i++) {
+            for (int k = 0; k < N; k++)
+                if (fakes[i].reads[k] && !cut[i] && !cut[k]) {
+                    fakes[i].reads[k] = 0;
+                    member_heartbeat(fakes[i].m, k, now, now);
+                }
+            if (now >= member_deadline(fakes[i].m))
+                member_tick(fakes[i].m, now);
+        }
+        deliver();
+    }
+}
+
+static void test_member_submission_reaches_everybody_once(void **state)
+{
+    (void)state;
+    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 5, .d = 1234567890123ull};
+    assert_int_equal(member_submit(fakes[2].m, &e, now), 1);
+    deliver();
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(fakes[i].commits, 1);
+        assert_int_equal(fakes[i].settled, 1);
+        assert_int_equal(fakes[i].last.a, 5);
+        assert_true(fakes[i].last.d == e.d);
+        assert_int_equal(fakes[i].max_value, 100 + N - 1);
+        assert_int_equal(fakes[i].prepares, 1);
+    }
+    pass(500 * MS);
+    assert_int_equal(fakes[0].commits, 1);
+}
+
+static void test_member_commit_waits_for_the_slowest_prepare(void **state)
+{
+    (void)state;
+    struct member_event e = {.type = MEMBER_EVENT_FIRST};
+    fakes[3].hold = true;
+    member_submit(fakes[0].m, &e, now);
+    deliver();
+    pass(400 * MS);
+    assert_int_equal(fakes[0].commits, 0);
+    member_prepared(fakes[3].m, 1, 7777, now);
+    deliver();
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(fakes[i].commits, 1);
+        assert_int_equal(fakes[i].max_value, 7777);
+    }
+}
+
+static void test_member_refused_node_is_dead_without_waiting(void **state)
+{
+    (void)state;
+    cut[3] = true;
+    member_refused(fakes[1].m, 3, now);
+    deliver();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(fakes[i].commits, 1);
+        assert_false(member_alive(fakes[i].m, 3));
+        assert_int_equal(fakes[i].last.type, MEMBER_NODE_DEAD);
+        assert_int_equal(fakes[i].last.b, MEMBER_REFUSED);
+        assert_int_equal(fakes[i].last.c, 1);
+    }
+}
+
+static void test_member_broken_connection_asks_the_kernel_at_once(void **state)
+{
+    (void)state;
+    member_broken(fakes[0].m, 1, now);
+    member_tick(fakes[0].m, now);
+    assert_int_equal(fakes[0].probes[1], 1);
+    deliver();
+    pass(300 * MS);
+    assert_true(member_alive(fakes[0].m, 1)); /* it answered pings */
+    assert_int_equal(fakes[0].commits, 0);
+}
+
+static void test_member_silent_node_is_dead_after_the_limit_not_before(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    cut[2] = true;
+    pass(600 * MS);
+    assert_int_equal(fakes[0].commits, 0);
+    pass(250 * MS);
+    for (int i = 0; i < N; i++)
+        if (i != 2)
+            assert_false(member_alive(fakes[i].m, 2));
+    assert_int_equal(fakes[0].last.b, MEMBER_SILENT);
+    cut[2] = false; /* it comes back, and learns */
+    pass(500 * MS);
+    assert_true(fakes[2].halted);
+}
+
+static void test_member_coordinator_dies_next_one_finishes_its_proposal(void **state)
+{
+    (void)state;
+    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    fakes[1].hold = true;
+    member_submit(fakes[0].m, &e, now);
+    deliver(); /* all have accepted, node 1 has not prepared */
+    cut[0] = true;
+    member_refused(fakes[3].m, 0, now);
+    member_prepared(fakes[1].m, 1, 5, now);
+    fakes[1].hold = false;
+    deliver();
+    pass(200 * MS);
+    for (int i = 1; i < N; i++) {
+        int n;
+        const struct member_event *first = member_log(fakes[i].m, 1, &n, NULL);
+        assert_int_equal(fakes[i].commits, 2);
+        assert_int_equal(first[0].a, 42);
+        assert_int_equal(fakes[i].last.type, MEMBER_NODE_DEAD);
+        assert_int_equal(fakes[i].settled, 2);
+    }
+}
+
+static void test_member_blind_owner_suspects_nobody(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    now += 5000 * MS; /* nobody ran */
+    for (int i = 0; i < N; i++)
+        member_tick(fakes[i].m, now);
+    deliver();
+    pass(500 * MS);
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(fakes[i].commits, 0);
+        assert_false(fakes[i].halted);
+    }
+}
+
+static void test_member_cut_off_alone_ends_itself(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    cut[1] = true;
+    pass(1200 * MS);
+    assert_true(fakes[1].halted);
+    assert_false(fakes[0].halted);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_member_submission_reaches_everybody_once),
+        TEST(test_member_commit_waits_for_the_slowest_prepare),
+        TEST(test_member_refused_node_is_dead_without_waiting),
+        TEST(test_member_broken_connection_asks_the_kernel_at_once),
+        TEST(test_member_silent_node_is_dead_after_the_limit_not_before),
+        TEST(test_member_coordinator_dies_next_one_finishes_its_proposal),
+        TEST(test_member_blind_owner_suspects_nobody),
+        TEST(test_member_cut_off_alone_ends_itself),
+    };
+    return cmocka_run_group_tests_name("member", tests, NULL, NULL);
+}

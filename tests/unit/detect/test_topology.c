@@ -1,0 +1,98 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "detect/member_internal.h"
+#include "runtime/base/rng.h"
+
+/* Whoever is gone, every live node is read by a live one. */
+static void every_live_node_is_read(enum member_topology topology, const int *edges, int edge_count)
+{
+    struct rng r;
+    rng_seed(&r, 11);
+    for (int round = 0; round < 300; round++) {
+        struct member_params p;
+        int n = 2 + (int)rng_below(&r, 70);
+        uint64_t gone[2] = {0}, read[2] = {0};
+        member_params_default(&p, n, 0);
+        p.topology = topology;
+        p.edges = edges;
+        p.edge_count = edge_count;
+        p.degree = 1 + (int)rng_below(&r, 3);
+        for (int i = 0; i < n; i++)
+            if (rng_below(&r, 4) < (uint64_t)(round % 4))
+                bitset_add(gone, i);
+        for (p.self = 0; p.self < n; p.self++) {
+            int out[WATCH_MAX];
+            if (bitset_has(gone, p.self))
+                continue;
+            int count = topology_targets(&p, gone, out, WATCH_MAX);
+            for (int i = 0; i < count; i++) {
+                assert_false(bitset_has(gone, out[i]));
+                assert_int_not_equal(out[i], p.self);
+                bitset_add(read, out[i]);
+            }
+        }
+        int live = n - bitset_count(gone, 2);
+        if (live > 1)
+            assert_int_equal(bitset_count(read, 2), live);
+    }
+}
+
+static void test_topology_ring_reads_every_live_node(void **state)
+{
+    (void)state;
+    every_live_node_is_read(MEMBER_RING, NULL, 0);
+}
+
+static void test_topology_torus_reads_every_live_node(void **state)
+{
+    (void)state;
+    every_live_node_is_read(MEMBER_TORUS, NULL, 0);
+}
+
+static void test_topology_hypercube_reads_every_live_node(void **state)
+{
+    (void)state;
+    every_live_node_is_read(MEMBER_HYPERCUBE, NULL, 0);
+}
+
+static void test_topology_random_reads_every_live_node(void **state)
+{
+    (void)state;
+    every_live_node_is_read(MEMBER_RANDOM, NULL, 0);
+}
+
+static void test_topology_file_with_gaps_reads_every_live_node(void **state)
+{
+    (void)state;
+    const int edges[] = {0, 1, 0, 1, 1, 0};
+    every_live_node_is_read(MEMBER_FILE, edges, 3);
+}
+
+static void test_topology_ring_closes_over_the_dead(void **state)
+{
+    (void)state;
+    struct member_params p;
+    int out[WATCH_MAX];
+    uint64_t gone = 1 << 1 | 1 << 2;
+    member_params_default(&p, 6, 0);
+    p.degree = 1;
+    assert_int_equal(topology_targets(&p, &gone, out, WATCH_MAX), 1);
+    assert_int_equal(out[0], 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_topology_ring_reads_every_live_node),
+        cmocka_unit_test(test_topology_torus_reads_every_live_node),
+        cmocka_unit_test(test_topology_hypercube_reads_every_live_node),
+        cmocka_unit_test(test_topology_random_reads_every_live_node),
+        cmocka_unit_test(test_topology_file_with_gaps_reads_every_live_node),
+        cmocka_unit_test(test_topology_ring_closes_over_the_dead),
+    };
+    return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "detect/seal.h"
+#include "detect/wire.h"
+#include "runtime/base/bitset.h"
+#include "runtime/base/rng.h"
+
+static struct wire_msg full_round(struct rng *r, int n, const uint64_t *skip)
+{
+    struct wire_msg m = {.type = WIRE_ROUND, .flags = WIRE_DIRECT, .src = 1, .dst = n - 1, .epoch = 7, .settled = 6,
+                         .phase = PHASE_PREPARE, .root = 1, .ballot = 5 << 16 | 1, .slot = 8, .value = 99,
+                         .skip = skip, .batch = {.n = MEMBER_BATCH_MAX}};
+    for (int i = 0; i < MEMBER_BATCH_MAX; i++)
+        m.batch.e[i] = (struct batch_entry){.node = (int)rng_below(r, (uint64_t)n), .seq = (uint32_t)rng_u64(r),
+                                            .event = {.type = MEMBER_EVENT_FIRST, .a = (uint32_t)rng_u64(r),
+                                                      .d = rng_u64(r)}};
+    return m;
+}
+
+static void test_wire_largest_round_fits_and_returns(void **state)
+{
+    (void)state;
+    struct rng r;
+    rng_seed(&r, 3);
+    for (int n = 2; n <= MEMBER_NODES_MAX; n = n * 2 + 1) {
+        uint64_t skip[BITSET_WORDS(MEMBER_NODES_MAX)] = {0}, back[BITSET_WORDS(MEMBER_NODES_MAX)];
+        uint8_t bytes[MEMBER_DATAGRAM_MAX];
+        for (int i = 2; i < n - 1; i++)
+            if (rng_below(&r, 2))
+                bitset_add(skip, i);
+        struct wire_msg m = full_round(&r, n, skip), got;
+        size_t len = wire_encode(&m, n, bytes);
+        assert_true(len <= MEMBER_DATAGRAM_MAX);
+        assert_true(wire_decode(bytes, len, n, &got, back));
+        assert_memory_equal(skip, back, BITSET_WORDS(n) * 8);
+        assert_int_equal(got.slot, m.slot);
+        assert_int_equal(got.ballot, m.ballot);
+        for (int i = 0; i < MEMBER_BATCH_MAX; i++) {
+            assert_int_equal(got.batch.e[i].seq, m.batch.e[i].seq);
+            assert_true(got.batch.e[i].event.d == m.batch.e[i].event.d);
+        }
+    }
+}
+
+/* Damaged or truncated bytes are refused or decoded into fields in range: run under ASan. */
+static void test_wire_damaged_message_stays_in_range(void **state)
+{
+    (void)state;
+    struct rng r;
+    rng_seed(&r, 4);
+    const int n = 100;
+    for (int i = 0; i < 50000; i++) {
+        uint64_t skip[2] = {0}, back[2];
+        uint8_t bytes[MEMBER_DATAGRAM_MAX];
+        struct wire_msg m = full_round(&r, n, skip), got;
+        m.type = (enum wire_type)(1 + rng_below(&r, WIRE_TYPES - 1));
+        size_t len = wire_encode(&m, n, bytes);
+        for (int k = 0; k < 3; k++)
+            bytes[rng_below(&r, len)] = (uint8_t)rng_u64(&r);
+        len -= rng_below(&r, 3) ? 0 : rng_below(&r, len);
+        uint8_t *copy = malloc(len ? len : 1); /* so that reading past its end shows */
+        memcpy(copy, bytes, len);
+        if (wire_decode(copy, len, n, &got, back)) {
+            assert_in_range(got.src, 0, n - 1);
+            assert_in_range(got.dst, 0, n - 1);
+            assert_in_range(got.batch.n, 0, MEMBER_BATCH_MAX);
+            assert_in_range(got.n_deaths, 0, MEMBER_BATCH_MAX);
+            for (int k = 0; k < got.batch.n; k++)
+                assert_in_range(got.batch.e[k].node, 0, n - 1);
+        }
+        free(copy);
+    }
+}
+
+static void test_seal_altered_or_foreign_is_refused(void **state)
+{
+    (void)state;
+    struct seal a, b, other_job, other_secret;
+    uint8_t secret[32] = {1}, wrong[32] = {2}, out[200];
+    enum seal_kind kind;
+    int from;
+    uint32_t incarnation;
+    size_t len;
+    assert_true(seal_init(&a, 1, secret, 0, 10) && seal_init(&b, 1, secret, 1, 11));
+    assert_true(seal_init(&other_job, 2, secret, 0, 10) && seal_init(&other_secret, 1, wrong, 0, 10));
+    size_t n = seal_close(&a, SEAL_DATAGRAM, 1, "hello", 5, out);
+    assert_int_equal(n, 5 + SEAL_OVERHEAD);
+    assert_true(seal_open(&b, out, n, &kind, &from, &incarnation, &len));
+    assert_int_equal(from, 0);
+    assert_int_equal(incarnation, 10);
+    assert_int_equal(len, 5);
+    assert_memory_equal(out + SEAL_HEADER, "hello", 5);
+    assert_false(seal_open(&a, out, n, &kind, &from, &incarnation, &len)); /* not for us */
+    for (size_t i = 0; i < n; i++) {
+        out[i] ^= 1;
+        assert_false(seal_open(&b, out, n, &kind, &from, &incarnation, &len));
+        out[i] ^= 1;
+        assert_false(seal_open(&b, out, i, &kind, &from, &incarnation, &len));
+    }
+    n = seal_close(&other_job, SEAL_DATAGRAM, 1, "hello", 5, out);
+    assert_false(seal_open(&b, out, n, &kind, &from, &incarnation, &len));
+    n = seal_close(&other_secret, SEAL_DATAGRAM, 1, "hello", 5, out);
+    assert_false(seal_open(&b, out, n, &kind, &from, &incarnation, &len));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_wire_largest_round_fits_and_returns),
+        cmocka_unit_test(test_wire_damaged_message_stays_in_range),
+        cmocka_unit_test(test_seal_altered_or_foreign_is_refused),
+    };
+    return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
+}
