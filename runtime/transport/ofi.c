@@ -300,7 +300,7 @@ static int tell_end(struct ofi_tp *tp, struct ofi_ep *ep, struct tp_event *event
     if (n < max) {
         TAILQ_REMOVE(&tp->ending, ep, end_link);
         ep->in_ending = false;
-        ep->state = EP_CLOSED;
+        ofi_ep_set_state(ep, EP_CLOSED);
         events[n++] = (struct tp_event){.type = TP_CLOSED, .status = ep->why, .ep = &ep->base};
     }
     return n;
@@ -314,7 +314,7 @@ static int tell_ends(struct ofi_tp *tp, struct tp_event *events, int max, bool d
         next = TAILQ_NEXT(ep, end_link);
         if (ep->state == EP_DOWN && drained) {
             ofi_ep_shut(ep);
-            ep->state = EP_FLUSHING;
+            ofi_ep_set_state(ep, EP_FLUSHING);
         }
         if (ep->state == EP_FLUSHING) {
             ofi_ep_shut(ep);
@@ -333,7 +333,8 @@ static int ofi_poll(struct tp *base, struct tp_event *events, int max)
     if (!TAILQ_EMPTY(&tp->held) || !TAILQ_EMPTY(&tp->graveyard))
         recycle(tp);
     /* The event queue goes first: an endpoint's connected event is read before its first completion can be there. */
-    if (tp->eq_due || ++tp->polls % OFI_EQ_EVERY == 0) {
+    uint32_t every = tp->opening ? OFI_EQ_EVERY_OPENING : OFI_EQ_EVERY;
+    if (tp->eq_due || (++tp->polls & (every - 1)) == 0) {
         tp->eq_due = false;
         ofi_eq_drain(tp);
     }

@@ -1,5 +1,6 @@
 #include "runtime/transport/ofi_int.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,22 @@ static const char REJECTED[] = "keel: rejected";
 
 /* ---- state ---- */
 
+static bool is_opening(enum ep_state state)
+{
+    return state == EP_CONNECTING || state == EP_ACCEPTING;
+}
+
+void ofi_ep_set_state(struct ofi_ep *ep, enum ep_state state)
+{
+    assert(state > ep->state); /* see the diagram: only ever forward */
+    ofi_tp_of_ep(ep)->opening += is_opening(state) - is_opening(ep->state);
+    ep->state = state;
+}
+
 static void ep_begin_end(struct ofi_ep *ep, enum ep_state state, keel_status why)
 {
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
-    ep->state = state;
+    ofi_ep_set_state(ep, state);
     ep->why = why;
     if (!ep->in_ending) {
         ep->in_ending = true;
@@ -80,6 +93,7 @@ static struct ofi_ep *ep_new(struct ofi_tp *tp, void *user, enum ep_state state)
     ep->base.tp = &tp->base;
     ep->base.user = user;
     ep->state = state;
+    tp->opening += is_opening(state);
     TAILQ_INIT(&ep->inflight);
     TAILQ_INIT(&ep->waiting);
     TAILQ_INIT(&ep->posted_recvs);
@@ -104,6 +118,7 @@ static void ep_discard(struct ofi_ep *ep)
 {
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
     ofi_ep_shut(ep);
+    ofi_ep_set_state(ep, EP_CLOSED);
     TAILQ_REMOVE(&tp->eps, ep, all);
     free(ep);
 }
@@ -244,7 +259,8 @@ void ofi_ep_destroy(struct tp_ep *tp_ep)
     if (ep->in_ending)
         TAILQ_REMOVE(&tp->ending, ep, end_link);
     TAILQ_REMOVE(&tp->eps, ep, all);
-    ep->state = EP_CLOSED;
+    if (ep->state != EP_CLOSED)
+        ofi_ep_set_state(ep, EP_CLOSED);
     /* events of the batch the caller is working on may still name it */
     TAILQ_INSERT_TAIL(&tp->graveyard, ep, all);
 }
@@ -279,7 +295,7 @@ static void on_connected(struct ofi_tp *tp, struct ofi_ep *ep)
 {
     if (ep->state != EP_CONNECTING && ep->state != EP_ACCEPTING)
         return;
-    ep->state = EP_UP;
+    ofi_ep_set_state(ep, EP_UP);
     cm_tell(tp, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
 }
 

@@ -25,7 +25,10 @@ enum {
     OFI_INJECT_RUN = 32,              /* injected messages between two tracked ones, so that they are bounded too */
     OFI_SMALL_COPY = 512,             /* bytes of the small copy buffers */
     OFI_QUEUE_MAX = 64 * 1024 * 1024, /* copied bytes one ep may hold */
-    OFI_EQ_EVERY = 64,                /* polls of the completion queue for one of the event queue */
+    /* Polls of the completion queue for one of the event queue, which costs a system call. A loss shows on the
+     * completion queue first (the posted receives come back), an arming sleeper and a waker look by themselves. */
+    OFI_EQ_EVERY = 1024,
+    OFI_EQ_EVERY_OPENING = 16, /* while a connection is being made */
     OFI_RECV_DEPTH = 8,
     OFI_CQ_BATCH = 16,
 };
@@ -131,6 +134,7 @@ struct ofi_tp {
     int recv_depth;
     size_t inject_max;
     uint32_t polls;
+    int opening; /* eps in EP_CONNECTING or EP_ACCEPTING */
     bool eq_due; /* read the event queue at the next poll */
     struct ep_list eps, waiting, ending, graveyard;
     STAILQ_HEAD(, cm_event) cm_events;
@@ -168,6 +172,7 @@ bool ofi_recv_fill(struct ofi_ep *ep);
 void ofi_pools_free(struct ofi_tp *tp);
 
 /* ofi_cm.c */
+void ofi_ep_set_state(struct ofi_ep *ep, enum ep_state state);
 keel_status ofi_listen(struct tp *tp, struct tp_addr *out);
 keel_status ofi_connect(struct tp *tp, const struct tp_addr *to, const void *hello, size_t len, void *user,
                         struct tp_ep **out);

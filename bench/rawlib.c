@@ -1,0 +1,522 @@
+#include "bench/rawlib.h"
+
+#include <errno.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KEY = 7, MESSAGE_MAX = 4096, RECVS = 8 };
+
+/* One side of raw libfabric. */
+struct side {
+    struct fi_info *info;
+    struct fid_fabric *fabric;
+    struct fid_domain *domain;
+    struct fid_eq *eq;
+    struct fid_cq *cq;
+    struct fid_pep *pep;
+    struct fid_mr *mr;
+    struct fid_ep *ep[RAW_TARGETS_MAX];
+    uint8_t *memory;
+    uint8_t *messages;
+};
+
+/* Shared with the children. */
+struct control {
+    _Atomic int ready[RAW_TARGETS_MAX]; /* 1: address is there; -1: failed */
+    _Atomic int yielding;               /* more spinners than cores: give the core away when idle */
+    uint8_t addr[RAW_TARGETS_MAX][64];
+    size_t addr_len[RAW_TARGETS_MAX];
+};
+
+struct raw {
+    struct side side;
+    struct control *control;
+    int targets;
+    pid_t pid[RAW_TARGETS_MAX];
+    size_t memory;
+};
+
+double raw_now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double raw_median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof(*values), by_value);
+    return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+}
+
+int raw_iters(double us)
+{
+    double n = 10000 / us;
+    return n < 4 ? 4 : n > 5000 ? 5000 : (int)n;
+}
+
+/* ---- libfabric ---- */
+
+static bool failed(const char *what, long rc)
+{
+    if (rc)
+        fprintf(stderr, "raw libfabric: %s: %s\n", what, fi_strerror((int)-rc));
+    return rc != 0;
+}
+
+static bool side_open(struct side *side, const char *host, const char *provider, size_t memory)
+{
+    struct fi_info *hints = fi_allocinfo();
+    hints->caps = FI_MSG | FI_RMA;
+    hints->ep_attr->type = FI_EP_MSG;
+    hints->domain_attr->threading = FI_THREAD_SAFE;
+    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    hints->fabric_attr->prov_name = strdup(provider);
+    long rc = fi_getinfo(FI_VERSION(1, 17), host, NULL, FI_SOURCE | FI_NUMERICHOST, hints, &side->info);
+    fi_freeinfo(hints);
+    struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_FD};
+    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = 4096};
+    side->memory = calloc(1, memory);
+    side->messages = calloc(RECVS + 1, MESSAGE_MAX);
+    return !failed("fi_getinfo", rc) && side->memory && side->messages &&
+           !failed("fi_fabric", fi_fabric(side->info->fabric_attr, &side->fabric, NULL)) &&
+           !failed("fi_domain", fi_domain(side->fabric, side->info, &side->domain, NULL)) &&
+           !failed("fi_eq_open", fi_eq_open(side->fabric, &eq_attr, &side->eq, NULL)) &&
+           !failed("fi_cq_open", fi_cq_open(side->domain, &cq_attr, &side->cq, NULL)) &&
+           !failed("fi_mr_reg", fi_mr_reg(side->domain, side->memory, memory, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY,
+                                          0, &side->mr, NULL));
+}
+
+static void fid_close(struct fid *fid)
+{
+    if (fid)
+        fi_close(fid);
+}
+
+static void side_close(struct side *side)
+{
+    for (int i = 0; i < RAW_TARGETS_MAX; i++)
+        if (side->ep[i])
+            fi_close(&side->ep[i]->fid);
+    fid_close((struct fid *)side->pep);
+    fid_close((struct fid *)side->mr);
+    fid_close((struct fid *)side->cq);
+    fid_close((struct fid *)side->eq);
+    fid_close((struct fid *)side->domain);
+    fid_close((struct fid *)side->fabric);
+    fi_freeinfo(side->info);
+    free(side->memory);
+    free(side->messages);
+}
+
+static bool ep_open(struct side *side, struct fi_info *info, struct fid_ep **ep)
+{
+    if (failed("fi_endpoint", fi_endpoint(side->domain, info, ep, NULL)) ||
+        failed("bind eq", fi_ep_bind(*ep, &side->eq->fid, 0)) ||
+        failed("bind cq", fi_ep_bind(*ep, &side->cq->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION)) ||
+        failed("bind cq", fi_ep_bind(*ep, &side->cq->fid, FI_RECV)) || failed("fi_enable", fi_enable(*ep)))
+        return false;
+    for (int i = 0; i < RECVS; i++) {
+        uint8_t *buffer = side->messages + i * MESSAGE_MAX;
+        if (failed("fi_recv", fi_recv(*ep, buffer, MESSAGE_MAX, NULL, FI_ADDR_UNSPEC, buffer)))
+            return false;
+    }
+    return true;
+}
+
+/* Next connection event, or -1 after 10 s. */
+static int await_cm(struct side *side, struct fi_info **info)
+{
+    struct {
+        struct fi_eq_cm_entry cm;
+        uint8_t data[256];
+    } entry;
+    double deadline = raw_now_us() + 10e6;
+    while (raw_now_us() < deadline) {
+        uint32_t event;
+        ssize_t n = fi_eq_read(side->eq, &event, &entry, sizeof(entry), 0);
+        if (n == -FI_EAVAIL)
+            return -1;
+        if (n < 0)
+            continue;
+        if (info)
+            *info = entry.cm.info;
+        return (int)event;
+    }
+    return -1;
+}
+
+/* ---- targets ---- */
+
+static void target_serve(struct side *side, struct control *control)
+{
+    struct fi_cq_msg_entry entries[16];
+    for (;;) {
+        ssize_t n = fi_cq_read(side->cq, entries, 16);
+        if (n == -FI_EAVAIL)
+            return; /* the other side has gone */
+        if (n <= 0) {
+            if (atomic_load_explicit(&control->yielding, memory_order_relaxed))
+                sched_yield();
+            continue;
+        }
+        for (ssize_t i = 0; i < n; i++) {
+            uint8_t *buffer = entries[i].op_context;
+            size_t len = entries[i].len;
+            memcpy(side->messages + RECVS * MESSAGE_MAX, buffer, len);
+            if (fi_inject(side->ep[0], side->messages + RECVS * MESSAGE_MAX, len, FI_ADDR_UNSPEC) != 0 ||
+                fi_recv(side->ep[0], buffer, MESSAGE_MAX, NULL, FI_ADDR_UNSPEC, buffer) != 0)
+                return;
+        }
+    }
+}
+
+static void target_run(const char *host, const char *provider, size_t memory, struct control *control, int me)
+{
+    struct side side = {0};
+    struct fi_info *info = NULL;
+    size_t len = sizeof(control->addr[me]);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    bool up = side_open(&side, host, provider, memory) &&
+              !failed("fi_passive_ep", fi_passive_ep(side.fabric, side.info, &side.pep, NULL)) &&
+              !failed("bind", fi_pep_bind(side.pep, &side.eq->fid, 0)) && !failed("fi_listen", fi_listen(side.pep)) &&
+              !failed("fi_getname", fi_getname(&side.pep->fid, control->addr[me], &len));
+    control->addr_len[me] = len;
+    atomic_store(&control->ready[me], up ? 1 : -1);
+    if (up && await_cm(&side, &info) == FI_CONNREQ && ep_open(&side, info, &side.ep[0]) &&
+        !failed("fi_accept", fi_accept(side.ep[0], NULL, 0)) && await_cm(&side, NULL) == FI_CONNECTED)
+        target_serve(&side, control);
+    _exit(0);
+}
+
+static bool target_connect(struct raw *raw, int i)
+{
+    double deadline = raw_now_us() + 10e6;
+    while (atomic_load(&raw->control->ready[i]) == 0 && raw_now_us() < deadline)
+        usleep(1000);
+    return atomic_load(&raw->control->ready[i]) == 1 && ep_open(&raw->side, raw->side.info, &raw->side.ep[i]) &&
+           !failed("fi_connect", fi_connect(raw->side.ep[i], raw->control->addr[i], NULL, 0)) &&
+           await_cm(&raw->side, NULL) == FI_CONNECTED;
+}
+
+struct raw *raw_start(const char *host, const char *provider, int targets, size_t memory)
+{
+    struct raw *raw = calloc(1, sizeof(*raw));
+    void *control = mmap(NULL, sizeof(struct control), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!raw || control == MAP_FAILED || targets < 1 || targets > RAW_TARGETS_MAX) {
+        free(raw);
+        return NULL;
+    }
+    raw->control = control;
+    raw->memory = memory;
+    fflush(NULL);
+    for (; raw->targets < targets; raw->targets++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            target_run(host, provider, memory, control, raw->targets);
+        if (pid < 0)
+            break;
+        raw->pid[raw->targets] = pid;
+    }
+    bool up = raw->targets == targets && side_open(&raw->side, host, provider, memory);
+    for (int i = 0; up && i < targets; i++)
+        up = target_connect(raw, i);
+    if (!up) {
+        fprintf(stderr, "raw libfabric: cannot start on %s over %s\n", host, provider);
+        raw_stop(raw);
+        return NULL;
+    }
+    raw_pause(raw);
+    return raw;
+}
+
+void raw_stop(struct raw *raw)
+{
+    if (!raw)
+        return;
+    for (int i = 0; i < raw->targets; i++) {
+        kill(raw->pid[i], SIGKILL);
+        while (waitpid(raw->pid[i], NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    side_close(&raw->side);
+    munmap(raw->control, sizeof(*raw->control));
+    free(raw);
+}
+
+static void targets_signal(struct raw *raw, int count, int signal)
+{
+    for (int i = 0; i < count; i++)
+        kill(raw->pid[i], signal);
+}
+
+void raw_pause(struct raw *raw)
+{
+    targets_signal(raw, raw->targets, SIGSTOP);
+    for (int i = 0; i < raw->targets; i++)
+        waitpid(raw->pid[i], NULL, WUNTRACED);
+}
+
+void raw_resume(struct raw *raw)
+{
+    targets_signal(raw, raw->targets, SIGCONT);
+}
+
+/* ---- measuring ---- */
+
+static void await_completions(struct raw *raw, int count)
+{
+    struct fi_cq_msg_entry entries[16];
+    while (count > 0) {
+        ssize_t n = fi_cq_read(raw->side.cq, entries, count < 16 ? (size_t)count : 16);
+        if (n > 0)
+            count -= (int)n;
+        if (n < 0 && n != -FI_EAGAIN) {
+            fprintf(stderr, "raw libfabric: a target died\n");
+            exit(1);
+        }
+        if (n <= 0 && atomic_load_explicit(&raw->control->yielding, memory_order_relaxed))
+            sched_yield();
+    }
+}
+
+static void post_write(struct raw *raw, int target, size_t size)
+{
+    struct iovec iov = {.iov_base = raw->side.memory, .iov_len = size};
+    struct fi_rma_iov remote = {.addr = 0, .len = size, .key = KEY};
+    struct fi_msg_rma msg = {.msg_iov = &iov, .iov_count = 1, .rma_iov = &remote, .rma_iov_count = 1};
+    while (fi_writemsg(raw->side.ep[target], &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE) == -FI_EAGAIN)
+        await_completions(raw, 0);
+}
+
+static void post_read(struct raw *raw, int target, size_t size)
+{
+    struct iovec iov = {.iov_base = raw->side.memory, .iov_len = size};
+    struct fi_rma_iov remote = {.addr = 0, .len = size, .key = KEY};
+    struct fi_msg_rma msg = {.msg_iov = &iov, .iov_count = 1, .rma_iov = &remote, .rma_iov_count = 1};
+    while (fi_readmsg(raw->side.ep[target], &msg, FI_COMPLETION) == -FI_EAGAIN)
+        await_completions(raw, 0);
+}
+
+static void do_write(struct raw *raw, size_t size)
+{
+    post_write(raw, 0, size);
+    await_completions(raw, 1);
+}
+
+static void do_read(struct raw *raw, size_t size)
+{
+    post_read(raw, 0, size);
+    await_completions(raw, 1);
+}
+
+static void do_pair(struct raw *raw, size_t size)
+{
+    post_write(raw, 0, size);
+    post_write(raw, 1, size);
+    await_completions(raw, 2);
+}
+
+static void do_message(struct raw *raw, size_t size)
+{
+    struct fi_cq_msg_entry entry;
+    if (fi_inject(raw->side.ep[0], raw->side.memory, size, FI_ADDR_UNSPEC) != 0)
+        return;
+    while (fi_cq_read(raw->side.cq, &entry, 1) == -FI_EAGAIN)
+        ;
+    fi_recv(raw->side.ep[0], entry.op_context, MESSAGE_MAX, NULL, FI_ADDR_UNSPEC, entry.op_context);
+}
+
+static double batch(struct raw *raw, void (*one)(struct raw *, size_t), size_t size, int iters)
+{
+    raw_resume(raw);
+    for (int i = 0; i < iters / 10 + 2; i++)
+        one(raw, size);
+    double start = raw_now_us();
+    for (int i = 0; i < iters; i++)
+        one(raw, size);
+    double us = (raw_now_us() - start) / iters;
+    raw_pause(raw);
+    return us;
+}
+
+static double batches(struct raw *raw, void (*one)(struct raw *, size_t), size_t size, int iters)
+{
+    double us[RAW_BATCHES];
+    for (int i = 0; i < RAW_BATCHES; i++)
+        us[i] = batch(raw, one, size, iters);
+    return raw_median(us, RAW_BATCHES);
+}
+
+double raw_write_batch_us(struct raw *raw, size_t size, int iters)
+{
+    return batch(raw, do_write, size, iters);
+}
+
+double raw_read_batch_us(struct raw *raw, size_t size, int iters)
+{
+    return batch(raw, do_read, size, iters);
+}
+
+double raw_write_us(struct raw *raw, size_t size, int iters)
+{
+    return batches(raw, do_write, size, iters);
+}
+
+double raw_read_us(struct raw *raw, size_t size, int iters)
+{
+    return batches(raw, do_read, size, iters);
+}
+
+double raw_message_us(struct raw *raw, size_t size, int iters)
+{
+    return batches(raw, do_message, size, iters);
+}
+
+double raw_pair_us(struct raw *raw, size_t size, int iters)
+{
+    atomic_store(&raw->control->yielding, 1); /* three spinners */
+    double us = batches(raw, do_pair, size, iters);
+    atomic_store(&raw->control->yielding, 0);
+    return us;
+}
+
+double raw_write_batch_kops(struct raw *raw, size_t size, int outstanding, int iters)
+{
+    raw_resume(raw);
+    do_write(raw, size);
+    double start = raw_now_us();
+    int posted = 0, done = 0;
+    while (done < iters) {
+        struct fi_cq_msg_entry entries[16];
+        for (; posted < iters && posted - done < outstanding; posted++)
+            post_write(raw, 0, size);
+        ssize_t n = fi_cq_read(raw->side.cq, entries, 16);
+        if (n > 0)
+            done += (int)n;
+    }
+    double kops = iters * 1e3 / (raw_now_us() - start);
+    raw_pause(raw);
+    return kops;
+}
+
+double raw_write_kops(struct raw *raw, size_t size, int outstanding, int iters)
+{
+    double kops[RAW_BATCHES];
+    for (int i = 0; i < RAW_BATCHES; i++)
+        kops[i] = raw_write_batch_kops(raw, size, outstanding, iters);
+    return raw_median(kops, RAW_BATCHES);
+}
+
+/* ---- memory ---- */
+
+static volatile uint64_t sink;
+
+__attribute__((noinline)) static void store_call(uint64_t value)
+{
+    sink = value;
+    __asm__ volatile("" ::: "memory");
+}
+
+double raw_store_call_ns(void)
+{
+    enum { CALLS = 1000000 };
+    double ns[RAW_BATCHES];
+    for (int i = 0; i < RAW_BATCHES; i++) {
+        double start = raw_now_us();
+        for (uint64_t k = 0; k < CALLS; k++)
+            store_call(k);
+        ns[i] = (raw_now_us() - start) * 1e3 / CALLS;
+    }
+    return raw_median(ns, RAW_BATCHES);
+}
+
+double raw_memcpy_ns(size_t size, bool cold)
+{
+    size_t span = cold ? 256u << 20 : size, step = (size + 63) & ~(size_t)63;
+    uint8_t *from = malloc(span + step), *to = malloc(span + step);
+    double ns[RAW_BATCHES];
+    if (!from || !to) {
+        free(from);
+        free(to);
+        return 0;
+    }
+    memset(from, 1, span + step);
+    memset(to, 2, span + step);
+    size_t at = 0;
+    int copies = size < 4096 ? 20000 : (int)((128u << 20) / size);
+    for (int i = 0; i < RAW_BATCHES; i++) {
+        double start = raw_now_us();
+        for (int k = 0; k < copies; k++) {
+            memcpy(to + at, from + at, size);
+            __asm__ volatile("" ::: "memory");
+            at = cold && at + 2 * step <= span ? at + step : 0;
+        }
+        ns[i] = (raw_now_us() - start) * 1e3 / copies;
+    }
+    free(from);
+    free(to);
+    return raw_median(ns, RAW_BATCHES);
+}
+
+struct line {
+    _Alignas(64) _Atomic uint64_t value;
+};
+
+double raw_pingpong_ns(void)
+{
+    enum { ROUNDS = 50000 };
+    struct line *line = mmap(NULL, sizeof(*line), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (line == MAP_FAILED)
+        return 0;
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (uint64_t next = 1;; next += 2) {
+            while (atomic_load_explicit(&line->value, memory_order_acquire) != next)
+                ;
+            atomic_store_explicit(&line->value, next + 1, memory_order_release);
+        }
+    }
+    double ns[RAW_BATCHES] = {0};
+    uint64_t next = 0;
+    for (int i = 0; pid > 0 && i < RAW_BATCHES; i++) {
+        double start = raw_now_us();
+        for (int k = 0; k < ROUNDS; k++, next += 2) {
+            atomic_store_explicit(&line->value, next + 1, memory_order_release);
+            while (atomic_load_explicit(&line->value, memory_order_acquire) != next + 2)
+                ;
+        }
+        ns[i] = (raw_now_us() - start) * 1e3 / ROUNDS;
+    }
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+    }
+    munmap(line, sizeof(*line));
+    return raw_median(ns, RAW_BATCHES);
+}

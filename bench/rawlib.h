@@ -1,0 +1,52 @@
+/* The raw limits of this machine, for benchmarks that print a ratio beside them in the same run: libfabric without
+ * anything around it (same provider, same FI_DELIVERY_COMPLETE, same style of progress as the runtime), plain memory,
+ * and one cache line between two processes.
+ *
+ * Targets are child processes that spin. They are paused (SIGSTOP) except while a raw_* function measures, so that on a
+ * small machine they do not take the cores of what they are compared with. Start them before any thread. */
+#ifndef KEEL_BENCH_RAWLIB_H
+#define KEEL_BENCH_RAWLIB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { RAW_TARGETS_MAX = 2, RAW_BATCHES = 15 };
+
+struct raw;
+
+/* Fork `targets` children listening on host and connect to them over the provider; NULL with a line on stderr if that
+ * is not possible. */
+struct raw *raw_start(const char *host, const char *provider, int targets, size_t memory);
+/* Ends and reaps the children. */
+void raw_stop(struct raw *raw);
+void raw_pause(struct raw *raw);
+void raw_resume(struct raw *raw);
+
+/* Medians over RAW_BATCHES batches of iters operations, in microseconds an operation, one at a time. */
+double raw_write_us(struct raw *raw, size_t size, int iters);
+double raw_read_us(struct raw *raw, size_t size, int iters);
+/* Request and answer of `size` bytes each, as messages. */
+double raw_message_us(struct raw *raw, size_t size, int iters);
+/* Two writes posted together, one to each of two targets, until both are delivered. */
+double raw_pair_us(struct raw *raw, size_t size, int iters);
+/* Writes with `outstanding` in flight: thousands a second. */
+double raw_write_kops(struct raw *raw, size_t size, int outstanding, int iters);
+/* One batch of the above, for callers that interleave batches of two systems and take medians themselves. */
+double raw_write_batch_us(struct raw *raw, size_t size, int iters);
+double raw_read_batch_us(struct raw *raw, size_t size, int iters);
+double raw_write_batch_kops(struct raw *raw, size_t size, int outstanding, int iters);
+
+/* Nanoseconds: a call of a function that is not inlined and stores 8 bytes. */
+double raw_store_call_ns(void);
+/* Nanoseconds for one memcpy of size bytes, source and destination walking through much more than the caches if cold.
+ */
+double raw_memcpy_ns(size_t size, bool cold);
+/* Nanoseconds there and back for one cache line between two processes. */
+double raw_pingpong_ns(void);
+
+double raw_median(double *values, int count);
+/* Iterations that make a batch of about 10 ms if one takes us microseconds. */
+int raw_iters(double us);
+double raw_now_us(void);
+#endif
