@@ -2,6 +2,7 @@
 #include "pm/agent.h"
 
 #include "pm/layout.h"
+#include "pm/orphans.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
@@ -10,8 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static struct agent_process *entry_of(struct process *p)
@@ -290,8 +289,9 @@ void agent_ranks_pmi_release(struct agent *a, const json_t *kvs)
             process_write_pmi(a->processes[i].p, (const uint8_t *)pmi_barrier_out, strlen(pmi_barrier_out));
 }
 
-static bool is_ours(const struct agent *a, pid_t pid)
+static bool is_ours(void *user, pid_t pid)
 {
+    const struct agent *a = user;
     for (int i = 0; i < a->process_count; i++)
         if (a->processes[i].p->pid == pid && !a->processes[i].p->exited)
             return true;
@@ -300,27 +300,10 @@ static bool is_ours(const struct agent *a, pid_t pid)
 
 void agent_ranks_orphans(struct agent *a, bool kill_them)
 {
-    char path[64], line[4096];
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    /* Killing one hands its children to us: look again until none is left. Bounded, in case one cannot be killed. */
-    for (int round = 0; round < 50; round++) {
-        FILE *f = fopen(path, "re");
-        int others = 0;
-        if (!f)
-            return;
-        while (fscanf(f, "%4095s", line) == 1) {
-            pid_t pid = (pid_t)atol(line);
-            if (is_ours(a, pid))
-                continue;
-            if (kill_them)
-                kill(pid, SIGKILL);
-            if (waitpid(pid, NULL, kill_them ? 0 : WNOHANG) == pid)
-                others++;
-        }
-        fclose(f);
-        if (others == 0 || !kill_them)
-            return;
-    }
+    if (kill_them)
+        orphans_kill(is_ours, a);
+    else
+        orphans_reap(is_ours, a);
 }
 
 void agent_ranks_free(struct agent *a)

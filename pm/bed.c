@@ -55,6 +55,11 @@ const char *bed_netns_variable(const struct bed_netns *bed)
     return bed->variable;
 }
 
+pid_t bed_netns_guardian(const struct bed_netns *bed)
+{
+    return bed->guardian;
+}
+
 /* Run ip(8) with a batch of commands in a namespace (NULL: ours); what it says goes to why. */
 static bool ip_batch(const char *netns, const char *commands, char *why, size_t why_size)
 {

@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct bed_netns;
 
@@ -19,6 +20,7 @@ struct bed_netns;
 struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, const char *helper, char *why, size_t why_size);
 /* Leave the bed and have it removed; waits a bounded time for that. NULL is allowed. */
 void bed_netns_destroy(struct bed_netns *bed);
+pid_t bed_netns_guardian(const struct bed_netns *bed);
 /* Node -1: the hub. */
 void bed_netns_address(int node, char *out, size_t size);
 void bed_netns_name(uint64_t job_id, int node, char *out, size_t size);

@@ -233,11 +233,11 @@ static void on_ready(struct job *j, int node, const json_t *m)
     j->phase = JOB_RUNNING;
     uv_timer_stop(&j->deadline);
     send_all_json(j, MSG_START, json_pack("{s:o}", "blobs", blobs));
-    char job_text[17];
-    snprintf(job_text, sizeof job_text, "%016llx", (unsigned long long)j->id);
+    char id[17];
+    snprintf(id, sizeof id, "%016llx", (unsigned long long)j->id);
     job_event(j, "started",
-              json_pack("{s:s, s:i, s:i, s:i}", "job", job_text, "nodes", j->options->nodes, "spares",
-                        j->options->spares, "ranks", j->options->ranks));
+              json_pack("{s:s, s:i, s:i, s:i}", "job", id, "nodes", j->options->nodes, "spares", j->options->spares,
+                        "ranks", j->options->ranks));
     stdin_feed_start(&j->feed, &j->loop, feed_send, j);
     if (j->options->timeout_s)
         uv_timer_start(&j->limit, limit_passed, (uint64_t)j->options->timeout_s * 1000, 0);

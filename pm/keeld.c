@@ -6,6 +6,7 @@
  * and so may everything above it: the agent holds none of their descriptors. The stub is also where processes go that
  * are left when the agent is killed (PR_SET_CHILD_SUBREAPER); it ends them. */
 #include "pm/agent.h"
+#include "pm/orphans.h"
 #include "runtime/base/log.h"
 
 #include <argp.h>
@@ -63,25 +64,6 @@ static void relay(int fd)
                 break;
 }
 
-/* What the agent left behind has become our child. */
-static void end_orphans(void)
-{
-    char path[64];
-    int pid;
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    for (bool more = true; more;) {
-        FILE *f = fopen(path, "re");
-        more = false;
-        while (f && fscanf(f, "%d", &pid) == 1) {
-            more = true;
-            kill(pid, SIGKILL);
-            waitpid(pid, NULL, 0);
-        }
-        if (f)
-            fclose(f);
-    }
-}
-
 static int stub_run(pid_t agent, int fd)
 {
     int status = 0;
@@ -90,7 +72,7 @@ static int stub_run(pid_t agent, int fd)
     relay(fd);
     while (waitpid(agent, &status, 0) < 0 && errno == EINTR)
         ;
-    end_orphans();
+    orphans_kill(NULL, NULL);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 

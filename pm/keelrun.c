@@ -1,5 +1,6 @@
 /* keelrun: launcher, job server and the user's terminal of a job. */
 #include "pm/job.h"
+#include "pm/orphans.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
@@ -104,6 +105,11 @@ static void mpiexec_ended(void *user, int node, int wait_status, const char *tex
     job_mpiexec_ended(user, node, wait_status, text);
 }
 
+static bool is_guardian(void *netns, pid_t pid)
+{
+    return netns && bed_netns_guardian(netns) == pid;
+}
+
 int main(int argc, char **argv)
 {
     static struct options options;
@@ -115,6 +121,7 @@ int main(int argc, char **argv)
     if (sodium_init() < 0)
         quit(1, "no source of random numbers");
     signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     job.options = &options;
     randombytes_buf(&job.id, sizeof job.id);
     randombytes_buf(job.secret, sizeof job.secret);
@@ -142,6 +149,8 @@ int main(int argc, char **argv)
     static const struct launch_events events = {mpiexec_ended};
     job.launch = launch_create(&job.loop, &plan, &events, &job);
     int code = job_run(&job);
+    /* launchers that hang (an ssh that gets no answer), agents whose stub was killed */
+    orphans_kill(is_guardian, netns);
     bed_netns_destroy(netns);
     if (job.events)
         fclose(job.events);

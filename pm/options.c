@@ -103,6 +103,7 @@ static int choice(const char *name, const char *text, const char *const *names)
 
 struct parsing {
     struct options *o;
+    const char *at_fault; /* the argument that could not be understood */
     bool on_failure_given, nodes_given, hosts_given;
 };
 
@@ -165,6 +166,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARGS:
         o->program = state->argv + state->next;
         break;
+    case ARGP_KEY_ERROR:
+        if (state->next > 0 && state->next <= state->argc)
+            p->at_fault = state->argv[state->next - 1];
+        break;
     default:
         return ARGP_ERR_UNKNOWN;
     }
@@ -223,6 +228,8 @@ void options_parse(struct options *o, int argc, char **argv)
     struct parsing p = {.o = o};
     *o = (struct options){.start_timeout_s = 30};
     argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &p);
+    /* argp would say it in two lines */
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS, NULL, &p) != 0)
+        bad("%s is not an option, or its value is missing; see keelrun --help", p.at_fault ? p.at_fault : "something");
     check_nodes(o, &p);
 }

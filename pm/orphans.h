@@ -1,0 +1,14 @@
+/* Children that are not ours by birth: a subreaper (PR_SET_CHILD_SUBREAPER) inherits what its descendants leave behind.
+ */
+#ifndef KEEL_PM_ORPHANS_H
+#define KEEL_PM_ORPHANS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* Reap children that have ended, except those that keep() claims (keep may be NULL). */
+void orphans_reap(bool (*keep)(void *user, pid_t pid), void *user);
+/* Kill and reap all children but the claimed ones, again and again until none is left: killing one hands its children
+ * to us. */
+void orphans_kill(bool (*keep)(void *user, pid_t pid), void *user);
+#endif

@@ -1,0 +1,223 @@
+"""Running jobs under keelrun in tests: deadlines, results, and a check that nothing is left behind.
+
+A test file defines functions test_*, each taking no argument, and ends with keeltest.main(globals()).
+Exit codes as everywhere: 0 passed, 1 failed, 77 skipped. KEEL_BIN is the folder of the built programs."""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+BIN = os.environ.get("KEEL_BIN", "build/pm")
+KEELRUN, KEELCTL = os.path.join(BIN, "keelrun"), os.path.join(BIN, "keelctl")
+IS_ROOT = os.geteuid() == 0
+
+
+class Skip(Exception):
+    pass
+
+
+def wait_for(condition, what, seconds=10.0):
+    """Poll until condition() is true; its value is returned."""
+    end = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError("timed out: " + what)
+        time.sleep(0.01)
+
+
+def processes_with(tag):
+    """pids whose initial environment has the tag (zombies have none)."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/environ" % name, "rb") as f:
+                    if tag.encode() in f.read():
+                        found.append(int(name))
+            except OSError:
+                pass
+    return found
+
+
+def alive(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def command_of(pid):
+    try:
+        with open("/proc/%d/cmdline" % pid) as f:
+            return f.read().replace("\0", " ").strip()
+    except OSError:
+        return "?"
+
+
+class Job:
+    """One keelrun. with Job(["-n", "4", "--nodes", "4", "prog"]) as job: ... ; leaving the block checks for leftovers."""
+
+    count = 0
+
+    def __init__(self, args, stdin=None, env=None, seconds=30, program=None):
+        Job.count += 1
+        self.tag = "KEEL_TEST_TAG=%d.%d.%d" % (os.getpid(), Job.count, time.monotonic_ns())
+        self.deadline = time.monotonic() + seconds
+        self.directory = tempfile.TemporaryDirectory(prefix="keel-test-")
+        self.log = os.path.join(self.directory.name, "events")
+        self.shm_before = set(os.listdir("/dev/shm"))
+        environment = dict(os.environ, **(env or {}))
+        name, value = self.tag.split("=")
+        environment[name] = value
+        self.out = open(os.path.join(self.directory.name, "out"), "w+b")
+        self.err = open(os.path.join(self.directory.name, "err"), "w+b")
+        self.process = subprocess.Popen([program or KEELRUN, "--event-log", self.log] + args, stdout=self.out,
+                                        stderr=self.err, env=environment,
+                                        stdin=subprocess.PIPE if stdin is None else stdin)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if kind:
+                print("--- stdout\n%s--- stderr\n%s--- events\n%s" % (self.stdout()[-3000:], self.stderr()[-3000:],
+                                                                  self.events_text()[-3000:]), file=sys.stderr)
+            elif self.process.poll() is None:
+                self.wait()
+            if not kind:
+                self.check_leftovers()
+        finally:
+            for pid in processes_with(self.tag):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    pass
+            self.process.stdin and self.process.stdin.close()
+            self.process.wait()
+            self.out.close()
+            self.err.close()
+            self.directory.cleanup()
+
+    def wait(self):
+        """Exit code of keelrun (negative: signal)."""
+        if self.process.stdin and not self.process.stdin.closed:
+            self.process.stdin.close()
+        try:
+            return self.process.wait(max(0.1, self.deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise AssertionError("keelrun did not end in time: " +
+                                 str([(p, command_of(p)) for p in processes_with(self.tag)]))
+
+    def _text(self, f):
+        f.flush()
+        with open(f.name, "rb") as again:
+            return again.read().decode(errors="replace")
+
+    def stdout(self):
+        return self._text(self.out)
+
+    def stderr(self):
+        return self._text(self.err)
+
+    def events_text(self):
+        try:
+            with open(self.log) as f:
+                return f.read()
+        except OSError:
+            return ""
+
+    def events(self, name=None):
+        lines = [json.loads(line) for line in self.events_text().splitlines()]
+        return [e for e in lines if name is None or e["event"] == name]
+
+    def id(self):
+        """Waits until the job runs."""
+        def started():
+            assert self.process.poll() is None, "keelrun ended before the job ran: " + self.stderr()
+            return self.events("started")
+        return wait_for(started, "the job to start")[0]["job"]
+
+    def status(self):
+        """keelctl status --json, nodes as a dict by number."""
+        text = subprocess.run([KEELCTL, "status", "--json", self.id_known()], capture_output=True, timeout=20)
+        assert text.returncode == 0, text.stderr.decode()
+        status = json.loads(text.stdout)
+        status["nodes"] = {n["node"]: n for n in status["nodes"]}
+        return status
+
+    def id_known(self):
+        events = self.events("started")
+        return events[0]["job"] if events else self.id()
+
+    def wait_ranks(self, count):
+        """Until that many processes (standbys too) run; returns the status."""
+        def running():
+            status = self.status()
+            ranks = [r for n in status["nodes"].values() for r in n.get("ranks", [])
+                     if r["state"] in ("running", "standby")]
+            return status if len(ranks) == count else None
+        self.id()
+        return wait_for(running, "%d processes" % count)
+
+    def leftovers(self):
+        left = ["process %d: %s" % (p, command_of(p)) for p in processes_with(self.tag)]
+        started = self.events("started")
+        if started:
+            prefix = "keel-" + started[0]["job"][:8]
+            if os.path.isdir("/run/netns"):
+                left += ["namespace " + n for n in os.listdir("/run/netns") if n.startswith(prefix)]
+            with open("/proc/net/unix") as f:
+                left += ["socket " + line.split()[-1] for line in f if started[0]["job"] in line]
+        left += ["/dev/shm/" + n for n in set(os.listdir("/dev/shm")) - self.shm_before if "keel" in n]
+        return left
+
+    def check_leftovers(self, seconds=5.0):
+        """Nothing of the job is there any more, at once or very soon."""
+        end = time.monotonic() + seconds
+        while self.leftovers():
+            if time.monotonic() > end:
+                raise AssertionError("left behind: " + "; ".join(self.leftovers()))
+            time.sleep(0.02)
+
+
+def run(args, stdin=b"", **kw):
+    """A whole job: (exit code, stdout, stderr). stdin: bytes."""
+    with Job(args, **kw) as job:
+        try:
+            job.process.stdin.write(stdin)
+            job.process.stdin.close()
+        except BrokenPipeError:
+            pass
+        code = job.wait()
+        return code, job.stdout(), job.stderr()
+
+
+def main(names):
+    failed = skipped = passed = 0
+    wanted = sys.argv[1:]
+    for name, function in list(names.items()):
+        if not name.startswith("test_") or (wanted and name not in wanted):
+            continue
+        begin = time.monotonic()
+        try:
+            function()
+            passed += 1
+            print("ok      %s (%.2f s)" % (name, time.monotonic() - begin))
+        except Skip as why:
+            skipped += 1
+            print("skipped %s: %s" % (name, why))
+        except Exception:
+            failed += 1
+            print("FAILED  %s" % name)
+            traceback.print_exc()
+        sys.stdout.flush()
+    sys.exit(1 if failed else 0 if passed else 77)

@@ -1,0 +1,180 @@
+"""Programs under keelrun on the loopback bed: output, input, exit codes, MPI."""
+import hashlib
+import os
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
+import keeltest
+from keeltest import Job, Skip, run
+
+MPI_SUM = os.environ.get("KEEL_MPI_SUM", "")
+
+
+def sh(script):
+    return ["sh", "-c", script]
+
+
+def test_hello_runs_on_every_node():
+    code, out, err = run(["-n", "8", "--nodes", "4"] + sh("echo $KEEL_RANK $KEEL_SIZE $KEEL_NODE"))
+    assert code == 0 and err == "", (code, err)
+    assert sorted(out.splitlines()) == ["%d 8 %d" % (r, r // 2) for r in range(8)], out
+
+
+def test_label_names_the_rank_of_every_line():
+    code, out, _ = run(["-n", "3", "--nodes", "3", "--label"] + sh("echo a$KEEL_RANK; echo; printf b"))
+    assert code == 0
+    assert sorted(out.splitlines()) == sorted(x for r in range(3) for x in ("[%d] a%d" % (r, r), "[%d] " % r, "[%d] b" % r)), out
+
+
+def test_lines_of_ranks_never_mix():
+    script = "i=0; while [ $i -lt 3000 ]; do echo rank$KEEL_RANK-line$i-%s; i=$((i+1)); done" % ("x" * 100)
+    code, out, _ = run(["-n", "4", "--nodes", "4"] + sh(script), seconds=60)
+    assert code == 0
+    expected = sorted("rank%d-line%d-%s" % (r, i, "x" * 100) for r in range(4) for i in range(3000))
+    assert sorted(out.splitlines()) == expected
+
+
+def test_stdout_and_stderr_stay_apart():
+    code, out, err = run(["-n", "2", "--nodes", "2"] + sh("echo out; echo err >&2"))
+    assert (code, out, err) == (0, "out\nout\n", "err\nerr\n"), (code, out, err)
+
+
+def test_stdin_goes_to_rank_0_whole():
+    data = os.urandom(5000000)
+    code, out, _ = run(["-n", "2", "--nodes", "2"] + sh("test $KEEL_RANK = 0 && md5sum || wc -c"), stdin=data)
+    assert code == 0
+    assert sorted(out.split()) == sorted([hashlib.md5(data).hexdigest(), "-", "0"]), out
+
+
+def test_stdin_that_nobody_reads_is_no_problem():
+    code, out, _ = run(["-n", "2", "--nodes", "2"] + sh("echo done"), stdin=os.urandom(3000000))
+    assert (code, out) == (0, "done\ndone\n"), (code, out)
+
+
+def test_exit_code_is_the_failing_ranks_with_one_line():
+    code, out, err = run(["-n", "4", "--nodes", "4"] + sh("test $KEEL_RANK != 2 || exit 9; sleep 20"))
+    assert code == 9
+    assert err.splitlines() == ["keelrun: rank 2 on node 2 ended with exit code 9"], err
+
+
+def test_abort_mode_signal_ends_the_job_with_128_more():
+    code, _, err = run(["-n", "3", "--nodes", "3", "--on-failure", "abort"] +
+                       sh("test $KEEL_RANK != 1 || kill -SEGV $$; sleep 20"))
+    assert code == 128 + 11, code
+    assert len(err.splitlines()) == 1 and "rank 1" in err and "signal 11" in err, err
+
+
+def test_missing_program_is_one_line_and_127():
+    code, _, err = run(["-n", "2", "--nodes", "2", "/nowhere/program"])
+    assert code == 127
+    assert len(err.splitlines()) == 1 and "/nowhere/program: No such file" in err, err
+
+
+def test_program_that_may_not_be_run_is_126():
+    code, _, err = run(["-n", "2", "--nodes", "2", "/etc/passwd"])
+    assert code == 126 and len(err.splitlines()) == 1 and "Permission denied" in err, err
+
+
+def test_bad_command_lines_are_one_line_and_2():
+    for args in (["true"], ["-n", "0", "true"], ["-n", "x", "true"], ["-n", "2"], ["-n", "2", "--nodes", "3", "true"],
+                 ["-n", "4", "--nodes", "3", "--ppn", "1", "true"], ["-n", "2", "--bed", "moon", "true"],
+                 ["-n", "2", "--on-failure", "cry", "true"], ["-n", "2", "--hosts", "a,,b", "true"],
+                 ["-n", "2", "--hosts", "-x", "true"], ["-n", "2", "--hostfile", "/nowhere", "true"],
+                 ["-n", "2", "--hosts", "a", "--nodes", "2", "true"], ["-n", "2", "--launcher", "ssh", "true"],
+                 ["-n", "2", "--hosts", "a", "--spares", "1", "true"], ["-n", "1", "--nodes", "300", "true"],
+                 ["-n", "2", "--bogus", "true"], ["-n"]):
+        code, out, err = run(args)
+        assert code == 2 and out == "" and len(err.splitlines()) == 1 and err.startswith("keelrun: "), (args, code, err)
+
+
+def test_event_log_that_cannot_be_written_is_refused():
+    code, _, err = run(["--event-log", "/nowhere/log", "-n", "1", "true"])
+    assert code == 2 and "/nowhere/log" in err, err
+
+
+def test_environment_and_directory_reach_the_ranks():
+    code, out, _ = run(["-n", "1", "--nodes", "1"] + sh('echo "$ODD"; pwd; env | grep -c KEEL_LAUNCH'),
+                       env={"ODD": "a b\tc=\"'\\"})
+    assert code == 1 or code == 0
+    assert out.splitlines() == ["a b\tc=\"'\\", os.getcwd(), "0"], out
+
+
+def test_secret_is_in_no_argument_list():
+    with Job(["-n", "2", "--nodes", "2"] + sh("sleep 0.5")) as job:
+        job.wait_ranks(2)
+        for pid in keeltest.processes_with(job.tag):
+            words = keeltest.command_of(pid).replace(",", " ").split()
+            assert not [w for w in words if len(w) == 64 and all(c in "0123456789abcdef" for c in w)]
+        for node in job.status()["nodes"].values():
+            for pid in [node["agent_pid"]] + [r["pid"] for r in node["ranks"]]:
+                with open("/proc/%d/environ" % pid, "rb") as f:
+                    assert b"KEEL_LAUNCH=0" not in f.read().replace(job.id().encode(), b"0")
+        assert job.wait() == 0
+
+
+def test_spares_that_are_not_needed_leave_no_trace():
+    code, out, err = run(["-n", "2", "--nodes", "2", "--spares", "2"] +
+                         sh("test -n \"$KEEL_RANK\" || { echo idle; sleep 30; }; echo rank"))
+    assert (code, out, err) == (0, "rank\nrank\n", ""), (code, out, err)
+
+
+def test_children_that_a_rank_leaves_are_ended():
+    code, _, _ = run(["-n", "2", "--nodes", "2"] + sh("setsid sleep 100 & sleep 100 & exit 0"))
+    assert code == 0
+
+
+def test_timeout_ends_the_job_with_124():
+    begin = time.monotonic()
+    code, _, err = run(["-n", "2", "--nodes", "2", "--timeout", "1", "sleep", "50"])
+    assert code == 124 and len(err.splitlines()) == 1 and time.monotonic() - begin < 5, (code, err)
+
+
+def test_ranks_that_ignore_sigterm_are_ended_too():
+    code, _, _ = run(["-n", "2", "--nodes", "2", "--timeout", "1"] + sh("trap '' TERM; while :; do sleep 1; done"))
+    assert code == 124
+
+
+def test_mpi_program_runs_on_four_nodes():
+    if not MPI_SUM:
+        raise Skip("no mpicc")
+    code, out, err = run(["-n", "8", "--nodes", "4", MPI_SUM], seconds=60)
+    assert code == 0, (code, err)
+    assert sorted(out.splitlines()) == ["rank %d of 8 sum 28" % r for r in range(8)], out
+    code, out, err = run(["-n", "5", "--nodes", "3", MPI_SUM], seconds=60)
+    assert code == 0 and len(out.splitlines()) == 5, (code, out, err)
+
+
+def test_mpi_abort_gives_its_code():
+    if not MPI_SUM:
+        raise Skip("no mpicc")
+    code, _, err = run(["-n", "4", "--nodes", "2", MPI_SUM, "abort"], seconds=60)
+    assert code == 7 and "rank 1" in err, (code, err)
+
+
+def test_event_log_has_the_whole_life():
+    with Job(["-n", "2", "--nodes", "2", "--spares", "1", "true"]) as job:
+        assert job.wait() == 0
+        events = job.events()
+        for name, count in (("started", 1), ("start", 3), ("exit", 2), ("over", 1)):
+            assert len([e for e in events if e["event"] == name]) >= count, (name, events)
+        assert all(isinstance(e["t_ns"], int) and isinstance(e["node"], int) for e in events)
+
+
+def test_eight_nodes_start_in_half_a_second():
+    """The limit is the design's; the machine may be busy, so the best of five counts."""
+    best = 100.0
+    for _ in range(5):
+        begin = time.monotonic()
+        with Job(["-n", "8", "--nodes", "8", "true"]) as job:
+            code = job.wait()
+            assert code == 0, job.stderr()
+            started = min(e["t_ns"] for e in job.events("rank_start"))
+            last = max(e["t_ns"] for e in job.events("rank_start"))
+            best = min(best, last / 1e9 - begin)
+            assert started <= last
+    print("        8 nodes: all ranks started after %.3f s" % best)
+    assert best < 0.5, best
+
+
+keeltest.main(globals())
