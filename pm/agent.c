@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 enum {
-    CONNECT_MS = 10000,      /* to reach keelrun and prove ourselves */
+    CONNECT_MS = 5000, /* to reach keelrun and prove ourselves */
+    CONNECT_TRIES = 5, /* a listener under attack drops connections, ours among them */
+    CONNECT_AGAIN_MS = 50,
     JOIN_LEASE_MS = 60000,   /* from our start to MSG_START */
     TERM_GRACE_MS = 1000,    /* from SIGTERM to SIGKILL */
     BYE_LEASE_MS = 5000,     /* from MSG_OVER to MSG_BYE */
@@ -180,6 +182,8 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
 {
     struct agent *a = user;
     int total = a->job.nodes + a->job.spares;
+    if (a->state != AGENT_RUNNING)
+        return;
     a->epoch = epoch;
     memcpy(a->view_rank_node, rank_node, (size_t)a->job.ranks * sizeof *rank_node);
     memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
@@ -209,7 +213,8 @@ static void plane_fatal(void *user, const char *why)
 static void plane_event(void *user, const char *json)
 {
     struct agent *a = user;
-    if (a->run)
+    /* once the job is over nodes go one by one, which is no failure */
+    if (a->run && a->state == AGENT_RUNNING)
         conn_send(a->run, MSG_EVENT, json, strlen(json));
 }
 
@@ -343,6 +348,7 @@ static void run_open(struct conn *c)
     struct agent *a = c->user;
     char name[256] = "?";
     gethostname(name, sizeof name - 1);
+    a->joined = true;
     conn_local_host(c, a->self_host, sizeof a->self_host);
     log_capture(a);
     conn_send_json(c, MSG_HELLO,
@@ -377,10 +383,22 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
     json_decref(m);
 }
 
+static void connect_run(struct agent *a);
+
+static void connect_again(uv_timer_t *timer)
+{
+    connect_run(timer->data);
+}
+
 static void run_lost(struct conn *c, const char *why)
 {
     struct agent *a = c->user;
     a->run = NULL;
+    if (a->state == AGENT_JOINING && !a->joined && strcmp(why, uv_strerror(UV_ECONNREFUSED)) != 0 &&
+        strcmp(why, "authentication failed") != 0 && ++a->tries < CONNECT_TRIES) {
+        uv_timer_start(&a->again, connect_again, CONNECT_AGAIN_MS, 0);
+        return;
+    }
     if (a->state < AGENT_RUNNING) {
         log_error("node %d: no launcher at %s: %s", a->launch.node, c->peer, why);
         agent_kill_all(a);
@@ -398,6 +416,13 @@ static void run_written(struct conn *c)
 {
     if (conn_queued(c) < QUEUE_HIGH / 2)
         agent_ranks_pause(c->user, false);
+}
+
+static void connect_run(struct agent *a)
+{
+    static const struct conn_events events = {run_open, run_frame, run_lost, run_written};
+    const struct agent_launch *l = &a->launch;
+    a->run = conn_connect(&a->loop, l->from, l->host, l->port, l->job_id, l->secret, CONNECT_MS, &events, a);
 }
 
 static void join_lease_passed(uv_timer_t *timer)
@@ -431,7 +456,6 @@ static void agent_free(struct agent *a)
 
 int agent_run(const struct agent_launch *launch, pid_t stub_pid)
 {
-    static const struct conn_events events = {run_open, run_frame, run_lost, run_written};
     static struct agent a;
     a.launch = *launch;
     a.stub_pid = stub_pid;
@@ -439,15 +463,15 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
     uv_loop_init(&a.loop);
     uv_timer_init(&a.loop, &a.lease);
     uv_timer_init(&a.loop, &a.grace);
+    uv_timer_init(&a.loop, &a.again);
     uv_signal_init(&a.loop, &a.child_signal);
-    a.lease.data = a.grace.data = a.child_signal.data = &a;
+    a.lease.data = a.grace.data = a.again.data = a.child_signal.data = &a;
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
     backlog_init(&a.backlog, BACKLOG_BYTES);
     uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
     if (!agent_console_open(&a))
         log_warn("no console socket: keelctl will not find this node");
-    a.run = conn_connect(&a.loop, launch->from, launch->host, launch->port, launch->job_id, launch->secret, CONNECT_MS,
-                         &events, &a);
+    connect_run(&a);
     uv_run(&a.loop, UV_RUN_DEFAULT);
     agent_console_close(&a);
     agent_kill_all(&a);

@@ -52,6 +52,9 @@ struct agent {
     char self_host[64]; /* our address on the job's interface */
 
     struct conn *run; /* keelrun; NULL once it is gone */
+    bool joined;      /* keelrun has proved itself once */
+    int tries;        /* to reach it */
+    uv_timer_t again;
     uv_timer_t lease;
     uv_timer_t grace; /* between SIGTERM and SIGKILL */
 

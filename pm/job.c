@@ -22,9 +22,32 @@ enum {
 struct peer {
     struct job *job;
     int node; /* -1 until MSG_HELLO */
+    struct conn *conn;
+    struct peer *newer, *older; /* strangers only */
 };
 
 static void end_if_all_gone(struct job *j);
+
+/* ---- connections that have not proved to belong to the job ---- */
+
+static void strangers_add(struct job *j, struct peer *peer)
+{
+    peer->older = j->newest_stranger;
+    if (peer->older)
+        peer->older->newer = peer;
+    else
+        j->oldest_stranger = peer;
+    j->newest_stranger = peer;
+    j->strangers++;
+}
+
+static void strangers_remove(struct job *j, struct peer *peer)
+{
+    *(peer->older ? &peer->older->newer : &j->oldest_stranger) = peer->newer;
+    *(peer->newer ? &peer->newer->older : &j->newest_stranger) = peer->older;
+    peer->newer = peer->older = NULL;
+    j->strangers--;
+}
 
 /* ---- deciding and ending ---- */
 
@@ -181,12 +204,18 @@ static void on_hello(struct job *j, struct conn *c, const json_t *m)
     if (peer->node >= 0 || !codec_int(m, "node", 0, j->total - 1, &node) || !codec_int(m, "pid", 1, INT32_MAX, &pid) ||
         j->nodes[node].phase != NODE_AWAITED) {
         log_warn("%s: a second or senseless hello, dropped", c->peer);
+        if (peer->node < 0) {
+            strangers_remove(j, peer);
+        } else {
+            j->nodes[peer->node].conn = NULL;
+            j->nodes[peer->node].phase = NODE_LOST;
+        }
         free(peer);
         conn_close(c);
         return;
     }
     peer->node = (int)node;
-    j->strangers--;
+    strangers_remove(j, peer);
     struct job_node *n = &j->nodes[node];
     n->phase = NODE_JOINED;
     n->conn = c;
@@ -350,19 +379,21 @@ static void agent_lost(struct conn *c, const char *why)
     struct peer *peer = c->user;
     struct job *j = peer->job;
     int node = peer->node;
-    free(peer);
     if (node < 0) {
-        j->strangers--;
+        strangers_remove(j, peer);
+        free(peer);
         log_warn("dropped a connection from %s: %s", c->peer, why);
         return;
     }
+    free(peer);
     char name[128], text[256];
     struct job_node *n = &j->nodes[node];
     n->conn = NULL;
     if (n->phase == NODE_OVER || n->phase == NODE_LOST)
         return;
     n->phase = NODE_LOST;
-    log_info("%s: lost the connection to its agent: %s", node_name(j, node, name, sizeof name), why);
+    node_name(j, node, name, sizeof name);
+    log_info("%s: lost the connection to its agent: %s", name, why);
     job_event(j, "agent_lost", json_pack("{s:i, s:s}", "lost", node, "why", why));
     if (j->phase == JOB_JOINING) {
         snprintf(text, sizeof text, "%s: its agent ended before the start (%s)", name, why);
@@ -375,25 +406,29 @@ static void agent_lost(struct conn *c, const char *why)
 void job_agent_connected(struct job *j)
 {
     static const struct conn_events events = {agent_open, agent_frame, agent_lost, NULL};
-    static const struct conn_events none = {0};
-    if (j->strangers >= STRANGERS_MAX) {
-        struct conn *c = conn_accept((uv_stream_t *)&j->listener, j->id, j->secret, PROOF_MS, &none, NULL);
-        conn_close(c);
-        return;
-    }
     struct peer *peer = pm_alloc(sizeof *peer);
     *peer = (struct peer){.job = j, .node = -1};
-    if (conn_accept((uv_stream_t *)&j->listener, j->id, j->secret, PROOF_MS, &events, peer))
-        j->strangers++;
-    else
+    peer->conn = conn_accept((uv_stream_t *)&j->listener, j->id, j->secret, PROOF_MS, &events, peer);
+    if (!peer->conn) {
         free(peer);
+        return;
+    }
+    strangers_add(j, peer);
+    if (j->strangers > STRANGERS_MAX) {
+        struct peer *oldest = j->oldest_stranger;
+        log_warn("dropped a connection from %s: too many without a proof", oldest->conn->peer);
+        strangers_remove(j, oldest);
+        conn_close(oldest->conn);
+        free(oldest);
+    }
 }
 
 void job_mpiexec_ended(struct job *j, int node, int wait_status, const char *text)
 {
     char name[128], why[512];
     int n = 0;
-    log_info("%s: mpiexec ended with status %#x", node_name(j, node, name, sizeof name), (unsigned)wait_status);
+    node_name(j, node, name, sizeof name);
+    log_info("%s: mpiexec ended with status %#x", name, (unsigned)wait_status);
     if (j->nodes[node].phase == NODE_AWAITED && j->phase == JOB_JOINING) {
         n = snprintf(why, sizeof why, "%s could not be started: ", name);
         if (*text)
@@ -416,8 +451,10 @@ static void start_passed(uv_timer_t *timer)
     char name[128], why[512];
     for (int i = 0; i < j->total; i++)
         if (j->nodes[i].phase == NODE_AWAITED || j->nodes[i].phase == NODE_JOINED) {
-            snprintf(why, sizeof why, "%s has not joined within %d s: %s", node_name(j, i, name, sizeof name),
-                     j->options->start_timeout_s, launch_last_line(j->launch, i));
+            const char *last = launch_last_line(j->launch, i);
+            snprintf(why, sizeof why, "%s has not %s within %d s%s%s", node_name(j, i, name, sizeof name),
+                     j->nodes[i].phase == NODE_AWAITED ? "joined" : "become ready", j->options->start_timeout_s,
+                     *last ? ": " : "", last);
             stop(j, 1, why);
             return;
         }

@@ -35,7 +35,9 @@ struct job {
     uv_tcp_t listener;
     struct launch *launch;
     struct job_node *nodes;
-    int total, strangers;
+    int total;
+    int strangers; /* connections that have not said which node they are */
+    struct peer *oldest_stranger, *newest_stranger;
     bool decided, forced; /* the result is known; the hard way was taken */
     int code;             /* result, valid once decided */
     json_t *fence;        /* pairs of the PMI barrier in progress */

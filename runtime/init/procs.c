@@ -67,7 +67,7 @@ static bool send_packet(struct proc *proc, const void *data, size_t len, const i
         memcpy(CMSG_DATA(h), fds, (size_t)nfds * sizeof(int));
     }
     ssize_t n = sendmsg(proc->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n < 0)
+    if (n < 0 && errno != EPIPE) /* EPIPE: it has just ended, or is a program that does not use Keel */
         log_warn("rank %d (pid %d) does not take control messages: %s", proc->rank, proc->pid, strerror(errno));
     return n >= 0;
 }

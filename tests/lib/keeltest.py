@@ -70,6 +70,7 @@ class Job:
     def __init__(self, args, stdin=None, env=None, seconds=30, program=None):
         Job.count += 1
         self.tag = "KEEL_TEST_TAG=%d.%d.%d" % (os.getpid(), Job.count, time.monotonic_ns())
+        self.known_id = None
         self.deadline = time.monotonic() + seconds
         self.directory = tempfile.TemporaryDirectory(prefix="keel-test-")
         self.log = os.path.join(self.directory.name, "events")
@@ -141,22 +142,22 @@ class Job:
 
     def id(self):
         """Waits until the job runs."""
+        if self.known_id:
+            return self.known_id
+
         def started():
             assert self.process.poll() is None, "keelrun ended before the job ran: " + self.stderr()
             return self.events("started")
-        return wait_for(started, "the job to start")[0]["job"]
+        self.known_id = wait_for(started, "the job to start")[0]["job"]
+        return self.known_id
 
     def status(self):
         """keelctl status --json, nodes as a dict by number."""
-        text = subprocess.run([KEELCTL, "status", "--json", self.id_known()], capture_output=True, timeout=20)
+        text = subprocess.run([KEELCTL, "status", "--json", self.id()], capture_output=True, timeout=20)
         assert text.returncode == 0, text.stderr.decode()
         status = json.loads(text.stdout)
         status["nodes"] = {n["node"]: n for n in status["nodes"]}
         return status
-
-    def id_known(self):
-        events = self.events("started")
-        return events[0]["job"] if events else self.id()
 
     def wait_ranks(self, count):
         """Until that many processes (standbys too) run; returns the status."""

@@ -1,0 +1,298 @@
+"""Killing and freezing each of the processes around a job. The programs are plain ones: what matters is that the job goes on or
+ends as it should, and that nothing stays."""
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
+import keeltest
+from keeltest import KEELCTL, Job, alive, wait_for
+
+# Prints a line, waits until the file "go" in $DIR exists, prints another one.
+PATIENT = ["sh", "-c", 'echo begin $KEEL_RANK; while [ ! -e "$DIR/go" ]; do sleep 0.02; done; echo end $KEEL_RANK']
+RANKS = 3
+
+
+class Patient(Job):
+    """A job of three nodes that ends only when told."""
+
+    def __init__(self, options=(), program=None, **kw):
+        self.place = keeltest.tempfile.TemporaryDirectory(prefix="keel-test-")
+        super().__init__(["-n", str(RANKS), "--nodes", str(RANKS)] + list(options) + (program or PATIENT),
+                         env={"DIR": self.place.name}, **kw)
+
+    def begun(self):
+        self.id()
+        wait_for(lambda: self.stdout().count("begin") == RANKS, "all ranks to begin")
+        return self.status()
+
+    def go(self):
+        open(os.path.join(self.place.name, "go"), "w").close()
+
+    def __exit__(self, *args):
+        try:
+            super().__exit__(*args)
+        finally:
+            self.place.cleanup()
+
+
+def kill(pid, number=signal.SIGKILL):
+    os.kill(pid, number)
+
+
+def expect_whole(job):
+    job.go()
+    code = job.wait()
+    assert code == 0, (code, job.stderr())
+    assert sorted(job.stdout().splitlines()) == sorted("%s %d" % (w, r) for w in ("begin", "end") for r in range(RANKS))
+
+
+def parent(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        return int(f.read().rsplit(")", 1)[1].split()[1])
+
+
+def test_kill_of_each_mpiexec_is_not_felt():
+    for node in range(RANKS):
+        with Patient() as job:
+            kill(job.begun()["nodes"][node]["mpiexec_pid"])
+            time.sleep(0.2)
+            expect_whole(job)
+
+
+def test_kill_of_each_proxy_is_not_felt():
+    for node in range(RANKS):
+        with Patient() as job:
+            kill(parent(job.begun()["nodes"][node]["stub_pid"]))
+            time.sleep(0.2)
+            expect_whole(job)
+
+
+def test_kill_of_each_stub_is_not_felt():
+    for node in range(RANKS):
+        with Patient() as job:
+            kill(job.begun()["nodes"][node]["stub_pid"])
+            time.sleep(0.2)
+            expect_whole(job)
+
+
+def test_kill_of_all_of_hydra_is_not_felt():
+    with Patient() as job:
+        nodes = job.begun()["nodes"].values()
+        for node in nodes:
+            for pid in (node["mpiexec_pid"], parent(node["stub_pid"]), node["stub_pid"]):
+                kill(pid)
+        time.sleep(0.2)
+        expect_whole(job)
+
+
+def test_kill_of_keelrun_leaves_the_job_and_attach_finds_it():
+    with Patient() as job:
+        job.begun()
+        kill(job.process.pid)
+        job.process.wait()
+        time.sleep(0.3)
+        status = job.status()
+        assert status["keelrun"] is False
+        assert [status["nodes"][k]["ranks"][0]["state"] for k in range(RANKS)] == ["running"] * RANKS
+        watch = subprocess.Popen([KEELCTL, "attach", job.id()], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.2)
+        job.go()
+        out, err = watch.communicate(timeout=15)
+        assert watch.returncode == 0, err
+        assert sorted(out.decode().splitlines()) == sorted("%s %d" % (w, r) for w in ("begin", "end") for r in range(RANKS))
+        job.check_leftovers()
+
+
+def test_kill_of_keelrun_then_of_all_hydra_leaves_the_job():
+    with Patient() as job:
+        nodes = job.begun()["nodes"].values()
+        kill(job.process.pid)
+        job.process.wait()
+        for node in nodes:
+            kill(node["mpiexec_pid"])
+        time.sleep(0.3)
+        assert len([r for n in job.status()["nodes"].values() for r in n["ranks"] if r["state"] == "running"]) == RANKS
+        job.go()
+        job.check_leftovers()
+
+
+def test_attach_gives_the_exit_code_after_kill_of_keelrun():
+    failing = ["sh", "-c", PATIENT[2] + '; test $KEEL_RANK != 1 || exit 5']
+    with Patient(program=failing) as job:
+        job.begun()
+        kill(job.process.pid)
+        job.process.wait()
+        watch = subprocess.Popen([KEELCTL, "attach", job.id()], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.2)
+        job.go()
+        _, err = watch.communicate(timeout=15)
+        assert watch.returncode == 5 and b"rank 1" in err, (watch.returncode, err)
+        job.check_leftovers()
+
+
+def test_kill_of_an_agent_takes_its_ranks_and_nothing_else():
+    with Patient(["--on-failure", "degrade"]) as job:
+        node = job.begun()["nodes"][1]
+        kill(node["agent_pid"])
+        wait_for(lambda: not alive(node["ranks"][0]["pid"]), "the agent's rank to die", 1)
+        job.go()
+        code = job.wait()
+        assert code == 0, (code, job.stderr())
+        assert sorted(job.stdout().splitlines()) == ["begin 0", "begin 1", "begin 2", "end 0", "end 2"]
+
+
+def test_kill_of_a_rank_degraded_is_no_failure():
+    with Patient(["--on-failure", "degrade"]) as job:
+        kill(job.begun()["nodes"][2]["ranks"][0]["pid"])
+        time.sleep(0.1)
+        job.go()
+        assert job.wait() == 0, job.stderr()
+
+
+def test_kill_of_a_rank_in_abort_mode_ends_the_job():
+    with Patient(["--on-failure", "abort"]) as job:
+        kill(job.begun()["nodes"][2]["ranks"][0]["pid"])
+        assert job.wait() == 128 + 9
+        assert len(job.stderr().splitlines()) == 1 and "rank 2" in job.stderr(), job.stderr()
+
+
+def test_kill_node_of_keelctl_kills_all_of_it_at_once():
+    with Patient(["--on-failure", "degrade"]) as job:
+        node = job.begun()["nodes"][0]
+        told = subprocess.run([KEELCTL, "kill-node", job.id(), "0"], capture_output=True, timeout=10)
+        assert told.returncode == 0, told.stderr
+        for pid in (node["agent_pid"], node["stub_pid"], node["ranks"][0]["pid"]):
+            wait_for(lambda: not alive(pid), "process %d to die" % pid, 1)
+        job.go()
+        assert job.wait() == 0, job.stderr()
+        assert sorted(job.stdout().splitlines())[-2:] == ["end 1", "end 2"]
+
+
+def test_signals_to_keelrun_end_everything():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        with Patient() as job:
+            job.begun()
+            begin = time.monotonic()
+            job.process.send_signal(number)
+            assert job.wait() == 128 + number
+            assert time.monotonic() - begin < 3
+            assert len(job.stderr().splitlines()) == 1, job.stderr()
+
+
+def test_second_interrupt_is_harder():
+    stubborn = ["sh", "-c", "trap '' TERM INT; echo begin $KEEL_RANK; while :; do sleep 0.1; done"]
+    with Patient(program=stubborn) as job:
+        job.begun()
+        begin = time.monotonic()
+        job.process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        job.process.send_signal(signal.SIGINT)
+        assert job.wait() == 130
+        assert time.monotonic() - begin < 0.9, "the grace of a second was not cut short"
+
+
+def test_interrupt_ends_a_frozen_agent_too():
+    with Patient(["--on-failure", "degrade"]) as job:
+        node = job.begun()["nodes"][1]
+        kill(node["agent_pid"], signal.SIGSTOP)
+        job.process.send_signal(signal.SIGINT)
+        assert job.wait() == 130
+        assert not alive(node["agent_pid"])
+
+
+def test_interrupt_during_the_launch_leaves_nothing():
+    seed = int(os.environ.get("KEEL_SEED", time.time_ns() % 1000000))
+    print("        seed %d" % seed)
+    chance = random.Random(seed)
+    for _ in range(12):
+        with Patient(["--spares", "1"]) as job:
+            time.sleep(chance.uniform(0, 0.15))
+            job.process.send_signal(signal.SIGINT)
+            assert job.wait() in (130, -2), job.stderr()
+
+
+def test_kill_of_keelrun_during_the_launch_leaves_nothing():
+    seed = int(os.environ.get("KEEL_SEED", time.time_ns() % 1000000))
+    print("        seed %d" % seed)
+    chance = random.Random(seed)
+    for _ in range(12):
+        with Patient() as job:
+            job.go()
+            time.sleep(chance.uniform(0, 0.2))
+            job.process.kill()
+            job.process.wait()
+            job.check_leftovers(15)
+
+
+def test_kill_of_everything_at_once_leaves_nothing():
+    with Patient(["--spares", "1"]) as job:
+        job.begun()
+        for pid in keeltest.processes_with(job.tag):
+            try:
+                kill(pid)
+            except ProcessLookupError:
+                pass  # it died with another
+        job.process.wait()
+        job.check_leftovers()
+
+
+def test_keelctl_stop_ends_the_job_with_143():
+    with Patient() as job:
+        job.begun()
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=15).returncode == 0
+        assert job.wait() == 143
+        assert len(job.stderr().splitlines()) == 1 and "stopped" in job.stderr(), job.stderr()
+
+
+def test_keelctl_stop_works_without_keelrun():
+    with Patient() as job:
+        job.begun()
+        kill(job.process.pid)
+        job.process.wait()
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=15).returncode == 0
+        job.check_leftovers()
+
+
+def test_frozen_keelrun_does_not_stop_the_job():
+    with Patient() as job:
+        status = job.begun()
+        kill(job.process.pid, signal.SIGSTOP)
+        job.go()
+        for node in status["nodes"].values():
+            wait_for(lambda: not alive(node["ranks"][0]["pid"]), "the ranks to end")
+        time.sleep(0.2)
+        kill(job.process.pid, signal.SIGCONT)
+        assert job.wait() == 0
+        assert sorted(job.stdout().splitlines())[-RANKS:] == ["end %d" % r for r in range(RANKS)]
+
+
+def test_reader_that_goes_away_does_not_hang_the_job():
+    environment = dict(os.environ)
+    pipe = subprocess.Popen([keeltest.KEELRUN, "-n", "2", "--nodes", "2", "seq", "300000"], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment)
+    pipe.stdout.read(10)
+    pipe.stdout.close()
+    assert pipe.wait(30) == 0, pipe.stderr.read()
+    pipe.stderr.close()
+
+
+def test_reader_that_is_slow_gets_everything():
+    pipe = subprocess.Popen([keeltest.KEELRUN, "-n", "2", "--nodes", "2", "seq", "400000"], stdout=subprocess.PIPE,
+                            stdin=subprocess.DEVNULL)
+    time.sleep(1)
+    total = 0
+    while True:
+        block = pipe.stdout.read(100000)
+        if not block:
+            break
+        total += len(block)
+        time.sleep(0.002)
+    assert pipe.wait(30) == 0
+    assert total == 2 * len("".join("%d\n" % i for i in range(1, 400001))), total
+
+
+keeltest.main(globals())
