@@ -7,10 +7,10 @@
  *      changes places with the youngest of the output buffer).
  *   2. bypass: if the output of B that P needs next has a free slot, that slot is taken for P and P is sent into the
  *      avoidance queue, from which it goes straight to that slot.
- *   3. exchange: if that output buffer is full, and its youngest packet Q is younger than P, then P and Q change
- * places: P is sent into B's avoidance slot for the link A -> B and on into Q's place, Q into A's slot for B -> A and
- * on into P's place. Both links must be idle; the one that is not is claimed for it and carries no further packet
- * before.
+ *   3. exchange: if that output buffer is full, and the youngest packet Q with a slot of it is younger than P, then P
+ *      and Q change places: P is sent into B's avoidance slot for the link A -> B and on into Q's slot, Q into A's slot
+ *      for B -> A and on into P's. Both links must be idle; the one that is not is claimed for it and carries no
+ *      further packet before.
  *
  * Why it suffices. A packet that enters an avoidance slot has its next slot already, so these slots empty within the
  * time of one hop whatever else is full: no circle of waiting can include one. Age (time of making, then number) is a
@@ -25,18 +25,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static bool is_older(const struct sim *s, int32_t a, int32_t b)
-{
-    const struct packet *p = &s->packet[a], *q = &s->packet[b];
-    return p->created != q->created ? p->created < q->created : a < b;
-}
-
 static int32_t oldest_in(const struct sim *s, const int32_t head[2])
 {
     int32_t best = NONE;
     for (int class = 0; class < 2; class ++)
         for (int32_t p = head[class]; p != NONE; p = s->packet[p].next)
-            if (best == NONE || is_older(s, p, best))
+            if (best == NONE || packet_is_older(s, p, best))
                 best = p;
     return best;
 }
@@ -46,7 +40,7 @@ static int32_t youngest_in(const struct sim *s, const int32_t head[2])
     int32_t best = NONE;
     for (int class = 0; class < 2; class ++)
         for (int32_t p = head[class]; p != NONE; p = s->packet[p].next)
-            if (best == NONE || is_older(s, best, p))
+            if (best == NONE || packet_is_older(s, best, p))
                 best = p;
     return best;
 }
@@ -62,7 +56,7 @@ static int32_t choose_oldest(struct sim *s, int32_t o)
 {
     struct port *port = &s->port[o];
     int32_t oldest = oldest_in(s, port->head), waiting = oldest_in(s, port->whead);
-    if (waiting == NONE || is_older(s, oldest, waiting))
+    if (waiting == NONE || packet_is_older(s, oldest, waiting))
         return oldest;
     int32_t out = youngest_in(s, port->head);
     struct packet *w = &s->packet[waiting], *y = &s->packet[out];
@@ -112,10 +106,35 @@ static int32_t next_output(struct sim *s, int32_t p, int32_t b, int32_t *cable)
     return o;
 }
 
+/* The youngest packet with a slot of output o of router b: in its buffer, or waiting for another output (*at). */
+static int32_t choose_youngest(const struct sim *s, int32_t b, int32_t o, int32_t *at)
+{
+    *at = NONE;
+    int32_t q = youngest_in(s, s->port[o].head), x = NONE;
+    int32_t other = s->port[o].stranded ? router_stranded(s, b, o, &x) : NONE;
+    if (other == NONE || (q != NONE && packet_is_older(s, other, q)))
+        return q;
+    *at = x;
+    return other;
+}
+
+/* Take q, with its slot of output o, out of whatever list it is in. */
+static void take_out(struct sim *s, int32_t o, int32_t q, int32_t at)
+{
+    if (at == NONE) {
+        out_remove(s, o, q);
+        return;
+    }
+    int class = packet_class(&s->packet[q]);
+    list_remove(s, &s->port[at].whead[class], &s->port[at].wtail[class], q);
+    s->packet[q].flags &= (uint8_t)~FLAG_STRANDED;
+    s->port[o].stranded--;
+}
+
 static void exchange(struct sim *s, int32_t o, int32_t p, int32_t next)
 {
-    int32_t back = s->f->reverse[o], q = youngest_in(s, s->port[next].head);
-    if (q == NONE || !is_older(s, p, q))
+    int32_t back = s->f->reverse[o], b = s->port[o].to, at, q = choose_youngest(s, b, next, &at);
+    if (q == NONE || !packet_is_older(s, p, q))
         return;
     if (s->port[back].sending && s->port[back].busy_until <= s->now)
         router_send(s, back);
@@ -124,12 +143,12 @@ static void exchange(struct sim *s, int32_t o, int32_t p, int32_t next)
         sim_port_at(s, back, s->port[back].busy_until);
         return;
     }
-    /* Sending the one before may have changed what is youngest there. */
-    q = youngest_in(s, s->port[next].head);
-    if (q == NONE || !is_older(s, p, q) || s->port[back].daq_used || s->port[o].daq_used)
+    /* Ending the one before may have changed what is youngest there. */
+    q = choose_youngest(s, b, next, &at);
+    if (q == NONE || !packet_is_older(s, p, q) || s->port[back].daq_used || s->port[o].daq_used)
         return;
     out_remove(s, o, p);
-    out_remove(s, next, q);
+    take_out(s, next, q, at);
     send_placed(s, o, p, next, 2);
     send_placed(s, back, q, o, 2);
     s->r->exchanges++;

@@ -94,24 +94,35 @@ void fault_replan(struct sim *s, int32_t p, int32_t cable)
         router_take(s, p);
 }
 
+/* Take a list of packets from a port. They wait no longer, so what they hold of other outputs is not up for exchange
+ * until they wait again. */
+static int32_t detach(struct sim *s, int32_t *head, int32_t *tail)
+{
+    int32_t list = *head;
+    *head = *tail = NONE;
+    for (int32_t p = list; p != NONE; p = s->packet[p].next)
+        if (s->packet[p].flags & FLAG_STRANDED) {
+            s->packet[p].flags &= (uint8_t)~FLAG_STRANDED;
+            s->port[s->packet[p].hold].stranded--;
+        }
+    return list;
+}
+
 /* Everything that was to leave by this link looks for another way. It keeps the slot it fills until it has a new one.
  */
 static void evacuate(struct sim *s, int32_t o)
 {
     struct port *port = &s->port[o];
-    for (int class = 0; class < 2; class ++) {
-        int32_t wait = port->whead[class], out = port->head[class];
-        port->head[class] = port->tail[class] = port->whead[class] = port->wtail[class] = NONE;
-        for (int32_t p = out, next; p != NONE; p = next) {
-            next = s->packet[p].next;
-            s->packet[p].at = o / s->f->ports;
-            router_take(s, p);
-        }
-        for (int32_t p = wait, next; p != NONE; p = next) {
-            next = s->packet[p].next;
-            router_take(s, p);
-        }
+    int32_t list[4];
+    for (int i = 0; i < 2; i++) {
+        list[i] = detach(s, &port->head[i], &port->tail[i]);
+        list[2 + i] = detach(s, &port->whead[i], &port->wtail[i]);
     }
+    for (int i = 0; i < 4; i++)
+        for (int32_t p = list[i], next; p != NONE; p = next) {
+            next = s->packet[p].next;
+            router_take(s, p);
+        }
     port->blocked = false;
 }
 

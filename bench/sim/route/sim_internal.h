@@ -134,6 +134,9 @@ void router_take(struct sim *s, int32_t p);    /* a packet is at p->at: find its
 bool router_advance(struct sim *s, int32_t p); /* true when the packet is at its last router */
 void router_enqueue(struct sim *s, int32_t p, int32_t o);
 void router_swap_slots(struct sim *s, int32_t a, int32_t b); /* of one router */
+/* The youngest packet that waits at a router for another output, *at, while it holds a slot of output o; or NONE. */
+int32_t router_stranded(const struct sim *s, int32_t router, int32_t o, int32_t *at);
+bool packet_is_older(const struct sim *s, int32_t a, int32_t b); /* a total order that never changes */
 void router_admit(struct sim *s, int32_t o);
 void router_send(struct sim *s, int32_t o); /* start the next packet of an output if it can go */
 void router_transmit(struct sim *s, int32_t o, int32_t p);

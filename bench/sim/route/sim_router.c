@@ -166,26 +166,36 @@ void router_swap_slots(struct sim *s, int32_t a, int32_t b)
     q->flags = (uint8_t)((q->flags & ~FLAG_STRANDED) | stranded);
 }
 
-/* A packet among the waiting ones of port x that holds a slot of port o. */
-static int32_t stranded_at(const struct sim *s, int32_t x, int32_t o)
+bool packet_is_older(const struct sim *s, int32_t a, int32_t b)
+{
+    const struct packet *p = &s->packet[a], *q = &s->packet[b];
+    return p->created != q->created ? p->created < q->created : a < b;
+}
+
+/* The youngest packet among the waiting ones of port x that holds a slot of port o, if younger than `than`. */
+static int32_t stranded_at(const struct sim *s, int32_t x, int32_t o, int32_t than)
 {
     for (int class = 0; class < 2; class ++)
         for (int32_t p = s->port[x].whead[class]; p != NONE; p = s->packet[p].next)
-            if (s->packet[p].flags & FLAG_STRANDED && s->packet[p].hold == o)
-                return p;
-    return NONE;
+            if (s->packet[p].flags & FLAG_STRANDED && s->packet[p].hold == o &&
+                (than == NONE || packet_is_older(s, than, p)))
+                than = p;
+    return than;
 }
 
-static int32_t find_stranded(const struct sim *s, int32_t router, int32_t o)
+int32_t router_stranded(const struct sim *s, int32_t router, int32_t o, int32_t *at)
 {
     const struct fabric *f = s->f;
-    int32_t found = NONE;
-    for (int i = 0; i < f->ports && found == NONE; i++)
-        found = stranded_at(s, router * f->ports + i, o);
     int32_t first = f->kind == FABRIC_GRID ? router : (router - (f->levels - 1) * f->row) * f->arity;
     int32_t n = f->kind == FABRIC_GRID ? 1 : first < 0 ? 0 : f->arity;
-    for (int32_t e = first; e < first + n && found == NONE; e++)
-        found = stranded_at(s, s->eject0 + e, o);
+    int32_t found = NONE;
+    for (int32_t i = 0; i < f->ports + n; i++) {
+        int32_t x = i < f->ports ? router * f->ports + i : s->eject0 + first + i - f->ports;
+        int32_t p = stranded_at(s, x, o, found);
+        if (p != found)
+            *at = x;
+        found = p;
+    }
     return found;
 }
 
@@ -221,7 +231,7 @@ static void wait_for_output(struct sim *s, int32_t p, int32_t o)
         offer_slot(s, p);
         return;
     }
-    int32_t other = find_stranded(s, packet->at, o);
+    int32_t where, other = router_stranded(s, packet->at, o, &where);
     router_swap_slots(s, p, other);
     packet->flags &= (uint8_t)~FLAG_STRANDED;
     port->stranded--;

@@ -209,6 +209,38 @@ static void test_sim_deadlocks_without_avoidance_and_not_with_it(void **state)
     fabric_fini(&f);
 }
 
+/* Overload of tiny buffers while links break and come back: everything is delivered in the end. */
+static void test_sim_overload_with_links_changing_never_stands_still(void **state)
+{
+    (void)state;
+    const char *const nets[] = {"8tx8t", "6tx6t", "5x5", "4tx4tx4t", "tree:3,3", "10t", "4tx8t"};
+    for (uint64_t seed = 0; seed < 42; seed++) {
+        struct fabric f = make(nets[seed % 7]);
+        struct sim_config c = short_run(&f, seed % 3 ? SIM_FT : SIM_FT_PLUS, 0.9 + 0.2 * (double)(seed % 5), 1500);
+        c.seed = seed;
+        c.stall_ns = 1000 + seed % 5 * 7000;
+        c.buffer_bytes = (uint32_t)(2 * 2048 * (1 + (int)(seed % 3)) * (f.ports + 1));
+        c.drain_ns = 1000000000;
+        c.check_every = 997;
+        struct outages o = {0};
+        struct rng rng;
+        rng_seed(&rng, seed);
+        const struct outage_random random = {.count = f.ports == 2 ? 1 : fabric_cables(&f) / 15,
+                                             .permanent = seed % 2,
+                                             .time_ns = c.time_ns,
+                                             .onset = 0.9,
+                                             .lasting = 0.5,
+                                             .keep_connected = true};
+        assert_null(outages_random(&o, &f, &random, &rng));
+        c.outages = &o;
+        struct sim_result r = run(&c);
+        if (r.stuck || r.delivered + r.undeliverable != r.created)
+            fail_msg("seed %d: stuck %d, %d of %d delivered", (int)seed, r.stuck, (int)r.delivered, (int)r.created);
+        outages_fini(&o);
+        fabric_fini(&f);
+    }
+}
+
 static void test_sim_failed_links_lose_messages_only_without_fault_tolerance(void **state)
 {
     (void)state;
@@ -351,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_sim_latency_at_low_load_is_linear_in_hops),
         cmocka_unit_test(test_sim_saturation_stays_below_the_bisection_bound),
         cmocka_unit_test(test_sim_deadlocks_without_avoidance_and_not_with_it),
+        cmocka_unit_test(test_sim_overload_with_links_changing_never_stands_still),
         cmocka_unit_test(test_sim_failed_links_lose_messages_only_without_fault_tolerance),
         cmocka_unit_test(test_sim_cut_off_endpoint_is_undeliverable_and_the_run_ends),
         cmocka_unit_test(test_sim_repaired_links_are_used_again),
