@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,8 @@
  * rejection carries data. */
 static const char REJECTED[] = "keel: rejected";
 
+/* Steps of handshakes in one go, before transfers get their turn again. */
+enum { EQ_ROUNDS = 64 };
 /* Bound of a wait that takes microseconds. */
 #define FORGET_NS (20 * KEEL_NS_PER_MS)
 
@@ -316,7 +319,7 @@ static void on_error(struct ofi_tp *tp)
     ofi_ep_lost(ep, connecting ? status_of_connect_error(err.err, err.err_data_size > 0) : KEEL_ERR_LINK);
 }
 
-void ofi_eq_drain(struct ofi_tp *tp)
+static void read_events(struct ofi_tp *tp)
 {
     union {
         struct fi_eq_cm_entry cm;
@@ -341,6 +344,19 @@ void ofi_eq_drain(struct ofi_tp *tp)
         else if (type == FI_SHUTDOWN)
             on_shutdown(entry.cm.fid->context);
     }
+}
+
+/* One read takes one step of each handshake and accepts one connection: go on while there is something to do. */
+void ofi_eq_drain(struct ofi_tp *tp)
+{
+    struct fid *fid = &tp->eq->fid;
+    struct pollfd more = {.fd = tp->eq_fd, .events = POLLIN};
+    int rounds = 0;
+    do {
+        read_events(tp);
+        (void)fi_trywait(tp->fabric, &fid, 1); /* takes back the wake-up of what we have just read */
+    } while (++rounds < EQ_ROUNDS && poll(&more, 1, 0) == 1);
+    tp->eq_due |= rounds == EQ_ROUNDS;
     if (tp->pep)
         ofi_sock_guard(tp, false);
 }
