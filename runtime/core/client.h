@@ -29,9 +29,18 @@ enum {
     CLIENT_MESSAGES_MAX = 96, /* of them at once: fewer than CONN_RING and DEDUP_WINDOW, which remember them */
 };
 
+/* A rank's part that this process reaches by plain loads and stores as long as *route has the value it had when this was
+ * filled in. A value of 0 is no route: not reachable so. */
+struct near {
+    const _Atomic uint64_t *route;
+    uint64_t get_route, put_route; /* puts and atomics: unreplicated only, others tell the shadow */
+    _Atomic(uint8_t *) base;
+};
+
 struct keel_segment {
     uint32_t index;
     uint64_t bytes_per_rank;
+    struct near *near; /* [ranks] */
     size_t stride;
     keel_redundancy redundancy;
     bool freed; /* before this process joined */

@@ -7,29 +7,40 @@
 
 static bool bad_range(const keel_segment *s, int rank, size_t offset, size_t len)
 {
-    return !client.ready || !s || rank < 0 || rank >= client.size || len > s->bytes_per_rank ||
+    return !s || !client.ready || rank < 0 || rank >= client.size || len > s->bytes_per_rank ||
            offset > s->bytes_per_rank - len;
 }
 
-/* This node's copy if it is the primary and needs no word to anybody: unreplicated, never lost. For gets any primary. */
-static uint8_t *direct(keel_segment *s, int rank, size_t offset, bool write, uint64_t *route, int *slot)
+/* Fill in whether and how the part is reached by plain loads and stores under the current route. The slow path does it
+ * after an operation, when the copy is mapped. Several threads may: all write the same. */
+static void near_update(keel_segment *s, int rank)
 {
     const struct page_rank *r = page_rank(client.page, rank);
-    *slot = (int)r->slot;
-    *route = page_route(client.page, *slot);
-    if (route_primary(*route) != client.node)
-        return NULL;
+    struct near *n = &s->near[rank];
+    uint64_t route = page_route(client.page, (int)r->slot);
+    enum slot_mode mode = route_mode(route);
     bool plain = s->redundancy == KEEL_REDUNDANCY_NONE;
-    if (plain && atomic_load_explicit(&page_slot(client.page, *slot)->lost_at, memory_order_acquire))
-        return NULL;
-    enum slot_mode mode = route_mode(*route);
-    if (write && (!plain || (mode != SLOT_PAIR && mode != SLOT_ALONE)))
-        return NULL;
-    uint8_t *base = atomic_load_explicit(&s->map[*slot], memory_order_acquire);
-    return base ? base + (uint64_t)r->index * s->stride + offset : NULL;
+    uint8_t *base = atomic_load_explicit(&s->map[r->slot], memory_order_acquire);
+    bool lost = atomic_load_explicit(&page_slot(client.page, (int)r->slot)->lost_at, memory_order_acquire) != 0;
+    if (route_primary(route) != client.node || !base || (plain && lost))
+        return;
+    atomic_store_explicit(&n->base, base + (uint64_t)r->index * s->stride, memory_order_release);
+    if (plain && (mode == SLOT_PAIR || mode == SLOT_ALONE))
+        __atomic_store_n(&n->put_route, route, __ATOMIC_RELEASE);
+    __atomic_store_n(&n->get_route, route, __ATOMIC_RELEASE);
 }
 
-static inline void copy_small(void *dst, const void *src, size_t len)
+static inline bool near_valid(const struct near *n, const uint64_t *wanted)
+{
+    return __atomic_load_n(wanted, __ATOMIC_ACQUIRE) == atomic_load_explicit(n->route, memory_order_acquire);
+}
+
+static inline uint8_t *near_base(const struct near *n)
+{
+    return atomic_load_explicit(&n->base, memory_order_acquire);
+}
+
+static inline void copy_bytes(void *dst, const void *src, size_t len)
 {
     if (len == 8)
         memcpy(dst, src, 8); /* one store: 8-byte elements are never torn */
@@ -37,40 +48,60 @@ static inline void copy_small(void *dst, const void *src, size_t len)
         memcpy(dst, src, len);
 }
 
-KEEL_EXPORT keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
+static __attribute__((noinline)) keel_status slow_put(keel_segment *segment, int rank, size_t offset, const void *src,
+                                                      size_t len)
 {
-    if (__builtin_expect(bad_range(segment, rank, offset, len) || (!src && len), 0))
-        return client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
-    uint64_t route;
-    int slot;
-    uint8_t *to = direct(segment, rank, offset, true, &route, &slot);
-    if (to) {
-        copy_small(to, src, len);
-        if (page_route(client.page, slot) == route)
-            return KEEL_OK;
-    }
+    if (!client.ready)
+        return KEEL_ERR_STATE;
+    if (bad_range(segment, rank, offset, len) || (!src && len))
+        return KEEL_ERR_ARG;
     struct op op;
     op_init(&op, OP_PUT, segment, rank, offset, len);
     op.src = src;
-    return op_run(&op);
+    keel_status status = op_run(&op);
+    near_update(segment, rank);
+    return status;
+}
+
+static __attribute__((noinline)) keel_status slow_get(keel_segment *segment, int rank, size_t offset, void *dst,
+                                                      size_t len)
+{
+    if (!client.ready)
+        return KEEL_ERR_STATE;
+    if (bad_range(segment, rank, offset, len) || (!dst && len))
+        return KEEL_ERR_ARG;
+    struct op op;
+    op_init(&op, OP_GET, segment, rank, offset, len);
+    op.dst = dst;
+    keel_status status = op_run(&op);
+    near_update(segment, rank);
+    return status;
+}
+
+KEEL_EXPORT keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
+{
+    if (__builtin_expect(!bad_range(segment, rank, offset, len) && src, 1)) {
+        const struct near *n = &segment->near[rank];
+        if (near_valid(n, &n->put_route)) {
+            copy_bytes(near_base(n) + offset, src, len);
+            if (near_valid(n, &n->put_route))
+                return KEEL_OK;
+        }
+    }
+    return slow_put(segment, rank, offset, src, len);
 }
 
 KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
 {
-    if (__builtin_expect(bad_range(segment, rank, offset, len) || (!dst && len), 0))
-        return client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
-    uint64_t route;
-    int slot;
-    const uint8_t *from = direct(segment, rank, offset, false, &route, &slot);
-    if (from) {
-        copy_small(dst, from, len);
-        if (page_route(client.page, slot) == route)
-            return KEEL_OK;
+    if (__builtin_expect(!bad_range(segment, rank, offset, len) && dst, 1)) {
+        const struct near *n = &segment->near[rank];
+        if (near_valid(n, &n->get_route)) {
+            copy_bytes(dst, near_base(n) + offset, len);
+            if (near_valid(n, &n->get_route))
+                return KEEL_OK;
+        }
     }
-    struct op op;
-    op_init(&op, OP_GET, segment, rank, offset, len);
-    op.dst = dst;
-    return op_run(&op);
+    return slow_get(segment, rank, offset, dst, len);
 }
 
 /* Handles: opaque[0] is 1 while the operation runs, opaque[1] its status afterwards. */
@@ -201,11 +232,9 @@ KEEL_EXPORT keel_status keel_fetch_add(keel_segment *segment, int rank, size_t o
 {
     if (bad_range(segment, rank, offset, 8) || offset % 8)
         return client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
-    uint64_t route;
-    int slot;
-    uint8_t *word = direct(segment, rank, offset, true, &route, &slot);
-    if (word) {
-        int64_t before = atomic_fetch_add((_Atomic int64_t *)(void *)word, add);
+    const struct near *n = &segment->near[rank];
+    if (near_valid(n, &n->put_route)) { /* unreplicated: it dies with the node, once or never */
+        int64_t before = atomic_fetch_add((_Atomic int64_t *)(void *)(near_base(n) + offset), add);
         if (old)
             *old = before;
         return KEEL_OK;
@@ -221,12 +250,10 @@ KEEL_EXPORT keel_status keel_compare_swap(keel_segment *segment, int rank, size_
 {
     if (bad_range(segment, rank, offset, 8) || offset % 8)
         return client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
-    uint64_t route;
-    int slot;
-    uint8_t *word = direct(segment, rank, offset, true, &route, &slot);
-    if (word) {
+    const struct near *n = &segment->near[rank];
+    if (near_valid(n, &n->put_route)) {
         int64_t before = expected;
-        atomic_compare_exchange_strong((_Atomic int64_t *)(void *)word, &before, desired);
+        atomic_compare_exchange_strong((_Atomic int64_t *)(void *)(near_base(n) + offset), &before, desired);
         if (old)
             *old = before;
         return KEEL_OK;

@@ -28,10 +28,13 @@ struct keel_segment *segment_attach(uint32_t index, uint64_t bytes_per_rank, kee
     s->redundancy = redundancy;
     s->map = calloc(client.page->nodes, sizeof *s->map);
     s->map_bytes = calloc(client.page->nodes, sizeof *s->map_bytes);
-    if (!s->map || !s->map_bytes) {
+    s->near = calloc(client.page->ranks, sizeof *s->near);
+    if (!s->map || !s->map_bytes || !s->near) {
         segment_release(s);
         return NULL;
     }
+    for (int r = 0; r < (int)client.page->ranks; r++)
+        s->near[r].route = &page_slot(client.page, (int)page_rank(client.page, r)->slot)->route;
     return s;
 }
 
@@ -44,6 +47,7 @@ void segment_release(struct keel_segment *s)
     }
     free((void *)s->map);
     free(s->map_bytes);
+    free(s->near);
     free(s);
 }
 
