@@ -309,7 +309,12 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
     h->config = *config;
     h->callbacks = *callbacks;
     h->epoll_fd = h->wake_fd = -1;
-    pthread_mutex_init(&h->lock, NULL);
+    /* Who submits may lose its processor while it holds the lock: it gets this thread's priority then. */
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&h->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
     snprintf(h->host, sizeof h->host, "%s", config->host);
     snprintf(h->provider, sizeof h->provider, "%s", config->provider);
     h->peers = calloc((size_t)(config->params.n > 0 ? config->params.n : 1), sizeof *h->peers);

@@ -767,7 +767,12 @@ keel_status plane_create(const struct plane_config *config, const struct plane_c
     p->commands_tail = &p->commands;
     p->upcalls_tail = &p->upcalls;
     p->page_fd = -1;
-    pthread_mutex_init(&p->lock, NULL);
+    /* The helper thread takes the lock, too, and must not wait for a data thread that has no processor. */
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&p->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
     snprintf(p->host, sizeof p->host, "%s", config->host);
     const char *spin = getenv("KEEL_SPIN_US");
     p->spin_ns = (uint64_t)(spin ? atoi(spin) : SPIN_US_DEFAULT) * KEEL_NS_PER_US;
