@@ -133,8 +133,7 @@ void agent_processes_gone(struct agent *a)
         return;
     }
     conn_send_json(a->run, MSG_OVER,
-                   json_pack("{s:i, s:s, s:b}", "code", a->over_code, "why", a->over_why ? a->over_why : "", "local",
-                             plane_is_local(a->plane)));
+                   json_pack("{s:i, s:s}", "code", a->over_code, "why", a->over_why ? a->over_why : ""));
     uv_timer_start(&a->lease, leave_late, BYE_LEASE_MS, 0);
 }
 
@@ -187,6 +186,7 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     a->epoch = epoch;
     memcpy(a->view_rank_node, rank_node, (size_t)a->job.ranks * sizeof *rank_node);
     memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
+    agent_pmi_view(a);
     if (!a->run)
         return;
     json_t *alive = json_array();
@@ -304,15 +304,30 @@ static void on_config(struct agent *a, const json_t *m)
         agent_fail(a, 1, "the node's memory and transport could not be set up");
         return;
     }
-    conn_send_json(a->run, MSG_READY, json_pack("{s:o}", "blob", codec_blob(blob.bytes, blob.len)));
+    if (!agent_console_listen(a)) {
+        agent_fail(a, 1, "no listener for the other nodes");
+        return;
+    }
+    conn_send_json(a->run, MSG_READY,
+                   json_pack("{s:o, s:s, s:i}", "blob", codec_blob(blob.bytes, blob.len), "host", a->self_host, "port",
+                             a->listener_port));
 }
 
 static void on_start(struct agent *a, const json_t *m)
 {
     size_t total = (size_t)(a->job.nodes + a->job.spares);
-    const json_t *list = json_object_get(m, "blobs");
-    if (a->state != AGENT_CONFIGURED || json_array_size(list) != total)
+    const json_t *list = json_object_get(m, "blobs"), *peers = json_object_get(m, "peers");
+    if (a->state != AGENT_CONFIGURED || json_array_size(list) != total || json_array_size(peers) != total)
         return;
+    a->peers = pm_alloc(total * sizeof *a->peers);
+    for (size_t i = 0; i < total; i++) {
+        long long port = 0;
+        const json_t *peer = json_array_get(peers, i);
+        const char *host = json_string_value(json_object_get(peer, "host"));
+        codec_int(peer, "port", 1, 65535, &port);
+        snprintf(a->peers[i].host, sizeof a->peers[i].host, "%s", host ? host : "?");
+        a->peers[i].port = (int)port;
+    }
     struct plane_blob *blobs = pm_alloc(total * sizeof *blobs);
     bool good = true;
     for (size_t i = 0; i < total; i++) {
@@ -378,8 +393,7 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
         on_start(a, m);
     else if (type == MSG_STOP)
         agent_stop(a, m);
-    else if (type == MSG_PMI_RELEASE)
-        agent_ranks_pmi_release(a, json_object_get(m, "kvs"));
+
     json_decref(m);
 }
 
@@ -450,6 +464,8 @@ static void agent_free(struct agent *a)
     free(a->view_rank_node);
     free(a->view_alive);
     free(a->over_why);
+    free(a->peers);
+    pmi_root_destroy(a->root);
     sodium_memzero(&a->launch, sizeof a->launch);
     /* the loop's handles go with the process */
 }

@@ -12,6 +12,7 @@
 #include "pm/message.h"
 #include "pm/plane.h"
 #include "pm/pmi.h"
+#include "pm/pmi_root.h"
 #include "pm/process.h"
 
 enum agent_state { AGENT_JOINING, AGENT_CONFIGURED, AGENT_RUNNING, AGENT_ENDING, AGENT_OVER };
@@ -41,7 +42,20 @@ struct agent_process {
     bool assigned_late; /* was a standby, or replaces a process that died */
 };
 
-enum { AGENT_WATCHERS = 16 };
+struct agent_peer { /* another node's listener */
+    char host[64];
+    int port;
+};
+
+/* A connection made to us: an agent that reports to the PMI root, or keelctl. */
+struct agent_guest {
+    struct agent *agent;
+    struct agent_guest *next;
+    struct conn *conn;
+    int node;      /* of an agent, -1 otherwise */
+    bool attached; /* keelctl attach */
+    bool known;    /* has sent a frame: it belongs to the job */
+};
 
 struct agent {
     uv_loop_t loop;
@@ -67,14 +81,23 @@ struct agent {
     struct agent_process *processes; /* index is the slot */
     int process_count;
     struct pmi_server *pmi;
+    struct pmi_root *root; /* in use at one node only */
+    struct conn *root_conn;
+    int root_at;
+    long long root_released;           /* highest round that we, as the root, have declared complete */
+    long long fence_round, fence_done; /* the round our ranks are in; the last one that was released */
+    uv_timer_t root_timer;
 
     uv_pipe_t log_pipe; /* our own standard error, once we run */
     struct lines log_lines;
     struct backlog backlog;
-    int console_fd;
+    int console_fd; /* unix socket for keelctl */
     uv_poll_t console_watch;
-    struct conn *watchers[AGENT_WATCHERS]; /* keelctl */
-    bool watcher_attached[AGENT_WATCHERS];
+    uv_tcp_t listener; /* on the job's interface, for agents */
+    int listener_port;
+    struct agent_peer *peers;
+    struct agent_guest *guests;
+    int guest_count;
 
     int over_code;
     char *over_why;
@@ -112,8 +135,16 @@ void agent_ranks_pmi_release(struct agent *a, const json_t *kvs);
 void agent_ranks_orphans(struct agent *a, bool kill_them);
 void agent_ranks_free(struct agent *a);
 
+/* agent_pmi.c */
+void agent_pmi_open(struct agent *a);
+void agent_pmi_fence(struct agent *a);
+void agent_pmi_view(struct agent *a);
+void agent_pmi_report(struct agent *a, struct agent_guest *guest, const json_t *m);
+void agent_pmi_release(struct agent *a, const json_t *m);
+
 /* agent_console.c */
 bool agent_console_open(struct agent *a);
+bool agent_console_listen(struct agent *a); /* for agents; self_host must be known */
 void agent_console_output(struct agent *a, const void *frame, size_t len);
 void agent_console_over(struct agent *a);
 void agent_console_close(struct agent *a);

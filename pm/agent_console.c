@@ -14,7 +14,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { WATCHER_QUEUE_MAX = 8 << 20 };
+enum {
+    WATCHER_QUEUE_MAX = 8 << 20, /* a keelctl that does not read is let go */
+    GUESTS_MAX = 64,             /* connections beside those of the other agents */
+    PROOF_MS = 5000,
+};
 
 static const char *process_state(const struct process *p)
 {
@@ -45,12 +49,16 @@ static json_t *status_json(const struct agent *a)
                      a->job.argv ? a->job.argv[0] : "");
 }
 
-static int watcher_index(const struct agent *a, const struct conn *c)
+/* ---- guests ---- */
+
+static void guest_remove(struct agent_guest *g)
 {
-    for (int i = 0; i < AGENT_WATCHERS; i++)
-        if (a->watchers[i] == c)
-            return i;
-    return -1;
+    struct agent_guest **at = &g->agent->guests;
+    while (*at != g)
+        at = &(*at)->next;
+    *at = g->next;
+    g->agent->guest_count--;
+    free(g);
 }
 
 static void resend(void *user, const uint8_t *frame, size_t len)
@@ -58,42 +66,66 @@ static void resend(void *user, const uint8_t *frame, size_t len)
     conn_send(user, MSG_OUTPUT, frame, len);
 }
 
-static void watcher_open(struct conn *c)
+static void guest_open(struct conn *c)
 {
     (void)c;
 }
 
-static void watcher_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void guest_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
-    struct agent *a = c->user;
-    int i = watcher_index(a, c);
+    struct agent_guest *g = c->user;
+    struct agent *a = g->agent;
+    json_t *m = codec_object(body, len);
+    g->known = true;
     if (type == MSG_ASK_STATUS) {
         conn_send_json(c, MSG_STATUS, status_json(a));
-    } else if (type == MSG_ATTACH && i >= 0) {
-        a->watcher_attached[i] = true;
+    } else if (type == MSG_ATTACH) {
+        g->attached = true;
         backlog_each(&a->backlog, resend, c);
-    } else if (type == MSG_STOP) {
-        json_t *m = codec_object(body, len);
-        if (m)
-            agent_stop(a, m);
-        json_decref(m);
+    } else if (type == MSG_STOP && m) {
+        agent_stop(a, m);
+    } else if (type == MSG_PMI_FENCE && m) {
+        agent_pmi_report(a, g, m);
     }
+    json_decref(m);
 }
 
-static void watcher_lost(struct conn *c, const char *why)
+static void guest_lost(struct conn *c, const char *why)
 {
-    struct agent *a = c->user;
-    int i = watcher_index(a, c);
-    (void)why;
-    if (i >= 0) {
-        a->watchers[i] = NULL;
-        a->watcher_attached[i] = false;
+    struct agent_guest *g = c->user;
+    if (!g->known)
+        log_warn("dropped a connection from %s: %s", c->peer, why);
+    guest_remove(g);
+}
+
+static const struct conn_events guest_events = {guest_open, guest_frame, guest_lost, NULL};
+
+static struct agent_guest *guest_add(struct agent *a)
+{
+    struct agent_guest *g = pm_alloc(sizeof *g);
+    *g = (struct agent_guest){.agent = a, .next = a->guests, .node = -1};
+    a->guests = g;
+    a->guest_count++;
+    return g;
+}
+
+/* Too many: the oldest that has said nothing goes. Those that belong to the job speak at once. */
+static void guests_limit(struct agent *a)
+{
+    struct agent_guest *oldest = NULL;
+    if (a->guest_count <= GUESTS_MAX + a->job.nodes)
+        return;
+    for (struct agent_guest *g = a->guests; g; g = g->next)
+        if (!g->known)
+            oldest = g;
+    if (oldest) {
+        conn_close(oldest->conn);
+        guest_remove(oldest);
     }
 }
 
 static void console_ready(uv_poll_t *handle, int status, int events)
 {
-    static const struct conn_events watcher_events = {watcher_open, watcher_frame, watcher_lost, NULL};
     struct agent *a = handle->data;
     struct ucred peer;
     socklen_t len = sizeof peer;
@@ -103,16 +135,49 @@ static void console_ready(uv_poll_t *handle, int status, int events)
     int fd = accept4(a->console_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return;
-    int free_index = watcher_index(a, NULL);
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || (peer.uid != geteuid() && peer.uid != 0) ||
-        free_index < 0) {
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || (peer.uid != geteuid() && peer.uid != 0)) {
         log_warn("console: refused process %d of user %d", (int)peer.pid, (int)peer.uid);
         close(fd);
         return;
     }
     snprintf(name, sizeof name, "process %d", (int)peer.pid);
-    a->watchers[free_index] = conn_adopt(&a->loop, fd, name, &watcher_events, a);
-    a->watcher_attached[free_index] = false;
+    struct agent_guest *g = guest_add(a);
+    g->conn = conn_adopt(&a->loop, fd, name, &guest_events, g);
+    guests_limit(a);
+}
+
+static void peer_waiting(uv_stream_t *listener, int status)
+{
+    struct agent *a = listener->data;
+    if (status != 0)
+        return;
+    struct agent_guest *g = guest_add(a);
+    g->conn = conn_accept(listener, a->launch.job_id, a->launch.secret, PROOF_MS, &guest_events, g);
+    if (!g->conn)
+        guest_remove(g);
+    guests_limit(a);
+}
+
+bool agent_console_listen(struct agent *a)
+{
+    struct sockaddr_storage address;
+    int len = sizeof address;
+    if (uv_ip4_addr(a->self_host, 0, (struct sockaddr_in *)&address) != 0 &&
+        uv_ip6_addr(a->self_host, 0, (struct sockaddr_in6 *)&address) != 0)
+        return false;
+    uv_tcp_init(&a->loop, &a->listener);
+    a->listener.data = a;
+    int rc = uv_tcp_bind(&a->listener, (struct sockaddr *)&address, 0);
+    if (rc == 0)
+        rc = uv_listen((uv_stream_t *)&a->listener, 128, peer_waiting);
+    if (rc == 0)
+        rc = uv_tcp_getsockname(&a->listener, (struct sockaddr *)&address, &len);
+    if (rc != 0) {
+        log_error("cannot listen on %s: %s", a->self_host, uv_strerror(rc));
+        return false;
+    }
+    a->listener_port = ntohs(((struct sockaddr_in *)&address)->sin_port);
+    return true;
 }
 
 bool agent_console_open(struct agent *a)
@@ -138,22 +203,23 @@ bool agent_console_open(struct agent *a)
 
 void agent_console_output(struct agent *a, const void *frame, size_t len)
 {
-    for (int i = 0; i < AGENT_WATCHERS; i++) {
-        if (!a->watchers[i] || !a->watcher_attached[i])
+    for (struct agent_guest *g = a->guests, *next; g; g = next) {
+        next = g->next;
+        if (!g->attached)
             continue;
-        conn_send(a->watchers[i], MSG_OUTPUT, frame, len);
-        if (conn_queued(a->watchers[i]) > WATCHER_QUEUE_MAX) {
-            conn_close(a->watchers[i]);
-            a->watchers[i] = NULL;
+        conn_send(g->conn, MSG_OUTPUT, frame, len);
+        if (conn_queued(g->conn) > WATCHER_QUEUE_MAX) {
+            conn_close(g->conn);
+            guest_remove(g);
         }
     }
 }
 
 void agent_console_over(struct agent *a)
 {
-    for (int i = 0; i < AGENT_WATCHERS; i++)
-        if (a->watchers[i] && a->watcher_attached[i])
-            conn_send_json(a->watchers[i], MSG_OVER,
+    for (struct agent_guest *g = a->guests; g; g = g->next)
+        if (g->attached)
+            conn_send_json(g->conn, MSG_OVER,
                            json_pack("{s:i, s:s}", "code", a->over_code, "why", a->over_why ? a->over_why : ""));
 }
 

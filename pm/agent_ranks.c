@@ -41,8 +41,8 @@ static void pmi_feed(struct agent *a, struct agent_process *e, const uint8_t *da
         log_warn("rank %d: its PMI socket is closed: %s", e->p->rank, why);
         process_close_pmi(e->p);
     }
-    if ((effects & PMI_FENCE) && a->run)
-        conn_send_json(a->run, MSG_PMI_FENCE, json_pack("{s:o}", "kvs", pmi_take_pending(a->pmi)));
+    if (effects & PMI_FENCE)
+        agent_pmi_fence(a);
     if ((effects & PMI_ABORT) && a->state == AGENT_RUNNING) {
         char text[96];
         int code = abort_code & 255;
@@ -72,6 +72,8 @@ static void on_exited(struct process *p)
     agent_event(
         a, "exit",
         json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code, "signal", p->signal));
+    if (pmi_client_gone(entry_of(p)->pmi) & PMI_FENCE)
+        agent_pmi_fence(a);
     if (a->state == AGENT_RUNNING)
         plane_process_exited(a->plane, p->slot, p->code, p->signal);
 }
@@ -208,6 +210,7 @@ void agent_ranks_start(struct agent *a)
     snprintf(kvsname, sizeof kvsname, "kvs_%016llx", (unsigned long long)a->launch.job_id);
     a->pmi = pmi_create(a->job.ranks, local, kvsname, mapping);
     free(mapping);
+    agent_pmi_open(a);
     agent_event(a, "start",
                 json_pack("{s:i, s:s, s:b}", "pid", (int)getpid(), "host", a->self_host, "spare",
                           a->launch.node >= a->job.nodes));

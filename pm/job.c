@@ -251,17 +251,25 @@ static void limit_passed(uv_timer_t *timer)
 
 static void on_ready(struct job *j, int node, const json_t *m)
 {
+    if (!json_is_string(json_object_get(m, "blob")) || !json_is_string(json_object_get(m, "host")) ||
+        !json_is_integer(json_object_get(m, "port"))) {
+        log_warn("node %d: a ready message without blob, host or port", node);
+        return;
+    }
     j->nodes[node].phase = NODE_READY;
-    j->nodes[node].blob = json_incref(json_object_get(m, "blob"));
+    j->nodes[node].ready = json_deep_copy(m);
     for (int i = 0; i < j->total; i++)
         if (j->nodes[i].phase != NODE_READY)
             return;
-    json_t *blobs = json_array();
-    for (int i = 0; i < j->total; i++)
-        json_array_append(blobs, j->nodes[i].blob);
+    json_t *blobs = json_array(), *peers = json_array();
+    for (int i = 0; i < j->total; i++) {
+        json_array_append(blobs, json_object_get(j->nodes[i].ready, "blob"));
+        json_array_append_new(peers, json_pack("{s:O, s:O}", "host", json_object_get(j->nodes[i].ready, "host"), "port",
+                                               json_object_get(j->nodes[i].ready, "port")));
+    }
     j->phase = JOB_RUNNING;
     uv_timer_stop(&j->deadline);
-    send_all_json(j, MSG_START, json_pack("{s:o}", "blobs", blobs));
+    send_all_json(j, MSG_START, json_pack("{s:o, s:o}", "blobs", blobs, "peers", peers));
     char id[17];
     snprintf(id, sizeof id, "%016llx", (unsigned long long)j->id);
     job_event(j, "started",
@@ -276,40 +284,12 @@ static void on_over(struct job *j, int node, const json_t *m)
 {
     long long code = 1;
     const char *why = json_string_value(json_object_get(m, "why"));
-    bool local = json_is_true(json_object_get(m, "local"));
     codec_int(m, "code", 0, 255, &code);
     j->nodes[node].phase = NODE_OVER;
-    if (!local) { /* every node comes to the same end by itself */
-        decide(j, (int)code, why);
-        enter_ending(j);
-    } else if (code != 0 && !j->decided) {
-        stop(j, (int)code, why);
-    } else if (!j->decided) {
-        for (int i = 0; i < j->options->nodes; i++)
-            if (j->nodes[i].phase != NODE_OVER && j->nodes[i].phase != NODE_LOST)
-                return;
-        stop(j, 0, NULL);
-    }
+    /* every node comes to the same end by itself */
+    decide(j, (int)code, why);
+    enter_ending(j);
     end_if_all_gone(j);
-}
-
-/* All ranks of a node are in the PMI barrier. */
-static void on_fence(struct job *j, int node, const json_t *m)
-{
-    const json_t *kvs = json_object_get(m, "kvs");
-    if (!j->fence)
-        j->fence = json_object();
-    if (json_is_object(kvs))
-        json_object_update(j->fence, (json_t *)kvs);
-    j->nodes[node].in_fence = true;
-    for (int i = 0; i < j->options->nodes; i++)
-        if (!j->nodes[i].in_fence)
-            return;
-    for (int i = 0; i < j->options->nodes; i++)
-        j->nodes[i].in_fence = false;
-    json_t *all = j->fence;
-    j->fence = NULL;
-    send_all_json(j, MSG_PMI_RELEASE, json_pack("{s:o}", "kvs", all));
 }
 
 static void on_view(struct job *j, const json_t *m)
@@ -336,8 +316,6 @@ static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
         on_ready(j, node, m);
     else if (type == MSG_VIEW)
         on_view(j, m);
-    else if (type == MSG_PMI_FENCE && node < j->options->nodes)
-        on_fence(j, node, m);
     else if (type == MSG_FAILED)
         on_failed(j, m);
     else if (type == MSG_OVER)

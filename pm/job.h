@@ -21,9 +21,8 @@ enum node_phase { NODE_AWAITED, NODE_JOINED, NODE_READY, NODE_OVER, NODE_LOST };
 struct job_node {
     enum node_phase phase;
     struct conn *conn;
-    int agent_fd; /* pidfd of the agent on a bed, -1 elsewhere */
-    json_t *blob;
-    bool in_fence;
+    int agent_fd;  /* pidfd of the agent on a bed, -1 elsewhere */
+    json_t *ready; /* MSG_READY */
 };
 
 struct job {
@@ -40,7 +39,6 @@ struct job {
     struct peer *oldest_stranger, *newest_stranger;
     bool decided, forced; /* the result is known; the hard way was taken */
     int code;             /* result, valid once decided */
-    json_t *fence;        /* pairs of the PMI barrier in progress */
     uv_timer_t deadline, limit;
     uv_signal_t signals[3];
     int signals_seen;

@@ -5,23 +5,25 @@
 
 enum message {
     /* agent -> keelrun */
-    MSG_HELLO = 1,     /* json: version, node, pid, stub_pid, hostname */
-    MSG_READY = 2,     /* json: blob (base64): the plane listens */
-    MSG_OUTPUT = 3,    /* node, rank (-1: the agent itself or an idle spare), stream (1 out, 2 err), whole lines */
-    MSG_EVENT = 4,     /* one JSON line for the event log */
-    MSG_VIEW = 5,      /* json: epoch, rank_node [..], alive [..] */
-    MSG_PMI_FENCE = 6, /* json: round, kvs {..}: all ranks of this node are in the PMI barrier */
-    MSG_FAILED = 7,    /* json: code, why: this node cannot take part; the job cannot start */
-    MSG_OVER = 8, /* json: code, why, local: the job is over, this node's processes are gone, all output was sent */
+    MSG_HELLO = 1,       /* json: version, node, pid, stub_pid, hostname */
+    MSG_READY = 2,       /* json: blob (base64), host, port: the plane and the agent listen */
+    MSG_OUTPUT = 3,      /* node, rank (-1: the agent itself or an idle spare), stream (1 out, 2 err), whole lines */
+    MSG_EVENT = 4,       /* one JSON line for the event log */
+    MSG_VIEW = 5,        /* json: epoch, rank_node [..], alive [..] */
+    MSG_FAILED = 7,      /* json: code, why: this node cannot take part; the job cannot start */
+    MSG_OVER = 8,        /* json: code, why: the job is over, this node's processes are gone, all output was sent */
     MSG_STDIN_TAKEN = 9, /* count: bytes of MSG_STDIN that rank 0 accepted (flow control) */
 
     /* keelrun -> agent */
-    MSG_CONFIG = 32,      /* json: the job; see launch.md */
-    MSG_START = 33,       /* json: blobs [base64 ..] in node order */
-    MSG_STDIN = 34,       /* bytes for rank 0; no bytes: end of file */
-    MSG_STOP = 35,        /* json: code, why, hard: end the job; hard: at once, no grace */
-    MSG_PMI_RELEASE = 36, /* json: round, kvs {..}: what all nodes put since the last fence */
-    MSG_BYE = 37,         /* the launcher has everything: go */
+    MSG_CONFIG = 32, /* json: the job; see launch.md */
+    MSG_START = 33,  /* json: blobs [base64 ..], peers [{host, port} ..], in node order */
+    MSG_STDIN = 34,  /* bytes for rank 0; no bytes: end of file */
+    MSG_STOP = 35,   /* json: code, why, hard: end the job; hard: at once, no grace */
+    MSG_BYE = 37,    /* the launcher has everything: go */
+
+    /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */
+    MSG_PMI_FENCE = 48,   /* json: node, round, kvs {..}: this node's ranks are in the PMI barrier */
+    MSG_PMI_RELEASE = 49, /* json: round, kvs {..}: all nodes are; what all have put */
 
     /* keelctl -> agent (unix socket of the same user) */
     MSG_ASK_STATUS = 64, /* answered by MSG_STATUS */

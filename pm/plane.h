@@ -69,9 +69,6 @@ keel_status plane_process_started(struct plane *plane, int slot, int rank, uint3
 void plane_process_exited(struct plane *plane, int slot, int code, int signal);
 /* keelrun (or keelctl stop) wants the job to end with this code: becomes a view event, everybody gets job_over. */
 void plane_stop_job(struct plane *plane, int code, const char *why);
-/* True if job_over speaks for this node only, because the plane does not talk to other nodes (programs without memory).
- */
-bool plane_is_local(const struct plane *plane);
 int plane_wake_fd(const struct plane *plane);
 void plane_dispatch(struct plane *plane);
 /* Stops the threads, frees everything. NULL is allowed. */

@@ -13,16 +13,17 @@ const char pmi_barrier_out[] = "cmd=barrier_out\n";
 struct pmi_server {
     int ranks, local_ranks;
     char *kvsname, *mapping;
-    json_t *kvs;     /* agreed on by a barrier */
-    json_t *pending; /* put here since the last one */
+    json_t *kvs; /* agreed on by a barrier */
+    json_t *own; /* put by local ranks */
     int in_barrier;
+    bool fencing; /* all are in, the release is awaited */
 };
 
 struct pmi_client {
     struct pmi_server *server;
     int rank;
     struct bytes in;
-    bool initialized, in_barrier, in_spawn, broken;
+    bool initialized, in_barrier, in_spawn, broken, gone;
 };
 
 /* One request: pointers into the line, which parse() cuts up. */
@@ -41,7 +42,7 @@ struct pmi_server *pmi_create(int ranks, int local_ranks, const char *kvsname, c
     /* a mapping that does not fit a value is left out: MPI then compares host names */
     s->mapping = strlen(mapping) < VALUE_MAX ? pm_strdup(mapping) : NULL;
     s->kvs = json_object();
-    s->pending = json_object();
+    s->own = json_object();
     return s;
 }
 
@@ -50,7 +51,7 @@ void pmi_destroy(struct pmi_server *s)
     if (!s)
         return;
     json_decref(s->kvs);
-    json_decref(s->pending);
+    json_decref(s->own);
     free(s->kvsname);
     free(s->mapping);
     free(s);
@@ -126,9 +127,9 @@ static void do_put(struct pmi_server *s, const struct request *r, struct bytes *
         bad = "bad_key_or_value";
     else if (name && strcmp(name, s->kvsname) != 0)
         bad = "kvs_not_found";
-    else if (json_object_get(s->kvs, key) || json_object_get(s->pending, key))
+    else if (json_object_get(s->kvs, key) || json_object_get(s->own, key))
         bad = "duplicate_key";
-    else if (json_object_set_new(s->pending, key, json_string(value)) != 0)
+    else if (json_object_set_new(s->own, key, json_string(value)) != 0)
         bad = "key_or_value_is_not_text";
     reply(out, "cmd=put_result rc=%d msg=%s\n", bad ? -1 : 0, bad ? bad : "success");
 }
@@ -142,7 +143,7 @@ static void do_get(struct pmi_server *s, const struct request *r, struct bytes *
         else if (strcmp(key, "PMI_dead_processes") == 0)
             value = "";
         else if (!(value = json_string_value(json_object_get(s->kvs, key))))
-            value = json_string_value(json_object_get(s->pending, key));
+            value = json_string_value(json_object_get(s->own, key));
     }
     if (value)
         reply(out, "cmd=get_result rc=0 msg=success value=%s\n", value);
@@ -166,6 +167,14 @@ static int do_init(struct pmi_client *c, const struct request *r, struct bytes *
     return PMI_NONE;
 }
 
+static int fence_if_all_in(struct pmi_server *s)
+{
+    if (s->fencing || s->in_barrier == 0 || s->in_barrier < s->local_ranks)
+        return PMI_NONE;
+    s->fencing = true;
+    return PMI_FENCE;
+}
+
 static int do_barrier(struct pmi_client *c, const char **why)
 {
     if (c->in_barrier) {
@@ -173,7 +182,8 @@ static int do_barrier(struct pmi_client *c, const char **why)
         return PMI_BROKEN;
     }
     c->in_barrier = true;
-    return ++c->server->in_barrier == c->server->local_ranks ? PMI_FENCE : PMI_NONE;
+    c->server->in_barrier++;
+    return fence_if_all_in(c->server);
 }
 
 static int do_request(struct pmi_client *c, const struct request *r, struct bytes *out, int *abort_code,
@@ -270,13 +280,23 @@ int pmi_client_feed(struct pmi_client *c, const void *data, size_t len, struct b
     return effects;
 }
 
-json_t *pmi_take_pending(struct pmi_server *s)
+json_t *pmi_own_pairs(const struct pmi_server *s)
 {
-    json_t *pending = s->pending;
-    s->pending = json_object();
-    /* until the release they are still to be found by their own node */
-    json_object_update(s->kvs, pending);
-    return pending;
+    return s->own;
+}
+
+int pmi_client_gone(struct pmi_client *c)
+{
+    if (c->gone || c->rank < 0)
+        return PMI_NONE;
+    struct pmi_server *s = c->server;
+    c->gone = true;
+    s->local_ranks--;
+    if (c->in_barrier && !s->fencing) {
+        c->in_barrier = false;
+        s->in_barrier--;
+    }
+    return fence_if_all_in(s);
 }
 
 void pmi_release(struct pmi_server *s, const json_t *kvs)
@@ -285,6 +305,7 @@ void pmi_release(struct pmi_server *s, const json_t *kvs)
     json_t *value;
     json_object_foreach((json_t *)kvs, key, value) if (json_is_string(value)) json_object_set(s->kvs, key, value);
     s->in_barrier = 0;
+    s->fencing = false;
 }
 
 bool pmi_client_release(struct pmi_client *c)

@@ -134,12 +134,6 @@ void plane_dispatch(struct plane *p)
     }
 }
 
-bool plane_is_local(const struct plane *p)
-{
-    (void)p;
-    return false;
-}
-
 int plane_wake_fd(const struct plane *p)
 {
     return p->wake_fd;

@@ -134,6 +134,23 @@ def test_attach_gives_the_exit_code_after_kill_of_keelrun():
         job.check_leftovers()
 
 
+def test_mpi_program_finalizes_after_kill_of_keelrun():
+    program = os.environ.get("KEEL_MPI_SUM", "")
+    if not program:
+        raise keeltest.Skip("no mpicc")
+    with Patient(program=[program, "wait"]) as job:
+        job.begun()
+        kill(job.process.pid)
+        job.process.wait()
+        watch = subprocess.Popen([KEELCTL, "attach", job.id()], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.2)
+        job.go()
+        out, err = watch.communicate(timeout=20)
+        assert watch.returncode == 0, err
+        assert out.decode().count("sum 3") == RANKS, out
+        job.check_leftovers()
+
+
 def test_kill_of_an_agent_takes_its_ranks_and_nothing_else():
     with Patient(["--on-failure", "degrade"]) as job:
         node = job.begun()["nodes"][1]

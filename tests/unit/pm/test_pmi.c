@@ -1,4 +1,5 @@
 #include "pm/pmi.h"
+#include "pm/pmi_root.h"
 
 #include "runtime/base/rng.h"
 
@@ -103,8 +104,7 @@ static void test_pmi_barrier_fences_when_the_last_local_rank_enters(void **state
     expect(b, "cmd=put kvsname=kvs_1 key=b value=2\n", "cmd=put_result rc=0 msg=success\n");
     assert_int_equal(expect(a, "cmd=barrier_in\n", ""), PMI_NONE);
     assert_int_equal(expect(b, "cmd=barrier_in\n", ""), PMI_FENCE);
-    json_t *mine = pmi_take_pending(s);
-    assert_int_equal(json_object_size(mine), 2);
+    assert_int_equal(json_object_size(pmi_own_pairs(s)), 2);
     json_t *all = json_pack("{s:s, s:s, s:s}", "a", "1", "b", "2", "far", "3");
     pmi_release(s, all);
     assert_true(pmi_client_release(a));
@@ -114,10 +114,7 @@ static void test_pmi_barrier_fences_when_the_last_local_rank_enters(void **state
     /* the next barrier starts from nothing */
     assert_int_equal(expect(b, "cmd=barrier_in\n", ""), PMI_NONE);
     assert_int_equal(expect(a, "cmd=barrier_in\n", ""), PMI_FENCE);
-    json_decref(mine);
-    mine = pmi_take_pending(s);
-    assert_int_equal(json_object_size(mine), 0);
-    json_decref(mine);
+
     json_decref(all);
     pmi_client_destroy(a);
     pmi_client_destroy(b);
@@ -211,6 +208,60 @@ static void test_pmi_oversized_key_value_or_line_is_refused(void **state)
     pmi_destroy(s);
 }
 
+static void test_pmi_rank_that_ends_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct pmi_server *s = server_new();
+    struct pmi_client *a = client_ready(s, 0), *b = client_ready(s, 1);
+    assert_int_equal(expect(a, "cmd=barrier_in\n", ""), PMI_NONE);
+    assert_int_equal(pmi_client_gone(b), PMI_FENCE);
+    assert_int_equal(pmi_client_gone(b), PMI_NONE);
+    assert_int_equal(pmi_client_gone(a), PMI_NONE); /* in the fence already: the release comes for nobody */
+    pmi_client_destroy(a);
+    pmi_client_destroy(b);
+    pmi_destroy(s);
+}
+
+static void report_pair(struct pmi_root *root, int node, long long round, const char *key)
+{
+    json_t *kvs = json_pack("{s:s}", key, "v");
+    pmi_root_report(root, node, round, kvs);
+    json_decref(kvs);
+}
+
+static void test_pmi_root_round_is_complete_when_all_are_in_it(void **state)
+{
+    (void)state;
+    struct pmi_root *root = pmi_root_create(3);
+    report_pair(root, 0, 1, "a");
+    report_pair(root, 1, 1, "b");
+    report_pair(root, 1, 1, "b"); /* repeated */
+    assert_int_equal(pmi_root_complete(root), 0);
+    report_pair(root, 2, 1, "c");
+    assert_int_equal(pmi_root_complete(root), 1);
+    json_t *all = pmi_root_pairs(root);
+    assert_int_equal(json_object_size(all), 3);
+    json_decref(all);
+    report_pair(root, 0, 2, "a");
+    assert_int_equal(pmi_root_complete(root), 1);
+    pmi_root_report(root, 7, 9, NULL);
+    pmi_root_destroy(root);
+}
+
+static void test_pmi_root_new_root_finishes_a_round_that_some_have_left(void **state)
+{
+    (void)state;
+    struct pmi_root *root = pmi_root_create(3); /* node 0, the old root, is dead; node 1 had its release of round 1 */
+    pmi_root_set_alive(root, 0, false);
+    report_pair(root, 2, 1, "c");
+    assert_int_equal(pmi_root_complete(root), 0);
+    report_pair(root, 1, 2, "b");
+    assert_int_equal(pmi_root_complete(root), 1);
+    report_pair(root, 2, 2, "c");
+    assert_int_equal(pmi_root_complete(root), 2);
+    pmi_root_destroy(root);
+}
+
 /* Whatever a rank sends, the server answers, refuses or breaks the client: under the sanitizers this is the test. */
 static void test_pmi_random_bytes_are_survived(void **state)
 {
@@ -238,7 +289,7 @@ static void test_pmi_random_bytes_are_survived(void **state)
         }
         assert_true(out.len == 0 || out.data[out.len - 1] == '\n');
         if (effects & PMI_FENCE) {
-            json_decref(pmi_take_pending(s));
+
             json_t *none = json_object();
             pmi_release(s, none);
             json_decref(none);
@@ -263,6 +314,9 @@ int main(void)
         cmocka_unit_test(test_pmi_standby_is_not_answered),
         cmocka_unit_test(test_pmi_bad_requests_break_only_their_client),
         cmocka_unit_test(test_pmi_oversized_key_value_or_line_is_refused),
+        cmocka_unit_test(test_pmi_rank_that_ends_is_not_waited_for),
+        cmocka_unit_test(test_pmi_root_round_is_complete_when_all_are_in_it),
+        cmocka_unit_test(test_pmi_root_new_root_finishes_a_round_that_some_have_left),
         cmocka_unit_test(test_pmi_random_bytes_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
