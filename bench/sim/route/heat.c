@@ -30,7 +30,7 @@ static uint8_t *broken_map(const struct fabric *f, const struct outages *o)
 }
 
 static void put_link(FILE *out, const struct fabric *f, const float *load, const uint8_t *broken, int32_t link,
-                     bool color)
+                     float most, bool color)
 {
     static const char shade[] = " .:-=+*#%@";
     static const int tint[STEPS] = {236, 17, 18, 19, 25, 31, 35, 142, 208, 196};
@@ -38,7 +38,7 @@ static void put_link(FILE *out, const struct fabric *f, const float *load, const
         fputc(' ', out);
         return;
     }
-    int step = (int)(cable_load(f, load, link) * STEPS);
+    int step = (int)(cable_load(f, load, link) / most * STEPS);
     step = step < 0 ? 0 : step >= STEPS ? STEPS - 1 : step;
     uint8_t state = broken[fabric_cable(f, link)];
     char c = state & 2 ? 'X' : state ? 'x' : shade[step];
@@ -48,17 +48,18 @@ static void put_link(FILE *out, const struct fabric *f, const float *load, const
         fputc(c, out);
 }
 
-static void print_map(FILE *out, const struct fabric *f, const float *load, const uint8_t *broken, bool color)
+static void print_map(FILE *out, const struct fabric *f, const float *load, const uint8_t *broken, float most,
+                      bool color)
 {
     int nx = f->grid.size[0], ny = f->grid.ndims > 1 ? f->grid.size[1] : 1;
     for (int y = 0; y < ny; y++) {
         for (int x = 0; x < nx; x++) {
             fputc('o', out);
-            put_link(out, f, load, broken, (y * nx + x) * f->ports, color);
+            put_link(out, f, load, broken, (y * nx + x) * f->ports, most, color);
         }
         fputc('\n', out);
         for (int x = 0; f->ports > 2 && x < nx; x++) {
-            put_link(out, f, load, broken, (y * nx + x) * f->ports + 2, color);
+            put_link(out, f, load, broken, (y * nx + x) * f->ports + 2, most, color);
             fputc(' ', out);
         }
         if (f->ports > 2)
@@ -90,11 +91,14 @@ void heat_print(FILE *out, const struct fabric *f, const float *load, const stru
     if (!broken)
         return;
     if (f->kind == FABRIC_GRID && f->grid.ndims <= 2) {
-        fprintf(
-            out,
-            "link load, the busier direction: ' ' below 10 %% . : - = + * # %% @ above 90 %%; X broken, x for a time; "
-            "last column and row: links round the torus\n");
-        print_map(out, f, load, broken, color);
+        float most = 1e-6f;
+        for (int32_t l = 0; l < fabric_links(f); l++)
+            most = f->neighbor[l] >= 0 && load[l] > most ? load[l] : most;
+        fprintf(out,
+                "link load, the busier direction, in tenths of the busiest link's %.1f %%: blank . : - = + * # %% @\n"
+                "X broken for good, x for a time; last column and row: links round the torus\n",
+                100 * (double)most);
+        print_map(out, f, load, broken, most, color);
     } else {
         print_busiest(out, f, load, broken);
     }
@@ -120,7 +124,7 @@ static void write_script(FILE *out, const char *path, const struct fabric *f)
     bool svg = len > 4 && strcmp(path + len - 4, ".svg") == 0;
     fprintf(out, "set terminal %s\nset output '%s'\n", svg ? "svg size 760,700" : "pngcairo size 760,700", path);
     fprintf(out,
-            "set palette defined (0 '#d8dee9', 0.3 '#5e81ac', 0.6 '#ebcb8b', 1 '#bf616a')\nset cbrange [0:1]\n"
+            "set palette defined (0 '#d8dee9', 0.3 '#5e81ac', 0.6 '#ebcb8b', 1 '#bf616a')\nset cbrange [0:*]\n"
             "set cblabel 'share of time the busier direction is in use'\nunset key\nset size ratio -1\n"
             "set xrange [-1:%d]\nset yrange [-1:%d]\nset xlabel 'x'\nset ylabel 'y'\n",
             f->grid.size[0], f->grid.size[1]);

@@ -1,0 +1,96 @@
+#!/bin/bash
+# keel-route as a user meets it. Usage: cli.sh PATH-TO-KEEL-ROUTE
+set -u
+route=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+
+fail()
+{
+    echo "FAIL: $*"
+    failed=1
+}
+
+# refused ARGS...: exit code 2 and one line on standard error
+refused()
+{
+    timeout 20 "$route" "$@" >"$dir/out" 2>"$dir/err"
+    local code=$?
+    [ $code -eq 2 ] || fail "'$*' ended with $code, not 2"
+    [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "'$*' wrote $(wc -l <"$dir/err") lines: $(cat "$dir/err")"
+    [ -s "$dir/out" ] && fail "'$*' wrote to standard output"
+}
+
+printf 'start,end,node,cause,downtime_min\n2003-11-12 14:42:00,2003-11-12 14:43:00,153,Interconnect,1\nrubbish\n' >"$dir/bad.csv"
+printf 'start_us,end_us,router,port\n1,2,99999,0\n' >"$dir/bad-link"
+: >"$dir/empty.csv"
+refused
+refused fly
+refused simulate --no-such-option
+refused simulate --topology 99999999999x3
+refused simulate --topology 100000x100000
+refused simulate --topology 2x2x2x2
+refused simulate --load -0.1
+refused simulate --rate -1
+refused simulate --rate nan
+refused simulate --failures -3
+refused simulate --topology 4tx4t --failures 1000
+refused simulate --buffer 99999999999999999999
+refused simulate --buffer 10
+refused simulate --sizes 1024,,5
+refused simulate --sizes 99999999
+refused simulate --time 1 --warmup 2
+refused simulate --pattern spiral
+refused simulate --topology 4tx8t --pattern transpose
+refused simulate --method magic
+refused simulate --reps 0
+refused simulate --seed x
+refused simulate --trace "$dir/bad.csv" --topology 4tx4t --time 1 --reps 1
+refused simulate --trace "$dir/empty.csv"
+refused simulate --trace "$dir/none.csv"
+refused simulate --failure-file "$dir/bad-link" --topology 4tx4t
+refused simulate --profile vax
+refused simulate --failures 3 --profile lanl12
+refused trace "$dir/bad.csv"
+refused trace
+refused figure
+refused figure nonsense
+grep -q 'bad.csv:3:' < <("$route" trace "$dir/bad.csv" 2>&1) || fail "the line of a bad row is not named"
+"$route" trace "$dir/bad.csv" --skip-bad | grep -q '1 malformed' || fail "--skip-bad does not count"
+
+# Any number of threads, the same bytes.
+run=(simulate -t 6tx6t -f 6 --time 1 -r 5 --no-progress)
+for threads in 1 3; do
+    "$route" "${run[@]}" -j $threads --json >"$dir/$threads.json" 2>"$dir/$threads.err" || fail "a run ended with $?"
+    "$route" "${run[@]}" -j $threads --csv >"$dir/$threads.csv" 2>/dev/null
+done
+cmp "$dir/1.json" "$dir/3.json" || fail "JSON depends on the threads"
+cmp "$dir/1.csv" "$dir/3.csv" || fail "CSV depends on the threads"
+[ "$(wc -l <"$dir/1.csv")" -eq 11 ] || fail "CSV has $(wc -l <"$dir/1.csv") lines, not 11"
+python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); assert j["runs"][1]["repetitions"] == 5' "$dir/1.json" ||
+    fail "JSON does not parse"
+grep -q 'million events per second' "$dir/1.err" || fail "events per second are not printed"
+
+# A generated log can be read and run.
+"$route" trace --generate --profile lanl19 >"$dir/made.csv" || fail "--generate"
+"$route" trace "$dir/made.csv" | grep -q '58 failures kept' || fail "the generated log has not 58 failures"
+"$route" simulate -t 6tx6t --trace "$dir/made.csv" --time 1 -r 2 --no-progress 2>/dev/null | grep -q degradation || fail "--trace"
+"$route" simulate -t 8tx8t -f 6 --permanent --time 1 -r 1 --no-progress --heat 2>/dev/null | grep -q X || fail "--heat shows no broken link"
+
+# A cut-off endpoint is reported and the run ends.
+printf '0,,5,0\n0,,5,1\n0,,5,2\n0,,5,3\n' >"$dir/island"
+"$route" simulate -t 4tx4t --failure-file "$dir/island" --time 1 -r 1 --no-progress 2>/dev/null | grep -q undeliverable ||
+    fail "undeliverable messages are not reported"
+
+# Ctrl-C leaves what was done.
+timeout 60 "$route" simulate -t 8tx8t -l 0.3 -f 5 --time 10 -r 100000 -j 1 --no-progress --csv >"$dir/cut.csv" 2>"$dir/cut.err" &
+pid=$!
+sleep 1.5
+kill -INT "$(pgrep -P $pid)" 2>/dev/null
+wait $pid
+code=$?
+[ $code -eq 130 ] || fail "interrupted run ended with $code"
+[ "$(wc -l <"$dir/cut.csv")" -gt 2 ] || fail "an interrupted run left nothing"
+grep -q interrupted "$dir/cut.err" || fail "an interrupted run does not say so"
+exit $failed
