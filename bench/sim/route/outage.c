@@ -42,7 +42,7 @@ void outages_sort(struct outages *o)
 /* Scratch of a search for a way round: marks by round number, so that nothing needs clearing. */
 struct search {
     const struct fabric *f;
-    uint8_t *broken; /* [link] by cable number */
+    uint8_t *broken; /* [link] both links of a broken cable */
     uint32_t *mark;
     int32_t *queue;
     uint32_t round;
@@ -65,6 +65,12 @@ static void search_fini(struct search *s)
     free(s->queue);
 }
 
+static void search_set(struct search *s, int32_t cable, uint8_t broken)
+{
+    s->broken[cable] = broken;
+    s->broken[s->f->reverse[cable]] = broken;
+}
+
 static bool search_reaches(struct search *s, int32_t from, int32_t to)
 {
     int32_t head = 0, tail = 0;
@@ -77,7 +83,7 @@ static bool search_reaches(struct search *s, int32_t from, int32_t to)
             return true;
         for (int p = 0; p < s->f->ports; p++) {
             int32_t link = r * s->f->ports + p, next = s->f->neighbor[link];
-            if (next < 0 || s->mark[next] == round || s->broken[fabric_cable(s->f, link)])
+            if (next < 0 || s->mark[next] == round || s->broken[link])
                 continue;
             s->mark[next] = round;
             s->queue[tail++] = next;
@@ -109,9 +115,9 @@ const char *outages_random(struct outages *o, const struct fabric *f, const stru
     for (int32_t i = 0; i < ncables && placed < r->count; i++) {
         int32_t j = i + (int32_t)rng_below(rng, (uint64_t)(ncables - i)), c = cable[j];
         cable[j] = cable[i];
-        s.broken[c] = 1;
+        search_set(&s, c, 1);
         if (r->keep_connected && !search_reaches(&s, c / f->ports, f->neighbor[c])) {
-            s.broken[c] = 0;
+            search_set(&s, c, 0);
             continue;
         }
         if (!add_random(o, r, c, rng))
@@ -135,9 +141,10 @@ int outages_keep_connected(struct outages *o, const struct fabric *f)
     for (size_t i = 0; ok && i < o->n; i++) {
         int32_t c = o->list[i].cable;
         bool was = s.broken[c], forever = o->list[i].end_ns == OUTAGE_FOREVER;
-        s.broken[c] |= forever;
+        if (forever)
+            search_set(&s, c, 1);
         if (forever && !was && !search_reaches(&s, c / f->ports, f->neighbor[c]))
-            s.broken[c] = 0;
+            search_set(&s, c, 0);
         else
             o->list[n++] = o->list[i];
     }
@@ -218,21 +225,10 @@ static void flood_from(struct search *s, int32_t home, int32_t *dist, const int3
         *hops += (double)weight[r] * dist[r];
         for (int p = 0; p < s->f->ports; p++) {
             int32_t link = r * s->f->ports + p, to = s->f->neighbor[link];
-            if (to >= 0 && dist[to] < 0 && !s->broken[fabric_cable(s->f, link)])
+            if (to >= 0 && dist[to] < 0 && !s->broken[link])
                 dist[to] = dist[r] + 1;
         }
     }
-}
-
-static bool static_route_whole(const struct search *s, int32_t from, int32_t to, int32_t endpoint)
-{
-    for (int port; (port = fabric_next(s->f, from, to, endpoint)) >= 0;) {
-        int32_t link = from * s->f->ports + port;
-        if (s->broken[fabric_cable(s->f, link)])
-            return false;
-        from = s->f->neighbor[link];
-    }
-    return true;
 }
 
 bool outages_connectivity(const struct outages *o, const struct fabric *f, struct outage_connectivity *result)
@@ -244,7 +240,7 @@ bool outages_connectivity(const struct outages *o, const struct fabric *f, struc
     if (!ok)
         goto out;
     for (size_t i = 0; i < o->n; i++)
-        s.broken[o->list[i].cable] = 1;
+        search_set(&s, o->list[i].cable, 1);
     for (int32_t e = 0; e < f->endpoints; e++)
         weight[fabric_home(f, e)]++;
     double pairs = 0, hops = 0, whole = 0, all = (double)f->endpoints * (f->endpoints - 1);
@@ -253,7 +249,8 @@ bool outages_connectivity(const struct outages *o, const struct fabric *f, struc
         flood_from(&s, fabric_home(f, a), dist, weight, &pairs, &hops);
         pairs -= 1; /* itself */
         for (int32_t b = 0; b < f->endpoints; b++)
-            whole += a != b && static_route_whole(&s, fabric_home(f, a), fabric_home(f, b), b);
+            whole +=
+                a != b && fabric_hops_avoiding(f, fabric_home(f, a), fabric_home(f, b), b, s.broken, INT32_MAX) >= 0;
     }
     *result = (struct outage_connectivity){pairs / all, whole / all, pairs > 0 ? hops / pairs : 0};
 out:

@@ -84,13 +84,17 @@ printf '0,,5,0\n0,,5,1\n0,,5,2\n0,,5,3\n' >"$dir/island"
     fail "undeliverable messages are not reported"
 
 # Ctrl-C leaves what was done.
-timeout 60 "$route" simulate -t 8tx8t -l 0.3 -f 5 --time 10 -r 100000 -j 1 --no-progress --csv >"$dir/cut.csv" 2>"$dir/cut.err" &
+timeout 60 "$route" simulate -t 4tx4t -f 2 --time 1 -r 100000 -j 1 --progress --csv >"$dir/cut.csv" 2>"$dir/cut.err" &
 pid=$!
-sleep 1.5
+for ((i = 0; i < 300; i++)); do # until the bar counts four runs at least
+    grep -qE '  ([4-9]|[0-9]{2,}) of 100000' "$dir/cut.err" && break
+    sleep 0.1
+done
 kill -INT "$(pgrep -P $pid)" 2>/dev/null
 wait $pid
 code=$?
 [ $code -eq 130 ] || fail "interrupted run ended with $code"
 [ "$(wc -l <"$dir/cut.csv")" -gt 2 ] || fail "an interrupted run left nothing"
+[ "$(wc -l <"$dir/cut.csv")" -lt 200000 ] || fail "the interruption came too late to matter"
 grep -q interrupted "$dir/cut.err" || fail "an interrupted run does not say so"
 exit $failed
