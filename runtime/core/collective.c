@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/fault.h"
 #include "runtime/core/collective_slot.h"
 
 enum { KIND_BCAST = 2, KIND_SUM = 3 };
@@ -66,7 +67,9 @@ keel_status collective_enter(bool internal)
     op_init(&op, OP_ENTER, NULL, 0, 0, 0);
     op.flags = internal ? WIRE_F_INTERNAL : 0;
     op.a = (int64_t)client.instance + 1;
+    FAULT_POINT("rank.barrier_entering");
     status = op_run(&op);
+    FAULT_POINT("rank.barrier_left");
     if (status != KEEL_OK)
         return status;
     client.instance++;

@@ -14,6 +14,7 @@
 #include <sodium.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/core/collective_slot.h"
 #include "runtime/transport/shm.h"
@@ -180,6 +181,7 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     char who[32];
     snprintf(who, sizeof who, "rank %d", client.rank);
     log_init(who);
+    fault_init(client.node, client.rank, client.incarnation);
     keel_status status = map_page(fds[0]);
     void *intents = status == KEEL_OK ? mmap(NULL, sizeof(struct intent_page), PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0)
                                       : MAP_FAILED;
@@ -230,7 +232,9 @@ KEEL_EXPORT keel_status keel_finalize(void)
         return KEEL_ERR_STATE;
     keel_status status = keel_fence_all();
     struct control r = {.type = CONTROL_LEAVING};
+    FAULT_POINT("rank.leaving");
     keel_status left = control_request(&r, NULL);
+    FAULT_POINT("rank.left");
     client.ready = false;
     client.left = true;
     client.net->table->close(client.net);
@@ -287,6 +291,7 @@ KEEL_EXPORT keel_status keel_resume(uint64_t *collectives)
 {
     if (!client.ready)
         return KEEL_ERR_STATE;
+    FAULT_POINT("rank.resuming");
     client.resumed = true;
     if (collectives)
         *collectives = client.collectives;

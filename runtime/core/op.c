@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 
 enum {
@@ -179,6 +180,7 @@ static bool intent_take(struct op *op)
         t->len = op->len;
         atomic_store_explicit(&t->active, 1, memory_order_release);
         op->intent = i;
+        FAULT_POINT("op.intent_set");
     }
     return op->intent >= 0;
 }
@@ -438,13 +440,18 @@ static void advance(struct op *op, uint64_t now)
         if (op->accesses || now < op->retry_at || !plan(op, now))
             return;
     }
-    for (int leg = 0; leg < op->legs && !op->finished; leg++)
+    for (int leg = 0; leg < op->legs && !op->finished; leg++) {
         post(op, leg, now);
+        if (leg == 0 && op->kind == OP_PUT)
+            FAULT_POINT("op.put_between_copies");
+    }
     if (op->finished)
         return;
     if (op->kind == OP_PUT && op->dst) { /* the copy on this node */
+        FAULT_POINT("op.before_local_store");
         memcpy(op->dst, op->src, op->len);
         op->dst = NULL;
+        FAULT_POINT("op.after_local_store");
     }
     for (int leg = 0; leg < op->legs; leg++)
         if (op->done[leg] < op->len)
@@ -484,6 +491,7 @@ void op_answered(const struct wire *w, const void *body, size_t len)
     }
     if (op->kind == OP_GET)
         memcpy(op->dst + p->offset, body, len < p->len ? len : p->len);
+    FAULT_POINT("op.answered");
     op->result = w->a;
     op->done[p->leg] += p->len;
     op->seq = 0;
@@ -498,6 +506,8 @@ void op_access_done(struct piece *p, keel_status status)
     struct op *op = p->op;
     uint64_t now = clock_now_ns();
     if (status == KEEL_OK) {
+        if (p->leg == 0 && p->intent)
+            FAULT_POINT("op.chunk_on_primary");
         op->done[p->leg] += p->len;
         struct link *l = &client.link[p->node];
         if (p->intent && l->state == LINK_UP)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/fault.h"
 
 static bool bad_range(const keel_segment *s, int rank, size_t offset, size_t len)
 {
@@ -216,8 +217,11 @@ KEEL_EXPORT keel_status keel_acc_double(keel_segment *segment, int rank, size_t 
         op.task = client.task;
         op.step = client.task_step;
         client.task_step += (uint32_t)((op.len + WIRE_BODY_MAX - 1) / WIRE_BODY_MAX);
+        FAULT_POINT("task.accumulating");
     }
-    return op_run(&op);
+    keel_status status = op_run(&op);
+    FAULT_POINT("acc.done");
+    return status;
 }
 
 static keel_status atomic_run(struct op *op, int64_t *old)

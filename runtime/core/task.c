@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/fault.h"
 #include "runtime/core/task_id.h"
 
 enum { POOL_HEAD = 64, WAIT_FIRST_NS = 50000, WAIT_MAX_NS = 2000000, MARK_AT = 16 };
@@ -130,6 +131,7 @@ KEEL_EXPORT keel_status keel_taskpool_reset(keel_taskpool *pool)
     keel_status status = keel_put(pool->segment, pool->home, 8 * (next & 1), &zero, sizeof zero);
     if (status == KEEL_OK)
         status = keel_put(pool->segment, pool->home, MARK_AT + 8 * (next & 1), &mark, sizeof mark);
+    FAULT_POINT("task.reset_prepared");
     if (status == KEEL_OK)
         status = collective_enter(false);
     if (status != KEEL_OK)
@@ -166,6 +168,7 @@ static keel_status begin(keel_taskpool *pool, int64_t task, int64_t *out)
     client.in_task = true;
     client.task = task_id(pool->segment->index, pool->round, (uint32_t)task);
     client.task_step = 0;
+    FAULT_POINT("task.claimed");
     *out = task;
     return KEEL_OK;
 }
@@ -182,6 +185,7 @@ static keel_status draw(keel_taskpool *pool, int64_t *out)
             pool->exhausted = true;
             break;
         }
+        FAULT_POINT("task.drawn");
         bool ours;
         status = claim(pool, task, done_word(pool->round - 1), &ours);
         if (status != KEEL_OK)
@@ -257,6 +261,7 @@ KEEL_EXPORT keel_status keel_task_commit(keel_taskpool *pool, int64_t task)
         return KEEL_ERR_ARG;
     if (pool->current != task)
         return KEEL_ERR_STATE;
+    FAULT_POINT("task.committing");
     int64_t mine = claim_word(pool->round), old;
     keel_status status = keel_compare_swap(pool->segment, word_rank(task), word_offset(task), mine,
                                            done_word(pool->round), &old);
@@ -264,5 +269,6 @@ KEEL_EXPORT keel_status keel_task_commit(keel_taskpool *pool, int64_t task)
         return status;
     pool->current = -1;
     client.in_task = false;
+    FAULT_POINT("task.committed");
     return old == mine ? KEEL_OK : KEEL_ERR_FENCED;
 }

@@ -18,6 +18,7 @@
 
 #include "collectives/barrier.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/core/collective_slot.h"
 #include "runtime/recovery/push.h"
@@ -686,6 +687,7 @@ static keel_status make_agent(struct plane *p, const struct plane_config *config
     a->members = config->nodes + config->spares;
     a->job = config->job_id;
     memcpy(a->secret, config->secret, sizeof a->secret);
+    fault_init(a->self, -1, 0);
     randombytes_buf(&a->incarnation, sizeof a->incarnation);
     a->waiters_tail = &a->waiters;
     a->stash_tail = &a->stash;

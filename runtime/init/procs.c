@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "collectives/barrier.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/init/plane_int.h"
 #include "runtime/recovery/push.h"
@@ -433,8 +434,10 @@ void procs_view_settled(struct plane *p)
             continue;
         p->rank_started[r] = k->incarnation + 1;
         struct proc *proc = free_standby(p);
+        FAULT_POINT("procs.joining");
         if (proc)
             welcome(p, proc, r, k->incarnation);
+        FAULT_POINT("procs.joined");
         struct upcall *u = plane_upcall_new(p, proc ? UPCALL_ASSIGNED : UPCALL_RESPAWN);
         if (!u)
             return;
@@ -465,13 +468,16 @@ void procs_try_enter(struct plane *p)
     for (int r = 0; r < a->view.ranks; r++)
         if (a->view.rank[r].node == a->self && view_rank_takes_part(&a->view, r) && rank_entered(p, r) < next)
             return;
+    FAULT_POINT("barrier.all_ranks_entered");
     barrier_enter(a->barrier, a->now);
+    FAULT_POINT("barrier.entered");
 }
 
 void procs_barrier_complete(struct plane *p, uint64_t instance)
 {
     struct agent *a = &p->agent;
     bool internal = false;
+    FAULT_POINT("barrier.completed");
     p->enter_due = true;
     for (struct proc *proc = p->procs; proc; proc = proc->next) {
         if (!proc->entering || proc->entered != instance)

@@ -6,6 +6,7 @@
 #include <keel/segment.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/redundancy/replica.h"
 
@@ -77,6 +78,7 @@ static void tell_doubts(struct agent *a, int slot)
         w.b = (int64_t)d->patch.len;
         peer_send(&a->peers, s->primary, &w, NULL, a->now);
     }
+    FAULT_POINT("push.doubts_half_told");
     w.count = DOUBT_END;
     w.b = 0;
     peer_send(&a->peers, s->primary, &w, NULL, a->now);
@@ -144,6 +146,7 @@ static void receive_doubt(struct agent *a, int from, const struct wire *w)
     if (s->primary != a->self || s->shadow != from || s->mode != SLOT_SYNC || (uint64_t)w->a != s->changed)
         return;
     if (w->count == DOUBT_END) {
+        FAULT_POINT("push.doubts_told");
         p->shadow_done = true;
         return;
     }
@@ -159,6 +162,7 @@ static void receive_patch(struct agent *a, int from, const struct wire *w, const
     bool answer = w->count == PATCH_ANSWER;
     if (answer && (!p->active || (uint64_t)w->a != p->generation || s->shadow != from))
         return; /* of an older sync */
+    FAULT_POINT("push.patch_received");
     if (copy && copy->base && w->len <= copy->bytes && w->offset <= copy->bytes - w->len)
         memcpy(copy->base + w->offset, body, w->len);
     if (answer && --p->fetches == 0) {
@@ -216,6 +220,7 @@ static void start_rebuild(struct agent *a, int slot)
     struct push *p = &a->push[slot];
     struct wire begin = {.type = WIRE_SNAP_BEGIN, .a = (int64_t)p->generation};
     send_to_shadow(a, slot, &begin, NULL);
+    FAULT_POINT("push.rebuild_begun");
     for (uint32_t seg = 0; seg < a->store.count; seg++)
         if (a->store.segment[seg].known)
             p->last_seq = push_send_segment(a, a->view.slot[slot].shadow, seg);
@@ -253,10 +258,13 @@ static bool step_rebuild(struct agent *a, int slot)
     struct push *p = &a->push[slot];
     const struct peer *peer = &a->peers.peer[a->view.slot[slot].shadow];
     bool moved = false;
+    if (p->bytes)
+        FAULT_POINT("push.rebuild_middle");
     for (int i = 0; i < PUSH_BURST && !p->own_done && peer->next - 1 - peer->acked < PUSH_WINDOW; i++) {
         moved = true;
         if (!send_block(a, slot)) {
             struct wire end = {.type = WIRE_SNAP_END, .a = (int64_t)p->generation};
+            FAULT_POINT("push.rebuild_end");
             send_to_shadow(a, slot, &end, NULL);
             p->own_done = true;
         }
@@ -268,6 +276,7 @@ static bool step_rebuild(struct agent *a, int slot)
 
 static void snap_begin(struct agent *a, int slot)
 {
+    FAULT_POINT("push.snapshot_begun");
     dedup_fini(&a->dedup[slot]);
     if (!dedup_init(&a->dedup[slot], a->view.ranks))
         node_break(a, "out of memory");
@@ -295,6 +304,7 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
         node_break(a, "no memory for another node's data");
         return;
     }
+    FAULT_POINT("push.snapshot_block");
     struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     if (copy->base && w->len <= copy->bytes && w->offset <= copy->bytes - w->len)
         memcpy(copy->base + w->offset, body, w->len);
@@ -354,6 +364,7 @@ void push_receive(struct agent *a, int from, const struct wire *w, const void *b
         snap_block(a, w, body);
         break;
     case WIRE_SNAP_END:
+        FAULT_POINT("push.snapshot_end");
         break;
     case WIRE_DOUBT:
         receive_doubt(a, from, w);
@@ -421,7 +432,9 @@ static void finish(struct agent *a, int slot)
         node_event(a, "copied", ",\"slot\":%d,\"to\":%d,\"bytes\":%llu,\"ms\":%.3f", slot, s->shadow,
                     (unsigned long long)p->bytes, (double)(a->now - p->started_at) / KEEL_NS_PER_MS);
     struct view_event e = {VIEW_RESTORED, (uint32_t)slot, (uint32_t)s->shadow, 0, s->changed};
+    FAULT_POINT("push.restored_not_submitted");
     node_submit(a, &e);
+    FAULT_POINT("push.restored_submitted");
     p->active = false;
     p->finished = true;
 }

@@ -6,6 +6,7 @@
 #include <keel/segment.h>
 
 #include "collectives/barrier.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/recovery/push.h"
 #include "runtime/redundancy/replica.h"
@@ -51,9 +52,11 @@ void recover_prepare(struct agent *a, uint64_t epoch, const struct view_event *e
 {
     if (epoch <= a->view.epoch)
         return;
+    FAULT_POINT("recover.prepare_received");
     replica_freeze(a);
     barrier_freeze(a->barrier);
     fence(a, events, n);
+    FAULT_POINT("recover.fenced");
     a->preparing = epoch;
     recover_try_answer(a);
 }
@@ -65,6 +68,7 @@ void recover_try_answer(struct agent *a)
     uint64_t epoch = a->preparing;
     a->preparing = 0;
     node_prepared(a, epoch, recover_value(barrier_completed(a->barrier), a->collectives));
+    FAULT_POINT("recover.answered");
 }
 
 void recover_show_view(struct agent *a)
@@ -151,6 +155,7 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
 {
     if (epoch <= a->view.epoch)
         return;
+    FAULT_POINT("recover.commit_received");
     /* A member that was cut off gets commits without a prepare. */
     fence(a, events, n);
     bool was_whole = view_redundancy_whole(&a->view);
@@ -166,11 +171,13 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     update_barrier(a, joined);
     tell_changes(a, old, events, n);
     tell_if_whole(a, was_whole);
+    FAULT_POINT("recover.committed");
 }
 
 void recover_settled(struct agent *a, uint64_t epoch)
 {
     if (epoch > a->settled)
         a->settled = epoch;
+    FAULT_POINT("recover.settled");
     push_view_settled(a);
 }

@@ -5,6 +5,7 @@
 
 #include <keel/segment.h>
 
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 
 void replica_reply(struct conn *c, const struct wire *request, int status, int64_t value, const void *body,
@@ -53,6 +54,7 @@ static void release(struct agent *a, int node)
         struct waiter *w = *link;
         if (w->node == node && peer_is_acked(&a->peers, node, w->seq)) {
             *link = w->next;
+            FAULT_POINT("replica.acknowledged_not_answered");
             replica_reply(w->conn, &w->reply, KEEL_OK, w->reply.a, NULL, 0);
             free(w);
         } else {
@@ -181,7 +183,9 @@ static void put_direct(struct agent *a, struct conn *c, const struct wire *w, co
     struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     if (replicated)
         note_put(c, w);
+    FAULT_POINT("replica.put_noted");
     memcpy(copy->base + w->offset, body, w->len);
+    FAULT_POINT("replica.put_applied");
     replica_reply(c, w, KEEL_OK, 0, NULL, 0);
 }
 
@@ -263,8 +267,10 @@ static void execute(struct agent *a, struct conn *c, const struct wire *w, const
             return;
         }
         uint32_t len = w->type == WIRE_PUT || w->type == WIRE_ACC ? w->len : 8;
+        FAULT_POINT("replica.applied_not_forwarded");
         if (shadow >= 0)
             position = forward(a, w, copy, len, value, shadow);
+        FAULT_POINT("replica.forwarded");
     }
     reply_after(a, c, w, value, shadow, position);
 }
@@ -367,7 +373,9 @@ void replica_forwarded(struct agent *a, int from, const struct wire *w, const vo
         log_error("node %d forwards beyond segment %u", from, w->seg);
         return;
     }
+    FAULT_POINT("replica.forward_received");
     memcpy(copy->base + w->offset, body, w->len);
+    FAULT_POINT("replica.forward_stored");
     if (w->count != WIRE_PUT && !record(a, w, (uint64_t)w->b, w->a))
         node_break(a, "out of memory");
 }

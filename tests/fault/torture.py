@@ -1,0 +1,140 @@
+"""torture.py [--seeds N] [--first SEED] [--verbose]: the torture program on random clusters whose nodes and ranks die at random
+times. A seed gives the cluster, the program's data and the plan of deaths; how the processes interleave it cannot repeat.
+
+For each seed: exit code 0 and the right data; or KEEL_ERR_DATA_LOST, if a node was killed before redundancy was restored
+after another one's death; never wrong data, another error or a hang; nothing left behind."""
+import argparse
+import os
+import random
+import re
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from cluster import Cluster
+
+PROGRAM = os.environ.get("KEEL_TORTURE", "build/tests/fault/torture")
+DEADLINE_S = 60
+
+
+class Plan:
+    def __init__(self, seed):
+        r = self.random = random.Random(seed)
+        self.seed = seed
+        self.nodes = r.randint(2, 5)
+        self.spares = r.choice([0, 0, 1, 1, 2])
+        self.ppn = r.choice([1, 1, 2]) if self.nodes < 5 else 1
+        self.on_failure = r.choice(["substitute", "degrade"])
+        self.words = r.choice([16, 300, 300, 3000, 40000]) if self.nodes * self.ppn <= 4 else r.choice([16, 300, 3000])
+        self.phases = r.randint(3, 6)
+        self.tasks = r.choice([3, 12, 30])
+        self.rough = r.random() < 0.25  # the next death does not wait until redundancy is restored
+        self.kills = []
+        for _ in range(r.choice([0, 1, 1, 1, 2, 2, 3])):
+            what = r.choice(["node", "node", "node", "rank", "rank", "agent", "freeze", "pause"])
+            self.kills.append((what, r.randint(1, self.phases), r.expovariate(100)))
+
+    def __str__(self):
+        return "seed %d: %d nodes, %d spares, %d ranks, %s, %d words, %d phases, %d tasks%s, %s" % (
+            self.seed, self.nodes, self.spares, self.nodes * self.ppn, self.on_failure, self.words, self.phases, self.tasks,
+            ", rough" if self.rough else "", " ".join("%s@%d+%.0fms" % (w, p, 1000 * d) for w, p, d in self.kills))
+
+
+def strike(plan, job, what):
+    """Let one node or rank die or freeze; never the last one."""
+    nodes = job.live_nodes()
+    computing = [n for n in nodes if job.rank_pids.get(n)]
+    if what == "rank":
+        pids = [pid for n in nodes for pid in job.rank_pids.get(n, {})]
+        if len(pids) > 1:
+            job.kill_pid(plan.random.choice(sorted(pids)))
+        return
+    if len(nodes) < 2:
+        return
+    victim = plan.random.choice(sorted(nodes))
+    if plan.on_failure == "degrade" and computing == [victim]:
+        return
+    if what == "node":
+        job.kill_node(victim)
+    elif what == "agent":
+        job.killed.append((time.monotonic_ns(), "agent %d" % victim))
+        job.process_deaths += len(job.rank_pids.get(victim, {}))
+        os.kill(job.agents[victim], signal.SIGKILL)
+    elif what == "freeze":
+        job.killed.append((time.monotonic_ns(), "frozen %d" % victim))
+        job.process_deaths += len(job.rank_pids.get(victim, {}))
+        job.signal_node(victim, signal.SIGSTOP)
+        job.frozen.append(victim)
+    else:
+        job.signal_node(victim, signal.SIGSTOP)
+        time.sleep(plan.random.uniform(0.01, 0.15))
+        job.signal_node(victim, signal.SIGCONT)
+
+
+def run(plan):
+    """(what happened, seconds)."""
+    begin = time.monotonic()
+    program = [PROGRAM, str(plan.seed), str(plan.phases), str(plan.words), str(plan.tasks)]
+    overlapped = False
+    with Cluster(plan.nodes, program, ranks=plan.nodes * plan.ppn, spares=plan.spares, on_failure=plan.on_failure,
+                 seconds=DEADLINE_S) as job:
+        job.frozen = []
+        going = job.started()
+        for what, phase, delay in sorted(plan.kills, key=lambda k: k[1]):
+            going = going and job.until(lambda c: c.phase() >= phase, "phase %d" % phase, DEADLINE_S)
+            if going and not plan.rough:
+                going = job.until(lambda c: c.redundant(), "redundancy to be restored", DEADLINE_S)
+            if not going:
+                break
+            time.sleep(delay)
+            before = len(job.killed)
+            job.poll()
+            was_redundant = job.redundant()
+            strike(plan, job, what)
+            overlapped |= len(job.killed) > before and not was_redundant
+        code = job.wait()
+        for node in job.frozen:  # it wakes up in a job that has ended, and must end, too
+            job.signal_node(node, signal.SIGCONT)
+        out, err = job.stdout(), job.stderr()
+        right = re.search(r"all right, .* (\d+) lost", out)
+        if code == 3 and "no copy of the data is left" in err and overlapped:
+            result = "data lost, as it must be"
+        elif code == 0 and right and int(right.group(1)) <= job.process_deaths:
+            result = "right after " + (", ".join(k for _, k in job.killed) or "no node's death")
+        else:
+            raise AssertionError("exit code %d, output %r, killed %s, %d processes died, overlapped %s" %
+                                 (code, out[-300:], [k for _, k in job.killed], job.process_deaths, overlapped))
+        if "WRONG" in err:
+            raise AssertionError("wrong data")
+    return result, time.monotonic() - begin
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=int(os.environ.get("KEEL_SEED", "1")))
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--stop", action="store_true", help="at the first failure")
+    options = parser.parse_args()
+    failed, lost, longest, begin = [], 0, 0, time.monotonic()
+    for seed in range(options.first, options.first + options.seeds):
+        plan = Plan(seed)
+        try:
+            result, seconds = run(plan)
+            longest = max(longest, seconds)
+            lost += result.startswith("data lost")
+            if options.verbose:
+                print("ok      %s: %s (%.2f s)" % (plan, result, seconds))
+        except AssertionError as error:
+            failed.append(seed)
+            print("FAILED  %s: %s" % (plan, error))
+            if options.stop:
+                break
+        sys.stdout.flush()
+    print("torture: %d seeds from %d, %d failed %s, %d lost data as they must, longest %.1f s, in all %.0f s" % (
+        options.seeds, options.first, len(failed), failed or "", lost, longest, time.monotonic() - begin))
+    sys.exit(1 if failed else 0)
+
+
+main()

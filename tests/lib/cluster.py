@@ -1,0 +1,100 @@
+"""A job whose nodes and ranks a test kills or freezes at the right moment: keeltest.Job, and its event log read as it grows."""
+import json
+import os
+import signal
+import time
+
+from keeltest import Job, alive
+
+
+class Cluster(Job):
+    def __init__(self, nodes, program, ranks=None, spares=0, on_failure="substitute", options=(), **kw):
+        self.nodes, self.spares, self.size = nodes, spares, ranks or nodes
+        self.offset, self.rest, self.seen = 0, b"", []
+        self.agents, self.rank_pids = {}, {}  # node -> pid; node -> {pid: rank}
+        self.killed = []  # (t_ns, what): node deaths that this test caused
+        self.process_deaths = 0
+        args = ["-n", str(self.size), "--nodes", str(nodes), "--on-failure", on_failure]
+        if spares:
+            args += ["--spares", str(spares)]
+        super().__init__(args + list(options) + program, **kw)
+
+    # ---- events
+
+    def poll(self):
+        """New events since the last call; keeps track of the processes."""
+        try:
+            with open(self.log, "rb") as f:
+                f.seek(self.offset)
+                data = f.read()
+        except OSError:
+            return []
+        self.offset += len(data)
+        lines = (self.rest + data).split(b"\n")
+        self.rest = lines.pop()
+        new = [json.loads(line) for line in lines]
+        for e in new:
+            if e["event"] == "start":
+                self.agents[e["node"]] = e["pid"]
+            elif e["event"] == "rank_start":
+                self.rank_pids.setdefault(e["node"], {})[e["pid"]] = e.get("rank", -1)
+            elif e["event"] == "exit":
+                self.rank_pids.get(e["node"], {}).pop(e.get("pid"), None)
+        self.seen += new
+        return new
+
+    def until(self, condition, what, seconds=20):
+        """Poll until condition(self) or the end of the job; false if the job ended first."""
+        end = time.monotonic() + seconds
+        while True:
+            self.poll()
+            if condition(self):
+                return True
+            if self.process.poll() is not None:
+                self.poll()
+                return bool(condition(self))
+            if time.monotonic() > end:
+                raise AssertionError("timed out: " + what)
+            time.sleep(0.002)
+
+    def has(self, event, **fields):
+        return [e for e in self.seen if e["event"] == event and all(e.get(k) == v for k, v in fields.items())]
+
+    def started(self):
+        return self.until(lambda c: len(c.agents) == c.nodes + c.spares and
+                          sum(r >= 0 for p in c.rank_pids.values() for r in p.values()) >= c.size, "the job to start")
+
+    def phase(self):
+        return max([e["number"] for e in self.has("application", name="phase")], default=0)
+
+    def redundant(self):
+        """Every node death that this test caused is in a view, and redundancy was restored after it."""
+        last = self.killed[-1][0] if self.killed else 0
+        return not self.killed or any(e["t_ns"] > last for e in self.has("redundancy_restored"))
+
+    # ---- faults
+
+    def node_pids(self, node):
+        return [self.agents[node]] + list(self.rank_pids.get(node, {}))
+
+    def signal_node(self, node, number):
+        self.poll()
+        for pid in self.node_pids(node):
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+
+    def kill_node(self, node):
+        """Agent and ranks, all at once."""
+        self.poll()
+        self.killed.append((time.monotonic_ns(), "node %d" % node))
+        self.process_deaths += len(self.rank_pids.get(node, {}))
+        self.signal_node(node, signal.SIGKILL)
+
+    def kill_pid(self, pid):
+        self.process_deaths += 1
+        os.kill(pid, signal.SIGKILL)
+
+    def live_nodes(self):
+        return [n for n, pid in self.agents.items() if alive(pid)]
