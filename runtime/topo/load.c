@@ -205,43 +205,49 @@ void load_drop(struct load *l, int32_t rank)
     settle(l);
 }
 
-/* The routes of all ranks of a plan leave the network; those already absent have none. */
-static void plan_remove(struct load *l, const struct place_plan *plan)
+/* A plan may move a rank more than once. Its messages are then removed with the move that starts, and added with the
+ * one that ends, at the place where it stands. */
+static void plan_stamp(struct load *l, const struct place_plan *plan)
 {
     new_stamp(l);
     for (int32_t i = 0; i < plan->count; i++)
         l->stamp[plan->moves[i].rank] = l->now;
-    for (int32_t i = 0; i < plan->count; i++)
-        if (!l->absent[plan->moves[i].rank])
-            rank_messages(l, plan->moves[i].rank, -1);
-}
-
-static void plan_add(struct load *l, const struct place_plan *plan)
-{
-    for (int32_t i = 0; i < plan->count; i++)
-        if (!l->absent[plan->moves[i].rank])
-            rank_messages(l, plan->moves[i].rank, 1);
-    settle(l);
 }
 
 void load_move(struct load *l, const struct place_plan *plan)
 {
-    plan_remove(l, plan);
+    plan_stamp(l, plan);
+    for (int32_t i = 0; i < plan->count; i++) {
+        const struct place_move *m = &plan->moves[i];
+        if (!l->absent[m->rank] && m->from == l->at[m->rank])
+            rank_messages(l, m->rank, -1);
+    }
     for (int32_t i = 0; i < plan->count; i++) {
         l->at[plan->moves[i].rank] = plan->moves[i].to;
         l->absent[plan->moves[i].rank] = false;
     }
-    plan_add(l, plan);
+    for (int32_t i = 0; i < plan->count; i++)
+        if (plan->moves[i].to == l->at[plan->moves[i].rank])
+            rank_messages(l, plan->moves[i].rank, 1);
+    settle(l);
 }
 
 void load_undo(struct load *l, const struct place_plan *plan)
 {
-    plan_remove(l, plan);
+    plan_stamp(l, plan);
     for (int32_t i = 0; i < plan->count; i++)
+        if (plan->moves[i].to == l->at[plan->moves[i].rank])
+            rank_messages(l, plan->moves[i].rank, -1);
+    for (int32_t i = plan->count - 1; i >= 0; i--)
         l->at[plan->moves[i].rank] = plan->moves[i].from;
     if (plan->rank >= 0)
         l->absent[plan->rank] = true;
-    plan_add(l, plan);
+    for (int32_t i = 0; i < plan->count; i++) {
+        const struct place_move *m = &plan->moves[i];
+        if (!l->absent[m->rank] && m->from == l->at[m->rank])
+            rank_messages(l, m->rank, 1);
+    }
+    settle(l);
 }
 
 int32_t load_collisions(const struct load *l)

@@ -47,9 +47,11 @@ bool place_init(struct place *p, const struct grid *g, const struct spare_layout
     p->rank_at = malloc(nodes * sizeof *p->rank_at);
     p->free_list = malloc(nodes * sizeof *p->free_list);
     p->free_pos = malloc(nodes * sizeof *p->free_pos);
+    p->dead_list = malloc(nodes * sizeof *p->dead_list);
     p->coord = malloc(nodes * sizeof *p->coord);
     p->last_side = malloc(nodes * (size_t)g->ndims);
-    bool ok = p->node_of && p->home && p->rank_at && p->free_list && p->free_pos && p->coord && p->last_side;
+    bool ok =
+        p->node_of && p->home && p->rank_at && p->free_list && p->free_pos && p->dead_list && p->coord && p->last_side;
     for (unsigned set = 0; ok && set + 1 < 1u << g->ndims; set++)
         ok = section_make(p, set);
     if (!ok) {
@@ -77,6 +79,7 @@ void place_fini(struct place *p)
     free(p->rank_at);
     free(p->free_list);
     free(p->free_pos);
+    free(p->dead_list);
     free(p->coord);
     free(p->last_side);
     for (unsigned set = 0; set < 1u << GRID_MAX_DIMS; set++)
@@ -121,6 +124,7 @@ void place_copy(struct place *dst, const struct place *src)
     memcpy(dst->free_list, src->free_list, (size_t)src->nfree * sizeof *src->free_list);
     memcpy(dst->free_pos, src->free_pos, nodes * sizeof *src->free_pos);
     memcpy(dst->last_side, src->last_side, nodes * (size_t)src->grid.ndims);
+    memcpy(dst->dead_list, src->dead_list, (size_t)src->ndead * sizeof *src->dead_list);
     dst->nfree = src->nfree;
     dst->ndead = src->ndead;
     dst->homeless = src->homeless;
@@ -128,7 +132,8 @@ void place_copy(struct place *dst, const struct place *src)
 
 bool place_plan_init(struct place_plan *plan, const struct place *p)
 {
-    *plan = (struct place_plan){.moves = malloc((size_t)p->ranks * sizeof *plan->moves), .cap = p->ranks};
+    int32_t cap = p->ranks + p->ranks / 2 + 1;
+    *plan = (struct place_plan){.moves = malloc((size_t)cap * sizeof *plan->moves), .cap = cap};
     return plan->moves;
 }
 
@@ -144,7 +149,7 @@ enum place_result place_fail(struct place *p, int32_t node, int32_t *rank)
     *rank = -1;
     if (r == PLACE_DEAD)
         return PLACE_REPEAT;
-    p->ndead++;
+    p->dead_list[p->ndead++] = node;
     if (r == PLACE_FREE) {
         free_remove(p, node);
         p->rank_at[node] = PLACE_DEAD;

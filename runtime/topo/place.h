@@ -9,7 +9,7 @@
  *   place_apply   the moves become the map
  *
  * Moves are in an order in which every destination is free when its turn comes, so they can be carried out one after
- * another or as a pipeline; the first rank of the list to arrive is the one nearest to the spare.
+ * another or as a pipeline. The built-in slides move each rank once; balance.h may move a rank twice, aside and back.
  *
  *   struct place p; struct place_plan plan; struct place_method m;
  *   place_init(&p, &grid, &layout); place_plan_init(&plan, &p);
@@ -40,11 +40,12 @@ struct place {
     struct grid rank_grid; /* the ranks */
     struct spare_layout layout;
     int32_t ranks;
-    int32_t *node_of;                /* [ranks] the map; the node is dead for a rank that could not be placed */
-    int32_t *home;                   /* [ranks] the node of each rank at launch */
-    int32_t *rank_at;                /* [nodes] rank, PLACE_FREE or PLACE_DEAD */
-    int32_t *free_list;              /* [nodes] the first nfree entries are the free nodes, in no order */
-    int32_t *free_pos;               /* [nodes] index of a free node in free_list */
+    int32_t *node_of;   /* [ranks] the map; the node is dead for a rank that could not be placed */
+    int32_t *home;      /* [ranks] the node of each rank at launch */
+    int32_t *rank_at;   /* [nodes] rank, PLACE_FREE or PLACE_DEAD */
+    int32_t *free_list; /* [nodes] the first nfree entries are the free nodes, in no order */
+    int32_t *free_pos;  /* [nodes] index of a free node in free_list */
+    int32_t *dead_list; /* [nodes] the first ndead entries are the dead nodes, in the order of their death */
     int32_t nfree, ndead, homeless;  /* homeless: ranks that could not be placed */
     int16_t (*coord)[GRID_MAX_DIMS]; /* [nodes] coordinates */
     int8_t *last_side; /* [ndims][nodes] for the line of a node: 1 + the side its last failure took, 0 none */
@@ -54,7 +55,7 @@ struct place {
 
 struct place_plan {
     struct place_move *moves;
-    int32_t count, cap; /* cap is the number of ranks: enough for any plan of the built-in methods */
+    int32_t count, cap; /* cap is 3/2 ranks: enough for any plan of the built-in methods */
     int32_t rank;       /* the rank that lost its node */
     int step;           /* index of the method's step that made the plan */
 };

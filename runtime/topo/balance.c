@@ -1,0 +1,299 @@
+#include "runtime/topo/balance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool reference_init(struct balance *b, const struct place *p, const char *method)
+{
+    struct balance_reference *r = &b->ref[b->refs++];
+    return !place_method_parse(&r->method, method, p->grid.ndims) && place_init(&r->place, &p->grid, &p->layout) &&
+           load_init(&r->load, b->load->pattern, &r->place, &b->load->net, b->load->convention);
+}
+
+bool balance_init(struct balance *b, const struct place *p, struct load *l)
+{
+    *b = (struct balance){.load = l};
+    int32_t most = 0;
+    for (int32_t i = 0; i < l->pattern->phases; i++)
+        most = l->phase[i].cap > most ? l->phase[i].cap : most;
+    b->key[0].links_with = calloc((size_t)most + 2, sizeof(int32_t));
+    b->key[1].links_with = calloc((size_t)most + 2, sizeof(int32_t));
+    b->mark = malloc((size_t)p->ranks * sizeof *b->mark);
+    bool ok = b->key[0].links_with && b->key[1].links_with && b->mark && place_plan_init(&b->trial, p) &&
+              place_init(&b->launch, &p->grid, &p->layout) &&
+              load_init(&b->launch_load, l->pattern, &b->launch, &l->net, l->convention) &&
+              reference_init(b, p, "hybrid(all)") && reference_init(b, p, "0D") &&
+              (p->grid.ndims < 2 || reference_init(b, p, "hybrid(-2D)"));
+    if (!ok)
+        balance_fini(b);
+    return ok;
+}
+
+void balance_fini(struct balance *b)
+{
+    for (int i = 0; i < b->refs; i++) {
+        load_fini(&b->ref[i].load);
+        place_fini(&b->ref[i].place);
+    }
+    load_fini(&b->launch_load);
+    place_fini(&b->launch);
+    place_plan_fini(&b->trial);
+    free(b->key[0].links_with);
+    free(b->key[1].links_with);
+    free(b->mark);
+    *b = (struct balance){0};
+}
+
+void balance_reset(struct balance *b)
+{
+    for (int i = 0; i < b->refs; i++) {
+        place_copy(&b->ref[i].place, &b->launch);
+        load_copy(&b->ref[i].load, &b->launch_load);
+    }
+    b->seen = 0;
+}
+
+static void reference_fail(struct balance *b, struct balance_reference *r, int32_t node)
+{
+    int32_t rank;
+    if (place_fail(&r->place, node, &rank) != PLACE_MOVED)
+        return;
+    load_drop(&r->load, rank);
+    if (!place_plan(&r->place, &r->method, node, rank, &b->trial))
+        return;
+    place_apply(&r->place, &b->trial);
+    load_move(&r->load, &b->trial);
+}
+
+static void follow(struct balance *b, const struct place *p)
+{
+    for (; b->seen < p->ndead; b->seen++)
+        for (int i = 0; i < b->refs; i++)
+            reference_fail(b, &b->ref[i], p->dead_list[b->seen]);
+}
+
+static void key_read(struct balance_key *k, const struct load *l, int32_t moves)
+{
+    k->collisions = load_collisions(l);
+    k->hops = l->hops;
+    k->moves = moves;
+    k->squares = 0;
+    if (l->pattern->phases == 1) {
+        memcpy(k->links_with, l->phase[0].hist, ((size_t)l->phase[0].max + 1) * sizeof *k->links_with);
+        return;
+    }
+    for (int32_t i = 0; i < l->pattern->phases; i++)
+        for (int64_t n = 1; n <= l->phase[i].max; n++)
+            k->squares += n * n * l->phase[i].hist[n];
+}
+
+static bool key_better(const struct balance_key *a, const struct balance_key *b, bool one_phase)
+{
+    if (a->collisions != b->collisions)
+        return a->collisions < b->collisions;
+    for (int32_t n = a->collisions; one_phase && n > 1; n--)
+        if (a->links_with[n] != b->links_with[n])
+            return a->links_with[n] < b->links_with[n];
+    if (a->squares != b->squares)
+        return a->squares < b->squares;
+    return a->hops != b->hops ? a->hops < b->hops : a->moves < b->moves;
+}
+
+/* Try b->trial on the load; it becomes the plan when it is the first or the best. */
+static void consider(struct balance *b, struct place_plan *plan)
+{
+    load_move(b->load, &b->trial);
+    key_read(&b->key[1], b->load, b->trial.count);
+    load_undo(b->load, &b->trial);
+    if (plan->count && !key_better(&b->key[1], &b->key[0], b->load->pattern->phases == 1))
+        return;
+    struct balance_key better = b->key[1];
+    b->key[1] = b->key[0];
+    b->key[0] = better;
+    struct place_move *moves = plan->moves;
+    plan->moves = b->trial.moves;
+    plan->count = b->trial.count;
+    b->trial.moves = moves;
+}
+
+/* A slide of the highest order changes no route but for the empty layer it leaves: the shortest one is taken at once
+ * when it adds no collision, without a look at the others. */
+static bool consider_whole(struct balance *b, const struct place *p, int32_t node, struct place_plan *plan,
+                           int32_t collisions)
+{
+    int q = p->grid.ndims, best = -1, best_dir = 0;
+    int32_t fewest = INT32_MAX;
+    for (int dim = 0; dim < q && q > 1; dim++)
+        for (int dir = GRID_UP; dir <= GRID_DOWN; dir++)
+            if (place_slide_along(p, node, dim, dir, ((1u << q) - 1) & ~(1u << dim), &b->trial) &&
+                b->trial.count < fewest) {
+                fewest = b->trial.count;
+                best = dim;
+                best_dir = dir;
+            }
+    if (best < 0)
+        return false;
+    place_slide_along(p, node, best, best_dir, ((1u << q) - 1) & ~(1u << best), &b->trial);
+    consider(b, plan);
+    return b->key[0].collisions <= collisions;
+}
+
+static void consider_slides(struct balance *b, const struct place *p, int32_t node, struct place_plan *plan)
+{
+    int q = p->grid.ndims;
+    for (int dim = 0; dim < q; dim++)
+        for (unsigned across = 0; across < 1u << q; across++) {
+            if (across >> dim & 1 || (q > 1 && __builtin_popcount(across) == q - 1))
+                continue;
+            for (int dir = GRID_UP; dir <= GRID_DOWN; dir++)
+                if (place_slide_along(p, node, dim, dir, across, &b->trial))
+                    consider(b, plan);
+        }
+}
+
+static int near_distance(const struct place *p, int32_t a, int32_t b)
+{
+    int sum = 0;
+    for (int d = 0; d < p->grid.ndims; d++) {
+        int off = abs(p->coord[a][d] - p->coord[b][d]);
+        sum += p->grid.torus[d] && 2 * off > p->grid.size[d] ? p->grid.size[d] - off : off;
+    }
+    return sum;
+}
+
+static void consider_nearest(struct balance *b, const struct place *p, int32_t node, struct place_plan *plan)
+{
+    int32_t at[BALANCE_NEAR];
+    int dist[BALANCE_NEAR], n = 0;
+    for (int32_t i = 0; i < p->nfree; i++) {
+        int32_t cand = p->free_list[i];
+        int d = near_distance(p, node, cand);
+        if (n == BALANCE_NEAR && (d > dist[n - 1] || (d == dist[n - 1] && cand > at[n - 1])))
+            continue;
+        int j = n < BALANCE_NEAR ? n++ : n - 1;
+        for (; j > 0 && (dist[j - 1] > d || (dist[j - 1] == d && at[j - 1] > cand)); j--) {
+            dist[j] = dist[j - 1];
+            at[j] = at[j - 1];
+        }
+        dist[j] = d;
+        at[j] = cand;
+    }
+    for (int i = 0; i < n; i++) {
+        b->trial.moves[0] = (struct place_move){.rank = plan->rank, .from = node, .to = at[i]};
+        b->trial.count = 1;
+        consider(b, plan);
+    }
+}
+
+static void push(struct place_plan *plan, int32_t rank, int32_t from, int32_t to)
+{
+    plan->moves[plan->count++] = (struct place_move){.rank = rank, .from = from, .to = to};
+}
+
+enum { TODO = -1, DONE = -2, CHAIN = -3 }; /* marks; from 0 up: the rank that waits for this one's node */
+
+/* From rank r on, follow who has to make room for whom, while those are in the given state; marks remember who waits.
+ * returns the last of them, and whether that one waits for r: a ring. */
+static int32_t follow_chain(struct balance *b, const struct place *p, const struct place *to, int32_t r, int32_t state,
+                            bool *ring)
+{
+    int32_t last = r, next;
+    b->mark[r] = r;
+    while ((next = p->rank_at[to->node_of[last]]) >= 0 && b->mark[next] == state) {
+        b->mark[next] = last;
+        last = next;
+    }
+    *ring = next == r;
+    return last;
+}
+
+static void mark_chain(struct balance *b, int32_t last)
+{
+    for (int32_t at = last, waiting;; at = waiting) {
+        waiting = b->mark[at];
+        b->mark[at] = CHAIN;
+        if (waiting == at)
+            return;
+    }
+}
+
+/* Move the chain that ends with last, from its end; leaves out last itself when skip is set. */
+static void push_chain(struct balance *b, const struct place *p, const struct place *to, int32_t last, bool skip,
+                       struct place_plan *plan)
+{
+    for (int32_t at = last, waiting;; at = waiting) {
+        waiting = b->mark[at];
+        b->mark[at] = DONE;
+        if (!(skip && at == last))
+            push(plan, at, p->node_of[at], to->node_of[at]);
+        if (waiting == at)
+            return;
+    }
+}
+
+/* Ranks that change places in a ring: one of them steps aside to a free node until the others have moved. */
+static void push_ring(struct balance *b, const struct place *p, const struct place *to, int32_t last, int32_t aside,
+                      struct place_plan *plan)
+{
+    push(plan, last, p->node_of[last], aside);
+    push_chain(b, p, to, last, true, plan);
+    push(plan, last, aside, to->node_of[last]);
+}
+
+/* The moves that turn the map into the reference's, each into a node that is free at its turn. Rings go first: a node
+ * to step aside to is free as long as the failed node's rank has none. The rest are chains that end in a free node. */
+static bool adopt(struct balance *b, const struct place *p, const struct place *to, struct place_plan *plan)
+{
+    bool ring;
+    if (p->homeless > 1 || to->homeless || !p->nfree)
+        return false;
+    plan->count = 0;
+    for (int32_t r = 0; r < p->ranks; r++)
+        b->mark[r] = to->node_of[r] == p->node_of[r] ? DONE : TODO;
+    for (int32_t r = 0; r < p->ranks; r++) {
+        if (b->mark[r] != TODO)
+            continue;
+        int32_t last = follow_chain(b, p, to, r, TODO, &ring);
+        if (ring)
+            push_ring(b, p, to, last, p->free_list[0], plan);
+        else
+            mark_chain(b, last);
+    }
+    for (int32_t r = 0; r < p->ranks; r++)
+        if (b->mark[r] == CHAIN) {
+            int32_t last = follow_chain(b, p, to, r, CHAIN, &ring);
+            push_chain(b, p, to, last, false, plan);
+        }
+    return true;
+}
+
+bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, void *arg)
+{
+    struct balance *b = arg;
+    int32_t before = load_collisions(b->load);
+    follow(b, p);
+    plan->count = 0;
+    b->trial.rank = plan->rank;
+    if (!p->nfree)
+        return false;
+    if (!consider_whole(b, p, node, plan, before)) {
+        consider_slides(b, p, node, plan);
+        consider_nearest(b, p, node, plan);
+    }
+    int best = -1;
+    int32_t collisions = b->key[0].collisions;
+    for (int i = 0; i < b->refs; i++)
+        if (load_collisions(&b->ref[i].load) < collisions) {
+            best = i;
+            collisions = load_collisions(&b->ref[i].load);
+        }
+    if (best >= 0 && adopt(b, p, &b->ref[best].place, &b->trial)) {
+        struct place_move *moves = plan->moves;
+        plan->moves = b->trial.moves;
+        plan->count = b->trial.count;
+        b->trial.moves = moves;
+        b->adopted++;
+    }
+    return plan->count > 0;
+}
