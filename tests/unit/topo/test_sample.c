@@ -1,0 +1,202 @@
+/* The simulator: thread-independence, resumption, and the pruned search against the full one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/sim/place/sample.h"
+#include "bench/sim/place/worst.h"
+
+static struct setup setup(const char *grid, const char *spares, const char *method)
+{
+    struct setup s = {0};
+    assert_null(grid_parse(&s.grid, grid));
+    assert_null(spare_parse(&s.layout, spares));
+    strcpy(s.method, method);
+    s.pattern = setup_stencil(&s.grid);
+    assert_null(setup_check(&s));
+    return s;
+}
+
+static struct sample_config config(const char *method, int threads)
+{
+    return (struct sample_config){
+        .setup = setup("6x5x4", "3D(2,1)", method), .seed = 9, .cases = 20000, .threads = threads, .links = true};
+}
+
+static void assert_same(const struct sample_result *a, const struct sample_result *b)
+{
+    size_t rows = (size_t)a->failures + 1;
+    assert_int_equal(a->failures, b->failures);
+    assert_true(a->done == b->done);
+    assert_memory_equal(a->row, b->row, rows * sizeof *a->row);
+    assert_memory_equal(a->link_loads, b->link_loads, rows * sizeof *a->link_loads);
+}
+
+static void test_sample_any_number_of_threads_gives_the_same_counts(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"hybrid(all)", "balance"};
+    for (size_t m = 0; m < 2; m++) {
+        struct sample_result one, three;
+        volatile int stop = 0;
+        struct sample_config c = config(methods[m], 1);
+        assert_null(sample_run(&c, &stop, &one));
+        c.threads = 3;
+        assert_null(sample_run(&c, &stop, &three));
+        assert_true(one.row[1].cases >= 200);
+        assert_same(&one, &three);
+        sample_free(&one);
+        sample_free(&three);
+    }
+}
+
+/* A state as an interrupted run leaves it: the first five sequences finished, the rest not begun. */
+static void test_sample_resumed_run_equals_an_uninterrupted_one(void **state)
+{
+    (void)state;
+    char name[] = "/tmp/keel-sample-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    struct sample_config c = config("hybrid(all)", 2);
+    struct sample_result whole, part, resumed;
+    volatile int stop = 0;
+    assert_null(sample_run(&c, &stop, &whole));
+    /* the first five sequences alone, as if a run of all had stopped there */
+    struct sample_config few = c;
+    few.cases = 5 * whole.failures;
+    assert_null(sample_run(&few, &stop, &part));
+    assert_true(part.done == 5);
+    struct sample_pending pending = {.next = 5};
+    part.sequences = whole.sequences;
+    c.state = name;
+    assert_null(sample_state_save(&c, &part, &pending));
+    c.resume = true;
+    assert_null(sample_run(&c, &stop, &resumed));
+    assert_same(&whole, &resumed);
+    assert_int_not_equal(access(name, F_OK), 0);
+    sample_free(&whole);
+    sample_free(&part);
+    sample_free(&resumed);
+}
+
+static void test_sample_interrupted_at_once_leaves_a_state_that_completes(void **state)
+{
+    (void)state;
+    char name[] = "/tmp/keel-sample-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    struct sample_config c = config("0D", 2);
+    struct sample_result whole, cut, resumed;
+    volatile int stop = 0;
+    assert_null(sample_run(&c, &stop, &whole));
+    c.state = name;
+    stop = 1;
+    assert_null(sample_run(&c, &stop, &cut));
+    assert_true(cut.interrupted);
+    stop = 0;
+    c.resume = true;
+    assert_null(sample_run(&c, &stop, &resumed));
+    assert_false(resumed.interrupted);
+    assert_same(&whole, &resumed);
+    /* another study's state is refused */
+    struct sample_pending none = {.todo = NULL};
+    assert_null(sample_state_save(&c, &cut, &none));
+    c.seed++;
+    struct sample_result other;
+    assert_non_null(sample_run(&c, &stop, &other));
+    unlink(name);
+    sample_free(&whole);
+    sample_free(&cut);
+    sample_free(&resumed);
+    sample_free(&other);
+}
+
+static void test_sample_worm_eaten_launch_starts_from_the_substituted_map(void **state)
+{
+    (void)state;
+    int32_t dead[] = {0, 7, 44};
+    struct sample_config c = config("hybrid(all)", 2);
+    c.dead = dead;
+    c.ndead = 3;
+    struct sample_result r;
+    volatile int stop = 0;
+    assert_null(sample_run(&c, &stop, &r));
+    assert_true(r.row[0].best >= 1 && r.row[0].best == r.row[0].worst);
+    /* three nodes fewer: every sequence ends three failures or more before the spares are used up */
+    assert_int_equal(r.row[r.failures].cases, 0);
+    sample_free(&r);
+}
+
+static void test_worst_pruned_search_equals_the_full_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *grid, *spares, *method;
+        int failures;
+    } cases[] = {
+        {"5x5", "2D(1,1)", "0D", 3},   {"6x4", "2D(1,1)", "0D", 4},          {"5x5t", "2D(1,1)", "0D", 3},
+        {"4tx6t", "2D(1,1)", "0D", 3}, {"5tx5t", "2D(1,1)", "0D", 3},        {"5x4", "2D(2,1)", "0D", 4},
+        {"3x3x3", "3D(1,1)", "0D", 3}, {"4x4", "2D(1,2)", "0D", 5},          {"5x5", "2D(2,1)", "1D", 3},
+        {"5x4", "2D(2,1)", "2D", 3},   {"4x4", "2D(2,1)", "hybrid(all)", 4}, {"4x3x3", "3D(2,1)", "hybrid(-2D)", 3},
+    };
+    volatile int stop = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct worst_result full, pruned;
+        struct setup s = setup(cases[i].grid, cases[i].spares, cases[i].method);
+        assert_null(worst_run(&s, cases[i].failures, true, &stop, &full));
+        assert_null(worst_run(&s, cases[i].failures, false, &stop, &pruned));
+        assert_memory_equal(full.collisions, pruned.collisions, sizeof full.collisions);
+        assert_true(pruned.maps < full.maps);
+    }
+}
+
+static void test_worst_climb_meets_the_published_law(void **state)
+{
+    (void)state;
+    volatile int stop = 0;
+    struct worst_result r;
+    struct setup s = setup("25x25", "2D(1,1)", "0D");
+    assert_null(worst_climb(&s, 8, &stop, &r));
+    for (int f = 2; f <= 8; f++)
+        assert_int_equal(r.collisions[f], f <= 6 ? 2 * f + 1 : 4 * (f - 3));
+}
+
+/* 1D with 2D(2,1): 2 + F; 2D with 2D(2,1): two failures without collision; by full search. */
+static void test_worst_1d_and_2d_follow_the_published_laws(void **state)
+{
+    (void)state;
+    volatile int stop = 0;
+    struct worst_result r;
+    struct setup s = setup("7x7", "2D(2,1)", "1D");
+    assert_null(worst_run(&s, 3, false, &stop, &r));
+    for (int f = 1; f <= 3; f++)
+        assert_int_equal(r.collisions[f], 2 + f);
+    assert_int_equal(r.cannot, 0);
+    s = setup("8x8", "2D(2,1)", "2D");
+    assert_null(worst_run(&s, 2, false, &stop, &r));
+    assert_int_equal(r.collisions[2], 1);
+    assert_int_equal(r.cannot, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sample_any_number_of_threads_gives_the_same_counts),
+        cmocka_unit_test(test_sample_resumed_run_equals_an_uninterrupted_one),
+        cmocka_unit_test(test_sample_interrupted_at_once_leaves_a_state_that_completes),
+        cmocka_unit_test(test_sample_worm_eaten_launch_starts_from_the_substituted_map),
+        cmocka_unit_test(test_worst_pruned_search_equals_the_full_one),
+        cmocka_unit_test(test_worst_climb_meets_the_published_law),
+        cmocka_unit_test(test_worst_1d_and_2d_follow_the_published_laws),
+    };
+    return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
+}
