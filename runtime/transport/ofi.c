@@ -185,7 +185,7 @@ static void recycle(struct ofi_tp *tp)
     struct ofi_ep *ep;
     while ((x = TAILQ_FIRST(&tp->held)) != NULL) {
         TAILQ_REMOVE(&tp->held, x, link);
-        if (!x->ep || !x->ep->fid || !ofi_recv_post(x->ep, x))
+        if (!x->ep || x->ep->state != EP_UP || !ofi_recv_post(x->ep, x))
             ofi_xfer_free(tp, x);
     }
     while ((ep = TAILQ_FIRST(&tp->graveyard)) != NULL) {
@@ -306,20 +306,35 @@ static int tell_end(struct ofi_tp *tp, struct ofi_ep *ep, struct tp_event *event
     return n;
 }
 
-static int tell_ends(struct ofi_tp *tp, struct tp_event *events, int max, bool drained)
+/* Everything the provider had received for this lost ep has been told. It hands back what was posted when it ends an
+ * endpoint, so this comes true even if other connections never let the completion queue run empty. */
+static bool all_told(const struct ofi_ep *ep, bool drained)
+{
+    return drained || (ep->provider_down && TAILQ_EMPTY(&ep->inflight) && TAILQ_EMPTY(&ep->posted_recvs));
+}
+
+static void close_ended(struct ofi_tp *tp, bool drained)
+{
+    struct ofi_ep *ep;
+    TAILQ_FOREACH(ep, &tp->ending, end_link)
+    {
+        if (ep->state == EP_DOWN && all_told(ep, drained)) {
+            ofi_ep_shut(ep);
+            ofi_ep_set_state(ep, EP_FLUSHING);
+        }
+    }
+}
+
+static int tell_ends(struct ofi_tp *tp, struct tp_event *events, int max)
 {
     int n = 0;
     struct ofi_ep *ep, *next;
     for (ep = TAILQ_FIRST(&tp->ending); ep && n < max; ep = next) {
         next = TAILQ_NEXT(ep, end_link);
-        if (ep->state == EP_DOWN && drained) {
-            ofi_ep_shut(ep);
-            ofi_ep_set_state(ep, EP_FLUSHING);
-        }
-        if (ep->state == EP_FLUSHING) {
-            ofi_ep_shut(ep);
-            n += tell_end(tp, ep, events + n, max - n);
-        }
+        if (ep->state != EP_FLUSHING)
+            continue;
+        ofi_ep_shut(ep);
+        n += tell_end(tp, ep, events + n, max - n);
     }
     return n;
 }
@@ -340,14 +355,18 @@ static int ofi_poll(struct tp *base, struct tp_event *events, int max)
     }
     if (!STAILQ_EMPTY(&tp->cm_events))
         n = tell_cm(tp, events, max);
+    if (!TAILQ_EMPTY(&tp->ending)) /* before what may fill every poll */
+        n += tell_ends(tp, events + n, max - n);
     n += poll_cq(tp, events + n, max - n, &drained);
     for (ep = TAILQ_FIRST(&tp->waiting); ep; ep = next) {
         next = TAILQ_NEXT(ep, wait_link);
         if (ep->fid)
             ofi_ep_push(ep);
     }
-    if (!TAILQ_EMPTY(&tp->ending))
-        n += tell_ends(tp, events + n, max - n, drained);
+    if (!TAILQ_EMPTY(&tp->ending)) {
+        close_ended(tp, drained);
+        n += tell_ends(tp, events + n, max - n);
+    }
     return n;
 }
 

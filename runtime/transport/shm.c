@@ -423,6 +423,8 @@ static int shm_poll(struct tp *base, struct tp_event *events, int max)
         bury(tp);
     if (!STAILQ_EMPTY(&tp->done))
         n = tell_done(tp, events, max);
+    if (tp->ending && STAILQ_EMPTY(&tp->done))
+        n += tell_closed(tp, events + n, max - n);
     bool more = true;
     TAILQ_FOREACH(ep, &tp->eps, link)
     {
@@ -437,8 +439,6 @@ static int shm_poll(struct tp *base, struct tp_event *events, int max)
         TAILQ_REMOVE(&tp->eps, first, link);
         TAILQ_INSERT_TAIL(&tp->eps, first, link);
     }
-    if (tp->ending && STAILQ_EMPTY(&tp->done))
-        n += tell_closed(tp, events + n, max - n);
     return n;
 }
 

@@ -3,6 +3,7 @@
 #include "tests/unit/transport/tp_peer.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -548,6 +549,36 @@ static void test_transport_peer_close_ends_every_connection(void **state)
     peer_close(&world, &c);
 }
 
+/* A lost connection is told even if another one keeps every poll busy. */
+static void test_transport_close_is_told_under_constant_traffic(void **state)
+{
+    (void)state;
+    enum { AHEAD = 64, ROUNDS = 20000 };
+    struct pair p;
+    struct tp_ep *busy_a, *busy_b;
+    uint8_t bytes[300] = {0};
+    pair_open(&p);
+    world_connect(&p.world, &p.a, &p.b, &busy_a, &busy_b);
+    p.b.batch = 4;
+    for (int i = 0; i < AHEAD; i++)
+        assert_int_equal(tp_send(busy_a, bytes, sizeof(bytes), NULL, 0, NULL), KEEL_OK);
+    tp_disconnect(p.a_ep);
+    bool closed = false;
+    for (int i = 0; i < ROUNDS && !closed; i++) {
+        peer_step(&p.a);
+        peer_step(&p.b);
+        while (p.b.first) {
+            struct peer_record *record = world_await(&p.world, &p.b, p.b.first->event.type, NULL);
+            closed |= record->event.type == TP_CLOSED;
+            if (record->event.type == TP_RECV)
+                assert_int_equal(tp_send(busy_a, bytes, sizeof(bytes), NULL, 0, NULL), KEEL_OK);
+            record_free(record);
+        }
+    }
+    assert_true(closed);
+    pair_close(&p);
+}
+
 /* ---- sleeping ---- */
 
 static void arm(struct peer *peer)
@@ -586,6 +617,61 @@ static void test_transport_armed_sleeper_wakes_for_messages_and_for_the_close(vo
     arm(&p.b);
     assert_false(readable(&p.b, 50));
     pair_close(&p);
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 2, THREAD_MESSAGES = 3000 };
+
+/* A pair of its own in each thread; no assertions there, cmocka's belong to the main thread. */
+static void *own_pair(void *arg)
+{
+    struct tp *tp[2];
+    struct tp_ep *ep[2] = {NULL, NULL};
+    struct tp_addr addr;
+    struct tp_event event;
+    struct tp_config config = {.host = impl->host_a, .provider = "tcp"};
+    int *answered = arg, connected = 0;
+    if (impl->table->open(&config, &tp[0]) != KEEL_OK || impl->table->open(&config, &tp[1]) != KEEL_OK ||
+        impl->table->listen(tp[1], &addr) != KEEL_OK ||
+        impl->table->connect(tp[0], &addr, NULL, 0, NULL, &ep[0]) != KEEL_OK)
+        return NULL;
+    while (*answered < THREAD_MESSAGES) {
+        for (int side = 0; side < 2; side++) {
+            if (tp_poll(tp[side], &event, 1) != 1)
+                continue;
+            if (event.type == TP_CONNREQ && impl->table->accept(tp[1], event.req, NULL, &ep[1]) != KEEL_OK)
+                return NULL;
+            bool start = event.type == TP_CONNECTED && ++connected == 2;
+            if (event.type == TP_CLOSED)
+                return NULL;
+            if (start && tp_send(ep[0], answered, sizeof(*answered), NULL, 0, NULL) != KEEL_OK)
+                return NULL;
+            if (event.type == TP_RECV && memcmp(event.data, answered, sizeof(*answered)) != 0)
+                return NULL;
+            *answered += event.type == TP_RECV && side == 0;
+            if (event.type == TP_RECV && tp_send(ep[side], answered, sizeof(*answered), NULL, 0, NULL) != KEEL_OK)
+                return NULL;
+        }
+    }
+    impl->table->close(tp[0]);
+    impl->table->close(tp[1]);
+    return arg;
+}
+
+static void test_transport_tps_of_different_threads_are_independent(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    int answered[THREADS] = {0};
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, own_pair, &answered[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_ptr_equal(result, &answered[i]);
+        assert_int_equal(answered[i], THREAD_MESSAGES);
+    }
 }
 
 /* ---- anything, for a while ---- */
@@ -673,7 +759,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_transport_disconnect_in_the_middle_of_a_read_leaves_other_connections_sound),
         cmocka_unit_test(test_transport_destroy_with_ops_in_flight_says_nothing_more),
         cmocka_unit_test(test_transport_peer_close_ends_every_connection),
+        cmocka_unit_test(test_transport_close_is_told_under_constant_traffic),
         cmocka_unit_test(test_transport_armed_sleeper_wakes_for_messages_and_for_the_close),
+        cmocka_unit_test(test_transport_tps_of_different_threads_are_independent),
         cmocka_unit_test(test_transport_random_traffic_keeps_order_and_bytes),
     };
     int failed = 0;
