@@ -441,7 +441,8 @@ int main(int argc, char **argv)
              command);
     if (r.count - 1 < known[k].low || r.count - 1 > known[k].high)
         quit(2, "wrong number of arguments for %s; see keelctl --help", command);
-    struct found_agent *all = finder_agents(&count);
+    static struct found_agent *all; /* until the end of the program */
+    all = finder_agents(&count);
     if (k == 0)
         return do_list(all, count, &r);
     struct job_agents job = select_job(all, count, k == 5 ? r.words[2] : r.count > 1 ? r.words[1] : NULL);
