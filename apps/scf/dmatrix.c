@@ -1,0 +1,69 @@
+#include "apps/scf/dmatrix.h"
+
+#include <stdlib.h>
+
+keel_status dmatrix_create(int n, int slots, struct dmatrix *out)
+{
+    int blocks = keel_size(), rows = (n + blocks - 1) / blocks;
+    *out = (struct dmatrix){.n = n, .slots = slots, .blocks = blocks, .rows = rows};
+    return keel_segment_alloc((size_t)slots * (size_t)rows * (size_t)n * sizeof(double), KEEL_REDUNDANCY_SHADOW,
+                              &out->segment);
+}
+
+/* Where a block lies: elements of it, and the place of its first element in a whole matrix. */
+static size_t block_elements(const struct dmatrix *matrix, int block, size_t *first)
+{
+    int row = block * matrix->rows, rows = matrix->n - row;
+    if (rows > matrix->rows)
+        rows = matrix->rows;
+    *first = (size_t)row * (size_t)matrix->n;
+    return rows > 0 ? (size_t)rows * (size_t)matrix->n : 0;
+}
+
+static size_t slot_offset(const struct dmatrix *matrix, int number)
+{
+    return (size_t)(number % matrix->slots) * (size_t)matrix->rows * (size_t)matrix->n * sizeof(double);
+}
+
+keel_status dmatrix_get(const struct dmatrix *matrix, int number, double *out)
+{
+    for (int block = 0; block < matrix->blocks; block++) {
+        size_t first, count = block_elements(matrix, block, &first);
+        if (count == 0)
+            continue;
+        keel_status status =
+            keel_get(matrix->segment, block, slot_offset(matrix, number), out + first, count * sizeof *out);
+        if (status != KEEL_OK)
+            return status;
+    }
+    return KEEL_OK;
+}
+
+keel_status dmatrix_accumulate(const struct dmatrix *matrix, int number, const double *part)
+{
+    for (int block = 0; block < matrix->blocks; block++) {
+        size_t first, count = block_elements(matrix, block, &first);
+        if (count == 0)
+            continue;
+        keel_status status =
+            keel_acc_double(matrix->segment, block, slot_offset(matrix, number), 1, part + first, count);
+        if (status != KEEL_OK)
+            return status;
+    }
+    return KEEL_OK;
+}
+
+keel_status dmatrix_put_block(const struct dmatrix *matrix, int number, int block, const double *values)
+{
+    size_t first, count = block_elements(matrix, block, &first);
+    if (count == 0)
+        return KEEL_OK;
+    if (values != NULL)
+        return keel_put(matrix->segment, block, slot_offset(matrix, number), values + first, count * sizeof *values);
+    double *zeros = calloc(count, sizeof *zeros);
+    if (zeros == NULL)
+        return KEEL_ERR_NOMEM;
+    keel_status status = keel_put(matrix->segment, block, slot_offset(matrix, number), zeros, count * sizeof *zeros);
+    free(zeros);
+    return status;
+}
