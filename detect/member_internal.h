@@ -88,6 +88,7 @@ struct round {
     uint64_t ballot, slot;
     int size, pos;       /* members of the tree, my position (root: 0) */
     bool self_done, full_sent, answer_root;
+    bool certain;        /* whom the tree leaves out is dead for certain, or declared in this batch */
     unsigned child_done; /* bit i: subtree of child i is complete */
     uint64_t value;      /* PREPARE: max so far. COMMIT: the decision's */
     struct batch batch;

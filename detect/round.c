@@ -83,7 +83,7 @@ static void send_down(struct member *m, int to, bool direct)
     struct round *r = &m->round;
     complement(m, r->tree, m->scratch);
     struct wire_msg msg = {.type = WIRE_ROUND,
-                           .flags = direct ? WIRE_DIRECT : 0,
+                           .flags = (direct ? WIRE_DIRECT : 0u) | (r->certain ? WIRE_CERTAIN : 0u),
                            .phase = r->phase,
                            .root = r->root,
                            .ballot = r->ballot,
@@ -250,6 +250,9 @@ void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const s
             bitset_del(r->tree, (int)batch->e[i].event.a);
     memset(r->acked, 0, m->words * 8);
     begin(m, phase, m->promised, slot, m->p.self, batch, value);
+    r->certain = true;
+    for (unsigned i = 0; i < m->words; i++)
+        r->certain &= !(m->view[i] & ~r->tree[i] & ~m->positive[i]);
     send_to_children(m);
     act(m);
 }
@@ -277,6 +280,22 @@ static void repeat(struct member *m, const struct wire_msg *msg)
         send_ack(m, r->root, r->self_done ? 0 : WIRE_WORKING);
 }
 
+/* Whom the root leaves out it believes dead. We then do too, for good: if the one left out is a coordinator that still
+ * collects answers, it may commit this batch with another largest value than the others; so it must never come back. */
+static bool adopt_left_out(struct member *m, const struct wire_msg *msg, const uint64_t *skip)
+{
+    enum member_evidence evidence = msg->flags & WIRE_CERTAIN ? MEMBER_REFUSED : MEMBER_UNREACHABLE;
+    for (int id = bitset_next(m->view, m->words, 0); id >= 0 && !m->halted;
+         id = bitset_next(m->view, m->words, id + 1)) {
+        bool declared = false;
+        for (int i = 0; i < msg->batch.n; i++)
+            declared |= msg->batch.e[i].event.type == MEMBER_NODE_DEAD && (int)msg->batch.e[i].event.a == id;
+        if (!declared && bitset_has(skip, id) && !bitset_has(m->dead, id))
+            detector_believe_dead(m, id, evidence, msg->root, "left out of a proposal");
+    }
+    return !m->halted;
+}
+
 void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip)
 {
     struct round *r = &m->round;
@@ -285,13 +304,16 @@ void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip)
     int cmp = r->phase == PHASE_NONE ? 1 : key_cmp(msg, r);
     if (cmp == 0)
         repeat(m, msg);
-    if (cmp <= 0)
+    if (cmp <= 0 || (msg->phase == PHASE_PREPARE && !adopt_left_out(m, msg, skip)))
         return;
     complement(m, skip, r->tree); /* independent of our view: after a commit it is smaller than the sender's was */
-    if (!bitset_has(r->tree, m->p.self) || !bitset_has(r->tree, msg->root))
+    if (!bitset_has(r->tree, m->p.self) || !bitset_has(r->tree, msg->root)) {
+        round_cancel(m);
         return;
+    }
     begin(m, msg->phase, msg->ballot, msg->slot, msg->root, &msg->batch, msg->value);
     r->answer_root = msg->flags & WIRE_DIRECT;
+    r->certain = msg->flags & WIRE_CERTAIN;
     send_to_children(m);
     act(m);
     if (!m->halted && r->answer_root && !r->full_sent && r->phase == msg->phase)

@@ -14,7 +14,8 @@ enum wire_type {
     WIRE_PONG,     /* nonce */
     WIRE_VOTE_ASK, /* node: can you reach it? */
     WIRE_VOTE,     /* node, vote, age_us since its last sign of life */
-    WIRE_ROUND,    /* one phase of a view change on its way down the tree; flag DIRECT: answer the root */
+    WIRE_ROUND,    /* one phase of a view change on its way down the tree; flags DIRECT: answer the root,
+                    * CERTAIN: who is left out, but not declared dead here, is dead for certain */
     WIRE_ACK,      /* on its way up; flag FULL: the whole subtree, WORKING: alive, not done yet */
     WIRE_NACK,     /* ballot: I promised a higher one */
     WIRE_REPORT,   /* to the coordinator: deaths seen, events to order */
@@ -23,7 +24,7 @@ enum wire_type {
     WIRE_DEAD,     /* you were declared dead */
     WIRE_TYPES
 };
-enum wire_flag { WIRE_LONELY = 1, WIRE_DIRECT = 1, WIRE_FULL = 2, WIRE_WORKING = 4 };
+enum wire_flag { WIRE_LONELY = 1, WIRE_DIRECT = 1, WIRE_FULL = 2, WIRE_WORKING = 4, WIRE_CERTAIN = 8 };
 enum wire_vote { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED };
 enum wire_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_COMMIT, PHASE_SETTLE };
 
