@@ -296,6 +296,23 @@ void agreement_pump(struct member *m)
     }
 }
 
+/* Would those whom we and the batch leave alive be a quorum? */
+static bool batch_admissible(struct member *m, const struct batch *batch)
+{
+    uint64_t out[BITSET_WORDS(MEMBER_NODES_MAX)], certain[BITSET_WORDS(MEMBER_NODES_MAX)];
+    memcpy(out, m->dead, m->words * 8);
+    memcpy(certain, m->positive, m->words * 8);
+    for (int i = 0; i < batch->n; i++) {
+        const struct member_event *e = &batch->e[i].event;
+        if (e->type != MEMBER_NODE_DEAD)
+            continue;
+        bitset_add(out, (int)e->a);
+        if (e->b == MEMBER_REFUSED)
+            bitset_add(certain, (int)e->a);
+    }
+    return quorum_admissible(m->view, out, certain, m->words);
+}
+
 /* Settled means committed by everybody in the view. A phase may complete without members that are believed dead; then
  * settling waits for the view without them. */
 void agreement_round_complete(struct member *m)
@@ -312,8 +329,13 @@ void agreement_round_complete(struct member *m)
         m->collect_attempts = 0;
         if (everybody)
             agreement_settle(m, slot - 1);
-        if (had && !m->halted)
+        if (had && !m->halted && batch_admissible(m, &batch)) {
             round_start(m, PHASE_PREPARE, slot, &batch, 0);
+        } else if (had && !m->halted) { /* begun by a quorum that is not ours: collect again, later */
+            m->leading = false;
+            m->next_collect = m->t + m->p.rto_max_ns;
+            detector_no_quorum(m);
+        }
         break;
     case PHASE_PREPARE:
         round_start(m, PHASE_COMMIT, slot, &batch, value);

@@ -36,7 +36,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 64000000, CHECK_GAP_MIN = 4000000 };
+enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 64000000, CHECK_GAP_MIN = 4000000, ALONE_LIMITS = 2 };
+#define REFUSAL_GAP_NS (500ull * 1000 * 1000) /* no verdict refused for so long: that is over */
 #define STARTUP_NS (3000ull * 1000 * 1000) /* agents start one after the other: nobody is silent before that */
 
 static struct target *find(struct member *m, int node)
@@ -291,6 +292,33 @@ void detector_sign_of_life_relayed(struct member *m, int node)
         tg->last_indirect = m->t;
 }
 
+/* Would those not believed dead still be a quorum? */
+static bool stays_admissible(struct member *m, int node, enum member_evidence evidence)
+{
+    for (unsigned i = 0; i < m->words; i++)
+        m->scratch[i] = m->positive[i];
+    bool was = bitset_has(m->dead, node);
+    bitset_add(m->dead, node);
+    if (evidence == MEMBER_REFUSED)
+        bitset_add(m->scratch, node);
+    bool ok = quorum_admissible(m->view, m->dead, m->scratch, m->words);
+    if (!was)
+        bitset_del(m->dead, node);
+    return ok;
+}
+
+
+/* Too many are silent: it may be us who are cut off, or the others have all stood still for a moment. Deciding nothing
+ * is safe, so there is time to wait and see; if it stays so, we end. */
+void detector_no_quorum(struct member *m)
+{
+    if (!m->refused_since || since(m, m->refused_last) > REFUSAL_GAP_NS)
+        m->refused_since = m->t;
+    m->refused_last = m->t;
+    if (since(m, m->refused_since) >= ALONE_LIMITS * m->p.limit_ns)
+        member_halt(m, "no quorum: too many members are silent");
+}
+
 /* A verdict: ours, or one reported to us. It is never taken back: the node ends as declared dead. */
 void detector_believe_dead(struct member *m, int node, enum member_evidence evidence, int finder, const char *text)
 {
@@ -299,24 +327,22 @@ void detector_believe_dead(struct member *m, int node, enum member_evidence evid
     bool known = bitset_has(m->dead, node);
     if (known && (evidence != MEMBER_REFUSED || bitset_has(m->positive, node)))
         return;
+    if (!known && !stays_admissible(m, node, evidence)) {
+        detector_no_quorum(m);
+        return;
+    }
+    if (!known && !grow((void **)&m->deaths, &m->cap_deaths, m->n_deaths + 1, sizeof *m->deaths))
+        return;
     if (evidence == MEMBER_REFUSED)
         bitset_add(m->positive, node);
     bitset_add(m->dead, node);
-    if (known) {
-        for (int i = 0; i < m->n_deaths; i++)
-            if (m->deaths[i].node == node)
-                m->deaths[i].evidence = evidence;
-    } else {
-        if (!grow((void **)&m->deaths, &m->cap_deaths, m->n_deaths + 1, sizeof *m->deaths))
-            return;
+    if (!known)
         m->deaths[m->n_deaths++] = (struct death){.node = node, .finder = finder, .evidence = evidence};
-    }
+    for (int i = 0; i < m->n_deaths; i++)
+        if (m->deaths[i].node == node)
+            m->deaths[i].evidence = evidence;
     detector_forget(m, node);
     member_note(m, MEMBER_REPORT_VERDICT, node, evidence, m->epoch, text);
-    if (!quorum_admissible(m->view, m->dead, m->positive, m->words)) {
-        member_halt(m, "no quorum: too many members are silent");
-        return;
-    }
     if (!known)
         detector_rewatch(m);
     agreement_deaths_changed(m, finder == m->p.self);
@@ -478,7 +504,7 @@ static void contact_start(struct member *m, uint64_t end)
         end = later(end, m->created + STARTUP_NS);
     *c = (struct contact_check){.active = true,
                                 .start = m->t,
-                                .end = later(end, m->t + m->p.limit_ns / 2),
+                                .end = later(end, m->t) + ALONE_LIMITS * m->p.limit_ns,
                                 .next_ping = m->t,
                                 .heard = c->heard};
 }
@@ -553,6 +579,14 @@ static void watch_tick(struct member *m, struct watch *w)
         suspect(m, w->node, w->last_life, "heartbeat late");
 }
 
+/* True if it fell: the record is gone. */
+static bool verdict(struct member *m, const struct target *tg, enum member_evidence evidence, const char *text)
+{
+    int node = tg->node;
+    detector_believe_dead(m, node, evidence, m->p.self, text);
+    return m->halted || bitset_has(m->dead, node);
+}
+
 /* The state may change; false: the record is gone or the verdict fell (nothing more to do with it). */
 static bool target_judge(struct member *m, struct target *tg)
 {
@@ -568,8 +602,7 @@ static bool target_judge(struct member *m, struct target *tg)
     else if (!tg->majority_unreached)
         tg->majority_unreached = m->t;
     if (w && w->same >= 3 && since(m, w->last_life) >= p->limit_ns && since(m, w->last_done) < p->late_ns) {
-        detector_believe_dead(m, tg->node, MEMBER_HUNG, p->self, "heartbeat stands still");
-        return false;
+        return !verdict(m, tg, MEMBER_HUNG, "heartbeat stands still");
     }
     switch (tg->state) {
     case TARGET_DUTY:
@@ -595,8 +628,7 @@ static bool target_judge(struct member *m, struct target *tg)
                 since(m, tg->last_indirect) < p->late_ns)
                 set_state(m, tg, TARGET_DETOUR, "only others reach it");
         } else if (majority) {
-            detector_believe_dead(m, tg->node, MEMBER_SILENT, p->self, "no answer to reads, direct and indirect pings");
-            return false;
+            return !verdict(m, tg, MEMBER_SILENT, "no answer to reads, direct and indirect pings");
         }
         break;
     case TARGET_ANSWERS:
@@ -613,8 +645,7 @@ static bool target_judge(struct member *m, struct target *tg)
         else if (since(m, tg->last_indirect) >= p->late_ns)
             set_state(m, tg, TARGET_SUSPECT, "nobody reaches it any more");
         else if (tg->majority_unreached && since(m, tg->majority_unreached) >= 2 * p->limit_ns) {
-            detector_believe_dead(m, tg->node, MEMBER_UNREACHABLE, p->self, "a majority of the voters cannot reach it");
-            return false;
+            return !verdict(m, tg, MEMBER_UNREACHABLE, "a majority of the voters cannot reach it");
         }
         break;
     }

@@ -136,6 +136,7 @@ struct member {
     struct detour detours[DETOURS];
     int next_detour;
     struct contact_check contact;
+    uint64_t refused_since, refused_last; /* verdicts not passed, because no quorum would be left */
 
     /* agreement */
     uint64_t promised;     /* ballot: round << 16 | node */
@@ -204,6 +205,7 @@ void detector_sign_of_life_relayed(struct member *m, int node);
 void detector_set_detour(struct member *m, int node, int via);
 void detector_clear_detour(struct member *m, int node); /* a message came the direct way */
 void detector_receive(struct member *m, const struct wire_msg *msg);
+void detector_no_quorum(struct member *m);
 void detector_forget(struct member *m, int node);
 void detector_believe_dead(struct member *m, int node, enum member_evidence evidence, int finder, const char *text);
 

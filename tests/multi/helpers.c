@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,12 +225,38 @@ static double wait_commits(int victim, uint64_t t, uint64_t within)
     return (double)(last - t) / MS;
 }
 
+static int pauses[2];
+static uint64_t longest_pause;
+
+static void read_pauses(void)
+{
+    uint64_t ns;
+    struct pollfd p = {.fd = pauses[0], .events = POLLIN};
+    while (pauses[0] && poll(&p, 1, 0) > 0 && read(pauses[0], &ns, sizeof ns) == sizeof ns)
+        longest_pause = ns > longest_pause ? ns : longest_pause;
+}
+
+/* A processor that stood still for longer than half the limit froze nodes: that is no false death. */
+static void explain_pause(void)
+{
+    usleep(100 * 1000);
+    read_pauses();
+    if (longest_pause < 400 * MS)
+        return;
+    printf("SKIP: a node died, but a processor of this machine stood still for %.0f ms\n", (double)longest_pause / MS);
+    for (int i = 0; i < NODES; i++)
+        kill(nodes[i].pid, SIGKILL);
+    exit(77);
+}
+
 static void nobody_dies(uint64_t until, int *suspicions)
 {
     struct note n;
     while (next_note(&n, until)) {
-        if (n.kind == NOTE_COMMIT || n.kind == NOTE_HALT)
+        if (n.kind == NOTE_COMMIT || n.kind == NOTE_HALT) {
+            explain_pause();
             fail("a node was declared dead, or ended");
+        }
         *suspicions += n.kind == NOTE_SUSPECT;
     }
 }
@@ -279,8 +306,40 @@ static void mode_pause(void)
     end_job();
 }
 
+/* The machine itself may stand still (a virtual processor that its host does not run): nodes are then frozen for real.
+ * One process per processor, at the highest real-time priority, measures the longest pause. */
+static void watch_processors(int out[2])
+{
+    int count = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (pipe(out))
+        fail("pipe");
+    for (int cpu = 0; cpu < count && cpu < 64; cpu++) {
+        if (fork() == 0) {
+            cpu_set_t set;
+            struct sched_param param = {.sched_priority = sched_get_priority_max(SCHED_FIFO)};
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            CPU_ZERO(&set);
+            CPU_SET(cpu, &set);
+            if (sched_setaffinity(0, sizeof set, &set) || sched_setscheduler(0, SCHED_FIFO, &param))
+                _exit(0);
+            for (uint64_t longest = 0;;) {
+                uint64_t t = clock_now_ns();
+                usleep(20 * 1000);
+                t = clock_now_ns() - t;
+                if (t <= longest)
+                    continue;
+                longest = t;
+                if (write(out[1], &longest, sizeof longest) != sizeof longest)
+                    _exit(0);
+            }
+        }
+    }
+    close(out[1]);
+}
+
 static void mode_load(void)
 {
+    watch_processors(pauses);
     const char *env = getenv("KEEL_LOAD_S");
     int seconds = env ? atoi(env) : 20, suspicions = 0, busy[LOAD];
     start_job();
@@ -297,7 +356,9 @@ static void mode_load(void)
         kill(busy[i], SIGKILL);
         waitpid(busy[i], NULL, 0);
     }
-    printf("%d s with %d busy processes: %d suspicions, nobody died\n", seconds, LOAD, suspicions);
+    read_pauses();
+    printf("%d s with %d busy processes: %d suspicions, nobody died; a processor stood still for up to %.0f ms\n", seconds,
+           LOAD, suspicions, (double)longest_pause / MS);
     end_job();
 }
 

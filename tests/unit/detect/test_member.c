@@ -267,9 +267,28 @@ static void test_member_cut_off_alone_ends_itself(void **state)
     (void)state;
     pass(500 * MS);
     cut[1] = true;
-    pass(1200 * MS);
+    pass(3000 * MS);
     assert_true(fakes[1].halted);
     assert_false(fakes[0].halted);
+}
+
+/* Three of four stood still for more than the limit: the fourth decides nothing, and waits for them. */
+static void test_member_majority_stands_still_and_returns_nobody_ends(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    for (int i = 0; i < 3; i++)
+        cut[i] = true;
+    for (uint64_t end = now + 1100 * MS; now < end; now += MS)
+        if (now >= member_deadline(fakes[3].m))
+            member_tick(fakes[3].m, now);
+    for (int i = 0; i < 3; i++)
+        cut[i] = false;
+    pass(1500 * MS);
+    for (int i = 0; i < N; i++) {
+        assert_false(fakes[i].halted);
+        assert_int_equal(fakes[i].commits, 0);
+    }
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -284,6 +303,7 @@ int main(void)
         TEST(test_member_coordinator_dies_next_one_finishes_its_proposal),
         TEST(test_member_blind_owner_suspects_nobody),
         TEST(test_member_cut_off_alone_ends_itself),
+        TEST(test_member_majority_stands_still_and_returns_nobody_ends),
     };
     return cmocka_run_group_tests_name("member", tests, NULL, NULL);
 }
