@@ -33,7 +33,7 @@ const char *figure_plot(const struct options *o, const char *name)
 {
     static const struct {
         const char *ext, *terminal;
-    } kind[] = {{"png", "pngcairo size 1000,460 font 'sans,10'"}, {"svg", "svg size 1000,460 font 'sans,11'"}};
+    } kind[] = {{"png", "pngcairo size 920,480 font 'sans,9'"}, {"svg", "svg size 1000,520 font 'sans,10'"}};
     const char *wrong = NULL;
     for (int i = 0; i < 2 && !wrong; i++) {
         FILE *run = figure_open(o, name, "tmp");
@@ -73,6 +73,30 @@ static double value_escapes(const struct sim_result *r)
     return (double)r->escapes / (r->created ? (double)r->created : 1);
 }
 
+static void write_row(FILE *out, const struct batch *b, int i)
+{
+    const struct batch_cell *c = &b->cell[i];
+    struct batch_mean lat = batch_mean(b, i, batch_latency_us), got = batch_mean(b, i, batch_delivered);
+    struct batch_mean hops = batch_mean(b, i, batch_hops), acc = batch_mean(b, i, batch_accepted);
+    struct batch_mean dead = batch_mean(b, i, value_deadlock), deg = {0}, thr = {0};
+    double bound = fabric_bisection_bound(c->config.fabric) * c->config.link_gbps;
+    if (!lat.n)
+        return;
+    if (c->reference >= 0) {
+        deg = batch_degradation(b, i, batch_latency_us);
+        thr = batch_degradation(b, i, batch_accepted);
+    }
+    double slower = 1 + deg.mean / 100;
+    fprintf(out, "\"%s\",%g,%d,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,", c->series, c->x, lat.n, lat.mean,
+            lat.half, deg.mean, deg.half, got.mean, got.half, hops.mean, hops.half, 100 * acc.mean / bound,
+            100 * acc.half / bound);
+    fprintf(out, "%.4f,%.4f,%.4f,%.4f,%.2f,%.2f,%.2f,%.2f,%.4f,%.2f\n", 100 / slower, deg.half / slower / slower,
+            100 + thr.mean, thr.half, dead.mean, dead.half, batch_mean(b, i, value_p99).mean,
+            batch_mean(b, i, value_lost).mean, batch_mean(b, i, value_escapes).mean,
+            batch_mean(b, i, value_exchanges).mean);
+}
+
+/* Series by series, as gnuplot joins only rows that follow each other. */
 static void write_csv(FILE *out, const struct batch *b)
 {
     fprintf(
@@ -81,26 +105,12 @@ static void write_csv(FILE *out, const struct batch *b)
         "accepted_pct,accepted_ci,latency_ratio_pct,latency_ratio_ci,accepted_ratio_pct,accepted_ratio_ci,"
         "deadlock_pct,deadlock_ci,p99_us,lost,escapes_per_message,avoidance_moves\n");
     for (int i = 0; i < b->ncells; i++) {
-        const struct batch_cell *c = &b->cell[i];
-        struct batch_mean lat = batch_mean(b, i, batch_latency_us), got = batch_mean(b, i, batch_delivered);
-        struct batch_mean hops = batch_mean(b, i, batch_hops), acc = batch_mean(b, i, batch_accepted);
-        struct batch_mean dead = batch_mean(b, i, value_deadlock), deg = {0}, thr = {0};
-        double bound = fabric_bisection_bound(c->config.fabric) * c->config.link_gbps;
-        if (!lat.n)
-            continue;
-        if (c->reference >= 0) {
-            deg = batch_degradation(b, i, batch_latency_us);
-            thr = batch_degradation(b, i, batch_accepted);
-        }
-        double slower = 1 + deg.mean / 100;
-        fprintf(
-            out,
-            "\"%s\",%g,%d,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.2f,%.2f,%.2f,%.2f,"
-            "%.4f,%.2f\n",
-            c->series, c->x, lat.n, lat.mean, lat.half, deg.mean, deg.half, got.mean, got.half, hops.mean, hops.half,
-            100 * acc.mean / bound, 100 * acc.half / bound, 100 / slower, deg.half / slower / slower, 100 + thr.mean,
-            thr.half, dead.mean, dead.half, batch_mean(b, i, value_p99).mean, batch_mean(b, i, value_lost).mean,
-            batch_mean(b, i, value_escapes).mean, batch_mean(b, i, value_exchanges).mean);
+        bool seen = false;
+        for (int j = 0; j < i && !seen; j++)
+            seen = strcmp(b->cell[j].series, b->cell[i].series) == 0;
+        for (int j = i; j < b->ncells && !seen; j++)
+            if (strcmp(b->cell[j].series, b->cell[i].series) == 0)
+                write_row(out, b, j);
     }
 }
 
@@ -145,7 +155,8 @@ static void write_script(const struct options *o, const struct figure *f, const 
         fprintf(gp, "set xtics %s\n", f->xtics);
     if (f->set)
         fprintf(gp, "%s\n", f->set);
-    fprintf(gp, "set multiplot layout 1,2 title '%s'\nunset title\nset key below maxrows 6\n", f->title);
+    fprintf(gp, "set multiplot layout 1,2 title '%s'\nunset title\nset key below maxrows 5 font ',8'\nset bmargin 9\n",
+            f->title);
     for (int panel = 0; panel < 2; panel++)
         plot_panel(gp, o, f, panel, b);
     fprintf(gp, "unset multiplot\n");
