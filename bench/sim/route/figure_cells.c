@@ -54,12 +54,12 @@ static const char *cells_patterns(const struct figure *f, struct options *o, str
 {
     (void)f;
     static const char *const name[2][6] = {
-        {"complement, permanent: dor", "complement, permanent: single", "complement, permanent: ft",
-         "complement, permanent: ft-plus", "complement, non-permanent: ft", "complement, non-permanent: ft-plus"},
-        {"transpose, permanent: dor", "transpose, permanent: single", "transpose, permanent: ft",
-         "transpose, permanent: ft-plus", "transpose, non-permanent: ft", "transpose, non-permanent: ft-plus"}};
+        {"complement permanent: dor", "complement permanent: single", "complement permanent: ft",
+         "complement permanent: ft-plus", "complement non-permanent: ft", "complement non-permanent: ft-plus"},
+        {"transpose permanent: dor", "transpose permanent: single", "transpose permanent: ft",
+         "transpose permanent: ft-plus", "transpose non-permanent: ft", "transpose non-permanent: ft-plus"}};
     static const enum sim_method method[] = {SIM_DOR, SIM_SINGLE, SIM_FT, SIM_FT_PLUS, SIM_FT, SIM_FT_PLUS};
-    static const char *const none[] = {"complement, no failures", "transpose, no failures"};
+    static const char *const none[] = {"complement no failures", "transpose no failures"};
     for (int t = 0; t < 2; t++) {
         enum sim_pattern pattern = t ? SIM_TRANSPOSE : SIM_COMPLEMENT;
         int reference = p->n;
@@ -106,7 +106,7 @@ static const char *cells_traces(const struct figure *f, struct options *o, struc
         for (size_t s = 0; s < sizeof series / sizeof *series; s++)
             figure_cell(p, o, series[s].method, series[s].name, t, 0)->trace = log;
         if (log->record[0].end_s >= 0) { /* the same failures, a thousand times as long */
-            c = figure_cell(p, o, SIM_FT, "log, 1000 times as long: ft", t, 0);
+            c = figure_cell(p, o, SIM_FT, "log 1000 times as long: ft", t, 0);
             c->trace = log;
             c->lasting = 1000;
         }
@@ -166,7 +166,7 @@ static const char *cells_saturation(const struct figure *f, struct options *o, s
                 {"complement", SIM_COMPLEMENT, 0},
                 {"hot-spot", SIM_HOTSPOT, 0},
                 {"nearest neighbour", SIM_NEIGHBOR, 0},
-                {"uniform, 50 permanent", SIM_UNIFORM, 50}};
+                {"uniform with 50 permanent", SIM_UNIFORM, 50}};
     for (size_t s = 0; s < sizeof line / sizeof *line; s++)
         for (int step = 1; step <= 7; step++) {
             struct options at = *o;
