@@ -33,7 +33,7 @@ const char *figure_plot(const struct options *o, const char *name)
 {
     static const struct {
         const char *ext, *terminal;
-    } kind[] = {{"png", "pngcairo size 920,480 font 'sans,9'"}, {"svg", "svg size 1000,520 font 'sans,10'"}};
+    } kind[] = {{"png", "png size 940,560"}, {"svg", "svg size 1000,600 font 'sans,11'"}};
     const char *wrong = NULL;
     for (int i = 0; i < 2 && !wrong; i++) {
         FILE *run = figure_open(o, name, "tmp");
@@ -155,7 +155,7 @@ static void write_script(const struct options *o, const struct figure *f, const 
         fprintf(gp, "set xtics %s\n", f->xtics);
     if (f->set)
         fprintf(gp, "%s\n", f->set);
-    fprintf(gp, "set multiplot layout 1,2 title '%s'\nunset title\nset key below maxrows 5 font ',8'\nset bmargin 9\n",
+    fprintf(gp, "set multiplot layout 1,2 title '%s'\nunset title\nset key below\nset bmargin 12\n",
             f->title);
     for (int panel = 0; panel < 2; panel++)
         plot_panel(gp, o, f, panel, b);
