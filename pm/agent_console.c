@@ -142,6 +142,7 @@ static void console_ready(uv_poll_t *handle, int status, int events)
     }
     snprintf(name, sizeof name, "process %d", (int)peer.pid);
     struct agent_guest *g = guest_add(a);
+    g->known = true; /* by the kernel's word */
     g->conn = conn_adopt(&a->loop, fd, name, &guest_events, g);
     guests_limit(a);
 }

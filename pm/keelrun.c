@@ -116,7 +116,6 @@ int main(int argc, char **argv)
     static struct job job;
     char host[64] = "127.0.0.1", why[256];
     struct bed_netns *netns = NULL;
-    static char *keeld, *nsexec;
     options_parse(&options, argc, argv);
     log_init("keelrun");
     if (sodium_init() < 0)
@@ -126,12 +125,13 @@ int main(int argc, char **argv)
     job.options = &options;
     randombytes_buf(&job.id, sizeof job.id);
     randombytes_buf(job.secret, sizeof job.secret);
-    keeld = find_program("keeld");
+    char *keeld = find_program("keeld");
     if (options.event_log && !(job.events = fopen(options.event_log, "we")))
         quit(2, "cannot write %s: %s", options.event_log, strerror(errno));
     if (options.bed == BED_NETNS) {
-        nsexec = find_program("keel-nsexec");
+        char *nsexec = find_program("keel-nsexec");
         netns = bed_netns_create(job.id, options.nodes + options.spares, nsexec, why, sizeof why);
+        free(nsexec);
         if (!netns)
             quit(1, "%s", why);
         bed_netns_address(-1, host, sizeof host);
@@ -157,5 +157,6 @@ int main(int argc, char **argv)
     if (job.events)
         fclose(job.events);
     sodium_memzero(job.secret, sizeof job.secret);
+    free(keeld);
     return code;
 }
