@@ -5,6 +5,7 @@
 #include "pm/message.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
@@ -15,7 +16,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+enum { NOT_OURS = -2 };
+
 struct list {
+    const char *prefix;
     struct found_agent *agents;
     int count;
 };
@@ -28,25 +32,29 @@ static bool known(const struct list *l, uint64_t job_id, int node)
     return false;
 }
 
+/* A descriptor, -1 if nobody takes the connection now, NOT_OURS. */
 static int connect_console(const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = strlen(name);
     struct ucred peer;
     socklen_t peer_len = sizeof peer;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || len + 1 > sizeof address.sun_path) {
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
+    if (len + 1 > sizeof address.sun_path)
+        return NOT_OURS;
+    /* non-blocking: an agent that is frozen accepts nothing, and a full queue of connections would hold us for ever */
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return NOT_OURS;
     memcpy(address.sun_path + 1, name, len);
+    int rc = connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len));
+    bool frozen = rc < 0 && errno == EAGAIN;
     /* anybody may take a name in the abstract namespace: only a process of the same user is an agent of ours */
-    if (connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len)) < 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) < 0 || (peer.uid != geteuid() && geteuid() != 0)) {
+    if (rc < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) < 0 ||
+        (peer.uid != geteuid() && geteuid() != 0)) {
         close(fd);
-        return -1;
+        return frozen ? -1 : NOT_OURS;
     }
+    fcntl(fd, F_SETFL, 0);
     return fd;
 }
 
@@ -61,13 +69,17 @@ static void scan_here(struct list *l)
         const char *at = strstr(line, " @" CONSOLE_PREFIX);
         if (!at || sscanf(at + 2, CONSOLE_PREFIX "%16llx/%d%n", &job, &node, &end) != 2 || known(l, job, node))
             continue;
+        snprintf(name, sizeof name, "%016llx", job);
+        if (l->prefix && strncmp(name, l->prefix, strlen(l->prefix)) != 0)
+            continue;
         snprintf(name, sizeof name, "%.*s", end, at + 2);
         int fd = connect_console(name);
-        if (fd < 0)
+        if (fd == NOT_OURS)
             continue;
         struct found_agent *grown = realloc(l->agents, (size_t)(l->count + 1) * sizeof *grown);
         if (!grown) {
-            close(fd);
+            if (fd >= 0)
+                close(fd);
             break;
         }
         l->agents = grown;
@@ -110,9 +122,9 @@ static int by_job_and_node(const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
-struct found_agent *finder_agents(int *count)
+struct found_agent *finder_agents(const char *prefix, int *count)
 {
-    struct list l = {0};
+    struct list l = {.prefix = prefix};
     scan_here(&l);
     scan_beds(&l);
     if (l.count)

@@ -9,9 +9,10 @@
 struct found_agent {
     uint64_t job_id;
     int node;
-    int fd; /* connected to its console */
+    int fd; /* connected to its console; -1 if it takes no connections (it is frozen, and others have tried before) */
 };
 
-/* All agents that answer, ordered by job and node; *count of them, caller closes the fds and frees. */
-struct found_agent *finder_agents(int *count);
+/* The agents of jobs whose id begins with prefix (NULL: of all), ordered by job and node; *count of them, caller closes
+ * the fds and frees. Never waits for an agent. */
+struct found_agent *finder_agents(const char *prefix, int *count);
 #endif

@@ -66,7 +66,7 @@ static bool ask(int fd, uint8_t type, const char *body)
     struct bytes out = {0};
     session_init(&s, SESSION_PLAIN, 0, NULL, NULL, &out);
     session_seal(&s, type, body, strlen(body), &out);
-    ssize_t n = send(fd, out.data, out.len, MSG_NOSIGNAL);
+    ssize_t n = send(fd, out.data, out.len, MSG_NOSIGNAL); /* small enough for the socket's buffer */
     bool good = n == (ssize_t)out.len;
     bytes_free(&out);
     session_fini(&s);
@@ -296,7 +296,7 @@ static int do_stop(const struct job_agents *job)
     for (int i = 0; i < job->count; i++) {
         char byte[256];
         struct pollfd p = {.fd = job->agents[i].fd, .events = POLLIN};
-        while (poll(&p, 1, 10000) > 0 && read(p.fd, byte, sizeof byte) > 0)
+        while (p.fd >= 0 && poll(&p, 1, 10000) > 0 && read(p.fd, byte, sizeof byte) > 0)
             ;
     }
     return 0;
@@ -442,10 +442,11 @@ int main(int argc, char **argv)
     if (r.count - 1 < known[k].low || r.count - 1 > known[k].high)
         quit(2, "wrong number of arguments for %s; see keelctl --help", command);
     static struct found_agent *all; /* until the end of the program */
-    all = finder_agents(&count);
+    const char *wanted = k == 5 ? r.words[2] : r.count > 1 ? r.words[1] : NULL;
+    all = finder_agents(wanted, &count);
     if (k == 0)
         return do_list(all, count, &r);
-    struct job_agents job = select_job(all, count, k == 5 ? r.words[2] : r.count > 1 ? r.words[1] : NULL);
+    struct job_agents job = select_job(all, count, wanted);
     switch (k) {
     case 1:
         return do_status(&job, &r);

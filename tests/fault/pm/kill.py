@@ -3,6 +3,7 @@ ends as it should, and that nothing stays."""
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -263,6 +264,28 @@ def test_keelctl_stop_ends_the_job_with_143():
         assert subprocess.run([KEELCTL, "stop", job.id()], timeout=15).returncode == 0
         assert job.wait() == 143
         assert len(job.stderr().splitlines()) == 1 and "stopped" in job.stderr(), job.stderr()
+
+
+def test_keelctl_does_not_hang_on_a_frozen_agent():
+    with Patient(["--on-failure", "degrade"]) as job:
+        node = job.begun()["nodes"][2]
+        kill(node["agent_pid"], signal.SIGSTOP)
+        waiting = []
+        for _ in range(25):  # more than the queue of its console holds
+            waiting.append(socket.socket(socket.AF_UNIX))
+            waiting[-1].setblocking(False)
+            try:
+                waiting[-1].connect("\0keel/%s/2" % job.id())
+            except BlockingIOError:
+                break
+        else:
+            raise AssertionError("the queue never filled")
+        status = job.status()
+        assert status["nodes"][2]["state"] == "silent" and status["nodes"][0]["state"] == "running", status
+        job.process.send_signal(signal.SIGINT)
+        job.wait()
+        for s in waiting:
+            s.close()
 
 
 def test_keelctl_stop_works_without_keelrun():
