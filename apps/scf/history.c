@@ -66,7 +66,7 @@ static double rms_difference(size_t count, const double *a, const double *b)
 keel_status history_record(struct history *history, int iteration, struct record *out)
 {
     const struct hf *hf = history->hf;
-    const struct entry *entry, *last;
+    const struct entry *entry = NULL, *last;
     const double *errors[DIIS_MAX] = {NULL};
     int oldest = history_oldest(iteration);
     keel_status status;
