@@ -134,10 +134,7 @@ static void carry_out(struct helper *h, const struct command *c)
     }
 }
 
-static bool on_helper_thread(const struct helper *h)
-{
-    return h->started && pthread_equal(pthread_self(), h->thread);
-}
+static _Thread_local const struct helper *runs_here; /* the helper whose thread this is */
 
 void helper_submit(struct helper *h, const struct member_event *event)
 {
@@ -147,7 +144,7 @@ void helper_submit(struct helper *h, const struct member_event *event)
 void helper_prepared(struct helper *h, uint64_t epoch, uint64_t value)
 {
     struct command c = {.kind = CMD_PREPARED, .epoch = epoch, .value = value};
-    if (on_helper_thread(h)) /* the usual case, from within the callback: no detour */
+    if (runs_here == h) /* the usual case, from within the callback: no detour */
         carry_out(h, &c);
     else
         enqueue(h, &c);
@@ -248,6 +245,7 @@ static void sleep_until(struct helper *h, uint64_t deadline)
 static void *run(void *arg)
 {
     struct helper *h = arg;
+    runs_here = h;
     raise_priority();
     while (!h->stop) {
         bool more;
