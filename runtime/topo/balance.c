@@ -25,9 +25,15 @@ bool balance_init(struct balance *b, const struct place *p, struct load *l)
               load_init(&b->launch_load, l->pattern, &b->launch, &l->net, l->convention) &&
               reference_init(b, p, "hybrid(all)") && reference_init(b, p, "0D") &&
               (p->grid.ndims < 2 || reference_init(b, p, "hybrid(-2D)"));
-    if (!ok)
+    if (!ok) {
         balance_fini(b);
-    return ok;
+        return false;
+    }
+    b->collisions = load_collisions(&b->launch_load);
+    b->straight = !l->net.tree.nodes;
+    for (int d = 0; d < p->grid.ndims; d++)
+        b->straight = b->straight && !p->grid.torus[d];
+    return true;
 }
 
 void balance_fini(struct balance *b)
@@ -52,6 +58,7 @@ void balance_reset(struct balance *b)
         load_copy(&b->ref[i].load, &b->launch_load);
     }
     b->seen = 0;
+    b->collisions = load_collisions(&b->launch_load);
 }
 
 static void reference_fail(struct balance *b, struct balance_reference *r, int32_t node)
@@ -134,6 +141,10 @@ static bool consider_whole(struct balance *b, const struct place *p, int32_t nod
             }
     if (best < 0)
         return false;
+    if (b->straight && b->collisions <= 1) {
+        b->key[0].collisions = b->collisions;
+        return place_slide_along(p, node, best, best_dir, ((1u << q) - 1) & ~(1u << best), plan);
+    }
     place_slide_along(p, node, best, best_dir, ((1u << q) - 1) & ~(1u << best), &b->trial);
     consider(b, plan);
     return b->key[0].collisions <= collisions;
@@ -272,7 +283,6 @@ bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, 
 {
     struct balance *b = arg;
     int32_t before = load_collisions(b->load);
-    follow(b, p);
     plan->count = 0;
     b->trial.rank = plan->rank;
     if (!p->nfree)
@@ -283,7 +293,9 @@ bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, 
     }
     int best = -1;
     int32_t collisions = b->key[0].collisions;
-    for (int i = 0; i < b->refs; i++)
+    if (collisions > 1)
+        follow(b, p); /* with 1 message at most on any link nothing can be better */
+    for (int i = 0; collisions > 1 && i < b->refs; i++)
         if (load_collisions(&b->ref[i].load) < collisions) {
             best = i;
             collisions = load_collisions(&b->ref[i].load);
@@ -294,6 +306,8 @@ bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, 
         plan->count = b->trial.count;
         b->trial.moves = moves;
         b->adopted++;
-    }
+    } else
+        collisions = b->key[0].collisions;
+    b->collisions = collisions;
     return plan->count > 0;
 }

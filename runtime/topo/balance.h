@@ -46,7 +46,9 @@ struct balance {
     struct load launch_load;
     struct balance_reference ref[BALANCE_REFERENCES];
     int refs;
-    int32_t seen; /* failures the references know: a prefix of place->dead_list */
+    int32_t collisions; /* after the last plan */
+    bool straight;      /* a mesh in every dimension */
+    int32_t seen;       /* failures the references know: a prefix of place->dead_list */
     struct place_plan trial;
     struct balance_key key[2]; /* best so far, and the one at hand */
     int32_t *mark;             /* [ranks] for putting a reference map into an order of moves */
