@@ -65,7 +65,8 @@ void job_reset(struct job *j)
 {
     place_copy(&j->place, &j->launch);
     load_copy(&j->load, &j->launch_load);
-    balance_reset(&j->balance);
+    if (j->balance.load)
+        balance_reset(&j->balance);
 }
 
 enum place_result job_fail(struct job *j, int32_t node)
