@@ -457,6 +457,8 @@ static void settled(struct plane *p, const struct command *c)
 
 static void reported(struct plane *p, const struct member_report *r)
 {
+    if (r->kind == MEMBER_REPORT_VERDICT && r->node >= 0 && r->node < p->agent.members)
+        p->agent.node_doomed[r->node] = true; /* recover_try_answer follows in this round of the loop */
     switch (r->kind) {
     case MEMBER_REPORT_SUSPECT:
     case MEMBER_REPORT_CLEARED:
@@ -698,12 +700,13 @@ static keel_status make_agent(struct plane *p, const struct plane_config *config
     a->node_incarnation = calloc(members, sizeof *a->node_incarnation);
     a->rank_fence = calloc(ranks, sizeof *a->rank_fence);
     a->node_fence = calloc(members, sizeof *a->node_fence);
+    a->node_doomed = calloc(members, sizeof *a->node_doomed);
     a->dedup = calloc(slots, sizeof *a->dedup);
     a->push = calloc(slots, sizeof *a->push);
     p->announced = calloc(STORE_SEGMENTS_MAX, sizeof *p->announced);
     p->rank_joined = calloc(ranks, sizeof *p->rank_joined);
     p->rank_started = calloc(ranks, sizeof *p->rank_started);
-    if (!a->slots_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->dedup || !a->push ||
+    if (!a->slots_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed || !a->dedup || !a->push ||
         !p->announced || !p->rank_joined || !p->rank_started)
         return KEEL_ERR_NOMEM;
     for (size_t s = 0; s < slots; s++)
@@ -910,6 +913,7 @@ static void free_agent(struct plane *p)
     free(a->node_incarnation);
     free(a->rank_fence);
     free(a->node_fence);
+    free(a->node_doomed);
     free(a->dedup);
     free(a->push);
     view_fini(&a->view);

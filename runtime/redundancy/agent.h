@@ -97,6 +97,7 @@ struct agent {
     struct conn *conns;
     uint32_t *rank_fence;    /* [ranks] lowest incarnation that may connect */
     bool *node_fence;        /* [members] refused */
+    bool *node_doomed;       /* [members] believed dead here: it will be declared, or this node ends */
     struct waiter *waiters, **waiters_tail;
     struct stashed *stash, **stash_tail;
     bool frozen;

@@ -75,7 +75,7 @@ void replica_acked(struct agent *a, int node)
 bool replica_drained(const struct agent *a)
 {
     for (const struct waiter *w = a->waiters; w; w = w->next)
-        if (!a->node_fence[w->node])
+        if (!a->node_fence[w->node] && !a->node_doomed[w->node])
             return false;
     return true;
 }
