@@ -156,7 +156,7 @@ static keel_status claim(keel_taskpool *pool, int64_t task, int64_t expected, bo
             *ours = true;
             return KEEL_OK;
         }
-        if (word_round(old) == pool->round)
+        if (word_round(old) >= pool->round) /* later: we came back, and the others have gone on (keel_resume) */
             return KEEL_OK;
         expected = old;
     }
@@ -218,7 +218,7 @@ static keel_status take_over(keel_taskpool *pool, int64_t *out, bool *busy)
     keel_status status = read_words(pool);
     for (int64_t t = 0; t < pool->count && status == KEEL_OK; t++) {
         int64_t word = pool->words[t];
-        if (word == done_word(pool->round))
+        if (word == done_word(pool->round) || word_round(word) > pool->round)
             continue;
         bool open = word_round(word) != pool->round; /* drawn, and not claimed yet or never */
         if (!open && claimant_lives(word)) {

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static void expect_ok(keel_status status, const char *what)
+static void expect_ok(keel_status status, const char *what, int of)
 {
     if (status == KEEL_OK)
         return;
-    fprintf(stderr, "sum: rank %d: %s: %s\n", keel_rank(), what, keel_status_text(status));
+    fprintf(stderr, "sum: rank %d: %s of rank %d: %s\n", keel_rank(), what, of, keel_status_text(status));
     fflush(NULL);
     _exit(status == KEEL_ERR_DATA_LOST ? 3 : 4);
 }
@@ -21,16 +21,16 @@ static void run_round(keel_taskpool *pool, keel_segment *total, unsigned compute
 {
     int64_t task;
     for (;;) {
-        expect_ok(keel_task_next(pool, &task), "task_next");
+        expect_ok(keel_task_next(pool, &task), "task_next", -1);
         if (task < 0)
             return;
         double term = (double)(task + 1) * (double)(task + 1);
         for (int r = 0; r < keel_size(); r++) {
-            expect_ok(keel_acc_double(total, r, 0, 1.0, &term, 1), "acc");
+            expect_ok(keel_acc_double(total, r, 0, 1.0, &term, 1), "acc", r);
             if (compute_us)
                 usleep(compute_us);
         }
-        expect_ok(keel_task_commit(pool, task), "task_commit");
+        expect_ok(keel_task_commit(pool, task), "task_commit", -1);
     }
 }
 
@@ -38,7 +38,7 @@ static void check(keel_segment *total, double expected)
 {
     for (int r = 0; r < keel_size(); r++) {
         double got;
-        expect_ok(keel_get(total, r, 0, &got, sizeof got), "get");
+        expect_ok(keel_get(total, r, 0, &got, sizeof got), "get", r);
         if (got != expected) {
             fprintf(stderr, "sum: rank %d: WRONG: %.0f on rank %d instead of %.0f\n", keel_rank(), got, r, expected);
             fflush(NULL);
@@ -58,24 +58,25 @@ int main(int argc, char **argv)
     keel_segment *total;
     keel_taskpool *pool;
     uint64_t done = 0;
-    expect_ok(keel_init(), "init");
-    expect_ok(keel_segment_alloc(sizeof(double), KEEL_REDUNDANCY_SHADOW, &total), "alloc");
-    expect_ok(keel_taskpool_create(tasks, &pool), "taskpool_create");
+    expect_ok(keel_init(), "init", -1);
+    expect_ok(keel_segment_alloc(sizeof(double), KEEL_REDUNDANCY_SHADOW, &total), "alloc", -1);
+    expect_ok(keel_taskpool_create(tasks, &pool), "taskpool_create", -1);
     if (keel_restarted())
-        expect_ok(keel_resume(&done), "resume");
+        expect_ok(keel_resume(&done), "resume", -1);
     double t = (double)tasks, once = t * (t + 1) * (2 * t + 1) / 6;
     for (long round = (long)done / 2; round < rounds; round++) {
+        (void)keel_event("phase", round + 1, NULL);
         if (done % 2 == 0) {
             run_round(pool, total, compute_us);
-            expect_ok(keel_barrier(), "barrier");
+            expect_ok(keel_barrier(), "barrier", -1);
             check(total, once * (double)(round + 1));
         }
         done = 0; /* who came back between the barrier and the reset goes straight to the reset */
-        expect_ok(keel_taskpool_reset(pool), "taskpool_reset");
+        expect_ok(keel_taskpool_reset(pool), "taskpool_reset", -1);
     }
     check(total, once * (double)rounds);
     printf("sum: %.0f\n", once * (double)rounds);
     fflush(stdout);
-    expect_ok(keel_finalize(), "finalize");
+    expect_ok(keel_finalize(), "finalize", -1);
     return 0;
 }

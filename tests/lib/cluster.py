@@ -14,6 +14,7 @@ class Cluster(Job):
         self.agents, self.rank_pids = {}, {}  # node -> pid; node -> {pid: rank}
         self.killed = []  # (t_ns, what): node deaths that this test caused
         self.process_deaths = 0
+        self.shot = set()  # pids of ranks that this test killed
         args = ["-n", str(self.size), "--nodes", str(nodes), "--on-failure", on_failure]
         if spares:
             args += ["--spares", str(spares)]
@@ -94,7 +95,22 @@ class Cluster(Job):
 
     def kill_pid(self, pid):
         self.process_deaths += 1
+        self.shot.add(pid)
         os.kill(pid, signal.SIGKILL)
 
     def live_nodes(self):
         return [n for n, pid in self.agents.items() if alive(pid)]
+
+    def live_ranks(self, node):
+        """pids of ranks (not standbys) that this test has not killed."""
+        return [p for p, r in self.rank_pids.get(node, {}).items() if r >= 0 and p not in self.shot and alive(p)]
+
+    def touched(self):
+        """Nodes that this test killed or froze."""
+        return {int(what.split()[1]) for _, what in self.killed}
+
+    def false_deaths(self):
+        """Nodes declared dead that this test has not touched: the machine was too busy for them."""
+        self.poll()
+        return sorted({e["dead_node"] for e in self.has("view") if "dead_node" in e} - self.touched() |
+                      {e["about"] for e in self.has("verdict", evidence="silent")} - self.touched())

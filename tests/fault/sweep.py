@@ -1,0 +1,110 @@
+"""sweep.py [--full]: each named step of the protocols is the last one of a rank, of a node or of an agent: at the 1st, 2nd, 3rd ...
+time that it is passed, until nobody passes it any more. The torture program tells whether the data is right."""
+import argparse
+import os
+import signal
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from cluster import Cluster
+
+PROGRAM = os.environ.get("KEEL_TORTURE", "build/tests/fault/torture")
+NODES, SPARES = 3, 1
+RANK_POINTS = ["op.put_between_copies", "op.intent_set", "op.before_local_store", "op.after_local_store", "op.answered",
+               "op.chunk_on_primary", "acc.done", "task.drawn", "task.claimed", "task.accumulating", "task.committing",
+               "task.committed", "task.reset_prepared", "rank.barrier_entering", "rank.barrier_left", "rank.leaving",
+               "rank.left"]
+AGENT_POINTS = ["replica.put_noted", "replica.put_applied", "replica.applied_not_forwarded", "replica.forwarded",
+                "replica.forward_received", "replica.forward_stored", "replica.acknowledged_not_answered",
+                "barrier.all_ranks_entered", "barrier.entered", "barrier.completed"]
+VIEW_POINTS = ["recover.prepare_received", "recover.fenced", "recover.answered", "recover.commit_received",
+               "recover.committed", "recover.settled", "procs.joining", "procs.joined", "push.doubts_half_told",
+               "push.doubts_told", "push.patch_received", "push.restored_not_submitted", "push.restored_submitted",
+               "rank.resuming"]
+REBUILD_POINTS = ["push.rebuild_begun", "push.rebuild_middle", "push.rebuild_end", "push.snapshot_begun",
+                  "push.snapshot_block", "push.snapshot_end", "push.restored_not_submitted", "push.restored_submitted",
+                  "recover.prepare_received", "recover.answered", "recover.commit_received", "recover.settled"]
+# A writer that dies in the middle of its puts; a node that dies in the middle of its tasks.
+RANK_DIES = "op.after_local_store:3:kill:rank=1"
+NODE_DIES = "task.accumulating:4:node:rank=1"
+
+
+class Disturbed(Exception):
+    """Nothing was tested: this machine stood still."""
+
+
+def cases(full):
+    """(what, faults before, POINT, ACTION, WHERE, words, may data be lost)."""
+    for i, point in enumerate(RANK_POINTS):
+        words = 40000 if "chunk" in point else 300
+        for k, action in enumerate(("kill", "node")):
+            if full or k == i % 2:
+                yield point, None, action, "rank=1", words, False
+    for i, point in enumerate(AGENT_POINTS):
+        for node in range(NODES):
+            if full or node == i % NODES:
+                yield point, None, "kill", "node=%d" % node, 300, False
+    for i, point in enumerate(VIEW_POINTS):
+        for node in range(NODES):
+            if full or node == i % NODES:
+                yield point, RANK_DIES, "node", "node=%d" % node + (":life=1" if point == "rank.resuming" else ""), 300, False
+    for i, point in enumerate(REBUILD_POINTS):
+        for node in (0, 2, NODES):
+            if full or node == (0, 2, NODES)[i % 3]:
+                yield point, NODE_DIES, "kill", "node=%d" % node, 3000, node != NODES
+
+
+def run(point, nth, before, action, where, words, may_lose):
+    """True if the point was passed that often."""
+    fault = "%s:%d:%s:%s" % (point, nth, action, where)
+    env = {"KEEL_FAULT": before + "," + fault if before else fault}
+    with Cluster(NODES, [PROGRAM, "7", "3", str(words), "12"], spares=SPARES, env=env, seconds=60) as job:
+        code = job.wait()
+        job.poll()
+        if "has not" in job.stderr() and "within 30 s" in job.stderr():
+            raise Disturbed("the job did not start in time")
+        dead = len({e["dead_node"] for e in job.has("view") if "dead_node" in e})
+        ranks = len({(e["dead_rank"], e["epoch"]) for e in job.has("view") if "dead_rank" in e})
+        passed = dead + ranks > (1 if before else 0)
+        if "WRONG" in job.stderr():
+            raise AssertionError("wrong data")
+        if code == 3 and may_lose and dead > 1 and "no copy of the data is left" in job.stderr():
+            return passed
+        if code != 0 or "all right" not in job.stdout():
+            raise AssertionError("exit code %d, output %r, %d nodes and %d ranks died" % (code, job.stdout()[-300:], dead, ranks))
+        return passed
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--full", action="store_true", help="every passing (at most 100), each kind of death")
+    parser.add_argument("--only", default="", help="points whose name begins like this")
+    options = parser.parse_args()
+    runs, failed, never, begin = 0, [], [], time.monotonic()
+    for point, before, action, where, words, may_lose in cases(options.full):
+        if not point.startswith(options.only):
+            continue
+        for nth in range(1, 101) if options.full else (1, 4):
+            runs += 1
+            try:
+                try:
+                    passed = run(point, nth, before, action, where, words, may_lose)
+                except Disturbed as why:
+                    print("again   %s:%d: %s" % (point, nth, why))
+                    passed = run(point, nth, before, action, where, words, may_lose)
+            except (AssertionError, Disturbed) as error:
+                failed.append("%s:%d:%s:%s" % (point, nth, action, where))
+                print("FAILED  %s after %s: %s" % (failed[-1], before, error))
+                sys.stdout.flush()
+                continue
+            if not passed:
+                if nth == 1:
+                    never.append("%s(%s)" % (point, where))
+                break
+    print("sweep: %d runs, %d failed %s, never passed: %s; %.0f s" % (runs, len(failed), failed, " ".join(never) or "none",
+                                                                  time.monotonic() - begin))
+    sys.exit(1 if failed else 0)
+
+
+main()
