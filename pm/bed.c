@@ -11,13 +11,16 @@
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,6 +159,20 @@ static void demolish(uint64_t job_id, int nodes)
     }
 }
 
+/* The guardian holds an abstract socket of this name as long as it lives. A descriptor, or -1 if somebody has it. */
+static int guard_name(uint64_t job_id)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "keel-bed/%08x", (unsigned)(job_id >> 32));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, len) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
 /* ---- the guardian ---- */
 
 /* Opens pidfds of processes that live in one of the bed's namespaces. Returns how many (at most max). */
@@ -204,7 +221,39 @@ static void wait_until_empty(uint64_t job_id, int nodes)
         }
 }
 
-static _Noreturn void guardian_run(uint64_t job_id, int nodes, int pipe_fd)
+/* Beds whose guardian was killed together with everything else: nobody holds the name, nobody lives there. */
+static void sweep(void)
+{
+    DIR *dir = opendir(BED_NETNS_DIR);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        unsigned id;
+        char tail;
+        struct stat spaces[NODES_MAX + 1];
+        struct pollfd one;
+        int count = 0;
+        if (sscanf(e->d_name, "keel-%8x-hu%c", &id, &tail) != 2)
+            continue;
+        uint64_t job_id = (uint64_t)id << 32;
+        int guard = guard_name(job_id);
+        if (guard < 0)
+            continue;
+        for (int i = -1; i < NODES_MAX - 1; i++) {
+            char path[64];
+            netns_path(job_id, i, path, sizeof path);
+            if (stat(path, &spaces[count]) == 0)
+                count++;
+        }
+        if (find_inhabitants(spaces, count, &one, 1) > 0)
+            close(one.fd);
+        else
+            demolish(job_id, NODES_MAX - 1);
+        close(guard);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static _Noreturn void guardian_run(uint64_t job_id, int nodes, int pipe_fd, int guard_fd)
 {
     char byte;
     setsid();
@@ -214,8 +263,11 @@ static _Noreturn void guardian_run(uint64_t job_id, int nodes, int pipe_fd)
     int null = open("/dev/null", O_RDWR);
     for (int i = 0; i < 3; i++)
         dup2(null, i);
-    dup2(pipe_fd, 3);
-    syscall(SYS_close_range, 4u, ~0u, 0u);
+    /* to 3 and 4, whatever numbers they have now */
+    int pipe_copy = fcntl(pipe_fd, F_DUPFD, 5), guard_copy = fcntl(guard_fd, F_DUPFD, 5);
+    dup2(pipe_copy, 3);
+    dup2(guard_copy, 4);
+    syscall(SYS_close_range, 5u, ~0u, 0u);
     if (chdir("/") < 0)
         _exit(1);
     while (read(3, &byte, 1) < 0 && errno == EINTR)
@@ -244,10 +296,14 @@ struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, const char *helpe
     bed->variable = pm_printf(BED_ENV "=%016llx", (unsigned long long)job_id);
     bed->guardian_pipe = fds[1];
     bed->home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    sweep();
+    int guard = guard_name(job_id);
     bed->guardian = fork();
     if (bed->guardian == 0)
-        guardian_run(job_id, nodes, fds[0]);
+        guardian_run(job_id, nodes, fds[0], guard);
     close(fds[0]);
+    if (guard >= 0)
+        close(guard);
     why[0] = '\0';
     netns_path(job_id, -1, path, sizeof path);
     bool good = bed->home >= 0 && bed->guardian > 0 && build(job_id, nodes, why, why_size);

@@ -97,16 +97,30 @@ class Job:
             if not kind:
                 self.check_leftovers()
         finally:
-            for pid in processes_with(self.tag):
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except OSError:
-                    pass
-            self.process.stdin and self.process.stdin.close()
-            self.process.wait()
-            self.out.close()
-            self.err.close()
-            self.directory.cleanup()
+            self.kill_all()
+            self.remove_namespaces()
+            self.close()
+
+    def kill_all(self):
+        """SIGKILL to everything of the job."""
+        for pid in processes_with(self.tag):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+
+    def remove_namespaces(self):
+        """Those of a failed test, whose guardian kill_all has killed too."""
+        for left in self.leftovers():
+            if left.startswith("namespace "):
+                subprocess.run(["ip", "netns", "del", left.split()[1]], stderr=subprocess.DEVNULL)
+
+    def close(self):
+        self.process.stdin and self.process.stdin.close()
+        self.process.wait()
+        self.out.close()
+        self.err.close()
+        self.directory.cleanup()
 
     def wait(self):
         """Exit code of keelrun (negative: signal)."""

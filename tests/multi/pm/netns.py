@@ -113,6 +113,21 @@ def test_kill_of_the_guardian_leaves_no_namespace():
         assert job.wait() == 0
 
 
+def test_kill_of_everything_is_cleaned_up_by_the_next_bed():
+    need_root()
+    job = Job(["-n", "2", "--nodes", "2", "--bed", "netns", "sleep", "20"])
+    try:
+        job.wait_ranks(2)
+    finally:
+        prefix = "keel-" + job.id()[:8]
+        job.kill_all()
+        job.close()
+    assert [n for n in os.listdir("/run/netns") if n.startswith(prefix)], "somebody cleaned up: nothing is tested"
+    with Job(["-n", "1", "--nodes", "1", "--bed", "netns", "true"]) as after:
+        assert after.wait() == 0, after.stderr()
+        assert not [n for n in os.listdir("/run/netns") if n.startswith(prefix)]
+
+
 def test_without_root_it_says_so():
     if not IS_ROOT:
         code, _, err = run(["-n", "2", "--nodes", "2", "--bed", "netns", "true"])
