@@ -220,6 +220,8 @@ static bool plan_put(struct op *op, uint64_t now)
     bool through = mode == SLOT_SYNC || mode == SLOT_REBUILD || op->always_through;
     if (through || maybe_lost(op)) {
         op->flags = through ? op->flags | WIRE_F_THROUGH : op->flags & ~WIRE_F_THROUGH;
+        if (op->always_through)
+            op->flags |= WIRE_F_ALWAYS;
         op->by_message = true;
         add_leg(op, primary, MESSAGE_WINDOW);
         return true;

@@ -38,6 +38,7 @@ enum {
     WIRE_F_INTERNAL = 2, /* barrier of the runtime's own */
     WIRE_F_TASK = 4,     /* task and step identify the operation */
     WIRE_F_FREED = 8,    /* the segment was freed */
+    WIRE_F_ALWAYS = 16,  /* with THROUGH: whatever the slot's mode */
 };
 
 struct wire {

@@ -255,6 +255,13 @@ static void execute(struct agent *a, struct conn *c, const struct wire *w, const
         replica_reply(c, w, WIRE_RETRY, 0, NULL, 0);
         return;
     }
+    /* The writer has looked, or will look, at the new route and puts to both copies itself: a forward of ours might come to
+     * the shadow after a later put of the same writer. */
+    bool direct_now = s->mode == SLOT_PAIR || s->mode == SLOT_ALONE;
+    if (w->type == WIRE_PUT && direct_now && !(w->flags & WIRE_F_ALWAYS)) {
+        replica_reply(c, w, WIRE_RETRY, 0, NULL, 0);
+        return;
+    }
     struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     int shadow = forward_target(a, w);
     int64_t value = 0;
