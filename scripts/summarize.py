@@ -1,13 +1,37 @@
-"""Print 'N passed, N failed, N skipped' for meson test logs (JSON lines); exit 1 if one failed or none passed."""
+"""Print 'N passed, N failed, N skipped' for runs of meson test; exit 1 if one failed or none passed.
+
+Usage: summarize.py [--failed] LOG[+LOG...]...   each LOG is a testlog.json; of logs joined by + a later result counts
+                                                 instead of an earlier one of the same test
+With --failed, print the names of the failed tests instead, a line each.
+"""
 import json
+import os
 import sys
 
+
+def results(logs):
+    last = {}
+    for path in logs.split("+"):
+        if os.path.exists(path):
+            with open(path) as log:
+                for line in log:
+                    entry = json.loads(line)
+                    last[entry["name"]] = entry["result"]
+    return last
+
+
+def kind(result):
+    return "passed" if result in ("OK", "EXPECTEDFAIL") else "skipped" if result == "SKIP" else "failed"
+
+
+arguments = sys.argv[1:]
+names_only = arguments[:1] == ["--failed"]
 counts = {"passed": 0, "failed": 0, "skipped": 0}
-for path in sys.argv[1:]:
-    with open(path) as log:
-        for line in log:
-            result = json.loads(line)["result"]
-            key = "passed" if result in ("OK", "EXPECTEDFAIL") else "skipped" if result == "SKIP" else "failed"
-            counts[key] += 1
-print(", ".join(f"{n} {word}" for word, n in counts.items()))
-sys.exit(0 if counts["passed"] and not counts["failed"] else 1)
+for logs in arguments[names_only:]:
+    for name, result in results(logs).items():
+        counts[kind(result)] += 1
+        if names_only and kind(result) == "failed":
+            print(name.split(" / ")[-1].split(":")[-1].strip())
+if not names_only:
+    print(", ".join(f"{n} {word}" for word, n in counts.items()))
+    sys.exit(0 if counts["passed"] and not counts["failed"] else 1)
