@@ -236,6 +236,13 @@ static void read_pauses(void)
         longest_pause = ns > longest_pause ? ns : longest_pause;
 }
 
+/* Builds with sanitizers run several times slower: how many times the limits to allow. */
+static uint64_t patience(void)
+{
+    const char *text = getenv("KEEL_TEST_PATIENCE");
+    return text ? strtoull(text, NULL, 10) : 1;
+}
+
 /* A processor that stood still for longer than half the limit froze nodes: that is no false death. */
 static void explain_pause(void)
 {
@@ -267,7 +274,7 @@ static void mode_kill(void)
         start_job();
         uint64_t t = clock_now_ns();
         kill(nodes[victim].pid, SIGKILL);
-        printf("node %d killed: everywhere in %.2f ms\n", victim, wait_commits(victim, t, 20 * MS));
+        printf("node %d killed: everywhere in %.2f ms\n", victim, wait_commits(victim, t, 20 * MS * patience()));
         end_job();
     }
 }
@@ -278,7 +285,7 @@ static void mode_freeze(void)
         start_job();
         uint64_t t = clock_now_ns();
         kill(nodes[victim].pid, SIGSTOP);
-        printf("node %d stopped: everywhere in %.1f ms\n", victim, wait_commits(victim, t, 1000 * MS));
+        printf("node %d stopped: everywhere in %.1f ms\n", victim, wait_commits(victim, t, 1000 * MS * patience()));
         kill(nodes[victim].pid, SIGCONT);
         struct note n;
         bool halted = false;
