@@ -16,6 +16,7 @@
  */
 #include "runtime/core/client.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -34,6 +35,7 @@ enum {
     SCAN_EVERY_NS = 1000000,
     ASK_AFTER_NS = 100000000, /* no answer for so long: is the node alive? */
     SLEEP_MS = 5,
+    YIELD_EVERY = 8, /* polls */
     BATCH = 32,
 };
 
@@ -627,14 +629,18 @@ static uint64_t sleep_ms(void)
 bool op_wait(bool (*done)(void *arg), void *arg)
 {
     uint64_t spin_until = clock_now_ns() + client.spin_ns;
+    unsigned polls = 0;
     while (!done(arg)) {
         if (client.fatal != KEEL_OK)
             return false;
         op_progress();
         if (done(arg))
             break;
-        if (clock_now_ns() < spin_until)
+        if (clock_now_ns() < spin_until) {
+            if (++polls % YIELD_EVERY == 0)
+                sched_yield(); /* the agent that must answer may need this processor */
             continue;
+        }
         bool idle = client.shm->table->arm(client.shm) && client.net->table->arm(client.net);
         int ms = idle ? (int)sleep_ms() : 0;
         pthread_mutex_unlock(&client.lock);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,9 @@
 enum {
     SPIN_US_DEFAULT = 50,
     OVER_GRACE_NS = 500000000, /* others may be dead when the job ends: do not wait longer for them */
+    SHORT_SLEEP_NS = 200000,   /* a sleep that was not worth it */
+    SPIN_MAX_NS = 400000,
+    YIELD_EVERY = 4, /* polls without work */
     SOCKETS_EVERY_NS = 100000, /* while spinning, look at the sockets this often */
 };
 
@@ -578,17 +582,32 @@ static bool round_of_work(struct plane *p)
     return busy;
 }
 
+/* Sleep until something comes. Remote reads and writes are served inside the provider and leave no event, so it is the
+ * length of the sleep that tells how busy the node is: after a short one it pays to spin longer. Returns the time to spin. */
+static uint64_t sleep_and_learn(struct plane *p, uint64_t spin_ns)
+{
+    uint64_t from = clock_now_ns();
+    handle_sockets(p, sleep_ms(p));
+    if (clock_now_ns() - from > SHORT_SLEEP_NS)
+        return p->spin_ns;
+    uint64_t longer = spin_ns * 4;
+    return p->spin_ns == 0 ? 0 : longer > SPIN_MAX_NS ? SPIN_MAX_NS : longer;
+}
+
 static void *data_thread(void *arg)
 {
     struct plane *p = arg;
     struct agent *a = &p->agent;
     pthread_setname_np(pthread_self(), "keel-data");
-    uint64_t busy_at = clock_now_ns(), sockets_at = 0;
+    uint64_t busy_at = clock_now_ns(), sockets_at = 0, spin_ns = p->spin_ns;
+    unsigned idle = 0;
     while (!p->quit) {
         bool busy = round_of_work(p);
         if (busy)
             busy_at = a->now;
-        if (a->now - busy_at < p->spin_ns) {
+        if (a->now - busy_at < spin_ns) {
+            if (!busy && ++idle % YIELD_EVERY == 0)
+                sched_yield(); /* a rank may have this processor to compute on */
             if (a->now - sockets_at > SOCKETS_EVERY_NS) {
                 sockets_at = a->now;
                 handle_sockets(p, 0);
@@ -596,10 +615,12 @@ static void *data_thread(void *arg)
             continue;
         }
         if (a->shm->table->arm(a->shm) && a->net->table->arm(a->net) &&
-            !atomic_load_explicit(&p->command_waiting, memory_order_acquire))
-            handle_sockets(p, sleep_ms(p));
-        else
+            !atomic_load_explicit(&p->command_waiting, memory_order_acquire)) {
+            spin_ns = sleep_and_learn(p, spin_ns);
+            busy_at = clock_now_ns();
+        } else {
             handle_sockets(p, 0);
+        }
     }
     return NULL;
 }
