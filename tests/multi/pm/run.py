@@ -176,7 +176,7 @@ def test_eight_nodes_start_in_half_a_second():
             best = min(best, last / 1e9 - begin)
             assert started <= last
     print("        8 nodes: all ranks started after %.3f s" % best)
-    assert best < 0.5, best
+    assert best < 0.5 * int(os.environ.get("KEEL_TEST_PATIENCE", "1")), best  # sanitizers are slower
 
 
 keeltest.main(globals())
