@@ -8,7 +8,10 @@
  *      ^                           | all live answered
  *      |   +-----------------------+ something accepted: that again, else what is pending
  *      |   v
- *      |  PREPARE(batch) -------------------------->  accept; the runtime fences; answer when prepared, with its value
+ *      |  PREPARE(batch) -------------------------->  the runtime fences; answer when prepared, with its value
+ *      |   | all live answered
+ *      |   v
+ *      |  ACCEPT(batch, max) ---------------------->  accept
  *      |   | all live answered
  *      |   v
  *      |  COMMIT(batch, max) ---------------------->  apply, append to the log
@@ -20,9 +23,10 @@
  *   IDLE      lowest live, ballot not ours            COLLECT   next higher ballot
  *   IDLE      leading, events pending                 PREPARE   at most MEMBER_BATCH_MAX events, deaths first
  *   IDLE      leading, epoch not settled              COMMIT    the last epoch again
- *   COLLECT   answers of all live, one had accepted   PREPARE   the accepted batch of the highest ballot, unchanged
+ *   COLLECT   answers of all live, one had accepted   PREPARE   the accepted batch of the highest ballot, and its value
  *   COLLECT   answers of all live, none had           IDLE      everybody has committed up to here
- *   PREPARE   answers of all live                     COMMIT    max of the values; settles the slot before
+ *   PREPARE   answers of all live                     ACCEPT    max of the values
+ *   ACCEPT    answers of all live                     COMMIT    settles the slot before
  *   COMMIT    answers of the whole view               SETTLE
  *   COMMIT    answers of all live, not the whole view IDLE      the others are being declared dead
  *   COMMIT    events pending                          PREPARE
@@ -30,8 +34,10 @@
  *   any       believed dead: fewer to wait for        (checked again)
  *
  * "All live" = all of the view but those the coordinator believes dead; a verdict that leaves no admissible quorum
- * (quorum.c) halts the member, so whoever completes a phase has a quorum. A batch is never changed once proposed;
- * deaths found meanwhile go into the next slot and their acks are not waited for. */
+ * (quorum.c) is not passed, so whoever completes a phase has a quorum. What was accepted by anybody is proposed again
+ * unchanged, batch and value: this is Multi-Paxos, and PREPARE comes before it because everybody must have fenced and
+ * said its value before there is something to accept. Deaths found after PREPARE go into the next slot; their
+ * answers are not waited for. */
 #include "detect/member_internal.h"
 
 #include <assert.h>
@@ -102,14 +108,13 @@ static int batch_events(const struct batch *b, struct member_event *out)
     return b->n;
 }
 
-void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch)
+void agreement_prepare(struct member *m, const struct batch *batch)
 {
-    m->accepted_ballot = ballot;
-    if (m->has_accepted && same_batch(&m->accepted, batch))
+    if (m->has_proposal && same_batch(&m->proposal, batch))
         return; /* a new coordinator takes up what the old one began: our answer stands */
-    m->has_accepted = true;
-    m->accepted = *batch;
-    m->accepted_at = m->t;
+    m->has_proposal = true;
+    m->proposal = *batch;
+    m->proposed_at = m->t;
     m->prepared = false;
     m->prepared_value = 0;
     member_note(m, MEMBER_REPORT_PREPARE, -1, MEMBER_ALIVE, m->epoch + 1, "proposed");
@@ -125,10 +130,18 @@ void agreement_accept(struct member *m, uint64_t ballot, const struct batch *bat
     m->ops.prepare(m->ops.user, m->epoch + 1, events, n);
 }
 
+void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value)
+{
+    m->has_accepted = true;
+    m->accepted_ballot = ballot;
+    m->accepted = *batch;
+    m->accepted_value = value;
+}
+
 void member_prepared(struct member *m, uint64_t epoch, uint64_t value, uint64_t now)
 {
     member_enter(m, now);
-    if (!m->halted && m->has_accepted && !m->prepared && epoch == m->epoch + 1) {
+    if (!m->halted && m->has_proposal && !m->prepared && epoch == m->epoch + 1) {
         m->prepared = true;
         m->prepared_value = value;
         if (m->round.phase == PHASE_PREPARE && m->round.slot == epoch)
@@ -212,9 +225,9 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
         else
             set_ordered(m, e->node, e->seq);
     }
-    m->has_accepted = m->prepared = false;
+    m->has_proposal = m->prepared = m->has_accepted = m->bound = false;
     /* What was under way for this slot is over; as coordinator we go on with the next one. */
-    if ((m->round.phase == PHASE_COLLECT || m->round.phase == PHASE_PREPARE) && m->round.slot <= m->epoch) {
+    if (m->round.phase >= PHASE_COLLECT && m->round.phase <= PHASE_ACCEPT && m->round.slot <= m->epoch) {
         round_cancel(m);
         m->next_collect = m->t;
     }
@@ -251,7 +264,7 @@ static void start_collect(struct member *m)
 {
     uint64_t highest = m->promised > m->seen_ballot ? m->promised : m->seen_ballot;
     m->promised = m->seen_ballot = ((highest >> 16) + 1) << 16 | (uint64_t)m->p.self;
-    m->leading = false;
+    m->leading = m->bound = false;
     round_start(m, PHASE_COLLECT, m->epoch + 1, NULL, 0);
 }
 
@@ -282,7 +295,7 @@ void agreement_pump(struct member *m)
             start_collect(m);
         return;
     }
-    if (is_root(m, PHASE_COLLECT) || is_root(m, PHASE_PREPARE))
+    if (is_root(m, PHASE_COLLECT) || is_root(m, PHASE_PREPARE) || is_root(m, PHASE_ACCEPT))
         return;
     struct batch b;
     if (make_batch(m, &b)) {
@@ -319,7 +332,7 @@ void agreement_round_complete(struct member *m)
 {
     struct round *r = &m->round;
     struct batch batch = r->phase == PHASE_COLLECT ? r->best : r->batch;
-    uint64_t slot = r->slot, value = r->value;
+    uint64_t slot = r->slot, value = r->value, best_value = r->best_value;
     bool everybody = round_everybody(m), had = r->best_ballot != 0;
     enum wire_phase phase = r->phase;
     round_cancel(m);
@@ -330,6 +343,8 @@ void agreement_round_complete(struct member *m)
         if (everybody)
             agreement_settle(m, slot - 1);
         if (had && !m->halted && batch_admissible(m, &batch)) {
+            m->bound = true;
+            m->bound_value = best_value;
             round_start(m, PHASE_PREPARE, slot, &batch, 0);
         } else if (had && !m->halted) { /* begun by a quorum that is not ours: collect again, later */
             m->leading = false;
@@ -338,8 +353,11 @@ void agreement_round_complete(struct member *m)
         }
         break;
     case PHASE_PREPARE:
+        round_start(m, PHASE_ACCEPT, slot, &batch, m->bound ? m->bound_value : value);
+        break;
+    case PHASE_ACCEPT:
         round_start(m, PHASE_COMMIT, slot, &batch, value);
-        if (everybody)
+        if (everybody) /* but those declared dead by this very commit */
             agreement_settle(m, slot - 1);
         break;
     case PHASE_COMMIT:
@@ -579,13 +597,13 @@ void agreement_report(struct member *m)
 static void poll_tick(struct member *m)
 {
     int coordinator = agreement_coordinator(m);
-    if (coordinator == m->p.self || (m->settled == m->epoch && !m->has_accepted) || m->t < m->next_poll)
+    if (coordinator == m->p.self || (m->settled == m->epoch && !m->has_proposal) || m->t < m->next_poll)
         return;
     struct wire_msg ping = {.type = WIRE_PING, .nonce = ++m->nonce};
     member_post(m, coordinator, &ping);
     m->next_poll = m->t + m->poll_rto;
     m->poll_rto = 2 * m->poll_rto < m->p.rto_max_ns ? 2 * m->poll_rto : m->p.rto_max_ns;
-    if (m->has_accepted && m->t >= m->accepted_at + m->p.late_ns)
+    if (m->has_proposal && m->t >= m->proposed_at + m->p.late_ns)
         detector_check(m, coordinator, "proposal without an end");
 }
 
@@ -604,7 +622,7 @@ uint64_t agreement_deadline(const struct member *m)
     int coordinator = agreement_coordinator(m);
     if ((m->n_mine || m->n_deaths) && m->next_report < d)
         d = m->next_report;
-    if (coordinator != m->p.self && (m->settled != m->epoch || m->has_accepted) && m->next_poll < d)
+    if (coordinator != m->p.self && (m->settled != m->epoch || m->has_proposal) && m->next_poll < d)
         d = m->next_poll;
     if (coordinator == m->p.self && !m->leading && !is_root(m, PHASE_COLLECT) && m->next_collect < d)
         d = m->next_collect;

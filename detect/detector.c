@@ -530,7 +530,8 @@ static void contact_tick(struct member *m)
     bool lonely = since(m, c->start) > (c->end - c->start) / 3;
     for (int i = 0; i < 4 + m->p.n / 16; i++) {
         c->next = (c->next + 1) % m->p.n;
-        if (is_member(m, c->next) && !bitset_has(c->heard, c->next)) {
+        /* who answered may be cut off with us, and have nobody of the other side to miss: it is to look too */
+        if (is_member(m, c->next) && (lonely || !bitset_has(c->heard, c->next))) {
             struct wire_msg ping = {.type = WIRE_PING, .nonce = ++m->nonce, .flags = lonely ? WIRE_LONELY : 0};
             member_post_direct(m, c->next, &ping);
         }

@@ -90,10 +90,11 @@ struct round {
     bool self_done, full_sent, answer_root;
     bool certain;        /* whom the tree leaves out is dead for certain, or declared in this batch */
     unsigned child_done; /* bit i: subtree of child i is complete */
-    uint64_t value;      /* PREPARE: max so far. COMMIT: the decision's */
+    uint64_t value;      /* PREPARE: max so far. ACCEPT, COMMIT: the decision's */
     struct batch batch;
     uint64_t best_ballot; /* COLLECT: highest accepted proposal of the subtree, 0: none */
     struct batch best;
+    uint64_t best_value;
     int attempts;
     uint64_t next_resend, rto;
     uint64_t *tree;  /* bitset of ids */
@@ -144,12 +145,18 @@ struct member {
     bool leading;          /* promised is ours and a quorum gave us what it had accepted */
     uint64_t next_collect; /* not before */
     int collect_attempts;
-    uint64_t accepted_ballot; /* of the proposal accepted for epoch+1; meaningful if has_accepted */
-    bool has_accepted;
-    struct batch accepted;
-    bool prepared; /* the runtime answered for `accepted` */
+    /* of slot epoch+1 */
+    bool has_proposal; /* told to prepare for it; binds nobody */
+    struct batch proposal;
+    uint64_t proposed_at;
+    bool prepared; /* the runtime answered for `proposal` */
     uint64_t prepared_value;
-    uint64_t accepted_at;
+    bool has_accepted; /* may have been decided: a later coordinator proposes the same */
+    uint64_t accepted_ballot;
+    struct batch accepted;
+    uint64_t accepted_value;
+    bool bound; /* coordinator: somebody had accepted, so the value is given */
+    uint64_t bound_value;
     struct round round;
     uint64_t *scratch;
 
@@ -218,7 +225,8 @@ void agreement_tick(struct member *m);
 uint64_t agreement_deadline(const struct member *m);
 void agreement_deaths_changed(struct member *m, bool own);
 void agreement_behind(struct member *m, int who);
-void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch);
+void agreement_prepare(struct member *m, const struct batch *batch);
+void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value);
 void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_value);
 void agreement_settle(struct member *m, uint64_t epoch);
 void agreement_round_complete(struct member *m); /* root: everybody live has answered */

@@ -88,7 +88,7 @@ static void send_down(struct member *m, int to, bool direct)
                            .root = r->root,
                            .ballot = r->ballot,
                            .slot = r->slot,
-                           .value = r->phase == PHASE_COMMIT ? r->value : 0,
+                           .value = r->phase == PHASE_ACCEPT || r->phase == PHASE_COMMIT ? r->value : 0,
                            .skip = m->scratch,
                            .batch = r->batch};
     member_post(m, to, &msg);
@@ -114,7 +114,7 @@ static void send_ack(struct member *m, int to, unsigned flags)
                            .root = r->root,
                            .ballot = r->ballot,
                            .slot = r->slot,
-                           .value = r->value,
+                           .value = r->phase == PHASE_COLLECT ? r->best_value : r->value,
                            .accepted_ballot = r->best_ballot};
     if (r->phase == PHASE_COLLECT && r->best_ballot)
         msg.batch = r->best;
@@ -150,6 +150,7 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
     if (phase == PHASE_COLLECT && m->has_accepted) {
         r->best_ballot = m->accepted_ballot + 1; /* 0 is "none", and ballot 0 exists */
         r->best = m->accepted;
+        r->best_value = m->accepted_value;
     }
 }
 
@@ -174,7 +175,7 @@ bool round_everybody(struct member *m)
     struct round *r = &m->round;
     for (int id = bitset_next(m->view, m->words, 0); id >= 0; id = bitset_next(m->view, m->words, id + 1)) {
         bool declared = false;
-        for (int i = 0; i < r->batch.n && r->phase == PHASE_PREPARE; i++)
+        for (int i = 0; i < r->batch.n && r->phase == PHASE_ACCEPT; i++)
             declared |= r->batch.e[i].event.type == MEMBER_NODE_DEAD && (int)r->batch.e[i].event.a == id;
         if (!declared && !(bitset_has(r->tree, id) && bitset_has(r->acked, pos_of(m, id))))
             return false;
@@ -221,9 +222,13 @@ static void act(struct member *m)
         round_self_done(m);
         break;
     case PHASE_PREPARE:
-        agreement_accept(m, r->ballot, &r->batch);
+        agreement_prepare(m, &r->batch);
         if (m->prepared)
             round_self_done(m);
+        break;
+    case PHASE_ACCEPT:
+        agreement_accept(m, r->ballot, &r->batch, r->value);
+        round_self_done(m);
         break;
     case PHASE_COMMIT:
         if (r->slot == m->epoch + 1)
@@ -245,7 +250,7 @@ void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const s
     memcpy(r->tree, m->view, m->words * 8);
     for (unsigned i = 0; i < m->words; i++)
         r->tree[i] &= ~m->dead[i];
-    for (int i = 0; batch && phase == PHASE_PREPARE && i < batch->n; i++)
+    for (int i = 0; batch && (phase == PHASE_PREPARE || phase == PHASE_ACCEPT) && i < batch->n; i++)
         if (batch->e[i].event.type == MEMBER_NODE_DEAD)
             bitset_del(r->tree, (int)batch->e[i].event.a);
     memset(r->acked, 0, m->words * 8);
@@ -280,8 +285,8 @@ static void repeat(struct member *m, const struct wire_msg *msg)
         send_ack(m, r->root, r->self_done ? 0 : WIRE_WORKING);
 }
 
-/* Whom the root leaves out it believes dead. We then do too, for good: if the one left out is a coordinator that still
- * collects answers, it may commit this batch with another largest value than the others; so it must never come back. */
+/* Whom the root leaves out it believes dead, and does not ask for its value. We then believe it dead too, for good:
+ * else it could go on in a view whose largest value is below its own. */
 static bool adopt_left_out(struct member *m, const struct wire_msg *msg, const uint64_t *skip)
 {
     enum member_evidence evidence = msg->flags & WIRE_CERTAIN ? MEMBER_REFUSED : MEMBER_UNREACHABLE;
@@ -304,7 +309,8 @@ void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip)
     int cmp = r->phase == PHASE_NONE ? 1 : key_cmp(msg, r);
     if (cmp == 0)
         repeat(m, msg);
-    if (cmp <= 0 || (msg->phase == PHASE_PREPARE && !adopt_left_out(m, msg, skip)))
+    bool proposal = msg->phase == PHASE_PREPARE || msg->phase == PHASE_ACCEPT;
+    if (cmp <= 0 || (proposal && !adopt_left_out(m, msg, skip)))
         return;
     complement(m, skip, r->tree); /* independent of our view: after a commit it is smaller than the sender's was */
     if (!bitset_has(r->tree, m->p.self) || !bitset_has(r->tree, msg->root)) {
@@ -333,6 +339,7 @@ void round_ack(struct member *m, const struct wire_msg *msg)
     if (r->phase == PHASE_COLLECT && msg->accepted_ballot > r->best_ballot) {
         r->best_ballot = msg->accepted_ballot;
         r->best = msg->batch;
+        r->best_value = msg->value;
     }
     bool full = msg->flags & WIRE_FULL;
     if (full && pos > 0 && (pos - 1) / FANOUT == r->pos)

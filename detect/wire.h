@@ -26,7 +26,7 @@ enum wire_type {
 };
 enum wire_flag { WIRE_LONELY = 1, WIRE_DIRECT = 1, WIRE_FULL = 2, WIRE_WORKING = 4, WIRE_CERTAIN = 8 };
 enum wire_vote { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED };
-enum wire_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_COMMIT, PHASE_SETTLE };
+enum wire_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_ACCEPT, PHASE_COMMIT, PHASE_SETTLE };
 
 struct batch_entry {
     int node;     /* who submitted it; for MEMBER_NODE_DEAD who found it */
@@ -56,7 +56,7 @@ struct wire_msg {
     enum wire_phase phase;
     int root;
     uint64_t ballot, slot, value;
-    uint64_t accepted_ballot; /* WIRE_ACK of COLLECT: of batch; 0: none */
+    uint64_t accepted_ballot; /* WIRE_ACK of COLLECT: of batch and value; 0: none */
     const uint64_t *skip;     /* encode: members that the tree leaves out, BITSET_WORDS(n) */
     struct batch batch;
     int n_deaths;

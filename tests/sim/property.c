@@ -34,18 +34,6 @@ static bool seen_by_the_living(const struct world *w, const struct simnode *but,
     return false;
 }
 
-/* A coordinator that was left out may have committed the same events with another largest value, for itself only: all
- * that go on believe it dead. */
-static bool only_the_doomed_differ(const struct world *w, const struct simnode *s, uint64_t epoch)
-{
-    for (int i = 0; i < w->sc.n; i++) {
-        const struct simnode *o = &w->nodes[i];
-        if (o != s && !o->dead && member_epoch(o->m) >= epoch && !member_believes_dead(s->m, i))
-            return false;
-    }
-    return true;
-}
-
 void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, const struct member_event *events, int n,
                         uint64_t max_value)
 {
@@ -64,8 +52,6 @@ void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, cons
         sim_fail(w, s->id, "skips to epoch %llu", (unsigned long long)epoch);
     }
     struct decision *d = &w->history[epoch - 1];
-    if (same_events(d, events, n) && d->max_value != max_value && only_the_doomed_differ(w, s, epoch))
-        d->max_value = max_value;
     if (!same_events(d, events, n) || d->max_value != max_value)
         sim_fail(w, s->id, "commits something else in epoch %llu", (unsigned long long)epoch);
     if (member_epoch(s->m) != epoch)

@@ -18,6 +18,7 @@ struct fake {
     uint64_t commits, settled, max_value;
     struct member_event last;
     int prepares;
+    uint64_t value; /* answer to prepare */
     bool halted, hold; /* hold: do not answer prepare */
     int probes[N], reads[N];
 };
@@ -29,12 +30,19 @@ static struct {
 } queue[QUEUE];
 static int head, tail;
 static bool cut[N];
+static enum wire_phase lose_answers; /* of this phase */
+static int lose_accept_but; /* only this node gets ACCEPT; 0: all do */
 static uint64_t now;
 
 static void on_send(void *user, int to, const void *data, size_t len)
 {
     struct fake *f = user;
-    if (cut[f->id] || cut[to])
+    struct wire_msg msg;
+    uint64_t skip[BITSET_WORDS(N)];
+    assert_true(wire_decode(data, len, N, &msg, skip));
+    if (cut[f->id] || cut[to] || (msg.type == WIRE_ACK && msg.phase == lose_answers))
+        return;
+    if (msg.type == WIRE_ROUND && msg.phase == PHASE_ACCEPT && lose_accept_but && to != lose_accept_but)
         return;
     queue[tail % QUEUE].from = f->id;
     queue[tail % QUEUE].to = to;
@@ -63,7 +71,7 @@ static void on_prepare(void *user, uint64_t epoch, const struct member_event *ev
     (void)n;
     f->prepares++;
     if (!f->hold)
-        member_prepared(f->m, epoch, 100 + (uint64_t)f->id, now);
+        member_prepared(f->m, epoch, f->value, now);
 }
 static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
 {
@@ -99,12 +107,15 @@ static int set_up(void **state)
     head = tail = 0;
     memset(fakes, 0, sizeof fakes);
     memset(cut, 0, sizeof cut);
+    lose_answers = PHASE_NONE;
+    lose_accept_but = 0;
     for (int i = 0; i < N; i++) {
         struct member_params p;
         member_params_default(&p, N, i);
         struct member_ops ops = {&fakes[i], on_send,   on_read,    on_watch, on_probe,
                                  on_prepare, on_commit, on_settled, on_halt,  on_report};
         fakes[i].id = i;
+        fakes[i].value = 100 + (uint64_t)i;
         fakes[i].m = member_create(&p, &ops, now);
         assert_non_null(fakes[i].m);
     }
@@ -224,27 +235,62 @@ static void test_member_silent_node_is_dead_after_the_limit_not_before(void **st
     assert_true(fakes[2].halted);
 }
 
-static void test_member_coordinator_dies_next_one_finishes_its_proposal(void **state)
+/* Node 0 dies while it orders an event of node 2; the others find out and go on. */
+static void check_event_of_node_2_ordered_without_node_0(uint64_t max_value)
 {
-    (void)state;
-    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
-    fakes[1].hold = true;
-    member_submit(fakes[0].m, &e, now);
-    deliver(); /* all have accepted, node 1 has not prepared */
     cut[0] = true;
+    lose_answers = PHASE_NONE;
     member_refused(fakes[3].m, 0, now);
-    member_prepared(fakes[1].m, 1, 5, now);
-    fakes[1].hold = false;
     deliver();
     pass(200 * MS);
     for (int i = 1; i < N; i++) {
         int n;
-        const struct member_event *first = member_log(fakes[i].m, 1, &n, NULL);
+        uint64_t value;
+        const struct member_event *first = member_log(fakes[i].m, 1, &n, &value);
         assert_int_equal(fakes[i].commits, 2);
-        assert_int_equal(first[0].a, 42);
-        assert_int_equal(fakes[i].last.type, MEMBER_NODE_DEAD);
         assert_int_equal(fakes[i].settled, 2);
+        const struct member_event *second = &fakes[i].last;
+        assert_int_equal(first->type + second->type, MEMBER_NODE_DEAD + MEMBER_EVENT_FIRST);
+        assert_int_equal(first->type == MEMBER_EVENT_FIRST ? first->a : second->a, 42);
+        assert_int_equal(value, max_value);
     }
+}
+
+static void test_member_coordinator_dies_before_anybody_accepted(void **state)
+{
+    (void)state;
+    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    fakes[1].hold = true;
+    member_submit(fakes[2].m, &e, now);
+    deliver(); /* node 1 has not prepared: nothing is accepted, and nothing binds the next one */
+    fakes[1].hold = false;
+    check_event_of_node_2_ordered_without_node_0(103);
+}
+
+static void test_member_coordinator_dies_all_accepted_next_one_keeps_its_value(void **state)
+{
+    (void)state;
+    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    fakes[0].value = 1000;
+    lose_answers = PHASE_ACCEPT;
+    member_submit(fakes[2].m, &e, now);
+    deliver(); /* all have accepted and node 0 does not know: it might have decided */
+    for (int i = 0; i < N; i++)
+        assert_int_equal(fakes[i].commits, 0);
+    check_event_of_node_2_ordered_without_node_0(1000);
+}
+
+/* Accepted by one only, which then lives on: its value must survive, because nobody knows that it was the only one. */
+static void test_member_coordinator_dies_one_accepted_next_one_keeps_its_value(void **state)
+{
+    (void)state;
+    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    fakes[0].value = 1000;
+    lose_accept_but = 3;
+    member_submit(fakes[2].m, &e, now);
+    deliver();
+    lose_accept_but = 0;
+    check_event_of_node_2_ordered_without_node_0(1000);
 }
 
 static void test_member_blind_owner_suspects_nobody(void **state)
@@ -300,7 +346,9 @@ int main(void)
         TEST(test_member_refused_node_is_dead_without_waiting),
         TEST(test_member_broken_connection_asks_the_kernel_at_once),
         TEST(test_member_silent_node_is_dead_after_the_limit_not_before),
-        TEST(test_member_coordinator_dies_next_one_finishes_its_proposal),
+        TEST(test_member_coordinator_dies_before_anybody_accepted),
+        TEST(test_member_coordinator_dies_all_accepted_next_one_keeps_its_value),
+        TEST(test_member_coordinator_dies_one_accepted_next_one_keeps_its_value),
         TEST(test_member_blind_owner_suspects_nobody),
         TEST(test_member_cut_off_alone_ends_itself),
         TEST(test_member_majority_stands_still_and_returns_nobody_ends),
