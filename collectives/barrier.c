@@ -19,7 +19,8 @@
  *   OUTSIDE  enter                                   WAITING  tell the partners of step 0 and of every step known
  *   any      ENTERED for this instance               -        add to the set; tell the partners of steps now known
  *   WAITING  the set covers the members, not frozen  OUTSIDE  complete
- *   WAITING  DONE, or ENTERED of a later instance    OUTSIDE  complete (when not frozen)
+ *   WAITING  DONE, or ENTERED of a later instance    OUTSIDE  complete; ignored when frozen: who says so may be about to
+ *                                                             be left out of the view, and our count has been told
  *   WAITING  timer, connection up                    WAITING  ENTERED with WANT to whom we wait for
  *   any      WANT for an instance completed here     -        DONE
  *   any      WANT for this instance, we know more    -        ENTERED
@@ -266,6 +267,12 @@ static bool decode_set(const struct barrier *b, const uint8_t *p, size_t len, ui
     return b->n % 64 == 0 || !(set[b->words - 1] >> (b->n % 64));
 }
 
+static void learn_done(struct barrier *b, uint64_t seq)
+{
+    if (b->state == BARRIER_WAITING && !b->frozen && seq > b->completed && seq > b->done_known)
+        b->done_known = seq;
+}
+
 static void receive_entered(struct barrier *b, int from, bool want, uint64_t seq, uint64_t *theirs)
 {
     if (seq <= b->completed) {
@@ -274,7 +281,7 @@ static void receive_entered(struct barrier *b, int from, bool want, uint64_t seq
         return;
     }
     if (b->state == BARRIER_WAITING && seq > b->completed + 2) { /* we are long behind: all before it is complete */
-        b->done_known = seq - 1;
+        learn_done(b, seq - 1);
         return;
     }
     uint64_t *entered = entered_make(b, seq);
@@ -285,8 +292,7 @@ static void receive_entered(struct barrier *b, int from, bool want, uint64_t seq
     if (want && !bitset_covers(theirs, entered, b->words))
         send(b, from, MSG_ENTERED, 0, seq, entered);
     /* Who is in a later instance has completed the earlier ones, and ours could not without us. */
-    if (b->state == BARRIER_WAITING && seq > b->completed + 1 && seq - 1 > b->done_known)
-        b->done_known = seq - 1;
+    learn_done(b, seq - 1);
 }
 
 void barrier_receive(struct barrier *b, int from, const void *data, size_t len, uint64_t now)
@@ -297,8 +303,7 @@ void barrier_receive(struct barrier *b, int from, const void *data, size_t len, 
         return;
     uint64_t seq = get64(p + 8);
     if (p[0] == MSG_DONE && len == HEADER) {
-        if (b->state == BARRIER_WAITING && seq > b->done_known)
-            b->done_known = seq;
+        learn_done(b, seq);
     } else if (p[0] == MSG_ENTERED && seq > 0 && decode_set(b, p, len, b->scratch)) {
         receive_entered(b, from, p[1] & FLAG_WANT, seq, b->scratch);
     }

@@ -21,7 +21,8 @@
  *
  *   state     event                                   next      action
  *   IDLE      lowest live, ballot not ours            COLLECT   next higher ballot
- *   IDLE      leading, events pending                 PREPARE   at most MEMBER_BATCH_MAX events, deaths first
+ *   IDLE      leading, events pending                 PREPARE   at most MEMBER_BATCH_MAX events, deaths first; if any
+ *                                                               is merely silent, COLLECT first: does a quorum hear us?
  *   IDLE      leading, epoch not settled              COMMIT    the last epoch again
  *   COLLECT   answers of all live, one had accepted   PREPARE   the accepted batch of the highest ballot, and its value
  *   COLLECT   answers of all live, none had           IDLE      everybody has committed up to here
@@ -33,8 +34,8 @@
  *   any       somebody promised a higher ballot       IDLE      wait a little, at random
  *   any       believed dead: fewer to wait for        (checked again)
  *
- * "All live" = all of the view but those the coordinator believes dead; a verdict that leaves no admissible quorum
- * (quorum.c) is not passed, so whoever completes a phase has a quorum. What was accepted by anybody is proposed again
+ * "All live" = all of the view but those the coordinator believes dead. Those who answered COLLECT, PREPARE or ACCEPT
+ * must be an admissible quorum (quorum.c). What was accepted by anybody is proposed again
  * unchanged, batch and value: this is Multi-Paxos, and PREPARE comes before it because everybody must have fenced and
  * said its value before there is something to accept. Deaths found after PREPARE go into the next slot; their
  * answers are not waited for. */
@@ -43,7 +44,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { LOG_WINDOW = 4, CANDIDATES_LOG2 = 6, LOOK_AFTER = 3 };
+enum { LOG_WINDOW = 4, CANDIDATES_LOG2 = 6, LOOK_AFTER = 3, UNDECLARED_LIMITS = 3 };
 
 int agreement_coordinator(const struct member *m)
 {
@@ -121,7 +122,7 @@ void agreement_prepare(struct member *m, const struct batch *batch)
     for (int i = 0; i < batch->n && !m->halted; i++) {
         const struct member_event *e = &batch->e[i].event;
         if (e->type == MEMBER_NODE_DEAD)
-            detector_believe_dead(m, (int)e->a, (enum member_evidence)e->b, (int)e->c, "declared in a proposal");
+            detector_adopt_death(m, (int)e->a, (enum member_evidence)e->b, (int)e->c, "declared in a proposal");
     }
     if (m->halted)
         return;
@@ -249,6 +250,8 @@ void agreement_settle(struct member *m, uint64_t epoch)
     if (epoch <= m->settled || m->halted)
         return;
     m->settled = epoch;
+    for (unsigned i = 0; i < m->words; i++)
+        m->seen[i] |= m->view[i]; /* all have been there to commit it */
     member_note(m, MEMBER_REPORT_SETTLED, -1, MEMBER_ALIVE, epoch, "committed by all");
     m->ops.settled(m->ops.user, epoch);
 }
@@ -264,7 +267,7 @@ static void start_collect(struct member *m)
 {
     uint64_t highest = m->promised > m->seen_ballot ? m->promised : m->seen_ballot;
     m->promised = m->seen_ballot = ((highest >> 16) + 1) << 16 | (uint64_t)m->p.self;
-    m->leading = m->bound = false;
+    m->leading = m->collected = m->bound = false;
     round_start(m, PHASE_COLLECT, m->epoch + 1, NULL, 0);
 }
 
@@ -286,6 +289,16 @@ static bool make_batch(struct member *m, struct batch *b)
     return b->n > 0;
 }
 
+/* Who is merely silent may be well, and we cut off with a minority. A proposal fences at once, for good: so before it
+ * we make sure that a quorum hears us. */
+static bool leaves_out_silent(const struct member *m)
+{
+    for (unsigned i = 0; i < m->words; i++)
+        if (m->view[i] & m->dead[i] & ~m->positive[i])
+            return true;
+    return false;
+}
+
 void agreement_pump(struct member *m)
 {
     if (agreement_coordinator(m) != m->p.self || m->halted)
@@ -299,6 +312,11 @@ void agreement_pump(struct member *m)
         return;
     struct batch b;
     if (make_batch(m, &b)) {
+        if (leaves_out_silent(m) && !m->collected) {
+            start_collect(m);
+            return;
+        }
+        m->collected = false;
         round_start(m, PHASE_PREPARE, m->epoch + 1, &b, 0);
     } else if (m->settled < m->epoch && !is_root(m, PHASE_COMMIT)) {
         const struct log_entry *e = m->log[m->epoch - 1];
@@ -338,7 +356,7 @@ void agreement_round_complete(struct member *m)
     round_cancel(m);
     switch (phase) {
     case PHASE_COLLECT:
-        m->leading = true;
+        m->leading = m->collected = true;
         m->collect_attempts = 0;
         if (everybody)
             agreement_settle(m, slot - 1);
@@ -489,7 +507,8 @@ static uint32_t last_known(const struct member *m, int node)
 static void take_report(struct member *m, const struct wire_msg *msg)
 {
     for (int i = 0; i < msg->n_deaths && !m->halted; i++)
-        detector_believe_dead(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported");
+        if (!detector_believe_dead(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported"))
+            detector_contact(m, 0); /* are we cut off, or the one who reports? */
     for (int i = 0; i < msg->batch.n && !m->halted; i++) {
         const struct batch_entry *e = &msg->batch.e[i];
         if (e->seq != last_known(m, e->node) + 1 || e->event.type < MEMBER_EVENT_FIRST || !is_member(m, e->node) ||
@@ -607,9 +626,21 @@ static void poll_tick(struct member *m)
         detector_check(m, coordinator, "proposal without an end");
 }
 
+/* A quorum would have proposed the deaths that we believe in: the others must think otherwise. (One that believes the
+ * coordinators dead that its view lives on with does no good.) */
+static void undeclared_tick(struct member *m)
+{
+    if (!m->n_deaths || m->has_proposal)
+        m->undeclared_since = m->t;
+    else if (m->t - m->undeclared_since >= UNDECLARED_LIMITS * m->p.limit_ns)
+        member_halt(m, "no quorum shares its verdicts");
+}
+
 void agreement_tick(struct member *m)
 {
-    round_tick(m);
+    undeclared_tick(m);
+    if (!m->halted)
+        round_tick(m);
     if (!m->halted)
         agreement_report(m);
     if (!m->halted)

@@ -245,8 +245,9 @@ void member_refused(struct member *m, int node, uint64_t now)
     if (node < 0 || node >= m->p.n || node == m->p.self)
         return;
     member_enter(m, now);
-    if (!m->halted && is_member(m, node))
-        detector_believe_dead(m, node, MEMBER_REFUSED, m->p.self, "connection refused: no process listens");
+    if (!m->halted && is_member(m, node) &&
+        !detector_believe_dead(m, node, MEMBER_REFUSED, m->p.self, "connection refused: no process listens"))
+        detector_no_quorum(m);
     member_leave(m);
 }
 
@@ -319,23 +320,20 @@ void detector_no_quorum(struct member *m)
         member_halt(m, "no quorum: too many members are silent");
 }
 
-/* A verdict: ours, or one reported to us. It is never taken back: the node ends as declared dead. */
-void detector_believe_dead(struct member *m, int node, enum member_evidence evidence, int finder, const char *text)
+void detector_adopt_death(struct member *m, int node, enum member_evidence evidence, int finder, const char *text)
 {
     if (node == m->p.self || !is_member(m, node) || m->halted)
         return;
     bool known = bitset_has(m->dead, node);
     if (known && (evidence != MEMBER_REFUSED || bitset_has(m->positive, node)))
         return;
-    if (!known && !stays_admissible(m, node, evidence)) {
-        detector_no_quorum(m);
-        return;
-    }
     if (!known && !grow((void **)&m->deaths, &m->cap_deaths, m->n_deaths + 1, sizeof *m->deaths))
         return;
     if (evidence == MEMBER_REFUSED)
         bitset_add(m->positive, node);
     bitset_add(m->dead, node);
+    if (!m->n_deaths)
+        m->undeclared_since = m->t;
     if (!known)
         m->deaths[m->n_deaths++] = (struct death){.node = node, .finder = finder, .evidence = evidence};
     for (int i = 0; i < m->n_deaths; i++)
@@ -346,6 +344,16 @@ void detector_believe_dead(struct member *m, int node, enum member_evidence evid
     if (!known)
         detector_rewatch(m);
     agreement_deaths_changed(m, finder == m->p.self);
+}
+
+bool detector_believe_dead(struct member *m, int node, enum member_evidence evidence, int finder, const char *text)
+{
+    if (node == m->p.self || m->halted)
+        return true;
+    if (is_live(m, node) && !stays_admissible(m, node, evidence))
+        return false;
+    detector_adopt_death(m, node, evidence, finder, text);
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------------------ votes */
@@ -423,8 +431,13 @@ static bool majority_unreached(const struct member *m, const struct target *tg)
 static void answer_vote(struct member *m, const struct wire_msg *ask)
 {
     int node = ask->node;
-    if (node == m->p.self || !is_live(m, node))
-        return; /* our verdict or the view says it: the coordinator knows or is being told */
+    if (node == m->p.self)
+        return;
+    if (!is_live(m, node)) { /* our verdict, or the view's: the epoch in the header says which */
+        struct wire_msg dead = {.type = WIRE_VOTE, .node = node, .vote = VOTE_UNREACHED};
+        member_post(m, ask->src, &dead);
+        return;
+    }
     struct target *tg = find(m, node);
     if (!tg)
         tg = add_target(m, node);
@@ -490,7 +503,7 @@ static void take_vote(struct member *m, const struct wire_msg *msg)
 /* ------------------------------------------------------------------------------------------------ own contact */
 
 /* Pings to everybody until a quorum has answered; if that does not come by `end`, we are the ones cut off. */
-static void contact_start(struct member *m, uint64_t end)
+void detector_contact(struct member *m, uint64_t end)
 {
     struct contact_check *c = &m->contact;
     if (c->active || (c->passed_at && since(m, c->passed_at) < m->p.limit_ns))
@@ -551,7 +564,7 @@ void detector_receive(struct member *m, const struct wire_msg *msg)
         else
             member_post_direct(m, msg->src, &pong);
         if (msg->flags & WIRE_LONELY)
-            contact_start(m, 0);
+            detector_contact(m, 0);
         break;
     }
     case WIRE_VOTE_ASK:
@@ -584,7 +597,8 @@ static void watch_tick(struct member *m, struct watch *w)
 static bool verdict(struct member *m, const struct target *tg, enum member_evidence evidence, const char *text)
 {
     int node = tg->node;
-    detector_believe_dead(m, node, evidence, m->p.self, text);
+    if (!detector_believe_dead(m, node, evidence, m->p.self, text))
+        detector_no_quorum(m);
     return m->halted || bitset_has(m->dead, node);
 }
 
@@ -661,7 +675,7 @@ static void check_lonely(struct member *m, const struct target *tg)
     for (int i = 0; i < tg->n_voters; i++)
         answered += tg->voters[i].answered;
     if (2 * answered < tg->n_voters + tg->n_mute || tg->n_voters < eligible_voters(m, tg))
-        contact_start(m, tg->base + m->p.limit_ns);
+        detector_contact(m, tg->base + m->p.limit_ns);
 }
 
 static void target_act(struct member *m, struct target *tg)

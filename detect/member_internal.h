@@ -126,6 +126,7 @@ struct member {
     uint64_t *seen;     /* ever heard of */
     struct death *deaths; /* believed, not yet declared */
     int n_deaths, cap_deaths;
+    uint64_t undeclared_since; /* that nobody proposes them */
     struct log_entry **log;
     uint64_t cap_log;
 
@@ -143,6 +144,7 @@ struct member {
     uint64_t promised;     /* ballot: round << 16 | node */
     uint64_t seen_ballot;  /* highest heard of */
     bool leading;          /* promised is ours and a quorum gave us what it had accepted */
+    bool collected;        /* and that was just now */
     uint64_t next_collect; /* not before */
     int collect_attempts;
     /* of slot epoch+1 */
@@ -214,7 +216,13 @@ void detector_clear_detour(struct member *m, int node); /* a message came the di
 void detector_receive(struct member *m, const struct wire_msg *msg);
 void detector_no_quorum(struct member *m);
 void detector_forget(struct member *m, int node);
-void detector_believe_dead(struct member *m, int node, enum member_evidence evidence, int finder, const char *text);
+/* Do we hear a quorum? Finds out; if not, we end, some time after `end`. */
+void detector_contact(struct member *m, uint64_t end);
+/* A verdict: ours, or one reported to us. False if it is not passed, because it would leave no quorum. Never taken
+ * back: the node ends as declared dead. */
+bool detector_believe_dead(struct member *m, int node, enum member_evidence evidence, int finder, const char *text);
+/* One that is part of a proposal: its coordinator has a quorum, whatever we think of the others. */
+void detector_adopt_death(struct member *m, int node, enum member_evidence evidence, int finder, const char *text);
 
 /* agreement.c */
 int agreement_coordinator(const struct member *m);
@@ -237,7 +245,7 @@ void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip);
 void round_ack(struct member *m, const struct wire_msg *msg);
 void round_self_done(struct member *m);
 bool round_everybody(struct member *m);
-void round_recheck(struct member *m); /* somebody was found dead */
+void round_recheck(struct member *m); /* root: somebody was found dead, or time has passed */
 void round_cancel(struct member *m);
 void round_tick(struct member *m);
 #endif

@@ -154,6 +154,19 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
     }
 }
 
+/* Are those who answered enough to bind the others? */
+static bool answers_are_a_quorum(struct member *m)
+{
+    const struct round *r = &m->round;
+    if (r->phase == PHASE_COMMIT)
+        return true; /* it is decided already */
+    memcpy(m->scratch, m->view, m->words * 8);
+    for (int p = 0; p < r->size; p++)
+        if (bitset_has(r->acked, p))
+            bitset_del(m->scratch, id_at(m, p));
+    return quorum_admissible(m->view, m->scratch, m->positive, m->words);
+}
+
 /* Does the root have an answer from, or a verdict on, everybody? */
 void round_recheck(struct member *m)
 {
@@ -165,7 +178,10 @@ void round_recheck(struct member *m)
     for (int p = 0; p < r->size; p++)
         if (!bitset_has(r->acked, p) && !bitset_has(m->dead, id_at(m, p)))
             return;
-    agreement_round_complete(m);
+    if (answers_are_a_quorum(m))
+        agreement_round_complete(m);
+    else
+        detector_no_quorum(m);
 }
 
 /* Root: did every member of the view answer, but those that the batch declares dead? Who is only believed dead may
@@ -296,7 +312,7 @@ static bool adopt_left_out(struct member *m, const struct wire_msg *msg, const u
         for (int i = 0; i < msg->batch.n; i++)
             declared |= msg->batch.e[i].event.type == MEMBER_NODE_DEAD && (int)msg->batch.e[i].event.a == id;
         if (!declared && bitset_has(skip, id) && !bitset_has(m->dead, id))
-            detector_believe_dead(m, id, evidence, msg->root, "left out of a proposal");
+            detector_adopt_death(m, id, evidence, msg->root, "left out of a proposal");
     }
     return !m->halted;
 }
@@ -373,6 +389,11 @@ void round_tick(struct member *m)
     struct round *r = &m->round;
     if (r->phase == PHASE_NONE || m->t < r->next_resend)
         return;
+    if (r->root == m->p.self) {
+        round_recheck(m);
+        if (r->phase == PHASE_NONE || m->t < r->next_resend || m->halted)
+            return;
+    }
     r->attempts++;
     r->rto = 2 * r->rto < m->p.rto_max_ns ? 2 * r->rto : m->p.rto_max_ns;
     r->next_resend = m->t + r->rto;

@@ -84,6 +84,10 @@ static void on_commit(void *user, uint64_t epoch, const struct member_event *eve
             }
     }
     s->participant = bitset_has(s->participants, s->id);
+    if (s->w->sc.verbose)
+        printf("%10.3f  node %d: commits %llu with value %llu, barrier %llu%s\n", (double)(s->w->now - SEC) / MS, s->id,
+               (unsigned long long)epoch, (unsigned long long)max_value, (unsigned long long)barrier_completed(s->b),
+               s->participant ? was ? "" : ", joins" : ", spare");
     barrier_freeze(s->b);
     if (s->participant && !was) {
         barrier_join(s->b, max_value);
@@ -128,6 +132,8 @@ static void on_barrier_send(void *user, int to, const void *data, size_t len)
 static void on_complete(void *user, uint64_t seq)
 {
     struct simnode *s = user;
+    if (s->w->sc.verbose)
+        printf("%10.3f  node %d: barrier %llu complete\n", (double)(s->w->now - SEC) / MS, s->id, (unsigned long long)seq);
     world_check_barrier(s->w, s, seq);
     schedule_enter(s);
 }

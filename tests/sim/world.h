@@ -101,7 +101,7 @@ struct world {
         int a, b;
     } links_down[LINKS_MAX];
     int n_links_down, n_cut;
-    uint64_t events, datagrams, first_action, last_commit, target;
+    uint64_t events, datagrams, first_action, last_commit, last_barrier, target;
 };
 
 /* Runs it; true if everything held. Prints the breach and the scenario's seed otherwise. */
