@@ -134,9 +134,12 @@ static void act(struct world *w, const struct action *a)
         s->tainted = s->off = s->dead = true;
         break;
     case ACT_FREEZE:
+        if (!s->frozen && w->now > s->thaw_at + w->sc.params.late_ns) /* else it had hardly time to breathe */
+            s->frozen_since = w->now;
         s->frozen = true;
-        s->thaw_at = w->now + a->duration;
-        if (a->duration > w->sc.params.limit_ns * 2 / 3)
+        if (w->now + a->duration > s->thaw_at)
+            s->thaw_at = w->now + a->duration;
+        if (s->thaw_at - s->frozen_since > w->sc.params.limit_ns * 2 / 3)
             s->tainted = true;
         break;
     case ACT_CUT: /* peer: side */

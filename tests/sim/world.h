@@ -71,7 +71,7 @@ struct simnode {
     bool dead, off, frozen, hung, halted, tainted; /* tainted: frozen, cut, ...: others may rightly declare it dead */
     bool dead_known;
     int side; /* partition */
-    uint64_t thaw_at, hang_since;
+    uint64_t frozen_since, thaw_at, hang_since;
     uint64_t tick_at, barrier_tick_at;
     uint64_t entered;     /* barriers entered */
     uint64_t join_base;   /* barriers that were complete when its part began */
