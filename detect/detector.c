@@ -528,7 +528,7 @@ static void contact_tick(struct member *m)
     if (!c->active)
         return;
     for (unsigned i = 0; i < m->words; i++)
-        m->scratch[i] = m->view[i] & ~c->heard[i];
+        m->scratch[i] = m->view[i] & (~c->heard[i] | m->dead[i]); /* some died since we heard them */
     if (quorum_admissible(m->view, m->scratch, m->positive, m->words)) {
         c->active = false;
         c->passed_at = m->t;
