@@ -24,15 +24,25 @@ struct detour_config detour_config_paper(void)
         .max_faults = 512,
         .cache = 16,
         .retry_ns = 500000,
-        .retry_max_ns = 16000000,
+        .retry_max_ns = 256000000,
+        .sharpness = 1,
     };
+}
+
+struct detour_config detour_config_plus(void)
+{
+    struct detour_config c = detour_config_paper();
+    c.forget = c.tell = c.shortest = c.spread = true;
+    c.sharpness = 8;
+    return c;
 }
 
 bool detour_init(struct detour *d, const struct fabric *fabric, const struct detour_config *config)
 {
     memset(d, 0, sizeof *d);
     if (config->threshold < 1 || config->max_paths < 1 || config->max_paths > DETOUR_MAX_PATHS ||
-        config->max_distance < 1 || config->max_faults < 1 || config->cache < 1)
+        config->max_distance < 1 || config->max_faults < 1 || config->cache < 1 || config->sharpness < 1 ||
+        config->sharpness > 16)
         return false;
     d->fabric = fabric;
     d->config = *config;
@@ -126,7 +136,7 @@ static struct detour_metapath *metapath_make(struct detour *d, struct detour_sou
 
 static bool is_blocking(const struct detour *d, const struct detour_fault *f, uint64_t now)
 {
-    return d->config.forget ? now < f->retry_ns : f->permanent;
+    return d->config.forget ? !f->works && now < f->retry_ns : f->permanent;
 }
 
 /* "If there are no permanent link failures along the original path, each new message is sent through that path." */
@@ -153,7 +163,7 @@ static void claim_trial(const struct detour *d, struct detour_source *s, int32_t
     detour_walk_begin(&w, d->fabric, home_of(d, s), &original, dest);
     for (int32_t link; (link = detour_walk_next(&w)) >= 0;) {
         struct detour_fault *f = detour_faults_find(&s->faults, fabric_cable(d->fabric, link));
-        if (f)
+        if (f && !f->works)
             f->retry_ns = now + d->config.retry_ns;
     }
 }
@@ -161,7 +171,8 @@ static void claim_trial(const struct detour *d, struct detour_source *s, int32_t
 static void mark_faults(struct detour *d, const struct detour_source *s, uint8_t value)
 {
     for (uint32_t i = 0; i < s->faults.used; i++)
-        detour_mark(d, s->faults.entry[i].cable, value);
+        if (!s->faults.entry[i].works)
+            detour_mark(d, s->faults.entry[i].cable, value);
 }
 
 /* Drop alternatives that use a cable known as broken. */
@@ -206,6 +217,8 @@ static int metapath_usable(struct detour *d, struct detour_source *s, struct det
                            uint64_t now, struct rng *rng, int pick[DETOUR_MAX_PATHS])
 {
     metapath_refresh(d, s, m);
+    if (d->config.spread && m->open < d->config.max_paths && m->nroutes > m->open - original_ok)
+        m->open++; /* one more each time, as many destinations get only one message */
     int n = 0, seen = 0;
     do {
         for (; seen < m->nroutes && n < m->open; seen++)
@@ -213,6 +226,24 @@ static int metapath_usable(struct detour *d, struct detour_source *s, struct det
                 pick[n++] = seen;
     } while (n < m->open && metapath_extend(d, s, m, rng));
     return n;
+}
+
+/* One of these routes, with probabilities by inverse latency. */
+static int draw(const struct detour *d, const struct detour_metapath *m, const int *pick, int n, struct rng *rng)
+{
+    double weight[DETOUR_MAX_PATHS], sum = 0;
+    for (int i = 0; i < n; i++) {
+        double inverse = m->route[pick[0]].latency_ns / m->route[pick[i]].latency_ns;
+        weight[i] = 1;
+        for (int k = 0; k < d->config.sharpness; k++)
+            weight[i] *= inverse;
+        sum += weight[i];
+    }
+    double at = rng_double(rng) * sum;
+    int i = 0;
+    while (i < n - 1 && (at -= weight[i]) >= 0)
+        i++;
+    return pick[i];
 }
 
 bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now, struct rng *rng,
@@ -235,16 +266,10 @@ bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint
     int pick[DETOUR_MAX_PATHS], n = metapath_usable(d, s, m, ok, now, rng, pick);
     if (n == 0)
         return false;
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += 1 / m->route[pick[i]].latency_ns;
-    double at = n > 1 ? rng_double(rng) * sum : 0;
-    int i = 0;
-    for (; i < n - 1 && (at -= 1 / m->route[pick[i]].latency_ns) >= 0;)
-        i++;
-    if (pick[i] == 0)
+    int i = n > 1 ? draw(d, m, pick, n, rng) : pick[0];
+    if (i == 0)
         claim_trial(d, s, dest, now);
-    *path = m->route[pick[i]].path;
+    *path = m->route[i].path;
     return true;
 }
 
@@ -266,7 +291,7 @@ static double wait_per_hop(const struct detour *d, double latency_ns, int hops)
  */
 static void metapath_adapt(const struct detour *d, struct detour_metapath *m, uint64_t now)
 {
-    if (now - m->changed_ns < d->config.settle_ns)
+    if (d->config.spread || now - m->changed_ns < d->config.settle_ns)
         return;
     double sum = 0, wait = 0;
     for (int i = 0; i < m->nroutes; i++) {
@@ -291,20 +316,35 @@ static void metapath_adapt(const struct detour *d, struct detour_metapath *m, ui
     }
 }
 
-static void clear_faults(const struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path)
+/* A message came through every cable of the path, at when_ns or later. Others are told, so the entry stays. */
+static void clear_faults(const struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
+                         uint64_t when_ns)
 {
     if (!s->faults.used)
         return;
     struct detour_walk w;
     detour_walk_begin(&w, d->fabric, home_of(d, s), path, dest);
-    for (int32_t link; (link = detour_walk_next(&w)) >= 0;)
-        detour_faults_remove(&s->faults, fabric_cable(d->fabric, link));
+    for (int32_t link; (link = detour_walk_next(&w)) >= 0;) {
+        int32_t cable = fabric_cable(d->fabric, link);
+        if (!d->config.tell) {
+            detour_faults_remove(&s->faults, cable);
+            continue;
+        }
+        struct detour_fault *f = detour_faults_find(&s->faults, cable);
+        if (!f || f->works || f->last_ns >= when_ns)
+            continue;
+        f = detour_faults_renew(&s->faults, f);
+        f->works = true;
+        f->permanent = false;
+        f->count = 0;
+        f->last_ns = when_ns;
+    }
 }
 
 void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
                   uint64_t latency_ns, uint64_t now)
 {
-    clear_faults(d, s, dest, path);
+    clear_faults(d, s, dest, path, now - (2 * latency_ns < now ? 2 * latency_ns : now));
     struct detour_metapath *m = metapath_find(s, dest);
     if (!m) {
         if (path->nvia || d->config.max_paths < 2)
@@ -326,50 +366,6 @@ void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const
     r->silent = 0;
     r->rest_until = 0;
     metapath_adapt(d, m, now);
-}
-
-void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t now)
-{
-    assert(cable >= 0 && cable < fabric_links(d->fabric));
-    struct detour_fault *f = detour_faults_add(&s->faults, cable, d->config.max_faults);
-    if (!f)
-        return; /* out of memory: the next notification tries again */
-    f->count++;
-    f->last_ns = now;
-    uint64_t wait = d->config.retry_ns;
-    for (uint32_t i = 1; i < f->count && wait < d->config.retry_max_ns; i++)
-        wait *= 2;
-    f->retry_ns = now + (wait < d->config.retry_max_ns ? wait : d->config.retry_max_ns);
-    if (!f->permanent && f->count >= d->config.threshold) {
-        f->permanent = true;
-        s->faults.version++;
-    }
-}
-
-void detour_told(struct detour *d, struct detour_source *s, int32_t cable, uint64_t seen_ns, uint64_t now)
-{
-    assert(cable >= 0 && cable < fabric_links(d->fabric));
-    if (now > seen_ns + d->config.retry_max_ns)
-        return; /* an old story */
-    struct detour_fault *f = detour_faults_add(&s->faults, cable, d->config.max_faults);
-    if (!f || f->last_ns >= seen_ns)
-        return;
-    f->last_ns = seen_ns;
-    uint64_t retry = seen_ns + d->config.retry_max_ns;
-    f->retry_ns = retry > f->retry_ns ? retry : f->retry_ns;
-}
-
-int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news)
-{
-    int n = 0;
-    for (uint32_t left = s->faults.used; left > 0 && s->faults.used && n < max; left--) {
-        const struct detour_fault *f = &s->faults.entry[s->turn++ % s->faults.used];
-        if (now > f->last_ns + 2 * d->config.retry_max_ns)
-            detour_faults_remove(&s->faults, f->cable);
-        else if (now <= f->last_ns + d->config.retry_max_ns)
-            news[n++] = (struct detour_news){f->cable, f->last_ns};
-    }
-    return n;
 }
 
 void detour_silent(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,

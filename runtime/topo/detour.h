@@ -18,8 +18,8 @@
  *
  * Differs from the paper: nothing in it says how candidates at the same distance are ordered (here: by hops, then by
  * router number), or what a source does when every path it knows of is cut (here: it sends on the original path, so
- * that the routers decide). `forget`, `tell` and `shortest` are improvements over the paper and off in
- * detour_config_paper. */
+ * that the routers decide). `forget`, `tell`, `shortest` and `spread` are improvements over the paper, off in
+ * detour_config_paper and on in detour_config_plus. */
 #ifndef KEEL_TOPO_DETOUR_H
 #define KEEL_TOPO_DETOUR_H
 #include "runtime/base/rng.h"
@@ -50,15 +50,19 @@ struct detour_config {
     uint32_t max_faults; /* per source */
     uint32_t cache;      /* destinations remembered per source */
     /* Improvements over the paper */
-    bool forget; /* avoid a cable from its first notification, and try it again with one message after
-                  * retry_ns, doubled at every further notification up to retry_max_ns */
+    bool forget; /* avoid a cable from its first notification, and try it again with one message after 1 to 16 times
+                  * (sources take turns) as long as it has been out already, that being from retry_ns to retry_max_ns */
     uint64_t retry_ns, retry_max_ns;
     bool tell;     /* acknowledgements pass on what their sender knows: detour_recall and detour_told */
     bool shortest; /* rank candidates by their hops and draw among the best, instead of nearest first */
+    bool spread;   /* open all max_paths where the original path is cut, one more with every message */
+    int sharpness; /* a path's probability is proportional to 1 / latency to this power, 1..16; the paper's is 1 */
 };
 
 /* A working set of values for links of 1 Gbps and packets of about 1 kB; the paper gives none of them. */
 struct detour_config detour_config_paper(void);
+/* The same with every improvement. */
+struct detour_config detour_config_plus(void);
 
 struct detour_route {
     struct detour_path path;
@@ -93,7 +97,7 @@ struct detour_source {
     struct detour_metapath *paths; /* [npaths] */
     uint32_t npaths, cap;
     uint64_t choices;
-    uint32_t turn; /* where detour_recall goes on */
+    uint32_t turn, turn_latest; /* where detour_recall goes on */
 };
 
 struct detour {
@@ -121,14 +125,17 @@ void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const
                   uint64_t latency_ns, uint64_t now);
 /* A router found this cable broken. */
 void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t now);
-/* Another endpoint says that this cable was found broken at seen_ns. Makes no fault permanent by itself. */
-void detour_told(struct detour *d, struct detour_source *s, int32_t cable, uint64_t seen_ns, uint64_t now);
-/* Up to max faults to pass on, in turn over calls; those not heard of within retry_max_ns are dropped instead.
- * returns how many. */
+/* What one endpoint says to another about a cable: that it was found broken, or that it works again. */
 struct detour_news {
     int32_t cable;
-    uint64_t seen_ns;
+    bool works;
+    uint64_t since_ns; /* broken: first found so */
+    uint64_t seen_ns;  /* last found so */
 };
+/* Makes no fault permanent by itself. */
+void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now);
+/* Up to max things to pass on: half of them the latest, the others in turn over calls; what was not heard of within
+ * retry_max_ns is not passed on, and after twice that dropped. returns how many. */
 int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news);
 /* Neither of both came back in the caller's time limit. */
 void detour_silent(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,

@@ -82,6 +82,18 @@ struct detour_fault *detour_faults_add(struct detour_faults *t, int32_t cable, u
     return f;
 }
 
+struct detour_fault *detour_faults_renew(struct detour_faults *t, struct detour_fault *f)
+{
+    struct detour_fault *last = &t->entry[t->used - 1], swap = *f;
+    uint32_t to_old = slot_find(t, last->cable), to_last = slot_find(t, f->cable);
+    t->slot[to_old] = (int32_t)(f - t->entry);
+    t->slot[to_last] = (int32_t)t->used - 1;
+    *f = *last;
+    *last = swap;
+    t->version++;
+    return last;
+}
+
 /* Free a slot: move up every later one of the run that may not stand behind a free one. */
 static void slot_close(struct detour_faults *t, uint32_t gap)
 {

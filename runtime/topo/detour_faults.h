@@ -9,13 +9,16 @@ struct detour_fault {
     int32_t cable;
     uint32_t count;    /* notifications since the entry was made */
     bool permanent;    /* count has reached the threshold */
-    uint64_t last_ns;  /* time of the last notification */
+    bool works;        /* the last thing heard is that a message came through */
+    uint64_t first_ns; /* time of the first notification */
+    uint64_t last_ns;  /* time of the last thing heard of it */
     uint64_t retry_ns; /* until then no message tries the cable (only where faults are forgotten by time) */
 };
 
-/* Entries lie densely, so that walking over them touches little memory; a hash table of their indices finds one. */
+/* Entries lie densely, so that walking over them touches little memory; a hash table of their indices finds one. New
+ * ones come last. */
 struct detour_faults {
-    struct detour_fault *entry; /* [used] in no order */
+    struct detour_fault *entry; /* [used] roughly by age: removal puts the last one into the gap */
     int32_t *slot;              /* open addressing: index of an entry, or -1 */
     uint32_t mask;              /* slots - 1; slots is a power of two, 0 slots before the first entry */
     uint32_t used;
@@ -27,6 +30,8 @@ void detour_faults_fini(struct detour_faults *t);
 struct detour_fault *detour_faults_find(const struct detour_faults *t, int32_t cable);
 /* Find or make an entry. returns NULL when memory is out. */
 struct detour_fault *detour_faults_add(struct detour_faults *t, int32_t cable, uint32_t max);
+/* Put an entry last, as if it were new. returns where it is now. */
+struct detour_fault *detour_faults_renew(struct detour_faults *t, struct detour_fault *f);
 /* returns whether there was one. */
 bool detour_faults_remove(struct detour_faults *t, int32_t cable);
 #endif

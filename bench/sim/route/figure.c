@@ -226,7 +226,7 @@ int command_figure(struct options *o)
     bool all = o->name && strcmp(o->name, "all") == 0, found = false, whole = true;
     if (!o->name)
         options_die(
-            "figure needs a name: uniform patterns traces turn load latency saturation connectivity deadlock tree all");
+            "figure needs a name: uniform readings patterns traces turn load latency saturation connectivity deadlock tree all");
     static const struct {
         const char *name;
         const char *(*run)(struct options *);
@@ -243,7 +243,7 @@ int command_figure(struct options *o)
         }
     if (!found)
         options_die(
-            "there is no figure '%.40s' (uniform patterns traces turn load latency saturation connectivity deadlock "
+            "there is no figure '%.40s' (uniform readings patterns traces turn load latency saturation connectivity deadlock "
             "tree all)",
             o->name);
     return whole ? 0 : 130;

@@ -16,10 +16,11 @@ struct batch_cell *figure_cell(struct figure_plan *p, const struct options *o, e
     return c;
 }
 
-static void set_random(struct batch_cell *c, int count, bool permanent)
+/* Failures begin within the share `onset` of a run: "failures appear randomly during system operation" is the whole. */
+static void set_random(struct batch_cell *c, int count, bool permanent, double onset)
 {
     c->random = (struct outage_random){
-        .count = count, .permanent = permanent, .onset = 0.1, .lasting = 1, .keep_connected = true};
+        .count = count, .permanent = permanent, .onset = onset, .lasting = 1, .keep_connected = true};
 }
 
 struct series {
@@ -46,7 +47,38 @@ static const char *cells_uniform(const struct figure *f, struct options *o, stru
     figure_cell(p, o, SIM_FT, "no failures", 0, -1);
     for (size_t s = 0; s < sizeof all_series / sizeof *all_series; s++)
         for (int n = 50; n <= 200; n += 50)
-            set_random(figure_cell(p, o, all_series[s].method, all_series[s].name, n, 0), n, all_series[s].permanent);
+            set_random(figure_cell(p, o, all_series[s].method, all_series[s].name, n, 0), n, all_series[s].permanent,
+                       1);
+    return NULL;
+}
+
+/* What the paper leaves open, one thing after the other: when failures begin, how packets move, how much traffic there
+ * is and how long a run lasts. */
+static const char *cells_readings(const struct figure *f, struct options *o, struct figure_plan *p)
+{
+    (void)f;
+    static const struct {
+        double onset, load, longer;
+        bool store_forward;
+    } reading[] = {{0.1, 1, 1, false}, {1, 1, 1, false},   {1, 1, 5, false},
+                   {1, 1, 1, true},    {1, 0.4, 1, false}, {1, 0.2, 1, false}};
+    static const struct series series[] = {{"permanent: ft", SIM_FT, true},
+                                           {"permanent: ft-plus", SIM_FT_PLUS, true},
+                                           {"non-permanent: ft", SIM_FT, false},
+                                           {"non-permanent: ft-plus", SIM_FT_PLUS, false}};
+    for (size_t i = 0; i < sizeof reading / sizeof *reading; i++) {
+        struct options at = *o;
+        struct sim_config *c = &at.config;
+        c->store_forward = reading[i].store_forward;
+        c->rate_gbps *= reading[i].load;
+        c->time_ns = (uint64_t)((double)c->time_ns * reading[i].longer);
+        c->warmup_ns = (uint64_t)((double)c->warmup_ns * reading[i].longer);
+        int reference = p->n;
+        figure_cell(p, &at, SIM_FT, "no failures", (double)i, -1);
+        for (size_t s = 0; s < sizeof series / sizeof *series; s++)
+            set_random(figure_cell(p, &at, series[s].method, series[s].name, (double)i, reference), 200,
+                       series[s].permanent, reading[i].onset);
+    }
     return NULL;
 }
 
@@ -68,7 +100,7 @@ static const char *cells_patterns(const struct figure *f, struct options *o, str
             for (int n = 50; n <= 200; n += 50) {
                 struct batch_cell *c = figure_cell(p, o, method[s], name[t][s], n, reference);
                 c->config.pattern = pattern;
-                set_random(c, n, s < 4);
+                set_random(c, n, s < 4, 1);
             }
     }
     return NULL;
@@ -131,7 +163,7 @@ static const char *cells_turn(const struct figure *f, struct options *o, struct 
         int reference = p->n;
         figure_cell(p, &at, SIM_FT, "no failures", step * 10, -1);
         for (size_t s = 0; s < sizeof series / sizeof *series; s++)
-            set_random(figure_cell(p, &at, series[s].method, series[s].name, step * 10, reference), 3, true);
+            set_random(figure_cell(p, &at, series[s].method, series[s].name, step * 10, reference), 3, true, 0.1);
     }
     return NULL;
 }
@@ -149,7 +181,7 @@ static const char *cells_load(const struct figure *f, struct options *o, struct 
         int reference = p->n;
         figure_cell(p, &at, SIM_FT, "no failures", load[i] * 100, -1);
         for (size_t s = 0; s < sizeof series / sizeof *series; s++)
-            set_random(figure_cell(p, &at, series[s].method, series[s].name, load[i] * 100, reference), 200, true);
+            set_random(figure_cell(p, &at, series[s].method, series[s].name, load[i] * 100, reference), 200, true, 1);
     }
     return NULL;
 }
@@ -175,7 +207,7 @@ static const char *cells_saturation(const struct figure *f, struct options *o, s
             at.config.drain_ns = 0;
             struct batch_cell *c = figure_cell(p, &at, SIM_FT, line[s].name, step * 20, -1);
             if (line[s].failures)
-                set_random(c, line[s].failures, true);
+                set_random(c, line[s].failures, true, 0.1);
         }
     return NULL;
 }
@@ -196,7 +228,7 @@ static const char *cells_deadlock(const struct figure *f, struct options *o, str
             at.config.drain_ns = 50 * o->config.time_ns;
             struct batch_cell *c =
                 figure_cell(p, &at, SIM_FT, with ? "with the avoidance queue" : "without", step * 20, -1);
-            set_random(c, 12, true);
+            set_random(c, 12, true, 0.1);
         }
     return NULL;
 }
@@ -216,7 +248,7 @@ static const char *cells_tree(const struct figure *f, struct options *o, struct 
     figure_cell(p, &at, SIM_FT, "no failures", 0, -1);
     for (size_t s = 0; s < sizeof series / sizeof *series; s++)
         for (int n = 25; n <= 100; n += 25)
-            set_random(figure_cell(p, &at, series[s].method, series[s].name, n, 0), n, series[s].permanent);
+            set_random(figure_cell(p, &at, series[s].method, series[s].name, n, 0), n, series[s].permanent, 1);
     return NULL;
 }
 
@@ -234,17 +266,28 @@ const struct figure figures[] = {
      "Uniform traffic, 32x32 torus",
      "failed cables of 2,048",
      30,
-     50,
+     100,
      0.05,
      NULL,
      NULL,
      {DEGRADATION, DELIVERED},
      cells_uniform},
+    {"readings",
+     "200 failures, uniform traffic, 32x32 torus: what the paper leaves open",
+     "reading",
+     30,
+     50,
+     0.05,
+     "('at the start' 0, 'through the run' 1, '5 times as long' 2, 'store and fwd' 3, '2 % load' 4, '1 % load' 5) "
+     "rotate by -25",
+     "set xrange [-0.5:5.5]",
+     {DEGRADATION, {"hops", "mean hops", NULL}},
+     cells_readings},
     {"patterns",
      "Complement and transpose, 32x32 torus",
      "failed cables of 2,048",
      30,
-     20,
+     40,
      0.05,
      NULL,
      NULL,
@@ -254,7 +297,7 @@ const struct figure figures[] = {
      "Failures of real machines, 32x32 torus, uniform traffic",
      "failure log",
      30,
-     20,
+     40,
      0.05,
      "('LANL 12' 0, 'LANL 18' 1, 'LANL 19' 2, 'PNNL' 3)",
      "set xrange [-0.5:3.5]",
@@ -264,7 +307,7 @@ const struct figure figures[] = {
      "16x16 torus, uniform traffic, 3 failures",
      "load, % of what static routes can carry",
      30,
-     5,
+     10,
      0.05,
      NULL,
      NULL,
@@ -274,7 +317,7 @@ const struct figure figures[] = {
     {"load",
      "200 permanent failures, 32x32 torus, uniform traffic",
      "load, % of the bisection bound",
-     5,
+     30,
      20,
      0.05,
      NULL,
@@ -284,7 +327,7 @@ const struct figure figures[] = {
     {"saturation",
      "Throughput and latency, 32x32 torus, method ft",
      "offered, % of the bisection bound",
-     5,
+     30,
      5,
      0.05,
      NULL,
@@ -305,7 +348,7 @@ const struct figure figures[] = {
      "8-ary 3-tree, uniform traffic",
      "failed cables of 1,024",
      30,
-     5,
+     10,
      0.3,
      NULL,
      NULL,

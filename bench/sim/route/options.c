@@ -104,7 +104,7 @@ static const struct argp_option option_list[] = {
     {0, 0, 0, 0, "Failures:", 4},
     {"failures", KEY_FAILURES, "N", 0, "break N random cables", 4},
     {"permanent", KEY_PERMANENT, 0, 0, "they stay broken; otherwise each is repaired", 4},
-    {"onset", KEY_ONSET, "SHARE", 0, "they break within this first share of the time (0.1)", 4},
+    {"onset", KEY_ONSET, "SHARE", 0, "they break within this first share of the time (1)", 4},
     {"lasting", KEY_LASTING, "SHARE", 0,
      "non-permanent: longest, as a share of the time (1); with --trace or --profile: factor on the lengths (1)", 4},
     {"allow-cut", KEY_ALLOW_CUT, 0, 0, "random failures may cut the network in two", 4},
@@ -387,7 +387,7 @@ static void apply(struct options *o, const struct parse *p)
 void options_parse(struct options *o, int argc, char **argv, bool needs_name)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    *o = (struct options){.onset = 0.1,
+    *o = (struct options){.onset = 1,
                           .lasting = 1,
                           .reps = 30,
                           .threads = cpus > 0 ? (int)cpus : 1,
@@ -420,9 +420,10 @@ static void usage(FILE *out)
 {
     const struct argp argp = {.options = option_list,
                               .args_doc = "simulate\nfigure NAME\ntrace [FILE]",
-                              .doc = "Simulate routing around broken links.\v"
-                                     "figure takes one of: uniform patterns traces turn load latency saturation "
-                                     "connectivity deadlock tree, or all."};
+                              .doc =
+                                  "Simulate routing around broken links.\v"
+                                  "figure takes one of: uniform readings patterns traces turn load latency saturation "
+                                  "connectivity deadlock tree, or all."};
     argp_help(&argp, out, ARGP_HELP_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, (char *)"keel-route");
 }
 

@@ -50,7 +50,7 @@ struct sim_config sim_config_default(const struct fabric *fabric)
 void sim_method_apply(struct sim_config *c, enum sim_method method)
 {
     c->method = method;
-    c->detour = detour_config_paper();
+    c->detour = method == SIM_FT_PLUS ? detour_config_plus() : detour_config_paper();
     c->detour.hop_ns = c->hop_ns;
     c->notify = method != SIM_DOR;
     c->escape = method != SIM_DOR && method != SIM_SINGLE;
@@ -61,8 +61,6 @@ void sim_method_apply(struct sim_config *c, enum sim_method method)
     }
     if (method == SIM_FT_PERM)
         c->detour.threshold = 1;
-    if (method == SIM_FT_PLUS)
-        c->detour.forget = c->detour.tell = c->detour.shortest = true;
 }
 
 static uint32_t largest_packet(const struct sim_config *c)

@@ -170,7 +170,7 @@ static void pass_on(struct sim *s, int32_t ack, const struct packet *p)
         return;
     if (p->ext != NONE && p->flags & FLAG_FAULTED)
         for (const struct ext *m = &s->ext[p->ext]; x->nnews < m->nknown && x->nnews < NEWS_MAX; x->nnews++)
-            x->news[x->nnews] = (struct detour_news){m->known[m->nknown - 1 - x->nnews], s->now};
+            x->news[x->nnews] = (struct detour_news){m->known[m->nknown - 1 - x->nnews], false, s->now, s->now};
     x->nnews += detour_recall(&s->detour, &s->source[p->dst], s->now, NEWS_MAX - x->nnews, x->news + x->nnews);
     s->packet[ack].bytes = (uint16_t)(s->packet[ack].bytes + x->nnews * NEWS_BYTES);
 }
@@ -223,7 +223,7 @@ void traffic_delivered(struct sim *s, int32_t i)
         if (p->kind == PACKET_FAULT)
             detour_faulted(&s->detour, src, (int32_t)p->info, s->now);
         for (int n = 0; x && n < x->nnews; n++)
-            detour_told(&s->detour, src, x->news[n].cable, x->news[n].seen_ns, s->now);
+            detour_told(&s->detour, src, &x->news[n], s->now);
         if (p->kind == PACKET_ACK) /* last: what came through clears what was said */
             detour_acked(&s->detour, src, p->src, x ? &x->sent : &original, p->info, s->now);
     }

@@ -218,6 +218,16 @@ static void test_detour_silent_path_rests_and_returns(void **state)
     assert_int_equal(choose(t, 3, 30 * MS).nvia, 0);
 }
 
+/* From this time on one message tries the cable again; the others wait. */
+static uint64_t trial_time(struct fixture *t, uint64_t from, uint64_t step)
+{
+    for (uint64_t now = from; now < from + 1000 * step; now += step)
+        if (choose(t, 3, now).nvia == 0)
+            return now;
+    fail_msg("the cable is never tried again");
+    return 0;
+}
+
 static void test_detour_forgetful_avoids_at_once_and_tries_again_with_one_message(void **state)
 {
     struct fixture *t = *state;
@@ -225,13 +235,31 @@ static void test_detour_forgetful_avoids_at_once_and_tries_again_with_one_messag
     uint64_t wait = t->config.retry_ns;
     int32_t broken = cable(t, 1, 0);
     detour_faulted(&t->d, &t->s, broken, MS);
-    assert_int_not_equal(choose(t, 3, MS).nvia, 0);
-    assert_int_not_equal(choose(t, 3, MS + wait - 1).nvia, 0);
-    assert_int_equal(choose(t, 3, MS + wait).nvia, 0);     /* the trial */
-    assert_int_not_equal(choose(t, 3, MS + wait).nvia, 0); /* the others wait for its answer */
-    detour_faulted(&t->d, &t->s, broken, MS + wait);
-    assert_int_not_equal(choose(t, 3, MS + wait + 2 * wait - 1).nvia, 0); /* twice as long now */
-    assert_int_equal(choose(t, 3, MS + wait + 2 * wait).nvia, 0);
+    uint64_t trial = trial_time(t, MS, wait / 10);
+    assert_in_range(trial - MS, wait, 16 * wait);
+    assert_int_not_equal(choose(t, 3, trial).nvia, 0); /* the others wait for its answer */
+    /* Out for long, tried seldom, but at the longest after 16 times retry_max_ns. */
+    for (uint64_t age = 10 * MS; age < 10000 * MS; age *= 10) {
+        uint64_t capped = age < t->config.retry_max_ns ? age : t->config.retry_max_ns;
+        detour_faulted(&t->d, &t->s, broken, MS + age);
+        trial = trial_time(t, MS + age, capped / 10);
+        assert_in_range(trial - MS - age, capped, 16 * capped + capped / 10);
+    }
+}
+
+static void test_detour_sources_try_a_cable_again_one_after_the_other(void **state)
+{
+    struct fixture *t = *state;
+    t->d.config.forget = true;
+    int early = 0;
+    for (int32_t e = 0; e < 64; e++) {
+        struct detour_source s;
+        detour_source_init(&s, e);
+        detour_faulted(&t->d, &s, cable(t, 1, 0), MS);
+        early += detour_faults_find(&s.faults, cable(t, 1, 0))->retry_ns < MS + 4 * t->config.retry_ns;
+        detour_source_fini(&s);
+    }
+    assert_in_range(early, 1, 32);
 }
 
 static void test_detour_told_faults_are_avoided_and_passed_on_until_they_are_old(void **state)
@@ -241,16 +269,87 @@ static void test_detour_told_faults_are_avoided_and_passed_on_until_they_are_old
     int32_t broken = cable(t, 1, 0);
     uint64_t max = t->config.retry_max_ns;
     struct detour_news news[4];
-    detour_told(&t->d, &t->s, broken, MS, 2 * MS);
-    assert_int_not_equal(choose(t, 3, 2 * MS).nvia, 0);
+    const struct detour_news first = {.cable = broken, .since_ns = MS / 2, .seen_ns = MS};
+    detour_told(&t->d, &t->s, &first, MS);
+    assert_int_not_equal(choose(t, 3, MS).nvia, 0);
     assert_int_equal(detour_recall(&t->d, &t->s, 3 * MS, 4, news), 1);
     assert_int_equal(news[0].cable, broken);
+    assert_false(news[0].works);
+    assert_true(news[0].since_ns == MS / 2);
     assert_true(news[0].seen_ns == MS); /* when it was seen, not when it was told */
     assert_int_equal(detour_recall(&t->d, &t->s, MS + max + 1, 4, news), 0);
     assert_int_equal(detour_recall(&t->d, &t->s, MS + 2 * max + 1, 4, news), 0);
     assert_int_equal(t->s.faults.used, 0);
-    detour_told(&t->d, &t->s, broken, MS, MS + max + 1); /* too old to be believed */
+    detour_told(&t->d, &t->s, &first, MS + max + 1); /* too old to be believed */
     assert_int_equal(t->s.faults.used, 0);
+}
+
+static void test_detour_good_news_is_passed_on_and_the_latest_counts(void **state)
+{
+    struct fixture *t = *state;
+    t->d.config.forget = t->d.config.tell = true;
+    const struct detour_path original = {.nvia = 0};
+    int32_t broken = cable(t, 1, 0);
+    struct detour_news news[4];
+    detour_faulted(&t->d, &t->s, broken, 10 * MS);
+    /* A message that may have crossed before the break says nothing about it. */
+    detour_acked(&t->d, &t->s, 3, &original, 3000, 10 * MS + 5 * US);
+    assert_int_not_equal(choose(t, 3, 10 * MS + 6 * US).nvia, 0);
+    detour_acked(&t->d, &t->s, 3, &original, 3000, 11 * MS);
+    assert_int_equal(choose(t, 3, 11 * MS).nvia, 0);
+    assert_int_equal(detour_recall(&t->d, &t->s, 11 * MS, 4, news), 1);
+    assert_true(news[0].works);
+    /* An older story of its being broken changes nothing; a newer one does, and counts from then. */
+    const struct detour_news older = {.cable = broken, .since_ns = MS, .seen_ns = 10 * MS};
+    detour_told(&t->d, &t->s, &older, 12 * MS);
+    assert_int_equal(choose(t, 3, 12 * MS).nvia, 0);
+    const struct detour_news newer = {.cable = broken, .since_ns = 12 * MS, .seen_ns = 12 * MS};
+    detour_told(&t->d, &t->s, &newer, 12 * MS);
+    assert_int_not_equal(choose(t, 3, 12 * MS).nvia, 0);
+    assert_true(detour_faults_find(&t->s.faults, broken)->first_ns == 12 * MS);
+    const struct detour_news good = {.cable = broken, .works = true, .seen_ns = 13 * MS};
+    detour_told(&t->d, &t->s, &good, 14 * MS);
+    assert_int_equal(choose(t, 3, 14 * MS).nvia, 0);
+}
+
+static void test_detour_latest_news_comes_first(void **state)
+{
+    struct fixture *t = *state;
+    t->d.config.forget = t->d.config.tell = true;
+    for (int32_t r = 0; r < 60; r++)
+        detour_faulted(&t->d, &t->s, cable(t, r, 2), MS + (uint64_t)r);
+    struct detour_news news[8];
+    bool told[60] = {false};
+    for (int i = 0; i < 15; i++) {
+        assert_int_equal(detour_recall(&t->d, &t->s, 2 * MS, 8, news), 8);
+        for (int n = 0; n < 8; n++) {
+            told[news[n].seen_ns - MS] = true;
+            assert_true(n >= 4 || news[n].seen_ns >= MS + 52);
+        }
+    }
+    for (int r = 0; r < 60; r++)
+        assert_true(told[r]); /* the others have their turn too */
+}
+
+static void test_detour_spread_measures_paths_and_prefers_the_fastest(void **state)
+{
+    struct fixture *t = *state;
+    t->d.config = detour_config_plus();
+    t->d.config.forget = false;
+    for (uint32_t i = 0; i < t->d.config.threshold; i++)
+        detour_faulted(&t->d, &t->s, cable(t, 0, 0), i);
+    struct detour_path fast = {.nvia = 0};
+    int taken = 0;
+    for (uint64_t i = 1; i <= 2000; i++) {
+        struct detour_path path = choose(t, 27, i * MS);
+        if (fast.nvia == 0)
+            fast = path;
+        bool is_fast = path.nvia == fast.nvia && memcmp(path.via, fast.via, path.nvia * sizeof path.via[0]) == 0;
+        taken += i > 1000 && is_fast;
+        detour_acked(&t->d, &t->s, 27, &path, is_fast ? 2000 : 4000, i * MS);
+    }
+    assert_int_equal(t->s.paths[0].nroutes, t->d.config.max_paths); /* all were tried */
+    assert_in_range(taken, 950, 1000);                              /* 1 / (1 + 3 / 2^8) of 1000 is 988 */
 }
 
 static void test_detour_memory_of_a_source_is_bounded(void **state)
@@ -321,6 +420,9 @@ static void test_detour_faults_table_behaves_as_a_set(void **state)
             in[c] = false;
         }
         int32_t probe = (int32_t)rng_below(&rng, 500);
+        struct detour_fault *found = detour_faults_find(&f, probe);
+        if (found && rng_below(&rng, 4) == 0)
+            assert_ptr_equal(detour_faults_renew(&f, found), &f.entry[f.used - 1]);
         assert_int_equal(detour_faults_find(&f, probe) != NULL, in[probe]);
     }
     detour_faults_fini(&f);
@@ -341,7 +443,11 @@ int main(void)
         ON_TORUS(test_detour_open_paths_are_chosen_by_inverse_latency),
         ON_TORUS(test_detour_silent_path_rests_and_returns),
         ON_TORUS(test_detour_forgetful_avoids_at_once_and_tries_again_with_one_message),
+        ON_TORUS(test_detour_sources_try_a_cable_again_one_after_the_other),
         ON_TORUS(test_detour_told_faults_are_avoided_and_passed_on_until_they_are_old),
+        ON_TORUS(test_detour_good_news_is_passed_on_and_the_latest_counts),
+        ON_TORUS(test_detour_latest_news_comes_first),
+        ON_TORUS(test_detour_spread_measures_paths_and_prefers_the_fastest),
         ON_TORUS(test_detour_memory_of_a_source_is_bounded),
         ON_TORUS(test_detour_escape_takes_the_nearest_way_round),
         ON_TORUS(test_detour_escape_finds_any_path_or_says_there_is_none),
