@@ -93,11 +93,16 @@ static bool search_reaches(struct search *s, int32_t from, int32_t to)
     return false;
 }
 
+uint64_t outage_end(uint64_t start_ns, double lasts_ns)
+{
+    return lasts_ns < 1e18 ? start_ns + (lasts_ns < 1 ? 1 : (uint64_t)lasts_ns) : OUTAGE_FOREVER;
+}
+
 static bool add_random(struct outages *o, const struct outage_random *r, int32_t cable, struct rng *rng)
 {
     uint64_t start = (uint64_t)(rng_double(rng) * r->onset * (double)r->time_ns);
-    uint64_t last = (uint64_t)(rng_double(rng) * r->lasting * (double)r->time_ns);
-    return outages_add(o, cable, start, r->permanent ? OUTAGE_FOREVER : start + last + 1);
+    double last = rng_double(rng) * r->lasting * (double)r->time_ns;
+    return outages_add(o, cable, start, r->permanent ? OUTAGE_FOREVER : outage_end(start, last + 1));
 }
 
 const char *outages_random(struct outages *o, const struct fabric *f, const struct outage_random *r, struct rng *rng)

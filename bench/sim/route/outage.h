@@ -22,6 +22,8 @@ struct outages {
 void outages_fini(struct outages *o);
 /* returns false when memory is out. */
 bool outages_add(struct outages *o, int32_t cable, uint64_t start_ns, uint64_t end_ns);
+/* The end of an outage: at least 1 ns after its start, OUTAGE_FOREVER beyond 1e18 ns. */
+uint64_t outage_end(uint64_t start_ns, double lasts_ns);
 void outages_sort(struct outages *o);
 
 struct outage_random {

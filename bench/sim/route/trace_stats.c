@@ -192,8 +192,8 @@ const char *trace_outages(const struct trace *t, const struct fabric *f, uint64_
     for (size_t i = 0; i < t->n; i++) {
         const struct trace_record *r = &t->record[i];
         uint64_t start = (uint64_t)((double)(r->start_s - t->record[0].start_s) * scale);
-        uint64_t last = (uint64_t)((double)(r->end_s - r->start_s) * scale * lasting);
-        if (!outages_add(o, cable_of(f, r, rng), start, r->end_s < 0 ? OUTAGE_FOREVER : start + (last ? last : 1)))
+        double last = r->end_s < 0 ? INFINITY : (double)(r->end_s - r->start_s) * scale * lasting;
+        if (!outages_add(o, cable_of(f, r, rng), start, outage_end(start, last)))
             return "out of memory";
     }
     outages_sort(o);
