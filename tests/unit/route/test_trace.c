@@ -182,6 +182,31 @@ static void test_trace_fuzzed_logs_are_parsed_or_refused(void **state)
     assert_true(parsed > 1000 && refused > 1000);
 }
 
+static void test_trace_failures_without_end_or_beyond_the_clock_last_for_ever(void **state)
+{
+    (void)state;
+    struct fabric f;
+    struct trace t;
+    struct trace_options o = {0};
+    struct rng rng;
+    char what[TRACE_WHAT] = "";
+    assert_null(fabric_parse(&f, "4tx4t"));
+    rng_seed(&rng, 3);
+    const char *const log[] = {pnnl_extract, extract};
+    for (int i = 0; i < 2; i++) {
+        struct outages out = {0};
+        assert_true(parse(&t, log[i], &o, what));
+        assert_null(trace_outages(&t, &f, 1000000000, i ? 1e12 : 1, &rng, &out));
+        assert_true(out.n > 0);
+        for (size_t k = 0; k < out.n; k++)
+            assert_true(out.list[k].end_ns == OUTAGE_FOREVER);
+        outages_fini(&out);
+        trace_fini(&t);
+    }
+    assert_true(outage_end(5, 0) == 6 && outage_end(5, 7.5) == 12 && outage_end(5, 1e30) == OUTAGE_FOREVER);
+    fabric_fini(&f);
+}
+
 static void test_trace_generated_logs_have_the_statistics_of_their_profile(void **state)
 {
     (void)state;
@@ -302,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_trace_bad_rows_stop_with_their_line_or_are_counted),
         cmocka_unit_test(test_trace_unknown_header_or_empty_file_is_refused),
         cmocka_unit_test(test_trace_fuzzed_logs_are_parsed_or_refused),
+        cmocka_unit_test(test_trace_failures_without_end_or_beyond_the_clock_last_for_ever),
         cmocka_unit_test(test_trace_generated_logs_have_the_statistics_of_their_profile),
         cmocka_unit_test(test_trace_written_log_reads_back),
         cmocka_unit_test(test_trace_outages_are_scaled_to_the_run_and_seeded),
