@@ -278,7 +278,7 @@ const struct figure figures[] = {
      30,
      50,
      0.05,
-     "('at the start' 0, 'through the run' 1, '5 times as long' 2, 'store and fwd' 3, '2 % load' 4, '1 % load' 5) "
+     "('at the start' 0, 'through the run' 1, '5 times as long' 2, 'store and fwd' 3, 'load 0.02' 4, 'load 0.01' 5) "
      "rotate by -25",
      "set xrange [-0.5:5.5]",
      {DEGRADATION, {"hops", "mean hops", NULL}},
