@@ -153,7 +153,8 @@ int cmd_figure(int argc, char **argv)
     static struct options o;
     cli_parse(
         &o, "figure",
-        "Make the figures of docs/placement.md: 3 8 10 11 12 13 14 15 20 21 22 fattree balance12 balance24, or all. "
+        "Make the figures of docs/placement.md: 3 8 10 11 12 13 14 15 20 21 22 fattree balance12 balance24 "
+        "balance100, or all. "
         "Each becomes figN.png, figN.svg and figN.csv in --dir. Every study behind a figure is kept there too, under "
         "its own name; with --resume those that are complete are used again and an interrupted one is continued.",
         "*nrtOR", argc, argv);

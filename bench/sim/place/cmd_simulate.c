@@ -68,8 +68,8 @@ static int run_worst(const struct options *o)
         fputc('\n', out.f);
     }
     out_commit(&out);
-    fprintf(stderr, "%s: %" PRId64 " maps looked at, %" PRId64 " sequences ended early%s\n", o->setup.method, r.maps,
-            r.cannot, r.interrupted ? "; interrupted, the numbers are lower bounds" : "");
+    fprintf(stderr, "%s: %" PRId64 " maps looked at, of %.3g sequences; %" PRId64 " ended early%s\n", o->setup.method,
+            r.maps, r.sequences, r.cannot, r.interrupted ? "; interrupted, the numbers are lower bounds" : "");
     return r.interrupted ? 130 : 0;
 }
 

@@ -137,5 +137,12 @@ const struct figure figures[] = {
              {K24, "hybrid(-2D)", NULL, SAMPLES},
              {K24, "balance", NULL, SAMPLES}},
      .plot = FOUR},
+    {.name = "balance100",
+     .title = "Mean and worst, 100x100, 2D(2,1), 5-point stencil",
+     .run = {{K100, "0D", NULL, 3340000},
+             {K100, "hybrid(all)", NULL, 3340000},
+             {K100, "hybrid(-2D)", NULL, 3340000},
+             {K100, "balance", NULL, 3340000}},
+     .plot = FOUR},
     {.name = NULL},
 };

@@ -4,12 +4,8 @@
  * nodes are equally near, 0D takes each of them: the worst case over failures and over ties. Sequences that a method
  * cannot handle end there.
  *
- * The full search follows each one. The pruned search leaves out
- *   - maps reached before by another order of failures (kept as hashes of 128 bits);
- *   - maps that a reflection of a dimension without spares turns into one reached before;
- *   - maps from which, for no link, the failures still to come can lift its load above the worst already found: the
- * bound adds for each of them the most messages that any rank can bring to that link from any free node it may be
- * given. */
+ * The full search follows each one. The pruned search leaves out maps reached before by another order of failures (kept
+ * as hashes of 128 bits). For 0D on a grid it leaves out much more; see worst_zero.h. */
 #ifndef KEEL_SIM_PLACE_WORST_H
 #define KEEL_SIM_PLACE_WORST_H
 #include "bench/sim/place/setup.h"
@@ -21,6 +17,7 @@ struct worst_result {
     int32_t nodes[WORST_MAX + 1][WORST_MAX]; /* a sequence that gives it */
     int64_t maps;                            /* maps looked at */
     int64_t cannot;                          /* sequences that ended early */
+    double sequences;                        /* ordered sequences of failures that there are, without ties */
     bool interrupted;
 };
 

@@ -136,6 +136,24 @@ static void test_sample_worm_eaten_launch_starts_from_the_substituted_map(void *
     sample_free(&r);
 }
 
+static int64_t pruned_maps, full_maps;
+
+static void assert_pruned_equals_full(struct setup *s, int failures)
+{
+    volatile int stop = 0;
+    for (int count = LOAD_ALL; count <= LOAD_RECEIVED; count++) {
+        struct worst_result full, pruned;
+        s->convention = (enum load_convention)count;
+        assert_null(worst_run(s, failures, true, &stop, &full));
+        assert_null(worst_run(s, failures, false, &stop, &pruned));
+        assert_memory_equal(full.collisions, pruned.collisions, sizeof full.collisions);
+        assert_true(pruned.maps <= full.maps);
+        pruned_maps += pruned.maps;
+        full_maps += full.maps;
+    }
+}
+
+/* Every method under both conventions, on meshes and tori, one to three dimensions, one or two sides or layers. */
 static void test_worst_pruned_search_equals_the_full_one(void **state)
 {
     (void)state;
@@ -143,20 +161,60 @@ static void test_worst_pruned_search_equals_the_full_one(void **state)
         const char *grid, *spares, *method;
         int failures;
     } cases[] = {
-        {"5x5", "2D(1,1)", "0D", 3},   {"6x4", "2D(1,1)", "0D", 4},          {"5x5t", "2D(1,1)", "0D", 3},
-        {"4tx6t", "2D(1,1)", "0D", 3}, {"5tx5t", "2D(1,1)", "0D", 3},        {"5x4", "2D(2,1)", "0D", 4},
-        {"3x3x3", "3D(1,1)", "0D", 3}, {"4x4", "2D(1,2)", "0D", 5},          {"5x5", "2D(2,1)", "1D", 3},
-        {"5x4", "2D(2,1)", "2D", 3},   {"4x4", "2D(2,1)", "hybrid(all)", 4}, {"4x3x3", "3D(2,1)", "hybrid(-2D)", 3},
+        {"5x5", "2D(1,1)", "0D", 3},
+        {"6x4", "2D(1,1)", "0D", 4},
+        {"5x5t", "2D(1,1)", "0D", 3},
+        {"4tx6t", "2D(1,1)", "0D", 3},
+        {"5tx5t", "2D(1,1)", "0D", 3},
+        {"5x4", "2D(2,1)", "0D", 4},
+        {"5tx5t", "2D(2,1)", "0D", 3},
+        {"4x5t", "2D(2,1)", "0D", 4},
+        {"4x4", "2D(2,1)", "0D", 5},
+        {"3x3x3", "3D(1,1)", "0D", 3},
+        {"3tx3x3t", "3D(1,1)", "0D", 3},
+        {"3x3x3", "3D(2,1)", "0D", 4},
+        {"3x3x3", "3D(3,1)", "0D", 4},
+        {"4x4", "2D(1,2)", "0D", 5},
+        {"4x5", "2D(2,2)", "0D", 4},
+        {"9", "1D(1,3)", "0D", 3},
+        {"3x8", "2D(1,1)", "0D", 5},
+        {"8x3", "2D(1,1)", "0D", 4},
+        {"5x5", "2D(2,1)", "1D", 3},
+        {"4x4", "2D(2,1)", "1D", 5},
+        {"5tx4t", "2D(2,1)", "1D", 3},
+        {"5x4", "2D(1,1)", "1D", 4},
+        {"3x3x3", "3D(2,1)", "1D", 3},
+        {"5x4", "2D(2,1)", "2D", 3},
+        {"5tx5", "2D(2,1)", "2D", 3},
+        {"3x3x3", "3D(2,1)", "3D", 3},
+        {"4x4", "2D(2,1)", "hybrid(all)", 4},
+        {"4tx4t", "2D(2,1)", "hybrid(all)", 4},
+        {"5x4", "2D(2,1)", "hybrid(-2D)", 3},
+        {"4x3x3", "3D(2,1)", "hybrid(-2D)", 3},
+        {"4x4", "2D(2,1)", "hybrid(1D+0D)", 4},
+        {"4x4", "2D(1,1)", "hybrid(2D+0D)", 4},
     };
-    volatile int stop = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct worst_result full, pruned;
         struct setup s = setup(cases[i].grid, cases[i].spares, cases[i].method);
-        assert_null(worst_run(&s, cases[i].failures, true, &stop, &full));
-        assert_null(worst_run(&s, cases[i].failures, false, &stop, &pruned));
-        assert_memory_equal(full.collisions, pruned.collisions, sizeof full.collisions);
-        assert_true(pruned.maps < full.maps);
+        assert_pruned_equals_full(&s, cases[i].failures);
     }
+    assert_true(pruned_maps * 10 < full_maps);
+}
+
+static void test_worst_pruned_search_of_wide_stencils_equals_the_full_one(void **state)
+{
+    (void)state;
+    struct setup s = setup("5x4", "2D(1,1)", "0D");
+    s.pattern = PATTERN_9P;
+    assert_pruned_equals_full(&s, 3);
+    s.pattern = PATTERN_RING;
+    assert_pruned_equals_full(&s, 3);
+    s = setup("5x4", "2D(2,1)", "0D");
+    s.pattern = PATTERN_9P;
+    assert_pruned_equals_full(&s, 3);
+    s = setup("3x3x3", "3D(1,1)", "0D");
+    s.pattern = PATTERN_27P;
+    assert_pruned_equals_full(&s, 3);
 }
 
 static void test_worst_climb_meets_the_published_law(void **state)
@@ -195,6 +253,7 @@ int main(void)
         cmocka_unit_test(test_sample_interrupted_at_once_leaves_a_state_that_completes),
         cmocka_unit_test(test_sample_worm_eaten_launch_starts_from_the_substituted_map),
         cmocka_unit_test(test_worst_pruned_search_equals_the_full_one),
+        cmocka_unit_test(test_worst_pruned_search_of_wide_stencils_equals_the_full_one),
         cmocka_unit_test(test_worst_climb_meets_the_published_law),
         cmocka_unit_test(test_worst_1d_and_2d_follow_the_published_laws),
     };
