@@ -13,7 +13,9 @@ struct search {
     struct place_plan tie[WORST_MAX + 1];
     int32_t failures, path[WORST_MAX];
     bool full;
-    bool sides; /* does the method have 0D, which remembers sides? */
+    bool only_lines; /* no method of order 2 or more */
+    int32_t gain;    /* what one failure of order 0 or 1 can add to any link, 0 unknown */
+    bool sides;      /* does the method have 0D, which remembers sides? */
     volatile int *stop;
     struct seen seen[WORST_MAX + 1];
     int32_t *node_image; /* [symmetries][nodes] */
@@ -111,9 +113,40 @@ static void note(struct search *s, int32_t depth)
 
 static void descend(struct search *s, int32_t depth);
 
-/* level[depth] is the map after the failure and its plan: look at it and go on. */
-static void arrive(struct search *s, int32_t depth)
+/* By how much can one failure lift a link, at most? A substitution of order 0 or 1 moves each rank of one line to the
+ * next node at most, and only one of them crosses or enters any given place. Routes are dimension-ordered on a mesh, so
+ * a link gains only messages sent by that rank or only messages sent to it. Not for messages left out when sent by
+ * substituted ranks: a rank that returns to its first node sends again (which without 2D none does, see only_lines).
+ * On a ring routes turn round at half its length. returns   0 for no bound. */
+static int32_t most_gain(const struct search *s, const struct job *j)
 {
+    const struct pattern *t = &j->pattern;
+    int32_t most = 1;
+    for (int d = 0; d < j->place.grid.ndims; d++)
+        if (j->place.grid.torus[d])
+            return 0;
+    if (s->full || t->phases > 1 || s->setup->net.tree.nodes || (s->setup->convention != LOAD_ALL && !s->only_lines))
+        return 0;
+    for (int32_t r = 0; r < t->ranks; r++) {
+        int32_t out = t->out_at[r + 1] - t->out_at[r], in = t->in_at[r + 1] - t->in_at[r];
+        most = out > most ? out : most;
+        most = in > most ? in : most;
+    }
+    return most;
+}
+
+/* Can the last failure, by a plan of this order, give a worse case than any known? */
+static bool last_can_win(const struct search *s, int order)
+{
+    int32_t now = load_collisions(&s->level[s->failures - 1].load);
+    return !s->gain || order > 1 || now + s->gain > s->result->collisions[s->failures];
+}
+
+/* level[depth] is the map after the failure and its plan: look at it and go on. */
+static void arrive(struct search *s, int32_t depth, const struct place_plan *plan, int32_t rank)
+{
+    struct job *j = &s->level[depth];
+    s->result->maps++;
     if (!s->full) {
         int fresh = map_new(s, depth);
         if (fresh < 0)
@@ -121,25 +154,12 @@ static void arrive(struct search *s, int32_t depth)
         if (fresh <= 0)
             return;
     }
-    s->result->maps++;
-    note(s, depth);
-    if (depth == s->failures)
-        return;
-    descend(s, depth);
-}
-
-static void step(struct search *s, int32_t depth, const struct place_plan *plan)
-{
-    struct job *j = &s->level[depth];
-    place_apply(&j->place, plan);
+    load_copy(&j->load, &s->level[depth - 1].load);
+    load_drop(&j->load, rank);
     load_move(&j->load, plan);
-    arrive(s, depth);
-}
-
-static void copy_level(struct search *s, int32_t to, int32_t from)
-{
-    place_copy(&s->level[to].place, &s->level[from].place);
-    load_copy(&s->level[to].load, &s->level[from].load);
+    note(s, depth);
+    if (depth + 1 < s->failures || (depth + 1 == s->failures && last_can_win(s, s->only_lines ? 1 : 2)))
+        descend(s, depth);
 }
 
 /* All free nodes as near as the one the plan took, on the same side of the choice that 0D made. */
@@ -155,15 +175,15 @@ static void each_tie(struct search *s, int32_t depth, int32_t node, int32_t rank
     for (int32_t i = 0; i < n && !s->error; i++) {
         struct place_plan *plan = &s->tie[depth];
         if (i) {
-            copy_level(s, depth, depth - 1);
+            place_copy(p, &s->level[depth - 1].place);
             int32_t same;
-            place_fail(&s->level[depth].place, node, &same);
-            load_drop(&s->level[depth].load, rank);
+            place_fail(p, node, &same);
         }
         plan->rank = rank;
         plan->count = 1;
         plan->moves[0] = (struct place_move){.rank = rank, .from = node, .to = ties[i]};
-        step(s, depth, plan);
+        place_apply(p, plan);
+        arrive(s, depth, plan, rank);
     }
 }
 
@@ -175,26 +195,31 @@ static void descend(struct search *s, int32_t depth)
         if (p->rank_at[node] < 0)
             continue; /* dead already, or vacated by a slide: nothing would change */
         struct job *next = &s->level[depth + 1];
-        copy_level(s, depth + 1, depth);
+        place_copy(&next->place, p);
         s->path[depth] = node;
         place_fail(&next->place, node, &rank);
-        load_drop(&next->load, rank);
         if (!place_plan(&next->place, &next->method, node, rank, &next->plan)) {
             s->result->cannot++;
             continue;
         }
-        if (next->method.step[next->plan.step].order == 0)
+        int order = next->method.step[next->plan.step].order;
+        if (depth + 1 == s->failures && !last_can_win(s, order))
+            continue;
+        if (order == 0) {
             each_tie(s, depth + 1, node, rank);
-        else
-            step(s, depth + 1, &next->plan);
+            continue;
+        }
+        place_apply(&next->place, &next->plan);
+        arrive(s, depth + 1, &next->plan, rank);
     }
 }
 
 /* One sequence with the ties as 0D itself breaks them; raises the worst case known for each of its lengths. */
 static int32_t try_sequence(struct search *s, const int32_t *nodes, int32_t n)
 {
-    copy_level(s, 1, 0);
     struct job *j = &s->level[1];
+    place_copy(&j->place, &s->level[0].place);
+    load_copy(&j->load, &s->level[0].load);
     int32_t c = -1;
     for (int32_t f = 0; f < n; f++) {
         if (job_fail(j, nodes[f]) != PLACE_MOVED)
@@ -262,8 +287,14 @@ static const char *open_levels(struct search *s)
     const struct job *j = &s->level[0];
     if (j->place.nfree > 4096)
         return "the grid is too large for a search";
-    for (int i = 0; i < j->method.steps; i++)
+    s->only_lines = true;
+    for (int i = 0; i < j->method.steps; i++) {
         s->sides = s->sides || j->method.step[i].order == 0;
+        s->only_lines = s->only_lines && j->method.step[i].order <= 1;
+    }
+    s->gain = most_gain(s, j);
+    for (int32_t i = 0; i <= s->failures; i++)
+        s->seen[i].most = 1 << 26; /* 2 GiB */
     if (!symmetries_make(s, j))
         return "out of memory";
     return NULL;
@@ -310,14 +341,16 @@ const char *worst_run(const struct setup *setup, int32_t failures, bool full, vo
     if (!why) {
         r->sequences = sequences(s.level[0].place.ranks, failures);
         bool zero = !full && worst_zero_fits(setup, &s.level[0], failures);
-        if (zero) { /* a bad case known early lets the bound leave out more */
+        if (!full) { /* a bad case known early lets the bounds leave out more */
             combs(&s);
             climb(&s);
-            why = worst_zero(setup, &s.level[0], failures, stop, r);
-        } else {
-            descend(&s, 0);
-            why = s.error;
         }
+        if (zero)
+            why = worst_zero(setup, &s.level[0], failures, stop, r);
+        else
+            descend(&s, 0);
+        if (!why)
+            why = s.error;
     }
     r->interrupted = *stop;
     close_levels(&s);

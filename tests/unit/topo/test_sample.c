@@ -193,6 +193,9 @@ static void test_worst_pruned_search_equals_the_full_one(void **state)
         {"4x3x3", "3D(2,1)", "hybrid(-2D)", 3},
         {"4x4", "2D(2,1)", "hybrid(1D+0D)", 4},
         {"4x4", "2D(1,1)", "hybrid(2D+0D)", 4},
+        {"6x5", "2D(2,1)", "1D", 4},
+        {"5x5", "2D(2,1)", "hybrid(1D+0D)", 4},
+        {"6x3", "2D(2,1)", "hybrid(all)", 4},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct setup s = setup(cases[i].grid, cases[i].spares, cases[i].method);
@@ -235,12 +238,12 @@ static void test_worst_1d_and_2d_follow_the_published_laws(void **state)
     volatile int stop = 0;
     struct worst_result r;
     struct setup s = setup("7x7", "2D(2,1)", "1D");
-    assert_null(worst_run(&s, 3, false, &stop, &r));
+    assert_null(worst_run(&s, 3, true, &stop, &r));
     for (int f = 1; f <= 3; f++)
         assert_int_equal(r.collisions[f], 2 + f);
     assert_int_equal(r.cannot, 0);
     s = setup("8x8", "2D(2,1)", "2D");
-    assert_null(worst_run(&s, 2, false, &stop, &r));
+    assert_null(worst_run(&s, 2, true, &stop, &r));
     assert_int_equal(r.collisions[2], 1);
     assert_int_equal(r.cannot, 0);
 }
