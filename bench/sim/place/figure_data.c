@@ -82,9 +82,12 @@ void figure_worst(const struct options *o, FILE *f)
         worst_rows(f, "61tx61t", "2D(1,1)", "0D", (enum load_convention)c, 10, false);
         worst_rows(f, "31x31", "2D(2,1)", "0D", (enum load_convention)c, 10, false);
     }
-    worst_rows(f, "8x8", "2D(1,1)", "0D", LOAD_ALL, 5, true);
+    worst_rows(f, "12x12", "2D(1,1)", "0D", LOAD_ALL, 6, true);
+    worst_rows(f, "12x12", "2D(1,1)", "0D", LOAD_RECEIVED, 8, true);
     worst_rows(f, "7tx7t", "2D(1,1)", "0D", LOAD_ALL, 5, true);
-    worst_rows(f, "7x7", "2D(2,1)", "0D", LOAD_ALL, 4, true);
-    worst_rows(f, "8x8", "2D(2,1)", "1D", LOAD_ALL, 4, true);
+    worst_rows(f, "8x8", "2D(2,1)", "0D", LOAD_ALL, 5, true);
+    worst_rows(f, "8x8", "2D(2,1)", "1D", LOAD_ALL, 5, true);
     worst_rows(f, "16x16", "2D(2,1)", "2D", LOAD_ALL, 3, true);
+    worst_rows(f, "6x6", "2D(2,1)", "hybrid(all)", LOAD_ALL, 6, true);
+    worst_rows(f, "6x6", "2D(2,1)", "hybrid(-2D)", LOAD_ALL, 6, true);
 }

@@ -54,6 +54,8 @@ const struct figure figures[] = {
          "'' using 8:(m('0D',1,'61tx61t','all')) w p pt 8 lc 2 t '0D 2D(1,1) torus 61x61', "
          "'' using 8:(m('0D',2,'31x31','all')) w lp pt 4 lc 3 t '0D 2D(2,1) 31x31', "
          "'' using 8:(m('1D',2,'8x8','all')) w lp pt 5 lc 4 t '1D 2D(2,1) 8x8, searched', "
+         "'' using 8:(m('0D',1,'12x12','all')) w lp pt 10 lc 6 t '0D 2D(1,1) 12x12, searched', "
+         "'' using 8:(m('hybrid(all)',2,'6x6','all')) w lp pt 11 lc 7 t 'hybrid(all) 2D(2,1) 6x6, searched', "
          "'' using 8:(m('2D',2,'16x16','all')) w lp pt 7 lc 5 t '2D 2D(2,1) 16x16, searched'\n"},
     {.name = "10",
      .title = "hybrid(all) and 0D, 100x100, 2D(2,1), 5-point stencil",
