@@ -287,7 +287,7 @@ const struct figure figures[] = {
      "Complement and transpose, 32x32 torus",
      "failed cables of 2,048",
      30,
-     40,
+     100,
      0.05,
      NULL,
      NULL,

@@ -293,9 +293,15 @@ int command_trace(struct options *o)
         trace_write(&t, stdout);
     } else {
         printf("%s: %zu rows, %zu malformed and left out, %zu failures kept\n", o->name, t.rows, t.bad, t.n);
-        printf("  over %.0f h, at most %zu at once, mean repair %.2f h\n", s.span_h, s.overlap, s.mean_repair_h);
+        bool repaired = s.mean_repair_h > 0;
+        printf("  over %.0f h, at most %zu at once", s.span_h, s.overlap);
+        if (repaired)
+            printf(", mean repair %.2f h\n", s.mean_repair_h);
+        else
+            puts(", no times of repair");
         printf("  between failures: Weibull, shape %.3f, scale %.1f h\n", s.weibull_shape, s.weibull_scale_h);
-        printf("  repair: lognormal, mu %.3f, sigma %.3f (hours)\n", s.repair_mu, s.repair_sigma);
+        if (repaired)
+            printf("  repair: lognormal, mu %.3f, sigma %.3f (hours)\n", s.repair_mu, s.repair_sigma);
     }
     trace_fini(&t);
     return 0;
