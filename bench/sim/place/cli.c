@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 volatile int cli_stop;
@@ -251,7 +252,7 @@ void cli_setup(struct options *o)
         strcpy(s->method, o->method[i]);
         why = setup_check(s);
         if (why)
-            die("%s %s %s: %s", o->grid, o->spares ? o->spares : "", s->method, why);
+            die("%s %s%s%s: %s", o->grid, o->spares ? o->spares : "", o->spares ? " " : "", s->method, why);
     }
     strcpy(s->method, o->method[0]);
     if (o->tree) {
@@ -298,8 +299,15 @@ int32_t cli_node(const struct options *o, const char *text)
 void out_open(struct out *out, const char *path)
 {
     *out = (struct out){.f = stdout, .path = path};
+    struct stat st;
     if (!path)
         return;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a device or a pipe is written to, not replaced */
+        out->f = fopen(path, "w");
+        if (!out->f)
+            die("cannot write %s: %s", path, strerror(errno));
+        return;
+    }
     if ((size_t)snprintf(out->temp, sizeof out->temp, "%s.part%ld", path, (long)getpid()) >= sizeof out->temp)
         die("the file name is too long");
     out->f = fopen(out->temp, "w");
@@ -317,7 +325,7 @@ void out_commit(struct out *out)
         return;
     }
     ok = fclose(out->f) == 0 && ok;
-    if (!ok || rename(out->temp, out->path) != 0)
+    if (!ok || (out->temp[0] && rename(out->temp, out->path) != 0))
         die("cannot write %s: %s", out->path, strerror(errno));
     pending_temp[0] = '\0';
 }
@@ -327,6 +335,7 @@ void out_discard(struct out *out)
     if (!out->path)
         return;
     fclose(out->f);
-    unlink(out->temp);
+    if (out->temp[0])
+        unlink(out->temp);
     pending_temp[0] = '\0';
 }

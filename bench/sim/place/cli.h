@@ -46,11 +46,12 @@ void cli_setup(struct options *o);
 /* "3,4,5" or "27". Dies. */
 int32_t cli_node(const struct options *o, const char *text);
 
-/* A file that appears under its name only when it is whole. path NULL is stdout. Dies when it cannot be made. */
+/* A file that appears under its name only when it is whole. path NULL is stdout. What exists and is no
+ * regular file (a pipe, a device) is written to instead. Dies when it cannot be made. */
 struct out {
     FILE *f;
     const char *path;
-    char temp[4096];
+    char temp[4096]; /* empty when written to directly */
 };
 void out_open(struct out *out, const char *path);
 /* Dies when the data could not be written. */

@@ -56,6 +56,15 @@ refuse figure 3 --dir "$dir/no-folder"
 "$place" simulate --grid 8x8 --cases 5000 --seed 3 --threads 4 --csv >"$dir/b" 2>/dev/null || fail "simulate"
 cmp -s "$dir/a" "$dir/b" || fail "threads change the result"
 
+# --out to something that is no file is written to, not replaced
+mkfifo "$dir/pipe"
+cat "$dir/pipe" >"$dir/from-pipe" &
+reader=$!
+"$place" simulate --grid 8x8 --cases 5000 --seed 3 --out "$dir/pipe" 2>/dev/null || fail "simulate into a pipe"
+[ -p "$dir/pipe" ] || fail "--out replaced a pipe by a file"
+wait $reader
+cmp -s "$dir/a" "$dir/from-pipe" || fail "a pipe gets another result"
+
 run="simulate --grid 16x16x16 --cases 300000 --seed 5 --threads 2"
 "$place" $run --out "$dir/whole.csv" 2>/dev/null || fail "whole run"
 "$place" $run --out "$dir/cut.csv" 2>/dev/null &
