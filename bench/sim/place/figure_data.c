@@ -84,6 +84,7 @@ void figure_worst(const struct options *o, FILE *f)
     }
     worst_rows(f, "12x12", "2D(1,1)", "0D", LOAD_ALL, 6, true);
     worst_rows(f, "12x12", "2D(1,1)", "0D", LOAD_RECEIVED, 8, true);
+    worst_rows(f, "31x31", "2D(1,1)", "0D", LOAD_RECEIVED, 10, true);
     worst_rows(f, "7tx7t", "2D(1,1)", "0D", LOAD_ALL, 5, true);
     worst_rows(f, "8x8", "2D(2,1)", "0D", LOAD_ALL, 5, true);
     worst_rows(f, "8x8", "2D(2,1)", "1D", LOAD_ALL, 5, true);

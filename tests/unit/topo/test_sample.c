@@ -231,6 +231,20 @@ static void test_worst_climb_meets_the_published_law(void **state)
         assert_int_equal(r.collisions[f], f <= 6 ? 2 * f + 1 : 4 * (f - 3));
 }
 
+/* The search proves what the climb finds, on a grid wide enough for the law. */
+static void test_worst_search_proves_the_published_law(void **state)
+{
+    (void)state;
+    volatile int stop = 0;
+    struct worst_result r;
+    struct setup s = setup("19x19", "2D(1,1)", "0D");
+    s.convention = LOAD_RECEIVED;
+    assert_null(worst_run(&s, 8, false, &stop, &r));
+    assert_false(r.interrupted);
+    for (int f = 1; f <= 8; f++)
+        assert_int_equal(r.collisions[f], f <= 6 ? 2 * f + 1 : 4 * (f - 3));
+}
+
 /* 1D with 2D(2,1): 2 + F; 2D with 2D(2,1): two failures without collision; by full search. */
 static void test_worst_1d_and_2d_follow_the_published_laws(void **state)
 {
@@ -258,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_worst_pruned_search_equals_the_full_one),
         cmocka_unit_test(test_worst_pruned_search_of_wide_stencils_equals_the_full_one),
         cmocka_unit_test(test_worst_climb_meets_the_published_law),
+        cmocka_unit_test(test_worst_search_proves_the_published_law),
         cmocka_unit_test(test_worst_1d_and_2d_follow_the_published_laws),
     };
     return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
