@@ -382,6 +382,10 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
         leave(a, 0);
         return;
     }
+    if (type == MSG_PING) {
+        conn_send(a->run, MSG_PONG, NULL, 0);
+        return;
+    }
     json_t *m = codec_object(body, len);
     if (!m) {
         log_warn("message %d from keelrun is not JSON", type);

@@ -17,6 +17,8 @@ enum {
     ENDING_MS = 6000,   /* from the decision to the last node's MSG_OVER; then force */
     FORCE_MS = 1500,    /* from force to giving up on a node */
     CLOSING_MS = 2000,  /* for the mpiexec instances to end by themselves */
+    DOUBT_MS = 1000,    /* between pings while the loss of a node is unexplained */
+    DOUBT_PINGS = 10,   /* without an answer from anybody: nothing is left to wait for */
 };
 
 struct peer {
@@ -106,6 +108,7 @@ static void enter_ending(struct job *j)
     j->phase = JOB_ENDING;
     stdin_feed_stop(&j->feed);
     uv_timer_stop(&j->limit);
+    uv_timer_stop(&j->doubt);
     uv_timer_start(&j->deadline, ending_passed, ENDING_MS, 0);
 }
 
@@ -179,6 +182,50 @@ static void end_if_all_gone(struct job *j)
         uv_stop(&j->loop);
     else
         uv_timer_start(&j->deadline, closing_passed, CLOSING_MS, 0);
+}
+
+/* ---- a loss that no view explains ----
+ *
+ * Usually the others declare a lost node dead, or the job ends. If neither comes, the others may stand still, and may do so
+ * for ever: a node that halted for want of a quorum leaves behind just those that are frozen. Pings are counted, not time:
+ * who was suspended together with the whole job finds one timer run out, not ten. */
+
+static void doubt_tick(uv_timer_t *timer)
+{
+    struct job *j = timer->data;
+    int lost = -1, silent = -1, least = DOUBT_PINGS;
+    for (int i = 0; i < j->total; i++) {
+        struct job_node *n = &j->nodes[i];
+        if (n->unexplained)
+            lost = i;
+        if (!n->conn || n->phase == NODE_LOST)
+            continue;
+        if (n->unanswered < least)
+            least = n->unanswered;
+        silent = i;
+        n->unanswered++;
+        conn_send(n->conn, MSG_PING, NULL, 0);
+    }
+    if (lost < 0) {
+        uv_timer_stop(&j->doubt);
+    } else if (silent >= 0 && least >= DOUBT_PINGS) {
+        char a[128], b[128], why[384];
+        snprintf(why, sizeof why, "the agent of %s ended, and %s has not answered for %d s: frozen, or cut off",
+                 node_name(j, lost, a, sizeof a), node_name(j, silent, b, sizeof b), DOUBT_PINGS * DOUBT_MS / 1000);
+        decide(j, 1, why);
+        use_force(j);
+    }
+}
+
+static void doubt(struct job *j, int node)
+{
+    bool active = uv_is_active((uv_handle_t *)&j->doubt);
+    j->nodes[node].unexplained = true;
+    if (j->phase != JOB_RUNNING || active)
+        return;
+    for (int i = 0; i < j->total; i++)
+        j->nodes[i].unanswered = 0;
+    uv_timer_start(&j->doubt, doubt_tick, DOUBT_MS, DOUBT_MS);
 }
 
 /* ---- messages from agents ---- */
@@ -296,8 +343,10 @@ static void on_view(struct job *j, const json_t *m)
 {
     const json_t *alive = json_object_get(m, "alive");
     for (int i = 0; i < j->total; i++)
-        if (json_is_false(json_array_get(alive, (size_t)i)) && j->nodes[i].phase != NODE_OVER)
+        if (json_is_false(json_array_get(alive, (size_t)i)) && j->nodes[i].phase != NODE_OVER) {
             j->nodes[i].phase = NODE_LOST;
+            j->nodes[i].unexplained = false;
+        }
     end_if_all_gone(j);
 }
 
@@ -326,7 +375,11 @@ static void agent_frame(struct conn *c, uint8_t type, const uint8_t *body, size_
 {
     struct peer *peer = c->user;
     struct job *j = peer->job;
-    if (type == MSG_OUTPUT) {
+    if (peer->node >= 0)
+        j->nodes[peer->node].unanswered = 0;
+    if (type == MSG_PONG) {
+        return; /* being heard was all */
+    } else if (type == MSG_OUTPUT) {
         job_output(j, body, len);
     } else if (type == MSG_EVENT) {
         if (j->events && !memchr(body, '\n', len)) {
@@ -378,6 +431,7 @@ static void agent_lost(struct conn *c, const char *why)
         stop(j, 1, text);
         return;
     }
+    doubt(j, node);
     end_if_all_gone(j);
 }
 
@@ -465,7 +519,8 @@ int job_run(struct job *j)
     }
     uv_timer_init(&j->loop, &j->deadline);
     uv_timer_init(&j->loop, &j->limit);
-    j->deadline.data = j->limit.data = j;
+    uv_timer_init(&j->loop, &j->doubt);
+    j->deadline.data = j->limit.data = j->doubt.data = j;
     uv_timer_start(&j->deadline, start_passed, (uint64_t)j->options->start_timeout_s * 1000, 0);
     launch_begin(j->launch);
     uv_run(&j->loop, UV_RUN_DEFAULT);

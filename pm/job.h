@@ -23,6 +23,8 @@ struct job_node {
     struct conn *conn;
     int agent_fd;  /* pidfd of the agent on a bed, -1 elsewhere */
     json_t *ready; /* MSG_READY */
+    bool unexplained; /* its connection broke, and no view has called it dead yet */
+    int unanswered;   /* pings since it was last heard, while another node's loss is unexplained */
 };
 
 struct job {
@@ -39,7 +41,7 @@ struct job {
     struct peer *oldest_stranger, *newest_stranger;
     bool decided, forced; /* the result is known; the hard way was taken */
     int code;             /* result, valid once decided */
-    uv_timer_t deadline, limit;
+    uv_timer_t deadline, limit, doubt;
     uv_signal_t signals[3];
     int signals_seen;
     struct sink out, err;

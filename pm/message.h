@@ -13,6 +13,7 @@ enum message {
     MSG_FAILED = 7,      /* json: code, why: this node cannot take part; the job cannot start */
     MSG_OVER = 8,        /* json: code, why: the job is over, this node's processes are gone, all output was sent */
     MSG_STDIN_TAKEN = 9, /* count: bytes of MSG_STDIN that rank 0 accepted (flow control) */
+    MSG_PONG = 10,
 
     /* keelrun -> agent */
     MSG_CONFIG = 32, /* json: the job; see launch.md */
@@ -20,6 +21,7 @@ enum message {
     MSG_STDIN = 34,  /* bytes for rank 0; no bytes: end of file */
     MSG_STOP = 35,   /* json: code, why, hard: end the job; hard: at once, no grace */
     MSG_BYE = 37,    /* the launcher has everything: go */
+    MSG_PING = 38,   /* answered by MSG_PONG */
 
     /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */
     MSG_PMI_FENCE = 48,   /* json: node, round, kvs {..}: this node's ranks are in the PMI barrier */

@@ -42,8 +42,11 @@ bool keel_restarted(void);
 
 /* Take part in collectives from now on. *collectives is the number of barriers, broadcasts, reductions and task pool
  * resets (each counts as one) that the job had completed when this process joined (segment and pool creation are not
- * counted): the same count that every other rank has at this point, so a program whose phases are separated by
- * collectives knows its phase from it.
+ * counted), so a program whose phases are separated by collectives knows its phase from it. Usually it is the count that
+ * every other rank has at this point. If the rank that died had already entered a barrier, that entry counts: the others
+ * may complete it without the new process and be one ahead of this count. The new process then does that last phase
+ * again while others are in the next one, and its barrier returns at once. Doing a phase again must therefore be
+ * harmless even then: writes of the same values, or tasks.
  * On a process that was not restarted it returns the count and does nothing else.  blocks  no. */
 keel_status keel_resume(uint64_t *collectives);
 /* The number of collectives this rank has completed (see keel_resume). */
