@@ -346,8 +346,14 @@ void bed_netns_destroy(struct bed_netns *bed)
 
 int bed_netns_link(uint64_t job_id, int node, int up)
 {
-    char hub[32], command[64], why[128];
+    char hub[32], command[128], why[128];
     bed_netns_name(job_id, -1, hub, sizeof hub);
-    snprintf(command, sizeof command, "link set p%d %s\n", node, up ? "up" : "down");
+    /* A cut link leads to a bridge where nobody else is. Setting it down would be no silent cut: the node loses its
+     * carrier, and its kernel forgets all neighbours and asks for them once a second only. */
+    if (up)
+        snprintf(command, sizeof command, "link set p%d master br0\nlink del cut%d\n", node, node);
+    else
+        snprintf(command, sizeof command, "link add cut%d type bridge\nlink set cut%d up\nlink set p%d master cut%d\n",
+                 node, node, node, node);
     return ip_batch(hub, command, why, sizeof why) ? 0 : ENODEV;
 }

@@ -18,9 +18,9 @@ NODES = 4
 STYLES = [("substitute", 1), ("degrade", 0), ("substitute", 0)]
 
 
-def cluster(on_failure="substitute", spares=1, rounds=ROUNDS, **kw):
+def cluster(on_failure="substitute", spares=1, compute_us=COMPUTE_US, **kw):
     kw.setdefault("seconds", 40)
-    return Cluster(NODES, [SUM, str(TASKS), str(rounds), str(COMPUTE_US)], spares=spares, on_failure=on_failure, **kw)
+    return Cluster(NODES, [SUM, str(TASKS), str(ROUNDS), str(compute_us)], spares=spares, on_failure=on_failure, **kw)
 
 
 def reach(job, phase=2):
@@ -86,7 +86,7 @@ def test_each_agent_alone():
 
 
 def test_keelrun():
-    with cluster(rounds=8) as job:
+    with cluster() as job:
         reach(job)
         job.id()
         job.process.kill()
@@ -98,7 +98,7 @@ def test_keelrun():
 
 
 def test_keelrun_and_a_node():
-    with cluster(rounds=8) as job:
+    with cluster() as job:
         reach(job)
         job.id()
         job.process.kill()
@@ -121,7 +121,7 @@ def test_each_mpiexec():
 def test_two_nodes_with_recovery_between():
     for on_failure, spares in [("substitute", 2), ("degrade", 0), ("substitute", 1)]:
         for first, second in ((0, 1), (1, 0), (2, 3), (3, 0)):
-            with cluster(on_failure, spares, rounds=ROUNDS) as job:
+            with cluster(on_failure, spares) as job:
                 reach(job)
                 job.kill_node(first)
                 recovered(job)
@@ -212,7 +212,7 @@ def test_freeze_shorter_than_the_limit():
 def test_freeze_longer_than_the_limit():
     for on_failure, spares in STYLES:
         for node in range(NODES):
-            with cluster(on_failure, spares, rounds=8) as job:
+            with cluster(on_failure, spares) as job:
                 reach(job)
                 pids = job.node_pids(node)
                 job.signal_node(node, signal.SIGSTOP)
@@ -226,7 +226,7 @@ def test_freeze_longer_than_the_limit():
 
 def test_freeze_of_an_agent_alone():
     for node in (0, 2):
-        with cluster(rounds=8) as job:
+        with cluster() as job:
             reach(job)
             os.kill(job.agents[node], signal.SIGSTOP)
             job.until(lambda c: c.has("view", dead_node=node), "the verdict", 5)
@@ -258,17 +258,18 @@ def cut(job, node, what):
 def on_netns(**kw):
     if not IS_ROOT:
         raise Skip("needs root")
+    kw.setdefault("compute_us", 4000)
     return cluster(options=["--bed", "netns"], **kw)
 
 
 def short_cut(node):
     """Cut and heal; the time it took. keelctl's own start counts, so a busy machine may exceed the limit."""
     with on_netns() as job:
-        reach(job)
         job.id()
+        reach(job)
         begin = time.monotonic()
         cut(job, node, "cut")
-        time.sleep(0.2)
+        time.sleep(0.4)
         cut(job, node, "heal")
         took = time.monotonic() - begin
         expect_right(job)
@@ -285,7 +286,8 @@ def test_cut_that_heals_before_the_verdict():
 
 def test_cut_that_heals_after_the_verdict():
     for node in (0, 2):
-        with on_netns() as job:
+        with on_netns(compute_us=20000) as job:
+            job.id()
             reach(job)
             cut(job, node, "cut")
             job.until(lambda c: c.has("view", dead_node=node), "the verdict", 10)

@@ -89,6 +89,8 @@ static void silent_many(struct scenario *sc)
     }
     int kills = (int)upto((uint64_t)at_most(sc->n / 3 + 1, 5));
     sc->may_lose_quorum = 2 * (silent + kills) >= sc->n;
+    if (sc->may_lose_quorum)
+        sc->end = 12 * SEC; /* those that thaw late, after others ended, need their time to end too */
     for (int i = 0; i < kills; i++)
         add(sc, ACT_KILL, fresh_victim(sc), 400 * MS + upto(1500 * MS));
 }
