@@ -274,8 +274,13 @@ static bool step_rebuild(struct agent *a, int slot)
 
 /* ---- rebuild: the new shadow's side ---- */
 
-static void snap_begin(struct agent *a, int slot)
+static void snap_begin(struct agent *a, int slot, uint64_t generation)
 {
+    if (a->view.epoch < generation) {
+        /* Operations forwarded now would be dropped for want of a copy, and their records with them. */
+        node_break(a, "a snapshot came before the view that asks for it");
+        return;
+    }
     FAULT_POINT("push.snapshot_begun");
     dedup_fini(&a->dedup[slot]);
     if (!dedup_init(&a->dedup[slot], a->view.ranks))
@@ -351,7 +356,7 @@ void push_receive(struct agent *a, int from, const struct wire *w, const void *b
         define_segment(a, w);
         break;
     case WIRE_SNAP_BEGIN:
-        snap_begin(a, w->slot);
+        snap_begin(a, w->slot, (uint64_t)w->a);
         break;
     case WIRE_SNAP_ORIGIN:
         if (w->len != sizeof(struct dedup_origin) || !dedup_origin_load(&a->dedup[w->slot], body))
