@@ -186,9 +186,9 @@ static void end_if_all_gone(struct job *j)
 
 /* ---- a loss that no view explains ----
  *
- * Usually the others declare a lost node dead, or the job ends. If neither comes, the others may stand still, and may do so
- * for ever: a node that halted for want of a quorum leaves behind just those that are frozen. Pings are counted, not time:
- * who was suspended together with the whole job finds one timer run out, not ten. */
+ * Usually the others declare a lost node dead, or the job ends. If neither comes, the others may stand still, and may
+ * do so for ever: a node that halted for want of a quorum leaves behind just those that are frozen. Pings are counted,
+ * not time: who was suspended together with the whole job finds one timer run out, not ten. */
 
 static void doubt_tick(uv_timer_t *timer)
 {

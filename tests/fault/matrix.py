@@ -273,6 +273,7 @@ def short_cut(node):
         cut(job, node, "heal")
         took = time.monotonic() - begin
         expect_right(job)
+        assert job.has("suspect", about=node), "the cut was not felt"
         dead = [e["dead_node"] for e in job.has("view") if "dead_node" in e]
         assert not dead or took > 0.6, (dead, took)
         return took
