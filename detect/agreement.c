@@ -115,6 +115,7 @@ void agreement_prepare(struct member *m, const struct batch *batch)
         return; /* a new coordinator takes up what the old one began: our answer stands */
     m->has_proposal = true;
     m->proposal = *batch;
+    m->proposal_number++;
     m->proposed_at = m->t;
     m->prepared = false;
     m->prepared_value = 0;
@@ -128,7 +129,7 @@ void agreement_prepare(struct member *m, const struct batch *batch)
         return;
     struct member_event events[MEMBER_BATCH_MAX];
     int n = batch_events(batch, events);
-    m->ops.prepare(m->ops.user, m->epoch + 1, events, n);
+    m->ops.prepare(m->ops.user, m->epoch + 1, m->proposal_number, events, n);
 }
 
 void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value)
@@ -139,13 +140,13 @@ void agreement_accept(struct member *m, uint64_t ballot, const struct batch *bat
     m->accepted_value = value;
 }
 
-void member_prepared(struct member *m, uint64_t epoch, uint64_t value, uint64_t now)
+void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now)
 {
     member_enter(m, now);
-    if (!m->halted && m->has_proposal && !m->prepared && epoch == m->epoch + 1) {
+    if (!m->halted && m->has_proposal && !m->prepared && proposal == m->proposal_number) {
         m->prepared = true;
         m->prepared_value = value;
-        if (m->round.phase == PHASE_PREPARE && m->round.slot == epoch)
+        if (m->round.phase == PHASE_PREPARE && m->round.slot == m->epoch + 1)
             round_self_done(m);
     }
     member_leave(m);

@@ -57,11 +57,11 @@ static void fence(struct helper *h, const struct member_event *events, int n)
             links_fence(h, (int)events[i].a);
 }
 
-static void on_prepare(void *user, uint64_t epoch, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
 {
     struct helper *h = user;
     fence(h, events, n);
-    h->callbacks.prepare(h->callbacks.user, epoch, events, n);
+    h->callbacks.prepare(h->callbacks.user, epoch, proposal, events, n);
 }
 
 static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
@@ -120,7 +120,7 @@ static void carry_out(struct helper *h, const struct command *c)
         member_submit(h->m, &c->event, h->now);
         break;
     case CMD_PREPARED:
-        member_prepared(h->m, c->epoch, c->value, h->now);
+        member_prepared(h->m, c->proposal, c->value, h->now);
         break;
     case CMD_CHECK:
         member_check(h->m, c->node, h->now);
@@ -141,9 +141,9 @@ void helper_submit(struct helper *h, const struct member_event *event)
     enqueue(h, &(struct command){.kind = CMD_SUBMIT, .event = *event});
 }
 
-void helper_prepared(struct helper *h, uint64_t epoch, uint64_t value)
+void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value)
 {
-    struct command c = {.kind = CMD_PREPARED, .epoch = epoch, .value = value};
+    struct command c = {.kind = CMD_PREPARED, .proposal = proposal, .value = value};
     if (runs_here == h) /* the usual case, from within the callback: no detour */
         carry_out(h, &c);
     else

@@ -30,7 +30,7 @@ struct helper_config {
 /* As in struct member_ops, same meaning. */
 struct helper_callbacks {
     void *user;
-    void (*prepare)(void *user, uint64_t epoch, const struct member_event *events, int n);
+    void (*prepare)(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n);
     void (*commit)(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value);
     void (*settled)(void *user, uint64_t epoch);
     void (*halt)(void *user, const char *reason);
@@ -59,7 +59,7 @@ keel_status helper_start(struct helper *h, const struct helper_blob *blobs);
 void helper_destroy(struct helper *h);
 
 void helper_submit(struct helper *h, const struct member_event *event);
-void helper_prepared(struct helper *h, uint64_t epoch, uint64_t value);
+void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value);
 void helper_check(struct helper *h, int node);
 void helper_broken(struct helper *h, int node);  /* a connection to node broke elsewhere in the runtime */
 void helper_refused(struct helper *h, int node); /* a connection was refused by node's kernel */

@@ -33,7 +33,7 @@ struct peer {
 struct command {
     enum { CMD_SUBMIT, CMD_PREPARED, CMD_CHECK, CMD_BROKEN, CMD_REFUSED } kind;
     int node;
-    uint64_t epoch, value;
+    uint64_t proposal, value;
     struct member_event event;
 };
 

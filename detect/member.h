@@ -105,9 +105,9 @@ struct member_ops {
     /* Try to connect to node's listener: member_refused follows if its kernel says nobody listens, else nothing. */
     void (*probe)(void *user, int node);
     /* Epoch `epoch` is proposed: stop acting for, and refuse, what these events declare dead, then call member_prepared
-     * (from within or later). May come again for one epoch with other events (a coordinator died in between): the last
-     * counts. A node named dead in a superseded batch stays suspected for ever, so fencing it early is right. */
-    void (*prepare)(void *user, uint64_t epoch, const struct member_event *events, int n);
+     * (from within or later) with the number `proposal`, never 0. May come again for one epoch with other events and another
+     * number (a coordinator died in between): the last counts. A node named dead in a superseded batch stays suspected for ever, so fencing it early is right. */
+    void (*prepare)(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n);
     /* Epoch is decided: every live member gets the same events in the same order. max_value is the largest value that a live
      * member gave to member_prepared. A member that was cut off and catches up gets commits without a prepare. */
     void (*commit)(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value);
@@ -139,8 +139,8 @@ void member_check(struct member *m, int node, uint64_t now);   /* somebody has d
 /* Have an event ordered. Kept and resent until it is; each exactly once, in the order submitted here, unless this
  * member dies first. type >= MEMBER_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...). */
 uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now);
-/* The answer to prepare(epoch). Ignored unless that epoch is the one being prepared. */
-void member_prepared(struct member *m, uint64_t epoch, uint64_t value, uint64_t now);
+/* The answer to prepare(). Ignored if that proposal was superseded. */
+void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now);
 
 /* Queries */
 uint64_t member_epoch(const struct member *m);   /* last committed, 0 at first */

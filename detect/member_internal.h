@@ -150,6 +150,7 @@ struct member {
     /* of slot epoch+1 */
     bool has_proposal; /* told to prepare for it; binds nobody */
     struct batch proposal;
+    uint64_t proposal_number; /* the runtime's answer names it */
     uint64_t proposed_at;
     bool prepared; /* the runtime answered for `proposal` */
     uint64_t prepared_value;

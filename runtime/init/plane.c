@@ -206,10 +206,10 @@ void node_refused_node(struct agent *a, int node)
     helper_refused(p->helper, node);
 }
 
-void node_prepared(struct agent *a, uint64_t epoch, uint64_t value)
+void node_prepared(struct agent *a, uint64_t proposal, uint64_t value)
 {
     struct plane *p = a->owner;
-    helper_prepared(p->helper, epoch, value);
+    helper_prepared(p->helper, proposal, value);
 }
 
 /* An ep is about to be destroyed: later events of this batch must not refer to it. */
@@ -499,7 +499,7 @@ static void run_command(struct plane *p, const struct command *c)
         node_submit(a, &stop);
         break;
     case COMMAND_PREPARE:
-        recover_prepare(a, c->epoch, c->event, c->n);
+        recover_prepare(a, c->epoch, c->value, c->event, c->n);
         break;
     case COMMAND_COMMIT:
         committed(p, c);
@@ -641,9 +641,9 @@ static void copy_events(struct command *c, const struct member_event *events, in
         c->event[i] = (struct view_event){events[i].type, events[i].a, events[i].b, events[i].c, events[i].d};
 }
 
-static void on_prepare(void *user, uint64_t epoch, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
 {
-    struct command c = {.type = COMMAND_PREPARE, .epoch = epoch};
+    struct command c = {.type = COMMAND_PREPARE, .epoch = epoch, .value = proposal};
     copy_events(&c, events, n);
     push_command(user, &c);
 }

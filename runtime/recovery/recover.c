@@ -48,7 +48,7 @@ static void fence(struct agent *a, const struct view_event *events, int n)
     }
 }
 
-void recover_prepare(struct agent *a, uint64_t epoch, const struct view_event *events, int n)
+void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
 {
     if (epoch <= a->view.epoch)
         return;
@@ -57,7 +57,7 @@ void recover_prepare(struct agent *a, uint64_t epoch, const struct view_event *e
     barrier_freeze(a->barrier);
     fence(a, events, n);
     FAULT_POINT("recover.fenced");
-    a->preparing = epoch;
+    a->preparing = proposal;
     recover_try_answer(a);
 }
 
@@ -65,9 +65,9 @@ void recover_try_answer(struct agent *a)
 {
     if (!a->preparing || !replica_drained(a))
         return;
-    uint64_t epoch = a->preparing;
+    uint64_t proposal = a->preparing;
     a->preparing = 0;
-    node_prepared(a, epoch, recover_value(barrier_completed(a->barrier), a->collectives));
+    node_prepared(a, proposal, recover_value(barrier_completed(a->barrier), a->collectives));
     FAULT_POINT("recover.answered");
 }
 

@@ -9,7 +9,7 @@
 
 #include "runtime/redundancy/agent.h"
 
-void recover_prepare(struct agent *a, uint64_t epoch, const struct view_event *events, int n);
+void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n);
 /* Answer the prepare if nothing of this node's is on its way any more. Called after acknowledgements, too. */
 void recover_try_answer(struct agent *a);
 /* joined: the barrier value of ranks that join with this view (see recover_value). */

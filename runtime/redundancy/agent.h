@@ -101,7 +101,7 @@ struct agent {
     struct waiter *waiters, **waiters_tail;
     struct stashed *stash, **stash_tail;
     bool frozen;
-    uint64_t preparing; /* epoch being prepared, not yet answered; 0: none */
+    uint64_t preparing; /* number of the proposal being prepared, not yet answered; 0: none */
     uint64_t settled;   /* highest settled epoch */
     struct doubt *doubts;
     struct push *push; /* [slots], where this node is the primary */
@@ -117,7 +117,7 @@ struct agent {
 void node_submit(struct agent *a, const struct view_event *event);
 void node_check_node(struct agent *a, int node);
 void node_refused_node(struct agent *a, int node);
-void node_prepared(struct agent *a, uint64_t epoch, uint64_t value);
+void node_prepared(struct agent *a, uint64_t proposal, uint64_t value);
 void node_break(struct agent *a, const char *why);
 /* One line of the event log: name, then a printf of the further JSON members ("" for none, else starting with a comma). */
 __attribute__((format(printf, 3, 4))) void node_event(struct agent *a, const char *name, const char *fmt, ...);

@@ -56,12 +56,13 @@ static void say(const struct note *n)
         _exit(3);
 }
 
-static void on_prepare(void *user, uint64_t epoch, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
 {
     struct self *s = user;
+    (void)epoch;
     (void)events;
     (void)n;
-    helper_prepared(s->h, epoch, (uint64_t)s->node);
+    helper_prepared(s->h, proposal, (uint64_t)s->node);
 }
 
 static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)

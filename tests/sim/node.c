@@ -41,18 +41,19 @@ static void on_probe(void *user, int node)
     world_send(s->w, EV_PROBE, s->id, node, "", 0);
 }
 
-static void on_prepare(void *user, uint64_t epoch, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
 {
     struct simnode *s = user;
+    (void)epoch;
     for (int i = 0; i < n; i++)
         if (events[i].type == MEMBER_NODE_DEAD)
             bitset_add(s->fenced, (int)events[i].a);
     barrier_freeze(s->b);
     if (rng_below(&s->w->rng, 2)) {
-        member_prepared(s->m, epoch, barrier_completed(s->b), s->w->now);
+        member_prepared(s->m, proposal, barrier_completed(s->b), s->w->now);
     } else {
         struct event *e = world_push(s->w, s->w->now + rng_below(&s->w->rng, 3 * MS), EV_PREPARED, s->id, -1);
-        e->value = epoch;
+        e->value = proposal;
     }
 }
 

@@ -18,6 +18,7 @@ struct fake {
     uint64_t commits, settled, max_value;
     struct member_event last;
     int prepares;
+    uint64_t proposal; /* the last one */
     uint64_t value; /* answer to prepare */
     bool halted, hold; /* hold: do not answer prepare */
     int probes[N], reads[N];
@@ -64,14 +65,16 @@ static void on_probe(void *user, int node)
 {
     ((struct fake *)user)->probes[node]++;
 }
-static void on_prepare(void *user, uint64_t epoch, const struct member_event *events, int n)
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
 {
     struct fake *f = user;
+    (void)epoch;
     (void)events;
     (void)n;
     f->prepares++;
+    f->proposal = proposal;
     if (!f->hold)
-        member_prepared(f->m, epoch, f->value, now);
+        member_prepared(f->m, proposal, f->value, now);
 }
 static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
 {
@@ -183,7 +186,7 @@ static void test_member_commit_waits_for_the_slowest_prepare(void **state)
     deliver();
     pass(400 * MS);
     assert_int_equal(fakes[0].commits, 0);
-    member_prepared(fakes[3].m, 1, 7777, now);
+    member_prepared(fakes[3].m, fakes[3].proposal, 7777, now);
     deliver();
     for (int i = 0; i < N; i++) {
         assert_int_equal(fakes[i].commits, 1);
@@ -267,6 +270,30 @@ static void test_member_coordinator_dies_before_anybody_accepted(void **state)
     check_event_of_node_2_ordered_without_node_0(103);
 }
 
+/* The runtime is slow and answers the first proposal when a second one is there: that is no answer to the second. */
+static void test_member_late_answer_to_a_superseded_proposal_is_ignored(void **state)
+{
+    (void)state;
+    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    fakes[2].hold = true;
+    member_submit(fakes[2].m, &e, now);
+    deliver();
+    uint64_t first = fakes[2].proposal;
+    cut[0] = true;
+    member_refused(fakes[3].m, 0, now);
+    deliver();
+    assert_int_not_equal(fakes[2].proposal, first);
+    member_prepared(fakes[2].m, first, 1, now);
+    deliver();
+    assert_int_equal(fakes[1].commits, 0);
+    fakes[2].hold = false;
+    member_prepared(fakes[2].m, fakes[2].proposal, 7777, now);
+    deliver();
+    pass(200 * MS);
+    for (int i = 1; i < N; i++)
+        assert_int_equal(fakes[i].commits, 2);
+}
+
 static void test_member_coordinator_dies_all_accepted_next_one_keeps_its_value(void **state)
 {
     (void)state;
@@ -347,6 +374,7 @@ int main(void)
         TEST(test_member_broken_connection_asks_the_kernel_at_once),
         TEST(test_member_silent_node_is_dead_after_the_limit_not_before),
         TEST(test_member_coordinator_dies_before_anybody_accepted),
+        TEST(test_member_late_answer_to_a_superseded_proposal_is_ignored),
         TEST(test_member_coordinator_dies_all_accepted_next_one_keeps_its_value),
         TEST(test_member_coordinator_dies_one_accepted_next_one_keeps_its_value),
         TEST(test_member_blind_owner_suspects_nobody),

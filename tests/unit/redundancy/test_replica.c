@@ -17,7 +17,7 @@ enum { SEG = 1 };
 /* What the plane would do. */
 void node_submit(struct agent *a, const struct view_event *e) { (void)a, (void)e; }
 void node_check_node(struct agent *a, int node) { (void)a, (void)node; }
-void node_prepared(struct agent *a, uint64_t epoch, uint64_t value) { (void)a, (void)epoch, (void)value; }
+void node_prepared(struct agent *a, uint64_t proposal, uint64_t value) { (void)a, (void)proposal, (void)value; }
 void node_break(struct agent *a, const char *why) { (void)a; fail_msg("%s", why); }
 
 static void peer_nothing(void *user, int node) { (void)user, (void)node; }
