@@ -63,8 +63,13 @@ def node_pids(events, node):
     """Everything that dies with the node: its agent, its ranks, and what Hydra runs for it there (stub and proxy)."""
     agent = next(e["pid"] for e in events.seen if e["event"] == "start" and e["node"] == node)
     ranks = [e["pid"] for e in events.seen if e["event"] == "rank_start" and e["node"] == node]
-    stub = parent(agent)
-    return [agent, *ranks, stub, parent(stub)]
+    above = []
+    pid = parent(agent)
+    # At the very end of a job they are gone, and keelrun has adopted the agent: neither keelrun nor we belong to the node.
+    while len(above) < 2 and pathlib.Path(f"/proc/{pid}/comm").read_text().strip() != "keelrun" and pid != 1:
+        above.append(pid)
+        pid = parent(pid)
+    return [agent, *ranks, *above]
 
 
 def kill_node(events, node):

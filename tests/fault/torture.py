@@ -66,7 +66,7 @@ def strike(plan, job, what):
     elif what == "agent":
         job.killed.append((time.monotonic_ns(), "agent %d" % victim))
         job.process_deaths += len(job.rank_pids.get(victim, {}))
-        os.kill(job.agents[victim], signal.SIGKILL)
+        job.signal_pid(job.agents[victim], signal.SIGKILL)
     elif what == "freeze":
         job.killed.append((time.monotonic_ns(), "frozen %d" % victim))
         job.process_deaths += len(job.rank_pids.get(victim, {}))

@@ -86,6 +86,12 @@ class Cluster(Job):
             except ProcessLookupError:
                 pass
 
+    def signal_pid(self, pid, number):
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:  # the job was faster: it ended between the look and the blow
+            pass
+
     def kill_node(self, node):
         """Agent and ranks, all at once."""
         self.poll()
@@ -96,7 +102,7 @@ class Cluster(Job):
     def kill_pid(self, pid):
         self.process_deaths += 1
         self.shot.add(pid)
-        os.kill(pid, signal.SIGKILL)
+        self.signal_pid(pid, signal.SIGKILL)
 
     def live_nodes(self):
         return [n for n, pid in self.agents.items() if alive(pid)]
