@@ -35,10 +35,9 @@
  *   any       believed dead: fewer to wait for        (checked again)
  *
  * "All live" = all of the view but those the coordinator believes dead. Those who answered COLLECT, PREPARE or ACCEPT
- * must be an admissible quorum (quorum.c). What was accepted by anybody is proposed again
- * unchanged, batch and value: this is Multi-Paxos, and PREPARE comes before it because everybody must have fenced and
- * said its value before there is something to accept. Deaths found after PREPARE go into the next slot; their
- * answers are not waited for. */
+ * must be an admissible quorum (quorum.c). What was accepted by anybody is proposed again unchanged, batch and value:
+ * this is Multi-Paxos, and PREPARE comes before it because everybody must have fenced and said its value before there
+ * is something to accept. Deaths found after PREPARE go into the next slot; their answers are not waited for. */
 #include "detect/member_internal.h"
 
 #include <assert.h>

@@ -105,8 +105,9 @@ struct member_ops {
     /* Try to connect to node's listener: member_refused follows if its kernel says nobody listens, else nothing. */
     void (*probe)(void *user, int node);
     /* Epoch `epoch` is proposed: stop acting for, and refuse, what these events declare dead, then call member_prepared
-     * (from within or later) with the number `proposal`, never 0. May come again for one epoch with other events and another
-     * number (a coordinator died in between): the last counts. A node named dead in a superseded batch stays suspected for ever, so fencing it early is right. */
+     * (from within or later) with the number `proposal`, never 0. May come again for one epoch with other events and
+     * another number (a coordinator died in between): the last counts. A node named dead in a superseded batch stays
+     * suspected for ever, so fencing it early is right. */
     void (*prepare)(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n);
     /* Epoch is decided: every live member gets the same events in the same order. max_value is the largest value that a live
      * member gave to member_prepared. A member that was cut off and catches up gets commits without a prepare. */

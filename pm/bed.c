@@ -122,7 +122,8 @@ static bool build(uint64_t job_id, int nodes, char *why, size_t why_size)
     bed_netns_address(-1, address, sizeof address);
     append(&namespaces, "netns add %s\n", hub);
     /* An address of its own: else the bridge takes that of a port, and another one whenever a port leaves. */
-    append(&bridge, "link set lo up\nlink add br0 address 02:4b:45:45:4c:01 type bridge\naddr add %s/24 dev br0\nlink set br0 up\n", address);
+    append(&bridge, "link set lo up\nlink add br0 address 02:4b:45:45:4c:01 type bridge\n");
+    append(&bridge, "addr add %s/24 dev br0\nlink set br0 up\n", address);
     for (int i = 0; i < nodes; i++) {
         bed_netns_name(job_id, i, name, sizeof name);
         append(&namespaces, "netns add %s\n", name);
