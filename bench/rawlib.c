@@ -47,7 +47,7 @@ struct control {
 struct raw {
     struct side side;
     struct control *control;
-    int targets;
+    int targets, running; /* those not stopped are the first `running` */
     pid_t pid[RAW_TARGETS_MAX];
     size_t memory;
 };
@@ -222,6 +222,23 @@ static bool target_connect(struct raw *raw, int i)
            await_cm(&raw->side, NULL) == FI_CONNECTED;
 }
 
+static void pause_targets(struct raw *raw)
+{
+    for (int i = 0; i < raw->running; i++)
+        kill(raw->pid[i], SIGSTOP);
+    for (int i = 0; i < raw->running; i++)
+        waitpid(raw->pid[i], NULL, WUNTRACED);
+    raw->running = 0;
+}
+
+/* The first `targets` of them: one that only spins would take a core from those that are measured. */
+static void resume(struct raw *raw, int targets)
+{
+    for (int i = 0; i < targets; i++)
+        kill(raw->pid[i], SIGCONT);
+    raw->running = targets;
+}
+
 struct raw *raw_start(const char *host, const char *provider, int targets, size_t memory)
 {
     struct raw *raw = calloc(1, sizeof(*raw));
@@ -240,6 +257,7 @@ struct raw *raw_start(const char *host, const char *provider, int targets, size_
         if (pid < 0)
             break;
         raw->pid[raw->targets] = pid;
+        raw->running++;
     }
     bool up = raw->targets == targets && side_open(&raw->side, host, provider, memory);
     for (int i = 0; up && i < targets; i++)
@@ -249,7 +267,7 @@ struct raw *raw_start(const char *host, const char *provider, int targets, size_
         raw_stop(raw);
         return NULL;
     }
-    raw_pause(raw);
+    pause_targets(raw);
     return raw;
 }
 
@@ -265,24 +283,6 @@ void raw_stop(struct raw *raw)
     side_close(&raw->side);
     munmap(raw->control, sizeof(*raw->control));
     free(raw);
-}
-
-static void targets_signal(struct raw *raw, int count, int signal)
-{
-    for (int i = 0; i < count; i++)
-        kill(raw->pid[i], signal);
-}
-
-void raw_pause(struct raw *raw)
-{
-    targets_signal(raw, raw->targets, SIGSTOP);
-    for (int i = 0; i < raw->targets; i++)
-        waitpid(raw->pid[i], NULL, WUNTRACED);
-}
-
-void raw_resume(struct raw *raw)
-{
-    targets_signal(raw, raw->targets, SIGCONT);
 }
 
 /* ---- measuring ---- */
@@ -352,14 +352,14 @@ static void do_message(struct raw *raw, size_t size)
 
 static double batch(struct raw *raw, void (*one)(struct raw *, size_t), size_t size, int iters)
 {
-    raw_resume(raw);
+    resume(raw, one == do_pair ? 2 : 1);
     for (int i = 0; i < iters / 10 + 2; i++)
         one(raw, size);
     double start = raw_now_us();
     for (int i = 0; i < iters; i++)
         one(raw, size);
     double us = (raw_now_us() - start) / iters;
-    raw_pause(raw);
+    pause_targets(raw);
     return us;
 }
 
@@ -406,7 +406,7 @@ double raw_pair_us(struct raw *raw, size_t size, int iters)
 
 double raw_write_batch_kops(struct raw *raw, size_t size, int outstanding, int iters)
 {
-    raw_resume(raw);
+    resume(raw, 1);
     do_write(raw, size);
     double start = raw_now_us();
     int posted = 0, done = 0;
@@ -419,7 +419,7 @@ double raw_write_batch_kops(struct raw *raw, size_t size, int outstanding, int i
             done += (int)n;
     }
     double kops = iters * 1e3 / (raw_now_us() - start);
-    raw_pause(raw);
+    pause_targets(raw);
     return kops;
 }
 

@@ -2,8 +2,8 @@
  * anything around it (same provider, same FI_DELIVERY_COMPLETE, same style of progress as the runtime), plain memory,
  * and one cache line between two processes.
  *
- * Targets are child processes that spin. They are paused (SIGSTOP) except while a raw_* function measures, so that on a
- * small machine they do not take the cores of what they are compared with. Start them before any thread. */
+ * Targets are child processes that spin. They are paused (SIGSTOP) except while a raw_* function measures with them, so
+ * that on a small machine they do not take the cores of what they are compared with. Start them before any thread. */
 #ifndef KEEL_BENCH_RAWLIB_H
 #define KEEL_BENCH_RAWLIB_H
 
@@ -20,8 +20,6 @@ struct raw;
 struct raw *raw_start(const char *host, const char *provider, int targets, size_t memory);
 /* Ends and reaps the children. */
 void raw_stop(struct raw *raw);
-void raw_pause(struct raw *raw);
-void raw_resume(struct raw *raw);
 
 /* Medians over RAW_BATCHES batches of iters operations, in microseconds an operation, one at a time. */
 double raw_write_us(struct raw *raw, size_t size, int iters);

@@ -2,18 +2,29 @@
  *   keelrun -n 1 --nodes 1 rma      same node
  *   keelrun -n 2 --nodes 2 rma      other node; shadow on the writer's node
  *   keelrun -n 3 --nodes 3 rma      other node; both copies on other nodes
- * Rank 0 measures; the others sleep in a barrier, or compute (--target computing). Batches of Keel and of the raw limit
- * take turns, so that drift of the machine hits both; medians are printed, and the median of the ratios. */
+ * Rank 0 measures; the others wait in a barrier, or compute (--target computing). With --target asleep a pause before
+ * every operation lets the target's agent fall asleep. Batches of Keel and of the raw limit take turns, so that drift of
+ * the machine hits both, with a pause between them that ends the agents' spinning: neither runs in the other's way.
+ * Medians are printed, and the median of the ratios. */
 #include <keel/keel.h>
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench/rawlib.h"
 
-enum { ROUNDS = 15, MEMORY = 8 << 20, OUTSTANDING = 64, SIZE_MAX_BYTES = 4 << 20 };
+enum {
+    ROUNDS = 15,
+    MEMORY = 8 << 20,
+    OUTSTANDING = 64,
+    SIZE_MAX_BYTES = 4 << 20,
+    SETTLE_US = 3000, /* agents spin for less after their last request */
+    WARM = 20,
+    ASLEEP_ITERS = 20,
+};
 
 #define CHECK(expression)                                                                                              \
     do {                                                                                                               \
@@ -33,6 +44,7 @@ struct target {
 typedef void operation(const struct target *t);
 
 static uint8_t *buffer;
+static bool asleep; /* --target asleep */
 
 static void put(const struct target *t)
 {
@@ -55,8 +67,25 @@ static void fetch_add(const struct target *t)
     CHECK(keel_fetch_add(t->segment, t->rank, 64, 1, &old));
 }
 
+/* Each operation meets an agent that sleeps. */
+static double asleep_us(operation *op, const struct target *t)
+{
+    double us[ASLEEP_ITERS];
+    for (int i = 0; i < ASLEEP_ITERS; i++) {
+        usleep(SETTLE_US);
+        double start = raw_now_us();
+        op(t);
+        us[i] = raw_now_us() - start;
+    }
+    return raw_median(us, ASLEEP_ITERS);
+}
+
 static double batch_us(operation *op, const struct target *t, int iters)
 {
+    if (asleep)
+        return asleep_us(op, t);
+    for (int i = 0; i < WARM && i < iters; i++)
+        op(t);
     double start = raw_now_us();
     for (int i = 0; i < iters; i++)
         op(t);
@@ -66,6 +95,8 @@ static double batch_us(operation *op, const struct target *t, int iters)
 static double put_rate_kops(const struct target *t, int iters)
 {
     keel_handle handle[OUTSTANDING];
+    for (int i = 0; i < WARM; i++)
+        put(t);
     double start = raw_now_us();
     for (int i = 0; i < iters; i++) {
         keel_handle *h = &handle[i % OUTSTANDING];
@@ -78,7 +109,7 @@ static double put_rate_kops(const struct target *t, int iters)
     return 1e3 * iters / (raw_now_us() - start);
 }
 
-/* Pauses the raw targets while Keel runs, so that they do not take its cores. */
+/* The raw targets are paused while Keel runs, and Keel's agents sleep while the raw limit is measured. */
 static void compare(struct raw *raw, const char *name, operation *op, const struct target *t, const char *raw_name,
                     double (*raw_batch)(struct raw *, size_t, int))
 {
@@ -87,8 +118,11 @@ static void compare(struct raw *raw, const char *name, operation *op, const stru
     int iters = raw_iters(first);
     for (int i = 0; i < ROUNDS; i++) {
         keel[i] = batch_us(op, t, iters);
-        limit[i] = raw_batch ? raw_batch(raw, t->size, iters) : 0;
-        ratio[i] = raw_batch ? keel[i] / limit[i] : 0;
+        if (!raw_batch)
+            continue;
+        usleep(SETTLE_US);
+        limit[i] = raw_batch(raw, t->size, iters);
+        ratio[i] = keel[i] / limit[i];
     }
     double us = raw_median(keel, ROUNDS);
     printf("%-28s %8zu B %10.3f us %9.3f GB/s", name, t->size, us, (double)t->size / us / 1e3);
@@ -114,6 +148,7 @@ static void rate(struct raw *raw, const char *name, const struct target *t)
     double keel[ROUNDS], limit[ROUNDS], ratio[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
         keel[i] = put_rate_kops(t, 3000);
+        usleep(SETTLE_US);
         limit[i] = raw_write_batch_kops(raw, 8, OUTSTANDING, 3000);
         ratio[i] = keel[i] / limit[i];
     }
@@ -178,9 +213,11 @@ static void compute_until(keel_segment *flag)
 
 int main(int argc, char **argv)
 {
-    bool computing = argc == 3 && strcmp(argv[1], "--target") == 0 && strcmp(argv[2], "computing") == 0;
-    if (argc > 1 && !computing) {
-        fprintf(stderr, "usage: keelrun ... %s [--target computing]\n", argv[0]);
+    const char *target = argc == 3 && strcmp(argv[1], "--target") == 0 ? argv[2] : argc == 1 ? "waiting" : "";
+    bool computing = strcmp(target, "computing") == 0;
+    asleep = strcmp(target, "asleep") == 0;
+    if (!computing && !asleep && strcmp(target, "waiting") != 0) {
+        fprintf(stderr, "usage: keelrun ... %s [--target waiting|computing|asleep]\n", argv[0]);
         return 2;
     }
     struct raw *raw = NULL;

@@ -629,18 +629,18 @@ static uint64_t sleep_ms(void)
 bool op_wait(bool (*done)(void *arg), void *arg)
 {
     uint64_t spin_until = clock_now_ns() + client.spin_ns;
-    unsigned polls = 0;
+    bool alone = client.active && !client.active->next; /* nothing else is on its way: no answer can be here yet */
+    unsigned polls = alone ? 0 : 1;
     while (!done(arg)) {
         if (client.fatal != KEEL_OK)
             return false;
+        if (polls++ % YIELD_EVERY == 0)
+            sched_yield(); /* the agent that must answer may need this processor */
         op_progress();
         if (done(arg))
             break;
-        if (clock_now_ns() < spin_until) {
-            if (++polls % YIELD_EVERY == 0)
-                sched_yield(); /* the agent that must answer may need this processor */
+        if (clock_now_ns() < spin_until)
             continue;
-        }
         bool idle = client.shm->table->arm(client.shm) && client.net->table->arm(client.net);
         int ms = idle ? (int)sleep_ms() : 0;
         pthread_mutex_unlock(&client.lock);

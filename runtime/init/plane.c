@@ -32,7 +32,7 @@ enum {
     OVER_GRACE_NS = 500000000, /* others may be dead when the job ends: do not wait longer for them */
     SHORT_SLEEP_NS = 200000,   /* a sleep that was not worth it */
     SPIN_MAX_NS = 400000,
-    YIELD_EVERY = 4, /* polls without work */
+    YIELD_EVERY = 8, /* polls without work */
     SOCKETS_EVERY_NS = 100000, /* while spinning, look at the sockets this often */
 };
 
@@ -613,8 +613,10 @@ static void *data_thread(void *arg)
         if (busy)
             busy_at = a->now;
         if (a->now - busy_at < spin_ns) {
-            if (!busy && ++idle % YIELD_EVERY == 0)
-                sched_yield(); /* a rank may have this processor to compute on */
+            if (busy)
+                idle = 0;
+            else if (idle++ % YIELD_EVERY == 0)
+                sched_yield(); /* whoever waits for what was done here, or computes, may need this processor */
             if (a->now - sockets_at > SOCKETS_EVERY_NS) {
                 sockets_at = a->now;
                 handle_sockets(p, 0);
