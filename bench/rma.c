@@ -159,7 +159,8 @@ static void rate(struct raw *raw, const char *name, const struct target *t)
 static void same_node(keel_segment *none, keel_segment *shadow)
 {
     static const size_t sizes[] = {8, 64, 1024, 65536, 1 << 20, 4 << 20};
-    printf("call that stores 8 bytes %.2f ns, cache line there and back %.0f ns\n", raw_store_call_ns(), raw_pingpong_ns());
+    printf("call that stores 8 bytes %.2f ns, cache line there and back %.0f ns\n", raw_store_call_ns(),
+           raw_pingpong_ns());
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         struct target t = {none, keel_rank(), sizes[i]};
         printf("memcpy %zu B %.1f ns\n", sizes[i], raw_memcpy_ns(sizes[i], false));

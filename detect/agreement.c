@@ -197,7 +197,8 @@ static void declare_dead(struct member *m, const struct member_event *e)
 {
     int node = (int)e->a;
     if (e->b != MEMBER_REFUSED && (m->p.self == agreement_coordinator(m) || m->p.self == (int)e->c)) {
-        struct wire_msg dead = {.type = WIRE_DEAD}; /* if it lives it should end; lost, it learns when it asks somebody */
+        /* If it lives it should end; if this is lost, it learns when it asks somebody. */
+        struct wire_msg dead = {.type = WIRE_DEAD};
         member_post(m, node, &dead);
     }
     bitset_del(m->view, node);

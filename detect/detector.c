@@ -38,7 +38,7 @@
 
 enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 64000000, CHECK_GAP_MIN = 4000000, ALONE_LIMITS = 2 };
 #define REFUSAL_GAP_NS (500ull * 1000 * 1000) /* no verdict refused for so long: that is over */
-#define STARTUP_NS (3000ull * 1000 * 1000) /* agents start one after the other: nobody is silent before that */
+#define STARTUP_NS (3000ull * 1000 * 1000)    /* agents start one after the other: nobody is silent before that */
 
 static struct target *find(struct member *m, int node)
 {
@@ -307,7 +307,6 @@ static bool stays_admissible(struct member *m, int node, enum member_evidence ev
         bitset_del(m->dead, node);
     return ok;
 }
-
 
 /* Too many are silent: it may be us who are cut off, or the others have all stood still for a moment. Deciding nothing
  * is safe, so there is time to wait and see; if it stays so, we end. */

@@ -60,8 +60,7 @@ static int open_all(struct dgram *d, struct dgram_addr *addr)
         (rc = fi_domain(d->fabric, d->info, &d->domain, NULL)) != 0 ||
         (rc = fi_av_open(d->domain, &av_attr, &d->av, NULL)) != 0 ||
         (rc = fi_cq_open(d->domain, &cq_attr, &d->cq, NULL)) != 0 ||
-        (rc = fi_endpoint(d->domain, d->info, &d->ep, NULL)) != 0 ||
-        (rc = fi_ep_bind(d->ep, &d->av->fid, 0)) != 0 ||
+        (rc = fi_endpoint(d->domain, d->info, &d->ep, NULL)) != 0 || (rc = fi_ep_bind(d->ep, &d->av->fid, 0)) != 0 ||
         (rc = fi_ep_bind(d->ep, &d->cq->fid, FI_RECV | FI_TRANSMIT)) != 0 || (rc = fi_enable(d->ep)) != 0 ||
         (rc = fi_control(&d->cq->fid, FI_GETWAIT, &d->fd)) != 0 ||
         (rc = fi_getname(&d->ep->fid, addr->bytes, &len)) != 0)

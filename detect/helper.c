@@ -358,8 +358,15 @@ keel_status helper_start(struct helper *h, const struct helper_blob *blobs)
     keel_status status = take_blobs(h, blobs);
     if (status != KEEL_OK)
         return status;
-    struct member_ops ops = {.user = h, .send = on_send, .read = on_read, .watch = on_watch, .probe = on_probe,
-                             .prepare = on_prepare, .commit = on_commit, .settled = on_settled, .halt = on_halt,
+    struct member_ops ops = {.user = h,
+                             .send = on_send,
+                             .read = on_read,
+                             .watch = on_watch,
+                             .probe = on_probe,
+                             .prepare = on_prepare,
+                             .commit = on_commit,
+                             .settled = on_settled,
+                             .halt = on_halt,
                              .report = on_report};
     h->now = clock_now_ns();
     h->m = member_create(&h->config.params, &ops, h->now);

@@ -21,9 +21,9 @@ struct helper_blob {
 struct helper_config {
     uint64_t job_id;
     uint8_t secret[32];
-    const char *host;     /* numeric address of this node on the job's interface */
-    const char *provider; /* libfabric provider of the heartbeat connections, "tcp" */
-    uint32_t incarnation; /* of this agent, part of the authenticator; peers refuse another one */
+    const char *host;            /* numeric address of this node on the job's interface */
+    const char *provider;        /* libfabric provider of the heartbeat connections, "tcp" */
+    uint32_t incarnation;        /* of this agent, part of the authenticator; peers refuse another one */
     struct member_params params; /* n, self, times: member_params_default() */
 };
 

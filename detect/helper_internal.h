@@ -23,8 +23,8 @@ struct peer {
     struct tp_ep *ep;
     struct tp_op op;
     bool reading;
-    uint64_t value; /* the read's destination */
-    uint64_t connect_at; /* not before */
+    uint64_t value;         /* the read's destination */
+    uint64_t connect_at;    /* not before */
     struct tp_ep *incoming; /* over which it reads ours */
     struct tp_ep *probe;
     uint64_t probe_until;
@@ -56,7 +56,7 @@ struct helper {
     uint64_t now;
 
     pthread_mutex_t lock;
-    struct command *commands; /* lock */
+    struct command *commands;     /* lock */
     int n_commands, cap_commands; /* lock */
 
     struct {

@@ -103,8 +103,7 @@ static void on_request(struct helper *h, const struct tp_event *e)
     uint32_t incarnation = 0;
     size_t len;
     bool ours = seal_open(&h->seal, e->data, e->len, &kind, &from, &incarnation, &len) && len == 0 &&
-                from < h->config.params.n && from != h->config.params.self &&
-                incarnation == h->peers[from].incarnation;
+                from < h->config.params.n && from != h->config.params.self && incarnation == h->peers[from].incarnation;
     if (!ours) {
         h->count.rejected++;
         log_warn("detect: a connection that does not belong to this job was refused");

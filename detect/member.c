@@ -248,8 +248,8 @@ void member_receive(struct member *m, int from, const void *data, size_t len, ui
 {
     struct wire_msg msg;
     uint64_t skip[BITSET_WORDS(MEMBER_NODES_MAX)];
-    if (m->halted || len > MEMBER_DATAGRAM_MAX || !wire_decode(data, len, m->p.n, &msg, skip) ||
-        msg.src == m->p.self || (!msg.hops && msg.src != from))
+    if (m->halted || len > MEMBER_DATAGRAM_MAX || !wire_decode(data, len, m->p.n, &msg, skip) || msg.src == m->p.self ||
+        (!msg.hops && msg.src != from))
         return;
     member_enter(m, now);
     if (msg.dst == m->p.self)

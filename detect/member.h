@@ -23,7 +23,7 @@
 
 enum {
     MEMBER_NODES_MAX = 4096,
-    MEMBER_BATCH_MAX = 16,     /* events in one epoch */
+    MEMBER_BATCH_MAX = 16,      /* events in one epoch */
     MEMBER_DATAGRAM_MAX = 1160, /* bytes of the longest datagram a core sends */
 };
 
@@ -54,16 +54,16 @@ struct member_params {
     int n;    /* members */
     int self; /* 0..n-1 */
     enum member_topology topology;
-    int degree;        /* ring, random: how many nodes each one reads (successors; draws) */
-    const int *edges;  /* MEMBER_FILE: [edge_count][2] reader, target; kept by the caller for the core's life */
+    int degree;       /* ring, random: how many nodes each one reads (successors; draws) */
+    const int *edges; /* MEMBER_FILE: [edge_count][2] reader, target; kept by the caller for the core's life */
     int edge_count;
-    uint64_t seed;     /* random topology (same on all nodes) and choice of voters */
-    int voters;        /* members asked to ping a suspect, if there are so many */
+    uint64_t seed;      /* random topology (same on all nodes) and choice of voters */
+    int voters;         /* members asked to ping a suspect, if there are so many */
     uint64_t period_ns; /* between heartbeat reads of one node */
     uint64_t late_ns;   /* a read or ping unanswered for so long raises a suspicion */
     uint64_t ping_ns;   /* between pings of a suspect */
     uint64_t limit_ns;  /* silence from the last sign of life to the verdict */
-    uint64_t rto_ns;     /* first retransmission; doubles up to rto_max_ns */
+    uint64_t rto_ns;    /* first retransmission; doubles up to rto_max_ns */
     uint64_t rto_max_ns;
 };
 
@@ -77,10 +77,10 @@ enum member_report_kind {
     MEMBER_REPORT_VERDICT,     /* node is dead, by this member's judgement: evidence */
     MEMBER_REPORT_LINK_BROKEN, /* node lives, but the path from here does not work */
     MEMBER_REPORT_LINK_OK,
-    MEMBER_REPORT_PREPARE,     /* epoch */
-    MEMBER_REPORT_VIEW,        /* epoch committed */
-    MEMBER_REPORT_SETTLED,     /* epoch committed by all */
-    MEMBER_REPORT_HALT,        /* this member ends: text = reason */
+    MEMBER_REPORT_PREPARE, /* epoch */
+    MEMBER_REPORT_VIEW,    /* epoch committed */
+    MEMBER_REPORT_SETTLED, /* epoch committed by all */
+    MEMBER_REPORT_HALT,    /* this member ends: text = reason */
 };
 struct member_report {
     enum member_report_kind kind;
@@ -144,10 +144,10 @@ uint32_t member_submit(struct member *m, const struct member_event *event, uint6
 void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now);
 
 /* Queries */
-uint64_t member_epoch(const struct member *m);   /* last committed, 0 at first */
+uint64_t member_epoch(const struct member *m); /* last committed, 0 at first */
 uint64_t member_settled_epoch(const struct member *m);
-bool member_alive(const struct member *m, int node); /* in the last committed view */
-const uint64_t *member_view(const struct member *m); /* bitset of BITSET_WORDS(n), valid until the next call */
+bool member_alive(const struct member *m, int node);         /* in the last committed view */
+const uint64_t *member_view(const struct member *m);         /* bitset of BITSET_WORDS(n), valid until the next call */
 bool member_believes_dead(const struct member *m, int node); /* own verdict, or declared */
 int member_coordinator(const struct member *m);
 bool member_halted(const struct member *m);

@@ -24,8 +24,8 @@ enum { VOTERS_MAX = 8, WATCH_MAX = 32, DETOURS = 16, FANOUT = 8, DIRECT_MAX = 64
 struct watch {
     int node;
     bool have_counter;
-    bool fresh;         /* scratch of the topology update */
-    int same;           /* completed reads since the counter last moved */
+    bool fresh; /* scratch of the topology update */
+    int same;   /* completed reads since the counter last moved */
     uint64_t counter;
     uint64_t next_read;
     uint64_t posted;    /* of the read outstanding, 0: none */
@@ -39,15 +39,15 @@ enum target_state { TARGET_DUTY, TARGET_CHECK, TARGET_SUSPECT, TARGET_ANSWERS, T
 struct target {
     int node;
     enum target_state state;
-    uint64_t since;        /* state entered */
-    uint64_t raised;       /* when the doubt arose */
-    uint64_t base;         /* silence counts from here, at the earliest */
+    uint64_t since;  /* state entered */
+    uint64_t raised; /* when the doubt arose */
+    uint64_t base;   /* silence counts from here, at the earliest */
     uint64_t first_ping;
-    uint64_t last_direct;  /* signs of life, 0: none */
+    uint64_t last_direct; /* signs of life, 0: none */
     uint64_t last_indirect;
     uint64_t next_ping, next_probe, next_panel;
     uint64_t ping_gap, probe_gap;
-    uint64_t duty_until;   /* votes are asked of us until then */
+    uint64_t duty_until;         /* votes are asked of us until then */
     uint64_t majority_unreached; /* since when a majority of voters does not reach it, 0: it does */
     int n_voters, n_mute;        /* asked now; given up because they did not answer */
     struct voter {
@@ -86,7 +86,7 @@ struct round {
     enum wire_phase phase;
     int root;
     uint64_t ballot, slot;
-    int size, pos;       /* members of the tree, my position (root: 0) */
+    int size, pos; /* members of the tree, my position (root: 0) */
     bool self_done, full_sent, answer_root;
     bool certain;        /* whom the tree leaves out is dead for certain, or declared in this batch */
     unsigned child_done; /* bit i: subtree of child i is complete */
@@ -120,10 +120,10 @@ struct member {
 
     /* membership */
     uint64_t epoch, settled;
-    uint64_t *view;     /* not declared dead up to epoch */
-    uint64_t *dead;     /* declared, or believed dead here */
-    uint64_t *positive; /* of these: certain */
-    uint64_t *seen;     /* ever heard of */
+    uint64_t *view;       /* not declared dead up to epoch */
+    uint64_t *dead;       /* declared, or believed dead here */
+    uint64_t *positive;   /* of these: certain */
+    uint64_t *seen;       /* ever heard of */
     struct death *deaths; /* believed, not yet declared */
     int n_deaths, cap_deaths;
     uint64_t undeclared_since; /* that nobody proposes them */
@@ -172,7 +172,7 @@ struct member {
     struct ordered {
         int node;
         uint32_t seq;
-    } *ordered; /* last seq ordered, by node ascending; absent: 0 */
+    } * ordered; /* last seq ordered, by node ascending; absent: 0 */
     int n_ordered, cap_ordered;
     uint64_t next_report, report_rto;
     int report_attempts;
@@ -189,7 +189,7 @@ void member_note(struct member *m, enum member_report_kind kind, int node, enum 
 /* Fills in the header; goes around a broken link where a detour is known. */
 void member_post(struct member *m, int to, struct wire_msg *msg);
 void member_post_direct(struct member *m, int to, struct wire_msg *msg); /* never around */
-bool grow(void **array, int *cap, int need, size_t size); /* false: out of memory */
+bool grow(void **array, int *cap, int need, size_t size);                /* false: out of memory */
 static inline bool is_member(const struct member *m, int node)
 {
     return bitset_has(m->view, node);

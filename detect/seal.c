@@ -10,8 +10,8 @@ static const char PURPOSE[] = "keel membership 1";
 bool seal_init(struct seal *s, uint64_t job_id, const uint8_t secret[32], int self, uint32_t incarnation)
 {
     *s = (struct seal){.job_id = job_id, .self = self, .incarnation = incarnation};
-    return sodium_init() >= 0 && crypto_generichash(s->key, sizeof s->key, (const uint8_t *)PURPOSE, sizeof PURPOSE,
-                                                    secret, 32) == 0;
+    return sodium_init() >= 0 &&
+           crypto_generichash(s->key, sizeof s->key, (const uint8_t *)PURPOSE, sizeof PURPOSE, secret, 32) == 0;
 }
 
 static void put(uint8_t *p, uint64_t v, int bytes)

@@ -28,9 +28,8 @@ static int64_t encode(struct decision decision)
 
 static struct decision decode(int64_t word)
 {
-    return (struct decision){.iteration = (int)(word >> 32),
-                             .verdict = (enum verdict)(word & 15),
-                             .rank = (int)((word & 0xffffffff) >> 4)};
+    return (struct decision){
+        .iteration = (int)(word >> 32), .verdict = (enum verdict)(word & 15), .rank = (int)((word & 0xffffffff) >> 4)};
 }
 
 static size_t decision_offset(int iteration)
@@ -65,8 +64,8 @@ keel_status board_decide(const struct board *board, struct decision proposal, st
         *out = decode(expected);
         return KEEL_OK;
     }
-    status = keel_compare_swap(board->segment, HOME, decision_offset(proposal.iteration), expected, encode(proposal),
-                               &old);
+    status =
+        keel_compare_swap(board->segment, HOME, decision_offset(proposal.iteration), expected, encode(proposal), &old);
     *out = old == expected ? proposal : decode(old);
     return status;
 }

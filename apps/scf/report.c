@@ -75,7 +75,8 @@ keel_status report_close(const struct report *report, const struct board *board,
         (status = board_get_record(board, final, &record)) != KEEL_OK)
         return status;
     if (final.verdict == VERDICT_CONVERGED)
-        fprintf(report->out, "Converged in %d iterations\nNuclear repulsion: %.12f  Hartree\nTotal energy: %.12f  Hartree\n",
+        fprintf(report->out,
+                "Converged in %d iterations\nNuclear repulsion: %.12f  Hartree\nTotal energy: %.12f  Hartree\n",
                 final.iteration, report->input->hf->nuclear_repulsion, record.energy);
     fflush(report->out);
     return board_put_closed(board, (int64_t)collectives);

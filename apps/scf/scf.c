@@ -71,7 +71,8 @@ static bool compare_inputs(struct run *run, bool *agreed)
     int size = keel_size(), me = keel_rank();
     double *told = matrix_new(2, size), *bad = told, *print = told + size;
     bad[me] = run->hf == NULL;
-    print[me] = 1 + (double)(run->input->fingerprint >> 12); /* 52 bits: exact in a double; 0 is a rank that died before */
+    /* 52 bits: exact in a double. 0 is a rank that died before. */
+    print[me] = 1 + (double)(run->input->fingerprint >> 12);
     bool good = ok(run, keel_allreduce_sum(told, told, 2 * (size_t)size), "comparing inputs");
     *agreed = good;
     int speaker = -1, first = -1;
@@ -211,36 +212,36 @@ static bool barrier(struct run *run)
 
 /* The end: the lowest live rank reports; all leave when the report is known to be out. What counts is that it was closed
  * before the barrier that a rank has just left, so all leave after the same one. */
-static bool finish(struct run *run, struct decision final, struct scf_result *result)
+static bool finish(struct run *run, struct decision last, struct scf_result *result)
 {
     struct record record;
-    if (!ok(run, board_get_record(&run->board, final, &record), "reading the record"))
+    if (!ok(run, board_get_record(&run->board, last, &record), "reading the record"))
         return false;
-    *result = (struct scf_result){record.energy, final.iteration};
+    *result = (struct scf_result){record.energy, last.iteration};
     for (;;) {
         int64_t closed;
         if (!ok(run, board_get_closed(&run->board, &closed), "reading the board"))
             return false;
         if (closed != 0 && (uint64_t)closed < run->collectives)
             break;
-        if (!ok(run, report_close(&run->report, &run->board, final, run->collectives), "reporting") || !barrier(run))
+        if (!ok(run, report_close(&run->report, &run->board, last, run->collectives), "reporting") || !barrier(run))
             return false;
     }
-    if (final.verdict == VERDICT_GIVEN_UP)
+    if (last.verdict == VERDICT_GIVEN_UP)
         complain(run->why, "no convergence in %d iterations (energy %.9f Hartree, last change %.1e, error %.1e)",
-                 final.iteration, record.energy, record.delta, record.error);
+                 last.iteration, record.energy, record.delta, record.error);
     return true;
 }
 
-/* From wherever the job is to the final decision, which is in *final. */
-static bool go_through_phases(struct run *run, struct decision *final)
+/* From wherever the job is to the last decision, which is in *last. */
+static bool go_through_phases(struct run *run, struct decision *last)
 {
     if (run->collectives == 1 && !(start(run) && barrier(run)))
         return false;
     for (;;) {
-        if (!ok(run, board_final(&run->board, final), "reading the decisions"))
+        if (!ok(run, board_final(&run->board, last), "reading the decisions"))
             return false;
-        if (final->iteration > 0 && run->collectives > 2 * (uint64_t)final->iteration)
+        if (last->iteration > 0 && run->collectives > 2 * (uint64_t)last->iteration)
             return true;
         int iteration = (int)(run->collectives / 2);
         if (run->collectives % 2 == 0) {
@@ -289,12 +290,12 @@ static enum scf_outcome run_job(struct run *run, struct scf_result *result)
     if (!ok(run, allocated, "allocating the matrices"))
         return SCF_BROKEN;
     history_init(run->hf, &run->densities, &run->twoelectron, &run->history);
-    struct decision final;
-    bool good = go_through_phases(run, &final) && finish(run, final, result);
+    struct decision last;
+    bool good = go_through_phases(run, &last) && finish(run, last, result);
     history_fini(&run->history);
     if (!good)
         return SCF_BROKEN;
-    return final.verdict == VERDICT_CONVERGED ? SCF_CONVERGED : SCF_NOT_CONVERGED;
+    return last.verdict == VERDICT_CONVERGED ? SCF_CONVERGED : SCF_NOT_CONVERGED;
 }
 
 enum scf_outcome scf_run(const struct scf_input *input, FILE *out, struct scf_result *result, struct complaint *why)

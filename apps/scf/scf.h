@@ -19,7 +19,7 @@ struct scf_input {
 
 enum scf_outcome {
     SCF_CONVERGED,
-    SCF_BAD_INPUT,     /* the same on all ranks; *why says what is wrong on the rank that should tell, and is empty on the others */
+    SCF_BAD_INPUT, /* the same on all ranks; *why says what is wrong on the rank that should tell, and is empty on the others */
     SCF_NOT_CONVERGED, /* the same on all ranks, with the same line in *why */
     SCF_BROKEN         /* Keel returned an error that is told in *why, or this rank's restart has no good input */
 };

@@ -32,7 +32,8 @@ keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, 
 typedef struct keel_handle {
     uint64_t opaque[4];
 } keel_handle;
-keel_status keel_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len, keel_handle *handle);
+keel_status keel_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
+                        keel_handle *handle);
 keel_status keel_get_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len, keel_handle *handle);
 keel_status keel_wait(keel_handle *handle);
 keel_status keel_test(keel_handle *handle);

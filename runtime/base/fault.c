@@ -40,7 +40,8 @@ static int parse(char *text, int node, int rank, unsigned life, struct fault *ou
     char *rest, *end;
     const char *point = strtok_r(text, ":", &rest), *nth = strtok_r(NULL, ":", &rest);
     unsigned long n = nth ? strtoul(nth, &end, 10) : 0;
-    if (!point || strlen(point) >= NAME_MAX_BYTES || n == 0 || *end || !parse_action(strtok_r(NULL, ":", &rest), &out->action))
+    if (!point || strlen(point) >= NAME_MAX_BYTES || n == 0 || *end ||
+        !parse_action(strtok_r(NULL, ":", &rest), &out->action))
         return -1;
     int wanted = 1;
     unsigned wanted_life = 0;

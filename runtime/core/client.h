@@ -25,7 +25,7 @@
 
 enum {
     CLIENT_SEGMENTS_MAX = 4096,
-    CLIENT_SEQ_SLOTS = 1024, /* hash of messages that wait for an answer */
+    CLIENT_SEQ_SLOTS = 1024,  /* hash of messages that wait for an answer */
     CLIENT_MESSAGES_MAX = 96, /* of them at once: fewer than CONN_RING and DEDUP_WINDOW, which remember them */
 };
 
@@ -43,7 +43,7 @@ struct keel_segment {
     struct near *near; /* [ranks] */
     size_t stride;
     keel_redundancy redundancy;
-    bool freed; /* before this process joined */
+    bool freed;              /* before this process joined */
     _Atomic(uint8_t *) *map; /* [nodes] this node's copy of each slot's part, NULL until mapped */
     size_t *map_bytes;       /* [nodes] */
 };
@@ -66,7 +66,7 @@ struct op;
 struct piece {
     struct tp_op tp;
     struct op *op;
-    struct piece *next; /* in the hash, or the free list */
+    struct piece *next;    /* in the hash, or the free list */
     struct piece *sibling; /* of the same operation */
     uint64_t seq;
     uint64_t offset, len; /* relative to the operation */
@@ -100,8 +100,8 @@ struct op {
     uint64_t window[2];
     struct piece *pieces;
     int accesses; /* pieces with remote_access */
-    uint64_t seq;  /* of an exactly-once message in flight or to be repeated, 0: none */
-    int intent;    /* entry of the intent page, -1: none */
+    uint64_t seq; /* of an exactly-once message in flight or to be repeated, 0: none */
+    int intent;   /* entry of the intent page, -1: none */
     /* the end */
     bool finished;
     keel_status status;
@@ -137,7 +137,7 @@ struct client {
     struct piece *free_pieces;
     struct op *free_ops;
     struct op *active;
-    int messages; /* awaiting answers */
+    int messages;               /* awaiting answers */
     keel_status implicit_error; /* first error of an implicit operation since the last fence */
     uint64_t scan_at;
     keel_status fatal; /* the job is lost for this process */

@@ -43,8 +43,8 @@ static ssize_t receive(void *buf, size_t len, int *fds, int max, int timeout_ms)
         struct cmsghdr align;
     } control;
     struct iovec iov = {buf, len};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes,
-                         .msg_controllen = sizeof control.bytes};
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     ssize_t n = recvmsg(client.control_fd, &msg, MSG_CMSG_CLOEXEC);
     for (int i = 0; i < max; i++)
         fds[i] = -1;
@@ -183,16 +183,17 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     log_init(who);
     fault_init(client.node, client.rank, client.incarnation);
     keel_status status = map_page(fds[0]);
-    void *intents = status == KEEL_OK ? mmap(NULL, sizeof(struct intent_page), PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0)
-                                      : MAP_FAILED;
+    void *intents = status == KEEL_OK
+                        ? mmap(NULL, sizeof(struct intent_page), PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0)
+                        : MAP_FAILED;
     if (status == KEEL_OK && intents == MAP_FAILED)
         status = KEEL_ERR_NOMEM;
     if (status != KEEL_OK)
         return status;
     client.intents = intents;
     status = open_transports(w->host, fds + 2);
-    if (status == KEEL_OK &&
-        !(client.segment[SYSTEM_SEGMENT] = segment_attach(SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_SHADOW)))
+    if (status == KEEL_OK && !(client.segment[SYSTEM_SEGMENT] =
+                                   segment_attach(SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_SHADOW)))
         status = KEEL_ERR_NOMEM;
     return status;
 }

@@ -27,9 +27,9 @@
 #include "runtime/base/log.h"
 
 enum {
-    CHUNK = 256 * 1024,     /* of a large write that goes to two nodes */
-    ACCESS_WINDOW = 2,      /* chunks on their way to one node */
-    MESSAGE_WINDOW = 8,     /* messages of one operation on their way to one node */
+    CHUNK = 256 * 1024, /* of a large write that goes to two nodes */
+    ACCESS_WINDOW = 2,  /* chunks on their way to one node */
+    MESSAGE_WINDOW = 8, /* messages of one operation on their way to one node */
     RETRY_FIRST_NS = 20000,
     RETRY_MAX_NS = 1000000,
     SCAN_EVERY_NS = 1000000,
@@ -48,8 +48,8 @@ static struct piece *piece_new(struct op *op, int leg, uint64_t offset, uint64_t
         client.free_pieces = p->next;
     else if (!(p = malloc(sizeof *p)))
         return NULL;
-    *p = (struct piece){.op = op, .sibling = op->pieces, .offset = offset, .len = len, .leg = leg,
-                        .node = op->leg_node[leg]};
+    *p = (struct piece){
+        .op = op, .sibling = op->pieces, .offset = offset, .len = len, .leg = leg, .node = op->leg_node[leg]};
     p->tp.user = p;
     op->pieces = p;
     return p;
@@ -487,8 +487,8 @@ void op_answered(const struct wire *w, const void *body, size_t len)
         return;
     }
     if (w->status != KEEL_OK) {
-        bool ignored = w->status == KEEL_ERR_DATA_LOST && !is_replicated(op) &&
-                       (op->kind == OP_PUT || op->kind == OP_ACC);
+        bool ignored =
+            w->status == KEEL_ERR_DATA_LOST && !is_replicated(op) && (op->kind == OP_PUT || op->kind == OP_ACC);
         piece_free(p);
         fail(op, ignored ? KEEL_OK : (keel_status)w->status);
         return;

@@ -198,7 +198,8 @@ void peers_tick(struct peers *p, uint64_t now)
         struct peer *peer = &p->peer[i];
         if (peer->ack_due && peer->in) {
             struct wire ack = {.type = WIRE_PEER_ACK, .seq = peer->received};
-            (void)tp_send(peer->in, &ack, sizeof ack, NULL, 0, NULL); /* lost with the connection: then all comes again */
+            (void)tp_send(peer->in, &ack, sizeof ack, NULL, 0,
+                          NULL); /* lost with the connection: then all comes again */
         }
         peer->ack_due = false;
         if (peer->state == PEER_IDLE && peer->head && now >= peer->retry_at)

@@ -106,8 +106,8 @@ KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset,
 }
 
 /* Handles: opaque[0] is 1 while the operation runs, opaque[1] its status afterwards. */
-static keel_status start_nb(enum op_kind kind, keel_segment *segment, int rank, size_t offset, const void *src, void *dst,
-                            size_t len, keel_handle *handle)
+static keel_status start_nb(enum op_kind kind, keel_segment *segment, int rank, size_t offset, const void *src,
+                            void *dst, size_t len, keel_handle *handle)
 {
     if (bad_range(segment, rank, offset, len) || (!src && !dst && len))
         return client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;

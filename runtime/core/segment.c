@@ -107,8 +107,11 @@ KEEL_EXPORT keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundanc
     uint32_t index = client.segments;
     bool exists = index < client.segments_known; /* from before this process joined */
     keel_status status = KEEL_OK;
-    struct control r = {.type = CONTROL_SEG_CREATE, .seg = index, .bytes = bytes_per_rank,
-                        .redundancy = (uint32_t)redundancy, .b = (int64_t)client.instance + 1};
+    struct control r = {.type = CONTROL_SEG_CREATE,
+                        .seg = index,
+                        .bytes = bytes_per_rank,
+                        .redundancy = (uint32_t)redundancy,
+                        .b = (int64_t)client.instance + 1};
     if (exists) {
         status = control_request(&r, NULL);
     } else {

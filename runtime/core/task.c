@@ -263,8 +263,8 @@ KEEL_EXPORT keel_status keel_task_commit(keel_taskpool *pool, int64_t task)
         return KEEL_ERR_STATE;
     FAULT_POINT("task.committing");
     int64_t mine = claim_word(pool->round), old;
-    keel_status status = keel_compare_swap(pool->segment, word_rank(task), word_offset(task), mine,
-                                           done_word(pool->round), &old);
+    keel_status status =
+        keel_compare_swap(pool->segment, word_rank(task), word_offset(task), mine, done_word(pool->round), &old);
     if (status != KEEL_OK)
         return status;
     pool->current = -1;

@@ -34,7 +34,6 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
         struct view_rank *k = &v->rank[r];
         k->slot = k->node = rank_node[r];
         k->index = v->slot_ranks[k->slot]++;
-
     }
     for (int s = 0; s < nodes; s++) {
         struct view_slot *slot = &v->slot[s];

@@ -55,8 +55,8 @@ struct view_slot {
 
 struct view_rank {
     int slot;
-    int index; /* position within the slot */
-    int node;  /* -1: nobody runs it */
+    int index;            /* position within the slot */
+    int node;             /* -1: nobody runs it */
     uint32_t incarnation; /* 0 at the start, one more with each process that takes the rank over */
     enum rank_state state;
     bool left; /* called keel_finalize: takes part in no collective any more */
@@ -81,7 +81,7 @@ struct view {
 
 /* Types of the events that agents submit to the membership log; operands a, b, c. Node deaths are the log's own. */
 enum view_event_type {
-    VIEW_NODE_DEAD = 1, /* a node */
+    VIEW_NODE_DEAD = 1,  /* a node */
     VIEW_RANK_DEAD = 16, /* a rank, b incarnation, c signal */
     VIEW_RANK_DONE = 17, /* a rank, b incarnation, c exit code */
     VIEW_RANK_LEFT = 18, /* a rank, b incarnation */

@@ -15,12 +15,12 @@ enum wire_type {
     WIRE_ACC,     /* body: doubles; scale in f */
     WIRE_ADD,     /* fetch-and-add a */
     WIRE_CAS,     /* compare with a, store b */
-    WIRE_INTENT,  /* a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: it is over */
-    WIRE_ENTER,   /* barrier instance seq: the local rank has entered; flags WIRE_F_INTERNAL if the user did not call it */
-    WIRE_REPLY,   /* status, a; body of a get */
+    WIRE_INTENT, /* a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: it is over */
+    WIRE_ENTER, /* barrier instance seq: the local rank has entered; flags WIRE_F_INTERNAL if the user did not call it */
+    WIRE_REPLY, /* status, a; body of a get */
     /* an agent to an agent, inside the reliable stream of core/peer.h */
-    WIRE_PEER_ACK, /* seq: everything up to it was processed (itself outside the stream) */
-    WIRE_FORWARD,  /* the bytes a primary holds now at (seg, slot, offset), and the identity of the operation */
+    WIRE_PEER_ACK,    /* seq: everything up to it was processed (itself outside the stream) */
+    WIRE_FORWARD,     /* the bytes a primary holds now at (seg, slot, offset), and the identity of the operation */
     WIRE_SNAP_BEGIN,  /* rebuild of slot, generation a */
     WIRE_SNAP_ORIGIN, /* operations seen of one origin (redundancy/dedup.h) */
     WIRE_SNAP_TASKS,  /* operations seen of tasks */

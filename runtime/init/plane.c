@@ -32,7 +32,7 @@ enum {
     OVER_GRACE_NS = 500000000, /* others may be dead when the job ends: do not wait longer for them */
     SHORT_SLEEP_NS = 200000,   /* a sleep that was not worth it */
     SPIN_MAX_NS = 400000,
-    YIELD_EVERY = 8, /* polls without work */
+    YIELD_EVERY = 8,           /* polls without work */
     SOCKETS_EVERY_NS = 100000, /* while spinning, look at the sockets this often */
 };
 
@@ -476,8 +476,8 @@ static void reported(struct plane *p, const struct member_report *r)
     case MEMBER_REPORT_VERDICT:
     case MEMBER_REPORT_LINK_BROKEN:
     case MEMBER_REPORT_LINK_OK:
-        node_event(&p->agent, member_report_name(r->kind), ",\"about\":%d,\"evidence\":\"%s\",\"text\":\"%s\"",
-                    r->node, member_evidence_name(r->evidence), r->text ? r->text : "");
+        node_event(&p->agent, member_report_name(r->kind), ",\"about\":%d,\"evidence\":\"%s\",\"text\":\"%s\"", r->node,
+                   member_evidence_name(r->evidence), r->text ? r->text : "");
         break;
     default:
         break;
@@ -711,7 +711,7 @@ static keel_status make_page(struct plane *p)
 static keel_status make_agent(struct plane *p, const struct plane_config *config)
 {
     struct agent *a = &p->agent;
-    enum view_policy policy = config->on_failure == ON_FAILURE_DEGRADE  ? VIEW_DEGRADE
+    enum view_policy policy = config->on_failure == ON_FAILURE_DEGRADE ? VIEW_DEGRADE
                               : config->on_failure == ON_FAILURE_ABORT ? VIEW_ABORT
                                                                        : VIEW_SUBSTITUTE;
     a->owner = p;
@@ -736,8 +736,8 @@ static keel_status make_agent(struct plane *p, const struct plane_config *config
     p->announced = calloc(STORE_SEGMENTS_MAX, sizeof *p->announced);
     p->rank_joined = calloc(ranks, sizeof *p->rank_joined);
     p->rank_started = calloc(ranks, sizeof *p->rank_started);
-    if (!a->slots_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed || !a->dedup || !a->push ||
-        !p->announced || !p->rank_joined || !p->rank_started)
+    if (!a->slots_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed || !a->dedup ||
+        !a->push || !p->announced || !p->rank_joined || !p->rank_started)
         return KEEL_ERR_NOMEM;
     for (size_t s = 0; s < slots; s++)
         if (!dedup_init(&a->dedup[s], config->ranks))
@@ -775,16 +775,16 @@ static keel_status watch(struct plane *p, int fd)
 static keel_status make_helper(struct plane *p, struct helper_blob *blob)
 {
     struct agent *a = &p->agent;
-    struct helper_config config = {.job_id = a->job, .host = p->host, .provider = "tcp",
-                                   .incarnation = (uint32_t)a->incarnation};
+    struct helper_config config = {
+        .job_id = a->job, .host = p->host, .provider = "tcp", .incarnation = (uint32_t)a->incarnation};
     memcpy(config.secret, a->secret, sizeof config.secret);
     member_params_default(&config.params, a->members, a->self);
     struct helper_callbacks callbacks = {p, on_prepare, on_commit, on_settled, on_halt, on_report};
     return helper_create(&config, &callbacks, &p->helper, blob);
 }
 
-keel_status plane_create(const struct plane_config *config, const struct plane_callbacks *callbacks,
-                         struct plane **out, struct plane_blob *blob)
+keel_status plane_create(const struct plane_config *config, const struct plane_callbacks *callbacks, struct plane **out,
+                         struct plane_blob *blob)
 {
     struct plane *p = calloc(1, sizeof *p);
     if (!p || sodium_init() < 0) {

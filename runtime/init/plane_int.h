@@ -27,9 +27,9 @@ struct proc {
     bool exited;
     struct conn *conn; /* its shared-memory connection */
     struct intent_page *intents;
-    uint64_t entered;      /* last barrier instance entered */
-    bool entering;         /* waits for the answer */
-    struct wire enter;     /* the request to answer */
+    uint64_t entered;  /* last barrier instance entered */
+    bool entering;     /* waits for the answer */
+    struct wire enter; /* the request to answer */
 };
 
 /* A rank waits until all nodes know a segment. */
@@ -92,7 +92,7 @@ struct plane {
     /* data thread */
     struct proc *procs;
     struct seg_wait *seg_waits;
-    uint64_t **announced; /* [STORE_SEGMENTS_MAX] -> [members] stream positions of this node's WIRE_SEGMENT, or NULL */
+    uint64_t **announced;  /* [STORE_SEGMENTS_MAX] -> [members] stream positions of this node's WIRE_SEGMENT, or NULL */
     uint64_t *rank_joined; /* [ranks] barrier value with which the rank's incarnation joins */
     uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
     uint64_t join_instances, join_collectives;

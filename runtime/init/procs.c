@@ -109,8 +109,7 @@ static void welcome(struct plane *p, struct proc *proc, int rank, uint32_t incar
     uint64_t joined = incarnation > 0 ? p->rank_joined[rank] : 0;
     struct conn *c = calloc(1, sizeof *c);
     int intents_fd = -1, shm_fds[TP_SHM_FDS];
-    if (!c || !(proc->intents = make_intents(&intents_fd)) ||
-        tp_shm_create(a->shm, c, shm_fds, &c->ep) != KEEL_OK) {
+    if (!c || !(proc->intents = make_intents(&intents_fd)) || tp_shm_create(a->shm, c, shm_fds, &c->ep) != KEEL_OK) {
         node_break(a, "no memory to talk to a rank");
         free(c);
         return;
@@ -371,7 +370,8 @@ void node_note_intents(struct agent *a, int rank, uint32_t incarnation)
         const struct intent *t = &proc->intents->entry[i];
         if (!atomic_load_explicit(&t->active, memory_order_acquire))
             continue;
-        const struct store_copy *copy = t->slot < (uint32_t)a->view.nodes ? store_copy(&a->store, t->seg, (int)t->slot) : NULL;
+        const struct store_copy *copy =
+            t->slot < (uint32_t)a->view.nodes ? store_copy(&a->store, t->seg, (int)t->slot) : NULL;
         if (!copy || t->len > copy->bytes || t->offset > copy->bytes - t->len)
             continue;
         struct patch patch = {t->seg, (int)t->slot, t->offset, t->len, true};

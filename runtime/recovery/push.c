@@ -11,11 +11,11 @@
 #include "runtime/redundancy/replica.h"
 
 enum {
-    PUSH_WINDOW = 96,     /* messages on their way to the new shadow */
-    PUSH_BURST = 8,       /* blocks per round of the loop, so that requests are served in between */
-    DOUBT_END = 1,        /* WIRE_DOUBT count: that was the last one */
-    PATCH_ANSWER = 1,     /* WIRE_PATCH count: answers a WIRE_FETCH */
-    BLOCK_LOST = 1,       /* WIRE_SNAP_BLOCK count: there are no bytes, they died with another node */
+    PUSH_WINDOW = 96, /* messages on their way to the new shadow */
+    PUSH_BURST = 8,   /* blocks per round of the loop, so that requests are served in between */
+    DOUBT_END = 1,    /* WIRE_DOUBT count: that was the last one */
+    PATCH_ANSWER = 1, /* WIRE_PATCH count: answers a WIRE_FETCH */
+    BLOCK_LOST = 1,   /* WIRE_SNAP_BLOCK count: there are no bytes, they died with another node */
     TASKS_PER_MESSAGE = WIRE_BODY_MAX / sizeof(struct dedup_task),
 };
 static_assert(sizeof(struct dedup_origin) <= WIRE_BODY_MAX, "an origin's record fits one message");
@@ -88,8 +88,8 @@ static void tell_doubts(struct agent *a, int slot)
  * primary (it writes the shadow second) and our doubt, told before, brings the primary's bytes here. */
 static void answer_fetch(struct agent *a, int from, const struct wire *w)
 {
-    struct wire answer = {.type = WIRE_PATCH, .slot = w->slot, .seg = w->seg, .offset = w->offset,
-                          .count = PATCH_ANSWER, .a = w->a};
+    struct wire answer = {
+        .type = WIRE_PATCH, .slot = w->slot, .seg = w->seg, .offset = w->offset, .count = PATCH_ANSWER, .a = w->a};
     const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     const void *body = NULL;
     if (copy && copy->base && !overlaps_torn(a, w)) {
@@ -106,8 +106,12 @@ static void fetch(struct agent *a, int slot, const struct patch *patch)
     struct push *p = &a->push[slot];
     for (uint64_t done = 0; done < patch->len; done += WIRE_BODY_MAX) {
         uint64_t n = patch->len - done < WIRE_BODY_MAX ? patch->len - done : WIRE_BODY_MAX;
-        struct wire w = {.type = WIRE_FETCH, .slot = (uint16_t)slot, .seg = patch->seg, .offset = patch->offset + done,
-                         .count = (uint32_t)n, .a = (int64_t)p->generation};
+        struct wire w = {.type = WIRE_FETCH,
+                         .slot = (uint16_t)slot,
+                         .seg = patch->seg,
+                         .offset = patch->offset + done,
+                         .count = (uint32_t)n,
+                         .a = (int64_t)p->generation};
         p->last_seq = peer_send(&a->peers, a->view.slot[slot].shadow, &w, NULL, a->now);
         p->fetches++;
     }
@@ -435,7 +439,7 @@ static void finish(struct agent *a, int slot)
     const struct view_slot *s = &a->view.slot[slot];
     if (s->mode == SLOT_REBUILD)
         node_event(a, "copied", ",\"slot\":%d,\"to\":%d,\"bytes\":%llu,\"ms\":%.3f", slot, s->shadow,
-                    (unsigned long long)p->bytes, (double)(a->now - p->started_at) / KEEL_NS_PER_MS);
+                   (unsigned long long)p->bytes, (double)(a->now - p->started_at) / KEEL_NS_PER_MS);
     struct view_event e = {VIEW_RESTORED, (uint32_t)slot, (uint32_t)s->shadow, 0, s->changed};
     FAULT_POINT("push.restored_not_submitted");
     node_submit(a, &e);

@@ -132,7 +132,7 @@ static void tell_changes(struct agent *a, const struct view_slot *old, const str
         const struct view_slot *slot = &v->slot[s];
         if (slot->primary == a->self && old[s].primary != a->self)
             node_event(a, "promotion", ",\"slot\":%d,\"from\":%d,\"epoch\":%llu", s, old[s].primary,
-                        (unsigned long long)v->epoch);
+                       (unsigned long long)v->epoch);
         if (slot->mode == SLOT_LOST && old[s].mode != SLOT_LOST)
             node_event(a, "data_lost", ",\"slot\":%d,\"epoch\":%llu", s, (unsigned long long)v->epoch);
         if (slot->mode == SLOT_PAIR && old[s].mode == SLOT_REBUILD && slot->primary == a->self)

@@ -68,16 +68,16 @@ struct stashed {
 /* The push of a slot to its new shadow, or of the patches in doubt to its old one. */
 struct push {
     bool active;
-    bool finished;       /* VIEW_RESTORED was submitted */
-    bool own_done;       /* everything this node has to send is in the stream */
-    bool shadow_done;    /* SYNC: the shadow has told all its doubts */
-    bool torn;           /* SYNC: this copy waits for good bytes from the shadow; the slot executes nothing until then */
-    int fetches;         /* SYNC: answers awaited */
+    bool finished;    /* VIEW_RESTORED was submitted */
+    bool own_done;    /* everything this node has to send is in the stream */
+    bool shadow_done; /* SYNC: the shadow has told all its doubts */
+    bool torn;        /* SYNC: this copy waits for good bytes from the shadow; the slot executes nothing until then */
+    int fetches;      /* SYNC: answers awaited */
     uint64_t generation; /* of the slot (view slot.changed) that this push is for */
     uint64_t last_seq;   /* stream position of the last message */
     uint32_t seg;        /* REBUILD: cursor */
     uint64_t offset;
-    uint64_t bytes;     /* sent */
+    uint64_t bytes; /* sent */
     uint64_t started_at;
 };
 
@@ -95,9 +95,9 @@ struct agent {
     struct dedup *dedup; /* [slots] */
     struct peers peers;
     struct conn *conns;
-    uint32_t *rank_fence;    /* [ranks] lowest incarnation that may connect */
-    bool *node_fence;        /* [members] refused */
-    bool *node_doomed;       /* [members] believed dead here: it will be declared, or this node ends */
+    uint32_t *rank_fence; /* [ranks] lowest incarnation that may connect */
+    bool *node_fence;     /* [members] refused */
+    bool *node_doomed;    /* [members] believed dead here: it will be declared, or this node ends */
     struct waiter *waiters, **waiters_tail;
     struct stashed *stash, **stash_tail;
     bool frozen;
@@ -106,11 +106,11 @@ struct agent {
     struct doubt *doubts;
     struct push *push; /* [slots], where this node is the primary */
     struct barrier *barrier;
-    bool takes_part; /* in barriers */
+    bool takes_part;      /* in barriers */
     uint64_t collectives; /* barrier instances completed here that the user called */
-    uint64_t now;      /* of this round of the loop */
-    bool broken;       /* out of memory or the like: the agent must end */
-    void *owner;       /* struct plane */
+    uint64_t now;         /* of this round of the loop */
+    bool broken;          /* out of memory or the like: the agent must end */
+    void *owner;          /* struct plane */
 };
 
 /* What the parts ask of the plane. */

@@ -101,7 +101,8 @@ bool dedup_task_seen(const struct dedup *d, uint64_t task, uint32_t step)
 /* Is the entry of no use any more, now that a step of `task` came? */
 static bool is_stale(const struct dedup_task *t, uint64_t task)
 {
-    return !t->steps || (task_id_pool(t->task) == task_id_pool(task) && task_id_round(t->task) + 1 < task_id_round(task));
+    return !t->steps ||
+           (task_id_pool(t->task) == task_id_pool(task) && task_id_round(t->task) + 1 < task_id_round(task));
 }
 
 /* A new table with room for twice the tasks that are still of use beside `task`. */

@@ -7,7 +7,6 @@
 
 #include "runtime/redundancy/agent.h"
 
-
 /* A request of a rank. */
 void replica_request(struct agent *a, struct conn *c, const struct wire *w, const void *body);
 /* The stream to `node` was acknowledged: release what waited for it. */

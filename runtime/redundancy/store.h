@@ -32,8 +32,8 @@ struct store_segment {
 struct store {
     struct tp *net; /* where copies are registered */
     int slots;
-    const int *slot_ranks; /* [slots] */
-    uint32_t count;        /* segments 0..count-1 may be known */
+    const int *slot_ranks;         /* [slots] */
+    uint32_t count;                /* segments 0..count-1 may be known */
     struct store_segment *segment; /* [STORE_SEGMENTS_MAX] */
 };
 
@@ -44,7 +44,8 @@ void store_fini(struct store *s);
 size_t store_stride(uint64_t bytes_per_rank);
 
 /* Note that the segment exists. KEEL_ERR_MISMATCH if it is known with other arguments. */
-keel_status store_define(struct store *s, uint32_t seg, uint64_t bytes_per_rank, uint32_t redundancy, uint64_t instance);
+keel_status store_define(struct store *s, uint32_t seg, uint64_t bytes_per_rank, uint32_t redundancy,
+                         uint64_t instance);
 /* Make this node's copy of the slot's part, zeroed; does nothing if it is there. */
 keel_status store_make(struct store *s, uint32_t seg, int slot);
 void store_mark_lost(struct store *s, uint32_t seg, int slot);

@@ -32,8 +32,8 @@
 #include <keel/status.h>
 
 enum {
-    TP_HELLO_MAX = 192,            /* bytes of connect data */
-    TP_MSG_MAX = 16 * 1024 + 512,  /* bytes of one message, header included */
+    TP_HELLO_MAX = 192,           /* bytes of connect data */
+    TP_MSG_MAX = 16 * 1024 + 512, /* bytes of one message, header included */
 };
 
 /* A listening address as bytes to pass around; its meaning is the implementation's. Layout is sent between nodes. */

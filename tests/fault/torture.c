@@ -33,7 +33,6 @@ static uint64_t *out;     /* [part][element] what this rank writes in this phase
 static uint64_t *scratch; /* [words] */
 static int64_t sum_model[RANKS_MAX][SUMS];
 
-
 static _Noreturn void fail(int code, const char *fmt, ...)
 {
     va_list ap;
@@ -228,7 +227,8 @@ static void wrong_cell(int writer, int part, size_t i, uint64_t got)
     for (int p = 0; p <= phases; p++)
         if (got == cell_value(writer, part, i, p))
             from = p;
-    fail(EXIT_WRONG, "WRONG: element %zu of writer %d in part %d is %llx, of phase %d; should be of phase %d or %d (node %d)", i,
+    fail(EXIT_WRONG,
+         "WRONG: element %zu of writer %d in part %d is %llx, of phase %d; should be of phase %d or %d (node %d)", i,
          writer, part, (unsigned long long)got, from, before[cell(writer, part, i)], after[cell(writer, part, i)],
          keel_rank_node(part));
 }
@@ -239,7 +239,8 @@ static void get_random(uint64_t *random)
     size_t at = below(random, words), len = 1 + below(random, words - at);
     expect_ok(keel_get(cells, part, 8 * ((size_t)writer * words + at), scratch, 8 * len), "get", part);
     for (size_t i = at; i < at + len; i++)
-        if (!cell_is_right(writer, part, i, scratch[i - at], before[cell(writer, part, i)], after[cell(writer, part, i)]))
+        if (!cell_is_right(writer, part, i, scratch[i - at], before[cell(writer, part, i)],
+                           after[cell(writer, part, i)]))
             wrong_cell(writer, part, i, scratch[i - at]);
 }
 
@@ -248,11 +249,13 @@ static void count_up(int part)
     int64_t target = count_target(me, part, phase), now, old;
     expect_ok(keel_get(counters, part, 8 * (size_t)me, &now, 8), "get of the counter", part);
     if (now > target || now < 0)
-        fail(EXIT_WRONG, "WRONG: counter of rank %d in part %d is %lld, beyond %lld", me, part, (long long)now, (long long)target);
+        fail(EXIT_WRONG, "WRONG: counter of rank %d in part %d is %lld, beyond %lld", me, part, (long long)now,
+             (long long)target);
     for (; now < target; now++) {
         expect_ok(keel_fetch_add(counters, part, 8 * (size_t)me, 1, &old), "fetch_add", part);
         if (old != now)
-            fail(EXIT_WRONG, "WRONG: fetch_add in part %d gave %lld instead of %lld", part, (long long)old, (long long)now);
+            fail(EXIT_WRONG, "WRONG: fetch_add in part %d gave %lld instead of %lld", part, (long long)old,
+                 (long long)now);
     }
 }
 
@@ -265,8 +268,8 @@ static void take_ticket(void)
     int part = (int)(mine % n);
     expect_ok(keel_compare_swap(tickets, part, 8 + 8 * (size_t)(mine / n), 0, me + 1, &old), "mark", part);
     if (old != 0)
-        fail(EXIT_WRONG, "WRONG: ticket %lld was drawn twice, by rank %lld before", (long long)mine, (long long)old - 1);
-
+        fail(EXIT_WRONG, "WRONG: ticket %lld was drawn twice, by rank %lld before", (long long)mine,
+             (long long)old - 1);
 }
 
 static void use_frail(uint64_t *random)
@@ -342,7 +345,8 @@ static void check_sums(void)
         expect_ok(keel_get(sums, r, 0, got, sizeof got), "get of sums", r);
         for (int i = 0; i < SUMS; i++)
             if (got[i] != (double)sum_model[r][i])
-                fail(EXIT_WRONG, "WRONG: sum %d of part %d is %.0f instead of %lld", i, r, got[i], (long long)sum_model[r][i]);
+                fail(EXIT_WRONG, "WRONG: sum %d of part %d is %.0f instead of %lld", i, r, got[i],
+                     (long long)sum_model[r][i]);
     }
 }
 
@@ -416,8 +420,8 @@ static void finish(void)
     /* Every rank says it: what a node has printed last may die with it. */
     int64_t drawn = 0;
     long found = count_marks(&drawn);
-    printf("torture: seed %llu: all right, %d ranks, %d phases, %lld tickets, %lld lost\n", (unsigned long long)seed, n, phases,
-           (long long)drawn, (long long)drawn - found);
+    printf("torture: seed %llu: all right, %d ranks, %d phases, %lld tickets, %lld lost\n", (unsigned long long)seed, n,
+           phases, (long long)drawn, (long long)drawn - found);
     fflush(stdout);
     expect_ok(keel_barrier(), "barrier", -1);
     keel_status status = keel_finalize();

@@ -28,7 +28,7 @@ enum { NODES = 4, LOAD = 8 };
 #define MS KEEL_NS_PER_MS
 
 struct note {
-    int node;  /* who says it */
+    int node; /* who says it */
     enum { NOTE_BLOB, NOTE_COMMIT, NOTE_SUSPECT, NOTE_HALT, NOTE_STATS } kind;
     int about; /* node declared dead, or suspected */
     uint64_t epoch, t;
@@ -96,8 +96,8 @@ static void on_report(void *user, const struct member_report *r)
     struct self *s = user;
     if (getenv("KEEL_VERBOSE"))
         fprintf(stderr, "%.3f node %d: %s node %d epoch %llu %s: %s\n", (double)r->now_ns / 1e6, s->node,
-                member_report_name(r->kind), r->node, (unsigned long long)r->epoch,
-                member_evidence_name(r->evidence), r->text);
+                member_report_name(r->kind), r->node, (unsigned long long)r->epoch, member_evidence_name(r->evidence),
+                r->text);
     if (r->kind == MEMBER_REPORT_SUSPECT)
         say(&(struct note){.node = s->node, .kind = NOTE_SUSPECT, .about = r->node, .t = clock_now_ns()});
 }
@@ -123,7 +123,8 @@ static void node_main(int node, int from)
         struct rusage u;
         struct note n = {.node = node, .kind = NOTE_STATS, .t = clock_now_ns()};
         getrusage(RUSAGE_SELF, &u);
-        n.cpu = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+        n.cpu =
+            (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
         helper_counters(s.h, &n.counters);
         say(&n);
     }
@@ -365,8 +366,8 @@ static void mode_load(void)
         waitpid(busy[i], NULL, 0);
     }
     read_pauses();
-    printf("%d s with %d busy processes: %d suspicions, nobody died; a processor stood still for up to %.0f ms\n", seconds,
-           LOAD, suspicions, (double)longest_pause / MS);
+    printf("%d s with %d busy processes: %d suspicions, nobody died; a processor stood still for up to %.0f ms\n",
+           seconds, LOAD, suspicions, (double)longest_pause / MS);
     end_job();
 }
 
@@ -435,7 +436,8 @@ static void mode_forge(void)
         for (size_t k = 0; k < sizeof junk; k++)
             junk[k] = (uint8_t)rand();
         if (i % 3 == 0)
-            memcpy(junk, "keel\1\0\0\0\x4d\0\0\0\0\0\0\0\0\0\1\0\x64\0\0\0", 24); /* the right header, no authenticator */
+            memcpy(junk, "keel\1\0\0\0\x4d\0\0\0\0\0\0\0\0\0\1\0\x64\0\0\0",
+                   24); /* the right header, no authenticator */
         sendto(udp, junk, i % 2 ? sizeof junk : 64, 0, (struct sockaddr *)&to[1], sizeof to[1]);
         if (i % 30 == 0) {
             int tcp = socket(AF_INET, SOCK_STREAM, 0);

@@ -136,8 +136,8 @@ static void partition(struct scenario *sc)
 /* Everything at once: only safety, and that those who are left agree. */
 static void chaos(struct scenario *sc)
 {
-    static const int kinds[] = {ACT_KILL, ACT_POWER_OFF, ACT_FREEZE, ACT_FREEZE, ACT_CUT, ACT_CUT, ACT_HEAL, ACT_HANG,
-                                ACT_LINK_DOWN};
+    static const int kinds[] = {ACT_KILL, ACT_POWER_OFF, ACT_FREEZE, ACT_FREEZE,   ACT_CUT,
+                                ACT_CUT,  ACT_HEAL,      ACT_HANG,   ACT_LINK_DOWN};
     int links = 0;
     for (int i = 0; i < 3 + (int)upto(10); i++) {
         int kind = kinds[upto(9)];
@@ -169,8 +169,14 @@ static const struct {
     const char *name;
     void (*make)(struct scenario *sc);
 } scenarios[] = {
-    {"kill_one", kill_one},         {"kill_many", kill_many}, {"silent_one", silent_one}, {"silent_many", silent_many},
-    {"freeze_short", freeze_short}, {"link_down", link_down}, {"partition", partition},   {"lossy", lossy},
+    {"kill_one", kill_one},
+    {"kill_many", kill_many},
+    {"silent_one", silent_one},
+    {"silent_many", silent_many},
+    {"freeze_short", freeze_short},
+    {"link_down", link_down},
+    {"partition", partition},
+    {"lossy", lossy},
     {"chaos", chaos},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
@@ -244,7 +250,8 @@ int main(int argc, char **argv)
         return 2;
     if (env)
         opt.seed = strtoull(env, NULL, 0);
-    printf("seeds %llu to %llu\n", (unsigned long long)opt.seed, (unsigned long long)opt.seed + (uint64_t)opt.count - 1);
+    printf("seeds %llu to %llu\n", (unsigned long long)opt.seed,
+           (unsigned long long)opt.seed + (uint64_t)opt.count - 1);
     fflush(stdout);
     int ran = 0;
     for (int i = 0; i < SCENARIOS; i++)

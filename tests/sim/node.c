@@ -77,7 +77,8 @@ static void on_commit(void *user, uint64_t epoch, const struct member_event *eve
         if (events[i].type != MEMBER_NODE_DEAD || !bitset_has(s->participants, node))
             continue;
         bitset_del(s->participants, node);
-        for (int k = bitset_next(view, words, s->w->sc.n - s->w->sc.spares); k >= 0; k = bitset_next(view, words, k + 1))
+        for (int k = bitset_next(view, words, s->w->sc.n - s->w->sc.spares); k >= 0;
+             k = bitset_next(view, words, k + 1))
             if (!bitset_has(s->participants, k)) {
                 bitset_add(s->participants, k);
                 s->w->nodes[k].join_base = max_value;
@@ -134,7 +135,8 @@ static void on_complete(void *user, uint64_t seq)
 {
     struct simnode *s = user;
     if (s->w->sc.verbose)
-        printf("%10.3f  node %d: barrier %llu complete\n", (double)(s->w->now - SEC) / MS, s->id, (unsigned long long)seq);
+        printf("%10.3f  node %d: barrier %llu complete\n", (double)(s->w->now - SEC) / MS, s->id,
+               (unsigned long long)seq);
     world_check_barrier(s->w, s, seq);
     schedule_enter(s);
 }
@@ -155,8 +157,15 @@ void node_init(struct world *w, int id)
     p.n = n;
     p.self = id;
     p.seed = w->sc.seed;
-    struct member_ops ops = {.user = s, .send = on_send, .read = on_read, .watch = on_watch, .probe = on_probe,
-                             .prepare = on_prepare, .commit = on_commit, .settled = on_settled, .halt = on_halt,
+    struct member_ops ops = {.user = s,
+                             .send = on_send,
+                             .read = on_read,
+                             .watch = on_watch,
+                             .probe = on_probe,
+                             .prepare = on_prepare,
+                             .commit = on_commit,
+                             .settled = on_settled,
+                             .halt = on_halt,
                              .report = on_report};
     struct barrier_ops bops = {.user = s, .send = on_barrier_send, .complete = on_complete};
     s->m = member_create(&p, &ops, w->now);

@@ -119,7 +119,8 @@ void world_check_end(struct world *w)
             const struct simnode *o = &w->nodes[k];
             bool runs = !o->dead && !(o->frozen && w->now < o->thaw_at);
             if (bitset_has(member_view(s->m), k) != runs)
-                sim_fail(w, i, "has node %d %s its view, but it %s", k, runs ? "not in" : "in", runs ? "runs" : "is gone");
+                sim_fail(w, i, "has node %d %s its view, but it %s", k, runs ? "not in" : "in",
+                         runs ? "runs" : "is gone");
         }
         for (int k = 0; k < w->sc.submitters; k++)
             if (!w->nodes[k].dead && s->ordered[k] != w->nodes[k].submitted)

@@ -42,10 +42,10 @@ struct scenario {
     struct net net;
     struct action actions[ACTIONS_MAX];
     int n_actions;
-    int submitters;       /* nodes that submit events all the time */
-    uint64_t barriers;    /* each participant goes through so many */
-    uint64_t end;         /* last action and load are before; then time to settle */
-    bool may_lose_quorum; /* everybody may halt */
+    int submitters;         /* nodes that submit events all the time */
+    uint64_t barriers;      /* each participant goes through so many */
+    uint64_t end;           /* last action and load are before; then time to settle */
+    bool may_lose_quorum;   /* everybody may halt */
     uint64_t commit_within; /* of the first action, on every running node (0: not checked) */
     struct member_params params;
     bool verbose;
@@ -54,8 +54,19 @@ struct scenario {
 struct event {
     uint64_t t, order;
     enum event_kind {
-        EV_TICK, EV_DATAGRAM, EV_READ, EV_READ_DONE, EV_BROKEN, EV_PROBE, EV_REFUSED, EV_BARRIER, EV_PREPARED,
-        EV_ENTER, EV_SUBMIT, EV_ACTION, EV_BARRIER_TICK
+        EV_TICK,
+        EV_DATAGRAM,
+        EV_READ,
+        EV_READ_DONE,
+        EV_BROKEN,
+        EV_PROBE,
+        EV_REFUSED,
+        EV_BARRIER,
+        EV_PREPARED,
+        EV_ENTER,
+        EV_SUBMIT,
+        EV_ACTION,
+        EV_BARRIER_TICK
     } kind;
     int node, from;
     uint32_t len;
@@ -73,8 +84,8 @@ struct simnode {
     int side; /* partition */
     uint64_t frozen_since, thaw_at, hang_since;
     uint64_t tick_at, barrier_tick_at;
-    uint64_t entered;     /* barriers entered */
-    uint64_t join_base;   /* barriers that were complete when its part began */
+    uint64_t entered;   /* barriers entered */
+    uint64_t join_base; /* barriers that were complete when its part began */
     bool participant;
     uint64_t *participants;
     uint32_t submitted, *ordered; /* ordered[n]: last seq by submitter in this node's log */

@@ -155,8 +155,7 @@ static void write_script(const struct options *o, const struct figure *f, const 
         fprintf(gp, "set xtics %s\n", f->xtics);
     if (f->set)
         fprintf(gp, "%s\n", f->set);
-    fprintf(gp, "set multiplot layout 1,2 title '%s'\nunset title\nset key below\nset bmargin 12\n",
-            f->title);
+    fprintf(gp, "set multiplot layout 1,2 title '%s'\nunset title\nset key below\nset bmargin 12\n", f->title);
     for (int panel = 0; panel < 2; panel++)
         plot_panel(gp, o, f, panel, b);
     fprintf(gp, "unset multiplot\n");
@@ -225,8 +224,8 @@ int command_figure(struct options *o)
 {
     bool all = o->name && strcmp(o->name, "all") == 0, found = false, whole = true;
     if (!o->name)
-        options_die(
-            "figure needs a name: uniform readings patterns traces turn load latency saturation connectivity deadlock tree all");
+        options_die("figure needs a name: uniform readings patterns traces turn load latency saturation connectivity "
+                    "deadlock tree all");
     static const struct {
         const char *name;
         const char *(*run)(struct options *);
@@ -242,9 +241,9 @@ int command_figure(struct options *o)
             whole = make(&figures[i], o);
         }
     if (!found)
-        options_die(
-            "there is no figure '%.40s' (uniform readings patterns traces turn load latency saturation connectivity deadlock "
-            "tree all)",
-            o->name);
+        options_die("there is no figure '%.40s' (uniform readings patterns traces turn load latency saturation "
+                    "connectivity deadlock "
+                    "tree all)",
+                    o->name);
     return whole ? 0 : 130;
 }

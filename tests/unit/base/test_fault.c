@@ -37,7 +37,8 @@ static int passes(const char *specification, int node, int rank, unsigned life)
     close(out[0]);
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(n == 5 ? WIFEXITED(status) && WEXITSTATUS(status) == 0 : WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_true(n == 5 ? WIFEXITED(status) && WEXITSTATUS(status) == 0
+                       : WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     return n;
 }
 

@@ -203,13 +203,15 @@ static void test_view_random_events_keep_invariants(void **state)
                 int s = (int)rng_below(&rng, (uint64_t)nodes), r = (int)rng_below(&rng, (uint64_t)ranks);
                 switch (rng_below(&rng, 4)) {
                 case 0:
-                    e[i] = (struct view_event){VIEW_NODE_DEAD, (uint32_t)rng_below(&rng, (uint64_t)(nodes + spares)), 0, 0, 0};
+                    e[i] = (struct view_event){VIEW_NODE_DEAD, (uint32_t)rng_below(&rng, (uint64_t)(nodes + spares)), 0,
+                                               0, 0};
                     break;
                 case 1:
                     e[i] = (struct view_event){VIEW_RANK_DEAD, (uint32_t)r, v.rank[r].incarnation, 9, 0};
                     break;
                 default:
-                    e[i] = (struct view_event){VIEW_RESTORED, (uint32_t)s, (uint32_t)v.slot[s].shadow, 0, v.slot[s].changed};
+                    e[i] = (struct view_event){VIEW_RESTORED, (uint32_t)s, (uint32_t)v.slot[s].shadow, 0,
+                                               v.slot[s].changed};
                 }
             }
             view_apply(&v, v.epoch + 1, e, n);

@@ -19,7 +19,7 @@ struct fake {
     struct member_event last;
     int prepares;
     uint64_t proposal; /* the last one */
-    uint64_t value; /* answer to prepare */
+    uint64_t value;    /* answer to prepare */
     bool halted, hold; /* hold: do not answer prepare */
     int probes[N], reads[N];
 };
@@ -32,7 +32,7 @@ static struct {
 static int head, tail;
 static bool cut[N];
 static enum wire_phase lose_answers; /* of this phase */
-static int lose_accept_but; /* only this node gets ACCEPT; 0: all do */
+static int lose_accept_but;          /* only this node gets ACCEPT; 0: all do */
 static uint64_t now;
 
 static void on_send(void *user, int to, const void *data, size_t len)
@@ -115,7 +115,7 @@ static int set_up(void **state)
     for (int i = 0; i < N; i++) {
         struct member_params p;
         member_params_default(&p, N, i);
-        struct member_ops ops = {&fakes[i], on_send,   on_read,    on_watch, on_probe,
+        struct member_ops ops = {&fakes[i],  on_send,   on_read,    on_watch, on_probe,
                                  on_prepare, on_commit, on_settled, on_halt,  on_report};
         fakes[i].id = i;
         fakes[i].value = 100 + (uint64_t)i;

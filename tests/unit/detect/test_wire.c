@@ -12,13 +12,24 @@
 
 static struct wire_msg full_round(struct rng *r, int n, const uint64_t *skip)
 {
-    struct wire_msg m = {.type = WIRE_ROUND, .flags = WIRE_DIRECT, .src = 1, .dst = n - 1, .epoch = 7, .settled = 6,
-                         .phase = PHASE_PREPARE, .root = 1, .ballot = 5 << 16 | 1, .slot = 8, .value = 99,
-                         .skip = skip, .batch = {.n = MEMBER_BATCH_MAX}};
+    struct wire_msg m = {.type = WIRE_ROUND,
+                         .flags = WIRE_DIRECT,
+                         .src = 1,
+                         .dst = n - 1,
+                         .epoch = 7,
+                         .settled = 6,
+                         .phase = PHASE_PREPARE,
+                         .root = 1,
+                         .ballot = 5 << 16 | 1,
+                         .slot = 8,
+                         .value = 99,
+                         .skip = skip,
+                         .batch = {.n = MEMBER_BATCH_MAX}};
     for (int i = 0; i < MEMBER_BATCH_MAX; i++)
-        m.batch.e[i] = (struct batch_entry){.node = (int)rng_below(r, (uint64_t)n), .seq = (uint32_t)rng_u64(r),
-                                            .event = {.type = MEMBER_EVENT_FIRST, .a = (uint32_t)rng_u64(r),
-                                                      .d = rng_u64(r)}};
+        m.batch.e[i] =
+            (struct batch_entry){.node = (int)rng_below(r, (uint64_t)n),
+                                 .seq = (uint32_t)rng_u64(r),
+                                 .event = {.type = MEMBER_EVENT_FIRST, .a = (uint32_t)rng_u64(r), .d = rng_u64(r)}};
     return m;
 }
 

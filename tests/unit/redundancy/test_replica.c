@@ -15,17 +15,36 @@
 enum { SEG = 1 };
 
 /* What the plane would do. */
-void node_submit(struct agent *a, const struct view_event *e) { (void)a, (void)e; }
-void node_check_node(struct agent *a, int node) { (void)a, (void)node; }
-void node_prepared(struct agent *a, uint64_t proposal, uint64_t value) { (void)a, (void)proposal, (void)value; }
-void node_break(struct agent *a, const char *why) { (void)a; fail_msg("%s", why); }
+void node_submit(struct agent *a, const struct view_event *e)
+{
+    (void)a, (void)e;
+}
+void node_check_node(struct agent *a, int node)
+{
+    (void)a, (void)node;
+}
+void node_prepared(struct agent *a, uint64_t proposal, uint64_t value)
+{
+    (void)a, (void)proposal, (void)value;
+}
+void node_break(struct agent *a, const char *why)
+{
+    (void)a;
+    fail_msg("%s", why);
+}
 
-static void peer_nothing(void *user, int node) { (void)user, (void)node; }
+static void peer_nothing(void *user, int node)
+{
+    (void)user, (void)node;
+}
 static void peer_no_message(void *user, int from, const struct wire *w, const void *body)
 {
     (void)user, (void)from, (void)w, (void)body;
 }
-static void peer_no_ack(void *user, int node, uint64_t seq) { (void)user, (void)node, (void)seq; }
+static void peer_no_ack(void *user, int node, uint64_t seq)
+{
+    (void)user, (void)node, (void)seq;
+}
 
 static struct agent a;
 static struct conn origin = {.rank = 1, .incarnation = 0, .node = 1, .up = true};
@@ -48,7 +67,8 @@ static int setup(void **state)
     bool ok = view_init(&a.view, VIEW_SUBSTITUTE, 3, 0, 3, rank_node) && tp_mem.open(&config, &a.net) == KEEL_OK &&
               peers_init(&a.peers, 0, 3, a.net, 1, 1, secret, &ops) == KEEL_OK &&
               store_init(&a.store, a.net, 3, a.view.slot_ranks) == KEEL_OK &&
-              store_define(&a.store, SEG, 64, KEEL_REDUNDANCY_SHADOW, 0) == KEEL_OK && store_make(&a.store, SEG, 0) == KEEL_OK;
+              store_define(&a.store, SEG, 64, KEEL_REDUNDANCY_SHADOW, 0) == KEEL_OK &&
+              store_make(&a.store, SEG, 0) == KEEL_OK;
     for (int s = 0; s < 3; s++)
         ok = ok && dedup_init(&a.dedup[s], 3);
     struct tp_addr somewhere;

@@ -23,7 +23,7 @@ struct keel_taskpool {
         bool committed;
         int applied;       /* accumulates that counted */
         uint64_t hash[16]; /* of each accumulate, to see that a second run makes the same ones */
-    } *tasks;
+    } * tasks;
 };
 
 struct proc {
@@ -34,7 +34,7 @@ struct proc {
     bool taking_part; /* in collectives */
     bool entered;     /* the collective in progress */
     uint64_t calls, collectives;
-    int segments, pools; /* allocated so far */
+    int segments, pools;        /* allocated so far */
     struct keel_taskpool *pool; /* of the task in hand */
     int64_t task;
     int accumulates;
@@ -47,7 +47,7 @@ static struct model {
     pthread_mutex_t lock;
     struct rng rng;
     struct proc procs[PROCS];
-    int nprocs, running; /* running: whose turn it is; -1: nobody's */
+    int nprocs, running;       /* running: whose turn it is; -1: nobody's */
     int pending[MODEL_DEATHS]; /* turns until the successor of death d starts; 0: none */
     bool happened[MODEL_DEATHS];
     struct keel_segment segments[SEGMENTS];
@@ -75,8 +75,13 @@ static void break_contract(const char *what)
 static void start_process(int rank, int incarnation)
 {
     struct proc *proc = &model.procs[model.nprocs];
-    *proc = (struct proc){.number = model.nprocs++, .rank = rank, .incarnation = incarnation,
-                          .restarted = incarnation > 0, .taking_part = incarnation == 0, .returned = -1, .task = -1};
+    *proc = (struct proc){.number = model.nprocs++,
+                          .rank = rank,
+                          .incarnation = incarnation,
+                          .restarted = incarnation > 0,
+                          .taking_part = incarnation == 0,
+                          .returned = -1,
+                          .task = -1};
     pthread_cond_init(&proc->turn, NULL);
     if (pthread_create(&proc->thread, NULL, proc_main, proc) != 0)
         abort();

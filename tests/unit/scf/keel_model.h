@@ -35,13 +35,13 @@ struct model_config {
 };
 
 struct model_outcome {
-    int returned[MODEL_RANKS];    /* by the last process of each rank that did not die; -1 if there is none */
-    uint64_t calls[MODEL_RANKS];  /* made by the first process of each rank */
-    uint64_t collectives;         /* completed */
-    int deaths;                   /* that happened */
-    int abort_code;               /* of keel_abort, 0 if nobody called it */
+    int returned[MODEL_RANKS];   /* by the last process of each rank that did not die; -1 if there is none */
+    uint64_t calls[MODEL_RANKS]; /* made by the first process of each rank */
+    uint64_t collectives;        /* completed */
+    int deaths;                  /* that happened */
+    int abort_code;              /* of keel_abort, 0 if nobody called it */
     char abort_message[512];
-    char events[64][32];          /* names of keel_event calls */
+    char events[64][32]; /* names of keel_event calls */
     int nevents;
 };
 

@@ -19,10 +19,10 @@ struct job {
     struct basis_library library;
     struct hf hf;
     struct scf_input input;
-    bool bad[MODEL_RANKS];         /* these ranks have no input */
-    bool other[MODEL_RANKS];       /* these ranks have other input */
+    bool bad[MODEL_RANKS];   /* these ranks have no input */
+    bool other[MODEL_RANKS]; /* these ranks have other input */
     bool bad_successors;
-    char *report;                  /* what the ranks wrote, one after the other */
+    char *report; /* what the ranks wrote, one after the other */
     size_t report_size;
     FILE *out;
     struct scf_result results[MODEL_RANKS];
@@ -39,8 +39,13 @@ static void job_load(struct job *job, const char *molecule, const char *basis)
     snprintf(path, sizeof path, SCF_DATA "/basis/%s.nw", basis);
     assert_true(basis_library_read(path, &job->library, &why));
     assert_true(hf_init(&job->molecule, &job->library, 1e-12, &job->hf, &why));
-    job->input = (struct scf_input){.hf = &job->hf, .library = &job->library, .fingerprint = 12345, .max_iterations = 50,
-                                    .threshold = 1e-7, .molecule = molecule, .basis = basis};
+    job->input = (struct scf_input){.hf = &job->hf,
+                                    .library = &job->library,
+                                    .fingerprint = 12345,
+                                    .max_iterations = 50,
+                                    .threshold = 1e-7,
+                                    .molecule = molecule,
+                                    .basis = basis};
 }
 
 static void job_fini(struct job *job)
@@ -167,8 +172,10 @@ static void test_scf_lone_rank_restarted_at_every_call_finishes(void **state)
     uint64_t calls = 1;
     job_load(&job, "water", "sto-3g");
     for (uint64_t n = 1; n <= calls; n++) {
-        struct model_config config = {
-            .ranks = 1, .seed = n, .ndeaths = 1, .deaths = {{.rank = 0, .call = n, .after = n % 2, .substitute = true}}};
+        struct model_config config = {.ranks = 1,
+                                      .seed = n,
+                                      .ndeaths = 1,
+                                      .deaths = {{.rank = 0, .call = n, .after = n % 2, .substitute = true}}};
         struct model_outcome outcome;
         run(&job, &config, &outcome);
         if (n == 1) { /* how many calls there are is known from an undisturbed run */
@@ -189,8 +196,10 @@ static void random_deaths(struct rng *rng, const uint64_t *calls, bool substitut
     config->ndeaths = 1 + (int)rng_below(rng, substitute ? 5 : (uint64_t)config->ranks - 1);
     for (int d = 0; d < config->ndeaths; d++) {
         int rank = (int)rng_below(rng, (uint64_t)config->ranks);
-        config->deaths[d] = (struct model_death){.rank = rank, .call = 1 + rng_below(rng, calls[rank]),
-                                                 .after = rng_below(rng, 2), .substitute = substitute,
+        config->deaths[d] = (struct model_death){.rank = rank,
+                                                 .call = 1 + rng_below(rng, calls[rank]),
+                                                 .after = rng_below(rng, 2),
+                                                 .substitute = substitute,
                                                  .delay = (int)rng_below(rng, 200)};
         if (!substitute) /* one rank at least must be left: rank numbers are drawn without repetition */
             config->deaths[d].rank = (int)((config->seed + (uint64_t)d) % (uint64_t)config->ranks);
@@ -206,7 +215,8 @@ static void die_at_random(bool substitute, int seeds)
     job_load(&job, "water", "sto-3g");
     for (int i = 0; i < seeds; i++) {
         static const int ranks[] = {4, 2, 7, 3};
-        struct model_config config = {.ranks = ranks[i % 4], .seed = (base != NULL ? strtoull(base, NULL, 10) : 1000) + (uint64_t)i};
+        struct model_config config = {.ranks = ranks[i % 4],
+                                      .seed = (base != NULL ? strtoull(base, NULL, 10) : 1000) + (uint64_t)i};
         struct model_outcome outcome;
         struct rng rng;
         run(&job, &config, &outcome);
