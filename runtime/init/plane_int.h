@@ -1,11 +1,16 @@
 /* Inside of the plane: the data thread's own state (struct plane) and the parts it is made of.
- *   plane.c    the thread, its loop, connections, the queues to and from the other threads
- *   procs.c    this node's processes: control sockets, joining, barriers, intents */
+ *   plane.c      the thread and its loop
+ *   queue.c      what passes between the threads: commands to the data thread, upcalls to the event loop
+ *   commands.c   what the data thread does with a command
+ *   conns.c      connections of ranks and agents, and what comes over them
+ *   procs.c      this node's processes: control sockets, joining, barriers, intents
+ *   start.c      start and end */
 #ifndef KEEL_INIT_PLANE_INT_H
 #define KEEL_INIT_PLANE_INT_H
 
 #include <pthread.h>
 
+#include "collectives/barrier.h"
 #include "detect/helper.h"
 #include "pm/plane.h"
 #include "runtime/core/collective_slot.h"
@@ -111,8 +116,32 @@ struct plane {
 };
 
 /* plane.c */
-void plane_upcall(struct plane *p, struct upcall *u);
-struct upcall *plane_upcall_new(struct plane *p, enum upcall_type type);
+void *plane_thread(void *plane);
+
+/* queue.c */
+/* Copies the command into the data thread's queue. Any thread. */
+void queue_command(struct plane *p, const struct command *c);
+/* Callbacks for the helper thread: each becomes a command. */
+struct helper_callbacks queue_helper_callbacks(struct plane *p);
+/* On the data thread. NULL if memory is out: the agent is then broken and will end. */
+struct upcall *queue_upcall_new(struct plane *p, enum upcall_type type);
+/* Gives the upcall to the event loop, which frees it. On the data thread. */
+void queue_upcall(struct plane *p, struct upcall *u);
+void queue_upcall_free(struct upcall *u);
+/* What nobody will read any more; the threads have ended. */
+void queue_free(struct plane *p);
+
+/* commands.c; on the data thread */
+/* Carries out what is in the queue; true if something was. */
+bool commands_run(struct plane *p);
+/* Tells the event loop, once, that the job is over. */
+void commands_tell_over(struct plane *p);
+
+/* conns.c; on the data thread */
+/* Takes a batch of events from the transport and deals with it; returns their number. */
+int conns_poll(struct plane *p, struct tp *tp);
+struct peers_ops conns_peers_ops(struct plane *p);
+struct barrier_ops conns_barrier_ops(struct plane *p);
 
 /* procs.c; all on the data thread */
 void procs_started(struct plane *p, const struct command *c);

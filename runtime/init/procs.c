@@ -438,13 +438,13 @@ void procs_view_settled(struct plane *p)
         if (proc)
             welcome(p, proc, r, k->incarnation);
         FAULT_POINT("procs.joined");
-        struct upcall *u = plane_upcall_new(p, proc ? UPCALL_ASSIGNED : UPCALL_RESPAWN);
+        struct upcall *u = queue_upcall_new(p, proc ? UPCALL_ASSIGNED : UPCALL_RESPAWN);
         if (!u)
             return;
         u->slot = proc ? proc->slot : -1;
         u->rank = r;
         u->incarnation = k->incarnation;
-        plane_upcall(p, u);
+        queue_upcall(p, u);
         node_event(a, proc ? "substituted" : "respawned", ",\"rank\":%d,\"incarnation\":%u", r, k->incarnation);
     }
 }
