@@ -122,7 +122,11 @@ def test_kill_of_everything_is_cleaned_up_by_the_next_bed():
         prefix = "keel-" + job.id()[:8]
         job.kill_all()
         job.close()
-    assert [n for n in os.listdir("/run/netns") if n.startswith(prefix)], "somebody cleaned up: nothing is tested"
+    left = [n for n in os.listdir("/run/netns") if n.startswith(prefix)]
+    assert left, "somebody cleaned up: nothing is tested"
+    # What was killed may not be gone yet, and the next bed leaves inhabited namespaces alone.
+    wait_for(lambda: not any(subprocess.run(["ip", "netns", "pids", name], capture_output=True).stdout for name in left),
+             "the killed processes are gone")
     with Job(["-n", "1", "--nodes", "1", "--bed", "netns", "true"]) as after:
         assert after.wait() == 0, after.stderr()
         assert not [n for n in os.listdir("/run/netns") if n.startswith(prefix)]
