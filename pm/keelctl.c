@@ -204,8 +204,7 @@ static int do_status(const struct job_agents *job, const struct request *r)
     printf("job %s  %s  %lld ranks  epoch %lld%s\n", text_of(status, "job"), text_of(status, "program"),
            int_of(status, "size"), int_of(status, "epoch"),
            json_is_true(json_object_get(status, "keelrun")) ? "" : "  (without keelrun)");
-    json_array_foreach(json_object_get(status, "nodes"), i, node)
-    {
+    json_array_foreach(json_object_get(status, "nodes"), i, node) {
         printf("node %-3lld %-15s %-8s agent %lld%s\n", int_of(node, "node"), text_of(node, "host"),
                text_of(node, "state"), int_of(node, "agent_pid"),
                json_is_true(json_object_get(node, "spare")) ? "  spare" : "");

@@ -303,7 +303,9 @@ void pmi_release(struct pmi_server *s, const json_t *kvs)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)kvs, key, value) if (json_is_string(value)) json_object_set(s->kvs, key, value);
+    json_object_foreach((json_t *)kvs, key, value)
+        if (json_is_string(value))
+            json_object_set(s->kvs, key, value);
     s->in_barrier = 0;
     s->fencing = false;
 }

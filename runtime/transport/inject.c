@@ -356,13 +356,13 @@ static int inject_poll(struct tp *base, struct tp_event *events, int max)
     bury(tp);
     tp->polls++;
     TAILQ_FOREACH(ep, &tp->eps, link)
-    send_due(tp, ep);
+        send_due(tp, ep);
     int got = tp_poll(tp->inner, inner, 16);
     for (int i = 0; i < got; i++)
         admit(tp, inner[i]);
     n = deliver(tp, &tp->requests, events, max);
     TAILQ_FOREACH(ep, &tp->eps, link)
-    n += deliver(tp, &ep->in, events + n, max - n);
+        n += deliver(tp, &ep->in, events + n, max - n);
     return n;
 }
 
@@ -379,8 +379,8 @@ static bool inject_arm(struct tp *base)
     if (!sleeps(&tp->requests))
         return false;
     TAILQ_FOREACH(ep, &tp->eps, link)
-    if (!sleeps(&ep->in) || !sleeps(&ep->out))
-        return false;
+        if (!sleeps(&ep->in) || !sleeps(&ep->out))
+            return false;
     return tp->inner->table->arm(tp->inner);
 }
 
@@ -395,9 +395,9 @@ void tp_inject_release(struct tp_ep *tp_ep)
     struct parcel *parcel;
     ep->held = false;
     STAILQ_FOREACH(parcel, &ep->in, link)
-    parcel->due = parcel->due == FOREVER ? 0 : parcel->due;
+        parcel->due = parcel->due == FOREVER ? 0 : parcel->due;
     STAILQ_FOREACH(parcel, &ep->out, link)
-    parcel->due = parcel->due == FOREVER ? 0 : parcel->due;
+        parcel->due = parcel->due == FOREVER ? 0 : parcel->due;
 }
 
 /* ---- straight through ---- */

@@ -289,8 +289,8 @@ static struct mem_tp *listener_at(const struct tp_addr *addr)
 {
     struct mem_tp *tp;
     LIST_FOREACH(tp, &tps, link)
-    if (tp->listening && memcmp(addr->bytes, &tp->id, sizeof(tp->id)) == 0)
-        return tp;
+        if (tp->listening && memcmp(addr->bytes, &tp->id, sizeof(tp->id)) == 0)
+            return tp;
     return NULL;
 }
 
@@ -383,8 +383,8 @@ static struct region *region_find(struct mem_tp *tp, uint64_t key)
 {
     struct region *region;
     LIST_FOREACH(region, &tp->regions, link)
-    if (region->key == key)
-        return region;
+        if (region->key == key)
+            return region;
     return NULL;
 }
 
@@ -546,7 +546,7 @@ static int mem_poll(struct tp *base, struct tp_event *events, int max)
     recycle(tp);
     int n = take_told(tp, events, max);
     TAILQ_FOREACH(ep, &tp->eps, link)
-    n += work_inbox(ep, events + n, max - n);
+        n += work_inbox(ep, events + n, max - n);
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -563,7 +563,7 @@ static bool mem_arm(struct tp *base)
     pthread_mutex_lock(&lock);
     bool idle = STAILQ_EMPTY(&tp->events) && STAILQ_EMPTY(&tp->held);
     TAILQ_FOREACH(ep, &tp->eps, link)
-    idle &= STAILQ_EMPTY(&ep->inbox) && ep->state != EP_BROKEN;
+        idle &= STAILQ_EMPTY(&ep->inbox) && ep->state != EP_BROKEN;
     tp->armed = idle;
     pthread_mutex_unlock(&lock);
     return idle;

@@ -165,8 +165,7 @@ static keel_status ofi_reg(struct tp *base, void *memory, size_t len, uint64_t k
 static void ofi_unreg(struct tp *base, uint64_t key)
 {
     struct region *region;
-    LIST_FOREACH(region, &ofi_tp_of(base)->regions, link)
-    {
+    LIST_FOREACH(region, &ofi_tp_of(base)->regions, link) {
         if (region->key != key)
             continue;
         LIST_REMOVE(region, link);
@@ -316,8 +315,7 @@ static bool all_told(const struct ofi_ep *ep, bool drained)
 static void close_ended(struct ofi_tp *tp, bool drained)
 {
     struct ofi_ep *ep;
-    TAILQ_FOREACH(ep, &tp->ending, end_link)
-    {
+    TAILQ_FOREACH(ep, &tp->ending, end_link) {
         if (ep->state == EP_DOWN && all_told(ep, drained)) {
             ofi_ep_shut(ep);
             ofi_ep_set_state(ep, EP_FLUSHING);
@@ -384,8 +382,8 @@ static bool ofi_arm(struct tp *base)
     if (!TAILQ_EMPTY(&tp->held) || !TAILQ_EMPTY(&tp->ending) || !STAILQ_EMPTY(&tp->cm_events))
         return false;
     TAILQ_FOREACH(ep, &tp->waiting, wait_link)
-    if (ep->inflight_count == 0)
-        return false; /* nothing in flight whose end would wake us */
+        if (ep->inflight_count == 0)
+            return false; /* nothing in flight whose end would wake us */
     if (fi_trywait(tp->fabric, fids, 2) != 0)
         return false;
     ofi_eq_drain(tp);

@@ -239,8 +239,8 @@ static void orphan_all(struct ofi_tp *tp, struct ofi_ep *ep)
         ofi_xfer_free(tp, x);
     }
     TAILQ_FOREACH(x, &tp->held, link)
-    if (x->ep == ep)
-        x->ep = NULL;
+        if (x->ep == ep)
+            x->ep = NULL;
 }
 
 void ofi_ep_destroy(struct tp_ep *tp_ep)

@@ -350,8 +350,7 @@ static void awake(struct shm_tp *tp)
     tp->armed = false;
     while (read(tp->bell, &count, sizeof(count)) < 0 && errno == EINTR)
         ;
-    TAILQ_FOREACH(ep, &tp->eps, link)
-    {
+    TAILQ_FOREACH(ep, &tp->eps, link) {
         if (ep->own_bell >= 0)
             while (read(ep->own_bell, &count, sizeof(count)) < 0 && errno == EINTR)
                 ;
@@ -400,8 +399,7 @@ static int tell_closed(struct shm_tp *tp, struct tp_event *events, int max)
 {
     int n = 0;
     struct shm_ep *ep;
-    TAILQ_FOREACH(ep, &tp->eps, link)
-    {
+    TAILQ_FOREACH(ep, &tp->eps, link) {
         if (ep->state != EP_ENDING || n == max)
             continue;
         ep->state = EP_CLOSED;
@@ -426,8 +424,7 @@ static int shm_poll(struct tp *base, struct tp_event *events, int max)
     if (tp->ending && STAILQ_EMPTY(&tp->done))
         n += tell_closed(tp, events + n, max - n);
     bool more = true;
-    TAILQ_FOREACH(ep, &tp->eps, link)
-    {
+    TAILQ_FOREACH(ep, &tp->eps, link) {
         if (ep->state != EP_UP)
             continue;
         if (!STAILQ_EMPTY(&ep->queue))
@@ -454,8 +451,7 @@ static bool shm_arm(struct tp *base)
     if (tp->ending || !STAILQ_EMPTY(&tp->done))
         return false;
     tp->armed = true; /* the next poll clears the flags, whatever comes of this */
-    TAILQ_FOREACH(ep, &tp->eps, link)
-    {
+    TAILQ_FOREACH(ep, &tp->eps, link) {
         if (ep->state != EP_UP)
             continue;
         if (!ring_sleep(&ep->rx))
