@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NODES_MAX = 256, GUARDIAN_WAIT_MS = 3000 };
+enum { NODES_MAX = 256, GUARDIAN_WAIT_MS = 3000, GUARDIAN_GRACE_MS = 1000 };
 
 struct bed_netns {
     uint64_t job_id;
@@ -203,24 +203,56 @@ static int find_inhabitants(const struct stat *spaces, int count, struct pollfd 
     return found;
 }
 
-static void wait_until_empty(uint64_t job_id, int nodes)
+/* Until nobody lives in these namespaces; false if somebody still does after the time (-1: no limit). */
+static bool wait_until_empty(const struct stat *spaces, int count, int timeout_ms)
 {
     enum { WATCHED = 64 };
-    struct stat spaces[NODES_MAX + 1];
     struct pollfd fds[WATCHED];
-    int count = 0, found;
-    for (int i = -1; i < nodes; i++) {
-        char path[64];
+    int found;
+    while ((found = find_inhabitants(spaces, count, fds, WATCHED)) > 0) {
+        bool ended = true;
+        for (int i = 0; i < found; i++) {
+            int ready;
+            while ((ready = poll(&fds[i], 1, timeout_ms)) < 0 && errno == EINTR)
+                ;
+            ended = ended && ready != 0;
+            close(fds[i].fd);
+        }
+        if (!ended)
+            return false;
+    }
+    return true;
+}
+
+static void kill_inhabitants(const struct stat *space)
+{
+    enum { KILLED = 64 };
+    struct pollfd fds[KILLED];
+    int found = find_inhabitants(space, 1, fds, KILLED);
+    for (int i = 0; i < found; i++) {
+        syscall(SYS_pidfd_send_signal, fds[i].fd, SIGKILL, NULL, 0);
+        close(fds[i].fd);
+    }
+}
+
+/* Returns when no process lives in the bed. An mpiexec on the hub whose node was cut off before it ended never hears of that. */
+static void outlive_all(uint64_t job_id, int nodes)
+{
+    struct stat spaces[NODES_MAX + 1], hub;
+    char path[64];
+    int count = 0;
+    for (int i = 0; i < nodes; i++) {
         netns_path(job_id, i, path, sizeof path);
         if (stat(path, &spaces[count]) == 0)
             count++;
     }
-    while ((found = find_inhabitants(spaces, count, fds, WATCHED)) > 0)
-        for (int i = 0; i < found; i++) {
-            while (poll(&fds[i], 1, -1) < 0 && errno == EINTR)
-                ;
-            close(fds[i].fd);
-        }
+    wait_until_empty(spaces, count, -1);
+    netns_path(job_id, -1, path, sizeof path);
+    if (stat(path, &hub) != 0)
+        return;
+    while (!wait_until_empty(&hub, 1, GUARDIAN_GRACE_MS))
+        kill_inhabitants(&hub);
+    wait_until_empty(spaces, count, -1); /* whom one of those had just started */
 }
 
 /* Beds whose guardian was killed together with everything else: nobody holds the name, nobody lives there. */
@@ -274,7 +306,7 @@ static _Noreturn void guardian_run(uint64_t job_id, int nodes, int pipe_fd, int 
         _exit(1);
     while (read(3, &byte, 1) < 0 && errno == EINTR)
         ;
-    wait_until_empty(job_id, nodes);
+    outlive_all(job_id, nodes);
     demolish(job_id, nodes);
     _exit(0);
 }

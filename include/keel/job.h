@@ -22,7 +22,8 @@ __attribute__((warn_unused_result)) keel_status keel_init(void);
  * data stays readable until the job ends.  Returning from main without it counts as the death of the rank. */
 keel_status keel_finalize(void);
 
-/* End the whole job with this exit code (1..255) and the message as its last line. Does not return. */
+/* End the whole job with this exit code (1..255; what no exit code can be counts modulo 256, 0 as 1) and print the message (or
+ * NULL) on standard error. Does not return. If the node dies in the middle of the call, the job may go on without it. */
 _Noreturn void keel_abort(int code, const char *message);
 
 int keel_rank(void);

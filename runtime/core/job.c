@@ -245,13 +245,16 @@ KEEL_EXPORT keel_status keel_finalize(void)
 
 KEEL_EXPORT _Noreturn void keel_abort(int code, const char *message)
 {
+    int exit_code = code & 0xff ? code & 0xff : 1; /* what an exit code can be, and a failure */
     fprintf(stderr, "%s\n", message ? message : "keel_abort");
     fflush(NULL);
+    FAULT_POINT("rank.aborting");
     if (client.control_fd >= 0) {
-        struct control r = {.type = CONTROL_ABORT, .a = code};
+        struct control r = {.type = CONTROL_ABORT, .a = exit_code};
         control_tell(&r);
     }
-    _exit(code & 0xff ? code & 0xff : 1);
+    FAULT_POINT("rank.aborted");
+    _exit(exit_code);
 }
 
 /* ---- questions ---- */

@@ -350,6 +350,8 @@ void procs_exited(struct plane *p, const struct command *c)
     struct proc *proc = of_slot(p, c->slot);
     if (!proc)
         return;
+    if (proc->fd >= 0 && proc->rank >= 0)
+        procs_readable(p, proc); /* its last words come before its end */
     if (proc->rank < 0 || p->agent.view.stopped) {
         free_proc(p, proc);
         return;

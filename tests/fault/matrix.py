@@ -250,11 +250,6 @@ def test_freeze_at_a_named_step():
                     expect_right(job)
 
 
-def cut(job, node, what):
-    done = subprocess.run([KEELCTL, "bed", what, job.id(), str(node)], capture_output=True, timeout=10)
-    assert done.returncode == 0, done.stderr
-
-
 def on_netns(**kw):
     if not IS_ROOT:
         raise Skip("needs root")
@@ -268,9 +263,9 @@ def short_cut(node):
         job.id()
         reach(job)
         begin = time.monotonic()
-        cut(job, node, "cut")
+        job.link(node, "cut")
         time.sleep(0.4)
-        cut(job, node, "heal")
+        job.link(node, "heal")
         took = time.monotonic() - begin
         expect_right(job)
         assert job.has("suspect", about=node), "the cut was not felt"
@@ -290,10 +285,23 @@ def test_cut_that_heals_after_the_verdict():
         with on_netns(compute_us=20000) as job:
             job.id()
             reach(job)
-            cut(job, node, "cut")
+            job.link(node, "cut")
             job.until(lambda c: c.has("view", dead_node=node), "the verdict", 10)
-            cut(job, node, "heal")
+            job.link(node, "heal")
             expect_right(job, NODES)
+
+
+def test_keelrun_and_a_cut_for_good():
+    """Nothing stays: not the mpiexec that never hears of its node's end, and not the namespaces."""
+    with on_netns() as job:
+        job.id()
+        reach(job)
+        job.process.kill()
+        job.process.wait()
+        job.link(2, "cut")
+        watch = subprocess.run([KEELCTL, "attach", job.id()], capture_output=True, timeout=30)
+        assert watch.returncode == 0, watch.stderr
+        job.check_leftovers(10)
 
 
 keeltest.main(globals())

@@ -2,9 +2,10 @@
 import json
 import os
 import signal
+import subprocess
 import time
 
-from keeltest import Job, alive
+from keeltest import KEELCTL, Job, alive
 
 
 class Cluster(Job):
@@ -39,6 +40,8 @@ class Cluster(Job):
                 self.agents[e["node"]] = e["pid"]
             elif e["event"] == "rank_start":
                 self.rank_pids.setdefault(e["node"], {})[e["pid"]] = e.get("rank", -1)
+            elif e["event"] == "assigned":
+                self.rank_pids.setdefault(e["node"], {})[e["pid"]] = e["rank"]
             elif e["event"] == "exit":
                 self.rank_pids.get(e["node"], {}).pop(e.get("pid"), None)
         self.seen += new
@@ -103,6 +106,11 @@ class Cluster(Job):
         self.process_deaths += 1
         self.shot.add(pid)
         self.signal_pid(pid, signal.SIGKILL)
+
+    def link(self, node, what):
+        """On a netns bed: "cut" a node off silently, "heal" it."""
+        done = subprocess.run([KEELCTL, "bed", what, self.id(), str(node)], capture_output=True, timeout=20)
+        assert done.returncode == 0, done.stderr
 
     def live_nodes(self):
         return [n for n, pid in self.agents.items() if alive(pid)]
