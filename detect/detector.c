@@ -273,8 +273,42 @@ void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now
     member_leave(m);
 }
 
+/* ------------------------------------------------------------------------------------------------ own absence
+ *
+ * Who was frozen or cut off for nearly the limit may have been left out. If so, it hears of it from whoever it reaches; but the
+ * others may have come to the end of the job meanwhile, and then their kernels refuse it as if they had died. */
+
+void detector_note_absence(struct member *m)
+{
+    if (m->now - m->contact_at < m->p.limit_ns / 4 * 3)
+        return;
+    m->contact_at = m->now;
+    m->absent = true;
+    m->absent_at = m->t;
+}
+
+/* What was sent before the absence may be heard only now, so one sign is not enough. */
+static void note_contact(struct member *m)
+{
+    m->contact_at = m->now;
+    if (m->absent && since(m, m->absent_at) >= m->p.limit_ns)
+        m->absent = false;
+}
+
+/* May those believed dead have gone on without us, and ended? */
+static bool may_be_left_out(const struct member *m)
+{
+    uint64_t stay[BITSET_WORDS(MEMBER_NODES_MAX)], none[BITSET_WORDS(MEMBER_NODES_MAX)] = {0};
+    if (!m->absent)
+        return false;
+    for (unsigned i = 0; i < m->words; i++)
+        stay[i] = m->view[i] & ~m->dead[i];
+    return quorum_admissible(m->view, stay, none, m->words);
+}
+
 void detector_sign_of_life(struct member *m, int node)
 {
+    note_contact(m);
     bitset_add(m->seen, node);
     if (m->contact.active)
         bitset_add(m->contact.heard, node);
@@ -285,6 +319,7 @@ void detector_sign_of_life(struct member *m, int node)
 
 void detector_sign_of_life_relayed(struct member *m, int node)
 {
+    note_contact(m);
     bitset_add(m->seen, node);
     if (m->contact.active)
         bitset_add(m->contact.heard, node);
@@ -302,7 +337,7 @@ static bool stays_admissible(struct member *m, int node, enum member_evidence ev
     bitset_add(m->dead, node);
     if (evidence == MEMBER_REFUSED)
         bitset_add(m->scratch, node);
-    bool ok = quorum_admissible(m->view, m->dead, m->scratch, m->words);
+    bool ok = quorum_admissible(m->view, m->dead, m->scratch, m->words) && !may_be_left_out(m);
     if (!was)
         bitset_del(m->dead, node);
     return ok;

@@ -62,7 +62,7 @@ struct member *member_create(const struct member_params *params, const struct me
     m->p = *params;
     m->ops = *ops;
     m->words = words;
-    m->now = m->t = m->created = now;
+    m->now = m->t = m->created = m->contact_at = now;
     m->deadline = now;
     rng_seed(&m->rng, params->seed * 1000003u + (uint64_t)params->self);
     bitset_fill(m->view, params->n);
@@ -108,6 +108,7 @@ void member_enter(struct member *m, uint64_t now)
         }
     }
     m->t = t;
+    detector_note_absence(m);
 }
 
 void member_leave(struct member *m)

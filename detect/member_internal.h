@@ -139,6 +139,9 @@ struct member {
     int next_detour;
     struct contact_check contact;
     uint64_t refused_since, refused_last; /* verdicts not passed, because no quorum would be left */
+    uint64_t contact_at;                  /* outer time of the last sign of life of anybody */
+    bool absent;                          /* there was none for nearly the limit: the others may have left us out */
+    uint64_t absent_at;                   /* inner time at which that was last so */
 
     /* agreement */
     uint64_t promised;     /* ballot: round << 16 | node */
@@ -210,6 +213,7 @@ void detector_rewatch(struct member *m);
 void detector_tick(struct member *m);
 uint64_t detector_deadline(const struct member *m);
 void detector_check(struct member *m, int node, const char *why);
+void detector_note_absence(struct member *m);
 void detector_sign_of_life(struct member *m, int node);
 void detector_sign_of_life_relayed(struct member *m, int node);
 void detector_set_detour(struct member *m, int node, int via);

@@ -304,4 +304,21 @@ def test_keelrun_and_a_cut_for_good():
         job.check_leftovers(10)
 
 
+def test_cut_that_heals_after_the_end():
+    """The others have gone on and ended: whoever comes back finds nobody, and must not go on alone."""
+    for node in (0, 3):
+        with on_netns(compute_us=1000) as job:
+            job.id()
+            reach(job, 6)
+            job.process.kill()  # who else would end the straggler
+            job.process.wait()
+            watch = subprocess.Popen([KEELCTL, "attach", job.id()], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            job.link(node, "cut")
+            for other in set(job.agents) - {node}:
+                wait_for(lambda: not alive(job.agents[other]), "the others to end")
+            job.link(node, "heal")
+            out, err = watch.communicate(timeout=20)
+            assert watch.returncode == 0 and set(out.decode().splitlines()) == {RESULT}, (watch.returncode, out, err)
+
+
 keeltest.main(globals())
