@@ -19,6 +19,7 @@
 #include "runtime/core/control.h"
 #include "runtime/core/intent.h"
 #include "runtime/core/page.h"
+#include "runtime/core/stripe.h"
 #include "runtime/core/wire.h"
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
@@ -26,6 +27,7 @@
 enum {
     CLIENT_SEGMENTS_MAX = 4096,
     CLIENT_SEQ_SLOTS = 1024,  /* hash of messages that wait for an answer */
+    CLIENT_LARGE_MAX = 6,     /* announced puts at once: their chunks are fewer than CONN_OPEN */
     CLIENT_MESSAGES_MAX = 96, /* of them at once: fewer than CONN_RING and DEDUP_WINDOW, which remember them */
 };
 
@@ -73,7 +75,7 @@ struct piece {
     int node;
     int leg;
     bool remote_access; /* a write or read: the provider uses our memory until its event */
-    bool intent;        /* an announcement precedes it */
+    bool second;        /* of an announced put: the other copy has the chunk */
 };
 
 struct op {
@@ -98,6 +100,11 @@ struct op {
     int leg_node[2];
     uint64_t posted[2], done[2];
     uint64_t window[2];
+    /* a large put: announced remote writes */
+    bool announced;
+    bool staged;          /* the copy on this node gets each chunk when the other has it */
+    struct stripe stripe; /* else: both copies are elsewhere, by leg */
+    uint64_t number;      /* of the put in its announcements, 0: none yet */
     struct piece *pieces;
     int accesses; /* pieces with remote_access */
     uint64_t seq; /* of an exactly-once message in flight or to be repeated, 0: none */
@@ -133,6 +140,8 @@ struct client {
     int epoll_fd;
     uint64_t epoch_seen;
     uint64_t next_seq;
+    uint64_t next_number; /* of announced puts */
+    int large;            /* announced puts under way */
     struct piece *by_seq[CLIENT_SEQ_SLOTS];
     struct piece *free_pieces;
     struct op *free_ops;

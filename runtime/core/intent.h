@@ -1,6 +1,6 @@
 /* What a rank is writing, told to its agent: the ring of guarantee G2. One page of shared memory per rank, written by the
  * rank, read by the agent after the rank's death. An entry covers a put that stores into a copy on this node with plain
- * stores; the other copy gets the same bytes in whole messages, so after a death it is the good one. */
+ * stores; the other copy gets the same bytes in whole messages, or has them already, so after a death it is the good one. */
 #ifndef KEEL_CORE_INTENT_H
 #define KEEL_CORE_INTENT_H
 

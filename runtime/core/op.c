@@ -6,9 +6,12 @@
  * that the copies recognise a repetition.
  *
  *   plan of a put       pair, both copies remote    small: a message to both at once (an agent applies a message whole or
- *                                                   not at all). Large: announced remote writes, chunk by chunk, each on the
- *                                                   primary before it starts on the shadow (guarantee G1)
- *                       pair, one copy here         plain stores, noted in the intent page, and messages to the other
+ *                                                   not at all). Large: announced remote writes of chunks, each in one
+ *                                                   copy before it starts in the other (guarantee G1): even chunks go to
+ *                                                   the primary first, odd ones to the shadow, so that both are busy
+ *                       pair, one copy here         plain stores, noted in the intent page. Small: after messages to
+ *                                                   the other are sent. Large: of each chunk, when an announced remote
+ *                                                   write has brought it to the other
  *                       one copy only               plain stores, or one remote write
  *                       being made equal            messages through the primary
  *   get                 plain loads, or one remote read from the primary
@@ -27,8 +30,8 @@
 #include "runtime/base/log.h"
 
 enum {
-    CHUNK = 256 * 1024, /* of a large write that goes to two nodes */
-    ACCESS_WINDOW = 2,  /* chunks on their way to one node */
+    ACCESS_WINDOW = 2, /* chunks of one operation on their way to one node */
+    STAGED_CHUNK = 256 * 1024,
     MESSAGE_WINDOW = 8, /* messages of one operation on their way to one node */
     RETRY_FIRST_NS = 20000,
     RETRY_MAX_NS = 1000000,
@@ -122,9 +125,17 @@ static void intent_clear(struct op *op)
     op->intent = -1;
 }
 
+static void announced_end(struct op *op)
+{
+    client.large -= op->announced;
+    op->announced = op->staged = false;
+    op->stripe.chunk = 0;
+}
+
 static void finish(struct op *op, keel_status status)
 {
     intent_clear(op);
+    announced_end(op);
     op->finished = true;
     op->status = status;
     if (op->prev)
@@ -170,7 +181,8 @@ static void fail(struct op *op, keel_status status)
 
 /* ---- planning ---- */
 
-static bool intent_take(struct op *op)
+/* The first len bytes of the operation. */
+static bool intent_take(struct op *op, uint64_t len)
 {
     for (int i = 0; op->intent < 0 && i < INTENT_MAX; i++) {
         struct intent *t = &client.intents->entry[i];
@@ -179,7 +191,7 @@ static bool intent_take(struct op *op)
         t->seg = op->segment->index;
         t->slot = (uint32_t)op->slot;
         t->offset = op->offset;
-        t->len = op->len;
+        t->len = len;
         atomic_store_explicit(&t->active, 1, memory_order_release);
         op->intent = i;
         FAULT_POINT("op.intent_set");
@@ -231,6 +243,11 @@ static bool plan_put(struct op *op, uint64_t now)
     op->flags &= (uint8_t)~WIRE_F_THROUGH;
     bool pair = mode == SLOT_PAIR && is_replicated(op);
     bool here = primary == client.node || (pair && shadow == client.node);
+    bool large = pair && op->len > WIRE_BODY_MAX;
+    if (large && client.large >= CLIENT_LARGE_MAX) {
+        later(op, now);
+        return false;
+    }
     if (here) {
         keel_status status;
         uint8_t *base = segment_map(op->segment, op->slot, &status);
@@ -238,17 +255,27 @@ static bool plan_put(struct op *op, uint64_t now)
             later(op, now);
             return false;
         }
-        if (pair && !intent_take(op)) {
+        if (pair && !intent_take(op, large ? 0 : op->len)) {
             later(op, now);
             return false;
         }
-        op->by_message = true;
+        op->by_message = !large;
         if (pair)
-            add_leg(op, primary == client.node ? shadow : primary, MESSAGE_WINDOW);
-        op->dst = base + op->offset; /* stored after the messages are on their way */
-        return true;
+            add_leg(op, primary == client.node ? shadow : primary, large ? ACCESS_WINDOW : MESSAGE_WINDOW);
+        op->dst = base + op->offset; /* stored after the messages are on their way, or when a chunk is there */
     }
-    op->by_message = op->len <= WIRE_BODY_MAX && pair;
+    if (large) {
+        client.large++;
+        op->announced = true;
+        op->staged = here;
+        if (!op->number)
+            op->number = ++client.next_number;
+    }
+    if (here)
+        return true;
+    if (large)
+        stripe_init(&op->stripe, op->len);
+    op->by_message = pair && !large;
     add_leg(op, primary, op->by_message ? MESSAGE_WINDOW : ACCESS_WINDOW);
     if (pair)
         add_leg(op, shadow, op->by_message ? MESSAGE_WINDOW : ACCESS_WINDOW);
@@ -258,7 +285,8 @@ static bool plan_put(struct op *op, uint64_t now)
 static bool plan_get(struct op *op, uint64_t now)
 {
     int primary = route_primary(op->route);
-    op->by_message = maybe_lost(op);
+    /* The primary's bytes may be torn until the copies are equal again; its agent answers when they are not. */
+    op->by_message = maybe_lost(op) || route_mode(op->route) == SLOT_SYNC;
     if (primary == client.node && !op->by_message) {
         keel_status status;
         const uint8_t *base = segment_map(op->segment, op->slot, &status);
@@ -277,6 +305,7 @@ static bool plan(struct op *op, uint64_t now)
 {
     op->replan = false;
     op->legs = 0;
+    announced_end(op);
     if (op->kind == OP_ENTER) {
         op->by_message = true;
         add_leg(op, client.node, 1);
@@ -346,14 +375,32 @@ static void hash_piece(struct op *op, struct piece *p)
     client.messages++;
 }
 
-static keel_status announce(struct op *op, const struct piece *p, struct tp_ep *ep, bool over)
+/* Tell the agent of a copy what a remote write is about to change, or that both copies have it: if this process dies
+ * in between, the agents make the copies equal. */
+static keel_status announce(const struct op *op, const struct piece *p, struct tp_ep *ep, bool over)
 {
+    uint64_t oldest = op->number;
+    for (const struct op *o = client.active; o; o = o->next)
+        if (o->number && o->number < oldest)
+            oldest = o->number;
     struct wire w = {.type = WIRE_INTENT,
+                     .flags = p->second ? WIRE_F_SECOND : 0,
                      .slot = (uint16_t)op->slot,
                      .seg = op->segment->index,
+                     .seq = op->number,
                      .offset = op->offset + p->offset,
-                     .count = over ? 0 : (uint32_t)p->len};
+                     .count = over ? 0 : (uint32_t)p->len,
+                     .a = (int64_t)oldest};
     return tp_send(ep, &w, sizeof w, NULL, 0, NULL);
+}
+
+static void announce_over(const struct op *op, const struct piece *p)
+{
+    for (int leg = 0; leg < op->legs; leg++) {
+        const struct link *l = &client.link[op->leg_node[leg]];
+        if (l->state == LINK_UP)
+            (void)announce(op, p, l->ep, true);
+    }
 }
 
 static keel_status start_access(struct op *op, struct piece *p, struct tp_ep *ep)
@@ -363,28 +410,23 @@ static keel_status start_access(struct op *op, struct piece *p, struct tp_ep *ep
     op->accesses++;
     if (op->kind == OP_GET)
         return ep->tp->table->read(ep, op->dst + p->offset, p->len, key, op->offset + p->offset, &p->tp);
-    if (op->legs == 2) {
-        p->intent = true;
-        keel_status status = announce(op, p, ep, false);
-        if (status != KEEL_OK)
-            return status;
-    }
+    keel_status status = op->announced ? announce(op, p, ep, false) : KEEL_OK;
+    if (status != KEEL_OK)
+        return status;
     return tp_write(ep, op->src + p->offset, p->len, key, op->offset + p->offset, &p->tp);
 }
 
-/* How much the next piece of the leg may carry; 0: nothing now. */
-static uint64_t next_len(const struct op *op, int leg, int in_flight)
+/* The next piece for the leg; false: nothing now. */
+static bool take_piece(struct op *op, int leg, struct stripe_piece *piece)
 {
-    if ((uint64_t)in_flight >= op->window[leg])
-        return 0;
+    if (op->stripe.chunk)
+        return stripe_take(&op->stripe, leg, piece);
     uint64_t left = op->len - op->posted[leg];
-    if (op->by_message)
-        return client.messages >= CLIENT_MESSAGES_MAX ? 0 : left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX;
-    if (op->legs == 1)
-        return left;
-    if (leg == 1 && op->done[0] - op->posted[1] < left) /* G1: the primary first */
-        left = op->done[0] - op->posted[1];
-    return left < CHUNK ? left : CHUNK;
+    if (op->by_message && client.messages >= CLIENT_MESSAGES_MAX)
+        return false;
+    uint64_t max = op->by_message ? WIRE_BODY_MAX : op->staged ? STAGED_CHUNK : left, len = left < max ? left : max;
+    *piece = (struct stripe_piece){.offset = op->posted[leg], .len = len};
+    return true;
 }
 
 static int in_flight(const struct op *op, int leg)
@@ -404,16 +446,17 @@ static bool is_unit(const struct op *op)
 static void post(struct op *op, int leg, uint64_t now)
 {
     struct tp_ep *ep = NULL;
-    for (int n = in_flight(op, leg);; n++) {
-        uint64_t len = op->posted[leg] < op->len ? next_len(op, leg, n) : 0;
-        if (!len || (!ep && !(ep = link_up(op->leg_node[leg], now))))
+    struct stripe_piece next;
+    for (uint64_t n = (uint64_t)in_flight(op, leg); op->posted[leg] < op->len && n < op->window[leg]; n++) {
+        if ((!ep && !(ep = link_up(op->leg_node[leg], now))) || !take_piece(op, leg, &next))
             return;
-        struct piece *p = piece_new(op, leg, op->posted[leg], len);
+        struct piece *p = piece_new(op, leg, next.offset, next.len);
         if (!p) {
             fail(op, KEEL_ERR_NOMEM);
             return;
         }
-        op->posted[leg] += len;
+        p->second = next.second;
+        op->posted[leg] += next.len;
         keel_status status;
         if (op->by_message) {
             hash_piece(op, p);
@@ -451,7 +494,7 @@ static void advance(struct op *op, uint64_t now)
     }
     if (op->finished)
         return;
-    if (op->kind == OP_PUT && op->dst) { /* the copy on this node */
+    if (op->kind == OP_PUT && op->dst && !op->staged) { /* the copy on this node */
         FAULT_POINT("op.before_local_store");
         memcpy(op->dst, op->src, op->len);
         op->dst = NULL;
@@ -505,17 +548,34 @@ void op_answered(const struct wire *w, const void *body, size_t len)
     advance(op, now);
 }
 
+/* A chunk of a large put is whole in one copy: on to the other, or both have it. */
+static void chunk_written(struct op *op, const struct piece *p)
+{
+    if (!p->second)
+        FAULT_POINT("op.chunk_in_one_copy");
+    if (op->stripe.chunk && !p->second) {
+        stripe_first_done(&op->stripe, p->leg);
+        return;
+    }
+    if (op->staged) {
+        /* Until the end of the operation the agent here knows what of this copy may differ. */
+        client.intents->entry[op->intent].len = p->offset + p->len;
+        atomic_thread_fence(memory_order_release);
+        FAULT_POINT("op.before_local_chunk");
+        memcpy(op->dst + p->offset, op->src + p->offset, p->len);
+    }
+    FAULT_POINT("op.chunk_in_both_copies");
+    announce_over(op, p);
+}
+
 void op_access_done(struct piece *p, keel_status status)
 {
     struct op *op = p->op;
     uint64_t now = clock_now_ns();
     if (status == KEEL_OK) {
-        if (p->leg == 0 && p->intent)
-            FAULT_POINT("op.chunk_on_primary");
+        if (op->announced)
+            chunk_written(op, p);
         op->done[p->leg] += p->len;
-        struct link *l = &client.link[p->node];
-        if (p->intent && l->state == LINK_UP)
-            (void)announce(op, p, l->ep, true);
     } else {
         op->replan = true;
     }

@@ -23,7 +23,7 @@ static void near_update(keel_segment *s, int rank)
     bool plain = s->redundancy == KEEL_REDUNDANCY_NONE;
     uint8_t *base = atomic_load_explicit(&s->map[r->slot], memory_order_acquire);
     bool lost = atomic_load_explicit(&page_slot(client.page, (int)r->slot)->lost_at, memory_order_acquire) != 0;
-    if (route_primary(route) != client.node || !base || (plain && lost))
+    if (route_primary(route) != client.node || !base || (plain && lost) || mode == SLOT_SYNC)
         return;
     atomic_store_explicit(&n->base, base + (uint64_t)r->index * s->stride, memory_order_release);
     if (plain && (mode == SLOT_PAIR || mode == SLOT_ALONE))

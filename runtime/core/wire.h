@@ -15,7 +15,8 @@ enum wire_type {
     WIRE_ACC,     /* body: doubles; scale in f */
     WIRE_ADD,     /* fetch-and-add a */
     WIRE_CAS,     /* compare with a, store b */
-    WIRE_INTENT, /* a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: it is over */
+    WIRE_INTENT, /* a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: both copies
+                  * have it. seq: the put's number; a: of the oldest put that is not complete */
     WIRE_ENTER, /* barrier instance seq: the local rank has entered; flags WIRE_F_INTERNAL if the user did not call it */
     WIRE_REPLY, /* status, a; body of a get */
     /* an agent to an agent, inside the reliable stream of core/peer.h */
@@ -39,6 +40,7 @@ enum {
     WIRE_F_TASK = 4,     /* task and step identify the operation */
     WIRE_F_FREED = 8,    /* the segment was freed */
     WIRE_F_ALWAYS = 16,  /* with THROUGH: whatever the slot's mode */
+    WIRE_F_SECOND = 32,  /* the other copy has these bytes already */
 };
 
 struct wire {

@@ -121,19 +121,45 @@ static void run_command(struct plane *p, const struct command *c)
     }
 }
 
-bool commands_run(struct plane *p)
+/* Where the queue is cut if messages have arrived. The helper thread calls a view settled when all helpers have committed
+ * it, and the commit may still be in our queue; but it was put there before anything that another node sends because of
+ * it, so it is to be carried out before messages. A prepare comes after them: it drops the connections of the dead, and
+ * what they announced has to be known by then (their remote writes have taken effect already). Nobody commits what we
+ * have not answered, so no commit that matters is behind it. */
+static struct command **end_of_commands(struct plane *p, bool messages)
+{
+    struct command **link = &p->commands;
+    while (*link && !(messages && (*link)->type == COMMAND_PREPARE))
+        link = &(*link)->next;
+    for (const struct command *c = *link; c; c = c->next)
+        if (c->type == COMMAND_COMMIT)
+            return p->commands_tail;
+    return link;
+}
+
+static struct command *take_commands(struct plane *p, bool messages)
+{
+    pthread_mutex_lock(&p->lock);
+    struct command **end = end_of_commands(p, messages);
+    struct command *first = end == &p->commands ? NULL : p->commands, *rest = *end;
+    *end = NULL;
+    if (!rest) {
+        uint64_t count;
+        while (read(p->command_fd, &count, sizeof count) < 0 && errno == EINTR)
+            ;
+        p->commands_tail = &p->commands;
+        atomic_store(&p->command_waiting, 0);
+    }
+    p->commands = rest;
+    pthread_mutex_unlock(&p->lock);
+    return first;
+}
+
+bool commands_run(struct plane *p, bool messages)
 {
     if (!atomic_load_explicit(&p->command_waiting, memory_order_acquire))
         return false;
-    uint64_t count;
-    while (read(p->command_fd, &count, sizeof count) < 0 && errno == EINTR)
-        ;
-    pthread_mutex_lock(&p->lock);
-    struct command *c = p->commands;
-    p->commands = NULL;
-    p->commands_tail = &p->commands;
-    atomic_store(&p->command_waiting, 0);
-    pthread_mutex_unlock(&p->lock);
+    struct command *c = take_commands(p, messages);
     while (c) {
         struct command *next = c->next;
         run_command(p, c);

@@ -197,10 +197,8 @@ int conns_poll(struct plane *p, struct tp *tp)
     struct agent *a = &p->agent;
     p->batch_n = tp_poll(tp, p->batch, PLANE_BATCH);
     p->batch_at = -1;
-    /* The helper thread calls a view settled when all helpers have committed it, and the commit may still be in our queue;
-     * but it was put there before anything that another node sends because of it, so it is to be carried out first. */
     if (p->batch_n > 0)
-        (void)commands_run(p);
+        (void)commands_run(p, true);
     for (p->batch_at = 0; p->batch_at < p->batch_n; p->batch_at++) {
         const struct tp_event *e = &p->batch[p->batch_at];
         if (e->type == TP_CONNREQ) {

@@ -14,7 +14,8 @@
 enum {
     SHORT_SLEEP_NS = 200000, /* a sleep that was not worth it */
     SPIN_MAX_NS = 400000,
-    YIELD_EVERY = 8,           /* polls without work */
+    YIELD_EVERY = 8, /* polls without work */
+    POLLS_MAX = 1000,
     SOCKETS_EVERY_NS = 100000, /* while spinning, look at the sockets this often */
 };
 
@@ -40,13 +41,23 @@ static int sleep_ms(const struct plane *p)
     return deadline <= p->agent.now ? 0 : (int)((deadline - p->agent.now) / KEEL_NS_PER_MS + 1);
 }
 
+/* All that the provider has received if there are commands: a prepare must not find messages left in its queue whose
+ * later remote writes have taken effect. */
+static bool poll_net(struct plane *p)
+{
+    int n = conns_poll(p, p->agent.net), more = n;
+    for (int i = 0; i < POLLS_MAX && more == PLANE_BATCH && atomic_load(&p->command_waiting); i++)
+        more = conns_poll(p, p->agent.net);
+    return n > 0;
+}
+
 static bool round_of_work(struct plane *p)
 {
     struct agent *a = &p->agent;
     a->now = clock_now_ns();
     bool busy = conns_poll(p, a->shm) > 0;
-    busy |= conns_poll(p, a->net) > 0;
-    busy |= commands_run(p);
+    busy |= poll_net(p);
+    busy |= commands_run(p, false);
     busy |= push_step(a);
     if (a->now >= barrier_deadline(a->barrier))
         barrier_tick(a->barrier, a->now);

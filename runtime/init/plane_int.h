@@ -132,8 +132,9 @@ void queue_upcall_free(struct upcall *u);
 void queue_free(struct plane *p);
 
 /* commands.c; on the data thread */
-/* Carries out what is in the queue; true if something was. */
-bool commands_run(struct plane *p);
+/* Carries out what is in the queue; true if something was. messages: some have arrived and are not handled yet; what is
+ * to come after them stays in the queue. */
+bool commands_run(struct plane *p, bool messages);
 /* Tells the event loop, once, that the job is over. */
 void commands_tell_over(struct plane *p);
 

@@ -376,7 +376,10 @@ void node_note_intents(struct agent *a, int rank, uint32_t incarnation)
             t->slot < (uint32_t)a->view.nodes ? store_copy(&a->store, t->seg, (int)t->slot) : NULL;
         if (!copy || t->len > copy->bytes || t->offset > copy->bytes - t->len)
             continue;
-        struct patch patch = {t->seg, (int)t->slot, t->offset, t->len, true};
+        if (t->len == 0)
+            continue;
+        struct patch patch = {.seg = t->seg, .slot = (int)t->slot, .offset = t->offset, .len = t->len};
+        patch.torn = patch.second = true; /* the other copy is never torn while this one is written */
         push_add_doubt(a, rank, incarnation, &patch);
     }
 }

@@ -237,10 +237,8 @@ static void free_agent(struct plane *p)
         next = s->next;
         free(s);
     }
-    for (struct doubt *d = a->doubts, *next; d; d = next) {
-        next = d->next;
-        free(d);
-    }
+    if (a->push)
+        push_close(a);
     if (a->store.segment)
         store_fini(&a->store);
     if (a->peers.peer)

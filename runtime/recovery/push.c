@@ -22,15 +22,37 @@ static_assert(sizeof(struct dedup_origin) <= WIRE_BODY_MAX, "an origin's record 
 
 /* ---- doubts ---- */
 
-void push_add_doubt(struct agent *a, int rank, uint32_t incarnation, const struct patch *patch)
+static void add_doubt(struct agent *a, struct doubt **list, const struct doubt *doubt)
 {
     struct doubt *d = malloc(sizeof *d);
     if (!d) {
         node_break(a, "out of memory");
         return;
     }
-    *d = (struct doubt){.next = a->doubts, .rank = rank, .incarnation = incarnation, .patch = *patch};
-    a->doubts = d;
+    *d = *doubt;
+    d->next = *list;
+    *list = d;
+}
+
+static void free_doubts(struct doubt **list)
+{
+    while (*list) {
+        struct doubt *d = *list;
+        *list = d->next;
+        free(d);
+    }
+}
+
+void push_add_doubt(struct agent *a, int rank, uint32_t incarnation, const struct patch *patch)
+{
+    add_doubt(a, &a->doubts, &(struct doubt){.rank = rank, .incarnation = incarnation, .patch = *patch});
+}
+
+void push_close(struct agent *a)
+{
+    free_doubts(&a->doubts);
+    for (int slot = 0; slot < a->view.nodes; slot++)
+        free_doubts(&a->push[slot].told);
 }
 
 static void forget_settled_doubts(struct agent *a)
@@ -84,15 +106,15 @@ static void tell_doubts(struct agent *a, int slot)
     peer_send(&a->peers, s->primary, &w, NULL, a->now);
 }
 
-/* The primary asks for our bytes because its own may be torn. If ours may be, too, then the writer had finished with the
- * primary (it writes the shadow second) and our doubt, told before, brings the primary's bytes here. */
+/* The primary asks for our bytes because its own may be torn. If the writer wrote here first, ours are whole. If it wrote
+ * here second, and had begun, the primary's are whole: our doubt, told before, brings them here. */
 static void answer_fetch(struct agent *a, int from, const struct wire *w)
 {
     struct wire answer = {
         .type = WIRE_PATCH, .slot = w->slot, .seg = w->seg, .offset = w->offset, .count = PATCH_ANSWER, .a = w->a};
     const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     const void *body = NULL;
-    if (copy && copy->base && !overlaps_torn(a, w)) {
+    if (copy && copy->base && (w->flags & WIRE_F_SECOND || !overlaps_torn(a, w))) {
         answer.len = w->count;
         body = copy->base + w->offset;
     }
@@ -107,6 +129,7 @@ static void fetch(struct agent *a, int slot, const struct patch *patch)
     for (uint64_t done = 0; done < patch->len; done += WIRE_BODY_MAX) {
         uint64_t n = patch->len - done < WIRE_BODY_MAX ? patch->len - done : WIRE_BODY_MAX;
         struct wire w = {.type = WIRE_FETCH,
+                         .flags = patch->second ? WIRE_F_SECOND : 0,
                          .slot = (uint16_t)slot,
                          .seg = patch->seg,
                          .offset = patch->offset + done,
@@ -124,22 +147,31 @@ static void send_patch(struct agent *a, int slot, const struct patch *patch)
         a->push[slot].last_seq = seq;
 }
 
-static void start_sync(struct agent *a, int slot)
+/* This copy is whole now: the shadow gets whatever either side doubts, and the slot goes on. */
+static void own_copy_whole(struct agent *a, int slot)
 {
     struct push *p = &a->push[slot];
-    for (const struct doubt *d = a->doubts; d; d = d->next) {
-        if (d->patch.slot != slot)
-            continue;
-        if (d->patch.torn)
-            fetch(a, slot, &d->patch);
-        else
+    for (const struct doubt *d = a->doubts; d; d = d->next)
+        if (d->patch.slot == slot && !d->patch.torn)
             send_patch(a, slot, &d->patch);
-    }
+    for (const struct doubt *d = p->told; d; d = d->next)
+        send_patch(a, slot, &d->patch);
+    free_doubts(&p->told);
     p->own_done = true;
-    if (p->torn && p->fetches == 0) {
+    if (p->torn) {
         p->torn = false;
         replica_unstash(a);
     }
+}
+
+/* First whole bytes for what may be torn here: nothing of this copy goes to the shadow before it has them. */
+static void start_sync(struct agent *a, int slot)
+{
+    for (const struct doubt *d = a->doubts; d; d = d->next)
+        if (d->patch.slot == slot && d->patch.torn)
+            fetch(a, slot, &d->patch);
+    if (a->push[slot].fetches == 0)
+        own_copy_whole(a, slot);
 }
 
 static void receive_doubt(struct agent *a, int from, const struct wire *w)
@@ -154,8 +186,11 @@ static void receive_doubt(struct agent *a, int from, const struct wire *w)
         p->shadow_done = true;
         return;
     }
-    struct patch patch = {w->seg, w->slot, w->offset, (uint64_t)w->b, false};
-    send_patch(a, w->slot, &patch);
+    struct patch patch = {.seg = w->seg, .slot = w->slot, .offset = w->offset, .len = (uint64_t)w->b};
+    if (p->own_done)
+        send_patch(a, w->slot, &patch);
+    else
+        add_doubt(a, &p->told, &(struct doubt){.patch = patch});
 }
 
 static void receive_patch(struct agent *a, int from, const struct wire *w, const void *body)
@@ -169,10 +204,8 @@ static void receive_patch(struct agent *a, int from, const struct wire *w, const
     FAULT_POINT("push.patch_received");
     if (copy && copy->base && w->len <= copy->bytes && w->offset <= copy->bytes - w->len)
         memcpy(copy->base + w->offset, body, w->len);
-    if (answer && --p->fetches == 0) {
-        p->torn = false;
-        replica_unstash(a);
-    }
+    if (answer && --p->fetches == 0)
+        own_copy_whole(a, w->slot);
 }
 
 /* ---- rebuild: the primary's side ---- */
@@ -405,6 +438,7 @@ void push_view_committed(struct agent *a)
         const struct view_slot *s = &a->view.slot[slot];
         if (is_pushed_here(a, slot) && p->generation == s->changed)
             continue;
+        free_doubts(&p->told);
         memset(p, 0, sizeof *p);
         p->generation = s->changed;
         p->torn = is_pushed_here(a, slot) && s->mode == SLOT_SYNC && has_torn(a, slot);

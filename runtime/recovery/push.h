@@ -20,6 +20,8 @@ void push_view_settled(struct agent *a);
 bool push_step(struct agent *a);
 /* Messages of the other side: WIRE_SNAP_*, WIRE_DOUBT, WIRE_FETCH, WIRE_PATCH. */
 void push_receive(struct agent *a, int from, const struct wire *w, const void *body);
+/* Free what is remembered. */
+void push_close(struct agent *a);
 /* Remember a patch of a dead writer. */
 void push_add_doubt(struct agent *a, int rank, uint32_t incarnation, const struct patch *patch);
 /* This node's copies of a segment for the slots it holds in the current view. */

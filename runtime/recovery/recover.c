@@ -74,15 +74,15 @@ void recover_try_answer(struct agent *a)
 void recover_show_view(struct agent *a)
 {
     const struct view *v = &a->view;
+    for (int s = 0; s < v->nodes; s++) { /* before the deaths: who knows of one uses the routes that follow from it */
+        atomic_store_explicit(&page_slot(a->page, s)->lost_at, v->slot[s].lost_at, memory_order_release);
+        atomic_store_explicit(&page_slot(a->page, s)->route, route_make(&v->slot[s]), memory_order_release);
+    }
     for (int m = 0; m < a->members; m++)
         atomic_store_explicit(&page_node(a->page, m)->alive, v->alive[m], memory_order_release);
     for (int r = 0; r < v->ranks; r++) {
         uint64_t where = (uint64_t)(uint32_t)v->rank[r].node << 32 | v->rank[r].incarnation;
         atomic_store_explicit(&page_rank(a->page, r)->where, where, memory_order_release);
-    }
-    for (int s = 0; s < v->nodes; s++) {
-        atomic_store_explicit(&page_slot(a->page, s)->lost_at, v->slot[s].lost_at, memory_order_release);
-        atomic_store_explicit(&page_slot(a->page, s)->route, route_make(&v->slot[s]), memory_order_release);
     }
     atomic_store_explicit(&a->page->epoch, v->epoch, memory_order_release);
 }

@@ -21,10 +21,12 @@ struct patch {
     int slot;
     uint64_t offset;
     uint64_t len;
-    bool torn; /* this copy may hold part of a write only */
+    bool torn;    /* this copy may hold part of a write only */
+    bool second;  /* torn: the writer had written the other copy before */
+    uint64_t put; /* number of the writer's put, announced writes only */
 };
 
-enum { CONN_RING = 128, CONN_OPEN = 4 };
+enum { CONN_RING = 128, CONN_OPEN = 64 };
 
 /* A connection of a rank (this node's over shm, others over the network). */
 struct conn {
@@ -37,7 +39,8 @@ struct conn {
     /* the last direct puts, newest at ring[(puts - 1) % CONN_RING]; a rank has fewer than CONN_RING in flight */
     struct patch ring[CONN_RING];
     uint64_t puts;
-    struct patch open[CONN_OPEN]; /* remote writes announced and not known to be over; len 0: free */
+    /* remote writes announced and not known to be in both copies; len 0: free. A rank has fewer at once. */
+    struct patch open[CONN_OPEN];
 };
 
 /* Patches in doubt that this node knows of, of dead writers. Kept until the slot is a pair again. */
@@ -68,11 +71,12 @@ struct stashed {
 /* The push of a slot to its new shadow, or of the patches in doubt to its old one. */
 struct push {
     bool active;
-    bool finished;    /* VIEW_RESTORED was submitted */
-    bool own_done;    /* everything this node has to send is in the stream */
-    bool shadow_done; /* SYNC: the shadow has told all its doubts */
-    bool torn;        /* SYNC: this copy waits for good bytes from the shadow; the slot executes nothing until then */
-    int fetches;      /* SYNC: answers awaited */
+    bool finished;      /* VIEW_RESTORED was submitted */
+    bool own_done;      /* everything this node has to send is in the stream */
+    bool shadow_done;   /* SYNC: the shadow has told all its doubts */
+    bool torn;          /* SYNC: this copy waits for good bytes from the shadow; the slot executes nothing until then */
+    int fetches;        /* SYNC: answers awaited; nothing of this copy is sent before they are here */
+    struct doubt *told; /* SYNC: doubts that the shadow has told meanwhile */
     uint64_t generation; /* of the slot (view slot.changed) that this push is for */
     uint64_t last_seq;   /* stream position of the last message */
     uint32_t seg;        /* REBUILD: cursor */

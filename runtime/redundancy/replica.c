@@ -167,7 +167,7 @@ static bool in_range(const struct store_copy *copy, uint64_t offset, uint64_t le
 
 static void note_put(struct conn *c, const struct wire *w)
 {
-    c->ring[c->puts++ % CONN_RING] = (struct patch){w->seg, w->slot, w->offset, w->len, false};
+    c->ring[c->puts++ % CONN_RING] = (struct patch){.seg = w->seg, .slot = w->slot, .offset = w->offset, .len = w->len};
 }
 
 /* A put that the origin sends to every copy itself. */
@@ -284,6 +284,10 @@ static void execute(struct agent *a, struct conn *c, const struct wire *w, const
 
 static void get(struct agent *a, struct conn *c, const struct wire *w)
 {
+    if (a->frozen || a->push[w->slot].torn) { /* whoever knows of a death sees what stays */
+        stash(a, c, w, w + 1);
+        return;
+    }
     if (a->view.slot[w->slot].primary != a->self) {
         replica_reply(c, w, WIRE_RETRY, 0, NULL, 0);
         return;
@@ -292,20 +296,27 @@ static void get(struct agent *a, struct conn *c, const struct wire *w)
     replica_reply(c, w, KEEL_OK, 0, copy->base + w->offset, w->count);
 }
 
+/* A write is forgotten when both copies have it. If the connection broke before the writer could say so, it says so by
+ * the number of the oldest put that it has not completed. */
 static void intent(struct conn *c, const struct wire *w)
 {
+    struct patch *free_entry = NULL;
     for (int i = 0; i < CONN_OPEN; i++) {
         struct patch *open = &c->open[i];
-        bool same = open->len && open->seg == w->seg && open->slot == w->slot && open->offset == w->offset;
-        if (w->count == 0 && same) {
+        if (open->len && open->put < (uint64_t)w->a)
             open->len = 0;
-            return;
-        }
-        if (w->count != 0 && open->len == 0) {
-            *open = (struct patch){w->seg, w->slot, w->offset, w->count, true};
-            return;
-        }
+        if (open->len && open->put == w->seq && open->offset == w->offset)
+            open->len = 0; /* over, or announced again */
+        if (!open->len && !free_entry)
+            free_entry = open;
     }
+    if (w->count == 0)
+        return;
+    if (!free_entry) {
+        log_error("rank %d has more than %d writes under way", c->rank, CONN_OPEN);
+        return;
+    }
+    *free_entry = (struct patch){w->seg, w->slot, w->offset, w->count, true, w->flags & WIRE_F_SECOND, w->seq};
 }
 
 /* Is the request well formed for a copy that is here? Answers it if not. */
