@@ -174,7 +174,7 @@ static bool log_append(struct member *m, const struct batch *batch, uint64_t max
 {
     if (m->epoch == m->cap_log) {
         uint64_t cap = m->cap_log ? 2 * m->cap_log : 8;
-        struct log_entry **log = realloc(m->log, cap * sizeof *log);
+        struct log_entry **log = realloc(m->log, cap * sizeof *log); // NOLINT(bugprone-sizeof-expression): of pointers
         if (!log)
             return false;
         m->log = log;

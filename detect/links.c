@@ -154,11 +154,12 @@ bool links_poll(struct helper *h)
     struct tp_event events[16];
     int n = tp_poll(h->tp, events, 16);
     for (int i = 0; i < n; i++) {
-        struct peer *p = events[i].type == TP_CONNREQ || !events[i].ep ? NULL : tp_ep_user(events[i].ep);
-        switch (events[i].type) {
-        case TP_CONNREQ:
+        if (events[i].type == TP_CONNREQ) {
             on_request(h, &events[i]);
-            break;
+            continue;
+        }
+        struct peer *p = tp_ep_user(events[i].ep);
+        switch (events[i].type) {
         case TP_CONNECTED:
             if (events[i].ep == p->ep) {
                 set_state(p, LINK_UP);
@@ -174,7 +175,7 @@ bool links_poll(struct helper *h)
         case TP_DONE:
             on_done(h, &events[i]);
             break;
-        case TP_RECV: /* nobody sends messages here */
+        default: /* TP_RECV: nobody sends messages here */
             tp_disconnect(events[i].ep);
             break;
         }

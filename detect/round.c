@@ -45,6 +45,7 @@ static int pos_of(const struct member *m, int id)
 
 static int id_at(const struct member *m, int pos)
 {
+    assert(m->round.size > 0);
     return id_of_rank(m, (rank_of(m, m->round.root) + pos) % m->round.size);
 }
 

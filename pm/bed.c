@@ -86,8 +86,9 @@ static bool ip_batch(const char *netns, const char *commands, char *why, size_t 
     close(in[0]);
     close(out[1]);
     ssize_t n = 0;
+    bool given = false;
     if (rc == 0) {
-        n = write(in[1], commands, strlen(commands)); /* well below what a pipe holds */
+        given = write(in[1], commands, strlen(commands)) == (ssize_t)strlen(commands); /* below what a pipe holds */
         close(in[1]);
         in[1] = -1;
         n = read(out[0], why, why_size - 1);
@@ -101,7 +102,7 @@ static bool ip_batch(const char *netns, const char *commands, char *why, size_t 
     why[strcspn(why, "\n")] = '\0';
     if (rc != 0)
         snprintf(why, why_size, "cannot run ip: %s", strerror(rc));
-    return rc == 0 && status == 0;
+    return given && status == 0;
 }
 
 static void append(struct bytes *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -377,9 +377,9 @@ static void agent_frame(struct conn *c, uint8_t type, const uint8_t *body, size_
     struct job *j = peer->job;
     if (peer->node >= 0)
         j->nodes[peer->node].unanswered = 0;
-    if (type == MSG_PONG) {
+    if (type == MSG_PONG)
         return; /* being heard was all */
-    } else if (type == MSG_OUTPUT) {
+    if (type == MSG_OUTPUT) {
         job_output(j, body, len);
     } else if (type == MSG_EVENT) {
         if (j->events && !memchr(body, '\n', len)) {

@@ -3,6 +3,7 @@
 #include "pm/bytes.h"
 
 #include <argp.h>
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -209,9 +210,11 @@ static void check_nodes(struct options *o, const struct parsing *p)
     if (o->nodes > o->ranks)
         bad("%d ranks on %d nodes: every node needs at least one rank", o->ranks, o->nodes);
     o->rank_node = pm_alloc((size_t)o->ranks * sizeof *o->rank_node);
-    if (!layout_ranks(o->ranks, o->nodes, o->ppn, o->rank_node))
+    if (!layout_ranks(o->ranks, o->nodes, o->ppn, o->rank_node)) {
+        assert(o->ppn > 0);
         bad("%d ranks with %d on each node need %d nodes, not %d", o->ranks, o->ppn, (o->ranks + o->ppn - 1) / o->ppn,
             o->nodes);
+    }
     if (!p->on_failure_given)
         o->on_failure = o->spares ? ON_FAILURE_SUBSTITUTE : ON_FAILURE_DEGRADE;
 }

@@ -1,5 +1,6 @@
 #include "apps/scf/basis.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,8 @@ static bool add_shells(const struct element_shells *source, const struct atom *a
             .l = entry->l, .first = out->nfunctions, .nprimitives = entry->nprimitives, .exponents = entry->exponents};
         memcpy(shell->r, atom->r, sizeof shell->r);
         shell->coefficients = calloc((size_t)entry->nprimitives, sizeof(double));
+        if (!shell->coefficients)
+            return complain(why, "out of memory");
         if (!normalise(entry, shell->coefficients))
             return complain(why, "basis set: shell %d of %s has norm 0", s + 1, element_symbol(atom->z));
         out->nfunctions += shell_functions(entry->l);
@@ -65,6 +68,7 @@ bool basis_build(const struct basis_library *library, const struct molecule *mol
 {
     *out = (struct basis){0};
     int count = 0;
+    assert(molecule->natoms > 0);
     for (int a = 0; a < molecule->natoms; a++) {
         int z = molecule->atoms[a].z;
         if (library->elements[z].nshells == 0)
@@ -72,6 +76,8 @@ bool basis_build(const struct basis_library *library, const struct molecule *mol
         count += library->elements[z].nshells;
     }
     out->shells = calloc((size_t)count, sizeof *out->shells);
+    if (!out->shells)
+        return complain(why, "out of memory");
     for (int a = 0; a < molecule->natoms; a++)
         if (!add_shells(&library->elements[molecule->atoms[a].z], &molecule->atoms[a], out, why)) {
             basis_fini(out);

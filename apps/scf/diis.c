@@ -1,5 +1,6 @@
 #include "apps/scf/diis.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "apps/scf/matrix.h"
@@ -27,6 +28,7 @@ static bool solve_from(int first, int n, double b[DIIS_MAX][DIIS_MAX], double *o
 void diis_coefficients(int n, size_t length, const double *const errors[], double *out)
 {
     double b[DIIS_MAX][DIIS_MAX];
+    assert(n >= 1 && n <= DIIS_MAX);
     for (int i = 0; i < n; i++)
         for (int j = 0; j <= i; j++)
             b[i][j] = b[j][i] = matrix_dot(length, errors[i], errors[j]);

@@ -1,5 +1,6 @@
 #include "apps/scf/history.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,7 @@ keel_status history_record(struct history *history, int iteration, struct record
     const double *errors[DIIS_MAX] = {NULL};
     int oldest = history_oldest(iteration);
     keel_status status;
+    assert(oldest <= iteration);
     *out = (struct record){.iteration = iteration, .oldest = oldest};
     for (int i = oldest; i <= iteration; i++) {
         if ((status = history_entry(history, i, &entry)) != KEEL_OK)

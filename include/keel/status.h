@@ -32,7 +32,7 @@ extern "C" {
     X(KEEL_ERR_AGENT_GONE, -62, "this node's agent is gone")
 
 typedef enum keel_status {
-#define X(name, value, text) name = value,
+#define X(name, value, text) name = (value),
     KEEL_STATUS_TABLE(X)
 #undef X
 } keel_status;

@@ -116,7 +116,7 @@ struct plane {
 };
 
 /* plane.c */
-void *plane_thread(void *plane);
+void *plane_thread(void *arg); /* the plane */
 
 /* queue.c */
 /* Copies the command into the data thread's queue. Any thread. */

@@ -58,6 +58,7 @@ static bool faults_grow(struct detour_faults *t)
 
 static int32_t oldest(const struct detour_faults *t)
 {
+    assert(t->entry && t->used);
     uint32_t old = 0;
     for (uint32_t i = 1; i < t->used; i++)
         if (t->entry[i].last_ns < t->entry[old].last_ns)

@@ -163,11 +163,11 @@ double fabric_bisection_bound(const struct fabric *f)
         return 1.0; /* a k-ary n-tree has full bisection */
     double bound = 1.0;
     for (int d = 0; d < f->grid.ndims; d++) {
-        int k = f->grid.size[d];
+        int k = f->grid.size[d], larger = (k + 1) / 2, smaller = k / 2;
         if (k < 2)
             continue;
-        /* The larger part of a cut has (k+1)/2 of k rows; what crosses it one way is rate * nodes * share. */
-        double share = (double)((k + 1) / 2) * (double)(k / 2) / ((double)k * k);
+        /* The larger part of a cut has that many of k rows; what crosses it one way is rate * nodes * share. */
+        double share = (double)larger * smaller / ((double)k * k);
         double crossing = (f->grid.torus[d] ? 2.0 : 1.0) / k;
         if (crossing / share < bound)
             bound = crossing / share;

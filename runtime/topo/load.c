@@ -1,5 +1,6 @@
 #include "runtime/topo/load.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,6 +163,7 @@ void load_count(struct load *l, const struct place *p)
 {
     for (int32_t i = 0; i < l->pattern->phases; i++) {
         struct load_phase *ph = &l->phase[i];
+        assert(ph->count && ph->hist);
         memset(ph->count, 0, (size_t)l->links * sizeof *ph->count);
         memset(ph->hist, 0, ((size_t)ph->max + 1) * sizeof *ph->hist);
         ph->hist[0] = l->links;

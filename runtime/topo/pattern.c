@@ -150,14 +150,16 @@ bool pattern_init(struct pattern *p, enum pattern_kind kind, const struct grid *
     size_t n = (size_t)ranks->nodes + 1;
     p->out_at = calloc(n, sizeof *p->out_at);
     p->in_at = calloc(n, sizeof *p->in_at);
-    if (p->out_at && p->in_at) {
-        list(p, ranks, emit_count);
-        starts(p->out_at, p->ranks);
-        starts(p->in_at, p->ranks);
-        size_t messages = (size_t)p->out_at[p->ranks] + 1;
-        p->out = malloc(messages * sizeof *p->out);
-        p->in = malloc(messages * sizeof *p->in);
+    if (!p->out_at || !p->in_at) {
+        pattern_fini(p);
+        return false;
     }
+    list(p, ranks, emit_count);
+    starts(p->out_at, p->ranks);
+    starts(p->in_at, p->ranks);
+    size_t messages = (size_t)p->out_at[p->ranks] + 1;
+    p->out = malloc(messages * sizeof *p->out);
+    p->in = malloc(messages * sizeof *p->in);
     if (!p->out || !p->in) {
         pattern_fini(p);
         return false;

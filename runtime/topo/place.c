@@ -62,7 +62,7 @@ bool place_init(struct place *p, const struct grid *g, const struct spare_layout
     for (int32_t n = 0; n < g->nodes; n++) {
         grid_coords(g, n, c);
         for (int d = 0; d < GRID_MAX_DIMS; d++)
-            p->coord[n][d] = d < g->ndims ? (int16_t)c[d] : 0;
+            p->coord[n][d] = (int16_t)(d < g->ndims ? c[d] : 0);
     }
     for (int32_t r = 0; r < p->ranks; r++) {
         grid_coords(&p->rank_grid, r, c);

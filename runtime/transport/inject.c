@@ -1,5 +1,6 @@
 #include "runtime/transport/inject.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
@@ -64,7 +65,7 @@ bool inject_point_by_name(const char *name, enum inject_point *out)
 const char *inject_point_name(enum inject_point point)
 {
     static const char *const names[] = {
-#define X(name, text) [name] = text,
+#define X(name, text) [name] = (text),
         INJECT_POINTS(X)
 #undef X
     };
@@ -305,6 +306,7 @@ static enum inject_point point_of(enum tp_event_type type)
 static void admit(struct inject_tp *tp, struct tp_event event)
 {
     struct inject_ep *ep = event.ep ? tp_ep_user(event.ep) : NULL;
+    assert(ep || event.type == TP_CONNREQ);
     event.ep = ep ? &ep->base : NULL;
     if (event.op)
         event.op->ep = event.ep;

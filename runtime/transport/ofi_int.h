@@ -173,11 +173,11 @@ void ofi_pools_free(struct ofi_tp *tp);
 
 /* ofi_cm.c */
 void ofi_ep_set_state(struct ofi_ep *ep, enum ep_state state);
-keel_status ofi_listen(struct tp *tp, struct tp_addr *out);
-keel_status ofi_connect(struct tp *tp, const struct tp_addr *to, const void *hello, size_t len, void *user,
+keel_status ofi_listen(struct tp *base, struct tp_addr *out);
+keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *hello, size_t len, void *user,
                         struct tp_ep **out);
-keel_status ofi_accept(struct tp *tp, struct tp_connreq *req, void *user, struct tp_ep **out);
-void ofi_reject(struct tp *tp, struct tp_connreq *req);
+keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, struct tp_ep **out);
+void ofi_reject(struct tp *base, struct tp_connreq *req);
 void ofi_disconnect(struct tp_ep *tp_ep);
 void ofi_ep_destroy(struct tp_ep *tp_ep);
 /* Read every event of the event queue into states and cm_events. */

@@ -14,7 +14,7 @@ enum { TP_SHM_FDS = 3 }; /* memfd with both rings, doorbell of the agent's side,
 keel_status tp_shm_open(struct tp **out);
 /* Agent's side: create the rings of one connection. fds are the caller's to pass to the rank (SCM_RIGHTS) and then to
  * close; the ep keeps its own duplicates. The ep is connected at once. All eps of one agent tp share its doorbell. */
-keel_status tp_shm_create(struct tp *tp, void *user, int fds[TP_SHM_FDS], struct tp_ep **out);
+keel_status tp_shm_create(struct tp *base, void *user, int fds[TP_SHM_FDS], struct tp_ep **out);
 /* Rank's side: attach to what the agent passed. Takes no ownership of fds. */
-keel_status tp_shm_attach(struct tp *tp, const int fds[TP_SHM_FDS], void *user, struct tp_ep **out);
+keel_status tp_shm_attach(struct tp *base, const int fds[TP_SHM_FDS], void *user, struct tp_ep **out);
 #endif

@@ -349,13 +349,13 @@ static void watch_processors(int out[2])
 static void mode_load(void)
 {
     watch_processors(pauses);
-    const char *env = getenv("KEEL_LOAD_S");
+    const char *env = getenv("KEEL_LOAD_S"), *nicer = getenv("KEEL_LOAD_NICE");
     int seconds = env ? atoi(env) : 20, suspicions = 0, busy[LOAD];
     start_job();
     for (int i = 0; i < LOAD; i++)
         if ((busy[i] = fork()) == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (getenv("KEEL_LOAD_NICE") && nice(atoi(getenv("KEEL_LOAD_NICE"))) == -1)
+            if (nicer && nice(atoi(nicer)) == -1)
                 _exit(3);
             for (volatile uint64_t x = 0;; x++)
                 ;

@@ -94,7 +94,7 @@ static void test_accumulate(keel_redundancy redundancy)
     for (int r = 0; r < n; r++) {
         CHECK(keel_get(s, r, 0, got, sizeof got));
         for (int i = 0; i < N; i++)
-            EXPECT(got[i] == 2.0 * ROUNDS * ((double)n * i + n * (n - 1) / 2));
+            EXPECT(got[i] == 2.0 * ROUNDS * ((double)n * i + n * (n - 1) * 0.5));
     }
     CHECK(keel_segment_free(s));
 }
@@ -148,7 +148,7 @@ static void test_collectives(void)
         buffer[i] = me + i;
     CHECK(keel_allreduce_sum(buffer, buffer, 1000));
     for (int i = 0; i < 1000; i++)
-        EXPECT(buffer[i] == (double)n * i + n * (n - 1) / 2);
+        EXPECT(buffer[i] == (double)n * i + n * (n - 1) * 0.5);
     EXPECT(keel_collective_count() == count + (uint64_t)n + 1);
 }
 

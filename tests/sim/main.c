@@ -256,7 +256,7 @@ int main(int argc, char **argv)
     int ran = 0;
     for (int i = 0; i < SCENARIOS; i++)
         for (int k = 0; k < opt.count; k++) {
-            if (opt.scenario && strcmp(opt.scenario, scenarios[i].name))
+            if (opt.scenario && strcmp(opt.scenario, scenarios[i].name) != 0)
                 continue;
             uint64_t seed = opt.seed + (uint64_t)k;
             static const int sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 23, 32, 40};

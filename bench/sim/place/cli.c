@@ -113,6 +113,7 @@ static void read_listed(const char **list, int32_t *n, const char *arg)
     list[(*n)++] = arg;
 }
 
+// NOLINTNEXTLINE(readability-function-size): long, but a line for each option
 static error_t read_option(int key, char *arg, struct argp_state *state)
 {
     struct options *o = state->input;

@@ -16,7 +16,7 @@ static void run_name(const struct options *o, const struct figure_run *r, char *
     size_t at = strlen(o->dir), to = at;
     for (; buf[at]; at++)
         if (buf[at] != ')')
-            buf[to++] = strchr("(,+", buf[at]) ? '-' : buf[at];
+            buf[to++] = (char)(strchr("(,+", buf[at]) ? '-' : buf[at]);
     buf[to] = '\0';
 }
 

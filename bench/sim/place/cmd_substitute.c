@@ -104,7 +104,7 @@ int cmd_substitute(int argc, char **argv)
     cli_setup(&o);
     if (o.nfail > o.setup.grid.nodes)
         die("more failures (%d) than nodes (%d)", o.nfail, o.setup.grid.nodes);
-    int32_t *node = malloc(((size_t)o.nfail + 1) * sizeof *node);
+    int32_t *node = calloc((size_t)o.nfail + 1, sizeof *node);
     if (!node || !job_open(&j, &o.setup))
         die("out of memory");
     for (int32_t i = 0; i < o.nfail; i++)

@@ -25,7 +25,7 @@ void draw_plane_parse(const struct options *o, const char *text, int at[GRID_MAX
 static char node_char(const struct job *j, int32_t node)
 {
     int32_t r = j->place.rank_at[node];
-    return r == PLACE_DEAD ? 'X' : r == PLACE_FREE ? 'S' : j->place.home[r] == node ? '.' : 'o';
+    return (char)(r == PLACE_DEAD ? 'X' : r == PLACE_FREE ? 'S' : j->place.home[r] == node ? '.' : 'o');
 }
 
 static char link_char(const struct job *j, int32_t node, int dim)
@@ -40,7 +40,7 @@ static char link_char(const struct job *j, int32_t node, int dim)
         most = up > most ? up : most;
         most = down > most ? down : most;
     }
-    return most < 2 ? ' ' : most > 9 ? '9' : (char)('0' + most);
+    return (char)(most < 2 ? ' ' : most > 9 ? '9' : '0' + most);
 }
 
 void draw_plane(FILE *f, const struct job *j, const int at[GRID_MAX_DIMS])
@@ -62,8 +62,8 @@ void draw_plane(FILE *f, const struct job *j, const int at[GRID_MAX_DIMS])
                 if (g->ndims > 1)
                     c[1] = y;
                 int32_t node = grid_node(g, c);
-                line[n++] = pass == 0 ? node_char(j, node) : g->ndims > 1 ? link_char(j, node, 1) : ' ';
-                line[n++] = pass == 0 ? link_char(j, node, 0) : ' ';
+                line[n++] = (char)(pass == 0 ? node_char(j, node) : g->ndims > 1 ? link_char(j, node, 1) : ' ');
+                line[n++] = (char)(pass == 0 ? link_char(j, node, 0) : ' ');
             }
             while (n > 0 && line[n - 1] == ' ')
                 n--;

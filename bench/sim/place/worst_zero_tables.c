@@ -281,7 +281,7 @@ bool zero_open(struct zero *z, const struct setup *s, const struct job *j, int32
     z->alone = lanes_alloc(ranks * z->lanes);
     z->bound = aligned_alloc(LANE, depths * z->links);
     z->near = malloc((pairs + 1) * sizeof *z->near);
-    z->spare_node = malloc(((size_t)z->spares + 1) * sizeof *z->spare_node);
+    z->spare_node = calloc((size_t)z->spares + 1, sizeof *z->spare_node);
     z->spare_side = malloc((size_t)z->spares + 1);
     z->spare_of = malloc(ranks * sizeof *z->spare_of);
     z->taken = calloc((size_t)z->spares + 1, sizeof *z->taken);

@@ -9,8 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 enum { STEPS = 10 };
 
 /* Of a cable: the busier of its two links. */
@@ -41,7 +39,7 @@ static void put_link(FILE *out, const struct fabric *f, const float *load, const
     int step = (int)(cable_load(f, load, link) / most * STEPS);
     step = step < 0 ? 0 : step >= STEPS ? STEPS - 1 : step;
     uint8_t state = broken[fabric_cable(f, link)];
-    char c = state & 2 ? 'X' : state ? 'x' : shade[step];
+    char c = (char)(state & 2 ? 'X' : state ? 'x' : shade[step]);
     if (color)
         fprintf(out, "\033[48;5;%dm\033[38;5;%dm%c\033[0m", tint[step], state ? 15 : 250, c);
     else

@@ -344,7 +344,7 @@ static void test_ofi_listens_on_its_host_only_and_connects_from_it(void **state)
     assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), -1);
     close(fd);
 
-    struct sockaddr_in plain = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr("127.0.0.1")}, from;
+    struct sockaddr_in plain = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr("127.0.0.1")}, from = {0};
     socklen_t len = sizeof(plain);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(listener, (struct sockaddr *)&plain, len), 0);
@@ -352,7 +352,7 @@ static void test_ofi_listens_on_its_host_only_and_connects_from_it(void **state)
     assert_int_equal(getsockname(listener, (struct sockaddr *)&plain, &len), 0);
     struct tp_addr to = {.len = sizeof(plain)};
     memcpy(to.bytes, &plain, sizeof(plain));
-    struct tp_ep *ep;
+    struct tp_ep *ep = NULL;
     assert_int_equal(tp_ofi.connect(b.tp, &to, NULL, 0, NULL, &ep), KEEL_OK);
     int accepted = accept(listener, (struct sockaddr *)&from, &len);
     assert_true(accepted >= 0);

@@ -207,7 +207,7 @@ static void test_session_garbage_is_refused_without_an_answer(void **state)
     for (int round = 0; round < 2000; round++) {
         struct session s;
         struct bytes out = {0};
-        uint8_t nonce[SESSION_NONCE], garbage[256], type;
+        uint8_t nonce[SESSION_NONCE], garbage[256] = {0}, type;
         const uint8_t *body;
         size_t len, n = 1 + (size_t)rng_below(&r, sizeof garbage);
         nonce_from(nonce, 9);

@@ -71,7 +71,7 @@ static void test_fabric_trees_route_minimally_between_endpoints(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct fabric f = make(texts[i]);
         assert_cables_join_both_ways(&f);
-        int dist[128];
+        int dist[128] = {0};
         assert_in_range(f.routers, 1, 128);
         for (int32_t a = 0; a < f.endpoints; a++) {
             distances(&f, fabric_home(&f, a), dist);
