@@ -1,0 +1,55 @@
+"""clang-tidy-14, with the checks of .clang-tidy, over what a build folder compiles.
+
+Usage: tidy.py BUILD [FILE...]   only the sources whose path ends with one of FILE, else all
+Prints each finding once; exit 1 if there is one. BUILD/meson-logs/tidy.json receives one result, of the form that
+scripts/summarize.py reads.
+"""
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+
+def tidy(build, source):
+    run = subprocess.run(["clang-tidy-14", "-p", build, "--quiet", source], capture_output=True, text=True)
+    return run.returncode, run.stdout if run.stdout or not run.returncode else run.stderr
+
+
+def main():
+    build, wanted = sys.argv[1], tuple(sys.argv[2:])
+    result = os.path.join(build, "meson-logs", "tidy.json")
+    if not shutil.which("clang-tidy-14"):
+        print("clang-tidy-14 is not installed", file=sys.stderr)
+        return 2
+    try:
+        commands = open(os.path.join(build, "compile_commands.json"))
+        open(result, "w").close()
+    except OSError as error:
+        print(f"not a build folder: {error}", file=sys.stderr)
+        return 2
+    with commands as f:
+        sources = {os.path.normpath(os.path.join(c["directory"], c["file"])) for c in json.load(f)}
+    sources = sorted(s for s in sources if not wanted or s.endswith(wanted))
+    if not sources:
+        print("no such source", file=sys.stderr)
+        return 2
+    start, bad, seen = time.monotonic(), 0, set()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for code, text in pool.map(lambda source: tidy(build, source), sources):
+            bad += code != 0
+            # A finding in a header comes with every file that includes it.
+            for finding in re.split(r"^(?=\S+:\d+:\d+: (?:warning|error): )", text, flags=re.M):
+                if finding.strip() and finding not in seen:
+                    seen.add(finding)
+                    print(finding, end="", flush=True)
+    print(f"clang-tidy: {len(sources)} files, {bad} with findings, {time.monotonic() - start:.0f} s")
+    with open(result, "w") as f:
+        print(json.dumps({"name": "clang-tidy", "result": "FAIL" if bad else "OK"}), file=f)
+    return 1 if bad else 0
+
+
+sys.exit(main())
