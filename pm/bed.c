@@ -102,6 +102,8 @@ static bool ip_batch(const char *netns, const char *commands, char *why, size_t 
     why[strcspn(why, "\n")] = '\0';
     if (rc != 0)
         snprintf(why, why_size, "cannot run ip: %s", strerror(rc));
+    else if (!given && !*why)
+        snprintf(why, why_size, "ip did not take its commands");
     return given && status == 0;
 }
 

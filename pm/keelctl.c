@@ -4,6 +4,7 @@
 #include "pm/codec.h"
 #include "pm/finder.h"
 #include "pm/message.h"
+#include "pm/quit.h"
 #include "pm/session.h"
 #include "runtime/base/clock.h"
 
@@ -12,7 +13,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,18 +45,6 @@ struct watched {
     int node;
     bool over;
 };
-
-static _Noreturn void quit(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static _Noreturn void quit(int code, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    fputs("keelctl: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    exit(code);
-}
 
 /* ---- talking to an agent ---- */
 
@@ -124,13 +112,13 @@ static struct job_agents select_job(struct found_agent *all, int count, const ch
         if (wanted && strncmp(id, wanted, strlen(wanted)) != 0)
             continue;
         if (job.count && job.id != all[i].job_id)
-            quit(2, wanted ? "more than one job begins with %s" : "there is more than one job: which one?", wanted);
+            pm_quit(2, wanted ? "more than one job begins with %s" : "there is more than one job: which one?", wanted);
         if (!job.count)
             job = (struct job_agents){.id = all[i].job_id, .agents = &all[i]};
         job.count++;
     }
     if (!job.count)
-        quit(1, wanted ? "no job %s on this machine" : "no job on this machine", wanted);
+        pm_quit(1, wanted ? "no job %s on this machine" : "no job on this machine", wanted);
     return job;
 }
 
@@ -280,7 +268,7 @@ static int do_attach(const struct job_agents *job)
     free(all);
     free(fds);
     if (!told)
-        quit(1, "the job's nodes are gone without a word");
+        pm_quit(1, "the job's nodes are gone without a word");
     return code;
 }
 
@@ -290,7 +278,7 @@ static int do_stop(const struct job_agents *job)
     for (int i = 0; i < job->count; i++)
         any |= ask(job->agents[i].fd, MSG_STOP, "{\"code\":143,\"why\":\"stopped by keelctl\",\"hard\":false}");
     if (!any)
-        quit(1, "no node of the job takes the request");
+        pm_quit(1, "no node of the job takes the request");
     /* until they are gone */
     for (int i = 0; i < job->count; i++) {
         char byte[256];
@@ -306,7 +294,7 @@ static int node_number(const char *text)
     char *end;
     long node = strtol(text, &end, 10);
     if (end == text || *end || node < 0 || node > 4096)
-        quit(2, "%s is not a node number", text);
+        pm_quit(2, "%s is not a node number", text);
     return (int)node;
 }
 
@@ -358,7 +346,7 @@ static int do_kill_node(const struct job_agents *job, const char *text, int sign
         if (job->agents[i].node == node)
             status = ask_status(job->agents[i].fd);
     if (!status)
-        quit(1, "node %d of the job is not on this machine, or does not answer", node);
+        pm_quit(1, "node %d of the job is not on this machine, or does not answer", node);
     long long stub = int_of(status, "stub_pid");
     add_tree(&l, int_of(status, "agent_pid"));
     if (parent_of(int_of(status, "agent_pid")) == stub) {
@@ -384,10 +372,10 @@ static int do_bed(const struct job_agents *job, const char *what, const char *no
 {
     bool up = strcmp(what, "heal") == 0;
     if (!up && strcmp(what, "cut") != 0)
-        quit(2, "bed %s is not known: cut or heal", what);
+        pm_quit(2, "bed %s is not known: cut or heal", what);
     uint64_t now = clock_now_ns();
     if (bed_netns_link(job->id, node_number(node), up) != 0)
-        quit(1, "the job has no node %s on a netns bed", node);
+        pm_quit(1, "the job has no node %s on a netns bed", node);
     printf("{\"t_ns\":%" PRIu64 ",\"node\":%s,\"link\":\"%s\"}\n", now, node, up ? "up" : "down");
     return 0;
 }
@@ -403,11 +391,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case 's':
         r->signal = (int)strtol(arg, &end, 10);
         if (*end || r->signal < 1 || r->signal > 64)
-            quit(2, "--signal: %s is not a signal number", arg);
+            pm_quit(2, "--signal: %s is not a signal number", arg);
         return 0;
     case ARGP_KEY_ARG:
         if (r->count == ARGS_MAX)
-            quit(2, "too many arguments");
+            pm_quit(2, "too many arguments");
         r->words[r->count++] = arg;
         return 0;
     default:
@@ -436,10 +424,10 @@ int main(int argc, char **argv)
     while (k < sizeof known / sizeof known[0] && strcmp(known[k].name, command) != 0)
         k++;
     if (k == sizeof known / sizeof known[0])
-        quit(2, *command ? "%s is not a command; see keelctl --help" : "a command is missing; see keelctl --help",
-             command);
+        pm_quit(2, *command ? "%s is not a command; see keelctl --help" : "a command is missing; see keelctl --help",
+                command);
     if (r.count - 1 < known[k].low || r.count - 1 > known[k].high)
-        quit(2, "wrong number of arguments for %s; see keelctl --help", command);
+        pm_quit(2, "wrong number of arguments for %s; see keelctl --help", command);
     static struct found_agent *all; /* until the end of the program */
     const char *wanted = k == 5 ? r.words[2] : r.count > 1 ? r.words[1] : NULL;
     all = finder_agents(wanted, &count);

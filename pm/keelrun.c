@@ -1,6 +1,7 @@
 /* keelrun: launcher, job server and the user's terminal of a job. */
 #include "pm/job.h"
 #include "pm/orphans.h"
+#include "pm/quit.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
@@ -17,18 +18,6 @@
 #ifndef KEEL_LIBEXECDIR
 #define KEEL_LIBEXECDIR "/usr/libexec/keel"
 #endif
-
-static _Noreturn void quit(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static _Noreturn void quit(int code, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    fputs("keelrun: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    exit(code);
-}
 
 /* A program of ours: beside keelrun, or where it was installed. */
 static char *find_program(const char *name)
@@ -47,7 +36,7 @@ static char *find_program(const char *name)
     }
     char *path = pm_printf("%s/%s", KEEL_LIBEXECDIR, name);
     if (access(path, X_OK) != 0)
-        quit(1, "%s is neither beside keelrun nor in %s", name, KEEL_LIBEXECDIR);
+        pm_quit(1, "%s is neither beside keelrun nor in %s", name, KEEL_LIBEXECDIR);
     return path;
 }
 
@@ -59,7 +48,7 @@ static void interface_towards(const struct host_list *hosts, char *out, size_t s
         struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM}, *found = NULL;
         int rc = getaddrinfo(hosts->names[i], "9", &hints, &found);
         if (rc != 0)
-            quit(1, "host %s: %s", hosts->names[i], gai_strerror(rc));
+            pm_quit(1, "host %s: %s", hosts->names[i], gai_strerror(rc));
         struct sockaddr_storage local;
         socklen_t len = sizeof local;
         int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -69,7 +58,7 @@ static void interface_towards(const struct host_list *hosts, char *out, size_t s
             close(fd);
         freeaddrinfo(found);
         if (!good)
-            quit(1, "host %s cannot be reached: %s", hosts->names[i], strerror(errno));
+            pm_quit(1, "host %s cannot be reached: %s", hosts->names[i], strerror(errno));
         uv_ip_name((struct sockaddr *)&local, out, size);
         if (strncmp(out, "127.", 4) != 0 && strcmp(out, "::1") != 0)
             return;
@@ -96,7 +85,7 @@ static int open_listener(struct job *j, const char *host)
     if (rc == 0)
         rc = uv_tcp_getsockname(&j->listener, (struct sockaddr *)&a, &len);
     if (rc != 0)
-        quit(1, "cannot listen on %s: %s", host, uv_strerror(rc));
+        pm_quit(1, "cannot listen on %s: %s", host, uv_strerror(rc));
     return ntohs(((struct sockaddr_in *)&a)->sin_port);
 }
 
@@ -119,7 +108,7 @@ int main(int argc, char **argv)
     options_parse(&options, argc, argv);
     log_init("keelrun");
     if (sodium_init() < 0)
-        quit(1, "no source of random numbers");
+        pm_quit(1, "no source of random numbers");
     signal(SIGPIPE, SIG_IGN);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     job.options = &options;
@@ -127,13 +116,13 @@ int main(int argc, char **argv)
     randombytes_buf(job.secret, sizeof job.secret);
     char *keeld = find_program("keeld");
     if (options.event_log && !(job.events = fopen(options.event_log, "we")))
-        quit(2, "cannot write %s: %s", options.event_log, strerror(errno));
+        pm_quit(2, "cannot write %s: %s", options.event_log, strerror(errno));
     if (options.bed == BED_NETNS) {
         char *nsexec = find_program("keel-nsexec");
         netns = bed_netns_create(job.id, options.nodes + options.spares, nsexec, why, sizeof why);
         free(nsexec);
         if (!netns)
-            quit(1, "%s", why);
+            pm_quit(1, "%s", why);
         bed_netns_address(-1, host, sizeof host);
     } else if (options.bed == BED_NONE) {
         interface_towards(&options.hosts, host, sizeof host);

@@ -1,11 +1,11 @@
 #include "pm/options.h"
 
 #include "pm/bytes.h"
+#include "pm/quit.h"
 
 #include <argp.h>
 #include <assert.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,25 +50,13 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
-static _Noreturn void bad(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static _Noreturn void bad(const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    fputs("keelrun: ", stderr);
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    exit(2);
-}
-
 static int number(const char *name, const char *text, int low, int high)
 {
     char *end;
     errno = 0;
     long value = strtol(text, &end, 10);
     if (errno || end == text || *end || value < low || value > high)
-        bad("%s: %s is not a number from %d to %d", name, text, low, high);
+        pm_quit(2, "%s: %s is not a number from %d to %d", name, text, low, high);
     return (int)value;
 }
 
@@ -77,11 +65,11 @@ static char *read_file(const char *path)
     struct bytes all = {0};
     FILE *f = fopen(path, "re");
     if (!f)
-        bad("cannot open %s: %s", path, strerror(errno));
+        pm_quit(2, "cannot open %s: %s", path, strerror(errno));
     for (size_t n = 1; n > 0 && all.len < 1 << 24; all.len += n)
         n = fread(bytes_reserve(&all, 4096), 1, 4096, f);
     if (ferror(f))
-        bad("cannot read %s: %s", path, strerror(errno));
+        pm_quit(2, "cannot read %s: %s", path, strerror(errno));
     fclose(f);
     *bytes_reserve(&all, 1) = '\0';
     return (char *)all.data;
@@ -91,7 +79,7 @@ static void parse_hosts(struct options *o, const char *name, const char *problem
 {
     (void)o;
     if (problem)
-        bad("%s: %s", name, problem);
+        pm_quit(2, "%s: %s", name, problem);
 }
 
 static int choice(const char *name, const char *text, const char *const *names)
@@ -99,7 +87,7 @@ static int choice(const char *name, const char *text, const char *const *names)
     for (int i = 0; names[i]; i++)
         if (strcmp(text, names[i]) == 0)
             return i;
-    bad("%s: %s is not known", name, text);
+    pm_quit(2, "%s: %s is not known", name, text);
 }
 
 struct parsing {
@@ -180,17 +168,17 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static void check_nodes(struct options *o, const struct parsing *p)
 {
     if (o->ranks == 0)
-        bad("-n RANKS is missing");
+        pm_quit(2, "-n RANKS is missing");
     if (!o->program)
-        bad("the program to run is missing");
+        pm_quit(2, "the program to run is missing");
     if (p->hosts_given && (p->nodes_given || o->bed != BED_NONE))
-        bad("--hosts and --hostfile cannot be used with --nodes or --bed");
+        pm_quit(2, "--hosts and --hostfile cannot be used with --nodes or --bed");
     if (!p->hosts_given && (o->launcher || o->launcher_exec))
-        bad("--launcher is of use only with --hosts or --hostfile");
+        pm_quit(2, "--launcher is of use only with --hosts or --hostfile");
     if (p->hosts_given) {
         o->nodes = o->hosts.count - o->spares;
         if (o->nodes < 1)
-            bad("%d hosts are too few for %d spares and a node", o->hosts.count, o->spares);
+            pm_quit(2, "%d hosts are too few for %d spares and a node", o->hosts.count, o->spares);
         /* hosts that get no rank are left out, as mpiexec does; the spares stay at the end of the list */
         int wanted = o->ppn ? (o->ranks + o->ppn - 1) / o->ppn : o->ranks;
         if (wanted < o->nodes) {
@@ -206,14 +194,14 @@ static void check_nodes(struct options *o, const struct parsing *p)
     if (!p->hosts_given && o->bed == BED_NONE)
         o->bed = BED_LOOPBACK;
     if (o->bed != BED_NONE && o->nodes + o->spares > 250)
-        bad("%d nodes do not fit on one machine: at most 250 with the spares", o->nodes + o->spares);
+        pm_quit(2, "%d nodes do not fit on one machine: at most 250 with the spares", o->nodes + o->spares);
     if (o->nodes > o->ranks)
-        bad("%d ranks on %d nodes: every node needs at least one rank", o->ranks, o->nodes);
+        pm_quit(2, "%d ranks on %d nodes: every node needs at least one rank", o->ranks, o->nodes);
     o->rank_node = pm_alloc((size_t)o->ranks * sizeof *o->rank_node);
     if (!layout_ranks(o->ranks, o->nodes, o->ppn, o->rank_node)) {
         assert(o->ppn > 0);
-        bad("%d ranks with %d on each node need %d nodes, not %d", o->ranks, o->ppn, (o->ranks + o->ppn - 1) / o->ppn,
-            o->nodes);
+        pm_quit(2, "%d ranks with %d on each node need %d nodes, not %d", o->ranks, o->ppn,
+                (o->ranks + o->ppn - 1) / o->ppn, o->nodes);
     }
     if (!p->on_failure_given)
         o->on_failure = o->spares ? ON_FAILURE_SUBSTITUTE : ON_FAILURE_DEGRADE;
@@ -233,6 +221,7 @@ void options_parse(struct options *o, int argc, char **argv)
     argp_err_exit_status = 2;
     /* argp would say it in two lines */
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS, NULL, &p) != 0)
-        bad("%s is not an option, or its value is missing; see keelrun --help", p.at_fault ? p.at_fault : "something");
+        pm_quit(2, "%s is not an option, or its value is missing; see keelrun --help",
+                p.at_fault ? p.at_fault : "something");
     check_nodes(o, &p);
 }

@@ -61,23 +61,11 @@ void balance_reset(struct balance *b)
     b->collisions = load_collisions(&b->launch_load);
 }
 
-static void reference_fail(struct balance *b, struct balance_reference *r, int32_t node)
-{
-    int32_t rank;
-    if (place_fail(&r->place, node, &rank) != PLACE_MOVED)
-        return;
-    load_drop(&r->load, rank);
-    if (!place_plan(&r->place, &r->method, node, rank, &b->trial))
-        return;
-    place_apply(&r->place, &b->trial);
-    load_move(&r->load, &b->trial);
-}
-
 static void follow(struct balance *b, const struct place *p)
 {
     for (; b->seen < p->ndead; b->seen++)
-        for (int i = 0; i < b->refs; i++)
-            reference_fail(b, &b->ref[i], p->dead_list[b->seen]);
+        for (struct balance_reference *r = b->ref; r < b->ref + b->refs; r++)
+            (void)load_substitute(&r->load, &r->place, &r->method, p->dead_list[b->seen], &b->trial);
 }
 
 static void key_read(struct balance_key *k, const struct load *l, int32_t moves)

@@ -14,11 +14,10 @@
  *
  * Use: the method is one step of a struct place_method,
  *   balance_init(&b, &place, &load); place_method_add(&method, balance_plan, &b);
- * The load must follow the place: place_fail, load_drop, place_plan, place_apply, load_move. The guarantee needs to see
- * every failure, in place->dead_list. Cost: a few tens of trial routes per failure, microseconds to a few milliseconds
- * at 24x24x24; docs/placement.md has the numbers. Memory: four more maps and link loads. threads one caller at a time.
- * blocks never. Only balance_init allocates. source  new; Spare-nodes leaves the search for better mappings as future
- * work. */
+ * The load must follow the place, as it does in load_substitute. The guarantee needs to see every failure, in
+ * place->dead_list. Cost: a few tens of trial routes per failure, microseconds to a few milliseconds at 24x24x24;
+ * docs/placement.md has the numbers. Memory: four more maps and link loads. threads one caller at a time. blocks never.
+ * Only balance_init allocates. source  new; Spare-nodes leaves the search for better mappings as future work. */
 #ifndef KEEL_TOPO_BALANCE_H
 #define KEEL_TOPO_BALANCE_H
 #include "runtime/topo/load.h"

@@ -252,6 +252,23 @@ void load_undo(struct load *l, const struct place_plan *plan)
     settle(l);
 }
 
+enum place_result load_substitute(struct load *l, struct place *p, const struct place_method *method, int32_t node,
+                                  struct place_plan *plan)
+{
+    int32_t rank;
+    plan->count = 0;
+    enum place_result was = place_fail(p, node, &rank);
+    plan->rank = rank;
+    if (was != PLACE_MOVED)
+        return was;
+    load_drop(l, rank);
+    if (!place_plan(p, method, node, rank, plan))
+        return PLACE_CANNOT;
+    place_apply(p, plan);
+    load_move(l, plan);
+    return PLACE_MOVED;
+}
+
 int32_t load_collisions(const struct load *l)
 {
     int32_t sum = 0;

@@ -66,6 +66,12 @@ void load_move(struct load *l, const struct place_plan *plan);
 /* Takes back a load_move of a plan for a dropped rank, which is dropped again: for looking at several plans in turn. */
 void load_undo(struct load *l, const struct place_plan *plan);
 
+/* place_substitute, with the load following.
+ * plan      initialised for the place; receives the moves (none unless PLACE_MOVED).
+ * returns   as place_substitute; after PLACE_CANNOT the rank sends and receives nothing. */
+enum place_result load_substitute(struct load *l, struct place *p, const struct place_method *method, int32_t node,
+                                  struct place_plan *plan);
+
 /* Messages on the most used link; summed over the phases. */
 int32_t load_collisions(const struct load *l);
 /* Mean messages per link that carries any, over all phases; 0 when none does. */

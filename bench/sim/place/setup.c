@@ -71,17 +71,7 @@ void job_reset(struct job *j)
 
 enum place_result job_fail(struct job *j, int32_t node)
 {
-    int32_t rank;
-    j->plan.count = 0;
-    enum place_result was = place_fail(&j->place, node, &rank);
-    if (was != PLACE_MOVED)
-        return was;
-    load_drop(&j->load, rank);
-    if (!place_plan(&j->place, &j->method, node, rank, &j->plan))
-        return PLACE_CANNOT;
-    place_apply(&j->place, &j->plan);
-    load_move(&j->load, &j->plan);
-    return PLACE_MOVED;
+    return load_substitute(&j->load, &j->place, &j->method, node, &j->plan);
 }
 
 int job_order(const struct job *j)
