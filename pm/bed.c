@@ -131,6 +131,7 @@ static bool build(uint64_t job_id, int nodes, char *why, size_t why_size)
         bed_netns_name(job_id, i, name, sizeof name);
         append(&namespaces, "netns add %s\n", name);
         append(&bridge, "link add p%d type veth peer name veth0 netns %s\nlink set p%d master br0 up\n", i, name, i);
+        append(&bridge, "link add cut%d type bridge\nlink set cut%d up\n", i, i); /* see bed_netns_link */
     }
     bool good =
         ip_batch(NULL, (char *)namespaces.data, why, why_size) && ip_batch(hub, (char *)bridge.data, why, why_size);
@@ -388,9 +389,8 @@ int bed_netns_link(uint64_t job_id, int node, int up)
     /* A cut link leads to a bridge where nobody else is. Setting it down would be no silent cut: the node loses its
      * carrier, and its kernel forgets all neighbours and asks for them once a second only. */
     if (up)
-        snprintf(command, sizeof command, "link set p%d master br0\nlink del cut%d\n", node, node);
+        snprintf(command, sizeof command, "link set p%d master br0\n", node);
     else
-        snprintf(command, sizeof command, "link add cut%d type bridge\nlink set cut%d up\nlink set p%d master cut%d\n",
-                 node, node, node, node);
+        snprintf(command, sizeof command, "link set p%d master cut%d\n", node, node);
     return ip_batch(hub, command, why, sizeof why) ? 0 : ENODEV;
 }
