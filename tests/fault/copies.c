@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     expect_ok(keel_segment_alloc(bytes, KEEL_REDUNDANCY_SHADOW, &segment), "alloc");
     uint64_t *words = malloc(bytes), *again = malloc(bytes);
     if (!words || !again)
-        return 4;
+        exit(4);
     for (size_t i = 0; i < n; i++)
         words[i] = 1;
     if (keel_rank() == WRITER)

@@ -102,7 +102,7 @@ static void test_stripe_two_chunks_go_to_both_copies_at_once(void **state)
 {
     (void)state;
     struct stripe s;
-    struct stripe_piece a, b;
+    struct stripe_piece a = {0}, b = {0};
     stripe_init(&s, 1 << 20);
     assert_true(stripe_take(&s, 0, &a) && stripe_take(&s, 1, &b));
     assert_int_equal(a.offset, 0);
