@@ -14,6 +14,7 @@
 #include <sodium.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/env.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/core/collective_slot.h"
@@ -150,18 +151,6 @@ static keel_status open_transports(const char *host, const int shm_fds[TP_SHM_FD
     return status;
 }
 
-static uint64_t from_environment(const char *name, uint64_t otherwise)
-{
-    const char *text = getenv(name);
-    char *end;
-    uint64_t value = text ? strtoull(text, &end, 10) : otherwise;
-    if (text && (*end || end == text)) {
-        log_warn("%s='%s' is not a number; using %llu", name, text, (unsigned long long)otherwise);
-        return otherwise;
-    }
-    return value;
-}
-
 static keel_status accept_welcome(const struct control_welcome *w, const int *fds)
 {
     client.rank = w->rank;
@@ -176,8 +165,8 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     client.segments = SYSTEM_SEGMENT + 1;
     client.segments_known = w->segments;
     memcpy(client.secret, w->secret, sizeof client.secret);
-    client.timeout_ns = from_environment("KEEL_TIMEOUT_MS", TIMEOUT_MS_DEFAULT) * KEEL_NS_PER_MS;
-    client.spin_ns = from_environment("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
+    client.timeout_ns = env_number("KEEL_TIMEOUT_MS", TIMEOUT_MS_DEFAULT) * KEEL_NS_PER_MS;
+    client.spin_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
     char who[32];
     snprintf(who, sizeof who, "rank %d", client.rank);
     log_init(who);

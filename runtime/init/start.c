@@ -14,6 +14,7 @@
 
 #include "collectives/barrier.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/env.h"
 #include "runtime/base/fault.h"
 #include "runtime/recovery/push.h"
 #include "runtime/recovery/recover.h"
@@ -153,8 +154,7 @@ keel_status plane_create(const struct plane_config *config, const struct plane_c
     pthread_mutex_init(&p->lock, &attributes);
     pthread_mutexattr_destroy(&attributes);
     snprintf(p->host, sizeof p->host, "%s", config->host);
-    const char *spin = getenv("KEEL_SPIN_US");
-    p->spin_ns = (uint64_t)(spin ? atoi(spin) : SPIN_US_DEFAULT) * KEEL_NS_PER_US;
+    p->spin_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
     p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     p->command_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
