@@ -1,5 +1,6 @@
-/* abort RANK[,RANK...] CODE [early]: the named ranks call keel_abort while the others compute, wait in a barrier and accumulate.
- * early: before keel_init. If nobody ends the job the others do after a while, by themselves. */
+/* abort RANK[,RANK...] CODE [early|stubborn]: the named ranks call keel_abort while the others compute, wait in a barrier and
+ * accumulate. early: before keel_init. stubborn: who computes does not mind a SIGTERM. If nobody ends the job the others do after a
+ * while, by themselves. */
 #include <keel/keel.h>
 
 #include <signal.h>
@@ -9,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORK_SECONDS = 2, BEFORE_US = 30000 };
+enum { WORK_SECONDS = 1, STUBBORN_SECONDS = 4, BEFORE_US = 30000 };
 
 static double now(void)
 {
@@ -42,11 +43,10 @@ static _Noreturn void give_up(int rank, int code)
     keel_abort(code, message);
 }
 
-/* Never calls Keel, and does not mind a SIGTERM. */
+/* Never calls Keel. */
 static void compute(double until)
 {
     volatile double x = 1;
-    signal(SIGTERM, SIG_IGN);
     while (now() < until)
         x = x * 1.000001;
 }
@@ -62,10 +62,13 @@ static void accumulate(keel_segment *segment, double until)
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        fprintf(stderr, "usage: abort RANK[,RANK...] CODE [early]\n");
+        fprintf(stderr, "usage: abort RANK[,RANK...] CODE [early|stubborn]\n");
         return 2;
     }
-    int code = atoi(argv[2]), early = argc > 3;
+    const char *how = argc > 3 ? argv[3] : "";
+    int code = atoi(argv[2]), early = strcmp(how, "early") == 0, stubborn = strcmp(how, "stubborn") == 0;
+    if (stubborn)
+        signal(SIGTERM, SIG_IGN);
     const char *rank_text = getenv("KEEL_RANK");
     if (early && rank_text && is_named(argv[1], atoi(rank_text)))
         give_up(atoi(rank_text), code);
@@ -77,7 +80,7 @@ int main(int argc, char **argv)
         expect_ok(keel_resume(&done), "resume");
     if (done == 0)
         expect_ok(keel_barrier(), "barrier");
-    double until = now() + WORK_SECONDS;
+    double until = now() + (stubborn ? STUBBORN_SECONDS : WORK_SECONDS);
     if (!early && is_named(argv[1], keel_rank())) {
         usleep(BEFORE_US);
         give_up(keel_rank(), code);

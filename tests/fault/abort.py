@@ -15,9 +15,9 @@ ABORT = os.environ.get("KEEL_ABORT", "build/tests/fault/abort")
 NODES, CODE = 4, 7
 
 
-def cluster(who, code=CODE, early=(), **kw):
+def cluster(who, code=CODE, how=(), **kw):
     kw.setdefault("seconds", 30)
-    return Cluster(NODES, [ABORT, ",".join(map(str, who)), str(code)] + list(early), **kw)
+    return Cluster(NODES, [ABORT, ",".join(map(str, who)), str(code)] + list(how), **kw)
 
 
 def said(job, by="keelrun"):
@@ -33,13 +33,22 @@ def expect_aborted(job, rank, code=CODE, heard=True):
     assert not job.stdout(), job.stdout()
 
 
+def seconds_to_end(job):
+    """From the first process's end, the caller's, to the last node's."""
+    return (max(e["t_ns"] for e in job.events("over")) - min(e["t_ns"] for e in job.events("exit"))) / 1e9
+
+
 def test_each_rank_ends_the_job():
     for rank in range(NODES):
         with cluster([rank]) as job:
             expect_aborted(job, rank)
-            # SIGTERM, a second of grace for the one that does not mind it, SIGKILL
-            took = (max(e["t_ns"] for e in job.events("over")) - min(e["t_ns"] for e in job.events("exit"))) / 1e9
-            assert took < 2.5, took
+            assert seconds_to_end(job) < 0.8, seconds_to_end(job)
+
+
+def test_those_who_ignore_sigterm_end_after_a_second():
+    with cluster([2], how=["stubborn"], spares=1) as job:
+        expect_aborted(job, 2)
+        assert 0.9 < seconds_to_end(job) < 2.5, seconds_to_end(job)
 
 
 def test_several_ranks_on_a_node():
@@ -65,7 +74,7 @@ def test_codes_that_no_exit_code_can_be():
 
 
 def test_before_init():
-    with cluster([2], early=["early"]) as job:
+    with cluster([2], how=["early"]) as job:
         code = job.wait()
         assert code == CODE, (code, job.stderr())
         assert "abort: rank 2 gives up" in job.stderr() and len(said(job)) == 1 and "rank 2" in said(job)[0], job.stderr()

@@ -1,5 +1,7 @@
-"""sweep.py [--full]: each named step of the protocols is the last one of a rank, of a node or of an agent: at the 1st, 2nd, 3rd ...
-time that it is passed, until nobody passes it any more. The torture program tells whether the data is right."""
+"""sweep.py [--how death|silence] [--full] [--only POINT]: each named step of the protocols
+  death    is the last one of a rank, of a node or of an agent;
+  silence  is where its node freezes, or is cut off (netns bed, root), for shorter or longer than the limit;
+at the 1st, 2nd, 3rd ... time that it is passed, until nobody passes it any more. The torture program tells whether the data is right."""
 import argparse
 import os
 import signal
@@ -8,6 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 from cluster import Cluster
+from keeltest import IS_ROOT
 
 PROGRAM = os.environ.get("KEEL_TORTURE", "build/tests/fault/torture")
 NODES, SPARES = 3, 1
@@ -30,8 +33,23 @@ RANK_DIES = "op.after_local_store:3:kill:rank=1"
 NODE_DIES = "task.accumulating:4:node:rank=1"
 
 
+SILENCES = ["freeze", "cut", "pause", "blink"]  # for longer than the limit, and for shorter
+SHORT_S, LIMIT_S = 0.25, 0.6
+
+
+# Who comes by, where not everybody does.
+PASSED_BY = {"procs.joining": [1], "procs.joined": [1], "rank.resuming": [1], "push.snapshot_begun": [NODES],
+             "push.snapshot_block": [NODES], "push.snapshot_end": [NODES], "push.rebuild_end": [0, 2]}
+
+
 class Disturbed(Exception):
     """Nothing was tested: this machine stood still."""
+
+
+def chosen(point, i, nodes, full):
+    """All nodes that may come by, or one of them."""
+    nodes = PASSED_BY.get(point, nodes)
+    return nodes if full else [nodes[i % len(nodes)]]
 
 
 def cases(full):
@@ -42,50 +60,100 @@ def cases(full):
             if full or k == i % 2:
                 yield point, None, action, "rank=1", words, False
     for i, point in enumerate(AGENT_POINTS):
-        for node in range(NODES):
-            if full or node == i % NODES:
-                yield point, None, "kill", "node=%d" % node, 300, False
+        for node in chosen(point, i, range(NODES), full):
+            yield point, None, "kill", "node=%d" % node, 300, False
     for i, point in enumerate(VIEW_POINTS):
-        for node in range(NODES):
-            if full or node == i % NODES:
-                yield point, RANK_DIES, "node", "node=%d" % node + (":life=1" if point == "rank.resuming" else ""), 300, False
+        for node in chosen(point, i, range(NODES), full):
+            yield point, RANK_DIES, "node", "node=%d" % node + (":life=1" if point == "rank.resuming" else ""), 300, False
     for i, point in enumerate(REBUILD_POINTS):
-        for node in (0, 2, NODES):
-            if full or node == (0, 2, NODES)[i % 3]:
-                yield point, NODE_DIES, "kill", "node=%d" % node, 3000, node != NODES
+        for node in chosen(point, i, (0, 2, NODES), full):
+            yield point, NODE_DIES, "kill", "node=%d" % node, 3000, node != NODES
+
+
+def silent_cases(full):
+    """The same steps, each with one way to fall silent, or with each."""
+    seen = set()
+    for i, (point, before, _, where, words, may_lose) in enumerate(cases(full)):
+        for k, how in enumerate(SILENCES):
+            if (full or k == i % len(SILENCES)) and (IS_ROOT or how in ("freeze", "pause")) and (point, where, how) not in seen:
+                seen.add((point, where, how))
+                yield point, before, how, where, words, may_lose and how in ("freeze", "cut")
+
+
+def finish(job, before, may_lose):
+    """Wait for the end; how many died, faults before not counted."""
+    code = job.wait()
+    job.poll()
+    if "has not" in job.stderr() and "within 30 s" in job.stderr():
+        raise Disturbed("the job did not start in time")
+    dead = len({e["dead_node"] for e in job.has("view") if "dead_node" in e})
+    ranks = len({(e["dead_rank"], e["epoch"]) for e in job.has("view") if "dead_rank" in e})
+    if "WRONG" in job.stderr():
+        raise AssertionError("wrong data")
+    lost = code == 3 and may_lose and dead > 1 and "no copy of the data is left" in job.stderr()
+    if not lost and (code != 0 or "all right" not in job.stdout()):
+        raise AssertionError("exit code %d, output %r, %d nodes and %d ranks died" % (code, job.stdout()[-300:], dead, ranks))
+    return dead + ranks - (1 if before else 0)
+
+
+def die(job, before, action, may_lose):
+    """True if the point was passed that often."""
+    return finish(job, before, may_lose) > 0
+
+
+def fall_silent(job, before, how, may_lose):
+    """The process stops at the point; then its whole node freezes, or is cut off and goes on by itself."""
+    job.until(lambda c: c.stopped(), "the point to be passed, or the end", 50)
+    where = job.stopped()
+    if where:
+        node, pid = where
+        begin, pids = time.monotonic(), job.node_pids(node)
+        if how in ("freeze", "pause"):
+            job.signal_node(node, signal.SIGSTOP)
+        else:
+            job.link(node, "cut")
+            job.signal_pid(pid, signal.SIGCONT)
+        if how in ("freeze", "cut"):
+            job.until(lambda c: c.has("view", dead_node=node), "the verdict")
+        else:
+            time.sleep(SHORT_S)
+        if how in ("freeze", "pause"):
+            for pid in pids:
+                job.signal_pid(pid, signal.SIGCONT)
+        else:
+            job.link(node, "heal")
+        short = how in ("pause", "blink") and time.monotonic() - begin < LIMIT_S
+    finish(job, before, may_lose)
+    if where and short:
+        assert not job.has("view", dead_node=node), "declared dead after %.2f s" % SHORT_S
+    return bool(where)
 
 
 def run(point, nth, before, action, where, words, may_lose):
     """True if the point was passed that often."""
-    fault = "%s:%d:%s:%s" % (point, nth, action, where)
+    silent = action in SILENCES
+    fault = "%s:%d:%s:%s" % (point, nth, "stop" if silent else action, where)
     env = {"KEEL_FAULT": before + "," + fault if before else fault}
-    with Cluster(NODES, [PROGRAM, "7", "3", str(words), "12"], spares=SPARES, env=env, seconds=60) as job:
-        code = job.wait()
-        job.poll()
-        if "has not" in job.stderr() and "within 30 s" in job.stderr():
-            raise Disturbed("the job did not start in time")
-        dead = len({e["dead_node"] for e in job.has("view") if "dead_node" in e})
-        ranks = len({(e["dead_rank"], e["epoch"]) for e in job.has("view") if "dead_rank" in e})
-        passed = dead + ranks > (1 if before else 0)
-        if "WRONG" in job.stderr():
-            raise AssertionError("wrong data")
-        if code == 3 and may_lose and dead > 1 and "no copy of the data is left" in job.stderr():
-            return passed
-        if code != 0 or "all right" not in job.stdout():
-            raise AssertionError("exit code %d, output %r, %d nodes and %d ranks died" % (code, job.stdout()[-300:], dead, ranks))
-        return passed
+    spares = SPARES + 1 if silent and before == NODE_DIES else SPARES  # three must be left to decide
+    with Cluster(NODES, [PROGRAM, "7", "3", str(words), "12"], spares=spares, env=env, seconds=60,
+                 options=["--bed", "netns"] if action in ("cut", "blink") else []) as job:
+        return (fall_silent if silent else die)(job, before, action, may_lose)
 
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--how", choices=["death", "silence"], default="death")
     parser.add_argument("--full", action="store_true", help="every passing (at most 100), each kind of death")
     parser.add_argument("--only", default="", help="points whose name begins like this")
     options = parser.parse_args()
     runs, failed, never, begin = 0, [], [], time.monotonic()
-    for point, before, action, where, words, may_lose in cases(options.full):
+    listed, passings = cases, range(1, 101) if options.full else (1, 4)
+    if options.how == "silence":
+        listed, passings = silent_cases, (1, 2, 4) if options.full else (1,)
+    for point, before, action, where, words, may_lose in listed(options.full):
         if not point.startswith(options.only):
             continue
-        for nth in range(1, 101) if options.full else (1, 4):
+        for nth in passings:
             runs += 1
             try:
                 try:
