@@ -32,7 +32,9 @@ configure()
 {
     local dir=$1
     shift
-    [ -f "$dir/build.ninja" ] || meson setup "$dir" "$@" >/dev/null
+    [ -f "$dir/build.ninja" ] && return 0
+    local said
+    said=$(meson setup "$dir" "$@" 2>&1) || { echo "$said" | tail -20 >&2; return 1; }
 }
 
 # run_tests DIR [OPTION...]: meson test; what fails is run once more, alone. Programs that race real clocks fail when
