@@ -66,9 +66,8 @@ static uint64_t since(const struct member *m, uint64_t then)
     return m->t > then ? m->t - then : 0;
 }
 
-__attribute__((unused)) /* without assertions */
-static bool
-move_is_legal(enum target_state from, enum target_state to)
+/* Only assertions ask. */
+__attribute__((unused)) static bool move_is_legal(enum target_state from, enum target_state to)
 {
     static const unsigned char legal[] = {
         [TARGET_DUTY] = 1 << TARGET_CHECK | 1 << TARGET_SUSPECT,

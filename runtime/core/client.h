@@ -142,6 +142,7 @@ struct client {
     uint64_t next_seq;
     uint64_t next_number; /* of announced puts */
     int large;            /* announced puts under way */
+    bool large_waiting;   /* others wait for one of them to end */
     struct piece *by_seq[CLIENT_SEQ_SLOTS];
     struct piece *free_pieces;
     struct op *free_ops;

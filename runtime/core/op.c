@@ -245,7 +245,7 @@ static bool plan_put(struct op *op, uint64_t now)
     bool here = primary == client.node || (pair && shadow == client.node);
     bool large = pair && op->len > WIRE_BODY_MAX;
     if (large && client.large >= CLIENT_LARGE_MAX) {
-        later(op, now);
+        op->replan = client.large_waiting = true; /* op_progress goes on with it */
         return false;
     }
     if (here) {
@@ -671,6 +671,10 @@ void op_progress(void)
     uint64_t now = clock_now_ns();
     poll_transport(client.shm, now);
     poll_transport(client.net, now);
+    if (client.large_waiting && client.large < CLIENT_LARGE_MAX) {
+        client.large_waiting = false;
+        advance_all(now);
+    }
     if (now >= client.scan_at || atomic_load_explicit(&client.page->epoch, memory_order_relaxed) != client.epoch_seen) {
         client.scan_at = now + SCAN_EVERY_NS;
         scan(now);

@@ -14,8 +14,8 @@
 enum {
     SHORT_SLEEP_NS = 200000, /* a sleep that was not worth it */
     SPIN_MAX_NS = 400000,
-    YIELD_EVERY = 8, /* polls without work */
-    POLLS_MAX = 1000,
+    YIELD_EVERY = 8,           /* polls without work */
+    POLLS_MAX = 1000,          /* in a row, before commands are carried out whatever still comes in */
     SOCKETS_EVERY_NS = 100000, /* while spinning, look at the sockets this often */
 };
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "bench/sim/route/batch.h"
+#include "sim/route/batch.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "bench/sim/route/trace.h"
+#include "sim/route/trace.h"
 
 #include <math.h>
 #include <stdio.h>

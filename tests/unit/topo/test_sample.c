@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/sim/place/sample.h"
-#include "bench/sim/place/worst.h"
+#include "sim/place/sample.h"
+#include "sim/place/worst.h"
 
 static struct setup setup(const char *grid, const char *spares, const char *method)
 {

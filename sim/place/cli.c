@@ -1,0 +1,342 @@
+#include "sim/place/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+volatile int cli_stop;
+static const char *command_name = "keel-place";
+/* The temporary file that an early end must not leave behind. */
+static char pending_temp[4096];
+
+void die(const char *fmt, ...)
+{
+    va_list ap;
+    fprintf(stderr, "%s: ", command_name);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    if (pending_temp[0])
+        unlink(pending_temp);
+    exit(2);
+}
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    cli_stop = 1;
+}
+
+void cli_catch(void)
+{
+    struct sigaction a = {.sa_handler = on_signal};
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
+
+static const struct argp_option table[] = {
+    {"grid", 'g', "24x24x24", 0, "the nodes; t after a size makes that dimension a torus: 8tx8tx16", 0},
+    {"spares", 's', "qD(r,s)", 0, "spare allocation, for example 3D(2,1); default: two sides, one layer", 0},
+    {"share", 'S', "LOW-HIGH", 0, "choose the allocation for a share of spares in percent, for example 2-5", 0},
+    {"method", 'm', "NAME", 0, "0D, 1D, ..., hybrid(all), hybrid(-2D), hybrid(2D+0D), balance; may be repeated", 0},
+    {"pattern", 'p', "NAME", 0, "5p, 9p, 7p, 27p, star, barrier, allreduce, ring; default: the grid's own stencil", 0},
+    {"count", 'c', "all|received", 0,
+     "messages that count: all (default), or without those sent by a rank that is not on its first node", 0},
+    {"fattree", 'F', "DOWN,SPINES", 0, "messages travel on a two-stage fat tree with DOWN nodes per edge switch", 0},
+    {"fail", 'f', "NODE", 0, "a node that dies: coordinates 3,4,0 or a number; may be repeated, in order", 0},
+    {"dead", 'd', "NODE", 0, "a node that is dead at launch; may be repeated", 0},
+    {"plane", 'P', "z=3", 0, "which plane of a grid of more than 2 dimensions to draw", 0},
+    {"no-draw", 'N', NULL, 0, "no drawing", 0},
+    {"cases", 'n', "NUMBER", 0, "maps to look at (default 1000000)", 0},
+    {"failures", 'k', "NUMBER", 0, "failures per sequence (default: as many as there are spares)", 0},
+    {"seed", 'r', "NUMBER", 0, "seed of the random sequences (default 1)", 0},
+    {"threads", 't', "NUMBER", 0, "threads (default: one per processor); the result does not depend on it", 0},
+    {"draw", 'D', "job|any|active", 0,
+     "which nodes die: those with a rank at launch (default), any live node, those with a rank at that moment", 0},
+    {"out", 'o', "FILE", 0, "write the CSV here instead of to standard output", 0},
+    {"links", 'l', "FILE", 0, "also write how many links carry how many messages, per number of failures", 0},
+    {"resume", 'R', NULL, 0, "go on where an interrupted run with the same --out stopped", 0},
+    {"worst", 'w', NULL, 0, "search all sequences for the worst case instead of sampling", 0},
+    {"full", 'u', NULL, 0, "with --worst: without symmetry and bounds", 0},
+    {"dir", 'O', "FOLDER", 0, "where figures go (default .)", 0},
+    {"json", 'j', NULL, 0, "JSON instead of text", 0},
+    {"csv", 'v', NULL, 0, "CSV instead of text", 0},
+    {0},
+};
+
+static int64_t number(const char *text, const char *what, int64_t low, int64_t high)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (end == text || *end || errno || v < low || v > high)
+        die("%s must be a number from %lld to %lld, not '%s'", what, (long long)low, (long long)high, text);
+    return v;
+}
+
+static void read_share(struct options *o, const char *arg)
+{
+    int used = 0;
+    if (sscanf(arg, "%lf-%lf%n", &o->low, &o->high, &used) != 2 || arg[used] || !(o->low > 0) || !(o->high < 100) ||
+        o->low > o->high)
+        die("--share is written like 2-5 (percent), not '%s'", arg);
+    o->low /= 100;
+    o->high /= 100;
+}
+
+static void read_choice(struct options *o, int key, const char *arg)
+{
+    if (key == 'c') {
+        if (strcmp(arg, "all") != 0 && strcmp(arg, "received") != 0)
+            die("--count is all or received, not '%s'", arg);
+        o->setup.convention = arg[0] == 'a' ? LOAD_ALL : LOAD_RECEIVED;
+    } else {
+        static const char *const names[] = {"job", "any", "active"};
+        for (int i = 0; i < 3; i++)
+            if (strcmp(arg, names[i]) == 0) {
+                o->draw = (enum draw)i;
+                return;
+            }
+        die("--draw is job, any or active, not '%s'", arg);
+    }
+}
+
+static void read_listed(const char **list, int32_t *n, const char *arg)
+{
+    if (*n == MAX_LISTED)
+        die("more than %d nodes are listed", MAX_LISTED);
+    list[(*n)++] = arg;
+}
+
+// NOLINTNEXTLINE(readability-function-size): long, but a line for each option
+static error_t read_option(int key, char *arg, struct argp_state *state)
+{
+    struct options *o = state->input;
+    switch (key) {
+    case 'g':
+        o->grid = arg;
+        break;
+    case 's':
+        o->spares = arg;
+        break;
+    case 'S':
+        read_share(o, arg);
+        break;
+    case 'm':
+        if (o->methods == MAX_METHODS || strlen(arg) >= sizeof o->method[0])
+            die("unknown method '%s'", arg);
+        strcpy(o->method[o->methods++], arg);
+        break;
+    case 'p':
+        o->pattern = arg;
+        break;
+    case 'F':
+        o->tree = arg;
+        break;
+    case 'c':
+    case 'D':
+        read_choice(o, key, arg);
+        break;
+    case 'f':
+        read_listed(o->fail, &o->nfail, arg);
+        break;
+    case 'd':
+        read_listed(o->dead, &o->ndead, arg);
+        break;
+    case 'P':
+        o->plane = arg;
+        break;
+    case 'N':
+        o->no_draw = true;
+        break;
+    case 'n':
+        o->cases = number(arg, "--cases", 1, INT64_C(1) << 50);
+        break;
+    case 'k':
+        o->failures = (int32_t)number(arg, "--failures", 1, GRID_MAX_NODES);
+        break;
+    case 'r':
+        o->seed = (uint64_t)number(arg, "--seed", 0, INT64_MAX);
+        break;
+    case 't':
+        o->threads = (int)number(arg, "--threads", 1, 1024);
+        break;
+    case 'o':
+        o->out = arg;
+        break;
+    case 'l':
+        o->links = arg;
+        break;
+    case 'R':
+        o->resume = true;
+        break;
+    case 'w':
+        o->worst = true;
+        break;
+    case 'u':
+        o->full = true;
+        break;
+    case 'O':
+        o->dir = arg;
+        break;
+    case 'j':
+        o->format = FORMAT_JSON;
+        break;
+    case 'v':
+        o->format = FORMAT_CSV;
+        break;
+    case ARGP_KEY_ARG:
+        if (o->args == 16)
+            die("too many arguments");
+        o->arg[o->args++] = arg;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+void cli_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv)
+{
+    static char name[64];
+    struct argp_option used[sizeof table / sizeof *table] = {{0}};
+    int n = 0;
+    for (const struct argp_option *t = table; t->name; t++)
+        if (strchr(keys, t->key))
+            used[n++] = *t;
+    /* only long names are offered: letters would differ between sub-commands */
+    memset(o, 0, sizeof *o);
+    o->cases = strchr(keys, '*') ? 0 : 1000000; /* figures have numbers of their own */
+    o->seed = 1;
+    o->dir = ".";
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    o->threads = cpus > 0 && cpus < 1024 ? (int)cpus : 1;
+    snprintf(name, sizeof name, "keel-place %s", command);
+    command_name = argv[0] = name;
+    struct argp argp = {
+        .options = used, .parser = read_option, .args_doc = strchr(keys, '*') ? "NUMBER..." : NULL, .doc = doc};
+    int at = argc;
+    if (argp_parse(&argp, argc, argv, ARGP_NO_ERRS, &at, o) != 0)
+        die("unknown or incomplete option '%s'; see %s --help", at > 0 && at <= argc ? argv[at - (at == argc)] : "",
+            name);
+    if (o->args && !strchr(keys, '*'))
+        die("'%s' is not understood; see %s --help", o->arg[0], name);
+}
+
+void cli_setup(struct options *o)
+{
+    struct setup *s = &o->setup;
+    if (!o->grid)
+        die("--grid is missing; see %s --help", command_name);
+    const char *why = grid_parse(&s->grid, o->grid);
+    if (why)
+        die("'%s': %s", o->grid, why);
+    if (o->low > 0)
+        spare_choose(&s->grid, o->low, o->high, &s->layout);
+    else if (o->spares) {
+        why = spare_parse(&s->layout, o->spares);
+        if (why)
+            die("'%s': %s", o->spares, why);
+    } else
+        s->layout = (struct spare_layout){.q = s->grid.ndims, .r = s->grid.ndims > 1 ? 2 : 1, .s = 1};
+    s->pattern = setup_stencil(&s->grid);
+    if (o->pattern && (s->pattern = pattern_kind_parse(o->pattern)) == PATTERN_KINDS)
+        die("unknown stencil or pattern '%s'", o->pattern);
+    if (!o->methods)
+        strcpy(o->method[o->methods++], "hybrid(all)");
+    for (int i = 0; i < o->methods; i++) {
+        strcpy(s->method, o->method[i]);
+        why = setup_check(s);
+        if (why)
+            die("%s %s%s%s: %s", o->grid, o->spares ? o->spares : "", o->spares ? " " : "", s->method, why);
+    }
+    strcpy(s->method, o->method[0]);
+    if (o->tree) {
+        int down, spines, used = 0;
+        if (sscanf(o->tree, "%d,%d%n", &down, &spines, &used) != 2 || o->tree[used] ||
+            !fattree_init(&s->net.tree, s->grid.nodes, down, spines))
+            die("--fattree is written like 16,16 (nodes per edge switch, spines), not '%s'", o->tree);
+    }
+    for (int32_t i = 0; i < o->ndead; i++)
+        o->dead_node[i] = cli_node(o, o->dead[i]);
+}
+
+int32_t cli_node(const struct options *o, const char *text)
+{
+    const struct grid *g = &o->setup.grid;
+    int c[GRID_MAX_DIMS], n = 0;
+    const char *t = text;
+    for (;; t++) {
+        char *end;
+        errno = 0;
+        long v = strtol(t, &end, 10);
+        if (end == t || errno || n == GRID_MAX_DIMS || (*end && *end != ','))
+            die("'%s' is not a node: give coordinates like 3,4,0 or a number", text);
+        if (v < 0 || v > INT32_MAX)
+            die("node %s is outside the grid", text);
+        c[n++] = (int)v;
+        t = end;
+        if (!*t)
+            break;
+    }
+    if (n == 1 && g->ndims > 1) {
+        if (c[0] >= g->nodes)
+            die("node %s is outside the grid", text);
+        return c[0];
+    }
+    if (n != g->ndims)
+        die("node %s needs %d coordinates", text, g->ndims);
+    for (int d = 0; d < n; d++)
+        if (c[d] >= g->size[d])
+            die("node %s is outside the grid", text);
+    return grid_node(g, c);
+}
+
+void out_open(struct out *out, const char *path)
+{
+    *out = (struct out){.f = stdout, .path = path};
+    struct stat st;
+    if (!path)
+        return;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a device or a pipe is written to, not replaced */
+        out->f = fopen(path, "w");
+        if (!out->f)
+            die("cannot write %s: %s", path, strerror(errno));
+        return;
+    }
+    if ((size_t)snprintf(out->temp, sizeof out->temp, "%s.part%ld", path, (long)getpid()) >= sizeof out->temp)
+        die("the file name is too long");
+    out->f = fopen(out->temp, "w");
+    if (!out->f)
+        die("cannot write %s: %s", path, strerror(errno));
+    strcpy(pending_temp, out->temp);
+}
+
+void out_commit(struct out *out)
+{
+    bool ok = fflush(out->f) == 0 && !ferror(out->f);
+    if (!out->path) {
+        if (!ok)
+            die("cannot write standard output: %s", strerror(errno));
+        return;
+    }
+    ok = fclose(out->f) == 0 && ok;
+    if (!ok || (out->temp[0] && rename(out->temp, out->path) != 0))
+        die("cannot write %s: %s", out->path, strerror(errno));
+    pending_temp[0] = '\0';
+}
+
+void out_discard(struct out *out)
+{
+    if (!out->path)
+        return;
+    fclose(out->f);
+    if (out->temp[0])
+        unlink(out->temp);
+    pending_temp[0] = '\0';
+}

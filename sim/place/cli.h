@@ -1,0 +1,76 @@
+/* What the sub-commands of keel-place share: options, errors, output files, drawing. */
+#ifndef KEEL_SIM_PLACE_CLI_H
+#define KEEL_SIM_PLACE_CLI_H
+#include <argp.h>
+#include <stdio.h>
+
+#include "sim/place/sample.h"
+
+enum format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
+
+enum { MAX_METHODS = 8, MAX_LISTED = 65536 };
+
+/* Everything any sub-command can be told. */
+struct options {
+    struct setup setup;
+    const char *grid, *spares, *pattern, *tree; /* as given */
+    char method[MAX_METHODS][64];
+    int methods;
+    bool has_grid, has_spares;
+    enum format format;
+    double low, high; /* wanted share of spares; 0 when not asked for */
+    const char *fail[MAX_LISTED], *dead[MAX_LISTED];
+    int32_t nfail, ndead;
+    int32_t dead_node[MAX_LISTED];
+    const char *plane;
+    bool no_draw;
+    int64_t cases;
+    int32_t failures;
+    uint64_t seed;
+    int threads;
+    enum draw draw;
+    const char *out, *links;
+    bool resume, worst, full;
+    const char *dir;
+    const char *arg[16];
+    int args;
+};
+
+/* One line on stderr, exit code 2. */
+void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+
+/* Reads argv with the options named in keys (a string of the short option letters) and --help; dies on bad input. */
+void cli_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv);
+/* Grid, spares, pattern, tree into o->setup; the method is methods[0] or the default. Dies. */
+void cli_setup(struct options *o);
+/* "3,4,5" or "27". Dies. */
+int32_t cli_node(const struct options *o, const char *text);
+
+/* A file that appears under its name only when it is whole. path NULL is stdout. What exists and is no
+ * regular file (a pipe, a device) is written to instead. Dies when it cannot be made. */
+struct out {
+    FILE *f;
+    const char *path;
+    char temp[4096]; /* empty when written to directly */
+};
+void out_open(struct out *out, const char *path);
+/* Dies when the data could not be written. */
+void out_commit(struct out *out);
+void out_discard(struct out *out);
+void out_csv(FILE *f, const struct sample_config *c, const struct sample_result *r);
+void out_links(FILE *f, const struct sample_result *r);
+
+/* The plane of the first two dimensions at the given other coordinates (in at, at[0] and at[1] unused), with failed,
+ * free and moved nodes and links that carry more than one message. moved[rank] or NULL. */
+void draw_plane(FILE *f, const struct job *j, const int at[GRID_MAX_DIMS]);
+/* "z=3" or "2=3,3=0" into at. Dies. */
+void draw_plane_parse(const struct options *o, const char *text, int at[GRID_MAX_DIMS]);
+
+extern volatile int cli_stop; /* set by SIGINT and SIGTERM once cli_catch was called */
+void cli_catch(void);
+
+int cmd_allocate(int argc, char **argv);
+int cmd_substitute(int argc, char **argv);
+int cmd_simulate(int argc, char **argv);
+int cmd_figure(int argc, char **argv);
+#endif

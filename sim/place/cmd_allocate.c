@@ -1,0 +1,81 @@
+#include <jansson.h>
+#include <string.h>
+
+#include "sim/place/cli.h"
+
+static void print_nodes(FILE *f, const struct options *o)
+{
+    const struct grid *g = &o->setup.grid;
+    fputs("node", f);
+    for (int d = 0; d < g->ndims; d++)
+        fprintf(f, ",%c", "xyzuvw"[d]);
+    fputs(",role\n", f);
+    for (int32_t n = 0; n < g->nodes; n++) {
+        fprintf(f, "%d", n);
+        for (int d = 0; d < g->ndims; d++)
+            fprintf(f, ",%d", grid_coord(g, n, d));
+        fprintf(f, ",%s\n", spare_is(&o->setup.layout, g, n) ? "spare" : "rank");
+    }
+}
+
+static void print_text(FILE *f, const struct options *o, const struct job *j)
+{
+    const struct spare_layout *l = &o->setup.layout;
+    const struct grid *g = &o->setup.grid;
+    char layout[32], grid[96], ranks[96];
+    fprintf(f, "grid       %s, %d nodes\n", grid_format(g, grid, sizeof grid), g->nodes);
+    fprintf(f, "spares     %s: %d nodes, %.3f %% (formula R %.3f %%)\n", spare_format(l, layout, sizeof layout),
+            spare_count(l, g), 100.0 * spare_count(l, g) / g->nodes, 100 * spare_share(l, g->nodes));
+    fprintf(f, "ranks      %s, %d\n", grid_format(&j->place.rank_grid, ranks, sizeof ranks), j->place.ranks);
+    if (o->ndead)
+        fprintf(f, "at launch  %d dead, %d spares left, %d ranks without a node, %d collisions\n", j->place.ndead,
+                j->place.nfree, j->place.homeless, load_collisions(&j->load));
+    if (!o->no_draw && g->size[0] <= 120) {
+        int at[GRID_MAX_DIMS];
+        draw_plane_parse(o, o->plane, at);
+        draw_plane(f, j, at);
+    }
+}
+
+static void print_json(FILE *f, const struct options *o, const struct job *j)
+{
+    const struct spare_layout *l = &o->setup.layout;
+    char layout[32], grid[96], ranks[96];
+    json_t *map = json_array();
+    for (int32_t r = 0; r < j->place.ranks; r++)
+        json_array_append_new(map, json_integer(j->place.node_of[r]));
+    json_t *doc = json_pack("{s:s, s:i, s:s, s:i, s:f, s:f, s:s, s:i, s:i, s:i, s:o}", "grid",
+                            grid_format(&o->setup.grid, grid, sizeof grid), "nodes", o->setup.grid.nodes, "spares",
+                            spare_format(l, layout, sizeof layout), "spare_nodes", spare_count(l, &o->setup.grid),
+                            "share", (double)spare_count(l, &o->setup.grid) / o->setup.grid.nodes, "formula",
+                            spare_share(l, o->setup.grid.nodes), "rank_grid",
+                            grid_format(&j->place.rank_grid, ranks, sizeof ranks), "ranks", j->place.ranks, "dead",
+                            j->place.ndead, "homeless", j->place.homeless, "map", map);
+    json_dumpf(doc, f, JSON_COMPACT);
+    fputc('\n', f);
+    json_decref(doc);
+}
+
+int cmd_allocate(int argc, char **argv)
+{
+    static struct options o;
+    struct job j;
+    struct out out;
+    cli_parse(&o, "allocate", "Which nodes of a grid are spare, how many they are, and the map at launch.",
+              "gsSmpdPNojv", argc, argv);
+    cli_setup(&o);
+    if (!job_open(&j, &o.setup))
+        die("out of memory");
+    for (int32_t i = 0; i < o.ndead; i++)
+        job_fail(&j, o.dead_node[i]);
+    out_open(&out, o.out);
+    if (o.format == FORMAT_CSV)
+        print_nodes(out.f, &o);
+    else if (o.format == FORMAT_JSON)
+        print_json(out.f, &o, &j);
+    else
+        print_text(out.f, &o, &j);
+    out_commit(&out);
+    job_close(&j);
+    return 0;
+}

@@ -1,0 +1,159 @@
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/place/cli.h"
+#include "sim/place/worst.h"
+
+static json_t *row_json(const struct sample_row *w, int32_t failures)
+{
+    return json_pack("{s:i, s:I, s:I, s:f, s:I, s:f, s:f}", "failures", failures, "cases", (json_int_t)w->cases,
+                     "worst", (json_int_t)w->worst, "mean", (double)w->collisions / (double)w->cases, "best",
+                     (json_int_t)w->best, "mean_load", (double)w->mean_load / 1e6 / (double)w->cases, "moves",
+                     (double)w->moves / (double)w->cases);
+}
+
+static void print_json(FILE *f, const struct sample_config *c, const struct sample_result *r)
+{
+    json_t *rows = json_array();
+    for (int32_t i = 0; i <= r->failures; i++)
+        if (r->row[i].cases)
+            json_array_append_new(rows, row_json(&r->row[i], i));
+    json_t *doc = json_pack("{s:s, s:I, s:I, s:b, s:o}", "method", c->setup.method, "seed", (json_int_t)c->seed,
+                            "sequences", (json_int_t)r->done, "complete", !r->interrupted, "rows", rows);
+    json_dumpf(doc, f, JSON_COMPACT);
+    fputc('\n', f);
+    json_decref(doc);
+}
+
+static void print_text(FILE *f, const struct sample_config *c, const struct sample_result *r)
+{
+    fprintf(f, "%s: %" PRId64 " of %" PRId64 " sequences of up to %d failures\n", c->setup.method, r->done,
+            r->sequences, r->failures);
+    fputs("failures      cases  worst    mean  best   moves\n", f);
+    for (int32_t i = 0, shown = 0; i <= r->failures; i++) {
+        const struct sample_row *w = &r->row[i];
+        if (!w->cases || (i > 10 && i < r->failures && i * 20 / r->failures == shown))
+            continue;
+        shown = i * 20 / r->failures;
+        fprintf(f, "%8d %10" PRId64 " %6" PRId64 " %7.3f %5" PRId64 " %7.1f\n", i, w->cases, w->worst,
+                (double)w->collisions / (double)w->cases, w->best, (double)w->moves / (double)w->cases);
+    }
+}
+
+static int run_worst(const struct options *o)
+{
+    struct worst_result r;
+    struct out out;
+    if (!o->failures || o->failures > WORST_MAX)
+        die("--worst needs --failures from 1 to %d", WORST_MAX);
+    if (strcmp(o->setup.method, "balance") == 0)
+        die("--worst is for the sliding methods, not for balance");
+    if (o->failures > spare_rank_grid(&o->setup.layout, &o->setup.grid).nodes)
+        die("more failures (%d) than nodes with a rank", o->failures);
+    out_open(&out, o->out);
+    cli_catch();
+    const char *why = worst_run(&o->setup, o->failures, o->full, &cli_stop, &r);
+    if (why)
+        die("%s", why);
+    fputs("method,failures,worst,nodes\n", out.f);
+    for (int32_t f = 1; f <= o->failures; f++) {
+        if (r.collisions[f] < 0)
+            continue;
+        fprintf(out.f, "%s,%d,%d,", o->setup.method, f, r.collisions[f]);
+        for (int32_t i = 0; i < f; i++)
+            fprintf(out.f, "%s%d", i ? " " : "", r.nodes[f][i]);
+        fputc('\n', out.f);
+    }
+    out_commit(&out);
+    fprintf(stderr, "%s: %" PRId64 " maps looked at, of %.3g sequences; %" PRId64 " ended early%s\n", o->setup.method,
+            r.maps, r.sequences, r.cannot, r.interrupted ? "; interrupted, the numbers are lower bounds" : "");
+    return r.interrupted ? 130 : 0;
+}
+
+static const char *state_name(const struct options *o, int i, char *buf, size_t len)
+{
+    if (!o->out)
+        return NULL;
+    if ((size_t)snprintf(buf, len, o->methods > 1 ? "%s.%d.state" : "%s.state", o->out, i) >= len)
+        die("the file name is too long");
+    return buf;
+}
+
+static int run_sample(struct options *o)
+{
+    struct out out, links = {0};
+    static char state[4096];
+    if (o->links && o->methods > 1)
+        die("--links is for one method at a time");
+    if (o->resume && !o->out)
+        die("--resume needs the --out of the run it continues");
+    if (o->ndead && o->draw == DRAW_ACTIVE && o->ndead >= o->setup.grid.nodes)
+        die("more failures (%d) than nodes (%d)", o->ndead, o->setup.grid.nodes);
+    if (o->failures > o->setup.grid.nodes)
+        die("more failures (%d) than nodes (%d)", o->failures, o->setup.grid.nodes);
+    out_open(&out, o->out);
+    if (o->links)
+        out_open(&links, o->links);
+    cli_catch();
+    bool interrupted = false;
+    for (int i = 0; i < o->methods && !interrupted; i++) {
+        struct sample_config c = {.setup = o->setup,
+                                  .dead = o->dead_node,
+                                  .ndead = o->ndead,
+                                  .seed = o->seed,
+                                  .cases = o->cases,
+                                  .failures = o->failures,
+                                  .threads = o->threads,
+                                  .draw = o->draw,
+                                  .links = o->links,
+                                  .progress = true,
+                                  .resume = o->resume};
+        struct sample_result r;
+        strcpy(c.setup.method, o->method[i]);
+        c.label = c.setup.method;
+        c.state = state_name(o, i, state, sizeof state);
+        if (c.resume && o->methods > 1 && access(c.state, R_OK) != 0)
+            c.resume = false; /* this method had finished or not begun */
+        const char *why = sample_run(&c, &cli_stop, &r);
+        if (why)
+            die("%s%s%s", why, c.state ? ": " : "", c.state ? c.state : "");
+        if (o->format == FORMAT_JSON)
+            print_json(out.f, &c, &r);
+        else if (o->format == FORMAT_CSV || o->out)
+            out_csv(out.f, &c, &r);
+        else
+            print_text(out.f, &c, &r);
+        if (o->links)
+            out_links(links.f, &r);
+        fprintf(stderr, "%s: %" PRId64 " cases in %.1f s, %.0f cases per second%s\n", c.setup.method, r.cases,
+                r.seconds, (double)r.cases / r.seconds, r.interrupted ? "; interrupted" : "");
+        interrupted = r.interrupted;
+        sample_free(&r);
+    }
+    out_commit(&out);
+    if (o->links)
+        out_commit(&links);
+    if (interrupted)
+        fprintf(stderr, "keel-place simulate: the result so far is whole sequences only%s\n",
+                o->out ? "; --resume continues it" : "");
+    return interrupted ? 130 : 0;
+}
+
+int cmd_simulate(int argc, char **argv)
+{
+    static struct options o;
+    cli_parse(
+        &o, "simulate",
+        "Random sequences of failures, and the worst, mean and best number of messages on the most used link after "
+        "each. A case is one map: the state after one failure.\vCounting: a collision count of c means that c "
+        "messages cross the most used directed link when every rank sends all messages of the pattern at once; 1 "
+        "is no collision. Patterns of several phases add the maxima of their phases. --count received leaves out "
+        "messages sent by ranks that are not on their first node, under which the published laws for 0D hold "
+        "from the first failure on; with all messages counted one failure gives 5.",
+        "gsSmpcFdnkrtDolRwujv", argc, argv);
+    cli_setup(&o);
+    return o.worst ? run_worst(&o) : run_sample(&o);
+}

@@ -1,0 +1,80 @@
+#include "sim/place/setup.h"
+
+#include <string.h>
+
+enum pattern_kind setup_stencil(const struct grid *g)
+{
+    return g->ndims == 2 ? PATTERN_5P : g->ndims == 3 ? PATTERN_7P : PATTERN_STAR;
+}
+
+const char *setup_check(const struct setup *s)
+{
+    struct place_method m;
+    const char *why = spare_check(&s->layout, &s->grid);
+    if (why)
+        return why;
+    for (int d = 0; d < s->grid.ndims; d++)
+        if (s->grid.size[d] > INT16_MAX)
+            return "a side of the grid is longer than 32767 nodes";
+    int dims = pattern_kind_dims(s->pattern);
+    if (dims && dims != s->grid.ndims)
+        return dims == 2 ? "this stencil needs a grid of 2 dimensions" : "this stencil needs a grid of 3 dimensions";
+    if (strcmp(s->method, "balance") == 0)
+        return NULL;
+    why = place_method_parse(&m, s->method, s->grid.ndims);
+    return why;
+}
+
+bool job_open(struct job *j, const struct setup *s)
+{
+    memset(j, 0, sizeof *j);
+    j->setup = s;
+    const struct grid ranks = spare_rank_grid(&s->layout, &s->grid);
+    bool ok = place_init(&j->place, &s->grid, &s->layout) && place_init(&j->launch, &s->grid, &s->layout) &&
+              place_plan_init(&j->plan, &j->place) && pattern_init(&j->pattern, s->pattern, &ranks) &&
+              load_init(&j->load, &j->pattern, &j->place, &s->net, s->convention) &&
+              load_init(&j->launch_load, &j->pattern, &j->place, &s->net, s->convention);
+    if (ok && strcmp(s->method, "balance") == 0) {
+        strcpy(j->method.name, "balance");
+        ok = balance_init(&j->balance, &j->place, &j->load) && place_method_add(&j->method, balance_plan, &j->balance);
+    } else if (ok)
+        place_method_parse(&j->method, s->method, s->grid.ndims);
+    if (!ok)
+        job_close(j);
+    return ok;
+}
+
+void job_close(struct job *j)
+{
+    balance_fini(&j->balance);
+    load_fini(&j->load);
+    load_fini(&j->launch_load);
+    pattern_fini(&j->pattern);
+    place_plan_fini(&j->plan);
+    place_fini(&j->place);
+    place_fini(&j->launch);
+}
+
+void job_launch(struct job *j)
+{
+    place_copy(&j->launch, &j->place);
+    load_copy(&j->launch_load, &j->load);
+}
+
+void job_reset(struct job *j)
+{
+    place_copy(&j->place, &j->launch);
+    load_copy(&j->load, &j->launch_load);
+    if (j->balance.load)
+        balance_reset(&j->balance);
+}
+
+enum place_result job_fail(struct job *j, int32_t node)
+{
+    return load_substitute(&j->load, &j->place, &j->method, node, &j->plan);
+}
+
+int job_order(const struct job *j)
+{
+    return j->method.step[j->plan.step].order;
+}

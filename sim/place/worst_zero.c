@@ -1,0 +1,348 @@
+#include "sim/place/worst_zero.h"
+
+#include "sim/place/worst_zero_state.h"
+
+static size_t line_key(const struct zero *z, int32_t node, int d)
+{
+    return (size_t)d * (size_t)z->grid->nodes + (size_t)(node - grid_coord(z->grid, node, d) * z->grid->stride[d]);
+}
+
+/* The spares that 0D may give the rank: the nearest, or the nearest on a side that its lines have not just used; with
+ * all that are as near on the same side. */
+static int choices(const struct zero *z, int32_t rank, int32_t tie[MAX_TIES])
+{
+    const struct near *near = z->near + (size_t)rank * (size_t)z->spares, *pick = NULL;
+    unsigned avoid = 0;
+    for (int d = 0; z->r > 1 && d < z->grid->ndims; d++) {
+        int8_t side = z->side[line_key(z, z->home[rank], d)];
+        avoid |= side ? 1u << (side - 1) : 0;
+    }
+    for (int32_t i = 0; i < z->spares; i++)
+        if (!z->taken[near[i].spare]) {
+            pick = pick ? pick : &near[i];
+            if (!(avoid >> near[i].side & 1)) {
+                pick = &near[i];
+                break;
+            }
+        }
+    int n = 0;
+    for (const struct near *c = pick; c && c < near + z->spares && c->dist == pick->dist && n < MAX_TIES; c++)
+        if (!z->taken[c->spare] && (z->r < 2 || c->side == pick->side))
+            tie[n++] = c->spare;
+    return n;
+}
+
+static bool may_choose(const struct zero *z, int32_t rank, int32_t spare)
+{
+    int32_t tie[MAX_TIES];
+    for (int n = choices(z, rank, tie); n > 0; n--)
+        if (tie[n - 1] == spare)
+            return true;
+    return false;
+}
+
+/* Would b's failure before the last one, a's, have led to the same map and memory? */
+static bool turns_round(struct zero *z, int32_t depth, int32_t b, int32_t b_spare)
+{
+    int32_t a = z->path[depth - 1], a_spare = z->path_spare[depth - 1];
+    for (int d = 0; z->r > 1 && d < z->grid->ndims; d++)
+        if (line_key(z, z->home[a], d) == line_key(z, z->home[b], d))
+            return false;
+    z->taken[a_spare] = false;
+    bool same = may_choose(z, b, b_spare);
+    z->taken[b_spare] = true;
+    same = same && may_choose(z, a, a_spare);
+    z->taken[b_spare] = false;
+    z->taken[a_spare] = true;
+    return same;
+}
+
+/* Does a link of the open lanes really carry more than the worst case known? The sums of what each rank alone brings,
+ * put right for each message with both ends on spares. */
+static bool really(struct zero *z, int32_t depth)
+{
+    const struct pattern *t = z->pattern;
+    const uint32_t *open = z->open + (size_t)depth * z->lanes;
+    bool all = z->setup->convention == LOAD_ALL;
+    size_t n = z->opens[depth];
+    lane high = {0}, best = {0};
+    best += (uint8_t)z->result->collisions[depth];
+    for (size_t k = 0; k < n; k++) {
+        lane sum = z->bound[open[k]];
+        for (int32_t i = 0; i < depth; i++)
+            sum += pair(z, z->exact, z->path[i], z->path_spare[i])[open[k]];
+        z->count[open[k]] = sum;
+    }
+    for (int32_t i = 0; i < depth; i++) {
+        int32_t r = z->path[i], spare = z->path_spare[i];
+        for (int32_t m = t->out_at[r]; m < t->out_at[r + 1]; m++) {
+            int32_t peer = t->out[m].rank, there = z->spare_of[peer], links[MAX_ROUTE];
+            if (there < 0)
+                continue;
+            const lane *in = pair(z, z->in, peer, spare), *out = pair(z, z->out, r, there);
+            const lane *across = pair(z, z->across, spare, there);
+            for (size_t k = 0; k < n; k++)
+                z->count[open[k]] += (all ? across[open[k]] - in[open[k]] : (lane){0}) - out[open[k]];
+            int32_t hops = route(z, z->home[r], z->home[peer], links);
+            for (int32_t h = 0; h < hops; h++)
+                ((uint8_t *)z->count)[links[h]]++;
+        }
+    }
+    for (size_t k = 0; k < n; k++)
+        high |= (lane)(z->count[open[k]] > best);
+    return lane_any(high) || z->result->collisions[depth] < 0;
+}
+
+/* The load of each link, counted message by message; becomes the worst case known when it is one. */
+static void count_exactly(struct zero *z, int32_t depth)
+{
+    const struct pattern *t = z->pattern;
+    int32_t links[MAX_ROUTE], most = 0;
+    memcpy(z->load, z->home_load, z->links * sizeof *z->load);
+    for (int32_t k = 0; k < depth; k++)
+        for (int way = 0; way < 2; way++) {
+            int32_t rank = z->path[k];
+            const int32_t *at = way ? t->in_at : t->out_at;
+            for (int32_t m = at[rank]; m < at[rank + 1]; m++) {
+                int32_t peer = way ? t->in[m].rank : t->out[m].rank, from = way ? peer : rank, to = way ? rank : peer;
+                if (way && z->spare_of[peer] >= 0)
+                    continue; /* counted from its sender */
+                int32_t n = route(z, z->home[from], z->home[to], links);
+                for (int32_t i = 0; i < n; i++)
+                    z->load[links[i]]--;
+                if (z->setup->convention != LOAD_ALL && z->spare_of[from] >= 0)
+                    continue;
+                n = route(z, z->spare_of[from] < 0 ? z->home[from] : z->spare_node[z->spare_of[from]],
+                          z->spare_of[to] < 0 ? z->home[to] : z->spare_node[z->spare_of[to]], links);
+                for (int32_t i = 0; i < n; i++)
+                    z->load[links[i]]++;
+            }
+        }
+    for (size_t l = 0; l < z->links; l++)
+        most = z->load[l] > most ? z->load[l] : most;
+    if (most <= z->result->collisions[depth])
+        return;
+    z->result->collisions[depth] = most;
+    for (int32_t k = 0; k < depth; k++)
+        z->result->nodes[depth][k] = z->home[z->path[k]];
+}
+
+/* The bound after one more failure, for the lanes that were open before it; those that are still open.
+ * returns   their number. A link that cannot become the worst never can again, so no other lane is ever looked at. */
+static size_t bound_make(struct zero *z, int32_t depth, int32_t rank, int32_t spare)
+{
+    const lane *before = z->bound + (size_t)(depth - 1) * z->lanes, *need = z->need + (size_t)(depth - 1) * z->lanes;
+    const lane *change = pair(z, z->change, rank, spare);
+    const uint32_t *was = z->open + (size_t)(depth - 1) * z->lanes;
+    uint32_t *open = z->open + (size_t)depth * z->lanes;
+    lane *now = z->bound + (size_t)depth * z->lanes;
+    size_t n = 0;
+    for (size_t k = 0; k < z->opens[depth - 1]; k++)
+        now[was[k]] = before[was[k]] + change[was[k]];
+    home_messages(z, rank, true, 1, (uint8_t *)now); /* those had left the links with the peer */
+    for (size_t k = 0; k < z->opens[depth - 1]; k++)
+        if (lane_any((lane)(now[was[k]] >= need[was[k]])))
+            open[n++] = was[k];
+    return z->opens[depth] = n;
+}
+
+/* Could the rank's failure, wherever it is sent, keep a lane open? */
+static bool worth_it(const struct zero *z, int32_t depth, int32_t rank)
+{
+    const lane *before = z->bound + (size_t)depth * z->lanes, *need = z->need + (size_t)depth * z->lanes;
+    const lane *alone = z->alone + (size_t)rank * z->lanes;
+    const uint32_t *open = z->open + (size_t)depth * z->lanes;
+    for (size_t k = 0; k < z->opens[depth]; k++)
+        if (lane_any((lane)(before[open[k]] + alone[open[k]] >= need[open[k]])))
+            return true;
+    return false;
+}
+
+/* What the rank can bring on each spare that at most left - 1 free ones are nearer than: into nearer[how many are], for
+ * the failure that may take it, and into the spare's most. */
+static void rank_brings(struct zero *z, int32_t rank, int32_t left, const uint32_t *open, size_t opens)
+{
+    const struct near *near = z->near + (size_t)rank * (size_t)z->spares;
+    int32_t free_before[GRID_MAX_DIMS] = {0}, free_now[GRID_MAX_DIMS] = {0}, dist = -1;
+    for (int32_t i = 0; i < z->spares; i++) {
+        if (near[i].dist != dist)
+            memcpy(free_before, free_now, sizeof free_before);
+        dist = near[i].dist;
+        int side = z->r < 2 ? 0 : near[i].side;
+        if (free_before[side] >= left && z->r < 2)
+            return;
+        if (z->taken[near[i].spare] || free_before[side] >= left)
+            continue;
+        free_now[side]++;
+        const lane *bring = z->bring + ((size_t)rank * (size_t)z->spares + (size_t)near[i].spare) * z->lanes;
+        lane *nearer = z->nearer + (size_t)free_before[side] * z->lanes;
+        lane *most = z->most + (size_t)near[i].spare * z->lanes;
+        bool first = !z->reached[near[i].spare];
+        z->reached[near[i].spare] = true;
+        for (size_t k = 0; k < opens; k++) {
+            lane b = bring[open[k]];
+            nearer[k] = lane_max(nearer[k], b);
+            most[k] = first ? b : lane_max(most[k], b);
+        }
+    }
+}
+
+/* A closer look at what the failures to come can add. The i-th of them can take a spare that at most i - 1 which are
+ * free now are nearer than; and they take different spares. Per link, the lower of the two sums; lanes in which it is
+ * too low everywhere are closed. returns   the number of those still open. */
+static size_t close_lanes(struct zero *z, int32_t depth)
+{
+    int32_t best = z->result->collisions[z->failures];
+    if (depth + 1 == z->failures) {
+        lane need = {0};
+        need += (uint8_t)(best + 1);
+        for (size_t k = 0; k < z->opens[depth]; k++)
+            z->need[(size_t)depth * z->lanes + z->open[(size_t)depth * z->lanes + k]] = need;
+        return z->opens[depth];
+    }
+    size_t n = (size_t)(z->failures - depth), opens = z->opens[depth], still = 0;
+    uint32_t *open = z->open + (size_t)depth * z->lanes;
+    memset(z->reached, 0, (size_t)z->spares);
+    memset(z->nearer, 0, n * z->lanes * sizeof *z->nearer);
+    memset(z->top, 0, n * z->lanes * sizeof *z->top);
+    for (int32_t r = 0; r < z->ranks; r++)
+        if (z->spare_of[r] < 0)
+            rank_brings(z, r, (int32_t)n, open, opens);
+    for (int32_t s = 0; s < z->spares; s++)
+        for (size_t k = 0; z->reached[s] && k < opens; k++) {
+            lane m = z->most[(size_t)s * z->lanes + k];
+            for (size_t i = 0; i < n; i++) {
+                lane *t = z->top + i * z->lanes + k, high = lane_max(*t, m);
+                m = *t ^ m ^ high; /* the lower one */
+                *t = high;
+            }
+        }
+    for (size_t k = 0; k < opens; k++) {
+        lane by_turn = {0}, by_spare = {0}, high = {0};
+        for (size_t i = 0; i < n; i++) {
+            high = lane_max(high, z->nearer[i * z->lanes + k]);
+            by_turn += high;
+            by_spare += z->top[i * z->lanes + k];
+        }
+        const uint8_t *a = (const uint8_t *)&by_turn, *b = (const uint8_t *)&by_spare;
+        const uint8_t *now = (const uint8_t *)(z->bound + (size_t)depth * z->lanes + open[k]);
+        bool any = false;
+        for (int l = 0; l < LANE; l++)
+            any = any || now[l] + (a[l] < b[l] ? a[l] : b[l]) > best;
+        if (!any)
+            continue;
+        /* after one failure more each of the others is one earlier in its turn, and one spare fewer is taken */
+        by_turn -= z->nearer[k];
+        by_spare -= z->top[(n - 1) * z->lanes + k];
+        uint8_t *need = (uint8_t *)(z->need + (size_t)depth * z->lanes + open[k]);
+        for (int l = 0; l < LANE; l++) {
+            int least = best + 1 - (a[l] < b[l] ? a[l] : b[l]);
+            need[l] = (uint8_t)(least < 0 ? 0 : least);
+        }
+        open[still++] = open[k];
+    }
+    return z->opens[depth] = still;
+}
+
+static bool mirror_fits(struct zero *z, int32_t depth, int32_t rank)
+{
+    for (int d = 0; d < z->grid->ndims; d++) {
+        z->balance[depth][d] = z->balance[depth - 1][d] + z->mirror[rank][d];
+        if (z->balance[depth][d] + z->failures - depth < 0)
+            return false;
+    }
+    return true;
+}
+
+static void descend(struct zero *z, int32_t depth);
+
+/* Hash of the map and of the sides it remembers, from that before the failure. */
+static void hash_make(struct zero *z, int32_t depth, int32_t rank, int32_t spare, int8_t side)
+{
+    uint64_t *h = z->hash[depth];
+    memcpy(h, z->hash[depth - 1], sizeof z->hash[0]);
+    seen_mix(h, (uint64_t)rank << 32 | (uint32_t)spare, 1);
+    for (int d = 0; z->r > 1 && d < z->grid->ndims; d++) {
+        size_t key = line_key(z, z->home[rank], d);
+        if (z->side[key])
+            seen_mix(h, key << 8 | (uint8_t)z->side[key] | UINT64_C(1) << 62, (uint64_t)-1);
+        seen_mix(h, key << 8 | (uint8_t)side | UINT64_C(1) << 62, 1);
+    }
+}
+
+/* The map after one more failure: is it new, and can it win? */
+static bool worth_a_look(struct zero *z, int32_t depth, int32_t rank, int32_t spare, int8_t side)
+{
+    z->result->maps++;
+    if (!bound_make(z, depth, rank, spare))
+        return false;
+    if (depth == z->failures)
+        return true;
+    hash_make(z, depth, rank, spare, side);
+    int fresh = seen_add(&z->seen, z->hash[depth]);
+    z->failed = z->failed || fresh < 0;
+    return fresh > 0;
+}
+
+static void substitute(struct zero *z, int32_t depth, int32_t rank, int32_t spare)
+{
+    int8_t side = (int8_t)(1 + z->spare_side[spare]), was[GRID_MAX_DIMS];
+    if (!worth_a_look(z, depth, rank, spare, side))
+        return;
+    z->spare_of[rank] = spare;
+    z->taken[spare] = true;
+    z->path[depth - 1] = rank;
+    z->path_spare[depth - 1] = spare;
+    for (int d = 0; z->r > 1 && d < z->grid->ndims; d++) {
+        int8_t *at = &z->side[line_key(z, z->home[rank], d)];
+        was[d] = *at;
+        *at = side;
+    }
+    if (depth == z->failures) {
+        if (really(z, depth))
+            count_exactly(z, depth);
+    } else if (close_lanes(z, depth))
+        descend(z, depth);
+    for (int d = z->grid->ndims - 1; z->r > 1 && d >= 0; d--)
+        z->side[line_key(z, z->home[rank], d)] = was[d];
+    z->taken[spare] = false;
+    z->spare_of[rank] = -1;
+}
+
+static void descend(struct zero *z, int32_t depth)
+{
+    int32_t tie[MAX_TIES];
+    for (int32_t rank = 0; rank < z->ranks && !*z->stop && !z->failed; rank++) {
+        if (z->spare_of[rank] >= 0 || !mirror_fits(z, depth + 1, rank) || !worth_it(z, depth, rank))
+            continue;
+        int n = choices(z, rank, tie);
+        z->result->cannot += n == 0;
+        for (int i = 0; i < n; i++)
+            if (!(depth && rank < z->path[depth - 1] && turns_round(z, depth, rank, tie[i])))
+                substitute(z, depth + 1, rank, tie[i]);
+    }
+}
+
+const char *worst_zero(const struct setup *s, const struct job *j, int32_t failures, volatile int *stop,
+                       struct worst_result *r)
+{
+    struct zero z;
+    bool ok = zero_open(&z, s, j, failures);
+    z.stop = stop;
+    z.result = r;
+    for (int32_t f = 1; ok && f <= failures && !*stop; f++) {
+        z.failures = f;
+        ok = bring_make(&z);
+        if (!ok)
+            break;
+        z.opens[0] = z.lanes;
+        for (size_t i = 0; i < z.lanes; i++)
+            z.open[i] = (uint32_t)i;
+        close_lanes(&z, 0);
+        descend(&z, 0);
+        seen_free(&z.seen);
+        ok = !z.failed;
+    }
+    zero_close(&z);
+    return ok ? NULL : "out of memory";
+}

@@ -1,0 +1,248 @@
+#include "sim/route/batch.h"
+
+#include "runtime/base/clock.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct pool {
+    struct batch *b;
+    atomic_int next, live;
+    _Atomic uint32_t *permille; /* [thread] of the run in hand */
+    atomic_int finished;
+    const char *wrong; /* under lock, as the sums in b */
+    pthread_mutex_t lock;
+    atomic_bool quit;
+};
+
+struct worker {
+    struct pool *pool;
+    int index;
+    pthread_t thread;
+};
+
+const char *batch_outages(const struct batch_cell *c, uint64_t seed, int rep, struct outages *o)
+{
+    const struct fabric *f = c->config.fabric;
+    struct rng rng;
+    rng_seed(&rng, seed * 1000003u + (uint64_t)rep);
+    for (size_t i = 0; c->fixed && i < c->fixed->n; i++)
+        if (!outages_add(o, c->fixed->list[i].cable, c->fixed->list[i].start_ns, c->fixed->list[i].end_ns))
+            return "out of memory";
+    if (c->trace) {
+        const char *wrong = trace_outages(c->trace, f, c->config.time_ns, c->lasting, &rng, o);
+        if (wrong)
+            return wrong;
+        if (outages_keep_connected(o, f) < 0)
+            return "out of memory";
+    }
+    if (c->random.count == 0)
+        return NULL;
+    struct outage_random random = c->random;
+    random.time_ns = c->config.time_ns;
+    return outages_random(o, f, &random, &rng);
+}
+
+const char *batch_run_one(const struct batch_cell *cell, uint64_t seed, int rep, const struct outages *o,
+                          struct sim_result *r, float *link_busy)
+{
+    struct sim_config c = cell->config;
+    c.outages = o;
+    c.seed = seed * 7919u + (uint64_t)rep;
+    return sim_run(&c, r, link_busy);
+}
+
+static void run_one(struct worker *w, int cell, int rep)
+{
+    struct pool *pool = w->pool;
+    struct batch *b = pool->b;
+    struct outages o = {0};
+    struct batch_cell c = b->cell[cell];
+    struct sim_result *r = &b->result[cell * b->reps + rep];
+    const char *wrong = batch_outages(&c, b->seed, rep, &o);
+    c.config.stop = &pool->quit;
+    c.config.permille = &pool->permille[w->index];
+    if (!wrong)
+        wrong = batch_run_one(&c, b->seed, rep, &o, r, NULL);
+    pthread_mutex_lock(&pool->lock);
+    if (wrong) {
+        pool->wrong = wrong;
+        atomic_store(&pool->quit, true);
+    } else if (!r->stopped) {
+        b->done[cell * b->reps + rep] = true;
+        b->events += r->events;
+        b->cpu_seconds += r->seconds;
+        b->finished++;
+    }
+    pthread_mutex_unlock(&pool->lock);
+    outages_fini(&o);
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    struct pool *pool = w->pool;
+    struct batch *b = pool->b;
+    for (int i; !atomic_load(&pool->quit) && (i = atomic_fetch_add(&pool->next, 1)) < b->ncells * b->reps;) {
+        run_one(w, i % b->ncells, i / b->ncells); /* repetition by repetition: an early end leaves whole ones */
+        atomic_fetch_add(&pool->finished, 1);
+        atomic_store(&pool->permille[w->index], 0);
+    }
+    atomic_fetch_sub(&pool->live, 1);
+    return NULL;
+}
+
+static void show(const struct pool *pool, double seconds, bool last)
+{
+    enum { WIDTH = 40 };
+    const struct batch *b = pool->b;
+    double all = b->ncells * b->reps, at = atomic_load(&pool->finished);
+    for (int i = 0; i < b->threads; i++)
+        at += atomic_load(&pool->permille[i]) / 1000.0;
+    double share = at > all ? 1 : at / all;
+    char bar[WIDTH + 1];
+    for (int i = 0; i < WIDTH; i++)
+        bar[i] = i < (int)(share * WIDTH) ? '#' : '.';
+    bar[WIDTH] = '\0';
+    double left = share > 0 ? seconds / share - seconds : 0;
+    fprintf(stderr, "\r[%s] %3d %%  %d of %d runs  %.0f s, %.0f s to go  ", bar, (int)(share * 100),
+            atomic_load(&pool->finished), b->ncells * b->reps, seconds, left);
+    if (last)
+        fputc('\n', stderr);
+}
+
+static void watch(struct pool *pool, uint64_t start)
+{
+    struct batch *b = pool->b;
+    for (int turn = 0; atomic_load(&pool->live) > 0; turn++) {
+        usleep(20000);
+        if (b->stop && atomic_load(b->stop))
+            atomic_store(&pool->quit, true);
+        if (b->show_progress && turn % 10 == 0)
+            show(pool, (double)(clock_now_ns() - start) * 1e-9, false);
+    }
+    if (b->show_progress)
+        show(pool, (double)(clock_now_ns() - start) * 1e-9, true);
+}
+
+const char *batch_run(struct batch *b)
+{
+    size_t runs = (size_t)b->ncells * (size_t)b->reps;
+    struct pool pool = {.b = b, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct worker *worker = calloc((size_t)b->threads, sizeof *worker);
+    uint64_t start = clock_now_ns();
+    b->result = calloc(runs, sizeof *b->result);
+    b->done = calloc(runs, sizeof *b->done);
+    pool.permille = calloc((size_t)b->threads, sizeof *pool.permille);
+    if (!worker || !b->result || !b->done || !pool.permille) {
+        pool.wrong = "out of memory";
+        goto out;
+    }
+    for (int i = 0; i < b->threads; i++) {
+        worker[i] = (struct worker){.pool = &pool, .index = i};
+        atomic_fetch_add(&pool.live, 1);
+        if (pthread_create(&worker[i].thread, NULL, work, &worker[i])) {
+            atomic_fetch_sub(&pool.live, 1);
+            worker[i].pool = NULL;
+            if (i == 0)
+                pool.wrong = "no thread can be started";
+        }
+    }
+    watch(&pool, start);
+    for (int i = 0; i < b->threads; i++)
+        if (worker[i].pool)
+            pthread_join(worker[i].thread, NULL);
+out:
+    b->wall_seconds = (double)(clock_now_ns() - start) * 1e-9;
+    free(worker);
+    free(pool.permille);
+    return pool.wrong;
+}
+
+void batch_fini(struct batch *b)
+{
+    free(b->result);
+    free(b->done);
+    b->result = NULL;
+    b->done = NULL;
+}
+
+double batch_student(int degrees)
+{
+    static const double t[] = {0,     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                               2.201, 2.179,  2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080,
+                               2.074, 2.069,  2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+    if (degrees < 1)
+        return 0;
+    return degrees <= 30 ? t[degrees] : 1.96 + 2.4 / degrees;
+}
+
+static struct batch_mean mean_of(const double *x, int n)
+{
+    struct batch_mean m = {.n = n};
+    double square = 0;
+    for (int i = 0; i < n; i++)
+        m.mean += x[i] / n;
+    for (int i = 0; i < n; i++)
+        square += (x[i] - m.mean) * (x[i] - m.mean);
+    if (n > 1)
+        m.half = batch_student(n - 1) * sqrt(square / (n - 1) / n);
+    return m;
+}
+
+static struct batch_mean collect(const struct batch *b, int cell, batch_value *value, int reference)
+{
+    struct batch_mean m = {0};
+    double *x = malloc((size_t)b->reps * sizeof *x);
+    int n = 0;
+    for (int rep = 0; x && rep < b->reps; rep++) {
+        int i = cell * b->reps + rep, j = reference * b->reps + rep;
+        if (!b->done[i] || (reference >= 0 && !b->done[j]))
+            continue;
+        double v = value(&b->result[i]);
+        x[n++] = reference >= 0 ? 100 * (v / value(&b->result[j]) - 1) : v;
+    }
+    if (x && n)
+        m = mean_of(x, n);
+    free(x);
+    return m;
+}
+
+struct batch_mean batch_mean(const struct batch *b, int cell, batch_value *value)
+{
+    return collect(b, cell, value, -1);
+}
+
+struct batch_mean batch_degradation(const struct batch *b, int cell, batch_value *value)
+{
+    return collect(b, cell, value, b->cell[cell].reference);
+}
+
+double batch_latency_us(const struct sim_result *r)
+{
+    return r->latency_ns / 1000;
+}
+
+double batch_head_us(const struct sim_result *r)
+{
+    return r->head_ns / 1000;
+}
+
+double batch_hops(const struct sim_result *r)
+{
+    return r->hops;
+}
+
+double batch_delivered(const struct sim_result *r)
+{
+    return r->created ? 100.0 * (double)r->delivered / (double)r->created : 0;
+}
+
+double batch_accepted(const struct sim_result *r)
+{
+    return r->accepted_gbps;
+}

@@ -1,0 +1,249 @@
+#include "sim/route/figure.h"
+
+#include "sim/route/heat.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+FILE *figure_open(const struct options *o, const char *name, const char *ext)
+{
+    char path[1024];
+    if (strchr(o->out_dir, '\'') || strlen(o->out_dir) > 900)
+        options_die("--out: the name of the folder is too long or holds a quote");
+    if (mkdir(o->out_dir, 0777) && errno != EEXIST)
+        options_die("--out %s: %s", o->out_dir, strerror(errno));
+    snprintf(path, sizeof path, "%s/%s.%s", o->out_dir, name, ext);
+    FILE *out = fopen(path, "w");
+    if (!out)
+        options_die("%s: %s", path, strerror(errno));
+    return out;
+}
+
+void figure_script_begin(FILE *gp, const char *name, const char *title)
+{
+    (void)name;
+    fprintf(gp, "set datafile separator ','\nset key font ',9'\nset grid\nset title '%s'\n", title);
+}
+
+/* Two scripts of one line each load the common one, for the two kinds of picture. */
+const char *figure_plot(const struct options *o, const char *name)
+{
+    static const struct {
+        const char *ext, *terminal;
+    } kind[] = {{"png", "png size 940,560"}, {"svg", "svg size 1000,600 font 'sans,11'"}};
+    const char *wrong = NULL;
+    for (int i = 0; i < 2 && !wrong; i++) {
+        FILE *run = figure_open(o, name, "tmp");
+        fprintf(run, "set terminal %s\nset output '%s/%s.%s'\nload '%s/%s.gp'\n", kind[i].terminal, o->out_dir, name,
+                kind[i].ext, o->out_dir, name);
+        fclose(run);
+        char path[1024];
+        snprintf(path, sizeof path, "%s/%s.tmp", o->out_dir, name);
+        wrong = heat_gnuplot(path);
+        remove(path);
+    }
+    return wrong;
+}
+
+static double value_p99(const struct sim_result *r)
+{
+    return r->p99_ns / 1000;
+}
+
+static double value_lost(const struct sim_result *r)
+{
+    return (double)(r->lost + r->undeliverable);
+}
+
+static double value_deadlock(const struct sim_result *r)
+{
+    return r->deadlock_ns || r->stuck ? 100 : 0;
+}
+
+static double value_exchanges(const struct sim_result *r)
+{
+    return (double)(r->exchanges + r->bypasses);
+}
+
+static double value_escapes(const struct sim_result *r)
+{
+    return (double)r->escapes / (r->created ? (double)r->created : 1);
+}
+
+static void write_row(FILE *out, const struct batch *b, int i)
+{
+    const struct batch_cell *c = &b->cell[i];
+    struct batch_mean lat = batch_mean(b, i, batch_latency_us), got = batch_mean(b, i, batch_delivered);
+    struct batch_mean hops = batch_mean(b, i, batch_hops), acc = batch_mean(b, i, batch_accepted);
+    struct batch_mean dead = batch_mean(b, i, value_deadlock), deg = {0}, thr = {0};
+    double bound = fabric_bisection_bound(c->config.fabric) * c->config.link_gbps;
+    if (!lat.n)
+        return;
+    if (c->reference >= 0) {
+        deg = batch_degradation(b, i, batch_latency_us);
+        thr = batch_degradation(b, i, batch_accepted);
+    }
+    double slower = 1 + deg.mean / 100;
+    fprintf(out, "\"%s\",%g,%d,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,", c->series, c->x, lat.n, lat.mean,
+            lat.half, deg.mean, deg.half, got.mean, got.half, hops.mean, hops.half, 100 * acc.mean / bound,
+            100 * acc.half / bound);
+    fprintf(out, "%.4f,%.4f,%.4f,%.4f,%.2f,%.2f,%.2f,%.2f,%.4f,%.2f\n", 100 / slower, deg.half / slower / slower,
+            100 + thr.mean, thr.half, dead.mean, dead.half, batch_mean(b, i, value_p99).mean,
+            batch_mean(b, i, value_lost).mean, batch_mean(b, i, value_escapes).mean,
+            batch_mean(b, i, value_exchanges).mean);
+}
+
+/* Series by series, as gnuplot joins only rows that follow each other. */
+static void write_csv(FILE *out, const struct batch *b)
+{
+    fprintf(
+        out,
+        "series,x,reps,latency_us,latency_ci,degradation_pct,degradation_ci,delivered_pct,delivered_ci,hops,hops_ci,"
+        "accepted_pct,accepted_ci,latency_ratio_pct,latency_ratio_ci,accepted_ratio_pct,accepted_ratio_ci,"
+        "deadlock_pct,deadlock_ci,p99_us,lost,escapes_per_message,avoidance_moves\n");
+    for (int i = 0; i < b->ncells; i++) {
+        bool seen = false;
+        for (int j = 0; j < i && !seen; j++)
+            seen = strcmp(b->cell[j].series, b->cell[i].series) == 0;
+        for (int j = i; j < b->ncells && !seen; j++)
+            if (strcmp(b->cell[j].series, b->cell[i].series) == 0)
+                write_row(out, b, j);
+    }
+}
+
+/* Every series but the references; those that lose messages have no degradation worth showing. */
+static void plot_panel(FILE *gp, const struct options *o, const struct figure *f, int panel, const struct batch *b)
+{
+    const char *column = f->panel[panel].column;
+    char ci[64];
+    snprintf(ci, sizeof ci, "%.*s_ci", (int)strcspn(column, "_"), column);
+    if (strncmp(column, "latency_ratio", 13) == 0 || strncmp(column, "accepted_ratio", 14) == 0)
+        snprintf(ci, sizeof ci, "%.*s_ci", (int)(strrchr(column, '_') - column), column);
+    bool of_delivering = strstr(column, "degradation") != NULL, any = false;
+    int color = 0;
+    fprintf(gp, "set ylabel '%s'\n%s\nplot ", f->panel[panel].label, f->panel[panel].set ? f->panel[panel].set : "");
+    for (int i = 0; i < b->ncells; i++) {
+        const struct batch_cell *c = &b->cell[i];
+        bool seen = strstr(c->series, "no failures") != NULL;
+        for (int j = 0; j < i && !seen; j++)
+            seen = strcmp(b->cell[j].series, c->series) == 0;
+        if (seen)
+            continue;
+        color++;
+        if (of_delivering && !c->config.escape)
+            continue;
+        fprintf(gp,
+                "%s'%s/%s.csv' using (strcol('series') eq '%s' ? column('x') : NaN):(column('%s')):(column('%s')) "
+                "with yerrorlines lc %d pt %d ps 0.8 title '%s'",
+                any ? ", \\\n  " : "", o->out_dir, f->name, c->series, column, ci, color, color, c->series);
+        any = true;
+    }
+    fputc('\n', gp);
+}
+
+static void write_script(const struct options *o, const struct figure *f, const struct batch *b)
+{
+    FILE *gp = figure_open(o, f->name, "gp");
+    figure_script_begin(gp, f->name, f->title);
+    fprintf(gp,
+            "set datafile columnheaders\nset xlabel '%s'\nset offsets graph 0.03, graph 0.03, graph 0.08, graph 0.02\n",
+            f->xlabel);
+    if (f->xtics)
+        fprintf(gp, "set xtics %s\n", f->xtics);
+    if (f->set)
+        fprintf(gp, "%s\n", f->set);
+    fprintf(gp, "set multiplot layout 1,2 title '%s'\nunset title\nset key below\nset bmargin 12\n", f->title);
+    for (int panel = 0; panel < 2; panel++)
+        plot_panel(gp, o, f, panel, b);
+    fprintf(gp, "unset multiplot\n");
+    fclose(gp);
+}
+
+static bool make(const struct figure *f, const struct options *given)
+{
+    struct options at = *given;
+    struct options *o = &at;
+    struct figure_plan *p = calloc(1, sizeof *p);
+    if (!p)
+        options_die("out of memory");
+    if (!o->has_time) {
+        o->config.time_ns = (uint64_t)(f->time_ms * 1e6);
+        o->config.warmup_ns = o->config.time_ns / 10;
+        o->config.drain_ns = o->config.time_ns;
+    }
+    if (!o->has_load)
+        o->config.rate_gbps = f->load * fabric_bisection_bound(&o->fabric) * o->config.link_gbps;
+    const char *wrong = f->cells(f, o, p);
+    for (int i = 0; i < p->n && !wrong; i++)
+        wrong = sim_config_wrong(&p->cell[i].config);
+    if (wrong)
+        options_die("figure %s: %s", f->name, wrong);
+    struct batch b = {.cell = p->cell,
+                      .ncells = p->n,
+                      .reps = o->has_reps ? o->reps : f->reps,
+                      .threads = o->threads,
+                      .seed = o->seed,
+                      .show_progress = o->progress,
+                      .stop = &options_stop};
+    wrong = batch_run(&b);
+    if (wrong)
+        options_die("figure %s: %s", f->name, wrong);
+    bool whole = b.finished == b.ncells * b.reps;
+    FILE *csv = figure_open(o, f->name, "csv");
+    write_csv(csv, &b);
+    fclose(csv);
+    write_script(o, f, &b);
+    wrong = b.finished ? figure_plot(o, f->name) : "interrupted before the first run was done";
+    fprintf(stderr, "%s%s: %d runs, %" PRIu64 " events, %.3g million events per second and thread, %.1f s\n",
+            whole ? "" : "interrupted: ", f->name, b.finished, b.events,
+            b.cpu_seconds > 0 ? (double)b.events / b.cpu_seconds / 1e6 : 0, b.wall_seconds);
+    batch_fini(&b);
+    for (int i = 0; i < p->ntraces; i++)
+        trace_fini(&p->trace[i]);
+    fabric_fini(&p->fabric);
+    free(p);
+    if (wrong)
+        options_die("figure %s: %s", f->name, wrong);
+    printf("%s/%s.png %s/%s.svg %s/%s.csv\n", o->out_dir, f->name, o->out_dir, f->name, o->out_dir, f->name);
+    return whole;
+}
+
+static bool make_special(struct options *o, const char *name, const char *(*run)(struct options *))
+{
+    const char *wrong = run(o);
+    if (wrong)
+        options_die("figure %s: %s", name, wrong);
+    printf("%s/%s.png %s/%s.svg %s/%s.csv\n", o->out_dir, name, o->out_dir, name, o->out_dir, name);
+    return !atomic_load(&options_stop);
+}
+
+int command_figure(struct options *o)
+{
+    bool all = o->name && strcmp(o->name, "all") == 0, found = false, whole = true;
+    if (!o->name)
+        options_die("figure needs a name: uniform readings patterns traces turn load latency saturation connectivity "
+                    "deadlock tree all");
+    static const struct {
+        const char *name;
+        const char *(*run)(struct options *);
+    } special[] = {{"latency", figure_latency}, {"connectivity", figure_connectivity}};
+    for (int i = 0; i < 2 && whole; i++)
+        if (all || strcmp(o->name, special[i].name) == 0) {
+            found = true;
+            whole = make_special(o, special[i].name, special[i].run);
+        }
+    for (int i = 0; i < nfigures && whole; i++)
+        if (all || strcmp(o->name, figures[i].name) == 0) {
+            found = true;
+            whole = make(&figures[i], o);
+        }
+    if (!found)
+        options_die("there is no figure '%.40s' (uniform readings patterns traces turn load latency saturation "
+                    "connectivity deadlock "
+                    "tree all)",
+                    o->name);
+    return whole ? 0 : 130;
+}

@@ -1,0 +1,48 @@
+/* The figures of docs/routing.md: each is a batch of cells, a CSV file, a gnuplot script, a PNG and an SVG. */
+#ifndef KEEL_SIM_ROUTE_FIGURE_H
+#define KEEL_SIM_ROUTE_FIGURE_H
+#include "sim/route/options.h"
+
+enum { FIGURE_MAX_CELLS = 160 };
+
+/* Cells of a figure in the making, and what they point to. */
+struct figure_plan {
+    struct batch_cell cell[FIGURE_MAX_CELLS];
+    int n;
+    struct fabric fabric; /* when the figure has its own */
+    struct trace trace[8];
+    int ntraces;
+};
+
+struct figure {
+    const char *name, *title, *xlabel;
+    int reps;             /* unless the user says otherwise */
+    double time_ms, load; /* likewise */
+    const char *xtics;    /* gnuplot's list, or NULL for numbers */
+    const char *set;      /* further gnuplot settings, or NULL */
+    /* Panels: column of the CSV, its label; a row of two plots. */
+    struct {
+        const char *column, *label, *set;
+    } panel[2];
+    /* Fill p->cell; returns NULL or what is wrong. */
+    const char *(*cells)(const struct figure *f, struct options *o, struct figure_plan *p);
+};
+
+extern const struct figure figures[];
+extern const int nfigures;
+
+/* Add a cell of a series; failures 0 makes none. Returns it for further settings. */
+struct batch_cell *figure_cell(struct figure_plan *p, const struct options *o, enum sim_method method,
+                               const char *series, double x, int reference);
+
+/* Figures that are no batch of means: OUT/latency.csv and OUT/connectivity.csv, with their plots.
+ * returns NULL or what is wrong. */
+const char *figure_latency(struct options *o);
+const char *figure_connectivity(struct options *o);
+
+/* Open OUT/name.ext for writing; ends the program with one line when that fails. */
+FILE *figure_open(const struct options *o, const char *name, const char *ext);
+/* Run OUT/name.gp for both pictures; the script plots to the terminal it is given by this header. */
+void figure_script_begin(FILE *gp, const char *name, const char *title);
+const char *figure_plot(const struct options *o, const char *name);
+#endif

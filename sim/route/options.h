@@ -1,0 +1,47 @@
+/* The command line of keel-route, common to its three commands. */
+#ifndef KEEL_SIM_ROUTE_OPTIONS_H
+#define KEEL_SIM_ROUTE_OPTIONS_H
+#include "sim/route/batch.h"
+
+enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV };
+
+struct options {
+    struct fabric fabric;
+    struct sim_config config;
+    enum output output;
+    /* failures */
+    int32_t failures;
+    bool permanent, allow_cut;
+    double onset, lasting;
+    const char *failure_file, *trace_file, *profile;
+    struct trace_options trace;
+    /* repetitions */
+    int reps, threads;
+    uint64_t seed;
+    bool progress;
+    /* outputs */
+    bool heat;
+    const char *heat_image, *out_dir;
+    const char *name; /* of the figure, or the trace file of `trace` */
+    bool generate;
+    /* what the user gave, so that figures keep their own values otherwise */
+    bool has_time, has_load, has_reps;
+    double load;
+};
+
+/* Parses everything; on a mistake prints one line and ends the program with code 2. The caller ends with options_fini.
+ */
+void options_parse(struct options *o, int argc, char **argv, bool needs_name);
+void options_fini(struct options *o);
+
+/* Print "keel-route: ..." as one line on standard error and end with code 2. */
+_Noreturn void options_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Set by SIGINT and SIGTERM. */
+extern atomic_bool options_stop;
+void options_catch_signals(void);
+
+int command_simulate(struct options *o);
+int command_figure(struct options *o);
+int command_trace(struct options *o);
+#endif

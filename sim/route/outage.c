@@ -1,0 +1,266 @@
+#include "sim/route/outage.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void outages_fini(struct outages *o)
+{
+    free(o->list);
+    *o = (struct outages){0};
+}
+
+bool outages_add(struct outages *o, int32_t cable, uint64_t start_ns, uint64_t end_ns)
+{
+    if (o->n == o->cap) {
+        size_t cap = o->cap ? 2 * o->cap : 64;
+        struct outage *more = realloc(o->list, cap * sizeof *more);
+        if (!more)
+            return false;
+        o->list = more;
+        o->cap = cap;
+    }
+    o->list[o->n++] = (struct outage){cable, start_ns, end_ns};
+    return true;
+}
+
+static int by_start(const void *pa, const void *pb)
+{
+    const struct outage *a = pa, *b = pb;
+    if (a->start_ns != b->start_ns)
+        return a->start_ns < b->start_ns ? -1 : 1;
+    return a->cable < b->cable ? -1 : a->cable > b->cable;
+}
+
+void outages_sort(struct outages *o)
+{
+    if (o->n)
+        qsort(o->list, o->n, sizeof *o->list, by_start);
+}
+
+/* Scratch of a search for a way round: marks by round number, so that nothing needs clearing. */
+struct search {
+    const struct fabric *f;
+    uint8_t *broken; /* [link] both links of a broken cable */
+    uint32_t *mark;
+    int32_t *queue;
+    uint32_t round;
+    int32_t reached; /* by the last search that ran to its end: queue[0..reached-1], nearest first */
+};
+
+static bool search_init(struct search *s, const struct fabric *f)
+{
+    *s = (struct search){.f = f};
+    s->broken = calloc((size_t)fabric_links(f) + 1, 1);
+    s->mark = calloc((size_t)f->routers, sizeof *s->mark);
+    s->queue = malloc((size_t)f->routers * sizeof *s->queue);
+    return s->broken && s->mark && s->queue;
+}
+
+static void search_fini(struct search *s)
+{
+    free(s->broken);
+    free(s->mark);
+    free(s->queue);
+}
+
+static void search_set(struct search *s, int32_t cable, uint8_t broken)
+{
+    s->broken[cable] = broken;
+    s->broken[s->f->reverse[cable]] = broken;
+}
+
+static bool search_reaches(struct search *s, int32_t from, int32_t to)
+{
+    int32_t head = 0, tail = 0;
+    uint32_t round = ++s->round;
+    s->mark[from] = round;
+    s->queue[tail++] = from;
+    while (head < tail) {
+        int32_t r = s->queue[head++];
+        if (r == to)
+            return true;
+        for (int p = 0; p < s->f->ports; p++) {
+            int32_t link = r * s->f->ports + p, next = s->f->neighbor[link];
+            if (next < 0 || s->mark[next] == round || s->broken[link])
+                continue;
+            s->mark[next] = round;
+            s->queue[tail++] = next;
+        }
+    }
+    s->reached = tail;
+    return false;
+}
+
+uint64_t outage_end(uint64_t start_ns, double lasts_ns)
+{
+    return lasts_ns < 1e18 ? start_ns + (lasts_ns < 1 ? 1 : (uint64_t)lasts_ns) : OUTAGE_FOREVER;
+}
+
+static bool add_random(struct outages *o, const struct outage_random *r, int32_t cable, struct rng *rng)
+{
+    uint64_t start = (uint64_t)(rng_double(rng) * r->onset * (double)r->time_ns);
+    double last = rng_double(rng) * r->lasting * (double)r->time_ns;
+    return outages_add(o, cable, start, r->permanent ? OUTAGE_FOREVER : outage_end(start, last + 1));
+}
+
+const char *outages_random(struct outages *o, const struct fabric *f, const struct outage_random *r, struct rng *rng)
+{
+    if (r->count < 0)
+        return "the number of failures is negative";
+    const char *wrong = "out of memory";
+    int32_t ncables = 0, placed = 0, *cable = malloc((size_t)fabric_links(f) * sizeof *cable + 1);
+    struct search s;
+    if (!search_init(&s, f) || !cable)
+        goto out;
+    for (int32_t l = 0; l < fabric_links(f); l++)
+        if (f->neighbor[l] >= 0 && f->reverse[l] > l)
+            cable[ncables++] = l;
+    for (int32_t i = 0; i < ncables && placed < r->count; i++) {
+        int32_t j = i + (int32_t)rng_below(rng, (uint64_t)(ncables - i)), c = cable[j];
+        cable[j] = cable[i];
+        search_set(&s, c, 1);
+        if (r->keep_connected && !search_reaches(&s, c / f->ports, f->neighbor[c])) {
+            search_set(&s, c, 0);
+            continue;
+        }
+        if (!add_random(o, r, c, rng))
+            goto out;
+        placed++;
+    }
+    wrong =
+        placed < r->count ? "the network has too few cables for so many failures (or they would cut it in two)" : NULL;
+    outages_sort(o);
+out:
+    search_fini(&s);
+    free(cable);
+    return wrong;
+}
+
+int outages_keep_connected(struct outages *o, const struct fabric *f)
+{
+    struct search s;
+    size_t n = 0;
+    bool ok = search_init(&s, f);
+    for (size_t i = 0; ok && i < o->n; i++) {
+        int32_t c = o->list[i].cable;
+        bool was = s.broken[c], forever = o->list[i].end_ns == OUTAGE_FOREVER;
+        if (forever)
+            search_set(&s, c, 1);
+        if (forever && !was && !search_reaches(&s, c / f->ports, f->neighbor[c]))
+            search_set(&s, c, 0);
+        else
+            o->list[n++] = o->list[i];
+    }
+    int gone = ok ? (int)(o->n - n) : -1;
+    if (ok)
+        o->n = n;
+    search_fini(&s);
+    return gone;
+}
+
+/* One number at *p up to a comma or the end; moves *p behind it. */
+static bool field_number(const char **p, double *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtod(*p, &end);
+    if (end == *p || errno)
+        return false;
+    while (*end == ' ' || *end == '\t')
+        end++;
+    if (*end == ',')
+        end++;
+    else if (*end != '\0')
+        return false;
+    *p = end;
+    return true;
+}
+
+static const char *read_line(struct outages *o, const struct fabric *f, const char *p)
+{
+    double start, end = 0, router, port;
+    if (!field_number(&p, &start))
+        return "the start is not a number";
+    bool forever = *p == ',';
+    if (forever)
+        p++;
+    else if (!field_number(&p, &end))
+        return "the end is neither empty nor a number";
+    if (!field_number(&p, &router) || !field_number(&p, &port) || *p)
+        return "a line is start_us,end_us,router,port";
+    if (!(start >= 0 && start < 1e15) || (!forever && !(end > start && end < 1e15)))
+        return "times must be positive and the end behind the start";
+    if (!(router >= 0 && router < f->routers && port >= 0 && port < f->ports) || router != (int32_t)router ||
+        port != (int32_t)port || f->neighbor[(int32_t)router * f->ports + (int32_t)port] < 0)
+        return "the network has no such link";
+    int32_t link = (int32_t)router * f->ports + (int32_t)port;
+    uint64_t end_ns = forever ? OUTAGE_FOREVER : (uint64_t)(end * 1000);
+    return outages_add(o, fabric_cable(f, link), (uint64_t)(start * 1000), end_ns) ? NULL : "out of memory";
+}
+
+bool outages_read(struct outages *o, const struct fabric *f, FILE *in, const char *name, char what[160])
+{
+    char line[256];
+    for (int number = 1; fgets(line, sizeof line, in); number++) {
+        line[strcspn(line, "#\r\n")] = '\0';
+        const char *p = line + strspn(line, " \t");
+        if (*p == '\0' || (number == 1 && isalpha((unsigned char)*p)))
+            continue;
+        const char *wrong = read_line(o, f, p);
+        if (wrong) {
+            snprintf(what, 160, "%.80s:%d: %s", name, number, wrong);
+            return false;
+        }
+    }
+    outages_sort(o);
+    return true;
+}
+
+/* Distances from one router by a flood; adds up over the endpoints it reaches. */
+static void flood_from(struct search *s, int32_t home, int32_t *dist, const int32_t *weight, double *pairs,
+                       double *hops)
+{
+    search_reaches(s, home, -1);
+    dist[home] = 0;
+    for (int32_t i = 0; i < s->reached; i++) {
+        int32_t r = s->queue[i];
+        *pairs += weight[r];
+        *hops += (double)weight[r] * dist[r];
+        for (int p = 0; p < s->f->ports; p++) {
+            int32_t link = r * s->f->ports + p, to = s->f->neighbor[link];
+            if (to >= 0 && dist[to] < 0 && !s->broken[link])
+                dist[to] = dist[r] + 1;
+        }
+    }
+}
+
+bool outages_connectivity(const struct outages *o, const struct fabric *f, struct outage_connectivity *result)
+{
+    struct search s;
+    size_t routers = (size_t)f->routers;
+    int32_t *dist = malloc(routers * sizeof *dist), *weight = calloc(routers, sizeof *weight);
+    bool ok = search_init(&s, f) && dist && weight;
+    if (!ok)
+        goto out;
+    for (size_t i = 0; i < o->n; i++)
+        search_set(&s, o->list[i].cable, 1);
+    for (int32_t e = 0; e < f->endpoints; e++)
+        weight[fabric_home(f, e)]++;
+    double pairs = 0, hops = 0, whole = 0, all = (double)f->endpoints * (f->endpoints - 1);
+    for (int32_t a = 0; a < f->endpoints; a++) {
+        memset(dist, -1, routers * sizeof *dist);
+        flood_from(&s, fabric_home(f, a), dist, weight, &pairs, &hops);
+        pairs -= 1; /* itself */
+        for (int32_t b = 0; b < f->endpoints; b++)
+            whole +=
+                a != b && fabric_hops_avoiding(f, fabric_home(f, a), fabric_home(f, b), b, s.broken, INT32_MAX) >= 0;
+    }
+    *result = (struct outage_connectivity){pairs / all, whole / all, pairs > 0 ? hops / pairs : 0};
+out:
+    search_fini(&s);
+    free(dist);
+    free(weight);
+    return ok;
+}

@@ -1,0 +1,200 @@
+/* The three phases of the method at a router and at the source (FT-routing section 2): the message that meets a broken
+ * link takes an escape path at once; a notification with the link goes back to its source; the source changes its paths
+ * (that part is runtime/topo/detour.h).
+ *
+ * A message carries the broken cables it has been told of, and every escape avoids them all, with the router's own
+ * broken ones: so each escape adds a cable the message did not know, and their number is bounded. When what it knows
+ * cuts it off from its destination it is undeliverable, dropped and counted. */
+#include "sim/route/sim_internal.h"
+
+#include <assert.h>
+
+static void drop(struct sim *s, int32_t p, uint64_t *counter)
+{
+    if (s->packet[p].kind == PACKET_DATA)
+        ++*counter;
+    router_release(s, p);
+    packet_free(s, p);
+}
+
+static void notify(struct sim *s, int32_t p, int32_t cable)
+{
+    int32_t at = s->packet[p].at, src = s->packet[p].src;
+    int32_t ack = packet_make(s, PACKET_FAULT, s->packet[p].dst, src, s->c.ack_bytes);
+    if (ack == NONE)
+        return;
+    s->packet[ack].info = (uint32_t)cable;
+    s->packet[ack].at = at;
+    s->r->fault_acks++;
+    router_take(s, ack);
+}
+
+static void learn(struct ext *e, int32_t cable)
+{
+    for (int i = 0; i < e->nknown; i++)
+        if (e->known[i] == cable)
+            return;
+    if (e->nknown == KNOWN_MAX) { /* forget the one learnt first */
+        e->nknown--;
+        for (int i = 0; i < e->nknown; i++)
+            e->known[i] = e->known[i + 1];
+    }
+    e->known[e->nknown++] = cable;
+}
+
+static bool escape(struct sim *s, int32_t i, int32_t cable)
+{
+    struct ext *e = packet_ext(s, i);
+    struct packet *p = &s->packet[i];
+    if (!e)
+        return false;
+    learn(e, cable);
+    for (int port = 0; port < s->f->ports; port++) {
+        int32_t link = p->at * s->f->ports + port;
+        if (s->port[link].down)
+            learn(e, fabric_cable(s->f, link));
+    }
+    if (p->hops >= s->c.hop_limit)
+        return false;
+    if (!detour_escape(&s->detour, p->at, p->dst, e->known, e->nknown, &s->rng, &e->way))
+        return false;
+    p->step = 0;
+    p->target = e->way.nvia ? e->way.via[0] : fabric_home(s->f, p->dst);
+    s->r->escapes++;
+    return true;
+}
+
+static bool met(struct sim *s, int32_t i, int32_t cable)
+{
+    bool first = !(s->packet[i].flags & FLAG_FAULTED);
+    s->packet[i].flags |= FLAG_FAULTED;
+    if (s->packet[i].kind == PACKET_DATA) {
+        s->r->hit += first;
+        if (s->c.notify && first) /* "only one of those ACK messages is sent for each data message" */
+            notify(s, i, cable);
+    }
+    if (!s->c.escape) {
+        drop(s, i, &s->r->lost);
+        return false;
+    }
+    if (escape(s, i, cable))
+        return true;
+    drop(s, i, &s->r->undeliverable);
+    return false;
+}
+
+bool fault_met(struct sim *s, int32_t p, int32_t link)
+{
+    return met(s, p, fabric_cable(s->f, link));
+}
+
+void fault_replan(struct sim *s, int32_t p, int32_t cable)
+{
+    if (met(s, p, cable))
+        router_take(s, p);
+}
+
+/* Take a list of packets from a port. They wait no longer, so what they hold of other outputs is not up for exchange
+ * until they wait again. */
+static int32_t detach(struct sim *s, int32_t *head, int32_t *tail)
+{
+    int32_t list = *head;
+    *head = *tail = NONE;
+    for (int32_t p = list; p != NONE; p = s->packet[p].next)
+        if (s->packet[p].flags & FLAG_STRANDED) {
+            s->packet[p].flags &= (uint8_t)~FLAG_STRANDED;
+            s->port[s->packet[p].hold].stranded--;
+        }
+    return list;
+}
+
+/* Everything that was to leave by this link looks for another way. It keeps the slot it fills until it has a new one.
+ */
+static void evacuate(struct sim *s, int32_t o)
+{
+    struct port *port = &s->port[o];
+    int32_t list[4];
+    for (int i = 0; i < 2; i++) {
+        list[i] = detach(s, &port->head[i], &port->tail[i]);
+        list[2 + i] = detach(s, &port->whead[i], &port->wtail[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        for (int32_t p = list[i], next; p != NONE; p = next) {
+            next = s->packet[p].next;
+            router_take(s, p);
+        }
+    port->blocked = false;
+}
+
+static void change_link(struct sim *s, int32_t link, bool breaks)
+{
+    struct port *port = &s->port[link];
+    if (breaks) {
+        if (port->down++ == 0) {
+            port->claimed = 0;
+            evacuate(s, link);
+        }
+    } else {
+        assert(port->down > 0);
+        if (--port->down == 0)
+            sim_port_at(s, link, s->now);
+    }
+}
+
+static void change_cable(struct sim *s, int32_t cable, bool breaks)
+{
+    change_link(s, cable, breaks);
+    change_link(s, s->f->reverse[cable], breaks);
+}
+
+static void repair_push(struct sim *s, uint64_t at, int32_t cable)
+{
+    size_t i = s->nrepair++;
+    for (; i && at < s->repair[(i - 1) / 2].at; i = (i - 1) / 2)
+        s->repair[i] = s->repair[(i - 1) / 2];
+    s->repair[i].at = at;
+    s->repair[i].cable = cable;
+}
+
+static void repair_pop(struct sim *s)
+{
+    size_t last = --s->nrepair, i = 0;
+    for (size_t child; (child = 2 * i + 1) < last; i = child) {
+        if (child + 1 < last && s->repair[child + 1].at < s->repair[child].at)
+            child++;
+        if (s->repair[child].at >= s->repair[last].at)
+            break;
+        s->repair[i] = s->repair[child];
+    }
+    s->repair[i] = s->repair[last];
+}
+
+/* The next change of any link, as one event. */
+void fault_schedule(struct sim *s)
+{
+    const struct outages *o = s->c.outages;
+    uint64_t at = UINT64_MAX;
+    if (o && s->next_outage < o->n)
+        at = o->list[s->next_outage].start_ns;
+    if (s->nrepair && s->repair[0].at < at)
+        at = s->repair[0].at;
+    if (at != UINT64_MAX)
+        sim_at(s, at > s->now ? at : s->now, EV_OUTAGE, 0);
+}
+
+void fault_event(struct sim *s)
+{
+    const struct outages *o = s->c.outages;
+    while (s->nrepair && s->repair[0].at <= s->now) {
+        int32_t cable = s->repair[0].cable;
+        repair_pop(s);
+        change_cable(s, cable, false);
+    }
+    while (s->next_outage < o->n && o->list[s->next_outage].start_ns <= s->now) {
+        const struct outage *out = &o->list[s->next_outage++];
+        change_cable(s, out->cable, true);
+        if (out->end_ns != OUTAGE_FOREVER)
+            repair_push(s, out->end_ns, out->cable);
+    }
+    fault_schedule(s);
+}

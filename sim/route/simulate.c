@@ -1,0 +1,308 @@
+/* keel-route simulate and keel-route trace. */
+#include "sim/route/heat.h"
+#include "sim/route/options.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The failures the user asked for, into a cell. */
+static void load_failures(const struct options *o, struct batch_cell *c, struct trace *trace, struct outages *fixed)
+{
+    char what[TRACE_WHAT] = "";
+    if (o->trace_file) {
+        if (!trace_load(trace, o->trace_file, &o->trace, what))
+            options_die("%s", what);
+        if (trace->bad)
+            fprintf(stderr, "keel-route: %s: %zu malformed rows left out\n", o->trace_file, trace->bad);
+        c->trace = trace;
+    } else if (o->profile) {
+        struct rng rng;
+        rng_seed(&rng, o->seed);
+        if (!trace_generate(trace, trace_profile_find(o->profile), &rng))
+            options_die("out of memory");
+        c->trace = trace;
+    } else if (o->failure_file) {
+        FILE *in = fopen(o->failure_file, "r");
+        if (!in)
+            options_die("%s cannot be read", o->failure_file);
+        if (!outages_read(fixed, &o->fabric, in, o->failure_file, what))
+            options_die("%s", what);
+        fclose(in);
+        c->fixed = fixed;
+    }
+    c->lasting = o->lasting;
+    c->random = (struct outage_random){.count = o->failures,
+                                       .permanent = o->permanent,
+                                       .onset = o->onset,
+                                       .lasting = o->lasting,
+                                       .keep_connected = !o->allow_cut};
+}
+
+struct column {
+    const char *name;
+    double (*value)(const struct sim_result *r);
+};
+
+#define COLUMN(field)                                                                                                  \
+    static double get_##field(const struct sim_result *r)                                                              \
+    {                                                                                                                  \
+        return (double)r->field;                                                                                       \
+    }
+COLUMN(latency_ns)
+COLUMN(head_ns)
+COLUMN(p50_ns)
+COLUMN(p99_ns)
+COLUMN(max_ns)
+COLUMN(hops)
+COLUMN(offered_gbps)
+COLUMN(accepted_gbps)
+COLUMN(created)
+COLUMN(delivered)
+COLUMN(lost)
+COLUMN(undeliverable)
+COLUMN(unfinished)
+COLUMN(hit)
+COLUMN(escapes)
+COLUMN(multistep)
+COLUMN(acks)
+COLUMN(fault_acks)
+COLUMN(exchanges)
+COLUMN(bypasses)
+COLUMN(swaps)
+COLUMN(knots)
+COLUMN(deadlock_ns)
+COLUMN(stuck)
+COLUMN(max_in)
+COLUMN(max_out)
+COLUMN(max_packets)
+COLUMN(link_mean)
+COLUMN(link_max)
+COLUMN(end_ns)
+COLUMN(events)
+
+#define ENTRY(field)                                                                                                   \
+    {                                                                                                                  \
+#field, get_##field                                                                                            \
+    }
+static const struct column columns[] = {
+    ENTRY(latency_ns), ENTRY(head_ns),       ENTRY(p50_ns),        ENTRY(p99_ns),    ENTRY(max_ns),
+    ENTRY(hops),       ENTRY(offered_gbps),  ENTRY(accepted_gbps), ENTRY(created),   ENTRY(delivered),
+    ENTRY(lost),       ENTRY(undeliverable), ENTRY(unfinished),    ENTRY(hit),       ENTRY(escapes),
+    ENTRY(multistep),  ENTRY(acks),          ENTRY(fault_acks),    ENTRY(exchanges), ENTRY(bypasses),
+    ENTRY(swaps),      ENTRY(knots),         ENTRY(deadlock_ns),   ENTRY(stuck),     ENTRY(max_in),
+    ENTRY(max_out),    ENTRY(max_packets),   ENTRY(link_mean),     ENTRY(link_max),  ENTRY(end_ns),
+    ENTRY(events),
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+static void print_csv(const struct batch *b)
+{
+    printf("failures,rep");
+    for (int i = 0; i < COLUMNS; i++)
+        printf(",%s", columns[i].name);
+    putchar('\n');
+    for (int cell = 0; cell < b->ncells; cell++)
+        for (int rep = 0; rep < b->reps; rep++) {
+            if (!b->done[cell * b->reps + rep])
+                continue;
+            printf("%s,%d", b->cell[cell].series, rep);
+            for (int i = 0; i < COLUMNS; i++)
+                printf(",%.10g", columns[i].value(&b->result[cell * b->reps + rep]));
+            putchar('\n');
+        }
+}
+
+static json_t *json_mean(struct batch_mean m)
+{
+    return json_pack("{s:f,s:f}", "mean", m.mean, "ci95", m.half);
+}
+
+static void print_json(const struct options *o, const struct batch *b)
+{
+    char net[96];
+    json_t *cells = json_array();
+    for (int cell = 0; cell < b->ncells; cell++) {
+        json_t *j = json_object();
+        json_object_set_new(j, "failures", json_string(b->cell[cell].series));
+        for (int i = 0; i < COLUMNS; i++)
+            json_object_set_new(j, columns[i].name, json_mean(batch_mean(b, cell, columns[i].value)));
+        if (b->cell[cell].reference >= 0)
+            json_object_set_new(j, "degradation_percent", json_mean(batch_degradation(b, cell, batch_latency_us)));
+        json_object_set_new(j, "repetitions", json_integer(batch_mean(b, cell, batch_hops).n));
+        json_array_append_new(cells, j);
+    }
+    json_t *root =
+        json_pack("{s:s,s:s,s:s,s:f,s:f,s:I,s:b,s:o}", "topology", fabric_format(&o->fabric, net, sizeof net),
+                  "pattern", sim_pattern_name(o->config.pattern), "method", sim_method_name(o->config.method),
+                  "rate_gbps", o->config.rate_gbps, "time_ms", (double)o->config.time_ns / 1e6, "seed",
+                  (json_int_t)o->seed, "interrupted", b->finished < b->ncells * b->reps, "runs", cells);
+    if (root)
+        json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
+    putchar('\n');
+    json_decref(root);
+}
+
+static void print_line(const struct batch *b, int cell, const char *label, batch_value *value, double scale,
+                       const char *unit)
+{
+    struct batch_mean m = batch_mean(b, cell, value);
+    printf("  %-34s %14.6g +- %-10.3g %s\n", label, m.mean * scale, m.half * scale, unit);
+}
+
+static double sum_of(const struct batch *b, int cell, batch_value *value)
+{
+    struct batch_mean m = batch_mean(b, cell, value);
+    return m.mean * m.n;
+}
+
+static void print_events(const struct batch *b, int cell)
+{
+    static const struct {
+        const char *label;
+        batch_value *value;
+    } line[] = {{"lost at broken links", get_lost},
+                {"undeliverable", get_undeliverable},
+                {"still under way at the end", get_unfinished},
+                {"met a broken link", get_hit},
+                {"escape paths taken", get_escapes},
+                {"sent by multi-step paths", get_multistep},
+                {"avoidance: exchanges", get_exchanges},
+                {"avoidance: bypasses", get_bypasses},
+                {"ticks with a closed circle of waiting", get_knots}};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++)
+        if (sum_of(b, cell, line[i].value) > 0)
+            print_line(b, cell, line[i].label, line[i].value, 1, "");
+    int dead = 0, stuck = 0;
+    for (int rep = 0; rep < b->reps; rep++) {
+        dead += b->done[cell * b->reps + rep] && b->result[cell * b->reps + rep].deadlock_ns;
+        stuck += b->done[cell * b->reps + rep] && b->result[cell * b->reps + rep].stuck;
+    }
+    if (dead)
+        printf("  DEADLOCK in %d of %d runs\n", dead, batch_mean(b, cell, batch_hops).n);
+    if (stuck)
+        printf("  nothing moves any more in %d of %d runs\n", stuck, batch_mean(b, cell, batch_hops).n);
+}
+
+static void print_text(const struct options *o, const struct batch *b)
+{
+    char net[96];
+    printf("%s, %s traffic, method %s, %.4g Gbps per endpoint, %.4g ms, seed %" PRIu64 "\n",
+           fabric_format(&o->fabric, net, sizeof net), sim_pattern_name(o->config.pattern),
+           sim_method_name(o->config.method), o->config.rate_gbps, (double)o->config.time_ns / 1e6, o->seed);
+    for (int cell = 0; cell < b->ncells; cell++) {
+        printf("%s (%d repetitions, mean and 95 %% confidence)\n", b->cell[cell].series,
+               batch_mean(b, cell, batch_hops).n);
+        print_line(b, cell, "latency", get_latency_ns, 1e-3, "us");
+        print_line(b, cell, "latency, 99th percentile", get_p99_ns, 1e-3, "us");
+        print_line(b, cell, "hops", get_hops, 1, "");
+        print_line(b, cell, "offered", get_offered_gbps, 1000, "Mbps per endpoint");
+        print_line(b, cell, "accepted", get_accepted_gbps, 1000, "Mbps per endpoint");
+        print_line(b, cell, "messages", get_created, 1, "");
+        print_line(b, cell, "delivered", batch_delivered, 1, "%");
+        print_line(b, cell, "busiest link", get_link_max, 100, "% of the time");
+        print_events(b, cell);
+        if (b->cell[cell].reference >= 0) {
+            struct batch_mean m = batch_degradation(b, cell, batch_latency_us);
+            printf("  %-34s %14.4g +- %-10.3g %% of the latency without failures\n", "degradation", m.mean, m.half);
+        }
+    }
+}
+
+static void print_heat(const struct options *o, const struct batch_cell *c)
+{
+    struct outages broken = {0};
+    struct sim_result *r = malloc(sizeof *r);
+    float *load = calloc((size_t)fabric_links(&o->fabric) + 1, sizeof *load);
+    const char *wrong = r && load ? batch_outages(c, o->seed, 0, &broken) : "out of memory";
+    if (!wrong)
+        wrong = batch_run_one(c, o->seed, 0, &broken, r, load);
+    if (!wrong && o->heat)
+        heat_print(stdout, &o->fabric, load, &broken, isatty(STDOUT_FILENO));
+    if (!wrong && o->heat_image)
+        wrong = heat_image(o->heat_image, &o->fabric, load, &broken);
+    outages_fini(&broken);
+    free(load);
+    free(r);
+    if (wrong)
+        options_die("%s", wrong);
+}
+
+int command_simulate(struct options *o)
+{
+    struct trace trace = {0};
+    struct outages fixed = {0};
+    struct batch_cell cell[2] = {{.config = o->config, .reference = -1, .series = "without failures"}};
+    cell[1] = cell[0];
+    cell[1].reference = 0;
+    cell[1].series = "with failures";
+    load_failures(o, &cell[1], &trace, &fixed);
+    bool broken = cell[1].trace || cell[1].fixed || o->failures > 0;
+    struct batch b = {.cell = cell,
+                      .ncells = broken ? 2 : 1,
+                      .reps = o->reps,
+                      .threads = o->threads,
+                      .seed = o->seed,
+                      .show_progress = o->progress,
+                      .stop = &options_stop};
+    const char *wrong = batch_run(&b);
+    if (wrong)
+        options_die("%s", wrong);
+    (o->output == OUTPUT_CSV ? (void)print_csv(&b) : o->output == OUTPUT_JSON ? print_json(o, &b) : print_text(o, &b));
+    bool interrupted = b.finished < b.ncells * b.reps;
+    fprintf(stderr, "%s%d runs, %" PRIu64 " events, %.3g million events per second and thread, %.1f s\n",
+            interrupted ? "interrupted: " : "", b.finished, b.events,
+            b.cpu_seconds > 0 ? (double)b.events / b.cpu_seconds / 1e6 : 0, b.wall_seconds);
+    if ((o->heat || o->heat_image) && !interrupted)
+        print_heat(o, &cell[b.ncells - 1]);
+    batch_fini(&b);
+    trace_fini(&trace);
+    outages_fini(&fixed);
+    return interrupted ? 130 : 0;
+}
+
+int command_trace(struct options *o)
+{
+    struct trace t = {0};
+    char what[TRACE_WHAT] = "";
+    if (o->generate) {
+        if (!o->profile)
+            options_die("--generate needs --profile");
+        struct rng rng;
+        rng_seed(&rng, o->seed);
+        bool ok = trace_generate(&t, trace_profile_find(o->profile), &rng) && trace_write(&t, stdout);
+        trace_fini(&t);
+        return ok ? 0 : 1;
+    }
+    if (!o->name)
+        options_die("trace needs a file, or --generate --profile NAME");
+    if (!trace_load(&t, o->name, &o->trace, what))
+        options_die("%s", what);
+    struct trace_statistics s = trace_statistics(&t);
+    if (o->output == OUTPUT_JSON) {
+        json_t *j = json_pack("{s:s,s:I,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:f}", "file", o->name, "rows", (json_int_t)t.rows,
+                              "bad", (json_int_t)t.bad, "failures", (json_int_t)t.n, "overlap", (json_int_t)s.overlap,
+                              "span_h", s.span_h, "weibull_shape", s.weibull_shape, "weibull_scale_h",
+                              s.weibull_scale_h, "repair_mu", s.repair_mu, "repair_sigma", s.repair_sigma);
+        json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+        putchar('\n');
+        json_decref(j);
+    } else if (o->output == OUTPUT_CSV) {
+        trace_write(&t, stdout);
+    } else {
+        printf("%s: %zu rows, %zu malformed and left out, %zu failures kept\n", o->name, t.rows, t.bad, t.n);
+        bool repaired = s.mean_repair_h > 0;
+        printf("  over %.0f h, at most %zu at once", s.span_h, s.overlap);
+        if (repaired)
+            printf(", mean repair %.2f h\n", s.mean_repair_h);
+        else
+            puts(", no times of repair");
+        printf("  between failures: Weibull, shape %.3f, scale %.1f h\n", s.weibull_shape, s.weibull_scale_h);
+        if (repaired)
+            printf("  repair: lognormal, mu %.3f, sigma %.3f (hours)\n", s.repair_mu, s.repair_sigma);
+    }
+    trace_fini(&t);
+    return 0;
+}
