@@ -3,7 +3,7 @@ import pathlib
 import re
 import sys
 
-# Each layer and what it may include besides itself. `pm` means its protocol parts and headers; mains may wire everything.
+# Each layer and what it may include besides itself. The rooms of pm meet in pm/wire; pm/plane.h is the seam to the data half.
 BASE = {"runtime/base"}
 TOPO = BASE | {"runtime/topo"}
 TRANSPORT = BASE | {"runtime/transport"}
@@ -19,7 +19,12 @@ ALLOWED = {
     "runtime/recovery": CORE | {"runtime/redundancy", "runtime/recovery", "collectives"},
     "runtime/init": CORE | {"runtime/redundancy", "runtime/recovery", "runtime/init", "collectives", "detect", "pm/plane.h"},
     "runtime/compat": {"runtime/compat"},
-    "pm": BASE | {"pm"},
+    "pm/wire": BASE | {"pm/wire"},
+    "pm/pmi": BASE | {"pm/wire", "pm/pmi"},
+    "pm/bed": BASE | {"pm/wire", "pm/bed"},
+    "pm/run": BASE | {"pm/wire", "pm/bed", "pm/run", "pm/plane.h"},
+    "pm/agent": BASE | {"pm/wire", "pm/pmi", "pm/agent", "pm/plane.h"},
+    "pm/ctl": BASE | {"pm/wire", "pm/bed", "pm/ctl"},
     "apps": {"apps"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

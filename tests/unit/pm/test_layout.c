@@ -1,4 +1,4 @@
-#include "pm/layout.h"
+#include "pm/wire/layout.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Lines, backlog and the conversions of message bodies. */
-#include "pm/backlog.h"
-#include "pm/codec.h"
-#include "pm/lines.h"
+#include "pm/agent/backlog.h"
+#include "pm/wire/codec.h"
+#include "pm/agent/lines.h"
 
 #include "runtime/base/rng.h"
 

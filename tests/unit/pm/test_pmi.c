@@ -1,5 +1,5 @@
-#include "pm/pmi.h"
-#include "pm/pmi_root.h"
+#include "pm/pmi/pmi.h"
+#include "pm/pmi/pmi_root.h"
 
 #include "runtime/base/rng.h"
 

@@ -1,4 +1,4 @@
-#include "pm/session.h"
+#include "pm/wire/session.h"
 
 #include "runtime/base/rng.h"
 

@@ -1,0 +1,500 @@
+#include "pm/agent/agent.h"
+
+#include "pm/wire/codec.h"
+#include "pm/wire/layout.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    CONNECT_MS = 5000, /* to reach keelrun and prove ourselves */
+    CONNECT_TRIES = 5, /* a listener under attack drops connections, ours among them */
+    CONNECT_AGAIN_MS = 50,
+    JOIN_LEASE_MS = 60000,   /* from our start to MSG_START */
+    TERM_GRACE_MS = 1000,    /* from SIGTERM to SIGKILL */
+    BYE_LEASE_MS = 5000,     /* from MSG_OVER to MSG_BYE */
+    BACKLOG_BYTES = 1 << 20, /* recent output kept for keelctl attach */
+    QUEUE_HIGH = 1 << 20,    /* output queued for keelrun: above, ranks are not read */
+};
+
+/* ---- what others see ---- */
+
+void agent_event(struct agent *a, const char *event, json_t *members)
+{
+    json_t *line =
+        json_pack("{s:I, s:i, s:s}", "t_ns", (json_int_t)clock_now_ns(), "node", a->launch.node, "event", event);
+    if (members) {
+        json_object_update_missing(line, members);
+        json_decref(members);
+    }
+    if (a->run)
+        conn_send_json(a->run, MSG_EVENT, line);
+    else
+        json_decref(line);
+}
+
+void agent_output(struct agent *a, int rank, int stream, const uint8_t *lines, size_t len)
+{
+    struct bytes frame = {0};
+    uint8_t *p = bytes_reserve(&frame, OUTPUT_HEADER + len);
+    put_u32(p, (uint32_t)a->launch.node);
+    put_u32(p + 4, (uint32_t)rank);
+    put_u32(p + 8, (uint32_t)stream);
+    memcpy(p + OUTPUT_HEADER, lines, len);
+    frame.len = OUTPUT_HEADER + len;
+    backlog_add(&a->backlog, frame.data, frame.len);
+    agent_console_output(a, frame.data, frame.len);
+    if (a->run) {
+        conn_send(a->run, MSG_OUTPUT, frame.data, frame.len);
+        if (conn_queued(a->run) > QUEUE_HIGH)
+            agent_ranks_pause(a, true);
+    }
+    bytes_free(&frame);
+}
+
+static void log_emit(void *user, const uint8_t *lines, size_t len)
+{
+    agent_output(user, -1, 2, lines, len);
+}
+
+static void log_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)handle;
+    *buf = uv_buf_init(pm_alloc(suggested), (unsigned)suggested);
+}
+
+static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct agent *a = stream->data;
+    if (n > 0)
+        lines_feed(&a->log_lines, buf->base, (size_t)n, log_emit, a);
+    free(buf->base);
+}
+
+/* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
+static void log_capture(struct agent *a)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return;
+    fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    dup2(fds[1], STDERR_FILENO);
+    dup2(fds[1], STDOUT_FILENO);
+    close(fds[1]);
+    uv_pipe_init(&a->loop, &a->log_pipe, 0);
+    a->log_pipe.data = a;
+    uv_pipe_open(&a->log_pipe, fds[0]);
+    uv_read_start((uv_stream_t *)&a->log_pipe, log_alloc, log_ready);
+    uv_unref((uv_handle_t *)&a->log_pipe);
+}
+
+/* ---- the end ---- */
+
+static void leave(struct agent *a, int exit_code)
+{
+    a->exit_code = exit_code;
+    uv_stop(&a->loop);
+}
+
+static void leave_late(uv_timer_t *timer)
+{
+    leave(timer->data, 0);
+}
+
+void agent_kill_all(struct agent *a)
+{
+    agent_ranks_signal(a, SIGKILL, false);
+    agent_ranks_orphans(a, true);
+}
+
+static void grace_passed(uv_timer_t *timer)
+{
+    agent_kill_all(timer->data);
+}
+
+void agent_processes_gone(struct agent *a)
+{
+    if (a->state != AGENT_ENDING)
+        return;
+    agent_ranks_orphans(a, true);
+    a->state = AGENT_OVER;
+    agent_event(a, "over", json_pack("{s:i}", "code", a->over_code));
+    agent_console_over(a);
+    if (!a->run) {
+        /* a watcher gets a moment to take the last output */
+        uv_timer_start(&a->lease, leave_late, 200, 0);
+        return;
+    }
+    conn_send_json(a->run, MSG_OVER,
+                   json_pack("{s:i, s:s}", "code", a->over_code, "why", a->over_why ? a->over_why : ""));
+    uv_timer_start(&a->lease, leave_late, BYE_LEASE_MS, 0);
+}
+
+void agent_end(struct agent *a, int code, const char *why, bool hard)
+{
+    if (a->state < AGENT_ENDING) {
+        a->state = AGENT_ENDING;
+        a->over_code = code;
+        a->over_why = why ? pm_strdup(why) : NULL;
+        agent_ranks_signal(a, SIGKILL, true);
+        if (!hard && !agent_ranks_gone(a)) {
+            agent_ranks_signal(a, SIGTERM, false);
+            uv_timer_start(&a->grace, grace_passed, TERM_GRACE_MS, 0);
+        }
+    }
+    if (hard && a->state == AGENT_ENDING)
+        agent_kill_all(a);
+    if (agent_ranks_gone(a))
+        agent_processes_gone(a);
+}
+
+void agent_fail(struct agent *a, int code, const char *why)
+{
+    log_info("%s", why);
+    if (a->run)
+        conn_send_json(a->run, MSG_FAILED, json_pack("{s:i, s:s}", "code", code, "why", why));
+    agent_end(a, code, why, true);
+}
+
+/* ---- the plane ---- */
+
+static void plane_assigned(void *user, int slot, int rank, uint32_t incarnation)
+{
+    agent_ranks_assigned(user, slot, rank, incarnation);
+}
+
+static void plane_respawn(void *user, int rank, uint32_t incarnation)
+{
+    struct agent *a = user;
+    if (a->state == AGENT_RUNNING)
+        agent_ranks_respawn(a, rank, incarnation);
+}
+
+static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive)
+{
+    struct agent *a = user;
+    int total = a->job.nodes + a->job.spares;
+    if (a->state != AGENT_RUNNING)
+        return;
+    a->epoch = epoch;
+    memcpy(a->view_rank_node, rank_node, (size_t)a->job.ranks * sizeof *rank_node);
+    memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
+    agent_pmi_view(a);
+    if (!a->run)
+        return;
+    json_t *alive = json_array();
+    for (int i = 0; i < total; i++)
+        json_array_append_new(alive, json_boolean(node_alive[i]));
+    conn_send_json(a->run, MSG_VIEW,
+                   json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
+                             codec_ints(rank_node, a->job.ranks), "alive", alive));
+}
+
+static void plane_over(void *user, int code, const char *why)
+{
+    agent_end(user, code, why, false);
+}
+
+static void plane_fatal(void *user, const char *why)
+{
+    struct agent *a = user;
+    log_error("this node ends: %s", why);
+    agent_kill_all(a);
+    leave(a, 1);
+}
+
+static void plane_event(void *user, const char *json)
+{
+    struct agent *a = user;
+    /* once the job is over nodes go one by one, which is no failure */
+    if (a->run && a->state == AGENT_RUNNING)
+        conn_send(a->run, MSG_EVENT, json, strlen(json));
+}
+
+static void plane_woken(uv_poll_t *handle, int status, int events)
+{
+    struct agent *a = handle->data;
+    (void)events;
+    if (status == 0)
+        plane_dispatch(a->plane);
+}
+
+static bool plane_open(struct agent *a, struct plane_blob *blob)
+{
+    struct plane_config config = {.job_id = a->launch.job_id,
+                                  .node = a->launch.node,
+                                  .nodes = a->job.nodes,
+                                  .spares = a->job.spares,
+                                  .ranks = a->job.ranks,
+                                  .rank_node = a->job.rank_node,
+                                  .on_failure = a->job.on_failure,
+                                  .host = a->self_host};
+    struct plane_callbacks callbacks = {.user = a,
+                                        .assigned = plane_assigned,
+                                        .respawn = plane_respawn,
+                                        .view = plane_view,
+                                        .job_over = plane_over,
+                                        .fatal = plane_fatal,
+                                        .event = plane_event};
+    memcpy(config.secret, a->launch.secret, sizeof config.secret);
+    keel_status status = plane_create(&config, &callbacks, &a->plane, blob);
+    sodium_memzero(config.secret, sizeof config.secret);
+    if (status != KEEL_OK) {
+        log_error("the node's memory and transport could not be set up: %s", keel_status_text(status));
+        return false;
+    }
+    uv_poll_init(&a->loop, &a->plane_wake, plane_wake_fd(a->plane));
+    a->plane_wake.data = a;
+    uv_poll_start(&a->plane_wake, UV_READABLE, plane_woken);
+    return true;
+}
+
+/* ---- messages from keelrun ---- */
+
+static bool job_from_json(struct agent *a, const json_t *m)
+{
+    struct agent_job *job = &a->job;
+    long long nodes, spares, ranks, standbys, mpiexec, on_failure;
+    if (!codec_int(m, "nodes", 1, LAYOUT_MAX_NODES, &nodes) || !codec_int(m, "spares", 0, LAYOUT_MAX_NODES, &spares) ||
+        !codec_int(m, "ranks", 1, LAYOUT_MAX_RANKS, &ranks) ||
+        !codec_int(m, "standbys", 0, LAYOUT_MAX_RANKS, &standbys) ||
+        !codec_int(m, "mpiexec_pid", 0, INT32_MAX, &mpiexec) ||
+        !codec_int(m, "on_failure", ON_FAILURE_SUBSTITUTE, ON_FAILURE_ABORT, &on_failure) ||
+        a->launch.node >= nodes + spares)
+        return false;
+    *job = (struct agent_job){.nodes = (int)nodes,
+                              .spares = (int)spares,
+                              .ranks = (int)ranks,
+                              .standbys = (int)standbys,
+                              .mpiexec_pid = (int)mpiexec,
+                              .on_failure = (enum on_failure)on_failure};
+    job->rank_node = pm_alloc((size_t)ranks * sizeof *job->rank_node);
+    if (!codec_to_ints(json_object_get(m, "rank_node"), job->rank_node, job->ranks, 0, job->nodes - 1))
+        return false;
+    job->argv = codec_to_strings(json_object_get(m, "argv"));
+    job->env = codec_to_strings(json_object_get(m, "env"));
+    char **cwd = codec_to_strings(json_object_get(m, "cwd"));
+    job->cwd = cwd && cwd[0] ? pm_strdup(cwd[0]) : NULL;
+    free(cwd);
+    return job->argv && job->argv[0] && job->env && job->cwd;
+}
+
+static void on_config(struct agent *a, const json_t *m)
+{
+    if (a->state != AGENT_JOINING || !job_from_json(a, m)) {
+        log_error("keelrun sent a job description that does not make sense");
+        leave(a, 1);
+        return;
+    }
+    int total = a->job.nodes + a->job.spares;
+    a->view_rank_node = pm_alloc((size_t)a->job.ranks * sizeof(int));
+    memcpy(a->view_rank_node, a->job.rank_node, (size_t)a->job.ranks * sizeof(int));
+    a->view_alive = pm_alloc((size_t)total * sizeof(bool));
+    memset(a->view_alive, true, (size_t)total);
+    a->state = AGENT_CONFIGURED;
+    struct plane_blob blob = {0};
+    if (!plane_open(a, &blob)) {
+        agent_fail(a, 1, "the node's memory and transport could not be set up");
+        return;
+    }
+    if (!agent_console_listen(a)) {
+        agent_fail(a, 1, "no listener for the other nodes");
+        return;
+    }
+    conn_send_json(a->run, MSG_READY,
+                   json_pack("{s:o, s:s, s:i}", "blob", codec_blob(blob.bytes, blob.len), "host", a->self_host, "port",
+                             a->listener_port));
+}
+
+static void on_start(struct agent *a, const json_t *m)
+{
+    size_t total = (size_t)(a->job.nodes + a->job.spares);
+    const json_t *list = json_object_get(m, "blobs"), *peers = json_object_get(m, "peers");
+    if (a->state != AGENT_CONFIGURED || json_array_size(list) != total || json_array_size(peers) != total)
+        return;
+    a->peers = pm_alloc(total * sizeof *a->peers);
+    for (size_t i = 0; i < total; i++) {
+        long long port = 0;
+        const json_t *peer = json_array_get(peers, i);
+        const char *host = json_string_value(json_object_get(peer, "host"));
+        codec_int(peer, "port", 1, 65535, &port);
+        snprintf(a->peers[i].host, sizeof a->peers[i].host, "%s", host ? host : "?");
+        a->peers[i].port = (int)port;
+    }
+    struct plane_blob *blobs = pm_alloc(total * sizeof *blobs);
+    bool good = true;
+    for (size_t i = 0; i < total; i++) {
+        size_t len = 0;
+        good &= codec_to_blob(json_array_get(list, i), blobs[i].bytes, sizeof blobs[i].bytes, &len);
+        blobs[i].len = (uint32_t)len;
+    }
+    keel_status status = good ? plane_start(a->plane, blobs) : KEEL_ERR_ARG;
+    free(blobs);
+    if (status != KEEL_OK) {
+        agent_fail(a, 1, keel_status_text(status));
+        return;
+    }
+    uv_timer_stop(&a->lease);
+    a->state = AGENT_RUNNING;
+    agent_ranks_start(a);
+}
+
+void agent_stop(struct agent *a, const json_t *m)
+{
+    long long code = 1;
+    bool hard = json_is_true(json_object_get(m, "hard"));
+    const char *why = json_string_value(json_object_get(m, "why"));
+    codec_int(m, "code", 0, 255, &code);
+    if (a->state == AGENT_RUNNING && !hard)
+        plane_stop_job(a->plane, (int)code, why && *why ? why : NULL);
+    else
+        agent_end(a, (int)code, why, hard);
+}
+
+static void run_open(struct conn *c)
+{
+    struct agent *a = c->user;
+    char name[256] = "?";
+    gethostname(name, sizeof name - 1);
+    a->joined = true;
+    conn_local_host(c, a->self_host, sizeof a->self_host);
+    log_capture(a);
+    conn_send_json(c, MSG_HELLO,
+                   json_pack("{s:s, s:i, s:i, s:i, s:s}", "version", KEEL_VERSION, "node", a->launch.node, "pid",
+                             (int)getpid(), "stub_pid", (int)a->stub_pid, "hostname", name));
+}
+
+static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
+{
+    struct agent *a = c->user;
+    if (type == MSG_STDIN) {
+        agent_ranks_stdin(a, body, len);
+        return;
+    }
+    if (type == MSG_BYE) {
+        leave(a, 0);
+        return;
+    }
+    if (type == MSG_PING) {
+        conn_send(a->run, MSG_PONG, NULL, 0);
+        return;
+    }
+    json_t *m = codec_object(body, len);
+    if (!m) {
+        log_warn("message %d from keelrun is not JSON", type);
+        return;
+    }
+    if (type == MSG_CONFIG)
+        on_config(a, m);
+    else if (type == MSG_START)
+        on_start(a, m);
+    else if (type == MSG_STOP)
+        agent_stop(a, m);
+
+    json_decref(m);
+}
+
+static void connect_run(struct agent *a);
+
+static void connect_again(uv_timer_t *timer)
+{
+    connect_run(timer->data);
+}
+
+static void run_lost(struct conn *c, const char *why)
+{
+    struct agent *a = c->user;
+    a->run = NULL;
+    if (a->state == AGENT_JOINING && !a->joined && strcmp(why, uv_strerror(UV_ECONNREFUSED)) != 0 &&
+        strcmp(why, "authentication failed") != 0 && ++a->tries < CONNECT_TRIES) {
+        uv_timer_start(&a->again, connect_again, CONNECT_AGAIN_MS, 0);
+        return;
+    }
+    if (a->state < AGENT_RUNNING) {
+        log_error("node %d: no launcher at %s: %s", a->launch.node, c->peer, why);
+        agent_kill_all(a);
+        leave(a, 1);
+    } else if (a->state == AGENT_OVER) {
+        leave(a, 0);
+    } else {
+        log_info("keelrun is gone (%s); the job goes on without it", why);
+        agent_ranks_pause(a, false);
+        agent_ranks_stdin(a, NULL, 0);
+    }
+}
+
+static void run_written(struct conn *c)
+{
+    if (conn_queued(c) < QUEUE_HIGH / 2)
+        agent_ranks_pause(c->user, false);
+}
+
+static void connect_run(struct agent *a)
+{
+    static const struct conn_events events = {run_open, run_frame, run_lost, run_written};
+    const struct agent_launch *l = &a->launch;
+    a->run = conn_connect(&a->loop, l->from, l->host, l->port, l->job_id, l->secret, CONNECT_MS, &events, a);
+}
+
+static void join_lease_passed(uv_timer_t *timer)
+{
+    log_error("the job did not start in time");
+    leave(timer->data, 1);
+}
+
+static void child_signalled(uv_signal_t *handle, int signal_number)
+{
+    (void)signal_number;
+    agent_ranks_orphans(handle->data, false);
+}
+
+static void agent_free(struct agent *a)
+{
+    plane_destroy(a->plane);
+    agent_ranks_free(a);
+    backlog_free(&a->backlog);
+    bytes_free(&a->log_lines.held);
+    free(a->job.rank_node);
+    free(a->job.argv);
+    free(a->job.env);
+    free(a->job.cwd);
+    free(a->view_rank_node);
+    free(a->view_alive);
+    free(a->over_why);
+    free(a->peers);
+    pmi_root_destroy(a->root);
+    sodium_memzero(&a->launch, sizeof a->launch);
+    /* the loop's handles go with the process */
+}
+
+int agent_run(const struct agent_launch *launch, pid_t stub_pid)
+{
+    static struct agent a;
+    a.launch = *launch;
+    a.stub_pid = stub_pid;
+    a.console_fd = -1;
+    uv_loop_init(&a.loop);
+    uv_timer_init(&a.loop, &a.lease);
+    uv_timer_init(&a.loop, &a.grace);
+    uv_timer_init(&a.loop, &a.again);
+    uv_signal_init(&a.loop, &a.child_signal);
+    a.lease.data = a.grace.data = a.again.data = a.child_signal.data = &a;
+    uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
+    backlog_init(&a.backlog, BACKLOG_BYTES);
+    uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
+    if (!agent_console_open(&a))
+        log_warn("no console socket: keelctl will not find this node");
+    connect_run(&a);
+    uv_run(&a.loop, UV_RUN_DEFAULT);
+    agent_console_close(&a);
+    agent_kill_all(&a);
+    agent_free(&a);
+    return a.exit_code;
+}

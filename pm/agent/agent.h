@@ -1,0 +1,151 @@
+/* keeld's process half: the link to keelrun, the node's processes, PMI, the console socket, and the plane behind them.
+ *
+ *   JOINING --CONFIG--> CONFIGURED --START--> RUNNING --job over--> ENDING --processes gone--> OVER --BYE, or lease-->
+ * exit
+ *
+ * Losing keelrun before START ends the agent; after START it changes nothing but where the output goes. */
+#ifndef KEEL_PM_AGENT_H
+#define KEEL_PM_AGENT_H
+
+#include "pm/agent/backlog.h"
+#include "pm/wire/conn.h"
+#include "pm/wire/message.h"
+#include "pm/plane.h"
+#include "pm/pmi/pmi.h"
+#include "pm/pmi/pmi_root.h"
+#include "pm/agent/process.h"
+
+enum agent_state { AGENT_JOINING, AGENT_CONFIGURED, AGENT_RUNNING, AGENT_ENDING, AGENT_OVER };
+
+struct agent_launch { /* KEEL_LAUNCH */
+    uint64_t job_id;
+    uint8_t secret[SESSION_SECRET];
+    char host[64];
+    int port;
+    int node;
+    char from[64]; /* empty: any */
+};
+
+struct agent_job { /* MSG_CONFIG */
+    int nodes, spares, ranks;
+    int *rank_node;
+    int standbys; /* processes of a spare node */
+    int mpiexec_pid;
+    enum on_failure on_failure;
+    char **argv, **env;
+    char *cwd;
+};
+
+struct agent_process {
+    struct process *p;
+    struct pmi_client *pmi;
+    bool assigned_late; /* was a standby, or replaces a process that died */
+};
+
+struct agent_peer { /* another node's listener */
+    char host[64];
+    int port;
+};
+
+/* A connection made to us: an agent that reports to the PMI root, or keelctl. */
+struct agent_guest {
+    struct agent *agent;
+    struct agent_guest *next;
+    struct conn *conn;
+    int node;      /* of an agent, -1 otherwise */
+    bool attached; /* keelctl attach */
+    bool known;    /* has sent a frame: it belongs to the job */
+};
+
+struct agent {
+    uv_loop_t loop;
+    enum agent_state state;
+    struct agent_launch launch;
+    struct agent_job job;
+    pid_t stub_pid;
+    char self_host[64]; /* our address on the job's interface */
+
+    struct conn *run; /* keelrun; NULL once it is gone */
+    bool joined;      /* keelrun has proved itself once */
+    int tries;        /* to reach it */
+    uv_timer_t again;
+    uv_timer_t lease;
+    uv_timer_t grace; /* between SIGTERM and SIGKILL */
+
+    struct plane *plane;
+    uv_poll_t plane_wake;
+    uint64_t epoch;
+    int *view_rank_node;
+    bool *view_alive;
+
+    struct agent_process *processes; /* index is the slot */
+    int process_count;
+    struct pmi_server *pmi;
+    struct pmi_root *root; /* in use at one node only */
+    struct conn *root_conn;
+    int root_at;
+    long long root_released;           /* highest round that we, as the root, have declared complete */
+    long long fence_round, fence_done; /* the round our ranks are in; the last one that was released */
+    uv_timer_t root_timer;
+
+    uv_pipe_t log_pipe; /* our own standard error, once we run */
+    struct lines log_lines;
+    struct backlog backlog;
+    int console_fd; /* unix socket for keelctl */
+    uv_poll_t console_watch;
+    uv_tcp_t listener; /* on the job's interface, for agents */
+    int listener_port;
+    struct agent_peer *peers;
+    struct agent_guest *guests;
+    int guest_count;
+
+    int over_code;
+    char *over_why;
+    uv_signal_t child_signal;
+    int exit_code;
+};
+
+/* Runs the agent until the job is over; returns keeld's exit code. */
+int agent_run(const struct agent_launch *launch, pid_t stub_pid);
+
+/* agent.c: for the other agent_*.c files */
+void agent_event(struct agent *a, const char *event, json_t *members); /* takes members; may be NULL */
+void agent_output(struct agent *a, int rank, int stream, const uint8_t *lines, size_t len);
+/* This node cannot take part: tell keelrun and end. */
+void agent_fail(struct agent *a, int code, const char *why);
+/* MSG_STOP, from keelrun or keelctl. */
+void agent_stop(struct agent *a, const json_t *m);
+/* End the local processes: hard at once, else with a grace. */
+void agent_end(struct agent *a, int code, const char *why, bool hard);
+/* All processes of the node, now. */
+void agent_kill_all(struct agent *a);
+void agent_processes_gone(struct agent *a);
+
+/* agent_ranks.c */
+void agent_ranks_start(struct agent *a);
+void agent_ranks_assigned(struct agent *a, int slot, int rank, uint32_t incarnation);
+void agent_ranks_respawn(struct agent *a, int rank, uint32_t incarnation);
+bool agent_ranks_gone(const struct agent *a);
+void agent_ranks_signal(struct agent *a, int signal, bool standbys_only);
+void agent_ranks_stdin(struct agent *a, const uint8_t *data, size_t len);
+void agent_ranks_pause(struct agent *a, bool pause);
+void agent_ranks_pmi_release(struct agent *a, const json_t *kvs);
+/* Descendants of ranks that outlived them (they become children of the agent): reap the dead, kill the live if asked.
+ */
+void agent_ranks_orphans(struct agent *a, bool kill_them);
+void agent_ranks_free(struct agent *a);
+
+/* agent_pmi.c */
+void agent_pmi_open(struct agent *a);
+void agent_pmi_fence(struct agent *a);
+void agent_pmi_view(struct agent *a);
+void agent_pmi_report(struct agent *a, struct agent_guest *guest, const json_t *m);
+void agent_pmi_release(struct agent *a, const json_t *m);
+
+/* agent_console.c */
+bool agent_console_open(struct agent *a);
+bool agent_console_listen(struct agent *a); /* for agents; self_host must be known */
+void agent_console_output(struct agent *a, const void *frame, size_t len);
+void agent_console_over(struct agent *a);
+void agent_console_close(struct agent *a);
+#endif

@@ -1,0 +1,232 @@
+/* The node's console: a unix socket in the abstract namespace for keelctl, open to processes of the same user only. */
+#include "pm/agent/agent.h"
+
+#include "pm/wire/codec.h"
+#include "runtime/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    WATCHER_QUEUE_MAX = 8 << 20, /* a keelctl that does not read is let go */
+    GUESTS_MAX = 64,             /* connections beside those of the other agents */
+    PROOF_MS = 5000,
+};
+
+static const char *process_state(const struct process *p)
+{
+    return p->exited ? (p->signal ? "killed" : "ended") : p->rank < 0 ? "standby" : "running";
+}
+
+static json_t *status_json(const struct agent *a)
+{
+    static const char *const states[] = {"joining", "configured", "running", "ending", "over"};
+    int total = a->job.nodes + a->job.spares;
+    json_t *ranks = json_array(), *alive = json_array();
+    for (int i = 0; i < a->process_count; i++) {
+        const struct process *p = a->processes[i].p;
+        json_array_append_new(ranks, json_pack("{s:i, s:i, s:i, s:s}", "rank", p->rank, "pid", (int)p->pid,
+                                               "incarnation", (int)p->incarnation, "state", process_state(p)));
+    }
+    for (int i = 0; a->view_alive && i < total; i++)
+        json_array_append_new(alive, json_boolean(a->view_alive[i]));
+    char job[17];
+    snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);
+    return json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:s}", "job",
+                     job, "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid",
+                     (int)getpid(), "stub_pid", (int)a->stub_pid, "mpiexec_pid", a->job.mpiexec_pid, "spare",
+                     (int)(a->launch.node >= a->job.nodes && a->job.nodes > 0), "keelrun", (int)(a->run != NULL),
+                     "epoch", (json_int_t)a->epoch, "alive", alive, "rank_node",
+                     a->view_rank_node ? codec_ints(a->view_rank_node, a->job.ranks) : json_array(), "ranks", ranks,
+                     "nodes", a->job.nodes, "spares", a->job.spares, "size", a->job.ranks, "program",
+                     a->job.argv ? a->job.argv[0] : "");
+}
+
+/* ---- guests ---- */
+
+static void guest_remove(struct agent_guest *g)
+{
+    struct agent_guest **at = &g->agent->guests;
+    while (*at != g)
+        at = &(*at)->next;
+    *at = g->next;
+    g->agent->guest_count--;
+    free(g);
+}
+
+static void resend(void *user, const uint8_t *frame, size_t len)
+{
+    conn_send(user, MSG_OUTPUT, frame, len);
+}
+
+static void guest_open(struct conn *c)
+{
+    (void)c;
+}
+
+static void guest_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
+{
+    struct agent_guest *g = c->user;
+    struct agent *a = g->agent;
+    json_t *m = codec_object(body, len);
+    g->known = true;
+    if (type == MSG_ASK_STATUS) {
+        conn_send_json(c, MSG_STATUS, status_json(a));
+    } else if (type == MSG_ATTACH) {
+        g->attached = true;
+        backlog_each(&a->backlog, resend, c);
+    } else if (type == MSG_STOP && m) {
+        agent_stop(a, m);
+    } else if (type == MSG_PMI_FENCE && m) {
+        agent_pmi_report(a, g, m);
+    }
+    json_decref(m);
+}
+
+static void guest_lost(struct conn *c, const char *why)
+{
+    struct agent_guest *g = c->user;
+    if (!g->known)
+        log_warn("dropped a connection from %s: %s", c->peer, why);
+    guest_remove(g);
+}
+
+static const struct conn_events guest_events = {guest_open, guest_frame, guest_lost, NULL};
+
+static struct agent_guest *guest_add(struct agent *a)
+{
+    struct agent_guest *g = pm_alloc(sizeof *g);
+    *g = (struct agent_guest){.agent = a, .next = a->guests, .node = -1};
+    a->guests = g;
+    a->guest_count++;
+    return g;
+}
+
+/* Too many: the oldest that has said nothing goes. Those that belong to the job speak at once. */
+static void guests_limit(struct agent *a)
+{
+    struct agent_guest *oldest = NULL;
+    if (a->guest_count <= GUESTS_MAX + a->job.nodes)
+        return;
+    for (struct agent_guest *g = a->guests; g; g = g->next)
+        if (!g->known)
+            oldest = g;
+    if (oldest) {
+        conn_close(oldest->conn);
+        guest_remove(oldest);
+    }
+}
+
+static void console_ready(uv_poll_t *handle, int status, int events)
+{
+    struct agent *a = handle->data;
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    char name[48];
+    (void)status;
+    (void)events;
+    int fd = accept4(a->console_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || (peer.uid != geteuid() && peer.uid != 0)) {
+        log_warn("console: refused process %d of user %d", (int)peer.pid, (int)peer.uid);
+        close(fd);
+        return;
+    }
+    snprintf(name, sizeof name, "process %d", (int)peer.pid);
+    struct agent_guest *g = guest_add(a);
+    g->known = true; /* by the kernel's word */
+    g->conn = conn_adopt(&a->loop, fd, name, &guest_events, g);
+    guests_limit(a);
+}
+
+static void peer_waiting(uv_stream_t *listener, int status)
+{
+    struct agent *a = listener->data;
+    if (status != 0)
+        return;
+    struct agent_guest *g = guest_add(a);
+    g->conn = conn_accept(listener, a->launch.job_id, a->launch.secret, PROOF_MS, &guest_events, g);
+    if (!g->conn)
+        guest_remove(g);
+    guests_limit(a);
+}
+
+bool agent_console_listen(struct agent *a)
+{
+    struct sockaddr_storage address;
+    int len = sizeof address;
+    if (uv_ip4_addr(a->self_host, 0, (struct sockaddr_in *)&address) != 0 &&
+        uv_ip6_addr(a->self_host, 0, (struct sockaddr_in6 *)&address) != 0)
+        return false;
+    uv_tcp_init(&a->loop, &a->listener);
+    a->listener.data = a;
+    int rc = uv_tcp_bind(&a->listener, (struct sockaddr *)&address, 0);
+    if (rc == 0)
+        rc = uv_listen((uv_stream_t *)&a->listener, 128, peer_waiting);
+    if (rc == 0)
+        rc = uv_tcp_getsockname(&a->listener, (struct sockaddr *)&address, &len);
+    if (rc != 0) {
+        log_error("cannot listen on %s: %s", a->self_host, uv_strerror(rc));
+        return false;
+    }
+    a->listener_port = ntohs(((struct sockaddr_in *)&address)->sin_port);
+    return true;
+}
+
+bool agent_console_open(struct agent *a)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, CONSOLE_PREFIX "%016llx/%d",
+                     (unsigned long long)a->launch.job_id, a->launch.node);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    if (fd < 0)
+        return false;
+    if (bind(fd, (struct sockaddr *)&address, len) < 0 || listen(fd, 16) < 0) {
+        close(fd);
+        return false;
+    }
+    a->console_fd = fd;
+    uv_poll_init(&a->loop, &a->console_watch, fd);
+    a->console_watch.data = a;
+    uv_poll_start(&a->console_watch, UV_READABLE, console_ready);
+    uv_unref((uv_handle_t *)&a->console_watch);
+    return true;
+}
+
+void agent_console_output(struct agent *a, const void *frame, size_t len)
+{
+    for (struct agent_guest *g = a->guests, *next; g; g = next) {
+        next = g->next;
+        if (!g->attached)
+            continue;
+        conn_send(g->conn, MSG_OUTPUT, frame, len);
+        if (conn_queued(g->conn) > WATCHER_QUEUE_MAX) {
+            conn_close(g->conn);
+            guest_remove(g);
+        }
+    }
+}
+
+void agent_console_over(struct agent *a)
+{
+    for (struct agent_guest *g = a->guests; g; g = g->next)
+        if (g->attached)
+            conn_send_json(g->conn, MSG_OVER,
+                           json_pack("{s:i, s:s}", "code", a->over_code, "why", a->over_why ? a->over_why : ""));
+}
+
+void agent_console_close(struct agent *a)
+{
+    if (a->console_fd >= 0)
+        close(a->console_fd);
+    a->console_fd = -1;
+}

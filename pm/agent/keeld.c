@@ -1,0 +1,127 @@
+/* keeld: the agent of one node. Started by Hydra; what it inherits from Hydra stays with a stub.
+ *
+ *      mpiexec.hydra -> hydra_pmi_proxy -> keeld (stub) -> keeld (agent, session of its own) -> ranks
+ *
+ * The stub keeps a batch system's step alive and relays what the agent says before it is connected. It may be killed,
+ * and so may everything above it: the agent holds none of their descriptors. The stub is also where processes go that
+ * are left when the agent is killed (PR_SET_CHILD_SUBREAPER); it ends them. */
+#include "pm/agent/agent.h"
+#include "pm/wire/orphans.h"
+#include "runtime/base/log.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+const char *argp_program_version = "keeld (Keel) " KEEL_VERSION;
+
+static bool parse_launch(const char *text, struct agent_launch *launch)
+{
+    unsigned long long job;
+    char secret[2 * SESSION_SECRET + 1], from[64], tail;
+    size_t len = 0;
+    if (sscanf(text, "%16llx,%64[0-9a-f],%63[^,],%d,%d,%63[^,]%c", &job, secret, launch->host, &launch->port,
+               &launch->node, from, &tail) != 6)
+        return false;
+    launch->job_id = job;
+    snprintf(launch->from, sizeof launch->from, "%s", strcmp(from, "-") == 0 ? "" : from);
+    bool good = sodium_hex2bin(launch->secret, sizeof launch->secret, secret, strlen(secret), NULL, &len, NULL) == 0 &&
+                len == sizeof launch->secret && launch->port > 0 && launch->port < 65536 && launch->node >= 0;
+    sodium_memzero(secret, sizeof secret);
+    return good;
+}
+
+/* The environment of a process can be read in /proc by its user: leave nothing of the secret there. */
+static void forget_launch(void)
+{
+    char *value = getenv(LAUNCH_ENV);
+    if (value)
+        sodium_memzero(value, strlen(value));
+    unsetenv(LAUNCH_ENV);
+    static const char *const hydra[] = {"PMI_FD", "PMI_RANK",        "PMI_SIZE",        "PMI_PORT",
+                                        "PMI_ID", "HYDI_CONTROL_FD", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"};
+    for (size_t i = 0; i < sizeof hydra / sizeof hydra[0]; i++)
+        unsetenv(hydra[i]);
+}
+
+static void relay(int fd)
+{
+    char buffer[4096];
+    ssize_t n;
+    while ((n = read(fd, buffer, sizeof buffer)) > 0 || (n < 0 && errno == EINTR))
+        for (ssize_t done = 0, w; n > 0 && done < n; done += w)
+            if ((w = write(STDERR_FILENO, buffer + done, (size_t)(n - done))) <= 0)
+                break;
+}
+
+static int stub_run(pid_t agent, int fd)
+{
+    int status = 0;
+    signal(SIGUSR1, SIG_IGN); /* Hydra's way to say that another process failed */
+    signal(SIGPIPE, SIG_IGN);
+    relay(fd);
+    while (waitpid(agent, &status, 0) < 0 && errno == EINTR)
+        ;
+    orphans_kill(NULL, NULL);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+/* Leave Hydra: no controlling terminal, none of its descriptors. say is what remains of it. */
+static void detach(int say)
+{
+    setsid();
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, STDIN_FILENO);
+    dup2(say, STDOUT_FILENO);
+    dup2(say, STDERR_FILENO);
+    fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK); /* a frozen stub must not freeze us */
+    syscall(SYS_close_range, 3u, ~0u, 0u);
+    signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp argp = {.doc = "The agent of one node of a Keel job. Started by keelrun, not by hand."};
+    struct agent_launch launch = {0};
+    int pair[2];
+    argp_err_exit_status = 2;
+    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+    const char *text = getenv(LAUNCH_ENV);
+    if (!text || sodium_init() < 0 || !parse_launch(text, &launch)) {
+        fprintf(stderr, "keeld: not started by keelrun (no usable " LAUNCH_ENV " in the environment)\n");
+        return 2;
+    }
+    forget_launch();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) {
+        perror("keeld: socketpair");
+        return 1;
+    }
+    pid_t stub = getpid();
+    pid_t agent = fork();
+    if (agent < 0) {
+        perror("keeld: fork");
+        return 1;
+    }
+    if (agent > 0) {
+        close(pair[1]);
+        sodium_memzero(&launch, sizeof launch);
+        return stub_run(agent, pair[0]);
+    }
+    detach(pair[1]);
+    char who[32];
+    snprintf(who, sizeof who, "keeld node %d", launch.node);
+    log_init(who);
+    return agent_run(&launch, stub);
+}

@@ -1,0 +1,424 @@
+#include "pm/agent/process.h"
+
+#include "runtime/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long output of a process that has ended is waited for if somebody still holds its pipe (a child it left behind).
+ */
+enum { DRAIN_MS = 300 };
+
+struct child_fds {
+    int in[2], out[2][2], pmi[2], keel[2], error[2];
+};
+
+static void close_pair(int fds[2])
+{
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static void close_all(struct child_fds *f)
+{
+    close_pair(f->in);
+    close_pair(f->out[0]);
+    close_pair(f->out[1]);
+    close_pair(f->pmi);
+    close_pair(f->keel);
+    close_pair(f->error);
+}
+
+static bool open_all(struct child_fds *f, bool with_stdin)
+{
+    memset(f, -1, sizeof *f);
+    if (with_stdin) {
+        if (pipe2(f->in, O_CLOEXEC) < 0)
+            return false;
+    } else if ((f->in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0) {
+        return false;
+    }
+    return pipe2(f->out[0], O_CLOEXEC) == 0 && pipe2(f->out[1], O_CLOEXEC) == 0 && pipe2(f->error, O_CLOEXEC) == 0 &&
+           socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->pmi) == 0 &&
+           socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, f->keel) == 0;
+}
+
+/* In the child, between fork and exec: async-signal-safe calls only. */
+static _Noreturn void child_run(const struct process_spec *spec, const struct child_fds *f, char **env, pid_t agent)
+{
+    sigset_t none;
+    int failed = 0;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    for (int s = 1; s < 32; s++)
+        signal(s, SIG_DFL);
+    setsid();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != agent)
+        _exit(127);
+    if (dup2(f->in[0], 0) < 0 || dup2(f->out[0][1], 1) < 0 || dup2(f->out[1][1], 2) < 0 ||
+        fcntl(f->pmi[1], F_SETFD, 0) < 0 || fcntl(f->keel[1], F_SETFD, 0) < 0)
+        failed = errno;
+    if (!failed && spec->cwd && chdir(spec->cwd) < 0)
+        failed = -errno;
+    if (!failed) {
+        environ = env;
+        execvp(spec->argv[0], spec->argv);
+        failed = errno;
+    }
+    ssize_t rc = write(f->error[1], &failed, sizeof failed);
+    (void)rc;
+    _exit(127);
+}
+
+static char **env_with_fds(char *const *env, int keel_fd, int pmi_fd)
+{
+    size_t n = 0;
+    while (env[n])
+        n++;
+    char **all = pm_alloc((n + 3) * sizeof *all);
+    memcpy(all, env, n * sizeof *all);
+    all[n] = pm_printf("KEEL_FD=%d", keel_fd);
+    all[n + 1] = pm_printf("PMI_FD=%d", pmi_fd);
+    return all;
+}
+
+static void env_free(char **env)
+{
+    size_t n = 0;
+    while (env[n])
+        n++;
+    free(env[n - 2]);
+    free(env[n - 1]);
+    free(env);
+}
+
+/* Forks and waits for the exec to happen or fail. Returns 0 or an errno (negative errno: of chdir). */
+static int spawn(const struct process_spec *spec, struct child_fds *f, pid_t *pid)
+{
+    char **env = env_with_fds(spec->env, f->keel[1], f->pmi[1]);
+    pid_t agent = getpid();
+    /* Signals stay blocked across the fork so that the child never runs one of our handlers. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    *pid = fork();
+    if (*pid == 0)
+        child_run(spec, f, env, agent);
+    int failed = *pid < 0 ? errno : 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    env_free(env);
+    if (failed)
+        return failed;
+    close(f->error[1]);
+    f->error[1] = -1;
+    ssize_t n;
+    do
+        n = read(f->error[0], &failed, sizeof failed);
+    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        return 0;
+    waitpid(*pid, NULL, 0);
+    return n == sizeof failed ? failed : EIO;
+}
+
+static void finish_if_drained(struct process *p)
+{
+    if (p->exited && p->open_outputs == 0 && !p->drained) {
+        p->drained = true;
+        uv_timer_stop(&p->drain);
+        p->events.drained(p);
+    }
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct process *p = handle->data;
+    if (--p->open_handles == 0)
+        free(p);
+}
+
+static void emit_out(void *user, const uint8_t *data, size_t len)
+{
+    struct process *p = user;
+    p->events.output(p, 1, data, len);
+}
+
+static void emit_err(void *user, const uint8_t *data, size_t len)
+{
+    struct process *p = user;
+    p->events.output(p, 2, data, len);
+}
+
+static void output_end(struct process *p, int i)
+{
+    if (uv_is_closing((uv_handle_t *)&p->out[i]))
+        return;
+    lines_end(&p->lines[i], i == 0 ? emit_out : emit_err, p);
+    uv_close((uv_handle_t *)&p->out[i], handle_closed);
+    p->open_outputs--;
+}
+
+static void output_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct process *p = stream->data;
+    int i = stream == (uv_stream_t *)&p->out[1];
+    if (n > 0)
+        lines_feed(&p->lines[i], buf->base, (size_t)n, i == 0 ? emit_out : emit_err, p);
+    free(buf->base);
+    if (n < 0) {
+        output_end(p, i);
+        finish_if_drained(p);
+    }
+}
+
+static void pmi_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct process *p = stream->data;
+    if (n > 0)
+        p->events.pmi(p, (const uint8_t *)buf->base, (size_t)n);
+    free(buf->base);
+    if (n < 0)
+        process_close_pmi(p);
+}
+
+static void read_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)handle;
+    *buf = uv_buf_init(pm_alloc(suggested), (unsigned)suggested);
+}
+
+static void read_outputs(struct process *p)
+{
+    for (int i = 0; i < 2; i++)
+        if (!uv_is_closing((uv_handle_t *)&p->out[i]))
+            uv_read_start((uv_stream_t *)&p->out[i], read_alloc, output_ready);
+}
+
+static void drain_passed(uv_timer_t *timer)
+{
+    struct process *p = timer->data;
+    output_end(p, 0);
+    output_end(p, 1);
+    finish_if_drained(p);
+}
+
+static void exit_ready(uv_poll_t *watch, int status, int events)
+{
+    struct process *p = watch->data;
+    int wait_status;
+    (void)status;
+    (void)events;
+    pid_t got = waitpid(p->pid, &wait_status, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR))
+        return;
+    p->exited = true;
+    p->code = got == p->pid && WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
+    p->signal = got == p->pid && WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    uv_close((uv_handle_t *)&p->exit_watch, handle_closed);
+    p->hold_output = p->paused = false;
+    read_outputs(p);
+    if (p->open_outputs)
+        uv_timer_start(&p->drain, drain_passed, DRAIN_MS, 0);
+    p->events.exited(p);
+    finish_if_drained(p);
+}
+
+static void attach_pipe(struct process *p, uv_loop_t *loop, uv_pipe_t *pipe, int fd)
+{
+    uv_pipe_init(loop, pipe, 0);
+    pipe->data = p;
+    p->open_handles++;
+    uv_pipe_open(pipe, fd);
+}
+
+struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, const struct process_events *events,
+                              void *user, int *keel_fd, int *error, const char **what)
+{
+    struct child_fds f;
+    pid_t pid;
+    *what = "no descriptors for a process";
+    if (!open_all(&f, spec->with_stdin)) {
+        *error = errno;
+        close_all(&f);
+        return NULL;
+    }
+    *error = spawn(spec, &f, &pid);
+    if (*error) {
+        *what = *error < 0 ? "cannot enter the working directory" : "";
+        *error = abs(*error);
+        close_all(&f);
+        return NULL;
+    }
+    struct process *p = pm_alloc(sizeof *p);
+    p->pid = pid;
+    p->rank = -1;
+    p->user = user;
+    p->events = *events;
+    p->hold_output = spec->hold_output;
+    p->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (p->pidfd < 0) {
+        *error = errno;
+        *what = "pidfd_open";
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        close_all(&f);
+        free(p);
+        return NULL;
+    }
+    fcntl(p->pidfd, F_SETFD, FD_CLOEXEC);
+    uv_poll_init(loop, &p->exit_watch, p->pidfd);
+    p->exit_watch.data = p;
+    uv_timer_init(loop, &p->drain);
+    p->drain.data = p;
+    p->open_handles = 2;
+    uv_poll_start(&p->exit_watch, UV_READABLE, exit_ready);
+    attach_pipe(p, loop, &p->out[0], f.out[0][0]);
+    attach_pipe(p, loop, &p->out[1], f.out[1][0]);
+    p->open_outputs = 2;
+    attach_pipe(p, loop, &p->pmi, f.pmi[0]);
+    p->pmi_open = true;
+    uv_read_start((uv_stream_t *)&p->pmi, read_alloc, pmi_ready);
+    if (spec->with_stdin) {
+        attach_pipe(p, loop, &p->in, f.in[1]);
+        p->in_open = true;
+    }
+    if (!p->hold_output)
+        read_outputs(p);
+    *keel_fd = f.keel[0];
+    f.out[0][0] = f.out[1][0] = f.pmi[0] = f.in[1] = f.keel[0] = -1;
+    close_all(&f);
+    return p;
+}
+
+void process_release_output(struct process *p)
+{
+    p->hold_output = false;
+    if (!p->paused)
+        read_outputs(p);
+}
+
+void process_pause_output(struct process *p, bool pause)
+{
+    if (p->exited || p->paused == pause)
+        return;
+    p->paused = pause;
+    if (!pause && !p->hold_output)
+        read_outputs(p);
+    for (int i = 0; pause && i < 2; i++)
+        if (!uv_is_closing((uv_handle_t *)&p->out[i]))
+            uv_read_stop((uv_stream_t *)&p->out[i]);
+}
+
+struct stdin_write {
+    uv_write_t req;
+    struct process *p;
+    size_t len;
+    uint8_t data[];
+};
+
+static void stdin_close(struct process *p)
+{
+    if (p->in_open) {
+        p->in_open = false;
+        uv_close((uv_handle_t *)&p->in, handle_closed);
+    }
+}
+
+static void stdin_written(uv_write_t *req, int status)
+{
+    struct stdin_write *w = (struct stdin_write *)req;
+    if (status < 0)
+        stdin_close(w->p);
+    if (status != UV_ECANCELED)
+        w->p->events.stdin_taken(w->p, w->len);
+    free(w);
+}
+
+static void stdin_shut(uv_shutdown_t *req, int status)
+{
+    struct process *p = req->data;
+    free(req);
+    if (status != UV_ECANCELED)
+        stdin_close(p);
+}
+
+void process_write_stdin(struct process *p, const uint8_t *data, size_t len)
+{
+    if (!p->in_open) {
+        if (len)
+            p->events.stdin_taken(p, len);
+        return;
+    }
+    if (len == 0) {
+        uv_shutdown_t *req = pm_alloc(sizeof *req);
+        req->data = p;
+        if (uv_shutdown(req, (uv_stream_t *)&p->in, stdin_shut) < 0)
+            free(req);
+        return;
+    }
+    struct stdin_write *w = pm_alloc(sizeof *w + len);
+    w->p = p;
+    w->len = len;
+    memcpy(w->data, data, len);
+    uv_buf_t buf = uv_buf_init((char *)w->data, (unsigned)len);
+    if (uv_write(&w->req, (uv_stream_t *)&p->in, &buf, 1, stdin_written) < 0) {
+        free(w);
+        stdin_close(p);
+        p->events.stdin_taken(p, len);
+    }
+}
+
+static void pmi_written(uv_write_t *req, int status)
+{
+    struct stdin_write *w = (struct stdin_write *)req;
+    if (status < 0 && status != UV_ECANCELED)
+        process_close_pmi(w->p);
+    free(w);
+}
+
+void process_write_pmi(struct process *p, const uint8_t *data, size_t len)
+{
+    if (!p->pmi_open || len == 0)
+        return;
+    struct stdin_write *w = pm_alloc(sizeof *w + len);
+    w->p = p;
+    memcpy(w->data, data, len);
+    uv_buf_t buf = uv_buf_init((char *)w->data, (unsigned)len);
+    if (uv_write(&w->req, (uv_stream_t *)&p->pmi, &buf, 1, pmi_written) < 0)
+        free(w);
+}
+
+void process_close_pmi(struct process *p)
+{
+    if (p->pmi_open) {
+        p->pmi_open = false;
+        uv_close((uv_handle_t *)&p->pmi, handle_closed);
+    }
+}
+
+void process_kill(struct process *p, int signal_number)
+{
+    if (p->exited)
+        return;
+    kill(-p->pid, signal_number);
+    kill(p->pid, signal_number);
+}
+
+void process_free(struct process *p)
+{
+    stdin_close(p);
+    process_close_pmi(p);
+    uv_close((uv_handle_t *)&p->drain, handle_closed);
+    close(p->pidfd);
+    p->pidfd = -1;
+}

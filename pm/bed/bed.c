@@ -1,0 +1,396 @@
+#include "pm/bed/bed.h"
+
+#include "pm/wire/bytes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NODES_MAX = 256, GUARDIAN_WAIT_MS = 3000, GUARDIAN_GRACE_MS = 1000 };
+
+struct bed_netns {
+    uint64_t job_id;
+    int nodes;
+    char *helper, *variable;
+    int home; /* the network namespace we came from */
+    pid_t guardian;
+    int guardian_pipe; /* its other end sees our end, however it comes */
+};
+
+void bed_netns_address(int node, char *out, size_t size)
+{
+    snprintf(out, size, "10.77.0.%d", node + 2);
+}
+
+void bed_netns_name(uint64_t job_id, int node, char *out, size_t size)
+{
+    if (node < 0)
+        snprintf(out, size, "keel-%08x-hub", (unsigned)(job_id >> 32));
+    else
+        snprintf(out, size, "keel-%08x-n%d", (unsigned)(job_id >> 32), node);
+}
+
+const char *bed_netns_exec(const struct bed_netns *bed)
+{
+    return bed->helper;
+}
+
+const char *bed_netns_variable(const struct bed_netns *bed)
+{
+    return bed->variable;
+}
+
+pid_t bed_netns_guardian(const struct bed_netns *bed)
+{
+    return bed->guardian;
+}
+
+/* Run ip(8) with a batch of commands in a namespace (NULL: ours); what it says goes to why. */
+static bool ip_batch(const char *netns, const char *commands, char *why, size_t why_size)
+{
+    int in[2], out[2], status = 0;
+    const char *argv[] = {"ip", "-n", netns, "-batch", "-", NULL};
+    const char *argv_here[] = {"ip", "-batch", "-", NULL};
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return false;
+    if (pipe2(out, O_CLOEXEC) < 0) {
+        close(in[0]), close(in[1]);
+        return false;
+    }
+    pid_t pid = 0;
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, in[0], 0);
+    posix_spawn_file_actions_adddup2(&files, out[1], 1);
+    posix_spawn_file_actions_adddup2(&files, out[1], 2);
+    int rc = posix_spawnp(&pid, "ip", &files, NULL, (char *const *)(netns ? argv : argv_here), environ);
+    posix_spawn_file_actions_destroy(&files);
+    close(in[0]);
+    close(out[1]);
+    ssize_t n = 0;
+    bool given = false;
+    if (rc == 0) {
+        given = write(in[1], commands, strlen(commands)) == (ssize_t)strlen(commands); /* below what a pipe holds */
+        close(in[1]);
+        in[1] = -1;
+        n = read(out[0], why, why_size - 1);
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (in[1] >= 0)
+        close(in[1]);
+    close(out[0]);
+    why[n > 0 ? n : 0] = '\0';
+    why[strcspn(why, "\n")] = '\0';
+    if (rc != 0)
+        snprintf(why, why_size, "cannot run ip: %s", strerror(rc));
+    else if (!given && !*why)
+        snprintf(why, why_size, "ip did not take its commands");
+    return given && status == 0;
+}
+
+static void append(struct bytes *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void append(struct bytes *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf((char *)bytes_reserve(b, 256), 256, fmt, ap);
+    va_end(ap);
+    b->len += (size_t)n;
+}
+
+static bool build(uint64_t job_id, int nodes, char *why, size_t why_size)
+{
+    char hub[32], name[32], address[32];
+    struct bytes namespaces = {0}, bridge = {0};
+    bed_netns_name(job_id, -1, hub, sizeof hub);
+    bed_netns_address(-1, address, sizeof address);
+    append(&namespaces, "netns add %s\n", hub);
+    /* An address of its own: else the bridge takes that of a port, and another one whenever a port leaves. */
+    append(&bridge, "link set lo up\nlink add br0 address 02:4b:45:45:4c:01 type bridge\n");
+    append(&bridge, "addr add %s/24 dev br0\nlink set br0 up\n", address);
+    for (int i = 0; i < nodes; i++) {
+        bed_netns_name(job_id, i, name, sizeof name);
+        append(&namespaces, "netns add %s\n", name);
+        append(&bridge, "link add p%d type veth peer name veth0 netns %s\nlink set p%d master br0 up\n", i, name, i);
+        append(&bridge, "link add cut%d type bridge\nlink set cut%d up\n", i, i); /* see bed_netns_link */
+    }
+    bool good =
+        ip_batch(NULL, (char *)namespaces.data, why, why_size) && ip_batch(hub, (char *)bridge.data, why, why_size);
+    for (int i = 0; good && i < nodes; i++) {
+        struct bytes node = {0};
+        bed_netns_name(job_id, i, name, sizeof name);
+        bed_netns_address(i, address, sizeof address);
+        append(&node, "link set lo up\naddr add %s/24 dev veth0\nlink set veth0 up\n", address);
+        good = ip_batch(name, (char *)node.data, why, why_size);
+        bytes_free(&node);
+    }
+    bytes_free(&namespaces);
+    bytes_free(&bridge);
+    return good;
+}
+
+static void netns_path(uint64_t job_id, int node, char *out, size_t size)
+{
+    char name[32];
+    bed_netns_name(job_id, node, name, sizeof name);
+    snprintf(out, size, BED_NETNS_DIR "/%s", name);
+}
+
+static void demolish(uint64_t job_id, int nodes)
+{
+    char path[64];
+    for (int i = -1; i < nodes; i++) {
+        netns_path(job_id, i, path, sizeof path);
+        umount2(path, MNT_DETACH);
+        unlink(path);
+    }
+}
+
+/* The guardian holds an abstract socket of this name as long as it lives. A descriptor, or -1 if somebody has it. */
+static int guard_name(uint64_t job_id)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "keel-bed/%08x", (unsigned)(job_id >> 32));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, len) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* ---- the guardian ---- */
+
+/* Opens pidfds of processes that live in one of the bed's namespaces. Returns how many (at most max). */
+static int find_inhabitants(const struct stat *spaces, int count, struct pollfd *fds, int max)
+{
+    DIR *proc = opendir("/proc");
+    int found = 0;
+    if (!proc)
+        return 0;
+    for (struct dirent *e; found < max && (e = readdir(proc));) {
+        char path[300];
+        struct stat st;
+        int pid = atoi(e->d_name);
+        snprintf(path, sizeof path, "/proc/%s/ns/net", e->d_name);
+        if (pid <= 0 || stat(path, &st) < 0)
+            continue;
+        for (int i = 0; i < count; i++)
+            if (spaces[i].st_ino == st.st_ino && spaces[i].st_dev == st.st_dev) {
+                int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+                if (fd >= 0)
+                    fds[found++] = (struct pollfd){.fd = fd, .events = POLLIN};
+                break;
+            }
+    }
+    closedir(proc);
+    return found;
+}
+
+/* Until nobody lives in these namespaces; false if somebody still does after the time (-1: no limit). */
+static bool wait_until_empty(const struct stat *spaces, int count, int timeout_ms)
+{
+    enum { WATCHED = 64 };
+    struct pollfd fds[WATCHED];
+    int found;
+    while ((found = find_inhabitants(spaces, count, fds, WATCHED)) > 0) {
+        bool ended = true;
+        for (int i = 0; i < found; i++) {
+            int ready;
+            while ((ready = poll(&fds[i], 1, timeout_ms)) < 0 && errno == EINTR)
+                ;
+            ended = ended && ready != 0;
+            close(fds[i].fd);
+        }
+        if (!ended)
+            return false;
+    }
+    return true;
+}
+
+static void kill_inhabitants(const struct stat *space)
+{
+    enum { KILLED = 64 };
+    struct pollfd fds[KILLED];
+    int found = find_inhabitants(space, 1, fds, KILLED);
+    for (int i = 0; i < found; i++) {
+        syscall(SYS_pidfd_send_signal, fds[i].fd, SIGKILL, NULL, 0);
+        close(fds[i].fd);
+    }
+}
+
+/* Returns when no process lives in the bed. An mpiexec on the hub whose node was cut off before it ended never hears of that. */
+static void outlive_all(uint64_t job_id, int nodes)
+{
+    struct stat spaces[NODES_MAX + 1], hub;
+    char path[64];
+    int count = 0;
+    for (int i = 0; i < nodes; i++) {
+        netns_path(job_id, i, path, sizeof path);
+        if (stat(path, &spaces[count]) == 0)
+            count++;
+    }
+    wait_until_empty(spaces, count, -1);
+    netns_path(job_id, -1, path, sizeof path);
+    if (stat(path, &hub) != 0)
+        return;
+    while (!wait_until_empty(&hub, 1, GUARDIAN_GRACE_MS))
+        kill_inhabitants(&hub);
+    wait_until_empty(spaces, count, -1); /* whom one of those had just started */
+}
+
+/* Beds whose guardian was killed together with everything else: nobody holds the name, nobody lives there. */
+static void sweep(void)
+{
+    DIR *dir = opendir(BED_NETNS_DIR);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        unsigned id;
+        char tail;
+        struct stat spaces[NODES_MAX + 1];
+        struct pollfd one;
+        int count = 0;
+        if (sscanf(e->d_name, "keel-%8x-hu%c", &id, &tail) != 2)
+            continue;
+        uint64_t job_id = (uint64_t)id << 32;
+        int guard = guard_name(job_id);
+        if (guard < 0)
+            continue;
+        for (int i = -1; i < NODES_MAX - 1; i++) {
+            char path[64];
+            netns_path(job_id, i, path, sizeof path);
+            if (stat(path, &spaces[count]) == 0)
+                count++;
+        }
+        if (find_inhabitants(spaces, count, &one, 1) > 0)
+            close(one.fd);
+        else
+            demolish(job_id, NODES_MAX - 1);
+        close(guard);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static _Noreturn void guardian_run(uint64_t job_id, int nodes, int pipe_fd, int guard_fd)
+{
+    char byte;
+    setsid();
+    prctl(PR_SET_NAME, "keel-guardian");
+    for (int s = 1; s < 32; s++)
+        signal(s, s == SIGCHLD ? SIG_DFL : SIG_IGN);
+    int null = open("/dev/null", O_RDWR);
+    for (int i = 0; i < 3; i++)
+        dup2(null, i);
+    /* to 3 and 4, whatever numbers they have now */
+    int pipe_copy = fcntl(pipe_fd, F_DUPFD, 5), guard_copy = fcntl(guard_fd, F_DUPFD, 5);
+    dup2(pipe_copy, 3);
+    dup2(guard_copy, 4);
+    syscall(SYS_close_range, 5u, ~0u, 0u);
+    if (chdir("/") < 0)
+        _exit(1);
+    while (read(3, &byte, 1) < 0 && errno == EINTR)
+        ;
+    outlive_all(job_id, nodes);
+    demolish(job_id, nodes);
+    _exit(0);
+}
+
+struct bed_netns *bed_netns_create(uint64_t job_id, int nodes, const char *helper, char *why, size_t why_size)
+{
+    int fds[2];
+    char path[64];
+    if (geteuid() != 0) {
+        snprintf(why, why_size, "the netns bed needs root; --bed loopback does not");
+        return NULL;
+    }
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        snprintf(why, why_size, "pipe: %s", strerror(errno));
+        return NULL;
+    }
+    struct bed_netns *bed = pm_alloc(sizeof *bed);
+    bed->job_id = job_id;
+    bed->nodes = nodes;
+    bed->helper = pm_strdup(helper);
+    bed->variable = pm_printf(BED_ENV "=%016llx", (unsigned long long)job_id);
+    bed->guardian_pipe = fds[1];
+    bed->home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    sweep();
+    int guard = guard_name(job_id);
+    bed->guardian = fork();
+    if (bed->guardian == 0)
+        guardian_run(job_id, nodes, fds[0], guard);
+    close(fds[0]);
+    if (guard >= 0)
+        close(guard);
+    why[0] = '\0';
+    netns_path(job_id, -1, path, sizeof path);
+    bool good = bed->home >= 0 && bed->guardian > 0 && build(job_id, nodes, why, why_size);
+    int hub = good ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    good = good && hub >= 0 && setns(hub, CLONE_NEWNET) == 0;
+    if (hub >= 0)
+        close(hub);
+    if (!good) {
+        char reason[128];
+        snprintf(reason, sizeof reason, "%s", why[0] ? why : strerror(errno));
+        bed_netns_destroy(bed);
+        snprintf(why, why_size, "cannot build the netns bed: %s", reason);
+        return NULL;
+    }
+    return bed;
+}
+
+void bed_netns_destroy(struct bed_netns *bed)
+{
+    if (!bed)
+        return;
+    if (bed->home >= 0 && setns(bed->home, CLONE_NEWNET) == 0)
+        close(bed->home);
+    close(bed->guardian_pipe);
+    if (bed->guardian > 0) {
+        struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, bed->guardian, 0), .events = POLLIN};
+        if (p.fd >= 0) {
+            poll(&p, 1, GUARDIAN_WAIT_MS);
+            close(p.fd);
+        }
+        int status = 0;
+        /* somebody killed the guardian: its work is ours; if it only has to wait longer, it does its work without us */
+        if (waitpid(bed->guardian, &status, WNOHANG) != 0 && status != 0)
+            demolish(bed->job_id, bed->nodes);
+    }
+    free(bed->helper);
+    free(bed->variable);
+    free(bed);
+}
+
+int bed_netns_link(uint64_t job_id, int node, int up)
+{
+    char hub[32], command[128], why[128];
+    bed_netns_name(job_id, -1, hub, sizeof hub);
+    /* A cut link leads to a bridge where nobody else is. Setting it down would be no silent cut: the node loses its
+     * carrier, and its kernel forgets all neighbours and asks for them once a second only. */
+    if (up)
+        snprintf(command, sizeof command, "link set p%d master br0\n", node);
+    else
+        snprintf(command, sizeof command, "link set p%d master cut%d\n", node, node);
+    return ip_batch(hub, command, why, sizeof why) ? 0 : ENODEV;
+}

@@ -1,0 +1,449 @@
+/* keelctl: look at jobs on this machine, attach to one, stop it; and, for test beds, break things. */
+#include "pm/bed/bed.h"
+#include "pm/wire/bytes.h"
+#include "pm/wire/codec.h"
+#include "pm/ctl/finder.h"
+#include "pm/wire/message.h"
+#include "pm/wire/quit.h"
+#include "pm/wire/session.h"
+#include "runtime/base/clock.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { ANSWER_MS = 2000, ARGS_MAX = 6 };
+
+const char *argp_program_version = "keelctl (Keel) " KEEL_VERSION;
+
+static const char doc[] = "Look at running Keel jobs and control them.\v"
+                          "  list                    the jobs of this machine\n"
+                          "  status [JOB]            nodes, processes, view\n"
+                          "  attach [JOB]            recent output, and what follows, until the job ends\n"
+                          "  stop [JOB]              end the job (its exit code is 143)\n"
+                          "  kill-node JOB NODE      signal all processes of a node at once\n"
+                          "  bed cut|heal JOB NODE   netns bed: link of the node down or up\n"
+                          "JOB is an id from list, or the beginning of one. It may be left out if there is one job.";
+
+struct request {
+    bool json;
+    int signal;
+    char *words[ARGS_MAX];
+    int count;
+};
+
+struct watched {
+    struct session session;
+    int fd;
+    int node;
+    bool over;
+};
+
+/* ---- talking to an agent ---- */
+
+static bool ask(int fd, uint8_t type, const char *body)
+{
+    struct session s;
+    struct bytes out = {0};
+    session_init(&s, SESSION_PLAIN, 0, NULL, NULL, &out);
+    session_seal(&s, type, body, strlen(body), &out);
+    ssize_t n = send(fd, out.data, out.len, MSG_NOSIGNAL); /* small enough for the socket's buffer */
+    bool good = n == (ssize_t)out.len;
+    bytes_free(&out);
+    session_fini(&s);
+    return good;
+}
+
+/* One read; 0 at the end, -1 if nothing came in time. */
+static ssize_t receive(struct session *s, int fd, int timeout_ms)
+{
+    uint8_t buffer[65536];
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    if (poll(&p, 1, timeout_ms) <= 0)
+        return -1;
+    ssize_t n = read(fd, buffer, sizeof buffer);
+    if (n > 0)
+        session_feed(s, buffer, (size_t)n);
+    return n < 0 ? 0 : n;
+}
+
+/* The agent's status, NULL if it does not answer (it is frozen, or just ended). */
+static json_t *ask_status(int fd)
+{
+    struct session s;
+    struct bytes out = {0};
+    json_t *answer = NULL;
+    session_init(&s, SESSION_PLAIN, 0, NULL, NULL, &out);
+    if (ask(fd, MSG_ASK_STATUS, "")) {
+        uint8_t type;
+        const uint8_t *body;
+        size_t len;
+        while (!answer && receive(&s, fd, ANSWER_MS) > 0)
+            while (!answer && session_next(&s, &out, &type, &body, &len))
+                if (type == MSG_STATUS)
+                    answer = codec_object(body, len);
+    }
+    bytes_free(&out);
+    session_fini(&s);
+    return answer;
+}
+
+/* ---- which job ---- */
+
+struct job_agents {
+    uint64_t id;
+    struct found_agent *agents;
+    int count;
+};
+
+static struct job_agents select_job(struct found_agent *all, int count, const char *wanted)
+{
+    struct job_agents job = {0};
+    for (int i = 0; i < count; i++) {
+        char id[17];
+        snprintf(id, sizeof id, "%016" PRIx64, all[i].job_id);
+        if (wanted && strncmp(id, wanted, strlen(wanted)) != 0)
+            continue;
+        if (job.count && job.id != all[i].job_id)
+            pm_quit(2, wanted ? "more than one job begins with %s" : "there is more than one job: which one?", wanted);
+        if (!job.count)
+            job = (struct job_agents){.id = all[i].job_id, .agents = &all[i]};
+        job.count++;
+    }
+    if (!job.count)
+        pm_quit(1, wanted ? "no job %s on this machine" : "no job on this machine", wanted);
+    return job;
+}
+
+/* {"job", "nodes": [...]}: what each agent says of itself; a node that does not answer has only what is known of it. */
+static json_t *job_status(const struct job_agents *job)
+{
+    json_t *nodes = json_array(), *newest = NULL;
+    for (int i = 0; i < job->count; i++) {
+        json_t *one = ask_status(job->agents[i].fd);
+        if (!one)
+            one = json_pack("{s:i, s:s}", "node", job->agents[i].node, "state", "silent");
+        else if (!newest || json_integer_value(json_object_get(one, "epoch")) >
+                                json_integer_value(json_object_get(newest, "epoch")))
+            newest = one;
+        json_array_append_new(nodes, one);
+    }
+    char id[17];
+    snprintf(id, sizeof id, "%016" PRIx64, job->id);
+    json_t *all = json_pack("{s:s, s:o}", "job", id, "nodes", nodes);
+    static const char *const common[] = {"program", "size", "epoch", "alive", "rank_node", "keelrun"};
+    for (size_t i = 0; newest && i < sizeof common / sizeof common[0]; i++)
+        json_object_set(all, common[i], json_object_get(newest, common[i]));
+    return all;
+}
+
+/* ---- commands ---- */
+
+static long long int_of(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "?";
+}
+
+static int do_list(struct found_agent *all, int count, const struct request *r)
+{
+    json_t *jobs = json_array();
+    for (int i = 0; i < count;) {
+        struct job_agents job = {.id = all[i].job_id, .agents = &all[i]};
+        while (i < count && all[i].job_id == job.id)
+            job.count++, i++;
+        json_t *status = job_status(&job);
+        if (!r->json)
+            printf("%s  %lld ranks  %d nodes here  epoch %lld  %s%s\n", text_of(status, "job"), int_of(status, "size"),
+                   job.count, int_of(status, "epoch"), text_of(status, "program"),
+                   json_is_true(json_object_get(status, "keelrun")) ? "" : "  (without keelrun)");
+        json_array_append_new(jobs, status);
+    }
+    if (r->json) {
+        json_dumpf(jobs, stdout, JSON_COMPACT);
+        putchar('\n');
+    }
+    json_decref(jobs);
+    return 0;
+}
+
+static int do_status(const struct job_agents *job, const struct request *r)
+{
+    json_t *status = job_status(job), *node, *rank;
+    size_t i, k;
+    if (r->json) {
+        json_dumpf(status, stdout, JSON_COMPACT);
+        putchar('\n');
+        json_decref(status);
+        return 0;
+    }
+    printf("job %s  %s  %lld ranks  epoch %lld%s\n", text_of(status, "job"), text_of(status, "program"),
+           int_of(status, "size"), int_of(status, "epoch"),
+           json_is_true(json_object_get(status, "keelrun")) ? "" : "  (without keelrun)");
+    json_array_foreach(json_object_get(status, "nodes"), i, node) {
+        printf("node %-3lld %-15s %-8s agent %lld%s\n", int_of(node, "node"), text_of(node, "host"),
+               text_of(node, "state"), int_of(node, "agent_pid"),
+               json_is_true(json_object_get(node, "spare")) ? "  spare" : "");
+        json_array_foreach(json_object_get(node, "ranks"), k, rank)
+            printf("    rank %-4lld pid %-7lld incarnation %lld  %s\n", int_of(rank, "rank"), int_of(rank, "pid"),
+                   int_of(rank, "incarnation"), text_of(rank, "state"));
+    }
+    json_decref(status);
+    return 0;
+}
+
+static void show(const uint8_t *frame, size_t len)
+{
+    if (len <= OUTPUT_HEADER)
+        return;
+    FILE *to = get_u32(frame + 8) == 2 ? stderr : stdout;
+    fwrite(frame + OUTPUT_HEADER, 1, len - OUTPUT_HEADER, to);
+    fflush(to);
+}
+
+/* Returns false once this agent has nothing more to say. */
+static bool attach_read(struct watched *w, int *code, bool *told)
+{
+    struct bytes out = {0};
+    uint8_t type;
+    const uint8_t *body;
+    size_t len;
+    if (receive(&w->session, w->fd, 0) == 0)
+        return false;
+    while (session_next(&w->session, &out, &type, &body, &len)) {
+        if (type == MSG_OUTPUT)
+            show(body, len);
+        json_t *m = type == MSG_OVER ? codec_object(body, len) : NULL;
+        if (!m)
+            continue;
+        w->over = true;
+        if (!*told || (*code == 0 && int_of(m, "code") != 0)) {
+            *code = (int)int_of(m, "code");
+            if (*text_of(m, "why"))
+                fprintf(stderr, "keelctl: %s\n", text_of(m, "why"));
+        }
+        *told = true;
+        json_decref(m);
+    }
+    return !w->over;
+}
+
+static int do_attach(const struct job_agents *job)
+{
+    int count = job->count, left = 0, code = 0;
+    bool told = false;
+    struct watched *all = pm_alloc((size_t)count * sizeof *all);
+    struct pollfd *fds = pm_alloc((size_t)count * sizeof *fds);
+    struct bytes none = {0};
+    for (int i = 0; i < count; i++) {
+        session_init(&all[i].session, SESSION_PLAIN, 0, NULL, NULL, &none);
+        all[i].fd = job->agents[i].fd;
+        bool good = ask(all[i].fd, MSG_ATTACH, "");
+        fds[i] = (struct pollfd){.fd = good ? all[i].fd : -1, .events = POLLIN};
+        left += good;
+    }
+    while (left > 0) {
+        if (poll(fds, (nfds_t)count, -1) < 0 && errno != EINTR)
+            break;
+        for (int i = 0; i < count; i++)
+            if (fds[i].fd >= 0 && fds[i].revents && !attach_read(&all[i], &code, &told)) {
+                fds[i].fd = -1;
+                left--;
+            }
+    }
+    for (int i = 0; i < count; i++)
+        session_fini(&all[i].session);
+    free(all);
+    free(fds);
+    if (!told)
+        pm_quit(1, "the job's nodes are gone without a word");
+    return code;
+}
+
+static int do_stop(const struct job_agents *job)
+{
+    bool any = false;
+    for (int i = 0; i < job->count; i++)
+        any |= ask(job->agents[i].fd, MSG_STOP, "{\"code\":143,\"why\":\"stopped by keelctl\",\"hard\":false}");
+    if (!any)
+        pm_quit(1, "no node of the job takes the request");
+    /* until they are gone */
+    for (int i = 0; i < job->count; i++) {
+        char byte[256];
+        struct pollfd p = {.fd = job->agents[i].fd, .events = POLLIN};
+        while (p.fd >= 0 && poll(&p, 1, 10000) > 0 && read(p.fd, byte, sizeof byte) > 0)
+            ;
+    }
+    return 0;
+}
+
+static int node_number(const char *text)
+{
+    char *end;
+    long node = strtol(text, &end, 10);
+    if (end == text || *end || node < 0 || node > 4096)
+        pm_quit(2, "%s is not a node number", text);
+    return (int)node;
+}
+
+struct pid_list {
+    pid_t pids[1024];
+    int count;
+};
+
+static void add_tree(struct pid_list *l, long long pid)
+{
+    char path[64];
+    int child;
+    for (int i = 0; i < l->count; i++)
+        if (l->pids[i] == (pid_t)pid)
+            return;
+    if (pid <= 1 || l->count == (int)(sizeof l->pids / sizeof l->pids[0]))
+        return;
+    l->pids[l->count++] = (pid_t)pid;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    FILE *f = fopen(path, "re");
+    while (f && fscanf(f, "%d", &child) == 1)
+        add_tree(l, child);
+    if (f)
+        fclose(f);
+}
+
+static long long parent_of(long long pid)
+{
+    char path[64], line[512];
+    long long parent = 0;
+    snprintf(path, sizeof path, "/proc/%lld/stat", pid);
+    FILE *f = fopen(path, "re");
+    char *after = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    if (after)
+        sscanf(after + 1, " %*c %lld", &parent);
+    if (f)
+        fclose(f);
+    return parent;
+}
+
+/* The agent with everything below it, the stub and Hydra's proxy: what dies when a machine dies. mpiexec stays: it runs
+ * where keelrun runs. */
+static int do_kill_node(const struct job_agents *job, const char *text, int signal_number)
+{
+    static struct pid_list l;
+    int node = node_number(text);
+    json_t *status = NULL;
+    for (int i = 0; i < job->count && !status; i++)
+        if (job->agents[i].node == node)
+            status = ask_status(job->agents[i].fd);
+    if (!status)
+        pm_quit(1, "node %d of the job is not on this machine, or does not answer", node);
+    long long stub = int_of(status, "stub_pid");
+    add_tree(&l, int_of(status, "agent_pid"));
+    if (parent_of(int_of(status, "agent_pid")) == stub) {
+        long long proxy = parent_of(stub);
+        if (proxy != int_of(status, "mpiexec_pid") && parent_of(proxy) == int_of(status, "mpiexec_pid"))
+            add_tree(&l, proxy);
+        add_tree(&l, stub);
+    }
+    uint64_t now = clock_now_ns();
+    for (int i = 0; i < l.count; i++)
+        kill(l.pids[i], signal_number);
+    json_t *pids = codec_ints((int *)l.pids, l.count);
+    json_t *told =
+        json_pack("{s:I, s:i, s:i, s:o}", "t_ns", (json_int_t)now, "node", node, "signal", signal_number, "pids", pids);
+    json_dumpf(told, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(told);
+    json_decref(status);
+    return 0;
+}
+
+static int do_bed(const struct job_agents *job, const char *what, const char *node)
+{
+    bool up = strcmp(what, "heal") == 0;
+    if (!up && strcmp(what, "cut") != 0)
+        pm_quit(2, "bed %s is not known: cut or heal", what);
+    uint64_t now = clock_now_ns();
+    if (bed_netns_link(job->id, node_number(node), up) != 0)
+        pm_quit(1, "the job has no node %s on a netns bed", node);
+    printf("{\"t_ns\":%" PRIu64 ",\"node\":%s,\"link\":\"%s\"}\n", now, node, up ? "up" : "down");
+    return 0;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct request *r = state->input;
+    char *end;
+    switch (key) {
+    case 'j':
+        r->json = true;
+        return 0;
+    case 's':
+        r->signal = (int)strtol(arg, &end, 10);
+        if (*end || r->signal < 1 || r->signal > 64)
+            pm_quit(2, "--signal: %s is not a signal number", arg);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (r->count == ARGS_MAX)
+            pm_quit(2, "too many arguments");
+        r->words[r->count++] = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"json", 'j', NULL, 0, "list, status: one line of JSON", 0},
+        {"signal", 's', "NUMBER", 0, "kill-node: this signal instead of 9 (19 freezes, 18 thaws)", 0},
+        {0}};
+    static const struct argp argp = {options, parse_option, "COMMAND [ARGUMENT...]", doc, NULL, NULL, NULL};
+    struct request r = {.signal = SIGKILL};
+    int count;
+    argp_err_exit_status = 2;
+    argp_parse(&argp, argc, argv, 0, NULL, &r);
+    const char *command = r.count ? r.words[0] : "";
+    struct {
+        const char *name;
+        int low, high; /* arguments */
+    } known[] = {{"list", 0, 0}, {"status", 0, 1},    {"attach", 0, 1},
+                 {"stop", 0, 1}, {"kill-node", 2, 2}, {"bed", 3, 3}};
+    size_t k = 0;
+    while (k < sizeof known / sizeof known[0] && strcmp(known[k].name, command) != 0)
+        k++;
+    if (k == sizeof known / sizeof known[0])
+        pm_quit(2, *command ? "%s is not a command; see keelctl --help" : "a command is missing; see keelctl --help",
+                command);
+    if (r.count - 1 < known[k].low || r.count - 1 > known[k].high)
+        pm_quit(2, "wrong number of arguments for %s; see keelctl --help", command);
+    static struct found_agent *all; /* until the end of the program */
+    const char *wanted = k == 5 ? r.words[2] : r.count > 1 ? r.words[1] : NULL;
+    all = finder_agents(wanted, &count);
+    if (k == 0)
+        return do_list(all, count, &r);
+    struct job_agents job = select_job(all, count, wanted);
+    switch (k) {
+    case 1:
+        return do_status(&job, &r);
+    case 2:
+        return do_attach(&job);
+    case 3:
+        return do_stop(&job);
+    case 4:
+        return do_kill_node(&job, r.words[2], r.signal);
+    default:
+        return do_bed(&job, r.words[1], r.words[3]);
+    }
+}

@@ -1,0 +1,530 @@
+#include "pm/run/job.h"
+
+#include "pm/wire/codec.h"
+#include "runtime/base/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    PROOF_MS = 5000,    /* for a connection to prove that it belongs to the job */
+    STRANGERS_MAX = 64, /* connections without proof at a time; more are dropped at once */
+    ENDING_MS = 6000,   /* from the decision to the last node's MSG_OVER; then force */
+    FORCE_MS = 1500,    /* from force to giving up on a node */
+    CLOSING_MS = 2000,  /* for the mpiexec instances to end by themselves */
+    DOUBT_MS = 1000,    /* between pings while the loss of a node is unexplained */
+    DOUBT_PINGS = 10,   /* without an answer from anybody: nothing is left to wait for */
+};
+
+struct peer {
+    struct job *job;
+    int node; /* -1 until MSG_HELLO */
+    struct conn *conn;
+    struct peer *newer, *older; /* strangers only */
+};
+
+static void end_if_all_gone(struct job *j);
+
+/* ---- connections that have not proved to belong to the job ---- */
+
+static void strangers_add(struct job *j, struct peer *peer)
+{
+    peer->older = j->newest_stranger;
+    if (peer->older)
+        peer->older->newer = peer;
+    else
+        j->oldest_stranger = peer;
+    j->newest_stranger = peer;
+    j->strangers++;
+}
+
+static void strangers_remove(struct job *j, struct peer *peer)
+{
+    *(peer->older ? &peer->older->newer : &j->oldest_stranger) = peer->newer;
+    *(peer->newer ? &peer->newer->older : &j->newest_stranger) = peer->older;
+    peer->newer = peer->older = NULL;
+    j->strangers--;
+}
+
+/* ---- deciding and ending ---- */
+
+static const char *node_name(const struct job *j, int node, char *buffer, size_t size)
+{
+    if (j->options->hosts.count)
+        snprintf(buffer, size, "node %d (%s)", node, j->options->hosts.names[node]);
+    else
+        snprintf(buffer, size, "node %d", node);
+    return buffer;
+}
+
+static void send_all_json(struct job *j, uint8_t type, json_t *m)
+{
+    for (int i = 0; i < j->total; i++)
+        if (j->nodes[i].conn)
+            conn_send_json(j->nodes[i].conn, type, json_incref(m));
+    json_decref(m);
+}
+
+/* The first decision counts. */
+static void decide(struct job *j, int code, const char *why)
+{
+    if (j->decided)
+        return;
+    j->decided = true;
+    j->code = code;
+    if (why && *why)
+        job_say(j, "%s", why);
+    job_event(j, "over", json_pack("{s:i, s:s}", "code", code, "why", why ? why : ""));
+}
+
+static void use_force(struct job *j);
+
+static void ending_passed(uv_timer_t *timer)
+{
+    struct job *j = timer->data;
+    if (!j->forced) {
+        use_force(j);
+        return;
+    }
+    for (int i = 0; i < j->total; i++)
+        if (j->nodes[i].phase != NODE_OVER && j->nodes[i].phase != NODE_LOST) {
+            char name[128];
+            job_say(j, "%s does not answer and may still have processes of the job",
+                    node_name(j, i, name, sizeof name));
+            j->nodes[i].phase = NODE_LOST;
+        }
+    end_if_all_gone(j);
+}
+
+static void enter_ending(struct job *j)
+{
+    if (j->phase >= JOB_ENDING)
+        return;
+    j->phase = JOB_ENDING;
+    stdin_feed_stop(&j->feed);
+    uv_timer_stop(&j->limit);
+    uv_timer_stop(&j->doubt);
+    uv_timer_start(&j->deadline, ending_passed, ENDING_MS, 0);
+}
+
+static void use_force(struct job *j)
+{
+    if (j->phase == JOB_CLOSING)
+        return;
+    enter_ending(j);
+    j->forced = true;
+    send_all_json(j, MSG_STOP, json_pack("{s:i, s:s, s:b}", "code", j->code, "why", "", "hard", 1));
+    launch_signal(j->launch, SIGTERM);
+    for (int i = 0; i < j->total; i++)
+        if (j->nodes[i].phase == NODE_AWAITED)
+            j->nodes[i].phase = NODE_LOST;
+    uv_timer_start(&j->deadline, ending_passed, FORCE_MS, 0);
+    end_if_all_gone(j);
+}
+
+static void stop(struct job *j, int code, const char *why)
+{
+    bool started = j->phase == JOB_RUNNING;
+    decide(j, code, why);
+    if (!started) {
+        use_force(j);
+        return;
+    }
+    enter_ending(j);
+    send_all_json(j, MSG_STOP, json_pack("{s:i, s:s, s:b}", "code", code, "why", why ? why : "", "hard", 0));
+}
+
+static void closing_passed(uv_timer_t *timer)
+{
+    struct job *j = timer->data;
+    if (j->signals_seen < 100) { /* first politely: Hydra then ends its proxies */
+        j->signals_seen = 100;
+        launch_signal(j->launch, SIGTERM);
+        uv_timer_start(&j->deadline, closing_passed, CLOSING_MS / 2, 0);
+        return;
+    }
+    launch_signal(j->launch, SIGKILL);
+    uv_stop(&j->loop);
+}
+
+/* An agent on this machine that did not end in order: frozen, or broken. The pidfd cannot name another process. */
+static void kill_agents(struct job *j)
+{
+    for (int i = 0; i < j->total; i++)
+        if (j->nodes[i].phase == NODE_LOST && j->nodes[i].agent_fd >= 0)
+            syscall(SYS_pidfd_send_signal, j->nodes[i].agent_fd, SIGKILL, NULL, 0);
+}
+
+static void end_if_all_gone(struct job *j)
+{
+    bool any_over = false;
+    for (int i = 0; i < j->total; i++) {
+        if (j->nodes[i].phase != NODE_OVER && j->nodes[i].phase != NODE_LOST)
+            return;
+        any_over |= j->nodes[i].phase == NODE_OVER;
+    }
+    if (j->phase == JOB_CLOSING)
+        return;
+    if (!any_over)
+        decide(j, 1, "all nodes were lost");
+    enter_ending(j);
+    j->phase = JOB_CLOSING;
+    for (int i = 0; i < j->total; i++)
+        if (j->nodes[i].conn)
+            conn_send(j->nodes[i].conn, MSG_BYE, NULL, 0);
+    kill_agents(j);
+    if (launch_running(j->launch) == 0)
+        uv_stop(&j->loop);
+    else
+        uv_timer_start(&j->deadline, closing_passed, CLOSING_MS, 0);
+}
+
+/* ---- a loss that no view explains ----
+ *
+ * Usually the others declare a lost node dead, or the job ends. If neither comes, the others may stand still, and may
+ * do so for ever: a node that halted for want of a quorum leaves behind just those that are frozen. Pings are counted,
+ * not time: who was suspended together with the whole job finds one timer run out, not ten. */
+
+static void doubt_tick(uv_timer_t *timer)
+{
+    struct job *j = timer->data;
+    int lost = -1, silent = -1, least = DOUBT_PINGS;
+    for (int i = 0; i < j->total; i++) {
+        struct job_node *n = &j->nodes[i];
+        if (n->unexplained)
+            lost = i;
+        if (!n->conn || n->phase == NODE_LOST)
+            continue;
+        if (n->unanswered < least)
+            least = n->unanswered;
+        silent = i;
+        n->unanswered++;
+        conn_send(n->conn, MSG_PING, NULL, 0);
+    }
+    if (lost < 0) {
+        uv_timer_stop(&j->doubt);
+    } else if (silent >= 0 && least >= DOUBT_PINGS) {
+        char a[128], b[128], why[384];
+        snprintf(why, sizeof why, "the agent of %s ended, and %s has not answered for %d s: frozen, or cut off",
+                 node_name(j, lost, a, sizeof a), node_name(j, silent, b, sizeof b), DOUBT_PINGS * DOUBT_MS / 1000);
+        decide(j, 1, why);
+        use_force(j);
+    }
+}
+
+static void doubt(struct job *j, int node)
+{
+    bool active = uv_is_active((uv_handle_t *)&j->doubt);
+    j->nodes[node].unexplained = true;
+    if (j->phase != JOB_RUNNING || active)
+        return;
+    for (int i = 0; i < j->total; i++)
+        j->nodes[i].unanswered = 0;
+    uv_timer_start(&j->doubt, doubt_tick, DOUBT_MS, DOUBT_MS);
+}
+
+/* ---- messages from agents ---- */
+
+static void send_config(struct job *j, int node)
+{
+    const struct options *o = j->options;
+    char cwd[4096];
+    char *const cwd_list[] = {getcwd(cwd, sizeof cwd) ? cwd : "/", NULL};
+    json_t *m = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "nodes", o->nodes, "spares", o->spares,
+                          "ranks", o->ranks, "standbys", layout_max_per_node(o->rank_node, o->ranks), "mpiexec_pid",
+                          (int)launch_mpiexec_pid(j->launch, node), "on_failure", (int)o->on_failure, "rank_node",
+                          codec_ints(o->rank_node, o->ranks), "argv", codec_strings(o->program), "env",
+                          codec_strings(environ), "cwd", codec_strings(cwd_list));
+    conn_send_json(j->nodes[node].conn, MSG_CONFIG, m);
+}
+
+static void on_hello(struct job *j, struct conn *c, const json_t *m)
+{
+    struct peer *peer = c->user;
+    long long node, pid;
+    const char *version = json_string_value(json_object_get(m, "version"));
+    if (peer->node >= 0 || !codec_int(m, "node", 0, j->total - 1, &node) || !codec_int(m, "pid", 1, INT32_MAX, &pid) ||
+        j->nodes[node].phase != NODE_AWAITED) {
+        log_warn("%s: a second or senseless hello, dropped", c->peer);
+        if (peer->node < 0) {
+            strangers_remove(j, peer);
+        } else {
+            j->nodes[peer->node].conn = NULL;
+            j->nodes[peer->node].phase = NODE_LOST;
+        }
+        free(peer);
+        conn_close(c);
+        return;
+    }
+    peer->node = (int)node;
+    strangers_remove(j, peer);
+    struct job_node *n = &j->nodes[node];
+    n->phase = NODE_JOINED;
+    n->conn = c;
+    launch_joined(j->launch, (int)node);
+    if (j->options->bed != BED_NONE)
+        n->agent_fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    if (!version || strcmp(version, KEEL_VERSION) != 0) {
+        char name[128], why[256];
+        snprintf(why, sizeof why, "%s has keeld %s, this is keelrun " KEEL_VERSION,
+                 node_name(j, (int)node, name, sizeof name), version ? version : "of no version");
+        stop(j, 1, why);
+        return;
+    }
+    if (j->phase == JOB_JOINING)
+        send_config(j, (int)node);
+}
+
+static void feed_send(void *user, const uint8_t *data, size_t len)
+{
+    struct job *j = user;
+    struct conn *c = j->nodes[j->options->rank_node[0]].conn;
+    if (c)
+        conn_send(c, MSG_STDIN, data, len);
+}
+
+static void limit_passed(uv_timer_t *timer)
+{
+    char why[64];
+    struct job *j = timer->data;
+    snprintf(why, sizeof why, "the job's time of %d s is over", j->options->timeout_s);
+    stop(j, 124, why);
+}
+
+static void on_ready(struct job *j, int node, const json_t *m)
+{
+    if (!json_is_string(json_object_get(m, "blob")) || !json_is_string(json_object_get(m, "host")) ||
+        !json_is_integer(json_object_get(m, "port"))) {
+        log_warn("node %d: a ready message without blob, host or port", node);
+        return;
+    }
+    j->nodes[node].phase = NODE_READY;
+    j->nodes[node].ready = json_deep_copy(m);
+    for (int i = 0; i < j->total; i++)
+        if (j->nodes[i].phase != NODE_READY)
+            return;
+    json_t *blobs = json_array(), *peers = json_array();
+    for (int i = 0; i < j->total; i++) {
+        json_array_append(blobs, json_object_get(j->nodes[i].ready, "blob"));
+        json_array_append_new(peers, json_pack("{s:O, s:O}", "host", json_object_get(j->nodes[i].ready, "host"), "port",
+                                               json_object_get(j->nodes[i].ready, "port")));
+    }
+    j->phase = JOB_RUNNING;
+    uv_timer_stop(&j->deadline);
+    send_all_json(j, MSG_START, json_pack("{s:o, s:o}", "blobs", blobs, "peers", peers));
+    char id[17];
+    snprintf(id, sizeof id, "%016llx", (unsigned long long)j->id);
+    job_event(j, "started",
+              json_pack("{s:s, s:i, s:i, s:i}", "job", id, "nodes", j->options->nodes, "spares", j->options->spares,
+                        "ranks", j->options->ranks));
+    stdin_feed_start(&j->feed, &j->loop, feed_send, j);
+    if (j->options->timeout_s)
+        uv_timer_start(&j->limit, limit_passed, (uint64_t)j->options->timeout_s * 1000, 0);
+}
+
+static void on_over(struct job *j, int node, const json_t *m)
+{
+    long long code = 1;
+    const char *why = json_string_value(json_object_get(m, "why"));
+    codec_int(m, "code", 0, 255, &code);
+    j->nodes[node].phase = NODE_OVER;
+    /* every node comes to the same end by itself */
+    decide(j, (int)code, why);
+    enter_ending(j);
+    end_if_all_gone(j);
+}
+
+static void on_view(struct job *j, const json_t *m)
+{
+    const json_t *alive = json_object_get(m, "alive");
+    for (int i = 0; i < j->total; i++)
+        if (json_is_false(json_array_get(alive, (size_t)i)) && j->nodes[i].phase != NODE_OVER) {
+            j->nodes[i].phase = NODE_LOST;
+            j->nodes[i].unexplained = false;
+        }
+    end_if_all_gone(j);
+}
+
+static void on_failed(struct job *j, const json_t *m)
+{
+    long long code = 1;
+    const char *why = json_string_value(json_object_get(m, "why"));
+    codec_int(m, "code", 1, 255, &code);
+    decide(j, (int)code, why ? why : "a node failed to start");
+    use_force(j);
+}
+
+static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
+{
+    if (type == MSG_READY && j->phase == JOB_JOINING && j->nodes[node].phase == NODE_JOINED)
+        on_ready(j, node, m);
+    else if (type == MSG_VIEW)
+        on_view(j, m);
+    else if (type == MSG_FAILED)
+        on_failed(j, m);
+    else if (type == MSG_OVER)
+        on_over(j, node, m);
+}
+
+static void agent_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
+{
+    struct peer *peer = c->user;
+    struct job *j = peer->job;
+    if (peer->node >= 0)
+        j->nodes[peer->node].unanswered = 0;
+    if (type == MSG_PONG)
+        return; /* being heard was all */
+    if (type == MSG_OUTPUT) {
+        job_output(j, body, len);
+    } else if (type == MSG_EVENT) {
+        if (j->events && !memchr(body, '\n', len)) {
+            fprintf(j->events, "%.*s\n", (int)len, (const char *)body);
+            fflush(j->events);
+        }
+    } else if (type == MSG_STDIN_TAKEN && len == 4) {
+        stdin_feed_taken(&j->feed, get_u32(body));
+    } else {
+        json_t *m = codec_object(body, len);
+        if (!m)
+            log_warn("%s: message %d is not JSON", c->peer, type);
+        else if (type == MSG_HELLO)
+            on_hello(j, c, m);
+        else if (peer->node >= 0)
+            agent_json(j, peer->node, type, m);
+        json_decref(m);
+    }
+}
+
+static void agent_open(struct conn *c)
+{
+    log_debug("%s belongs to the job", c->peer);
+}
+
+static void agent_lost(struct conn *c, const char *why)
+{
+    struct peer *peer = c->user;
+    struct job *j = peer->job;
+    int node = peer->node;
+    if (node < 0) {
+        strangers_remove(j, peer);
+        free(peer);
+        log_warn("dropped a connection from %s: %s", c->peer, why);
+        return;
+    }
+    free(peer);
+    char name[128], text[256];
+    struct job_node *n = &j->nodes[node];
+    n->conn = NULL;
+    if (n->phase == NODE_OVER || n->phase == NODE_LOST)
+        return;
+    n->phase = NODE_LOST;
+    node_name(j, node, name, sizeof name);
+    log_info("%s: lost the connection to its agent: %s", name, why);
+    job_event(j, "agent_lost", json_pack("{s:i, s:s}", "lost", node, "why", why));
+    if (j->phase == JOB_JOINING) {
+        snprintf(text, sizeof text, "%s: its agent ended before the start (%s)", name, why);
+        stop(j, 1, text);
+        return;
+    }
+    doubt(j, node);
+    end_if_all_gone(j);
+}
+
+void job_agent_connected(struct job *j)
+{
+    static const struct conn_events events = {agent_open, agent_frame, agent_lost, NULL};
+    struct peer *peer = pm_alloc(sizeof *peer);
+    *peer = (struct peer){.job = j, .node = -1};
+    peer->conn = conn_accept((uv_stream_t *)&j->listener, j->id, j->secret, PROOF_MS, &events, peer);
+    if (!peer->conn) {
+        free(peer);
+        return;
+    }
+    strangers_add(j, peer);
+    if (j->strangers > STRANGERS_MAX) {
+        struct peer *oldest = j->oldest_stranger;
+        log_warn("dropped a connection from %s: too many without a proof", oldest->conn->peer);
+        strangers_remove(j, oldest);
+        conn_close(oldest->conn);
+        free(oldest);
+    }
+}
+
+void job_mpiexec_ended(struct job *j, int node, int wait_status, const char *text)
+{
+    char name[128], why[512];
+    int n = 0;
+    node_name(j, node, name, sizeof name);
+    log_info("%s: mpiexec ended with status %#x", name, (unsigned)wait_status);
+    if (j->nodes[node].phase == NODE_AWAITED && j->phase == JOB_JOINING) {
+        n = snprintf(why, sizeof why, "%s could not be started: ", name);
+        if (*text)
+            snprintf(why + n, sizeof why - (size_t)n, "%s", text);
+        else
+            snprintf(why + n, sizeof why - (size_t)n, "its mpiexec ended with status %d",
+                     WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status));
+        j->nodes[node].phase = NODE_LOST;
+        stop(j, 1, why);
+    }
+    if (j->phase == JOB_CLOSING && launch_running(j->launch) == 0)
+        uv_stop(&j->loop);
+}
+
+/* ---- start ---- */
+
+static void start_passed(uv_timer_t *timer)
+{
+    struct job *j = timer->data;
+    char name[128], why[512];
+    for (int i = 0; i < j->total; i++)
+        if (j->nodes[i].phase == NODE_AWAITED || j->nodes[i].phase == NODE_JOINED) {
+            const char *last = launch_last_line(j->launch, i);
+            snprintf(why, sizeof why, "%s has not %s within %d s%s%s", node_name(j, i, name, sizeof name),
+                     j->nodes[i].phase == NODE_AWAITED ? "joined" : "become ready", j->options->start_timeout_s,
+                     *last ? ": " : "", last);
+            stop(j, 1, why);
+            return;
+        }
+}
+
+static void signalled(uv_signal_t *handle, int signal_number)
+{
+    struct job *j = handle->data;
+    char why[64];
+    snprintf(why, sizeof why, "ended by signal %d (%s)", signal_number, strsignal(signal_number));
+    if (++j->signals_seen == 1 && j->phase < JOB_ENDING) {
+        stop(j, 128 + signal_number, why);
+    } else {
+        decide(j, 128 + signal_number, why);
+        use_force(j);
+    }
+}
+
+int job_run(struct job *j)
+{
+    static const int wanted[] = {SIGINT, SIGTERM, SIGHUP};
+    j->total = j->options->nodes + j->options->spares;
+    j->nodes = pm_alloc((size_t)j->total * sizeof *j->nodes);
+    for (int i = 0; i < j->total; i++)
+        j->nodes[i].agent_fd = -1;
+    for (int i = 0; i < 3; i++) {
+        uv_signal_init(&j->loop, &j->signals[i]);
+        j->signals[i].data = j;
+        uv_signal_start(&j->signals[i], signalled, wanted[i]);
+    }
+    uv_timer_init(&j->loop, &j->deadline);
+    uv_timer_init(&j->loop, &j->limit);
+    uv_timer_init(&j->loop, &j->doubt);
+    j->deadline.data = j->limit.data = j->doubt.data = j;
+    uv_timer_start(&j->deadline, start_passed, (uint64_t)j->options->start_timeout_s * 1000, 0);
+    launch_begin(j->launch);
+    uv_run(&j->loop, UV_RUN_DEFAULT);
+    sink_flush(&j->out, 2000);
+    sink_flush(&j->err, 2000);
+    return j->code;
+}

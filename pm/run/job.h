@@ -1,0 +1,61 @@
+/* keelrun's side of a job: who has joined, what goes to whom, when it is over.
+ *
+ *   JOB_JOINING --all nodes READY--> JOB_RUNNING --first OVER, FAILED, stop--> JOB_ENDING --all nodes gone-->
+ * JOB_CLOSING
+ *   --all mpiexec gone--> the loop stops. ENDING and CLOSING have deadlines after which force is used. */
+#ifndef KEEL_PM_JOB_H
+#define KEEL_PM_JOB_H
+
+#include "pm/wire/conn.h"
+#include "pm/run/launch.h"
+#include "pm/wire/message.h"
+#include "pm/run/options.h"
+#include "pm/run/sink.h"
+#include "pm/run/stdin_feed.h"
+
+#include <stdio.h>
+
+enum job_phase { JOB_JOINING, JOB_RUNNING, JOB_ENDING, JOB_CLOSING };
+enum node_phase { NODE_AWAITED, NODE_JOINED, NODE_READY, NODE_OVER, NODE_LOST };
+
+struct job_node {
+    enum node_phase phase;
+    struct conn *conn;
+    int agent_fd;     /* pidfd of the agent on a bed, -1 elsewhere */
+    json_t *ready;    /* MSG_READY */
+    bool unexplained; /* its connection broke, and no view has called it dead yet */
+    int unanswered;   /* pings since it was last heard, while another node's loss is unexplained */
+};
+
+struct job {
+    uv_loop_t loop;
+    const struct options *options;
+    uint64_t id;
+    uint8_t secret[SESSION_SECRET];
+    enum job_phase phase;
+    uv_tcp_t listener;
+    struct launch *launch;
+    struct job_node *nodes;
+    int total;
+    int strangers; /* connections that have not said which node they are */
+    struct peer *oldest_stranger, *newest_stranger;
+    bool decided, forced; /* the result is known; the hard way was taken */
+    int code;             /* result, valid once decided */
+    uv_timer_t deadline, limit, doubt;
+    uv_signal_t signals[3];
+    int signals_seen;
+    struct sink out, err;
+    struct stdin_feed feed;
+    FILE *events;
+};
+
+/* Runs the job on an initialised loop; listener listens, launch is ready to begin. Returns keelrun's exit code. */
+int job_run(struct job *j);
+void job_agent_connected(struct job *j);
+void job_mpiexec_ended(struct job *j, int node, int wait_status, const char *text);
+
+/* job_io.c */
+void job_event(struct job *j, const char *event, json_t *members);
+void job_output(struct job *j, const uint8_t *body, size_t len);
+void job_say(struct job *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#endif

@@ -1,0 +1,151 @@
+/* keelrun: launcher, job server and the user's terminal of a job. */
+#include "pm/run/job.h"
+#include "pm/wire/orphans.h"
+#include "pm/wire/quit.h"
+#include "runtime/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#ifndef KEEL_LIBEXECDIR
+#define KEEL_LIBEXECDIR "/usr/libexec/keel"
+#endif
+
+/* A program of ours: beside keelrun, or where it was installed. */
+static char *find_program(const char *name)
+{
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n > 0) {
+        self[n] = '\0';
+        char *slash = strrchr(self, '/');
+        if (slash)
+            *slash = '\0';
+        char *path = pm_printf("%s/%s", self, name);
+        if (access(path, X_OK) == 0)
+            return path;
+        free(path);
+    }
+    char *path = pm_printf("%s/%s", KEEL_LIBEXECDIR, name);
+    if (access(path, X_OK) != 0)
+        pm_quit(1, "%s is neither beside keelrun nor in %s", name, KEEL_LIBEXECDIR);
+    return path;
+}
+
+/* Our address as the hosts see it: that of the interface which the packets to the first remote one leave from. */
+static void interface_towards(const struct host_list *hosts, char *out, size_t size)
+{
+    snprintf(out, size, "127.0.0.1");
+    for (int i = 0; i < hosts->count; i++) {
+        struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM}, *found = NULL;
+        int rc = getaddrinfo(hosts->names[i], "9", &hints, &found);
+        if (rc != 0)
+            pm_quit(1, "host %s: %s", hosts->names[i], gai_strerror(rc));
+        struct sockaddr_storage local;
+        socklen_t len = sizeof local;
+        int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        bool good = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+                    getsockname(fd, (struct sockaddr *)&local, &len) == 0;
+        if (fd >= 0)
+            close(fd);
+        freeaddrinfo(found);
+        if (!good)
+            pm_quit(1, "host %s cannot be reached: %s", hosts->names[i], strerror(errno));
+        uv_ip_name((struct sockaddr *)&local, out, size);
+        if (strncmp(out, "127.", 4) != 0 && strcmp(out, "::1") != 0)
+            return;
+    }
+}
+
+static void agent_waiting(uv_stream_t *listener, int status)
+{
+    if (status == 0)
+        job_agent_connected(listener->data);
+}
+
+static int open_listener(struct job *j, const char *host)
+{
+    struct sockaddr_storage a;
+    int len = sizeof a;
+    if (uv_ip4_addr(host, 0, (struct sockaddr_in *)&a) != 0)
+        uv_ip6_addr(host, 0, (struct sockaddr_in6 *)&a);
+    uv_tcp_init(&j->loop, &j->listener);
+    j->listener.data = j;
+    int rc = uv_tcp_bind(&j->listener, (struct sockaddr *)&a, 0);
+    if (rc == 0)
+        rc = uv_listen((uv_stream_t *)&j->listener, 512, agent_waiting);
+    if (rc == 0)
+        rc = uv_tcp_getsockname(&j->listener, (struct sockaddr *)&a, &len);
+    if (rc != 0)
+        pm_quit(1, "cannot listen on %s: %s", host, uv_strerror(rc));
+    return ntohs(((struct sockaddr_in *)&a)->sin_port);
+}
+
+static void mpiexec_ended(void *user, int node, int wait_status, const char *text)
+{
+    job_mpiexec_ended(user, node, wait_status, text);
+}
+
+static bool is_guardian(void *netns, pid_t pid)
+{
+    return netns && bed_netns_guardian(netns) == pid;
+}
+
+int main(int argc, char **argv)
+{
+    static struct options options;
+    static struct job job;
+    char host[64] = "127.0.0.1", why[256];
+    struct bed_netns *netns = NULL;
+    options_parse(&options, argc, argv);
+    log_init("keelrun");
+    if (sodium_init() < 0)
+        pm_quit(1, "no source of random numbers");
+    signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    job.options = &options;
+    randombytes_buf(&job.id, sizeof job.id);
+    randombytes_buf(job.secret, sizeof job.secret);
+    char *keeld = find_program("keeld");
+    if (options.event_log && !(job.events = fopen(options.event_log, "we")))
+        pm_quit(2, "cannot write %s: %s", options.event_log, strerror(errno));
+    if (options.bed == BED_NETNS) {
+        char *nsexec = find_program("keel-nsexec");
+        netns = bed_netns_create(job.id, options.nodes + options.spares, nsexec, why, sizeof why);
+        free(nsexec);
+        if (!netns)
+            pm_quit(1, "%s", why);
+        bed_netns_address(-1, host, sizeof host);
+    } else if (options.bed == BED_NONE) {
+        interface_towards(&options.hosts, host, sizeof host);
+    }
+    uv_loop_init(&job.loop);
+    sink_init(&job.out, &job.loop, STDOUT_FILENO);
+    sink_init(&job.err, &job.loop, STDERR_FILENO);
+    struct launch_plan plan = {.options = &options,
+                               .netns = netns,
+                               .keeld = keeld,
+                               .job_id = job.id,
+                               .secret = job.secret,
+                               .host = host,
+                               .port = open_listener(&job, host)};
+    static const struct launch_events events = {mpiexec_ended};
+    job.launch = launch_create(&job.loop, &plan, &events, &job);
+    int code = job_run(&job);
+    /* launchers that hang (an ssh that gets no answer), agents whose stub was killed */
+    orphans_kill(is_guardian, netns);
+    bed_netns_destroy(netns);
+    if (job.events)
+        fclose(job.events);
+    sodium_memzero(job.secret, sizeof job.secret);
+    free(keeld);
+    return code;
+}

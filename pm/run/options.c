@@ -1,0 +1,227 @@
+#include "pm/run/options.h"
+
+#include "pm/wire/bytes.h"
+#include "pm/wire/quit.h"
+
+#include <argp.h>
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *argp_program_version = "keelrun (Keel) " KEEL_VERSION;
+
+enum option_key {
+    KEY_NODES = 256,
+    KEY_HOSTS,
+    KEY_HOSTFILE,
+    KEY_PPN,
+    KEY_SPARES,
+    KEY_ON_FAILURE,
+    KEY_BED,
+    KEY_LAUNCHER,
+    KEY_LAUNCHER_EXEC,
+    KEY_LABEL,
+    KEY_EVENT_LOG,
+    KEY_START_TIMEOUT,
+    KEY_TIMEOUT,
+};
+
+static const struct argp_option option_table[] = {
+    {"ranks", 'n', "RANKS", 0, "number of ranks (required)", 1},
+    {"nodes", KEY_NODES, "N", 0, "run on N emulated nodes of this machine (see --bed)", 2},
+    {"hosts", KEY_HOSTS, "A,B,C", 0, "run on these hosts; the last ones are the spares", 2},
+    {"hostfile", KEY_HOSTFILE, "FILE", 0, "run on the hosts in FILE, one a line", 2},
+    {"ppn", KEY_PPN, "K", 0, "K ranks on each node (default: spread evenly)", 3},
+    {"spares", KEY_SPARES, "S", 0, "S further nodes that take the place of lost ones (default 0)", 3},
+    {"on-failure", KEY_ON_FAILURE, "MODE", 0,
+     "substitute (a spare takes over; the default with spares), degrade (go on with what is left; the default "
+     "without), abort",
+     3},
+    {"bed", KEY_BED, "BED", 0, "emulated nodes: loopback (the default) or netns (network namespaces; needs root)", 4},
+    {"launcher", KEY_LAUNCHER, "NAME", 0,
+     "how to reach hosts: ssh, slurm, pbs, lsf, sge, ... as mpiexec.hydra knows it", 4},
+    {"launcher-exec", KEY_LAUNCHER_EXEC, "FILE", 0, "program to use as the launcher's", 4},
+    {"label", KEY_LABEL, NULL, 0, "put the rank before each line of output", 5},
+    {"event-log", KEY_EVENT_LOG, "FILE", 0, "write the job's events to FILE, one JSON object a line", 5},
+    {"start-timeout", KEY_START_TIMEOUT, "SECONDS", 0, "give up if a node has not joined by then (default 30)", 6},
+    {"timeout", KEY_TIMEOUT, "SECONDS", 0, "end the job after this time, with exit code 124 (default: never)", 6},
+    {0},
+};
+
+static int number(const char *name, const char *text, int low, int high)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < low || value > high)
+        pm_quit(2, "%s: %s is not a number from %d to %d", name, text, low, high);
+    return (int)value;
+}
+
+static char *read_file(const char *path)
+{
+    struct bytes all = {0};
+    FILE *f = fopen(path, "re");
+    if (!f)
+        pm_quit(2, "cannot open %s: %s", path, strerror(errno));
+    for (size_t n = 1; n > 0 && all.len < 1 << 24; all.len += n)
+        n = fread(bytes_reserve(&all, 4096), 1, 4096, f);
+    if (ferror(f))
+        pm_quit(2, "cannot read %s: %s", path, strerror(errno));
+    fclose(f);
+    *bytes_reserve(&all, 1) = '\0';
+    return (char *)all.data;
+}
+
+static void parse_hosts(struct options *o, const char *name, const char *problem)
+{
+    (void)o;
+    if (problem)
+        pm_quit(2, "%s: %s", name, problem);
+}
+
+static int choice(const char *name, const char *text, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(text, names[i]) == 0)
+            return i;
+    pm_quit(2, "%s: %s is not known", name, text);
+}
+
+struct parsing {
+    struct options *o;
+    const char *at_fault; /* the argument that could not be understood */
+    bool on_failure_given, nodes_given, hosts_given;
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    static const char *const modes[] = {"substitute", "degrade", "abort", NULL};
+    static const char *const beds[] = {"", "loopback", "netns", NULL};
+    struct parsing *p = state->input;
+    struct options *o = p->o;
+    char *text;
+    switch (key) {
+    case 'n':
+        o->ranks = number("-n", arg, 1, LAYOUT_MAX_RANKS);
+        break;
+    case KEY_NODES:
+        o->nodes = number("--nodes", arg, 1, 250);
+        p->nodes_given = true;
+        break;
+    case KEY_HOSTS:
+        parse_hosts(o, "--hosts", host_list_parse(&o->hosts, arg));
+        p->hosts_given = true;
+        break;
+    case KEY_HOSTFILE:
+        text = read_file(arg);
+        parse_hosts(o, arg, host_list_parse_file(&o->hosts, text));
+        free(text);
+        p->hosts_given = true;
+        break;
+    case KEY_PPN:
+        o->ppn = number("--ppn", arg, 1, LAYOUT_MAX_RANKS);
+        break;
+    case KEY_SPARES:
+        o->spares = number("--spares", arg, 0, 250);
+        break;
+    case KEY_ON_FAILURE:
+        o->on_failure = (enum on_failure)choice("--on-failure", arg, modes);
+        p->on_failure_given = true;
+        break;
+    case KEY_BED:
+        o->bed = (enum bed)choice("--bed", arg[0] ? arg : "?", beds);
+        break;
+    case KEY_LAUNCHER:
+        o->launcher = arg;
+        break;
+    case KEY_LAUNCHER_EXEC:
+        o->launcher_exec = arg;
+        break;
+    case KEY_LABEL:
+        o->label = true;
+        break;
+    case KEY_EVENT_LOG:
+        o->event_log = arg;
+        break;
+    case KEY_START_TIMEOUT:
+        o->start_timeout_s = number("--start-timeout", arg, 1, 86400);
+        break;
+    case KEY_TIMEOUT:
+        o->timeout_s = number("--timeout", arg, 1, 20 * 365 * 86400);
+        break;
+    case ARGP_KEY_ARGS:
+        o->program = state->argv + state->next;
+        break;
+    case ARGP_KEY_ERROR:
+        if (state->next > 0 && state->next <= state->argc)
+            p->at_fault = state->argv[state->next - 1];
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static void check_nodes(struct options *o, const struct parsing *p)
+{
+    if (o->ranks == 0)
+        pm_quit(2, "-n RANKS is missing");
+    if (!o->program)
+        pm_quit(2, "the program to run is missing");
+    if (p->hosts_given && (p->nodes_given || o->bed != BED_NONE))
+        pm_quit(2, "--hosts and --hostfile cannot be used with --nodes or --bed");
+    if (!p->hosts_given && (o->launcher || o->launcher_exec))
+        pm_quit(2, "--launcher is of use only with --hosts or --hostfile");
+    if (p->hosts_given) {
+        o->nodes = o->hosts.count - o->spares;
+        if (o->nodes < 1)
+            pm_quit(2, "%d hosts are too few for %d spares and a node", o->hosts.count, o->spares);
+        /* hosts that get no rank are left out, as mpiexec does; the spares stay at the end of the list */
+        int wanted = o->ppn ? (o->ranks + o->ppn - 1) / o->ppn : o->ranks;
+        if (wanted < o->nodes) {
+            for (int i = wanted; i < o->nodes; i++)
+                free(o->hosts.names[i]);
+            memmove(&o->hosts.names[wanted], &o->hosts.names[o->nodes], (size_t)o->spares * sizeof(char *));
+            o->hosts.count = wanted + o->spares;
+            o->nodes = wanted;
+        }
+    } else if (!p->nodes_given) {
+        o->nodes = o->ppn ? (o->ranks + o->ppn - 1) / o->ppn : 1;
+    }
+    if (!p->hosts_given && o->bed == BED_NONE)
+        o->bed = BED_LOOPBACK;
+    if (o->bed != BED_NONE && o->nodes + o->spares > 250)
+        pm_quit(2, "%d nodes do not fit on one machine: at most 250 with the spares", o->nodes + o->spares);
+    if (o->nodes > o->ranks)
+        pm_quit(2, "%d ranks on %d nodes: every node needs at least one rank", o->ranks, o->nodes);
+    o->rank_node = pm_alloc((size_t)o->ranks * sizeof *o->rank_node);
+    if (!layout_ranks(o->ranks, o->nodes, o->ppn, o->rank_node)) {
+        assert(o->ppn > 0);
+        pm_quit(2, "%d ranks with %d on each node need %d nodes, not %d", o->ranks, o->ppn,
+                (o->ranks + o->ppn - 1) / o->ppn, o->nodes);
+    }
+    if (!p->on_failure_given)
+        o->on_failure = o->spares ? ON_FAILURE_SUBSTITUTE : ON_FAILURE_DEGRADE;
+}
+
+void options_parse(struct options *o, int argc, char **argv)
+{
+    static const struct argp argp = {option_table,
+                                     parse_option,
+                                     "PROGRAM [ARGUMENT...]",
+                                     "Run a program on several nodes and keep it running when nodes die.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
+    struct parsing p = {.o = o};
+    *o = (struct options){.start_timeout_s = 30};
+    argp_err_exit_status = 2;
+    /* argp would say it in two lines */
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS, NULL, &p) != 0)
+        pm_quit(2, "%s is not an option, or its value is missing; see keelrun --help",
+                p.at_fault ? p.at_fault : "something");
+    check_nodes(o, &p);
+}

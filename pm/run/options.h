@@ -1,0 +1,26 @@
+/* keelrun's command line. */
+#ifndef KEEL_PM_OPTIONS_H
+#define KEEL_PM_OPTIONS_H
+
+#include "pm/wire/layout.h"
+#include "pm/plane.h"
+
+enum bed { BED_NONE, BED_LOOPBACK, BED_NETNS };
+
+struct options {
+    int ranks, nodes, ppn, spares; /* nodes: without spares; ppn 0: as even as possible */
+    struct host_list hosts;        /* of nodes and spares; empty on a bed */
+    enum bed bed;
+    enum on_failure on_failure;
+    const char *launcher, *launcher_exec;
+    const char *event_log;
+    bool label;
+    int start_timeout_s; /* for all nodes to have joined */
+    int timeout_s;       /* for the job; 0: none */
+    char **program;      /* with its arguments, NULL-terminated */
+    int *rank_node;
+};
+
+/* Ends the program with one line and exit code 2 if the command line is not good. */
+void options_parse(struct options *o, int argc, char **argv);
+#endif

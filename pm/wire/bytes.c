@@ -1,0 +1,78 @@
+#include "pm/wire/bytes.h"
+
+#include "runtime/base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Noreturn void no_memory(void)
+{
+    log_error("out of memory");
+    abort();
+}
+
+void *pm_alloc(size_t size)
+{
+    void *p = calloc(1, size ? size : 1);
+    if (!p)
+        no_memory();
+    return p;
+}
+
+char *pm_strdup(const char *text)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        no_memory();
+    return copy;
+}
+
+char *pm_printf(const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        no_memory();
+    return text;
+}
+
+uint8_t *bytes_reserve(struct bytes *b, size_t len)
+{
+    if (b->cap - b->len < len) {
+        size_t cap = b->cap ? b->cap : 256;
+        while (cap - b->len < len)
+            cap *= 2;
+        b->data = realloc(b->data, cap);
+        if (!b->data)
+            no_memory();
+        b->cap = cap;
+    }
+    return b->data + b->len;
+}
+
+void bytes_append(struct bytes *b, const void *data, size_t len)
+{
+    if (len == 0)
+        return;
+    memcpy(bytes_reserve(b, len), data, len);
+    b->len += len;
+}
+
+void bytes_drop(struct bytes *b, size_t n)
+{
+    if (n == 0)
+        return;
+    memmove(b->data, b->data + n, b->len - n);
+    b->len -= n;
+}
+
+void bytes_free(struct bytes *b)
+{
+    free(b->data);
+    *b = (struct bytes){0};
+}

@@ -1,0 +1,293 @@
+#include "pm/wire/conn.h"
+
+#include "runtime/base/log.h"
+
+#include <netinet/tcp.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    /* Unacknowledged data makes a connection fail after this long: a peer that vanished without a word. */
+    USER_TIMEOUT_MS = 20000,
+    KEEPALIVE_S = 10,
+};
+
+struct write_req {
+    uv_write_t req;
+    struct bytes data;
+};
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct conn *c = handle->data;
+    if (--c->handles > 0)
+        return;
+    if (!c->quiet)
+        c->events.lost(c, c->why);
+    session_fini(&c->session);
+    free(c);
+}
+
+static void shut(struct conn *c, const char *why, bool quiet)
+{
+    if (c->closing) {
+        c->quiet |= quiet;
+        return;
+    }
+    c->closing = true;
+    c->open = false;
+    c->quiet = quiet;
+    snprintf(c->why, sizeof c->why, "%s", why);
+    uv_close(&c->uv.handle, handle_closed);
+    uv_close((uv_handle_t *)&c->deadline, handle_closed);
+}
+
+static void write_done(uv_write_t *req, int status)
+{
+    struct write_req *w = (struct write_req *)req;
+    struct conn *c = req->handle->data;
+    bytes_free(&w->data);
+    free(w);
+    if (status < 0 && status != UV_ECANCELED)
+        shut(c, uv_strerror(status), false);
+    else if (status == 0 && !c->closing && c->events.written)
+        c->events.written(c);
+}
+
+/* Takes the memory of data. */
+static void write_out(struct conn *c, struct bytes *data)
+{
+    if (data->len == 0 || c->closing) {
+        bytes_free(data);
+        return;
+    }
+    struct write_req *w = pm_alloc(sizeof *w);
+    w->data = *data;
+    *data = (struct bytes){0};
+    uv_buf_t buf = uv_buf_init((char *)w->data.data, (unsigned)w->data.len);
+    int rc = uv_write(&w->req, &c->uv.stream, &buf, 1, write_done);
+    if (rc < 0) {
+        bytes_free(&w->data);
+        free(w);
+        shut(c, uv_strerror(rc), false);
+    }
+}
+
+static void read_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct conn *c = stream->data;
+    if (n > 0)
+        session_feed(&c->session, buf->base, (size_t)n);
+    free(buf->base);
+    if (n < 0) {
+        shut(c, n == UV_EOF ? "closed by peer" : uv_strerror((int)n), false);
+        return;
+    }
+    while (!c->closing) {
+        struct bytes out = {0};
+        uint8_t type = 0;
+        const uint8_t *body = NULL;
+        size_t len = 0;
+        bool got = session_next(&c->session, &out, &type, &body, &len);
+        write_out(c, &out);
+        if (c->session.state == SESSION_OPEN && !c->open && !c->closing) {
+            c->open = true;
+            uv_timer_stop(&c->deadline);
+            c->events.open(c);
+        }
+        if (got && !c->closing)
+            c->events.frame(c, type, body, len);
+        if (c->session.state == SESSION_BROKEN)
+            shut(c, c->session.why_broken, false);
+        if (!got)
+            return;
+    }
+}
+
+static void read_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)handle;
+    *buf = uv_buf_init(pm_alloc(suggested), (unsigned)suggested);
+}
+
+static void deadline_passed(uv_timer_t *timer)
+{
+    shut(timer->data, "no proof of membership in time", false);
+}
+
+static struct conn *conn_new(uv_loop_t *loop, const struct conn_events *events, void *user)
+{
+    struct conn *c = pm_alloc(sizeof *c);
+    c->events = *events;
+    c->user = user;
+    c->handles = 2;
+    uv_timer_init(loop, &c->deadline);
+    c->deadline.data = c;
+    return c;
+}
+
+static void start_session(struct conn *c, enum session_role role, uint64_t job_id, const uint8_t *secret)
+{
+    struct bytes out = {0};
+    uint8_t nonce[SESSION_NONCE];
+    randombytes_buf(nonce, sizeof nonce);
+    session_init(&c->session, role, job_id, secret, nonce, &out);
+    c->open = role == SESSION_PLAIN;
+    uv_read_start(&c->uv.stream, read_alloc, read_ready);
+    write_out(c, &out);
+}
+
+static void tune(struct conn *c)
+{
+    uv_os_fd_t fd;
+    int limit = USER_TIMEOUT_MS;
+    uv_tcp_nodelay(&c->uv.tcp, 1);
+    uv_tcp_keepalive(&c->uv.tcp, 1, KEEPALIVE_S);
+    if (uv_fileno(&c->uv.handle, &fd) == 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
+}
+
+struct connecting {
+    uv_connect_t req;
+    uint64_t job_id;
+    uint8_t secret[SESSION_SECRET];
+};
+
+static void connected(uv_connect_t *req, int status)
+{
+    struct connecting *k = (struct connecting *)req;
+    struct conn *c = req->handle->data;
+    if (status < 0) {
+        shut(c, uv_strerror(status), false);
+    } else if (!c->closing) {
+        tune(c);
+        start_session(c, SESSION_CLIENT, k->job_id, k->secret);
+    }
+    sodium_memzero(k, sizeof *k);
+    free(k);
+}
+
+struct conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
+                          const uint8_t *secret, uint64_t timeout_ms, const struct conn_events *events, void *user)
+{
+    struct conn *c = conn_new(loop, events, user);
+    uv_tcp_init(loop, &c->uv.tcp);
+    c->uv.tcp.data = c;
+    snprintf(c->peer, sizeof c->peer, "%s:%d", host, port);
+    uv_timer_start(&c->deadline, deadline_passed, timeout_ms, 0);
+    struct sockaddr_storage to, local;
+    int rc = UV_EINVAL;
+    if (uv_ip4_addr(host, port, (struct sockaddr_in *)&to) == 0 ||
+        uv_ip6_addr(host, port, (struct sockaddr_in6 *)&to) == 0)
+        rc = 0;
+    if (rc == 0 && from && from[0]) {
+        if (uv_ip4_addr(from, 0, (struct sockaddr_in *)&local) != 0)
+            rc = uv_ip6_addr(from, 0, (struct sockaddr_in6 *)&local);
+        if (rc == 0)
+            rc = uv_tcp_bind(&c->uv.tcp, (struct sockaddr *)&local, 0);
+    }
+    struct connecting *k = pm_alloc(sizeof *k);
+    k->job_id = job_id;
+    memcpy(k->secret, secret, sizeof k->secret);
+    if (rc == 0)
+        rc = uv_tcp_connect(&k->req, &c->uv.tcp, (struct sockaddr *)&to, connected);
+    if (rc < 0) {
+        free(k);
+        shut(c, uv_strerror(rc), false);
+    }
+    return c;
+}
+
+static void name_peer(struct conn *c)
+{
+    struct sockaddr_storage a;
+    int len = sizeof a;
+    char host[64] = "?";
+    if (uv_tcp_getpeername(&c->uv.tcp, (struct sockaddr *)&a, &len) == 0)
+        uv_ip_name((struct sockaddr *)&a, host, sizeof host);
+    snprintf(c->peer, sizeof c->peer, "%s:%d", host, ntohs(((struct sockaddr_in *)&a)->sin_port));
+}
+
+struct conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const uint8_t *secret, uint64_t timeout_ms,
+                         const struct conn_events *events, void *user)
+{
+    struct conn *c = conn_new(listener->loop, events, user);
+    uv_tcp_init(listener->loop, &c->uv.tcp);
+    c->uv.tcp.data = c;
+    if (uv_accept(listener, &c->uv.stream) < 0) {
+        shut(c, "", true);
+        return NULL;
+    }
+    name_peer(c);
+    tune(c);
+    uv_timer_start(&c->deadline, deadline_passed, timeout_ms, 0);
+    start_session(c, SESSION_SERVER, job_id, secret);
+    return c;
+}
+
+struct conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user)
+{
+    struct conn *c = conn_new(loop, events, user);
+    uv_pipe_init(loop, &c->uv.pipe, 0);
+    c->uv.pipe.data = c;
+    snprintf(c->peer, sizeof c->peer, "%s", peer);
+    int rc = uv_pipe_open(&c->uv.pipe, fd);
+    if (rc < 0)
+        shut(c, uv_strerror(rc), false);
+    else
+        start_session(c, SESSION_PLAIN, 0, NULL);
+    return c;
+}
+
+void conn_send(struct conn *c, uint8_t type, const void *body, size_t len)
+{
+    if (!c->open || c->closing)
+        return;
+    struct bytes out = {0};
+    session_seal(&c->session, type, body, len, &out);
+    write_out(c, &out);
+}
+
+void conn_send_json(struct conn *c, uint8_t type, json_t *body)
+{
+    char *text = json_dumps(body, JSON_COMPACT);
+    if (text)
+        conn_send(c, type, text, strlen(text));
+    else
+        log_error("a message could not be written as JSON");
+    free(text);
+    json_decref(body);
+}
+
+size_t conn_queued(const struct conn *c)
+{
+    return c->closing ? 0 : uv_stream_get_write_queue_size(&c->uv.stream);
+}
+
+void conn_local_host(const struct conn *c, char *out, size_t size)
+{
+    struct sockaddr_storage a;
+    int len = sizeof a;
+    snprintf(out, size, "?");
+    if (uv_tcp_getsockname(&c->uv.tcp, (struct sockaddr *)&a, &len) == 0)
+        uv_ip_name((struct sockaddr *)&a, out, size);
+}
+
+void conn_pause(struct conn *c, bool pause)
+{
+    if (c->closing)
+        return;
+    if (pause)
+        uv_read_stop(&c->uv.stream);
+    else
+        uv_read_start(&c->uv.stream, read_alloc, read_ready);
+}
+
+void conn_close(struct conn *c)
+{
+    if (c)
+        shut(c, "", true);
+}

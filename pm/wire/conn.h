@@ -1,0 +1,60 @@
+/* A session on a libuv stream: connect or accept, authenticate, exchange frames. Event-loop thread only; nothing
+ * blocks. */
+#ifndef KEEL_PM_CONN_H
+#define KEEL_PM_CONN_H
+
+#include "pm/wire/session.h"
+
+#include <jansson.h>
+#include <uv.h>
+
+struct conn;
+
+struct conn_events {
+    /* The peer proved that it belongs to the job; frames may be sent. */
+    void (*open)(struct conn *c);
+    void (*frame)(struct conn *c, uint8_t type, const uint8_t *body, size_t len);
+    /* Gone, for the reason given; called once, never from inside conn_close. c is freed after it returns. */
+    void (*lost)(struct conn *c, const char *why);
+    /* Optional: the kernel took some of what was queued. */
+    void (*written)(struct conn *c);
+};
+
+struct conn {
+    union {
+        uv_handle_t handle;
+        uv_stream_t stream;
+        uv_tcp_t tcp;
+        uv_pipe_t pipe;
+    } uv;
+    uv_timer_t deadline; /* for the handshake */
+    struct session session;
+    struct conn_events events;
+    char peer[80];
+    bool open, closing, quiet;
+    int handles; /* uv handles still to be closed before the memory goes */
+    char why[160];
+    void *user;
+};
+
+/* Connect to host:port (numeric) from local address `from` (NULL: any), prove within timeout_ms. */
+struct conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
+                          const uint8_t *secret, uint64_t timeout_ms, const struct conn_events *events, void *user);
+/* Take a waiting connection from a TCP listener; the peer has timeout_ms to prove itself. NULL if there is none. */
+struct conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const uint8_t *secret, uint64_t timeout_ms,
+                         const struct conn_events *events, void *user);
+/* Take over a connected unix socket of a peer that the kernel vouched for. */
+struct conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user);
+
+void conn_send(struct conn *c, uint8_t type, const void *body, size_t len);
+/* Takes the reference to body. */
+void conn_send_json(struct conn *c, uint8_t type, json_t *body);
+/* Bytes accepted by conn_send and not yet by the kernel. */
+size_t conn_queued(const struct conn *c);
+/* Numeric local address of a TCP connection. */
+void conn_local_host(const struct conn *c, char *out, size_t size);
+/* Stop and resume reading (back-pressure). */
+void conn_pause(struct conn *c, bool pause);
+/* Drop the connection without events.lost; what is queued is lost. c must not be used any more. */
+void conn_close(struct conn *c);
+#endif
