@@ -1,0 +1,67 @@
+#include "sim/cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+atomic_bool cli_stop;
+static const char *program = "keel";
+
+void cli_name(const char *name)
+{
+    program = name;
+}
+
+void cli_die(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    fprintf(stderr, "%s: ", program);
+    vfprintf(stderr, format, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    exit(2);
+}
+
+static void on_signal(int number)
+{
+    (void)number;
+    atomic_store(&cli_stop, true);
+}
+
+void cli_catch_signals(void)
+{
+    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+    sigaction(SIGINT, &sa, NULL);
+    sigaction(SIGTERM, &sa, NULL);
+}
+
+double cli_number(const char *text, const char *what, double low, double high)
+{
+    char *end;
+    errno = 0;
+    double v = strtod(text, &end);
+    if (end == text || *end || errno || !(v >= low && v <= high))
+        cli_die("%s must be a number from %g to %g, not '%.60s'", what, low, high, text);
+    return v;
+}
+
+int64_t cli_whole(const char *text, const char *what, int64_t low, int64_t high)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (end == text || *end || errno || v < low || v > high)
+        cli_die("%s must be a whole number from %lld to %lld, not '%.60s'", what, (long long)low, (long long)high,
+                text);
+    return v;
+}
+
+int cli_threads(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
+}
