@@ -1,28 +1,16 @@
 #include "sim/route/batch.h"
 
-#include "runtime/base/clock.h"
+#include "sim/cli/pool.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-struct pool {
+/* What the hooks of the pool share. */
+struct run {
     struct batch *b;
-    atomic_int next, live;
     _Atomic uint32_t *permille; /* [thread] of the run in hand */
-    atomic_int finished;
-    const char *wrong; /* under lock, as the sums in b */
-    pthread_mutex_t lock;
-    atomic_bool quit;
-};
-
-struct worker {
-    struct pool *pool;
-    int index;
-    pthread_t thread;
 };
 
 const char *batch_outages(const struct batch_cell *c, uint64_t seed, int rep, struct outages *o)
@@ -56,111 +44,87 @@ const char *batch_run_one(const struct batch_cell *cell, uint64_t seed, int rep,
     return sim_run(&c, r, link_busy);
 }
 
-static void run_one(struct worker *w, int cell, int rep)
+/* Repetition by repetition: an early end leaves whole ones. */
+static size_t slot_of(const struct batch *b, int64_t task)
 {
-    struct pool *pool = w->pool;
-    struct batch *b = pool->b;
+    return (size_t)(task % b->ncells * b->reps + task / b->ncells);
+}
+
+static const char *run_one(struct pool *p, int worker, int64_t task)
+{
+    struct run *run = p->arg;
+    struct batch *b = run->b;
     struct outages o = {0};
-    struct batch_cell c = b->cell[cell];
-    struct sim_result *r = &b->result[cell * b->reps + rep];
+    struct batch_cell c = b->cell[task % b->ncells];
+    int rep = (int)(task / b->ncells);
     const char *wrong = batch_outages(&c, b->seed, rep, &o);
-    c.config.stop = &pool->quit;
-    c.config.permille = &pool->permille[w->index];
+    c.config.stop = &p->quit;
+    c.config.permille = &run->permille[worker];
     if (!wrong)
-        wrong = batch_run_one(&c, b->seed, rep, &o, r, NULL);
-    pthread_mutex_lock(&pool->lock);
-    if (wrong) {
-        pool->wrong = wrong;
-        atomic_store(&pool->quit, true);
-    } else if (!r->stopped) {
-        b->done[cell * b->reps + rep] = true;
-        b->events += r->events;
-        b->cpu_seconds += r->seconds;
-        b->finished++;
-    }
-    pthread_mutex_unlock(&pool->lock);
+        wrong = batch_run_one(&c, b->seed, rep, &o, &b->result[slot_of(b, task)], NULL);
     outages_fini(&o);
+    return wrong;
 }
 
-static void *work(void *arg)
+static void note_run(struct pool *p, int worker, int64_t task)
 {
-    struct worker *w = arg;
-    struct pool *pool = w->pool;
-    struct batch *b = pool->b;
-    for (int i; !atomic_load(&pool->quit) && (i = atomic_fetch_add(&pool->next, 1)) < b->ncells * b->reps;) {
-        run_one(w, i % b->ncells, i / b->ncells); /* repetition by repetition: an early end leaves whole ones */
-        atomic_fetch_add(&pool->finished, 1);
-        atomic_store(&pool->permille[w->index], 0);
-    }
-    atomic_fetch_sub(&pool->live, 1);
-    return NULL;
+    struct run *run = p->arg;
+    struct batch *b = run->b;
+    const struct sim_result *r = &b->result[slot_of(b, task)];
+    atomic_store(&run->permille[worker], 0);
+    if (r->stopped)
+        return;
+    b->done[slot_of(b, task)] = true;
+    b->events += r->events;
+    b->cpu_seconds += r->seconds;
+    b->finished++;
 }
 
-static void show(const struct pool *pool, double seconds, bool last)
+static void show(const struct run *run, double seconds)
 {
     enum { WIDTH = 40 };
-    const struct batch *b = pool->b;
-    double all = b->ncells * b->reps, at = atomic_load(&pool->finished);
+    const struct batch *b = run->b;
+    double all = b->ncells * b->reps, at = b->finished;
     for (int i = 0; i < b->threads; i++)
-        at += atomic_load(&pool->permille[i]) / 1000.0;
+        at += atomic_load(&run->permille[i]) / 1000.0;
     double share = at > all ? 1 : at / all;
     char bar[WIDTH + 1];
     for (int i = 0; i < WIDTH; i++)
         bar[i] = i < (int)(share * WIDTH) ? '#' : '.';
     bar[WIDTH] = '\0';
     double left = share > 0 ? seconds / share - seconds : 0;
-    fprintf(stderr, "\r[%s] %3d %%  %d of %d runs  %.0f s, %.0f s to go  ", bar, (int)(share * 100),
-            atomic_load(&pool->finished), b->ncells * b->reps, seconds, left);
-    if (last)
-        fputc('\n', stderr);
+    fprintf(stderr, "\r[%s] %3d %%  %d of %d runs  %.0f s, %.0f s to go  ", bar, (int)(share * 100), b->finished,
+            b->ncells * b->reps, seconds, left);
 }
 
-static void watch(struct pool *pool, uint64_t start)
+static void watch(struct pool *p, double seconds)
 {
-    struct batch *b = pool->b;
-    for (int turn = 0; atomic_load(&pool->live) > 0; turn++) {
-        usleep(20000);
-        if (b->stop && atomic_load(b->stop))
-            atomic_store(&pool->quit, true);
-        if (b->show_progress && turn % 10 == 0)
-            show(pool, (double)(clock_now_ns() - start) * 1e-9, false);
-    }
-    if (b->show_progress)
-        show(pool, (double)(clock_now_ns() - start) * 1e-9, true);
+    const struct run *run = p->arg;
+    if (run->b->show_progress)
+        show(run, seconds);
 }
 
 const char *batch_run(struct batch *b)
 {
     size_t runs = (size_t)b->ncells * (size_t)b->reps;
-    struct pool pool = {.b = b, .lock = PTHREAD_MUTEX_INITIALIZER};
-    struct worker *worker = calloc((size_t)b->threads, sizeof *worker);
-    uint64_t start = clock_now_ns();
+    struct run run = {.b = b, .permille = calloc((size_t)b->threads, sizeof *run.permille)};
+    struct pool pool = {.threads = b->threads,
+                        .tasks = (int64_t)runs,
+                        .arg = &run,
+                        .stop = b->stop,
+                        .run = run_one,
+                        .done = note_run,
+                        .watch = watch};
+    const char *wrong = "out of memory";
     b->result = calloc(runs, sizeof *b->result);
     b->done = calloc(runs, sizeof *b->done);
-    pool.permille = calloc((size_t)b->threads, sizeof *pool.permille);
-    if (!worker || !b->result || !b->done || !pool.permille) {
-        pool.wrong = "out of memory";
-        goto out;
-    }
-    for (int i = 0; i < b->threads; i++) {
-        worker[i] = (struct worker){.pool = &pool, .index = i};
-        atomic_fetch_add(&pool.live, 1);
-        if (pthread_create(&worker[i].thread, NULL, work, &worker[i])) {
-            atomic_fetch_sub(&pool.live, 1);
-            worker[i].pool = NULL;
-            if (i == 0)
-                pool.wrong = "no thread can be started";
-        }
-    }
-    watch(&pool, start);
-    for (int i = 0; i < b->threads; i++)
-        if (worker[i].pool)
-            pthread_join(worker[i].thread, NULL);
-out:
-    b->wall_seconds = (double)(clock_now_ns() - start) * 1e-9;
-    free(worker);
-    free(pool.permille);
-    return pool.wrong;
+    if (b->result && b->done && run.permille)
+        wrong = pool_run(&pool);
+    if (b->show_progress)
+        fputc('\n', stderr);
+    b->wall_seconds = pool.seconds;
+    free(run.permille);
+    return wrong;
 }
 
 void batch_fini(struct batch *b)

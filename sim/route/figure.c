@@ -12,13 +12,13 @@ FILE *figure_open(const struct options *o, const char *name, const char *ext)
 {
     char path[1024];
     if (strchr(o->out_dir, '\'') || strlen(o->out_dir) > 900)
-        options_die("--out: the name of the folder is too long or holds a quote");
+        cli_die("--out: the name of the folder is too long or holds a quote");
     if (mkdir(o->out_dir, 0777) && errno != EEXIST)
-        options_die("--out %s: %s", o->out_dir, strerror(errno));
+        cli_die("--out %s: %s", o->out_dir, strerror(errno));
     snprintf(path, sizeof path, "%s/%s.%s", o->out_dir, name, ext);
     FILE *out = fopen(path, "w");
     if (!out)
-        options_die("%s: %s", path, strerror(errno));
+        cli_die("%s: %s", path, strerror(errno));
     return out;
 }
 
@@ -168,7 +168,7 @@ static bool make(const struct figure *f, const struct options *given)
     struct options *o = &at;
     struct figure_plan *p = calloc(1, sizeof *p);
     if (!p)
-        options_die("out of memory");
+        cli_die("out of memory");
     if (!o->has_time) {
         o->config.time_ns = (uint64_t)(f->time_ms * 1e6);
         o->config.warmup_ns = o->config.time_ns / 10;
@@ -180,17 +180,17 @@ static bool make(const struct figure *f, const struct options *given)
     for (int i = 0; i < p->n && !wrong; i++)
         wrong = sim_config_wrong(&p->cell[i].config);
     if (wrong)
-        options_die("figure %s: %s", f->name, wrong);
+        cli_die("figure %s: %s", f->name, wrong);
     struct batch b = {.cell = p->cell,
                       .ncells = p->n,
                       .reps = o->has_reps ? o->reps : f->reps,
                       .threads = o->threads,
                       .seed = o->seed,
                       .show_progress = o->progress,
-                      .stop = &options_stop};
+                      .stop = &cli_stop};
     wrong = batch_run(&b);
     if (wrong)
-        options_die("figure %s: %s", f->name, wrong);
+        cli_die("figure %s: %s", f->name, wrong);
     bool whole = b.finished == b.ncells * b.reps;
     FILE *csv = figure_open(o, f->name, "csv");
     write_csv(csv, &b);
@@ -206,7 +206,7 @@ static bool make(const struct figure *f, const struct options *given)
     fabric_fini(&p->fabric);
     free(p);
     if (wrong)
-        options_die("figure %s: %s", f->name, wrong);
+        cli_die("figure %s: %s", f->name, wrong);
     printf("%s/%s.png %s/%s.svg %s/%s.csv\n", o->out_dir, f->name, o->out_dir, f->name, o->out_dir, f->name);
     return whole;
 }
@@ -215,17 +215,17 @@ static bool make_special(struct options *o, const char *name, const char *(*run)
 {
     const char *wrong = run(o);
     if (wrong)
-        options_die("figure %s: %s", name, wrong);
+        cli_die("figure %s: %s", name, wrong);
     printf("%s/%s.png %s/%s.svg %s/%s.csv\n", o->out_dir, name, o->out_dir, name, o->out_dir, name);
-    return !atomic_load(&options_stop);
+    return !atomic_load(&cli_stop);
 }
 
 int command_figure(struct options *o)
 {
     bool all = o->name && strcmp(o->name, "all") == 0, found = false, whole = true;
     if (!o->name)
-        options_die("figure needs a name: uniform readings patterns traces turn load latency saturation connectivity "
-                    "deadlock tree all");
+        cli_die("figure needs a name: uniform readings patterns traces turn load latency saturation connectivity "
+                "deadlock tree all");
     static const struct {
         const char *name;
         const char *(*run)(struct options *);
@@ -241,9 +241,9 @@ int command_figure(struct options *o)
             whole = make(&figures[i], o);
         }
     if (!found)
-        options_die("there is no figure '%.40s' (uniform readings patterns traces turn load latency saturation "
-                    "connectivity deadlock "
-                    "tree all)",
-                    o->name);
+        cli_die("there is no figure '%.40s' (uniform readings patterns traces turn load latency saturation "
+                "connectivity deadlock "
+                "tree all)",
+                o->name);
     return whole ? 0 : 130;
 }

@@ -134,7 +134,7 @@ static const char *cells_traces(const struct figure *f, struct options *o, struc
             continue;
         }
         if (!trace_load(log, path, &o->trace, what))
-            options_die("%s", what);
+            cli_die("%s", what);
         for (size_t s = 0; s < sizeof series / sizeof *series; s++)
             figure_cell(p, o, series[s].method, series[s].name, t, 0)->trace = log;
         if (log->record[0].end_s >= 0) { /* the same failures, a thousand times as long */

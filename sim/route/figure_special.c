@@ -20,7 +20,7 @@ const char *figure_latency(struct options *o)
         c.warmup_ns = 1000000;
         c.drain_ns = c.time_ns;
         c.seed = o->seed;
-        c.stop = &options_stop;
+        c.stop = &cli_stop;
         wrong = sim_run(&c, r, NULL);
         for (int h = 1; h < SIM_HOPS_MAX && !wrong; h++)
             if (r->n_by_hops[h])
@@ -55,7 +55,7 @@ const char *figure_connectivity(struct options *o)
     for (int step = 0; step < STEPS; step++) {
         struct outage_connectivity sum = {0};
         int whole = 0, n = 0;
-        for (int rep = 0; rep < reps && !atomic_load(&options_stop); rep++, n++) {
+        for (int rep = 0; rep < reps && !atomic_load(&cli_stop); rep++, n++) {
             struct outages out = {0};
             struct outage_connectivity c;
             struct rng rng;

@@ -1,41 +1,12 @@
 #include "sim/route/options.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-atomic_bool options_stop;
-
-void options_die(const char *format, ...)
-{
-    va_list ap;
-    va_start(ap, format);
-    fputs("keel-route: ", stderr);
-    vfprintf(stderr, format, ap);
-    fputc('\n', stderr);
-    va_end(ap);
-    exit(2);
-}
-
-static void on_signal(int number)
-{
-    (void)number;
-    atomic_store(&options_stop, true);
-}
-
-void options_catch_signals(void)
-{
-    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND}; /* a second Ctrl-C ends it at once */
-    sigaction(SIGINT, &sa, NULL);
-    sigaction(SIGTERM, &sa, NULL);
-}
 
 enum key {
     KEY_TOPOLOGY = 't',
@@ -135,27 +106,6 @@ static const struct argp_option option_list[] = {
     {0},
 };
 
-static double number(const char *text, const char *what, double low, double high)
-{
-    char *end;
-    errno = 0;
-    double v = strtod(text, &end);
-    if (end == text || *end || errno || !(v >= low && v <= high))
-        options_die("%s must be a number from %g to %g, not '%.60s'", what, low, high, text);
-    return v;
-}
-
-static int64_t whole(const char *text, const char *what, int64_t low, int64_t high)
-{
-    char *end;
-    errno = 0;
-    long long v = strtoll(text, &end, 10);
-    if (end == text || *end || errno || v < low || v > high)
-        options_die("%s must be a whole number from %lld to %lld, not '%.60s'", what, (long long)low, (long long)high,
-                    text);
-    return v;
-}
-
 static void parse_sizes(struct sim_config *c, const char *text)
 {
     c->nsizes = 0;
@@ -163,10 +113,10 @@ static void parse_sizes(struct sim_config *c, const char *text)
         char item[16];
         size_t n = strcspn(p, ",");
         if (n >= sizeof item || c->nsizes == SIM_MAX_SIZES)
-            options_die("--sizes must be 1 to %d sizes of 8 to 65535 bytes, not '%.60s'", SIM_MAX_SIZES, text);
+            cli_die("--sizes must be 1 to %d sizes of 8 to 65535 bytes, not '%.60s'", SIM_MAX_SIZES, text);
         memcpy(item, p, n);
         item[n] = '\0';
-        c->size[c->nsizes++] = (uint32_t)whole(item, "a packet size", 8, 65535);
+        c->size[c->nsizes++] = (uint32_t)cli_whole(item, "a packet size", 8, 65535);
         if (!p[n])
             return;
         p += n + 1;
@@ -184,14 +134,14 @@ struct parse {
 
 static uint64_t ms(const char *text, const char *what)
 {
-    return (uint64_t)(number(text, what, 0, 1e9) * 1e6);
+    return (uint64_t)(cli_number(text, what, 0, 1e9) * 1e6);
 }
 
 static bool parse_failures(struct options *o, int key, char *arg)
 {
     switch (key) {
     case KEY_FAILURES:
-        o->failures = (int32_t)whole(arg, "--failures", 0, INT32_MAX);
+        o->failures = (int32_t)cli_whole(arg, "--failures", 0, INT32_MAX);
         return true;
     case KEY_PERMANENT:
         o->permanent = true;
@@ -200,10 +150,10 @@ static bool parse_failures(struct options *o, int key, char *arg)
         o->allow_cut = true;
         return true;
     case KEY_ONSET:
-        o->onset = number(arg, "--onset", 0, 1);
+        o->onset = cli_number(arg, "--onset", 0, 1);
         return true;
     case KEY_LASTING:
-        o->lasting = number(arg, "--lasting", 0, 1e9);
+        o->lasting = cli_number(arg, "--lasting", 0, 1e9);
         return true;
     case KEY_FILE:
         o->failure_file = arg;
@@ -212,7 +162,7 @@ static bool parse_failures(struct options *o, int key, char *arg)
         o->trace_file = arg;
         return true;
     case KEY_SYSTEM:
-        o->trace.system = (int)whole(arg, "--system", 1, 1000000);
+        o->trace.system = (int)cli_whole(arg, "--system", 1, 1000000);
         return true;
     case KEY_ALL:
         o->trace.all = true;
@@ -222,8 +172,8 @@ static bool parse_failures(struct options *o, int key, char *arg)
         return true;
     case KEY_PROFILE:
         if (!trace_profile_find(arg))
-            options_die(
-                "there is no profile '%.60s' (lanl12, lanl18, lanl19, lanl12-all, lanl18-all, lanl19-all, pnnl)", arg);
+            cli_die("there is no profile '%.60s' (lanl12, lanl18, lanl19, lanl12-all, lanl18-all, lanl19-all, pnnl)",
+                    arg);
         o->profile = arg;
         return true;
     case KEY_GENERATE:
@@ -242,13 +192,13 @@ static bool parse_network(struct parse *p, int key, char *arg)
         p->topology = arg;
         return true;
     case KEY_LINK:
-        c->link_gbps = number(arg, "--link-gbps", 1e-6, 1e6);
+        c->link_gbps = cli_number(arg, "--link-gbps", 1e-6, 1e6);
         return true;
     case KEY_HOP:
-        c->hop_ns = (uint32_t)whole(arg, "--hop-ns", 1, 1000000);
+        c->hop_ns = (uint32_t)cli_whole(arg, "--hop-ns", 1, 1000000);
         return true;
     case KEY_BUFFER:
-        c->buffer_bytes = (uint32_t)whole(arg, "--buffer", 1, UINT32_MAX);
+        c->buffer_bytes = (uint32_t)cli_whole(arg, "--buffer", 1, UINT32_MAX);
         return true;
     case KEY_SAF:
         c->store_forward = true;
@@ -259,22 +209,22 @@ static bool parse_network(struct parse *p, int key, char *arg)
     case KEY_PATTERN: {
         int v = sim_pattern_parse(arg);
         if (v < 0)
-            options_die("there is no pattern '%.60s' (uniform, transpose, complement, hotspot, neighbor)", arg);
+            cli_die("there is no pattern '%.60s' (uniform, transpose, complement, hotspot, neighbor)", arg);
         c->pattern = (enum sim_pattern)v;
         return true;
     }
     case KEY_LOAD:
-        o->load = number(arg, "--load", 1e-6, 1000);
+        o->load = cli_number(arg, "--load", 1e-6, 1000);
         o->has_load = true;
         return true;
     case KEY_RATE:
-        p->rate = number(arg, "--rate", 1e-9, 1e6);
+        p->rate = cli_number(arg, "--rate", 1e-9, 1e6);
         return true;
     case KEY_SIZES:
         parse_sizes(c, arg);
         return true;
     case KEY_ACK:
-        c->ack_bytes = (uint32_t)whole(arg, "--ack", 0, 65535);
+        c->ack_bytes = (uint32_t)cli_whole(arg, "--ack", 0, 65535);
         return true;
     case KEY_POISSON:
         c->poisson = true;
@@ -282,13 +232,13 @@ static bool parse_network(struct parse *p, int key, char *arg)
     case KEY_METHOD:
         p->method = sim_method_parse(arg);
         if (p->method < 0)
-            options_die("there is no method '%.60s' (dor, single, ft, ft-perm, ft-plus)", arg);
+            cli_die("there is no method '%.60s' (dor, single, ft, ft-perm, ft-plus)", arg);
         return true;
     case KEY_THRESHOLD:
-        p->threshold = whole(arg, "--threshold", 1, 1000000);
+        p->threshold = cli_whole(arg, "--threshold", 1, 1000000);
         return true;
     case KEY_MAX_PATHS:
-        p->max_paths = whole(arg, "--max-paths", 1, DETOUR_MAX_PATHS);
+        p->max_paths = cli_whole(arg, "--max-paths", 1, DETOUR_MAX_PATHS);
         return true;
     }
     return false;
@@ -309,17 +259,17 @@ static bool parse_run(struct parse *p, int key, char *arg)
         p->drain_ms = (double)ms(arg, "--drain");
         return true;
     case KEY_REPS:
-        o->reps = (int)whole(arg, "--reps", 1, 100000);
+        o->reps = (int)cli_whole(arg, "--reps", 1, 100000);
         o->has_reps = true;
         return true;
     case KEY_THREADS:
-        o->threads = (int)whole(arg, "--threads", 1, 1024);
+        o->threads = (int)cli_whole(arg, "--threads", 1, 1024);
         return true;
     case KEY_SEED:
-        o->seed = (uint64_t)whole(arg, "--seed", 0, INT64_MAX);
+        o->seed = (uint64_t)cli_whole(arg, "--seed", 0, INT64_MAX);
         return true;
     case KEY_CHECK:
-        o->config.check_every = (uint32_t)whole(arg, "--check", 1, INT32_MAX);
+        o->config.check_every = (uint32_t)cli_whole(arg, "--check", 1, INT32_MAX);
         return true;
     case KEY_JSON:
         o->output = OUTPUT_JSON;
@@ -351,7 +301,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     struct parse *p = state->input;
     if (key == ARGP_KEY_ARG) {
         if (p->o->name || !p->needs_name)
-            options_die("there is an argument too many: '%.60s'", arg);
+            cli_die("there is an argument too many: '%.60s'", arg);
         p->o->name = arg;
         return 0;
     }
@@ -364,9 +314,9 @@ static void apply(struct options *o, const struct parse *p)
 {
     const char *wrong = fabric_parse(&o->fabric, p->topology);
     if (wrong)
-        options_die("--topology %.60s: %s", p->topology, wrong);
+        cli_die("--topology %.60s: %s", p->topology, wrong);
     if (o->fabric.kind == FABRIC_GRID && o->fabric.grid.ndims > 3)
-        options_die("--topology %.60s: the simulator takes 1 to 3 dimensions", p->topology);
+        cli_die("--topology %.60s: the simulator takes 1 to 3 dimensions", p->topology);
     struct sim_config *c = &o->config;
     c->fabric = &o->fabric;
     sim_method_apply(c, (enum sim_method)p->method);
@@ -379,18 +329,17 @@ static void apply(struct options *o, const struct parse *p)
     c->drain_ns = p->drain_ms >= 0 ? (uint64_t)p->drain_ms : c->time_ns;
     wrong = sim_config_wrong(c);
     if (wrong)
-        options_die("%s", wrong);
+        cli_die("%s", wrong);
     if ((o->failures > 0) + (o->failure_file != NULL) + (o->trace_file != NULL) + (o->profile != NULL) > 1)
-        options_die("give one of --failures, --failure-file, --trace and --profile");
+        cli_die("give one of --failures, --failure-file, --trace and --profile");
 }
 
 void options_parse(struct options *o, int argc, char **argv, bool needs_name)
 {
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     *o = (struct options){.onset = 1,
                           .lasting = 1,
                           .reps = 30,
-                          .threads = cpus > 0 ? (int)cpus : 1,
+                          .threads = cli_threads(),
                           .seed = 1,
                           .progress = isatty(STDERR_FILENO),
                           .out_dir = "figures",
@@ -405,7 +354,7 @@ void options_parse(struct options *o, int argc, char **argv, bool needs_name)
     error_t error = argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &p);
     (void)usage_name;
     if (error)
-        options_die("an option is unknown or lacks its value (keel-route --help lists them)");
+        cli_die("an option is unknown or lacks its value (keel-route --help lists them)");
     apply(o, &p);
 }
 
@@ -430,8 +379,9 @@ static void usage(FILE *out)
 int main(int argc, char **argv)
 {
     struct options o;
+    cli_name("keel-route");
     if (argc < 2)
-        options_die("say what to do: simulate, figure NAME or trace FILE (keel-route --help)");
+        cli_die("say what to do: simulate, figure NAME or trace FILE (keel-route --help)");
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0) {
             usage(stdout);
@@ -452,10 +402,10 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], command[i].name) != 0)
             continue;
         options_parse(&o, argc - 1, argv + 1, command[i].needs_name);
-        options_catch_signals();
+        cli_catch_signals();
         int status = command[i].run(&o);
         options_fini(&o);
         return status;
     }
-    options_die("there is no command '%.60s' (simulate, figure, trace)", argv[1]);
+    cli_die("there is no command '%.60s' (simulate, figure, trace)", argv[1]);
 }

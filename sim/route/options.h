@@ -1,6 +1,7 @@
 /* The command line of keel-route, common to its three commands. */
 #ifndef KEEL_SIM_ROUTE_OPTIONS_H
 #define KEEL_SIM_ROUTE_OPTIONS_H
+#include "sim/cli/cli.h"
 #include "sim/route/batch.h"
 
 enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV };
@@ -33,13 +34,6 @@ struct options {
  */
 void options_parse(struct options *o, int argc, char **argv, bool needs_name);
 void options_fini(struct options *o);
-
-/* Print "keel-route: ..." as one line on standard error and end with code 2. */
-_Noreturn void options_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/* Set by SIGINT and SIGTERM. */
-extern atomic_bool options_stop;
-void options_catch_signals(void);
 
 int command_simulate(struct options *o);
 int command_figure(struct options *o);

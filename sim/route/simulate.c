@@ -14,7 +14,7 @@ static void load_failures(const struct options *o, struct batch_cell *c, struct 
     char what[TRACE_WHAT] = "";
     if (o->trace_file) {
         if (!trace_load(trace, o->trace_file, &o->trace, what))
-            options_die("%s", what);
+            cli_die("%s", what);
         if (trace->bad)
             fprintf(stderr, "keel-route: %s: %zu malformed rows left out\n", o->trace_file, trace->bad);
         c->trace = trace;
@@ -22,14 +22,14 @@ static void load_failures(const struct options *o, struct batch_cell *c, struct 
         struct rng rng;
         rng_seed(&rng, o->seed);
         if (!trace_generate(trace, trace_profile_find(o->profile), &rng))
-            options_die("out of memory");
+            cli_die("out of memory");
         c->trace = trace;
     } else if (o->failure_file) {
         FILE *in = fopen(o->failure_file, "r");
         if (!in)
-            options_die("%s cannot be read", o->failure_file);
+            cli_die("%s cannot be read", o->failure_file);
         if (!outages_read(fixed, &o->fabric, in, o->failure_file, what))
-            options_die("%s", what);
+            cli_die("%s", what);
         fclose(in);
         c->fixed = fixed;
     }
@@ -227,7 +227,7 @@ static void print_heat(const struct options *o, const struct batch_cell *c)
     free(load);
     free(r);
     if (wrong)
-        options_die("%s", wrong);
+        cli_die("%s", wrong);
 }
 
 int command_simulate(struct options *o)
@@ -246,10 +246,10 @@ int command_simulate(struct options *o)
                       .threads = o->threads,
                       .seed = o->seed,
                       .show_progress = o->progress,
-                      .stop = &options_stop};
+                      .stop = &cli_stop};
     const char *wrong = batch_run(&b);
     if (wrong)
-        options_die("%s", wrong);
+        cli_die("%s", wrong);
     (o->output == OUTPUT_CSV ? (void)print_csv(&b) : o->output == OUTPUT_JSON ? print_json(o, &b) : print_text(o, &b));
     bool interrupted = b.finished < b.ncells * b.reps;
     fprintf(stderr, "%s%d runs, %" PRIu64 " events, %.3g million events per second and thread, %.1f s\n",
@@ -269,7 +269,7 @@ int command_trace(struct options *o)
     char what[TRACE_WHAT] = "";
     if (o->generate) {
         if (!o->profile)
-            options_die("--generate needs --profile");
+            cli_die("--generate needs --profile");
         struct rng rng;
         rng_seed(&rng, o->seed);
         bool ok = trace_generate(&t, trace_profile_find(o->profile), &rng) && trace_write(&t, stdout);
@@ -277,9 +277,9 @@ int command_trace(struct options *o)
         return ok ? 0 : 1;
     }
     if (!o->name)
-        options_die("trace needs a file, or --generate --profile NAME");
+        cli_die("trace needs a file, or --generate --profile NAME");
     if (!trace_load(&t, o->name, &o->trace, what))
-        options_die("%s", what);
+        cli_die("%s", what);
     struct trace_statistics s = trace_statistics(&t);
     if (o->output == OUTPUT_JSON) {
         json_t *j = json_pack("{s:s,s:I,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:f}", "file", o->name, "rows", (json_int_t)t.rows,
