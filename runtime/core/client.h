@@ -58,6 +58,7 @@ struct link {
     struct tp_ep *ep;
     uint64_t retry_at, retry_ns;
     uint64_t check_at; /* when the agent was last asked about the node */
+    uint64_t attempts; /* to connect; see wire_hello */
 };
 
 enum op_kind { OP_PUT, OP_GET, OP_ACC, OP_ADD, OP_CAS, OP_ENTER };

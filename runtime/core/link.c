@@ -31,7 +31,9 @@ static void start(struct link *l, uint64_t now)
                                .incarnation = client.incarnation,
                                .node = client.node,
                                .rank = client.rank,
-                               .to_node = l->node};
+                               .to_node = l->node,
+                               .to_incarnation = page_node(client.page, l->node)->incarnation,
+                               .attempt = ++l->attempts};
     wire_hello_sign(&hello, client.secret);
     const struct tp_addr *addr = &page_node(client.page, l->node)->addr;
     if (client.net->table->connect(client.net, addr, &hello, sizeof hello, l, &l->ep) == KEEL_OK)

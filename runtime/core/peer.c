@@ -50,8 +50,9 @@ void peers_fini(struct peers *p)
     p->peer = NULL;
 }
 
-void peer_address(struct peers *p, int node, const struct tp_addr *addr)
+void peer_address(struct peers *p, int node, uint64_t incarnation, const struct tp_addr *addr)
 {
+    p->peer[node].incarnation = incarnation;
     p->peer[node].addr = *addr;
 }
 
@@ -71,8 +72,13 @@ static void retry_later(struct peer *peer, uint64_t now)
 
 static void start_connecting(struct peers *p, struct peer *peer, uint64_t now)
 {
-    struct wire_hello hello = {
-        .job = p->job, .incarnation = p->incarnation, .node = p->self, .rank = -1, .to_node = peer->node};
+    struct wire_hello hello = {.job = p->job,
+                               .incarnation = p->incarnation,
+                               .node = p->self,
+                               .rank = -1,
+                               .to_node = peer->node,
+                               .to_incarnation = peer->incarnation,
+                               .attempt = ++peer->attempts};
     wire_hello_sign(&hello, p->secret);
     keel_status status = p->net->table->connect(p->net, &peer->addr, &hello, sizeof hello, peer, &peer->out);
     if (status != KEEL_OK) {

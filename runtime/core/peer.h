@@ -18,6 +18,8 @@ struct peer {
     int node;
     enum peer_state state;
     struct tp_addr addr;
+    uint64_t incarnation;       /* of that agent */
+    uint64_t attempts, attempt; /* to connect: ours, and the newest of theirs (see wire_hello) */
     /* outgoing */
     struct tp_ep *out;
     uint64_t next; /* seq of the next message, from 1 */
@@ -52,7 +54,7 @@ struct peers {
 keel_status peers_init(struct peers *p, int self, int count, struct tp *net, uint64_t job, uint64_t incarnation,
                        const uint8_t secret[32], const struct peers_ops *ops);
 void peers_fini(struct peers *p);
-void peer_address(struct peers *p, int node, const struct tp_addr *addr);
+void peer_address(struct peers *p, int node, uint64_t incarnation, const struct tp_addr *addr);
 
 /* Append to the stream; returns the message's position, 0 if the node is dead or memory is out. w->seq is set here. */
 uint64_t peer_send(struct peers *p, int node, const struct wire *w, const void *body, uint64_t now);

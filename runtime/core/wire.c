@@ -12,18 +12,25 @@ void wire_hello_sign(struct wire_hello *hello, const uint8_t secret[32])
 {
     hello->magic = WIRE_HELLO_MAGIC;
     hello->pad = 0;
-    randombytes_buf(&hello->nonce, sizeof hello->nonce);
     mac_of(hello, secret, hello->mac);
 }
 
-bool wire_hello_valid(const void *data, size_t len, const uint8_t secret[32], uint64_t job, int self)
+bool wire_hello_open(const void *data, size_t len, const uint8_t secret[32], uint64_t job, int self,
+                     uint64_t incarnation, struct wire_hello *out)
 {
-    struct wire_hello hello;
-    if (len < sizeof hello)
+    if (len < sizeof *out)
         return false;
-    memcpy(&hello, data, sizeof hello);
+    memcpy(out, data, sizeof *out);
     uint8_t mac[32];
-    mac_of(&hello, secret, mac);
-    return hello.magic == WIRE_HELLO_MAGIC && hello.job == job && hello.to_node == self &&
-           sodium_memcmp(mac, hello.mac, sizeof mac) == 0;
+    mac_of(out, secret, mac);
+    return out->magic == WIRE_HELLO_MAGIC && out->job == job && out->to_node == self &&
+           out->to_incarnation == incarnation && sodium_memcmp(mac, out->mac, sizeof mac) == 0;
+}
+
+bool wire_hello_is_new(const struct wire_hello *hello, uint64_t *last)
+{
+    if (hello->attempt <= *last)
+        return false;
+    *last = hello->attempt;
+    return true;
 }

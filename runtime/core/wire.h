@@ -71,8 +71,10 @@ enum { WIRE_RETRY = 1 };
 enum { WIRE_BODY_MAX = 16 * 1024 };
 static_assert(sizeof(struct wire) + WIRE_BODY_MAX <= TP_MSG_MAX, "a full body fits a message");
 
-/* Connect data of every connection to an agent. mac covers all before it under the job's secret. */
-#define WIRE_HELLO_MAGIC 0x6b65656c68690002ull
+/* Connect data of every connection to an agent. mac covers all before it under the job's secret. A sender counts its
+ * attempts to reach a node, and the receiver takes each number once, in rising order: a recorded hello opens nothing
+ * (docs/adr/0024-attempts-that-count-up.md). */
+#define WIRE_HELLO_MAGIC 0x6b65656c68690003ull
 struct wire_hello {
     uint64_t magic;
     uint64_t job;
@@ -81,14 +83,19 @@ struct wire_hello {
     int32_t rank;         /* -1: an agent */
     int32_t to_node;
     uint32_t pad;
-    uint64_t nonce;
+    uint64_t to_incarnation;
+    uint64_t attempt; /* from 1, of this sender to this node */
     uint8_t mac[32];
 };
 static_assert(sizeof(struct wire_hello) <= TP_HELLO_MAX, "fits the connect data");
 
-/* Fill magic, nonce and mac; check them. The secret has 32 bytes. */
+/* Fill magic and mac. The secret has 32 bytes. */
 void wire_hello_sign(struct wire_hello *hello, const uint8_t secret[32]);
-bool wire_hello_valid(const void *data, size_t len, const uint8_t secret[32], uint64_t job, int self);
+/* Whoever made it knows the secret and meant this incarnation of this agent; out then holds it. */
+bool wire_hello_open(const void *data, size_t len, const uint8_t secret[32], uint64_t job, int self,
+                     uint64_t incarnation, struct wire_hello *out);
+/* False for a number that was there before, or is older. last: the sender's newest, 0 at first. */
+bool wire_hello_is_new(const struct wire_hello *hello, uint64_t *last);
 
 /* The remote key of a slot's part of a segment. */
 static inline uint64_t wire_key(uint32_t seg, int slot)

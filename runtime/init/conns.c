@@ -131,6 +131,8 @@ static bool admit_rank(struct plane *p, const struct wire_hello *hello, struct t
         c->next = a->conns;
         a->conns = c;
     }
+    if (!wire_hello_is_new(hello, &c->attempt))
+        return false;
     conn_close(p, c);
     if (a->net->table->accept(a->net, req, c, &c->ep) != KEEL_OK)
         c->ep = NULL;
@@ -141,7 +143,7 @@ static bool admit_agent(struct plane *p, const struct wire_hello *hello, struct 
 {
     struct agent *a = &p->agent;
     struct peer *peer = &a->peers.peer[hello->node];
-    if (hello->incarnation != a->node_incarnation[hello->node])
+    if (hello->incarnation != a->node_incarnation[hello->node] || !wire_hello_is_new(hello, &peer->attempt))
         return false;
     struct tp_ep *ep;
     if (a->net->table->accept(a->net, req, peer, &ep) != KEEL_OK)
@@ -157,16 +159,14 @@ static void connection_request(struct plane *p, const struct tp_event *e)
     struct agent *a = &p->agent;
     struct wire_hello hello;
     bool admitted = false;
-    if (wire_hello_valid(e->data, e->len, a->secret, a->job, a->self)) {
-        memcpy(&hello, e->data, sizeof hello);
-        if (hello.node >= 0 && hello.node < a->members && !a->node_fence[hello.node])
-            admitted = hello.rank < 0 ? admit_agent(p, &hello, e->req) : admit_rank(p, &hello, e->req);
-    }
+    if (wire_hello_open(e->data, e->len, a->secret, a->job, a->self, a->incarnation, &hello) && hello.node >= 0 &&
+        hello.node < a->members && !a->node_fence[hello.node])
+        admitted = hello.rank < 0 ? admit_agent(p, &hello, e->req) : admit_rank(p, &hello, e->req);
     if (admitted)
         return;
     a->net->table->reject(a->net, e->req);
     p->rejected++;
-    log_warn("a connection without this job's authenticator, or from the dead, was refused");
+    log_warn("a connection without this job's authenticator, with a used one, or from the dead, was refused");
     node_event(a, "refused", ",\"count\":%llu", (unsigned long long)p->rejected);
 }
 

@@ -209,7 +209,7 @@ keel_status plane_start(struct plane *p, const struct plane_blob *blobs)
         memcpy(&b, blobs[m].bytes, sizeof b);
         a->node_incarnation[m] = b.incarnation;
         helpers[m] = b.helper;
-        peer_address(&a->peers, m, &b.addr);
+        peer_address(&a->peers, m, b.incarnation, &b.addr);
         page_node(a->page, m)->addr = b.addr;
         page_node(a->page, m)->incarnation = b.incarnation;
     }

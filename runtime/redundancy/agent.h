@@ -36,6 +36,7 @@ struct conn {
     uint32_t incarnation;
     int node;
     bool up;
+    uint64_t attempt; /* the newest of its hellos */
     /* the last direct puts, newest at ring[(puts - 1) % CONN_RING]; a rank has fewer than CONN_RING in flight */
     struct patch ring[CONN_RING];
     uint64_t puts;

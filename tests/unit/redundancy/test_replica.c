@@ -74,7 +74,7 @@ static int setup(void **state)
     struct tp_addr somewhere;
     ok = ok && a.net->table->listen(a.net, &somewhere) == KEEL_OK;
     for (int node = 1; node < 3; node++)
-        peer_address(&a.peers, node, &somewhere);
+        peer_address(&a.peers, node, 0, &somewhere);
     return ok ? 0 : -1;
 }
 
