@@ -1,7 +1,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "sim/place/cli.h"
+#include "sim/place/options.h"
 
 static void print_nodes(FILE *f, const struct options *o)
 {
@@ -61,11 +61,11 @@ int cmd_allocate(int argc, char **argv)
     static struct options o;
     struct job j;
     struct out out;
-    cli_parse(&o, "allocate", "Which nodes of a grid are spare, how many they are, and the map at launch.",
-              "gsSmpdPNojv", argc, argv);
-    cli_setup(&o);
+    options_parse(&o, "allocate", "Which nodes of a grid are spare, how many they are, and the map at launch.",
+                  "gsSmpdPNojv", argc, argv);
+    options_setup(&o);
     if (!job_open(&j, &o.setup))
-        die("out of memory");
+        cli_die("out of memory");
     for (int32_t i = 0; i < o.ndead; i++)
         job_fail(&j, o.dead_node[i]);
     out_open(&out, o.out);

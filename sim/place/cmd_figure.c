@@ -12,7 +12,7 @@ static void run_name(const struct options *o, const struct figure_run *r, char *
     int n = snprintf(buf, len, "%s/%s_%s_%s_%s%s.csv", o->dir, r->grid, r->spares, r->pattern, r->method,
                      r->tree ? "_tree" : "");
     if (n < 0 || (size_t)n >= len)
-        die("the folder name is too long");
+        cli_die("the folder name is too long");
     size_t at = strlen(o->dir), to = at;
     for (; buf[at]; at++)
         if (buf[at] != ')')
@@ -30,7 +30,7 @@ static void sample(const struct options *o, const struct figure_run *r, const ch
     s.tree = r->tree;
     s.methods = 1;
     strcpy(s.method[0], r->method);
-    cli_setup(&s);
+    options_setup(&s);
     snprintf(state, sizeof state, "%s.state", name);
     struct sample_config c = {.setup = s.setup,
                               .seed = o->seed,
@@ -45,7 +45,7 @@ static void sample(const struct options *o, const struct figure_run *r, const ch
     out_open(&out, name);
     const char *why = sample_run(&c, &cli_stop, &result);
     if (why)
-        die("%s: %s", why, state);
+        cli_die("%s: %s", why, state);
     if (result.interrupted) {
         out_discard(&out);
         fprintf(stderr, "keel-place figure: interrupted; --resume goes on\n");
@@ -70,7 +70,7 @@ static void collect(const struct options *o, const struct figure *fig, FILE *f, 
             sample(o, r, name);
         FILE *in = fopen(name, "r");
         if (!in)
-            die("cannot read %s: %s", name, strerror(errno));
+            cli_die("cannot read %s: %s", name, strerror(errno));
         for (bool first = true; fgets(line, sizeof line, in); first = false) {
             line[strcspn(line, "\n")] = '\0';
             if (first) {
@@ -96,7 +96,7 @@ static void plot(const struct options *o, const struct figure *fig, const double
 {
     FILE *g = popen("gnuplot", "w");
     if (!g)
-        die("cannot start gnuplot");
+        cli_die("cannot start gnuplot");
     fprintf(g, "set datafile separator ','; set grid; set title '%s'; CSV='%s/fig%s.csv'\n", fig->title, o->dir,
             fig->name);
     fprintf(g, "set datafile columnheaders\ncolumns_=%d; base_7=%g; base_b=%g; base_r=%g\n", columns, base[0], base[1],
@@ -118,10 +118,10 @@ static void make(const struct options *o, const struct figure *fig)
     double base[3] = {1, 1, 1};
     int columns = 0;
     if ((size_t)snprintf(name, sizeof name, "%s/fig%s.csv", o->dir, fig->name) >= sizeof name)
-        die("the folder name is too long");
+        cli_die("the folder name is too long");
     FILE *data = tmpfile();
     if (!data)
-        die("cannot make a temporary file: %s", strerror(errno));
+        cli_die("cannot make a temporary file: %s", strerror(errno));
     if (fig->data)
         fig->data(o, data);
     else
@@ -151,7 +151,7 @@ static const struct figure *find(const char *name)
 int cmd_figure(int argc, char **argv)
 {
     static struct options o;
-    cli_parse(
+    options_parse(
         &o, "figure",
         "Make the figures of docs/placement.md: 3 8 10 11 12 13 14 15 20 21 22 fattree balance12 balance24 "
         "balance100, or all. "
@@ -159,16 +159,16 @@ int cmd_figure(int argc, char **argv)
         "its own name; with --resume those that are complete are used again and an interrupted one is continued.",
         "*nrtOR", argc, argv);
     if (!o.args)
-        die("which figure? See keel-place figure --help");
+        cli_die("which figure? See keel-place figure --help");
     for (int i = 0; i < o.args; i++)
         if (strcmp(o.arg[i], "all") != 0 && !find(o.arg[i]))
-            die("unknown figure '%s'", o.arg[i]);
+            cli_die("unknown figure '%s'", o.arg[i]);
     struct stat st;
     if (stat(o.dir, &st) != 0 || !S_ISDIR(st.st_mode) || access(o.dir, W_OK) != 0)
-        die("cannot write into the folder %s", o.dir);
+        cli_die("cannot write into the folder %s", o.dir);
     if (strpbrk(o.dir, "'\"\n"))
-        die("the folder name must not contain quotes");
-    cli_catch();
+        cli_die("the folder name must not contain quotes");
+    cli_catch_signals();
     for (int i = 0; i < o.args; i++)
         for (const struct figure *fig = figures; fig->name; fig++)
             if (strcmp(o.arg[i], "all") == 0 || strcmp(o.arg[i], fig->name) == 0)

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sim/place/cli.h"
+#include "sim/place/options.h"
 #include "sim/place/worst.h"
 
 static json_t *row_json(const struct sample_row *w, int32_t failures)
@@ -48,16 +48,16 @@ static int run_worst(const struct options *o)
     struct worst_result r;
     struct out out;
     if (!o->failures || o->failures > WORST_MAX)
-        die("--worst needs --failures from 1 to %d", WORST_MAX);
+        cli_die("--worst needs --failures from 1 to %d", WORST_MAX);
     if (strcmp(o->setup.method, "balance") == 0)
-        die("--worst is for the sliding methods, not for balance");
+        cli_die("--worst is for the sliding methods, not for balance");
     if (o->failures > spare_rank_grid(&o->setup.layout, &o->setup.grid).nodes)
-        die("more failures (%d) than nodes with a rank", o->failures);
+        cli_die("more failures (%d) than nodes with a rank", o->failures);
     out_open(&out, o->out);
-    cli_catch();
+    cli_catch_signals();
     const char *why = worst_run(&o->setup, o->failures, o->full, &cli_stop, &r);
     if (why)
-        die("%s", why);
+        cli_die("%s", why);
     fputs("method,failures,worst,nodes\n", out.f);
     for (int32_t f = 1; f <= o->failures; f++) {
         if (r.collisions[f] < 0)
@@ -78,7 +78,7 @@ static const char *state_name(const struct options *o, int i, char *buf, size_t 
     if (!o->out)
         return NULL;
     if ((size_t)snprintf(buf, len, o->methods > 1 ? "%s.%d.state" : "%s.state", o->out, i) >= len)
-        die("the file name is too long");
+        cli_die("the file name is too long");
     return buf;
 }
 
@@ -87,17 +87,17 @@ static int run_sample(struct options *o)
     struct out out, links = {0};
     static char state[4096];
     if (o->links && o->methods > 1)
-        die("--links is for one method at a time");
+        cli_die("--links is for one method at a time");
     if (o->resume && !o->out)
-        die("--resume needs the --out of the run it continues");
+        cli_die("--resume needs the --out of the run it continues");
     if (o->ndead && o->draw == DRAW_ACTIVE && o->ndead >= o->setup.grid.nodes)
-        die("more failures (%d) than nodes (%d)", o->ndead, o->setup.grid.nodes);
+        cli_die("more failures (%d) than nodes (%d)", o->ndead, o->setup.grid.nodes);
     if (o->failures > o->setup.grid.nodes)
-        die("more failures (%d) than nodes (%d)", o->failures, o->setup.grid.nodes);
+        cli_die("more failures (%d) than nodes (%d)", o->failures, o->setup.grid.nodes);
     out_open(&out, o->out);
     if (o->links)
         out_open(&links, o->links);
-    cli_catch();
+    cli_catch_signals();
     bool interrupted = false;
     for (int i = 0; i < o->methods && !interrupted; i++) {
         struct sample_config c = {.setup = o->setup,
@@ -119,7 +119,7 @@ static int run_sample(struct options *o)
             c.resume = false; /* this method had finished or not begun */
         const char *why = sample_run(&c, &cli_stop, &r);
         if (why)
-            die("%s%s%s", why, c.state ? ": " : "", c.state ? c.state : "");
+            cli_die("%s%s%s", why, c.state ? ": " : "", c.state ? c.state : "");
         if (o->format == FORMAT_JSON)
             print_json(out.f, &c, &r);
         else if (o->format == FORMAT_CSV || o->out)
@@ -145,7 +145,7 @@ static int run_sample(struct options *o)
 int cmd_simulate(int argc, char **argv)
 {
     static struct options o;
-    cli_parse(
+    options_parse(
         &o, "simulate",
         "Random sequences of failures, and the worst, mean and best number of messages on the most used link after "
         "each. A case is one map: the state after one failure.\vCounting: a collision count of c means that c "
@@ -154,6 +154,6 @@ int cmd_simulate(int argc, char **argv)
         "messages sent by ranks that are not on their first node, under which the published laws for 0D hold "
         "from the first failure on; with all messages counted one failure gives 5.",
         "gsSmpcFdnkrtDolRwujv", argc, argv);
-    cli_setup(&o);
+    options_setup(&o);
     return o.worst ? run_worst(&o) : run_sample(&o);
 }

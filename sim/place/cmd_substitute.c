@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "sim/place/cli.h"
+#include "sim/place/options.h"
 
 static const char *result_name(enum place_result r)
 {
@@ -98,17 +98,18 @@ int cmd_substitute(int argc, char **argv)
     static struct options o;
     struct job j;
     struct out out;
-    cli_parse(&o, "substitute",
-              "What happens when nodes die, one after another: the moves, the collisions, the messages on the links.",
-              "gsSmpcFfdPNojv", argc, argv);
-    cli_setup(&o);
+    options_parse(
+        &o, "substitute",
+        "What happens when nodes die, one after another: the moves, the collisions, the messages on the links.",
+        "gsSmpcFfdPNojv", argc, argv);
+    options_setup(&o);
     if (o.nfail > o.setup.grid.nodes)
-        die("more failures (%d) than nodes (%d)", o.nfail, o.setup.grid.nodes);
+        cli_die("more failures (%d) than nodes (%d)", o.nfail, o.setup.grid.nodes);
     int32_t *node = calloc((size_t)o.nfail + 1, sizeof *node);
     if (!node || !job_open(&j, &o.setup))
-        die("out of memory");
+        cli_die("out of memory");
     for (int32_t i = 0; i < o.nfail; i++)
-        node[i] = cli_node(&o, o.fail[i]);
+        node[i] = options_node(&o, o.fail[i]);
     int at[GRID_MAX_DIMS];
     draw_plane_parse(&o, o.plane, at);
     if (!o.plane && o.nfail)

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/place/cli.h"
+#include "sim/place/options.h"
 
 void out_csv(FILE *f, const struct sample_config *c, const struct sample_result *r)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/place/cli.h"
+#include "sim/place/options.h"
 
 void draw_plane_parse(const struct options *o, const char *text, int at[GRID_MAX_DIMS])
 {
@@ -16,7 +16,7 @@ void draw_plane_parse(const struct options *o, const char *text, int at[GRID_MAX
         const char *l = strchr(letters, *t);
         int dim = l ? (int)(l - letters) : *t - '0', v = 0, used = 0;
         if (sscanf(t + 1, "=%d%n", &v, &used) != 1 || dim < 2 || dim >= g->ndims || v < 0 || v >= g->size[dim])
-            die("--plane is written like z=3, with dimensions and coordinates of the grid, not '%s'", text);
+            cli_die("--plane is written like z=3, with dimensions and coordinates of the grid, not '%s'", text);
         t += 1 + used;
         t += *t == ',';
     }

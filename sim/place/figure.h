@@ -1,7 +1,7 @@
 /* The figures: what is run for each, and how it is drawn. */
 #ifndef KEEL_SIM_PLACE_FIGURE_H
 #define KEEL_SIM_PLACE_FIGURE_H
-#include "sim/place/cli.h"
+#include "sim/place/options.h"
 
 /* One study behind a figure. */
 struct figure_run {

@@ -47,7 +47,7 @@ static void worst_rows(FILE *f, const char *grid, const char *spares, const char
     strcpy(s.method, method);
     const char *why = search ? worst_run(&s, failures, false, &cli_stop, &r) : worst_climb(&s, failures, &cli_stop, &r);
     if (why)
-        die("%s", why);
+        cli_die("%s", why);
     for (int32_t i = 1; i <= failures; i++)
         if (r.collisions[i] >= 0)
             fprintf(f, "%s,%d,%d,%d,%s,%s,%s,%d,%d\n", method, s.layout.q, s.layout.r, s.layout.s, grid,

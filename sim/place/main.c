@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/place/cli.h"
+#include "sim/place/options.h"
 
 static const char usage[] =
     "Usage: keel-place COMMAND [OPTION...]\n"
@@ -20,6 +20,7 @@ int main(int argc, char **argv)
         int (*run)(int argc, char **argv);
     } commands[] = {
         {"allocate", cmd_allocate}, {"substitute", cmd_substitute}, {"simulate", cmd_simulate}, {"figure", cmd_figure}};
+    cli_name("keel-place");
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
         fputs(usage, stdout);
         return 0;
@@ -32,6 +33,6 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
     if (argc > 1)
-        die("unknown command '%s'; commands are allocate, substitute, simulate, figure", argv[1]);
-    die("a command is missing: allocate, substitute, simulate or figure");
+        cli_die("unknown command '%s'; commands are allocate, substitute, simulate, figure", argv[1]);
+    cli_die("a command is missing: allocate, substitute, simulate or figure");
 }

@@ -1,32 +1,27 @@
 #include "sim/place/sample.h"
 
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/rng.h"
+#include "sim/cli/pool.h"
 
-/* Shared by the workers; everything below lock is under it. */
+/* What the hooks of the pool share. Task t is sequence todo[t], or after those next + t - ntodo. */
 struct run {
     const struct sample_config *config;
-    volatile int *stop;
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
     struct sample_result *result;
-    struct sample_pending pending;
-    int64_t *taken; /* [threads] the sequence each worker is at, -1 none */
-    int running;
-    bool failed; /* a worker ran out of memory */
+    struct sample_pending from; /* what was open when this run began */
+    struct sample_pending save; /* scratch: what is open now */
+    struct worker *worker;      /* [threads] */
+    int64_t before;             /* sequences done before this run */
+    double saved;               /* seconds into the run of the last save */
+    const char *wrong;          /* a save that failed */
 };
 
 struct worker {
     struct run *run;
-    int index;
-    pthread_t thread;
     struct job job;
     struct rng rng;
     struct sample_row *row;
@@ -34,13 +29,6 @@ struct worker {
     int32_t *pool; /* nodes that may still die, for DRAW_JOB and DRAW_ANY */
     int32_t npool;
 };
-
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void pool_fill(struct worker *w)
 {
@@ -147,21 +135,20 @@ static void merge(struct sample_result *r, struct worker *w)
         memset(w->link_loads, 0, ((size_t)r->failures + 1) * sizeof *w->link_loads);
 }
 
-static int64_t take(struct run *run)
+static int64_t sequence_of(const struct run *run, int64_t task)
 {
-    if (*run->stop || run->failed)
-        return -1;
-    if (run->pending.ntodo)
-        return run->pending.todo[--run->pending.ntodo];
-    return run->pending.next < run->result->sequences ? run->pending.next++ : -1;
+    return task < run->from.ntodo ? run->from.todo[task] : run->from.next + task - run->from.ntodo;
 }
 
-static bool worker_open(struct worker *w)
+static const char *worker_open(struct pool *p, int index)
 {
-    const struct sample_config *c = w->run->config;
+    struct run *run = p->arg;
+    struct worker *w = &run->worker[index];
+    const struct sample_config *c = run->config;
+    size_t rows = (size_t)run->result->failures + 1;
+    w->run = run;
     if (!job_open(&w->job, &c->setup))
-        return false;
-    size_t rows = (size_t)w->run->result->failures + 1;
+        return "out of memory";
     w->row = calloc(rows, sizeof *w->row);
     w->pool = malloc((size_t)c->setup.grid.nodes * sizeof *w->pool);
     if (c->links)
@@ -169,41 +156,40 @@ static bool worker_open(struct worker *w)
     for (int32_t i = 0; i < c->ndead; i++)
         job_fail(&w->job, c->dead[i]);
     job_launch(&w->job);
-    return w->row && w->pool && (w->link_loads || !c->links);
+    return w->row && w->pool && (w->link_loads || !c->links) ? NULL : "out of memory";
 }
 
-static void *work(void *arg)
+static void worker_close(struct pool *p, int index)
 {
-    struct worker *w = arg;
-    struct run *run = w->run;
-    bool ok = worker_open(w);
-    pthread_mutex_lock(&run->lock);
-    run->failed |= !ok;
-    for (int64_t i; ok && (i = take(run)) >= 0;) {
-        run->taken[w->index] = i;
-        pthread_mutex_unlock(&run->lock);
-        sequence(w, i);
-        pthread_mutex_lock(&run->lock);
-        run->taken[w->index] = -1;
-        merge(run->result, w);
-        run->result->done++;
-    }
-    run->running--;
-    pthread_cond_signal(&run->ended);
-    pthread_mutex_unlock(&run->lock);
+    struct worker *w = &((struct run *)p->arg)->worker[index];
     job_close(&w->job);
     free(w->row);
     free(w->pool);
     free(w->link_loads);
+}
+
+static const char *run_sequence(struct pool *p, int index, int64_t task)
+{
+    struct run *run = p->arg;
+    sequence(&run->worker[index], sequence_of(run, task));
     return NULL;
 }
 
-static void bar(const struct run *run, double elapsed, int64_t before)
+static void note_sequence(struct pool *p, int index, int64_t task)
+{
+    struct run *run = p->arg;
+    (void)task;
+    merge(run->result, &run->worker[index]);
+    run->result->done++;
+}
+
+static void bar(const struct run *run, double elapsed)
 {
     const struct sample_result *r = run->result;
     double part = (double)r->done / (double)r->sequences;
     double rate = elapsed > 0 ? (double)r->cases / elapsed : 0;
-    double left = r->done > before ? elapsed * (double)(r->sequences - r->done) / (double)(r->done - before) : 0;
+    double left =
+        r->done > run->before ? elapsed * (double)(r->sequences - r->done) / (double)(r->done - run->before) : 0;
     char fill[31];
     for (int i = 0; i < 30; i++)
         fill[i] = i < (int)(part * 30) ? '#' : '.';
@@ -212,109 +198,85 @@ static void bar(const struct run *run, double elapsed, int64_t before)
             run->config->label ? run->config->label : "", fill, part * 100, rate, left);
 }
 
-/* Unfinished sequences below next: those queued and those workers are at. Under the lock. */
-static const char *save(struct run *run, struct sample_pending *snapshot)
+/* Unfinished sequences below next: those not yet handed out of the list this run began with, and those workers are at. */
+static const char *save(const struct pool *p)
 {
-    snapshot->next = run->pending.next;
-    snapshot->ntodo = 0;
-    for (int32_t i = 0; i < run->pending.ntodo; i++)
-        snapshot->todo[snapshot->ntodo++] = run->pending.todo[i];
-    for (int t = 0; t < run->config->threads; t++)
-        if (run->taken[t] >= 0)
-            snapshot->todo[snapshot->ntodo++] = run->taken[t];
-    return sample_state_save(run->config, run->result, snapshot);
+    struct run *run = p->arg;
+    struct sample_pending *s = &run->save;
+    s->next = p->next > run->from.ntodo ? sequence_of(run, p->next - 1) + 1 : run->from.next;
+    s->ntodo = 0;
+    for (int64_t i = p->next; i < run->from.ntodo; i++)
+        s->todo[s->ntodo++] = run->from.todo[i];
+    for (int t = 0; p->at && t < p->threads; t++)
+        if (p->at[t] >= 0)
+            s->todo[s->ntodo++] = sequence_of(run, p->at[t]);
+    return sample_state_save(run->config, run->result, s);
 }
 
 enum { SAVE_EVERY_S = 10 };
 
-/* Wait for the workers; meanwhile the bar and now and then the state file. */
-static const char *watch(struct run *run, double start, struct sample_pending *snapshot)
+static void watch(struct pool *p, double seconds)
 {
-    const char *why = NULL;
-    bool tty = run->config->progress && isatty(STDERR_FILENO);
-    double saved = start;
-    int64_t before = run->result->done;
-    pthread_mutex_lock(&run->lock);
-    while (run->running) {
-        struct timespec t;
-        clock_gettime(CLOCK_REALTIME, &t);
-        t.tv_nsec += 200000000;
-        t.tv_sec += t.tv_nsec / 1000000000;
-        t.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&run->ended, &run->lock, &t);
-        double now = seconds_now();
-        if (tty)
-            bar(run, now - start, before);
-        if (run->config->state && now - saved > SAVE_EVERY_S && !why) {
-            why = save(run, snapshot);
-            saved = now;
-        }
+    struct run *run = p->arg;
+    if (run->config->progress && isatty(STDERR_FILENO))
+        bar(run, seconds);
+    if (run->config->state && seconds - run->saved > SAVE_EVERY_S && !run->wrong) {
+        run->wrong = save(p);
+        run->saved = seconds;
     }
-    if (tty)
+}
+
+static const char *run_pool(struct run *run, const atomic_bool *stop)
+{
+    const struct sample_config *c = run->config;
+    struct sample_result *r = run->result;
+    struct pool pool = {.threads = c->threads,
+                        .tasks = run->from.ntodo + r->sequences - run->from.next,
+                        .arg = run,
+                        .stop = stop,
+                        .open = worker_open,
+                        .close = worker_close,
+                        .run = run_sequence,
+                        .done = note_sequence,
+                        .watch = watch};
+    run->before = r->done;
+    const char *why = pool_run(&pool);
+    if (c->progress && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
-    if (run->config->state && run->result->done < run->result->sequences && !why)
-        why = save(run, snapshot);
-    pthread_mutex_unlock(&run->lock);
+    r->seconds = pool.seconds;
+    r->interrupted = r->done < r->sequences;
+    if (!why)
+        why = run->wrong;
+    if (!why && c->state && r->interrupted)
+        why = save(&pool);
     return why;
 }
 
-static const char *run_workers(struct run *run, struct worker *worker, struct sample_pending *snapshot)
-{
-    const struct sample_config *c = run->config;
-    double start = seconds_now();
-    int started = 0;
-    pthread_mutex_lock(&run->lock);
-    for (; started < c->threads; started++) {
-        worker[started] = (struct worker){.run = run, .index = started};
-        run->taken[started] = -1;
-        if (pthread_create(&worker[started].thread, NULL, work, &worker[started]) != 0)
-            break;
-        run->running++;
-    }
-    pthread_mutex_unlock(&run->lock);
-    const char *why = started ? watch(run, start, snapshot) : "cannot start a thread";
-    for (int t = 0; t < started; t++)
-        pthread_join(worker[t].thread, NULL);
-    run->result->seconds = seconds_now() - start;
-    run->result->interrupted = run->result->done < run->result->sequences;
-    return run->failed ? "out of memory" : why;
-}
-
-const char *sample_run(const struct sample_config *c, volatile int *stop, struct sample_result *r)
+const char *sample_run(const struct sample_config *c, const atomic_bool *stop, struct sample_result *r)
 {
     *r = (struct sample_result){.failures = c->failures};
     if (!r->failures)
         r->failures = spare_count(&c->setup.layout, &c->setup.grid);
-    size_t rows = (size_t)r->failures + 1;
+    size_t rows = (size_t)r->failures + 1, room = SAMPLE_MAX_TODO + (size_t)c->threads;
     r->sequences = r->failures ? (c->cases + r->failures - 1) / r->failures : 1;
     r->row = calloc(rows, sizeof *r->row);
     if (c->links)
         r->link_loads = calloc(rows, sizeof *r->link_loads);
-    struct run run = {.config = c, .stop = stop, .result = r};
-    struct worker *worker = calloc((size_t)c->threads, sizeof *worker);
-    struct sample_pending snapshot = {0};
-    size_t room = 4096 + (size_t)c->threads;
-    run.taken = calloc((size_t)c->threads, sizeof *run.taken);
-    run.pending.todo = calloc(room, sizeof *run.pending.todo);
-    snapshot.todo = calloc(room, sizeof *snapshot.todo);
+    struct run run = {.config = c, .result = r, .worker = calloc((size_t)c->threads, sizeof *run.worker)};
+    run.from.todo = calloc(room, sizeof *run.from.todo);
+    run.save.todo = calloc(room, sizeof *run.save.todo);
     const char *why = NULL;
-    if (!r->row || (c->links && !r->link_loads) || !worker || !run.taken || !run.pending.todo || !snapshot.todo)
+    if (!r->row || (c->links && !r->link_loads) || !run.worker || !run.from.todo || !run.save.todo)
         why = "out of memory";
     if (!why && c->resume)
-        why = sample_state_load(c, r, &run.pending);
-    if (!why) {
-        pthread_mutex_init(&run.lock, NULL);
-        pthread_cond_init(&run.ended, NULL);
-        why = run_workers(&run, worker, &snapshot);
-        pthread_cond_destroy(&run.ended);
-        pthread_mutex_destroy(&run.lock);
-    }
+        why = sample_state_load(c, r, &run.from);
+    if (!why)
+        why = run_pool(&run, stop);
     if (!why && c->state && !r->interrupted)
         unlink(c->state);
-    free(worker);
-    free(run.taken);
-    free(run.pending.todo);
-    free(snapshot.todo);
+    free(run.worker);
+    free(run.from.todo);
+    free(run.save.todo);
     return why;
 }
 

@@ -6,6 +6,8 @@
  * interruptions or on resumption. */
 #ifndef KEEL_SIM_PLACE_SAMPLE_H
 #define KEEL_SIM_PLACE_SAMPLE_H
+#include <stdatomic.h>
+
 #include "sim/place/setup.h"
 
 enum draw {
@@ -14,7 +16,7 @@ enum draw {
     DRAW_ACTIVE, /* any node that holds a rank at that moment: every failure needs a substitution */
 };
 
-enum { SAMPLE_LINK_LOADS = 256 };
+enum { SAMPLE_LINK_LOADS = 256, SAMPLE_MAX_TODO = 4096 };
 
 /* Sums over all cases with this many failures. */
 struct sample_row {
@@ -55,9 +57,9 @@ struct sample_result {
     bool interrupted;
 };
 
-/* Runs until done or until *stop becomes non-zero (a signal handler's flag).
+/* Runs until done or until *stop is set (cli_stop).
  * returns   NULL, or what went wrong (constant text). The result is the caller's to sample_free. blocks. */
-const char *sample_run(const struct sample_config *c, volatile int *stop, struct sample_result *r);
+const char *sample_run(const struct sample_config *c, const atomic_bool *stop, struct sample_result *r);
 void sample_free(struct sample_result *r);
 
 /* Reads and writes r->row, r->done and the list of unfinished sequences below r->done; see sample_state.c. */

@@ -68,8 +68,8 @@ static bool read_numbers(FILE *f, int64_t *v, size_t n)
 static bool read_body(FILE *f, struct sample_result *r, struct sample_pending *p)
 {
     int64_t head[3];
-    if (!read_numbers(f, head, 3) || head[0] < 0 || head[1] > r->sequences || head[2] < 0 || head[2] > 4096 ||
-        head[0] + head[2] != head[1])
+    if (!read_numbers(f, head, 3) || head[0] < 0 || head[1] > r->sequences || head[2] < 0 ||
+        head[2] > SAMPLE_MAX_TODO || head[0] + head[2] != head[1])
         return false;
     r->done = head[0];
     p->next = head[1];

@@ -16,7 +16,7 @@ struct search {
     bool only_lines; /* no method of order 2 or more */
     int32_t gain;    /* what one failure of order 0 or 1 can add to any link, 0 unknown */
     bool sides;      /* does the method have 0D, which remembers sides? */
-    volatile int *stop;
+    const atomic_bool *stop;
     struct seen seen[WORST_MAX + 1];
     int32_t *node_image; /* [symmetries][nodes] */
     int32_t *rank_image; /* [symmetries][ranks] */
@@ -190,7 +190,7 @@ static void each_tie(struct search *s, int32_t depth, int32_t node, int32_t rank
 static void descend(struct search *s, int32_t depth)
 {
     const struct place *p = &s->level[depth].place;
-    for (int32_t r = 0; r < p->ranks && !*s->stop && !s->error; r++) {
+    for (int32_t r = 0; r < p->ranks && !atomic_load(s->stop) && !s->error; r++) {
         int32_t node = p->home[r], rank;
         if (p->rank_at[node] < 0)
             continue; /* dead already, or vacated by a slide: nothing would change */
@@ -243,7 +243,7 @@ static void climb(struct search *s)
     struct rng r;
     rng_seed(&r, 1);
     int32_t best[WORST_MAX], next[WORST_MAX];
-    for (int round = 0; round < CLIMB_ROUNDS && !*s->stop; round++) {
+    for (int round = 0; round < CLIMB_ROUNDS && !atomic_load(s->stop); round++) {
         int32_t value = -1, n = s->failures - round % s->failures;
         for (int32_t i = 0; i < n; i++)
             best[i] = p->home[rng_below(&r, (uint64_t)p->ranks)];
@@ -268,7 +268,7 @@ static void combs(struct search *s)
     int32_t nodes[WORST_MAX];
     for (int dim = 0; dim < g->ndims && dim < 2 && g->ndims > 1; dim++) {
         int other = 1 - dim;
-        for (int line = 0; line < g->size[other] && !*s->stop; line++)
+        for (int line = 0; line < g->size[other] && !atomic_load(s->stop); line++)
             for (int start = 0; start < g->size[dim]; start++)
                 for (int stride = 1; stride <= 2; stride++) {
                     int32_t n = 0;
@@ -322,7 +322,7 @@ static double sequences(int32_t n, int32_t failures)
     return sum;
 }
 
-static void begin(struct search *s, const struct setup *setup, int32_t failures, volatile int *stop,
+static void begin(struct search *s, const struct setup *setup, int32_t failures, const atomic_bool *stop,
                   struct worst_result *r)
 {
     *s = (struct search){.setup = setup, .failures = failures, .stop = stop, .result = r};
@@ -331,7 +331,7 @@ static void begin(struct search *s, const struct setup *setup, int32_t failures,
         r->collisions[i] = -1;
 }
 
-const char *worst_run(const struct setup *setup, int32_t failures, bool full, volatile int *stop,
+const char *worst_run(const struct setup *setup, int32_t failures, bool full, const atomic_bool *stop,
                       struct worst_result *r)
 {
     static struct search s;
@@ -352,12 +352,12 @@ const char *worst_run(const struct setup *setup, int32_t failures, bool full, vo
         if (!why)
             why = s.error;
     }
-    r->interrupted = *stop;
+    r->interrupted = atomic_load(stop);
     close_levels(&s);
     return why;
 }
 
-const char *worst_climb(const struct setup *setup, int32_t failures, volatile int *stop, struct worst_result *r)
+const char *worst_climb(const struct setup *setup, int32_t failures, const atomic_bool *stop, struct worst_result *r)
 {
     static struct search s;
     begin(&s, setup, failures, stop, r);
@@ -369,7 +369,7 @@ const char *worst_climb(const struct setup *setup, int32_t failures, volatile in
         combs(&s);
         climb(&s);
     }
-    r->interrupted = *stop;
+    r->interrupted = atomic_load(stop);
     close_levels(&s);
     return why;
 }

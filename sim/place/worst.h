@@ -8,6 +8,8 @@
  * as hashes of 128 bits). For 0D on a grid it leaves out much more; see worst_zero.h. */
 #ifndef KEEL_SIM_PLACE_WORST_H
 #define KEEL_SIM_PLACE_WORST_H
+#include <stdatomic.h>
+
 #include "sim/place/setup.h"
 
 enum { WORST_MAX = 16 };
@@ -23,8 +25,9 @@ struct worst_result {
 
 /* failures 1..WORST_MAX. The setup was checked; its method is not "balance".
  * returns   NULL, or what went wrong (constant text). */
-const char *worst_run(const struct setup *s, int32_t failures, bool full, volatile int *stop, struct worst_result *r);
+const char *worst_run(const struct setup *s, int32_t failures, bool full, const atomic_bool *stop,
+                      struct worst_result *r);
 
 /* The worst case that hill climbing and the paper's shapes find: a lower bound, for grids too large to search. */
-const char *worst_climb(const struct setup *s, int32_t failures, volatile int *stop, struct worst_result *r);
+const char *worst_climb(const struct setup *s, int32_t failures, const atomic_bool *stop, struct worst_result *r);
 #endif

@@ -312,7 +312,7 @@ static void substitute(struct zero *z, int32_t depth, int32_t rank, int32_t spar
 static void descend(struct zero *z, int32_t depth)
 {
     int32_t tie[MAX_TIES];
-    for (int32_t rank = 0; rank < z->ranks && !*z->stop && !z->failed; rank++) {
+    for (int32_t rank = 0; rank < z->ranks && !atomic_load(z->stop) && !z->failed; rank++) {
         if (z->spare_of[rank] >= 0 || !mirror_fits(z, depth + 1, rank) || !worth_it(z, depth, rank))
             continue;
         int n = choices(z, rank, tie);
@@ -323,14 +323,14 @@ static void descend(struct zero *z, int32_t depth)
     }
 }
 
-const char *worst_zero(const struct setup *s, const struct job *j, int32_t failures, volatile int *stop,
+const char *worst_zero(const struct setup *s, const struct job *j, int32_t failures, const atomic_bool *stop,
                        struct worst_result *r)
 {
     struct zero z;
     bool ok = zero_open(&z, s, j, failures);
     z.stop = stop;
     z.result = r;
-    for (int32_t f = 1; ok && f <= failures && !*stop; f++) {
+    for (int32_t f = 1; ok && f <= failures && !atomic_load(stop); f++) {
         z.failures = f;
         ok = bring_make(&z);
         if (!ok)

@@ -25,6 +25,6 @@
 bool worst_zero_fits(const struct setup *s, const struct job *j, int32_t failures);
 /* Raises r->collisions, which may hold cases found before; counts r->maps.
  * returns   NULL, or what went wrong (constant text). */
-const char *worst_zero(const struct setup *s, const struct job *j, int32_t failures, volatile int *stop,
+const char *worst_zero(const struct setup *s, const struct job *j, int32_t failures, const atomic_bool *stop,
                        struct worst_result *r);
 #endif

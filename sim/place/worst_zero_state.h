@@ -50,7 +50,7 @@ struct zero {
     struct seen seen;
     uint64_t hash[WORST_MAX + 1][2];
     bool failed; /* out of memory */
-    volatile int *stop;
+    const atomic_bool *stop;
     struct worst_result *result;
 };
 

@@ -45,7 +45,7 @@ static void test_sample_any_number_of_threads_gives_the_same_counts(void **state
     static const char *const methods[] = {"hybrid(all)", "balance"};
     for (size_t m = 0; m < 2; m++) {
         struct sample_result one, three;
-        volatile int stop = 0;
+        atomic_bool stop = 0;
         struct sample_config c = config(methods[m], 1);
         assert_null(sample_run(&c, &stop, &one));
         c.threads = 3;
@@ -67,7 +67,7 @@ static void test_sample_resumed_run_equals_an_uninterrupted_one(void **state)
     close(fd);
     struct sample_config c = config("hybrid(all)", 2);
     struct sample_result whole, part, resumed;
-    volatile int stop = 0;
+    atomic_bool stop = 0;
     assert_null(sample_run(&c, &stop, &whole));
     /* the first five sequences alone, as if a run of all had stopped there */
     struct sample_config few = c;
@@ -96,7 +96,7 @@ static void test_sample_interrupted_at_once_leaves_a_state_that_completes(void *
     close(fd);
     struct sample_config c = config("0D", 2);
     struct sample_result whole, cut, resumed;
-    volatile int stop = 0;
+    atomic_bool stop = 0;
     assert_null(sample_run(&c, &stop, &whole));
     c.state = name;
     stop = 1;
@@ -128,7 +128,7 @@ static void test_sample_worm_eaten_launch_starts_from_the_substituted_map(void *
     c.dead = dead;
     c.ndead = 3;
     struct sample_result r;
-    volatile int stop = 0;
+    atomic_bool stop = 0;
     assert_null(sample_run(&c, &stop, &r));
     assert_true(r.row[0].best >= 1 && r.row[0].best == r.row[0].worst);
     /* three nodes fewer: every sequence ends three failures or more before the spares are used up */
@@ -140,7 +140,7 @@ static int64_t pruned_maps, full_maps;
 
 static void assert_pruned_equals_full(struct setup *s, int failures)
 {
-    volatile int stop = 0;
+    atomic_bool stop = 0;
     for (int count = LOAD_ALL; count <= LOAD_RECEIVED; count++) {
         struct worst_result full, pruned;
         s->convention = (enum load_convention)count;
@@ -223,7 +223,7 @@ static void test_worst_pruned_search_of_wide_stencils_equals_the_full_one(void *
 static void test_worst_climb_meets_the_published_law(void **state)
 {
     (void)state;
-    volatile int stop = 0;
+    atomic_bool stop = 0;
     struct worst_result r;
     struct setup s = setup("25x25", "2D(1,1)", "0D");
     assert_null(worst_climb(&s, 8, &stop, &r));
@@ -235,7 +235,7 @@ static void test_worst_climb_meets_the_published_law(void **state)
 static void test_worst_search_proves_the_published_law(void **state)
 {
     (void)state;
-    volatile int stop = 0;
+    atomic_bool stop = 0;
     struct worst_result r;
     struct setup s = setup("19x19", "2D(1,1)", "0D");
     s.convention = LOAD_RECEIVED;
@@ -249,7 +249,7 @@ static void test_worst_search_proves_the_published_law(void **state)
 static void test_worst_1d_and_2d_follow_the_published_laws(void **state)
 {
     (void)state;
-    volatile int stop = 0;
+    atomic_bool stop = 0;
     struct worst_result r;
     struct setup s = setup("7x7", "2D(2,1)", "1D");
     assert_null(worst_run(&s, 3, true, &stop, &r));

@@ -1,43 +1,8 @@
-#include "sim/place/cli.h"
+#include "sim/place/options.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-volatile int cli_stop;
-static const char *command_name = "keel-place";
-/* The temporary file that an early end must not leave behind. */
-static char pending_temp[4096];
-
-void die(const char *fmt, ...)
-{
-    va_list ap;
-    fprintf(stderr, "%s: ", command_name);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    if (pending_temp[0])
-        unlink(pending_temp);
-    exit(2);
-}
-
-static void on_signal(int sig)
-{
-    (void)sig;
-    cli_stop = 1;
-}
-
-void cli_catch(void)
-{
-    struct sigaction a = {.sa_handler = on_signal};
-    sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-}
 
 static const struct argp_option table[] = {
     {"grid", 'g', "24x24x24", 0, "the nodes; t after a size makes that dimension a torus: 8tx8tx16", 0},
@@ -69,22 +34,12 @@ static const struct argp_option table[] = {
     {0},
 };
 
-static int64_t number(const char *text, const char *what, int64_t low, int64_t high)
-{
-    char *end;
-    errno = 0;
-    long long v = strtoll(text, &end, 10);
-    if (end == text || *end || errno || v < low || v > high)
-        die("%s must be a number from %lld to %lld, not '%s'", what, (long long)low, (long long)high, text);
-    return v;
-}
-
 static void read_share(struct options *o, const char *arg)
 {
     int used = 0;
     if (sscanf(arg, "%lf-%lf%n", &o->low, &o->high, &used) != 2 || arg[used] || !(o->low > 0) || !(o->high < 100) ||
         o->low > o->high)
-        die("--share is written like 2-5 (percent), not '%s'", arg);
+        cli_die("--share is written like 2-5 (percent), not '%s'", arg);
     o->low /= 100;
     o->high /= 100;
 }
@@ -93,7 +48,7 @@ static void read_choice(struct options *o, int key, const char *arg)
 {
     if (key == 'c') {
         if (strcmp(arg, "all") != 0 && strcmp(arg, "received") != 0)
-            die("--count is all or received, not '%s'", arg);
+            cli_die("--count is all or received, not '%s'", arg);
         o->setup.convention = arg[0] == 'a' ? LOAD_ALL : LOAD_RECEIVED;
     } else {
         static const char *const names[] = {"job", "any", "active"};
@@ -102,14 +57,14 @@ static void read_choice(struct options *o, int key, const char *arg)
                 o->draw = (enum draw)i;
                 return;
             }
-        die("--draw is job, any or active, not '%s'", arg);
+        cli_die("--draw is job, any or active, not '%s'", arg);
     }
 }
 
 static void read_listed(const char **list, int32_t *n, const char *arg)
 {
     if (*n == MAX_LISTED)
-        die("more than %d nodes are listed", MAX_LISTED);
+        cli_die("more than %d nodes are listed", MAX_LISTED);
     list[(*n)++] = arg;
 }
 
@@ -129,7 +84,7 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
         break;
     case 'm':
         if (o->methods == MAX_METHODS || strlen(arg) >= sizeof o->method[0])
-            die("unknown method '%s'", arg);
+            cli_die("unknown method '%s'", arg);
         strcpy(o->method[o->methods++], arg);
         break;
     case 'p':
@@ -155,16 +110,16 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
         o->no_draw = true;
         break;
     case 'n':
-        o->cases = number(arg, "--cases", 1, INT64_C(1) << 50);
+        o->cases = cli_whole(arg, "--cases", 1, INT64_C(1) << 50);
         break;
     case 'k':
-        o->failures = (int32_t)number(arg, "--failures", 1, GRID_MAX_NODES);
+        o->failures = (int32_t)cli_whole(arg, "--failures", 1, GRID_MAX_NODES);
         break;
     case 'r':
-        o->seed = (uint64_t)number(arg, "--seed", 0, INT64_MAX);
+        o->seed = (uint64_t)cli_whole(arg, "--seed", 0, INT64_MAX);
         break;
     case 't':
-        o->threads = (int)number(arg, "--threads", 1, 1024);
+        o->threads = (int)cli_whole(arg, "--threads", 1, 1024);
         break;
     case 'o':
         o->out = arg;
@@ -192,7 +147,7 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
         break;
     case ARGP_KEY_ARG:
         if (o->args == 16)
-            die("too many arguments");
+            cli_die("too many arguments");
         o->arg[o->args++] = arg;
         break;
     default:
@@ -201,7 +156,7 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-void cli_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv)
+void options_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv)
 {
     static char name[64];
     struct argp_option used[sizeof table / sizeof *table] = {{0}};
@@ -214,59 +169,59 @@ void cli_parse(struct options *o, const char *command, const char *doc, const ch
     o->cases = strchr(keys, '*') ? 0 : 1000000; /* figures have numbers of their own */
     o->seed = 1;
     o->dir = ".";
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    o->threads = cpus > 0 && cpus < 1024 ? (int)cpus : 1;
+    o->threads = cli_threads();
     snprintf(name, sizeof name, "keel-place %s", command);
-    command_name = argv[0] = name;
+    cli_name(name);
+    argv[0] = name;
     struct argp argp = {
         .options = used, .parser = read_option, .args_doc = strchr(keys, '*') ? "NUMBER..." : NULL, .doc = doc};
     int at = argc;
     if (argp_parse(&argp, argc, argv, ARGP_NO_ERRS, &at, o) != 0)
-        die("unknown or incomplete option '%s'; see %s --help", at > 0 && at <= argc ? argv[at - (at == argc)] : "",
-            name);
+        cli_die("unknown or incomplete option '%s'; see %s --help", at > 0 && at <= argc ? argv[at - (at == argc)] : "",
+                name);
     if (o->args && !strchr(keys, '*'))
-        die("'%s' is not understood; see %s --help", o->arg[0], name);
+        cli_die("'%s' is not understood; see %s --help", o->arg[0], name);
 }
 
-void cli_setup(struct options *o)
+void options_setup(struct options *o)
 {
     struct setup *s = &o->setup;
     if (!o->grid)
-        die("--grid is missing; see %s --help", command_name);
+        cli_die("--grid is missing; see --help");
     const char *why = grid_parse(&s->grid, o->grid);
     if (why)
-        die("'%s': %s", o->grid, why);
+        cli_die("'%s': %s", o->grid, why);
     if (o->low > 0)
         spare_choose(&s->grid, o->low, o->high, &s->layout);
     else if (o->spares) {
         why = spare_parse(&s->layout, o->spares);
         if (why)
-            die("'%s': %s", o->spares, why);
+            cli_die("'%s': %s", o->spares, why);
     } else
         s->layout = (struct spare_layout){.q = s->grid.ndims, .r = s->grid.ndims > 1 ? 2 : 1, .s = 1};
     s->pattern = setup_stencil(&s->grid);
     if (o->pattern && (s->pattern = pattern_kind_parse(o->pattern)) == PATTERN_KINDS)
-        die("unknown stencil or pattern '%s'", o->pattern);
+        cli_die("unknown stencil or pattern '%s'", o->pattern);
     if (!o->methods)
         strcpy(o->method[o->methods++], "hybrid(all)");
     for (int i = 0; i < o->methods; i++) {
         strcpy(s->method, o->method[i]);
         why = setup_check(s);
         if (why)
-            die("%s %s%s%s: %s", o->grid, o->spares ? o->spares : "", o->spares ? " " : "", s->method, why);
+            cli_die("%s %s%s%s: %s", o->grid, o->spares ? o->spares : "", o->spares ? " " : "", s->method, why);
     }
     strcpy(s->method, o->method[0]);
     if (o->tree) {
         int down, spines, used = 0;
         if (sscanf(o->tree, "%d,%d%n", &down, &spines, &used) != 2 || o->tree[used] ||
             !fattree_init(&s->net.tree, s->grid.nodes, down, spines))
-            die("--fattree is written like 16,16 (nodes per edge switch, spines), not '%s'", o->tree);
+            cli_die("--fattree is written like 16,16 (nodes per edge switch, spines), not '%s'", o->tree);
     }
     for (int32_t i = 0; i < o->ndead; i++)
-        o->dead_node[i] = cli_node(o, o->dead[i]);
+        o->dead_node[i] = options_node(o, o->dead[i]);
 }
 
-int32_t cli_node(const struct options *o, const char *text)
+int32_t options_node(const struct options *o, const char *text)
 {
     const struct grid *g = &o->setup.grid;
     int c[GRID_MAX_DIMS], n = 0;
@@ -276,9 +231,9 @@ int32_t cli_node(const struct options *o, const char *text)
         errno = 0;
         long v = strtol(t, &end, 10);
         if (end == t || errno || n == GRID_MAX_DIMS || (*end && *end != ','))
-            die("'%s' is not a node: give coordinates like 3,4,0 or a number", text);
+            cli_die("'%s' is not a node: give coordinates like 3,4,0 or a number", text);
         if (v < 0 || v > INT32_MAX)
-            die("node %s is outside the grid", text);
+            cli_die("node %s is outside the grid", text);
         c[n++] = (int)v;
         t = end;
         if (!*t)
@@ -286,57 +241,13 @@ int32_t cli_node(const struct options *o, const char *text)
     }
     if (n == 1 && g->ndims > 1) {
         if (c[0] >= g->nodes)
-            die("node %s is outside the grid", text);
+            cli_die("node %s is outside the grid", text);
         return c[0];
     }
     if (n != g->ndims)
-        die("node %s needs %d coordinates", text, g->ndims);
+        cli_die("node %s needs %d coordinates", text, g->ndims);
     for (int d = 0; d < n; d++)
         if (c[d] >= g->size[d])
-            die("node %s is outside the grid", text);
+            cli_die("node %s is outside the grid", text);
     return grid_node(g, c);
-}
-
-void out_open(struct out *out, const char *path)
-{
-    *out = (struct out){.f = stdout, .path = path};
-    struct stat st;
-    if (!path)
-        return;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a device or a pipe is written to, not replaced */
-        out->f = fopen(path, "w");
-        if (!out->f)
-            die("cannot write %s: %s", path, strerror(errno));
-        return;
-    }
-    if ((size_t)snprintf(out->temp, sizeof out->temp, "%s.part%ld", path, (long)getpid()) >= sizeof out->temp)
-        die("the file name is too long");
-    out->f = fopen(out->temp, "w");
-    if (!out->f)
-        die("cannot write %s: %s", path, strerror(errno));
-    strcpy(pending_temp, out->temp);
-}
-
-void out_commit(struct out *out)
-{
-    bool ok = fflush(out->f) == 0 && !ferror(out->f);
-    if (!out->path) {
-        if (!ok)
-            die("cannot write standard output: %s", strerror(errno));
-        return;
-    }
-    ok = fclose(out->f) == 0 && ok;
-    if (!ok || (out->temp[0] && rename(out->temp, out->path) != 0))
-        die("cannot write %s: %s", out->path, strerror(errno));
-    pending_temp[0] = '\0';
-}
-
-void out_discard(struct out *out)
-{
-    if (!out->path)
-        return;
-    fclose(out->f);
-    if (out->temp[0])
-        unlink(out->temp);
-    pending_temp[0] = '\0';
 }

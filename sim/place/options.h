@@ -1,9 +1,10 @@
 /* What the sub-commands of keel-place share: options, errors, output files, drawing. */
-#ifndef KEEL_SIM_PLACE_CLI_H
-#define KEEL_SIM_PLACE_CLI_H
+#ifndef KEEL_SIM_PLACE_OPTIONS_H
+#define KEEL_SIM_PLACE_OPTIONS_H
 #include <argp.h>
 #include <stdio.h>
 
+#include "sim/cli/cli.h"
 #include "sim/place/sample.h"
 
 enum format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
@@ -36,22 +37,20 @@ struct options {
     int args;
 };
 
-/* One line on stderr, exit code 2. */
-void die(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
-
 /* Reads argv with the options named in keys (a string of the short option letters) and --help; dies on bad input. */
-void cli_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv);
+void options_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv);
 /* Grid, spares, pattern, tree into o->setup; the method is methods[0] or the default. Dies. */
-void cli_setup(struct options *o);
+void options_setup(struct options *o);
 /* "3,4,5" or "27". Dies. */
-int32_t cli_node(const struct options *o, const char *text);
+int32_t options_node(const struct options *o, const char *text);
 
 /* A file that appears under its name only when it is whole. path NULL is stdout. What exists and is no
  * regular file (a pipe, a device) is written to instead. Dies when it cannot be made. */
+enum { OUT_PATH = 4096 };
 struct out {
     FILE *f;
     const char *path;
-    char temp[4096]; /* empty when written to directly */
+    bool replaces; /* f has no name; commit makes it the file at path */
 };
 void out_open(struct out *out, const char *path);
 /* Dies when the data could not be written. */
@@ -65,9 +64,6 @@ void out_links(FILE *f, const struct sample_result *r);
 void draw_plane(FILE *f, const struct job *j, const int at[GRID_MAX_DIMS]);
 /* "z=3" or "2=3,3=0" into at. Dies. */
 void draw_plane_parse(const struct options *o, const char *text, int at[GRID_MAX_DIMS]);
-
-extern volatile int cli_stop; /* set by SIGINT and SIGTERM once cli_catch was called */
-void cli_catch(void);
 
 int cmd_allocate(int argc, char **argv);
 int cmd_substitute(int argc, char **argv);
