@@ -151,23 +151,13 @@ static void consider_slides(struct balance *b, const struct place *p, int32_t no
         }
 }
 
-static int near_distance(const struct place *p, int32_t a, int32_t b)
-{
-    int sum = 0;
-    for (int d = 0; d < p->grid.ndims; d++) {
-        int off = abs(p->coord[a][d] - p->coord[b][d]);
-        sum += p->grid.torus[d] && 2 * off > p->grid.size[d] ? p->grid.size[d] - off : off;
-    }
-    return sum;
-}
-
 static void consider_nearest(struct balance *b, const struct place *p, int32_t node, struct place_plan *plan)
 {
     int32_t at[BALANCE_NEAR];
     int dist[BALANCE_NEAR], n = 0;
     for (int32_t i = 0; i < p->nfree; i++) {
         int32_t cand = p->free_list[i];
-        int d = near_distance(p, node, cand);
+        int d = place_distance(p, node, cand);
         if (n == BALANCE_NEAR && (d > dist[n - 1] || (d == dist[n - 1] && cand > at[n - 1])))
             continue;
         int j = n < BALANCE_NEAR ? n++ : n - 1;

@@ -88,19 +88,6 @@ int32_t grid_neighbor(const struct grid *g, int32_t node, int dim, int dir)
     return node + (to - c) * g->stride[dim];
 }
 
-int grid_offset(const struct grid *g, int dim, int a, int b)
-{
-    int off = b - a;
-    if (g->torus[dim]) {
-        int n = g->size[dim];
-        if (2 * off > n)
-            off -= n;
-        else if (2 * off <= -n)
-            off += n;
-    }
-    return off;
-}
-
 int grid_distance(const struct grid *g, int32_t a, int32_t b)
 {
     int sum = 0;

@@ -58,7 +58,17 @@ int32_t grid_node(const struct grid *g, const int coords[]);
 int32_t grid_neighbor(const struct grid *g, int32_t node, int dim, int dir);
 
 /* Signed number of hops from coordinate a to b in a dimension, by the way a route takes. */
-int grid_offset(const struct grid *g, int dim, int a, int b);
+static inline int grid_offset(const struct grid *g, int dim, int a, int b)
+{
+    int off = b - a, n = g->size[dim];
+    if (g->torus[dim]) {
+        if (2 * off > n)
+            off -= n;
+        else if (2 * off <= -n)
+            off += n;
+    }
+    return off;
+}
 
 /* Hops of a shortest route (Manhattan distance, round the torus where that is shorter). */
 int grid_distance(const struct grid *g, int32_t a, int32_t b);

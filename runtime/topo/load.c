@@ -79,16 +79,9 @@ static always_inline int grid_message(const struct place *p, struct load_phase *
     const int16_t *a = p->coord[from], *b = p->coord[to];
     int hops = 0;
     for (int d = 0; d < g->ndims; d++) {
-        int off = b[d] - a[d];
+        int off = grid_offset(g, d, a[d], b[d]), n = g->size[d];
         if (!off)
             continue;
-        int n = g->size[d];
-        if (g->torus[d]) {
-            if (2 * off > n)
-                off -= n;
-            else if (2 * off <= -n)
-                off += n;
-        }
         int dir = off > 0 ? GRID_UP : GRID_DOWN, left = off > 0 ? off : -off;
         int32_t per = 2 * g->ndims * g->stride[d], link = grid_link(g, from, d, dir);
         hops += left;

@@ -26,6 +26,8 @@
  *           allocate. source Spare-nodes, "Substitution of a Spare Node for a Faulty Node". */
 #ifndef KEEL_TOPO_PLACE_H
 #define KEEL_TOPO_PLACE_H
+#include <stdlib.h>
+
 #include "runtime/topo/grid.h"
 #include "runtime/topo/spare.h"
 
@@ -68,6 +70,14 @@ enum place_result { PLACE_MOVED, PLACE_IDLE, PLACE_REPEAT, PLACE_CANNOT };
  *           memory. */
 bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l);
 void place_fini(struct place *p);
+/* grid_distance, from the coordinates at hand. */
+static inline int place_distance(const struct place *p, int32_t a, int32_t b)
+{
+    int sum = 0;
+    for (int d = 0; d < p->grid.ndims; d++)
+        sum += abs(grid_offset(&p->grid, d, p->coord[a][d], p->coord[b][d]));
+    return sum;
+}
 /* Back to the map at launch, everything alive. */
 void place_reset(struct place *p);
 /* dst becomes the same map as src; both were made with equal arguments. */

@@ -10,8 +10,6 @@
  * a slides in one dimension and b in another these nodes are a * b many, which an uneven split keeps small. */
 #include "runtime/topo/place.h"
 
-#include <stdlib.h>
-
 static void push(struct place_plan *plan, int32_t rank, int32_t from, int32_t to)
 {
     plan->moves[plan->count++] = (struct place_move){.rank = rank, .from = from, .to = to};
@@ -126,11 +124,7 @@ static bool slide_0d(const struct place *p, int32_t node, struct place_plan *pla
     int near = INT32_MAX, near_other = INT32_MAX;
     for (int32_t i = 0; i < p->nfree; i++) {
         int32_t at = p->free_list[i];
-        int dist = 0;
-        for (int d = 0; d < g->ndims; d++) {
-            int off = abs(p->coord[at][d] - p->coord[node][d]);
-            dist += g->torus[d] && 2 * off > g->size[d] ? g->size[d] - off : off;
-        }
+        int dist = place_distance(p, node, at);
         if (dist < near || (dist == near && at < best)) {
             near = dist;
             best = at;
