@@ -30,7 +30,7 @@ static void on_send(void *user, int to, const void *data, size_t len)
 {
     struct helper *h = user;
     uint8_t bytes[MEMBER_DATAGRAM_MAX + SEAL_OVERHEAD];
-    size_t sealed = seal_close(&h->seal, SEAL_DATAGRAM, to, data, len, bytes);
+    size_t sealed = seal_close(&h->seal, SEAL_DATAGRAM, to, ++h->peers[to].datagrams_sent, data, len, bytes);
     dgram_send(h->dgram, to, bytes, sealed);
     h->count.sent++;
 }
@@ -198,19 +198,20 @@ static bool take_datagrams(struct helper *h)
     const uint8_t *data;
     int taken = 0;
     while (taken < 64 && (data = dgram_recv(h->dgram, &len)) != NULL) {
-        enum seal_kind kind;
-        int from;
-        uint32_t incarnation;
-        size_t content;
+        struct seal_opened s;
         taken++;
-        if (len > DGRAM_MAX || !seal_open(&h->seal, data, len, &kind, &from, &incarnation, &content) ||
-            kind != SEAL_DATAGRAM || from >= h->config.params.n || incarnation != h->peers[from].incarnation) {
+        if (len > DGRAM_MAX || !seal_open(&h->seal, data, len, &s) || s.kind != SEAL_DATAGRAM ||
+            s.from >= h->config.params.n || s.incarnation != h->peers[s.from].incarnation) {
             if (h->count.dropped++ == 0)
                 log_warn("detect: a datagram that does not belong to this job was dropped (more are only counted)");
             continue;
         }
+        if (!seal_window_take(&h->peers[s.from].datagrams, s.number)) {
+            h->count.dropped++; /* here before: sent again by somebody, or doubled by the network */
+            continue;
+        }
         h->count.received++;
-        member_receive(h->m, from, data + SEAL_HEADER, content, h->now);
+        member_receive(h->m, s.from, s.content, s.len, h->now);
     }
     return taken > 0;
 }

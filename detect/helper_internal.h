@@ -28,6 +28,9 @@ struct peer {
     struct tp_ep *incoming; /* over which it reads ours */
     struct tp_ep *probe;
     uint64_t probe_until;
+    /* numbers of seal.h: ours, and those of theirs that were here */
+    uint64_t datagrams_sent, hellos_sent;
+    struct seal_window datagrams, hellos;
 };
 
 struct command {

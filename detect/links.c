@@ -39,7 +39,7 @@ static void drop(struct peer *p)
 static void connect_peer(struct helper *h, struct peer *p)
 {
     uint8_t hello[SEAL_OVERHEAD];
-    size_t len = seal_close(&h->seal, SEAL_HELLO, p->node, NULL, 0, hello);
+    size_t len = seal_close(&h->seal, SEAL_HELLO, p->node, ++p->hellos_sent, NULL, 0, hello);
     p->connect_at = h->now + RETRY_NS;
     if (h->tp->table->connect(h->tp, &p->addr, hello, len, p, &p->ep) == KEEL_OK)
         set_state(p, LINK_CONNECTING);
@@ -76,7 +76,7 @@ void links_probe(struct helper *h, int node)
         tp_ep_destroy(p->probe);
     p->probe = NULL;
     uint8_t hello[SEAL_OVERHEAD];
-    size_t len = seal_close(&h->seal, SEAL_PROBE, p->node, NULL, 0, hello);
+    size_t len = seal_close(&h->seal, SEAL_PROBE, p->node, ++p->hellos_sent, NULL, 0, hello);
     p->probe_until = h->now + PROBE_NS;
     if (h->tp->table->connect(h->tp, &p->addr, hello, len, p, &p->probe) != KEEL_OK)
         p->probe = NULL;
@@ -98,21 +98,19 @@ void links_fence(struct helper *h, int node)
 
 static void on_request(struct helper *h, const struct tp_event *e)
 {
-    enum seal_kind kind = SEAL_DATAGRAM;
-    int from = -1;
-    uint32_t incarnation = 0;
-    size_t len;
-    bool ours = seal_open(&h->seal, e->data, e->len, &kind, &from, &incarnation, &len) && len == 0 &&
-                from < h->config.params.n && from != h->config.params.self && incarnation == h->peers[from].incarnation;
+    struct seal_opened s;
+    bool ours = seal_open(&h->seal, e->data, e->len, &s) && s.len == 0 && s.from < h->config.params.n &&
+                s.from != h->config.params.self && s.incarnation == h->peers[s.from].incarnation &&
+                seal_window_take(&h->peers[s.from].hellos, s.number);
     if (!ours) {
         h->count.rejected++;
         log_warn("detect: a connection that does not belong to this job was refused");
     }
-    if (!ours || kind != SEAL_HELLO || member_believes_dead(h->m, from)) {
+    if (!ours || s.kind != SEAL_HELLO || member_believes_dead(h->m, s.from)) {
         h->tp->table->reject(h->tp, e->req);
         return;
     }
-    struct peer *p = &h->peers[from];
+    struct peer *p = &h->peers[s.from];
     if (p->incoming)
         tp_ep_destroy(p->incoming);
     if (h->tp->table->accept(h->tp, e->req, p, &p->incoming) != KEEL_OK)

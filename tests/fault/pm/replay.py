@@ -1,5 +1,6 @@
 """Somebody who reads the network records what was said, and says it again."""
 import os
+import signal
 import socket
 import struct
 import sys
@@ -80,6 +81,31 @@ def test_replayed_data_connection_changes_nothing():
         assert len(job.events("refused")) == len(hellos), job.events()
         for s in replayed:
             s.close()
+
+
+def test_replayed_datagrams_do_not_keep_a_frozen_node_alive():
+    recorder = Recorder()
+    with Job(["-n", "3", "--nodes", "3", "--on-failure", "degrade", PROGRAM]) as job:
+        wait_for(lambda: job.stdout() == "put 1\n", "the first put")
+        agent = job.wait_ranks(3)["nodes"][2]["agent_pid"]
+        os.kill(agent, signal.SIGSTOP)
+        wait_for(lambda: len(job.events("suspect")) >= 2, "the others to suspect node 2")
+        os.kill(agent, signal.SIGCONT)
+        wait_for(lambda: len(job.events("cleared")) >= 2, "node 2 to answer their pings")
+        recorded = [(to, data) for source, to, data in recorder.read()[1] if source[0] == "127.0.0.4"]
+        assert len(recorded) >= 2, recorded
+        os.kill(agent, signal.SIGSTOP)
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+        def dead():
+            for to, data in recorded:
+                s.sendto(data, to)
+            return [e for e in job.events("view") if e.get("dead_node") == 2]
+        wait_for(dead, "node 2 to be declared dead while its old datagrams keep coming")
+        go_on(job)
+        go_on(job)
+        assert job.wait() == 0, job.stderr()
+        s.close()
 
 
 keeltest.main(globals())

@@ -93,30 +93,51 @@ static void test_seal_altered_or_foreign_is_refused(void **state)
     (void)state;
     struct seal a, b, other_job, other_secret;
     uint8_t secret[32] = {1}, wrong[32] = {2}, out[200];
-    enum seal_kind kind;
-    int from;
-    uint32_t incarnation;
-    size_t len;
+    struct seal_opened got;
     assert_true(seal_init(&a, 1, secret, 0, 10) && seal_init(&b, 1, secret, 1, 11));
     assert_true(seal_init(&other_job, 2, secret, 0, 10) && seal_init(&other_secret, 1, wrong, 0, 10));
-    size_t n = seal_close(&a, SEAL_DATAGRAM, 1, "hello", 5, out);
+    size_t n = seal_close(&a, SEAL_DATAGRAM, 1, 7, "hello", 5, out);
     assert_int_equal(n, 5 + SEAL_OVERHEAD);
-    assert_true(seal_open(&b, out, n, &kind, &from, &incarnation, &len));
-    assert_int_equal(from, 0);
-    assert_int_equal(incarnation, 10);
-    assert_int_equal(len, 5);
-    assert_memory_equal(out + SEAL_HEADER, "hello", 5);
-    assert_false(seal_open(&a, out, n, &kind, &from, &incarnation, &len)); /* not for us */
+    assert_true(seal_open(&b, out, n, &got));
+    assert_int_equal(got.from, 0);
+    assert_int_equal(got.incarnation, 10);
+    assert_int_equal(got.number, 7);
+    assert_int_equal(got.len, 5);
+    assert_memory_equal(got.content, "hello", 5);
+    assert_false(seal_open(&a, out, n, &got)); /* not for us */
     for (size_t i = 0; i < n; i++) {
         out[i] ^= 1;
-        assert_false(seal_open(&b, out, n, &kind, &from, &incarnation, &len));
+        assert_false(seal_open(&b, out, n, &got));
         out[i] ^= 1;
-        assert_false(seal_open(&b, out, i, &kind, &from, &incarnation, &len));
+        assert_false(seal_open(&b, out, i, &got));
     }
-    n = seal_close(&other_job, SEAL_DATAGRAM, 1, "hello", 5, out);
-    assert_false(seal_open(&b, out, n, &kind, &from, &incarnation, &len));
-    n = seal_close(&other_secret, SEAL_DATAGRAM, 1, "hello", 5, out);
-    assert_false(seal_open(&b, out, n, &kind, &from, &incarnation, &len));
+    n = seal_close(&other_job, SEAL_DATAGRAM, 1, 7, "hello", 5, out);
+    assert_false(seal_open(&b, out, n, &got));
+    n = seal_close(&other_secret, SEAL_DATAGRAM, 1, 7, "hello", 5, out);
+    assert_false(seal_open(&b, out, n, &got));
+}
+
+static void test_window_takes_each_number_once(void **state)
+{
+    (void)state;
+    enum { LAST = 5000, WIDTH = 64 };
+    static bool taken[LAST + 1];
+    uint64_t newest = 0;
+    struct rng r;
+    struct seal_window w = {0};
+    rng_seed(&r, 9);
+    assert_false(seal_window_take(&w, 0));
+    for (int i = 0; i < 20 * LAST; i++) {
+        uint64_t near = 1 + (uint64_t)i / 20 + rng_below(&r, 100);
+        uint64_t number = near > LAST ? LAST : near;
+        bool is_new = number > newest || (newest - number < WIDTH && !taken[number]);
+        assert_int_equal(seal_window_take(&w, number), is_new);
+        taken[number] |= is_new;
+        newest = number > newest ? number : newest;
+    }
+    assert_true(seal_window_take(&w, UINT64_MAX));
+    assert_false(seal_window_take(&w, UINT64_MAX));
+    assert_false(seal_window_take(&w, newest));
 }
 
 int main(void)
@@ -125,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_wire_largest_round_fits_and_returns),
         cmocka_unit_test(test_wire_damaged_message_stays_in_range),
         cmocka_unit_test(test_seal_altered_or_foreign_is_refused),
+        cmocka_unit_test(test_window_takes_each_number_once),
     };
     return cmocka_run_group_tests_name("wire", tests, NULL, NULL);
 }
