@@ -105,6 +105,55 @@ static bool add_random(struct outages *o, const struct outage_random *r, int32_t
     return outages_add(o, cable, start, r->permanent ? OUTAGE_FOREVER : outage_end(start, last + 1));
 }
 
+static int by_time(const void *pa, const void *pb)
+{
+    uint64_t a = *(const uint64_t *)pa, b = *(const uint64_t *)pb;
+    return a < b ? -1 : a > b;
+}
+
+/* A cable that is whole at this time and, where that is asked for, may break without cutting the network; -1 when many
+ * draws find none. */
+static int32_t draw_whole(struct search *s, const struct outage_random *r, const int32_t *cable, int32_t ncables,
+                          struct rng *rng)
+{
+    enum { TRIES = 1000 };
+    for (int i = 0; i < TRIES; i++) {
+        int32_t c = cable[rng_below(rng, (uint64_t)ncables)];
+        if (s->broken[c])
+            continue;
+        search_set(s, c, 1);
+        if (!r->keep_connected || search_reaches(s, c / s->f->ports, s->f->neighbor[c]))
+            return c;
+        search_set(s, c, 0);
+    }
+    return -1;
+}
+
+/* Outages of one length: as all last equally long, they end in the order in which they begin. */
+static const char *outages_equal(struct outages *o, const struct outage_random *r, struct search *s,
+                                 const int32_t *cable, int32_t ncables, struct rng *rng)
+{
+    const char *wrong = NULL;
+    uint64_t *start = malloc(((size_t)r->count + 1) * sizeof *start);
+    size_t over = o->n; /* the first that has not ended */
+    for (int32_t i = 0; start && i < r->count; i++)
+        start[i] = (uint64_t)(rng_double(rng) * r->onset * (double)r->time_ns);
+    if (!start)
+        return "out of memory";
+    qsort(start, (size_t)r->count, sizeof *start, by_time);
+    for (int32_t i = 0; i < r->count && !wrong; i++) {
+        for (; over < o->n && o->list[over].end_ns < start[i]; over++)
+            search_set(s, o->list[over].cable, 0);
+        int32_t c = ncables ? draw_whole(s, r, cable, ncables, rng) : -1;
+        if (c < 0)
+            wrong = "the network has too few cables for so many failures at a time (or they would cut it in two)";
+        else if (!outages_add(o, c, start[i], outage_end(start[i], (double)r->length_ns)))
+            wrong = "out of memory";
+    }
+    free(start);
+    return wrong;
+}
+
 const char *outages_random(struct outages *o, const struct fabric *f, const struct outage_random *r, struct rng *rng)
 {
     if (r->count < 0)
@@ -117,6 +166,10 @@ const char *outages_random(struct outages *o, const struct fabric *f, const stru
     for (int32_t l = 0; l < fabric_links(f); l++)
         if (f->neighbor[l] >= 0 && f->reverse[l] > l)
             cable[ncables++] = l;
+    if (r->length_ns) {
+        wrong = outages_equal(o, r, &s, cable, ncables, rng);
+        goto sort;
+    }
     for (int32_t i = 0; i < ncables && placed < r->count; i++) {
         int32_t j = i + (int32_t)rng_below(rng, (uint64_t)(ncables - i)), c = cable[j];
         cable[j] = cable[i];
@@ -131,6 +184,7 @@ const char *outages_random(struct outages *o, const struct fabric *f, const stru
     }
     wrong =
         placed < r->count ? "the network has too few cables for so many failures (or they would cut it in two)" : NULL;
+sort:
     outages_sort(o);
 out:
     search_fini(&s);

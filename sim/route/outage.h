@@ -27,12 +27,15 @@ uint64_t outage_end(uint64_t start_ns, double lasts_ns);
 void outages_sort(struct outages *o);
 
 struct outage_random {
-    int32_t count; /* distinct cables */
+    int32_t count; /* of outages; of distinct cables unless length_ns is given */
     bool permanent;
     uint64_t time_ns;    /* of the run */
     double onset;        /* breaks begin within this first share of the run, uniformly */
     double lasting;      /* non-permanent: each lasts a uniform share of the run up to this */
-    bool keep_connected; /* skip a cable whose break, with those drawn before, would cut the network in two */
+    uint64_t length_ns;  /* not 0: each lasts exactly so long, and a cable may break several times; `permanent` and
+                          * `lasting` do not count */
+    bool keep_connected; /* skip a cable whose break, with those drawn before (with length_ns: with those broken at
+                          * that time), would cut the network in two */
 };
 
 /* returns NULL, or a constant text that says what is wrong (more failures than can be placed, no memory). */

@@ -66,8 +66,11 @@ struct sim_result {
     uint64_t created, delivered, lost, undeliverable, unfinished; /* all messages */
     uint64_t measured;                                            /* messages the means are over */
     uint64_t hit;                                                 /* messages that met a broken link */
-    uint64_t escapes;                                             /* escape paths taken */
-    uint64_t multistep;                                           /* messages sent by a path other than the original */
+    uint64_t escapes;                                             /* escape paths taken, by messages */
+    uint64_t ack_escapes;                                         /* the same, by acknowledgements and notifications */
+    uint64_t fresh_starts;      /* times that a packet forgot the faults it knew, as they cut it off */
+    uint64_t dropped_connected; /* packets given up at a router with a whole way to their destination: must be 0 */
+    uint64_t multistep;         /* messages sent by a path other than the original */
     uint64_t acks, fault_acks;
     uint64_t exchanges, bypasses, swaps; /* actions of the deadlock avoidance rules */
     uint64_t knots;                      /* ticks at which a closed set of waiting ports was found */
@@ -76,6 +79,7 @@ struct sim_result {
     bool stopped;                        /* ended early from outside */
     uint64_t end_ns;
     uint64_t events;
+    uint64_t checks;          /* of every invariant */
     double seconds;           /* of this thread's processor time */
     uint32_t max_in, max_out; /* fullest buffers seen, slots */
     uint32_t cap_in, cap_out;

@@ -1,5 +1,5 @@
 /* Every invariant of the routers, from scratch: each packet in exactly one place, each slot counted by exactly one
- * packet, no buffer over its size, avoidance queues of one slot. Time linear in ports and packets. */
+ * packet, no buffer over its size, avoidance queues of one slot, nothing dropped while there was a way. Time linear in ports and packets. */
 #include "sim/route/sim_internal.h"
 
 #include <stdlib.h>
@@ -76,6 +76,7 @@ static const char *check_port(struct sim *s, const struct tally *t, int32_t o)
 
 const char *sim_check(struct sim *s)
 {
+    s->r->checks++;
     size_t ports = (size_t)s->nports;
     struct tally t = {.in = calloc(ports, 4),
                       .out = calloc(ports, 4),
@@ -97,6 +98,8 @@ const char *sim_check(struct sim *s)
         data += s->packet[i].src != NONE && s->packet[i].kind == PACKET_DATA;
     if (!wrong && r->created != r->delivered + r->lost + r->undeliverable + data)
         wrong = "messages made are not those delivered, lost, undeliverable and under way";
+    if (!wrong && r->dropped_connected)
+        wrong = "a packet was dropped although the network had a way to its destination";
     free(t.in);
     free(t.out);
     free(t.daq);

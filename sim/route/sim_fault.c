@@ -3,11 +3,49 @@
  * (that part is runtime/topo/detour.h).
  *
  * A message carries the broken cables it has been told of, and every escape avoids them all, with the router's own
- * broken ones: so each escape adds a cable the message did not know, and their number is bounded. When what it knows
- * cuts it off from its destination it is undeliverable, dropped and counted. */
+ * broken ones: so each escape adds a cable the message did not know, and their number is bounded. Cables come back
+ * while it is under way, so when what it knows cuts it off from its destination it forgets all but what this router sees
+ * now, and begins again. Only after STARTS_MAX such beginnings is it undeliverable, dropped and counted. Whether the
+ * network really had no way then is counted too: that there was one is a broken invariant. */
 #include "sim/route/sim_internal.h"
 
 #include <assert.h>
+#include <stdlib.h>
+
+/* Can a packet get from one router to another over links that are whole now? Floods from the destination, which is the
+ * smaller part where a network is cut. */
+static bool is_connected(struct sim *s, int32_t from, int32_t to)
+{
+    const struct fabric *f = s->f;
+    int32_t *queue = malloc((size_t)f->routers * sizeof *queue), head = 0, tail = 0;
+    uint8_t *seen = calloc((size_t)f->routers, 1);
+    bool reached = false;
+    s->failed |= !queue || !seen;
+    if (queue && seen) {
+        seen[to] = 1;
+        queue[tail++] = to;
+        while (head < tail && !seen[from]) {
+            int32_t r = queue[head++];
+            for (int p = 0; p < f->ports; p++) {
+                int32_t link = r * f->ports + p, next = f->neighbor[link];
+                if (next < 0 || seen[next] || s->port[link].down)
+                    continue;
+                seen[next] = 1;
+                queue[tail++] = next;
+            }
+        }
+        reached = seen[from];
+    }
+    free(queue);
+    free(seen);
+    return reached;
+}
+
+static void give_up(struct sim *s, int32_t i)
+{
+    const struct packet *p = &s->packet[i];
+    s->r->dropped_connected += is_connected(s, p->at, fabric_home(s->f, p->dst));
+}
 
 static void drop(struct sim *s, int32_t p, uint64_t *counter)
 {
@@ -42,6 +80,29 @@ static void learn(struct ext *e, int32_t cable)
     e->known[e->nknown++] = cable;
 }
 
+/* What the router sees of its own links. */
+static void look_around(const struct sim *s, int32_t at, struct ext *e)
+{
+    for (int port = 0; port < s->f->ports; port++) {
+        int32_t link = at * s->f->ports + port;
+        if (s->port[link].down)
+            learn(e, fabric_cable(s->f, link));
+    }
+}
+
+static bool find_way(struct sim *s, const struct packet *p, struct ext *e)
+{
+    if (detour_escape(&s->detour, p->at, p->dst, e->known, e->nknown, &s->rng, &e->way))
+        return true;
+    if (e->starts >= STARTS_MAX)
+        return false;
+    e->starts++;
+    s->r->fresh_starts++;
+    e->nknown = 0;
+    look_around(s, p->at, e);
+    return detour_escape(&s->detour, p->at, p->dst, e->known, e->nknown, &s->rng, &e->way);
+}
+
 static bool escape(struct sim *s, int32_t i, int32_t cable)
 {
     struct ext *e = packet_ext(s, i);
@@ -49,18 +110,12 @@ static bool escape(struct sim *s, int32_t i, int32_t cable)
     if (!e)
         return false;
     learn(e, cable);
-    for (int port = 0; port < s->f->ports; port++) {
-        int32_t link = p->at * s->f->ports + port;
-        if (s->port[link].down)
-            learn(e, fabric_cable(s->f, link));
-    }
-    if (p->hops >= s->c.hop_limit)
-        return false;
-    if (!detour_escape(&s->detour, p->at, p->dst, e->known, e->nknown, &s->rng, &e->way))
+    look_around(s, p->at, e);
+    if (p->hops >= s->c.hop_limit || !find_way(s, p, e))
         return false;
     p->step = 0;
     p->target = e->way.nvia ? e->way.via[0] : fabric_home(s->f, p->dst);
-    s->r->escapes++;
+    ++*(p->kind == PACKET_DATA ? &s->r->escapes : &s->r->ack_escapes);
     return true;
 }
 
@@ -79,6 +134,7 @@ static bool met(struct sim *s, int32_t i, int32_t cable)
     }
     if (escape(s, i, cable))
         return true;
+    give_up(s, i);
     drop(s, i, &s->r->undeliverable);
     return false;
 }

@@ -20,7 +20,8 @@ enum {
     FLAG_MEASURED = 2, /* counts in the means */
     FLAG_PLACED = 4,   /* on a link by way of the avoidance queue; its slot at the far end is held already */
     KNOWN_MAX = 96,
-    NEWS_MAX = 8, /* faults that an acknowledgement passes on */
+    STARTS_MAX = 16, /* times that a packet forgets the faults it knows before it is given up */
+    NEWS_MAX = 8,    /* faults that an acknowledgement passes on */
     NEWS_BYTES = 8,
     FLAG_STRANDED = 8, /* waits for an output while it holds a slot of another one, which counts it */
     NONE = -1,
@@ -46,6 +47,7 @@ struct ext {
     struct detour_path sent; /* chosen by the source; an acknowledgement brings it back */
     struct detour_path way;  /* followed now */
     int32_t nknown;
+    int32_t starts;           /* how often it forgot what it knew */
     int32_t known[KNOWN_MAX]; /* broken cables it has been told of */
     int nnews;
     struct detour_news news[NEWS_MAX];

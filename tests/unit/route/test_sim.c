@@ -241,6 +241,78 @@ static void test_sim_overload_with_links_changing_never_stands_still(void **stat
     }
 }
 
+/* Many short outages under a high load: what a message has met works again long before it arrives. The network is in
+ * one piece at every instant, so everything must arrive. */
+static void test_sim_connected_network_never_drops_a_message(void **state)
+{
+    (void)state;
+    const char *const nets[] = {"8tx8t", "6x6", "tree:3,3"};
+    uint64_t starts = 0;
+    for (uint64_t round = 0; round < 12; round++) {
+        struct fabric f = make(nets[round % 3]);
+        struct sim_config c = short_run(&f, round % 2 ? SIM_FT : SIM_FT_PLUS, 0.8, 2000);
+        uint64_t length = round % 4 < 2 ? 20000 : 50000;
+        struct outages o = {0};
+        struct rng rng;
+        rng_seed(&rng, round);
+        const struct outage_random r = {.count = (int32_t)((uint64_t)fabric_cables(&f) * c.time_ns / length / 8),
+                                        .time_ns = c.time_ns,
+                                        .onset = 1,
+                                        .length_ns = length,
+                                        .keep_connected = true};
+        assert_null(outages_random(&o, &f, &r, &rng));
+        c.outages = &o;
+        c.seed = round;
+        c.check_every = 1009;
+        struct sim_result result = run(&c);
+        if (result.delivered != result.created)
+            fail_msg("round %d: %d of %d delivered", (int)round, (int)result.delivered, (int)result.created);
+        starts += result.fresh_starts;
+        outages_fini(&o);
+        fabric_fini(&f);
+    }
+    assert_true(starts > 100); /* these are the messages that would have been dropped */
+}
+
+/* Cables broken at a time, from the list: where outages have one length, the network is in one piece at every start. */
+static void test_outages_of_one_length_keep_the_network_connected_at_every_instant(void **state)
+{
+    (void)state;
+    struct fabric f = make("6tx6t");
+    struct outages o = {0};
+    struct rng rng;
+    rng_seed(&rng, 8);
+    const struct outage_random r = {
+        .count = 3000, .time_ns = 10000000, .onset = 1, .length_ns = 50000, .keep_connected = true};
+    assert_null(outages_random(&o, &f, &r, &rng));
+    assert_int_equal(o.n, 3000);
+    size_t most = 0;
+    for (size_t i = 0; i < o.n; i++) {
+        struct outages at = {0};
+        assert_true(o.list[i].end_ns - o.list[i].start_ns == 50000);
+        for (size_t j = i > 200 ? i - 200 : 0; j <= i; j++)
+            if (o.list[j].end_ns >= o.list[i].start_ns) {
+                for (size_t k = 0; k < at.n; k++)
+                    assert_int_not_equal(at.list[k].cable, o.list[j].cable);
+                assert_true(outages_add(&at, o.list[j].cable, 0, OUTAGE_FOREVER));
+            }
+        struct outage_connectivity c;
+        if (i % 7 == 0) {
+            assert_true(outages_connectivity(&at, &f, &c));
+            assert_true(c.pairs_connected == 1.0);
+        }
+        most = at.n > most ? at.n : most;
+        outages_fini(&at);
+    }
+    assert_true(most > 10);
+    outages_fini(&o);
+    const struct outage_random dense = {
+        .count = 3000, .time_ns = 100000, .onset = 1, .length_ns = 50000, .keep_connected = true};
+    assert_non_null(outages_random(&o, &f, &dense, &rng)); /* there are not so many cables */
+    outages_fini(&o);
+    fabric_fini(&f);
+}
+
 static void test_sim_failed_links_lose_messages_only_without_fault_tolerance(void **state)
 {
     (void)state;
@@ -384,6 +456,8 @@ int main(void)
         cmocka_unit_test(test_sim_saturation_stays_below_the_bisection_bound),
         cmocka_unit_test(test_sim_deadlocks_without_avoidance_and_not_with_it),
         cmocka_unit_test(test_sim_overload_with_links_changing_never_stands_still),
+        cmocka_unit_test(test_sim_connected_network_never_drops_a_message),
+        cmocka_unit_test(test_outages_of_one_length_keep_the_network_connected_at_every_instant),
         cmocka_unit_test(test_sim_failed_links_lose_messages_only_without_fault_tolerance),
         cmocka_unit_test(test_sim_cut_off_endpoint_is_undeliverable_and_the_run_ends),
         cmocka_unit_test(test_sim_repaired_links_are_used_again),
