@@ -224,8 +224,7 @@ int command_figure(struct options *o)
 {
     bool all = o->name && strcmp(o->name, "all") == 0, found = false, whole = true;
     if (!o->name)
-        cli_die("figure needs a name: uniform readings patterns traces turn load latency saturation connectivity "
-                "deadlock tree all");
+        cli_die("figure needs a name: " FIGURE_NAMES ", or all");
     static const struct {
         const char *name;
         const char *(*run)(struct options *);
@@ -241,9 +240,6 @@ int command_figure(struct options *o)
             whole = make(&figures[i], o);
         }
     if (!found)
-        cli_die("there is no figure '%.40s' (uniform readings patterns traces turn load latency saturation "
-                "connectivity deadlock "
-                "tree all)",
-                o->name);
+        cli_die("there is no figure '%.40s' (" FIGURE_NAMES ", or all)", o->name);
     return whole ? 0 : 130;
 }

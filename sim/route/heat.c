@@ -5,7 +5,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,13 +107,20 @@ const char *heat_gnuplot(const char *script_path)
 {
     char *argv[] = {(char *)"gnuplot", (char *)script_path, NULL};
     pid_t pid;
-    int status;
-    if (posix_spawnp(&pid, "gnuplot", NULL, NULL, argv, environ))
-        return "gnuplot cannot be started (Debian package gnuplot-nox); data and script are left";
+    int status, error;
+    posix_spawn_file_actions_t actions;
+    if (posix_spawn_file_actions_init(&actions))
+        return "out of memory";
+    error = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!error)
+        error = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error)
+        return "gnuplot cannot be started (Debian package gnuplot-nox)";
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return "gnuplot was lost";
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? NULL : "gnuplot failed; data and script are left";
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? NULL : "gnuplot cannot write the picture";
 }
 
 static void write_script(FILE *out, const char *path, const struct fabric *f)
@@ -134,15 +141,13 @@ static void write_script(FILE *out, const char *path, const struct fabric *f)
 
 const char *heat_image(const char *path, const struct fabric *f, const float *load, const struct outages *o)
 {
-    if (f->kind != FABRIC_GRID || f->grid.ndims != 2)
-        return "a heat picture needs a network of two dimensions";
     if (strchr(path, '\''))
         return "the name of a picture may not hold a quote";
-    char script[] = "/tmp/keel-route-XXXXXX";
-    int fd = mkstemp(script);
+    char script[32];
+    int fd = memfd_create("keel-route", 0); /* gnuplot inherits it: no file is left whatever happens */
     FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
     uint8_t *broken = broken_map(f, o);
-    const char *wrong = "a temporary file cannot be written";
+    const char *wrong = "the script for gnuplot cannot be written";
     if (!out || !broken)
         goto out;
     fprintf(out, "$links << EOD\n");
@@ -156,13 +161,12 @@ const char *heat_image(const char *path, const struct fabric *f, const float *lo
     }
     fprintf(out, "EOD\n");
     write_script(out, path, f);
+    snprintf(script, sizeof script, "/proc/self/fd/%d", fd);
     if (fflush(out) == 0)
         wrong = heat_gnuplot(script);
 out:
     if (out)
         fclose(out);
-    if (fd >= 0)
-        unlink(script);
     free(broken);
     return wrong;
 }

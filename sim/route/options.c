@@ -1,12 +1,16 @@
 #include "sim/route/options.h"
 
 #include <argp.h>
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Commands, as bits. */
+enum { SIMULATE = 1, FIGURE = 2, TRACE = 4, ALL = 7 };
 
 enum key {
     KEY_TOPOLOGY = 't',
@@ -31,6 +35,7 @@ enum key {
     KEY_ALLOW_CUT,
     KEY_ONSET,
     KEY_LASTING,
+    KEY_LENGTH,
     KEY_FILE,
     KEY_TRACE,
     KEY_SYSTEM,
@@ -52,58 +57,68 @@ enum key {
     KEY_NO_PROGRESS,
 };
 
-static const struct argp_option option_list[] = {
-    {0, 0, 0, 0, "Network:", 1},
-    {"topology", KEY_TOPOLOGY, "NET", 0, "32tx32t (torus), 8x8 (mesh), 1 to 3 dimensions, or tree:K,N; default 32tx32t",
-     1},
-    {"link-gbps", KEY_LINK, "G", 0, "link rate (1)", 1},
-    {"hop-ns", KEY_HOP, "N", 0, "router and wire, per hop (220)", 1},
-    {"buffer", KEY_BUFFER, "BYTES", 0, "memory of a router, half input, half output (2097152)", 1},
-    {"store-forward", KEY_SAF, 0, 0, "packets move on when their tail has arrived, not their head", 1},
-    {"no-avoidance", KEY_NO_AVOIDANCE, 0, 0, "without the deadlock avoidance queue", 1},
-    {0, 0, 0, 0, "Traffic:", 2},
-    {"pattern", KEY_PATTERN, "NAME", 0, "uniform, transpose, complement, hotspot or neighbor", 2},
-    {"load", KEY_LOAD, "SHARE", 0, "of the bisection bound of uniform traffic (0.05)", 2},
-    {"rate", KEY_RATE, "G", 0, "instead of --load: Gbps per endpoint", 2},
-    {"sizes", KEY_SIZES, "LIST", 0, "packet sizes in bytes, equally likely (256,512,1024,2048)", 2},
-    {"ack", KEY_ACK, "BYTES", 0, "size of an acknowledgement (32; 0: none)", 2},
-    {"poisson", KEY_POISSON, 0, 0, "exponential times between messages instead of constant ones", 2},
-    {0, 0, 0, 0, "Method:", 3},
-    {"method", KEY_METHOD, "NAME", 0, "dor, single, ft (the paper's), ft-perm or ft-plus", 3},
-    {"threshold", KEY_THRESHOLD, "N", 0, "notifications that make a fault permanent (3)", 3},
-    {"max-paths", KEY_MAX_PATHS, "N", 0, "paths per destination at most, 1 to 8 (4)", 3},
-    {0, 0, 0, 0, "Failures:", 4},
-    {"failures", KEY_FAILURES, "N", 0, "break N random cables", 4},
-    {"permanent", KEY_PERMANENT, 0, 0, "they stay broken; otherwise each is repaired", 4},
-    {"onset", KEY_ONSET, "SHARE", 0, "they break within this first share of the time (1)", 4},
-    {"lasting", KEY_LASTING, "SHARE", 0,
-     "non-permanent: longest, as a share of the time (1); with --trace or --profile: factor on the lengths (1)", 4},
-    {"allow-cut", KEY_ALLOW_CUT, 0, 0, "random failures may cut the network in two", 4},
-    {"failure-file", KEY_FILE, "FILE", 0, "lines start_us,end_us,router,port; empty end: permanent", 4},
-    {"trace", KEY_TRACE, "FILE", 0, "Los Alamos or PNNL failure log, or an extract of one; .xz is unpacked", 4},
-    {"system", KEY_SYSTEM, "N", 0, "Los Alamos log: this system only", 4},
-    {"all-failures", KEY_ALL, 0, 0, "whole logs: not only failures of the network", 4},
-    {"skip-bad", KEY_SKIP_BAD, 0, 0, "leave out malformed rows and count them", 4},
-    {"profile", KEY_PROFILE, "NAME", 0,
-     "generated with the statistics of lanl12, lanl18, lanl19, pnnl, lanl12-all, ...", 4},
-    {0, 0, 0, 0, "Run:", 5},
-    {"time", KEY_TIME, "MS", 0, "simulated milliseconds in which messages are made (100)", 5},
-    {"warmup", KEY_WARMUP, "MS", 0, "messages made before are not measured (a tenth of the time)", 5},
-    {"drain", KEY_DRAIN, "MS", 0, "time for messages under way at the end (as the time)", 5},
-    {"reps", KEY_REPS, "N", 0, "repetitions with different seeds (30)", 5},
-    {"threads", KEY_THREADS, "N", 0, "runs at a time (one per processor); changes no result", 5},
-    {"seed", KEY_SEED, "N", 0, "of everything random (1)", 5},
-    {"check", KEY_CHECK, "N", 0, "check every invariant every N events", 5},
-    {0, 0, 0, 0, "Output:", 6},
-    {"json", KEY_JSON, 0, 0, "results as JSON", 6},
-    {"csv", KEY_CSV, 0, 0, "results as CSV, one line per repetition", 6},
-    {"heat", KEY_HEAT, 0, 0, "map of link load with broken links, on the terminal", 6},
-    {"heat-image", KEY_HEAT_IMAGE, "FILE", 0, "the same as a picture, .png or .svg", 6},
-    {"out", KEY_OUT, "DIR", 0, "folder for figures (figures)", 6},
-    {"generate", KEY_GENERATE, 0, 0, "trace: write a generated log of --profile", 6},
-    {"progress", KEY_PROGRESS, 0, 0, "progress bar also where standard error is no terminal", 6},
-    {"no-progress", KEY_NO_PROGRESS, 0, 0, "no progress bar", 6},
-    {0},
+/* Every option, and the commands that take it: one that has no effect on a command is refused there. */
+static const struct {
+    unsigned commands;
+    struct argp_option option;
+} option_list[] = {
+    {ALL, {0, 0, 0, 0, "Network:", 1}},
+    {SIMULATE,
+     {"topology", KEY_TOPOLOGY, "NET", 0,
+      "32tx32t (torus), 8x8 (mesh), 1 to 3 dimensions, or tree:K,N; default 32tx32t", 1}},
+    {SIMULATE, {"link-gbps", KEY_LINK, "G", 0, "link rate (1)", 1}},
+    {SIMULATE, {"hop-ns", KEY_HOP, "N", 0, "router and wire, per hop (220)", 1}},
+    {SIMULATE, {"buffer", KEY_BUFFER, "BYTES", 0, "memory of a router, half input, half output (2097152)", 1}},
+    {SIMULATE, {"store-forward", KEY_SAF, 0, 0, "packets move on when their tail has arrived, not their head", 1}},
+    {SIMULATE, {"no-avoidance", KEY_NO_AVOIDANCE, 0, 0, "without the deadlock avoidance queue", 1}},
+    {ALL, {0, 0, 0, 0, "Traffic:", 2}},
+    {SIMULATE, {"pattern", KEY_PATTERN, "NAME", 0, "uniform, transpose, complement, hotspot or neighbor", 2}},
+    {SIMULATE | FIGURE, {"load", KEY_LOAD, "SHARE", 0, "of the bisection bound of uniform traffic (0.05)", 2}},
+    {SIMULATE, {"rate", KEY_RATE, "G", 0, "instead of --load: Gbps per endpoint", 2}},
+    {SIMULATE, {"sizes", KEY_SIZES, "LIST", 0, "packet sizes in bytes, equally likely (256,512,1024,2048)", 2}},
+    {SIMULATE, {"ack", KEY_ACK, "BYTES", 0, "size of an acknowledgement (32; 0: none)", 2}},
+    {SIMULATE, {"poisson", KEY_POISSON, 0, 0, "exponential times between messages instead of constant ones", 2}},
+    {ALL, {0, 0, 0, 0, "Method:", 3}},
+    {SIMULATE, {"method", KEY_METHOD, "NAME", 0, "dor, single, ft (the paper's), ft-perm or ft-plus", 3}},
+    {SIMULATE, {"threshold", KEY_THRESHOLD, "N", 0, "notifications that make a fault permanent (3)", 3}},
+    {SIMULATE, {"max-paths", KEY_MAX_PATHS, "N", 0, "paths per destination at most, 1 to 8 (4)", 3}},
+    {ALL, {0, 0, 0, 0, "Failures:", 4}},
+    {SIMULATE, {"failures", KEY_FAILURES, "N", 0, "break N random cables", 4}},
+    {SIMULATE, {"permanent", KEY_PERMANENT, 0, 0, "they stay broken; otherwise each is repaired", 4}},
+    {SIMULATE,
+     {"onset", KEY_ONSET, "SHARE", 0,
+      "they break within this first share of the time (0: all at its begin; with --length 1)", 4}},
+    {SIMULATE,
+     {"lasting", KEY_LASTING, "SHARE", 0,
+      "non-permanent: longest, as a share of the time (1); with --trace or --profile: factor on the lengths (1)", 4}},
+    {SIMULATE, {"length", KEY_LENGTH, "US", 0, "each lasts exactly this long; a cable may break several times", 4}},
+    {SIMULATE, {"allow-cut", KEY_ALLOW_CUT, 0, 0, "random failures may cut the network in two", 4}},
+    {SIMULATE, {"failure-file", KEY_FILE, "FILE", 0, "lines start_us,end_us,router,port; empty end: permanent", 4}},
+    {SIMULATE | FIGURE,
+     {"trace", KEY_TRACE, "FILE", 0, "Los Alamos or PNNL failure log, or an extract of one; .xz is unpacked", 4}},
+    {SIMULATE | TRACE, {"system", KEY_SYSTEM, "N", 0, "Los Alamos log: this system only", 4}},
+    {SIMULATE | TRACE, {"all-failures", KEY_ALL, 0, 0, "whole logs: not only failures of the network", 4}},
+    {SIMULATE | TRACE, {"skip-bad", KEY_SKIP_BAD, 0, 0, "leave out malformed rows and count them", 4}},
+    {SIMULATE | TRACE,
+     {"profile", KEY_PROFILE, "NAME", 0,
+      "generated with the statistics of lanl12, lanl18, lanl19, pnnl, lanl12-all, ...", 4}},
+    {ALL, {0, 0, 0, 0, "Run:", 5}},
+    {SIMULATE | FIGURE, {"time", KEY_TIME, "MS", 0, "simulated milliseconds in which messages are made (100)", 5}},
+    {SIMULATE, {"warmup", KEY_WARMUP, "MS", 0, "messages made before are not measured (a tenth of the time)", 5}},
+    {SIMULATE, {"drain", KEY_DRAIN, "MS", 0, "time for messages under way at the end (as the time)", 5}},
+    {SIMULATE | FIGURE, {"reps", KEY_REPS, "N", 0, "repetitions with different seeds (30)", 5}},
+    {SIMULATE | FIGURE, {"threads", KEY_THREADS, "N", 0, "runs at a time (one per processor); changes no result", 5}},
+    {SIMULATE | FIGURE | TRACE, {"seed", KEY_SEED, "N", 0, "of everything random (1)", 5}},
+    {SIMULATE | FIGURE, {"check", KEY_CHECK, "N", 0, "check every invariant every N events", 5}},
+    {ALL, {0, 0, 0, 0, "Output:", 6}},
+    {SIMULATE | TRACE, {"json", KEY_JSON, 0, 0, "results as JSON", 6}},
+    {SIMULATE | TRACE, {"csv", KEY_CSV, 0, 0, "results as CSV, one line per repetition", 6}},
+    {SIMULATE, {"heat", KEY_HEAT, 0, 0, "map of link load with broken links, on the terminal", 6}},
+    {SIMULATE, {"heat-image", KEY_HEAT_IMAGE, "FILE", 0, "the same as a picture, .png or .svg", 6}},
+    {FIGURE, {"out", KEY_OUT, "DIR", 0, "folder for figures (figures)", 6}},
+    {TRACE, {"generate", KEY_GENERATE, 0, 0, "trace: write a generated log of --profile", 6}},
+    {SIMULATE | FIGURE, {"progress", KEY_PROGRESS, 0, 0, "progress bar also where standard error is no terminal", 6}},
+    {SIMULATE | FIGURE, {"no-progress", KEY_NO_PROGRESS, 0, 0, "no progress bar", 6}},
 };
 
 static void parse_sizes(struct sim_config *c, const char *text)
@@ -154,6 +169,9 @@ static bool parse_failures(struct options *o, int key, char *arg)
         return true;
     case KEY_LASTING:
         o->lasting = cli_number(arg, "--lasting", 0, 1e9);
+        return true;
+    case KEY_LENGTH:
+        o->length_ns = (uint64_t)(cli_number(arg, "--length", 0.001, 1e12) * 1e3);
         return true;
     case KEY_FILE:
         o->failure_file = arg;
@@ -272,10 +290,10 @@ static bool parse_run(struct parse *p, int key, char *arg)
         o->config.check_every = (uint32_t)cli_whole(arg, "--check", 1, INT32_MAX);
         return true;
     case KEY_JSON:
-        o->output = OUTPUT_JSON;
-        return true;
     case KEY_CSV:
-        o->output = OUTPUT_CSV;
+        if (o->output != OUTPUT_TEXT && o->output != (key == KEY_JSON ? OUTPUT_JSON : OUTPUT_CSV))
+            cli_die("give one of --json and --csv");
+        o->output = key == KEY_JSON ? OUTPUT_JSON : OUTPUT_CSV;
         return true;
     case KEY_HEAT:
         o->heat = true;
@@ -310,6 +328,24 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     return ARGP_ERR_UNKNOWN;
 }
 
+/* Before the runs, not after them: can the picture be made and written? */
+static void check_picture(const struct options *o)
+{
+    size_t len = strlen(o->heat_image);
+    const char *end = len > 4 ? o->heat_image + len - 4 : "";
+    if (strcmp(end, ".png") != 0 && strcmp(end, ".svg") != 0)
+        cli_die("--heat-image %.80s: the name of a picture ends in .png or .svg", o->heat_image);
+    if (o->fabric.kind != FABRIC_GRID || o->fabric.grid.ndims != 2)
+        cli_die("--heat-image: a heat picture needs a network of two dimensions");
+    bool is_new = access(o->heat_image, F_OK) != 0;
+    FILE *out = fopen(o->heat_image, "ab");
+    if (!out)
+        cli_die("--heat-image %.80s: %s", o->heat_image, strerror(errno));
+    fclose(out);
+    if (is_new)
+        unlink(o->heat_image);
+}
+
 static void apply(struct options *o, const struct parse *p)
 {
     const char *wrong = fabric_parse(&o->fabric, p->topology);
@@ -332,11 +368,50 @@ static void apply(struct options *o, const struct parse *p)
         cli_die("%s", wrong);
     if ((o->failures > 0) + (o->failure_file != NULL) + (o->trace_file != NULL) + (o->profile != NULL) > 1)
         cli_die("give one of --failures, --failure-file, --trace and --profile");
+    if (o->has_load && p->rate > 0)
+        cli_die("give one of --load and --rate");
+    if (o->length_ns && (o->permanent || o->failures == 0))
+        cli_die("--length is for --failures that are not --permanent");
+    if (o->onset < 0)
+        o->onset = o->length_ns ? 1 : 0;
+    if (o->heat_image)
+        check_picture(o);
 }
 
-void options_parse(struct options *o, int argc, char **argv, bool needs_name)
+static const struct command {
+    const char *name;
+    unsigned bit;
+    int (*run)(struct options *);
+    bool needs_name;
+    const char *args, *doc;
+} command[] = {
+    {"simulate", SIMULATE, command_simulate, false, "",
+     "Run one configuration in many repetitions, without failures and, where failures are asked for, with them; print "
+     "means with 95 % confidence intervals."},
+    {"figure", FIGURE, command_figure, true, "NAME",
+     "Make a figure of docs/routing.md: picture, data and gnuplot script. NAME is one of: " FIGURE_NAMES ", or all."},
+    {"trace", TRACE, command_trace, true, "[FILE]",
+     "Read a failure log and print how many network failures it holds and the fits of their times, or write one."},
+};
+enum { COMMANDS = sizeof command / sizeof *command, OPTIONS = sizeof option_list / sizeof *option_list };
+
+/* The options of one command, ended by an empty one; a group without any is left out. */
+static void options_of(unsigned commands, struct argp_option list[OPTIONS + 1])
 {
-    *o = (struct options){.onset = 1,
+    int n = 0;
+    for (int i = 0; i < OPTIONS; i++) {
+        bool group = option_list[i].option.name == NULL;
+        if (n && group && list[n - 1].name == NULL)
+            n--;
+        if (option_list[i].commands & commands)
+            list[n++] = option_list[i].option;
+    }
+    list[n] = (struct argp_option){0};
+}
+
+void options_parse(struct options *o, const struct command *c, int argc, char **argv)
+{
+    *o = (struct options){.onset = -1,
                           .lasting = 1,
                           .reps = 30,
                           .threads = cli_threads(),
@@ -345,16 +420,16 @@ void options_parse(struct options *o, int argc, char **argv, bool needs_name)
                           .out_dir = "figures",
                           .load = 0.05};
     struct fabric none = {0};
+    struct argp_option list[OPTIONS + 1];
+    options_of(c->bit, list);
     o->config = sim_config_default(&none);
     o->config.time_ns = 100000000;
     struct parse p = {
-        .o = o, .topology = "32tx32t", .warmup_ms = -1, .drain_ms = -1, .method = SIM_FT, .needs_name = needs_name};
-    const struct argp argp = {.options = option_list, .parser = parse_option};
-    char *usage_name = argv[0];
+        .o = o, .topology = "32tx32t", .warmup_ms = -1, .drain_ms = -1, .method = SIM_FT, .needs_name = c->needs_name};
+    const struct argp argp = {.options = list, .parser = parse_option};
     error_t error = argp_parse(&argp, argc, argv, ARGP_NO_EXIT | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &p);
-    (void)usage_name;
     if (error)
-        cli_die("an option is unknown or lacks its value (keel-route --help lists them)");
+        cli_die("an option is unknown to %s or lacks its value (keel-route %s --help lists them)", c->name, c->name);
     apply(o, &p);
 }
 
@@ -363,17 +438,23 @@ void options_fini(struct options *o)
     fabric_fini(&o->fabric);
 }
 
-static const char version[] = "keel-route " KEEL_VERSION;
-
-static void usage(FILE *out)
+static void usage(const struct command *c)
 {
-    const struct argp argp = {.options = option_list,
-                              .args_doc = "simulate\nfigure NAME\ntrace [FILE]",
-                              .doc =
-                                  "Simulate routing around broken links.\v"
-                                  "figure takes one of: uniform readings patterns traces turn load latency saturation "
-                                  "connectivity deadlock tree, or all."};
-    argp_help(&argp, out, ARGP_HELP_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, (char *)"keel-route");
+    struct argp_option list[OPTIONS + 1];
+    options_of(c->bit, list);
+    char name[40], doc[1024];
+    snprintf(name, sizeof name, "keel-route %s", c->name);
+    snprintf(doc, sizeof doc, "%s\vkeel-route(1) says more.", c->doc);
+    const struct argp argp = {.options = list, .args_doc = c->args, .doc = doc};
+    argp_help(&argp, stdout, ARGP_HELP_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+}
+
+static void overview(void)
+{
+    puts("Simulate routing around broken links.\n");
+    for (int i = 0; i < COMMANDS; i++)
+        printf("  keel-route %s %s\n      %s\n", command[i].name, command[i].args, command[i].doc);
+    puts("\nkeel-route COMMAND --help lists a command's options.");
 }
 
 int main(int argc, char **argv)
@@ -382,30 +463,25 @@ int main(int argc, char **argv)
     cli_name("keel-route");
     if (argc < 2)
         cli_die("say what to do: simulate, figure NAME or trace FILE (keel-route --help)");
+    const struct command *c = NULL;
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(argv[1], command[i].name) == 0)
+            c = &command[i];
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0) {
-            usage(stdout);
+            c ? usage(c) : overview();
             return 0;
         }
         if (strcmp(argv[i], "--version") == 0) {
-            puts(version);
+            puts("keel-route " KEEL_VERSION);
             return 0;
         }
     }
-    static const struct {
-        const char *name;
-        int (*run)(struct options *);
-        bool needs_name;
-    } command[] = {
-        {"simulate", command_simulate, false}, {"figure", command_figure, true}, {"trace", command_trace, true}};
-    for (size_t i = 0; i < sizeof command / sizeof *command; i++) {
-        if (strcmp(argv[1], command[i].name) != 0)
-            continue;
-        options_parse(&o, argc - 1, argv + 1, command[i].needs_name);
-        cli_catch_signals();
-        int status = command[i].run(&o);
-        options_fini(&o);
-        return status;
-    }
-    cli_die("there is no command '%.60s' (simulate, figure, trace)", argv[1]);
+    if (!c)
+        cli_die("there is no command '%.60s' (simulate, figure, trace)", argv[1]);
+    options_parse(&o, c, argc - 1, argv + 1);
+    cli_catch_signals();
+    int status = c->run(&o);
+    options_fini(&o);
+    return status;
 }

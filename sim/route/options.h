@@ -1,8 +1,10 @@
-/* The command line of keel-route, common to its three commands. */
+/* The command line of keel-route, common to its commands. */
 #ifndef KEEL_SIM_ROUTE_OPTIONS_H
 #define KEEL_SIM_ROUTE_OPTIONS_H
 #include "sim/cli/cli.h"
 #include "sim/route/batch.h"
+
+#define FIGURE_NAMES "uniform readings patterns traces turn load latency saturation connectivity deadlock tree"
 
 enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV };
 
@@ -14,6 +16,7 @@ struct options {
     int32_t failures;
     bool permanent, allow_cut;
     double onset, lasting;
+    uint64_t length_ns;
     const char *failure_file, *trace_file, *profile;
     struct trace_options trace;
     /* repetitions */
@@ -30,9 +33,10 @@ struct options {
     double load;
 };
 
+struct command;
 /* Parses everything; on a mistake prints one line and ends the program with code 2. The caller ends with options_fini.
  */
-void options_parse(struct options *o, int argc, char **argv, bool needs_name);
+void options_parse(struct options *o, const struct command *c, int argc, char **argv);
 void options_fini(struct options *o);
 
 int command_simulate(struct options *o);

@@ -38,6 +38,7 @@ static void load_failures(const struct options *o, struct batch_cell *c, struct 
                                        .permanent = o->permanent,
                                        .onset = o->onset,
                                        .lasting = o->lasting,
+                                       .length_ns = o->length_ns,
                                        .keep_connected = !o->allow_cut};
 }
 
@@ -66,6 +67,9 @@ COLUMN(undeliverable)
 COLUMN(unfinished)
 COLUMN(hit)
 COLUMN(escapes)
+COLUMN(ack_escapes)
+COLUMN(fresh_starts)
+COLUMN(dropped_connected)
 COLUMN(multistep)
 COLUMN(acks)
 COLUMN(fault_acks)
@@ -82,19 +86,23 @@ COLUMN(link_mean)
 COLUMN(link_max)
 COLUMN(end_ns)
 COLUMN(events)
+COLUMN(measured)
+COLUMN(checks)
 
 #define ENTRY(field)                                                                                                   \
     {                                                                                                                  \
 #field, get_##field                                                                                            \
     }
 static const struct column columns[] = {
-    ENTRY(latency_ns), ENTRY(head_ns),       ENTRY(p50_ns),        ENTRY(p99_ns),    ENTRY(max_ns),
-    ENTRY(hops),       ENTRY(offered_gbps),  ENTRY(accepted_gbps), ENTRY(created),   ENTRY(delivered),
-    ENTRY(lost),       ENTRY(undeliverable), ENTRY(unfinished),    ENTRY(hit),       ENTRY(escapes),
-    ENTRY(multistep),  ENTRY(acks),          ENTRY(fault_acks),    ENTRY(exchanges), ENTRY(bypasses),
-    ENTRY(swaps),      ENTRY(knots),         ENTRY(deadlock_ns),   ENTRY(stuck),     ENTRY(max_in),
-    ENTRY(max_out),    ENTRY(max_packets),   ENTRY(link_mean),     ENTRY(link_max),  ENTRY(end_ns),
-    ENTRY(events),
+    ENTRY(latency_ns), ENTRY(head_ns),     ENTRY(p50_ns),       ENTRY(p99_ns),
+    ENTRY(max_ns),     ENTRY(hops),        ENTRY(offered_gbps), ENTRY(accepted_gbps),
+    ENTRY(created),    ENTRY(delivered),   ENTRY(lost),         ENTRY(undeliverable),
+    ENTRY(unfinished), ENTRY(hit),         ENTRY(escapes),      ENTRY(multistep),
+    ENTRY(acks),       ENTRY(fault_acks),  ENTRY(exchanges),    ENTRY(bypasses),
+    ENTRY(swaps),      ENTRY(knots),       ENTRY(deadlock_ns),  ENTRY(stuck),
+    ENTRY(max_in),     ENTRY(max_out),     ENTRY(max_packets),  ENTRY(link_mean),
+    ENTRY(link_max),   ENTRY(end_ns),      ENTRY(events),       ENTRY(measured),
+    ENTRY(checks),     ENTRY(ack_escapes), ENTRY(fresh_starts), ENTRY(dropped_connected),
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -168,6 +176,8 @@ static void print_events(const struct batch *b, int cell)
                 {"still under way at the end", get_unfinished},
                 {"met a broken link", get_hit},
                 {"escape paths taken", get_escapes},
+                {"escape paths of acknowledgements", get_ack_escapes},
+                {"beginnings with no known fault", get_fresh_starts},
                 {"sent by multi-step paths", get_multistep},
                 {"avoidance: exchanges", get_exchanges},
                 {"avoidance: bypasses", get_bypasses},
@@ -202,6 +212,7 @@ static void print_text(const struct options *o, const struct batch *b)
         print_line(b, cell, "accepted", get_accepted_gbps, 1000, "Mbps per endpoint");
         print_line(b, cell, "messages", get_created, 1, "");
         print_line(b, cell, "delivered", batch_delivered, 1, "%");
+        print_line(b, cell, "dropped though there was a way", get_dropped_connected, 1, "");
         print_line(b, cell, "busiest link", get_link_max, 100, "% of the time");
         print_events(b, cell);
         if (b->cell[cell].reference >= 0) {
