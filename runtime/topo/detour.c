@@ -23,7 +23,9 @@ struct detour_config detour_config_paper(void)
         .silence_hold_ns = 10000000,
         .max_faults = 512,
         .cache = 16,
-        .retry_ns = 500000,
+        .retry_ns = 20000,
+        .turns_ns = 8000000,
+        .tell_ns = 200000,
         .retry_max_ns = 256000000,
         .sharpness = 1,
     };
@@ -333,11 +335,12 @@ static void clear_faults(const struct detour *d, struct detour_source *s, int32_
         struct detour_fault *f = detour_faults_find(&s->faults, cable);
         if (!f || f->works || f->last_ns >= when_ns)
             continue;
+        if (f->out_ns < d->config.tell_ns) {
+            detour_faults_remove(&s->faults, cable); /* nobody needs to hear of it */
+            continue;
+        }
         f = detour_faults_renew(&s->faults, f);
-        f->works = true;
-        f->permanent = false;
-        f->count = 0;
-        f->last_ns = when_ns;
+        detour_faults_end(f, 0, when_ns);
     }
 }
 

@@ -50,13 +50,15 @@ struct detour_config {
     uint32_t max_faults; /* per source */
     uint32_t cache;      /* destinations remembered per source */
     /* Improvements over the paper */
-    bool forget; /* avoid a cable from its first notification, and try it again with one message after 1 to 16 times
-                  * (sources take turns) as long as it has been out already, that being from retry_ns to retry_max_ns */
-    uint64_t retry_ns, retry_max_ns;
-    bool tell;     /* acknowledgements pass on what their sender knows: detour_recall and detour_told */
-    bool shortest; /* rank candidates by their hops and draw among the best, instead of nearest first */
-    bool spread;   /* open all max_paths where the original path is cut, one more with every message */
-    int sharpness; /* a path's probability is proportional to 1 / latency to this power, 1..16; the paper's is 1 */
+    bool forget; /* avoid a cable from its first notification, and try it again with one message when it is as likely to
+                  * work as not: after as long as it has been out already, that being from retry_ns to retry_max_ns, or
+                  * up to 16 times as long where that is turns_ns and more (sources take turns) */
+    uint64_t retry_ns, retry_max_ns, turns_ns;
+    uint64_t tell_ns; /* shorter outages are over before others have heard of them */
+    bool tell;        /* acknowledgements pass on what their sender knows: detour_recall and detour_told */
+    bool shortest;    /* rank candidates by their hops and draw among the best, instead of nearest first */
+    bool spread;      /* open all max_paths where the original path is cut, one more with every message */
+    int sharpness;    /* a path's probability is proportional to 1 / latency to this power, 1..16; the paper's is 1 */
 };
 
 /* A working set of values for links of 1 Gbps and packets of about 1 kB; the paper gives none of them. */
@@ -123,19 +125,21 @@ bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint
 /* A message of this path arrived; its head took latency_ns from leaving the source, waiting included. */
 void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
                   uint64_t latency_ns, uint64_t now);
-/* A router found this cable broken. */
-void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t now);
-/* What one endpoint says to another about a cable: that it was found broken, or that it works again. */
+/* A router found this cable broken, out_ns after it went out (0: not known). */
+void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t out_ns, uint64_t now);
+/* What one endpoint says to another about a cable: that it was found broken, or that it works again. Ages, as clocks
+ * differ; the receiver adds what it knows of the time on the way. */
 struct detour_news {
     int32_t cable;
     bool works;
-    uint64_t since_ns; /* broken: first found so */
-    uint64_t seen_ns;  /* last found so */
+    uint64_t out_ns; /* how long it had been out when that was seen */
+    uint64_t age_ns; /* how long ago that was */
 };
 /* Makes no fault permanent by itself. */
 void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now);
-/* Up to max things to pass on: half of them the latest, the others in turn over calls; what was not heard of within
- * retry_max_ns is not passed on, and after twice that dropped. returns how many. */
+/* Up to max things to pass on: half of them the latest, the others in turn over calls. Only what changes another's
+ * choice is passed on: outages of tell_ns and more, broken ones for as long as they are likely to last, ended ones for
+ * as long as others may still avoid them. What can change nobody's choice any more is dropped. returns how many. */
 int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news);
 /* Neither of both came back in the caller's time limit. */
 void detour_silent(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,

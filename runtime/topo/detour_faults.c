@@ -95,6 +95,15 @@ struct detour_fault *detour_faults_renew(struct detour_faults *t, struct detour_
     return last;
 }
 
+void detour_faults_end(struct detour_fault *f, uint64_t out_ns, uint64_t seen)
+{
+    f->works = true;
+    f->permanent = false;
+    f->count = 0;
+    f->out_ns = out_ns > f->out_ns ? out_ns : f->out_ns;
+    f->last_ns = seen;
+}
+
 /* Free a slot: move up every later one of the run that may not stand behind a free one. */
 static void slot_close(struct detour_faults *t, uint32_t gap)
 {

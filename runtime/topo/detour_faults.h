@@ -10,8 +10,8 @@ struct detour_fault {
     uint32_t count;    /* notifications since the entry was made */
     bool permanent;    /* count has reached the threshold */
     bool works;        /* the last thing heard is that a message came through */
-    uint64_t first_ns; /* time of the first notification */
     uint64_t last_ns;  /* time of the last thing heard of it */
+    uint64_t out_ns;   /* how long it had been out when it was last found broken */
     uint64_t retry_ns; /* until then no message tries the cable (only where faults are forgotten by time) */
 };
 
@@ -32,6 +32,8 @@ struct detour_fault *detour_faults_find(const struct detour_faults *t, int32_t c
 struct detour_fault *detour_faults_add(struct detour_faults *t, int32_t cable, uint32_t max);
 /* Put an entry last, as if it were new. returns where it is now. */
 struct detour_fault *detour_faults_renew(struct detour_faults *t, struct detour_fault *f);
+/* A message came through at `seen`, after an outage of at least out_ns. */
+void detour_faults_end(struct detour_fault *f, uint64_t out_ns, uint64_t seen);
 /* returns whether there was one. */
 bool detour_faults_remove(struct detour_faults *t, int32_t cable);
 #endif

@@ -1,24 +1,42 @@
 /* What a source hears of broken cables, and what it passes on. Per cable, the latest news counts:
  *
- *     found broken, or told so  --> left alone for 1 to 16 times as long as it has been out (`forget`)
+ *     found broken, or told so  --> left alone for as long as it has been out, or longer (`forget`)
  *     a message came through    --> works; with `tell` the entry stays, so that others hear of it (detour.c)
  */
 #include "runtime/topo/detour.h"
 
 #include <assert.h>
 
-/* How long a cable that was found broken is left alone: as long as it has been out already. Sources differ, so that a
- * few of them try it first and the others hear from those. */
-static uint64_t retry_after(const struct detour *d, const struct detour_source *s, const struct detour_fault *f)
+static uint64_t before(uint64_t now, uint64_t age)
 {
-    uint64_t wait = f->last_ns - f->first_ns;
-    wait = wait < d->config.retry_ns ? d->config.retry_ns : wait;
-    wait = wait > d->config.retry_max_ns ? d->config.retry_max_ns : wait;
-    uint32_t turn = ((uint32_t)s->endpoint * 0x9e3779b1u ^ (uint32_t)f->cable * 0x85ebca6bu) >> 22;
-    return f->last_ns + wait + (wait * 15 * turn >> 10);
+    return age < now ? now - age : 0;
 }
 
-void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t now)
+/* How long a cable that was found broken is left alone: as long as it has been out already, as then it is as likely to
+ * work as not when outages have lengths of all orders. Sources differ about long ones, so that a few of them try first
+ * and the others hear from those. */
+static uint64_t retry_after(const struct detour *d, const struct detour_source *s, const struct detour_fault *f)
+{
+    uint64_t wait = f->out_ns;
+    wait = wait < d->config.retry_ns ? d->config.retry_ns : wait;
+    wait = wait > d->config.retry_max_ns ? d->config.retry_max_ns : wait;
+    uint64_t turn = ((uint32_t)s->endpoint * 0x9e3779b1u ^ (uint32_t)f->cable * 0x85ebca6bu) >> 22;
+    uint64_t spread = wait < d->config.turns_ns ? wait * wait / d->config.turns_ns : wait;
+    return f->last_ns + wait + (spread * 15 * turn >> 10);
+}
+
+/* It was found broken at `seen`, out_ns after it went out as far as the finder knows. */
+static void note_broken(struct detour_fault *f, uint64_t out_ns, uint64_t seen)
+{
+    uint64_t since = before(f->last_ns, f->out_ns);
+    if (f->last_ns && !f->works && before(seen, since) > out_ns)
+        out_ns = before(seen, since); /* it is the same outage */
+    f->out_ns = out_ns;
+    f->works = false;
+    f->last_ns = seen;
+}
+
+void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t out_ns, uint64_t now)
 {
     assert(cable >= 0 && cable < fabric_links(d->fabric));
     struct detour_fault *f = detour_faults_add(&s->faults, cable, d->config.max_faults);
@@ -26,11 +44,8 @@ void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, ui
         return; /* out of memory: the next notification tries again */
     if (f->works)
         f = detour_faults_renew(&s->faults, f);
-    if (f->works || f->last_ns == 0)
-        f->first_ns = now;
-    f->works = false;
+    note_broken(f, out_ns, now);
     f->count++;
-    f->last_ns = now;
     f->retry_ns = retry_after(d, s, f);
     if (!f->permanent && f->count >= d->config.threshold) {
         f->permanent = true;
@@ -41,23 +56,36 @@ void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, ui
 void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now)
 {
     assert(news->cable >= 0 && news->cable < fabric_links(d->fabric));
-    if (now > news->seen_ns + d->config.retry_max_ns)
+    if (news->age_ns > d->config.retry_max_ns)
         return; /* an old story */
     struct detour_fault *f = detour_faults_add(&s->faults, news->cable, d->config.max_faults);
-    if (!f || f->last_ns >= news->seen_ns)
+    uint64_t seen = before(now, news->age_ns);
+    if (!f || f->last_ns >= seen)
         return;
-    bool first = f->last_ns == 0;
-    if (!first && f->works != news->works)
+    if (f->last_ns && f->works != news->works)
         f = detour_faults_renew(&s->faults, f);
-    if (!news->works && (first || f->works || news->since_ns < f->first_ns))
-        f->first_ns = news->since_ns;
-    if (news->works) {
-        f->permanent = false;
-        f->count = 0;
-    }
-    f->works = news->works;
-    f->last_ns = news->seen_ns;
+    if (news->works)
+        detour_faults_end(f, news->out_ns, seen);
+    else
+        note_broken(f, news->out_ns, seen);
     f->retry_ns = retry_after(d, s, f);
+}
+
+/* Does it change another's choice? */
+static bool is_worth_telling(const struct detour *d, const struct detour_fault *f, uint64_t now)
+{
+    uint64_t age = before(now, f->last_ns);
+    return f->out_ns >= d->config.tell_ns && age <= d->config.retry_max_ns && age <= (f->works ? 16 : 1) * f->out_ns;
+}
+
+static bool is_over(const struct detour *d, const struct detour_fault *f, uint64_t now)
+{
+    return now > f->retry_ns && !is_worth_telling(d, f, now);
+}
+
+static struct detour_news news_of(const struct detour_fault *f, uint64_t now)
+{
+    return (struct detour_news){f->cable, f->works, f->out_ns, before(now, f->last_ns)};
 }
 
 int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news)
@@ -67,15 +95,15 @@ int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int m
     int n = 0;
     for (int i = 0; i < LATEST && t->used > LATEST && n < max / 2; i++) {
         const struct detour_fault *f = &t->entry[t->used - 1 - s->turn_latest++ % LATEST];
-        if (now <= f->last_ns + d->config.retry_max_ns)
-            news[n++] = (struct detour_news){f->cable, f->works, f->first_ns, f->last_ns};
+        if (is_worth_telling(d, f, now))
+            news[n++] = news_of(f, now);
     }
     for (uint32_t left = t->used; left > 0 && t->used && n < max; left--) {
         const struct detour_fault *f = &t->entry[s->turn++ % t->used];
-        if (now > f->last_ns + 2 * d->config.retry_max_ns)
+        if (is_over(d, f, now))
             detour_faults_remove(t, f->cable);
-        else if (now <= f->last_ns + d->config.retry_max_ns)
-            news[n++] = (struct detour_news){f->cable, f->works, f->first_ns, f->last_ns};
+        else if (is_worth_telling(d, f, now))
+            news[n++] = news_of(f, now);
     }
     return n;
 }

@@ -2,11 +2,11 @@
  * link takes an escape path at once; a notification with the link goes back to its source; the source changes its paths
  * (that part is runtime/topo/detour.h).
  *
- * A message carries the broken cables it has been told of, and every escape avoids them all, with the router's own
- * broken ones: so each escape adds a cable the message did not know, and their number is bounded. Cables come back
- * while it is under way, so when what it knows cuts it off from its destination it forgets all but what this router sees
- * now, and begins again. Only after STARTS_MAX such beginnings is it undeliverable, dropped and counted. Whether the
- * network really had no way then is counted too: that there was one is a broken invariant. */
+ * A message carries the broken cables it has met, with the times from when to when each is known to be out, and every
+ * escape avoids them, with the router's own broken ones. Cables come back while it is under way, so what it knows may
+ * cut it off although there is a way. It is given up only on proof: all cables of the cut were out at one instant. As
+ * long as there is none it forgets all but what the router sees now, and begins again. So nothing is dropped while the
+ * network is in one piece; that something was, without proof and with a way left, is a broken invariant. */
 #include "sim/route/sim_internal.h"
 
 #include <assert.h>
@@ -41,12 +41,6 @@ static bool is_connected(struct sim *s, int32_t from, int32_t to)
     return reached;
 }
 
-static void give_up(struct sim *s, int32_t i)
-{
-    const struct packet *p = &s->packet[i];
-    s->r->dropped_connected += is_connected(s, p->at, fabric_home(s->f, p->dst));
-}
-
 static void drop(struct sim *s, int32_t p, uint64_t *counter)
 {
     if (s->packet[p].kind == PACKET_DATA)
@@ -62,45 +56,93 @@ static void notify(struct sim *s, int32_t p, int32_t cable)
     if (ack == NONE)
         return;
     s->packet[ack].info = (uint32_t)cable;
+    s->packet[ack].started = s->port[cable].down_since;
     s->packet[ack].at = at;
     s->r->fault_acks++;
     router_take(s, ack);
 }
 
-static void learn(struct ext *e, int32_t cable)
+static uint32_t clip(uint64_t ns)
 {
+    return ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+}
+
+static void learn(const struct sim *s, const struct packet *p, struct ext *e, int32_t cable)
+{
+    uint64_t since = s->port[cable].down_since;
+    const struct known k = {.cable = cable,
+                            .since = since > p->created ? clip(since - p->created) : 0,
+                            .seen = clip(s->now - p->created),
+                            .out = clip(s->now - since)};
     for (int i = 0; i < e->nknown; i++)
-        if (e->known[i] == cable)
+        if (e->known[i].cable == cable) {
+            e->known[i] = k;
             return;
+        }
     if (e->nknown == KNOWN_MAX) { /* forget the one learnt first */
         e->nknown--;
         for (int i = 0; i < e->nknown; i++)
             e->known[i] = e->known[i + 1];
     }
-    e->known[e->nknown++] = cable;
+    e->known[e->nknown++] = k;
+    if (p->kind == PACKET_DATA) /* news when it arrives; until then age_ns is the time it was seen at */
+        e->news[e->nnews++ % NEWS_MAX] =
+            (struct detour_news){.cable = cable, .out_ns = s->now - since, .age_ns = s->now};
 }
 
 /* What the router sees of its own links. */
-static void look_around(const struct sim *s, int32_t at, struct ext *e)
+static void look_around(const struct sim *s, const struct packet *p, struct ext *e)
 {
     for (int port = 0; port < s->f->ports; port++) {
-        int32_t link = at * s->f->ports + port;
+        int32_t link = p->at * s->f->ports + port;
         if (s->port[link].down)
-            learn(e, fabric_cable(s->f, link));
+            learn(s, p, e, fabric_cable(s->f, link));
     }
+}
+
+/* Were all these out at one instant: when the last of them had gone out? */
+static bool proves_cut(const struct known *k, int n)
+{
+    uint32_t since = 0, seen = UINT32_MAX;
+    for (int i = 0; i < n; i++) {
+        since = k[i].since > since ? k[i].since : since;
+        seen = k[i].seen < seen ? k[i].seen : seen;
+    }
+    return n > 0 && since <= seen;
+}
+
+/* A way that avoids what the packet knows. Where faults are forgotten by time, also by the packet: as the source does.
+ */
+static bool way_around(struct sim *s, const struct packet *p, struct ext *e, bool *proof)
+{
+    struct known k[KNOWN_MAX];
+    int32_t avoid[KNOWN_MAX];
+    int n = 0;
+    for (int i = 0; i < e->nknown; i++) {
+        uint64_t age = s->now - p->created - e->known[i].seen;
+        if (s->c.detour.forget && age > e->known[i].out && age > s->c.detour.retry_ns)
+            continue;
+        avoid[n] = e->known[i].cable;
+        k[n++] = e->known[i];
+    }
+    *proof = proves_cut(k, n);
+    return detour_escape(&s->detour, p->at, p->dst, avoid, n, &s->rng, &e->way);
 }
 
 static bool find_way(struct sim *s, const struct packet *p, struct ext *e)
 {
-    if (detour_escape(&s->detour, p->at, p->dst, e->known, e->nknown, &s->rng, &e->way))
+    bool proof;
+    if (way_around(s, p, e, &proof))
         return true;
-    if (e->starts >= STARTS_MAX)
-        return false;
-    e->starts++;
-    s->r->fresh_starts++;
-    e->nknown = 0;
-    look_around(s, p->at, e);
-    return detour_escape(&s->detour, p->at, p->dst, e->known, e->nknown, &s->rng, &e->way);
+    if (!proof) {
+        s->r->fresh_starts++;
+        e->nknown = 0;
+        look_around(s, p, e);
+        if (way_around(s, p, e, &proof))
+            return true;
+    }
+    s->r->dropped_connected += !proof && is_connected(s, p->at, fabric_home(s->f, p->dst));
+    return false;
 }
 
 static bool escape(struct sim *s, int32_t i, int32_t cable)
@@ -109,9 +151,13 @@ static bool escape(struct sim *s, int32_t i, int32_t cable)
     struct packet *p = &s->packet[i];
     if (!e)
         return false;
-    learn(e, cable);
-    look_around(s, p->at, e);
-    if (p->hops >= s->c.hop_limit || !find_way(s, p, e))
+    learn(s, p, e, cable);
+    look_around(s, p, e);
+    if (p->hops >= s->c.hop_limit) {
+        s->r->dropped_connected += is_connected(s, p->at, fabric_home(s->f, p->dst));
+        return false;
+    }
+    if (!find_way(s, p, e))
         return false;
     p->step = 0;
     p->target = e->way.nvia ? e->way.via[0] : fabric_home(s->f, p->dst);
@@ -134,7 +180,6 @@ static bool met(struct sim *s, int32_t i, int32_t cable)
     }
     if (escape(s, i, cable))
         return true;
-    give_up(s, i);
     drop(s, i, &s->r->undeliverable);
     return false;
 }
@@ -187,6 +232,7 @@ static void change_link(struct sim *s, int32_t link, bool breaks)
     struct port *port = &s->port[link];
     if (breaks) {
         if (port->down++ == 0) {
+            port->down_since = s->now;
             port->claimed = 0;
             evacuate(s, link);
         }

@@ -19,17 +19,17 @@ enum {
     FLAG_FAULTED = 1,  /* met a broken link */
     FLAG_MEASURED = 2, /* counts in the means */
     FLAG_PLACED = 4,   /* on a link by way of the avoidance queue; its slot at the far end is held already */
-    KNOWN_MAX = 96,
-    STARTS_MAX = 16, /* times that a packet forgets the faults it knows before it is given up */
-    NEWS_MAX = 8,    /* faults that an acknowledgement passes on */
+    KNOWN_MAX = 64,
+    NEWS_MAX = 8, /* faults that an acknowledgement passes on */
     NEWS_BYTES = 8,
     FLAG_STRANDED = 8, /* waits for an output while it holds a slot of another one, which counts it */
     NONE = -1,
 };
 
 struct packet {
-    uint64_t created, started;
-    int32_t next; /* in an output buffer, a list of waiting packets, or the free list */
+    uint64_t created;
+    uint64_t started; /* on its first link; of a notification: since when the cable is out */
+    int32_t next;     /* in an output buffer, a list of waiting packets, or the free list */
     int32_t ev_next;
     int32_t at;       /* the router its head is at or goes to; NONE behind an ejection port */
     int32_t target;   /* router at the end of the present segment */
@@ -42,14 +42,21 @@ struct packet {
     uint8_t kind, hold_kind, flags, step;
 };
 
+/* A broken cable a packet has met. Times since the packet was made, at most UINT32_MAX ns. */
+struct known {
+    int32_t cable;
+    uint32_t since; /* when it went out; 0: before the packet was made */
+    uint32_t seen;
+    uint32_t out; /* how long it was out by then */
+};
+
 /* What only packets on multi-step paths, or that met faults, carry. */
 struct ext {
     struct detour_path sent; /* chosen by the source; an acknowledgement brings it back */
     struct detour_path way;  /* followed now */
     int32_t nknown;
-    int32_t starts;           /* how often it forgot what it knew */
-    int32_t known[KNOWN_MAX]; /* broken cables it has been told of */
-    int nnews;
+    struct known known[KNOWN_MAX]; /* broken cables it has met */
+    int nnews;                     /* of a message: faults it has met, the latest NEWS_MAX of them below */
     struct detour_news news[NEWS_MAX];
     int32_t next_free;
 };
@@ -57,7 +64,7 @@ struct ext {
 /* One direction of a cable, or an endpoint's link into (injection) or out of (ejection) its router. List 0 of two is
  * for acknowledgements, list 1 for data. */
 struct port {
-    uint64_t busy_until, busy_ns, blocked_since;
+    uint64_t busy_until, busy_ns, blocked_since, down_since;
     int32_t head[2], tail[2];   /* output buffer */
     int32_t whead[2], wtail[2]; /* packets in input buffers that wait for a slot of the output buffer */
     int32_t ev_next, stall_next;

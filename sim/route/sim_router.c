@@ -57,7 +57,7 @@ struct ext *packet_ext(struct sim *s, int32_t p)
     else
         i = s->next_ext++;
     s->ext[i].sent.nvia = s->ext[i].way.nvia = 0;
-    s->ext[i].nknown = s->ext[i].nnews = s->ext[i].starts = 0;
+    s->ext[i].nknown = s->ext[i].nnews = 0;
     s->packet[p].ext = i;
     return &s->ext[i];
 }

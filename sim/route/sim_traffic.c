@@ -168,9 +168,13 @@ static void pass_on(struct sim *s, int32_t ack, const struct packet *p)
     struct ext *x = packet_ext(s, ack);
     if (!x)
         return;
-    if (p->ext != NONE && p->flags & FLAG_FAULTED)
-        for (const struct ext *m = &s->ext[p->ext]; x->nnews < m->nknown && x->nnews < NEWS_MAX; x->nnews++)
-            x->news[x->nnews] = (struct detour_news){m->known[m->nknown - 1 - x->nnews], false, s->now, s->now};
+    const struct ext *m = p->ext != NONE ? &s->ext[p->ext] : NULL;
+    for (int k = 0; m && k < m->nnews && k < NEWS_MAX; k++) {
+        struct detour_news n = m->news[k];
+        n.age_ns = s->now - n.age_ns;
+        if (n.out_ns >= s->c.detour.tell_ns && n.age_ns <= n.out_ns)
+            x->news[x->nnews++] = n;
+    }
     x->nnews += detour_recall(&s->detour, &s->source[p->dst], s->now, NEWS_MAX - x->nnews, x->news + x->nnews);
     s->packet[ack].bytes = (uint16_t)(s->packet[ack].bytes + x->nnews * NEWS_BYTES);
 }
@@ -193,6 +197,10 @@ static void acknowledge(struct sim *s, const struct packet *p, uint64_t head_ns)
     }
     if (s->c.detour.tell)
         pass_on(s, ack, p);
+    if (faulted && (s->packet[ack].ext == NONE || s->ext[s->packet[ack].ext].nnews == 0)) {
+        packet_free(s, ack);
+        return;
+    }
     choose_path(s, ack, false);
     s->r->acks++;
     inject(s, ack);
@@ -221,9 +229,12 @@ void traffic_delivered(struct sim *s, int32_t i)
         struct detour_source *src = &s->source[p->dst];
         const struct ext *x = p->ext != NONE ? &s->ext[p->ext] : NULL;
         if (p->kind == PACKET_FAULT)
-            detour_faulted(&s->detour, src, (int32_t)p->info, s->now);
-        for (int n = 0; x && n < x->nnews; n++)
-            detour_told(&s->detour, src, &x->news[n], s->now);
+            detour_faulted(&s->detour, src, (int32_t)p->info, s->now - p->started, s->now);
+        for (int n = 0; x && p->kind != PACKET_FAULT && n < x->nnews; n++) {
+            struct detour_news news = x->news[n];
+            news.age_ns += s->now - p->created; /* on its way, as packets carry their latency */
+            detour_told(&s->detour, src, &news, s->now);
+        }
         if (p->kind == PACKET_ACK) /* last: what came through clears what was said */
             detour_acked(&s->detour, src, p->src, x ? &x->sent : &original, p->info, s->now);
     }

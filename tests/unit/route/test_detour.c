@@ -85,10 +85,10 @@ static void test_detour_fault_below_threshold_keeps_the_original_path(void **sta
     struct fixture *t = *state;
     int32_t broken = cable(t, 1, 0);
     for (uint32_t i = 1; i < t->config.threshold; i++) {
-        detour_faulted(&t->d, &t->s, broken, i * US);
+        detour_faulted(&t->d, &t->s, broken, 0, i * US);
         assert_int_equal(choose(t, 3, i * US).nvia, 0);
     }
-    detour_faulted(&t->d, &t->s, broken, 9 * US);
+    detour_faulted(&t->d, &t->s, broken, 0, 9 * US);
     struct detour_path path = choose(t, 3, 10 * US);
     assert_int_not_equal(path.nvia, 0);
     assert_true(detour_faults_find(&t->s.faults, broken)->permanent);
@@ -102,8 +102,8 @@ static void test_detour_acknowledgement_clears_every_cable_of_its_path(void **st
     const struct detour_path original = {.nvia = 0};
     int32_t on = cable(t, 1, 0), off = cable(t, 9, 0);
     for (int i = 0; i < 5; i++) {
-        detour_faulted(&t->d, &t->s, on, 1);
-        detour_faulted(&t->d, &t->s, off, 1);
+        detour_faulted(&t->d, &t->s, on, 0, 1);
+        detour_faulted(&t->d, &t->s, off, 0, 1);
     }
     assert_int_not_equal(choose(t, 3, 2).nvia, 0);
     detour_acked(&t->d, &t->s, 3, &original, 3000, 3);
@@ -118,8 +118,8 @@ static void test_detour_counter_starts_again_after_an_acknowledgement(void **sta
     const struct detour_path original = {.nvia = 0};
     int32_t broken = cable(t, 1, 0);
     for (int round = 0; round < 4; round++) {
-        detour_faulted(&t->d, &t->s, broken, 1);
-        detour_faulted(&t->d, &t->s, broken, 2);
+        detour_faulted(&t->d, &t->s, broken, 0, 1);
+        detour_faulted(&t->d, &t->s, broken, 0, 2);
         detour_acked(&t->d, &t->s, 3, &original, 3000, 3);
         assert_int_equal(choose(t, 3, 4).nvia, 0);
     }
@@ -133,7 +133,7 @@ static void test_detour_alternative_avoids_every_known_fault(void **state)
         for (int i = 0; i < 12; i++) {
             int32_t c = cable(t, (int32_t)rng_below(&t->rng, 64), (int)rng_below(&t->rng, 4));
             for (int k = 0; k < 3; k++)
-                detour_faulted(&t->d, &t->s, c, 1);
+                detour_faulted(&t->d, &t->s, c, 0, 1);
         }
         int32_t dest = 1 + (int32_t)rng_below(&t->rng, 63);
         struct detour_path path;
@@ -153,7 +153,7 @@ static void test_detour_source_cut_off_says_so_and_keeps_the_original(void **sta
     struct fixture *t = *state;
     for (int port = 0; port < 4; port++)
         for (int k = 0; k < 3; k++)
-            detour_faulted(&t->d, &t->s, cable(t, 0, port), 1);
+            detour_faulted(&t->d, &t->s, cable(t, 0, port), 0, 1);
     struct detour_path path;
     assert_false(detour_choose(&t->d, &t->s, 3, 2, &t->rng, &path));
     assert_int_equal(path.nvia, 0);
@@ -234,14 +234,14 @@ static void test_detour_forgetful_avoids_at_once_and_tries_again_with_one_messag
     t->d.config.forget = true;
     uint64_t wait = t->config.retry_ns;
     int32_t broken = cable(t, 1, 0);
-    detour_faulted(&t->d, &t->s, broken, MS);
+    detour_faulted(&t->d, &t->s, broken, 0, MS);
     uint64_t trial = trial_time(t, MS, wait / 10);
     assert_in_range(trial - MS, wait, 16 * wait);
     assert_int_not_equal(choose(t, 3, trial).nvia, 0); /* the others wait for its answer */
     /* Out for long, tried seldom, but at the longest after 16 times retry_max_ns. */
     for (uint64_t age = 10 * MS; age < 10000 * MS; age *= 10) {
         uint64_t capped = age < t->config.retry_max_ns ? age : t->config.retry_max_ns;
-        detour_faulted(&t->d, &t->s, broken, MS + age);
+        detour_faulted(&t->d, &t->s, broken, 0, MS + age);
         trial = trial_time(t, MS + age, capped / 10);
         assert_in_range(trial - MS - age, capped, 16 * capped + capped / 10);
     }
@@ -255,32 +255,52 @@ static void test_detour_sources_try_a_cable_again_one_after_the_other(void **sta
     for (int32_t e = 0; e < 64; e++) {
         struct detour_source s;
         detour_source_init(&s, e);
-        detour_faulted(&t->d, &s, cable(t, 1, 0), MS);
-        early += detour_faults_find(&s.faults, cable(t, 1, 0))->retry_ns < MS + 4 * t->config.retry_ns;
+        detour_faulted(&t->d, &s, cable(t, 1, 0), 10 * MS, 20 * MS);
+        early += detour_faults_find(&s.faults, cable(t, 1, 0))->retry_ns < 20 * MS + 4 * 10 * MS;
         detour_source_fini(&s);
     }
     assert_in_range(early, 1, 32);
 }
 
-static void test_detour_told_faults_are_avoided_and_passed_on_until_they_are_old(void **state)
+/* The router says how long a cable has been out: short outages are tried again soon, and by everybody. */
+static void test_detour_cable_is_left_alone_for_as_long_as_it_has_been_out(void **state)
+{
+    struct fixture *t = *state;
+    t->d.config.forget = true;
+    int32_t broken = cable(t, 1, 0);
+    detour_faulted(&t->d, &t->s, broken, 100 * US, 10 * MS);
+    assert_int_not_equal(choose(t, 3, 10 * MS + 99 * US).nvia, 0);
+    assert_int_equal(choose(t, 3, 10 * MS + 104 * US).nvia, 0);
+    detour_faulted(&t->d, &t->s, broken, 5 * MS, 20 * MS);
+    assert_int_not_equal(choose(t, 3, 24 * MS).nvia, 0);
+}
+
+static void test_detour_told_faults_are_avoided_and_passed_on_while_they_are_likely(void **state)
 {
     struct fixture *t = *state;
     t->d.config.forget = t->d.config.tell = true;
     int32_t broken = cable(t, 1, 0);
     uint64_t max = t->config.retry_max_ns;
     struct detour_news news[4];
-    const struct detour_news first = {.cable = broken, .since_ns = MS / 2, .seen_ns = MS};
-    detour_told(&t->d, &t->s, &first, MS);
-    assert_int_not_equal(choose(t, 3, MS).nvia, 0);
-    assert_int_equal(detour_recall(&t->d, &t->s, 3 * MS, 4, news), 1);
+    const struct detour_news first = {.cable = broken, .out_ns = 5 * MS, .age_ns = MS};
+    detour_told(&t->d, &t->s, &first, 10 * MS);
+    assert_int_not_equal(choose(t, 3, 10 * MS).nvia, 0);
+    assert_int_equal(detour_recall(&t->d, &t->s, 12 * MS, 4, news), 1);
     assert_int_equal(news[0].cable, broken);
     assert_false(news[0].works);
-    assert_true(news[0].since_ns == MS / 2);
-    assert_true(news[0].seen_ns == MS); /* when it was seen, not when it was told */
-    assert_int_equal(detour_recall(&t->d, &t->s, MS + max + 1, 4, news), 0);
-    assert_int_equal(detour_recall(&t->d, &t->s, MS + 2 * max + 1, 4, news), 0);
+    assert_true(news[0].out_ns == 5 * MS);
+    assert_true(news[0].age_ns == 3 * MS); /* since it was seen, not since it was told */
+    assert_int_equal(detour_recall(&t->d, &t->s, 14 * MS + 1, 4, news), 0);
+    assert_int_equal(detour_recall(&t->d, &t->s, 9 * MS + 16 * 5 * MS + MS, 4, news), 0);
     assert_int_equal(t->s.faults.used, 0);
-    detour_told(&t->d, &t->s, &first, MS + max + 1); /* too old to be believed */
+    const struct detour_news old = {.cable = broken, .out_ns = max, .age_ns = max + 1};
+    detour_told(&t->d, &t->s, &old, 10 * max); /* too old to be believed */
+    assert_int_equal(t->s.faults.used, 0);
+    /* What is over before others have heard of it is not passed on, nor kept once it works. */
+    const struct detour_path original = {.nvia = 0};
+    detour_faulted(&t->d, &t->s, broken, t->config.tell_ns - 1, 10 * max);
+    assert_int_equal(detour_recall(&t->d, &t->s, 10 * max, 4, news), 0);
+    detour_acked(&t->d, &t->s, 3, &original, 3000, 10 * max + MS);
     assert_int_equal(t->s.faults.used, 0);
 }
 
@@ -291,23 +311,23 @@ static void test_detour_good_news_is_passed_on_and_the_latest_counts(void **stat
     const struct detour_path original = {.nvia = 0};
     int32_t broken = cable(t, 1, 0);
     struct detour_news news[4];
-    detour_faulted(&t->d, &t->s, broken, 10 * MS);
+    detour_faulted(&t->d, &t->s, broken, 5 * MS, 10 * MS);
     /* A message that may have crossed before the break says nothing about it. */
     detour_acked(&t->d, &t->s, 3, &original, 3000, 10 * MS + 5 * US);
     assert_int_not_equal(choose(t, 3, 10 * MS + 6 * US).nvia, 0);
     detour_acked(&t->d, &t->s, 3, &original, 3000, 11 * MS);
     assert_int_equal(choose(t, 3, 11 * MS).nvia, 0);
     assert_int_equal(detour_recall(&t->d, &t->s, 11 * MS, 4, news), 1);
-    assert_true(news[0].works);
+    assert_true(news[0].works && news[0].out_ns == 5 * MS);
     /* An older story of its being broken changes nothing; a newer one does, and counts from then. */
-    const struct detour_news older = {.cable = broken, .since_ns = MS, .seen_ns = 10 * MS};
+    const struct detour_news older = {.cable = broken, .out_ns = MS, .age_ns = 2 * MS};
     detour_told(&t->d, &t->s, &older, 12 * MS);
     assert_int_equal(choose(t, 3, 12 * MS).nvia, 0);
-    const struct detour_news newer = {.cable = broken, .since_ns = 12 * MS, .seen_ns = 12 * MS};
+    const struct detour_news newer = {.cable = broken, .out_ns = 0, .age_ns = 0};
     detour_told(&t->d, &t->s, &newer, 12 * MS);
     assert_int_not_equal(choose(t, 3, 12 * MS).nvia, 0);
-    assert_true(detour_faults_find(&t->s.faults, broken)->first_ns == 12 * MS);
-    const struct detour_news good = {.cable = broken, .works = true, .seen_ns = 13 * MS};
+    assert_true(detour_faults_find(&t->s.faults, broken)->out_ns == 0);
+    const struct detour_news good = {.cable = broken, .works = true, .age_ns = MS};
     detour_told(&t->d, &t->s, &good, 14 * MS);
     assert_int_equal(choose(t, 3, 14 * MS).nvia, 0);
 }
@@ -317,14 +337,14 @@ static void test_detour_latest_news_comes_first(void **state)
     struct fixture *t = *state;
     t->d.config.forget = t->d.config.tell = true;
     for (int32_t r = 0; r < 60; r++)
-        detour_faulted(&t->d, &t->s, cable(t, r, 2), MS + (uint64_t)r);
+        detour_faulted(&t->d, &t->s, cable(t, r, 2), MS, 5 * MS + (uint64_t)r);
     struct detour_news news[8];
     bool told[60] = {false};
     for (int i = 0; i < 15; i++) {
-        assert_int_equal(detour_recall(&t->d, &t->s, 2 * MS, 8, news), 8);
+        assert_int_equal(detour_recall(&t->d, &t->s, 5 * MS + 100, 8, news), 8);
         for (int n = 0; n < 8; n++) {
-            told[news[n].seen_ns - MS] = true;
-            assert_true(n >= 4 || news[n].seen_ns >= MS + 52);
+            told[100 - news[n].age_ns] = true;
+            assert_true(n >= 4 || news[n].age_ns <= 100 - 52);
         }
     }
     for (int r = 0; r < 60; r++)
@@ -337,7 +357,7 @@ static void test_detour_spread_measures_paths_and_prefers_the_fastest(void **sta
     t->d.config = detour_config_plus();
     t->d.config.forget = false;
     for (uint32_t i = 0; i < t->d.config.threshold; i++)
-        detour_faulted(&t->d, &t->s, cable(t, 0, 0), i);
+        detour_faulted(&t->d, &t->s, cable(t, 0, 0), 0, i);
     struct detour_path fast = {.nvia = 0};
     int taken = 0;
     for (uint64_t i = 1; i <= 2000; i++) {
@@ -358,7 +378,7 @@ static void test_detour_memory_of_a_source_is_bounded(void **state)
     t->d.config.max_faults = 10;
     for (int round = 0; round < 50; round++)
         for (int32_t r = 0; r < 64; r++) {
-            detour_faulted(&t->d, &t->s, cable(t, r, 0), (uint64_t)(round * 64 + r));
+            detour_faulted(&t->d, &t->s, cable(t, r, 0), 0, (uint64_t)(round * 64 + r));
             struct detour_path path;
             detour_choose(&t->d, &t->s, 1 + r % 63, MS, &t->rng, &path);
         }
@@ -444,7 +464,8 @@ int main(void)
         ON_TORUS(test_detour_silent_path_rests_and_returns),
         ON_TORUS(test_detour_forgetful_avoids_at_once_and_tries_again_with_one_message),
         ON_TORUS(test_detour_sources_try_a_cable_again_one_after_the_other),
-        ON_TORUS(test_detour_told_faults_are_avoided_and_passed_on_until_they_are_old),
+        ON_TORUS(test_detour_cable_is_left_alone_for_as_long_as_it_has_been_out),
+        ON_TORUS(test_detour_told_faults_are_avoided_and_passed_on_while_they_are_likely),
         ON_TORUS(test_detour_good_news_is_passed_on_and_the_latest_counts),
         ON_TORUS(test_detour_latest_news_comes_first),
         ON_TORUS(test_detour_spread_measures_paths_and_prefers_the_fastest),

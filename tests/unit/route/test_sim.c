@@ -274,6 +274,35 @@ static void test_sim_connected_network_never_drops_a_message(void **state)
     assert_true(starts > 100); /* these are the messages that would have been dropped */
 }
 
+/* ft-plus must not avoid for long what works again soon, nor speak of it: short outages under any load cost it no more
+ * than ft. */
+static void test_sim_short_outages_cost_ft_plus_no_more_than_ft(void **state)
+{
+    (void)state;
+    struct fabric f = make("12tx12t");
+    const double loads[] = {0.3, 0.7};
+    for (int i = 0; i < 2; i++) {
+        double latency[2] = {0};
+        for (uint64_t seed = 1; seed <= 3; seed++)
+            for (int plus = 0; plus < 2; plus++) {
+                struct sim_config c = short_run(&f, plus ? SIM_FT_PLUS : SIM_FT, loads[i], 5000);
+                struct outages o = {0};
+                struct rng rng;
+                rng_seed(&rng, seed);
+                const struct outage_random r = {
+                    .count = 600, .time_ns = c.time_ns, .onset = 1, .length_ns = 50000, .keep_connected = true};
+                assert_null(outages_random(&o, &f, &r, &rng));
+                c.outages = &o;
+                c.seed = seed;
+                latency[plus] += run(&c).latency_ns;
+                outages_fini(&o);
+            }
+        if (latency[1] > 1.02 * latency[0])
+            fail_msg("load %g: ft %g us, ft-plus %g us", loads[i], latency[0] / 3000, latency[1] / 3000);
+    }
+    fabric_fini(&f);
+}
+
 /* Cables broken at a time, from the list: where outages have one length, the network is in one piece at every start. */
 static void test_outages_of_one_length_keep_the_network_connected_at_every_instant(void **state)
 {
@@ -457,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_sim_deadlocks_without_avoidance_and_not_with_it),
         cmocka_unit_test(test_sim_overload_with_links_changing_never_stands_still),
         cmocka_unit_test(test_sim_connected_network_never_drops_a_message),
+        cmocka_unit_test(test_sim_short_outages_cost_ft_plus_no_more_than_ft),
         cmocka_unit_test(test_outages_of_one_length_keep_the_network_connected_at_every_instant),
         cmocka_unit_test(test_sim_failed_links_lose_messages_only_without_fault_tolerance),
         cmocka_unit_test(test_sim_cut_off_endpoint_is_undeliverable_and_the_run_ends),
