@@ -88,6 +88,12 @@ const char *pool_run(struct pool *p)
     struct worker *worker = calloc((size_t)p->threads, sizeof *worker);
     int started = 0;
     p->at = malloc((size_t)p->threads * sizeof *p->at);
+    if (!worker || !p->at) {
+        free(worker);
+        free(p->at);
+        p->at = NULL;
+        return "out of memory";
+    }
     p->next = p->finished = 0;
     p->wrong = NULL;
     atomic_store(&p->quit, false);
@@ -97,10 +103,8 @@ const char *pool_run(struct pool *p)
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&p->changed, &clock);
     pthread_condattr_destroy(&clock);
-    if (!worker || !p->at)
-        p->wrong = "out of memory";
     pthread_mutex_lock(&p->lock);
-    for (p->live = 0; !p->wrong && started < p->threads; started++, p->live++) {
+    for (p->live = 0; started < p->threads; started++, p->live++) {
         worker[started] = (struct worker){.pool = p, .index = started};
         p->at[started] = -1;
         if (pthread_create(&worker[started].thread, NULL, work, &worker[started]) != 0) {
