@@ -14,14 +14,9 @@ static bool reference_init(struct balance *b, const struct place *p, const char 
 bool balance_init(struct balance *b, const struct place *p, struct load *l)
 {
     *b = (struct balance){.load = l};
-    int32_t most = 0;
-    for (int32_t i = 0; i < l->pattern->phases; i++)
-        most = l->phase[i].cap > most ? l->phase[i].cap : most;
-    b->key[0].links_with = calloc((size_t)most + 2, sizeof(int32_t));
-    b->key[1].links_with = calloc((size_t)most + 2, sizeof(int32_t));
     b->mark = malloc((size_t)p->ranks * sizeof *b->mark);
-    bool ok = b->key[0].links_with && b->key[1].links_with && b->mark && place_plan_init(&b->trial, p) &&
-              place_init(&b->launch, &p->grid, &p->layout) &&
+    bool ok = b->mark && load_key_init(&b->key[0], l) && load_key_init(&b->key[1], l) &&
+              place_plan_init(&b->trial, p) && place_init(&b->launch, &p->grid, &p->layout) &&
               load_init(&b->launch_load, l->pattern, &b->launch, &l->net, l->convention) &&
               reference_init(b, p, "hybrid(all)") && reference_init(b, p, "0D") &&
               (p->grid.ndims < 2 || reference_init(b, p, "hybrid(-2D)"));
@@ -29,6 +24,7 @@ bool balance_init(struct balance *b, const struct place *p, struct load *l)
         balance_fini(b);
         return false;
     }
+    place_arrange_init(p, b->mark);
     b->collisions = load_collisions(&b->launch_load);
     b->straight = !l->net.tree.nodes;
     for (int d = 0; d < p->grid.ndims; d++)
@@ -45,8 +41,8 @@ void balance_fini(struct balance *b)
     load_fini(&b->launch_load);
     place_fini(&b->launch);
     place_plan_fini(&b->trial);
-    free(b->key[0].links_with);
-    free(b->key[1].links_with);
+    load_key_fini(&b->key[0]);
+    load_key_fini(&b->key[1]);
     free(b->mark);
     *b = (struct balance){0};
 }
@@ -68,42 +64,15 @@ static void follow(struct balance *b, const struct place *p)
             (void)load_substitute(&r->load, &r->place, &r->method, p->dead_list[b->seen], &b->trial);
 }
 
-static void key_read(struct balance_key *k, const struct load *l, int32_t moves)
-{
-    k->collisions = load_collisions(l);
-    k->hops = l->hops;
-    k->moves = moves;
-    k->squares = 0;
-    if (l->pattern->phases == 1) {
-        memcpy(k->links_with, l->phase[0].hist, ((size_t)l->phase[0].max + 1) * sizeof *k->links_with);
-        return;
-    }
-    for (int32_t i = 0; i < l->pattern->phases; i++)
-        for (int64_t n = 1; n <= l->phase[i].max; n++)
-            k->squares += n * n * l->phase[i].hist[n];
-}
-
-static bool key_better(const struct balance_key *a, const struct balance_key *b, bool one_phase)
-{
-    if (a->collisions != b->collisions)
-        return a->collisions < b->collisions;
-    for (int32_t n = a->collisions; one_phase && n > 1; n--)
-        if (a->links_with[n] != b->links_with[n])
-            return a->links_with[n] < b->links_with[n];
-    if (a->squares != b->squares)
-        return a->squares < b->squares;
-    return a->hops != b->hops ? a->hops < b->hops : a->moves < b->moves;
-}
-
 /* Try b->trial on the load; it becomes the plan when it is the first or the best. */
 static void consider(struct balance *b, struct place_plan *plan)
 {
     load_move(b->load, &b->trial);
-    key_read(&b->key[1], b->load, b->trial.count);
+    load_key_read(&b->key[1], b->load, b->trial.count);
     load_undo(b->load, &b->trial);
-    if (plan->count && !key_better(&b->key[1], &b->key[0], b->load->pattern->phases == 1))
+    if (plan->count && !load_key_better(&b->key[1], &b->key[0]))
         return;
-    struct balance_key better = b->key[1];
+    struct load_key better = b->key[1];
     b->key[1] = b->key[0];
     b->key[0] = better;
     struct place_move *moves = plan->moves;
@@ -175,86 +144,10 @@ static void consider_nearest(struct balance *b, const struct place *p, int32_t n
     }
 }
 
-static void push(struct place_plan *plan, int32_t rank, int32_t from, int32_t to)
-{
-    plan->moves[plan->count++] = (struct place_move){.rank = rank, .from = from, .to = to};
-}
-
-enum { TODO = -1, DONE = -2, CHAIN = -3 }; /* marks; from 0 up: the rank that waits for this one's node */
-
-/* From rank r on, follow who has to make room for whom, while those are in the given state; marks remember who waits.
- * returns the last of them, and whether that one waits for r: a ring. */
-static int32_t follow_chain(struct balance *b, const struct place *p, const struct place *to, int32_t r, int32_t state,
-                            bool *ring)
-{
-    int32_t last = r, next;
-    b->mark[r] = r;
-    while ((next = p->rank_at[to->node_of[last]]) >= 0 && b->mark[next] == state) {
-        b->mark[next] = last;
-        last = next;
-    }
-    *ring = next == r;
-    return last;
-}
-
-static void mark_chain(struct balance *b, int32_t last)
-{
-    for (int32_t at = last, waiting;; at = waiting) {
-        waiting = b->mark[at];
-        b->mark[at] = CHAIN;
-        if (waiting == at)
-            return;
-    }
-}
-
-/* Move the chain that ends with last, from its end; leaves out last itself when skip is set. */
-static void push_chain(struct balance *b, const struct place *p, const struct place *to, int32_t last, bool skip,
-                       struct place_plan *plan)
-{
-    for (int32_t at = last, waiting;; at = waiting) {
-        waiting = b->mark[at];
-        b->mark[at] = DONE;
-        if (!(skip && at == last))
-            push(plan, at, p->node_of[at], to->node_of[at]);
-        if (waiting == at)
-            return;
-    }
-}
-
-/* Ranks that change places in a ring: one of them steps aside to a free node until the others have moved. */
-static void push_ring(struct balance *b, const struct place *p, const struct place *to, int32_t last, int32_t aside,
-                      struct place_plan *plan)
-{
-    push(plan, last, p->node_of[last], aside);
-    push_chain(b, p, to, last, true, plan);
-    push(plan, last, aside, to->node_of[last]);
-}
-
-/* The moves that turn the map into the reference's, each into a node that is free at its turn. Rings go first: a node
- * to step aside to is free as long as the failed node's rank has none. The rest are chains that end in a free node. */
+/* The moves that turn the map into the reference's. */
 static bool adopt(struct balance *b, const struct place *p, const struct place *to, struct place_plan *plan)
 {
-    bool ring;
-    if (p->homeless > 1 || to->homeless || !p->nfree)
-        return false;
-    plan->count = 0;
-    for (int32_t r = 0; r < p->ranks; r++)
-        b->mark[r] = to->node_of[r] == p->node_of[r] ? DONE : TODO;
-    for (int32_t r = 0; r < p->ranks; r++) {
-        if (b->mark[r] != TODO)
-            continue;
-        int32_t last = follow_chain(b, p, to, r, TODO, &ring);
-        if (ring)
-            push_ring(b, p, to, last, p->free_list[0], plan);
-        else
-            mark_chain(b, last);
-    }
-    for (int32_t r = 0; r < p->ranks; r++)
-        if (b->mark[r] == CHAIN) {
-            int32_t last = follow_chain(b, p, to, r, CHAIN, &ring);
-            push_chain(b, p, to, last, false, plan);
-        }
-    return true;
+    return p->homeless <= 1 && !to->homeless && place_arrange(p, NULL, p->ranks, to->node_of, b->mark, plan);
 }
 
 bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, void *arg)

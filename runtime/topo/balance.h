@@ -4,9 +4,8 @@
  *   - every slide that is possible: each dimension, direction and order, 1D to qD;
  *   - the nearest free nodes, BALANCE_NEAR of them;
  *   - the whole map that each reference method (hybrid(all), hybrid without 2D, 0D) would have reached by now. These
- * are kept beside the real map and follow the same failures. Each is tried on the link load. Fewest collisions wins;
- * then fewest links that carry so many, fewest that carry one less, and so on down; then the lowest mean load (hops);
- * then the fewest moves. A reference map costs many moves, so it is taken only when it has fewer collisions than every
+ * are kept beside the real map and follow the same failures. Each is tried on the link load; the best by key.h wins. A
+ * reference map costs many moves, so it is taken only when it has fewer collisions than every
  * local candidate.
  *
  * Guarantee: after every substitution the collisions are at most those of each reference method after the same
@@ -20,18 +19,9 @@
  * Only balance_init allocates. source  new; Spare-nodes leaves the search for better mappings as future work. */
 #ifndef KEEL_TOPO_BALANCE_H
 #define KEEL_TOPO_BALANCE_H
-#include "runtime/topo/load.h"
+#include "runtime/topo/key.h"
 
 enum { BALANCE_NEAR = 16, BALANCE_REFERENCES = 3 };
-
-/* How good a map is; compared field by field, lower is better. */
-struct balance_key {
-    int32_t collisions;
-    int32_t *links_with; /* one phase: links with 0, 1, 2 ... messages, up to collisions */
-    int64_t squares;     /* several phases: sum over links of messages squared */
-    int64_t hops;
-    int32_t moves;
-};
 
 struct balance_reference {
     struct place_method method;
@@ -49,9 +39,9 @@ struct balance {
     bool straight;      /* a mesh in every dimension */
     int32_t seen;       /* failures the references know: a prefix of place->dead_list */
     struct place_plan trial;
-    struct balance_key key[2]; /* best so far, and the one at hand */
-    int32_t *mark;             /* [ranks] for putting a reference map into an order of moves */
-    int64_t adopted;           /* times a reference map was taken */
+    struct load_key key[2]; /* best so far, and the one at hand */
+    int32_t *mark;          /* [ranks] for putting a reference map into an order of moves */
+    int64_t adopted;        /* times a reference map was taken */
 };
 
 /* p and l are the caller's and outlive b; p is as at launch (place_init or place_reset).

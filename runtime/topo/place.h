@@ -121,6 +121,14 @@ void place_apply(struct place *p, const struct place_plan *plan);
 enum place_result place_substitute(struct place *p, const struct place_method *m, int32_t node,
                                    struct place_plan *plan);
 
+/* The moves that take ranks[0..n-1] (NULL: ranks 0..n-1) to to[rank], in an order in which each destination is free at
+ * its turn; a ring of ranks costs one move more. Nobody else stands on these nodes, at most one rank has no live node
+ * (the one whose failure this plan is for), and it is among them. Cost: n. mark has room for all ranks and was given to
+ * place_arrange_init once. returns  false when no node is free. */
+void place_arrange_init(const struct place *p, int32_t *mark);
+bool place_arrange(const struct place *p, const int32_t *ranks, int32_t n, const int32_t *to, int32_t *mark,
+                   struct place_plan *plan);
+
 /* Is the map whole: every rank on its own live node, the free list exact, counters right? For tests and assertions. */
 bool place_valid(const struct place *p);
 
