@@ -200,6 +200,43 @@ void load_drop(struct load *l, int32_t rank)
     settle(l);
 }
 
+void load_put(struct load *l, int32_t rank, int32_t node)
+{
+    new_stamp(l);
+    l->at[rank] = node;
+    l->absent[rank] = false;
+    rank_messages(l, rank, 1);
+}
+
+bool load_put_within(struct load *l, int32_t rank, int32_t node, int32_t limit)
+{
+    const struct pattern *t = l->pattern;
+    int32_t sent = t->out_at[rank], received = t->in_at[rank];
+    l->at[rank] = node;
+    bool sends = counts(l, rank), fits = true;
+    for (; sends && fits && sent < t->out_at[rank + 1]; sent++)
+        if (!l->absent[t->out[sent].rank]) {
+            message(l, t->out[sent].phase, node, l->at[t->out[sent].rank], 1);
+            fits = l->phase[t->out[sent].phase].max <= limit;
+        }
+    for (; fits && received < t->in_at[rank + 1]; received++)
+        if (!l->absent[t->in[received].rank] && counts(l, t->in[received].rank)) {
+            message(l, t->in[received].phase, l->at[t->in[received].rank], node, 1);
+            fits = l->phase[t->in[received].phase].max <= limit;
+        }
+    l->absent[rank] = !fits;
+    if (fits)
+        return true;
+    while (received-- > t->in_at[rank])
+        if (!l->absent[t->in[received].rank] && counts(l, t->in[received].rank))
+            message(l, t->in[received].phase, l->at[t->in[received].rank], node, -1);
+    while (sends && sent-- > t->out_at[rank])
+        if (!l->absent[t->out[sent].rank])
+            message(l, t->out[sent].phase, node, l->at[t->out[sent].rank], -1);
+    settle(l);
+    return false;
+}
+
 /* A plan may move a rank more than once. Its messages are then removed with the move that starts, and added with the
  * one that ends, at the place where it stands. */
 static void plan_stamp(struct load *l, const struct place_plan *plan)

@@ -49,6 +49,10 @@ struct load {
     bool *absent; /* [ranks] dropped: its messages are not in the network */
 };
 
+struct load_user {
+    int32_t rank, messages;
+};
+
 /* returns   false when out of memory, or the fat tree's nodes are not the place's. */
 bool load_init(struct load *l, const struct pattern *pattern, const struct place *p, const struct load_network *net,
                enum load_convention convention);
@@ -61,6 +65,10 @@ void load_copy(struct load *dst, const struct load *src);
 
 /* The messages of a rank leave the network: to be called when its node fails, before load_move. */
 void load_drop(struct load *l, int32_t rank);
+/* They are back, with the rank on this node. */
+void load_put(struct load *l, int32_t rank, int32_t node);
+/* The same, unless a link would then carry more than limit messages: then the rank stays dropped. returns  is it back? */
+bool load_put_within(struct load *l, int32_t rank, int32_t node, int32_t limit);
 /* The ranks of a plan move and their routes are recounted; the dropped rank is back. */
 void load_move(struct load *l, const struct place_plan *plan);
 /* Takes back a load_move of a plan for a dropped rank, which is dropped again: for looking at several plans in turn. */
@@ -71,6 +79,16 @@ void load_undo(struct load *l, const struct place_plan *plan);
  * returns   as place_substitute; after PLACE_CANNOT the rank sends and receives nothing. */
 enum place_result load_substitute(struct load *l, struct place *p, const struct place_method *method, int32_t node,
                                   struct place_plan *plan);
+
+/* The first link that carries as many messages as any, and its phase; -1 when there are no messages. */
+int32_t load_hottest(const struct load *l, int32_t *phase);
+/* The ranks at either end of the messages that cross a link in a phase, without duplicates, and how many of the
+ * messages each is an end of. rank_at tells who stands on each node (< 0: nobody) and agrees with the load's map.
+ * returns   how many there are; no more than cap are written. */
+int load_users(const struct load *l, const int32_t *rank_at, int32_t phase, int32_t link, struct load_user *users,
+               int cap);
+/* How many messages of the rank would cross that link if it stood on that node, the others where they are? On a grid. */
+int load_crossings(const struct load *l, int32_t phase, int32_t link, int32_t rank, int32_t node);
 
 /* Messages on the most used link; summed over the phases. */
 int32_t load_collisions(const struct load *l);

@@ -49,8 +49,8 @@ static int run_worst(const struct options *o)
     struct out out;
     if (!o->failures || o->failures > WORST_MAX)
         cli_die("--worst needs --failures from 1 to %d", WORST_MAX);
-    if (strcmp(o->setup.method, "balance") == 0)
-        cli_die("--worst is for the sliding methods, not for balance");
+    if (setup_is_own(o->setup.method))
+        cli_die("--worst is for the sliding methods, not for %s", o->setup.method);
     if (o->failures > spare_rank_grid(&o->setup.layout, &o->setup.grid).nodes)
         cli_die("more failures (%d) than nodes with a rank", o->failures);
     out_open(&out, o->out);

@@ -15,7 +15,7 @@ static const char *result_name(enum place_result r)
 static const char *step_name(const struct job *j, char *buf, size_t len)
 {
     if (job_order(j) == PLACE_OWN)
-        return "balance";
+        return j->method.name;
     snprintf(buf, len, "%dD", job_order(j));
     return buf;
 }

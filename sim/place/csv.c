@@ -1,20 +1,19 @@
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "sim/place/options.h"
 
 void out_csv(FILE *f, const struct sample_config *c, const struct sample_result *r)
 {
     struct place_method m = {0};
-    if (strcmp(c->setup.method, "balance") == 0)
+    if (setup_is_own(c->setup.method))
         m = (struct place_method){.steps = 1, .step = {{.order = PLACE_OWN}}};
     else
         place_method_parse(&m, c->setup.method, c->setup.grid.ndims);
     fputs("method,failures,cases,worst,mean,best,stddev,mean_load,moves,idle,cannot", f);
     for (int o = GRID_MAX_DIMS; o >= PLACE_OWN; o--)
         if (o <= c->setup.grid.ndims)
-            fprintf(f, o == PLACE_OWN ? ",by_balance" : ",by_%dD", o);
+            fprintf(f, o == PLACE_OWN ? ",by_own" : ",by_%dD", o);
     fputc('\n', f);
     for (int32_t i = 0; i <= r->failures; i++) {
         const struct sample_row *w = &r->row[i];

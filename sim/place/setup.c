@@ -1,10 +1,27 @@
 #include "sim/place/setup.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum pattern_kind setup_stencil(const struct grid *g)
 {
     return g->ndims == 2 ? PATTERN_5P : g->ndims == 3 ? PATTERN_7P : PATTERN_STAR;
+}
+
+/* "repair" or "repair(8)": the bound on moves; 0 for anything else. */
+static int32_t repair_moves(const char *method)
+{
+    int moves = 0, used = 0;
+    if (strcmp(method, "repair") == 0)
+        return REPAIR_MOVES;
+    if (sscanf(method, "repair(%d)%n", &moves, &used) != 1 || method[used] || !used)
+        return 0;
+    return moves >= 1 && moves <= REPAIR_MOVES_MAX ? moves : 0;
+}
+
+bool setup_is_own(const char *method)
+{
+    return strcmp(method, "balance") == 0 || repair_moves(method);
 }
 
 const char *setup_check(const struct setup *s)
@@ -19,8 +36,10 @@ const char *setup_check(const struct setup *s)
     int dims = pattern_kind_dims(s->pattern);
     if (dims && dims != s->grid.ndims)
         return dims == 2 ? "this stencil needs a grid of 2 dimensions" : "this stencil needs a grid of 3 dimensions";
-    if (strcmp(s->method, "balance") == 0)
+    if (setup_is_own(s->method))
         return NULL;
+    if (strncmp(s->method, "repair", 6) == 0)
+        return "the bound of repair(N) is 1 to 256 moves per failure";
     why = place_method_parse(&m, s->method, s->grid.ndims);
     return why;
 }
@@ -37,6 +56,10 @@ bool job_open(struct job *j, const struct setup *s)
     if (ok && strcmp(s->method, "balance") == 0) {
         strcpy(j->method.name, "balance");
         ok = balance_init(&j->balance, &j->place, &j->load) && place_method_add(&j->method, balance_plan, &j->balance);
+    } else if (ok && repair_moves(s->method)) {
+        strcpy(j->method.name, s->method);
+        ok = repair_init(&j->repair, &j->place, &j->load, repair_moves(s->method)) &&
+             place_method_add(&j->method, repair_plan, &j->repair);
     } else if (ok)
         place_method_parse(&j->method, s->method, s->grid.ndims);
     if (!ok)
@@ -47,6 +70,7 @@ bool job_open(struct job *j, const struct setup *s)
 void job_close(struct job *j)
 {
     balance_fini(&j->balance);
+    repair_fini(&j->repair);
     load_fini(&j->load);
     load_fini(&j->launch_load);
     pattern_fini(&j->pattern);

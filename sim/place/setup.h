@@ -4,11 +4,12 @@
 #include "runtime/topo/balance.h"
 #include "runtime/topo/load.h"
 #include "runtime/topo/place.h"
+#include "runtime/topo/repair.h"
 
 struct setup {
     struct grid grid;
     struct spare_layout layout;
-    char method[64]; /* as place_method_parse reads it, or "balance" */
+    char method[64]; /* as place_method_parse reads it, or Keel's own: "balance", "repair", "repair(8)" */
     enum pattern_kind pattern;
     enum load_convention convention;
     struct load_network net;
@@ -22,9 +23,12 @@ struct job {
     struct place_plan plan;
     struct place_method method;
     struct balance balance;
+    struct repair repair;
     struct pattern pattern;
 };
 
+/* Is it one of Keel's own methods, which are no list of slides? */
+bool setup_is_own(const char *method);
 /* The stencil that fits a grid: 5p in 2D, 7p in 3D, star in others. */
 enum pattern_kind setup_stencil(const struct grid *g);
 /* returns   NULL, or a constant text that says what does not fit. */

@@ -174,6 +174,86 @@ static void test_load_stencil_on_its_own_grid_never_collides(void **state)
     }
 }
 
+/* Who crosses a link, and how often, against the routes link by link; also for a rank thought elsewhere. */
+static void test_load_users_and_crossings_agree_with_the_routes(void **state)
+{
+    (void)state;
+    print_message("seeds 1..20\n");
+    static const char *const grids[] = {"6x5", "5tx6t", "4x3tx4"};
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct rng r;
+        struct job j;
+        rng_seed(&r, seed);
+        job_open(&j, grids[seed % 3], seed % 3 == 2 ? "3D(2,1)" : "2D(2,1)", "hybrid(all)");
+        for (int i = 0; i < 5; i++)
+            job_fail(&j, (int32_t)rng_below(&r, (uint64_t)j.grid.nodes));
+        const struct pattern *t = &j.pattern;
+        for (int32_t link = 0; link < j.load.links; link++) {
+            struct load_user users[64];
+            int n = load_users(&j.load, j.place.rank_at, 0, link, users, 64);
+            int32_t sum = 0;
+            for (int i = 0; i < n; i++) {
+                sum += users[i].messages;
+                assert_int_equal(users[i].messages,
+                                 load_crossings(&j.load, 0, link, users[i].rank, j.place.node_of[users[i].rank]));
+            }
+            assert_int_equal(sum, 2 * j.load.phase[0].count[link]);
+        }
+        int32_t rank = (int32_t)rng_below(&r, (uint64_t)j.place.ranks);
+        int32_t node = (int32_t)rng_below(&r, (uint64_t)j.grid.nodes), links[64];
+        int32_t *want = calloc((size_t)j.load.links, sizeof *want);
+        for (int way = 0; way < 2; way++)
+            for (int32_t i = way ? t->in_at[rank] : t->out_at[rank]; i < (way ? t->in_at : t->out_at)[rank + 1]; i++) {
+                int32_t peer = j.place.node_of[way ? t->in[i].rank : t->out[i].rank];
+                int hops = grid_route(&j.grid, NULL, way ? peer : node, way ? node : peer, links, 64);
+                for (int h = 0; h < hops; h++)
+                    want[links[h]]++;
+            }
+        for (int32_t link = 0; link < j.load.links; link++)
+            assert_int_equal(load_crossings(&j.load, 0, link, rank, node), want[link]);
+        free(want);
+        job_close(&j);
+    }
+}
+
+/* A rank is put where no link passes the limit, and otherwise leaves no trace. */
+static void test_load_put_within_fits_or_leaves_everything_as_it_was(void **state)
+{
+    (void)state;
+    print_message("seed 3\n");
+    struct rng r;
+    struct job j;
+    int fits = 0;
+    rng_seed(&r, 3);
+    job_open(&j, "8x8", "2D(2,1)", "0D");
+    for (int i = 0; i < 8; i++)
+        job_fail(&j, (int32_t)rng_below(&r, 50));
+    size_t size = (size_t)j.load.links * sizeof *j.load.phase[0].count;
+    int32_t *before = malloc(size);
+    for (int i = 0; i < 500; i++) {
+        int32_t rank = (int32_t)rng_below(&r, (uint64_t)j.place.ranks), from = j.place.node_of[rank];
+        int32_t limit = 1 + (int32_t)rng_below(&r, 6);
+        load_drop(&j.load, rank);
+        memcpy(before, j.load.phase[0].count, size);
+        int64_t hops = j.load.hops;
+        int32_t max = load_collisions(&j.load);
+        bool put = load_put_within(&j.load, rank, (int32_t)rng_below(&r, (uint64_t)j.grid.nodes), limit);
+        assert_true(!put || load_collisions(&j.load) <= limit);
+        fits += put;
+        if (put)
+            load_drop(&j.load, rank);
+        assert_memory_equal(before, j.load.phase[0].count, size);
+        assert_true(hops == j.load.hops && max == load_collisions(&j.load));
+        load_put(&j.load, rank, from);
+    }
+    assert_in_range(fits, 20, 480);
+    int32_t collisions = load_collisions(&j.load);
+    load_count(&j.load, &j.place);
+    assert_int_equal(load_collisions(&j.load), collisions);
+    free(before);
+    job_close(&j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +263,8 @@ int main(void)
         cmocka_unit_test(test_load_incremental_count_equals_full_count),
         cmocka_unit_test(test_load_undo_restores_every_count),
         cmocka_unit_test(test_load_stencil_on_its_own_grid_never_collides),
+        cmocka_unit_test(test_load_users_and_crossings_agree_with_the_routes),
+        cmocka_unit_test(test_load_put_within_fits_or_leaves_everything_as_it_was),
     };
     return cmocka_run_group_tests_name("load", tests, NULL, NULL);
 }
