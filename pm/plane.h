@@ -13,7 +13,10 @@
 
 #include <keel/status.h>
 
-enum { PLANE_BLOB_MAX = 512 };
+enum {
+    PLANE_BLOB_MAX = 512,
+    PLANE_MAX_RESTARTS = 3, /* of a rank on a live node, then it is left dead */
+};
 
 enum on_failure { ON_FAILURE_SUBSTITUTE, ON_FAILURE_DEGRADE, ON_FAILURE_ABORT };
 
@@ -26,6 +29,9 @@ struct plane_config {
     int ranks;            /* world size; rank r starts on node first_rank_of(...): block distribution, see rank_node */
     const int *rank_node; /* [ranks] initial node of each rank */
     enum on_failure on_failure;
+    /* A rank's first process that is killed before any of its node has called keel_init ends the job: a program without
+     * Keel cannot go on without it. */
+    bool plain_death_ends;
     const char *host; /* numeric address of this node on the job's interface */
 };
 
@@ -42,6 +48,10 @@ struct plane_callbacks {
     void (*assigned)(void *user, int slot, int rank, uint32_t incarnation);
     /* Start another process for this rank on this node; then plane_process_started with a new slot. */
     void (*respawn)(void *user, int rank, uint32_t incarnation);
+    /* A process of this node has called keel_init: the program is one of Keel's. */
+    void (*here)(void *user);
+    /* The process in slot was killed, and the job ends for it: see plain_death_ends. */
+    void (*plain_death)(void *user, int slot);
     /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[nodes+spares]. */
     void (*view)(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive);
     /* The job is over for everybody: exit code, and the line that says why if it is not 0 (else NULL). End the

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sodium.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,16 +133,42 @@ void agent_processes_gone(struct agent *a)
         uv_timer_start(&a->lease, leave_late, 200, 0);
         return;
     }
-    conn_send_json(a->run, MSG_OVER,
-                   json_pack("{s:i, s:s}", "code", a->over_code, "why", a->over_why ? a->over_why : ""));
+    conn_send_json(
+        a->run, MSG_OVER,
+        json_pack("{s:i, s:o, s:b}", "code", a->over_code, "why", codec_text(a->over_why), "own", a->own_why != NULL));
     uv_timer_start(&a->lease, leave_late, BYE_LEASE_MS, 0);
+}
+
+void agent_own_why(struct agent *a, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    if (a->own_why)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    a->own_why = pm_strdup(text);
+}
+
+/* A job that came to its end is no success if a rank crashed too often on the way. */
+static int judge(struct agent *a, int code)
+{
+    int slot = code == 0 && !a->job.degrade_asked ? agent_ranks_fault(a) : -1;
+    if (slot < 0)
+        return code;
+    const struct process *p = a->processes[slot].p;
+    agent_own_why(a, "rank %d was killed by SIG%s%s", p->rank, sigabbrev_np(p->signal),
+                  p->incarnation ? " once more than it is started again" : "");
+    return 128 + p->signal;
 }
 
 void agent_end(struct agent *a, int code, const char *why, bool hard)
 {
     if (a->state < AGENT_ENDING) {
+        a->over_code = judge(a, code);
         a->state = AGENT_ENDING;
-        a->over_code = code;
+        why = a->own_why ? a->own_why : why;
         a->over_why = why ? pm_strdup(why) : NULL;
         agent_ranks_signal(a, SIGKILL, true);
         if (!hard && !agent_ranks_gone(a)) {
@@ -159,7 +186,7 @@ void agent_fail(struct agent *a, int code, const char *why)
 {
     log_info("%s", why);
     if (a->run)
-        conn_send_json(a->run, MSG_FAILED, json_pack("{s:i, s:s}", "code", code, "why", why));
+        conn_send_json(a->run, MSG_FAILED, json_pack("{s:i, s:o}", "code", code, "why", codec_text(why)));
     agent_end(a, code, why, true);
 }
 
@@ -175,6 +202,21 @@ static void plane_respawn(void *user, int rank, uint32_t incarnation)
     struct agent *a = user;
     if (a->state == AGENT_RUNNING)
         agent_ranks_respawn(a, rank, incarnation);
+}
+
+static void plane_here(void *user)
+{
+    struct agent *a = user;
+    if (a->here)
+        return;
+    a->here = true;
+    if (a->run)
+        conn_send(a->run, MSG_HERE, NULL, 0);
+}
+
+static void plane_plain_death(void *user, int slot)
+{
+    agent_ranks_plain_death(user, slot);
 }
 
 static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive)
@@ -235,10 +277,13 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
                                   .ranks = a->job.ranks,
                                   .rank_node = a->job.rank_node,
                                   .on_failure = a->job.on_failure,
+                                  .plain_death_ends = !a->job.degrade_asked && a->job.on_failure != ON_FAILURE_ABORT,
                                   .host = a->self_host};
     struct plane_callbacks callbacks = {.user = a,
                                         .assigned = plane_assigned,
                                         .respawn = plane_respawn,
+                                        .here = plane_here,
+                                        .plain_death = plane_plain_death,
                                         .view = plane_view,
                                         .job_over = plane_over,
                                         .fatal = plane_fatal,
@@ -276,6 +321,7 @@ static bool job_from_json(struct agent *a, const json_t *m)
                               .mpiexec_pid = (int)mpiexec,
                               .on_failure = (enum on_failure)on_failure};
     job->rank_node = pm_alloc((size_t)ranks * sizeof *job->rank_node);
+    job->degrade_asked = json_is_true(json_object_get(m, "degrade_asked"));
     if (!codec_to_ints(json_object_get(m, "rank_node"), job->rank_node, job->ranks, 0, job->nodes - 1))
         return false;
     job->argv = codec_to_strings(json_object_get(m, "argv"));
@@ -386,6 +432,10 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
         conn_send(a->run, MSG_PONG, NULL, 0);
         return;
     }
+    if (type == MSG_STANDBY) {
+        agent_ranks_standby(a);
+        return;
+    }
     json_t *m = codec_object(body, len);
     if (!m) {
         log_warn("message %d from keelrun is not JSON", type);
@@ -468,6 +518,7 @@ static void agent_free(struct agent *a)
     free(a->view_rank_node);
     free(a->view_alive);
     free(a->over_why);
+    free(a->own_why);
     free(a->peers);
     pmi_root_destroy(a->root);
     sodium_memzero(&a->launch, sizeof a->launch);

@@ -32,6 +32,7 @@ struct agent_job { /* MSG_CONFIG */
     int standbys; /* processes of a spare node */
     int mpiexec_pid;
     enum on_failure on_failure;
+    bool degrade_asked; /* by the user: a rank that dies of its own fault is no failure of the job */
     char **argv, **env;
     char *cwd;
 };
@@ -40,6 +41,7 @@ struct agent_process {
     struct process *p;
     struct pmi_client *pmi;
     bool assigned_late; /* was a standby, or replaces a process that died */
+    bool own_fault;     /* died of it while the job ran */
 };
 
 struct agent_peer { /* another node's listener */
@@ -80,6 +82,8 @@ struct agent {
 
     struct agent_process *processes; /* index is the slot */
     int process_count;
+    bool here;           /* a process has called keel_init, and keelrun was told */
+    bool standbys_begun; /* on a spare */
     struct pmi_server *pmi;
     struct pmi_root *root; /* in use at one node only */
     struct conn *root_conn;
@@ -101,6 +105,7 @@ struct agent {
 
     int over_code;
     char *over_why;
+    char *own_why; /* what this node alone knows about the end */
     uv_signal_t child_signal;
     int exit_code;
 };
@@ -115,6 +120,8 @@ void agent_output(struct agent *a, int rank, int stream, const uint8_t *lines, s
 void agent_fail(struct agent *a, int code, const char *why);
 /* MSG_STOP, from keelrun or keelctl. */
 void agent_stop(struct agent *a, const json_t *m);
+/* What ended the job, known here only. The first one counts. */
+void agent_own_why(struct agent *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* End the local processes: hard at once, else with a grace. */
 void agent_end(struct agent *a, int code, const char *why, bool hard);
 /* All processes of the node, now. */
@@ -125,6 +132,10 @@ void agent_processes_gone(struct agent *a);
 void agent_ranks_start(struct agent *a);
 void agent_ranks_assigned(struct agent *a, int slot, int rank, uint32_t incarnation);
 void agent_ranks_respawn(struct agent *a, int rank, uint32_t incarnation);
+void agent_ranks_plain_death(struct agent *a, int slot);
+void agent_ranks_standby(struct agent *a);
+/* A rank that died of its own fault and was not started again: its slot, or -1. */
+int agent_ranks_fault(const struct agent *a);
 bool agent_ranks_gone(const struct agent *a);
 void agent_ranks_signal(struct agent *a, int signal, bool standbys_only);
 void agent_ranks_stdin(struct agent *a, const uint8_t *data, size_t len);

@@ -39,14 +39,14 @@ static json_t *status_json(const struct agent *a)
         json_array_append_new(alive, json_boolean(a->view_alive[i]));
     char job[17];
     snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);
-    return json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:s}", "job",
+    return json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "job",
                      job, "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid",
                      (int)getpid(), "stub_pid", (int)a->stub_pid, "mpiexec_pid", a->job.mpiexec_pid, "spare",
                      (int)(a->launch.node >= a->job.nodes && a->job.nodes > 0), "keelrun", (int)(a->run != NULL),
                      "epoch", (json_int_t)a->epoch, "alive", alive, "rank_node",
                      a->view_rank_node ? codec_ints(a->view_rank_node, a->job.ranks) : json_array(), "ranks", ranks,
                      "nodes", a->job.nodes, "spares", a->job.spares, "size", a->job.ranks, "program",
-                     a->job.argv ? a->job.argv[0] : "");
+                     codec_text(a->job.argv ? a->job.argv[0] : ""));
 }
 
 /* ---- guests ---- */
@@ -221,7 +221,7 @@ void agent_console_over(struct agent *a)
     for (struct agent_guest *g = a->guests; g; g = g->next)
         if (g->attached)
             conn_send_json(g->conn, MSG_OVER,
-                           json_pack("{s:i, s:s}", "code", a->over_code, "why", a->over_why ? a->over_why : ""));
+                           json_pack("{s:i, s:o}", "code", a->over_code, "why", codec_text(a->over_why)));
 }
 
 void agent_console_close(struct agent *a)

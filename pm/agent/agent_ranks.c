@@ -44,11 +44,9 @@ static void pmi_feed(struct agent *a, struct agent_process *e, const uint8_t *da
     if (effects & PMI_FENCE)
         agent_pmi_fence(a);
     if ((effects & PMI_ABORT) && a->state == AGENT_RUNNING) {
-        char text[96];
         int code = abort_code & 255;
-        snprintf(text, sizeof text, "rank %d on node %d aborted the job with code %d", e->p->rank, a->launch.node,
-                 abort_code);
-        plane_stop_job(a->plane, code ? code : 1, text);
+        agent_own_why(a, "rank %d on node %d aborted the job with code %d", e->p->rank, a->launch.node, abort_code);
+        plane_stop_job(a->plane, code ? code : 1, a->own_why);
     }
 }
 
@@ -66,6 +64,13 @@ static void on_stdin_taken(struct process *p, size_t len)
         conn_send(a->run, MSG_STDIN_TAKEN, count, sizeof count);
 }
 
+/* What a program does to itself, as opposed to what is done to it. */
+static bool is_own_fault(int signal_number)
+{
+    return signal_number == SIGSEGV || signal_number == SIGBUS || signal_number == SIGFPE || signal_number == SIGILL ||
+           signal_number == SIGABRT || signal_number == SIGTRAP || signal_number == SIGSYS;
+}
+
 static void on_exited(struct process *p)
 {
     struct agent *a = p->user;
@@ -74,8 +79,14 @@ static void on_exited(struct process *p)
         json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code, "signal", p->signal));
     if (pmi_client_gone(entry_of(p)->pmi) & PMI_FENCE)
         agent_pmi_fence(a);
-    if (a->state == AGENT_RUNNING)
-        plane_process_exited(a->plane, p->slot, p->code, p->signal);
+    if (a->state != AGENT_RUNNING)
+        return;
+    entry_of(p)->own_fault = p->rank >= 0 && is_own_fault(p->signal);
+    if (a->run && p->rank >= 0)
+        conn_send_json(a->run, MSG_ENDED,
+                       json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code, "signal",
+                                 p->signal));
+    plane_process_exited(a->plane, p->slot, p->code, p->signal);
 }
 
 static void on_drained(struct process *p)
@@ -221,13 +232,28 @@ void agent_ranks_start(struct agent *a)
             return;
         }
     }
-    for (int i = 0; a->launch.node >= a->job.nodes && i < a->job.standbys; i++) {
+}
+
+/* A spare's processes, once somebody has called keel_init: a program that does not would run there from end to end. */
+void agent_ranks_standby(struct agent *a)
+{
+    char why[512];
+    if (a->state != AGENT_RUNNING || a->launch.node < a->job.nodes || a->standbys_begun)
+        return;
+    a->standbys_begun = true;
+    for (int i = 0; i < a->job.standbys; i++) {
         int error = start_one(a, -1, 0, false, why, sizeof why);
         if (error) {
             agent_fail(a, exit_code_of(error), why);
             return;
         }
     }
+}
+
+static void tell_begun(struct agent *a, const struct process *p)
+{
+    if (a->run)
+        conn_send_json(a->run, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->rank, "pid", (int)p->pid));
 }
 
 void agent_ranks_assigned(struct agent *a, int slot, int rank, uint32_t incarnation)
@@ -239,6 +265,7 @@ void agent_ranks_assigned(struct agent *a, int slot, int rank, uint32_t incarnat
     e->p->incarnation = incarnation;
     e->assigned_late = true;
     process_release_output(e->p);
+    tell_begun(a, e->p);
     agent_event(a, "assigned",
                 json_pack("{s:i, s:i, s:i}", "rank", rank, "pid", (int)e->p->pid, "incarnation", (int)incarnation));
 }
@@ -246,8 +273,32 @@ void agent_ranks_assigned(struct agent *a, int slot, int rank, uint32_t incarnat
 void agent_ranks_respawn(struct agent *a, int rank, uint32_t incarnation)
 {
     char why[512];
-    if (start_one(a, rank, incarnation, true, why, sizeof why) != 0)
+    if (start_one(a, rank, incarnation, true, why, sizeof why) != 0) {
+        agent_own_why(a, "%s", why);
         plane_stop_job(a->plane, 1, why);
+        return;
+    }
+    tell_begun(a, a->processes[a->process_count - 1].p);
+}
+
+void agent_ranks_plain_death(struct agent *a, int slot)
+{
+    const struct process *p = a->processes[slot].p;
+    agent_own_why(a,
+                  "rank %d (pid %d, node %d) was killed by SIG%s before it called keel_init, so it cannot be replaced",
+                  p->rank, (int)p->pid, a->launch.node, sigabbrev_np(p->signal));
+}
+
+int agent_ranks_fault(const struct agent *a)
+{
+    for (int i = 0; i < a->process_count; i++) {
+        bool again = false;
+        for (int k = i + 1; k < a->process_count; k++)
+            again |= a->processes[k].p->rank == a->processes[i].p->rank;
+        if (a->processes[i].own_fault && !again)
+            return i;
+    }
+    return -1;
 }
 
 /* ---- all of them ---- */

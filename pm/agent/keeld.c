@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char *argp_program_version = "keeld (Keel) " KEEL_VERSION;
+__attribute__((visibility("default"))) const char *argp_program_version = "keeld (Keel) " KEEL_VERSION;
 
 static bool parse_launch(const char *text, struct agent_launch *launch)
 {

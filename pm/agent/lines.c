@@ -26,11 +26,15 @@ void lines_feed(struct lines *l, const void *data, size_t len, void (*emit)(void
     }
 }
 
+void lines_flush(struct lines *l, void (*emit)(void *user, const uint8_t *, size_t), void *user)
+{
+    if (l->held.len)
+        emit(user, l->held.data, l->held.len);
+    l->held.len = 0;
+}
+
 void lines_end(struct lines *l, void (*emit)(void *user, const uint8_t *, size_t), void *user)
 {
-    if (l->held.len) {
-        bytes_append(&l->held, "\n", 1);
-        emit(user, l->held.data, l->held.len);
-    }
+    lines_flush(l, emit, user);
     bytes_free(&l->held);
 }

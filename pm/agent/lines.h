@@ -1,4 +1,4 @@
-/* Cuts a stream of bytes into whole lines, so that lines of different ranks never mix. Pure. */
+/* Cuts a stream of bytes into whole lines, so that lines of different ranks never mix; no byte is added or lost. Pure. */
 #ifndef KEEL_PM_LINES_H
 #define KEEL_PM_LINES_H
 
@@ -10,9 +10,11 @@ struct lines {
     struct bytes held; /* the line that has begun and not ended */
 };
 
-/* emit gets one or more whole lines (the last byte is a newline, or the piece of a line that is too long). */
+/* emit gets one or more whole lines (the last byte is a newline), or a piece of a line that is too long. */
 void lines_feed(struct lines *l, const void *data, size_t len, void (*emit)(void *user, const uint8_t *, size_t),
                 void *user);
-/* End of the stream: emit what is held, with a newline added. Frees. */
+/* Emit the beginning of a line that is held. */
+void lines_flush(struct lines *l, void (*emit)(void *user, const uint8_t *, size_t), void *user);
+/* End of the stream: emit what is held. Frees. */
 void lines_end(struct lines *l, void (*emit)(void *user, const uint8_t *, size_t), void *user);
 #endif

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,7 +17,7 @@
 
 /* How long output of a process that has ended is waited for if somebody still holds its pipe (a child it left behind).
  */
-enum { DRAIN_MS = 300 };
+enum { DRAIN_MS = 300, SILENCE_MS = 100 /* then the beginning of a line is passed on */ };
 
 struct child_fds {
     int in[2], out[2][2], pmi[2], keel[2], error[2];
@@ -136,6 +137,7 @@ static void finish_if_drained(struct process *p)
     if (p->exited && p->open_outputs == 0 && !p->drained) {
         p->drained = true;
         uv_timer_stop(&p->drain);
+        uv_timer_stop(&p->silence);
         p->events.drained(p);
     }
 }
@@ -168,12 +170,42 @@ static void output_end(struct process *p, int i)
     p->open_outputs--;
 }
 
+static bool has_more(const struct process *p, int i)
+{
+    uv_os_fd_t fd;
+    int bytes = 0;
+    return !uv_is_closing((uv_handle_t *)&p->out[i]) && uv_fileno((uv_handle_t *)&p->out[i], &fd) == 0 &&
+           ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
+/* The beginning of a line that stands for a while may be a prompt. Only who has an input prompts; of the others it is
+ * half a buffer, and other ranks' lines would get between. */
+static void await_silence(struct process *p);
+
+static void silence_passed(uv_timer_t *timer)
+{
+    struct process *p = timer->data;
+    if (p->paused || p->hold_output || has_more(p, 0) || has_more(p, 1)) {
+        await_silence(p); /* it is us who are late */
+        return;
+    }
+    lines_flush(&p->lines[0], emit_out, p);
+    lines_flush(&p->lines[1], emit_err, p);
+}
+
+static void await_silence(struct process *p)
+{
+    if (p->in_open && (p->lines[0].held.len || p->lines[1].held.len))
+        uv_timer_start(&p->silence, silence_passed, SILENCE_MS, 0);
+}
+
 static void output_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct process *p = stream->data;
     int i = stream == (uv_stream_t *)&p->out[1];
     if (n > 0)
         lines_feed(&p->lines[i], buf->base, (size_t)n, i == 0 ? emit_out : emit_err, p);
+    await_silence(p);
     free(buf->base);
     if (n < 0) {
         output_end(p, i);
@@ -279,8 +311,9 @@ struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, 
     uv_poll_init(loop, &p->exit_watch, p->pidfd);
     p->exit_watch.data = p;
     uv_timer_init(loop, &p->drain);
-    p->drain.data = p;
-    p->open_handles = 2;
+    uv_timer_init(loop, &p->silence);
+    p->drain.data = p->silence.data = p;
+    p->open_handles = 3;
     uv_poll_start(&p->exit_watch, UV_READABLE, exit_ready);
     attach_pipe(p, loop, &p->out[0], f.out[0][0]);
     attach_pipe(p, loop, &p->out[1], f.out[1][0]);
@@ -419,6 +452,7 @@ void process_free(struct process *p)
     stdin_close(p);
     process_close_pmi(p);
     uv_close((uv_handle_t *)&p->drain, handle_closed);
+    uv_close((uv_handle_t *)&p->silence, handle_closed);
     close(p->pidfd);
     p->pidfd = -1;
 }

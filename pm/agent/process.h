@@ -42,7 +42,7 @@ struct process {
     struct process_events events;
     uv_poll_t exit_watch;
     uv_pipe_t out[2], pmi, in;
-    uv_timer_t drain;
+    uv_timer_t drain, silence;
     struct lines lines[2];
     int open_handles, open_outputs;
     bool in_open, pmi_open, hold_output, paused;

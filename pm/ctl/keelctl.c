@@ -21,7 +21,7 @@
 
 enum { ANSWER_MS = 2000, ARGS_MAX = 6 };
 
-const char *argp_program_version = "keelctl (Keel) " KEEL_VERSION;
+__attribute__((visibility("default"))) const char *argp_program_version = "keelctl (Keel) " KEEL_VERSION;
 
 static const char doc[] = "Look at running Keel jobs and control them.\v"
                           "  list                    the jobs of this machine\n"

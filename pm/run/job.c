@@ -1,6 +1,7 @@
 #include "pm/run/job.h"
 
 #include "pm/wire/codec.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
@@ -55,11 +56,15 @@ static void strangers_remove(struct job *j, struct peer *peer)
 
 static const char *node_name(const struct job *j, int node, char *buffer, size_t size)
 {
-    if (j->options->hosts.count)
-        snprintf(buffer, size, "node %d (%s)", node, j->options->hosts.names[node]);
-    else
-        snprintf(buffer, size, "node %d", node);
-    return buffer;
+    return news_node(&j->news, node, buffer, (unsigned)size);
+}
+
+static void tell_news(void *user, const char *line)
+{
+    struct job *j = user;
+    /* with abort the end of the job says it all */
+    if (!j->options->quiet && j->options->on_failure != ON_FAILURE_ABORT)
+        job_say(j, "%s", line);
 }
 
 static void send_all_json(struct job *j, uint8_t type, json_t *m)
@@ -70,16 +75,39 @@ static void send_all_json(struct job *j, uint8_t type, json_t *m)
     json_decref(m);
 }
 
-/* The first decision counts. */
+/* Our own decision. The first one counts. */
 static void decide(struct job *j, int code, const char *why)
 {
     if (j->decided)
         return;
+    j->decided = j->final = true;
+    j->code = code;
+    j->why = pm_strdup(why ? why : "");
+    if (*j->why)
+        job_say(j, "%s", why);
+}
+
+/* What a node says of the end: all say the same, but for what one of them alone knows. */
+static void hear_end(struct job *j, int code, const char *why, bool own)
+{
+    if (j->final || (j->decided && (j->why_own || !(own || (j->code == 0 && code != 0)))))
+        return;
     j->decided = true;
     j->code = code;
-    if (why && *why)
-        job_say(j, "%s", why);
-    job_event(j, "over", json_pack("{s:i, s:s}", "code", code, "why", why ? why : ""));
+    j->why_own = own;
+    free(j->why);
+    j->why = pm_strdup(why ? why : "");
+}
+
+/* Everything has been heard. */
+static void report_end(struct job *j)
+{
+    if (!j->final && j->why && *j->why)
+        job_say(j, "%s", j->why);
+    if (j->code == 0 && j->output_failed)
+        j->code = 1;
+    news_over(&j->news, j->code);
+    job_event(j, "over", json_pack("{s:i, s:o}", "code", j->code, "why", codec_text(j->why)));
 }
 
 static void use_force(struct job *j);
@@ -139,11 +167,19 @@ static void stop(struct job *j, int code, const char *why)
     send_all_json(j, MSG_STOP, json_pack("{s:i, s:s, s:b}", "code", code, "why", why ? why : "", "hard", 0));
 }
 
+void job_reader_gone(struct job *j)
+{
+    if (j->phase == JOB_RUNNING)
+        stop(j, 128 + SIGPIPE, NULL);
+    else if (j->code == 0)
+        j->code = 128 + SIGPIPE, j->decided = j->final = true;
+}
+
 static void closing_passed(uv_timer_t *timer)
 {
     struct job *j = timer->data;
-    if (j->signals_seen < 100) { /* first politely: Hydra then ends its proxies */
-        j->signals_seen = 100;
+    if (!j->closing_forced) { /* first politely: Hydra then ends its proxies */
+        j->closing_forced = true;
         launch_signal(j->launch, SIGTERM);
         uv_timer_start(&j->deadline, closing_passed, CLOSING_MS / 2, 0);
         return;
@@ -173,6 +209,7 @@ static void end_if_all_gone(struct job *j)
     if (!any_over)
         decide(j, 1, "all nodes were lost");
     enter_ending(j);
+    report_end(j);
     j->phase = JOB_CLOSING;
     for (int i = 0; i < j->total; i++)
         if (j->nodes[i].conn)
@@ -235,11 +272,12 @@ static void send_config(struct job *j, int node)
     const struct options *o = j->options;
     char cwd[4096];
     char *const cwd_list[] = {getcwd(cwd, sizeof cwd) ? cwd : "/", NULL};
-    json_t *m = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "nodes", o->nodes, "spares", o->spares,
-                          "ranks", o->ranks, "standbys", layout_max_per_node(o->rank_node, o->ranks), "mpiexec_pid",
-                          (int)launch_mpiexec_pid(j->launch, node), "on_failure", (int)o->on_failure, "rank_node",
-                          codec_ints(o->rank_node, o->ranks), "argv", codec_strings(o->program), "env",
-                          codec_strings(environ), "cwd", codec_strings(cwd_list));
+    json_t *m =
+        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o}", "nodes", o->nodes, "spares", o->spares,
+                  "ranks", o->ranks, "standbys", layout_max_per_node(o->rank_node, o->ranks), "mpiexec_pid",
+                  (int)launch_mpiexec_pid(j->launch, node), "on_failure", (int)o->on_failure, "degrade_asked",
+                  (int)o->degrade_asked, "rank_node", codec_ints(o->rank_node, o->ranks), "argv",
+                  codec_strings(o->program), "env", codec_strings(environ), "cwd", codec_strings(cwd_list));
     conn_send_json(j->nodes[node].conn, MSG_CONFIG, m);
 }
 
@@ -315,6 +353,7 @@ static void on_ready(struct job *j, int node, const json_t *m)
                                                json_object_get(j->nodes[i].ready, "port")));
     }
     j->phase = JOB_RUNNING;
+    news_started(&j->news, clock_now_ns());
     uv_timer_stop(&j->deadline);
     send_all_json(j, MSG_START, json_pack("{s:o, s:o}", "blobs", blobs, "peers", peers));
     char id[17];
@@ -333,15 +372,30 @@ static void on_over(struct job *j, int node, const json_t *m)
     const char *why = json_string_value(json_object_get(m, "why"));
     codec_int(m, "code", 0, 255, &code);
     j->nodes[node].phase = NODE_OVER;
-    /* every node comes to the same end by itself */
-    decide(j, (int)code, why);
+    hear_end(j, (int)code, why, json_is_true(json_object_get(m, "own")));
     enter_ending(j);
     end_if_all_gone(j);
+}
+
+static void tell_view(struct job *j, const json_t *m)
+{
+    const json_t *alive = json_object_get(m, "alive");
+    int *rank_node = pm_alloc((size_t)j->options->ranks * sizeof *rank_node);
+    bool *is_alive = pm_alloc((size_t)j->total * sizeof *is_alive);
+    long long epoch;
+    for (int i = 0; i < j->total; i++)
+        is_alive[i] = !json_is_false(json_array_get(alive, (size_t)i));
+    if (j->phase >= JOB_RUNNING && !j->forced && codec_int(m, "epoch", 1, INT64_MAX, &epoch) &&
+        codec_to_ints(json_object_get(m, "rank_node"), rank_node, j->options->ranks, -1, j->total - 1))
+        news_view(&j->news, (uint64_t)epoch, rank_node, is_alive, clock_now_ns());
+    free(rank_node);
+    free(is_alive);
 }
 
 static void on_view(struct job *j, const json_t *m)
 {
     const json_t *alive = json_object_get(m, "alive");
+    tell_view(j, m);
     for (int i = 0; i < j->total; i++)
         if (json_is_false(json_array_get(alive, (size_t)i)) && j->nodes[i].phase != NODE_OVER) {
             j->nodes[i].phase = NODE_LOST;
@@ -359,6 +413,29 @@ static void on_failed(struct job *j, const json_t *m)
     use_force(j);
 }
 
+/* A rank's process ended, or a rank goes on in a new one. */
+static void on_process(struct job *j, int node, uint8_t type, const json_t *m)
+{
+    long long rank, pid, signal_number = 0;
+    if (j->phase < JOB_RUNNING || j->forced || !codec_int(m, "rank", 0, j->options->ranks - 1, &rank) ||
+        !codec_int(m, "pid", 1, INT32_MAX, &pid))
+        return;
+    codec_int(m, "signal", 0, 64, &signal_number);
+    if (type == MSG_ENDED)
+        news_ended(&j->news, node, (int)rank, (int)pid, (int)signal_number);
+    else
+        news_begun(&j->news, node, (int)rank);
+}
+
+/* The program is one of Keel's: the spares' processes may wait for their use. */
+static void on_here(struct job *j)
+{
+    for (int i = j->options->nodes; i < j->total && !j->standbys_begun; i++)
+        if (j->nodes[i].conn)
+            conn_send(j->nodes[i].conn, MSG_STANDBY, NULL, 0);
+    j->standbys_begun = true;
+}
+
 static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
 {
     if (type == MSG_READY && j->phase == JOB_JOINING && j->nodes[node].phase == NODE_JOINED)
@@ -367,6 +444,8 @@ static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
         on_view(j, m);
     else if (type == MSG_FAILED)
         on_failed(j, m);
+    else if (type == MSG_ENDED || type == MSG_BEGUN)
+        on_process(j, node, type, m);
     else if (type == MSG_OVER)
         on_over(j, node, m);
 }
@@ -379,6 +458,10 @@ static void agent_frame(struct conn *c, uint8_t type, const uint8_t *body, size_
         j->nodes[peer->node].unanswered = 0;
     if (type == MSG_PONG)
         return; /* being heard was all */
+    if (type == MSG_HERE) {
+        on_here(j);
+        return;
+    }
     if (type == MSG_OUTPUT) {
         job_output(j, body, len);
     } else if (type == MSG_EVENT) {
@@ -492,6 +575,12 @@ static void start_passed(uv_timer_t *timer)
         }
 }
 
+static bool is_ignored(int signal_number)
+{
+    struct sigaction now;
+    return sigaction(signal_number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static void signalled(uv_signal_t *handle, int signal_number)
 {
     struct job *j = handle->data;
@@ -512,7 +601,11 @@ int job_run(struct job *j)
     j->nodes = pm_alloc((size_t)j->total * sizeof *j->nodes);
     for (int i = 0; i < j->total; i++)
         j->nodes[i].agent_fd = -1;
+    news_init(&j->news, j->options->nodes, j->options->spares, j->options->ranks, j->options->rank_node,
+              j->options->hosts.count ? j->options->hosts.names : NULL, tell_news, j);
     for (int i = 0; i < 3; i++) {
+        if (is_ignored(wanted[i]))
+            continue; /* by nohup, or a shell's background */
         uv_signal_init(&j->loop, &j->signals[i]);
         j->signals[i].data = j;
         uv_signal_start(&j->signals[i], signalled, wanted[i]);
@@ -526,5 +619,7 @@ int job_run(struct job *j)
     uv_run(&j->loop, UV_RUN_DEFAULT);
     sink_flush(&j->out, 2000);
     sink_flush(&j->err, 2000);
+    news_fini(&j->news);
+    free(j->why);
     return j->code;
 }

@@ -8,6 +8,7 @@
 
 #include "pm/wire/conn.h"
 #include "pm/run/launch.h"
+#include "pm/run/news.h"
 #include "pm/wire/message.h"
 #include "pm/run/options.h"
 #include "pm/run/sink.h"
@@ -27,6 +28,12 @@ struct job_node {
     int unanswered;   /* pings since it was last heard, while another node's loss is unexplained */
 };
 
+/* With --label: whose line it is that has begun and not ended. */
+struct job_line {
+    bool open;
+    int node, rank;
+};
+
 struct job {
     uv_loop_t loop;
     const struct options *options;
@@ -39,12 +46,22 @@ struct job {
     int total;
     int strangers; /* connections that have not said which node they are */
     struct peer *oldest_stranger, *newest_stranger;
-    bool decided, forced; /* the result is known; the hard way was taken */
-    int code;             /* result, valid once decided */
+    /* The result. What keelrun decides itself is final and told at once; of what the nodes say the best is told at the
+     * end: a code other than 0, and a reason that one of them alone knows. */
+    bool decided, final;
+    int code;
+    char *why;    /* not told yet */
+    bool why_own; /* that node alone knows it */
+    bool forced;  /* the hard way was taken */
+    bool closing_forced;
+    bool standbys_begun;
+    struct news news;
     uv_timer_t deadline, limit, doubt;
     uv_signal_t signals[3];
     int signals_seen;
     struct sink out, err;
+    struct job_line at[2]; /* standard output and error */
+    bool output_failed;    /* some could not be written */
     struct stdin_feed feed;
     FILE *events;
 };
@@ -52,9 +69,12 @@ struct job {
 /* Runs the job on an initialised loop; listener listens, launch is ready to begin. Returns keelrun's exit code. */
 int job_run(struct job *j);
 void job_agent_connected(struct job *j);
+/* Of our standard output or error: ends the job, as SIGPIPE ends a program. */
+void job_reader_gone(struct job *j);
 void job_mpiexec_ended(struct job *j, int node, int wait_status, const char *text);
 
 /* job_io.c */
+void job_io_init(struct job *j);
 void job_event(struct job *j, const char *event, json_t *members);
 void job_output(struct job *j, const uint8_t *body, size_t len);
 void job_say(struct job *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -3,6 +3,7 @@
 
 #include "runtime/base/clock.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,17 +40,26 @@ void job_say(struct job *j, const char *fmt, ...)
     sink_write(&j->err, line, (size_t)n);
 }
 
-static void write_labelled(struct sink *s, int rank, int node, const uint8_t *p, size_t len)
+/* A label begins each line. A line that another rank has left open ends first. */
+static void write_labelled(struct job *j, int stream, int rank, int node, const uint8_t *p, size_t len)
 {
+    struct sink *s = stream == 2 ? &j->err : &j->out;
+    struct job_line *at = &j->at[stream == 2];
     struct bytes out = {0};
     char label[32];
     int n =
         rank >= 0 ? snprintf(label, sizeof label, "[%d] ", rank) : snprintf(label, sizeof label, "[node %d] ", node);
+    if (at->open && (at->rank != rank || at->node != node)) {
+        bytes_append(&out, "\n", 1);
+        at->open = false;
+    }
     while (len > 0) {
         const uint8_t *newline = memchr(p, '\n', len);
         size_t line = newline ? (size_t)(newline - p) + 1 : len;
-        bytes_append(&out, label, (size_t)n);
+        if (!at->open)
+            bytes_append(&out, label, (size_t)n);
         bytes_append(&out, p, line);
+        *at = (struct job_line){!newline, node, rank};
         p += line;
         len -= line;
     }
@@ -69,6 +79,27 @@ static void sink_drained(struct sink *s)
     pause_all(s->user, false);
 }
 
+static void sink_failed(struct sink *s, int error)
+{
+    struct job *j = s->user;
+    if (error == EPIPE) {
+        job_reader_gone(j);
+        return;
+    }
+    j->output_failed = true;
+    if (s == &j->out)
+        job_say(j, "cannot write standard output: %s; the rest of it is lost", strerror(error));
+}
+
+void job_io_init(struct job *j)
+{
+    sink_init(&j->out, &j->loop, STDOUT_FILENO);
+    sink_init(&j->err, &j->loop, STDERR_FILENO);
+    j->out.user = j->err.user = j;
+    j->out.drained = j->err.drained = sink_drained;
+    j->out.failed = j->err.failed = sink_failed;
+}
+
 void job_output(struct job *j, const uint8_t *body, size_t len)
 {
     if (len < OUTPUT_HEADER)
@@ -76,12 +107,9 @@ void job_output(struct job *j, const uint8_t *body, size_t len)
     int node = (int)get_u32(body), rank = (int)get_u32(body + 4);
     struct sink *s = get_u32(body + 8) == 2 ? &j->err : &j->out;
     if (j->options->label)
-        write_labelled(s, rank, node, body + OUTPUT_HEADER, len - OUTPUT_HEADER);
+        write_labelled(j, s == &j->err ? 2 : 1, rank, node, body + OUTPUT_HEADER, len - OUTPUT_HEADER);
     else
         sink_write(s, body + OUTPUT_HEADER, len - OUTPUT_HEADER);
-    if (sink_queued(s) > SINK_HIGH) {
-        s->drained = sink_drained;
-        s->user = j;
+    if (sink_queued(s) > SINK_HIGH)
         pause_all(j, true);
-    }
 }

@@ -89,6 +89,16 @@ static int open_listener(struct job *j, const char *host)
     return ntohs(((struct sockaddr_in *)&a)->sin_port);
 }
 
+/* Those that were closed, so that nothing else gets their numbers. What is written to a closed standard output fails, as
+ * it does everywhere; who closes standard error does not want to be told. */
+static void occupy_standard_descriptors(void)
+{
+    static const int modes[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", modes[fd]); /* the lowest free number: fd */
+}
+
 static void mpiexec_ended(void *user, int node, int wait_status, const char *text)
 {
     job_mpiexec_ended(user, node, wait_status, text);
@@ -105,6 +115,7 @@ int main(int argc, char **argv)
     static struct job job;
     char host[64] = "127.0.0.1", why[256];
     struct bed_netns *netns = NULL;
+    occupy_standard_descriptors();
     options_parse(&options, argc, argv);
     log_init("keelrun");
     if (sodium_init() < 0)
@@ -128,8 +139,7 @@ int main(int argc, char **argv)
         interface_towards(&options.hosts, host, sizeof host);
     }
     uv_loop_init(&job.loop);
-    sink_init(&job.out, &job.loop, STDOUT_FILENO);
-    sink_init(&job.err, &job.loop, STDERR_FILENO);
+    job_io_init(&job);
     struct launch_plan plan = {.options = &options,
                                .netns = netns,
                                .keeld = keeld,

@@ -16,7 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FAN_OUT = 32, LAST_LINE = 256 };
+enum {
+    FAN_OUT = 32,
+    LAST_LINE = 256,
+    LOOK_MS = 200, /* between looks at what the mpiexec instances are waiting for */
+    GONE_LOOKS = 5 /* without it: it will not come any more */
+};
 
 struct instance {
     struct launch *launch;
@@ -24,6 +29,8 @@ struct instance {
     pid_t pid;
     int pidfd;
     bool started, joined, running;
+    bool had_child; /* mpiexec's launcher: ssh, srun, ... */
+    int childless;  /* looks since it is gone */
     uv_poll_t exit_watch;
     uv_pipe_t output;
     char last[LAST_LINE]; /* last line that says something */
@@ -37,6 +44,7 @@ struct launch {
     struct launch_events events;
     void *user;
     int total, next, waiting, running;
+    uv_timer_t look;
     struct instance *instances;
 };
 
@@ -52,6 +60,8 @@ struct launch *launch_create(uv_loop_t *loop, const struct launch_plan *plan, co
     l->instances = pm_alloc((size_t)l->total * sizeof *l->instances);
     for (int i = 0; i < l->total; i++)
         l->instances[i] = (struct instance){.launch = l, .node = i, .pidfd = -1};
+    uv_timer_init(loop, &l->look);
+    l->look.data = l;
     return l;
 }
 
@@ -242,8 +252,50 @@ static void start_instance(struct instance *in)
     uv_poll_start(&in->exit_watch, UV_READABLE, exit_ready);
 }
 
+/* Children that have not ended. */
+static bool has_child(pid_t pid)
+{
+    char path[64], state = '?';
+    int child;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    FILE *children = fopen(path, "re");
+    while (!found && children && fscanf(children, "%d", &child) == 1) {
+        snprintf(path, sizeof path, "/proc/%d/stat", child);
+        FILE *stat = fopen(path, "re");
+        found = stat && fscanf(stat, "%*d (%*[^)]) %c", &state) == 1 && state != 'Z';
+        if (stat)
+            fclose(stat);
+    }
+    if (children)
+        fclose(children);
+    return found;
+}
+
+/* An mpiexec waits for ever when its ssh has given up. */
+static void look_passed(uv_timer_t *timer)
+{
+    struct launch *l = timer->data;
+    for (int i = 0; i < l->total; i++) {
+        struct instance *in = &l->instances[i];
+        if (!in->running || in->joined)
+            continue;
+        bool child = has_child(in->pid);
+        in->had_child |= child || in->last[0]; /* or it was gone so soon that only its complaint is left */
+        in->childless = child || !in->had_child ? 0 : in->childless + 1;
+        if (in->childless == GONE_LOOKS) {
+            launch_joined(l, i);
+            l->events.ended(l->user, i, 0, in->last[0] ? in->last : "what mpiexec.hydra started there has ended");
+        }
+    }
+    if (l->waiting == 0)
+        uv_timer_stop(timer);
+}
+
 void launch_begin(struct launch *l)
 {
+    if (l->next < l->total && !uv_is_active((uv_handle_t *)&l->look))
+        uv_timer_start(&l->look, look_passed, LOOK_MS, LOOK_MS);
     while (l->next < l->total && l->waiting < FAN_OUT)
         start_instance(&l->instances[l->next++]);
 }

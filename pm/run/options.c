@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *argp_program_version = "keelrun (Keel) " KEEL_VERSION;
-
 enum option_key {
     KEY_NODES = 256,
     KEY_HOSTS,
@@ -23,6 +21,8 @@ enum option_key {
     KEY_LAUNCHER,
     KEY_LAUNCHER_EXEC,
     KEY_LABEL,
+    KEY_QUIET,
+    KEY_USAGE,
     KEY_EVENT_LOG,
     KEY_START_TIMEOUT,
     KEY_TIMEOUT,
@@ -44,9 +44,13 @@ static const struct argp_option option_table[] = {
      "how to reach hosts: ssh, slurm, pbs, lsf, sge, ... as mpiexec.hydra knows it", 4},
     {"launcher-exec", KEY_LAUNCHER_EXEC, "FILE", 0, "program to use as the launcher's", 4},
     {"label", KEY_LABEL, NULL, 0, "put the rank before each line of output", 5},
+    {"quiet", KEY_QUIET, NULL, 0, "do not tell of ranks and nodes that die on the way", 5},
     {"event-log", KEY_EVENT_LOG, "FILE", 0, "write the job's events to FILE, one JSON object a line", 5},
     {"start-timeout", KEY_START_TIMEOUT, "SECONDS", 0, "give up if a node has not joined by then (default 30)", 6},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0, "end the job after this time, with exit code 124 (default: never)", 6},
+    {"help", '?', NULL, 0, "print this", -1},
+    {"usage", KEY_USAGE, NULL, 0, "print a short summary", -1},
+    {"version", 'V', NULL, 0, "print the version", -1},
     {0},
 };
 
@@ -89,6 +93,8 @@ static int choice(const char *name, const char *text, const char *const *names)
             return i;
     pm_quit(2, "%s: %s is not known", name, text);
 }
+
+static _Noreturn void help(unsigned how);
 
 struct parsing {
     struct options *o;
@@ -143,6 +149,16 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_LABEL:
         o->label = true;
         break;
+    case KEY_QUIET:
+        o->quiet = true;
+        break;
+    case '?':
+        help(ARGP_HELP_STD_HELP);
+    case KEY_USAGE:
+        help(ARGP_HELP_USAGE);
+    case 'V':
+        puts("keelrun (Keel) " KEEL_VERSION);
+        exit(0);
     case KEY_EVENT_LOG:
         o->event_log = arg;
         break;
@@ -167,8 +183,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 static void check_nodes(struct options *o, const struct parsing *p)
 {
+    if (o->ranks == 0 && !o->program) {
+        fprintf(stderr, "usage: keelrun -n RANKS [OPTION...] PROGRAM [ARGUMENT...]; see keelrun --help\n");
+        exit(2);
+    }
     if (o->ranks == 0)
-        pm_quit(2, "-n RANKS is missing");
+        pm_quit(2, "-n RANKS is missing; see keelrun --help");
     if (!o->program)
         pm_quit(2, "the program to run is missing");
     if (p->hosts_given && (p->nodes_given || o->bed != BED_NONE))
@@ -205,22 +225,30 @@ static void check_nodes(struct options *o, const struct parsing *p)
     }
     if (!p->on_failure_given)
         o->on_failure = o->spares ? ON_FAILURE_SUBSTITUTE : ON_FAILURE_DEGRADE;
+    o->degrade_asked = p->on_failure_given && o->on_failure == ON_FAILURE_DEGRADE;
+}
+
+static const struct argp argp = {option_table,
+                                 parse_option,
+                                 "PROGRAM [ARGUMENT...]",
+                                 "Run a program on several nodes and keep it running when nodes die.",
+                                 NULL,
+                                 NULL,
+                                 NULL};
+
+static _Noreturn void help(unsigned how)
+{
+    argp_help(&argp, stdout, how, program_invocation_short_name);
+    exit(fflush(stdout) == 0 ? 0 : 1);
 }
 
 void options_parse(struct options *o, int argc, char **argv)
 {
-    static const struct argp argp = {option_table,
-                                     parse_option,
-                                     "PROGRAM [ARGUMENT...]",
-                                     "Run a program on several nodes and keep it running when nodes die.",
-                                     NULL,
-                                     NULL,
-                                     NULL};
     struct parsing p = {.o = o};
     *o = (struct options){.start_timeout_s = 30};
     argp_err_exit_status = 2;
-    /* argp would say it in two lines */
-    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS, NULL, &p) != 0)
+    /* argp would say it in two lines, and without errors it gives no help either */
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &p) != 0)
         pm_quit(2, "%s is not an option, or its value is missing; see keelrun --help",
                 p.at_fault ? p.at_fault : "something");
     check_nodes(o, &p);

@@ -14,7 +14,8 @@ struct options {
     enum on_failure on_failure;
     const char *launcher, *launcher_exec;
     const char *event_log;
-    bool label;
+    bool label, quiet;
+    bool degrade_asked;  /* by the user; otherwise it is the default without spares */
     int start_timeout_s; /* for all nodes to have joined */
     int timeout_s;       /* for the job; 0: none */
     char **program;      /* with its arguments, NULL-terminated */

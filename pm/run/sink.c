@@ -25,9 +25,12 @@ static bool push(struct sink *s)
     ssize_t n = write(s->fd, s->queue.data + s->sent, want);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return errno == EINTR;
-    if (n < 0) { /* the reader is gone, or the disk is full: the job goes on, its output does not */
+    if (n < 0) {
+        int error = errno;
         s->broken = true;
         drop(s);
+        if (s->failed)
+            s->failed(s, error);
         return false;
     }
     s->sent += (size_t)n;

@@ -14,7 +14,8 @@ struct sink {
     size_t sent;
     uv_poll_t writable;
     bool pollable, waiting, broken;
-    void (*drained)(struct sink *s); /* optional: the queue became short */
+    void (*drained)(struct sink *s);           /* optional: the queue became short */
+    void (*failed)(struct sink *s, int error); /* optional: nothing can be written any more; once */
     void *user;
 };
 

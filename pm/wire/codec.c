@@ -4,6 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+json_t *codec_text(const char *text)
+{
+    json_t *value = json_string(text ? text : "");
+    if (value)
+        return value;
+    char *plain = pm_strdup(text);
+    for (char *p = plain; *p; p++)
+        if (*p & 0x80)
+            *p = '?';
+    value = json_string(plain);
+    free(plain);
+    return value;
+}
+
 json_t *codec_blob(const void *data, size_t len)
 {
     size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);

@@ -11,6 +11,8 @@
 json_t *codec_strings(char *const *strings);
 /* NULL-terminated, one allocation for free(). NULL if the value is not what codec_strings makes. */
 char **codec_to_strings(const json_t *value);
+/* Text of any origin: what is not UTF-8 becomes question marks, NULL the empty text. */
+json_t *codec_text(const char *text);
 json_t *codec_blob(const void *data, size_t len);
 /* False if it is not base64 or does not fit. */
 bool codec_to_blob(const json_t *value, void *data, size_t size, size_t *len);

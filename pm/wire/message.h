@@ -7,21 +7,26 @@ enum message {
     /* agent -> keelrun */
     MSG_HELLO = 1,       /* json: version, node, pid, stub_pid, hostname */
     MSG_READY = 2,       /* json: blob (base64), host, port: the plane and the agent listen */
-    MSG_OUTPUT = 3,      /* node, rank (-1: the agent itself or an idle spare), stream (1 out, 2 err), whole lines */
+    MSG_OUTPUT = 3,      /* node, rank (-1: the agent itself or an idle spare), stream (1 out, 2 err), bytes */
     MSG_EVENT = 4,       /* one JSON line for the event log */
     MSG_VIEW = 5,        /* json: epoch, rank_node [..], alive [..] */
     MSG_FAILED = 7,      /* json: code, why: this node cannot take part; the job cannot start */
-    MSG_OVER = 8,        /* json: code, why: the job is over, this node's processes are gone, all output was sent */
+    MSG_OVER = 8,        /* json: code, why, own: the job is over, this node's processes are gone, all output was sent;
+                          * own: why is what this node alone knows, better than what others say */
     MSG_STDIN_TAKEN = 9, /* count: bytes of MSG_STDIN that rank 0 accepted (flow control) */
     MSG_PONG = 10,
+    MSG_HERE = 11,  /* a process of this node has called keel_init */
+    MSG_ENDED = 12, /* json: rank, pid, code, signal: a rank's process ended while the job runs */
+    MSG_BEGUN = 13, /* json: rank, pid: a rank goes on in a new process of this node */
 
     /* keelrun -> agent */
-    MSG_CONFIG = 32, /* json: the job; see launch.md */
-    MSG_START = 33,  /* json: blobs [base64 ..], peers [{host, port} ..], in node order */
-    MSG_STDIN = 34,  /* bytes for rank 0; no bytes: end of file */
-    MSG_STOP = 35,   /* json: code, why, hard: end the job; hard: at once, no grace */
-    MSG_BYE = 37,    /* the launcher has everything: go */
-    MSG_PING = 38,   /* answered by MSG_PONG */
+    MSG_CONFIG = 32,  /* json: the job; see launch.md */
+    MSG_START = 33,   /* json: blobs [base64 ..], peers [{host, port} ..], in node order */
+    MSG_STDIN = 34,   /* bytes for rank 0; no bytes: end of file */
+    MSG_STOP = 35,    /* json: code, why, hard: end the job; hard: at once, no grace */
+    MSG_BYE = 37,     /* the launcher has everything: go */
+    MSG_PING = 38,    /* answered by MSG_PONG */
+    MSG_STANDBY = 39, /* to spares: the program is Keel's, start the processes that wait */
 
     /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */
     MSG_PMI_FENCE = 48,   /* json: node, round, kvs {..}: this node's ranks are in the PMI barrier */

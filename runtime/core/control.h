@@ -14,6 +14,7 @@ enum control_type {
     CONTROL_LEAVING,     /* rank: keel_finalize was called; answered */
     CONTROL_ABORT,       /* rank: end the job with code a; text. no answer */
     CONTROL_EVENT,       /* rank: event log line: text = name, NUL, text; a = number. no answer */
+    CONTROL_HERE,        /* rank: keel_init was called and has its welcome. no answer */
 };
 
 enum { CONTROL_TEXT_MAX = 256 };

@@ -213,6 +213,9 @@ KEEL_EXPORT keel_status keel_init(void)
         if (fds[i] >= 0)
             close(fds[i]);
     client.ready = status == KEEL_OK;
+    struct control here = {.type = CONTROL_HERE};
+    if (client.ready)
+        control_tell(&here);
     return status;
 }
 

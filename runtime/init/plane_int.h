@@ -69,7 +69,16 @@ struct command {
     char text[160];
 };
 
-enum upcall_type { UPCALL_ASSIGNED, UPCALL_RESPAWN, UPCALL_VIEW, UPCALL_JOB_OVER, UPCALL_FATAL, UPCALL_EVENT };
+enum upcall_type {
+    UPCALL_ASSIGNED,
+    UPCALL_RESPAWN,
+    UPCALL_VIEW,
+    UPCALL_JOB_OVER,
+    UPCALL_FATAL,
+    UPCALL_EVENT,
+    UPCALL_HERE,
+    UPCALL_PLAIN_DEATH
+};
 
 struct upcall {
     struct upcall *next;
@@ -96,6 +105,7 @@ struct plane {
     uint64_t spin_ns;
     /* data thread */
     struct proc *procs;
+    bool here; /* a process of this node has called keel_init */
     struct seg_wait *seg_waits;
     uint64_t **announced;  /* [STORE_SEGMENTS_MAX] -> [members] stream positions of this node's WIRE_SEGMENT, or NULL */
     uint64_t *rank_joined; /* [ranks] barrier value with which the rank's incarnation joins */

@@ -250,6 +250,27 @@ static void application_event(struct agent *a, const struct proc *proc, const st
     json_decref(fields);
 }
 
+static void tell_here(struct plane *p)
+{
+    struct upcall *u = p->here ? NULL : queue_upcall_new(p, UPCALL_HERE);
+    p->here = true;
+    if (u)
+        queue_upcall(p, u);
+}
+
+/* A program that does not use Keel: its process cannot be replaced. True if the job ends for it. */
+static bool ends_job(struct plane *p, const struct proc *proc, int signal_number)
+{
+    if (!signal_number || !p->config.plain_death_ends || p->here || proc->incarnation > 0)
+        return false;
+    struct upcall *u = queue_upcall_new(p, UPCALL_PLAIN_DEATH);
+    if (u) {
+        u->slot = proc->slot;
+        queue_upcall(p, u);
+    }
+    return true;
+}
+
 static void request(struct plane *p, struct proc *proc, const struct control *r)
 {
     struct agent *a = &p->agent;
@@ -278,6 +299,9 @@ static void request(struct plane *p, struct proc *proc, const struct control *r)
         break;
     case CONTROL_EVENT:
         application_event(a, proc, r);
+        break;
+    case CONTROL_HERE:
+        tell_here(p);
         break;
     default:
         log_error("rank %d sends an unknown control message %u", proc->rank, r->type);
@@ -361,6 +385,8 @@ void procs_exited(struct plane *p, const struct command *c)
     close_control(p, proc);
     struct view_event e = {c->signal ? VIEW_RANK_DEAD : VIEW_RANK_DONE, (uint32_t)proc->rank, proc->incarnation,
                            (uint32_t)(c->signal ? c->signal : c->code), 0};
+    if (ends_job(p, proc, c->signal))
+        e = (struct view_event){VIEW_STOP, 128 + (uint32_t)c->signal, 0, 0, 0};
     node_submit(&p->agent, &e);
 }
 

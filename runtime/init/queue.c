@@ -158,6 +158,12 @@ static void upcall_run(struct plane *p, const struct upcall *u)
     case UPCALL_EVENT:
         cb->event(cb->user, u->text);
         break;
+    case UPCALL_HERE:
+        cb->here(cb->user);
+        break;
+    case UPCALL_PLAIN_DEATH:
+        cb->plain_death(cb->user, u->slot);
+        break;
     }
 }
 

@@ -28,6 +28,7 @@ struct blob {
     struct helper_blob helper;
 };
 static_assert(sizeof(struct blob) <= PLANE_BLOB_MAX, "fits");
+static_assert((int)PLANE_MAX_RESTARTS == (int)VIEW_MAX_RESTARTS, "what keelrun says");
 
 static keel_status make_page(struct plane *p)
 {

@@ -310,13 +310,14 @@ def test_frozen_keelrun_does_not_stop_the_job():
         assert sorted(job.stdout().splitlines())[-RANKS:] == ["end %d" % r for r in range(RANKS)]
 
 
-def test_reader_that_goes_away_does_not_hang_the_job():
+def test_reader_that_goes_away_ends_the_job_as_sigpipe_would():
     environment = dict(os.environ)
     pipe = subprocess.Popen([keeltest.KEELRUN, "-n", "2", "--nodes", "2", "seq", "300000"], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment)
     pipe.stdout.read(10)
     pipe.stdout.close()
-    assert pipe.wait(30) == 0, pipe.stderr.read()
+    assert pipe.wait(30) == 128 + signal.SIGPIPE, pipe.stderr.read()
+    assert pipe.stderr.read() == b""
     pipe.stderr.close()
 
 

@@ -57,7 +57,7 @@ def test_host_that_cannot_be_reached_is_one_line():
         with open(path, "w") as f:
             f.write(text)
         begin = time.monotonic()
-        code, _, err = run(launcher + ["-n", "2", "--hosts", hosts, "--start-timeout", "5", "true"])
+        code, _, err = run(launcher + ["-n", "2", "--hosts", hosts, "true"])
         assert code == 1 and len(err.splitlines()) == 1 and "node 1 (127.0.1.2)" in err, (code, err)
         assert "No route to host" in err, err
         assert time.monotonic() - begin < 9

@@ -1,6 +1,7 @@
 /* A plain MPI program: every rank must see the same sum, also as a broadcast from the last rank.
- * "abort": rank 1 aborts.  "wait": between MPI_Init and the rest they wait for the file $DIR/go. */
+ * "abort": rank 1 aborts.  "crash": it crashes.  "wait": between MPI_Init and the rest they wait for the file $DIR/go. */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,10 @@ int main(int argc, char **argv)
     printf("rank %d of %d sum %d\n", rank, size, last);
     if (argc > 1 && strcmp(argv[1], "abort") == 0 && rank == 1)
         MPI_Abort(MPI_COMM_WORLD, 7);
+    if (argc > 1 && strcmp(argv[1], "crash") == 0 && rank == 1) {
+        signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+    }
     MPI_Finalize();
     return sum == size * (size - 1) / 2 && last == sum ? 0 : 1;
 }

@@ -1,7 +1,11 @@
 """Programs under keelrun on the loopback bed: output, input, exit codes, MPI."""
 import hashlib
+import json
 import os
+import signal
+import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
@@ -50,6 +54,81 @@ def test_stdin_goes_to_rank_0_whole():
 def test_stdin_that_nobody_reads_is_no_problem():
     code, out, _ = run(["-n", "2", "--nodes", "2"] + sh("echo done"), stdin=os.urandom(3000000))
     assert (code, out) == (0, "done\ndone\n"), (code, out)
+
+
+def keelrun(*args, **kw):
+    """Without a file between keelrun and us."""
+    return subprocess.Popen([keeltest.KEELRUN, *args], **kw)
+
+
+def test_output_is_the_programs_to_the_byte():
+    data = os.urandom(300000) + b"\n\0no newline at the end"
+    with tempfile.NamedTemporaryFile() as f:
+        f.write(data)
+        f.flush()
+        for program in (["cat", f.name], ["printf", "abc"], ["printf", "a\\n"]):
+            direct = subprocess.run(program, capture_output=True).stdout
+            under = keelrun("-n", "1", *program, stdout=subprocess.PIPE)
+            assert under.communicate(timeout=30)[0] == direct and under.returncode == 0, program
+
+
+def test_prompt_without_newline_is_shown():
+    job = keelrun("-n", "1", "sh", "-c", "printf 'name? '; read name; echo hello $name", stdin=subprocess.PIPE,
+                  stdout=subprocess.PIPE)
+    shown = b""
+    while shown != b"name? ":  # the program waits for us
+        shown += os.read(job.stdout.fileno(), 100)
+    assert job.communicate(b"you\n", timeout=20)[0] == b"hello you\n" and job.returncode == 0
+
+
+def test_reader_that_goes_away_ends_an_endless_job():
+    script = "set -o pipefail; %s -n 2 --nodes 2 yes | head -1" % keeltest.KEELRUN
+    result = subprocess.run(["bash", "-c", script], capture_output=True, timeout=30)
+    assert (result.returncode, result.stdout, result.stderr) == (141, b"y\n", b""), result
+
+
+def test_output_that_cannot_be_written_is_told_and_fails():
+    with open("/dev/full", "w") as full:
+        job = keelrun("-n", "1", "echo", "lost", stdout=full, stderr=subprocess.PIPE)
+        err = job.communicate(timeout=20)[1]
+    assert job.returncode == 1 and len(err.splitlines()) == 1 and b"No space left" in err, (job.returncode, err)
+
+
+def test_closed_descriptors_are_no_trouble():
+    def shell(redirection, *program):
+        return subprocess.run(["sh", "-c", '"$@" ' + redirection, "sh", keeltest.KEELRUN, "-n", "1", *program],
+                              capture_output=True, timeout=20)
+    silent = shell(">&-", "true")
+    assert (silent.returncode, silent.stderr) == (0, b""), silent
+    lost = shell(">&-", "echo", "lost")
+    assert lost.returncode == 1 and b"cannot write standard output" in lost.stderr, lost
+    assert shell("2>&-", "sh", "-c", "echo out; echo err >&2").stdout == b"out\n"
+    assert shell("<&-", "cat").returncode == 0
+    assert shell("<&- >&- 2>&-", "true").returncode == 0
+
+
+def test_ignored_hangup_stays_ignored():
+    job = keelrun("-n", "1", "sh", "-c", "echo begun; read line; echo $line", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                  preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup does
+    assert job.stdout.readline() == b"begun\n"
+    os.kill(job.pid, signal.SIGHUP)
+    assert job.communicate(b"end\n", timeout=20)[0] == b"end\n" and job.returncode == 0
+
+
+def test_program_name_of_any_bytes():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        name = os.path.join(directory.encode(), b"pr\xff\xfeg")
+        missing = subprocess.run([keeltest.KEELRUN, "-n", "1", name], capture_output=True, timeout=20)
+        assert missing.returncode == 127 and b"No such file" in missing.stderr, missing
+        with open(name, "w") as f:
+            f.write("#!/bin/sh\necho \"$1\"; read line\n")
+        os.chmod(name, 0o755)
+        job = keelrun("-n", "1", name, b"\xc3(", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert job.stdout.readline() == b"\xc3(\n"
+        listed = subprocess.run([keeltest.KEELCTL, "list", "--json"], capture_output=True, timeout=20)
+        assert any(j.get("program", "").endswith("/pr??g") for j in json.loads(listed.stdout)), listed
+        job.communicate(b"\n", timeout=20)
+        assert job.returncode == 0
 
 
 def test_exit_code_is_the_failing_ranks_with_one_line():

@@ -1,0 +1,198 @@
+#include "pm/run/news.h"
+
+#include "pm/plane.h"
+#include "pm/wire/bytes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE = 512, NAME = 288 };
+
+void news_init(struct news *n, int nodes, int spares, int ranks, const int *rank_node, char **names,
+               void (*say)(void *user, const char *line), void *user)
+{
+    *n = (struct news){.nodes = nodes,
+                       .total = nodes + spares,
+                       .ranks = ranks,
+                       .names = names,
+                       .rank = pm_alloc((size_t)ranks * sizeof *n->rank),
+                       .alive = pm_alloc((size_t)(nodes + spares) * sizeof *n->alive),
+                       .say = say,
+                       .user = user};
+    for (int r = 0; r < ranks; r++)
+        n->rank[r].node = rank_node[r];
+    memset(n->alive, true, (size_t)n->total);
+}
+
+void news_fini(struct news *n)
+{
+    free(n->rank);
+    free(n->alive);
+}
+
+void news_started(struct news *n, uint64_t now_ns)
+{
+    n->begin_ns = now_ns;
+}
+
+const char *news_node(const struct news *n, int node, char *out, unsigned size)
+{
+    if (n->names)
+        snprintf(out, size, "node %d (%s)", node, n->names[node]);
+    else
+        snprintf(out, size, "node %d", node);
+    return out;
+}
+
+/* ---- lines ---- */
+
+struct line {
+    char text[LINE];
+    size_t len;
+};
+
+static void add(struct line *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct line *l, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(l->text + l->len, sizeof l->text - l->len, fmt, ap);
+    va_end(ap);
+    l->len += n > 0 ? (size_t)n : 0;
+    if (l->len >= sizeof l->text)
+        l->len = sizeof l->text - 1;
+}
+
+/* "rank 3", "ranks 3, 5 and 8", "ranks 0, 1, 2 and 61 more" */
+static void add_ranks(struct line *l, const int *ranks, int count)
+{
+    enum { SHOWN = 8 };
+    add(l, count == 1 ? "rank %d" : "ranks %d", ranks[0]);
+    for (int i = 1; i < count && i < SHOWN; i++)
+        add(l, i == count - 1 ? " and %d" : ", %d", ranks[i]);
+    if (count > SHOWN)
+        add(l, " and %d more", count - SHOWN);
+}
+
+static void add_death(const struct news *n, struct line *l, int rank)
+{
+    char name[NAME];
+    const struct news_rank *k = &n->rank[rank];
+    const char *abbreviation = sigabbrev_np(k->signal);
+    add(l, "rank %d (pid %d, %s) was killed by ", rank, k->pid, news_node(n, k->died_at, name, sizeof name));
+    if (abbreviation)
+        add(l, "SIG%s", abbreviation);
+    else
+        add(l, "signal %d", k->signal);
+}
+
+/* ---- ranks ---- */
+
+static void leave_out(struct news *n, int rank)
+{
+    struct line l = {.len = 0};
+    add_death(n, &l, rank);
+    add(&l, "; the job goes on without it");
+    n->rank[rank].signal = 0;
+    n->lost_ranks++;
+    n->say(n->user, l.text);
+}
+
+void news_ended(struct news *n, int node, int rank, int pid, int signal)
+{
+    if (rank < 0 || rank >= n->ranks || node < 0 || node >= n->total)
+        return;
+    struct news_rank *k = &n->rank[rank];
+    k->done = signal == 0;
+    k->signal = signal;
+    k->pid = pid;
+    k->died_at = node;
+    if (signal && k->node < 0)
+        leave_out(n, rank); /* the view without it came by another node first */
+}
+
+void news_begun(struct news *n, int node, int rank)
+{
+    struct line l = {.len = 0};
+    if (rank < 0 || rank >= n->ranks || !n->rank[rank].signal || n->rank[rank].died_at != node)
+        return; /* it moved here when its node died: told with that */
+    struct news_rank *k = &n->rank[rank];
+    k->restarts++;
+    n->restarts++;
+    add_death(n, &l, rank);
+    add(&l, "; started again, %d of %d", k->restarts, PLANE_MAX_RESTARTS);
+    k->signal = 0;
+    n->say(n->user, l.text);
+}
+
+/* ---- nodes ---- */
+
+static void node_died(struct news *n, int node, const int *rank_node, uint64_t now_ns)
+{
+    struct line l = {.len = 0};
+    char name[NAME];
+    int *ranks = pm_alloc((size_t)n->ranks * sizeof *ranks), had = 0;
+    add(&l, "%s died %.1f s after the start", news_node(n, node, name, sizeof name),
+        (double)(now_ns - n->begin_ns) / 1e9);
+    for (int to = -1; to < n->total; to++) {
+        int count = 0;
+        for (int r = 0; r < n->ranks; r++)
+            if (n->rank[r].node == node && !n->rank[r].done && rank_node[r] == to)
+                ranks[count++] = r;
+        had += count;
+        if (count == 0)
+            continue;
+        add(&l, "; ");
+        if (to < 0)
+            add(&l, "the job goes on without ");
+        add_ranks(&l, ranks, count);
+        if (to >= 0)
+            add(&l, " continue%s on %s", count == 1 ? "s" : "", news_node(n, to, name, sizeof name));
+        else
+            n->lost_ranks += count;
+        for (int i = 0; i < count; i++)
+            n->rank[ranks[i]].signal = 0;
+    }
+    if (had == 0)
+        add(&l, node >= n->nodes ? "; it was a spare" : "; no rank ran there");
+    free(ranks);
+    n->alive[node] = false;
+    n->lost_nodes++;
+    n->say(n->user, l.text);
+}
+
+void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns)
+{
+    if (epoch <= n->epoch)
+        return;
+    n->epoch = epoch;
+    for (int i = 0; i < n->total; i++)
+        if (n->alive[i] && !alive[i])
+            node_died(n, i, rank_node, now_ns);
+    for (int r = 0; r < n->ranks; r++) {
+        n->rank[r].node = rank_node[r];
+        if (n->rank[r].signal && rank_node[r] < 0)
+            leave_out(n, r);
+    }
+}
+
+void news_over(struct news *n, int code)
+{
+    struct line l = {.len = 0};
+    const char *comma = "";
+    for (int r = 0; r < n->ranks && code == 0; r++)
+        if (n->rank[r].signal)
+            leave_out(n, r);
+    if (!n->lost_nodes && !n->lost_ranks && !n->restarts)
+        return;
+    add(&l, "the job ended with exit code %d after ", code);
+    if (n->lost_nodes)
+        add(&l, "the loss of %d node%s", n->lost_nodes, n->lost_nodes == 1 ? "" : "s"), comma = ", ";
+    if (n->lost_ranks)
+        add(&l, "%sthe loss of %d rank%s", comma, n->lost_ranks, n->lost_ranks == 1 ? "" : "s"), comma = ", ";
+    if (n->restarts)
+        add(&l, "%s%d restart%s of a rank", comma, n->restarts, n->restarts == 1 ? "" : "s");
+    n->say(n->user, l.text);
+}

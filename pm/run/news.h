@@ -1,0 +1,47 @@
+/* What keelrun tells about deaths: one line for each, with what was done about it, and one at the end. Pure: what happened
+ * goes in, lines come out.
+ *
+ * A rank's death is told when its outcome is known: it begins again on its node, or a view leaves it out. A node's death is
+ * told when the first view without it comes, which also says where its ranks continue. */
+#ifndef KEEL_PM_NEWS_H
+#define KEEL_PM_NEWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct news_rank {
+    int node;     /* that runs it, -1: none */
+    bool done;    /* ended by itself */
+    int restarts; /* on a live node, after a death of its own */
+    /* a death whose outcome is not known yet; signal 0: none */
+    int signal, pid, died_at;
+};
+
+struct news {
+    int nodes, total, ranks; /* total: with spares */
+    char **names;            /* of hosts, [total], or NULL */
+    struct news_rank *rank;
+    bool *alive;
+    uint64_t epoch;
+    uint64_t begin_ns;
+    int lost_nodes, lost_ranks, restarts;
+    void (*say)(void *user, const char *line);
+    void *user;
+};
+
+/* rank_node: where each rank starts. names and the say function are kept, rank_node is copied. */
+void news_init(struct news *n, int nodes, int spares, int ranks, const int *rank_node, char **names,
+               void (*say)(void *user, const char *line), void *user);
+void news_fini(struct news *n);
+void news_started(struct news *n, uint64_t now_ns);
+/* A process of a rank ended on that node; signal 0: by itself. */
+void news_ended(struct news *n, int node, int rank, int pid, int signal);
+/* A rank goes on in a new process on that node. */
+void news_begun(struct news *n, int node, int rank);
+/* A committed view. Every agent reports each one: those that were heard before are left out. */
+void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns);
+/* The job is over. */
+void news_over(struct news *n, int code);
+/* "node 2 (n5)" */
+const char *news_node(const struct news *n, int node, char *out, unsigned size);
+#endif

@@ -1,0 +1,25 @@
+/* crash RANK SIGNAL once|always: the rank sends itself the signal after keel_init, in its first process or in each; the
+ * others meet in a barrier and end. */
+#include <keel/keel.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    if (argc != 4 || keel_init() != KEEL_OK)
+        return 2;
+    if (keel_rank() == atoi(argv[1]) && (!keel_restarted() || strcmp(argv[3], "always") == 0)) {
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        signal(atoi(argv[2]), SIG_DFL);
+        kill(getpid(), atoi(argv[2]));
+    }
+    if (keel_restarted())
+        keel_resume(NULL);
+    if (keel_barrier() != KEEL_OK)
+        return 3;
+    return keel_finalize() == KEEL_OK ? 0 : 4;
+}

@@ -1,0 +1,199 @@
+"""What each option of keelrun, keelctl and keeld does. An option that --help names and no test is named after fails."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
+import keeltest
+from keeltest import BIN, IS_ROOT, KEELCTL, KEELRUN, Job, run, wait_for
+
+CRASH = os.environ["KEEL_CRASH"]
+WHO = ["sh", "-c", "echo $KEEL_RANK $KEEL_NODE"]
+PROGRAMS = {"keelrun": KEELRUN, "keelctl": KEELCTL, "keeld": os.path.join(BIN, "keeld")}
+
+
+def said(program, *arguments):
+    result = subprocess.run([PROGRAMS[program], *arguments], capture_output=True, text=True, timeout=20)
+    assert result.returncode == 0 and result.stderr == "", (program, arguments, result)
+    return result.stdout
+
+
+def placed(options):
+    """{rank: node}"""
+    code, out, err = run(options + WHO)
+    assert (code, err) == (0, ""), (code, err)
+    return dict(map(int, line.split()) for line in out.splitlines())
+
+
+def ssh(directory):
+    """A program that plays ssh and notes how it was called."""
+    path = os.path.join(directory, "ssh")
+    with open(path, "w") as f:
+        f.write('#!/bin/sh\necho "$0 $@" >>%s/calls\nwhile [ "${1#-}" != "$1" ]; do shift; done\n'
+                'h=$1; shift\n[ "$h" = 127.0.1.9 ] && exec sleep 100\neval "exec $*"\n' % directory)
+    os.chmod(path, 0o755)
+    return path
+
+
+def calls(directory):
+    with open(os.path.join(directory, "calls")) as f:
+        return f.read()
+
+
+# ---- all three
+
+def test_every_option_has_a_test():
+    for program in PROGRAMS:
+        for option in re.findall(r"--([a-z-]+)", said(program, "--help").split("\n\n", 1)[1]):
+            word = option.replace("-", "_")
+            assert [n for n in globals() if re.fullmatch("test_(%s|all)_(.*_)?%s(_.*)?" % (program, word), n)], (program, option)
+
+
+def test_all_version_help_usage():
+    for program in PROGRAMS:
+        assert re.fullmatch(r"%s \(Keel\) \d+\.\d+\.\d+\n" % program, said(program, "--version"))
+        assert said(program, "-V") == said(program, "--version")
+        assert "Usage: " in said(program, "--help") and said(program, "-?") == said(program, "--help")
+        assert said(program, "--usage").startswith("Usage: ")
+
+
+def test_keelrun_alone_prints_its_usage_in_one_line():
+    result = subprocess.run([KEELRUN], capture_output=True, text=True, timeout=10)
+    assert result.returncode == 2 and result.stdout == "", result
+    assert result.stderr.startswith("usage: keelrun -n RANKS ") and len(result.stderr.splitlines()) == 1, result
+
+
+# ---- keelrun: where
+
+def test_keelrun_ranks_is_their_number():
+    assert placed(["-n", "3"]) == placed(["--ranks", "3"]) == {0: 0, 1: 0, 2: 0}
+
+
+def test_keelrun_nodes_spreads_them():
+    assert placed(["-n", "5", "--nodes", "2"]) == {0: 0, 1: 0, 2: 0, 3: 1, 4: 1}
+
+
+def test_keelrun_ppn_fills_nodes():
+    assert placed(["-n", "5", "--ppn", "2"]) == {0: 0, 1: 0, 2: 1, 3: 1, 4: 2}
+
+
+def test_keelrun_hosts_hostfile_launcher_launcher_exec():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = ssh(directory)
+        code, out, err = run(["-n", "2", "--hosts", "127.0.1.2,127.0.1.3", "--launcher", "ssh", "--launcher-exec", path] + WHO)
+        assert code == 0 and sorted(out.splitlines()) == ["0 0", "1 1"], (code, out, err)
+        assert " 127.0.1.2 " in calls(directory) and " 127.0.1.3 " in calls(directory), calls(directory)
+        os.unlink(os.path.join(directory, "calls"))
+        # without --launcher-exec the launcher's own program is looked for: rsh calls rsh
+        os.rename(path, os.path.join(directory, "rsh"))
+        hosts = os.path.join(directory, "hosts")
+        with open(hosts, "w") as f:
+            f.write("127.0.1.4\n127.0.1.5:2 # more\n")
+        code, out, err = run(["-n", "2", "--hostfile", hosts, "--launcher", "rsh"] + WHO,
+                             env={"PATH": directory + ":" + os.environ["PATH"]})
+        assert code == 0 and sorted(out.splitlines()) == ["0 0", "1 1"], (code, out, err)
+        assert " 127.0.1.4 " in calls(directory) and " 127.0.1.5 " in calls(directory), calls(directory)
+
+
+def test_keelrun_bed_gives_nodes_networks():
+    script = ["sh", "-c", "ip -o -4 addr show | grep -c 'inet 10\\.77\\.0\\.'; true"]
+    code, out, _ = run(["-n", "2", "--nodes", "2", "--bed", "loopback"] + script)
+    assert (code, out.split()) == (0, ["0", "0"]), out
+    if IS_ROOT:
+        code, out, _ = run(["-n", "2", "--nodes", "2", "--bed", "netns"] + script)
+        assert (code, out.split()) == (0, ["1", "1"]), out
+
+
+# ---- keelrun: when something dies
+
+def crashed(*options):
+    return run(["-n", "2", "--nodes", "2", *options, CRASH, "1", "9", "once"])
+
+
+def test_keelrun_spares_are_used():
+    with Job(["-n", "1", "--nodes", "1", "--spares", "1", "sh", "-c", "read x; exec %s 9 9 once" % CRASH]) as job:
+        assert sorted(n["spare"] for n in job.wait_ranks(1)["nodes"].values()) == [False, True]
+        assert job.wait() == 0
+
+
+def test_keelrun_on_failure_decides():
+    code, _, err = crashed("--on-failure", "substitute")
+    assert code == 0 and "started again, 1 of 3" in err, err
+    code, _, err = crashed("--on-failure", "degrade")
+    assert code == 0 and "goes on without it" in err, err
+    code, _, err = crashed("--on-failure", "abort")
+    assert code == 137 and len(err.splitlines()) == 1, err
+
+
+def test_keelrun_quiet_leaves_out_the_lines():
+    assert "was killed by SIGKILL" in crashed("--spares", "1")[2]
+    assert crashed("--spares", "1", "--quiet") == (0, "", "")
+
+
+# ---- keelrun: output and time
+
+def test_keelrun_label_begins_lines_with_the_rank():
+    code, out, err = run(["-n", "2", "--label", "sh", "-c", "echo a; echo b >&2; printf c"])
+    assert code == 0 and sorted(out.splitlines()) == ["[0] a", "[0] c", "[1] a", "[1] c"], out
+    assert sorted(err.splitlines()) == ["[0] b", "[1] b"], err
+
+
+def test_keelrun_event_log_is_json_lines():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = os.path.join(directory, "log")
+        assert subprocess.run([KEELRUN, "--event-log", path, "-n", "1", "true"], timeout=20).returncode == 0
+        with open(path) as f:
+            events = [json.loads(line)["event"] for line in f]
+        assert events[0] == "started" and "over" in events and "rank_start" in events, events
+
+
+def test_keelrun_start_timeout_is_the_patience():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = ssh(directory)
+        begin = time.monotonic()
+        code, _, err = run(["-n", "2", "--hosts", "127.0.1.2,127.0.1.9", "--launcher", "ssh", "--launcher-exec",
+                            path, "--start-timeout", "1", "true"])
+        assert code == 1 and "has not joined within 1 s" in err, (code, err)
+        assert time.monotonic() - begin >= 1
+
+
+def test_keelrun_timeout_ends_the_job():
+    code, _, err = run(["-n", "1", "--timeout", "1", "sleep", "60"])
+    assert code == 124 and err == "keelrun: the job's time of 1 s is over\n", (code, err)
+
+
+# ---- keelctl
+
+def test_keelctl_json_is_one_object_a_line():
+    with Job(["-n", "1", "sh", "-c", "read x"]) as job:
+        job.wait_ranks(1)
+        listed = json.loads(said("keelctl", "list", "--json"))
+        assert job.id() in [j["job"] for j in listed], listed
+        status = json.loads(said("keelctl", "status", "-j", job.id()))
+        assert status["job"] == job.id() and status["size"] == 1, status
+        assert job.id() in said("keelctl", "list") and "rank 0" in said("keelctl", "status", job.id())
+
+
+def state_of(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
+def test_keelctl_signal_is_the_one_sent():
+    with Job(["-n", "2", "--nodes", "2", "sleep", "100"]) as job:
+        pid = job.wait_ranks(2)["nodes"][1]["ranks"][0]["pid"]
+        told = json.loads(said("keelctl", "kill-node", "--signal", "19", job.id(), "1"))
+        assert told["signal"] == 19 and pid in told["pids"], told
+        wait_for(lambda: state_of(pid) == "T", "the rank to be frozen")
+        for frozen in told["pids"]:
+            os.kill(frozen, signal.SIGCONT)
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=20).returncode == 0
+        assert job.wait() == 143
+
+
+keeltest.main(globals())

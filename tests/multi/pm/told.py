@@ -1,0 +1,109 @@
+"""What keelrun tells about ranks and nodes that die, and what it counts as success."""
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
+import keeltest
+from keeltest import KEELCTL, Job, Skip, run, wait_for
+
+CRASH, MPI_SUM = os.environ["KEEL_CRASH"], os.environ.get("KEEL_MPI_SUM", "")
+SEGV, KILL = str(int(signal.SIGSEGV)), str(int(signal.SIGKILL))
+
+
+def lines(err):
+    for line in err.splitlines():
+        assert line.startswith("keelrun: "), err
+    return [re.sub(r"pid \d+", "pid P", line[len("keelrun: "):]) for line in err.splitlines()]
+
+
+def test_rank_that_is_started_again_is_told():
+    code, _, err = run(["-n", "2", "--nodes", "2", "--spares", "1", CRASH, "1", SEGV, "once"])
+    assert code == 0, (code, err)
+    assert lines(err) == ["rank 1 (pid P, node 1) was killed by SIGSEGV; started again, 1 of 3",
+                          "the job ended with exit code 0 after 1 restart of a rank"], err
+
+
+def test_rank_that_crashes_too_often_fails_the_job():
+    code, _, err = run(["-n", "2", "--nodes", "2", "--spares", "1", CRASH, "1", SEGV, "always"])
+    told = lines(err)
+    assert code == 128 + signal.SIGSEGV, (code, err)
+    assert told[:3] == ["rank 1 (pid P, node 1) was killed by SIGSEGV; started again, %d of 3" % i for i in (1, 2, 3)], err
+    assert told[3:] == ["rank 1 (pid P, node 1) was killed by SIGSEGV; the job goes on without it",
+                        "rank 1 was killed by SIGSEGV once more than it is started again",
+                        "the job ended with exit code 139 after the loss of 1 rank, 3 restarts of a rank"], err
+
+
+def test_rank_that_crashes_without_spares_fails_the_job():
+    code, _, err = run(["-n", "2", "--nodes", "2", CRASH, "1", SEGV, "always"])
+    assert code == 139, (code, err)
+    assert lines(err)[0] == "rank 1 (pid P, node 1) was killed by SIGSEGV; the job goes on without it", err
+    assert lines(err)[1] == "rank 1 was killed by SIGSEGV", err
+
+
+def test_rank_that_crashes_is_no_failure_if_degrade_was_asked_for():
+    code, _, err = run(["-n", "2", "--nodes", "2", "--on-failure", "degrade", CRASH, "1", SEGV, "always"])
+    assert code == 0, (code, err)
+    assert lines(err) == ["rank 1 (pid P, node 1) was killed by SIGSEGV; the job goes on without it",
+                          "the job ended with exit code 0 after the loss of 1 rank"], err
+
+
+def test_rank_that_is_killed_is_no_failure():
+    code, _, err = run(["-n", "2", "--nodes", "2", CRASH, "1", KILL, "always"])
+    assert code == 0, (code, err)
+    assert lines(err)[0] == "rank 1 (pid P, node 1) was killed by SIGKILL; the job goes on without it", err
+
+
+def test_quiet_tells_nothing_of_deaths():
+    code, _, err = run(["-n", "2", "--nodes", "2", "--spares", "1", "--quiet", CRASH, "1", SEGV, "once"])
+    assert (code, err) == (0, ""), (code, err)
+    code, _, err = run(["-n", "2", "--nodes", "2", "--quiet", CRASH, "1", SEGV, "always"])
+    assert code == 139 and lines(err) == ["rank 1 was killed by SIGSEGV"], "why it failed is told: " + err
+
+
+def test_node_that_dies_is_told():
+    for options, outcome in (([], "the job goes on without rank 1"), (["--spares", "1"], "rank 1 continues on node 2")):
+        with Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "read line; exec %s 9 9 once" % CRASH]) as job:
+            job.wait_ranks(2)
+            assert subprocess.run([KEELCTL, "kill-node", job.id(), "1"], stdout=subprocess.DEVNULL).returncode == 0
+            wait_for(lambda: "died" in job.stderr(), "keelrun to tell")
+            assert job.wait() == 0, job.stderr()
+            told = lines(job.stderr())
+            assert re.fullmatch(r"node 1 died \d+\.\d s after the start; " + outcome, told[0]), told
+            assert told[1:] == ["the job ended with exit code 0 after the loss of 1 node" +
+                                ("" if options else ", the loss of 1 rank")], told
+
+
+def test_program_without_keel_ends_with_its_first_death():
+    for options in ([], ["--spares", "1"]):
+        code, out, err = run(["-n", "2", "--nodes", "2"] + options +
+                             ["sh", "-c", "echo out; [ $KEEL_RANK = 1 ] && kill -KILL $$; exec sleep 30"])
+        assert code == 137, (code, err)
+        assert lines(err) == ["rank 1 (pid P, node 1) was killed by SIGKILL before it called keel_init, so it cannot be replaced"], err
+        assert out == "out\nout\n", "it runs on the spare: " + out
+
+
+def test_mpi_program_whose_rank_crashes_ends():
+    if not MPI_SUM:
+        raise Skip("no mpicc")
+    code, _, err = run(["-n", "4", "--nodes", "2", MPI_SUM, "crash"])
+    assert code == 139 and "rank 1 (" in err and "SIGSEGV" in err and len(err.splitlines()) == 1, (code, err)
+
+
+def test_program_without_keel_does_not_run_on_spares():
+    with Job(["-n", "1", "--nodes", "1", "--spares", "2", "sh", "-c", "echo run >>$OUT"],
+             env={"OUT": "/dev/stderr"}) as job:
+        assert job.wait() == 0
+        assert len(job.events("rank_start")) == 1, job.events()
+
+
+def test_mpi_abort_says_who():
+    if not MPI_SUM:
+        raise Skip("no mpicc")
+    code, _, err = run(["-n", "4", "--nodes", "2", MPI_SUM, "abort"])
+    assert code == 7 and "keelrun: rank 1 on node 0 aborted the job with code 7\n" in err, (code, err)
+
+
+keeltest.main(globals())

@@ -1,0 +1,150 @@
+/* What keelrun tells about deaths. */
+#include "pm/run/news.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NODES = 3, SPARES = 1, RANKS = 6 };
+static const uint64_t S = 1000000000;
+static const int rank_node[RANKS] = {0, 0, 1, 1, 2, 2};
+
+static char told[2048];
+
+static void say(void *user, const char *line)
+{
+    (void)user;
+    strcat(told, line);
+    strcat(told, "\n");
+}
+
+static struct news started(char **names)
+{
+    struct news n;
+    told[0] = '\0';
+    news_init(&n, NODES, SPARES, RANKS, rank_node, names, say, NULL);
+    news_started(&n, 5 * S);
+    return n;
+}
+
+#define VIEW(n, epoch, t, ranks, alive_) news_view(n, epoch, (const int[])ranks, (const bool[])alive_, t)
+#define SET(...)                                                                                                       \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+
+static void test_news_job_without_mishap_tells_nothing(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    for (int r = 0; r < RANKS; r++)
+        news_ended(&n, rank_node[r], r, 100 + r, 0);
+    news_over(&n, 0);
+    assert_string_equal(told, "");
+    news_fini(&n);
+}
+
+static void test_news_killed_rank_begins_again_on_its_node(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_ended(&n, 1, 2, 77, SIGSEGV);
+    assert_string_equal(told, "");
+    news_begun(&n, 1, 2);
+    assert_string_equal(told, "rank 2 (pid 77, node 1) was killed by SIGSEGV; started again, 1 of 3\n");
+    news_over(&n, 0);
+    assert_non_null(strstr(told, "\nthe job ended with exit code 0 after 1 restart of a rank\n"));
+    news_fini(&n);
+}
+
+static void test_news_killed_rank_is_left_out_by_a_view(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_ended(&n, 1, 2, 77, SIGKILL);
+    for (int repeated = 0; repeated < 3; repeated++) /* every agent reports it */
+        VIEW(&n, 1, 6 * S, SET(0, 0, -1, 1, 2, 2), SET(true, true, true, true));
+    assert_string_equal(told, "rank 2 (pid 77, node 1) was killed by SIGKILL; the job goes on without it\n");
+    news_fini(&n);
+}
+
+static void test_news_view_that_comes_before_the_death_it_is_about(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    VIEW(&n, 1, 6 * S, SET(0, 0, -1, 1, 2, 2), SET(true, true, true, true));
+    assert_string_equal(told, "");
+    news_ended(&n, 1, 2, 77, SIGKILL);
+    assert_string_equal(told, "rank 2 (pid 77, node 1) was killed by SIGKILL; the job goes on without it\n");
+    news_fini(&n);
+}
+
+static void test_news_node_dies_and_its_ranks_continue(void **state)
+{
+    (void)state;
+    char *names[] = {"a", "b", "c", "d"};
+    struct news n = started(names);
+    VIEW(&n, 1, 17 * S + S / 3, SET(0, 0, 1, 1, 3, 3), SET(true, true, false, true));
+    assert_string_equal(told, "node 2 (c) died 12.3 s after the start; ranks 4 and 5 continue on node 3 (d)\n");
+    news_begun(&n, 3, 4);
+    news_begun(&n, 3, 5);
+    news_over(&n, 0);
+    assert_string_equal(strchr(told, '\n') + 1, "the job ended with exit code 0 after the loss of 1 node\n");
+    news_fini(&n);
+}
+
+static void test_news_node_dies_and_the_job_goes_on_without(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_ended(&n, 2, 4, 99, 0);       /* had finished: is not lost */
+    news_ended(&n, 2, 5, 98, SIGKILL); /* goes with its node */
+    VIEW(&n, 4, 6 * S, SET(0, 0, 1, 1, -1, -1), SET(true, true, false, true));
+    assert_string_equal(told, "node 2 died 1.0 s after the start; the job goes on without rank 5\n");
+    news_over(&n, 3);
+    assert_string_equal(strchr(told, '\n') + 1,
+                        "the job ended with exit code 3 after the loss of 1 node, the loss of 1 rank\n");
+    news_fini(&n);
+}
+
+static void test_news_spare_dies(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    VIEW(&n, 1, 6 * S, SET(0, 0, 1, 1, 2, 2), SET(true, true, true, false));
+    assert_string_equal(told, "node 3 died 1.0 s after the start; it was a spare\n");
+    news_fini(&n);
+}
+
+static void test_news_numbers_out_of_range_are_left_alone(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_ended(&n, 1, RANKS, 7, SIGSEGV);
+    news_ended(&n, NODES + SPARES, 1, 7, SIGSEGV);
+    news_ended(&n, -1, -1, 7, SIGSEGV);
+    news_begun(&n, 1, RANKS);
+    news_over(&n, 0);
+    assert_string_equal(told, "");
+    news_fini(&n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_news_job_without_mishap_tells_nothing),
+        cmocka_unit_test(test_news_killed_rank_begins_again_on_its_node),
+        cmocka_unit_test(test_news_killed_rank_is_left_out_by_a_view),
+        cmocka_unit_test(test_news_view_that_comes_before_the_death_it_is_about),
+        cmocka_unit_test(test_news_node_dies_and_its_ranks_continue),
+        cmocka_unit_test(test_news_node_dies_and_the_job_goes_on_without),
+        cmocka_unit_test(test_news_spare_dies),
+        cmocka_unit_test(test_news_numbers_out_of_range_are_left_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
