@@ -10,6 +10,7 @@ static const char usage[] =
     "  allocate    spare nodes of a grid and the map at launch\n"
     "  substitute  the moves and link loads for given failures\n"
     "  simulate    random sequences of failures, or the worst case by search\n"
+    "  optimise    the best map for given failures that annealing finds, and what none can beat\n"
     "  figure      the figures of docs/placement.md, as PNG, SVG and CSV\n\n"
     "keel-place COMMAND --help tells the options. See also the man page keel-place(1).\n";
 
@@ -18,8 +19,11 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(int argc, char **argv);
-    } commands[] = {
-        {"allocate", cmd_allocate}, {"substitute", cmd_substitute}, {"simulate", cmd_simulate}, {"figure", cmd_figure}};
+    } commands[] = {{"allocate", cmd_allocate},
+                    {"substitute", cmd_substitute},
+                    {"simulate", cmd_simulate},
+                    {"optimise", cmd_optimise},
+                    {"figure", cmd_figure}};
     cli_name("keel-place");
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
         fputs(usage, stdout);
@@ -33,6 +37,6 @@ int main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
     if (argc > 1)
-        cli_die("unknown command '%s'; commands are allocate, substitute, simulate, figure", argv[1]);
-    cli_die("a command is missing: allocate, substitute, simulate or figure");
+        cli_die("unknown command '%s'; commands are allocate, substitute, simulate, optimise, figure", argv[1]);
+    cli_die("a command is missing: allocate, substitute, simulate, optimise or figure");
 }

@@ -29,6 +29,8 @@ static const struct argp_option table[] = {
     {"resume", 'R', NULL, 0, "go on where an interrupted run with the same --out stopped", 0},
     {"worst", 'w', NULL, 0, "search all sequences for the worst case instead of sampling", 0},
     {"full", 'u', NULL, 0, "with --worst: without symmetry and bounds", 0},
+    {"steps", 'x', "NUMBER", 0, "changes to try (default 2000000)", 0},
+    {"prove", 'q', NULL, 0, "look at every map, until none can be better than the one found", 0},
     {"dir", 'O', "FOLDER", 0, "where figures go (default .)", 0},
     {"json", 'j', NULL, 0, "JSON instead of text", 0},
     {"csv", 'v', NULL, 0, "CSV instead of text", 0},
@@ -137,6 +139,12 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
     case 'u':
         o->full = true;
         break;
+    case 'x':
+        o->steps = cli_whole(arg, "--steps", 0, INT64_C(1) << 50);
+        break;
+    case 'q':
+        o->prove = true;
+        break;
     case 'O':
         o->dir = arg;
         break;
@@ -168,6 +176,7 @@ void options_parse(struct options *o, const char *command, const char *doc, cons
     /* only long names are offered: letters would differ between sub-commands */
     memset(o, 0, sizeof *o);
     o->cases = strchr(keys, '*') ? 0 : 1000000; /* figures have numbers of their own */
+    o->steps = 2000000;
     o->seed = 1;
     o->dir = ".";
     o->threads = cli_threads();

@@ -25,13 +25,13 @@ struct options {
     int32_t dead_node[MAX_LISTED];
     const char *plane;
     bool no_draw;
-    int64_t cases;
+    int64_t cases, steps;
     int32_t failures;
     uint64_t seed;
     int threads;
     enum draw draw;
     const char *out, *links;
-    bool resume, worst, full;
+    bool resume, worst, full, prove;
     const char *dir;
     const char *arg[16];
     int args;
@@ -68,5 +68,6 @@ void draw_plane_parse(const struct options *o, const char *text, int at[GRID_MAX
 int cmd_allocate(int argc, char **argv);
 int cmd_substitute(int argc, char **argv);
 int cmd_simulate(int argc, char **argv);
+int cmd_optimise(int argc, char **argv);
 int cmd_figure(int argc, char **argv);
 #endif

@@ -1,0 +1,289 @@
+#include "sim/place/anneal.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/topo/bound.h"
+
+static const double hottest = 24, coldest = 0.7;
+enum { CYCLE = 1 << 17, WEIGHT = 12 }; /* steps of a cycle; of a message too many against a hop */
+
+static const struct load_phase *phase(const struct anneal *a)
+{
+    return &a->job->load.phase[0];
+}
+
+/* What stands above the target, as energy; the hops come on top. */
+static int64_t excess(const struct anneal *a)
+{
+    const struct load_phase *ph = phase(a);
+    int64_t sum = 0;
+    for (int64_t c = a->target + 1; c <= ph->max; c++)
+        sum += (c - a->target) * (c - a->target) * ph->hist[c];
+    return sum;
+}
+
+static int64_t energy(const struct anneal *a)
+{
+    return WEIGHT * excess(a) + a->job->load.hops;
+}
+
+static void keep_best(struct anneal *a)
+{
+    a->found = phase(a)->max;
+    memcpy(a->best, a->job->load.at, (size_t)a->job->place.ranks * sizeof *a->best);
+}
+
+const char *anneal_open(struct anneal *a, struct job *j, uint64_t seed, int64_t steps)
+{
+    *a = (struct anneal){.job = j, .steps = steps};
+    if (j->pattern.phases != 1)
+        return "only patterns of one phase can be optimised";
+    if (j->place.homeless)
+        return "there are fewer live nodes than ranks";
+    a->best = malloc((size_t)j->place.ranks * sizeof *a->best);
+    a->rank_at = malloc((size_t)j->place.grid.nodes * sizeof *a->rank_at);
+    a->live = malloc((size_t)j->place.grid.nodes * sizeof *a->live);
+    if (!a->best || !a->rank_at || !a->live)
+        return "out of memory";
+    memcpy(a->rank_at, j->place.rank_at, (size_t)j->place.grid.nodes * sizeof *a->rank_at);
+    for (int32_t n = 0; n < j->place.grid.nodes; n++)
+        if (a->rank_at[n] != PLACE_DEAD)
+            a->live[a->nlive++] = n;
+    rng_seed(&a->rng, seed);
+    a->bound = load_bound(&j->place, &j->load);
+    keep_best(a);
+    a->target = a->found - 1;
+    return NULL;
+}
+
+void anneal_close(struct anneal *a)
+{
+    free(a->best);
+    free(a->rank_at);
+    free(a->live);
+    *a = (struct anneal){0};
+}
+
+/* The ranks whose messages are too many on some link. */
+static void fill_pool(struct anneal *a)
+{
+    const struct load *l = &a->job->load;
+    struct load_user users[64];
+    a->npool = 0;
+    int32_t first = (int32_t)rng_below(&a->rng, (uint64_t)l->links); /* so that none is left out for ever */
+    for (int32_t i = 0; i < l->links && a->npool < ANNEAL_POOL; i++) {
+        int32_t link = first + i < l->links ? first + i : first + i - l->links;
+        if (phase(a)->count[link] <= a->target)
+            continue;
+        int n = load_users(l, a->rank_at, 0, link, users, 64);
+        for (int k = 0; k < n && k < 64; k++)
+            for (int32_t m = 0; m < users[k].messages && a->npool < ANNEAL_POOL; m++)
+                a->pool[a->npool++] = users[k].rank;
+    }
+}
+
+/* Where a rank could stand: near one of its peers, where another rank in trouble is, or anywhere. */
+static int32_t draw_node(struct anneal *a, int32_t rank)
+{
+    const struct job *j = a->job;
+    const struct grid *g = &j->place.grid;
+    const struct pattern *t = &j->pattern;
+    uint64_t kind = rng_below(&a->rng, 8);
+    if (kind == 0)
+        return a->live[rng_below(&a->rng, (uint64_t)a->nlive)];
+    if (kind < 4)
+        return j->load.at[a->pool[rng_below(&a->rng, (uint64_t)a->npool)]];
+    int32_t peers = t->out_at[rank + 1] - t->out_at[rank];
+    if (!peers)
+        return j->load.at[rank];
+    int32_t node = j->load.at[t->out[t->out_at[rank] + (int32_t)rng_below(&a->rng, (uint64_t)peers)].rank];
+    for (uint64_t hops = 1 + rng_below(&a->rng, 3); hops > 0; hops--) {
+        int32_t next = grid_neighbor(g, node, (int)rng_below(&a->rng, (uint64_t)g->ndims), (int)rng_below(&a->rng, 2));
+        node = next >= 0 ? next : node;
+    }
+    return node;
+}
+
+/* The rank goes to the node, and who stands there to the rank's. */
+static void change(struct anneal *a, int32_t rank, int32_t node)
+{
+    struct load *l = &a->job->load;
+    int32_t from = l->at[rank], other = a->rank_at[node];
+    load_drop(l, rank);
+    if (other >= 0) {
+        load_drop(l, other);
+        load_put(l, other, from);
+    }
+    load_put(l, rank, node);
+    a->rank_at[from] = other;
+    a->rank_at[node] = rank;
+}
+
+static void try_change(struct anneal *a, double temperature)
+{
+    struct load *l = &a->job->load;
+    int32_t rank = a->pool[rng_below(&a->rng, (uint64_t)a->npool)], node = draw_node(a, rank), from = l->at[rank];
+    if (node == from || a->rank_at[node] == PLACE_DEAD)
+        return;
+    int64_t before = energy(a);
+    change(a, rank, node);
+    int64_t more = energy(a) - before;
+    if (more > 0 && rng_double(&a->rng) >= exp((double)-more / temperature))
+        change(a, rank, from);
+}
+
+bool anneal_burst(struct anneal *a)
+{
+    if (a->step >= a->steps || a->found <= a->bound || a->found <= 1)
+        return false;
+    fill_pool(a);
+    double part = (double)((a->step - a->cycle) % CYCLE) / CYCLE;
+    double temperature = hottest * pow(coldest / hottest, part);
+    for (int i = 0; i < ANNEAL_BURST && a->npool; i++)
+        try_change(a, temperature);
+    a->step += ANNEAL_BURST;
+    if (phase(a)->max <= a->target) {
+        keep_best(a);
+        a->target = a->found - 1;
+        a->cycle = a->step;
+    }
+    return true;
+}
+
+struct proof {
+    struct anneal *a;
+    const atomic_bool *stop;
+    int32_t *order; /* the ranks, each after one of its peers where it has any */
+    int32_t limit;
+};
+
+static void order_ranks(const struct pattern *t, int32_t *order, bool *known)
+{
+    int32_t n = 0;
+    for (int32_t start = 0; start < t->ranks; start++) {
+        if (known[start])
+            continue;
+        known[start] = true;
+        order[n] = start;
+        for (int32_t at = n++; at < n; at++)
+            for (int32_t i = t->out_at[order[at]]; i < t->out_at[order[at] + 1]; i++)
+                if (!known[t->out[i].rank]) {
+                    known[t->out[i].rank] = true;
+                    order[n++] = t->out[i].rank;
+                }
+    }
+}
+
+/* Ranks order[k..] on nodes that are left, with no link above the limit. Messages only come on top. */
+static bool put_rest(struct proof *p, int32_t k)
+{
+    struct anneal *a = p->a;
+    struct load *l = &a->job->load;
+    if (k == a->job->place.ranks)
+        return true;
+    int32_t rank = p->order[k];
+    for (int32_t i = 0; i < a->nlive && !atomic_load(p->stop); i++) {
+        int32_t node = a->live[i];
+        if (a->rank_at[node] != PLACE_FREE || !load_put_within(l, rank, node, p->limit))
+            continue;
+        a->rank_at[node] = rank;
+        if (put_rest(p, k + 1))
+            return true;
+        a->rank_at[node] = PLACE_FREE;
+        load_drop(l, rank);
+    }
+    return false;
+}
+
+/* Every map with fewer messages than found: the first one becomes the best; without any, the best cannot be beaten. */
+static void look_for_better(struct proof *p)
+{
+    struct anneal *a = p->a;
+    for (int32_t r = 0; r < a->job->place.ranks; r++) {
+        a->rank_at[a->job->load.at[r]] = PLACE_FREE;
+        load_drop(&a->job->load, r);
+    }
+    p->limit = a->found - 1;
+    if (put_rest(p, 0))
+        keep_best(a);
+    else if (!atomic_load(p->stop))
+        a->bound = a->found;
+}
+
+const char *anneal_prove(struct anneal *a, const atomic_bool *stop)
+{
+    size_t ranks = (size_t)a->job->place.ranks;
+    struct proof p = {.a = a, .stop = stop, .order = calloc(ranks, sizeof *p.order)};
+    bool *known = calloc(ranks, sizeof *known);
+    if (p.order && known) {
+        order_ranks(&a->job->pattern, p.order, known);
+        while (a->found > a->bound && !atomic_load(stop))
+            look_for_better(&p);
+    }
+    bool ok = p.order && known;
+    free(known);
+    free(p.order);
+    return ok ? NULL : "out of memory";
+}
+
+const char *anneal_save(const struct anneal *a, const char *path, const char *name)
+{
+    static const char *const cannot = "cannot write the state file";
+    char temp[4096];
+    if ((size_t)snprintf(temp, sizeof temp, "%s.tmp", path) >= sizeof temp)
+        return cannot;
+    FILE *f = fopen(temp, "w");
+    if (!f)
+        return cannot;
+    fprintf(f, "%s\n%" PRId64 " %" PRId64 " %d %d", name, a->step, a->cycle, a->target, a->found);
+    for (int i = 0; i < 4; i++)
+        fprintf(f, " %" PRIu64, a->rng.s[i]);
+    fputc('\n', f);
+    for (int32_t r = 0; r < a->job->place.ranks; r++)
+        fprintf(f, "%d %d\n", a->job->load.at[r], a->best[r]);
+    bool ok = !ferror(f);
+    if (fclose(f) != 0 || !ok || rename(temp, path) != 0) {
+        unlink(temp);
+        return cannot;
+    }
+    return NULL;
+}
+
+static bool read_map(struct anneal *a, FILE *f)
+{
+    struct job *j = a->job;
+    for (int32_t n = 0; n < j->place.grid.nodes; n++)
+        a->rank_at[n] = j->place.rank_at[n] == PLACE_DEAD ? PLACE_DEAD : PLACE_FREE;
+    for (int32_t r = 0; r < j->place.ranks; r++)
+        load_drop(&j->load, r);
+    for (int32_t r = 0; r < j->place.ranks; r++) {
+        int32_t node;
+        if (fscanf(f, "%d %d", &node, &a->best[r]) != 2 || node < 0 || node >= j->place.grid.nodes ||
+            a->rank_at[node] != PLACE_FREE || a->best[r] < 0 || a->best[r] >= j->place.grid.nodes)
+            return false;
+        a->rank_at[node] = r;
+        load_put(&j->load, r, node);
+    }
+    return true;
+}
+
+const char *anneal_load(struct anneal *a, const char *path, const char *name)
+{
+    char have[512] = "";
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return "there is no state file to resume from";
+    size_t len = strlen(name);
+    bool same = fgets(have, sizeof have, f) && strncmp(have, name, len) == 0 && have[len] == '\n';
+    bool ok = same && fscanf(f, "%" SCNd64 " %" SCNd64 " %d %d", &a->step, &a->cycle, &a->target, &a->found) == 4;
+    for (int i = 0; ok && i < 4; i++)
+        ok = fscanf(f, "%" SCNu64, &a->rng.s[i]) == 1;
+    ok = ok && read_map(a, f);
+    fclose(f);
+    return ok ? NULL : same ? "the state file is damaged" : "the state file belongs to another study";
+}
