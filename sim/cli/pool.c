@@ -76,9 +76,11 @@ static void watch(struct pool *p, uint64_t start)
         pthread_cond_timedwait(&p->changed, &p->lock, &until);
         if (p->stop && atomic_load(p->stop))
             atomic_store(&p->quit, true);
-        if (p->watch)
+        if (p->watch && p->live)
             p->watch(p, since(start));
     }
+    if (p->watch)
+        p->watch(p, since(start));
     pthread_mutex_unlock(&p->lock);
 }
 

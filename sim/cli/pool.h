@@ -22,7 +22,7 @@ struct pool {
     void (*close)(struct pool *p, int worker);
     const char *(*run)(struct pool *p, int worker, int64_t task); /* may look at quit and return early */
     void (*done)(struct pool *p, int worker, int64_t task);       /* locked, after run */
-    void (*watch)(struct pool *p, double seconds);                /* locked, in the caller's thread, now and then */
+    void (*watch)(struct pool *p, double seconds); /* locked, in the caller's thread, now and then, and last */
     /* state */
     int64_t next;     /* first task nobody has taken; under lock */
     int64_t finished; /* tasks whose done hook was called; under lock */

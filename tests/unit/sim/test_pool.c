@@ -18,6 +18,7 @@ struct tally {
     int done, opened[THREADS], closed[THREADS];
     int64_t fail_at, stop_at;
     int bad_worker;
+    int64_t seen; /* tasks finished when the caller looked last */
     atomic_bool stop;
 };
 
@@ -52,6 +53,13 @@ static void note_done(struct pool *p, int worker, int64_t task)
     t->done++;
 }
 
+static void look(struct pool *p, double seconds)
+{
+    struct tally *t = p->arg;
+    assert_true(seconds >= 0);
+    t->seen = p->finished;
+}
+
 static const char *run_pool(struct tally *t, int threads, int64_t tasks)
 {
     struct pool p = {.threads = threads,
@@ -61,9 +69,11 @@ static const char *run_pool(struct tally *t, int threads, int64_t tasks)
                      .open = open_one,
                      .close = close_one,
                      .run = run_task,
-                     .done = note_done};
+                     .done = note_done,
+                     .watch = look};
     const char *wrong = pool_run(&p);
     assert_true(p.finished == t->done);
+    assert_true(t->seen == t->done);
     for (int i = 0; i < threads; i++) {
         assert_int_equal(t->opened[i], 1);
         assert_int_equal(t->closed[i], 1);
@@ -71,7 +81,7 @@ static const char *run_pool(struct tally *t, int threads, int64_t tasks)
     return wrong;
 }
 
-static const struct tally fresh = {.fail_at = -1, .stop_at = -1, .bad_worker = -1};
+static const struct tally fresh = {.fail_at = -1, .stop_at = -1, .bad_worker = -1, .seen = -1};
 
 static void test_pool_any_number_of_threads_runs_every_task_once(void **state)
 {
