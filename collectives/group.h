@@ -1,0 +1,47 @@
+/* Groups: ordered sets of ranks without repetition, never changed once made. Pure; nothing here communicates.
+ *
+ * A member is a place 0..size-1 in a group, a rank its number in the job. A group whose ranks are first, first + stride, ...
+ * holds no list, so that the world, rows and columns cost the same at any size; others hold 8 bytes per member.
+ *
+ * Identity: 64 bits that every member computes alike from what all of them know - the ranks in order and a number
+ * that tells apart groups of the same ranks made one after the other. Messages carry it.
+ *
+ * threads   a group is read by any number of threads; counting references is the owner's to serialise
+ * memory    made with one reference; every function that returns a group gives its caller one */
+#ifndef KEEL_COLLECTIVES_GROUP_H
+#define KEEL_COLLECTIVES_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct group;
+
+enum group_status { GROUP_OK, GROUP_BAD, GROUP_NOMEM }; /* BAD: a negative count, a rank out of range or twice */
+
+/* The ranks 0..ranks-1. */
+enum group_status group_world(int ranks, struct group **out);
+/* The listed ranks of a job of so many, in the order of the list; number tells apart groups of the same list. */
+enum group_status group_list(int ranks, const int *list, int n, uint64_t number, struct group **out);
+struct group *group_ref(struct group *g);
+void group_unref(struct group *g); /* takes NULL */
+
+int group_size(const struct group *g);
+uint64_t group_id(const struct group *g);
+int group_rank(const struct group *g, int member);             /* -1: no such member */
+int group_member(const struct group *g, int rank);             /* -1: the rank is not in the group */
+bool group_same(const struct group *a, const struct group *b); /* the same ranks in the same order */
+/* to[i]: the member of b that is member from[i] of a, or -1. */
+void group_translate(const struct group *a, const int *from, int n, const struct group *b, int *to);
+
+/* Those of a, then those of b that are not in a; those of a that are (not) in b. In a's order. */
+enum group_status group_union(const struct group *a, const struct group *b, uint64_t number, struct group **out);
+enum group_status group_intersection(const struct group *a, const struct group *b, uint64_t number, struct group **out);
+enum group_status group_difference(const struct group *a, const struct group *b, uint64_t number, struct group **out);
+/* The named members of g in the named order; the members that are not named, in g's order. */
+enum group_status group_include(const struct group *g, const int *members, int n, uint64_t number, struct group **out);
+enum group_status group_exclude(const struct group *g, const int *members, int n, uint64_t number, struct group **out);
+/* The members of the given colour, by key, those of equal keys in g's order. colour and key: one per member.
+ * A member absent from the split (dead, or with no wish for a group) has a negative colour. */
+enum group_status group_split(const struct group *g, const int *colour, const int *key, int mine, uint64_t number,
+                              struct group **out);
+#endif

@@ -1,0 +1,108 @@
+#include "collectives/roster.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/bitset.h"
+
+struct roster {
+    int refs, n, live;
+    uint64_t epoch;
+    int *before; /* [words] live members before that word; NULL if all live */
+    uint64_t bits[];
+};
+
+struct roster *roster_create(int n, const uint64_t *live, uint64_t epoch)
+{
+    unsigned words = BITSET_WORDS(n);
+    struct roster *r = calloc(1, sizeof *r + words * sizeof *r->bits);
+    if (!r)
+        return NULL;
+    *r = (struct roster){.refs = 1, .n = n, .live = bitset_count(live, words), .epoch = epoch};
+    memcpy(r->bits, live, words * sizeof *r->bits);
+    if (r->live == n)
+        return r;
+    r->before = malloc(words * sizeof *r->before);
+    if (!r->before) {
+        free(r);
+        return NULL;
+    }
+    for (unsigned i = 0, sum = 0; i < words; i++) {
+        r->before[i] = (int)sum;
+        sum += (unsigned)__builtin_popcountll(live[i]);
+    }
+    return r;
+}
+
+struct roster *roster_ref(struct roster *r)
+{
+    r->refs++;
+    return r;
+}
+
+void roster_unref(struct roster *r)
+{
+    if (!r || --r->refs)
+        return;
+    free(r->before);
+    free(r);
+}
+
+uint64_t roster_epoch(const struct roster *r)
+{
+    return r->epoch;
+}
+
+int roster_size(const struct roster *r)
+{
+    return r->n;
+}
+
+int roster_live(const struct roster *r)
+{
+    return r->live;
+}
+
+bool roster_has(const struct roster *r, int member)
+{
+    return member >= 0 && member < r->n && bitset_has(r->bits, member);
+}
+
+int roster_place(const struct roster *r, int member)
+{
+    if (!roster_has(r, member))
+        return -1;
+    if (!r->before)
+        return member;
+    uint64_t below = r->bits[member >> 6] & ((1ull << (member & 63)) - 1);
+    return r->before[member >> 6] + __builtin_popcountll(below);
+}
+
+int roster_member(const struct roster *r, int place)
+{
+    if (place < 0 || place >= r->live)
+        return -1;
+    if (!r->before)
+        return place;
+    unsigned lo = 0, hi = BITSET_WORDS(r->n); /* the last word with before <= place */
+    while (hi - lo > 1) {
+        unsigned mid = lo + (hi - lo) / 2;
+        if (r->before[mid] <= place)
+            lo = mid;
+        else
+            hi = mid;
+    }
+    uint64_t word = r->bits[lo];
+    for (int skip = place - r->before[lo]; skip; skip--)
+        word &= word - 1;
+    return (int)(lo * 64) + __builtin_ctzll(word);
+}
+
+int roster_next(const struct roster *r, int from)
+{
+    return bitset_next(r->bits, BITSET_WORDS(r->n), from);
+}
+
+const uint64_t *roster_bits(const struct roster *r)
+{
+    return r->bits;
+}

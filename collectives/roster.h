@@ -1,0 +1,28 @@
+/* Roster: which members of a group live, as of one view. Never changed once made, so that all who are in the same view may
+ * share one. Two rosters of one group with the same epoch are equal: views come in the same order to everybody.
+ *
+ * Live members are also numbered 0..live-1 without gaps, in the group's order: their *place*. Algorithms run over places.
+ *
+ * threads   counting references is the owner's to serialise */
+#ifndef KEEL_COLLECTIVES_ROSTER_H
+#define KEEL_COLLECTIVES_ROSTER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct roster;
+
+/* live: bitset of BITSET_WORDS(n), copied. epoch > 0. One reference. NULL if out of memory. */
+struct roster *roster_create(int n, const uint64_t *live, uint64_t epoch);
+struct roster *roster_ref(struct roster *r);
+void roster_unref(struct roster *r); /* takes NULL */
+
+uint64_t roster_epoch(const struct roster *r);
+int roster_size(const struct roster *r); /* members, dead ones included */
+int roster_live(const struct roster *r);
+bool roster_has(const struct roster *r, int member);
+int roster_place(const struct roster *r, int member); /* -1: dead */
+int roster_member(const struct roster *r, int place); /* -1: there are not so many */
+int roster_next(const struct roster *r, int from);    /* the first live member that is >= from, or -1 */
+const uint64_t *roster_bits(const struct roster *r);
+#endif

@@ -1,0 +1,215 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <malloc.h>
+#include <cmocka.h>
+
+#include "collectives/group.h"
+#include "runtime/base/rng.h"
+
+static struct group *listed(int ranks, const int *list, int n)
+{
+    struct group *g;
+    assert_int_equal(group_list(ranks, list, n, 0, &g), GROUP_OK);
+    return g;
+}
+
+static void assert_ranks(const struct group *g, const int *ranks, int n)
+{
+    assert_int_equal(group_size(g), n);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(group_rank(g, i), ranks[i]);
+        assert_int_equal(group_member(g, ranks[i]), i);
+    }
+}
+
+static void test_group_translates_ranks_both_ways(void **state)
+{
+    (void)state;
+    struct rng r;
+    rng_seed(&r, 1);
+    for (int round = 0; round < 300; round++) {
+        int list[40], n = 0, ranks = 40;
+        for (int rank = 0; rank < ranks; rank++) /* some in any order */
+            if (rng_below(&r, 2)) {
+                int at = (int)rng_below(&r, (uint64_t)n + 1);
+                list[n++] = list[at];
+                list[at] = rank;
+            }
+        struct group *g = listed(ranks, list, n);
+        assert_ranks(g, list, n);
+        for (int rank = -1; rank <= ranks; rank++) {
+            bool inside = false;
+            for (int i = 0; i < n; i++)
+                inside |= list[i] == rank;
+            assert_true(inside == (group_member(g, rank) >= 0));
+        }
+        assert_int_equal(group_rank(g, -1), -1);
+        assert_int_equal(group_rank(g, n), -1);
+        group_unref(g);
+    }
+}
+
+static void test_group_strides_forwards_and_backwards_need_no_list(void **state)
+{
+    (void)state;
+    static const int up[] = {3, 7, 11, 15}, down[] = {15, 11, 7, 3};
+    struct group *a = listed(16, up, 4), *b = listed(16, down, 4);
+    assert_ranks(a, up, 4);
+    assert_ranks(b, down, 4);
+    assert_int_equal(group_member(a, 8), -1);
+    assert_int_equal(group_member(b, 2), -1);
+    assert_false(group_same(a, b));
+    assert_true(group_id(a) != group_id(b));
+    int from[] = {0, 3}, to[2];
+    group_translate(a, from, 2, b, to);
+    assert_int_equal(to[0], 3);
+    assert_int_equal(to[1], 0);
+    group_unref(a);
+    group_unref(b);
+}
+
+static void test_group_bad_lists_are_refused(void **state)
+{
+    (void)state;
+    static const int twice[] = {1, 2, 1}, high[] = {0, 8}, negative[] = {-1, 0}, same[] = {4, 4};
+    struct group *g = NULL;
+    assert_int_equal(group_list(8, twice, 3, 0, &g), GROUP_BAD);
+    assert_int_equal(group_list(8, high, 2, 0, &g), GROUP_BAD);
+    assert_int_equal(group_list(8, negative, 2, 0, &g), GROUP_BAD);
+    assert_int_equal(group_list(8, same, 2, 0, &g), GROUP_BAD);
+    assert_int_equal(group_list(8, twice, -1, 0, &g), GROUP_BAD);
+    assert_int_equal(group_world(0, &g), GROUP_BAD);
+    assert_null(g);
+    assert_int_equal(group_world(8, &g), GROUP_OK);
+    struct group *part = NULL;
+    static const int wrong[] = {1, 8}, more[] = {1, -1};
+    assert_int_equal(group_include(g, wrong, 2, 0, &part), GROUP_BAD);
+    assert_int_equal(group_exclude(g, more, 2, 0, &part), GROUP_BAD);
+    assert_int_equal(group_include(g, wrong, 9, 0, &part), GROUP_BAD);
+    assert_null(part);
+    group_unref(g);
+}
+
+static void test_group_set_operations_keep_the_order(void **state)
+{
+    (void)state;
+    static const int a_ranks[] = {5, 1, 3, 9}, b_ranks[] = {3, 4, 5};
+    static const int both[] = {5, 1, 3, 9, 4}, common[] = {5, 3}, only_a[] = {1, 9}, named[] = {3, 0};
+    static const int included[] = {9, 5}, excluded[] = {1, 3};
+    struct group *a = listed(10, a_ranks, 4), *b = listed(10, b_ranks, 3), *g;
+    assert_int_equal(group_union(a, b, 0, &g), GROUP_OK);
+    assert_ranks(g, both, 5);
+    group_unref(g);
+    assert_int_equal(group_intersection(a, b, 0, &g), GROUP_OK);
+    assert_ranks(g, common, 2);
+    group_unref(g);
+    assert_int_equal(group_difference(a, b, 0, &g), GROUP_OK);
+    assert_ranks(g, only_a, 2);
+    group_unref(g);
+    assert_int_equal(group_include(a, named, 2, 0, &g), GROUP_OK);
+    assert_ranks(g, included, 2);
+    group_unref(g);
+    assert_int_equal(group_exclude(a, named, 2, 0, &g), GROUP_OK);
+    assert_ranks(g, excluded, 2);
+    group_unref(g);
+    assert_int_equal(group_difference(a, a, 0, &g), GROUP_OK);
+    assert_int_equal(group_size(g), 0);
+    group_unref(g);
+    group_unref(a);
+    group_unref(b);
+}
+
+static void test_group_split_by_colour_and_key(void **state)
+{
+    (void)state;
+    static const int colour[] = {0, 1, 0, -1, 1, 0}, key[] = {5, 1, 4, 0, 1, 4};
+    static const int zero[] = {2, 5, 0}, one[] = {1, 4};
+    struct group *world, *g = NULL;
+    assert_int_equal(group_world(6, &world), GROUP_OK);
+    assert_int_equal(group_split(world, colour, key, 0, 7, &g), GROUP_OK);
+    assert_ranks(g, zero, 3);
+    uint64_t id = group_id(g);
+    group_unref(g);
+    assert_int_equal(group_split(world, colour, key, 1, 7, &g), GROUP_OK);
+    assert_ranks(g, one, 2);
+    assert_true(group_id(g) != id);
+    group_unref(g);
+    assert_int_equal(group_split(world, colour, key, -1, 7, &g), GROUP_BAD);
+    group_unref(world);
+}
+
+static void test_group_identity_is_that_of_ranks_order_and_number(void **state)
+{
+    (void)state;
+    static const int list[] = {4, 2, 7}, order[] = {2, 4, 7};
+    struct group *a, *b, *c, *d;
+    assert_int_equal(group_list(8, list, 3, 1, &a), GROUP_OK);
+    assert_int_equal(group_list(8, list, 3, 1, &b), GROUP_OK);
+    assert_int_equal(group_list(8, list, 3, 2, &c), GROUP_OK);
+    assert_int_equal(group_list(8, order, 3, 1, &d), GROUP_OK);
+    assert_true(group_id(a) == group_id(b) && group_same(a, b));
+    assert_true(group_id(a) != group_id(c) && group_same(a, c));
+    assert_true(group_id(a) != group_id(d) && !group_same(a, d));
+    group_unref(a);
+    group_unref(b);
+    group_unref(c);
+    group_unref(d);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Ten thousand groups of a job: no two identities are equal, the world's size does not count for a row of it, nothing is left. */
+static void test_group_ten_thousand_are_cheap_and_leave_nothing(void **state)
+{
+    (void)state;
+    enum { GROUPS = 10000, RANKS = 65536 };
+    static struct group *g[GROUPS];
+    static uint64_t ids[GROUPS];
+    size_t before = 0;
+    for (int round = 0; round < 2; round++) { /* the first leaves what the allocator keeps for the next */
+        struct rng r;
+        rng_seed(&r, 3);
+        size_t empty = mallinfo2().uordblks;
+        assert_true(!round || empty <= before);
+        before = empty;
+        for (int i = 0; i < GROUPS; i++) {
+            int list[32], n = 2 + (int)rng_below(&r, 30), stride = 1 + (int)rng_below(&r, 1000);
+            int first = (int)rng_below(&r, (uint64_t)(RANKS - stride * n));
+            for (int k = 0; k < n; k++)
+                list[k] = first + k * stride;
+            assert_int_equal(group_list(RANKS, list, n, (uint64_t)i, &g[i]), GROUP_OK);
+            ids[i] = group_id(g[i]);
+            assert_int_equal(group_member(g[i], list[n - 1]), n - 1);
+        }
+        assert_true(mallinfo2().uordblks - empty < GROUPS * 100);
+        qsort(ids, GROUPS, sizeof ids[0], by_value);
+        for (int i = 1; i < GROUPS; i++)
+            assert_true(ids[i] != ids[i - 1]);
+        for (int i = 0; i < GROUPS; i++)
+            group_unref(g[i]);
+        if (!round)
+            before = mallinfo2().uordblks;
+    }
+    assert_true(mallinfo2().uordblks <= before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_group_translates_ranks_both_ways),
+        cmocka_unit_test(test_group_strides_forwards_and_backwards_need_no_list),
+        cmocka_unit_test(test_group_bad_lists_are_refused),
+        cmocka_unit_test(test_group_set_operations_keep_the_order),
+        cmocka_unit_test(test_group_split_by_colour_and_key),
+        cmocka_unit_test(test_group_identity_is_that_of_ranks_order_and_number),
+        cmocka_unit_test(test_group_ten_thousand_are_cheap_and_leave_nothing),
+    };
+    return cmocka_run_group_tests_name("group", tests, NULL, NULL);
+}
