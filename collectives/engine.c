@@ -1,0 +1,455 @@
+/* Instances, their messages, and what remains of complete ones. */
+#include "collectives/engine.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectives/engine_int.h"
+
+/* ------------------------------------------------------------------------------------------------ life */
+
+struct engine *engine_create(uint64_t id, int self, struct roster *roster, const int *node,
+                             const struct engine_ops *ops)
+{
+    struct engine *e = calloc(1, sizeof *e);
+    if (!e)
+        return NULL;
+    *e = (struct engine){.ops = *ops, .id = id, .n = roster_size(roster), .self = self, .node = node};
+    e->rosters = malloc(sizeof(struct roster *));
+    if (!e->rosters) {
+        free(e);
+        return NULL;
+    }
+    e->rosters[0] = roster_ref(roster);
+    e->n_rosters = e->cap_rosters = 1;
+    return e;
+}
+
+static void free_letters(struct letter *l)
+{
+    while (l) {
+        struct letter *next = l->next;
+        free(l);
+        l = next;
+    }
+}
+
+void engine_destroy(struct engine *e)
+{
+    if (!e)
+        return;
+    while (e->instances) {
+        struct instance *i = e->instances;
+        e->instances = i->next;
+        instance_destroy(i);
+    }
+    while (e->records) {
+        struct record *r = e->records;
+        e->records = r->next;
+        free(r);
+    }
+    free_letters(e->early);
+    for (int i = 0; i < e->n_rosters; i++)
+        roster_unref(e->rosters[i]);
+    free(e->rosters);
+    free(e);
+}
+
+struct roster *engine_roster_at(const struct engine *e, uint64_t epoch)
+{
+    for (int i = e->n_rosters - 1; i >= 0; i--)
+        if (roster_epoch(e->rosters[i]) == epoch)
+            return e->rosters[i];
+    return NULL;
+}
+
+/* With nothing going on only the current view matters. */
+static void forget_rosters(struct engine *e)
+{
+    if (e->instances || e->n_rosters == 1)
+        return;
+    for (int i = 0; i < e->n_rosters - 1; i++)
+        roster_unref(e->rosters[i]);
+    e->rosters[0] = e->rosters[e->n_rosters - 1];
+    e->n_rosters = 1;
+}
+
+static struct instance *find(const struct engine *e, uint64_t seq)
+{
+    for (struct instance *i = e->instances; i; i = i->next)
+        if (i->seq == seq)
+            return i;
+    return NULL;
+}
+
+/* The instance after that one, which may be gone meanwhile. */
+static struct instance *after(const struct engine *e, uint64_t seq)
+{
+    struct instance *best = NULL;
+    for (struct instance *i = e->instances; i; i = i->next)
+        if (i->seq > seq && (!best || i->seq < best->seq))
+            best = i;
+    return best;
+}
+
+/* ------------------------------------------------------------------------------------------------ sending */
+
+void engine_send(struct engine *e, const struct instance *i, int to, enum message_kind kind, uint32_t tag,
+                 uint64_t epoch)
+{
+    uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES];
+    struct message_head h = {kind, i->attempt, tag, i->signature, e->id, i->seq, epoch};
+    size_t len = MESSAGE_HEAD;
+    message_head_write(bytes, &h);
+    if (kind == MESSAGE_VOTE) {
+        message_vote_write(bytes + len, &i->vote);
+        len += MESSAGE_VOTE_BYTES;
+    }
+    e->ops.send(e->ops.user, to, i->seq, bytes, len, NULL, 0);
+}
+
+void engine_send_decision(struct engine *e, int to, uint64_t seq, const struct decision *d)
+{
+    uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES];
+    struct message_head h = {MESSAGE_DECIDED, d->attempt, 0, d->vote.signature_min, e->id, seq, d->epoch};
+    message_head_write(bytes, &h);
+    message_vote_write(bytes + MESSAGE_HEAD, &d->vote);
+    e->ops.send(e->ops.user, to, seq, bytes, sizeof bytes, NULL, 0);
+}
+
+void engine_tell_all(struct engine *e, uint64_t seq, const struct decision *d)
+{
+    struct meet_step plan[MEET_STEPS_MAX];
+    int n = meet_plan(MEET_CUBE, engine_roster(e), e->self, plan);
+    for (int k = 0; k < n; k++)
+        if (!plan[k].wait)
+            engine_send_decision(e, plan[k].member, seq, d);
+}
+
+/* ------------------------------------------------------------------------------------------------ starting, completing */
+
+static bool arguments_fit(const struct engine *e, const struct engine_call *c)
+{
+    if (c->kind != ENGINE_MOVE)
+        return (unsigned)c->kind < ENGINE_MOVE && (unsigned)c->agree <= ENGINE_MAX;
+    bool rooted = c->move == SCHEDULE_BCAST || c->move == SCHEDULE_REDUCE || c->move == SCHEDULE_GATHER ||
+                  c->move == SCHEDULE_SCATTER;
+    bool reduces = c->move >= SCHEDULE_REDUCE && c->move <= SCHEDULE_EXSCAN;
+    if ((unsigned)c->move >= SCHEDULE_KINDS || (rooted && (c->root < 0 || c->root >= e->n)))
+        return false;
+    if (reduces && (!element_valid(&c->element) || c->len % element_size(&c->element)))
+        return false;
+    if (reduces && c->move == SCHEDULE_REDUCE_SCATTER && !c->in_blocks.len)
+        return false;
+    return true;
+}
+
+/* What came before the call. */
+static void deliver_early(struct engine *e, uint64_t seq)
+{
+    struct letter *mine = NULL, **end = &mine;
+    for (struct letter **at = &e->early; *at;) {
+        struct letter *l = *at;
+        if (l->head.seq != seq) {
+            at = &l->next;
+            continue;
+        }
+        *at = l->next;
+        l->next = NULL;
+        *end = l;
+        end = &l->next;
+    }
+    while (mine) {
+        struct letter *l = mine;
+        mine = l->next;
+        struct instance *i = find(e, seq);
+        l->next = NULL;
+        if (i && i->state != INSTANCE_COMPLETE)
+            instance_receive(e, i, l);
+        else
+            free(l);
+    }
+}
+
+/* What everybody has completed nobody will ask about. */
+static void forget_records(struct engine *e, int stream, uint64_t number)
+{
+    for (struct record **at = &e->records; *at;) {
+        struct record *r = *at;
+        if (seq_stream(r->seq) == stream && seq_number(r->seq) <= number) {
+            *at = r->next;
+            free(r);
+        } else {
+            at = &r->next;
+        }
+    }
+}
+
+static void finish(struct engine *e, struct instance *i)
+{
+    int s = seq_stream(i->seq);
+    struct instance **at = &e->instances;
+    while (*at != i)
+        at = &(*at)->next;
+    *at = i->next;
+    uint64_t complete = e->stream[s].started;
+    for (const struct instance *other = e->instances; other; other = other->next)
+        if (seq_stream(other->seq) == s && seq_number(other->seq) <= complete)
+            complete = seq_number(other->seq) - 1;
+    e->stream[s].complete = complete;
+    e->ops.done(e->ops.user, i->seq, &i->result);
+    instance_destroy(i);
+    forget_rosters(e);
+}
+
+static void send_revoked(struct engine *e, int to)
+{
+    uint8_t bytes[MESSAGE_HEAD];
+    struct message_head h = {.kind = MESSAGE_REVOKED, .group = e->id};
+    message_head_write(bytes, &h);
+    e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, NULL, 0);
+}
+
+/* Everybody passes it on once, and again in each new view: so it reaches all in log2 n steps, whoever dies. */
+static void tell_revoked(struct engine *e)
+{
+    struct meet_step plan[MEET_STEPS_MAX];
+    int n = meet_plan(MEET_CUBE, engine_roster(e), e->self, plan);
+    for (int k = 0; k < n; k++)
+        if (!plan[k].wait)
+            send_revoked(e, plan[k].member);
+}
+
+enum engine_status engine_start(struct engine *e, const struct engine_call *call, uint64_t now, uint64_t *seq)
+{
+    e->now = now;
+    int s = call->kind == ENGINE_AGREE || call->kind == ENGINE_SHRINK ? STREAM_REPAIR : STREAM_ORDINARY;
+    if (!arguments_fit(e, call))
+        return ENGINE_BAD;
+    if (e->revoked && s == STREAM_ORDINARY)
+        return ENGINE_REVOKED;
+    if (e->stream[s].started - e->stream[s].complete >= ENGINE_WINDOW)
+        return ENGINE_LIMIT;
+    struct instance *i = instance_create(e, seq_make(e->stream[s].started + 1, s), call);
+    if (!i)
+        return ENGINE_NOMEM;
+    e->stream[s].started++;
+    *seq = i->seq;
+    struct instance **end = &e->instances;
+    while (*end)
+        end = &(*end)->next;
+    *end = i;
+    instance_begin(e, i);
+    deliver_early(e, *seq);
+    return ENGINE_OK;
+}
+
+void engine_complete(struct engine *e, struct instance *i, const struct engine_result *result)
+{
+    int s = seq_stream(i->seq);
+    i->state = INSTANCE_COMPLETE;
+    i->resend_at = UINT64_MAX;
+    i->result = *result;
+    struct record *r = i->last.made ? malloc(sizeof *r) : NULL;
+    if (r) { /* without it others may wait until a member that has one answers them */
+        *r = (struct record){.next = e->records, .seq = i->seq, .decision = i->last};
+        e->records = r;
+        forget_records(e, s, i->last.vote.complete_min);
+    }
+    if (!i->sending)
+        finish(e, i);
+}
+
+void engine_sent(struct engine *e, uint64_t seq, uint64_t now)
+{
+    e->now = now;
+    struct instance *i = find(e, seq);
+    if (!i)
+        return;
+    assert(i->sending > 0);
+    i->sending--;
+    if (i->state != INSTANCE_COMPLETE)
+        instance_progress(e, i);
+    else if (!i->sending)
+        finish(e, i);
+}
+
+/* ------------------------------------------------------------------------------------------------ views, losses, time */
+
+void engine_view(struct engine *e, struct roster *roster, uint64_t now)
+{
+    assert(roster_epoch(roster) > roster_epoch(engine_roster(e)));
+    e->now = now;
+    if (e->n_rosters == e->cap_rosters) {
+        int cap = 2 * e->cap_rosters;
+        struct roster **more = realloc(e->rosters, (size_t)cap * sizeof(struct roster *));
+        if (!more)
+            abort(); /* a member that does not know who lives cannot go on */
+        e->rosters = more;
+        e->cap_rosters = cap;
+    }
+    e->rosters[e->n_rosters++] = roster_ref(roster);
+    forget_rosters(e);
+    if (e->revoked)
+        tell_revoked(e);
+    for (const struct record *r = e->records; r; r = r->next)
+        engine_tell_all(e, r->seq, &r->decision);
+    for (struct instance *i = after(e, 0); i;) {
+        uint64_t seq = i->seq;
+        if (i->state != INSTANCE_COMPLETE)
+            instance_view(e, i);
+        i = after(e, seq);
+    }
+}
+
+void engine_lost(struct engine *e, int member, uint64_t now)
+{
+    e->now = now;
+    for (struct instance *i = after(e, 0); i;) {
+        uint64_t seq = i->seq;
+        if (i->state != INSTANCE_COMPLETE)
+            instance_lost(e, i, member);
+        i = after(e, seq);
+    }
+}
+
+void engine_tick(struct engine *e, uint64_t now)
+{
+    e->now = now;
+    for (struct instance *i = after(e, 0); i;) {
+        uint64_t seq = i->seq;
+        if (now >= i->resend_at)
+            instance_tick(e, i);
+        i = after(e, seq);
+    }
+}
+
+uint64_t engine_deadline(const struct engine *e)
+{
+    uint64_t first = UINT64_MAX;
+    for (const struct instance *i = e->instances; i; i = i->next)
+        first = i->resend_at < first ? i->resend_at : first;
+    return first;
+}
+
+void engine_revoke(struct engine *e, uint64_t now)
+{
+    static const struct engine_result revoked = {.status = ENGINE_REVOKED};
+    e->now = now;
+    if (e->revoked)
+        return;
+    e->revoked = true;
+    tell_revoked(e);
+    for (struct instance *i = after(e, 0); i;) {
+        uint64_t seq = i->seq;
+        if (seq_stream(seq) == STREAM_ORDINARY && i->state != INSTANCE_COMPLETE) {
+            i->last.made = false;
+            engine_complete(e, i, &revoked);
+        }
+        i = after(e, seq);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ receiving */
+
+static struct letter *letter_of(const struct message_head *h, int from, const uint8_t *body, size_t len)
+{
+    bool vote = h->kind == MESSAGE_VOTE || h->kind == MESSAGE_DECIDED;
+    struct letter *l = calloc(1, sizeof *l + (vote ? 0 : len));
+    if (!l)
+        return NULL;
+    l->head = *h;
+    l->from = from;
+    if (vote) {
+        message_vote_read(body, &l->vote);
+        return l;
+    }
+    l->len = len;
+    if (len)
+        memcpy(l->data, body, len);
+    return l;
+}
+
+/* Who asks about an instance that is complete here has not heard of it: it goes by a later view, or says that it waits. */
+static void answer(struct engine *e, const struct record *r, const struct message_head *h, int from)
+{
+    const struct decision *d = &r->decision;
+    bool waits = h->kind == MESSAGE_WANT || h->kind == MESSAGE_ASK || (h->kind == MESSAGE_VOTE && h->epoch > d->epoch);
+    if (waits && h->attempt == d->attempt)
+        engine_send_decision(e, from, h->seq, d);
+}
+
+static const struct record *record_of(const struct engine *e, uint64_t seq)
+{
+    const struct record *r = e->records;
+    while (r && r->seq != seq)
+        r = r->next;
+    return r;
+}
+
+static void receive_revoked(struct engine *e, const struct message_head *h, int from)
+{
+    if (h->kind == MESSAGE_REVOKED) {
+        engine_revoke(e, e->now);
+    } else if (h->kind == MESSAGE_VOTE || h->kind == MESSAGE_WANT || h->kind == MESSAGE_ASK) {
+        send_revoked(e, from);
+    }
+}
+
+void engine_receive(struct engine *e, int from, const void *data, size_t len, uint64_t now)
+{
+    struct message_head h;
+    e->now = now;
+    if (!message_head_read(data, len, &h) || h.group != e->id || from == e->self || !roster_has(engine_roster(e), from))
+        return;
+    int s = seq_stream(h.seq);
+    if (h.kind == MESSAGE_REVOKED || (e->revoked && s == STREAM_ORDINARY)) {
+        receive_revoked(e, &h, from);
+        return;
+    }
+    const struct record *r = record_of(e, h.seq);
+    struct instance *i = find(e, h.seq);
+    if (r) {
+        answer(e, r, &h, from);
+        return;
+    }
+    bool early = seq_number(h.seq) > e->stream[s].started;
+    if (i && i->state == INSTANCE_COMPLETE)
+        return;
+    if ((!i && !early) || seq_number(h.seq) > e->stream[s].started + ENGINE_WINDOW)
+        return;
+    struct letter *l = letter_of(&h, from, (const uint8_t *)data + MESSAGE_HEAD, len - MESSAGE_HEAD);
+    if (!l)
+        return; /* as if it were lost: the timers make it good */
+    if (i) {
+        instance_receive(e, i, l);
+        return;
+    }
+    struct letter **end = &e->early;
+    while (*end)
+        end = &(*end)->next;
+    *end = l;
+}
+
+/* ------------------------------------------------------------------------------------------------ queries */
+
+bool engine_revoked(const struct engine *e)
+{
+    return e->revoked;
+}
+
+int engine_waits_for(const struct engine *e, uint64_t seq)
+{
+    const struct instance *i = find(e, seq);
+    return i && i->state != INSTANCE_COMPLETE ? instance_waits_for(e, i) : -1;
+}
+
+bool engine_peek(const void *data, size_t len, uint64_t *group)
+{
+    struct message_head h;
+    if (!message_head_read(data, len, &h))
+        return false;
+    *group = h.group;
+    return true;
+}

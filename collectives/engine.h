@@ -1,0 +1,123 @@
+/* The collectives of one group, as one member sees them: barrier, agreement, shrink (liveness discovery), and everything that
+ * moves data, all surviving any deaths. One struct per member and group; pure: no I/O, no clock. The runtime and the simulators
+ * drive the same code. docs/protocols/collectives.md has the argument.
+ *
+ * An instance (one call on all members) goes through attempts. An attempt moves data after a schedule over the members that
+ * live in one view, then all live members meet and decide: everybody has the result of the same attempt - done - or not - a new
+ * attempt over those who live in the view of the decision, from the caller's untouched input - or an error, the same for all.
+ * What moves no data has attempts that consist of the meeting alone.
+ *
+ *                  schedule finished, or it cannot be (view, loss, mismatch)
+ *   ATTEMPT a ------------------------------------------------------------> MEETING a --- decided ---> complete
+ *      ^                                                                     |   ^  |
+ *      |                                                                     |   +--+ view: start again
+ *      +------------------- decided: not all have it ------------------------+
+ *
+ * Two streams of instances, each numbered 1, 2, ... in the order of the calls, the same on all members: ordinary
+ * ones, and repairs (agree, shrink), which also work on a revoked group.
+ *
+ * threads   none inside; the owner serialises. Callbacks come from inside the calls.
+ * source    FT-ARMCI (barrier), Liveness-discovery (shrink, agree); see collectives/meet.h for what differs. */
+#ifndef KEEL_COLLECTIVES_ENGINE_H
+#define KEEL_COLLECTIVES_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "collectives/element.h"
+#include "collectives/meet.h"
+#include "collectives/roster.h"
+#include "collectives/schedule.h"
+
+enum engine_status {
+    ENGINE_OK,
+    ENGINE_BAD,       /* of engine_start: an argument is wrong; nothing was started */
+    ENGINE_LIMIT,     /* of engine_start: too many instances are not complete */
+    ENGINE_NOMEM,     /* some member had no memory */
+    ENGINE_MISMATCH,  /* the members' arguments do not fit together */
+    ENGINE_ROOT_DEAD, /* the root died, and with it what only it had, or what only it was to get */
+    ENGINE_REVOKED,
+};
+
+enum engine_kind {
+    ENGINE_BARRIER,
+    ENGINE_SHRINK, /* who lives: the result's members */
+    ENGINE_AGREE, /* on call.value, combined by call.agree; what a member that died returned is what the others return */
+    ENGINE_MOVE,  /* data, by call.move */
+};
+
+enum engine_agree { ENGINE_AND, ENGINE_OR, ENGINE_MIN, ENGINE_MAX };
+
+enum { ENGINE_WINDOW = 64 }; /* instances of a stream that may be incomplete at a time */
+
+/* Blocks of members, one entry each, in bytes. */
+struct engine_blocks {
+    const size_t *at, *len;
+};
+
+struct engine_call {
+    enum engine_kind kind;
+    enum meet_shape shape; /* of the meeting; the same on all members */
+    enum engine_agree agree;
+    uint64_t value;
+    /* ENGINE_MOVE. in and out: as in schedule.h, but with blocks by member instead of place; both stay valid until done. in may be
+     * equal to out; otherwise they do not overlap. Blocks of members that the result does not cover are filled with zeros.
+     * For BCAST there is only out; for REDUCE members other than the root give out too, len bytes that may be overwritten. */
+    enum schedule_kind move;
+    int root; /* member */
+    const void *in;
+    void *out;
+    size_t len; /* BCAST to EXSCAN: bytes of the vector; others, if all blocks are equal: bytes of a block */
+    struct element element;                     /* reductions */
+    bool commutes;                              /* of a user's operation; the others all do */
+    bool varying;                               /* blocks have different lengths: */
+    size_t mine;                                /* GATHER, SCATTER, ALLGATHER: bytes of the own block */
+    struct engine_blocks in_blocks, out_blocks; /* where the kind has them; REDUCE_SCATTER: in_blocks cover len bytes */
+    int algorithm; /* enum schedule_algorithm + 1 to force one that fits, 0: the table chooses */
+};
+
+struct engine_result {
+    enum engine_status status;
+    uint64_t value; /* AGREE */
+    const struct roster
+        *members; /* whom the result covers; NULL with an error. Valid during the callback: take a reference */
+};
+
+struct engine_ops {
+    void *user;
+    /* Reliable and in order while the connection holds; what is lost with it is made good (see engine_lost). True: data may be
+     * changed at once. False: the engine does not touch data until engine_sent(seq), which must come, also if the peer died. */
+    bool (*send)(void *user, int member, uint64_t seq, const void *head, size_t head_len, const void *data, size_t len);
+    /* The instance is complete. Once for each started one; may come from within engine_start. May call engine_start. */
+    void (*done)(void *user, uint64_t seq, const struct engine_result *result);
+};
+
+struct engine;
+
+/* For member self of group `id`, of which those in roster live. node[n]: of each member, for two-level algorithms, or NULL;
+ * the caller's, kept. The roster gets a reference. NULL if out of memory. */
+struct engine *engine_create(uint64_t id, int self, struct roster *roster, const int *node,
+                             const struct engine_ops *ops);
+void engine_destroy(struct engine *e); /* takes NULL; no callback */
+
+/* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED, ENGINE_NOMEM: with an
+ * error nothing was started. */
+enum engine_status engine_start(struct engine *e, const struct engine_call *call, uint64_t now, uint64_t *seq);
+/* A newer view: epochs rise from call to call. Nothing is taken any more from those who are dead in it. */
+void engine_view(struct engine *e, struct roster *roster, uint64_t now);
+void engine_receive(struct engine *e, int from, const void *data, size_t len, uint64_t now);
+void engine_sent(struct engine *e, uint64_t seq, uint64_t now);
+/* What was sent to a live member may be lost: the connection broke. */
+void engine_lost(struct engine *e, int member, uint64_t now);
+void engine_tick(struct engine *e, uint64_t now);
+uint64_t engine_deadline(const struct engine *e); /* when to tick; UINT64_MAX: never */
+/* This member's ordinary calls, pending and future ones, return ENGINE_REVOKED, and soon everybody's. */
+void engine_revoke(struct engine *e, uint64_t now);
+
+bool engine_revoked(const struct engine *e);
+/* Whom the instance waits for right now, or -1: for a check of its life, and for messages about a hang. */
+int engine_waits_for(const struct engine *e, uint64_t seq);
+/* The group a message is for. False: not a message of collectives. */
+bool engine_peek(const void *data, size_t len, uint64_t *group);
+#endif

@@ -1,0 +1,120 @@
+/* Inside the engine: engine.c keeps instances and messages, engine_instance.c takes one through its attempts. */
+#ifndef KEEL_COLLECTIVES_ENGINE_INT_H
+#define KEEL_COLLECTIVES_ENGINE_INT_H
+
+#include "collectives/engine.h"
+#include "collectives/message.h"
+
+struct letter { /* a message that waits to be looked at */
+    struct letter *next;
+    struct message_head head;
+    int from;
+    struct vote vote;
+    size_t len;
+    uint8_t data[];
+};
+
+struct decision {
+    bool made;
+    uint16_t attempt;
+    uint64_t epoch;
+    struct vote vote;
+};
+
+enum instance_state { INSTANCE_MOVING, INSTANCE_MEETING, INSTANCE_COMPLETE };
+
+struct instance {
+    struct instance *next;
+    uint64_t seq;
+    struct engine_call call;
+    uint32_t signature;
+    enum instance_state state;
+    uint16_t attempt;
+    enum engine_status trouble; /* an error of our own that all shall return */
+    int root;                   /* member; of a broadcast, whoever has the bytes */
+    bool holds;                 /* BCAST: the whole of out is here */
+    uint64_t finished;          /* epoch of the attempt whose result is here, 0: none */
+    struct decision last;       /* of the attempt before */
+    struct letter *inbox;
+    /* moving */
+    struct roster *members; /* of the attempt */
+    bool built;             /* the schedule is; not before the sends of the last attempt are done */
+    bool lost;              /* of what we sent something may be: others must not wait for it */
+    struct schedule schedule;
+    size_t at; /* next step */
+    uint8_t *tmp;
+    void *saved; /* the input, if the output overwrites it */
+    unsigned sending;
+    /* meeting */
+    uint64_t epoch;
+    struct vote vote;
+    int step, steps;
+    struct meet_step plan[MEET_STEPS_MAX];
+    /* timer */
+    uint64_t resend_at, rto;
+    struct engine_result result; /* COMPLETE, but sends are still under way */
+};
+
+struct record { /* of a complete instance, for those who have not heard */
+    struct record *next;
+    uint64_t seq;
+    struct decision decision;
+};
+
+enum { STREAM_ORDINARY, STREAM_REPAIR, STREAMS };
+
+struct engine {
+    struct engine_ops ops;
+    uint64_t id, now;
+    int n, self;
+    const int *node;
+    bool revoked;
+    struct roster **rosters; /* the views since the oldest incomplete instance began; the last is the current one */
+    int n_rosters, cap_rosters;
+    struct {
+        uint64_t started, complete; /* all up to `complete` are */
+    } stream[STREAMS];
+    struct instance *instances; /* by rising seq */
+    struct record *records;
+    struct letter *early; /* for instances not started here */
+};
+
+/* seq: number within the stream and stream */
+static inline uint64_t seq_make(uint64_t number, int stream)
+{
+    return number * STREAMS + (uint64_t)stream;
+}
+static inline int seq_stream(uint64_t seq)
+{
+    return (int)(seq % STREAMS);
+}
+static inline uint64_t seq_number(uint64_t seq)
+{
+    return seq / STREAMS;
+}
+
+static inline struct roster *engine_roster(const struct engine *e)
+{
+    return e->rosters[e->n_rosters - 1];
+}
+/* The roster of an epoch, or NULL. */
+struct roster *engine_roster_at(const struct engine *e, uint64_t epoch);
+void engine_send(struct engine *e, const struct instance *i, int to, enum message_kind kind, uint32_t tag,
+                 uint64_t epoch);
+void engine_send_decision(struct engine *e, int to, uint64_t seq, const struct decision *d);
+/* The instance is complete: its record is kept, its memory goes when the last send is done. It may be gone on return. */
+void engine_complete(struct engine *e, struct instance *i, const struct engine_result *result);
+/* To everybody whom the current plan of a meeting would send to. */
+void engine_tell_all(struct engine *e, uint64_t seq, const struct decision *d);
+
+/* engine_instance.c. progress and receive: the instance may be gone on return. */
+struct instance *instance_create(struct engine *e, uint64_t seq, const struct engine_call *call);
+void instance_destroy(struct instance *i);
+void instance_begin(struct engine *e, struct instance *i); /* the first attempt */
+void instance_progress(struct engine *e, struct instance *i);
+void instance_receive(struct engine *e, struct instance *i, struct letter *l); /* takes the letter over */
+void instance_view(struct engine *e, struct instance *i);
+void instance_lost(struct engine *e, struct instance *i, int member);
+void instance_tick(struct engine *e, struct instance *i);
+int instance_waits_for(const struct engine *e, const struct instance *i);
+#endif

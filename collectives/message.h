@@ -1,0 +1,48 @@
+/* The messages of collectives, as they travel: a head of fixed length, and what follows it - a vote or a piece of data. Little
+ * endian. Nothing is trusted that was not checked: a message of wrong length or kind is no message. */
+#ifndef KEEL_COLLECTIVES_MESSAGE_H
+#define KEEL_COLLECTIVES_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum message_kind {
+    MESSAGE_VOTE = 1, /* a step of a meeting; vote */
+    MESSAGE_WANT,     /* what the sender waits for in a meeting has not come; no body */
+    MESSAGE_DECIDED,  /* the meeting's result; vote */
+    MESSAGE_DATA,     /* a step of a schedule; bytes */
+    MESSAGE_ASK,      /* what the sender waits for in a schedule has not come; no body */
+    MESSAGE_FLUSH,    /* the attempt cannot be finished: go to the meeting; no body */
+    MESSAGE_REVOKED,  /* the group is revoked; no body */
+    MESSAGE_KINDS,
+};
+
+struct message_head {
+    enum message_kind kind;
+    uint16_t attempt;   /* 0, 1, ... of its instance; each ends with a meeting */
+    uint32_t tag;       /* VOTE, WANT: step of the meeting; DATA, ASK: of the schedule */
+    uint32_t signature; /* of the call's arguments */
+    uint64_t group;
+    uint64_t seq;   /* instance */
+    uint64_t epoch; /* of the roster that the sender's attempt or meeting goes by; DECIDED: in which it was decided */
+};
+
+/* What members bring to a meeting, and what is combined on the way. Each part takes no harm from being counted twice. */
+struct vote {
+    uint64_t finished_min, finished_max; /* epoch of the attempt whose result the member has; 0: none */
+    uint64_t complete_min;               /* all instances up to this one are complete there */
+    uint64_t value;                      /* of an agreement, combined by its operation */
+    uint32_t signature_min, signature_max;
+    uint32_t holder_min; /* the least member that has a broadcast's bytes */
+    uint32_t trouble;    /* the worst error code of any member */
+};
+
+enum { MESSAGE_HEAD = 40, MESSAGE_VOTE_BYTES = 48 };
+
+void message_head_write(uint8_t *p, const struct message_head *h);
+/* False if it is no message of collectives, or its length is not that of its kind. */
+bool message_head_read(const void *data, size_t len, struct message_head *h);
+void message_vote_write(uint8_t *p, const struct vote *v);
+void message_vote_read(const uint8_t *p, struct vote *v);
+#endif

@@ -1,0 +1,287 @@
+/* What members contribute, and what must come out of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/bitset.h"
+#include "tests/sim/coll/world_int.h"
+
+enum { UNIT = 8 };
+
+/* ------------------------------------------------------------------------------------------------ contributions */
+
+static uint64_t contribution(const struct coll_spec *s, int call, int member, size_t j)
+{
+    uint64_t x = ((uint64_t)call * 1000003 + (uint64_t)member) * 1000003 + j;
+    x = (x ^ (x >> 29)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 32)) * 0x94d049bb133111ebu;
+    if (s->type != ELEMENT_DOUBLE)
+        return x ^ (x >> 31);
+    double d = (double)(int64_t)x * 0x1p-40; /* sums of these depend on their order */
+    memcpy(&x, &d, sizeof x);
+    return x;
+}
+
+/* Maps x -> a x + b of 32-bit numbers, one after the other: associative, does not commute. */
+static void compose(const void *left, void *right, size_t n, void *context)
+{
+    (void)context;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t l[2], r[2];
+        memcpy(l, (const char *)left + i * UNIT, UNIT);
+        memcpy(r, (char *)right + i * UNIT, UNIT);
+        r[1] += l[1] * r[0];
+        r[0] *= l[0];
+        memcpy((char *)right + i * UNIT, r, UNIT);
+    }
+}
+
+/* Elements of the block that goes from one to the other. */
+static size_t elements(const struct coll_spec *s, int from, int to)
+{
+    if (!s->varying)
+        return (size_t)s->count;
+    switch (s->move) {
+    case SCHEDULE_ALLTOALL:
+        return (size_t)((from * 2 + to * 3 + s->count) % 4);
+    case SCHEDULE_SCATTER:
+    case SCHEDULE_REDUCE_SCATTER:
+        return (size_t)((to * 3 + s->count) % 5);
+    default:
+        return (size_t)((from * 3 + s->count) % 5);
+    }
+}
+
+static bool takes_vector(const struct coll_spec *s)
+{
+    return s->move <= SCHEDULE_EXSCAN && s->move != SCHEDULE_REDUCE_SCATTER;
+}
+
+/* Elements of in, or out, of the member; blocks one after the other. */
+static size_t total(const struct coll_member *m, const struct coll_spec *s, bool in)
+{
+    int n = m->w->p.n, self = m->id;
+    size_t sum = 0;
+    bool to_all = s->move == SCHEDULE_REDUCE_SCATTER || s->move == SCHEDULE_ALLTOALL;
+    if (takes_vector(s))
+        return (size_t)s->count;
+    if (in ? !(to_all || (s->move == SCHEDULE_SCATTER && s->root == self))
+           : s->move == SCHEDULE_SCATTER || s->move == SCHEDULE_REDUCE_SCATTER)
+        return elements(s, in ? self : 0, in ? 0 : self);
+    if (!in && s->move == SCHEDULE_GATHER && s->root != self)
+        return 0;
+    for (int i = 0; i < n; i++)
+        sum += elements(s, in ? self : i, in ? i : self);
+    return sum;
+}
+
+static void fill_blocks(struct coll_member *m, const struct coll_spec *s, int which, bool in)
+{
+    int n = m->w->p.n;
+    size_t *at = calloc((size_t)n, sizeof *at), *len = calloc((size_t)n, sizeof *len), sum = 0;
+    if (!at || !len)
+        abort();
+    for (int i = 0; i < n; i++) {
+        at[i] = sum;
+        len[i] = elements(s, in ? m->id : i, in ? i : m->id) * UNIT;
+        sum += len[i];
+    }
+    free(m->lens[which]);
+    free(m->lens[which + 1]);
+    m->lens[which] = at;
+    m->lens[which + 1] = len;
+}
+
+void coll_prepare(struct coll_member *m, const struct coll_spec *s, struct engine_call *c)
+{
+    *c = (struct engine_call){.kind = s->kind, .shape = s->shape, .agree = s->agree, .move = s->move, .root = s->root};
+    c->value = contribution(s, m->call, m->id, 0);
+    if (s->kind != ENGINE_MOVE)
+        return;
+    m->in_len = total(m, s, true) * UNIT;
+    m->out_len = total(m, s, false) * UNIT;
+    size_t room = m->in_len > m->out_len ? m->in_len : m->out_len;
+    free(m->in);
+    free(m->out);
+    m->in = malloc(room + 1);
+    m->out = malloc(room + 1);
+    if (!m->in || !m->out)
+        abort();
+    memset(m->out, 0xee, room);
+    for (size_t j = 0; j < m->in_len / UNIT; j++) {
+        uint64_t v = contribution(s, m->call, m->id, j);
+        memcpy(m->in + j * UNIT, &v, UNIT);
+    }
+    if (s->in_place || (s->move == SCHEDULE_BCAST && s->root == m->id))
+        memcpy(m->out, m->in, m->in_len);
+    fill_blocks(m, s, 0, true);
+    fill_blocks(m, s, 2, false);
+    c->in = s->in_place ? m->out : m->in;
+    c->out = m->out;
+    c->len = s->move == SCHEDULE_REDUCE_SCATTER ? m->in_len : (size_t)s->count * UNIT;
+    c->element = (struct element){.type = s->type ? s->type : ELEMENT_UINT64, .op = s->op, .user = compose};
+    c->varying = s->varying;
+    c->mine =
+        elements(s, s->move == SCHEDULE_SCATTER ? s->root : m->id, s->move == SCHEDULE_SCATTER ? m->id : s->root) *
+        UNIT;
+    c->in_blocks = (struct engine_blocks){m->lens[0], m->lens[1]};
+    c->out_blocks = (struct engine_blocks){m->lens[2], m->lens[3]};
+    c->algorithm = s->algorithm;
+    if (s->user_op)
+        c->element.op = ELEMENT_USER;
+    if (s->user_op)
+        c->element.user_size = UNIT;
+}
+
+/* ------------------------------------------------------------------------------------------------ results */
+
+/* The reduction of element j over the covered members first..last-1, in order. False: there is none. */
+static bool reduced(const struct coll_member *m, const struct coll_spec *s, const struct roster *r, int last, size_t j,
+                    uint64_t *value)
+{
+    struct element e = {.type = ELEMENT_UINT64, .op = s->op};
+    bool any = false;
+    for (int i = roster_next(r, 0); i >= 0 && i < last; i = roster_next(r, i + 1)) {
+        uint64_t v = contribution(s, m->call, i, j), sum = *value;
+        if (!any)
+            *value = v;
+        else if (s->user_op)
+            compose(&sum, &v, 1, NULL), *value = v;
+        else
+            element_combine(&e, value, &sum, &v, 1, NULL);
+        any = true;
+    }
+    return any;
+}
+
+static void expect(const struct coll_member *m, const struct coll_spec *s, size_t j, uint64_t want)
+{
+    uint64_t have;
+    memcpy(&have, m->out + j * UNIT, UNIT);
+    if (have != want)
+        coll_fail(m->w, m->id, "call %d (%s, algorithm %d): element %zu is %llx, not %llx", m->call,
+                  schedule_kind_name(s->move), s->algorithm - 1, j, (unsigned long long)have, (unsigned long long)want);
+}
+
+static void check_vector(const struct coll_member *m, const struct coll_spec *s, const struct roster *r)
+{
+    int last = s->move == SCHEDULE_SCAN ? m->id + 1 : s->move == SCHEDULE_EXSCAN ? m->id : m->w->p.n;
+    for (size_t j = 0; j < (size_t)s->count; j++) {
+        uint64_t v = 0;
+        if (s->move == SCHEDULE_BCAST)
+            v = contribution(s, m->call, s->root, j);
+        else if (!reduced(m, s, r, last, j, &v))
+            return;
+        expect(m, s, j, v);
+    }
+}
+
+static void check_blocks(const struct coll_member *m, const struct coll_spec *s, const struct roster *r)
+{
+    int n = m->w->p.n;
+    if (s->move == SCHEDULE_GATHER && s->root != m->id)
+        return;
+    size_t at = 0;
+    if (s->move == SCHEDULE_SCATTER || s->move == SCHEDULE_REDUCE_SCATTER) {
+        for (int i = 0; i < m->id; i++)
+            at += elements(s, s->root, i);
+        for (size_t j = 0; j < elements(s, s->root, m->id); j++) {
+            uint64_t v = 0;
+            if (s->move == SCHEDULE_SCATTER)
+                v = contribution(s, m->call, s->root, at + j);
+            else
+                reduced(m, s, r, n, at + j, &v);
+            expect(m, s, j, v);
+        }
+        return;
+    }
+    for (int i = 0; i < n; at += elements(s, i, m->id), i++) {
+        size_t there = 0;
+        for (int k = 0; s->move == SCHEDULE_ALLTOALL && k < m->id; k++)
+            there += elements(s, i, k);
+        for (size_t j = 0; j < elements(s, i, m->id); j++)
+            expect(m, s, at + j, roster_has(r, i) ? contribution(s, m->call, i, there + j) : 0);
+    }
+}
+
+void coll_check_data(const struct coll_member *m, const struct coll_spec *s, const struct engine_result *r)
+{
+    if (s->kind != ENGINE_MOVE || s->type == ELEMENT_DOUBLE)
+        return;
+    if (s->move == SCHEDULE_REDUCE && s->root != m->id)
+        return;
+    if (takes_vector(s))
+        check_vector(m, s, r->members);
+    else
+        check_blocks(m, s, r->members);
+}
+
+static bool any_revokes(const struct coll_world *w)
+{
+    for (int i = 0; i < w->p.faults; i++)
+        if (w->p.fault[i].kind == COLL_REVOKES)
+            return true;
+    return false;
+}
+
+static bool rooted(const struct coll_spec *s)
+{
+    return s->kind == ENGINE_MOVE && (s->move == SCHEDULE_BCAST || s->move == SCHEDULE_REDUCE ||
+                                      s->move == SCHEDULE_GATHER || s->move == SCHEDULE_SCATTER);
+}
+
+void coll_check_done(const struct coll_member *m, int call, const struct engine_result *r)
+{
+    struct coll_world *w = m->w;
+    const struct coll_spec *s = &w->p.call[call];
+    if (r->status == ENGINE_REVOKED && any_revokes(w))
+        return;
+    for (int i = 0; i < w->p.n; i++) {
+        const struct coll_member *other = &w->member[i];
+        if (!other->dead && !other->outcome[call].begun)
+            coll_fail(w, m->id, "leaves call %d before %d has come", call, i);
+    }
+    if (r->status == ENGINE_ROOT_DEAD && rooted(s) && w->member[s->root].dead)
+        return;
+    if (r->status != ENGINE_OK || !r->members)
+        coll_fail(w, m->id, "call %d returns %d", call, (int)r->status);
+    for (int i = 0; i < w->p.n; i++) {
+        const struct coll_member *other = &w->member[i];
+        if (!other->dead && !roster_has(r->members, i))
+            coll_fail(w, m->id, "call %d does not cover %d, which lives", call, i);
+        bool empty = s->kind == ENGINE_MOVE && (s->varying || !s->count); /* nothing of it was needed */
+        if (roster_has(r->members, i) && !other->outcome[call].begun && !empty)
+            coll_fail(w, m->id, "call %d covers %d, which has not come", call, i);
+    }
+    coll_check_data(m, s, r);
+    if (w->stats.sums && s->type == ELEMENT_DOUBLE && s->move == SCHEDULE_ALLREDUCE)
+        memcpy(&w->stats.sums[call], m->out, sizeof(double));
+}
+
+static bool same_members(const struct roster *a, const struct roster *b)
+{
+    if (!a || !b)
+        return a == b;
+    return !memcmp(roster_bits(a), roster_bits(b), BITSET_WORDS(roster_size(a)) * sizeof(uint64_t));
+}
+
+/* All who completed a call got the same; of agreements and of what is made from everybody's data for everybody also those who died after it. */
+void coll_check_end(struct coll_world *w)
+{
+    for (int c = 0; c < w->p.calls; c++) {
+        const struct coll_outcome *first = NULL;
+        const struct coll_spec *s = &w->p.call[c];
+        bool agreed = s->kind == ENGINE_AGREE;
+        bool uniform = agreed || (s->kind == ENGINE_MOVE && !rooted(s));
+        for (int i = 0; i < w->p.n; i++) {
+            const struct coll_outcome *o = &w->member[i].outcome[c];
+            if (!o->done || o->status == ENGINE_REVOKED || (w->member[i].dead && !uniform))
+                continue;
+            if (!first)
+                first = o;
+            if (first->status != o->status || (agreed && first->value != o->value) ||
+                (!agreed && !same_members(first->members, o->members)))
+                coll_fail(w, i, "call %d: another result than others", c);
+            w->stats.retries += o->members && roster_live(o->members) < roster_live(w->view[0]);
+        }
+    }
+}

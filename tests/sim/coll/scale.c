@@ -1,0 +1,4 @@
+#include "tests/sim/coll/scale.h"
+void coll_scale(void)
+{
+}

@@ -1,0 +1,375 @@
+#include "tests/sim/coll/world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/bitset.h"
+#include "tests/sim/coll/world_int.h"
+
+#define SEC 1000000000ull
+
+void coll_fail(const struct coll_world *w, int member, const char *format, ...)
+{
+    va_list args;
+    fprintf(stderr, "%s, %d members, seed %llu, at %llu ns: member %d: ", w->p.what ? w->p.what : "coll", w->p.n,
+            (unsigned long long)w->p.seed, (unsigned long long)w->now, member);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    for (int i = 0; i < w->p.faults; i++) {
+        const struct coll_fault *f = &w->p.fault[i];
+        fprintf(stderr, "\n    fault: kind %d of member %d after %llu events, letters %d, for %llu ns", (int)f->kind,
+                f->member, (unsigned long long)f->after, f->with_letters, (unsigned long long)f->duration);
+    }
+    fprintf(stderr, "\n");
+    exit(1);
+}
+
+/* ------------------------------------------------------------------------------------------------ events */
+
+static bool before(const struct coll_event *a, const struct coll_event *b)
+{
+    return a->t != b->t ? a->t < b->t : a->order < b->order;
+}
+
+static struct coll_event *push(struct coll_world *w, uint64_t t, int kind, int to, int from)
+{
+    if (w->n_heap == w->cap_heap) {
+        w->cap_heap = w->cap_heap ? 2 * w->cap_heap : 256;
+        w->heap = realloc(w->heap, (size_t)w->cap_heap * sizeof *w->heap);
+        if (!w->heap)
+            abort();
+    }
+    struct coll_event e = {.t = t, .order = w->order++, .to = to, .from = from};
+    e.kind = kind;
+    int i = w->n_heap++;
+    for (; i && before(&e, &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        w->heap[i] = w->heap[(i - 1) / 2];
+    w->heap[i] = e;
+    return &w->heap[i];
+}
+
+static struct coll_event pop(struct coll_world *w)
+{
+    struct coll_event top = w->heap[0], last = w->heap[--w->n_heap];
+    int i = 0;
+    for (int c; (c = 2 * i + 1) < w->n_heap; i = c) {
+        if (c + 1 < w->n_heap && before(&w->heap[c + 1], &w->heap[c]))
+            c++;
+        if (!before(&w->heap[c], &last))
+            break;
+        w->heap[i] = w->heap[c];
+    }
+    if (w->n_heap)
+        w->heap[i] = last;
+    return top;
+}
+
+static uint64_t upto(struct coll_world *w, uint64_t most)
+{
+    return most ? rng_below(&w->rng, most + 1) : 0;
+}
+
+static void sync_tick(struct coll_member *m)
+{
+    uint64_t t = engine_deadline(m->engine);
+    if (t == UINT64_MAX || (m->tick_at && m->tick_at <= t))
+        return;
+    m->tick_at = t;
+    push(m->w, t, EV_TICK, m->id, m->id);
+}
+
+/* ------------------------------------------------------------------------------------------------ a member */
+
+static bool on_send(void *user, int to, uint64_t seq, const void *head, size_t head_len, const void *data, size_t len)
+{
+    struct coll_member *m = user;
+    struct coll_world *w = m->w;
+    m->messages++;
+    w->stats.messages++;
+    w->stats.bytes += head_len + len;
+    if (head_len + len > w->stats.longest)
+        w->stats.longest = head_len + len;
+    if (to == m->id || to < 0 || to >= w->p.n)
+        coll_fail(w, m->id, "sends to %d", to);
+    uint64_t at = w->now + w->p.delay_ns + upto(w, w->p.jitter_ns);
+    struct coll_event *e = push(w, at, EV_MESSAGE, to, m->id);
+    e->len = head_len + len;
+    e->data = malloc(e->len);
+    if (!e->data)
+        abort();
+    memcpy(e->data, head, head_len);
+    bool async = len && w->p.call[m->call].async;
+    if (len)
+        memcpy(e->data + head_len, data, len);
+    if (async) { /* as if it were read from memory while it travels: it must not change before */
+        struct coll_event *sent = push(w, at + w->p.delay_ns, EV_SENT, m->id, to);
+        sent->value = seq;
+        sent->source = data;
+        sent->len = len;
+        sent->data = malloc(len);
+        if (!sent->data)
+            abort();
+        memcpy(sent->data, data, len);
+    }
+    return !async;
+}
+
+static void one_less(struct coll_world *w)
+{
+    if (!--w->left)
+        w->end_at = w->now + 5 * SEC;
+}
+
+static void advance(struct coll_member *m)
+{
+    m->call++;
+    if (m->call == m->w->p.calls && !m->dead)
+        one_less(m->w);
+}
+
+static void next_call(struct coll_world *w, struct coll_member *m)
+{
+    uint64_t seq;
+    if (m->call == w->p.calls)
+        return;
+    struct engine_call call;
+    struct coll_outcome *o = &m->outcome[m->call];
+    coll_prepare(m, &w->p.call[m->call], &call);
+    o->begun = true;
+    enum engine_status status = engine_start(m->engine, &call, w->now, &seq);
+    if (status == ENGINE_REVOKED) {
+        o->done = true;
+        o->status = status;
+        advance(m);
+        next_call(w, m);
+    } else if (status != ENGINE_OK) {
+        coll_fail(w, m->id, "call %d was refused: %d", m->call, (int)status);
+    }
+}
+
+static void on_done(void *user, uint64_t seq, const struct engine_result *r)
+{
+    struct coll_member *m = user;
+    struct coll_outcome *o = &m->outcome[m->call];
+    (void)seq;
+    if (m->outcast) { /* what it believes counts no more */
+        advance(m);
+        push(m->w, m->w->now, EV_CALL, m->id, m->id);
+        return;
+    }
+    if (m->call >= m->w->p.calls || o->done)
+        coll_fail(m->w, m->id, "completes what it has not begun");
+    *o = (struct coll_outcome){true, true, r->status, r->value,
+                               r->members ? roster_ref((struct roster *)r->members) : NULL};
+    coll_check_done(m, m->call, r);
+    advance(m);
+    m->w->stats.end_ns = m->w->now;
+    push(m->w, m->w->now, EV_CALL, m->id, m->id);
+}
+
+/* ------------------------------------------------------------------------------------------------ failures */
+
+static void spread_view(struct coll_world *w)
+{
+    unsigned words = BITSET_WORDS(w->p.n);
+    uint64_t *bits = calloc(words, sizeof *bits);
+    for (int i = 0; bits && i < w->p.n; i++)
+        if (!w->member[i].dead)
+            bitset_add(bits, i);
+    if (w->views == w->cap_views) {
+        w->cap_views = w->cap_views ? 2 * w->cap_views : 8;
+        w->view = realloc(w->view, (size_t)w->cap_views * sizeof(struct roster *));
+    }
+    struct roster *r = bits && w->view ? roster_create(w->p.n, bits, (uint64_t)w->views + 1) : NULL;
+    free(bits);
+    if (!r)
+        abort();
+    w->view[w->views++] = r;
+}
+
+static void tell_view(struct coll_world *w)
+{
+    spread_view(w);
+    for (int i = 0; i < w->p.n; i++)
+        if (!w->member[i].dead)
+            push(w, w->now + w->p.detect_ns + upto(w, w->p.spread_ns), EV_VIEW, i, -1)->value = (uint64_t)w->views - 1;
+}
+
+/* Everything from (and to) it that is on its way is lost; both sides of a broken connection learn that. */
+static void lose_letters(struct coll_world *w, int member, bool both)
+{
+    for (int i = 0; i < w->n_heap; i++) {
+        struct coll_event *e = &w->heap[i];
+        if (e->kind != EV_MESSAGE || (e->from != member && !(both && e->to == member)))
+            continue;
+        e->kind = EV_LOST; /* delivered to the sender instead */
+        int sender = e->from;
+        e->from = e->to;
+        e->to = sender;
+    }
+}
+
+static void fault(struct coll_world *w, const struct coll_fault *f)
+{
+    struct coll_member *m = &w->member[f->member];
+    if (m->dead)
+        return;
+    if ((f->kind == COLL_DIES || f->kind == COLL_OUTCAST) && m->call < w->p.calls)
+        one_less(w);
+    if (f->kind == COLL_DIES) {
+        m->dead = true;
+        if (f->with_letters)
+            lose_letters(w, f->member, false);
+        tell_view(w);
+    } else if (f->kind == COLL_OUTCAST) {
+        m->dead = m->outcast = true;
+        m->frozen_until = w->now + f->duration;
+        tell_view(w);
+    } else if (f->kind == COLL_FREEZES) {
+        m->frozen_until = w->now + f->duration;
+    } else if (f->kind == COLL_LOSES) {
+        lose_letters(w, f->member, true);
+    } else {
+        engine_revoke(m->engine, w->now);
+        sync_tick(m);
+    }
+}
+
+static void see_views(struct coll_world *w, struct coll_member *m, int view)
+{
+    while (m->view < view) /* in order, none left out */
+        engine_view(m->engine, w->view[++m->view], w->now);
+}
+
+static void dispatch(struct coll_world *w, struct coll_event *e)
+{
+    struct coll_member *m = &w->member[e->to];
+    if (m->dead && !m->outcast)
+        return;
+    if (w->now < m->frozen_until) {
+        struct coll_event *later = push(w, m->frozen_until, (int)e->kind, e->to, e->from);
+        later->len = e->len;
+        later->value = e->value;
+        later->data = e->data;
+        later->source = e->source;
+        e->data = NULL;
+        return;
+    }
+    switch (e->kind) {
+    case EV_MESSAGE:
+        engine_receive(m->engine, e->from, e->data, e->len, w->now);
+        break;
+    case EV_VIEW:
+        see_views(w, m, (int)e->value);
+        break;
+    case EV_TICK:
+        m->tick_at = 0;
+        engine_tick(m->engine, w->now);
+        break;
+    case EV_CALL:
+        next_call(w, m);
+        break;
+    case EV_SENT:
+        if (memcmp(e->source, e->data, e->len) != 0)
+            coll_fail(w, m->id, "writes to what is being sent");
+        engine_sent(m->engine, e->value, w->now);
+        break;
+    case EV_LOST:
+        engine_lost(m->engine, e->from, w->now);
+        break;
+    }
+    sync_tick(m);
+}
+
+/* ------------------------------------------------------------------------------------------------ a run */
+
+static void kill_some(struct coll_world *w, int count)
+{
+    while (count > 0) {
+        struct coll_member *m = &w->member[rng_below(&w->rng, (uint64_t)w->p.n)];
+        count -= !m->dead;
+        w->left -= m->engine != NULL && !m->dead;
+        m->dead = true;
+    }
+}
+
+static void start(struct coll_world *w)
+{
+    struct engine_ops ops = {.send = on_send, .done = on_done};
+    kill_some(w, w->p.start_dead);
+    spread_view(w);
+    for (int i = 0; i < w->p.n; i++) {
+        struct coll_member *m = &w->member[i];
+        m->w = w;
+        m->id = i;
+        ops.user = m;
+        if (m->dead)
+            continue;
+        m->engine = engine_create(42, i, w->view[0], w->p.node, &ops);
+        if (!m->engine)
+            abort();
+        push(w, w->now + upto(w, w->p.skew_ns), EV_CALL, i, i);
+        w->left++;
+    }
+    if (w->p.unknown_dead) {
+        kill_some(w, w->p.unknown_dead);
+        tell_view(w);
+    }
+}
+
+static void finish(struct coll_world *w)
+{
+    for (int i = 0; i < w->p.n; i++) {
+        struct coll_member *m = &w->member[i];
+        engine_destroy(m->engine);
+        for (int c = 0; c < w->p.calls; c++)
+            roster_unref(m->outcome[c].members);
+        for (int k = 0; k < 4; k++)
+            free(m->lens[k]);
+        free(m->in);
+        free(m->out);
+    }
+    for (int i = 0; i < w->n_heap; i++)
+        free(w->heap[i].data);
+    for (int i = 0; i < w->views; i++)
+        roster_unref(w->view[i]);
+    free(w->view);
+    free(w->heap);
+    free(w->member);
+}
+
+void coll_world_run(const struct coll_params *p, struct coll_stats *stats)
+{
+    struct coll_world w = {.p = *p, .now = 1000, .end_at = 3600 * SEC};
+    rng_seed(&w.rng, p->seed);
+    w.member = calloc((size_t)p->n, sizeof *w.member);
+    if (!w.member)
+        abort();
+    w.stats.sums = stats ? stats->sums : NULL;
+    start(&w);
+    int due = 0;
+    while (w.n_heap && w.heap[0].t < w.end_at) {
+        for (int i = 0; i < p->faults; i++)
+            if (p->fault[i].after == w.stats.events && due++ >= 0)
+                fault(&w, &w.p.fault[i]);
+        struct coll_event e = pop(&w);
+        w.now = e.t > w.now ? e.t : w.now;
+        w.stats.events++;
+        dispatch(&w, &e);
+        free(e.data); // NOLINT(clang-analyzer-unix.Malloc): pop gives each event once
+    }
+    if (w.left)
+        for (int i = 0; i < p->n; i++)
+            if (!w.member[i].dead && w.member[i].call < p->calls)
+                coll_fail(&w, i, "hangs in call %d", w.member[i].call);
+    coll_check_end(&w);
+    for (int i = 0; i < p->n; i++)
+        if (w.member[i].messages > w.stats.most_messages)
+            w.stats.most_messages = w.member[i].messages;
+    if (stats)
+        *stats = w.stats;
+    finish(&w);
+}

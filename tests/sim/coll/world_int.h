@@ -1,0 +1,58 @@
+#ifndef KEEL_TESTS_SIM_COLL_WORLD_INT_H
+#define KEEL_TESTS_SIM_COLL_WORLD_INT_H
+
+#include "tests/sim/coll/world.h"
+
+struct coll_event {
+    uint64_t t, order;
+    enum { EV_MESSAGE, EV_VIEW, EV_TICK, EV_CALL, EV_SENT, EV_LOST } kind;
+    int to, from;
+    size_t len;
+    uint64_t value; /* VIEW: index of the view; SENT: instance */
+    uint8_t *data;
+    const void *source; /* SENT */
+};
+
+struct coll_outcome { /* of a call on one member */
+    bool begun, done;
+    enum engine_status status;
+    uint64_t value;
+    struct roster *members;
+};
+
+struct coll_member {
+    struct coll_world *w;
+    int id;
+    struct engine *engine;
+    bool dead, outcast; /* outcast: dead for the others */
+    uint64_t frozen_until, tick_at;
+    int view, call; /* last view seen; call under way */
+    uint64_t messages;
+    struct coll_outcome outcome[COLL_CALLS_MAX];
+    uint8_t *in, *out;
+    size_t in_len, out_len;
+    size_t *lens[4]; /* in_at, in_len, out_at, out_len of varying calls */
+};
+
+struct coll_world {
+    struct coll_params p;
+    struct rng rng;
+    uint64_t now, order;
+    struct coll_event *heap;
+    int n_heap, cap_heap;
+    struct coll_member *member;
+    struct roster **view;
+    int views, cap_views;
+    int left;        /* who lives and has not completed everything */
+    uint64_t end_at; /* a little after nobody was left: an outcast waits for ever */
+    struct coll_stats stats;
+};
+
+void coll_fail(const struct coll_world *w, int member, const char *format, ...)
+    __attribute__((noreturn, format(printf, 3, 4)));
+/* check.c: buffers and what must be in them */
+void coll_prepare(struct coll_member *m, const struct coll_spec *s, struct engine_call *call);
+void coll_check_data(const struct coll_member *m, const struct coll_spec *s, const struct engine_result *r);
+void coll_check_done(const struct coll_member *m, int call, const struct engine_result *r);
+void coll_check_end(struct coll_world *w);
+#endif

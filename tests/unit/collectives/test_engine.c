@@ -1,0 +1,478 @@
+/* The engine's answers to what members do wrong, late or not at all. Deaths at every step: tests/sim/coll. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectives/engine.h"
+#include "collectives/message.h"
+
+enum { N = 6, QUEUE = 4096, DONE_MAX = 200 };
+#define SEC 1000000000ull
+
+struct fake {
+    int id;
+    struct engine *e;
+    int done;
+    struct engine_result result[DONE_MAX];
+    uint64_t seq[DONE_MAX];
+};
+static struct fake fakes[N];
+static struct letter {
+    int from, to;
+    size_t len;
+    uint8_t *data;
+} queue[QUEUE];
+static int head, tail, n_members;
+static uint64_t now;
+static struct roster *roster;
+
+static bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head_len, const void *data, size_t len)
+{
+    struct fake *f = user;
+    (void)seq;
+    assert_true(tail < QUEUE);
+    queue[tail] = (struct letter){f->id, to, head_len + len, malloc(head_len + len)};
+    assert_non_null(queue[tail].data);
+    memcpy(queue[tail].data, h, head_len);
+    if (len)
+        memcpy(queue[tail].data + head_len, data, len);
+    tail++;
+    return true;
+}
+
+static void on_done(void *user, uint64_t seq, const struct engine_result *r)
+{
+    struct fake *f = user;
+    assert_true(f->done < DONE_MAX);
+    f->seq[f->done] = seq;
+    f->result[f->done++] = *r;
+}
+
+static struct roster *all_but(int n, int dead, uint64_t epoch)
+{
+    uint64_t bits[1] = {(1ull << n) - 1};
+    if (dead >= 0)
+        bits[0] &= ~(1ull << dead);
+    return roster_create(n, bits, epoch);
+}
+
+static void start(int n)
+{
+    n_members = n;
+    now = SEC;
+    roster = all_but(n, -1, 1);
+    for (int i = 0; i < n; i++) {
+        struct engine_ops ops = {&fakes[i], on_send, on_done};
+        fakes[i] = (struct fake){.id = i, .e = engine_create(7, i, roster, NULL, &ops)};
+        assert_non_null(fakes[i].e);
+    }
+}
+
+static void lose(void)
+{
+    for (; head < tail; head++)
+        free(queue[head].data);
+    head = tail = 0;
+}
+
+static void stop(void)
+{
+    lose();
+    for (int i = 0; i < n_members; i++)
+        engine_destroy(fakes[i].e);
+    roster_unref(roster);
+}
+
+static void deliver(void)
+{
+    for (; head < tail; head++) {
+        engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
+        free(queue[head].data);
+    }
+    head = tail = 0;
+}
+
+static void let_time_pass(void)
+{
+    for (int round = 0; round < 40; round++) {
+        now += SEC;
+        for (int i = 0; i < n_members; i++)
+            if (fakes[i].e && engine_deadline(fakes[i].e) <= now)
+                engine_tick(fakes[i].e, now);
+        deliver();
+    }
+}
+
+static void begin(int member, const struct engine_call *call)
+{
+    uint64_t seq;
+    assert_int_equal(engine_start(fakes[member].e, call, now, &seq), ENGINE_OK);
+}
+
+static void assert_all(enum engine_status status, int done)
+{
+    for (int i = 0; i < n_members; i++) {
+        assert_int_equal(fakes[i].done, done);
+        assert_int_equal(fakes[i].result[done - 1].status, status);
+    }
+}
+
+static struct engine_call sum_of(const uint64_t *in, uint64_t *out, int n)
+{
+    return (struct engine_call){.kind = ENGINE_MOVE,
+                                .move = SCHEDULE_ALLREDUCE,
+                                .in = in,
+                                .out = out,
+                                .len = (size_t)n * 8,
+                                .element = {.type = ELEMENT_UINT64, .op = ELEMENT_SUM}};
+}
+
+/* ------------------------------------------------------------------------------------------------ mismatch */
+
+/* One member's call differs in one thing: everybody gets MISMATCH, and the next collective is right again. */
+static void mismatch(struct engine_call *call, struct engine_call *other, bool timers)
+{
+    start(N);
+    for (int i = 0; i < N; i++)
+        begin(i, i == 4 ? other : call);
+    deliver();
+    if (timers)
+        let_time_pass();
+    assert_all(ENGINE_MISMATCH, 1);
+    for (int i = 0; i < N; i++)
+        begin(i, &(struct engine_call){.kind = ENGINE_BARRIER});
+    deliver();
+    assert_all(ENGINE_OK, 2);
+    stop();
+}
+
+static void test_engine_different_arguments_are_a_mismatch_for_all(void **state)
+{
+    (void)state;
+    static uint64_t in[8], out[64];
+    struct engine_call call = sum_of(in, out, 4), other = call;
+    other.len = 40;
+    mismatch(&call, &other, false);
+    other = call;
+    other.element.op = ELEMENT_MAX;
+    mismatch(&call, &other, false);
+    other = call;
+    other.element.type = ELEMENT_DOUBLE;
+    mismatch(&call, &other, false);
+    other = call;
+    other.move = SCHEDULE_SCAN;
+    mismatch(&call, &other, false);
+    other = (struct engine_call){.kind = ENGINE_BARRIER};
+    mismatch(&call, &other, false);
+    struct engine_call min = {.kind = ENGINE_AGREE, .agree = ENGINE_MIN},
+                       max = {.kind = ENGINE_AGREE, .agree = ENGINE_MAX};
+    mismatch(&min, &max, false);
+    call = (struct engine_call){.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = out, .len = 64};
+    other = call;
+    other.root = 4; /* who thinks itself root waits for nobody: found when it comes to the meeting */
+    mismatch(&call, &other, true);
+}
+
+/* Everybody waits for another root's data and nobody sends any: the question that is asked after a while tells. */
+static void test_engine_two_that_wait_for_each_other_find_the_mismatch_in_time(void **state)
+{
+    (void)state;
+    static uint64_t out[4];
+    start(2);
+    for (int i = 0; i < 2; i++)
+        begin(i,
+              &(struct engine_call){.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = out, .len = 32, .root = 1 - i});
+    deliver();
+    assert_int_equal(fakes[0].done, 0);
+    let_time_pass();
+    assert_all(ENGINE_MISMATCH, 1);
+    stop();
+}
+
+/* Blocks of different lengths are not in the signature: the length that comes is not the one expected. */
+static void test_engine_block_of_another_length_is_a_mismatch_for_all(void **state)
+{
+    (void)state;
+    static const size_t at[N] = {0, 8, 16, 24, 32, 40}, len[N] = {8, 8, 8, 8, 8, 8};
+    static uint64_t in[N], out[N * 2];
+    start(N);
+    for (int i = 0; i < N; i++)
+        begin(i, &(struct engine_call){.kind = ENGINE_MOVE,
+                                       .move = SCHEDULE_GATHER,
+                                       .in = in,
+                                       .out = out,
+                                       .varying = true,
+                                       .mine = i == 3 ? 16 : 8,
+                                       .out_blocks = {at, len}});
+    deliver();
+    assert_all(ENGINE_MISMATCH, 1);
+    stop();
+}
+
+static void test_engine_arguments_that_make_no_sense_start_nothing(void **state)
+{
+    (void)state;
+    static uint64_t in[4], out[4];
+    uint64_t seq;
+    start(2);
+    struct engine_call good = sum_of(in, out, 2), bad = good;
+    bad.len = 13;
+    assert_int_equal(engine_start(fakes[0].e, &bad, now, &seq), ENGINE_BAD);
+    bad = good;
+    bad.element = (struct element){.type = ELEMENT_DOUBLE, .op = ELEMENT_XOR};
+    assert_int_equal(engine_start(fakes[0].e, &bad, now, &seq), ENGINE_BAD);
+    bad = good;
+    bad.move = SCHEDULE_BCAST;
+    bad.root = 2;
+    assert_int_equal(engine_start(fakes[0].e, &bad, now, &seq), ENGINE_BAD);
+    bad.root = -1;
+    assert_int_equal(engine_start(fakes[0].e, &bad, now, &seq), ENGINE_BAD);
+    assert_int_equal(tail, 0);
+    stop();
+}
+
+/* ------------------------------------------------------------------------------------------------ lost, late, many */
+
+static void test_engine_lost_messages_of_a_meeting_are_made_good_by_time(void **state)
+{
+    (void)state;
+    start(5);
+    for (int i = 0; i < 5; i++)
+        begin(i, &(struct engine_call){.kind = ENGINE_BARRIER});
+    lose();
+    let_time_pass();
+    assert_all(ENGINE_OK, 1);
+    stop();
+}
+
+static void test_engine_lost_data_are_sent_in_another_attempt(void **state)
+{
+    (void)state;
+    static uint64_t in[5][3], out[5][3];
+    start(5);
+    for (int i = 0; i < 5; i++) {
+        in[i][0] = in[i][1] = in[i][2] = (uint64_t)i + 1;
+        struct engine_call call = sum_of(in[i], out[i], 3);
+        begin(i, &call);
+    }
+    lose();
+    for (int i = 0; i < 5; i++)
+        for (int k = 0; k < 5; k++)
+            if (i != k)
+                engine_lost(fakes[i].e, k, now);
+    deliver();
+    let_time_pass();
+    assert_all(ENGINE_OK, 1);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(out[i][2], 15);
+    stop();
+}
+
+static void test_engine_late_member_keeps_everybody_waiting_and_is_named(void **state)
+{
+    (void)state;
+    start(4);
+    for (int i = 0; i < 3; i++)
+        begin(i, &(struct engine_call){.kind = ENGINE_BARRIER});
+    deliver();
+    let_time_pass();
+    bool named = false;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(fakes[i].done, 0);
+        named |= engine_waits_for(fakes[i].e, 2) == 3;
+    }
+    assert_true(named);
+    begin(3, &(struct engine_call){.kind = ENGINE_BARRIER});
+    deliver();
+    let_time_pass();
+    assert_all(ENGINE_OK, 1);
+    stop();
+}
+
+/* Many begun before the first is complete: each completes, in order; not more than the window. */
+static void test_engine_many_at_a_time_complete_in_order(void **state)
+{
+    (void)state;
+    uint64_t seq;
+    start(3);
+    struct engine_call call = {.kind = ENGINE_BARRIER};
+    for (int k = 0; k < ENGINE_WINDOW; k++)
+        for (int i = 0; i < 3; i++)
+            begin(i, &call);
+    assert_int_equal(engine_start(fakes[0].e, &call, now, &seq), ENGINE_LIMIT);
+    deliver();
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(fakes[i].done, ENGINE_WINDOW);
+        for (int k = 1; k < ENGINE_WINDOW; k++)
+            assert_true(fakes[i].seq[k] > fakes[i].seq[k - 1]);
+    }
+    begin(0, &call);
+    stop();
+}
+
+static void test_engine_alone_completes_at_once(void **state)
+{
+    (void)state;
+    uint64_t in[2] = {3, 4}, out[2] = {0};
+    start(1);
+    struct engine_call call = sum_of(in, out, 2);
+    begin(0, &call);
+    assert_all(ENGINE_OK, 1);
+    assert_true(out[0] == 3 && out[1] == 4);
+    stop();
+}
+
+/* ------------------------------------------------------------------------------------------------ revoke, agree, shrink */
+
+static void test_engine_revoke_ends_pending_and_future_calls_of_all(void **state)
+{
+    (void)state;
+    uint64_t seq;
+    start(N);
+    for (int i = 0; i < 3; i++)
+        begin(i, &(struct engine_call){.kind = ENGINE_BARRIER}); /* the others never will */
+    deliver();
+    engine_revoke(fakes[5].e, now);
+    deliver();
+    for (int i = 0; i < N; i++) {
+        assert_true(engine_revoked(fakes[i].e));
+        assert_int_equal(fakes[i].done, i < 3);
+        assert_int_equal(engine_start(fakes[i].e, &(struct engine_call){.kind = ENGINE_BARRIER}, now, &seq),
+                         ENGINE_REVOKED);
+    }
+    for (int i = 0; i < N; i++) /* repairs go on, though the members have begun different numbers of others */
+        begin(i, &(struct engine_call){.kind = ENGINE_AGREE, .agree = ENGINE_MIN, .value = 10 + (uint64_t)i});
+    deliver();
+    for (int i = 0; i < N; i++) {
+        const struct engine_result *r = &fakes[i].result[fakes[i].done - 1];
+        assert_true(r->status == ENGINE_OK && r->value == 10);
+    }
+    stop();
+}
+
+static void test_engine_who_missed_the_revocation_hears_of_it_when_it_waits(void **state)
+{
+    (void)state;
+    start(4);
+    engine_revoke(fakes[0].e, now);
+    lose();
+    for (int i = 1; i < 4; i++)
+        begin(i, &(struct engine_call){.kind = ENGINE_BARRIER});
+    deliver();
+    let_time_pass();
+    for (int i = 1; i < 4; i++)
+        assert_int_equal(fakes[i].result[0].status, ENGINE_REVOKED);
+    stop();
+}
+
+static void test_engine_agree_combines_by_each_operation(void **state)
+{
+    (void)state;
+    static const uint64_t want[] = {0x10, 0x1f, 0x11, 0x1c};
+    for (int op = ENGINE_AND; op <= ENGINE_MAX; op++) {
+        static const uint64_t value[3] = {0x13, 0x11, 0x1c};
+        start(3);
+        for (int i = 0; i < 3; i++)
+            begin(i, &(struct engine_call){.kind = ENGINE_AGREE, .agree = (enum engine_agree)op, .value = value[i]});
+        deliver();
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(fakes[i].result[0].value, want[op]);
+        stop();
+    }
+}
+
+/* Member 2 has died, some know it, some do not: all get the same live set. */
+static void test_engine_shrink_gives_all_callers_the_same_live_set(void **state)
+{
+    (void)state;
+    start(5);
+    struct roster *later = all_but(5, 2, 2);
+    engine_destroy(fakes[2].e);
+    engine_view(fakes[0].e, later, now);
+    for (int i = 0; i < 5; i++)
+        if (i != 2)
+            begin(i, &(struct engine_call){.kind = ENGINE_SHRINK, .shape = MEET_TREE});
+    for (int i = 1; i < 5; i++)
+        if (i != 2)
+            engine_view(fakes[i].e, later, now);
+    fakes[2].e = NULL;
+    for (; head < tail; head++) {
+        if (queue[head].to != 2)
+            engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
+        free(queue[head].data);
+    }
+    head = tail = 0;
+    let_time_pass();
+    for (int i = 0; i < 5; i++)
+        if (i != 2) {
+            assert_int_equal(fakes[i].done, 1);
+            assert_true(fakes[i].result[0].members == later);
+        }
+    roster_unref(later);
+    stop();
+}
+
+/* ------------------------------------------------------------------------------------------------ what is no message */
+
+static void test_engine_garbage_and_strangers_change_nothing(void **state)
+{
+    (void)state;
+    start(3);
+    for (int i = 0; i < 2; i++)
+        begin(i, &(struct engine_call){.kind = ENGINE_BARRIER});
+    deliver();
+    uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES] = {0};
+    for (int kind = 0; kind < 256; kind++)
+        for (size_t len = 0; len <= sizeof bytes; len += 8) {
+            struct message_head h = {(enum message_kind)kind, 0, 0, 0, 8, 2, 1};
+            message_head_write(bytes, &h); /* of another group */
+            engine_receive(fakes[0].e, 2, bytes, len, now);
+            h.group = 7;
+            h.attempt = 9;
+            message_head_write(bytes, &h); /* of an attempt that does not exist */
+            if (kind != MESSAGE_REVOKED)
+                engine_receive(fakes[0].e, 2, bytes, len, now);
+            engine_receive(fakes[0].e, 3, bytes, len, now); /* from nobody */
+            engine_receive(fakes[0].e, 0, bytes, len, now);
+        }
+    struct message_head h = {MESSAGE_DECIDED, 0, 0, 0, 7, 2, 99}; /* of a view that is yet to come */
+    message_head_write(bytes, &h);
+    engine_receive(fakes[0].e, 2, bytes, sizeof bytes, now);
+    deliver();
+    assert_int_equal(fakes[0].done, 0);
+    assert_false(engine_revoked(fakes[0].e));
+    uint64_t group;
+    assert_true(engine_peek(bytes, sizeof bytes, &group));
+    assert_int_equal(group, 7);
+    assert_false(engine_peek(bytes, sizeof bytes - 1, &group));
+    begin(2, &(struct engine_call){.kind = ENGINE_BARRIER});
+    deliver();
+    let_time_pass();
+    assert_all(ENGINE_OK, 1);
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_engine_different_arguments_are_a_mismatch_for_all),
+        cmocka_unit_test(test_engine_two_that_wait_for_each_other_find_the_mismatch_in_time),
+        cmocka_unit_test(test_engine_block_of_another_length_is_a_mismatch_for_all),
+        cmocka_unit_test(test_engine_arguments_that_make_no_sense_start_nothing),
+        cmocka_unit_test(test_engine_lost_messages_of_a_meeting_are_made_good_by_time),
+        cmocka_unit_test(test_engine_lost_data_are_sent_in_another_attempt),
+        cmocka_unit_test(test_engine_late_member_keeps_everybody_waiting_and_is_named),
+        cmocka_unit_test(test_engine_many_at_a_time_complete_in_order),
+        cmocka_unit_test(test_engine_alone_completes_at_once),
+        cmocka_unit_test(test_engine_revoke_ends_pending_and_future_calls_of_all),
+        cmocka_unit_test(test_engine_who_missed_the_revocation_hears_of_it_when_it_waits),
+        cmocka_unit_test(test_engine_agree_combines_by_each_operation),
+        cmocka_unit_test(test_engine_shrink_gives_all_callers_the_same_live_set),
+        cmocka_unit_test(test_engine_garbage_and_strangers_change_nothing),
+    };
+    return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}
