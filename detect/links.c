@@ -104,7 +104,7 @@ static void on_request(struct helper *h, const struct tp_event *e)
                 seal_window_take(&h->peers[s.from].hellos, s.number);
     if (!ours) {
         h->count.rejected++;
-        log_warn("detect: a connection that does not belong to this job was refused");
+        log_warn_some("detect: a connection that does not belong to this job was refused");
     }
     if (!ours || s.kind != SEAL_HELLO || member_believes_dead(h->m, s.from)) {
         h->tp->table->reject(h->tp, e->req);

@@ -1,6 +1,7 @@
 #include "pm/agent/agent.h"
 
 #include "pm/wire/codec.h"
+#include "pm/wire/descriptors.h"
 #include "pm/wire/layout.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
@@ -15,11 +16,12 @@
 #include <unistd.h>
 
 enum {
-    CONNECT_MS = 5000, /* to reach keelrun and prove ourselves */
-    CONNECT_TRIES = 5, /* a listener under attack drops connections, ours among them */
+    CONNECT_MS = 5000,  /* to reach keelrun and prove ourselves */
+    CONNECT_TRIES = 40, /* a listener under attack drops connections, ours among them */
     CONNECT_AGAIN_MS = 50,
     JOIN_LEASE_MS = 60000,   /* from our start to MSG_START */
     TERM_GRACE_MS = 1000,    /* from SIGTERM to SIGKILL */
+    FORCE_MS = 2000,         /* from SIGKILL to going without those that are left */
     BYE_LEASE_MS = 5000,     /* from MSG_OVER to MSG_BYE */
     BACKLOG_BYTES = 1 << 20, /* recent output kept for keelctl attach */
     QUEUE_HIGH = 1 << 20,    /* output queued for keelrun: above, ranks are not read */
@@ -115,15 +117,25 @@ void agent_kill_all(struct agent *a)
     agent_ranks_orphans(a, true);
 }
 
+/* A rank that does not end after SIGKILL: another user's, or stuck in the kernel. */
+static void force_passed(uv_timer_t *timer)
+{
+    struct agent *a = timer->data;
+    log_error("a rank does not end; node %d goes without it", a->launch.node);
+    agent_processes_gone(a);
+}
+
 static void grace_passed(uv_timer_t *timer)
 {
     agent_kill_all(timer->data);
+    uv_timer_start(timer, force_passed, FORCE_MS, 0);
 }
 
 void agent_processes_gone(struct agent *a)
 {
     if (a->state != AGENT_ENDING)
         return;
+    uv_timer_stop(&a->grace);
     agent_ranks_orphans(a, true);
     a->state = AGENT_OVER;
     agent_event(a, "over", json_pack("{s:i}", "code", a->over_code));
@@ -177,7 +189,7 @@ void agent_end(struct agent *a, int code, const char *why, bool hard)
         }
     }
     if (hard && a->state == AGENT_ENDING)
-        agent_kill_all(a);
+        grace_passed(&a->grace);
     if (agent_ranks_gone(a))
         agent_processes_gone(a);
 }
@@ -332,6 +344,22 @@ static bool job_from_json(struct agent *a, const json_t *m)
     return job->argv && job->argv[0] && job->env && job->cwd;
 }
 
+static bool enough_descriptors(struct agent *a)
+{
+    int here = a->job.standbys;
+    long needed = descriptors_of_agent(here, a->job.ranks - here, a->job.nodes + a->job.spares);
+    long missing = descriptors_missing(needed);
+    char why[256];
+    if (!missing)
+        return true;
+    snprintf(why, sizeof why,
+             "node %d: its agent needs %ld descriptors (6 for each of %d ranks, 1 for each other rank, 4 for "
+             "each node), the hard limit is %ld: see ulimit -Hn",
+             a->launch.node, needed, here, needed - missing);
+    agent_fail(a, 1, why);
+    return false;
+}
+
 static void on_config(struct agent *a, const json_t *m)
 {
     if (a->state != AGENT_JOINING || !job_from_json(a, m)) {
@@ -340,6 +368,8 @@ static void on_config(struct agent *a, const json_t *m)
         return;
     }
     int total = a->job.nodes + a->job.spares;
+    if (!enough_descriptors(a))
+        return;
     a->view_rank_node = pm_alloc((size_t)a->job.ranks * sizeof(int));
     memcpy(a->view_rank_node, a->job.rank_node, (size_t)a->job.ranks * sizeof(int));
     a->view_alive = pm_alloc((size_t)total * sizeof(bool));

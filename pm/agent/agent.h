@@ -23,7 +23,8 @@ struct agent_launch { /* KEEL_LAUNCH */
     char host[64];
     int port;
     int node;
-    char from[64]; /* empty: any */
+    char from[64];             /* empty: any */
+    struct rlimit descriptors; /* as we were started: the ranks' */
 };
 
 struct agent_job { /* MSG_CONFIG */

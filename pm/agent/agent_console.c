@@ -17,7 +17,7 @@
 enum {
     WATCHER_QUEUE_MAX = 8 << 20, /* a keelctl that does not read is let go */
     GUESTS_MAX = 64,             /* connections beside those of the other agents */
-    PROOF_MS = 5000,
+    PROOF_MS = 1000,
 };
 
 static const char *process_state(const struct process *p)
@@ -94,7 +94,7 @@ static void guest_lost(struct conn *c, const char *why)
 {
     struct agent_guest *g = c->user;
     if (!g->known)
-        log_warn("dropped a connection from %s: %s", c->peer, why);
+        log_warn_some("dropped a connection from %s: %s", c->peer, why);
     guest_remove(g);
 }
 
@@ -109,18 +109,29 @@ static struct agent_guest *guest_add(struct agent *a)
     return g;
 }
 
-/* Too many: the oldest that has said nothing goes. Those that belong to the job speak at once. */
+/* Of those that have said nothing, the oldest of the address that has most. Those that belong to the job speak at once. */
+static struct agent_guest *surplus_guest(struct agent *a)
+{
+    struct agent_guest *worst = NULL;
+    int most = 0;
+    for (struct agent_guest *g = a->guests; g; g = g->next) { /* newest first */
+        int here = 0;
+        for (struct agent_guest *h = a->guests; h && !g->known; h = h->next)
+            here += !h->known && conn_same_host(g->conn, h->conn);
+        if (here > 0 && here >= most) {
+            most = here;
+            worst = g;
+        }
+    }
+    return worst;
+}
+
 static void guests_limit(struct agent *a)
 {
-    struct agent_guest *oldest = NULL;
-    if (a->guest_count <= GUESTS_MAX + a->job.nodes)
-        return;
-    for (struct agent_guest *g = a->guests; g; g = g->next)
-        if (!g->known)
-            oldest = g;
-    if (oldest) {
-        conn_close(oldest->conn);
-        guest_remove(oldest);
+    struct agent_guest *worst = a->guest_count > GUESTS_MAX + a->job.nodes ? surplus_guest(a) : NULL;
+    if (worst) {
+        conn_close(worst->conn);
+        guest_remove(worst);
     }
 }
 
@@ -136,7 +147,7 @@ static void console_ready(uv_poll_t *handle, int status, int events)
     if (fd < 0)
         return;
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || (peer.uid != geteuid() && peer.uid != 0)) {
-        log_warn("console: refused process %d of user %d", (int)peer.pid, (int)peer.uid);
+        log_info("console: refused process %d of user %d", (int)peer.pid, (int)peer.uid);
         close(fd);
         return;
     }

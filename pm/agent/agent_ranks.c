@@ -169,6 +169,7 @@ static int start_one(struct agent *a, int rank, uint32_t incarnation, bool late,
     struct process_spec spec = {.argv = a->job.argv,
                                 .env = env.list,
                                 .cwd = a->job.cwd,
+                                .descriptors = a->launch.descriptors,
                                 .with_stdin = rank == 0 && !late,
                                 .hold_output = rank < 0};
     int keel_fd = -1, error = 0;

@@ -6,6 +6,7 @@
  * and so may everything above it: the agent holds none of their descriptors. The stub is also where processes go that
  * are left when the agent is killed (PR_SET_CHILD_SUBREAPER); it ends them. */
 #include "pm/agent/agent.h"
+#include "pm/wire/descriptors.h"
 #include "pm/wire/orphans.h"
 #include "runtime/base/log.h"
 
@@ -103,6 +104,7 @@ int main(int argc, char **argv)
         return 2;
     }
     forget_launch();
+    descriptors_raise(&launch.descriptors);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) {
         perror("keeld: socketpair");

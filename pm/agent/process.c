@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -66,8 +68,11 @@ static _Noreturn void child_run(const struct process_spec *spec, const struct ch
     setsid();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != agent)
         _exit(127);
+    /* nothing of ours goes on in the program, or in what it leaves behind: not the listeners, not the sockets to other
+     * nodes, which would keep us alive for them when we are dead */
     if (dup2(f->in[0], 0) < 0 || dup2(f->out[0][1], 1) < 0 || dup2(f->out[1][1], 2) < 0 ||
-        fcntl(f->pmi[1], F_SETFD, 0) < 0 || fcntl(f->keel[1], F_SETFD, 0) < 0)
+        syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) < 0 || fcntl(f->pmi[1], F_SETFD, 0) < 0 ||
+        fcntl(f->keel[1], F_SETFD, 0) < 0 || setrlimit(RLIMIT_NOFILE, &spec->descriptors) < 0)
         failed = errno;
     if (!failed && spec->cwd && chdir(spec->cwd) < 0)
         failed = -errno;

@@ -9,6 +9,7 @@
 #include "pm/agent/lines.h"
 
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <uv.h>
 
@@ -26,6 +27,7 @@ struct process_spec {
     char *const *argv;
     char *const *env; /* complete, except for KEEL_FD and PMI_FD, which are added */
     const char *cwd;
+    struct rlimit descriptors; /* how many it may have */
     bool with_stdin;
     bool hold_output; /* do not read its output before process_release_output */
 };

@@ -32,8 +32,47 @@ static bool known(const struct list *l, uint64_t job_id, int node)
     return false;
 }
 
+static bool is_ours(const char *pid)
+{
+    char path[300], line[256];
+    unsigned uid = 0;
+    bool known_uid = false;
+    snprintf(path, sizeof path, "/proc/%s/status", pid);
+    FILE *f = fopen(path, "re");
+    while (f && !known_uid && fgets(line, sizeof line, f))
+        known_uid = sscanf(line, "Uid: %*u %u", &uid) == 1;
+    if (f)
+        fclose(f);
+    return known_uid && uid == geteuid();
+}
+
+/* Whether one of our processes holds the socket: who takes no connection does not say who he is. */
+static bool is_held_by_us(unsigned long inode)
+{
+    char wanted[48], path[300], target[64];
+    DIR *proc = opendir("/proc");
+    bool found = false;
+    snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
+    for (struct dirent *p; proc && !found && (p = readdir(proc));) {
+        snprintf(path, sizeof path, "/proc/%s/fd", p->d_name);
+        if (p->d_name[0] < '0' || p->d_name[0] > '9' || !is_ours(p->d_name))
+            continue;
+        DIR *fds = opendir(path);
+        for (struct dirent *f; fds && !found && (f = readdir(fds));) {
+            ssize_t n = readlinkat(dirfd(fds), f->d_name, target, sizeof target - 1);
+            target[n > 0 ? n : 0] = '\0';
+            found = strcmp(target, wanted) == 0;
+        }
+        if (fds)
+            closedir(fds);
+    }
+    if (proc)
+        closedir(proc);
+    return found;
+}
+
 /* A descriptor, -1 if nobody takes the connection now, NOT_OURS. */
-static int connect_console(const char *name)
+static int connect_console(const char *name, unsigned long inode)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = strlen(name);
@@ -49,10 +88,9 @@ static int connect_console(const char *name)
     int rc = connect(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len));
     bool frozen = rc < 0 && errno == EAGAIN;
     /* anybody may take a name in the abstract namespace: only a process of the same user is an agent of ours */
-    if (rc < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) < 0 ||
-        (peer.uid != geteuid() && geteuid() != 0)) {
+    if (rc < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) < 0 || peer.uid != geteuid()) {
         close(fd);
-        return frozen ? -1 : NOT_OURS;
+        return frozen && is_held_by_us(inode) ? -1 : NOT_OURS;
     }
     fcntl(fd, F_SETFL, 0);
     return fd;
@@ -65,15 +103,18 @@ static void scan_here(struct list *l)
     FILE *f = fopen("/proc/self/net/unix", "re");
     while (f && fgets(line, sizeof line, f)) {
         unsigned long long job;
+        unsigned long inode;
         int node, end = 0;
         const char *at = strstr(line, " @" CONSOLE_PREFIX);
-        if (!at || sscanf(at + 2, CONSOLE_PREFIX "%16llx/%d%n", &job, &node, &end) != 2 || known(l, job, node))
+        /* Num RefCount Protocol Flags Type St Inode Path */
+        if (!at || sscanf(at + 2, CONSOLE_PREFIX "%16llx/%d%n", &job, &node, &end) != 2 || known(l, job, node) ||
+            sscanf(line, "%*s %*s %*s %*s %*s %*s %lu", &inode) != 1)
             continue;
         snprintf(name, sizeof name, "%016llx", job);
         if (l->prefix && strncmp(name, l->prefix, strlen(l->prefix)) != 0)
             continue;
         snprintf(name, sizeof name, "%.*s", end, at + 2);
-        int fd = connect_console(name);
+        int fd = connect_console(name, inode);
         if (fd == NOT_OURS)
             continue;
         struct found_agent *grown = realloc(l->agents, (size_t)(l->count + 1) * sizeof *grown);

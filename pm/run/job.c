@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    PROOF_MS = 5000,    /* for a connection to prove that it belongs to the job */
+    PROOF_MS = 1000,    /* for a connection to prove that it belongs to the job */
     STRANGERS_MAX = 64, /* connections without proof at a time; more are dropped at once */
     ENDING_MS = 6000,   /* from the decision to the last node's MSG_OVER; then force */
     FORCE_MS = 1500,    /* from force to giving up on a node */
@@ -50,6 +50,23 @@ static void strangers_remove(struct job *j, struct peer *peer)
     *(peer->newer ? &peer->newer->older : &j->newest_stranger) = peer->older;
     peer->newer = peer->older = NULL;
     j->strangers--;
+}
+
+/* The oldest one of the address that has most: members prove themselves at once. */
+static struct peer *surplus_stranger(const struct job *j)
+{
+    struct peer *worst = NULL;
+    int most = 0;
+    for (struct peer *p = j->oldest_stranger; p; p = p->newer) {
+        int here = 0;
+        for (struct peer *q = p; q; q = q->newer)
+            here += conn_same_host(p->conn, q->conn);
+        if (here > most) {
+            most = here;
+            worst = p;
+        }
+    }
+    return worst;
 }
 
 /* ---- deciding and ending ---- */
@@ -288,7 +305,7 @@ static void on_hello(struct job *j, struct conn *c, const json_t *m)
     const char *version = json_string_value(json_object_get(m, "version"));
     if (peer->node >= 0 || !codec_int(m, "node", 0, j->total - 1, &node) || !codec_int(m, "pid", 1, INT32_MAX, &pid) ||
         j->nodes[node].phase != NODE_AWAITED) {
-        log_warn("%s: a second or senseless hello, dropped", c->peer);
+        log_warn_some("%s: a second or senseless hello, dropped", c->peer);
         if (peer->node < 0) {
             strangers_remove(j, peer);
         } else {
@@ -474,7 +491,7 @@ static void agent_frame(struct conn *c, uint8_t type, const uint8_t *body, size_
     } else {
         json_t *m = codec_object(body, len);
         if (!m)
-            log_warn("%s: message %d is not JSON", c->peer, type);
+            log_warn_some("%s: message %d is not JSON", c->peer, type);
         else if (type == MSG_HELLO)
             on_hello(j, c, m);
         else if (peer->node >= 0)
@@ -496,7 +513,7 @@ static void agent_lost(struct conn *c, const char *why)
     if (node < 0) {
         strangers_remove(j, peer);
         free(peer);
-        log_warn("dropped a connection from %s: %s", c->peer, why);
+        log_warn_some("dropped a connection from %s: %s", c->peer, why);
         return;
     }
     free(peer);
@@ -530,8 +547,8 @@ void job_agent_connected(struct job *j)
     }
     strangers_add(j, peer);
     if (j->strangers > STRANGERS_MAX) {
-        struct peer *oldest = j->oldest_stranger;
-        log_warn("dropped a connection from %s: too many without a proof", oldest->conn->peer);
+        struct peer *oldest = surplus_stranger(j);
+        log_warn_some("dropped a connection from %s: too many without a proof", oldest->conn->peer);
         strangers_remove(j, oldest);
         conn_close(oldest->conn);
         free(oldest);

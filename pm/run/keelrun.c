@@ -1,5 +1,6 @@
 /* keelrun: launcher, job server and the user's terminal of a job. */
 #include "pm/run/job.h"
+#include "pm/wire/descriptors.h"
 #include "pm/wire/orphans.h"
 #include "pm/wire/quit.h"
 #include "runtime/base/log.h"
@@ -99,6 +100,20 @@ static void occupy_standard_descriptors(void)
             (void)open("/dev/null", modes[fd]); /* the lowest free number: fd */
 }
 
+/* The limit is left as it is where that is enough: on a bed the ranks inherit it. */
+static void enough_descriptors(int nodes)
+{
+    long needed = descriptors_of_keelrun(nodes), missing = descriptors_missing(needed);
+    struct rlimit before;
+    if (!missing)
+        return;
+    descriptors_raise(&before);
+    missing = descriptors_missing(needed);
+    if (missing)
+        pm_quit(1, "%d nodes need %ld descriptors (4 each), the hard limit is %ld: see ulimit -Hn", nodes, needed,
+                needed - missing);
+}
+
 static void mpiexec_ended(void *user, int node, int wait_status, const char *text)
 {
     job_mpiexec_ended(user, node, wait_status, text);
@@ -125,6 +140,7 @@ int main(int argc, char **argv)
     job.options = &options;
     randombytes_buf(&job.id, sizeof job.id);
     randombytes_buf(job.secret, sizeof job.secret);
+    enough_descriptors(options.nodes + options.spares);
     char *keeld = find_program("keeld");
     if (options.event_log && !(job.events = fopen(options.event_log, "we")))
         pm_quit(2, "cannot write %s: %s", options.event_log, strerror(errno));

@@ -262,6 +262,12 @@ void conn_send_json(struct conn *c, uint8_t type, json_t *body)
     json_decref(body);
 }
 
+bool conn_same_host(const struct conn *a, const struct conn *b)
+{
+    size_t n = (size_t)(strrchr(a->peer, ':') - a->peer), m = (size_t)(strrchr(b->peer, ':') - b->peer);
+    return n == m && memcmp(a->peer, b->peer, n) == 0;
+}
+
 size_t conn_queued(const struct conn *c)
 {
     return c->closing ? 0 : uv_stream_get_write_queue_size(&c->uv.stream);

@@ -49,6 +49,8 @@ struct conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct 
 void conn_send(struct conn *c, uint8_t type, const void *body, size_t len);
 /* Takes the reference to body. */
 void conn_send_json(struct conn *c, uint8_t type, json_t *body);
+/* Both come from one address. */
+bool conn_same_host(const struct conn *a, const struct conn *b);
 /* Bytes accepted by conn_send and not yet by the kernel. */
 size_t conn_queued(const struct conn *c);
 /* Numeric local address of a TCP connection. */

@@ -1,12 +1,18 @@
 #include "pm/wire/orphans.h"
 
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 /* Against descendants that fork faster than we kill. */
-enum { ROUNDS_MAX = 1000, CHILDREN_MAX = 4096 };
+enum { ROUNDS_MAX = 1000, CHILDREN_MAX = 4096, ENDS_WITHIN_MS = 1000 };
 
 /* Our children by the main thread, which does all forking. Returns their number. */
 static int list_children(pid_t *pids, int max)
@@ -31,20 +37,38 @@ void orphans_reap(bool (*keep)(void *user, pid_t pid), void *user)
             waitpid(pids[i], NULL, WNOHANG);
 }
 
+/* Whoever was killed ends soon, but perhaps not at once: in the middle of a system call, or in the hands of a debugger. */
+static void await_end(pid_t pid, uint64_t deadline_ns)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    uint64_t now = clock_now_ns();
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    if (fd < 0)
+        return;
+    if (now < deadline_ns)
+        (void)poll(&ended, 1, (int)((deadline_ns - now) / KEEL_NS_PER_MS) + 1);
+    close(fd);
+    waitpid(pid, NULL, WNOHANG);
+}
+
 void orphans_kill(bool (*keep)(void *user, pid_t pid), void *user)
 {
     pid_t pids[CHILDREN_MAX];
-    for (int round = 0; round < ROUNDS_MAX; round++) {
-        int n = list_children(pids, CHILDREN_MAX), strangers = 0;
-        for (int i = 0; i < n; i++)
-            if (!keep || !keep(user, pids[i])) {
-                strangers++;
-                kill(pids[i], SIGKILL);
-            }
-        if (strangers == 0)
+    uint64_t deadline = clock_now_ns() + ENDS_WITHIN_MS * KEEL_NS_PER_MS;
+    for (int round = 0; round < ROUNDS_MAX && clock_now_ns() < deadline; round++) {
+        int n = list_children(pids, CHILDREN_MAX), killed = 0;
+        for (int i = 0; i < n; i++) {
+            if (keep && keep(user, pids[i]))
+                continue;
+            if (kill(pids[i], SIGKILL) == 0)
+                pids[killed++] = pids[i];
+            else if (errno == EPERM)
+                log_warn_some("process %d, left behind by a rank, belongs to another user and is not ended",
+                              (int)pids[i]);
+        }
+        if (killed == 0)
             return;
-        for (int i = 0; i < n; i++)
-            if (!keep || !keep(user, pids[i]))
-                waitpid(pids[i], NULL, 0);
+        for (int i = 0; i < killed; i++)
+            await_end(pids[i], deadline);
     }
 }

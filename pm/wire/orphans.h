@@ -9,6 +9,7 @@
 /* Reap children that have ended, except those that keep() claims (keep may be NULL). */
 void orphans_reap(bool (*keep)(void *user, pid_t pid), void *user);
 /* Kill and reap all children but the claimed ones, again and again until none is left: killing one hands its children
- * to us. */
+ * to us. Those that we may not kill (another real user: sudo) are left, with a warning.
+ * blocks    until they are gone, a second at most. */
 void orphans_kill(bool (*keep)(void *user, pid_t pid), void *user);
 #endif

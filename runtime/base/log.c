@@ -23,6 +23,35 @@ void log_init(const char *who)
             log_threshold = i;
 }
 
+bool log_some_may(struct log_some *s, uint64_t now_ns, unsigned *left_out)
+{
+    uint64_t window = 1 + now_ns / (LOG_SOME_S * KEEL_NS_PER_S), before = atomic_load(&s->window);
+    if (window != before && atomic_compare_exchange_strong(&s->window, &before, window))
+        atomic_store(&s->said, before ? LOG_SOME_AT_ONCE - 1 : 0);
+    if (atomic_fetch_add(&s->said, 1) >= LOG_SOME_AT_ONCE) {
+        atomic_fetch_add(&s->left_out, 1);
+        return false;
+    }
+    *left_out = atomic_exchange(&s->left_out, 0);
+    return true;
+}
+
+void log_write_some(struct log_some *s, const char *fmt, ...)
+{
+    char text[768];
+    unsigned left_out;
+    va_list ap;
+    if (!log_some_may(s, clock_now_ns(), &left_out))
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (left_out)
+        log_write(LOG_WARN, "%s (and %u more like it)", text, left_out);
+    else
+        log_write(LOG_WARN, "%s", text);
+}
+
 void log_write(enum log_level level, const char *fmt, ...)
 {
     int saved = errno;

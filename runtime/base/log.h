@@ -1,8 +1,12 @@
 /* Diagnostics for people, on standard error. Level from KEEL_LOG (error, warn, info, debug, trace; default warn).
  * Who decides that something is an error logs it, once. Any thread; one write(2) per line, so lines stay whole.
- * Machine-readable events are a different thing: see pm/eventlog.h. */
+ * Machine-readable events are a different thing: keelrun --event-log. */
 #ifndef KEEL_BASE_LOG_H
 #define KEEL_BASE_LOG_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 
@@ -15,6 +19,22 @@ void log_write(enum log_level level, const char *fmt, ...) __attribute__((format
     do {                                                                                                               \
         if ((int)(level) <= log_threshold)                                                                             \
             log_write((level), __VA_ARGS__);                                                                           \
+    } while (0)
+/* A warning that somebody else can cause as often as he likes: a few at once, then one in LOG_SOME_S seconds, which says how
+ * many were left out. One struct per place. */
+enum { LOG_SOME_AT_ONCE = 3, LOG_SOME_S = 10 };
+struct log_some {
+    _Atomic uint64_t window; /* number of the period of LOG_SOME_S seconds, from 1 */
+    atomic_uint said, left_out;
+};
+/* True if it may be said now; *left_out is then how many were not since the last time. now_ns: of a monotonic clock. */
+bool log_some_may(struct log_some *s, uint64_t now_ns, unsigned *left_out);
+void log_write_some(struct log_some *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#define log_warn_some(...)                                                                                             \
+    do {                                                                                                               \
+        static struct log_some log_some_here;                                                                          \
+        if ((int)LOG_WARN <= log_threshold)                                                                            \
+            log_write_some(&log_some_here, __VA_ARGS__);                                                               \
     } while (0)
 #define log_error(...) LOG_AT(LOG_ERROR, __VA_ARGS__)
 #define log_warn(...) LOG_AT(LOG_WARN, __VA_ARGS__)

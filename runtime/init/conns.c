@@ -166,8 +166,9 @@ static void connection_request(struct plane *p, const struct tp_event *e)
         return;
     a->net->table->reject(a->net, e->req);
     p->rejected++;
-    log_warn("a connection without this job's authenticator, with a used one, or from the dead, was refused");
-    node_event(a, "refused", ",\"count\":%llu", (unsigned long long)p->rejected);
+    log_warn_some("a connection without this job's authenticator, with a used one, or from the dead, was refused");
+    if ((p->rejected & (p->rejected - 1)) == 0) /* 1, 2, 4, ...: strangers do not fill the log */
+        node_event(a, "refused", ",\"count\":%llu", (unsigned long long)p->rejected);
 }
 
 /* ---- events ---- */

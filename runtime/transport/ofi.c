@@ -70,7 +70,7 @@ static void end_waiting_connections(struct ofi_tp *tp)
         return;
     struct tp_connreq *req;
     ofi_eq_drain(tp);
-    ofi_sock_guard(tp, true);
+    ofi_sock_guard(tp, GUARD_ALL);
     ofi_eq_drain(tp);
     while ((req = LIST_FIRST(&tp->reqs)) != NULL)
         ofi_reject(&tp->base, req);

@@ -358,5 +358,5 @@ void ofi_eq_drain(struct ofi_tp *tp)
     } while (++rounds < EQ_ROUNDS && poll(&more, 1, 0) == 1);
     tp->eq_due |= rounds == EQ_ROUNDS;
     if (tp->pep)
-        ofi_sock_guard(tp, false);
+        ofi_sock_guard(tp, rounds == EQ_ROUNDS ? GUARD_NOW : GUARD_IF_DUE); /* many: a flood */
 }

@@ -110,11 +110,12 @@ struct pool_block {
     struct pool_block *next;
 };
 
-enum { GUARD_MAX = 64 };
+/* Incoming connections that have not said hello yet. */
+enum { GUARD_MAX = 512 };
 struct guard {
     uint64_t next_ns;
     int count;
-    struct {
+    struct guarded {
         int fd;
         struct sockaddr_in6 peer;
         uint64_t since_ns;
@@ -192,6 +193,7 @@ void ofi_sock_setup_listener(struct ofi_tp *tp);
 void ofi_sock_setup_connecting(struct ofi_ep *ep);
 /* shutdown(2) on the ep's socket, behind the provider's back; false if it was not found */
 bool ofi_sock_shutdown(struct ofi_ep *ep);
-/* Drop incoming connections that never said hello. */
-void ofi_sock_guard(struct ofi_tp *tp, bool all);
+/* Drop incoming connections that have not said hello in time, or are too many. When it is time for it, or at once. */
+enum guard_when { GUARD_IF_DUE, GUARD_NOW, GUARD_ALL };
+void ofi_sock_guard(struct ofi_tp *tp, enum guard_when when);
 #endif

@@ -22,8 +22,9 @@ enum {
        forgives. */
     USER_TIMEOUT_MS = 30 * 1000,
     HELLO_WAIT_MS = 1, /* a hello is one segment: the rest of a started one is there */
-    GUARD_EVERY_S = 2,
-    GUARD_AFTER_S = 10,
+    GUARD_EVERY_MS = 500,
+    GUARD_AFTER_MS = 1000,
+    GUARD_WAITING = 128, /* beyond: the oldest of the address that has most goes */
 };
 
 /* Call visit for every socket of an epoll set, until it returns true. */
@@ -160,25 +161,57 @@ static bool visit_incoming(int fd, void *arg)
     for (int i = 0; i < old->count; i++)
         if (old->seen[i].fd == fd && same_addr(&old->seen[i].peer, &peer))
             since = old->seen[i].since_ns;
-    if (sweep->all || sweep->now - since >= GUARD_AFTER_S * KEEL_NS_PER_S) {
-        shutdown(fd, SHUT_RDWR); /* the provider reads the end of the stream and forgets it */
-        return false;
-    }
     struct guard *next = &sweep->next;
-    if (next->count < GUARD_MAX) {
-        next->seen[next->count].fd = fd;
-        next->seen[next->count].peer = peer;
-        next->seen[next->count++].since_ns = since;
-    }
-    return next->count == GUARD_MAX;
+    /* the provider reads the end of the stream and forgets it */
+    if (sweep->all || next->count == GUARD_MAX || sweep->now - since >= GUARD_AFTER_MS * KEEL_NS_PER_MS)
+        shutdown(fd, SHUT_RDWR);
+    else
+        next->seen[next->count++] = (struct guarded){fd, peer, since};
+    return false;
 }
 
-void ofi_sock_guard(struct ofi_tp *tp, bool all)
+static bool same_host(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
 {
-    struct sweep sweep = {.tp = tp, .now = clock_now_ns(), .all = all};
-    if (!all && sweep.now < tp->guard.next_ns)
+    struct sockaddr_in6 x = *a, y = *b;
+    x.sin6_port = y.sin6_port = 0;
+    return same_addr(&x, &y);
+}
+
+/* Members say hello at once; who fills the queue is one of the address that has most connections in it. */
+static void drop_surplus(struct guard *g)
+{
+    int here[GUARD_MAX] = {0}; /* connections of the same host; -1: dropped */
+    for (int i = 0; g->count > GUARD_WAITING && i < g->count; i++)
+        for (int k = 0; k < g->count; k++)
+            here[i] += same_host(&g->seen[i].peer, &g->seen[k].peer);
+    for (int left = g->count; left > GUARD_WAITING; left--) {
+        int victim = 0;
+        for (int i = 1; i < g->count; i++)
+            if (here[i] > here[victim] || (here[i] == here[victim] && g->seen[i].since_ns < g->seen[victim].since_ns))
+                victim = i;
+        for (int i = 0; i < g->count; i++)
+            here[i] -= here[i] > 0 && same_host(&g->seen[i].peer, &g->seen[victim].peer);
+        here[victim] = -1;
+        shutdown(g->seen[victim].fd, SHUT_RDWR);
+    }
+    int kept = 0;
+    for (int i = 0; i < g->count; i++)
+        if (here[i] >= 0)
+            g->seen[kept++] = g->seen[i];
+    g->count = kept;
+}
+
+void ofi_sock_guard(struct ofi_tp *tp, enum guard_when when)
+{
+    static _Thread_local struct sweep sweep; /* too large for a stack */
+    sweep.tp = tp;
+    sweep.now = clock_now_ns();
+    sweep.all = when == GUARD_ALL;
+    sweep.next.count = 0;
+    if (when == GUARD_IF_DUE && sweep.now < tp->guard.next_ns)
         return;
     sockets_of_epoll(tp->eq_fd, visit_incoming, &sweep);
+    drop_surplus(&sweep.next);
     tp->guard = sweep.next;
-    tp->guard.next_ns = sweep.now + GUARD_EVERY_S * KEEL_NS_PER_S;
+    tp->guard.next_ns = sweep.now + GUARD_EVERY_MS * KEEL_NS_PER_MS;
 }

@@ -67,7 +67,7 @@ class Job:
 
     count = 0
 
-    def __init__(self, args, stdin=None, env=None, seconds=30, program=None):
+    def __init__(self, args, stdin=None, env=None, seconds=30, program=None, before=None):
         Job.count += 1
         self.tag = "KEEL_TEST_TAG=%d.%d.%d" % (os.getpid(), Job.count, time.monotonic_ns())
         self.known_id = None
@@ -82,7 +82,7 @@ class Job:
         self.err = open(os.path.join(self.directory.name, "err"), "w+b")
         self.process = subprocess.Popen([program or KEELRUN, "--event-log", self.log] + args, stdout=self.out,
                                         stderr=self.err, env=environment,
-                                        stdin=subprocess.PIPE if stdin is None else stdin)
+                                        stdin=subprocess.PIPE if stdin is None else stdin, preexec_fn=before)
 
     def __enter__(self):
         return self

@@ -157,9 +157,9 @@ def test_keelrun_start_timeout_is_the_patience():
         path = ssh(directory)
         begin = time.monotonic()
         code, _, err = run(["-n", "2", "--hosts", "127.0.1.2,127.0.1.9", "--launcher", "ssh", "--launcher-exec",
-                            path, "--start-timeout", "1", "true"])
-        assert code == 1 and "has not joined within 1 s" in err, (code, err)
-        assert time.monotonic() - begin >= 1
+                            path, "--start-timeout", "4", "true"])
+        assert code == 1 and "has not joined within 4 s" in err, (code, err)
+        assert time.monotonic() - begin >= 4
 
 
 def test_keelrun_timeout_ends_the_job():
