@@ -17,6 +17,32 @@ bool place_method_add(struct place_method *m, place_fn *fn, void *arg)
     return true;
 }
 
+void place_method_order(struct place_method *m, const struct place_order *o)
+{
+    for (int i = 0; i < m->steps; i++)
+        if (m->step[i].order > 0)
+            m->step[i].arg = place_slide_arg(m->step[i].order, o);
+}
+
+const char *place_order_parse(struct place_order *o, const char *text, int ndims)
+{
+    static const char letters[] = "xyzuvw";
+    static const char *const form = "an order names each dimension of the grid once, like yxz, or xyz- for planes "
+                                    "from the highest dimension down";
+    size_t n = strlen(text);
+    *o = (struct place_order){.high_first = n && text[n - 1] == '-'};
+    n -= o->high_first;
+    if (n != (size_t)ndims)
+        return form;
+    for (int i = 0; i < GRID_MAX_DIMS; i++) {
+        const char *l = i < ndims ? strchr(letters, text[i]) : letters + i;
+        if (!l || l - letters >= (i < ndims ? ndims : GRID_MAX_DIMS) || (i < ndims && strchr(text, *l) != text + i))
+            return form;
+        o->dim[i] = (uint8_t)(l - letters);
+    }
+    return NULL;
+}
+
 /* "3D" at *text; moves *text past it. -1 when it is something else. */
 static int read_order(const char **text)
 {

@@ -168,6 +168,7 @@ bool place_plan(const struct place *p, const struct place_method *m, int32_t nod
     for (plan->step = 0; plan->step < m->steps; plan->step++) {
         const struct place_step *s = &m->step[plan->step];
         plan->count = 0;
+        plan->zero = false;
         if (s->fn(p, node, plan, s->arg))
             return true;
     }
@@ -175,10 +176,13 @@ bool place_plan(const struct place *p, const struct place_method *m, int32_t nod
     return false;
 }
 
-/* Which side a failure was sent to is remembered per line, so that the next one in the line takes another. */
+/* Which side 0D sent a failure to is remembered per line, so that the next one in the line takes another. A node that a
+ * slide has left is on no side. */
 static void remember_side(struct place *p, int32_t failed, int32_t to)
 {
     int8_t side = (int8_t)(1 + spare_side(&p->layout, &p->grid, to));
+    if (!side)
+        return;
     for (int d = 0; d < p->grid.ndims; d++)
         p->last_side[(size_t)d * (size_t)p->grid.nodes + (size_t)(failed - p->coord[failed][d] * p->grid.stride[d])] =
             side;
@@ -196,7 +200,7 @@ void place_apply(struct place *p, const struct place_plan *plan)
         else
             free_add(p, m->from);
     }
-    if (plan->count == 1 && p->rank_at[plan->moves[0].from] == PLACE_DEAD)
+    if (plan->zero)
         remember_side(p, plan->moves[0].from, plan->moves[0].to);
 }
 
@@ -204,6 +208,7 @@ enum place_result place_substitute(struct place *p, const struct place_method *m
 {
     int32_t rank;
     plan->count = 0;
+    plan->zero = false;
     enum place_result was = place_fail(p, node, &rank);
     plan->rank = rank;
     if (was != PLACE_MOVED)

@@ -50,7 +50,8 @@ struct place {
     int32_t *dead_list; /* [nodes] the first ndead entries are the dead nodes, in the order of their death */
     int32_t nfree, ndead, homeless;  /* homeless: ranks that could not be placed */
     int16_t (*coord)[GRID_MAX_DIMS]; /* [nodes] coordinates */
-    int8_t *last_side; /* [ndims][nodes] for the line of a node: 1 + the side its last failure took, 0 none */
+    int8_t
+        *last_side; /* [ndims][nodes] for the line of a node: 1 + the side that 0D sent its last failure to, 0 none */
     int32_t *section[1 << GRID_MAX_DIMS]; /* per set of dimensions: offsets of all nodes of that subspace */
     int32_t section_len[1 << GRID_MAX_DIMS];
 };
@@ -60,6 +61,7 @@ struct place_plan {
     int32_t count, cap; /* cap is 3/2 ranks: enough for any plan of the built-in methods */
     int32_t rank;       /* the rank that lost its node */
     int step;           /* index of the method's step that made the plan */
+    bool zero;          /* 0D made it: the failure's lines remember the side it was sent to */
 };
 
 enum place_result { PLACE_MOVED, PLACE_IDLE, PLACE_REPEAT, PLACE_CANNOT };
@@ -104,6 +106,21 @@ struct place_method {
     } step[PLACE_MAX_STEPS];
 };
 
+/* In which order slides are tried: the dimensions along which ranks move, and for planes and higher ones the further
+ * dimensions, from the lowest up or from the highest down. Which one a failure takes decides what is left for the next,
+ * so the order matters: docs/placement.md has the measurements behind the default, "yxz": y first, then x, then the
+ * others, further dimensions from the lowest up. */
+struct place_order {
+    uint8_t dim[GRID_MAX_DIMS];
+    bool high_first;
+};
+struct place_order place_order_default(void);
+/* Read "yxz", or "xyz-" with the highest further dimensions first; each of the ndims dimensions x y z u v w once.
+ * returns   NULL, or a constant text that says what is wrong. */
+const char *place_order_parse(struct place_order *o, const char *text, int ndims);
+/* All slides of a method in this order. */
+void place_method_order(struct place_method *m, const struct place_order *o);
+
 /* Read "0D", "1D" ... "hybrid(2D+1D+0D)", "hybrid(all)", "hybrid(-2D)" for a grid of ndims dimensions.
  * returns   NULL, or a constant text that says what is wrong. */
 const char *place_method_parse(struct place_method *m, const char *text, int ndims);
@@ -132,8 +149,10 @@ bool place_arrange(const struct place *p, const int32_t *ranks, int32_t n, const
 /* Is the map whole: every rank on its own live node, the free list exact, counters right? For tests and assertions. */
 bool place_valid(const struct place *p);
 
-/* The sliding methods as functions (order in arg, as (void *)(intptr_t)q); usable in a caller's own function. */
-bool place_slide(const struct place *p, int32_t node, struct place_plan *plan, void *order);
+/* The sliding methods as functions, usable in a caller's own one. arg is place_slide_arg(q, order), or for the default
+ * order simply (void *)(intptr_t)q. */
+void *place_slide_arg(int q, const struct place_order *o);
+bool place_slide(const struct place *p, int32_t node, struct place_plan *plan, void *arg);
 /* One slide: along dim in direction dir, of all lines spanned by the dimensions in the bit set across. */
 bool place_slide_along(const struct place *p, int32_t node, int dim, int dir, unsigned across, struct place_plan *plan);
 #endif

@@ -5,8 +5,7 @@
  * a regular grid with one empty layer where the failed node is. Routes that ran straight still run straight, across the
  * empty layer.
  *
- * Which dimension first: always the lowest one that works, and the further dimensions from the highest down, never in
- * turn. A line that has slid has used up its spare; a node whose lines have all slid can no longer be handled. With
+ * Which dimension first: always the first one of the order that works, never in turn. A line that has slid has used up its spare; a node whose lines have all slid can no longer be handled. With
  * a slides in one dimension and b in another these nodes are a * b many, which an uneven split keeps small. */
 #include "runtime/topo/place.h"
 
@@ -138,17 +137,51 @@ static bool slide_0d(const struct place *p, int32_t node, struct place_plan *pla
     if (best < 0)
         return false;
     push(plan, plan->rank, node, best_other >= 0 ? best_other : best);
+    plan->zero = true;
     return true;
 }
 
-bool place_slide(const struct place *p, int32_t node, struct place_plan *plan, void *order)
+struct place_order place_order_default(void)
 {
-    int k = (int)(intptr_t)order, q = p->grid.ndims;
+    return (struct place_order){.dim = {1, 0, 2, 3, 4, 5}};
+}
+
+/* What a method's step carries in its argument: q, which end of the further dimensions is first, and how each place of
+ * the order differs from the default one, so that a bare q stands for that. */
+enum { ARG_HIGH = 1 << 4, ARG_DIMS = 5 };
+
+void *place_slide_arg(int q, const struct place_order *o)
+{
+    struct place_order base = place_order_default();
+    intptr_t arg = q | (o->high_first ? ARG_HIGH : 0);
+    for (int i = 0; i < GRID_MAX_DIMS; i++)
+        arg |= (intptr_t)(o->dim[i] ^ base.dim[i]) << (ARG_DIMS + 3 * i);
+    return (void *)arg;
+}
+
+/* All slides of order k along dim. */
+static bool slide_sets(const struct place *p, int32_t node, int k, int dim, bool high_first, struct place_plan *plan)
+{
+    unsigned sets = 1u << p->grid.ndims;
+    for (unsigned i = 0; i < sets; i++) {
+        unsigned across = high_first ? sets - 1 - i : i;
+        if (!(across >> dim & 1) && __builtin_popcount(across) == k - 1 && slide_dim(p, node, dim, across, plan))
+            return true;
+    }
+    return false;
+}
+
+bool place_slide(const struct place *p, int32_t node, struct place_plan *plan, void *arg)
+{
+    intptr_t code = (intptr_t)arg;
+    int k = (int)(code & 0xf);
     if (k == 0)
         return slide_0d(p, node, plan);
-    for (int dim = 0; dim < q; dim++)
-        for (unsigned across = (1u << q) - 1; across + 1 > 0; across--)
-            if (!(across >> dim & 1) && __builtin_popcount(across) == k - 1 && slide_dim(p, node, dim, across, plan))
-                return true;
+    struct place_order base = place_order_default();
+    for (int i = 0; i < GRID_MAX_DIMS; i++) {
+        int dim = base.dim[i] ^ (int)(code >> (ARG_DIMS + 3 * i) & 7);
+        if (dim < p->grid.ndims && slide_sets(p, node, k, dim, code & ARG_HIGH, plan))
+            return true;
+    }
     return false;
 }

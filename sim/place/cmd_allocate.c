@@ -62,7 +62,7 @@ int cmd_allocate(int argc, char **argv)
     struct job j;
     struct out out;
     options_parse(&o, "allocate", "Which nodes of a grid are spare, how many they are, and the map at launch.",
-                  "gsSmpdPNojv", argc, argv);
+                  "gsSmTpdPNojv", argc, argv);
     options_setup(&o);
     if (!job_open(&j, &o.setup))
         cli_die("out of memory");

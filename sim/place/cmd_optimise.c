@@ -40,10 +40,10 @@ static void describe(const struct options *o, const struct job *j, char *buf, si
     uint64_t dead = 0;
     for (int32_t i = 0; i < j->place.ndead; i++)
         dead = dead * 0x100000001b3u + (uint64_t)j->place.dead_list[i] + 1;
-    snprintf(buf, len, "keel-place-optimise 1 %s %s %s %s %d %d/%d seed %" PRIu64 " dead %" PRIx64,
+    snprintf(buf, len, "keel-place-optimise 1 %s %s %s %s %s %d %d/%d seed %" PRIu64 " dead %" PRIx64,
              grid_format(&o->setup.grid, grid, sizeof grid), spare_format(&o->setup.layout, layout, sizeof layout),
-             o->setup.method, pattern_kind_name(o->setup.pattern), (int)o->setup.convention, o->setup.net.tree.down,
-             o->setup.net.tree.spines, o->seed, dead);
+             o->setup.method, o->setup.order, pattern_kind_name(o->setup.pattern), (int)o->setup.convention,
+             o->setup.net.tree.down, o->setup.net.tree.spines, o->seed, dead);
 }
 
 static void show(const struct anneal *a)
@@ -115,7 +115,7 @@ int cmd_optimise(int argc, char **argv)
         "starts from the map that --method has reached.\vInterrupted with --out, it keeps its state in "
         "FILE.state, and --resume goes on from there, also with more --steps, to what an uninterrupted run "
         "finds. --prove looks at every map there is and can take as long; some twenty nodes are not too many.",
-        "gsSmpcFfdkrxqoRjv", argc, argv);
+        "gsSmTpcFfdkrxqoRjv", argc, argv);
     options_setup(&o);
     if (o.resume && !o.out)
         cli_die("--resume needs the --out of the run it continues");

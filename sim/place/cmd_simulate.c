@@ -153,7 +153,7 @@ int cmd_simulate(int argc, char **argv)
         "is no collision. Patterns of several phases add the maxima of their phases. --count received leaves out "
         "messages sent by ranks that are not on their first node, under which the published laws for 0D hold "
         "from the first failure on; with all messages counted one failure gives 5.",
-        "gsSmpcFdnkrtDolRwujv", argc, argv);
+        "gsSmTpcFdnkrtDolRwujv", argc, argv);
     options_setup(&o);
     return o.worst ? run_worst(&o) : run_sample(&o);
 }

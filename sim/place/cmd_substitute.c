@@ -101,7 +101,7 @@ int cmd_substitute(int argc, char **argv)
     options_parse(
         &o, "substitute",
         "What happens when nodes die, one after another: the moves, the collisions, the messages on the links.",
-        "gsSmpcFfdPNojv", argc, argv);
+        "gsSmTpcFfdPNojv", argc, argv);
     options_setup(&o);
     if (o.nfail > o.setup.grid.nodes)
         cli_die("more failures (%d) than nodes (%d)", o.nfail, o.setup.grid.nodes);

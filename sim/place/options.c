@@ -10,6 +10,8 @@ static const struct argp_option table[] = {
     {"share", 'S', "LOW-HIGH", 0, "choose the allocation for a share of spares in percent, for example 2-5", 0},
     {"method", 'm', "NAME", 0,
      "0D, 1D, ..., hybrid(all), hybrid(-2D), hybrid(2D+0D), balance, repair, repair(8); may be repeated", 0},
+    {"order", 'T', "yxz", 0,
+     "dimensions in the order in which slides try them; xyz- takes planes from the highest down", 0},
     {"pattern", 'p', "NAME", 0, "5p, 9p, 7p, 27p, star, barrier, allreduce, ring; default: the grid's own stencil", 0},
     {"count", 'c', "all|received", 0,
      "messages that count: all (default), or without those sent by a rank that is not on its first node", 0},
@@ -89,6 +91,11 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
         if (o->methods == MAX_METHODS || strlen(arg) >= sizeof o->method[0])
             cli_die("unknown method '%s'", arg);
         strcpy(o->method[o->methods++], arg);
+        break;
+    case 'T':
+        if (strlen(arg) >= sizeof o->setup.order)
+            cli_die("--order '%s' is too long", arg);
+        strcpy(o->setup.order, arg);
         break;
     case 'p':
         o->pattern = arg;

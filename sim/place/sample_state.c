@@ -16,11 +16,12 @@ static void describe(const struct sample_config *c, const struct sample_result *
     for (int32_t i = 0; i < c->ndead; i++)
         dead = dead * 0x100000001b3u + (uint64_t)c->dead[i] + 1;
     snprintf(buf, len,
-             "keel-place-state 1 %s %s %s %s %d %d/%d seed %" PRIu64 " sequences %" PRId64
+             "keel-place-state 2 %s %s %s %s %s %d %d/%d seed %" PRIu64 " sequences %" PRId64
              " failures %d draw %d links %d dead %" PRIx64,
              grid_format(&c->setup.grid, grid, sizeof grid), spare_format(&c->setup.layout, layout, sizeof layout),
-             c->setup.method, pattern_kind_name(c->setup.pattern), (int)c->setup.convention, c->setup.net.tree.down,
-             c->setup.net.tree.spines, c->seed, r->sequences, r->failures, (int)c->draw, c->links, dead);
+             c->setup.method, c->setup.order[0] ? c->setup.order : "default", pattern_kind_name(c->setup.pattern),
+             (int)c->setup.convention, c->setup.net.tree.down, c->setup.net.tree.spines, c->seed, r->sequences,
+             r->failures, (int)c->draw, c->links, dead);
 }
 
 static void write_row(FILE *f, const struct sample_row *w)

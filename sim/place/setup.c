@@ -36,8 +36,12 @@ const char *setup_check(const struct setup *s)
     int dims = pattern_kind_dims(s->pattern);
     if (dims && dims != s->grid.ndims)
         return dims == 2 ? "this stencil needs a grid of 2 dimensions" : "this stencil needs a grid of 3 dimensions";
+    struct place_order order;
+    why = s->order[0] ? place_order_parse(&order, s->order, s->grid.ndims) : NULL;
+    if (why)
+        return why;
     if (setup_is_own(s->method))
-        return NULL;
+        return s->order[0] ? "an order is for slides; this method looks at all of them" : NULL;
     if (strncmp(s->method, "repair", 6) == 0)
         return "the bound of repair(N) is 1 to 256 moves per failure";
     why = place_method_parse(&m, s->method, s->grid.ndims);
@@ -62,6 +66,9 @@ bool job_open(struct job *j, const struct setup *s)
              place_method_add(&j->method, repair_plan, &j->repair);
     } else if (ok)
         place_method_parse(&j->method, s->method, s->grid.ndims);
+    struct place_order order;
+    if (ok && s->order[0] && !place_order_parse(&order, s->order, s->grid.ndims))
+        place_method_order(&j->method, &order);
     if (!ok)
         job_close(j);
     return ok;

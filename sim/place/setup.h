@@ -10,6 +10,7 @@ struct setup {
     struct grid grid;
     struct spare_layout layout;
     char method[64]; /* as place_method_parse reads it, or Keel's own: "balance", "repair", "repair(8)" */
+    char order[8];   /* of slides, as place_order_parse reads it; empty: the default */
     enum pattern_kind pattern;
     enum load_convention convention;
     struct load_network net;

@@ -181,6 +181,7 @@ static void each_tie(struct search *s, int32_t depth, int32_t node, int32_t rank
         }
         plan->rank = rank;
         plan->count = 1;
+        plan->zero = true;
         plan->moves[0] = (struct place_move){.rank = rank, .from = node, .to = ties[i]};
         place_apply(p, plan);
         arrive(s, depth, plan, rank);

@@ -195,6 +195,82 @@ static void test_place_0d_failures_in_one_row_alternate_sides(void **state)
     job_close(&j);
 }
 
+static enum place_result fail_by(struct job *j, const char *method, int x, int y)
+{
+    assert_null(place_method_parse(&j->method, method, 2));
+    return (enum place_result)job_fail_xy(j, x, y);
+}
+
+/* Sides are 0D's: a slide of one move says nothing about where the next failure in the line should go. */
+static void test_place_slide_of_one_move_is_no_0d_failure(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "9x9", "2D(2,1)", "0D");
+    assert_int_equal(fail_by(&j, "1D", 3, 7), PLACE_MOVED);
+    assert_int_equal(j.plan.count, 1);
+    assert_int_equal(fail_by(&j, "0D", 3, 5), PLACE_MOVED);
+    assert_int_equal(spare_side(&j.layout, &j.grid, j.plan.moves[0].to), 1); /* the nearest one */
+    job_close(&j);
+}
+
+/* A node that a slide has left is on no side: 0D remembers the side it took before. */
+static void test_place_0d_onto_vacated_node_forgets_no_side(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "9x9", "2D(2,1)", "0D");
+    assert_int_equal(fail_by(&j, "2D", 0, 0), PLACE_MOVED); /* row 0 is left */
+    assert_int_equal(fail_by(&j, "0D", 6, 5), PLACE_MOVED);
+    assert_int_equal(j.plan.moves[0].to, at(&j, 8, 5));
+    int8_t side = j.place.last_side[j.grid.nodes + 6]; /* of column 6 */
+    assert_int_equal(side, 1);
+    assert_int_equal(fail_by(&j, "0D", 6, 1), PLACE_MOVED);
+    assert_int_equal(j.plan.moves[0].to, at(&j, 6, 0));
+    assert_int_equal(j.place.last_side[j.grid.nodes + 6], side);
+    job_close(&j);
+}
+
+static int moved_along(struct job *j, const char *order, const char *method)
+{
+    struct place_order o;
+    const struct place_move *m = j->plan.moves;
+    place_reset(&j->place);
+    assert_null(place_method_parse(&j->method, method, j->grid.ndims));
+    if (order) {
+        assert_null(place_order_parse(&o, order, j->grid.ndims));
+        place_method_order(&j->method, &o);
+    }
+    assert_int_equal(place_substitute(&j->place, &j->method, grid_node(&j->grid, (int[]){1, 1, 1}), &j->plan),
+                     PLACE_MOVED);
+    for (int d = 0; d < j->grid.ndims; d++)
+        if (m->to - m->from == j->grid.stride[d])
+            return d;
+    return -1;
+}
+
+static void test_place_order_decides_which_slide_is_taken(void **state)
+{
+    (void)state;
+    struct job j;
+    job_open(&j, "5x6x7", "3D(3,1)", "1D");
+    assert_int_equal(moved_along(&j, NULL, "1D"), 1);
+    assert_int_equal(moved_along(&j, "yxz", "1D"), 1);
+    assert_int_equal(moved_along(&j, "xyz", "1D"), 0);
+    assert_int_equal(moved_along(&j, "zyx", "1D"), 2);
+    assert_int_equal(moved_along(&j, "zyx", "hybrid(1D+0D)"), 2);
+    /* a plane that slides along z has x or y beside it */
+    assert_int_equal(moved_along(&j, "zyx", "2D"), 2);
+    assert_int_equal(j.plan.count, 5 * 4); /* 5 layers to slide, 4 ranks along x */
+    assert_int_equal(moved_along(&j, "zyx-", "2D"), 2);
+    assert_int_equal(j.plan.count, 5 * 5); /* 5 along y */
+    struct place_order o;
+    static const char *const bad[] = {"", "xy", "xyzu", "xxz", "xy-", "xyw", "XYZ", "-xyz", "xyz--"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_non_null(place_order_parse(&o, bad[i], 3));
+    job_close(&j);
+}
+
 static void test_place_method_names_parse_or_say_why(void **state)
 {
     (void)state;
@@ -303,6 +379,9 @@ int main(void)
         cmocka_unit_test(test_place_hybrid_third_failure_uses_1d),
         cmocka_unit_test(test_place_idle_repeated_and_exhausted_are_ordinary),
         cmocka_unit_test(test_place_0d_failures_in_one_row_alternate_sides),
+        cmocka_unit_test(test_place_slide_of_one_move_is_no_0d_failure),
+        cmocka_unit_test(test_place_0d_onto_vacated_node_forgets_no_side),
+        cmocka_unit_test(test_place_order_decides_which_slide_is_taken),
         cmocka_unit_test(test_place_method_names_parse_or_say_why),
         cmocka_unit_test(test_place_random_failures_keep_the_map_whole),
         cmocka_unit_test(test_place_highest_order_slides_add_no_collision),
