@@ -49,9 +49,10 @@ bool place_init(struct place *p, const struct grid *g, const struct spare_layout
     p->free_pos = malloc(nodes * sizeof *p->free_pos);
     p->dead_list = malloc(nodes * sizeof *p->dead_list);
     p->coord = malloc(nodes * sizeof *p->coord);
+    p->side = malloc(nodes);
     p->last_side = malloc(nodes * (size_t)g->ndims);
-    bool ok =
-        p->node_of && p->home && p->rank_at && p->free_list && p->free_pos && p->dead_list && p->coord && p->last_side;
+    bool ok = p->node_of && p->home && p->rank_at && p->free_list && p->free_pos && p->dead_list && p->coord &&
+              p->side && p->last_side;
     for (unsigned set = 0; ok && set + 1 < 1u << g->ndims; set++)
         ok = section_make(p, set);
     if (!ok) {
@@ -61,6 +62,7 @@ bool place_init(struct place *p, const struct grid *g, const struct spare_layout
     int c[GRID_MAX_DIMS];
     for (int32_t n = 0; n < g->nodes; n++) {
         grid_coords(g, n, c);
+        p->side[n] = (int8_t)spare_side(l, g, n);
         for (int d = 0; d < GRID_MAX_DIMS; d++)
             p->coord[n][d] = (int16_t)(d < g->ndims ? c[d] : 0);
     }
@@ -81,6 +83,7 @@ void place_fini(struct place *p)
     free(p->free_pos);
     free(p->dead_list);
     free(p->coord);
+    free(p->side);
     free(p->last_side);
     for (unsigned set = 0; set < 1u << GRID_MAX_DIMS; set++)
         free(p->section[set]);
@@ -180,7 +183,7 @@ bool place_plan(const struct place *p, const struct place_method *m, int32_t nod
  * slide has left is on no side. */
 static void remember_side(struct place *p, int32_t failed, int32_t to)
 {
-    int8_t side = (int8_t)(1 + spare_side(&p->layout, &p->grid, to));
+    int8_t side = (int8_t)(1 + p->side[to]);
     if (!side)
         return;
     for (int d = 0; d < p->grid.ndims; d++)

@@ -50,8 +50,8 @@ struct place {
     int32_t *dead_list; /* [nodes] the first ndead entries are the dead nodes, in the order of their death */
     int32_t nfree, ndead, homeless;  /* homeless: ranks that could not be placed */
     int16_t (*coord)[GRID_MAX_DIMS]; /* [nodes] coordinates */
-    int8_t
-        *last_side; /* [ndims][nodes] for the line of a node: 1 + the side that 0D sent its last failure to, 0 none */
+    int8_t *side;                    /* [nodes] spare_side */
+    int8_t *last_side; /* [ndims][nodes] for the line of a node: 1 + the side 0D sent its last failure to, 0 none */
     int32_t *section[1 << GRID_MAX_DIMS]; /* per set of dimensions: offsets of all nodes of that subspace */
     int32_t section_len[1 << GRID_MAX_DIMS];
 };

@@ -128,7 +128,7 @@ static bool slide_0d(const struct place *p, int32_t node, struct place_plan *pla
             near = dist;
             best = at;
         }
-        int side = avoid ? spare_side(&p->layout, g, at) : -1;
+        int side = avoid ? p->side[at] : -1;
         if (side >= 0 && !(avoid >> side & 1) && (dist < near_other || (dist == near_other && at < best_other))) {
             near_other = dist;
             best_other = at;

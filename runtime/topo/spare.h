@@ -1,5 +1,6 @@
 /* Spare allocation qD(r,s): on a q-dimensional grid, the last s layers of each of the first r dimensions hold spare
  * nodes; the ranks fill the rest. 2D(1,1) is the right-hand column, 2D(2,1) the right-hand column and the bottom row.
+ * Sides other than the first are named: 2D(1,1):y is the bottom row.
  * source    Spare-nodes, "Spare Node Allocation" and "Node Utilization in a Multijob Environment". r = 0 (no spares) is
  *           allowed here too. Nothing allocates or blocks. */
 #ifndef KEEL_TOPO_SPARE_H
@@ -7,12 +8,18 @@
 #include "runtime/topo/grid.h"
 
 struct spare_layout {
-    int q; /* dimensions of the grid */
-    int r; /* sides that hold spares, 0..q */
-    int s; /* layers per side, less than the size of each of those dimensions */
+    int q;         /* dimensions of the grid */
+    int r;         /* sides that hold spares, 0..q */
+    int s;         /* layers per side, less than the size of each of those dimensions */
+    unsigned dims; /* bit set of the dimensions that hold them, r of them; 0: the first r */
 };
 
-/* Read "3D(2,1)". returns NULL, or a constant text that says what is wrong. */
+static inline bool spare_holds(const struct spare_layout *l, int dim)
+{
+    return l->dims ? l->dims >> dim & 1 : dim < l->r;
+}
+
+/* Read "3D(2,1)" or "3D(2,1):xz". returns NULL, or a constant text that says what is wrong. */
 const char *spare_parse(struct spare_layout *l, const char *text);
 char *spare_format(const struct spare_layout *l, char *buf, size_t len);
 
@@ -21,7 +28,7 @@ const char *spare_check(const struct spare_layout *l, const struct grid *g);
 
 bool spare_is(const struct spare_layout *l, const struct grid *g, int32_t node);
 
-/* The side (dimension 0..r-1) a spare stands on, the lowest one at a corner; -1 for a node that is not a spare. */
+/* The side (its dimension) a spare stands on, the lowest one at a corner; -1 for a node that is not a spare. */
 int spare_side(const struct spare_layout *l, const struct grid *g, int32_t node);
 
 /* Number of spares, exactly. */
@@ -35,7 +42,8 @@ double spare_share(const struct spare_layout *l, double nodes);
 struct grid spare_rank_grid(const struct spare_layout *l, const struct grid *g);
 
 /* The layout whose exact share of spares is inside [low, high] and nearest to their geometric mean; when none is
- * inside, the one nearest to the interval. Thin layers are preferred: s + 1 is only looked at when no layout with s is
- * inside. returns   the share it gives, and the layout. Dimensions with one node never hold spares. */
+ * inside, the one nearest to that. Thin layers are preferred: s + 1 is only looked at when no layout with s is inside.
+ * Any dimensions may hold the spares, the first ones are preferred; those with one node never do. returns   the share
+ * it gives (0 and r = 0 for a grid of one node), and the layout. */
 double spare_choose(const struct grid *g, double low, double high, struct spare_layout *l);
 #endif

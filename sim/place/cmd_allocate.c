@@ -64,6 +64,8 @@ int cmd_allocate(int argc, char **argv)
     options_parse(&o, "allocate", "Which nodes of a grid are spare, how many they are, and the map at launch.",
                   "gsSmTpdPNojv", argc, argv);
     options_setup(&o);
+    if (o.methods > 1)
+        cli_die("one method at a time");
     if (!job_open(&j, &o.setup))
         cli_die("out of memory");
     for (int32_t i = 0; i < o.ndead; i++)

@@ -120,7 +120,7 @@ int cmd_optimise(int argc, char **argv)
     if (o.resume && !o.out)
         cli_die("--resume needs the --out of the run it continues");
     if (o.methods > 1)
-        cli_die("optimise starts from the map of one method");
+        cli_die("one method at a time");
     if (!job_open(&j, &o.setup))
         cli_die("out of memory");
     let_die(&o, &j);

@@ -43,33 +43,89 @@ static void print_text(FILE *f, const struct sample_config *c, const struct samp
     }
 }
 
-static int run_worst(const struct options *o)
+static json_t *worst_json(const struct worst_config *c, const struct worst_result *r)
 {
-    struct worst_result r;
-    struct out out;
+    json_t *rows = json_array();
+    for (int32_t f = 1; f <= c->failures; f++) {
+        json_t *nodes = json_array();
+        for (int32_t i = 0; i < f; i++)
+            json_array_append_new(nodes, json_integer(r->nodes[f][i]));
+        if (r->collisions[f] >= 0)
+            json_array_append_new(
+                rows, json_pack("{s:i, s:i, s:o}", "failures", f, "worst", r->collisions[f], "nodes", nodes));
+        else
+            json_decref(nodes);
+    }
+    return json_pack("{s:s, s:I, s:b, s:o}", "method", c->setup.method, "maps", (json_int_t)r->maps, "proven",
+                     !r->interrupted, "rows", rows);
+}
+
+static void worst_csv(FILE *f, const struct worst_config *c, const struct worst_result *r)
+{
+    for (int32_t n = 1; n <= c->failures; n++) {
+        if (r->collisions[n] < 0)
+            continue;
+        fprintf(f, "%s,%d,%d,", c->setup.method, n, r->collisions[n]);
+        for (int32_t i = 0; i < n; i++)
+            fprintf(f, "%s%d", i ? " " : "", r->nodes[n][i]);
+        fputc('\n', f);
+    }
+}
+
+static void check_worst(const struct options *o)
+{
+    static const struct {
+        char letter;
+        const char *name;
+    } none[] = {{'n', "--cases"}, {'r', "--seed"}, {'t', "--threads"}, {'l', "--links"}, {'R', "--resume"}};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        if (o->given[(int)none[i].letter])
+            cli_die("%s has no meaning with --worst, which looks at every sequence", none[i].name);
     if (!o->failures || o->failures > WORST_MAX)
         cli_die("--worst needs --failures from 1 to %d", WORST_MAX);
-    if (setup_is_own(o->setup.method))
-        cli_die("--worst is for the sliding methods, not for %s", o->setup.method);
+    for (int i = 0; i < o->methods; i++)
+        if (setup_is_own(o->method[i]))
+            cli_die("--worst is for the sliding methods, not for %s", o->method[i]);
     if (o->failures > spare_rank_grid(&o->setup.layout, &o->setup.grid).nodes)
         cli_die("more failures (%d) than nodes with a rank", o->failures);
+}
+
+static int run_worst(const struct options *o)
+{
+    struct worst_result r = {0};
+    struct out out;
+    json_t *list = json_array();
+    check_worst(o);
     out_open(&out, o->out);
     cli_catch_signals();
-    const char *why = worst_run(&o->setup, o->failures, o->full, &cli_stop, &r);
-    if (why)
-        cli_die("%s", why);
-    fputs("method,failures,worst,nodes\n", out.f);
-    for (int32_t f = 1; f <= o->failures; f++) {
-        if (r.collisions[f] < 0)
-            continue;
-        fprintf(out.f, "%s,%d,%d,", o->setup.method, f, r.collisions[f]);
-        for (int32_t i = 0; i < f; i++)
-            fprintf(out.f, "%s%d", i ? " " : "", r.nodes[f][i]);
+    if (o->format != FORMAT_JSON)
+        fputs("method,failures,worst,nodes\n", out.f);
+    for (int i = 0; i < o->methods && !r.interrupted; i++) {
+        struct worst_config c = {.setup = o->setup,
+                                 .failures = o->failures,
+                                 .draw = o->draw,
+                                 .full = o->full,
+                                 .dead = o->dead_node,
+                                 .ndead = o->ndead,
+                                 .stop = &cli_stop};
+        strcpy(c.setup.method, o->method[i]);
+        const char *why = worst_run(&c, &r);
+        if (why)
+            cli_die("%s", why);
+        if (o->format == FORMAT_JSON)
+            json_array_append_new(list, worst_json(&c, &r));
+        else
+            worst_csv(out.f, &c, &r);
+        fprintf(stderr, "%s: %" PRId64 " maps looked at, of %.3g sequences; %" PRId64 " ended early%s\n",
+                c.setup.method, r.maps, r.sequences, r.cannot,
+                r.interrupted ? "; interrupted, the numbers are lower bounds" : "");
+    }
+    if (o->format == FORMAT_JSON) {
+        json_dumpf(list, out.f, JSON_COMPACT);
         fputc('\n', out.f);
     }
+    json_decref(list);
     out_commit(&out);
-    fprintf(stderr, "%s: %" PRId64 " maps looked at, of %.3g sequences; %" PRId64 " ended early%s\n", o->setup.method,
-            r.maps, r.sequences, r.cannot, r.interrupted ? "; interrupted, the numbers are lower bounds" : "");
     return r.interrupted ? 130 : 0;
 }
 
@@ -155,5 +211,7 @@ int cmd_simulate(int argc, char **argv)
         "from the first failure on; with all messages counted one failure gives 5.",
         "gsSmTpcFdnkrtDolRwujv", argc, argv);
     options_setup(&o);
+    if (o.full && !o.worst)
+        cli_die("--full is for --worst");
     return o.worst ? run_worst(&o) : run_sample(&o);
 }

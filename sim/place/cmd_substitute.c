@@ -103,6 +103,8 @@ int cmd_substitute(int argc, char **argv)
         "What happens when nodes die, one after another: the moves, the collisions, the messages on the links.",
         "gsSmTpcFfdPNojv", argc, argv);
     options_setup(&o);
+    if (o.methods > 1)
+        cli_die("one method at a time");
     if (o.nfail > o.setup.grid.nodes)
         cli_die("more failures (%d) than nodes (%d)", o.nfail, o.setup.grid.nodes);
     int32_t *node = calloc((size_t)o.nfail + 1, sizeof *node);

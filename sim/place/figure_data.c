@@ -40,17 +40,19 @@ void figure_mixed(const struct options *o, FILE *f)
 static void worst_rows(FILE *f, const char *grid, const char *spares, const char *method, enum load_convention count,
                        int32_t failures, bool search)
 {
-    struct setup s = {.pattern = PATTERN_5P, .convention = count};
+    struct worst_config c = {
+        .setup = {.pattern = PATTERN_5P, .convention = count}, .failures = failures, .stop = &cli_stop};
+    struct setup *s = &c.setup;
     struct worst_result r;
-    grid_parse(&s.grid, grid);
-    spare_parse(&s.layout, spares);
-    strcpy(s.method, method);
-    const char *why = search ? worst_run(&s, failures, false, &cli_stop, &r) : worst_climb(&s, failures, &cli_stop, &r);
+    grid_parse(&s->grid, grid);
+    spare_parse(&s->layout, spares);
+    strcpy(s->method, method);
+    const char *why = search ? worst_run(&c, &r) : worst_climb(&c, &r);
     if (why)
         cli_die("%s", why);
     for (int32_t i = 1; i <= failures; i++)
         if (r.collisions[i] >= 0)
-            fprintf(f, "%s,%d,%d,%d,%s,%s,%s,%d,%d\n", method, s.layout.q, s.layout.r, s.layout.s, grid,
+            fprintf(f, "%s,%d,%d,%d,%s,%s,%s,%d,%d\n", method, s->layout.q, s->layout.r, s->layout.s, grid,
                     count == LOAD_ALL ? "all" : "received",
                     r.interrupted ? "interrupted"
                     : search      ? "search"

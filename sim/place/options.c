@@ -6,7 +6,10 @@
 
 static const struct argp_option table[] = {
     {"grid", 'g', "24x24x24", 0, "the nodes; t after a size makes that dimension a torus: 8tx8tx16", 0},
-    {"spares", 's', "qD(r,s)", 0, "spare allocation, for example 3D(2,1); default: two sides, one layer", 0},
+    {"spares", 's', "qD(r,s)", 0,
+     "spare allocation, for example 3D(2,1), or 3D(2,1):xz for other sides than the first; default: two sides, one "
+     "layer",
+     0},
     {"share", 'S', "LOW-HIGH", 0, "choose the allocation for a share of spares in percent, for example 2-5", 0},
     {"method", 'm', "NAME", 0,
      "0D, 1D, ..., hybrid(all), hybrid(-2D), hybrid(2D+0D), balance, repair, repair(8); may be repeated", 0},
@@ -38,6 +41,8 @@ static const struct argp_option table[] = {
     {"csv", 'v', NULL, 0, "CSV instead of text", 0},
     {0},
 };
+
+enum { NO_LETTER = 256 }; /* added to a key: only long names are offered */
 
 static void read_share(struct options *o, const char *arg)
 {
@@ -77,6 +82,10 @@ static void read_listed(const char **list, int32_t *n, const char *arg)
 static error_t read_option(int key, char *arg, struct argp_state *state)
 {
     struct options *o = state->input;
+    if (key > NO_LETTER && key < 2 * NO_LETTER) {
+        key -= NO_LETTER;
+        o->given[key] = true;
+    }
     switch (key) {
     case 'g':
         o->grid = arg;
@@ -178,9 +187,10 @@ void options_parse(struct options *o, const char *command, const char *doc, cons
     struct argp_option used[sizeof table / sizeof *table] = {{0}};
     int n = 0;
     for (const struct argp_option *t = table; t->name; t++)
-        if (strchr(keys, t->key))
-            used[n++] = *t;
-    /* only long names are offered: letters would differ between sub-commands */
+        if (strchr(keys, t->key)) {
+            used[n] = *t;
+            used[n++].key += NO_LETTER;
+        }
     memset(o, 0, sizeof *o);
     o->cases = strchr(keys, '*') ? 0 : 1000000; /* figures have numbers of their own */
     o->steps = 2000000;
@@ -192,12 +202,41 @@ void options_parse(struct options *o, const char *command, const char *doc, cons
     argv[0] = name;
     struct argp argp = {
         .options = used, .parser = read_option, .args_doc = strchr(keys, '*') ? "NUMBER..." : NULL, .doc = doc};
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0) {
+            argp_help(&argp, stdout, ARGP_HELP_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+            exit(0);
+        }
     int at = argc;
     if (argp_parse(&argp, argc, argv, ARGP_NO_ERRS, &at, o) != 0)
         cli_die("unknown or incomplete option '%s'; see %s --help", at > 0 && at <= argc ? argv[at - (at == argc)] : "",
                 name);
     if (o->args && !strchr(keys, '*'))
         cli_die("'%s' is not understood; see %s --help", o->arg[0], name);
+}
+
+/* One layer on each of the first two sides that are longer than one node. */
+static struct spare_layout default_layout(const struct grid *g)
+{
+    struct spare_layout l = {.q = g->ndims, .s = 1};
+    for (int d = 0; d < g->ndims && l.r < 2; d++)
+        if (g->size[d] > 1) {
+            l.dims |= 1u << d;
+            l.r++;
+        }
+    if (l.dims == (1u << l.r) - 1)
+        l.dims = 0;
+    return l;
+}
+
+static void choose_share(struct options *o)
+{
+    struct setup *s = &o->setup;
+    char layout[32];
+    double share = spare_choose(&s->grid, o->low, o->high, &s->layout);
+    if (share < o->low || share > o->high)
+        cli_die("%s has no allocation with %g to %g %% spares; the nearest is %s with %.3g %%", o->grid, 100 * o->low,
+                100 * o->high, spare_format(&s->layout, layout, sizeof layout), 100 * share);
 }
 
 void options_setup(struct options *o)
@@ -208,14 +247,16 @@ void options_setup(struct options *o)
     const char *why = grid_parse(&s->grid, o->grid);
     if (why)
         cli_die("'%s': %s", o->grid, why);
+    if (o->low > 0 && o->spares)
+        cli_die("give --spares or --share, not both");
     if (o->low > 0)
-        spare_choose(&s->grid, o->low, o->high, &s->layout);
+        choose_share(o);
     else if (o->spares) {
         why = spare_parse(&s->layout, o->spares);
         if (why)
             cli_die("'%s': %s", o->spares, why);
     } else
-        s->layout = (struct spare_layout){.q = s->grid.ndims, .r = s->grid.ndims > 1 ? 2 : 1, .s = 1};
+        s->layout = default_layout(&s->grid);
     s->pattern = setup_stencil(&s->grid);
     if (o->pattern && (s->pattern = pattern_kind_parse(o->pattern)) == PATTERN_KINDS)
         cli_die("unknown stencil or pattern '%s'", o->pattern);

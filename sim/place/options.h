@@ -17,7 +17,6 @@ struct options {
     const char *grid, *spares, *pattern, *tree; /* as given */
     char method[MAX_METHODS][64];
     int methods;
-    bool has_grid, has_spares;
     enum format format;
     double low, high; /* wanted share of spares; 0 when not asked for */
     const char *fail[MAX_LISTED], *dead[MAX_LISTED];
@@ -33,11 +32,13 @@ struct options {
     const char *out, *links;
     bool resume, worst, full, prove;
     const char *dir;
+    bool given[128]; /* by the option's letter */
     const char *arg[16];
     int args;
 };
 
-/* Reads argv with the options named in keys (a string of the short option letters) and --help; dies on bad input. */
+/* Reads argv with the options named in keys (a string of their letters in options.c; users only see the long names) and
+ * --help; dies on bad input. */
 void options_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv);
 /* Grid, spares, pattern, tree into o->setup; the method is methods[0] or the default. Dies. */
 void options_setup(struct options *o);

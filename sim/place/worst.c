@@ -8,6 +8,7 @@
 #include "runtime/base/rng.h"
 
 struct search {
+    const struct worst_config *config;
     const struct setup *setup;
     struct job level[WORST_MAX + 1]; /* the map after that many failures */
     struct place_plan tie[WORST_MAX + 1];
@@ -52,7 +53,7 @@ static bool is_0d(const struct job *j)
 static bool reflects(const struct search *s, int d)
 {
     const struct grid *g = &s->setup->grid;
-    return d >= s->setup->layout.r && (!g->torus[d] || g->size[d] % 2);
+    return !spare_holds(&s->setup->layout, d) && (!g->torus[d] || g->size[d] % 2);
 }
 
 /* Reflections of the dimensions without spares. Only 0D has no preferred direction, and only with one side is there no
@@ -60,8 +61,8 @@ static bool reflects(const struct search *s, int d)
 static bool symmetries_make(struct search *s, const struct job *j)
 {
     const struct grid *g = &s->setup->grid;
-    bool any = !s->full && is_0d(j) && s->setup->layout.r < 2 && s->setup->pattern <= PATTERN_STAR &&
-               !s->setup->net.tree.nodes;
+    bool any = !s->full && !s->config->ndead && is_0d(j) && s->setup->layout.r < 2 &&
+               s->setup->pattern <= PATTERN_STAR && !s->setup->net.tree.nodes;
     int count = 1;
     for (int d = 0; any && d < g->ndims; d++)
         count *= reflects(s, d) ? 2 : 1;
@@ -102,9 +103,10 @@ static int map_new(struct search *s, int32_t depth)
     return seen_add(&s->seen[depth], best);
 }
 
-static void note(struct search *s, int32_t depth)
+/* The path of that length leads to so many collisions. */
+static void note(struct search *s, int32_t depth, const struct load *l)
 {
-    int32_t c = load_collisions(&s->level[depth].load);
+    int32_t c = load_collisions(l);
     if (c <= s->result->collisions[depth])
         return;
     s->result->collisions[depth] = c;
@@ -125,7 +127,8 @@ static int32_t most_gain(const struct search *s, const struct job *j)
     for (int d = 0; d < j->place.grid.ndims; d++)
         if (j->place.grid.torus[d])
             return 0;
-    if (s->full || t->phases > 1 || s->setup->net.tree.nodes || (s->setup->convention != LOAD_ALL && !s->only_lines))
+    if (s->full || s->config->ndead || t->phases > 1 || s->setup->net.tree.nodes ||
+        (s->setup->convention != LOAD_ALL && !s->only_lines))
         return 0;
     for (int32_t r = 0; r < t->ranks; r++) {
         int32_t out = t->out_at[r + 1] - t->out_at[r], in = t->in_at[r + 1] - t->in_at[r];
@@ -157,7 +160,7 @@ static void arrive(struct search *s, int32_t depth, const struct place_plan *pla
     load_copy(&j->load, &s->level[depth - 1].load);
     load_drop(&j->load, rank);
     load_move(&j->load, plan);
-    note(s, depth);
+    note(s, depth, &j->load);
     if (depth + 1 < s->failures || (depth + 1 == s->failures && last_can_win(s, s->only_lines ? 1 : 2)))
         descend(s, depth);
 }
@@ -188,31 +191,68 @@ static void each_tie(struct search *s, int32_t depth, int32_t node, int32_t rank
     }
 }
 
+/* An idle node dies: the map is the same, but later failures cannot use the node. */
+static void idle(struct search *s, int32_t depth)
+{
+    struct job *j = &s->level[depth];
+    s->result->maps++;
+    if (!s->full) {
+        int fresh = map_new(s, depth);
+        if (fresh < 0)
+            s->error = "out of memory";
+        if (fresh <= 0)
+            return;
+    }
+    load_copy(&j->load, &s->level[depth - 1].load);
+    note(s, depth, &j->load);
+    descend(s, depth);
+}
+
+/* Does this node's death count among the sequences? */
+static bool may_die(const struct search *s, const struct place *p, int32_t node)
+{
+    if (p->rank_at[node] == PLACE_DEAD)
+        return false;
+    return s->config->draw == DRAW_ANY || (s->config->draw == DRAW_ACTIVE && p->rank_at[node] >= 0) ||
+           (s->config->draw == DRAW_JOB && s->level[0].launch.rank_at[node] >= 0);
+}
+
+static void fail_node(struct search *s, int32_t depth, int32_t node)
+{
+    const struct place *p = &s->level[depth].place;
+    struct job *next = &s->level[depth + 1];
+    int32_t rank;
+    s->path[depth] = node;
+    if (p->rank_at[node] == PLACE_FREE && depth + 1 == s->failures) { /* nothing changes, and nothing comes after it */
+        note(s, s->failures, &s->level[depth].load);
+        return;
+    }
+    place_copy(&next->place, p);
+    if (place_fail(&next->place, node, &rank) == PLACE_IDLE) {
+        idle(s, depth + 1);
+        return;
+    }
+    if (!place_plan(&next->place, &next->method, node, rank, &next->plan)) {
+        s->result->cannot++;
+        return;
+    }
+    int order = next->method.step[next->plan.step].order;
+    if (depth + 1 == s->failures && !last_can_win(s, order))
+        return;
+    if (order == 0) {
+        each_tie(s, depth + 1, node, rank);
+        return;
+    }
+    place_apply(&next->place, &next->plan);
+    arrive(s, depth + 1, &next->plan, rank);
+}
+
 static void descend(struct search *s, int32_t depth)
 {
     const struct place *p = &s->level[depth].place;
-    for (int32_t r = 0; r < p->ranks && !atomic_load(s->stop) && !s->error; r++) {
-        int32_t node = p->home[r], rank;
-        if (p->rank_at[node] < 0)
-            continue; /* dead already, or vacated by a slide: nothing would change */
-        struct job *next = &s->level[depth + 1];
-        place_copy(&next->place, p);
-        s->path[depth] = node;
-        place_fail(&next->place, node, &rank);
-        if (!place_plan(&next->place, &next->method, node, rank, &next->plan)) {
-            s->result->cannot++;
-            continue;
-        }
-        int order = next->method.step[next->plan.step].order;
-        if (depth + 1 == s->failures && !last_can_win(s, order))
-            continue;
-        if (order == 0) {
-            each_tie(s, depth + 1, node, rank);
-            continue;
-        }
-        place_apply(&next->place, &next->plan);
-        arrive(s, depth + 1, &next->plan, rank);
-    }
+    for (int32_t node = 0; node < p->grid.nodes && !atomic_load(s->stop) && !s->error; node++)
+        if (may_die(s, p, node))
+            fail_node(s, depth, node);
 }
 
 /* One sequence with the ties as 0D itself breaks them; raises the worst case known for each of its lengths. */
@@ -280,11 +320,22 @@ static void combs(struct search *s)
     }
 }
 
+/* How many hashes of 16 bytes a level may keep, in a table that is half full, so that all take 2 GiB. */
+static size_t seen_most(int32_t levels)
+{
+    size_t all = (size_t)1 << 27, table = all;
+    while (table * (size_t)levels > all)
+        table /= 2;
+    return table / 2;
+}
+
 static const char *open_levels(struct search *s)
 {
     for (int32_t i = 0; i <= s->failures; i++)
         if (!job_open(&s->level[i], s->setup) || !place_plan_init(&s->tie[i], &s->level[i].place))
             return "out of memory";
+    for (int32_t i = 0; i < s->config->ndead; i++)
+        job_fail(&s->level[0], s->config->dead[i]);
     const struct job *j = &s->level[0];
     if (j->place.nfree > 4096)
         return "the grid is too large for a search";
@@ -295,7 +346,7 @@ static const char *open_levels(struct search *s)
     }
     s->gain = most_gain(s, j);
     for (int32_t i = 0; i <= s->failures; i++)
-        s->seen[i].most = 1 << 26; /* 2 GiB */
+        s->seen[i].most = seen_most(s->failures);
     if (!symmetries_make(s, j))
         return "out of memory";
     return NULL;
@@ -323,54 +374,65 @@ static double sequences(int32_t n, int32_t failures)
     return sum;
 }
 
-static void begin(struct search *s, const struct setup *setup, int32_t failures, const atomic_bool *stop,
-                  struct worst_result *r)
+static struct search *begin(const struct worst_config *c, struct worst_result *r)
 {
-    *s = (struct search){.setup = setup, .failures = failures, .stop = stop, .result = r};
+    struct search *s = calloc(1, sizeof *s);
     memset(r, 0, sizeof *r);
     for (int i = 0; i <= WORST_MAX; i++)
         r->collisions[i] = -1;
+    if (s)
+        *s = (struct search){
+            .config = c, .setup = &c->setup, .failures = c->failures, .full = c->full, .stop = c->stop, .result = r};
+    return s;
 }
 
-const char *worst_run(const struct setup *setup, int32_t failures, bool full, const atomic_bool *stop,
-                      struct worst_result *r)
+static void end(struct search *s)
 {
-    static struct search s;
-    begin(&s, setup, failures, stop, r);
-    s.full = full;
-    const char *why = open_levels(&s);
-    if (!why) {
-        r->sequences = sequences(s.level[0].place.ranks, failures);
-        bool zero = !full && worst_zero_fits(setup, &s.level[0], failures);
-        if (!full) { /* a bad case known early lets the bounds leave out more */
-            combs(&s);
-            climb(&s);
+    s->result->interrupted = atomic_load(s->stop);
+    close_levels(s);
+    free(s);
+}
+
+/* worst_zero.h is for the failures of the launch's nodes, from a launch without dead ones. */
+static bool zero_fits(const struct search *s)
+{
+    const struct worst_config *c = s->config;
+    return !c->full && c->draw == DRAW_JOB && !c->ndead && worst_zero_fits(s->setup, &s->level[0], s->failures);
+}
+
+const char *worst_run(const struct worst_config *c, struct worst_result *r)
+{
+    struct search *s = begin(c, r);
+    const char *why = s ? open_levels(s) : "out of memory";
+    if (s && !why) {
+        r->sequences = sequences(c->draw == DRAW_JOB ? s->level[0].place.ranks : c->setup.grid.nodes, c->failures);
+        if (!c->full) { /* a bad case known early lets the bounds leave out more */
+            combs(s);
+            climb(s);
         }
-        if (zero)
-            why = worst_zero(setup, &s.level[0], failures, stop, r);
+        if (zero_fits(s))
+            why = worst_zero(s->setup, &s->level[0], s->failures, s->stop, r);
         else
-            descend(&s, 0);
-        if (!why)
-            why = s.error;
+            descend(s, 0);
+        why = why ? why : s->error;
     }
-    r->interrupted = atomic_load(stop);
-    close_levels(&s);
+    if (s)
+        end(s);
     return why;
 }
 
-const char *worst_climb(const struct setup *setup, int32_t failures, const atomic_bool *stop, struct worst_result *r)
+const char *worst_climb(const struct worst_config *c, struct worst_result *r)
 {
-    static struct search s;
-    begin(&s, setup, failures, stop, r);
-    const char *why = NULL;
+    struct search *s = begin(c, r);
+    const char *why = s ? NULL : "out of memory";
     for (int i = 0; i < 2 && !why; i++)
-        if (!job_open(&s.level[i], setup))
+        if (!job_open(&s->level[i], s->setup))
             why = "out of memory";
     if (!why) {
-        combs(&s);
-        climb(&s);
+        combs(s);
+        climb(s);
     }
-    r->interrupted = atomic_load(stop);
-    close_levels(&s);
+    if (s)
+        end(s);
     return why;
 }

@@ -1,8 +1,9 @@
 /* The worst case over every sequence of failures, by search.
  *
- * All ordered sequences of 1..failures distinct nodes that hold a rank at launch are followed, and where several free
- * nodes are equally near, 0D takes each of them: the worst case over failures and over ties. Sequences that a method
- * cannot handle end there.
+ * All ordered sequences of 1..failures distinct nodes are followed, and where several free nodes are equally near, 0D
+ * takes each of them: the worst case over failures and over ties. Which nodes may die is the draw of sample.h: those
+ * that held a rank at launch, those that hold one at that moment (a spare that took over may die, too), or any.
+ * Sequences that a method cannot handle end there.
  *
  * The full search follows each one. The pruned search leaves out maps reached before by another order of failures (kept
  * as hashes of 128 bits). For 0D on a grid it leaves out much more; see worst_zero.h. */
@@ -10,7 +11,7 @@
 #define KEEL_SIM_PLACE_WORST_H
 #include <stdatomic.h>
 
-#include "sim/place/setup.h"
+#include "sim/place/sample.h"
 
 enum { WORST_MAX = 16 };
 
@@ -23,11 +24,19 @@ struct worst_result {
     bool interrupted;
 };
 
-/* failures 1..WORST_MAX. The setup was checked; its method is not "balance".
- * returns   NULL, or what went wrong (constant text). */
-const char *worst_run(const struct setup *s, int32_t failures, bool full, const atomic_bool *stop,
-                      struct worst_result *r);
+struct worst_config {
+    struct setup setup; /* checked; not one of Keel's own methods */
+    int32_t failures;   /* 1..WORST_MAX */
+    enum draw draw;
+    bool full;           /* leave nothing out */
+    const int32_t *dead; /* nodes dead at launch */
+    int32_t ndead;
+    const atomic_bool *stop;
+};
 
+/* returns   NULL, or what went wrong (constant text). May run in several threads at a time. Memory: what has been met
+ * takes 2 GiB at most. */
+const char *worst_run(const struct worst_config *c, struct worst_result *r);
 /* The worst case that hill climbing and the paper's shapes find: a lower bound, for grids too large to search. */
-const char *worst_climb(const struct setup *s, int32_t failures, const atomic_bool *stop, struct worst_result *r);
+const char *worst_climb(const struct worst_config *c, struct worst_result *r);
 #endif

@@ -236,7 +236,8 @@ static void mirror_make(struct zero *z)
     const struct grid *g = z->grid;
     for (int32_t r = 0; r < z->ranks; r++)
         for (int d = 0; d < g->ndims; d++) {
-            bool turns = z->r == 1 && d > 0 && (!g->torus[d] || g->size[d] % 2) && z->setup->pattern <= PATTERN_STAR;
+            bool turns = z->r == 1 && !spare_holds(&z->setup->layout, d) && (!g->torus[d] || g->size[d] % 2) &&
+                         z->setup->pattern <= PATTERN_STAR;
             int twice = 2 * grid_coord(g, z->home[r], d) - (g->size[d] - 1);
             z->mirror[r][d] = (int8_t)(turns ? (twice > 0) - (twice < 0) : 0);
         }

@@ -138,14 +138,21 @@ static void test_sample_worm_eaten_launch_starts_from_the_substituted_map(void *
 
 static int64_t pruned_maps, full_maps;
 
+static atomic_bool go_on;
+
+static void worst(const struct setup *s, int failures, bool full, enum draw draw, struct worst_result *r)
+{
+    struct worst_config c = {.setup = *s, .failures = failures, .full = full, .draw = draw, .stop = &go_on};
+    assert_null(worst_run(&c, r));
+}
+
 static void assert_pruned_equals_full(struct setup *s, int failures)
 {
-    atomic_bool stop = 0;
     for (int count = LOAD_ALL; count <= LOAD_RECEIVED; count++) {
         struct worst_result full, pruned;
         s->convention = (enum load_convention)count;
-        assert_null(worst_run(s, failures, true, &stop, &full));
-        assert_null(worst_run(s, failures, false, &stop, &pruned));
+        worst(s, failures, true, DRAW_JOB, &full);
+        worst(s, failures, false, DRAW_JOB, &pruned);
         assert_memory_equal(full.collisions, pruned.collisions, sizeof full.collisions);
         assert_true(pruned.maps <= full.maps);
         pruned_maps += pruned.maps;
@@ -163,6 +170,9 @@ static void test_worst_pruned_search_equals_the_full_one(void **state)
     } cases[] = {
         {"5x5", "2D(1,1)", "0D", 3},
         {"6x4", "2D(1,1)", "0D", 4},
+        {"4x6", "2D(1,1):y", "0D", 3},
+        {"3x3x3", "3D(2,1):xz", "0D", 3},
+        {"4x4", "2D(1,1):y", "hybrid(all)", 4},
         {"5x5t", "2D(1,1)", "0D", 3},
         {"4tx6t", "2D(1,1)", "0D", 3},
         {"5tx5t", "2D(1,1)", "0D", 3},
@@ -223,10 +233,10 @@ static void test_worst_pruned_search_of_wide_stencils_equals_the_full_one(void *
 static void test_worst_climb_meets_the_published_law(void **state)
 {
     (void)state;
-    atomic_bool stop = 0;
     struct worst_result r;
     struct setup s = setup("25x25", "2D(1,1)", "0D");
-    assert_null(worst_climb(&s, 8, &stop, &r));
+    struct worst_config c = {.setup = s, .failures = 8, .stop = &go_on};
+    assert_null(worst_climb(&c, &r));
     for (int f = 2; f <= 8; f++)
         assert_int_equal(r.collisions[f], f <= 6 ? 2 * f + 1 : 4 * (f - 3));
 }
@@ -235,11 +245,10 @@ static void test_worst_climb_meets_the_published_law(void **state)
 static void test_worst_search_proves_the_published_law(void **state)
 {
     (void)state;
-    atomic_bool stop = 0;
     struct worst_result r;
     struct setup s = setup("19x19", "2D(1,1)", "0D");
     s.convention = LOAD_RECEIVED;
-    assert_null(worst_run(&s, 8, false, &stop, &r));
+    worst(&s, 8, false, DRAW_JOB, &r);
     assert_false(r.interrupted);
     for (int f = 1; f <= 8; f++)
         assert_int_equal(r.collisions[f], f <= 6 ? 2 * f + 1 : 4 * (f - 3));
@@ -249,17 +258,56 @@ static void test_worst_search_proves_the_published_law(void **state)
 static void test_worst_1d_and_2d_follow_the_published_laws(void **state)
 {
     (void)state;
-    atomic_bool stop = 0;
     struct worst_result r;
     struct setup s = setup("7x7", "2D(2,1)", "1D");
-    assert_null(worst_run(&s, 3, true, &stop, &r));
+    worst(&s, 3, true, DRAW_JOB, &r);
     for (int f = 1; f <= 3; f++)
         assert_int_equal(r.collisions[f], 2 + f);
     assert_int_equal(r.cannot, 0);
     s = setup("8x8", "2D(2,1)", "2D");
-    assert_null(worst_run(&s, 2, true, &stop, &r));
+    worst(&s, 2, true, DRAW_JOB, &r);
     assert_int_equal(r.collisions[2], 1);
     assert_int_equal(r.cannot, 0);
+}
+
+/* A spare that took over may die too: one failure more can be handled, and the worst case is higher. */
+static void test_worst_of_nodes_in_use_includes_spares_that_took_over(void **state)
+{
+    (void)state;
+    struct worst_result job, active, full;
+    struct setup s = setup("5x4", "2D(2,1)", "1D");
+    strcpy(s.order, "xy");
+    worst(&s, 4, false, DRAW_JOB, &job);
+    worst(&s, 4, false, DRAW_ACTIVE, &active);
+    worst(&s, 4, true, DRAW_ACTIVE, &full);
+    assert_int_equal(job.collisions[4], 5);
+    assert_int_equal(active.collisions[4], 6);
+    assert_memory_equal(active.collisions, full.collisions, sizeof full.collisions);
+    s = setup("4x4", "2D(2,1)", "hybrid(all)");
+    worst(&s, 3, false, DRAW_ANY, &active);
+    worst(&s, 3, true, DRAW_ANY, &full);
+    assert_memory_equal(active.collisions, full.collisions, sizeof full.collisions);
+}
+
+/* What is found is what the sequence gives: also when nodes are dead at launch. */
+static void test_worst_with_dead_nodes_starts_from_the_substituted_map(void **state)
+{
+    (void)state;
+    static const int32_t dead[] = {6, 2};
+    struct worst_result r, full;
+    struct worst_config c = {
+        .setup = setup("5x4", "2D(2,1)", "hybrid(all)"), .failures = 3, .dead = dead, .ndead = 2, .stop = &go_on};
+    assert_null(worst_run(&c, &r));
+    c.full = true;
+    assert_null(worst_run(&c, &full));
+    assert_memory_equal(r.collisions, full.collisions, sizeof full.collisions);
+    struct job j;
+    assert_true(job_open(&j, &c.setup));
+    for (int i = 0; i < 2; i++)
+        job_fail(&j, dead[i]);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(job_fail(&j, r.nodes[3][i]) == PLACE_CANNOT, 0);
+    job_close(&j);
 }
 
 int main(void)
@@ -274,6 +322,8 @@ int main(void)
         cmocka_unit_test(test_worst_climb_meets_the_published_law),
         cmocka_unit_test(test_worst_search_proves_the_published_law),
         cmocka_unit_test(test_worst_1d_and_2d_follow_the_published_laws),
+        cmocka_unit_test(test_worst_of_nodes_in_use_includes_spares_that_took_over),
+        cmocka_unit_test(test_worst_with_dead_nodes_starts_from_the_substituted_map),
     };
     return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
 }

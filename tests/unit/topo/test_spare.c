@@ -75,12 +75,58 @@ static void test_spare_choose_keeps_share_between_2_and_5_percent(void **state)
     assert_true(low >= 0.02 && high <= 0.05);
 }
 
+/* Any dimensions may hold the spares: long thin grids, whichever way round they are given. */
+static void test_spare_choose_long_grids_use_the_side_that_fits(void **state)
+{
+    (void)state;
+    static const char *const grids[] = {"4x100", "100x4", "1x50", "50x1", "1x1x50", "4x4x100"};
+    for (size_t i = 0; i < sizeof grids / sizeof *grids; i++) {
+        struct grid g;
+        struct spare_layout l;
+        assert_null(grid_parse(&g, grids[i]));
+        double share = spare_choose(&g, 0.01, 0.05, &l);
+        assert_in_range(share * 1e6, 0.01 * 1e6, 0.05 * 1e6);
+        assert_null(spare_check(&l, &g));
+        assert_true(fabs(share - (double)spare_count(&l, &g) / g.nodes) < 1e-12);
+    }
+    struct grid g;
+    struct spare_layout l;
+    assert_null(grid_parse(&g, "3x3"));
+    assert_true(fabs(spare_choose(&g, 0.02, 0.05, &l) - 1.0 / 3) < 1e-12); /* none is inside: the nearest */
+    assert_null(grid_parse(&g, "1x1"));
+    assert_true(spare_choose(&g, 0.02, 0.05, &l) == 0);
+    assert_int_equal(l.r, 0);
+}
+
+static void test_spare_named_sides_are_where_they_are_said_to_be(void **state)
+{
+    (void)state;
+    struct grid g;
+    struct spare_layout l, first;
+    char text[32];
+    assert_null(grid_parse(&g, "5x4x3"));
+    assert_null(spare_parse(&l, "3D(2,1):xz"));
+    assert_string_equal(spare_format(&l, text, sizeof text), "3D(2,1):xz");
+    assert_int_equal(spare_count(&l, &g), 5 * 4 * 3 - 4 * 4 * 2);
+    int c[3];
+    for (int32_t n = 0; n < g.nodes; n++) {
+        grid_coords(&g, n, c);
+        assert_int_equal(spare_side(&l, &g, n), c[0] == 4 ? 0 : c[2] == 2 ? 2 : -1);
+    }
+    struct grid ranks = spare_rank_grid(&l, &g);
+    assert_string_equal(grid_format(&ranks, text, sizeof text), "4x4x2");
+    assert_null(spare_parse(&l, "3D(2,1):yx"));
+    assert_null(spare_parse(&first, "3D(2,1)"));
+    assert_memory_equal(&l, &first, sizeof l);
+}
+
 static void test_spare_bad_text_and_misfits_say_why(void **state)
 {
     (void)state;
     struct spare_layout l;
-    const char *bad[] = {"",        "2D",       "2D(3,1)",  "2D(1,0)",          "0D(0,1)",
-                         "7D(1,1)", "2D(1,1)x", "2D(-1,1)", "2D(1,99999999999)"};
+    const char *bad[] = {"",          "2D",         "2D(3,1)",    "2D(1,0)",           "0D(0,1)",
+                         "7D(1,1)",   "2D(1,1)x",   "2D(-1,1)",   "2D(1,99999999999)", "2D(1,1):",
+                         "2D(1,1):z", "2D(1,1):xy", "2D(2,1):yy", "2D(1,1):y "};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_non_null(spare_parse(&l, bad[i]));
     struct grid g;
@@ -100,6 +146,8 @@ int main(void)
         cmocka_unit_test(test_spare_share_of_equal_sides_is_the_exact_count),
         cmocka_unit_test(test_spare_2d_sides_are_right_column_and_bottom_row),
         cmocka_unit_test(test_spare_choose_keeps_share_between_2_and_5_percent),
+        cmocka_unit_test(test_spare_choose_long_grids_use_the_side_that_fits),
+        cmocka_unit_test(test_spare_named_sides_are_where_they_are_said_to_be),
         cmocka_unit_test(test_spare_bad_text_and_misfits_say_why),
     };
     return cmocka_run_group_tests_name("spare", tests, NULL, NULL);
