@@ -300,7 +300,7 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
                                         .job_over = plane_over,
                                         .fatal = plane_fatal,
                                         .event = plane_event};
-    memcpy(config.secret, a->launch.secret, sizeof config.secret);
+    memcpy(config.secret, a->job.secret, sizeof config.secret);
     keel_status status = plane_create(&config, &callbacks, &a->plane, blob);
     sodium_memzero(config.secret, sizeof config.secret);
     if (status != KEEL_OK) {
@@ -333,6 +333,10 @@ static bool job_from_json(struct agent *a, const json_t *m)
                               .mpiexec_pid = (int)mpiexec,
                               .on_failure = (enum on_failure)on_failure};
     job->rank_node = pm_alloc((size_t)ranks * sizeof *job->rank_node);
+    size_t secret_len = 0;
+    if (!codec_to_blob(json_object_get(m, "secret"), job->secret, sizeof job->secret, &secret_len) ||
+        secret_len != sizeof job->secret)
+        return false;
     job->degrade_asked = json_is_true(json_object_get(m, "degrade_asked"));
     if (!codec_to_ints(json_object_get(m, "rank_node"), job->rank_node, job->ranks, 0, job->nodes - 1))
         return false;
@@ -520,7 +524,7 @@ static void connect_run(struct agent *a)
 {
     static const struct conn_events events = {run_open, run_frame, run_lost, run_written};
     const struct agent_launch *l = &a->launch;
-    a->run = conn_connect(&a->loop, l->from, l->host, l->port, l->job_id, l->secret, CONNECT_MS, &events, a);
+    a->run = conn_connect(&a->loop, l->from, l->host, l->port, l->job_id, l->ticket, CONNECT_MS, &events, a);
 }
 
 static void join_lease_passed(uv_timer_t *timer)
@@ -552,6 +556,7 @@ static void agent_free(struct agent *a)
     free(a->peers);
     pmi_root_destroy(a->root);
     sodium_memzero(&a->launch, sizeof a->launch);
+    sodium_memzero(a->job.secret, sizeof a->job.secret);
     /* the loop's handles go with the process */
 }
 

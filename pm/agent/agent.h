@@ -19,7 +19,7 @@ enum agent_state { AGENT_JOINING, AGENT_CONFIGURED, AGENT_RUNNING, AGENT_ENDING,
 
 struct agent_launch { /* KEEL_LAUNCH */
     uint64_t job_id;
-    uint8_t secret[SESSION_SECRET];
+    uint8_t ticket[SESSION_SECRET]; /* for keelrun only, which then tells the job's secret */
     char host[64];
     int port;
     int node;
@@ -28,6 +28,7 @@ struct agent_launch { /* KEEL_LAUNCH */
 };
 
 struct agent_job { /* MSG_CONFIG */
+    uint8_t secret[SESSION_SECRET];
     int nodes, spares, ranks;
     int *rank_node;
     int standbys; /* processes of a spare node */

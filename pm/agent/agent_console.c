@@ -164,7 +164,7 @@ static void peer_waiting(uv_stream_t *listener, int status)
     if (status != 0)
         return;
     struct agent_guest *g = guest_add(a);
-    g->conn = conn_accept(listener, a->launch.job_id, a->launch.secret, PROOF_MS, &guest_events, g);
+    g->conn = conn_accept(listener, a->launch.job_id, a->job.secret, PROOF_MS, &guest_events, g);
     if (!g->conn)
         guest_remove(g);
     guests_limit(a);

@@ -112,7 +112,7 @@ static void report(struct agent *a)
     if (!a->root_conn) {
         a->root_at = root;
         a->root_conn = conn_connect(&a->loop, a->self_host, a->peers[root].host, a->peers[root].port, a->launch.job_id,
-                                    a->launch.secret, ROOT_CONNECT_MS, &events, a);
+                                    a->job.secret, ROOT_CONNECT_MS, &events, a);
     } else if (a->root_conn->open) {
         conn_send_json(a->root_conn, MSG_PMI_FENCE,
                        json_pack("{s:i, s:I, s:O}", "node", a->launch.node, "round", (json_int_t)a->fence_round, "kvs",

@@ -36,8 +36,8 @@ static bool parse_launch(const char *text, struct agent_launch *launch)
         return false;
     launch->job_id = job;
     snprintf(launch->from, sizeof launch->from, "%s", strcmp(from, "-") == 0 ? "" : from);
-    bool good = sodium_hex2bin(launch->secret, sizeof launch->secret, secret, strlen(secret), NULL, &len, NULL) == 0 &&
-                len == sizeof launch->secret && launch->port > 0 && launch->port < 65536 && launch->node >= 0;
+    bool good = sodium_hex2bin(launch->ticket, sizeof launch->ticket, secret, strlen(secret), NULL, &len, NULL) == 0 &&
+                len == sizeof launch->ticket && launch->port > 0 && launch->port < 65536 && launch->node >= 0;
     sodium_memzero(secret, sizeof secret);
     return good;
 }

@@ -38,7 +38,8 @@ struct job {
     uv_loop_t loop;
     const struct options *options;
     uint64_t id;
-    uint8_t secret[SESSION_SECRET];
+    uint8_t ticket[SESSION_SECRET]; /* with which agents come here, through Hydra */
+    uint8_t secret[SESSION_SECRET]; /* the job's: told to those that came */
     enum job_phase phase;
     uv_tcp_t listener;
     struct launch *launch;

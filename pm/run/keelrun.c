@@ -140,6 +140,7 @@ int main(int argc, char **argv)
     job.options = &options;
     randombytes_buf(&job.id, sizeof job.id);
     randombytes_buf(job.secret, sizeof job.secret);
+    randombytes_buf(job.ticket, sizeof job.ticket);
     enough_descriptors(options.nodes + options.spares);
     char *keeld = find_program("keeld");
     if (options.event_log && !(job.events = fopen(options.event_log, "we")))
@@ -160,7 +161,7 @@ int main(int argc, char **argv)
                                .netns = netns,
                                .keeld = keeld,
                                .job_id = job.id,
-                               .secret = job.secret,
+                               .ticket = job.ticket,
                                .host = host,
                                .port = open_listener(&job, host)};
     static const struct launch_events events = {mpiexec_ended};

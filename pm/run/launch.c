@@ -140,15 +140,15 @@ static bool wanted_in_env(const struct launch *l, const char *variable)
 
 static char *launch_variable(const struct launch *l, int node)
 {
-    char secret[65], from[32] = "-";
-    sodium_bin2hex(secret, sizeof secret, l->plan.secret, 32);
+    char ticket[65], from[32] = "-";
+    sodium_bin2hex(ticket, sizeof ticket, l->plan.ticket, 32);
     if (l->plan.options->bed == BED_LOOPBACK)
         snprintf(from, sizeof from, "127.0.0.%d", node + 2);
     else if (l->plan.options->bed == BED_NETNS)
         bed_netns_address(node, from, sizeof from);
-    char *text = pm_printf(LAUNCH_ENV "=%016llx,%s,%s,%d,%d,%s", (unsigned long long)l->plan.job_id, secret,
+    char *text = pm_printf(LAUNCH_ENV "=%016llx,%s,%s,%d,%d,%s", (unsigned long long)l->plan.job_id, ticket,
                            l->plan.host, l->plan.port, node, from);
-    sodium_memzero(secret, sizeof secret);
+    sodium_memzero(ticket, sizeof ticket);
     return text;
 }
 

@@ -20,7 +20,7 @@ struct launch_plan {
     const struct bed_netns *netns; /* or NULL */
     const char *keeld;             /* path */
     uint64_t job_id;
-    const uint8_t *secret;
+    const uint8_t *ticket;
     const char *host; /* of our listener */
     int port;
 };

@@ -132,9 +132,10 @@ static struct conn *conn_new(uv_loop_t *loop, const struct conn_events *events, 
 static void start_session(struct conn *c, enum session_role role, uint64_t job_id, const uint8_t *secret)
 {
     struct bytes out = {0};
-    uint8_t nonce[SESSION_NONCE];
-    randombytes_buf(nonce, sizeof nonce);
-    session_init(&c->session, role, job_id, secret, nonce, &out);
+    uint8_t scalar[SESSION_POINT];
+    randombytes_buf(scalar, sizeof scalar);
+    session_init(&c->session, role, job_id, secret, scalar, &out);
+    sodium_memzero(scalar, sizeof scalar);
     c->open = role == SESSION_PLAIN;
     uv_read_start(&c->uv.stream, read_alloc, read_ready);
     write_out(c, &out);

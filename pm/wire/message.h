@@ -44,7 +44,7 @@ enum {
     OUTPUT_HEADER = 12,
 };
 
-/* KEEL_LAUNCH, the only thing an agent is started with: job id (16 hex digits), secret (64 hex digits), keelrun's
+/* KEEL_LAUNCH, the only thing an agent is started with: job id (16 hex digits), ticket (64 hex digits), keelrun's
  * address, its port, the node's number, the local address to connect from ("-": any), separated by commas. In the
  * environment, not in the arguments, which every user of a host may read. */
 #define LAUNCH_ENV "KEEL_LAUNCH"

@@ -7,10 +7,10 @@
 /* Wire: length (4 bytes, little endian, of what follows), then the sealed [type body] with its 16-byte tag. */
 enum { LEN_BYTES = 4, TAG = crypto_aead_chacha20poly1305_ietf_ABYTES, PROOF_TYPE = 0, UNPROVEN_MAX = 64 };
 
-static const uint8_t magic[8] = "KEEL-PM1";
+static const uint8_t magic[8] = "KEEL-PM2";
 
 void session_init(struct session *s, enum session_role role, uint64_t job_id, const uint8_t *secret,
-                  const uint8_t *nonce, struct bytes *out)
+                  const uint8_t *scalar, struct bytes *out)
 {
     *s = (struct session){.role = role, .job_id = job_id};
     if (role == SESSION_PLAIN) {
@@ -18,10 +18,11 @@ void session_init(struct session *s, enum session_role role, uint64_t job_id, co
         return;
     }
     memcpy(s->secret, secret, sizeof s->secret);
-    memcpy(s->nonce, nonce, sizeof s->nonce);
+    memcpy(s->scalar, scalar, sizeof s->scalar);
+    crypto_scalarmult_base(s->point, s->scalar);
     if (role == SESSION_CLIENT) {
         bytes_append(out, magic, sizeof magic);
-        bytes_append(out, s->nonce, sizeof s->nonce);
+        bytes_append(out, s->point, sizeof s->point);
     }
 }
 
@@ -48,8 +49,8 @@ static bool broken(struct session *s, const char *why)
     return false;
 }
 
-static void derive(uint8_t key[32], const struct session *s, const char *direction, const uint8_t *client_nonce,
-                   const uint8_t *server_nonce)
+static void derive(uint8_t key[32], const struct session *s, const char *direction, const uint8_t *client_point,
+                   const uint8_t *server_point, const uint8_t *shared)
 {
     uint8_t job[8];
     put_u32(job, (uint32_t)s->job_id);
@@ -58,8 +59,9 @@ static void derive(uint8_t key[32], const struct session *s, const char *directi
     crypto_generichash_init(&h, s->secret, sizeof s->secret, 32);
     crypto_generichash_update(&h, (const uint8_t *)direction, strlen(direction));
     crypto_generichash_update(&h, job, sizeof job);
-    crypto_generichash_update(&h, client_nonce, SESSION_NONCE);
-    crypto_generichash_update(&h, server_nonce, SESSION_NONCE);
+    crypto_generichash_update(&h, client_point, SESSION_POINT);
+    crypto_generichash_update(&h, server_point, SESSION_POINT);
+    crypto_generichash_update(&h, shared, SESSION_POINT);
     crypto_generichash_final(&h, key, 32);
 }
 
@@ -101,20 +103,25 @@ static bool greet(struct session *s, struct bytes *out)
     size_t compared = s->in.len < sizeof magic ? s->in.len : sizeof magic;
     if (memcmp(s->in.data, magic, compared) != 0)
         return broken(s, "not Keel's protocol");
-    if (s->in.len < sizeof magic + SESSION_NONCE)
+    if (s->in.len < sizeof magic + SESSION_POINT)
         return false;
     const uint8_t *theirs = s->in.data + sizeof magic;
+    uint8_t shared[SESSION_POINT];
+    if (crypto_scalarmult(shared, s->scalar, theirs) != 0)
+        return broken(s, "not a point to make a key with");
     if (s->role == SESSION_SERVER) {
         bytes_append(out, magic, sizeof magic);
-        bytes_append(out, s->nonce, sizeof s->nonce);
-        derive(s->recv_key, s, "client", theirs, s->nonce);
-        derive(s->send_key, s, "server", theirs, s->nonce);
+        bytes_append(out, s->point, sizeof s->point);
+        derive(s->recv_key, s, "client", theirs, s->point, shared);
+        derive(s->send_key, s, "server", theirs, s->point, shared);
     } else {
-        derive(s->send_key, s, "client", s->nonce, theirs);
-        derive(s->recv_key, s, "server", s->nonce, theirs);
+        derive(s->send_key, s, "client", s->point, theirs, shared);
+        derive(s->recv_key, s, "server", s->point, theirs, shared);
     }
+    sodium_memzero(shared, sizeof shared);
     sodium_memzero(s->secret, sizeof s->secret);
-    bytes_drop(&s->in, sizeof magic + SESSION_NONCE);
+    sodium_memzero(s->scalar, sizeof s->scalar);
+    bytes_drop(&s->in, sizeof magic + SESSION_POINT);
     s->state = SESSION_PROVING;
     seal(s, PROOF_TYPE, NULL, 0, out);
     return true;

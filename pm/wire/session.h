@@ -2,14 +2,15 @@
  * bytes out.
  *
  *      client                                  server
- *      magic nonce_c          ------->
- *                             <-------         magic nonce_s          (only after a correct magic)
+ *      magic point_c          ------->
+ *                             <-------         magic point_s          (only after a correct magic)
  *      frame 0: PROOF         ------->
  *                             <-------         frame 0: PROOF
  *      frames                 <------>
  *
- * Both directions have keys of their own, made from the job's secret, the job's id and both nonces (BLAKE2b, keyed); a
- * frame is ChaCha20-Poly1305 with the frame's number as nonce, its length is authenticated too. A recorded session, a
+ * The points are fresh X25519 public keys. Both directions have keys of their own, made from a secret that both know, the
+ * job's id, both points and what only these two can make of them (BLAKE2b, keyed): who knows the secret and only listens
+ * reads nothing. A frame is ChaCha20-Poly1305 with the frame's number as nonce, its length is authenticated too. A recorded session, a
  * reflected frame, a frame left out or another job's frame therefore does not open. Before the peer's proof nothing but
  * a short frame is accepted. In SESSION_PLAIN the kernel has vouched for the peer (SO_PEERCRED): frames only. */
 #ifndef KEEL_PM_SESSION_H
@@ -21,7 +22,7 @@
 
 enum {
     SESSION_SECRET = 32,
-    SESSION_NONCE = 32,
+    SESSION_POINT = 32,
     SESSION_FRAME_MAX = 16 * 1024 * 1024, /* body of one frame */
 };
 
@@ -33,7 +34,7 @@ struct session {
     enum session_state state;
     uint64_t job_id;
     uint8_t secret[SESSION_SECRET];
-    uint8_t nonce[SESSION_NONCE];
+    uint8_t scalar[SESSION_POINT], point[SESSION_POINT];
     uint8_t send_key[32], recv_key[32];
     uint64_t sent, received; /* frames: the next AEAD nonce in each direction */
     struct bytes in;
@@ -41,10 +42,10 @@ struct session {
     const char *why_broken; /* static text once state is SESSION_BROKEN */
 };
 
-/* secret and nonce (fresh random bytes) are copied; both unused for SESSION_PLAIN. out receives what is to be sent now.
- */
+/* secret and scalar (SESSION_POINT fresh random bytes) are copied; both unused for SESSION_PLAIN. out receives what is to be
+ * sent now. */
 void session_init(struct session *s, enum session_role role, uint64_t job_id, const uint8_t *secret,
-                  const uint8_t *nonce, struct bytes *out);
+                  const uint8_t *scalar, struct bytes *out);
 void session_fini(struct session *s);
 void session_feed(struct session *s, const void *data, size_t len);
 /* The next whole frame: true with type, body, len (valid until the next call on s). False: none yet, or state is

@@ -69,9 +69,9 @@ def limited(soft, hard=None):
     return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-GARBAGE = [b"", b"\0", b"GET / HTTP/1.0\r\n\r\n", b"KEEL", b"KEEL-PM1", b"KEEL-PM1" + b"\0" * 32,
-           b"KEEL-PM1" + b"\xff" * 36 + b"x" * 100, b"cmd=init\n", os.urandom(4096), b"\xff" * 100000,
-           b"KEEL-PM1" + os.urandom(32) + struct.pack("<I", 17) + os.urandom(17)]
+GARBAGE = [b"", b"\0", b"GET / HTTP/1.0\r\n\r\n", b"KEEL", b"KEEL-PM2", b"KEEL-PM2" + b"\0" * 32,
+           b"KEEL-PM2" + b"\xff" * 36 + b"x" * 100, b"cmd=init\n", os.urandom(4096), b"\xff" * 100000,
+           b"KEEL-PM2" + os.urandom(32) + struct.pack("<I", 17) + os.urandom(17)]
 
 
 def poke(address, data, wait=0.0):
@@ -118,7 +118,7 @@ def test_connections_that_stay_silent_are_dropped():
 def test_join_is_not_disturbed_by_a_flood_of_strangers():
     with Job(["-n", "2", "--nodes", "2", "sh", "-c", "sleep 1; echo $KEEL_RANK"]) as job:
         address = wait_for(lambda: listeners_of([job.process.pid]), "keelrun to listen")[0]
-        flood = [poke(address, b"KEEL-PM1" + os.urandom(16)) for _ in range(200)]
+        flood = [poke(address, b"KEEL-PM2" + os.urandom(16)) for _ in range(200)]
         assert job.wait() == 0, job.stderr()
         for s in flood:
             s.close()
@@ -323,7 +323,7 @@ def test_keeld_does_not_trust_a_false_keelrun():
                              env=dict(os.environ, KEEL_LAUNCH=launch))
     c, _ = s.accept()
     c.recv(100)
-    c.sendall(b"KEEL-PM1" + os.urandom(32) + struct.pack("<I", 17) + os.urandom(17))
+    c.sendall(b"KEEL-PM2" + os.urandom(32) + struct.pack("<I", 17) + os.urandom(17))
     _, err = keeld.communicate(timeout=10)
     assert keeld.returncode == 1 and b"authentication failed" in err, err
     c.close()

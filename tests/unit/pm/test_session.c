@@ -18,19 +18,19 @@ struct pair {
 static const uint8_t secret_a[32] = "the job's secret, 32 bytes long";
 static const uint8_t secret_b[32] = "another job's secret, 32 bytes.";
 
-static void nonce_from(uint8_t nonce[SESSION_NONCE], uint8_t fill)
+static void scalar_from(uint8_t scalar[SESSION_POINT], uint8_t fill)
 {
-    memset(nonce, fill, SESSION_NONCE);
+    memset(scalar, fill, SESSION_POINT);
 }
 
 static void pair_init(struct pair *p, const uint8_t *client_secret, uint64_t client_job)
 {
-    uint8_t nonce[SESSION_NONCE];
+    uint8_t scalar[SESSION_POINT];
     *p = (struct pair){0};
-    nonce_from(nonce, 1);
-    session_init(&p->client, SESSION_CLIENT, client_job, client_secret, nonce, &p->to_server);
-    nonce_from(nonce, 2);
-    session_init(&p->server, SESSION_SERVER, 7, secret_a, nonce, &p->to_client);
+    scalar_from(scalar, 1);
+    session_init(&p->client, SESSION_CLIENT, client_job, client_secret, scalar, &p->to_server);
+    scalar_from(scalar, 2);
+    session_init(&p->server, SESSION_SERVER, 7, secret_a, scalar, &p->to_client);
 }
 
 static void pair_fini(struct pair *p)
@@ -172,7 +172,7 @@ static void test_session_recorded_client_cannot_be_played_back(void **state)
     (void)state;
     struct pair p;
     struct bytes recorded = {0};
-    uint8_t nonce[SESSION_NONCE], type;
+    uint8_t scalar[SESSION_POINT], type;
     const uint8_t *body;
     size_t len;
     pair_init(&p, secret_a, 7);
@@ -186,8 +186,8 @@ static void test_session_recorded_client_cannot_be_played_back(void **state)
 
     struct session fresh;
     struct bytes out = {0};
-    nonce_from(nonce, 3);
-    session_init(&fresh, SESSION_SERVER, 7, secret_a, nonce, &out);
+    scalar_from(scalar, 3);
+    session_init(&fresh, SESSION_SERVER, 7, secret_a, scalar, &out);
     session_feed(&fresh, recorded.data, recorded.len);
     assert_false(session_next(&fresh, &out, &type, &body, &len));
     assert_int_equal(fresh.state, SESSION_BROKEN);
@@ -207,11 +207,11 @@ static void test_session_garbage_is_refused_without_an_answer(void **state)
     for (int round = 0; round < 2000; round++) {
         struct session s;
         struct bytes out = {0};
-        uint8_t nonce[SESSION_NONCE], garbage[256] = {0}, type;
+        uint8_t scalar[SESSION_POINT], garbage[256] = {0}, type;
         const uint8_t *body;
         size_t len, n = 1 + (size_t)rng_below(&r, sizeof garbage);
-        nonce_from(nonce, 9);
-        session_init(&s, SESSION_SERVER, 7, secret_a, nonce, &out);
+        scalar_from(scalar, 9);
+        session_init(&s, SESSION_SERVER, 7, secret_a, scalar, &out);
         for (size_t i = 0; i < n; i++)
             garbage[i] = (uint8_t)rng_u64(&r);
         if (garbage[0] == 'K')
@@ -225,16 +225,61 @@ static void test_session_garbage_is_refused_without_an_answer(void **state)
     }
 }
 
+/* Who knows the secret and has heard everything: what goes through Hydra can be read on the way. */
+static void test_session_listener_with_the_secret_reads_nothing(void **state)
+{
+    (void)state;
+    struct pair p;
+    struct session listener;
+    struct bytes heard = {0}, out = {0};
+    uint8_t said[8 + SESSION_POINT], type;
+    const uint8_t *body;
+    size_t len;
+    pair_init(&p, secret_a, 7);
+    memcpy(said, p.to_server.data, sizeof said);
+    session_feed(&p.server, p.to_server.data, p.to_server.len);
+    assert_false(session_next(&p.server, &p.to_client, &type, &body, &len));
+    bytes_append(&heard, p.to_client.data, p.to_client.len); /* with the server's proof, the first frame */
+    session_init(&listener, SESSION_CLIENT, 7, secret_a, said + 8, &out);
+    memcpy(listener.point, said + 8, SESSION_POINT); /* as the client, but for what it did not say */
+    session_feed(&listener, heard.data, heard.len);
+    assert_false(session_next(&listener, &out, &type, &body, &len));
+    assert_int_equal(listener.state, SESSION_BROKEN);
+    assert_string_equal(listener.why_broken, "authentication failed");
+    session_fini(&listener);
+    bytes_free(&heard);
+    bytes_free(&out);
+    pair_fini(&p);
+}
+
+static void test_session_point_of_no_order_is_refused(void **state)
+{
+    (void)state;
+    struct session s;
+    struct bytes out = {0};
+    uint8_t scalar[SESSION_POINT] = {3}, greeting[8 + SESSION_POINT] = "KEEL-PM2", type;
+    const uint8_t *body;
+    size_t len;
+    session_init(&s, SESSION_SERVER, 7, secret_a, scalar, &out);
+    session_feed(&s, greeting, sizeof greeting);
+    assert_false(session_next(&s, &out, &type, &body, &len));
+    assert_int_equal(s.state, SESSION_BROKEN);
+    assert_int_equal(out.len, 0);
+    bytes_free(&out);
+    session_fini(&s);
+}
+
 static void test_session_long_frame_before_the_proof_is_refused(void **state)
 {
     (void)state;
     struct session s;
     struct bytes out = {0};
-    uint8_t nonce[SESSION_NONCE] = {0}, head[8 + SESSION_NONCE + 4] = "KEEL-PM1", type;
+    uint8_t scalar[SESSION_POINT] = {3}, head[8 + SESSION_POINT + 4] = "KEEL-PM2", type;
     const uint8_t *body;
     size_t len;
-    session_init(&s, SESSION_SERVER, 7, secret_a, nonce, &out);
-    put_u32(head + 8 + SESSION_NONCE, 1000000);
+    session_init(&s, SESSION_SERVER, 7, secret_a, scalar, &out);
+    crypto_scalarmult_base(head + 8, secret_b);
+    put_u32(head + 8 + SESSION_POINT, 1000000);
     session_feed(&s, head, sizeof head);
     assert_false(session_next(&s, &out, &type, &body, &len));
     assert_int_equal(s.state, SESSION_BROKEN);
@@ -253,6 +298,8 @@ int main(void)
         cmocka_unit_test(test_session_replayed_or_reflected_frame_breaks_it),
         cmocka_unit_test(test_session_recorded_client_cannot_be_played_back),
         cmocka_unit_test(test_session_garbage_is_refused_without_an_answer),
+        cmocka_unit_test(test_session_listener_with_the_secret_reads_nothing),
+        cmocka_unit_test(test_session_point_of_no_order_is_refused),
         cmocka_unit_test(test_session_long_frame_before_the_proof_is_refused),
     };
     return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
