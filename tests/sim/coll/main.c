@@ -1,7 +1,7 @@
 /* Simulation of collectives. Exit 0 if every property held (world.h).
  *   coll --sweep single|pairs|freeze|loss|outcast [--members N] [--stride K]   every fault at every step of every algorithm
  *   coll --chaos COUNT [--seed S]                                      random everything
- *   coll --scale                                                       tables of steps and messages (scale.c)
+ *   coll --scale MEMBERS                                               steps and messages of groups up to this size (scale.c)
  * KEEL_SEED in the environment replaces --seed. */
 #include <argp.h>
 #include <stdio.h>
@@ -193,8 +193,8 @@ static struct options {
     const char *sweep;
     int from, to;
     uint64_t chaos, seed;
-    bool scale;
-} opt = {NULL, 2, 8, 0, 1, false};
+    int scale;
+} opt = {NULL, 2, 8, 0, 1, 0};
 
 static bool is_sweep(const char *name)
 {
@@ -233,7 +233,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         opt.seed = strtoull(arg, NULL, 0);
         break;
     case 'x':
-        opt.scale = true;
+        opt.scale = atoi(arg);
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -250,7 +250,7 @@ int main(int argc, char **argv)
         {"stride", 'k', "K", 0, "take every K-th fault only (1)", 0},
         {"chaos", 'c', "COUNT", 0, "so many random runs", 0},
         {"seed", 'S', "S", 0, "of the first of them (1)", 0},
-        {"scale", 'x', NULL, 0, "print steps and messages for large groups", 0},
+        {"scale", 'x', "MEMBERS", 0, "print steps and messages of groups up to this size", 0},
         {0},
     };
     static const struct argp argp = {options, parse, NULL, "Simulation of collectives", NULL, NULL, NULL};
@@ -265,6 +265,6 @@ int main(int argc, char **argv)
     if (opt.chaos)
         printf("chaos: %llu runs from seed %llu\n", (unsigned long long)opt.chaos, (unsigned long long)opt.seed);
     if (opt.scale)
-        coll_scale();
+        coll_scale(opt.scale);
     return 0;
 }

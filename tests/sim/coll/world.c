@@ -9,6 +9,7 @@
 #include "tests/sim/coll/world_int.h"
 
 #define SEC 1000000000ull
+#define START_NS 1000ull
 
 void coll_fail(const struct coll_world *w, int member, const char *format, ...)
 {
@@ -138,6 +139,8 @@ static void next_call(struct coll_world *w, struct coll_member *m)
     struct engine_call call;
     struct coll_outcome *o = &m->outcome[m->call];
     coll_prepare(m, &w->p.call[m->call], &call);
+    if (!m->dead)
+        w->awaited[m->call]--;
     o->begun = true;
     enum engine_status status = engine_start(m->engine, &call, w->now, &seq);
     if (status == ENGINE_REVOKED) {
@@ -166,7 +169,7 @@ static void on_done(void *user, uint64_t seq, const struct engine_result *r)
                                r->members ? roster_ref((struct roster *)r->members) : NULL};
     coll_check_done(m, m->call, r);
     advance(m);
-    m->w->stats.end_ns = m->w->now;
+    m->w->stats.end_ns = m->w->now - START_NS;
     push(m->w, m->w->now, EV_CALL, m->id, m->id);
 }
 
@@ -212,11 +215,19 @@ static void lose_letters(struct coll_world *w, int member, bool both)
     }
 }
 
+static void no_more_awaited(struct coll_world *w, const struct coll_member *m)
+{
+    for (int c = 0; c < w->p.calls; c++)
+        w->awaited[c] -= !m->outcome[c].begun;
+}
+
 static void fault(struct coll_world *w, const struct coll_fault *f)
 {
     struct coll_member *m = &w->member[f->member];
     if (m->dead)
         return;
+    if (f->kind == COLL_DIES || f->kind == COLL_OUTCAST)
+        no_more_awaited(w, m);
     if ((f->kind == COLL_DIES || f->kind == COLL_OUTCAST) && m->call < w->p.calls)
         one_less(w);
     if (f->kind == COLL_DIES) {
@@ -291,7 +302,10 @@ static void kill_some(struct coll_world *w, int count)
     while (count > 0) {
         struct coll_member *m = &w->member[rng_below(&w->rng, (uint64_t)w->p.n)];
         count -= !m->dead;
-        w->left -= m->engine != NULL && !m->dead;
+        if (m->engine && !m->dead) {
+            w->left--;
+            no_more_awaited(w, m);
+        }
         m->dead = true;
     }
 }
@@ -301,6 +315,9 @@ static void start(struct coll_world *w)
     struct engine_ops ops = {.send = on_send, .done = on_done};
     kill_some(w, w->p.start_dead);
     spread_view(w);
+    for (int c = 0; c < w->p.calls; c++)
+        if (w->p.call[c].root < 0)
+            w->p.call[c].root = roster_member(w->view[0], 0);
     for (int i = 0; i < w->p.n; i++) {
         struct coll_member *m = &w->member[i];
         m->w = w;
@@ -313,6 +330,8 @@ static void start(struct coll_world *w)
             abort();
         push(w, w->now + upto(w, w->p.skew_ns), EV_CALL, i, i);
         w->left++;
+        for (int c = 0; c < w->p.calls; c++)
+            w->awaited[c]++;
     }
     if (w->p.unknown_dead) {
         kill_some(w, w->p.unknown_dead);
@@ -343,7 +362,7 @@ static void finish(struct coll_world *w)
 
 void coll_world_run(const struct coll_params *p, struct coll_stats *stats)
 {
-    struct coll_world w = {.p = *p, .now = 1000, .end_at = 3600 * SEC};
+    struct coll_world w = {.p = *p, .now = START_NS, .end_at = 3600 * SEC};
     rng_seed(&w.rng, p->seed);
     w.member = calloc((size_t)p->n, sizeof *w.member);
     if (!w.member)

@@ -43,8 +43,9 @@ struct coll_world {
     struct coll_member *member;
     struct roster **view;
     int views, cap_views;
-    int left;        /* who lives and has not completed everything */
-    uint64_t end_at; /* a little after nobody was left: an outcast waits for ever */
+    int awaited[COLL_CALLS_MAX]; /* live members that have not begun the call */
+    int left;                    /* who lives and has not completed everything */
+    uint64_t end_at;             /* a little after nobody was left: an outcast waits for ever */
     struct coll_stats stats;
 };
 
