@@ -39,6 +39,17 @@ struct detour_config detour_config_plus(void)
     return c;
 }
 
+struct detour_config detour_config_plan(void)
+{
+    struct detour_config c = detour_config_plus();
+    c.plan = true;
+    c.plan_out_ns = 5000000;
+    c.plan_quiet_ns = 40000000;
+    c.plan_every_ns = 2000000;
+    c.expect = (struct flow_plan){.sample = 8192, .sweeps = 1, .noise = 0.1, .seed = 1};
+    return c;
+}
+
 bool detour_init(struct detour *d, const struct fabric *fabric, const struct detour_config *config)
 {
     memset(d, 0, sizeof *d);
@@ -65,6 +76,7 @@ void detour_fini(struct detour *d)
     free(d->stamp);
     free(d->queue);
     free(d->parent);
+    detour_plan_fini(d);
     memset(d, 0, sizeof *d);
 }
 
@@ -170,7 +182,7 @@ static void claim_trial(const struct detour *d, struct detour_source *s, int32_t
     }
 }
 
-static void mark_faults(struct detour *d, const struct detour_source *s, uint8_t value)
+void detour_mark_faults(struct detour *d, const struct detour_source *s, uint8_t value)
 {
     for (uint32_t i = 0; i < s->faults.used; i++)
         if (!s->faults.entry[i].works)
@@ -184,18 +196,19 @@ static void metapath_refresh(struct detour *d, const struct detour_source *s, st
         return;
     int n = 1;
     if (m->nroutes > 1)
-        mark_faults(d, s, 1);
+        detour_mark_faults(d, s, 1);
     for (int i = 1; i < m->nroutes; i++)
         if (detour_path_hops(d, home_of(d, s), &m->route[i].path, m->dest, INT_MAX) >= 0)
             m->route[n++] = m->route[i];
     if (m->nroutes > 1)
-        mark_faults(d, s, 0);
+        detour_mark_faults(d, s, 0);
     m->nroutes = n;
     m->version = s->faults.version;
 }
 
 /* One more alternative, not among those there are. */
-static bool metapath_extend(struct detour *d, const struct detour_source *s, struct detour_metapath *m, struct rng *rng)
+static bool metapath_extend(struct detour *d, struct detour_source *s, struct detour_metapath *m, uint64_t now,
+                            struct rng *rng)
 {
     if (m->nroutes >= d->config.max_paths)
         return false;
@@ -203,9 +216,10 @@ static bool metapath_extend(struct detour *d, const struct detour_source *s, str
         .from = home_of(d, s), .dest = m->dest, .both_ends = true, .skip = m->nroutes, .known = m->route};
     struct detour_route *r = &m->route[m->nroutes];
     memset(r, 0, sizeof *r);
-    mark_faults(d, s, 1);
-    int hops = detour_search(d, &q, rng, &r->path);
-    mark_faults(d, s, 0);
+    bool planned = m->nroutes == 1 && detour_plan_route(d, s, m->dest, d->config.expect.noise, now, rng, &r->path);
+    detour_mark_faults(d, s, 1);
+    int hops = planned ? detour_path_hops(d, q.from, &r->path, q.dest, INT_MAX) : detour_search(d, &q, rng, &r->path);
+    detour_mark_faults(d, s, 0);
     if (hops < 0)
         return false;
     r->hops = (uint16_t)hops;
@@ -226,7 +240,7 @@ static int metapath_usable(struct detour *d, struct detour_source *s, struct det
         for (; seen < m->nroutes && n < m->open; seen++)
             if (now >= m->route[seen].rest_until && (seen > 0 || original_ok))
                 pick[n++] = seen;
-    } while (n < m->open && metapath_extend(d, s, m, rng));
+    } while (n < m->open && metapath_extend(d, s, m, now, rng));
     return n;
 }
 
@@ -253,6 +267,10 @@ bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint
 {
     *path = original;
     s->choices++;
+    if (s->faults.lasting != s->lasting) {
+        s->lasting = s->faults.lasting;
+        s->lasting_ns = now;
+    }
     struct detour_metapath *m = metapath_find(s, dest);
     if (!m && !s->faults.used)
         return true;
@@ -340,7 +358,7 @@ static void clear_faults(const struct detour *d, struct detour_source *s, int32_
             continue;
         }
         f = detour_faults_renew(&s->faults, f);
-        detour_faults_end(f, 0, when_ns);
+        detour_faults_end(&s->faults, f, 0, when_ns);
     }
 }
 

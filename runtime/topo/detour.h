@@ -24,18 +24,9 @@
 #define KEEL_TOPO_DETOUR_H
 #include "runtime/base/rng.h"
 #include "runtime/topo/detour_faults.h"
-#include "runtime/topo/fabric.h"
+#include "runtime/topo/flow.h"
 
-enum {
-    DETOUR_MAX_VIA = 6,
-    DETOUR_MAX_PATHS = 8, /* the original path and 7 alternatives */
-};
-
-/* The intermediate routers of a multi-step path; nvia 0 is the original path. */
-struct detour_path {
-    int32_t via[DETOUR_MAX_VIA];
-    uint8_t nvia;
-};
+enum { DETOUR_MAX_PATHS = 8 }; /* the original path and 7 alternatives */
 
 struct detour_config {
     uint32_t threshold;    /* notifications that make a fault permanent, at least 1 */
@@ -59,12 +50,22 @@ struct detour_config {
     bool shortest;    /* rank candidates by their hops and draw among the best, instead of nearest first */
     bool spread;      /* open all max_paths where the original path is cut, one more with every message */
     int sharpness;    /* a path's probability is proportional to 1 / latency to this power, 1..16; the paper's is 1 */
+    bool plan; /* where the original path is cut, take the cheapest way (flow.h) as the traffic is expected around the
+                * faults that have been out for plan_out_ns, once none was heard of for plan_quiet_ns. Sources that know
+                * the same faults expect the same. At most one new expectation every plan_every_ns, as each takes time;
+                * until a source has its own it expects what traffic does without faults. Only where flow_takes the
+                * network. */
+    uint64_t plan_out_ns, plan_quiet_ns, plan_every_ns;
+    struct flow_traffic traffic;
+    struct flow_plan expect; /* how the traffic is expected; avoid and routes do not count */
 };
 
 /* A working set of values for links of 1 Gbps and packets of about 1 kB; the paper gives none of them. */
 struct detour_config detour_config_paper(void);
-/* The same with every improvement. */
+/* The same with every improvement but `plan`. */
 struct detour_config detour_config_plus(void);
+/* All of them. The caller sets `traffic`. */
+struct detour_config detour_config_plan(void);
 
 struct detour_route {
     struct detour_path path;
@@ -100,6 +101,17 @@ struct detour_source {
     uint32_t npaths, cap;
     uint64_t choices;
     uint32_t turn, turn_latest; /* where detour_recall goes on */
+    uint64_t lasting;           /* the set of lasting faults (detour_faults.h), and since when it is that */
+    uint64_t lasting_ns;
+    uint64_t planned; /* the set it has a plan for */
+};
+
+/* Prices by the set of faults they are expected with. */
+struct detour_plan {
+    bool made;
+    uint64_t lasting; /* 0: none */
+    uint64_t used;
+    struct flow flow;
 };
 
 struct detour {
@@ -109,6 +121,9 @@ struct detour {
     uint32_t *stamp; /* [router] scratch of breadth-first walks */
     int32_t *queue, *parent;
     uint32_t round;
+    struct detour_plan *plan; /* [nplans] made up to now, at most plans */
+    int nplans, plans;
+    uint64_t planning, plan_next_ns;
 };
 
 /* returns false when memory is out or a value of config is out of range. */
@@ -150,15 +165,4 @@ void detour_silent(struct detour *d, struct detour_source *s, int32_t dest, cons
  * the router off from the destination. */
 bool detour_escape(struct detour *d, int32_t at, int32_t dest, const int32_t *known, int n, struct rng *rng,
                    struct detour_path *path);
-
-/* A walk along a path, link by link: detour_walk_begin(...); while ((link = detour_walk_next(&w)) >= 0) ... */
-struct detour_walk {
-    const struct fabric *fabric;
-    const struct detour_path *path;
-    int32_t at, to, dest;
-    int step;
-};
-void detour_walk_begin(struct detour_walk *w, const struct fabric *f, int32_t from, const struct detour_path *path,
-                       int32_t dest);
-int32_t detour_walk_next(struct detour_walk *w);
 #endif

@@ -26,7 +26,8 @@ static uint64_t retry_after(const struct detour *d, const struct detour_source *
 }
 
 /* It was found broken at `seen`, out_ns after it went out as far as the finder knows. */
-static void note_broken(struct detour_fault *f, uint64_t out_ns, uint64_t seen)
+static void note_broken(const struct detour *d, struct detour_source *s, struct detour_fault *f, uint64_t out_ns,
+                        uint64_t seen)
 {
     uint64_t since = before(f->last_ns, f->out_ns);
     if (f->last_ns && !f->works && before(seen, since) > out_ns)
@@ -34,6 +35,8 @@ static void note_broken(struct detour_fault *f, uint64_t out_ns, uint64_t seen)
     f->out_ns = out_ns;
     f->works = false;
     f->last_ns = seen;
+    f->retry_ns = retry_after(d, s, f);
+    detour_faults_lasting(&s->faults, f, out_ns >= d->config.plan_out_ns);
 }
 
 void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t out_ns, uint64_t now)
@@ -44,9 +47,8 @@ void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, ui
         return; /* out of memory: the next notification tries again */
     if (f->works)
         f = detour_faults_renew(&s->faults, f);
-    note_broken(f, out_ns, now);
+    note_broken(d, s, f, out_ns, now);
     f->count++;
-    f->retry_ns = retry_after(d, s, f);
     if (!f->permanent && f->count >= d->config.threshold) {
         f->permanent = true;
         s->faults.version++;
@@ -65,10 +67,9 @@ void detour_told(struct detour *d, struct detour_source *s, const struct detour_
     if (f->last_ns && f->works != news->works)
         f = detour_faults_renew(&s->faults, f);
     if (news->works)
-        detour_faults_end(f, news->out_ns, seen);
+        detour_faults_end(&s->faults, f, news->out_ns, seen);
     else
-        note_broken(f, news->out_ns, seen);
-    f->retry_ns = retry_after(d, s, f);
+        note_broken(d, s, f, news->out_ns, seen);
 }
 
 /* Does it change another's choice? */
@@ -78,8 +79,11 @@ static bool is_worth_telling(const struct detour *d, const struct detour_fault *
     return f->out_ns >= d->config.tell_ns && age <= d->config.retry_max_ns && age <= (f->works ? 16 : 1) * f->out_ns;
 }
 
+/* A lasting fault is remembered until a message came through: it counts for what is expected. */
 static bool is_over(const struct detour *d, const struct detour_fault *f, uint64_t now)
 {
+    if (f->lasting)
+        return before(now, f->last_ns) > 2 * d->config.retry_max_ns + 16 * f->out_ns;
     return now > f->retry_ns && !is_worth_telling(d, f, now);
 }
 

@@ -18,5 +18,12 @@ int detour_search(struct detour *d, const struct detour_query *q, struct rng *rn
 int detour_path_hops(const struct detour *d, int32_t from, const struct detour_path *path, int32_t dest, int limit);
 /* Mark or unmark a cable, both directions of it. */
 void detour_mark(struct detour *d, int32_t cable, uint8_t value);
+/* The same for every cable that s knows as broken. */
+void detour_mark_faults(struct detour *d, const struct detour_source *s, uint8_t value);
+/* detour_plan.c: the cheapest way as the traffic is expected, avoiding what s knows as broken. returns false when there is
+ * no plan, or no way. */
+bool detour_plan_route(struct detour *d, struct detour_source *s, int32_t dest, double noise, uint64_t now,
+                       struct rng *rng, struct detour_path *path);
+void detour_plan_fini(struct detour *d);
 bool detour_path_equal(const struct detour_path *a, const struct detour_path *b);
 #endif

@@ -35,13 +35,53 @@ const char *batch_outages(const struct batch_cell *c, uint64_t seed, int rep, st
     return outages_random(o, f, &random, &rng);
 }
 
+/* The best ways that are known when all permanent failures are, for a run with them from its begin. */
+static const char *best_routes(const struct batch_cell *cell, const struct outages *o, struct detour_path **routes)
+{
+    const struct sim_config *c = &cell->config;
+    const struct fabric *f = c->fabric;
+    struct flow_plan plan = *cell->best;
+    struct flow flow = {0};
+    struct flow_traffic traffic = sim_flow_traffic(c);
+    if (!flow_takes(f))
+        return "the best routes are known of grids of one or two dimensions only";
+    if (c->pattern != SIM_UNIFORM && c->pattern != SIM_TRANSPOSE && c->pattern != SIM_COMPLEMENT)
+        return "the best routes are known of uniform, transpose and complement traffic only";
+    uint8_t *avoid = calloc((size_t)fabric_links(f) + 1, 1);
+    int32_t *partner = sim_partners(f, c->pattern);
+    size_t pairs = (size_t)f->endpoints * (size_t)f->endpoints;
+    const char *wrong = "out of memory";
+    *routes = calloc(pairs, sizeof **routes);
+    if (!avoid || !*routes || (!partner && c->pattern != SIM_UNIFORM) || !flow_init(&flow, f, &traffic))
+        goto out;
+    for (size_t i = 0; i < o->n; i++)
+        if (o->list[i].end_ns == OUTAGE_FOREVER)
+            avoid[o->list[i].cable] = avoid[f->reverse[o->list[i].cable]] = 1;
+    flow.avoid = avoid;
+    plan.partner = partner;
+    plan.routes = *routes;
+    if (flow_expect(&flow, &plan))
+        wrong = NULL;
+out:
+    flow_fini(&flow);
+    free(avoid);
+    free(partner);
+    return wrong;
+}
+
 const char *batch_run_one(const struct batch_cell *cell, uint64_t seed, int rep, const struct outages *o,
                           struct sim_result *r, float *link_busy)
 {
     struct sim_config c = cell->config;
+    struct detour_path *routes = NULL;
     c.outages = o;
     c.seed = seed * 7919u + (uint64_t)rep;
-    return sim_run(&c, r, link_busy);
+    const char *wrong = cell->best ? best_routes(cell, o, &routes) : NULL;
+    c.routes = routes;
+    if (!wrong)
+        wrong = sim_run(&c, r, link_busy);
+    free(routes);
+    return wrong;
 }
 
 /* Repetition by repetition: an early end leaves whole ones. */

@@ -7,14 +7,15 @@
 #include "sim/route/trace.h"
 
 struct batch_cell {
-    struct sim_config config;    /* seed, outages, stop and permille are set by the batch */
-    struct outage_random random; /* count 0: no random failures */
-    const struct trace *trace;   /* or NULL */
-    double lasting;              /* of the trace */
-    const struct outages *fixed; /* or NULL: the same failures in every repetition */
-    int reference;               /* cell with which degradations compare, or -1 */
-    double x;                    /* position in a figure */
-    const char *series;          /* line in a figure; static storage */
+    struct sim_config config;     /* seed, outages, stop and permille are set by the batch */
+    struct outage_random random;  /* count 0: no random failures */
+    const struct trace *trace;    /* or NULL */
+    double lasting;               /* of the trace */
+    const struct outages *fixed;  /* or NULL: the same failures in every repetition */
+    const struct flow_plan *best; /* NULL; or search the best ways round the permanent failures and take those */
+    int reference;                /* cell with which degradations compare, or -1 */
+    double x;                     /* position in a figure */
+    const char *series;           /* line in a figure; static storage */
 };
 
 struct batch {

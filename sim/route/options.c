@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 /* Commands, as bits. */
-enum { SIMULATE = 1, FIGURE = 2, TRACE = 4, ALL = 7 };
+enum { SIMULATE = 1, OPTIMISE = 2, FIGURE = 4, TRACE = 8, ALL = 15 };
 
 enum key {
     KEY_TOPOLOGY = 't',
@@ -45,6 +45,8 @@ enum key {
     KEY_GENERATE,
     KEY_THRESHOLD,
     KEY_MAX_PATHS,
+    KEY_SWEEPS,
+    KEY_ALL_MOVE,
     KEY_NO_AVOIDANCE,
     KEY_SAF,
     KEY_POISSON,
@@ -63,27 +65,35 @@ static const struct {
     struct argp_option option;
 } option_list[] = {
     {ALL, {0, 0, 0, 0, "Network:", 1}},
-    {SIMULATE,
+    {SIMULATE | OPTIMISE,
      {"topology", KEY_TOPOLOGY, "NET", 0,
       "32tx32t (torus), 8x8 (mesh), 1 to 3 dimensions, or tree:K,N; default 32tx32t", 1}},
-    {SIMULATE, {"link-gbps", KEY_LINK, "G", 0, "link rate (1)", 1}},
-    {SIMULATE, {"hop-ns", KEY_HOP, "N", 0, "router and wire, per hop (220)", 1}},
-    {SIMULATE, {"buffer", KEY_BUFFER, "BYTES", 0, "memory of a router, half input, half output (2097152)", 1}},
-    {SIMULATE, {"store-forward", KEY_SAF, 0, 0, "packets move on when their tail has arrived, not their head", 1}},
-    {SIMULATE, {"no-avoidance", KEY_NO_AVOIDANCE, 0, 0, "without the deadlock avoidance queue", 1}},
+    {SIMULATE | OPTIMISE, {"link-gbps", KEY_LINK, "G", 0, "link rate (1)", 1}},
+    {SIMULATE | OPTIMISE, {"hop-ns", KEY_HOP, "N", 0, "router and wire, per hop (220)", 1}},
+    {SIMULATE | OPTIMISE,
+     {"buffer", KEY_BUFFER, "BYTES", 0, "memory of a router, half input, half output (2097152)", 1}},
+    {SIMULATE | OPTIMISE,
+     {"store-forward", KEY_SAF, 0, 0, "packets move on when their tail has arrived, not their head", 1}},
+    {SIMULATE | OPTIMISE, {"no-avoidance", KEY_NO_AVOIDANCE, 0, 0, "without the deadlock avoidance queue", 1}},
     {ALL, {0, 0, 0, 0, "Traffic:", 2}},
-    {SIMULATE, {"pattern", KEY_PATTERN, "NAME", 0, "uniform, transpose, complement, hotspot or neighbor", 2}},
-    {SIMULATE | FIGURE, {"load", KEY_LOAD, "SHARE", 0, "of the bisection bound of uniform traffic (0.05)", 2}},
-    {SIMULATE, {"rate", KEY_RATE, "G", 0, "instead of --load: Gbps per endpoint", 2}},
-    {SIMULATE, {"sizes", KEY_SIZES, "LIST", 0, "packet sizes in bytes, equally likely (256,512,1024,2048)", 2}},
-    {SIMULATE, {"ack", KEY_ACK, "BYTES", 0, "size of an acknowledgement (32; 0: none)", 2}},
-    {SIMULATE, {"poisson", KEY_POISSON, 0, 0, "exponential times between messages instead of constant ones", 2}},
+    {SIMULATE | OPTIMISE,
+     {"pattern", KEY_PATTERN, "NAME", 0, "uniform, transpose, complement, hotspot or neighbor", 2}},
+    {SIMULATE | OPTIMISE | FIGURE,
+     {"load", KEY_LOAD, "SHARE", 0, "of the bisection bound of uniform traffic (0.05)", 2}},
+    {SIMULATE | OPTIMISE, {"rate", KEY_RATE, "G", 0, "instead of --load: Gbps per endpoint", 2}},
+    {SIMULATE | OPTIMISE,
+     {"sizes", KEY_SIZES, "LIST", 0, "packet sizes in bytes, equally likely (256,512,1024,2048)", 2}},
+    {SIMULATE | OPTIMISE, {"ack", KEY_ACK, "BYTES", 0, "size of an acknowledgement (32; 0: none)", 2}},
+    {SIMULATE | OPTIMISE,
+     {"poisson", KEY_POISSON, 0, 0, "exponential times between messages instead of constant ones", 2}},
     {ALL, {0, 0, 0, 0, "Method:", 3}},
-    {SIMULATE, {"method", KEY_METHOD, "NAME", 0, "dor, single, ft (the paper's), ft-perm or ft-plus", 3}},
+    {SIMULATE, {"method", KEY_METHOD, "NAME", 0, "dor, single, ft (the paper's), ft-perm, ft-plus or ft-plan", 3}},
     {SIMULATE, {"threshold", KEY_THRESHOLD, "N", 0, "notifications that make a fault permanent (3)", 3}},
     {SIMULATE, {"max-paths", KEY_MAX_PATHS, "N", 0, "paths per destination at most, 1 to 8 (4)", 3}},
+    {OPTIMISE, {"sweeps", KEY_SWEEPS, "N", 0, "times that every route is looked for again (3)", 3}},
+    {OPTIMISE, {"all-move", KEY_ALL_MOVE, 0, 0, "whole static routes may be left, too", 3}},
     {ALL, {0, 0, 0, 0, "Failures:", 4}},
-    {SIMULATE, {"failures", KEY_FAILURES, "N", 0, "break N random cables", 4}},
+    {SIMULATE | OPTIMISE, {"failures", KEY_FAILURES, "N", 0, "break N random cables", 4}},
     {SIMULATE, {"permanent", KEY_PERMANENT, 0, 0, "they stay broken; otherwise each is repaired", 4}},
     {SIMULATE,
      {"onset", KEY_ONSET, "SHARE", 0,
@@ -92,8 +102,9 @@ static const struct {
      {"lasting", KEY_LASTING, "SHARE", 0,
       "non-permanent: longest, as a share of the time (1); with --trace or --profile: factor on the lengths (1)", 4}},
     {SIMULATE, {"length", KEY_LENGTH, "US", 0, "each lasts exactly this long; a cable may break several times", 4}},
-    {SIMULATE, {"allow-cut", KEY_ALLOW_CUT, 0, 0, "random failures may cut the network in two", 4}},
-    {SIMULATE, {"failure-file", KEY_FILE, "FILE", 0, "lines start_us,end_us,router,port; empty end: permanent", 4}},
+    {SIMULATE | OPTIMISE, {"allow-cut", KEY_ALLOW_CUT, 0, 0, "random failures may cut the network in two", 4}},
+    {SIMULATE | OPTIMISE,
+     {"failure-file", KEY_FILE, "FILE", 0, "lines start_us,end_us,router,port; empty end: permanent", 4}},
     {SIMULATE | FIGURE,
      {"trace", KEY_TRACE, "FILE", 0, "Los Alamos or PNNL failure log, or an extract of one; .xz is unpacked", 4}},
     {SIMULATE | TRACE, {"system", KEY_SYSTEM, "N", 0, "Los Alamos log: this system only", 4}},
@@ -103,22 +114,26 @@ static const struct {
      {"profile", KEY_PROFILE, "NAME", 0,
       "generated with the statistics of lanl12, lanl18, lanl19, pnnl, lanl12-all, ...", 4}},
     {ALL, {0, 0, 0, 0, "Run:", 5}},
-    {SIMULATE | FIGURE, {"time", KEY_TIME, "MS", 0, "simulated milliseconds in which messages are made (100)", 5}},
-    {SIMULATE, {"warmup", KEY_WARMUP, "MS", 0, "messages made before are not measured (a tenth of the time)", 5}},
-    {SIMULATE, {"drain", KEY_DRAIN, "MS", 0, "time for messages under way at the end (as the time)", 5}},
-    {SIMULATE | FIGURE, {"reps", KEY_REPS, "N", 0, "repetitions with different seeds (30)", 5}},
-    {SIMULATE | FIGURE, {"threads", KEY_THREADS, "N", 0, "runs at a time (one per processor); changes no result", 5}},
-    {SIMULATE | FIGURE | TRACE, {"seed", KEY_SEED, "N", 0, "of everything random (1)", 5}},
-    {SIMULATE | FIGURE, {"check", KEY_CHECK, "N", 0, "check every invariant every N events", 5}},
+    {SIMULATE | OPTIMISE | FIGURE,
+     {"time", KEY_TIME, "MS", 0, "simulated milliseconds in which messages are made (100)", 5}},
+    {SIMULATE | OPTIMISE,
+     {"warmup", KEY_WARMUP, "MS", 0, "messages made before are not measured (a tenth of the time)", 5}},
+    {SIMULATE | OPTIMISE, {"drain", KEY_DRAIN, "MS", 0, "time for messages under way at the end (as the time)", 5}},
+    {SIMULATE | OPTIMISE | FIGURE, {"reps", KEY_REPS, "N", 0, "repetitions with different seeds (30)", 5}},
+    {SIMULATE | OPTIMISE | FIGURE,
+     {"threads", KEY_THREADS, "N", 0, "runs at a time (one per processor); changes no result", 5}},
+    {SIMULATE | OPTIMISE | FIGURE | TRACE, {"seed", KEY_SEED, "N", 0, "of everything random (1)", 5}},
+    {SIMULATE | OPTIMISE | FIGURE, {"check", KEY_CHECK, "N", 0, "check every invariant every N events", 5}},
     {ALL, {0, 0, 0, 0, "Output:", 6}},
-    {SIMULATE | TRACE, {"json", KEY_JSON, 0, 0, "results as JSON", 6}},
-    {SIMULATE | TRACE, {"csv", KEY_CSV, 0, 0, "results as CSV, one line per repetition", 6}},
-    {SIMULATE, {"heat", KEY_HEAT, 0, 0, "map of link load with broken links, on the terminal", 6}},
-    {SIMULATE, {"heat-image", KEY_HEAT_IMAGE, "FILE", 0, "the same as a picture, .png or .svg", 6}},
+    {SIMULATE | OPTIMISE | TRACE, {"json", KEY_JSON, 0, 0, "results as JSON", 6}},
+    {SIMULATE | OPTIMISE | TRACE, {"csv", KEY_CSV, 0, 0, "results as CSV, one line per repetition", 6}},
+    {SIMULATE | OPTIMISE, {"heat", KEY_HEAT, 0, 0, "map of link load with broken links, on the terminal", 6}},
+    {SIMULATE | OPTIMISE, {"heat-image", KEY_HEAT_IMAGE, "FILE", 0, "the same as a picture, .png or .svg", 6}},
     {FIGURE, {"out", KEY_OUT, "DIR", 0, "folder for figures (figures)", 6}},
     {TRACE, {"generate", KEY_GENERATE, 0, 0, "trace: write a generated log of --profile", 6}},
-    {SIMULATE | FIGURE, {"progress", KEY_PROGRESS, 0, 0, "progress bar also where standard error is no terminal", 6}},
-    {SIMULATE | FIGURE, {"no-progress", KEY_NO_PROGRESS, 0, 0, "no progress bar", 6}},
+    {SIMULATE | OPTIMISE | FIGURE,
+     {"progress", KEY_PROGRESS, 0, 0, "progress bar also where standard error is no terminal", 6}},
+    {SIMULATE | OPTIMISE | FIGURE, {"no-progress", KEY_NO_PROGRESS, 0, 0, "no progress bar", 6}},
 };
 
 static void parse_sizes(struct sim_config *c, const char *text)
@@ -250,10 +265,16 @@ static bool parse_network(struct parse *p, int key, char *arg)
     case KEY_METHOD:
         p->method = sim_method_parse(arg);
         if (p->method < 0)
-            cli_die("there is no method '%.60s' (dor, single, ft, ft-perm, ft-plus)", arg);
+            cli_die("there is no method '%.60s' (dor, single, ft, ft-perm, ft-plus, ft-plan)", arg);
         return true;
     case KEY_THRESHOLD:
         p->threshold = cli_whole(arg, "--threshold", 1, 1000000);
+        return true;
+    case KEY_SWEEPS:
+        o->best.sweeps = (int)cli_whole(arg, "--sweeps", 1, 1000);
+        return true;
+    case KEY_ALL_MOVE:
+        o->best.all_move = true;
         return true;
     case KEY_MAX_PATHS:
         p->max_paths = cli_whole(arg, "--max-paths", 1, DETOUR_MAX_PATHS);
@@ -388,6 +409,10 @@ static const struct command {
     {"simulate", SIMULATE, command_simulate, false, "",
      "Run one configuration in many repetitions, without failures and, where failures are asked for, with them; print "
      "means with 95 % confidence intervals."},
+    {"optimise", OPTIMISE, command_optimise, false, "",
+     "Search the best routes around permanent failures that are known from the start, and measure them packet by "
+     "packet: "
+     "what is left to a router that has to learn."},
     {"figure", FIGURE, command_figure, true, "NAME",
      "Make a figure of docs/routing.md: picture, data and gnuplot script. NAME is one of: " FIGURE_NAMES ", or all."},
     {"trace", TRACE, command_trace, true, "[FILE]",
@@ -418,6 +443,7 @@ void options_parse(struct options *o, const struct command *c, int argc, char **
                           .seed = 1,
                           .progress = isatty(STDERR_FILENO),
                           .out_dir = "figures",
+                          .best = {.sweeps = 3},
                           .load = 0.05};
     struct fabric none = {0};
     struct argp_option list[OPTIONS + 1];
@@ -462,7 +488,7 @@ int main(int argc, char **argv)
     struct options o;
     cli_name("keel-route");
     if (argc < 2)
-        cli_die("say what to do: simulate, figure NAME or trace FILE (keel-route --help)");
+        cli_die("say what to do: simulate, optimise, figure NAME or trace FILE (keel-route --help)");
     const struct command *c = NULL;
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[1], command[i].name) == 0)
@@ -478,7 +504,7 @@ int main(int argc, char **argv)
         }
     }
     if (!c)
-        cli_die("there is no command '%.60s' (simulate, figure, trace)", argv[1]);
+        cli_die("there is no command '%.60s' (simulate, optimise, figure, trace)", argv[1]);
     options_parse(&o, c, argc - 1, argv + 1);
     cli_catch_signals();
     int status = c->run(&o);

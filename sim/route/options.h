@@ -28,6 +28,7 @@ struct options {
     const char *heat_image, *out_dir;
     const char *name; /* of the figure, or the trace file of `trace` */
     bool generate;
+    struct flow_plan best; /* of optimise */
     /* what the user gave, so that figures keep their own values otherwise */
     bool has_time, has_load, has_reps;
     double load;
@@ -40,6 +41,7 @@ void options_parse(struct options *o, const struct command *c, int argc, char **
 void options_fini(struct options *o);
 
 int command_simulate(struct options *o);
+int command_optimise(struct options *o);
 int command_figure(struct options *o);
 int command_trace(struct options *o);
 #endif

@@ -8,7 +8,7 @@
 
 enum { TICK_NS = 500000 };
 
-static const char *const method_name[SIM_METHODS] = {"dor", "single", "ft", "ft-perm", "ft-plus"};
+static const char *const method_name[SIM_METHODS] = {"dor", "single", "ft", "ft-perm", "ft-plus", "ft-plan"};
 
 const char *sim_method_name(enum sim_method m)
 {
@@ -50,7 +50,9 @@ struct sim_config sim_config_default(const struct fabric *fabric)
 void sim_method_apply(struct sim_config *c, enum sim_method method)
 {
     c->method = method;
-    c->detour = method == SIM_FT_PLUS ? detour_config_plus() : detour_config_paper();
+    c->detour = method == SIM_FT_PLAN   ? detour_config_plan()
+                : method == SIM_FT_PLUS ? detour_config_plus()
+                                        : detour_config_paper();
     c->detour.hop_ns = c->hop_ns;
     c->notify = method != SIM_DOR;
     c->escape = method != SIM_DOR && method != SIM_SINGLE;
@@ -324,6 +326,7 @@ const char *sim_run(const struct sim_config *c, struct sim_result *result, float
     double start = cpu_seconds();
     struct sim s = {.c = *c, .f = c->fabric, .r = result, .free_packet = NONE, .free_ext = NONE};
     s.cap_in = s.cap_out = (uint16_t)slots(c);
+    s.c.detour.traffic = sim_flow_traffic(c);
     rng_seed(&s.rng, c->seed ^ 0x6b65656cu);
     if (sim_alloc(&s)) {
         traffic_start(&s);

@@ -12,6 +12,7 @@
 #define KEEL_SIM_ROUTE_SIM_H
 #include "sim/route/outage.h"
 #include "runtime/topo/detour.h"
+#include "runtime/topo/flow.h"
 
 #include <stdatomic.h>
 
@@ -24,8 +25,9 @@ enum sim_pattern { SIM_UNIFORM, SIM_TRANSPOSE, SIM_COMPLEMENT, SIM_HOTSPOT, SIM_
  * ft       the paper's method: escape at the router, notification, multi-step paths, counter of notifications
  * ft-perm  the same with every fault permanent at its first notification (the authors' earlier method)
  * ft-plus  ours: faults are forgotten by time, paths ranked by hops and spread, acknowledgements pass on known faults
+ * ft-plan  ft-plus, and what has to go around lasting faults takes the way that the traffic expected leaves cheapest
  */
-enum sim_method { SIM_DOR, SIM_SINGLE, SIM_FT, SIM_FT_PERM, SIM_FT_PLUS, SIM_METHODS };
+enum sim_method { SIM_DOR, SIM_SINGLE, SIM_FT, SIM_FT_PERM, SIM_FT_PLUS, SIM_FT_PLAN, SIM_METHODS };
 
 struct sim_config {
     const struct fabric *fabric;
@@ -50,10 +52,11 @@ struct sim_config {
     uint64_t watchdog_ns; /* nothing moved for so long: the run is stuck */
     uint32_t hop_limit;   /* a message that makes more hops is counted as undeliverable */
     uint64_t seed;
-    const struct outages *outages; /* NULL: none */
-    uint32_t check_every;          /* events between two checks of every invariant; 0: never */
-    const atomic_bool *stop;       /* NULL, or set from outside to end early */
-    _Atomic uint32_t *permille;    /* NULL, or where progress is written */
+    const struct outages *outages;    /* NULL: none */
+    const struct detour_path *routes; /* [source * endpoints + destination] fixed ways; NULL: the policy chooses */
+    uint32_t check_every;             /* events between two checks of every invariant; 0: never */
+    const atomic_bool *stop;          /* NULL, or set from outside to end early */
+    _Atomic uint32_t *permille;       /* NULL, or where progress is written */
 };
 
 struct sim_result {
@@ -99,6 +102,12 @@ const char *sim_config_wrong(const struct sim_config *c);
 /* One run. link_busy, if not NULL, gets fabric_links() shares of time.
  * returns  NULL, or a constant text: out of memory, or a broken invariant (a bug). */
 const char *sim_run(const struct sim_config *c, struct sim_result *result, float *link_busy);
+
+/* The endpoint each one sends to (negative: none), for patterns with fixed ones; NULL for others, or when memory is out.
+ * The caller frees it. */
+int32_t *sim_partners(const struct fabric *f, enum sim_pattern pattern);
+/* What the traffic of a configuration is to the price of a path. */
+struct flow_traffic sim_flow_traffic(const struct sim_config *c);
 
 const char *sim_pattern_name(enum sim_pattern p);
 const char *sim_method_name(enum sim_method m);

@@ -32,21 +32,39 @@ static int32_t transpose_of(const struct fabric *f, int32_t e)
     return e / low + e % low * (f->endpoints / low);
 }
 
+int32_t *sim_partners(const struct fabric *f, enum sim_pattern pattern)
+{
+    if (pattern != SIM_TRANSPOSE && pattern != SIM_COMPLEMENT)
+        return NULL;
+    int32_t *partner = malloc((size_t)f->endpoints * sizeof *partner);
+    for (int32_t e = 0; partner && e < f->endpoints; e++) {
+        int32_t d = pattern == SIM_TRANSPOSE ? transpose_of(f, e) : f->endpoints - 1 - e;
+        partner[e] = d == e ? NONE : d;
+    }
+    return partner;
+}
+
+struct flow_traffic sim_flow_traffic(const struct sim_config *c)
+{
+    double bytes = 0, squares = 0;
+    for (int i = 0; i < c->nsizes; i++) {
+        bytes += (double)c->size[i] / c->nsizes;
+        squares += (double)c->size[i] * c->size[i] / c->nsizes;
+    }
+    double ns = 8 / c->link_gbps; /* of a byte on a link */
+    return (struct flow_traffic){.rate = c->rate_gbps / 8 / bytes,
+                                 .serial_ns = bytes * ns,
+                                 .serial2_ns = squares * ns * ns,
+                                 .hop_ns = c->hop_ns};
+}
+
 bool traffic_init(struct sim *s)
 {
     const struct fabric *f = s->f;
     for (int32_t e = 0; e < f->endpoints; e++)
         rng_seed(&s->nic_rng[e], s->c.seed * 0x9e3779b97f4a7c15u + (uint64_t)e);
-    if (s->c.pattern != SIM_TRANSPOSE && s->c.pattern != SIM_COMPLEMENT)
-        return true;
-    s->partner = malloc((size_t)f->endpoints * sizeof *s->partner);
-    if (!s->partner)
-        return false;
-    for (int32_t e = 0; e < f->endpoints; e++) {
-        int32_t d = s->c.pattern == SIM_TRANSPOSE ? transpose_of(f, e) : f->endpoints - 1 - e;
-        s->partner[e] = d == e ? NONE : d;
-    }
-    return true;
+    s->partner = sim_partners(f, s->c.pattern);
+    return s->partner || (s->c.pattern != SIM_TRANSPOSE && s->c.pattern != SIM_COMPLEMENT);
 }
 
 static int32_t neighbor_of(struct sim *s, int32_t src)
@@ -114,8 +132,11 @@ static bool choose_path(struct sim *s, int32_t p, bool report)
     if (!s->c.notify)
         return false;
     struct detour_path path;
-    int32_t src = s->packet[p].src;
-    detour_choose(&s->detour, &s->source[src], s->packet[p].dst, s->now, &s->rng, &path);
+    int32_t src = s->packet[p].src, dst = s->packet[p].dst;
+    if (s->c.routes)
+        path = s->c.routes[(size_t)src * (size_t)s->f->endpoints + (size_t)dst];
+    else
+        detour_choose(&s->detour, &s->source[src], dst, s->now, &s->rng, &path);
     struct ext *x = path.nvia ? packet_ext(s, p) : NULL;
     if (!x)
         return false;

@@ -241,7 +241,7 @@ static void print_heat(const struct options *o, const struct batch_cell *c)
         cli_die("%s", wrong);
 }
 
-int command_simulate(struct options *o)
+static int simulate(struct options *o, const struct flow_plan *best)
 {
     struct trace trace = {0};
     struct outages fixed = {0};
@@ -249,6 +249,7 @@ int command_simulate(struct options *o)
     cell[1] = cell[0];
     cell[1].reference = 0;
     cell[1].series = "with failures";
+    cell[1].best = best;
     load_failures(o, &cell[1], &trace, &fixed);
     bool broken = cell[1].trace || cell[1].fixed || o->failures > 0;
     struct batch b = {.cell = cell,
@@ -272,6 +273,20 @@ int command_simulate(struct options *o)
     trace_fini(&trace);
     outages_fini(&fixed);
     return interrupted ? 130 : 0;
+}
+
+int command_simulate(struct options *o)
+{
+    return simulate(o, NULL);
+}
+
+int command_optimise(struct options *o)
+{
+    if (o->failures == 0 && !o->failure_file)
+        cli_die("optimise needs failures: --failures or --failure-file");
+    o->permanent = true;
+    o->best.seed = o->seed;
+    return simulate(o, &o->best);
 }
 
 int command_trace(struct options *o)

@@ -11,7 +11,7 @@ import tempfile
 import time
 
 route, manual = sys.argv[1:3]
-checked = {"simulate": set(), "figure": set(), "trace": set()}
+checked = {"simulate": set(), "optimise": set(), "figure": set(), "trace": set()}
 bad = []
 
 
@@ -184,6 +184,49 @@ def output(folder):
     expect("--no-progress", " of 2 runs" not in run(*small, "--progress", "--no-progress").stderr)
 
 
+def optimise(folder):
+    """What simulate and optimise share is parsed and used by the same code; here that each reaches the run."""
+    base = ["optimise", "--topology", "8tx8t", "--time", 2, "--reps", 2, "--failures", 12, "--load", 0.3]
+
+    def best(*more):
+        done = run(*base, "--json", "--no-progress", *more)
+        expect("optimise %s: %s" % (more, done.stderr), done.returncode == 0)
+        cell = json.loads(done.stdout)["runs"][1]
+        return {name: value["mean"] if isinstance(value, dict) else value for name, value in cell.items()}
+
+    plain = best()
+    learnt = {"topology": "8tx8t", "time": 2, "failures": 12, "load": 0.3, "permanent": None}
+    expect("optimise", plain["delivered"] == plain["created"] and plain["hit"] == 0)
+    expect("optimise", plain["latency_ns"] < runs(method="ft", **learnt)[1]["latency_ns"])
+    expect("optimise --sweeps", best("--sweeps", 1)["latency_ns"] != plain["latency_ns"])
+    expect("optimise --all-move", best("--all-move")["multistep"] > plain["multistep"])
+    for more in (["--topology", "6tx6t"], ["--link-gbps", 2], ["--hop-ns", 500], ["--store-forward"], ["--load", 0.1],
+                 ["--pattern", "complement"], ["--sizes", 256], ["--ack", 0], ["--poisson"], ["--failures", 5], ["--time", 1],
+                 ["--warmup", 1], ["--seed", 5], ["--buffer", 20480, "--load", 0.9],
+                 ["--buffer", 20480, "--load", 0.9, "--no-avoidance"], ["--topology", "8tx8t", "--load", 2, "--drain", 0]):
+        expect("optimise %s" % more, best(*more)["latency_ns"] != plain["latency_ns"])
+    expect("optimise --reps", best("--reps", 3)["repetitions"] == 3)
+    expect("optimise --check", best("--check", 500)["checks"] > 0)
+    expect("optimise --threads", best("--threads", 2)["latency_ns"] == plain["latency_ns"])
+    given = base[:7] + ["--no-progress"]
+    with open(os.path.join(folder, "two"), "w") as out:
+        out.write("0,,0,0\n0,,9,2\n")
+    rows = run(*given, "--failure-file", os.path.join(folder, "two"), "--csv").stdout
+    expect("optimise --csv --failure-file", rows.count("\n") == 5)
+    rate = run(*given, "--failures", 3, "--rate", 0.01).stdout
+    expect("optimise --rate", rate.count("0.01 Gbps per endpoint") == 1)
+    expect("optimise --heat", "X" in run(*given, "--failures", 3, "--heat").stdout)
+    picture = os.path.join(folder, "best.png")
+    run(*given, "--failures", 3, "--heat-image", picture)
+    expect("optimise --heat-image", os.path.exists(picture))
+    expect("optimise --allow-cut", run("optimise", "--topology", "8t", "--time", 1, "--reps", 1, "--failures", 2,
+                                       "--allow-cut", "--no-progress").stdout.count("undeliverable") == 1)
+    expect("optimise --progress", " of 4 runs" in run(*base[:7], "--failures", 3, "--progress").stderr)
+    refused(*given)
+    refused(*given, "--failures", 3, "--pattern", "hotspot")
+    refused("optimise", "--topology", "tree:2,3", "--failures", 1)
+
+
 def figures(folder):
     args = ["figure", "deadlock", "--reps", 1, "--time", 0.3]
     out = os.path.join(folder, "pictures")
@@ -246,6 +289,7 @@ with tempfile.TemporaryDirectory() as scratch:
     traces(scratch)
     running()
     output(scratch)
+    optimise(scratch)
     figures(scratch)
 helps()
 print("\n".join(bad))

@@ -1,0 +1,261 @@
+/* Traffic expected and the cheapest ways: prices by hand on a small torus, ways against a search through all of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "runtime/topo/detour.h"
+#include "sim/route/outage.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+    struct fabric fabric;
+    struct flow flow;
+    struct rng rng;
+    uint8_t *avoid;
+};
+
+static const struct flow_traffic traffic = {.rate = 1e-5, .serial_ns = 1000, .serial2_ns = 2e6, .hop_ns = 200};
+
+static int make(void **state, const char *net)
+{
+    struct fixture *t = calloc(1, sizeof *t);
+    if (!t || fabric_parse(&t->fabric, net) || !flow_init(&t->flow, &t->fabric, &traffic))
+        return -1;
+    t->avoid = calloc((size_t)fabric_links(&t->fabric) + 1, 1);
+    t->flow.avoid = t->avoid;
+    rng_seed(&t->rng, 7);
+    *state = t;
+    return t->avoid ? 0 : -1;
+}
+
+static int setup_torus(void **state)
+{
+    return make(state, "8tx8t");
+}
+
+static int setup_mesh(void **state)
+{
+    return make(state, "6x5");
+}
+
+static int teardown(void **state)
+{
+    struct fixture *t = *state;
+    flow_fini(&t->flow);
+    free(t->avoid);
+    fabric_fini(&t->fabric);
+    free(t);
+    return 0;
+}
+
+static void cut(struct fixture *t, int32_t link, uint8_t value)
+{
+    t->avoid[link] = t->avoid[t->fabric.reverse[link]] = value;
+}
+
+static void test_flow_price_counts_streams_of_other_inputs_only(void **state)
+{
+    struct fixture *t = *state;
+    const struct detour_path original = {.nvia = 0}, turn = {.via = {8}, .nvia = 1};
+    assert_true(fabs(flow_price(&t->flow, 0, &original, 3) - 600) < 0.01); /* nobody there: three hops */
+    flow_add(&t->flow, 0, &original, 3, 1e-4);                             /* 0 1 2 3 */
+    /* The same way from the same start adds nothing: it comes by the same inputs. */
+    assert_true(fabs(flow_price(&t->flow, 0, &original, 3) - 600) < 0.01);
+    /* From 1 the stream comes by another input, at the first of two hops: 2e6 * 1e-4 / (1 - 0.1)^2 = 246.9. */
+    assert_true(fabs(flow_price(&t->flow, 1, &original, 3) - 646.9) < 0.1);
+    /* 8 9 1 2: joins at router 1. */
+    assert_true(fabs(flow_price(&t->flow, 9, &(struct detour_path){.via = {1}, .nvia = 1}, 2) - 646.9) < 0.1);
+    assert_true(flow_price(&t->flow, 0, &turn, 3) > 1000 - 0.01); /* five hops */
+    flow_add(&t->flow, 0, &original, 3, -1e-4);
+    assert_true(fabs(flow_price(&t->flow, 1, &original, 3) - 400) < 0.01);
+}
+
+static int hops_of(const struct fixture *t, int32_t from, const struct detour_path *path, int32_t dest)
+{
+    struct detour_walk w;
+    int hops = 0;
+    detour_walk_begin(&w, &t->fabric, from, path, dest);
+    for (int32_t link; (link = detour_walk_next(&w)) >= 0; hops++)
+        assert_false(t->avoid[link]);
+    assert_int_equal(w.at, dest);
+    return hops;
+}
+
+/* The price of the cheapest of all shortest ways, by trying each. */
+static double cheapest(const struct fixture *t, int32_t at, int32_t dest, int input, const int *dist)
+{
+    double best = HUGE_VAL;
+    if (at == dest)
+        return 0;
+    for (int p = 0; p < t->fabric.ports; p++) {
+        int32_t link = at * t->fabric.ports + p, to = t->fabric.neighbor[link];
+        if (to < 0 || t->avoid[link] || dist[to] != dist[at] - 1)
+            continue;
+        double wait =
+            (double)(t->flow.gain[link] * (t->flow.sum[link] - t->flow.stream[link * t->flow.inputs + input]));
+        double cost = traffic.hop_ns + wait + cheapest(t, to, dest, p, dist);
+        best = cost < best ? cost : best;
+    }
+    return best;
+}
+
+static void distances(const struct fixture *t, int32_t dest, bool whole, int *dist)
+{
+    int32_t queue[64], head = 0, tail = 0;
+    for (int i = 0; i < t->fabric.routers; i++)
+        dist[i] = -9;
+    dist[dest] = 0;
+    queue[tail++] = dest;
+    while (head < tail) {
+        int32_t r = queue[head++];
+        for (int p = 0; p < t->fabric.ports; p++) {
+            int32_t link = r * t->fabric.ports + p, to = t->fabric.neighbor[link];
+            if (to < 0 || dist[to] >= 0 || (!whole && t->avoid[link]))
+                continue;
+            dist[to] = dist[r] + 1;
+            queue[tail++] = to;
+        }
+    }
+}
+
+static void test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left(void **state)
+{
+    struct fixture *t = *state;
+    int shortest = 0, longer = 0, none = 0;
+    for (int round = 0; round < 400; round++) {
+        flow_clear(&t->flow);
+        memset(t->avoid, 0, (size_t)fabric_links(&t->fabric));
+        for (int i = 0; i < 40; i++) {
+            int32_t a = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.routers);
+            int32_t b = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.routers);
+            flow_add(&t->flow, a, &(struct detour_path){.nvia = 0}, b, 1e-4 * rng_double(&t->rng));
+        }
+        for (int i = 0; i < round % 30; i++) {
+            int32_t link = (int32_t)rng_below(&t->rng, (uint64_t)fabric_links(&t->fabric));
+            if (t->fabric.neighbor[link] >= 0)
+                cut(t, link, 1);
+        }
+        int32_t from = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.routers), dest = from;
+        while (dest == from)
+            dest = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.routers);
+        int dist[64], left[64];
+        distances(t, dest, true, dist);
+        distances(t, dest, false, left);
+        struct detour_path path;
+        double price = flow_route(&t->flow, from, dest, 0, NULL, &path);
+        double best = cheapest(t, from, dest, t->fabric.ports, dist);
+        if (price < 0) {
+            none += left[from] < 0;
+            assert_true(left[from] < 0 || left[from] > dist[from]); /* too many turns to name, at most */
+            continue;
+        }
+        int hops = hops_of(t, from, &path, dest);
+        assert_true(fabs(price - flow_price(&t->flow, from, &path, dest)) < 0.01 * price);
+        if (best < HUGE_VAL) {
+            assert_int_equal(hops, dist[from]);
+            assert_true(fabs(price - best) < 0.001 * best);
+            shortest++;
+        } else {
+            assert_true(hops >= left[from]);
+            longer++;
+        }
+    }
+    assert_true(shortest > 200 && longer > 5);
+    (void)none;
+}
+
+static void test_flow_expected_streams_carry_all_traffic_and_no_broken_link(void **state)
+{
+    struct fixture *t = *state;
+    for (int32_t r = 0; r < 64; r += 5)
+        cut(t, r * 4, 1);
+    const struct flow_plan plan = {.sweeps = 2, .seed = 3};
+    assert_true(flow_expect(&t->flow, &plan));
+    double into[64] = {0};
+    for (int32_t l = 0; l < fabric_links(&t->fabric); l++) {
+        double sum = 0;
+        for (int i = 0; i < t->flow.inputs; i++)
+            sum += (double)t->flow.stream[l * t->flow.inputs + i];
+        assert_true(fabs(sum - (double)t->flow.sum[l]) < 1e-9);
+        assert_true(!t->avoid[l] || fabs(sum) < 1e-9);
+        /* what comes in from the router's own endpoint */
+        into[l / 4] += (double)t->flow.stream[l * t->flow.inputs + 4];
+    }
+    for (int r = 0; r < 64; r++)
+        assert_true(fabs(into[r] - traffic.rate) < 0.001 * traffic.rate);
+}
+
+/* Detours share the ways round a hole instead of taking the same one: the second sweep waits less than the first, and
+ * less than shortest ways that know of no traffic. */
+static void test_flow_expectation_gets_better_with_sweeps(void **state)
+{
+    struct fixture *t = *state;
+    for (int32_t r = 0; r < 64; r += 7)
+        cut(t, r * 4 + 2, 1);
+    double waiting[3];
+    for (int sweeps = 1; sweeps <= 2; sweeps++) {
+        const struct flow_plan plan = {.sweeps = sweeps, .seed = 3};
+        assert_true(flow_expect(&t->flow, &plan));
+        waiting[sweeps] = flow_waiting(&t->flow);
+    }
+    assert_true(waiting[2] < waiting[1]);
+    const struct flow_plan sampled = {.sweeps = 1, .sample = 2048, .seed = 3};
+    assert_true(flow_expect(&t->flow, &sampled));
+    assert_true(fabs(flow_waiting(&t->flow) / waiting[1] - 1) < 0.1);
+}
+
+/* The policy: a source that knows lasting faults takes the cheapest way once it has heard of no other for a while, and
+ * sources that know the same share what they expect. */
+static void test_flow_plan_is_made_after_a_quiet_time_and_shared(void **state)
+{
+    struct fixture *t = *state;
+    struct detour d;
+    struct detour_config config = detour_config_plan();
+    config.traffic = traffic;
+    assert_true(detour_init(&d, &t->fabric, &config));
+    struct detour_source s[2];
+    struct detour_path path;
+    uint64_t ms = 1000000, now = 100 * ms;
+    int32_t broken = fabric_cable(&t->fabric, 1 * 4);
+    for (int i = 0; i < 2; i++) {
+        detour_source_init(&s[i], i);
+        detour_faulted(&d, &s[i], broken, 10 * ms, now);
+    }
+    assert_true(detour_choose(&d, &s[1], 12, now, &t->rng, &path));
+    assert_true(detour_choose(&d, &s[0], 3, now, &t->rng, &path));
+    assert_int_equal(hops_of(t, 0, &path, 3), 5);
+    assert_int_equal(d.nplans, 1); /* without faults */
+    now += config.plan_quiet_ns;
+    const struct detour_news still = {.cable = broken, .out_ns = 10 * ms, .age_ns = 0};
+    for (int i = 0; i < 2; i++) {
+        detour_told(&d, &s[i], &still, now);
+        for (int32_t dest = 1; dest < 64; dest++)
+            if (dest != s[i].endpoint)
+                assert_true(detour_choose(&d, &s[i], dest, now + (uint64_t)dest, &t->rng, &path));
+    }
+    assert_int_equal(d.nplans, 2);
+    assert_true(s[0].planned == s[1].planned && s[0].planned != 0);
+    for (int i = 0; i < 2; i++)
+        detour_source_fini(&s[i]);
+    detour_fini(&d);
+}
+
+#define ON(net, test) cmocka_unit_test_setup_teardown(test, setup_##net, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON(torus, test_flow_price_counts_streams_of_other_inputs_only),
+        ON(torus, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
+        ON(mesh, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
+        ON(torus, test_flow_expected_streams_carry_all_traffic_and_no_broken_link),
+        ON(torus, test_flow_expectation_gets_better_with_sweeps),
+        ON(torus, test_flow_plan_is_made_after_a_quiet_time_and_shared),
+    };
+    return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
+}
