@@ -26,6 +26,7 @@ struct detour_config detour_config_paper(void)
         .retry_ns = 20000,
         .turns_ns = 8000000,
         .tell_ns = 200000,
+        .lasting_ns = 5000000,
         .retry_max_ns = 256000000,
         .sharpness = 1,
     };
@@ -43,7 +44,6 @@ struct detour_config detour_config_plan(void)
 {
     struct detour_config c = detour_config_plus();
     c.plan = true;
-    c.plan_out_ns = 5000000;
     c.plan_quiet_ns = 40000000;
     c.plan_every_ns = 2000000;
     c.expect = (struct flow_plan){.sample = 8192, .sweeps = 1, .noise = 0.1, .seed = 1};

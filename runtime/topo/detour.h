@@ -46,16 +46,18 @@ struct detour_config {
                   * up to 16 times as long where that is turns_ns and more (sources take turns) */
     uint64_t retry_ns, retry_max_ns, turns_ns;
     uint64_t tell_ns; /* shorter outages are over before others have heard of them */
-    bool tell;        /* acknowledgements pass on what their sender knows: detour_recall and detour_told */
-    bool shortest;    /* rank candidates by their hops and draw among the best, instead of nearest first */
-    bool spread;      /* open all max_paths where the original path is cut, one more with every message */
-    int sharpness;    /* a path's probability is proportional to 1 / latency to this power, 1..16; the paper's is 1 */
+    uint64_t
+        lasting_ns; /* longer ones are remembered until a message came through (or for 2 * retry_max_ns and more) */
+    bool tell;      /* acknowledgements pass on what their sender knows: detour_recall and detour_told */
+    bool shortest;  /* rank candidates by their hops and draw among the best, instead of nearest first */
+    bool spread;    /* open all max_paths where the original path is cut, one more with every message */
+    int sharpness;  /* a path's probability is proportional to 1 / latency to this power, 1..16; the paper's is 1 */
     bool plan; /* where the original path is cut, take the cheapest way (flow.h) as the traffic is expected around the
-                * faults that have been out for plan_out_ns, once none was heard of for plan_quiet_ns. Sources that know
+                * faults that have been out for lasting_ns, once none was heard of for plan_quiet_ns. Sources that know
                 * the same faults expect the same. At most one new expectation every plan_every_ns, as each takes time;
                 * until a source has its own it expects what traffic does without faults. Only where flow_takes the
                 * network. */
-    uint64_t plan_out_ns, plan_quiet_ns, plan_every_ns;
+    uint64_t plan_quiet_ns, plan_every_ns;
     struct flow_traffic traffic;
     struct flow_plan expect; /* how the traffic is expected; avoid and routes do not count */
 };

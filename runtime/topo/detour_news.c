@@ -36,7 +36,7 @@ static void note_broken(const struct detour *d, struct detour_source *s, struct 
     f->works = false;
     f->last_ns = seen;
     f->retry_ns = retry_after(d, s, f);
-    detour_faults_lasting(&s->faults, f, out_ns >= d->config.plan_out_ns);
+    detour_faults_lasting(&s->faults, f, out_ns >= d->config.lasting_ns);
 }
 
 void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t out_ns, uint64_t now)

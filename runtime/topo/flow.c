@@ -141,7 +141,7 @@ struct box {
     int nx, ny, px, py;
 };
 
-enum { BY_X, BY_Y, CELL = 2, WIDTH_MAX = 256, WAYS_MAX = 16384 };
+enum { BY_X, BY_Y, CELL = 2, WIDTH_MAX = 256, WAYS_MAX = 16384, PORTS_MAX = 1024 };
 
 struct cell {
     float cost[CELL]; /* of the cheapest way here whose last hop is along that dimension */
@@ -181,8 +181,9 @@ static float box_search(const struct flow *w, const struct box *b, const float *
     struct cell row[2][WIDTH_MAX]; /* two rows at a time; the ways back of all */
     uint8_t back[WAYS_MAX];
     int width = b->nx + 1;
-    if (width > WIDTH_MAX || width * (b->ny + 1) * CELL > WAYS_MAX)
+    if (width > WIDTH_MAX || width * (b->ny + 1) * CELL > WAYS_MAX || b->nx + b->ny > PORTS_MAX)
         return FLT_MAX;
+    memset(back, 0, (size_t)(width * (b->ny + 1) * CELL));
     int32_t line = b->from;
     for (int y = 0; y <= b->ny; y++) {
         struct cell *here = row[y & 1], *above = row[!(y & 1)];
@@ -265,7 +266,7 @@ static float search_all(struct flow *w, int32_t from, int32_t home, uint8_t *por
     if (best < 0)
         return FLT_MAX;
     *n = 0;
-    for (int32_t link = best; *n < WAYS_MAX; (*n)++) { /* from the end; turned round below */
+    for (int32_t link = best; *n < PORTS_MAX; (*n)++) { /* from the end; turned round below */
         ports[*n] = (uint8_t)(link % f->ports);
         int input = w->back[link];
         int32_t at = link / f->ports;
@@ -310,7 +311,7 @@ double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, stru
 {
     float dearer[NOISE], best = FLT_MAX;
     int32_t home = fabric_home(w->fabric, dest);
-    uint8_t ports[WAYS_MAX];
+    uint8_t ports[PORTS_MAX] = {0};
     struct box box[4];
     struct detour_path found;
     if (noise > 0)
@@ -326,7 +327,7 @@ double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, stru
             *path = found;
         }
     }
-    int n;
+    int n = 0;
     if (best >= FLT_MAX) {
         best = search_all(w, from, home, ports, &n);
         if (best < FLT_MAX && !path_of(w, from, ports, n, path))

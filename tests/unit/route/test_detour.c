@@ -291,7 +291,9 @@ static void test_detour_told_faults_are_avoided_and_passed_on_while_they_are_lik
     assert_true(news[0].out_ns == 5 * MS);
     assert_true(news[0].age_ns == 3 * MS); /* since it was seen, not since it was told */
     assert_int_equal(detour_recall(&t->d, &t->s, 14 * MS + 1, 4, news), 0);
-    assert_int_equal(detour_recall(&t->d, &t->s, 9 * MS + 16 * 5 * MS + MS, 4, news), 0);
+    assert_int_equal(detour_recall(&t->d, &t->s, 9 * MS + 2 * max, 4, news), 0);
+    assert_int_equal(t->s.faults.used, 1); /* it lasted: remembered, if not for ever */
+    assert_int_equal(detour_recall(&t->d, &t->s, 9 * MS + 2 * max + 16 * 5 * MS + 1, 4, news), 0);
     assert_int_equal(t->s.faults.used, 0);
     const struct detour_news old = {.cable = broken, .out_ns = max, .age_ns = max + 1};
     detour_told(&t->d, &t->s, &old, 10 * max); /* too old to be believed */
