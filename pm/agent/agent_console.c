@@ -25,6 +25,15 @@ static const char *process_state(const struct process *p)
     return p->exited ? (p->signal ? "killed" : "ended") : p->rank < 0 ? "standby" : "running";
 }
 
+/* A node that waits for its use; after a take-over it is one like the others. */
+static bool is_spare(const struct agent *a)
+{
+    for (int r = 0; a->view_rank_node && r < a->job.ranks; r++)
+        if (a->view_rank_node[r] == a->launch.node)
+            return false;
+    return a->job.nodes > 0 && a->launch.node >= a->job.nodes;
+}
+
 static json_t *status_json(const struct agent *a)
 {
     static const char *const states[] = {"joining", "configured", "running", "ending", "over"};
@@ -42,10 +51,9 @@ static json_t *status_json(const struct agent *a)
     return json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "job",
                      job, "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid",
                      (int)getpid(), "stub_pid", (int)a->stub_pid, "mpiexec_pid", a->job.mpiexec_pid, "spare",
-                     (int)(a->launch.node >= a->job.nodes && a->job.nodes > 0), "keelrun", (int)(a->run != NULL),
-                     "epoch", (json_int_t)a->epoch, "alive", alive, "rank_node",
-                     a->view_rank_node ? codec_ints(a->view_rank_node, a->job.ranks) : json_array(), "ranks", ranks,
-                     "nodes", a->job.nodes, "spares", a->job.spares, "size", a->job.ranks, "program",
+                     (int)is_spare(a), "keelrun", (int)(a->run != NULL), "epoch", (json_int_t)a->epoch, "alive", alive,
+                     "rank_node", a->view_rank_node ? codec_ints(a->view_rank_node, a->job.ranks) : json_array(),
+                     "ranks", ranks, "nodes", a->job.nodes, "spares", a->job.spares, "size", a->job.ranks, "program",
                      codec_text(a->job.argv ? a->job.argv[0] : ""));
 }
 

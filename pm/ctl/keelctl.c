@@ -35,6 +35,7 @@ static const char doc[] = "Look at running Keel jobs and control them.\v"
 struct request {
     bool json;
     int signal;
+    const char *host;
     char *words[ARGS_MAX];
     int count;
 };
@@ -122,6 +123,20 @@ static struct job_agents select_job(struct found_agent *all, int count, const ch
     return job;
 }
 
+/* Those that the newest view calls dead: their agents do not say so any more. nodes is in order of their numbers. */
+static void add_dead(json_t *nodes, const json_t *newest)
+{
+    const json_t *alive = json_object_get(newest, "alive");
+    size_t at = 0;
+    for (size_t i = 0; i < json_array_size(alive); i++) {
+        const json_t *next = json_array_get(nodes, at);
+        if (next && (size_t)json_integer_value(json_object_get(next, "node")) == i)
+            at++;
+        else if (json_is_false(json_array_get(alive, i)))
+            json_array_insert_new(nodes, at++, json_pack("{s:i, s:s}", "node", (int)i, "state", "dead"));
+    }
+}
+
 /* {"job", "nodes": [...]}: what each agent says of itself; a node that does not answer has only what is known of it. */
 static json_t *job_status(const struct job_agents *job)
 {
@@ -135,6 +150,7 @@ static json_t *job_status(const struct job_agents *job)
             newest = one;
         json_array_append_new(nodes, one);
     }
+    add_dead(nodes, newest);
     char id[17];
     snprintf(id, sizeof id, "%016" PRIx64, job->id);
     json_t *all = json_pack("{s:s, s:o}", "job", id, "nodes", nodes);
@@ -193,6 +209,10 @@ static int do_status(const struct job_agents *job, const struct request *r)
            int_of(status, "size"), int_of(status, "epoch"),
            json_is_true(json_object_get(status, "keelrun")) ? "" : "  (without keelrun)");
     json_array_foreach(json_object_get(status, "nodes"), i, node) {
+        if (!json_object_get(node, "agent_pid")) {
+            printf("node %-3lld %s\n", int_of(node, "node"), text_of(node, "state"));
+            continue;
+        }
         printf("node %-3lld %-15s %-8s agent %lld%s\n", int_of(node, "node"), text_of(node, "host"),
                text_of(node, "state"), int_of(node, "agent_pid"),
                json_is_true(json_object_get(node, "spare")) ? "  spare" : "");
@@ -380,6 +400,31 @@ static int do_bed(const struct job_agents *job, const char *what, const char *no
     return 0;
 }
 
+/* The same there: Keel has the same path on all hosts. What we pass on has no character that a shell would take. */
+static _Noreturn void run_there(const struct request *r)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    char self[4096], signal_number[16];
+    char *argv[ARGS_MAX + 7] = {"ssh", (char *)r->host, self};
+    int n = 3;
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[len > 0 ? len : 0] = '\0';
+    if (r->json)
+        argv[n++] = "--json";
+    if (r->signal != SIGKILL) {
+        snprintf(signal_number, sizeof signal_number, "%d", r->signal);
+        argv[n++] = "--signal";
+        argv[n++] = signal_number;
+    }
+    for (int i = 0; i < r->count; i++) {
+        if (r->words[i][strspn(r->words[i], plain)])
+            pm_quit(2, "%s is not a command, job or node", r->words[i]);
+        argv[n++] = r->words[i];
+    }
+    execvp(argv[0], argv);
+    pm_quit(1, "cannot run ssh: %s", strerror(errno));
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct request *r = state->input;
@@ -387,6 +432,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'j':
         r->json = true;
+        return 0;
+    case 'H':
+        if (arg[0] == '-' || !arg[0])
+            pm_quit(2, "--host: %s is not a host", arg);
+        r->host = arg;
         return 0;
     case 's':
         r->signal = (int)strtol(arg, &end, 10);
@@ -407,6 +457,7 @@ int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"json", 'j', NULL, 0, "list, status: one line of JSON", 0},
+        {"host", 'H', "HOST", 0, "do it on that host, by ssh", 0},
         {"signal", 's', "NUMBER", 0, "kill-node: this signal instead of 9 (19 freezes, 18 thaws)", 0},
         {0}};
     static const struct argp argp = {options, parse_option, "COMMAND [ARGUMENT...]", doc, NULL, NULL, NULL};
@@ -414,6 +465,8 @@ int main(int argc, char **argv)
     int count;
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &r);
+    if (r.host)
+        run_there(&r);
     const char *command = r.count ? r.words[0] : "";
     struct {
         const char *name;

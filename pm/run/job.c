@@ -298,6 +298,16 @@ static void send_config(struct job *j, int node)
     conn_send_json(j->nodes[node].conn, MSG_CONFIG, m);
 }
 
+static void tell_restart(struct job *j, int node)
+{
+    char line[256], name[128];
+    if (launch_starts(j->launch, node) == 1)
+        return;
+    snprintf(line, sizeof line, "the mpiexec.hydra of %s ended during the start and was started again",
+             node_name(j, node, name, sizeof name));
+    tell_news(j, line);
+}
+
 static void on_hello(struct job *j, struct conn *c, const json_t *m)
 {
     struct peer *peer = c->user;
@@ -305,7 +315,7 @@ static void on_hello(struct job *j, struct conn *c, const json_t *m)
     const char *version = json_string_value(json_object_get(m, "version"));
     if (peer->node >= 0 || !codec_int(m, "node", 0, j->total - 1, &node) || !codec_int(m, "pid", 1, INT32_MAX, &pid) ||
         j->nodes[node].phase != NODE_AWAITED) {
-        log_warn_some("%s: a second or senseless hello, dropped", c->peer);
+        log_info("%s: a second or senseless hello, dropped", c->peer);
         if (peer->node < 0) {
             strangers_remove(j, peer);
         } else {
@@ -322,6 +332,7 @@ static void on_hello(struct job *j, struct conn *c, const json_t *m)
     n->phase = NODE_JOINED;
     n->conn = c;
     launch_joined(j->launch, (int)node);
+    tell_restart(j, (int)node);
     if (j->options->bed != BED_NONE)
         n->agent_fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
     if (!version || strcmp(version, KEEL_VERSION) != 0) {

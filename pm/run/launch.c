@@ -19,8 +19,9 @@
 enum {
     FAN_OUT = 32,
     LAST_LINE = 256,
-    LOOK_MS = 200, /* between looks at what the mpiexec instances are waiting for */
-    GONE_LOOKS = 5 /* without it: it will not come any more */
+    LOOK_MS = 200,  /* between looks at what the mpiexec instances are waiting for */
+    STARTS_MAX = 3, /* of a node's mpiexec: it ends when somebody says nonsense to its listener */
+    GONE_LOOKS = 5  /* without it: it will not come any more */
 };
 
 struct instance {
@@ -28,9 +29,10 @@ struct instance {
     int node;
     pid_t pid;
     int pidfd;
-    bool started, joined, running;
+    bool joined, running;
     bool had_child; /* mpiexec's launcher: ssh, srun, ... */
     int childless;  /* looks since it is gone */
+    int starts, handles;
     uv_poll_t exit_watch;
     uv_pipe_t output;
     char last[LAST_LINE]; /* last line that says something */
@@ -44,6 +46,7 @@ struct launch {
     struct launch_events events;
     void *user;
     int total, next, waiting, running;
+    bool stopped; /* nothing more is started */
     uv_timer_t look;
     struct instance *instances;
 };
@@ -75,6 +78,24 @@ static void keep_line(struct instance *in)
     log_debug("node %d: mpiexec says: %s", in->node, in->line);
 }
 
+static void start_instance(struct instance *in);
+
+/* Once an instance has ended that nobody has heard of, and nothing of it is left here: another one. */
+static void handle_closed(uv_handle_t *handle)
+{
+    struct instance *in = handle->data;
+    if (--in->handles > 0 || in->joined || in->running || in->launch->stopped)
+        return;
+    log_info("node %d: mpiexec ended during the start (%s); it is started again", in->node, in->last);
+    close(in->pidfd);
+    start_instance(in);
+}
+
+static bool may_start_again(const struct instance *in)
+{
+    return !in->joined && !in->launch->stopped && in->starts < STARTS_MAX;
+}
+
 static void output_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     static char buffer[4096];
@@ -95,7 +116,7 @@ static void output_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (n < 0) {
         if (in->line_len)
             keep_line(in);
-        uv_close((uv_handle_t *)stream, NULL);
+        uv_close((uv_handle_t *)stream, handle_closed);
     }
 }
 
@@ -118,11 +139,17 @@ static void exit_ready(uv_poll_t *watch, int status, int events)
     }
     if (in->line_len)
         keep_line(in);
-    uv_close((uv_handle_t *)watch, NULL);
     in->running = false;
     in->launch->running--;
-    launch_joined(in->launch, in->node);
-    in->launch->events.ended(in->launch->user, in->node, wait_status, in->last);
+    if (may_start_again(in)) {
+        in->launch->waiting--;
+        if (!uv_is_closing((uv_handle_t *)&in->output))
+            uv_close((uv_handle_t *)&in->output, handle_closed); /* what it has left behind may still hold it */
+    } else {
+        launch_joined(in->launch, in->node);
+        in->launch->events.ended(in->launch->user, in->node, wait_status, in->last);
+    }
+    uv_close((uv_handle_t *)watch, handle_closed);
 }
 
 /* Hydra's settings of the user's environment are for the user's clusters, not for a bed on this machine. */
@@ -224,7 +251,10 @@ static void start_instance(struct instance *in)
 {
     struct launch *l = in->launch;
     int fds[2], rc = 0;
-    in->started = true;
+    in->starts++;
+    in->line_len = 0;
+    in->had_child = false;
+    in->childless = 0;
     if (pipe2(fds, O_CLOEXEC) < 0) {
         l->events.ended(l->user, in->node, -1, strerror(errno));
         return;
@@ -241,6 +271,7 @@ static void start_instance(struct instance *in)
     }
     fcntl(in->pidfd, F_SETFD, FD_CLOEXEC);
     in->running = true;
+    in->handles = 2;
     l->running++;
     l->waiting++;
     uv_pipe_init(l->loop, &in->output, 0);
@@ -320,9 +351,15 @@ int launch_running(const struct launch *l)
     return l->running;
 }
 
+int launch_starts(const struct launch *l, int node)
+{
+    return l->instances[node].starts;
+}
+
 void launch_signal(struct launch *l, int signal)
 {
-    l->next = l->total; /* nothing more is started */
+    l->next = l->total;
+    l->stopped = true;
     for (int i = 0; i < l->total; i++)
         if (l->instances[i].running)
             syscall(SYS_pidfd_send_signal, l->instances[i].pidfd, signal, NULL, 0);

@@ -11,7 +11,7 @@
 struct launch;
 
 struct launch_events {
-    /* The node's mpiexec ended; text is the last line that it printed ("" if none). */
+    /* The node's mpiexec ended, and is not started again; text is the last line that it printed ("" if none). */
     void (*ended)(void *user, int node, int wait_status, const char *text);
 };
 
@@ -32,6 +32,8 @@ void launch_begin(struct launch *l);
 /* The node's agent has reported: room for another one. */
 void launch_joined(struct launch *l, int node);
 pid_t launch_mpiexec_pid(const struct launch *l, int node);
+/* How often the node's mpiexec was started: more than once if it ended before the agent reported. */
+int launch_starts(const struct launch *l, int node);
 /* How many mpiexec are still there. */
 int launch_running(const struct launch *l);
 void launch_signal(struct launch *l, int signal);

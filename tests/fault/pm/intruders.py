@@ -124,6 +124,24 @@ def test_join_is_not_disturbed_by_a_flood_of_strangers():
             s.close()
 
 
+def test_garbage_to_hydra_during_the_start_is_survived():
+    with Job(["-n", "4", "--nodes", "4", "echo", "hello"]) as job:
+        poked = {}
+
+        def poke_all():
+            for pid in keeltest.processes_with(job.tag):
+                if pid not in poked and len(poked) < 4 and keeltest.command_of(pid).startswith("mpiexec.hydra"):
+                    for address in listeners_of([pid]):
+                        poked[pid] = poke(("127.0.0.1", address[1]), os.urandom(300))
+            return job.process.poll() is not None or job.events("started") or len(poked) == 4
+        wait_for(poke_all, "mpiexec to listen")
+        assert job.wait() == 0, job.stderr()
+        assert job.stdout() == "hello\n" * 4
+        for s in poked.values():
+            s.close()
+        assert "was started again" in job.stderr(), "it was not disturbed: poked %d" % len(poked)
+
+
 def test_console_refuses_other_users():
     if not IS_ROOT:
         raise Skip("needs root to become another user")

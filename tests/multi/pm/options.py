@@ -179,6 +179,34 @@ def test_keelctl_json_is_one_object_a_line():
         assert job.id() in said("keelctl", "list") and "rank 0" in said("keelctl", "status", job.id())
 
 
+def test_keelctl_host_asks_there():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory, Job(["-n", "1", "sleep", "100"]) as job:
+        ssh(directory)
+        job.wait_ranks(1)
+
+        def there(*arguments):
+            return subprocess.run([KEELCTL, "--host", "n1", *arguments], capture_output=True, text=True, timeout=20,
+                                  env=dict(os.environ, PATH=directory + ":" + os.environ["PATH"]))
+        assert json.loads(there("status", "--json", job.id()).stdout)["job"] == job.id()
+        assert " n1 " + os.path.realpath(KEELCTL) + " --json status " + job.id() in calls(directory), calls(directory)
+        assert there("stop", "x; true").returncode == 2 and "true" not in calls(directory)
+        assert there("stop", job.id()).returncode == 0
+        assert job.wait() == 143
+
+
+def test_keelctl_status_tells_of_dead_nodes_and_used_spares():
+    with Job(["-n", "2", "--nodes", "2", "--spares", "1", "sh", "-c", "cat >/dev/null; exec %s 9 9 once" % CRASH]) as job:
+        job.wait_ranks(2)
+        assert "spare" in said("keelctl", "status", job.id())
+        said("keelctl", "kill-node", job.id(), "1")
+        wait_for(lambda: job.events("view"), "the view without node 1")
+        wait_for(lambda: job.status()["nodes"][2]["ranks"], "the spare to take over")
+        lines = [line for line in said("keelctl", "status", job.id()).splitlines() if line.startswith("node")]
+        assert len(lines) == 3 and re.fullmatch(r"node 1 +dead", lines[1]) and "spare" not in lines[2], lines
+        assert job.status()["nodes"][1]["state"] == "dead"
+        assert job.wait() == 0, job.stderr()
+
+
 def state_of(pid):
     with open("/proc/%d/stat" % pid) as f:
         return f.read().rsplit(")", 1)[1].split()[0]
