@@ -198,7 +198,8 @@ static void finish(struct engine *e, struct instance *i)
         if (seq_stream(other->seq) == s && seq_number(other->seq) <= complete)
             complete = seq_number(other->seq) - 1;
     e->stream[s].complete = complete;
-    e->ops.done(e->ops.user, i->seq, &i->result);
+    if (!i->told)
+        e->ops.done(e->ops.user, i->seq, &i->result);
     instance_destroy(i);
     forget_rosters(e);
 }
@@ -243,6 +244,12 @@ enum engine_status engine_start(struct engine *e, const struct engine_call *call
     instance_begin(e, i);
     deliver_early(e, *seq);
     return ENGINE_OK;
+}
+
+void engine_tell_early(struct engine *e, struct instance *i, const struct engine_result *result)
+{
+    i->told = true;
+    e->ops.done(e->ops.user, i->seq, result);
 }
 
 void engine_complete(struct engine *e, struct instance *i, const struct engine_result *result)

@@ -49,7 +49,8 @@ enum engine_kind {
 
 enum engine_agree { ENGINE_AND, ENGINE_OR, ENGINE_MIN, ENGINE_MAX };
 
-enum { ENGINE_WINDOW = 64 }; /* instances of a stream that may be incomplete at a time */
+enum { ENGINE_EARLY_MAX = 4096 }; /* longer ones wait, whatever call.early says */
+enum { ENGINE_WINDOW = 64 };      /* instances of a stream that may be incomplete at a time */
 
 /* Blocks of members, one entry each, in bytes. */
 struct engine_blocks {
@@ -74,6 +75,11 @@ struct engine_call {
     bool varying;                               /* blocks have different lengths: */
     size_t mine;                                /* GATHER, SCATTER, ALLGATHER: bytes of the own block */
     struct engine_blocks in_blocks, out_blocks; /* where the kind has them; REDUCE_SCATTER: in_blocks cover len bytes */
+    /* ALLREDUCE, ALLGATHER, BCAST of at most ENGINE_EARLY_MAX bytes: done when the data are here, without waiting for the meeting, which
+     * goes on; a copy of the result is kept for those who have not got it. Who lives gets the same, as ever; but a member that
+     * returns and dies may have returned what the others did not, a mismatch may be told to some only, and a broadcast does not
+     * wait for all to have begun. */
+    bool early;
     int algorithm; /* enum schedule_algorithm + 1 to force one that fits, 0: the table chooses */
 };
 

@@ -37,7 +37,7 @@ static uint32_t signature_of(const struct engine_call *c)
         return hash(h, c->agree);
     if (c->kind != ENGINE_MOVE)
         return h;
-    h = hash(hash(hash(h, c->move), (uint64_t)c->algorithm), c->varying);
+    h = hash(hash(hash(hash(h, c->move), (uint64_t)c->algorithm), c->varying), c->early);
     h = hash(h, c->varying && c->move != SCHEDULE_REDUCE_SCATTER ? 0 : c->len);
     if (c->move == SCHEDULE_BCAST || c->move == SCHEDULE_REDUCE || c->move == SCHEDULE_GATHER ||
         c->move == SCHEDULE_SCATTER)
@@ -67,6 +67,19 @@ static size_t input_len(const struct engine *e, const struct engine_call *c)
     return len;
 }
 
+/* Bytes that out holds on every member, where that is the same. */
+static size_t output_len(const struct engine *e, const struct engine_call *c)
+{
+    size_t len = 0;
+    if (c->move != SCHEDULE_ALLGATHER)
+        return c->len;
+    for (int m = 0; m < e->n; m++) {
+        size_t end = c->varying ? c->out_blocks.at[m] + c->out_blocks.len[m] : ((size_t)m + 1) * c->len;
+        len = end > len ? end : len;
+    }
+    return len;
+}
+
 struct instance *instance_create(struct engine *e, uint64_t seq, const struct engine_call *call)
 {
     struct instance *i = calloc(1, sizeof *i);
@@ -80,6 +93,9 @@ struct instance *instance_create(struct engine *e, uint64_t seq, const struct en
     if (call->kind != ENGINE_MOVE)
         return i;
     i->holds = call->move == SCHEDULE_BCAST && call->root == e->self;
+    i->out_len = output_len(e, call);
+    i->early = call->early && !call->varying && i->out_len && i->out_len <= ENGINE_EARLY_MAX &&
+               (call->move == SCHEDULE_BCAST || call->move == SCHEDULE_ALLREDUCE || call->move == SCHEDULE_ALLGATHER);
     size_t len = call->in == call->out ? input_len(e, call) : 0;
     if (len) { /* the input must outlive a failed attempt */
         i->saved = malloc(len);
@@ -103,6 +119,7 @@ void instance_destroy(struct instance *i)
     roster_unref(i->members);
     schedule_fini(&i->schedule);
     free(i->tmp);
+    free(i->kept);
     free(i->saved);
     free(i);
 }
@@ -213,6 +230,12 @@ static bool make_schedule(const struct engine *e, struct instance *i, struct sch
         .out = blocks + places,
         .node = e->node ? nodes : NULL,
     };
+    if (i->repairs) {
+        shape.kind = SCHEDULE_BCAST;
+        shape.len = i->out_len;
+        shape.unit = 1;
+        return schedule_build(&i->schedule, SCHEDULE_BINOMIAL, &shape);
+    }
     enum schedule_algorithm a = (enum schedule_algorithm)(c->algorithm - 1);
     if (!c->algorithm || !schedule_fits(a, &shape))
         a = schedule_choose(&shape);
@@ -235,7 +258,8 @@ static bool build(const struct engine *e, struct instance *i)
     i->tmp = malloc(i->schedule.tmp + scratch_of(i) + 1);
     if (!i->tmp)
         return false;
-    clear_absent(e, i);
+    if (!i->repairs)
+        clear_absent(e, i);
     i->at = 0;
     i->built = true;
     return true;
@@ -245,6 +269,8 @@ static uint8_t *bytes_of(const struct instance *i, struct schedule_region r)
 {
     if (r.buffer == SCHEDULE_TMP)
         return i->tmp + r.at;
+    if (r.buffer == SCHEDULE_OUT && i->returned) /* out is the caller's again, and the bytes are the same */
+        return i->kept + r.at;
     return (uint8_t *)(r.buffer == SCHEDULE_IN ? (void *)(uintptr_t)i->call.in : i->call.out) + r.at;
 }
 
@@ -311,11 +337,12 @@ static void enter_meeting(struct engine *e, struct instance *i)
     i->vote = (struct vote){
         .finished_min = i->finished,
         .finished_max = i->finished,
+        .returned_max = i->returned,
         .complete_min = e->stream[s].complete,
         .value = i->call.value,
         .signature_min = i->signature,
         .signature_max = i->signature,
-        .holder_min = i->holds ? (uint32_t)e->self : UINT32_MAX,
+        .holder_min = i->holds || i->returned ? (uint32_t)e->self : UINT32_MAX,
         .trouble = i->trouble,
     };
     i->steps = meet_plan(i->call.shape, engine_roster(e), e->self, i->plan);
@@ -363,6 +390,7 @@ static void merge(struct vote *v, const struct vote *other, enum engine_agree op
 {
     v->finished_min = least(v->finished_min, other->finished_min);
     v->finished_max = most(v->finished_max, other->finished_max);
+    v->returned_max = most(v->returned_max, other->returned_max);
     v->complete_min = least(v->complete_min, other->complete_min);
     v->value = combine(op, v->value, other->value);
     v->signature_min = (uint32_t)least(v->signature_min, other->signature_min);
@@ -421,15 +449,25 @@ static bool is_rooted(const struct instance *i)
     return only_root_gives(i) || i->call.move == SCHEDULE_REDUCE || i->call.move == SCHEDULE_GATHER;
 }
 
-/* Is what was to move where it should be? Else i->root becomes who has the bytes of a broadcast whose root is dead. */
-static bool has_moved(struct instance *i, const struct vote *v, struct roster *then, struct engine_result *result)
+/* Whom the result of this attempt covers. */
+static struct roster *covered(const struct engine *e, const struct instance *i, struct roster *then)
+{
+    struct roster *r = i->repairs ? engine_roster_at(e, i->repairs) : i->members;
+    return only_root_gives(i) || !r ? then : r;
+}
+
+/* Is what was to move where it should be? Else i->root becomes who has the bytes of a broadcast whose root is dead, or of a
+ * result that somebody has returned: then nobody may get another. */
+static bool has_moved(const struct engine *e, struct instance *i, const struct vote *v, struct roster *then,
+                      struct engine_result *result)
 {
     bool dead = is_rooted(i) && !roster_has(then, i->root), all = v->finished_min && v->finished_min == v->finished_max;
     if (all && (!dead || only_root_gives(i))) {
-        result->members = only_root_gives(i) ? then : i->members;
+        result->members = covered(e, i, then);
         return true;
     }
-    if (dead && i->call.move == SCHEDULE_BCAST && v->holder_min != UINT32_MAX)
+    i->repairs = v->returned_max;
+    if (v->returned_max || (dead && i->call.move == SCHEDULE_BCAST && v->holder_min != UINT32_MAX))
         i->root = (int)v->holder_min;
     else if (dead)
         *result = (struct engine_result){.status = ENGINE_ROOT_DEAD};
@@ -449,7 +487,7 @@ static bool is_over(struct engine *e, struct instance *i, const struct decision 
     else if (i->call.kind == ENGINE_AGREE)
         return i->attempt > 0;
     else if (i->call.kind == ENGINE_MOVE)
-        return has_moved(i, v, then, result);
+        return has_moved(e, i, v, then, result);
     return true;
 }
 
@@ -460,7 +498,8 @@ static void begin_attempt(struct engine *e, struct instance *i, struct roster *m
     i->members = roster_ref(members);
     i->finished = 0;
     i->built = i->lost = false;
-    bool rootless = i->call.kind == ENGINE_MOVE && is_rooted(i) && !roster_has(members, i->root);
+    bool rooted = i->call.kind == ENGINE_MOVE && (is_rooted(i) || i->repairs);
+    bool rootless = rooted && !roster_has(members, i->root);
     if (i->call.kind != ENGINE_MOVE || i->trouble || rootless || members != engine_roster(e)) {
         enter_meeting(e, i); /* nothing to move, or one of them is dead meanwhile, as all will learn */
         return;
@@ -473,6 +512,18 @@ void instance_begin(struct engine *e, struct instance *i)
 {
     begin_attempt(e, i, engine_roster(e));
     instance_progress(e, i);
+}
+
+/* What is here is what all will get, if not from those who sent it then from us. */
+static void return_early(struct engine *e, struct instance *i)
+{
+    struct engine_result result = {.status = ENGINE_OK, .members = covered(e, i, i->members)};
+    if (!i->early || i->returned || i->sending || !(i->kept = malloc(i->out_len)))
+        return;
+    memcpy(i->kept, i->call.out, i->out_len);
+    i->returned = i->repairs ? i->repairs : roster_epoch(i->members);
+    enter_meeting(e, i); /* with the vote that says so */
+    engine_tell_early(e, i, &result);
 }
 
 static void move(struct engine *e, struct instance *i)
@@ -493,7 +544,9 @@ static void move(struct engine *e, struct instance *i)
     }
     i->finished = roster_epoch(i->members);
     i->holds |= i->call.move == SCHEDULE_BCAST;
-    enter_meeting(e, i);
+    return_early(e, i);
+    if (i->state == INSTANCE_MOVING)
+        enter_meeting(e, i);
 }
 
 void instance_progress(struct engine *e, struct instance *i)

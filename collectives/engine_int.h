@@ -35,6 +35,12 @@ struct instance {
     bool holds;                 /* BCAST: the whole of out is here */
     uint64_t finished;          /* epoch of the attempt whose result is here, 0: none */
     struct decision last;       /* of the attempt before */
+    bool early;                 /* may return before the meeting */
+    uint64_t returned; /* epoch of the attempt whose result is in `kept` and was returned by somebody; 0: none */
+    bool told;         /* done was called */
+    uint8_t *kept;     /* the result, out_len bytes */
+    size_t out_len;
+    uint64_t repairs; /* epoch of a returned result: this attempt brings it from `root` to those who have not got it */
     struct letter *inbox;
     /* moving */
     struct roster *members; /* of the attempt */
@@ -103,6 +109,8 @@ void engine_send(struct engine *e, const struct instance *i, int to, enum messag
                  uint64_t epoch);
 void engine_send_decision(struct engine *e, int to, uint64_t seq, const struct decision *d);
 /* The instance is complete: its record is kept, its memory goes when the last send is done. It may be gone on return. */
+/* The caller gets its result now; the instance goes on. */
+void engine_tell_early(struct engine *e, struct instance *i, const struct engine_result *result);
 void engine_complete(struct engine *e, struct instance *i, const struct engine_result *result);
 /* To everybody whom the current plan of a meeting would send to. */
 void engine_tell_all(struct engine *e, uint64_t seq, const struct decision *d);

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "runtime/base/bitset.h"
+
 struct group {
     int refs;
     int ranks; /* of the job */
@@ -251,6 +253,17 @@ enum group_status group_exclude(const struct group *g, const int *members, int n
     status = group_difference(g, named, number, out);
     group_unref(named);
     return status;
+}
+
+enum group_status group_keep(const struct group *g, const uint64_t *members, uint64_t number, struct group **out)
+{
+    int *list = new_list(g->n), n = 0;
+    if (!list)
+        return GROUP_NOMEM;
+    for (int i = 0; i < g->n; i++)
+        if (bitset_has(members, i))
+            list[n++] = group_rank(g, i);
+    return make(g->ranks, list, n, mix(g->id, number), out);
 }
 
 static int by_key(const void *a, const void *b, void *keys)

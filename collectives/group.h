@@ -40,6 +40,9 @@ enum group_status group_difference(const struct group *a, const struct group *b,
 /* The named members of g in the named order; the members that are not named, in g's order. */
 enum group_status group_include(const struct group *g, const int *members, int n, uint64_t number, struct group **out);
 enum group_status group_exclude(const struct group *g, const int *members, int n, uint64_t number, struct group **out);
+/* The members in the set (bitset of the group's size): who lives, for a group that shrinks or is created. With the view's
+ * epoch as number all who have the same set have the same identity. */
+enum group_status group_keep(const struct group *g, const uint64_t *members, uint64_t number, struct group **out);
 /* The members of the given colour, by key, those of equal keys in g's order. colour and key: one per member.
  * A member absent from the split (dead, or with no wish for a group) has a negative colour. */
 enum group_status group_split(const struct group *g, const int *colour, const int *key, int mine, uint64_t number,

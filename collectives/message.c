@@ -60,6 +60,7 @@ void message_vote_write(uint8_t *p, const struct vote *v)
 {
     p = put(p, v->finished_min, 8);
     p = put(p, v->finished_max, 8);
+    p = put(p, v->returned_max, 8);
     p = put(p, v->complete_min, 8);
     p = put(p, v->value, 8);
     p = put(p, v->signature_min, 4);
@@ -72,6 +73,7 @@ void message_vote_read(const uint8_t *p, struct vote *v)
 {
     v->finished_min = get(&p, 8);
     v->finished_max = get(&p, 8);
+    v->returned_max = get(&p, 8);
     v->complete_min = get(&p, 8);
     v->value = get(&p, 8);
     v->signature_min = (uint32_t)get(&p, 4);

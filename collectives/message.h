@@ -31,14 +31,15 @@ struct message_head {
 /* What members bring to a meeting, and what is combined on the way. Each part takes no harm from being counted twice. */
 struct vote {
     uint64_t finished_min, finished_max; /* epoch of the attempt whose result the member has; 0: none */
-    uint64_t complete_min;               /* all instances up to this one are complete there */
-    uint64_t value;                      /* of an agreement, combined by its operation */
+    uint64_t returned_max; /* epoch of the attempt whose result some member has returned already; 0: none */
+    uint64_t complete_min; /* all instances up to this one are complete there */
+    uint64_t value;        /* of an agreement, combined by its operation */
     uint32_t signature_min, signature_max;
-    uint32_t holder_min; /* the least member that has a broadcast's bytes */
+    uint32_t holder_min; /* the least member that has the bytes of a broadcast, or of the result that was returned */
     uint32_t trouble;    /* the worst error code of any member */
 };
 
-enum { MESSAGE_HEAD = 40, MESSAGE_VOTE_BYTES = 48 };
+enum { MESSAGE_HEAD = 40, MESSAGE_VOTE_BYTES = 56 };
 
 void message_head_write(uint8_t *p, const struct message_head *h);
 /* False if it is no message of collectives, or its length is not that of its kind. */

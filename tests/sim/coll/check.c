@@ -126,6 +126,7 @@ void coll_prepare(struct coll_member *m, const struct coll_spec *s, struct engin
     c->in_blocks = (struct engine_blocks){m->lens[0], m->lens[1]};
     c->out_blocks = (struct engine_blocks){m->lens[2], m->lens[3]};
     c->algorithm = s->algorithm;
+    c->early = s->early;
     if (s->user_op)
         c->element.op = ELEMENT_USER;
     if (s->user_op)
@@ -235,7 +236,8 @@ void coll_check_done(const struct coll_member *m, int call, const struct engine_
     const struct coll_spec *s = &w->p.call[call];
     if (r->status == ENGINE_REVOKED && any_revokes(w))
         return;
-    if (w->awaited[call])
+    bool one_way = s->early && s->move == SCHEDULE_BCAST; /* waits for nobody but who sends */
+    if (w->awaited[call] && !one_way)
         coll_fail(w, m->id, "leaves call %d before %d others have come", call, w->awaited[call]);
     if (r->status == ENGINE_ROOT_DEAD && rooted(s) && w->member[s->root].dead)
         return;
@@ -245,8 +247,9 @@ void coll_check_done(const struct coll_member *m, int call, const struct engine_
         const struct coll_member *other = &w->member[i];
         if (!other->dead && !roster_has(r->members, i))
             coll_fail(w, m->id, "call %d does not cover %d, which lives", call, i);
-        bool empty = s->kind == ENGINE_MOVE && (s->varying || !s->count); /* nothing of it was needed */
-        if (roster_has(r->members, i) && !other->outcome[call].begun && !empty)
+        bool empty = s->kind == ENGINE_MOVE && (s->varying || !s->count || one_way); /* nothing of it was needed */
+        bool later = (s->move == SCHEDULE_SCAN || s->move == SCHEDULE_EXSCAN) && i > m->id;
+        if (roster_has(r->members, i) && !other->outcome[call].begun && !empty && !later)
             coll_fail(w, m->id, "call %d covers %d, which has not come", call, i);
     }
     coll_check_data(m, s, r);
@@ -268,7 +271,8 @@ void coll_check_end(struct coll_world *w)
         const struct coll_outcome *first = NULL;
         const struct coll_spec *s = &w->p.call[c];
         bool agreed = s->kind == ENGINE_AGREE;
-        bool uniform = agreed || (s->kind == ENGINE_MOVE && !rooted(s));
+        bool uniform = agreed || (s->kind == ENGINE_MOVE && !rooted(s) && !s->early);
+        bool one_way = s->early && s->move == SCHEDULE_BCAST;
         for (int i = 0; i < w->p.n; i++) {
             const struct coll_outcome *o = &w->member[i].outcome[c];
             if (!o->done || o->status == ENGINE_REVOKED || (w->member[i].dead && !uniform))
@@ -276,7 +280,7 @@ void coll_check_end(struct coll_world *w)
             if (!first)
                 first = o;
             if (first->status != o->status || (agreed && first->value != o->value) ||
-                (!agreed && !same_members(first->members, o->members)))
+                (!agreed && !one_way && !same_members(first->members, o->members)))
                 coll_fail(w, i, "call %d: another result than others", c);
             w->stats.retries += o->members && roster_live(o->members) < roster_live(w->view[0]);
         }

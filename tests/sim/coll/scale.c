@@ -11,7 +11,13 @@
 #include "runtime/base/bitset.h"
 #include "tests/sim/coll/world.h"
 
-enum { STEP_NS = 1000, SEEDS = 3 };
+enum { STEP_NS = 1000, MANY = 4096 };
+
+/* Large groups vary little from seed to seed. */
+static int seeds_for(int n)
+{
+    return n > MANY ? 1 : 3;
+}
 
 static const struct {
     const char *name;
@@ -68,7 +74,8 @@ static int probing(const uint64_t *live, int n, int first, int level)
 static void print_probing(int n, int percent)
 {
     double sum = 0;
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    uint64_t seeds = (uint64_t)seeds_for(n);
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         struct rng r;
         uint64_t *live = calloc(BITSET_WORDS(n), sizeof *live);
         rng_seed(&r, seed);
@@ -78,7 +85,7 @@ static void print_probing(int n, int percent)
         sum += live ? 2.0 * probing(live, n, 0, log2_up(n)) : 0;
         free(live);
     }
-    printf("probing,%d,%d,0,%d,%.1f,,,\n", n, percent, log2_up(n), sum / SEEDS);
+    printf("probing,%d,%d,0,%d,%.1f,,,\n", n, percent, log2_up(n), sum / (double)seeds);
 }
 
 /* ------------------------------------------------------------------------------------------------ runs */
@@ -92,9 +99,9 @@ static void breach(const char *what, int n, double value, double limit)
 /* percent: dead before, and known; deaths: while it runs. */
 static void measure(size_t op, int n, int percent, int deaths)
 {
-    double steps = 0, messages = 0, most = 0, longest = 0;
+    double steps = 0, messages = 0, most = 0, longest = 0, seeds = seeds_for(n);
     int live = n - (int)((int64_t)n * percent / 100);
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    for (uint64_t seed = 1; seed <= (uint64_t)seeds; seed++) {
         struct coll_params p = {.n = n,
                                 .seed = seed,
                                 .delay_ns = STEP_NS,
@@ -115,8 +122,8 @@ static void measure(size_t op, int n, int percent, int deaths)
             p.call[0].root = -1; /* the first that lives */
         struct coll_stats s = {0};
         coll_world_run(&p, &s);
-        steps += (double)s.end_ns / STEP_NS / SEEDS;
-        messages += (double)s.messages / live / SEEDS;
+        steps += (double)s.end_ns / STEP_NS / seeds;
+        messages += (double)s.messages / live / seeds;
         most = (double)s.most_messages > most ? (double)s.most_messages : most;
         longest = (double)s.longest > longest ? (double)s.longest : longest;
     }
@@ -127,13 +134,14 @@ static void measure(size_t op, int n, int percent, int deaths)
                                                               : 2;
     if (!deaths && messages > limit)
         breach(operations[op].name, n, messages, limit);
-    if (longest > 96)
-        breach("message", n, longest, 96);
+    if (longest > 104)
+        breach("message", n, longest, 104);
 }
 
 void coll_scale(int most)
 {
     static const int percents[] = {0, 5, 10, 25, 50};
+    setvbuf(stdout, NULL, _IOLBF, 0);
     printf("operation,members,dead percent,deaths meanwhile,log2 of live,steps,messages per live member,most messages "
            "of one,"
            "longest message\n");
@@ -142,7 +150,8 @@ void coll_scale(int most)
             for (int k = 0; k < 5; k++)
                 measure(op, n, percents[k], 0);
             measure(op, n, 0, 1);
-            measure(op, n, 0, COLL_FAULTS_MAX);
+            if (n <= MANY)
+                measure(op, n, 0, COLL_FAULTS_MAX);
         }
     for (int n = 16; n <= most; n *= 4)
         for (int k = 0; k < 5; k++)

@@ -234,7 +234,7 @@ static void fault(struct coll_world *w, const struct coll_fault *f)
         m->dead = true;
         if (f->with_letters)
             lose_letters(w, f->member, false);
-        tell_view(w);
+        tell_view(w); // NOLINT(clang-analyzer-unix.Malloc): it may abort, with the members in memory
     } else if (f->kind == COLL_OUTCAST) {
         m->dead = m->outcast = true;
         m->frozen_until = w->now + f->duration;

@@ -26,8 +26,8 @@ struct coll_spec {
     enum schedule_kind move;
     int algorithm; /* + 1, 0: chosen */
     int root;
-    int count;                              /* elements of the vector, or of a block */
-    bool varying, in_place, user_op, async; /* async: sends complete later */
+    int count;                                     /* elements of the vector, or of a block */
+    bool varying, in_place, user_op, async, early; /* async: sends complete later */
     enum element_op op;
     enum element_type type; /* INT64, or DOUBLE to compare bits */
 };

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "collectives/engine.h"
+#include "collectives/group.h"
 #include "collectives/message.h"
 
 enum { N = 6, QUEUE = 4096, DONE_MAX = 200 };
@@ -91,6 +92,16 @@ static void deliver(void)
 {
     for (; head < tail; head++) {
         engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
+        free(queue[head].data);
+    }
+    head = tail = 0;
+}
+
+static void deliver_but(int dead)
+{
+    for (; head < tail; head++) {
+        if (queue[head].to != dead && queue[head].from != dead)
+            engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
         free(queue[head].data);
     }
     head = tail = 0;
@@ -400,12 +411,7 @@ static void test_engine_shrink_gives_all_callers_the_same_live_set(void **state)
         if (i != 2)
             engine_view(fakes[i].e, later, now);
     fakes[2].e = NULL;
-    for (; head < tail; head++) {
-        if (queue[head].to != 2)
-            engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
-        free(queue[head].data);
-    }
-    head = tail = 0;
+    deliver_but(2);
     let_time_pass();
     for (int i = 0; i < 5; i++)
         if (i != 2) {
@@ -413,6 +419,112 @@ static void test_engine_shrink_gives_all_callers_the_same_live_set(void **state)
             assert_true(fakes[i].result[0].members == later);
         }
     roster_unref(later);
+    stop();
+}
+
+/* Non-collective creation: four of ten ranks have nothing but their list. One has died, which only some know; one dies while
+ * they meet. Those who live end with the same group, of the same identity, and it works. */
+static void test_engine_group_is_created_by_its_members_alone(void **state)
+{
+    (void)state;
+    static const int list[N] = {9, 2, 5, 7, 3, 0};
+    struct group *wanted, *made[N] = {NULL};
+    assert_int_equal(group_list(10, list, N, 77, &wanted), GROUP_OK);
+    start(N);
+    struct roster *known = all_but(N, 1, 2), *at_last = NULL;
+    uint64_t bits[1] = {roster_bits(known)[0] & ~(1ull << 4)};
+    at_last = roster_create(N, bits, 3);
+    engine_view(fakes[0].e, known, now);
+    for (int i = 0; i < N; i++)
+        if (i != 1)
+            begin(i, &(struct engine_call){.kind = ENGINE_SHRINK, .shape = MEET_TREE});
+    deliver_but(1);
+    for (int i = 0; i < N; i++) {
+        if (i == 1 || i == 4)
+            continue;
+        if (i)
+            engine_view(fakes[i].e, known, now);
+        engine_view(fakes[i].e, at_last, now);
+    }
+    deliver_but(4);
+    for (int i = 0; i < N; i++) {
+        if (i == 1 || i == 4)
+            continue;
+        const struct engine_result *r = &fakes[i].result[0];
+        assert_int_equal(fakes[i].done, 1);
+        assert_int_equal(r->status, ENGINE_OK);
+        assert_int_equal(group_keep(wanted, roster_bits(r->members), roster_epoch(r->members), &made[i]), GROUP_OK);
+        assert_int_equal(group_size(made[i]), 4);
+        assert_true(group_id(made[i]) == group_id(made[0]) && group_same(made[i], made[0]));
+    }
+    assert_int_equal(group_rank(made[0], 0), 9);
+    assert_int_equal(group_member(made[0], 7), 2);
+    assert_int_equal(group_member(made[0], 2), -1);
+    assert_true(group_id(made[0]) != group_id(wanted));
+    for (int i = 0; i < N; i++)
+        group_unref(made[i]);
+    group_unref(wanted);
+    roster_unref(known);
+    roster_unref(at_last);
+    stop();
+}
+
+/* ------------------------------------------------------------------------------------------------ early */
+
+/* Everybody has returned from the sum before anybody has met; the buffers are the callers' again. */
+static void test_engine_early_sum_returns_before_the_meeting(void **state)
+{
+    (void)state;
+    uint64_t in[4], out[4];
+    start(4);
+    for (int i = 0; i < 4; i++) {
+        in[i] = 1ull << i;
+        struct engine_call call = sum_of(&in[i], &out[i], 1);
+        call.early = true;
+        begin(i, &call);
+    }
+    for (bool all = false; !all && head < tail; head++) {
+        struct message_head h;
+        struct letter *l = &queue[head];
+        assert_true(message_head_read(l->data, l->len, &h));
+        if (h.kind != MESSAGE_VOTE)
+            engine_receive(fakes[l->to].e, l->from, l->data, l->len, now);
+        free(l->data);
+        all = fakes[0].done && fakes[1].done && fakes[2].done && fakes[3].done;
+    }
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(fakes[i].done, 1);
+        assert_int_equal(out[i], 15);
+        assert_true(engine_deadline(fakes[i].e) < UINT64_MAX); /* it still has to meet */
+    }
+    deliver();
+    let_time_pass(); /* votes that were thrown away above are asked for */
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(fakes[i].done, 1);
+        assert_true(engine_deadline(fakes[i].e) == UINT64_MAX);
+    }
+    stop();
+}
+
+/* The root has sent to two of three and returned; it lives, the third's letter is lost with its connection: it gets the bytes. */
+static void test_engine_early_broadcast_reaches_who_missed_it(void **state)
+{
+    (void)state;
+    uint64_t data[3] = {42, 0, 0};
+    start(3);
+    for (int i = 0; i < 3; i++)
+        begin(i, &(struct engine_call){
+                     .kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = &data[i], .len = 8, .early = true});
+    assert_int_equal(fakes[0].done, 1);
+    data[0] = 0; /* the root's buffer is its own again */
+    for (int i = head; i < tail; i++)
+        if (queue[i].from == 0 && queue[i].to == 2)
+            queue[i].len = 0; /* lost */
+    engine_lost(fakes[0].e, 2, now);
+    deliver();
+    let_time_pass();
+    assert_all(ENGINE_OK, 1);
+    assert_true(data[1] == 42 && data[2] == 42);
     stop();
 }
 
@@ -472,6 +584,9 @@ int main(void)
         cmocka_unit_test(test_engine_who_missed_the_revocation_hears_of_it_when_it_waits),
         cmocka_unit_test(test_engine_agree_combines_by_each_operation),
         cmocka_unit_test(test_engine_shrink_gives_all_callers_the_same_live_set),
+        cmocka_unit_test(test_engine_group_is_created_by_its_members_alone),
+        cmocka_unit_test(test_engine_early_sum_returns_before_the_meeting),
+        cmocka_unit_test(test_engine_early_broadcast_reaches_who_missed_it),
         cmocka_unit_test(test_engine_garbage_and_strangers_change_nothing),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
