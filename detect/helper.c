@@ -21,6 +21,7 @@ struct blob {
     uint32_t incarnation;
     struct tp_addr addr;
     struct dgram_addr dgram;
+    struct probe_addr verbs;
 };
 _Static_assert(sizeof(struct blob) <= HELPER_BLOB_MAX, "fits");
 
@@ -31,18 +32,30 @@ static void on_send(void *user, int to, const void *data, size_t len)
     struct helper *h = user;
     uint8_t bytes[MEMBER_DATAGRAM_MAX + SEAL_OVERHEAD];
     size_t sealed = seal_close(&h->seal, SEAL_DATAGRAM, to, ++h->peers[to].datagrams_sent, data, len, bytes);
-    dgram_send(h->dgram, to, bytes, sealed);
+    for (int i = 0; i < h->n_probes; i++)
+        if (h->probes[i]->table->send(h->probes[i], to, bytes, sealed)) {
+            h->count.verbs_sent += h->probes[i] == h->verbs;
+            break;
+        }
     h->count.sent++;
 }
 
 static void on_read(void *user, int node)
 {
-    links_read(user, node);
+    struct helper *h = user;
+    links_keep(h, node);
+    for (int i = 0; i < h->n_probes; i++)
+        if (h->probes[i]->table->read(h->probes[i], node, h->now)) {
+            h->count.verbs_reads += h->probes[i] == h->verbs;
+            break;
+        }
 }
 
 static void on_watch(void *user, int node, bool on)
 {
-    links_watch(user, node, on);
+    struct helper *h = user;
+    for (int i = 0; i < h->n_probes; i++)
+        h->probes[i]->table->watch(h->probes[i], node, on, h->now);
 }
 
 static void on_probe(void *user, int node)
@@ -54,7 +67,8 @@ static void fence(struct helper *h, const struct member_event *events, int n)
 {
     for (int i = 0; i < n; i++)
         if (events[i].type == MEMBER_NODE_DEAD)
-            links_fence(h, (int)events[i].a);
+            for (int k = 0; k < h->n_probes; k++)
+                h->probes[k]->table->fence(h->probes[k], (int)events[i].a);
 }
 
 static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
@@ -187,33 +201,63 @@ void helper_counters(struct helper *h, struct helper_counters *out)
                                     .datagrams_dropped = h->count.dropped,
                                     .hellos_rejected = h->count.rejected,
                                     .reads = h->count.reads,
-                                    .reads_failed = h->count.reads_failed};
+                                    .reads_failed = h->count.reads_failed,
+                                    .verbs_reads = h->count.verbs_reads,
+                                    .verbs_sent = h->count.verbs_sent};
 }
 
 /* ------------------------------------------------------------------------------------------------ the thread */
 
-static bool take_datagrams(struct helper *h)
+void helper_datagram(struct helper *h, const void *data, size_t len, bool by_verbs)
 {
-    size_t len;
-    const uint8_t *data;
-    int taken = 0;
-    while (taken < 64 && (data = dgram_recv(h->dgram, &len)) != NULL) {
-        struct seal_opened s;
-        taken++;
-        if (len > DGRAM_MAX || !seal_open(&h->seal, data, len, &s) || s.kind != SEAL_DATAGRAM ||
-            s.from >= h->config.params.n || s.incarnation != h->peers[s.from].incarnation) {
-            if (h->count.dropped++ == 0)
-                log_warn("detect: a datagram that does not belong to this job was dropped (more are only counted)");
-            continue;
-        }
-        if (!seal_window_take(&h->peers[s.from].datagrams, s.number)) {
-            h->count.dropped++; /* here before: sent again by somebody, or doubled by the network */
-            continue;
-        }
-        h->count.received++;
-        member_receive(h->m, s.from, s.content, s.len, h->now);
+    struct seal_opened s;
+    if (len > DGRAM_MAX || !seal_open(&h->seal, data, len, &s) || (s.kind != SEAL_DATAGRAM && s.kind != SEAL_VERBS) ||
+        s.from >= h->config.params.n || s.incarnation != h->peers[s.from].incarnation) {
+        if (h->count.dropped++ == 0)
+            log_warn("detect: a datagram that does not belong to this job was dropped (more are only counted)");
+        return;
     }
-    return taken > 0;
+    if (!seal_window_take(&h->peers[s.from].datagrams, s.number)) {
+        h->count.dropped++; /* here before: sent again by somebody, or doubled by the network */
+        return;
+    }
+    h->count.received++;
+    if (h->verbs)
+        verbs_heard(h->verbs, s.from, by_verbs, len);
+    if (s.kind == SEAL_DATAGRAM)
+        member_receive(h->m, s.from, s.content, s.len, h->now);
+    else if (h->verbs && by_verbs)
+        verbs_control(h->verbs, s.from, s.content, s.len, h->now);
+}
+
+static void on_verbs_heartbeat(void *user, int node, uint64_t value)
+{
+    struct helper *h = user;
+    member_heartbeat(h->m, node, value, h->now);
+}
+
+static void on_verbs_broken(void *user, int node)
+{
+    struct helper *h = user;
+    h->count.reads_failed++;
+    member_broken(h->m, node, h->now);
+}
+
+static void on_verbs_datagram(void *user, const void *data, size_t len)
+{
+    helper_datagram(user, data, len, true);
+}
+
+static size_t on_verbs_seal(void *user, int to, const void *data, size_t len, uint8_t *out)
+{
+    struct helper *h = user;
+    return seal_close(&h->seal, SEAL_VERBS, to, ++h->peers[to].datagrams_sent, data, len, out);
+}
+
+static bool on_verbs_admit(void *user, int node)
+{
+    struct helper *h = user;
+    return !member_believes_dead(h->m, node);
 }
 
 /* Being late looks like being dead: as high as we are allowed to. */
@@ -233,8 +277,9 @@ static void sleep_until(struct helper *h, uint64_t deadline)
     if (wait > KEEL_NS_PER_S)
         wait = KEEL_NS_PER_S;
     struct timespec ts = {.tv_sec = (time_t)(wait / KEEL_NS_PER_S), .tv_nsec = (long)(wait % KEEL_NS_PER_S)};
-    if (!h->tp->table->arm(h->tp) || !dgram_arm(h->dgram))
-        return;
+    for (int i = 0; i < h->n_probes; i++)
+        if (!h->probes[i]->table->arm(h->probes[i]))
+            return;
     int n = epoll_pwait2(h->epoll_fd, &event, 1, &ts, NULL);
     if (n > 0 && event.data.fd == h->wake_fd) {
         eventfd_t value;
@@ -253,9 +298,9 @@ static void *run(void *arg)
         do { /* everything that has arrived before the tick: see member_tick */
             h->now = clock_now_ns();
             h->heartbeat++;
-            more = links_poll(h);
-            more |= take_datagrams(h);
-            more |= take_commands(h);
+            more = take_commands(h);
+            for (int i = 0; i < h->n_probes; i++)
+                more |= h->probes[i]->table->poll(h->probes[i], h->now);
         } while (more && !h->stop);
         h->now = clock_now_ns();
         if (h->now >= member_deadline(h->m))
@@ -274,6 +319,28 @@ static bool watch_fd(struct helper *h, int fd)
     return epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+/* In order of preference. */
+static keel_status open_probes(struct helper *h)
+{
+    struct verbs_config config = {.host = h->host,
+                                  .self = h->config.params.self,
+                                  .n = h->config.params.n,
+                                  .late_ns = h->config.params.late_ns,
+                                  .heartbeat = &h->heartbeat,
+                                  .required = h->config.probe == PROBE_VERBS};
+    struct probe_callbacks callbacks = {.user = h,
+                                        .heartbeat = on_verbs_heartbeat,
+                                        .broken = on_verbs_broken,
+                                        .datagram = on_verbs_datagram,
+                                        .seal = on_verbs_seal,
+                                        .admit = on_verbs_admit};
+    if (h->config.probe != PROBE_OFI && verbs_open(&config, &callbacks, &h->verbs, &h->verbs_addr) == KEEL_OK)
+        h->probes[h->n_probes++] = h->verbs;
+    probe_ofi_init(h);
+    h->probes[h->n_probes++] = &h->ofi.probe;
+    return h->config.probe == PROBE_VERBS && !h->verbs ? KEEL_ERR_SYSTEM : KEEL_OK;
+}
+
 static keel_status open_all(struct helper *h)
 {
     const struct member_params *p = &h->config.params;
@@ -284,19 +351,27 @@ static keel_status open_all(struct helper *h)
     if (status == KEEL_OK)
         status = h->tp->table->listen(h->tp, &h->addr);
     if (status == KEEL_OK)
-        status = h->tp->table->reg(h->tp, &h->heartbeat, sizeof h->heartbeat, HEARTBEAT_KEY);
+        status = h->tp->table->reg(h->tp, (void *)(uintptr_t)&h->heartbeat, sizeof h->heartbeat, HEARTBEAT_KEY);
     if (status == KEEL_OK)
         status = dgram_open(h->host, &h->dgram, &h->dgram_addr);
     if (status != KEEL_OK)
         return status;
+    return open_probes(h);
+}
+
+static bool watch_all(struct helper *h)
+{
     h->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     h->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (h->epoll_fd < 0 || h->wake_fd < 0 || !watch_fd(h, h->tp->table->wait_fd(h->tp)) ||
-        !watch_fd(h, dgram_wait_fd(h->dgram)) || !watch_fd(h, h->wake_fd)) {
-        log_error("detect: cannot set up epoll: %m");
-        return KEEL_ERR_SYSTEM;
+    bool ok = h->epoll_fd >= 0 && h->wake_fd >= 0 && watch_fd(h, h->wake_fd);
+    for (int i = 0; i < h->n_probes; i++) {
+        int fds[2], n = h->probes[i]->table->wait_fds(h->probes[i], fds);
+        for (int k = 0; k < n; k++)
+            ok = ok && watch_fd(h, fds[k]);
     }
-    return KEEL_OK;
+    if (!ok)
+        log_error("detect: cannot set up epoll: %m");
+    return ok;
 }
 
 keel_status helper_create(const struct helper_config *config, const struct helper_callbacks *callbacks,
@@ -318,11 +393,14 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
     snprintf(h->provider, sizeof h->provider, "%s", config->provider);
     h->peers = calloc((size_t)(config->params.n > 0 ? config->params.n : 1), sizeof *h->peers);
     keel_status status = h->peers ? open_all(h) : KEEL_ERR_NOMEM;
+    if (status == KEEL_OK && !watch_all(h))
+        status = KEEL_ERR_SYSTEM;
     if (status != KEEL_OK) {
         helper_destroy(h);
         return status;
     }
-    struct blob b = {.incarnation = config->incarnation, .addr = h->addr, .dgram = h->dgram_addr};
+    struct blob b = {
+        .incarnation = config->incarnation, .addr = h->addr, .dgram = h->dgram_addr, .verbs = h->verbs_addr};
     blob->len = sizeof b;
     memcpy(blob->bytes, &b, sizeof b);
     *out = h;
@@ -333,8 +411,12 @@ static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs)
 {
     int n = h->config.params.n;
     struct dgram_addr *addrs = calloc((size_t)n, sizeof *addrs);
-    if (!addrs)
+    struct probe_addr *devices = calloc((size_t)n, sizeof *devices);
+    if (!addrs || !devices) {
+        free(addrs);
+        free(devices);
         return KEEL_ERR_NOMEM;
+    }
     keel_status status = KEEL_OK;
     for (int i = 0; i < n && status == KEEL_OK; i++) {
         struct blob b;
@@ -347,9 +429,13 @@ static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs)
         h->peers[i].incarnation = b.incarnation;
         h->peers[i].addr = b.addr;
         addrs[i] = b.dgram;
+        devices[i] = b.verbs;
     }
     if (status == KEEL_OK)
         status = dgram_set_peers(h->dgram, addrs, n);
+    if (status == KEEL_OK && h->verbs)
+        status = verbs_set_peers(h->verbs, devices);
+    free(devices);
     free(addrs);
     return status;
 }
@@ -397,6 +483,8 @@ void helper_destroy(struct helper *h)
         pthread_join(h->thread, NULL);
         h->started = false;
     }
+    if (h->verbs)
+        h->verbs->table->close(h->verbs);
     if (h->tp)
         h->tp->table->close(h->tp);
     dgram_close(h->dgram);

@@ -10,6 +10,7 @@
 #include <keel/status.h>
 
 #include "detect/member.h"
+#include "detect/probe.h"
 
 enum { HELPER_BLOB_MAX = 200 };
 
@@ -23,6 +24,7 @@ struct helper_config {
     uint8_t secret[32];
     const char *host;            /* numeric address of this node on the job's interface */
     const char *provider;        /* libfabric provider of the heartbeat connections, "tcp" */
+    enum probe_choice probe;     /* how heartbeats are read; PROBE_AUTO: by verbs where there is a device */
     uint32_t incarnation;        /* of this agent, part of the authenticator; peers refuse another one */
     struct member_params params; /* n, self, times: member_params_default() */
 };
@@ -45,12 +47,14 @@ struct helper_counters {
     uint64_t hellos_rejected;
     uint64_t reads;
     uint64_t reads_failed;
+    uint64_t verbs_reads; /* of these over libibverbs, and datagrams sent so */
+    uint64_t verbs_sent;
 };
 
 struct helper;
 
 /* Opens the listener and the datagram endpoint; blob receives what the other nodes need to reach them.
- * errors  KEEL_ERR_ARG, KEEL_ERR_NOMEM, KEEL_ERR_SYSTEM (logged). */
+ * errors  KEEL_ERR_ARG, KEEL_ERR_NOMEM, KEEL_ERR_SYSTEM (logged; with PROBE_VERBS also if there is no usable device). */
 keel_status helper_create(const struct helper_config *config, const struct helper_callbacks *callbacks,
                           struct helper **out, struct helper_blob *blob);
 /* blobs[n] in node order. Starts the thread. */

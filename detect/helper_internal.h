@@ -8,6 +8,7 @@
 
 #include "detect/dgram.h"
 #include "detect/helper.h"
+#include "detect/probe.h"
 #include "detect/seal.h"
 #include "runtime/transport/transport.h"
 
@@ -46,12 +47,20 @@ struct helper {
     struct helper_callbacks callbacks;
     struct seal seal;
     struct member *m;
+    struct probe *verbs;     /* or NULL */
+    struct probe *probes[2]; /* the first that can is used */
+    int n_probes;
+    struct ofi {
+        struct probe probe;
+        struct helper *h;
+    } ofi;
     struct tp *tp;
     struct dgram *dgram;
     struct tp_addr addr;
     struct dgram_addr dgram_addr;
+    struct probe_addr verbs_addr;
     struct peer *peers;
-    _Atomic uint64_t heartbeat; /* read by the others; written by the thread */
+    volatile _Atomic uint64_t heartbeat; /* read by the others; written by the thread */
     int epoll_fd, wake_fd;
     pthread_t thread;
     bool started;
@@ -63,12 +72,19 @@ struct helper {
     int n_commands, cap_commands; /* lock */
 
     struct {
-        _Atomic uint64_t wakeups, sent, received, dropped, rejected, reads, reads_failed;
+        _Atomic uint64_t wakeups, sent, received, dropped, rejected, reads, reads_failed, verbs_reads, verbs_sent;
     } count;
 };
 
+/* helper.c: bytes from anywhere, not yet trusted */
+void helper_datagram(struct helper *h, const void *data, size_t len, bool by_verbs);
+
+/* probe_ofi.c: reads over links.c, datagrams over dgram.c */
+void probe_ofi_init(struct helper *h);
+
 /* links.c */
-void links_read(struct helper *h, int node);
+void links_keep(struct helper *h, int node); /* whoever reads: a process that ends breaks its connections at once */
+bool links_read(struct helper *h, int node);
 void links_watch(struct helper *h, int node, bool on);
 void links_probe(struct helper *h, int node);
 void links_fence(struct helper *h, int node); /* declared dead: drop what it has, refuse it */

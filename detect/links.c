@@ -55,16 +55,23 @@ void links_watch(struct helper *h, int node, bool on)
         connect_peer(h, p);
 }
 
-void links_read(struct helper *h, int node)
+void links_keep(struct helper *h, int node)
 {
     struct peer *p = &h->peers[node];
     if (p->state == LINK_DOWN && h->now >= p->connect_at)
         connect_peer(h, p);
+}
+
+bool links_read(struct helper *h, int node)
+{
+    struct peer *p = &h->peers[node];
+    links_keep(h, node);
     if (p->state != LINK_UP || p->reading)
-        return; /* an old read stays posted: it completes when the peer or the path comes back */
+        return true; /* an old read stays posted: it completes when the peer or the path comes back */
     p->op.user = p;
     p->reading = tp_read(p->ep, &p->value, sizeof p->value, HEARTBEAT_KEY, 0, &p->op) == KEEL_OK;
     h->count.reads++;
+    return p->reading;
 }
 
 void links_probe(struct helper *h, int node)

@@ -5,6 +5,13 @@
  *   load    8 busy processes at nice 0 (KEEL_LOAD_NICE) for 20 s (KEEL_LOAD_S): nobody dies
  *   idle    processor time of an idle node: below 0.5 % of a core
  *   forge   garbage, foreign and altered datagrams and connections: dropped and counted, nobody dies
+ * and, where the environment says how (tests/rdma-vm does),
+ *   cut     the network of each node in turn is cut without a word: the others commit its death, it ends itself
+ *   loss    every fifth packet to and from one node is lost: nobody dies
+ *   delay   what goes to one node comes 600 ms later: all agree on what that means
+ *   fallback  the device of one node fails: it goes on without, nobody dies, a kill is known as ever
+ * Environment: KEEL_HELPERS_HOST the nodes' addresses, 127.0.0.%d by default (%d is 2, 3, ...); KEEL_HELPERS_PROBE auto,
+ * verbs or ofi; KEEL_HELPERS_CUT and _HEAL, _LOSE, _DELAY and _STRAIGHT, _BREAK: commands, %d as above.
  * Prints the times measured. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,6 +30,7 @@
 #include "detect/dgram.h"
 #include "detect/helper.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 
 enum { NODES = 4, LOAD = 8 };
 #define MS KEEL_NS_PER_MS
@@ -102,12 +110,33 @@ static void on_report(void *user, const struct member_report *r)
         say(&(struct note){.node = s->node, .kind = NOTE_SUSPECT, .about = r->node, .t = clock_now_ns()});
 }
 
+/* %d becomes the number that stands for the node in addresses and names of devices. */
+static void fill_in(char *out, size_t size, const char *format, int node)
+{
+    const char *at = strstr(format, "%d");
+    if (at)
+        snprintf(out, size, "%.*s%d%s", (int)(at - format), format, node + 2, at + 2);
+    else
+        snprintf(out, size, "%s", format);
+}
+
+static enum probe_choice wanted_probe(void)
+{
+    const char *text = getenv("KEEL_HELPERS_PROBE");
+    if (!text || strcmp(text, "auto") == 0)
+        return PROBE_AUTO;
+    return strcmp(text, "verbs") == 0 ? PROBE_VERBS : PROBE_OFI;
+}
+
 static void node_main(int node, int from)
 {
     struct self s = {.node = node};
-    char host[32];
-    snprintf(host, sizeof host, "127.0.0.%d", node + 2);
+    char host[32], who[32];
+    snprintf(who, sizeof who, "helpers node %d", node);
+    log_init(who);
+    fill_in(host, sizeof host, getenv("KEEL_HELPERS_HOST") ? getenv("KEEL_HELPERS_HOST") : "127.0.0.%d", node);
     struct helper_config config = {.job_id = 77, .host = host, .provider = "tcp", .incarnation = 100 + (uint32_t)node};
+    config.probe = wanted_probe();
     memset(config.secret, 42, sizeof config.secret);
     member_params_default(&config.params, NODES, node);
     struct helper_callbacks callbacks = {&s, on_prepare, on_commit, on_settled, on_halt, on_report};
@@ -133,6 +162,13 @@ static void node_main(int node, int from)
 }
 
 /* ---- the test's side ---- */
+
+/* Builds with sanitizers run several times slower: how many times the limits to allow. */
+static uint64_t patience(void)
+{
+    const char *text = getenv("KEEL_TEST_PATIENCE");
+    return text ? strtoull(text, NULL, 10) : 1;
+}
 
 static void fail(const char *what)
 {
@@ -174,7 +210,7 @@ static void start_job(void)
     }
     struct note n;
     for (int i = 0; i < NODES; i++) {
-        if (!next_note(&n, clock_now_ns() + 10000 * MS) || n.kind != NOTE_BLOB)
+        if (!next_note(&n, clock_now_ns() + 10000 * MS * patience()) || n.kind != NOTE_BLOB)
             fail("a node does not start");
         job_blobs[n.node] = n.blob;
     }
@@ -227,6 +263,7 @@ static double wait_commits(int victim, uint64_t t, uint64_t within)
     return (double)(last - t) / MS;
 }
 
+static void check_probe(void);
 static int pauses[2];
 static uint64_t longest_pause;
 
@@ -236,13 +273,6 @@ static void read_pauses(void)
     struct pollfd p = {.fd = pauses[0], .events = POLLIN};
     while (pauses[0] && poll(&p, 1, 0) > 0 && read(pauses[0], &ns, sizeof ns) == sizeof ns)
         longest_pause = ns > longest_pause ? ns : longest_pause;
-}
-
-/* Builds with sanitizers run several times slower: how many times the limits to allow. */
-static uint64_t patience(void)
-{
-    const char *text = getenv("KEEL_TEST_PATIENCE");
-    return text ? strtoull(text, NULL, 10) : 1;
 }
 
 /* A processor that stood still for longer than half the limit froze nodes: that is no false death. */
@@ -274,6 +304,8 @@ static void mode_kill(void)
 {
     for (int victim = 0; victim < NODES; victim++) {
         start_job();
+        if (victim == 0)
+            check_probe();
         uint64_t t = clock_now_ns();
         kill(nodes[victim].pid, SIGKILL);
         printf("node %d killed: everywhere in %.2f ms\n", victim, wait_commits(victim, t, 20 * MS * patience()));
@@ -459,13 +491,144 @@ static void mode_forge(void)
     end_job();
 }
 
+/* Does what a variable of the environment says. False: it says nothing. */
+static void command(const char *variable, int node)
+{
+    char text[200];
+    if (!getenv(variable)) {
+        printf("SKIP: %s does not say how\n", variable);
+        exit(77);
+    }
+    fill_in(text, sizeof text, getenv(variable), node);
+    if (system(text) != 0) // NOLINT(cert-env33-c): the test's own environment
+        fail(text);
+}
+
+/* With RDMA devices everything is to go through them. */
+static void check_probe(void)
+{
+    struct note s[NODES];
+    uint64_t until = clock_now_ns() + 5000 * MS;
+    int suspicions = 0;
+    bool all;
+    do { /* paths are resolved first, which takes a second */
+        nobody_dies(clock_now_ns() + 100 * MS, &suspicions);
+        statistics(s);
+        all = true;
+        for (int i = 0; i < NODES; i++)
+            all &= s[i].counters.verbs_reads > 0;
+    } while (wanted_probe() == PROBE_VERBS && !all && clock_now_ns() < until);
+    if (wanted_probe() == PROBE_VERBS && !all)
+        fail("a node reads no heartbeat by its device");
+    for (int i = 0; i < NODES; i++) {
+        if (wanted_probe() == PROBE_OFI && s[i].counters.verbs_reads + s[i].counters.verbs_sent > 0)
+            fail("a node uses a device though it was told not to");
+    }
+    printf("heartbeat reads of node 0: %llu, of these by its device %llu; datagrams %llu, by its device %llu\n",
+           (unsigned long long)(s[0].counters.reads + s[0].counters.verbs_reads),
+           (unsigned long long)s[0].counters.verbs_reads, (unsigned long long)s[0].counters.datagrams_sent,
+           (unsigned long long)s[0].counters.verbs_sent);
+}
+
+static void wait_halt(int node)
+{
+    struct note n;
+    while (next_note(&n, clock_now_ns() + 20000 * MS))
+        if (n.kind == NOTE_HALT && n.node == node)
+            return;
+    fail("a node that was declared dead, or is alone, goes on");
+}
+
+static void mode_cut(void)
+{
+    for (int victim = 0; victim < NODES; victim++) {
+        start_job();
+        uint64_t t = clock_now_ns();
+        command("KEEL_HELPERS_CUT", victim);
+        printf("node %d cut off: everywhere in %.1f ms\n", victim, wait_commits(victim, t, 1000 * MS * patience()));
+        wait_halt(victim);
+        command("KEEL_HELPERS_HEAL", victim);
+        end_job();
+    }
+}
+
+static void mode_loss(void)
+{
+    int suspicions = 0;
+    start_job();
+    command("KEEL_HELPERS_LOSE", 1);
+    nobody_dies(clock_now_ns() + 8000 * MS, &suspicions);
+    check_probe();
+    command("KEEL_HELPERS_STRAIGHT", 1);
+    printf("every fifth packet of node 1 lost for 8 s: %d suspicions, nobody died\n", suspicions);
+    end_job();
+}
+
+/* Longer than a read may take, shorter than the limit: which of the two verdicts falls depends on when the last read was.
+ * If it is death, everybody says so, and the node ends. */
+static void mode_delay(void)
+{
+    struct note n;
+    int declared = 0, suspicions = 0;
+    bool halted = false;
+    start_job();
+    uint64_t t = clock_now_ns(), last = 0;
+    command("KEEL_HELPERS_DELAY", 1);
+    while (next_note(&n, t + 8000 * MS)) {
+        suspicions += n.kind == NOTE_SUSPECT;
+        if (n.kind == NOTE_COMMIT && n.about != 1)
+            fail("the wrong node was declared dead");
+        if (n.kind == NOTE_HALT && n.node != 1)
+            fail("a node halted");
+        declared += n.kind == NOTE_COMMIT;
+        halted |= n.kind == NOTE_HALT;
+        last = n.kind == NOTE_COMMIT ? n.t : last;
+    }
+    if (declared && declared != NODES - 1)
+        fail("not everybody thinks the same");
+    if ((declared > 0) != halted)
+        fail("a node declared dead goes on, or one that was not has ended");
+    if (!suspicions)
+        fail("nobody noticed the delay");
+    command("KEEL_HELPERS_STRAIGHT", 1);
+    if (declared)
+        printf("what goes to node 1 comes 600 ms later: %d suspicions, declared dead after %.1f ms\n", suspicions,
+               (double)(last - t) / MS);
+    else
+        printf("what goes to node 1 comes 600 ms later: %d suspicions, all cleared\n", suspicions);
+    end_job();
+}
+
+static void mode_fallback(void)
+{
+    struct note before[NODES], after[NODES];
+    int suspicions = 0;
+    start_job();
+    check_probe();
+    command("KEEL_HELPERS_BREAK", 1);
+    nobody_dies(clock_now_ns() + 3000 * MS, &suspicions);
+    statistics(before);
+    nobody_dies(clock_now_ns() + 2000 * MS, &suspicions);
+    statistics(after);
+    if (after[1].counters.verbs_reads != before[1].counters.verbs_reads)
+        fail("a device that is gone is still used");
+    if (after[1].counters.reads == before[1].counters.reads || after[0].counters.reads == before[0].counters.reads)
+        fail("nothing took the place of the device");
+    printf("device of node 1 gone: %d suspicions, nobody died\n", suspicions);
+    uint64_t t = clock_now_ns();
+    kill(nodes[2].pid, SIGKILL);
+    printf("afterwards node 2 killed: everywhere in %.2f ms\n", wait_commits(2, t, 20 * MS * patience()));
+    end_job();
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"kill", mode_kill}, {"freeze", mode_freeze}, {"pause", mode_pause},
-                 {"load", mode_load}, {"idle", mode_idle},     {"forge", mode_forge}};
+    } modes[] = {{"kill", mode_kill},   {"freeze", mode_freeze},    {"pause", mode_pause}, {"load", mode_load},
+                 {"idle", mode_idle},   {"forge", mode_forge},      {"cut", mode_cut},     {"loss", mode_loss},
+                 {"delay", mode_delay}, {"fallback", mode_fallback}};
     setvbuf(stdout, NULL, _IONBF, 0);
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
@@ -473,6 +636,6 @@ int main(int argc, char **argv)
             modes[i].run();
             return 0;
         }
-    fprintf(stderr, "usage: helpers kill|freeze|pause|load|idle|forge\n");
+    fprintf(stderr, "usage: helpers kill|freeze|pause|load|idle|forge|cut|loss|delay|fallback\n");
     return 2;
 }

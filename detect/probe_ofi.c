@@ -1,0 +1,78 @@
+/* The probe over libfabric, as an entry of the helper's list: heartbeat connections (links.c) and datagrams (dgram.c).
+ * It carries everything, so it comes last. A datagram that comes from a node to which we send by its device tells that it
+ * does not use it any more. */
+#include "detect/helper_internal.h"
+
+static struct helper *helper_of(const struct probe *probe)
+{
+    return ((const struct ofi *)probe)->h;
+}
+
+static void ofi_watch(struct probe *probe, int node, bool on, uint64_t now)
+{
+    (void)now;
+    links_watch(helper_of(probe), node, on);
+}
+
+static bool ofi_read(struct probe *probe, int node, uint64_t now)
+{
+    (void)now;
+    return links_read(helper_of(probe), node);
+}
+
+static bool ofi_send(struct probe *probe, int node, const void *data, size_t len)
+{
+    dgram_send(helper_of(probe)->dgram, node, data, len);
+    return true;
+}
+
+static void ofi_fence(struct probe *probe, int node)
+{
+    links_fence(helper_of(probe), node);
+}
+
+static bool ofi_poll(struct probe *probe, uint64_t now)
+{
+    struct helper *h = helper_of(probe);
+    size_t len;
+    const uint8_t *data;
+    int taken = 0;
+    (void)now;
+    bool more = links_poll(h);
+    for (; taken < 64 && (data = dgram_recv(h->dgram, &len)) != NULL; taken++)
+        helper_datagram(h, data, len, false);
+    return more || taken > 0;
+}
+
+static bool ofi_arm(struct probe *probe)
+{
+    struct helper *h = helper_of(probe);
+    return h->tp->table->arm(h->tp) && dgram_arm(h->dgram);
+}
+
+static int ofi_wait_fds(const struct probe *probe, int fds[2])
+{
+    struct helper *h = helper_of(probe);
+    fds[0] = h->tp->table->wait_fd(h->tp);
+    fds[1] = dgram_wait_fd(h->dgram);
+    return 2;
+}
+
+static void ofi_close(struct probe *probe) /* the helper's own, and closed with it */
+{
+    (void)probe;
+}
+
+void probe_ofi_init(struct helper *h)
+{
+    static const struct probe_table table = {.name = "ofi",
+                                             .watch = ofi_watch,
+                                             .read = ofi_read,
+                                             .send = ofi_send,
+                                             .fence = ofi_fence,
+                                             .poll = ofi_poll,
+                                             .arm = ofi_arm,
+                                             .wait_fds = ofi_wait_fds,
+                                             .close = ofi_close};
+    h->ofi = (struct ofi){.probe = {&table}, .h = h};
+}

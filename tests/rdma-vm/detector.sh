@@ -1,0 +1,10 @@
+# Runs in the virtual machine: every mode of tests/multi/helpers over RDMA devices. The first that fails ends it.
+export KEEL_HELPERS_HOST=10.2.0.%d KEEL_HELPERS_PROBE=verbs KEEL_TEST_PATIENCE=50
+export KEEL_HELPERS_CUT="/usr/bin/ip link set p%d nomaster" KEEL_HELPERS_HEAL="/usr/bin/ip link set p%d master br0"
+export KEEL_HELPERS_LOSE="/usr/bin/tc qdisc add dev p%d root netem loss 20%"
+export KEEL_HELPERS_DELAY="/usr/bin/tc qdisc add dev p%d root netem delay 600ms" KEEL_HELPERS_STRAIGHT="/usr/bin/tc qdisc del dev p%d root"
+export KEEL_HELPERS_BREAK="/usr/bin/rdma link del rx%d"
+for mode in kill freeze pause cut loss delay fallback; do
+    echo "== $mode"
+    helpers $mode || exit 1
+done
