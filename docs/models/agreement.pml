@@ -333,7 +333,7 @@ inline complete(i)
         :: else
         fi
     :: p1 == PREPARE ->
-        v1 = (bound[i] && BREAK != 4 -> bound_value[i] : v1);
+        v1 = (bound[i] -> bound_value[i] : v1);
         start_round(i, ACCEPT, s1, b1, v1)
     :: p1 == ACCEPT ->
         start_round(i, COMMIT, s1, b1, v1);
@@ -345,7 +345,7 @@ inline complete(i)
         hold_back(i);
         cancel(i);
         if
-        :: all || BREAK == 5 -> settle(i, s1)
+        :: all || BREAK == 4 -> settle(i, s1)
         :: else
         fi
     fi;
@@ -441,8 +441,8 @@ inline take(m, r, p, ball, s, t, c, b, v)
             :: LIVE(m) && ball < promised[m] -> refuse(r, promised[m])
             :: else
             fi
-        :: p != COMMIT && ball < promised[m] && BREAK != 6 -> refuse(r, promised[m])
-        :: p != COMMIT && (ball >= promised[m] || BREAK == 6) && s <= epoch[m] -> /* the log, if it arrives */
+        :: p != COMMIT && ball < promised[m] && BREAK != 5 -> refuse(r, promised[m])
+        :: p != COMMIT && (ball >= promised[m] || BREAK == 5) && s <= epoch[m] -> /* the log, if it arrives */
             if
             :: now && s == epoch[r] + 1 ->
                 b1 = decided[s - 1];
@@ -452,7 +452,7 @@ inline take(m, r, p, ball, s, t, c, b, v)
                 v1 = 0
             :: true
             fi
-        :: p != COMMIT && (ball >= promised[m] || BREAK == 6) && s == epoch[m] + 1 ->
+        :: p != COMMIT && (ball >= promised[m] || BREAK == 5) && s == epoch[m] + 1 ->
             if
             :: ball > promised[m] ->
                 hold_back(m);

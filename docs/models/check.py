@@ -18,9 +18,8 @@ BROKEN = [
     (1, (3, 0, 3, 0), "a decision needs a majority"),
     (2, (2, 0, 2, 0), "of two halves only that with the lowest id decides"),
     (3, (5, 1, 1, 0), "what COLLECT finds accepted is proposed again"),
-    (4, (4, 2, 1, 0), "and with its value"),
-    (5, (5, 1, 1, 0), "settled is said when the whole view has committed"),
-    (6, (5, 1, 1, 0), "a ballot below the promised one is refused"),
+    (4, (5, 1, 1, 0), "settled is said when the whole view has committed"),
+    (5, (5, 1, 1, 0), "a ballot below the promised one is refused"),
 ]
 
 
