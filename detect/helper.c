@@ -459,6 +459,9 @@ keel_status helper_start(struct helper *h, const struct helper_blob *blobs)
     h->m = member_create(&h->config.params, &ops, h->now);
     if (!h->m)
         return KEEL_ERR_ARG;
+    for (int i = 0; i < h->config.params.n && h->n_watched < HELPER_WATCHED_MAX; i++)
+        if (h->peers[i].watched)
+            h->watched[h->n_watched++] = i;
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
@@ -471,6 +474,17 @@ keel_status helper_start(struct helper *h, const struct helper_blob *blobs)
         return KEEL_ERR_SYSTEM;
     }
     return KEEL_OK;
+}
+
+const char *helper_probe(const struct helper *h)
+{
+    return h->probes[0]->table->name;
+}
+
+int helper_watched(const struct helper *h, int out[HELPER_WATCHED_MAX])
+{
+    memcpy(out, h->watched, (size_t)h->n_watched * sizeof *out);
+    return h->n_watched;
 }
 
 void helper_destroy(struct helper *h)

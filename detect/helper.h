@@ -12,7 +12,7 @@
 #include "detect/member.h"
 #include "detect/probe.h"
 
-enum { HELPER_BLOB_MAX = 200 };
+enum { HELPER_BLOB_MAX = 200, HELPER_WATCHED_MAX = 32 };
 
 struct helper_blob {
     uint32_t len;
@@ -59,6 +59,10 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
                           struct helper **out, struct helper_blob *blob);
 /* blobs[n] in node order. Starts the thread. */
 keel_status helper_start(struct helper *h, const struct helper_blob *blobs);
+/* "verbs" or "ofi": what it began with. */
+const char *helper_probe(const struct helper *h);
+/* Whose heartbeats it read at the start; their number. */
+int helper_watched(const struct helper *h, int out[HELPER_WATCHED_MAX]);
 /* Stops the thread, closes everything. NULL is allowed. Not from a callback. */
 void helper_destroy(struct helper *h);
 

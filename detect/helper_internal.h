@@ -64,6 +64,7 @@ struct helper {
     int epoll_fd, wake_fd;
     pthread_t thread;
     bool started;
+    int watched[HELPER_WATCHED_MAX], n_watched; /* at the start; fixed before the thread runs */
     atomic_bool stop;
     uint64_t now;
 

@@ -13,7 +13,8 @@
  *   DOWN    read wanted                        ASKED   new queue pair, ASK
  *   ASKED   ANSWER to this ASK                 UP      ready to send
  *   ASKED   read wanted again, late            ASKED   ASK again
- *   UP      read fails, or is late             DOWN    told as broken: a suspicion
+ *   UP      read fails, or is late             DOWN    told as broken: a suspicion; datagrams to it go the other way until
+ *                                                      something comes from it by the device
  *   any     not watched, declared dead         DOWN
  *
  * A read is answered by the device as long as the process has its memory registered, so a process that was stopped is
@@ -206,7 +207,7 @@ struct verbs {
     uint32_t ud_max;
     unsigned sends_free, next_send;
     bool usable; /* the device works, its port is up */
-    bool dead;   /* the device is gone, for good */
+    bool dead;   /* the device is gone, for good, and released */
 };
 
 static void set_state(struct conn *c, enum conn_state to)
@@ -427,6 +428,7 @@ static bool verbs_read(struct probe *probe, int node, uint64_t now)
     if (c->reading && now - c->since < v->config.late_ns)
         return true;
     if (c->reading) { /* no completion, not even an error */
+        c->avoid = true;
         drop(c);
         return false;
     }
@@ -470,6 +472,7 @@ static void on_read_done(struct verbs *v, const struct ibv_wc *wc)
         return;
     }
     log_debug("detect: read of node %d: %s", node, ib.wc_status_str(wc->status));
+    c->avoid = true; /* node, or only the device: what is sent the other way tells */
     drop(c);
     if (c->watched)
         v->callbacks.broken(v->callbacks.user, node);
@@ -482,6 +485,40 @@ static void on_datagram(struct verbs *v, const struct ibv_wc *wc)
         v->callbacks.datagram(v->callbacks.user, v->memory->recv[slot] + GRH, wc->byte_len - GRH);
     if (wc->status != IBV_WC_WR_FLUSH_ERR && !post_recv(v, slot))
         log_warn("detect: a receive buffer could not be given to the device");
+}
+
+/* All that is of the device. A device that is taken away waits for this. */
+static void release(struct verbs *v)
+{
+    for (int i = 0; v->conns && i < v->config.n; i++) {
+        drop_incoming(&v->conns[i]);
+        drop(&v->conns[i]);
+        if (v->conns[i].ah)
+            ib.destroy_ah(v->conns[i].ah);
+        v->conns[i].ah = NULL;
+    }
+    if (v->ud)
+        ib.destroy_qp(v->ud);
+    if (v->cq)
+        ib.destroy_cq(v->cq);
+    if (v->channel)
+        ib.destroy_comp_channel(v->channel);
+    if (v->mr)
+        ib.dereg_mr(v->mr);
+    if (v->values_mr)
+        ib.dereg_mr(v->values_mr);
+    if (v->heartbeat_mr)
+        ib.dereg_mr(v->heartbeat_mr);
+    if (v->pd)
+        ib.dealloc_pd(v->pd);
+    if (v->context)
+        ib.close_device(v->context);
+    v->ud = NULL;
+    v->cq = NULL;
+    v->channel = NULL;
+    v->mr = v->values_mr = v->heartbeat_mr = NULL;
+    v->pd = NULL;
+    v->context = NULL;
 }
 
 /* Everything goes the other way from here on; what was under way is not waited for. */
@@ -518,6 +555,10 @@ static bool verbs_poll(struct probe *probe, uint64_t now)
     if (v->dead)
         return false;
     take_async(v);
+    if (v->dead) {
+        release(v);
+        return true;
+    }
     struct ibv_cq *cq;
     void *context;
     unsigned events = 0;
@@ -543,6 +584,7 @@ static bool verbs_poll(struct probe *probe, uint64_t now)
     if (n < 0) {
         v->dead = true;
         stop_using(v, "its completion queue cannot be read");
+        release(v);
     }
     return n > 0;
 }
@@ -570,28 +612,7 @@ static int verbs_wait_fds(const struct probe *probe, int fds[2])
 static void verbs_close(struct probe *probe)
 {
     struct verbs *v = (struct verbs *)probe;
-    for (int i = 0; v->conns && i < v->config.n; i++) {
-        drop_incoming(&v->conns[i]);
-        drop(&v->conns[i]);
-        if (v->conns[i].ah)
-            ib.destroy_ah(v->conns[i].ah);
-    }
-    if (v->ud)
-        ib.destroy_qp(v->ud);
-    if (v->cq)
-        ib.destroy_cq(v->cq);
-    if (v->channel)
-        ib.destroy_comp_channel(v->channel);
-    if (v->mr)
-        ib.dereg_mr(v->mr);
-    if (v->values_mr)
-        ib.dereg_mr(v->values_mr);
-    if (v->heartbeat_mr)
-        ib.dereg_mr(v->heartbeat_mr);
-    if (v->pd)
-        ib.dealloc_pd(v->pd);
-    if (v->context)
-        ib.close_device(v->context);
+    release(v);
     free(v->conns);
     free(v->values);
     free(v->memory);

@@ -18,6 +18,10 @@ enum {
     PLANE_MAX_RESTARTS = 3, /* of a rank on a live node, then it is left dead */
 };
 
+/* How nodes watch each other, and which reads which; as enum probe_choice and enum member_topology of detect/. */
+enum plane_probe { PLANE_PROBE_AUTO, PLANE_PROBE_VERBS, PLANE_PROBE_OFI };
+enum plane_topology { PLANE_RING, PLANE_TORUS, PLANE_HYPERCUBE, PLANE_RANDOM, PLANE_FILE };
+
 enum on_failure { ON_FAILURE_SUBSTITUTE, ON_FAILURE_DEGRADE, ON_FAILURE_ABORT };
 
 struct plane_config {
@@ -33,6 +37,10 @@ struct plane_config {
      * Keel cannot go on without it. */
     bool plain_death_ends;
     const char *host; /* numeric address of this node on the job's interface */
+    enum plane_probe probe;
+    enum plane_topology topology;
+    const int *edges; /* PLANE_FILE: [edge_count][2] reader, watched; the caller's, for the plane's life */
+    int edge_count;
 };
 
 /* How this node's address blobs travel: opaque bytes, exchanged by the launcher before the start. */

@@ -290,7 +290,11 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
                                   .rank_node = a->job.rank_node,
                                   .on_failure = a->job.on_failure,
                                   .plain_death_ends = !a->job.degrade_asked && a->job.on_failure != ON_FAILURE_ABORT,
-                                  .host = a->self_host};
+                                  .host = a->self_host,
+                                  .probe = a->job.probe,
+                                  .topology = a->job.topology,
+                                  .edges = a->job.edges,
+                                  .edge_count = a->job.edge_count};
     struct plane_callbacks callbacks = {.user = a,
                                         .assigned = plane_assigned,
                                         .respawn = plane_respawn,
@@ -314,6 +318,22 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
 }
 
 /* ---- messages from keelrun ---- */
+
+static bool watch_from_json(struct agent_job *job, const json_t *m)
+{
+    long long probe, topology;
+    const json_t *edges = json_object_get(m, "edges");
+    if (!codec_int(m, "probe", PLANE_PROBE_AUTO, PLANE_PROBE_OFI, &probe) ||
+        !codec_int(m, "topology", PLANE_RING, PLANE_FILE, &topology) || json_array_size(edges) % 2 ||
+        json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * 16)
+        return false;
+    int values = (int)json_array_size(edges);
+    job->probe = (enum plane_probe)probe;
+    job->topology = (enum plane_topology)topology;
+    job->edge_count = values / 2;
+    job->edges = pm_alloc((size_t)(values ? values : 1) * sizeof *job->edges);
+    return codec_to_ints(edges, job->edges, values, 0, job->nodes + job->spares - 1);
+}
 
 static bool job_from_json(struct agent *a, const json_t *m)
 {
@@ -339,6 +359,8 @@ static bool job_from_json(struct agent *a, const json_t *m)
         return false;
     job->degrade_asked = json_is_true(json_object_get(m, "degrade_asked"));
     if (!codec_to_ints(json_object_get(m, "rank_node"), job->rank_node, job->ranks, 0, job->nodes - 1))
+        return false;
+    if (!watch_from_json(job, m))
         return false;
     job->argv = codec_to_strings(json_object_get(m, "argv"));
     job->env = codec_to_strings(json_object_get(m, "env"));

@@ -34,7 +34,10 @@ struct agent_job { /* MSG_CONFIG */
     int standbys; /* processes of a spare node */
     int mpiexec_pid;
     enum on_failure on_failure;
-    bool degrade_asked; /* by the user: a rank that dies of its own fault is no failure of the job */
+    enum plane_probe probe;
+    enum plane_topology topology;
+    int *edges, edge_count; /* PLANE_FILE */
+    bool degrade_asked;     /* by the user: a rank that dies of its own fault is no failure of the job */
     char **argv, **env;
     char *cwd;
 };

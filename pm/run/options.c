@@ -26,6 +26,8 @@ enum option_key {
     KEY_EVENT_LOG,
     KEY_START_TIMEOUT,
     KEY_TIMEOUT,
+    KEY_PROBE,
+    KEY_TOPOLOGY,
 };
 
 static const struct argp_option option_table[] = {
@@ -43,6 +45,14 @@ static const struct argp_option option_table[] = {
     {"launcher", KEY_LAUNCHER, "NAME", 0,
      "how to reach hosts: ssh, slurm, pbs, lsf, sge, ... as mpiexec.hydra knows it", 4},
     {"launcher-exec", KEY_LAUNCHER_EXEC, "FILE", 0, "program to use as the launcher's", 4},
+    {"probe", KEY_PROBE, "WAY", 0,
+     "how nodes watch each other: verbs (RDMA devices), ofi (libfabric), auto (verbs where there is a device; the "
+     "default)",
+     4},
+    {"topology", KEY_TOPOLOGY, "SHAPE", 0,
+     "who watches whom: ring (the default), torus, hypercube, random, or file:PATH with a line \"READER WATCHED\" for "
+     "each",
+     4},
     {"label", KEY_LABEL, NULL, 0, "put the rank before each line of output", 5},
     {"quiet", KEY_QUIET, NULL, 0, "do not tell of ranks and nodes that die on the way", 5},
     {"event-log", KEY_EVENT_LOG, "FILE", 0, "write the job's events to FILE, one JSON object a line", 5},
@@ -100,11 +110,24 @@ struct parsing {
     struct options *o;
     const char *at_fault; /* the argument that could not be understood */
     bool on_failure_given, nodes_given, hosts_given;
+    const char *watch_file;
 };
+
+static void parse_topology(struct parsing *p, const char *text)
+{
+    static const char *const shapes[] = {"ring", "torus", "hypercube", "random", NULL};
+    if (strncmp(text, "file:", 5) == 0) {
+        p->o->topology = PLANE_FILE;
+        p->watch_file = text + 5;
+    } else {
+        p->o->topology = (enum plane_topology)choice("--topology", text, shapes);
+    }
+}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     static const char *const modes[] = {"substitute", "degrade", "abort", NULL};
+    static const char *const ways[] = {"auto", "verbs", "ofi", NULL};
     static const char *const beds[] = {"", "loopback", "netns", NULL};
     struct parsing *p = state->input;
     struct options *o = p->o;
@@ -145,6 +168,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_LAUNCHER_EXEC:
         o->launcher_exec = arg;
+        break;
+    case KEY_PROBE:
+        o->probe = (enum plane_probe)choice("--probe", arg, ways);
+        break;
+    case KEY_TOPOLOGY:
+        parse_topology(p, arg);
         break;
     case KEY_LABEL:
         o->label = true;
@@ -242,6 +271,14 @@ static _Noreturn void help(unsigned how)
     exit(fflush(stdout) == 0 ? 0 : 1);
 }
 
+static void read_watchers(struct options *o, const char *path)
+{
+    char why[200], *text = read_file(path);
+    if (watchers_parse(&o->watchers, text, o->nodes + o->spares, why, sizeof why))
+        pm_quit(2, "%s: %s", path, why);
+    free(text);
+}
+
 void options_parse(struct options *o, int argc, char **argv)
 {
     struct parsing p = {.o = o};
@@ -252,4 +289,6 @@ void options_parse(struct options *o, int argc, char **argv)
         pm_quit(2, "%s is not an option, or its value is missing; see keelrun --help",
                 p.at_fault ? p.at_fault : "something");
     check_nodes(o, &p);
+    if (o->topology == PLANE_FILE)
+        read_watchers(o, p.watch_file);
 }

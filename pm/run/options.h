@@ -4,6 +4,7 @@
 
 #include "pm/wire/layout.h"
 #include "pm/plane.h"
+#include "pm/run/watchers.h"
 
 enum bed { BED_NONE, BED_LOOPBACK, BED_NETNS };
 
@@ -12,6 +13,9 @@ struct options {
     struct host_list hosts;        /* of nodes and spares; empty on a bed */
     enum bed bed;
     enum on_failure on_failure;
+    enum plane_probe probe;
+    enum plane_topology topology;
+    struct watchers watchers; /* of a topology from a file */
     const char *launcher, *launcher_exec;
     const char *event_log;
     bool label, quiet;

@@ -124,6 +124,17 @@ static keel_status watch(struct plane *p, int fd)
     return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? KEEL_OK : KEEL_ERR_SYSTEM;
 }
 
+_Static_assert((int)PLANE_PROBE_OFI == (int)PROBE_OFI && (int)PLANE_FILE == (int)MEMBER_FILE, "the same order");
+
+static void tell_watched(struct plane *p)
+{
+    int reads[HELPER_WATCHED_MAX], n = helper_watched(p->helper, reads);
+    char list[8 * HELPER_WATCHED_MAX] = "";
+    for (int i = 0, at = 0; i < n; i++)
+        at += snprintf(list + at, sizeof list - (size_t)at, "%s%d", i ? "," : "", reads[i]);
+    node_event(&p->agent, "watch", ",\"probe\":\"%s\",\"reads\":[%s]", helper_probe(p->helper), list);
+}
+
 static keel_status make_helper(struct plane *p, struct helper_blob *blob)
 {
     struct agent *a = &p->agent;
@@ -131,6 +142,10 @@ static keel_status make_helper(struct plane *p, struct helper_blob *blob)
         .job_id = a->job, .host = p->host, .provider = "tcp", .incarnation = (uint32_t)a->incarnation};
     memcpy(config.secret, a->secret, sizeof config.secret);
     member_params_default(&config.params, a->members, a->self);
+    config.probe = (enum probe_choice)p->config.probe;
+    config.params.topology = (enum member_topology)p->config.topology;
+    config.params.edges = p->config.edges;
+    config.params.edge_count = p->config.edge_count;
     struct helper_callbacks callbacks = queue_helper_callbacks(p);
     return helper_create(&config, &callbacks, &p->helper, blob);
 }
@@ -219,6 +234,7 @@ keel_status plane_start(struct plane *p, const struct plane_blob *blobs)
     free(helpers);
     if (status != KEEL_OK)
         return status;
+    tell_watched(p);
     if (pthread_create(&p->thread, NULL, plane_thread, p) != 0)
         return KEEL_ERR_SYSTEM;
     p->running = true;

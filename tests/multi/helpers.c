@@ -9,7 +9,7 @@
  *   cut     the network of each node in turn is cut without a word: the others commit its death, it ends itself
  *   loss    every fifth packet to and from one node is lost: nobody dies
  *   delay   what goes to one node comes 600 ms later: all agree on what that means
- *   fallback  the device of one node fails: it goes on without, nobody dies, a kill is known as ever
+ *   fallback  the device of one node carries nothing any more: it goes on without, nobody dies, a kill is known as ever
  * Environment: KEEL_HELPERS_HOST the nodes' addresses, 127.0.0.%d by default (%d is 2, 3, ...); KEEL_HELPERS_PROBE auto,
  * verbs or ofi; KEEL_HELPERS_CUT and _HEAL, _LOSE, _DELAY and _STRAIGHT, _BREAK: commands, %d as above.
  * Prints the times measured. */
@@ -611,10 +611,10 @@ static void mode_fallback(void)
     nobody_dies(clock_now_ns() + 2000 * MS, &suspicions);
     statistics(after);
     if (after[1].counters.verbs_reads != before[1].counters.verbs_reads)
-        fail("a device that is gone is still used");
+        fail("a device that carries nothing is still used");
     if (after[1].counters.reads == before[1].counters.reads || after[0].counters.reads == before[0].counters.reads)
         fail("nothing took the place of the device");
-    printf("device of node 1 gone: %d suspicions, nobody died\n", suspicions);
+    printf("device of node 1 carries nothing: %d suspicions, nobody died\n", suspicions);
     uint64_t t = clock_now_ns();
     kill(nodes[2].pid, SIGKILL);
     printf("afterwards node 2 killed: everywhere in %.2f ms\n", wait_commits(2, t, 20 * MS * patience()));

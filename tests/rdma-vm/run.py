@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODULES = ["sch_netem", "crc32_pclmul", "crc32c_intel", "rdma_rxe", "rdma_ucm", "veth", "bridge"]
+MODULES = ["sch_netem", "sch_ingress", "cls_u32", "act_gact", "crc32_pclmul", "crc32c_intel", "rdma_rxe", "rdma_ucm", "veth", "bridge"]
 TOOLS = ["qemu-system-x86_64", "busybox", "modprobe", "depmod", "rdma", "ip", "tc", "ldd", "apt-get", "dpkg"]
 LIB = "/usr/lib/x86_64-linux-gnu"
 

@@ -130,6 +130,46 @@ def test_keelrun_on_failure_decides():
     assert code == 137 and len(err.splitlines()) == 1, err
 
 
+def watching(*options):
+    """{node: (probe, whose heartbeats it reads)} of a job of 4 nodes"""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = os.path.join(directory, "log")
+        assert run(["--event-log", path, "-n", "4", "--nodes", "4", *options, "true"]) == (0, "", "")
+        with open(path) as f:
+            events = [json.loads(line) for line in f]
+    return {e["node"]: (e["probe"], e["reads"]) for e in events if e["event"] == "watch"}
+
+
+def test_keelrun_probe_is_how_nodes_watch_each_other():
+    assert [way for way, _ in watching("--probe", "ofi").values()] == ["ofi"] * 4
+    assert len(watching("--probe", "auto")) == 4
+    if not os.path.isdir("/sys/class/infiniband") or not os.listdir("/sys/class/infiniband"):
+        code, out, err = run(["--probe", "verbs", "-n", "1", "echo", "ran"])
+        assert code == 1 and out == "" and "verbs probe" in err, (code, out, err)
+    code, _, err = run(["--probe", "magic", "-n", "1", "true"])
+    assert (code, err) == (2, "keelrun: --probe: magic is not known\n"), (code, err)
+
+
+def test_keelrun_topology_says_who_watches_whom():
+    assert watching()[3][1] == watching("--topology", "ring")[3][1] == [0, 1]
+    assert watching("--topology", "hypercube")[3][1] == [1, 2]
+    assert watching("--topology", "torus")[3][1] == [1, 2]
+    assert set(watching("--topology", "random")) == {0, 1, 2, 3}
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = os.path.join(directory, "who")
+        for text, why in [("0 1\n1 2\n2 3\n3 0 # closed\n3 1\n", None), ("0 1\n1 4\n", "line 2 names a node that the job does not have"),
+                          ("0 0\n", "line 1 lets a node watch itself"), ("0 1\n1 2\n2 0\n", "nobody reads node 3"),
+                          ("0 one\n", 'line 1 is not "READER WATCHED", two node numbers')]:
+            with open(path, "w") as f:
+                f.write(text)
+            if why:
+                code, out, err = run(["-n", "4", "--nodes", "4", "--topology", "file:" + path, "echo", "ran"])
+                assert (code, out, err) == (2, "", f"keelrun: {path}: {why}\n"), (code, out, err)
+            else:
+                assert {node: reads for node, (_, reads) in watching("--topology", "file:" + path).items()} == {
+                    0: [1], 1: [2], 2: [3], 3: [0, 1]}
+
+
 def test_keelrun_quiet_leaves_out_the_lines():
     assert "was killed by SIGKILL" in crashed("--spares", "1")[2]
     assert crashed("--spares", "1", "--quiet") == (0, "", "")
