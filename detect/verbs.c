@@ -126,7 +126,7 @@ enum {
 
 static struct {
     void *library;
-#define X(type, name, args) type(*name) args;
+#define X(type, name, args) type(*name) args; // NOLINT(bugprone-macro-parentheses): a declaration
     FUNCTIONS(X)
 #undef X
 } ib;

@@ -124,10 +124,24 @@ static void parse_topology(struct parsing *p, const char *text)
     }
 }
 
+static error_t parse_watching(struct parsing *p, int key, const char *arg)
+{
+    static const char *const ways[] = {"auto", "verbs", "ofi", NULL};
+    switch (key) {
+    case KEY_PROBE:
+        p->o->probe = (enum plane_probe)choice("--probe", arg, ways);
+        return 0;
+    case KEY_TOPOLOGY:
+        parse_topology(p, arg);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     static const char *const modes[] = {"substitute", "degrade", "abort", NULL};
-    static const char *const ways[] = {"auto", "verbs", "ofi", NULL};
     static const char *const beds[] = {"", "loopback", "netns", NULL};
     struct parsing *p = state->input;
     struct options *o = p->o;
@@ -169,12 +183,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_LAUNCHER_EXEC:
         o->launcher_exec = arg;
         break;
-    case KEY_PROBE:
-        o->probe = (enum plane_probe)choice("--probe", arg, ways);
-        break;
-    case KEY_TOPOLOGY:
-        parse_topology(p, arg);
-        break;
     case KEY_LABEL:
         o->label = true;
         break;
@@ -205,7 +213,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
             p->at_fault = state->argv[state->next - 1];
         break;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return parse_watching(p, key, arg);
     }
     return 0;
 }

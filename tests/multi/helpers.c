@@ -134,7 +134,8 @@ static void node_main(int node, int from)
     char host[32], who[32];
     snprintf(who, sizeof who, "helpers node %d", node);
     log_init(who);
-    fill_in(host, sizeof host, getenv("KEEL_HELPERS_HOST") ? getenv("KEEL_HELPERS_HOST") : "127.0.0.%d", node);
+    const char *hosts = getenv("KEEL_HELPERS_HOST");
+    fill_in(host, sizeof host, hosts ? hosts : "127.0.0.%d", node);
     struct helper_config config = {.job_id = 77, .host = host, .provider = "tcp", .incarnation = 100 + (uint32_t)node};
     config.probe = wanted_probe();
     memset(config.secret, 42, sizeof config.secret);
@@ -494,12 +495,13 @@ static void mode_forge(void)
 /* Does what a variable of the environment says. False: it says nothing. */
 static void command(const char *variable, int node)
 {
-    char text[200];
-    if (!getenv(variable)) {
+    char text[500];
+    const char *how = getenv(variable);
+    if (!how) {
         printf("SKIP: %s does not say how\n", variable);
         exit(77);
     }
-    fill_in(text, sizeof text, getenv(variable), node);
+    fill_in(text, sizeof text, how, node);
     if (system(text) != 0) // NOLINT(cert-env33-c): the test's own environment
         fail(text);
 }
