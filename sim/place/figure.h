@@ -9,19 +9,41 @@ struct figure_run {
     int64_t cases; /* unless --cases says otherwise */
 };
 
-enum { FIGURE_RUNS = 6 };
+enum { FIGURE_RUNS = 6, FIGURE_CURVES = 24, FIGURE_CSV = 4096 };
+
+/* A curve of a CSV file: rows in which some columns have given values. */
+struct curve {
+    char label[64];    /* at its end */
+    int column[3];     /* rows are the curve's where column[i] ... */
+    char value[3][32]; /* ... is value[i]; column 0: no condition */
+    int x, y;          /* columns, from 1 */
+    double scale;      /* of y; 0: as it is */
+    int colour, dash;  /* of the method */
+    double width;      /* of the statistic; 0: points */
+    double last_x, last_y;
+};
 
 struct figure {
-    const char *name, *title;
+    const char *name, *title, *xlabel, *ylabel;
     struct figure_run run[FIGURE_RUNS];
-    void (*data)(const struct options *o, FILE *f); /* instead of runs */
-    const char *plot;                               /* gnuplot commands; CSV is the data file */
+    /* Instead of runs. returns false when it was interrupted: f holds what there is. */
+    bool (*data)(const struct figure *fig, const struct options *o, FILE *f);
+    /* Fills curve, after the data are there. returns how many. first[i]: the mean of run i without failures. */
+    int (*curves)(const struct figure *fig, const double *first, struct curve *curve);
+    const char *set; /* further gnuplot settings */
 };
 
 extern const struct figure figures[];
 
-/* The data of figures 3, 8 and 22. */
-void figure_shares(const struct options *o, FILE *f);
-void figure_worst(const struct options *o, FILE *f);
-void figure_mixed(const struct options *o, FILE *f);
+/* A study's CSV in o->dir, made or found. returns false when it was interrupted; then it holds whole sequences only. */
+bool figure_study(const struct options *o, const struct figure_run *r, char *name, size_t len);
+
+/* The data of figures 3, 8, 22 and moves. */
+bool figure_shares(const struct figure *fig, const struct options *o, FILE *f);
+bool figure_worst(const struct figure *fig, const struct options *o, FILE *f);
+bool figure_mixed(const struct figure *fig, const struct options *o, FILE *f);
+bool figure_moves(const struct figure *fig, const struct options *o, FILE *f);
+
+/* Draws DIR/figNAME.csv as PNG and SVG. Dies; exits with 1 when gnuplot fails. */
+void figure_draw(const struct options *o, const struct figure *fig, struct curve *curve, int n);
 #endif

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "sim/place/figure.h"
 
 #define K24 "24x24x24", "3D(2,1)", "7p"
@@ -6,145 +8,285 @@
 #define SAMPLES 3686400
 #define COLLECTIVE_SAMPLES 100000
 
-/* Worst, mean and best of two methods, as the paper draws them; FIRST thick, SECOND thin. */
-#define TWO(first, second)                                                                                             \
-    "set xlabel 'node failures'; set ylabel 'messages on the most used link'; set key left top\n"                      \
-    "m(s,c)=strcol(1) eq s ? column(c) : 1/0\n"                                                                        \
-    "plot CSV using 2:(m('" first "',4)) w l lw 2.5 lc 1 t '" first " worst', '' using 2:(m('" first                   \
-    "',5)) w l lw 2.5 lc 2 t 'mean', '' using 2:(m('" first "',6)) w l lw 2.5 lc 3 t 'best', '' using 2:(m('" second   \
-    "',4)) w l lw 1 dt 2 lc 1 t '" second " worst', '' using 2:(m('" second                                            \
-    "',5)) w l lw 1 dt 2 lc 2 t 'mean', '' using 2:(m('" second "',6)) w l lw 1 dt 2 lc 3 t 'best'\n"
+/* Columns of a study's CSV as it stands in a figure: the pattern comes first. */
+enum { PATTERN_COLUMN = 1, METHOD_COLUMN, FAILURES_COLUMN, WORST_COLUMN = 5, MEAN_COLUMN, BEST_COLUMN };
 
-/* Mean of several methods, worst dotted. */
-#define FOUR                                                                                                           \
-    "set xlabel 'node failures'; set ylabel 'messages on the most used link'; set key left top\n"                      \
-    "m(s,c)=strcol(1) eq s ? column(c) : 1/0\n"                                                                        \
-    "N='0D hybrid(all) hybrid(-2D) balance'\n"                                                                         \
-    "plot for [i=1:words(N)] CSV using 2:(m(word(N,i),5)) w l lw 2 lc i t word(N,i).' mean', for [i=1:words(N)] '' "   \
-    "using 2:(m(word(N,i),4)) w l lw 1 dt 2 lc i t (i==1 ? 'worst' : '')\n"
+/* Colour and line style of a method, the same in every figure. */
+static int style_of(const char *method)
+{
+    static const char *const methods[] = {"0D", "hybrid(all)", "hybrid(-2D)", "balance", "repair", "1D", "2D", "3D"};
+    for (int i = 0; i < (int)(sizeof methods / sizeof *methods); i++)
+        if (strcmp(methods[i], method) == 0)
+            return i;
+    return 4; /* repair(N) */
+}
 
-#define COLLECTIVE                                                                                                     \
-    "set xlabel 'node failures'; set ylabel 'collisions, relative to no failure'; set key left top\n"                  \
-    "m(s,p)=strcol(1) eq s && strcol(ncol) eq p\n"                                                                     \
-    "ncol=columns_\n"                                                                                                  \
-    "plot CSV using 2:(m('hybrid(all)','barrier') ? $5/base_b : 1/0) w l lw 2 lc 1 t 'hybrid(all), recursive "         \
-    "doubling, mean', '' using 2:(m('hybrid(-2D)','barrier') ? $5/base_b : 1/0) w l lw 2 lc 2 t 'hybrid(-2D), "        \
-    "recursive doubling, mean', '' using 2:(m('hybrid(all)','ring') ? $5/base_r : 1/0) w l lw 2 lc 3 t 'hybrid(all), " \
-    "ring, mean', '' using 2:(m('hybrid(-2D)','ring') ? $5/base_r : 1/0) w l lw 2 lc 4 t 'hybrid(-2D), ring, mean'\n"
+static struct curve curve_of(const struct figure_run *r, int column, double width, const char *what)
+{
+    struct curve c = {.column = {METHOD_COLUMN, PATTERN_COLUMN},
+                      .x = FAILURES_COLUMN,
+                      .y = column,
+                      .colour = style_of(r->method),
+                      .dash = style_of(r->method),
+                      .width = width};
+    snprintf(c.value[0], sizeof c.value[0], "%s", r->method);
+    snprintf(c.value[1], sizeof c.value[1], "%s", r->pattern);
+    snprintf(c.label, sizeof c.label, "%s %s", r->method, what);
+    return c;
+}
+
+/* Worst, mean and best of each run, as the paper draws them. */
+static int three_each(const struct figure *fig, const double *first, struct curve *curve)
+{
+    int n = 0;
+    (void)first;
+    for (const struct figure_run *r = fig->run; r < fig->run + FIGURE_RUNS && r->grid; r++) {
+        curve[n++] = curve_of(r, WORST_COLUMN, 1.6, "worst");
+        curve[n++] = curve_of(r, MEAN_COLUMN, 3, "mean");
+        curve[n++] = curve_of(r, BEST_COLUMN, 0.8, "best");
+    }
+    return n;
+}
+
+static int mean_and_worst(const struct figure *fig, const double *first, struct curve *curve)
+{
+    int n = 0;
+    (void)first;
+    for (const struct figure_run *r = fig->run; r < fig->run + FIGURE_RUNS && r->grid; r++) {
+        curve[n++] = curve_of(r, MEAN_COLUMN, 3, "mean");
+        curve[n++] = curve_of(r, WORST_COLUMN, 1.3, "worst");
+    }
+    return n;
+}
+
+/* Means relative to those without failures; a colour for each pattern, a line style for each method. */
+static int relative(const struct figure *fig, const double *first, struct curve *curve)
+{
+    static const char *const patterns[] = {"barrier", "ring", "7p"};
+    int n = 0;
+    for (const struct figure_run *r = fig->run; r < fig->run + FIGURE_RUNS && r->grid; r++, n++) {
+        curve[n] = curve_of(r, MEAN_COLUMN, 2.2, "");
+        curve[n].scale = first[n] > 0 ? 1 / first[n] : 1;
+        for (int i = 0; i < 3; i++)
+            if (strcmp(patterns[i], r->pattern) == 0)
+                curve[n].colour = i;
+        snprintf(curve[n].label, sizeof curve[n].label, "%s, %s", r->pattern, r->method);
+    }
+    return n;
+}
+
+static int shares_curves(const struct figure *fig, const double *first, struct curve *curve)
+{
+    int n = 0;
+    (void)fig, (void)first;
+    for (int q = 2; q <= 3; q++)
+        for (int r = 1; r <= q; r++, n++) {
+            curve[n] = (struct curve){.column = {1, 2}, .x = 4, .y = 5, .colour = n, .dash = q - 2, .width = 2};
+            snprintf(curve[n].value[0], 32, "%d", q);
+            snprintf(curve[n].value[1], 32, "%d", r);
+            snprintf(curve[n].label, 64, "%dD(%d,1)", q, r);
+        }
+    return n;
+}
+
+static int mixed_curves(const struct figure *fig, const double *first, struct curve *curve)
+{
+    (void)fig, (void)first;
+    for (int r = 1; r <= 4; r++) {
+        curve[r - 1] = (struct curve){.column = {1, r < 4 ? 2 : 0},
+                                      .value = {"fixed"},
+                                      .x = 4,
+                                      .y = 5,
+                                      .colour = r < 4 ? r - 1 : 4,
+                                      .dash = r < 4 ? 1 : 0,
+                                      .width = r < 4 ? 1 : 3};
+        snprintf(curve[r - 1].value[1], 32, "%d", r);
+        snprintf(curve[r - 1].label, 64, "3D(%d,1)", r);
+    }
+    strcpy(curve[3].value[0], "chosen");
+    strcpy(curve[3].label, "chosen");
+    return 4;
+}
+
+static int worst_curves(const struct figure *fig, const double *first, struct curve *curve)
+{
+    static const struct {
+        const char *method, *sides, *grid, *label;
+        double width;
+        int dash;
+    } line[] = {{"0D", "1", "mesh", "0D 2D(1,1) mesh, law", 1.2, 0},
+                {"0D", "1", "31x31", "0D 2D(1,1) 31x31", 0, 0},
+                {"0D", "1", "torus", "0D 2D(1,1) torus, law", 1.2, 1},
+                {"0D", "1", "61tx61t", "0D 2D(1,1) torus 61x61", 0, 1},
+                {"0D", "2", "31x31", "0D 2D(2,1) 31x31", 2.2, 2},
+                {"0D", "1", "12x12", "0D 2D(1,1) 12x12, searched", 0, 3},
+                {"1D", "2", "8x8", "1D 2D(2,1) 8x8, searched", 2.2, 3},
+                {"2D", "2", "16x16", "2D 2D(2,1) 16x16, searched", 2.2, 4},
+                {"hybrid(all)", "2", "6x6", "hybrid(all) 2D(2,1) 6x6, searched", 2.2, 5}};
+    int n = 0;
+    (void)fig, (void)first;
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++, n++) {
+        bool law = strcmp(line[i].grid, "mesh") == 0 || strcmp(line[i].grid, "torus") == 0;
+        curve[n] = (struct curve){
+            .column = {1, 3, law ? 5 : 10}, .x = 8, .y = 9, .colour = n, .dash = line[i].dash, .width = line[i].width};
+        snprintf(curve[n].value[0], 32, "%s", line[i].method);
+        snprintf(curve[n].value[1], 32, "%s", line[i].sides);
+        snprintf(curve[n].value[2], 32, "%s%s", line[i].grid, law ? "" : " all");
+        snprintf(curve[n].label, 64, "%s", line[i].label);
+    }
+    return n;
+}
+
+/* by_3D, by_2D, by_1D and by_0D as shares; 14 of each failure, 15 of all up to there: columns added by the figure. */
+static int used_curves(const struct figure *fig, const double *first, struct curve *curve)
+{
+    bool so_far = strcmp(fig->name, "15") == 0;
+    (void)first;
+    for (int k = 0; k < 4; k++) {
+        curve[k] = (struct curve){
+            .x = FAILURES_COLUMN, .y = 18 + (so_far ? 4 : 0) + k, .colour = k, .dash = 3 - k, .width = 2.2};
+        snprintf(curve[k].label, 64, "%dD", 3 - k);
+    }
+    return 4;
+}
+
+static int moves_curves(const struct figure *fig, const double *first, struct curve *curve)
+{
+    static const char *const methods[] = {"0D", "hybrid(all)", "hybrid(-2D)", "balance", "repair", "annealed", "bound"};
+    int n = 0;
+    (void)first;
+    for (int i = 0; i < 7; i++, n++) {
+        curve[n] = (struct curve){.column = {1, 2}, .x = 3, .y = 4, .colour = i, .dash = i, .width = i >= 4 ? 2 : 0};
+        snprintf(curve[n].value[0], 32, "%s", strcmp(fig->name, "moves12") == 0 ? "12x12x12" : "12x12");
+        snprintf(curve[n].value[1], 32, "%s", methods[i]);
+        snprintf(curve[n].label, 64, "%s", i == 4 ? "repair(1) ... repair(64)" : i == 6 ? "bound, proven" : methods[i]);
+    }
+    return n;
+}
+
+#define FAILURES .xlabel = "node failures", .ylabel = "messages on the most used link"
+#define RELATIVE .xlabel = "node failures", .ylabel = "collisions, relative to no failure"
+#define SPARES .xlabel = "nodes", .ylabel = "spare nodes, %"
 
 const struct figure figures[] = {
     {.name = "3",
      .title = "Share of spare nodes",
+     SPARES,
      .data = figure_shares,
-     .plot = "set logscale x; set xlabel 'nodes'; set ylabel 'spare nodes, %'; set yrange [0:50]\n"
-             "Q='2 2 3 3 3'; R='1 2 1 2 3'\n"
-             "plot for [i=1:5] CSV using 4:($1==int(word(Q,i)) && $2==int(word(R,i)) ? $5 : 1/0) w l lw 2 lc i t "
-             "word(Q,i).'D('.word(R,i).',1)'\n"},
+     .curves = shares_curves,
+     .set = "set logscale x; set yrange [0:50]\n"},
     {.name = "8",
      .title = "Worst cases (5-point stencil)",
+     FAILURES,
      .data = figure_worst,
-     .plot =
-         "set xlabel 'node failures'; set ylabel 'messages on the most used link'; set xrange [0.5:10.5]; set key left "
-         "top\n"
-         "m(a,b,c,d)=strcol(1) eq a && column(3)==b && strcol(5) eq c && strcol(6) eq d ? column(9) : 1/0\n"
-         "plot CSV using 8:(m('0D',1,'mesh','law')) w l lw 1 lc 1 t '0D 2D(1,1) mesh, law', "
-         "'' using 8:(m('0D',1,'torus','law')) w l lw 1 lc 2 t '0D 2D(1,1) torus, law', "
-         "'' using 8:(m('0D',1,'31x31','all')) w p pt 6 lc 1 t '0D 2D(1,1) 31x31, all messages', "
-         "'' using 8:(m('0D',1,'31x31','received')) w p pt 2 lc 1 t 'without those sent by substituted ranks', "
-         "'' using 8:(m('0D',1,'61tx61t','all')) w p pt 8 lc 2 t '0D 2D(1,1) torus 61x61', "
-         "'' using 8:(m('0D',2,'31x31','all')) w lp pt 4 lc 3 t '0D 2D(2,1) 31x31', "
-         "'' using 8:(m('1D',2,'8x8','all')) w lp pt 5 lc 4 t '1D 2D(2,1) 8x8, searched', "
-         "'' using 8:(m('0D',1,'12x12','all')) w lp pt 10 lc 6 t '0D 2D(1,1) 12x12, searched', "
-         "'' using 8:(m('hybrid(all)',2,'6x6','all')) w lp pt 11 lc 7 t 'hybrid(all) 2D(2,1) 6x6, searched', "
-         "'' using 8:(m('2D',2,'16x16','all')) w lp pt 7 lc 5 t '2D 2D(2,1) 16x16, searched'\n"},
+     .curves = worst_curves,
+     .set = "set xrange [0.5:10.5]\n"},
     {.name = "10",
      .title = "hybrid(all) and 0D, 100x100, 2D(2,1), 5-point stencil",
+     FAILURES,
      .run = {{K100, "hybrid(all)", NULL, 3340000}, {K100, "0D", NULL, 3340000}},
-     .plot = TWO("hybrid(all)", "0D")},
+     .curves = three_each},
     {.name = "11",
      .title = "hybrid(all) and 0D, 12x12x12, 3D(2,1), 7-point stencil",
+     FAILURES,
      .run = {{K12, "hybrid(all)", NULL, SAMPLES}, {K12, "0D", NULL, SAMPLES}},
-     .plot = TWO("hybrid(all)", "0D")},
+     .curves = three_each},
     {.name = "12",
      .title = "hybrid(all) and 0D, 24x24x24, 3D(2,1), 7-point stencil",
+     FAILURES,
      .run = {{K24, "hybrid(all)", NULL, SAMPLES}, {K24, "0D", NULL, SAMPLES}},
-     .plot = TWO("hybrid(all)", "0D")},
+     .curves = three_each},
     {.name = "13",
      .title = "hybrid(-2D) and hybrid(all), 24x24x24, 3D(2,1), 7-point stencil",
+     FAILURES,
      .run = {{K24, "hybrid(-2D)", NULL, SAMPLES}, {K24, "hybrid(all)", NULL, SAMPLES}},
-     .plot = TWO("hybrid(-2D)", "hybrid(all)")},
+     .curves = three_each},
     {.name = "14",
      .title = "Method used by hybrid(all), 24x24x24, 3D(2,1)",
+     .xlabel = "node failures",
+     .ylabel = "substitutions, %",
      .run = {{K24, "hybrid(all)", NULL, SAMPLES}},
-     .plot = "set xlabel 'node failures'; set ylabel 'substitutions, %'; set key center right\n"
-             "plot for [k=0:3] CSV every ::1 using 2:(100.*column(15-k)/($12+$13+$14+$15)) w l lw 2 lc k+1 t "
-             "sprintf('%dD',k)\n"},
+     .curves = used_curves,
+     .set = "set logscale x; set xrange [0.8:1200]; set yrange [0:105]\n"},
     {.name = "15",
      .title = "Method used by hybrid(all) up to here, 24x24x24, 3D(2,1)",
+     .xlabel = "node failures",
+     .ylabel = "substitutions so far, %",
      .run = {{K24, "hybrid(all)", NULL, SAMPLES}},
-     .plot = "set xlabel 'node failures'; set ylabel 'substitutions so far, %'; set key center right\n"
-             "array A[4]=[0,0,0,0]; array T[4]=[0,0,0,0]\n"
-             "plot for [k=0:3] CSV every ::1 using 2:(A[k+1]=A[k+1]+column(15-k),T[k+1]=T[k+1]+$12+$13+$14+$15,"
-             "100.*A[k+1]/T[k+1]) w l lw 2 lc k+1 t sprintf('%dD',k)\n"},
+     .curves = used_curves,
+     .set = "set logscale x; set xrange [0.8:1200]; set yrange [0:105]\n"},
     {.name = "20",
      .title = "Barrier and allreduce, 12x12x12, 3D(2,1)",
+     RELATIVE,
      .run = {{"12x12x12", "3D(2,1)", "barrier", "hybrid(all)", NULL, COLLECTIVE_SAMPLES},
              {"12x12x12", "3D(2,1)", "barrier", "hybrid(-2D)", NULL, COLLECTIVE_SAMPLES},
              {"12x12x12", "3D(2,1)", "ring", "hybrid(all)", NULL, COLLECTIVE_SAMPLES},
              {"12x12x12", "3D(2,1)", "ring", "hybrid(-2D)", NULL, COLLECTIVE_SAMPLES}},
-     .plot = COLLECTIVE},
+     .curves = relative},
     {.name = "21",
      .title = "Barrier and allreduce, 16x8x8, 3D(2,1)",
+     RELATIVE,
      .run = {{"16x8x8", "3D(2,1)", "barrier", "hybrid(all)", NULL, COLLECTIVE_SAMPLES},
              {"16x8x8", "3D(2,1)", "barrier", "hybrid(-2D)", NULL, COLLECTIVE_SAMPLES},
              {"16x8x8", "3D(2,1)", "ring", "hybrid(all)", NULL, COLLECTIVE_SAMPLES},
              {"16x8x8", "3D(2,1)", "ring", "hybrid(-2D)", NULL, COLLECTIVE_SAMPLES}},
-     .plot = COLLECTIVE},
+     .curves = relative},
     {.name = "22",
      .title = "Share of spare nodes, kept between 2 and 5 %",
+     SPARES,
      .data = figure_mixed,
-     .plot =
-         "set logscale x; set xlabel 'nodes'; set ylabel 'spare nodes, %'; set yrange [0:20]\n"
-         "plot for [i=1:3] CSV using 4:(strcol(1) eq 'fixed' && $2==i ? $5 : 1/0) w l lw 1 lc i t sprintf('3D(%d,1)',i)"
-         ", '' using 4:(strcol(1) eq 'chosen' ? $5 : 1/0) w l lw 3 lc 7 t 'chosen', 2 w l dt 2 lc 0 t '', 5 w l dt 2 "
-         "lc "
-         "0 t ''\n"},
+     .curves = mixed_curves,
+     .set = "set logscale x; set yrange [0:20]\n"},
     {.name = "fattree",
      .title = "Fat tree of 7x7x7 nodes, 18 per edge switch, 18 spines",
+     RELATIVE,
      .run = {{"7x7x7", "3D(2,1)", "7p", "hybrid(all)", "18,18", COLLECTIVE_SAMPLES},
              {"7x7x7", "3D(2,1)", "7p", "0D", "18,18", COLLECTIVE_SAMPLES},
              {"7x7x7", "3D(2,1)", "barrier", "hybrid(all)", "18,18", COLLECTIVE_SAMPLES},
              {"7x7x7", "3D(2,1)", "barrier", "0D", "18,18", COLLECTIVE_SAMPLES},
              {"7x7x7", "3D(2,1)", "ring", "hybrid(all)", "18,18", COLLECTIVE_SAMPLES},
              {"7x7x7", "3D(2,1)", "ring", "0D", "18,18", COLLECTIVE_SAMPLES}},
-     .plot =
-         "set xlabel 'node failures'; set ylabel 'collisions, relative to no failure'; set yrange [0:3]; set key left "
-         "top\n"
-         "m(s,p)=strcol(1) eq s && strcol(columns_) eq p\n"
-         "P='7p barrier ring'; array B[3]=[base_7,base_b,base_r]\n"
-         "plot for [i=1:3] CSV using 2:(m('hybrid(all)',word(P,i)) ? $5/B[i] : 1/0) w l lw 2 lc i t "
-         "word(P,i).', hybrid(all), mean', for [i=1:3] '' using 2:(m('0D',word(P,i)) ? $5/B[i] : 1/0) w l lw 2 dt 2 lc "
-         "i t word(P,i).', 0D, mean'\n"},
+     .curves = relative},
     {.name = "balance12",
      .title = "Mean and worst, 12x12x12, 3D(2,1), 7-point stencil",
+     FAILURES,
      .run = {{K12, "0D", NULL, SAMPLES},
              {K12, "hybrid(all)", NULL, SAMPLES},
              {K12, "hybrid(-2D)", NULL, SAMPLES},
-             {K12, "balance", NULL, SAMPLES}},
-     .plot = FOUR},
+             {K12, "balance", NULL, SAMPLES},
+             {K12, "repair", NULL, 100000}},
+     .curves = mean_and_worst},
     {.name = "balance24",
      .title = "Mean and worst, 24x24x24, 3D(2,1), 7-point stencil",
+     FAILURES,
      .run = {{K24, "0D", NULL, SAMPLES},
              {K24, "hybrid(all)", NULL, SAMPLES},
              {K24, "hybrid(-2D)", NULL, SAMPLES},
-             {K24, "balance", NULL, SAMPLES}},
-     .plot = FOUR},
+             {K24, "balance", NULL, SAMPLES},
+             {K24, "repair", NULL, 100000}},
+     .curves = mean_and_worst},
     {.name = "balance100",
      .title = "Mean and worst, 100x100, 2D(2,1), 5-point stencil",
+     FAILURES,
      .run = {{K100, "0D", NULL, 3340000},
              {K100, "hybrid(all)", NULL, 3340000},
              {K100, "hybrid(-2D)", NULL, 3340000},
-             {K100, "balance", NULL, 3340000}},
-     .plot = FOUR},
+             {K100, "balance", NULL, 3340000},
+             {K100, "repair", NULL, 100000}},
+     .curves = mean_and_worst},
+    {.name = "moves",
+     .title = "Load against moves, 12x12, 2D(2,1), all 23 spares used",
+     .xlabel = "moves per failure",
+     .ylabel = "messages on the most used link, mean",
+     .data = figure_moves,
+     .curves = moves_curves,
+     .set = "set logscale x\n"},
+    {.name = "moves12",
+     .title = "Load against moves, 12x12x12, 3D(2,1), all 276 spares used",
+     .xlabel = "moves per failure",
+     .ylabel = "messages on the most used link, mean",
+     .data = figure_moves,
+     .curves = moves_curves,
+     .set = "set logscale x\n"},
     {.name = NULL},
 };

@@ -247,7 +247,7 @@ static const char *run_pool(struct run *run, const atomic_bool *stop)
     r->interrupted = r->done < r->sequences;
     if (!why)
         why = run->wrong;
-    if (!why && c->state && r->interrupted)
+    if (!why && c->state && (r->interrupted || c->keep_state))
         why = save(&pool);
     return why;
 }
@@ -272,7 +272,7 @@ const char *sample_run(const struct sample_config *c, const atomic_bool *stop, s
         why = sample_state_load(c, r, &run.from);
     if (!why)
         why = run_pool(&run, stop);
-    if (!why && c->state && !r->interrupted)
+    if (!why && c->state && !r->interrupted && !c->keep_state)
         unlink(c->state);
     free(run.worker);
     free(run.from.todo);

@@ -43,6 +43,7 @@ struct sample_config {
     bool links;        /* also the distribution of messages over links */
     const char *state; /* file that an interrupted run leaves and --resume reads; NULL for none */
     bool resume;
+    bool keep_state;   /* also when the run is complete: resumed, it gives the same result at once */
     bool progress;     /* bar on stderr when that is a terminal */
     const char *label; /* in front of the bar */
 };
@@ -61,6 +62,9 @@ struct sample_result {
  * returns   NULL, or what went wrong (constant text). The result is the caller's to sample_free. blocks. */
 const char *sample_run(const struct sample_config *c, const atomic_bool *stop, struct sample_result *r);
 void sample_free(struct sample_result *r);
+
+/* What sample_run returns when the state is not of this study. */
+extern const char *const sample_state_of_another;
 
 /* Reads and writes r->row, r->done and the list of unfinished sequences below r->done; see sample_state.c. */
 struct sample_pending {

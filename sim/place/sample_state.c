@@ -58,6 +58,8 @@ const char *sample_state_save(const struct sample_config *c, const struct sample
     return NULL;
 }
 
+const char *const sample_state_of_another = "the state file belongs to another study";
+
 static bool read_numbers(FILE *f, int64_t *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -92,5 +94,5 @@ const char *sample_state_load(const struct sample_config *c, struct sample_resul
     bool same = fgets(have, sizeof have, f) && strncmp(have, want, strlen(want)) == 0 && have[strlen(want)] == '\n';
     bool ok = same && read_body(f, r, p);
     fclose(f);
-    return ok ? NULL : same ? "the state file is damaged" : "the state file belongs to another study";
+    return ok ? NULL : same ? "the state file is damaged" : sample_state_of_another;
 }

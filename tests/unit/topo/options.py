@@ -1,0 +1,260 @@
+"""Every option of keel-place does what it says. Usage: options.py KEEL-PLACE MANUAL-PAGE
+Each option in a command's --help has a check here that looks at its effect, and a place in the manual page."""
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+place, manual = sys.argv[1:3]
+checked = {c: set() for c in ("allocate", "substitute", "simulate", "optimise", "figure")}
+bad = []
+
+
+def run(*args):
+    for arg in args[1:]:
+        if str(arg).startswith("--"):
+            checked[args[0]].add(arg)
+    return subprocess.run([place, *map(str, args)], capture_output=True, text=True)
+
+
+def expect(what, holds):
+    if not holds:
+        bad.append(what)
+
+
+def output(*args):
+    done = run(*args)
+    expect("%s ends with %d %s" % (" ".join(map(str, args)), done.returncode, done.stderr), done.returncode == 0)
+    return done.stdout
+
+
+def refused(*args):
+    done = run(*args)
+    expect("%s: refused with one line, not %d %r" % (" ".join(map(str, args)), done.returncode, done.stderr),
+           done.returncode == 2 and done.stderr.count("\n") == 1 and not done.stdout)
+    return done.stderr
+
+
+def data(*args):
+    return json.loads(output(*args, "--json"))
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def written(tmp, *args):
+    """--out holds what standard output would."""
+    path = os.path.join(tmp, "out")
+    expect("%s --out: nothing on standard output" % args[0], output(*args, "--out", path) == "")
+    with open(path) as f:
+        text = f.read()
+    os.unlink(path)
+    return text
+
+
+def allocate(tmp):
+    base = ("allocate", "--grid", "6x5")
+    expect("--grid", data(*base)["nodes"] == 30)
+    expect("--grid with a side of one", data("allocate", "--grid", "1x11")["spares"] == "2D(1,1):y")
+    expect("--spares", data(*base, "--spares", "2D(1,2)")["spare_nodes"] == 10)
+    expect("--spares with named sides", data(*base, "--spares", "2D(1,1):y")["spare_nodes"] == 6)
+    for grid in "100x4", "4x100":
+        expect("--share " + grid, 0.02 <= data("allocate", "--grid", grid, "--share", "2-5")["share"] <= 0.05)
+    expect("--share that there is not", "33.3 %" in refused("allocate", "--grid", "3x3", "--share", "2-5"))
+    refused(*base, "--spares", "2D(1,1)", "--share", "2-50")
+    expect("--json", data(*base)["map"][5] == 6)
+    nodes = rows(output(*base, "--csv"))
+    expect("--csv", len(nodes) == 30 and nodes[5]["role"] == "spare" and nodes[0]["role"] == "rank")
+    dead = data(*base, "--dead", "1,1", "--method", "0D")
+    expect("--dead", dead["dead"] == 1 and dead["map"][6] not in (6, 7))
+    slid = data(*base, "--dead", "1,1", "--method", "1D", "--order", "xy")["map"]
+    expect("--method", slid != dead["map"] and slid[6] == 8)
+    expect("--order", data(*base, "--dead", "1,1", "--method", "1D", "--order", "yx")["map"][6] == 13)
+    expect("--pattern", "0 collisions" not in output(*base, "--pattern", "9p", "--dead", "0"))
+    expect("--pattern", output(*base, "--dead", "1,1", "--method", "0D", "--pattern", "ring") !=
+           output(*base, "--dead", "1,1", "--method", "0D"))
+    cube = ("allocate", "--grid", "3x3x3", "--spares", "3D(1,1)", "--dead", "0,1,2", "--method", "0D")
+    expect("--plane", "X" in output(*cube, "--plane", "z=2") and "X" not in output(*cube, "--plane", "z=1").split("S free")[0])
+    expect("--no-draw", "rank at home" not in output(*base, "--no-draw"))
+    expect("--out", written(tmp, *base) == output(*base))
+
+
+def substitute(tmp):
+    base = ("substitute", "--grid", "9x9", "--fail", "4,4")
+    first = data(*base)[0]
+    expect("--grid, --fail", first["node"] == 40 and first["collisions"] == 1 and first["by"] == "2D")
+    expect("--method", data(*base, "--method", "0D")[0]["collisions"] == 5)
+    for own in "balance", "repair", "repair(2)":
+        expect(own, data(*base, "--method", own)[0]["by"] == own)
+    expect("repair with a bound", len(data(*base, "--method", "repair(2)")[0]["moves"]) <= 2)
+    refused(*base, "--method", "repair(0)")
+    refused(*base, "--method", "0D", "--method", "1D")
+    expect("--order", data(*base, "--method", "1D", "--order", "xy")[0]["moves"][-1]["to"] == 41 and
+           data(*base, "--method", "1D", "--order", "yx")[0]["moves"][-1]["to"] == 49)
+    refused(*base, "--order", "xx")
+    refused(*base, "--order", "xy", "--method", "balance")
+    expect("--count", data(*base, "--method", "0D", "--count", "received")[0]["collisions"] == 3)
+    expect("--spares", data(*base, "--method", "0D", "--spares", "2D(1,1):y")[0]["moves"][0]["to"] == 76)
+    expect("--share", len(data(*base, "--method", "1D", "--share", "10-12", "--order", "xy")[0]["moves"]) == 4)
+    expect("--pattern", data(*base, "--method", "0D", "--pattern", "ring")[0]["collisions"] == 2)
+    expect("--fattree", data(*base, "--method", "0D", "--fattree", "9,9")[0]["collisions"] != 5)
+    expect("--dead", len(data(*base, "--dead", "4,4")) == 1 and data(*base, "--dead", "4,4")[0]["result"] == "repeated")
+    table = rows(output(*base, "--csv", "--method", "1D", "--order", "xy"))
+    expect("--csv, --json", [int(r["to"]) for r in table] ==
+           [m["to"] for m in data(*base, "--method", "1D", "--order", "xy")[0]["moves"]])
+    cube = ("substitute", "--grid", "4x4x4", "--fail", "0,1,2", "--method", "0D")
+    expect("plane of the first failure", "X" in output(*cube).split("plane z=2")[1].split("S free")[0])
+    expect("--plane", "X" not in output(*cube, "--plane", "z=1").split("plane z=1")[1].split("S free")[0])
+    expect("--no-draw", "S free" not in output(*base, "--no-draw"))
+    text = re.sub(r"\(\d+ us\)", "", written(tmp, *base))
+    expect("--out", text == re.sub(r"\(\d+ us\)", "", output(*base)))
+
+
+def simulate(tmp):
+    base = ("simulate", "--grid", "8x8", "--cases", 2000, "--method", "0D")
+    plain = rows(output(*base, "--csv"))
+    expect("--grid, --cases", int(plain[1]["cases"]) == 134 and plain[-1]["failures"] == "15")
+    expect("--cases", int(rows(output(*base[:3], "--cases", 1000, "--csv"))[1]["cases"]) == 67)
+    expect("--failures", rows(output(*base, "--csv", "--failures", 3))[-1]["failures"] == "3")
+    expect("--seed", output(*base, "--csv", "--seed", 2) != output(*base, "--csv") == output(*base, "--csv", "--seed", 1))
+    expect("--threads", output(*base, "--csv", "--threads", 3) == output(*base, "--csv", "--threads", 1))
+    refused(*base, "--threads", 0)
+    both = rows(output(*base, "--method", "hybrid(all)", "--csv"))
+    expect("--method twice", {r["method"] for r in both} >= {"0D", "hybrid(all)"})
+    expect("--order", output(*base[:5], "--csv", "--order", "xy") != output(*base[:5], "--csv", "--order", "yx"))
+    expect("--spares", rows(output(*base, "--csv", "--spares", "2D(1,1)"))[-1]["failures"] == "8")
+    expect("--share", rows(output(*base, "--csv", "--share", "12-13"))[-1]["failures"] == "8")
+    expect("--pattern", rows(output(*base, "--csv", "--pattern", "barrier"))[0]["mean"] > plain[0]["mean"])
+    expect("--count", float(rows(output(*base, "--csv", "--count", "received"))[1]["mean"]) < float(plain[1]["mean"]))
+    expect("--fattree", output(*base, "--csv", "--fattree", "8,8") != output(*base, "--csv"))
+    expect("--dead", float(rows(output(*base, "--csv", "--dead", "3,3"))[0]["mean"]) > 1)
+    idle = {d: sum(int(r["idle"]) for r in rows(output(*base, "--csv", "--draw", d))) for d in ("job", "any", "active")}
+    expect("--draw %r" % idle, idle["job"] == 0 == idle["active"] and idle["any"] > 0)
+    expect("--json", json.loads(output(*base, "--json"))["rows"][1]["worst"] == int(plain[1]["worst"]))
+    expect("--out", written(tmp, *base) == output(*base, "--csv"))
+    links = os.path.join(tmp, "links")
+    output(*base, "--links", links)
+    with open(links) as f:
+        sums = sum(float(r["links_per_case"]) for r in rows(f.read()) if r["failures"] == "2")
+        expect("--links", abs(sums - 8 * 8 * 4) < 0.01)
+    expect("--resume", "no state" in refused(*base, "--out", os.path.join(tmp, "never"), "--resume"))
+    worst = ("simulate", "--grid", "5x4", "--method", "1D", "--order", "xy", "--worst", "--failures", 4)
+    expect("--worst", [r["worst"] for r in rows(output(*worst))] == ["3", "4", "4", "5"])
+    expect("--worst --draw", rows(output(*worst, "--draw", "active"))[3]["worst"] == "6")
+    expect("--worst --json", data(*worst)[0]["rows"][3]["worst"] == 5)
+    expect("--worst --dead", rows(output(*worst[:-1], 2, "--dead", "1,1"))[0]["worst"] == "4")
+    expect("--worst of two methods", {r["method"] for r in rows(output(*worst, "--method", "0D"))} == {"0D", "1D"})
+    maps = [int(re.search(r"(\d+) maps", run(*worst, *full).stderr)[1]) for full in ((), ("--full",))]
+    expect("--full", maps[0] < maps[1])
+    refused(*base, "--full")
+    for useless in ("--cases", 5), ("--seed", 5), ("--threads", 2), ("--links", links), ("--resume",):
+        expect("--worst with " + useless[0], useless[0] in refused(*worst, *useless))
+
+
+def optimise(tmp):
+    base = ("optimise", "--grid", "9x9", "--failures", 12, "--steps", 20000, "--method", "0D")
+    found = data(*base)
+    expect("--failures", found["dead"] == 12)
+    expect("--steps, --method", found["collisions"] < found["start_collisions"] and found["start"] == "0D")
+    expect("no --steps", data(*base, "--steps", 0)["collisions"] == found["start_collisions"])
+    expect("--method", data(*base[:-2], "--method", "repair")["start_collisions"] < found["start_collisions"])
+    expect("--seed", data(*base, "--seed", 2)["map"] != found["map"])
+    five = ("optimise", "--grid", "5x4", "--fail", "0,1", "--fail", "1,1", "--method", "0D", "--steps", 0)
+    expect("--fail", data(*five)["dead"] == 2 and 5 not in data(*five)["map"])
+    expect("--dead", data(*five, "--dead", "3,1")["dead"] == 3)
+    proven = data(*five, "--prove")
+    expect("--prove", proven["collisions"] == proven["at_least"] < data(*five)["collisions"])
+    expect("--order", data(*five[:5], "--method", "1D", "--order", "xy", "--steps", 0)["map"] !=
+           data(*five[:5], "--method", "1D", "--order", "yx", "--steps", 0)["map"])
+    expect("--spares", len(data(*five, "--spares", "2D(1,1)")["map"]) == 16)
+    expect("--share", len(data(*five, "--share", "20-22")["map"]) == 16)
+    expect("--count", data(*five, "--count", "received")["start_collisions"] < data(*five)["start_collisions"])
+    expect("--pattern", data(*five, "--pattern", "9p")["start_collisions"] > data(*five)["start_collisions"])
+    expect("--pattern of several phases", "one phase" in refused(*five, "--pattern", "barrier"))
+    expect("--fattree", data(*five, "--fattree", "4,4")["at_least"] == 4)
+    expect("--csv", [int(r["node"]) for r in rows(output(*base, "--csv"))] == found["map"])
+    path = os.path.join(tmp, "map")
+    expect("--out", output(*base, "--out", path) == "")
+    with open(path) as f:
+        expect("--out", f.read() == output(*base))
+    longer = base[:6] + (60000,) + base[7:]
+    output(*longer, "--out", path, "--resume", "--csv")
+    with open(path) as f:
+        expect("--resume", f.read() == output(*longer, "--csv"))
+    expect("--resume of another study", "another" in refused(*longer, "--seed", 3, "--out", path, "--resume"))
+
+
+def figure(tmp):
+    def make(*args):
+        return run("figure", "11", "--dir", tmp, *args)
+
+    def mean():
+        with open(os.path.join(tmp, "fig11.csv")) as f:
+            return rows(f.read())[9]["mean"], rows(open(os.path.join(tmp, "fig11.csv")).read())[9]["cases"]
+
+    expect("figure --cases, --dir", make("--cases", 3000).returncode == 0 and mean()[1] == "11")
+    first = mean()[0]
+    again = make("--cases", 3000, "--resume", "--threads", 1)
+    expect("figure --resume uses what there is", "cases in" not in again.stderr and mean()[0] == first)
+    make("--cases", 3000, "--resume", "--seed", 2)
+    other = mean()[0]
+    expect("figure --seed, --resume with another seed", other != first)
+    make("--cases", 3000, "--seed", 1, "--threads", 3)
+    expect("figure --threads", mean()[0] == first)
+    make("--cases", 6000, "--resume")
+    expect("figure --resume with other cases", mean()[1] == "22")
+    for ext in "png", "svg", "csv":
+        expect("figure ." + ext, os.path.getsize(os.path.join(tmp, "fig11." + ext)) > 1000)
+
+
+def interrupted_figure(tmp):
+    """SIGINT while the second study runs: the picture shows what there is, and --resume ends as if nothing had been."""
+    whole, cut = os.path.join(tmp, "whole"), os.path.join(tmp, "cut")
+    os.mkdir(whole)
+    os.mkdir(cut)
+    args = [place, "figure", "11", "--cases", "150000", "--threads", "1", "--dir"]
+    subprocess.run([*args, whole], capture_output=True)
+    job = subprocess.Popen([*args, cut], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while job.poll() is None and not os.path.exists(os.path.join(cut, "12x12x12_3D-2-1_7p_hybrid-all.csv")):
+        time.sleep(0.001)
+    job.send_signal(signal.SIGINT)
+    expect("an interrupted figure ends with 130, not %d" % job.wait(), job.returncode == 130)
+    files = {}
+    for folder in whole, cut:
+        with open(os.path.join(folder, "fig11.csv")) as f:
+            files[folder] = f.read()
+    expect("an interrupted figure has what was done", files[cut].count("hybrid(all)") == files[whole].count("hybrid(all)"))
+    expect("an interrupted figure is not whole", files[cut] != files[whole])
+    expect("an interrupted figure is drawn", os.path.getsize(os.path.join(cut, "fig11.png")) > 1000)
+    done = subprocess.run([*args, cut, "--resume"], capture_output=True, text=True)
+    expect("--resume does not make what was done: " + done.stderr,
+           done.returncode == 0 and "hybrid(all): " not in done.stderr)
+    with open(os.path.join(cut, "fig11.csv")) as f:
+        expect("a resumed figure is the same", f.read() == files[whole])
+
+
+with open(manual) as f:
+    page = f.read().replace("\\-", "-")
+for command in checked:
+    with tempfile.TemporaryDirectory() as folder:
+        globals()[command](folder)
+        left = [n for n in os.listdir(folder) if ".part" in n or n.endswith(".tmp")]
+        expect("%s leaves %s" % (command, left), not left)
+    shown = run(command, "--help")
+    expect(command + " --help", shown.returncode == 0 and shown.stdout.startswith("Usage: keel-place " + command))
+    options = set(re.findall(r"^ +(--[a-z][a-z-]+)", shown.stdout, re.M))
+    for option in sorted(options):
+        expect("%s %s has no check here" % (command, option), option in checked[command])
+        expect("%s is not in the manual page" % option, option in page)
+with tempfile.TemporaryDirectory() as folder:
+    interrupted_figure(folder)
+for text in bad:
+    print(text)
+sys.exit(1 if bad else 0)
