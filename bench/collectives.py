@@ -1,0 +1,99 @@
+"""Keel's collectives beside MPICH's: collectives.py KEELRUN KEEL-PROGRAM MPI-PROGRAM [--ranks N] [--nodes N] [--rounds N]
+
+Both programs (bench/collectives.c) run all the time and take turns, round by round; who has no turn is stopped (SIGSTOP), because MPICH's ranks
+wait by spinning. Keel's ranks are not stopped: they sleep. Each line: median of the rounds' medians, and of the rounds' ratios.
+MPICH talks through shared memory if --nodes is 1, else over TCP on loopback."""
+import argparse
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+
+SIZES = [("barrier", 0, 300), ("allreduce", 8, 300), ("allreduce", 65536, 50), ("allreduce", 4 << 20, 5), ("bcast", 8, 300),
+         ("bcast", 65536, 50), ("allgather", 8, 300), ("allgather", 4096, 100), ("alltoall", 8, 300), ("alltoall", 4096, 100)]
+
+
+class Side:
+    def __init__(self, command, ranks, env, spins):
+        self.spins = spins
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+        self.pids = []
+        while len(self.pids) < ranks:
+            word, value = self.line().split()
+            if word == "process":
+                self.pids.append(int(value))
+        self.stop()
+
+    def line(self):
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.process.args[0]} ended")
+        return line
+
+    def signal(self, number):
+        for pid in self.pids if self.spins else []:
+            os.kill(pid, number)
+
+    def stop(self):
+        self.signal(signal.SIGSTOP)
+
+    def measure(self, operation, size, times):
+        """the round's median in microseconds, or None where there is no such call"""
+        self.signal(signal.SIGCONT)
+        self.process.stdin.write(f"{operation} {size} {times}\n")
+        self.process.stdin.flush()
+        words = self.line().split()
+        while words[0] != "result":
+            words = self.line().split()
+        self.stop()
+        return None if words[3] == "none" else float(words[3])
+
+    def end(self):
+        self.signal(signal.SIGCONT)
+        self.process.stdin.write("end\n")
+        self.process.stdin.close()
+        self.process.stdout.read()
+        return self.process.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("keelrun")
+    parser.add_argument("keel")
+    parser.add_argument("mpi")
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=7)
+    args = parser.parse_args()
+    mpiexec = shutil.which("mpiexec.hydra")
+    if not mpiexec:
+        print("mpiexec.hydra is not installed")
+        return 77
+    env = dict(os.environ)
+    if args.nodes > 1:
+        env.update(MPIR_CVAR_NOLOCAL="1", UCX_TLS="tcp,self", UCX_NET_DEVICES="lo")
+    n = str(args.ranks)
+    keel = Side([args.keelrun, "-n", n, "--nodes", str(args.nodes), args.keel], args.ranks, os.environ, False)
+    mpi = Side([mpiexec, "-n", n, args.mpi], args.ranks, env, True)
+    print(f"{args.ranks} ranks, {args.nodes} nodes, {os.cpu_count()} processors, {args.rounds} rounds; microseconds")
+    print(f"{'':12}{'bytes':>9}{'Keel':>10}{'MPICH':>10}{'ratio':>8}")
+    for operation, size, times in SIZES:
+        pairs = []
+        for number in range(args.rounds):
+            turns = [keel, mpi] if number % 2 else [mpi, keel]
+            got = {side: side.measure(operation, size, times) for side in turns}
+            pairs.append((got[keel], got[mpi]))
+        theirs = statistics.median(b for _, b in pairs)
+        if pairs[0][0] is None:
+            print(f"{operation:12}{size:9}{'-':>10}{theirs:10.1f}")
+            continue
+        ratio = statistics.median(a / b for a, b in pairs)
+        print(f"{operation:12}{size:9}{statistics.median(a for a, _ in pairs):10.1f}{theirs:10.1f}{ratio:8.2f}", flush=True)
+    bad = keel.end()
+    return mpi.end() or bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
