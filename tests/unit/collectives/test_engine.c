@@ -469,6 +469,33 @@ static void test_engine_group_is_created_by_its_members_alone(void **state)
     stop();
 }
 
+/* The root dies when one of two has its bytes: the other gets them from there. Without that one all are told that it died. */
+static void test_engine_broadcast_goes_on_from_who_has_the_bytes(void **state)
+{
+    (void)state;
+    for (int reached = 0; reached < 2; reached++) {
+        uint64_t data[3] = {42, 0, 0};
+        start(3);
+        struct roster *later = all_but(3, 0, 2);
+        for (int i = 0; i < 3; i++)
+            begin(i, &(struct engine_call){.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = &data[i], .len = 8});
+        for (int i = head; i < tail; i++)
+            if (queue[i].to == 2 || !reached)
+                queue[i].len = 0; /* lost with the root */
+        deliver();
+        engine_view(fakes[1].e, later, now);
+        engine_view(fakes[2].e, later, now);
+        deliver_but(0);
+        for (int i = 1; i < 3; i++) {
+            assert_int_equal(fakes[i].done, 1);
+            assert_int_equal(fakes[i].result[0].status, reached ? ENGINE_OK : ENGINE_ROOT_DEAD);
+            assert_int_equal(data[i], reached ? 42 : 0);
+        }
+        roster_unref(later);
+        stop();
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------ early */
 
 /* Everybody has returned from the sum before anybody has met; the buffers are the callers' again. */
@@ -585,6 +612,7 @@ int main(void)
         cmocka_unit_test(test_engine_agree_combines_by_each_operation),
         cmocka_unit_test(test_engine_shrink_gives_all_callers_the_same_live_set),
         cmocka_unit_test(test_engine_group_is_created_by_its_members_alone),
+        cmocka_unit_test(test_engine_broadcast_goes_on_from_who_has_the_bytes),
         cmocka_unit_test(test_engine_early_sum_returns_before_the_meeting),
         cmocka_unit_test(test_engine_early_broadcast_reaches_who_missed_it),
         cmocka_unit_test(test_engine_garbage_and_strangers_change_nothing),
