@@ -4,6 +4,7 @@
  * A verbs provider would want FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY: then reg() has to
  * publish (key -> provider key, base address) to peers, local buffers need descriptors, and read and write look the
  * pair up; the table above stays as it is. */
+#include "runtime/transport/ofi_init.h"
 #include "runtime/transport/ofi_int.h"
 
 #include <stdlib.h>
@@ -28,6 +29,7 @@ static struct fi_info *find_provider(const char *provider, const char *host)
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     hints->domain_attr->mr_mode = 0;
     hints->fabric_attr->prov_name = strdup(provider);
+    ofi_init();
     int rc = fi_getinfo(FI_VERSION(1, 17), host, NULL, FI_SOURCE | FI_NUMERICHOST, hints, &info);
     fi_freeinfo(hints);
     if (rc == 0 && strcmp(info->fabric_attr->prov_name, provider) == 0 && info->src_addr &&

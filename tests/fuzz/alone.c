@@ -48,8 +48,8 @@ int main(int argc, char **argv)
             const char *word = words[rng_below(&r, sizeof words / sizeof words[0])];
             size_t n = strlen(word);
             if (n <= size - at && rng_below(&r, 4) == 0) {
-                memcpy(data + at, word, n);
-                at += n;
+                for (size_t k = 0; k < n; k++)
+                    data[at++] = (uint8_t)word[k];
             } else {
                 data[at++] = (uint8_t)(rng_below(&r, 2) ? rng_u64(&r) : rng_below(&r, 4));
             }

@@ -32,6 +32,7 @@ static struct news started(char **names)
     return n;
 }
 
+/* NOLINTNEXTLINE(bugprone-macro-parentheses): initialisers */
 #define VIEW(n, epoch, t, ranks, alive_) news_view(n, epoch, (const int[])ranks, (const bool[])alive_, t)
 #define SET(...)                                                                                                       \
     {                                                                                                                  \
