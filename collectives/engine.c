@@ -212,7 +212,7 @@ static void send_revoked(struct engine *e, int to)
     e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, NULL, 0);
 }
 
-/* Everybody passes it on once, and again in each new view: so it reaches all in log2 n steps, whoever dies. */
+/* Everybody passes it on once, and again in each new view: so it reaches all, whoever dies. */
 static void tell_revoked(struct engine *e)
 {
     struct meet_step plan[MEET_STEPS_MAX];
@@ -284,7 +284,7 @@ void engine_sent(struct engine *e, uint64_t seq, uint64_t now)
 
 /* ------------------------------------------------------------------------------------------------ views, losses, time */
 
-void engine_view(struct engine *e, struct roster *roster, uint64_t now)
+bool engine_view(struct engine *e, struct roster *roster, uint64_t now)
 {
     assert(roster_epoch(roster) > roster_epoch(engine_roster(e)));
     e->now = now;
@@ -292,7 +292,7 @@ void engine_view(struct engine *e, struct roster *roster, uint64_t now)
         int cap = 2 * e->cap_rosters;
         struct roster **more = realloc(e->rosters, (size_t)cap * sizeof(struct roster *));
         if (!more)
-            abort(); /* a member that does not know who lives cannot go on */
+            return false;
         e->rosters = more;
         e->cap_rosters = cap;
     }
@@ -308,6 +308,7 @@ void engine_view(struct engine *e, struct roster *roster, uint64_t now)
             instance_view(e, i);
         i = after(e, seq);
     }
+    return true;
 }
 
 void engine_lost(struct engine *e, int member, uint64_t now)
@@ -424,7 +425,8 @@ void engine_receive(struct engine *e, int from, const void *data, size_t len, ui
     bool early = seq_number(h.seq) > e->stream[s].started;
     if (i && i->state == INSTANCE_COMPLETE)
         return;
-    if ((!i && !early) || seq_number(h.seq) > e->stream[s].started + ENGINE_WINDOW)
+    bool asks = h.kind == MESSAGE_WANT || h.kind == MESSAGE_ASK; /* it will ask again */
+    if ((!i && (!early || asks)) || seq_number(h.seq) > e->stream[s].started + ENGINE_WINDOW)
         return;
     struct letter *l = letter_of(&h, from, (const uint8_t *)data + MESSAGE_HEAD, len - MESSAGE_HEAD);
     if (!l)

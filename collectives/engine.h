@@ -110,8 +110,9 @@ void engine_destroy(struct engine *e); /* takes NULL; no callback */
 /* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED, ENGINE_NOMEM: with an
  * error nothing was started. */
 enum engine_status engine_start(struct engine *e, const struct engine_call *call, uint64_t now, uint64_t *seq);
-/* A newer view: epochs rise from call to call. Nothing is taken any more from those who are dead in it. */
-void engine_view(struct engine *e, struct roster *roster, uint64_t now);
+/* A newer view: epochs rise from call to call. Nothing is taken any more from those who are dead in it. False: there was no
+ * memory, nothing has changed. */
+bool engine_view(struct engine *e, struct roster *roster, uint64_t now) __attribute__((warn_unused_result));
 void engine_receive(struct engine *e, int from, const void *data, size_t len, uint64_t now);
 void engine_sent(struct engine *e, uint64_t seq, uint64_t now);
 /* What was sent to a live member may be lost: the connection broke. */

@@ -11,7 +11,7 @@
 #include "runtime/base/bitset.h"
 #include "tests/sim/coll/world.h"
 
-enum { STEP_NS = 1000, MANY = 4096 };
+enum { STEP_NS = 1000, MANY = 4096, VERY_MANY = 16384 };
 
 /* Large groups vary little from seed to seed. */
 static int seeds_for(int n)
@@ -144,17 +144,19 @@ void coll_scale(int most)
 {
     static const int percents[] = {0, 10, 25, 50};
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("operation,members,dead percent,deaths meanwhile,log2 of live,steps,messages per live member,most messages "
-           "of one,"
-           "longest message\n");
-    for (int n = 16; n <= most; n *= 4)
+    printf("operation,members,dead percent,deaths meanwhile,log2 of live,steps,messages per live member,"
+           "most messages of one,longest message\n");
+    for (int n = 16; n <= most; n *= 4) {
+        int fewer = n <= VERY_MANY ? 1 : 2;
         for (size_t op = 0; op < sizeof operations / sizeof operations[0]; op++) {
-            for (int k = 0; k < 4; k++)
+            for (int k = 0; k < 4; k += fewer)
                 measure(op, n, percents[k], 0);
-            measure(op, n, 0, 1);
+            if (n <= VERY_MANY)
+                measure(op, n, 0, 1);
             if (n <= MANY)
                 measure(op, n, 0, COLL_FAULTS_MAX);
         }
+    }
     for (int n = 16; n <= most; n *= 4)
         for (int k = 0; k < 4; k++)
             print_probing(n, percents[k]);

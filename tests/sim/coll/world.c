@@ -252,7 +252,8 @@ static void fault(struct coll_world *w, const struct coll_fault *f)
 static void see_views(struct coll_world *w, struct coll_member *m, int view)
 {
     while (m->view < view) /* in order, none left out */
-        engine_view(m->engine, w->view[++m->view], w->now);
+        if (!engine_view(m->engine, w->view[++m->view], w->now))
+            abort();
 }
 
 static void dispatch(struct coll_world *w, struct coll_event *e)

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -283,6 +284,25 @@ static void test_engine_lost_data_are_sent_in_another_attempt(void **state)
     stop();
 }
 
+/* Who waits long asks often; what is asked of a member that has not begun is not kept there. */
+static void test_engine_questions_before_the_call_take_no_memory(void **state)
+{
+    (void)state;
+    size_t used[2];
+    start(2);
+    begin(0, &(struct engine_call){.kind = ENGINE_BARRIER});
+    deliver();
+    for (int k = 0; k < 2; k++) {
+        let_time_pass();
+        used[k] = mallinfo2().uordblks;
+    }
+    assert_true(used[1] <= used[0]);
+    begin(1, &(struct engine_call){.kind = ENGINE_BARRIER});
+    deliver();
+    assert_all(ENGINE_OK, 1);
+    stop();
+}
+
 static void test_engine_late_member_keeps_everybody_waiting_and_is_named(void **state)
 {
     (void)state;
@@ -403,13 +423,13 @@ static void test_engine_shrink_gives_all_callers_the_same_live_set(void **state)
     start(5);
     struct roster *later = all_but(5, 2, 2);
     engine_destroy(fakes[2].e);
-    engine_view(fakes[0].e, later, now);
+    assert_true(engine_view(fakes[0].e, later, now));
     for (int i = 0; i < 5; i++)
         if (i != 2)
             begin(i, &(struct engine_call){.kind = ENGINE_SHRINK, .shape = MEET_TREE});
     for (int i = 1; i < 5; i++)
         if (i != 2)
-            engine_view(fakes[i].e, later, now);
+            assert_true(engine_view(fakes[i].e, later, now));
     fakes[2].e = NULL;
     deliver_but(2);
     let_time_pass();
@@ -434,7 +454,7 @@ static void test_engine_group_is_created_by_its_members_alone(void **state)
     struct roster *known = all_but(N, 1, 2), *at_last = NULL;
     uint64_t bits[1] = {roster_bits(known)[0] & ~(1ull << 4)};
     at_last = roster_create(N, bits, 3);
-    engine_view(fakes[0].e, known, now);
+    assert_true(engine_view(fakes[0].e, known, now));
     for (int i = 0; i < N; i++)
         if (i != 1)
             begin(i, &(struct engine_call){.kind = ENGINE_SHRINK, .shape = MEET_TREE});
@@ -443,8 +463,8 @@ static void test_engine_group_is_created_by_its_members_alone(void **state)
         if (i == 1 || i == 4)
             continue;
         if (i)
-            engine_view(fakes[i].e, known, now);
-        engine_view(fakes[i].e, at_last, now);
+            assert_true(engine_view(fakes[i].e, known, now));
+        assert_true(engine_view(fakes[i].e, at_last, now));
     }
     deliver_but(4);
     for (int i = 0; i < N; i++) {
@@ -483,8 +503,8 @@ static void test_engine_broadcast_goes_on_from_who_has_the_bytes(void **state)
             if (queue[i].to == 2 || !reached)
                 queue[i].len = 0; /* lost with the root */
         deliver();
-        engine_view(fakes[1].e, later, now);
-        engine_view(fakes[2].e, later, now);
+        assert_true(engine_view(fakes[1].e, later, now));
+        assert_true(engine_view(fakes[2].e, later, now));
         deliver_but(0);
         for (int i = 1; i < 3; i++) {
             assert_int_equal(fakes[i].done, 1);
@@ -604,6 +624,7 @@ int main(void)
         cmocka_unit_test(test_engine_arguments_that_make_no_sense_start_nothing),
         cmocka_unit_test(test_engine_lost_messages_of_a_meeting_are_made_good_by_time),
         cmocka_unit_test(test_engine_lost_data_are_sent_in_another_attempt),
+        cmocka_unit_test(test_engine_questions_before_the_call_take_no_memory),
         cmocka_unit_test(test_engine_late_member_keeps_everybody_waiting_and_is_named),
         cmocka_unit_test(test_engine_many_at_a_time_complete_in_order),
         cmocka_unit_test(test_engine_alone_completes_at_once),
