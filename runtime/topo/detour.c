@@ -46,7 +46,7 @@ struct detour_config detour_config_plan(void)
     c.plan = true;
     c.plan_quiet_ns = 40000000;
     c.plan_every_ns = 2000000;
-    c.expect = (struct flow_plan){.sample = 8192, .sweeps = 1, .noise = 0.1, .seed = 1};
+    c.expect = (struct flow_plan){.sample = 16384, .sweeps = 2, .noise = 0.1, .seed = 1};
     return c;
 }
 
@@ -61,10 +61,11 @@ bool detour_init(struct detour *d, const struct fabric *fabric, const struct det
     d->config = *config;
     size_t routers = (size_t)fabric->routers;
     d->avoid = calloc((size_t)fabric_links(fabric) + 1, 1);
+    d->dead = calloc(routers, 1);
     d->stamp = calloc(routers, sizeof *d->stamp);
     d->queue = calloc(routers, sizeof *d->queue);
     d->parent = calloc(routers, sizeof *d->parent);
-    if (d->avoid && d->stamp && d->queue && d->parent)
+    if (d->avoid && d->dead && d->stamp && d->queue && d->parent)
         return true;
     detour_fini(d);
     return false;
@@ -73,11 +74,24 @@ bool detour_init(struct detour *d, const struct fabric *fabric, const struct det
 void detour_fini(struct detour *d)
 {
     free(d->avoid);
+    free(d->dead);
     free(d->stamp);
     free(d->queue);
     free(d->parent);
     detour_plan_fini(d);
     memset(d, 0, sizeof *d);
+}
+
+void detour_alive(struct detour *d, int32_t router, bool alive)
+{
+    if (d->dead[router] == !alive)
+        return;
+    d->dead[router] = !alive;
+    for (int p = 0; p < d->fabric->ports; p++) {
+        int32_t link = router * d->fabric->ports + p;
+        if (d->fabric->neighbor[link] >= 0)
+            detour_mark(d, fabric_cable(d->fabric, link), !alive);
+    }
 }
 
 void detour_source_init(struct detour_source *s, int32_t endpoint)
@@ -156,13 +170,13 @@ static bool is_blocking(const struct detour *d, const struct detour_fault *f, ui
 /* "If there are no permanent link failures along the original path, each new message is sent through that path." */
 static bool original_usable(const struct detour *d, const struct detour_source *s, int32_t dest, uint64_t now)
 {
-    if (!s->faults.used)
+    if (!s->faults.used && d->fabric->kind != FABRIC_GRAPH)
         return true;
     struct detour_walk w;
     detour_walk_begin(&w, d->fabric, home_of(d, s), &original, dest);
     for (int32_t link; (link = detour_walk_next(&w)) >= 0;) {
         const struct detour_fault *f = detour_faults_find(&s->faults, fabric_cable(d->fabric, link));
-        if (f && is_blocking(d, f, now))
+        if (d->avoid[link] || (f && is_blocking(d, f, now)))
             return false;
     }
     return true;
@@ -272,7 +286,7 @@ bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint
         s->lasting_ns = now;
     }
     struct detour_metapath *m = metapath_find(s, dest);
-    if (!m && !s->faults.used)
+    if (!m && !s->faults.used && d->fabric->kind != FABRIC_GRAPH)
         return true;
     bool ok = original_usable(d, s, dest, now);
     if (ok && (!m || (m->open == 1 && now >= m->route[0].rest_until))) {
@@ -351,6 +365,8 @@ static void clear_faults(const struct detour *d, struct detour_source *s, int32_
             continue;
         }
         struct detour_fault *f = detour_faults_find(&s->faults, cable);
+        if (f)
+            f->doubts = 0;
         if (!f || f->works || f->last_ns >= when_ns)
             continue;
         if (f->out_ns < d->config.tell_ns) {
@@ -389,9 +405,46 @@ void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const
     metapath_adapt(d, m, now);
 }
 
+/* Who is to blame for a silence. */
+static void doubt_cables(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
+                         uint64_t now)
+{
+    struct detour_walk w;
+    int32_t cables = 0, last = -1;
+    detour_walk_begin(&w, d->fabric, home_of(d, s), path, dest);
+    for (int32_t link; (link = detour_walk_next(&w)) >= 0;)
+        if (!d->fabric->firm || !d->fabric->firm[link]) {
+            cables++;
+            last = fabric_cable(d->fabric, link);
+        }
+    if (cables == 1) {
+        detour_faulted(d, s, last, 0, now);
+        return;
+    }
+    detour_walk_begin(&w, d->fabric, home_of(d, s), path, dest);
+    for (int32_t link; (link = detour_walk_next(&w)) >= 0;) {
+        int32_t cable = fabric_cable(d->fabric, link);
+        if (d->fabric->firm && d->fabric->firm[link])
+            continue;
+        struct detour_fault *f = detour_faults_add(&s->faults, cable, d->config.max_faults);
+        if (!f)
+            return;            /* out of memory: the next silence tries again */
+        if (f->last_ns == 0) { /* a new entry: under suspicion only */
+            f->works = true;
+            f->last_ns = now;
+        }
+        if (++f->doubts >= d->config.silence_limit) {
+            f->doubts = 0;
+            detour_faulted(d, s, cable, 0, now);
+        }
+    }
+}
+
 void detour_silent(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
                    uint64_t now)
 {
+    if (d->config.forget)
+        doubt_cables(d, s, dest, path, now);
     struct detour_metapath *m = metapath_find(s, dest);
     if (!m && path->nvia == 0)
         m = metapath_make(d, s, dest, now);
@@ -414,5 +467,46 @@ bool detour_escape(struct detour *d, int32_t at, int32_t dest, const int32_t *kn
     int hops = detour_search(d, &q, rng, path);
     for (int i = 0; i < n; i++)
         detour_mark(d, known[i], 0);
+    return hops >= 0;
+}
+
+/* Every cable of a node: of its router, and of those that hang on it by firm links. */
+static void mark_node(struct detour *d, int32_t node, uint8_t value)
+{
+    const struct fabric *f = d->fabric;
+    for (int p = 0; p < f->ports; p++) {
+        int32_t link = node * f->ports + p, rail = f->neighbor[link];
+        if (rail < 0)
+            continue;
+        detour_mark(d, fabric_cable(f, link), value);
+        for (int k = 0; k < f->ports && f->firm && f->firm[link]; k++)
+            if (f->neighbor[rail * f->ports + k] >= 0)
+                detour_mark(d, fabric_cable(f, rail * f->ports + k), value);
+    }
+}
+
+static void mark_met(struct detour *d, const struct detour_source *s, const struct detour_met *met, uint64_t now,
+                     bool due, uint8_t value)
+{
+    for (uint32_t i = 0; i < s->faults.used; i++)
+        if (!s->faults.entry[i].works && (due || now < s->faults.entry[i].retry_ns))
+            detour_mark(d, s->faults.entry[i].cable, value);
+    for (int i = 0; i < met->ncables; i++)
+        detour_mark(d, met->cable[i], value);
+    for (int i = 0; i < met->nnodes; i++)
+        if (met->node[i] != home_of(d, s))
+            mark_node(d, met->node[i], value);
+}
+
+bool detour_relay(struct detour *d, const struct detour_source *s, int32_t dest, const struct detour_met *met,
+                  uint64_t now, struct rng *rng, struct detour_path *path)
+{
+    const struct detour_query q = {.from = home_of(d, s), .dest = dest, .both_ends = true};
+    int hops = -1;
+    for (int due = 1; due >= 0 && hops < 0; due--) { /* first without what is due to be tried again */
+        mark_met(d, s, met, now, due, 1);
+        hops = detour_search(d, &q, rng, path);
+        mark_met(d, s, met, now, due, 0);
+    }
     return hops >= 0;
 }

@@ -119,7 +119,8 @@ struct detour_plan {
 struct detour {
     const struct fabric *fabric; /* not owned */
     struct detour_config config;
-    uint8_t *avoid;  /* [link] scratch: 1 while a search must not use that link */
+    uint8_t *avoid;  /* [link] how many reasons there are not to use it: dead routers, and faults during a search */
+    uint8_t *dead;   /* [router] */
     uint32_t *stamp; /* [router] scratch of breadth-first walks */
     int32_t *queue, *parent;
     uint32_t round;
@@ -133,6 +134,8 @@ bool detour_init(struct detour *d, const struct fabric *fabric, const struct det
 void detour_fini(struct detour *d);
 void detour_source_init(struct detour_source *s, int32_t endpoint);
 void detour_source_fini(struct detour_source *s);
+/* Membership: no path leads over a router that is not alive, nor is one sought to it. All are alive at first. */
+void detour_alive(struct detour *d, int32_t router, bool alive);
 
 /* The path of the next message from s to the endpoint dest.
  * returns  false when every path is cut by what s knows; *path is then the original one. */
@@ -158,7 +161,9 @@ void detour_told(struct detour *d, struct detour_source *s, const struct detour_
  * choice is passed on: outages of tell_ns and more, broken ones for as long as they are likely to last, ended ones for
  * as long as others may still avoid them. What can change nobody's choice any more is dropped. returns how many. */
 int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news);
-/* Neither of both came back in the caller's time limit. */
+/* Neither of both came back in the caller's time limit: the signal of a system whose nodes are their own routers. The
+ * only cable of a path that can break is taken for broken at once; of several each comes under suspicion, and is taken
+ * for broken after silence_limit silences without a message that came through. */
 void detour_silent(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
                    uint64_t now);
 
@@ -167,4 +172,16 @@ void detour_silent(struct detour *d, struct detour_source *s, int32_t dest, cons
  * the router off from the destination. */
 bool detour_escape(struct detour *d, int32_t at, int32_t dest, const int32_t *known, int n, struct rng *rng,
                    struct detour_path *path);
+
+/* What a message carries where nodes relay: broken cables it has met, and routers of the nodes that have held it. */
+struct detour_met {
+    const int32_t *cable, *node;
+    int ncables, nnodes;
+};
+/* The way on from the home of s by what the message carries and what s knows. Cables that are due to be tried again are
+ * used only where there is no way without; a node that has held the message is not given it again, so that those who
+ * know different things do not send it to and fro.
+ * returns  false when there is no such way: the caller lets the message forget, waits, and asks again. */
+bool detour_relay(struct detour *d, const struct detour_source *s, int32_t dest, const struct detour_met *met,
+                  uint64_t now, struct rng *rng, struct detour_path *path);
 #endif

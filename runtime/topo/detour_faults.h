@@ -10,6 +10,7 @@ struct detour_fault {
     uint32_t count;    /* notifications since the entry was made */
     bool permanent;    /* count has reached the threshold */
     bool lasting;      /* counted in detour_faults.lasting */
+    uint8_t doubts;    /* silences since a message came through */
     bool works;        /* the last thing heard is that a message came through */
     uint64_t last_ns;  /* time of the last thing heard of it */
     uint64_t out_ns;   /* how long it had been out when it was last found broken */

@@ -76,12 +76,15 @@ void detour_told(struct detour *d, struct detour_source *s, const struct detour_
 static bool is_worth_telling(const struct detour *d, const struct detour_fault *f, uint64_t now)
 {
     uint64_t age = before(now, f->last_ns);
-    return f->out_ns >= d->config.tell_ns && age <= d->config.retry_max_ns && age <= (f->works ? 16 : 1) * f->out_ns;
+    uint64_t out = f->out_ns > d->config.retry_ns ? f->out_ns : d->config.retry_ns;
+    return f->out_ns >= d->config.tell_ns && age <= d->config.retry_max_ns && age <= (f->works ? 16 : 1) * out;
 }
 
 /* A lasting fault is remembered until a message came through: it counts for what is expected. */
 static bool is_over(const struct detour *d, const struct detour_fault *f, uint64_t now)
 {
+    if (f->doubts)
+        return before(now, f->last_ns) > d->config.retry_max_ns;
     if (f->lasting)
         return before(now, f->last_ns) > 2 * d->config.retry_max_ns + 16 * f->out_ns;
     return now > f->retry_ns && !is_worth_telling(d, f, now);

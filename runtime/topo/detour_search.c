@@ -52,8 +52,9 @@ bool detour_path_equal(const struct detour_path *a, const struct detour_path *b)
 
 void detour_mark(struct detour *d, int32_t cable, uint8_t value)
 {
-    d->avoid[cable] = value;
-    d->avoid[d->fabric->reverse[cable]] = value;
+    uint8_t step = value ? 1 : UINT8_MAX; /* minus one */
+    d->avoid[cable] = (uint8_t)(d->avoid[cable] + step);
+    d->avoid[d->fabric->reverse[cable]] = (uint8_t)(d->avoid[d->fabric->reverse[cable]] + step);
 }
 
 int detour_path_hops(const struct detour *d, int32_t from, const struct detour_path *path, int32_t dest, int limit)

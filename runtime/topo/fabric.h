@@ -11,12 +11,13 @@
 #include "runtime/base/rng.h"
 #include "runtime/topo/grid.h"
 
-enum fabric_kind { FABRIC_GRID, FABRIC_TREE };
+enum fabric_kind { FABRIC_GRID, FABRIC_TREE, FABRIC_GRAPH };
 
 enum {
     FABRIC_MAX_ROUTERS = 1 << 22,
     FABRIC_MAX_LEVELS = 12, /* of a tree */
     FABRIC_MAX_ARITY = 64,
+    FABRIC_MAX_VERTICES = 1024, /* of a graph: it keeps a table of all pairs */
 };
 
 struct fabric {
@@ -29,8 +30,22 @@ struct fabric {
     int ports;         /* links out of every router, to other routers */
     int32_t *neighbor; /* [link] the router it leads to, or -1 */
     int32_t *reverse;  /* [link] the link of the same cable in the other direction, or -1 */
+    uint16_t *hop;     /* [at * routers + to] port of the static route, of a graph */
+    uint8_t *firm;     /* [link] 1: no cable, it cannot break by itself; of a graph, else NULL */
     uint16_t *digits;  /* [router * ndims] coordinates, or [router * (levels - 1)] digits of a tree's switch */
 };
+
+struct fabric_edge {
+    int32_t a, b; /* routers */
+    bool firm;
+};
+/* Any graph without double edges: `endpoints` of its routers, the first ones, have an endpoint each. Static routes are
+ * shortest ones. returns NULL, or a constant text that says what is wrong; ends with fabric_fini. */
+const char *fabric_graph(struct fabric *f, int32_t routers, int32_t endpoints, const struct fabric_edge *edge,
+                         int32_t n);
+/* Nodes of a running system, each joined to each by a cable per rail. Router i is node i and its first rail; router
+ * rail * nodes + i is its further rail, which hangs on node i by a firm link. */
+const char *fabric_full(struct fabric *f, int32_t nodes, int32_t rails);
 
 /* "32x32" forms of grid_parse make a grid; "tree:K,N" a K-ary N-tree.
  * returns   NULL, or a constant text that says what is wrong. On success the caller ends with fabric_fini. */
@@ -47,7 +62,7 @@ static inline int32_t fabric_links(const struct fabric *f)
 /* The router an endpoint hangs on. */
 static inline int32_t fabric_home(const struct fabric *f, int32_t endpoint)
 {
-    return f->kind == FABRIC_GRID ? endpoint : (f->levels - 1) * f->row + endpoint / f->arity;
+    return f->kind != FABRIC_TREE ? endpoint : (f->levels - 1) * f->row + endpoint / f->arity;
 }
 
 static inline int32_t fabric_cable(const struct fabric *f, int32_t link)

@@ -114,6 +114,14 @@ static void write_csv(FILE *out, const struct batch *b)
     }
 }
 
+/* Twelve colours that differ; there are not more series. */
+const char *figure_color(int i)
+{
+    static const char *const color[] = {"#1b6ca8", "#d1495b", "#2e933c", "#edae49", "#7b4fa3", "#00a5a5",
+                                        "#8c564b", "#e377c2", "#5f6b6d", "#9acd32", "#000000", "#ff7f0e"};
+    return color[(i - 1) % (int)(sizeof color / sizeof *color)];
+}
+
 /* Every series but the references; those that lose messages have no degradation worth showing. */
 static void plot_panel(FILE *gp, const struct options *o, const struct figure *f, int panel, const struct batch *b)
 {
@@ -124,6 +132,7 @@ static void plot_panel(FILE *gp, const struct options *o, const struct figure *f
         snprintf(ci, sizeof ci, "%.*s_ci", (int)(strrchr(column, '_') - column), column);
     bool of_delivering = strstr(column, "degradation") != NULL, any = false;
     int color = 0;
+    const char *style = f->xtics ? "yerrorbars" : "yerrorlines"; /* what lies between two categories is nothing */
     fprintf(gp, "set ylabel '%s'\n%s\nplot ", f->panel[panel].label, f->panel[panel].set ? f->panel[panel].set : "");
     for (int i = 0; i < b->ncells; i++) {
         const struct batch_cell *c = &b->cell[i];
@@ -136,9 +145,10 @@ static void plot_panel(FILE *gp, const struct options *o, const struct figure *f
         if (of_delivering && !c->config.escape)
             continue;
         fprintf(gp,
-                "%s'%s/%s.csv' using (strcol('series') eq '%s' ? column('x') : NaN):(column('%s')):(column('%s')) "
-                "with yerrorlines lc %d pt %d ps 0.8 title '%s'",
-                any ? ", \\\n  " : "", o->out_dir, f->name, c->series, column, ci, color, color, c->series);
+                "%s'%s/%s.csv' using (strcol('series') eq '%s' ? column('x') + %g : NaN):(column('%s')):(column('%s')) "
+                "with %s lc rgb '%s' pt %d ps 0.8 title '%s'",
+                any ? ", \\\n  " : "", o->out_dir, f->name, c->series, f->xtics ? 0.05 * (color - 3) : 0, column, ci,
+                style, figure_color(color), color, c->series);
         any = true;
     }
     fputc('\n', gp);
@@ -155,7 +165,8 @@ static void write_script(const struct options *o, const struct figure *f, const 
         fprintf(gp, "set xtics %s\n", f->xtics);
     if (f->set)
         fprintf(gp, "%s\n", f->set);
-    fprintf(gp, "set multiplot layout 1,2 title '%s'\nunset title\nset key below\nset bmargin 12\n", f->title);
+    fprintf(gp, "set multiplot layout 1,2 title '%s'\nunset title\nset key bmargin center horizontal maxcols 2\n",
+            f->title);
     for (int panel = 0; panel < 2; panel++)
         plot_panel(gp, o, f, panel, b);
     fprintf(gp, "unset multiplot\n");
@@ -171,9 +182,9 @@ static bool make(const struct figure *f, const struct options *given)
         cli_die("out of memory");
     if (!o->has_time) {
         o->config.time_ns = (uint64_t)(f->time_ms * 1e6);
-        o->config.warmup_ns = o->config.time_ns / 10;
         o->config.drain_ns = o->config.time_ns;
     }
+    o->config.warmup_ns = o->config.time_ns / (f->learned ? 2 : 10);
     if (!o->has_load)
         o->config.rate_gbps = f->load * fabric_bisection_bound(&o->fabric) * o->config.link_gbps;
     const char *wrong = f->cells(f, o, p);
@@ -228,8 +239,11 @@ int command_figure(struct options *o)
     static const struct {
         const char *name;
         const char *(*run)(struct options *);
-    } special[] = {{"latency", figure_latency}, {"connectivity", figure_connectivity}};
-    for (int i = 0; i < 2 && whole; i++)
+    } special[] = {{"latency", figure_latency},
+                   {"connectivity", figure_connectivity},
+                   {"learning", figure_learning},
+                   {"outages", figure_outages}};
+    for (int i = 0; i < 4 && whole; i++)
         if (all || strcmp(o->name, special[i].name) == 0) {
             found = true;
             whole = make_special(o, special[i].name, special[i].run);

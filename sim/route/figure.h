@@ -18,6 +18,7 @@ struct figure {
     const char *name, *title, *xlabel;
     int reps;             /* unless the user says otherwise */
     double time_ms, load; /* likewise */
+    bool learned;         /* measured in the second half of the run only */
     const char *xtics;    /* gnuplot's list, or NULL for numbers */
     const char *set;      /* further gnuplot settings, or NULL */
     /* Panels: column of the CSV, its label; a row of two plots. */
@@ -39,6 +40,10 @@ struct batch_cell *figure_cell(struct figure_plan *p, const struct options *o, e
  * returns NULL or what is wrong. */
 const char *figure_latency(struct options *o);
 const char *figure_connectivity(struct options *o);
+const char *figure_learning(struct options *o);
+const char *figure_outages(struct options *o);
+/* Of a series, from 1. */
+const char *figure_color(int i);
 
 /* Open OUT/name.ext for writing; ends the program with one line when that fails. */
 FILE *figure_open(const struct options *o, const char *name, const char *ext);

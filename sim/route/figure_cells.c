@@ -29,26 +29,26 @@ struct series {
     bool permanent;
 };
 
-static const struct series all_series[] = {
-    {"permanent: dor", SIM_DOR, true},
-    {"permanent: single", SIM_SINGLE, true},
-    {"permanent: ft", SIM_FT, true},
-    {"permanent: ft-plus", SIM_FT_PLUS, true},
-    {"non-permanent: dor", SIM_DOR, false},
-    {"non-permanent: single", SIM_SINGLE, false},
-    {"non-permanent: ft-perm", SIM_FT_PERM, false},
-    {"non-permanent: ft", SIM_FT, false},
-    {"non-permanent: ft-plus", SIM_FT_PLUS, false},
-};
+static const struct flow_plan best_known = {.sweeps = 3, .seed = 1};
 
+/* All failures out from the begin, and measured once the sources have had time to learn of them. */
 static const char *cells_uniform(const struct figure *f, struct options *o, struct figure_plan *p)
 {
     (void)f;
+    static const struct series series[] = {
+        {"permanent: dor", SIM_DOR, true},         {"permanent: single", SIM_SINGLE, true},
+        {"permanent: ft", SIM_FT, true},           {"permanent: ft-plus", SIM_FT_PLUS, true},
+        {"permanent: ft-plan", SIM_FT_PLAN, true}, {"non-permanent: ft-perm", SIM_FT_PERM, false},
+        {"non-permanent: ft", SIM_FT, false},      {"non-permanent: ft-plus", SIM_FT_PLUS, false}};
     figure_cell(p, o, SIM_FT, "no failures", 0, -1);
-    for (size_t s = 0; s < sizeof all_series / sizeof *all_series; s++)
-        for (int n = 50; n <= 200; n += 50)
-            set_random(figure_cell(p, o, all_series[s].method, all_series[s].name, n, 0), n, all_series[s].permanent,
-                       1);
+    for (size_t s = 0; s < sizeof series / sizeof *series; s++)
+        for (int n = 100; n <= 200; n += 100)
+            set_random(figure_cell(p, o, series[s].method, series[s].name, n, 0), n, series[s].permanent, 0);
+    for (int n = 100; n <= 200; n += 100) {
+        struct batch_cell *c = figure_cell(p, o, SIM_FT, "permanent: best known", n, 0);
+        set_random(c, n, true, 0);
+        c->best = &best_known;
+    }
     return NULL;
 }
 
@@ -263,11 +263,12 @@ static const char *cells_tree(const struct figure *f, struct options *o, struct 
 
 const struct figure figures[] = {
     {"uniform",
-     "Uniform traffic, 32x32 torus",
+     "Uniform traffic, 32x32 torus, all failures out from the begin, second half of the run",
      "failed cables of 2,048",
      30,
-     100,
+     400,
      0.05,
+     true,
      NULL,
      NULL,
      {DEGRADATION, DELIVERED},
@@ -278,6 +279,7 @@ const struct figure figures[] = {
      30,
      50,
      0.05,
+     false,
      "('at the start' 0, 'through the run' 1, '5 times as long' 2, 'store and fwd' 3, 'load 0.02' 4, 'load 0.01' 5) "
      "rotate by -25",
      "set xrange [-0.5:5.5]",
@@ -289,6 +291,7 @@ const struct figure figures[] = {
      30,
      100,
      0.05,
+     false,
      NULL,
      NULL,
      {DEGRADATION, DELIVERED},
@@ -299,6 +302,7 @@ const struct figure figures[] = {
      30,
      40,
      0.05,
+     false,
      "('LANL 12' 0, 'LANL 18' 1, 'LANL 19' 2, 'PNNL' 3)",
      "set xrange [-0.5:3.5]",
      {DEGRADATION, {"delivered_pct", "messages delivered, %", NULL}},
@@ -309,6 +313,7 @@ const struct figure figures[] = {
      30,
      10,
      0.05,
+     false,
      NULL,
      NULL,
      {{"latency_ratio_pct", "fault-free latency / latency, %", NULL},
@@ -320,6 +325,7 @@ const struct figure figures[] = {
      30,
      20,
      0.05,
+     false,
      NULL,
      "set logscale y",
      {{"degradation_pct", "latency above fault-free, %", NULL}, {"hops", "mean hops", "unset logscale y"}},
@@ -330,6 +336,7 @@ const struct figure figures[] = {
      30,
      5,
      0.05,
+     false,
      NULL,
      NULL,
      {{"accepted_pct", "accepted, % of the bisection bound", NULL}, {"latency_us", "latency, us", "set logscale y"}},
@@ -340,6 +347,7 @@ const struct figure figures[] = {
      30,
      5,
      0.05,
+     false,
      NULL,
      NULL,
      {{"deadlock_pct", "runs that deadlock, %", "set yrange [-5:105]"}, DELIVERED},
@@ -350,6 +358,7 @@ const struct figure figures[] = {
      30,
      10,
      0.3,
+     false,
      NULL,
      NULL,
      {DEGRADATION, DELIVERED},

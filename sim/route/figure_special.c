@@ -1,5 +1,5 @@
-/* Two figures that are no means over repetitions of one number: latency by hops, and what cut cables leave of a
- * network. */
+/* Figures that are no means over repetitions of one number against another: latency by hops, what cut cables leave of a
+ * network, how latency goes down as sources learn, and where ft-plus gains over ft. */
 #include "sim/route/figure.h"
 
 #include <stdlib.h>
@@ -91,4 +91,187 @@ const char *figure_connectivity(struct options *o)
         o->out_dir);
     fclose(gp);
     return figure_plot(o, "connectivity");
+}
+
+static const char *run_cells(struct options *o, const char *name, struct batch *b)
+{
+    b->reps = o->has_reps ? o->reps : b->reps;
+    b->threads = o->threads;
+    b->seed = o->seed;
+    b->show_progress = o->progress;
+    b->stop = &cli_stop;
+    const char *wrong = batch_run(b);
+    if (!wrong)
+        fprintf(stderr, "%s: %d runs, %llu events, %.1f s\n", name, b->finished, (unsigned long long)b->events,
+                b->wall_seconds);
+    return wrong;
+}
+
+/* Mean latency of the messages made in one part of a run, in microseconds. */
+static double latency_then(const struct batch *b, int cell, int bin)
+{
+    double sum = 0, n = 0;
+    for (int rep = 0; rep < b->reps; rep++) {
+        const struct sim_result *r = &b->result[cell * b->reps + rep];
+        if (!b->done[cell * b->reps + rep])
+            continue;
+        sum += r->lat_by_time[bin];
+        n += (double)r->n_by_time[bin];
+    }
+    return n > 0 ? sum / n / 1000 : 0;
+}
+
+/* 200 permanent failures at once: latency against the time since. */
+const char *figure_learning(struct options *o)
+{
+    static const struct {
+        const char *name;
+        enum sim_method method;
+    } line[] = {{"no failures", SIM_FT},
+                {"ft", SIM_FT},
+                {"ft-plus", SIM_FT_PLUS},
+                {"ft-plan", SIM_FT_PLAN},
+                {"best known", SIM_FT}};
+    static const struct flow_plan best = {.sweeps = 3, .seed = 1};
+    enum { LINES = sizeof line / sizeof *line };
+    struct batch_cell cell[LINES];
+    for (int i = 0; i < LINES; i++) {
+        cell[i] = (struct batch_cell){.config = o->config, .reference = -1, .series = line[i].name};
+        struct sim_config *c = &cell[i].config;
+        sim_method_apply(c, line[i].method);
+        c->time_ns = o->has_time ? c->time_ns : 400000000;
+        c->drain_ns = c->time_ns;
+        c->warmup_ns = 0;
+        if (i > 0)
+            cell[i].random = (struct outage_random){.count = 200, .permanent = true, .keep_connected = true};
+        cell[i].best = i == LINES - 1 ? &best : NULL;
+    }
+    struct batch b = {.cell = cell, .ncells = LINES, .reps = 10};
+    const char *wrong = run_cells(o, "learning", &b);
+    if (wrong)
+        return wrong;
+    FILE *csv = figure_open(o, "learning", "csv");
+    fprintf(csv, "ms,reps");
+    for (int i = 0; i < LINES; i++)
+        fprintf(csv, ",%s", line[i].name);
+    for (int bin = 0; bin < SIM_BINS; bin++) {
+        fprintf(csv, "\n%g,%d", (bin + 0.5) * (double)cell[0].config.time_ns / 1e6 / SIM_BINS,
+                batch_mean(&b, 0, batch_hops).n);
+        for (int i = 0; i < LINES; i++)
+            fprintf(csv, ",%.4f", latency_then(&b, i, bin));
+    }
+    fputc('\n', csv);
+    fclose(csv);
+    batch_fini(&b);
+    FILE *gp = figure_open(o, "learning", "gp");
+    figure_script_begin(gp, "learning", "32x32 torus, uniform traffic, 200 cables out for good from time 0");
+    fprintf(gp, "set xlabel 'time since the failures, ms'\nset ylabel 'latency, us'\nset key top right\nplot ");
+    for (int i = 0; i < LINES; i++)
+        fprintf(gp, "%s'%s/learning.csv' using 1:%d with lines lw 2 lc rgb '%s' title '%s'", i ? ", " : "", o->out_dir,
+                i + 3, figure_color(i + 1), line[i].name);
+    fputc('\n', gp);
+    fclose(gp);
+    return figure_plot(o, "learning");
+}
+
+/* Length of outages by load by how many are out at a time, each once under ft and once under ft-plus. */
+enum { MAP_LENGTHS = 6, MAP_LOADS = 5, MAP_COUNTS = 2, MAP_CELLS = MAP_LOADS * (1 + 2 * MAP_LENGTHS * MAP_COUNTS) };
+static const double map_us[MAP_LENGTHS] = {20, 50, 200, 1000, 5000, 0}; /* 0: for ever */
+static const double map_load[MAP_LOADS] = {0.01, 0.05, 0.2, 0.4, 0.8};
+static const int map_count[MAP_COUNTS] = {5, 40};
+
+static int map_cell(int load, int count, int length, int plus)
+{
+    return load * (1 + 2 * MAP_LENGTHS * MAP_COUNTS) + 1 + (count * MAP_LENGTHS + length) * 2 + plus;
+}
+
+static void map_fill(const struct options *o, const struct fabric *f, struct batch_cell *cell)
+{
+    for (int l = 0; l < MAP_LOADS; l++) {
+        int reference = map_cell(l, 0, 0, 0) - 1;
+        struct batch_cell plain = {.config = o->config, .reference = -1, .series = "no failures"};
+        plain.config.fabric = f;
+        plain.config.time_ns = o->has_time ? plain.config.time_ns : 10000000;
+        plain.config.warmup_ns = plain.config.time_ns / 10;
+        plain.config.drain_ns = plain.config.time_ns;
+        plain.config.rate_gbps = map_load[l] * fabric_bisection_bound(f) * plain.config.link_gbps;
+        sim_method_apply(&plain.config, SIM_FT);
+        cell[reference] = plain;
+        for (int i = 0; i < MAP_LENGTHS * MAP_COUNTS * 2; i++) {
+            struct batch_cell *c = &cell[reference + 1 + i];
+            int length = i / 2 % MAP_LENGTHS, count = map_count[i / 2 / MAP_LENGTHS];
+            *c = plain;
+            c->reference = reference;
+            sim_method_apply(&c->config, i % 2 ? SIM_FT_PLUS : SIM_FT);
+            double turns = map_us[length] > 0 ? (double)plain.config.time_ns / 1000 / map_us[length] : 1;
+            c->random = (struct outage_random){.count = (int32_t)(count * turns),
+                                               .permanent = map_us[length] <= 0,
+                                               .onset = map_us[length] > 0,
+                                               .length_ns = (uint64_t)(map_us[length] * 1000),
+                                               .keep_connected = true};
+        }
+    }
+}
+
+static double get_dropped(const struct sim_result *r)
+{
+    return (double)r->dropped_connected;
+}
+
+static void map_write(FILE *csv, const struct batch *b)
+{
+    fprintf(csv, "at_a_time,length_us,load_pct,reps,ft_pct,ft_ci,ft_plus_pct,ft_plus_ci,ft_plus_against_ft_pct,"
+                 "dropped_connected\n");
+    for (int n = 0; n < MAP_COUNTS; n++)
+        for (int i = 0; i < MAP_LENGTHS; i++)
+            for (int l = 0; l < MAP_LOADS; l++) {
+                int ft = map_cell(l, n, i, 0), plus = map_cell(l, n, i, 1);
+                struct batch_mean a = batch_degradation(b, ft, batch_latency_us);
+                struct batch_mean c = batch_degradation(b, plus, batch_latency_us);
+                fprintf(csv, "%d,%g,%g,%d,%.3f,%.3f,%.3f,%.3f,%.3f,%g\n", map_count[n], map_us[i], map_load[l] * 100,
+                        a.n, a.mean, a.half, c.mean, c.half, 100 * ((100 + c.mean) / (100 + a.mean) - 1),
+                        batch_mean(b, ft, get_dropped).mean + batch_mean(b, plus, get_dropped).mean);
+            }
+}
+
+const char *figure_outages(struct options *o)
+{
+    struct fabric f;
+    struct batch_cell *cell = calloc(MAP_CELLS, sizeof *cell);
+    if (!cell || fabric_parse(&f, "16tx16t")) {
+        free(cell);
+        return "out of memory";
+    }
+    map_fill(o, &f, cell);
+    struct batch b = {.cell = cell, .ncells = MAP_CELLS, .reps = 10};
+    const char *wrong = run_cells(o, "outages", &b);
+    if (!wrong) {
+        FILE *csv = figure_open(o, "outages", "csv");
+        map_write(csv, &b);
+        fclose(csv);
+    }
+    batch_fini(&b);
+    free(cell);
+    fabric_fini(&f);
+    if (wrong)
+        return wrong;
+    FILE *gp = figure_open(o, "outages", "gp");
+    figure_script_begin(gp, "outages", "");
+    fprintf(gp,
+            "set multiplot layout 1,2 title '16x16 torus: latency of ft-plus against ft, %%'\nunset key\nunset grid\n"
+            "set palette defined (-60 '#1b6ca8', 0 '#ffffff', 60 '#d1495b')\nset cbrange [-60:60]\n"
+            "set xlabel 'load, %% of the bisection bound'\nset ylabel 'length of an outage'\n"
+            "set xtics ('1' 0, '5' 1, '20' 2, '40' 3, '80' 4)\n"
+            "set ytics ('20 us' 0, '50 us' 1, '200 us' 2, '1 ms' 3, '5 ms' 4, 'for ever' 5)\n"
+            "load(l) = l < 2 ? 0 : l < 10 ? 1 : l < 30 ? 2 : l < 60 ? 3 : 4\n"
+            "size(u) = u == 0 ? 5 : u < 30 ? 0 : u < 100 ? 1 : u < 500 ? 2 : u < 2000 ? 3 : 4\n");
+    for (int n = 0; n < MAP_COUNTS; n++)
+        fprintf(gp,
+                "set title '%d of 512 cables out at a time'\n"
+                "plot '%s/outages.csv' every ::1 using ($1==%d ? load($3) : NaN):(size($2)):9 with image, "
+                "'' every ::1 using ($1==%d ? load($3) : NaN):(size($2)):(sprintf('%%+.1f', $9)) with labels\n",
+                map_count[n], o->out_dir, map_count[n], map_count[n]);
+    fprintf(gp, "unset multiplot\n");
+    fclose(gp);
+    return figure_plot(o, "outages");
 }

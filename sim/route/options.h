@@ -4,7 +4,8 @@
 #include "sim/cli/cli.h"
 #include "sim/route/batch.h"
 
-#define FIGURE_NAMES "uniform readings patterns traces turn load latency saturation connectivity deadlock tree"
+#define FIGURE_NAMES                                                                                                   \
+    "uniform learning outages readings patterns traces turn load latency saturation connectivity deadlock tree"
 
 enum output { OUTPUT_TEXT, OUTPUT_JSON, OUTPUT_CSV };
 

@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-enum { SIM_MAX_SIZES = 8, SIM_HIST_OCTAVES = 44, SIM_HIST_STEPS = 16, SIM_HOPS_MAX = 1024 };
+enum { SIM_MAX_SIZES = 8, SIM_HIST_OCTAVES = 44, SIM_HIST_STEPS = 16, SIM_HOPS_MAX = 1024, SIM_BINS = 50 };
 
 enum sim_pattern { SIM_UNIFORM, SIM_TRANSPOSE, SIM_COMPLEMENT, SIM_HOTSPOT, SIM_NEIGHBOR, SIM_PATTERNS };
 
@@ -90,6 +90,8 @@ struct sim_result {
     double link_max, link_mean;       /* share of time busy, links between routers */
     double lat_by_hops[SIM_HOPS_MAX]; /* sum of head latency by hops of the message, measured and met no fault */
     uint64_t n_by_hops[SIM_HOPS_MAX];
+    double lat_by_time[SIM_BINS]; /* sum of latency of measured messages by the part of the run they were made in */
+    uint64_t n_by_time[SIM_BINS];
 };
 
 /* The defaults of the paper where it gives them: 1 Gbps, 2 MB of router buffers. No fabric, no outages. */

@@ -171,6 +171,9 @@ static void count_latency(struct sim *s, const struct packet *p, uint64_t head_n
     s->sum_latency += latency;
     s->sum_head += (double)head_ns;
     s->sum_hops += p->hops;
+    uint64_t bin = p->created * SIM_BINS / s->c.time_ns;
+    s->r->lat_by_time[bin] += latency;
+    s->r->n_by_time[bin]++;
     if (latency > s->r->max_ns)
         s->r->max_ns = latency;
     int octave;

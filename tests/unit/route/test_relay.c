@@ -1,0 +1,353 @@
+/* The path policy where nodes are their own routers: 8 to 64 nodes, each joined to each by a cable on every rail, while
+ * a share of the cables is cut at random, one way or both, and flaps. Whoever holds a message tries one hop; the hop is
+ * done when its completion came back, else there is silence and the holder tries another way. Nothing but the policy
+ * decides. The cables that work both ways always join all nodes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "runtime/topo/detour.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES_MAX = 64, KNOWN = 16, MESSAGES = 1000, COPIES = 4 * MESSAGES };
+static const uint64_t HOP_NS = 10000, SILENCE_NS = 1000000, END_NS = 200000000;
+
+struct message {
+    int id, at, dest, hops, nknown, nheld;
+    uint64_t ready;
+    int32_t known[KNOWN], held[NODES_MAX];
+};
+
+struct bed {
+    int nodes, rails;
+    struct fabric f;
+    struct detour d;
+    struct detour_source s[NODES_MAX];
+    struct rng rng;
+    uint8_t *cut; /* [link] this direction is cut */
+    bool dead[NODES_MAX];
+    struct message m[COPIES];
+    int n;
+    bool delivered[MESSAGES];
+    int arrived, silences, late_silences, hops, most_hops, to_dead;
+};
+
+static bool works(const struct bed *b, int32_t link)
+{
+    return !b->cut[link] && !b->cut[b->f.reverse[link]];
+}
+
+static bool is_joined(const struct bed *b)
+{
+    uint8_t seen[NODES_MAX * 4] = {0};
+    int32_t queue[NODES_MAX * 4], head = 0, tail = 0;
+    int left = 0, first = 0;
+    while (b->dead[first])
+        first++;
+    for (int i = 0; i < b->nodes; i++)
+        left += !b->dead[i];
+    seen[first] = 1;
+    queue[tail++] = first;
+    while (head < tail) {
+        int32_t r = queue[head++];
+        left -= r < b->nodes;
+        for (int p = 0; p < b->f.ports; p++) {
+            int32_t link = r * b->f.ports + p, to = b->f.neighbor[link];
+            if (to < 0 || seen[to] || b->dead[to % b->nodes] || !works(b, link))
+                continue;
+            seen[to] = 1;
+            queue[tail++] = to;
+        }
+    }
+    return left == 0;
+}
+
+/* Cut a random cable, one way or both, or mend it; not where that takes the nodes apart. */
+static void flap(struct bed *b, double share)
+{
+    int32_t link = (int32_t)rng_below(&b->rng, (uint64_t)fabric_links(&b->f));
+    if (b->f.neighbor[link] < 0 || b->f.firm[link])
+        return;
+    int32_t back = b->f.reverse[link];
+    uint8_t was[2] = {b->cut[link], b->cut[back]};
+    bool broken = rng_double(&b->rng) < share;
+    b->cut[link] = broken;
+    b->cut[back] = broken && rng_below(&b->rng, 2);
+    if (!is_joined(b)) {
+        b->cut[link] = was[0];
+        b->cut[back] = was[1];
+    }
+}
+
+static void setup(struct bed *b, int nodes, int rails, double share, uint64_t seed)
+{
+    memset(b, 0, sizeof *b);
+    b->nodes = nodes;
+    b->rails = rails;
+    rng_seed(&b->rng, seed);
+    assert_null(fabric_full(&b->f, nodes, rails));
+    struct detour_config c = detour_config_plus();
+    c.retry_ns = 5 * SILENCE_NS; /* a trial costs a silence */
+    c.turns_ns = 20 * SILENCE_NS;
+    c.tell_ns = 0;
+    c.max_faults = 4096;
+    assert_true(detour_init(&b->d, &b->f, &c));
+    b->cut = calloc((size_t)fabric_links(&b->f), 1);
+    assert_non_null(b->cut);
+    for (int i = 0; i < nodes; i++)
+        detour_source_init(&b->s[i], i);
+    for (int i = 0; i < 30 * fabric_cables(&b->f); i++)
+        flap(b, share);
+}
+
+static void teardown(struct bed *b)
+{
+    for (int i = 0; i < b->nodes; i++)
+        detour_source_fini(&b->s[i]);
+    detour_fini(&b->d);
+    fabric_fini(&b->f);
+    free(b->cut);
+}
+
+static void add(struct bed *b, int id, int at, int dest, uint64_t ready)
+{
+    assert_true(b->n < COPIES);
+    b->m[b->n++] = (struct message){.id = id, .at = at, .dest = dest, .ready = ready};
+}
+
+static void tell(struct bed *b, int from, int to, uint64_t now)
+{
+    struct detour_news news[8];
+    int n = detour_recall(&b->d, &b->s[from], now, 8, news);
+    for (int i = 0; i < n; i++)
+        detour_told(&b->d, &b->s[to], &news[i], now);
+}
+
+/* The first hop of a path: its cable as a link, and the path to the node at its end alone. */
+static int32_t first_hop(const struct bed *b, int at, const struct detour_path *path, int dest, struct detour_path *hop)
+{
+    struct detour_walk w;
+    int32_t link;
+    detour_walk_begin(&w, &b->f, at, path, dest);
+    while ((link = detour_walk_next(&w)) >= 0 && b->f.firm[link])
+        ;
+    assert_true(link >= 0);
+    int32_t from = link / b->f.ports, to = b->f.neighbor[link];
+    *hop = (struct detour_path){.nvia = 0};
+    if (from >= b->nodes) {
+        hop->nvia = 2;
+        hop->via[0] = from;
+        hop->via[1] = to;
+    }
+    return link;
+}
+
+static void arrive(struct bed *b, struct message *m, int at, uint64_t now)
+{
+    bool again = m->nheld == NODES_MAX;
+    for (int i = 0; i < m->nheld; i++)
+        again |= m->held[i] == m->at;
+    if (!again)
+        m->held[m->nheld++] = m->at;
+    m->at = at;
+    m->hops++;
+    m->ready = now + HOP_NS;
+    if (at != m->dest || b->delivered[m->id])
+        return;
+    b->delivered[m->id] = true;
+    b->arrived++;
+    b->hops += m->hops;
+    b->most_hops = m->hops > b->most_hops ? m->hops : b->most_hops;
+}
+
+/* One attempt of who holds the message. */
+static void attempt(struct bed *b, struct message *m)
+{
+    uint64_t now = m->ready;
+    struct detour_source *s = &b->s[m->at];
+    struct detour_path path, hop;
+    const struct detour_met met = {m->known, m->held, m->nknown, m->nheld};
+    bool way = m->nheld == 0 && m->nknown == 0 ? detour_choose(&b->d, s, m->dest, now, &b->rng, &path)
+                                               : detour_relay(&b->d, s, m->dest, &met, now, &b->rng, &path);
+    if (!way) { /* what it has met may work again */
+        m->nknown = m->nheld ? m->nknown : 0;
+        m->nheld = 0;
+        m->ready = now + SILENCE_NS;
+        return;
+    }
+    int32_t link = first_hop(b, m->at, &path, m->dest, &hop), cable = fabric_cable(&b->f, link);
+    int next = b->f.neighbor[link] % b->nodes, here = m->at;
+    b->to_dead += b->dead[next];
+    if (works(b, link) && !b->dead[next]) {
+        detour_acked(&b->d, s, next, &hop, HOP_NS, now + 2 * HOP_NS);
+        tell(b, here, next, now + HOP_NS);
+        tell(b, next, here, now + 2 * HOP_NS);
+        arrive(b, m, next, now);
+        return;
+    }
+    b->silences++;
+    b->late_silences += now > END_NS / 2;
+    detour_silent(&b->d, s, next, &hop, now + SILENCE_NS);
+    if (m->nknown == KNOWN)
+        m->nknown = 0;
+    m->known[m->nknown++] = cable;
+    m->ready = now + SILENCE_NS;
+    if (!b->cut[link] && !b->dead[next]) { /* it came through, but who sent it does not know */
+        struct message copy = *m;
+        arrive(b, &copy, next, now);
+        assert_true(b->n < COPIES);
+        b->m[b->n++] = copy;
+    }
+}
+
+static int next_message(const struct bed *b)
+{
+    int best = -1;
+    for (int i = 0; i < b->n; i++)
+        if (!b->delivered[b->m[i].id] && (best < 0 || b->m[i].ready < b->m[best].ready))
+            best = i;
+    return best;
+}
+
+static void run(struct bed *b, double share, uint64_t flap_ns)
+{
+    for (int id = 0; id < MESSAGES; id++) {
+        int at = (int)rng_below(&b->rng, (uint64_t)b->nodes);
+        int dest = (at + 1 + (int)rng_below(&b->rng, (uint64_t)b->nodes - 1)) % b->nodes;
+        add(b, id, at, dest, END_NS / MESSAGES * (uint64_t)id);
+    }
+    uint64_t flapped = 0;
+    for (int i; (i = next_message(b)) >= 0;) {
+        for (; flap_ns && flapped + flap_ns < b->m[i].ready; flapped += flap_ns)
+            flap(b, share);
+        if (b->m[i].ready > 20 * END_NS)
+            fail_msg("message %d from %d is still at %d", b->m[i].id, i, b->m[i].at);
+        attempt(b, &b->m[i]);
+    }
+}
+
+static int broken_cables(const struct bed *b)
+{
+    int n = 0;
+    for (int32_t l = 0; l < fabric_links(&b->f); l++)
+        n += b->f.neighbor[l] >= 0 && b->f.reverse[l] > l && !works(b, l);
+    return n;
+}
+
+static struct bed bed;
+
+static void test_relay_delivers_everything_while_cables_are_cut(void **state)
+{
+    (void)state;
+    static const int nodes[] = {8, 16, 33, 64};
+    static const double share[] = {0.1, 0.3, 0.6};
+    for (uint64_t round = 0; round < 24; round++) {
+        int n = nodes[round % 4], rails = 1 + (int)(round / 12);
+        double cut = share[round / 4 % 3];
+        uint64_t flap_ns = (round + round / 4 + round / 12) % 2 ? 200000000 / ((uint64_t)n * (uint64_t)n)
+                                                                : 0; /* every cable a few times */
+        setup(&bed, n, rails, cut, round);
+        run(&bed, cut, flap_ns);
+        if (bed.arrived != MESSAGES)
+            fail_msg("round %d: %d of %d messages", (int)round, bed.arrived, MESSAGES);
+        /* With so many nodes and 60 % of the pairs cut nearly every two have a node between them that reaches both. The
+         * most hops are those of first messages, while nobody knows anything: a few times round all nodes. */
+        double mean = (double)bed.hops / MESSAGES;
+        if (mean > 1.3 + 2 * cut || bed.most_hops > 5 * n)
+            fail_msg("round %d: %.2f hops, %d at most", (int)round, mean, bed.most_hops);
+        /* What is broken for good is tried again ever more seldom: less than twice from each end in the second half. */
+        if (!flap_ns && bed.late_silences > 4 * broken_cables(&bed))
+            fail_msg("round %d: %d silences in the second half, %d cables cut", (int)round, bed.late_silences,
+                     broken_cables(&bed));
+        teardown(&bed);
+    }
+}
+
+static void test_relay_sends_nothing_to_the_dead_and_uses_who_comes_back(void **state)
+{
+    (void)state;
+    setup(&bed, 16, 1, 0.3, 5);
+    for (int i = 0; i < 4; i++) {
+        bed.dead[i] = true;
+        detour_alive(&bed.d, i, false);
+    }
+    for (int i = 0; i < 2000; i++) /* mended where the living were cut apart */
+        flap(&bed, is_joined(&bed) ? 0.3 : 0);
+    struct detour_path path;
+    for (int a = 4; a < 16; a++)
+        for (int k = 4; k < 16; k++)
+            if (a != k) {
+                assert_true(detour_choose(&bed.d, &bed.s[a], k, 1, &bed.rng, &path));
+                const int32_t known = fabric_cable(&bed.f, a * bed.f.ports), held = 4 + (a + 1) % 12;
+                const struct detour_met met = {&known, &held, 1, held != k};
+                assert_true(detour_relay(&bed.d, &bed.s[a], k, &met, 1, &bed.rng, &path));
+                struct detour_walk w;
+                detour_walk_begin(&w, &bed.f, a, &path, k);
+                while (detour_walk_next(&w) >= 0)
+                    assert_false(bed.dead[w.at] || (met.nnodes && held != a && w.at == held));
+            }
+    assert_false(detour_choose(&bed.d, &bed.s[5], 2, 1, &bed.rng, &path));
+    detour_alive(&bed.d, 2, true);
+    assert_true(detour_choose(&bed.d, &bed.s[5], 2, 2, &bed.rng, &path));
+    assert_int_equal(path.nvia, 0);
+    teardown(&bed);
+}
+
+/* End to end, without completions of hops: silence raises doubts about each cable of a path, and what came through
+ * clears them, so that the broken one is blamed. */
+static void test_relay_silence_on_a_long_path_blames_the_cable_that_never_works(void **state)
+{
+    (void)state;
+    setup(&bed, 8, 1, 0, 3);
+    const struct detour_path over_1 = {.via = {1}, .nvia = 1}, direct = {.nvia = 0};
+    int32_t first = fabric_cable(&bed.f, fabric_next(&bed.f, 0, 1, 1));
+    int32_t second = fabric_cable(&bed.f, bed.f.ports + fabric_next(&bed.f, 1, 2, 2));
+    for (uint64_t i = 1; i <= bed.d.config.silence_limit; i++) {
+        detour_silent(&bed.d, &bed.s[0], 2, &over_1, i * SILENCE_NS);
+        detour_acked(&bed.d, &bed.s[0], 1, &direct, HOP_NS, i * SILENCE_NS + HOP_NS);
+    }
+    assert_true(detour_faults_find(&bed.s[0].faults, second) && !detour_faults_find(&bed.s[0].faults, second)->works);
+    assert_true(!detour_faults_find(&bed.s[0].faults, first) || detour_faults_find(&bed.s[0].faults, first)->works);
+    detour_silent(&bed.d, &bed.s[0], 1, &direct, 10 * SILENCE_NS); /* of one cable: at once */
+    assert_false(detour_faults_find(&bed.s[0].faults, first)->works);
+    teardown(&bed);
+}
+
+static void test_relay_any_connected_graph_is_taken_and_others_are_refused(void **state)
+{
+    (void)state;
+    static const struct fabric_edge ring[] = {
+        {0, 1, false}, {1, 2, false}, {2, 3, false}, {3, 0, false}, {2, 4, false}};
+    struct fabric f;
+    assert_null(fabric_graph(&f, 5, 5, ring, 5));
+    assert_int_equal(fabric_hops(&f, 0, 4, 4), 3);
+    assert_int_equal(fabric_hops(&f, 1, 3, 3), 2);
+    assert_int_equal(fabric_cables(&f), 5);
+    for (int a = 0; a < 5; a++)
+        for (int b = 0; b < 5; b++)
+            assert_int_equal(fabric_hops(&f, a, b, b), fabric_hops(&f, b, a, a));
+    fabric_fini(&f);
+    assert_non_null(fabric_graph(&f, 5, 5, ring, 4)); /* not in one piece */
+    assert_non_null(fabric_graph(&f, 4, 4, ring, 5)); /* an edge to nowhere */
+    assert_non_null(fabric_full(&f, 1, 1));
+    assert_null(fabric_full(&f, 4, 3));
+    assert_int_equal(f.endpoints, 4);
+    assert_int_equal(f.routers, 12);
+    assert_int_equal(fabric_hops(&f, 1, 3, 3), 1);
+    fabric_fini(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_relay_delivers_everything_while_cables_are_cut),
+        cmocka_unit_test(test_relay_sends_nothing_to_the_dead_and_uses_who_comes_back),
+        cmocka_unit_test(test_relay_silence_on_a_long_path_blames_the_cable_that_never_works),
+        cmocka_unit_test(test_relay_any_connected_graph_is_taken_and_others_are_refused),
+    };
+    return cmocka_run_group_tests_name("relay", tests, NULL, NULL);
+}
