@@ -266,11 +266,13 @@ const char *figure_outages(struct options *o)
             "load(l) = l < 2 ? 0 : l < 10 ? 1 : l < 30 ? 2 : l < 60 ? 3 : 4\n"
             "size(u) = u == 0 ? 5 : u < 30 ? 0 : u < 100 ? 1 : u < 500 ? 2 : u < 2000 ? 3 : 4\n");
     for (int n = 0; n < MAP_COUNTS; n++)
-        fprintf(gp,
-                "set title '%d of 512 cables out at a time'\n"
-                "plot '%s/outages.csv' every ::1 using ($1==%d ? load($3) : NaN):(size($2)):9 with image, "
-                "'' every ::1 using ($1==%d ? load($3) : NaN):(size($2)):(sprintf('%%+.1f', $9)) with labels\n",
-                map_count[n], o->out_dir, map_count[n], map_count[n]);
+        fprintf(
+            gp,
+            "set title '%d of 512 cables out at a time'\n"
+            "plot '%s/outages.csv' every ::1 using ($1==%d ? load($3) : NaN):(size($2)):(0.5):(0.5):9 with boxxyerror "
+            "fs solid 1 noborder fc palette, "
+            "'' every ::1 using ($1==%d ? load($3) : NaN):(size($2)):(sprintf('%%+.1f', $9)) with labels\n",
+            map_count[n], o->out_dir, map_count[n], map_count[n]);
     fprintf(gp, "unset multiplot\n");
     fclose(gp);
     return figure_plot(o, "outages");
