@@ -266,11 +266,13 @@ static float search_all(struct flow *w, int32_t from, int32_t home, uint8_t *por
     if (best < 0)
         return FLT_MAX;
     *n = 0;
+    bool started = false;
     for (int32_t link = best; *n < PORTS_MAX; (*n)++) { /* from the end; turned round below */
         ports[*n] = (uint8_t)(link % f->ports);
         int input = w->back[link];
         int32_t at = link / f->ports;
-        if (input == f->ports) {
+        started = input == f->ports;
+        if (started) {
             ++*n;
             break;
         }
@@ -281,7 +283,7 @@ static float search_all(struct flow *w, int32_t from, int32_t home, uint8_t *por
         ports[i] = ports[*n - 1 - i];
         ports[*n - 1 - i] = swap;
     }
-    return w->cost[best];
+    return started ? w->cost[best] : FLT_MAX; /* longer than any path can be */
 }
 
 /* The shortest ways between two routers lie in one box, or in more where half of a ring lies between them. */

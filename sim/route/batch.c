@@ -35,6 +35,8 @@ const char *batch_outages(const struct batch_cell *c, uint64_t seed, int rep, st
     return outages_random(o, f, &random, &rng);
 }
 
+enum { BEST_MAX = 4096 }; /* endpoints; a route for every pair of them is kept */
+
 /* The best ways that are known when all permanent failures are, for a run with them from its begin. */
 static const char *best_routes(const struct batch_cell *cell, const struct outages *o, struct detour_path **routes)
 {
@@ -47,6 +49,8 @@ static const char *best_routes(const struct batch_cell *cell, const struct outag
         return "the best routes are known of grids of one or two dimensions only";
     if (c->pattern != SIM_UNIFORM && c->pattern != SIM_TRANSPOSE && c->pattern != SIM_COMPLEMENT)
         return "the best routes are known of uniform, transpose and complement traffic only";
+    if (f->endpoints > BEST_MAX)
+        return "the best routes are known of networks of at most 4096 endpoints only";
     uint8_t *avoid = calloc((size_t)fabric_links(f) + 1, 1);
     int32_t *partner = sim_partners(f, c->pattern);
     size_t pairs = (size_t)f->endpoints * (size_t)f->endpoints;

@@ -225,6 +225,7 @@ def optimise(folder):
     refused(*given)
     refused(*given, "--failures", 3, "--pattern", "hotspot")
     refused("optimise", "--topology", "tree:2,3", "--failures", 1)
+    refused("optimise", "--topology", "300x300", "--failures", 1, "--time", 0.01)
 
 
 def figures(folder):
