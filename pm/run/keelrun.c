@@ -142,7 +142,8 @@ int main(int argc, char **argv)
     randombytes_buf(job.secret, sizeof job.secret);
     randombytes_buf(job.ticket, sizeof job.ticket);
     enough_descriptors(options.nodes + options.spares);
-    char *keeld = find_program("keeld");
+    static char *keeld; /* until the end, which may come by pm_quit */
+    keeld = find_program("keeld");
     if (options.event_log && !(job.events = fopen(options.event_log, "we")))
         pm_quit(2, "cannot write %s: %s", options.event_log, strerror(errno));
     if (options.bed == BED_NETNS) {
