@@ -149,6 +149,8 @@ void coll_scale(int most)
     for (int n = 16; n <= most; n *= 4) {
         int fewer = n <= VERY_MANY ? 1 : 2;
         for (size_t op = 0; op < sizeof operations / sizeof operations[0]; op++) {
+            if (n > MANY && operations[op].spec.kind == ENGINE_MOVE)
+                continue;
             for (int k = 0; k < 4; k += fewer)
                 measure(op, n, percents[k], 0);
             if (n <= VERY_MANY)

@@ -34,6 +34,12 @@ struct coll_member {
     size_t *lens[4]; /* in_at, in_len, out_at, out_len of varying calls */
 };
 
+struct coll_known { /* the first element of a reduction over all */
+    int call;       /* + 1 */
+    const struct roster *members;
+    uint64_t first;
+};
+
 struct coll_world {
     struct coll_params p;
     struct rng rng;
@@ -47,6 +53,7 @@ struct coll_world {
     int left;                    /* who lives and has not completed everything */
     uint64_t end_at;             /* a little after nobody was left: an outcast waits for ever */
     struct coll_stats stats;
+    struct coll_known known;
 };
 
 void coll_fail(const struct coll_world *w, int member, const char *format, ...)
