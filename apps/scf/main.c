@@ -89,7 +89,8 @@ static int end(enum scf_outcome outcome, const struct complaint *why)
     if (outcome != SCF_CONVERGED) {
         if (outcome == SCF_BAD_INPUT ? why->text[0] != '\0' : is_lowest_live())
             fprintf(stderr, "keel-scf: %s\n", why->text);
-        (void)keel_barrier();
+        if (keel_barrier() != KEEL_OK)
+            fprintf(stderr, "keel-scf: rank %d: the others could not be waited for\n", keel_rank());
     }
     (void)keel_finalize();
     return outcome == SCF_CONVERGED ? 0 : outcome == SCF_BAD_INPUT ? EXIT_BAD_INPUT : EXIT_NOT_CONVERGED;

@@ -13,15 +13,15 @@ extern "C" {
 
 /* Fault-resilient hypercube barrier (FT-ARMCI, "non-data-moving collectives"), with an implicit keel_fence_all before.
  * Returns when every live rank has entered. */
-keel_status keel_barrier(void);
+KEEL_MUST_CHECK keel_status keel_barrier(void);
 
 /* Copy len bytes (the same on all ranks, at most 64 KiB) from root's buffer into everybody's.
  * errors    KEEL_ERR_RANK_DEAD on all ranks if root died before its data was safe; KEEL_ERR_MISMATCH. */
-keel_status keel_bcast(int root, void *buffer, size_t len);
+KEEL_MUST_CHECK keel_status keel_bcast(int root, void *buffer, size_t len);
 
 /* Sum, element by element, the n doubles (at most 8192) of every rank that entered alive into everybody's out; the same bits
  * everywhere, in the order of ranks. in and out may be the same. */
-keel_status keel_allreduce_sum(const double *in, double *out, size_t n);
+KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, size_t n);
 
 #ifdef __cplusplus
 }

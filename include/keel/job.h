@@ -16,15 +16,16 @@ extern "C" {
  *           inside this call when the job ends.  Elsewhere until the node's agent answers.
  * threads   call it from one thread; the others may use Keel after it returned.
  * errors    KEEL_ERR_NOT_LAUNCHED without keelrun, KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE. */
-__attribute__((warn_unused_result)) keel_status keel_init(void);
+KEEL_MUST_CHECK keel_status keel_init(void);
 
 /* Leave the job. Completes this rank's outstanding operations first. Not collective: other ranks go on, and this rank's
- * data stays readable until the job ends.  Returning from main without it counts as the death of the rank. */
+ * data stays readable until the job ends.  Returning from main (or exit) without it ends the rank, too; what it had under way
+ * is then in doubt like the puts of a dead rank: old or new bytes, the same in all copies. */
 keel_status keel_finalize(void);
 
 /* End the whole job with this exit code (1..255; what no exit code can be counts modulo 256, 0 as 1) and print the message (or
  * NULL) on standard error. Does not return. If the node dies in the middle of the call, the job may go on without it. */
-_Noreturn void keel_abort(int code, const char *message);
+__attribute__((noreturn)) void keel_abort(int code, const char *message);
 
 int keel_rank(void);
 int keel_size(void);

@@ -22,9 +22,9 @@ extern "C" {
 #endif
 
 /* Copy len bytes from local src to (segment, rank, offset). Returns when every live copy holds them. */
-keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len);
+KEEL_MUST_CHECK keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len);
 /* Copy len bytes from (segment, rank, offset) to local dst. */
-keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len);
+KEEL_MUST_CHECK keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len);
 
 /* Non-blocking forms. The local buffer belongs to Keel until the handle is complete. The handle is the caller's memory;
  * it must stay in place until keel_wait, or keel_test with another answer than KEEL_IN_PROGRESS, has returned. A NULL
@@ -32,26 +32,28 @@ keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, 
 typedef struct keel_handle {
     uint64_t opaque[4];
 } keel_handle;
-keel_status keel_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
-                        keel_handle *handle);
-keel_status keel_get_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len, keel_handle *handle);
-keel_status keel_wait(keel_handle *handle);
-keel_status keel_test(keel_handle *handle);
+KEEL_MUST_CHECK keel_status keel_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
+                                        keel_handle *handle);
+KEEL_MUST_CHECK keel_status keel_get_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
+                                        keel_handle *handle);
+KEEL_MUST_CHECK keel_status keel_wait(keel_handle *handle);
+KEEL_MUST_CHECK keel_status keel_test(keel_handle *handle);
 
 /* Complete all implicit operations of this process to the rank's parts (all ranks' parts), on all live copies.
  * Returns the first error one of them met. */
-keel_status keel_fence(int rank);
-keel_status keel_fence_all(void);
+KEEL_MUST_CHECK keel_status keel_fence(int rank);
+KEEL_MUST_CHECK keel_status keel_fence_all(void);
 
 /* Element-wise: part[offset .. ] += scale * src[0..n-1] in doubles; offset is a multiple of 8. Takes effect exactly once
  * on every copy, whatever dies; atomic per element against other accumulates and atomics. Blocking.
  * Inside a task (keel/task.h) it counts once for the task, not once for the process. */
-keel_status keel_acc_double(keel_segment *segment, int rank, size_t offset, double scale, const double *src, size_t n);
+KEEL_MUST_CHECK keel_status keel_acc_double(keel_segment *segment, int rank, size_t offset, double scale,
+                                            const double *src, size_t n);
 
 /* Atomic on a 64-bit integer at an offset that is a multiple of 8; *old gets the value before. Exactly once. */
-keel_status keel_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old);
-keel_status keel_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected, int64_t desired,
-                              int64_t *old);
+KEEL_MUST_CHECK keel_status keel_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old);
+KEEL_MUST_CHECK keel_status keel_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected,
+                                              int64_t desired, int64_t *old);
 
 #ifdef __cplusplus
 }

@@ -37,6 +37,9 @@ typedef enum keel_status {
 #undef X
 } keel_status;
 
+/* Results that may say that data are lost, or were not written: not to be ignored. */
+#define KEEL_MUST_CHECK __attribute__((warn_unused_result))
+
 /* One line of English without a trailing newline; never NULL. Static storage. Any thread. */
 const char *keel_status_text(keel_status status);
 /* The enumerator's name, for example "KEEL_ERR_ARG"; never NULL. Static storage. Any thread. */

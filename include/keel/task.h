@@ -2,12 +2,14 @@
  * its first runner died half-way and another rank runs it again (guarantee G4).
  *
  *      keel_taskpool *pool;
- *      keel_taskpool_create(count, &pool);              // collective
- *      while (keel_task_next(pool, &task) == KEEL_OK && task >= 0) {
- *          ... compute; keel_acc_double(...) ...        // the same calls in the same order whenever this task is run
- *          keel_task_commit(pool, task);
+ *      check(keel_taskpool_create(count, &pool));       // collective
+ *      check(keel_task_next(pool, &task));
+ *      while (task >= 0) {
+ *          ... compute; check(keel_acc_double(...)) ... // the same calls in the same order whenever this task is run
+ *          check(keel_task_commit(pool, task));
+ *          check(keel_task_next(pool, &task));
  *      }
- *      keel_taskpool_reset(pool);                       // collective: all tasks are open again
+ *      check(keel_taskpool_reset(pool));                // collective: all tasks are open again
  *
  * A task must be deterministic: run twice on the same global data it must make the same accumulates in the same order
  * with the same values. It must not put, and not read what tasks of the same round accumulate. */
@@ -25,20 +27,20 @@ extern "C" {
 typedef struct keel_taskpool keel_taskpool;
 
 /* Collective. A pool of count tasks, numbered 0..count-1, in replicated memory. */
-keel_status keel_taskpool_create(int64_t count, keel_taskpool **out);
+KEEL_MUST_CHECK keel_status keel_taskpool_create(int64_t count, keel_taskpool **out);
 /* Collective; frees the pool. NULL is allowed. */
 keel_status keel_taskpool_free(keel_taskpool *pool);
 /* Collective: opens all tasks again for a new round. */
-keel_status keel_taskpool_reset(keel_taskpool *pool);
+KEEL_MUST_CHECK keel_status keel_taskpool_reset(keel_taskpool *pool);
 
 /* Draw a task (fetch-and-add on the pool's counter) and begin it: accumulates of this thread's process belong to the task until
  * keel_task_commit. When the counter is used up, tasks whose runner died are given out again; when all tasks of the round
  * are committed on all copies it sets *task to -1 and returns KEEL_OK.
  * blocks    at the end of a round, while live ranks still run theirs. Not a collective, but no rank gets -1 before every
  *           task is committed, so what the round accumulated may be read without a barrier. */
-keel_status keel_task_next(keel_taskpool *pool, int64_t *task);
+KEEL_MUST_CHECK keel_status keel_task_next(keel_taskpool *pool, int64_t *task);
 /* All accumulates of the task are complete on all copies and the task will not be run again. */
-keel_status keel_task_commit(keel_taskpool *pool, int64_t task);
+KEEL_MUST_CHECK keel_status keel_task_commit(keel_taskpool *pool, int64_t task);
 
 #ifdef __cplusplus
 }

@@ -22,6 +22,7 @@ static struct fault {
 static int faults_count;
 static int in_agent;
 int fault_armed;
+void (*fault_hook)(const char *name);
 
 static int parse_action(const char *text, enum action *action)
 {
@@ -88,6 +89,10 @@ static void act(enum action action)
 
 void fault_pass(const char *name)
 {
+    if (fault_hook) {
+        fault_hook(name);
+        return;
+    }
     for (int i = 0; i < faults_count; i++)
         if (strcmp(faults[i].point, name) == 0 && atomic_fetch_add(&faults[i].passed, 1) + 1 == faults[i].nth)
             act(faults[i].action);

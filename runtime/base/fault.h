@@ -12,6 +12,9 @@
 
 /* Set by fault_init before other threads exist, then only read. */
 extern int fault_armed;
+/* If it is set (and fault_armed is not 0) it gets the points instead: the simulation of the whole system kills, freezes and
+ * interrupts its processes there. */
+extern void (*fault_hook)(const char *name);
 
 #define FAULT_POINT(name)                                                                                              \
     do {                                                                                                               \

@@ -1,6 +1,6 @@
 /* abort RANK[,RANK...] CODE [early|stubborn]: the named ranks call keel_abort while the others compute, wait in a barrier and
  * accumulate. early: before keel_init. stubborn: who computes does not mind a SIGTERM. If nobody ends the job the others do after a
- * while, by themselves. */
+ * while (WORK_S seconds, from the environment), by themselves. */
 #include <keel/keel.h>
 
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORK_SECONDS = 1, STUBBORN_SECONDS = 4, BEFORE_US = 30000 };
+enum { WORK_SECONDS = 60, BEFORE_US = 30000 };
 
 static double now(void)
 {
@@ -80,7 +80,8 @@ int main(int argc, char **argv)
         expect_ok(keel_resume(&done), "resume");
     if (done == 0)
         expect_ok(keel_barrier(), "barrier");
-    double until = now() + (stubborn ? STUBBORN_SECONDS : WORK_SECONDS);
+    const char *work_s = getenv("WORK_S");
+    double until = now() + (work_s ? atoi(work_s) : WORK_SECONDS);
     if (!early && is_named(argv[1], keel_rank())) {
         usleep(BEFORE_US);
         give_up(keel_rank(), code);

@@ -1,0 +1,315 @@
+#include "runtime/agent/agent.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <keel/segment.h>
+
+#include "runtime/agent/chain.h"
+#include "runtime/agent/connect.h"
+#include "runtime/agent/execute.h"
+#include "runtime/agent/ranks.h"
+#include "runtime/agent/recover.h"
+#include "runtime/agent/repair.h"
+#include "runtime/agent/segments.h"
+#include "runtime/base/log.h"
+#include "runtime/protocol/collective_slot.h"
+
+/* ---- for the parts ---- */
+
+void agent_break(struct agent *a, const char *why)
+{
+    if (a->broken)
+        return;
+    a->broken = true;
+    atomic_store(&a->page->fenced, 1);
+    log_error("%s", why);
+    a->ops.fatal(a->ops.user, why);
+}
+
+void agent_say(struct agent *a, const char *name, const char *fmt, ...)
+{
+    char members[512];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(members, sizeof members, fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof members) /* never half a JSON text */
+        a->ops.event(a->ops.user, name, members);
+}
+
+uint64_t agent_tell(struct agent *a, int node, struct wire *w, const void *body)
+{
+    enum peer_sent sent = peer_send(&a->peers, node, w, body, a->now);
+    if (sent == PEER_NO_MEMORY)
+        agent_break(a, "out of memory for a message to another node");
+    return sent == PEER_SENT ? a->peers.peer[node].next - 1 : 0;
+}
+
+uint64_t agent_position(const struct agent *a, int node)
+{
+    return a->node_fence[node] ? UINT64_MAX : a->peers.peer[node].next - 1;
+}
+
+bool agent_acked(const struct agent *a, int node, uint64_t position)
+{
+    return a->peers.peer[node].acked >= position || !a->view.alive[node];
+}
+
+/* ---- what comes in ---- */
+
+static void peer_received(void *user, int from, const struct wire *w, const void *body)
+{
+    struct agent *a = user;
+    if (w->type == WIRE_FORWARD || w->type == WIRE_PATCH)
+        chain_came(a, from);
+    if (w->type == WIRE_FORWARD)
+        execute_forwarded(a, from, w, body);
+    else if (w->type == WIRE_BARRIER)
+        barrier_receive(a->barrier, from, body, w->len, a->now);
+    else if (w->type == WIRE_SEGMENT)
+        segments_told(a, w);
+    else if (w->type == WIRE_RELAYED) {
+        chain_told(a, from, w);
+        execute_acked(a, from);
+    } else
+        repair_receive(a, from, w, body);
+}
+
+static void peer_acked(void *user, int node, uint64_t seq)
+{
+    (void)seq;
+    struct agent *a = user;
+    execute_acked(a, node);
+    if (a->seg_waits)
+        segments_acked(a);
+}
+
+static void peer_refused(void *user, int node)
+{
+    struct agent *a = user;
+    a->ops.refused(a->ops.user, node);
+}
+
+static void peer_broken(void *user, int node)
+{
+    struct agent *a = user;
+    a->ops.broken(a->ops.user, node);
+}
+
+static void peer_no_memory(void *user)
+{
+    agent_break(user, "out of memory for a message of another node");
+}
+
+static void barrier_send(void *user, int to, const void *data, size_t len)
+{
+    struct wire w = {.type = WIRE_BARRIER, .len = (uint32_t)len};
+    agent_tell(user, to, &w, data);
+}
+
+static void barrier_complete(void *user, uint64_t seq)
+{
+    ranks_barrier_complete(user, seq);
+}
+
+static void receive(struct agent *a, struct conn *c, const struct tp_event *e)
+{
+    const struct wire *w = e->data;
+    if (e->len < sizeof *w || e->len != sizeof *w + w->len) {
+        log_error("malformed message from rank %d", c->rank);
+        return;
+    }
+    if (w->type == WIRE_ENTER)
+        ranks_enter(a, c, w);
+    else
+        execute_request(a, c, w, w + 1);
+}
+
+int agent_poll(struct agent *a, struct tp *tp)
+{
+    struct tp_event batch[AGENT_BATCH];
+    a->batch = batch;
+    a->batch_n = tp_poll(tp, batch, AGENT_BATCH);
+    for (int i = 0; i < a->batch_n; i++) {
+        const struct tp_event *e = &batch[i];
+        a->batch_at = i;
+        if (e->type == TP_CONNREQ) {
+            connect_request(a, e);
+            continue;
+        }
+        if (!e->ep)
+            continue; /* closed while working on this batch */
+        struct peer *peer = tp_ep_user(e->ep);
+        struct conn *c = tp_ep_user(e->ep);
+        if (peer >= a->peers.peer && peer < a->peers.peer + a->members)
+            peer_event(&a->peers, peer, e, a->now);
+        else if (e->type == TP_CLOSED)
+            agent_close_conn(a, c); /* what it was writing stays known */
+        else if (e->type == TP_RECV)
+            receive(a, c, e);
+    }
+    int n = a->batch_n;
+    a->batch_n = 0;
+    return n;
+}
+
+bool agent_step(struct agent *a)
+{
+    bool busy = repair_step(a);
+    if (a->now >= barrier_deadline(a->barrier))
+        barrier_tick(a->barrier, a->now);
+    if (a->enter_due) {
+        a->enter_due = false;
+        ranks_try_enter(a);
+    }
+    chain_step(a);
+    peers_tick(&a->peers, a->now);
+    recover_try_answer(a);
+    return busy;
+}
+
+uint64_t agent_deadline(const struct agent *a)
+{
+    uint64_t p = peers_deadline(&a->peers), b = barrier_deadline(a->barrier);
+    return p < b ? p : b;
+}
+
+/* ---- start and end ---- */
+
+static bool make_tables(struct agent *a, const struct agent_config *config)
+{
+    size_t members = (size_t)a->members, ranks = (size_t)config->ranks, groups = (size_t)agent_groups(a);
+    a->groups_before = calloc(groups, sizeof *a->groups_before);
+    a->node_incarnation = calloc(members, sizeof *a->node_incarnation);
+    a->rank_fence = calloc(ranks, sizeof *a->rank_fence);
+    a->node_fence = calloc(members, sizeof *a->node_fence);
+    a->node_doomed = calloc(members, sizeof *a->node_doomed);
+    a->relay_due = calloc(members, sizeof *a->relay_due);
+    a->relay_told = calloc(members, sizeof *a->relay_told);
+    a->relay_sent = calloc(members, sizeof *a->relay_sent);
+    a->relayed = calloc(members, sizeof *a->relayed);
+    a->relayed_living = calloc(members, sizeof *a->relayed_living);
+    a->rank_joined = calloc(ranks, sizeof *a->rank_joined);
+    a->rank_started = calloc(ranks, sizeof *a->rank_started);
+    a->dedup = calloc(groups, sizeof *a->dedup);
+    if (!a->groups_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed ||
+        !a->relay_due || !a->relay_told || !a->relay_sent || !a->relayed || !a->relayed_living || !a->rank_joined ||
+        !a->rank_started || !a->dedup)
+        return false;
+    for (size_t g = 0; g < groups; g++)
+        if (!dedup_init(&a->dedup[g], config->ranks))
+            return false;
+    return true;
+}
+
+static void first_page(struct agent *a)
+{
+    struct page *page = a->page;
+    page->magic = PAGE_MAGIC;
+    page->nodes = (uint32_t)a->view.nodes;
+    page->members = (uint32_t)a->members;
+    page->ranks = (uint32_t)a->view.ranks;
+    page->self = (uint32_t)a->self;
+    for (int r = 0; r < a->view.ranks; r++) {
+        page_rank(page, r)->slot = (uint32_t)a->view.rank[r].slot;
+        page_rank(page, r)->index = (uint32_t)a->view.rank[r].index;
+    }
+    recover_show_view(a);
+}
+
+static void first_members(struct agent *a)
+{
+    uint64_t members[BARRIER_NODES_MAX / 64] = {0};
+    for (int m = 0; m < a->members; m++)
+        if (view_node_takes_part(&a->view, m))
+            members[m / 64] |= (uint64_t)1 << (m % 64);
+    a->takes_part = view_node_takes_part(&a->view, a->self);
+    barrier_set_members(a->barrier, members, a->now);
+}
+
+keel_status agent_init(struct agent *a, const struct agent_config *config)
+{
+    *a = (struct agent){.ops = config->ops,
+                        .self = config->self,
+                        .members = config->nodes + config->spares,
+                        .job = config->job,
+                        .incarnation = config->incarnation,
+                        .net = config->net,
+                        .shm = config->shm,
+                        .page = config->page,
+                        .now = config->now};
+    memcpy(a->secret, config->secret, sizeof a->secret);
+    a->waiters_tail = &a->waiters;
+    a->stash_tail = &a->stash;
+    a->relays_tail = &a->relays;
+    if (!view_init(&a->view, config->policy, config->nodes, config->spares, config->ranks, config->rank_node) ||
+        !make_tables(a, config))
+        return KEEL_ERR_NOMEM;
+    struct peers_ops peer_ops = {a, peer_received, peer_acked, peer_refused, peer_broken, peer_no_memory};
+    struct barrier_ops barrier_ops = {a, barrier_send, barrier_complete};
+    struct store_ops store_ops = {a->ops.user, a->ops.memory_make, a->ops.memory_free};
+    keel_status status =
+        peers_init(&a->peers, a->self, a->members, a->net, a->job, a->incarnation, a->secret, &peer_ops);
+    if (status == KEEL_OK)
+        status = repair_init(a);
+    if (status == KEEL_OK)
+        status = store_init(&a->store, &store_ops, a->net, a->view.nodes, a->view.slot_ranks);
+    if (status == KEEL_OK)
+        status = store_define(&a->store, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_SHADOW, 0);
+    if (status == KEEL_OK)
+        status = segments_make_copies(a, store_find(&a->store, SYSTEM_SEGMENT));
+    if (status == KEEL_OK && !(a->barrier = barrier_create(a->members, a->self, &barrier_ops)))
+        status = KEEL_ERR_NOMEM;
+    if (status != KEEL_OK)
+        return status;
+    first_page(a);
+    first_members(a);
+    return KEEL_OK;
+}
+
+void agent_address(struct agent *a, int node, const struct tp_addr *addr, uint64_t incarnation)
+{
+    a->node_incarnation[node] = incarnation;
+    peer_address(&a->peers, node, incarnation, addr);
+    page_node(a->page, node)->addr = *addr;
+    page_node(a->page, node)->incarnation = incarnation;
+}
+
+void agent_fini(struct agent *a)
+{
+    while (a->procs)
+        ranks_free(a, a->procs);
+    while (a->conns)
+        agent_drop_conn(a, a->conns);
+    for (struct seg_wait *w = a->seg_waits, *next; w; w = next) {
+        next = w->next;
+        free(w);
+    }
+    execute_fini(a);
+    chain_fini(a);
+    repair_fini(a);
+    if (a->store.bucket)
+        store_fini(&a->store);
+    if (a->peers.peer)
+        peers_fini(&a->peers);
+    for (int g = 0; a->dedup && g < agent_groups(a); g++)
+        dedup_fini(&a->dedup[g]);
+    barrier_destroy(a->barrier);
+    free(a->groups_before);
+    free(a->node_incarnation);
+    free(a->rank_fence);
+    free(a->node_fence);
+    free(a->node_doomed);
+    free(a->relay_due);
+    free(a->relay_told);
+    free(a->relay_sent);
+    free(a->relayed);
+    free(a->relayed_living);
+    free(a->rank_joined);
+    free(a->rank_started);
+    free(a->dedup);
+    view_fini(&a->view);
+}

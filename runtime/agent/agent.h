@@ -1,0 +1,223 @@
+/* The data half of an agent: one instance. It starts no thread, opens no socket and reads no clock; its owner (plane/ in a
+ * keeld, tests/sim/data in the simulation) hands it transports, memory, the time, and what happens. Its parts:
+ *   channel/peer  reliable ordered streams between agents
+ *   store         copies of segments
+ *   segments      which segments exist, and who knows of them
+ *   execute       requests of ranks: operations on copies, forwards to the others
+ *   recover       what happens at a view change: fence, apply, show
+ *   repair        making the copies of a group equal again, and filling new ones
+ *   ranks         this node's ranks: joining, barriers, what they leave behind */
+#ifndef KEEL_AGENT_AGENT_H
+#define KEEL_AGENT_AGENT_H
+
+#include "collectives/barrier.h"
+#include "runtime/agent/dedup.h"
+#include "runtime/agent/store.h"
+#include "runtime/channel/peer.h"
+#include "runtime/protocol/control.h"
+#include "runtime/protocol/note.h"
+#include "runtime/protocol/page.h"
+#include "runtime/protocol/wire.h"
+#include "runtime/view/view.h"
+
+enum { AGENT_BATCH = 64 };
+
+/* A connection of a rank (this node's over shm, others over the network). */
+struct conn {
+    struct conn *next;
+    struct tp_ep *ep;
+    int rank;
+    uint32_t incarnation;
+    int node;
+    uint64_t attempt;             /* the newest of its hellos */
+    struct patch note[NOTES_MAX]; /* len 0: none */
+};
+
+/* A process of this node that runs a rank, or waits for one. */
+struct proc {
+    struct proc *next;
+    int id;   /* the owner's, unique and never reused */
+    int rank; /* -1: standby */
+    uint32_t incarnation;
+    bool exited;
+    struct conn *conn;           /* its shared-memory connection */
+    struct intent_page *intents; /* the owner's memory, valid until proc_end */
+    uint32_t doubts_told;        /* of intents->doubted */
+    uint64_t entered;            /* last barrier instance entered */
+    bool entering;               /* waits for the answer */
+    struct wire enter;           /* the request to answer */
+};
+
+/* A rank waits until all nodes know a segment. */
+struct seg_wait {
+    struct seg_wait *next;
+    int proc;
+    uint32_t id; /* of the request */
+    uint32_t seg;
+};
+
+/* A patch that a dead writer may have left unequal. Kept until the group was restored in a later view. */
+struct doubt {
+    struct doubt *next;
+    uint32_t rank, incarnation;
+    uint64_t epoch; /* at which the writer's end was committed, 0: not yet */
+    struct patch patch;
+};
+
+/* What other copies must have acknowledged (agent/chain.h). */
+struct chain_mark {
+    int nodes;
+    int node[COPIES_MAX - 1];
+    uint64_t seq[COPIES_MAX - 1];
+    uint64_t relayed; /* the first of them has passed on what is up to here, 0: it passes nothing on */
+    int behind;       /* the node to which it passes that on */
+};
+
+/* A reply that waits until the other copies have what was forwarded. */
+struct waiter {
+    struct waiter *next;
+    struct conn *conn; /* NULL: the origin is gone, only the order counts */
+    struct wire reply;
+    int group;
+    struct chain_mark mark;
+    uint32_t forward_len;
+    bool forwarded; /* forward and its bytes are kept, to be sent again if the chain breaks */
+    struct wire forward;
+    uint8_t bytes[];
+};
+
+/* A request that cannot be executed yet: a view change, or a copy that waits for good bytes. */
+struct stashed {
+    struct stashed *next;
+    struct conn *conn;
+    struct wire wire;
+    uint8_t body[];
+};
+
+struct repair; /* of a group: agent/repair.c */
+
+/* What an agent asks of its owner. None blocks. */
+struct agent_ops {
+    void *user;
+    /* To the detector and the agreement (detect/member.h). */
+    void (*submit)(void *user, const struct view_event *event);
+    void (*check)(void *user, int node);
+    void (*refused)(void *user, int node);
+    void (*broken)(void *user, int node);
+    void (*prepared)(void *user, uint64_t proposal, uint64_t value);
+    /* This agent cannot keep its promises: it must end as a dead node. */
+    void (*fatal)(void *user, const char *why);
+    /* A line of the event log: name and further JSON members ("" or starting with a comma). */
+    void (*event)(void *user, const char *name, const char *members);
+    /* Zeroed memory for a copy, that the owner can pass to ranks by its handle. */
+    keel_status (*memory_make)(void *user, size_t bytes, void **base, int64_t *handle);
+    void (*memory_free)(void *user, void *base, size_t bytes, int64_t handle);
+    /* Answer a control request of a process; with CONTROL_SEG_MAP and KEEL_OK pass the handle along. */
+    void (*answer)(void *user, struct proc *proc, const struct control *reply, int64_t handle);
+    /* A process (one that waits, or NULL: start one) runs the rank from now on: agent_welcome it. */
+    void (*assign)(void *user, struct proc *proc, int rank, uint32_t incarnation);
+    /* The process is forgotten here: its intents and its connection are not looked at any more. */
+    void (*released)(void *user, struct proc *proc);
+};
+
+struct agent {
+    struct agent_ops ops;
+    int self, members;
+    uint64_t job;
+    uint8_t secret[32];
+    uint64_t incarnation;
+    uint64_t *node_incarnation; /* [members] */
+    struct tp *net, *shm;
+    struct view view;
+    struct view_group *groups_before; /* [groups] scratch of a view change */
+    struct page *page;
+    struct store store;
+    struct dedup *dedup; /* [groups] */
+    struct peers peers;
+    struct conn *conns;
+    uint32_t *rank_fence; /* [ranks] lowest incarnation that may connect */
+    bool *node_fence;     /* [members] refused */
+    bool *node_doomed;    /* [members] believed dead here: it will be declared, or this node ends */
+    struct waiter *waiters, **waiters_tail;
+    struct relay *relays, **relays_tail; /* agent/chain.c */
+    bool relays_due;                     /* some relay_due is set */
+    bool *relay_due;          /* [members] something of theirs was passed on, and they do not know that it arrived */
+    uint64_t *relay_told;     /* [members] sum of what we have told them */
+    uint64_t *relay_sent;     /* [members] position in our stream to them of the last that they pass on */
+    uint64_t *relayed;        /* [members] and up to where they say that it has arrived, */
+    uint64_t *relayed_living; /* [members] but for nodes that they do not wait for */
+    struct stashed *stash, **stash_tail;
+    bool frozen;
+    uint64_t preparing; /* number of the proposal being prepared, not yet answered; 0: none */
+    uint64_t settled;   /* highest settled epoch */
+    struct doubt *doubts;
+    struct repair *repair; /* [groups] */
+    struct barrier *barrier;
+    bool takes_part;      /* in barriers */
+    bool enter_due;       /* a barrier instance was completed: ranks may be waiting for the next one */
+    uint64_t collectives; /* barrier instances completed here that the user called */
+    uint64_t internal;    /* the latest one that a rank of this node entered and the user did not call */
+    struct proc *procs;
+    struct seg_wait *seg_waits;
+    uint32_t freed_segment; /* the last one, and the barrier instance by which it was freed */
+    uint64_t freed_instance;
+    uint64_t *rank_joined;  /* [ranks] barrier value with which the rank's incarnation joins */
+    uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
+    uint64_t join_instances, join_collectives;
+    uint64_t now; /* of this round of the owner's loop */
+    uint64_t refused_count;
+    bool broken; /* agent_break was called */
+    /* what agent_poll works on */
+    struct tp_event *batch;
+    int batch_n, batch_at;
+};
+
+struct agent_config {
+    struct agent_ops ops;
+    int self, nodes, spares, ranks;
+    const int *rank_node; /* [ranks] */
+    enum view_policy policy;
+    uint64_t job, incarnation;
+    uint8_t secret[32];
+    struct tp *net, *shm;
+    struct page *page; /* page_bytes(), zeroed; the owner's */
+    uint64_t now;
+};
+
+/* The agent's memory is the caller's. On an error what was made is freed by agent_fini. */
+keel_status agent_init(struct agent *a, const struct agent_config *config);
+void agent_fini(struct agent *a);
+/* Where the other nodes are; after all are known, before anything else. */
+void agent_address(struct agent *a, int node, const struct tp_addr *addr, uint64_t incarnation);
+
+/* Take what the transport has for us; the number of events. */
+int agent_poll(struct agent *a, struct tp *tp);
+/* Timers, acknowledgements, steps of repairs; true if there is more to do at once. */
+bool agent_step(struct agent *a);
+/* When agent_step is needed next; UINT64_MAX: not. */
+uint64_t agent_deadline(const struct agent *a);
+
+/* For the parts. */
+void agent_break(struct agent *a, const char *why);
+__attribute__((format(printf, 3, 4))) void agent_say(struct agent *a, const char *name, const char *fmt, ...);
+/* Send on a connection of a rank. If it gets nothing for want of memory its connection breaks, so that it connects again and
+ * asks again. */
+void agent_answer(struct conn *c, const struct wire *w, const void *body);
+/* The connection is closed; what it was writing stays known. */
+void agent_close_conn(struct agent *a, struct conn *c);
+/* It is closed and its memory given back. */
+void agent_drop_conn(struct agent *a, struct conn *c);
+/* Send into the stream to a live node; w->epoch is set. 0 if the node is declared dead. A failed allocation breaks the
+ * agent: what it has promised would not be told. */
+uint64_t agent_tell(struct agent *a, int node, struct wire *w, const void *body);
+/* The position in the stream to the node of what was told last. A node that is cut off but not declared dead yet gets
+ * nothing: its position is never acknowledged. */
+uint64_t agent_position(const struct agent *a, int node);
+/* The node has processed everything up to the position, or is declared dead. */
+bool agent_acked(const struct agent *a, int node, uint64_t position);
+
+static inline int agent_groups(const struct agent *a)
+{
+    return a->view.nodes * CLASSES;
+}
+#endif

@@ -1,0 +1,185 @@
+#include "runtime/agent/chain.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/fault.h"
+
+/* Something that was passed on, and not yet acknowledged. */
+struct relay {
+    struct relay *next;
+    int from, to;
+    uint64_t from_seq, to_seq;
+};
+
+static bool is_chained(const struct view_group *g)
+{
+    return g->copies > 2 && g->copy[1].whole && g->copy[2].whole;
+}
+
+void chain_mark(const struct agent *a, int group, struct chain_mark *mark)
+{
+    const struct view_group *g = &a->view.group[group];
+    *mark = (struct chain_mark){0};
+    for (int i = 1; i < g->copies; i++) {
+        if (i > 1 && g->copy[i].whole)
+            continue;
+        mark->node[mark->nodes] = g->copy[i].node;
+        mark->seq[mark->nodes++] = agent_position(a, g->copy[i].node);
+    }
+    if (is_chained(g)) {
+        mark->relayed = a->relay_sent[g->copy[1].node];
+        mark->behind = g->copy[2].node;
+    }
+}
+
+void chain_send(struct agent *a, int group, struct wire *w, const void *body, struct chain_mark *mark)
+{
+    const struct view_group *g = &a->view.group[group];
+    for (int i = 1; i < g->copies; i++) {
+        if (i > 1 && g->copy[i].whole)
+            continue;
+        FAULT_POINT("replica.forwarding");
+        uint64_t position = agent_tell(a, g->copy[i].node, w, body);
+        if (i == 1 && is_chained(g) && position)
+            a->relay_sent[g->copy[i].node] = position;
+    }
+    chain_mark(a, group, mark);
+}
+
+/* The first node of the mark passes on what it gets; up_to: what it has said of that. */
+static bool is_relayed(const struct agent *a, const struct chain_mark *m, const uint64_t *up_to)
+{
+    return !m->relayed || !a->view.alive[m->node[0]] || up_to[m->node[0]] >= m->relayed;
+}
+
+bool chain_reached(const struct agent *a, const struct chain_mark *m)
+{
+    for (int i = 0; i < m->nodes; i++)
+        if (!agent_acked(a, m->node[i], m->seq[i]))
+            return false;
+    return is_relayed(a, m, a->relayed);
+}
+
+static bool is_waited_for(const struct agent *a, int node)
+{
+    return !a->node_fence[node] && !a->node_doomed[node];
+}
+
+bool chain_reached_living(const struct agent *a, const struct chain_mark *m)
+{
+    for (int i = 0; i < m->nodes; i++)
+        if (is_waited_for(a, m->node[i]) && !agent_acked(a, m->node[i], m->seq[i]))
+            return false;
+    return m->nodes == 0 || !is_waited_for(a, m->node[0]) || is_relayed(a, m, a->relayed_living) ||
+           !is_waited_for(a, m->behind);
+}
+
+bool chain_is_before(const struct agent *a, int group, int from)
+{
+    const struct view_group *g = &a->view.group[group];
+    int place = view_copy_at(g, a->self);
+    return place > 0 && g->copy[g->copy[place].whole ? place - 1 : 0].node == from;
+}
+
+void chain_came(struct agent *a, int from)
+{
+    a->relay_due[from] = a->relays_due = true;
+}
+
+void chain_relay(struct agent *a, int group, int from, const struct wire *w, const void *body)
+{
+    const struct view_group *g = &a->view.group[group];
+    int place = view_copy_at(g, a->self), next = place + 1;
+    if (!g->copy[place].whole || next >= g->copies || !g->copy[next].whole)
+        return;
+    struct relay *r = malloc(sizeof *r);
+    if (!r) {
+        agent_break(a, "out of memory for what is passed on");
+        return;
+    }
+    struct wire relayed = *w;
+    FAULT_POINT("replica.relaying");
+    agent_tell(a, g->copy[next].node, &relayed, body);
+    *r = (struct relay){
+        .from = from, .from_seq = w->seq, .to = g->copy[next].node, .to_seq = agent_position(a, g->copy[next].node)};
+    *a->relays_tail = r;
+    a->relays_tail = &r->next;
+}
+
+bool chain_drained(const struct agent *a)
+{
+    for (const struct relay *r = a->relays; r; r = r->next)
+        if (is_waited_for(a, r->to) && !agent_acked(a, r->to, r->to_seq))
+            return false;
+    return true;
+}
+
+static void drop_acked(struct agent *a)
+{
+    struct relay **link = &a->relays;
+    while (*link) {
+        struct relay *r = *link;
+        if (agent_acked(a, r->to, r->to_seq)) {
+            *link = r->next;
+            free(r);
+        } else {
+            link = &r->next;
+        }
+    }
+    a->relays_tail = link;
+}
+
+/* Up to where everything of that node was passed on and acknowledged; living: by nodes that are waited for. */
+static uint64_t relayed_up_to(const struct agent *a, int from, bool living)
+{
+    uint64_t position = a->peers.peer[from].received;
+    for (const struct relay *r = a->relays; r; r = r->next)
+        if (r->from == from && r->from_seq <= position && (!living || is_waited_for(a, r->to)))
+            position = r->from_seq - 1;
+    return position;
+}
+
+static void tell(struct agent *a, int from)
+{
+    struct wire w = {
+        .type = WIRE_RELAYED, .identity = relayed_up_to(a, from, false), .offset = relayed_up_to(a, from, true)};
+    a->relay_due[from] = w.identity < a->peers.peer[from].received;
+    if (w.identity + w.offset == a->relay_told[from])
+        return;
+    a->relay_told[from] = w.identity + w.offset; /* neither goes back */
+    agent_tell(a, from, &w, NULL);
+}
+
+void chain_step(struct agent *a)
+{
+    if (!a->relays && !a->relays_due)
+        return;
+    drop_acked(a);
+    a->relays_due = false;
+    for (int from = 0; from < a->members; from++)
+        if (a->relay_due[from]) {
+            tell(a, from);
+            a->relays_due = a->relays_due || a->relay_due[from];
+        }
+}
+
+static void raise_to(uint64_t *value, uint64_t to)
+{
+    if (to > *value)
+        *value = to;
+}
+
+void chain_told(struct agent *a, int from, const struct wire *w)
+{
+    raise_to(&a->relayed[from], w->identity);
+    raise_to(&a->relayed_living[from], w->offset);
+}
+
+void chain_fini(struct agent *a)
+{
+    for (struct relay *r = a->relays, *next; r; r = next) {
+        next = r->next;
+        free(r);
+    }
+    a->relays = NULL;
+}

@@ -1,0 +1,108 @@
+#include "runtime/agent/connect.h"
+
+#include <stdlib.h>
+
+#include "runtime/agent/execute.h"
+#include "runtime/base/log.h"
+#include "runtime/channel/hello.h"
+
+/* An ep is about to be destroyed: later events of this batch must not refer to it. */
+static void forget_ep(struct agent *a, const struct tp_ep *ep)
+{
+    for (int i = a->batch_at + 1; i < a->batch_n; i++)
+        if (a->batch[i].ep == ep)
+            a->batch[i].ep = NULL;
+}
+
+void agent_answer(struct conn *c, const struct wire *w, const void *body)
+{
+    if (!c || !c->ep)
+        return;
+    keel_status status = tp_send(c->ep, w, sizeof *w, body, w->len, NULL);
+    if (status != KEEL_OK && status != KEEL_ERR_LINK) /* with that, TP_CLOSED comes by itself */
+        tp_disconnect(c->ep);
+}
+
+void agent_close_conn(struct agent *a, struct conn *c)
+{
+    if (!c->ep)
+        return;
+    forget_ep(a, c->ep);
+    tp_ep_destroy(c->ep);
+    c->ep = NULL;
+}
+
+void agent_drop_conn(struct agent *a, struct conn *c)
+{
+    for (struct proc *p = a->procs; p; p = p->next)
+        if (p->conn == c)
+            p->conn = NULL;
+    struct conn **link = &a->conns;
+    while (*link != c)
+        link = &(*link)->next;
+    *link = c->next;
+    agent_close_conn(a, c);
+    execute_forget(a, c);
+    free(c);
+}
+
+static struct conn *find_conn(struct agent *a, const struct wire_hello *hello)
+{
+    for (struct conn *c = a->conns; c; c = c->next)
+        if (c->rank == hello->rank && c->incarnation == hello->incarnation && c->node == hello->node)
+            return c;
+    return NULL;
+}
+
+static bool admit_rank(struct agent *a, const struct wire_hello *hello, struct tp_connreq *req)
+{
+    if (hello->rank >= a->view.ranks || hello->incarnation < a->rank_fence[hello->rank])
+        return false;
+    struct conn *c = find_conn(a, hello);
+    if (!c) {
+        c = calloc(1, sizeof *c);
+        if (!c)
+            return false;
+        c->rank = hello->rank;
+        c->incarnation = (uint32_t)hello->incarnation;
+        c->node = hello->node;
+        c->next = a->conns;
+        a->conns = c;
+    }
+    if (!wire_hello_is_new(hello, &c->attempt))
+        return false;
+    agent_close_conn(a, c);
+    if (a->net->table->accept(a->net, req, c, &c->ep) != KEEL_OK)
+        c->ep = NULL;
+    return true;
+}
+
+static bool admit_agent(struct agent *a, const struct wire_hello *hello, struct tp_connreq *req)
+{
+    struct peer *peer = &a->peers.peer[hello->node];
+    if (hello->incarnation != a->node_incarnation[hello->node] || !wire_hello_is_new(hello, &peer->attempt))
+        return false;
+    struct tp_ep *ep;
+    if (a->net->table->accept(a->net, req, peer, &ep) != KEEL_OK)
+        return true; /* it tries again */
+    if (peer->in)
+        forget_ep(a, peer->in);
+    peer_accepted(&a->peers, hello->node, ep);
+    return true;
+}
+
+void connect_request(struct agent *a, const struct tp_event *e)
+{
+    struct wire_hello hello;
+    bool admitted = false;
+    if (wire_hello_open(e->data, e->len, a->secret, a->job, a->self, a->incarnation, &hello) && hello.node >= 0 &&
+        hello.node < a->members && !a->node_fence[hello.node])
+        admitted = hello.rank < 0 ? admit_agent(a, &hello, e->req) : admit_rank(a, &hello, e->req);
+    if (admitted)
+        return;
+    a->net->table->reject(a->net, e->req);
+    a->refused_count++;
+    log_warn_some("a connection without this job's authenticator, with a used one, or from the dead, was refused");
+    if ((a->refused_count & (a->refused_count - 1)) == 0) /* 1, 2, 4, ...: strangers do not fill the log */
+        agent_say(a, "refused", ",\"count\":%llu", (unsigned long long)a->refused_count);
+}

@@ -1,0 +1,417 @@
+#include "runtime/agent/execute.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/agent/chain.h"
+#include "runtime/agent/repair.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+
+void execute_reply(struct conn *c, const struct wire *request, int status, int64_t value, const void *body,
+                   uint32_t len)
+{
+    struct wire reply = {.type = WIRE_REPLY, .seq = request->seq, .status = status, .a = value, .len = len};
+    agent_answer(c, &reply, body);
+}
+
+/* ---- answers that wait ---- */
+
+/* Answer the waiter's connection when the other copies have what was sent to them. */
+static void reply_when_reached(struct agent *a, struct waiter *waiter)
+{
+    if (chain_reached(a, &waiter->mark)) {
+        execute_reply(waiter->conn, &waiter->reply, KEEL_OK, waiter->reply.a, NULL, 0);
+        free(waiter);
+        return;
+    }
+    *a->waiters_tail = waiter;
+    a->waiters_tail = &waiter->next;
+}
+
+static void release(struct agent *a)
+{
+    struct waiter **link = &a->waiters;
+    while (*link) {
+        struct waiter *w = *link;
+        if (chain_reached(a, &w->mark)) {
+            *link = w->next;
+            FAULT_POINT("replica.acknowledged_not_answered");
+            execute_reply(w->conn, &w->reply, KEEL_OK, w->reply.a, NULL, 0);
+            free(w);
+        } else {
+            link = &w->next;
+        }
+    }
+    a->waiters_tail = link;
+}
+
+void execute_acked(struct agent *a, int node)
+{
+    (void)node;
+    if (!a->frozen) /* else the commit does it */
+        release(a);
+}
+
+bool execute_drained(const struct agent *a)
+{
+    for (const struct waiter *w = a->waiters; w; w = w->next)
+        if (!chain_reached_living(a, &w->mark))
+            return false;
+    return chain_drained(a);
+}
+
+void execute_forget(struct agent *a, struct conn *c)
+{
+    for (struct waiter *w = a->waiters; w; w = w->next)
+        if (w->conn == c)
+            w->conn = NULL;
+    struct stashed **link = &a->stash;
+    while (*link) {
+        struct stashed *s = *link;
+        if (s->conn == c) {
+            *link = s->next;
+            free(s);
+        } else {
+            link = &s->next;
+        }
+    }
+    a->stash_tail = link;
+}
+
+static void stash(struct agent *a, struct conn *c, const struct wire *w, const void *body)
+{
+    struct stashed *s = malloc(sizeof *s + w->len);
+    if (!s) {
+        execute_reply(c, w, KEEL_ERR_NOMEM, 0, NULL, 0);
+        return;
+    }
+    s->next = NULL;
+    s->conn = c;
+    s->wire = *w;
+    if (w->len)
+        memcpy(s->body, body, w->len);
+    *a->stash_tail = s;
+    a->stash_tail = &s->next;
+}
+
+void execute_freeze(struct agent *a)
+{
+    a->frozen = true;
+}
+
+void execute_thaw(struct agent *a)
+{
+    a->frozen = false;
+    release(a);
+    execute_unstash(a);
+}
+
+void execute_unstash(struct agent *a)
+{
+    struct stashed *s = a->stash;
+    a->stash = NULL;
+    a->stash_tail = &a->stash;
+    while (s) {
+        struct stashed *next = s->next;
+        execute_request(a, s->conn, &s->wire, s->body);
+        free(s);
+        s = next;
+    }
+}
+
+void execute_fini(struct agent *a)
+{
+    for (struct waiter *w = a->waiters, *next; w; w = next) {
+        next = w->next;
+        free(w);
+    }
+    for (struct stashed *s = a->stash, *next; s; s = next) {
+        next = s->next;
+        free(s);
+    }
+    a->waiters = NULL;
+    a->stash = NULL;
+}
+
+/* ---- requests ---- */
+
+/* What a request is about, found once. */
+struct target {
+    struct conn *conn;
+    const struct wire *w;
+    const void *body;
+    int group;
+    const struct view_group *g;
+    struct store_copy *copy;
+};
+
+static bool in_range(const struct store_copy *copy, uint64_t offset, uint64_t len)
+{
+    return len <= copy->bytes && offset <= copy->bytes - len;
+}
+
+static void answer(const struct target *t, int status)
+{
+    execute_reply(t->conn, t->w, status, 0, NULL, 0);
+}
+
+/* A put that the origin sends to every copy itself. */
+static void put_direct(struct agent *a, const struct target *t)
+{
+    const struct wire *w = t->w;
+    if (t->g->mode != GROUP_DIRECT || view_copy_at(t->g, a->self) < 0) {
+        answer(t, WIRE_RETRY);
+        return;
+    }
+    if (w->note)
+        t->conn->note[w->note - 1] = (struct patch){.seg = w->seg, .slot = w->slot, .offset = w->offset, .len = w->len};
+    FAULT_POINT("replica.put_noted");
+    memcpy(t->copy->base + w->offset, t->body, w->len);
+    FAULT_POINT("replica.put_applied");
+    answer(t, KEEL_OK);
+}
+
+static int64_t apply(const struct target *t)
+{
+    const struct wire *w = t->w;
+    uint8_t *at = t->copy->base + w->offset;
+    if (w->type == WIRE_PUT) {
+        memcpy(at, t->body, w->len);
+        return 0;
+    }
+    if (w->type == WIRE_ACC) {
+        double *to = (double *)(void *)at;
+        double element;
+        for (uint32_t i = 0; i < w->len / sizeof element; i++) {
+            memcpy(&element, (const char *)t->body + i * sizeof element, sizeof element);
+            to[i] += w->f * element;
+        }
+        return 0;
+    }
+    /* Ranks of this node use the processor's atomics on unreplicated segments: so must we. */
+    _Atomic int64_t *word = (_Atomic int64_t *)(void *)at;
+    if (w->type == WIRE_ADD)
+        return atomic_fetch_add(word, w->a);
+    int64_t expected = w->a;
+    atomic_compare_exchange_strong(word, &expected, w->b);
+    return expected;
+}
+
+static enum dedup_verdict look(const struct agent *a, const struct target *t, int64_t *value)
+{
+    const struct dedup *d = &a->dedup[t->group];
+    const struct wire *w = t->w;
+    *value = 0;
+    if (w->type == WIRE_PUT)
+        return DEDUP_NEW;
+    if (w->flags & WIRE_F_TASK)
+        return dedup_task_look(d, w->identity, w->round, w->step);
+    return dedup_look(d, w->rank, w->incarnation, w->lane, w->identity, value);
+}
+
+static bool reserve(struct dedup *d, const struct wire *w)
+{
+    if (w->flags & WIRE_F_TASK)
+        return dedup_task_reserve(d, w->identity, w->round);
+    return dedup_reserve(d, w->rank, w->incarnation, w->lane);
+}
+
+static void record(struct dedup *d, const struct wire *w, int64_t value)
+{
+    if (w->flags & WIRE_F_TASK)
+        dedup_task_record(d, w->identity, w->round, w->step);
+    else
+        dedup_record(d, w->rank, w->incarnation, w->lane, w->identity, value);
+}
+
+/* Send on what the operation left at its patch; its identity travels along. */
+static void forward(struct agent *a, const struct target *t, struct waiter *waiter, uint32_t len, int64_t value)
+{
+    struct wire f = *t->w;
+    f.type = WIRE_FORWARD;
+    f.len = len;
+    f.a = value;
+    f.count = t->w->type;
+    const uint8_t *bytes = t->copy->base + f.offset;
+    chain_send(a, t->group, &f, bytes, &waiter->mark);
+    waiter->forwarded = waiter->mark.relayed != 0;
+    if (waiter->forwarded) {
+        waiter->forward = f;
+        memcpy(waiter->bytes, bytes, len);
+    }
+}
+
+/* The copy that passed things on has died, and those behind it may lack them: once more, exactly as it was. */
+void execute_view_committed(struct agent *a, const struct view_group *before)
+{
+    for (struct waiter *w = a->waiters; w; w = w->next) {
+        const struct view_group *g = &a->view.group[w->group], *old = &before[w->group];
+        if (!w->forwarded || old->copies < 2 || a->view.alive[old->copy[1].node] || g->copy[0].node != a->self ||
+            g->copies < 2 || !g->copy[1].whole)
+            continue;
+        struct wire again = w->forward;
+        again.flags |= WIRE_F_AGAIN;
+        chain_send(a, w->group, &again, w->bytes, &w->mark);
+    }
+}
+
+/* What the primary executes, once, and passes on. */
+static void execute(struct agent *a, const struct target *t)
+{
+    const struct wire *w = t->w;
+    int64_t value;
+    enum dedup_verdict verdict = look(a, t, &value);
+    if (verdict == DEDUP_ECHO)
+        return;
+    if (verdict == DEDUP_EARLY) {
+        answer(t, WIRE_RETRY);
+        return;
+    }
+    uint32_t len = w->type == WIRE_PUT || w->type == WIRE_ACC ? w->len : 8;
+    struct waiter *waiter = malloc(sizeof *waiter + len); /* before it takes effect: nothing is half-done */
+    bool once = w->type != WIRE_PUT;
+    if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->group], w))) {
+        free(waiter);
+        answer(t, KEEL_ERR_NOMEM);
+        return;
+    }
+    *waiter = (struct waiter){.conn = t->conn, .reply = *w, .group = t->group};
+    chain_mark(a, t->group, &waiter->mark);
+    if (verdict == DEDUP_NEW) {
+        value = apply(t);
+        if (once)
+            record(&a->dedup[t->group], w, value);
+        FAULT_POINT("replica.applied_not_forwarded");
+        forward(a, t, waiter, len, value);
+        FAULT_POINT("replica.forwarded");
+    }
+    waiter->reply.a = value;
+    reply_when_reached(a, waiter);
+}
+
+/* A note of a remote write that follows on this connection, or that every copy has it. One of bytes that are not here can be
+ * followed by no write. */
+static void intent(const struct agent *a, struct conn *c, const struct wire *w)
+{
+    const struct store_copy *copy = w->slot < a->view.nodes ? store_copy(&a->store, w->seg, w->slot) : NULL;
+    if (w->note == 0 || w->note > NOTES_MAX || (w->count && (!copy || !in_range(copy, w->offset, w->count))))
+        return;
+    c->note[w->note - 1] = (struct patch){.seg = w->seg,
+                                          .slot = w->slot,
+                                          .offset = w->offset,
+                                          .len = w->count,
+                                          .torn = true,
+                                          .second = w->flags & WIRE_F_SECOND,
+                                          .put = w->identity};
+}
+
+/* Is the request well formed, and for a copy that is here? Answers it if not. */
+static bool find_target(struct agent *a, struct target *t)
+{
+    const struct wire *w = t->w;
+    const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
+    if (!s) {
+        answer(t, w->slot >= a->view.nodes || store_was_freed(&a->store, w->seg) ? KEEL_ERR_ARG : WIRE_RETRY);
+        return false;
+    }
+    t->group = group_of(w->slot, s->redundancy);
+    t->g = &a->view.group[t->group];
+    t->copy = store_copy(&a->store, w->seg, w->slot);
+    if (w->epoch > t->g->generation) { /* its view has not come here yet */
+        stash(a, t->conn, w, t->body);
+        return false;
+    }
+    if (w->epoch < t->g->generation || !t->copy) {
+        answer(t, WIRE_RETRY);
+        return false;
+    }
+    if (t->copy->lost) {
+        answer(t, KEEL_ERR_DATA_LOST);
+        return false;
+    }
+    uint64_t len = w->type == WIRE_GET ? w->count : w->type == WIRE_ADD || w->type == WIRE_CAS ? 8 : w->len;
+    bool aligned = w->type == WIRE_GET || w->type == WIRE_PUT || w->offset % 8 == 0;
+    if (!in_range(t->copy, w->offset, len) || !aligned || (w->type == WIRE_GET && w->count > WIRE_BODY_MAX) ||
+        w->lane >= LANES_MAX || w->note > NOTES_MAX || (w->type == WIRE_ACC && w->len % 8 != 0)) {
+        answer(t, KEEL_ERR_ARG);
+        return false;
+    }
+    return true;
+}
+
+void execute_request(struct agent *a, struct conn *c, const struct wire *w, const void *body)
+{
+    if (w->type == WIRE_INTENT) {
+        intent(a, c, w);
+        return;
+    }
+    if (w->rank != (uint32_t)c->rank || w->incarnation != c->incarnation) {
+        log_error("rank %d sends in the name of rank %u", c->rank, w->rank);
+        execute_reply(c, w, KEEL_ERR_AUTH, 0, NULL, 0);
+        return;
+    }
+    struct target t = {.conn = c, .w = w, .body = body};
+    if (!find_target(a, &t))
+        return;
+    if (w->type == WIRE_PUT && !(w->flags & WIRE_F_THROUGH)) {
+        put_direct(a, &t);
+        return;
+    }
+    if (w->type < WIRE_PUT || w->type > WIRE_CAS) {
+        log_error("unknown request %u of rank %d", w->type, c->rank);
+        return;
+    }
+    if (a->frozen || repair_holds(a, t.group)) { /* whoever knows of a death sees what stays */
+        stash(a, c, w, body);
+        return;
+    }
+    if (t.g->copy[0].node != a->self)
+        answer(&t, WIRE_RETRY);
+    else if (w->type == WIRE_GET)
+        execute_reply(c, w, KEEL_OK, 0, t.copy->base + w->offset, w->count);
+    else
+        execute(a, &t);
+}
+
+static bool is_known(const struct agent *a, int group, const struct wire *w)
+{
+    const struct dedup *d = &a->dedup[group];
+    int64_t value;
+    if (w->count == WIRE_PUT)
+        return false;
+    if (w->flags & WIRE_F_TASK)
+        return dedup_task_look(d, w->identity, w->round, w->step) == DEDUP_SEEN;
+    return dedup_look(d, w->rank, w->incarnation, w->lane, w->identity, &value) != DEDUP_NEW;
+}
+
+void execute_forwarded(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
+    if (!s || w->rank >= (uint32_t)a->view.ranks || w->lane >= LANES_MAX)
+        return; /* freed meanwhile */
+    int group = group_of(w->slot, s->redundancy);
+    /* Who is not before this copy any more has told everybody before it stopped being so, or was declared dead. */
+    if (!chain_is_before(a, group, from))
+        return;
+    /* A copy that is about to be filled is not there yet: it will bring what this forward did. */
+    struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
+    if (!copy || !copy->base)
+        return;
+    if (!in_range(copy, w->offset, w->len)) {
+        log_error("node %d forwards beyond segment %u", from, w->seg);
+        return;
+    }
+    if (!(w->flags & WIRE_F_AGAIN) || !is_known(a, group, w)) {
+        if (w->count != WIRE_PUT && !reserve(&a->dedup[group], w)) {
+            agent_break(a, "out of memory for the records of operations");
+            return;
+        }
+        FAULT_POINT("replica.forward_received");
+        memcpy(copy->base + w->offset, body, w->len);
+        FAULT_POINT("replica.forward_stored");
+        if (w->count != WIRE_PUT)
+            record(&a->dedup[group], w, w->a);
+    }
+    chain_relay(a, group, from, w, body);
+}

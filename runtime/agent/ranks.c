@@ -1,0 +1,298 @@
+#include "runtime/agent/ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/agent/recover.h"
+#include "runtime/agent/repair.h"
+#include "runtime/agent/segments.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+
+struct proc *ranks_find(const struct agent *a, int id)
+{
+    for (struct proc *p = a->procs; p; p = p->next)
+        if (p->id == id)
+            return p;
+    return NULL;
+}
+
+static struct proc *of_rank(const struct agent *a, int rank, uint32_t incarnation)
+{
+    for (struct proc *p = a->procs; p; p = p->next)
+        if (p->rank == rank && p->incarnation == incarnation)
+            return p;
+    return NULL;
+}
+
+static struct proc *of_conn(const struct agent *a, const struct conn *c)
+{
+    for (struct proc *p = a->procs; p; p = p->next)
+        if (p->conn == c)
+            return p;
+    return NULL;
+}
+
+/* ---- start and end ---- */
+
+struct proc *ranks_started(struct agent *a, int id)
+{
+    struct proc *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    *p = (struct proc){.next = a->procs, .id = id, .rank = -1};
+    a->procs = p;
+    return p;
+}
+
+struct conn *ranks_conn(struct agent *a, struct proc *proc)
+{
+    proc->conn = calloc(1, sizeof *proc->conn);
+    if (!proc->conn)
+        return NULL;
+    proc->conn->node = a->self;
+    proc->conn->rank = -1;
+    return proc->conn;
+}
+
+void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarnation, struct tp_ep *ep,
+                   struct intent_page *intents, struct control_welcome *w)
+{
+    uint64_t joined = incarnation > 0 ? a->rank_joined[rank] : 0;
+    proc->rank = rank;
+    proc->incarnation = incarnation;
+    proc->intents = intents;
+    proc->entered = recover_value_instances(joined);
+    a->rank_started[rank] = incarnation + 1;
+    struct conn *c = proc->conn;
+    c->ep = ep;
+    c->rank = rank;
+    c->incarnation = incarnation;
+    c->next = a->conns;
+    a->conns = c;
+    *w = (struct control_welcome){.type = CONTROL_WELCOME,
+                                  .rank = rank,
+                                  .size = a->view.ranks,
+                                  .node = a->self,
+                                  .incarnation = incarnation,
+                                  .restarted = incarnation > 0,
+                                  .job = a->job,
+                                  .instance = recover_value_instances(joined),
+                                  .collectives = recover_value_collectives(joined),
+                                  .segments = segments_complete(a, recover_value_instances(joined))};
+    memcpy(w->secret, a->secret, sizeof w->secret);
+}
+
+void ranks_exited(struct agent *a, struct proc *proc, int code, int signal)
+{
+    if (proc->rank < 0 || a->view.stopped) {
+        ranks_free(a, proc);
+        return;
+    }
+    /* What it has sent and not been heard is dropped with the connection when the view says that it is dead. */
+    proc->exited = true;
+    struct view_event e = {.type = signal ? VIEW_RANK_DEAD : VIEW_RANK_DONE,
+                           .a = (uint32_t)proc->rank,
+                           .b = proc->incarnation,
+                           .c = (uint32_t)(signal ? signal : code),
+                           .d = proc->intents && atomic_load(&proc->intents->open) != 0};
+    a->ops.submit(a->ops.user, &e);
+}
+
+void ranks_ended_job(struct agent *a, struct proc *proc, int code)
+{
+    struct view_event stop = {.type = VIEW_STOP, .a = (uint32_t)code};
+    proc->exited = true;
+    a->ops.submit(a->ops.user, &stop);
+}
+
+void ranks_free(struct agent *a, struct proc *proc)
+{
+    struct proc **link = &a->procs;
+    while (*link != proc)
+        link = &(*link)->next;
+    *link = proc->next;
+    if (proc->conn && proc->rank >= 0)
+        agent_drop_conn(a, proc->conn);
+    else
+        free(proc->conn);
+    a->ops.released(a->ops.user, proc);
+    free(proc);
+}
+
+/* ---- what it says ---- */
+
+/* The rank has given up puts that may be in some copies only. */
+static void take_doubts(struct agent *a, struct proc *proc)
+{
+    uint32_t told = proc->intents ? atomic_load(&proc->intents->doubted) : 0;
+    struct view_event e = {.type = VIEW_RANK_DOUBT, .a = (uint32_t)proc->rank, .b = proc->incarnation};
+    while (proc->doubts_told != told) {
+        proc->doubts_told++;
+        a->ops.submit(a->ops.user, &e);
+    }
+}
+
+void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
+{
+    struct view_event e = {.type = VIEW_RANK_LEFT, .a = (uint32_t)proc->rank, .b = proc->incarnation};
+    struct control reply = *r;
+    switch (r->type) {
+    case CONTROL_SEG_CREATE:
+        segments_create(a, proc, r);
+        break;
+    case CONTROL_SEG_MAP:
+        segments_map(a, proc, r);
+        break;
+    case CONTROL_SEG_FREE:
+        segments_free(a, proc, r);
+        break;
+    case CONTROL_CHECK:
+        if (r->slot >= 0 && r->slot < a->members)
+            a->ops.check(a->ops.user, r->slot);
+        break;
+    case CONTROL_DOUBT:
+        take_doubts(a, proc);
+        break;
+    case CONTROL_LEAVING:
+        a->ops.submit(a->ops.user, &e);
+        reply.status = KEEL_OK;
+        a->ops.answer(a->ops.user, proc, &reply, -1);
+        break;
+    case CONTROL_ABORT:
+        e = (struct view_event){VIEW_STOP, (uint32_t)r->a & 0xff, (uint32_t)proc->rank + 1, 0, 0};
+        a->ops.submit(a->ops.user, &e);
+        break;
+    default:
+        log_error("rank %d sends an unknown control message %u", proc->rank, r->type);
+    }
+}
+
+void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation)
+{
+    const struct proc *proc = of_rank(a, rank, incarnation);
+    for (int i = 0; proc && proc->intents && i < INTENT_MAX; i++) {
+        const struct intent *t = &proc->intents->entry[i];
+        if (!atomic_load_explicit(&t->active, memory_order_acquire))
+            continue;
+        struct patch patch = {.seg = t->seg, .slot = (int)t->slot, .offset = t->offset, .len = t->len};
+        const struct store_copy *copy =
+            t->slot < (uint32_t)a->view.nodes ? store_copy(&a->store, t->seg, patch.slot) : NULL;
+        if (!copy || !copy->base || patch.len == 0 || patch.offset >= copy->bytes)
+            continue;
+        if (patch.len > copy->bytes - patch.offset) /* caught while the rank changed the entry */
+            patch.len = copy->bytes - patch.offset;
+        patch.torn = patch.second = true; /* no other copy is torn while this one is written */
+        repair_add_doubt(a, (uint32_t)rank, incarnation, &patch);
+    }
+}
+
+/* ---- views ---- */
+
+void ranks_view_committed(struct agent *a, uint64_t value)
+{
+    for (int r = 0; r < a->view.ranks; r++) {
+        const struct view_rank *k = &a->view.rank[r];
+        if (k->joined == a->view.epoch && k->node == a->self && k->state == RANK_RUNNING) {
+            a->rank_joined[r] = value;
+            a->join_instances = recover_value_instances(value);
+            a->join_collectives = recover_value_collectives(value);
+        }
+    }
+    for (struct proc *proc = a->procs, *next; proc; proc = next) {
+        next = proc->next;
+        const struct view_rank *k = proc->rank >= 0 ? &a->view.rank[proc->rank] : NULL;
+        if (k && proc->exited && (k->incarnation != proc->incarnation || k->state != RANK_RUNNING))
+            ranks_free(a, proc);
+    }
+    ranks_try_enter(a);
+}
+
+static struct proc *free_standby(const struct agent *a)
+{
+    for (struct proc *p = a->procs; p; p = p->next)
+        if (p->rank < 0 && !p->exited)
+            return p;
+    return NULL;
+}
+
+/* Ranks that joined on this node get their processes. */
+void ranks_view_settled(struct agent *a)
+{
+    for (int r = 0; r < a->view.ranks && !a->view.stopped; r++) {
+        const struct view_rank *k = &a->view.rank[r];
+        if (k->node != a->self || k->state != RANK_RUNNING || !k->joined || k->joined > a->settled ||
+            a->rank_started[r] == k->incarnation + 1)
+            continue;
+        a->rank_started[r] = k->incarnation + 1;
+        struct proc *proc = free_standby(a);
+        FAULT_POINT("procs.joining");
+        a->ops.assign(a->ops.user, proc, r, k->incarnation);
+        FAULT_POINT("procs.joined");
+        agent_say(a, proc ? "substituted" : "respawned", ",\"rank\":%d,\"incarnation\":%u", r, k->incarnation);
+    }
+}
+
+/* ---- barriers ---- */
+
+/* The instance that the rank has entered: a rank that joined counts as having entered what was complete before. */
+static uint64_t rank_entered(const struct agent *a, int rank)
+{
+    const struct view_rank *k = &a->view.rank[rank];
+    const struct proc *proc = of_rank(a, rank, k->incarnation);
+    return proc ? proc->entered : k->joined ? recover_value_instances(a->rank_joined[rank]) : 0;
+}
+
+void ranks_try_enter(struct agent *a)
+{
+    if (!a->takes_part || barrier_waiting(a->barrier))
+        return;
+    uint64_t next = barrier_completed(a->barrier) + 1;
+    for (int r = 0; r < a->view.ranks; r++)
+        if (a->view.rank[r].node == a->self && view_rank_takes_part(&a->view, r) && rank_entered(a, r) < next)
+            return;
+    FAULT_POINT("barrier.all_ranks_entered");
+    barrier_enter(a->barrier, a->now);
+    FAULT_POINT("barrier.entered");
+}
+
+static void let_go(const struct proc *proc, int64_t instance)
+{
+    struct wire reply = {.type = WIRE_REPLY, .seq = proc->enter.seq, .a = instance};
+    agent_answer(proc->conn, &reply, NULL);
+}
+
+void ranks_barrier_complete(struct agent *a, uint64_t instance)
+{
+    bool internal = a->internal == instance; /* whoever entered it may be dead by now */
+    FAULT_POINT("barrier.completed");
+    a->enter_due = true;
+    for (struct proc *proc = a->procs; proc; proc = proc->next) {
+        if (!proc->entering || proc->entered != instance)
+            continue;
+        proc->entering = false;
+        let_go(proc, (int64_t)instance);
+    }
+    if (instance > a->join_instances)
+        a->collectives += !internal;
+    else if (instance == a->join_instances)
+        a->collectives = a->join_collectives;
+}
+
+void ranks_enter(struct agent *a, struct conn *c, const struct wire *w)
+{
+    struct proc *proc = of_conn(a, c);
+    if (!proc)
+        return;
+    proc->enter = *w;
+    proc->entering = true;
+    proc->entered = (uint64_t)w->a;
+    if (w->flags & WIRE_F_INTERNAL)
+        a->internal = proc->entered;
+    if (proc->entered <= barrier_completed(a->barrier)) { /* it joined while this one was being completed */
+        proc->entering = false;
+        let_go(proc, w->a);
+        return;
+    }
+    ranks_try_enter(a);
+}

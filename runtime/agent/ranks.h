@@ -1,0 +1,32 @@
+/* This node's ranks, as the agent's data half sees them: who joins, who is in a barrier, what the dead leave behind. */
+#ifndef KEEL_AGENT_RANKS_H
+#define KEEL_AGENT_RANKS_H
+
+#include "runtime/agent/agent.h"
+
+/* For the owner. A process was started; id is unique and never reused. NULL: out of memory. */
+struct proc *ranks_started(struct agent *a, int id);
+/* The process runs the rank from now on. ep: the agent's end of its shared-memory connection, whose user is the returned
+ * connection (create it with ranks_conn); intents stay the owner's. *welcome is filled in, for the process. */
+struct conn *ranks_conn(struct agent *a, struct proc *proc);
+void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarnation, struct tp_ep *ep,
+                   struct intent_page *intents, struct control_welcome *welcome);
+/* A request over its control socket (protocol/control.h), but for CONTROL_EVENT, which is the owner's. */
+void ranks_control(struct agent *a, struct proc *proc, const struct control *r);
+/* The process ended: by exit with code, or by signal (0 if none). Its last requests were handed in before. */
+void ranks_exited(struct agent *a, struct proc *proc, int code, int signal);
+/* The same, and the job ends with this code for it. */
+void ranks_ended_job(struct agent *a, struct proc *proc, int code);
+/* Frees the process; the owner has let go of its intents' memory, or does now. */
+void ranks_free(struct agent *a, struct proc *proc);
+struct proc *ranks_find(const struct agent *a, int id);
+
+/* For the parts. */
+void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation);
+void ranks_view_committed(struct agent *a, uint64_t value);
+void ranks_view_settled(struct agent *a);
+/* A barrier request of a rank of this node. */
+void ranks_enter(struct agent *a, struct conn *c, const struct wire *w);
+void ranks_try_enter(struct agent *a);
+void ranks_barrier_complete(struct agent *a, uint64_t instance);
+#endif

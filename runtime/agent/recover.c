@@ -1,0 +1,310 @@
+#include "runtime/agent/recover.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/agent/execute.h"
+#include "runtime/agent/ranks.h"
+#include "runtime/agent/repair.h"
+#include "runtime/agent/segments.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+
+/* ---- fencing ---- */
+
+/* What the writer may have left in some copies only becomes a doubt; what is still on its way never arrives. */
+static void doubt_conn(struct agent *a, struct conn *c)
+{
+    for (int i = 0; i < NOTES_MAX; i++)
+        if (c->note[i].len) {
+            repair_add_doubt(a, (uint32_t)c->rank, c->incarnation, &c->note[i]);
+            c->note[i].len = 0;
+        }
+}
+
+static void fence_node(struct agent *a, int node)
+{
+    if (a->node_fence[node])
+        return;
+    a->node_fence[node] = true;
+    peer_kill(&a->peers, node);
+}
+
+static void fence_rank(struct agent *a, uint32_t rank, uint32_t incarnation)
+{
+    if (incarnation < a->rank_fence[rank])
+        return;
+    a->rank_fence[rank] = incarnation + 1;
+    ranks_doubt_intents(a, (int)rank, incarnation);
+}
+
+static void fence(struct agent *a, const struct view_event *events, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct view_event *e = &events[i];
+        if (e->type == VIEW_NODE_DEAD && e->a < (uint32_t)a->members)
+            fence_node(a, (int)e->a);
+        else if (e->type == VIEW_RANK_DOUBT && e->a < (uint32_t)a->view.ranks)
+            ranks_doubt_intents(a, (int)e->a, e->b);
+        else if (e->a < (uint32_t)a->view.ranks && view_event_doubts(e, e->a, e->b))
+            fence_rank(a, e->a, e->b);
+    }
+    for (struct conn *c = a->conns, *next; c; c = next) {
+        next = c->next;
+        bool dead = c->incarnation < a->rank_fence[c->rank] || a->node_fence[c->node], doubted = false;
+        for (int i = 0; i < n; i++)
+            doubted = doubted || (events[i].type == VIEW_RANK_DOUBT &&
+                                  view_event_doubts(&events[i], (uint32_t)c->rank, c->incarnation));
+        if (!dead && !doubted)
+            continue;
+        if (dead || c->node != a->self)
+            agent_close_conn(a, c); /* a live one connects again; on this node nothing comes late */
+        doubt_conn(a, c);
+        if (dead)
+            agent_drop_conn(a, c);
+    }
+}
+
+/* From here to the commit nothing completes under a route that names what is cut off: a frozen node that wakes may still
+ * serve reads, and the first nodes to commit may have written elsewhere by then. */
+static void hide_routes(struct agent *a)
+{
+    for (int group = 0; group < agent_groups(a); group++) {
+        const struct view_group *g = &a->view.group[group];
+        for (int i = 0; i < g->copies; i++)
+            if (a->node_fence[g->copy[i].node])
+                page_route_write(a->page, group, 0, g->lost_at, NULL, 0);
+    }
+}
+
+void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n)
+{
+    if (epoch <= a->view.epoch)
+        return;
+    FAULT_POINT("recover.prepare_received");
+    execute_freeze(a);
+    barrier_freeze(a->barrier);
+    fence(a, events, n);
+    hide_routes(a);
+    FAULT_POINT("recover.fenced");
+    a->preparing = proposal;
+    recover_try_answer(a);
+}
+
+void recover_try_answer(struct agent *a)
+{
+    if (!a->preparing || !execute_drained(a))
+        return;
+    uint64_t proposal = a->preparing;
+    a->preparing = 0;
+    a->ops.prepared(a->ops.user, proposal, recover_value(barrier_completed(a->barrier), a->collectives));
+    FAULT_POINT("recover.answered");
+}
+
+void recover_doomed(struct agent *a, int node)
+{
+    if (node >= 0 && node < a->members)
+        a->node_doomed[node] = true;
+    recover_try_answer(a);
+}
+
+/* ---- applying ---- */
+
+static void show_route(struct agent *a, int group)
+{
+    const struct view_group *g = &a->view.group[group];
+    int nodes[COPIES_MAX];
+    bool hidden = g->copies == 0;
+    for (int i = 0; i < g->copies; i++) {
+        nodes[i] = g->copy[i].node;
+        hidden = hidden || a->node_fence[nodes[i]];
+    }
+    enum route_mode mode = g->mode == GROUP_DIRECT     ? ROUTE_DIRECT
+                           : view_whole_copies(g) == 1 ? ROUTE_FILLING
+                                                       : ROUTE_THROUGH;
+    page_route_write(a->page, group, hidden ? 0 : route_tag(mode, g->generation), g->lost_at, nodes, g->copies);
+}
+
+void recover_show_view(struct agent *a)
+{
+    const struct view *v = &a->view;
+    for (int group = 0; group < agent_groups(a);
+         group++) /* before the deaths: who knows of one uses what follows from it */
+        show_route(a, group);
+    for (int m = 0; m < a->members; m++)
+        atomic_store_explicit(&page_node(a->page, m)->alive, v->alive[m], memory_order_release);
+    for (int r = 0; r < v->ranks; r++) {
+        struct page_rank *k = page_rank(a->page, r);
+        uint64_t where = (uint64_t)(uint32_t)v->rank[r].node << 32 | v->rank[r].incarnation;
+        atomic_store_explicit(&k->where, where, memory_order_release);
+        atomic_store_explicit(&k->doubted, v->rank[r].doubted, memory_order_release);
+    }
+    atomic_store_explicit(&a->page->epoch, v->epoch, memory_order_release);
+}
+
+/* The doubts of writers whose end is in this view count from now on. */
+static void date_doubts(struct agent *a, const struct view_event *events, int n)
+{
+    for (struct doubt *d = a->doubts; d; d = d->next) {
+        const struct view_rank *k = &a->view.rank[d->rank];
+        bool ended = k->incarnation != d->incarnation || k->state != RANK_RUNNING;
+        for (int i = 0; i < n; i++)
+            ended = ended || view_event_doubts(&events[i], d->rank, d->incarnation);
+        if (!d->epoch && ended)
+            d->epoch = a->view.epoch;
+    }
+}
+
+/* A connection over which a remote write to a group of an older generation may be half received: it must not go on. */
+static void drop_old_writes(struct agent *a, const struct view_group *before)
+{
+    for (struct conn *c = a->conns; c; c = c->next)
+        for (int i = 0; i < NOTES_MAX; i++) {
+            const struct patch *p = &c->note[i];
+            const struct store_segment *s = p->len && p->torn ? store_find(&a->store, p->seg) : NULL;
+            int group = s ? group_of(p->slot, s->redundancy) : -1;
+            if (group >= 0 && a->view.group[group].generation != before[group].generation) {
+                agent_close_conn(a, c);
+                break;
+            }
+        }
+}
+
+static void update_barrier(struct agent *a, uint64_t joined)
+{
+    enum { WORDS = BARRIER_NODES_MAX / 64 };
+    uint64_t members[WORDS] = {0};
+    bool self = false;
+    for (int m = 0; m < a->members; m++)
+        if (view_node_takes_part(&a->view, m)) {
+            members[m / 64] |= (uint64_t)1 << (m % 64);
+            self = self || m == a->self;
+        }
+    if (self && recover_value_instances(joined) > barrier_completed(a->barrier) && !a->takes_part) {
+        barrier_join(a->barrier, recover_value_instances(joined));
+        a->collectives = recover_value_collectives(joined);
+    }
+    a->takes_part = self;
+    barrier_set_members(a->barrier, members, a->now);
+    barrier_thaw(a->barrier, a->now);
+}
+
+/* ---- telling ---- */
+
+static void tell_deaths(struct agent *a, const struct view_event *events, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (events[i].type == VIEW_NODE_DEAD)
+            agent_say(a, "view", ",\"epoch\":%llu,\"dead_node\":%u", (unsigned long long)a->view.epoch, events[i].a);
+        else if (events[i].type == VIEW_RANK_DEAD)
+            agent_say(a, "view", ",\"epoch\":%llu,\"dead_rank\":%u", (unsigned long long)a->view.epoch, events[i].a);
+    }
+}
+
+static void tell_group(struct agent *a, int group, const struct view_group *old)
+{
+    const struct view_group *g = &a->view.group[group];
+    unsigned redundancy = group_class(group);
+    if (g->copies == 0 || g->copy[0].node != a->self || g->generation != a->view.epoch || !segments_use(a, redundancy))
+        return;
+    if (g->lost_at == a->view.epoch)
+        agent_say(a, redundancy ? "data_lost" : "unreplicated_lost", ",\"slot\":%d,\"redundancy\":%u,\"epoch\":%llu",
+                  group_slot(group), redundancy, (unsigned long long)a->view.epoch);
+    else if (old->copies && old->copy[0].node != a->self && !a->view.alive[old->copy[0].node])
+        agent_say(a, "promotion", ",\"slot\":%d,\"redundancy\":%u,\"from\":%d,\"epoch\":%llu", group_slot(group),
+                  redundancy, old->copy[0].node, (unsigned long long)a->view.epoch);
+    if (g->mode == GROUP_DIRECT && old->mode == GROUP_REPAIR && g->copies > 1)
+        agent_say(a, "restored", ",\"slot\":%d,\"redundancy\":%u,\"primary\":%d,\"shadow\":%d", group_slot(group),
+                  redundancy, g->copy[0].node, g->copy[1].node);
+}
+
+/* What is redundant now, over the groups of classes that are in use. */
+struct redundancy {
+    int repairing, reduced; /* groups */
+    int first_reduced;      /* slot */
+};
+
+static struct redundancy redundancy_now(const struct agent *a)
+{
+    struct redundancy now = {0};
+    bool used[CLASSES];
+    for (unsigned c = 0; c < CLASSES; c++)
+        used[c] = segments_use(a, c);
+    for (int group = 0; group < agent_groups(a); group++) {
+        const struct view_group *g = &a->view.group[group];
+        if (!used[group_class(group)])
+            continue;
+        now.repairing += g->mode == GROUP_REPAIR;
+        if (g->copies <= (int)group_class(group) && now.reduced++ == 0)
+            now.first_reduced = group_slot(group);
+    }
+    return now;
+}
+
+/* Once nothing is being made equal any more, the lowest live node says what there is: all copies, or what is missing. */
+static void tell_redundancy(struct agent *a, bool was_whole)
+{
+    int lowest = 0;
+    while (lowest < a->members - 1 && !a->view.alive[lowest])
+        lowest++;
+    struct redundancy now = redundancy_now(a);
+    if (lowest != a->self || now.repairing || was_whole)
+        return;
+    if (now.reduced)
+        agent_say(a, "redundancy_reduced", ",\"epoch\":%llu,\"groups\":%d,\"slot\":%d",
+                  (unsigned long long)a->view.epoch, now.reduced, now.first_reduced);
+    else
+        agent_say(a, "redundancy_restored", ",\"epoch\":%llu,\"slots\":%d", (unsigned long long)a->view.epoch,
+                  a->view.nodes);
+}
+
+static bool has_node_death(const struct view_event *events, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (events[i].type == VIEW_NODE_DEAD)
+            return true;
+    return false;
+}
+
+/* ---- the view ---- */
+
+void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *events, int n, uint64_t joined)
+{
+    if (epoch <= a->view.epoch)
+        return;
+    FAULT_POINT("recover.commit_received");
+    fence(a, events, n); /* a member that was cut off gets commits without a prepare */
+    bool was_whole = redundancy_now(a).repairing == 0 && !has_node_death(events, n);
+    barrier_freeze(a->barrier);
+    struct view_group *before = a->groups_before;
+    memcpy(before, a->view.group, (size_t)agent_groups(a) * sizeof *before);
+    view_apply(&a->view, epoch, events, n);
+    date_doubts(a, events, n);
+    segments_view_committed(a, before);
+    drop_old_writes(a, before);
+    a->peers.epoch = epoch; /* what is sent from here on is not for those who are still in the old view */
+    execute_view_committed(a, before);
+    repair_view_committed(a, before);
+    recover_show_view(a);
+    a->preparing = 0;
+    execute_thaw(a);
+    peers_epoch(&a->peers, epoch);
+    segments_acked(a);
+    update_barrier(a, joined);
+    ranks_view_committed(a, joined);
+    tell_deaths(a, events, n);
+    for (int group = 0; group < agent_groups(a); group++)
+        tell_group(a, group, &before[group]);
+    tell_redundancy(a, was_whole);
+    FAULT_POINT("recover.committed");
+}
+
+void recover_settled(struct agent *a, uint64_t epoch)
+{
+    if (epoch > a->settled)
+        a->settled = epoch;
+    FAULT_POINT("recover.settled");
+    repair_view_settled(a);
+    ranks_view_settled(a);
+}

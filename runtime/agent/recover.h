@@ -1,0 +1,41 @@
+/* An agent at a view change: fence, then apply, then resume.
+ *
+ *   prepare    what the events declare dead is cut off (guarantee G6), and nothing completes any more under a route that
+ *              names it; the primaries of this node stop executing and the barrier stops opening; when all that was
+ *              forwarded has arrived, the agent answers
+ *   commit     the view is applied and shown to the ranks; execution goes on
+ *   settled    all agents show the view to their ranks: copies are made equal again (repair.h), ranks join
+ *
+ * Whoever calls recover_prepare first hands in all messages that have arrived (agent_poll until it gives 0): what a dead
+ * writer has announced must be known before its connection is dropped, for its writes may have taken effect. */
+#ifndef KEEL_AGENT_RECOVER_H
+#define KEEL_AGENT_RECOVER_H
+
+#include "runtime/agent/agent.h"
+
+void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n);
+/* Answer the prepare if nothing of this node's is on its way any more. Called after acknowledgements, too. */
+void recover_try_answer(struct agent *a);
+/* joined: the barrier value of ranks that join with this view (see recover_value). */
+void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *events, int n, uint64_t joined);
+void recover_settled(struct agent *a, uint64_t epoch);
+/* This agent's detector believes the node dead. */
+void recover_doomed(struct agent *a, int node);
+
+/* The value that a view change carries: barrier instances completed here, and how many of them the user called. */
+static inline uint64_t recover_value(uint64_t instances, uint64_t collectives)
+{
+    return instances << 32 | (collectives & 0xffffffff);
+}
+static inline uint64_t recover_value_instances(uint64_t value)
+{
+    return value >> 32;
+}
+static inline uint64_t recover_value_collectives(uint64_t value)
+{
+    return value & 0xffffffff;
+}
+
+/* Write the whole view page (at the start and after each commit). */
+void recover_show_view(struct agent *a);
+#endif

@@ -1,0 +1,750 @@
+#include "runtime/agent/repair.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/agent/chain.h"
+#include "runtime/agent/execute.h"
+#include "runtime/agent/segments.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+
+enum {
+    WINDOW = 96,      /* messages on their way to one copy */
+    BURST = 8,        /* messages per round of the loop, so that requests are served in between */
+    DOUBT_END = 1,    /* WIRE_DOUBT count: that was the last one */
+    PATCH_ANSWER = 1, /* WIRE_PATCH count: answers a WIRE_FETCH */
+    BLOCK_LOST = 1,   /* WIRE_SNAP_BLOCK count: there are no bytes, they died with another node */
+    TASKS_PER_MESSAGE = WIRE_BODY_MAX / sizeof(struct dedup_task),
+};
+
+enum phase { PHASE_IDLE, PHASE_GATHER, PHASE_FETCH, PHASE_SPREAD, PHASE_DONE };
+
+/* A doubt as the primary knows it: of its own copy, or told by another. */
+struct claim {
+    struct claim *next;
+    int copy; /* place in the group's list */
+    uint32_t rank, incarnation;
+    struct patch patch;
+};
+
+/* A copy that is being filled. Goes on when the generation changes. */
+struct fill {
+    int node;
+    uint64_t placed;
+    bool begun, sent;
+    uint32_t seg; /* where it is */
+    uint64_t offset;
+    uint64_t bytes, started_at;
+};
+
+struct repair {
+    uint64_t generation; /* that this is for */
+    bool told;           /* as a copy that is not the primary */
+    /* as the primary */
+    enum phase phase;
+    bool torn;     /* this copy may be: the group executes nothing */
+    bool handover; /* DONE, and another copy will be the primary */
+    bool told_by[COPIES_MAX];
+    struct claim *claims, **claims_tail;
+    struct claim *at;   /* FETCH, SPREAD: the next one to be dealt with */
+    uint64_t at_offset; /* in it */
+    int fetches;        /* answers awaited */
+    struct fill fill[COPIES_MAX];
+};
+
+/* The one place where a phase changes. */
+static void set_phase(struct repair *r, enum phase phase)
+{
+    static const unsigned char from[] = {[PHASE_IDLE] = 0x1f,
+                                         [PHASE_GATHER] = 1 << PHASE_IDLE,
+                                         [PHASE_FETCH] = 1 << PHASE_GATHER,
+                                         [PHASE_SPREAD] = 1 << PHASE_FETCH,
+                                         [PHASE_DONE] = 1 << PHASE_SPREAD};
+    assert(from[phase] >> r->phase & 1);
+    r->phase = phase;
+    r->at = r->claims;
+    r->at_offset = 0;
+}
+
+static bool is_primary(const struct agent *a, const struct view_group *g)
+{
+    return g->copies > 0 && g->copy[0].node == a->self;
+}
+
+/* ---- doubts ---- */
+
+void repair_add_doubt(struct agent *a, uint32_t rank, uint32_t incarnation, const struct patch *patch)
+{
+    struct doubt *d = malloc(sizeof *d);
+    if (!d) {
+        agent_break(a, "out of memory for the patches of a dead writer");
+        return;
+    }
+    *d = (struct doubt){.next = a->doubts, .rank = rank, .incarnation = incarnation, .patch = *patch};
+    a->doubts = d;
+}
+
+static int group_of_patch(const struct agent *a, const struct patch *p)
+{
+    const struct store_segment *s = store_find(&a->store, p->seg);
+    return s && p->slot < a->view.nodes ? group_of(p->slot, s->redundancy) : -1;
+}
+
+/* The group was made equal after the writer's end was known, or there is nothing to make it equal with. */
+static bool is_settled(const struct agent *a, const struct doubt *d)
+{
+    int group = group_of_patch(a, &d->patch);
+    if (group < 0 || view_copy_at(&a->view.group[group], a->self) < 0)
+        return true;
+    const struct view_group *g = &a->view.group[group];
+    return d->epoch && g->mode == GROUP_DIRECT && (g->generation > d->epoch || g->copies == 1);
+}
+
+static void forget_settled_doubts(struct agent *a)
+{
+    struct doubt **link = &a->doubts;
+    while (*link) {
+        struct doubt *d = *link;
+        if (is_settled(a, d)) {
+            *link = d->next;
+            free(d);
+        } else {
+            link = &d->next;
+        }
+    }
+}
+
+static bool has_torn(const struct agent *a, int group)
+{
+    for (const struct doubt *d = a->doubts; d; d = d->next)
+        if (d->epoch && d->patch.torn && group_of_patch(a, &d->patch) == group)
+            return true;
+    return false;
+}
+
+static void tell_doubts(struct agent *a, int group)
+{
+    const struct view_group *g = &a->view.group[group];
+    struct wire w = {.type = WIRE_DOUBT, .slot = (uint16_t)group_slot(group), .identity = g->generation};
+    for (const struct doubt *d = a->doubts; d; d = d->next) {
+        if (!d->epoch || group_of_patch(a, &d->patch) != group)
+            continue;
+        w.seg = d->patch.seg;
+        w.offset = d->patch.offset;
+        w.a = (int64_t)d->patch.len;
+        w.b = (int64_t)d->patch.put;
+        w.flags = (uint8_t)((d->patch.torn ? WIRE_F_TORN : 0) | (d->patch.second ? WIRE_F_SECOND : 0));
+        w.rank = d->rank;
+        w.incarnation = d->incarnation;
+        agent_tell(a, g->copy[0].node, &w, NULL);
+    }
+    FAULT_POINT("push.doubts_half_told");
+    w = (struct wire){.type = WIRE_DOUBT,
+                      .slot = (uint16_t)group_slot(group),
+                      .identity = g->generation,
+                      .count = DOUBT_END,
+                      .step = group_class(group)};
+    agent_tell(a, g->copy[0].node, &w, NULL);
+}
+
+/* ---- the primary: what is unequal ---- */
+
+static void add_claim(struct agent *a, struct repair *r, int copy, uint32_t rank, uint32_t incarnation,
+                      const struct patch *patch)
+{
+    struct claim *c = malloc(sizeof *c);
+    if (!c) {
+        agent_break(a, "out of memory for the patches of a dead writer");
+        return;
+    }
+    *c = (struct claim){.copy = copy, .rank = rank, .incarnation = incarnation, .patch = *patch};
+    *r->claims_tail = c;
+    r->claims_tail = &c->next;
+}
+
+static void free_claims(struct repair *r)
+{
+    for (struct claim *c = r->claims, *next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    r->claims = r->at = NULL;
+    r->claims_tail = &r->claims;
+}
+
+/* The writer wrote to the other copies first, and went on to `c` when one of them was whole: so says a claim of another
+ * copy about the same put. */
+static bool other_has_second(const struct repair *r, const struct claim *c)
+{
+    for (const struct claim *o = r->claims; o; o = o->next)
+        if (o->copy != c->copy && o->patch.torn && o->patch.second && o->patch.put == c->patch.put &&
+            o->rank == c->rank && o->incarnation == c->incarnation && o->patch.seg == c->patch.seg &&
+            o->patch.offset < c->patch.offset + c->patch.len && c->patch.offset < o->patch.offset + o->patch.len)
+            return true;
+    return false;
+}
+
+/* The copy whose bytes of the claim's patch are whole. The writer lets one copy at a time be torn, so any other one is,
+ * unless several were written second; then it is the one that was first. */
+static int whole_copy(const struct repair *r, const struct view_group *g, const struct claim *c)
+{
+    bool torn[COPIES_MAX] = {true};
+    for (int i = 1; i < g->copies; i++)
+        torn[i] = !g->copy[i].whole;
+    for (const struct claim *o = r->claims; o; o = o->next)
+        if (o->patch.torn && (o->patch.second || !other_has_second(r, o)) && o->patch.seg == c->patch.seg &&
+            o->patch.offset < c->patch.offset + c->patch.len && c->patch.offset < o->patch.offset + o->patch.len)
+            torn[o->copy] = true;
+    for (int i = 1; i < g->copies; i++)
+        if (!torn[i])
+            return i;
+    for (int i = 1; i < g->copies; i++)
+        if (g->copy[i].whole)
+            return i; /* several writers raced for the patch: any value will do, the same everywhere */
+    return 0;
+}
+
+static bool window_is_open(const struct agent *a, int node)
+{
+    const struct peer *peer = &a->peers.peer[node];
+    return peer->next - 1 - peer->acked < WINDOW;
+}
+
+static bool must_fetch(const struct repair *r, const struct claim *c)
+{
+    return c->copy == 0 && c->patch.torn && (c->patch.second || !other_has_second(r, c));
+}
+
+/* Ask for some of the bytes of the claim at r->at; false when the window is full. */
+static bool fetch_some(struct agent *a, int group)
+{
+    struct repair *r = &a->repair[group];
+    const struct view_group *g = &a->view.group[group];
+    const struct patch *patch = &r->at->patch;
+    int from = whole_copy(r, g, r->at);
+    if (from == 0 || !must_fetch(r, r->at))
+        r->at_offset = patch->len;
+    for (; r->at_offset < patch->len; r->at_offset += WIRE_BODY_MAX) {
+        if (!window_is_open(a, g->copy[from].node) || r->fetches >= WINDOW)
+            return false;
+        uint64_t left = patch->len - r->at_offset;
+        struct wire w = {.type = WIRE_FETCH,
+                         .slot = (uint16_t)group_slot(group),
+                         .seg = patch->seg,
+                         .offset = patch->offset + r->at_offset,
+                         .count = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX),
+                         .identity = g->generation};
+        agent_tell(a, g->copy[from].node, &w, NULL);
+        r->fetches++;
+    }
+    r->at = r->at->next;
+    r->at_offset = 0;
+    return true;
+}
+
+/* Send some of the primary's bytes of the claim at r->at to all other copies; false when a window is full. */
+static bool spread_some(struct agent *a, int group)
+{
+    struct repair *r = &a->repair[group];
+    const struct view_group *g = &a->view.group[group];
+    const struct patch *patch = &r->at->patch;
+    const struct store_copy *copy = store_copy(&a->store, patch->seg, patch->slot);
+    if (!copy || !copy->base || patch->len > copy->bytes || patch->offset > copy->bytes - patch->len)
+        r->at_offset = patch->len; /* freed meanwhile */
+    for (; r->at_offset < patch->len; r->at_offset += WIRE_BODY_MAX) {
+        for (int i = 1; i < g->copies; i++)
+            if (!window_is_open(a, g->copy[i].node))
+                return false;
+        uint64_t left = patch->len - r->at_offset;
+        struct wire w = {.type = WIRE_PATCH,
+                         .slot = (uint16_t)group_slot(group),
+                         .seg = patch->seg,
+                         .offset = patch->offset + r->at_offset,
+                         .len = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX),
+                         .identity = g->generation};
+        struct chain_mark mark;
+        chain_send(a, group, &w, copy->base + w.offset, &mark);
+    }
+    r->at = r->at->next;
+    r->at_offset = 0;
+    return true;
+}
+
+/* ---- the primary: filling a copy ---- */
+
+static void send_dedup(struct agent *a, int group, int node, uint64_t placed)
+{
+    const struct dedup *d = &a->dedup[group];
+    struct wire w = {.slot = (uint16_t)group_slot(group), .step = group_class(group), .identity = placed};
+    for (int r = 0; r < d->ranks; r++)
+        if (d->origin[r]) {
+            w.type = WIRE_SNAP_ORIGIN;
+            w.len = (uint32_t)dedup_origin_bytes(d->origin[r]);
+            agent_tell(a, node, &w, d->origin[r]);
+        }
+    struct dedup_task batch[TASKS_PER_MESSAGE];
+    size_t n = 0;
+    for (size_t i = 0; i <= d->task_capacity; i++) {
+        bool end = i == d->task_capacity;
+        if (!end && d->task[i].steps)
+            batch[n++] = d->task[i];
+        if (n && (end || n == TASKS_PER_MESSAGE)) {
+            w.type = WIRE_SNAP_TASKS;
+            w.len = (uint32_t)(n * sizeof batch[0]);
+            agent_tell(a, node, &w, batch);
+            n = 0;
+        }
+    }
+}
+
+static void fill_begin(struct agent *a, int group, struct fill *f)
+{
+    struct wire begin = {.type = WIRE_SNAP_BEGIN,
+                         .slot = (uint16_t)group_slot(group),
+                         .step = group_class(group),
+                         .identity = f->placed};
+    agent_tell(a, f->node, &begin, NULL);
+    FAULT_POINT("push.rebuild_begun");
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        segments_tell(a, f->node, s);
+    send_dedup(a, group, f->node, f->placed);
+    f->begun = true;
+    f->started_at = a->now;
+    if (segments_use(a, group_class(group)))
+        agent_say(a, "rebuild", ",\"slot\":%d,\"redundancy\":%u,\"to\":%d", group_slot(group), group_class(group),
+                  f->node);
+}
+
+static const struct store_segment *segment_from(const struct agent *a, uint32_t seg, unsigned redundancy)
+{
+    const struct store_segment *best = NULL;
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        if (s->seg >= seg && s->redundancy == redundancy && (!best || s->seg < best->seg))
+            best = s;
+    return best;
+}
+
+/* Send the next block; false when all are sent. */
+static bool fill_block(struct agent *a, int group, struct fill *f)
+{
+    int slot = group_slot(group);
+    struct wire w = {
+        .type = WIRE_SNAP_BLOCK, .slot = (uint16_t)slot, .step = group_class(group), .identity = f->placed};
+    for (;;) {
+        const struct store_segment *s = store_find(&a->store, f->seg);
+        if (!s || s->redundancy != group_class(group)) {
+            s = segment_from(a, f->seg, group_class(group));
+            if (!s)
+                return false;
+            f->seg = s->seg;
+            f->offset = 0;
+        }
+        const struct store_copy *copy = &s->copy[slot];
+        w.seg = s->seg;
+        if (copy->lost) {
+            w.count = BLOCK_LOST;
+            agent_tell(a, f->node, &w, NULL);
+            w.count = 0;
+        } else if (copy->base && f->offset < copy->bytes) {
+            uint64_t left = copy->bytes - f->offset;
+            w.offset = f->offset;
+            w.len = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX);
+            agent_tell(a, f->node, &w, copy->base + f->offset);
+            f->offset += w.len;
+            f->bytes += w.len;
+            return true;
+        }
+        f->seg++;
+        f->offset = 0;
+    }
+}
+
+static bool fill_step(struct agent *a, int group, struct fill *f)
+{
+    bool moved = false;
+    if (!f->begun) {
+        fill_begin(a, group, f);
+        moved = true;
+    }
+    if (f->bytes)
+        FAULT_POINT("push.rebuild_middle");
+    for (int i = 0; i < BURST && !f->sent && window_is_open(a, f->node); i++) {
+        moved = true;
+        if (fill_block(a, group, f))
+            continue;
+        struct wire end = {.type = WIRE_SNAP_END,
+                           .slot = (uint16_t)group_slot(group),
+                           .step = group_class(group),
+                           .identity = f->placed};
+        FAULT_POINT("push.rebuild_end");
+        agent_tell(a, f->node, &end, NULL);
+        f->sent = true;
+    }
+    return moved;
+}
+
+/* ---- the primary: driving it ---- */
+
+static void gather(struct agent *a, int group)
+{
+    struct repair *r = &a->repair[group];
+    set_phase(r, PHASE_GATHER);
+    for (const struct doubt *d = a->doubts; d; d = d->next)
+        if (d->epoch && group_of_patch(a, &d->patch) == group)
+            add_claim(a, r, 0, d->rank, d->incarnation, &d->patch);
+}
+
+static bool all_told(const struct repair *r, const struct view_group *g)
+{
+    for (int i = 1; i < g->copies; i++)
+        if (g->copy[i].whole && !r->told_by[i])
+            return false;
+    return true;
+}
+
+static bool all_acked(const struct agent *a, int group)
+{
+    struct chain_mark mark;
+    chain_mark(a, group, &mark);
+    return chain_reached(a, &mark);
+}
+
+static bool all_filled(const struct repair *r, const struct view_group *g)
+{
+    for (int i = 1; i < g->copies; i++)
+        if (!g->copy[i].whole && !r->fill[i].sent)
+            return false;
+    return true;
+}
+
+static void finish(struct agent *a, int group)
+{
+    struct repair *r = &a->repair[group];
+    const struct view_group *g = &a->view.group[group];
+    for (int i = 1; i < g->copies; i++)
+        if (!g->copy[i].whole && segments_use(a, group_class(group)))
+            agent_say(a, "copied", ",\"slot\":%d,\"redundancy\":%u,\"to\":%d,\"bytes\":%llu,\"ms\":%.3f",
+                      group_slot(group), group_class(group), g->copy[i].node, (unsigned long long)r->fill[i].bytes,
+                      (double)(a->now - r->fill[i].started_at) / KEEL_NS_PER_MS);
+    set_phase(r, PHASE_DONE);
+    int home = a->view.home[group_slot(group)];
+    r->handover = home != a->self && home >= 0 && view_copy_at(g, home) > 0;
+    struct view_event e = {.type = VIEW_RESTORED, .a = (uint32_t)group, .d = g->generation};
+    FAULT_POINT("push.restored_not_submitted");
+    a->ops.submit(a->ops.user, &e);
+    FAULT_POINT("push.restored_submitted");
+}
+
+/* All phases that can be gone through now. */
+static bool group_step(struct agent *a, int group)
+{
+    struct repair *r = &a->repair[group];
+    const struct view_group *g = &a->view.group[group];
+    bool moved = false;
+    if (r->phase == PHASE_GATHER && all_told(r, g)) {
+        set_phase(r, PHASE_FETCH);
+        moved = true;
+    }
+    if (r->phase == PHASE_FETCH) {
+        while (r->at && fetch_some(a, group))
+            moved = true;
+        if (!r->at && r->fetches == 0) {
+            set_phase(r, PHASE_SPREAD);
+            moved = true;
+            if (r->torn) {
+                r->torn = false;
+                execute_unstash(a);
+            }
+        }
+    }
+    if (r->phase == PHASE_SPREAD) {
+        for (int i = 0; i < BURST && r->at && spread_some(a, group); i++)
+            moved = true;
+        for (int i = 1; i < g->copies; i++)
+            if (!g->copy[i].whole)
+                moved |= fill_step(a, group, &r->fill[i]);
+        if (!r->at && all_filled(r, g) && all_acked(a, group)) {
+            finish(a, group);
+            moved = true;
+        }
+    }
+    return moved;
+}
+
+bool repair_step(struct agent *a)
+{
+    bool moved = false;
+    if (a->frozen)
+        return false; /* what is sent now would only be sent again */
+    for (int group = 0; group < agent_groups(a); group++)
+        if (a->repair[group].phase != PHASE_IDLE && a->repair[group].phase != PHASE_DONE)
+            moved |= group_step(a, group);
+    return moved;
+}
+
+bool repair_holds(const struct agent *a, int group)
+{
+    const struct repair *r = &a->repair[group];
+    return r->torn || (r->phase == PHASE_DONE && r->handover);
+}
+
+/* ---- views ---- */
+
+/* Copies that go on being filled by this primary. */
+static void keep_fills(struct repair *r, const struct view_group *g, bool was_primary)
+{
+    struct fill old[COPIES_MAX];
+    memcpy(old, r->fill, sizeof old);
+    for (int i = 0; i < COPIES_MAX; i++) {
+        r->fill[i] = (struct fill){.node = i < g->copies ? g->copy[i].node : -1,
+                                   .placed = i < g->copies ? g->copy[i].placed : 0};
+        for (int k = 0; was_primary && k < COPIES_MAX; k++)
+            if (i < g->copies && !g->copy[i].whole && old[k].node == r->fill[i].node &&
+                old[k].placed == r->fill[i].placed)
+                r->fill[i] = old[k];
+    }
+}
+
+void repair_view_committed(struct agent *a, const struct view_group *before)
+{
+    forget_settled_doubts(a);
+    for (int group = 0; group < agent_groups(a); group++) {
+        struct repair *r = &a->repair[group];
+        const struct view_group *g = &a->view.group[group];
+        if (r->generation == g->generation)
+            continue;
+        free_claims(r);
+        set_phase(r, PHASE_IDLE);
+        r->generation = g->generation;
+        r->told = r->handover = false;
+        r->fetches = 0;
+        memset(r->told_by, 0, sizeof r->told_by);
+        keep_fills(r, g, is_primary(a, &before[group]) && is_primary(a, g));
+        r->torn = is_primary(a, g) && g->mode == GROUP_REPAIR && g->copies > 1 && has_torn(a, group);
+    }
+}
+
+void repair_view_settled(struct agent *a)
+{
+    for (int group = 0; group < agent_groups(a); group++) {
+        const struct view_group *g = &a->view.group[group];
+        struct repair *r = &a->repair[group];
+        if (g->generation > a->settled || g->mode != GROUP_REPAIR)
+            continue;
+        int place = view_copy_at(g, a->self);
+        if (place > 0 && g->copy[place].whole && !r->told) {
+            tell_doubts(a, group);
+            r->told = true;
+        }
+        if (place == 0 && r->phase == PHASE_IDLE)
+            gather(a, group);
+    }
+}
+
+/* ---- messages ---- */
+
+static void receive_doubt(struct agent *a, int from, const struct wire *w)
+{
+    unsigned redundancy = w->step;
+    if (w->count != DOUBT_END) {
+        const struct store_segment *s = store_find(&a->store, w->seg);
+        if (!s)
+            return; /* freed meanwhile */
+        redundancy = s->redundancy;
+    }
+    if (redundancy >= CLASSES)
+        return;
+    int group = group_of(w->slot, redundancy);
+    struct repair *r = &a->repair[group];
+    const struct view_group *g = &a->view.group[group];
+    int copy = view_copy_at(g, from);
+    if (!is_primary(a, g) || copy < 1 || w->identity != g->generation || g->mode != GROUP_REPAIR)
+        return;
+    if (w->count == DOUBT_END) {
+        FAULT_POINT("push.doubts_told");
+        r->told_by[copy] = true;
+        return;
+    }
+    struct patch patch = {.seg = w->seg,
+                          .slot = w->slot,
+                          .offset = w->offset,
+                          .len = (uint64_t)w->a,
+                          .torn = w->flags & WIRE_F_TORN,
+                          .second = w->flags & WIRE_F_SECOND,
+                          .put = (uint64_t)w->b};
+    add_claim(a, r, copy, w->rank, w->incarnation, &patch);
+}
+
+/* The group of a message about bytes, if it is of this generation; else -1. */
+static int group_of_message(const struct agent *a, const struct wire *w)
+{
+    const struct store_segment *s = store_find(&a->store, w->seg);
+    int group = s ? group_of(w->slot, s->redundancy) : -1;
+    return group >= 0 && a->view.group[group].generation == w->identity ? group : -1;
+}
+
+static bool copy_is_in_range(const struct store_copy *copy, uint64_t offset, uint64_t len)
+{
+    return copy && copy->base && len <= copy->bytes && offset <= copy->bytes - len;
+}
+
+static void answer_fetch(struct agent *a, int from, const struct wire *w)
+{
+    struct wire answer = {.type = WIRE_PATCH,
+                          .slot = w->slot,
+                          .seg = w->seg,
+                          .offset = w->offset,
+                          .count = PATCH_ANSWER,
+                          .identity = w->identity};
+    const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
+    const void *body = NULL;
+    if (group_of_message(a, w) < 0)
+        return;
+    if (w->count <= WIRE_BODY_MAX && copy_is_in_range(copy, w->offset, w->count)) {
+        answer.len = w->count;
+        body = copy->base + w->offset;
+    }
+    agent_tell(a, from, &answer, body);
+}
+
+static void receive_patch(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    int group = group_of_message(a, w);
+    if (group < 0)
+        return;
+    struct repair *r = &a->repair[group];
+    const struct view_group *g = &a->view.group[group];
+    bool answer = w->count == PATCH_ANSWER;
+    if (answer ? r->phase != PHASE_FETCH || r->fetches == 0 || view_copy_at(g, from) < 1
+               : !chain_is_before(a, group, from))
+        return;
+    const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
+    FAULT_POINT("push.patch_received");
+    if (copy_is_in_range(copy, w->offset, w->len))
+        memcpy(copy->base + w->offset, body, w->len);
+    if (answer)
+        r->fetches--;
+    else
+        chain_relay(a, group, from, w, body);
+}
+
+static void snap_begin(struct agent *a, int group)
+{
+    FAULT_POINT("push.snapshot_begun");
+    dedup_fini(&a->dedup[group]);
+    if (!dedup_init(&a->dedup[group], a->view.ranks))
+        agent_break(a, "out of memory for the records of operations");
+}
+
+static void snap_tasks(struct agent *a, int group, const struct wire *w, const void *body)
+{
+    struct dedup_task t;
+    for (uint32_t i = 0; i < w->len / sizeof t; i++) {
+        memcpy(&t, (const char *)body + i * sizeof t, sizeof t);
+        if (t.steps && !dedup_task_reserve(&a->dedup[group], t.task, t.round))
+            agent_break(a, "out of memory for the records of tasks");
+        else if (t.steps)
+            dedup_task_record(&a->dedup[group], t.task, t.round, t.steps - 1);
+    }
+}
+
+static void snap_block(struct agent *a, const struct wire *w, const void *body)
+{
+    struct store_segment *s = store_find(&a->store, w->seg);
+    if (!s)
+        return;
+    if (w->count == BLOCK_LOST) {
+        store_mark_lost(&a->store, s, w->slot);
+        return;
+    }
+    if (store_make(&a->store, s, w->slot, a->view.group[group_of(w->slot, s->redundancy)].generation) != KEEL_OK) {
+        agent_break(a, "no memory for another node's data");
+        return;
+    }
+    FAULT_POINT("push.snapshot_block");
+    const struct store_copy *copy = &s->copy[w->slot];
+    if (copy_is_in_range(copy, w->offset, w->len))
+        memcpy(copy->base + w->offset, body, w->len);
+}
+
+/* Only from the primary, and only for the copy that was placed here when it says. */
+static void receive_snap(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    if (w->step >= CLASSES)
+        return;
+    int group = group_of(w->slot, w->step);
+    const struct view_group *g = &a->view.group[group];
+    int copy = view_copy_at(g, a->self);
+    if (g->copy[0].node != from || copy < 1 || g->copy[copy].whole || g->copy[copy].placed != w->identity)
+        return;
+    switch (w->type) {
+    case WIRE_SNAP_BEGIN:
+        snap_begin(a, group);
+        break;
+    case WIRE_SNAP_ORIGIN:
+        if (!dedup_origin_load(&a->dedup[group], body, w->len))
+            agent_break(a, "cannot keep what is known of operations");
+        break;
+    case WIRE_SNAP_TASKS:
+        snap_tasks(a, group, w, body);
+        break;
+    case WIRE_SNAP_BLOCK:
+        snap_block(a, w, body);
+        break;
+    default:
+        FAULT_POINT("push.snapshot_end");
+        break;
+    }
+}
+
+void repair_receive(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    if (w->slot >= a->view.nodes) {
+        log_error("node %d sends a message of type %u for slot %u", from, w->type, w->slot);
+        return;
+    }
+    switch (w->type) {
+    case WIRE_DOUBT:
+        receive_doubt(a, from, w);
+        break;
+    case WIRE_FETCH:
+        answer_fetch(a, from, w);
+        break;
+    case WIRE_PATCH:
+        receive_patch(a, from, w, body);
+        break;
+    default:
+        receive_snap(a, from, w, body);
+        break;
+    }
+}
+
+keel_status repair_init(struct agent *a)
+{
+    a->repair = calloc((size_t)agent_groups(a), sizeof *a->repair);
+    if (!a->repair)
+        return KEEL_ERR_NOMEM;
+    for (int group = 0; group < agent_groups(a); group++) {
+        struct repair *r = &a->repair[group];
+        r->claims_tail = &r->claims;
+        r->generation = a->view.group[group].generation;
+        for (int i = 0; i < COPIES_MAX; i++)
+            r->fill[i].node = -1;
+    }
+    return KEEL_OK;
+}
+
+void repair_fini(struct agent *a)
+{
+    for (int group = 0; a->repair && group < agent_groups(a); group++)
+        free_claims(&a->repair[group]);
+    free(a->repair);
+    a->repair = NULL;
+    for (struct doubt *d = a->doubts, *next; d; d = next) {
+        next = d->next;
+        free(d);
+    }
+    a->doubts = NULL;
+}

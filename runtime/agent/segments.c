@@ -1,0 +1,195 @@
+#include "runtime/agent/segments.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/log.h"
+#include "runtime/protocol/collective_slot.h"
+
+keel_status segments_make_copies(struct agent *a, struct store_segment *s)
+{
+    for (int slot = 0; slot < a->view.nodes; slot++) {
+        const struct view_group *g = &a->view.group[group_of(slot, s->redundancy)];
+        if (view_copy_at(g, a->self) < 0)
+            continue;
+        keel_status status = store_make(&a->store, s, slot, g->generation);
+        if (status != KEEL_OK)
+            return status;
+    }
+    return KEEL_OK;
+}
+
+bool segments_use(const struct agent *a, unsigned redundancy)
+{
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        if (s->redundancy == redundancy)
+            return true;
+    return false;
+}
+
+uint32_t segments_complete(const struct agent *a, uint64_t instances)
+{
+    uint32_t n = a->store.limit;
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        if (s->instance > instances && s->seg < n)
+            n = s->seg;
+    return n;
+}
+
+/* ---- who knows ---- */
+
+void segments_tell(struct agent *a, int node, const struct store_segment *s)
+{
+    struct wire w = {.type = WIRE_SEGMENT,
+                     .seg = s->seg,
+                     .a = (int64_t)s->bytes_per_rank,
+                     .b = s->redundancy,
+                     .identity = s->instance};
+    agent_tell(a, node, &w, NULL);
+}
+
+static bool announce(struct agent *a, struct store_segment *s)
+{
+    if (!s->announced && !(s->announced = calloc((size_t)a->members, sizeof *s->announced)))
+        return false;
+    for (int m = 0; m < a->members; m++)
+        if (m != a->self && a->view.alive[m]) {
+            segments_tell(a, m, s);
+            s->announced[m] = agent_position(a, m);
+        }
+    return true;
+}
+
+static bool everybody_knows(const struct agent *a, uint32_t seg)
+{
+    const struct store_segment *s = store_find(&a->store, seg);
+    for (int m = 0; s && s->announced && m < a->members; m++)
+        if (m != a->self && !agent_acked(a, m, s->announced[m]))
+            return false;
+    return true;
+}
+
+void segments_acked(struct agent *a)
+{
+    struct seg_wait **link = &a->seg_waits;
+    while (*link) {
+        struct seg_wait *w = *link;
+        if (!everybody_knows(a, w->seg)) {
+            link = &w->next;
+            continue;
+        }
+        struct control reply = {.type = CONTROL_SEG_CREATE, .id = w->id, .seg = w->seg};
+        for (struct proc *p = a->procs; p; p = p->next)
+            if (p->id == w->proc)
+                a->ops.answer(a->ops.user, p, &reply, -1);
+        *link = w->next;
+        free(w);
+    }
+}
+
+/* ---- requests of ranks ---- */
+
+static void refuse(struct agent *a, struct proc *proc, const struct control *r, keel_status status)
+{
+    struct control reply = *r;
+    reply.status = (int)status;
+    a->ops.answer(a->ops.user, proc, &reply, -1);
+}
+
+void segments_create(struct agent *a, struct proc *proc, const struct control *r)
+{
+    if (store_was_freed(&a->store, r->seg)) {
+        struct control reply = *r;
+        reply.a = 1; /* it was freed: a restarted rank repeats an old allocation */
+        reply.b = r->seg == a->freed_segment ? (int64_t)a->freed_instance : 0;
+        a->ops.answer(a->ops.user, proc, &reply, -1);
+        return;
+    }
+    struct seg_wait *wait = malloc(sizeof *wait);
+    bool known = store_find(&a->store, r->seg) != NULL;
+    keel_status status =
+        wait ? store_define(&a->store, r->seg, r->bytes, r->redundancy, (uint64_t)r->b) : KEEL_ERR_NOMEM;
+    struct store_segment *s = status == KEEL_OK ? store_find(&a->store, r->seg) : NULL;
+    if (s)
+        status = segments_make_copies(a, s);
+    if (s && status == KEEL_OK && !s->announced && !announce(a, s))
+        status = KEEL_ERR_NOMEM;
+    if (status != KEEL_OK) {
+        if (s && !known)
+            store_free(&a->store, r->seg);
+        free(wait);
+        refuse(a, proc, r, status);
+        return;
+    }
+    *wait = (struct seg_wait){.next = a->seg_waits, .proc = proc->id, .id = r->id, .seg = r->seg};
+    a->seg_waits = wait;
+    segments_acked(a);
+}
+
+void segments_map(struct agent *a, struct proc *proc, const struct control *r)
+{
+    const struct store_copy *copy = store_copy(&a->store, r->seg, r->slot);
+    struct control reply = *r;
+    reply.status = !copy ? KEEL_ERR_STATE : copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK;
+    reply.bytes = copy ? copy->bytes : 0;
+    a->ops.answer(a->ops.user, proc, &reply, reply.status == KEEL_OK ? copy->handle : -1);
+}
+
+/* Only the last one can have been freed by a barrier instance that a joining rank has still to enter. */
+static void forget(struct agent *a, uint32_t seg, uint64_t instance)
+{
+    if (instance > a->freed_instance) {
+        a->freed_segment = seg;
+        a->freed_instance = instance;
+    }
+    for (int group = 0; group < agent_groups(a); group++)
+        dedup_pool_forget(&a->dedup[group], seg);
+    store_free(&a->store, seg);
+}
+
+void segments_free(struct agent *a, struct proc *proc, const struct control *r)
+{
+    if (r->seg != SYSTEM_SEGMENT && store_find(&a->store, r->seg)) {
+        struct wire w = {.type = WIRE_SEGMENT, .seg = r->seg, .flags = WIRE_F_FREED, .identity = (uint64_t)r->b};
+        forget(a, r->seg, (uint64_t)r->b);
+        for (int m = 0; m < a->members; m++)
+            if (m != a->self && a->view.alive[m])
+                agent_tell(a, m, &w, NULL);
+    }
+    refuse(a, proc, r, KEEL_OK);
+}
+
+void segments_told(struct agent *a, const struct wire *w)
+{
+    if (w->flags & WIRE_F_FREED) {
+        forget(a, w->seg, w->identity);
+        return;
+    }
+    if (store_was_freed(&a->store, w->seg))
+        return;
+    keel_status status = store_define(&a->store, w->seg, (uint64_t)w->a, (uint32_t)w->b, w->identity);
+    if (status == KEEL_OK)
+        status = segments_make_copies(a, store_find(&a->store, w->seg));
+    if (status == KEEL_ERR_MISMATCH)
+        log_warn("segment %u: another node's ranks allocate it with other arguments", w->seg); /* the ranks report it */
+    else if (status != KEEL_OK)
+        agent_break(a, "no memory for a segment");
+}
+
+/* ---- views ---- */
+
+void segments_view_committed(struct agent *a, const struct view_group *before)
+{
+    for (struct store_segment *s = a->store.first; s; s = s->next)
+        for (int slot = 0; slot < a->view.nodes; slot++) {
+            int group = group_of(slot, s->redundancy);
+            const struct view_group *g = &a->view.group[group];
+            if (g->generation == before[group].generation)
+                continue;
+            if (view_copy_at(g, a->self) < 0)
+                store_drop(&a->store, s, slot);
+            else if (g->lost_at == a->view.epoch)
+                store_mark_lost(&a->store, s, slot);
+            else if (store_rekey(&a->store, s, slot, g->generation) != KEEL_OK)
+                agent_break(a, "memory cannot be registered");
+        }
+}

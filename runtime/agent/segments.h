@@ -1,0 +1,25 @@
+/* Which segments exist, and who knows of them. A rank's agent makes its own copies, tells all other agents, and answers the
+ * rank when all have theirs: after the barrier that follows every copy is there. */
+#ifndef KEEL_AGENT_SEGMENTS_H
+#define KEEL_AGENT_SEGMENTS_H
+
+#include "runtime/agent/agent.h"
+
+/* Requests of a rank (protocol/control.h): create, map, free. */
+void segments_create(struct agent *a, struct proc *proc, const struct control *r);
+void segments_map(struct agent *a, struct proc *proc, const struct control *r);
+void segments_free(struct agent *a, struct proc *proc, const struct control *r);
+/* Another agent tells of one. */
+void segments_told(struct agent *a, const struct wire *w);
+void segments_tell(struct agent *a, int node, const struct store_segment *s);
+/* Answers to those who wait for others to know. Called when something was acknowledged, or a view committed. */
+void segments_acked(struct agent *a);
+/* This node's copies of a segment for the groups it holds in the current view. */
+keel_status segments_make_copies(struct agent *a, struct store_segment *s);
+/* After a view change: drop, mark and register copies as the groups say now. before: the groups of the old view. */
+void segments_view_committed(struct agent *a, const struct view_group *before);
+/* Segments whose allocation was complete after so many barrier instances. */
+uint32_t segments_complete(const struct agent *a, uint64_t instances);
+/* Is there a segment of this redundancy? */
+bool segments_use(const struct agent *a, unsigned redundancy);
+#endif

@@ -1,0 +1,81 @@
+/* The node's part of the global memory: its copies of slots' parts of segments, each a piece of memory that the owner can
+ * pass to its ranks, registered with the transport under the generation of its group's route. */
+#ifndef KEEL_AGENT_STORE_H
+#define KEEL_AGENT_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <keel/status.h>
+
+#include "runtime/transport/transport.h"
+
+struct store_copy {
+    uint8_t *base;
+    size_t bytes;
+    int64_t handle;      /* of the memory */
+    uint64_t generation; /* under which it is registered */
+    bool lost;           /* no memory: the data died with another node */
+};
+
+struct store_segment {
+    struct store_segment *next, *chain;
+    uint32_t seg;
+    uint32_t redundancy;
+    uint64_t bytes_per_rank;
+    uint64_t instance;       /* the barrier instance that completes its allocation; 0 for the runtime's own */
+    uint64_t *announced;     /* [members] stream positions of this node's WIRE_SEGMENT, or NULL */
+    struct store_copy *copy; /* [slots] */
+};
+
+/* Memory, from the owner. */
+struct store_ops {
+    void *user;
+    keel_status (*make)(void *user, size_t bytes, void **base, int64_t *handle);
+    void (*free)(void *user, void *base, size_t bytes, int64_t handle);
+};
+
+enum { STORE_LIVING_MAX = 65536 };
+
+struct store {
+    struct store_ops ops;
+    struct tp *net; /* where copies are registered */
+    int slots;
+    const int *slot_ranks; /* [slots] */
+    uint32_t limit;        /* every segment from this number on is unknown here */
+    uint32_t living;
+    uint32_t buckets; /* power of two */
+    struct store_segment **bucket;
+    struct store_segment *first, **tail; /* in the order of their definition */
+};
+
+keel_status store_init(struct store *s, const struct store_ops *ops, struct tp *net, int slots, const int *slot_ranks);
+void store_fini(struct store *s);
+
+/* The segment, or NULL: it is not defined here, or was freed (then seg < limit). */
+struct store_segment *store_find(const struct store *s, uint32_t seg);
+/* Note that the segment exists. KEEL_ERR_MISMATCH if it is known with other arguments, KEEL_ERR_LIMIT. */
+keel_status store_define(struct store *s, uint32_t seg, uint64_t bytes_per_rank, uint32_t redundancy,
+                         uint64_t instance);
+/* Was it defined here, and freed again? */
+bool store_was_freed(const struct store *s, uint32_t seg);
+/* Make this node's copy of the slot's part, zeroed and reachable under the generation; does nothing if it is there. */
+keel_status store_make(struct store *s, struct store_segment *g, int slot, uint64_t generation);
+/* From now on the copy is reachable under this generation only. */
+keel_status store_rekey(struct store *s, struct store_segment *g, int slot, uint64_t generation);
+void store_mark_lost(struct store *s, struct store_segment *g, int slot);
+void store_drop(struct store *s, struct store_segment *g, int slot);
+/* Drop all copies and forget the segment. */
+void store_free(struct store *s, uint32_t seg);
+
+/* The copy, or NULL. */
+static inline struct store_copy *store_copy(const struct store *s, uint32_t seg, int slot)
+{
+    const struct store_segment *g = store_find(s, seg);
+    if (!g || slot < 0 || slot >= s->slots)
+        return NULL;
+    struct store_copy *c = &g->copy[slot];
+    return c->base || c->lost ? c : NULL;
+}
+#endif

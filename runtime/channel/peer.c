@@ -1,0 +1,278 @@
+#include "runtime/channel/peer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+
+enum { RETRY_FIRST_NS = 1000000, RETRY_MAX_NS = 50000000 };
+
+struct peer_message {
+    struct peer_message *next;
+    struct wire wire;
+    uint8_t body[];
+};
+
+keel_status peers_init(struct peers *p, int self, int count, struct tp *net, uint64_t job, uint64_t incarnation,
+                       const uint8_t secret[32], const struct peers_ops *ops)
+{
+    *p = (struct peers){.self = self, .count = count, .job = job, .incarnation = incarnation, .net = net, .ops = *ops};
+    memcpy(p->secret, secret, sizeof p->secret);
+    p->peer = calloc((size_t)count, sizeof *p->peer);
+    if (!p->peer)
+        return KEEL_ERR_NOMEM;
+    for (int i = 0; i < count; i++) {
+        p->peer[i].node = i;
+        p->peer[i].next = 1;
+        p->peer[i].tail = &p->peer[i].head;
+        p->peer[i].held_tail = &p->peer[i].held;
+        p->peer[i].retry_ns = RETRY_FIRST_NS;
+    }
+    return KEEL_OK;
+}
+
+static void drop_messages(struct peer *peer, uint64_t up_to)
+{
+    while (peer->head && peer->head->wire.seq <= up_to) {
+        struct peer_message *m = peer->head;
+        peer->head = m->next;
+        free(m);
+    }
+    if (!peer->head)
+        peer->tail = &peer->head;
+}
+
+static void drop_held(struct peer *peer)
+{
+    for (struct peer_message *m = peer->held, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    peer->held = NULL;
+    peer->held_tail = &peer->held;
+    peer->held_last = 0;
+}
+
+void peers_fini(struct peers *p)
+{
+    for (int i = 0; p->peer && i < p->count; i++) {
+        drop_messages(&p->peer[i], UINT64_MAX);
+        drop_held(&p->peer[i]);
+    }
+    free(p->peer);
+    p->peer = NULL;
+}
+
+void peer_address(struct peers *p, int node, uint64_t incarnation, const struct tp_addr *addr)
+{
+    p->peer[node].incarnation = incarnation;
+    p->peer[node].addr = *addr;
+}
+
+static void drop_out(struct peer *peer)
+{
+    if (peer->out)
+        tp_ep_destroy(peer->out);
+    peer->out = NULL;
+}
+
+static void retry_later(struct peer *peer, uint64_t now)
+{
+    peer->state = PEER_IDLE;
+    peer->retry_at = now + peer->retry_ns;
+    peer->retry_ns = peer->retry_ns * 2 > RETRY_MAX_NS ? RETRY_MAX_NS : peer->retry_ns * 2;
+}
+
+static void start_connecting(struct peers *p, struct peer *peer, uint64_t now)
+{
+    struct wire_hello hello = {.job = p->job,
+                               .incarnation = p->incarnation,
+                               .node = p->self,
+                               .rank = -1,
+                               .to_node = peer->node,
+                               .to_incarnation = peer->incarnation,
+                               .attempt = ++peer->attempts};
+    wire_hello_sign(&hello, p->secret);
+    keel_status status = p->net->table->connect(p->net, &peer->addr, &hello, sizeof hello, peer, &peer->out);
+    if (status != KEEL_OK) {
+        peer->out = NULL;
+        retry_later(peer, now);
+        return;
+    }
+    peer->state = PEER_CONNECTING;
+}
+
+/* What the transport did not take leaves a gap, which only a new connection closes: on it all that is not acknowledged goes
+ * out again. */
+static void send_or_break(struct tp_ep *ep, const struct wire *w, const void *body)
+{
+    keel_status status = tp_send(ep, w, sizeof *w, body, w->len, NULL);
+    if (status != KEEL_OK && status != KEEL_ERR_LINK) /* with that, TP_CLOSED comes by itself */
+        tp_disconnect(ep);
+}
+
+static void post(struct peer *peer, const struct peer_message *m)
+{
+    send_or_break(peer->out, &m->wire, m->body);
+}
+
+enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const void *body, uint64_t now)
+{
+    struct peer *peer = &p->peer[node];
+    if (peer->state == PEER_DEAD)
+        return PEER_IS_DEAD;
+    struct peer_message *m = malloc(sizeof *m + w->len);
+    if (!m)
+        return PEER_NO_MEMORY;
+    m->next = NULL;
+    m->wire = *w;
+    m->wire.seq = peer->next++;
+    m->wire.epoch = p->epoch;
+    if (w->len)
+        memcpy(m->body, body, w->len);
+    *peer->tail = m;
+    peer->tail = &m->next;
+    if (peer->state == PEER_UP)
+        post(peer, m);
+    else if (peer->state == PEER_IDLE && now >= peer->retry_at)
+        start_connecting(p, peer, now);
+    return PEER_SENT;
+}
+
+void peer_kill(struct peers *p, int node)
+{
+    struct peer *peer = &p->peer[node];
+    if (peer->state == PEER_DEAD)
+        return;
+    peer->state = PEER_DEAD;
+    drop_out(peer);
+    if (peer->in)
+        tp_ep_destroy(peer->in);
+    peer->in = NULL;
+    drop_messages(peer, UINT64_MAX);
+    drop_held(peer);
+}
+
+void peer_accepted(struct peers *p, int node, struct tp_ep *ep)
+{
+    struct peer *peer = &p->peer[node];
+    if (peer->in)
+        tp_ep_destroy(peer->in);
+    peer->in = ep;
+}
+
+static void hold(struct peers *p, struct peer *peer, const struct wire *w)
+{
+    struct peer_message *m = malloc(sizeof *m + w->len);
+    if (!m) {
+        p->ops.no_memory(p->ops.user);
+        return;
+    }
+    m->next = NULL;
+    m->wire = *w;
+    if (w->len)
+        memcpy(m->body, w + 1, w->len);
+    *peer->held_tail = m;
+    peer->held_tail = &m->next;
+    peer->held_last = w->seq;
+}
+
+static void received(struct peers *p, struct peer *peer, const struct tp_event *event)
+{
+    const struct wire *w = event->data;
+    if (event->len < sizeof *w || event->len != sizeof *w + w->len) {
+        log_error("malformed message from node %d", peer->node);
+        return;
+    }
+    if (w->type == WIRE_PEER_ACK) {
+        if (w->seq > peer->acked && w->seq < peer->next) {
+            peer->acked = w->seq;
+            drop_messages(peer, w->seq);
+            p->ops.acked(p->ops.user, peer->node, w->seq);
+        }
+        return;
+    }
+    peer->ack_due = true;
+    if (w->seq != (peer->held ? peer->held_last : peer->received) + 1)
+        return; /* a repetition */
+    if (peer->held || w->epoch > p->epoch) {
+        hold(p, peer, w);
+        return;
+    }
+    peer->received++;
+    p->ops.receive(p->ops.user, peer->node, w, w + 1);
+}
+
+void peers_epoch(struct peers *p, uint64_t epoch)
+{
+    p->epoch = epoch;
+    for (int i = 0; i < p->count; i++) {
+        struct peer *peer = &p->peer[i];
+        while (peer->held && peer->held->wire.epoch <= epoch) {
+            struct peer_message *m = peer->held;
+            peer->held = m->next;
+            if (!peer->held)
+                peer->held_tail = &peer->held;
+            peer->received++;
+            peer->ack_due = true;
+            p->ops.receive(p->ops.user, peer->node, &m->wire, m->body);
+            free(m);
+        }
+    }
+}
+
+static void closed(struct peers *p, struct peer *peer, const struct tp_event *event, uint64_t now)
+{
+    if (event->ep == peer->in) {
+        tp_ep_destroy(peer->in);
+        peer->in = NULL;
+    } else if (event->ep == peer->out) {
+        bool was_up = peer->state == PEER_UP;
+        drop_out(peer);
+        retry_later(peer, now);
+        if (event->status == KEEL_ERR_NODE_DEAD)
+            p->ops.refused(p->ops.user, peer->node);
+        else if (was_up)
+            p->ops.broken(p->ops.user, peer->node);
+    }
+}
+
+void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event, uint64_t now)
+{
+    if (peer->state == PEER_DEAD)
+        return;
+    if (event->type == TP_RECV) {
+        received(p, peer, event);
+    } else if (event->type == TP_CLOSED) {
+        closed(p, peer, event, now);
+    } else if (event->type == TP_CONNECTED && event->ep == peer->out) {
+        peer->state = PEER_UP;
+        peer->retry_ns = RETRY_FIRST_NS;
+        for (struct peer_message *m = peer->head; m; m = m->next)
+            post(peer, m);
+    }
+}
+
+void peers_tick(struct peers *p, uint64_t now)
+{
+    for (int i = 0; i < p->count; i++) {
+        struct peer *peer = &p->peer[i];
+        if (peer->ack_due && peer->in) {
+            struct wire ack = {.type = WIRE_PEER_ACK, .seq = peer->received};
+            send_or_break(peer->in, &ack, NULL);
+        }
+        peer->ack_due = false;
+        if (peer->state == PEER_IDLE && peer->head && now >= peer->retry_at)
+            start_connecting(p, peer, now);
+    }
+}
+
+uint64_t peers_deadline(const struct peers *p)
+{
+    uint64_t deadline = UINT64_MAX;
+    for (int i = 0; i < p->count; i++)
+        if (p->peer[i].state == PEER_IDLE && p->peer[i].head && p->peer[i].retry_at < deadline)
+            deadline = p->peer[i].retry_at;
+    return deadline;
+}

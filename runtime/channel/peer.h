@@ -1,0 +1,83 @@
+/* Reliable streams between agents. peer_send puts a message into the stream to a node; it arrives once, in order, as long
+ * as both agents live, whatever happens to connections: messages are kept until acknowledged and sent again on a new
+ * connection. An acknowledgement means that the receiver has processed the message. Each direction has a connection of its
+ * own, made by the sender; acknowledgements come back on it.
+ *
+ * A message carries the epoch of its sender's view, and is processed when the receiver's view is that or a later one:
+ * what comes before waits, and with it what follows in the stream. */
+#ifndef KEEL_CORE_PEER_H
+#define KEEL_CORE_PEER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/channel/hello.h"
+#include "runtime/protocol/wire.h"
+
+struct peer_message;
+
+enum peer_state { PEER_IDLE, PEER_CONNECTING, PEER_UP, PEER_DEAD };
+
+struct peer {
+    int node;
+    enum peer_state state;
+    struct tp_addr addr;
+    uint64_t incarnation;       /* of that agent */
+    uint64_t attempts, attempt; /* to connect: ours, and the newest of theirs (see wire_hello) */
+    /* outgoing */
+    struct tp_ep *out;
+    uint64_t next; /* seq of the next message, from 1 */
+    uint64_t acked;
+    struct peer_message *head, **tail; /* not acknowledged */
+    uint64_t retry_at;
+    uint64_t retry_ns;
+    /* incoming */
+    struct tp_ep *in;
+    uint64_t received;
+    struct peer_message *held, **held_tail; /* of a view that has not come here yet */
+    uint64_t held_last;                     /* position of the last one */
+    bool ack_due;
+};
+
+struct peers_ops {
+    void *user;
+    void (*receive)(void *user, int from, const struct wire *w, const void *body);
+    void (*acked)(void *user, int node, uint64_t seq);
+    void (*refused)(void *user, int node); /* the node's kernel says nobody listens */
+    void (*broken)(void *user, int node);
+    void (*no_memory)(void *user); /* what has arrived cannot be kept */
+};
+
+struct peers {
+    int self, count;
+    uint64_t job, incarnation;
+    uint8_t secret[32];
+    struct tp *net;
+    struct peer *peer; /* [count] */
+    uint64_t epoch;    /* of the view here */
+    struct peers_ops ops;
+};
+
+keel_status peers_init(struct peers *p, int self, int count, struct tp *net, uint64_t job, uint64_t incarnation,
+                       const uint8_t secret[32], const struct peers_ops *ops);
+void peers_fini(struct peers *p);
+void peer_address(struct peers *p, int node, uint64_t incarnation, const struct tp_addr *addr);
+
+enum peer_sent { PEER_SENT, PEER_IS_DEAD, PEER_NO_MEMORY };
+
+/* Append to the stream. w->seq and w->epoch are set here. */
+enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const void *body, uint64_t now);
+/* The view here is that of epoch from now on: process what waited for it. */
+void peers_epoch(struct peers *p, uint64_t epoch);
+/* The node is declared dead: drop its connections and streams, refuse everything. */
+void peer_kill(struct peers *p, int node);
+
+/* An accepted connection of another agent. */
+void peer_accepted(struct peers *p, int node, struct tp_ep *ep);
+/* Events of the transport whose ep belongs to a peer (ep->user is the struct peer). */
+void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event, uint64_t now);
+/* Send due acknowledgements, reconnect. */
+void peers_tick(struct peers *p, uint64_t now);
+/* When peers_tick is needed next; UINT64_MAX: not. */
+uint64_t peers_deadline(const struct peers *p);
+#endif

@@ -1,0 +1,103 @@
+/* Start and end of an instance. */
+#include "runtime/client/client.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/fault.h"
+#include "runtime/protocol/collective_slot.h"
+
+keel_status client_init(struct client *c, const struct client_env *env, const struct control_welcome *w,
+                        const struct page *page, struct intent_page *intents, struct tp *net, struct tp *shm)
+{
+    *c = (struct client){.env = *env,
+                         .rank = w->rank,
+                         .size = w->size,
+                         .node = w->node,
+                         .incarnation = w->incarnation,
+                         .restarted = w->restarted != 0,
+                         .resumed = w->restarted == 0,
+                         .job = w->job,
+                         .page = page,
+                         .intents = intents,
+                         .net = net,
+                         .shm = shm,
+                         .retry_at = UINT64_MAX,
+                         .instance = w->instance,
+                         .collectives = w->collectives,
+                         .segments_next = SYSTEM_SEGMENT + 1,
+                         .segments_known = w->segments};
+    memcpy(c->secret, w->secret, sizeof c->secret);
+    pthread_mutex_init(&c->lock, NULL);
+    c->waiting_tail = &c->waiting;
+    c->looked_at = env->now(env->user);
+    c->link = calloc(page->members, sizeof *c->link);
+    if (!c->link)
+        return KEEL_ERR_NOMEM;
+    for (int m = 0; m < (int)page->members; m++)
+        c->link[m] = (struct link){.client = c, .node = m, .retry_ns = KEEL_NS_PER_MS};
+    c->system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_SHADOW);
+    return c->system ? KEEL_OK : KEEL_ERR_NOMEM;
+}
+
+struct link *client_own_link(struct client *c)
+{
+    return &c->link[c->node];
+}
+
+void client_attach(struct client *c, struct tp_ep *own)
+{
+    client_own_link(c)->ep = own;
+    client_own_link(c)->state = LINK_UP;
+}
+
+static bool none_left(void *arg)
+{
+    const struct client *c = arg;
+    return !c->active && !c->given_up;
+}
+
+keel_status client_leave(struct client *c)
+{
+    if (!c->ready)
+        return KEEL_ERR_STATE;
+    keel_status status = rma_fence(c, -1);
+    pthread_mutex_lock(&c->lock);
+    client_wait(c, none_left, c); /* those with handles too: who leaves leaves nothing half-done */
+    while (c->active)
+        client_progress(c);
+    pthread_mutex_unlock(&c->lock);
+    struct control r = {.type = CONTROL_LEAVING};
+    FAULT_POINT("rank.leaving");
+    keel_status left = c->env.request(c->env.user, &r, NULL);
+    FAULT_POINT("rank.left");
+    c->ready = false;
+    c->left = true;
+    return status != KEEL_OK ? status : left;
+}
+
+void client_fini(struct client *c)
+{
+    while (c->segments)
+        segment_release(c->segments);
+    for (struct piece *p = c->free_pieces, *next; p; p = next) {
+        next = p->next;
+        free(p);
+    }
+    for (struct op *op = c->free_ops, *next; op; op = next) {
+        next = op->next;
+        free(op);
+    }
+    for (struct given_up *g = c->given_up, *next; g; g = next) {
+        next = g->next;
+        free(g);
+    }
+    free(c->link);
+    free(c->task_steps);
+    c->link = NULL;
+    c->free_pieces = NULL;
+    c->free_ops = NULL;
+    c->given_up = NULL;
+    c->task_steps = NULL;
+}

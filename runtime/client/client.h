@@ -1,0 +1,306 @@
+/* A rank's side of everything: one instance, which reads no clock and opens no socket. libkeel keeps one for the process
+ * (job.c hands it transports, sockets and the clock); the simulation keeps one per simulated rank. Its parts:
+ *   link.c       connections to agents, and the notes that they keep for us (protocol/note.h)
+ *   plan.c       where the pieces of an operation go, for one route; pure
+ *   op.c         operations: from the call to completion on all live copies
+ *   progress.c   events, deadlines, waiting
+ *   rma.c, segment.c, collective.c, task.c   what the public calls do
+ *   job.c, public.c  the process's instance and its entry points
+ *
+ * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take none. */
+#ifndef KEEL_CLIENT_CLIENT_H
+#define KEEL_CLIENT_CLIENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <keel/keel.h>
+
+#include "runtime/client/plan.h"
+#include "runtime/protocol/control.h"
+#include "runtime/protocol/note.h"
+#include "runtime/protocol/page.h"
+#include "runtime/protocol/wire.h"
+
+/* What a client asks of its owner. */
+struct client_env {
+    void *user;
+    uint64_t (*now)(void *user);
+    /* Sleep until a transport has something for us, or for ms. The client's lock is not held. */
+    void (*sleep)(void *user, int ms);
+    /* Somebody else may need this processor. */
+    void (*yield)(void *user);
+    /* One request and its answer, over the control socket; blocks. With CONTROL_SEG_MAP and KEEL_OK *memory gets this
+     * node's copy, r->bytes long (client_env.unmap frees it); else memory is NULL. */
+    keel_status (*request)(void *user, struct control *r, void **memory);
+    void (*unmap)(void *user, void *memory, size_t bytes);
+    /* One request without an answer. False: not taken now, try again. */
+    bool (*tell)(void *user, const struct control *r);
+    bool (*agent_is_gone)(void *user);
+    /* A store into a copy on this node, with plain stores of at least aligned words. */
+    void (*copy)(void *user, void *dst, const void *src, size_t len);
+};
+
+/* A rank's part that this process reaches by plain loads and stores as long as the route's tag has the value it had when
+ * this was filled in. 0 is no tag: not reachable so. */
+struct near {
+    const _Atomic uint64_t *tag;
+    uint64_t get_tag, put_tag; /* puts and atomics: unreplicated only, others tell the other copies */
+    _Atomic(uint8_t *) base;
+};
+
+struct keel_segment {
+    struct client *client;
+    struct keel_segment *next; /* of the client */
+    uint32_t index;
+    uint64_t bytes_per_rank;
+    struct near *near; /* [ranks] */
+    size_t stride;
+    keel_redundancy redundancy;
+    bool freed;              /* before this process joined */
+    _Atomic(uint8_t *) *map; /* [nodes] this node's copy of each slot's part, NULL until mapped */
+    size_t *map_bytes;       /* [nodes] */
+};
+
+enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
+
+enum link_state { LINK_DOWN, LINK_CONNECTING, LINK_UP };
+
+struct link {
+    struct client *client;
+    int node;
+    enum link_state state;
+    struct tp_ep *ep;
+    uint64_t retry_at, retry_ns;
+    uint64_t check_at;              /* when the agent was last asked about the node */
+    uint64_t attempts;              /* to connect; see wire_hello */
+    uint64_t notes[NOTES_MAX / 64]; /* bit set: in use */
+};
+
+struct op;
+
+/* A part of an operation on its way to one node: a message that awaits its answer, or a remote write or read. Accumulates
+ * and atomics keep theirs, with its identity, until it is answered, whatever route it goes meanwhile. */
+struct piece {
+    struct tp_op tp;
+    struct op *op;
+    struct piece *next;    /* in the hash, or the free list */
+    struct piece *sibling; /* of the same operation, in order */
+    uint64_t seq;          /* of the message on its way, 0: it is not on its way */
+    uint64_t offset, len;  /* relative to the operation */
+    int node;
+    int leg;
+    int lane;           /* -1: none */
+    uint64_t number;    /* in the lane */
+    uint32_t step;      /* of the task */
+    bool remote_access; /* a write or read: the provider uses our memory until its event */
+    bool second;        /* of an announced put: the first copy has the chunk */
+};
+
+/* Notes that an operation holds at the agents of its legs, until all copies have the bytes. One per message or chunk. */
+struct held_note {
+    int node;
+    int note;
+    uint64_t offset, len; /* of the bytes that it covers, in the operation */
+    bool done;            /* this copy has them */
+};
+enum { OP_NOTES_MAX = 48 };
+
+struct op {
+    enum op_kind kind;
+    struct client *client;
+    struct keel_segment *segment;
+    int group, slot;
+    uint64_t offset; /* in the slot's part */
+    uint64_t len;
+    const uint8_t *src;
+    uint8_t *dst;
+    double scale;
+    int64_t a, b, result;
+    uint64_t task; /* with WIRE_F_TASK */
+    uint32_t round;
+    uint8_t flags;
+    bool always_through; /* through the primary also when the copies are equal */
+    /* the plan, for one route */
+    struct route route;
+    struct plan plan;
+    bool planned, replan;
+    uint64_t no_access; /* tag of the route under which a remote access failed, 0: none did */
+    uint64_t number;    /* of a put, in its announcements */
+    uint64_t answered;  /* units of what counts once that took effect */
+    uint8_t *base;      /* in the copy on this node */
+    uint64_t stored;    /* bytes of a put that are in it */
+    struct held_note note[OP_NOTES_MAX];
+    int notes;
+    int intent;   /* entry of the intent page, -1: none */
+    bool large;   /* counts in client.large */
+    bool counted; /* in intents->open */
+    struct piece *pieces, **pieces_tail;
+    int accesses; /* pieces with remote_access */
+    /* the end */
+    bool finished;
+    keel_status status;
+    keel_handle *handle;
+    bool implicit;
+    uint64_t deadline, retry_at, retry_ns, started; /* in lived time */
+    struct op *next, *prev;                         /* active */
+    struct op *next_waiting;
+    bool first_in_line; /* it is its turn */
+    bool wants;         /* and it could not go on */
+    bool waiting;       /* for a note, a lane, an intent entry, the message window, or a large put to end */
+};
+
+/* What a put that was given up holds. */
+struct given_up {
+    struct given_up *next;
+    uint32_t number; /* of the doubt */
+    int notes, intent;
+    bool counted;
+    struct held_note note[OP_NOTES_MAX];
+};
+
+struct lane {
+    uint64_t number; /* of its last operation */
+    bool busy;
+};
+
+struct client {
+    struct client_env env;
+    bool ready, left;
+    int rank, size, node;
+    uint32_t incarnation;
+    bool restarted, resumed;
+    uint64_t job;
+    uint8_t secret[32];
+    const struct page *page;
+    struct intent_page *intents;
+    uint64_t timeout_ns;
+    uint64_t spin_ns;
+    /* operations and links */
+    pthread_mutex_t lock;
+    struct tp *net, *shm;
+    struct link *link; /* [members]; the own node's is the shared-memory connection */
+    uint64_t epoch_seen;
+    /* Time that this process lived: a long time between two looks at the clock is its own, not its peers'. */
+    uint64_t lived_ns, looked_at;
+    uint64_t next_seq;
+    uint64_t next_number; /* of puts */
+    int large;            /* announced puts under way */
+    struct lane lane[LANES_MAX];
+    struct piece *by_seq[SEQ_SLOTS];
+    struct piece *free_pieces;
+    struct op *free_ops;
+    struct op *active, *active_last;
+    struct op *waiting, **waiting_tail; /* served in order when something is given back */
+    bool serve;                         /* something was given back */
+    uint64_t retry_at;                  /* of the earliest operation that tries again later */
+    int messages;                       /* awaiting answers */
+    keel_status implicit_error;         /* first error of an implicit operation since the last fence */
+    uint64_t scan_at;
+    keel_status fatal; /* the job is lost for this process */
+    /* Puts given up while they were in some copies only: told to the agent, not yet taken up by a view. */
+    bool doubt_untold;
+    struct given_up *given_up; /* their notes stay until then */
+    /* segments, collectives: user's thread, under the rule that collectives are called in order */
+    struct keel_segment *segments, *system;
+    uint32_t segments_next, segments_known;
+    uint64_t instance, collectives;
+    /* the task being run */
+    uint64_t task;
+    uint32_t task_round;
+    bool in_task;
+    struct task_steps {
+        int group;
+        uint32_t steps;
+    } * task_steps; /* [task_groups] operations of the task towards each group */
+    int task_groups, task_groups_max;
+    uint64_t pieces_living; /* for leak checks */
+    uint64_t ops_living;
+};
+
+/* ---- the instance ---- */
+
+/* What joining brings (control.h), and the transports; page, intents and transports stay the owner's. */
+keel_status client_init(struct client *c, const struct client_env *env, const struct control_welcome *w,
+                        const struct page *page, struct intent_page *intents, struct tp *net, struct tp *shm);
+/* own: the link's ep of the shared-memory connection, whose user must be client_own_link. */
+struct link *client_own_link(struct client *c);
+void client_attach(struct client *c, struct tp_ep *own);
+/* Frees what the client allocated. Nothing may be in progress. */
+void client_fini(struct client *c);
+/* keel_finalize but for the transports. */
+keel_status client_leave(struct client *c);
+
+/* link.c; lock held */
+struct tp_ep *link_up(struct client *c, int node, uint64_t now); /* the connection, or NULL and it is being made */
+void link_event(struct link *link, const struct tp_event *e, uint64_t now);
+void link_drop(struct client *c, int node);
+void link_ask_agent(struct client *c, int node, uint64_t now);
+int link_note_take(struct link *l); /* -1: none is free */
+void link_note_free(struct client *c, struct link *l, int note);
+
+/* op.c */
+void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_segment *segment, int rank, size_t offset,
+             size_t len);
+/* Start it; lock held. */
+void op_start(struct op *op);
+keel_status op_run(struct op *op);     /* start and wait; takes the lock */
+struct op *op_alloc(struct client *c); /* lock held; NULL when out of memory */
+void op_free(struct op *op);
+void op_advance(struct op *op, uint64_t now);
+void op_fail(struct op *op, keel_status status);
+void op_later(struct op *op, uint64_t now);
+void op_serve(struct client *c, uint64_t now); /* those that wait for what was given back */
+void op_link_lost(struct client *c, int node);
+void op_links_changed(struct client *c);
+void op_answered(struct client *c, const struct wire *w, const void *body, size_t len);
+void op_access_done(struct piece *p, keel_status status);
+void op_given_up_done(struct client *c); /* those whose doubts a view has taken up */
+
+/* progress.c; lock held */
+void client_progress(struct client *c);
+/* Wait until done(arg), with the lock given back in between; false if the process has lost the job. */
+bool client_wait(struct client *c, bool (*done)(void *arg), void *arg);
+
+/* segment.c */
+/* This node's copy of the slot's part, or NULL. *status says why not: KEEL_ERR_DATA_LOST or KEEL_ERR_STATE (not here). */
+uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status);
+keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
+keel_status segment_free(struct client *c, struct keel_segment *segment);
+void segment_release(struct keel_segment *s);
+struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t bytes_per_rank,
+                                    keel_redundancy redundancy);
+
+/* rma.c: the public calls on an instance */
+keel_status rma_put(struct client *c, keel_segment *s, int rank, size_t offset, const void *src, size_t len);
+keel_status rma_get(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len);
+keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
+                      void *dst, size_t len, keel_handle *handle);
+keel_status rma_wait(struct client *c, keel_handle *handle);
+keel_status rma_test(struct client *c, keel_handle *handle);
+keel_status rma_fence(struct client *c, int rank); /* -1: all */
+keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t offset, double scale, const double *src,
+                           size_t n);
+keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old);
+keel_status rma_compare_swap(struct client *c, keel_segment *s, int rank, size_t offset, int64_t expected,
+                             int64_t desired, int64_t *old);
+
+/* collective.c */
+keel_status collective_enter(struct client *c, bool internal);
+keel_status collective_contribute(struct client *c, uint32_t kind, const void *data, size_t len);
+keel_status collective_read(struct client *c, int rank, uint32_t kind, void *data, size_t len, bool *present);
+keel_status collective_barrier(struct client *c);
+keel_status collective_bcast(struct client *c, int root, void *buffer, size_t len);
+keel_status collective_allreduce_sum(struct client *c, const double *in, double *out, size_t n);
+
+/* task.c */
+keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out);
+keel_status taskpool_free(struct client *c, keel_taskpool *pool);
+keel_status taskpool_reset(struct client *c, keel_taskpool *pool);
+keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task);
+keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task);
+/* The number of the task's next operation towards the group; -1: out of memory. */
+int64_t task_step(struct client *c, int group);
+#endif

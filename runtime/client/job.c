@@ -1,0 +1,351 @@
+/* Start and end of a rank, its control socket, and what it can ask about the job. */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/env.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+#include "runtime/client/near.h"
+#include "runtime/client/process.h"
+#include "runtime/transport/shm.h"
+
+#define KEEL_EXPORT __attribute__((visibility("default")))
+
+enum { WELCOME_FDS = 2 + TP_SHM_FDS, TIMEOUT_MS_DEFAULT = 30000, SPIN_US_DEFAULT = 30, ANSWER_MS = 30000 };
+
+struct client process_client;
+
+/* What the instance does not know of: the control socket, epoll, mappings. */
+static struct {
+    pthread_mutex_t control_lock;
+    int control_fd;
+    uint32_t control_id; /* under control_lock */
+    int epoll_fd;
+} process = {.control_lock = PTHREAD_MUTEX_INITIALIZER, .control_fd = -1, .epoll_fd = -1};
+
+/* ---- control socket ---- */
+
+/* One packet with up to max descriptors; its length, 0 if the agent is gone, -1 if none came in time. */
+static ssize_t receive(void *buf, size_t len, int *fds, int max, int timeout_ms)
+{
+    struct pollfd pfd = {.fd = process.control_fd, .events = POLLIN};
+    int ready;
+    for (int i = 0; i < max; i++)
+        fds[i] = -1;
+    while ((ready = poll(&pfd, 1, timeout_ms)) < 0 && errno == EINTR)
+        ;
+    if (ready <= 0)
+        return -1;
+    union {
+        char bytes[CMSG_SPACE(WELCOME_FDS * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {buf, len};
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    ssize_t n = recvmsg(process.control_fd, &msg, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+    if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS) {
+        int count = (int)((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        for (int i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(h) + (size_t)i * sizeof fd, sizeof fd);
+            if (i < max)
+                fds[i] = fd;
+            else
+                close(fd);
+        }
+    }
+    return n < 0 ? 0 : n;
+}
+
+static bool tell(void *user, const struct control *r)
+{
+    (void)user;
+    return send(process.control_fd, r, sizeof *r, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *r;
+}
+
+/* The answer to request r, before the deadline; other answers came too late for theirs. */
+static keel_status await_answer(struct control *r, int *passed)
+{
+    uint64_t deadline = clock_now_ns() + (uint64_t)ANSWER_MS * KEEL_NS_PER_MS, now;
+    struct control reply;
+    while ((now = clock_now_ns()) < deadline) {
+        ssize_t n = receive(&reply, sizeof reply, passed, 1, (int)((deadline - now) / KEEL_NS_PER_MS) + 1);
+        if (n == 0)
+            return KEEL_ERR_AGENT_GONE;
+        if (n == sizeof reply && reply.id == r->id) {
+            *r = reply;
+            return (keel_status)reply.status;
+        }
+        if (*passed >= 0)
+            close(*passed);
+        *passed = -1;
+    }
+    return KEEL_ERR_TIMEOUT;
+}
+
+static keel_status request(void *user, struct control *r, void **memory)
+{
+    (void)user;
+    int passed = -1;
+    pthread_mutex_lock(&process.control_lock);
+    r->id = ++process.control_id;
+    keel_status status = KEEL_ERR_AGENT_GONE;
+    if (send(process.control_fd, r, sizeof *r, MSG_NOSIGNAL) == (ssize_t)sizeof *r)
+        status = await_answer(r, &passed);
+    pthread_mutex_unlock(&process.control_lock);
+    if (memory && status == KEEL_OK) {
+        *memory = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, passed, 0);
+        if (*memory == MAP_FAILED)
+            status = KEEL_ERR_NOMEM;
+    }
+    if (passed >= 0)
+        close(passed);
+    return status;
+}
+
+static void unmap(void *user, void *memory, size_t bytes)
+{
+    (void)user;
+    munmap(memory, bytes);
+}
+
+static bool agent_is_gone(void *user)
+{
+    (void)user;
+    struct pollfd pfd = {.fd = process.control_fd, .events = 0};
+    return poll(&pfd, 1, 0) > 0 && (pfd.revents & (POLLHUP | POLLERR));
+}
+
+static uint64_t now(void *user)
+{
+    (void)user;
+    return clock_now_ns();
+}
+
+static void sleep_for(void *user, int ms)
+{
+    (void)user;
+    struct epoll_event ev[2];
+    epoll_wait(process.epoll_fd, ev, 2, ms);
+}
+
+static void yield(void *user)
+{
+    (void)user;
+    sched_yield();
+}
+
+static void copy(void *user, void *dst, const void *src, size_t len)
+{
+    (void)user;
+    near_copy(dst, src, len);
+}
+
+static const struct client_env environment = {.now = now,
+                                              .sleep = sleep_for,
+                                              .yield = yield,
+                                              .request = request,
+                                              .unmap = unmap,
+                                              .tell = tell,
+                                              .agent_is_gone = agent_is_gone,
+                                              .copy = copy};
+
+/* ---- keel_init ---- */
+
+static keel_status map_page(int fd, const struct page **page)
+{
+    struct page head;
+    if (pread(fd, &head, sizeof head, 0) != sizeof head || head.magic != PAGE_MAGIC)
+        return KEEL_ERR_SYSTEM;
+    void *m = mmap(NULL, page_bytes(head.nodes, head.members, head.ranks), PROT_READ, MAP_SHARED, fd, 0);
+    if (m == MAP_FAILED)
+        return KEEL_ERR_NOMEM;
+    *page = m;
+    return KEEL_OK;
+}
+
+static keel_status watch(struct tp *tp)
+{
+    struct epoll_event ev = {.events = EPOLLIN};
+    return epoll_ctl(process.epoll_fd, EPOLL_CTL_ADD, tp->table->wait_fd(tp), &ev) == 0 ? KEEL_OK : KEEL_ERR_SYSTEM;
+}
+
+static keel_status open_transports(const char *host, struct tp **net, struct tp **shm)
+{
+    struct tp_config config = {.host = host, .provider = "tcp"};
+    keel_status status = tp_ofi.open(&config, net);
+    if (status == KEEL_OK)
+        status = tp_shm_open(shm);
+    process.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (status == KEEL_OK && process.epoll_fd < 0)
+        status = KEEL_ERR_SYSTEM;
+    if (status == KEEL_OK)
+        status = watch(*net);
+    if (status == KEEL_OK)
+        status = watch(*shm);
+    return status;
+}
+
+static keel_status accept_welcome(const struct control_welcome *w, const int *fds)
+{
+    char who[32];
+    snprintf(who, sizeof who, "rank %d", w->rank);
+    log_init(who);
+    fault_init(w->node, w->rank, w->incarnation);
+    const struct page *page = NULL;
+    struct tp *net = NULL, *shm = NULL;
+    keel_status status = map_page(fds[0], &page);
+    void *intents = status == KEEL_OK
+                        ? mmap(NULL, sizeof(struct intent_page), PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0)
+                        : MAP_FAILED;
+    if (status == KEEL_OK && intents == MAP_FAILED)
+        status = KEEL_ERR_NOMEM;
+    if (status == KEEL_OK)
+        status = open_transports(w->host, &net, &shm);
+    if (status == KEEL_OK)
+        status = client_init(&process_client, &environment, w, page, intents, net, shm);
+    if (status != KEEL_OK)
+        return status;
+    process_client.timeout_ns = env_number("KEEL_TIMEOUT_MS", TIMEOUT_MS_DEFAULT) * KEEL_NS_PER_MS;
+    process_client.spin_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
+    struct tp_ep *own;
+    status = tp_shm_attach(shm, fds + 2, client_own_link(&process_client), &own);
+    if (status == KEEL_OK)
+        client_attach(&process_client, own);
+    return status;
+}
+
+KEEL_EXPORT keel_status keel_init(void)
+{
+    if (process_client.ready || process_client.left)
+        return KEEL_ERR_STATE;
+    log_init("keel");
+    const char *text = getenv("KEEL_FD");
+    char *end;
+    long fd = text ? strtol(text, &end, 10) : -1;
+    if (!text || *end || fd < 0)
+        return KEEL_ERR_NOT_LAUNCHED;
+    if (sodium_init() < 0)
+        return KEEL_ERR_SYSTEM;
+    process.control_fd = (int)fd;
+    struct control_welcome w;
+    int fds[WELCOME_FDS];
+    /* A standby waits here until it is needed: as long as the job runs. */
+    ssize_t n = receive(&w, sizeof w, fds, WELCOME_FDS, -1);
+    if (n == 0)
+        return KEEL_ERR_AGENT_GONE;
+    keel_status status = n == sizeof w && w.type == CONTROL_WELCOME && fds[WELCOME_FDS - 1] >= 0
+                             ? accept_welcome(&w, fds)
+                             : KEEL_ERR_NOT_LAUNCHED;
+    for (int i = 0; i < WELCOME_FDS; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    process_client.ready = status == KEEL_OK;
+    struct control here = {.type = CONTROL_HERE};
+    if (process_client.ready)
+        (void)tell(NULL, &here);
+    return status;
+}
+
+KEEL_EXPORT keel_status keel_finalize(void)
+{
+    keel_status status = client_leave(&process_client);
+    if (!process_client.left || !process_client.net)
+        return status;
+    process_client.net->table->close(process_client.net);
+    process_client.shm->table->close(process_client.shm);
+    process_client.net = process_client.shm = NULL;
+    return status;
+}
+
+KEEL_EXPORT _Noreturn void keel_abort(int code, const char *message)
+{
+    int exit_code = code & 0xff ? code & 0xff : 1; /* what an exit code can be, and a failure */
+    fprintf(stderr, "%s\n", message ? message : "keel_abort");
+    fflush(NULL);
+    FAULT_POINT("rank.aborting");
+    if (process.control_fd >= 0) {
+        struct control r = {.type = CONTROL_ABORT, .a = exit_code};
+        (void)tell(NULL, &r);
+    }
+    FAULT_POINT("rank.aborted");
+    _exit(exit_code);
+}
+
+/* ---- questions ---- */
+
+KEEL_EXPORT int keel_rank(void)
+{
+    return process_client.rank;
+}
+
+KEEL_EXPORT int keel_size(void)
+{
+    return process_client.size;
+}
+
+KEEL_EXPORT int keel_rank_node(int rank)
+{
+    if (!process_client.page || rank < 0 || rank >= process_client.size)
+        return -1;
+    return (int)(int32_t)(atomic_load_explicit(&page_rank(process_client.page, rank)->where, memory_order_acquire) >>
+                          32);
+}
+
+KEEL_EXPORT bool keel_rank_alive(int rank)
+{
+    return keel_rank_node(rank) >= 0;
+}
+
+KEEL_EXPORT uint64_t keel_view_epoch(void)
+{
+    return process_client.page ? atomic_load_explicit(&process_client.page->epoch, memory_order_acquire) : 0;
+}
+
+KEEL_EXPORT bool keel_restarted(void)
+{
+    return process_client.restarted;
+}
+
+KEEL_EXPORT keel_status keel_resume(uint64_t *collectives)
+{
+    if (!process_client.ready)
+        return KEEL_ERR_STATE;
+    FAULT_POINT("rank.resuming");
+    process_client.resumed = true;
+    if (collectives)
+        *collectives = process_client.collectives;
+    return KEEL_OK;
+}
+
+KEEL_EXPORT uint64_t keel_collective_count(void)
+{
+    return process_client.collectives;
+}
+
+KEEL_EXPORT keel_status keel_event(const char *name, int64_t number, const char *text)
+{
+    if (!process_client.ready)
+        return KEEL_ERR_STATE;
+    if (!name || !*name || strlen(name) > 64)
+        return KEEL_ERR_ARG;
+    struct control r = {.type = CONTROL_EVENT, .a = number};
+    int n = snprintf(r.text, sizeof r.text, "%s", name);
+    if (text)
+        snprintf(r.text + n + 1, sizeof r.text - (size_t)n - 1, "%s", text);
+    (void)tell(NULL, &r);
+    return KEEL_OK;
+}

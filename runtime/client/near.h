@@ -1,0 +1,33 @@
+/* The fast path: parts that this process reaches by plain loads and stores (struct near in client.h). */
+#ifndef KEEL_CLIENT_NEAR_H
+#define KEEL_CLIENT_NEAR_H
+
+#include <string.h>
+
+#include "runtime/client/client.h"
+
+static inline bool near_bad_range(const struct client *c, const keel_segment *s, int rank, size_t offset, size_t len)
+{
+    return !s || !c->ready || rank < 0 || rank >= c->size || len > s->bytes_per_rank ||
+           offset > s->bytes_per_rank - len;
+}
+
+static inline bool near_valid(const struct near *n, const uint64_t *wanted)
+{
+    return __atomic_load_n(wanted, __ATOMIC_ACQUIRE) == atomic_load_explicit(n->tag, memory_order_acquire) &&
+           __atomic_load_n(wanted, __ATOMIC_RELAXED) != 0;
+}
+
+static inline uint8_t *near_base(const struct near *n)
+{
+    return atomic_load_explicit(&n->base, memory_order_acquire);
+}
+
+static inline void near_copy(void *dst, const void *src, size_t len)
+{
+    if (len == 8)
+        memcpy(dst, src, 8); /* one store: 8-byte elements are never torn */
+    else
+        memcpy(dst, src, len);
+}
+#endif

@@ -1,0 +1,81 @@
+#include "runtime/client/plan.h"
+
+#include <string.h>
+
+enum {
+    ACCESS_WINDOW = 2,  /* chunks of one operation on their way to one node */
+    MESSAGE_WINDOW = 8, /* messages of one operation on their way to one node */
+};
+
+static void add_leg(struct plan *p, int node, unsigned window)
+{
+    p->leg[p->legs++] = (struct plan_leg){.node = node, .window = window};
+}
+
+static bool is_here(const struct plan_input *in, const struct route *r)
+{
+    for (int i = 0; i < r->copies; i++)
+        if (r->node[i] == in->self)
+            return true;
+    return false;
+}
+
+static void plan_put(struct plan *p, const struct plan_input *in, const struct route *r)
+{
+    if (in->always_through || route_mode(r->tag) != ROUTE_DIRECT) {
+        p->through = true;
+        add_leg(p, r->node[0], MESSAGE_WINDOW);
+        return;
+    }
+    bool several = r->copies > 1;
+    p->here = is_here(in, r) && !r->lost; /* what was lost has no memory: an agent says so */
+    p->noted = several;
+    if (!several && !r->lost && (p->here || !in->by_message)) {
+        p->way = p->here ? PLAN_PLAIN : PLAN_ACCESS;
+        if (!p->here)
+            add_leg(p, r->node[0], 1);
+        return;
+    }
+    if (several && !p->here && !r->lost && !in->by_message && in->len > WIRE_BODY_MAX) {
+        p->way = PLAN_CHUNKS;
+        stripe_init(&p->stripe, in->offset, in->len, r->copies);
+    }
+    for (int i = 0; i < r->copies; i++)
+        if (!p->here || r->node[i] != in->self)
+            add_leg(p, r->node[i], p->way == PLAN_CHUNKS ? ACCESS_WINDOW : MESSAGE_WINDOW);
+}
+
+static void plan_get(struct plan *p, const struct plan_input *in, const struct route *r)
+{
+    bool by_message = route_mode(r->tag) == ROUTE_THROUGH || r->lost || (in->by_message && r->node[0] != in->self);
+    p->here = r->node[0] == in->self && !by_message;
+    p->way = p->here ? PLAN_PLAIN : by_message ? PLAN_MESSAGES : PLAN_ACCESS;
+    if (!p->here)
+        add_leg(p, r->node[0], by_message ? MESSAGE_WINDOW : 1);
+}
+
+void plan_make(struct plan *p, const struct plan_input *in, const struct route *route)
+{
+    memset(p, 0, sizeof *p);
+    p->way = PLAN_MESSAGES;
+    p->skew = in->kind == OP_PUT ? (unsigned)(in->offset % 8) : 0;
+    if (in->kind == OP_PUT)
+        plan_put(p, in, route);
+    else if (in->kind == OP_GET)
+        plan_get(p, in, route);
+    else if (in->kind == OP_ENTER)
+        add_leg(p, in->self, 1);
+    else
+        add_leg(p, route->node[0], MESSAGE_WINDOW);
+}
+
+bool plan_take(struct plan *p, uint64_t len, int leg, struct stripe_piece *piece)
+{
+    if (p->way == PLAN_CHUNKS)
+        return stripe_take(&p->stripe, leg, piece);
+    uint64_t left = len - p->leg[leg].posted, max = p->way == PLAN_MESSAGES ? WIRE_BODY_MAX : left;
+    if (p->way == PLAN_MESSAGES && p->leg[leg].posted == 0)
+        max -= p->skew;
+    *piece = (struct stripe_piece){.offset = p->leg[leg].posted, .len = left < max ? left : max};
+    return piece->len > 0;
+}

@@ -1,0 +1,62 @@
+/* The plan of an operation for one route: which nodes it goes to, how, and in what order its bytes go there. Pure.
+ *
+ *   put   one copy, unreplicated       plain stores, or one remote write
+ *         several copies, none here    up to 16 KiB: a message to each at once (an agent applies a message whole or not at
+ *                                      all). More: remote writes of chunks, announced, each whole in one copy before it
+ *                                      starts in the others (guarantee G1): even chunks go to the primary first, odd ones
+ *                                      to the next copy, so that connections are busy
+ *         one copy of several here     messages to the others; what they have is then stored here, piece by piece: should
+ *                                      this node die, no other copy is torn
+ *         copies being made equal      messages through the primary
+ *         replicated, one copy left    as several: it will have others again, and they must not miss what comes too late
+ *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost
+ *   acc, add, cas   messages to the primary */
+#ifndef KEEL_CLIENT_PLAN_H
+#define KEEL_CLIENT_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/protocol/page.h"
+#include "runtime/protocol/stripe.h"
+
+enum op_kind { OP_PUT, OP_GET, OP_ACC, OP_ADD, OP_CAS, OP_ENTER };
+
+enum plan_way {
+    PLAN_MESSAGES, /* pieces of up to WIRE_BODY_MAX in messages, to every leg */
+    PLAN_ACCESS,   /* one remote write or read */
+    PLAN_CHUNKS,   /* announced remote writes, in the order of stripe.h */
+    PLAN_PLAIN,    /* by loads and stores here, and nothing else */
+};
+
+struct plan_leg {
+    int node;
+    uint64_t posted, done; /* bytes */
+    unsigned window;       /* pieces on their way */
+};
+
+struct plan {
+    enum plan_way way;
+    int legs;
+    struct plan_leg leg[COPIES_MAX];
+    bool through;  /* the primary passes it on */
+    bool here;     /* and the copy on this node is stored to, or loaded from */
+    bool noted;    /* the agents, and this node's intent page, keep notes of it */
+    unsigned skew; /* pieces end so many bytes earlier: at words of the memory, none of which is ever torn */
+    struct stripe stripe;
+};
+
+struct plan_input {
+    enum op_kind kind;
+    uint64_t offset, len; /* in the slot's part */
+    unsigned redundancy;
+    bool always_through;
+    bool by_message; /* an access under this route found no memory: an agent says why */
+    int self;        /* this node */
+};
+
+/* A plan for the route. */
+void plan_make(struct plan *p, const struct plan_input *in, const struct route *route);
+/* The next bytes for the leg; false: none now. Remote writes to one copy complete in the order in which they were taken. */
+bool plan_take(struct plan *p, uint64_t len, int leg, struct stripe_piece *piece);
+#endif

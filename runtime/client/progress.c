@@ -1,0 +1,165 @@
+/* What makes operations go on: events of the transports, deadlines, views; and waiting for them. */
+#include "runtime/base/clock.h"
+#include "runtime/client/client.h"
+
+enum {
+    SCAN_EVERY_NS = 1000000,
+    ASK_AFTER_NS = 100000000, /* no answer for so long: is the node alive? */
+    LIVED_MAX_NS = 50000000,  /* between two looks at the clock: what is more, this process did not run */
+    SLEEP_MS = 5,
+    YIELD_EVERY = 8, /* polls */
+    BATCH = 32,
+};
+
+static uint64_t look(struct client *c)
+{
+    uint64_t now = c->env.now(c->env.user), gap = now - c->looked_at;
+    c->lived_ns += gap < LIVED_MAX_NS ? gap : LIVED_MAX_NS;
+    c->looked_at = now;
+    return now;
+}
+
+static void poll_transport(struct client *c, struct tp *tp, uint64_t now)
+{
+    struct tp_event events[BATCH];
+    int n = tp_poll(tp, events, BATCH);
+    for (int i = 0; i < n; i++) {
+        if (events[i].type == TP_DONE)
+            op_access_done(events[i].op->user, events[i].status);
+        else if (events[i].ep)
+            link_event(tp_ep_user(events[i].ep), &events[i], now);
+    }
+    (void)c;
+}
+
+static void check_fatal(struct client *c)
+{
+    if (c->fatal != KEEL_OK)
+        return;
+    if (atomic_load_explicit(&c->page->fenced, memory_order_acquire))
+        c->fatal = KEEL_ERR_FENCED;
+    else if (c->env.agent_is_gone(c->env.user))
+        c->fatal = KEEL_ERR_AGENT_GONE;
+    for (struct op *op = c->active, *next; c->fatal != KEEL_OK && op; op = next) {
+        next = op->next;
+        op_fail(op, c->fatal);
+    }
+}
+
+static void see_view(struct client *c)
+{
+    uint64_t epoch = atomic_load_explicit(&c->page->epoch, memory_order_acquire);
+    if (epoch == c->epoch_seen)
+        return;
+    c->epoch_seen = epoch;
+    for (int m = 0; m < (int)c->page->members; m++)
+        if (!atomic_load_explicit(&page_node(c->page, m)->alive, memory_order_acquire))
+            link_drop(c, m);
+    if (c->given_up)
+        op_given_up_done(c);
+}
+
+static void ask_about(struct client *c, const struct op *op, uint64_t now)
+{
+    if (c->lived_ns - op->started <= ASK_AFTER_NS)
+        return;
+    for (const struct piece *p = op->pieces; p; p = p->sibling)
+        link_ask_agent(c, p->node, now);
+    for (int leg = 0; op->planned && !op->pieces && leg < op->plan.legs; leg++)
+        link_ask_agent(c, op->plan.leg[leg].node, now);
+}
+
+/* Deadlines, views, nodes that do not answer. */
+static void scan(struct client *c, uint64_t now)
+{
+    see_view(c);
+    if (c->doubt_untold) {
+        struct control r = {.type = CONTROL_DOUBT};
+        c->doubt_untold = !c->env.tell(c->env.user, &r);
+    }
+    for (struct op *op = c->active, *next; op; op = next) {
+        next = op->next;
+        if (op->kind == OP_ENTER)
+            continue;
+        if (c->lived_ns > op->deadline && op->status == KEEL_IN_PROGRESS) {
+            op_fail(op, KEEL_ERR_TIMEOUT);
+            continue;
+        }
+        if (op->planned && !op->replan && page_tag(c->page, op->group) != op->route.tag)
+            op->replan = true;
+        ask_about(c, op, now);
+        op_advance(op, now);
+    }
+    check_fatal(c);
+}
+
+static void retry(struct client *c, uint64_t now)
+{
+    c->retry_at = UINT64_MAX;
+    for (struct op *op = c->active, *next; op; op = next) {
+        next = op->next;
+        if (now >= op->retry_at)
+            op_advance(op, now); /* may set it again */
+        else if (op->retry_at < c->retry_at)
+            c->retry_at = op->retry_at;
+    }
+}
+
+void client_progress(struct client *c)
+{
+    uint64_t now = look(c);
+    poll_transport(c, c->shm, now);
+    poll_transport(c, c->net, now);
+    if (c->serve && c->waiting)
+        op_serve(c, now);
+    if (now >= c->retry_at)
+        retry(c, now);
+    if (now >= c->scan_at || atomic_load_explicit(&c->page->epoch, memory_order_relaxed) != c->epoch_seen) {
+        c->scan_at = now + SCAN_EVERY_NS;
+        scan(c, now);
+    }
+}
+
+bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
+{
+    uint64_t spin_until = c->env.now(c->env.user) + c->spin_ns;
+    bool alone = c->active && !c->active->next; /* nothing else is on its way: no answer can be here yet */
+    unsigned polls = alone ? 0 : 1;
+    while (!done(arg)) {
+        if (c->fatal != KEEL_OK)
+            return false;
+        if (polls++ % YIELD_EVERY == 0)
+            c->env.yield(c->env.user); /* the agent that must answer may need this processor */
+        client_progress(c);
+        if (done(arg))
+            break;
+        if (c->env.now(c->env.user) < spin_until)
+            continue;
+        bool idle = c->shm->table->arm(c->shm) && c->net->table->arm(c->net);
+        int ms = !idle ? 0 : c->retry_at != UINT64_MAX ? 1 : SLEEP_MS;
+        pthread_mutex_unlock(&c->lock);
+        c->env.sleep(c->env.user, ms);
+        pthread_mutex_lock(&c->lock);
+        spin_until = c->env.now(c->env.user) + c->spin_ns / 4;
+    }
+    return c->fatal == KEEL_OK || done(arg);
+}
+
+static bool is_finished(void *arg)
+{
+    return ((struct op *)arg)->finished;
+}
+
+keel_status op_run(struct op *op)
+{
+    struct client *c = op->client;
+    pthread_mutex_lock(&c->lock);
+    look(c);
+    op_start(op);
+    client_wait(c, is_finished, op);
+    /* Even when the job is lost, nothing may use the caller's memory any more. */
+    while (!op->finished)
+        client_progress(c);
+    pthread_mutex_unlock(&c->lock);
+    return op->status;
+}

@@ -1,0 +1,157 @@
+/* The public calls, on the process's instance. Same-node parts take the fast path: no lock, no system call. */
+#include "runtime/client/near.h"
+#include "runtime/client/process.h"
+
+#define KEEL_EXPORT __attribute__((visibility("default")))
+
+KEEL_EXPORT keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len)
+{
+    if (__builtin_expect(!near_bad_range(&process_client, segment, rank, offset, len) && src, 1)) {
+        const struct near *n = &segment->near[rank];
+        if (near_valid(n, &n->put_tag)) {
+            near_copy(near_base(n) + offset, src, len);
+            if (near_valid(n, &n->put_tag))
+                return KEEL_OK;
+        }
+    }
+    return rma_put(&process_client, segment, rank, offset, src, len);
+}
+
+KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
+{
+    if (__builtin_expect(!near_bad_range(&process_client, segment, rank, offset, len) && dst, 1)) {
+        const struct near *n = &segment->near[rank];
+        if (near_valid(n, &n->get_tag)) {
+            near_copy(dst, near_base(n) + offset, len);
+            if (near_valid(n, &n->get_tag))
+                return KEEL_OK;
+        }
+    }
+    return rma_get(&process_client, segment, rank, offset, dst, len);
+}
+
+KEEL_EXPORT keel_status keel_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
+                                    keel_handle *handle)
+{
+    return rma_start(&process_client, OP_PUT, segment, rank, offset, src, NULL, len, handle);
+}
+
+KEEL_EXPORT keel_status keel_get_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
+                                    keel_handle *handle)
+{
+    return rma_start(&process_client, OP_GET, segment, rank, offset, NULL, dst, len, handle);
+}
+
+KEEL_EXPORT keel_status keel_wait(keel_handle *handle)
+{
+    return rma_wait(&process_client, handle);
+}
+
+KEEL_EXPORT keel_status keel_test(keel_handle *handle)
+{
+    return rma_test(&process_client, handle);
+}
+
+KEEL_EXPORT keel_status keel_fence(int rank)
+{
+    return rank < 0 ? process_client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE : rma_fence(&process_client, rank);
+}
+
+KEEL_EXPORT keel_status keel_fence_all(void)
+{
+    return rma_fence(&process_client, -1);
+}
+
+KEEL_EXPORT keel_status keel_acc_double(keel_segment *segment, int rank, size_t offset, double scale, const double *src,
+                                        size_t n)
+{
+    return rma_acc_double(&process_client, segment, rank, offset, scale, src, n);
+}
+
+/* Can the word be reached by the processor's atomics? Unreplicated only: it dies with the node, once or never. */
+static const struct near *near_word(keel_segment *segment, int rank, size_t offset)
+{
+    if (near_bad_range(&process_client, segment, rank, offset, 8) || offset % 8)
+        return NULL;
+    const struct near *n = &segment->near[rank];
+    return near_valid(n, &n->put_tag) ? n : NULL;
+}
+
+KEEL_EXPORT keel_status keel_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
+{
+    const struct near *n = near_word(segment, rank, offset);
+    if (!n)
+        return rma_fetch_add(&process_client, segment, rank, offset, add, old);
+    int64_t before = atomic_fetch_add((_Atomic int64_t *)(void *)(near_base(n) + offset), add);
+    if (old)
+        *old = before;
+    return KEEL_OK;
+}
+
+KEEL_EXPORT keel_status keel_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected,
+                                          int64_t desired, int64_t *old)
+{
+    const struct near *n = near_word(segment, rank, offset);
+    if (!n)
+        return rma_compare_swap(&process_client, segment, rank, offset, expected, desired, old);
+    int64_t before = expected;
+    atomic_compare_exchange_strong((_Atomic int64_t *)(void *)(near_base(n) + offset), &before, desired);
+    if (old)
+        *old = before;
+    return KEEL_OK;
+}
+
+KEEL_EXPORT keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
+{
+    return segment_alloc(&process_client, bytes_per_rank, redundancy, out);
+}
+
+KEEL_EXPORT keel_status keel_segment_free(keel_segment *segment)
+{
+    return segment_free(&process_client, segment);
+}
+
+KEEL_EXPORT size_t keel_segment_bytes_per_rank(const keel_segment *segment)
+{
+    return segment ? (size_t)segment->bytes_per_rank : 0;
+}
+
+KEEL_EXPORT keel_status keel_barrier(void)
+{
+    return collective_barrier(&process_client);
+}
+
+KEEL_EXPORT keel_status keel_bcast(int root, void *buffer, size_t len)
+{
+    return collective_bcast(&process_client, root, buffer, len);
+}
+
+KEEL_EXPORT keel_status keel_allreduce_sum(const double *in, double *out, size_t n)
+{
+    return collective_allreduce_sum(&process_client, in, out, n);
+}
+
+KEEL_EXPORT keel_status keel_taskpool_create(int64_t count, keel_taskpool **out)
+{
+    return taskpool_create(&process_client, count, out);
+}
+
+KEEL_EXPORT keel_status keel_taskpool_free(keel_taskpool *pool)
+{
+    return taskpool_free(&process_client, pool);
+}
+
+KEEL_EXPORT keel_status keel_taskpool_reset(keel_taskpool *pool)
+{
+    return taskpool_reset(&process_client, pool);
+}
+
+KEEL_EXPORT keel_status keel_task_next(keel_taskpool *pool, int64_t *task)
+{
+    return task_next(&process_client, pool, task);
+}
+
+KEEL_EXPORT keel_status keel_task_commit(keel_taskpool *pool, int64_t task)
+{
+    return task_commit(&process_client, pool, task);
+}

@@ -1,0 +1,156 @@
+/* Segments: collective allocation, and the mappings of this node's copies. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/client/client.h"
+#include "runtime/protocol/collective_slot.h"
+
+enum { KIND_ALLOC = 1 };
+
+struct alloc_arguments {
+    uint64_t bytes;
+    uint32_t redundancy;
+    uint32_t index;
+};
+
+struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t bytes_per_rank,
+                                    keel_redundancy redundancy)
+{
+    struct keel_segment *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->client = c;
+    s->index = index;
+    s->bytes_per_rank = bytes_per_rank;
+    s->stride = layout_stride(bytes_per_rank);
+    s->redundancy = redundancy;
+    s->map = calloc(c->page->nodes, sizeof *s->map);
+    s->map_bytes = calloc(c->page->nodes, sizeof *s->map_bytes);
+    s->near = calloc(c->page->ranks, sizeof *s->near);
+    if (!s->map || !s->map_bytes || !s->near) {
+        segment_release(s);
+        return NULL;
+    }
+    for (int r = 0; r < (int)c->page->ranks; r++)
+        s->near[r].tag = &page_route(c->page, group_of((int)page_rank(c->page, r)->slot, redundancy))->tag;
+    s->next = c->segments;
+    c->segments = s;
+    return s;
+}
+
+void segment_release(struct keel_segment *s)
+{
+    struct client *c = s->client;
+    for (struct keel_segment **link = &c->segments; *link; link = &(*link)->next)
+        if (*link == s) {
+            *link = s->next;
+            break;
+        }
+    for (uint32_t slot = 0; s->map && slot < c->page->nodes; slot++) {
+        uint8_t *base = atomic_load(&s->map[slot]);
+        if (base)
+            c->env.unmap(c->env.user, base, s->map_bytes[slot]);
+    }
+    free((void *)s->map);
+    free(s->map_bytes);
+    free(s->near);
+    free(s);
+}
+
+uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status)
+{
+    struct client *c = s->client;
+    *status = KEEL_OK;
+    uint8_t *base = atomic_load_explicit(&s->map[slot], memory_order_acquire);
+    if (base)
+        return base;
+    struct control r = {.type = CONTROL_SEG_MAP, .seg = s->index, .slot = slot};
+    void *m;
+    *status = c->env.request(c->env.user, &r, &m);
+    if (*status != KEEL_OK)
+        return NULL;
+    uint8_t *expected = NULL;
+    s->map_bytes[slot] = r.bytes;
+    if (!atomic_compare_exchange_strong(&s->map[slot], &expected, m)) {
+        c->env.unmap(c->env.user, m, r.bytes); /* another thread was first */
+        return expected;
+    }
+    return m;
+}
+
+/* All ranks pass what they were given; each compares its own with everybody's. */
+static keel_status agree_on_arguments(struct client *c, const struct alloc_arguments *mine)
+{
+    keel_status status = collective_contribute(c, KIND_ALLOC, mine, sizeof *mine);
+    if (status == KEEL_OK)
+        status = collective_enter(c, true);
+    for (int r = 0; r < c->size && status == KEEL_OK; r++) {
+        struct alloc_arguments theirs;
+        bool present;
+        status = collective_read(c, r, KIND_ALLOC, &theirs, sizeof theirs, &present);
+        if (status == KEEL_OK && present && memcmp(&theirs, mine, sizeof theirs) != 0)
+            status = KEEL_ERR_MISMATCH;
+    }
+    return status;
+}
+
+keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
+{
+    if (!out)
+        return KEEL_ERR_ARG;
+    *out = NULL;
+    if (!c->ready)
+        return KEEL_ERR_STATE;
+    if ((unsigned)redundancy >= CLASSES)
+        return KEEL_ERR_ARG;
+    if (c->segments_next == UINT32_MAX)
+        return KEEL_ERR_LIMIT;
+    uint32_t index = c->segments_next;
+    bool exists = index < c->segments_known; /* from before this process joined */
+    keel_status status = KEEL_OK;
+    struct control r = {.type = CONTROL_SEG_CREATE,
+                        .seg = index,
+                        .bytes = bytes_per_rank,
+                        .redundancy = (uint32_t)redundancy,
+                        .b = (int64_t)c->instance + 1};
+    if (exists) {
+        status = c->env.request(c->env.user, &r, NULL);
+    } else {
+        /* Every rank's agent makes its copies before the barrier, so that all are there after it. A rank whose arguments
+         * differ takes part in the comparison all the same, so that everybody learns of it. */
+        keel_status made = c->env.request(c->env.user, &r, NULL);
+        if (made != KEEL_OK && made != KEEL_ERR_MISMATCH)
+            return made;
+        struct alloc_arguments mine = {bytes_per_rank, (uint32_t)redundancy, index};
+        status = agree_on_arguments(c, &mine);
+        if (status == KEEL_OK && made != KEEL_OK)
+            status = made;
+    }
+    c->segments_next++;
+    if (status != KEEL_OK)
+        return status;
+    struct keel_segment *s = segment_attach(c, index, bytes_per_rank, redundancy);
+    if (!s)
+        return KEEL_ERR_NOMEM;
+    s->freed = exists && r.a == 1 && (uint64_t)r.b <= c->instance; /* else the barrier that freed it is to come here */
+    *out = s;
+    return KEEL_OK;
+}
+
+keel_status segment_free(struct client *c, struct keel_segment *segment)
+{
+    if (!c->ready)
+        return KEEL_ERR_STATE;
+    if (!segment)
+        return KEEL_OK;
+    keel_status status = KEEL_OK;
+    if (!segment->freed) { /* else the others freed it before this process joined */
+        status = collective_enter(c, true);
+        if (status != KEEL_OK)
+            return status;
+        struct control r = {.type = CONTROL_SEG_FREE, .seg = segment->index, .b = (int64_t)c->instance};
+        status = c->env.request(c->env.user, &r, NULL);
+    }
+    segment_release(segment);
+    return status;
+}

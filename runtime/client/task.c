@@ -1,0 +1,303 @@
+/* Task pools. A pool is a replicated segment: on its home rank two counters (used by rounds of even and odd number) and
+ * two round marks; on every rank the state words of its share of the tasks (task t is word t / size of rank t % size).
+ *
+ *   state word   round << 32 | claimed << 31 | rank << 11 | incarnation modulo 2^11
+ *                an older round's word means open; 0 is "done in round 0"; the first round is 1
+ *
+ *   open ──(compare-and-swap by who drew it)──► claimed(rank, incarnation) ──(commit)──► done(round)
+ *    ▲                                             │ the claimant is dead by the view: compare-and-swap by another rank
+ *    └── reset: the round number rises             └──► claimed(other)
+ *
+ * A claimant that is dead by the view was fenced before anybody saw that view, so two live ranks never run one task at the
+ * same time; and what the dead one had accumulated is known to the copies by (task, step) and does not count again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+#include "runtime/protocol/task_id.h"
+
+enum { POOL_HEAD = 64, MARK_AT = 16, WAIT_MS = 1, ROUND_MAX = INT32_MAX, RANK_BITS = 20, INCARNATION_BITS = 11 };
+
+struct keel_taskpool {
+    keel_segment *segment;
+    int64_t count;
+    int home;
+    uint32_t round;
+    bool exhausted;
+    int64_t current; /* the task this process runs, -1: none */
+    int64_t *words;  /* [count] scratch for the end of a round */
+};
+
+/* Tells a joining rank which round it is. */
+struct mark {
+    uint64_t round;
+    uint64_t instance; /* the barrier that opened it */
+};
+
+#define CLAIMED ((int64_t)1 << (RANK_BITS + INCARNATION_BITS))
+
+static int64_t done_word(uint32_t round)
+{
+    return (int64_t)round << 32;
+}
+
+static int64_t incarnation_bits(uint64_t incarnation)
+{
+    return (int64_t)(incarnation & ((1u << INCARNATION_BITS) - 1));
+}
+
+static int64_t claim_word(const struct client *c, uint32_t round)
+{
+    return done_word(round) | CLAIMED | (int64_t)c->rank << INCARNATION_BITS | incarnation_bits(c->incarnation);
+}
+
+static uint32_t word_round(int64_t word)
+{
+    return (uint32_t)((uint64_t)word >> 32);
+}
+
+static bool claimant_lives(const struct client *c, int64_t word)
+{
+    int rank = (int)(word >> INCARNATION_BITS & ((1 << RANK_BITS) - 1));
+    if (rank >= c->size)
+        return false;
+    uint64_t where = atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire);
+    return (int32_t)(where >> 32) >= 0 && incarnation_bits(where & 0xffffffff) == incarnation_bits((uint64_t)word);
+}
+
+static int word_rank(const struct client *c, int64_t task)
+{
+    return (int)(task % c->size);
+}
+
+static size_t word_offset(const struct client *c, int64_t task)
+{
+    return POOL_HEAD + 8 * (size_t)(task / c->size);
+}
+
+static keel_status find_round(struct client *c, keel_taskpool *pool)
+{
+    struct mark mark[2];
+    pool->round = 1;
+    if (pool->segment->freed)
+        return KEEL_OK;
+    keel_status status = rma_get(c, pool->segment, pool->home, MARK_AT, mark, sizeof mark);
+    for (int i = 0; status == KEEL_OK && i < 2; i++)
+        if (mark[i].instance <= c->instance && mark[i].round > pool->round)
+            pool->round = (uint32_t)mark[i].round;
+    return status == KEEL_ERR_ARG ? KEEL_OK
+                                  : status; /* the others are freeing it: this process comes too late for it */
+}
+
+keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out)
+{
+    if (!out || count < 0 || count > UINT32_MAX)
+        return KEEL_ERR_ARG;
+    *out = NULL;
+    keel_taskpool *pool = calloc(1, sizeof *pool);
+    int64_t *words = calloc((size_t)count + 1, sizeof *words);
+    keel_status status = pool && words ? KEEL_OK : KEEL_ERR_NOMEM;
+    size_t share = c->size ? (size_t)(count + c->size - 1) / (size_t)c->size : 0;
+    if (status == KEEL_OK)
+        status = segment_alloc(c, POOL_HEAD + 8 * share, KEEL_REDUNDANCY_SHADOW, &pool->segment);
+    if (status == KEEL_OK) {
+        pool->count = count;
+        pool->current = -1;
+        pool->words = words;
+        pool->home = (int)(pool->segment->index % (uint32_t)c->size);
+        status = find_round(c, pool);
+    }
+    if (status != KEEL_OK) {
+        free(words);
+        free(pool);
+        return status;
+    }
+    *out = pool;
+    return KEEL_OK;
+}
+
+keel_status taskpool_free(struct client *c, keel_taskpool *pool)
+{
+    if (!pool)
+        return KEEL_OK;
+    if (pool->current >= 0)
+        return KEEL_ERR_STATE;
+    keel_status status = segment_free(c, pool->segment);
+    free(pool->words);
+    free(pool);
+    return status;
+}
+
+keel_status taskpool_reset(struct client *c, keel_taskpool *pool)
+{
+    if (!pool)
+        return KEEL_ERR_ARG;
+    if (!c->resumed || c->in_task)
+        return KEEL_ERR_STATE;
+    if (pool->round == ROUND_MAX)
+        return KEEL_ERR_LIMIT;
+    /* Nobody uses the next round's counter and mark before the barrier, and every rank writes the same: whoever dies,
+     * they are right after it. */
+    uint32_t next = pool->round + 1;
+    int64_t zero = 0;
+    struct mark mark = {next, c->instance + 1};
+    keel_status status = rma_put(c, pool->segment, pool->home, 8 * (next & 1), &zero, sizeof zero);
+    if (status == KEEL_OK)
+        status = rma_put(c, pool->segment, pool->home, MARK_AT + sizeof mark * (next & 1), &mark, sizeof mark);
+    FAULT_POINT("task.reset_prepared");
+    if (status == KEEL_OK)
+        status = collective_enter(c, false);
+    if (status != KEEL_OK)
+        return status;
+    pool->round = next;
+    pool->exhausted = false;
+    pool->current = -1;
+    return KEEL_OK;
+}
+
+/* Make the task ours if its word is still `expected` or an older round's. *ours tells. */
+static keel_status claim(struct client *c, keel_taskpool *pool, int64_t task, int64_t expected, bool *ours)
+{
+    *ours = false;
+    for (;;) {
+        int64_t old;
+        keel_status status = rma_compare_swap(c, pool->segment, word_rank(c, task), word_offset(c, task), expected,
+                                              claim_word(c, pool->round), &old);
+        if (status != KEEL_OK)
+            return status;
+        if (old == expected) {
+            *ours = true;
+            return KEEL_OK;
+        }
+        if (word_round(old) >= pool->round) /* later: we came back, and the others have gone on (keel_resume) */
+            return KEEL_OK;
+        expected = old;
+    }
+}
+
+static keel_status begin(struct client *c, keel_taskpool *pool, int64_t task, int64_t *out)
+{
+    pool->current = task;
+    c->in_task = true;
+    c->task = task_id(pool->segment->index, (uint32_t)task);
+    c->task_round = pool->round;
+    c->task_groups = 0;
+    FAULT_POINT("task.claimed");
+    *out = task;
+    return KEEL_OK;
+}
+
+int64_t task_step(struct client *c, int group)
+{
+    for (int i = 0; i < c->task_groups; i++)
+        if (c->task_steps[i].group == group)
+            return c->task_steps[i].steps++;
+    if (c->task_groups == c->task_groups_max) {
+        int wider = c->task_groups_max ? 2 * c->task_groups_max : 8;
+        struct task_steps *steps = realloc(c->task_steps, (size_t)wider * sizeof *steps);
+        if (!steps)
+            return -1;
+        c->task_steps = steps;
+        c->task_groups_max = wider;
+    }
+    c->task_steps[c->task_groups++] = (struct task_steps){group, 1};
+    return 0;
+}
+
+static keel_status draw(struct client *c, keel_taskpool *pool, int64_t *out)
+{
+    *out = -1;
+    while (!pool->exhausted) {
+        int64_t task;
+        keel_status status = rma_fetch_add(c, pool->segment, pool->home, 8 * (pool->round & 1), 1, &task);
+        if (status != KEEL_OK)
+            return status;
+        if (task < 0 || task >= pool->count) {
+            pool->exhausted = true;
+            break;
+        }
+        FAULT_POINT("task.drawn");
+        bool ours;
+        status = claim(c, pool, task, done_word(pool->round - 1), &ours);
+        if (status != KEEL_OK)
+            return status;
+        if (ours)
+            return begin(c, pool, task, out);
+    }
+    return KEEL_OK;
+}
+
+static keel_status read_words(struct client *c, keel_taskpool *pool)
+{
+    size_t size = (size_t)c->size, share = ((size_t)pool->count + size - 1) / size;
+    int64_t *part = malloc(8 * share + 8);
+    keel_status status = part ? KEEL_OK : KEEL_ERR_NOMEM;
+    for (size_t r = 0; r < size && status == KEEL_OK; r++) {
+        status = rma_get(c, pool->segment, (int)r, POOL_HEAD, part, 8 * share);
+        for (size_t i = 0; status == KEEL_OK && i < share && i * size + r < (size_t)pool->count; i++)
+            pool->words[i * size + r] = part[i];
+    }
+    free(part);
+    return status;
+}
+
+/* The counter is used up: find a task that nobody alive has. *busy: some are still being run. */
+static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out, bool *busy)
+{
+    *out = -1;
+    *busy = false;
+    keel_status status = read_words(c, pool);
+    for (int64_t t = 0; t < pool->count && status == KEEL_OK; t++) {
+        int64_t word = pool->words[t];
+        if (word == done_word(pool->round) || word_round(word) > pool->round)
+            continue;
+        bool open = word_round(word) != pool->round; /* drawn, and not claimed yet or never */
+        if (!open && claimant_lives(c, word)) {
+            *busy = true;
+            continue;
+        }
+        bool ours;
+        status = claim(c, pool, t, word, &ours);
+        if (ours)
+            return begin(c, pool, t, out);
+        *busy = true;
+    }
+    return status;
+}
+
+keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task)
+{
+    if (!pool || !task)
+        return KEEL_ERR_ARG;
+    if (!c->ready || !c->resumed || c->in_task)
+        return KEEL_ERR_STATE;
+    keel_status status = draw(c, pool, task);
+    while (status == KEEL_OK && *task < 0) {
+        bool busy;
+        status = take_over(c, pool, task, &busy);
+        if (status != KEEL_OK || *task >= 0 || !busy)
+            break;
+        /* Others compute; nothing announces the end of a task, so look again. */
+        c->env.sleep(c->env.user, WAIT_MS);
+    }
+    return status;
+}
+
+keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task)
+{
+    if (!pool || task < 0 || task >= pool->count)
+        return KEEL_ERR_ARG;
+    if (pool->current != task)
+        return KEEL_ERR_STATE;
+    FAULT_POINT("task.committing");
+    int64_t mine = claim_word(c, pool->round), old;
+    keel_status status = rma_compare_swap(c, pool->segment, word_rank(c, task), word_offset(c, task), mine,
+                                          done_word(pool->round), &old);
+    if (status != KEEL_OK)
+        return status;
+    pool->current = -1;
+    c->in_task = false;
+    FAULT_POINT("task.committed");
+    return old == mine ? KEEL_OK : KEEL_ERR_FENCED;
+}

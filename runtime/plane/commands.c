@@ -1,0 +1,152 @@
+/* What the data thread does when a command comes: processes that started or ended, views that are prepared, committed and
+ * settled, reports of the detector, the end of the job. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/agent/recover.h"
+#include "runtime/plane/plane_int.h"
+
+enum { OVER_GRACE_NS = 500000000 }; /* others may be dead when the job ends: do not wait longer for them */
+
+static void tell_view(struct plane *p)
+{
+    const struct view *v = &p->agent.view;
+    struct upcall *u = queue_upcall_new(p, UPCALL_VIEW);
+    if (!u)
+        return;
+    u->epoch = v->epoch;
+    u->rank_node = calloc((size_t)v->ranks, sizeof *u->rank_node);
+    u->alive = calloc((size_t)p->agent.members, sizeof *u->alive);
+    if (!u->rank_node || !u->alive) {
+        queue_upcall_free(u);
+        return;
+    }
+    for (int r = 0; r < v->ranks; r++)
+        u->rank_node[r] = v->rank[r].node;
+    for (int m = 0; m < p->agent.members; m++)
+        u->alive[m] = v->alive[m];
+    queue_upcall(p, u);
+}
+
+void commands_tell_over(struct plane *p)
+{
+    if (p->over_told)
+        return;
+    p->over_told = true;
+    const struct view *v = &p->agent.view;
+    struct upcall *u = queue_upcall_new(p, UPCALL_JOB_OVER);
+    if (!u)
+        return;
+    u->code = v->code;
+    if (v->code)
+        u->text = strdup(v->why);
+    queue_upcall(p, u);
+}
+
+static void committed(struct plane *p, const struct command *c)
+{
+    struct agent *a = &p->agent;
+    recover_commit(a, c->epoch, c->event, c->n, c->value);
+    tell_view(p);
+    if (a->view.stopped && !p->stop_deadline)
+        p->stop_deadline = a->now + OVER_GRACE_NS;
+}
+
+static void settled(struct plane *p, const struct command *c)
+{
+    struct agent *a = &p->agent;
+    recover_settled(a, c->epoch);
+    if (a->view.stopped && a->settled >= a->view.epoch)
+        commands_tell_over(p);
+}
+
+static void reported(struct plane *p, const struct member_report *r)
+{
+    char members[256];
+    if (r->kind == MEMBER_REPORT_VERDICT)
+        recover_doomed(&p->agent, r->node);
+    switch (r->kind) {
+    case MEMBER_REPORT_SUSPECT:
+    case MEMBER_REPORT_CLEARED:
+    case MEMBER_REPORT_VERDICT:
+    case MEMBER_REPORT_LINK_BROKEN:
+    case MEMBER_REPORT_LINK_OK:
+        snprintf(members, sizeof members, ",\"about\":%d,\"evidence\":\"%s\",\"text\":\"%s\"", r->node,
+                 member_evidence_name(r->evidence), r->text ? r->text : "");
+        queue_event(p, member_report_name(r->kind), members);
+        break;
+    default:
+        break;
+    }
+}
+
+static void run_command(struct plane *p, const struct command *c)
+{
+    struct agent *a = &p->agent;
+    struct view_event stop = {VIEW_STOP, (uint32_t)c->code, 0, 0, 0};
+    switch (c->type) {
+    case COMMAND_PROCESS_STARTED:
+        procs_started(p, c);
+        break;
+    case COMMAND_PROCESS_EXITED:
+        procs_exited(p, c);
+        break;
+    case COMMAND_STOP_JOB:
+        a->ops.submit(a->ops.user, &stop);
+        break;
+    case COMMAND_PREPARE:
+        recover_prepare(a, c->epoch, c->value, c->event, c->n);
+        break;
+    case COMMAND_COMMIT:
+        committed(p, c);
+        break;
+    case COMMAND_SETTLED:
+        settled(p, c);
+        break;
+    case COMMAND_HALT:
+        if (a->view.stopped)
+            commands_tell_over(p); /* the others left before us */
+        else
+            agent_break(a, c->text);
+        break;
+    case COMMAND_REPORT:
+        reported(p, &c->report);
+        break;
+    case COMMAND_QUIT:
+        p->quit = true;
+        break;
+    }
+}
+
+static struct command *take_commands(struct plane *p)
+{
+    uint64_t count;
+    pthread_mutex_lock(&p->lock);
+    struct command *first = p->commands;
+    p->commands = NULL;
+    p->commands_tail = &p->commands;
+    atomic_store(&p->command_waiting, 0);
+    while (read(p->command_fd, &count, sizeof count) < 0 && errno == EINTR)
+        ;
+    pthread_mutex_unlock(&p->lock);
+    return first;
+}
+
+/* The helper thread calls a view settled when all helpers have committed it, and the commit may still be in this queue:
+ * messages of those who are ahead wait in their streams until it is carried out (channel/peer.h, agent/execute.c). */
+bool commands_run(struct plane *p)
+{
+    if (!atomic_load_explicit(&p->command_waiting, memory_order_acquire))
+        return false;
+    struct command *c = take_commands(p);
+    while (c) {
+        struct command *next = c->next;
+        run_command(p, c);
+        free(c);
+        c = next;
+    }
+    return true;
+}

@@ -1,0 +1,103 @@
+/* The data thread of an agent. One loop: transports, commands of the other threads, ranks' control sockets, timers. It
+ * spins for a bounded time after the last request and otherwise sleeps in epoll, so that an idle node burns no processor.
+ * The files of this folder are where the runtime's agent side does I/O and reads the clock. */
+#include <sched.h>
+#include <sys/epoll.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/plane/plane_int.h"
+
+enum {
+    SHORT_SLEEP_NS = 200000, /* a sleep that was not worth it */
+    SPIN_MAX_NS = 400000,
+    YIELD_EVERY = 8,           /* polls without work */
+    POLLS_MAX = 1000,          /* in a row, before commands are carried out whatever still comes in */
+    SOCKETS_EVERY_NS = 100000, /* while spinning, look at the sockets this often */
+};
+
+static void handle_sockets(struct plane *p, int timeout_ms)
+{
+    struct epoll_event ev[16];
+    int n = epoll_wait(p->epoll_fd, ev, 16, timeout_ms);
+    for (int i = 0; i < n; i++)
+        if (ev[i].data.ptr) /* others only wake the loop */
+            procs_readable(p, ev[i].data.ptr);
+}
+
+static int sleep_ms(const struct plane *p)
+{
+    uint64_t deadline = agent_deadline(&p->agent);
+    if (p->stop_deadline && !p->over_told && p->stop_deadline < deadline)
+        deadline = p->stop_deadline;
+    if (deadline == UINT64_MAX)
+        return -1;
+    return deadline <= p->agent.now ? 0 : (int)((deadline - p->agent.now) / KEEL_NS_PER_MS + 1);
+}
+
+/* All that the provider has received, if there are commands: a prepare must not find messages left in its queue whose
+ * later remote writes have taken effect. */
+static bool poll_net(struct plane *p)
+{
+    int n = agent_poll(&p->agent, p->net), more = n;
+    for (int i = 0; i < POLLS_MAX && more > 0 && atomic_load(&p->command_waiting); i++)
+        more = agent_poll(&p->agent, p->net);
+    return n > 0;
+}
+
+static bool round_of_work(struct plane *p)
+{
+    struct agent *a = &p->agent;
+    a->now = clock_now_ns();
+    bool busy = agent_poll(a, p->shm) > 0;
+    busy |= poll_net(p);
+    busy |= commands_run(p);
+    busy |= agent_step(a);
+    if (p->stop_deadline && a->now >= p->stop_deadline)
+        commands_tell_over(p);
+    return busy;
+}
+
+/* Sleep until something comes. Remote reads and writes are served inside the provider and leave no event, so it is the
+ * length of the sleep that tells how busy the node is: after a short one it pays to spin longer. Returns the time to spin. */
+static uint64_t sleep_and_learn(struct plane *p, uint64_t spin_ns)
+{
+    uint64_t from = clock_now_ns();
+    handle_sockets(p, sleep_ms(p));
+    if (clock_now_ns() - from > SHORT_SLEEP_NS)
+        return p->spin_ns;
+    uint64_t longer = spin_ns * 4;
+    return p->spin_ns == 0 ? 0 : longer > SPIN_MAX_NS ? SPIN_MAX_NS : longer;
+}
+
+void *plane_thread(void *arg)
+{
+    struct plane *p = arg;
+    struct agent *a = &p->agent;
+    pthread_setname_np(pthread_self(), "keel-data");
+    uint64_t busy_at = clock_now_ns(), sockets_at = 0, spin_ns = p->spin_ns;
+    unsigned idle = 0;
+    while (!p->quit) {
+        bool busy = round_of_work(p);
+        if (busy)
+            busy_at = a->now;
+        if (a->now - busy_at < spin_ns) {
+            if (busy)
+                idle = 0;
+            else if (idle++ % YIELD_EVERY == 0)
+                sched_yield(); /* whoever waits for what was done here, or computes, may need this processor */
+            if (a->now - sockets_at > SOCKETS_EVERY_NS) {
+                sockets_at = a->now;
+                handle_sockets(p, 0);
+            }
+            continue;
+        }
+        if (p->shm->table->arm(p->shm) && p->net->table->arm(p->net) &&
+            !atomic_load_explicit(&p->command_waiting, memory_order_acquire)) {
+            spin_ns = sleep_and_learn(p, spin_ns);
+            busy_at = clock_now_ns();
+        } else {
+            handle_sockets(p, 0);
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,137 @@
+/* Inside of the plane: what surrounds the agent's data half (agent/agent.h) in a keeld. All threads, sockets, clocks and
+ * mappings of the data half are here.
+ *   plane.c      the data thread and its loop
+ *   queue.c      what passes between the threads: commands to the data thread, upcalls to the event loop
+ *   commands.c   what the data thread does with a command
+ *   procs.c      this node's processes: control sockets, shared memory
+ *   start.c      start and end */
+#ifndef KEEL_PLANE_PLANE_INT_H
+#define KEEL_PLANE_PLANE_INT_H
+
+#include <pthread.h>
+
+#include "detect/helper.h"
+#include "pm/plane.h"
+#include "runtime/agent/agent.h"
+
+/* A process of this node: what the data half does not see of it. */
+struct process {
+    struct process *next;
+    struct proc *proc; /* the data half's, NULL when that has forgotten it */
+    int pid;
+    int fd; /* control socket, -1 when closed */
+    struct intent_page *intents;
+};
+
+enum command_type {
+    COMMAND_PROCESS_STARTED,
+    COMMAND_PROCESS_EXITED,
+    COMMAND_STOP_JOB,
+    COMMAND_PREPARE,
+    COMMAND_COMMIT,
+    COMMAND_SETTLED,
+    COMMAND_HALT,
+    COMMAND_REPORT,
+    COMMAND_QUIT,
+};
+
+struct command {
+    struct command *next;
+    enum command_type type;
+    int slot, rank, pid, fd, code, signal;
+    uint32_t incarnation;
+    uint64_t epoch, value;
+    int n;
+    struct view_event event[MEMBER_BATCH_MAX];
+    struct member_report report;
+    char text[160];
+};
+
+enum upcall_type {
+    UPCALL_ASSIGNED,
+    UPCALL_RESPAWN,
+    UPCALL_VIEW,
+    UPCALL_JOB_OVER,
+    UPCALL_FATAL,
+    UPCALL_EVENT,
+    UPCALL_HERE,
+    UPCALL_PLAIN_DEATH
+};
+
+struct upcall {
+    struct upcall *next;
+    enum upcall_type type;
+    int slot, rank, code;
+    uint32_t incarnation;
+    uint64_t epoch;
+    int *rank_node;
+    bool *alive;
+    char *text;
+};
+
+struct plane {
+    struct agent agent;
+    struct plane_config config;
+    struct plane_callbacks callbacks;
+    struct helper *helper;
+    struct tp *net, *shm;
+    struct page *page;
+    size_t page_size;
+    uint64_t incarnation;
+    struct tp_addr addr;
+    char host[64];
+    pthread_t thread;
+    bool running;
+    int epoll_fd, command_fd, wake_fd;
+    int page_fd; /* the view page, read-only, to pass to ranks */
+    uint64_t spin_ns;
+    /* data thread */
+    bool here; /* a process of this node has called keel_init */
+    struct process *processes;
+    uint64_t stop_deadline; /* job is over; tell the process half then at the latest */
+    bool over_told;
+    bool quit;
+    /* between threads */
+    pthread_mutex_t lock;
+    struct command *commands, **commands_tail; /* under lock */
+    _Atomic int command_waiting;
+    struct upcall *upcalls, **upcalls_tail; /* under lock */
+};
+
+/* plane.c */
+void *plane_thread(void *arg); /* the plane */
+
+/* queue.c */
+/* Copies the command into the data thread's queue. Any thread. */
+void queue_command(struct plane *p, const struct command *c);
+/* Callbacks for the helper thread: each becomes a command. */
+struct helper_callbacks queue_helper_callbacks(struct plane *p);
+/* On the data thread. NULL if memory is out: the agent is then broken and will end. */
+struct upcall *queue_upcall_new(struct plane *p, enum upcall_type type);
+/* Gives the upcall to the event loop, which frees it. On the data thread. */
+void queue_upcall(struct plane *p, struct upcall *u);
+void queue_upcall_free(struct upcall *u);
+/* What nobody will read any more; the threads have ended. */
+void queue_free(struct plane *p);
+
+/* One line of the event log: members as in struct agent_ops. On the data thread. */
+void queue_event(struct plane *p, const char *name, const char *members);
+/* The agent must end. On the data thread. */
+void queue_fatal(struct plane *p, const char *why);
+
+/* commands.c; on the data thread */
+/* Carries out what is in the queue; true if something was. All messages that have arrived were handled before. */
+bool commands_run(struct plane *p);
+/* Tells the event loop, once, that the job is over. */
+void commands_tell_over(struct plane *p);
+
+/* procs.c; all on the data thread */
+void procs_started(struct plane *p, const struct command *c);
+void procs_exited(struct plane *p, const struct command *c);
+void procs_readable(struct plane *p, struct process *k);
+void procs_free(struct plane *p);
+/* What the data half asks for (struct agent_ops). */
+void procs_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle);
+void procs_assign(void *user, struct proc *proc, int rank, uint32_t incarnation);
+void procs_released(void *user, struct proc *proc);
+#endif

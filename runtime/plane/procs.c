@@ -1,0 +1,243 @@
+/* This node's processes: control sockets, and the shared memory that they are handed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "runtime/agent/ranks.h"
+#include "runtime/base/log.h"
+#include "runtime/plane/plane_int.h"
+#include "runtime/transport/shm.h"
+
+enum { WELCOME_FDS = 2 + TP_SHM_FDS };
+
+static struct process *of_proc(struct plane *p, const struct proc *proc)
+{
+    for (struct process *k = p->processes; k; k = k->next)
+        if (k->proc == proc)
+            return k;
+    return NULL;
+}
+
+/* ---- control socket ---- */
+
+/* Send one packet, with descriptors. A rank that does not read its socket (256 packets behind) is not waited for. */
+static bool send_packet(struct process *k, const void *data, size_t len, const int *fds, int nfds)
+{
+    if (k->fd < 0)
+        return false;
+    struct iovec iov = {(void *)data, len};
+    union {
+        char bytes[CMSG_SPACE(WELCOME_FDS * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (nfds) {
+        msg.msg_control = control.bytes;
+        msg.msg_controllen = CMSG_SPACE((size_t)nfds * sizeof(int));
+        struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+        h->cmsg_level = SOL_SOCKET;
+        h->cmsg_type = SCM_RIGHTS;
+        h->cmsg_len = CMSG_LEN((size_t)nfds * sizeof(int));
+        memcpy(CMSG_DATA(h), fds, (size_t)nfds * sizeof(int));
+    }
+    ssize_t n = sendmsg(k->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && errno != EPIPE) /* EPIPE: it has just ended, or is a program that does not use Keel */
+        log_warn("pid %d does not take control messages: %s", k->pid, strerror(errno));
+    return n >= 0;
+}
+
+void procs_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle)
+{
+    struct process *k = of_proc(user, proc);
+    int fd = (int)handle;
+    if (k)
+        send_packet(k, reply, sizeof *reply, &fd, handle >= 0);
+}
+
+/* Its last words in the event log. */
+static void application_event(struct plane *p, const struct proc *proc, const struct control *r)
+{
+    size_t name_len = strnlen(r->text, CONTROL_TEXT_MAX);
+    const char *text = name_len + 1 < CONTROL_TEXT_MAX ? r->text + name_len + 1 : "";
+    json_t *fields = json_pack("{s:i, s:I}", "rank", proc->rank, "number", (json_int_t)r->a);
+    json_t *name = json_stringn(r->text, name_len);
+    if (*text)
+        json_object_set_new(fields, "text", json_stringn(text, strnlen(text, CONTROL_TEXT_MAX - name_len - 1)));
+    if (name && fields) {
+        json_object_set(fields, "name", name);
+        char *dump = json_dumps(fields, JSON_COMPACT), members[1024];
+        /* dump is "{...}": its members follow ours */
+        if (dump && snprintf(members, sizeof members, ",%.*s", (int)strlen(dump) - 2, dump + 1) < (int)sizeof members)
+            queue_event(p, "application", members);
+        free(dump);
+    }
+    json_decref(name);
+    json_decref(fields);
+}
+
+static void close_control(struct plane *p, struct process *k)
+{
+    if (k->fd < 0)
+        return;
+    epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, k->fd, NULL);
+    close(k->fd);
+    k->fd = -1;
+}
+
+static void tell_here(struct plane *p)
+{
+    struct upcall *u = p->here ? NULL : queue_upcall_new(p, UPCALL_HERE);
+    p->here = true;
+    if (u)
+        queue_upcall(p, u);
+}
+
+/* A program that does not use Keel: its process cannot be replaced. True if the job ends for it. */
+static bool ends_job(struct plane *p, const struct proc *proc, int signal_number)
+{
+    if (!signal_number || !p->config.plain_death_ends || p->here || proc->incarnation > 0)
+        return false;
+    struct upcall *u = queue_upcall_new(p, UPCALL_PLAIN_DEATH);
+    if (u) {
+        u->slot = proc->id;
+        queue_upcall(p, u);
+    }
+    return true;
+}
+
+void procs_readable(struct plane *p, struct process *k)
+{
+    while (k->fd >= 0) {
+        struct control r;
+        ssize_t n = recv(k->fd, &r, sizeof r, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n <= 0)
+            close_control(p, k);
+        else if (n != sizeof r || !k->proc || k->proc->rank < 0)
+            log_error("pid %d sends a control message of %zd bytes", k->pid, n);
+        else if (r.type == CONTROL_EVENT)
+            application_event(p, k->proc, &r);
+        else if (r.type == CONTROL_HERE)
+            tell_here(p);
+        else
+            ranks_control(&p->agent, k->proc, &r);
+    }
+}
+
+/* ---- joining ---- */
+
+static struct intent_page *make_intents(int *fd)
+{
+    *fd = memfd_create("keel-intents", MFD_CLOEXEC);
+    if (*fd < 0)
+        return NULL;
+    if (ftruncate(*fd, sizeof(struct intent_page)) == 0) {
+        void *m = mmap(NULL, sizeof(struct intent_page), PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+        if (m != MAP_FAILED)
+            return m;
+    }
+    close(*fd);
+    return NULL;
+}
+
+/* Tell the process who it is and hand it what it needs. */
+static void welcome(struct plane *p, struct process *k, int rank, uint32_t incarnation)
+{
+    struct agent *a = &p->agent;
+    int intents_fd = -1, shm_fds[TP_SHM_FDS];
+    struct tp_ep *ep;
+    struct conn *c = ranks_conn(a, k->proc);
+    if (!c || !(k->intents = make_intents(&intents_fd)) || tp_shm_create(p->shm, c, shm_fds, &ep) != KEEL_OK) {
+        agent_break(a, "no memory to talk to a rank");
+        return;
+    }
+    struct control_welcome w;
+    ranks_welcome(a, k->proc, rank, incarnation, ep, k->intents, &w);
+    snprintf(w.host, sizeof w.host, "%s", p->host);
+    int fds[WELCOME_FDS] = {p->page_fd, intents_fd, shm_fds[0], shm_fds[1], shm_fds[2]};
+    send_packet(k, &w, sizeof w, fds, WELCOME_FDS);
+    close(intents_fd);
+    for (int i = 0; i < TP_SHM_FDS; i++)
+        close(shm_fds[i]);
+}
+
+void procs_assign(void *user, struct proc *proc, int rank, uint32_t incarnation)
+{
+    struct plane *p = user;
+    struct process *k = proc ? of_proc(p, proc) : NULL;
+    if (k)
+        welcome(p, k, rank, incarnation);
+    struct upcall *u = queue_upcall_new(p, k ? UPCALL_ASSIGNED : UPCALL_RESPAWN);
+    if (!u)
+        return;
+    u->slot = k ? proc->id : -1;
+    u->rank = rank;
+    u->incarnation = incarnation;
+    queue_upcall(p, u);
+}
+
+/* ---- start and end ---- */
+
+void procs_started(struct plane *p, const struct command *c)
+{
+    struct process *k = calloc(1, sizeof *k);
+    struct proc *proc = ranks_started(&p->agent, c->slot);
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = k};
+    if (!k || !proc || epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, c->fd, &ev) != 0) {
+        agent_break(&p->agent, "cannot watch a process");
+        close(c->fd);
+        free(k);
+        return;
+    }
+    *k = (struct process){.next = p->processes, .proc = proc, .pid = c->pid, .fd = c->fd};
+    p->processes = k;
+    if (c->rank >= 0)
+        welcome(p, k, c->rank, c->incarnation);
+    else
+        ranks_view_settled(&p->agent); /* a standby may be waited for */
+}
+
+void procs_exited(struct plane *p, const struct command *c)
+{
+    struct proc *proc = ranks_find(&p->agent, c->slot);
+    struct process *k = proc ? of_proc(p, proc) : NULL;
+    if (!k)
+        return;
+    procs_readable(p, k); /* its last words come before its end */
+    close_control(p, k);
+    if (proc->rank >= 0 && !p->agent.view.stopped && ends_job(p, proc, c->signal))
+        ranks_ended_job(&p->agent, proc, 128 + c->signal);
+    else
+        ranks_exited(&p->agent, proc, c->code, c->signal);
+}
+
+void procs_released(void *user, struct proc *proc)
+{
+    struct plane *p = user;
+    struct process *k = of_proc(p, proc);
+    if (!k)
+        return;
+    struct process **link = &p->processes;
+    while (*link != k)
+        link = &(*link)->next;
+    *link = k->next;
+    close_control(p, k);
+    if (k->intents)
+        munmap(k->intents, sizeof *k->intents);
+    free(k);
+}
+
+void procs_free(struct plane *p)
+{
+    while (p->processes)
+        ranks_free(&p->agent, p->processes->proc);
+}

@@ -1,0 +1,228 @@
+/* What passes between the threads of an agent. Commands go to the data thread (from the event loop and the helper thread),
+ * upcalls from the data thread to the event loop; both queues are under plane.lock and each has an eventfd that wakes its
+ * reader. To the helper thread the data thread goes through detect/helper.h, which has a queue of its own. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+#include "runtime/plane/plane_int.h"
+
+static void ring(int fd)
+{
+    uint64_t one = 1;
+    while (write(fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+/* ---- commands, to the data thread ---- */
+
+void queue_command(struct plane *p, const struct command *c)
+{
+    struct command *copy = malloc(sizeof *copy);
+    if (!copy) {
+        log_error("out of memory: the agent ends");
+        abort();
+    }
+    *copy = *c;
+    copy->next = NULL;
+    pthread_mutex_lock(&p->lock);
+    *p->commands_tail = copy;
+    p->commands_tail = &copy->next;
+    atomic_store(&p->command_waiting, 1);
+    pthread_mutex_unlock(&p->lock);
+    ring(p->command_fd);
+}
+
+keel_status plane_process_started(struct plane *p, int slot, int rank, uint32_t incarnation, int pid, int fd)
+{
+    struct command c = {
+        .type = COMMAND_PROCESS_STARTED, .slot = slot, .rank = rank, .incarnation = incarnation, .pid = pid, .fd = fd};
+    queue_command(p, &c);
+    return KEEL_OK;
+}
+
+void plane_process_exited(struct plane *p, int slot, int code, int signal)
+{
+    struct command c = {.type = COMMAND_PROCESS_EXITED, .slot = slot, .code = code, .signal = signal};
+    queue_command(p, &c);
+}
+
+void plane_stop_job(struct plane *p, int code, const char *why)
+{
+    (void)why; /* the launcher knows it; the others are told the code */
+    struct command c = {.type = COMMAND_STOP_JOB, .code = code};
+    queue_command(p, &c);
+}
+
+/* The helper thread's callbacks. */
+
+static void copy_events(struct command *c, const struct member_event *events, int n)
+{
+    c->n = n;
+    for (int i = 0; i < n; i++)
+        c->event[i] = (struct view_event){events[i].type, events[i].a, events[i].b, events[i].c, events[i].d};
+}
+
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+{
+    struct command c = {.type = COMMAND_PREPARE, .epoch = epoch, .value = proposal};
+    copy_events(&c, events, n);
+    queue_command(user, &c);
+}
+
+static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+{
+    struct command c = {.type = COMMAND_COMMIT, .epoch = epoch, .value = max_value};
+    copy_events(&c, events, n);
+    queue_command(user, &c);
+}
+
+static void on_settled(void *user, uint64_t epoch)
+{
+    struct command c = {.type = COMMAND_SETTLED, .epoch = epoch};
+    queue_command(user, &c);
+}
+
+static void on_halt(void *user, const char *reason)
+{
+    struct command c = {.type = COMMAND_HALT};
+    snprintf(c.text, sizeof c.text, "%s", reason);
+    queue_command(user, &c);
+}
+
+static void on_report(void *user, const struct member_report *report)
+{
+    struct command c = {.type = COMMAND_REPORT, .report = *report};
+    queue_command(user, &c);
+}
+
+struct helper_callbacks queue_helper_callbacks(struct plane *p)
+{
+    return (struct helper_callbacks){p, on_prepare, on_commit, on_settled, on_halt, on_report};
+}
+
+/* ---- upcalls, to the event loop ---- */
+
+struct upcall *queue_upcall_new(struct plane *p, enum upcall_type type)
+{
+    struct upcall *u = calloc(1, sizeof *u);
+    if (!u)
+        agent_break(&p->agent, "out of memory");
+    else
+        u->type = type;
+    return u;
+}
+
+void queue_upcall(struct plane *p, struct upcall *u)
+{
+    pthread_mutex_lock(&p->lock);
+    *p->upcalls_tail = u;
+    p->upcalls_tail = &u->next;
+    pthread_mutex_unlock(&p->lock);
+    ring(p->wake_fd);
+}
+
+void queue_upcall_free(struct upcall *u)
+{
+    free(u->rank_node);
+    free(u->alive);
+    free(u->text);
+    free(u);
+}
+
+static void upcall_run(struct plane *p, const struct upcall *u)
+{
+    const struct plane_callbacks *cb = &p->callbacks;
+    switch (u->type) {
+    case UPCALL_ASSIGNED:
+        cb->assigned(cb->user, u->slot, u->rank, u->incarnation);
+        break;
+    case UPCALL_RESPAWN:
+        cb->respawn(cb->user, u->rank, u->incarnation);
+        break;
+    case UPCALL_VIEW:
+        cb->view(cb->user, u->epoch, u->rank_node, u->alive);
+        break;
+    case UPCALL_JOB_OVER:
+        cb->job_over(cb->user, u->code, u->text);
+        break;
+    case UPCALL_FATAL:
+        cb->fatal(cb->user, u->text);
+        break;
+    case UPCALL_EVENT:
+        cb->event(cb->user, u->text);
+        break;
+    case UPCALL_HERE:
+        cb->here(cb->user);
+        break;
+    case UPCALL_PLAIN_DEATH:
+        cb->plain_death(cb->user, u->slot);
+        break;
+    }
+}
+
+void plane_dispatch(struct plane *p)
+{
+    uint64_t count;
+    while (read(p->wake_fd, &count, sizeof count) < 0 && errno == EINTR)
+        ;
+    pthread_mutex_lock(&p->lock);
+    struct upcall *u = p->upcalls;
+    p->upcalls = NULL;
+    p->upcalls_tail = &p->upcalls;
+    pthread_mutex_unlock(&p->lock);
+    while (u) {
+        struct upcall *next = u->next;
+        upcall_run(p, u);
+        queue_upcall_free(u);
+        u = next;
+    }
+}
+
+int plane_wake_fd(const struct plane *p)
+{
+    return p->wake_fd;
+}
+
+void queue_event(struct plane *p, const char *name, const char *members)
+{
+    enum { LINE_MAX_BYTES = 1024 };
+    struct upcall *u = queue_upcall_new(p, UPCALL_EVENT);
+    if (!u || !(u->text = malloc(LINE_MAX_BYTES))) {
+        free(u);
+        return;
+    }
+    int n = snprintf(u->text, LINE_MAX_BYTES, "{\"t_ns\":%llu,\"node\":%d,\"event\":\"%s\"%s}",
+                     (unsigned long long)clock_now_ns(), p->agent.self, name, members);
+    if (n < 0 || n >= LINE_MAX_BYTES) /* never half a JSON text */
+        queue_upcall_free(u);
+    else
+        queue_upcall(p, u);
+}
+
+void queue_fatal(struct plane *p, const char *why)
+{
+    struct upcall *u = queue_upcall_new(p, UPCALL_FATAL);
+    if (!u)
+        abort();
+    u->text = strdup(why);
+    queue_upcall(p, u);
+}
+
+void queue_free(struct plane *p)
+{
+    for (struct command *c = p->commands, *next; c; c = next) {
+        next = c->next;
+        if (c->type == COMMAND_PROCESS_STARTED)
+            close(c->fd);
+        free(c);
+    }
+    for (struct upcall *u = p->upcalls, *next; u; u = next) {
+        next = u->next;
+        queue_upcall_free(u);
+    }
+}

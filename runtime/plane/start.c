@@ -1,0 +1,297 @@
+/* Start and end of the plane: what it is made of is opened here in order, and closed again. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/env.h"
+#include "runtime/base/fault.h"
+#include "runtime/plane/plane_int.h"
+#include "runtime/transport/shm.h"
+
+enum { SPIN_US_DEFAULT = 50 };
+
+struct blob {
+    struct tp_addr addr;
+    uint64_t incarnation;
+    struct helper_blob helper;
+};
+static_assert(sizeof(struct blob) <= PLANE_BLOB_MAX, "fits");
+static_assert((int)PLANE_MAX_RESTARTS == (int)VIEW_MAX_RESTARTS, "what keelrun says");
+
+static keel_status make_page(struct plane *p)
+{
+    const struct plane_config *config = &p->config;
+    p->page_size =
+        page_bytes((uint32_t)config->nodes, (uint32_t)(config->nodes + config->spares), (uint32_t)config->ranks);
+    int fd = memfd_create("keel-view", MFD_CLOEXEC);
+    if (fd < 0)
+        return KEEL_ERR_SYSTEM;
+    void *page = ftruncate(fd, (off_t)p->page_size) == 0
+                     ? mmap(NULL, p->page_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
+                     : MAP_FAILED;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    p->page_fd = open(path, O_RDONLY | O_CLOEXEC);
+    close(fd);
+    if (page == MAP_FAILED || p->page_fd < 0)
+        return KEEL_ERR_SYSTEM;
+    p->page = page;
+    return KEEL_OK;
+}
+
+/* ---- what the data half asks for ---- */
+
+static void submit(void *user, const struct view_event *e)
+{
+    struct plane *p = user;
+    struct member_event event = {.type = e->type, .a = e->a, .b = e->b, .c = e->c, .d = e->d};
+    helper_submit(p->helper, &event);
+}
+
+static void check(void *user, int node)
+{
+    struct plane *p = user;
+    helper_check(p->helper, node);
+}
+
+static void refused(void *user, int node)
+{
+    struct plane *p = user;
+    helper_refused(p->helper, node);
+}
+
+static void broken(void *user, int node)
+{
+    struct plane *p = user;
+    helper_broken(p->helper, node);
+}
+
+static void prepared(void *user, uint64_t proposal, uint64_t value)
+{
+    struct plane *p = user;
+    helper_prepared(p->helper, proposal, value);
+}
+
+static void fatal(void *user, const char *why)
+{
+    queue_fatal(user, why);
+}
+
+static void event(void *user, const char *name, const char *members)
+{
+    queue_event(user, name, members);
+}
+
+/* A copy is a memfd: its handle is the descriptor. */
+static keel_status memory_make(void *user, size_t bytes, void **base, int64_t *handle)
+{
+    (void)user;
+    int fd = memfd_create("keel-segment", MFD_CLOEXEC);
+    if (fd < 0)
+        return KEEL_ERR_SYSTEM;
+    void *m =
+        ftruncate(fd, (off_t)bytes) == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (m == MAP_FAILED) {
+        close(fd);
+        return KEEL_ERR_NOMEM;
+    }
+    *base = m;
+    *handle = fd;
+    return KEEL_OK;
+}
+
+static void memory_free(void *user, void *base, size_t bytes, int64_t handle)
+{
+    (void)user;
+    munmap(base, bytes);
+    close((int)handle);
+}
+
+static keel_status make_agent(struct plane *p)
+{
+    const struct plane_config *config = &p->config;
+    struct agent_config c = {.ops = {.user = p,
+                                     .submit = submit,
+                                     .check = check,
+                                     .refused = refused,
+                                     .broken = broken,
+                                     .prepared = prepared,
+                                     .fatal = fatal,
+                                     .event = event,
+                                     .memory_make = memory_make,
+                                     .memory_free = memory_free,
+                                     .answer = procs_answer,
+                                     .assign = procs_assign,
+                                     .released = procs_released},
+                             .self = config->node,
+                             .nodes = config->nodes,
+                             .spares = config->spares,
+                             .ranks = config->ranks,
+                             .rank_node = config->rank_node,
+                             .policy = config->on_failure == ON_FAILURE_DEGRADE ? VIEW_DEGRADE
+                                       : config->on_failure == ON_FAILURE_ABORT ? VIEW_ABORT
+                                                                                : VIEW_SUBSTITUTE,
+                             .job = config->job_id,
+                             .incarnation = p->incarnation,
+                             .net = p->net,
+                             .shm = p->shm,
+                             .page = p->page,
+                             .now = clock_now_ns()};
+    memcpy(c.secret, config->secret, sizeof c.secret);
+    fault_init(config->node, -1, 0);
+    return agent_init(&p->agent, &c);
+}
+
+static keel_status open_transports(struct plane *p)
+{
+    struct tp_config config = {.host = p->host, .provider = "tcp"};
+    keel_status status = tp_ofi.open(&config, &p->net);
+    if (status == KEEL_OK)
+        status = p->net->table->listen(p->net, &p->addr);
+    if (status == KEEL_OK)
+        status = tp_shm_open(&p->shm);
+    return status;
+}
+
+static keel_status watch(struct plane *p, int fd)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
+    return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? KEEL_OK : KEEL_ERR_SYSTEM;
+}
+
+static_assert((int)PLANE_PROBE_OFI == (int)PROBE_OFI && (int)PLANE_FILE == (int)MEMBER_FILE, "the same order");
+
+static void tell_watched(struct plane *p)
+{
+    int reads[HELPER_WATCHED_MAX], n = helper_watched(p->helper, reads);
+    char list[8 * HELPER_WATCHED_MAX] = "";
+    for (int i = 0, at = 0; i < n; i++)
+        at += snprintf(list + at, sizeof list - (size_t)at, "%s%d", i ? "," : "", reads[i]);
+    agent_say(&p->agent, "watch", ",\"probe\":\"%s\",\"reads\":[%s]", helper_probe(p->helper), list);
+}
+
+static keel_status make_helper(struct plane *p, struct helper_blob *blob)
+{
+    const struct plane_config *c = &p->config;
+    struct helper_config config = {
+        .job_id = c->job_id, .host = p->host, .provider = "tcp", .incarnation = (uint32_t)p->incarnation};
+    memcpy(config.secret, c->secret, sizeof config.secret);
+    member_params_default(&config.params, c->nodes + c->spares, c->node);
+    config.probe = (enum probe_choice)c->probe;
+    config.params.topology = (enum member_topology)c->topology;
+    config.params.edges = c->edges;
+    config.params.edge_count = c->edge_count;
+    struct helper_callbacks callbacks = queue_helper_callbacks(p);
+    return helper_create(&config, &callbacks, &p->helper, blob);
+}
+
+keel_status plane_create(const struct plane_config *config, const struct plane_callbacks *callbacks, struct plane **out,
+                         struct plane_blob *blob)
+{
+    struct plane *p = calloc(1, sizeof *p);
+    if (!p || sodium_init() < 0) {
+        free(p);
+        return KEEL_ERR_NOMEM;
+    }
+    p->config = *config;
+    p->callbacks = *callbacks;
+    p->commands_tail = &p->commands;
+    p->upcalls_tail = &p->upcalls;
+    p->page_fd = -1;
+    /* The helper thread takes the lock, too, and must not wait for a data thread that has no processor. */
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT);
+    pthread_mutex_init(&p->lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    snprintf(p->host, sizeof p->host, "%s", config->host);
+    p->spin_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
+    p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    p->command_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    randombytes_buf(&p->incarnation, sizeof p->incarnation);
+    struct blob b = {0};
+    keel_status status = p->epoll_fd < 0 || p->command_fd < 0 || p->wake_fd < 0 ? KEEL_ERR_SYSTEM : KEEL_OK;
+    if (status == KEEL_OK)
+        status = open_transports(p);
+    if (status == KEEL_OK)
+        status = make_page(p);
+    if (status == KEEL_OK)
+        status = make_agent(p);
+    if (status == KEEL_OK)
+        status = watch(p, p->command_fd);
+    if (status == KEEL_OK)
+        status = watch(p, p->shm->table->wait_fd(p->shm));
+    if (status == KEEL_OK)
+        status = watch(p, p->net->table->wait_fd(p->net));
+    if (status == KEEL_OK)
+        status = make_helper(p, &b.helper);
+    if (status != KEEL_OK) {
+        plane_destroy(p);
+        return status;
+    }
+    b.addr = p->addr;
+    b.incarnation = p->incarnation;
+    blob->len = sizeof b;
+    memcpy(blob->bytes, &b, sizeof b);
+    *out = p;
+    return KEEL_OK;
+}
+
+keel_status plane_start(struct plane *p, const struct plane_blob *blobs)
+{
+    struct agent *a = &p->agent;
+    struct helper_blob *helpers = calloc((size_t)a->members, sizeof *helpers);
+    if (!helpers)
+        return KEEL_ERR_NOMEM;
+    for (int m = 0; m < a->members; m++) {
+        struct blob b;
+        memcpy(&b, blobs[m].bytes, sizeof b);
+        helpers[m] = b.helper;
+        agent_address(a, m, &b.addr, b.incarnation);
+    }
+    keel_status status = helper_start(p->helper, helpers);
+    free(helpers);
+    if (status != KEEL_OK)
+        return status;
+    tell_watched(p);
+    if (pthread_create(&p->thread, NULL, plane_thread, p) != 0)
+        return KEEL_ERR_SYSTEM;
+    p->running = true;
+    return KEEL_OK;
+}
+
+void plane_destroy(struct plane *p)
+{
+    if (!p)
+        return;
+    if (p->running) {
+        struct command quit = {.type = COMMAND_QUIT};
+        queue_command(p, &quit);
+        pthread_join(p->thread, NULL);
+    }
+    helper_destroy(p->helper);
+    procs_free(p);
+    queue_free(p);
+    agent_fini(&p->agent);
+    if (p->net)
+        p->net->table->close(p->net);
+    if (p->shm)
+        p->shm->table->close(p->shm);
+    if (p->page)
+        munmap(p->page, p->page_size);
+    close(p->page_fd);
+    close(p->epoll_fd);
+    close(p->command_fd);
+    close(p->wake_fd);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}

@@ -1,0 +1,49 @@
+/* What a rank and its agent say over the rank's control socket (SOCK_SEQPACKET, inherited as KEEL_FD): rare things.
+ * One struct per packet. The rank asks, the agent answers with the same id; CONTROL_WELCOME comes unasked, once. */
+#ifndef KEEL_CORE_CONTROL_H
+#define KEEL_CORE_CONTROL_H
+
+#include <stdint.h>
+
+enum control_type {
+    CONTROL_WELCOME = 1, /* agent: fds = view page, shm connection (TP_SHM_FDS) */
+    CONTROL_SEG_CREATE,  /* rank: segment `seg` with bytes, redundancy; answered when all copies exist; or a = 1: it was
+                          * freed, and b: after that barrier instance (0: long ago) */
+    CONTROL_SEG_MAP,     /* rank: map (seg, slot); answer carries the memfd and bytes */
+    CONTROL_SEG_FREE,    /* rank: this rank needs seg no more, after barrier instance b; answered at once */
+    CONTROL_CHECK,       /* rank: is that node alive? no answer */
+    CONTROL_LEAVING,     /* rank: keel_finalize was called; answered */
+    CONTROL_ABORT,       /* rank: end the job with code a; text. no answer */
+    CONTROL_DOUBT,       /* rank: it gave up a put (note.h: doubted). no answer */
+    CONTROL_EVENT,       /* rank: event log line: text = name, NUL, text; a = number. no answer */
+    CONTROL_HERE,        /* rank: keel_init was called and has its welcome. no answer */
+};
+
+enum { CONTROL_TEXT_MAX = 256 };
+
+struct control {
+    uint32_t type;
+    uint32_t id;
+    int32_t status;
+    uint32_t seg;
+    int32_t slot;
+    uint32_t redundancy;
+    uint64_t bytes;
+    int64_t a, b;
+    char text[CONTROL_TEXT_MAX];
+};
+
+struct control_welcome {
+    uint32_t type; /* CONTROL_WELCOME */
+    int32_t rank, size, node;
+    uint32_t incarnation;
+    uint32_t restarted;
+    uint64_t job;
+    uint8_t secret[32];
+    char host[64];
+    uint64_t instance;    /* barrier instances completed when this process joined */
+    uint64_t collectives; /* of them, the user's */
+    uint32_t segments;    /* segments whose allocation is complete */
+    uint32_t pad;
+};
+#endif

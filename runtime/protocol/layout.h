@@ -1,0 +1,36 @@
+/* How the parts of a slot's ranks lie in one copy of a segment. Pure. */
+#ifndef KEEL_PROTOCOL_LAYOUT_H
+#define KEEL_PROTOCOL_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/protocol/limits.h"
+
+/* Bytes of one rank's part, rounded to a cache line; the part of the slot's i-th rank starts at i times this. */
+static inline size_t layout_stride(uint64_t bytes_per_rank)
+{
+    return (size_t)(bytes_per_rank + 63) & ~(size_t)63;
+}
+
+/* Bytes of a copy: whole pages, at least one. */
+static inline size_t layout_copy_bytes(uint64_t bytes_per_rank, uint64_t ranks)
+{
+    size_t bytes = layout_stride(bytes_per_rank) * (size_t)ranks;
+    return bytes ? (bytes + 4095) & ~(size_t)4095 : 4096;
+}
+
+/* The replica group of a slot and a redundancy class: what has its copies on the same nodes. */
+static inline int group_of(int slot, unsigned redundancy)
+{
+    return slot * CLASSES + (int)redundancy;
+}
+static inline int group_slot(int group)
+{
+    return group / CLASSES;
+}
+static inline unsigned group_class(int group)
+{
+    return (unsigned)(group % CLASSES);
+}
+#endif

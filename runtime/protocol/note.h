@@ -1,0 +1,48 @@
+/* What a writer may have left in some copies and not in others (guarantee G2): the notes.
+ *
+ * A rank names a note with everything that it sends directly to a copy of a part that has several. Each agent keeps
+ * NOTES_MAX of them per rank, by the number that the rank chose; the rank uses a number again only when every live copy
+ * has the bytes that it stood for, so a note is never forgotten too early, however many puts go by while one is stuck.
+ * For copies on its own node, which it writes by plain stores, the rank keeps the notes itself, in a page of shared
+ * memory that its agent reads after its death.
+ *
+ *   whole   the copy has all bytes of the patch or none of them
+ *   torn    it may have a part of them. A writer lets only one copy of a patch be torn at a time: `second` says that the
+ *           others were whole, with the new bytes, before this one was touched */
+#ifndef KEEL_PROTOCOL_NOTE_H
+#define KEEL_PROTOCOL_NOTE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/protocol/limits.h"
+
+/* A range of a slot's part of a segment. */
+struct patch {
+    uint32_t seg;
+    int slot;
+    uint64_t offset;
+    uint64_t len; /* 0: no patch */
+    bool torn, second;
+    uint64_t put; /* torn: the number of the writer's put, the same at every copy */
+};
+
+enum { INTENT_MAX = 64 };
+
+/* A note for a copy on the writer's node. Written by the rank, read by its agent after the rank's death. */
+struct intent {
+    _Atomic uint32_t active; /* set before the first store, cleared when every live copy holds the bytes */
+    uint32_t seg;
+    uint32_t slot;
+    uint32_t pad;
+    uint64_t offset;
+    uint64_t len;
+};
+
+struct intent_page {
+    _Atomic uint32_t open;    /* puts that are not complete: a rank that exits with some is in doubt */
+    _Atomic uint32_t doubted; /* times the rank gave up a put that may be in some copies only (KEEL_ERR_TIMEOUT) */
+    struct intent entry[INTENT_MAX];
+};
+#endif

@@ -1,0 +1,136 @@
+/* The view page: what an agent tells its ranks about the view, in shared memory (a memfd that ranks map read-only).
+ * Written by the agent's data thread only.
+ *
+ * A *route* says where the copies of a replica group (protocol/layout.h) are. Its tag is another number for every change, so
+ * a rank never needs a lock: it reads the route, acts on it, compares the tag when the operation has completed, and acts
+ * again if it changed. A route that comes back has another tag. From a prepare to the commit that follows, a route that
+ * names a node which is cut off has the tag 0: nothing completes under it any more (docs/protocols/replication.md).
+ * The layout is the same for every process of one build (checked through PAGE_MAGIC). */
+#ifndef KEEL_PROTOCOL_PAGE_H
+#define KEEL_PROTOCOL_PAGE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/protocol/layout.h"
+#include "runtime/transport/transport.h"
+
+#define PAGE_MAGIC 0x6b65656c70670004ull
+
+struct page_node {
+    _Atomic uint32_t alive;
+    uint32_t pad;
+    uint64_t incarnation;
+    struct tp_addr addr; /* where its data listener is */
+};
+
+enum route_mode {
+    ROUTE_NONE,    /* being changed: wait */
+    ROUTE_DIRECT,  /* all copies are equal: writers write each of them */
+    ROUTE_THROUGH, /* copies are being made equal: everything through the primary */
+    ROUTE_FILLING, /* the primary is the only whole copy: writes through it, reads from it */
+};
+
+struct page_route {
+    _Atomic uint64_t tag;             /* bits 0-1 mode, 2-63 generation (epoch of the last change) */
+    _Atomic uint64_t lost_at;         /* epoch at which the group's data were lost, 0: never */
+    _Atomic int32_t node[COPIES_MAX]; /* the primary first, -1 behind the last */
+    uint32_t pad;
+};
+
+struct page_rank {
+    _Atomic uint64_t where;   /* bits 0-31 incarnation, 32-63 node (0xffffffff: nobody runs it) */
+    _Atomic uint32_t doubted; /* of this incarnation: how many of its doubts (note.h) were taken up */
+    uint32_t slot;
+    uint32_t index;
+    uint32_t pad;
+};
+
+struct page {
+    uint64_t magic;
+    uint32_t nodes, members, ranks;
+    uint32_t self;
+    _Atomic uint64_t epoch;
+    _Atomic uint32_t fenced; /* the agent has lost the job: every operation fails */
+    uint32_t pad;
+    /* followed by page_node[members], page_route[nodes * CLASSES], page_rank[ranks] */
+};
+
+/* A route as read at one moment. */
+struct route {
+    uint64_t tag;
+    int copies;
+    int node[COPIES_MAX];
+    bool lost;
+};
+
+static inline size_t page_bytes(uint32_t nodes, uint32_t members, uint32_t ranks)
+{
+    return sizeof(struct page) + members * sizeof(struct page_node) + nodes * CLASSES * sizeof(struct page_route) +
+           ranks * sizeof(struct page_rank);
+}
+static inline struct page_node *page_node(const struct page *p, int node)
+{
+    return (struct page_node *)(p + 1) + node;
+}
+static inline struct page_route *page_route(const struct page *p, int group)
+{
+    return (struct page_route *)((struct page_node *)(p + 1) + p->members) + group;
+}
+static inline struct page_rank *page_rank(const struct page *p, int rank)
+{
+    return (struct page_rank *)((struct page_route *)((struct page_node *)(p + 1) + p->members) + p->nodes * CLASSES) +
+           rank;
+}
+
+static inline enum route_mode route_mode(uint64_t tag)
+{
+    return (enum route_mode)(tag & 3);
+}
+static inline uint64_t route_generation(uint64_t tag)
+{
+    return tag >> 2;
+}
+static inline uint64_t route_tag(enum route_mode mode, uint64_t generation)
+{
+    return generation << 2 | (uint64_t)mode;
+}
+
+static inline uint64_t page_tag(const struct page *p, int group)
+{
+    return atomic_load_explicit(&page_route(p, group)->tag, memory_order_acquire);
+}
+
+/* False: it is being changed. */
+static inline bool page_route_read(const struct page *p, int group, struct route *out)
+{
+    const struct page_route *r = page_route(p, group);
+    out->tag = atomic_load_explicit(&r->tag, memory_order_acquire);
+    if (!out->tag)
+        return false;
+    out->copies = 0;
+    for (int i = 0; i < COPIES_MAX; i++) {
+        out->node[i] = atomic_load_explicit(&r->node[i], memory_order_relaxed);
+        out->copies += out->node[i] >= 0;
+    }
+    out->lost = atomic_load_explicit(&r->lost_at, memory_order_relaxed) != 0;
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&r->tag, memory_order_relaxed) == out->tag;
+}
+
+/* The agent's: nodes[copies]. */
+static inline void page_route_write(struct page *p, int group, uint64_t tag, uint64_t lost_at, const int *nodes,
+                                    int copies)
+{
+    struct page_route *r = page_route(p, group);
+    if (atomic_load_explicit(&r->tag, memory_order_relaxed) == tag)
+        return;
+    atomic_store_explicit(&r->tag, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&r->lost_at, lost_at, memory_order_relaxed);
+    for (int i = 0; i < COPIES_MAX; i++)
+        atomic_store_explicit(&r->node[i], i < copies ? nodes[i] : -1, memory_order_relaxed);
+    atomic_store_explicit(&r->tag, tag, memory_order_release);
+}
+#endif

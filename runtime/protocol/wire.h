@@ -1,0 +1,89 @@
+/* Messages between ranks and agents, and between agents. One fixed header, then `len` bytes of body.
+ * All fields are in host order: a job runs on machines of one byte order (checked in the connect hello). */
+#ifndef KEEL_PROTOCOL_WIRE_H
+#define KEEL_PROTOCOL_WIRE_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "runtime/protocol/limits.h"
+#include "runtime/transport/transport.h"
+
+enum wire_type {
+    /* a rank to an agent; answered by WIRE_REPLY with the same seq, except for WIRE_INTENT */
+    WIRE_PUT = 1, /* body to (seg, slot, offset); WIRE_F_THROUGH: the primary also passes it to the other copies */
+    WIRE_GET,     /* count bytes from (seg, slot, offset) */
+    WIRE_ACC,     /* body: doubles; scale in f */
+    WIRE_ADD,     /* fetch-and-add a */
+    WIRE_CAS,     /* compare with a, store b */
+    WIRE_INTENT, /* note: a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: every
+                   * copy has it. identity: the put's number */
+    WIRE_ENTER, /* barrier instance seq: the local rank has entered; flags WIRE_F_INTERNAL if the user did not call it */
+    WIRE_REPLY, /* status, a; body of a get */
+    /* an agent to an agent, inside the reliable stream of channel/peer.h */
+    WIRE_PEER_ACK, /* seq: everything up to it was processed (itself outside the stream) */
+    WIRE_FORWARD,  /* the bytes a primary holds now at (seg, slot, offset), and the identity of the operation */
+    WIRE_RELAYED, /* identity: up to there all in your stream to me was passed on and is acknowledged; offset: the same,
+                       * but for nodes that I do not wait for */
+    WIRE_SNAP_BEGIN,  /* a copy of the group of (slot, count = class) is filled, placed at epoch a */
+    WIRE_SNAP_ORIGIN, /* operations seen of one origin (agent/dedup.h) */
+    WIRE_SNAP_TASKS,  /* operations seen of tasks */
+    WIRE_SNAP_BLOCK,  /* body to (seg, slot, offset) */
+    WIRE_SNAP_END,
+    WIRE_SEGMENT, /* segment seg exists: a = bytes per rank, b = redundancy, identity = alloc instance; body none. FREED: identity =
+                   * barrier instance after which it was freed */
+    WIRE_DOUBT,   /* patches in doubt, a copy to the primary */
+    WIRE_FETCH,   /* send me your bytes of this patch */
+    WIRE_PATCH,   /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
+    WIRE_BARRIER, /* body: a message of collectives/barrier.h */
+};
+
+enum {
+    WIRE_F_THROUGH = 1,  /* through the primary */
+    WIRE_F_INTERNAL = 2, /* barrier of the runtime's own */
+    WIRE_F_TASK = 4,     /* task and step identify the operation */
+    WIRE_F_FREED = 8,    /* the segment was freed */
+    WIRE_F_SECOND = 32,  /* the other copies have these bytes already */
+    WIRE_F_AGAIN = 16,   /* WIRE_FORWARD: the receiver may have it */
+    WIRE_F_TORN = 64,    /* WIRE_DOUBT: the sender's copy may be torn there */
+};
+
+struct wire {
+    uint8_t type;
+    uint8_t flags;
+    uint16_t slot;
+    uint32_t seg;
+    uint64_t seq;
+    uint64_t offset; /* bytes from the start of the slot's part of the segment */
+    uint32_t len;    /* bytes of body */
+    uint32_t count;
+    union {
+        int64_t a;
+        double f;
+    };
+    int64_t b;
+    uint64_t identity; /* of an exactly-once operation: its number in the lane, or with WIRE_F_TASK the task */
+    uint32_t step;     /* with WIRE_F_TASK */
+    uint32_t round;    /* with WIRE_F_TASK */
+    uint64_t epoch; /* of a rank's request: the generation of the route it was planned for; of an agent's message: the
+                        * sender's view */
+    int32_t status;
+    uint32_t rank;        /* origin */
+    uint32_t incarnation; /* of the origin */
+    uint16_t note;        /* 1 + the note that covers this put or write, 0: none */
+    uint16_t lane;
+};
+static_assert(sizeof(struct wire) == 88, "the header is read by other nodes");
+
+/* Status of an agent that is not (yet, or any more) the right one: look at the view again and retry. */
+enum { WIRE_RETRY = 1 };
+
+static_assert(sizeof(struct wire) + WIRE_BODY_MAX <= TP_MSG_MAX, "a full body fits a message");
+
+/* The remote key of a slot's part of a segment under one generation of its route: a write that was planned for an older
+ * one finds no memory. */
+static inline uint64_t wire_key(uint32_t seg, int slot, uint64_t generation)
+{
+    return (uint64_t)seg << 32 | (uint64_t)(uint16_t)slot << 16 | (generation & 0xffff);
+}
+#endif

@@ -1,0 +1,362 @@
+#include "runtime/view/view.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/view/policy.h"
+
+static int members(const struct view *v)
+{
+    return v->nodes + v->spares;
+}
+
+static int groups(const struct view *v)
+{
+    return v->nodes * CLASSES;
+}
+
+int view_copy_at(const struct view_group *g, int node)
+{
+    for (int i = 0; i < g->copies; i++)
+        if (g->copy[i].node == node)
+            return i;
+    return -1;
+}
+
+int view_whole_copies(const struct view_group *g)
+{
+    int n = 0;
+    for (int i = 0; i < g->copies; i++)
+        n += g->copy[i].whole;
+    return n;
+}
+
+/* The one place where a group changes: a new generation, and the mode that its copies allow. */
+static void group_set_mode(const struct view *v, struct view_group *g, enum group_mode mode)
+{
+    assert(g->copies >= 1 && g->copy[0].whole);
+    assert(mode == GROUP_REPAIR || view_whole_copies(g) == g->copies);
+    g->mode = mode;
+    g->generation = v->epoch;
+}
+
+static void first_copies(struct view *v, int group)
+{
+    struct view_group *g = &v->group[group];
+    for (int i = 0; i <= (int)group_class(group); i++) {
+        int node = policy_first_copy(v, group, i);
+        if (node >= 0)
+            g->copy[g->copies++] = (struct view_copy){.node = node, .whole = true};
+    }
+    group_set_mode(v, g, GROUP_DIRECT);
+}
+
+bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int ranks, const int *rank_node)
+{
+    memset(v, 0, sizeof *v);
+    v->policy = policy;
+    v->nodes = nodes;
+    v->spares = spares;
+    v->ranks = ranks;
+    v->alive = calloc((size_t)members(v), sizeof *v->alive);
+    v->spare_free = calloc((size_t)members(v), sizeof *v->spare_free);
+    v->group = calloc((size_t)groups(v), sizeof *v->group);
+    v->home = calloc((size_t)nodes, sizeof *v->home);
+    v->rank = calloc((size_t)ranks, sizeof *v->rank);
+    v->slot_ranks = calloc((size_t)nodes, sizeof *v->slot_ranks);
+    if (!v->alive || !v->spare_free || !v->group || !v->home || !v->rank || !v->slot_ranks) {
+        view_fini(v);
+        return false;
+    }
+    for (int m = 0; m < members(v); m++) {
+        v->alive[m] = true;
+        v->spare_free[m] = m >= nodes;
+    }
+    for (int r = 0; r < ranks; r++) {
+        struct view_rank *k = &v->rank[r];
+        k->slot = k->node = rank_node[r];
+        k->index = v->slot_ranks[k->slot]++;
+    }
+    for (int s = 0; s < nodes; s++)
+        v->home[s] = s;
+    for (int g = 0; g < groups(v); g++)
+        first_copies(v, g);
+    return true;
+}
+
+void view_fini(struct view *v)
+{
+    free(v->alive);
+    free(v->spare_free);
+    free(v->group);
+    free(v->home);
+    free(v->rank);
+    free(v->slot_ranks);
+    memset(v, 0, sizeof *v);
+}
+
+__attribute__((format(printf, 3, 4))) static void stop(struct view *v, int code, const char *fmt, ...)
+{
+    if (v->stopped)
+        return;
+    v->stopped = true;
+    v->code = code;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(v->why, sizeof v->why, fmt, ap);
+    va_end(ap);
+}
+
+/* Take dead nodes out of the group. The first whole copy that is left becomes the primary; if there is none nothing is
+ * left. True if a copy died. */
+static bool group_drop_dead(const struct view *v, struct view_group *g)
+{
+    int kept = 0, before = g->copies;
+    for (int i = 0; i < before; i++)
+        if (v->alive[g->copy[i].node])
+            g->copy[kept++] = g->copy[i];
+    if (kept == before)
+        return false;
+    g->copies = kept;
+    for (int i = 0; i < kept; i++)
+        if (g->copy[i].whole) {
+            struct view_copy primary = g->copy[i];
+            memmove(&g->copy[1], &g->copy[0], (size_t)i * sizeof primary);
+            g->copy[0] = primary;
+            return true;
+        }
+    g->copies = 0; /* what was being filled has nothing to be filled from */
+    return true;
+}
+
+/* Nothing is left of the group: it starts again, and what it held is lost. */
+static void group_start_again(struct view *v, int group)
+{
+    struct view_group *g = &v->group[group];
+    int node = policy_copy(v, group);
+    if (node < 0)
+        return; /* no node lives: nobody reads this */
+    g->copies = 1;
+    g->copy[0] = (struct view_copy){.node = node, .whole = true, .placed = v->epoch};
+    g->lost_at = v->epoch;
+    group_set_mode(v, g, GROUP_DIRECT);
+}
+
+/* Place what is missing. */
+static void group_fill(struct view *v, int group)
+{
+    struct view_group *g = &v->group[group];
+    while (g->copies >= 1 && g->copies <= (int)group_class(group)) {
+        int node = policy_copy(v, group);
+        if (node < 0)
+            return;
+        g->copy[g->copies++] = (struct view_copy){.node = node, .placed = v->epoch};
+        group_set_mode(v, g, GROUP_REPAIR);
+    }
+}
+
+static void rank_leave(struct view_rank *k, enum rank_state state)
+{
+    k->state = state;
+    k->node = -1;
+}
+
+/* Give the ranks that ran on a dead node another one, or none. */
+static void ranks_of_dead_node(struct view *v, int node)
+{
+    bool any = view_node_takes_part(v, node);
+    int spare = any && v->policy == VIEW_SUBSTITUTE ? policy_spare(v) : -1;
+    if (spare >= 0)
+        v->spare_free[spare] = false;
+    for (int i = 0; i < v->nodes; i++)
+        if (v->home[i] == node)
+            v->home[i] = spare;
+    for (int r = 0; r < v->ranks; r++) {
+        struct view_rank *k = &v->rank[r];
+        if (k->node != node || k->state != RANK_RUNNING)
+            continue;
+        if (k->left || spare < 0) {
+            rank_leave(k, k->left ? RANK_DONE : RANK_DEAD);
+        } else {
+            k->node = spare;
+            k->incarnation++;
+            k->joined = v->epoch;
+            k->doubted = 0;
+        }
+    }
+    if (any && v->policy == VIEW_ABORT)
+        stop(v, 137, "node %d died", node);
+}
+
+static bool is_current(const struct view *v, const struct view_event *e)
+{
+    return e->a < (uint32_t)v->ranks && v->rank[e->a].state == RANK_RUNNING && v->rank[e->a].incarnation == e->b;
+}
+
+static void rank_dead(struct view *v, const struct view_event *e)
+{
+    if (!is_current(v, e))
+        return;
+    struct view_rank *k = &v->rank[e->a];
+    if (k->left) {
+        rank_leave(k, RANK_DONE);
+        return;
+    }
+    if (v->policy == VIEW_ABORT)
+        stop(v, 128 + (int)e->c, "rank %d was killed by signal %d", (int)e->a, (int)e->c);
+    if (v->policy == VIEW_SUBSTITUTE && k->restarts < VIEW_MAX_RESTARTS) {
+        k->restarts++;
+        k->incarnation++;
+        k->joined = v->epoch;
+        k->doubted = 0;
+    } else {
+        rank_leave(k, RANK_DEAD);
+    }
+}
+
+static void rank_done(struct view *v, const struct view_event *e)
+{
+    if (!is_current(v, e))
+        return;
+    rank_leave(&v->rank[e->a], RANK_DONE);
+    if (e->c != 0)
+        stop(v, (int)e->c, "rank %d ended with exit code %d", (int)e->a, (int)e->c);
+}
+
+static void stop_asked(struct view *v, const struct view_event *e)
+{
+    if (e->b)
+        stop(v, (int)e->a, "rank %u ended the job with code %u", e->b - 1, e->a);
+    else
+        stop(v, (int)e->a, "the job was stopped");
+}
+
+/* The primary says that all copies are whole and equal. The slot's ranks' node becomes the primary, so that data are
+ * local to their ranks; the old primary executes nothing from the submission of this event on. */
+static void restored(struct view *v, const struct view_event *e)
+{
+    if (e->a >= (uint32_t)groups(v))
+        return;
+    struct view_group *g = &v->group[e->a];
+    if (g->copies == 0 || g->mode != GROUP_REPAIR || g->generation != e->d)
+        return;
+    for (int i = 0; i < g->copies; i++)
+        g->copy[i].whole = true;
+    int home = v->home[group_slot((int)e->a)], at = home >= 0 ? view_copy_at(g, home) : -1;
+    if (at > 0) {
+        struct view_copy c = g->copy[at];
+        memmove(&g->copy[1], &g->copy[0], (size_t)at * sizeof c);
+        g->copy[0] = c;
+    }
+    group_set_mode(v, g, GROUP_DIRECT);
+}
+
+static void check_finished(struct view *v)
+{
+    int done = 0; /* ranks that ended by themselves */
+    for (int r = 0; r < v->ranks; r++) {
+        if (v->rank[r].state == RANK_RUNNING)
+            return;
+        done += v->rank[r].state == RANK_DONE;
+    }
+    if (done)
+        stop(v, 0, "%s", "");
+    else
+        stop(v, 137, "all %d ranks died", v->ranks);
+}
+
+bool view_event_doubts(const struct view_event *e, uint32_t rank, uint32_t incarnation)
+{
+    return (e->type == VIEW_RANK_DEAD || e->type == VIEW_RANK_DOUBT || (e->type == VIEW_RANK_DONE && e->d)) &&
+           e->a == rank && e->b == incarnation;
+}
+
+/* A writer died: what it was writing may be in one copy and not in the others. */
+static void doubt_copies(struct view *v)
+{
+    for (int i = 0; i < groups(v); i++) {
+        struct view_group *g = &v->group[i];
+        g->doubted_at = v->epoch;
+        if (g->copies > 1)
+            group_set_mode(v, g, GROUP_REPAIR);
+    }
+}
+
+static void apply_one(struct view *v, const struct view_event *e)
+{
+    switch (e->type) {
+    case VIEW_RANK_DEAD:
+        rank_dead(v, e);
+        break;
+    case VIEW_RANK_DONE:
+        rank_done(v, e);
+        break;
+    case VIEW_RANK_LEFT:
+        if (is_current(v, e))
+            v->rank[e->a].left = true;
+        break;
+    case VIEW_RANK_DOUBT:
+        if (is_current(v, e))
+            v->rank[e->a].doubted++;
+        break;
+    case VIEW_RESTORED:
+        restored(v, e);
+        break;
+    case VIEW_STOP:
+        stop_asked(v, e);
+        break;
+    default:
+        break;
+    }
+}
+
+static bool ends_a_writer(const struct view_event *e)
+{
+    return e->type == VIEW_NODE_DEAD || view_event_doubts(e, e->a, e->b);
+}
+
+void view_apply(struct view *v, uint64_t epoch, const struct view_event *events, int n)
+{
+    v->epoch = epoch;
+    bool writer_died = false;
+    /* Deaths first and all together: a copy on a node that died in the same view saves nothing. */
+    for (int i = 0; i < n; i++)
+        if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v))
+            v->alive[events[i].a] = false;
+    for (int i = 0; i < n; i++)
+        if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v))
+            ranks_of_dead_node(v, (int)events[i].a);
+    for (int i = 0; i < groups(v); i++)
+        if (group_drop_dead(v, &v->group[i])) {
+            if (v->group[i].copies == 0)
+                group_start_again(v, i);
+            else
+                group_set_mode(v, &v->group[i],
+                               view_whole_copies(&v->group[i]) == v->group[i].copies ? v->group[i].mode : GROUP_REPAIR);
+        }
+    for (int i = 0; i < n; i++) {
+        writer_died = writer_died || ends_a_writer(&events[i]);
+        apply_one(v, &events[i]);
+    }
+    if (writer_died)
+        doubt_copies(v);
+    for (int i = 0; i < groups(v); i++)
+        group_fill(v, i);
+    check_finished(v);
+}
+
+bool view_rank_takes_part(const struct view *v, int rank)
+{
+    return v->rank[rank].state == RANK_RUNNING && !v->rank[rank].left;
+}
+
+bool view_node_takes_part(const struct view *v, int node)
+{
+    for (int r = 0; r < v->ranks; r++)
+        if (v->rank[r].node == node && view_rank_takes_part(v, r))
+            return true;
+    return false;
+}

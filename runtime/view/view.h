@@ -1,0 +1,120 @@
+/* The view: who is alive, which node runs which rank, which nodes hold the copies of which data. Pure.
+ *
+ * The data of the ranks that start on one node form a *slot*. Slot s is that of initial node s; rank r always belongs to
+ * slot rank[r].slot, wherever it runs. What a slot holds in segments of one redundancy class forms a *replica group*
+ * (protocol/layout.h): it is placed, promoted and filled as a whole. A group has a list of copies, the primary first.
+ *
+ * Every agent applies the same totally ordered events (detect/member.h) with view_apply, so all hold the same sequence
+ * of views. After a node death
+ *   - its copies leave the lists; where the primary died, the next whole copy is the primary (FT-ARMCI, "data redundancy
+ *     model"),
+ *   - under `substitute` the dead node's ranks get the lowest free spare node (Spare-nodes, 0D); under `degrade`, or
+ *     without a free spare, the ranks stay dead,
+ *   - missing copies are placed on other nodes (view/policy.h) and filled there,
+ *   - a group none of whose copies was whole starts again on another node: what it held is lost.
+ *
+ *                     a writer dies or gives up; a copy is missing         all copies are whole and equal again
+ *   GROUP_DIRECT ───────────────────────────────────────────────► GROUP_REPAIR ──────────────────► GROUP_DIRECT
+ *                                                                  │      ▲ (VIEW_RESTORED, by the primary)
+ *                                                                  └──────┘ another death: a new generation
+ *
+ * In DIRECT the copies are equal but for writes in progress, and writers write each of them. In REPAIR they write through
+ * the primary (docs/protocols/replication.md). Every change of a group gives it a new generation, the epoch of the change;
+ * group_set_mode is the only place that does so.
+ */
+#ifndef KEEL_VIEW_VIEW_H
+#define KEEL_VIEW_VIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/protocol/layout.h"
+
+enum view_policy { VIEW_SUBSTITUTE, VIEW_DEGRADE, VIEW_ABORT };
+
+enum group_mode { GROUP_DIRECT, GROUP_REPAIR };
+
+enum rank_state {
+    RANK_RUNNING,
+    RANK_DEAD, /* no process, none will come */
+    RANK_DONE, /* ended by itself */
+};
+
+enum { VIEW_MAX_RESTARTS = 3 }; /* a rank that died this often on a live node is left dead */
+
+struct view_copy {
+    int node;
+    bool whole;      /* holds every completed write; false: it is being filled */
+    uint64_t placed; /* epoch at which it came to this node */
+};
+
+struct view_group {
+    int copies; /* at least 1 as long as a node lives */
+    struct view_copy copy[COPIES_MAX];
+    enum group_mode mode;
+    uint64_t generation; /* epoch of the last change */
+    uint64_t lost_at;    /* epoch at which the last whole copy died: what was there before is gone; 0: never */
+    uint64_t doubted_at; /* epoch of the last death (or doubt) of a writer */
+};
+
+struct view_rank {
+    int slot;
+    int index;            /* position within the slot */
+    int node;             /* -1: nobody runs it */
+    uint32_t incarnation; /* 0 at the start, one more with each process that takes the rank over */
+    enum rank_state state;
+    bool left; /* called keel_finalize: takes part in no collective any more */
+    int restarts;
+    uint64_t joined;  /* epoch at which this incarnation joined; 0 for the first */
+    uint32_t doubted; /* VIEW_RANK_DOUBT of this incarnation so far */
+};
+
+struct view {
+    uint64_t epoch;
+    enum view_policy policy;
+    int nodes, spares, ranks; /* members are 0..nodes+spares-1 */
+    bool *alive;              /* [nodes+spares] */
+    bool *spare_free;         /* [nodes+spares] */
+    struct view_group *group; /* [nodes * CLASSES] */
+    int *home;                /* [nodes] the node that runs the slot's ranks, -1 when nobody does */
+    struct view_rank *rank;   /* [ranks] */
+    int *slot_ranks;          /* [nodes] ranks per slot */
+    /* the end */
+    bool stopped; /* nothing more will run */
+    int code;     /* the job's exit code, valid when stopped */
+    char why[192];
+};
+
+/* Types of the events that agents submit to the membership log; operands a, b, c. Node deaths are the log's own. */
+enum view_event_type {
+    VIEW_NODE_DEAD = 1,   /* a node */
+    VIEW_RANK_DEAD = 16,  /* a rank, b incarnation, c signal */
+    VIEW_RANK_DONE = 17,  /* a rank, b incarnation, c exit code, d 1: with puts that were not complete */
+    VIEW_RANK_LEFT = 18,  /* a rank, b incarnation */
+    VIEW_RESTORED = 19,   /* a group, d its generation */
+    VIEW_STOP = 20,       /* a exit code, b rank + 1 of who asked (0: the user) */
+    VIEW_RANK_DOUBT = 21, /* a rank, b incarnation: it lives, and gave up puts that may be in some copies only */
+};
+
+struct view_event {
+    uint32_t type, a, b, c;
+    uint64_t d;
+};
+
+/* rank_node[ranks]: initial node of each rank (0..nodes-1). Returns false when out of memory. */
+bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int ranks, const int *rank_node);
+void view_fini(struct view *v);
+/* Apply one committed batch: the view becomes that of `epoch`. Unknown, stale and repeated events change nothing. */
+void view_apply(struct view *v, uint64_t epoch, const struct view_event *events, int n);
+
+/* Does the rank take part in collectives? */
+bool view_rank_takes_part(const struct view *v, int rank);
+/* Does the node run a rank that takes part in collectives? */
+bool view_node_takes_part(const struct view *v, int node);
+/* Does the event end, or put in doubt, what the writer (rank, incarnation) has on its way? */
+bool view_event_doubts(const struct view_event *event, uint32_t rank, uint32_t incarnation);
+/* Copies of the group that hold every completed write. */
+int view_whole_copies(const struct view_group *g);
+/* Is the node one of the group's copies? Its place in the list, or -1. */
+int view_copy_at(const struct view_group *g, int node);
+#endif

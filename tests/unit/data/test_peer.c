@@ -1,0 +1,445 @@
+/* Streams between two agents over connections in memory that break whenever the test likes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory.h"
+#include "runtime/channel/peer.h"
+#include "seed.h"
+
+enum { NODES = 2, MS = 1000000 };
+
+static const uint8_t secret[32] = {7};
+
+/* One agent's end, and what came to it. */
+struct end {
+    struct tp *net;
+    struct peers peers;
+    struct tp_addr addr;
+    uint64_t received; /* messages; each carries its number in a */
+    uint64_t acked;
+    int refused, broken, no_memory;
+    bool deaf; /* takes no connection */
+};
+
+static struct end end[NODES];
+static uint64_t now;
+
+static void on_receive(void *user, int from, const struct wire *w, const void *body)
+{
+    struct end *e = user;
+    assert_int_equal(from, 1 - (e - end));
+    assert_int_equal(w->a, ++e->received); /* once, in order */
+    assert_true(w->epoch <= e->peers.epoch);
+    for (uint32_t i = 0; i < w->len; i++)
+        assert_int_equal(((const uint8_t *)body)[i], (uint8_t)(w->a + i));
+}
+
+static void on_acked(void *user, int node, uint64_t seq)
+{
+    struct end *e = user;
+    assert_true(seq > e->acked && seq <= end[node].received); /* processed, not only arrived */
+    e->acked = seq;
+}
+
+static void on_refused(void *user, int node)
+{
+    (void)node;
+    ((struct end *)user)->refused++;
+}
+
+static void on_broken(void *user, int node)
+{
+    (void)node;
+    ((struct end *)user)->broken++;
+}
+
+static void on_no_memory(void *user)
+{
+    ((struct end *)user)->no_memory++;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    struct tp_config config = {.host = "peer-test"};
+    memset(end, 0, sizeof end);
+    now = MS;
+    for (int i = 0; i < NODES; i++) {
+        struct peers_ops ops = {&end[i], on_receive, on_acked, on_refused, on_broken, on_no_memory};
+        if (tp_mem.open(&config, &end[i].net) != KEEL_OK || tp_mem.listen(end[i].net, &end[i].addr) != KEEL_OK ||
+            peers_init(&end[i].peers, i, NODES, end[i].net, 1, 10 + (uint64_t)i, secret, &ops) != KEEL_OK)
+            return -1;
+    }
+    for (int i = 0; i < NODES; i++)
+        peer_address(&end[i].peers, 1 - i, 11 - (uint64_t)i, &end[1 - i].addr);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    for (int i = 0; i < NODES; i++) {
+        peers_fini(&end[i].peers);
+        end[i].net->table->close(end[i].net);
+    }
+    return memory_living() == 0 ? 0 : -1;
+}
+
+static void poll(int i)
+{
+    struct end *e = &end[i];
+    struct tp_event batch[16];
+    int n = tp_poll(e->net, batch, 16);
+    for (int k = 0; k < n; k++) {
+        struct peer *peer = &e->peers.peer[1 - i];
+        if (batch[k].type != TP_CONNREQ) {
+            peer_event(&e->peers, tp_ep_user(batch[k].ep), &batch[k], now);
+            continue;
+        }
+        struct tp_ep *ep;
+        if (e->deaf)
+            e->net->table->reject(e->net, batch[k].req);
+        else if (e->net->table->accept(e->net, batch[k].req, peer, &ep) == KEEL_OK)
+            peer_accepted(&e->peers, 1 - i, ep);
+    }
+}
+
+static void turn(int i)
+{
+    poll(i);
+    peers_tick(&end[i].peers, now);
+}
+
+/* Both go on for a while; broken connections are made again. */
+static void pump(void)
+{
+    for (int i = 0; i < 300; i++) {
+        now += MS;
+        turn(0);
+        turn(1);
+    }
+}
+
+static uint64_t sent[NODES];
+
+static enum peer_sent send_next(int i, uint32_t len)
+{
+    uint8_t body[WIRE_BODY_MAX];
+    uint64_t number = end[i].peers.peer[1 - i].next;
+    for (uint32_t k = 0; k < len; k++)
+        body[k] = (uint8_t)(number + k);
+    struct wire w = {.type = WIRE_FORWARD, .a = (int64_t)number, .len = len};
+    enum peer_sent result = peer_send(&end[i].peers, 1 - i, &w, body, now);
+    sent[i] = end[i].peers.peer[1 - i].next - 1;
+    return result;
+}
+
+static void assert_all_arrived(void)
+{
+    for (int i = 0; i < NODES; i++) {
+        assert_int_equal(end[1 - i].received, sent[i]);
+        assert_int_equal(end[i].acked, sent[i]);
+        assert_null(end[i].peers.peer[1 - i].head); /* nothing is kept any more */
+        assert_int_equal(peers_deadline(&end[i].peers), UINT64_MAX);
+    }
+}
+
+static int setup_sent(void **state)
+{
+    sent[0] = sent[1] = 0;
+    return setup(state);
+}
+
+/* ---- order ---- */
+
+static void test_peer_messages_arrive_in_order_and_are_acknowledged(void **state)
+{
+    (void)state;
+    for (uint32_t k = 0; k < 100; k++) {
+        assert_int_equal(send_next(0, k * 100 % WIRE_BODY_MAX), PEER_SENT);
+        assert_int_equal(send_next(1, k), PEER_SENT);
+    }
+    pump();
+    assert_all_arrived();
+}
+
+static void test_peer_acknowledgement_follows_processing(void **state)
+{
+    (void)state;
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    for (int i = 0; i < 50; i++)
+        turn(0); /* the other one does not look */
+    assert_int_equal(end[0].acked, 1);
+    pump();
+    assert_int_equal(end[0].acked, 2);
+}
+
+/* ---- breaks ---- */
+
+static void break_connection(int i)
+{
+    struct peer *peer = &end[i].peers.peer[1 - i];
+    struct tp_ep *ep = peer->out ? peer->out : peer->in;
+    if (ep)
+        tp_disconnect(ep);
+}
+
+static void test_peer_message_on_a_broken_connection_is_sent_again(void **state)
+{
+    (void)state;
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    break_connection(0);
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    assert_int_equal(end[0].broken, 1);
+    assert_all_arrived();
+}
+
+/* The acknowledgement is lost with the connection: the message comes twice, and counts once. */
+static void test_peer_message_whose_acknowledgement_was_lost_counts_once(void **state)
+{
+    (void)state;
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    poll(1);
+    assert_int_equal(end[1].received, 2);
+    break_connection(0);
+    peers_tick(&end[1].peers, now);
+    pump();
+    assert_all_arrived();
+}
+
+static void test_peer_that_does_not_accept_yet_gets_all_later(void **state)
+{
+    (void)state;
+    end[1].deaf = true;
+    for (int k = 0; k < 10; k++)
+        assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    assert_int_equal(end[1].received, 0);
+    assert_true(peers_deadline(&end[0].peers) < UINT64_MAX); /* it tries again by itself */
+    assert_int_equal(end[0].refused, 0);                     /* somebody listens there */
+    end[1].deaf = false;
+    pump();
+    assert_all_arrived();
+}
+
+static void test_peer_that_nobody_listens_for_is_told_as_refused(void **state)
+{
+    (void)state;
+    struct tp_addr nowhere = {.len = sizeof(uint64_t), .bytes = {0xff, 0xff, 0xff}};
+    peer_address(&end[0].peers, 1, 11, &nowhere);
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    assert_true(end[0].refused >= 1);
+    assert_int_equal(end[0].broken, 0);
+}
+
+static void test_peer_random_breaks_lose_and_repeat_nothing(void **state)
+{
+    (void)state;
+    struct rng rng;
+    seed_rng(&rng);
+    for (int step = 0; step < 60000; step++) {
+        int i = (int)rng_below(&rng, NODES);
+        now += rng_below(&rng, MS);
+        switch (rng_below(&rng, 40)) {
+        case 0:
+            break_connection(i);
+            break;
+        case 1:
+            peers_epoch(&end[i].peers, end[i].peers.epoch + 1);
+            break;
+        case 2:
+            end[i].deaf = !end[i].deaf;
+            break;
+        case 3:
+        case 4:
+        case 5:
+            assert_int_equal(send_next(i, (uint32_t)rng_below(&rng, 200)), PEER_SENT);
+            break;
+        default:
+            if (rng_below(&rng, 2))
+                poll(i);
+            else
+                peers_tick(&end[i].peers, now);
+        }
+    }
+    uint64_t epoch = end[0].peers.epoch + end[1].peers.epoch;
+    for (int i = 0; i < NODES; i++) {
+        end[i].deaf = false;
+        peers_epoch(&end[i].peers, epoch);
+    }
+    pump();
+    assert_true(sent[0] > 100 && sent[1] > 100);
+    assert_all_arrived();
+}
+
+/* ---- epochs ---- */
+
+static void test_peer_message_of_a_later_view_waits_for_it(void **state)
+{
+    (void)state;
+    assert_int_equal(send_next(0, 8), PEER_SENT); /* of view 0 */
+    peers_epoch(&end[0].peers, 1);
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    peers_epoch(&end[0].peers, 2);
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    assert_int_equal(end[1].received, 1);
+    assert_int_equal(end[0].acked, 1);
+    peers_epoch(&end[1].peers, 1);
+    assert_int_equal(end[1].received, 2);
+    pump();
+    assert_int_equal(end[0].acked, 2);
+    break_connection(0); /* what waits, waits on; its repetition is dropped */
+    pump();
+    peers_epoch(&end[1].peers, 3);
+    pump();
+    assert_all_arrived();
+}
+
+static void test_peer_message_of_an_earlier_view_is_processed(void **state)
+{
+    (void)state;
+    peers_epoch(&end[1].peers, 5);
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    assert_all_arrived();
+}
+
+/* ---- death ---- */
+
+static void test_peer_killed_gets_and_gives_nothing_any_more(void **state)
+{
+    (void)state;
+    send_next(0, 8);
+    send_next(1, 8);
+    pump();
+    send_next(0, 8);
+    send_next(1, 8);
+    peers_epoch(&end[1].peers, 1);
+    send_next(1, 8);
+    turn(0);
+    turn(1);
+    turn(0); /* one is held */
+    uint64_t received = end[0].received;
+    size_t before = memory_living();
+    peer_kill(&end[0].peers, 1);
+    assert_true(memory_living() < before);
+    assert_null(end[0].peers.peer[1].head);
+    assert_null(end[0].peers.peer[1].held);
+    assert_int_equal(send_next(0, 8), PEER_IS_DEAD);
+    peer_kill(&end[0].peers, 1); /* twice */
+    for (int i = 0; i < 20; i++) {
+        now += MS;
+        turn(0);
+        poll(1);
+    }
+    peers_epoch(&end[0].peers, 9);
+    assert_int_equal(end[0].received, received);
+    assert_int_equal(peers_deadline(&end[0].peers), UINT64_MAX); /* it is not looked for any more */
+}
+
+/* ---- out of memory ---- */
+
+static void test_peer_without_memory_for_a_message_nothing_is_in_the_stream(void **state)
+{
+    (void)state;
+    send_next(0, 8);
+    pump();
+    memory_fail_at(1);
+    assert_int_equal(send_next(0, 8), PEER_NO_MEMORY);
+    assert_true(memory_failed());
+    assert_int_equal(sent[0], 1);
+    send_next(0, 8);
+    pump();
+    assert_int_equal(sent[0], 2);
+    assert_all_arrived();
+}
+
+static void test_peer_without_memory_in_the_transport_the_message_goes_out_again(void **state)
+{
+    (void)state;
+    send_next(0, 8);
+    pump();
+    memory_fail_at(2);
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    assert_true(memory_failed());
+    send_next(0, 8);
+    send_next(0, 8);
+    pump();
+    assert_all_arrived();
+}
+
+static void test_peer_without_memory_for_an_acknowledgement_it_is_sent_later(void **state)
+{
+    (void)state;
+    send_next(0, 8);
+    pump();
+    send_next(0, 8);
+    poll(1);
+    memory_fail_at(1);
+    peers_tick(&end[1].peers, now);
+    assert_true(memory_failed());
+    pump();
+    assert_all_arrived();
+}
+
+static void test_peer_without_memory_to_hold_a_message_its_owner_is_told(void **state)
+{
+    (void)state;
+    send_next(0, 8);
+    pump();
+    peers_epoch(&end[0].peers, 1);
+    send_next(0, 8);
+    memory_fail_at(1);
+    poll(1);
+    assert_true(memory_failed());
+    assert_int_equal(end[1].no_memory, 1);
+    assert_int_equal(end[1].received, 1);
+}
+
+static void test_peer_init_without_memory_fails(void **state)
+{
+    (void)state;
+    struct peers p;
+    memory_fail_at(1);
+    assert_int_equal(peers_init(&p, 0, 2, end[0].net, 1, 1, secret, &end[0].peers.ops), KEEL_ERR_NOMEM);
+    assert_true(memory_failed());
+    peers_fini(&p);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup_sent, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_peer_messages_arrive_in_order_and_are_acknowledged),
+        TEST(test_peer_acknowledgement_follows_processing),
+        TEST(test_peer_message_on_a_broken_connection_is_sent_again),
+        TEST(test_peer_message_whose_acknowledgement_was_lost_counts_once),
+        TEST(test_peer_that_does_not_accept_yet_gets_all_later),
+        TEST(test_peer_that_nobody_listens_for_is_told_as_refused),
+        TEST(test_peer_random_breaks_lose_and_repeat_nothing),
+        TEST(test_peer_message_of_a_later_view_waits_for_it),
+        TEST(test_peer_message_of_an_earlier_view_is_processed),
+        TEST(test_peer_killed_gets_and_gives_nothing_any_more),
+        TEST(test_peer_without_memory_for_a_message_nothing_is_in_the_stream),
+        TEST(test_peer_without_memory_in_the_transport_the_message_goes_out_again),
+        TEST(test_peer_without_memory_for_an_acknowledgement_it_is_sent_later),
+        TEST(test_peer_without_memory_to_hold_a_message_its_owner_is_told),
+        TEST(test_peer_init_without_memory_fails),
+    };
+    return cmocka_run_group_tests_name("peer", tests, NULL, NULL);
+}

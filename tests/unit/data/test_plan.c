@@ -1,0 +1,304 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/client/plan.h"
+#include "runtime/protocol/wire.h"
+#include "seed.h"
+
+enum { SELF = 7, SMALL = 8, LARGE = WIRE_BODY_MAX + 1 };
+
+static struct route route_of(enum route_mode mode, int copies, int a, int b, int c)
+{
+    return (struct route){.tag = route_tag(mode, 3), .copies = copies, .node = {a, b, c}};
+}
+
+static struct plan plan_of(enum op_kind kind, uint64_t len, const struct route *route)
+{
+    struct plan p;
+    struct plan_input in = {.kind = kind, .len = len, .redundancy = (unsigned)route->copies - 1, .self = SELF};
+    plan_make(&p, &in, route);
+    return p;
+}
+
+static void assert_legs(const struct plan *p, int legs, int a, int b, int c)
+{
+    const int node[COPIES_MAX] = {a, b, c};
+    assert_int_equal(p->legs, legs);
+    for (int i = 0; i < legs; i++) {
+        assert_int_equal(p->leg[i].node, node[i]);
+        assert_true(p->leg[i].window >= 1);
+    }
+}
+
+/* ---- put ---- */
+
+static void test_plan_put_one_copy_here_is_plain(void **state)
+{
+    (void)state;
+    struct route r = route_of(ROUTE_DIRECT, 1, SELF, -1, -1);
+    struct plan p = plan_of(OP_PUT, LARGE, &r);
+    assert_int_equal(p.way, PLAN_PLAIN);
+    assert_true(p.here && !p.noted && !p.through);
+    assert_legs(&p, 0, 0, 0, 0);
+}
+
+static void test_plan_put_one_copy_elsewhere_is_one_remote_write(void **state)
+{
+    (void)state;
+    struct route r = route_of(ROUTE_DIRECT, 1, 2, -1, -1);
+    struct plan p = plan_of(OP_PUT, LARGE, &r);
+    assert_int_equal(p.way, PLAN_ACCESS);
+    assert_true(!p.here && !p.noted && !p.through);
+    assert_legs(&p, 1, 2, 0, 0);
+    struct stripe_piece piece;
+    assert_true(plan_take(&p, LARGE, 0, &piece));
+    assert_int_equal(piece.len, LARGE);
+}
+
+static void test_plan_put_small_to_several_elsewhere_is_a_message_to_each(void **state)
+{
+    (void)state;
+    struct route pair = route_of(ROUTE_DIRECT, 2, 2, 4, -1), triple = route_of(ROUTE_DIRECT, 3, 2, 4, 1);
+    struct plan p = plan_of(OP_PUT, WIRE_BODY_MAX, &pair);
+    assert_int_equal(p.way, PLAN_MESSAGES);
+    assert_true(p.noted && !p.here && !p.through);
+    assert_legs(&p, 2, 2, 4, 0);
+    p = plan_of(OP_PUT, WIRE_BODY_MAX, &triple);
+    assert_int_equal(p.way, PLAN_MESSAGES);
+    assert_legs(&p, 3, 2, 4, 1);
+}
+
+static void test_plan_put_large_to_several_elsewhere_is_chunks(void **state)
+{
+    (void)state;
+    struct route pair = route_of(ROUTE_DIRECT, 2, 2, 4, -1), triple = route_of(ROUTE_DIRECT, 3, 2, 4, 1);
+    struct plan p = plan_of(OP_PUT, LARGE, &pair);
+    assert_int_equal(p.way, PLAN_CHUNKS);
+    assert_true(p.noted && !p.here && !p.through);
+    assert_legs(&p, 2, 2, 4, 0);
+    assert_int_equal(p.stripe.copies, 2);
+    p = plan_of(OP_PUT, LARGE, &triple);
+    assert_int_equal(p.way, PLAN_CHUNKS);
+    assert_legs(&p, 3, 2, 4, 1);
+    struct stripe_piece first = {0}, next = {0};
+    assert_true(plan_take(&p, LARGE, 0, &first) && plan_take(&p, LARGE, 1, &next));
+    assert_int_equal(first.offset, 0); /* the first chunk goes to the primary first, the next one to the next copy */
+    assert_int_equal(next.offset, first.len);
+    assert_false(first.second || next.second);
+}
+
+static void test_plan_put_with_a_copy_here_sends_messages_to_the_others(void **state)
+{
+    (void)state;
+    const uint64_t len[] = {SMALL, LARGE, 1 << 24};
+    for (size_t i = 0; i < 3; i++) {
+        struct route primary = route_of(ROUTE_DIRECT, 2, SELF, 4, -1), shadow = route_of(ROUTE_DIRECT, 3, 2, SELF, 4);
+        struct plan p = plan_of(OP_PUT, len[i], &primary);
+        assert_int_equal(p.way, PLAN_MESSAGES);
+        assert_true(p.here && p.noted && !p.through);
+        assert_legs(&p, 1, 4, 0, 0);
+        p = plan_of(OP_PUT, len[i], &shadow);
+        assert_int_equal(p.way, PLAN_MESSAGES);
+        assert_true(p.here && p.noted);
+        assert_legs(&p, 2, 2, 4, 0);
+    }
+}
+
+static void test_plan_put_while_made_equal_goes_through_the_primary(void **state)
+{
+    (void)state;
+    const enum route_mode mode[] = {ROUTE_THROUGH, ROUTE_FILLING};
+    for (int m = 0; m < 2; m++)
+        for (int at = 0; at < 3; at++) { /* also if a copy is here */
+            struct route r = route_of(mode[m], 3, at == 0 ? SELF : 1, at == 1 ? SELF : 2, at == 2 ? SELF : 3);
+            struct plan p = plan_of(OP_PUT, LARGE, &r);
+            assert_int_equal(p.way, PLAN_MESSAGES);
+            assert_true(p.through && !p.here && !p.noted);
+            assert_legs(&p, 1, r.node[0], 0, 0);
+        }
+}
+
+static void test_plan_put_always_through_goes_through_the_primary(void **state)
+{
+    (void)state;
+    struct route r = route_of(ROUTE_DIRECT, 2, 2, SELF, -1);
+    struct plan_input in = {.kind = OP_PUT, .len = SMALL, .redundancy = 1, .always_through = true, .self = SELF};
+    struct plan p;
+    plan_make(&p, &in, &r);
+    assert_true(p.through && !p.here);
+    assert_legs(&p, 1, 2, 0, 0);
+}
+
+static void test_plan_of_what_was_lost_asks_an_agent(void **state)
+{
+    (void)state;
+    struct route r = route_of(ROUTE_DIRECT, 1, SELF, -1, -1);
+    r.lost = true;
+    struct plan p = plan_of(OP_PUT, LARGE, &r);
+    assert_int_equal(p.way, PLAN_MESSAGES);
+    assert_false(p.here);
+    assert_legs(&p, 1, SELF, 0, 0);
+    p = plan_of(OP_GET, LARGE, &r);
+    assert_int_equal(p.way, PLAN_MESSAGES);
+    assert_false(p.here);
+    assert_legs(&p, 1, SELF, 0, 0);
+}
+
+/* ---- the others ---- */
+
+static void test_plan_get_loads_here_reads_elsewhere(void **state)
+{
+    (void)state;
+    const enum route_mode mode[] = {ROUTE_DIRECT, ROUTE_FILLING};
+    for (int m = 0; m < 2; m++) {
+        struct route here = route_of(mode[m], 2, SELF, 2, -1), there = route_of(mode[m], 2, 2, SELF, -1);
+        struct plan p = plan_of(OP_GET, LARGE, &here);
+        assert_int_equal(p.way, PLAN_PLAIN);
+        assert_true(p.here);
+        assert_legs(&p, 0, 0, 0, 0);
+        p = plan_of(OP_GET, LARGE, &there); /* the primary's bytes, though a copy is here */
+        assert_int_equal(p.way, PLAN_ACCESS);
+        assert_false(p.here);
+        assert_legs(&p, 1, 2, 0, 0);
+    }
+}
+
+static void test_plan_get_is_a_message_while_bytes_may_be_torn(void **state)
+{
+    (void)state;
+    struct route r = route_of(ROUTE_THROUGH, 2, SELF, 2, -1);
+    struct plan p = plan_of(OP_GET, LARGE, &r);
+    assert_int_equal(p.way, PLAN_MESSAGES);
+    assert_false(p.here);
+    assert_legs(&p, 1, SELF, 0, 0);
+}
+
+static void test_plan_atomics_are_messages_to_the_primary(void **state)
+{
+    (void)state;
+    const enum op_kind kind[] = {OP_ACC, OP_ADD, OP_CAS};
+    for (int k = 0; k < 3; k++)
+        for (int mode = ROUTE_DIRECT; mode <= ROUTE_FILLING; mode++)
+            for (int at = 0; at < 2; at++) {
+                struct route r = route_of((enum route_mode)mode, 2, at ? SELF : 2, at ? 2 : SELF, -1);
+                struct plan p = plan_of(kind[k], SMALL, &r);
+                assert_int_equal(p.way, PLAN_MESSAGES);
+                assert_false(p.here);
+                assert_legs(&p, 1, r.node[0], 0, 0);
+            }
+}
+
+static void test_plan_enter_goes_to_this_node(void **state)
+{
+    (void)state;
+    struct route r = route_of(ROUTE_DIRECT, 1, 2, -1, -1);
+    struct plan p = plan_of(OP_ENTER, 0, &r);
+    assert_legs(&p, 1, SELF, 0, 0);
+}
+
+/* ---- every byte once ---- */
+
+/* Take from random legs until nothing is left; a leg's pieces complete in the order in which they were taken. */
+static void cover(struct plan *p, uint64_t len, struct rng *rng)
+{
+    static uint8_t got[COPIES_MAX][(1 << 21) + 1];
+    bool flying[COPIES_MAX] = {0};
+    struct stripe_piece piece[COPIES_MAX];
+    memset(got, 0, sizeof got);
+    for (int idle = 0; idle < 1000; idle++) {
+        int i = (int)rng_below(rng, (uint64_t)p->legs);
+        if (flying[i]) {
+            flying[i] = false;
+            p->leg[i].done += piece[i].len;
+            if (p->way == PLAN_CHUNKS && !piece[i].second)
+                stripe_first_done(&p->stripe, i);
+            idle = 0;
+        } else if (plan_take(p, len, i, &piece[i])) {
+            assert_true(piece[i].len > 0 && piece[i].offset + piece[i].len <= len);
+            assert_true(p->way != PLAN_MESSAGES || piece[i].len <= WIRE_BODY_MAX);
+            for (uint64_t k = 0; k < piece[i].len; k++)
+                assert_int_equal(got[i][piece[i].offset + k]++, 0);
+            p->leg[i].posted += piece[i].len;
+            flying[i] = true;
+            idle = 0;
+        }
+    }
+    for (int i = 0; i < p->legs; i++) {
+        assert_int_equal(p->leg[i].done, len);
+        assert_null(memchr(got[i], 0, len));
+    }
+}
+
+static void test_plan_random_routes_reach_every_copy_with_every_byte_once(void **state)
+{
+    (void)state;
+    struct rng rng;
+    seed_rng(&rng);
+    for (int run = 0; run < 150; run++) {
+        int nodes[8] = {SELF, 0, 1, 2, 3, 4, 5, 6};
+        for (int i = 0; i < 8; i++) {
+            int k = (int)rng_below(&rng, 8), node = nodes[i];
+            nodes[i] = nodes[k];
+            nodes[k] = node;
+        }
+        int copies = 1 + (int)rng_below(&rng, COPIES_MAX);
+        struct route r = route_of((enum route_mode)(1 + rng_below(&rng, 3)), copies, nodes[0],
+                                  copies > 1 ? nodes[1] : -1, copies > 2 ? nodes[2] : -1);
+        enum op_kind kind = rng_below(&rng, 3) ? OP_PUT : OP_GET;
+        uint64_t len = 1 + rng_below(&rng, rng_below(&rng, 2) ? 2 * WIRE_BODY_MAX : 1 << 21);
+        struct plan p = plan_of(kind, len, &r);
+        int direct = p.here;
+        for (int i = 0; i < p.legs; i++) {
+            bool known = false;
+            for (int k = 0; k < copies; k++)
+                known = known || r.node[k] == p.leg[i].node;
+            assert_true(known);
+            assert_true(!p.here || p.leg[i].node != SELF); /* once to each */
+            for (int k = 0; k < i; k++)
+                assert_int_not_equal(p.leg[i].node, p.leg[k].node);
+            direct++;
+        }
+        if (kind == OP_PUT && !p.through)
+            assert_int_equal(direct, copies);
+        else
+            assert_int_equal(direct, 1);
+        if (p.legs)
+            cover(&p, len, &rng);
+    }
+}
+
+static void test_plan_nothing_is_taken_of_an_empty_put(void **state)
+{
+    (void)state;
+    struct stripe_piece piece;
+    struct route r = route_of(ROUTE_DIRECT, 2, 2, 3, -1);
+    struct plan p = plan_of(OP_PUT, 0, &r);
+    assert_false(plan_take(&p, 0, 0, &piece));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plan_put_one_copy_here_is_plain),
+        cmocka_unit_test(test_plan_put_one_copy_elsewhere_is_one_remote_write),
+        cmocka_unit_test(test_plan_put_small_to_several_elsewhere_is_a_message_to_each),
+        cmocka_unit_test(test_plan_put_large_to_several_elsewhere_is_chunks),
+        cmocka_unit_test(test_plan_put_with_a_copy_here_sends_messages_to_the_others),
+        cmocka_unit_test(test_plan_put_while_made_equal_goes_through_the_primary),
+        cmocka_unit_test(test_plan_put_always_through_goes_through_the_primary),
+        cmocka_unit_test(test_plan_of_what_was_lost_asks_an_agent),
+        cmocka_unit_test(test_plan_get_loads_here_reads_elsewhere),
+        cmocka_unit_test(test_plan_get_is_a_message_while_bytes_may_be_torn),
+        cmocka_unit_test(test_plan_atomics_are_messages_to_the_primary),
+        cmocka_unit_test(test_plan_enter_goes_to_this_node),
+        cmocka_unit_test(test_plan_random_routes_reach_every_copy_with_every_byte_once),
+        cmocka_unit_test(test_plan_nothing_is_taken_of_an_empty_put),
+    };
+    return cmocka_run_group_tests_name("plan", tests, NULL, NULL);
+}

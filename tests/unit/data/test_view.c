@@ -1,0 +1,635 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "memory.h"
+#include "runtime/view/policy.h"
+#include "runtime/view/view.h"
+#include "seed.h"
+
+enum { NONE, SHADOW, TRIPLE };
+
+static void open_view(struct view *v, enum view_policy policy, int nodes, int spares, int ranks)
+{
+    int rank_node[64];
+    for (int r = 0; r < ranks; r++)
+        rank_node[r] = r * nodes / ranks;
+    assert_true(view_init(v, policy, nodes, spares, ranks, rank_node));
+}
+
+static void apply(struct view *v, uint32_t type, uint32_t a, uint32_t b, uint32_t c, uint64_t d)
+{
+    struct view_event e = {type, a, b, c, d};
+    view_apply(v, v->epoch + 1, &e, 1);
+}
+
+static void kill_node(struct view *v, int node)
+{
+    apply(v, VIEW_NODE_DEAD, (uint32_t)node, 0, 0, 0);
+}
+
+static void kill_nodes(struct view *v, int a, int b)
+{
+    struct view_event e[2] = {{VIEW_NODE_DEAD, (uint32_t)a, 0, 0, 0}, {VIEW_NODE_DEAD, (uint32_t)b, 0, 0, 0}};
+    view_apply(v, v->epoch + 1, e, 2);
+}
+
+static void restore(struct view *v, int group)
+{
+    apply(v, VIEW_RESTORED, (uint32_t)group, 0, 0, v->group[group].generation);
+}
+
+static void restore_all(struct view *v)
+{
+    for (int g = 0; g < v->nodes * CLASSES; g++)
+        restore(v, g);
+}
+
+/* Its copies are on these nodes, in this order (-1: no more). */
+static void assert_copies(const struct view_group *g, int a, int b, int c)
+{
+    const int node[COPIES_MAX] = {a, b, c};
+    for (int i = 0; i < COPIES_MAX; i++)
+        assert_int_equal(i < g->copies ? g->copy[i].node : -1, node[i]);
+}
+
+/* ---- the start ---- */
+
+static void test_view_start_copies_on_the_next_nodes(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 4, 1, 8);
+    for (int s = 0; s < 4; s++) {
+        assert_copies(&v.group[group_of(s, NONE)], s, -1, -1);
+        assert_copies(&v.group[group_of(s, SHADOW)], s, (s + 1) % 4, -1);
+        assert_copies(&v.group[group_of(s, TRIPLE)], s, (s + 1) % 4, (s + 2) % 4);
+        for (unsigned c = 0; c < CLASSES; c++) {
+            assert_int_equal(v.group[group_of(s, c)].mode, GROUP_DIRECT);
+            assert_int_equal(view_whole_copies(&v.group[group_of(s, c)]), c + 1);
+        }
+    }
+    assert_int_equal(v.rank[3].node, 1);
+    assert_int_equal(v.rank[3].index, 1);
+    view_fini(&v);
+}
+
+static void test_view_start_with_too_few_nodes_uses_spares(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 1, 1, 2);
+    assert_copies(&v.group[group_of(0, SHADOW)], 0, 1, -1);
+    assert_copies(&v.group[group_of(0, TRIPLE)], 0, 1, -1); /* no third node */
+    assert_int_equal(v.group[group_of(0, TRIPLE)].mode, GROUP_DIRECT);
+    view_fini(&v);
+}
+
+static void test_view_init_without_memory_leaves_nothing(void **state)
+{
+    (void)state;
+    const int rank_node[] = {0, 1};
+    size_t before = memory_living();
+    struct view v;
+    for (long n = 1;; n++) {
+        memory_fail_at(n);
+        bool ok = view_init(&v, VIEW_DEGRADE, 2, 1, 2, rank_node);
+        if (!memory_failed()) {
+            assert_true(ok && n > 3);
+            break;
+        }
+        assert_false(ok);
+        assert_int_equal(memory_living(), before);
+    }
+    view_fini(&v);
+    assert_int_equal(memory_living(), before);
+}
+
+/* ---- nodes die ---- */
+
+static void test_view_node_dies_spare_gets_ranks_and_copies(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 4, 1, 4);
+    kill_node(&v, 1);
+    assert_int_equal(v.rank[1].node, 4);
+    assert_int_equal(v.rank[1].incarnation, 1);
+    assert_int_equal(v.rank[1].joined, 1);
+    assert_int_equal(v.home[1], 4);
+    const struct view_group *g = &v.group[group_of(1, SHADOW)];
+    assert_copies(g, 2, 4, -1); /* promoted; filled where its ranks are */
+    assert_true(g->copy[0].whole);
+    assert_false(g->copy[1].whole);
+    assert_int_equal(g->copy[1].placed, 1);
+    assert_int_equal(g->mode, GROUP_REPAIR);
+    assert_int_equal(g->generation, 1);
+    assert_int_equal(g->lost_at, 0);
+    view_fini(&v);
+}
+
+static void test_view_restored_group_is_handed_to_its_ranks_node(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 4, 1, 4);
+    kill_node(&v, 1);
+    restore(&v, group_of(1, SHADOW));
+    assert_copies(&v.group[group_of(1, SHADOW)], 4, 2, -1);
+    assert_int_equal(v.group[group_of(1, SHADOW)].mode, GROUP_DIRECT);
+    assert_int_equal(v.group[group_of(1, SHADOW)].generation, 2);
+    restore(&v, group_of(1, TRIPLE));
+    assert_copies(&v.group[group_of(1, TRIPLE)], 4, 2, 3);
+    view_fini(&v);
+}
+
+static void test_view_degrade_ranks_stay_dead_copies_move(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 4, 1, 4);
+    kill_node(&v, 0);
+    assert_int_equal(v.rank[0].state, RANK_DEAD);
+    assert_int_equal(v.rank[0].node, -1);
+    assert_int_equal(v.home[0], -1);
+    const struct view_group *g = &v.group[group_of(0, SHADOW)];
+    assert_int_equal(g->copy[0].node, 1);
+    assert_int_equal(g->copies, 2);
+    restore_all(&v);
+    assert_int_equal(g->mode, GROUP_DIRECT);
+    assert_int_equal(g->copy[0].node, 1); /* nobody to hand it to */
+    view_fini(&v);
+}
+
+static void test_view_abort_ends_the_job_when_a_node_with_ranks_dies(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_ABORT, 2, 1, 2);
+    kill_node(&v, 2);
+    assert_false(v.stopped);
+    kill_node(&v, 1);
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 137);
+    assert_string_equal(v.why, "node 1 died");
+    view_fini(&v);
+    open_view(&v, VIEW_ABORT, 2, 0, 2);
+    apply(&v, VIEW_RANK_DEAD, 1, 0, 11, 0);
+    assert_int_equal(v.code, 128 + 11);
+    view_fini(&v);
+}
+
+static void test_view_spares_are_taken_in_order_and_once(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 4, 2, 4);
+    assert_int_equal(policy_spare(&v), 4);
+    kill_nodes(&v, 0, 1);
+    assert_int_equal(v.rank[0].node, 4);
+    assert_int_equal(v.rank[1].node, 5);
+    assert_int_equal(policy_spare(&v), -1);
+    kill_node(&v, 2); /* no spare is left */
+    assert_int_equal(v.rank[2].state, RANK_DEAD);
+    view_fini(&v);
+    open_view(&v, VIEW_SUBSTITUTE, 4, 2, 4);
+    kill_nodes(&v, 1, 4); /* the spare died in the same view */
+    assert_int_equal(v.rank[1].node, 5);
+    view_fini(&v);
+}
+
+static void test_view_both_copies_in_one_view_lost_and_starts_again(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 4, 0, 4);
+    kill_nodes(&v, 2, 1);
+    const struct view_group *g = &v.group[group_of(1, SHADOW)];
+    assert_int_equal(g->lost_at, 1);
+    assert_int_equal(g->copies, 2);
+    assert_true(v.alive[g->copy[0].node] && g->copy[0].whole);
+    assert_int_equal(g->mode, GROUP_REPAIR);
+    restore(&v, group_of(1, SHADOW));
+    assert_int_equal(g->mode, GROUP_DIRECT);
+    assert_int_equal(g->lost_at, 1); /* not forgotten */
+    assert_int_equal(v.group[group_of(2, SHADOW)].copy[0].node, 3);
+    assert_int_equal(v.group[group_of(2, SHADOW)].lost_at, 0);
+    assert_int_equal(v.group[group_of(1, NONE)].lost_at, 1);
+    assert_int_equal(v.group[group_of(0, NONE)].lost_at, 0);
+    view_fini(&v);
+}
+
+static void test_view_triple_survives_two_deaths_in_one_view(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 5, 0, 5);
+    kill_nodes(&v, 1, 2);
+    const struct view_group *g = &v.group[group_of(1, TRIPLE)];
+    assert_int_equal(g->lost_at, 0);
+    assert_int_equal(g->copy[0].node, 3);
+    assert_true(g->copy[0].whole);
+    assert_int_equal(g->copies, 3);
+    assert_int_equal(view_whole_copies(g), 1);
+    assert_int_equal(v.group[group_of(0, TRIPLE)].copy[0].node, 0);
+    assert_int_equal(view_whole_copies(&v.group[group_of(0, TRIPLE)]), 1);
+    view_fini(&v);
+}
+
+static void test_view_triple_survives_a_death_during_the_fill_of_another(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 5, 0, 5);
+    kill_node(&v, 1); /* copies on 2, 3 and a new one */
+    const struct view_group *g = &v.group[group_of(1, TRIPLE)];
+    int filled = g->copy[2].node;
+    kill_node(&v, 2);
+    assert_int_equal(g->copy[0].node, 3);
+    assert_int_equal(g->lost_at, 0);
+    int at = view_copy_at(g, filled);
+    assert_true(at > 0 && !g->copy[at].whole);
+    assert_int_equal(g->copy[at].placed, 1); /* it goes on being filled */
+    view_fini(&v);
+}
+
+static void test_view_primary_dies_during_fill_lost(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 4, 0, 4);
+    kill_node(&v, 1);
+    assert_int_equal(v.group[group_of(1, SHADOW)].copy[0].node, 2);
+    kill_node(&v, 2);
+    assert_int_equal(v.group[group_of(1, SHADOW)].lost_at, 2);
+    view_fini(&v);
+}
+
+static void test_view_filled_node_dies_another_is_found(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 4, 2, 4);
+    kill_node(&v, 1);
+    assert_copies(&v.group[group_of(1, SHADOW)], 2, 4, -1);
+    kill_node(&v, 4);
+    assert_int_equal(v.rank[1].node, 5);
+    assert_copies(&v.group[group_of(1, SHADOW)], 2, 5, -1);
+    assert_int_equal(v.group[group_of(1, SHADOW)].copy[1].placed, 2);
+    view_fini(&v);
+}
+
+static void test_view_last_node_has_every_copy_and_is_direct(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 2, 0, 2);
+    kill_node(&v, 1);
+    for (int group = 0; group < 2 * CLASSES; group++) {
+        assert_copies(&v.group[group], 0, -1, -1);
+        assert_int_equal(v.group[group].mode, GROUP_DIRECT);
+    }
+    view_fini(&v);
+}
+
+/* ---- restored, doubts ---- */
+
+static void test_view_restored_of_an_older_generation_is_refused(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 4, 0, 4);
+    kill_node(&v, 1);
+    int group = group_of(3, SHADOW); /* copies on 3 and 0, in doubt only */
+    uint64_t first = v.group[group].generation;
+    apply(&v, VIEW_RANK_DEAD, 2, 0, 9, 0); /* in doubt again */
+    assert_true(v.group[group].generation > first);
+    apply(&v, VIEW_RESTORED, (uint32_t)group, 0, 0, first);
+    assert_int_equal(v.group[group].mode, GROUP_REPAIR);
+    restore(&v, group);
+    assert_int_equal(v.group[group].mode, GROUP_DIRECT);
+    uint64_t generation = v.group[group].generation;
+    restore(&v, group); /* told twice */
+    assert_int_equal(v.group[group].generation, generation);
+    apply(&v, VIEW_RESTORED, 4 * CLASSES, 0, 0, 0); /* no such group */
+    view_fini(&v);
+}
+
+static void test_view_restored_in_the_view_of_a_death_is_refused(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 4, 0, 4);
+    kill_node(&v, 1);
+    int group = group_of(1, SHADOW), filled = v.group[group].copy[1].node;
+    struct view_event e[2] = {{VIEW_RESTORED, (uint32_t)group, 0, 0, v.group[group].generation},
+                              {VIEW_NODE_DEAD, (uint32_t)filled, 0, 0, 0}};
+    view_apply(&v, 2, e, 2);
+    assert_int_equal(v.group[group].mode, GROUP_REPAIR);
+    assert_int_equal(view_whole_copies(&v.group[group]), 1);
+    view_fini(&v);
+}
+
+static void test_view_doubt_puts_every_replicated_group_in_repair(void **state)
+{
+    (void)state;
+    static const struct view_event doubts[] = {
+        {VIEW_RANK_DEAD, 1, 0, 9, 0}, {VIEW_RANK_DOUBT, 1, 0, 0, 0}, {VIEW_RANK_DONE, 1, 0, 0, 1}};
+    for (size_t i = 0; i < sizeof doubts / sizeof doubts[0]; i++) {
+        struct view v;
+        open_view(&v, VIEW_DEGRADE, 3, 0, 3);
+        view_apply(&v, 1, &doubts[i], 1);
+        for (int group = 0; group < 3 * CLASSES; group++) {
+            bool several = group_class(group) > 0;
+            assert_int_equal(v.group[group].mode, several ? GROUP_REPAIR : GROUP_DIRECT);
+            assert_int_equal(v.group[group].generation, several ? 1 : 0);
+            assert_int_equal(v.group[group].doubted_at, 1);
+            assert_int_equal(view_whole_copies(&v.group[group]), group_class(group) + 1);
+        }
+        view_fini(&v);
+    }
+}
+
+static void test_view_clean_end_or_other_incarnation_is_no_doubt(void **state)
+{
+    (void)state;
+    const struct view_event done = {VIEW_RANK_DONE, 2, 1, 0, 0}, open = {VIEW_RANK_DONE, 2, 1, 0, 1},
+                            dead = {VIEW_RANK_DEAD, 2, 1, 9, 0}, doubt = {VIEW_RANK_DOUBT, 2, 1, 0, 0},
+                            node = {VIEW_NODE_DEAD, 2, 1, 0, 0}, left = {VIEW_RANK_LEFT, 2, 1, 0, 0};
+    assert_false(view_event_doubts(&done, 2, 1));
+    assert_true(view_event_doubts(&open, 2, 1));
+    assert_true(view_event_doubts(&dead, 2, 1));
+    assert_true(view_event_doubts(&doubt, 2, 1));
+    assert_false(view_event_doubts(&dead, 2, 0));
+    assert_false(view_event_doubts(&dead, 1, 1));
+    assert_false(view_event_doubts(&node, 2, 1));
+    assert_false(view_event_doubts(&left, 2, 1));
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 3, 0, 3);
+    apply(&v, VIEW_RANK_DONE, 1, 0, 0, 0);
+    assert_int_equal(v.group[group_of(0, SHADOW)].mode, GROUP_DIRECT);
+    view_fini(&v);
+}
+
+static void test_view_doubts_of_a_living_rank_are_counted(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 2, 0, 2);
+    apply(&v, VIEW_RANK_DOUBT, 1, 0, 0, 0);
+    apply(&v, VIEW_RANK_DOUBT, 1, 0, 0, 0);
+    assert_int_equal(v.rank[1].doubted, 2);
+    assert_int_equal(v.rank[1].state, RANK_RUNNING);
+    apply(&v, VIEW_RANK_DOUBT, 1, 7, 0, 0); /* no such incarnation */
+    assert_int_equal(v.rank[1].doubted, 2);
+    apply(&v, VIEW_RANK_DEAD, 1, 0, 9, 0);
+    assert_int_equal(v.rank[1].doubted, 0); /* of the next incarnation */
+    view_fini(&v);
+}
+
+/* ---- ranks ---- */
+
+static void test_view_rank_dies_restarts_in_place_then_stays_dead(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 2, 0, 4);
+    for (uint32_t i = 0; i < VIEW_MAX_RESTARTS; i++) {
+        apply(&v, VIEW_RANK_DEAD, 3, i, 11, 0);
+        assert_int_equal(v.rank[3].incarnation, i + 1);
+        assert_int_equal(v.rank[3].node, 1);
+        apply(&v, VIEW_RANK_DEAD, 3, i, 11, 0); /* told twice */
+        assert_int_equal(v.rank[3].incarnation, i + 1);
+    }
+    apply(&v, VIEW_RANK_DEAD, 3, VIEW_MAX_RESTARTS, 11, 0);
+    assert_int_equal(v.rank[3].state, RANK_DEAD);
+    assert_false(v.stopped);
+    view_fini(&v);
+}
+
+static void test_view_job_ends_with_code_of_first_failing_rank(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 2, 0, 2);
+    apply(&v, VIEW_RANK_DONE, 0, 0, 0, 0);
+    assert_false(v.stopped);
+    apply(&v, VIEW_RANK_DONE, 1, 0, 3, 0);
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 3);
+    view_fini(&v);
+    open_view(&v, VIEW_DEGRADE, 2, 0, 2);
+    apply(&v, VIEW_RANK_LEFT, 1, 0, 0, 0);
+    assert_false(view_rank_takes_part(&v, 1));
+    assert_false(view_node_takes_part(&v, 1));
+    assert_true(view_node_takes_part(&v, 0));
+    kill_node(&v, 1); /* after keel_finalize: the rank counts as done */
+    assert_int_equal(v.rank[1].state, RANK_DONE);
+    apply(&v, VIEW_RANK_DEAD, 0, 0, 9, 0);
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 0);
+    view_fini(&v);
+}
+
+static void test_view_stop_says_who_asked(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 2, 0, 2);
+    apply(&v, VIEW_STOP, 7, 2, 0, 0);
+    assert_true(v.stopped);
+    assert_int_equal(v.code, 7);
+    assert_string_equal(v.why, "rank 1 ended the job with code 7");
+    apply(&v, VIEW_STOP, 9, 0, 0, 0);
+    assert_int_equal(v.code, 7); /* the first one counts */
+    view_fini(&v);
+}
+
+/* ---- policy ---- */
+
+static void test_policy_copy_home_first_then_fewest_then_spares(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_SUBSTITUTE, 3, 1, 3);
+    struct view_group *g = &v.group[group_of(0, SHADOW)];
+    g->copies = 1;
+    g->copy[0].node = 1;
+    assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), 0); /* its ranks' node */
+    v.home[0] = -1;
+    g->copy[0].node = 0;
+    /* node 1 holds this group's copy no more: it has fewer than node 2 */
+    assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), 1);
+    v.alive[1] = v.alive[2] = false;
+    assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), 3); /* better than nothing */
+    v.alive[3] = false;
+    assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), -1);
+    view_fini(&v);
+}
+
+/* ---- whatever happens ---- */
+
+static struct view_event random_event(const struct view *v, struct rng *rng)
+{
+    uint32_t group = (uint32_t)rng_below(rng, (uint64_t)v->nodes * CLASSES),
+             r = (uint32_t)rng_below(rng, (uint64_t)v->ranks);
+    uint64_t generation = v->group[group].generation;
+    switch (rng_below(rng, 12)) {
+    case 0:
+    case 1:
+        return (struct view_event){VIEW_NODE_DEAD, (uint32_t)rng_below(rng, (uint64_t)(v->nodes + v->spares + 1)), 0, 0,
+                                   0};
+    case 2:
+        return (struct view_event){VIEW_RANK_DEAD, r, v->rank[r].incarnation - (uint32_t)rng_below(rng, 2), 9, 0};
+    case 3:
+        return (struct view_event){VIEW_RANK_DONE, r, v->rank[r].incarnation, 0, rng_below(rng, 2)};
+    case 4:
+        return (struct view_event){VIEW_RANK_DOUBT, r, v->rank[r].incarnation, 0, 0};
+    case 5:
+        return (struct view_event){VIEW_RANK_LEFT, r, v->rank[r].incarnation, 0, 0};
+    case 6:
+        return (struct view_event){99, r, 0, 0, 0};
+    default:
+        return (struct view_event){VIEW_RESTORED, group, 0, 0, generation - (rng_below(rng, 4) == 0)};
+    }
+}
+
+static int living(const struct view *v)
+{
+    int n = 0;
+    for (int m = 0; m < v->nodes + v->spares; m++)
+        n += v->alive[m];
+    return n;
+}
+
+static void check_group(const struct view *v, int group)
+{
+    const struct view_group *g = &v->group[group];
+    int nodes = living(v), wanted = (int)group_class(group) + 1;
+    assert_int_equal(g->copies, nodes < wanted ? nodes : wanted);
+    for (int i = 0; i < g->copies; i++) {
+        assert_true(v->alive[g->copy[i].node]);
+        assert_int_equal(view_copy_at(g, g->copy[i].node), i); /* no two on one node */
+    }
+    assert_true(g->copies == 0 || g->copy[0].whole);
+    assert_true(g->mode == GROUP_REPAIR || view_whole_copies(g) == g->copies);
+}
+
+static bool looks_the_same(const struct view_group *x, const struct view_group *y)
+{
+    bool same = x->copies == y->copies && x->mode == y->mode && x->lost_at == y->lost_at;
+    for (int i = 0; same && i < x->copies; i++)
+        same = x->copy[i].node == y->copy[i].node && x->copy[i].whole == y->copy[i].whole &&
+               x->copy[i].placed == y->copy[i].placed;
+    return same;
+}
+
+/* From one view to the next. */
+static void check_change(const struct view *v, int group, const struct view_group *old, const struct view_event *e,
+                         int n)
+{
+    const struct view_group *g = &v->group[group];
+    bool survives = false, hurt = false, said = false;
+    if (g->copies == 0)
+        return; /* nobody is left */
+    for (int i = 0; i < old->copies; i++) {
+        survives = survives || (old->copy[i].whole && v->alive[old->copy[i].node]);
+        hurt = hurt || !v->alive[old->copy[i].node];
+    }
+    for (int i = 0; i < n; i++)
+        said = said || (e[i].type == VIEW_RESTORED && e[i].a == (uint32_t)group && e[i].d == old->generation);
+    assert_int_equal(g->lost_at, survives ? old->lost_at : v->epoch);
+    if (looks_the_same(g, old)) /* told again, or doubted again */
+        assert_true(g->generation == old->generation || g->generation == v->epoch);
+    else
+        assert_int_equal(g->generation, v->epoch);
+    for (int i = 0; i < g->copies; i++) {
+        int at = view_copy_at(old, g->copy[i].node);
+        if (g->copy[i].whole && survives && (at < 0 || !old->copy[at].whole))
+            assert_true(said && !hurt); /* only the primary's word makes a copy whole */
+        if (survives && at >= 0 && old->copy[at].whole)
+            assert_true(g->copy[i].whole);
+        if (at < 0)
+            assert_int_equal(g->copy[i].placed, v->epoch);
+    }
+}
+
+static void check_ranks(const struct view *v)
+{
+    for (int r = 0; r < v->ranks; r++) {
+        const struct view_rank *k = &v->rank[r];
+        assert_true(k->state == RANK_RUNNING ? v->alive[k->node] : k->node == -1);
+        assert_true(k->restarts <= VIEW_MAX_RESTARTS);
+    }
+    for (int s = 0; s < v->nodes; s++)
+        assert_true(v->home[s] < 0 || v->alive[v->home[s]]);
+}
+
+static void test_view_random_events_keep_invariants(void **state)
+{
+    (void)state;
+    struct rng rng;
+    seed_rng(&rng);
+    for (int run = 0; run < 2000; run++) {
+        struct view v, twin;
+        int nodes = 1 + (int)rng_below(&rng, 7), spares = (int)rng_below(&rng, 3);
+        int ranks = nodes * (1 + (int)rng_below(&rng, 3));
+        enum view_policy policy = (enum view_policy)rng_below(&rng, 3);
+        open_view(&v, policy, nodes, spares, ranks);
+        open_view(&twin, policy, nodes, spares, ranks);
+        for (int step = 0; step < 16; step++) {
+            struct view_group old[7 * CLASSES];
+            struct view_event e[3];
+            int n = 1 + (int)rng_below(&rng, 3);
+            memcpy(old, v.group, sizeof old[0] * (size_t)(nodes * CLASSES));
+            for (int i = 0; i < n; i++)
+                e[i] = random_event(&v, &rng);
+            uint64_t epoch = v.epoch + 1 + rng_below(&rng, 2); /* epochs of views that were given up are missing */
+            view_apply(&v, epoch, e, n);
+            view_apply(&twin, epoch, e, n);
+            for (int group = 0; group < nodes * CLASSES; group++) {
+                check_group(&v, group);
+                check_change(&v, group, &old[group], e, n);
+                assert_true(looks_the_same(&v.group[group], &twin.group[group])); /* every agent has the same */
+            }
+            check_ranks(&v);
+        }
+        view_fini(&v);
+        view_fini(&twin);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_view_start_copies_on_the_next_nodes),
+        cmocka_unit_test(test_view_start_with_too_few_nodes_uses_spares),
+        cmocka_unit_test(test_view_init_without_memory_leaves_nothing),
+        cmocka_unit_test(test_view_node_dies_spare_gets_ranks_and_copies),
+        cmocka_unit_test(test_view_restored_group_is_handed_to_its_ranks_node),
+        cmocka_unit_test(test_view_degrade_ranks_stay_dead_copies_move),
+        cmocka_unit_test(test_view_abort_ends_the_job_when_a_node_with_ranks_dies),
+        cmocka_unit_test(test_view_spares_are_taken_in_order_and_once),
+        cmocka_unit_test(test_view_both_copies_in_one_view_lost_and_starts_again),
+        cmocka_unit_test(test_view_triple_survives_two_deaths_in_one_view),
+        cmocka_unit_test(test_view_triple_survives_a_death_during_the_fill_of_another),
+        cmocka_unit_test(test_view_primary_dies_during_fill_lost),
+        cmocka_unit_test(test_view_filled_node_dies_another_is_found),
+        cmocka_unit_test(test_view_last_node_has_every_copy_and_is_direct),
+        cmocka_unit_test(test_view_restored_of_an_older_generation_is_refused),
+        cmocka_unit_test(test_view_restored_in_the_view_of_a_death_is_refused),
+        cmocka_unit_test(test_view_doubt_puts_every_replicated_group_in_repair),
+        cmocka_unit_test(test_view_clean_end_or_other_incarnation_is_no_doubt),
+        cmocka_unit_test(test_view_doubts_of_a_living_rank_are_counted),
+        cmocka_unit_test(test_view_rank_dies_restarts_in_place_then_stays_dead),
+        cmocka_unit_test(test_view_job_ends_with_code_of_first_failing_rank),
+        cmocka_unit_test(test_view_stop_says_who_asked),
+        cmocka_unit_test(test_policy_copy_home_first_then_fewest_then_spares),
+        cmocka_unit_test(test_view_random_events_keep_invariants),
+    };
+    return cmocka_run_group_tests_name("view", tests, NULL, NULL);
+}
