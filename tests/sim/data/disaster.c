@@ -1,0 +1,225 @@
+/* What goes wrong: at random moments, and at fault points of the code under test. */
+#include <string.h>
+
+#include "tests/sim/data/model.h"
+
+struct point sim_point[POINTS_MAX];
+int sim_points;
+
+/* ---- limits ---- */
+
+/* May one more node die (or be taken for dead)? A majority of those that are left must remain. */
+static bool may_lose_node(const struct world *w, int node)
+{
+    const struct model *m = w->model;
+    int well = 0;
+    for (int i = 0; i < w->members; i++)
+        well += !m->dead[i] && !m->tainted[i] && i != node;
+    return 2 * well > w->members && well >= 2;
+}
+
+static int some_node(struct world *w)
+{
+    return (int)sched_below(&w->sched, (uint64_t)w->members);
+}
+
+static struct runner *some_rank(struct world *w)
+{
+    return world_rank(w, (int)sched_below(&w->sched, (uint64_t)w->setup.ranks));
+}
+
+static uint64_t some_time(struct world *w)
+{
+    struct sched *s = &w->sched;
+    return sched_chance(s, 0.5)   ? sched_below(s, 5 * MS)
+           : sched_chance(s, 0.7) ? sched_below(s, 60 * MS)
+                                  : sched_below(s, 200 * MS);
+}
+
+/* ---- cuts ---- */
+
+struct cut {
+    struct world *w;
+    int from, to;
+};
+
+static void cut_ends(void *arg, uint64_t unused)
+{
+    (void)unused;
+    struct cut *c = arg;
+    if (c->from < 0)
+        return;
+    net_cut(&c->w->net, c->from, c->to, false);
+    c->from = -1;
+}
+
+static void cut(struct world *w, int from, int to, uint64_t ns)
+{
+    struct cut *c = sim_alloc(sizeof *c);
+    *c = (struct cut){w, from, to};
+    world_say(w, "%d to %d is cut for %.3f ms", from, to, (double)ns / MS);
+    net_cut(&w->net, from, to, true);
+    sched_at(&w->sched, w->sched.now + ns, cut_ends, c, 0);
+}
+
+/* One path, or a node from all others. */
+static void some_cut(struct world *w)
+{
+    struct sched *s = &w->sched;
+    int a = some_node(w), b = some_node(w);
+    uint64_t ns = some_time(w);
+    bool back = sched_chance(s, 0.6), alone = sched_chance(s, 0.3);
+    if (a == b || !may_lose_node(w, a))
+        return;
+    w->model->tainted[a] = true;
+    for (int i = 0; i < w->members; i++)
+        if (i != a && (alone || i == b)) {
+            cut(w, a, i, ns);
+            if (back)
+                cut(w, i, a, ns);
+        }
+    if (!alone)
+        w->model->tainted[b] = true;
+}
+
+/* ---- one disaster ---- */
+
+static void freeze_node(struct world *w, int node, bool ranks, uint64_t ns)
+{
+    if (!may_lose_node(w, node))
+        return;
+    w->model->tainted[node] = true;
+    node_freeze(&w->node[node], ranks, ns);
+}
+
+static void strike(void *arg, uint64_t unused)
+{
+    (void)unused;
+    struct world *w = arg;
+    struct sched *s = &w->sched;
+    if (w->healing)
+        return;
+    int node = some_node(w);
+    struct runner *r = some_rank(w);
+    unsigned kind = (unsigned)sched_below(s, DISASTERS);
+    while (w->setup.kinds && !(w->setup.kinds >> kind & 1))
+        kind = (kind + 1) % DISASTERS;
+    switch ((enum disaster)kind) {
+    case DISASTER_RANK_KILL:
+        if (r)
+            runner_kill(r, 9);
+        break;
+    case DISASTER_NODE_KILL:
+    case DISASTER_NODE_OFF:
+        if (may_lose_node(w, node) && !w->node[node].process.frozen)
+            node_kill(&w->node[node], kind == DISASTER_NODE_OFF);
+        break;
+    case DISASTER_RANK_FREEZE:
+        if (r)
+            runner_freeze(r, some_time(w));
+        break;
+    case DISASTER_AGENT_FREEZE:
+        freeze_node(w, node, false, some_time(w));
+        break;
+    case DISASTER_NODE_FREEZE:
+        freeze_node(w, node, true, some_time(w));
+        break;
+    case DISASTER_CUT:
+        some_cut(w);
+        break;
+    case DISASTER_BREAK:
+        net_break(&w->net, node, some_node(w), 0.7);
+        break;
+    case DISASTERS:
+        break;
+    }
+}
+
+void disasters_plan(struct world *w)
+{
+    struct sched *s = &w->sched;
+    if (w->setup.script) {
+        w->setup.script(w);
+        return;
+    }
+    uint64_t at = sched_below(s, 3 * MS);
+    for (int i = 0; i < w->setup.disasters; i++) {
+        sched_at(s, at, strike, w, 0);
+        at += sched_chance(s, 0.4) ? sched_below(s, 300 * US) : sched_below(s, 20 * MS);
+    }
+}
+
+void disasters_heal(struct world *w)
+{
+    for (int a = 0; a < w->members; a++)
+        for (int b = 0; b < w->members; b++)
+            while (w->net.cut[a][b] > 1)
+                net_cut(&w->net, a, b, false); /* the last one by its own event, at most 200 ms from now */
+}
+
+/* ---- fault points ---- */
+
+static struct point *point_of(const char *name)
+{
+    for (int i = 0; i < sim_points; i++)
+        if (sim_point[i].name == name || strcmp(sim_point[i].name, name) == 0)
+            return &sim_point[i];
+    if (sim_points == POINTS_MAX)
+        return &sim_point[0];
+    sim_point[sim_points].name = name;
+    return &sim_point[sim_points++];
+}
+
+static void act(struct world *w, const struct aim *a, struct process *p)
+{
+    struct node *n = &w->node[p->node];
+    struct runner *r = p->rank >= 0 ? p->user : NULL;
+    world_say(w, "at %s of node %d, rank %d:", a->point, p->node, p->rank);
+    switch (a->action) {
+    case AIM_KILL:
+        if (r) {
+            runner_kill(r, 9);
+            break;
+        } /* fall through */
+    case AIM_NODE:
+        if (may_lose_node(w, n->id))
+            node_kill(n, false);
+        break;
+    case AIM_OFF:
+        if (may_lose_node(w, n->id))
+            node_kill(n, true);
+        break;
+    case AIM_FREEZE:
+        if (r) {
+            runner_freeze(r, a->ns);
+            break;
+        } /* fall through */
+    case AIM_FREEZE_NODE:
+        freeze_node(w, n->id, true, a->ns);
+        break;
+    case AIM_STALL:
+        process_spend(p, a->ns);
+        break;
+    }
+}
+
+void disasters_point(const char *name)
+{
+    struct world *w = world_now;
+    struct process *p = process_current();
+    struct point *point = point_of(name);
+    point->passed++;
+    if (!w || !p || w->failed || w->healing)
+        return;
+    for (int i = 0; i < w->setup.aims; i++) {
+        struct aim *a = &w->setup.aim[i];
+        if (a->done || strcmp(a->point, name) != 0 || (a->node >= 0 && a->node != p->node) ||
+            (a->rank >= 0 && a->rank != p->rank) || ++a->passed < a->nth)
+            continue;
+        a->done = true;
+        point->acted++;
+        act(w, a, p);
+    }
+    if (sched_chance(&w->sched, w->setup.yield))
+        process_spend(p, sched_chance(&w->sched, 0.05) ? sched_below(&w->sched, MS) : sched_below(&w->sched, 5 * US));
+}

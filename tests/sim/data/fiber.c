@@ -1,0 +1,205 @@
+#include "tests/sim/data/fiber.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+/* clang tells by __has_feature, gcc by a macro. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FIBER_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define FIBER_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define FIBER_ASAN 1
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define FIBER_TSAN 1
+#endif
+#ifdef FIBER_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef FIBER_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+#if defined(FIBER_ASAN) || defined(FIBER_TSAN)
+#define FIBER_CONTEXTS                                                                                                 \
+    1 /* the sanitizers do not follow _longjmp to another stack; without them it saves system calls */
+#endif
+
+enum { STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096 };
+
+struct fiber {
+    struct fiber *next_free;
+    void (*run)(void *arg);
+    void *arg;
+    char *stack;
+    ucontext_t context;
+    jmp_buf jump;
+    bool begun, done;
+    void *fake_stack; /* address sanitizer's */
+    void *thread;     /* thread sanitizer's */
+};
+
+static struct fiber *running, *free_fibers;
+static ucontext_t scheduler;
+#ifndef FIBER_CONTEXTS
+static jmp_buf scheduler_jump;
+#endif
+#ifdef FIBER_ASAN
+static const void *scheduler_stack;
+static size_t scheduler_bytes;
+static void *scheduler_fake;
+#endif
+#ifdef FIBER_TSAN
+static void *scheduler_thread;
+#endif
+
+static struct fiber *fiber_new(void)
+{
+    struct fiber *f = calloc(1, sizeof *f);
+    char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (!f || stack == MAP_FAILED || mprotect(stack, GUARD_BYTES, PROT_NONE) != 0) {
+        perror("fiber");
+        exit(2);
+    }
+    f->stack = stack;
+    return f;
+}
+
+struct fiber *fiber_create(void (*run)(void *arg), void *arg)
+{
+    struct fiber *f = free_fibers;
+    if (f)
+        free_fibers = f->next_free;
+    else
+        f = fiber_new();
+    f->run = run;
+    f->arg = arg;
+    f->begun = f->done = false;
+    f->fake_stack = NULL;
+#ifdef FIBER_ASAN
+    ASAN_UNPOISON_MEMORY_REGION(f->stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES);
+#endif
+#ifdef FIBER_TSAN
+    f->thread = __tsan_create_fiber(0);
+#endif
+    return f;
+}
+
+/* The other side of a switch has arrived. */
+static void arrived_in_fiber(void)
+{
+#ifdef FIBER_ASAN
+    __sanitizer_finish_switch_fiber(running->fake_stack, &scheduler_stack, &scheduler_bytes);
+#endif
+}
+
+static void to_scheduler(void)
+{
+#ifdef FIBER_ASAN
+    __sanitizer_start_switch_fiber(running->done ? NULL : &running->fake_stack, scheduler_stack, scheduler_bytes);
+#endif
+#ifdef FIBER_TSAN
+    __tsan_switch_to_fiber(scheduler_thread, 0);
+#endif
+#ifdef FIBER_CONTEXTS
+    swapcontext(&running->context, &scheduler);
+#else
+    if (_setjmp(running->jump) == 0)
+        _longjmp(scheduler_jump, 1);
+#endif
+    arrived_in_fiber();
+}
+
+static void first(void)
+{
+    arrived_in_fiber();
+    running->run(running->arg);
+    running->done = true;
+    to_scheduler();
+    abort();
+}
+
+static void begin(struct fiber *f)
+{
+    f->begun = true;
+    if (getcontext(&f->context) != 0)
+        abort();
+    f->context.uc_stack.ss_sp = f->stack + GUARD_BYTES;
+    f->context.uc_stack.ss_size = STACK_BYTES - GUARD_BYTES;
+    f->context.uc_link = NULL;
+    makecontext(&f->context, first, 0);
+}
+
+static void enter(struct fiber *f)
+{
+    bool begun = f->begun;
+    if (!begun)
+        begin(f);
+#ifdef FIBER_CONTEXTS
+    swapcontext(&scheduler, &f->context);
+#else
+    if (_setjmp(scheduler_jump) == 0) {
+        if (begun)
+            _longjmp(f->jump, 1);
+        swapcontext(&scheduler, &f->context);
+    }
+#endif
+}
+
+void fiber_resume(struct fiber *f)
+{
+    if (running || f->done)
+        abort();
+    running = f;
+#ifdef FIBER_ASAN
+    __sanitizer_start_switch_fiber(&scheduler_fake, f->stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES);
+#endif
+#ifdef FIBER_TSAN
+    scheduler_thread = __tsan_get_current_fiber();
+    __tsan_switch_to_fiber(f->thread, 0);
+#endif
+    enter(f);
+#ifdef FIBER_ASAN
+    __sanitizer_finish_switch_fiber(scheduler_fake, NULL, NULL);
+#endif
+    running = NULL;
+}
+
+void fiber_suspend(void)
+{
+    to_scheduler();
+}
+
+struct fiber *fiber_current(void)
+{
+    return running;
+}
+
+bool fiber_is_done(const struct fiber *f)
+{
+    return f->done;
+}
+
+void fiber_destroy(struct fiber *f)
+{
+    if (!f)
+        return;
+#ifdef FIBER_TSAN
+    __tsan_destroy_fiber(f->thread);
+#endif
+    f->next_free = free_fibers;
+    free_fibers = f;
+}
+
+void fiber_abandon(void)
+{
+    running = NULL;
+}

@@ -1,0 +1,120 @@
+#include "tests/sim/data/heap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct heap_block {
+    struct heap_block *next, *prev;
+    struct heap *owner;
+    size_t bytes;
+};
+_Static_assert(sizeof(struct heap_block) % 16 == 0, "what follows is aligned");
+
+static struct heap *current;
+
+void *__real_malloc(size_t bytes);
+void *__real_realloc(void *p, size_t bytes);
+void __real_free(void *p);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *p, size_t bytes);
+void __wrap_free(void *p);
+char *__wrap_strdup(const char *s);
+
+struct heap *heap_enter(struct heap *h)
+{
+    struct heap *before = current;
+    current = h;
+    return before;
+}
+
+static void link_block(struct heap_block *b)
+{
+    struct heap *h = b->owner;
+    b->prev = NULL;
+    b->next = h ? h->first : NULL;
+    if (!h)
+        return;
+    if (b->next)
+        b->next->prev = b;
+    h->first = b;
+    h->blocks++;
+}
+
+static void unlink_block(struct heap_block *b)
+{
+    struct heap *h = b->owner;
+    if (!h)
+        return;
+    if (b->prev)
+        b->prev->next = b->next;
+    else
+        h->first = b->next;
+    if (b->next)
+        b->next->prev = b->prev;
+    h->blocks--;
+}
+
+void heap_drop(struct heap *h)
+{
+    while (h->first) {
+        struct heap_block *b = h->first;
+        unlink_block(b);
+        __real_free(b);
+    }
+}
+
+static bool fails(void)
+{
+    return current && ++current->allocations == current->fail_at;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    struct heap_block *b = fails() || bytes > SIZE_MAX - sizeof *b ? NULL : __real_malloc(sizeof *b + bytes);
+    if (!b)
+        return NULL;
+    b->owner = current;
+    b->bytes = bytes;
+    link_block(b);
+    return b + 1;
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+    if (bytes && n > SIZE_MAX / bytes)
+        return NULL;
+    void *p = __wrap_malloc(n * bytes);
+    if (p)
+        memset(p, 0, n * bytes);
+    return p;
+}
+
+void __wrap_free(void *p)
+{
+    if (!p)
+        return;
+    struct heap_block *b = (struct heap_block *)p - 1;
+    unlink_block(b);
+    __real_free(b);
+}
+
+void *__wrap_realloc(void *p, size_t bytes)
+{
+    if (!p)
+        return __wrap_malloc(bytes);
+    void *q = __wrap_malloc(bytes);
+    if (!q)
+        return NULL;
+    const struct heap_block *b = (struct heap_block *)p - 1;
+    memcpy(q, p, b->bytes < bytes ? b->bytes : bytes);
+    __wrap_free(p);
+    return q;
+}
+
+char *__wrap_strdup(const char *s)
+{
+    size_t bytes = strlen(s) + 1;
+    char *copy = __wrap_malloc(bytes);
+    return copy ? memcpy(copy, s, bytes) : NULL;
+}

@@ -1,0 +1,132 @@
+#include "tests/sim/data/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/data/sched.h"
+
+enum { STATES = 1 << 16, STEPS_MAX = 2000000 };
+
+size_t history_call(struct history *h, const struct history_op *op)
+{
+    if (h->n == h->capacity) {
+        size_t capacity = h->capacity ? 2 * h->capacity : 16;
+        struct history_op *wider = sim_alloc(capacity * sizeof *wider);
+        if (h->n)
+            memcpy(wider, h->op, h->n * sizeof *wider);
+        free(h->op);
+        h->op = wider;
+        h->capacity = capacity;
+    }
+    h->op[h->n] = *op;
+    h->op[h->n].returned = UINT64_MAX;
+    return h->n++;
+}
+
+void history_return(struct history *h, size_t at, int64_t result, uint64_t now)
+{
+    h->op[at].result = result;
+    h->op[at].returned = now;
+}
+
+/* The search: which operations are done (a set), and the word's value. */
+struct search {
+    const struct history_op *op; /* in the order of their calls */
+    size_t n, words;
+    uint64_t *done;
+    uint64_t *seen; /* hashes of states, open addressing, 0: free */
+    size_t seen_n;
+    uint64_t steps;
+};
+
+static bool is_done(const struct search *s, size_t i)
+{
+    return s->done[i / 64] >> (i % 64) & 1;
+}
+
+/* New here? A collision of 64-bit hashes would only make the search miss a way, one time in billions of runs. */
+static bool remember(struct search *s, int64_t value)
+{
+    uint64_t h = ((uint64_t)value + 1) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 31;
+    for (size_t i = 0; i < s->words; i++) {
+        h = (h ^ s->done[i]) * 0xff51afd7ed558ccdu;
+        h ^= h >> 29;
+    }
+    h += h == 0;
+    size_t at = (size_t)h & (STATES - 1);
+    while (s->seen[at] && s->seen[at] != h)
+        at = (at + 1) & (STATES - 1);
+    if (s->seen[at] == h)
+        return false;
+    if (s->seen_n < STATES / 2) {
+        s->seen[at] = h;
+        s->seen_n++;
+    }
+    return true;
+}
+
+/* Can the operation be next? *value is then what it leaves. */
+static bool applies(const struct history_op *op, int64_t *value)
+{
+    bool known = op->returned != UINT64_MAX;
+    if (op->kind != HISTORY_PUT && known && op->result != *value)
+        return false;
+    if (op->kind == HISTORY_ADD)
+        *value = (int64_t)((uint64_t)*value + (uint64_t)op->a);
+    else if (op->kind == HISTORY_CAS)
+        *value = *value == op->a ? op->b : *value;
+    else if (op->kind == HISTORY_PUT)
+        *value = op->a;
+    return true;
+}
+
+static bool search(struct search *s, int64_t value)
+{
+    if (++s->steps > STEPS_MAX)
+        return true;
+    if (!remember(s, value))
+        return false;
+    uint64_t first_return = UINT64_MAX;
+    bool left = false;
+    for (size_t i = 0; i < s->n; i++)
+        if (!is_done(s, i) && s->op[i].returned != UINT64_MAX) {
+            left = true;
+            first_return = s->op[i].returned < first_return ? s->op[i].returned : first_return;
+        }
+    if (!left)
+        return true; /* those that never returned need not have happened */
+    for (size_t i = 0; i < s->n && s->op[i].called <= first_return; i++) {
+        int64_t next = value;
+        if (is_done(s, i) || !applies(&s->op[i], &next))
+            continue;
+        s->done[i / 64] |= 1ull << (i % 64);
+        if (search(s, next))
+            return true;
+        s->done[i / 64] &= ~(1ull << (i % 64));
+    }
+    return false;
+}
+
+static int by_call(const void *a, const void *b)
+{
+    const struct history_op *x = a, *y = b;
+    return x->called < y->called ? -1 : x->called > y->called;
+}
+
+enum history_verdict history_check(const struct history *h, int64_t initial)
+{
+    if (h->n == 0)
+        return HISTORY_OK;
+    struct history_op *op = sim_alloc(h->n * sizeof *op);
+    memcpy(op, h->op, h->n * sizeof *op);
+    qsort(op, h->n, sizeof *op, by_call);
+    struct search s = {.op = op, .n = h->n, .words = (h->n + 63) / 64};
+    s.done = sim_alloc(s.words * sizeof *s.done);
+    s.seen = sim_alloc(STATES * sizeof *s.seen);
+    bool ok = search(&s, initial);
+    free(op);
+    free(s.done);
+    free(s.seen);
+    return !ok ? HISTORY_BROKEN : s.steps > STEPS_MAX ? HISTORY_TOO_LONG : HISTORY_OK;
+}

@@ -1,0 +1,31 @@
+/* Histories of one 64-bit word, and whether they are linearizable: is there an order of the operations, each somewhere
+ * between its call and its return, in which every one returned what it did? An operation that never returned took effect at
+ * any time after its call, or never. The search is that of Wing and Gong, with Lowe's memory of states already seen. */
+#ifndef KEEL_TESTS_SIM_DATA_HISTORY_H
+#define KEEL_TESTS_SIM_DATA_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum history_kind { HISTORY_ADD, HISTORY_CAS, HISTORY_PUT, HISTORY_GET };
+
+struct history_op {
+    enum history_kind kind;
+    int64_t a, b;              /* ADD: a; CAS: expected a, desired b; PUT: a */
+    int64_t result;            /* ADD, CAS, GET: what it returned */
+    uint64_t called, returned; /* returned UINT64_MAX: unknown */
+    int rank;
+};
+
+struct history {
+    struct history_op *op;
+    size_t n, capacity;
+};
+
+/* The place of the operation in the history. */
+size_t history_call(struct history *h, const struct history_op *op);
+void history_return(struct history *h, size_t at, int64_t result, uint64_t now);
+enum history_verdict { HISTORY_OK, HISTORY_BROKEN, HISTORY_TOO_LONG };
+enum history_verdict history_check(const struct history *h, int64_t initial);
+#endif

@@ -1,0 +1,314 @@
+/* The model's book-keeping: what was asked for, what was answered, who died. model_check.c looks at the copies. */
+#include "tests/sim/data/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/data/check.h"
+
+static struct heap model_heap;
+
+static void doubt(struct model *m, int rank, uint32_t incarnation);
+
+bool model_init(struct world *w)
+{
+    struct model *m = w->model = sim_alloc(sizeof *m);
+    const struct setup *s = &w->setup;
+    struct heap *outer = heap_enter(&model_heap);
+    m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, s->ranks, s->rank_node);
+    heap_enter(outer);
+    m->lost = sim_alloc((size_t)s->nodes * CLASSES * sizeof *m->lost);
+    return m->view_made;
+}
+
+void model_fini(struct world *w)
+{
+    (void)w;
+    heap_drop(&model_heap);
+}
+
+/* ---- what agents do ---- */
+
+/* The last whole copy of a group is gone: it is excused. */
+static void look_for_losses(struct world *w)
+{
+    struct model *m = w->model;
+    for (int g = 0; g < w->setup.nodes * CLASSES; g++) {
+        const struct view_group *group = &m->view.group[g];
+        bool left = false;
+        for (int i = 0; i < group->copies; i++)
+            left = left || (group->copy[i].whole && !m->dead[group->copy[i].node]);
+        if (!left && !m->lost[g]) {
+            m->lost[g] = true;
+            world_say(w, "slot %d, redundancy %u: no whole copy is left", group_slot(g), group_class(g));
+        }
+    }
+}
+
+/* Large puts write one copy after the other: where the first one dies in the middle of the second, only the living writer
+ * makes it whole again. If it dies too, these are two failures. */
+static void note_tears(struct world *w, int node)
+{
+    struct model *m = w->model;
+    for (struct region *g = m->regions; g; g = g->next) {
+        int group = group_of(w->setup.rank_node[g->rank], (unsigned)m->planned[g->segment].redundancy);
+        if (view_copy_at(&m->view.group[group], node) < 0)
+            continue;
+        for (struct pending *p = g->pending; p; p = p->next)
+            p->may_tear = p->may_tear || p->len > WIRE_BODY_MAX;
+    }
+}
+
+void model_commit(struct world *w, struct node *n, const struct command *c)
+{
+    struct model *m = w->model;
+    if (c->epoch <= m->view.epoch)
+        return;
+    if (c->epoch != m->view.epoch + 1) {
+        world_fail(w, "node %d commits epoch %llu, the last one was %llu", n->id, (unsigned long long)c->epoch,
+                   (unsigned long long)m->view.epoch);
+        return;
+    }
+    for (int i = 0; i < c->n; i++) {
+        const struct view_event *e = &c->event[i];
+        if (e->type != VIEW_NODE_DEAD)
+            continue;
+        if (!m->dead[e->a] && !m->tainted[e->a])
+            world_fail(w, "node %u was declared dead and is well", e->a);
+        m->dead[e->a] = true;
+        note_tears(w, (int)e->a);
+    }
+    look_for_losses(w);
+    m->commits++;
+    struct heap *outer = heap_enter(&model_heap);
+    uint32_t before[RANKS_MAX];
+    for (int r = 0; r < w->setup.ranks; r++)
+        before[r] = m->view.rank[r].incarnation;
+    view_apply(&m->view, c->epoch, c->event, c->n);
+    for (int r = 0; r < w->setup.ranks; r++)
+        if (model_is_zombie(w, r, before[r]))
+            doubt(m, r, before[r]);
+    heap_enter(outer);
+    look_for_losses(w);
+}
+
+void model_settled(struct world *w, struct node *n, uint64_t epoch)
+{
+    (void)n;
+    (void)epoch;
+    model_check(w, "settled");
+}
+
+void model_event(struct world *w, struct node *n, const char *name)
+{
+    (void)n;
+    if (strcmp(name, "redundancy_restored") == 0) {
+        w->restored_said++;
+        model_check(w, "restored");
+    } else if (strcmp(name, "redundancy_reduced") == 0) {
+        w->reduced_said++;
+    } else if (strcmp(name, "data_lost") == 0) {
+        w->lost_said++;
+    }
+}
+
+void model_agent_ends(struct world *w, struct node *n, const char *why)
+{
+    const struct model *m = w->model;
+    int well = 0;
+    for (int i = 0; i < w->members; i++)
+        well += !m->dead[i] && !m->tainted[i];
+    if (n->halted && (2 * well <= w->members || w->first_death < 5 * MS)) {
+        w->hopeless = true; /* no quorum is left that certainly works */
+        return;
+    }
+    if (!m->tainted[n->id] && !m->dead[n->id] && n->process.heap.fail_at == 0)
+        world_fail(w, "node %d ends itself and is well: %s", n->id, why);
+}
+
+void model_over(struct world *w, struct node *n)
+{
+    world_say(w, "node %d: the job is over, code %d", n->id, n->agent.view.code);
+}
+
+void model_node_dies(struct world *w, struct node *n)
+{
+    struct model *m = w->model;
+    m->dead[n->id] = true;
+    m->tainted[n->id] = true;
+    note_tears(w, n->id);
+    look_for_losses(w);
+    model_check(w, "a node died");
+}
+
+/* ---- what ranks do ---- */
+
+static int group_of_part(const struct world *w, int segment, int rank)
+{
+    return group_of(w->setup.rank_node[rank], (unsigned)w->model->planned[segment].redundancy);
+}
+
+bool model_is_lost(const struct world *w, int segment, int rank)
+{
+    return w->model->lost[group_of_part(w, segment, rank)];
+}
+
+/* Puts and accumulates to lost unreplicated parts are ignored; what returns data says that they are lost. */
+void model_status(struct world *w, struct runner *r, int segment, int rank, keel_status status, const char *call)
+{
+    if (status == KEEL_OK || status == KEEL_ERR_FENCED || status == KEEL_ERR_AGENT_GONE)
+        return;
+    if (status == KEEL_ERR_TIMEOUT && w->setup.timeout_ns < SEC)
+        return;
+    if (status == KEEL_ERR_DATA_LOST && model_is_lost(w, segment, rank))
+        return;
+    if (status == KEEL_ERR_NOMEM && (r->process.heap.fail_at || w->setup.aims == -1))
+        return;
+    world_fail(w, "rank %d.%u: %s to rank %d's part of segment %d says %s", r->rank, r->incarnation, call, rank,
+               segment, keel_status_name(status));
+}
+
+struct pending *model_put(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src,
+                          size_t len)
+{
+    struct pending *p = sim_alloc(sizeof *p + len);
+    *p = (struct pending){
+        .region = region, .offset = offset, .len = len, .rank = r->rank, .incarnation = r->incarnation};
+    memcpy(p->bytes, src, len);
+    struct pending **link = &region->pending;
+    while (*link)
+        link = &(*link)->next;
+    *link = p;
+    region->changes++;
+    world_trace(w, "rank %d: put %zu+%zu to rank %d, segment %d, region of %d", r->rank, offset, len, region->rank,
+                region->segment, region->writer);
+    return p;
+}
+
+/* It is over. Not freed: its writer may be a zombie that has not heard of that. */
+static void pending_drop(struct pending *p)
+{
+    struct pending **link = &p->region->pending;
+    while (*link != p)
+        link = &(*link)->next;
+    *link = p->next;
+    p->region = NULL;
+}
+
+/* Has the process been declared dead? What it is told then is of no account. */
+bool model_is_zombie(const struct world *w, int rank, uint32_t incarnation)
+{
+    const struct view_rank *k = &w->model->view.rank[rank];
+    return k->incarnation != incarnation || k->state == RANK_DEAD;
+}
+
+/* A completed put covers what earlier puts in doubt may have left. */
+static void hide(struct pending *p, size_t from, size_t to)
+{
+    size_t a = p->offset > from ? p->offset : from, b = p->offset + p->len < to ? p->offset + p->len : to;
+    if (a >= b)
+        return;
+    if (!p->hidden)
+        p->hidden = sim_alloc(p->len);
+    memset(p->hidden + (a - p->offset), 1, b - a);
+}
+
+void model_put_done(struct world *w, struct pending *p, keel_status status)
+{
+    struct region *region = p->region;
+    if (!region)
+        return;
+    world_trace(w, "rank %d: put %zu+%zu to rank %d, segment %d done: %s", p->rank, p->offset, p->len, region->rank,
+                region->segment, keel_status_name(status));
+    region->changes++;
+    if (status != KEEL_OK || model_is_zombie(w, p->rank, p->incarnation)) {
+        p->state = PENDING_DOUBT;
+        return;
+    }
+    memcpy(region->base + p->offset, p->bytes, p->len);
+    /* Others there are in doubt, or of an earlier incarnation whose end is not known yet. */
+    for (struct pending *q = region->pending; q; q = q->next)
+        if (q != p)
+            hide(q, p->offset, p->offset + p->len);
+    pending_drop(p);
+}
+
+struct adding *model_add(struct world *w, struct runner *r, struct sum *s, size_t first, size_t n, double value)
+{
+    struct adding *a = sim_alloc(sizeof *a);
+    *a = (struct adding){.next = s->adding,
+                         .sum = s,
+                         .first = first,
+                         .n = n,
+                         .value = value,
+                         .rank = r->rank,
+                         .incarnation = r->incarnation};
+    s->adding = a;
+    (void)w;
+    return a;
+}
+
+void model_add_done(struct world *w, struct adding *a, keel_status status)
+{
+    if (!a->sum)
+        return;
+    if (status != KEEL_OK || model_is_zombie(w, a->rank, a->incarnation)) {
+        a->doubt = true;
+        a->by_timeout = a->by_timeout || status == KEEL_ERR_TIMEOUT;
+        return;
+    }
+    for (size_t i = 0; i < a->n; i++)
+        a->sum->done[a->first + i] += a->value;
+    struct adding **link = &a->sum->adding;
+    while (*link != a)
+        link = &(*link)->next;
+    *link = a->next;
+    a->sum = NULL;
+}
+
+/* What it had begun may have happened, or not. */
+static void doubt(struct model *m, int rank, uint32_t incarnation)
+{
+    for (struct region *g = m->regions; g; g = g->next)
+        for (struct pending *p = g->pending; p; p = p->next)
+            if (p->state == PENDING_RUNS && p->rank == rank && p->incarnation == incarnation) {
+                p->state = PENDING_DOUBT;
+                g->changes++;
+            }
+    for (struct sum *s = m->sums; s; s = s->next)
+        for (struct adding *a = s->adding; a; a = a->next)
+            if (a->rank == rank && a->incarnation == incarnation) {
+                a->doubt = true;
+                a->by_timeout = false; /* it is fenced now */
+            }
+}
+
+void model_rank_ends(struct world *w, struct runner *r, bool killed)
+{
+    (void)killed;
+    if (r->rank >= 0)
+        doubt(w->model, r->rank, r->incarnation);
+}
+
+void model_got(struct world *w, struct runner *r, struct region *region, size_t offset, const void *got, size_t len,
+               const uint8_t *base_before, uint64_t changes_before)
+{
+    const uint8_t *bytes = got;
+    if (model_is_zombie(w, r->rank, r->incarnation) || model_is_lost(w, region->segment, region->rank))
+        return;
+    /* Nothing happened meanwhile: exactly what is there. Else each byte is one that was or may be there. */
+    for (size_t i = 0; i < len; i++) {
+        size_t at = offset + i;
+        bool ok = bytes[i] == region->base[at] || bytes[i] == base_before[at];
+        for (const struct pending *p = region->pending; !ok && p; p = p->next)
+            ok = at >= p->offset && at < p->offset + p->len && p->bytes[at - p->offset] == bytes[i];
+        if (ok)
+            continue;
+        if (region->changes > changes_before + 2)
+            continue; /* several puts came and went */
+        world_fail(
+            w, "rank %d.%u: a get of rank %d's part of segment %d, byte %zu of rank %d's region, gave %02x, not %02x",
+            r->rank, r->incarnation, region->rank, region->segment, at, region->writer, bytes[i], region->base[at]);
+        return;
+    }
+}

@@ -1,0 +1,150 @@
+/* What must be true, computed beside the system: the model knows what every rank has asked for and been told, looks
+ * straight into the agents' memory, and holds the two against each other.
+ *
+ *   region    bytes that only one rank writes: what completed puts left (base), and the puts that may be there (pending: in
+ *             progress; in doubt: their writer died, left or gave up). Each aligned word of each whole copy is base, or
+ *             base and some of those puts; a torn word in one copy needs another copy that is not torn there (G1)
+ *   sum       an array of doubles that everybody accumulates to: what completed, and what may have taken effect (G3)
+ *   word      a 64-bit word of atomics: its history is checked for linearizability (history.h)
+ *   pool      tasks, each of which adds to doubles of its own: once a round (G4)
+ *
+ * A group of which all whole copies died is excused from then on; nothing else is. */
+#ifndef KEEL_TESTS_SIM_DATA_MODEL_H
+#define KEEL_TESTS_SIM_DATA_MODEL_H
+
+#include "tests/sim/data/history.h"
+#include "tests/sim/data/world.h"
+
+enum { SEGMENTS_MAX = 10, STAGES_MAX = 24, TASK_STEPS = 3, WORDS_PER_RANK = 2 };
+
+enum pending_state { PENDING_RUNS, PENDING_DOUBT };
+
+struct pending {
+    struct pending *next;
+    struct region *region;
+    size_t offset, len; /* in the region */
+    enum pending_state state;
+    int rank;
+    uint32_t incarnation;
+    bool may_tear; /* a copy died while it was written in chunks: the other is whole when the writer has repeated it */
+    uint8_t *hidden; /* [len], or NULL: bytes that a later completed put covered */
+    uint8_t bytes[];
+};
+
+struct region {
+    struct region *next;
+    int segment, rank; /* rank whose part it is in */
+    size_t offset, len;
+    int writer;
+    uint64_t changes; /* puts begun or ended */
+    struct pending *pending;
+    uint8_t *base;
+};
+
+struct adding {
+    struct adding *next;
+    struct sum *sum;
+    size_t first, n;
+    double value;
+    int rank;
+    uint32_t incarnation;
+    bool doubt, by_timeout;
+};
+
+struct sum {
+    struct sum *next;
+    int segment, rank;
+    size_t offset, n;
+    double *done; /* [n] */
+    struct adding *adding;
+};
+
+struct word {
+    struct word *next;
+    int segment, rank;
+    size_t offset;
+    struct history history;
+};
+
+struct pool {
+    int segment;   /* where its results are */
+    size_t offset; /* in each rank's part */
+    int64_t tasks;
+    uint64_t begun;    /* the highest round (from 1) that anybody is in */
+    uint64_t complete; /* and that is over */
+};
+
+/* A segment of the program: the same for all ranks. */
+struct planned {
+    size_t bytes;
+    keel_redundancy redundancy;
+    int alloc_at, free_at; /* stages; free_at -1: never */
+    size_t own, wide, sum_n;
+    bool is_pool;
+    struct pool pool; /* is_pool: results are in the segment before it */
+    int64_t index;    /* the runtime's number, -1: not yet allocated */
+    bool freed;       /* somebody has begun to free it */
+};
+
+enum stage_kind { STAGE_BARRIER, STAGE_BCAST, STAGE_SUM, STAGE_RESET };
+struct stage {
+    enum stage_kind kind;
+    int pool; /* of the plan */
+    int gate; /* 1 + number of the quiet moment that all wait for behind it, 0: none */
+};
+
+struct model {
+    struct view view; /* of the highest epoch that anybody has committed */
+    bool view_made;
+    struct planned planned[SEGMENTS_MAX];
+    int segments;
+    struct stage stage[STAGES_MAX];
+    int stages;
+    struct region *regions;
+    struct sum *sums;
+    struct word *words;
+    bool *lost;              /* [groups] */
+    bool dead[NODES_MAX];    /* for the data: killed, or declared dead */
+    bool tainted[NODES_MAX]; /* may rightly be declared dead */
+    uint64_t checks;
+    int gates;
+    uint64_t commits;
+};
+
+bool model_init(struct world *w);
+void model_fini(struct world *w);
+
+/* What agents do. */
+void model_commit(struct world *w, struct node *n, const struct command *c);
+void model_settled(struct world *w, struct node *n, uint64_t epoch);
+void model_event(struct world *w, struct node *n, const char *name);
+void model_agent_ends(struct world *w, struct node *n, const char *why);
+void model_over(struct world *w, struct node *n);
+/* What befalls them. */
+void model_node_dies(struct world *w, struct node *n);
+void model_rank_ends(struct world *w, struct runner *r, bool killed);
+
+/* What ranks do. */
+struct pending *model_put(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src,
+                          size_t len);
+void model_put_done(struct world *w, struct pending *p, keel_status status);
+struct adding *model_add(struct world *w, struct runner *r, struct sum *s, size_t first, size_t n, double value);
+void model_add_done(struct world *w, struct adding *a, keel_status status);
+/* Is the status one that a call to that part may have? */
+void model_status(struct world *w, struct runner *r, int segment, int rank, keel_status status, const char *call);
+bool model_is_zombie(const struct world *w, int rank, uint32_t incarnation);
+bool model_is_lost(const struct world *w, int segment, int rank);
+/* Are the bytes that a get of part of the region gave possible? before: changes when it began. */
+void model_got(struct world *w, struct runner *r, struct region *region, size_t offset, const void *got, size_t len,
+               const uint8_t *base_before, uint64_t changes_before);
+
+/* What a task adds in one of its steps, each round. */
+double task_value(int64_t task, int step);
+
+/* Everything that may be looked at now. */
+void model_check(struct world *w, const char *when);
+/* Nothing is going on: all copies are equal, byte for byte, and what was in doubt is decided. False: not yet quiet. */
+bool model_is_quiet(const struct world *w, const char **why);
+void model_check_quiet(struct world *w);
+void model_check_end(struct world *w);
+#endif

@@ -1,0 +1,428 @@
+/* A node: the loop of an agent's data thread around the real data half, as runtime/plane has it. */
+#include "tests/sim/data/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/agent/ranks.h"
+#include "runtime/agent/recover.h"
+#include "tests/sim/data/model.h"
+
+/* ---- what the agent asks of its owner ---- */
+
+static void die_later(void *arg, uint64_t unused)
+{
+    (void)unused;
+    struct node *n = arg;
+    node_kill(n, false);
+}
+
+static void ops_fatal(void *user, const char *why)
+{
+    struct node *n = user;
+    struct world *w = n->w;
+    world_say(w, "node %d ends: %s", n->id, why);
+    model_agent_ends(w, n, why);
+    sched_at(&w->sched, w->sched.now + sched_below(&w->sched, 200 * US), die_later, n, 0);
+}
+
+static void ops_event(void *user, const char *name, const char *members)
+{
+    struct node *n = user;
+    world_say(n->w, "node %d: %s%s", n->id, name, members);
+    model_event(n->w, n, name);
+}
+
+static keel_status ops_memory_make(void *user, size_t bytes, void **base, int64_t *handle)
+{
+    struct node *n = user;
+    struct memory *m = sim_alloc(sizeof *m);
+    *m = (struct memory){.next = n->w->memory,
+                         .node = n->id,
+                         .base = sim_alloc(bytes),
+                         .bytes = bytes,
+                         .handle = ++n->w->next_handle,
+                         .refs = 1,
+                         .agents = true};
+    n->w->memory = m;
+    *base = m->base;
+    *handle = m->handle;
+    return KEEL_OK;
+}
+
+static void ops_memory_free(void *user, void *base, size_t bytes, int64_t handle)
+{
+    struct node *n = user;
+    struct memory *m = memory_find(n->w, handle);
+    if (!m || m->base != base || m->bytes != bytes)
+        world_fail(n->w, "node %d frees memory that it does not have", n->id);
+    else {
+        m->agents = false;
+        memory_unref(n->w, m);
+    }
+}
+
+struct memory *memory_find(struct world *w, int64_t handle)
+{
+    struct memory *m = w->memory;
+    while (m && m->handle != handle)
+        m = m->next;
+    return m;
+}
+
+void memory_unref(struct world *w, struct memory *m)
+{
+    if (--m->refs > 0)
+        return;
+    struct memory **link = &w->memory;
+    while (*link != m)
+        link = &(*link)->next;
+    *link = m->next;
+    free(m->base);
+    free(m);
+}
+
+static struct runner *runner_of(const struct world *w, int id)
+{
+    struct runner *r = w->runners;
+    while (r && r->id != id)
+        r = r->next;
+    return r;
+}
+
+static void ops_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle)
+{
+    struct node *n = user;
+    struct runner *r = runner_of(n->w, proc->id);
+    if (r)
+        runner_answer(r, reply, handle);
+}
+
+struct spawn {
+    struct node *node;
+    int rank;
+    uint32_t incarnation;
+};
+
+static void spawned(void *arg, uint64_t unused)
+{
+    (void)unused;
+    struct spawn *s = arg;
+    if (!s->node->dead) {
+        struct runner *r = runner_new(s->node, s->rank, s->incarnation);
+        node_command(
+            s->node,
+            &(struct command){.type = COMMAND_STARTED, .runner = r, .rank = s->rank, .incarnation = s->incarnation});
+    }
+    free(s);
+}
+
+static void ops_assign(void *user, struct proc *proc, int rank, uint32_t incarnation)
+{
+    struct node *n = user;
+    struct world *w = n->w;
+    if (proc) {
+        struct runner *r = runner_of(w, proc->id);
+        r->rank = rank;
+        r->incarnation = incarnation;
+        runner_welcome(r);
+        return;
+    }
+    struct spawn *s = sim_alloc(sizeof *s);
+    *s = (struct spawn){n, rank, incarnation};
+    sched_at(&w->sched, w->sched.now + sched_between(&w->sched, 20 * US, 2 * MS), spawned, s, 0);
+}
+
+/* Nothing of it is looked at any more. */
+static void ops_released(void *user, struct proc *proc)
+{
+    const struct node *n = user;
+    struct runner *r = runner_of(n->w, proc->id);
+    if (!r || r->state != RUNNER_ENDED)
+        return;
+    free(r->intents);
+    r->intents = NULL;
+}
+
+/* ---- commands ---- */
+
+void node_command(struct node *n, const struct command *c)
+{
+    if (n->dead)
+        return;
+    struct command *copy = sim_alloc(sizeof *copy);
+    *copy = *c;
+    copy->next = NULL;
+    *n->commands_tail = copy;
+    n->commands_tail = &copy->next;
+    process_signal(&n->process);
+}
+
+static void started(struct node *n, const struct command *c)
+{
+    if (!ranks_started(&n->agent, c->runner->id)) {
+        agent_break(&n->agent, "no memory for a process");
+        return;
+    }
+    if (c->rank >= 0)
+        runner_welcome(c->runner);
+    else
+        ranks_view_settled(&n->agent); /* one that waits may be waited for */
+}
+
+static void committed(struct node *n, const struct command *c)
+{
+    world_say(n->w, "node %d commits epoch %llu (%d events, first %u %u)", n->id, (unsigned long long)c->epoch, c->n,
+              c->n ? c->event[0].type : 0, c->n ? c->event[0].a : 0);
+    model_commit(n->w, n, c);
+    recover_commit(&n->agent, c->epoch, c->event, c->n, c->value);
+}
+
+static void job_over(struct node *n)
+{
+    if (n->over)
+        return;
+    n->over = true;
+    model_over(n->w, n);
+}
+
+static void run_command(struct node *n, const struct command *c)
+{
+    struct agent *a = &n->agent;
+    struct proc *proc = c->runner ? ranks_find(a, c->runner->id) : NULL;
+    switch (c->type) {
+    case COMMAND_STARTED:
+        started(n, c);
+        break;
+    case COMMAND_EXITED:
+        if (proc)
+            ranks_exited(a, proc, c->code, c->signal);
+        break;
+    case COMMAND_CONTROL:
+        if (proc && proc->rank >= 0 && !proc->exited)
+            ranks_control(a, proc, &c->control);
+        break;
+    case COMMAND_PREPARE:
+        recover_prepare(a, c->epoch, c->value, c->event, c->n);
+        break;
+    case COMMAND_COMMIT:
+        committed(n, c);
+        break;
+    case COMMAND_SETTLED:
+        recover_settled(a, c->epoch);
+        model_settled(n->w, n, c->epoch);
+        if (a->view.stopped && a->settled >= a->view.epoch)
+            job_over(n);
+        break;
+    case COMMAND_DOOMED:
+        recover_doomed(a, c->node);
+        break;
+    case COMMAND_HALT:
+        if (a->view.stopped)
+            job_over(n);
+        else
+            agent_break(a, "halted");
+        break;
+    }
+}
+
+/* Before a prepare everything that has arrived is handed in. */
+static void hand_in(struct node *n)
+{
+    while (agent_poll(&n->agent, n->net) > 0 || agent_poll(&n->agent, n->shm) > 0)
+        ;
+}
+
+static bool run_commands(struct node *n)
+{
+    bool any = n->commands != NULL;
+    while (n->commands) {
+        struct command *c = n->commands;
+        n->commands = c->next;
+        if (!n->commands)
+            n->commands_tail = &n->commands;
+        if (c->type == COMMAND_PREPARE)
+            hand_in(n);
+        run_command(n, c);
+        free(c);
+    }
+    return any;
+}
+
+/* ---- the loop ---- */
+
+static bool one_round(struct node *n)
+{
+    struct agent *a = &n->agent;
+    struct world *w = n->w;
+    a->now = w->sched.now;
+    bool first = sched_chance(&w->sched, 0.5), busy = false;
+    if (first)
+        busy |= run_commands(n);
+    busy |= agent_poll(a, n->shm) > 0;
+    busy |= agent_poll(a, n->net) > 0;
+    if (!first)
+        busy |= run_commands(n);
+    busy |= agent_step(a);
+    n->rounds++;
+    return busy;
+}
+
+static void agent_main(void *user)
+{
+    struct node *n = user;
+    struct sched *s = &n->w->sched;
+    for (;;) {
+        bool busy = one_round(n);
+        process_spend(&n->process, sched_chance(s, 0.002) ? sched_below(s, 2 * MS) : sched_between(s, 200, 2 * US));
+        if (!busy && !n->commands && !net_has_work(n->net) && !net_has_work(n->shm))
+            process_sleep(&n->process, agent_deadline(&n->agent));
+    }
+}
+
+/* ---- start and end ---- */
+
+void node_init(struct world *w, int id)
+{
+    struct node *n = &w->node[id];
+    const struct setup *s = &w->setup;
+    n->w = w;
+    n->id = id;
+    n->commands_tail = &n->commands;
+    process_start(&n->process, &w->sched, id, -1, 0, agent_main, n, sched_between(&w->sched, 1 * US, 50 * US));
+    n->net = net_open(&w->net, &n->process, false);
+    n->shm = net_open(&w->net, &n->process, true);
+    n->page = sim_alloc(page_bytes((uint32_t)s->nodes, (uint32_t)w->members, (uint32_t)s->ranks));
+    struct agent_config config = {.ops = helper_ops(n),
+                                  .self = id,
+                                  .nodes = s->nodes,
+                                  .spares = s->spares,
+                                  .ranks = s->ranks,
+                                  .rank_node = s->rank_node,
+                                  .policy = s->policy,
+                                  .job = 7,
+                                  .incarnation = 1000 + (uint64_t)id,
+                                  .net = n->net,
+                                  .shm = n->shm,
+                                  .page = n->page,
+                                  .now = w->sched.now};
+    config.ops.fatal = ops_fatal;
+    config.ops.event = ops_event;
+    config.ops.memory_make = ops_memory_make;
+    config.ops.memory_free = ops_memory_free;
+    config.ops.answer = ops_answer;
+    config.ops.assign = ops_assign;
+    config.ops.released = ops_released;
+    struct heap *outer = heap_enter(&n->process.heap);
+    keel_status status = agent_init(&n->agent, &config);
+    heap_enter(outer);
+    if (status != KEEL_OK || !helper_init(n))
+        world_fail(w, "node %d does not start: %s", id, keel_status_name(status));
+}
+
+void node_start(struct node *n)
+{
+    struct world *w = n->w;
+    const struct setup *s = &w->setup;
+    for (int m = 0; m < w->members; m++) {
+        struct tp_addr addr;
+        w->node[m].net->table->listen(w->node[m].net, &addr);
+        agent_address(&n->agent, m, &addr, 1000 + (uint64_t)m);
+    }
+    helper_start(n);
+    int most = 0;
+    for (int r = 0; r < s->ranks; r++) {
+        int here = 0;
+        for (int k = 0; k < s->ranks; k++)
+            here += s->rank_node[k] == s->rank_node[r];
+        most = here > most ? here : most;
+        if (s->rank_node[r] == n->id)
+            node_command(n, &(struct command){.type = COMMAND_STARTED, .runner = runner_new(n, r, 0), .rank = r});
+    }
+    for (int i = 0; n->id >= s->nodes && i < most; i++)
+        node_command(n, &(struct command){.type = COMMAND_STARTED, .runner = runner_new(n, -1, 0), .rank = -1});
+}
+
+static void rank_dies(void *arg, uint64_t unused)
+{
+    (void)unused;
+    runner_kill(arg, 9);
+}
+
+void node_kill(struct node *n, bool off)
+{
+    struct world *w = n->w;
+    if (n->dead)
+        return;
+    world_say(w, "node %d %s", n->id, off ? "is switched off" : "is killed");
+    model_node_dies(w, n);
+    n->dead = true;
+    n->off = off;
+    if (w->deaths++ == 0)
+        w->first_death = w->sched.now;
+    bool self = process_current() == &n->process;
+    if (!self)
+        process_kill(&n->process);
+    if (off) {
+        net_host_off(&w->net, n->id);
+    } else {
+        net_owner_died(n->net);
+        net_owner_died(n->shm);
+    }
+    helper_died(n);
+    struct runner *own = NULL;
+    for (struct runner *r = w->runners; r; r = r->next) {
+        if (r->node != n || r->state == RUNNER_ENDED)
+            continue;
+        if (process_current() == &r->process && off)
+            own = r;
+        else if (off)
+            runner_kill(r, 9);
+        else /* they go on for a moment */
+            sched_at(&w->sched, w->sched.now + sched_below(&w->sched, 100 * US), rank_dies, r, 0);
+    }
+    if (self)
+        process_kill(&n->process);
+    else if (own)
+        runner_kill(own, 9);
+}
+
+static void node_thaw(void *arg, uint64_t ranks)
+{
+    struct node *n = arg;
+    if (n->dead)
+        return;
+    world_say(n->w, "node %d goes on", n->id);
+    process_thaw(&n->process);
+    helper_thawed(n);
+    for (struct runner *r = n->w->runners; ranks && r; r = r->next)
+        if (r->node == n && r->state == RUNNER_RUNS)
+            process_thaw(&r->process);
+}
+
+void node_freeze(struct node *n, bool ranks, uint64_t ns)
+{
+    struct world *w = n->w;
+    if (n->dead || n->process.frozen)
+        return;
+    world_say(w, "node %d is frozen%s for %.3f ms", n->id, ranks ? " with its ranks" : "", (double)ns / MS);
+    n->frozen_at = w->sched.now;
+    sched_at(&w->sched, w->sched.now + ns, node_thaw, n, ranks);
+    struct runner *own = NULL;
+    for (struct runner *r = w->runners; ranks && r; r = r->next)
+        if (r->node == n && r->state == RUNNER_RUNS) {
+            if (process_current() == &r->process)
+                own = r;
+            else
+                process_freeze(&r->process);
+        }
+    process_freeze(&n->process); /* if it is us, this returns when it thaws */
+    if (own)
+        process_freeze(&own->process);
+}
+
+void node_fini(struct node *n)
+{
+    process_free(&n->process);
+    helper_fini(n);
+}

@@ -1,0 +1,111 @@
+/* The program of a run: segments, pools, stages, and what the model has to watch in them. */
+#include <string.h>
+
+#include "tests/sim/data/model.h"
+
+static void add_region(struct world *w, int segment, int rank, size_t offset, size_t len, int writer)
+{
+    struct model *m = w->model;
+    struct region *g = sim_alloc(sizeof *g);
+    *g = (struct region){.next = m->regions,
+                         .segment = segment,
+                         .rank = rank,
+                         .offset = offset,
+                         .len = len,
+                         .writer = writer,
+                         .base = sim_alloc(len)};
+    m->regions = g;
+}
+
+/* A rank's part: blocks that one rank each writes, words of atomics, sums, results of tasks, one wide block. */
+static void watch(struct world *w, int segment)
+{
+    struct model *m = w->model;
+    struct planned *s = &m->planned[segment];
+    int ranks = w->setup.ranks;
+    for (int rank = 0; rank < ranks; rank++) {
+        size_t at = 0;
+        for (int writer = 0; writer < ranks; writer++, at += s->own)
+            add_region(w, segment, rank, at, s->own, writer);
+        for (int i = 0; i < WORDS_PER_RANK; i++, at += 8) {
+            struct word *word = sim_alloc(sizeof *word);
+            *word = (struct word){.next = m->words, .segment = segment, .rank = rank, .offset = at};
+            m->words = word;
+        }
+        struct sum *sum = sim_alloc(sizeof *sum);
+        *sum = (struct sum){.next = m->sums,
+                            .segment = segment,
+                            .rank = rank,
+                            .offset = at,
+                            .n = s->sum_n,
+                            .done = sim_alloc(s->sum_n * sizeof(double))};
+        m->sums = sum;
+        at += 8 * s->sum_n;
+        s->pool.offset = at;
+        at += 8 * (size_t)(s->pool.tasks * TASK_STEPS);
+        if (s->wide)
+            add_region(w, segment, rank, at, s->wide, (int)sched_below(&w->sched, (uint64_t)ranks));
+        s->bytes = at + s->wide;
+    }
+}
+
+static void plan_segment(struct world *w, int tasks)
+{
+    struct model *m = w->model;
+    struct sched *r = &w->sched;
+    int i = m->segments++;
+    struct planned *s = &m->planned[i];
+    *s = (struct planned){.index = -1, .free_at = -1};
+    unsigned kind = (unsigned)sched_below(r, 10);
+    s->redundancy = tasks || kind < 6 ? KEEL_REDUNDANCY_SHADOW : kind < 8 ? (keel_redundancy)2 : KEEL_REDUNDANCY_NONE;
+    if (tasks && sched_chance(r, 0.2))
+        s->redundancy = (keel_redundancy)2;
+    s->own = 8 * sched_between(r, 1, 48);
+    s->sum_n = sched_chance(r, 0.1) ? sched_between(r, 2049, 5000) : sched_between(r, 1, 12);
+    if (w->setup.wide || sched_chance(r, 0.25))
+        s->wide = sched_chance(r, 0.1) ? sched_between(r, 300000, 1200000) : sched_between(r, 17000, 120000);
+    s->pool.tasks = tasks;
+    if (i > 0 && !tasks && sched_chance(r, 0.3))
+        s->alloc_at = (int)sched_below(r, (uint64_t)m->stages);
+    if (!tasks && sched_chance(r, 0.2))
+        s->free_at = s->alloc_at + 1 + (int)sched_below(r, (uint64_t)m->stages);
+    watch(w, i);
+    s->pool.tasks = 0;
+}
+
+static void plan_pool(struct world *w)
+{
+    struct model *m = w->model;
+    int64_t tasks = (int64_t)sched_between(&w->sched, 1, 12);
+    plan_segment(w, (int)tasks);
+    int results = m->segments - 1, i = m->segments++;
+    struct planned *s = &m->planned[i];
+    *s = (struct planned){.index = -1, .free_at = -1, .redundancy = KEEL_REDUNDANCY_SHADOW, .is_pool = true};
+    s->pool = (struct pool){.segment = results, .offset = m->planned[results].pool.offset, .tasks = tasks};
+    m->planned[results].alloc_at = 0;
+    for (int k = 0; k < m->stages; k++)
+        if (sched_chance(&w->sched, 0.4)) {
+            m->stage[k].kind = STAGE_RESET;
+            m->stage[k].pool = i;
+        }
+}
+
+void program_plan(struct world *w)
+{
+    struct model *m = w->model;
+    struct sched *r = &w->sched;
+    m->stages = w->setup.rounds;
+    for (int k = 0; k < m->stages; k++) {
+        unsigned kind = (unsigned)sched_below(r, 10);
+        m->stage[k].kind = kind < 7 ? STAGE_BARRIER : kind < 8 ? STAGE_BCAST : STAGE_SUM;
+    }
+    int segments = (int)sched_between(r, 1, 3);
+    for (int i = 0; i < segments; i++)
+        plan_segment(w, 0);
+    if (sched_chance(r, 0.5))
+        plan_pool(w);
+    for (int k = 0; k + 1 < m->stages; k++)
+        if (sched_chance(r, 0.15))
+            m->stage[k].gate = ++m->gates;
+    m->stage[m->stages - 1].gate = ++m->gates;
+}

@@ -1,0 +1,251 @@
+/* A rank's process: its client (runtime/client), its control socket, its birth and death. */
+#include "tests/sim/data/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/agent/ranks.h"
+#include "tests/sim/data/model.h"
+
+/* ---- what the client asks of its owner ---- */
+
+static uint64_t env_now(void *user)
+{
+    const struct runner *r = user;
+    return r->w->sched.now;
+}
+
+static void env_sleep(void *user, int ms)
+{
+    struct runner *r = user;
+    if (!net_has_work(r->net) && !net_has_work(r->shm))
+        process_sleep(&r->process, r->w->sched.now + (uint64_t)ms * MS);
+    else
+        process_spend(&r->process, 100);
+}
+
+static void env_yield(void *user)
+{
+    struct runner *r = user;
+    process_spend(&r->process, sched_between(&r->w->sched, 50, 500));
+}
+
+static keel_status env_request(void *user, struct control *request, void **memory)
+{
+    struct runner *r = user;
+    struct world *w = r->w;
+    request->id = ++r->request;
+    r->answered = false;
+    uint64_t deadline = w->sched.now + 30 * SEC;
+    struct command c = {.type = COMMAND_CONTROL, .runner = r, .control = *request};
+    node_command(r->node, &c);
+    while (!r->answered) {
+        if (r->node->dead)
+            return KEEL_ERR_AGENT_GONE;
+        if (w->sched.now >= deadline)
+            return KEEL_ERR_TIMEOUT;
+        process_sleep(&r->process, w->sched.now + 5 * MS);
+    }
+    *request = r->answer;
+    struct memory *m = r->answer_memory;
+    r->answer_memory = NULL;
+    if (memory)
+        *memory = m ? m->base : NULL;
+    else if (m)
+        memory_unref(w, m);
+    return (keel_status)request->status;
+}
+
+static void env_unmap(void *user, void *base, size_t bytes)
+{
+    struct runner *r = user;
+    for (struct memory *m = r->w->memory; m; m = m->next)
+        if (m->base == base && m->bytes == bytes) {
+            memory_unref(r->w, m);
+            return;
+        }
+    world_fail(r->w, "rank %d unmaps what it has not mapped", r->rank);
+}
+
+static bool env_tell(void *user, const struct control *request)
+{
+    struct runner *r = user;
+    if (sched_chance(&r->w->sched, 0.05)) /* its socket is full */
+        return false;
+    struct command c = {.type = COMMAND_CONTROL, .runner = r, .control = *request};
+    node_command(r->node, &c);
+    return true;
+}
+
+static bool env_agent_is_gone(void *user)
+{
+    const struct runner *r = user;
+    return r->node->dead;
+}
+
+/* Aligned words are stored whole; in between anything may happen. */
+static void env_copy(void *user, void *dst, const void *src, size_t len)
+{
+    struct runner *r = user;
+    uint8_t *to = dst;
+    const uint8_t *from = src;
+    while (len > 0) {
+        size_t head = (8 - ((uintptr_t)to & 7)) & 7, part = len;
+        if (sched_chance(&r->w->sched, 0.3)) {
+            part = head + 8 * sched_below(&r->w->sched, len / 8 + 1);
+            part = part == 0 || part > len ? len : part;
+        }
+        memcpy(to, from, part);
+        to += part;
+        from += part;
+        len -= part;
+        if (len > 0)
+            process_spend(&r->process, sched_between(&r->w->sched, 20, 2 * US));
+    }
+}
+
+/* ---- life ---- */
+
+struct runner *runner_new(struct node *n, int rank, uint32_t incarnation)
+{
+    struct world *w = n->w;
+    struct runner *r = sim_alloc(sizeof *r);
+    *r = (struct runner){.next = w->runners,
+                         .w = w,
+                         .node = n,
+                         .id = ++w->next_runner,
+                         .rank = rank,
+                         .incarnation = incarnation,
+                         .state = RUNNER_STANDBY};
+    w->runners = r;
+    return r;
+}
+
+static void runner_main(void *user)
+{
+    struct runner *r = user;
+    struct world *w = r->w;
+    struct client_env env = {.user = r,
+                             .now = env_now,
+                             .sleep = env_sleep,
+                             .yield = env_yield,
+                             .request = env_request,
+                             .unmap = env_unmap,
+                             .tell = env_tell,
+                             .agent_is_gone = env_agent_is_gone,
+                             .copy = env_copy};
+    keel_status status = client_init(&r->client, &env, &r->welcome, r->node->page, r->intents, r->net, r->shm);
+    if (status != KEEL_OK) {
+        world_fail(w, "rank %d cannot join: %s", r->rank, keel_status_name(status));
+        return;
+    }
+    r->client.timeout_ns = w->setup.timeout_ns;
+    r->client.spin_ns = sched_chance(&w->sched, 0.5) ? 0 : 2 * US;
+    r->own->user = client_own_link(&r->client);
+    client_attach(&r->client, r->own);
+    r->client.ready = true;
+    r->joined = true;
+    program_run(r);
+    runner_exit(r, 0);
+}
+
+void runner_welcome(struct runner *r)
+{
+    struct node *n = r->node;
+    struct world *w = n->w;
+    struct proc *proc = ranks_find(&n->agent, r->id);
+    struct conn *c = proc ? ranks_conn(&n->agent, proc) : NULL;
+    if (!c) {
+        agent_break(&n->agent, "no memory to talk to a rank");
+        return;
+    }
+    r->intents = sim_alloc(sizeof *r->intents);
+    r->state = RUNNER_RUNS;
+    process_start(&r->process, &w->sched, n->id, r->rank, r->incarnation, runner_main, r,
+                  sched_between(&w->sched, 5 * US, 300 * US));
+    r->net = net_open(&w->net, &r->process, false);
+    r->shm = net_open(&w->net, &r->process, true);
+    struct tp_ep *ep;
+    net_pair(n->shm, c, &ep, r->shm, NULL, &r->own);
+    ranks_welcome(&n->agent, proc, r->rank, r->incarnation, ep, r->intents, &r->welcome);
+    world_say(w, "rank %d.%u starts on node %d", r->rank, r->incarnation, n->id);
+}
+
+void runner_answer(struct runner *r, const struct control *reply, int64_t handle)
+{
+    if (r->state != RUNNER_RUNS || reply->id != r->request)
+        return;
+    struct memory *m = handle >= 0 ? memory_find(r->w, handle) : NULL;
+    if (m)
+        m->refs++;
+    r->answer = *reply;
+    r->answer_memory = m;
+    r->answered = true;
+    process_signal(&r->process);
+}
+
+/* The agent holds a pidfd. */
+static void noticed(void *arg, uint64_t how)
+{
+    struct runner *r = arg;
+    struct command c = {.type = COMMAND_EXITED, .runner = r, .code = (int)(how & 0xff), .signal = (int)(how >> 8)};
+    node_command(r->node, &c);
+}
+
+static void end(struct runner *r, int code, int signal)
+{
+    struct world *w = r->w;
+    bool ran = r->state == RUNNER_RUNS;
+    r->state = RUNNER_ENDED;
+    model_rank_ends(w, r, signal != 0);
+    if (ran) {
+        if (!r->node->off) {
+            net_owner_died(r->net);
+            net_owner_died(r->shm);
+        }
+    }
+    sched_at(&w->sched, w->sched.now + sched_between(&w->sched, 5 * US, 400 * US), noticed, r,
+             (uint64_t)signal << 8 | (uint64_t)code);
+    if (ran)
+        process_kill(&r->process);
+}
+
+void runner_kill(struct runner *r, int signal)
+{
+    if (r->state == RUNNER_ENDED)
+        return;
+    if (r->state == RUNNER_RUNS)
+        world_say(r->w, "rank %d.%u on node %d is killed", r->rank, r->incarnation, r->node->id);
+    end(r, 0, signal);
+}
+
+void runner_exit(struct runner *r, int code)
+{
+    world_say(r->w, "rank %d.%u ends", r->rank, r->incarnation);
+    end(r, code, 0);
+}
+
+static void runner_thaw(void *arg, uint64_t unused)
+{
+    (void)unused;
+    struct runner *r = arg;
+    if (r->state == RUNNER_RUNS && !r->node->process.frozen)
+        process_thaw(&r->process);
+    else if (r->state == RUNNER_RUNS)
+        sched_at(&r->w->sched, r->w->sched.now + MS, runner_thaw, r, 0);
+}
+
+void runner_freeze(struct runner *r, uint64_t ns)
+{
+    if (r->state != RUNNER_RUNS || r->process.frozen)
+        return;
+    world_say(r->w, "rank %d is frozen for %.3f ms", r->rank, (double)ns / MS);
+    sched_at(&r->w->sched, r->w->sched.now + ns, runner_thaw, r, 0);
+    process_freeze(&r->process);
+}
+
+void runner_free(struct runner *r)
+{
+    if (r->state == RUNNER_RUNS || r->process.fiber)
+        process_free(&r->process);
+}

@@ -1,0 +1,204 @@
+#include "tests/sim/data/scenarios.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const points[] = {
+    "rank.leaving",
+    "rank.left",
+    "rank.resuming",
+    "rank.barrier_entering",
+    "rank.barrier_left",
+    "op.intent_set",
+    "op.put_between_copies",
+    "op.before_local_store",
+    "op.after_local_store",
+    "op.answered",
+    "op.chunk_in_one_copy",
+    "task.reset_prepared",
+    "task.claimed",
+    "task.drawn",
+    "task.committing",
+    "task.committed",
+    "task.accumulating",
+    "acc.done",
+    "replica.put_noted",
+    "replica.put_applied",
+    "replica.forwarding",
+    "replica.applied_not_forwarded",
+    "replica.forwarded",
+    "replica.acknowledged_not_answered",
+    "replica.forward_received",
+    "replica.forward_stored",
+    "recover.prepare_received",
+    "recover.fenced",
+    "recover.answered",
+    "recover.commit_received",
+    "recover.committed",
+    "recover.settled",
+    "push.doubts_half_told",
+    "push.doubts_told",
+    "push.rebuild_begun",
+    "push.rebuild_middle",
+    "push.rebuild_end",
+    "push.snapshot_begun",
+    "push.snapshot_block",
+    "push.snapshot_end",
+    "push.patch_received",
+    "push.restored_not_submitted",
+    "push.restored_submitted",
+    "procs.joining",
+    "procs.joined",
+    "barrier.all_ranks_entered",
+    "barrier.entered",
+    "barrier.completed",
+};
+enum { POINTS = sizeof points / sizeof points[0] };
+
+static void some_aims(struct setup *s, struct rng *rng, int n)
+{
+    for (int i = 0; i < n && s->aims < AIMS_MAX; i++) {
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1};
+        snprintf(a->point, sizeof a->point, "%s", points[rng_below(rng, POINTS)]);
+        a->nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 4 : 40);
+        a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
+    }
+}
+
+static void healthy(struct setup *s, struct rng *rng)
+{
+    (void)rng;
+    s->disasters = 0;
+    s->aims = 0;
+    s->quiet = true;
+}
+
+static void random_mix(struct setup *s, struct rng *rng)
+{
+    (void)s;
+    (void)rng;
+}
+
+/* Writers die where a put is in one copy and not in the other. */
+static void writer_aims(struct setup *s, struct rng *rng, int n)
+{
+    static const char *const at[] = {"op.put_between_copies", "op.before_local_store", "op.after_local_store",
+                                     "op.answered",           "op.chunk_in_one_copy",  "op.chunk_in_both_copies"};
+    s->aims = 0;
+    for (int i = 0; i < n; i++) {
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 20 : 600)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 6)]);
+        a->action = AIM_KILL;
+    }
+}
+
+/* Writers die in the middle of many puts, again and again. */
+static void rank_kills(struct setup *s, struct rng *rng)
+{
+    s->kinds = 1 << DISASTER_RANK_KILL | 1 << DISASTER_RANK_FREEZE | 1 << DISASTER_BREAK;
+    s->disasters = 3 + (int)rng_below(rng, 12);
+    s->actions = 20 + (int)rng_below(rng, 100);
+    writer_aims(s, rng, 7);
+}
+
+static void node_kills(struct setup *s, struct rng *rng)
+{
+    s->nodes = 3 + (int)rng_below(rng, 4);
+    s->spares = (int)rng_below(rng, 4);
+    s->ranks = s->nodes + (int)rng_below(rng, 4);
+    s->kinds = 1 << DISASTER_NODE_KILL | 1 << DISASTER_NODE_OFF | 1 << DISASTER_RANK_KILL;
+    s->disasters = 2 + (int)rng_below(rng, 8);
+    for (int i = 0; i < s->aims; i++)
+        s->aim[i].action = rng_below(rng, 2) ? AIM_NODE : AIM_OFF;
+}
+
+/* Nobody dies, but everybody may be taken for dead: zombies. */
+static void freezes(struct setup *s, struct rng *rng)
+{
+    s->nodes = 3 + (int)rng_below(rng, 4);
+    s->ranks = s->nodes + (int)rng_below(rng, 4);
+    s->kinds =
+        1 << DISASTER_AGENT_FREEZE | 1 << DISASTER_NODE_FREEZE | 1 << DISASTER_RANK_FREEZE | 1 << DISASTER_RANK_KILL;
+    s->disasters = 3 + (int)rng_below(rng, 8);
+    for (int i = 0; i < s->aims; i++)
+        s->aim[i].action = rng_below(rng, 2) ? AIM_FREEZE : AIM_FREEZE_NODE;
+}
+
+/* Paths are silent for a while; operations are given up. */
+static void cuts(struct setup *s, struct rng *rng)
+{
+    s->kinds = 1 << DISASTER_CUT | 1 << DISASTER_BREAK | 1 << DISASTER_RANK_KILL;
+    s->disasters = 3 + (int)rng_below(rng, 10);
+    s->timeout_ns = rng_below(rng, 3) ? MS + rng_below(rng, 20 * MS) : 20 * SEC;
+    s->actions = 10 + (int)rng_below(rng, 60);
+}
+
+/* Chunks: writers and the nodes of copies die between the announcement and the end of a remote write. */
+static void large_puts(struct setup *s, struct rng *rng)
+{
+    s->wide = true;
+    s->nodes = 3 + (int)rng_below(rng, 3);
+    s->spares = (int)rng_below(rng, 3);
+    s->ranks = s->nodes + (int)rng_below(rng, 3);
+    s->rounds = 1 + (int)rng_below(rng, 3);
+    s->actions = 10 + (int)rng_below(rng, 20);
+    s->kinds = 1 << DISASTER_RANK_KILL | 1 << DISASTER_BREAK | 1 << DISASTER_RANK_FREEZE;
+    if (rng_below(rng, 3) == 0)
+        s->kinds |= 1 << DISASTER_NODE_KILL | 1 << DISASTER_NODE_OFF;
+    s->disasters = 3 + (int)rng_below(rng, 6);
+    writer_aims(s, rng, 5);
+}
+
+static void storm(struct setup *s, struct rng *rng)
+{
+    s->nodes = 3 + (int)rng_below(rng, 5);
+    s->spares = (int)rng_below(rng, 3);
+    s->ranks = s->nodes + (int)rng_below(rng, 4);
+    s->disasters = 8 + (int)rng_below(rng, 16);
+    s->actions = 10 + (int)rng_below(rng, 60);
+    s->yield = 0.1;
+    s->aims = 0;
+    some_aims(s, rng, 6);
+}
+
+const struct scenario scenario[] = {
+    {"random", "any system, any program, any disasters", random_mix},
+    {"healthy", "nothing goes wrong", healthy},
+    {"rank-kills", "writers die in the middle of many puts", rank_kills},
+    {"node-kills", "nodes die, also during recovery", node_kills},
+    {"freezes", "frozen nodes, agents and ranks; zombies", freezes},
+    {"cuts", "silent paths, broken connections, puts that are given up", cuts},
+    {"large-puts", "chunks, and deaths between their copies", large_puts},
+    {"storm", "all of it at once", storm},
+};
+const int scenarios = sizeof scenario / sizeof scenario[0];
+
+/* Ranks in blocks, as the launcher places them. */
+static void place(struct setup *s)
+{
+    for (int r = 0; r < s->ranks; r++)
+        s->rank_node[r] = r * s->nodes / s->ranks;
+}
+
+void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
+{
+    struct rng rng;
+    rng_seed(&rng, seed * 2654435761u + 17);
+    struct setup s = {.scenario = sc->name, .seed = seed};
+    s.nodes = 2 + (int)rng_below(&rng, 4);
+    s.spares = (int)rng_below(&rng, 3);
+    s.ranks = s.nodes + (int)rng_below(&rng, 4);
+    s.policy = rng_below(&rng, 4) ? VIEW_SUBSTITUTE : VIEW_DEGRADE;
+    s.timeout_ns = rng_below(&rng, 4) ? 20 * SEC : MS + rng_below(&rng, 40 * MS);
+    s.rounds = 1 + (int)rng_below(&rng, 8);
+    s.actions = 2 + (int)rng_below(&rng, rng_below(&rng, 3) ? 20 : 80);
+    s.disasters = (int)rng_below(&rng, 6);
+    s.yield = rng_below(&rng, 2) ? 0.1 : 0;
+    some_aims(&s, &rng, (int)rng_below(&rng, 4));
+    sc->change(&s, &rng);
+    place(&s);
+    *out = s;
+}

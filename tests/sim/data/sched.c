@@ -1,0 +1,220 @@
+#include "tests/sim/data/sched.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct process *current;
+static struct heap simulator;
+
+void *sim_alloc(size_t bytes)
+{
+    struct heap *outer = heap_enter(&simulator);
+    void *p = calloc(1, bytes ? bytes : 1);
+    heap_enter(outer);
+    if (!p) {
+        fprintf(stderr, "data-sim: out of memory\n");
+        exit(2);
+    }
+    return p;
+}
+
+void sim_free_all(void)
+{
+    heap_drop(&simulator);
+}
+
+/* ---- events ---- */
+
+void sched_init(struct sched *s, uint64_t seed)
+{
+    *s = (struct sched){.capacity = 256};
+    s->heap = sim_alloc(s->capacity * sizeof *s->heap);
+    rng_seed(&s->rng, seed);
+}
+
+void sched_fini(struct sched *s)
+{
+    free(s->heap);
+}
+
+static bool before(const struct sched_event *a, const struct sched_event *b)
+{
+    return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+void sched_at(struct sched *s, uint64_t at, sched_run *run, void *arg, uint64_t n)
+{
+    if (s->events == s->capacity) {
+        struct sched_event *wider = sim_alloc(2 * s->capacity * sizeof *wider);
+        memcpy(wider, s->heap, s->events * sizeof *wider);
+        free(s->heap);
+        s->heap = wider;
+        s->capacity *= 2;
+    }
+    struct sched_event e = {.at = at < s->now ? s->now : at, .order = ++s->order, .run = run, .arg = arg, .n = n};
+    size_t i = s->events++;
+    for (; i > 0 && before(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        s->heap[i] = s->heap[(i - 1) / 2];
+    s->heap[i] = e;
+}
+
+static struct sched_event pop(struct sched *s)
+{
+    struct sched_event first = s->heap[0], last = s->heap[--s->events];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < s->events; i = child) {
+        if (child + 1 < s->events && before(&s->heap[child + 1], &s->heap[child]))
+            child++;
+        if (!before(&s->heap[child], &last))
+            break;
+        s->heap[i] = s->heap[child];
+    }
+    s->heap[i] = last;
+    return first;
+}
+
+bool sched_step(struct sched *s)
+{
+    if (s->events == 0)
+        return false;
+    struct sched_event e = pop(s);
+    s->now = e.at;
+    s->steps++;
+    e.run(e.arg, e.n);
+    return true;
+}
+
+uint64_t sched_below(struct sched *s, uint64_t n)
+{
+    return n ? rng_below(&s->rng, n) : 0;
+}
+
+uint64_t sched_between(struct sched *s, uint64_t low, uint64_t high)
+{
+    return high > low ? low + rng_below(&s->rng, high - low + 1) : low;
+}
+
+bool sched_chance(struct sched *s, double p)
+{
+    return p > 0 && rng_double(&s->rng) < p;
+}
+
+/* ---- processes ---- */
+
+struct process *process_current(void)
+{
+    return current;
+}
+
+static void resume(void *arg, uint64_t token)
+{
+    struct process *p = arg;
+    if (p->state != PROCESS_WAITING || token != p->token)
+        return;
+    if (p->frozen) {
+        p->due = true;
+        return;
+    }
+    p->token++;
+    p->state = PROCESS_RUNNING;
+    current = p;
+    struct heap *outer = heap_enter(&p->heap);
+    fiber_resume(p->fiber);
+    heap_enter(outer);
+    current = NULL;
+    if (fiber_is_done(p->fiber))
+        p->state = PROCESS_DEAD;
+}
+
+void process_start(struct process *p, struct sched *s, int node, int rank, uint32_t incarnation,
+                   void (*main)(void *user), void *user, uint64_t delay)
+{
+    *p = (struct process){
+        .sched = s, .user = user, .node = node, .rank = rank, .incarnation = incarnation, .deaf = true};
+    struct heap *outer = heap_enter(NULL);
+    p->fiber = fiber_create(main, user);
+    heap_enter(outer);
+    sched_at(s, s->now + delay, resume, p, p->token);
+}
+
+static void suspend(struct process *p, uint64_t until, bool deaf)
+{
+    p->state = PROCESS_WAITING;
+    p->deaf = deaf;
+    if (until != NEVER)
+        sched_at(p->sched, until, resume, p, p->token);
+    fiber_suspend();
+}
+
+void process_sleep(struct process *p, uint64_t until)
+{
+    if (p->handed) { /* it came before we slept */
+        p->handed = false;
+        until = p->sched->now;
+    }
+    suspend(p, until, false);
+    p->handed = false;
+}
+
+void process_spend(struct process *p, uint64_t ns)
+{
+    suspend(p, p->sched->now + ns, true);
+}
+
+void process_signal(struct process *p)
+{
+    if (p->state == PROCESS_DEAD)
+        return;
+    if (p->state == PROCESS_RUNNING || p->deaf) {
+        p->handed = true;
+        return;
+    }
+    /* Waking takes a while, sometimes a long one. */
+    uint64_t delay =
+        sched_chance(p->sched, 0.02) ? sched_below(p->sched, 300 * US) : sched_between(p->sched, 100, 3 * US);
+    p->deaf = true;
+    sched_at(p->sched, p->sched->now + delay, resume, p, p->token);
+}
+
+void process_kill(struct process *p)
+{
+    if (p->state == PROCESS_DEAD)
+        return;
+    p->state = PROCESS_DEAD;
+    if (p == current)
+        fiber_suspend(); /* never resumed */
+}
+
+void process_freeze(struct process *p)
+{
+    if (p->frozen || p->state == PROCESS_DEAD)
+        return;
+    p->frozen = true;
+    p->frozen_at = p->sched->now;
+    if (p == current) {
+        p->due = true;
+        suspend(p, NEVER, true);
+    }
+}
+
+void process_thaw(struct process *p)
+{
+    if (!p->frozen || p->state == PROCESS_DEAD)
+        return;
+    p->frozen = false;
+    p->frozen_ns += p->sched->now - p->frozen_at;
+    if (p->due)
+        sched_at(p->sched, p->sched->now, resume, p, p->token);
+    p->due = false;
+}
+
+void process_free(struct process *p)
+{
+    struct heap *outer = heap_enter(NULL);
+    if (p->fiber)
+        fiber_destroy(p->fiber);
+    heap_drop(&p->heap);
+    heap_enter(outer);
+    p->fiber = NULL;
+}

@@ -1,0 +1,238 @@
+/* The simulated system: nodes, each with the agreement core (detect/member.h) and the data half of an agent
+ * (runtime/agent), and ranks with the code of libkeel (runtime/client), joined by a simulated network, under virtual time
+ * and from one seed. README.md says what is checked. */
+#ifndef KEEL_TESTS_SIM_DATA_WORLD_H
+#define KEEL_TESTS_SIM_DATA_WORLD_H
+
+#include "detect/member.h"
+#include "runtime/agent/agent.h"
+#include "runtime/client/client.h"
+#include "tests/sim/data/net.h"
+#include "tests/sim/data/sched.h"
+
+enum { NODES_MAX = 10, RANKS_MAX = 16, AIMS_MAX = 8, POINTS_MAX = 128 };
+
+struct world;
+struct model;
+struct program;
+
+/* What the agreement core, and the node's processes, tell the agent's data thread. */
+enum command_type {
+    COMMAND_STARTED,
+    COMMAND_EXITED,
+    COMMAND_CONTROL,
+    COMMAND_PREPARE,
+    COMMAND_COMMIT,
+    COMMAND_SETTLED,
+    COMMAND_DOOMED,
+    COMMAND_HALT,
+};
+
+struct command {
+    struct command *next;
+    enum command_type type;
+    struct runner *runner;
+    int node, rank;
+    uint32_t incarnation;
+    int code, signal;
+    uint64_t epoch, value;
+    int n;
+    struct view_event event[MEMBER_BATCH_MAX];
+    struct control control;
+};
+
+/* Something that waits for a frozen node's helper thread. */
+struct deferred {
+    struct deferred *next;
+    sched_run *run;
+    void *arg;
+    uint64_t n;
+};
+
+struct node {
+    struct world *w;
+    int id;
+    struct process process; /* the agent's data thread */
+    struct heap helper_heap;
+    struct agent agent;
+    struct page *page;
+    struct member *member;
+    struct tp *net, *shm;
+    struct command *commands, **commands_tail;
+    struct deferred *deferred, **deferred_tail;
+    uint64_t helper_at; /* when the last request to the helper arrives */
+    uint64_t tick_at;
+    bool watched[NODES_MAX];
+    bool dead, off, halted, over;
+    uint64_t frozen_at; /* heartbeat of a frozen node */
+    uint64_t rounds;
+};
+
+/* A piece of a node's memory: the agent's, and its ranks' that map it. */
+struct memory {
+    struct memory *next;
+    int node;
+    uint8_t *base;
+    size_t bytes;
+    int64_t handle;
+    int refs;
+    bool agents; /* its agent has not given it back */
+};
+
+enum runner_state { RUNNER_STANDBY, RUNNER_RUNS, RUNNER_ENDED };
+
+/* A rank's process. */
+struct runner {
+    struct runner *next;
+    struct world *w;
+    struct node *node;
+    int id, rank; /* rank -1: standby */
+    uint32_t incarnation;
+    enum runner_state state;
+    struct process process;
+    struct client client;
+    bool joined; /* client_init was called */
+    struct control_welcome welcome;
+    struct intent_page *intents;
+    struct tp *net, *shm;
+    struct tp_ep *own;
+    uint32_t request; /* number of the last one */
+    bool answered;
+    struct control answer;
+    struct memory *answer_memory;
+    struct program *program;
+    uint64_t call_at; /* the program is in a call since then, 0: it is not */
+    const char *call;
+    bool dumped;
+    int at_gate; /* 1 + the gate it waits at, 0: none */
+    bool leaving;
+};
+
+enum disaster {
+    DISASTER_RANK_KILL,
+    DISASTER_NODE_KILL,
+    DISASTER_NODE_OFF,
+    DISASTER_RANK_FREEZE,
+    DISASTER_AGENT_FREEZE,
+    DISASTER_NODE_FREEZE,
+    DISASTER_CUT,
+    DISASTER_BREAK,
+    DISASTERS,
+};
+
+/* Something that is to happen at the k-th passing of a fault point. */
+enum aim_action { AIM_KILL, AIM_NODE, AIM_OFF, AIM_FREEZE, AIM_FREEZE_NODE, AIM_STALL };
+struct aim {
+    char point[48];
+    unsigned nth, passed;
+    int node, rank; /* -1: any */
+    enum aim_action action;
+    uint64_t ns; /* of a freeze */
+    bool done;
+};
+
+struct point {
+    const char *name;
+    uint64_t passed, acted;
+};
+
+/* What a run is like. scenario.c fills it in. */
+struct setup {
+    const char *scenario;
+    uint64_t seed;
+    bool verbose, trace;
+    int nodes, spares, ranks, rank_node[RANKS_MAX];
+    enum view_policy policy;
+    uint64_t timeout_ns; /* of operations */
+    int rounds;          /* of the program */
+    int actions;         /* per round and rank */
+    int disasters;       /* random ones */
+    double yield;        /* at a fault point */
+    struct aim aim[AIMS_MAX];
+    int aims;
+    bool wide;                       /* mostly puts of more than 16 KiB */
+    bool quiet;                      /* nothing goes wrong */
+    unsigned kinds;                  /* of disasters, a bit each; 0: all */
+    void (*script)(struct world *w); /* instead of random disasters */
+};
+
+struct world {
+    struct setup setup;
+    struct sched sched;
+    struct net net;
+    int members;
+    struct node node[NODES_MAX];
+    struct runner *runners;
+    int next_runner;
+    struct memory *memory;
+    int64_t next_handle;
+    struct model *model;
+    bool healing; /* no more disasters: progress is demanded */
+    bool failed, done;
+    uint64_t healed_at;
+    int restored_said, reduced_said, lost_said;
+    uint64_t deaths;      /* of nodes */
+    uint64_t first_death; /* when */
+    int gates;            /* quiet moments that are over: ranks do not go beyond the next one */
+    bool hopeless;        /* the data of the runtime itself are lost: nothing more is demanded */
+    char why[400];
+};
+
+extern struct point sim_point[POINTS_MAX];
+extern int sim_points;
+
+/* world.c */
+bool world_run(const struct setup *setup);
+__attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const char *fmt, ...);
+__attribute__((format(printf, 2, 3))) void world_say(struct world *w, const char *fmt, ...);
+/* With --trace. */
+#define world_trace(w, ...)                                                                                            \
+    do {                                                                                                               \
+        if ((w)->setup.trace)                                                                                          \
+            world_say(w, __VA_ARGS__);                                                                                 \
+    } while (0)
+struct runner *world_rank(const struct world *w, int rank); /* the living process of the rank, or NULL */
+bool world_node_up(const struct world *w, int node);        /* not dead (but perhaps frozen or cut off) */
+extern struct world *world_now;                             /* the one that runs */
+
+/* dump.c */
+void world_dump(struct world *w, const struct runner *r);
+
+/* node.c */
+void node_init(struct world *w, int id);
+void node_start(struct node *n);
+void node_fini(struct node *n);
+void node_kill(struct node *n, bool off); /* the agent and, soon, its ranks; off: with its host, silently */
+void node_freeze(struct node *n, bool ranks, uint64_t ns);
+void node_command(struct node *n, const struct command *c);
+
+/* helper.c: the helper thread, which owns the agreement core */
+bool helper_init(struct node *n);
+void helper_start(struct node *n);
+void helper_thawed(struct node *n);
+void helper_died(struct node *n); /* its connections break, unless the host is off */
+void helper_fini(struct node *n);
+struct agent_ops helper_ops(struct node *n); /* those that are for it */
+
+/* rank.c: a rank's process */
+struct runner *runner_new(struct node *n, int rank, uint32_t incarnation);
+void runner_welcome(struct runner *r); /* inside the agent: it gets its rank */
+void runner_kill(struct runner *r, int signal);
+void runner_exit(struct runner *r, int code); /* by itself; does not return */
+void runner_freeze(struct runner *r, uint64_t ns);
+void runner_answer(struct runner *r, const struct control *reply, int64_t handle);
+void runner_free(struct runner *r);
+struct memory *memory_find(struct world *w, int64_t handle);
+void memory_unref(struct world *w, struct memory *m);
+
+/* plan.c: the program of the run, the same for all ranks, into the model */
+void program_plan(struct world *w);
+
+/* program.c: what ranks do */
+void program_run(struct runner *r);
+
+/* disaster.c */
+void disasters_plan(struct world *w);
+void disasters_heal(struct world *w);
+void disasters_point(const char *name); /* the hook of runtime/base/fault.h */
+#endif
