@@ -114,21 +114,26 @@ static int worst_curves(const struct figure *fig, const double *first, struct cu
         const char *method, *sides, *grid, *label;
         double width;
         int dash;
-    } line[] = {{"0D", "1", "mesh", "0D 2D(1,1) mesh, law", 1.2, 0},
-                {"0D", "1", "31x31", "0D 2D(1,1) 31x31", 0, 0},
-                {"0D", "1", "torus", "0D 2D(1,1) torus, law", 1.2, 1},
-                {"0D", "1", "61tx61t", "0D 2D(1,1) torus 61x61", 0, 1},
-                {"0D", "2", "31x31", "0D 2D(2,1) 31x31", 2.2, 2},
-                {"0D", "1", "12x12", "0D 2D(1,1) 12x12, searched", 0, 3},
-                {"1D", "2", "8x8", "1D 2D(2,1) 8x8, searched", 2.2, 3},
-                {"2D", "2", "16x16", "2D 2D(2,1) 16x16, searched", 2.2, 4},
-                {"hybrid(all)", "2", "6x6", "hybrid(all) 2D(2,1) 6x6, searched", 2.2, 5}};
+        int colour;
+    } line[] = {{"0D", "1", "mesh", "0D 2D(1,1) mesh, law", 1.2, 0, 0},
+                {"0D", "1", "31x31", "0D 2D(1,1) 31x31", 0, 0, 0},
+                {"0D", "1", "torus", "0D 2D(1,1) torus, law", 1.2, 1, 1},
+                {"0D", "1", "61tx61t", "0D 2D(1,1) torus 61x61", 0, 1, 1},
+                {"0D", "2", "31x31", "0D 2D(2,1) 31x31", 2.2, 2, 2},
+                {"0D", "1", "12x12", "0D 2D(1,1) 12x12", 0, 3, 5},
+                {"1D", "2", "8x8", "1D 2D(2,1) 8x8", 2.2, 3, 3},
+                {"2D", "2", "16x16", "2D 2D(2,1) 16x16", 2.2, 4, 4},
+                {"hybrid(all)", "2", "6x6", "hybrid(all) 6x6", 2.2, 5, 6}};
     int n = 0;
     (void)fig, (void)first;
     for (size_t i = 0; i < sizeof line / sizeof *line; i++, n++) {
         bool law = strcmp(line[i].grid, "mesh") == 0 || strcmp(line[i].grid, "torus") == 0;
-        curve[n] = (struct curve){
-            .column = {1, 3, law ? 5 : 10}, .x = 8, .y = 9, .colour = n, .dash = line[i].dash, .width = line[i].width};
+        curve[n] = (struct curve){.column = {1, 3, law ? 5 : 10},
+                                  .x = 8,
+                                  .y = 9,
+                                  .colour = line[i].colour,
+                                  .dash = line[i].dash,
+                                  .width = line[i].width};
         snprintf(curve[n].value[0], 32, "%s", line[i].method);
         snprintf(curve[n].value[1], 32, "%s", line[i].sides);
         snprintf(curve[n].value[2], 32, "%s%s", line[i].grid, law ? "" : " all");
