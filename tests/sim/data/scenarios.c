@@ -22,6 +22,7 @@ static const char *const points[] = {
     "task.committed",
     "task.accumulating",
     "acc.done",
+    "replica.relaying",
     "replica.put_noted",
     "replica.put_applied",
     "replica.forwarding",
