@@ -94,15 +94,18 @@ static bool admit_agent(struct agent *a, const struct wire_hello *hello, struct 
 void connect_request(struct agent *a, const struct tp_event *e)
 {
     struct wire_hello hello;
-    bool admitted = false;
-    if (wire_hello_open(e->data, e->len, a->secret, a->job, a->self, a->incarnation, &hello) && hello.node >= 0 &&
-        hello.node < a->members && !a->node_fence[hello.node])
-        admitted = hello.rank < 0 ? admit_agent(a, &hello, e->req) : admit_rank(a, &hello, e->req);
-    if (admitted)
+    bool ours = wire_hello_open(e->data, e->len, a->secret, a->job, a->self, a->incarnation, &hello) &&
+                hello.node >= 0 && hello.node < a->members;
+    if (ours && !a->node_fence[hello.node] &&
+        (hello.rank < 0 ? admit_agent(a, &hello, e->req) : admit_rank(a, &hello, e->req)))
         return;
     a->net->table->reject(a->net, e->req);
     a->refused_count++;
-    log_warn_some("a connection without this job's authenticator, with a used one, or from the dead, was refused");
+    if (ours) /* from the dead, or overtaken by the next attempt */
+        log_info("a connection of node %d, rank %d was refused: it is declared dead, or this attempt is not its last",
+                 hello.node, hello.rank);
+    else
+        log_warn_some("a connection without this job's authenticator was refused");
     if ((a->refused_count & (a->refused_count - 1)) == 0) /* 1, 2, 4, ...: strangers do not fill the log */
         agent_say(a, "refused", ",\"count\":%llu", (unsigned long long)a->refused_count);
 }
