@@ -2,6 +2,7 @@
 
 Usage: summarize.py [--failed] LOG[+LOG...]...   each LOG is a testlog.json; of logs joined by + a later result counts
                                                  instead of an earlier one of the same test
+Above that line each test is named that failed at first and passed when it was run once more.
 With --failed, print the names of the failed tests instead, a line each.
 """
 import json
@@ -10,13 +11,15 @@ import sys
 
 
 def results(logs):
+    """Of each test the result that counts, and whether an earlier one was another."""
     last = {}
     for path in logs.split("+"):
         if os.path.exists(path):
             with open(path) as log:
                 for line in log:
                     entry = json.loads(line)
-                    last[entry["name"]] = entry["result"]
+                    again = entry["name"] in last and kind(last[entry["name"]][0]) == "failed"
+                    last[entry["name"]] = (entry["result"], again)
     return last
 
 
@@ -28,8 +31,10 @@ arguments = sys.argv[1:]
 names_only = arguments[:1] == ["--failed"]
 counts = {"passed": 0, "failed": 0, "skipped": 0}
 for logs in arguments[names_only:]:
-    for name, result in results(logs).items():
+    for name, (result, again) in results(logs).items():
         counts[kind(result)] += 1
+        if again and not names_only and kind(result) == "passed":
+            print(f"failed at first, passed when run once more, alone: {name}")
         if names_only and kind(result) == "failed":
             print(name.split(" / ")[-1].split(":")[-1].strip())
 if not names_only:

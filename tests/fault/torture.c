@@ -407,10 +407,11 @@ static void allocate(void)
     scratch = calloc(words, sizeof *scratch);
     if (!before || !after || !next || !out || !scratch)
         fail(EXIT_ERROR, "out of memory");
-    expect_ok(keel_segment_alloc(8 * (size_t)n * words, KEEL_REDUNDANCY_SHADOW, &cells), "alloc", -1);
-    expect_ok(keel_segment_alloc(8 * SUMS, KEEL_REDUNDANCY_SHADOW, &sums), "alloc", -1);
-    expect_ok(keel_segment_alloc(8 * (size_t)n, KEEL_REDUNDANCY_SHADOW, &counters), "alloc", -1);
-    expect_ok(keel_segment_alloc(8 + 8 * (size_t)(TICKETS / n), KEEL_REDUNDANCY_SHADOW, &tickets), "alloc", -1);
+    keel_redundancy kept = seed % 2 ? KEEL_REDUNDANCY_TRIPLE : KEEL_REDUNDANCY_SHADOW;
+    expect_ok(keel_segment_alloc(8 * (size_t)n * words, kept, &cells), "alloc", -1);
+    expect_ok(keel_segment_alloc(8 * SUMS, kept, &sums), "alloc", -1);
+    expect_ok(keel_segment_alloc(8 * (size_t)n, kept, &counters), "alloc", -1);
+    expect_ok(keel_segment_alloc(8 + 8 * (size_t)(TICKETS / n), kept, &tickets), "alloc", -1);
     expect_ok(keel_segment_alloc(8 * (size_t)n, KEEL_REDUNDANCY_NONE, &frail), "alloc", -1);
     expect_ok(keel_taskpool_create(tasks, &pool), "taskpool", -1);
 }

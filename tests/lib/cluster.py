@@ -72,9 +72,10 @@ class Cluster(Job):
         return max([e["number"] for e in self.has("application", name="phase")], default=0)
 
     def redundant(self):
-        """Every node death that this test caused is in a view, and redundancy was restored after it."""
+        """Every node death that this test caused is in a view, and redundancy was restored after it, as far as there are nodes."""
         last = self.killed[-1][0] if self.killed else 0
-        return not self.killed or any(e["t_ns"] > last for e in self.has("redundancy_restored"))
+        said = self.has("redundancy_restored") + self.has("redundancy_reduced")
+        return not self.killed or any(e["t_ns"] > last for e in said)
 
     # ---- faults
 

@@ -208,10 +208,13 @@ int main(void)
     CHECK(keel_init());
     test_put_get(KEEL_REDUNDANCY_NONE, 1);
     test_put_get(KEEL_REDUNDANCY_SHADOW, 3);
+    test_put_get(KEEL_REDUNDANCY_TRIPLE, 5);
     test_accumulate(KEEL_REDUNDANCY_NONE);
     test_accumulate(KEEL_REDUNDANCY_SHADOW);
+    test_accumulate(KEEL_REDUNDANCY_TRIPLE);
     test_atomics(KEEL_REDUNDANCY_NONE);
     test_atomics(KEEL_REDUNDANCY_SHADOW);
+    test_atomics(KEEL_REDUNDANCY_TRIPLE);
     test_collectives();
     test_tasks();
     test_bad_arguments();
