@@ -12,6 +12,7 @@ _Static_assert(sizeof(struct heap_block) % 16 == 0, "what follows is aligned");
 
 static struct heap *current;
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are the linker's
 void *__real_malloc(size_t bytes);
 void *__real_realloc(void *p, size_t bytes);
 void __real_free(void *p);
@@ -20,6 +21,7 @@ void *__wrap_calloc(size_t n, size_t bytes);
 void *__wrap_realloc(void *p, size_t bytes);
 void __wrap_free(void *p);
 char *__wrap_strdup(const char *s);
+// NOLINTEND(bugprone-reserved-identifier)
 
 struct heap *heap_enter(struct heap *h)
 {

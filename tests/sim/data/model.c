@@ -189,7 +189,7 @@ struct pending *model_put(struct world *w, struct runner *r, struct region *regi
 static void pending_drop(struct pending *p)
 {
     struct pending **link = &p->region->pending;
-    while (*link != p)
+    while (*link && *link != p)
         link = &(*link)->next;
     *link = p->next;
     p->region = NULL;

@@ -92,7 +92,7 @@ struct sim_tp {
     struct region *region[REGION_SLOTS];
 };
 
-static void channel_run(void *arg, uint64_t n);
+static void channel_run(void *arg, uint64_t unused);
 
 static struct sim_tp *tp_of(struct tp *tp)
 {

@@ -39,7 +39,7 @@ struct tp *net_open(struct net *n, struct process *owner, bool near);
 void net_pair(struct tp *agent, void *user, struct tp_ep **agent_ep, struct tp *rank, void *rank_user,
               struct tp_ep **rank_ep);
 /* The owner was killed: its host ends its connections and refuses new ones. */
-void net_owner_died(struct tp *tp);
+void net_owner_died(struct tp *base);
 /* The host is gone without a word. Its processes are dead already. */
 void net_host_off(struct net *n, int host);
 /* One more (or one less) reason why nothing gets from one host to another. */

@@ -1,6 +1,7 @@
 /* A node: the loop of an agent's data thread around the real data half, as runtime/plane has it. */
 #include "tests/sim/data/world.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,6 +161,7 @@ void node_command(struct node *n, const struct command *c)
 
 static void started(struct node *n, const struct command *c)
 {
+    assert(c->runner);
     if (!ranks_started(&n->agent, c->runner->id)) {
         agent_break(&n->agent, "no memory for a process");
         return;

@@ -210,7 +210,7 @@ void node_command(struct node *n, const struct command *c);
 bool helper_init(struct node *n);
 void helper_start(struct node *n);
 void helper_thawed(struct node *n);
-void helper_died(struct node *n); /* its connections break, unless the host is off */
+void helper_died(struct node *dead); /* its connections break, unless the host is off */
 void helper_fini(struct node *n);
 struct agent_ops helper_ops(struct node *n); /* those that are for it */
 

@@ -490,23 +490,23 @@ static void test_repair_copy_dies_amid_additions_each_counts_once_everywhere(voi
             enum { ADDS = 6 };
             world_close();
             world_open(4, 0, VIEW_DEGRADE);
-            for (uint16_t lane = 0; lane < ADDS; lane++) {
+            for (int lane = 0; lane < ADDS; lane++) {
                 struct wire q = rank_wire(writer, WIRE_ADD, SEG_TRIPLE, 0, 8);
                 q.a = 1;
                 q.identity = 1;
-                q.lane = lane;
+                q.lane = (uint16_t)lane;
                 rank_send(writer, 0, q, NULL);
             }
             for (int i = 0; i < turns; i++)
                 world_turn();
             world_kill_node(victim);
             int primary = group_at(3, SEG_TRIPLE, 0)->copy[0].node, sum = 0;
-            for (uint16_t lane = 0; lane < ADDS; lane++) { /* who got no answer asks again */
+            for (int lane = 0; lane < ADDS; lane++) { /* who got no answer asks again */
                 struct wire q = rank_wire(writer, WIRE_ADD, SEG_TRIPLE, 0, 8);
                 q.epoch = group_at(primary, SEG_TRIPLE, 0)->generation;
                 q.a = 1;
                 q.identity = 1;
-                q.lane = lane;
+                q.lane = (uint16_t)lane;
                 assert_int_equal(rank_ask(writer, primary, q, NULL), KEEL_OK);
                 sum += (int)writer->reply.a;
             }
