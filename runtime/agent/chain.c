@@ -39,9 +39,9 @@ void chain_send(struct agent *a, int group, struct wire *w, const void *body, st
         if (i > 1 && g->copy[i].whole)
             continue;
         FAULT_POINT("replica.forwarding");
-        uint64_t position = agent_tell(a, g->copy[i].node, w, body);
-        if (i == 1 && is_chained(g) && position)
-            a->relay_sent[g->copy[i].node] = position;
+        agent_tell(a, g->copy[i].node, w, body);
+        if (i == 1 && is_chained(g)) /* one that is cut off never passes it on: it will be sent again */
+            a->relay_sent[g->copy[i].node] = agent_position(a, g->copy[i].node);
     }
     chain_mark(a, group, mark);
 }

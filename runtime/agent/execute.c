@@ -172,6 +172,32 @@ static void put_direct(struct agent *a, const struct target *t)
     answer(t, KEEL_OK);
 }
 
+/* Ranks of this node use the processor's atomics on parts that have one copy only: so must we. */
+static void add_atomically(double *to, double by)
+{
+    _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)to;
+    uint64_t before = atomic_load_explicit(word, memory_order_relaxed), after;
+    do {
+        double sum;
+        memcpy(&sum, &before, sizeof sum);
+        sum += by;
+        memcpy(&after, &sum, sizeof after);
+    } while (!atomic_compare_exchange_weak(word, &before, after));
+}
+
+static void accumulate(const struct target *t, uint8_t *at)
+{
+    double *to = (double *)(void *)at;
+    double element;
+    for (uint32_t i = 0; i < t->w->len / sizeof element; i++) {
+        memcpy(&element, (const char *)t->body + i * sizeof element, sizeof element);
+        if (t->g->copies == 1)
+            add_atomically(&to[i], t->w->f * element);
+        else
+            to[i] += t->w->f * element;
+    }
+}
+
 static int64_t apply(const struct target *t)
 {
     const struct wire *w = t->w;
@@ -181,12 +207,7 @@ static int64_t apply(const struct target *t)
         return 0;
     }
     if (w->type == WIRE_ACC) {
-        double *to = (double *)(void *)at;
-        double element;
-        for (uint32_t i = 0; i < w->len / sizeof element; i++) {
-            memcpy(&element, (const char *)t->body + i * sizeof element, sizeof element);
-            to[i] += w->f * element;
-        }
+        accumulate(t, at);
         return 0;
     }
     /* Ranks of this node use the processor's atomics on unreplicated segments: so must we. */

@@ -186,6 +186,17 @@ static bool other_has_second(const struct repair *r, const struct claim *c)
     return false;
 }
 
+/* The writer has begun a later put to these bytes at another copy: what the claim is about was complete. */
+static bool is_outdated(const struct repair *r, const struct claim *c)
+{
+    for (const struct claim *o = r->claims; o; o = o->next)
+        if (o->copy != c->copy && o->patch.torn && o->patch.put > c->patch.put && o->rank == c->rank &&
+            o->incarnation == c->incarnation && o->patch.seg == c->patch.seg &&
+            o->patch.offset < c->patch.offset + c->patch.len && c->patch.offset < o->patch.offset + o->patch.len)
+            return true;
+    return false;
+}
+
 /* The copy whose bytes of the claim's patch are whole. The writer lets one copy at a time be torn, so any other one is,
  * unless several were written second; then it is the one that was first. */
 static int whole_copy(const struct repair *r, const struct view_group *g, const struct claim *c)
@@ -200,7 +211,7 @@ static int whole_copy(const struct repair *r, const struct view_group *g, const 
     for (int i = 1; i < g->copies; i++)
         if (!torn[i])
             return i;
-    for (int i = 1; i < g->copies; i++)
+    for (int i = 1; i < g->copies && !is_outdated(r, c); i++)
         if (g->copy[i].whole)
             return i; /* several writers raced for the patch: any value will do, the same everywhere */
     return 0;
@@ -235,6 +246,7 @@ static bool fetch_some(struct agent *a, int group)
                          .seg = patch->seg,
                          .offset = patch->offset + r->at_offset,
                          .count = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX),
+                         .step = group_class(group),
                          .identity = g->generation};
         agent_tell(a, g->copy[from].node, &w, NULL);
         r->fetches++;
@@ -263,6 +275,7 @@ static bool spread_some(struct agent *a, int group)
                          .seg = patch->seg,
                          .offset = patch->offset + r->at_offset,
                          .len = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX),
+                         .step = group_class(group),
                          .identity = g->generation};
         struct chain_mark mark;
         chain_send(a, group, &w, copy->base + w.offset, &mark);
@@ -580,8 +593,7 @@ static void receive_doubt(struct agent *a, int from, const struct wire *w)
 /* The group of a message about bytes, if it is of this generation; else -1. */
 static int group_of_message(const struct agent *a, const struct wire *w)
 {
-    const struct store_segment *s = store_find(&a->store, w->seg);
-    int group = s ? group_of(w->slot, s->redundancy) : -1;
+    int group = w->step < CLASSES ? group_of(w->slot, w->step) : -1; /* also of a segment that was freed meanwhile */
     return group >= 0 && a->view.group[group].generation == w->identity ? group : -1;
 }
 
@@ -597,6 +609,7 @@ static void answer_fetch(struct agent *a, int from, const struct wire *w)
                           .seg = w->seg,
                           .offset = w->offset,
                           .count = PATCH_ANSWER,
+                          .step = w->step,
                           .identity = w->identity};
     const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     const void *body = NULL;

@@ -114,8 +114,11 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
     if (s && status == KEEL_OK && !s->announced && !announce(a, s))
         status = KEEL_ERR_NOMEM;
     if (status != KEEL_OK) {
-        if (s && !known)
+        if (s && !known) {
             store_free(&a->store, r->seg);
+            if (a->store.limit == r->seg + 1)
+                a->store.limit = r->seg; /* it never was */
+        }
         free(wait);
         refuse(a, proc, r, status);
         return;

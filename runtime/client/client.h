@@ -134,9 +134,10 @@ struct op {
     uint64_t stored;    /* bytes of a put that are in it */
     struct held_note note[OP_NOTES_MAX];
     int notes;
-    int intent;   /* entry of the intent page, -1: none */
-    bool large;   /* counts in client.large */
-    bool counted; /* in intents->open */
+    int intent;     /* entry of the intent page, -1: none */
+    bool announced; /* some plan of it was in chunks: its notes say torn */
+    bool large;     /* counts in client.large */
+    bool counted;   /* in intents->open */
     struct piece *pieces, **pieces_tail;
     int accesses; /* pieces with remote_access */
     /* the end */
@@ -303,4 +304,6 @@ keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task);
 keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task);
 /* The number of the task's next operation towards the group; -1: out of memory. */
 int64_t task_step(struct client *c, int group);
+/* It has not taken effect, and never will. */
+void task_unstep(struct client *c, int group);
 #endif

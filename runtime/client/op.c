@@ -218,7 +218,7 @@ static void tell_clear(const struct op *op, const struct held_note *n)
 
 static void note_free(struct op *op, int i)
 {
-    if (op->plan.way == PLAN_CHUNKS)
+    if (op->announced)
         tell_clear(op, &op->note[i]);
     link_note_free(op->client, &op->client->link[op->note[i].node], op->note[i].note);
     op->note[i] = op->note[--op->notes];
@@ -363,8 +363,7 @@ static void give_up(struct op *op)
     if (op->notes == 0 && op->intent < 0)
         return;
     struct given_up *g = malloc(sizeof *g);
-    if (!c->doubt_untold)
-        atomic_fetch_add(&c->intents->doubted, 1);
+    atomic_fetch_add(&c->intents->doubted, 1);
     struct control r = {.type = CONTROL_DOUBT};
     c->doubt_untold = !c->env.tell(c->env.user, &r); /* else client_progress does it */
     if (g) {                                         /* without memory these notes are never used again */
@@ -461,7 +460,8 @@ static bool plan(struct op *op, uint64_t now)
                             .offset = op->offset,
                             .len = op->len,
                             .redundancy = op->segment ? (unsigned)op->segment->redundancy : 0,
-                            .always_through = op->always_through,
+                            /* notes of earlier plans leave no room for new ones: the primary needs none */
+                            .always_through = op->always_through || op->notes >= OP_NOTES_MAX / COPIES_MAX,
                             .self = c->node};
     large_end(op);
     op->replan = false;
@@ -478,9 +478,11 @@ static bool plan(struct op *op, uint64_t now)
             return false;
         }
         c->large++;
-        op->large = true;
+        op->large = op->announced = true;
     }
     op->stored = 0;
+    for (int i = 0; i < op->notes; i++)
+        op->note[i].done = false; /* a copy of an older route counts for none of this one */
     if (op->plan.here && !plan_here(op, now))
         return false;
     if (op->kind == OP_PUT && op->plan.noted && !op->counted) {
@@ -731,6 +733,10 @@ void op_advance(struct op *op, uint64_t now)
     if (op->replan || !op->planned) {
         if (op->replan)
             take_back(op, false);
+        if (op->replan && op->waiting && !op->first_in_line) { /* for what the old plan wanted */
+            wait_no_more(op);
+            op->client->serve = true;
+        }
         if (op->accesses || now < op->retry_at || (op->waiting && !op->first_in_line) || !plan(op, now))
             return;
     }
@@ -809,6 +815,9 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         return;
     }
     if (w->status != KEEL_OK) {
+        if (w->status == KEEL_ERR_DATA_LOST && op->flags & WIRE_F_TASK)
+            for (const struct piece *q = op->pieces; q; q = q->sibling)
+                task_unstep(c, op->group); /* none of them took effect */
         piece_free(p);
         op_fail(op, is_ignored(op, w->status) ? KEEL_OK : (keel_status)w->status);
         return;

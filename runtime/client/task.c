@@ -166,7 +166,8 @@ static keel_status claim(struct client *c, keel_taskpool *pool, int64_t task, in
                                               claim_word(c, pool->round), &old);
         if (status != KEEL_OK)
             return status;
-        if (old == expected) {
+        if (old == expected ||
+            old == claim_word(c, pool->round)) { /* or an earlier try of ours timed out, and took effect */
             *ours = true;
             return KEEL_OK;
         }
@@ -203,6 +204,13 @@ int64_t task_step(struct client *c, int group)
     }
     c->task_steps[c->task_groups++] = (struct task_steps){group, 1};
     return 0;
+}
+
+void task_unstep(struct client *c, int group)
+{
+    for (int i = 0; i < c->task_groups; i++)
+        if (c->task_steps[i].group == group && c->task_steps[i].steps > 0)
+            c->task_steps[i].steps--;
 }
 
 static keel_status draw(struct client *c, keel_taskpool *pool, int64_t *out)
@@ -253,7 +261,7 @@ static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out
         if (word == done_word(pool->round) || word_round(word) > pool->round)
             continue;
         bool open = word_round(word) != pool->round; /* drawn, and not claimed yet or never */
-        if (!open && claimant_lives(c, word)) {
+        if (!open && word != claim_word(c, pool->round) && claimant_lives(c, word)) {
             *busy = true;
             continue;
         }
@@ -299,5 +307,5 @@ keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task)
     pool->current = -1;
     c->in_task = false;
     FAULT_POINT("task.committed");
-    return old == mine ? KEEL_OK : KEEL_ERR_FENCED;
+    return old == mine || old == done_word(pool->round) ? KEEL_OK : KEEL_ERR_FENCED;
 }

@@ -1,0 +1,478 @@
+/* Aimed schedules, each of which once broke a promise: a client and several agents in one process, driven by hand. */
+#include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+
+#include "agents.h"
+#include "runtime/agent/execute.h"
+#include "runtime/agent/ranks.h"
+#include "runtime/agent/recover.h"
+#include "runtime/agent/segments.h"
+#include "runtime/client/client.h"
+#include "runtime/protocol/task_id.h"
+
+/* ---- a client (rank 3 on node 3) ---- */
+static struct client c;
+static struct tp *shm, *net;
+static struct intent_page intents;
+static bool tell_fails;
+static int told;
+static uint64_t e_now(void *u)
+{
+    (void)u;
+    return w.now;
+}
+static void e_sleep(void *u, int ms)
+{
+    (void)u, (void)ms;
+    world_turn();
+}
+static void e_yield(void *u)
+{
+    (void)u;
+}
+static keel_status e_request(void *u, struct control *r, void **memory)
+{
+    (void)u;
+    struct store_copy *copy = store_copy(&w.node[3].agent.store, r->seg, r->slot);
+    if (!copy || !copy->base)
+        return KEEL_ERR_STATE;
+    r->bytes = copy->bytes;
+    *memory = copy->base;
+    return KEEL_OK;
+}
+static void e_unmap(void *u, void *m, size_t b)
+{
+    (void)u, (void)m, (void)b;
+}
+static bool e_tell(void *u, const struct control *r)
+{
+    (void)u;
+    told += r->type == CONTROL_DOUBT && !tell_fails;
+    return !tell_fails;
+}
+static bool e_gone(void *u)
+{
+    (void)u;
+    return false;
+}
+static void e_copy(void *u, void *d, const void *s, size_t n)
+{
+    (void)u;
+    memcpy(d, s, n);
+}
+static const struct client_env env = {NULL, e_now, e_sleep, e_yield, e_request, e_unmap, e_tell, e_gone, e_copy};
+static struct keel_segment *triple, *shadow;
+
+static void client_open(void)
+{
+    struct tp_config tp = {.host = "client"};
+    tp_mem.open(&tp, &shm);
+    tp_mem.open(&tp, &net);
+    memset(&intents, 0, sizeof intents);
+    struct control_welcome welcome = {.rank = 3, .size = 4, .node = 3, .job = 1, .secret = {4, 2}};
+    assert_int_equal(client_init(&c, &env, &welcome, w.node[3].agent.page, &intents, net, shm), KEEL_OK);
+    c.ready = true;
+    c.timeout_ns = 30000000000ull;
+    for (int k = 0; k < 4; k++)
+        c.link[k].attempts = 1000;
+    shadow = segment_attach(&c, SEG_SHADOW, SEG_BYTES, KEEL_REDUNDANCY_SHADOW);
+    triple = segment_attach(&c, SEG_TRIPLE, SEG_BYTES, KEEL_REDUNDANCY_TRIPLE);
+    tell_fails = false;
+    told = 0;
+}
+/* agents turn, without the world's ranks: the client has the transport of rank 3. */
+static void turns(int n)
+{
+    for (int i = 0; i < n; i++) {
+        world_turn();
+        pthread_mutex_lock(&c.lock);
+        client_progress(&c);
+        pthread_mutex_unlock(&c.lock);
+    }
+}
+static void change(const struct view_event *e, int n)
+{
+    world_change(e, n);
+}
+static void restore(void)
+{
+    world_restore();
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    world_open(4, 0, VIEW_DEGRADE);
+    return 0;
+}
+static int teardown(void **state)
+{
+    (void)state;
+    world_close();
+    return 0;
+}
+
+/* The client's operations end with it. */
+static int client_close(void **state)
+{
+    pthread_mutex_lock(&c.lock);
+    c.fatal = KEEL_ERR_FENCED;
+    for (struct op *op = c.active, *next; op; op = next) {
+        next = op->next;
+        op_fail(op, c.fatal);
+    }
+    for (int i = 0; i < 1000 && c.active; i++)
+        client_progress(&c);
+    pthread_mutex_unlock(&c.lock);
+    client_fini(&c);
+    net->table->close(net);
+    shm->table->close(shm);
+    return teardown(state);
+}
+
+static uint8_t big[SEG_BYTES];
+static int dead_of(int node)
+{
+    return node;
+}
+
+/* a node dies during a large put of which another copy is far ahead: nothing wakes the put when the view comes. */
+static void test_aimed_put_waiting_in_line_is_planned_again(void **state)
+{
+    (void)state;
+    (void)dead_of;
+    client_open();
+    memset(big, 7, sizeof big);
+    keel_handle h, warm;
+    assert_int_equal(rma_start(&c, OP_PUT, triple, 3, 0, big, NULL, 64, &warm), KEEL_OK); /* links to 0 and 1 are up */
+    turns(20);
+    assert_int_equal(warm.opaque[0], 0);
+    w.node[1].still = true;
+    assert_int_equal(rma_start(&c, OP_PUT, triple, 3, 0, big, NULL, sizeof big, &h), KEEL_OK);
+    turns(5);
+    tp_disconnect(c.link[1].ep); /* killed: the kernel resets its connections, and the view comes a little later */
+    turns(30);
+    struct view_event e = {.type = VIEW_NODE_DEAD, .a = 1};
+    change(&e, 1);
+    restore();
+    turns(20000); /* 20 s of virtual time */
+    print_message("pending %d, active waiting %d\n", (int)h.opaque[0], c.active ? c.active->waiting : -1);
+    assert_int_equal(h.opaque[0], 0);
+}
+
+/* one connection breaks during a large put and comes back at once. */
+static void test_aimed_put_goes_on_after_a_break(void **state)
+{
+    (void)state;
+    client_open();
+    keel_handle h, warm;
+    assert_int_equal(rma_start(&c, OP_PUT, triple, 3, 0, big, NULL, 64, &warm), KEEL_OK);
+    turns(20);
+    assert_int_equal(rma_start(&c, OP_PUT, triple, 3, 0, big, NULL, sizeof big, &h), KEEL_OK);
+    turns(2);
+    w.node[1].still = true; /* slow for a moment */
+    turns(10);
+    tp_disconnect(c.link[1].ep);
+    turns(1);
+    w.node[1].still = false;
+    turns(20000);
+    print_message("pending %d, notes %d\n", (int)h.opaque[0], c.active ? c.active->notes : -1);
+    assert_int_equal(h.opaque[0], 0);
+}
+
+/* the flag of a dead node's note counts for the copy that took its place. */
+static void test_aimed_note_of_a_dead_copy_does_not_count(void **state)
+{
+    (void)state;
+    client_open();
+    keel_handle h, warm;
+    int64_t one = 1;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, &warm), KEEL_OK);
+    turns(20);
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 1, 0, &one, NULL, 8, &warm), KEEL_OK); /* links to 0, 1, 2 */
+    turns(20);
+    one = 2;
+    c.link[0].state = LINK_CONNECTING; /* the path from here to node 0 is broken for a while */
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 64, &one, NULL, 8, &h), KEEL_OK);
+    turns(5); /* node 1 has answered */
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 64), 2);
+    w.node[1].still = true;
+    struct view_event e = {.type = VIEW_NODE_DEAD, .a = 1};
+    change(&e, 1);
+    restore();
+    const struct view_group *g = group_at(0, SEG_SHADOW, 0);
+    int other = g->copy[1].node;
+    assert_int_equal(other, 2);
+    w.node[2].still = true;    /* slow */
+    c.link[0].state = LINK_UP; /* the path works again */
+    turns(50);
+    print_message("pending %d notes %d word at 0: %ld, at the other: %ld\n", (int)h.opaque[0], c.active->notes,
+                  (long)word_at(0, SEG_SHADOW, 0, 64), (long)word_at(other, SEG_SHADOW, 0, 64));
+    assert_int_equal(h.opaque[0], 1);
+    if (word_at(0, SEG_SHADOW, 0, 64) != word_at(other, SEG_SHADOW, 0, 64))
+        assert_true(c.active->notes >= 2);
+}
+
+/* a note whose clearing was lost makes a whole copy look torn. */
+static void announce(struct rank *r, int node, uint32_t seg, uint64_t offset, uint32_t len, uint64_t put, uint8_t flags,
+                     uint16_t note)
+{
+    struct wire intent = rank_wire(r, WIRE_INTENT, seg, 0, offset);
+    intent.count = len;
+    intent.identity = put;
+    intent.flags = flags;
+    intent.note = note;
+    rank_send(r, node, intent, NULL);
+}
+static void test_aimed_stale_note_does_not_condemn_the_whole_copy(void **state)
+{
+    (void)state;
+    struct rank *r = &w.rank[3];
+    int64_t old = 0x1111111111111111, torn = 0x1111111122222222;
+    memcpy(bytes_at(0, SEG_SHADOW, 0) + 512, &old, 8);
+    memcpy(bytes_at(1, SEG_SHADOW, 0) + 512, &old, 8);
+    announce(r, 0, SEG_SHADOW, 0, 4096, 1, 0, 2); /* put 1, complete; its clearing did not go out: the link was down */
+    announce(r, 1, SEG_SHADOW, 0, 4096, 2, 0, 1); /* put 2, this chunk first at node 1, half there */
+    world_pump();
+    memcpy(bytes_at(1, SEG_SHADOW, 0) + 512, &torn, 8);
+    world_kill_rank(3);
+    world_restore();
+    assert_true(copies_are_equal());
+    assert_true(word_at(0, SEG_SHADOW, 0, 512) == old);
+}
+
+/* a segment is freed while the primary waits for bytes of it. */
+static void test_aimed_segment_freed_during_fetch(void **state)
+{
+    (void)state;
+    int stuck = 0;
+    for (int k = 0; k < 12; k++)
+        for (int at = 0; at < 2; at++) {
+            world_close();
+            world_open(4, 0, VIEW_DEGRADE);
+            announce(&w.rank[3], 0, SEG_SHADOW, 0, 64, 1, 0, 1);
+            world_pump();
+            struct view_event e = {.type = VIEW_RANK_DEAD, .a = 3, .c = 9};
+            world_prepare(&e, 1);
+            world_pump();
+            for (int i = 0; i < 4; i++)
+                world_commit(i, &e, 1);
+            for (int i = 0; i < 4; i++)
+                world_settle(i);
+            for (int i = 0; i < k; i++)
+                world_turn();
+            struct proc proc = {.rank = at};
+            struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_SHADOW, .b = 1};
+            segments_free(&w.node[at].agent, &proc, &r);
+            world_pump();
+            world_restore();
+            struct wire add = rank_wire(&w.rank[2], WIRE_ADD, 0, 0, 0); /* the system segment: the same group */
+            add.epoch = w.node[0].agent.view.group[group_of(0, 1)].generation;
+            add.a = 1;
+            add.identity = 1;
+            int status = rank_ask(&w.rank[2], 0, add, NULL);
+            if (status != KEEL_OK) {
+                print_message("freed at node %d after %d turns: %d\n", at, k, status);
+                stuck++;
+            }
+        }
+    assert_int_equal(stuck, 0);
+}
+
+/* the first forward ever to a middle copy that is cut off but not declared yet. */
+static void test_aimed_forward_to_a_cut_off_copy_is_sent_again(void **state)
+{
+    (void)state;
+    struct view_event dead = {.type = VIEW_NODE_DEAD, .a = 1}, left = {.type = VIEW_RANK_LEFT, .a = 2};
+    w.node[1].still = true;
+    world_prepare(&dead, 1); /* fences node 1 everywhere */
+    world_pump();
+    struct wire add = rank_wire(&w.rank[3], WIRE_ADD, SEG_TRIPLE, 0, 8);
+    add.a = 5;
+    add.identity = 1;
+    int before = w.rank[3].replies;
+    rank_send(&w.rank[3], 0, add, NULL); /* waits: frozen */
+    world_pump();
+    w.epoch--; /* its coordinator died; another one proposes something else for the slot */
+    world_change(&left, 1);
+    assert_int_equal(w.rank[3].replies, before);
+    world_change(&dead, 1);
+    print_message("answered %d, word at 0: %ld, at 2: %ld, whole %d\n", w.rank[3].replies - before,
+                  (long)word_at(0, SEG_TRIPLE, 0, 8), (long)word_at(2, SEG_TRIPLE, 0, 8),
+                  group_at(0, SEG_TRIPLE, 0)->copy[1].whole);
+    if (w.rank[3].replies > before)
+        assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 5);
+    world_restore();
+    assert_true(copies_are_equal());
+}
+
+/* an allocation after one that failed. */
+static void test_aimed_allocation_after_a_failed_one(void **state)
+{
+    (void)state;
+    struct proc proc = {.rank = 0, .id = 1, .next = w.node[0].agent.procs};
+    struct agent *a = &w.node[0].agent;
+    a->procs = &proc;
+    struct control r = {
+        .type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = (uint64_t)1 << 46, .redundancy = 1, .b = 1};
+    segments_create(a, &proc, &r);
+    assert_int_equal(w.answer.status, KEEL_ERR_NOMEM);
+    r = (struct control){.type = CONTROL_SEG_CREATE, .id = 2, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
+    segments_create(a, &proc, &r);
+    world_pump();
+    print_message("status %d, freed %d\n", w.answer.status, (int)w.answer.a);
+    a->procs = proc.next;
+    assert_int_equal(w.answer.id, 2);
+    if (w.answer.status == KEEL_OK)
+        assert_non_null(store_find(&a->store, 4));
+}
+
+/* puts that are given up while the agent does not read its socket. */
+static void test_aimed_doubt_told_late_counts_for_later_puts(void **state)
+{
+    (void)state;
+    client_open();
+    c.timeout_ns = 10000000;
+    int64_t v = 1;
+    keel_handle h[3];
+    w.node[1].still = true;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &v, NULL, 8, &h[0]), KEEL_OK);
+    turns(20); /* put 0 given up; told, the message lies in the socket */
+    assert_int_equal(told, 1);
+    tell_fails = true; /* the socket is full */
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 8, &v, NULL, 8, &h[1]), KEEL_OK);
+    turns(20);
+    assert_int_equal(atomic_load(&intents.doubted), 2);
+    /* the agent reads the first message now: it sees 2, and submits both; they are being committed */
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 16, &v, NULL, 8, &h[2]), KEEL_OK);
+    turns(20);
+    assert_int_equal((int64_t)h[2].opaque[1], KEEL_ERR_TIMEOUT);
+    assert(c.given_up);
+    int given = 0;
+    for (struct given_up *g = c.given_up; g; g = g->next)
+        given++;
+    print_message("doubted %u, given up %d, the last is number %u\n", atomic_load(&intents.doubted), given,
+                  c.given_up->number);
+    assert_int_equal(c.given_up->number, 3);
+}
+
+/* after a break the notes of the chunks are never cleared. */
+static void test_aimed_notes_of_chunks_are_cleared_after_a_break(void **state)
+{
+    (void)state;
+    client_open();
+    keel_handle h;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, 64, &h), KEEL_OK);
+    turns(20);
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, sizeof big, &h), KEEL_OK);
+    w.node[1].still = true;
+    turns(1); /* announced; whole at node 0, on its way to node 1 */
+    tp_disconnect(c.link[1].ep);
+    w.node[1].still = false;
+    turns(2000);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    int torn = 0;
+    for (int node = 0; node < 2; node++)
+        for (struct conn *k = w.node[node].agent.conns; k; k = k->next)
+            for (int i = 0; i < NOTES_MAX; i++)
+                torn += k->rank == 3 && k->note[i].len && k->note[i].torn;
+    assert_int_equal(torn, 0);
+}
+
+/* the same with a client. */
+static void test_aimed_task_goes_on_after_a_lost_part(void **state)
+{
+    (void)state;
+    world_kill_node(1);
+    world_restore();
+    for (int i = 0; i < 4; i++)
+        if (i != 1) {
+            assert_int_equal(store_define(&w.node[i].agent.store, 9, 64, 0, 0), KEEL_OK);
+            assert_int_equal(segments_make_copies(&w.node[i].agent, store_find(&w.node[i].agent.store, 9)), KEEL_OK);
+        }
+    client_open();
+    c.timeout_ns = 3000000000ull;
+    struct keel_segment *lost = segment_attach(&c, SEG_NONE, SEG_BYTES, KEEL_REDUNDANCY_NONE),
+                        *later = segment_attach(&c, 9, 64, KEEL_REDUNDANCY_NONE);
+    c.in_task = true;
+    c.task = task_id(77, 0);
+    c.task_round = 1;
+    double one = 1;
+    assert_int_equal(rma_acc_double(&c, lost, 1, 0, 1, &one, 1), KEEL_OK); /* ignored */
+    uint64_t from = w.now;
+    assert_int_equal(rma_acc_double(&c, later, 1, 0, 1, &one, 1), KEEL_OK);
+    assert_true(w.now - from < 1000000000);
+}
+
+/* a local compare-and-swap (public.c: keel_compare_swap on an unreplicated part) against accumulates. */
+static _Atomic bool stop_cas;
+static _Atomic long cas_done;
+static void *cas_adds(void *at)
+{
+    _Atomic int64_t *word = at;
+    while (!atomic_load(&stop_cas)) {
+        int64_t before = atomic_load(word), after;
+        double d;
+        memcpy(&d, &before, 8);
+        d += 1;
+        memcpy(&after, &d, 8);
+        cas_done += atomic_compare_exchange_strong(word, &before, after);
+    }
+    return NULL;
+}
+static void test_aimed_accumulate_is_atomic_against_local_atomics(void **state)
+{
+    (void)state;
+    pthread_t t;
+    const int n = 3000;
+    double one[64], sum;
+    for (int i = 0; i < 64; i++)
+        one[i] = 1;
+    pthread_create(&t, NULL, cas_adds, bytes_at(0, SEG_NONE, 0) + 8 * 33);
+    while (atomic_load(&cas_done) == 0)
+        sched_yield();
+    for (int i = 0; i < n; i++) {
+        struct wire acc = rank_wire(&w.rank[1], WIRE_ACC, SEG_NONE, 0, 0);
+        acc.len = sizeof one;
+        acc.f = 1;
+        acc.identity = (uint64_t)i + 1;
+        rank_send(&w.rank[1], 0, acc, one);
+        if (i % 32 == 31)
+            world_pump();
+    }
+    world_pump();
+    atomic_store(&stop_cas, true);
+    pthread_join(t, NULL);
+    memcpy(&sum, bytes_at(0, SEG_NONE, 0) + 8 * 33, 8);
+    print_message("compare-and-swaps %ld + accumulates %d, there is %.0f\n", atomic_load(&cas_done), n, sum);
+    assert_true((long)sum == atomic_load(&cas_done) + n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_aimed_put_waiting_in_line_is_planned_again, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_put_goes_on_after_a_break, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_note_of_a_dead_copy_does_not_count, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_stale_note_does_not_condemn_the_whole_copy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_segment_freed_during_fetch, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_forward_to_a_cut_off_copy_is_sent_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_allocation_after_a_failed_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_doubt_told_late_counts_for_later_puts, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_notes_of_chunks_are_cleared_after_a_break, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_a_lost_part, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_accumulate_is_atomic_against_local_atomics, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
