@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "agents.h"
+#include "memory.h"
 #include "runtime/agent/execute.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
@@ -323,9 +324,10 @@ static void test_aimed_allocation_after_a_failed_one(void **state)
     struct proc proc = {.rank = 0, .id = 1, .next = w.node[0].agent.procs};
     struct agent *a = &w.node[0].agent;
     a->procs = &proc;
-    struct control r = {
-        .type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = (uint64_t)1 << 46, .redundancy = 1, .b = 1};
+    struct control r = {.type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
+    memory_fail_at(4); /* the copy, behind the waiter and the segment */
     segments_create(a, &proc, &r);
+    assert_true(memory_failed());
     assert_int_equal(w.answer.status, KEEL_ERR_NOMEM);
     r = (struct control){.type = CONTROL_SEG_CREATE, .id = 2, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
     segments_create(a, &proc, &r);
