@@ -154,7 +154,7 @@ static void test_aimed_put_waiting_in_line_is_planned_again(void **state)
     (void)dead_of;
     client_open();
     memset(big, 7, sizeof big);
-    keel_handle h, warm;
+    static keel_handle h, warm;
     assert_int_equal(rma_start(&c, OP_PUT, triple, 3, 0, big, NULL, 64, &warm), KEEL_OK); /* links to 0 and 1 are up */
     turns(20);
     assert_int_equal(warm.opaque[0], 0);
@@ -176,7 +176,7 @@ static void test_aimed_put_goes_on_after_a_break(void **state)
 {
     (void)state;
     client_open();
-    keel_handle h, warm;
+    static keel_handle h, warm;
     assert_int_equal(rma_start(&c, OP_PUT, triple, 3, 0, big, NULL, 64, &warm), KEEL_OK);
     turns(20);
     assert_int_equal(rma_start(&c, OP_PUT, triple, 3, 0, big, NULL, sizeof big, &h), KEEL_OK);
@@ -196,7 +196,7 @@ static void test_aimed_note_of_a_dead_copy_does_not_count(void **state)
 {
     (void)state;
     client_open();
-    keel_handle h, warm;
+    static keel_handle h, warm;
     int64_t one = 1;
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, &warm), KEEL_OK);
     turns(20);
@@ -346,7 +346,7 @@ static void test_aimed_doubt_told_late_counts_for_later_puts(void **state)
     client_open();
     c.timeout_ns = 10000000;
     int64_t v = 1;
-    keel_handle h[3];
+    static keel_handle h[3];
     w.node[1].still = true;
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &v, NULL, 8, &h[0]), KEEL_OK);
     turns(20); /* put 0 given up; told, the message lies in the socket */
@@ -373,7 +373,7 @@ static void test_aimed_notes_of_chunks_are_cleared_after_a_break(void **state)
 {
     (void)state;
     client_open();
-    keel_handle h;
+    static keel_handle h;
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, 64, &h), KEEL_OK);
     turns(20);
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, sizeof big, &h), KEEL_OK);
