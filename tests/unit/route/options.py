@@ -152,14 +152,14 @@ def running():
     expect("--check", runs(check=100)[0]["checks"] > 5 > 0 == plain[0]["checks"])
     job = subprocess.Popen([route, "simulate", "--threads", "3", "--reps", "100000", "--no-progress"],
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    threads = ""
-    while job.poll() is None and threads != "4":  # one waits for the others
+    threads = 0
+    while job.poll() is None and threads < 4:  # one waits for the others; a sanitizer has one of its own
         with open("/proc/%d/status" % job.pid) as status:
-            threads = re.search(r"Threads:\s+(\d+)", status.read()).group(1)
+            threads = int(re.search(r"Threads:\s+(\d+)", status.read()).group(1))
         time.sleep(0.01)
     job.terminate()
     job.wait()
-    expect("--threads", threads == "4")
+    expect("--threads", threads in (4, 5))
     checked["simulate"].add("--threads")
 
 
