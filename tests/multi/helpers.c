@@ -435,8 +435,8 @@ static void mode_idle(void)
         printf("node %d: %.3f %% of a core, %.0f wakeups/s\n", i, 100 * share,
                (double)(b[i].counters.wakeups - a[i].counters.wakeups) / 5);
     }
-    if (most > 0.005)
-        fail("an idle node costs more than 0.5 % of a core");
+    if (most > 0.005 * (double)patience())
+        fail("an idle node costs more than 0.5 % of a core (times KEEL_TEST_PATIENCE, for what is built to be slow)");
     end_job();
 }
 
