@@ -1,6 +1,6 @@
 /* The plan of an operation for one route: which nodes it goes to, how, and in what order its bytes go there. Pure.
  *
- *   put   one copy, unreplicated       plain stores, or one remote write
+ *   put   one copy (no other node lives, or unreplicated)  plain stores, or one remote write
  *         several copies, none here    up to 16 KiB: a message to each at once (an agent applies a message whole or not at
  *                                      all). More: remote writes of chunks, announced, each whole in one copy before it
  *                                      starts in the others (guarantee G1): even chunks go to the primary first, odd ones
@@ -8,7 +8,6 @@
  *         one copy of several here     messages to the others; what they have is then stored here, piece by piece: should
  *                                      this node die, no other copy is torn
  *         copies being made equal      messages through the primary
- *         replicated, one copy left    as several: it will have others again, and they must not miss what comes too late
  *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost
  *   acc, add, cas   messages to the primary */
 #ifndef KEEL_CLIENT_PLAN_H
