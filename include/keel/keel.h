@@ -7,4 +7,5 @@
 #include <keel/segment.h>
 #include <keel/status.h>
 #include <keel/task.h>
+#include <keel/type.h>
 #endif

@@ -7,7 +7,7 @@
  *  errors    KEEL_ERR_ARG (nothing done); KEEL_ERR_DATA_LOST when no copy is left; KEEL_ERR_TIMEOUT (outcome unknown);
  *            KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE (this process has lost the job and must end).
  * On a segment with KEEL_REDUNDANCY_NONE whose owner's node is dead, a put or accumulate is ignored and returns KEEL_OK, a
- * get, fetch-and-add or compare-and-swap returns KEEL_ERR_DATA_LOST (FT-ARMCI, "Error Propagation and Return Codes"). */
+ * get or an atomic operation returns KEEL_ERR_DATA_LOST (FT-ARMCI, "Error Propagation and Return Codes"). */
 #ifndef KEEL_RMA_H
 #define KEEL_RMA_H
 
@@ -16,6 +16,7 @@
 
 #include <keel/segment.h>
 #include <keel/status.h>
+#include <keel/type.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,13 +45,34 @@ KEEL_MUST_CHECK keel_status keel_test(keel_handle *handle);
 KEEL_MUST_CHECK keel_status keel_fence(int rank);
 KEEL_MUST_CHECK keel_status keel_fence_all(void);
 
-/* Element-wise: part[offset .. ] += scale * src[0..n-1] in doubles; offset is a multiple of 8. Takes effect exactly once
- * on every copy, whatever dies; atomic per element against other accumulates and atomics. Blocking.
+/* Element by element: part[offset ..] += scale * src[0..n-1]. scale is one element of the type, NULL stands for one. Every type but
+ * KEEL_BYTE; integers wrap. offset is a multiple of what a component (the real part of a complex number) takes. Takes effect
+ * exactly once on every copy, whatever dies; atomic per component against other accumulates and atomics.
  * Inside a task (keel/task.h) it counts once for the task, not once for the process. */
+KEEL_MUST_CHECK keel_status keel_acc(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                                     const void *src, size_t n);
+/* As keel_put_nb is to keel_put. Inside a task it blocks: its place among the task's accumulates must not depend on time. */
+KEEL_MUST_CHECK keel_status keel_acc_nb(keel_segment *segment, int rank, size_t offset, keel_type type,
+                                        const void *scale, const void *src, size_t n, keel_handle *handle);
+/* keel_acc of KEEL_DOUBLE. */
 KEEL_MUST_CHECK keel_status keel_acc_double(keel_segment *segment, int rank, size_t offset, double scale,
                                             const double *src, size_t n);
 
-/* Atomic on a 64-bit integer at an offset that is a multiple of 8; *old gets the value before. Exactly once. */
+typedef enum keel_rmw_op {
+    KEEL_RMW_ADD,
+    KEEL_RMW_SWAP,
+    KEEL_RMW_COMPARE_SWAP, /* the operand is stored if the word is *expected */
+    KEEL_RMW_AND,          /* of bits, like or and xor */
+    KEEL_RMW_OR,
+    KEEL_RMW_XOR,
+} keel_rmw_op;
+
+/* Atomic on one integer (KEEL_INT32, KEEL_INT64, KEEL_UINT32, KEEL_UINT64) at an offset that is a multiple of its size. All
+ * pointers are to values of the type. *old (NULL is allowed) gets the value before; expected is looked at by KEEL_RMW_COMPARE_SWAP
+ * only. Exactly once; what it returned stays true whatever dies. */
+KEEL_MUST_CHECK keel_status keel_rmw(keel_segment *segment, int rank, size_t offset, keel_type type, keel_rmw_op op,
+                                     const void *operand, const void *expected, void *old);
+/* keel_rmw of KEEL_INT64. */
 KEEL_MUST_CHECK keel_status keel_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old);
 KEEL_MUST_CHECK keel_status keel_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected,
                                               int64_t desired, int64_t *old);

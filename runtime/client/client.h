@@ -117,9 +117,9 @@ struct op {
     uint64_t len;
     const uint8_t *src;
     uint8_t *dst;
-    double scale;
-    int64_t a, b, result;
-    uint64_t task; /* with WIRE_F_TASK */
+    uint32_t what;        /* element type or atomic operation, as in a message */
+    int64_t a, b, result; /* an accumulate's scale is in a, b */
+    uint64_t task;        /* with WIRE_F_TASK */
     uint32_t round;
     uint8_t flags;
     bool always_through; /* through the primary also when the copies are equal */
@@ -282,8 +282,14 @@ keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int 
 keel_status rma_wait(struct client *c, keel_handle *handle);
 keel_status rma_test(struct client *c, keel_handle *handle);
 keel_status rma_fence(struct client *c, int rank); /* -1: all */
+keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
+                    const void *src, size_t n);
+keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
+                       const void *src, size_t n, keel_handle *handle);
 keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t offset, double scale, const double *src,
                            size_t n);
+keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, keel_rmw_op op,
+                    const void *operand, const void *expected, void *old);
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old);
 keel_status rma_compare_swap(struct client *c, keel_segment *s, int rank, size_t offset, int64_t expected,
                              int64_t desired, int64_t *old);

@@ -122,13 +122,13 @@ void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_seg
 
 static bool is_once(const struct op *op)
 {
-    return op->kind == OP_ACC || op->kind == OP_ADD || op->kind == OP_CAS;
+    return op->kind == OP_ACC || op->kind == OP_RMW;
 }
 
 /* Atomics and barrier entries have no bytes: they are one unit long. */
 static bool is_unit(const struct op *op)
 {
-    return op->kind == OP_ADD || op->kind == OP_CAS || op->kind == OP_ENTER;
+    return op->kind == OP_RMW || op->kind == OP_ENTER;
 }
 
 /* ---- what is limited ---- */
@@ -508,8 +508,8 @@ static bool plan(struct op *op, uint64_t now)
 
 static uint8_t wire_type(const struct op *op)
 {
-    static const uint8_t type[] = {[OP_PUT] = WIRE_PUT, [OP_GET] = WIRE_GET, [OP_ACC] = WIRE_ACC,
-                                   [OP_ADD] = WIRE_ADD, [OP_CAS] = WIRE_CAS, [OP_ENTER] = WIRE_ENTER};
+    static const uint8_t type[] = {
+        [OP_PUT] = WIRE_PUT, [OP_GET] = WIRE_GET, [OP_ACC] = WIRE_ACC, [OP_RMW] = WIRE_RMW, [OP_ENTER] = WIRE_ENTER};
     return type[op->kind];
 }
 
@@ -534,7 +534,7 @@ static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep
                      .seq = p->seq,
                      .offset = op->offset + p->offset,
                      .len = body ? (uint32_t)p->len : 0,
-                     .count = op->kind == OP_GET ? (uint32_t)p->len : 0,
+                     .count = op->kind == OP_GET ? (uint32_t)p->len : op->what,
                      .a = op->a,
                      .b = op->b,
                      .identity = task ? op->task : p->number,
@@ -545,8 +545,6 @@ static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep
                      .incarnation = c->incarnation,
                      .note = (uint16_t)(note + 1),
                      .lane = (uint16_t)(p->lane < 0 ? 0 : p->lane)};
-    if (op->kind == OP_ACC)
-        w.f = op->scale;
     return tp_send(ep, &w, sizeof w, body ? op->src + p->offset : NULL, w.len, NULL);
 }
 

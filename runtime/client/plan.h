@@ -9,7 +9,7 @@
  *                                      this node die, no other copy is torn
  *         copies being made equal      messages through the primary
  *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost
- *   acc, add, cas   messages to the primary */
+ *   acc, rmw   messages to the primary */
 #ifndef KEEL_CLIENT_PLAN_H
 #define KEEL_CLIENT_PLAN_H
 
@@ -19,7 +19,7 @@
 #include "runtime/protocol/page.h"
 #include "runtime/protocol/stripe.h"
 
-enum op_kind { OP_PUT, OP_GET, OP_ACC, OP_ADD, OP_CAS, OP_ENTER };
+enum op_kind { OP_PUT, OP_GET, OP_ACC, OP_RMW, OP_ENTER };
 
 enum plan_way {
     PLAN_MESSAGES, /* pieces of up to WIRE_BODY_MAX in messages, to every leg */

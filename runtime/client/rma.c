@@ -4,6 +4,11 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/near.h"
+#include "runtime/protocol/arith.h"
+
+static_assert((int)KEEL_RMW_ADD == (int)ARITH_ADD && (int)KEEL_RMW_XOR == (int)ARITH_XOR &&
+                  (int)KEEL_RMW_COMPARE_SWAP == (int)ARITH_CAS,
+              "the public operations are those of the messages");
 
 static keel_status bad_call(const struct client *c)
 {
@@ -52,7 +57,16 @@ keel_status rma_get(struct client *c, keel_segment *s, int rank, size_t offset, 
     return status;
 }
 
-/* Handles: opaque[0] is 1 while the operation runs, opaque[1] its status afterwards. */
+/* Handles: opaque[0] is 1 while the operation runs, opaque[1] its status afterwards. Lock held. */
+static void start(struct op *op, keel_handle *handle)
+{
+    op->handle = handle;
+    op->implicit = handle == NULL;
+    if (handle)
+        *handle = (keel_handle){{1, 0, 0, 0}};
+    op_start(op);
+}
+
 keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
                       void *dst, size_t len, keel_handle *handle)
 {
@@ -64,11 +78,7 @@ keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int 
         op_init(c, op, kind, s, rank, offset, len);
         op->src = src;
         op->dst = dst;
-        op->handle = handle;
-        op->implicit = handle == NULL;
-        if (handle)
-            *handle = (keel_handle){{1, 0, 0, 0}};
-        op_start(op);
+        start(op, handle);
     }
     pthread_mutex_unlock(&c->lock);
     return op ? KEEL_OK : KEEL_ERR_NOMEM;
@@ -134,15 +144,33 @@ keel_status rma_fence(struct client *c, int rank)
 
 /* ---- accumulate and atomics ---- */
 
-keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t offset, double scale, const double *src,
-                           size_t n)
+/* n elements of a type at an offset that suits it. */
+static bool bad_elements(const struct client *c, const keel_segment *s, int rank, size_t offset, keel_type type,
+                         const void *src, size_t n)
 {
-    if (n > SIZE_MAX / sizeof *src || near_bad_range(c, s, rank, offset, n * sizeof *src) || offset % 8 || (!src && n))
+    return !arith_can_add(type) || n > SIZE_MAX / arith_size(type) ||
+           near_bad_range(c, s, rank, offset, n * arith_size(type)) || offset % arith_align(type) || (!src && n);
+}
+
+static void acc_init(struct client *c, struct op *op, keel_segment *s, int rank, size_t offset, keel_type type,
+                     const void *scale, const void *src, size_t n)
+{
+    int64_t by[2] = {0, 0};
+    memcpy(by, scale ? scale : arith_one(type), arith_size(type));
+    op_init(c, op, OP_ACC, s, rank, offset, n * arith_size(type));
+    op->src = src;
+    op->what = type;
+    op->a = by[0];
+    op->b = by[1];
+}
+
+keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
+                    const void *src, size_t n)
+{
+    if (bad_elements(c, s, rank, offset, type, src, n))
         return bad_call(c);
     struct op op;
-    op_init(c, &op, OP_ACC, s, rank, offset, n * sizeof *src);
-    op.src = (const uint8_t *)src;
-    op.scale = scale;
+    acc_init(c, &op, s, rank, offset, type, scale, src, n);
     if (c->in_task) {
         op.flags |= WIRE_F_TASK;
         op.task = c->task;
@@ -151,35 +179,88 @@ keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t o
     }
     keel_status status = op_run(&op);
     FAULT_POINT("acc.done");
+    near_update(c, s, rank);
     return status;
 }
 
-static keel_status atomic_run(struct op *op, int64_t *old)
+keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t offset, double scale, const double *src,
+                           size_t n)
 {
-    keel_status status = op_run(op);
+    return rma_acc(c, s, rank, offset, KEEL_DOUBLE, &scale, src, n);
+}
+
+keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
+                       const void *src, size_t n, keel_handle *handle)
+{
+    if (bad_elements(c, s, rank, offset, type, src, n))
+        return bad_call(c);
+    if (c->in_task) {
+        keel_status status = rma_acc(c, s, rank, offset, type, scale, src, n);
+        if (handle)
+            *handle = (keel_handle){{0, (uint64_t)(int64_t)status, 0, 0}};
+        return handle ? KEEL_OK : status;
+    }
+    pthread_mutex_lock(&c->lock);
+    struct op *op = op_alloc(c);
+    if (op) {
+        acc_init(c, op, s, rank, offset, type, scale, src, n);
+        start(op, handle);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return op ? KEEL_OK : KEEL_ERR_NOMEM;
+}
+
+/* ---- atomics ---- */
+
+static int64_t word_load(const void *from, size_t bytes)
+{
+    int32_t narrow;
+    int64_t wide;
+    memcpy(bytes == 4 ? (void *)&narrow : (void *)&wide, from, bytes);
+    return bytes == 4 ? narrow : wide;
+}
+
+static void word_store(void *to, int64_t value, size_t bytes)
+{
+    int32_t narrow = (int32_t)value;
+    memcpy(to, bytes == 4 ? (const void *)&narrow : (const void *)&value, bytes);
+}
+
+keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, keel_rmw_op op,
+                    const void *operand, const void *expected, void *old)
+{
+    size_t bytes = type >= KEEL_INT32 && type <= KEEL_UINT64 ? arith_size(type) : 0;
+    bool compares = op == KEEL_RMW_COMPARE_SWAP;
+    if (!bytes || (unsigned)op >= ARITH_RMW_OPS || !operand || (compares && !expected) ||
+        near_bad_range(c, s, rank, offset, bytes) || offset % bytes)
+        return bad_call(c);
+    const struct near *n = &s->near[rank];
+    if (near_valid(n, &n->put_tag)) { /* unreplicated, on this node: it dies with the node, once or never */
+        int64_t a = word_load(compares ? expected : operand, bytes), b = compares ? word_load(operand, bytes) : 0;
+        int64_t before = arith_rmw((enum arith_rmw)op, bytes, near_base(n) + offset, a, b);
+        if (old)
+            word_store(old, before, bytes);
+        return KEEL_OK;
+    }
+    struct op run;
+    op_init(c, &run, OP_RMW, s, rank, offset, bytes);
+    run.what = (uint32_t)op | (bytes == 4 ? WIRE_RMW_32 : 0);
+    run.a = word_load(compares ? expected : operand, bytes);
+    run.b = compares ? word_load(operand, bytes) : 0;
+    keel_status status = op_run(&run);
     if (old)
-        *old = op->result;
+        word_store(old, run.result, bytes);
+    near_update(c, s, rank);
     return status;
 }
 
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old)
 {
-    if (near_bad_range(c, s, rank, offset, 8) || offset % 8)
-        return bad_call(c);
-    struct op op;
-    op_init(c, &op, OP_ADD, s, rank, offset, 8);
-    op.a = add;
-    return atomic_run(&op, old);
+    return rma_rmw(c, s, rank, offset, KEEL_INT64, KEEL_RMW_ADD, &add, NULL, old);
 }
 
 keel_status rma_compare_swap(struct client *c, keel_segment *s, int rank, size_t offset, int64_t expected,
                              int64_t desired, int64_t *old)
 {
-    if (near_bad_range(c, s, rank, offset, 8) || offset % 8)
-        return bad_call(c);
-    struct op op;
-    op_init(c, &op, OP_CAS, s, rank, offset, 8);
-    op.a = expected;
-    op.b = desired;
-    return atomic_run(&op, old);
+    return rma_rmw(c, s, rank, offset, KEEL_INT64, KEEL_RMW_COMPARE_SWAP, &desired, &expected, old);
 }

@@ -13,9 +13,8 @@ enum wire_type {
     /* a rank to an agent; answered by WIRE_REPLY with the same seq, except for WIRE_INTENT */
     WIRE_PUT = 1, /* body to (seg, slot, offset); WIRE_F_THROUGH: the primary also passes it to the other copies */
     WIRE_GET,     /* count bytes from (seg, slot, offset) */
-    WIRE_ACC,     /* body: doubles; scale in f */
-    WIRE_ADD,     /* fetch-and-add a */
-    WIRE_CAS,     /* compare with a, store b */
+    WIRE_ACC,     /* body: elements of type count (keel_type); scale in a, b */
+    WIRE_RMW,     /* count: arith.h's operation, and WIRE_RMW_32 for words of 32 bits; with a, b */
     WIRE_INTENT, /* note: a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: every
                    * copy has it. identity: the put's number */
     WIRE_ENTER, /* barrier instance seq: the local rank has entered; flags WIRE_F_INTERNAL if the user did not call it */
@@ -37,6 +36,8 @@ enum wire_type {
     WIRE_PATCH,   /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
     WIRE_BARRIER, /* body: a message of collectives/barrier.h */
 };
+
+enum { WIRE_RMW_32 = 0x100 };
 
 enum {
     WIRE_F_THROUGH = 1,  /* through the primary */

@@ -16,7 +16,7 @@ import sys
 STATUS = {"include/keel/status.h"}
 BASE = {"runtime/base"} | STATUS
 TRANSPORT = BASE | {"runtime/transport"}
-PROTOCOL = TRANSPORT | {"runtime/protocol"}
+PROTOCOL = TRANSPORT | {"runtime/protocol", "include/keel/type.h"}
 CHANNEL = PROTOCOL | {"runtime/channel", "include/keel/segment.h"}
 PUBLIC = {"include/keel"}
 AGENT = CHANNEL | {"runtime/view", "collectives", "runtime/agent"}

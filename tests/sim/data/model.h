@@ -54,8 +54,9 @@ struct adding {
 struct sum {
     struct sum *next;
     int segment, rank;
+    keel_type type;
     size_t offset, n;
-    double *done; /* [n] */
+    double *done; /* [n] of each element, which is a whole number; the real part of a complex one */
     struct adding *adding;
 };
 
@@ -79,7 +80,8 @@ struct planned {
     size_t bytes;
     keel_redundancy redundancy;
     int alloc_at, free_at; /* stages; free_at -1: never */
-    size_t own, wide, sum_n;
+    keel_type sum_type;
+    size_t own, wide, sum_n; /* sum_n: words */
     bool is_pool;
     struct pool pool; /* is_pool: results are in the segment before it */
     int64_t index;    /* the runtime's number, -1: not yet allocated */
@@ -137,6 +139,9 @@ bool model_is_lost(const struct world *w, int segment, int rank);
 /* Are the bytes that a get of part of the region gave possible? before: changes when it began. */
 void model_got(struct world *w, struct runner *r, struct region *region, size_t offset, const void *got, size_t len,
                const uint8_t *base_before, uint64_t changes_before);
+
+/* An element of a sum as a number. */
+double sum_element(const struct sum *s, const uint8_t *part, size_t i);
 
 /* What a task adds in one of its steps, each round. */
 double task_value(int64_t task, int step);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/fault.h"
+#include "runtime/protocol/arith.h"
 #include "tests/sim/data/model.h"
 
 /* An operation that was started and not waited for. */
@@ -259,6 +260,19 @@ static void get(struct program *p, int segment)
         out_ended(p, o, status);
 }
 
+static void element_set(keel_type type, uint8_t *at, double value)
+{
+    int32_t narrow = (int32_t)value;
+    int64_t wide = (int64_t)value;
+    float single = (float)value;
+    double complex_[2] = {value, 0};
+    const void *from = type == KEEL_INT32   ? (void *)&narrow
+                       : type == KEEL_INT64 ? (void *)&wide
+                       : type == KEEL_FLOAT ? (void *)&single
+                                            : (void *)complex_;
+    memcpy(at, from, arith_size(type));
+}
+
 static void accumulate(struct program *p, int segment)
 {
     struct sched *s = random_of(p);
@@ -268,12 +282,15 @@ static void accumulate(struct program *p, int segment)
         sum = sum->next;
     size_t n = sched_chance(s, 0.2) ? sum->n : sched_between(s, 1, sum->n < 8 ? sum->n : 8);
     size_t first = sched_below(s, sum->n - n + 1);
-    double value = (double)sched_between(s, 1, 1 << 20), *src = sim_alloc(n * sizeof *src);
+    double value = 2.0 * (double)sched_between(s, 1, sum->type == KEEL_FLOAT ? 1 << 9 : 1 << 19);
+    uint8_t scale[ARITH_SCALE_MAX], *src = sim_alloc(n * arith_size(sum->type) + 1);
+    element_set(sum->type, scale, 2);
     for (size_t i = 0; i < n; i++)
-        src[i] = value / 2;
+        element_set(sum->type, src + i * arith_size(sum->type), value / 2);
     struct adding *a = model_add(p->w, p->r, sum, first, n, value);
-    begin(p, "keel_acc_double");
-    keel_status status = rma_acc_double(&p->r->client, p->seg[segment], rank, sum->offset + 8 * first, 2.0, src, n);
+    begin(p, "keel_acc");
+    keel_status status = rma_acc(&p->r->client, p->seg[segment], rank, sum->offset + first * arith_size(sum->type),
+                                 sum->type, scale, src, n);
     ended(p, status, true);
     world_trace(p->w, "rank %d: accumulate %zu+%zu to rank %d, segment %d (at %zu): %.0f, %s", p->r->rank, first, n,
                 rank, segment, sum->offset, value, keel_status_name(status));
@@ -290,20 +307,24 @@ static void atomic(struct program *p, int segment)
     for (int seen = 0;; word = word->next)
         if (word->segment == segment && word->rank == rank && seen++ == which)
             break;
-    bool cas = which == 1 && sched_chance(s, 0.5);
-    struct history_op op = {.kind = cas ? HISTORY_CAS : HISTORY_ADD,
+    static const keel_rmw_op some_rmw[] = {KEEL_RMW_ADD,  KEEL_RMW_ADD, KEEL_RMW_COMPARE_SWAP, KEEL_RMW_COMPARE_SWAP,
+                                           KEEL_RMW_SWAP, KEEL_RMW_AND, KEEL_RMW_OR,           KEEL_RMW_XOR};
+    keel_rmw_op rmw = which == 1 ? some_rmw[sched_below(s, 8)] : KEEL_RMW_ADD;
+    bool cas = rmw == KEEL_RMW_COMPARE_SWAP;
+    struct history_op op = {.kind = HISTORY_RMW,
+                            .rmw = (enum arith_rmw)rmw,
                             .a = (int64_t)sched_below(s, cas ? 3 : 5) + (cas ? 0 : 1),
                             .b = (int64_t)sched_below(s, 4),
                             .called = p->w->sched.now,
                             .rank = p->r->rank};
     size_t at = history_call(&word->history, &op);
     int64_t old = 0;
-    begin(p, cas ? "keel_compare_swap" : "keel_fetch_add");
-    keel_status status = cas ? rma_compare_swap(&p->r->client, p->seg[segment], rank, word->offset, op.a, op.b, &old)
-                             : rma_fetch_add(&p->r->client, p->seg[segment], rank, word->offset, op.a, &old);
+    begin(p, "keel_rmw");
+    keel_status status =
+        rma_rmw(&p->r->client, p->seg[segment], rank, word->offset, KEEL_INT64, rmw, cas ? &op.b : &op.a, &op.a, &old);
     ended(p, status, true);
-    world_trace(p->w, "rank %d: %s of %zu of rank %d, segment %d: %s", p->r->rank, cas ? "swap" : "add", word->offset,
-                rank, segment, keel_status_name(status));
+    world_trace(p->w, "rank %d: atomic %d of %zu of rank %d, segment %d: %s", p->r->rank, (int)rmw, word->offset, rank,
+                segment, keel_status_name(status));
     model_status(p->w, p->r, segment, rank, status, "an atomic");
     if (status == KEEL_OK && !model_is_zombie(p->w, p->r->rank, p->r->incarnation))
         history_return(&word->history, at, old, p->w->sched.now);

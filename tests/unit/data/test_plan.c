@@ -182,8 +182,8 @@ static void test_plan_get_is_a_message_while_bytes_may_be_torn(void **state)
 static void test_plan_atomics_are_messages_to_the_primary(void **state)
 {
     (void)state;
-    const enum op_kind kind[] = {OP_ACC, OP_ADD, OP_CAS};
-    for (int k = 0; k < 3; k++)
+    const enum op_kind kind[] = {OP_ACC, OP_RMW};
+    for (int k = 0; k < 2; k++)
         for (int mode = ROUTE_DIRECT; mode <= ROUTE_FILLING; mode++)
             for (int at = 0; at < 2; at++) {
                 struct route r = route_of((enum route_mode)mode, 2, at ? SELF : 2, at ? 2 : SELF, -1);
