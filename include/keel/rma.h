@@ -24,8 +24,18 @@ extern "C" {
 
 /* Copy len bytes from local src to (segment, rank, offset). Returns when every live copy holds them. */
 KEEL_MUST_CHECK keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len);
-/* Copy len bytes from (segment, rank, offset) to local dst. */
+/* Copy len bytes from (segment, rank, offset) to local dst. Sees every put, accumulate and atomic that had completed before
+ * the call. It may also see one that is under way; if a copy of the segment then dies, that may be taken back: a later get
+ * gives the older bytes, until the operation has completed (or for good, if its rank died). */
 KEEL_MUST_CHECK keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len);
+/* The same, but what it returned is never taken back: all copies had these bytes, so whatever dies, every later strong get
+ * gives them, or what was written after them. (What an atomic operation returned is never taken back either.) This holds
+ * for each aligned 8-byte word; the words of one get may be of different moments.
+ * It waits until no put to these words is in some copies only. So a writer that is stopped in the middle of a put, or
+ * two puts that raced and left another value in each copy, let it end with KEEL_ERR_TIMEOUT. To have seen a value does not
+ * mean that its put has completed: that, only its writer knows.
+ * Costs a message to the primary copy and from there to each further copy; with one copy left it is a plain get. */
+KEEL_MUST_CHECK keel_status keel_get_strong(keel_segment *segment, int rank, size_t offset, void *dst, size_t len);
 
 /* Non-blocking forms. The local buffer belongs to Keel until the handle is complete. The handle is the caller's memory;
  * it must stay in place until keel_wait, or keel_test with another answer than KEEL_IN_PROGRESS, has returned. A NULL
@@ -37,6 +47,8 @@ KEEL_MUST_CHECK keel_status keel_put_nb(keel_segment *segment, int rank, size_t 
                                         keel_handle *handle);
 KEEL_MUST_CHECK keel_status keel_get_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
                                         keel_handle *handle);
+KEEL_MUST_CHECK keel_status keel_get_strong_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
+                                               keel_handle *handle);
 KEEL_MUST_CHECK keel_status keel_wait(keel_handle *handle);
 KEEL_MUST_CHECK keel_status keel_test(keel_handle *handle);
 

@@ -5,6 +5,7 @@
 
 #include "runtime/agent/chain.h"
 #include "runtime/agent/repair.h"
+#include "runtime/agent/strong.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/protocol/arith.h"
@@ -67,6 +68,7 @@ void execute_forget(struct agent *a, struct conn *c)
     for (struct waiter *w = a->waiters; w; w = w->next)
         if (w->conn == c)
             w->conn = NULL;
+    strong_forget(a, c);
     struct stashed **link = &a->stash;
     while (*link) {
         struct stashed *s = *link;
@@ -386,6 +388,8 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
     }
     if (t.g->copy[0].node != a->self)
         answer(&t, WIRE_RETRY);
+    else if (w->type == WIRE_GET && w->flags & WIRE_F_STRONG && view_whole_copies(t.g) > 1)
+        strong_request(a, c, w, t.group);
     else if (w->type == WIRE_GET)
         execute_reply(c, w, KEEL_OK, 0, t.copy->base + w->offset, w->count);
     else

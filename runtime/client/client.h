@@ -277,8 +277,11 @@ struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t b
 /* rma.c: the public calls on an instance */
 keel_status rma_put(struct client *c, keel_segment *s, int rank, size_t offset, const void *src, size_t len);
 keel_status rma_get(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len);
+keel_status rma_get_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len);
 keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
                       void *dst, size_t len, keel_handle *handle);
+keel_status rma_start_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len,
+                             keel_handle *handle);
 keel_status rma_wait(struct client *c, keel_handle *handle);
 keel_status rma_test(struct client *c, keel_handle *handle);
 keel_status rma_fence(struct client *c, int rank); /* -1: all */

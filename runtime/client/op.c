@@ -462,6 +462,7 @@ static bool plan(struct op *op, uint64_t now)
                             .redundancy = op->segment ? (unsigned)op->segment->redundancy : 0,
                             /* notes of earlier plans leave no room for new ones: the primary needs none */
                             .always_through = op->always_through || op->notes >= OP_NOTES_MAX / COPIES_MAX,
+                            .strong = op->flags & WIRE_F_STRONG,
                             .self = c->node};
     large_end(op);
     op->replan = false;

@@ -47,7 +47,8 @@ static void plan_put(struct plan *p, const struct plan_input *in, const struct r
 
 static void plan_get(struct plan *p, const struct plan_input *in, const struct route *r)
 {
-    bool by_message = route_mode(r->tag) == ROUTE_THROUGH || r->lost || (in->by_message && r->node[0] != in->self);
+    bool by_message = route_mode(r->tag) == ROUTE_THROUGH || r->lost || (in->by_message && r->node[0] != in->self) ||
+                      (in->strong && r->copies > 1);
     p->here = r->node[0] == in->self && !by_message;
     p->way = p->here ? PLAN_PLAIN : by_message ? PLAN_MESSAGES : PLAN_ACCESS;
     if (!p->here)

@@ -8,7 +8,8 @@
  *         one copy of several here     messages to the others; what they have is then stored here, piece by piece: should
  *                                      this node die, no other copy is torn
  *         copies being made equal      messages through the primary
- *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost
+ *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost,
+ *         and if it is strong, for the primary asks the other copies
  *   acc, rmw   messages to the primary */
 #ifndef KEEL_CLIENT_PLAN_H
 #define KEEL_CLIENT_PLAN_H
@@ -50,6 +51,7 @@ struct plan_input {
     uint64_t offset, len; /* in the slot's part */
     unsigned redundancy;
     bool always_through;
+    bool strong;     /* get: of what all copies have */
     bool by_message; /* an access under this route found no memory: an agent says why */
     int self;        /* this node */
 };

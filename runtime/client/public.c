@@ -31,6 +31,11 @@ KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset,
     return rma_get(&process_client, segment, rank, offset, dst, len);
 }
 
+KEEL_EXPORT keel_status keel_get_strong(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
+{
+    return rma_get_strong(&process_client, segment, rank, offset, dst, len);
+}
+
 KEEL_EXPORT keel_status keel_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
                                     keel_handle *handle)
 {
@@ -41,6 +46,12 @@ KEEL_EXPORT keel_status keel_get_nb(keel_segment *segment, int rank, size_t offs
                                     keel_handle *handle)
 {
     return rma_start(&process_client, OP_GET, segment, rank, offset, NULL, dst, len, handle);
+}
+
+KEEL_EXPORT keel_status keel_get_strong_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
+                                           keel_handle *handle)
+{
+    return rma_start_strong(&process_client, segment, rank, offset, dst, len, handle);
 }
 
 KEEL_EXPORT keel_status keel_wait(keel_handle *handle)

@@ -45,16 +45,27 @@ keel_status rma_put(struct client *c, keel_segment *s, int rank, size_t offset, 
     return status;
 }
 
-keel_status rma_get(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
+static keel_status get(struct client *c, uint8_t flags, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
 {
     if (near_bad_range(c, s, rank, offset, len) || (!dst && len))
         return bad_call(c);
     struct op op;
     op_init(c, &op, OP_GET, s, rank, offset, len);
     op.dst = dst;
+    op.flags = flags;
     keel_status status = op_run(&op);
     near_update(c, s, rank);
     return status;
+}
+
+keel_status rma_get(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
+{
+    return get(c, 0, s, rank, offset, dst, len);
+}
+
+keel_status rma_get_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
+{
+    return get(c, WIRE_F_STRONG, s, rank, offset, dst, len);
 }
 
 /* Handles: opaque[0] is 1 while the operation runs, opaque[1] its status afterwards. Lock held. */
@@ -67,8 +78,8 @@ static void start(struct op *op, keel_handle *handle)
     op_start(op);
 }
 
-keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
-                      void *dst, size_t len, keel_handle *handle)
+static keel_status start_copy(struct client *c, enum op_kind kind, uint8_t flags, keel_segment *s, int rank,
+                              size_t offset, const void *src, void *dst, size_t len, keel_handle *handle)
 {
     if (near_bad_range(c, s, rank, offset, len) || (!src && !dst && len))
         return bad_call(c);
@@ -78,10 +89,23 @@ keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int 
         op_init(c, op, kind, s, rank, offset, len);
         op->src = src;
         op->dst = dst;
+        op->flags = flags;
         start(op, handle);
     }
     pthread_mutex_unlock(&c->lock);
     return op ? KEEL_OK : KEEL_ERR_NOMEM;
+}
+
+keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
+                      void *dst, size_t len, keel_handle *handle)
+{
+    return start_copy(c, kind, 0, s, rank, offset, src, dst, len, handle);
+}
+
+keel_status rma_start_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len,
+                             keel_handle *handle)
+{
+    return start_copy(c, OP_GET, WIRE_F_STRONG, s, rank, offset, NULL, dst, len, handle);
 }
 
 static bool handle_done(void *arg)

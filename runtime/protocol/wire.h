@@ -31,10 +31,12 @@ enum wire_type {
     WIRE_SNAP_END,
     WIRE_SEGMENT, /* segment seg exists: a = bytes per rank, b = redundancy, identity = alloc instance; body none. FREED: identity =
                    * barrier instance after which it was freed */
-    WIRE_DOUBT,   /* patches in doubt, a copy to the primary */
-    WIRE_FETCH,   /* send me your bytes of this patch */
-    WIRE_PATCH,   /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
-    WIRE_BARRIER, /* body: a message of collectives/barrier.h */
+    WIRE_DOUBT,    /* patches in doubt, a copy to the primary */
+    WIRE_FETCH,    /* send me your bytes of this patch */
+    WIRE_PATCH,    /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
+    WIRE_BARRIER,  /* body: a message of collectives/barrier.h */
+    WIRE_COMPARE,  /* for a strong get, a primary to the copies: the bytes that it has; a: number of the question */
+    WIRE_COMPARED, /* which aligned words of them differ here: a bit each */
 };
 
 enum { WIRE_RMW_32 = 0x100 };
@@ -46,6 +48,7 @@ enum {
     WIRE_F_FREED = 8,    /* the segment was freed */
     WIRE_F_SECOND = 32,  /* the other copies have these bytes already */
     WIRE_F_AGAIN = 16,   /* WIRE_FORWARD: the receiver may have it */
+    WIRE_F_STRONG = 128, /* WIRE_GET: what is answered is never taken back */
     WIRE_F_TORN = 64,    /* WIRE_DOUBT: the sender's copy may be torn there */
 };
 

@@ -55,6 +55,10 @@ static void test_put_get(keel_redundancy redundancy, int salt)
         CHECK(keel_get(s, r, 0, got, 8 * share * (size_t)n));
         for (size_t i = 0; i < share * (size_t)n; i++)
             EXPECT(got[i] == value(r, i, salt));
+        memset(got, 0xff, sizeof got);
+        CHECK(keel_get_strong(s, r, 3, (char *)got + 3, 8 * share * (size_t)n - 3));
+        for (size_t i = 1; i < share * (size_t)n; i++)
+            EXPECT(got[i] == value(r, i, salt));
     }
     CHECK(keel_barrier());
     /* Non-blocking: explicit handles and implicit ones. */
@@ -68,7 +72,7 @@ static void test_put_get(keel_redundancy redundancy, int salt)
     CHECK(keel_fence((me + 1) % n));
     CHECK(keel_barrier());
     for (int k = 0; k < 64; k++)
-        CHECK(keel_get_nb(s, me, 8 * (size_t)k, &got[k], 8, &handle[k]));
+        CHECK((k % 2 ? keel_get_nb : keel_get_strong_nb)(s, me, 8 * (size_t)k, &got[k], 8, &handle[k]));
     for (int k = 0; k < 64; k++) {
         keel_status status;
         while ((status = keel_test(&handle[k])) == KEEL_IN_PROGRESS)
@@ -307,6 +311,8 @@ static void test_bad_arguments(void)
     EXPECT(keel_put(s, 0, 60, &word, 8) == KEEL_ERR_ARG);
     EXPECT(keel_get(s, -1, 0, &word, 8) == KEEL_ERR_ARG);
     EXPECT(keel_get(s, 0, SIZE_MAX, &word, 8) == KEEL_ERR_ARG);
+    EXPECT(keel_get_strong(s, 0, 60, &word, 8) == KEEL_ERR_ARG);
+    EXPECT(keel_get_strong_nb(s, 0, 60, &word, 8, NULL) == KEEL_ERR_ARG);
     EXPECT(keel_fetch_add(s, 0, 4, 1, &word) == KEEL_ERR_ARG);
     EXPECT(keel_acc(s, 0, 0, KEEL_BYTE, NULL, &word, 8) == KEEL_ERR_ARG);
     EXPECT(keel_acc(s, 0, 0, (keel_type)99, NULL, &word, 1) == KEEL_ERR_ARG);

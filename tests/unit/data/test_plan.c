@@ -179,6 +179,21 @@ static void test_plan_get_is_a_message_while_bytes_may_be_torn(void **state)
     assert_legs(&p, 1, SELF, 0, 0);
 }
 
+static void test_plan_strong_get_is_a_message_to_the_primary_of_several(void **state)
+{
+    (void)state;
+    struct route several = route_of(ROUTE_DIRECT, 2, SELF, 2, -1), one = route_of(ROUTE_DIRECT, 1, SELF, -1, -1);
+    struct plan_input in = {.kind = OP_GET, .len = LARGE, .redundancy = 1, .strong = true, .self = SELF};
+    struct plan p;
+    plan_make(&p, &in, &several);
+    assert_int_equal(p.way, PLAN_MESSAGES);
+    assert_false(p.here);
+    assert_legs(&p, 1, SELF, 0, 0);
+    plan_make(&p, &in, &one);
+    assert_int_equal(p.way, PLAN_PLAIN);
+    assert_true(p.here);
+}
+
 static void test_plan_atomics_are_messages_to_the_primary(void **state)
 {
     (void)state;
@@ -295,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_plan_of_what_was_lost_asks_an_agent),
         cmocka_unit_test(test_plan_get_loads_here_reads_elsewhere),
         cmocka_unit_test(test_plan_get_is_a_message_while_bytes_may_be_torn),
+        cmocka_unit_test(test_plan_strong_get_is_a_message_to_the_primary_of_several),
         cmocka_unit_test(test_plan_atomics_are_messages_to_the_primary),
         cmocka_unit_test(test_plan_enter_goes_to_this_node),
         cmocka_unit_test(test_plan_random_routes_reach_every_copy_with_every_byte_once),
