@@ -128,6 +128,32 @@ static bool bytes_possible(const struct region *g, const uint8_t *part, size_t w
     return true;
 }
 
+/* Seen by a strong get and newer than what was known to be complete: from now on nothing less may be there. */
+void model_got_strong(struct world *w, struct runner *r, struct region *g, size_t offset, const void *got, size_t len,
+                      const uint8_t *base_before)
+{
+    if (model_is_zombie(w, r->rank, r->incarnation) || model_is_lost(w, g->segment, g->rank))
+        return;
+    for (size_t word = (offset + WORD - 1) / WORD * WORD; word + WORD <= offset + len; word += WORD) {
+        const uint8_t *bytes = (const uint8_t *)got + (word - offset);
+        const struct pending *list[OVERLAPS_MAX];
+        int n = 0;
+        if (memcmp(bytes, g->base + word, WORD) == 0 || memcmp(base_before + word, g->base + word, WORD) != 0)
+            continue;
+        for (const struct pending *p = g->pending; p; p = p->next) {
+            if (p->offset >= word + WORD || word >= p->offset + p->len)
+                continue;
+            if (n == OVERLAPS_MAX)
+                break; /* too many to tell */
+            list[n++] = p;
+        }
+        if (n == OVERLAPS_MAX || !reachable(bytes, g->base + word, list, n, word, WORD))
+            continue;
+        memcpy(g->base + word, bytes, WORD);
+        g->changes++;
+    }
+}
+
 static bool may_be_torn(const struct region *g, size_t word, size_t len)
 {
     for (const struct pending *p = g->pending; p; p = p->next)

@@ -11,7 +11,7 @@
 struct outstanding {
     struct outstanding *next;
     keel_handle handle;
-    bool implicit;
+    bool implicit, strong;
     struct pending *pending; /* a put; NULL: a get */
     struct region *region;
     size_t offset, len;
@@ -74,6 +74,8 @@ static void out_ended(struct program *p, struct outstanding *o, keel_status stat
         model_status(p->w, p->r, o->region->segment, o->region->rank, status, "a get");
         if (status == KEEL_OK)
             model_got(p->w, p->r, o->region, o->offset, o->bytes, o->len, o->base, o->changes);
+        if (status == KEEL_OK && o->strong)
+            model_got_strong(p->w, p->r, o->region, o->offset, o->bytes, o->len, o->base);
     }
     out_remove(p, o);
 }
@@ -245,17 +247,20 @@ static void get(struct program *p, int segment)
     o->base = sim_alloc(g->len);
     memcpy(o->base, g->base, g->len);
     size_t at = g->offset + offset;
+    o->strong = sched_chance(s, 0.5);
     world_trace(p->w, "rank %d: get %zu+%zu from rank %d, segment %d, region of %d", p->r->rank, offset, len, g->rank,
                 g->segment, g->writer);
     if (sched_chance(s, 0.6)) {
         begin(p, "keel_get");
-        keel_status status = rma_get(&p->r->client, p->seg[segment], g->rank, at, o->bytes, len);
+        keel_status status =
+            (o->strong ? rma_get_strong : rma_get)(&p->r->client, p->seg[segment], g->rank, at, o->bytes, len);
         ended(p, status, true);
         out_ended(p, o, status);
         return;
     }
     keel_status status =
-        rma_start(&p->r->client, OP_GET, p->seg[segment], g->rank, at, NULL, o->bytes, len, &o->handle);
+        o->strong ? rma_start_strong(&p->r->client, p->seg[segment], g->rank, at, o->bytes, len, &o->handle)
+                  : rma_start(&p->r->client, OP_GET, p->seg[segment], g->rank, at, NULL, o->bytes, len, &o->handle);
     if (status != KEEL_OK)
         out_ended(p, o, status);
 }
@@ -299,16 +304,13 @@ static void accumulate(struct program *p, int segment)
     free(src);
 }
 
-static void atomic(struct program *p, int segment)
+/* One operation on a word: to the first one adds, to the second one all atomics, to the third one puts of the rank whose part
+ * it is in; gets, everywhere, strong ones unless nothing goes wrong. */
+static struct history_op some_word_op(struct program *p, int which, int rank)
 {
-    struct sched *s = random_of(p);
-    struct word *word = p->w->model->words;
-    int rank = (int)sched_below(s, (uint64_t)p->w->setup.ranks), which = (int)sched_below(s, WORDS_PER_RANK);
-    for (int seen = 0;; word = word->next)
-        if (word->segment == segment && word->rank == rank && seen++ == which)
-            break;
     static const keel_rmw_op some_rmw[] = {KEEL_RMW_ADD,  KEEL_RMW_ADD, KEEL_RMW_COMPARE_SWAP, KEEL_RMW_COMPARE_SWAP,
                                            KEEL_RMW_SWAP, KEEL_RMW_AND, KEEL_RMW_OR,           KEEL_RMW_XOR};
+    struct sched *s = random_of(p);
     keel_rmw_op rmw = which == 1 ? some_rmw[sched_below(s, 8)] : KEEL_RMW_ADD;
     bool cas = rmw == KEEL_RMW_COMPARE_SWAP;
     struct history_op op = {.kind = HISTORY_RMW,
@@ -317,15 +319,51 @@ static void atomic(struct program *p, int segment)
                             .b = (int64_t)sched_below(s, 4),
                             .called = p->w->sched.now,
                             .rank = p->r->rank};
+    if (sched_chance(s, 0.3) || (which == 2 && rank != p->r->rank))
+        op.kind = HISTORY_GET;
+    else if (which == 2) {
+        op.kind = HISTORY_PUT;
+        op.a = (int64_t)rng_u64(&s->rng);
+    }
+    return op;
+}
+
+static keel_status run_word_op(struct program *p, keel_segment *segment, int rank, size_t offset,
+                               const struct history_op *op, int64_t *result)
+{
+    struct client *c = &p->r->client;
+    bool cas = op->rmw == (enum arith_rmw)KEEL_RMW_COMPARE_SWAP;
+    if (op->kind == HISTORY_RMW)
+        return rma_rmw(c, segment, rank, offset, KEEL_INT64, (keel_rmw_op)op->rmw, cas ? &op->b : &op->a, &op->a,
+                       result);
+    if (op->kind == HISTORY_PUT)
+        return rma_put(c, segment, rank, offset, &op->a, sizeof op->a);
+    return p->w->setup.quiet && sched_chance(random_of(p), 0.5)
+               ? rma_get(c, segment, rank, offset, result, sizeof *result)
+               : rma_get_strong(c, segment, rank, offset, result, sizeof *result);
+}
+
+static void word_op(struct program *p, int segment)
+{
+    static const char *const call[] = {
+        [HISTORY_RMW] = "keel_rmw", [HISTORY_PUT] = "keel_put of a word", [HISTORY_GET] = "a get of a word"};
+    struct sched *s = random_of(p);
+    struct word *word = p->w->model->words;
+    int rank = (int)sched_below(s, (uint64_t)p->w->setup.ranks), which = (int)sched_below(s, WORDS_PER_RANK);
+    if (which == 2 && sched_chance(s, 0.4))
+        rank = p->r->rank;
+    for (int seen = 0;; word = word->next)
+        if (word->segment == segment && word->rank == rank && seen++ == WORDS_PER_RANK - 1 - which)
+            break;
+    struct history_op op = some_word_op(p, which, rank);
     size_t at = history_call(&word->history, &op);
     int64_t old = 0;
-    begin(p, "keel_rmw");
-    keel_status status =
-        rma_rmw(&p->r->client, p->seg[segment], rank, word->offset, KEEL_INT64, rmw, cas ? &op.b : &op.a, &op.a, &old);
+    begin(p, call[op.kind]);
+    keel_status status = run_word_op(p, p->seg[segment], rank, word->offset, &op, &old);
     ended(p, status, true);
-    world_trace(p->w, "rank %d: atomic %d of %zu of rank %d, segment %d: %s", p->r->rank, (int)rmw, word->offset, rank,
+    world_trace(p->w, "rank %d: %s of %zu of rank %d, segment %d: %s", p->r->rank, call[op.kind], word->offset, rank,
                 segment, keel_status_name(status));
-    model_status(p->w, p->r, segment, rank, status, "an atomic");
+    model_status(p->w, p->r, segment, rank, status, call[op.kind]);
     if (status == KEEL_OK && !model_is_zombie(p->w, p->r->rank, p->r->incarnation))
         history_return(&word->history, at, old, p->w->sched.now);
 }
@@ -344,7 +382,7 @@ static void one_action(struct program *p)
     else if (kind < 80)
         accumulate(p, segment);
     else if (kind < 92)
-        atomic(p, segment);
+        word_op(p, segment);
     else if (kind < 95)
         fence(p, (int)sched_below(s, (uint64_t)p->w->setup.ranks));
     else if (p->out && !p->out->implicit)
