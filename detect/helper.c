@@ -16,6 +16,7 @@
 #include "runtime/base/log.h"
 
 enum { HEARTBEAT_KEY = 1, NICE = -10 };
+#define STATUS_NS (200 * KEEL_NS_PER_MS)
 
 struct blob {
     uint32_t incarnation;
@@ -97,9 +98,21 @@ static void on_halt(void *user, const char *reason)
     h->callbacks.halt(h->callbacks.user, reason);
 }
 
+static void note_said(struct helper *h, const struct member_report *report)
+{
+    pthread_mutex_lock(&h->lock);
+    struct helper_status *s = &h->status;
+    if (s->n_said == HELPER_SAID_MAX)
+        memmove(&s->said[0], &s->said[1], (size_t)--s->n_said * sizeof s->said[0]);
+    s->said[s->n_said++] = *report;
+    pthread_mutex_unlock(&h->lock);
+}
+
 static void on_report(void *user, const struct member_report *report)
 {
     struct helper *h = user;
+    if (report->kind <= MEMBER_REPORT_LINK_OK)
+        note_said(h, report);
     if (h->callbacks.report)
         h->callbacks.report(h->callbacks.user, report);
 }
@@ -191,6 +204,13 @@ static bool take_commands(struct helper *h)
         carry_out(h, &list[i]);
     free(list);
     return n > 0;
+}
+
+void helper_status(struct helper *h, struct helper_status *out)
+{
+    pthread_mutex_lock(&h->lock);
+    *out = h->status;
+    pthread_mutex_unlock(&h->lock);
 }
 
 void helper_counters(struct helper *h, struct helper_counters *out)
@@ -288,6 +308,16 @@ static void sleep_until(struct helper *h, uint64_t deadline)
     h->count.wakeups++;
 }
 
+static void note_status(struct helper *h)
+{
+    if (h->now < h->status_at + STATUS_NS)
+        return;
+    h->status_at = h->now;
+    pthread_mutex_lock(&h->lock);
+    member_status(h->m, &h->status.member);
+    pthread_mutex_unlock(&h->lock);
+}
+
 static void *run(void *arg)
 {
     struct helper *h = arg;
@@ -306,6 +336,7 @@ static void *run(void *arg)
         if (h->now >= member_deadline(h->m))
             member_tick(h->m, h->now);
         links_tick(h);
+        note_status(h);
         sleep_until(h, member_deadline(h->m));
     }
     return NULL;

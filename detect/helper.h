@@ -71,5 +71,13 @@ void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value);
 void helper_check(struct helper *h, int node);
 void helper_broken(struct helper *h, int node);  /* a connection to node broke elsewhere in the runtime */
 void helper_refused(struct helper *h, int node); /* a connection was refused by node's kernel */
+/* What the core knew at most STATUS_NS (helper.c) ago, and the last of what it said about others. */
+enum { HELPER_SAID_MAX = 16 };
+struct helper_status {
+    struct member_status member;
+    int n_said;
+    struct member_report said[HELPER_SAID_MAX]; /* oldest first */
+};
+void helper_status(struct helper *h, struct helper_status *out);
 void helper_counters(struct helper *h, struct helper_counters *out);
 #endif

@@ -119,6 +119,44 @@ static void link_down(struct scenario *sc)
         add(sc, ACT_LINK_UP, a, 2 * SEC + upto(SEC));
 }
 
+/* One link fails, both ways or in one direction only, between nodes that watch each other: nobody dies, and everybody knows
+ * of that link and no other. Or it comes back: everybody knows of none. */
+static void link_told(struct scenario *sc)
+{
+    if (sc->n < 5)
+        return;
+    int a = (int)upto((uint64_t)sc->n), b = (a + 1) % sc->n;
+    bool swap = upto(2);
+    sc->params.topology = MEMBER_RING;
+    add(sc, upto(2) ? ACT_ONE_WAY : ACT_LINK_DOWN, swap ? b : a, 300 * MS)->peer = swap ? a : b;
+    if (upto(2))
+        add(sc, ACT_LINK_UP, a, 2 * SEC + upto(SEC));
+    sc->links_told = true;
+    sc->submitters = 0;
+}
+
+/* Links that fail and come back all the time, one at a node: nobody dies, no view changes, few words are made of it. */
+static void flapping(struct scenario *sc)
+{
+    int links = sc->n < 6 ? 1 : at_most(sc->n / 4, 10);
+    if (sc->n < 5)
+        return;
+    for (int k = 0; k < links; k++) {
+        int a = 2 * k * (sc->n / (2 * links)), b = a + 1, kind = upto(3) ? ACT_LINK_DOWN : ACT_ONE_WAY;
+        for (uint64_t t = 300 * MS + upto(300 * MS); t < 5 * SEC && sc->n_actions + 2 < ACTIONS_MAX;) {
+            add(sc, kind, a, t)->peer = b;
+            t += 20 * MS + upto(700 * MS);
+            add(sc, ACT_LINK_MEND, a, t)->peer = b;
+            t += 20 * MS + upto(700 * MS);
+        }
+    }
+    sc->submitters = 0;
+    sc->links_told = true; /* of none: each works at the end, and has for a while */
+    sc->link_words = 20;
+    sc->end = 60 * SEC; /* who broke five times is watched for longest */
+    sc->no_views = true;
+}
+
 /* A group is cut off; the network heals before or after the verdict, or never. */
 static void partition(struct scenario *sc)
 {
@@ -169,15 +207,9 @@ static const struct {
     const char *name;
     void (*make)(struct scenario *sc);
 } scenarios[] = {
-    {"kill_one", kill_one},
-    {"kill_many", kill_many},
-    {"silent_one", silent_one},
-    {"silent_many", silent_many},
-    {"freeze_short", freeze_short},
-    {"link_down", link_down},
-    {"partition", partition},
-    {"lossy", lossy},
-    {"chaos", chaos},
+    {"kill_one", kill_one},         {"kill_many", kill_many}, {"silent_one", silent_one}, {"silent_many", silent_many},
+    {"freeze_short", freeze_short}, {"link_down", link_down}, {"link_told", link_told},   {"flapping", flapping},
+    {"partition", partition},       {"lossy", lossy},         {"chaos", chaos},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 

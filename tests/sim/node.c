@@ -119,6 +119,7 @@ static void on_halt(void *user, const char *reason)
 static void on_report(void *user, const struct member_report *r)
 {
     struct simnode *s = user;
+    s->link_words += r->kind == MEMBER_REPORT_LINK_BROKEN || r->kind == MEMBER_REPORT_LINK_OK;
     if (s->w->sc.verbose)
         printf("%10.3f  node %d: %s node %d epoch %llu evidence %s: %s\n", (double)(s->w->now - SEC) / MS, s->id,
                member_report_name(r->kind), r->node, (unsigned long long)r->epoch, member_evidence_name(r->evidence),

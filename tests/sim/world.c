@@ -66,13 +66,14 @@ static struct event pop(struct world *w)
 
 /* ------------------------------------------------------------------------------------------------ network */
 
+/* From a to b. */
 bool world_path(const struct world *w, int a, int b)
 {
     if (w->nodes[a].off || w->nodes[b].off || w->nodes[a].side != w->nodes[b].side)
         return false;
     for (int i = 0; i < w->n_links_down; i++)
         if ((w->links_down[i].a == a && w->links_down[i].b == b) ||
-            (w->links_down[i].a == b && w->links_down[i].b == a))
+            (w->links_down[i].a == b && w->links_down[i].b == a && !w->links_down[i].one_way))
             return false;
     return true;
 }
@@ -111,7 +112,7 @@ void world_exit(struct world *w, struct simnode *s)
         return;
     s->dead = true;
     for (int i = 0; i < w->sc.n; i++)
-        if (bitset_has(s->watchers, i) && world_path(w, i, s->id))
+        if (bitset_has(s->watchers, i) && world_path(w, s->id, i))
             world_push(w, w->now + world_delay(w), EV_BROKEN, i, s->id);
 }
 
@@ -156,11 +157,18 @@ static void act(struct world *w, const struct action *a)
         for (int i = 0; i < w->sc.n; i++)
             w->nodes[i].side = 0;
         break;
+    case ACT_ONE_WAY:
     case ACT_LINK_DOWN:
+        w->links_down[w->n_links_down].one_way = a->kind == ACT_ONE_WAY;
         w->links_down[w->n_links_down].a = a->node;
         w->links_down[w->n_links_down++].b = a->peer;
         if (w->sc.may_lose_quorum || w->sc.n < 4) /* too few others to vouch for them */
             s->tainted = w->nodes[a->peer].tainted = true;
+        break;
+    case ACT_LINK_MEND:
+        for (int i = 0; i < w->n_links_down; i++)
+            if (w->links_down[i].a == a->node && w->links_down[i].b == a->peer)
+                w->links_down[i--] = w->links_down[--w->n_links_down];
         break;
     case ACT_LINK_UP:
         w->n_links_down = 0;
