@@ -213,10 +213,10 @@ static const struct {
 };
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 
-static void run(int which, int n, uint64_t seed, bool verbose)
+static void run(int which, int n, uint64_t seed, bool verbose, bool measure)
 {
     struct rng r;
-    struct scenario sc = {.name = scenarios[which].name, .n = n, .seed = seed, .verbose = verbose};
+    struct scenario sc = {.name = scenarios[which].name, .n = n, .seed = seed, .verbose = verbose, .measure = measure};
     rng_seed(&r, seed * 31 + (uint64_t)which);
     random_source = &r;
     member_params_default(&sc.params, n, 0);
@@ -227,6 +227,8 @@ static void run(int which, int n, uint64_t seed, bool verbose)
     sc.submitters = n < 8 ? n : 8;
     sc.barriers = n > 512 ? 20 : 100;
     sc.end = n > 512 ? 4 * SEC : 8 * SEC;
+    if (measure) /* the figures are of membership alone */
+        sc.barriers = 0;
     scenarios[which].make(&sc);
     world_run(&sc);
 }
@@ -236,8 +238,8 @@ static struct options {
     int nodes;
     uint64_t seed;
     int count;
-    bool verbose;
-} opt = {NULL, 0, 1, 1, false};
+    bool verbose, measure;
+} opt = {NULL, 0, 1, 1, false, false};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -256,6 +258,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'c':
         opt.count = atoi(arg);
         break;
+    case 'm':
+        opt.measure = true;
+        break;
     case 'v':
         opt.verbose = true;
         break;
@@ -273,6 +278,7 @@ int main(int argc, char **argv)
         {"seed", 'S', "S", 0, "first seed", 0},
         {"count", 'c', "C", 0, "number of seeds", 0},
         {"verbose", 'v', NULL, 0, "print what happens", 0},
+        {"measure", 'm', NULL, 0, "a line of figures for each run", 0},
         {0},
     };
     static const struct argp argp = {options, parse, NULL, "Simulation of membership and barrier.", NULL, NULL, NULL};
@@ -292,7 +298,8 @@ int main(int argc, char **argv)
                 continue;
             uint64_t seed = opt.seed + (uint64_t)k;
             static const int sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 23, 32, 40};
-            run(i, opt.nodes ? opt.nodes : sizes[seed % (sizeof sizes / sizeof sizes[0])], seed, opt.verbose);
+            run(i, opt.nodes ? opt.nodes : sizes[seed % (sizeof sizes / sizeof sizes[0])], seed, opt.verbose,
+                opt.measure);
             ran++;
         }
     if (!ran) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/base/bitset.h"
 
@@ -202,14 +203,33 @@ static void dispatch(struct world *w, struct event *e)
     node_event(s, e);
 }
 
+static double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* nodes, ms from the first failure to the last commit, messages and reads per node and second, events per second of
+ * processor time, bytes of a core at the start. */
+static void print_figures(const struct world *w, double cpu, size_t bytes)
+{
+    printf("%-12s %6d nodes  %7.1f ms  %6.1f messages/node/s  %5.2f M events/s  %6zu bytes/node\n", w->sc.name, w->sc.n,
+           w->last_commit ? (double)(w->last_commit - w->first_action) / MS : 0,
+           (double)w->datagrams / w->sc.n / ((double)w->sc.end / SEC), (double)w->events / cpu / 1e6, bytes);
+}
+
 bool world_run(const struct scenario *sc)
 {
     struct world w = {.sc = *sc, .now = SEC};
     rng_seed(&w.rng, sc->seed * 7919u + (uint64_t)sc->n);
     w.nodes = calloc((size_t)sc->n, sizeof *w.nodes);
     w.target = sc->barriers;
+    size_t bytes = 0;
     for (int i = 0; i < sc->n; i++)
-        node_init(&w, i);
+        bytes += node_init(&w, i);
+    bytes /= (size_t)sc->n;
+    double cpu = cpu_s();
     for (int i = 0; i < sc->n_actions; i++)
         world_push(&w, SEC + sc->actions[i].at, EV_ACTION, sc->actions[i].node, -1)->value = (uint64_t)i;
     while (w.n_heap && w.heap[0].t <= SEC + sc->end) {
@@ -220,6 +240,8 @@ bool world_run(const struct scenario *sc)
         free(e.data); // NOLINT(clang-analyzer-unix.Malloc): pop gives each event once
     }
     world_check_end(&w);
+    if (sc->measure)
+        print_figures(&w, cpu_s() - cpu, bytes);
     if (sc->verbose)
         printf("%llu events, %llu datagrams, %llu epochs\n", (unsigned long long)w.events,
                (unsigned long long)w.datagrams, (unsigned long long)w.n_history);

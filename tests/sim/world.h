@@ -63,7 +63,7 @@ struct scenario {
     int link_words;         /* at most so many reports of links at each node (0: not checked) */
     uint64_t commit_within; /* of the first action, on every running node (0: not checked) */
     struct member_params params;
-    bool verbose;
+    bool verbose, measure; /* measure: one line of figures at the end */
 };
 
 struct event {
@@ -142,7 +142,7 @@ bool world_path(const struct world *w, int a, int b);
 void world_send(struct world *w, enum event_kind kind, int from, int to, const void *data, size_t len);
 uint64_t world_delay(struct world *w);
 void world_exit(struct world *w, struct simnode *s); /* the process ends: connections break */
-void node_init(struct world *w, int id);
+size_t node_init(struct world *w, int id);           /* bytes that its membership core takes */
 void node_fini(struct simnode *s);
 void node_event(struct simnode *s, const struct event *e);
 void node_sync(struct simnode *s); /* after any call into its cores: its next tick */
