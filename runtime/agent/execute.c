@@ -305,8 +305,14 @@ static void intent(const struct agent *a, struct conn *c, const struct wire *w)
                                           .put = w->identity};
 }
 
+/* What one answer can carry. */
+static uint32_t get_max(const struct agent *a, const struct target *t)
+{
+    return t->conn->node == a->self ? WIRE_BODY_MAX : WIRE_BULK_MAX;
+}
+
 /* What the request does fits its kind and the copy. */
-static bool is_well_formed(const struct target *t)
+static bool is_well_formed(const struct agent *a, const struct target *t)
 {
     const struct wire *w = t->w;
     uint64_t len = w->len;
@@ -315,7 +321,7 @@ static bool is_well_formed(const struct target *t)
         return false;
     if (w->type == WIRE_GET) {
         len = w->count;
-        if (len > WIRE_BODY_MAX)
+        if (len > get_max(a, t))
             return false;
     } else if (w->type == WIRE_ACC) {
         align = arith_align(w->count);
@@ -353,7 +359,7 @@ static bool find_target(struct agent *a, struct target *t)
         answer(t, KEEL_ERR_DATA_LOST);
         return false;
     }
-    if (!is_well_formed(t)) {
+    if (!is_well_formed(a, t)) {
         answer(t, KEEL_ERR_ARG);
         return false;
     }

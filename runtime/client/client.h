@@ -95,7 +95,9 @@ struct piece {
     int lane;           /* -1: none */
     uint64_t number;    /* in the lane */
     uint32_t step;      /* of the task */
-    bool remote_access; /* a write or read: the provider uses our memory until its event */
+    bool remote_access; /* the provider uses our memory until its event: a write, a read, or a message sent from it */
+    struct wire wire;   /* of such a message; else its type is 0 */
+    bool done;          /* only that event is missing */
     bool second;        /* of an announced put: the first copy has the chunk */
 };
 

@@ -83,6 +83,7 @@ static_assert(sizeof(struct wire) == 88, "the header is read by other nodes");
 enum { WIRE_RETRY = 1 };
 
 static_assert(sizeof(struct wire) + WIRE_BODY_MAX <= TP_MSG_MAX, "a full body fits a message");
+static_assert(sizeof(struct wire) + WIRE_BULK_MAX <= TP_BULK_MAX, "between nodes, too");
 
 /* The remote key of a slot's part of a segment under one generation of its route: a write that was planned for an older
  * one finds no memory. */

@@ -448,7 +448,7 @@ static keel_status post(struct mem_ep *ep, struct item *item)
 static keel_status mem_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                             struct tp_op *op)
 {
-    if (hlen > TP_MSG_MAX || len > TP_MSG_MAX - hlen)
+    if (hlen > TP_BULK_MAX || len > TP_BULK_MAX - hlen)
         return KEEL_ERR_ARG;
     struct item *item = calloc(1, sizeof(*item) + hlen + len);
     if (!item)

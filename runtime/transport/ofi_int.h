@@ -59,7 +59,7 @@ TAILQ_HEAD(xfer_list, xfer);
 
 struct rbuf {
     struct xfer x;
-    uint8_t data[TP_MSG_MAX];
+    uint8_t data[TP_BULK_MAX];
 };
 
 /*  CONNECTING, ACCEPTING --> UP --> DOWN --> FLUSHING --> CLOSED
@@ -143,7 +143,7 @@ struct ofi_tp {
     LIST_HEAD(, region) regions;
     struct xfer_list held; /* receive buffers the caller is looking at until the next poll */
     struct xfer_list free_xfers, free_rbufs;
-    struct copybuf *free_small, *free_large;
+    struct copybuf *free_small, *free_large, *free_bulk;
     struct pool_block *blocks;
     struct guard guard;
 };

@@ -32,8 +32,9 @@
 #include <keel/status.h>
 
 enum {
-    TP_HELLO_MAX = 192,           /* bytes of connect data */
-    TP_MSG_MAX = 16 * 1024 + 512, /* bytes of one message, header included */
+    TP_HELLO_MAX = 192,             /* bytes of connect data */
+    TP_MSG_MAX = 16 * 1024 + 512,   /* bytes of one message, header included, over any transport */
+    TP_BULK_MAX = 128 * 1024 + 512, /* and over those between nodes: all but shm */
 };
 
 /* A listening address as bytes to pass around; its meaning is the implementation's. Layout is sent between nodes. */
@@ -100,7 +101,7 @@ struct tp_table {
     void (*unreg)(struct tp *tp, uint64_t key);
 
     /* Message of hlen + len bytes, gathered from two places. op NULL: the bytes are copied before the call returns and
-     * there is no event. A full provider queue is absorbed in the ep's own queue (KEEL_OK); past 64 MiB queued the ep
+     * there is no event; else both places are the provider's until TP_DONE. A full provider queue is absorbed in the ep's own queue (KEEL_OK); past 64 MiB queued the ep
      * is disconnected and KEEL_ERR_LINK returned. */
     keel_status (*send)(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                         struct tp_op *op);

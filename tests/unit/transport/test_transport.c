@@ -84,11 +84,29 @@ static void expect_message(struct pair *p, struct peer *at, struct tp_ep *ep, si
 static void test_transport_messages_of_all_sizes_arrive_whole_and_in_order(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {
-        0, 1, 7, 8, 100, 127, 128, 129, 255, 256, 257, 511, 512, 513, 4096, TP_MSG_MAX - 1, TP_MSG_MAX};
+    static const size_t sizes[] = {0,
+                                   1,
+                                   7,
+                                   8,
+                                   100,
+                                   127,
+                                   128,
+                                   129,
+                                   255,
+                                   256,
+                                   257,
+                                   511,
+                                   512,
+                                   513,
+                                   4096,
+                                   TP_MSG_MAX - 1,
+                                   TP_MSG_MAX,
+                                   TP_MSG_MAX + 1,
+                                   TP_BULK_MAX - 1,
+                                   TP_BULK_MAX};
     enum { COUNT = sizeof(sizes) / sizeof(*sizes) };
     struct pair p;
-    static uint8_t bytes[TP_MSG_MAX];
+    static uint8_t bytes[TP_BULK_MAX];
     pair_open(&p);
     for (size_t i = 0; i < COUNT; i++) {
         fill_pattern(bytes, sizes[i], i);
@@ -106,7 +124,7 @@ static void test_transport_message_with_op_reports_it_once(void **state)
 {
     (void)state;
     struct pair p;
-    uint8_t bytes[3000];
+    static uint8_t bytes[TP_BULK_MAX];
     struct tp_op op = {.user = &p};
     pair_open(&p);
     fill_pattern(bytes, sizeof(bytes), 5);
