@@ -37,8 +37,9 @@ KEEL_MUST_CHECK keel_status keel_get(keel_segment *segment, int rank, size_t off
  * Costs a message to the primary copy and from there to each further copy; with one copy left it is a plain get. */
 KEEL_MUST_CHECK keel_status keel_get_strong(keel_segment *segment, int rank, size_t offset, void *dst, size_t len);
 
-/* Non-blocking forms. The local buffer belongs to Keel until the handle is complete. The handle is the caller's memory;
- * it must stay in place until keel_wait, or keel_test with another answer than KEEL_IN_PROGRESS, has returned. A NULL
+/* Non-blocking forms; here, and where a name ends in _nb. The local buffer belongs to Keel until the handle is complete. The handle is the caller's memory;
+ * it must stay in place until keel_wait, or keel_test with another answer than KEEL_IN_PROGRESS, has returned. A handle whose
+ * operation is not complete cannot be given to another (KEEL_ERR_STATE), unless it is an aggregate. A NULL
  * handle makes the operation implicit: keel_fence or keel_fence_all completes it and reports its error. */
 typedef struct keel_handle {
     uint64_t opaque[4];
@@ -51,6 +52,14 @@ KEEL_MUST_CHECK keel_status keel_get_strong_nb(keel_segment *segment, int rank, 
                                                keel_handle *handle);
 KEEL_MUST_CHECK keel_status keel_wait(keel_handle *handle);
 KEEL_MUST_CHECK keel_status keel_test(keel_handle *handle);
+/* From now on any number of operations can be given to the handle; waiting for it waits for all, and says the first error.
+ * KEEL_ERR_STATE: an operation uses it. */
+KEEL_MUST_CHECK keel_status keel_handle_aggregate(keel_handle *handle);
+/* Wait for all n; the first error in their order. */
+KEEL_MUST_CHECK keel_status keel_wait_all(keel_handle *handles, size_t n);
+/* Wait until one of the n is complete that was not waited for yet; *which tells which, and the status is its. n, with KEEL_OK: there
+ * is none. A handle that no operation was given to is KEEL_ERR_ARG for all of these calls. */
+KEEL_MUST_CHECK keel_status keel_wait_any(keel_handle *handles, size_t n, size_t *which);
 
 /* Complete all implicit operations of this process to the rank's parts (all ranks' parts), on all live copies.
  * Returns the first error one of them met. */

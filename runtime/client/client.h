@@ -4,7 +4,7 @@
  *   plan.c       where the pieces of an operation go, for one route; pure
  *   op.c         operations: from the call to completion on all live copies
  *   progress.c   events, deadlines, waiting
- *   rma.c, segment.c, collective.c, task.c   what the public calls do
+ *   rma.c, shaped.c, segment.c, collective.c, task.c   what the public calls do
  *   job.c, public.c  the process's instance and its entry points
  *
  * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take none. */
@@ -284,9 +284,18 @@ keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int 
                       void *dst, size_t len, keel_handle *handle);
 keel_status rma_start_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len,
                              keel_handle *handle);
+/* Start an operation of op_alloc; lock held. handle: in use (handle.h), or NULL. */
+void rma_op_start(struct op *op, keel_handle *handle);
+/* The part may be reached by plain loads and stores from now on. */
+void rma_near_update(struct client *c, keel_segment *s, int rank);
+keel_status rma_aggregate(struct client *c, keel_handle *handle);
+keel_status rma_wait_all(struct client *c, keel_handle *handles, size_t n);
+keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_t *which);
 keel_status rma_wait(struct client *c, keel_handle *handle);
 keel_status rma_test(struct client *c, keel_handle *handle);
 keel_status rma_fence(struct client *c, int rank); /* -1: all */
+void rma_acc_init(struct client *c, struct op *op, keel_segment *s, int rank, size_t offset, keel_type type,
+                  const void *scale, const void *src, size_t n);
 keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
                     const void *src, size_t n);
 keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
@@ -298,6 +307,19 @@ keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, 
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old);
 keel_status rma_compare_swap(struct client *c, keel_segment *s, int rank, size_t offset, int64_t expected,
                              int64_t desired, int64_t *old);
+
+/* shaped.c: strided and vector operations. */
+struct shaped {
+    enum op_kind kind; /* OP_PUT, OP_GET, OP_ACC */
+    keel_type type;    /* OP_ACC */
+    const void *scale; /* OP_ACC; NULL: one */
+    keel_handle *handle;
+    bool blocks; /* until it is complete; without a handle */
+};
+keel_status shaped_strided(struct client *c, const struct shaped *how, keel_segment *s, int rank, size_t offset,
+                           const void *local, const keel_strided *shape);
+keel_status shaped_vector(struct client *c, const struct shaped *how, keel_segment *s, int rank,
+                          const keel_piece *pieces, size_t n);
 
 /* collective.c */
 keel_status collective_enter(struct client *c, bool internal);

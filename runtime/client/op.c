@@ -17,6 +17,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
+#include "runtime/client/handle.h"
 
 enum {
     RETRY_FIRST_NS = 20000,
@@ -348,8 +349,7 @@ static void finish(struct op *op, keel_status status)
     if (op->implicit && status != KEEL_OK && c->implicit_error == KEEL_OK)
         c->implicit_error = status;
     if (op->handle) {
-        op->handle->opaque[1] = (uint64_t)(int64_t)status;
-        op->handle->opaque[0] = 0;
+        handle_end(op->handle, status);
         op->handle = NULL;
         op_free(op);
     } else if (op->implicit) {

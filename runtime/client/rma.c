@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "runtime/base/fault.h"
-#include "runtime/client/client.h"
+#include "runtime/client/handle.h"
 #include "runtime/client/near.h"
 #include "runtime/protocol/arith.h"
 
@@ -17,7 +17,7 @@ static keel_status bad_call(const struct client *c)
 
 /* Fill in whether and how the part is reached by plain loads and stores under the current route. The slow path does it
  * after an operation, when the copy is mapped. Several threads may: all write the same. */
-static void near_update(struct client *c, keel_segment *s, int rank)
+void rma_near_update(struct client *c, keel_segment *s, int rank)
 {
     const struct page_rank *r = page_rank(c->page, rank);
     struct near *n = &s->near[rank];
@@ -41,7 +41,7 @@ keel_status rma_put(struct client *c, keel_segment *s, int rank, size_t offset, 
     op_init(c, &op, OP_PUT, s, rank, offset, len);
     op.src = src;
     keel_status status = op_run(&op);
-    near_update(c, s, rank);
+    rma_near_update(c, s, rank);
     return status;
 }
 
@@ -54,7 +54,7 @@ static keel_status get(struct client *c, uint8_t flags, keel_segment *s, int ran
     op.dst = dst;
     op.flags = flags;
     keel_status status = op_run(&op);
-    near_update(c, s, rank);
+    rma_near_update(c, s, rank);
     return status;
 }
 
@@ -68,14 +68,21 @@ keel_status rma_get_strong(struct client *c, keel_segment *s, int rank, size_t o
     return get(c, WIRE_F_STRONG, s, rank, offset, dst, len);
 }
 
-/* Handles: opaque[0] is 1 while the operation runs, opaque[1] its status afterwards. Lock held. */
-static void start(struct op *op, keel_handle *handle)
+void rma_op_start(struct op *op, keel_handle *handle)
 {
     op->handle = handle;
     op->implicit = handle == NULL;
     if (handle)
-        *handle = (keel_handle){{1, 0, 0, 0}};
+        handle_add(handle);
     op_start(op);
+}
+
+/* An operation of its own, for the handle or implicit. Lock held. */
+static keel_status op_for(struct client *c, keel_handle *handle, struct op **op)
+{
+    keel_status status = handle ? handle_use(handle) : KEEL_OK;
+    *op = status == KEEL_OK ? op_alloc(c) : NULL;
+    return status != KEEL_OK || *op ? status : KEEL_ERR_NOMEM;
 }
 
 static keel_status start_copy(struct client *c, enum op_kind kind, uint8_t flags, keel_segment *s, int rank,
@@ -83,17 +90,30 @@ static keel_status start_copy(struct client *c, enum op_kind kind, uint8_t flags
 {
     if (near_bad_range(c, s, rank, offset, len) || (!src && !dst && len))
         return bad_call(c);
+    struct op *op;
     pthread_mutex_lock(&c->lock);
-    struct op *op = op_alloc(c);
+    keel_status status = op_for(c, handle, &op);
     if (op) {
         op_init(c, op, kind, s, rank, offset, len);
         op->src = src;
         op->dst = dst;
         op->flags = flags;
-        start(op, handle);
+        rma_op_start(op, handle);
     }
     pthread_mutex_unlock(&c->lock);
-    return op ? KEEL_OK : KEEL_ERR_NOMEM;
+    return status;
+}
+
+keel_status rma_aggregate(struct client *c, keel_handle *handle)
+{
+    if (!handle)
+        return KEEL_ERR_ARG;
+    pthread_mutex_lock(&c->lock);
+    bool in_use = handle_is(handle) && !handle_is_done(handle);
+    if (!in_use)
+        *handle = (keel_handle){{0, 0, HANDLE_AGGREGATE, handle_mark(handle)}};
+    pthread_mutex_unlock(&c->lock);
+    return in_use ? KEEL_ERR_STATE : KEEL_OK;
 }
 
 keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
@@ -110,31 +130,85 @@ keel_status rma_start_strong(struct client *c, keel_segment *s, int rank, size_t
 
 static bool handle_done(void *arg)
 {
-    return ((keel_handle *)arg)->opaque[0] == 0;
+    return handle_is_done(arg);
 }
 
 keel_status rma_wait(struct client *c, keel_handle *handle)
 {
-    if (!handle)
+    if (!handle || !handle_is(handle))
         return KEEL_ERR_ARG;
     pthread_mutex_lock(&c->lock);
     client_wait(c, handle_done, handle);
     while (!handle_done(handle))
         client_progress(c); /* the job is lost: the operation fails as soon as nothing uses its memory */
+    keel_status status = handle_result(handle);
     pthread_mutex_unlock(&c->lock);
-    return (keel_status)(int64_t)handle->opaque[1];
+    return status;
+}
+
+keel_status rma_wait_all(struct client *c, keel_handle *handles, size_t n)
+{
+    keel_status first = KEEL_OK;
+    if (!handles && n)
+        return KEEL_ERR_ARG;
+    for (size_t i = 0; i < n; i++) {
+        keel_status status = rma_wait(c, &handles[i]);
+        if (first == KEEL_OK)
+            first = status;
+    }
+    return first;
+}
+
+struct any {
+    const keel_handle *handle;
+    size_t n, which; /* which: n if all were seen */
+};
+
+static bool any_done(void *arg)
+{
+    struct any *a = arg;
+    bool unseen = false;
+    for (size_t i = 0; i < a->n; i++) {
+        if (a->handle[i].opaque[2] & HANDLE_SEEN)
+            continue;
+        unseen = true;
+        if (handle_is_done(&a->handle[i])) {
+            a->which = i;
+            return true;
+        }
+    }
+    a->which = a->n;
+    return !unseen;
+}
+
+keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_t *which)
+{
+    if (!which || (!handles && n))
+        return KEEL_ERR_ARG;
+    for (size_t i = 0; i < n; i++)
+        if (!handle_is(&handles[i]))
+            return KEEL_ERR_ARG;
+    struct any any = {handles, n, n};
+    pthread_mutex_lock(&c->lock);
+    client_wait(c, any_done, &any);
+    while (!any_done(&any))
+        client_progress(c);
+    keel_status status = any.which < n ? handle_result(&handles[any.which]) : KEEL_OK;
+    pthread_mutex_unlock(&c->lock);
+    *which = any.which;
+    return status;
 }
 
 keel_status rma_test(struct client *c, keel_handle *handle)
 {
-    if (!handle)
+    if (!handle || !handle_is(handle))
         return KEEL_ERR_ARG;
     pthread_mutex_lock(&c->lock);
     if (!handle_done(handle))
         client_progress(c);
-    bool done = handle_done(handle);
+    keel_status status = handle_done(handle) ? handle_result(handle) : KEEL_IN_PROGRESS;
     pthread_mutex_unlock(&c->lock);
-    return done ? (keel_status)(int64_t)handle->opaque[1] : KEEL_IN_PROGRESS;
+    return status;
 }
 
 struct fence {
@@ -176,8 +250,8 @@ static bool bad_elements(const struct client *c, const keel_segment *s, int rank
            near_bad_range(c, s, rank, offset, n * arith_size(type)) || offset % arith_align(type) || (!src && n);
 }
 
-static void acc_init(struct client *c, struct op *op, keel_segment *s, int rank, size_t offset, keel_type type,
-                     const void *scale, const void *src, size_t n)
+void rma_acc_init(struct client *c, struct op *op, keel_segment *s, int rank, size_t offset, keel_type type,
+                  const void *scale, const void *src, size_t n)
 {
     int64_t by[2] = {0, 0};
     memcpy(by, scale ? scale : arith_one(type), arith_size(type));
@@ -194,7 +268,7 @@ keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, 
     if (bad_elements(c, s, rank, offset, type, src, n))
         return bad_call(c);
     struct op op;
-    acc_init(c, &op, s, rank, offset, type, scale, src, n);
+    rma_acc_init(c, &op, s, rank, offset, type, scale, src, n);
     if (c->in_task) {
         op.flags |= WIRE_F_TASK;
         op.task = c->task;
@@ -203,7 +277,7 @@ keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, 
     }
     keel_status status = op_run(&op);
     FAULT_POINT("acc.done");
-    near_update(c, s, rank);
+    rma_near_update(c, s, rank);
     return status;
 }
 
@@ -218,20 +292,25 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
 {
     if (bad_elements(c, s, rank, offset, type, src, n))
         return bad_call(c);
+    struct op *op = NULL;
+    if (c->in_task && !handle)
+        return rma_acc(c, s, rank, offset, type, scale, src, n);
     if (c->in_task) {
-        keel_status status = rma_acc(c, s, rank, offset, type, scale, src, n);
-        if (handle)
-            *handle = (keel_handle){{0, (uint64_t)(int64_t)status, 0, 0}};
-        return handle ? KEEL_OK : status;
+        pthread_mutex_lock(&c->lock);
+        keel_status status = handle_use(handle);
+        pthread_mutex_unlock(&c->lock);
+        if (status == KEEL_OK)
+            handle_note(handle, rma_acc(c, s, rank, offset, type, scale, src, n));
+        return status;
     }
     pthread_mutex_lock(&c->lock);
-    struct op *op = op_alloc(c);
+    keel_status status = op_for(c, handle, &op);
     if (op) {
-        acc_init(c, op, s, rank, offset, type, scale, src, n);
-        start(op, handle);
+        rma_acc_init(c, op, s, rank, offset, type, scale, src, n);
+        rma_op_start(op, handle);
     }
     pthread_mutex_unlock(&c->lock);
-    return op ? KEEL_OK : KEEL_ERR_NOMEM;
+    return status;
 }
 
 /* ---- atomics ---- */
@@ -274,7 +353,7 @@ keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, 
     keel_status status = op_run(&run);
     if (old)
         word_store(old, run.result, bytes);
-    near_update(c, s, rank);
+    rma_near_update(c, s, rank);
     return status;
 }
 

@@ -304,6 +304,109 @@ static void accumulate(struct program *p, int segment)
     free(src);
 }
 
+enum { PIECES_MAX = 40 };
+
+/* Pieces as a shape has them, and as a vector, which comes in another order. */
+struct pieces {
+    size_t n, stride;
+    keel_strided shape;
+    keel_piece piece[PIECES_MAX];
+    uint8_t *bytes;
+};
+
+/* Pieces of len bytes somewhere in room bytes; false: there is no room for two. */
+static bool some_pieces(struct program *p, struct pieces *q, size_t len, size_t align, size_t room, size_t *first)
+{
+    struct sched *s = random_of(p);
+    size_t most = room / len < PIECES_MAX ? room / len : PIECES_MAX;
+    if (most < 2)
+        return false;
+    q->n = sched_between(s, 2, most);
+    q->stride = len + align * sched_below(s, (room / q->n - len) / align + 1);
+    size_t extent = q->stride * (q->n - 1) + len, local = len + sched_below(s, 9);
+    *first = align * sched_below(s, (room - extent) / align + 1);
+    q->bytes = sim_alloc(local * q->n);
+    q->shape = (keel_strided){.levels = 1, .count = {len, q->n}, .global_stride = {q->stride}, .local_stride = {local}};
+    for (size_t i = 0; i < q->n; i++)
+        q->piece[i] = (keel_piece){*first + i * q->stride, q->bytes + i * local, len};
+    return true;
+}
+
+/* The call: strided or vector, blocking or not. Another error than the last piece's may have been the first: all are in doubt. */
+static keel_status pieces_run(struct program *p, struct pieces *q, struct shaped how, int segment, int rank, size_t at)
+{
+    struct sched *s = random_of(p);
+    struct client *c = &p->r->client;
+    keel_handle handle = {{0}};
+    keel_status status;
+    how.blocks = sched_chance(s, 0.5);
+    how.handle = how.blocks ? NULL : &handle;
+    begin(p, "a call with pieces");
+    if (sched_chance(s, 0.5)) {
+        status = shaped_strided(c, &how, p->seg[segment], rank, at + q->piece[0].offset, q->bytes, &q->shape);
+    } else {
+        for (size_t i = q->n; i > 1; i--) {
+            size_t j = sched_below(s, i);
+            keel_piece swap = q->piece[i - 1];
+            q->piece[i - 1] = q->piece[j];
+            q->piece[j] = swap;
+        }
+        for (size_t i = 0; i < q->n; i++)
+            q->piece[i].offset += at;
+        status = shaped_vector(c, &how, p->seg[segment], rank, q->piece, q->n);
+    }
+    if (how.handle && status == KEEL_OK)
+        status = rma_wait(c, &handle);
+    ended(p, status, true);
+    model_status(p->w, p->r, segment, rank, status, "a call with pieces");
+    return status == KEEL_OK ? KEEL_OK : KEEL_ERR_TIMEOUT;
+}
+
+static void put_pieces(struct program *p, int segment)
+{
+    struct region *g = some_region(p, segment, true);
+    struct pieces q;
+    struct pending *pending[PIECES_MAX];
+    size_t first, len = 1 + sched_below(random_of(p), 24);
+    if (!g)
+        return;
+    wait_for_overlap(p, g, 0, g->len);
+    if (p->over || !some_pieces(p, &q, len, 1, g->len < 4096 ? g->len : 4096, &first))
+        return;
+    fill(p, q.bytes, q.shape.local_stride[0] * (q.n - 1) + len);
+    for (size_t i = 0; i < q.n; i++)
+        pending[i] = model_put(p->w, p->r, g, q.piece[i].offset, q.piece[i].local, len);
+    keel_status status = pieces_run(p, &q, (struct shaped){.kind = OP_PUT}, segment, g->rank, g->offset);
+    for (size_t i = 0; i < q.n; i++)
+        model_put_done(p->w, pending[i], status);
+    free(q.bytes);
+}
+
+static void accumulate_pieces(struct program *p, int segment)
+{
+    struct sched *s = random_of(p);
+    int rank = (int)sched_below(s, (uint64_t)p->w->setup.ranks);
+    struct sum *sum = p->w->model->sums;
+    while (sum->segment != segment || sum->rank != rank)
+        sum = sum->next;
+    struct pieces q;
+    struct adding *adding[PIECES_MAX];
+    size_t first, size = arith_size(sum->type);
+    if (!some_pieces(p, &q, size * (1 + sched_below(s, 3)), size, sum->n * size, &first))
+        return;
+    double value = (double)sched_between(s, 1, sum->type == KEEL_FLOAT ? 1 << 10 : 1 << 20);
+    for (size_t i = 0; i < q.n; i++) {
+        for (size_t k = 0; k < q.shape.count[0]; k += size)
+            element_set(sum->type, (uint8_t *)q.piece[i].local + k, value);
+        adding[i] = model_add(p->w, p->r, sum, q.piece[i].offset / size, q.shape.count[0] / size, value);
+    }
+    struct shaped how = {.kind = OP_ACC, .type = sum->type};
+    keel_status status = pieces_run(p, &q, how, segment, rank, sum->offset);
+    for (size_t i = 0; i < q.n; i++)
+        model_add_done(p->w, adding[i], status);
+    free(q.bytes);
+}
+
 /* One operation on a word: to the first one adds, to the second one all atomics, to the third one puts of the rank whose part
  * it is in; gets, everywhere, strong ones unless nothing goes wrong. */
 static struct history_op some_word_op(struct program *p, int which, int rank)
@@ -375,12 +478,16 @@ static void one_action(struct program *p)
     unsigned kind = (unsigned)sched_below(s, 100);
     if (segment < 0 || kind < 8)
         process_spend(&p->r->process, sched_below(s, 200 * US));
-    else if (kind < 55)
+    else if (kind < 48)
         put(p, segment);
+    else if (kind < 55)
+        put_pieces(p, segment);
     else if (kind < 70)
         get(p, segment);
-    else if (kind < 80)
+    else if (kind < 77)
         accumulate(p, segment);
+    else if (kind < 80)
+        accumulate_pieces(p, segment);
     else if (kind < 92)
         word_op(p, segment);
     else if (kind < 95)
