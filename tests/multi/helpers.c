@@ -1,6 +1,6 @@
 /* Real helper threads in real processes on 127.0.0.x: `helpers MODE`, MODE one of
- *   kill    SIGKILL of each node in turn (a fresh job each time): every other has committed its death within 20 ms
- *   freeze  SIGSTOP for good of each node in turn: within 1 s; after SIGCONT it ends itself
+ *   kill    SIGKILL of each node in turn (a fresh job each time): every other commits its death, told for certain by its kernel
+ *   freeze  SIGSTOP for good of each node in turn: every other commits its death by its silence; after SIGCONT it ends itself
  *   pause   SIGSTOP for 300 ms: nobody dies
  *   load    8 busy processes at nice 0 (KEEL_LOAD_NICE) for 20 s (KEEL_LOAD_S): nobody dies
  *   idle    processor time of an idle node: below 0.5 % of a core
@@ -37,8 +37,9 @@ enum { NODES = 4, LOAD = 8 };
 
 struct note {
     int node; /* who says it */
-    enum { NOTE_BLOB, NOTE_COMMIT, NOTE_SUSPECT, NOTE_HALT, NOTE_STATS } kind;
+    enum { NOTE_BLOB, NOTE_COMMIT, NOTE_SUSPECT, NOTE_VERDICT, NOTE_HALT, NOTE_STATS } kind;
     int about; /* node declared dead, or suspected */
+    enum member_evidence evidence;
     uint64_t epoch, t;
     double cpu;
     struct helper_counters counters;
@@ -108,6 +109,9 @@ static void on_report(void *user, const struct member_report *r)
                 r->text);
     if (r->kind == MEMBER_REPORT_SUSPECT)
         say(&(struct note){.node = s->node, .kind = NOTE_SUSPECT, .about = r->node, .t = clock_now_ns()});
+    if (r->kind == MEMBER_REPORT_VERDICT)
+        say(&(struct note){
+            .node = s->node, .kind = NOTE_VERDICT, .about = r->node, .evidence = r->evidence, .t = clock_now_ns()});
 }
 
 /* %d becomes the number that stands for the node in addresses and names of devices. */
@@ -236,16 +240,19 @@ static void end_job(void)
     memset(nodes, 0, sizeof nodes);
 }
 
-/* All but the victim have committed its death: the time of the last, in ms since t. */
-static double wait_commits(int victim, uint64_t t, uint64_t within)
+/* All but the victim have committed its death: the time of the last, in ms since t. The first verdict rested on certain evidence,
+ * or on silence: what takes 1 ms and what takes the limit of silence. */
+static double wait_commits(int victim, uint64_t t, bool certain)
 {
     struct note n;
     bool has[NODES] = {false};
     uint64_t last = 0;
-    int missing = NODES - 1;
-    while (missing && next_note(&n, t + within + 2000 * MS)) {
+    int missing = NODES - 1, verdicts = 0;
+    while (missing && next_note(&n, t + 20000 * MS * patience())) {
         if (n.kind == NOTE_HALT && n.node != victim)
             fail("a node halted");
+        if (n.kind == NOTE_VERDICT && n.about == victim && !verdicts++ && (n.evidence == MEMBER_REFUSED) != certain)
+            fail(certain ? "a certain death was taken for silence" : "silence was taken for a certain death");
         if (n.kind != NOTE_COMMIT)
             continue;
         if (n.about != victim)
@@ -257,10 +264,6 @@ static double wait_commits(int victim, uint64_t t, uint64_t within)
     }
     if (missing)
         fail("not every node has committed the death");
-    if (last - t > within) {
-        printf("%.2f ms; ", (double)(last - t) / MS);
-        fail("too late");
-    }
     return (double)(last - t) / MS;
 }
 
@@ -309,7 +312,7 @@ static void mode_kill(void)
             check_probe();
         uint64_t t = clock_now_ns();
         kill(nodes[victim].pid, SIGKILL);
-        printf("node %d killed: everywhere in %.2f ms\n", victim, wait_commits(victim, t, 20 * MS * patience()));
+        printf("node %d killed: everywhere in %.2f ms\n", victim, wait_commits(victim, t, true));
         end_job();
     }
 }
@@ -320,7 +323,7 @@ static void mode_freeze(void)
         start_job();
         uint64_t t = clock_now_ns();
         kill(nodes[victim].pid, SIGSTOP);
-        printf("node %d stopped: everywhere in %.1f ms\n", victim, wait_commits(victim, t, 1000 * MS * patience()));
+        printf("node %d stopped: everywhere in %.1f ms\n", victim, wait_commits(victim, t, false));
         kill(nodes[victim].pid, SIGCONT);
         struct note n;
         bool halted = false;
@@ -488,7 +491,7 @@ static void mode_forge(void)
         fail("forged datagrams were not dropped");
     uint64_t t = clock_now_ns();
     kill(nodes[1].pid, SIGKILL);
-    printf("afterwards node 1 killed: everywhere in %.2f ms\n", wait_commits(1, t, 20 * MS));
+    printf("afterwards node 1 killed: everywhere in %.2f ms\n", wait_commits(1, t, true));
     end_job();
 }
 
@@ -547,7 +550,7 @@ static void mode_cut(void)
         start_job();
         uint64_t t = clock_now_ns();
         command("KEEL_HELPERS_CUT", victim);
-        printf("node %d cut off: everywhere in %.1f ms\n", victim, wait_commits(victim, t, 1000 * MS * patience()));
+        printf("node %d cut off: everywhere in %.1f ms\n", victim, wait_commits(victim, t, false));
         wait_halt(victim);
         command("KEEL_HELPERS_HEAL", victim);
         end_job();
@@ -619,7 +622,7 @@ static void mode_fallback(void)
     printf("device of node 1 carries nothing: %d suspicions, nobody died\n", suspicions);
     uint64_t t = clock_now_ns();
     kill(nodes[2].pid, SIGKILL);
-    printf("afterwards node 2 killed: everywhere in %.2f ms\n", wait_commits(2, t, 20 * MS * patience()));
+    printf("afterwards node 2 killed: everywhere in %.2f ms\n", wait_commits(2, t, true));
     end_job();
 }
 
