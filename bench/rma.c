@@ -57,6 +57,11 @@ static void get(const struct target *t)
     CHECK(keel_get(t->segment, t->rank, 0, buffer, t->size));
 }
 
+static void get_strong(const struct target *t)
+{
+    CHECK(keel_get_strong(t->segment, t->rank, 0, buffer, t->size));
+}
+
 static void accumulate(const struct target *t)
 {
     CHECK(keel_acc_double(t->segment, t->rank, 0, 0.0, (const double *)(const void *)buffer, t->size / 8));
@@ -198,6 +203,10 @@ static void other_node(struct raw *raw, keel_segment *none, keel_segment *shadow
             compare(raw, "put, shadowed", put, &t, "raw pair", raw_pair_batch_us);
         else
             compare(raw, "put, shadowed", put, &t, "raw write", raw_write_batch_us);
+        if (sizes[i] == 8 || sizes[i] == 65536) {
+            compare(raw, "get, shadowed", get, &t, "raw read", raw_read_batch_us);
+            compare(raw, "get, shadowed, strong", get_strong, &t, "raw read", raw_read_batch_us);
+        }
         compare(raw, "accumulate, shadowed", accumulate, &t, "raw write", raw_write_batch_us);
     }
     struct target t = {none, 1, 8};

@@ -94,16 +94,16 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
         tg->next_panel = m->t;
         member_note(m, MEMBER_REPORT_SUSPECT, tg->node, MEMBER_ALIVE, m->epoch, text);
     } else if (to == TARGET_DETOUR) {
-        member_note(m, MEMBER_REPORT_LINK_BROKEN, tg->node, MEMBER_ALIVE, m->epoch, text);
+        linkmap_broken(m, tg->node);
     } else if (to == TARGET_ANSWERS && from != TARGET_CHECK) {
         tg->n_voters = tg->n_mute = 0;
         tg->majority_unreached = 0;
-        if (from == TARGET_DETOUR)
-            member_note(m, MEMBER_REPORT_LINK_OK, tg->node, MEMBER_ALIVE, m->epoch, text);
         member_note(m, MEMBER_REPORT_CLEARED, tg->node, MEMBER_ALIVE, m->epoch, text);
     } else if (to == TARGET_CHECK) {
         tg->ping_gap = CHECK_GAP_MIN;
     }
+    if (to == TARGET_ANSWERS)
+        linkmap_works(m, tg->node);
 }
 
 static struct target *add_target(struct member *m, int node)
@@ -129,6 +129,7 @@ void detector_forget(struct member *m, int node)
     for (int i = 0; i < DETOURS; i++)
         if (m->detours[i].node == node || m->detours[i].via == node)
             m->detours[i].node = -1;
+    linkmap_forget(m, node);
 }
 
 /* ------------------------------------------------------------------------------------------------ who is watched */
@@ -252,6 +253,14 @@ void member_refused(struct member *m, int node, uint64_t now)
     member_leave(m);
 }
 
+static void note_latency(const struct member *m, struct watch *w)
+{
+    uint64_t us = w->posted ? since(m, w->posted) / 1000 : 0;
+    int bucket = us ? 63 - __builtin_clzll(us) : 0;
+    w->latency[bucket < MEMBER_LATENCY_BUCKETS ? bucket : MEMBER_LATENCY_BUCKETS - 1]++;
+    w->reads++;
+}
+
 void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now)
 {
     if (node < 0 || node >= m->p.n)
@@ -259,6 +268,7 @@ void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now
     member_enter(m, now);
     struct watch *w = find_watch(m, node);
     if (w && !m->halted) {
+        note_latency(m, w);
         w->posted = 0;
         w->last_done = m->t;
         if (!w->have_counter || counter != w->counter) {

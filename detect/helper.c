@@ -14,9 +14,9 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
-#include "runtime/transport/sealed.h"
 
 enum { HEARTBEAT_KEY = 1, NICE = -10 };
+#define STATUS_NS (200 * KEEL_NS_PER_MS)
 
 struct blob {
     uint32_t incarnation;
@@ -98,9 +98,21 @@ static void on_halt(void *user, const char *reason)
     h->callbacks.halt(h->callbacks.user, reason);
 }
 
+static void note_said(struct helper *h, const struct member_report *report)
+{
+    pthread_mutex_lock(&h->lock);
+    struct helper_status *s = &h->status;
+    if (s->n_said == HELPER_SAID_MAX)
+        memmove(&s->said[0], &s->said[1], (size_t)--s->n_said * sizeof s->said[0]);
+    s->said[s->n_said++] = *report;
+    pthread_mutex_unlock(&h->lock);
+}
+
 static void on_report(void *user, const struct member_report *report)
 {
     struct helper *h = user;
+    if (report->kind <= MEMBER_REPORT_LINK_OK)
+        note_said(h, report);
     if (h->callbacks.report)
         h->callbacks.report(h->callbacks.user, report);
 }
@@ -192,6 +204,13 @@ static bool take_commands(struct helper *h)
         carry_out(h, &list[i]);
     free(list);
     return n > 0;
+}
+
+void helper_status(struct helper *h, struct helper_status *out)
+{
+    pthread_mutex_lock(&h->lock);
+    *out = h->status;
+    pthread_mutex_unlock(&h->lock);
 }
 
 void helper_counters(struct helper *h, struct helper_counters *out)
@@ -289,6 +308,16 @@ static void sleep_until(struct helper *h, uint64_t deadline)
     h->count.wakeups++;
 }
 
+static void note_status(struct helper *h)
+{
+    if (h->now < h->status_at + STATUS_NS)
+        return;
+    h->status_at = h->now;
+    pthread_mutex_lock(&h->lock);
+    member_status(h->m, &h->status.member);
+    pthread_mutex_unlock(&h->lock);
+}
+
 static void *run(void *arg)
 {
     struct helper *h = arg;
@@ -307,6 +336,7 @@ static void *run(void *arg)
         if (h->now >= member_deadline(h->m))
             member_tick(h->m, h->now);
         links_tick(h);
+        note_status(h);
         sleep_until(h, member_deadline(h->m));
     }
     return NULL;
@@ -348,7 +378,7 @@ static keel_status open_all(struct helper *h)
     struct tp_config tp_config = {.host = h->host, .provider = h->provider, .recv_depth = 1};
     if (!seal_init(&h->seal, h->config.job_id, h->config.secret, p->self, h->config.incarnation))
         return KEEL_ERR_SYSTEM;
-    keel_status status = tp_net_open(&tp_config, h->config.secure ? h->config.secret : NULL, &h->tp);
+    keel_status status = tp_ofi.open(&tp_config, &h->tp);
     if (status == KEEL_OK)
         status = h->tp->table->listen(h->tp, &h->addr);
     if (status == KEEL_OK)

@@ -25,7 +25,6 @@ struct helper_config {
     const char *host;            /* numeric address of this node on the job's interface */
     const char *provider;        /* libfabric provider of the heartbeat connections, "tcp" */
     enum probe_choice probe;     /* how heartbeats are read; PROBE_AUTO: by verbs where there is a device */
-    bool secure;                 /* heartbeat connections are sealed; with PROBE_OFI only */
     uint32_t incarnation;        /* of this agent, part of the authenticator; peers refuse another one */
     struct member_params params; /* n, self, times: member_params_default() */
 };
@@ -72,5 +71,13 @@ void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value);
 void helper_check(struct helper *h, int node);
 void helper_broken(struct helper *h, int node);  /* a connection to node broke elsewhere in the runtime */
 void helper_refused(struct helper *h, int node); /* a connection was refused by node's kernel */
+/* What the core knew at most STATUS_NS (helper.c) ago, and the last of what it said about others. */
+enum { HELPER_SAID_MAX = 16 };
+struct helper_status {
+    struct member_status member;
+    int n_said;
+    struct member_report said[HELPER_SAID_MAX]; /* oldest first */
+};
+void helper_status(struct helper *h, struct helper_status *out);
 void helper_counters(struct helper *h, struct helper_counters *out);
 #endif

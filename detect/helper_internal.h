@@ -71,6 +71,8 @@ struct helper {
     pthread_mutex_t lock;
     struct command *commands;     /* lock */
     int n_commands, cap_commands; /* lock */
+    struct helper_status status;  /* lock */
+    uint64_t status_at;           /* written last */
 
     struct {
         _Atomic uint64_t wakeups, sent, received, dropped, rejected, reads, reads_failed, verbs_reads, verbs_sent;

@@ -124,8 +124,9 @@ void member_leave(struct member *m)
         m->deadline = NEVER;
         return;
     }
-    uint64_t a = detector_deadline(m), b = agreement_deadline(m);
+    uint64_t a = detector_deadline(m), b = agreement_deadline(m), c = linkmap_deadline(m);
     m->deadline = a < b ? a : b;
+    m->deadline = c < m->deadline ? c : m->deadline;
 }
 
 uint64_t member_deadline(const struct member *m)
@@ -140,6 +141,8 @@ void member_tick(struct member *m, uint64_t now)
         detector_tick(m);
     if (!m->halted)
         agreement_tick(m);
+    if (!m->halted)
+        linkmap_tick(m);
     member_leave(m);
 }
 
@@ -238,7 +241,10 @@ static void receive(struct member *m, int from, const struct wire_msg *msg, uint
     if (msg->epoch > m->epoch && msg->type != WIRE_LOG && msg->type != WIRE_ROUND)
         agreement_behind(m, msg->src);
     agreement_receive(m, msg, skip);
-    detector_receive(m, msg);
+    if (msg->type == WIRE_LINK)
+        linkmap_receive(m, msg);
+    else
+        detector_receive(m, msg);
     if (msg->settled > m->settled && msg->epoch <= m->epoch) /* "by all" is meant of the sender's view */
         agreement_settle(m, msg->settled);
     if (msg->type == WIRE_LOG && msg->epoch > m->epoch && !m->halted)

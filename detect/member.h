@@ -23,6 +23,7 @@
 
 enum {
     MEMBER_NODES_MAX = 4096,
+    MEMBER_LINKS_MAX = 64,      /* reports of broken links that are kept; more are dropped */
     MEMBER_BATCH_MAX = 16,      /* events in one epoch */
     MEMBER_DATAGRAM_MAX = 1160, /* bytes of the longest datagram a core sends */
 };
@@ -151,6 +152,35 @@ const uint64_t *member_view(const struct member *m);         /* bitset of BITSET
 bool member_believes_dead(const struct member *m, int node); /* own verdict, or declared */
 int member_coordinator(const struct member *m);
 bool member_halted(const struct member *m);
+/* Links that are broken though both ends live, a < b. Every member comes to know of all, some hops after an end noticed.
+ * since_ns is in the time of this member's owner. A link is reported whole again only after it has worked for limit_ns, longer if
+ * it breaks again and again. Returns their number, at most max; MEMBER_LINKS_MAX are enough for all that is kept. */
+struct member_link {
+    int a, b;
+    uint64_t since_ns;
+};
+int member_links(const struct member *m, struct member_link *out, int max);
+/* What this member knows at the moment. */
+enum { MEMBER_WATCHES_MAX = 32, MEMBER_DOUBTS_MAX = 32, MEMBER_LATENCY_BUCKETS = 20 };
+struct member_status {
+    uint64_t epoch;
+    int coordinator, n_watches, n_doubts, n_links;
+    struct member_watch_status {
+        int node;
+        uint64_t last_life_ns; /* its heartbeat was seen to move */
+        uint64_t reads;        /* completed */
+        uint32_t
+            latency[MEMBER_LATENCY_BUCKETS]; /* of them, that took [2^k, 2^(k+1)) us; the first and last are open */
+    } watches[MEMBER_WATCHES_MAX];
+    struct member_doubt_status {
+        int node;
+        const char *state;
+        uint64_t since_ns;
+        int asked, reached, unreached; /* members asked for a vote; what they answered */
+    } doubts[MEMBER_DOUBTS_MAX];
+    struct member_link links[MEMBER_LINKS_MAX];
+};
+void member_status(const struct member *m, struct member_status *out);
 /* Events of a committed epoch 1..member_epoch; *n their number. Valid until the next call into the core. */
 const struct member_event *member_log(const struct member *m, uint64_t epoch, int *n, uint64_t *max_value);
 #endif

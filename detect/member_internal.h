@@ -5,6 +5,8 @@
  *   topology.c   who reads whom
  *   quorum.c     what a majority is
  *   agreement.c  ballots, promises, the log, reports to the coordinator
+ *   status.c     what is known, for people
+ *   linkmap.c    broken links, told to everybody
  *   round.c      one phase of a view change: down a tree and back
  *
  * Inner time. All times here are in `m->t`: the owner's clock minus the time in which the owner was late with its
@@ -18,7 +20,7 @@
 #include "runtime/base/rng.h"
 
 #define NEVER UINT64_MAX
-enum { VOTERS_MAX = 8, WATCH_MAX = 32, DETOURS = 16, FANOUT = 8, DIRECT_MAX = 64 };
+enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX, DETOURS = 16, FANOUT = 8, DIRECT_MAX = 64 };
 
 /* A node whose heartbeat this one reads. */
 struct watch {
@@ -31,6 +33,8 @@ struct watch {
     uint64_t posted;    /* of the read outstanding, 0: none */
     uint64_t last_life; /* counter seen to move */
     uint64_t last_done; /* a read completed */
+    uint64_t reads;     /* completed, and how long they took */
+    uint32_t latency[MEMBER_LATENCY_BUCKETS];
 };
 
 enum target_state { TARGET_DUTY, TARGET_CHECK, TARGET_SUSPECT, TARGET_ANSWERS, TARGET_DETOUR };
@@ -56,6 +60,19 @@ struct target {
         bool answered;
         uint64_t asked; /* first time */
     } voters[VOTERS_MAX];
+};
+
+/* What one end says of a link. works_since and breaks are of our own words only. */
+enum { LINK_WORDS_MAX = MEMBER_LINKS_MAX };
+struct link_word {
+    int says, about;
+    bool broken;
+    uint64_t version; /* counted by who says it */
+    uint64_t since;
+    int breaks; /* how often it broke, up to a bound */
+    uint64_t works_since;
+    uint64_t tell_at; /* again, though nothing changed */
+    int tells_left;   /* so often; an own broken one is told as long as it is broken */
 };
 
 struct detour {
@@ -135,6 +152,8 @@ struct member {
     int n_watch;
     struct target *targets;
     int n_targets, cap_targets;
+    struct link_word links[LINK_WORDS_MAX];
+    int n_links;
     struct detour detours[DETOURS];
     int next_detour;
     struct contact_check contact;
@@ -228,6 +247,14 @@ void detector_contact(struct member *m, uint64_t end);
 bool detector_believe_dead(struct member *m, int node, enum member_evidence evidence, int finder, const char *text);
 /* One that is part of a proposal: its coordinator has a quorum, whatever we think of the others. */
 void detector_adopt_death(struct member *m, int node, enum member_evidence evidence, int finder, const char *text);
+
+/* linkmap.c */
+void linkmap_broken(struct member *m, int node);
+void linkmap_works(struct member *m, int node);
+void linkmap_receive(struct member *m, const struct wire_msg *msg);
+void linkmap_forget(struct member *m, int node);
+void linkmap_tick(struct member *m);
+uint64_t linkmap_deadline(const struct member *m);
 
 /* agreement.c */
 int agreement_coordinator(const struct member *m);

@@ -183,6 +183,12 @@ size_t wire_encode(const struct wire_msg *m, int n, uint8_t out[MEMBER_DATAGRAM_
         put(&c, m->value, 8);
         put_batch(&c, &m->batch);
         break;
+    case WIRE_LINK:
+        put(&c, (uint64_t)m->node, 2);
+        put(&c, (uint64_t)m->root, 2);
+        put(&c, m->slot, 8);
+        put(&c, m->value, 8);
+        break;
     case WIRE_DEAD:
     case WIRE_TYPES:
         break;
@@ -256,6 +262,12 @@ bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, uint64
         m->slot = get(&c, 8);
         m->value = get(&c, 8);
         get_batch(&c, n, &m->batch);
+        break;
+    case WIRE_LINK:
+        m->node = get_id(&c, n);
+        m->root = get_id(&c, n);
+        m->slot = get(&c, 8);
+        m->value = get(&c, 8);
         break;
     case WIRE_DEAD:
     case WIRE_TYPES:

@@ -22,9 +22,10 @@ enum wire_type {
     WIRE_FETCH,    /* slot: send me the log from there */
     WIRE_LOG,      /* slot, value, batch: what was committed */
     WIRE_DEAD,     /* you were declared dead */
+    WIRE_LINK,     /* root says of its link to node: flag BROKEN or not; slot: its number, value: since so many us */
     WIRE_TYPES
 };
-enum wire_flag { WIRE_LONELY = 1, WIRE_DIRECT = 1, WIRE_FULL = 2, WIRE_WORKING = 4, WIRE_CERTAIN = 8 };
+enum wire_flag { WIRE_LONELY = 1, WIRE_DIRECT = 1, WIRE_FULL = 2, WIRE_WORKING = 4, WIRE_CERTAIN = 8, WIRE_BROKEN = 1 };
 enum wire_vote { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED };
 enum wire_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_ACCEPT, PHASE_COMMIT, PHASE_SETTLE };
 

@@ -36,7 +36,6 @@ struct plane_config {
     /* A rank's first process that is killed before any of its node has called keel_init ends the job: a program without
      * Keel cannot go on without it. */
     bool plain_death_ends;
-    bool secure;      /* data connections are encrypted and authenticated */
     const char *host; /* numeric address of this node on the job's interface */
     enum plane_probe probe;
     enum plane_topology topology;
@@ -86,6 +85,9 @@ keel_status plane_start(struct plane *plane, const struct plane_blob *blobs);
 keel_status plane_process_started(struct plane *plane, int slot, int rank, uint32_t incarnation, int pid, int fd);
 /* The process in slot ended: by exit with code, or by signal (0 if none). */
 void plane_process_exited(struct plane *plane, int slot, int code, int signal);
+/* What this node's detector knows, one JSON object: probe, coordinator, watches, doubts, links, said (see keelctl(1)). The
+ * caller frees it. NULL: out of memory, or not started. */
+char *plane_detection_json(struct plane *plane);
 /* keelrun (or keelctl stop) wants the job to end with this code: becomes a view event, everybody gets job_over. */
 void plane_stop_job(struct plane *plane, int code, const char *why);
 int plane_wake_fd(const struct plane *plane);

@@ -5,6 +5,8 @@
 #include <keel/job.h>
 #include <keel/rma.h>
 #include <keel/segment.h>
+#include <keel/shape.h>
 #include <keel/status.h>
 #include <keel/task.h>
+#include <keel/type.h>
 #endif

@@ -34,6 +34,14 @@ static bool is_spare(const struct agent *a)
     return a->job.nodes > 0 && a->launch.node >= a->job.nodes;
 }
 
+static json_t *detection(const struct agent *a)
+{
+    char *text = a->state == AGENT_RUNNING ? plane_detection_json(a->plane) : NULL;
+    json_t *json = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    return json ? json : json_null();
+}
+
 static json_t *status_json(const struct agent *a)
 {
     static const char *const states[] = {"joining", "configured", "running", "ending", "over"};
@@ -48,13 +56,13 @@ static json_t *status_json(const struct agent *a)
         json_array_append_new(alive, json_boolean(a->view_alive[i]));
     char job[17];
     snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);
-    return json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o}", "job",
-                     job, "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid",
+    return json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}",
+                     "job", job, "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid",
                      (int)getpid(), "stub_pid", (int)a->stub_pid, "mpiexec_pid", a->job.mpiexec_pid, "spare",
                      (int)is_spare(a), "keelrun", (int)(a->run != NULL), "epoch", (json_int_t)a->epoch, "alive", alive,
                      "rank_node", a->view_rank_node ? codec_ints(a->view_rank_node, a->job.ranks) : json_array(),
                      "ranks", ranks, "nodes", a->job.nodes, "spares", a->job.spares, "size", a->job.ranks, "program",
-                     codec_text(a->job.argv ? a->job.argv[0] : ""));
+                     codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a));
 }
 
 /* ---- guests ---- */

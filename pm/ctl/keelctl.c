@@ -33,7 +33,7 @@ static const char doc[] = "Look at running Keel jobs and control them.\v"
                           "JOB is an id from list, or the beginning of one. It may be left out if there is one job.";
 
 struct request {
-    bool json;
+    bool json, detect;
     int signal;
     const char *host;
     char *words[ARGS_MAX];
@@ -195,6 +195,45 @@ static int do_list(struct found_agent *all, int count, const struct request *r)
     return 0;
 }
 
+static double real_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+/* The bound below which half of the reads stayed: the histogram's, so a power of two. */
+static double median_us(const json_t *latency, long long reads)
+{
+    long long below = 0;
+    json_t *count;
+    size_t k;
+    json_array_foreach(latency, k, count) {
+        below += json_integer_value(count);
+        if (2 * below >= reads)
+            return (double)(2ull << k);
+    }
+    return 0;
+}
+
+static void show_detection(const json_t *d)
+{
+    json_t *one;
+    size_t i;
+    json_array_foreach(json_object_get(d, "watches"), i, one)
+        printf("    watches node %lld by %s: heartbeat %.0f ms old, %lld reads, half of them below %.0f us\n",
+               int_of(one, "node"), text_of(d, "probe"), real_of(one, "age_ms"), int_of(one, "reads"),
+               median_us(json_object_get(one, "latency_us"), int_of(one, "reads")));
+    json_array_foreach(json_object_get(d, "doubts"), i, one)
+        printf("    node %lld: %s for %.0f ms; %lld asked, %lld reach it, %lld do not\n", int_of(one, "node"),
+               text_of(one, "state"), real_of(one, "since_ms"), int_of(one, "asked"), int_of(one, "reached"),
+               int_of(one, "unreached"));
+    json_array_foreach(json_object_get(d, "links"), i, one)
+        printf("    link between nodes %lld and %lld broken for %.0f ms\n", int_of(one, "a"), int_of(one, "b"),
+               real_of(one, "since_ms"));
+    json_array_foreach(json_object_get(d, "said"), i, one)
+        printf("    %.1f s ago: %s node %lld, evidence %s: %s\n", real_of(one, "ms_ago") / 1e3, text_of(one, "what"),
+               int_of(one, "node"), text_of(one, "evidence"), text_of(one, "why"));
+}
+
 static int do_status(const struct job_agents *job, const struct request *r)
 {
     json_t *status = job_status(job), *node, *rank;
@@ -219,6 +258,8 @@ static int do_status(const struct job_agents *job, const struct request *r)
         json_array_foreach(json_object_get(node, "ranks"), k, rank)
             printf("    rank %-4lld pid %-7lld incarnation %lld  %s\n", int_of(rank, "rank"), int_of(rank, "pid"),
                    int_of(rank, "incarnation"), text_of(rank, "state"));
+        if (r->detect)
+            show_detection(json_object_get(node, "detection"));
     }
     json_decref(status);
     return 0;
@@ -405,12 +446,14 @@ static _Noreturn void run_there(const struct request *r)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
     char self[4096], signal_number[16];
-    char *argv[ARGS_MAX + 7] = {"ssh", (char *)r->host, self};
+    char *argv[ARGS_MAX + 8] = {"ssh", (char *)r->host, self};
     int n = 3;
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     self[len > 0 ? len : 0] = '\0';
     if (r->json)
         argv[n++] = "--json";
+    if (r->detect)
+        argv[n++] = "--detect";
     if (r->signal != SIGKILL) {
         snprintf(signal_number, sizeof signal_number, "%d", r->signal);
         argv[n++] = "--signal";
@@ -432,6 +475,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'j':
         r->json = true;
+        return 0;
+    case 'd':
+        r->detect = true;
         return 0;
     case 'H':
         if (arg[0] == '-' || !arg[0])
@@ -457,6 +503,7 @@ int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"json", 'j', NULL, 0, "list, status: one line of JSON", 0},
+        {"detect", 'd', NULL, 0, "status: what each node's detector sees, too", 0},
         {"host", 'H', "HOST", 0, "do it on that host, by ssh", 0},
         {"signal", 's', "NUMBER", 0, "kill-node: this signal instead of 9 (19 freezes, 18 thaws)", 0},
         {0}};

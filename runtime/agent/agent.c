@@ -14,6 +14,7 @@
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/segments.h"
+#include "runtime/agent/strong.h"
 #include "runtime/base/log.h"
 #include "runtime/protocol/collective_slot.h"
 
@@ -67,6 +68,10 @@ static void peer_received(void *user, int from, const struct wire *w, const void
         chain_came(a, from);
     if (w->type == WIRE_FORWARD)
         execute_forwarded(a, from, w, body);
+    else if (w->type == WIRE_COMPARE)
+        strong_asked(a, from, w, body);
+    else if (w->type == WIRE_COMPARED)
+        strong_told(a, from, w, body);
     else if (w->type == WIRE_BARRIER)
         barrier_receive(a->barrier, from, body, w->len, a->now);
     else if (w->type == WIRE_SEGMENT)
@@ -166,6 +171,7 @@ bool agent_step(struct agent *a)
         ranks_try_enter(a);
     }
     chain_step(a);
+    strong_step(a);
     peers_tick(&a->peers, a->now);
     recover_try_answer(a);
     return busy;
@@ -173,8 +179,9 @@ bool agent_step(struct agent *a)
 
 uint64_t agent_deadline(const struct agent *a)
 {
-    uint64_t p = peers_deadline(&a->peers), b = barrier_deadline(a->barrier);
-    return p < b ? p : b;
+    uint64_t p = peers_deadline(&a->peers), b = barrier_deadline(a->barrier), s = strong_deadline(a);
+    p = p < b ? p : b;
+    return p < s ? p : s;
 }
 
 /* ---- start and end ---- */
@@ -290,6 +297,7 @@ void agent_fini(struct agent *a)
     }
     execute_fini(a);
     chain_fini(a);
+    strong_fini(a);
     repair_fini(a);
     if (a->store.bucket)
         store_fini(&a->store);

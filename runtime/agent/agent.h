@@ -4,6 +4,7 @@
  *   store         copies of segments
  *   segments      which segments exist, and who knows of them
  *   execute       requests of ranks: operations on copies, forwards to the others
+ *   strong        gets whose value is never taken back
  *   recover       what happens at a view change: fence, apply, show
  *   repair        making the copies of a group equal again, and filling new ones
  *   ranks         this node's ranks: joining, barriers, what they leave behind */
@@ -147,6 +148,8 @@ struct agent {
     uint64_t *relayed;        /* [members] and up to where they say that it has arrived, */
     uint64_t *relayed_living; /* [members] but for nodes that they do not wait for */
     struct stashed *stash, **stash_tail;
+    struct check *checks; /* agent/strong.c */
+    uint64_t rounds;      /* of theirs, so far */
     bool frozen;
     uint64_t preparing; /* number of the proposal being prepared, not yet answered; 0: none */
     uint64_t settled;   /* highest settled epoch */

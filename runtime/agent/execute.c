@@ -5,8 +5,10 @@
 
 #include "runtime/agent/chain.h"
 #include "runtime/agent/repair.h"
+#include "runtime/agent/strong.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/protocol/arith.h"
 
 void execute_reply(struct conn *c, const struct wire *request, int status, int64_t value, const void *body,
                    uint32_t len)
@@ -66,6 +68,7 @@ void execute_forget(struct agent *a, struct conn *c)
     for (struct waiter *w = a->waiters; w; w = w->next)
         if (w->conn == c)
             w->conn = NULL;
+    strong_forget(a, c);
     struct stashed **link = &a->stash;
     while (*link) {
         struct stashed *s = *link;
@@ -172,51 +175,26 @@ static void put_direct(struct agent *a, const struct target *t)
     answer(t, KEEL_OK);
 }
 
-/* Ranks of this node use the processor's atomics on parts that have one copy only: so must we. */
-static void add_atomically(double *to, double by)
+static size_t rmw_bytes(const struct wire *w)
 {
-    _Atomic uint64_t *word = (_Atomic uint64_t *)(void *)to;
-    uint64_t before = atomic_load_explicit(word, memory_order_relaxed), after;
-    do {
-        double sum;
-        memcpy(&sum, &before, sizeof sum);
-        sum += by;
-        memcpy(&after, &sum, sizeof after);
-    } while (!atomic_compare_exchange_weak(word, &before, after));
-}
-
-static void accumulate(const struct target *t, uint8_t *at)
-{
-    double *to = (double *)(void *)at;
-    double element;
-    for (uint32_t i = 0; i < t->w->len / sizeof element; i++) {
-        memcpy(&element, (const char *)t->body + i * sizeof element, sizeof element);
-        if (t->g->copies == 1)
-            add_atomically(&to[i], t->w->f * element);
-        else
-            to[i] += t->w->f * element;
-    }
+    return w->count & WIRE_RMW_32 ? 4 : 8;
 }
 
 static int64_t apply(const struct target *t)
 {
     const struct wire *w = t->w;
     uint8_t *at = t->copy->base + w->offset;
+    if (w->type == WIRE_RMW)
+        return arith_rmw((enum arith_rmw)(w->count & ~(uint32_t)WIRE_RMW_32), rmw_bytes(w), at, w->a, w->b);
     if (w->type == WIRE_PUT) {
         memcpy(at, t->body, w->len);
         return 0;
     }
-    if (w->type == WIRE_ACC) {
-        accumulate(t, at);
-        return 0;
-    }
-    /* Ranks of this node use the processor's atomics on unreplicated segments: so must we. */
-    _Atomic int64_t *word = (_Atomic int64_t *)(void *)at;
-    if (w->type == WIRE_ADD)
-        return atomic_fetch_add(word, w->a);
-    int64_t expected = w->a;
-    atomic_compare_exchange_strong(word, &expected, w->b);
-    return expected;
+    int64_t scale[] = {w->a, w->b};
+    static_assert(sizeof scale >= ARITH_SCALE_MAX, "a message carries a scale of any type");
+    /* Ranks of this node use the processor's atomics on parts that have one copy only: so must we. */
+    arith_add(w->count, at, t->body, w->len / arith_size(w->count), scale, t->g->copies == 1);
+    return 0;
 }
 
 static enum dedup_verdict look(const struct agent *a, const struct target *t, int64_t *value)
@@ -289,7 +267,7 @@ static void execute(struct agent *a, const struct target *t)
         answer(t, WIRE_RETRY);
         return;
     }
-    uint32_t len = w->type == WIRE_PUT || w->type == WIRE_ACC ? w->len : 8;
+    uint32_t len = w->type == WIRE_RMW ? (uint32_t)rmw_bytes(w) : w->len;
     struct waiter *waiter = malloc(sizeof *waiter + len); /* before it takes effect: nothing is half-done */
     bool once = w->type != WIRE_PUT;
     if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->group], w))) {
@@ -327,6 +305,36 @@ static void intent(const struct agent *a, struct conn *c, const struct wire *w)
                                           .put = w->identity};
 }
 
+/* What one answer can carry. */
+static uint32_t get_max(const struct agent *a, const struct target *t)
+{
+    return t->conn->node == a->self ? WIRE_BODY_MAX : WIRE_BULK_MAX;
+}
+
+/* What the request does fits its kind and the copy. */
+static bool is_well_formed(const struct agent *a, const struct target *t)
+{
+    const struct wire *w = t->w;
+    uint64_t len = w->len;
+    size_t align = 1;
+    if (w->lane >= LANES_MAX || w->note > NOTES_MAX)
+        return false;
+    if (w->type == WIRE_GET) {
+        len = w->count;
+        if (len > get_max(a, t))
+            return false;
+    } else if (w->type == WIRE_ACC) {
+        align = arith_align(w->count);
+        if (!arith_can_add(w->count) || w->len % arith_size(w->count))
+            return false;
+    } else if (w->type == WIRE_RMW) {
+        align = len = rmw_bytes(w);
+        if ((w->count & ~(uint32_t)WIRE_RMW_32) >= ARITH_RMW_OPS)
+            return false;
+    }
+    return in_range(t->copy, w->offset, len) && w->offset % align == 0;
+}
+
 /* Is the request well formed, and for a copy that is here? Answers it if not. */
 static bool find_target(struct agent *a, struct target *t)
 {
@@ -351,10 +359,7 @@ static bool find_target(struct agent *a, struct target *t)
         answer(t, KEEL_ERR_DATA_LOST);
         return false;
     }
-    uint64_t len = w->type == WIRE_GET ? w->count : w->type == WIRE_ADD || w->type == WIRE_CAS ? 8 : w->len;
-    bool aligned = w->type == WIRE_GET || w->type == WIRE_PUT || w->offset % 8 == 0;
-    if (!in_range(t->copy, w->offset, len) || !aligned || (w->type == WIRE_GET && w->count > WIRE_BODY_MAX) ||
-        w->lane >= LANES_MAX || w->note > NOTES_MAX || (w->type == WIRE_ACC && w->len % 8 != 0)) {
+    if (!is_well_formed(a, t)) {
         answer(t, KEEL_ERR_ARG);
         return false;
     }
@@ -379,7 +384,7 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         put_direct(a, &t);
         return;
     }
-    if (w->type < WIRE_PUT || w->type > WIRE_CAS) {
+    if (w->type < WIRE_PUT || w->type > WIRE_RMW) {
         log_error("unknown request %u of rank %d", w->type, c->rank);
         return;
     }
@@ -389,6 +394,8 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
     }
     if (t.g->copy[0].node != a->self)
         answer(&t, WIRE_RETRY);
+    else if (w->type == WIRE_GET && w->flags & WIRE_F_STRONG && view_whole_copies(t.g) > 1)
+        strong_request(a, c, w, t.group);
     else if (w->type == WIRE_GET)
         execute_reply(c, w, KEEL_OK, 0, t.copy->base + w->offset, w->count);
     else

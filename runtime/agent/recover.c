@@ -8,6 +8,7 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/segments.h"
+#include "runtime/agent/strong.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 
@@ -285,6 +286,7 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     drop_old_writes(a, before);
     a->peers.epoch = epoch; /* what is sent from here on is not for those who are still in the old view */
     execute_view_committed(a, before);
+    strong_view_committed(a);
     repair_view_committed(a, before);
     recover_show_view(a);
     a->preparing = 0;

@@ -4,7 +4,7 @@
  *   plan.c       where the pieces of an operation go, for one route; pure
  *   op.c         operations: from the call to completion on all live copies
  *   progress.c   events, deadlines, waiting
- *   rma.c, segment.c, collective.c, task.c   what the public calls do
+ *   rma.c, shaped.c, segment.c, collective.c, task.c   what the public calls do
  *   job.c, public.c  the process's instance and its entry points
  *
  * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take none. */
@@ -95,7 +95,9 @@ struct piece {
     int lane;           /* -1: none */
     uint64_t number;    /* in the lane */
     uint32_t step;      /* of the task */
-    bool remote_access; /* a write or read: the provider uses our memory until its event */
+    bool remote_access; /* the provider uses our memory until its event: a write, a read, or a message sent from it */
+    struct wire wire;   /* of such a message; else its type is 0 */
+    bool done;          /* only that event is missing */
     bool second;        /* of an announced put: the first copy has the chunk */
 };
 
@@ -117,9 +119,9 @@ struct op {
     uint64_t len;
     const uint8_t *src;
     uint8_t *dst;
-    double scale;
-    int64_t a, b, result;
-    uint64_t task; /* with WIRE_F_TASK */
+    uint32_t what;        /* element type or atomic operation, as in a message */
+    int64_t a, b, result; /* an accumulate's scale is in a, b */
+    uint64_t task;        /* with WIRE_F_TASK */
     uint32_t round;
     uint8_t flags;
     bool always_through; /* through the primary also when the copies are equal */
@@ -277,16 +279,47 @@ struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t b
 /* rma.c: the public calls on an instance */
 keel_status rma_put(struct client *c, keel_segment *s, int rank, size_t offset, const void *src, size_t len);
 keel_status rma_get(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len);
+keel_status rma_get_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len);
 keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
                       void *dst, size_t len, keel_handle *handle);
+keel_status rma_start_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len,
+                             keel_handle *handle);
+/* Start an operation of op_alloc; lock held. handle: in use (handle.h), or NULL. */
+void rma_op_start(struct op *op, keel_handle *handle);
+/* The part may be reached by plain loads and stores from now on. */
+void rma_near_update(struct client *c, keel_segment *s, int rank);
+keel_status rma_aggregate(struct client *c, keel_handle *handle);
+keel_status rma_wait_all(struct client *c, keel_handle *handles, size_t n);
+keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_t *which);
 keel_status rma_wait(struct client *c, keel_handle *handle);
 keel_status rma_test(struct client *c, keel_handle *handle);
 keel_status rma_fence(struct client *c, int rank); /* -1: all */
+void rma_acc_init(struct client *c, struct op *op, keel_segment *s, int rank, size_t offset, keel_type type,
+                  const void *scale, const void *src, size_t n);
+keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
+                    const void *src, size_t n);
+keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
+                       const void *src, size_t n, keel_handle *handle);
 keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t offset, double scale, const double *src,
                            size_t n);
+keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, keel_rmw_op op,
+                    const void *operand, const void *expected, void *old);
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old);
 keel_status rma_compare_swap(struct client *c, keel_segment *s, int rank, size_t offset, int64_t expected,
                              int64_t desired, int64_t *old);
+
+/* shaped.c: strided and vector operations. */
+struct shaped {
+    enum op_kind kind; /* OP_PUT, OP_GET, OP_ACC */
+    keel_type type;    /* OP_ACC */
+    const void *scale; /* OP_ACC; NULL: one */
+    keel_handle *handle;
+    bool blocks; /* until it is complete; without a handle */
+};
+keel_status shaped_strided(struct client *c, const struct shaped *how, keel_segment *s, int rank, size_t offset,
+                           const void *local, const keel_strided *shape);
+keel_status shaped_vector(struct client *c, const struct shaped *how, keel_segment *s, int rank,
+                          const keel_piece *pieces, size_t n);
 
 /* collective.c */
 keel_status collective_enter(struct client *c, bool internal);

@@ -17,8 +17,14 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
+#include "runtime/client/handle.h"
 
-enum { RETRY_FIRST_NS = 20000, RETRY_MAX_NS = 1000000, INTENT_STEP = 1024 * 1024 };
+enum {
+    RETRY_FIRST_NS = 20000,
+    RETRY_MAX_NS = 1000000,
+    INTENT_STEP = 1024 * 1024,
+    COPIED_MAX = 8 * 1024, /* bytes of a message's body: larger ones are sent from the caller's memory */
+};
 
 /* ---- memory ---- */
 
@@ -83,6 +89,15 @@ static void piece_free(struct piece *p)
     c->pieces_living--;
 }
 
+/* Nothing more is expected of it, but perhaps the provider's event. */
+static void piece_done(struct piece *p)
+{
+    unhash(p);
+    p->done = true;
+    if (!p->remote_access)
+        piece_free(p);
+}
+
 struct op *op_alloc(struct client *c)
 {
     struct op *op = c->free_ops;
@@ -122,13 +137,13 @@ void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_seg
 
 static bool is_once(const struct op *op)
 {
-    return op->kind == OP_ACC || op->kind == OP_ADD || op->kind == OP_CAS;
+    return op->kind == OP_ACC || op->kind == OP_RMW;
 }
 
 /* Atomics and barrier entries have no bytes: they are one unit long. */
 static bool is_unit(const struct op *op)
 {
-    return op->kind == OP_ADD || op->kind == OP_CAS || op->kind == OP_ENTER;
+    return op->kind == OP_RMW || op->kind == OP_ENTER;
 }
 
 /* ---- what is limited ---- */
@@ -334,8 +349,7 @@ static void finish(struct op *op, keel_status status)
     if (op->implicit && status != KEEL_OK && c->implicit_error == KEEL_OK)
         c->implicit_error = status;
     if (op->handle) {
-        op->handle->opaque[1] = (uint64_t)(int64_t)status;
-        op->handle->opaque[0] = 0;
+        handle_end(op->handle, status);
         op->handle = NULL;
         op_free(op);
     } else if (op->implicit) {
@@ -349,10 +363,8 @@ static void take_back(struct op *op, bool all)
 {
     for (struct piece *p = op->pieces, *next; p; p = next) {
         next = p->sibling;
-        if (p->remote_access)
-            continue;
         if (all || !is_once(op))
-            piece_free(p);
+            piece_done(p);
     }
 }
 
@@ -462,6 +474,7 @@ static bool plan(struct op *op, uint64_t now)
                             .redundancy = op->segment ? (unsigned)op->segment->redundancy : 0,
                             /* notes of earlier plans leave no room for new ones: the primary needs none */
                             .always_through = op->always_through || op->notes >= OP_NOTES_MAX / COPIES_MAX,
+                            .strong = op->flags & WIRE_F_STRONG,
                             .self = c->node};
     large_end(op);
     op->replan = false;
@@ -508,8 +521,8 @@ static bool plan(struct op *op, uint64_t now)
 
 static uint8_t wire_type(const struct op *op)
 {
-    static const uint8_t type[] = {[OP_PUT] = WIRE_PUT, [OP_GET] = WIRE_GET, [OP_ACC] = WIRE_ACC,
-                                   [OP_ADD] = WIRE_ADD, [OP_CAS] = WIRE_CAS, [OP_ENTER] = WIRE_ENTER};
+    static const uint8_t type[] = {
+        [OP_PUT] = WIRE_PUT, [OP_GET] = WIRE_GET, [OP_ACC] = WIRE_ACC, [OP_RMW] = WIRE_RMW, [OP_ENTER] = WIRE_ENTER};
     return type[op->kind];
 }
 
@@ -534,7 +547,7 @@ static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep
                      .seq = p->seq,
                      .offset = op->offset + p->offset,
                      .len = body ? (uint32_t)p->len : 0,
-                     .count = op->kind == OP_GET ? (uint32_t)p->len : 0,
+                     .count = op->kind == OP_GET ? (uint32_t)p->len : op->what,
                      .a = op->a,
                      .b = op->b,
                      .identity = task ? op->task : p->number,
@@ -545,8 +558,12 @@ static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep
                      .incarnation = c->incarnation,
                      .note = (uint16_t)(note + 1),
                      .lane = (uint16_t)(p->lane < 0 ? 0 : p->lane)};
-    if (op->kind == OP_ACC)
-        w.f = op->scale;
+    if (w.len > COPIED_MAX && p->node != c->node) {
+        p->wire = w;
+        p->remote_access = true;
+        op->accesses++;
+        return tp_send(ep, &p->wire, sizeof w, op->src + p->offset, w.len, &p->tp);
+    }
     return tp_send(ep, &w, sizeof w, body ? op->src + p->offset : NULL, w.len, NULL);
 }
 
@@ -586,6 +603,8 @@ static bool send_piece(struct op *op, struct piece *p, struct tp_ep *ep, int not
     if (status == KEEL_OK)
         return true;
     /* The connection breaks: TP_CLOSED follows. */
+    op->accesses -= p->remote_access;
+    p->remote_access = false;
     if (is_once(op))
         unhash(p);
     else
@@ -715,6 +734,8 @@ static void store_here(struct op *op)
 
 static bool all_done(const struct op *op)
 {
+    if (op->accesses)
+        return false;
     for (int leg = 0; leg < op->plan.legs; leg++)
         if (op->plan.leg[leg].done < op->len)
             return false;
@@ -810,7 +831,7 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         if (is_once(op))
             unhash(p);
         else
-            piece_free(p);
+            piece_done(p);
         op_later(op, now);
         return;
     }
@@ -818,7 +839,7 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         if (w->status == KEEL_ERR_DATA_LOST && op->flags & WIRE_F_TASK)
             for (const struct piece *q = op->pieces; q; q = q->sibling)
                 task_unstep(c, op->group); /* none of them took effect */
-        piece_free(p);
+        piece_done(p);
         op_fail(op, is_ignored(op, w->status) ? KEEL_OK : (keel_status)w->status);
         return;
     }
@@ -831,14 +852,28 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
     op->retry_ns = 0;
     if (op->plan.noted)
         note_done(op, p);
-    piece_free(p);
+    piece_done(p);
     op_advance(op, now);
+}
+
+/* The provider does not need the message's bytes any more. If it was not sent, TP_CLOSED says so. */
+static void message_left(struct piece *p)
+{
+    p->op->accesses--;
+    p->remote_access = false;
+    if (p->done)
+        piece_free(p);
 }
 
 void op_access_done(struct piece *p, keel_status status)
 {
     struct op *op = p->op;
     struct client *c = op->client;
+    if (p->wire.type) {
+        message_left(p);
+        op_advance(op, c->env.now(c->env.user));
+        return;
+    }
     if (status == KEEL_OK) {
         if (op->plan.way == PLAN_CHUNKS && !op->replan) {
             if (!p->second) {

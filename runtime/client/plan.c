@@ -12,6 +12,15 @@ static void add_leg(struct plan *p, int node, unsigned window)
     p->leg[p->legs++] = (struct plan_leg){.node = node, .window = window};
 }
 
+/* An agent on this node is reached through a ring, which takes small messages only. */
+static unsigned most_of_message(const struct plan *p, const struct plan_input *in)
+{
+    for (int leg = 0; leg < p->legs; leg++)
+        if (p->leg[leg].node == in->self)
+            return WIRE_BODY_MAX;
+    return WIRE_BULK_MAX;
+}
+
 static bool is_here(const struct plan_input *in, const struct route *r)
 {
     for (int i = 0; i < r->copies; i++)
@@ -36,7 +45,7 @@ static void plan_put(struct plan *p, const struct plan_input *in, const struct r
             add_leg(p, r->node[0], 1);
         return;
     }
-    if (several && !p->here && !r->lost && !in->by_message && in->len > WIRE_BODY_MAX) {
+    if (several && !p->here && !r->lost && !in->by_message && in->len > WIRE_BULK_MAX) {
         p->way = PLAN_CHUNKS;
         stripe_init(&p->stripe, in->offset, in->len, r->copies);
     }
@@ -47,7 +56,8 @@ static void plan_put(struct plan *p, const struct plan_input *in, const struct r
 
 static void plan_get(struct plan *p, const struct plan_input *in, const struct route *r)
 {
-    bool by_message = route_mode(r->tag) == ROUTE_THROUGH || r->lost || (in->by_message && r->node[0] != in->self);
+    bool by_message = route_mode(r->tag) == ROUTE_THROUGH || r->lost || (in->by_message && r->node[0] != in->self) ||
+                      (in->strong && r->copies > 1);
     p->here = r->node[0] == in->self && !by_message;
     p->way = p->here ? PLAN_PLAIN : by_message ? PLAN_MESSAGES : PLAN_ACCESS;
     if (!p->here)
@@ -67,13 +77,14 @@ void plan_make(struct plan *p, const struct plan_input *in, const struct route *
         add_leg(p, in->self, 1);
     else
         add_leg(p, route->node[0], MESSAGE_WINDOW);
+    p->most = most_of_message(p, in);
 }
 
 bool plan_take(struct plan *p, uint64_t len, int leg, struct stripe_piece *piece)
 {
     if (p->way == PLAN_CHUNKS)
         return stripe_take(&p->stripe, leg, piece);
-    uint64_t left = len - p->leg[leg].posted, max = p->way == PLAN_MESSAGES ? WIRE_BODY_MAX : left;
+    uint64_t left = len - p->leg[leg].posted, max = p->way == PLAN_MESSAGES ? p->most : left;
     if (p->way == PLAN_MESSAGES && p->leg[leg].posted == 0)
         max -= p->skew;
     *piece = (struct stripe_piece){.offset = p->leg[leg].posted, .len = left < max ? left : max};

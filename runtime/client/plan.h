@@ -1,15 +1,16 @@
 /* The plan of an operation for one route: which nodes it goes to, how, and in what order its bytes go there. Pure.
  *
  *   put   one copy (no other node lives, or unreplicated)  plain stores, or one remote write
- *         several copies, none here    up to 16 KiB: a message to each at once (an agent applies a message whole or not at
+ *         several copies, none here    up to 128 KiB: a message to each at once (an agent applies a message whole or not at
  *                                      all). More: remote writes of chunks, announced, each whole in one copy before it
  *                                      starts in the others (guarantee G1): even chunks go to the primary first, odd ones
  *                                      to the next copy, so that connections are busy
  *         one copy of several here     messages to the others; what they have is then stored here, piece by piece: should
  *                                      this node die, no other copy is torn
  *         copies being made equal      messages through the primary
- *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost
- *   acc, add, cas   messages to the primary */
+ *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost,
+ *         and if it is strong, for the primary asks the other copies
+ *   acc, rmw   messages to the primary */
 #ifndef KEEL_CLIENT_PLAN_H
 #define KEEL_CLIENT_PLAN_H
 
@@ -19,10 +20,10 @@
 #include "runtime/protocol/page.h"
 #include "runtime/protocol/stripe.h"
 
-enum op_kind { OP_PUT, OP_GET, OP_ACC, OP_ADD, OP_CAS, OP_ENTER };
+enum op_kind { OP_PUT, OP_GET, OP_ACC, OP_RMW, OP_ENTER };
 
 enum plan_way {
-    PLAN_MESSAGES, /* pieces of up to WIRE_BODY_MAX in messages, to every leg */
+    PLAN_MESSAGES, /* in messages, the same pieces to every leg */
     PLAN_ACCESS,   /* one remote write or read */
     PLAN_CHUNKS,   /* announced remote writes, in the order of stripe.h */
     PLAN_PLAIN,    /* by loads and stores here, and nothing else */
@@ -41,6 +42,7 @@ struct plan {
     bool through;  /* the primary passes it on */
     bool here;     /* and the copy on this node is stored to, or loaded from */
     bool noted;    /* the agents, and this node's intent page, keep notes of it */
+    unsigned most; /* bytes of a message */
     unsigned skew; /* pieces end so many bytes earlier: at words of the memory, none of which is ever torn */
     struct stripe stripe;
 };
@@ -50,6 +52,7 @@ struct plan_input {
     uint64_t offset, len; /* in the slot's part */
     unsigned redundancy;
     bool always_through;
+    bool strong;     /* get: of what all copies have */
     bool by_message; /* an access under this route found no memory: an agent says why */
     int self;        /* this node */
 };

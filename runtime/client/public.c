@@ -1,6 +1,7 @@
 /* The public calls, on the process's instance. Same-node parts take the fast path: no lock, no system call. */
 #include "runtime/client/near.h"
 #include "runtime/client/process.h"
+#include "runtime/protocol/arith.h"
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
 
@@ -30,6 +31,11 @@ KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset,
     return rma_get(&process_client, segment, rank, offset, dst, len);
 }
 
+KEEL_EXPORT keel_status keel_get_strong(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
+{
+    return rma_get_strong(&process_client, segment, rank, offset, dst, len);
+}
+
 KEEL_EXPORT keel_status keel_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
                                     keel_handle *handle)
 {
@@ -40,6 +46,12 @@ KEEL_EXPORT keel_status keel_get_nb(keel_segment *segment, int rank, size_t offs
                                     keel_handle *handle)
 {
     return rma_start(&process_client, OP_GET, segment, rank, offset, NULL, dst, len, handle);
+}
+
+KEEL_EXPORT keel_status keel_get_strong_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
+                                           keel_handle *handle)
+{
+    return rma_start_strong(&process_client, segment, rank, offset, dst, len, handle);
 }
 
 KEEL_EXPORT keel_status keel_wait(keel_handle *handle)
@@ -62,27 +74,64 @@ KEEL_EXPORT keel_status keel_fence_all(void)
     return rma_fence(&process_client, -1);
 }
 
+/* Can the range be reached by the processor's atomics? Unreplicated only: it dies with the node, once or never. */
+static uint8_t *near_shared(keel_segment *segment, int rank, size_t offset, size_t len, size_t align)
+{
+    if (align == 0 || near_bad_range(&process_client, segment, rank, offset, len) || offset % align)
+        return NULL;
+    const struct near *n = &segment->near[rank];
+    return near_valid(n, &n->put_tag) ? near_base(n) + offset : NULL;
+}
+
+/* Accumulates of a task are known to the agent by their numbers: they go to it. */
+static bool acc_near(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale, const void *src,
+                     size_t n)
+{
+    if (!arith_can_add(type) || n > SIZE_MAX / arith_size(type) || !src || process_client.in_task)
+        return false;
+    uint8_t *at = near_shared(segment, rank, offset, n * arith_size(type), arith_align(type));
+    if (at)
+        arith_add(type, at, src, n, scale ? scale : arith_one(type), true);
+    return at;
+}
+
+KEEL_EXPORT keel_status keel_acc(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                                 const void *src, size_t n)
+{
+    return acc_near(segment, rank, offset, type, scale, src, n)
+               ? KEEL_OK
+               : rma_acc(&process_client, segment, rank, offset, type, scale, src, n);
+}
+
+KEEL_EXPORT keel_status keel_acc_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                                    const void *src, size_t n, keel_handle *handle)
+{
+    return rma_acc_nb(&process_client, segment, rank, offset, type, scale, src, n, handle);
+}
+
 KEEL_EXPORT keel_status keel_acc_double(keel_segment *segment, int rank, size_t offset, double scale, const double *src,
                                         size_t n)
 {
-    return rma_acc_double(&process_client, segment, rank, offset, scale, src, n);
+    return keel_acc(segment, rank, offset, KEEL_DOUBLE, &scale, src, n);
 }
 
-/* Can the word be reached by the processor's atomics? Unreplicated only: it dies with the node, once or never. */
-static const struct near *near_word(keel_segment *segment, int rank, size_t offset)
+KEEL_EXPORT size_t keel_type_size(keel_type type)
 {
-    if (near_bad_range(&process_client, segment, rank, offset, 8) || offset % 8)
-        return NULL;
-    const struct near *n = &segment->near[rank];
-    return near_valid(n, &n->put_tag) ? n : NULL;
+    return arith_size(type);
+}
+
+KEEL_EXPORT keel_status keel_rmw(keel_segment *segment, int rank, size_t offset, keel_type type, keel_rmw_op op,
+                                 const void *operand, const void *expected, void *old)
+{
+    return rma_rmw(&process_client, segment, rank, offset, type, op, operand, expected, old);
 }
 
 KEEL_EXPORT keel_status keel_fetch_add(keel_segment *segment, int rank, size_t offset, int64_t add, int64_t *old)
 {
-    const struct near *n = near_word(segment, rank, offset);
-    if (!n)
+    uint8_t *at = near_shared(segment, rank, offset, sizeof add, sizeof add);
+    if (!at)
         return rma_fetch_add(&process_client, segment, rank, offset, add, old);
-    int64_t before = atomic_fetch_add((_Atomic int64_t *)(void *)(near_base(n) + offset), add);
+    int64_t before = arith_rmw(ARITH_ADD, sizeof add, at, add, 0);
     if (old)
         *old = before;
     return KEEL_OK;
@@ -91,11 +140,10 @@ KEEL_EXPORT keel_status keel_fetch_add(keel_segment *segment, int rank, size_t o
 KEEL_EXPORT keel_status keel_compare_swap(keel_segment *segment, int rank, size_t offset, int64_t expected,
                                           int64_t desired, int64_t *old)
 {
-    const struct near *n = near_word(segment, rank, offset);
-    if (!n)
+    uint8_t *at = near_shared(segment, rank, offset, sizeof desired, sizeof desired);
+    if (!at)
         return rma_compare_swap(&process_client, segment, rank, offset, expected, desired, old);
-    int64_t before = expected;
-    atomic_compare_exchange_strong((_Atomic int64_t *)(void *)(near_base(n) + offset), &before, desired);
+    int64_t before = arith_rmw(ARITH_CAS, sizeof desired, at, expected, desired);
     if (old)
         *old = before;
     return KEEL_OK;

@@ -2,8 +2,13 @@
 #include <string.h>
 
 #include "runtime/base/fault.h"
-#include "runtime/client/client.h"
+#include "runtime/client/handle.h"
 #include "runtime/client/near.h"
+#include "runtime/protocol/arith.h"
+
+static_assert((int)KEEL_RMW_ADD == (int)ARITH_ADD && (int)KEEL_RMW_XOR == (int)ARITH_XOR &&
+                  (int)KEEL_RMW_COMPARE_SWAP == (int)ARITH_CAS,
+              "the public operations are those of the messages");
 
 static keel_status bad_call(const struct client *c)
 {
@@ -12,7 +17,7 @@ static keel_status bad_call(const struct client *c)
 
 /* Fill in whether and how the part is reached by plain loads and stores under the current route. The slow path does it
  * after an operation, when the copy is mapped. Several threads may: all write the same. */
-static void near_update(struct client *c, keel_segment *s, int rank)
+void rma_near_update(struct client *c, keel_segment *s, int rank)
 {
     const struct page_rank *r = page_rank(c->page, rank);
     struct near *n = &s->near[rank];
@@ -36,71 +41,174 @@ keel_status rma_put(struct client *c, keel_segment *s, int rank, size_t offset, 
     op_init(c, &op, OP_PUT, s, rank, offset, len);
     op.src = src;
     keel_status status = op_run(&op);
-    near_update(c, s, rank);
+    rma_near_update(c, s, rank);
     return status;
 }
 
-keel_status rma_get(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
+static keel_status get(struct client *c, uint8_t flags, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
 {
     if (near_bad_range(c, s, rank, offset, len) || (!dst && len))
         return bad_call(c);
     struct op op;
     op_init(c, &op, OP_GET, s, rank, offset, len);
     op.dst = dst;
+    op.flags = flags;
     keel_status status = op_run(&op);
-    near_update(c, s, rank);
+    rma_near_update(c, s, rank);
     return status;
 }
 
-/* Handles: opaque[0] is 1 while the operation runs, opaque[1] its status afterwards. */
-keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
-                      void *dst, size_t len, keel_handle *handle)
+keel_status rma_get(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
+{
+    return get(c, 0, s, rank, offset, dst, len);
+}
+
+keel_status rma_get_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len)
+{
+    return get(c, WIRE_F_STRONG, s, rank, offset, dst, len);
+}
+
+void rma_op_start(struct op *op, keel_handle *handle)
+{
+    op->handle = handle;
+    op->implicit = handle == NULL;
+    if (handle)
+        handle_add(handle);
+    op_start(op);
+}
+
+/* An operation of its own, for the handle or implicit. Lock held. */
+static keel_status op_for(struct client *c, keel_handle *handle, struct op **op)
+{
+    keel_status status = handle ? handle_use(handle) : KEEL_OK;
+    *op = status == KEEL_OK ? op_alloc(c) : NULL;
+    return status != KEEL_OK || *op ? status : KEEL_ERR_NOMEM;
+}
+
+static keel_status start_copy(struct client *c, enum op_kind kind, uint8_t flags, keel_segment *s, int rank,
+                              size_t offset, const void *src, void *dst, size_t len, keel_handle *handle)
 {
     if (near_bad_range(c, s, rank, offset, len) || (!src && !dst && len))
         return bad_call(c);
+    struct op *op;
     pthread_mutex_lock(&c->lock);
-    struct op *op = op_alloc(c);
+    keel_status status = op_for(c, handle, &op);
     if (op) {
         op_init(c, op, kind, s, rank, offset, len);
         op->src = src;
         op->dst = dst;
-        op->handle = handle;
-        op->implicit = handle == NULL;
-        if (handle)
-            *handle = (keel_handle){{1, 0, 0, 0}};
-        op_start(op);
+        op->flags = flags;
+        rma_op_start(op, handle);
     }
     pthread_mutex_unlock(&c->lock);
-    return op ? KEEL_OK : KEEL_ERR_NOMEM;
+    return status;
+}
+
+keel_status rma_aggregate(struct client *c, keel_handle *handle)
+{
+    if (!handle)
+        return KEEL_ERR_ARG;
+    pthread_mutex_lock(&c->lock);
+    bool in_use = handle_is(handle) && !handle_is_done(handle);
+    if (!in_use)
+        *handle = (keel_handle){{0, 0, HANDLE_AGGREGATE, handle_mark(handle)}};
+    pthread_mutex_unlock(&c->lock);
+    return in_use ? KEEL_ERR_STATE : KEEL_OK;
+}
+
+keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
+                      void *dst, size_t len, keel_handle *handle)
+{
+    return start_copy(c, kind, 0, s, rank, offset, src, dst, len, handle);
+}
+
+keel_status rma_start_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len,
+                             keel_handle *handle)
+{
+    return start_copy(c, OP_GET, WIRE_F_STRONG, s, rank, offset, NULL, dst, len, handle);
 }
 
 static bool handle_done(void *arg)
 {
-    return ((keel_handle *)arg)->opaque[0] == 0;
+    return handle_is_done(arg);
 }
 
 keel_status rma_wait(struct client *c, keel_handle *handle)
 {
-    if (!handle)
+    if (!handle || !handle_is(handle))
         return KEEL_ERR_ARG;
     pthread_mutex_lock(&c->lock);
     client_wait(c, handle_done, handle);
     while (!handle_done(handle))
         client_progress(c); /* the job is lost: the operation fails as soon as nothing uses its memory */
+    keel_status status = handle_result(handle);
     pthread_mutex_unlock(&c->lock);
-    return (keel_status)(int64_t)handle->opaque[1];
+    return status;
+}
+
+keel_status rma_wait_all(struct client *c, keel_handle *handles, size_t n)
+{
+    keel_status first = KEEL_OK;
+    if (!handles && n)
+        return KEEL_ERR_ARG;
+    for (size_t i = 0; i < n; i++) {
+        keel_status status = rma_wait(c, &handles[i]);
+        if (first == KEEL_OK)
+            first = status;
+    }
+    return first;
+}
+
+struct any {
+    const keel_handle *handle;
+    size_t n, which; /* which: n if all were seen */
+};
+
+static bool any_done(void *arg)
+{
+    struct any *a = arg;
+    bool unseen = false;
+    for (size_t i = 0; i < a->n; i++) {
+        if (a->handle[i].opaque[2] & HANDLE_SEEN)
+            continue;
+        unseen = true;
+        if (handle_is_done(&a->handle[i])) {
+            a->which = i;
+            return true;
+        }
+    }
+    a->which = a->n;
+    return !unseen;
+}
+
+keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_t *which)
+{
+    if (!which || (!handles && n))
+        return KEEL_ERR_ARG;
+    for (size_t i = 0; i < n; i++)
+        if (!handle_is(&handles[i]))
+            return KEEL_ERR_ARG;
+    struct any any = {handles, n, n};
+    pthread_mutex_lock(&c->lock);
+    client_wait(c, any_done, &any);
+    while (!any_done(&any))
+        client_progress(c);
+    keel_status status = any.which < n ? handle_result(&handles[any.which]) : KEEL_OK;
+    pthread_mutex_unlock(&c->lock);
+    *which = any.which;
+    return status;
 }
 
 keel_status rma_test(struct client *c, keel_handle *handle)
 {
-    if (!handle)
+    if (!handle || !handle_is(handle))
         return KEEL_ERR_ARG;
     pthread_mutex_lock(&c->lock);
     if (!handle_done(handle))
         client_progress(c);
-    bool done = handle_done(handle);
+    keel_status status = handle_done(handle) ? handle_result(handle) : KEEL_IN_PROGRESS;
     pthread_mutex_unlock(&c->lock);
-    return done ? (keel_status)(int64_t)handle->opaque[1] : KEEL_IN_PROGRESS;
+    return status;
 }
 
 struct fence {
@@ -134,15 +242,33 @@ keel_status rma_fence(struct client *c, int rank)
 
 /* ---- accumulate and atomics ---- */
 
-keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t offset, double scale, const double *src,
-                           size_t n)
+/* n elements of a type at an offset that suits it. */
+static bool bad_elements(const struct client *c, const keel_segment *s, int rank, size_t offset, keel_type type,
+                         const void *src, size_t n)
 {
-    if (n > SIZE_MAX / sizeof *src || near_bad_range(c, s, rank, offset, n * sizeof *src) || offset % 8 || (!src && n))
+    return !arith_can_add(type) || n > SIZE_MAX / arith_size(type) ||
+           near_bad_range(c, s, rank, offset, n * arith_size(type)) || offset % arith_align(type) || (!src && n);
+}
+
+void rma_acc_init(struct client *c, struct op *op, keel_segment *s, int rank, size_t offset, keel_type type,
+                  const void *scale, const void *src, size_t n)
+{
+    int64_t by[2] = {0, 0};
+    memcpy(by, scale ? scale : arith_one(type), arith_size(type));
+    op_init(c, op, OP_ACC, s, rank, offset, n * arith_size(type));
+    op->src = src;
+    op->what = type;
+    op->a = by[0];
+    op->b = by[1];
+}
+
+keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
+                    const void *src, size_t n)
+{
+    if (bad_elements(c, s, rank, offset, type, src, n))
         return bad_call(c);
     struct op op;
-    op_init(c, &op, OP_ACC, s, rank, offset, n * sizeof *src);
-    op.src = (const uint8_t *)src;
-    op.scale = scale;
+    rma_acc_init(c, &op, s, rank, offset, type, scale, src, n);
     if (c->in_task) {
         op.flags |= WIRE_F_TASK;
         op.task = c->task;
@@ -151,35 +277,93 @@ keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t o
     }
     keel_status status = op_run(&op);
     FAULT_POINT("acc.done");
+    rma_near_update(c, s, rank);
     return status;
 }
 
-static keel_status atomic_run(struct op *op, int64_t *old)
+keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t offset, double scale, const double *src,
+                           size_t n)
 {
-    keel_status status = op_run(op);
+    return rma_acc(c, s, rank, offset, KEEL_DOUBLE, &scale, src, n);
+}
+
+keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
+                       const void *src, size_t n, keel_handle *handle)
+{
+    if (bad_elements(c, s, rank, offset, type, src, n))
+        return bad_call(c);
+    struct op *op = NULL;
+    if (c->in_task && !handle)
+        return rma_acc(c, s, rank, offset, type, scale, src, n);
+    if (c->in_task) {
+        pthread_mutex_lock(&c->lock);
+        keel_status status = handle_use(handle);
+        pthread_mutex_unlock(&c->lock);
+        if (status == KEEL_OK)
+            handle_note(handle, rma_acc(c, s, rank, offset, type, scale, src, n));
+        return status;
+    }
+    pthread_mutex_lock(&c->lock);
+    keel_status status = op_for(c, handle, &op);
+    if (op) {
+        rma_acc_init(c, op, s, rank, offset, type, scale, src, n);
+        rma_op_start(op, handle);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+/* ---- atomics ---- */
+
+static int64_t word_load(const void *from, size_t bytes)
+{
+    int32_t narrow;
+    int64_t wide;
+    memcpy(bytes == 4 ? (void *)&narrow : (void *)&wide, from, bytes);
+    return bytes == 4 ? narrow : wide;
+}
+
+static void word_store(void *to, int64_t value, size_t bytes)
+{
+    int32_t narrow = (int32_t)value;
+    memcpy(to, bytes == 4 ? (const void *)&narrow : (const void *)&value, bytes);
+}
+
+keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, keel_rmw_op op,
+                    const void *operand, const void *expected, void *old)
+{
+    size_t bytes = type >= KEEL_INT32 && type <= KEEL_UINT64 ? arith_size(type) : 0;
+    bool compares = op == KEEL_RMW_COMPARE_SWAP;
+    if (!bytes || (unsigned)op >= ARITH_RMW_OPS || !operand || (compares && !expected) ||
+        near_bad_range(c, s, rank, offset, bytes) || offset % bytes)
+        return bad_call(c);
+    const struct near *n = &s->near[rank];
+    if (near_valid(n, &n->put_tag)) { /* unreplicated, on this node: it dies with the node, once or never */
+        int64_t a = word_load(compares ? expected : operand, bytes), b = compares ? word_load(operand, bytes) : 0;
+        int64_t before = arith_rmw((enum arith_rmw)op, bytes, near_base(n) + offset, a, b);
+        if (old)
+            word_store(old, before, bytes);
+        return KEEL_OK;
+    }
+    struct op run;
+    op_init(c, &run, OP_RMW, s, rank, offset, bytes);
+    run.what = (uint32_t)op | (bytes == 4 ? WIRE_RMW_32 : 0);
+    run.a = word_load(compares ? expected : operand, bytes);
+    run.b = compares ? word_load(operand, bytes) : 0;
+    keel_status status = op_run(&run);
     if (old)
-        *old = op->result;
+        word_store(old, run.result, bytes);
+    rma_near_update(c, s, rank);
     return status;
 }
 
 keel_status rma_fetch_add(struct client *c, keel_segment *s, int rank, size_t offset, int64_t add, int64_t *old)
 {
-    if (near_bad_range(c, s, rank, offset, 8) || offset % 8)
-        return bad_call(c);
-    struct op op;
-    op_init(c, &op, OP_ADD, s, rank, offset, 8);
-    op.a = add;
-    return atomic_run(&op, old);
+    return rma_rmw(c, s, rank, offset, KEEL_INT64, KEEL_RMW_ADD, &add, NULL, old);
 }
 
 keel_status rma_compare_swap(struct client *c, keel_segment *s, int rank, size_t offset, int64_t expected,
                              int64_t desired, int64_t *old)
 {
-    if (near_bad_range(c, s, rank, offset, 8) || offset % 8)
-        return bad_call(c);
-    struct op op;
-    op_init(c, &op, OP_CAS, s, rank, offset, 8);
-    op.a = expected;
-    op.b = desired;
-    return atomic_run(&op, old);
+    return rma_rmw(c, s, rank, offset, KEEL_INT64, KEEL_RMW_COMPARE_SWAP, &desired, &expected, old);
 }

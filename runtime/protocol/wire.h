@@ -13,9 +13,8 @@ enum wire_type {
     /* a rank to an agent; answered by WIRE_REPLY with the same seq, except for WIRE_INTENT */
     WIRE_PUT = 1, /* body to (seg, slot, offset); WIRE_F_THROUGH: the primary also passes it to the other copies */
     WIRE_GET,     /* count bytes from (seg, slot, offset) */
-    WIRE_ACC,     /* body: doubles; scale in f */
-    WIRE_ADD,     /* fetch-and-add a */
-    WIRE_CAS,     /* compare with a, store b */
+    WIRE_ACC,     /* body: elements of type count (keel_type); scale in a, b */
+    WIRE_RMW,     /* count: arith.h's operation, and WIRE_RMW_32 for words of 32 bits; with a, b */
     WIRE_INTENT, /* note: a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: every
                    * copy has it. identity: the put's number */
     WIRE_ENTER, /* barrier instance seq: the local rank has entered; flags WIRE_F_INTERNAL if the user did not call it */
@@ -32,11 +31,15 @@ enum wire_type {
     WIRE_SNAP_END,
     WIRE_SEGMENT, /* segment seg exists: a = bytes per rank, b = redundancy, identity = alloc instance; body none. FREED: identity =
                    * barrier instance after which it was freed */
-    WIRE_DOUBT,   /* patches in doubt, a copy to the primary */
-    WIRE_FETCH,   /* send me your bytes of this patch */
-    WIRE_PATCH,   /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
-    WIRE_BARRIER, /* body: a message of collectives/barrier.h */
+    WIRE_DOUBT,    /* patches in doubt, a copy to the primary */
+    WIRE_FETCH,    /* send me your bytes of this patch */
+    WIRE_PATCH,    /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
+    WIRE_BARRIER,  /* body: a message of collectives/barrier.h */
+    WIRE_COMPARE,  /* for a strong get, a primary to the copies: the bytes that it has; a: number of the question */
+    WIRE_COMPARED, /* which aligned words of them differ here: a bit each */
 };
+
+enum { WIRE_RMW_32 = 0x100 };
 
 enum {
     WIRE_F_THROUGH = 1,  /* through the primary */
@@ -45,6 +48,7 @@ enum {
     WIRE_F_FREED = 8,    /* the segment was freed */
     WIRE_F_SECOND = 32,  /* the other copies have these bytes already */
     WIRE_F_AGAIN = 16,   /* WIRE_FORWARD: the receiver may have it */
+    WIRE_F_STRONG = 128, /* WIRE_GET: what is answered is never taken back */
     WIRE_F_TORN = 64,    /* WIRE_DOUBT: the sender's copy may be torn there */
 };
 
@@ -79,6 +83,7 @@ static_assert(sizeof(struct wire) == 88, "the header is read by other nodes");
 enum { WIRE_RETRY = 1 };
 
 static_assert(sizeof(struct wire) + WIRE_BODY_MAX <= TP_MSG_MAX, "a full body fits a message");
+static_assert(sizeof(struct wire) + WIRE_BULK_MAX <= TP_BULK_MAX, "between nodes, too");
 
 /* The remote key of a slot's part of a segment under one generation of its route: a write that was planned for an older
  * one finds no memory. */

@@ -206,7 +206,7 @@ static keel_status post(struct inject_ep *ep, struct parcel p)
     struct inject_tp *tp = tp_of(&ep->base);
     if (ep->closed)
         return KEEL_ERR_LINK;
-    if (p.point == INJECT_SEND && (p.hlen > TP_FRAME_MAX || p.len > TP_FRAME_MAX - p.hlen))
+    if (p.point == INJECT_SEND && (p.hlen > TP_BULK_MAX || p.len > TP_BULK_MAX - p.hlen))
         return KEEL_ERR_ARG;
     struct inject_verdict verdict = ask(tp, (struct inject_at){.point = p.point,
                                                                .ep = &ep->base,

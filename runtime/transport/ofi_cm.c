@@ -137,7 +137,7 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
                         struct tp_ep **out)
 {
     struct ofi_tp *tp = ofi_tp_of(base);
-    if (len > TP_CONNECT_MAX || to->len != tp->info->src_addrlen || to->len > sizeof(struct sockaddr_in6))
+    if (len > TP_HELLO_MAX || to->len != tp->info->src_addrlen || to->len > sizeof(struct sockaddr_in6))
         return KEEL_ERR_ARG;
     struct ofi_ep *ep = ep_new(tp, user, EP_CONNECTING);
     if (!ep)
@@ -281,7 +281,7 @@ static void cm_tell(struct ofi_tp *tp, struct tp_event event)
 
 static void on_connreq(struct ofi_tp *tp, const struct fi_eq_cm_entry *cm, size_t data_len)
 {
-    struct tp_connreq *req = data_len <= TP_CONNECT_MAX ? calloc(1, sizeof(*req)) : NULL;
+    struct tp_connreq *req = data_len <= TP_HELLO_MAX ? calloc(1, sizeof(*req)) : NULL;
     if (!req) {
         fi_reject(tp->pep, cm->info->handle, REJECTED, sizeof(REJECTED));
         fi_freeinfo(cm->info);

@@ -59,7 +59,7 @@ TAILQ_HEAD(xfer_list, xfer);
 
 struct rbuf {
     struct xfer x;
-    uint8_t data[TP_FRAME_MAX];
+    uint8_t data[TP_BULK_MAX];
 };
 
 /*  CONNECTING, ACCEPTING --> UP --> DOWN --> FLUSHING --> CLOSED
@@ -91,7 +91,7 @@ struct tp_connreq {
     LIST_ENTRY(tp_connreq) link;
     struct fi_info *info;
     size_t len;
-    uint8_t hello[TP_CONNECT_MAX];
+    uint8_t hello[TP_HELLO_MAX];
 };
 
 /* Connection events already read from the event queue and not yet told. */
@@ -143,7 +143,7 @@ struct ofi_tp {
     LIST_HEAD(, region) regions;
     struct xfer_list held; /* receive buffers the caller is looking at until the next poll */
     struct xfer_list free_xfers, free_rbufs;
-    struct copybuf *free_small, *free_large;
+    struct copybuf *free_small, *free_large, *free_bulk;
     struct pool_block *blocks;
     struct guard guard;
 };

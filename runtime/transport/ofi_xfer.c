@@ -49,16 +49,19 @@ static struct xfer *rbuf_take(struct ofi_tp *tp)
     return x;
 }
 
+static struct copybuf **copies_of(struct ofi_tp *tp, uint32_t size)
+{
+    return size == OFI_SMALL_COPY ? &tp->free_small : size == TP_MSG_MAX ? &tp->free_large : &tp->free_bulk;
+}
+
 static struct copybuf *copy_take(struct ofi_tp *tp, size_t len)
 {
-    bool small = len <= OFI_SMALL_COPY;
-    struct copybuf **list = small ? &tp->free_small : &tp->free_large;
-    struct copybuf *copy = *list;
+    uint32_t size = len <= OFI_SMALL_COPY ? OFI_SMALL_COPY : len <= TP_MSG_MAX ? TP_MSG_MAX : TP_BULK_MAX;
+    struct copybuf **list = copies_of(tp, size), *copy = *list;
     if (copy) {
         *list = copy->next;
         return copy;
     }
-    uint32_t size = small ? OFI_SMALL_COPY : TP_FRAME_MAX;
     copy = block_add(tp, sizeof(*copy) + size);
     if (copy)
         copy->size = size;
@@ -67,7 +70,7 @@ static struct copybuf *copy_take(struct ofi_tp *tp, size_t len)
 
 static void copy_free(struct ofi_tp *tp, struct copybuf *copy)
 {
-    struct copybuf **list = copy->size == OFI_SMALL_COPY ? &tp->free_small : &tp->free_large;
+    struct copybuf **list = copies_of(tp, copy->size);
     copy->next = *list;
     *list = copy;
 }
@@ -238,7 +241,7 @@ keel_status ofi_send(struct tp_ep *tp_ep, const void *header, size_t hlen, const
                      struct tp_op *op)
 {
     struct ofi_ep *ep = (struct ofi_ep *)tp_ep;
-    if (hlen > TP_FRAME_MAX || len > TP_FRAME_MAX - hlen)
+    if (hlen > TP_BULK_MAX || len > TP_BULK_MAX - hlen)
         return KEEL_ERR_ARG;
     if (ep->state != EP_UP)
         return KEEL_ERR_LINK;

@@ -1,4 +1,7 @@
-"""The kill matrix: a small application whose result is known, and one thing after the other that dies, freezes or is cut off."""
+"""The kill matrix: a small application whose result is known, and one thing after the other that dies, freezes or is cut off.
+
+With KEEL_MATRIX=full each kind of mishap meets each node in each setting; else every kind, node and setting comes once."""
+import itertools
 import os
 import re
 import signal
@@ -16,6 +19,14 @@ TASKS, ROUNDS, COMPUTE_US = 40, 8, 400
 RESULT = "sum: %d" % (ROUNDS * TASKS * (TASKS + 1) * (2 * TASKS + 1) // 6)
 NODES = 4
 STYLES = [("substitute", 1), ("degrade", 0), ("substitute", 0)]
+FULL = os.environ.get("KEEL_MATRIX") == "full"
+
+
+def combinations(*choices):
+    """All of them, or as many as show each choice once."""
+    if FULL:
+        return itertools.product(*choices)
+    return [tuple(c[i % len(c)] for c in choices) for i in range(max(map(len, choices)))]
 
 
 def cluster(on_failure="substitute", spares=1, compute_us=COMPUTE_US, **kw):
@@ -60,21 +71,19 @@ def test_nothing_dies():
 
 
 def test_each_rank_in_turn():
-    for on_failure, spares in STYLES:
-        for rank in range(NODES):
-            with cluster(on_failure, spares) as job:
-                reach(job)
-                job.kill_pid(next(p for p, r in job.rank_pids[rank].items() if r == rank))
-                expect_right(job, NODES if on_failure == "substitute" else NODES - 1)
+    for (on_failure, spares), rank in combinations(STYLES, range(NODES)):
+        with cluster(on_failure, spares) as job:
+            reach(job)
+            job.kill_pid(next(p for p, r in job.rank_pids[rank].items() if r == rank))
+            expect_right(job, NODES if on_failure == "substitute" else NODES - 1)
 
 
 def test_each_node_in_turn():
-    for on_failure, spares in STYLES:
-        for node in range(NODES):
-            with cluster(on_failure, spares) as job:
-                reach(job)
-                job.kill_node(node)
-                expect_right(job, NODES if spares else NODES - 1)
+    for (on_failure, spares), node in combinations(STYLES, range(NODES)):
+        with cluster(on_failure, spares) as job:
+            reach(job)
+            job.kill_node(node)
+            expect_right(job, NODES if spares else NODES - 1)
 
 
 def test_each_agent_alone():
@@ -119,14 +128,14 @@ def test_each_mpiexec():
 
 
 def test_two_nodes_with_recovery_between():
-    for on_failure, spares in [("substitute", 2), ("degrade", 0), ("substitute", 1)]:
-        for first, second in ((0, 1), (1, 0), (2, 3), (3, 0)):
-            with cluster(on_failure, spares) as job:
-                reach(job)
-                job.kill_node(first)
-                recovered(job)
-                job.kill_node(second)
-                expect_right(job)
+    styles = [("substitute", 2), ("degrade", 0), ("substitute", 1)]
+    for (on_failure, spares), (first, second) in combinations(styles, [(0, 1), (1, 0), (2, 3), (3, 0)]):
+        with cluster(on_failure, spares) as job:
+            reach(job)
+            job.kill_node(first)
+            recovered(job)
+            job.kill_node(second)
+            expect_right(job)
 
 
 def test_more_deaths_than_spares():
@@ -150,18 +159,17 @@ def test_all_but_one():
 
 def test_a_node_while_another_is_recovered():
     """Not a neighbour: no data had both copies there. A neighbour: the data may be lost, and then it is said."""
-    for on_failure, spares in [("substitute", 2), ("degrade", 0)]:
-        for first in range(NODES):
-            for distance in (2, 1, 3):
-                with cluster(on_failure, spares) as job:
-                    reach(job)
-                    job.kill_node(first)
-                    job.until(lambda c: c.has("rebuild"), "the rebuild to begin")
-                    job.kill_node((first + distance) % NODES)
-                    if distance == 2:
-                        expect_right(job)
-                    else:
-                        expect_right_or_lost(job)
+    styles = [("substitute", 2), ("degrade", 0), ("substitute", 2)]
+    for (on_failure, spares), first, distance in combinations(styles, range(NODES), (2, 1, 3, 2)):
+        with cluster(on_failure, spares) as job:
+            reach(job)
+            job.kill_node(first)
+            job.until(lambda c: c.has("rebuild"), "the rebuild to begin")
+            job.kill_node((first + distance) % NODES)
+            if distance == 2:
+                expect_right(job)
+            else:
+                expect_right_or_lost(job)
 
 
 def test_two_nodes_at_once():
@@ -188,14 +196,14 @@ def test_a_spare_while_idle():
 
 
 def test_a_spare_while_taking_over():
-    for point in ("procs.joining", "procs.joined", "push.snapshot_begun", "push.snapshot_block", "push.snapshot_end",
-                  "recover.settled", "recover.committed"):
-        for spares in (1, 2):
-            with cluster("substitute", spares, env={"KEEL_FAULT": "%s:1:node:node=%d" % (point, NODES)}) as job:
-                reach(job)
-                job.kill_node(1)
-                expect_right(job)
-                assert not alive(job.agents[NODES])
+    points = ("procs.joining", "procs.joined", "push.snapshot_begun", "push.snapshot_block", "push.snapshot_end",
+              "recover.settled", "recover.committed")
+    for point, spares in combinations(points, (1, 2)):
+        with cluster("substitute", spares, env={"KEEL_FAULT": "%s:1:node:node=%d" % (point, NODES)}) as job:
+            reach(job)
+            job.kill_node(1)
+            expect_right(job)
+            assert not alive(job.agents[NODES])
 
 
 def test_freeze_shorter_than_the_limit():
@@ -210,18 +218,17 @@ def test_freeze_shorter_than_the_limit():
 
 
 def test_freeze_longer_than_the_limit():
-    for on_failure, spares in STYLES:
-        for node in range(NODES):
-            with cluster(on_failure, spares) as job:
-                reach(job)
-                pids = job.node_pids(node)
-                job.signal_node(node, signal.SIGSTOP)
-                job.until(lambda c: c.has("view", dead_node=node), "the verdict", 5)
-                time.sleep(0.2)
-                job.signal_node(node, signal.SIGCONT)
-                expect_right(job, NODES if spares else NODES - 1)
-                for pid in pids:
-                    wait_for(lambda: not alive(pid), "the fenced node to end itself", 3)
+    for (on_failure, spares), node in combinations(STYLES, range(NODES)):
+        with cluster(on_failure, spares) as job:
+            reach(job)
+            pids = job.node_pids(node)
+            job.signal_node(node, signal.SIGSTOP)
+            job.until(lambda c: c.has("view", dead_node=node), "the verdict", 5)
+            time.sleep(0.2)
+            job.signal_node(node, signal.SIGCONT)
+            expect_right(job, NODES if spares else NODES - 1)
+            for pid in pids:
+                wait_for(lambda: not alive(pid), "the fenced node to end itself", 3)
 
 
 def test_freeze_of_an_agent_alone():
@@ -236,18 +243,17 @@ def test_freeze_of_an_agent_alone():
 
 def test_freeze_at_a_named_step():
     """The agent freezes in the middle of the view change that follows a rank's death."""
-    for point in ("recover.prepare_received", "recover.fenced", "recover.answered", "recover.commit_received",
-                  "recover.committed", "recover.settled"):
-        for node in (0, 2):
-            for nth in (1, 2):
-                with cluster(env={"KEEL_FAULT": "%s:%d:stop:node=%d" % (point, nth, node)}) as job:
-                    reach(job)
-                    job.kill_pid(next(iter(job.rank_pids[1])))
-                    # the second passing may come to nothing: then nobody freezes
-                    job.until(lambda c: c.has("view", dead_node=node), "the verdict")
-                    if job.process.poll() is None:
-                        os.kill(job.agents[node], signal.SIGCONT)
-                    expect_right(job)
+    points = ("recover.prepare_received", "recover.fenced", "recover.answered", "recover.commit_received",
+              "recover.committed", "recover.settled")
+    for point, (node, nth) in combinations(points, [(0, 1), (2, 1), (0, 2), (2, 2)]):
+        with cluster(env={"KEEL_FAULT": "%s:%d:stop:node=%d" % (point, nth, node)}) as job:
+            reach(job)
+            job.kill_pid(next(iter(job.rank_pids[1])))
+            # the second passing may come to nothing: then nobody freezes
+            job.until(lambda c: c.has("view", dead_node=node), "the verdict")
+            if job.process.poll() is None:
+                os.kill(job.agents[node], signal.SIGCONT)
+            expect_right(job)
 
 
 def on_netns(**kw):

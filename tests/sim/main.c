@@ -119,6 +119,44 @@ static void link_down(struct scenario *sc)
         add(sc, ACT_LINK_UP, a, 2 * SEC + upto(SEC));
 }
 
+/* One link fails, both ways or in one direction only, between nodes that watch each other: nobody dies, and everybody knows
+ * of that link and no other. Or it comes back: everybody knows of none. */
+static void link_told(struct scenario *sc)
+{
+    if (sc->n < 5)
+        return;
+    int a = (int)upto((uint64_t)sc->n), b = (a + 1) % sc->n;
+    bool swap = upto(2);
+    sc->params.topology = MEMBER_RING;
+    add(sc, upto(2) ? ACT_ONE_WAY : ACT_LINK_DOWN, swap ? b : a, 300 * MS)->peer = swap ? a : b;
+    if (upto(2))
+        add(sc, ACT_LINK_UP, a, 2 * SEC + upto(SEC));
+    sc->links_told = true;
+    sc->submitters = 0;
+}
+
+/* Links that fail and come back all the time, one at a node: nobody dies, no view changes, few words are made of it. */
+static void flapping(struct scenario *sc)
+{
+    int links = sc->n < 6 ? 1 : at_most(sc->n / 4, 10);
+    if (sc->n < 5)
+        return;
+    for (int k = 0; k < links; k++) {
+        int a = 2 * k * (sc->n / (2 * links)), b = a + 1, kind = upto(3) ? ACT_LINK_DOWN : ACT_ONE_WAY;
+        for (uint64_t t = 300 * MS + upto(300 * MS); t < 5 * SEC && sc->n_actions + 2 < ACTIONS_MAX;) {
+            add(sc, kind, a, t)->peer = b;
+            t += 20 * MS + upto(700 * MS);
+            add(sc, ACT_LINK_MEND, a, t)->peer = b;
+            t += 20 * MS + upto(700 * MS);
+        }
+    }
+    sc->submitters = 0;
+    sc->links_told = true; /* of none: each works at the end, and has for a while */
+    sc->link_words = 20;
+    sc->end = 60 * SEC; /* who broke five times is watched for longest */
+    sc->no_views = true;
+}
+
 /* A group is cut off; the network heals before or after the verdict, or never. */
 static void partition(struct scenario *sc)
 {
@@ -169,22 +207,16 @@ static const struct {
     const char *name;
     void (*make)(struct scenario *sc);
 } scenarios[] = {
-    {"kill_one", kill_one},
-    {"kill_many", kill_many},
-    {"silent_one", silent_one},
-    {"silent_many", silent_many},
-    {"freeze_short", freeze_short},
-    {"link_down", link_down},
-    {"partition", partition},
-    {"lossy", lossy},
-    {"chaos", chaos},
+    {"kill_one", kill_one},         {"kill_many", kill_many}, {"silent_one", silent_one}, {"silent_many", silent_many},
+    {"freeze_short", freeze_short}, {"link_down", link_down}, {"link_told", link_told},   {"flapping", flapping},
+    {"partition", partition},       {"lossy", lossy},         {"chaos", chaos},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 
-static void run(int which, int n, uint64_t seed, bool verbose)
+static void run(int which, int n, uint64_t seed, bool verbose, bool measure)
 {
     struct rng r;
-    struct scenario sc = {.name = scenarios[which].name, .n = n, .seed = seed, .verbose = verbose};
+    struct scenario sc = {.name = scenarios[which].name, .n = n, .seed = seed, .verbose = verbose, .measure = measure};
     rng_seed(&r, seed * 31 + (uint64_t)which);
     random_source = &r;
     member_params_default(&sc.params, n, 0);
@@ -195,6 +227,8 @@ static void run(int which, int n, uint64_t seed, bool verbose)
     sc.submitters = n < 8 ? n : 8;
     sc.barriers = n > 512 ? 20 : 100;
     sc.end = n > 512 ? 4 * SEC : 8 * SEC;
+    if (measure) /* the figures are of membership alone */
+        sc.barriers = 0;
     scenarios[which].make(&sc);
     world_run(&sc);
 }
@@ -204,8 +238,8 @@ static struct options {
     int nodes;
     uint64_t seed;
     int count;
-    bool verbose;
-} opt = {NULL, 0, 1, 1, false};
+    bool verbose, measure;
+} opt = {NULL, 0, 1, 1, false, false};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -224,6 +258,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'c':
         opt.count = atoi(arg);
         break;
+    case 'm':
+        opt.measure = true;
+        break;
     case 'v':
         opt.verbose = true;
         break;
@@ -241,6 +278,7 @@ int main(int argc, char **argv)
         {"seed", 'S', "S", 0, "first seed", 0},
         {"count", 'c', "C", 0, "number of seeds", 0},
         {"verbose", 'v', NULL, 0, "print what happens", 0},
+        {"measure", 'm', NULL, 0, "a line of figures for each run", 0},
         {0},
     };
     static const struct argp argp = {options, parse, NULL, "Simulation of membership and barrier.", NULL, NULL, NULL};
@@ -260,7 +298,8 @@ int main(int argc, char **argv)
                 continue;
             uint64_t seed = opt.seed + (uint64_t)k;
             static const int sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 23, 32, 40};
-            run(i, opt.nodes ? opt.nodes : sizes[seed % (sizeof sizes / sizeof sizes[0])], seed, opt.verbose);
+            run(i, opt.nodes ? opt.nodes : sizes[seed % (sizeof sizes / sizeof sizes[0])], seed, opt.verbose,
+                opt.measure);
             ran++;
         }
     if (!ran) {

@@ -1,6 +1,7 @@
 /* One simulated node: the cores and a model of the agent around them. The agent freezes its barrier at PREPARE and
  * gives its count as the value; at COMMIT every dead participant is replaced by the lowest live spare, by the same
  * rule everywhere, and a spare that becomes a participant starts from the largest count. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,7 @@ static void on_halt(void *user, const char *reason)
 static void on_report(void *user, const struct member_report *r)
 {
     struct simnode *s = user;
+    s->link_words += r->kind == MEMBER_REPORT_LINK_BROKEN || r->kind == MEMBER_REPORT_LINK_OK;
     if (s->w->sc.verbose)
         printf("%10.3f  node %d: %s node %d epoch %llu evidence %s: %s\n", (double)(s->w->now - SEC) / MS, s->id,
                member_report_name(r->kind), r->node, (unsigned long long)r->epoch, member_evidence_name(r->evidence),
@@ -141,7 +143,7 @@ static void on_complete(void *user, uint64_t seq)
     schedule_enter(s);
 }
 
-void node_init(struct world *w, int id)
+size_t node_init(struct world *w, int id)
 {
     struct simnode *s = &w->nodes[id];
     int n = w->sc.n;
@@ -168,7 +170,9 @@ void node_init(struct world *w, int id)
                              .halt = on_halt,
                              .report = on_report};
     struct barrier_ops bops = {.user = s, .send = on_barrier_send, .complete = on_complete};
+    size_t before = mallinfo2().uordblks;
     s->m = member_create(&p, &ops, w->now);
+    size_t bytes = mallinfo2().uordblks - before;
     s->b = barrier_create(n, id, &bops);
     if (!s->m || !s->b)
         sim_fail(w, id, "could not be made");
@@ -179,6 +183,7 @@ void node_init(struct world *w, int id)
     if (id < w->sc.submitters)
         world_push(w, w->now + rng_below(&w->rng, 50 * MS), EV_SUBMIT, id, -1);
     node_sync(s);
+    return bytes;
 }
 
 void node_fini(struct simnode *s)

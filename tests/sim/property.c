@@ -92,6 +92,28 @@ void world_check_barrier(struct world *w, const struct simnode *s, uint64_t seq)
     }
 }
 
+/* The links that are down at the end, and no others; whatever end noticed. */
+static void check_links(struct world *w, const struct simnode *s)
+{
+    struct member_link known[MEMBER_LINKS_MAX];
+    int n = member_links(s->m, known, MEMBER_LINKS_MAX);
+    if (w->sc.link_words && s->link_words > w->sc.link_words)
+        sim_fail(w, s->id, "has %d reports of links, more than %d", s->link_words, w->sc.link_words);
+    if (!w->sc.links_told)
+        return;
+    for (int k = 0; k < w->n_links_down; k++) {
+        int a = w->links_down[k].a, b = w->links_down[k].b, i = 0;
+        while (i < n && !(known[i].a == (a < b ? a : b) && known[i].b == (a < b ? b : a)))
+            i++;
+        if (i == n)
+            sim_fail(w, s->id, "does not know that the link between %d and %d is broken", a, b);
+        if (known[i].since_ns < w->first_action || known[i].since_ns > w->first_action + 2 * SEC)
+            sim_fail(w, s->id, "thinks that a link is broken since %.1f ms", (double)(known[i].since_ns - SEC) / MS);
+    }
+    if (n != w->n_links_down)
+        sim_fail(w, s->id, "knows %d broken links, there are %d", n, w->n_links_down);
+}
+
 void world_check_end(struct world *w)
 {
     int running = 0, first = -1;
@@ -109,6 +131,7 @@ void world_check_end(struct world *w)
         const struct simnode *s = &w->nodes[i];
         if (s->dead || (s->frozen && w->now < s->thaw_at))
             continue;
+        check_links(w, s);
         if (member_epoch(s->m) != w->n_history)
             sim_fail(w, i, "is at epoch %llu of %llu", (unsigned long long)member_epoch(s->m),
                      (unsigned long long)w->n_history);
@@ -132,6 +155,8 @@ void world_check_end(struct world *w)
     if (w->sc.commit_within && w->last_commit > w->first_action + w->sc.commit_within)
         sim_fail(w, -1, "the last commit came %.1f ms after the first failure",
                  (double)(w->last_commit - w->first_action) / MS);
+    if (w->sc.no_views && w->n_history > 0)
+        sim_fail(w, -1, "%llu views changed", (unsigned long long)w->n_history);
     if (w->sc.commit_within && w->n_history == 0)
         sim_fail(w, -1, "nothing was committed");
 }

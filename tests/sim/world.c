@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/base/bitset.h"
 
@@ -66,13 +67,14 @@ static struct event pop(struct world *w)
 
 /* ------------------------------------------------------------------------------------------------ network */
 
+/* From a to b. */
 bool world_path(const struct world *w, int a, int b)
 {
     if (w->nodes[a].off || w->nodes[b].off || w->nodes[a].side != w->nodes[b].side)
         return false;
     for (int i = 0; i < w->n_links_down; i++)
         if ((w->links_down[i].a == a && w->links_down[i].b == b) ||
-            (w->links_down[i].a == b && w->links_down[i].b == a))
+            (w->links_down[i].a == b && w->links_down[i].b == a && !w->links_down[i].one_way))
             return false;
     return true;
 }
@@ -111,7 +113,7 @@ void world_exit(struct world *w, struct simnode *s)
         return;
     s->dead = true;
     for (int i = 0; i < w->sc.n; i++)
-        if (bitset_has(s->watchers, i) && world_path(w, i, s->id))
+        if (bitset_has(s->watchers, i) && world_path(w, s->id, i))
             world_push(w, w->now + world_delay(w), EV_BROKEN, i, s->id);
 }
 
@@ -156,11 +158,18 @@ static void act(struct world *w, const struct action *a)
         for (int i = 0; i < w->sc.n; i++)
             w->nodes[i].side = 0;
         break;
+    case ACT_ONE_WAY:
     case ACT_LINK_DOWN:
+        w->links_down[w->n_links_down].one_way = a->kind == ACT_ONE_WAY;
         w->links_down[w->n_links_down].a = a->node;
         w->links_down[w->n_links_down++].b = a->peer;
         if (w->sc.may_lose_quorum || w->sc.n < 4) /* too few others to vouch for them */
             s->tainted = w->nodes[a->peer].tainted = true;
+        break;
+    case ACT_LINK_MEND:
+        for (int i = 0; i < w->n_links_down; i++)
+            if (w->links_down[i].a == a->node && w->links_down[i].b == a->peer)
+                w->links_down[i--] = w->links_down[--w->n_links_down];
         break;
     case ACT_LINK_UP:
         w->n_links_down = 0;
@@ -194,14 +203,33 @@ static void dispatch(struct world *w, struct event *e)
     node_event(s, e);
 }
 
+static double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* nodes, ms from the first failure to the last commit, messages and reads per node and second, events per second of
+ * processor time, bytes of a core at the start. */
+static void print_figures(const struct world *w, double cpu, size_t bytes)
+{
+    printf("%-12s %6d nodes  %7.1f ms  %6.1f messages/node/s  %5.2f M events/s  %6zu bytes/node\n", w->sc.name, w->sc.n,
+           w->last_commit ? (double)(w->last_commit - w->first_action) / MS : 0,
+           (double)w->datagrams / w->sc.n / ((double)w->sc.end / SEC), (double)w->events / cpu / 1e6, bytes);
+}
+
 bool world_run(const struct scenario *sc)
 {
     struct world w = {.sc = *sc, .now = SEC};
     rng_seed(&w.rng, sc->seed * 7919u + (uint64_t)sc->n);
     w.nodes = calloc((size_t)sc->n, sizeof *w.nodes);
     w.target = sc->barriers;
+    size_t bytes = 0;
     for (int i = 0; i < sc->n; i++)
-        node_init(&w, i);
+        bytes += node_init(&w, i);
+    bytes /= (size_t)sc->n;
+    double cpu = cpu_s();
     for (int i = 0; i < sc->n_actions; i++)
         world_push(&w, SEC + sc->actions[i].at, EV_ACTION, sc->actions[i].node, -1)->value = (uint64_t)i;
     while (w.n_heap && w.heap[0].t <= SEC + sc->end) {
@@ -212,6 +240,8 @@ bool world_run(const struct scenario *sc)
         free(e.data); // NOLINT(clang-analyzer-unix.Malloc): pop gives each event once
     }
     world_check_end(&w);
+    if (sc->measure)
+        print_figures(&w, cpu_s() - cpu, bytes);
     if (sc->verbose)
         printf("%llu events, %llu datagrams, %llu epochs\n", (unsigned long long)w.events,
                (unsigned long long)w.datagrams, (unsigned long long)w.n_history);

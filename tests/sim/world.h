@@ -6,8 +6,9 @@
  *   - nobody is declared dead who is well (the scenario says who may be);
  *   - each submitted event is ordered once, in its submitter's order;
  *   - an epoch is settled only when every live member has committed it;
+ *   - links that come and go change no view, and are reported a bounded number of times;
  *   - a barrier opens only when every live participant has entered it, newly joined ones included.
- * Checked at the end: those who run are exactly the view of everybody who runs, all events are ordered, all epochs
+ * Checked at the end: everybody has the same report of broken links (where the scenario watches them); those who run are exactly the view of everybody who runs, all events are ordered, all epochs
  * settled, and all participants have come through all barriers. */
 #ifndef KEEL_TESTS_SIM_WORLD_H
 #define KEEL_TESTS_SIM_WORLD_H
@@ -29,12 +30,23 @@ struct net {
 
 struct action {
     uint64_t at;
-    enum { ACT_KILL, ACT_POWER_OFF, ACT_FREEZE, ACT_CUT, ACT_HEAL, ACT_LINK_DOWN, ACT_LINK_UP, ACT_HANG } kind;
+    enum {
+        ACT_KILL,
+        ACT_POWER_OFF,
+        ACT_FREEZE,
+        ACT_CUT,
+        ACT_HEAL,
+        ACT_LINK_DOWN,
+        ACT_LINK_UP,
+        ACT_HANG,
+        ACT_ONE_WAY,
+        ACT_LINK_MEND
+    } kind;
     int node, peer;
     uint64_t duration; /* freeze */
 };
 
-enum { ACTIONS_MAX = 64, LINKS_MAX = 16 };
+enum { ACTIONS_MAX = 400, LINKS_MAX = 16 };
 struct scenario {
     const char *name;
     int n, spares;
@@ -46,9 +58,12 @@ struct scenario {
     uint64_t barriers;      /* each participant goes through so many */
     uint64_t end;           /* last action and load are before; then time to settle */
     bool may_lose_quorum;   /* everybody may halt */
+    bool no_views;          /* none may change */
+    bool links_told;        /* at the end everybody knows exactly the links that are down */
+    int link_words;         /* at most so many reports of links at each node (0: not checked) */
     uint64_t commit_within; /* of the first action, on every running node (0: not checked) */
     struct member_params params;
-    bool verbose;
+    bool verbose, measure; /* measure: one line of figures at the end */
 };
 
 struct event {
@@ -81,6 +96,7 @@ struct simnode {
     struct barrier *b;
     bool dead, off, frozen, hung, halted, tainted; /* tainted: frozen, cut, ...: others may rightly declare it dead */
     bool dead_known;
+    int link_words;
     int side; /* partition */
     uint64_t frozen_since, thaw_at, hang_since;
     uint64_t tick_at, barrier_tick_at;
@@ -110,6 +126,7 @@ struct world {
     uint64_t n_history, cap_history;
     struct {
         int a, b;
+        bool one_way; /* only what a sends to b is lost */
     } links_down[LINKS_MAX];
     int n_links_down, n_cut;
     uint64_t events, datagrams, first_action, last_commit, last_barrier, target;
@@ -125,7 +142,7 @@ bool world_path(const struct world *w, int a, int b);
 void world_send(struct world *w, enum event_kind kind, int from, int to, const void *data, size_t len);
 uint64_t world_delay(struct world *w);
 void world_exit(struct world *w, struct simnode *s); /* the process ends: connections break */
-void node_init(struct world *w, int id);
+size_t node_init(struct world *w, int id);           /* bytes that its membership core takes */
 void node_fini(struct simnode *s);
 void node_event(struct simnode *s, const struct event *e);
 void node_sync(struct simnode *s); /* after any call into its cores: its next tick */

@@ -1,4 +1,5 @@
 /* The checks: agents' memory against the model. */
+#include "runtime/protocol/arith.h"
 #include "tests/sim/data/check.h"
 
 #include <stdio.h>
@@ -127,6 +128,32 @@ static bool bytes_possible(const struct region *g, const uint8_t *part, size_t w
     return true;
 }
 
+/* Seen by a strong get and newer than what was known to be complete: from now on nothing less may be there. */
+void model_got_strong(struct world *w, struct runner *r, struct region *g, size_t offset, const void *got, size_t len,
+                      const uint8_t *base_before)
+{
+    if (model_is_zombie(w, r->rank, r->incarnation) || model_is_lost(w, g->segment, g->rank))
+        return;
+    for (size_t word = (offset + WORD - 1) / WORD * WORD; word + WORD <= offset + len; word += WORD) {
+        const uint8_t *bytes = (const uint8_t *)got + (word - offset);
+        const struct pending *list[OVERLAPS_MAX];
+        int n = 0;
+        if (memcmp(bytes, g->base + word, WORD) == 0 || memcmp(base_before + word, g->base + word, WORD) != 0)
+            continue;
+        for (const struct pending *p = g->pending; p; p = p->next) {
+            if (p->offset >= word + WORD || word >= p->offset + p->len)
+                continue;
+            if (n == OVERLAPS_MAX)
+                break; /* too many to tell */
+            list[n++] = p;
+        }
+        if (n == OVERLAPS_MAX || !reachable(bytes, g->base + word, list, n, word, WORD))
+            continue;
+        memcpy(g->base + word, bytes, WORD);
+        g->changes++;
+    }
+}
+
 static bool may_be_torn(const struct region *g, size_t word, size_t len)
 {
     for (const struct pending *p = g->pending; p; p = p->next)
@@ -223,20 +250,42 @@ static bool sum_possible(const struct sum *s, size_t i, double got)
     return rest >= 0 && rest <= all && (many || sums_to(rest, value, n));
 }
 
+double sum_element(const struct sum *s, const uint8_t *part, size_t i)
+{
+    const uint8_t *at = part + s->offset + i * arith_size(s->type);
+    int32_t narrow;
+    int64_t wide;
+    float single;
+    double real;
+    switch (s->type) {
+    case KEEL_INT32:
+        memcpy(&narrow, at, sizeof narrow);
+        return narrow;
+    case KEEL_INT64:
+        memcpy(&wide, at, sizeof wide);
+        return (double)wide;
+    case KEEL_FLOAT:
+        memcpy(&single, at, sizeof single);
+        return single;
+    default:
+        memcpy(&real, at, sizeof real);
+        return real;
+    }
+}
+
 static void check_sum(struct world *w, const struct sum *s, const char *when)
 {
     struct parts p = parts_of(w, s->segment, s->rank);
     for (int k = 0; k < p.n && !w->failed; k++) {
-        const double *got = (const double *)(const void *)(p.part[k] + s->offset);
-        if (memcmp(got, s->done, s->n * sizeof *got) == 0)
-            continue;
-        for (size_t i = 0; i < s->n && !w->failed; i++)
-            if (got[i] != s->done[i] && !sum_possible(s, i, got[i]))
+        for (size_t i = 0; i < s->n && !w->failed; i++) {
+            double got = sum_element(s, p.part[k], i);
+            if (got != s->done[i] && !sum_possible(s, i, got))
                 world_fail(
                     w,
                     "%s: an accumulate is lost or counted twice: segment %d, rank %d's part, element %zu, on node "
                     "%d: %.0f, should be %.0f%s",
-                    when, s->segment, s->rank, i, p.node[k], got[i], s->done[i], s->adding ? " or more" : "");
+                    when, s->segment, s->rank, i, p.node[k], got, s->done[i], s->adding ? " or more" : "");
+        }
     }
 }
 
@@ -415,8 +464,8 @@ static void decide_sum(struct world *w, struct sum *s)
         s->adding->sum = NULL;
         s->adding = s->adding->next;
     }
-    if (p.n)
-        memcpy(s->done, p.part[0] + s->offset, s->n * sizeof *s->done);
+    for (size_t i = 0; p.n && i < s->n; i++)
+        s->done[i] = sum_element(s, p.part[0], i);
 }
 
 void model_check_quiet(struct world *w)

@@ -72,10 +72,8 @@ static bool applies(const struct history_op *op, int64_t *value)
     bool known = op->returned != UINT64_MAX;
     if (op->kind != HISTORY_PUT && known && op->result != *value)
         return false;
-    if (op->kind == HISTORY_ADD)
-        *value = (int64_t)((uint64_t)*value + (uint64_t)op->a);
-    else if (op->kind == HISTORY_CAS)
-        *value = *value == op->a ? op->b : *value;
+    if (op->kind == HISTORY_RMW)
+        (void)arith_rmw(op->rmw, sizeof *value, value, op->a, op->b);
     else if (op->kind == HISTORY_PUT)
         *value = op->a;
     return true;

@@ -8,12 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum history_kind { HISTORY_ADD, HISTORY_CAS, HISTORY_PUT, HISTORY_GET };
+#include "runtime/protocol/arith.h"
+
+enum history_kind { HISTORY_RMW, HISTORY_PUT, HISTORY_GET };
 
 struct history_op {
     enum history_kind kind;
-    int64_t a, b;              /* ADD: a; CAS: expected a, desired b; PUT: a */
-    int64_t result;            /* ADD, CAS, GET: what it returned */
+    enum arith_rmw rmw;
+    int64_t a, b;              /* of the atomic; PUT: a */
+    int64_t result;            /* RMW, GET: what it returned */
     uint64_t called, returned; /* returned UINT64_MAX: unknown */
     int rank;
 };

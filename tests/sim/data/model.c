@@ -55,7 +55,7 @@ static void note_tears(struct world *w, int node)
         if (view_copy_at(&m->view.group[group], node) < 0)
             continue;
         for (struct pending *p = g->pending; p; p = p->next)
-            p->may_tear = p->may_tear || p->len > WIRE_BODY_MAX;
+            p->may_tear = p->may_tear || p->len > WIRE_BULK_MAX;
     }
 }
 

@@ -5,7 +5,8 @@
  *             progress; in doubt: their writer died, left or gave up). Each aligned word of each whole copy is base, or
  *             base and some of those puts; a torn word in one copy needs another copy that is not torn there (G1)
  *   sum       an array of doubles that everybody accumulates to: what completed, and what may have taken effect (G3)
- *   word      a 64-bit word of atomics: its history is checked for linearizability (history.h)
+ *   word      a 64-bit word of atomics and strong gets, or of one rank's puts and everybody's strong gets: its history is
+ *             checked for linearizability (history.h)
  *   pool      tasks, each of which adds to doubles of its own: once a round (G4)
  *
  * A group of which all whole copies died is excused from then on; nothing else is. */
@@ -15,7 +16,7 @@
 #include "tests/sim/data/history.h"
 #include "tests/sim/data/world.h"
 
-enum { SEGMENTS_MAX = 10, STAGES_MAX = 24, TASK_STEPS = 3, WORDS_PER_RANK = 2 };
+enum { SEGMENTS_MAX = 10, STAGES_MAX = 24, TASK_STEPS = 3, WORDS_PER_RANK = 3 };
 
 enum pending_state { PENDING_RUNS, PENDING_DOUBT };
 
@@ -54,8 +55,9 @@ struct adding {
 struct sum {
     struct sum *next;
     int segment, rank;
+    keel_type type;
     size_t offset, n;
-    double *done; /* [n] */
+    double *done; /* [n] of each element, which is a whole number; the real part of a complex one */
     struct adding *adding;
 };
 
@@ -79,7 +81,8 @@ struct planned {
     size_t bytes;
     keel_redundancy redundancy;
     int alloc_at, free_at; /* stages; free_at -1: never */
-    size_t own, wide, sum_n;
+    keel_type sum_type;
+    size_t own, wide, sum_n; /* sum_n: words */
     bool is_pool;
     struct pool pool; /* is_pool: results are in the segment before it */
     int64_t index;    /* the runtime's number, -1: not yet allocated */
@@ -137,6 +140,12 @@ bool model_is_lost(const struct world *w, int segment, int rank);
 /* Are the bytes that a get of part of the region gave possible? before: changes when it began. */
 void model_got(struct world *w, struct runner *r, struct region *region, size_t offset, const void *got, size_t len,
                const uint8_t *base_before, uint64_t changes_before);
+
+/* An element of a sum as a number. */
+double sum_element(const struct sum *s, const uint8_t *part, size_t i);
+/* A strong get of them gave this: what it has seen stays. */
+void model_got_strong(struct world *w, struct runner *r, struct region *region, size_t offset, const void *got,
+                      size_t len, const uint8_t *base_before);
 
 /* What a task adds in one of its steps, each round. */
 double task_value(int64_t task, int step);

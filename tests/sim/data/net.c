@@ -650,7 +650,7 @@ static keel_status sim_send(struct tp_ep *base, const void *header, size_t hlen,
                             struct tp_op *op)
 {
     struct sim_ep *ep = (struct sim_ep *)base;
-    if (hlen > TP_MSG_MAX || len > TP_MSG_MAX - hlen)
+    if (hlen > TP_BULK_MAX || len > TP_BULK_MAX - hlen)
         return KEEL_ERR_ARG;
     if (!may_post(ep, hlen + len))
         return KEEL_ERR_LINK;

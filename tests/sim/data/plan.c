@@ -1,6 +1,7 @@
 /* The program of a run: segments, pools, stages, and what the model has to watch in them. */
 #include <string.h>
 
+#include "runtime/protocol/arith.h"
 #include "tests/sim/data/model.h"
 
 static void add_region(struct world *w, int segment, int rank, size_t offset, size_t len, int writer)
@@ -33,12 +34,14 @@ static void watch(struct world *w, int segment)
             m->words = word;
         }
         struct sum *sum = sim_alloc(sizeof *sum);
+        size_t n = 8 * s->sum_n / arith_size(s->sum_type);
         *sum = (struct sum){.next = m->sums,
                             .segment = segment,
                             .rank = rank,
+                            .type = s->sum_type,
                             .offset = at,
-                            .n = s->sum_n,
-                            .done = sim_alloc(s->sum_n * sizeof(double))};
+                            .n = n,
+                            .done = sim_alloc(n * sizeof(double))};
         m->sums = sum;
         at += 8 * s->sum_n;
         s->pool.offset = at;
@@ -61,9 +64,15 @@ static void plan_segment(struct world *w, int tasks)
     if (tasks && sched_chance(r, 0.2))
         s->redundancy = (keel_redundancy)2;
     s->own = 8 * sched_between(r, 1, 48);
-    s->sum_n = sched_chance(r, 0.1) ? sched_between(r, 2049, 5000) : sched_between(r, 1, 12);
+    s->sum_n = sched_chance(r, 0.1) ? sched_between(r, 2049, 20000) : sched_between(r, 1, 12);
+    static const keel_type types[] = {KEEL_DOUBLE, KEEL_DOUBLE, KEEL_INT64,
+                                      KEEL_INT32,  KEEL_FLOAT,  KEEL_COMPLEX_DOUBLE};
+    s->sum_type = types[sched_below(r, sizeof types / sizeof types[0])];
+    s->sum_n += s->sum_n & 1; /* pairs, for the widest type */
     if (w->setup.wide || sched_chance(r, 0.25))
-        s->wide = sched_chance(r, 0.1) ? sched_between(r, 300000, 1200000) : sched_between(r, 17000, 120000);
+        s->wide = sched_chance(r, 0.1)   ? sched_between(r, 300000, 1200000)
+                  : sched_chance(r, 0.5) ? sched_between(r, 140000, 400000) /* chunks */
+                                         : sched_between(r, 17000, 120000);
     s->pool.tasks = tasks;
     if (i > 0 && !tasks && sched_chance(r, 0.3))
         s->alloc_at = (int)sched_below(r, (uint64_t)m->stages);

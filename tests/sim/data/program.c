@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "runtime/base/fault.h"
+#include "runtime/protocol/arith.h"
 #include "tests/sim/data/model.h"
 
 /* An operation that was started and not waited for. */
 struct outstanding {
     struct outstanding *next;
     keel_handle handle;
-    bool implicit;
+    bool implicit, strong;
     struct pending *pending; /* a put; NULL: a get */
     struct region *region;
     size_t offset, len;
@@ -73,6 +74,8 @@ static void out_ended(struct program *p, struct outstanding *o, keel_status stat
         model_status(p->w, p->r, o->region->segment, o->region->rank, status, "a get");
         if (status == KEEL_OK)
             model_got(p->w, p->r, o->region, o->offset, o->bytes, o->len, o->base, o->changes);
+        if (status == KEEL_OK && o->strong)
+            model_got_strong(p->w, p->r, o->region, o->offset, o->bytes, o->len, o->base);
     }
     out_remove(p, o);
 }
@@ -244,19 +247,35 @@ static void get(struct program *p, int segment)
     o->base = sim_alloc(g->len);
     memcpy(o->base, g->base, g->len);
     size_t at = g->offset + offset;
+    o->strong = sched_chance(s, 0.5);
     world_trace(p->w, "rank %d: get %zu+%zu from rank %d, segment %d, region of %d", p->r->rank, offset, len, g->rank,
                 g->segment, g->writer);
     if (sched_chance(s, 0.6)) {
         begin(p, "keel_get");
-        keel_status status = rma_get(&p->r->client, p->seg[segment], g->rank, at, o->bytes, len);
+        keel_status status =
+            (o->strong ? rma_get_strong : rma_get)(&p->r->client, p->seg[segment], g->rank, at, o->bytes, len);
         ended(p, status, true);
         out_ended(p, o, status);
         return;
     }
     keel_status status =
-        rma_start(&p->r->client, OP_GET, p->seg[segment], g->rank, at, NULL, o->bytes, len, &o->handle);
+        o->strong ? rma_start_strong(&p->r->client, p->seg[segment], g->rank, at, o->bytes, len, &o->handle)
+                  : rma_start(&p->r->client, OP_GET, p->seg[segment], g->rank, at, NULL, o->bytes, len, &o->handle);
     if (status != KEEL_OK)
         out_ended(p, o, status);
+}
+
+static void element_set(keel_type type, uint8_t *at, double value)
+{
+    int32_t narrow = (int32_t)value;
+    int64_t wide = (int64_t)value;
+    float single = (float)value;
+    double complex_[2] = {value, 0};
+    const void *from = type == KEEL_INT32   ? (void *)&narrow
+                       : type == KEEL_INT64 ? (void *)&wide
+                       : type == KEEL_FLOAT ? (void *)&single
+                                            : (void *)complex_;
+    memcpy(at, from, arith_size(type));
 }
 
 static void accumulate(struct program *p, int segment)
@@ -268,12 +287,15 @@ static void accumulate(struct program *p, int segment)
         sum = sum->next;
     size_t n = sched_chance(s, 0.2) ? sum->n : sched_between(s, 1, sum->n < 8 ? sum->n : 8);
     size_t first = sched_below(s, sum->n - n + 1);
-    double value = (double)sched_between(s, 1, 1 << 20), *src = sim_alloc(n * sizeof *src);
+    double value = 2.0 * (double)sched_between(s, 1, sum->type == KEEL_FLOAT ? 1 << 9 : 1 << 19);
+    uint8_t scale[ARITH_SCALE_MAX], *src = sim_alloc(n * arith_size(sum->type) + 1);
+    element_set(sum->type, scale, 2);
     for (size_t i = 0; i < n; i++)
-        src[i] = value / 2;
+        element_set(sum->type, src + i * arith_size(sum->type), value / 2);
     struct adding *a = model_add(p->w, p->r, sum, first, n, value);
-    begin(p, "keel_acc_double");
-    keel_status status = rma_acc_double(&p->r->client, p->seg[segment], rank, sum->offset + 8 * first, 2.0, src, n);
+    begin(p, "keel_acc");
+    keel_status status = rma_acc(&p->r->client, p->seg[segment], rank, sum->offset + first * arith_size(sum->type),
+                                 sum->type, scale, src, n);
     ended(p, status, true);
     world_trace(p->w, "rank %d: accumulate %zu+%zu to rank %d, segment %d (at %zu): %.0f, %s", p->r->rank, first, n,
                 rank, segment, sum->offset, value, keel_status_name(status));
@@ -282,29 +304,169 @@ static void accumulate(struct program *p, int segment)
     free(src);
 }
 
-static void atomic(struct program *p, int segment)
+enum { PIECES_MAX = 40 };
+
+/* Pieces as a shape has them, and as a vector, which comes in another order. */
+struct pieces {
+    size_t n, stride;
+    keel_strided shape;
+    keel_piece piece[PIECES_MAX];
+    uint8_t *bytes;
+};
+
+/* Pieces of len bytes somewhere in room bytes; false: there is no room for two. */
+static bool some_pieces(struct program *p, struct pieces *q, size_t len, size_t align, size_t room, size_t *first)
 {
     struct sched *s = random_of(p);
-    struct word *word = p->w->model->words;
-    int rank = (int)sched_below(s, (uint64_t)p->w->setup.ranks), which = (int)sched_below(s, WORDS_PER_RANK);
-    for (int seen = 0;; word = word->next)
-        if (word->segment == segment && word->rank == rank && seen++ == which)
-            break;
-    bool cas = which == 1 && sched_chance(s, 0.5);
-    struct history_op op = {.kind = cas ? HISTORY_CAS : HISTORY_ADD,
+    size_t most = room / len < PIECES_MAX ? room / len : PIECES_MAX;
+    if (most < 2)
+        return false;
+    q->n = sched_between(s, 2, most);
+    q->stride = len + align * sched_below(s, (room / q->n - len) / align + 1);
+    size_t extent = q->stride * (q->n - 1) + len, local = len + sched_below(s, 9);
+    *first = align * sched_below(s, (room - extent) / align + 1);
+    q->bytes = sim_alloc(local * q->n);
+    q->shape = (keel_strided){.levels = 1, .count = {len, q->n}, .global_stride = {q->stride}, .local_stride = {local}};
+    for (size_t i = 0; i < q->n; i++)
+        q->piece[i] = (keel_piece){*first + i * q->stride, q->bytes + i * local, len};
+    return true;
+}
+
+/* The call: strided or vector, blocking or not. Another error than the last piece's may have been the first: all are in doubt. */
+static keel_status pieces_run(struct program *p, struct pieces *q, struct shaped how, int segment, int rank, size_t at)
+{
+    struct sched *s = random_of(p);
+    struct client *c = &p->r->client;
+    keel_handle handle = {{0}};
+    keel_status status;
+    how.blocks = sched_chance(s, 0.5);
+    how.handle = how.blocks ? NULL : &handle;
+    begin(p, "a call with pieces");
+    if (sched_chance(s, 0.5)) {
+        status = shaped_strided(c, &how, p->seg[segment], rank, at + q->piece[0].offset, q->bytes, &q->shape);
+    } else {
+        for (size_t i = q->n; i > 1; i--) {
+            size_t j = sched_below(s, i);
+            keel_piece swap = q->piece[i - 1];
+            q->piece[i - 1] = q->piece[j];
+            q->piece[j] = swap;
+        }
+        for (size_t i = 0; i < q->n; i++)
+            q->piece[i].offset += at;
+        status = shaped_vector(c, &how, p->seg[segment], rank, q->piece, q->n);
+    }
+    if (how.handle && status == KEEL_OK)
+        status = rma_wait(c, &handle);
+    ended(p, status, true);
+    model_status(p->w, p->r, segment, rank, status, "a call with pieces");
+    return status == KEEL_OK ? KEEL_OK : KEEL_ERR_TIMEOUT;
+}
+
+static void put_pieces(struct program *p, int segment)
+{
+    struct region *g = some_region(p, segment, true);
+    struct pieces q;
+    struct pending *pending[PIECES_MAX];
+    size_t first, len = 1 + sched_below(random_of(p), 24);
+    if (!g)
+        return;
+    wait_for_overlap(p, g, 0, g->len);
+    if (p->over || !some_pieces(p, &q, len, 1, g->len < 4096 ? g->len : 4096, &first))
+        return;
+    fill(p, q.bytes, q.shape.local_stride[0] * (q.n - 1) + len);
+    for (size_t i = 0; i < q.n; i++)
+        pending[i] = model_put(p->w, p->r, g, q.piece[i].offset, q.piece[i].local, len);
+    keel_status status = pieces_run(p, &q, (struct shaped){.kind = OP_PUT}, segment, g->rank, g->offset);
+    for (size_t i = 0; i < q.n; i++)
+        model_put_done(p->w, pending[i], status);
+    free(q.bytes);
+}
+
+static void accumulate_pieces(struct program *p, int segment)
+{
+    struct sched *s = random_of(p);
+    int rank = (int)sched_below(s, (uint64_t)p->w->setup.ranks);
+    struct sum *sum = p->w->model->sums;
+    while (sum->segment != segment || sum->rank != rank)
+        sum = sum->next;
+    struct pieces q;
+    struct adding *adding[PIECES_MAX];
+    size_t first, size = arith_size(sum->type);
+    if (!some_pieces(p, &q, size * (1 + sched_below(s, 3)), size, sum->n * size, &first))
+        return;
+    double value = (double)sched_between(s, 1, sum->type == KEEL_FLOAT ? 1 << 10 : 1 << 20);
+    for (size_t i = 0; i < q.n; i++) {
+        for (size_t k = 0; k < q.shape.count[0]; k += size)
+            element_set(sum->type, (uint8_t *)q.piece[i].local + k, value);
+        adding[i] = model_add(p->w, p->r, sum, q.piece[i].offset / size, q.shape.count[0] / size, value);
+    }
+    struct shaped how = {.kind = OP_ACC, .type = sum->type};
+    keel_status status = pieces_run(p, &q, how, segment, rank, sum->offset);
+    for (size_t i = 0; i < q.n; i++)
+        model_add_done(p->w, adding[i], status);
+    free(q.bytes);
+}
+
+/* One operation on a word: to the first one adds, to the second one all atomics, to the third one puts of the rank whose part
+ * it is in; gets, everywhere, strong ones unless nothing goes wrong. */
+static struct history_op some_word_op(struct program *p, int which, int rank)
+{
+    static const keel_rmw_op some_rmw[] = {KEEL_RMW_ADD,  KEEL_RMW_ADD, KEEL_RMW_COMPARE_SWAP, KEEL_RMW_COMPARE_SWAP,
+                                           KEEL_RMW_SWAP, KEEL_RMW_AND, KEEL_RMW_OR,           KEEL_RMW_XOR};
+    struct sched *s = random_of(p);
+    keel_rmw_op rmw = which == 1 ? some_rmw[sched_below(s, 8)] : KEEL_RMW_ADD;
+    bool cas = rmw == KEEL_RMW_COMPARE_SWAP;
+    struct history_op op = {.kind = HISTORY_RMW,
+                            .rmw = (enum arith_rmw)rmw,
                             .a = (int64_t)sched_below(s, cas ? 3 : 5) + (cas ? 0 : 1),
                             .b = (int64_t)sched_below(s, 4),
                             .called = p->w->sched.now,
                             .rank = p->r->rank};
+    if (sched_chance(s, 0.3) || (which == 2 && rank != p->r->rank))
+        op.kind = HISTORY_GET;
+    else if (which == 2) {
+        op.kind = HISTORY_PUT;
+        op.a = (int64_t)rng_u64(&s->rng);
+    }
+    return op;
+}
+
+static keel_status run_word_op(struct program *p, keel_segment *segment, int rank, size_t offset,
+                               const struct history_op *op, int64_t *result)
+{
+    struct client *c = &p->r->client;
+    bool cas = op->rmw == (enum arith_rmw)KEEL_RMW_COMPARE_SWAP;
+    if (op->kind == HISTORY_RMW)
+        return rma_rmw(c, segment, rank, offset, KEEL_INT64, (keel_rmw_op)op->rmw, cas ? &op->b : &op->a, &op->a,
+                       result);
+    if (op->kind == HISTORY_PUT)
+        return rma_put(c, segment, rank, offset, &op->a, sizeof op->a);
+    return p->w->setup.quiet && sched_chance(random_of(p), 0.5)
+               ? rma_get(c, segment, rank, offset, result, sizeof *result)
+               : rma_get_strong(c, segment, rank, offset, result, sizeof *result);
+}
+
+static void word_op(struct program *p, int segment)
+{
+    static const char *const call[] = {
+        [HISTORY_RMW] = "keel_rmw", [HISTORY_PUT] = "keel_put of a word", [HISTORY_GET] = "a get of a word"};
+    struct sched *s = random_of(p);
+    struct word *word = p->w->model->words;
+    int rank = (int)sched_below(s, (uint64_t)p->w->setup.ranks), which = (int)sched_below(s, WORDS_PER_RANK);
+    if (which == 2 && sched_chance(s, 0.4))
+        rank = p->r->rank;
+    for (int seen = 0;; word = word->next)
+        if (word->segment == segment && word->rank == rank && seen++ == WORDS_PER_RANK - 1 - which)
+            break;
+    struct history_op op = some_word_op(p, which, rank);
     size_t at = history_call(&word->history, &op);
     int64_t old = 0;
-    begin(p, cas ? "keel_compare_swap" : "keel_fetch_add");
-    keel_status status = cas ? rma_compare_swap(&p->r->client, p->seg[segment], rank, word->offset, op.a, op.b, &old)
-                             : rma_fetch_add(&p->r->client, p->seg[segment], rank, word->offset, op.a, &old);
+    begin(p, call[op.kind]);
+    keel_status status = run_word_op(p, p->seg[segment], rank, word->offset, &op, &old);
     ended(p, status, true);
-    world_trace(p->w, "rank %d: %s of %zu of rank %d, segment %d: %s", p->r->rank, cas ? "swap" : "add", word->offset,
-                rank, segment, keel_status_name(status));
-    model_status(p->w, p->r, segment, rank, status, "an atomic");
+    world_trace(p->w, "rank %d: %s of %zu of rank %d, segment %d: %s", p->r->rank, call[op.kind], word->offset, rank,
+                segment, keel_status_name(status));
+    model_status(p->w, p->r, segment, rank, status, call[op.kind]);
     if (status == KEEL_OK && !model_is_zombie(p->w, p->r->rank, p->r->incarnation))
         history_return(&word->history, at, old, p->w->sched.now);
 }
@@ -316,14 +478,18 @@ static void one_action(struct program *p)
     unsigned kind = (unsigned)sched_below(s, 100);
     if (segment < 0 || kind < 8)
         process_spend(&p->r->process, sched_below(s, 200 * US));
-    else if (kind < 55)
+    else if (kind < 48)
         put(p, segment);
+    else if (kind < 55)
+        put_pieces(p, segment);
     else if (kind < 70)
         get(p, segment);
-    else if (kind < 80)
+    else if (kind < 77)
         accumulate(p, segment);
+    else if (kind < 80)
+        accumulate_pieces(p, segment);
     else if (kind < 92)
-        atomic(p, segment);
+        word_op(p, segment);
     else if (kind < 95)
         fence(p, (int)sched_below(s, (uint64_t)p->w->setup.ranks));
     else if (p->out && !p->out->implicit)

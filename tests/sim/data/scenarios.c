@@ -23,6 +23,8 @@ static const char *const points[] = {
     "task.accumulating",
     "acc.done",
     "replica.relaying",
+    "strong.asking",
+    "strong.compared",
     "replica.put_noted",
     "replica.put_applied",
     "replica.forwarding",

@@ -277,7 +277,7 @@ static void test_aimed_segment_freed_during_fetch(void **state)
             segments_free(&w.node[at].agent, &proc, &r);
             world_pump();
             world_restore();
-            struct wire add = rank_wire(&w.rank[2], WIRE_ADD, 0, 0, 0); /* the system segment: the same group */
+            struct wire add = rank_wire(&w.rank[2], WIRE_RMW, 0, 0, 0); /* the system segment: the same group */
             add.epoch = w.node[0].agent.view.group[group_of(0, 1)].generation;
             add.a = 1;
             add.identity = 1;
@@ -298,7 +298,7 @@ static void test_aimed_forward_to_a_cut_off_copy_is_sent_again(void **state)
     w.node[1].still = true;
     world_prepare(&dead, 1); /* fences node 1 everywhere */
     world_pump();
-    struct wire add = rank_wire(&w.rank[3], WIRE_ADD, SEG_TRIPLE, 0, 8);
+    struct wire add = rank_wire(&w.rank[3], WIRE_RMW, SEG_TRIPLE, 0, 8);
     add.a = 5;
     add.identity = 1;
     int before = w.rank[3].replies;
@@ -447,6 +447,7 @@ static void test_aimed_accumulate_is_atomic_against_local_atomics(void **state)
     for (int i = 0; i < n; i++) {
         struct wire acc = rank_wire(&w.rank[1], WIRE_ACC, SEG_NONE, 0, 0);
         acc.len = sizeof one;
+        acc.count = KEEL_DOUBLE;
         acc.f = 1;
         acc.identity = (uint64_t)i + 1;
         rank_send(&w.rank[1], 0, acc, one);

@@ -12,6 +12,7 @@
 #include "runtime/agent/execute.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/segments.h"
+#include "runtime/protocol/arith.h"
 
 static int setup(void **state)
 {
@@ -31,7 +32,7 @@ static struct rank *const writer = &w.rank[2];
 
 static struct wire add_of(uint32_t seg, int slot, int64_t value, uint64_t number)
 {
-    struct wire add = rank_wire(writer, WIRE_ADD, seg, slot, 8);
+    struct wire add = rank_wire(writer, WIRE_RMW, seg, slot, 8);
     add.a = value;
     add.identity = number;
     return add;
@@ -160,6 +161,7 @@ static void test_execute_accumulate_is_answered_when_all_copies_have_it(void **s
     (void)state;
     const double two[2] = {1.5, -2};
     struct wire acc = rank_wire(writer, WIRE_ACC, SEG_TRIPLE, 0, 8);
+    acc.count = KEEL_DOUBLE;
     acc.f = 2;
     acc.identity = 1;
     acc.len = sizeof two;
@@ -191,11 +193,57 @@ static void test_execute_repeated_operation_counts_once_with_its_first_result(vo
     assert_true(copies_are_equal());
 }
 
+/* Each type: the second copy has what the first computed, and knows that it came. */
+static void test_execute_accumulate_of_every_type_counts_once_at_the_promoted_copy(void **state)
+{
+    (void)state;
+    struct wire acc[KEEL_COMPLEX_DOUBLE + 1];
+    uint8_t body[KEEL_COMPLEX_DOUBLE + 1][3 * 16];
+    for (unsigned type = KEEL_INT32; type <= KEEL_COMPLEX_DOUBLE; type++) {
+        size_t size = arith_size(type);
+        acc[type] = rank_wire(writer, WIRE_ACC, SEG_SHADOW, 0, 256 * type + arith_align(type));
+        acc[type].count = type;
+        acc[type].len = (uint32_t)size * 3;
+        acc[type].identity = 1;
+        acc[type].lane = (uint16_t)type;
+        memcpy(&acc[type].a, arith_one(type), size < 8 ? size : 8);
+        for (size_t i = 0; i < 3; i++)
+            memcpy(body[type] + i * size, arith_one(type), size);
+        assert_int_equal(rank_ask(writer, 0, acc[type], body[type]), KEEL_OK);
+        assert_memory_equal(bytes_at(0, SEG_SHADOW, 0) + acc[type].offset, body[type], acc[type].len);
+    }
+    assert_true(copies_are_equal());
+    world_kill_node(0);
+    for (unsigned type = KEEL_INT32; type <= KEEL_COMPLEX_DOUBLE; type++) {
+        acc[type].epoch = group_at(1, SEG_SHADOW, 0)->generation;
+        assert_int_equal(rank_ask(writer, 1, acc[type], body[type]), KEEL_OK);
+        assert_memory_equal(bytes_at(1, SEG_SHADOW, 0) + acc[type].offset, body[type], acc[type].len);
+    }
+}
+
+static void test_execute_atomics_of_32_bits_leave_the_word_beside_them(void **state)
+{
+    (void)state;
+    struct wire q = add_of(SEG_SHADOW, 0, -3, 1);
+    q.offset = 12;
+    q.count = ARITH_ADD | WIRE_RMW_32;
+    assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_OK);
+    assert_int_equal(writer->reply.a, 0);
+    q.identity = 2;
+    q.count = ARITH_XOR | WIRE_RMW_32;
+    q.a = 1;
+    assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_OK);
+    assert_int_equal(writer->reply.a, -3);
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), (int64_t)((uint64_t)(uint32_t)(-3 ^ 1) << 32));
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 16), 0);
+    assert_true(copies_are_equal());
+}
+
 static void test_execute_operation_repeated_at_the_promoted_copy_counts_once(void **state)
 {
     (void)state;
     struct wire cas = add_of(SEG_TRIPLE, 0, 0, 1);
-    cas.type = WIRE_CAS;
+    cas.count = ARITH_CAS;
     cas.b = 9;
     assert_int_equal(rank_ask(writer, 0, add_of(SEG_TRIPLE, 0, 5, 1), NULL), KEEL_OK);
     cas.identity = 2;
@@ -297,7 +345,7 @@ static void test_execute_malformed_requests_are_answered_with_an_error(void **st
     (void)state;
     uint8_t body[64] = {0};
     struct wire q = rank_wire(writer, WIRE_GET, SEG_SHADOW, 0, 0);
-    q.count = WIRE_BODY_MAX + 1;
+    q.count = WIRE_BULK_MAX + 1;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
     q = rank_wire(writer, WIRE_GET, SEG_SHADOW, 0, UINT64_MAX);
     q.count = 8;
@@ -315,7 +363,26 @@ static void test_execute_malformed_requests_are_answered_with_an_error(void **st
     q = add_of(SEG_SHADOW, 0, 1, 1);
     q.lane = LANES_MAX;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
+    q = add_of(SEG_SHADOW, 0, 1, 1);
+    q.count = ARITH_RMW_OPS;
+    assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
+    q = add_of(SEG_SHADOW, 0, 1, 1);
+    q.count = WIRE_RMW_32;
+    q.offset = 6;
+    assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
+    const uint32_t no_type[] = {KEEL_BYTE, KEEL_COMPLEX_DOUBLE + 1, UINT32_MAX};
+    for (int i = 0; i < 3; i++) {
+        q = rank_wire(writer, WIRE_ACC, SEG_SHADOW, 0, 0);
+        q.count = no_type[i];
+        q.len = 16;
+        assert_int_equal(rank_ask(writer, 0, q, body), KEEL_ERR_ARG);
+    }
+    q = rank_wire(writer, WIRE_ACC, SEG_SHADOW, 0, 4);
+    q.count = KEEL_COMPLEX_DOUBLE;
+    q.len = 16;
+    assert_int_equal(rank_ask(writer, 0, q, body), KEEL_ERR_ARG);
     q = rank_wire(writer, WIRE_ACC, SEG_SHADOW, 0, 0);
+    q.count = KEEL_DOUBLE;
     q.len = 12;
     assert_int_equal(rank_ask(writer, 0, q, body), KEEL_ERR_ARG);
     q = add_of(SEG_SHADOW, 0, 1, 1);
@@ -557,7 +624,7 @@ static void test_execute_without_memory_for_a_forwards_record_the_agent_ends(voi
     const int64_t value = 4;
     struct wire f = add_of(SEG_SHADOW, 0, 4, 1);
     f.type = WIRE_FORWARD;
-    f.count = WIRE_ADD;
+    f.count = WIRE_RMW;
     f.len = sizeof value;
     memory_fail_at(1);
     execute_forwarded(&w.node[1].agent, 0, &f, &value);
@@ -579,6 +646,8 @@ int main(void)
         TEST(test_execute_put_of_a_later_generation_waits_for_its_view),
         TEST(test_execute_accumulate_is_answered_when_all_copies_have_it),
         TEST(test_execute_repeated_operation_counts_once_with_its_first_result),
+        TEST(test_execute_accumulate_of_every_type_counts_once_at_the_promoted_copy),
+        TEST(test_execute_atomics_of_32_bits_leave_the_word_beside_them),
         TEST(test_execute_operation_repeated_at_the_promoted_copy_counts_once),
         TEST(test_execute_steps_of_a_task_count_once_whoever_runs_it),
         TEST(test_execute_forward_of_a_node_that_is_no_primary_is_ignored),

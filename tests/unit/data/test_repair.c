@@ -62,7 +62,7 @@ static void announce(struct rank *r, int node, uint32_t seg, uint64_t offset, ui
 
 static int add(struct rank *r, int node, uint32_t seg, uint64_t offset, int64_t value, uint64_t number)
 {
-    struct wire q = rank_wire(r, WIRE_ADD, seg, 0, offset);
+    struct wire q = rank_wire(r, WIRE_RMW, seg, 0, offset);
     q.a = value;
     q.identity = number;
     q.lane = 5;
@@ -337,7 +337,7 @@ static void test_repair_intents_of_a_dead_rank_of_this_node_are_doubts(void **st
 static void test_repair_third_copy_is_filled_with_bytes_and_records(void **state)
 {
     (void)state;
-    struct wire step = rank_wire(writer, WIRE_ADD, SEG_TRIPLE, 0, 16);
+    struct wire step = rank_wire(writer, WIRE_RMW, SEG_TRIPLE, 0, 16);
     step.flags = WIRE_F_TASK;
     step.identity = task_id(SEG_TRIPLE, 40);
     step.round = 2;
@@ -407,7 +407,7 @@ static void test_repair_operations_during_the_fill_are_in_the_new_copy(void **st
         world_settle(i);
     for (uint64_t number = 1; number <= 300; number++) {
         struct wire q =
-            rank_wire(writer, number % 2 ? WIRE_ADD : WIRE_PUT, SEG_TRIPLE, 0, 8 * rng_below(&rng, SEG_BYTES / 8));
+            rank_wire(writer, number % 2 ? WIRE_RMW : WIRE_PUT, SEG_TRIPLE, 0, 8 * rng_below(&rng, SEG_BYTES / 8));
         const int64_t value = (int64_t)number;
         q.a = value;
         q.identity = number;
@@ -491,7 +491,7 @@ static void test_repair_copy_dies_amid_additions_each_counts_once_everywhere(voi
             world_close();
             world_open(4, 0, VIEW_DEGRADE);
             for (int lane = 0; lane < ADDS; lane++) {
-                struct wire q = rank_wire(writer, WIRE_ADD, SEG_TRIPLE, 0, 8);
+                struct wire q = rank_wire(writer, WIRE_RMW, SEG_TRIPLE, 0, 8);
                 q.a = 1;
                 q.identity = 1;
                 q.lane = (uint16_t)lane;
@@ -502,7 +502,7 @@ static void test_repair_copy_dies_amid_additions_each_counts_once_everywhere(voi
             world_kill_node(victim);
             int primary = group_at(3, SEG_TRIPLE, 0)->copy[0].node, sum = 0;
             for (int lane = 0; lane < ADDS; lane++) { /* who got no answer asks again */
-                struct wire q = rank_wire(writer, WIRE_ADD, SEG_TRIPLE, 0, 8);
+                struct wire q = rank_wire(writer, WIRE_RMW, SEG_TRIPLE, 0, 8);
                 q.epoch = group_at(primary, SEG_TRIPLE, 0)->generation;
                 q.a = 1;
                 q.identity = 1;

@@ -1,0 +1,244 @@
+/* Strided and vector calls on an instance: validated as a whole, then the runs one by one. Each run is an operation of its own,
+ * so that what op.c guarantees of one (whole words, exactly once, repeated after a death) holds for each; all count in one
+ * handle. */
+#include <stdlib.h>
+
+#include "runtime/client/handle.h"
+#include "runtime/client/near.h"
+#include "runtime/protocol/arith.h"
+#include "runtime/protocol/shape.h"
+
+static_assert((int)KEEL_STRIDE_LEVELS_MAX == (int)SHAPE_LEVELS_MAX, "descriptors have as many levels");
+
+enum { OPS_MAX = 256 }; /* of a client, beyond which a call waits before it starts another run */
+
+/* One call. */
+struct call {
+    struct client *c;
+    enum op_kind kind;
+    keel_segment *s;
+    int rank;
+    keel_type type;
+    const void *scale;
+    keel_handle *handle; /* NULL: implicit, or it blocks */
+    bool blocks;
+};
+
+/* A vector's pieces, or what a shape says from here on. */
+struct source {
+    const keel_piece *piece;
+    size_t pieces;
+    struct shape_walk walk;
+    uint64_t run;
+    uint64_t offset; /* of the first byte */
+    char *local;
+};
+
+static bool source_next(struct source *s, keel_piece *run)
+{
+    if (s->piece) {
+        while (s->pieces && s->piece->len == 0) {
+            s->piece++;
+            s->pieces--;
+        }
+        if (s->pieces == 0)
+            return false;
+        *run = *s->piece++;
+        s->pieces--;
+        while (s->pieces && s->piece->offset == run->offset + run->len &&
+               s->piece->local == (char *)run->local + run->len) {
+            run->len += s->piece++->len;
+            s->pieces--;
+        }
+        return true;
+    }
+    uint64_t place[SHAPE_SIDES];
+    if (!shape_walk_next(&s->walk, place))
+        return false;
+    *run = (keel_piece){.offset = (size_t)(s->offset + place[SHAPE_GLOBAL]),
+                        .local = s->local + place[SHAPE_LOCAL],
+                        .len = (size_t)s->run};
+    return true;
+}
+
+/* ---- by plain loads and stores ---- */
+
+static bool runs_near(const struct call *q, struct source source)
+{
+    const struct near *n = &q->s->near[q->rank];
+    const uint64_t *wanted = q->kind == OP_GET ? &n->get_tag : &n->put_tag;
+    if (!near_valid(n, wanted) || (q->kind == OP_ACC && q->c->in_task))
+        return false;
+    uint8_t *base = near_base(n);
+    for (keel_piece run; source_next(&source, &run);) {
+        if (q->kind == OP_PUT)
+            near_copy(base + run.offset, run.local, run.len);
+        else if (q->kind == OP_GET)
+            near_copy(run.local, base + run.offset, run.len);
+        else
+            arith_add(q->type, base + run.offset, run.local, run.len / arith_size(q->type), q->scale, true);
+    }
+    return q->kind == OP_ACC || near_valid(n, wanted); /* else all again: nobody knows yet which took effect */
+}
+
+/* ---- as operations ---- */
+
+static bool has_room(void *arg)
+{
+    return ((const struct client *)arg)->ops_living < OPS_MAX;
+}
+
+/* The accumulates of a task come one after the other, so that whoever runs it again makes them in the same order. */
+static keel_status runs_in_task(const struct call *q, struct source *source)
+{
+    keel_status first = KEEL_OK;
+    for (keel_piece run; source_next(source, &run);) {
+        keel_status status =
+            rma_acc(q->c, q->s, q->rank, run.offset, q->type, q->scale, run.local, run.len / arith_size(q->type));
+        if (first == KEEL_OK)
+            first = status;
+    }
+    return first;
+}
+
+/* Lock held. */
+static keel_status runs_start(const struct call *q, struct source *source, keel_handle *handle)
+{
+    struct client *c = q->c;
+    for (keel_piece run; source_next(source, &run);) {
+        client_wait(c, has_room, c);
+        struct op *op = op_alloc(c);
+        if (!op)
+            return KEEL_ERR_NOMEM;
+        if (q->kind == OP_ACC) {
+            rma_acc_init(c, op, q->s, q->rank, run.offset, q->type, q->scale, run.local, run.len / arith_size(q->type));
+        } else {
+            op_init(c, op, q->kind, q->s, q->rank, run.offset, run.len);
+            op->src = run.local;
+            op->dst = run.local;
+        }
+        rma_op_start(op, handle);
+    }
+    return KEEL_OK;
+}
+
+static keel_status call_run(const struct call *q, struct source *source)
+{
+    struct client *c = q->c;
+    keel_handle own = {{0}}, *handle = q->blocks ? &own : q->handle;
+    pthread_mutex_lock(&c->lock);
+    keel_status status = handle ? handle_use(handle) : KEEL_OK;
+    pthread_mutex_unlock(&c->lock);
+    if (status != KEEL_OK || runs_near(q, *source))
+        return status;
+    if (q->kind == OP_ACC && c->in_task) {
+        status = runs_in_task(q, source);
+        if (handle)
+            handle_note(handle, status);
+        return q->blocks || !handle ? status : KEEL_OK;
+    }
+    pthread_mutex_lock(&c->lock);
+    status = runs_start(q, source, handle);
+    pthread_mutex_unlock(&c->lock);
+    keel_status waited = q->blocks ? rma_wait(c, &own) : KEEL_OK;
+    if (q->blocks)
+        rma_near_update(c, q->s, q->rank);
+    return status != KEEL_OK ? status : waited;
+}
+
+/* ---- what can be wrong ---- */
+
+static keel_status bad_call(const struct client *c)
+{
+    return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
+}
+
+static bool bad_type(const struct call *q)
+{
+    return q->kind == OP_ACC && !arith_can_add(q->type);
+}
+
+static keel_status strided(const struct call *q, size_t offset, const void *local, const keel_strided *d)
+{
+    struct shape shape;
+    if (bad_type(q) || !d || !shape_init(&shape, d->levels, d->count, d->global_stride, d->local_stride))
+        return bad_call(q->c);
+    if (near_bad_range(q->c, q->s, q->rank, offset, (size_t)shape.extent[SHAPE_GLOBAL]) || (!local && shape.run) ||
+        (uintptr_t)local > UINTPTR_MAX - shape.extent[SHAPE_LOCAL] ||
+        !shape_is_apart(&shape, q->kind == OP_GET ? SHAPE_LOCAL : SHAPE_GLOBAL))
+        return bad_call(q->c);
+    if (q->kind == OP_ACC && (shape.run % arith_size(q->type) || offset % arith_align(q->type) ||
+                              !shape_is_aligned(&shape, SHAPE_GLOBAL, arith_align(q->type))))
+        return bad_call(q->c);
+    struct source source = {.run = shape.run, .offset = offset, .local = (char *)(uintptr_t)local};
+    shape_walk_init(&source.walk, &shape);
+    return call_run(q, &source);
+}
+
+static bool bad_piece(const struct call *q, const keel_piece *p)
+{
+    if (near_bad_range(q->c, q->s, q->rank, p->offset, p->len) || (!p->local && p->len) ||
+        (uintptr_t)p->local > UINTPTR_MAX - p->len)
+        return true;
+    return q->kind == OP_ACC && (p->len % arith_size(q->type) || p->offset % arith_align(q->type));
+}
+
+/* What the pieces write, each once. */
+static keel_status pieces_are_apart(const struct call *q, const keel_piece *piece, size_t n)
+{
+    if (q->kind == OP_ACC || n < 2)
+        return KEEL_OK;
+    struct shape_span *span = n <= SIZE_MAX / sizeof *span ? malloc(n * sizeof *span) : NULL;
+    if (!span)
+        return KEEL_ERR_NOMEM;
+    for (size_t i = 0; i < n; i++)
+        span[i] = (struct shape_span){q->kind == OP_PUT ? piece[i].offset : (uintptr_t)piece[i].local, piece[i].len};
+    bool apart = shape_spans_are_apart(span, n);
+    free(span);
+    return apart ? KEEL_OK : KEEL_ERR_ARG;
+}
+
+static keel_status vector(const struct call *q, const keel_piece *piece, size_t n)
+{
+    if (bad_type(q) || (!piece && n) || near_bad_range(q->c, q->s, q->rank, 0, 0))
+        return bad_call(q->c);
+    for (size_t i = 0; i < n; i++)
+        if (bad_piece(q, &piece[i]))
+            return KEEL_ERR_ARG;
+    keel_status status = pieces_are_apart(q, piece, n);
+    if (status != KEEL_OK)
+        return status;
+    struct source source = {.piece = piece, .pieces = n};
+    static const keel_piece none;
+    if (n == 0)
+        source.piece = &none;
+    return call_run(q, &source);
+}
+
+keel_status shaped_strided(struct client *c, const struct shaped *how, keel_segment *s, int rank, size_t offset,
+                           const void *local, const keel_strided *shape)
+{
+    struct call q = {.c = c,
+                     .kind = how->kind,
+                     .s = s,
+                     .rank = rank,
+                     .type = how->type,
+                     .scale = how->scale ? how->scale : arith_one(how->type),
+                     .handle = how->handle,
+                     .blocks = how->blocks};
+    return strided(&q, offset, local, shape);
+}
+
+keel_status shaped_vector(struct client *c, const struct shaped *how, keel_segment *s, int rank,
+                          const keel_piece *pieces, size_t n)
+{
+    struct call q = {.c = c,
+                     .kind = how->kind,
+                     .s = s,
+                     .rank = rank,
+                     .type = how->type,
+                     .scale = how->scale ? how->scale : arith_one(how->type),
+                     .handle = how->handle,
+                     .blocks = how->blocks};
+    return vector(&q, pieces, n);
+}
