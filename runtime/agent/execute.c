@@ -308,7 +308,7 @@ static void intent(const struct agent *a, struct conn *c, const struct wire *w)
 /* What one answer can carry. */
 static uint32_t get_max(const struct agent *a, const struct target *t)
 {
-    return t->conn->node == a->self ? WIRE_BODY_MAX : WIRE_BULK_MAX;
+    return t->conn->node == a->self || t->w->flags & WIRE_F_STRONG ? WIRE_BODY_MAX : WIRE_BULK_MAX;
 }
 
 /* What the request does fits its kind and the copy. */

@@ -347,6 +347,9 @@ static void test_execute_malformed_requests_are_answered_with_an_error(void **st
     struct wire q = rank_wire(writer, WIRE_GET, SEG_SHADOW, 0, 0);
     q.count = WIRE_BULK_MAX + 1;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
+    q.count = WIRE_BODY_MAX + 1;
+    q.flags = WIRE_F_STRONG;
+    assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);
     q = rank_wire(writer, WIRE_GET, SEG_SHADOW, 0, UINT64_MAX);
     q.count = 8;
     assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_ERR_ARG);

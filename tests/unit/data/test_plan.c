@@ -189,6 +189,10 @@ static void test_plan_strong_get_is_a_message_to_the_primary_of_several(void **s
     assert_int_equal(p.way, PLAN_MESSAGES);
     assert_false(p.here);
     assert_legs(&p, 1, SELF, 0, 0);
+    struct route elsewhere = route_of(ROUTE_DIRECT, 2, 3, 2, -1);
+    struct stripe_piece piece;
+    plan_make(&p, &in, &elsewhere);
+    assert_true(plan_take(&p, LARGE, 0, &piece) && piece.len == WIRE_BODY_MAX); /* the copies compare no more at once */
     plan_make(&p, &in, &one);
     assert_int_equal(p.way, PLAN_PLAIN);
     assert_true(p.here);
