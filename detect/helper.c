@@ -14,6 +14,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/transport/sealed.h"
 
 enum { HEARTBEAT_KEY = 1, NICE = -10 };
 #define STATUS_NS (200 * KEEL_NS_PER_MS)
@@ -378,7 +379,7 @@ static keel_status open_all(struct helper *h)
     struct tp_config tp_config = {.host = h->host, .provider = h->provider, .recv_depth = 1};
     if (!seal_init(&h->seal, h->config.job_id, h->config.secret, p->self, h->config.incarnation))
         return KEEL_ERR_SYSTEM;
-    keel_status status = tp_ofi.open(&tp_config, &h->tp);
+    keel_status status = tp_net_open(&tp_config, h->config.secure ? h->config.secret : NULL, &h->tp);
     if (status == KEEL_OK)
         status = h->tp->table->listen(h->tp, &h->addr);
     if (status == KEEL_OK)

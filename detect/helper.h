@@ -25,6 +25,7 @@ struct helper_config {
     const char *host;            /* numeric address of this node on the job's interface */
     const char *provider;        /* libfabric provider of the heartbeat connections, "tcp" */
     enum probe_choice probe;     /* how heartbeats are read; PROBE_AUTO: by verbs where there is a device */
+    bool secure;                 /* heartbeat connections are sealed; with PROBE_OFI only */
     uint32_t incarnation;        /* of this agent, part of the authenticator; peers refuse another one */
     struct member_params params; /* n, self, times: member_params_default() */
 };

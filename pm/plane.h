@@ -36,6 +36,7 @@ struct plane_config {
     /* A rank's first process that is killed before any of its node has called keel_init ends the job: a program without
      * Keel cannot go on without it. */
     bool plain_death_ends;
+    bool secure;      /* data connections are encrypted and authenticated */
     const char *host; /* numeric address of this node on the job's interface */
     enum plane_probe probe;
     enum plane_topology topology;

@@ -291,6 +291,7 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
                                   .on_failure = a->job.on_failure,
                                   .plain_death_ends = !a->job.degrade_asked && a->job.on_failure != ON_FAILURE_ABORT,
                                   .host = a->self_host,
+                                  .secure = a->job.secure,
                                   .probe = a->job.probe,
                                   .topology = a->job.topology,
                                   .edges = a->job.edges,
@@ -358,6 +359,7 @@ static bool job_from_json(struct agent *a, const json_t *m)
         secret_len != sizeof job->secret)
         return false;
     job->degrade_asked = json_is_true(json_object_get(m, "degrade_asked"));
+    job->secure = json_is_true(json_object_get(m, "secure"));
     if (!codec_to_ints(json_object_get(m, "rank_node"), job->rank_node, job->ranks, 0, job->nodes - 1))
         return false;
     if (!watch_from_json(job, m))

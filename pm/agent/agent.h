@@ -38,6 +38,7 @@ struct agent_job { /* MSG_CONFIG */
     enum plane_topology topology;
     int *edges, edge_count; /* PLANE_FILE */
     bool degrade_asked;     /* by the user: a rank that dies of its own fault is no failure of the job */
+    bool secure;            /* data connections are sealed */
     char **argv, **env;
     char *cwd;
 };

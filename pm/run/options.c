@@ -28,6 +28,7 @@ enum option_key {
     KEY_TIMEOUT,
     KEY_PROBE,
     KEY_TOPOLOGY,
+    KEY_SECURE,
 };
 
 static const struct argp_option option_table[] = {
@@ -53,6 +54,7 @@ static const struct argp_option option_table[] = {
      "who watches whom: ring (the default), torus, hypercube, random, or file:PATH with a line \"READER WATCHED\" for "
      "each",
      4},
+    {"secure", KEY_SECURE, NULL, 0, "encrypt and authenticate what ranks and nodes send each other (slower)", 4},
     {"label", KEY_LABEL, NULL, 0, "put the rank before each line of output", 5},
     {"quiet", KEY_QUIET, NULL, 0, "do not tell of ranks and nodes that die on the way", 5},
     {"event-log", KEY_EVENT_LOG, "FILE", 0, "write the job's events to FILE, one JSON object a line", 5},
@@ -133,6 +135,9 @@ static error_t parse_watching(struct parsing *p, int key, const char *arg)
         return 0;
     case KEY_TOPOLOGY:
         parse_topology(p, arg);
+        return 0;
+    case KEY_SECURE:
+        p->o->secure = true;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -230,6 +235,8 @@ static void check_nodes(struct options *o, const struct parsing *p)
         pm_quit(2, "the program to run is missing");
     if (p->hosts_given && (p->nodes_given || o->bed != BED_NONE))
         pm_quit(2, "--hosts and --hostfile cannot be used with --nodes or --bed");
+    if (o->secure && o->probe == PLANE_PROBE_VERBS)
+        pm_quit(2, "--secure cannot be used with --probe verbs: what RDMA devices read carries no authenticator");
     if (!p->hosts_given && (o->launcher || o->launcher_exec))
         pm_quit(2, "--launcher is of use only with --hosts or --hostfile");
     if (p->hosts_given) {

@@ -18,7 +18,7 @@ struct options {
     struct watchers watchers; /* of a topology from a file */
     const char *launcher, *launcher_exec;
     const char *event_log;
-    bool label, quiet;
+    bool label, quiet, secure;
     bool degrade_asked;  /* by the user; otherwise it is the default without spares */
     int start_timeout_s; /* for all nodes to have joined */
     int timeout_s;       /* for the job; 0: none */

@@ -18,6 +18,7 @@
 #include "runtime/base/log.h"
 #include "runtime/client/near.h"
 #include "runtime/client/process.h"
+#include "runtime/transport/sealed.h"
 #include "runtime/transport/shm.h"
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
@@ -183,10 +184,10 @@ static keel_status watch(struct tp *tp)
     return epoll_ctl(process.epoll_fd, EPOLL_CTL_ADD, tp->table->wait_fd(tp), &ev) == 0 ? KEEL_OK : KEEL_ERR_SYSTEM;
 }
 
-static keel_status open_transports(const char *host, struct tp **net, struct tp **shm)
+static keel_status open_transports(const struct control_welcome *w, struct tp **net, struct tp **shm)
 {
-    struct tp_config config = {.host = host, .provider = "tcp"};
-    keel_status status = tp_ofi.open(&config, net);
+    struct tp_config config = {.host = w->host, .provider = "tcp"};
+    keel_status status = tp_net_open(&config, w->secure ? w->secret : NULL, net);
     if (status == KEEL_OK)
         status = tp_shm_open(shm);
     process.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -214,7 +215,7 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     if (status == KEEL_OK && intents == MAP_FAILED)
         status = KEEL_ERR_NOMEM;
     if (status == KEEL_OK)
-        status = open_transports(w->host, &net, &shm);
+        status = open_transports(w, &net, &shm);
     if (status == KEEL_OK)
         status = client_init(&process_client, &environment, w, page, intents, net, shm);
     if (status != KEEL_OK)

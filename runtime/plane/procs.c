@@ -162,6 +162,7 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
     }
     struct control_welcome w;
     ranks_welcome(a, k->proc, rank, incarnation, ep, k->intents, &w);
+    w.secure = p->config.secure;
     snprintf(w.host, sizeof w.host, "%s", p->host);
     int fds[WELCOME_FDS] = {p->page_fd, intents_fd, shm_fds[0], shm_fds[1], shm_fds[2]};
     send_packet(k, &w, sizeof w, fds, WELCOME_FDS);

@@ -14,6 +14,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/fault.h"
 #include "runtime/plane/plane_int.h"
+#include "runtime/transport/sealed.h"
 #include "runtime/transport/shm.h"
 
 enum { SPIN_US_DEFAULT = 50 };
@@ -153,7 +154,7 @@ static keel_status make_agent(struct plane *p)
 static keel_status open_transports(struct plane *p)
 {
     struct tp_config config = {.host = p->host, .provider = "tcp"};
-    keel_status status = tp_ofi.open(&config, &p->net);
+    keel_status status = tp_net_open(&config, p->config.secure ? p->config.secret : NULL, &p->net);
     if (status == KEEL_OK)
         status = p->net->table->listen(p->net, &p->addr);
     if (status == KEEL_OK)
@@ -185,7 +186,8 @@ static keel_status make_helper(struct plane *p, struct helper_blob *blob)
         .job_id = c->job_id, .host = p->host, .provider = "tcp", .incarnation = (uint32_t)p->incarnation};
     memcpy(config.secret, c->secret, sizeof config.secret);
     member_params_default(&config.params, c->nodes + c->spares, c->node);
-    config.probe = (enum probe_choice)c->probe;
+    config.secure = c->secure;
+    config.probe = c->secure ? PROBE_OFI : (enum probe_choice)c->probe; /* an RDMA device's reads carry no tag */
     config.params.topology = (enum member_topology)c->topology;
     config.params.edges = c->edges;
     config.params.edge_count = c->edge_count;

@@ -44,6 +44,6 @@ struct control_welcome {
     uint64_t instance;    /* barrier instances completed when this process joined */
     uint64_t collectives; /* of them, the user's */
     uint32_t segments;    /* segments whose allocation is complete */
-    uint32_t pad;
+    uint32_t secure;      /* data connections are sealed */
 };
 #endif

@@ -45,7 +45,7 @@ struct tp_connreq {
     struct mem_ep *from; /* NULL: it gave up */
     LIST_ENTRY(tp_connreq) link;
     size_t len;
-    uint8_t hello[TP_HELLO_MAX];
+    uint8_t hello[TP_CONNECT_MAX];
 };
 
 struct told {
@@ -132,13 +132,13 @@ static void lose_inbox(struct mem_ep *ep, struct mem_ep *origin, bool messages_t
     struct item *item;
     while ((item = STAILQ_FIRST(&ep->inbox)) != NULL) {
         STAILQ_REMOVE_HEAD(&ep->inbox, link);
-        if (item->kind == ITEM_MESSAGE && !messages_too) {
-            STAILQ_INSERT_TAIL(&kept, item, link);
-            continue;
-        }
-        if (item->kind != ITEM_MESSAGE)
+        if (item->op)
             tell_done(origin, item->op, KEEL_ERR_LINK);
-        free(item);
+        item->op = NULL;
+        if (item->kind == ITEM_MESSAGE && !messages_too)
+            STAILQ_INSERT_TAIL(&kept, item, link);
+        else
+            free(item);
     }
     STAILQ_CONCAT(&ep->inbox, &kept);
 }
@@ -298,7 +298,7 @@ static struct mem_tp *listener_at(const struct tp_addr *addr)
 static keel_status mem_connect(struct tp *base, const struct tp_addr *to, const void *hello, size_t len, void *user,
                                struct tp_ep **out)
 {
-    if (len > TP_HELLO_MAX || to->len != sizeof(uint64_t))
+    if (len > TP_CONNECT_MAX || to->len != sizeof(uint64_t))
         return KEEL_ERR_ARG;
     struct tp_connreq *req = calloc(1, sizeof(*req));
     pthread_mutex_lock(&lock);
@@ -432,11 +432,8 @@ static keel_status post(struct mem_ep *ep, struct item *item)
         if (item->op)
             item->op->ep = &ep->base;
         STAILQ_INSERT_TAIL(&ep->peer->inbox, item, link);
-        if (item->kind == ITEM_MESSAGE) {
+        if (item->kind == ITEM_MESSAGE)
             ep->peer->inbox_bytes += item->len;
-            if (item->op) /* the bytes are copied already */
-                tell_done(ep, item->op, KEEL_OK);
-        }
         wake(tp_of_ep(ep->peer));
     }
     pthread_mutex_unlock(&lock);
@@ -448,7 +445,7 @@ static keel_status post(struct mem_ep *ep, struct item *item)
 static keel_status mem_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                             struct tp_op *op)
 {
-    if (hlen > TP_BULK_MAX || len > TP_BULK_MAX - hlen)
+    if (hlen > TP_FRAME_MAX || len > TP_FRAME_MAX - hlen)
         return KEEL_ERR_ARG;
     struct item *item = calloc(1, sizeof(*item) + hlen + len);
     if (!item)
@@ -516,6 +513,8 @@ static int work_inbox(struct mem_ep *ep, struct tp_event *events, int max)
             continue;
         }
         ep->inbox_bytes -= item->len;
+        if (item->op) /* as a network that takes no more than the receiver does; the bytes were copied */
+            tell_done(ep->peer, item->op, KEEL_OK);
         STAILQ_INSERT_TAIL(&tp->held, item, link);
         events[n++] = (struct tp_event){.type = TP_RECV, .ep = &ep->base, .data = item->bytes, .len = item->len};
     }

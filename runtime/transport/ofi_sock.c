@@ -6,7 +6,6 @@
 #include "runtime/transport/ofi_int.h"
 
 #include <arpa/inet.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,13 +13,9 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/transport/sock.h"
 
 enum {
-    KEEPALIVE_IDLE_S = 10,
-    KEEPALIVE_INTERVAL_S = 5,
-    /* Also ends a connection whose peer is alive but reads nothing for so long: above every pause the detector
-       forgives. */
-    USER_TIMEOUT_MS = 30 * 1000,
     HELLO_WAIT_MS = 1, /* a hello is one segment: the rest of a started one is there */
     GUARD_EVERY_MS = 500,
     GUARD_AFTER_MS = 1000,
@@ -66,17 +61,6 @@ static bool peer_of(int fd, struct sockaddr_in6 *peer)
     return getpeername(fd, (struct sockaddr *)peer, &len) == 0;
 }
 
-static void set_liveness(int fd)
-{
-    const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S;
-    const unsigned timeout = USER_TIMEOUT_MS;
-    if (setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) ||
-        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle)) ||
-        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval)) ||
-        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout)))
-        log_debug("transport: cannot set the keepalive of a connection: %m");
-}
-
 /* ---- listener: accepted sockets inherit what is set here ---- */
 
 static bool visit_listener(int fd, void *arg)
@@ -85,7 +69,7 @@ static bool visit_listener(int fd, void *arg)
     socklen_t len = sizeof(listening);
     if (!local_is(fd, arg) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
         return false;
-    set_liveness(fd);
+    sock_set_liveness(fd);
     /* The provider reads a hello with blocking calls: a header without its body would stop the whole process. */
     const struct timeval wait = {.tv_usec = HELLO_WAIT_MS * 1000};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
@@ -127,7 +111,7 @@ void ofi_sock_setup_connecting(struct ofi_ep *ep)
     size_t len = sizeof(want.local);
     if (fi_getname(&ep->fid->fid, &want.local, &len) == 0 &&
         sockets_of_epoll(ofi_tp_of_ep(ep)->eq_fd, visit_local, &want))
-        set_liveness(want.fd);
+        sock_set_liveness(want.fd);
 }
 
 bool ofi_sock_shutdown(struct ofi_ep *ep)

@@ -1,9 +1,9 @@
 /* The transport table: connections that carry messages, remote writes and remote reads.
  *
- * A `struct tp` is one communication domain with its completion queue; a `struct tp_ep` is one connection. Four
+ * A `struct tp` is one communication domain with its completion queue; a `struct tp_ep` is one connection. Five
  * implementations fill the table: ofi (libfabric FI_EP_MSG, between nodes), shm (rings in shared memory, a rank and its
- * node's agent), mem (in one process, for tests and simulation) and inject (an interposer over any of them that delays,
- * drops and breaks).
+ * node's agent), mem (in one process, for tests and simulation) and, over any of them, inject (delays, drops and breaks)
+ * and sealed (encrypts).
  *
  * Contract
  *  threads    one thread at a time may be inside one tp (the owner serialises). Different tps are independent.
@@ -35,6 +35,9 @@ enum {
     TP_HELLO_MAX = 192,             /* bytes of connect data */
     TP_MSG_MAX = 16 * 1024 + 512,   /* bytes of one message, header included, over any transport */
     TP_BULK_MAX = 128 * 1024 + 512, /* and over those between nodes: all but shm */
+    /* what stream and mem take, so that sealed has room for its own */
+    TP_CONNECT_MAX = TP_HELLO_MAX + 72,
+    TP_FRAME_MAX = TP_BULK_MAX + 32,
 };
 
 /* A listening address as bytes to pass around; its meaning is the implementation's. Layout is sent between nodes. */
@@ -108,6 +111,13 @@ struct tp_table {
     keel_status (*write)(struct tp_ep *ep, const void *src, size_t len, uint64_t key, uint64_t offset,
                          struct tp_op *op);
     keel_status (*read)(struct tp_ep *ep, void *dst, size_t len, uint64_t key, uint64_t offset, struct tp_op *op);
+
+    /* Optional, for sealed; NULL: not needed. mark: from now on (for what comes: after the message that was delivered
+     * last) the lengths of messages are authenticated with these 16-byte keys. A connector that has the entry delivers its first
+     * message alone. reset: as disconnect, when somebody has changed the stream and the peer may not understand an
+     * orderly end. */
+    void (*mark)(struct tp_ep *ep, const uint8_t *send_key, const uint8_t *recv_key);
+    void (*reset)(struct tp_ep *ep);
 
     /* Make progress; up to max events. Returns their number. Never blocks. */
     int (*poll)(struct tp *tp, struct tp_event *events, int max);

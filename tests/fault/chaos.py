@@ -65,10 +65,11 @@ class Plan:
             second.delay = r.choice([0, r.uniform(0, 0.02), r.uniform(0, 0.3), r.uniform(0, 1.2)])
             self.mishaps.append(second)
         self.netns = any("cut" in m.kind for m in self.mishaps) or (IS_ROOT and r.random() < 0.1)
+        self.secure = seed % 4 == 0
 
     def __str__(self):
         return "seed %d: %d nodes, %d spares, %d ranks, %s%s: %s" % (
-            self.seed, self.nodes, self.spares, self.ranks, self.on_failure, ", netns" if self.netns else "",
+            self.seed, self.nodes, self.spares, self.ranks, self.on_failure, (", netns" if self.netns else "") + (", secure" if self.secure else ""),
             "; ".join(map(str, self.mishaps)))
 
 
@@ -77,7 +78,8 @@ class Run(Cluster):
         self.plan, self.watch, self.mpiexec_pids, self.cuts = plan, None, {}, set()
         program = [SUM, str(TASKS), str(ROUNDS), str(plan.compute_us)]
         super().__init__(plan.nodes, program, ranks=plan.ranks, spares=plan.spares, on_failure=plan.on_failure,
-                         options=["--bed", "netns"] if plan.netns else [], seconds=HANG_S)
+                         options=(["--bed", "netns"] if plan.netns else []) + (["--secure"] if plan.secure else []),
+                         seconds=HANG_S)
 
     def over(self):
         return (self.watch or self.process).poll() is not None

@@ -38,11 +38,12 @@ class Plan:
         for _ in range(r.choice([0, 1, 1, 1, 2, 2, 3])):
             what = r.choice(["node", "node", "node", "rank", "rank", "agent", "freeze", "pause"])
             self.kills.append((what, r.randint(1, self.phases), r.expovariate(100)))
+        self.secure = seed % 4 == 0
 
     def __str__(self):
         return "seed %d: %d nodes, %d spares, %d ranks, %s, %d words, %d phases, %d tasks%s, %s" % (
             self.seed, self.nodes, self.spares, self.nodes * self.ppn, self.on_failure, self.words, self.phases, self.tasks,
-            ", rough" if self.rough else "", " ".join("%s@%d+%.0fms" % (w, p, 1000 * d) for w, p, d in self.kills))
+            (", rough" if self.rough else "") + (", secure" if self.secure else ""), " ".join("%s@%d+%.0fms" % (w, p, 1000 * d) for w, p, d in self.kills))
 
 
 def strike(plan, job, what):
@@ -114,7 +115,7 @@ def run(plan):
     begin = time.monotonic()
     program = [PROGRAM, str(plan.seed), str(plan.phases), str(plan.words), str(plan.tasks)]
     with Cluster(plan.nodes, program, ranks=plan.nodes * plan.ppn, spares=plan.spares, on_failure=plan.on_failure,
-                 seconds=DEADLINE_S) as job:
+                 options=["--secure"] if plan.secure else [], seconds=DEADLINE_S) as job:
         job.frozen = []
         try:
             result = drive(plan, job)

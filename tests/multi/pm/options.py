@@ -11,6 +11,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
 from keeltest import BIN, IS_ROOT, KEELCTL, KEELRUN, Job, run, wait_for
+from recorder import Recorder
 
 CRASH = os.environ["KEEL_CRASH"]
 WHO = ["sh", "-c", "echo $KEEL_RANK $KEEL_NODE"]
@@ -149,6 +150,15 @@ def test_keelrun_probe_is_how_nodes_watch_each_other():
         assert code == 1 and out == "" and "verbs probe" in err, (code, out, err)
     code, _, err = run(["--probe", "magic", "-n", "1", "true"])
     assert (code, err) == (2, "keelrun: --probe: magic is not known\n"), (code, err)
+
+
+def test_keelrun_secure_seals_every_data_connection():
+    for options, sealed in [([], False), (["--secure"], True)]:
+        recorder = Recorder()
+        code, _, err = run(["-n", "2", "--nodes", "2", *options, CRASH, "1", "0", "never"])
+        assert code == 0, err
+        begun = [data[:300] for data in recorder.read()[0].values() if b"ihleek" in data[:300]]  # a hello
+        assert sum((b"KEELSEAL" in data) == sealed for data in begun) >= 2, (options, begun)
 
 
 def test_keelrun_topology_says_who_watches_whom():
