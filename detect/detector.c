@@ -40,6 +40,13 @@ enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 64000000, CHECK_GAP_MIN = 400000
 #define REFUSAL_GAP_NS (500ull * 1000 * 1000) /* no verdict refused for so long: that is over */
 #define STARTUP_NS (3000ull * 1000 * 1000)    /* agents start one after the other: nobody is silent before that */
 
+/* Pongs bring it back: so they say that the node lived, and both ways worked, after that time. */
+static uint64_t next_nonce(struct member *m)
+{
+    m->nonce = m->now > m->nonce ? m->now : m->nonce + 1;
+    return m->nonce;
+}
+
 static struct target *find(struct member *m, int node)
 {
     for (int i = 0; i < m->n_targets; i++)
@@ -219,6 +226,16 @@ void detector_check(struct member *m, int node, const char *why)
         return;
     tg->raised = tg->base = m->t;
     set_state(m, tg, TARGET_CHECK, why);
+}
+
+void detector_ask(struct member *m, int node)
+{
+    detector_check(m, node, "asked to check");
+    struct target *tg = find(m, node);
+    if (!tg)
+        return;
+    tg->asked = m->now;
+    tg->next_ping = m->t;
 }
 
 /* A broken connection: the process may just have died. Ask its kernel at once. */
@@ -590,7 +607,7 @@ static void contact_tick(struct member *m)
         c->next = (c->next + 1) % m->p.n;
         /* who answered may be cut off with us, and have nobody of the other side to miss: it is to look too */
         if (is_member(m, c->next) && (lonely || !bitset_has(c->heard, c->next))) {
-            struct wire_msg ping = {.type = WIRE_PING, .nonce = ++m->nonce, .flags = lonely ? WIRE_LONELY : 0};
+            struct wire_msg ping = {.type = WIRE_PING, .nonce = next_nonce(m), .flags = lonely ? WIRE_LONELY : 0};
             member_post_direct(m, c->next, &ping);
         }
     }
@@ -598,6 +615,16 @@ static void contact_tick(struct member *m)
 }
 
 /* ------------------------------------------------------------------------------------------------ messages */
+
+static void take_pong(struct member *m, const struct wire_msg *msg)
+{
+    struct target *tg = find(m, msg->src);
+    if (!tg || !tg->asked || msg->hops || msg->nonce > m->nonce)
+        return;
+    if (msg->nonce >= tg->asked)
+        tg->asked = 0;
+    member_note_answer(m, tg->node, msg->nonce);
+}
 
 void detector_receive(struct member *m, const struct wire_msg *msg)
 {
@@ -618,7 +645,10 @@ void detector_receive(struct member *m, const struct wire_msg *msg)
     case WIRE_VOTE:
         take_vote(m, msg);
         break;
-    default: /* PONG: the sign of life was noted for every message */
+    case WIRE_PONG:
+        take_pong(m, msg);
+        break;
+    default: /* the sign of life was noted for every message */
         break;
     }
 }
@@ -657,6 +687,8 @@ static bool target_judge(struct member *m, struct target *tg)
     if (!bitset_has(m->seen, tg->node))
         sign = later(sign, m->created + STARTUP_NS);
     bool majority = tg->state >= TARGET_SUSPECT && majority_unreached(m, tg);
+    if (tg->asked && m->now - tg->asked >= p->limit_ns)
+        tg->asked = 0; /* nobody waits so long */
     if (!majority)
         tg->majority_unreached = 0;
     else if (!tg->majority_unreached)
@@ -694,7 +726,7 @@ static bool target_judge(struct member *m, struct target *tg)
     case TARGET_ANSWERS:
         if (!direct)
             set_state(m, tg, TARGET_SUSPECT, "answers pings no more");
-        else if ((!w || since(m, w->last_life) < p->late_ns) && since(m, tg->since) >= p->late_ns) {
+        else if ((!w || since(m, w->last_life) < p->late_ns) && since(m, tg->since) >= p->late_ns && !tg->asked) {
             tg->duty_until = later(tg->duty_until, m->t);
             set_state(m, tg, TARGET_DUTY, NULL);
         }
@@ -726,7 +758,7 @@ static void check_lonely(struct member *m, const struct target *tg)
 static void target_act(struct member *m, struct target *tg)
 {
     if (m->t >= tg->next_ping) {
-        struct wire_msg ping = {.type = WIRE_PING, .nonce = ++m->nonce};
+        struct wire_msg ping = {.type = WIRE_PING, .nonce = next_nonce(m)};
         if (!tg->first_ping)
             tg->first_ping = m->t;
         tg->next_ping = m->t + (tg->state == TARGET_ANSWERS ? m->p.late_ns / 3 : tg->ping_gap);

@@ -109,11 +109,20 @@ static void note_said(struct helper *h, const struct member_report *report)
     pthread_mutex_unlock(&h->lock);
 }
 
+static void note_links(struct helper *h)
+{
+    pthread_mutex_lock(&h->lock);
+    h->n_links = member_links(h->m, h->links, MEMBER_LINKS_MAX);
+    pthread_mutex_unlock(&h->lock);
+}
+
 static void on_report(void *user, const struct member_report *report)
 {
     struct helper *h = user;
     if (report->kind <= MEMBER_REPORT_LINK_OK)
         note_said(h, report);
+    else if (report->kind == MEMBER_REPORT_LINKS)
+        note_links(h);
     if (h->callbacks.report)
         h->callbacks.report(h->callbacks.user, report);
 }
@@ -212,6 +221,15 @@ void helper_status(struct helper *h, struct helper_status *out)
     pthread_mutex_lock(&h->lock);
     *out = h->status;
     pthread_mutex_unlock(&h->lock);
+}
+
+int helper_links(struct helper *h, struct member_link out[MEMBER_LINKS_MAX])
+{
+    pthread_mutex_lock(&h->lock);
+    int n = h->n_links;
+    memcpy(out, h->links, (size_t)n * sizeof *out);
+    pthread_mutex_unlock(&h->lock);
+    return n;
 }
 
 void helper_counters(struct helper *h, struct helper_counters *out)

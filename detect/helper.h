@@ -80,5 +80,7 @@ struct helper_status {
     struct member_report said[HELPER_SAID_MAX]; /* oldest first */
 };
 void helper_status(struct helper *h, struct helper_status *out);
+/* As member_links, at the last MEMBER_REPORT_LINKS. Any thread. */
+int helper_links(struct helper *h, struct member_link out[MEMBER_LINKS_MAX]);
 void helper_counters(struct helper *h, struct helper_counters *out);
 #endif

@@ -69,10 +69,12 @@ struct helper {
     uint64_t now;
 
     pthread_mutex_t lock;
-    struct command *commands;     /* lock */
-    int n_commands, cap_commands; /* lock */
-    struct helper_status status;  /* lock */
-    uint64_t status_at;           /* written last */
+    struct command *commands;                   /* lock */
+    int n_commands, cap_commands;               /* lock */
+    struct member_link links[MEMBER_LINKS_MAX]; /* lock */
+    int n_links;                                /* lock */
+    struct helper_status status;                /* lock */
+    uint64_t status_at;                         /* written last */
 
     struct {
         _Atomic uint64_t wakeups, sent, received, dropped, rejected, reads, reads_failed, verbs_reads, verbs_sent;

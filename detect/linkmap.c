@@ -75,6 +75,7 @@ static void set_word(struct member *m, struct link_word *l, bool broken)
     l->tell_at = m->t + AGAIN_NS;
     tell(m, l->about, l);
     tell_some(m, l);
+    member_note(m, MEMBER_REPORT_LINKS, -1, MEMBER_ALIVE, m->epoch, NULL);
 }
 
 /* Others reach node and we do not. */
@@ -120,6 +121,8 @@ void linkmap_receive(struct member *m, const struct wire_msg *msg)
     l->version = msg->slot;
     l->broken = broken;
     l->since = age < m->t ? m->t - age : 0;
+    if (changed)
+        member_note(m, MEMBER_REPORT_LINKS, -1, MEMBER_ALIVE, m->epoch, NULL);
     if (about == m->p.self && changed)
         member_note(m, broken ? MEMBER_REPORT_LINK_BROKEN : MEMBER_REPORT_LINK_OK, says, MEMBER_ALIVE, m->epoch,
                     broken ? "it does not hear us" : "it hears us again");
@@ -130,12 +133,17 @@ void linkmap_receive(struct member *m, const struct wire_msg *msg)
 
 void linkmap_forget(struct member *m, int node)
 {
+    bool changed = false;
     for (int i = 0; i < m->n_links;) {
-        if (m->links[i].says == node || m->links[i].about == node)
+        if (m->links[i].says == node || m->links[i].about == node) {
+            changed = changed || m->links[i].broken;
             m->links[i] = m->links[--m->n_links];
-        else
+        } else {
             i++;
+        }
     }
+    if (changed)
+        member_note(m, MEMBER_REPORT_LINKS, -1, MEMBER_ALIVE, m->epoch, NULL);
 }
 
 static bool is_told_again(const struct member *m, const struct link_word *l)

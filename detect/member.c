@@ -157,6 +157,14 @@ void member_note(struct member *m, enum member_report_kind kind, int node, enum 
         m->ops.report(m->ops.user, &r);
 }
 
+void member_note_answer(struct member *m, int node, uint64_t asked)
+{
+    struct member_report r = {
+        .kind = MEMBER_REPORT_ANSWERED, .node = node, .epoch = m->epoch, .now_ns = m->now, .asked_ns = asked};
+    if (m->ops.report)
+        m->ops.report(m->ops.user, &r);
+}
+
 void member_halt(struct member *m, const char *reason)
 {
     if (m->halted)
@@ -168,8 +176,8 @@ void member_halt(struct member *m, const char *reason)
 
 const char *member_report_name(enum member_report_kind kind)
 {
-    static const char *const names[] = {"suspect", "cleared", "verdict", "link_broken", "link_ok",
-                                        "prepare", "view",    "settled", "halt"};
+    static const char *const names[] = {"suspect", "cleared", "verdict", "link_broken", "link_ok", "prepare",
+                                        "view",    "settled", "halt",    "answered",    "links"};
     return names[kind];
 }
 
@@ -272,7 +280,7 @@ void member_check(struct member *m, int node, uint64_t now)
         return;
     member_enter(m, now);
     if (!m->halted)
-        detector_check(m, node, "asked to check");
+        detector_ask(m, node);
     member_leave(m);
 }
 

@@ -82,6 +82,9 @@ enum member_report_kind {
     MEMBER_REPORT_VIEW,    /* epoch committed */
     MEMBER_REPORT_SETTLED, /* epoch committed by all */
     MEMBER_REPORT_HALT,    /* this member ends: text = reason */
+    /* not for the log */
+    MEMBER_REPORT_ANSWERED, /* node answered what was sent at asked_ns, after a member_check */
+    MEMBER_REPORT_LINKS,    /* what member_links gives has changed */
 };
 struct member_report {
     enum member_report_kind kind;
@@ -89,6 +92,7 @@ struct member_report {
     int node;       /* or -1 */
     uint64_t epoch; /* the last committed one, or the one meant */
     uint64_t now_ns;
+    uint64_t asked_ns;
     const char *text; /* static storage */
 };
 const char *member_report_name(enum member_report_kind kind);
@@ -136,7 +140,9 @@ void member_receive(struct member *m, int from, const void *data, size_t len, ui
 void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now); /* a read completed */
 void member_broken(struct member *m, int node, uint64_t now);  /* a connection to node broke, a read failed */
 void member_refused(struct member *m, int node, uint64_t now); /* node's kernel: nobody listens. Certain death */
-void member_check(struct member *m, int node, uint64_t now);   /* somebody has doubts about node: find out now */
+/* Somebody has doubts about node: find out now. MEMBER_REPORT_ANSWERED follows, with an asked_ns not before now, if the way
+ * there and back works within limit_ns. */
+void member_check(struct member *m, int node, uint64_t now);
 
 /* Have an event ordered. Kept and resent until it is; each exactly once, in the order submitted here, unless this
  * member dies first. type >= MEMBER_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...). */

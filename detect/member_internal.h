@@ -51,6 +51,7 @@ struct target {
     uint64_t last_indirect;
     uint64_t next_ping, next_probe, next_panel;
     uint64_t ping_gap, probe_gap;
+    uint64_t asked;              /* outer time: since then somebody waits for its answer; 0: nobody */
     uint64_t duty_until;         /* votes are asked of us until then */
     uint64_t majority_unreached; /* since when a majority of voters does not reach it, 0: it does */
     int n_voters, n_mute;        /* asked now; given up because they did not answer */
@@ -133,7 +134,7 @@ struct member {
     uint64_t now, t, blind, deadline; /* deadline: inner time of the next tick */
     uint64_t created;
     struct rng rng;
-    uint64_t nonce;
+    uint64_t nonce; /* of the last ping: the outer time at which it was sent, or a little more */
 
     /* membership */
     uint64_t epoch, settled;
@@ -208,6 +209,7 @@ void member_leave(struct member *m);
 void member_halt(struct member *m, const char *reason);
 void member_note(struct member *m, enum member_report_kind kind, int node, enum member_evidence evidence,
                  uint64_t epoch, const char *text);
+void member_note_answer(struct member *m, int node, uint64_t asked);
 /* Fills in the header; goes around a broken link where a detour is known. */
 void member_post(struct member *m, int to, struct wire_msg *msg);
 void member_post_direct(struct member *m, int to, struct wire_msg *msg); /* never around */
@@ -232,6 +234,7 @@ void detector_rewatch(struct member *m);
 void detector_tick(struct member *m);
 uint64_t detector_deadline(const struct member *m);
 void detector_check(struct member *m, int node, const char *why);
+void detector_ask(struct member *m, int node); /* and say when it has answered */
 void detector_note_absence(struct member *m);
 void detector_sign_of_life(struct member *m, int node);
 void detector_sign_of_life_relayed(struct member *m, int node);

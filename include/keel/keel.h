@@ -2,6 +2,7 @@
 #ifndef KEEL_KEEL_H
 #define KEEL_KEEL_H
 #include <keel/collective.h>
+#include <keel/failure.h>
 #include <keel/job.h>
 #include <keel/rma.h>
 #include <keel/segment.h>

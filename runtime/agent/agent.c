@@ -10,6 +10,7 @@
 #include "runtime/agent/chain.h"
 #include "runtime/agent/connect.h"
 #include "runtime/agent/execute.h"
+#include "runtime/agent/health.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
@@ -76,6 +77,8 @@ static void peer_received(void *user, int from, const struct wire *w, const void
         barrier_receive(a->barrier, from, body, w->len, a->now);
     else if (w->type == WIRE_SEGMENT)
         segments_told(a, w);
+    else if (w->type == WIRE_RANK_ASK || w->type == WIRE_RANK_SAYS)
+        health_receive(a, from, w);
     else if (w->type == WIRE_RELAYED) {
         chain_told(a, from, w);
         execute_acked(a, from);

@@ -7,7 +7,8 @@
  *   strong        gets whose value is never taken back
  *   recover       what happens at a view change: fence, apply, show
  *   repair        making the copies of a group equal again, and filling new ones
- *   ranks         this node's ranks: joining, barriers, what they leave behind */
+ *   ranks         this node's ranks: joining, barriers, what they leave behind
+ *   health        what ranks may know of nodes, links and each other's processes */
 #ifndef KEEL_AGENT_AGENT_H
 #define KEEL_AGENT_AGENT_H
 
@@ -119,6 +120,10 @@ struct agent_ops {
     void (*assign)(void *user, struct proc *proc, int rank, uint32_t incarnation);
     /* The process is forgotten here: its intents and its connection are not looked at any more. */
     void (*released)(void *user, struct proc *proc);
+    /* What the kernel says of the process (enum page_process), and the processor time it has used. */
+    unsigned (*look_at)(void *user, const struct proc *proc, uint64_t *ticks);
+    /* The view page has deaths that were not in it: wake who waits for such. */
+    void (*failed)(void *user);
 };
 
 struct agent {

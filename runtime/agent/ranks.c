@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/agent/health.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/segments.h"
@@ -150,6 +151,9 @@ void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
     case CONTROL_CHECK:
         if (r->slot >= 0 && r->slot < a->members)
             a->ops.check(a->ops.user, r->slot);
+        break;
+    case CONTROL_STATUS:
+        health_ask(a, r);
         break;
     case CONTROL_DOUBT:
         take_doubts(a, proc);

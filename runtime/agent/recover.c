@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/agent/execute.h"
+#include "runtime/agent/health.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/segments.h"
@@ -133,11 +134,14 @@ void recover_show_view(struct agent *a)
     for (int group = 0; group < agent_groups(a);
          group++) /* before the deaths: who knows of one uses what follows from it */
         show_route(a, group);
-    for (int m = 0; m < a->members; m++)
+    for (int m = 0; m < a->members; m++) {
+        atomic_store_explicit(&page_node(a->page, m)->died, v->node_death[m].epoch, memory_order_release);
         atomic_store_explicit(&page_node(a->page, m)->alive, v->alive[m], memory_order_release);
+    }
     for (int r = 0; r < v->ranks; r++) {
         struct page_rank *k = page_rank(a->page, r);
         uint64_t where = (uint64_t)(uint32_t)v->rank[r].node << 32 | v->rank[r].incarnation;
+        health_show_rank(k, &v->rank[r]);
         atomic_store_explicit(&k->where, where, memory_order_release);
         atomic_store_explicit(&k->doubted, v->rank[r].doubted, memory_order_release);
     }
@@ -296,6 +300,7 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     update_barrier(a, joined);
     ranks_view_committed(a, joined);
     tell_deaths(a, events, n);
+    health_committed(a);
     for (int group = 0; group < agent_groups(a); group++)
         tell_group(a, group, &before[group]);
     tell_redundancy(a, was_whole);

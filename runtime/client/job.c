@@ -17,13 +17,14 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/client/near.h"
+#include "runtime/client/notify.h"
 #include "runtime/client/process.h"
 #include "runtime/transport/sealed.h"
 #include "runtime/transport/shm.h"
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
 
-enum { WELCOME_FDS = 2 + TP_SHM_FDS, TIMEOUT_MS_DEFAULT = 30000, SPIN_US_DEFAULT = 30, ANSWER_MS = 30000 };
+enum { WELCOME_FDS = 3 + TP_SHM_FDS, TIMEOUT_MS_DEFAULT = 30000, SPIN_US_DEFAULT = 30, ANSWER_MS = 30000 };
 
 struct client process_client;
 
@@ -251,10 +252,13 @@ KEEL_EXPORT keel_status keel_init(void)
     keel_status status = n == sizeof w && w.type == CONTROL_WELCOME && fds[WELCOME_FDS - 1] >= 0
                              ? accept_welcome(&w, fds)
                              : KEEL_ERR_NOT_LAUNCHED;
+    int failure_fd = status == KEEL_OK ? fds[WELCOME_FDS - 1] : -1;
     for (int i = 0; i < WELCOME_FDS; i++)
-        if (fds[i] >= 0)
+        if (fds[i] >= 0 && fds[i] != failure_fd)
             close(fds[i]);
     process_client.ready = status == KEEL_OK;
+    if (process_client.ready)
+        notify_init(failure_fd);
     struct control here = {.type = CONTROL_HERE};
     if (process_client.ready)
         (void)tell(NULL, &here);
@@ -263,6 +267,7 @@ KEEL_EXPORT keel_status keel_init(void)
 
 KEEL_EXPORT keel_status keel_finalize(void)
 {
+    notify_fini();
     keel_status status = client_leave(&process_client);
     if (!process_client.left || !process_client.net)
         return status;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/agent/health.h"
 #include "runtime/agent/recover.h"
 #include "runtime/plane/plane_int.h"
 
@@ -63,9 +64,39 @@ static void settled(struct plane *p, const struct command *c)
         commands_tell_over(p);
 }
 
+static void show_links(struct plane *p)
+{
+    struct member_link links[MEMBER_LINKS_MAX];
+    struct health_link shown[MEMBER_LINKS_MAX];
+    int n = helper_links(p->helper, links);
+    for (int i = 0; i < n; i++)
+        shown[i] = (struct health_link){links[i].a, links[i].b, links[i].since_ns};
+    health_links(&p->agent, shown, n);
+}
+
+/* What ranks may see of it, on the view page. */
+static void show_report(struct plane *p, const struct member_report *r)
+{
+    switch (r->kind) {
+    case MEMBER_REPORT_SUSPECT:
+    case MEMBER_REPORT_CLEARED:
+        health_doubt(&p->agent, r->node, PAGE_DOUBT_SUSPECT, r->kind == MEMBER_REPORT_SUSPECT);
+        break;
+    case MEMBER_REPORT_ANSWERED:
+        health_answered(&p->agent, r->node, r->asked_ns);
+        break;
+    case MEMBER_REPORT_LINKS:
+        show_links(p);
+        break;
+    default:
+        break;
+    }
+}
+
 static void reported(struct plane *p, const struct member_report *r)
 {
     char members[256];
+    show_report(p, r);
     if (r->kind == MEMBER_REPORT_VERDICT)
         recover_doomed(&p->agent, r->node);
     switch (r->kind) {

@@ -21,6 +21,7 @@ struct process {
     int pid;
     int fd; /* control socket, -1 when closed */
     struct intent_page *intents;
+    int failure_fd; /* eventfd: the page has a new death; -1: not welcomed yet */
 };
 
 enum command_type {
@@ -134,4 +135,6 @@ void procs_free(struct plane *p);
 void procs_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle);
 void procs_assign(void *user, struct proc *proc, int rank, uint32_t incarnation);
 void procs_released(void *user, struct proc *proc);
+unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks);
+void procs_failed(void *user);
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,7 +17,7 @@
 #include "runtime/plane/plane_int.h"
 #include "runtime/transport/shm.h"
 
-enum { WELCOME_FDS = 2 + TP_SHM_FDS };
+enum { WELCOME_FDS = 3 + TP_SHM_FDS };
 
 static struct process *of_proc(struct plane *p, const struct proc *proc)
 {
@@ -156,7 +157,9 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
     int intents_fd = -1, shm_fds[TP_SHM_FDS];
     struct tp_ep *ep;
     struct conn *c = ranks_conn(a, k->proc);
-    if (!c || !(k->intents = make_intents(&intents_fd)) || tp_shm_create(p->shm, c, shm_fds, &ep) != KEEL_OK) {
+    k->failure_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!c || k->failure_fd < 0 || !(k->intents = make_intents(&intents_fd)) ||
+        tp_shm_create(p->shm, c, shm_fds, &ep) != KEEL_OK) {
         agent_break(a, "no memory to talk to a rank");
         return;
     }
@@ -164,7 +167,7 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
     ranks_welcome(a, k->proc, rank, incarnation, ep, k->intents, &w);
     w.secure = p->config.secure;
     snprintf(w.host, sizeof w.host, "%s", p->host);
-    int fds[WELCOME_FDS] = {p->page_fd, intents_fd, shm_fds[0], shm_fds[1], shm_fds[2]};
+    int fds[WELCOME_FDS] = {p->page_fd, intents_fd, shm_fds[0], shm_fds[1], shm_fds[2], k->failure_fd};
     send_packet(k, &w, sizeof w, fds, WELCOME_FDS);
     close(intents_fd);
     for (int i = 0; i < TP_SHM_FDS; i++)
@@ -186,6 +189,49 @@ void procs_assign(void *user, struct proc *proc, int rank, uint32_t incarnation)
     queue_upcall(p, u);
 }
 
+/* ---- how it is ---- */
+
+void procs_failed(void *user)
+{
+    struct plane *p = user;
+    for (struct process *k = p->processes; k; k = k->next)
+        if (k->failure_fd >= 0 && eventfd_write(k->failure_fd, 1) && errno != EAGAIN) /* full: it is readable */
+            log_warn("pid %d is not told of a failure: %s", k->pid, strerror(errno));
+}
+
+/* "PID (NAME) STATE ..." with user and system time as the 11th and 12th field after the state. */
+static unsigned state_of(const char *stat, uint64_t *ticks)
+{
+    const char *at = strrchr(stat, ')');
+    char state;
+    unsigned long long user_ticks, system_ticks;
+    if (!at || sscanf(at + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &state, &user_ticks,
+                      &system_ticks) != 3)
+        return PAGE_PROCESS_NONE;
+    *ticks = user_ticks + system_ticks;
+    return strchr("Tt", state)   ? PAGE_PROCESS_STOPPED
+           : strchr("ZX", state) ? PAGE_PROCESS_NONE
+           : state == 'D'        ? PAGE_PROCESS_WAITS
+                                 : PAGE_PROCESS_RUNS;
+}
+
+unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks)
+{
+    const struct process *k = of_proc(user, proc);
+    char path[64], stat[1024];
+    if (!k)
+        return PAGE_PROCESS_NONE;
+    snprintf(path, sizeof path, "/proc/%d/stat", k->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, stat, sizeof stat - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return PAGE_PROCESS_NONE;
+    stat[n] = '\0';
+    return state_of(stat, ticks);
+}
+
 /* ---- start and end ---- */
 
 void procs_started(struct plane *p, const struct command *c)
@@ -199,7 +245,7 @@ void procs_started(struct plane *p, const struct command *c)
         free(k);
         return;
     }
-    *k = (struct process){.next = p->processes, .proc = proc, .pid = c->pid, .fd = c->fd};
+    *k = (struct process){.next = p->processes, .proc = proc, .pid = c->pid, .fd = c->fd, .failure_fd = -1};
     p->processes = k;
     if (c->rank >= 0)
         welcome(p, k, c->rank, c->incarnation);
@@ -234,6 +280,8 @@ void procs_released(void *user, struct proc *proc)
     close_control(p, k);
     if (k->intents)
         munmap(k->intents, sizeof *k->intents);
+    if (k->failure_fd >= 0)
+        close(k->failure_fd);
     free(k);
 }
 

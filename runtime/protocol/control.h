@@ -16,7 +16,9 @@ enum control_type {
     CONTROL_ABORT,       /* rank: end the job with code a; text. no answer */
     CONTROL_DOUBT,       /* rank: it gave up a put (note.h: doubted). no answer */
     CONTROL_EVENT,       /* rank: event log line: text = name, NUL, text; a = number. no answer */
-    CONTROL_HERE,        /* rank: keel_init was called and has its welcome. no answer */
+    CONTROL_STATUS, /* rank: look now whether node `slot` answers, and at the process of rank a if it is not -1; b: its
+                          * time. The view page has what comes of it. no answer */
+    CONTROL_HERE,   /* rank: keel_init was called and has its welcome. no answer */
 };
 
 enum { CONTROL_TEXT_MAX = 256 };

@@ -16,11 +16,20 @@
 #include "runtime/protocol/layout.h"
 #include "runtime/transport/transport.h"
 
-#define PAGE_MAGIC 0x6b65656c70670004ull
+#define PAGE_MAGIC 0x6b65656c70670005ull
+
+/* What this agent's detector thinks of a node that is not declared dead. Bits. */
+enum page_doubt {
+    PAGE_DOUBT_SUSPECT = 1, /* no sign of life of late, and nothing decided */
+    PAGE_DOUBT_LINK = 2,  /* it lives, and the path between it and this node does not work, in one direction at least */
+    PAGE_DOUBT_AGENT = 4, /* the kernel of its host answers, its agent does not */
+};
 
 struct page_node {
     _Atomic uint32_t alive;
-    uint32_t pad;
+    _Atomic uint32_t doubts;   /* enum page_doubt */
+    _Atomic uint64_t answered; /* it answered what was asked at this time (CLOCK_MONOTONIC of this node) */
+    _Atomic uint64_t died;     /* epoch, 0: it lives */
     uint64_t incarnation;
     struct tp_addr addr; /* where its data listener is */
 };
@@ -44,7 +53,35 @@ struct page_rank {
     _Atomic uint32_t doubted; /* of this incarnation: how many of its doubts (note.h) were taken up */
     uint32_t slot;
     uint32_t index;
+    _Atomic uint32_t done; /* it ended by itself */
+    /* of its last process that died */
+    _Atomic uint64_t died; /* epoch, 0: none */
+    _Atomic uint32_t deaths;
+    _Atomic int32_t died_on; /* node */
+    _Atomic int32_t signal;  /* 0: its node died */
+    /* what the kernel of its node said of its process when it was asked at this time */
+    _Atomic uint32_t process; /* enum page_process */
+    _Atomic uint64_t ticks;   /* processor time it had used */
+    _Atomic uint64_t looked;
+};
+
+enum page_process {
+    PAGE_PROCESS_RUNS,
+    PAGE_PROCESS_STOPPED, /* by a signal or a debugger */
+    PAGE_PROCESS_WAITS,   /* and no signal wakes it */
+    PAGE_PROCESS_NONE,    /* not started yet, or ended and not declared so */
+};
+
+/* Links that are broken though both ends live. Read like a route: the counter is odd while they are being changed. */
+enum { PAGE_LINKS_MAX = 64 };
+struct page_links {
+    _Atomic uint64_t version;
+    _Atomic uint32_t n;
     uint32_t pad;
+    struct page_link {
+        _Atomic int32_t a, b;
+        _Atomic uint64_t since_ns; /* CLOCK_MONOTONIC of this node */
+    } link[PAGE_LINKS_MAX];
 };
 
 struct page {
@@ -54,7 +91,7 @@ struct page {
     _Atomic uint64_t epoch;
     _Atomic uint32_t fenced; /* the agent has lost the job: every operation fails */
     uint32_t pad;
-    /* followed by page_node[members], page_route[nodes * CLASSES], page_rank[ranks] */
+    /* followed by page_node[members], page_route[nodes * CLASSES], page_rank[ranks], page_links */
 };
 
 /* A route as read at one moment. */
@@ -68,7 +105,7 @@ struct route {
 static inline size_t page_bytes(uint32_t nodes, uint32_t members, uint32_t ranks)
 {
     return sizeof(struct page) + members * sizeof(struct page_node) + nodes * CLASSES * sizeof(struct page_route) +
-           ranks * sizeof(struct page_rank);
+           ranks * sizeof(struct page_rank) + sizeof(struct page_links);
 }
 static inline struct page_node *page_node(const struct page *p, int node)
 {
@@ -82,6 +119,10 @@ static inline struct page_rank *page_rank(const struct page *p, int rank)
 {
     return (struct page_rank *)((struct page_route *)((struct page_node *)(p + 1) + p->members) + p->nodes * CLASSES) +
            rank;
+}
+static inline struct page_links *page_links(const struct page *p)
+{
+    return (struct page_links *)page_rank(p, (int)p->ranks);
 }
 
 static inline enum route_mode route_mode(uint64_t tag)

@@ -31,12 +31,14 @@ enum wire_type {
     WIRE_SNAP_END,
     WIRE_SEGMENT, /* segment seg exists: a = bytes per rank, b = redundancy, identity = alloc instance; body none. FREED: identity =
                    * barrier instance after which it was freed */
-    WIRE_DOUBT,    /* patches in doubt, a copy to the primary */
-    WIRE_FETCH,    /* send me your bytes of this patch */
-    WIRE_PATCH,    /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
-    WIRE_BARRIER,  /* body: a message of collectives/barrier.h */
-    WIRE_COMPARE,  /* for a strong get, a primary to the copies: the bytes that it has; a: number of the question */
-    WIRE_COMPARED, /* which aligned words of them differ here: a bit each */
+    WIRE_DOUBT,     /* patches in doubt, a copy to the primary */
+    WIRE_FETCH,     /* send me your bytes of this patch */
+    WIRE_PATCH,     /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
+    WIRE_BARRIER,   /* body: a message of collectives/barrier.h */
+    WIRE_COMPARE,   /* for a strong get, a primary to the copies: the bytes that it has; a: number of the question */
+    WIRE_COMPARED,  /* which aligned words of them differ here: a bit each */
+    WIRE_RANK_ASK,  /* how is the process of (rank, incarnation)? a: when that was asked */
+    WIRE_RANK_SAYS, /* count: enum page_process; identity: processor time it has used; a as asked */
 };
 
 enum { WIRE_RMW_32 = 0x100 };

@@ -63,11 +63,12 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->ranks = ranks;
     v->alive = calloc((size_t)members(v), sizeof *v->alive);
     v->spare_free = calloc((size_t)members(v), sizeof *v->spare_free);
+    v->node_death = calloc((size_t)members(v), sizeof *v->node_death);
     v->group = calloc((size_t)groups(v), sizeof *v->group);
     v->home = calloc((size_t)nodes, sizeof *v->home);
     v->rank = calloc((size_t)ranks, sizeof *v->rank);
     v->slot_ranks = calloc((size_t)nodes, sizeof *v->slot_ranks);
-    if (!v->alive || !v->spare_free || !v->group || !v->home || !v->rank || !v->slot_ranks) {
+    if (!v->alive || !v->spare_free || !v->node_death || !v->group || !v->home || !v->rank || !v->slot_ranks) {
         view_fini(v);
         return false;
     }
@@ -91,6 +92,7 @@ void view_fini(struct view *v)
 {
     free(v->alive);
     free(v->spare_free);
+    free(v->node_death);
     free(v->group);
     free(v->home);
     free(v->rank);
@@ -164,6 +166,12 @@ static void rank_leave(struct view_rank *k, enum rank_state state)
     k->node = -1;
 }
 
+/* Its process died, whoever takes its place; one that had left, or ended by itself, did not. */
+static void rank_died(const struct view *v, struct view_rank *k, int signal)
+{
+    k->death = (struct view_death){.times = k->death.times + 1, .epoch = v->epoch, .node = k->node, .signal = signal};
+}
+
 /* Give the ranks that ran on a dead node another one, or none. */
 static void ranks_of_dead_node(struct view *v, int node)
 {
@@ -178,6 +186,8 @@ static void ranks_of_dead_node(struct view *v, int node)
         struct view_rank *k = &v->rank[r];
         if (k->node != node || k->state != RANK_RUNNING)
             continue;
+        if (!k->left)
+            rank_died(v, k, 0);
         if (k->left || spare < 0) {
             rank_leave(k, k->left ? RANK_DONE : RANK_DEAD);
         } else {
@@ -205,6 +215,7 @@ static void rank_dead(struct view *v, const struct view_event *e)
         rank_leave(k, RANK_DONE);
         return;
     }
+    rank_died(v, k, (int)e->c);
     if (v->policy == VIEW_ABORT)
         stop(v, 128 + (int)e->c, "rank %d was killed by signal %d", (int)e->a, (int)e->c);
     if (v->policy == VIEW_SUBSTITUTE && k->restarts < VIEW_MAX_RESTARTS) {
@@ -324,8 +335,10 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
     bool writer_died = false;
     /* Deaths first and all together: a copy on a node that died in the same view saves nothing. */
     for (int i = 0; i < n; i++)
-        if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v))
+        if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v) && v->alive[events[i].a]) {
             v->alive[events[i].a] = false;
+            v->node_death[events[i].a] = (struct view_node_death){.epoch = epoch, .evidence = events[i].b};
+        }
     for (int i = 0; i < n; i++)
         if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v))
             ranks_of_dead_node(v, (int)events[i].a);

@@ -67,6 +67,12 @@ struct view_rank {
     int restarts;
     uint64_t joined;  /* epoch at which this incarnation joined; 0 for the first */
     uint32_t doubted; /* VIEW_RANK_DOUBT of this incarnation so far */
+    struct view_death {
+        int times;      /* processes of this rank that died */
+        uint64_t epoch; /* of the last one's death; 0: none */
+        int node;       /* where it ran */
+        int signal;     /* what killed it, 0: its node died */
+    } death;
 };
 
 struct view {
@@ -75,6 +81,10 @@ struct view {
     int nodes, spares, ranks; /* members are 0..nodes+spares-1 */
     bool *alive;              /* [nodes+spares] */
     bool *spare_free;         /* [nodes+spares] */
+    struct view_node_death {
+        uint64_t epoch;       /* 0: it lives */
+        uint32_t evidence;    /* detect/member.h */
+    } * node_death;           /* [nodes+spares] */
     struct view_group *group; /* [nodes * CLASSES] */
     int *home;                /* [nodes] the node that runs the slot's ranks, -1 when nobody does */
     struct view_rank *rank;   /* [ranks] */
@@ -87,7 +97,7 @@ struct view {
 
 /* Types of the events that agents submit to the membership log; operands a, b, c. Node deaths are the log's own. */
 enum view_event_type {
-    VIEW_NODE_DEAD = 1,   /* a node */
+    VIEW_NODE_DEAD = 1,   /* a node, b evidence, c who found it */
     VIEW_RANK_DEAD = 16,  /* a rank, b incarnation, c signal */
     VIEW_RANK_DONE = 17,  /* a rank, b incarnation, c exit code, d 1: with puts that were not complete */
     VIEW_RANK_LEFT = 18,  /* a rank, b incarnation */

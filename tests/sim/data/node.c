@@ -282,6 +282,19 @@ static void agent_main(void *user)
     }
 }
 
+static unsigned ops_look_at(void *user, const struct proc *proc, uint64_t *ticks)
+{
+    (void)user;
+    (void)proc;
+    *ticks = 0;
+    return PAGE_PROCESS_RUNS;
+}
+
+static void ops_failed(void *user)
+{
+    (void)user; /* the ranks of this simulation read the page */
+}
+
 /* ---- start and end ---- */
 
 void node_init(struct world *w, int id)
@@ -315,6 +328,8 @@ void node_init(struct world *w, int id)
     config.ops.answer = ops_answer;
     config.ops.assign = ops_assign;
     config.ops.released = ops_released;
+    config.ops.look_at = ops_look_at;
+    config.ops.failed = ops_failed;
     struct heap *outer = heap_enter(&n->process.heap);
     keel_status status = agent_init(&n->agent, &config);
     heap_enter(outer);

@@ -96,6 +96,19 @@ static void on_released(void *user, struct proc *proc)
     (void)user, (void)proc;
 }
 
+static unsigned on_look_at(void *user, const struct proc *proc, uint64_t *ticks)
+{
+    (void)proc;
+    const struct node *node = user;
+    *ticks = node->ticks;
+    return node->process;
+}
+
+static void on_failed(void *user)
+{
+    ((struct node *)user)->failures++;
+}
+
 /* ---- start and end ---- */
 
 static void open_node(int i, enum view_policy policy)
@@ -107,21 +120,21 @@ static void open_node(int i, enum view_policy policy)
     assert_int_equal(tp_mem.open(&tp, &n->net), KEEL_OK);
     assert_int_equal(tp_mem.open(&tp, &n->shm), KEEL_OK);
     assert_int_equal(tp_mem.listen(n->net, &n->addr), KEEL_OK);
-    struct agent_config config = {.ops = {n, on_submit, on_check, on_refused, on_broken, on_prepared, on_fatal,
-                                          on_event, on_memory_make, on_memory_free, on_answer, on_assign, on_released},
-                                  .self = i,
-                                  .nodes = w.nodes,
-                                  .spares = w.spares,
-                                  .ranks = w.ranks,
-                                  .rank_node = rank_node,
-                                  .policy = policy,
-                                  .job = 1,
-                                  .incarnation = 100 + (uint64_t)i,
-                                  .net = n->net,
-                                  .shm = n->shm,
-                                  .page =
-                                      calloc(1, page_bytes((uint32_t)w.nodes, (uint32_t)members, (uint32_t)w.ranks)),
-                                  .now = w.now};
+    struct agent_config config = {
+        .ops = {n, on_submit, on_check, on_refused, on_broken, on_prepared, on_fatal, on_event, on_memory_make,
+                on_memory_free, on_answer, on_assign, on_released, on_look_at, on_failed},
+        .self = i,
+        .nodes = w.nodes,
+        .spares = w.spares,
+        .ranks = w.ranks,
+        .rank_node = rank_node,
+        .policy = policy,
+        .job = 1,
+        .incarnation = 100 + (uint64_t)i,
+        .net = n->net,
+        .shm = n->shm,
+        .page = calloc(1, page_bytes((uint32_t)w.nodes, (uint32_t)members, (uint32_t)w.ranks)),
+        .now = w.now};
     memcpy(config.secret, secret, sizeof secret);
     assert_non_null(config.page);
     assert_int_equal(agent_init(&n->agent, &config), KEEL_OK);

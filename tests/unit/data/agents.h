@@ -15,6 +15,9 @@ struct node {
     bool fatal;
     uint64_t prepared; /* proposal that was answered */
     int broken, refused;
+    unsigned process; /* what is said of its processes */
+    uint64_t ticks;
+    int failures;    /* told of */
     char said[4096]; /* names of the events, each with a space behind it */
 };
 

@@ -22,6 +22,8 @@ struct fake {
     uint64_t value;    /* answer to prepare */
     bool halted, hold; /* hold: do not answer prepare */
     int probes[N], reads[N];
+    uint64_t answered[N]; /* to what was asked at */
+    int links_changed;
 };
 static struct fake fakes[N];
 static struct {
@@ -99,8 +101,10 @@ static void on_halt(void *user, const char *reason)
 }
 static void on_report(void *user, const struct member_report *r)
 {
-    (void)user;
-    (void)r;
+    struct fake *f = user;
+    if (r->kind == MEMBER_REPORT_ANSWERED)
+        f->answered[r->node] = r->asked_ns;
+    f->links_changed += r->kind == MEMBER_REPORT_LINKS;
 }
 
 static int set_up(void **state)
@@ -207,6 +211,41 @@ static void test_member_refused_node_is_dead_without_waiting(void **state)
         assert_int_equal(fakes[i].last.b, MEMBER_REFUSED);
         assert_int_equal(fakes[i].last.c, 1);
     }
+}
+
+static void test_member_check_says_when_the_node_has_answered(void **state)
+{
+    (void)state;
+    pass(100 * MS);
+    uint64_t first = now;
+    member_check(fakes[0].m, 1, now);
+    pass(10 * MS);
+    assert_true(fakes[0].answered[1] >= first);
+    cut[1] = true;
+    uint64_t second = now;
+    member_check(fakes[0].m, 1, now);
+    pass(90 * MS);
+    assert_true(fakes[0].answered[1] < second); /* what it said before is no answer */
+    cut[1] = false;
+    pass(300 * MS);
+    assert_true(fakes[0].answered[1] >= second); /* asked again until it comes */
+    for (int i = 1; i < N; i++)
+        assert_int_equal(fakes[i].answered[0], 0); /* nobody asked */
+}
+
+/* Whom this member doubts already, and who answers by and by. */
+static void test_member_check_of_a_suspect_is_answered_too(void **state)
+{
+    (void)state;
+    member_broken(fakes[0].m, 1, now);
+    deliver();
+    pass(MS);
+    uint64_t asked = now;
+    member_check(fakes[0].m, 1, now);
+    pass(50 * MS);
+    assert_true(fakes[0].answered[1] >= asked);
+    pass(2000 * MS);
+    assert_true(member_alive(fakes[0].m, 1));
 }
 
 static void test_member_broken_connection_asks_the_kernel_at_once(void **state)
@@ -430,6 +469,8 @@ int main(void)
         TEST(test_member_submission_reaches_everybody_once),
         TEST(test_member_commit_waits_for_the_slowest_prepare),
         TEST(test_member_refused_node_is_dead_without_waiting),
+        TEST(test_member_check_says_when_the_node_has_answered),
+        TEST(test_member_check_of_a_suspect_is_answered_too),
         TEST(test_member_broken_connection_asks_the_kernel_at_once),
         TEST(test_member_silent_node_is_dead_after_the_limit_not_before),
         TEST(test_member_coordinator_dies_before_anybody_accepted),

@@ -1,0 +1,125 @@
+#include "runtime/agent/health.h"
+
+static struct proc *process_of(const struct agent *a, int rank, uint32_t incarnation)
+{
+    for (struct proc *p = a->procs; p; p = p->next)
+        if (p->rank == rank && p->incarnation == incarnation && !p->exited)
+            return p;
+    return NULL;
+}
+
+static unsigned look(const struct agent *a, int rank, uint32_t incarnation, uint64_t *ticks)
+{
+    const struct proc *proc = process_of(a, rank, incarnation);
+    *ticks = 0;
+    return proc ? a->ops.look_at(a->ops.user, proc, ticks) : PAGE_PROCESS_NONE;
+}
+
+static void show(struct agent *a, int rank, unsigned process, uint64_t ticks, uint64_t asked)
+{
+    struct page_rank *k = page_rank(a->page, rank);
+    if (asked <= atomic_load_explicit(&k->looked, memory_order_relaxed))
+        return; /* an older question */
+    atomic_store_explicit(&k->process, process, memory_order_relaxed);
+    atomic_store_explicit(&k->ticks, ticks, memory_order_relaxed);
+    atomic_store_explicit(&k->looked, asked, memory_order_release);
+}
+
+static void ask_about_rank(struct agent *a, int rank, uint64_t asked)
+{
+    const struct view_rank *k = &a->view.rank[rank];
+    uint64_t ticks;
+    if (k->node < 0)
+        return;
+    if (k->node == a->self) {
+        unsigned process = look(a, rank, k->incarnation, &ticks);
+        show(a, rank, process, ticks, asked);
+        return;
+    }
+    struct wire w = {.type = WIRE_RANK_ASK, .rank = (uint32_t)rank, .incarnation = k->incarnation, .a = (int64_t)asked};
+    agent_tell(a, k->node, &w, NULL);
+}
+
+void health_ask(struct agent *a, const struct control *r)
+{
+    if (r->slot >= 0 && r->slot < a->members && r->slot != a->self)
+        a->ops.check(a->ops.user, r->slot);
+    if (r->a >= 0 && r->a < a->view.ranks)
+        ask_about_rank(a, (int)r->a, (uint64_t)r->b);
+}
+
+void health_receive(struct agent *a, int from, const struct wire *w)
+{
+    if (w->rank >= (uint32_t)a->view.ranks)
+        return;
+    if (w->type == WIRE_RANK_SAYS) {
+        if (a->view.rank[w->rank].incarnation == w->incarnation)
+            show(a, (int)w->rank, w->count, w->identity, (uint64_t)w->a);
+        return;
+    }
+    struct wire says = {.type = WIRE_RANK_SAYS, .rank = w->rank, .incarnation = w->incarnation, .a = w->a};
+    says.count = look(a, (int)w->rank, w->incarnation, &says.identity);
+    agent_tell(a, from, &says, NULL);
+}
+
+void health_doubt(struct agent *a, int node, unsigned bits, bool set)
+{
+    if (node < 0 || node >= a->members)
+        return;
+    _Atomic uint32_t *doubts = &page_node(a->page, node)->doubts;
+    if (set)
+        atomic_fetch_or(doubts, bits);
+    else
+        atomic_fetch_and(doubts, ~bits);
+}
+
+void health_answered(struct agent *a, int node, uint64_t asked)
+{
+    if (node < 0 || node >= a->members)
+        return;
+    _Atomic uint64_t *answered = &page_node(a->page, node)->answered;
+    if (asked > atomic_load_explicit(answered, memory_order_relaxed))
+        atomic_store_explicit(answered, asked, memory_order_release);
+}
+
+void health_links(struct agent *a, const struct health_link *links, int n)
+{
+    struct page_links *p = page_links(a->page);
+    for (int m = 0; m < a->members; m++) {
+        bool ours = false;
+        for (int i = 0; i < n; i++)
+            ours = ours || (links[i].a == a->self && links[i].b == m) || (links[i].b == a->self && links[i].a == m);
+        health_doubt(a, m, PAGE_DOUBT_LINK, ours);
+    }
+    uint64_t version = atomic_load_explicit(&p->version, memory_order_relaxed);
+    n = n < PAGE_LINKS_MAX ? n : PAGE_LINKS_MAX;
+    atomic_store_explicit(&p->version, version + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    for (int i = 0; i < n; i++) {
+        atomic_store_explicit(&p->link[i].a, links[i].a, memory_order_relaxed);
+        atomic_store_explicit(&p->link[i].b, links[i].b, memory_order_relaxed);
+        atomic_store_explicit(&p->link[i].since_ns, links[i].since_ns, memory_order_relaxed);
+    }
+    atomic_store_explicit(&p->n, (uint32_t)n, memory_order_relaxed);
+    atomic_store_explicit(&p->version, version + 2, memory_order_release);
+}
+
+void health_show_rank(struct page_rank *k, const struct view_rank *r)
+{
+    atomic_store_explicit(&k->done, r->state == RANK_DONE, memory_order_relaxed);
+    atomic_store_explicit(&k->deaths, (uint32_t)r->death.times, memory_order_relaxed);
+    atomic_store_explicit(&k->died_on, r->death.node, memory_order_relaxed);
+    atomic_store_explicit(&k->signal, r->death.signal, memory_order_relaxed);
+    atomic_store_explicit(&k->died, r->death.epoch, memory_order_release);
+}
+
+void health_committed(struct agent *a)
+{
+    bool died = false;
+    for (int m = 0; m < a->members; m++)
+        died = died || a->view.node_death[m].epoch == a->view.epoch;
+    for (int r = 0; r < a->view.ranks; r++)
+        died = died || a->view.rank[r].death.epoch == a->view.epoch;
+    if (died)
+        a->ops.failed(a->ops.user);
+}

@@ -1,0 +1,27 @@
+/* What ranks may know of nodes, of links and of each other's processes: kept on the view page, and looked at anew when one of
+ * them asks (CONTROL_STATUS). Whoever asks says when it did; an answer carries that time, so it is never older than the
+ * question. */
+#ifndef KEEL_AGENT_HEALTH_H
+#define KEEL_AGENT_HEALTH_H
+
+#include "runtime/agent/agent.h"
+
+/* A rank of this node asks. */
+void health_ask(struct agent *a, const struct control *r);
+/* WIRE_RANK_ASK and WIRE_RANK_SAYS. */
+void health_receive(struct agent *a, int from, const struct wire *w);
+/* The detector: `bits` (enum page_doubt) of what it thinks of the node are set, or not. */
+void health_doubt(struct agent *a, int node, unsigned bits, bool set);
+/* The node has answered what was asked at this time. */
+void health_answered(struct agent *a, int node, uint64_t asked);
+/* All links that are broken now; more than PAGE_LINKS_MAX are not shown. */
+struct health_link {
+    int a, b;
+    uint64_t since_ns;
+};
+void health_links(struct agent *a, const struct health_link *links, int n);
+
+/* The view: what a rank's page entry says of its deaths; and that the page is complete. */
+void health_show_rank(struct page_rank *k, const struct view_rank *r);
+void health_committed(struct agent *a);
+#endif
