@@ -628,10 +628,12 @@ static void poll_tick(struct member *m)
 }
 
 /* A quorum would have proposed the deaths that we believe in: the others must think otherwise. (One that believes the
- * coordinators dead that its view lives on with does no good.) */
+ * coordinators dead that its view lives on with does no good.) A phase waits for all who live, also for one of whom nobody has
+ * ever heard: that one is given the time to start, and is found silent then. */
 static void undeclared_tick(struct member *m)
 {
-    if (!m->n_deaths || m->has_proposal)
+    uint64_t started = m->created + m->p.startup_ns + m->p.limit_ns;
+    if (!m->n_deaths || m->has_proposal || m->t < started)
         m->undeclared_since = m->t;
     else if (m->t - m->undeclared_since >= UNDECLARED_LIMITS * m->p.limit_ns)
         member_halt(m, "no quorum shares its verdicts");

@@ -38,7 +38,6 @@
 
 enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 64000000, CHECK_GAP_MIN = 4000000, ALONE_LIMITS = 2 };
 #define REFUSAL_GAP_NS (500ull * 1000 * 1000) /* no verdict refused for so long: that is over */
-#define STARTUP_NS (3000ull * 1000 * 1000)    /* agents start one after the other: nobody is silent before that */
 
 /* Pongs bring it back: so they say that the node lived, and both ways worked, after that time. */
 static uint64_t next_nonce(struct member *m)
@@ -576,7 +575,7 @@ void detector_contact(struct member *m, uint64_t end)
     for (int i = 0; i < m->n_watch; i++)
         started |= bitset_has(m->seen, m->watch[i].node);
     if (!started)
-        end = later(end, m->created + STARTUP_NS);
+        end = later(end, m->created + m->p.startup_ns);
     *c = (struct contact_check){.active = true,
                                 .start = m->t,
                                 .end = later(end, m->t) + ALONE_LIMITS * m->p.limit_ns,
@@ -685,7 +684,7 @@ static bool target_judge(struct member *m, struct target *tg)
     bool direct = tg->last_direct >= tg->raised && tg->last_direct && since(m, tg->last_direct) < p->late_ns;
     uint64_t sign = later(tg->base, later(tg->last_direct, tg->last_indirect));
     if (!bitset_has(m->seen, tg->node))
-        sign = later(sign, m->created + STARTUP_NS);
+        sign = later(sign, m->created + m->p.startup_ns);
     bool majority = tg->state >= TARGET_SUSPECT && majority_unreached(m, tg);
     if (tg->asked && m->now - tg->asked >= p->limit_ns)
         tg->asked = 0; /* nobody waits so long */

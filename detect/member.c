@@ -33,6 +33,7 @@ void member_params_default(struct member_params *p, int n, int self)
                                 .late_ns = 200 * ms,
                                 .ping_ns = 40 * ms,
                                 .limit_ns = 780 * ms,
+                                .startup_ns = 3000 * ms,
                                 .rto_ns = 5 * ms,
                                 .rto_max_ns = 100 * ms};
 }

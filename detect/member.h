@@ -58,13 +58,14 @@ struct member_params {
     int degree;       /* ring, random: how many nodes each one reads (successors; draws) */
     const int *edges; /* MEMBER_FILE: [edge_count][2] reader, target; kept by the caller for the core's life */
     int edge_count;
-    uint64_t seed;      /* random topology (same on all nodes) and choice of voters */
-    int voters;         /* members asked to ping a suspect, if there are so many */
-    uint64_t period_ns; /* between heartbeat reads of one node */
-    uint64_t late_ns;   /* a read or ping unanswered for so long raises a suspicion */
-    uint64_t ping_ns;   /* between pings of a suspect */
-    uint64_t limit_ns;  /* silence from the last sign of life to the verdict */
-    uint64_t rto_ns;    /* first retransmission; doubles up to rto_max_ns */
+    uint64_t seed;       /* random topology (same on all nodes) and choice of voters */
+    int voters;          /* members asked to ping a suspect, if there are so many */
+    uint64_t period_ns;  /* between heartbeat reads of one node */
+    uint64_t late_ns;    /* a read or ping unanswered for so long raises a suspicion */
+    uint64_t ping_ns;    /* between pings of a suspect */
+    uint64_t limit_ns;   /* silence from the last sign of life to the verdict */
+    uint64_t startup_ns; /* agents start one after the other: who was never heard of is not silent before */
+    uint64_t rto_ns;     /* first retransmission; doubles up to rto_max_ns */
     uint64_t rto_max_ns;
 };
 

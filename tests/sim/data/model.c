@@ -118,7 +118,7 @@ void model_agent_ends(struct world *w, struct node *n, const char *why)
     int well = 0;
     for (int i = 0; i < w->members; i++)
         well += !m->dead[i] && !m->tainted[i];
-    if (n->halted && (2 * well <= w->members || w->first_death < 5 * MS)) {
+    if (n->halted && 2 * well <= w->members) {
         w->hopeless = true; /* no quorum is left that certainly works */
         return;
     }

@@ -375,8 +375,7 @@ void node_kill(struct node *n, bool off)
     model_node_dies(w, n);
     n->dead = true;
     n->off = off;
-    if (w->deaths++ == 0)
-        w->first_death = w->sched.now;
+    w->deaths++;
     bool self = process_current() == &n->process;
     if (!self)
         process_kill(&n->process);

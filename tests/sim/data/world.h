@@ -171,10 +171,9 @@ struct world {
     bool failed, done;
     uint64_t healed_at;
     int restored_said, reduced_said, lost_said;
-    uint64_t deaths;      /* of nodes */
-    uint64_t first_death; /* when */
-    int gates;            /* quiet moments that are over: ranks do not go beyond the next one */
-    bool hopeless;        /* the data of the runtime itself are lost: nothing more is demanded */
+    uint64_t deaths; /* of nodes */
+    int gates;       /* quiet moments that are over: ranks do not go beyond the next one */
+    bool hopeless;   /* the data of the runtime itself are lost: nothing more is demanded */
     char why[400];
 };
 
