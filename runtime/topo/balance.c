@@ -64,12 +64,21 @@ static void follow(struct balance *b, const struct place *p)
             (void)load_substitute(&r->load, &r->place, &r->method, p->dead_list[b->seen], &b->trial);
 }
 
-/* Try b->trial on the load; it becomes the plan when it is the first or the best. */
+/* Try b->trial on the load; it becomes the plan when it is the first or the best. A single move is given up at the first
+ * message that makes it worse than the best. */
 static void consider(struct balance *b, struct place_plan *plan)
 {
-    load_move(b->load, &b->trial);
-    load_key_read(&b->key[1], b->load, b->trial.count);
-    load_undo(b->load, &b->trial);
+    if (b->trial.count == 1) {
+        int32_t limit = plan->count && b->load->pattern->phases == 1 ? b->key[0].collisions : INT32_MAX;
+        if (!load_put_within(b->load, plan->rank, b->trial.moves[0].to, limit))
+            return;
+        load_key_read(&b->key[1], b->load, 1);
+        load_drop(b->load, plan->rank);
+    } else {
+        load_move(b->load, &b->trial);
+        load_key_read(&b->key[1], b->load, b->trial.count);
+        load_undo(b->load, &b->trial);
+    }
     if (plan->count && !load_key_better(&b->key[1], &b->key[0]))
         return;
     struct load_key better = b->key[1];

@@ -30,7 +30,7 @@ struct load_network {
 
 struct load_phase {
     int32_t *count; /* [links] messages on each link */
-    int32_t *hist;  /* [messages + 1] links with that many messages */
+    int32_t *hist;  /* [2 * cap + 2] links with that many messages */
     int32_t max;    /* messages on the most used link */
     int32_t cap;    /* messages of the phase: no link can carry more */
 };
@@ -43,10 +43,13 @@ struct load {
     int32_t links;
     struct load_phase *phase; /* [pattern->phases] */
     int64_t hops;             /* messages times links, over all phases */
-    uint32_t *stamp;          /* [ranks] == now: the rank moves in the plan at hand */
+    uint32_t *stamp;          /* [ranks] == now: the rank moves in the plan at hand, the first nmovers of movers do */
     uint32_t now;
-    int32_t *at;  /* [ranks] the map as counted */
-    bool *absent; /* [ranks] dropped: its messages are not in the network */
+    int32_t *movers, nmovers;
+    int32_t *was;  /* [ranks] where a mover stood before, -1 nowhere */
+    int32_t *left; /* [nodes] the mover that stood there, while a plan is counted; -1 none */
+    int32_t *at;   /* [ranks] the map as counted */
+    bool *absent;  /* [ranks] dropped: its messages are not in the network */
 };
 
 struct load_user {

@@ -47,18 +47,23 @@ bool place_init(struct place *p, const struct grid *g, const struct spare_layout
     p->rank_at = malloc(nodes * sizeof *p->rank_at);
     p->free_list = malloc(nodes * sizeof *p->free_list);
     p->free_pos = malloc(nodes * sizeof *p->free_pos);
+    p->room = (g->nodes + PLACE_LANES - 1) / PLACE_LANES * PLACE_LANES;
+    p->free_at = aligned_alloc(PLACE_ALIGN, (size_t)p->room * (size_t)g->ndims * sizeof *p->free_at);
+    p->free_bit = aligned_alloc(PLACE_ALIGN, (size_t)p->room * sizeof *p->free_bit);
     p->dead_list = malloc(nodes * sizeof *p->dead_list);
     p->coord = malloc(nodes * sizeof *p->coord);
     p->side = malloc(nodes);
     p->last_side = malloc(nodes * (size_t)g->ndims);
-    bool ok = p->node_of && p->home && p->rank_at && p->free_list && p->free_pos && p->dead_list && p->coord &&
-              p->side && p->last_side;
+    bool ok = p->node_of && p->home && p->rank_at && p->free_list && p->free_pos && p->free_at && p->free_bit &&
+              p->dead_list && p->coord && p->side && p->last_side;
     for (unsigned set = 0; ok && set + 1 < 1u << g->ndims; set++)
         ok = section_make(p, set);
     if (!ok) {
         place_fini(p);
         return false;
     }
+    memset(p->free_at, 0, (size_t)p->room * (size_t)g->ndims * sizeof *p->free_at); /* what is past the end is read */
+    memset(p->free_bit, 0, (size_t)p->room * sizeof *p->free_bit);
     int c[GRID_MAX_DIMS];
     for (int32_t n = 0; n < g->nodes; n++) {
         grid_coords(g, n, c);
@@ -81,6 +86,8 @@ void place_fini(struct place *p)
     free(p->rank_at);
     free(p->free_list);
     free(p->free_pos);
+    free(p->free_at);
+    free(p->free_bit);
     free(p->dead_list);
     free(p->coord);
     free(p->side);
@@ -90,18 +97,26 @@ void place_fini(struct place *p)
     memset(p, 0, sizeof *p);
 }
 
+/* The node is the i-th of the free ones. */
+static void free_put(struct place *p, int32_t i, int32_t node)
+{
+    p->free_pos[node] = i;
+    p->free_list[i] = node;
+    for (int d = 0; d < p->grid.ndims; d++)
+        p->free_at[(size_t)d * (size_t)p->room + (size_t)i] = p->coord[node][d];
+    p->free_bit[i] = p->side[node] < 0 ? 0 : 1 << p->side[node];
+}
+
 static void free_add(struct place *p, int32_t node)
 {
     p->rank_at[node] = PLACE_FREE;
-    p->free_pos[node] = p->nfree;
-    p->free_list[p->nfree++] = node;
+    free_put(p, p->nfree++, node);
 }
 
 static void free_remove(struct place *p, int32_t node)
 {
-    int32_t at = p->free_pos[node], last = p->free_list[--p->nfree];
-    p->free_list[at] = last;
-    p->free_pos[last] = at;
+    int32_t last = p->free_list[--p->nfree];
+    free_put(p, p->free_pos[node], last);
 }
 
 void place_reset(struct place *p)
@@ -126,6 +141,10 @@ void place_copy(struct place *dst, const struct place *src)
     memcpy(dst->rank_at, src->rank_at, nodes * sizeof *src->rank_at);
     memcpy(dst->free_list, src->free_list, (size_t)src->nfree * sizeof *src->free_list);
     memcpy(dst->free_pos, src->free_pos, nodes * sizeof *src->free_pos);
+    memcpy(dst->free_bit, src->free_bit, (size_t)src->nfree * sizeof *src->free_bit);
+    for (int d = 0; d < src->grid.ndims; d++)
+        memcpy(dst->free_at + (size_t)d * (size_t)src->room, src->free_at + (size_t)d * (size_t)src->room,
+               (size_t)src->nfree * sizeof *src->free_at);
     memcpy(dst->last_side, src->last_side, nodes * (size_t)src->grid.ndims);
     memcpy(dst->dead_list, src->dead_list, (size_t)src->ndead * sizeof *src->dead_list);
     dst->nfree = src->nfree;

@@ -32,6 +32,7 @@
 #include "runtime/topo/spare.h"
 
 enum { PLACE_FREE = -1, PLACE_DEAD = -2 };
+enum { PLACE_LANES = 4, PLACE_ALIGN = 16 }; /* how many free nodes are looked at side by side */
 
 struct place_move {
     int32_t rank, from, to; /* from is dead for the rank of the failed node */
@@ -47,6 +48,9 @@ struct place {
     int32_t *rank_at;   /* [nodes] rank, PLACE_FREE or PLACE_DEAD */
     int32_t *free_list; /* [nodes] the first nfree entries are the free nodes, in no order */
     int32_t *free_pos;  /* [nodes] index of a free node in free_list */
+    int32_t *free_at;   /* [ndims][room] coordinates of the free nodes, in the order of free_list */
+    int32_t *free_bit;  /* [room] 1 << the side of spares each is on, 0 for none */
+    int32_t room;       /* nodes, rounded up */
     int32_t *dead_list; /* [nodes] the first ndead entries are the dead nodes, in the order of their death */
     int32_t nfree, ndead, homeless;  /* homeless: ranks that could not be placed */
     int16_t (*coord)[GRID_MAX_DIMS]; /* [nodes] coordinates */
@@ -80,6 +84,9 @@ static inline int place_distance(const struct place *p, int32_t a, int32_t b)
         sum += abs(grid_offset(&p->grid, d, p->coord[a][d], p->coord[b][d]));
     return sum;
 }
+/* The free node nearest to a node, of equally near ones the lowest: among those whose side is none of the bit set avoid,
+ * and on some side at all; with avoid 0 among all. -1 when there is none. */
+int32_t place_nearest(const struct place *p, int32_t node, unsigned avoid);
 /* Back to the map at launch, everything alive. */
 void place_reset(struct place *p);
 /* dst becomes the same map as src; both were made with equal arguments. */

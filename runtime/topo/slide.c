@@ -119,24 +119,12 @@ static bool slide_0d(const struct place *p, int32_t node, struct place_plan *pla
         if (side)
             avoid |= 1u << (side - 1);
     }
-    int32_t best = -1, best_other = -1;
-    int near = INT32_MAX, near_other = INT32_MAX;
-    for (int32_t i = 0; i < p->nfree; i++) {
-        int32_t at = p->free_list[i];
-        int dist = place_distance(p, node, at);
-        if (dist < near || (dist == near && at < best)) {
-            near = dist;
-            best = at;
-        }
-        int side = avoid ? p->side[at] : -1;
-        if (side >= 0 && !(avoid >> side & 1) && (dist < near_other || (dist == near_other && at < best_other))) {
-            near_other = dist;
-            best_other = at;
-        }
-    }
+    int32_t best = avoid ? place_nearest(p, node, avoid) : -1;
+    if (best < 0)
+        best = place_nearest(p, node, 0);
     if (best < 0)
         return false;
-    push(plan, plan->rank, node, best_other >= 0 ? best_other : best);
+    push(plan, plan->rank, node, best);
     plan->zero = true;
     return true;
 }

@@ -367,9 +367,40 @@ static void test_place_highest_order_slides_add_no_collision(void **state)
     }
 }
 
+/* Against a look at every node, on meshes and rings, with any number of free nodes and any sides left out. */
+static void test_place_nearest_free_node_is_the_nearest_and_of_those_the_lowest(void **state)
+{
+    (void)state;
+    print_message("seed 9\n");
+    struct rng r;
+    rng_seed(&r, 9);
+    static const char *const grids[] = {"40", "9x7", "8tx9t", "6x5tx4", "12x12x12", "3x3tx3x4t", "20000tx2"};
+    for (size_t i = 0; i < sizeof grids / sizeof *grids; i++) {
+        struct job j;
+        char layout[32];
+        struct grid g;
+        assert_null(grid_parse(&g, grids[i]));
+        snprintf(layout, sizeof layout, "%dD(%d,1)", g.ndims, g.ndims > 1 ? 2 : 1);
+        job_open(&j, grids[i], layout, "0D");
+        for (int round = 0; round < 200 && j.place.nfree; round++) {
+            int32_t node = (int32_t)rng_below(&r, (uint64_t)g.nodes), want = -1;
+            unsigned avoid = (unsigned)rng_below(&r, 4);
+            for (int32_t n = 0; n < g.nodes; n++)
+                if (j.place.rank_at[n] == PLACE_FREE &&
+                    (!avoid || (j.place.side[n] >= 0 && !(avoid >> j.place.side[n] & 1))) &&
+                    (want < 0 || grid_distance(&g, node, n) < grid_distance(&g, node, want)))
+                    want = n;
+            assert_int_equal(place_nearest(&j.place, node, avoid), want);
+            job_fail(&j, round % 3 ? want < 0 ? node : want : node);
+        }
+        job_close(&j);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_place_nearest_free_node_is_the_nearest_and_of_those_the_lowest),
         cmocka_unit_test(test_place_0d_one_failure_five_messages_meet),
         cmocka_unit_test(test_place_one_failure_moves_one_node_a_line_or_a_half_plane),
         cmocka_unit_test(test_place_0d_five_in_a_row_eleven_messages_meet),

@@ -1,0 +1,222 @@
+/* What a plan changes on the links. Most of what moving ranks take away is there again afterwards, so messages are
+ * paired, an old one with a new one, and only the links in which the two differ are touched:
+ *   - a message to or from a rank that stays: with itself. After a step aside it has one link more or less;
+ *   - a message between two ranks that move: with that of the rank which stood on the sender's new node before. In a
+ *     slide that one went to where the new one goes, and nothing is left to do. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/topo/load_route.h"
+
+/* One message more or less on the links that leave the nodes with coordinates low .. high-1 of a line along d upwards,
+ * or those one further downwards. node is on the line. */
+static inline void cells(const struct place *p, struct load_phase *ph, int32_t node, int d, int dir, int low, int high,
+                         int delta)
+{
+    const struct grid *g = &p->grid;
+    int32_t first = node + (low + dir - p->coord[node][d]) * g->stride[d], per = 2 * g->ndims * g->stride[d];
+    int32_t link = grid_link(g, first, d, dir);
+    for (int c = low; c < high; c++, link += per)
+        load_link_change(ph, link, delta);
+}
+
+static inline int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static inline int larger(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Two stretches of the same line in the same direction, without going round: from[i] to to[i]. */
+static inline void line_change(const struct place *p, struct load_phase *ph, int32_t node, int d, const int from[2],
+                               const int to[2])
+{
+    int dir = from[0] < to[0] ? GRID_UP : GRID_DOWN;
+    int low0 = smaller(from[0], to[0]), high0 = larger(from[0], to[0]);
+    int low1 = smaller(from[1], to[1]), high1 = larger(from[1], to[1]);
+    cells(p, ph, node, d, dir, low0, smaller(high0, low1), -1);
+    cells(p, ph, node, d, dir, larger(low0, high1), high0, -1);
+    cells(p, ph, node, d, dir, low1, smaller(high1, low0), 1);
+    cells(p, ph, node, d, dir, larger(low1, high0), high1, 1);
+}
+
+/* The route from a[0] to b[0] goes, that from a[1] to b[1] comes. returns   hops more. */
+static always_inline int grid_change(const struct place *p, struct load_phase *ph, const int32_t a[2],
+                                     const int32_t b[2], int ndims)
+{
+    const struct grid *g = &p->grid;
+    const int16_t *ca[2] = {p->coord[a[0]], p->coord[a[1]]}, *cb[2] = {p->coord[b[0]], p->coord[b[1]]};
+    unsigned starts = 0, ends = 0; /* dimensions in which they differ */
+    int hops = 0;
+    for (int d = 0; d < ndims; d++) {
+        starts |= (unsigned)(ca[0][d] != ca[1][d]) << d;
+        ends |= (unsigned)(cb[0][d] != cb[1][d]) << d;
+    }
+    int32_t node[2] = {a[0], a[1]};
+    for (int d = 0; d < ndims; d++) {
+        bool line = !(ends & ((1u << d) - 1)) && !(starts >> (d + 1)); /* are both on the same line here? */
+        if (!line || (starts | ends) >> d & 1) {
+            int from[2] = {ca[0][d], ca[1][d]}, to[2] = {cb[0][d], cb[1][d]}, off[2];
+            bool straight = true;
+            for (int i = 0; i < 2; i++) {
+                off[i] = grid_offset(g, d, from[i], to[i]);
+                straight = straight && off[i] == to[i] - from[i];
+                hops += i ? abs(off[i]) : -abs(off[i]);
+            }
+            if (line && straight && ((off[0] > 0 && off[1] > 0) || (off[0] < 0 && off[1] < 0)))
+                line_change(p, ph, node[0], d, from, to);
+            else
+                for (int i = 0; i < 2; i++)
+                    load_stretch(p, ph, node[i], d, from[i], off[i], i ? 1 : -1);
+        }
+        for (int i = 0; i < 2; i++)
+            node[i] += (cb[i][d] - ca[i][d]) * g->stride[d];
+    }
+    return hops;
+}
+
+static void change(struct load *l, int32_t phase, int32_t a0, int32_t b0, int32_t a1, int32_t b1)
+{
+    if (l->net.tree.nodes) {
+        load_message(l, phase, a0, b0, -1);
+        load_message(l, phase, a1, b1, 1);
+        return;
+    }
+    const int32_t a[2] = {a0, a1}, b[2] = {b0, b1};
+    if (l->place->grid.ndims == 3) /* the loops unrolled */
+        l->hops += grid_change(l->place, &l->phase[phase], a, b, 3);
+    else if (l->place->grid.ndims == 2)
+        l->hops += grid_change(l->place, &l->phase[phase], a, b, 2);
+    else
+        l->hops += grid_change(l->place, &l->phase[phase], a, b, l->place->grid.ndims);
+}
+
+static inline bool moves(const struct load *l, int32_t rank)
+{
+    return l->stamp[rank] == l->now;
+}
+
+static inline bool sent(const struct load *l, int32_t rank)
+{
+    return l->was[rank] >= 0 && (l->convention == LOAD_ALL || l->was[rank] == l->place->home[rank]);
+}
+
+static inline bool sends(const struct load *l, int32_t rank)
+{
+    return !l->absent[rank] && (l->convention == LOAD_ALL || l->at[rank] == l->place->home[rank]);
+}
+
+/* A message between a mover and a rank that stays: old and new say whether it was and is sent. */
+static inline void pair(struct load *l, int32_t phase, int32_t mover, int32_t peer, bool out, bool old, bool new)
+{
+    int32_t here = l->at[peer], before = l->was[mover], after = l->at[mover];
+    if (old && new)
+        change(l, phase, out ? before : here, out ? here : before, out ? after : here, out ? here : after);
+    else if (old)
+        load_message(l, phase, out ? before : here, out ? here : before, -1);
+    else if (new)
+        load_message(l, phase, out ? after : here, out ? here : after, 1);
+}
+
+static void with_those_that_stay(struct load *l, int32_t rank)
+{
+    const struct pattern *t = l->pattern;
+    bool old = sent(l, rank), new = sends(l, rank);
+    for (int32_t i = t->out_at[rank]; i < t->out_at[rank + 1]; i++)
+        if (!moves(l, t->out[i].rank) && !l->absent[t->out[i].rank])
+            pair(l, t->out[i].phase, rank, t->out[i].rank, true, old, new);
+    for (int32_t i = t->in_at[rank]; i < t->in_at[rank + 1]; i++)
+        if (!moves(l, t->in[i].rank) && sends(l, t->in[i].rank))
+            pair(l, t->in[i].phase, rank, t->in[i].rank, false, l->was[rank] >= 0, !l->absent[rank]);
+}
+
+/* The messages to other movers that old sent from this node, and those that new sends from it (-1: nobody). */
+static void among_movers(struct load *l, int32_t node, int32_t old, int32_t new)
+{
+    const struct pattern *t = l->pattern;
+    const struct pattern_peer *was = old >= 0 && sent(l, old) ? t->out + t->out_at[old] : NULL;
+    const struct pattern_peer *is = new >= 0 && sends(l, new) ? t->out + t->out_at[new] : NULL;
+    int32_t nwas = was ? t->out_at[old + 1] - t->out_at[old] : 0, nis = is ? t->out_at[new + 1] - t->out_at[new] : 0;
+    for (int32_t i = 0; i < nwas || i < nis; i++) {
+        int32_t from = i < nwas && moves(l, was[i].rank) ? l->was[was[i].rank] : -1;
+        int32_t to = i < nis && moves(l, is[i].rank) && !l->absent[is[i].rank] ? l->at[is[i].rank] : -1;
+        if (from >= 0 && to >= 0 && was[i].phase == is[i].phase) {
+            if (from != to)
+                change(l, was[i].phase, node, from, node, to);
+            continue;
+        }
+        if (from >= 0)
+            load_message(l, was[i].phase, node, from, -1);
+        if (to >= 0)
+            load_message(l, is[i].phase, node, to, 1);
+    }
+}
+
+static void movers_begin(struct load *l)
+{
+    l->nmovers = 0;
+    if (++l->now == 0) {
+        memset(l->stamp, 0, (size_t)l->pattern->ranks * sizeof *l->stamp);
+        l->now = 1;
+    }
+}
+
+/* The rank is one of those whose place changes. */
+static inline void mover(struct load *l, int32_t rank)
+{
+    if (moves(l, rank))
+        return;
+    l->stamp[rank] = l->now;
+    l->was[rank] = l->absent[rank] ? -1 : l->at[rank];
+    l->movers[l->nmovers++] = rank;
+}
+
+static void recount(struct load *l)
+{
+    for (int32_t i = 0; i < l->nmovers; i++)
+        if (l->was[l->movers[i]] >= 0)
+            l->left[l->was[l->movers[i]]] = l->movers[i];
+    for (int32_t i = 0; i < l->nmovers; i++) {
+        int32_t rank = l->movers[i], node = l->at[rank];
+        with_those_that_stay(l, rank);
+        if (l->absent[rank])
+            continue;
+        among_movers(l, node, l->left[node], rank);
+        l->left[node] = -1;
+    }
+    for (int32_t i = 0; i < l->nmovers; i++) {
+        int32_t rank = l->movers[i], node = l->was[rank];
+        if (node >= 0 && l->left[node] == rank) {
+            among_movers(l, node, rank, -1);
+            l->left[node] = -1;
+        }
+    }
+    load_settle(l);
+}
+
+void load_move(struct load *l, const struct place_plan *plan)
+{
+    movers_begin(l);
+    for (int32_t i = 0; i < plan->count; i++) {
+        int32_t rank = plan->moves[i].rank;
+        mover(l, rank);
+        l->at[rank] = plan->moves[i].to;
+        l->absent[rank] = false;
+    }
+    recount(l);
+}
+
+void load_undo(struct load *l, const struct place_plan *plan)
+{
+    movers_begin(l);
+    for (int32_t i = plan->count - 1; i >= 0; i--) {
+        mover(l, plan->moves[i].rank);
+        l->at[plan->moves[i].rank] = plan->moves[i].from;
+    }
+    if (plan->rank >= 0)
+        l->absent[plan->rank] = true;
+    recount(l);
+}
