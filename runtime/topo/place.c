@@ -1,7 +1,11 @@
 #include "runtime/topo/place.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+static_assert(_Alignof(max_align_t) >= PLACE_ALIGN, "what malloc returns can be read by vectors");
 
 /* Offsets of the nodes of the subspace spanned by the dimensions in set, relative to its node at the origin. */
 static bool section_make(struct place *p, unsigned set)
@@ -48,8 +52,8 @@ bool place_init(struct place *p, const struct grid *g, const struct spare_layout
     p->free_list = malloc(nodes * sizeof *p->free_list);
     p->free_pos = malloc(nodes * sizeof *p->free_pos);
     p->room = (g->nodes + PLACE_LANES - 1) / PLACE_LANES * PLACE_LANES;
-    p->free_at = aligned_alloc(PLACE_ALIGN, (size_t)p->room * (size_t)g->ndims * sizeof *p->free_at);
-    p->free_bit = aligned_alloc(PLACE_ALIGN, (size_t)p->room * sizeof *p->free_bit);
+    p->free_at = malloc((size_t)p->room * (size_t)g->ndims * sizeof *p->free_at);
+    p->free_bit = malloc((size_t)p->room * sizeof *p->free_bit);
     p->dead_list = malloc(nodes * sizeof *p->dead_list);
     p->coord = malloc(nodes * sizeof *p->coord);
     p->side = malloc(nodes);

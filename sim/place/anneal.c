@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/topo/bound.h"
+#include "sim/place/state.h"
 
 static const double hottest = 24, coldest = 0.7;
 enum { CYCLE = 1 << 17, WEIGHT = 12 }; /* steps of a cycle; of a message too many against a hop */
@@ -233,25 +233,17 @@ const char *anneal_prove(struct anneal *a, const atomic_bool *stop)
 
 const char *anneal_save(const struct anneal *a, const char *path, const char *name)
 {
-    static const char *const cannot = "cannot write the state file";
-    char temp[4096];
-    if ((size_t)snprintf(temp, sizeof temp, "%s.tmp", path) >= sizeof temp)
-        return cannot;
-    FILE *f = fopen(temp, "w");
-    if (!f)
-        return cannot;
-    fprintf(f, "%s\n%" PRId64 " %" PRId64 " %d %d", name, a->step, a->cycle, a->target, a->found);
+    struct state out;
+    const char *why = state_begin(&out, name);
+    if (why)
+        return why;
+    fprintf(out.f, "%" PRId64 " %" PRId64 " %d %d", a->step, a->cycle, a->target, a->found);
     for (int i = 0; i < 4; i++)
-        fprintf(f, " %" PRIu64, a->rng.s[i]);
-    fputc('\n', f);
+        fprintf(out.f, " %" PRIu64, a->rng.s[i]);
+    fputc('\n', out.f);
     for (int32_t r = 0; r < a->job->place.ranks; r++)
-        fprintf(f, "%d %d\n", a->job->load.at[r], a->best[r]);
-    bool ok = !ferror(f);
-    if (fclose(f) != 0 || !ok || rename(temp, path) != 0) {
-        unlink(temp);
-        return cannot;
-    }
-    return NULL;
+        fprintf(out.f, "%d %d\n", a->job->load.at[r], a->best[r]);
+    return state_save(&out, path, !ferror(out.f));
 }
 
 static bool read_map(struct anneal *a, FILE *f)
@@ -274,16 +266,13 @@ static bool read_map(struct anneal *a, FILE *f)
 
 const char *anneal_load(struct anneal *a, const char *path, const char *name)
 {
-    char have[512] = "";
-    FILE *f = fopen(path, "r");
-    if (!f)
-        return "there is no state file to resume from";
-    size_t len = strlen(name);
-    bool same = fgets(have, sizeof have, f) && strncmp(have, name, len) == 0 && have[len] == '\n';
-    bool ok = same && fscanf(f, "%" SCNd64 " %" SCNd64 " %d %d", &a->step, &a->cycle, &a->target, &a->found) == 4;
+    struct state in;
+    const char *why = state_open(&in, path, name);
+    bool ok = !why && fscanf(in.f, "%" SCNd64 " %" SCNd64 " %d %d", &a->step, &a->cycle, &a->target, &a->found) == 4;
     for (int i = 0; ok && i < 4; i++)
-        ok = fscanf(f, "%" SCNu64, &a->rng.s[i]) == 1;
-    ok = ok && read_map(a, f);
-    fclose(f);
-    return ok ? NULL : same ? "the state file is damaged" : "the state file belongs to another study";
+        ok = fscanf(in.f, "%" SCNu64, &a->rng.s[i]) == 1;
+    ok = ok && a->step >= 0 && a->cycle >= 0 && a->cycle <= a->step && a->found >= 0 && a->target < a->found &&
+         read_map(a, in.f);
+    state_close(&in);
+    return why ? why : ok ? NULL : state_damaged;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "sim/place/figure.h"
+#include "sim/place/state.h"
 
 /* A file name from the words of a study: 24x24x24_3D-2-1_7p_hybrid-all.csv */
 static void run_name(const struct options *o, const struct figure_run *r, char *buf, size_t len)
@@ -37,9 +38,10 @@ static const char *run_or_resume(const struct options *o, struct sample_config *
 {
     c->resume = o->resume && access(c->state, R_OK) == 0;
     const char *why = sample_run(c, &cli_stop, r);
-    if (!why || !c->resume || strcmp(why, sample_state_of_another) != 0)
+    if (!why || !c->resume || (why != state_of_another && why != state_damaged))
         return why;
-    fprintf(stderr, "keel-place figure: %s is of another study: made anew\n", c->state);
+    fprintf(stderr, "keel-place figure: %s %s: made anew\n", c->state,
+            why == state_damaged ? "is damaged" : "is of another study");
     sample_free(r);
     c->resume = false;
     return sample_run(c, &cli_stop, r);

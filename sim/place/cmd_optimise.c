@@ -40,7 +40,7 @@ static void describe(const struct options *o, const struct job *j, char *buf, si
     uint64_t dead = 0;
     for (int32_t i = 0; i < j->place.ndead; i++)
         dead = dead * 0x100000001b3u + (uint64_t)j->place.dead_list[i] + 1;
-    snprintf(buf, len, "keel-place-optimise 1 %s %s %s %s %s %d %d/%d seed %" PRIu64 " dead %" PRIx64,
+    snprintf(buf, len, "keel-place-optimise 2 %s %s %s %s %s %d %d/%d seed %" PRIu64 " dead %" PRIx64,
              grid_format(&o->setup.grid, grid, sizeof grid), spare_format(&o->setup.layout, layout, sizeof layout),
              o->setup.method, o->setup.order, pattern_kind_name(o->setup.pattern), (int)o->setup.convention,
              o->setup.net.tree.down, o->setup.net.tree.spines, o->seed, dead);

@@ -77,7 +77,7 @@ static void check_worst(const struct options *o)
     static const struct {
         char letter;
         const char *name;
-    } none[] = {{'n', "--cases"}, {'r', "--seed"}, {'t', "--threads"}, {'l', "--links"}, {'R', "--resume"}};
+    } none[] = {{'n', "--cases"}, {'r', "--seed"}, {'l', "--links"}};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         if (o->given[(int)none[i].letter])
             cli_die("%s has no meaning with --worst, which looks at every sequence", none[i].name);
@@ -90,16 +90,37 @@ static void check_worst(const struct options *o)
         cli_die("more failures (%d) than nodes with a rank", o->failures);
 }
 
+static const char *state_name(const struct options *o, int i, char *buf, size_t len)
+{
+    if (!o->out)
+        return NULL;
+    if ((size_t)snprintf(buf, len, o->methods > 1 ? "%s.%d.state" : "%s.state", o->out, i) >= len)
+        cli_die("the file name is too long");
+    return buf;
+}
+
+/* What there is to say about a search, on standard error. */
+static void tell_worst(const struct options *o, const struct worst_config *c, const struct worst_result *r)
+{
+    fprintf(stderr, "%s: %" PRId64 " maps looked at, of %.3g sequences; %" PRId64 " ended early%s\n", c->setup.method,
+            r->maps, r->sequences, r->cannot, r->interrupted ? "; interrupted, the numbers are lower bounds" : "");
+    if (r->full)
+        fprintf(stderr,
+                "%s: the maps met did not fit %" PRId64 " MiB, so some were followed again; the result is whole\n",
+                c->setup.method, o->memory);
+    if (r->interrupted && o->out)
+        fprintf(stderr, "keel-place simulate: --resume goes on\n");
+}
+
 static int run_worst(const struct options *o)
 {
     struct worst_result r = {0};
     struct out out;
+    static char state[OUT_PATH];
     json_t *list = json_array();
     check_worst(o);
     out_open(&out, o->out);
     cli_catch_signals();
-    if (o->format != FORMAT_JSON)
-        fputs("method,failures,worst,nodes\n", out.f);
     for (int i = 0; i < o->methods && !r.interrupted; i++) {
         struct worst_config c = {.setup = o->setup,
                                  .failures = o->failures,
@@ -107,18 +128,26 @@ static int run_worst(const struct options *o)
                                  .full = o->full,
                                  .dead = o->dead_node,
                                  .ndead = o->ndead,
+                                 .threads = o->threads,
+                                 .memory = (size_t)o->memory << 20,
+                                 .resume = o->resume,
+                                 .progress = true,
                                  .stop = &cli_stop};
         strcpy(c.setup.method, o->method[i]);
+        c.label = c.setup.method;
+        c.state = state_name(o, i, state, sizeof state);
+        if (c.resume && o->methods > 1 && access(c.state, R_OK) != 0)
+            c.resume = false; /* this method had finished or not begun */
         const char *why = worst_run(&c, &r);
         if (why)
-            cli_die("%s", why);
+            cli_die("%s%s%s", why, c.resume ? ": " : "", c.resume ? c.state : "");
         if (o->format == FORMAT_JSON)
             json_array_append_new(list, worst_json(&c, &r));
-        else
+        else {
+            fputs(i ? "" : "method,failures,worst,nodes\n", out.f);
             worst_csv(out.f, &c, &r);
-        fprintf(stderr, "%s: %" PRId64 " maps looked at, of %.3g sequences; %" PRId64 " ended early%s\n",
-                c.setup.method, r.maps, r.sequences, r.cannot,
-                r.interrupted ? "; interrupted, the numbers are lower bounds" : "");
+        }
+        tell_worst(o, &c, &r);
     }
     if (o->format == FORMAT_JSON) {
         json_dumpf(list, out.f, JSON_COMPACT);
@@ -129,23 +158,12 @@ static int run_worst(const struct options *o)
     return r.interrupted ? 130 : 0;
 }
 
-static const char *state_name(const struct options *o, int i, char *buf, size_t len)
-{
-    if (!o->out)
-        return NULL;
-    if ((size_t)snprintf(buf, len, o->methods > 1 ? "%s.%d.state" : "%s.state", o->out, i) >= len)
-        cli_die("the file name is too long");
-    return buf;
-}
-
 static int run_sample(struct options *o)
 {
     struct out out, links = {0};
     static char state[4096];
     if (o->links && o->methods > 1)
         cli_die("--links is for one method at a time");
-    if (o->resume && !o->out)
-        cli_die("--resume needs the --out of the run it continues");
     if (o->ndead && o->draw == DRAW_ACTIVE && o->ndead >= o->setup.grid.nodes)
         cli_die("more failures (%d) than nodes (%d)", o->ndead, o->setup.grid.nodes);
     if (o->failures > o->setup.grid.nodes)
@@ -209,9 +227,13 @@ int cmd_simulate(int argc, char **argv)
         "is no collision. Patterns of several phases add the maxima of their phases. --count received leaves out "
         "messages sent by ranks that are not on their first node, under which the published laws for 0D hold "
         "from the first failure on; with all messages counted one failure gives 5.",
-        "gsSmTpcFdnkrtDolRwujv", argc, argv);
+        "gsSmTpcFdnkrtDolRwuMjv", argc, argv);
     options_setup(&o);
     if (o.full && !o.worst)
         cli_die("--full is for --worst");
+    if (o.given['M'] && !o.worst)
+        cli_die("--memory is for --worst");
+    if (o.resume && !o.out)
+        cli_die("--resume needs the --out of the run it continues");
     return o.worst ? run_worst(&o) : run_sample(&o);
 }

@@ -58,8 +58,11 @@ static const char *search(struct pool *p, int worker, int64_t task)
 {
     struct searches *all = p->arg;
     const struct study *s = &studies[all->todo[task]];
-    struct worst_config c = {
-        .setup = {.pattern = PATTERN_5P, .convention = s->count}, .failures = s->failures, .stop = &p->quit};
+    struct worst_config c = {.setup = {.pattern = PATTERN_5P, .convention = s->count},
+                             .failures = s->failures,
+                             .threads = 1,
+                             .memory = ((size_t)2 << 30) / (size_t)p->threads,
+                             .stop = &p->quit};
     (void)worker;
     grid_parse(&c.setup.grid, s->grid);
     spare_parse(&c.setup.layout, s->spares);

@@ -34,6 +34,7 @@ static const struct argp_option table[] = {
     {"resume", 'R', NULL, 0, "go on where an interrupted run with the same --out stopped", 0},
     {"worst", 'w', NULL, 0, "search all sequences for the worst case instead of sampling", 0},
     {"full", 'u', NULL, 0, "with --worst: without symmetry and bounds", 0},
+    {"memory", 'M', "MIB", 0, "with --worst: what the search may keep in memory (default 2048)", 0},
     {"steps", 'x', "NUMBER", 0, "changes to try (default 2000000)", 0},
     {"prove", 'q', NULL, 0, "look at every map, until none can be better than the one found", 0},
     {"dir", 'O', "FOLDER", 0, "where figures go (default .)", 0},
@@ -155,6 +156,9 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
     case 'u':
         o->full = true;
         break;
+    case 'M':
+        o->memory = cli_whole(arg, "--memory", 1, 1 << 30);
+        break;
     case 'x':
         o->steps = cli_whole(arg, "--steps", 0, INT64_C(1) << 50);
         break;
@@ -194,6 +198,7 @@ void options_parse(struct options *o, const char *command, const char *doc, cons
     memset(o, 0, sizeof *o);
     o->cases = strchr(keys, '*') ? 0 : 1000000; /* figures have numbers of their own */
     o->steps = 2000000;
+    o->memory = 2048;
     o->seed = 1;
     o->dir = ".";
     o->threads = cli_threads();

@@ -24,7 +24,7 @@ struct options {
     int32_t dead_node[MAX_LISTED];
     const char *plane;
     bool no_draw;
-    int64_t cases, steps;
+    int64_t cases, steps, memory; /* memory in MiB */
     int32_t failures;
     uint64_t seed;
     int threads;
@@ -52,6 +52,7 @@ struct out {
     FILE *f;
     const char *path;
     bool replaces; /* f has no name; commit makes it the file at path */
+    bool beside;   /* and is on the same file system */
 };
 void out_open(struct out *out, const char *path);
 /* Dies when the data could not be written. */

@@ -1,6 +1,8 @@
-/* Output files. What is written stays in a file without a name until it is whole, so that neither an error nor kill -9
- * leaves a piece of it behind; the copy beside the target lives as long as it takes to copy and rename. */
+/* Output files. What is written stays in a file without a name, in the folder of its target, until it is whole, so that
+ * neither an error nor kill -9 leaves a piece of it behind. Where the file system has no such files it is one in the
+ * temporary folder, and is copied in the end. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,8 +15,9 @@ static void cannot(const char *path)
     cli_die("cannot write %s: %s", path, strerror(errno));
 }
 
-/* Say now, not after an hour of work, that the folder cannot be written to. */
-static void check_folder(const char *path)
+/* Say now, not after an hour of work, that the folder cannot be written to. returns   a file without a name there, or
+ * in the temporary folder; beside tells which. */
+static FILE *nameless(const char *path, bool *beside)
 {
     char folder[OUT_PATH];
     if ((size_t)snprintf(folder, sizeof folder - 32, "%s", path) >= sizeof folder - 32)
@@ -24,6 +27,9 @@ static void check_folder(const char *path)
         slash[slash == folder] = '\0';
     if (access(slash ? folder : ".", W_OK | X_OK) != 0)
         cannot(path);
+    int fd = open(slash ? folder : ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+    *beside = fd >= 0;
+    return fd >= 0 ? fdopen(fd, "w+") : tmpfile();
 }
 
 void out_open(struct out *out, const char *path)
@@ -38,9 +44,8 @@ void out_open(struct out *out, const char *path)
             cannot(path);
         return;
     }
-    check_folder(path);
     out->replaces = true;
-    out->f = tmpfile();
+    out->f = nameless(path, &out->beside);
     if (!out->f)
         cannot(path);
 }
@@ -55,16 +60,31 @@ static bool copy(FILE *from, FILE *to)
     return !ferror(from);
 }
 
+/* The file gets a name. Only over another file does it need one in between, and has it for two system calls. */
+static bool give_name(const struct out *out, const char *part)
+{
+    char fd[64];
+    snprintf(fd, sizeof fd, "/proc/self/fd/%d", fileno(out->f));
+    if (linkat(AT_FDCWD, fd, AT_FDCWD, out->path, AT_SYMLINK_FOLLOW) == 0)
+        return true;
+    return errno == EEXIST && linkat(AT_FDCWD, fd, AT_FDCWD, part, AT_SYMLINK_FOLLOW) == 0 &&
+           rename(part, out->path) == 0;
+}
+
+static bool copy_over(const struct out *out, const char *part)
+{
+    FILE *f = fopen(part, "w");
+    if (!f)
+        return false;
+    bool ok = copy(out->f, f);
+    return fclose(f) == 0 && ok && rename(part, out->path) == 0;
+}
+
 static void replace(struct out *out)
 {
     char part[OUT_PATH];
     snprintf(part, sizeof part, "%s.part%ld", out->path, (long)getpid());
-    FILE *f = fopen(part, "w");
-    if (!f)
-        cannot(out->path);
-    bool ok = copy(out->f, f);
-    ok = fclose(f) == 0 && ok && rename(part, out->path) == 0;
-    if (!ok) {
+    if (!(out->beside && give_name(out, part)) && !copy_over(out, part)) {
         int why = errno;
         unlink(part);
         errno = why;

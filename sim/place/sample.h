@@ -63,9 +63,6 @@ struct sample_result {
 const char *sample_run(const struct sample_config *c, const atomic_bool *stop, struct sample_result *r);
 void sample_free(struct sample_result *r);
 
-/* What sample_run returns when the state is not of this study. */
-extern const char *const sample_state_of_another;
-
 /* Reads and writes r->row, r->done and the list of unfinished sequences below r->done; see sample_state.c. */
 struct sample_pending {
     int64_t next;  /* first sequence nobody has taken */

@@ -1,12 +1,10 @@
-/* The state of an unfinished sampling run, as text: a line that names the study, then counters. Written to a temporary
- * name and renamed, so that a crash leaves the previous state. */
+/* The state of an unfinished sampling run, as text: a line that names the study, then counters. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "sim/place/sample.h"
+#include "sim/place/state.h"
 
 /* Everything the numbers depend on. A state of another study is refused. */
 static void describe(const struct sample_config *c, const struct sample_result *r, char *buf, size_t len)
@@ -16,7 +14,7 @@ static void describe(const struct sample_config *c, const struct sample_result *
     for (int32_t i = 0; i < c->ndead; i++)
         dead = dead * 0x100000001b3u + (uint64_t)c->dead[i] + 1;
     snprintf(buf, len,
-             "keel-place-state 2 %s %s %s %s %s %d %d/%d seed %" PRIu64 " sequences %" PRId64
+             "keel-place-state 3 %s %s %s %s %s %d %d/%d seed %" PRIu64 " sequences %" PRId64
              " failures %d draw %d links %d dead %" PRIx64,
              grid_format(&c->setup.grid, grid, sizeof grid), spare_format(&c->setup.layout, layout, sizeof layout),
              c->setup.method, c->setup.order[0] ? c->setup.order : "default", pattern_kind_name(c->setup.pattern),
@@ -34,15 +32,14 @@ static void write_row(FILE *f, const struct sample_row *w)
 const char *sample_state_save(const struct sample_config *c, const struct sample_result *r,
                               const struct sample_pending *p)
 {
-    static const char *const cannot = "cannot write the state file";
-    char name[512], temp[4096];
-    if ((size_t)snprintf(temp, sizeof temp, "%s.tmp", c->state) >= sizeof temp)
-        return cannot;
-    FILE *f = fopen(temp, "w");
-    if (!f)
-        return cannot;
+    char name[512];
+    struct state out;
     describe(c, r, name, sizeof name);
-    fprintf(f, "%s\n%" PRId64 " %" PRId64 " %d\n", name, r->done, p->next, p->ntodo);
+    const char *why = state_begin(&out, name);
+    if (why)
+        return why;
+    FILE *f = out.f;
+    fprintf(f, "%" PRId64 " %" PRId64 " %d\n", r->done, p->next, p->ntodo);
     for (int32_t i = 0; i < p->ntodo; i++)
         fprintf(f, "%" PRId64 "\n", p->todo[i]);
     for (int32_t i = 0; i <= r->failures; i++)
@@ -50,15 +47,8 @@ const char *sample_state_save(const struct sample_config *c, const struct sample
     for (int32_t i = 0; r->link_loads && i <= r->failures; i++)
         for (int n = 0; n < SAMPLE_LINK_LOADS; n++)
             fprintf(f, "%" PRId64 "%c", r->link_loads[i][n], n + 1 < SAMPLE_LINK_LOADS ? ' ' : '\n');
-    bool ok = !ferror(f);
-    if (fclose(f) != 0 || !ok || rename(temp, c->state) != 0) {
-        unlink(temp);
-        return cannot;
-    }
-    return NULL;
+    return state_save(&out, c->state, !ferror(f));
 }
-
-const char *const sample_state_of_another = "the state file belongs to another study";
 
 static bool read_numbers(FILE *f, int64_t *v, size_t n)
 {
@@ -79,6 +69,9 @@ static bool read_body(FILE *f, struct sample_result *r, struct sample_pending *p
     p->ntodo = (int32_t)head[2];
     if (!read_numbers(f, p->todo, (size_t)p->ntodo))
         return false;
+    for (int32_t i = 0; i < p->ntodo; i++)
+        if (p->todo[i] < 0 || p->todo[i] >= p->next)
+            return false;
     size_t rows = (size_t)r->failures + 1;
     return read_numbers(f, (int64_t *)r->row, rows * sizeof *r->row / sizeof(int64_t)) &&
            (!r->link_loads || read_numbers(f, r->link_loads[0], rows * SAMPLE_LINK_LOADS));
@@ -86,13 +79,12 @@ static bool read_body(FILE *f, struct sample_result *r, struct sample_pending *p
 
 const char *sample_state_load(const struct sample_config *c, struct sample_result *r, struct sample_pending *p)
 {
-    char want[512], have[520] = "";
-    FILE *f = fopen(c->state, "r");
-    if (!f)
-        return "there is no state file to resume from";
-    describe(c, r, want, sizeof want);
-    bool same = fgets(have, sizeof have, f) && strncmp(have, want, strlen(want)) == 0 && have[strlen(want)] == '\n';
-    bool ok = same && read_body(f, r, p);
-    fclose(f);
-    return ok ? NULL : same ? "the state file is damaged" : sample_state_of_another;
+    char name[512];
+    struct state in;
+    describe(c, r, name, sizeof name);
+    const char *why = state_open(&in, c->state, name);
+    if (!why && !read_body(in.f, r, p))
+        why = state_damaged;
+    state_close(&in);
+    return why;
 }

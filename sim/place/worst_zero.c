@@ -1,5 +1,7 @@
 #include "sim/place/worst_zero.h"
 
+#include <stdlib.h>
+
 #include "sim/place/worst_zero_state.h"
 
 static size_t line_key(const struct zero *z, int32_t node, int d)
@@ -66,7 +68,7 @@ static bool really(struct zero *z, int32_t depth)
     bool all = z->setup->convention == LOAD_ALL;
     size_t n = z->opens[depth];
     lane high = {0}, best = {0};
-    best += (uint8_t)z->result->collisions[depth];
+    best += (uint8_t)to_beat(z, depth);
     for (size_t k = 0; k < n; k++) {
         lane sum = z->bound[open[k]];
         for (int32_t i = 0; i < depth; i++)
@@ -90,7 +92,7 @@ static bool really(struct zero *z, int32_t depth)
     }
     for (size_t k = 0; k < n; k++)
         high |= (lane)(z->count[open[k]] > best);
-    return lane_any(high) || z->result->collisions[depth] < 0;
+    return lane_any(high) || to_beat(z, depth) < 0;
 }
 
 /* The load of each link, counted message by message; becomes the worst case known when it is one. */
@@ -120,11 +122,10 @@ static void count_exactly(struct zero *z, int32_t depth)
         }
     for (size_t l = 0; l < z->links; l++)
         most = z->load[l] > most ? z->load[l] : most;
-    if (most <= z->result->collisions[depth])
-        return;
-    z->result->collisions[depth] = most;
+    int32_t nodes[WORST_MAX];
     for (int32_t k = 0; k < depth; k++)
-        z->result->nodes[depth][k] = z->home[z->path[k]];
+        nodes[k] = z->home[z->path[k]];
+    worst_best_note(&z->search->best, depth, most, z->task, nodes);
 }
 
 /* The bound after one more failure, for the lanes that were open before it; those that are still open.
@@ -192,7 +193,7 @@ static void rank_brings(struct zero *z, int32_t rank, int32_t left, const uint32
  * too low everywhere are closed. returns   the number of those still open. */
 static size_t close_lanes(struct zero *z, int32_t depth)
 {
-    int32_t best = z->result->collisions[z->failures];
+    int32_t best = to_beat(z, z->failures);
     if (depth + 1 == z->failures) {
         lane need = {0};
         need += (uint8_t)(best + 1);
@@ -273,15 +274,13 @@ static void hash_make(struct zero *z, int32_t depth, int32_t rank, int32_t spare
 /* The map after one more failure: is it new, and can it win? */
 static bool worth_a_look(struct zero *z, int32_t depth, int32_t rank, int32_t spare, int8_t side)
 {
-    z->result->maps++;
+    z->maps++;
     if (!bound_make(z, depth, rank, spare))
         return false;
     if (depth == z->failures)
         return true;
     hash_make(z, depth, rank, spare, side);
-    int fresh = seen_add(&z->seen, z->hash[depth]);
-    z->failed = z->failed || fresh < 0;
-    return fresh > 0;
+    return depth < 2 || seen_add(&z->search->seen, z->hash[depth], z->task);
 }
 
 static void substitute(struct zero *z, int32_t depth, int32_t rank, int32_t spare)
@@ -309,40 +308,82 @@ static void substitute(struct zero *z, int32_t depth, int32_t rank, int32_t spar
     z->spare_of[rank] = -1;
 }
 
-static void descend(struct zero *z, int32_t depth)
+static void fail_rank(struct zero *z, int32_t depth, int32_t rank)
 {
     int32_t tie[MAX_TIES];
-    for (int32_t rank = 0; rank < z->ranks && !atomic_load(z->stop) && !z->failed; rank++) {
-        if (z->spare_of[rank] >= 0 || !mirror_fits(z, depth + 1, rank) || !worth_it(z, depth, rank))
-            continue;
-        int n = choices(z, rank, tie);
-        z->result->cannot += n == 0;
-        for (int i = 0; i < n; i++)
-            if (!(depth && rank < z->path[depth - 1] && turns_round(z, depth, rank, tie[i])))
-                substitute(z, depth + 1, rank, tie[i]);
-    }
+    if (z->spare_of[rank] >= 0 || !mirror_fits(z, depth + 1, rank) || !worth_it(z, depth, rank))
+        return;
+    int n = choices(z, rank, tie);
+    z->cannot += n == 0;
+    for (int i = 0; i < n; i++)
+        if (!(depth && rank < z->path[depth - 1] && turns_round(z, depth, rank, tie[i])))
+            substitute(z, depth + 1, rank, tie[i]);
 }
 
-const char *worst_zero(const struct setup *s, const struct job *j, int32_t failures, const atomic_bool *stop,
-                       struct worst_result *r)
+static void descend(struct zero *z, int32_t depth)
 {
-    struct zero z;
-    bool ok = zero_open(&z, s, j, failures);
-    z.stop = stop;
-    z.result = r;
-    for (int32_t f = 1; ok && f <= failures && !atomic_load(stop); f++) {
-        z.failures = f;
-        ok = bring_make(&z);
-        if (!ok)
-            break;
-        z.opens[0] = z.lanes;
-        for (size_t i = 0; i < z.lanes; i++)
-            z.open[i] = (uint32_t)i;
-        close_lanes(&z, 0);
-        descend(&z, 0);
-        seen_free(&z.seen);
-        ok = !z.failed;
+    for (int32_t rank = 0; rank < z->ranks && !atomic_load(z->stop); rank++)
+        fail_rank(z, depth, rank);
+}
+
+void zero_follow(struct zero *z, int32_t rank)
+{
+    z->task = (uint32_t)rank + 1;
+    fail_rank(z, 0, rank);
+}
+
+struct zero *worst_zero(struct search *s)
+{
+    struct zero *z = malloc(sizeof *z);
+    if (z && !zero_open(z, s)) {
+        worst_zero_end(z);
+        return NULL;
     }
-    zero_close(&z);
-    return ok ? NULL : "out of memory";
+    return z;
+}
+
+void worst_zero_end(struct zero *z)
+{
+    if (z)
+        zero_close(z);
+    free(z);
+}
+
+bool zero_stage(struct zero *z, int32_t failures)
+{
+    z->failures = failures;
+    return bring_make(z);
+}
+
+struct zero *zero_branch(const struct zero *from, const atomic_bool *stop)
+{
+    struct zero *z = malloc(sizeof *z);
+    if (!z)
+        return NULL;
+    *z = *from;
+    z->stop = stop;
+    z->task = 0; /* a lane is closed here for all tasks, also for those that need least */
+    if (!zero_open_branch(z)) {
+        zero_branch_end(z);
+        return NULL;
+    }
+    z->opens[0] = z->lanes;
+    for (size_t i = 0; i < z->lanes; i++)
+        z->open[i] = (uint32_t)i;
+    close_lanes(z, 0);
+    return z;
+}
+
+void zero_branch_end(struct zero *z)
+{
+    if (z)
+        zero_close_branch(z);
+    free(z);
+}
+
+void zero_counts(struct zero *z, int64_t *maps, int64_t *cannot)
+{
+    *maps += z->maps;
+    *cannot += z->cannot;
+    z->maps = z->cannot = 0;
 }

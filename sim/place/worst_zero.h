@@ -19,12 +19,24 @@
  * exactly only where all this says that the worst case so far is beaten. */
 #ifndef KEEL_SIM_PLACE_WORST_ZERO_H
 #define KEEL_SIM_PLACE_WORST_ZERO_H
-#include "sim/place/worst.h"
+#include "sim/place/worst_int.h"
+
+struct zero;
 
 /* Can it be used: 0D alone, one phase, a grid, tables of reasonable size? */
 bool worst_zero_fits(const struct setup *s, const struct job *j, int32_t failures);
-/* Raises r->collisions, which may hold cases found before; counts r->maps.
- * returns   NULL, or what went wrong (constant text). */
-const char *worst_zero(const struct setup *s, const struct job *j, int32_t failures, const atomic_bool *stop,
-                       struct worst_result *r);
+/* Bytes of what all threads share, or of what each has for itself. */
+size_t zero_size(const struct job *j, int32_t failures, bool each);
+/* The tables. NULL when out of memory; end takes NULL. */
+struct zero *worst_zero(struct search *s);
+void worst_zero_end(struct zero *z);
+/* From now on the search is for this number of failures. returns false when out of memory. */
+bool zero_stage(struct zero *z, int32_t failures);
+/* One thread's part of the stage. NULL when out of memory; end takes NULL. */
+struct zero *zero_branch(const struct zero *from, const atomic_bool *stop);
+void zero_branch_end(struct zero *z);
+/* All sequences that begin with this rank. */
+void zero_follow(struct zero *z, int32_t rank);
+/* Adds what was counted since the last call. */
+void zero_counts(struct zero *z, int64_t *maps, int64_t *cannot);
 #endif

@@ -3,7 +3,6 @@
 #define KEEL_SIM_PLACE_WORST_ZERO_STATE_H
 #include <string.h>
 
-#include "sim/place/seen.h"
 #include "sim/place/worst_zero.h"
 
 enum { LANE = 16, MAX_ROUTE = 1024, MAX_TIES = 64, MAX_REACH = 512 };
@@ -47,12 +46,18 @@ struct zero {
     int balance[WORST_MAX + 1][GRID_MAX_DIMS];
     int32_t path[WORST_MAX], path_spare[WORST_MAX];
     int32_t *home_load, *load; /* [links] */
-    struct seen seen;
     uint64_t hash[WORST_MAX + 1][2];
-    bool failed; /* out of memory */
+    struct search *search; /* maps met and worst cases known */
+    uint32_t task;
+    int64_t maps, cannot;
     const atomic_bool *stop;
-    struct worst_result *result;
 };
+
+/* How many collisions a sequence of so many failures must beat to be taken. */
+static inline int32_t to_beat(const struct zero *z, int32_t failures)
+{
+    return worst_best_need(&z->search->best, failures, z->task) - 1;
+}
 
 static inline bool lane_any(lane a)
 {
@@ -78,8 +83,11 @@ static inline int32_t route(const struct zero *z, int32_t from, int32_t to, int3
 }
 
 /* Everything but what depends on the number of failures. returns false when out of memory. */
-bool zero_open(struct zero *z, const struct setup *s, const struct job *j, int32_t failures);
+bool zero_open(struct zero *z, struct search *s);
 void zero_close(struct zero *z);
+/* What a thread changes: made for z, which is a copy of another. */
+bool zero_open_branch(struct zero *z);
+void zero_close_branch(struct zero *z);
 /* What each rank brings to each link from each spare that z->failures failures can send it to. returns false when out
  * of memory. */
 bool bring_make(struct zero *z);

@@ -252,61 +252,64 @@ static lane *lanes_alloc(size_t lanes)
     return a;
 }
 
-bool zero_open(struct zero *z, const struct setup *s, const struct job *j, int32_t failures)
+/* The tables by (rank, spare), and their bytes. */
+enum { BIG_TABLES = 5 };
+
+static size_t each_table(const struct job *j)
 {
+    size_t links = ((size_t)grid_links(&j->place.grid) + LANE - 1) / LANE * LANE;
+    return ((size_t)j->place.ranks * (size_t)j->place.nfree + 1) * links;
+}
+
+size_t zero_size(const struct job *j, int32_t failures, bool each)
+{
+    size_t links = ((size_t)grid_links(&j->place.grid) + LANE - 1) / LANE * LANE, lanes = links / LANE;
+    size_t spares = (size_t)j->place.nfree, ranks = (size_t)j->place.ranks, depths = (size_t)failures + 1;
+    if (each)
+        return links * (2 + 4 * depths + spares + 1 + sizeof(int32_t)) + depths * lanes * sizeof(uint32_t) +
+               2 * spares + ranks * sizeof(int32_t) + (size_t)j->place.grid.nodes * (size_t)j->place.grid.ndims;
+    return BIG_TABLES * each_table(j) + (spares * spares + ranks) * links + ranks * spares * sizeof(struct near) +
+           4 * MAX_REACH * links;
+}
+
+bool zero_open(struct zero *z, struct search *s)
+{
+    const struct job *j = &s->base;
     const struct place *p = &j->launch;
-    *z = (struct zero){.setup = s,
+    *z = (struct zero){.setup = s->setup,
+                       .search = s,
                        .grid = &p->grid,
                        .pattern = &j->pattern,
                        .home = p->home,
                        .ranks = p->ranks,
                        .spares = p->nfree,
-                       .failures = failures,
-                       .r = s->layout.r};
+                       .failures = s->failures,
+                       .r = s->setup->layout.r};
     z->links = ((size_t)grid_links(&p->grid) + LANE - 1) / LANE * LANE;
     z->lanes = z->links / LANE;
-    size_t pairs = (size_t)z->ranks * (size_t)z->spares, depths = (size_t)failures + 1, ranks = (size_t)z->ranks;
-    z->bring = aligned_alloc(LANE, (pairs + 1) * z->links);
-    z->change = aligned_alloc(LANE, (pairs + 1) * z->links);
+    size_t pairs = (size_t)z->ranks * (size_t)z->spares, ranks = (size_t)z->ranks;
+    z->bring = lanes_alloc(pairs * z->lanes);
+    z->change = lanes_alloc(pairs * z->lanes);
     z->exact = lanes_alloc(pairs * z->lanes);
     z->in = lanes_alloc(pairs * z->lanes);
     z->out = lanes_alloc(pairs * z->lanes);
     z->across = lanes_alloc((size_t)z->spares * (size_t)z->spares * z->lanes);
-    z->count = lanes_alloc(z->lanes);
-    z->nearer = aligned_alloc(LANE, depths * z->links);
-    z->top = aligned_alloc(LANE, depths * z->links);
-    z->most = aligned_alloc(LANE, ((size_t)z->spares + 1) * z->links);
-    z->reached = malloc((size_t)z->spares + 1);
-    z->open = malloc(depths * z->lanes * sizeof *z->open);
-    z->need = lanes_alloc(depths * z->lanes);
     z->alone = lanes_alloc(ranks * z->lanes);
-    z->bound = aligned_alloc(LANE, depths * z->links);
     z->near = malloc((pairs + 1) * sizeof *z->near);
     z->spare_node = calloc((size_t)z->spares + 1, sizeof *z->spare_node);
     z->spare_side = malloc((size_t)z->spares + 1);
-    z->spare_of = malloc(ranks * sizeof *z->spare_of);
-    z->taken = calloc((size_t)z->spares + 1, sizeof *z->taken);
-    z->side = calloc((size_t)p->grid.nodes, (size_t)p->grid.ndims);
     z->mirror = calloc(ranks, sizeof *z->mirror);
     z->home_load = calloc(z->links, sizeof *z->home_load);
-    z->load = calloc(z->links, sizeof *z->load);
-    if (!z->exact || !z->in || !z->out || !z->across || !z->count || !z->change || !z->nearer || !z->top || !z->most ||
-        !z->reached || !z->open || !z->bring || !z->need || !z->alone || !z->bound || !z->near || !z->spare_side ||
-        !z->spare_node || !z->spare_of || !z->taken || !z->side || !z->mirror || !z->home_load || !z->load)
+    if (!z->bring || !z->change || !z->exact || !z->in || !z->out || !z->across || !z->alone || !z->near ||
+        !z->spare_node || !z->spare_side || !z->mirror || !z->home_load)
         return false;
-    memset(z->bring, 0, (pairs + 1) * z->links);
-    memset(z->bound, 0, depths * z->links);
-    memset(z->spare_of, -1, ranks * sizeof *z->spare_of);
     for (int32_t n = 0, k = 0; n < p->grid.nodes; n++)
         if (p->rank_at[n] == PLACE_FREE)
             z->spare_node[k++] = n;
     for (int32_t k = 0; k < z->spares; k++)
-        z->spare_side[k] = (int8_t)spare_side(&s->layout, &p->grid, z->spare_node[k]);
-    z->seen.most = 1 << 26; /* 2 GiB */
-    for (int32_t l = 0; l < j->launch_load.links; l++) {
+        z->spare_side[k] = (int8_t)spare_side(&z->setup->layout, z->grid, z->spare_node[k]);
+    for (int32_t l = 0; l < j->launch_load.links; l++)
         z->home_load[l] = j->launch_load.phase[0].count[l];
-        ((uint8_t *)z->bound)[l] = (uint8_t)z->home_load[l];
-    }
     mirror_make(z);
     near_make(z);
     exact_make(z);
@@ -321,22 +324,50 @@ void zero_close(struct zero *z)
     free(z->in);
     free(z->out);
     free(z->across);
+    free(z->alone);
+    free(z->near);
+    free(z->spare_node);
+    free(z->spare_side);
+    free(z->mirror);
+    free(z->home_load);
+}
+
+bool zero_open_branch(struct zero *z)
+{
+    size_t depths = (size_t)z->search->failures + 1;
+    z->count = lanes_alloc(z->lanes);
+    z->bound = lanes_alloc(depths * z->lanes);
+    z->need = lanes_alloc(depths * z->lanes);
+    z->nearer = lanes_alloc(depths * z->lanes);
+    z->top = lanes_alloc(depths * z->lanes);
+    z->most = lanes_alloc(((size_t)z->spares + 1) * z->lanes);
+    z->reached = malloc((size_t)z->spares + 1);
+    z->open = malloc(depths * z->lanes * sizeof *z->open);
+    z->spare_of = malloc((size_t)z->ranks * sizeof *z->spare_of);
+    z->taken = calloc((size_t)z->spares + 1, sizeof *z->taken);
+    z->side = calloc((size_t)z->grid->nodes, (size_t)z->grid->ndims);
+    z->load = calloc(z->links, sizeof *z->load);
+    if (!z->count || !z->bound || !z->need || !z->nearer || !z->top || !z->most || !z->reached || !z->open ||
+        !z->spare_of || !z->taken || !z->side || !z->load)
+        return false;
+    memset(z->spare_of, -1, (size_t)z->ranks * sizeof *z->spare_of);
+    for (size_t l = 0; l < z->links; l++)
+        ((uint8_t *)z->bound)[l] = (uint8_t)z->home_load[l];
+    return true;
+}
+
+void zero_close_branch(struct zero *z)
+{
     free(z->count);
+    free(z->bound);
+    free(z->need);
     free(z->nearer);
     free(z->top);
     free(z->most);
     free(z->reached);
     free(z->open);
-    free(z->need);
-    free(z->alone);
-    free(z->bound);
-    free(z->near);
-    free(z->spare_node);
-    free(z->spare_side);
     free(z->spare_of);
     free(z->taken);
     free(z->side);
-    free(z->mirror);
-    free(z->home_load);
     free(z->load);
 }

@@ -154,8 +154,112 @@ def simulate(tmp):
     maps = [int(re.search(r"(\d+) maps", run(*worst, *full).stderr)[1]) for full in ((), ("--full",))]
     expect("--full", maps[0] < maps[1])
     refused(*base, "--full")
-    for useless in ("--cases", 5), ("--seed", 5), ("--threads", 2), ("--links", links), ("--resume",):
+    for useless in ("--cases", 5), ("--seed", 5), ("--links", links):
         expect("--worst with " + useless[0], useless[0] in refused(*worst, *useless))
+    for threads in 1, 3:
+        expect("--worst --threads", output(*worst, "--threads", threads) == output(*worst))
+    expect("--worst --out", written(tmp, *worst) == output(*worst))
+    refused(*worst, "--resume")
+    refused(*base, "--memory", 5)
+    worst_memory()
+    interrupted_worst(tmp)
+
+
+def worst_memory():
+    """--memory bounds what the program takes, it says so, and what it finds is the same."""
+    wide = ("simulate", "--grid", "6x6", "--method", "hybrid(all)", "--worst", "--failures", 5, "--threads", 2)
+    took, said, found = {}, {}, {}
+    for mib in 8, 2048:
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            job = subprocess.Popen([place, *map(str, wide), "--memory", str(mib)], stdout=out, stderr=err)
+            took[mib] = peak(job)
+            out.seek(0)
+            err.seek(0)
+            said[mib], found[mib] = err.read().decode(), out.read()
+            expect("--memory %d ends with 0" % mib, job.returncode == 0)
+    expect("--memory: the same result", found[8] == found[2048] != b"")
+    expect("--memory says that it was met: %r" % said, "did not fit 8 MiB" in said[8] and "did not fit" not in said[2048])
+    if os.environ.get("KEEL_SANITIZE", "none") == "none":  # a sanitizer keeps what was freed
+        expect("--memory bounds what is taken: %r MiB" % took, took[8] < 8 + 6)  # program, libraries, stacks
+    expect("--memory too small", "--memory" in refused("simulate", "--grid", "40x40x40", "--worst", "--failures", 3, "--memory", 1))
+
+
+def peak(job):
+    """Waits for its end. The highest memory it was seen to take, in MiB."""
+    highest = 0
+    while job.poll() is None:
+        try:
+            with open("/proc/%d/status" % job.pid) as f:
+                highest = max([highest] + [int(line.split()[1]) for line in f if line.startswith("VmHWM")])
+        except OSError:
+            pass
+        time.sleep(0.002)
+    return highest / 1024
+
+
+def interrupted_worst(tmp):
+    """SIGINT, and --resume to the same result; the state of another search, or a damaged one, is refused."""
+    search = ("simulate", "--grid", "8x8", "--method", "1D", "--worst", "--failures", 4, "--threads", 2)
+    whole = output(*search)
+    path = os.path.join(tmp, "worst.csv")
+    times = 0
+    for delay in [0.02 * 1.5 ** i for i in range(40)]:
+        job = subprocess.Popen([place, *map(str, search), "--out", path] + ["--resume"] * (times > 0),
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(delay)
+        job.send_signal(signal.SIGINT)
+        if job.wait() == 0:
+            break
+        expect("interrupted: 130, not %d" % job.returncode, job.returncode in (130, -signal.SIGINT))
+        if os.path.exists(path + ".state"):
+            times += 1
+    with open(path) as f:
+        expect("--worst --resume (%d times): the same result" % times, f.read() == whole)
+    expect("--worst --resume: no state is left", not os.path.exists(path + ".state"))
+    hard = [place, *map(str, search[:2]), "20x20", *map(str, search[3:]), "--out", path]
+    job = subprocess.Popen(hard, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(0.5)
+    job.send_signal(signal.SIGINT)
+    expect("a long search is interrupted with 130", job.wait() == 130)
+    state = path + ".state"
+    with open(state) as f:
+        text = f.read()
+    expect("an interrupted search has lower bounds", len(rows(open(path).read())) > 0)
+    for other in ("--failures", 3), ("--method", "0D"), ("--count", "received"), ("--order", "xy"), ("--dead", 5):
+        done = subprocess.run([*hard, *map(str, other), "--resume"] if other[0] != "--method" else
+                              [a if a != "1D" else "0D" for a in hard] + ["--resume"], capture_output=True, text=True)
+        expect("--resume of another search %s: %s" % (other, done.stderr), done.returncode == 2 and "another" in done.stderr)
+    for bad_text in text[:len(text) // 2], text.replace("1", "2"), text[:-20] + "\n", text + "x", "", text.split("\n")[0] + "\n":
+        with open(state, "w") as f:
+            f.write(bad_text)
+        done = subprocess.run([*hard, "--resume"], capture_output=True, text=True)
+        expect("--resume of a damaged state: %d %s" % (done.returncode, done.stderr),
+               done.returncode == 2 and done.stderr.count("\n") == 1)
+    os.unlink(state)
+    os.unlink(path)
+
+
+def killed(tmp):
+    """kill -9 at any moment: no piece of a file under another name, and no file that is not whole."""
+    path = os.path.join(tmp, "k.csv")
+    command = [place, "simulate", "--grid", "8x8", "--cases", "300", "--csv", "--out", path]
+    subprocess.run(command, capture_output=True)
+    with open(path) as f:
+        whole = f.read()
+    for i in range(60):
+        if i % 2:
+            os.unlink(path)
+        job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(i * 0.0003)
+        job.kill()
+        job.wait()
+        left = [n for n in os.listdir(tmp) if ".part" in n]
+        expect("kill -9 leaves %s" % left, not left)
+        if os.path.exists(path):
+            with open(path) as f:
+                expect("kill -9 leaves a piece", f.read() == whole)
+        else:
+            subprocess.run(command, capture_output=True)
 
 
 def optimise(tmp):
@@ -255,6 +359,8 @@ for command in checked:
         expect("%s is not in the manual page" % option, option in page)
 with tempfile.TemporaryDirectory() as folder:
     interrupted_figure(folder)
+with tempfile.TemporaryDirectory() as folder:
+    killed(folder)
 for text in bad:
     print(text)
 sys.exit(1 if bad else 0)

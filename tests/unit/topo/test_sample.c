@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,7 +139,7 @@ static void test_sample_worm_eaten_launch_starts_from_the_substituted_map(void *
 
 static int64_t pruned_maps, full_maps;
 
-static atomic_bool go_on;
+static atomic_bool go_on, stop_now;
 
 static void worst(const struct setup *s, int failures, bool full, enum draw draw, struct worst_result *r)
 {
@@ -310,6 +311,88 @@ static void test_worst_with_dead_nodes_starts_from_the_substituted_map(void **st
     job_close(&j);
 }
 
+static void *stop_soon(void *arg)
+{
+    usleep(*(unsigned *)arg);
+    atomic_store(&stop_now, true);
+    return NULL;
+}
+
+/* Broken off after longer and longer times, and gone on with, until it has come to its end. */
+static int broken_off(struct worst_config c, struct worst_result *r)
+{
+    char state[] = "/tmp/keel-worst-XXXXXX";
+    int fd = mkstemp(state), times = 0;
+    assert_true(fd >= 0);
+    close(fd);
+    unlink(state);
+    c.state = state;
+    c.stop = &stop_now;
+    for (unsigned us = 300;; us += us / 2, times++) {
+        pthread_t thread;
+        atomic_store(&stop_now, false);
+        assert_int_equal(pthread_create(&thread, NULL, stop_soon, &us), 0);
+        assert_null(worst_run(&c, r));
+        pthread_join(thread, NULL);
+        assert_int_equal(access(state, R_OK) == 0, r->interrupted);
+        if (!r->interrupted)
+            return times;
+        c.resume = true;
+    }
+}
+
+/* The same worst cases and the same sequences for any number of threads, with next to no memory for the maps met, and
+ * when the search is broken off again and again. */
+static void test_worst_does_not_depend_on_threads_memory_and_interruptions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *grid, *layout, *method;
+        int failures;
+        enum draw draw;
+    } cases[] = {{"8x8", "2D(1,1)", "0D", 4, DRAW_JOB},
+                 {"6x6", "2D(2,1)", "0D", 4, DRAW_JOB},
+                 {"5x5", "2D(2,1)", "hybrid(all)", 4, DRAW_JOB},
+                 {"5x4", "2D(2,1)", "1D", 4, DRAW_ACTIVE},
+                 {"7tx5", "2D(1,1)", "0D", 3, DRAW_ANY}};
+    int times = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct setup s = setup(cases[i].grid, cases[i].layout, cases[i].method);
+        struct worst_result one, r;
+        struct worst_config c = {.setup = s, .failures = cases[i].failures, .draw = cases[i].draw, .stop = &go_on};
+        assert_null(worst_run(&c, &one));
+        assert_false(one.full);
+        for (int way = 0; way < 4; way++) {
+            c.threads = way == 3 ? 1 : 2 + way;
+            c.memory = way < 2 ? 0 : (size_t)4 << 20;
+            assert_null(worst_run(&c, &r));
+            assert_memory_equal(r.collisions, one.collisions, sizeof r.collisions);
+            assert_memory_equal(r.nodes, one.nodes, sizeof r.nodes);
+            assert_false(r.interrupted);
+        }
+        times += broken_off(c, &r);
+        assert_memory_equal(r.collisions, one.collisions, sizeof r.collisions);
+        assert_memory_equal(r.nodes, one.nodes, sizeof r.nodes);
+    }
+    assert_true(times > 0);
+}
+
+/* The bound is met, some maps are followed again, and the result is the same; what cannot fit at all is refused. */
+static void test_worst_within_little_memory_is_whole(void **state)
+{
+    (void)state;
+    struct setup s = setup("6x6", "2D(2,1)", "hybrid(all)");
+    struct worst_result r, little;
+    struct worst_config c = {.setup = s, .failures = 4, .stop = &go_on};
+    assert_null(worst_run(&c, &r));
+    c.memory = (size_t)1 << 19;
+    assert_null(worst_run(&c, &little));
+    assert_true(!r.full && little.full && little.maps > r.maps);
+    assert_memory_equal(r.collisions, little.collisions, sizeof r.collisions);
+    c.memory = (size_t)1 << 14;
+    assert_non_null(worst_run(&c, &little));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +407,8 @@ int main(void)
         cmocka_unit_test(test_worst_1d_and_2d_follow_the_published_laws),
         cmocka_unit_test(test_worst_of_nodes_in_use_includes_spares_that_took_over),
         cmocka_unit_test(test_worst_with_dead_nodes_starts_from_the_substituted_map),
+        cmocka_unit_test(test_worst_does_not_depend_on_threads_memory_and_interruptions),
+        cmocka_unit_test(test_worst_within_little_memory_is_whole),
     };
     return cmocka_run_group_tests_name("sample", tests, NULL, NULL);
 }
