@@ -98,6 +98,7 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
         tg->next_probe = m->t;
         tg->probe_gap = PROBE_GAP_MIN;
         tg->next_panel = m->t;
+        tg->agent_told = false;
         member_note(m, MEMBER_REPORT_SUSPECT, tg->node, MEMBER_ALIVE, m->epoch, text);
     } else if (to == TARGET_DETOUR) {
         linkmap_broken(m, tg->node);
@@ -266,6 +267,18 @@ void member_refused(struct member *m, int node, uint64_t now)
     if (!m->halted && is_member(m, node) &&
         !detector_believe_dead(m, node, MEMBER_REFUSED, m->p.self, "connection refused: no process listens"))
         detector_no_quorum(m);
+    member_leave(m);
+}
+
+/* It says nothing of the agent. */
+void member_kernel(struct member *m, int node, uint64_t now)
+{
+    if (node < 0 || node >= m->p.n || node == m->p.self)
+        return;
+    member_enter(m, now);
+    struct target *tg = find(m, node);
+    if (tg && !m->halted)
+        tg->last_kernel = m->t;
     member_leave(m);
 }
 
@@ -483,10 +496,22 @@ static bool majority_unreached(const struct member *m, const struct target *tg)
 {
     int unreached = 1, reached = 0, panel = 1 + eligible_voters(m, tg);
     for (int i = 0; i < tg->n_voters; i++) {
-        unreached += tg->voters[i].vote == VOTE_UNREACHED;
+        unreached += tg->voters[i].vote == VOTE_UNREACHED || tg->voters[i].vote == VOTE_KERNEL;
         reached += tg->voters[i].vote == VOTE_REACHED;
     }
     return 2 * unreached > panel && unreached > reached;
+}
+
+/* Does the kernel of its host say nothing either, to us and to more than half of the panel? Then it is no busy machine. */
+static bool is_dark(const struct member *m, const struct target *tg)
+{
+    int dark = 1, panel = 1 + eligible_voters(m, tg);
+    for (int i = 0; i < tg->n_voters; i++) {
+        dark += tg->voters[i].vote == VOTE_UNREACHED;
+        if (tg->voters[i].vote == VOTE_REACHED || tg->voters[i].vote == VOTE_KERNEL)
+            return false;
+    }
+    return 2 * dark > panel && tg->last_kernel < tg->since;
 }
 
 static void answer_vote(struct member *m, const struct wire_msg *ask)
@@ -505,6 +530,10 @@ static void answer_vote(struct member *m, const struct wire_msg *ask)
     if (!tg)
         return;
     tg->duty_until = m->t + 4 * m->p.ping_ns;
+    if (tg->state == TARGET_DUTY && m->t >= tg->next_probe) { /* its kernel may answer where it does not */
+        tg->next_probe = m->t + m->p.ping_ns / 2;
+        m->ops.probe(m->ops.user, node);
+    }
     struct watch *w = find_watch(m, node);
     uint64_t sign = tg->last_direct;
     if (w && w->have_counter)
@@ -514,7 +543,8 @@ static void answer_vote(struct member *m, const struct wire_msg *ask)
         vote.vote = VOTE_REACHED;
         vote.age_us = (uint32_t)(since(m, sign) / 1000);
     } else if (tg->first_ping && since(m, tg->first_ping) >= 2 * m->p.ping_ns) {
-        vote.vote = VOTE_UNREACHED;
+        bool kernel = tg->last_kernel >= tg->first_ping && since(m, tg->last_kernel) < m->p.late_ns;
+        vote.vote = kernel ? VOTE_KERNEL : VOTE_UNREACHED;
     }
     member_post(m, ask->src, &vote);
 }
@@ -676,6 +706,15 @@ static bool verdict(struct member *m, const struct target *tg, enum member_evide
     return m->halted || bitset_has(m->dead, node);
 }
 
+/* Its host answers: whoever asks may know that it is the agent that does not run. */
+static void note_agent(struct member *m, struct target *tg)
+{
+    if (tg->agent_told || tg->last_kernel <= tg->since || since(m, tg->since) < m->p.late_ns / 4)
+        return;
+    tg->agent_told = true;
+    member_note(m, MEMBER_REPORT_AGENT, tg->node, MEMBER_ALIVE, m->epoch, NULL);
+}
+
 /* The state may change; false: the record is gone or the verdict fell (nothing more to do with it). */
 static bool target_judge(struct member *m, struct target *tg)
 {
@@ -714,7 +753,10 @@ static bool target_judge(struct member *m, struct target *tg)
     case TARGET_SUSPECT:
         if (direct) {
             set_state(m, tg, TARGET_ANSWERS, "answers pings");
+        } else if (m->t >= sign + p->dark_ns && majority && is_dark(m, tg)) {
+            return !verdict(m, tg, MEMBER_SILENT, "no answer to reads, direct and indirect pings, nor from its host");
         } else if (m->t < sign + p->limit_ns) {
+            note_agent(m, tg);
             if (tg->last_indirect >= tg->raised && tg->last_indirect && since(m, tg->since) >= p->late_ns &&
                 since(m, tg->last_indirect) < p->late_ns)
                 set_state(m, tg, TARGET_DETOUR, "only others reach it");
@@ -820,9 +862,12 @@ uint64_t detector_deadline(const struct member *m)
             sooner(&d, tg->next_panel);
         if (tg->state == TARGET_SUSPECT) {
             uint64_t verdict = later(tg->base, later(tg->last_direct, tg->last_indirect)) + p->limit_ns;
+            uint64_t dark = verdict - p->limit_ns + p->dark_ns;
             sooner(&d, tg->next_probe);
             if (verdict > m->t)
                 sooner(&d, verdict);
+            if (dark > m->t)
+                sooner(&d, dark);
         }
     }
     if (m->contact.active)

@@ -63,14 +63,17 @@ static void on_watch(void *user, int node, bool on)
 static void on_probe(void *user, int node)
 {
     links_probe(user, node);
+    knock_start(user, node);
 }
 
 static void fence(struct helper *h, const struct member_event *events, int n)
 {
     for (int i = 0; i < n; i++)
-        if (events[i].type == MEMBER_NODE_DEAD)
+        if (events[i].type == MEMBER_NODE_DEAD) {
+            knock_end(h, (int)events[i].a);
             for (int k = 0; k < h->n_probes; k++)
                 h->probes[k]->table->fence(h->probes[k], (int)events[i].a);
+        }
 }
 
 static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
@@ -350,6 +353,7 @@ static void *run(void *arg)
             more = take_commands(h);
             for (int i = 0; i < h->n_probes; i++)
                 more |= h->probes[i]->table->poll(h->probes[i], h->now);
+            more |= knock_poll(h);
         } while (more && !h->stop);
         h->now = clock_now_ns();
         if (h->now >= member_deadline(h->m))
@@ -442,6 +446,8 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
     snprintf(h->host, sizeof h->host, "%s", config->host);
     snprintf(h->provider, sizeof h->provider, "%s", config->provider);
     h->peers = calloc((size_t)(config->params.n > 0 ? config->params.n : 1), sizeof *h->peers);
+    for (int i = 0; h->peers && i < config->params.n; i++)
+        h->peers[i].knock_fd = -1;
     keel_status status = h->peers ? open_all(h) : KEEL_ERR_NOMEM;
     if (status == KEEL_OK && !watch_all(h))
         status = KEEL_ERR_SYSTEM;
@@ -547,6 +553,8 @@ void helper_destroy(struct helper *h)
         pthread_join(h->thread, NULL);
         h->started = false;
     }
+    for (int i = 0; h->peers && i < h->config.params.n; i++)
+        knock_end(h, i);
     if (h->verbs)
         h->verbs->table->close(h->verbs);
     if (h->tp)

@@ -29,6 +29,9 @@ struct peer {
     struct tp_ep *incoming; /* over which it reads ours */
     struct tp_ep *probe;
     uint64_t probe_until;
+    int knock_fd; /* -1: none */
+    int knock_error;
+    uint64_t knock_until;
     /* numbers of seal.h: ours, and those of theirs that were here */
     uint64_t datagrams_sent, hellos_sent;
     struct seal_window datagrams, hellos;
@@ -62,6 +65,7 @@ struct helper {
     struct peer *peers;
     volatile _Atomic uint64_t heartbeat; /* read by the others; written by the thread */
     int epoll_fd, wake_fd;
+    int n_knocks;
     pthread_t thread;
     bool started;
     int watched[HELPER_WATCHED_MAX], n_watched; /* at the start; fixed before the thread runs */
@@ -83,6 +87,11 @@ struct helper {
 
 /* helper.c: bytes from anywhere, not yet trusted */
 void helper_datagram(struct helper *h, const void *data, size_t len, bool by_verbs);
+
+/* knock.c: is there a kernel? */
+void knock_start(struct helper *h, int node);
+bool knock_poll(struct helper *h); /* false: nothing was there */
+void knock_end(struct helper *h, int node);
 
 /* probe_ofi.c: reads over links.c, datagrams over dgram.c */
 void probe_ofi_init(struct helper *h);

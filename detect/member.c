@@ -33,6 +33,7 @@ void member_params_default(struct member_params *p, int n, int self)
                                 .late_ns = 200 * ms,
                                 .ping_ns = 40 * ms,
                                 .limit_ns = 780 * ms,
+                                .dark_ns = 780 * ms,
                                 .startup_ns = 3000 * ms,
                                 .rto_ns = 5 * ms,
                                 .rto_max_ns = 100 * ms};
@@ -42,8 +43,9 @@ static bool params_ok(const struct member_params *p)
 {
     return p->n >= 1 && p->n <= MEMBER_NODES_MAX && p->self >= 0 && p->self < p->n && p->degree >= 1 &&
            p->degree <= WATCH_MAX / 2 && p->voters >= 1 && p->voters <= VOTERS_MAX && p->period_ns > 0 &&
-           p->late_ns > p->period_ns && p->limit_ns > p->late_ns && p->ping_ns > 0 && p->rto_ns > 0 &&
-           p->rto_max_ns >= p->rto_ns && (p->edge_count == 0 || p->edges);
+           p->late_ns > p->period_ns && p->limit_ns > p->late_ns && p->dark_ns > p->late_ns &&
+           p->dark_ns <= p->limit_ns && p->ping_ns > 0 && p->rto_ns > 0 && p->rto_max_ns >= p->rto_ns &&
+           (p->edge_count == 0 || p->edges);
 }
 
 struct member *member_create(const struct member_params *params, const struct member_ops *ops, uint64_t now)
@@ -178,7 +180,7 @@ void member_halt(struct member *m, const char *reason)
 const char *member_report_name(enum member_report_kind kind)
 {
     static const char *const names[] = {"suspect", "cleared", "verdict", "link_broken", "link_ok", "prepare",
-                                        "view",    "settled", "halt",    "answered",    "links"};
+                                        "view",    "settled", "halt",    "answered",    "links",   "agent"};
     return names[kind];
 }
 

@@ -64,6 +64,7 @@ struct member_params {
     uint64_t late_ns;    /* a read or ping unanswered for so long raises a suspicion */
     uint64_t ping_ns;    /* between pings of a suspect */
     uint64_t limit_ns;   /* silence from the last sign of life to the verdict */
+    uint64_t dark_ns;    /* the same where the kernel of its host does not answer either; at most limit_ns */
     uint64_t startup_ns; /* agents start one after the other: who was never heard of is not silent before */
     uint64_t rto_ns;     /* first retransmission; doubles up to rto_max_ns */
     uint64_t rto_max_ns;
@@ -86,6 +87,7 @@ enum member_report_kind {
     /* not for the log */
     MEMBER_REPORT_ANSWERED, /* node answered what was sent at asked_ns, after a member_check */
     MEMBER_REPORT_LINKS,    /* what member_links gives has changed */
+    MEMBER_REPORT_AGENT,    /* the kernel of the suspect's host answers: it is its agent that does not */
 };
 struct member_report {
     enum member_report_kind kind;
@@ -108,7 +110,8 @@ struct member_ops {
     void (*read)(void *user, int node);
     /* Heartbeat reads of node will (not) be asked for from now on: keep (drop) a connection. */
     void (*watch)(void *user, int node, bool on);
-    /* Try to connect to node's listener: member_refused follows if its kernel says nobody listens, else nothing. */
+    /* Try to connect to node's listener: member_refused follows if its kernel says nobody listens, member_kernel if it takes
+     * the connection, which needs no process of that host to run; else nothing. */
     void (*probe)(void *user, int node);
     /* Epoch `epoch` is proposed: stop acting for, and refuse, what these events declare dead, then call member_prepared
      * (from within or later) with the number `proposal`, never 0. May come again for one epoch with other events and
@@ -141,6 +144,7 @@ void member_receive(struct member *m, int from, const void *data, size_t len, ui
 void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now); /* a read completed */
 void member_broken(struct member *m, int node, uint64_t now);  /* a connection to node broke, a read failed */
 void member_refused(struct member *m, int node, uint64_t now); /* node's kernel: nobody listens. Certain death */
+void member_kernel(struct member *m, int node, uint64_t now);  /* node's kernel takes connections */
 /* Somebody has doubts about node: find out now. MEMBER_REPORT_ANSWERED follows, with an asked_ns not before now, if the way
  * there and back works within limit_ns. */
 void member_check(struct member *m, int node, uint64_t now);

@@ -49,6 +49,8 @@ struct target {
     uint64_t first_ping;
     uint64_t last_direct; /* signs of life, 0: none */
     uint64_t last_indirect;
+    uint64_t last_kernel; /* of its host; 0: none */
+    bool agent_told;      /* in this suspicion */
     uint64_t next_ping, next_probe, next_panel;
     uint64_t ping_gap, probe_gap;
     uint64_t asked;              /* outer time: since then somebody waits for its answer; 0: nobody */

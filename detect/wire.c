@@ -240,7 +240,7 @@ bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, uint64
         if (m->type == WIRE_VOTE) {
             m->vote = (enum wire_vote)get(&c, 1);
             m->age_us = (uint32_t)get(&c, 4);
-            ok = m->vote <= VOTE_UNREACHED;
+            ok = m->vote <= VOTE_KERNEL;
         }
         break;
     case WIRE_ROUND:

@@ -26,7 +26,7 @@ enum wire_type {
     WIRE_TYPES
 };
 enum wire_flag { WIRE_LONELY = 1, WIRE_DIRECT = 1, WIRE_FULL = 2, WIRE_WORKING = 4, WIRE_CERTAIN = 8, WIRE_BROKEN = 1 };
-enum wire_vote { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED };
+enum wire_vote { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED, VOTE_KERNEL }; /* KERNEL: its host answers, it does not */
 enum wire_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_ACCEPT, PHASE_COMMIT, PHASE_SETTLE };
 
 struct batch_entry {

@@ -81,6 +81,11 @@ static void show_report(struct plane *p, const struct member_report *r)
     case MEMBER_REPORT_SUSPECT:
     case MEMBER_REPORT_CLEARED:
         health_doubt(&p->agent, r->node, PAGE_DOUBT_SUSPECT, r->kind == MEMBER_REPORT_SUSPECT);
+        if (r->kind == MEMBER_REPORT_CLEARED)
+            health_doubt(&p->agent, r->node, PAGE_DOUBT_AGENT, false);
+        break;
+    case MEMBER_REPORT_AGENT:
+        health_doubt(&p->agent, r->node, PAGE_DOUBT_AGENT, true);
         break;
     case MEMBER_REPORT_ANSWERED:
         health_answered(&p->agent, r->node, r->asked_ns);

@@ -299,7 +299,10 @@ void node_event(struct simnode *s, const struct event *e)
     case EV_SUBMIT:
         submit(s);
         break;
-    case EV_PROBE: /* somebody listens */
+    case EV_KERNEL:
+        member_kernel(s->m, e->from, w->now);
+        break;
+    case EV_PROBE: /* somebody listens: world.c */
     case EV_ACTION:
         break;
     }

@@ -188,6 +188,8 @@ static void dispatch(struct world *w, struct event *e)
         act(w, &w->sc.actions[e->value]);
         return;
     }
+    if (e->kind == EV_PROBE && !s->dead && !s->off && world_path(w, e->from, e->node))
+        world_push(w, w->now + world_delay(w), EV_KERNEL, e->from, e->node); /* also of one that is frozen */
     if (s->frozen && w->now < s->thaw_at) { /* it waits in its socket, or its timer is overdue */
         struct event *later = world_push(w, s->thaw_at, e->kind, e->node, e->from);
         later->len = e->len;
@@ -197,8 +199,8 @@ static void dispatch(struct world *w, struct event *e)
         return;
     }
     s->frozen = false;
-    if (e->from >= 0 && e->kind != EV_REFUSED && e->kind != EV_BROKEN && e->kind != EV_READ_DONE &&
-        !world_path(w, e->from, e->node))
+    if (e->from >= 0 && e->kind != EV_REFUSED && e->kind != EV_KERNEL && e->kind != EV_BROKEN &&
+        e->kind != EV_READ_DONE && !world_path(w, e->from, e->node))
         return;
     node_event(s, e);
 }

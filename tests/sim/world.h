@@ -76,6 +76,7 @@ struct event {
         EV_BROKEN,
         EV_PROBE,
         EV_REFUSED,
+        EV_KERNEL,
         EV_BARRIER,
         EV_PREPARED,
         EV_ENTER,

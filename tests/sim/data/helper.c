@@ -176,12 +176,27 @@ static void broken_in(void *arg, uint64_t about)
     sync(n);
 }
 
+static void kernel_in(void *arg, uint64_t about)
+{
+    struct node *n = arg;
+    if (!works(n) || !path(n->w, (int)about, n->id) || deferred(n, kernel_in, arg, about))
+        return;
+    struct heap *outer = heap_enter(&n->helper_heap);
+    member_kernel(n->member, (int)about, n->w->sched.now);
+    heap_enter(outer);
+    sync(n);
+}
+
+/* The host's kernel answers, unless it is off or cut off. */
 static void on_probe(void *user, int node)
 {
     struct node *n = user;
     struct world *w = n->w;
-    if (w->node[node].dead && path(w, n->id, node))
-        sched_at(&w->sched, w->sched.now + 2 * net_delay(&w->net), broken_in, n, (uint64_t)1 << 32 | (uint64_t)node);
+    if (!path(w, n->id, node))
+        return;
+    bool dead = w->node[node].dead;
+    sched_at(&w->sched, w->sched.now + 2 * net_delay(&w->net), dead ? broken_in : kernel_in, n,
+             (uint64_t)dead << 32 | (uint64_t)node);
 }
 
 void helper_died(struct node *dead)
@@ -338,6 +353,7 @@ bool helper_init(struct node *n)
     p.late_ns = 10 * MS;
     p.ping_ns = 2 * MS;
     p.limit_ns = 40 * MS;
+    p.dark_ns = 40 * MS;
     p.startup_ns = 150 * MS;
     p.rto_ns = MS / 2;
     p.rto_max_ns = 10 * MS;

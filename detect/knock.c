@@ -1,0 +1,86 @@
+/* Knocking: a TCP connection to a node's listener that is given up as soon as it stands. It is taken, or refused, by the kernel
+ * of that host alone, so it tells a host that is not there from an agent that does not run. Nothing is sent over it; who
+ * listens finds it closed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "detect/helper_internal.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+
+#define KNOCK_NS (100 * KEEL_NS_PER_MS) /* without any answer it is given up */
+
+static void end(struct helper *h, struct peer *p)
+{
+    struct linger at_once = {.l_onoff = 1}; /* a reset: nothing waits for its end on this side */
+    setsockopt(p->knock_fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(p->knock_fd);
+    p->knock_fd = -1;
+    h->n_knocks--;
+}
+
+void knock_start(struct helper *h, int node)
+{
+    struct peer *p = &h->peers[node];
+    struct sockaddr_storage to;
+    if (p->knock_fd >= 0 && h->now < p->knock_until)
+        return;
+    if (p->knock_fd >= 0)
+        end(h, p);
+    memset(&to, 0, sizeof to);
+    memcpy(&to, p->addr.bytes, p->addr.len <= sizeof to ? p->addr.len : sizeof to);
+    if (to.ss_family != AF_INET && to.ss_family != AF_INET6)
+        return; /* an address of another network */
+    p->knock_fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (p->knock_fd < 0)
+        return;
+    h->n_knocks++;
+    p->knock_until = h->now + KNOCK_NS;
+    struct epoll_event event = {.events = EPOLLOUT, .data.fd = p->knock_fd};
+    bool here = connect(p->knock_fd, (struct sockaddr *)&to, p->addr.len) == 0;
+    p->knock_error = here ? 0 : errno; /* on the same host the answer may be there already */
+    if ((p->knock_error && p->knock_error != EINPROGRESS && p->knock_error != ECONNREFUSED) ||
+        epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, p->knock_fd, &event) != 0)
+        end(h, p); /* no way there: that says nothing of the node */
+}
+
+static bool look(struct helper *h, struct peer *p)
+{
+    struct pollfd ready = {.fd = p->knock_fd, .events = POLLOUT};
+    int error = p->knock_error;
+    socklen_t len = sizeof error;
+    if (error == EINPROGRESS && poll(&ready, 1, 0) <= 0) {
+        if (h->now >= p->knock_until)
+            end(h, p);
+        return false;
+    }
+    if (error == EINPROGRESS && getsockopt(p->knock_fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+        error = errno;
+    end(h, p);
+    if (error == 0)
+        member_kernel(h->m, p->node, h->now);
+    else if (error == ECONNREFUSED)
+        member_refused(h->m, p->node, h->now);
+    return true;
+}
+
+bool knock_poll(struct helper *h)
+{
+    bool any = false;
+    for (int i = 0; h->n_knocks > 0 && i < h->config.params.n; i++)
+        if (h->peers[i].knock_fd >= 0)
+            any |= look(h, &h->peers[i]);
+    return any;
+}
+
+void knock_end(struct helper *h, int node)
+{
+    if (h->peers[node].knock_fd >= 0)
+        end(h, &h->peers[node]);
+}
