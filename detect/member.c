@@ -39,6 +39,19 @@ void member_params_default(struct member_params *p, int n, int self)
                                 .rto_max_ns = 100 * ms};
 }
 
+/* A voter needs two pings before it says no, and all that must fit between the suspicion and the verdict. */
+void member_params_silence(struct member_params *p, int limit_ms, int dark_ms)
+{
+    const uint64_t ms = 1000 * 1000, dark = (uint64_t)dark_ms * ms, late = dark * 6 / 10;
+    p->limit_ns = (uint64_t)limit_ms * ms;
+    p->dark_ns = dark;
+    if (late >= p->late_ns)
+        return;
+    p->late_ns = late;
+    p->period_ns = late * 4 / 10;
+    p->ping_ns = late / 5;
+}
+
 static bool params_ok(const struct member_params *p)
 {
     return p->n >= 1 && p->n <= MEMBER_NODES_MAX && p->self >= 0 && p->self < p->n && p->degree >= 1 &&

@@ -73,6 +73,9 @@ struct member_params {
 /* Sensible values for n nodes; the caller then changes what it wants. */
 void member_params_default(struct member_params *p, int n, int self);
 
+/* Others than the default: verdicts after these times, and looks often enough for them. In milliseconds, 100 <= dark <= limit. */
+void member_params_silence(struct member_params *p, int limit_ms, int dark_ms);
+
 /* For the event log. */
 enum member_report_kind {
     MEMBER_REPORT_SUSPECT,     /* node, text = evidence */

@@ -20,6 +20,7 @@ enum {
 
 /* How nodes watch each other, and which reads which; as enum probe_choice and enum member_topology of detect/. */
 enum plane_probe { PLANE_PROBE_AUTO, PLANE_PROBE_VERBS, PLANE_PROBE_OFI };
+enum { PLANE_SILENCE_MS = 780, PLANE_SILENCE_MIN_MS = 100, PLANE_SILENCE_MAX_MS = 600000 };
 enum plane_topology { PLANE_RING, PLANE_TORUS, PLANE_HYPERCUBE, PLANE_RANDOM, PLANE_FILE };
 
 enum on_failure { ON_FAILURE_SUBSTITUTE, ON_FAILURE_DEGRADE, ON_FAILURE_ABORT };
@@ -42,6 +43,7 @@ struct plane_config {
     enum plane_topology topology;
     const int *edges; /* PLANE_FILE: [edge_count][2] reader, watched; the caller's, for the plane's life */
     int edge_count;
+    int silence_ms, dark_ms; /* member_params_silence; 0: the default */
 };
 
 /* How this node's address blobs travel: opaque bytes, exchanged by the launcher before the start. */

@@ -295,7 +295,9 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
                                   .probe = a->job.probe,
                                   .topology = a->job.topology,
                                   .edges = a->job.edges,
-                                  .edge_count = a->job.edge_count};
+                                  .edge_count = a->job.edge_count,
+                                  .silence_ms = a->job.silence_ms,
+                                  .dark_ms = a->job.dark_ms};
     struct plane_callbacks callbacks = {.user = a,
                                         .assigned = plane_assigned,
                                         .respawn = plane_respawn,
@@ -322,15 +324,19 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
 
 static bool watch_from_json(struct agent_job *job, const json_t *m)
 {
-    long long probe, topology;
+    long long probe, topology, silence, dark;
     const json_t *edges = json_object_get(m, "edges");
     if (!codec_int(m, "probe", PLANE_PROBE_AUTO, PLANE_PROBE_OFI, &probe) ||
-        !codec_int(m, "topology", PLANE_RING, PLANE_FILE, &topology) || json_array_size(edges) % 2 ||
+        !codec_int(m, "topology", PLANE_RING, PLANE_FILE, &topology) ||
+        !codec_int(m, "silence", PLANE_SILENCE_MIN_MS, PLANE_SILENCE_MAX_MS, &silence) ||
+        !codec_int(m, "dark", PLANE_SILENCE_MIN_MS, silence, &dark) || json_array_size(edges) % 2 ||
         json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * 16)
         return false;
     int values = (int)json_array_size(edges);
     job->probe = (enum plane_probe)probe;
     job->topology = (enum plane_topology)topology;
+    job->silence_ms = (int)silence;
+    job->dark_ms = (int)dark;
     job->edge_count = values / 2;
     job->edges = pm_alloc((size_t)(values ? values : 1) * sizeof *job->edges);
     return codec_to_ints(edges, job->edges, values, 0, job->nodes + job->spares - 1);

@@ -39,6 +39,7 @@ struct agent_job { /* MSG_CONFIG */
     int *edges, edge_count; /* PLANE_FILE */
     bool degrade_asked;     /* by the user: a rank that dies of its own fault is no failure of the job */
     bool secure;            /* data connections are sealed */
+    int silence_ms, dark_ms;
     char **argv, **env;
     char *cwd;
 };

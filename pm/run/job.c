@@ -289,14 +289,15 @@ static void send_config(struct job *j, int node)
     const struct options *o = j->options;
     char cwd[4096];
     char *const cwd_list[] = {getcwd(cwd, sizeof cwd) ? cwd : "/", NULL};
-    json_t *m = json_pack(
-        "{s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:b}", "nodes", o->nodes, "spares",
-        o->spares, "ranks", o->ranks, "standbys", layout_max_per_node(o->rank_node, o->ranks), "mpiexec_pid",
-        (int)launch_mpiexec_pid(j->launch, node), "on_failure", (int)o->on_failure, "degrade_asked",
-        (int)o->degrade_asked, "secret", codec_blob(j->secret, sizeof j->secret), "rank_node",
-        codec_ints(o->rank_node, o->ranks), "argv", codec_strings(o->program), "env", codec_strings(environ), "cwd",
-        codec_strings(cwd_list), "probe", (int)o->probe, "topology", (int)o->topology, "edges",
-        codec_ints(o->watchers.edges, 2 * o->watchers.count), "secure", (int)o->secure);
+    json_t *m = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:b, s:i, s:i}",
+                          "nodes", o->nodes, "spares", o->spares, "ranks", o->ranks, "standbys",
+                          layout_max_per_node(o->rank_node, o->ranks), "mpiexec_pid",
+                          (int)launch_mpiexec_pid(j->launch, node), "on_failure", (int)o->on_failure, "degrade_asked",
+                          (int)o->degrade_asked, "secret", codec_blob(j->secret, sizeof j->secret), "rank_node",
+                          codec_ints(o->rank_node, o->ranks), "argv", codec_strings(o->program), "env",
+                          codec_strings(environ), "cwd", codec_strings(cwd_list), "probe", (int)o->probe, "topology",
+                          (int)o->topology, "edges", codec_ints(o->watchers.edges, 2 * o->watchers.count), "secure",
+                          (int)o->secure, "silence", o->silence_ms, "dark", o->dark_ms);
     conn_send_json(j->nodes[node].conn, MSG_CONFIG, m);
 }
 

@@ -29,6 +29,8 @@ enum option_key {
     KEY_PROBE,
     KEY_TOPOLOGY,
     KEY_SECURE,
+    KEY_SILENCE,
+    KEY_DARK,
 };
 
 static const struct argp_option option_table[] = {
@@ -55,6 +57,9 @@ static const struct argp_option option_table[] = {
      "each",
      4},
     {"secure", KEY_SECURE, NULL, 0, "encrypt and authenticate what ranks and nodes send each other (slower)", 4},
+    {"silence", KEY_SILENCE, "MS", 0, "a node that gave no sign of life for MS milliseconds is dead (default 780)", 4},
+    {"dark", KEY_DARK, "MS", 0, "... sooner, if the kernel of its host does not answer either (default: as --silence)",
+     4},
     {"label", KEY_LABEL, NULL, 0, "put the rank before each line of output", 5},
     {"quiet", KEY_QUIET, NULL, 0, "do not tell of ranks and nodes that die on the way", 5},
     {"event-log", KEY_EVENT_LOG, "FILE", 0, "write the job's events to FILE, one JSON object a line", 5},
@@ -138,6 +143,12 @@ static error_t parse_watching(struct parsing *p, int key, const char *arg)
         return 0;
     case KEY_SECURE:
         p->o->secure = true;
+        return 0;
+    case KEY_SILENCE:
+        p->o->silence_ms = number("--silence", arg, PLANE_SILENCE_MIN_MS, PLANE_SILENCE_MAX_MS);
+        return 0;
+    case KEY_DARK:
+        p->o->dark_ms = number("--dark", arg, PLANE_SILENCE_MIN_MS, PLANE_SILENCE_MAX_MS);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -297,12 +308,16 @@ static void read_watchers(struct options *o, const char *path)
 void options_parse(struct options *o, int argc, char **argv)
 {
     struct parsing p = {.o = o};
-    *o = (struct options){.start_timeout_s = 30};
+    *o = (struct options){.start_timeout_s = 30, .silence_ms = PLANE_SILENCE_MS};
     argp_err_exit_status = 2;
     /* argp would say it in two lines, and without errors it gives no help either */
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &p) != 0)
         pm_quit(2, "%s is not an option, or its value is missing; see keelrun --help",
                 p.at_fault ? p.at_fault : "something");
+    if (!o->dark_ms)
+        o->dark_ms = o->silence_ms;
+    if (o->dark_ms > o->silence_ms)
+        pm_quit(2, "--dark: %d ms is more than the %d ms of --silence", o->dark_ms, o->silence_ms);
     check_nodes(o, &p);
     if (o->topology == PLANE_FILE)
         read_watchers(o, p.watch_file);

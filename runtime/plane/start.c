@@ -191,6 +191,8 @@ static keel_status make_helper(struct plane *p, struct helper_blob *blob)
     config.secure = c->secure;
     config.probe = c->secure ? PROBE_OFI : (enum probe_choice)c->probe; /* an RDMA device's reads carry no tag */
     config.params.topology = (enum member_topology)c->topology;
+    if (c->silence_ms)
+        member_params_silence(&config.params, c->silence_ms, c->dark_ms);
     config.params.edges = c->edges;
     config.params.edge_count = c->edge_count;
     struct helper_callbacks callbacks = queue_helper_callbacks(p);

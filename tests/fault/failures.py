@@ -3,6 +3,7 @@ processes that are killed, stopped, frozen and cut off for real."""
 import os
 import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
@@ -175,9 +176,33 @@ def test_a_node_that_is_frozen():
     with Talk(4) as job:
         job.freeze(3)
         for question in ("node 3 20", "rank 3 20"):
-            assert job.ask(question) in ("KEEL_UNDECIDED", "KEEL_NODE_DEAD")  # the latter: we were slow
-        assert job.ask("node 3 %d" % FINAL) == "KEEL_NODE_DEAD" and job.ask("rank 2 %d" % FINAL) == "KEEL_ALIVE"
+            assert job.ask(question) in ("KEEL_UNDECIDED", "KEEL_AGENT_HUNG", "KEEL_NODE_DEAD")  # the latter: we were slow
+        wait_for(lambda: job.ask("node 3 %d" % FINAL) == "KEEL_NODE_DEAD", "node 3 to be declared dead", 30)
+        assert job.ask("rank 2 %d" % FINAL) == "KEEL_ALIVE"
         assert job.ask("poll %d" % FINAL) == "readable"
+        job.quit()
+
+
+def test_an_agent_that_is_frozen_on_a_host_that_answers():
+    """It has the longer limit, and goes on before that: nobody dies, and it is well again."""
+    with Talk(4, options=["--silence", "60000", "--dark", "500"]) as job:
+        job.freeze(2)
+        assert job.ask("node 2 %d" % FINAL) == "KEEL_AGENT_HUNG" and job.ask("rank 2 %d" % FINAL) == "KEEL_AGENT_HUNG"
+        time.sleep(1.5)
+        assert job.ask("node 2 0") == "KEEL_AGENT_HUNG"
+        job.signal_node(2, signal.SIGCONT)
+        assert job.ask("rank 2 %d" % FINAL) == "KEEL_ALIVE" and job.ask("node 2 %d" % FINAL) == "KEEL_ALIVE"
+        wait_for(lambda: job.ask("node 2 0") == "KEEL_ALIVE", "the doubt to end")
+        assert job.ask("failures 0") == "failures"
+        job.quit()
+
+
+def test_a_host_that_does_not_answer_has_a_limit_of_its_own():
+    if not IS_ROOT:
+        raise Skip("needs root")
+    with Talk(4, options=["--bed", "netns", "--silence", "60000", "--dark", "1000"]) as job:
+        job.link(2, "cut")
+        assert job.ask("node 2 %d" % FINAL) == "KEEL_NODE_DEAD"  # long before --silence
         job.quit()
 
 

@@ -161,6 +161,15 @@ def test_keelrun_secure_seals_every_data_connection():
         assert sum((b"KEELSEAL" in data) == sealed for data in begun) >= 2, (options, begun)
 
 
+def test_keelrun_silence_and_dark_are_numbers_that_fit():
+    """What they do: tests/fault/failures.py."""
+    for words, said in ((["--silence", "99"], "--silence: 99 is not a number from 100 to 600000"),
+                        (["--dark", "x"], "--dark: x is not a number from 100 to 600000"),
+                        (["--silence", "500", "--dark", "501"], "--dark: 501 ms is more than the 500 ms of --silence")):
+        code, _, err = run([*words, "-n", "1", "true"])
+        assert (code, err) == (2, "keelrun: %s\n" % said), (code, err)
+
+
 def test_keelrun_topology_says_who_watches_whom():
     assert watching()[3][1] == watching("--topology", "ring")[3][1] == [0, 1]
     assert watching("--topology", "hypercube")[3][1] == [1, 2]

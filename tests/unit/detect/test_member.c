@@ -33,6 +33,9 @@ static struct {
 } queue[QUEUE];
 static int head, tail;
 static bool cut[N];
+static bool kernel[N]; /* of the host answers, whatever is cut; but not to whom this is not heard: */
+static bool deaf[N];
+static int dark_ms;
 static enum wire_phase lose_answers; /* of this phase */
 static int lose_accept_but;          /* only this node gets ACCEPT; 0: all do */
 static uint64_t now;
@@ -114,11 +117,15 @@ static int set_up(void **state)
     head = tail = 0;
     memset(fakes, 0, sizeof fakes);
     memset(cut, 0, sizeof cut);
+    memset(kernel, 0, sizeof kernel);
+    memset(deaf, 0, sizeof deaf);
     lose_answers = PHASE_NONE;
     lose_accept_but = 0;
     for (int i = 0; i < N; i++) {
         struct member_params p;
         member_params_default(&p, N, i);
+        if (dark_ms)
+            member_params_silence(&p, 780, dark_ms);
         struct member_ops ops = {&fakes[i],  on_send,   on_read,    on_watch, on_probe,
                                  on_prepare, on_commit, on_settled, on_halt,  on_report};
         fakes[i].id = i;
@@ -151,6 +158,11 @@ static void pass(uint64_t ns)
 {
     for (uint64_t end = now + ns; now < end; now += MS) {
         for (int i = 0; i < N; i++) {
+            for (int k = 0; k < N; k++)
+                if (fakes[i].probes[k] && kernel[k] && !deaf[i]) {
+                    fakes[i].probes[k] = 0;
+                    member_kernel(fakes[i].m, k, now);
+                }
             for (int k = 0; k < N; k++)
                 if (fakes[i].reads[k] && !cut[i] && !cut[k]) {
                     fakes[i].reads[k] = 0;
@@ -295,6 +307,64 @@ static void check_event_of_node_2_ordered_without_node_0(uint64_t max_value)
         assert_int_equal(first->type + second->type, MEMBER_NODE_DEAD + MEMBER_EVENT_FIRST);
         assert_int_equal(first->type == MEMBER_EVENT_FIRST ? first->a : second->a, 42);
         assert_int_equal(value, max_value);
+    }
+}
+
+static int set_up_dark(void **state)
+{
+    dark_ms = 250;
+    int result = set_up(state);
+    dark_ms = 0;
+    return result;
+}
+
+static void test_member_host_that_does_not_answer_is_dead_sooner(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    cut[3] = true;
+    pass(180 * MS);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fakes[i].commits, 0);
+    pass(100 * MS);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(fakes[i].commits, 1);
+        assert_int_equal(fakes[i].last.b, MEMBER_SILENT);
+        assert_false(fakes[i].halted);
+    }
+}
+
+/* Its agent may only not be given the processor. */
+static void test_member_host_that_answers_has_the_longer_limit(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    cut[3] = kernel[3] = true;
+    pass(650 * MS);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fakes[i].commits, 0);
+    pass(200 * MS);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fakes[i].commits, 1);
+}
+
+/* One voter whom the host answers is enough. */
+static void test_member_host_that_answers_somebody_has_the_longer_limit(void **state)
+{
+    (void)state;
+    for (int hears = 0; hears < 3; hears++) {
+        tear_down(state);
+        set_up_dark(state);
+        pass(500 * MS);
+        cut[3] = kernel[3] = true;
+        for (int i = 0; i < 3; i++)
+            deaf[i] = i != hears;
+        pass(650 * MS);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(fakes[i].commits, 0);
+        pass(200 * MS);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(fakes[i].commits, 1);
     }
 }
 
@@ -473,6 +543,10 @@ int main(void)
         TEST(test_member_check_of_a_suspect_is_answered_too),
         TEST(test_member_broken_connection_asks_the_kernel_at_once),
         TEST(test_member_silent_node_is_dead_after_the_limit_not_before),
+        cmocka_unit_test_setup_teardown(test_member_host_that_does_not_answer_is_dead_sooner, set_up_dark, tear_down),
+        cmocka_unit_test_setup_teardown(test_member_host_that_answers_has_the_longer_limit, set_up_dark, tear_down),
+        cmocka_unit_test_setup_teardown(test_member_host_that_answers_somebody_has_the_longer_limit, set_up_dark,
+                                        tear_down),
         TEST(test_member_coordinator_dies_before_anybody_accepted),
         TEST(test_member_late_answer_to_a_superseded_proposal_is_ignored),
         TEST(test_member_coordinator_dies_all_accepted_next_one_keeps_its_value),
