@@ -56,6 +56,16 @@ void engine_destroy(struct engine *e)
     free(e);
 }
 
+void engine_skip_repairs(struct engine *e, uint64_t number)
+{
+    e->stream[STREAM_REPAIR].started = e->stream[STREAM_REPAIR].complete = number;
+}
+
+uint64_t engine_repairs_started(const struct engine *e)
+{
+    return e->stream[STREAM_REPAIR].started;
+}
+
 struct roster *engine_roster_at(const struct engine *e, uint64_t epoch)
 {
     for (int i = e->n_rosters - 1; i >= 0; i--)
@@ -446,6 +456,11 @@ void engine_receive(struct engine *e, int from, const void *data, size_t len, ui
 bool engine_revoked(const struct engine *e)
 {
     return e->revoked;
+}
+
+bool engine_idle(const struct engine *e)
+{
+    return !e->instances;
 }
 
 int engine_waits_for(const struct engine *e, uint64_t seq)

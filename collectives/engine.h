@@ -38,6 +38,7 @@ enum engine_status {
     ENGINE_MISMATCH,  /* the members' arguments do not fit together */
     ENGINE_ROOT_DEAD, /* the root died, and with it what only it had, or what only it was to get */
     ENGINE_REVOKED,
+    ENGINE_LATE, /* the others decided in a view before this member's first: it came too late to take part */
 };
 
 enum engine_kind {
@@ -106,6 +107,9 @@ struct engine;
 struct engine *engine_create(uint64_t id, int self, struct roster *roster, const int *node,
                              const struct engine_ops *ops);
 void engine_destroy(struct engine *e); /* takes NULL; no callback */
+/* Of a new engine: so many repairs of this group were complete before it was made (an earlier engine had the same identity). */
+void engine_skip_repairs(struct engine *e, uint64_t number);
+uint64_t engine_repairs_started(const struct engine *e);
 
 /* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED, ENGINE_NOMEM: with an
  * error nothing was started. */
@@ -123,6 +127,8 @@ uint64_t engine_deadline(const struct engine *e); /* when to tick; UINT64_MAX: n
 void engine_revoke(struct engine *e, uint64_t now);
 
 bool engine_revoked(const struct engine *e);
+/* Nothing was started that is not complete. */
+bool engine_idle(const struct engine *e);
 /* Whom the instance waits for right now, or -1: for a check of its life, and for messages about a hang. */
 int engine_waits_for(const struct engine *e, uint64_t seq);
 /* The group a message is for. False: not a message of collectives. */

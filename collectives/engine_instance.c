@@ -414,6 +414,16 @@ static bool heard_decision(struct engine *e, struct instance *i, struct decision
     return false;
 }
 
+/* They decided in a view in which this member did not live yet. */
+static bool is_late(const struct engine *e, const struct instance *i)
+{
+    for (const struct letter *l = i->inbox; l; l = l->next)
+        if (l->head.kind == MESSAGE_DECIDED && l->head.attempt >= i->attempt &&
+            l->head.epoch < roster_epoch(e->rosters[0]))
+            return true;
+    return false;
+}
+
 static bool meet(struct engine *e, struct instance *i, struct decision *d)
 {
     if (heard_decision(e, i, d)) {
@@ -555,6 +565,12 @@ void instance_progress(struct engine *e, struct instance *i)
     struct engine_result result;
     if (i->state == INSTANCE_MOVING)
         move(e, i);
+    if (is_late(e, i)) {
+        result = (struct engine_result){.status = ENGINE_LATE};
+        i->last.made = false;
+        engine_complete(e, i, &result);
+        return;
+    }
     if (i->state != INSTANCE_MEETING || !meet(e, i, &d))
         return;
     i->last = d;

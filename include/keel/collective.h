@@ -1,15 +1,21 @@
-/* Collectives over all live ranks. A rank that dies is left out; a restarted rank takes part from keel_resume on.
- * All live ranks call the same collectives in the same order. None hangs on a dead rank. */
+/* Collectives: over all live ranks (the first three calls), and over a group. None hangs on a dead rank. */
 #ifndef KEEL_COLLECTIVE_H
 #define KEEL_COLLECTIVE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include <keel/group.h>
 #include <keel/status.h>
+#include <keel/type.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- all live ranks ----
+ * A rank that dies is left out; a restarted rank takes part from keel_resume on. All live ranks call the same collectives in
+ * the same order. */
 
 /* Fault-resilient hypercube barrier (FT-ARMCI, "non-data-moving collectives"), with an implicit keel_fence_all before.
  * Returns when every live rank has entered. */
@@ -22,6 +28,139 @@ KEEL_MUST_CHECK keel_status keel_bcast(int root, void *buffer, size_t len);
 /* Sum, element by element, the n doubles (at most 8192) of every rank that entered alive into everybody's out; the same bits
  * everywhere, in the order of ranks. in and out may be the same. */
 KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, size_t n);
+
+/* ---- the members of a group ----
+ *
+ * All members that live call the same collectives in the same order, blocking ones and begun ones alike; a call of any
+ * length and type. Each returns the same to all who live, whoever dies:
+ *
+ *   KEEL_OK             the right result over the members that it covers, the same list for all. Covered are all who live at the
+ *                       end and whose data the result is made from; of a broadcast or scatter, those who have the data.
+ *   KEEL_ERR_RANK_DEAD  the root died, and with it what only it had, or what only it was to get
+ *   KEEL_ERR_MISMATCH   the members' arguments do not fit together: another call, length, root, type or operation
+ *   KEEL_ERR_REVOKED    keel_group_revoke
+ *   KEEL_ERR_NOMEM      on some member
+ *
+ * With an error the output is undefined, the input unchanged. Wrong arguments (KEEL_ERR_ARG: a root that is no member, NULL for
+ * bytes, an operation that does not exist for the type), too many begun requests (KEEL_ERR_LIMIT: 64 of a group) and a
+ * call inside a task (KEEL_ERR_STATE) are told to the caller, and nothing is sent.
+ * in and out may be the same memory (in place); else they do not overlap. Sums have the same bits with the same members,
+ * whatever the timing. Blocks of members that are not covered are filled with zeros.
+ *
+ * NAME_begin returns at once; the buffers belong to Keel until keel_request_wait, or keel_request_test with another answer than
+ * KEEL_IN_PROGRESS, has returned, which also frees the request. */
+
+typedef struct keel_request keel_request;
+/* The members that a result covers. */
+typedef struct keel_covered keel_covered;
+
+/* The status of the call; KEEL_IN_PROGRESS until it is complete. covered may be NULL; with KEEL_OK *covered is the caller's, to
+ * be freed, otherwise it is NULL. */
+KEEL_MUST_CHECK keel_status keel_request_test(keel_request *request, keel_covered **covered);
+KEEL_MUST_CHECK keel_status keel_request_wait(keel_request *request, keel_covered **covered);
+bool keel_covered_has(const keel_covered *covered, int member);
+int keel_covered_count(const keel_covered *covered);
+void keel_covered_free(keel_covered *covered); /* NULL is allowed */
+
+/* MINLOC, MAXLOC: elements are pairs of 16 bytes, the value in the first 8 (its type's size used) and a 64-bit place in the
+ * others; of equal values the lowest place wins. AND, OR, XOR: of bits, of integers and bytes. */
+typedef enum keel_op {
+    KEEL_SUM,
+    KEEL_PROD,
+    KEEL_MIN,
+    KEEL_MAX,
+    KEEL_MINLOC,
+    KEEL_MAXLOC,
+    KEEL_AND,
+    KEEL_OR,
+    KEEL_XOR,
+    KEEL_USER
+} keel_op;
+
+/* What a reduction does to n elements. KEEL_USER: right = left op right by the function, which must be associative, and calls
+ * nothing of Keel; elements have size bytes (0: the type's); commutes: the order of operands may be changed. */
+typedef struct keel_combine {
+    keel_type type;
+    keel_op op;
+    void (*function)(const void *left, void *right, size_t n, void *context);
+    void *context;
+    size_t size;
+    bool commutes;
+} keel_combine;
+
+/* Complete when all members that live have called. sync: with a keel_fence_all before. */
+KEEL_MUST_CHECK keel_status keel_group_barrier(keel_group *group);
+KEEL_MUST_CHECK keel_status keel_group_barrier_begin(keel_group *group, keel_request **request);
+KEEL_MUST_CHECK keel_status keel_group_sync(keel_group *group);
+
+/* len bytes from the root's data into everybody's. */
+KEEL_MUST_CHECK keel_status keel_group_bcast(keel_group *group, int root, void *data, size_t len);
+KEEL_MUST_CHECK keel_status keel_group_bcast_begin(keel_group *group, int root, void *data, size_t len,
+                                                   keel_request **request);
+
+/* n elements of everybody combined: at the root (the others' out, as long, may be overwritten), at everybody. */
+KEEL_MUST_CHECK keel_status keel_group_reduce(keel_group *group, int root, const void *in, void *out, size_t n,
+                                              const keel_combine *how);
+KEEL_MUST_CHECK keel_status keel_group_reduce_begin(keel_group *group, int root, const void *in, void *out, size_t n,
+                                                    const keel_combine *how, keel_request **request);
+KEEL_MUST_CHECK keel_status keel_group_allreduce(keel_group *group, const void *in, void *out, size_t n,
+                                                 const keel_combine *how);
+KEEL_MUST_CHECK keel_status keel_group_allreduce_begin(keel_group *group, const void *in, void *out, size_t n,
+                                                       const keel_combine *how, keel_request **request);
+
+/* Combined, and member i gets the i-th piece of n[i] elements; n has an entry for each member. */
+KEEL_MUST_CHECK keel_status keel_group_reduce_scatter(keel_group *group, const void *in, void *out, const size_t *n,
+                                                      const keel_combine *how);
+KEEL_MUST_CHECK keel_status keel_group_reduce_scatter_begin(keel_group *group, const void *in, void *out,
+                                                            const size_t *n, const keel_combine *how,
+                                                            keel_request **request);
+
+/* The elements of the members up to the caller, and of those before it, combined in the group's order. exscan: the out of the first
+ * member that lives is left alone. */
+KEEL_MUST_CHECK keel_status keel_group_scan(keel_group *group, const void *in, void *out, size_t n,
+                                            const keel_combine *how);
+KEEL_MUST_CHECK keel_status keel_group_scan_begin(keel_group *group, const void *in, void *out, size_t n,
+                                                  const keel_combine *how, keel_request **request);
+KEEL_MUST_CHECK keel_status keel_group_exscan(keel_group *group, const void *in, void *out, size_t n,
+                                              const keel_combine *how);
+KEEL_MUST_CHECK keel_status keel_group_exscan_begin(keel_group *group, const void *in, void *out, size_t n,
+                                                    const keel_combine *how, keel_request **request);
+
+/* Blocks of len bytes, one of each member in the group's order: to the root, from the root, to everybody, and from each to each. out of
+ * gather and in of scatter matter at the root only. */
+KEEL_MUST_CHECK keel_status keel_group_gather(keel_group *group, int root, const void *in, void *out, size_t len);
+KEEL_MUST_CHECK keel_status keel_group_gather_begin(keel_group *group, int root, const void *in, void *out, size_t len,
+                                                    keel_request **request);
+KEEL_MUST_CHECK keel_status keel_group_scatter(keel_group *group, int root, const void *in, void *out, size_t len);
+KEEL_MUST_CHECK keel_status keel_group_scatter_begin(keel_group *group, int root, const void *in, void *out, size_t len,
+                                                     keel_request **request);
+KEEL_MUST_CHECK keel_status keel_group_allgather(keel_group *group, const void *in, void *out, size_t len);
+KEEL_MUST_CHECK keel_status keel_group_allgather_begin(keel_group *group, const void *in, void *out, size_t len,
+                                                       keel_request **request);
+KEEL_MUST_CHECK keel_status keel_group_alltoall(keel_group *group, const void *in, void *out, size_t len);
+KEEL_MUST_CHECK keel_status keel_group_alltoall_begin(keel_group *group, const void *in, void *out, size_t len,
+                                                      keel_request **request);
+
+/* Blocks of their own lengths: member i's has lens[i] bytes and is at[i] bytes into the memory. len: of the caller's own block. */
+KEEL_MUST_CHECK keel_status keel_group_gather_v(keel_group *group, int root, const void *in, size_t len, void *out,
+                                                const size_t *lens, const size_t *at);
+KEEL_MUST_CHECK keel_status keel_group_gather_v_begin(keel_group *group, int root, const void *in, size_t len,
+                                                      void *out, const size_t *lens, const size_t *at,
+                                                      keel_request **request);
+KEEL_MUST_CHECK keel_status keel_group_scatter_v(keel_group *group, int root, const void *in, const size_t *lens,
+                                                 const size_t *at, void *out, size_t len);
+KEEL_MUST_CHECK keel_status keel_group_scatter_v_begin(keel_group *group, int root, const void *in, const size_t *lens,
+                                                       const size_t *at, void *out, size_t len, keel_request **request);
+KEEL_MUST_CHECK keel_status keel_group_allgather_v(keel_group *group, const void *in, size_t len, void *out,
+                                                   const size_t *lens, const size_t *at);
+KEEL_MUST_CHECK keel_status keel_group_allgather_v_begin(keel_group *group, const void *in, size_t len, void *out,
+                                                         const size_t *lens, const size_t *at, keel_request **request);
+KEEL_MUST_CHECK keel_status keel_group_alltoall_v(keel_group *group, const void *in, const size_t *in_lens,
+                                                  const size_t *in_at, void *out, const size_t *out_lens,
+                                                  const size_t *out_at);
+KEEL_MUST_CHECK keel_status keel_group_alltoall_v_begin(keel_group *group, const void *in, const size_t *in_lens,
+                                                        const size_t *in_at, void *out, const size_t *out_lens,
+                                                        const size_t *out_at, keel_request **request);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 #define KEEL_KEEL_H
 #include <keel/collective.h>
 #include <keel/failure.h>
+#include <keel/group.h>
 #include <keel/job.h>
 #include <keel/rma.h>
 #include <keel/segment.h>

@@ -16,6 +16,7 @@ extern "C" {
     X(KEEL_ERR_SYSTEM, -5, "the operating system refused a request")                                                   \
     X(KEEL_ERR_MISMATCH, -6, "ranks disagree about the arguments of a collective call")                                \
     X(KEEL_IN_PROGRESS, -7, "the operation is not finished yet")                                                       \
+    X(KEEL_ERR_REVOKED, -8, "the group was revoked")                                                                   \
     /* the link */                                                                                                     \
     X(KEEL_ERR_TIMEOUT, -20, "the operation's deadline passed")                                                        \
     X(KEEL_ERR_LINK, -21, "the connection broke; the outcome is unknown")                                              \

@@ -132,6 +132,8 @@ static void receive(struct agent *a, struct conn *c, const struct tp_event *e)
     }
     if (w->type == WIRE_ENTER)
         ranks_enter(a, c, w);
+    else if (w->type == WIRE_PARCEL || w->type == WIRE_PARCEL_BACK)
+        ranks_parcel(a, c, w);
     else
         execute_request(a, c, w, w + 1);
 }

@@ -113,6 +113,7 @@ void ranks_free(struct agent *a, struct proc *proc)
     while (*link != proc)
         link = &(*link)->next;
     *link = proc->next;
+    segments_proc_gone(a, proc);
     if (proc->conn && proc->rank >= 0)
         agent_drop_conn(a, proc->conn);
     else
@@ -299,4 +300,26 @@ void ranks_enter(struct agent *a, struct conn *c, const struct wire *w)
         return;
     }
     ranks_try_enter(a);
+}
+
+/* ---- between ranks ---- */
+
+void ranks_parcel(struct agent *a, struct conn *c, const struct wire *w)
+{
+    if (w->rank != (uint32_t)c->rank || w->incarnation != c->incarnation) {
+        log_error("rank %d sends in the name of rank %u", c->rank, w->rank);
+        return;
+    }
+    const struct proc *to = of_rank(a, parcel_rank(w->a), parcel_incarnation(w->a));
+    if (to && to->conn && to->conn->ep) {
+        FAULT_POINT("parcel.passing");
+        agent_answer(to->conn, w, w + 1);
+        return;
+    }
+    if (w->type == WIRE_PARCEL_BACK)
+        return;
+    struct wire back = *w;
+    back.type = WIRE_PARCEL_BACK;
+    back.len = 0;
+    agent_answer(c, &back, NULL);
 }

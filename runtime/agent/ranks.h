@@ -29,4 +29,6 @@ void ranks_view_settled(struct agent *a);
 void ranks_enter(struct agent *a, struct conn *c, const struct wire *w);
 void ranks_try_enter(struct agent *a);
 void ranks_barrier_complete(struct agent *a, uint64_t instance);
+/* What a rank sends to a rank of this node. */
+void ranks_parcel(struct agent *a, struct conn *c, const struct wire *w);
 #endif

@@ -128,6 +128,30 @@ static void show_route(struct agent *a, int group)
     page_route_write(a->page, group, hidden ? 0 : route_tag(mode, g->generation), g->lost_at, nodes, g->copies);
 }
 
+/* Who takes part in collectives, and each change of it. */
+static void show_lives(struct agent *a)
+{
+    const struct view *v = &a->view;
+    struct page *page = a->page;
+    uint64_t showing = atomic_load_explicit(&page->showing, memory_order_relaxed),
+             changes = atomic_load_explicit(&page->changes, memory_order_relaxed);
+    atomic_store_explicit(&page->showing, showing + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    for (int r = 0; r < v->ranks; r++) {
+        struct page_rank *k = page_rank(page, r);
+        uint64_t life = view_rank_takes_part(v, r) ? (uint64_t)v->rank[r].incarnation + 1 : 0;
+        if (atomic_load_explicit(&k->life, memory_order_relaxed) == life)
+            continue;
+        atomic_store_explicit(&k->life, life, memory_order_relaxed);
+        atomic_store_explicit(&k->joined, v->rank[r].joined, memory_order_relaxed);
+        atomic_store_explicit(&k->changed, v->epoch, memory_order_relaxed);
+        page->change[changes++ % PAGE_CHANGES] =
+            (struct page_change){.epoch = v->epoch, .life = life, .rank = (uint32_t)r};
+    }
+    atomic_store_explicit(&page->changes, changes, memory_order_release);
+    atomic_store_explicit(&page->showing, showing + 2, memory_order_release);
+}
+
 void recover_show_view(struct agent *a)
 {
     const struct view *v = &a->view;
@@ -145,6 +169,7 @@ void recover_show_view(struct agent *a)
         atomic_store_explicit(&k->where, where, memory_order_release);
         atomic_store_explicit(&k->doubted, v->rank[r].doubted, memory_order_release);
     }
+    show_lives(a);
     atomic_store_explicit(&a->page->epoch, v->epoch, memory_order_release);
 }
 

@@ -86,6 +86,20 @@ void segments_acked(struct agent *a)
     }
 }
 
+void segments_proc_gone(struct agent *a, const struct proc *proc)
+{
+    struct seg_wait **link = &a->seg_waits;
+    while (*link) {
+        struct seg_wait *w = *link;
+        if (w->proc != proc->id) {
+            link = &w->next;
+            continue;
+        }
+        *link = w->next;
+        free(w);
+    }
+}
+
 /* ---- requests of ranks ---- */
 
 static void refuse(struct agent *a, struct proc *proc, const struct control *r, keel_status status)

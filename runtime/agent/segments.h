@@ -14,6 +14,8 @@ void segments_told(struct agent *a, const struct wire *w);
 void segments_tell(struct agent *a, int node, const struct store_segment *s);
 /* Answers to those who wait for others to know. Called when something was acknowledged, or a view committed. */
 void segments_acked(struct agent *a);
+/* The process waits for nothing any more. */
+void segments_proc_gone(struct agent *a, const struct proc *proc);
 /* This node's copies of a segment for the groups it holds in the current view. */
 keel_status segments_make_copies(struct agent *a, struct store_segment *s);
 /* After a view change: drop, mark and register copies as the groups say now. before: the groups of the old view. */

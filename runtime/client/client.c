@@ -37,6 +37,8 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
         return KEEL_ERR_NOMEM;
     for (int m = 0; m < (int)page->members; m++)
         c->link[m] = (struct link){.client = c, .node = m, .retry_ns = KEEL_NS_PER_MS};
+    if (!coll_init(c))
+        return KEEL_ERR_NOMEM;
     c->system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_SHADOW);
     return c->system ? KEEL_OK : KEEL_ERR_NOMEM;
 }
@@ -79,6 +81,7 @@ keel_status client_leave(struct client *c)
 
 void client_fini(struct client *c)
 {
+    coll_free(c);
     while (c->segments)
         segment_release(c->segments);
     for (struct piece *p = c->free_pieces, *next; p; p = next) {

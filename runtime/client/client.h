@@ -5,7 +5,8 @@
  *   op.c         operations: from the call to completion on all live copies
  *   progress.c   events, deadlines, waiting
  *   rma.c, shaped.c, segment.c, collective.c, task.c   what the public calls do
- *   job.c, public.c  the process's instance and its entry points
+ *   coll.h       groups and their collectives, between ranks
+ *   job.c, public*.c  the process's instance and its entry points
  *
  * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take none. */
 #ifndef KEEL_CLIENT_CLIENT_H
@@ -18,6 +19,7 @@
 
 #include <keel/keel.h>
 
+#include "runtime/client/coll.h"
 #include "runtime/client/plan.h"
 #include "runtime/protocol/control.h"
 #include "runtime/protocol/note.h"
@@ -219,6 +221,7 @@ struct client {
         uint32_t steps;
     } * task_steps; /* [task_groups] operations of the task towards each group */
     int task_groups, task_groups_max;
+    struct coll coll;       /* groups and their collectives */
     uint64_t pieces_living; /* for leak checks */
     uint64_t ops_living;
 };

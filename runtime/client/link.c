@@ -80,6 +80,14 @@ void link_drop(struct client *c, int node)
         tp_disconnect(l->ep); /* TP_CLOSED follows, after the events of what is on its way */
 }
 
+static void take(struct client *c, const struct wire *w, size_t len, uint64_t now)
+{
+    if (w->type == WIRE_REPLY)
+        op_answered(c, w, w + 1, len);
+    else
+        courier_receive(c, w, w + 1, len, now);
+}
+
 void link_event(struct link *l, const struct tp_event *e, uint64_t now)
 {
     struct client *c = l->client;
@@ -88,6 +96,7 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
         l->state = LINK_UP;
         l->retry_ns = RETRY_FIRST_NS;
         op_links_changed(c);
+        courier_link_up(c, l->node, now);
         break;
     case TP_CLOSED:
         tp_ep_destroy(e->ep);
@@ -95,10 +104,11 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
         log_debug("connection to node %d closed: %s", l->node, keel_status_name(e->status));
         link_ask_agent(c, l->node, now);
         op_link_lost(c, l->node);
+        courier_link_lost(c, l->node);
         break;
     case TP_RECV:
         if (e->len >= sizeof(struct wire))
-            op_answered(c, e->data, (const struct wire *)e->data + 1, e->len - sizeof(struct wire));
+            take(c, e->data, e->len - sizeof(struct wire), now);
         break;
     default:
         break;

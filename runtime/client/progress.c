@@ -55,6 +55,7 @@ static void see_view(struct client *c)
     for (int m = 0; m < (int)c->page->members; m++)
         if (!atomic_load_explicit(&page_node(c->page, m)->alive, memory_order_acquire))
             link_drop(c, m);
+    coll_see_views(c, c->env.now(c->env.user));
     if (c->given_up)
         op_given_up_done(c);
 }
@@ -114,6 +115,8 @@ void client_progress(struct client *c)
         op_serve(c, now);
     if (now >= c->retry_at)
         retry(c, now);
+    if (now >= c->coll.at)
+        coll_tick(c, now);
     if (now >= c->scan_at || atomic_load_explicit(&c->page->epoch, memory_order_relaxed) != c->epoch_seen) {
         c->scan_at = now + SCAN_EVERY_NS;
         scan(c, now);
@@ -136,7 +139,8 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
         if (c->env.now(c->env.user) < spin_until)
             continue;
         bool idle = c->shm->table->arm(c->shm) && c->net->table->arm(c->net);
-        int ms = !idle ? 0 : c->retry_at != UINT64_MAX ? 1 : SLEEP_MS;
+        bool soon = c->retry_at != UINT64_MAX || c->coll.at < c->looked_at + SLEEP_MS * KEEL_NS_PER_MS;
+        int ms = !idle ? 0 : soon ? 1 : SLEEP_MS;
         pthread_mutex_unlock(&c->lock);
         c->env.sleep(c->env.user, ms);
         pthread_mutex_lock(&c->lock);

@@ -16,7 +16,7 @@
 #include "runtime/protocol/layout.h"
 #include "runtime/transport/transport.h"
 
-#define PAGE_MAGIC 0x6b65656c70670005ull
+#define PAGE_MAGIC 0x6b65656c70670006ull
 
 /* What this agent's detector thinks of a node that is not declared dead. Bits. */
 enum page_doubt {
@@ -63,6 +63,9 @@ struct page_rank {
     _Atomic uint32_t process; /* enum page_process */
     _Atomic uint64_t ticks;   /* processor time it had used */
     _Atomic uint64_t looked;
+    _Atomic uint64_t life;    /* 1 + incarnation while it takes part in collectives, 0 while nobody does for it */
+    _Atomic uint64_t joined;  /* epoch at which that incarnation joined, 0 for the first */
+    _Atomic uint64_t changed; /* epoch of the last change of life */
 };
 
 enum page_process {
@@ -84,6 +87,16 @@ struct page_links {
     } link[PAGE_LINKS_MAX];
 };
 
+/* One change of a rank's life. The last PAGE_CHANGES are kept, so that a rank goes through the views one by one, as the
+ * collectives of a group need it, also if it was not looking for a while. */
+struct page_change {
+    uint64_t epoch, life;
+    uint32_t rank;
+    uint32_t pad;
+};
+
+enum { PAGE_CHANGES = 4096 };
+
 struct page {
     uint64_t magic;
     uint32_t nodes, members, ranks;
@@ -91,6 +104,9 @@ struct page {
     _Atomic uint64_t epoch;
     _Atomic uint32_t fenced; /* the agent has lost the job: every operation fails */
     uint32_t pad;
+    _Atomic uint64_t showing; /* odd while ranks' lives are written */
+    _Atomic uint64_t changes; /* so many so far; number k is change[k % PAGE_CHANGES] */
+    struct page_change change[PAGE_CHANGES];
     /* followed by page_node[members], page_route[nodes * CLASSES], page_rank[ranks], page_links */
 };
 

@@ -39,6 +39,9 @@ enum wire_type {
     WIRE_COMPARED,  /* which aligned words of them differ here: a bit each */
     WIRE_RANK_ASK,  /* how is the process of (rank, incarnation)? a: when that was asked */
     WIRE_RANK_SAYS, /* count: enum page_process; identity: processor time it has used; a as asked */
+    /* a rank to a rank, through the agent of the receiver's node: runtime/client/courier.h */
+    WIRE_PARCEL,      /* a piece of the stream from rank to parcel_rank(a) */
+    WIRE_PARCEL_BACK, /* the same header back to the sender: the receiver is not there, or not there yet */
 };
 
 enum { WIRE_RMW_32 = 0x100 };
@@ -52,6 +55,8 @@ enum {
     WIRE_F_AGAIN = 16,   /* WIRE_FORWARD: the receiver may have it */
     WIRE_F_STRONG = 128, /* WIRE_GET: what is answered is never taken back */
     WIRE_F_TORN = 64,    /* WIRE_DOUBT: the sender's copy may be torn there */
+    WIRE_F_TELL = 128,   /* WIRE_PARCEL: acknowledge at once */
+    WIRE_F_CREATING = 1, /* WIRE_PARCEL: of a group that is being created */
 };
 
 struct wire {
@@ -86,6 +91,20 @@ enum { WIRE_RETRY = 1 };
 
 static_assert(sizeof(struct wire) + WIRE_BODY_MAX <= TP_MSG_MAX, "a full body fits a message");
 static_assert(sizeof(struct wire) + WIRE_BULK_MAX <= TP_BULK_MAX, "between nodes, too");
+
+/* Whom a parcel is for, in wire.a. */
+static inline int64_t parcel_to(int rank, uint32_t incarnation)
+{
+    return (int64_t)((uint64_t)incarnation << 32 | (uint32_t)rank);
+}
+static inline int parcel_rank(int64_t to)
+{
+    return (int)(uint32_t)to;
+}
+static inline uint32_t parcel_incarnation(int64_t to)
+{
+    return (uint32_t)((uint64_t)to >> 32);
+}
 
 /* The remote key of a slot's part of a segment under one generation of its route: a write that was planned for an older
  * one finds no memory. */

@@ -20,7 +20,7 @@ PROTOCOL = TRANSPORT | {"runtime/protocol", "include/keel/type.h"}
 CHANNEL = PROTOCOL | {"runtime/channel", "include/keel/segment.h"}
 PUBLIC = {"include/keel"}
 AGENT = CHANNEL | {"runtime/view", "collectives", "runtime/agent"}
-CLIENT = CHANNEL | PUBLIC | {"runtime/client"}
+CLIENT = CHANNEL | PUBLIC | {"runtime/client", "collectives"}
 ALLOWED = {
     "include/keel": set(),
     "runtime/base": BASE,

@@ -1,0 +1,72 @@
+/* Groups: ordered sets of ranks that go on together whoever of them dies. A member is a place 0..size-1 in a group; it is one
+ * life of a rank: a process that takes the place of a dead one (keel_restarted) is no member of the groups of its predecessor,
+ * nor of keel_group_world, but of each new group that is created with its rank.
+ *
+ * Every call
+ *  threads   one thread at a time calls on one group.
+ *  blocks    where it says so: until all members that live have called. Nobody waits for a dead member, nor for one that has called
+ *            keel_finalize: each is left out once the job's view says so. Keel makes progress inside its calls only.
+ *  errors    KEEL_ERR_ARG: an argument is wrong, or the group was freed; KEEL_ERR_STATE: before keel_init, inside a task, or not
+ *            a member (any more); nothing was sent. KEEL_ERR_NOMEM, KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE as everywhere.
+ * source   Liveness-discovery. Differs: the live set comes from the views that all agree on. docs/protocols/collectives.md */
+#ifndef KEEL_GROUP_H
+#define KEEL_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <keel/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct keel_group keel_group;
+
+/* All ranks of the job as it started; the ranks that started on this rank's node. Never freed. NULL before keel_init. */
+keel_group *keel_group_world(void);
+keel_group *keel_group_node(void);
+
+/* The listed ranks, in that order. Only they call, all with the same list and tag; nobody else is needed. Ranks that are dead,
+ * or die during the call, are left out: every caller that lives gets the same group. The tag tells apart groups of the same list
+ * that are created at the same time.
+ * blocks    until all listed ranks that live have called.
+ * errors    KEEL_ERR_ARG: a negative count, a rank out of range or twice, the caller not in the list. KEEL_ERR_STATE: the
+ *           others made the group before this process took its rank over. */
+KEEL_MUST_CHECK keel_status keel_group_create(const int *ranks, int n, uint64_t tag, keel_group **group);
+/* Collective over parent: the members of equal colour, by key, those of equal keys in parent's order. A negative colour: no
+ * group (*group is NULL). Members that die are left out. */
+KEEL_MUST_CHECK keel_status keel_group_split(keel_group *parent, int colour, int key, keel_group **group);
+/* The ranks of a, then those of b that are not in a; the ranks of a that are not in b. Local: ranks[] must have room for
+ * both groups (for a); *n gets their number. They become a group by keel_group_create. */
+KEEL_MUST_CHECK keel_status keel_group_union(const keel_group *a, const keel_group *b, int *ranks, int *n);
+KEEL_MUST_CHECK keel_status keel_group_difference(const keel_group *a, const keel_group *b, int *ranks, int *n);
+/* A group of the members that live: liveness discovery. Collective over all members that live, or non-collective: the listed
+ * members call, and nobody else. Both work on a revoked group; the new group is not revoked. */
+KEEL_MUST_CHECK keel_status keel_group_shrink(keel_group *group, keel_group **survivors);
+KEEL_MUST_CHECK keel_status keel_group_shrink_among(keel_group *group, const int *members, int n,
+                                                    keel_group **survivors);
+/* The value of all members that live, combined: KEEL_GROUP_AND, _OR (bit by bit), _MIN, _MAX. All who return have the same
+ * result, also those who die right after it. Works on a revoked group. */
+typedef enum keel_group_op { KEEL_GROUP_AND, KEEL_GROUP_OR, KEEL_GROUP_MIN, KEEL_GROUP_MAX } keel_group_op;
+KEEL_MUST_CHECK keel_status keel_group_agree(keel_group *group, keel_group_op op, uint64_t value, uint64_t *result);
+/* Pending and future calls of all members but agree, shrink and free return KEEL_ERR_REVOKED: whoever leaves an algorithm
+ * that others are in lets them go, too. One member calls. */
+KEEL_MUST_CHECK keel_status keel_group_revoke(keel_group *group);
+/* The group is not used by this rank any more. Each member calls it, after its last call on the group. Does not block; what
+ * the group takes is given back when all members that live have freed it. NULL is allowed.
+ * errors    KEEL_ERR_ARG for the world and the node; KEEL_ERR_STATE: a call on the group has not returned, or a request of it
+ *           was not waited for. */
+keel_status keel_group_free(keel_group *group);
+
+int keel_group_size(const keel_group *group); /* members, the dead ones too; 0 for a group that was freed */
+int keel_group_rank(const keel_group *group); /* the caller's place, -1: not a member */
+int keel_group_to_world(const keel_group *group, int member); /* the rank, -1: no such member */
+int keel_group_from_world(const keel_group *group, int rank); /* the member, -1: the rank is none */
+/* Does the member live, as far as is known here now? */
+bool keel_group_alive(const keel_group *group, int member);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

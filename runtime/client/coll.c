@@ -1,0 +1,314 @@
+#include "collectives/group.h"
+#include "runtime/client/coll.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectives/message.h"
+#include "runtime/base/bitset.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+#include "runtime/client/client.h"
+
+/* ---- lives ---- */
+
+static bool is_consistent(const struct page *p, uint64_t before)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return !(before & 1) && atomic_load_explicit(&p->showing, memory_order_relaxed) == before;
+}
+
+static void read_lives(struct client *c)
+{
+    const struct page *p = c->page;
+    uint64_t before;
+    do {
+        before = atomic_load_explicit(&p->showing, memory_order_acquire);
+        c->coll.changes = atomic_load_explicit(&p->changes, memory_order_relaxed);
+        for (int r = 0; r < c->size; r++) {
+            const struct page_rank *k = page_rank(p, r);
+            struct life *l = &c->coll.life[r];
+            l->life = l->newest = atomic_load_explicit(&k->life, memory_order_relaxed);
+            l->joined = atomic_load_explicit(&k->joined, memory_order_relaxed);
+            l->changed = atomic_load_explicit(&k->changed, memory_order_relaxed);
+        }
+    } while (!is_consistent(p, before));
+}
+
+bool coll_init(struct client *c)
+{
+    struct coll *k = &c->coll;
+    size_t ranks = (size_t)c->size;
+    *k = (struct coll){.at = UINT64_MAX, .strays_tail = &k->strays};
+    k->life = calloc(ranks, sizeof *k->life);
+    k->stream = calloc(ranks, sizeof *k->stream);
+    if (!k->life || !k->stream)
+        return false;
+    for (int r = 0; r < c->size; r++)
+        courier_reset(c, r);
+    read_lives(c);
+    return coll_first_groups(c);
+}
+
+void coll_free(struct client *c)
+{
+    struct coll *k = &c->coll;
+    while (k->groups)
+        coll_group_destroy(k->groups);
+    for (struct keel_group *g = k->idle, *next; g; g = next) {
+        next = g->next;
+        free(g);
+    }
+    for (struct stray *s = k->strays, *next; s; s = next) {
+        next = s->next;
+        free(s);
+    }
+    courier_free(c);
+    free(k->life);
+    free(k->made);
+    *k = (struct coll){0};
+}
+
+bool coll_member_lives(const struct keel_group *g, int member)
+{
+    const struct life *l = &g->client->coll.life[group_rank(g->ranks, member)];
+    return l->life && l->joined < g->birth;
+}
+
+/* Who lives of the group, as of the last view that changed anything of its ranks. */
+static struct roster *roster_now(const struct keel_group *g)
+{
+    int n = group_size(g->ranks);
+    uint64_t *live = calloc(BITSET_WORDS(n), sizeof *live), epoch = 0;
+    if (!live)
+        return NULL;
+    for (int m = 0; m < n; m++) {
+        const struct life *l = &g->client->coll.life[group_rank(g->ranks, m)];
+        epoch = l->changed > epoch ? l->changed : epoch;
+        if (coll_member_lives(g, m))
+            bitset_add(live, m);
+    }
+    struct roster *r = roster_create(n, live, epoch + 1);
+    free(live);
+    return r;
+}
+
+static void group_view(struct keel_group *g, uint64_t now)
+{
+    int self = group_member(g->ranks, g->client->rank);
+    if (!g->engine || !coll_member_lives(g, self)) /* this process has left the job */
+        return;
+    struct roster *r = roster_now(g);
+    if (!r || !engine_view(g->engine, r, now))
+        coll_break(g->client, KEEL_ERR_NOMEM);
+    else
+        coll_wake_at(g->client, engine_deadline(g->engine));
+    roster_unref(r);
+}
+
+/* The changes of one view; n of them. */
+static void apply(struct client *c, const struct page_change *change, size_t n, uint64_t now)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct life *l = &c->coll.life[change[i].rank];
+        bool joins = change[i].life > l->newest;
+        l->life = change[i].life;
+        l->newest = joins ? l->life : l->newest;
+        l->joined = joins ? change[i].epoch : l->joined;
+        l->changed = change[i].epoch;
+        courier_reset(c, (int)change[i].rank);
+    }
+    coll_strays_view(c);
+    for (struct keel_group *g = c->coll.groups; g; g = g->next)
+        for (size_t i = 0; i < n; i++)
+            if (group_member(g->ranks, (int)change[i].rank) >= 0) {
+                group_view(g, now);
+                break;
+            }
+}
+
+void coll_see_views(struct client *c, uint64_t now)
+{
+    const struct page *p = c->page;
+    uint64_t seen = c->coll.changes, n = atomic_load_explicit(&p->changes, memory_order_acquire) - seen;
+    if (n == 0 || c->coll.broken != KEEL_OK)
+        return;
+    struct page_change *change = calloc(n > PAGE_CHANGES ? 1 : n, sizeof *change);
+    for (uint64_t i = 0; change && n <= PAGE_CHANGES && i < n; i++)
+        change[i] = p->change[(seen + i) % PAGE_CHANGES];
+    atomic_thread_fence(memory_order_acquire);
+    bool writing = atomic_load_explicit(&p->showing, memory_order_relaxed) & 1;
+    uint64_t after = atomic_load_explicit(&p->changes, memory_order_relaxed) - seen;
+    if (!change || after + (writing ? p->ranks : 0) > PAGE_CHANGES) {
+        coll_break(c, change ? KEEL_ERR_LIMIT : KEEL_ERR_NOMEM);
+        free(change);
+        return;
+    }
+    c->coll.changes += n;
+    for (uint64_t from = 0, to; from < n; from = to) {
+        for (to = from + 1; to < n && change[to].epoch == change[from].epoch;)
+            to++;
+        apply(c, change + from, to - from, now);
+    }
+    free(change);
+    FAULT_POINT("coll.view_seen");
+}
+
+/* ---- engines ---- */
+
+static bool on_send(void *user, int member, uint64_t seq, const void *head, size_t head_len, const void *data,
+                    size_t len)
+{
+    struct keel_group *g = user;
+    if (!coll_member_lives(g, member))
+        return true;
+    struct parcel_tag tag = {PARCEL_ENGINE, g->creation ? WIRE_F_CREATING : 0, g, seq};
+    return courier_send(g->client, group_rank(g->ranks, member), &tag, head, head_len, data, len);
+}
+
+static void on_done(void *user, uint64_t seq, const struct engine_result *result)
+{
+    struct keel_group *g = user;
+    struct keel_request *r = g->requests;
+    while (r && r->seq != seq)
+        r = r->next;
+    if (!r)
+        r = g->starting;
+    if (!r || r->done)
+        return;
+    r->done = true;
+    r->status = coll_status(result->status);
+    r->value = result->value;
+    if (result->members)
+        r->covered = roster_ref((struct roster *)(uintptr_t)result->members);
+    if (r->own) {
+        g->gone = g->client->coll.gone = true;
+        coll_wake_at(g->client, 0);
+    }
+}
+
+bool coll_start_engine(struct keel_group *g)
+{
+    struct engine_ops ops = {g, on_send, on_done};
+    int self = group_member(g->ranks, g->client->rank);
+    struct roster *r = roster_now(g);
+    if (r && self >= 0 && roster_has(r, self))
+        g->engine = engine_create(group_id(g->ranks), self, r, g->node, &ops);
+    bool ok = r && (g->engine || self < 0 || !roster_has(r, self));
+    roster_unref(r);
+    return ok;
+}
+
+void coll_wake_at(struct client *c, uint64_t at)
+{
+    if (at < c->coll.at)
+        c->coll.at = at;
+}
+
+void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, uint64_t now)
+{
+    engine_sent(g->engine, seq, now);
+    coll_wake_at(c, engine_deadline(g->engine));
+}
+
+void coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group)
+{
+    struct parcel_tag tag = {.kind = kind};
+    (void)courier_send(c, rank, &tag, &group, sizeof group, NULL, 0);
+}
+
+static void noted(struct client *c, int from, uint32_t kind, const void *data, uint64_t now)
+{
+    uint64_t id;
+    memcpy(&id, data, sizeof id);
+    struct keel_group *g = coll_group_find(c, id);
+    if (!g || !g->engine)
+        return;
+    if (kind == PARCEL_LOST) {
+        engine_lost(g->engine, group_member(g->ranks, from), now);
+        coll_wake_at(c, engine_deadline(g->engine));
+        return;
+    }
+    /* All have freed it, or made it without us. */
+    for (struct keel_request *r = g->requests; r && (g->freed || g->creation); r = r->next) {
+        r->status = r->done ? r->status : KEEL_ERR_STATE;
+        r->done = true;
+    }
+    if (g->freed) {
+        g->gone = c->coll.gone = true;
+        coll_wake_at(c, 0);
+    }
+}
+
+void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, const void *data, size_t len, uint64_t now)
+{
+    uint64_t id;
+    if (kind == PARCEL_LOST || kind == PARCEL_GONE) {
+        if (len == sizeof id)
+            noted(c, from, kind, data, now);
+        return;
+    }
+    if (kind != PARCEL_ENGINE || !engine_peek(data, len, &id))
+        return;
+    struct keel_group *g = coll_group_find(c, id);
+    if (!g) {
+        coll_stray(c, id, from, flags & WIRE_F_CREATING, data, len);
+        return;
+    }
+    int member = group_member(g->ranks, from);
+    if (!g->engine || member < 0 || !coll_member_lives(g, member))
+        return;
+    engine_receive(g->engine, member, data, len, now);
+    coll_wake_at(c, engine_deadline(g->engine));
+}
+
+/* ---- time ---- */
+
+/* Who is waited for for long: does its node live? */
+static void ask_about(struct keel_group *g, uint64_t now)
+{
+    struct client *c = g->client;
+    for (const struct keel_request *r = g->requests; r; r = r->next) {
+        int member = r->done ? -1 : engine_waits_for(g->engine, r->seq);
+        int rank = member < 0 ? -1 : group_rank(g->ranks, member);
+        int node =
+            rank < 0
+                ? -1
+                : (int)(int32_t)(atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire) >> 32);
+        if (node >= 0)
+            link_ask_agent(c, node, now);
+    }
+}
+
+void coll_tick(struct client *c, uint64_t now)
+{
+    c->coll.at = UINT64_MAX;
+    if (c->coll.broken != KEEL_OK)
+        return;
+    coll_see_views(c, now);
+    if (c->coll.gone)
+        coll_collect(c);
+    for (struct keel_group *g = c->coll.groups; g; g = g->next) {
+        if (!g->engine)
+            continue;
+        if (engine_deadline(g->engine) <= now) {
+            engine_tick(g->engine, now);
+            ask_about(g, now);
+        }
+        coll_wake_at(c, engine_deadline(g->engine));
+    }
+    coll_wake_at(c, courier_tick(c, now));
+}
+
+void coll_break(struct client *c, keel_status status)
+{
+    if (c->coll.broken != KEEL_OK)
+        return;
+    log_error("collectives end here: %s", keel_status_name(status));
+    c->coll.broken = status;
+    for (struct keel_group *g = c->coll.groups; g; g = g->next)
+        for (struct keel_request *r = g->requests; r; r = r->next) {
+            r->status = r->done ? r->status : status;
+            r->done = true;
+        }
+}

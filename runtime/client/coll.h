@@ -1,0 +1,152 @@
+/* Groups and collectives of this rank: what the pure engines of collectives/ need to run.
+ *
+ *   coll.c        engines: messages in and out, views, time
+ *   coll_group.c  groups: creation, freeing, what comes before a group is known
+ *   coll_call.c   calls on a group, requests
+ *   courier.c     the streams that carry the messages
+ *
+ * A member of a group is one life of a rank: the one that had joined when the group was born. Engines go through the views one
+ * by one (page_change): a view of a group is the epoch of the last change of any of its ranks' lives. */
+#ifndef KEEL_CLIENT_COLL_H
+#define KEEL_CLIENT_COLL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <keel/collective.h>
+#include <keel/group.h>
+
+#include "collectives/engine.h"
+#include "runtime/client/courier.h"
+
+struct group; /* collectives/group.h, which names a function that unistd.h has */
+
+enum { STRAY_BYTES_MAX = 16 * 1024 * 1024, COLL_BUCKETS = 256 };
+
+enum parcel_kind { PARCEL_ENGINE, PARCEL_LOST, PARCEL_GONE };
+
+/* What is known here of a rank, as of the last view that was gone through. */
+struct life {
+    uint64_t life;   /* page_rank.life */
+    uint64_t newest; /* the greatest there was */
+    uint64_t joined, changed;
+};
+
+struct keel_group {
+    struct client *client;
+    struct keel_group *next, *next_of_id;
+    struct group *ranks;
+    struct engine *engine; /* NULL: this process is no member any more */
+    int *node;             /* [size] for two-level algorithms */
+    uint64_t birth;        /* members are lives that joined before; UINT64_MAX: whoever lives (creation) */
+    bool creation;         /* not a group yet: engine of a keel_group_create */
+    int made;              /* creation: groups that came of it and are not freed, and calls under way */
+    bool freed;
+    bool gone; /* it can be destroyed */
+    struct keel_group *creator;
+    struct keel_request *requests; /* not complete, or not taken */
+    struct keel_request *starting;
+};
+
+struct keel_request {
+    struct keel_request *next;
+    struct keel_group *group;
+    uint64_t seq;
+    bool done, own; /* own: the runtime's, no caller waits */
+    keel_status status;
+    uint64_t value;
+    struct roster *covered;
+    size_t *blocks; /* the caller's lists of blocks, copied */
+};
+
+struct keel_covered {
+    struct client *client;
+    struct roster *roster;
+};
+
+/* A message of a group that is not known here. */
+struct stray {
+    struct stray *next;
+    uint64_t group;
+    int from;
+    uint64_t life;
+    bool creating;
+    size_t len;
+    uint8_t data[];
+};
+
+/* Creations of one list and tag that were done with: their numbers are not used again. */
+struct made_count {
+    uint64_t id, number;
+};
+
+struct coll {
+    struct life *life;     /* [ranks] */
+    struct stream *stream; /* [ranks] */
+    uint64_t changes;      /* seen, of page->changes */
+    uint64_t at;           /* when coll_tick is needed */
+    struct keel_group *by_id[COLL_BUCKETS];
+    struct keel_group *groups, *idle; /* idle: handles to be used again */
+    struct keel_group *world, *node;
+    struct stray *strays, **strays_tail;
+    size_t stray_bytes;
+    int creating; /* creations, splits and shrinks under way */
+    struct made_count *made;
+    size_t n_made, cap_made;
+    bool gone;          /* some group is */
+    keel_status broken; /* collectives have ended for this process */
+};
+
+struct client;
+
+bool coll_init(struct client *c);
+void coll_free(struct client *c);
+
+/* coll.c; lock held */
+void coll_see_views(struct client *c, uint64_t now);
+void coll_tick(struct client *c, uint64_t now);
+void coll_wake_at(struct client *c, uint64_t at);
+void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, const void *data, size_t len,
+                   uint64_t now);
+void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, uint64_t now);
+/* All calls end with that status, from now on. */
+void coll_break(struct client *c, keel_status status);
+bool coll_member_lives(const struct keel_group *g, int member);
+/* The group of the members that live now: an engine, or NULL (KEEL_ERR_NOMEM). */
+bool coll_start_engine(struct keel_group *g);
+void coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group);
+
+/* coll_group.c; lock held */
+/* The world and the node. */
+bool coll_first_groups(struct client *c);
+struct keel_group *coll_group_find(const struct client *c, uint64_t id);
+/* Takes the reference of ranks over. NULL: out of memory. */
+struct keel_group *coll_group_new(struct client *c, struct group *ranks, uint64_t birth, bool creation);
+void coll_group_destroy(struct keel_group *g);
+/* True: kept, or answered. */
+void coll_stray(struct client *c, uint64_t group, int from, bool creating, const void *data, size_t len);
+void coll_strays_of(struct client *c, struct keel_group *g, uint64_t now);
+void coll_strays_view(struct client *c);
+void coll_collect(struct client *c);
+
+/* coll_call.c; lock held unless it says so */
+keel_status coll_status(enum engine_status status);
+/* Takes the request over; it is freed with an error. */
+keel_status coll_begin(struct keel_group *g, const struct engine_call *call, struct keel_request *r);
+void coll_request_free(struct keel_request *r);
+/* Until it is complete; the lock is given back meanwhile. */
+keel_status coll_await(struct keel_request *r);
+
+/* The public calls on an instance; these take the lock. */
+keel_status coll_wait(struct keel_request *r, keel_covered **covered, uint64_t *value);
+keel_status coll_test(struct keel_request *r, keel_covered **covered);
+keel_status coll_check(const struct client *c, const struct keel_group *g);
+keel_status coll_call(struct keel_group *g, const struct engine_call *call, struct keel_request **request);
+keel_status coll_create(struct client *c, const int *list, int n, uint64_t tag, keel_group **out);
+keel_status coll_split(struct keel_group *g, int colour, int key, keel_group **out);
+keel_status coll_shrink(struct keel_group *g, keel_group **out);
+keel_status coll_shrink_among(struct keel_group *g, const int *members, int n, keel_group **out);
+keel_status coll_revoke(struct keel_group *g);
+keel_status coll_group_free(struct keel_group *g);
+#endif

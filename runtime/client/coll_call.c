@@ -1,0 +1,148 @@
+/* Calls on a group: from the arguments to the request, and its end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+
+keel_status coll_status(enum engine_status status)
+{
+    static const keel_status table[] = {
+        [ENGINE_OK] = KEEL_OK,
+        [ENGINE_BAD] = KEEL_ERR_ARG,
+        [ENGINE_LIMIT] = KEEL_ERR_LIMIT,
+        [ENGINE_NOMEM] = KEEL_ERR_NOMEM,
+        [ENGINE_MISMATCH] = KEEL_ERR_MISMATCH,
+        [ENGINE_ROOT_DEAD] = KEEL_ERR_RANK_DEAD,
+        [ENGINE_REVOKED] = KEEL_ERR_REVOKED,
+        [ENGINE_LATE] = KEEL_ERR_STATE,
+    };
+    return table[status];
+}
+
+/* ---- requests ---- */
+
+void coll_request_free(struct keel_request *r)
+{
+    if (r->group) {
+        struct keel_request **link = &r->group->requests;
+        while (*link != r)
+            link = &(*link)->next;
+        *link = r->next;
+    }
+    roster_unref(r->covered);
+    free(r->blocks);
+    free(r);
+}
+
+keel_status coll_begin(struct keel_group *g, const struct engine_call *call, struct keel_request *r)
+{
+    struct client *c = g->client;
+    uint64_t now = c->env.now(c->env.user);
+    keel_status status = c->fatal != KEEL_OK ? c->fatal : c->coll.broken;
+    if (status == KEEL_OK) {
+        coll_see_views(c, now);
+        r->group = g;
+        r->next = g->requests;
+        g->requests = r;
+        g->starting = r;
+        status = coll_status(engine_start(g->engine, call, now, &r->seq));
+        g->starting = NULL;
+    }
+    if (status != KEEL_OK)
+        coll_request_free(r);
+    else
+        coll_wake_at(c, engine_deadline(g->engine));
+    return status;
+}
+
+static bool is_done(void *arg)
+{
+    return ((struct keel_request *)arg)->done;
+}
+
+keel_status coll_await(struct keel_request *r)
+{
+    struct client *c = r->group->client;
+    if (!client_wait(c, is_done, r))
+        coll_break(c, c->fatal); /* nothing uses the caller's memory any more */
+    return r->status;
+}
+
+keel_status coll_check(const struct client *c, const struct keel_group *g)
+{
+    if (g->freed)
+        return KEEL_ERR_ARG;
+    return c->ready && !c->in_task && g->engine ? KEEL_OK : KEEL_ERR_STATE;
+}
+
+keel_status coll_call(struct keel_group *g, const struct engine_call *call, struct keel_request **request)
+{
+    struct client *c = g->client;
+    keel_status status = coll_check(c, g);
+    struct keel_request *r = *request;
+    if (!r && status == KEEL_OK && !(r = calloc(1, sizeof *r)))
+        status = KEEL_ERR_NOMEM;
+    *request = NULL;
+    if (status != KEEL_OK) {
+        if (r)
+            coll_request_free(r);
+        return status;
+    }
+    pthread_mutex_lock(&c->lock);
+    FAULT_POINT("coll.entering");
+    status = coll_begin(g, call, r);
+    pthread_mutex_unlock(&c->lock);
+    if (status == KEEL_OK)
+        *request = r;
+    return status;
+}
+
+/* Complete: the caller gets what there is, and the request is gone. */
+static keel_status take(struct keel_request *r, keel_covered **covered, uint64_t *value)
+{
+    keel_status status = r->status;
+    if (value)
+        *value = r->value;
+    if (covered && status == KEEL_OK) {
+        *covered = malloc(sizeof **covered);
+        if (*covered)
+            **covered = (keel_covered){r->group->client, roster_ref(r->covered)};
+        else
+            status = KEEL_ERR_NOMEM;
+    }
+    coll_request_free(r);
+    FAULT_POINT("coll.left");
+    return status;
+}
+
+keel_status coll_wait(struct keel_request *r, keel_covered **covered, uint64_t *value)
+{
+    if (covered)
+        *covered = NULL;
+    if (!r)
+        return KEEL_ERR_ARG;
+    struct client *c = r->group->client;
+    pthread_mutex_lock(&c->lock);
+    (void)coll_await(r);
+    keel_status status = take(r, covered, value);
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+keel_status coll_test(struct keel_request *r, keel_covered **covered)
+{
+    if (covered)
+        *covered = NULL;
+    if (!r)
+        return KEEL_ERR_ARG;
+    struct client *c = r->group->client;
+    pthread_mutex_lock(&c->lock);
+    if (!r->done)
+        client_progress(c);
+    if (c->fatal != KEEL_OK)
+        coll_break(c, c->fatal);
+    keel_status status = r->done ? take(r, covered, NULL) : KEEL_IN_PROGRESS;
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}

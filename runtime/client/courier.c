@@ -1,0 +1,332 @@
+#include "runtime/client/courier.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+
+enum { RETRY_FIRST_NS = 500000, RETRY_MAX_NS = 16000000 };
+
+struct parcel {
+    struct parcel *next;
+    struct parcel_tag tag;
+    uint64_t first, pieces; /* numbers */
+    bool borrowed;          /* data are the caller's */
+    const uint8_t *data;
+    size_t head_len, len;
+    uint8_t head[COURIER_HEAD_MAX];
+    uint8_t copy[];
+};
+
+static struct stream *stream_of(struct client *c, int rank)
+{
+    return &c->coll.stream[rank];
+}
+
+static int node_of(const struct client *c, int rank)
+{
+    return (int)(int32_t)(atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire) >> 32);
+}
+
+/* The connection to the agent of the rank's node, or NULL: not now. */
+static struct tp_ep *way_to(struct client *c, int rank, uint64_t now)
+{
+    int node = node_of(c, rank);
+    struct tp_ep *ep = node >= 0 ? link_up(c, node, now) : NULL;
+    if (!ep)
+        coll_wake_at(c, now + RETRY_FIRST_NS);
+    return ep;
+}
+
+static void post(struct client *c, int rank, struct tp_ep *ep, struct wire *w, const void *head, size_t head_len,
+                 const void *data, size_t len)
+{
+    uint8_t header[sizeof *w + COURIER_HEAD_MAX];
+    struct stream *s = stream_of(c, rank);
+    w->rank = (uint32_t)c->rank;
+    w->incarnation = c->incarnation;
+    w->a = parcel_to(rank, (uint32_t)(c->coll.life[rank].life - 1));
+    w->b = (int64_t)s->received;
+    w->len = (uint32_t)(head_len + len);
+    memcpy(header, w, sizeof *w);
+    if (head_len)
+        memcpy(header + sizeof *w, head, head_len);
+    keel_status status = tp_send(ep, header, sizeof *w + head_len, data, len, NULL);
+    if (status != KEEL_OK && status != KEEL_ERR_LINK) /* with that, TP_CLOSED comes by itself */
+        tp_disconnect(ep);
+    s->told = s->received;
+    s->ack_due = false;
+}
+
+static void send_piece(struct client *c, int rank, struct tp_ep *ep, const struct parcel *p, uint64_t number)
+{
+    size_t total = p->head_len + p->len, from = (size_t)(number - p->first) * COURIER_PIECE;
+    size_t to = total - from > COURIER_PIECE ? from + COURIER_PIECE : total;
+    size_t head_len = from == 0 ? p->head_len : 0, at = from == 0 ? 0 : from - p->head_len;
+    bool last = number + 1 == p->first + p->pieces;
+    struct wire w = {.type = WIRE_PARCEL,
+                     .flags = (uint8_t)(p->tag.flags | (last && p->borrowed ? WIRE_F_TELL : 0)),
+                     .seq = number,
+                     .offset = from,
+                     .identity = total,
+                     .step = p->tag.kind};
+    post(c, rank, ep, &w, p->head, head_len, p->data + at, to - from - head_len);
+}
+
+static void pump(struct client *c, int rank, uint64_t now)
+{
+    struct stream *s = stream_of(c, rank);
+    if (!s->at || now < s->retry_at || c->coll.broken != KEEL_OK || s->sent - s->acked >= COURIER_WINDOW)
+        return;
+    struct tp_ep *ep = way_to(c, rank, now);
+    while (ep && s->at && s->sent - s->acked < COURIER_WINDOW) {
+        send_piece(c, rank, ep, s->at, ++s->sent);
+        if (s->sent + 1 == s->at->first + s->at->pieces)
+            s->at = s->at->next;
+    }
+}
+
+bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
+                  const void *data, size_t len)
+{
+    struct stream *s = stream_of(c, rank);
+    if (!c->coll.life[rank].life || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK)
+        return true;
+    bool borrowed = len > COURIER_COPY_MAX;
+    struct parcel *p = malloc(sizeof *p + (borrowed ? 0 : len));
+    if (!p) {
+        coll_break(c, KEEL_ERR_NOMEM); /* what others wait for would never come */
+        return true;
+    }
+    size_t total = head_len + len;
+    *p = (struct parcel){.tag = *tag,
+                         .first = s->next + 1,
+                         .pieces = total ? (total + COURIER_PIECE - 1) / COURIER_PIECE : 1,
+                         .borrowed = borrowed,
+                         .data = borrowed ? data : p->copy,
+                         .head_len = head_len,
+                         .len = len};
+    memcpy(p->head, head, head_len);
+    if (!borrowed && len)
+        memcpy(p->copy, data, len);
+    s->next += p->pieces;
+    *s->tail = p;
+    s->tail = &p->next;
+    if (!s->at)
+        s->at = p;
+    FAULT_POINT("parcel.sending");
+    pump(c, rank, c->env.now(c->env.user));
+    FAULT_POINT("parcel.sent");
+    return !borrowed;
+}
+
+static void rewind_stream(struct stream *s)
+{
+    s->sent = s->acked;
+    s->at = s->head;
+}
+
+/* ---- what comes ---- */
+
+static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t now)
+{
+    struct stream *s = stream_of(c, rank);
+    if (up_to <= s->acked || up_to > s->next)
+        return;
+    s->acked = up_to;
+    s->retry_ns = RETRY_FIRST_NS;
+    if (s->sent < up_to) { /* an acknowledgement of what was to be sent again */
+        s->sent = up_to;
+        s->at = s->head;
+        while (s->at && s->at->first + s->at->pieces <= up_to + 1)
+            s->at = s->at->next;
+    }
+    while (s->head && s->head->first + s->head->pieces <= up_to + 1) {
+        struct parcel *p = s->head;
+        s->head = p->next;
+        if (!s->head)
+            s->tail = &s->head;
+        if (p->borrowed)
+            coll_delivered(c, p->tag.group, p->tag.seq, now);
+        free(p);
+    }
+    pump(c, rank, now);
+}
+
+static void acknowledge(struct client *c, int rank, uint64_t now)
+{
+    struct stream *s = stream_of(c, rank);
+    struct tp_ep *ep = way_to(c, rank, now);
+    struct wire w = {.type = WIRE_PARCEL};
+    if (ep)
+        post(c, rank, ep, &w, NULL, 0, NULL, 0);
+    else
+        s->ack_due = true;
+}
+
+/* Not now: the sender tries again later. */
+static void refuse(struct client *c, const struct wire *w, uint64_t now)
+{
+    int node = node_of(c, (int)w->rank);
+    struct tp_ep *ep = node >= 0 ? link_up(c, node, now) : NULL;
+    struct wire back = *w;
+    back.type = WIRE_PARCEL_BACK;
+    back.rank = (uint32_t)c->rank;
+    back.incarnation = c->incarnation;
+    back.a = parcel_to((int)w->rank, w->incarnation);
+    back.len = 0;
+    if (ep)
+        (void)tp_send(ep, &back, sizeof back, NULL, 0, NULL);
+}
+
+static void returned(struct client *c, const struct wire *w, uint64_t now)
+{
+    bool own = w->rank == (uint32_t)c->rank && w->incarnation == c->incarnation;
+    int64_t who = own ? w->a : parcel_to((int)w->rank, w->incarnation);
+    int rank = parcel_rank(who);
+    if (rank < 0 || rank >= c->size || (uint64_t)parcel_incarnation(who) + 1 != c->coll.life[rank].life)
+        return;
+    struct stream *s = stream_of(c, rank);
+    if (w->seq <= s->acked || w->seq > s->sent)
+        return;
+    rewind_stream(s);
+    s->retry_ns = 2 * s->retry_ns > RETRY_MAX_NS ? RETRY_MAX_NS : 2 * s->retry_ns;
+    s->retry_at = now + s->retry_ns;
+    coll_wake_at(c, s->retry_at);
+}
+
+/* The piece that is next. False: there is no memory for it now. */
+static bool take(struct client *c, const struct wire *w, const void *body, uint64_t now)
+{
+    int from = (int)w->rank;
+    struct stream *s = stream_of(c, from);
+    if (w->offset == 0 && w->identity == w->len) {
+        s->received++;
+        coll_received(c, from, w->step, w->flags, body, w->len, now);
+        return true;
+    }
+    if (w->offset == 0) {
+        free(s->whole);
+        s->whole = malloc(w->identity);
+        s->whole_len = w->identity;
+        s->whole_have = 0;
+    }
+    if (!s->whole)
+        return false;
+    if (w->identity != s->whole_len || w->offset != s->whole_have || w->len > s->whole_len - s->whole_have)
+        return false; /* no piece of a sender of ours */
+    memcpy(s->whole + s->whole_have, body, w->len);
+    s->whole_have += w->len;
+    s->received++;
+    if (s->whole_have == s->whole_len) {
+        uint8_t *whole = s->whole;
+        s->whole = NULL;
+        coll_received(c, from, w->step, w->flags, whole, s->whole_len, now);
+        free(whole);
+    }
+    return true;
+}
+
+void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now)
+{
+    if (len != w->len || w->rank >= (uint32_t)c->size || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK)
+        return;
+    coll_see_views(c, now);
+    if (w->type == WIRE_PARCEL_BACK) {
+        returned(c, w, now);
+        return;
+    }
+    if (w->type != WIRE_PARCEL || w->a != parcel_to(c->rank, c->incarnation))
+        return;
+    int from = (int)w->rank;
+    uint64_t life = (uint64_t)w->incarnation + 1;
+    if (life > c->coll.life[from].newest)
+        refuse(c, w, now); /* a view that is still to come here names it */
+    if (life != c->coll.life[from].life)
+        return;
+    struct stream *s = stream_of(c, from);
+    acknowledged(c, from, (uint64_t)w->b, now);
+    if (!w->seq)
+        return;
+    bool again = w->seq <= s->received;
+    if (w->seq == s->received + 1) {
+        if (!take(c, w, body, now))
+            refuse(c, w, now);
+    }
+    if (again || (s->received != s->told && (w->flags & WIRE_F_TELL)) || s->received - s->told >= COURIER_WINDOW / 4)
+        acknowledge(c, from, now);
+}
+
+/* ---- connections, views, time ---- */
+
+void courier_link_up(struct client *c, int node, uint64_t now)
+{
+    for (int r = 0; r < c->size; r++) {
+        struct stream *s = stream_of(c, r);
+        if ((s->head || s->received) && node_of(c, r) == node) {
+            if (s->received && (s->ack_due || !s->at))
+                acknowledge(c, r, now);
+            pump(c, r, now);
+        }
+    }
+}
+
+void courier_link_lost(struct client *c, int node)
+{
+    for (int r = 0; r < c->size; r++) {
+        struct stream *s = stream_of(c, r);
+        if ((s->head || s->received) && node_of(c, r) == node) {
+            rewind_stream(s);
+            s->ack_due = s->received != 0;
+        }
+    }
+    coll_wake_at(c, 0);
+}
+
+void courier_reset(struct client *c, int rank)
+{
+    struct stream *s = stream_of(c, rank);
+    struct parcel *p = s->head;
+    free(s->whole);
+    *s = (struct stream){.tail = &s->head, .retry_ns = RETRY_FIRST_NS};
+    while (p) {
+        struct parcel *next = p->next;
+        if (p->borrowed)
+            coll_delivered(c, p->tag.group, p->tag.seq, c->env.now(c->env.user));
+        free(p);
+        p = next;
+    }
+}
+
+uint64_t courier_tick(struct client *c, uint64_t now)
+{
+    uint64_t next = UINT64_MAX;
+    for (int r = 0; r < c->size; r++) {
+        struct stream *s = stream_of(c, r);
+        if (!c->coll.life[r].life)
+            continue;
+        if (s->ack_due)
+            acknowledge(c, r, now);
+        pump(c, r, now);
+        bool waits = s->ack_due || (s->at && s->sent - s->acked < COURIER_WINDOW);
+        uint64_t at = now < s->retry_at ? s->retry_at : now + RETRY_FIRST_NS;
+        if (waits && at < next)
+            next = at;
+    }
+    return next;
+}
+
+void courier_free(struct client *c)
+{
+    for (int r = 0; c->coll.stream && r < c->size; r++) {
+        for (struct parcel *p = c->coll.stream[r].head, *next; p; p = next) {
+            next = p->next;
+            free(p);
+        }
+        free(c->coll.stream[r].whole);
+    }
+    free(c->coll.stream);
+    c->coll.stream = NULL;
+}

@@ -1,0 +1,60 @@
+/* Messages between ranks: a reliable ordered stream to each, through the agent of the receiver's node. A message is cut into
+ * pieces; the sender keeps them until the receiver has acknowledged them, and sends them again on a new connection, or when
+ * the receiver was not there yet. A stream belongs to one life of the receiver and one of the sender: when a view says
+ * that either has ended, so has the stream.
+ *
+ *   sent, not acknowledged: at most COURIER_WINDOW pieces, so a receiver that is not looking costs so much and no more
+ *
+ * Like all of the client: under its lock. */
+#ifndef KEEL_CLIENT_COURIER_H
+#define KEEL_CLIENT_COURIER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/protocol/wire.h"
+
+enum {
+    COURIER_WINDOW = 64,
+    COURIER_HEAD_MAX = 128,
+    COURIER_PIECE = WIRE_BODY_MAX,
+    COURIER_COPY_MAX = 4096, /* longer data stay the caller's until they are acknowledged */
+};
+
+struct client;
+struct keel_group;
+struct parcel;
+
+struct stream {
+    /* out: pieces are numbered from 1 */
+    struct parcel *head, **tail; /* not acknowledged */
+    struct parcel *at;           /* holds piece sent + 1, NULL: all are sent */
+    uint64_t next, sent, acked;
+    uint64_t retry_at, retry_ns;
+    /* in */
+    uint64_t received, told; /* told: of it the sender knows */
+    bool ack_due;
+    uint8_t *whole; /* the message whose pieces are coming */
+    size_t whole_len, whole_have;
+};
+
+struct parcel_tag {
+    uint32_t kind;
+    uint8_t flags;
+    struct keel_group *group; /* with seq: who hears when data that were not copied are the caller's again */
+    uint64_t seq;
+};
+
+/* True: head and data are copied, or nobody is there to get them. Else coll_delivered follows, also if the receiver dies. */
+bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
+                  const void *data, size_t len);
+void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
+void courier_link_up(struct client *c, int node, uint64_t now);
+void courier_link_lost(struct client *c, int node);
+/* What a view says: that life of the rank is over. */
+void courier_reset(struct client *c, int rank);
+/* Returns when it is needed next. */
+uint64_t courier_tick(struct client *c, uint64_t now);
+void courier_free(struct client *c);
+#endif

@@ -1,0 +1,557 @@
+/* The public calls on groups, on the process's instance: arguments to an engine's call. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectives/group.h"
+#include "runtime/client/client.h"
+#include "runtime/client/process.h"
+
+#define KEEL_EXPORT __attribute__((visibility("default")))
+
+_Static_assert((int)KEEL_COMPLEX_DOUBLE == (int)ELEMENT_COMPLEX_DOUBLE && (int)KEEL_USER == (int)ELEMENT_USER &&
+                   (int)KEEL_MAXLOC == (int)ELEMENT_MAXLOC && (int)KEEL_XOR == (int)ELEMENT_XOR,
+               "the public numbers are the inner ones");
+_Static_assert((int)KEEL_GROUP_AND == (int)ENGINE_AND && (int)KEEL_GROUP_MAX == (int)ENGINE_MAX, "and these");
+
+/* ---- groups ---- */
+
+KEEL_EXPORT keel_group *keel_group_world(void)
+{
+    return process_client.ready ? process_client.coll.world : NULL;
+}
+
+KEEL_EXPORT keel_group *keel_group_node(void)
+{
+    return process_client.ready ? process_client.coll.node : NULL;
+}
+
+KEEL_EXPORT keel_status keel_group_create(const int *ranks, int n, uint64_t tag, keel_group **group)
+{
+    return coll_create(&process_client, ranks, n, tag, group);
+}
+
+KEEL_EXPORT keel_status keel_group_split(keel_group *parent, int colour, int key, keel_group **group)
+{
+    return coll_split(parent, colour, key, group);
+}
+
+KEEL_EXPORT keel_status keel_group_shrink(keel_group *group, keel_group **survivors)
+{
+    return coll_shrink(group, survivors);
+}
+
+KEEL_EXPORT keel_status keel_group_shrink_among(keel_group *group, const int *members, int n, keel_group **survivors)
+{
+    return coll_shrink_among(group, members, n, survivors);
+}
+
+KEEL_EXPORT keel_status keel_group_revoke(keel_group *group)
+{
+    return coll_revoke(group);
+}
+
+KEEL_EXPORT keel_status keel_group_free(keel_group *group)
+{
+    return coll_group_free(group);
+}
+
+static bool is_group(const keel_group *g)
+{
+    return g && !g->freed;
+}
+
+KEEL_EXPORT int keel_group_size(const keel_group *group)
+{
+    return is_group(group) ? group_size(group->ranks) : 0;
+}
+
+KEEL_EXPORT int keel_group_rank(const keel_group *group)
+{
+    return is_group(group) && group->engine ? group_member(group->ranks, group->client->rank) : -1;
+}
+
+KEEL_EXPORT int keel_group_to_world(const keel_group *group, int member)
+{
+    return is_group(group) ? group_rank(group->ranks, member) : -1;
+}
+
+KEEL_EXPORT int keel_group_from_world(const keel_group *group, int rank)
+{
+    return is_group(group) ? group_member(group->ranks, rank) : -1;
+}
+
+KEEL_EXPORT bool keel_group_alive(const keel_group *group, int member)
+{
+    if (keel_group_to_world(group, member) < 0)
+        return false;
+    pthread_mutex_lock(&group->client->lock);
+    coll_see_views(group->client, group->client->env.now(group->client->env.user));
+    bool lives = coll_member_lives(group, member);
+    pthread_mutex_unlock(&group->client->lock);
+    return lives;
+}
+
+/* The ranks of a that are in b (or are not), appended. */
+static void pick(const struct group *a, const struct group *b, bool in, int *ranks, int *n)
+{
+    for (int m = 0; m < group_size(a); m++)
+        if ((group_member(b, group_rank(a, m)) >= 0) == in)
+            ranks[(*n)++] = group_rank(a, m);
+}
+
+KEEL_EXPORT keel_status keel_group_union(const keel_group *a, const keel_group *b, int *ranks, int *n)
+{
+    if (!is_group(a) || !is_group(b) || !ranks || !n)
+        return KEEL_ERR_ARG;
+    *n = 0;
+    for (int m = 0; m < group_size(a->ranks); m++)
+        ranks[(*n)++] = group_rank(a->ranks, m);
+    pick(b->ranks, a->ranks, false, ranks, n);
+    return KEEL_OK;
+}
+
+KEEL_EXPORT keel_status keel_group_difference(const keel_group *a, const keel_group *b, int *ranks, int *n)
+{
+    if (!is_group(a) || !is_group(b) || !ranks || !n)
+        return KEEL_ERR_ARG;
+    *n = 0;
+    pick(a->ranks, b->ranks, false, ranks, n);
+    return KEEL_OK;
+}
+
+/* ---- requests ---- */
+
+KEEL_EXPORT keel_status keel_request_test(keel_request *request, keel_covered **covered)
+{
+    return coll_test(request, covered);
+}
+
+KEEL_EXPORT keel_status keel_request_wait(keel_request *request, keel_covered **covered)
+{
+    return coll_wait(request, covered, NULL);
+}
+
+KEEL_EXPORT bool keel_covered_has(const keel_covered *covered, int member)
+{
+    return covered && member >= 0 && member < roster_size(covered->roster) && roster_has(covered->roster, member);
+}
+
+KEEL_EXPORT int keel_covered_count(const keel_covered *covered)
+{
+    return covered ? roster_live(covered->roster) : 0;
+}
+
+KEEL_EXPORT void keel_covered_free(keel_covered *covered)
+{
+    if (!covered)
+        return;
+    pthread_mutex_lock(&covered->client->lock);
+    roster_unref(covered->roster);
+    pthread_mutex_unlock(&covered->client->lock);
+    free(covered);
+}
+
+/* The end of a blocking call. */
+static keel_status finish(keel_status begun, keel_request *r)
+{
+    return begun == KEEL_OK ? coll_wait(r, NULL, NULL) : begun;
+}
+
+/* ---- without data ---- */
+
+static keel_status begin(keel_group *g, const struct engine_call *call, keel_request **request)
+{
+    if (!request)
+        return KEEL_ERR_ARG;
+    *request = NULL;
+    return g ? coll_call(g, call, request) : KEEL_ERR_ARG;
+}
+
+KEEL_EXPORT keel_status keel_group_barrier_begin(keel_group *group, keel_request **request)
+{
+    struct engine_call call = {.kind = ENGINE_BARRIER};
+    return begin(group, &call, request);
+}
+
+KEEL_EXPORT keel_status keel_group_sync(keel_group *group)
+{
+    keel_status status = group ? coll_check(group->client, group) : KEEL_ERR_ARG;
+    if (status == KEEL_OK)
+        status = rma_fence(group->client, -1);
+    return status == KEEL_OK ? keel_group_barrier(group) : status;
+}
+
+KEEL_EXPORT keel_status keel_group_agree(keel_group *group, keel_group_op op, uint64_t value, uint64_t *result)
+{
+    struct engine_call call = {.kind = ENGINE_AGREE, .agree = (enum engine_agree)op, .value = value};
+    keel_request *r = NULL;
+    if (!result || !group || (unsigned)op > KEEL_GROUP_MAX)
+        return KEEL_ERR_ARG;
+    keel_status status = coll_call(group, &call, &r);
+    return status == KEEL_OK ? coll_wait(r, NULL, result) : status;
+}
+
+/* ---- with data ---- */
+
+/* A call that moves bytes. Buffers of no bytes may be NULL; members that have nothing to give or to get pass anything. */
+static struct engine_call moves(enum schedule_kind kind, int root, const void *in, void *out, size_t len)
+{
+    return (struct engine_call){.kind = ENGINE_MOVE, .move = kind, .root = root, .in = in, .out = out, .len = len};
+}
+
+static bool is_root(const keel_group *g, int root)
+{
+    return is_group(g) && group_member(g->ranks, g->client->rank) == root;
+}
+
+static keel_status begin_bytes(keel_group *g, const struct engine_call *call, bool gives, bool gets,
+                               keel_request **request)
+{
+    if (call->len && ((gives && !call->in) || (gets && !call->out)))
+        return KEEL_ERR_ARG;
+    if (is_group(g) && call->len > SIZE_MAX / 2 / (size_t)group_size(g->ranks))
+        return KEEL_ERR_ARG;
+    return begin(g, call, request);
+}
+
+/* Fills in what a reduction does; false: there is no such thing. */
+static bool set_combine(struct engine_call *call, const keel_combine *how, size_t n)
+{
+    if (!how || (unsigned)how->type >= ELEMENT_TYPES || (unsigned)how->op >= ELEMENT_OPS)
+        return false;
+    call->element = (struct element){.type = (enum element_type)how->type,
+                                     .op = (enum element_op)how->op,
+                                     .user = how->function,
+                                     .context = how->context,
+                                     .user_size = how->size};
+    call->commutes = how->op == KEEL_USER && how->commutes;
+    size_t size = element_valid(&call->element) ? element_size(&call->element) : 0;
+    if (!size || n > SIZE_MAX / 2 / size)
+        return false;
+    call->len = n * size;
+    return true;
+}
+
+static keel_status begin_reduction(keel_group *g, struct engine_call *call, size_t n, const keel_combine *how,
+                                   keel_request **request)
+{
+    if (!set_combine(call, how, n) || (call->len && (!call->in || !call->out)))
+        return KEEL_ERR_ARG;
+    return begin(g, call, request);
+}
+
+/* Copies of the caller's lists of lengths and places, two lists of each if there are; the request, or NULL. */
+static keel_request *keep_blocks(const keel_group *g, const size_t *at, const size_t *lens, const size_t *at2,
+                                 const size_t *lens2)
+{
+    size_t n = (size_t)group_size(g->ranks), bytes = n * sizeof *at;
+    keel_request *r = calloc(1, sizeof *r);
+    if (!r || !(r->blocks = calloc(4 * n + 1, sizeof *r->blocks))) {
+        free(r);
+        return NULL;
+    }
+    const size_t *lists[] = {at, lens, at2, lens2};
+    for (size_t i = 0; i < 4; i++)
+        if (lists[i])
+            memcpy(r->blocks + i * n, lists[i], bytes);
+    return r;
+}
+
+static struct engine_blocks blocks_of(const keel_group *g, const keel_request *r, int which)
+{
+    size_t n = (size_t)group_size(g->ranks);
+    return (struct engine_blocks){r->blocks + 2 * (size_t)which * n, r->blocks + (2 * (size_t)which + 1) * n};
+}
+
+/* Lists are there, and no block ends beyond what can be. */
+static bool lists_fit(const keel_group *g, const size_t *at, const size_t *lens, const void *memory)
+{
+    if (!at || !lens)
+        return false;
+    for (int m = 0; m < group_size(g->ranks); m++)
+        if (lens[m] > SIZE_MAX / 4 || at[m] > SIZE_MAX / 4 || (lens[m] && !memory))
+            return false;
+    return true;
+}
+
+static keel_status start(keel_group *g, const struct engine_call *call, keel_request *r, keel_request **request)
+{
+    keel_status status = coll_call(g, call, &r);
+    *request = r;
+    return status;
+}
+
+KEEL_EXPORT keel_status keel_group_bcast_begin(keel_group *group, int root, void *data, size_t len,
+                                               keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_BCAST, root, NULL, data, len);
+    return begin_bytes(group, &call, false, true, request);
+}
+
+KEEL_EXPORT keel_status keel_group_reduce_begin(keel_group *group, int root, const void *in, void *out, size_t n,
+                                                const keel_combine *how, keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_REDUCE, root, in, out, 0);
+    return begin_reduction(group, &call, n, how, request);
+}
+
+KEEL_EXPORT keel_status keel_group_allreduce_begin(keel_group *group, const void *in, void *out, size_t n,
+                                                   const keel_combine *how, keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_ALLREDUCE, 0, in, out, 0);
+    return begin_reduction(group, &call, n, how, request);
+}
+
+KEEL_EXPORT keel_status keel_group_scan_begin(keel_group *group, const void *in, void *out, size_t n,
+                                              const keel_combine *how, keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_SCAN, 0, in, out, 0);
+    return begin_reduction(group, &call, n, how, request);
+}
+
+KEEL_EXPORT keel_status keel_group_exscan_begin(keel_group *group, const void *in, void *out, size_t n,
+                                                const keel_combine *how, keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_EXSCAN, 0, in, out, 0);
+    return begin_reduction(group, &call, n, how, request);
+}
+
+KEEL_EXPORT keel_status keel_group_reduce_scatter_begin(keel_group *group, const void *in, void *out, const size_t *n,
+                                                        const keel_combine *how, keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_REDUCE_SCATTER, 0, in, out, 0);
+    if (!request || !is_group(group) || !n)
+        return KEEL_ERR_ARG;
+    *request = NULL;
+    size_t total = 0;
+    for (int m = 0; m < group_size(group->ranks); m++) {
+        if (n[m] > SIZE_MAX / 2 - total)
+            return KEEL_ERR_ARG;
+        total += n[m];
+    }
+    if (!set_combine(&call, how, total) || (call.len && !in))
+        return KEEL_ERR_ARG;
+    keel_request *r = keep_blocks(group, NULL, NULL, NULL, NULL);
+    if (!r)
+        return KEEL_ERR_NOMEM;
+    size_t members = (size_t)group_size(group->ranks), at = 0;
+    for (size_t m = 0; m < members; m++) {
+        r->blocks[m] = at;
+        r->blocks[members + m] = n[m] * element_size(&call.element);
+        at += r->blocks[members + m];
+    }
+    call.in_blocks = blocks_of(group, r, 0);
+    return start(group, &call, r, request);
+}
+
+KEEL_EXPORT keel_status keel_group_gather_begin(keel_group *group, int root, const void *in, void *out, size_t len,
+                                                keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_GATHER, root, in, out, len);
+    return begin_bytes(group, &call, true, is_root(group, root), request);
+}
+
+KEEL_EXPORT keel_status keel_group_scatter_begin(keel_group *group, int root, const void *in, void *out, size_t len,
+                                                 keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_SCATTER, root, in, out, len);
+    return begin_bytes(group, &call, is_root(group, root), true, request);
+}
+
+KEEL_EXPORT keel_status keel_group_allgather_begin(keel_group *group, const void *in, void *out, size_t len,
+                                                   keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_ALLGATHER, 0, in, out, len);
+    return begin_bytes(group, &call, true, true, request);
+}
+
+KEEL_EXPORT keel_status keel_group_alltoall_begin(keel_group *group, const void *in, void *out, size_t len,
+                                                  keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_ALLTOALL, 0, in, out, len);
+    return begin_bytes(group, &call, true, true, request);
+}
+
+KEEL_EXPORT keel_status keel_group_gather_v_begin(keel_group *group, int root, const void *in, size_t len, void *out,
+                                                  const size_t *lens, const size_t *at, keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_GATHER, root, in, out, 0);
+    bool lists = is_root(group, root);
+    if (!request || !is_group(group) || (len && !in) || (lists && !lists_fit(group, at, lens, out)))
+        return KEEL_ERR_ARG;
+    *request = NULL;
+    keel_request *r = lists ? keep_blocks(group, at, lens, NULL, NULL) : keep_blocks(group, NULL, NULL, NULL, NULL);
+    if (!r)
+        return KEEL_ERR_NOMEM;
+    call.varying = true;
+    call.mine = len;
+    call.out_blocks = blocks_of(group, r, 0);
+    return start(group, &call, r, request);
+}
+
+KEEL_EXPORT keel_status keel_group_scatter_v_begin(keel_group *group, int root, const void *in, const size_t *lens,
+                                                   const size_t *at, void *out, size_t len, keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_SCATTER, root, in, out, 0);
+    bool lists = is_root(group, root);
+    if (!request || !is_group(group) || (len && !out) || (lists && !lists_fit(group, at, lens, in)))
+        return KEEL_ERR_ARG;
+    *request = NULL;
+    keel_request *r = lists ? keep_blocks(group, at, lens, NULL, NULL) : keep_blocks(group, NULL, NULL, NULL, NULL);
+    if (!r)
+        return KEEL_ERR_NOMEM;
+    call.varying = true;
+    call.mine = len;
+    call.in_blocks = blocks_of(group, r, 0);
+    return start(group, &call, r, request);
+}
+
+KEEL_EXPORT keel_status keel_group_allgather_v_begin(keel_group *group, const void *in, size_t len, void *out,
+                                                     const size_t *lens, const size_t *at, keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_ALLGATHER, 0, in, out, 0);
+    if (!request || !is_group(group) || (len && !in) || !lists_fit(group, at, lens, out))
+        return KEEL_ERR_ARG;
+    *request = NULL;
+    keel_request *r = keep_blocks(group, at, lens, NULL, NULL);
+    if (!r)
+        return KEEL_ERR_NOMEM;
+    call.varying = true;
+    call.mine = len;
+    call.out_blocks = blocks_of(group, r, 0);
+    return start(group, &call, r, request);
+}
+
+KEEL_EXPORT keel_status keel_group_alltoall_v_begin(keel_group *group, const void *in, const size_t *in_lens,
+                                                    const size_t *in_at, void *out, const size_t *out_lens,
+                                                    const size_t *out_at, keel_request **request)
+{
+    struct engine_call call = moves(SCHEDULE_ALLTOALL, 0, in, out, 0);
+    if (!request || !is_group(group) || !lists_fit(group, in_at, in_lens, in) ||
+        !lists_fit(group, out_at, out_lens, out))
+        return KEEL_ERR_ARG;
+    *request = NULL;
+    keel_request *r = keep_blocks(group, in_at, in_lens, out_at, out_lens);
+    if (!r)
+        return KEEL_ERR_NOMEM;
+    call.varying = true;
+    call.in_blocks = blocks_of(group, r, 0);
+    call.out_blocks = blocks_of(group, r, 1);
+    return start(group, &call, r, request);
+}
+
+/* ---- blocking ---- */
+
+KEEL_EXPORT keel_status keel_group_barrier(keel_group *group)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_barrier_begin(group, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_bcast(keel_group *group, int root, void *data, size_t len)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_bcast_begin(group, root, data, len, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_reduce(keel_group *group, int root, const void *in, void *out, size_t n,
+                                          const keel_combine *how)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_reduce_begin(group, root, in, out, n, how, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_allreduce(keel_group *group, const void *in, void *out, size_t n,
+                                             const keel_combine *how)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_allreduce_begin(group, in, out, n, how, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_reduce_scatter(keel_group *group, const void *in, void *out, const size_t *n,
+                                                  const keel_combine *how)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_reduce_scatter_begin(group, in, out, n, how, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_scan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_scan_begin(group, in, out, n, how, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_exscan(keel_group *group, const void *in, void *out, size_t n,
+                                          const keel_combine *how)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_exscan_begin(group, in, out, n, how, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_gather(keel_group *group, int root, const void *in, void *out, size_t len)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_gather_begin(group, root, in, out, len, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_scatter(keel_group *group, int root, const void *in, void *out, size_t len)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_scatter_begin(group, root, in, out, len, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_allgather(keel_group *group, const void *in, void *out, size_t len)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_allgather_begin(group, in, out, len, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_alltoall(keel_group *group, const void *in, void *out, size_t len)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_alltoall_begin(group, in, out, len, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_gather_v(keel_group *group, int root, const void *in, size_t len, void *out,
+                                            const size_t *lens, const size_t *at)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_gather_v_begin(group, root, in, len, out, lens, at, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_scatter_v(keel_group *group, int root, const void *in, const size_t *lens,
+                                             const size_t *at, void *out, size_t len)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_scatter_v_begin(group, root, in, lens, at, out, len, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_allgather_v(keel_group *group, const void *in, size_t len, void *out,
+                                               const size_t *lens, const size_t *at)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_allgather_v_begin(group, in, len, out, lens, at, &r);
+    return finish(begun, r);
+}
+
+KEEL_EXPORT keel_status keel_group_alltoall_v(keel_group *group, const void *in, const size_t *in_lens,
+                                              const size_t *in_at, void *out, const size_t *out_lens,
+                                              const size_t *out_at)
+{
+    keel_request *r = NULL;
+    keel_status begun = keel_group_alltoall_v_begin(group, in, in_lens, in_at, out, out_lens, out_at, &r);
+    return finish(begun, r);
+}
