@@ -37,18 +37,19 @@ configure()
     said=$(meson setup "$dir" "$@" 2>&1) || { echo "$said" | tail -20 >&2; return 1; }
 }
 
-# run_tests DIR [OPTION...]: meson test; what fails is run once more, alone. Programs that race real clocks fail when
-# the machine itself stands still for a second (virtual machines do); what fails twice has failed. The log names both.
+# run_tests DIR [OPTION...]: meson test, patient with a busy machine, as its time limits are for what hangs; what fails is run once
+# more, alone. Programs that race real clocks fail when the machine itself stands still for a second (virtual machines do); what
+# fails twice has failed. The log names both.
 run_tests()
 {
     local dir=$1 failed
     shift
     # Started in the background the shell ignores SIGINT, and so would the programs whose Ctrl-C is tested.
-    env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs "$@" && return 0
+    env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 3 "$@" && return 0
     mapfile -t failed < <(python3 scripts/summarize.py --failed "$dir/meson-logs/testlog.json")
     [ ${#failed[@]} -gt 0 ] || return 1
     echo "once more, alone: ${failed[*]}"
-    env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs --logbase testlog-again --num-processes 1 "${failed[@]}"
+    env --default-signal meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 5 --logbase testlog-again --num-processes 1 "${failed[@]}"
 }
 
 # logs_of DIR: the logs of the last run_tests, for scripts/summarize.py
