@@ -86,8 +86,10 @@ static void check_worst(const struct options *o)
     for (int i = 0; i < o->methods; i++)
         if (setup_is_own(o->method[i]))
             cli_die("--worst is for the sliding methods, not for %s", o->method[i]);
-    if (o->failures > spare_rank_grid(&o->setup.layout, &o->setup.grid).nodes)
+    if (o->draw == DRAW_JOB && o->failures > spare_rank_grid(&o->setup.layout, &o->setup.grid).nodes)
         cli_die("more failures (%d) than nodes with a rank", o->failures);
+    if (o->failures > o->setup.grid.nodes)
+        cli_die("more failures (%d) than nodes (%d)", o->failures, o->setup.grid.nodes);
 }
 
 static const char *state_name(const struct options *o, int i, char *buf, size_t len)
@@ -105,9 +107,8 @@ static void tell_worst(const struct options *o, const struct worst_config *c, co
     fprintf(stderr, "%s: %" PRId64 " maps looked at, of %.3g sequences; %" PRId64 " ended early%s\n", c->setup.method,
             r->maps, r->sequences, r->cannot, r->interrupted ? "; interrupted, the numbers are lower bounds" : "");
     if (r->full)
-        fprintf(stderr,
-                "%s: the maps met did not fit %" PRId64 " MiB, so some were followed again; the result is whole\n",
-                c->setup.method, o->memory);
+        fprintf(stderr, "%s: not all maps met could be kept (--memory %" PRId64 "), some were followed again%s\n",
+                c->setup.method, o->memory, r->interrupted ? "" : "; the result is whole");
     if (r->interrupted && o->out)
         fprintf(stderr, "keel-place simulate: --resume goes on\n");
 }

@@ -30,6 +30,7 @@ struct options {
     const char *name; /* of the figure, or the trace file of `trace` */
     bool generate;
     struct flow_plan best; /* of optimise */
+    bool optimise;         /* the routes are those, not a method's */
     /* what the user gave, so that figures keep their own values otherwise */
     bool has_time, has_load, has_reps;
     double load;

@@ -128,6 +128,11 @@ static json_t *json_mean(struct batch_mean m)
     return json_pack("{s:f,s:f}", "mean", m.mean, "ci95", m.half);
 }
 
+static const char *method_name(const struct options *o)
+{
+    return o->optimise ? "optimise" : sim_method_name(o->config.method);
+}
+
 static void print_json(const struct options *o, const struct batch *b)
 {
     char net[96];
@@ -144,9 +149,9 @@ static void print_json(const struct options *o, const struct batch *b)
     }
     json_t *root =
         json_pack("{s:s,s:s,s:s,s:f,s:f,s:I,s:b,s:o}", "topology", fabric_format(&o->fabric, net, sizeof net),
-                  "pattern", sim_pattern_name(o->config.pattern), "method", sim_method_name(o->config.method),
-                  "rate_gbps", o->config.rate_gbps, "time_ms", (double)o->config.time_ns / 1e6, "seed",
-                  (json_int_t)o->seed, "interrupted", b->finished < b->ncells * b->reps, "runs", cells);
+                  "pattern", sim_pattern_name(o->config.pattern), "method", method_name(o), "rate_gbps",
+                  o->config.rate_gbps, "time_ms", (double)o->config.time_ns / 1e6, "seed", (json_int_t)o->seed,
+                  "interrupted", b->finished < b->ncells * b->reps, "runs", cells);
     if (root)
         json_dumpf(root, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
     putchar('\n');
@@ -200,8 +205,8 @@ static void print_text(const struct options *o, const struct batch *b)
 {
     char net[96];
     printf("%s, %s traffic, method %s, %.4g Gbps per endpoint, %.4g ms, seed %" PRIu64 "\n",
-           fabric_format(&o->fabric, net, sizeof net), sim_pattern_name(o->config.pattern),
-           sim_method_name(o->config.method), o->config.rate_gbps, (double)o->config.time_ns / 1e6, o->seed);
+           fabric_format(&o->fabric, net, sizeof net), sim_pattern_name(o->config.pattern), method_name(o),
+           o->config.rate_gbps, (double)o->config.time_ns / 1e6, o->seed);
     for (int cell = 0; cell < b->ncells; cell++) {
         printf("%s (%d repetitions, mean and 95 %% confidence)\n", b->cell[cell].series,
                batch_mean(b, cell, batch_hops).n);
@@ -286,6 +291,7 @@ int command_optimise(struct options *o)
         cli_die("optimise needs failures: --failures or --failure-file");
     o->permanent = true;
     o->best.seed = o->seed;
+    o->optimise = true;
     return simulate(o, &o->best);
 }
 

@@ -191,10 +191,13 @@ def optimise(folder):
     def best(*more):
         done = run(*base, "--json", "--no-progress", *more)
         expect("optimise %s: %s" % (more, done.stderr), done.returncode == 0)
-        cell = json.loads(done.stdout)["runs"][1]
+        result = json.loads(done.stdout)
+        expect("optimise is not called one of the methods", result["method"] == "optimise")
+        cell = result["runs"][1]
         return {name: value["mean"] if isinstance(value, dict) else value for name, value in cell.items()}
 
     plain = best()
+    expect("optimise's heading", ", method optimise," in run(*base, "--no-progress").stdout)
     learnt = {"topology": "8tx8t", "time": 2, "failures": 12, "load": 0.3, "permanent": None}
     expect("optimise", plain["delivered"] == plain["created"] and plain["hit"] == 0)
     expect("optimise", plain["latency_ns"] < runs(method="ft", **learnt)[1]["latency_ns"])
