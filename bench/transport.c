@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/transport/sealed.h"
 #include "runtime/transport/shm.h"
 #include "runtime/transport/transport.h"
 
@@ -48,20 +49,21 @@ static void echo(struct tp *tp)
     }
 }
 
-static struct tp *open_ofi(void)
+/* secret NULL: plain, over libfabric */
+static struct tp *open_net(const uint8_t *secret)
 {
     struct tp *tp;
-    if (tp_ofi.open(&(struct tp_config){.host = "127.0.0.1", .provider = "tcp"}, &tp) != KEEL_OK)
+    if (tp_net_open(&(struct tp_config){.host = "127.0.0.1", .provider = "tcp"}, secret, &tp) != KEEL_OK)
         die("cannot open the transport");
     return tp;
 }
 
-static void ofi_target(struct tp_addr *shared, _Atomic int *ready)
+static void net_target(const uint8_t *secret, struct tp_addr *shared, _Atomic int *ready)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    struct tp *tp = open_ofi();
+    struct tp *tp = open_net(secret);
     uint8_t *memory = calloc(1, MEMORY);
-    if (!memory || tp_ofi.listen(tp, shared) != KEEL_OK || tp_ofi.reg(tp, memory, MEMORY, KEY) != KEEL_OK)
+    if (!memory || tp->table->listen(tp, shared) != KEEL_OK || tp->table->reg(tp, memory, MEMORY, KEY) != KEEL_OK)
         die("cannot listen");
     atomic_store(ready, 1);
     echo(tp);
@@ -79,7 +81,7 @@ static void await_event(struct bench *b, enum tp_event_type type)
     }
 }
 
-static struct bench start_ofi(void)
+static struct bench start_net(const uint8_t *secret)
 {
     struct {
         struct tp_addr addr;
@@ -91,11 +93,11 @@ static struct bench start_ofi(void)
     fflush(NULL);
     b.pid = fork();
     if (b.pid == 0)
-        ofi_target(&shared->addr, &shared->ready);
+        net_target(secret, &shared->addr, &shared->ready);
     while (!atomic_load(&shared->ready))
         usleep(1000);
-    b.tp = open_ofi();
-    if (tp_ofi.connect(b.tp, &shared->addr, NULL, 0, NULL, &b.ep) != KEEL_OK)
+    b.tp = open_net(secret);
+    if (b.tp->table->connect(b.tp, &shared->addr, NULL, 0, NULL, &b.ep) != KEEL_OK)
         die("cannot connect");
     await_event(&b, TP_CONNECTED);
     kill(b.pid, SIGSTOP);
@@ -240,12 +242,26 @@ static void alone(const char *what, struct bench *b, size_t size, int iters)
     printf("%-8s %9zu bytes  there and back %.3f us\n", what, size, raw_median(us, BATCHES));
 }
 
+static void beside(const char *what, struct bench *plain, struct bench *sealed, void (*one)(struct bench *, size_t),
+                   size_t size, int iters)
+{
+    double a[BATCHES], b[BATCHES], ratio[BATCHES];
+    for (int i = 0; i < BATCHES; i++) {
+        a[i] = batch_us(plain, one, size, iters);
+        b[i] = batch_us(sealed, one, size, iters);
+        ratio[i] = b[i] / a[i];
+    }
+    printf("%-8s %9zu bytes  plain %9.2f us  sealed %9.2f us  ratio %.2f\n", what, size, raw_median(a, BATCHES),
+           raw_median(b, BATCHES), raw_median(ratio, BATCHES));
+}
+
 int main(void)
 {
     struct raw *raw = raw_start("127.0.0.1", "tcp", 1, MEMORY);
     if (!raw)
         return 1;
-    struct bench ofi = start_ofi(), shm = start_shm();
+    static const uint8_t secret[32] = "for measuring";
+    struct bench ofi = start_net(NULL), sealed = start_net(secret), shm = start_shm();
     static const size_t sizes[] = {8, 4096, 65536, 1 << 20, 4 << 20};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         int iters = raw_iters(sizes[i] < 65536 ? 10 : (double)sizes[i] / 4000);
@@ -253,6 +269,14 @@ int main(void)
         compare("read", raw, raw_read_batch_us, &ofi, one_read, sizes[i], iters);
     }
     compare_rate(raw, &ofi, 8, 64);
+    printf("sealed beside plain, in turns:\n");
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        int iters = raw_iters(sizes[i] < 65536 ? 20 : (double)sizes[i] / 500);
+        beside("write", &ofi, &sealed, one_write, sizes[i], iters);
+        beside("read", &ofi, &sealed, one_read, sizes[i], iters);
+    }
+    beside("message", &ofi, &sealed, one_message, 100, 1000);
+    beside("message", &ofi, &sealed, one_message, TP_MSG_MAX, 300);
     printf("a message there and back, beside a raw 8 byte write that is delivered:\n");
     double write8 = raw_write_us(raw, 8, 1000);
     printf("raw write %.2f us, raw message of 100 bytes there and back %.2f us\n", write8,
@@ -265,6 +289,7 @@ int main(void)
     alone("shm", &shm, 100, 20000);
     alone("shm", &shm, TP_MSG_MAX, 2000);
     stop(&ofi);
+    stop(&sealed);
     stop(&shm);
     raw_stop(raw);
     return 0;

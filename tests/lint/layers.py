@@ -58,7 +58,7 @@ ALLOWED = {
     "tests/sim/coll": BASE | {"collectives"},
     "tests/sim/data": AGENT | CLIENT | {"detect"},
     # tests of a unit
-    "tests/fuzz": BASE | {"pm", "detect", "runtime/channel", "runtime/protocol"},
+    "tests/fuzz": AGENT | {"pm", "detect", "tests/unit/data"},
     "tests/unit/base": BASE,
     "tests/unit/collectives": BASE | {"collectives"},
     "tests/unit/data": AGENT | CLIENT,
