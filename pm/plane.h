@@ -73,6 +73,8 @@ struct plane_callbacks {
     void (*fatal)(void *user, const char *why);
     /* One line for the event log: a JSON object without newline, complete with time stamp and node. */
     void (*event)(void *user, const char *json);
+    /* plane_verify has come to its end: one JSON object. */
+    void (*verified)(void *user, uint64_t id, const char *json);
 };
 
 struct plane;
@@ -93,6 +95,8 @@ void plane_process_exited(struct plane *plane, int slot, int code, int signal);
 char *plane_detection_json(struct plane *plane);
 /* keelrun (or keelctl stop) wants the job to end with this code: becomes a view event, everybody gets job_over. */
 void plane_stop_job(struct plane *plane, int code, const char *why);
+/* Compare the copies of all segments (runtime/agent/verify.h); verified follows, with this id. */
+void plane_verify(struct plane *plane, uint64_t id);
 int plane_wake_fd(const struct plane *plane);
 void plane_dispatch(struct plane *plane);
 /* Stops the threads, frees everything. NULL is allowed. */

@@ -272,6 +272,11 @@ static void plane_event(void *user, const char *json)
         conn_send(a->run, MSG_EVENT, json, strlen(json));
 }
 
+static void plane_verified(void *user, uint64_t id, const char *json)
+{
+    agent_console_verified(user, id, json);
+}
+
 static void plane_woken(uv_poll_t *handle, int status, int events)
 {
     struct agent *a = handle->data;
@@ -306,7 +311,8 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
                                         .view = plane_view,
                                         .job_over = plane_over,
                                         .fatal = plane_fatal,
-                                        .event = plane_event};
+                                        .event = plane_event,
+                                        .verified = plane_verified};
     memcpy(config.secret, a->job.secret, sizeof config.secret);
     keel_status status = plane_create(&config, &callbacks, &a->plane, blob);
     sodium_memzero(config.secret, sizeof config.secret);

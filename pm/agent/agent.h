@@ -61,9 +61,10 @@ struct agent_guest {
     struct agent *agent;
     struct agent_guest *next;
     struct conn *conn;
-    int node;      /* of an agent, -1 otherwise */
-    bool attached; /* keelctl attach */
-    bool known;    /* has sent a frame: it belongs to the job */
+    int node;        /* of an agent, -1 otherwise */
+    bool attached;   /* keelctl attach */
+    uint64_t verify; /* the audit that it waits for, 0: none */
+    bool known;      /* has sent a frame: it belongs to the job */
 };
 
 struct agent {
@@ -109,6 +110,7 @@ struct agent {
     struct agent_peer *peers;
     struct agent_guest *guests;
     int guest_count;
+    uint64_t verifies; /* audits asked for */
 
     int over_code;
     char *over_why;
@@ -165,5 +167,6 @@ bool agent_console_open(struct agent *a);
 bool agent_console_listen(struct agent *a); /* for agents; self_host must be known */
 void agent_console_output(struct agent *a, const void *frame, size_t len);
 void agent_console_over(struct agent *a);
+void agent_console_verified(struct agent *a, uint64_t id, const char *json);
 void agent_console_close(struct agent *a);
 #endif

@@ -98,6 +98,9 @@ static void guest_frame(struct conn *c, uint8_t type, const uint8_t *body, size_
     } else if (type == MSG_ATTACH) {
         g->attached = true;
         backlog_each(&a->backlog, resend, c);
+    } else if (type == MSG_VERIFY && a->state == AGENT_RUNNING) {
+        g->verify = ++a->verifies;
+        plane_verify(a->plane, g->verify);
     } else if (type == MSG_STOP && m) {
         agent_stop(a, m);
     } else if (type == MSG_PMI_FENCE && m) {
@@ -241,6 +244,13 @@ void agent_console_output(struct agent *a, const void *frame, size_t len)
             guest_remove(g);
         }
     }
+}
+
+void agent_console_verified(struct agent *a, uint64_t id, const char *json)
+{
+    for (struct agent_guest *g = a->guests; g; g = g->next)
+        if (g->verify == id)
+            conn_send(g->conn, MSG_VERIFIED, json, strlen(json));
 }
 
 void agent_console_over(struct agent *a)

@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ANSWER_MS = 2000, ARGS_MAX = 6 };
+enum { ANSWER_MS = 2000, VERIFY_MS = 600000, ARGS_MAX = 6, EXIT_DIFFER = 3, EXIT_BUSY = 4 };
 
 __attribute__((visibility("default"))) const char *argp_program_version = "keelctl (Keel) " KEEL_VERSION;
 
@@ -28,6 +28,7 @@ static const char doc[] = "Look at running Keel jobs and control them.\v"
                           "  status [JOB]            nodes, processes, view\n"
                           "  attach [JOB]            recent output, and what follows, until the job ends\n"
                           "  stop [JOB]              end the job (its exit code is 143)\n"
+                          "  verify [JOB]            compare the copies of all segments\n"
                           "  kill-node JOB NODE      signal all processes of a node at once\n"
                           "  bed cut|heal JOB NODE   netns bed: link of the node down or up\n"
                           "JOB is an id from list, or the beginning of one. It may be left out if there is one job.";
@@ -75,25 +76,30 @@ static ssize_t receive(struct session *s, int fd, int timeout_ms)
     return n < 0 ? 0 : n;
 }
 
-/* The agent's status, NULL if it does not answer (it is frozen, or just ended). */
-static json_t *ask_status(int fd)
+/* What the agent answers, NULL if it does not (it is frozen, or just ended). */
+static json_t *ask_for(int fd, uint8_t question, uint8_t wanted, int timeout_ms)
 {
     struct session s;
     struct bytes out = {0};
     json_t *answer = NULL;
     session_init(&s, SESSION_PLAIN, 0, NULL, NULL, &out);
-    if (ask(fd, MSG_ASK_STATUS, "")) {
+    if (ask(fd, question, "")) {
         uint8_t type;
         const uint8_t *body;
         size_t len;
-        while (!answer && receive(&s, fd, ANSWER_MS) > 0)
+        while (!answer && receive(&s, fd, timeout_ms) > 0)
             while (!answer && session_next(&s, &out, &type, &body, &len))
-                if (type == MSG_STATUS)
+                if (type == wanted)
                     answer = codec_object(body, len);
     }
     bytes_free(&out);
     session_fini(&s);
     return answer;
+}
+
+static json_t *ask_status(int fd)
+{
+    return ask_for(fd, MSG_ASK_STATUS, MSG_STATUS, ANSWER_MS);
 }
 
 /* ---- which job ---- */
@@ -350,6 +356,61 @@ static int do_stop(const struct job_agents *job)
     return 0;
 }
 
+static void tell_verdict(const json_t *v, const char *result)
+{
+    char where[200] = "";
+    if (json_object_get(v, "rank"))
+        snprintf(where, sizeof where, "segment %lld, rank %lld's part, offset %lld (slot %lld)", int_of(v, "segment"),
+                 int_of(v, "rank"), int_of(v, "offset"), int_of(v, "slot"));
+    else if (json_object_get(v, "segment"))
+        snprintf(where, sizeof where, "segment %lld, slot %lld, offset %lld", int_of(v, "segment"), int_of(v, "slot"),
+                 int_of(v, "slot_offset"));
+    if (strcmp(result, "equal") == 0) {
+        printf("all copies are equal: %lld bytes compared", int_of(v, "bytes"));
+        if (int_of(v, "single"))
+            printf("; %lld parts have one copy only", int_of(v, "single"));
+        putchar('\n');
+    } else if (strcmp(result, "differs") == 0) {
+        const json_t *copies = json_object_get(v, "copies"), *a = json_array_get(copies, 0),
+                     *b = json_array_get(copies, 1);
+        printf("copies differ: %s: node %lld has %02llx, node %lld %02llx\n", where, int_of(a, "node"),
+               int_of(a, "byte"), int_of(b, "node"), int_of(b, "byte"));
+    } else if (strcmp(result, "busy") == 0) {
+        printf(
+            "not comparable: being written, made equal, or a node does not answer; the first of %lld blocks is in %s\n",
+            int_of(v, "busy"), where);
+    } else {
+        pm_quit(1, "the agent says: %s", result);
+    }
+}
+
+/* One agent asks the others; any that answers will do. */
+static int do_verify(const struct job_agents *job, const struct request *r)
+{
+    json_t *verdict = NULL;
+    for (int i = 0; i < job->count && !verdict; i++) {
+        json_t *status = ask_status(job->agents[i].fd);
+        if (status && strcmp(text_of(status, "state"), "running") == 0)
+            verdict = ask_for(job->agents[i].fd, MSG_VERIFY, MSG_VERIFIED, VERIFY_MS);
+        json_decref(status);
+    }
+    if (!verdict)
+        pm_quit(1, "no node of the job answers");
+    const char *result = text_of(verdict, "result");
+    int code = strcmp(result, "equal") == 0     ? 0
+               : strcmp(result, "differs") == 0 ? EXIT_DIFFER
+               : strcmp(result, "busy") == 0    ? EXIT_BUSY
+                                                : 1;
+    if (r->json) {
+        json_dumpf(verdict, stdout, JSON_COMPACT);
+        putchar('\n');
+    } else {
+        tell_verdict(verdict, result);
+    }
+    json_decref(verdict);
+    return code;
+}
+
 static int node_number(const char *text)
 {
     char *end;
@@ -502,7 +563,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"json", 'j', NULL, 0, "list, status: one line of JSON", 0},
+        {"json", 'j', NULL, 0, "list, status, verify: one line of JSON", 0},
         {"detect", 'd', NULL, 0, "status: what each node's detector sees, too", 0},
         {"host", 'H', "HOST", 0, "do it on that host, by ssh", 0},
         {"signal", 's', "NUMBER", 0, "kill-node: this signal instead of 9 (19 freezes, 18 thaws)", 0},
@@ -518,8 +579,8 @@ int main(int argc, char **argv)
     struct {
         const char *name;
         int low, high; /* arguments */
-    } known[] = {{"list", 0, 0}, {"status", 0, 1},    {"attach", 0, 1},
-                 {"stop", 0, 1}, {"kill-node", 2, 2}, {"bed", 3, 3}};
+    } known[] = {{"list", 0, 0},      {"status", 0, 1}, {"attach", 0, 1}, {"stop", 0, 1},
+                 {"kill-node", 2, 2}, {"bed", 3, 3},    {"verify", 0, 1}};
     size_t k = 0;
     while (k < sizeof known / sizeof known[0] && strcmp(known[k].name, command) != 0)
         k++;
@@ -543,7 +604,9 @@ int main(int argc, char **argv)
         return do_stop(&job);
     case 4:
         return do_kill_node(&job, r.words[2], r.signal);
-    default:
+    case 5:
         return do_bed(&job, r.words[1], r.words[3]);
+    default:
+        return do_verify(&job, &r);
     }
 }

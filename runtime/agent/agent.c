@@ -16,6 +16,7 @@
 #include "runtime/agent/repair.h"
 #include "runtime/agent/segments.h"
 #include "runtime/agent/strong.h"
+#include "runtime/agent/verify.h"
 #include "runtime/base/log.h"
 #include "runtime/protocol/collective_slot.h"
 
@@ -73,6 +74,10 @@ static void peer_received(void *user, int from, const struct wire *w, const void
         strong_asked(a, from, w, body);
     else if (w->type == WIRE_COMPARED)
         strong_told(a, from, w, body);
+    else if (w->type == WIRE_HASH)
+        verify_asked(a, from, w);
+    else if (w->type == WIRE_HASHED)
+        verify_told(a, from, w, body);
     else if (w->type == WIRE_BARRIER)
         barrier_receive(a->barrier, from, body, w->len, a->now);
     else if (w->type == WIRE_SEGMENT)
@@ -177,6 +182,7 @@ bool agent_step(struct agent *a)
     }
     chain_step(a);
     strong_step(a);
+    verify_step(a);
     peers_tick(&a->peers, a->now);
     recover_try_answer(a);
     return busy;
@@ -184,8 +190,10 @@ bool agent_step(struct agent *a)
 
 uint64_t agent_deadline(const struct agent *a)
 {
-    uint64_t p = peers_deadline(&a->peers), b = barrier_deadline(a->barrier), s = strong_deadline(a);
+    uint64_t p = peers_deadline(&a->peers), b = barrier_deadline(a->barrier), s = strong_deadline(a),
+             v = verify_deadline(a);
     p = p < b ? p : b;
+    s = s < v ? s : v;
     return p < s ? p : s;
 }
 
@@ -303,6 +311,7 @@ void agent_fini(struct agent *a)
     execute_fini(a);
     chain_fini(a);
     strong_fini(a);
+    verify_fini(a);
     repair_fini(a);
     if (a->store.bucket)
         store_fini(&a->store);

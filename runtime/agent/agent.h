@@ -5,6 +5,7 @@
  *   segments      which segments exist, and who knows of them
  *   execute       requests of ranks: operations on copies, forwards to the others
  *   strong        gets whose value is never taken back
+ *   verify        an audit: are all copies equal?
  *   recover       what happens at a view change: fence, apply, show
  *   repair        making the copies of a group equal again, and filling new ones
  *   ranks         this node's ranks: joining, barriers, what they leave behind
@@ -124,6 +125,8 @@ struct agent_ops {
     unsigned (*look_at)(void *user, const struct proc *proc, uint64_t *ticks);
     /* The view page has deaths that were not in it: wake who waits for such. */
     void (*failed)(void *user);
+    /* An audit (agent/verify.h) has ended: JSON members, result first. */
+    void (*verified)(void *user, uint64_t id, const char *members);
 };
 
 struct agent {
@@ -153,8 +156,10 @@ struct agent {
     uint64_t *relayed;        /* [members] and up to where they say that it has arrived, */
     uint64_t *relayed_living; /* [members] but for nodes that they do not wait for */
     struct stashed *stash, **stash_tail;
-    struct check *checks; /* agent/strong.c */
-    uint64_t rounds;      /* of theirs, so far */
+    struct check *checks;  /* agent/strong.c */
+    uint64_t rounds;       /* of theirs, so far */
+    struct verify *verify; /* agent/verify.c: the first one is under way */
+    uint64_t questions;    /* of theirs, so far */
     bool frozen;
     uint64_t preparing; /* number of the proposal being prepared, not yet answered; 0: none */
     uint64_t settled;   /* highest settled epoch */

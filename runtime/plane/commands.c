@@ -8,6 +8,7 @@
 
 #include "runtime/agent/health.h"
 #include "runtime/agent/recover.h"
+#include "runtime/agent/verify.h"
 #include "runtime/plane/plane_int.h"
 
 enum { OVER_GRACE_NS = 500000000 }; /* others may be dead when the job ends: do not wait longer for them */
@@ -150,6 +151,9 @@ static void run_command(struct plane *p, const struct command *c)
         break;
     case COMMAND_REPORT:
         reported(p, &c->report);
+        break;
+    case COMMAND_VERIFY:
+        verify_start(a, c->value);
         break;
     case COMMAND_QUIT:
         p->quit = true;

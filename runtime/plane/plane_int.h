@@ -33,6 +33,7 @@ enum command_type {
     COMMAND_SETTLED,
     COMMAND_HALT,
     COMMAND_REPORT,
+    COMMAND_VERIFY,
     COMMAND_QUIT,
 };
 
@@ -56,7 +57,8 @@ enum upcall_type {
     UPCALL_FATAL,
     UPCALL_EVENT,
     UPCALL_HERE,
-    UPCALL_PLAIN_DEATH
+    UPCALL_PLAIN_DEATH,
+    UPCALL_VERIFIED,
 };
 
 struct upcall {

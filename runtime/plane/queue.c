@@ -58,6 +58,12 @@ void plane_stop_job(struct plane *p, int code, const char *why)
     queue_command(p, &c);
 }
 
+void plane_verify(struct plane *p, uint64_t id)
+{
+    struct command c = {.type = COMMAND_VERIFY, .value = id};
+    queue_command(p, &c);
+}
+
 /* The helper thread's callbacks. */
 
 static void copy_events(struct command *c, const struct member_event *events, int n)
@@ -158,6 +164,9 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         break;
     case UPCALL_HERE:
         cb->here(cb->user);
+        break;
+    case UPCALL_VERIFIED:
+        cb->verified(cb->user, u->epoch, u->text);
         break;
     case UPCALL_PLAIN_DEATH:
         cb->plain_death(cb->user, u->slot);

@@ -91,6 +91,19 @@ static void event(void *user, const char *name, const char *members)
     queue_event(user, name, members);
 }
 
+static void verified(void *user, uint64_t id, const char *members)
+{
+    enum { TEXT_MAX = 640 };
+    struct upcall *u = queue_upcall_new(user, UPCALL_VERIFIED);
+    if (!u || !(u->text = malloc(TEXT_MAX))) {
+        free(u);
+        return;
+    }
+    u->epoch = id;
+    snprintf(u->text, TEXT_MAX, "{%s}", members);
+    queue_upcall(user, u);
+}
+
 /* A copy is a memfd: its handle is the descriptor. */
 static keel_status memory_make(void *user, size_t bytes, void **base, int64_t *handle)
 {
@@ -133,7 +146,8 @@ static keel_status make_agent(struct plane *p)
                                      .assign = procs_assign,
                                      .released = procs_released,
                                      .look_at = procs_look_at,
-                                     .failed = procs_failed},
+                                     .failed = procs_failed,
+                                     .verified = verified},
                              .self = config->node,
                              .nodes = config->nodes,
                              .spares = config->spares,

@@ -37,6 +37,8 @@ enum wire_type {
     WIRE_BARRIER,   /* body: a message of collectives/barrier.h */
     WIRE_COMPARE,   /* for a strong get, a primary to the copies: the bytes that it has; a: number of the question */
     WIRE_COMPARED,  /* which aligned words of them differ here: a bit each */
+    WIRE_HASH,      /* for an audit: the hash of your count bytes at (seg, slot, offset)? a: number of the question */
+    WIRE_HASHED,    /* it is this; identity: the group's generation here */
     WIRE_RANK_ASK,  /* how is the process of (rank, incarnation)? a: when that was asked */
     WIRE_RANK_SAYS, /* count: enum page_process; identity: processor time it has used; a as asked */
     /* a rank to a rank, through the agent of the receiver's node: runtime/client/courier.h */

@@ -27,6 +27,7 @@ def run(target, size, fault=None, delay_s=0.0):
         assert job.until(lambda c: c.has("application", name="read"), "the first look"), job.stderr()
         # Only now, with the copies equal again, the other one counts.
         assert job.until(lambda c: c.has("redundancy_restored"), "the copies to be made equal"), job.stderr()
+        job.expect_equal()
         job.kill_node(target // 2)
         code = job.wait()
         assert code == 0 and job.stdout().strip() == "copies: equal", (code, job.stdout(), job.stderr())

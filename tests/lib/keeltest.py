@@ -173,6 +173,17 @@ class Job:
         status["nodes"] = {n["node"]: n for n in status["nodes"]}
         return status
 
+    def verify(self, *codes):
+        """What keelctl verify says; its exit code is one of these (0)."""
+        text = subprocess.run([KEELCTL, "verify", "--json", self.id()], capture_output=True, timeout=120)
+        assert text.returncode in (codes or (0,)), (text.returncode, text.stdout, text.stderr)
+        return json.loads(text.stdout)
+
+    def expect_equal(self):
+        """At a moment when the program rests: all copies of everything are equal."""
+        verdict = self.verify()
+        assert verdict["result"] == "equal", verdict
+
     def wait_ranks(self, count):
         """Until that many processes (standbys too) run; returns the status."""
         def running():

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,13 @@ static void on_failed(void *user)
     ((struct node *)user)->failures++;
 }
 
+static void on_verified(void *user, uint64_t id, const char *members)
+{
+    (void)user;
+    w.verified = id;
+    snprintf(w.verdict, sizeof w.verdict, "%s", members);
+}
+
 /* ---- start and end ---- */
 
 static void open_node(int i, enum view_policy policy)
@@ -122,7 +130,7 @@ static void open_node(int i, enum view_policy policy)
     assert_int_equal(tp_mem.listen(n->net, &n->addr), KEEL_OK);
     struct agent_config config = {
         .ops = {n, on_submit, on_check, on_refused, on_broken, on_prepared, on_fatal, on_event, on_memory_make,
-                on_memory_free, on_answer, on_assign, on_released, on_look_at, on_failed},
+                on_memory_free, on_answer, on_assign, on_released, on_look_at, on_failed, on_verified},
         .self = i,
         .nodes = w.nodes,
         .spares = w.spares,

@@ -42,6 +42,8 @@ struct world {
     struct view_event submitted[SUBMITTED_MAX];
     int submissions;
     struct control answer;
+    uint64_t verified; /* the last audit that ended, and what it said */
+    char verdict[640];
 };
 
 extern struct world w;

@@ -1,0 +1,376 @@
+#include "runtime/agent/verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sodium.h>
+
+#include "runtime/base/clock.h"
+
+enum {
+    HASH = 32,                      /* bytes */
+    TRIES = 12,                     /* of a block that differs */
+    AGAIN_NS = 25 * KEEL_NS_PER_MS, /* between them */
+    WAITS = 1200,                   /* of as long, for groups that are being made equal */
+    SILENCES = 3,                   /* of ANSWER_NS: then it is over */
+    BYTES_ASKED = 1,                /* WIRE_HASH, status: not the hash, the bytes themselves */
+};
+static const uint64_t ANSWER_NS = 2 * (uint64_t)KEEL_NS_PER_S;
+
+/* What a copy says of a block. */
+struct said {
+    bool here;
+    int status; /* KEEL_OK; KEEL_ERR_DATA_LOST; KEEL_ERR_STATE: it has no such copy */
+    uint64_t generation;
+    uint32_t len;
+    uint8_t hash[HASH], before[HASH]; /* of this try and of the one before it */
+    uint8_t bytes[WIRE_BODY_MAX];
+};
+
+struct verify {
+    struct verify *next;
+    uint64_t id;
+    /* where it is */
+    uint32_t seg;
+    int slot;
+    uint64_t offset;
+    bool exact; /* this block differs: its bytes are compared, from exact_at in it */
+    uint64_t exact_at;
+    /* the question */
+    uint64_t number, generation;
+    uint32_t len;
+    bool asked;
+    int nodes, node[COPIES_MAX];
+    struct said said[COPIES_MAX];
+    uint64_t again_at; /* asked: it is asked again then; else: it is asked then */
+    int tries;
+    int waits, silences; /* of the whole audit: for groups to be made equal, for answers */
+    bool changed;        /* between tries */
+    /* what there was */
+    uint64_t bytes, single, busy; /* compared; parts with one copy; blocks that could not be compared */
+    char first_busy[160];
+};
+
+static void end(struct agent *a, const char *members)
+{
+    struct verify *v = a->verify;
+    a->verify = v->next;
+    if (a->ops.verified)
+        a->ops.verified(a->ops.user, v->id, members);
+    free(v);
+}
+
+/* ---- where it is ---- */
+
+static const struct store_segment *segment_at(const struct agent *a, uint32_t seg)
+{
+    const struct store_segment *best = NULL;
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        if (s->seg >= seg && (!best || s->seg < best->seg))
+            best = s;
+    return best;
+}
+
+static void next_part(struct agent *a, struct verify *v)
+{
+    v->offset = 0;
+    v->exact = false;
+    v->tries = 0;
+    v->changed = false;
+    if (++v->slot == a->view.nodes) {
+        v->slot = 0;
+        v->seg++;
+    }
+}
+
+static void next_block(struct verify *v, uint64_t bytes)
+{
+    v->offset += VERIFY_BLOCK;
+    v->bytes += bytes;
+    v->exact = false;
+    v->tries = 0;
+    v->changed = false;
+}
+
+/* The rank whose part the byte is in, and where in it: ",\"rank\":..,\"offset\":..". */
+static void place(const struct agent *a, const struct verify *v, uint64_t at, char *text, size_t size)
+{
+    const struct store_segment *s = store_find(&a->store, v->seg);
+    uint64_t stride = s ? layout_stride(s->bytes_per_rank) : 0;
+    int n = snprintf(text, size, "\"segment\":%u,\"slot\":%d,\"slot_offset\":%llu", v->seg, v->slot,
+                     (unsigned long long)at);
+    for (int r = 0; stride && r < a->view.ranks; r++)
+        if (a->view.rank[r].slot == v->slot && (uint64_t)a->view.rank[r].index == at / stride)
+            snprintf(text + n, size - (size_t)n, ",\"rank\":%d,\"offset\":%llu", r, (unsigned long long)(at % stride));
+}
+
+static void finish(struct agent *a, struct verify *v)
+{
+    char members[512];
+    snprintf(members, sizeof members, "\"result\":\"%s\",\"bytes\":%llu,\"single\":%llu,\"busy\":%llu%s%s",
+             v->busy ? "busy" : "equal", (unsigned long long)v->bytes, (unsigned long long)v->single,
+             (unsigned long long)v->busy, v->busy ? "," : "", v->first_busy);
+    end(a, members);
+}
+
+static void differs(struct agent *a, const struct verify *v, int copy, uint64_t at, uint32_t i)
+{
+    char where[160], members[512];
+    place(a, v, at, where, sizeof where);
+    snprintf(members, sizeof members,
+             "\"result\":\"differs\",%s,\"copies\":[{\"node\":%d,\"byte\":%d},{\"node\":%d,\"byte\":%d}]", where,
+             v->node[0], v->said[0].bytes[i], v->node[copy], v->said[copy].bytes[i]);
+    end(a, members);
+}
+
+static void call_busy(struct agent *a, struct verify *v)
+{
+    if (v->busy++ == 0)
+        place(a, v, v->offset, v->first_busy, sizeof v->first_busy);
+    next_block(v, 0);
+}
+
+/* ---- asking ---- */
+
+static uint32_t block_len(const struct verify *v, uint64_t bytes)
+{
+    uint64_t at = v->offset + (v->exact ? v->exact_at : 0), max = v->exact ? WIRE_BODY_MAX : VERIFY_BLOCK;
+    uint64_t left = at < bytes ? bytes - at : 0;
+    return (uint32_t)(left < max ? left : max);
+}
+
+static void look(const struct agent *a, const struct wire *w, struct said *said)
+{
+    const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
+    const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
+    said->here = true;
+    said->status = !copy ? KEEL_ERR_STATE : copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK;
+    said->generation = s ? a->view.group[group_of(w->slot, s->redundancy)].generation : 0;
+    said->len = 0;
+    if (said->status != KEEL_OK || w->offset > copy->bytes || w->count > copy->bytes - w->offset ||
+        w->count > (w->status == BYTES_ASKED ? (uint32_t)WIRE_BODY_MAX : VERIFY_BLOCK))
+        return;
+    if (w->status == BYTES_ASKED) {
+        said->len = w->count;
+        memcpy(said->bytes, copy->base + w->offset, w->count);
+    } else {
+        said->len = HASH;
+        crypto_generichash(said->hash, HASH, copy->base + w->offset, w->count, NULL, 0);
+    }
+}
+
+static void ask(struct agent *a, struct verify *v, const struct view_group *g, uint32_t len)
+{
+    struct wire w = {.type = WIRE_HASH,
+                     .slot = (uint16_t)v->slot,
+                     .seg = v->seg,
+                     .offset = v->offset + (v->exact ? v->exact_at : 0),
+                     .count = len,
+                     .a = (int64_t)(v->number = ++a->questions),
+                     .status = v->exact ? BYTES_ASKED : 0};
+    v->asked = true;
+    v->len = len;
+    v->generation = g->generation;
+    v->again_at = a->now + ANSWER_NS;
+    v->nodes = g->copies;
+    for (int i = 0; i < g->copies; i++) {
+        v->node[i] = g->copy[i].node;
+        memcpy(v->said[i].before, v->said[i].hash, HASH);
+        v->said[i].here = false;
+    }
+    for (int i = 0; i < g->copies; i++) {
+        if (v->node[i] == a->self)
+            look(a, &w, &v->said[i]);
+        else
+            agent_tell(a, v->node[i], &w, NULL);
+    }
+}
+
+/* Ask for the block where it is, or go on to the next that can be asked for. */
+static void go_on(struct agent *a, struct verify *v)
+{
+    for (;;) {
+        const struct store_segment *s = segment_at(a, v->seg);
+        if (!s) {
+            finish(a, v);
+            return;
+        }
+        if (s->seg != v->seg) {
+            v->seg = s->seg;
+            v->slot = -1;
+            next_part(a, v);
+        }
+        const struct view_group *g = &a->view.group[group_of(v->slot, s->redundancy)];
+        uint64_t bytes = layout_copy_bytes(s->bytes_per_rank, (uint64_t)a->view.slot_ranks[v->slot]);
+        uint32_t len = block_len(v, bytes);
+        if (g->copies < 2 || len == 0) {
+            v->single += g->copies < 2 && s->redundancy > 0;
+            next_part(a, v);
+        } else if (g->mode != GROUP_DIRECT && v->waits++ < WAITS) {
+            v->asked = false;
+            v->again_at = a->now + AGAIN_NS;
+            return;
+        } else if (g->mode != GROUP_DIRECT) {
+            call_busy(a, v);
+            finish(a, v);
+            return;
+        } else {
+            ask(a, v, g, len);
+            return;
+        }
+    }
+}
+
+/* ---- answers ---- */
+
+static void again(struct agent *a, struct verify *v)
+{
+    v->asked = false;
+    v->exact = false;
+    v->again_at = a->now + AGAIN_NS;
+}
+
+/* Was this try as the last one, and under one generation? */
+static bool is_as_before(const struct verify *v)
+{
+    for (int i = 0; i < v->nodes; i++)
+        if (v->said[i].status != KEEL_OK || v->said[i].generation != v->generation ||
+            (v->tries > 0 && memcmp(v->said[i].hash, v->said[i].before, HASH) != 0))
+            return false;
+    return true;
+}
+
+static void compare_bytes(struct agent *a, struct verify *v)
+{
+    uint32_t len = v->said[0].len;
+    for (int i = 0; i < v->nodes; i++)
+        if (v->said[i].status != KEEL_OK || v->said[i].generation != v->generation || v->said[i].len != len) {
+            v->changed = true;
+            again(a, v);
+            return;
+        }
+    for (uint32_t at = 0; at < len; at++)
+        for (int i = 1; i < v->nodes; i++)
+            if (v->said[i].bytes[at] != v->said[0].bytes[at]) {
+                differs(a, v, i, v->offset + v->exact_at + at, at);
+                return;
+            }
+    v->exact_at += WIRE_BODY_MAX;
+    if (len == 0 || v->exact_at >= VERIFY_BLOCK)
+        call_busy(a, v); /* they are equal now */
+    go_on(a, v);
+}
+
+static void compare(struct agent *a, struct verify *v)
+{
+    bool equal = true, lost = true;
+    for (int i = 0; i < v->nodes; i++) {
+        lost = lost && v->said[i].status == KEEL_ERR_DATA_LOST;
+        equal = equal && v->said[i].status == KEEL_OK && v->said[i].generation == v->generation &&
+                memcmp(v->said[i].hash, v->said[0].hash, HASH) == 0;
+    }
+    if (lost) {
+        next_part(a, v);
+        go_on(a, v);
+    } else if (equal) {
+        next_block(v, v->len);
+        go_on(a, v);
+    } else {
+        v->changed = v->changed || !is_as_before(v);
+        if (++v->tries < TRIES) {
+            again(a, v);
+        } else if (v->changed) {
+            call_busy(a, v);
+            go_on(a, v);
+        } else {
+            v->exact = true;
+            v->exact_at = 0;
+            go_on(a, v);
+        }
+    }
+}
+
+static void hear(struct agent *a, struct verify *v)
+{
+    for (int i = 0; i < v->nodes; i++)
+        if (!v->said[i].here)
+            return;
+    v->asked = false;
+    if (v->exact)
+        compare_bytes(a, v);
+    else
+        compare(a, v);
+}
+
+void verify_told(struct agent *a, int from, const struct wire *w, const void *body)
+{
+    struct verify *v = a->verify;
+    if (!v || !v->asked || (uint64_t)w->a != v->number || w->len > (v->exact ? (uint32_t)WIRE_BODY_MAX : HASH))
+        return;
+    for (int i = 0; i < v->nodes; i++)
+        if (v->node[i] == from) {
+            struct said *said = &v->said[i];
+            said->here = true;
+            said->status = w->status;
+            said->generation = w->identity;
+            said->len = w->len;
+            if (w->len)
+                memcpy(v->exact ? said->bytes : said->hash, body, w->len);
+        }
+    hear(a, v);
+}
+
+void verify_asked(struct agent *a, int from, const struct wire *w)
+{
+    struct said said;
+    look(a, w, &said);
+    struct wire answer = {
+        .type = WIRE_HASHED, .a = w->a, .identity = said.generation, .status = said.status, .len = said.len};
+    agent_tell(a, from, &answer, w->status == BYTES_ASKED ? said.bytes : said.hash);
+}
+
+/* ---- start and end ---- */
+
+void verify_start(struct agent *a, uint64_t id)
+{
+    struct verify **link = &a->verify, *v = calloc(1, sizeof *v);
+    if (!v) {
+        a->ops.verified(a->ops.user, id, "\"result\":\"no memory\"");
+        return;
+    }
+    v->id = id;
+    while (*link)
+        link = &(*link)->next;
+    *link = v;
+}
+
+void verify_step(struct agent *a)
+{
+    struct verify *v = a->verify;
+    if (!v || a->frozen || a->now < v->again_at)
+        return;
+    if (v->asked) { /* somebody does not answer */
+        v->changed = true;
+        if (++v->silences == SILENCES) {
+            call_busy(a, v);
+            finish(a, v);
+            return;
+        }
+    }
+    go_on(a, v);
+}
+
+uint64_t verify_deadline(const struct agent *a)
+{
+    return a->verify && !a->frozen ? a->verify->again_at : UINT64_MAX;
+}
+
+void verify_fini(struct agent *a)
+{
+    while (a->verify) {
+        struct verify *v = a->verify;
+        a->verify = v->next;
+        free(v);
+    }
+}

@@ -1,0 +1,20 @@
+/* An audit: are the copies of all segments equal, byte by byte? One agent asks the nodes of each part's copies for hashes,
+ * block by block, at a moment that is meant to be quiet. Blocks that differ are asked for again, for a while: if a copy changes
+ * meanwhile, or the group is being made equal, the block is called busy, which says nothing about it; if all stay as they are,
+ * that is a difference, and its first byte is looked for. */
+#ifndef KEEL_AGENT_VERIFY_H
+#define KEEL_AGENT_VERIFY_H
+
+#include "runtime/agent/agent.h"
+
+enum { VERIFY_BLOCK = 256 * 1024 };
+
+/* For the owner: agent_ops.verified follows, with this id. One after the other. */
+void verify_start(struct agent *a, uint64_t id);
+/* WIRE_HASH, at a copy; WIRE_HASHED, where it was asked. */
+void verify_asked(struct agent *a, int from, const struct wire *w);
+void verify_told(struct agent *a, int from, const struct wire *w, const void *body);
+void verify_step(struct agent *a);
+uint64_t verify_deadline(const struct agent *a);
+void verify_fini(struct agent *a);
+#endif

@@ -1,0 +1,159 @@
+"""keelctl verify, and what it finds after mishaps: in real processes, at moments when the program rests."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import keeltest
+from cluster import Cluster
+from keeltest import KEELCTL, Skip
+
+PROGRAM = os.environ.get("KEEL_AUDIT", "build/tests/fault/audit")
+HUGE = int(os.environ.get("KEEL_AUDIT_HUGE", 256 << 20))
+PART, ALIGN = 600000, 64
+
+
+def audit(mode, nodes=3, **kw):
+    job = Cluster(nodes, [PROGRAM] + mode.split(), on_failure="degrade", seconds=kw.pop("seconds", 60), **kw)
+    return job
+
+
+def at_rest(job):
+    assert job.started(), job.stderr()
+    assert job.until(lambda c: c.has("application", name="rest"), "the program to rest", 60), job.stderr()
+
+
+def ends_well(job):
+    code = job.wait()
+    assert code == 0, (code, job.stderr())
+
+
+def copy_of(job, node, size):
+    """The memory of the node's first copy that is so large, or a bit larger (whole pages)."""
+    folder = "/proc/%d/fd" % job.agents[node]
+    try:
+        for name in sorted(os.listdir(folder), key=int):
+            path = os.path.join(folder, name)
+            if os.readlink(path).startswith("/memfd:keel-segment") and size <= os.stat(path).st_size < size + 8192:
+                return os.open(path, os.O_RDWR)
+    except PermissionError:
+        raise Skip("another process's memory cannot be written here")
+    raise AssertionError("node %d holds no such copy" % node)
+
+
+def flip(fd, offset):
+    """Another byte there; returns the old one and the new one."""
+    old = os.pread(fd, 1, offset)[0]
+    os.pwrite(fd, bytes([old ^ 0xff]), offset)
+    return old, old ^ 0xff
+
+
+def test_verify_says_that_copies_are_equal():
+    with audit("quiet") as job:
+        at_rest(job)
+        verdict = job.verify()
+        assert verdict["result"] == "equal" and verdict["busy"] == 0 and verdict["single"] == 0, verdict
+        assert verdict["bytes"] >= 2 * 3 * PART, verdict
+        text = subprocess.run([KEELCTL, "verify", job.id()], capture_output=True, text=True, timeout=60)
+        assert text.returncode == 0 and re.fullmatch(r"all copies are equal: \d+ bytes compared\n", text.stdout), text
+        ends_well(job)
+
+
+def test_verify_names_a_byte_that_differs():
+    with audit("quiet") as job:
+        at_rest(job)
+        fd = copy_of(job, 0, PART)
+        old, new = flip(fd, 300001)
+        verdict = job.verify(3)
+        assert verdict["result"] == "differs" and verdict["slot_offset"] == verdict["offset"] == 300001, verdict
+        assert verdict["rank"] == verdict["slot"] and verdict["segment"] in (1, 2), verdict
+        assert sorted(c["byte"] for c in verdict["copies"]) == sorted((old, new)), verdict
+        assert 0 in [c["node"] for c in verdict["copies"]], verdict
+        text = subprocess.run([KEELCTL, "verify", job.id()], capture_output=True, text=True, timeout=60)
+        assert text.returncode == 3 and text.stdout.startswith(
+            "copies differ: segment %d, rank %d's part, offset 300001 (slot %d): node " %
+            (verdict["segment"], verdict["rank"], verdict["slot"])), text
+        flip(fd, 300001)
+        assert job.verify()["result"] == "equal"
+        os.close(fd)
+        ends_well(job)
+
+
+def test_verify_does_not_call_a_block_different_that_is_being_written():
+    with audit("busy") as job:
+        at_rest(job)
+        for _ in range(3):
+            verdict = job.verify(0, 4)
+            assert verdict["result"] in ("equal", "busy"), verdict
+            assert verdict["result"] == "equal" or (verdict["segment"] == 1 and verdict["rank"] == 1), verdict
+        job.process.stdin.close()
+        ends_well(job)
+
+
+def test_verify_says_what_has_one_copy_only():
+    with audit("quiet", nodes=2) as job:
+        at_rest(job)
+        job.kill_node(1)
+        job.until(lambda c: c.redundant(), "the death to be known")
+        verdict = job.verify()
+        assert verdict["result"] == "equal" and verdict["single"] > 0 and verdict["bytes"] == 0, verdict
+        text = subprocess.run([KEELCTL, "verify", job.id()], capture_output=True, text=True, timeout=60)
+        assert "%d parts have one copy only" % verdict["single"] in text.stdout, text
+        ends_well(job)
+
+
+def test_verify_of_a_job_that_is_not_there_or_does_not_answer():
+    gone = subprocess.run([KEELCTL, "verify", "0123456789abcdef"], capture_output=True, text=True, timeout=60)
+    assert gone.returncode == 1 and gone.stdout == "", gone
+
+
+def test_copies_are_equal_after_a_node_died():
+    with audit("quiet", nodes=4) as job:
+        at_rest(job)
+        job.kill_node(2)
+        job.until(lambda c: c.redundant(), "redundancy to be restored")
+        job.expect_equal()
+        ends_well(job)
+
+
+def test_finalize_completes_what_has_handles():
+    with audit("handles") as job:
+        at_rest(job)
+        job.expect_equal()
+        ends_well(job)
+
+
+def test_exit_with_puts_under_way_leaves_equal_copies():
+    for _ in range(3):
+        with audit("exit") as job:
+            at_rest(job)
+            job.expect_equal()
+            ends_well(job)
+
+
+def test_130_threads_and_a_node_that_dies_each_ticket_once():
+    with audit("threads", nodes=4) as job:
+        assert job.started(), job.stderr()
+        assert job.until(lambda c: c.has("application", name="drawing"), "tickets to be drawn"), job.stderr()
+        job.kill_node(2)
+        at_rest(job)
+        job.until(lambda c: c.redundant(), "redundancy to be restored")
+        job.expect_equal()
+        ends_well(job)
+        assert ", each once" in job.stdout(), job.stdout()
+
+
+def test_huge_put_to_the_own_node_whose_writer_dies():
+    pieces = HUGE // 16384
+    with audit("huge %d" % HUGE, env={"KEEL_FAULT": "op.after_local_store:%d:kill:rank=0" % (pieces + pieces // 2)},
+               seconds=300) as job:
+        at_rest(job)
+        job.until(lambda c: c.has("redundancy_restored"), "the copies to be made equal", 120)
+        job.expect_equal()
+        job.kill_node(2)
+        ends_well(job)
+
+
+keeltest.main(globals())
