@@ -28,7 +28,7 @@ struct rank {
     int node;
     uint64_t attempt, seq;
     struct wire reply; /* the last one */
-    uint8_t body[WIRE_BODY_MAX];
+    uint8_t body[WIRE_BULK_MAX];
     int replies;
     int done; /* writes that ended, and how the last one did */
     keel_status status;
