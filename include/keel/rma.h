@@ -62,7 +62,7 @@ KEEL_MUST_CHECK keel_status keel_wait_all(keel_handle *handles, size_t n);
 KEEL_MUST_CHECK keel_status keel_wait_any(keel_handle *handles, size_t n, size_t *which);
 
 /* Complete all implicit operations of this process to the rank's parts (all ranks' parts), on all live copies.
- * Returns the first error one of them met. */
+ * Returns the first error one of them met since the last fence that covered it. */
 KEEL_MUST_CHECK keel_status keel_fence(int rank);
 KEEL_MUST_CHECK keel_status keel_fence_all(void);
 

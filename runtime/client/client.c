@@ -96,11 +96,16 @@ void client_fini(struct client *c)
         next = g->next;
         free(g);
     }
+    for (struct implicit_error *e = c->implicit_errors, *next; e; e = next) {
+        next = e->next;
+        free(e);
+    }
     free(c->link);
     free(c->task_steps);
     c->link = NULL;
     c->free_pieces = NULL;
     c->free_ops = NULL;
     c->given_up = NULL;
+    c->implicit_errors = NULL;
     c->task_steps = NULL;
 }

@@ -149,6 +149,7 @@ struct op {
     keel_status status;
     keel_handle *handle;
     bool implicit;
+    int rank;                                       /* whose part it is to */
     uint64_t deadline, retry_at, retry_ns, started; /* in lived time */
     struct op *next, *prev;                         /* active */
     struct op *next_waiting;
@@ -202,7 +203,13 @@ struct client {
     bool serve;                         /* something was given back */
     uint64_t retry_at;                  /* of the earliest operation that tries again later */
     int messages;                       /* awaiting answers */
-    keel_status implicit_error;         /* first error of an implicit operation since the last fence */
+    /* Errors of implicit operations since the last fence, in the order of their coming, one of each rank. */
+    struct implicit_error {
+        struct implicit_error *next;
+        int rank;
+        keel_status status;
+    } * implicit_errors;
+    keel_status implicit_error; /* one for which there was no memory */
     uint64_t scan_at;
     keel_status fatal; /* the job is lost for this process */
     /* Puts given up while they were in some copies only: told to the agent, not yet taken up by a view. */

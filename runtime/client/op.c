@@ -124,6 +124,7 @@ void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_seg
     op->client = c;
     op->kind = kind;
     op->segment = segment;
+    op->rank = rank;
     op->len = len;
     op->intent = -1;
     op->pieces_tail = &op->pieces;
@@ -332,6 +333,21 @@ static void unlink_active(struct op *op)
     op->next = op->prev = NULL;
 }
 
+/* For the next fence of the rank, or of all: the first one of each rank. */
+static void keep_error(struct client *c, int rank, keel_status status)
+{
+    struct implicit_error **link = &c->implicit_errors;
+    while (*link && (*link)->rank != rank)
+        link = &(*link)->next;
+    if (*link)
+        return;
+    *link = malloc(sizeof **link);
+    if (*link)
+        **link = (struct implicit_error){.rank = rank, .status = status};
+    else
+        c->implicit_error = status; /* without memory any fence tells it */
+}
+
 static void finish(struct op *op, keel_status status)
 {
     struct client *c = op->client;
@@ -346,8 +362,8 @@ static void finish(struct op *op, keel_status status)
     op->finished = true;
     op->status = status;
     unlink_active(op);
-    if (op->implicit && status != KEEL_OK && c->implicit_error == KEEL_OK)
-        c->implicit_error = status;
+    if (op->implicit && status != KEEL_OK)
+        keep_error(c, op->rank, status);
     if (op->handle) {
         handle_end(op->handle, status);
         op->handle = NULL;
@@ -446,6 +462,10 @@ static bool plan_here(struct op *op, uint64_t now)
 {
     keel_status status;
     uint8_t *base = segment_map(op->segment, op->slot, &status);
+    if (status == KEEL_ERR_NOMEM || status == KEEL_ERR_SYSTEM) {
+        op_fail(op, status);
+        return false;
+    }
     if (!base) {
         op_later(op, now);
         return false;
@@ -662,11 +682,12 @@ static bool send_again(struct op *op, struct tp_ep *ep)
     return true;
 }
 
-/* One more piece for the leg; false: none now. */
+/* One more piece for the leg; false: none now. Who holds notes already goes before those who wait to begin: they may be waiting
+ * for these very notes, which it gives back when all copies have its bytes. */
 static bool post_one(struct op *op, int leg, struct tp_ep *ep)
 {
     struct stripe_piece part;
-    if (!has_window(op) || (others_wait(op) && !op->first_in_line) ||
+    if (!has_window(op) || (others_wait(op) && !op->first_in_line && op->notes == 0) ||
         (op->plan.noted && !note_has_room(op, op->plan.leg[leg].node))) {
         wait_for_resource(op);
         return false;
@@ -836,9 +857,11 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         return;
     }
     if (w->status != KEEL_OK) {
-        if (w->status == KEEL_ERR_DATA_LOST && op->flags & WIRE_F_TASK)
+        if (op->flags &
+            WIRE_F_TASK) /* neither it nor what comes after it has taken effect; with the data all is gone */
             for (const struct piece *q = op->pieces; q; q = q->sibling)
-                task_unstep(c, op->group); /* none of them took effect */
+                if (w->status == KEEL_ERR_DATA_LOST || q->step >= p->step)
+                    task_unstep(c, op->group);
         piece_done(p);
         op_fail(op, is_ignored(op, w->status) ? KEEL_OK : (keel_status)w->status);
         return;

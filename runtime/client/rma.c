@@ -1,4 +1,5 @@
 /* One-sided calls on an instance: what libkeel's public calls do when the fast path of public.c does not hold. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/fault.h"
@@ -213,16 +214,34 @@ keel_status rma_test(struct client *c, keel_handle *handle)
 
 struct fence {
     const struct client *c;
-    int slot; /* -1: any */
+    int rank; /* -1: any */
 };
 
 static bool none_implicit(void *arg)
 {
     const struct fence *f = arg;
     for (const struct op *op = f->c->active; op; op = op->next)
-        if (op->implicit && (f->slot < 0 || op->slot == f->slot))
+        if (op->implicit && (f->rank < 0 || op->rank == f->rank))
             return false;
     return true;
+}
+
+/* The first error of an operation to the rank (-1: any); they are forgotten. */
+static keel_status take_errors(struct client *c, int rank)
+{
+    keel_status first = c->implicit_error;
+    c->implicit_error = KEEL_OK;
+    for (struct implicit_error **link = &c->implicit_errors; *link;) {
+        struct implicit_error *e = *link;
+        if (rank >= 0 && e->rank != rank) {
+            link = &e->next;
+            continue;
+        }
+        *link = e->next;
+        first = first == KEEL_OK ? e->status : first;
+        free(e);
+    }
+    return first;
 }
 
 keel_status rma_fence(struct client *c, int rank)
@@ -231,11 +250,12 @@ keel_status rma_fence(struct client *c, int rank)
         return KEEL_ERR_STATE;
     if (rank < -1 || rank >= c->size)
         return KEEL_ERR_ARG;
-    struct fence f = {c, rank < 0 ? -1 : (int)page_rank(c->page, rank)->slot};
+    struct fence f = {c, rank};
     pthread_mutex_lock(&c->lock);
     client_wait(c, none_implicit, &f);
-    keel_status status = c->fatal != KEEL_OK ? c->fatal : c->implicit_error;
-    c->implicit_error = KEEL_OK;
+    keel_status status = take_errors(c, rank);
+    if (c->fatal != KEEL_OK)
+        status = c->fatal;
     pthread_mutex_unlock(&c->lock);
     return status;
 }
