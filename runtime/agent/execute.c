@@ -406,8 +406,6 @@ static bool is_known(const struct agent *a, int group, const struct wire *w)
 {
     const struct dedup *d = &a->dedup[group];
     int64_t value;
-    if (w->count == WIRE_PUT)
-        return false;
     if (w->flags & WIRE_F_TASK)
         return dedup_task_look(d, w->identity, w->round, w->step) == DEDUP_SEEN;
     return dedup_look(d, w->rank, w->incarnation, w->lane, w->identity, &value) != DEDUP_NEW;
@@ -430,16 +428,16 @@ void execute_forwarded(struct agent *a, int from, const struct wire *w, const vo
         log_error("node %d forwards beyond segment %u", from, w->seg);
         return;
     }
-    if (!(w->flags & WIRE_F_AGAIN) || !is_known(a, group, w)) {
-        if (w->count != WIRE_PUT && !reserve(&a->dedup[group], w)) {
-            agent_break(a, "out of memory for the records of operations");
-            return;
-        }
-        FAULT_POINT("replica.forward_received");
-        memcpy(copy->base + w->offset, body, w->len);
-        FAULT_POINT("replica.forward_stored");
-        if (w->count != WIRE_PUT)
-            record(&a->dedup[group], w, w->a);
+    /* What comes again comes with all that followed it, in the order applied: the bytes end as they are at the primary. */
+    bool counts = w->count != WIRE_PUT && !(w->flags & WIRE_F_AGAIN && is_known(a, group, w));
+    if (counts && !reserve(&a->dedup[group], w)) {
+        agent_break(a, "out of memory for the records of operations");
+        return;
     }
+    FAULT_POINT("replica.forward_received");
+    memcpy(copy->base + w->offset, body, w->len);
+    FAULT_POINT("replica.forward_stored");
+    if (counts)
+        record(&a->dedup[group], w, w->a);
     chain_relay(a, group, from, w, body);
 }
