@@ -161,9 +161,11 @@ static void run_command(struct plane *p, const struct command *c)
     }
 }
 
-static struct command *take_commands(struct plane *p)
+struct command *commands_take(struct plane *p)
 {
     uint64_t count;
+    if (!atomic_load_explicit(&p->command_waiting, memory_order_acquire))
+        return NULL;
     pthread_mutex_lock(&p->lock);
     struct command *first = p->commands;
     p->commands = NULL;
@@ -177,16 +179,12 @@ static struct command *take_commands(struct plane *p)
 
 /* The helper thread calls a view settled when all helpers have committed it, and the commit may still be in this queue:
  * messages of those who are ahead wait in their streams until it is carried out (channel/peer.h, agent/execute.c). */
-bool commands_run(struct plane *p)
+void commands_run(struct plane *p, struct command *c)
 {
-    if (!atomic_load_explicit(&p->command_waiting, memory_order_acquire))
-        return false;
-    struct command *c = take_commands(p);
     while (c) {
         struct command *next = c->next;
         run_command(p, c);
         free(c);
         c = next;
     }
-    return true;
 }

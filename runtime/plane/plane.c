@@ -34,13 +34,12 @@ static int sleep_ms(const struct plane *p)
     return deadline <= p->agent.now ? 0 : (int)((deadline - p->agent.now) / KEEL_NS_PER_MS + 1);
 }
 
-/* All that the provider has received, if there are commands: a prepare must not find messages left in its queue whose
- * later remote writes have taken effect. */
-static bool poll_net(struct plane *p)
+/* What has come; all of it, if there are commands. */
+static bool poll_transport(struct plane *p, struct tp *tp, bool all)
 {
-    int n = agent_poll(&p->agent, p->net), more = n;
-    for (int i = 0; i < POLLS_MAX && more > 0 && atomic_load(&p->command_waiting); i++)
-        more = agent_poll(&p->agent, p->net);
+    int n = agent_poll(&p->agent, tp), more = n;
+    for (int i = 0; i < POLLS_MAX && more > 0 && all; i++)
+        more = agent_poll(&p->agent, tp);
     return n > 0;
 }
 
@@ -48,9 +47,13 @@ static bool round_of_work(struct plane *p)
 {
     struct agent *a = &p->agent;
     a->now = clock_now_ns();
-    bool busy = agent_poll(a, p->shm) > 0;
-    busy |= poll_net(p);
-    busy |= commands_run(p);
+    /* Commands are taken before the look at the transports: a prepare must not find messages left there whose later remote
+     * writes have taken effect. */
+    struct command *commands = commands_take(p);
+    bool busy = commands != NULL;
+    busy |= poll_transport(p, p->shm, commands != NULL);
+    busy |= poll_transport(p, p->net, commands != NULL);
+    commands_run(p, commands);
     busy |= agent_step(a);
     if (p->stop_deadline && a->now >= p->stop_deadline)
         commands_tell_over(p);

@@ -123,8 +123,9 @@ void queue_event(struct plane *p, const char *name, const char *members);
 void queue_fatal(struct plane *p, const char *why);
 
 /* commands.c; on the data thread */
-/* Carries out what is in the queue; true if something was. All messages that have arrived were handled before. */
-bool commands_run(struct plane *p);
+/* What is in the queue, to be carried out (and freed) after all messages that had arrived when it was taken. */
+struct command *commands_take(struct plane *p);
+void commands_run(struct plane *p, struct command *first);
 /* Tells the event loop, once, that the job is over. */
 void commands_tell_over(struct plane *p);
 
