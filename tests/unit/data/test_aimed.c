@@ -25,7 +25,7 @@
 static struct client c;
 static struct tp *shm, *net;
 static struct intent_page intents;
-static bool tell_fails;
+static bool tell_fails, map_fails;
 static int told;
 static uint64_t e_now(void *u)
 {
@@ -44,6 +44,8 @@ static void e_yield(void *u)
 static keel_status e_request(void *u, struct control *r, void **memory)
 {
     (void)u;
+    if (map_fails)
+        return KEEL_ERR_NOMEM;
     struct store_copy *copy = store_copy(&w.node[3].agent.store, r->seg, r->slot);
     if (!copy || !copy->base)
         return KEEL_ERR_STATE;
@@ -462,6 +464,155 @@ static void test_aimed_accumulate_is_atomic_against_local_atomics(void **state)
     assert_true((long)sum == atomic_load(&cas_done) + n);
 }
 
+/* the path to one copy is down; who has a note at the other copy waits behind who has none. */
+static void test_aimed_who_has_begun_goes_before_who_waits(void **state)
+{
+    (void)state;
+    enum { PUTS = NOTES_MAX + 20 };
+    static keel_handle warm, h[PUTS];
+    client_open();
+    int64_t one = 1;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, &warm), KEEL_OK); /* links to 0 and 1 are up */
+    turns(20);
+    c.link[1].state = LINK_CONNECTING; /* the path to the second copy is broken */
+    for (int i = 0; i < PUTS; i++)
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 8 * (size_t)i, &one, NULL, 8, &h[i]), KEEL_OK);
+    turns(100); /* all notes of the first copy are taken, and some puts wait for one */
+    c.link[1].state = LINK_UP;
+    turns(500);
+    for (int i = 0; i < PUTS; i++)
+        assert_int_equal(h[i].opaque[0], 0);
+}
+
+/* this process did not run for longer than its operations may take. */
+static void test_aimed_time_that_was_not_lived_does_not_count(void **state)
+{
+    (void)state;
+    static keel_handle h;
+    client_open();
+    int64_t one = 1;
+    w.node[1].still = true;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, &h), KEEL_OK);
+    turns(5);
+    w.now += 2 * c.timeout_ns;
+    turns(2);
+    w.node[1].still = false;
+    turns(50);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+}
+
+/* an operation of a task fails for want of memory at the n-th allocation, and another one follows. */
+static void test_aimed_task_goes_on_after_an_operation_without_memory(void **state)
+{
+    (void)state;
+    int failures = 0;
+    client_open();
+    c.timeout_ns = 3000000000ull;
+    double one = 1, done = 0;
+    c.in_task = true;
+    c.task = task_id(77, 0);
+    c.task_round = 1;
+    assert_int_equal(rma_acc_double(&c, shadow, 0, 0, 1, &one, 1), KEEL_OK); /* what is made once is made */
+    done++;
+    for (long n = 1; n < 12; n++) {
+        memory_fail_at(n);
+        keel_status status = rma_acc_double(&c, shadow, 0, 0, 1, &one, 1);
+        memory_failed();
+        if (w.node[0].fatal || w.node[1].fatal)
+            break; /* an agent could not tell the other: it ends, which is another test */
+        assert_true(status == KEEL_OK || status == KEEL_ERR_NOMEM);
+        failures += status != KEEL_OK;
+        done += status == KEEL_OK;
+        assert_int_equal(rma_acc_double(&c, shadow, 0, 0, 1, &one, 1), KEEL_OK);
+        done++;
+        double sum;
+        memcpy(&sum, bytes_at(0, SEG_SHADOW, 0), sizeof sum);
+        assert_true(sum == done);
+    }
+    assert_true(failures > 0);
+}
+
+/* the copy on this node cannot be mapped. */
+static void test_aimed_copy_that_cannot_be_mapped_is_told(void **state)
+{
+    (void)state;
+    client_open();
+    struct keel_segment *none = segment_attach(&c, SEG_NONE, SEG_BYTES, KEEL_REDUNDANCY_NONE);
+    int64_t one = 1;
+    map_fails = true;
+    uint64_t from = w.now;
+    assert_int_equal(rma_put(&c, none, 3, 0, &one, 8), KEEL_ERR_NOMEM);
+    assert_int_equal(rma_get(&c, none, 3, 0, &one, 8), KEEL_ERR_NOMEM);
+    assert_true(w.now - from < 1000000000);
+    map_fails = false;
+    assert_int_equal(rma_put(&c, none, 3, 0, &one, 8), KEEL_OK);
+}
+
+/* puts without a handle to two ranks; one of them fails, and a fence of the other. */
+static void test_aimed_fence_of_a_rank_tells_of_its_own_errors(void **state)
+{
+    (void)state;
+    client_open();
+    c.timeout_ns = 10000000;
+    int64_t one = 1;
+    w.node[0].still = true;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, NULL), KEEL_OK); /* at nodes 0 and 1 */
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 1, 0, &one, NULL, 8, NULL), KEEL_OK); /* at nodes 1 and 2 */
+    turns(30);
+    assert_int_equal(rma_fence(&c, 1), KEEL_OK);
+    assert_int_equal(rma_fence(&c, 0), KEEL_ERR_TIMEOUT);
+    assert_int_equal(rma_fence(&c, 0), KEEL_OK);
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, NULL), KEEL_OK);
+    turns(30);
+    assert_int_equal(rma_fence(&c, -1), KEEL_ERR_TIMEOUT);
+    assert_int_equal(rma_fence(&c, 0), KEEL_OK);
+    w.node[0].still = false;
+    turns(50);
+}
+
+/* a put and an addition on their way through a chain, of which the end has both, when the middle dies. */
+static void test_aimed_chain_that_is_mended_repeats_all_or_nothing(void **state)
+{
+    (void)state;
+    struct wire put = rank_wire(&w.rank[3], WIRE_PUT, SEG_TRIPLE, 0, 8), add = put;
+    int64_t hundred = 100;
+    put.flags = WIRE_F_THROUGH;
+    put.len = sizeof hundred;
+    add.type = WIRE_RMW;
+    add.flags = 0;
+    add.len = 0;
+    add.a = 5;
+    add.identity = 1;
+    rank_send(&w.rank[3], 0, put, &hundred);
+    rank_send(&w.rank[3], 0, add, NULL);
+    for (int i = 0; i < 100 && word_at(2, SEG_TRIPLE, 0, 8) != 105; i++)
+        world_turn();
+    w.node[1].still = true;
+    world_pump();
+    assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 105);
+    world_kill_node(1);
+    assert_int_equal(word_at(0, SEG_TRIPLE, 0, 8), 105);
+    assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 105);
+    world_restore();
+    assert_true(copies_are_equal());
+}
+
+/* bytes of a repair that was given up come late. */
+static void test_aimed_bytes_of_an_older_repair_change_nothing(void **state)
+{
+    (void)state;
+    struct wire patch = {.type = WIRE_PATCH, .slot = 0, .seg = SEG_SHADOW, .offset = 8, .len = 8, .step = 1};
+    int64_t old = 77;
+    struct view_event doubt = {.type = VIEW_RANK_DOUBT, .a = 3};
+    patch.identity = group_at(0, SEG_SHADOW, 0)->generation;
+    world_change(&doubt, 1);
+    agent_tell(&w.node[0].agent, 1, &patch, &old);
+    world_pump();
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 0);
+    world_restore();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -476,6 +627,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_notes_of_chunks_are_cleared_after_a_break, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_a_lost_part, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_accumulate_is_atomic_against_local_atomics, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_who_has_begun_goes_before_who_waits, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_time_that_was_not_lived_does_not_count, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_an_operation_without_memory, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_copy_that_cannot_be_mapped_is_told, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_fence_of_a_rank_tells_of_its_own_errors, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_chain_that_is_mended_repeats_all_or_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_bytes_of_an_older_repair_change_nothing, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
