@@ -23,7 +23,8 @@ typedef enum keel_redundancy {
 /* Collective over all live ranks: allocate a segment with bytes_per_rank bytes (0 is allowed) for every rank, zeroed.
  * All ranks must pass the same arguments. A restarted rank gets the job's existing segments in the order of allocation.
  * *out      owned by Keel until keel_segment_free.
- * errors    KEEL_ERR_MISMATCH on all ranks if arguments differ; KEEL_ERR_NOMEM; KEEL_ERR_LIMIT. */
+ * errors    the same on all ranks, and then nothing is left of it: KEEL_ERR_MISMATCH if arguments differ; KEEL_ERR_NOMEM or
+ *           KEEL_ERR_LIMIT if one of them cannot have its part. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
 /* Collective. NULL is allowed (on all ranks). */
 keel_status keel_segment_free(keel_segment *segment);

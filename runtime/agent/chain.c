@@ -92,13 +92,13 @@ void chain_relay(struct agent *a, int group, int from, const struct wire *w, con
     int place = view_copy_at(g, a->self), next = place + 1;
     if (!g->copy[place].whole || next >= g->copies || !g->copy[next].whole)
         return;
+    FAULT_POINT("replica.relaying");
     struct relay *r = malloc(sizeof *r);
     if (!r) {
         agent_break(a, "out of memory for what is passed on");
         return;
     }
     struct wire relayed = *w;
-    FAULT_POINT("replica.relaying");
     agent_tell(a, g->copy[next].node, &relayed, body);
     *r = (struct relay){
         .from = from, .from_seq = w->seq, .to = g->copy[next].node, .to_seq = agent_position(a, g->copy[next].node)};

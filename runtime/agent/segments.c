@@ -125,6 +125,8 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
     struct store_segment *s = status == KEEL_OK ? store_find(&a->store, r->seg) : NULL;
     if (s)
         status = segments_make_copies(a, s);
+    if (s && status == KEEL_OK)
+        s->starved = false;
     if (s && status == KEEL_OK && !s->announced && !announce(a, s))
         status = KEEL_ERR_NOMEM;
     if (status != KEEL_OK) {
@@ -186,17 +188,32 @@ void segments_told(struct agent *a, const struct wire *w)
     keel_status status = store_define(&a->store, w->seg, (uint64_t)w->a, (uint32_t)w->b, w->identity);
     if (status == KEEL_OK)
         status = segments_make_copies(a, store_find(&a->store, w->seg));
+    struct store_segment *s = store_find(&a->store, w->seg);
+    /* A rank here that allocates it, too, tries again, and tells all others if it cannot. */
+    bool asked_again = s && w->identity > barrier_completed(a->barrier) && view_node_takes_part(&a->view, a->self);
+    if (s)
+        s->starved = status == KEEL_ERR_NOMEM && asked_again;
     if (status == KEEL_ERR_MISMATCH)
         log_warn("segment %u: another node's ranks allocate it with other arguments", w->seg); /* the ranks report it */
-    else if (status != KEEL_OK)
+    else if (status != KEEL_OK && !(s && s->starved))
         agent_break(a, "no memory for a segment");
 }
 
 /* ---- views ---- */
 
+/* The rank that would have told of it may be gone, or the barrier over. */
+static void feed(struct agent *a, struct store_segment *s)
+{
+    s->starved = s->starved && segments_make_copies(a, s) != KEEL_OK;
+    if (s->starved && (s->instance <= barrier_completed(a->barrier) || !view_node_takes_part(&a->view, a->self)))
+        agent_break(a, "no memory for a segment");
+}
+
 void segments_view_committed(struct agent *a, const struct view_group *before)
 {
-    for (struct store_segment *s = a->store.first; s; s = s->next)
+    for (struct store_segment *s = a->store.first; s; s = s->next) {
+        if (s->starved)
+            feed(a, s);
         for (int slot = 0; slot < a->view.nodes; slot++) {
             int group = group_of(slot, s->redundancy);
             const struct view_group *g = &a->view.group[group];
@@ -209,4 +226,5 @@ void segments_view_committed(struct agent *a, const struct view_group *before)
             else if (store_rekey(&a->store, s, slot, g->generation) != KEEL_OK)
                 agent_break(a, "memory cannot be registered");
         }
+    }
 }

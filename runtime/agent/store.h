@@ -25,6 +25,7 @@ struct store_segment {
     uint32_t redundancy;
     uint64_t bytes_per_rank;
     uint64_t instance;       /* the barrier instance that completes its allocation; 0 for the runtime's own */
+    bool starved;            /* told of it, there was no memory: a rank of this node that allocates it will say so */
     uint64_t *announced;     /* [members] stream positions of this node's WIRE_SEGMENT, or NULL */
     struct store_copy *copy; /* [slots] */
 };

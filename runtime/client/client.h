@@ -281,6 +281,9 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg);
 /* This node's copy of the slot's part, or NULL. *status says why not: KEEL_ERR_DATA_LOST or KEEL_ERR_STATE (not here). */
 uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status);
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
+/* The same, for a rank that takes part whether it is able to or not: then all get its error. */
+keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_per_rank, keel_redundancy redundancy,
+                             keel_segment **out);
 keel_status segment_free(struct client *c, struct keel_segment *segment);
 void segment_release(struct keel_segment *s);
 struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t bytes_per_rank,

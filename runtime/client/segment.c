@@ -11,6 +11,8 @@ struct alloc_arguments {
     uint64_t bytes;
     uint32_t redundancy;
     uint32_t index;
+    int32_t made; /* a keel_status: what became of it at this rank */
+    uint32_t pad;
 };
 
 struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t bytes_per_rank,
@@ -78,23 +80,55 @@ uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status)
     return m;
 }
 
-/* All ranks pass what they were given; each compares its own with everybody's. */
-static keel_status agree_on_arguments(struct client *c, const struct alloc_arguments *mine)
+/* All ranks pass what they were given, and whether they could; each compares its own with everybody's. *agreed is the same at
+ * all: that the arguments differ, or the lowest rank's error. */
+static keel_status agree_on_arguments(struct client *c, const struct alloc_arguments *mine, keel_status *agreed)
 {
     keel_status status = collective_contribute(c, KIND_ALLOC, mine, sizeof *mine);
     if (status == KEEL_OK)
         status = collective_enter(c, true);
+    *agreed = KEEL_OK;
     for (int r = 0; r < c->size && status == KEEL_OK; r++) {
         struct alloc_arguments theirs;
         bool present;
         status = collective_read(c, r, KIND_ALLOC, &theirs, sizeof theirs, &present);
-        if (status == KEEL_OK && present && memcmp(&theirs, mine, sizeof theirs) != 0)
-            status = KEEL_ERR_MISMATCH;
+        if (status != KEEL_OK || !present)
+            continue;
+        if (theirs.bytes != mine->bytes || theirs.redundancy != mine->redundancy || theirs.index != mine->index)
+            *agreed = KEEL_ERR_MISMATCH;
+        else if (*agreed == KEEL_OK)
+            *agreed = (keel_status)theirs.made;
     }
     return status;
 }
 
+/* Every rank's agent makes its copies before the barrier, so that all are there after it. A rank that cannot, or whose
+ * arguments differ, takes part all the same, so that everybody learns of it; then nothing is left. */
+static keel_status alloc_together(struct client *c, const struct control *r, keel_status made)
+{
+    struct control request = *r;
+    keel_status agreed;
+    if (made == KEEL_OK)
+        made = c->env.request(c->env.user, &request, NULL);
+    if (made == KEEL_ERR_AGENT_GONE || made == KEEL_ERR_FENCED)
+        return made;
+    struct alloc_arguments mine = {
+        .bytes = r->bytes, .redundancy = r->redundancy, .index = r->seg, .made = (int32_t)made};
+    keel_status status = agree_on_arguments(c, &mine, &agreed);
+    if (status != KEEL_OK || agreed == KEEL_OK)
+        return status;
+    request = (struct control){.type = CONTROL_SEG_FREE, .seg = r->seg, .b = (int64_t)c->instance};
+    (void)c->env.request(c->env.user, &request, NULL); /* lost with the agent, if at all */
+    return agreed;
+}
+
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
+{
+    return segment_alloc_if(c, KEEL_OK, bytes_per_rank, redundancy, out);
+}
+
+keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_per_rank, keel_redundancy redundancy,
+                             keel_segment **out)
 {
     if (!out)
         return KEEL_ERR_ARG;
@@ -107,31 +141,25 @@ keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundan
         return KEEL_ERR_LIMIT;
     uint32_t index = c->segments_next;
     bool exists = index < c->segments_known; /* from before this process joined */
-    keel_status status = KEEL_OK;
     struct control r = {.type = CONTROL_SEG_CREATE,
                         .seg = index,
                         .bytes = bytes_per_rank,
                         .redundancy = (uint32_t)redundancy,
                         .b = (int64_t)c->instance + 1};
-    if (exists) {
-        status = c->env.request(c->env.user, &r, NULL);
-    } else {
-        /* Every rank's agent makes its copies before the barrier, so that all are there after it. A rank whose arguments
-         * differ takes part in the comparison all the same, so that everybody learns of it. */
-        keel_status made = c->env.request(c->env.user, &r, NULL);
-        if (made != KEEL_OK && made != KEEL_ERR_MISMATCH)
-            return made;
-        struct alloc_arguments mine = {bytes_per_rank, (uint32_t)redundancy, index};
-        status = agree_on_arguments(c, &mine);
-        if (status == KEEL_OK && made != KEEL_OK)
-            status = made;
-    }
-    c->segments_next++;
-    if (status != KEEL_OK)
-        return status;
     struct keel_segment *s = segment_attach(c, index, bytes_per_rank, redundancy);
     if (!s)
-        return KEEL_ERR_NOMEM;
+        able = KEEL_ERR_NOMEM;
+    keel_status status = able;
+    if (!exists)
+        status = alloc_together(c, &r, able);
+    else if (able == KEEL_OK)
+        status = c->env.request(c->env.user, &r, NULL);
+    c->segments_next++;
+    if (status != KEEL_OK) {
+        if (s)
+            segment_release(s);
+        return status;
+    }
     s->freed = exists && r.a == 1 && (uint64_t)r.b <= c->instance; /* else the barrier that freed it is to come here */
     *out = s;
     return KEEL_OK;

@@ -97,11 +97,12 @@ keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out
     *out = NULL;
     keel_taskpool *pool = calloc(1, sizeof *pool);
     int64_t *words = calloc((size_t)count + 1, sizeof *words);
-    keel_status status = pool && words ? KEEL_OK : KEEL_ERR_NOMEM;
     size_t share = c->size ? (size_t)(count + c->size - 1) / (size_t)c->size : 0;
-    if (status == KEEL_OK)
-        status = segment_alloc(c, POOL_HEAD + 8 * share, KEEL_REDUNDANCY_SHADOW, &pool->segment);
+    keel_segment *segment;
+    keel_status status = segment_alloc_if(c, pool && words ? KEEL_OK : KEEL_ERR_NOMEM, POOL_HEAD + 8 * share,
+                                          KEEL_REDUNDANCY_SHADOW, &segment);
     if (status == KEEL_OK) {
+        pool->segment = segment;
         pool->count = count;
         pool->current = -1;
         pool->words = words;

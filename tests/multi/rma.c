@@ -331,6 +331,10 @@ static void test_bad_arguments(void)
     CHECK(keel_segment_free(s));
     if (keel_size() > 1)
         EXPECT(keel_segment_alloc(8 + (size_t)keel_rank(), KEEL_REDUNDANCY_NONE, &s) == KEEL_ERR_MISMATCH);
+    /* More than an address space holds: the same error for all, and nothing is left of it. */
+    keel_segment *huge = NULL;
+    if (keel_size() > 1)
+        EXPECT(keel_segment_alloc((size_t)1 << 46, KEEL_REDUNDANCY_SHADOW, &huge) == KEEL_ERR_NOMEM && !huge);
     CHECK(keel_segment_alloc(0, KEEL_REDUNDANCY_SHADOW, &s));
     CHECK(keel_segment_free(s));
 }

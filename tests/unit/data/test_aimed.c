@@ -613,6 +613,57 @@ static void test_aimed_bytes_of_an_older_repair_change_nothing(void **state)
     world_restore();
 }
 
+/* one node has no memory for a segment that the others allocate: it says so to its own rank, and does not end. */
+static void test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so(void **state)
+{
+    (void)state;
+    struct agent *a = &w.node[1].agent;
+    struct proc first = {.rank = 0, .id = 1}, here = {.rank = 1, .id = 2};
+    w.node[0].agent.procs = &first;
+    a->procs = &here;
+    struct control r = {.type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
+    struct wire tell = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1};
+    memory_fail_at(3); /* the copy, behind the segment */
+    segments_told(a, &tell);
+    assert_true(memory_failed());
+    assert_false(w.node[1].fatal);
+    for (int node = 0; node < 4; node += 2)
+        segments_told(&w.node[node].agent, &tell);
+    memory_fail_at(2); /* behind the waiter */
+    segments_create(a, &here, &r);
+    assert_true(memory_failed());
+    assert_int_equal(w.answer.status, KEEL_ERR_NOMEM);
+    r = (struct control){.type = CONTROL_SEG_FREE, .seg = 4, .b = 1};
+    segments_free(a, &here, &r); /* as all ranks do then */
+    world_pump();
+    for (int node = 0; node < 4; node++)
+        assert_null(store_find(&w.node[node].agent.store, 4));
+    w.node[0].agent.procs = a->procs = NULL;
+}
+
+/* the same, and the rank that would have said so dies: the node cannot keep its promise. */
+static void test_aimed_node_without_memory_ends_if_nobody_says_so(void **state)
+{
+    (void)state;
+    struct wire tell = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1};
+    memory_fail_at(3);
+    segments_told(&w.node[1].agent, &tell);
+    assert_true(memory_failed());
+    assert_false(w.node[1].fatal);
+    struct view_event dead = {.type = VIEW_RANK_DEAD, .a = 1, .c = 9};
+    world_prepare(&dead, 1);
+    world_pump();
+    for (int node = 0; node < 4; node++) {
+        memory_fail_at(node == 1 ? 1 : 0);
+        world_commit(node, &dead, 1);
+        memory_failed();
+    }
+    assert_true(w.node[1].fatal);
+    w.node[1].still = true;
+    world_kill_node(1);
+    world_restore();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -634,6 +685,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_fence_of_a_rank_tells_of_its_own_errors, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_chain_that_is_mended_repeats_all_or_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_bytes_of_an_older_repair_change_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_ends_if_nobody_says_so, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
