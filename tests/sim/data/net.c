@@ -24,7 +24,7 @@ struct item {
     keel_status status;
     uint64_t key, offset;
     uint8_t *dst; /* ITEM_READ, ITEM_DATA: of the origin */
-    bool last;
+    bool first, last;
     size_t len;
     uint8_t bytes[];
 };
@@ -43,6 +43,13 @@ struct channel {
 
 enum ep_state { EP_CONNECTING, EP_UP, EP_CLOSED };
 
+struct region {
+    struct region *next;
+    uint64_t key;
+    uint8_t *memory;
+    size_t len;
+};
+
 struct sim_ep {
     struct tp_ep base;
     struct sim_tp *tp;
@@ -53,6 +60,8 @@ struct sim_ep {
     uint64_t target; /* listener that it asks */
     struct channel out;
     struct posted *posted;
+    const struct region *writes_to; /* found by the key of a write when its first piece came, for the others */
+    struct region was;
 };
 
 struct tp_connreq {
@@ -61,13 +70,6 @@ struct tp_connreq {
     bool answered;
     size_t len;
     uint8_t hello[TP_HELLO_MAX];
-};
-
-struct region {
-    struct region *next;
-    uint64_t key;
-    uint8_t *memory;
-    size_t len;
 };
 
 struct ready {
@@ -338,7 +340,7 @@ static void answer_piece(void *arg, size_t from, size_t len, bool last)
 
 static void access_memory(struct sim_ep *ep, const struct item *i)
 {
-    const struct region *r = region_find(ep->tp, i->key);
+    const struct region *r = i->kind == ITEM_WRITE && !i->first ? ep->writes_to : region_find(ep->tp, i->key);
     size_t len = i->kind == ITEM_READ ? (size_t)i->status : i->len;
     if (!r || i->offset > r->len || len > r->len - i->offset) {
         ep->tp->net->bad_keys++;
@@ -346,6 +348,10 @@ static void access_memory(struct sim_ep *ep, const struct item *i)
         return;
     }
     if (i->kind == ITEM_WRITE) {
+        if (i->first) { /* as a provider does: what is half received goes on, whatever becomes of the key */
+            ep->was = *r;
+            ep->writes_to = &ep->was;
+        }
         memcpy(r->memory + i->offset, i->bytes, i->len);
         if (i->last)
             answer_access(ep, i);
@@ -678,6 +684,7 @@ static void write_piece(void *arg, size_t from, size_t len, bool last)
     i->key = w->key;
     i->offset = w->offset + from;
     i->posted = w->posted;
+    i->first = from == 0;
     i->last = last;
     if (len)
         memcpy(i->bytes, w->src + from, len);

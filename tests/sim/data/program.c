@@ -674,8 +674,12 @@ static bool one_stage(struct program *p, int k)
         return false;
     int actions = (int)sched_below(&w->sched, 2 * (uint64_t)w->setup.actions + 1);
     c->timeout_ns = w->setup.timeout_ns;
-    for (int i = 0; i < actions && !p->over && !w->failed; i++)
+    int exit_at = sched_chance(&w->sched, w->setup.exits) ? (int)sched_below(&w->sched, (uint64_t)actions + 1) : -1;
+    for (int i = 0; i < actions && !p->over && !w->failed; i++) {
+        if (i == exit_at) /* what is under way stays where it is */
+            runner_exit(p->r, 0);
         one_action(p);
+    }
     c->timeout_ns = all;
     if (stage->gate || sched_chance(&w->sched, 0.4))
         wait_all(p);

@@ -104,6 +104,7 @@ static void rank_kills(struct setup *s, struct rng *rng)
     s->kinds = 1 << DISASTER_RANK_KILL | 1 << DISASTER_RANK_FREEZE | 1 << DISASTER_BREAK;
     s->disasters = 3 + (int)rng_below(rng, 12);
     s->actions = 20 + (int)rng_below(rng, 100);
+    s->exits = rng_below(rng, 2) ? 0.05 : 0;
     writer_aims(s, rng, 7);
 }
 

@@ -148,6 +148,7 @@ struct setup {
     int actions;         /* per round and rank */
     int disasters;       /* random ones */
     double yield;        /* at a fault point */
+    double exits;        /* of a rank in a stage, with 0 and without keel_finalize */
     struct aim aim[AIMS_MAX];
     int aims;
     bool wide;                       /* mostly puts of more than 16 KiB */

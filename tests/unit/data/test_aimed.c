@@ -664,6 +664,40 @@ static void test_aimed_node_without_memory_ends_if_nobody_says_so(void **state)
     world_restore();
 }
 
+/* A node is frozen, declared dead, and wakes before the client's node has committed that, after another has. */
+static void test_aimed_read_from_a_node_that_wakes_is_not_believed(void **state)
+{
+    (void)state;
+    static keel_handle warm, h;
+    client_open();
+    int64_t got = 0, one = 1;
+    struct view_event dead = {.type = VIEW_NODE_DEAD, .a = 0};
+    assert_int_equal(rma_start(&c, OP_GET, shadow, 0, 64, NULL, &got, 8, &warm),
+                     KEEL_OK); /* the link to node 0 is up */
+    turns(20);
+    w.node[0].still = true;
+    world_prepare(&dead, 1);
+    world_pump();
+    world_commit(1, &dead, 1);
+    world_commit(2, &dead, 1);
+    struct wire put = rank_wire(&w.rank[1], WIRE_PUT, SEG_SHADOW, 0, 64);
+    put.flags = WIRE_F_THROUGH;
+    put.len = sizeof one;
+    assert_int_equal(rank_ask(&w.rank[1], 1, put, &one), KEEL_OK);
+    w.node[0].still = false;
+    assert_int_equal(rma_start(&c, OP_GET, shadow, 0, 64, NULL, &got, 8, &h), KEEL_OK);
+    turns(50);
+    assert_true(h.opaque[0] != 0 || got == 1); /* not yet, or the new value */
+    w.node[0].still = true;
+    world_commit(3, &dead, 1);
+    for (int node = 1; node < 4; node++)
+        world_settle(node);
+    turns(50);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal(got, 1);
+    restore();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -688,6 +722,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_ends_if_nobody_says_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_read_from_a_node_that_wakes_is_not_believed, setup, client_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
