@@ -698,6 +698,20 @@ static void test_aimed_read_from_a_node_that_wakes_is_not_believed(void **state)
     restore();
 }
 
+/* what is announced may be half received when the group changes: it must not go on under the next generation. */
+static void test_aimed_announced_write_does_not_outlive_the_group(void **state)
+{
+    (void)state;
+    struct view_event doubt = {.type = VIEW_RANK_DOUBT, .a = 0};
+    announce(&w.rank[2], 0, SEG_SHADOW, 0, 4096, 1, 0, 1);
+    world_pump();
+    world_change(&doubt, 1);
+    assert_null(w.rank[2].ep[0]);
+    assert_non_null(w.rank[2].ep[1]); /* nothing was announced there */
+    assert_non_null(w.rank[1].ep[0]);
+    world_restore();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -723,6 +737,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_ends_if_nobody_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_read_from_a_node_that_wakes_is_not_believed, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_announced_write_does_not_outlive_the_group, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
