@@ -28,6 +28,8 @@ void agent_break(struct agent *a, const char *why)
         return;
     a->broken = true;
     atomic_store(&a->page->fenced, 1);
+    for (struct conn *c = a->conns; c; c = c->next)
+        agent_close_conn(a, c); /* until it ends it answers nobody: what it could not tell the others is not so */
     log_error("%s", why);
     a->ops.fatal(a->ops.user, why);
 }
@@ -45,6 +47,8 @@ void agent_say(struct agent *a, const char *name, const char *fmt, ...)
 
 uint64_t agent_tell(struct agent *a, int node, struct wire *w, const void *body)
 {
+    if (a->broken)
+        return 0; /* nothing follows what is missing */
     enum peer_sent sent = peer_send(&a->peers, node, w, body, a->now);
     if (sent == PEER_NO_MEMORY)
         agent_break(a, "out of memory for a message to another node");
@@ -147,8 +151,8 @@ int agent_poll(struct agent *a, struct tp *tp)
 {
     struct tp_event batch[AGENT_BATCH];
     a->batch = batch;
-    a->batch_n = tp_poll(tp, batch, AGENT_BATCH);
-    for (int i = 0; i < a->batch_n; i++) {
+    a->batch_n = a->broken ? 0 : tp_poll(tp, batch, AGENT_BATCH);
+    for (int i = 0; i < a->batch_n && !a->broken; i++) {
         const struct tp_event *e = &batch[i];
         a->batch_at = i;
         if (e->type == TP_CONNREQ) {
@@ -173,6 +177,8 @@ int agent_poll(struct agent *a, struct tp *tp)
 
 bool agent_step(struct agent *a)
 {
+    if (a->broken)
+        return false;
     bool busy = repair_step(a);
     if (a->now >= barrier_deadline(a->barrier))
         barrier_tick(a->barrier, a->now);
@@ -190,6 +196,8 @@ bool agent_step(struct agent *a)
 
 uint64_t agent_deadline(const struct agent *a)
 {
+    if (a->broken)
+        return UINT64_MAX;
     uint64_t p = peers_deadline(&a->peers), b = barrier_deadline(a->barrier), s = strong_deadline(a),
              v = verify_deadline(a);
     p = p < b ? p : b;
@@ -308,6 +316,7 @@ void agent_fini(struct agent *a)
         next = w->next;
         free(w);
     }
+    segments_fini(a);
     execute_fini(a);
     chain_fini(a);
     strong_fini(a);

@@ -156,10 +156,11 @@ struct agent {
     uint64_t *relayed;        /* [members] and up to where they say that it has arrived, */
     uint64_t *relayed_living; /* [members] but for nodes that they do not wait for */
     struct stashed *stash, **stash_tail;
-    struct check *checks;  /* agent/strong.c */
-    uint64_t rounds;       /* of theirs, so far */
-    struct verify *verify; /* agent/verify.c: the first one is under way */
-    uint64_t questions;    /* of theirs, so far */
+    struct refused *refused; /* agent/segments.c */
+    struct check *checks;    /* agent/strong.c */
+    uint64_t rounds;         /* of theirs, so far */
+    struct verify *verify;   /* agent/verify.c: the first one is under way */
+    uint64_t questions;      /* of theirs, so far */
     bool frozen;
     uint64_t preparing; /* number of the proposal being prepared, not yet answered; 0: none */
     uint64_t settled;   /* highest settled epoch */
@@ -210,7 +211,7 @@ bool agent_step(struct agent *a);
 /* When agent_step is needed next; UINT64_MAX: not. */
 uint64_t agent_deadline(const struct agent *a);
 
-/* For the parts. */
+/* For the parts. From here on the agent tells nothing to anybody, and executes nothing. */
 void agent_break(struct agent *a, const char *why);
 __attribute__((format(printf, 3, 4))) void agent_say(struct agent *a, const char *name, const char *fmt, ...);
 /* Send on a connection of a rank. If it gets nothing for want of memory its connection breaks, so that it connects again and

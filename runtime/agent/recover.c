@@ -96,7 +96,7 @@ void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const s
 
 void recover_try_answer(struct agent *a)
 {
-    if (!a->preparing || !execute_drained(a))
+    if (!a->preparing || a->broken || !execute_drained(a))
         return;
     uint64_t proposal = a->preparing;
     a->preparing = 0;

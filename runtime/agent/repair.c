@@ -478,7 +478,7 @@ static bool group_step(struct agent *a, int group)
         for (int i = 1; i < g->copies; i++)
             if (!g->copy[i].whole)
                 moved |= fill_step(a, group, &r->fill[i]);
-        if (!r->at && all_filled(r, g) && all_acked(a, group)) {
+        if (!r->at && all_filled(r, g) && all_acked(a, group) && !a->broken) {
             finish(a, group);
             moved = true;
         }

@@ -102,6 +102,41 @@ void segments_proc_gone(struct agent *a, const struct proc *proc)
 
 /* ---- requests of ranks ---- */
 
+/* An allocation that came to nothing at all ranks: a restarted rank that repeats it gets the same answer. */
+struct refused {
+    struct refused *next;
+    uint32_t seg;
+    keel_status status;
+};
+
+static keel_status refused(const struct agent *a, uint32_t seg)
+{
+    const struct refused *f = a->refused;
+    while (f && f->seg != seg)
+        f = f->next;
+    return f ? f->status : KEEL_OK;
+}
+
+static void remember_refusal(struct agent *a, uint32_t seg, keel_status status)
+{
+    struct refused *f = refused(a, seg) == KEEL_OK ? malloc(sizeof *f) : NULL;
+    if (!f)
+        return; /* without memory it looks freed */
+    *f = (struct refused){.next = a->refused, .seg = seg, .status = status};
+    a->refused = f;
+    if (a->store.limit <= seg)
+        a->store.limit = seg + 1; /* where it never was, too */
+}
+
+void segments_fini(struct agent *a)
+{
+    for (struct refused *f = a->refused, *next; f; f = next) {
+        next = f->next;
+        free(f);
+    }
+    a->refused = NULL;
+}
+
 static void refuse(struct agent *a, struct proc *proc, const struct control *r, keel_status status)
 {
     struct control reply = *r;
@@ -113,6 +148,7 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
 {
     if (store_was_freed(&a->store, r->seg)) {
         struct control reply = *r;
+        reply.status = (int)refused(a, r->seg);
         reply.a = 1; /* it was freed: a restarted rank repeats an old allocation */
         reply.b = r->seg == a->freed_segment ? (int64_t)a->freed_instance : 0;
         a->ops.answer(a->ops.user, proc, &reply, -1);
@@ -154,8 +190,10 @@ void segments_map(struct agent *a, struct proc *proc, const struct control *r)
 }
 
 /* Only the last one can have been freed by a barrier instance that a joining rank has still to enter. */
-static void forget(struct agent *a, uint32_t seg, uint64_t instance)
+static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status status)
 {
+    if (status != KEEL_OK)
+        remember_refusal(a, seg, status);
     if (instance > a->freed_instance) {
         a->freed_segment = seg;
         a->freed_instance = instance;
@@ -167,9 +205,12 @@ static void forget(struct agent *a, uint32_t seg, uint64_t instance)
 
 void segments_free(struct agent *a, struct proc *proc, const struct control *r)
 {
-    if (r->seg != SYSTEM_SEGMENT && store_find(&a->store, r->seg)) {
-        struct wire w = {.type = WIRE_SEGMENT, .seg = r->seg, .flags = WIRE_F_FREED, .identity = (uint64_t)r->b};
-        forget(a, r->seg, (uint64_t)r->b);
+    keel_status status = (keel_status)r->a;
+    bool known = store_find(&a->store, r->seg) || (status != KEEL_OK && refused(a, r->seg) == KEEL_OK);
+    if (r->seg != SYSTEM_SEGMENT && known) {
+        struct wire w = {
+            .type = WIRE_SEGMENT, .seg = r->seg, .flags = WIRE_F_FREED, .a = r->a, .identity = (uint64_t)r->b};
+        forget(a, r->seg, (uint64_t)r->b, status);
         for (int m = 0; m < a->members; m++)
             if (m != a->self && a->view.alive[m])
                 agent_tell(a, m, &w, NULL);
@@ -180,7 +221,7 @@ void segments_free(struct agent *a, struct proc *proc, const struct control *r)
 void segments_told(struct agent *a, const struct wire *w)
 {
     if (w->flags & WIRE_F_FREED) {
-        forget(a, w->seg, w->identity);
+        forget(a, w->seg, w->identity, (keel_status)w->a);
         return;
     }
     if (store_was_freed(&a->store, w->seg))

@@ -22,6 +22,7 @@ keel_status segments_make_copies(struct agent *a, struct store_segment *s);
 void segments_view_committed(struct agent *a, const struct view_group *before);
 /* Segments whose allocation was complete after so many barrier instances. */
 uint32_t segments_complete(const struct agent *a, uint64_t instances);
+void segments_fini(struct agent *a);
 /* Is there a segment of this redundancy? */
 bool segments_use(const struct agent *a, unsigned redundancy);
 #endif

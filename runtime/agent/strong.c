@@ -10,7 +10,7 @@
 enum {
     AGAIN_FIRST_NS = 10000,
     AGAIN_MAX_NS = 1000000,
-    WORDS_MAX = WIRE_BULK_MAX / 8 + 1, /* aligned words that a message touches */
+    WORDS_MAX = WIRE_BODY_MAX / 8 + 1, /* aligned words that a message touches */
     MAP_WORDS = (WORDS_MAX + 63) / 64,
 };
 
@@ -203,7 +203,7 @@ void strong_asked(struct agent *a, int from, const struct wire *w, const void *b
     const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
     const uint8_t *memory = memory_of(a, w, w->len);
     int group = s ? group_of(w->slot, s->redundancy) : -1;
-    if (!memory || w->len > WIRE_BULK_MAX || a->view.group[group].generation != w->identity ||
+    if (!memory || w->len > WIRE_BODY_MAX || a->view.group[group].generation != w->identity ||
         !chain_is_before(a, group, from))
         return; /* freed, or the primary learns of a view that ends this, too */
     uint64_t differs[MAP_WORDS] = {0};

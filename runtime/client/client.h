@@ -270,6 +270,8 @@ void op_link_lost(struct client *c, int node);
 void op_links_changed(struct client *c);
 void op_answered(struct client *c, const struct wire *w, const void *body, size_t len);
 void op_access_done(struct piece *p, keel_status status);
+/* For the next fence of the rank, or of all: the first one of each rank. */
+void op_keep_error(struct client *c, int rank, keel_status status);
 void op_given_up_done(struct client *c); /* those whose doubts a view has taken up */
 
 /* progress.c; lock held */

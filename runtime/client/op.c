@@ -333,8 +333,7 @@ static void unlink_active(struct op *op)
     op->next = op->prev = NULL;
 }
 
-/* For the next fence of the rank, or of all: the first one of each rank. */
-static void keep_error(struct client *c, int rank, keel_status status)
+void op_keep_error(struct client *c, int rank, keel_status status)
 {
     struct implicit_error **link = &c->implicit_errors;
     while (*link && (*link)->rank != rank)
@@ -363,7 +362,7 @@ static void finish(struct op *op, keel_status status)
     op->status = status;
     unlink_active(op);
     if (op->implicit && status != KEEL_OK)
-        keep_error(c, op->rank, status);
+        op_keep_error(c, op->rank, status);
     if (op->handle) {
         handle_end(op->handle, status);
         op->handle = NULL;

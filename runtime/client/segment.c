@@ -117,7 +117,8 @@ static keel_status alloc_together(struct client *c, const struct control *r, kee
     keel_status status = agree_on_arguments(c, &mine, &agreed);
     if (status != KEEL_OK || agreed == KEEL_OK)
         return status;
-    request = (struct control){.type = CONTROL_SEG_FREE, .seg = r->seg, .b = (int64_t)c->instance};
+    request =
+        (struct control){.type = CONTROL_SEG_FREE, .seg = r->seg, .a = (int64_t)agreed, .b = (int64_t)c->instance};
     (void)c->env.request(c->env.user, &request, NULL); /* lost with the agent, if at all */
     return agreed;
 }

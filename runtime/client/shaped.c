@@ -101,15 +101,29 @@ static keel_status runs_in_task(const struct call *q, struct source *source)
     return first;
 }
 
+/* Out of memory. What has been started uses the caller's memory: that it has failed is told when it is waited for. */
+static keel_status no_more(struct client *c, const struct call *q, keel_handle *handle, bool started)
+{
+    if (!started)
+        return KEEL_ERR_NOMEM;
+    if (handle)
+        handle_note(handle, KEEL_ERR_NOMEM);
+    else
+        op_keep_error(c, q->rank, KEEL_ERR_NOMEM);
+    return KEEL_OK;
+}
+
 /* Lock held. */
 static keel_status runs_start(const struct call *q, struct source *source, keel_handle *handle)
 {
     struct client *c = q->c;
+    bool started = false;
     for (keel_piece run; source_next(source, &run);) {
         client_wait(c, has_room, c);
         struct op *op = op_alloc(c);
         if (!op)
-            return KEEL_ERR_NOMEM;
+            return no_more(c, q, handle, started);
+        started = true;
         if (q->kind == OP_ACC) {
             rma_acc_init(c, op, q->s, q->rank, run.offset, q->type, q->scale, run.local, run.len / arith_size(q->type));
         } else {

@@ -30,7 +30,7 @@ enum wire_type {
     WIRE_SNAP_BLOCK,  /* body to (seg, slot, offset) */
     WIRE_SNAP_END,
     WIRE_SEGMENT, /* segment seg exists: a = bytes per rank, b = redundancy, identity = alloc instance; body none. FREED: identity =
-                   * barrier instance after which it was freed */
+                   * barrier instance after which it was freed, a: or the status for which it never came to be */
     WIRE_DOUBT,     /* patches in doubt, a copy to the primary */
     WIRE_FETCH,     /* send me your bytes of this patch */
     WIRE_PATCH,     /* here they are: count WIRE_PATCH_ANSWER if they were asked for */

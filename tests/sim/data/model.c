@@ -162,7 +162,7 @@ void model_status(struct world *w, struct runner *r, int segment, int rank, keel
         return;
     if (status == KEEL_ERR_DATA_LOST && model_is_lost(w, segment, rank))
         return;
-    if (status == KEEL_ERR_NOMEM && (r->process.heap.fail_at || w->setup.aims == -1))
+    if (status == KEEL_ERR_NOMEM && w->setup.fail_at)
         return;
     world_fail(w, "rank %d.%u: %s to rank %d's part of segment %d says %s", r->rank, r->incarnation, call, rank,
                segment, keel_status_name(status));

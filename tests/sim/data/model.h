@@ -84,9 +84,10 @@ struct planned {
     keel_type sum_type;
     size_t own, wide, sum_n; /* sum_n: words */
     bool is_pool;
-    struct pool pool; /* is_pool: results are in the segment before it */
-    int64_t index;    /* the runtime's number, -1: not yet allocated */
-    bool freed;       /* somebody has begun to free it */
+    struct pool pool;   /* is_pool: results are in the segment before it */
+    int64_t index;      /* the runtime's number, -1: not yet allocated */
+    bool freed;         /* somebody has begun to free it */
+    bool made, refused; /* what first processes were told of its allocation */
 };
 
 enum stage_kind { STAGE_BARRIER, STAGE_BCAST, STAGE_SUM, STAGE_RESET };

@@ -505,6 +505,8 @@ static bool data_lost(struct program *p, keel_status status, const char *call)
         return false;
     if (p->over)
         return true;
+    if (status == KEEL_ERR_NOMEM && w->setup.fail_at) /* as an application would */
+        runner_kill(p->r, 6);
     for (int g = 0; g < w->setup.nodes * CLASSES; g++)
         if (w->model->lost[g])
             w->hopeless = true; /* what the pools, or the runtime, keep there is gone */
@@ -603,6 +605,19 @@ static bool allocate(struct program *p, int i)
     keel_status status = s->is_pool ? taskpool_create(&p->r->client, s->pool.tasks, &p->pool[i])
                                     : segment_alloc(&p->r->client, s->bytes, s->redundancy, &p->seg[i]);
     ended(p, status, false);
+    /* A rank that has no memory to take part learns only that. */
+    if (p->r->incarnation == 0 && p->r->rank != w->setup.fail_rank && !model_is_zombie(w, p->r->rank, 0)) {
+        s->made = s->made || status == KEEL_OK;
+        s->refused = s->refused || status == KEEL_ERR_NOMEM;
+        if (s->made && s->refused)
+            world_fail(w, "rank %d: allocation %d says %s, and another one to others", p->r->rank, i,
+                       keel_status_name(status));
+    }
+    if (p->r->incarnation > 0 && s->refused && status == KEEL_OK)
+        world_fail(w, "rank %d.%u: allocation %d, which the others were refused, says KEEL_OK", p->r->rank,
+                   p->r->incarnation, i);
+    if (status == KEEL_ERR_NOMEM && w->setup.fail_at) /* all get it, and end together */
+        runner_exit(p->r, 3);
     if (data_lost(p, status, "an allocation"))
         return false;
     if (s->index >= 0 && s->index != index)

@@ -145,6 +145,8 @@ static void runner_main(void *user)
     client_attach(&r->client, r->own);
     r->client.ready = true;
     r->joined = true;
+    if (w->setup.fail_at && w->setup.fail_rank == r->rank && r->incarnation == 0)
+        r->process.heap.fail_at = r->process.heap.allocations + w->setup.fail_at;
     program_run(r);
     runner_exit(r, 0);
 }

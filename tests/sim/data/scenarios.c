@@ -156,6 +156,19 @@ static void large_puts(struct setup *s, struct rng *rng)
     writer_aims(s, rng, 5);
 }
 
+/* One allocation fails, in a rank or in an agent; nothing else goes wrong. */
+static void no_memory(struct setup *s, struct rng *rng)
+{
+    s->nodes = 3 + (int)rng_below(rng, 2);
+    s->ranks = s->nodes + (int)rng_below(rng, 2);
+    s->rounds = 1 + (int)rng_below(rng, 4);
+    s->aims = s->disasters = 0;
+    bool node = rng_below(rng, 2);
+    s->fail_node = node ? (int)rng_below(rng, (uint64_t)s->nodes) : -1;
+    s->fail_rank = node ? -1 : (int)rng_below(rng, (uint64_t)s->ranks);
+    s->fail_at = 1 + rng_below(rng, node ? 1200 : 80);
+}
+
 static void storm(struct setup *s, struct rng *rng)
 {
     s->nodes = 3 + (int)rng_below(rng, 5);
@@ -177,6 +190,7 @@ const struct scenario scenario[] = {
     {"cuts", "silent paths, broken connections, puts that are given up", cuts},
     {"large-puts", "chunks, and deaths between their copies", large_puts},
     {"storm", "all of it at once", storm},
+    {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
 };
 const int scenarios = sizeof scenario / sizeof scenario[0];
 

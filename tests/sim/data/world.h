@@ -148,7 +148,10 @@ struct setup {
     int actions;         /* per round and rank */
     int disasters;       /* random ones */
     double yield;        /* at a fault point */
-    double exits;        /* of a rank in a stage, with 0 and without keel_finalize */
+    uint64_t
+        fail_at; /* the n-th allocation of fail_rank's first process, or of fail_node's agent, fails; 0: none does */
+    int fail_rank, fail_node; /* one of them -1 */
+    double exits;             /* of a rank in a stage, with 0 and without keel_finalize */
     struct aim aim[AIMS_MAX];
     int aims;
     bool wide;                       /* mostly puts of more than 16 KiB */

@@ -115,7 +115,7 @@ static void test_strong_words_beside_a_put_under_way_are_of_no_account(void **st
 static void test_strong_words_that_were_the_same_once_need_not_be_again(void **state)
 {
     (void)state;
-    enum { LEN = WIRE_BULK_MAX };
+    enum { LEN = WIRE_BODY_MAX };
     assert_int_equal(rank_put(writer, 0, SEG_SHADOW, 0, 8, 1, 1), KEEL_OK);
     ask_in_vain(strong_of(SEG_SHADOW, 0, LEN));
     assert_int_equal(rank_put(writer, 0, SEG_SHADOW, 0, LEN - 8, 2, 2), KEEL_OK); /* another word, from now on */
