@@ -16,13 +16,13 @@ PART, ALIGN = 600000, 64
 
 
 def audit(mode, nodes=3, **kw):
-    job = Cluster(nodes, [PROGRAM] + mode.split(), on_failure="degrade", seconds=kw.pop("seconds", 60), **kw)
+    job = Cluster(nodes, [PROGRAM] + mode.split(), on_failure="degrade", seconds=kw.pop("seconds", 240), **kw)
     return job
 
 
 def at_rest(job):
     assert job.started(), job.stderr()
-    assert job.until(lambda c: c.has("application", name="rest"), "the program to rest", 60), job.stderr()
+    assert job.until(lambda c: c.has("application", name="rest"), "the program to rest", 120), job.stderr()
 
 
 def ends_well(job):
@@ -136,7 +136,7 @@ def test_exit_with_puts_under_way_leaves_equal_copies():
 def test_130_threads_and_a_node_that_dies_each_ticket_once():
     with audit("threads", nodes=4) as job:
         assert job.started(), job.stderr()
-        assert job.until(lambda c: c.has("application", name="drawing"), "tickets to be drawn"), job.stderr()
+        assert job.until(lambda c: c.has("application", name="drawing"), "tickets to be drawn", 120), job.stderr()
         job.kill_node(2)
         at_rest(job)
         job.until(lambda c: c.redundant(), "redundancy to be restored")
