@@ -56,7 +56,8 @@ static const struct argp_option option_table[] = {
      "who watches whom: ring (the default), torus, hypercube, random, or file:PATH with a line \"READER WATCHED\" for "
      "each",
      4},
-    {"secure", KEY_SECURE, NULL, 0, "encrypt and authenticate what ranks and nodes send each other (slower)", 4},
+    {"secure", KEY_SECURE, NULL, 0,
+     "encrypt and authenticate what ranks and nodes send each other (large transfers are slower)", 4},
     {"silence", KEY_SILENCE, "MS", 0, "a node that gave no sign of life for MS milliseconds is dead (default 780)", 4},
     {"dark", KEY_DARK, "MS", 0, "... sooner, if the kernel of its host does not answer either (default: as --silence)",
      4},
