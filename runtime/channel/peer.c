@@ -8,8 +8,13 @@
 
 enum { RETRY_FIRST_NS = 1000000, RETRY_MAX_NS = 50000000 };
 
+/* Several messages in one of the transport's: each is a header and its body, padded to a multiple of this. */
+enum { ALIGN = 8, COPIED_MAX = 8 * 1024 };
+
 struct peer_message {
     struct peer_message *next;
+    struct tp_op op; /* while it is sent from here */
+    bool in_use;     /* by the transport, until the op's event */
     struct wire wire;
     uint8_t body[];
 };
@@ -37,10 +42,41 @@ static void drop_messages(struct peer *peer, uint64_t up_to)
     while (peer->head && peer->head->wire.seq <= up_to) {
         struct peer_message *m = peer->head;
         peer->head = m->next;
-        free(m);
+        if (peer->unsent == m)
+            peer->unsent = m->next;
+        if (m->in_use) {
+            m->next = peer->leaving;
+            peer->leaving = m;
+        } else {
+            free(m);
+        }
     }
     if (!peer->head)
         peer->tail = &peer->head;
+}
+
+/* The transport uses none of them any more. */
+static void take_back(struct peer *peer)
+{
+    for (struct peer_message *m = peer->leaving, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    peer->leaving = NULL;
+    peer->unsent = NULL;
+    for (struct peer_message *m = peer->head; m; m = m->next)
+        m->in_use = false;
+}
+
+static void left(struct peer *peer, struct peer_message *m)
+{
+    m->in_use = false;
+    for (struct peer_message **link = &peer->leaving; *link; link = &(*link)->next)
+        if (*link == m) {
+            *link = m->next;
+            free(m);
+            return;
+        }
 }
 
 static void drop_held(struct peer *peer)
@@ -57,6 +93,7 @@ static void drop_held(struct peer *peer)
 void peers_fini(struct peers *p)
 {
     for (int i = 0; p->peer && i < p->count; i++) {
+        take_back(&p->peer[i]);
         drop_messages(&p->peer[i], UINT64_MAX);
         drop_held(&p->peer[i]);
     }
@@ -75,6 +112,7 @@ static void drop_out(struct peer *peer)
     if (peer->out)
         tp_ep_destroy(peer->out);
     peer->out = NULL;
+    take_back(peer);
 }
 
 static void retry_later(struct peer *peer, uint64_t now)
@@ -103,8 +141,6 @@ static void start_connecting(struct peers *p, struct peer *peer, uint64_t now)
     peer->state = PEER_CONNECTING;
 }
 
-/* What the transport did not take leaves a gap, which only a new connection closes: on it all that is not acknowledged goes
- * out again. */
 static void send_or_break(struct tp_ep *ep, const struct wire *w, const void *body)
 {
     keel_status status = tp_send(ep, w, sizeof *w, body, w->len, NULL);
@@ -112,9 +148,59 @@ static void send_or_break(struct tp_ep *ep, const struct wire *w, const void *bo
         tp_disconnect(ep);
 }
 
-static void post(struct peer *peer, const struct peer_message *m)
+static size_t padded(const struct peer_message *m)
 {
-    send_or_break(peer->out, &m->wire, m->body);
+    return (sizeof m->wire + m->wire.len + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* One message, from where it is kept. */
+static keel_status send_one(struct peer *peer, struct peer_message *m)
+{
+    m->op.user = m;
+    keel_status status = tp_send(peer->out, &m->wire, sizeof m->wire, m->body, m->wire.len, &m->op);
+    m->in_use = status == KEEL_OK;
+    return status;
+}
+
+/* As many messages as fit, together. */
+static keel_status send_some(const struct peer *peer, const struct peer_message *first, const struct peer_message *end,
+                             size_t len)
+{
+    _Alignas(ALIGN) uint8_t frame[TP_MSG_MAX];
+    size_t at = 0;
+    if (first->next == end)
+        return tp_send(peer->out, &first->wire, sizeof first->wire, first->body, first->wire.len, NULL);
+    for (const struct peer_message *m = first; m != end; m = m->next) {
+        memcpy(frame + at, &m->wire, sizeof m->wire);
+        if (m->wire.len)
+            memcpy(frame + at + sizeof m->wire, m->body, m->wire.len);
+        at += padded(m);
+    }
+    return tp_send(peer->out, frame, len, NULL, 0, NULL);
+}
+
+/* What the transport does not take leaves a gap, which only a new connection closes: on it all that is not acknowledged goes
+ * out again. */
+static void flush(struct peer *peer)
+{
+    while (peer->unsent && peer->state == PEER_UP) {
+        struct peer_message *first = peer->unsent, *end = first;
+        size_t len = 0;
+        keel_status status;
+        while (end && end->wire.len <= COPIED_MAX && len + padded(end) <= TP_MSG_MAX) {
+            len += padded(end);
+            end = end->next;
+        }
+        if (end == first) {
+            end = first->next;
+            status = send_one(peer, first);
+        } else {
+            status = send_some(peer, first, end, len);
+        }
+        peer->unsent = status == KEEL_OK ? end : NULL;
+        if (status != KEEL_OK && status != KEEL_ERR_LINK) /* with that, TP_CLOSED comes by itself */
+            tp_disconnect(peer->out);
+    }
 }
 
 enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const void *body, uint64_t now)
@@ -126,6 +212,7 @@ enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const 
     if (!m)
         return PEER_NO_MEMORY;
     m->next = NULL;
+    m->in_use = false;
     m->wire = *w;
     m->wire.seq = peer->next++;
     m->wire.epoch = p->epoch;
@@ -133,9 +220,9 @@ enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const 
         memcpy(m->body, body, w->len);
     *peer->tail = m;
     peer->tail = &m->next;
-    if (peer->state == PEER_UP)
-        post(peer, m);
-    else if (peer->state == PEER_IDLE && now >= peer->retry_at)
+    if (!peer->unsent)
+        peer->unsent = m;
+    if (peer->state == PEER_IDLE && now >= peer->retry_at)
         start_connecting(p, peer, now);
     return PEER_SENT;
 }
@@ -178,13 +265,8 @@ static void hold(struct peers *p, struct peer *peer, const struct wire *w)
     peer->held_last = w->seq;
 }
 
-static void received(struct peers *p, struct peer *peer, const struct tp_event *event)
+static void received_one(struct peers *p, struct peer *peer, const struct wire *w)
 {
-    const struct wire *w = event->data;
-    if (event->len < sizeof *w || event->len != sizeof *w + w->len) {
-        log_error("malformed message from node %d", peer->node);
-        return;
-    }
     if (w->type == WIRE_PEER_ACK) {
         if (w->seq > peer->acked && w->seq < peer->next) {
             peer->acked = w->seq;
@@ -202,6 +284,23 @@ static void received(struct peers *p, struct peer *peer, const struct tp_event *
     }
     peer->received++;
     p->ops.receive(p->ops.user, peer->node, w, w + 1);
+}
+
+static void received(struct peers *p, struct peer *peer, const struct tp_event *event)
+{
+    const uint8_t *at = event->data;
+    for (size_t left = event->len; left && peer->state != PEER_DEAD;) {
+        const struct wire *w = (const struct wire *)(const void *)at;
+        size_t len = left < sizeof *w || left - sizeof *w < w->len ? SIZE_MAX : sizeof *w + w->len, step;
+        if (len == SIZE_MAX) {
+            log_error("malformed message from node %d", peer->node);
+            return;
+        }
+        received_one(p, peer, w);
+        step = (len + ALIGN - 1) / ALIGN * ALIGN;
+        at += step;
+        left -= step < left ? step : left;
+    }
 }
 
 void peers_epoch(struct peers *p, uint64_t epoch)
@@ -249,8 +348,10 @@ void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event
     } else if (event->type == TP_CONNECTED && event->ep == peer->out) {
         peer->state = PEER_UP;
         peer->retry_ns = RETRY_FIRST_NS;
-        for (struct peer_message *m = peer->head; m; m = m->next)
-            post(peer, m);
+        peer->unsent = peer->head;
+        flush(peer);
+    } else if (event->type == TP_DONE) {
+        left(peer, event->op->user);
     }
 }
 
@@ -258,6 +359,7 @@ void peers_tick(struct peers *p, uint64_t now)
 {
     for (int i = 0; i < p->count; i++) {
         struct peer *peer = &p->peer[i];
+        flush(peer);
         if (peer->ack_due && peer->in) {
             struct wire ack = {.type = WIRE_PEER_ACK, .seq = peer->received};
             send_or_break(peer->in, &ack, NULL);

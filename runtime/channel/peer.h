@@ -1,5 +1,5 @@
-/* Reliable streams between agents. peer_send puts a message into the stream to a node; it arrives once, in order, as long
- * as both agents live, whatever happens to connections: messages are kept until acknowledged and sent again on a new
+/* Reliable streams between agents. peer_send puts a message into the stream to a node; peers_tick sends what has come together
+ * since, small messages in one of the transport's. A message arrives once, in order, as long as both agents live, whatever happens to connections: messages are kept until acknowledged and sent again on a new
  * connection. An acknowledgement means that the receiver has processed the message. Each direction has a connection of its
  * own, made by the sender; acknowledgements come back on it.
  *
@@ -29,6 +29,8 @@ struct peer {
     uint64_t next; /* seq of the next message, from 1 */
     uint64_t acked;
     struct peer_message *head, **tail; /* not acknowledged */
+    struct peer_message *unsent;       /* of them, the first that is not on its way on this connection */
+    struct peer_message *leaving;      /* acknowledged, but the transport still uses their bytes */
     uint64_t retry_at;
     uint64_t retry_ns;
     /* incoming */
@@ -76,7 +78,7 @@ void peer_kill(struct peers *p, int node);
 void peer_accepted(struct peers *p, int node, struct tp_ep *ep);
 /* Events of the transport whose ep belongs to a peer (ep->user is the struct peer). */
 void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event, uint64_t now);
-/* Send due acknowledgements, reconnect. */
+/* Send what was put into the streams, and due acknowledgements; reconnect. */
 void peers_tick(struct peers *p, uint64_t now);
 /* When peers_tick is needed next; UINT64_MAX: not. */
 uint64_t peers_deadline(const struct peers *p);

@@ -158,6 +158,23 @@ static int setup_sent(void **state)
 
 /* ---- order ---- */
 
+static void test_peer_small_messages_are_one_of_the_transports(void **state)
+{
+    (void)state;
+    struct tp_event batch[16];
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    for (int k = 0; k < 20; k++)
+        assert_int_equal(send_next(0, 8), PEER_SENT);
+    peers_tick(&end[0].peers, now);
+    assert_int_equal(tp_poll(end[1].net, batch, 16), 1);
+    assert_int_equal(batch[0].type, TP_RECV);
+    peer_event(&end[1].peers, tp_ep_user(batch[0].ep), &batch[0], now);
+    assert_int_equal(end[1].received, 21);
+    pump();
+    assert_all_arrived();
+}
+
 static void test_peer_messages_arrive_in_order_and_are_acknowledged(void **state)
 {
     (void)state;
@@ -204,6 +221,28 @@ static void test_peer_message_on_a_broken_connection_is_sent_again(void **state)
     assert_all_arrived();
 }
 
+/* Small ones that were put into the stream between two ticks travel in one message of the transport, large ones in one each;
+ * what breaks meanwhile goes out again. */
+static void test_peer_messages_of_all_sizes_travel_together(void **state)
+{
+    (void)state;
+    static const uint32_t len[] = {0,    3,    8,    100,  8 * 1024, 8 * 1024 + 1, 7, 16 * 1024 - 1, 0,
+                                   4000, 4001, 4002, 4003, 5};
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    for (int run = 0; run < 20; run++) {
+        for (size_t k = 0; k < sizeof len / sizeof len[0]; k++)
+            assert_int_equal(send_next(0, len[k]), PEER_SENT);
+        peers_tick(&end[0].peers, now);
+        if (run % 3 == 1)
+            poll(1);
+        if (run % 3)
+            break_connection(0);
+        pump();
+    }
+    assert_all_arrived();
+}
+
 /* The acknowledgement is lost with the connection: the message comes twice, and counts once. */
 static void test_peer_message_whose_acknowledgement_was_lost_counts_once(void **state)
 {
@@ -211,6 +250,7 @@ static void test_peer_message_whose_acknowledgement_was_lost_counts_once(void **
     assert_int_equal(send_next(0, 8), PEER_SENT);
     pump();
     assert_int_equal(send_next(0, 8), PEER_SENT);
+    peers_tick(&end[0].peers, now);
     poll(1);
     assert_int_equal(end[1].received, 2);
     break_connection(0);
@@ -376,6 +416,7 @@ static void test_peer_without_memory_in_the_transport_the_message_goes_out_again
     pump();
     memory_fail_at(2);
     assert_int_equal(send_next(0, 8), PEER_SENT);
+    peers_tick(&end[0].peers, now);
     assert_true(memory_failed());
     send_next(0, 8);
     send_next(0, 8);
@@ -389,6 +430,7 @@ static void test_peer_without_memory_for_an_acknowledgement_it_is_sent_later(voi
     send_next(0, 8);
     pump();
     send_next(0, 8);
+    peers_tick(&end[0].peers, now);
     poll(1);
     memory_fail_at(1);
     peers_tick(&end[1].peers, now);
@@ -404,6 +446,7 @@ static void test_peer_without_memory_to_hold_a_message_its_owner_is_told(void **
     pump();
     peers_epoch(&end[0].peers, 1);
     send_next(0, 8);
+    peers_tick(&end[0].peers, now);
     memory_fail_at(1);
     poll(1);
     assert_true(memory_failed());
@@ -425,6 +468,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup_sent, teardown)
     const struct CMUnitTest tests[] = {
+        TEST(test_peer_messages_of_all_sizes_travel_together),
+        TEST(test_peer_small_messages_are_one_of_the_transports),
         TEST(test_peer_messages_arrive_in_order_and_are_acknowledged),
         TEST(test_peer_acknowledgement_follows_processing),
         TEST(test_peer_message_on_a_broken_connection_is_sent_again),

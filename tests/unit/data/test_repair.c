@@ -178,6 +178,7 @@ static void test_repair_is_submitted_when_every_copy_has_acknowledged(void **sta
         world_commit(i, &dead, 1);
     for (int i = 0; i < 4; i++)
         world_settle(i);
+    (void)agent_step(&w.node[2].agent);
     w.node[2].still = true; /* it has told its doubts */
     world_pump();
     assert_int_equal(word_at(1, SEG_TRIPLE, 0, 24), 7);
