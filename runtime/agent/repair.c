@@ -5,14 +5,17 @@
 
 #include "runtime/agent/chain.h"
 #include "runtime/agent/execute.h"
+#include "runtime/agent/pace.h"
 #include "runtime/agent/segments.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 
 enum {
-    WINDOW = 96,      /* messages on their way to one copy */
-    BURST = 8,        /* messages per round of the loop, so that requests are served in between */
+    WINDOW = 96, /* messages on their way to one copy */
+    BURST = 8,   /* messages per round of the loop, so that requests are served in between */
+    BLOCK = 64 * 1024,
+    BLOCKS = 2,       /* the same, of a filling */
     DOUBT_END = 1,    /* WIRE_DOUBT count: that was the last one */
     PATCH_ANSWER = 1, /* WIRE_PATCH count: answers a WIRE_FETCH */
     BLOCK_LOST = 1,   /* WIRE_SNAP_BLOCK count: there are no bytes, they died with another node */
@@ -34,6 +37,7 @@ struct fill {
     int node;
     uint64_t placed;
     bool begun, sent;
+    struct pace pace;
     uint32_t seg; /* where it is */
     uint64_t offset;
     uint64_t bytes, started_at;
@@ -363,8 +367,9 @@ static bool fill_block(struct agent *a, int group, struct fill *f)
         } else if (copy->base && f->offset < copy->bytes) {
             uint64_t left = copy->bytes - f->offset;
             w.offset = f->offset;
-            w.len = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX);
+            w.len = (uint32_t)(left < BLOCK ? left : BLOCK);
             agent_tell(a, f->node, &w, copy->base + f->offset);
+            pace_sent(&f->pace, agent_position(a, f->node), a->now);
             f->offset += w.len;
             f->bytes += w.len;
             return true;
@@ -383,7 +388,7 @@ static bool fill_step(struct agent *a, int group, struct fill *f)
     }
     if (f->bytes)
         FAULT_POINT("push.rebuild_middle");
-    for (int i = 0; i < BURST && !f->sent && window_is_open(a, f->node); i++) {
+    for (int i = 0; i < BLOCKS && !f->sent && pace_may_send(&f->pace, a->peers.peer[f->node].acked, a->now); i++) {
         moved = true;
         if (fill_block(a, group, f))
             continue;

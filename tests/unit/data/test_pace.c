@@ -1,0 +1,89 @@
+/* How fast a copy is filled. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "runtime/agent/pace.h"
+
+enum { WAY_NS = 10000 };
+
+/* A way that serves one block after the other. Returns the blocks that went through in the time. */
+struct way {
+    struct pace pace;
+    uint64_t now, sent, acked, busy_until;
+    uint64_t done[4 * PACE_MAX]; /* when the block at the position is acknowledged */
+    unsigned most;
+};
+
+static uint64_t run(struct way *w, uint64_t ns, uint64_t service_ns)
+{
+    uint64_t before = w->acked, end = w->now + ns;
+    for (; w->now < end; w->now += 500) {
+        while (w->acked < w->sent && w->done[(w->acked + 1) % (4 * PACE_MAX)] <= w->now)
+            w->acked++;
+        while (pace_may_send(&w->pace, w->acked, w->now)) {
+            uint64_t from = w->now > w->busy_until ? w->now : w->busy_until;
+            w->busy_until = from + service_ns;
+            w->done[++w->sent % (4 * PACE_MAX)] = w->busy_until + WAY_NS;
+            pace_sent(&w->pace, w->sent, w->now);
+        }
+        if (w->sent - w->acked > w->most)
+            w->most = (unsigned)(w->sent - w->acked);
+    }
+    return w->acked - before;
+}
+
+static void test_pace_keeps_a_free_way_busy(void **state)
+{
+    (void)state;
+    struct way w = {0};
+    run(&w, 10000000, 5000);
+    assert_in_range(run(&w, 10000000, 5000), 1900, 2000); /* of 2000 */
+    assert_true(w.most <= PACE_MAX);
+}
+
+static void test_pace_leaves_no_long_queue(void **state)
+{
+    (void)state;
+    struct way w = {0};
+    run(&w, 100000000, 20000);
+    w.most = 0;
+    run(&w, 10000000, 20000);
+    assert_in_range(w.most, PACE_MIN, 12);
+}
+
+static void test_pace_goes_back_when_the_way_gets_slow_and_forth_again(void **state)
+{
+    (void)state;
+    struct way w = {0};
+    run(&w, 20000000, 2000);
+    assert_true(w.most > 12);
+    run(&w, 20000000, 50000);
+    w.most = 0;
+    run(&w, 10000000, 50000);
+    assert_in_range(w.most, PACE_MIN, 8);
+    run(&w, 20000000, 2000);
+    assert_in_range(run(&w, 10000000, 2000), 4500, 5000);
+}
+
+static void test_pace_never_stands_still(void **state)
+{
+    (void)state;
+    struct way w = {0};
+    run(&w, 10000000, 1000);
+    assert_true(run(&w, 1000000000, 10000000) >= 95); /* one in 10 ms */
+    assert_true(w.pace.window >= PACE_MIN);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pace_keeps_a_free_way_busy),
+        cmocka_unit_test(test_pace_leaves_no_long_queue),
+        cmocka_unit_test(test_pace_goes_back_when_the_way_gets_slow_and_forth_again),
+        cmocka_unit_test(test_pace_never_stands_still),
+    };
+    return cmocka_run_group_tests_name("pace", tests, NULL, NULL);
+}
