@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""rebuild.py KEELRUN PROGRAM [MIB]: a node of three dies; how fast its copies are filled again, beside what keel_put reaches."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def main():
+    keelrun, program, mib = sys.argv[1], sys.argv[2], sys.argv[3] if len(sys.argv) > 3 else "512"
+    with tempfile.NamedTemporaryFile("r") as log:
+        env = dict(os.environ, KEEL_FAULT="acc.done:1:node:rank=2")
+        out = subprocess.run([keelrun, "--event-log", log.name, "--on-failure", "degrade", "-n", "3", "--nodes", "3", program, mib],
+                             env=env, stdout=subprocess.PIPE, universal_newlines=True).stdout
+        copied = [e for e in map(json.loads, log) if e["event"] == "copied" and e["bytes"] > 1 << 20]
+    print(out, end="")
+    for e in copied:
+        print("slot %d: %d MiB in %.1f ms, %.3f GB/s" % (e["slot"], e["bytes"] >> 20, e["ms"], e["bytes"] / e["ms"] / 1e6))
+    together = sum(e["bytes"] / e["ms"] / 1e6 for e in copied)
+    put = re.search(r"put 1 MiB ([\d.]+) GB/s", out)
+    if copied and put:
+        print("all streams %.3f GB/s, %.2f of keel_put" % (together, together / float(put.group(1))))
+    return 0 if copied and put else 1
+
+
+sys.exit(main())
