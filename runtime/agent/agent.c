@@ -213,6 +213,7 @@ static bool make_tables(struct agent *a, const struct agent_config *config)
     a->groups_before = calloc(groups, sizeof *a->groups_before);
     a->node_incarnation = calloc(members, sizeof *a->node_incarnation);
     a->rank_fence = calloc(ranks, sizeof *a->rank_fence);
+    a->own_conn = calloc(ranks, sizeof(struct conn *));
     a->node_fence = calloc(members, sizeof *a->node_fence);
     a->node_doomed = calloc(members, sizeof *a->node_doomed);
     a->relay_due = calloc(members, sizeof *a->relay_due);
@@ -225,7 +226,7 @@ static bool make_tables(struct agent *a, const struct agent_config *config)
     a->dedup = calloc(groups, sizeof *a->dedup);
     if (!a->groups_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed ||
         !a->relay_due || !a->relay_told || !a->relay_sent || !a->relayed || !a->relayed_living || !a->rank_joined ||
-        !a->rank_started || !a->dedup)
+        !a->rank_started || !a->dedup || !a->own_conn)
         return false;
     for (size_t g = 0; g < groups; g++)
         if (!dedup_init(&a->dedup[g], config->ranks))
@@ -332,6 +333,7 @@ void agent_fini(struct agent *a)
     free(a->groups_before);
     free(a->node_incarnation);
     free(a->rank_fence);
+    free((void *)a->own_conn);
     free(a->node_fence);
     free(a->node_doomed);
     free(a->relay_due);

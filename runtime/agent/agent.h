@@ -82,8 +82,8 @@ struct waiter {
     struct conn *conn; /* NULL: the origin is gone, only the order counts */
     struct wire reply;
     int group;
+    bool answered_there; /* the last copy answers (WIRE_F_ANSWER) */
     struct chain_mark mark;
-    uint32_t forward_len;
     bool forwarded; /* forward and its bytes are kept, to be sent again if the chain breaks */
     struct wire forward;
     uint8_t bytes[];
@@ -144,9 +144,10 @@ struct agent {
     struct dedup *dedup; /* [groups] */
     struct peers peers;
     struct conn *conns;
-    uint32_t *rank_fence; /* [ranks] lowest incarnation that may connect */
-    bool *node_fence;     /* [members] refused */
-    bool *node_doomed;    /* [members] believed dead here: it will be declared, or this node ends */
+    struct conn **own_conn; /* [ranks] of this node's */
+    uint32_t *rank_fence;   /* [ranks] lowest incarnation that may connect */
+    bool *node_fence;       /* [members] refused */
+    bool *node_doomed;      /* [members] believed dead here: it will be declared, or this node ends */
     struct waiter *waiters, **waiters_tail;
     struct relay *relays, **relays_tail; /* agent/chain.c */
     bool relays_due;                     /* some relay_due is set */

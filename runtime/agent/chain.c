@@ -11,7 +11,7 @@ struct relay {
     uint64_t from_seq, to_seq;
 };
 
-static bool is_chained(const struct view_group *g)
+bool chain_keeps(const struct view_group *g)
 {
     return g->copies > 2 && g->copy[1].whole && g->copy[2].whole;
 }
@@ -26,7 +26,7 @@ void chain_mark(const struct agent *a, int group, struct chain_mark *mark)
         mark->node[mark->nodes] = g->copy[i].node;
         mark->seq[mark->nodes++] = agent_position(a, g->copy[i].node);
     }
-    if (is_chained(g)) {
+    if (chain_keeps(g)) {
         mark->relayed = a->relay_sent[g->copy[1].node];
         mark->behind = g->copy[2].node;
     }
@@ -40,7 +40,7 @@ void chain_send(struct agent *a, int group, struct wire *w, const void *body, st
             continue;
         FAULT_POINT("replica.forwarding");
         agent_tell(a, g->copy[i].node, w, body);
-        if (i == 1 && is_chained(g)) /* one that is cut off never passes it on: it will be sent again */
+        if (i == 1 && chain_keeps(g)) /* one that is cut off never passes it on: it will be sent again */
             a->relay_sent[g->copy[i].node] = agent_position(a, g->copy[i].node);
     }
     chain_mark(a, group, mark);

@@ -13,6 +13,8 @@
 
 /* Send to all other copies; *mark says when they have it (and all that was sent before). */
 void chain_send(struct agent *a, int group, struct wire *w, const void *body, struct chain_mark *mark);
+/* What is sent may have to be sent again. */
+bool chain_keeps(const struct view_group *g);
 /* Nothing new: *mark says when they have all that was sent so far. */
 void chain_mark(const struct agent *a, int group, struct chain_mark *mark);
 bool chain_reached(const struct agent *a, const struct chain_mark *mark);

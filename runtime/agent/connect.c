@@ -41,6 +41,8 @@ void agent_drop_conn(struct agent *a, struct conn *c)
     while (*link != c)
         link = &(*link)->next;
     *link = c->next;
+    if (a->own_conn[c->rank] == c)
+        a->own_conn[c->rank] = NULL;
     agent_close_conn(a, c);
     execute_forget(a, c);
     free(c);
@@ -68,6 +70,8 @@ static bool admit_rank(struct agent *a, const struct wire_hello *hello, struct t
         c->node = hello->node;
         c->next = a->conns;
         a->conns = c;
+        if (c->node == a->self)
+            a->own_conn[c->rank] = c;
     }
     if (!wire_hello_is_new(hello, &c->attempt))
         return false;

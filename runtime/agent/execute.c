@@ -17,13 +17,19 @@ void execute_reply(struct conn *c, const struct wire *request, int status, int64
     agent_answer(c, &reply, body);
 }
 
+static void reply_waiter(const struct waiter *w)
+{
+    struct wire reply = {.type = WIRE_REPLY, .seq = w->reply.seq, .a = w->reply.a, .epoch = w->reply.epoch};
+    agent_answer(w->conn, &reply, NULL);
+}
+
 /* ---- answers that wait ---- */
 
 /* Answer the waiter's connection when the other copies have what was sent to them. */
 static void reply_when_reached(struct agent *a, struct waiter *waiter)
 {
     if (chain_reached(a, &waiter->mark)) {
-        execute_reply(waiter->conn, &waiter->reply, KEEL_OK, waiter->reply.a, NULL, 0);
+        reply_waiter(waiter);
         free(waiter);
         return;
     }
@@ -39,7 +45,8 @@ static void release(struct agent *a)
         if (chain_reached(a, &w->mark)) {
             *link = w->next;
             FAULT_POINT("replica.acknowledged_not_answered");
-            execute_reply(w->conn, &w->reply, KEEL_OK, w->reply.a, NULL, 0);
+            if (!w->answered_there)
+                reply_waiter(w);
             free(w);
         } else {
             link = &w->next;
@@ -192,8 +199,7 @@ static int64_t apply(const struct target *t)
     }
     int64_t scale[] = {w->a, w->b};
     static_assert(sizeof scale >= ARITH_SCALE_MAX, "a message carries a scale of any type");
-    /* Ranks of this node use the processor's atomics on parts that have one copy only: so must we. */
-    arith_add(w->count, at, t->body, w->len / arith_size(w->count), scale, t->g->copies == 1);
+    arith_add(w->count, at, t->body, w->len / arith_size(w->count), scale, t->copy->shared);
     return 0;
 }
 
@@ -224,15 +230,29 @@ static void record(struct dedup *d, const struct wire *w, int64_t value)
         dedup_record(d, w->rank, w->incarnation, w->lane, w->identity, value);
 }
 
+/* The last copy has it when all have; and it is nearer to the origin, if that is on its node. Not while a copy is filled: that
+ * gets what we do beside the chain. */
+static bool is_answered_there(const struct agent *a, const struct target *t)
+{
+    const struct view_group *g = t->g;
+    return g->mode == GROUP_DIRECT && t->conn->node != a->self && g->copy[g->copies - 1].node == t->conn->node;
+}
+
 /* Send on what the operation left at its patch; its identity travels along. */
 static void forward(struct agent *a, const struct target *t, struct waiter *waiter, uint32_t len, int64_t value)
 {
     struct wire f = *t->w;
     f.type = WIRE_FORWARD;
+    f.flags &= WIRE_F_THROUGH | WIRE_F_TASK;
     f.len = len;
     f.a = value;
     f.count = t->w->type;
     const uint8_t *bytes = t->copy->base + f.offset;
+    waiter->answered_there = is_answered_there(a, t);
+    if (waiter->answered_there) {
+        f.flags |= WIRE_F_ANSWER;
+        f.b = (int64_t)t->w->seq;
+    }
     chain_send(a, t->group, &f, bytes, &waiter->mark);
     waiter->forwarded = waiter->mark.relayed != 0;
     if (waiter->forwarded) {
@@ -246,6 +266,7 @@ void execute_view_committed(struct agent *a, const struct view_group *before)
 {
     for (struct waiter *w = a->waiters; w; w = w->next) {
         const struct view_group *g = &a->view.group[w->group], *old = &before[w->group];
+        w->answered_there = false; /* the last copy may not have listened to us any more */
         if (!w->forwarded || old->copies < 2 || a->view.alive[old->copy[1].node] || g->copy[0].node != a->self ||
             g->copies < 2 || !g->copy[1].whole)
             continue;
@@ -268,7 +289,8 @@ static void execute(struct agent *a, const struct target *t)
         return;
     }
     uint32_t len = w->type == WIRE_RMW ? (uint32_t)rmw_bytes(w) : w->len;
-    struct waiter *waiter = malloc(sizeof *waiter + len); /* before it takes effect: nothing is half-done */
+    struct waiter *waiter =
+        malloc(sizeof *waiter + (chain_keeps(t->g) ? len : 0)); /* before it takes effect: nothing is half-done */
     bool once = w->type != WIRE_PUT;
     if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->group], w))) {
         free(waiter);
@@ -276,6 +298,11 @@ static void execute(struct agent *a, const struct target *t)
         return;
     }
     *waiter = (struct waiter){.conn = t->conn, .reply = *w, .group = t->group};
+    waiter->reply.epoch = 0;
+    if (once && t->g->copies == 1 && t->conn->node == a->self) { /* the rank does the next one itself */
+        t->copy->shared = true;
+        waiter->reply.epoch = t->g->generation + 1;
+    }
     chain_mark(a, t->group, &waiter->mark);
     if (verdict == DEDUP_NEW) {
         value = apply(t);
@@ -411,11 +438,26 @@ static bool is_known(const struct agent *a, int group, const struct wire *w)
     return dedup_look(d, w->rank, w->incarnation, w->lane, w->identity, &value) != DEDUP_NEW;
 }
 
+/* This is the last copy, on the origin's node: all have it. */
+static void answer_origin(const struct agent *a, const struct wire *w)
+{
+    struct conn *c = a->own_conn[w->rank];
+    struct wire reply = {.type = WIRE_REPLY, .seq = (uint64_t)w->b, .a = w->a};
+    if (c && c->incarnation == w->incarnation)
+        agent_answer(c, &reply, NULL);
+}
+
 void execute_forwarded(struct agent *a, int from, const struct wire *w, const void *body)
 {
     const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
-    if (!s || w->rank >= (uint32_t)a->view.ranks || w->lane >= LANES_MAX)
-        return; /* freed meanwhile */
+    if (w->rank >= (uint32_t)a->view.ranks || w->lane >= LANES_MAX)
+        return;
+    bool answer = w->flags & WIRE_F_ANSWER;
+    if (!s) { /* freed meanwhile */
+        if (answer)
+            answer_origin(a, w);
+        return;
+    }
     int group = group_of(w->slot, s->redundancy);
     /* Who is not before this copy any more has told everybody before it stopped being so, or was declared dead. */
     if (!chain_is_before(a, group, from))
@@ -440,4 +482,8 @@ void execute_forwarded(struct agent *a, int from, const struct wire *w, const vo
     if (counts)
         record(&a->dedup[group], w, w->a);
     chain_relay(a, group, from, w, body);
+    if (answer && a->view.group[group].copy[a->view.group[group].copies - 1].node == a->self) {
+        FAULT_POINT("replica.answering_for_primary");
+        answer_origin(a, w);
+    }
 }

@@ -71,6 +71,7 @@ void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarn
     c->incarnation = incarnation;
     c->next = a->conns;
     a->conns = c;
+    a->own_conn[rank] = c;
     *w = (struct control_welcome){.type = CONTROL_WELCOME,
                                   .rank = rank,
                                   .size = a->view.ranks,

@@ -17,6 +17,7 @@ struct store_copy {
     int64_t handle;      /* of the memory */
     uint64_t generation; /* under which it is registered */
     bool lost;           /* no memory: the data died with another node */
+    bool shared;         /* ranks of this node add to it by the processor's atomics, or may have */
 };
 
 struct store_segment {

@@ -49,7 +49,8 @@ struct client_env {
  * this was filled in. 0 is no tag: not reachable so. */
 struct near {
     const _Atomic uint64_t *tag;
-    uint64_t get_tag, put_tag; /* puts and atomics: unreplicated only, others tell the other copies */
+    uint64_t get_tag, put_tag; /* puts: unreplicated only, others tell the other copies */
+    uint64_t add_tag;          /* accumulates and atomics: the same, and the agent knows that ranks do them */
     _Atomic(uint8_t *) base;
 };
 
@@ -64,6 +65,8 @@ struct keel_segment {
     bool freed;              /* before this process joined */
     _Atomic(uint8_t *) *map; /* [nodes] this node's copy of each slot's part, NULL until mapped */
     size_t *map_bytes;       /* [nodes] */
+    _Atomic uint64_t
+        *shared; /* [nodes] 1 + the generation under which the agent adds by the processor's atomics, as we may */
 };
 
 enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
@@ -263,6 +266,7 @@ keel_status op_run(struct op *op);     /* start and wait; takes the lock */
 struct op *op_alloc(struct client *c); /* lock held; NULL when out of memory */
 void op_free(struct op *op);
 void op_advance(struct op *op, uint64_t now);
+bool op_is_once(const struct op *op); /* it must count once, however often it is sent */
 void op_fail(struct op *op, keel_status status);
 void op_later(struct op *op, uint64_t now);
 void op_serve(struct client *c, uint64_t now); /* those that wait for what was given back */

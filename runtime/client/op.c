@@ -136,7 +136,7 @@ void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_seg
     }
 }
 
-static bool is_once(const struct op *op)
+bool op_is_once(const struct op *op)
 {
     return op->kind == OP_ACC || op->kind == OP_RMW;
 }
@@ -378,7 +378,7 @@ static void take_back(struct op *op, bool all)
 {
     for (struct piece *p = op->pieces, *next; p; p = next) {
         next = p->sibling;
-        if (all || !is_once(op))
+        if (all || !op_is_once(op))
             piece_done(p);
     }
 }
@@ -522,7 +522,7 @@ static bool plan(struct op *op, uint64_t now)
         op->counted = true;
         op->number = ++c->next_number;
     }
-    if (is_once(op)) { /* what was answered has taken effect for good; the rest has its pieces */
+    if (op_is_once(op)) { /* what was answered has taken effect for good; the rest has its pieces */
         op->plan.leg[0].done = op->answered;
         op->plan.leg[0].posted = op->answered;
         for (struct piece *p = op->pieces; p; p = p->sibling) {
@@ -624,7 +624,7 @@ static bool send_piece(struct op *op, struct piece *p, struct tp_ep *ep, int not
     /* The connection breaks: TP_CLOSED follows. */
     op->accesses -= p->remote_access;
     p->remote_access = false;
-    if (is_once(op))
+    if (op_is_once(op))
         unhash(p);
     else
         piece_free(p);
@@ -707,7 +707,7 @@ static bool post_one(struct op *op, int leg, struct tp_ep *ep)
         op_fail(op, KEEL_ERR_NOMEM);
         return false;
     }
-    if (is_once(op) && !identify(op, p)) {
+    if (op_is_once(op) && !identify(op, p)) {
         piece_free(p);
         op->plan = before;
         wait_for_resource(op);
@@ -720,7 +720,7 @@ static bool post_one(struct op *op, int leg, struct tp_ep *ep)
 static void post(struct op *op, int leg, uint64_t now)
 {
     const struct plan_leg *l = &op->plan.leg[leg];
-    bool unsent = is_once(op) && op->pieces;
+    bool unsent = op_is_once(op) && op->pieces;
     if (l->posted >= op->len && !unsent)
         return;
     unsigned n = in_flight(op, leg);
@@ -848,7 +848,7 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
     struct op *op = p->op;
     uint64_t now = c->env.now(c->env.user);
     if (w->status == WIRE_RETRY) {
-        if (is_once(op))
+        if (op_is_once(op))
             unhash(p);
         else
             piece_done(p);
@@ -869,6 +869,8 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         memcpy(op->dst + p->offset, body, len < p->len ? len : p->len);
     FAULT_POINT("op.answered");
     op->result = w->a;
+    if (w->epoch)
+        atomic_store(&op->segment->shared[op->slot], w->epoch);
     op->plan.leg[p->leg].done += p->len;
     op->answered += p->len;
     op->retry_ns = 0;
@@ -936,7 +938,7 @@ void op_link_lost(struct client *c, int node)
             next = p->sibling;
             if (p->node != node || p->remote_access || !p->seq)
                 continue;
-            if (is_once(op))
+            if (op_is_once(op))
                 unhash(p);
             else
                 piece_free(p);

@@ -123,6 +123,14 @@ void client_progress(struct client *c)
     }
 }
 
+/* The only operation under way is answered by the agent on this node, which may wait for this processor. */
+static bool waits_for_own_agent(const struct client *c)
+{
+    const struct op *op = c->active;
+    return op && !op->next && op->planned && op->route.copies > 1 && op->route.node[op->route.copies - 1] == c->node &&
+           op_is_once(op);
+}
+
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
 {
     uint64_t spin_until = c->env.now(c->env.user) + c->spin_ns;
@@ -131,7 +139,7 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
     while (!done(arg)) {
         if (c->fatal != KEEL_OK)
             return false;
-        if (polls++ % YIELD_EVERY == 0)
+        if (polls++ % YIELD_EVERY == 0 || waits_for_own_agent(c))
             c->env.yield(c->env.user); /* the agent that must answer may need this processor */
         client_progress(c);
         if (done(arg))

@@ -80,7 +80,7 @@ static uint8_t *near_shared(keel_segment *segment, int rank, size_t offset, size
     if (align == 0 || near_bad_range(&process_client, segment, rank, offset, len) || offset % align)
         return NULL;
     const struct near *n = &segment->near[rank];
-    return near_valid(n, &n->put_tag) ? near_base(n) + offset : NULL;
+    return near_valid(n, &n->add_tag) ? near_base(n) + offset : NULL;
 }
 
 /* Accumulates of a task are known to the agent by their numbers: they go to it. */

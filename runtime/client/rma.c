@@ -29,8 +29,11 @@ void rma_near_update(struct client *c, keel_segment *s, int rank)
     if (route.node[0] != c->node || !base || route.lost || route_mode(route.tag) == ROUTE_THROUGH)
         return;
     atomic_store_explicit(&n->base, base + (uint64_t)r->index * s->stride, memory_order_release);
-    if (route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT)
+    bool alone = route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT;
+    if (alone)
         __atomic_store_n(&n->put_tag, route.tag, __ATOMIC_RELEASE);
+    if (alone && atomic_load(&s->shared[r->slot]) == route_generation(route.tag) + 1)
+        __atomic_store_n(&n->add_tag, route.tag, __ATOMIC_RELEASE);
     __atomic_store_n(&n->get_tag, route.tag, __ATOMIC_RELEASE);
 }
 
@@ -358,7 +361,7 @@ keel_status rma_rmw(struct client *c, keel_segment *s, int rank, size_t offset, 
         near_bad_range(c, s, rank, offset, bytes) || offset % bytes)
         return bad_call(c);
     const struct near *n = &s->near[rank];
-    if (near_valid(n, &n->put_tag)) { /* unreplicated, on this node: it dies with the node, once or never */
+    if (near_valid(n, &n->add_tag)) { /* unreplicated, on this node: it dies with the node, once or never */
         int64_t a = word_load(compares ? expected : operand, bytes), b = compares ? word_load(operand, bytes) : 0;
         int64_t before = arith_rmw((enum arith_rmw)op, bytes, near_base(n) + offset, a, b);
         if (old)

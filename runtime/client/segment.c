@@ -28,8 +28,9 @@ struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t b
     s->redundancy = redundancy;
     s->map = calloc(c->page->nodes, sizeof *s->map);
     s->map_bytes = calloc(c->page->nodes, sizeof *s->map_bytes);
+    s->shared = calloc(c->page->nodes, sizeof *s->shared);
     s->near = calloc(c->page->ranks, sizeof *s->near);
-    if (!s->map || !s->map_bytes || !s->near) {
+    if (!s->map || !s->map_bytes || !s->shared || !s->near) {
         segment_release(s);
         return NULL;
     }
@@ -55,6 +56,7 @@ void segment_release(struct keel_segment *s)
     }
     free((void *)s->map);
     free(s->map_bytes);
+    free((void *)s->shared);
     free(s->near);
     free(s);
 }

@@ -66,7 +66,7 @@ static bool source_next(struct source *s, keel_piece *run)
 static bool runs_near(const struct call *q, struct source source)
 {
     const struct near *n = &q->s->near[q->rank];
-    const uint64_t *wanted = q->kind == OP_GET ? &n->get_tag : &n->put_tag;
+    const uint64_t *wanted = q->kind == OP_GET ? &n->get_tag : q->kind == OP_PUT ? &n->put_tag : &n->add_tag;
     if (!near_valid(n, wanted) || (q->kind == OP_ACC && q->c->in_task))
         return false;
     uint8_t *base = near_base(n);

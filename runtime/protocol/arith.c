@@ -29,9 +29,13 @@ typedef void add(void *to, const void *by, size_t n, const void *scale, bool sha
     {                                                                                                                  \
         T *part = to, s, x;                                                                                            \
         memcpy(&s, scale, sizeof s);                                                                                   \
-        for (size_t i = 0; i < n; i++) {                                                                               \
+        for (size_t i = 0; shared && i < n; i++) {                                                                     \
             memcpy(&x, (const char *)by + i * sizeof x, sizeof x);                                                     \
-            T##_add_to(&part[i], (U)s *(U)x, shared);                                                                  \
+            T##_add_to(&part[i], (U)s *(U)x, true);                                                                    \
+        }                                                                                                              \
+        for (size_t i = 0; !shared && i < n; i++) {                                                                    \
+            memcpy(&x, (const char *)by + i * sizeof x, sizeof x);                                                     \
+            T##_add_to(&part[i], (U)s *(U)x, false);                                                                   \
         }                                                                                                              \
     }
 

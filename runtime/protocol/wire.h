@@ -18,7 +18,7 @@ enum wire_type {
     WIRE_INTENT, /* note: a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: every
                    * copy has it. identity: the put's number */
     WIRE_ENTER, /* barrier instance seq: the local rank has entered; flags WIRE_F_INTERNAL if the user did not call it */
-    WIRE_REPLY, /* status, a; body of a get */
+    WIRE_REPLY, /* status, a; body of a get; epoch: 1 + the generation under which ranks of this node may add themselves, or 0 */
     /* an agent to an agent, inside the reliable stream of channel/peer.h */
     WIRE_PEER_ACK, /* seq: everything up to it was processed (itself outside the stream) */
     WIRE_FORWARD,  /* the bytes a primary holds now at (seg, slot, offset), and the identity of the operation */
@@ -56,6 +56,7 @@ enum {
     WIRE_F_SECOND = 32,  /* the other copies have these bytes already */
     WIRE_F_AGAIN = 16,   /* WIRE_FORWARD: the receiver may have it */
     WIRE_F_STRONG = 128, /* WIRE_GET: what is answered is never taken back */
+    WIRE_F_ANSWER = 128, /* WIRE_FORWARD: the last copy answers the origin's request of seq b */
     WIRE_F_TORN = 64,    /* WIRE_DOUBT: the sender's copy may be torn there */
     WIRE_F_TELL = 128,   /* WIRE_PARCEL: acknowledge at once */
     WIRE_F_CREATING = 1, /* WIRE_PARCEL: of a group that is being created */

@@ -419,7 +419,8 @@ static void test_aimed_task_goes_on_after_a_lost_part(void **state)
     assert_true(w.now - from < 1000000000);
 }
 
-/* a local compare-and-swap (public.c: keel_compare_swap on an unreplicated part) against accumulates. */
+/* a local compare-and-swap (public.c: keel_compare_swap on an unreplicated part) against accumulates. The first one goes to the
+ * agent, which so learns of them. */
 static _Atomic bool stop_cas;
 static _Atomic long cas_done;
 static void *cas_adds(void *at)
@@ -443,6 +444,10 @@ static void test_aimed_accumulate_is_atomic_against_local_atomics(void **state)
     double one[64], sum;
     for (int i = 0; i < 64; i++)
         one[i] = 1;
+    struct wire first = rank_wire(&w.rank[0], WIRE_RMW, SEG_NONE, 0, 8 * 64);
+    first.identity = 1;
+    assert_int_equal(rank_ask(&w.rank[0], 0, first, NULL), KEEL_OK);
+    assert_int_not_equal(w.rank[0].reply.epoch, 0); /* from here on ranks of that node do it themselves */
     pthread_create(&t, NULL, cas_adds, bytes_at(0, SEG_NONE, 0) + 8 * 33);
     while (atomic_load(&cas_done) == 0)
         sched_yield();

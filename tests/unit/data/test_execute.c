@@ -338,6 +338,97 @@ static void test_execute_malformed_forward_changes_nothing(void **state)
     assert_false(w.node[1].fatal);
 }
 
+/* ---- who answers ---- */
+
+static void test_execute_last_copy_answers_the_ranks_of_its_node(void **state)
+{
+    (void)state;
+    struct rank *near = &w.rank[1];
+    struct wire add = rank_wire(near, WIRE_RMW, SEG_SHADOW, 0, 8);
+    add.a = 5;
+    add.identity = 1;
+    rank_send(near, 0, add, NULL);
+    (void)agent_poll(&w.node[0].agent, w.node[0].agent.net);
+    (void)agent_step(&w.node[0].agent);
+    w.node[0].still = true; /* it has passed it on, and does not hear of the acknowledgement */
+    world_pump();
+    assert_int_equal(near->replies, 1);
+    assert_int_equal(near->reply.status, KEEL_OK);
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 5);
+    w.node[0].still = false;
+    world_pump();
+    assert_int_equal(near->replies, 1); /* once */
+    assert_null(w.node[0].agent.waiters);
+    add.identity = 2;
+    assert_int_equal(rank_ask(near, 0, add, NULL), KEEL_OK);
+    assert_int_equal(near->reply.a, 5);
+    assert_int_equal(rank_ask(near, 0, add, NULL), KEEL_OK); /* again: the primary knows it */
+    assert_int_equal(near->reply.a, 5);
+    assert_true(copies_are_equal());
+}
+
+static void test_execute_last_of_three_answers_when_all_have_it(void **state)
+{
+    (void)state;
+    struct rank *near = &w.rank[2];
+    struct wire add = rank_wire(near, WIRE_RMW, SEG_TRIPLE, 0, 8);
+    add.a = 5;
+    add.identity = 1;
+    w.node[1].still = true; /* in the middle of the chain */
+    rank_send(near, 0, add, NULL);
+    world_pump();
+    assert_int_equal(near->replies, 0);
+    w.node[1].still = false;
+    world_pump();
+    assert_int_equal(near->replies, 1);
+    assert_true(copies_are_equal());
+}
+
+/* What was not answered when the view changed is answered by the primary, whoever answered it before. */
+static void test_execute_primary_answers_after_a_view_change(void **state)
+{
+    (void)state;
+    struct rank *near = &w.rank[1];
+    struct wire add = rank_wire(near, WIRE_RMW, SEG_SHADOW, 0, 8);
+    const struct view_event elsewhere = {.type = VIEW_RANK_LEFT, .a = 2, .b = 0};
+    add.a = 5;
+    add.identity = 1;
+    rank_send(near, 0, add, NULL);
+    (void)agent_poll(&w.node[0].agent, w.node[0].agent.net);
+    assert_non_null(w.node[0].agent.waiters);
+    world_change(&elsewhere, 1);
+    assert_int_equal(near->replies, 2);
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 5);
+    assert_true(copies_are_equal());
+}
+
+/* ---- accumulates beside ranks that do them themselves ---- */
+
+static void test_execute_says_when_ranks_of_its_node_may_add_themselves(void **state)
+{
+    (void)state;
+    struct rank *own = &w.rank[0];
+    double one = 1, scale = 1;
+    struct wire acc = rank_wire(writer, WIRE_ACC, SEG_NONE, 0, 8);
+    acc.count = KEEL_DOUBLE;
+    acc.len = sizeof one;
+    memcpy(&acc.a, &scale, sizeof scale);
+    acc.identity = 1;
+    assert_int_equal(rank_ask(writer, 0, acc, &one), KEEL_OK);
+    assert_int_equal(writer->reply.epoch, 0); /* it is on another node */
+    assert_false(store_copy(&w.node[0].agent.store, SEG_NONE, 0)->shared);
+    struct wire add = rank_wire(own, WIRE_RMW, SEG_NONE, 0, 16);
+    add.identity = 1;
+    assert_int_equal(rank_ask(own, 0, add, NULL), KEEL_OK);
+    assert_int_equal(own->reply.epoch, group_at(0, SEG_NONE, 0)->generation + 1);
+    assert_true(store_copy(&w.node[0].agent.store, SEG_NONE, 0)->shared);
+    add = rank_wire(own, WIRE_RMW, SEG_SHADOW, 0, 16);
+    add.identity = 2;
+    assert_int_equal(rank_ask(own, 0, add, NULL), KEEL_OK);
+    assert_int_equal(own->reply.epoch, 0); /* several copies */
+    assert_false(store_copy(&w.node[0].agent.store, SEG_SHADOW, 0)->shared);
+}
+
 /* ---- what is refused ---- */
 
 static void test_execute_malformed_requests_are_answered_with_an_error(void **state)
@@ -656,6 +747,10 @@ int main(void)
         TEST(test_execute_forward_of_a_node_that_is_no_primary_is_ignored),
         TEST(test_execute_forward_that_leaves_out_a_copy_is_ignored),
         TEST(test_execute_malformed_forward_changes_nothing),
+        TEST(test_execute_last_copy_answers_the_ranks_of_its_node),
+        TEST(test_execute_last_of_three_answers_when_all_have_it),
+        TEST(test_execute_primary_answers_after_a_view_change),
+        TEST(test_execute_says_when_ranks_of_its_node_may_add_themselves),
         TEST(test_execute_malformed_requests_are_answered_with_an_error),
         TEST(test_execute_malformed_intents_do_no_harm),
         TEST(test_execute_unknown_segment_is_sent_back_freed_one_is_an_error),
