@@ -46,7 +46,7 @@ struct client_env {
 };
 
 /* A rank's part that this process reaches by plain loads and stores as long as the route's tag has the value it had when
- * this was filled in. 0 is no tag: not reachable so. */
+ * this was filled in. 0 is no tag: not reachable so. Zeroed memory that was never touched is right for all others. */
 struct near {
     const _Atomic uint64_t *tag;
     uint64_t get_tag, put_tag; /* puts: unreplicated only, others tell the other copies */

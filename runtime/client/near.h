@@ -14,8 +14,8 @@ static inline bool near_bad_range(const struct client *c, const keel_segment *s,
 
 static inline bool near_valid(const struct near *n, const uint64_t *wanted)
 {
-    return __atomic_load_n(wanted, __ATOMIC_ACQUIRE) == atomic_load_explicit(n->tag, memory_order_acquire) &&
-           __atomic_load_n(wanted, __ATOMIC_RELAXED) != 0;
+    uint64_t tag = __atomic_load_n(wanted, __ATOMIC_ACQUIRE); /* 0: nothing was filled in yet */
+    return tag != 0 && tag == atomic_load_explicit(__atomic_load_n(&n->tag, __ATOMIC_RELAXED), memory_order_acquire);
 }
 
 static inline uint8_t *near_base(const struct near *n)

@@ -34,8 +34,6 @@ struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t b
         segment_release(s);
         return NULL;
     }
-    for (int r = 0; r < (int)c->page->ranks; r++)
-        s->near[r].tag = &page_route(c->page, group_of((int)page_rank(c->page, r)->slot, redundancy))->tag;
     s->next = c->segments;
     c->segments = s;
     return s;
