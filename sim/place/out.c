@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "sim/place/options.h"
@@ -60,15 +61,33 @@ static bool copy(FILE *from, FILE *to)
     return !ferror(from);
 }
 
-/* The file gets a name. Only over another file does it need one in between, and has it for two system calls. */
+/* Over another file it needs a name in between. A process of its own takes the two steps, which ends them also when this
+ * one is killed after the first. */
+static bool name_over(const char *fd, const char *part, const char *path)
+{
+    int status;
+    pid_t child = fork();
+    if (child < 0)
+        return false;
+    if (child == 0) {
+        setsid();
+        bool ok = linkat(AT_FDCWD, fd, AT_FDCWD, part, AT_SYMLINK_FOLLOW) == 0 && rename(part, path) == 0;
+        _exit(!ok);
+    }
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* The file gets its name. */
 static bool give_name(const struct out *out, const char *part)
 {
     char fd[64];
-    snprintf(fd, sizeof fd, "/proc/self/fd/%d", fileno(out->f));
+    snprintf(fd, sizeof fd, "/proc/self/fd/%d", fileno(out->f)); /* in a child of this process, too */
     if (linkat(AT_FDCWD, fd, AT_FDCWD, out->path, AT_SYMLINK_FOLLOW) == 0)
         return true;
-    return errno == EEXIST && linkat(AT_FDCWD, fd, AT_FDCWD, part, AT_SYMLINK_FOLLOW) == 0 &&
-           rename(part, out->path) == 0;
+    return errno == EEXIST && name_over(fd, part, out->path);
 }
 
 static bool copy_over(const struct out *out, const char *part)

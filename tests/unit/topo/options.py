@@ -200,6 +200,12 @@ def peak(job):
     return highest / 1024
 
 
+def cpu_seconds(job):
+    with open("/proc/%d/stat" % job.pid) as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def interrupted_worst(tmp):
     """SIGINT, and --resume to the same result; the state of another search, or a damaged one, is refused."""
     search = ("simulate", "--grid", "8x8", "--method", "1D", "--worst", "--failures", 4, "--threads", 2)
@@ -221,7 +227,8 @@ def interrupted_worst(tmp):
     expect("--worst --resume: no state is left", not os.path.exists(path + ".state"))
     hard = [place, *map(str, search[:2]), "20x20", *map(str, search[3:]), "--out", path]
     job = subprocess.Popen(hard, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(0.5)
+    while cpu_seconds(job) < 0.3:  # the first bad sequences are known
+        time.sleep(0.01)
     job.send_signal(signal.SIGINT)
     expect("a long search is interrupted with 130", job.wait() == 130)
     state = path + ".state"
@@ -256,7 +263,11 @@ def killed(tmp):
         time.sleep(i * 0.0003)
         job.kill()
         job.wait()
-        left = [n for n in os.listdir(tmp) if ".part" in n]
+        for _ in range(1000):  # the last steps are a process of their own
+            left = [n for n in os.listdir(tmp) if ".part" in n]
+            if not left:
+                break
+            time.sleep(0.01)
         expect("kill -9 leaves %s" % left, not left)
         if os.path.exists(path):
             with open(path) as f:
