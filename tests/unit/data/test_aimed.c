@@ -717,6 +717,28 @@ static void test_aimed_announced_write_does_not_outlive_the_group(void **state)
     world_restore();
 }
 
+/* what is remembered of a pool's tasks goes when the pool is freed. */
+static void test_aimed_freed_pool_leaves_no_records(void **state)
+{
+    (void)state;
+    struct wire add = rank_wire(&w.rank[3], WIRE_RMW, SEG_SHADOW, 0, 8);
+    size_t before[2];
+    for (int node = 0; node < 2; node++)
+        before[node] = dedup_bytes(&w.node[node].agent.dedup[group_of(0, 1)]);
+    add.flags = WIRE_F_TASK;
+    add.a = 1;
+    add.identity = task_id(SEG_TRIPLE, 0); /* as if that segment were the pool */
+    add.round = 1;
+    assert_int_equal(rank_ask(&w.rank[3], 0, add, NULL), KEEL_OK);
+    assert_true(dedup_bytes(&w.node[1].agent.dedup[group_of(0, 1)]) > before[1]);
+    struct proc proc = {.rank = 0};
+    struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_TRIPLE, .b = 1};
+    segments_free(&w.node[0].agent, &proc, &r);
+    world_pump();
+    for (int node = 0; node < 2; node++)
+        assert_int_equal(dedup_bytes(&w.node[node].agent.dedup[group_of(0, 1)]), before[node]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -743,6 +765,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_ends_if_nobody_says_so, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_read_from_a_node_that_wakes_is_not_believed, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_announced_write_does_not_outlive_the_group, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_freed_pool_leaves_no_records, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
