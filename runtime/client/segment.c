@@ -156,10 +156,10 @@ keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_pe
     else if (able == KEEL_OK)
         status = c->env.request(c->env.user, &r, NULL);
     c->segments_next++;
-    if (status != KEEL_OK) {
+    if (status != KEEL_OK || !s) {
         if (s)
             segment_release(s);
-        return status;
+        return status == KEEL_OK ? KEEL_ERR_NOMEM : status;
     }
     s->freed = exists && r.a == 1 && (uint64_t)r.b <= c->instance; /* else the barrier that freed it is to come here */
     *out = s;

@@ -179,9 +179,9 @@ struct command *commands_take(struct plane *p)
 
 /* The helper thread calls a view settled when all helpers have committed it, and the commit may still be in this queue:
  * messages of those who are ahead wait in their streams until it is carried out (channel/peer.h, agent/execute.c). */
-void commands_run(struct plane *p, struct command *c)
+void commands_run(struct plane *p, struct command *first)
 {
-    while (c) {
+    for (struct command *c = first; c;) {
         struct command *next = c->next;
         run_command(p, c);
         free(c);
