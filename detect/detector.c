@@ -315,12 +315,12 @@ void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now
 
 /* ------------------------------------------------------------------------------------------------ own absence
  *
- * Who was frozen or cut off for nearly the limit may have been left out. If so, it hears of it from whoever it reaches; but the
+ * Who was frozen or cut off for nearly the shorter limit may have been left out. If so, it hears of it from whoever it reaches; but the
  * others may have come to the end of the job meanwhile, and then their kernels refuse it as if they had died. */
 
 void detector_note_absence(struct member *m)
 {
-    if (m->now - m->contact_at < m->p.limit_ns / 4 * 3)
+    if (m->now - m->contact_at < m->p.dark_ns / 4 * 3) /* a machine that is stopped as a whole is dark, too */
         return;
     m->contact_at = m->now;
     m->absent = true;

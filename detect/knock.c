@@ -14,7 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 
-#define KNOCK_NS (100 * KEEL_NS_PER_MS) /* without any answer it is given up */
+#define KNOCK_NS (40 * KEEL_NS_PER_MS) /* without any answer the next one may come: packets get lost */
 
 static void end(struct helper *h, struct peer *p)
 {

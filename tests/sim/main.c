@@ -61,7 +61,7 @@ static void kill_many(struct scenario *sc)
     }
 }
 
-/* One node is cut off, switched off or frozen for good: within a second. */
+/* One node is cut off or switched off for good: within 300 ms if dark_ns is 250; or frozen: within a second. */
 static void silent_one(struct scenario *sc)
 {
     int v = fresh_victim(sc);
@@ -72,7 +72,8 @@ static void silent_one(struct scenario *sc)
     a->duration = 1000 * SEC;
     if (sc->n == 2 && v == 0)
         sc->may_lose_quorum = true; /* of two the one with the lower id goes on */
-    sc->commit_within = sc->may_lose_quorum ? 0 : SEC;
+    bool dark = (kind == ACT_POWER_OFF || kind == ACT_CUT) && sc->params.dark_ns < sc->params.limit_ns;
+    sc->commit_within = sc->may_lose_quorum ? 0 : dark ? 300 * MS : SEC;
     sc->submitters = 0;
 }
 
@@ -220,6 +221,8 @@ static void run(int which, int n, uint64_t seed, bool verbose, bool measure)
     rng_seed(&r, seed * 31 + (uint64_t)which);
     random_source = &r;
     member_params_default(&sc.params, n, 0);
+    if (seed / 2 % 2)
+        member_params_silence(&sc.params, 780, 250);
     if (n > 2 && seed % 4 == 3)
         sc.params.topology = (enum member_topology)(1 + upto(3));
     sc.spares = n > 3 ? (int)upto(3) : 0;
