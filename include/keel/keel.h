@@ -5,6 +5,7 @@
 #include <keel/failure.h>
 #include <keel/group.h>
 #include <keel/job.h>
+#include <keel/message.h>
 #include <keel/rma.h>
 #include <keel/segment.h>
 #include <keel/shape.h>

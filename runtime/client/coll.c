@@ -42,7 +42,7 @@ bool coll_init(struct client *c)
     *k = (struct coll){.at = UINT64_MAX, .strays_tail = &k->strays};
     k->life = calloc(ranks, sizeof *k->life);
     k->stream = calloc(ranks, sizeof *k->stream);
-    if (!k->life || !k->stream)
+    if (!k->life || !k->stream || !mail_init(c))
         return false;
     for (int r = 0; r < c->size; r++)
         courier_reset(c, r);
@@ -64,6 +64,7 @@ void coll_free(struct client *c)
         free(s);
     }
     courier_free(c);
+    mail_free(c);
     free(k->life);
     free(k->made);
     *k = (struct coll){0};
@@ -117,6 +118,7 @@ static void apply(struct client *c, const struct page_change *change, size_t n, 
         l->joined = joins ? change[i].epoch : l->joined;
         l->changed = change[i].epoch;
         courier_reset(c, (int)change[i].rank);
+        mail_reset(c, (int)change[i].rank);
     }
     coll_strays_view(c);
     for (struct keel_group *g = c->coll.groups; g; g = g->next)
@@ -246,6 +248,10 @@ void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, con
     if (kind == PARCEL_LOST || kind == PARCEL_GONE) {
         if (len == sizeof id)
             noted(c, from, kind, data, now);
+        return;
+    }
+    if (kind == PARCEL_MAIL || kind == PARCEL_MAIL_TAKEN) {
+        mail_received(c, from, kind, data, len);
         return;
     }
     if (kind != PARCEL_ENGINE || !engine_peek(data, len, &id))

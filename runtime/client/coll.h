@@ -3,6 +3,7 @@
  *   coll.c        engines: messages in and out, views, time
  *   coll_group.c  groups: creation, freeing, what comes before a group is known
  *   coll_call.c   calls on a group, requests
+ *   mail.c        users' messages
  *   courier.c     the streams that carry the messages
  *
  * A member of a group is one life of a rank: the one that had joined when the group was born. Engines go through the views one
@@ -24,7 +25,7 @@ struct group; /* collectives/group.h, which names a function that unistd.h has *
 
 enum { STRAY_BYTES_MAX = 16 * 1024 * 1024, COLL_BUCKETS = 256 };
 
-enum parcel_kind { PARCEL_ENGINE, PARCEL_LOST, PARCEL_GONE };
+enum parcel_kind { PARCEL_ENGINE, PARCEL_LOST, PARCEL_GONE, PARCEL_MAIL, PARCEL_MAIL_TAKEN };
 
 /* What is known here of a rank, as of the last view that was gone through. */
 struct life {
@@ -98,7 +99,25 @@ struct coll {
     keel_status broken; /* collectives have ended for this process */
 };
 
+/* Users' messages (mail.c): the bytes sent to a rank, and of them received as far as it has said; received from it, and told. */
+struct mail_peer {
+    uint64_t sent, known, taken, told;
+};
+
+struct mail {
+    struct letter_in *head, **tail; /* not wanted yet */
+    struct mail_peer *peer;         /* [ranks] */
+};
+
 struct client;
+
+bool mail_init(struct client *c);
+void mail_free(struct client *c);
+void mail_received(struct client *c, int from, uint32_t kind, const void *data, size_t len);
+void mail_reset(struct client *c, int rank);
+keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
+keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from);
+keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from);
 
 bool coll_init(struct client *c);
 void coll_free(struct client *c);

@@ -94,7 +94,7 @@ bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, cons
     struct stream *s = stream_of(c, rank);
     if (!c->coll.life[rank].life || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK)
         return true;
-    bool borrowed = len > COURIER_COPY_MAX;
+    bool borrowed = len > COURIER_COPY_MAX && tag->group;
     struct parcel *p = malloc(sizeof *p + (borrowed ? 0 : len));
     if (!p) {
         coll_break(c, KEEL_ERR_NOMEM); /* what others wait for would never come */

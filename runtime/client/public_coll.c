@@ -1,4 +1,6 @@
 /* The public calls on groups, on the process's instance: arguments to an engine's call. */
+#include <keel/message.h>
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,6 +119,23 @@ KEEL_EXPORT keel_status keel_group_difference(const keel_group *a, const keel_gr
     *n = 0;
     pick(a->ranks, b->ranks, false, ranks, n);
     return KEEL_OK;
+}
+
+/* ---- messages ---- */
+
+KEEL_EXPORT keel_status keel_message_send(int rank, uint32_t tag, const void *data, size_t len)
+{
+    return mail_send(&process_client, rank, tag, data, len);
+}
+
+KEEL_EXPORT keel_status keel_message_receive(int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from)
+{
+    return mail_receive(&process_client, rank, tag, data, max, len, from);
+}
+
+KEEL_EXPORT keel_status keel_message_test(int rank, uint32_t tag, size_t *len, int *from)
+{
+    return mail_test(&process_client, rank, tag, len, from);
 }
 
 /* ---- requests ---- */

@@ -1,0 +1,229 @@
+/* Tagged messages of users, over the streams between ranks. The receiver keeps them until somebody wants them, so the sender has to
+ * stop in time: it may be MAIL_AHEAD bytes ahead of what it was told to have been received. */
+#include <keel/message.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+
+enum { MAIL_AHEAD = 1024 * 1024, MAIL_TELL = MAIL_AHEAD / 4, MAIL_OVERHEAD = 64 };
+
+struct letter_in {
+    struct letter_in *next;
+    int from;
+    uint64_t life;
+    uint32_t tag;
+    size_t len;
+    uint8_t data[];
+};
+
+static uint64_t weight(size_t len)
+{
+    return len + MAIL_OVERHEAD;
+}
+
+static void keep(struct client *c, int from, uint32_t tag, const void *data, size_t len)
+{
+    struct letter_in *m = malloc(sizeof *m + len);
+    if (!m) {
+        coll_break(c, KEEL_ERR_NOMEM); /* what was acknowledged cannot be lost */
+        return;
+    }
+    *m = (struct letter_in){.from = from, .life = c->coll.life[from].life, .tag = tag, .len = len};
+    if (len)
+        memcpy(m->data, data, len);
+    *c->mail.tail = m;
+    c->mail.tail = &m->next;
+}
+
+void mail_received(struct client *c, int from, uint32_t kind, const void *data, size_t len)
+{
+    uint32_t tag;
+    uint64_t taken;
+    if (kind == PARCEL_MAIL && len >= sizeof tag) {
+        memcpy(&tag, data, sizeof tag);
+        keep(c, from, tag, (const char *)data + sizeof tag, len - sizeof tag);
+    } else if (kind == PARCEL_MAIL_TAKEN && len == sizeof taken) {
+        memcpy(&taken, data, sizeof taken);
+        c->mail.peer[from].known = taken;
+    }
+}
+
+bool mail_init(struct client *c)
+{
+    c->mail.tail = &c->mail.head;
+    c->mail.peer = calloc((size_t)c->size, sizeof *c->mail.peer);
+    return c->mail.peer != NULL;
+}
+
+void mail_free(struct client *c)
+{
+    for (struct letter_in *m = c->mail.head, *next; m; m = next) {
+        next = m->next;
+        free(m);
+    }
+    free(c->mail.peer);
+    c->mail.head = NULL;
+    c->mail.peer = NULL;
+}
+
+/* The rank's life is over: counting starts again with the next one. */
+void mail_reset(struct client *c, int rank)
+{
+    if (c->mail.peer)
+        c->mail.peer[rank] = (struct mail_peer){0};
+}
+
+/* ---- sending ---- */
+
+struct sending {
+    struct client *c;
+    int rank;
+    uint64_t life, weight;
+};
+
+static bool may_send(void *arg)
+{
+    const struct sending *s = arg;
+    const struct mail_peer *p = &s->c->mail.peer[s->rank];
+    return s->c->coll.life[s->rank].life != s->life || s->c->coll.broken != KEEL_OK ||
+           p->sent + s->weight - p->known <= MAIL_AHEAD;
+}
+
+static keel_status send_locked(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
+{
+    struct sending s = {c, rank, c->coll.life[rank].life, weight(len)};
+    if (rank == c->rank) {
+        keep(c, rank, tag, data, len);
+        return c->coll.broken;
+    }
+    if (!s.life)
+        return KEEL_ERR_RANK_DEAD;
+    if (!client_wait(c, may_send, &s))
+        return c->fatal;
+    if (c->coll.broken != KEEL_OK)
+        return c->coll.broken;
+    if (c->coll.life[rank].life != s.life)
+        return KEEL_ERR_RANK_DEAD;
+    struct parcel_tag t = {.kind = PARCEL_MAIL};
+    c->mail.peer[rank].sent += s.weight;
+    (void)courier_send(c, rank, &t, &tag, sizeof tag, data, len);
+    return c->coll.broken;
+}
+
+keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
+{
+    if (!c->ready)
+        return KEEL_ERR_STATE;
+    if (rank < 0 || rank >= c->size || len > KEEL_MESSAGE_MAX || (len && !data))
+        return KEEL_ERR_ARG;
+    pthread_mutex_lock(&c->lock);
+    coll_see_views(c, c->env.now(c->env.user));
+    FAULT_POINT("mail.sending");
+    keel_status status = c->fatal != KEEL_OK ? c->fatal : send_locked(c, rank, tag, data, len);
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+/* ---- receiving ---- */
+
+struct wanted {
+    struct client *c;
+    int rank;
+    uint32_t tag;
+    struct letter_in **at;
+    bool hopeless;
+};
+
+/* Nobody is left who could send. */
+static bool nobody(const struct client *c, int rank)
+{
+    if (rank >= 0)
+        return rank != c->rank && !c->coll.life[rank].life;
+    for (int r = 0; r < c->size; r++)
+        if (r != c->rank && c->coll.life[r].life)
+            return false;
+    return true;
+}
+
+static bool is_there(void *arg)
+{
+    struct wanted *w = arg;
+    struct client *c = w->c;
+    for (w->at = &c->mail.head; *w->at; w->at = &(*w->at)->next)
+        if ((*w->at)->tag == w->tag && (w->rank < 0 || (*w->at)->from == w->rank))
+            return true;
+    w->at = NULL;
+    w->hopeless = nobody(c, w->rank);
+    return w->hopeless || c->coll.broken != KEEL_OK;
+}
+
+static void tell_taken(struct client *c, const struct letter_in *m)
+{
+    struct mail_peer *p = &c->mail.peer[m->from];
+    if (m->from == c->rank || m->life != c->coll.life[m->from].life)
+        return;
+    p->taken += weight(m->len);
+    if (p->taken - p->told < MAIL_TELL)
+        return;
+    struct parcel_tag t = {.kind = PARCEL_MAIL_TAKEN};
+    p->told = p->taken;
+    (void)courier_send(c, m->from, &t, &p->taken, sizeof p->taken, NULL, 0);
+}
+
+static keel_status take(struct wanted *w, void *data, size_t max)
+{
+    struct client *c = w->c;
+    struct letter_in *m = *w->at;
+    if (m->len > max)
+        return KEEL_ERR_LIMIT;
+    if (m->len)
+        memcpy(data, m->data, m->len);
+    *w->at = m->next;
+    if (!*w->at)
+        c->mail.tail = w->at;
+    tell_taken(c, m);
+    free(m);
+    return KEEL_OK;
+}
+
+static keel_status receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from,
+                           bool wait)
+{
+    struct wanted w = {.c = c, .rank = rank, .tag = tag};
+    if (!c->ready)
+        return KEEL_ERR_STATE;
+    if (rank < KEEL_ANY_RANK || rank >= c->size || (wait && max && !data))
+        return KEEL_ERR_ARG;
+    keel_status status = KEEL_OK;
+    pthread_mutex_lock(&c->lock);
+    if (!wait) {
+        client_progress(c);
+        status = is_there(&w) || c->fatal != KEEL_OK ? KEEL_OK : KEEL_IN_PROGRESS;
+    } else {
+        (void)client_wait(c, is_there, &w);
+    }
+    if (status == KEEL_OK && w.at) {
+        if (len)
+            *len = (*w.at)->len;
+        if (from)
+            *from = (*w.at)->from;
+        status = wait ? take(&w, data, max) : KEEL_OK;
+    } else if (status == KEEL_OK) {
+        status = c->fatal != KEEL_OK ? c->fatal : c->coll.broken != KEEL_OK ? c->coll.broken : KEEL_ERR_RANK_DEAD;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from)
+{
+    return receive(c, rank, tag, data, max, len, from, true);
+}
+
+keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from)
+{
+    return receive(c, rank, tag, NULL, 0, len, from, false);
+}
