@@ -92,21 +92,23 @@ static void end(void)
 
 static void share(struct command *c)
 {
-    check(keel_bcast(0, c, sizeof *c));
+    check(keel_group_bcast(keel_group_world(), 0, c, sizeof *c));
 }
 
-/* False: there is no such call yet, or not of that length. */
+/* False: there is no such call. */
 static int call(enum operation o, size_t bytes)
 {
-    enum { LONGEST = 64 * 1024 };
-    if (o > BCAST || bytes > LONGEST)
-        return 0;
+    keel_group *g = keel_group_world();
     if (o == BARRIER)
-        check(keel_barrier());
+        check(keel_group_barrier(g));
     else if (o == ALLREDUCE)
-        check(keel_allreduce_sum((const double *)(void *)in, (double *)(void *)out, bytes / sizeof(double)));
+        check(keel_group_allreduce(g, in, out, bytes / sizeof(double), &(keel_combine){.type = KEEL_DOUBLE}));
+    else if (o == BCAST)
+        check(keel_group_bcast(g, 0, out, bytes));
+    else if (o == ALLGATHER)
+        check(keel_group_allgather(g, in, out, bytes));
     else
-        check(keel_bcast(0, out, bytes));
+        check(keel_group_alltoall(g, in, out, bytes));
     return 1;
 }
 #endif
