@@ -231,7 +231,7 @@ struct client {
         uint32_t steps;
     } * task_steps; /* [task_groups] operations of the task towards each group */
     int task_groups, task_groups_max;
-    struct coll coll;       /* groups and their collectives */
+    struct coll coll; /* groups and their collectives */
     struct mail mail;
     uint64_t pieces_living; /* for leak checks */
     uint64_t ops_living;
