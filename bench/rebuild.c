@@ -11,7 +11,7 @@
 
 #include "bench/rawlib.h"
 
-enum { PUT_BYTES = 1 << 20, PUTS = 200, GETS_BEFORE = 50000, GETS_MAX = 8 << 20, QUIET_US = 1500000 };
+enum { PUT_BYTES = 1 << 20, PUTS = 200, GETS_BEFORE = 50000, GETS_MAX = 8 << 20, QUIET_US = 8000000 };
 
 #define CHECK(expression)                                                                                              \
     do {                                                                                                               \
