@@ -68,7 +68,7 @@ RULES = [
     rule("R11", "a broken chain is not mended", AGENT + "execute.c",
          "        chain_send(a, w->group, &again, w->bytes, &w->mark);", "        (void)again;"),
     rule("R11", "what is not acknowledged is answered", AGENT + "execute.c",
-         "    if (chain_reached(a, &waiter->mark)) {\n        execute_reply", "    if (true) {\n        execute_reply"),
+         "    if (chain_reached(a, &waiter->mark)) {\n        reply_waiter", "    if (true) {\n        reply_waiter"),
     rule("R11", "the middle of a chain acknowledges for the end", AGENT + "chain.c",
          "    return is_relayed(a, m, a->relayed);", "    return true;"),
     rule("V2", "prepare is answered before forwards have arrived", AGENT + "recover.c",
