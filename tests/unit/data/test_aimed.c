@@ -739,6 +739,34 @@ static void test_aimed_freed_pool_leaves_no_records(void **state)
         assert_int_equal(dedup_bytes(&w.node[node].agent.dedup[group_of(0, 1)]), before[node]);
 }
 
+/* a question of an older generation gets no answer: it would say of copies that are none any more that they agree. */
+static void test_aimed_question_of_an_older_generation_is_not_answered(void **state)
+{
+    (void)state;
+    struct wire ask = {.type = WIRE_COMPARE, .slot = 0, .seg = SEG_SHADOW, .offset = 8, .len = 8, .a = 1};
+    struct view_event doubt = {.type = VIEW_RANK_DOUBT, .a = 3};
+    int64_t zero = 0;
+    ask.identity = group_at(0, SEG_SHADOW, 0)->generation;
+    world_change(&doubt, 1);
+    uint64_t before = agent_position(&w.node[1].agent, 0);
+    agent_tell(&w.node[0].agent, 1, &ask, &zero);
+    world_pump();
+    assert_int_equal(agent_position(&w.node[1].agent, 0), before);
+    world_restore();
+}
+
+/* an agent that could not tell something answers nobody. */
+static void test_aimed_agent_without_memory_answers_nobody(void **state)
+{
+    (void)state;
+    assert_non_null(w.rank[2].ep[0]);
+    agent_break(&w.node[0].agent, "out of memory, says the test");
+    world_pump();
+    assert_null(w.rank[2].ep[0]);
+    assert_int_equal(rank_put(&w.rank[2], 0, SEG_SHADOW, 0, 8, 1, 1), -1000);
+    w.node[0].still = true;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -766,6 +794,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_read_from_a_node_that_wakes_is_not_believed, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_announced_write_does_not_outlive_the_group, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_freed_pool_leaves_no_records, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_question_of_an_older_generation_is_not_answered, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_agent_without_memory_answers_nobody, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
