@@ -30,6 +30,18 @@ KEEL_MUST_CHECK keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redun
 keel_status keel_segment_free(keel_segment *segment);
 size_t keel_segment_bytes_per_rank(const keel_segment *segment);
 
+/* Where the rank's part lies: at the same address in every process. Where a copy of the part is on
+ * the caller's node the memory is there, and plain loads and stores work; elsewhere the address is kept free, and
+ * touching it is a segmentation fault. Plain stores reach the copy on this node only: they are right where it is the only
+ * one (KEEL_REDUNDANCY_NONE). NULL for wrong arguments, or if the system did not give the process its address range and the part
+ * is not here.
+ * threads   any.  blocks  at the first call for a part, until the node's agent has answered. */
+void *keel_address(keel_segment *segment, int rank);
+/* The segment in whose part of the rank the address lies, and how far: what keel_address gave, plus *offset. In time that grows
+ * with the logarithm of the number of segments. Not while another thread allocates or frees one.
+ * errors    KEEL_ERR_ARG: in no part of that rank. */
+KEEL_MUST_CHECK keel_status keel_locate(int rank, const void *address, keel_segment **segment, size_t *offset);
+
 #ifdef __cplusplus
 }
 #endif

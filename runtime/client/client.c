@@ -28,6 +28,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
                          .collectives = w->collectives,
                          .segments_next = SYSTEM_SEGMENT + 1,
                          .segments_known = w->segments};
+    c->range = (struct range){.base = env->range, .bytes = env->range_bytes};
     memcpy(c->secret, w->secret, sizeof c->secret);
     pthread_mutex_init(&c->lock, NULL);
     c->waiting_tail = &c->waiting;
@@ -84,6 +85,7 @@ void client_fini(struct client *c)
     coll_free(c);
     while (c->segments)
         segment_release(c->segments);
+    range_fini(&c->range);
     for (struct piece *p = c->free_pieces, *next; p; p = next) {
         next = p->next;
         free(p);

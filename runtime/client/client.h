@@ -21,6 +21,7 @@
 
 #include "runtime/client/coll.h"
 #include "runtime/client/plan.h"
+#include "runtime/client/range.h"
 #include "runtime/protocol/control.h"
 #include "runtime/protocol/note.h"
 #include "runtime/protocol/page.h"
@@ -35,7 +36,8 @@ struct client_env {
     /* Somebody else may need this processor. */
     void (*yield)(void *user);
     /* One request and its answer, over the control socket; blocks. With CONTROL_SEG_MAP and KEEL_OK *memory gets this
-     * node's copy, r->bytes long (client_env.unmap frees it); else memory is NULL. */
+     * node's copy, r->bytes long (client_env.unmap frees it), at the address that *memory held if it was not NULL; else memory is
+     * NULL. */
     keel_status (*request)(void *user, struct control *r, void **memory);
     void (*unmap)(void *user, void *memory, size_t bytes);
     /* One request without an answer. False: not taken now, try again. */
@@ -43,6 +45,8 @@ struct client_env {
     bool (*agent_is_gone)(void *user);
     /* A store into a copy on this node, with plain stores of at least aligned words. */
     void (*copy)(void *user, void *dst, const void *src, size_t len);
+    /* Addresses that are kept free for the parts of segments, the same in every process of the job; range_bytes 0: none. */
+    uint64_t range, range_bytes;
 };
 
 /* A rank's part that this process reaches by plain loads and stores as long as the route's tag has the value it had when
@@ -66,7 +70,9 @@ struct keel_segment {
     _Atomic(uint8_t *) *map; /* [nodes] this node's copy of each slot's part, NULL until mapped */
     size_t *map_bytes;       /* [nodes] */
     _Atomic uint64_t
-        *shared; /* [nodes] 1 + the generation under which the agent adds by the processor's atomics, as we may */
+        *shared;       /* [nodes] 1 + the generation under which the agent adds by the processor's atomics, as we may */
+    uint64_t base;     /* of its place in the address range, 0: none */
+    uint64_t *slot_at; /* [nodes] where the slot's copy lies from there */
 };
 
 enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
@@ -220,6 +226,7 @@ struct client {
     struct given_up *given_up; /* their notes stay until then */
     /* segments, collectives: user's thread, under the rule that collectives are called in order */
     struct keel_segment *segments, *system;
+    struct range range;
     uint32_t segments_next, segments_known;
     uint64_t instance, collectives;
     /* the task being run */
@@ -293,6 +300,8 @@ keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_pe
                              keel_segment **out);
 keel_status segment_free(struct client *c, struct keel_segment *segment);
 void segment_release(struct keel_segment *s);
+void *segment_address(keel_segment *s, int rank);
+keel_status segment_locate(struct client *c, int rank, const void *address, keel_segment **segment, size_t *offset);
 struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t bytes_per_rank,
                                     keel_redundancy redundancy);
 

@@ -109,7 +109,7 @@ static keel_status request(void *user, struct control *r, void **memory)
         status = await_answer(r, &passed);
     pthread_mutex_unlock(&process.control_lock);
     if (memory && status == KEEL_OK) {
-        *memory = mmap(NULL, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, passed, 0);
+        *memory = mmap(*memory, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (*memory ? MAP_FIXED : 0), passed, 0);
         if (*memory == MAP_FAILED)
             status = KEEL_ERR_NOMEM;
     }
@@ -118,10 +118,38 @@ static keel_status request(void *user, struct control *r, void **memory)
     return status;
 }
 
+static struct client_env environment;
+
+/* Addresses for segments: kept free of everything else by a mapping that nothing is behind. Far from where programs, their
+ * libraries, heaps and address sanitizers are; or, where a thread sanitizer has that, low. */
+static const struct {
+    uint64_t base, bytes;
+} ranges[] = {{0x200000000000, 0x200000000000}, {0x1000000000, 0x6000000000}};
+
+static bool range_keep(uint64_t base, size_t bytes, int how)
+{
+    void *at = (void *)(uintptr_t)base; // NOLINT(performance-no-int-to-ptr)
+    void *m = mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | how, -1, 0);
+    if (m != MAP_FAILED && m != at)
+        munmap(m, bytes);
+    return m == at;
+}
+
 static void unmap(void *user, void *memory, size_t bytes)
 {
     (void)user;
-    munmap(memory, bytes);
+    if ((uintptr_t)memory - environment.range >= environment.range_bytes ||
+        !range_keep((uintptr_t)memory, bytes, MAP_FIXED))
+        munmap(memory, bytes);
+}
+
+static void find_range(void)
+{
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && !environment.range_bytes; i++)
+        if (range_keep(ranges[i].base, (size_t)ranges[i].bytes, MAP_FIXED_NOREPLACE)) {
+            environment.range = ranges[i].base;
+            environment.range_bytes = ranges[i].bytes;
+        }
 }
 
 static bool agent_is_gone(void *user)
@@ -156,14 +184,14 @@ static void copy(void *user, void *dst, const void *src, size_t len)
     near_copy(dst, src, len);
 }
 
-static const struct client_env environment = {.now = now,
-                                              .sleep = sleep_for,
-                                              .yield = yield,
-                                              .request = request,
-                                              .unmap = unmap,
-                                              .tell = tell,
-                                              .agent_is_gone = agent_is_gone,
-                                              .copy = copy};
+static struct client_env environment = {.now = now,
+                                        .sleep = sleep_for,
+                                        .yield = yield,
+                                        .request = request,
+                                        .unmap = unmap,
+                                        .tell = tell,
+                                        .agent_is_gone = agent_is_gone,
+                                        .copy = copy};
 
 /* ---- keel_init ---- */
 
@@ -217,6 +245,7 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
         status = KEEL_ERR_NOMEM;
     if (status == KEEL_OK)
         status = open_transports(w, &net, &shm);
+    find_range();
     if (status == KEEL_OK)
         status = client_init(&process_client, &environment, w, page, intents, net, shm);
     if (status != KEEL_OK)

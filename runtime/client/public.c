@@ -159,6 +159,16 @@ KEEL_EXPORT keel_status keel_segment_free(keel_segment *segment)
     return segment_free(&process_client, segment);
 }
 
+KEEL_EXPORT void *keel_address(keel_segment *segment, int rank)
+{
+    return segment_address(segment, rank);
+}
+
+KEEL_EXPORT keel_status keel_locate(int rank, const void *address, keel_segment **segment, size_t *offset)
+{
+    return segment_locate(&process_client, rank, address, segment, offset);
+}
+
 KEEL_EXPORT size_t keel_segment_bytes_per_rank(const keel_segment *segment)
 {
     return segment ? (size_t)segment->bytes_per_rank : 0;

@@ -13,7 +13,27 @@ struct alloc_arguments {
     uint32_t index;
     int32_t made; /* a keel_status: what became of it at this rank */
     uint32_t pad;
+    uint64_t base; /* in the address range */
 };
+
+/* Where the copies of all slots lie, one after the other; their bytes, 0: more than there are addresses. */
+static uint64_t lay_out(const struct client *c, uint64_t bytes_per_rank, uint64_t *slot_at)
+{
+    uint64_t at = 0, ranks;
+    if (bytes_per_rank > c->range.bytes)
+        return 0;
+    memset(slot_at, 0, c->page->nodes * sizeof *slot_at);
+    for (uint32_t r = 0; r < c->page->ranks; r++)
+        slot_at[page_rank(c->page, (int)r)->slot]++;
+    for (uint32_t slot = 0; slot < c->page->nodes; slot++) {
+        ranks = slot_at[slot];
+        slot_at[slot] = at;
+        at += layout_copy_bytes(bytes_per_rank, ranks);
+        if (at > c->range.bytes)
+            return 0;
+    }
+    return at;
+}
 
 struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t bytes_per_rank,
                                     keel_redundancy redundancy)
@@ -26,14 +46,17 @@ struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t b
     s->bytes_per_rank = bytes_per_rank;
     s->stride = layout_stride(bytes_per_rank);
     s->redundancy = redundancy;
+    s->slot_at = calloc(c->page->nodes, sizeof *s->slot_at);
     s->map = calloc(c->page->nodes, sizeof *s->map);
     s->map_bytes = calloc(c->page->nodes, sizeof *s->map_bytes);
     s->shared = calloc(c->page->nodes, sizeof *s->shared);
     s->near = calloc(c->page->ranks, sizeof *s->near);
-    if (!s->map || !s->map_bytes || !s->shared || !s->near) {
+    if (!s->map || !s->map_bytes || !s->shared || !s->near || !s->slot_at) {
         segment_release(s);
         return NULL;
     }
+    uint64_t bytes = lay_out(c, bytes_per_rank, s->slot_at);
+    s->base = bytes ? range_take(&c->range, bytes, s) : 0;
     s->next = c->segments;
     c->segments = s;
     return s;
@@ -52,6 +75,9 @@ void segment_release(struct keel_segment *s)
         if (base)
             c->env.unmap(c->env.user, base, s->map_bytes[slot]);
     }
+    if (s->base)
+        range_give(&c->range, s->base);
+    free(s->slot_at);
     free((void *)s->map);
     free(s->map_bytes);
     free((void *)s->shared);
@@ -67,14 +93,15 @@ uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status)
     if (base)
         return base;
     struct control r = {.type = CONTROL_SEG_MAP, .seg = s->index, .slot = slot};
-    void *m;
+    void *m = s->base ? (void *)(uintptr_t)(s->base + s->slot_at[slot]) : NULL; // NOLINT(performance-no-int-to-ptr)
     *status = c->env.request(c->env.user, &r, &m);
     if (*status != KEEL_OK)
         return NULL;
     uint8_t *expected = NULL;
     s->map_bytes[slot] = r.bytes;
     if (!atomic_compare_exchange_strong(&s->map[slot], &expected, m)) {
-        c->env.unmap(c->env.user, m, r.bytes); /* another thread was first */
+        if (m != expected)
+            c->env.unmap(c->env.user, m, r.bytes); /* another thread was first */
         return expected;
     }
     return m;
@@ -94,7 +121,8 @@ static keel_status agree_on_arguments(struct client *c, const struct alloc_argum
         status = collective_read(c, r, KIND_ALLOC, &theirs, sizeof theirs, &present);
         if (status != KEEL_OK || !present)
             continue;
-        if (theirs.bytes != mine->bytes || theirs.redundancy != mine->redundancy || theirs.index != mine->index)
+        if (theirs.bytes != mine->bytes || theirs.redundancy != mine->redundancy || theirs.index != mine->index ||
+            (theirs.base && mine->base && theirs.base != mine->base)) /* 0: without memory for it */
             *agreed = KEEL_ERR_MISMATCH;
         else if (*agreed == KEEL_OK)
             *agreed = (keel_status)theirs.made;
@@ -104,7 +132,7 @@ static keel_status agree_on_arguments(struct client *c, const struct alloc_argum
 
 /* Every rank's agent makes its copies before the barrier, so that all are there after it. A rank that cannot, or whose
  * arguments differ, takes part all the same, so that everybody learns of it; then nothing is left. */
-static keel_status alloc_together(struct client *c, const struct control *r, keel_status made)
+static keel_status alloc_together(struct client *c, const struct control *r, uint64_t base, keel_status made)
 {
     struct control request = *r;
     keel_status agreed;
@@ -113,7 +141,7 @@ static keel_status alloc_together(struct client *c, const struct control *r, kee
     if (made == KEEL_ERR_AGENT_GONE || made == KEEL_ERR_FENCED)
         return made;
     struct alloc_arguments mine = {
-        .bytes = r->bytes, .redundancy = r->redundancy, .index = r->seg, .made = (int32_t)made};
+        .bytes = r->bytes, .redundancy = r->redundancy, .index = r->seg, .made = (int32_t)made, .base = base};
     keel_status status = agree_on_arguments(c, &mine, &agreed);
     if (status != KEEL_OK || agreed == KEEL_OK)
         return status;
@@ -152,7 +180,7 @@ keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_pe
         able = KEEL_ERR_NOMEM;
     keel_status status = able;
     if (!exists)
-        status = alloc_together(c, &r, able);
+        status = alloc_together(c, &r, s ? s->base : 0, able);
     else if (able == KEEL_OK)
         status = c->env.request(c->env.user, &r, NULL);
     c->segments_next++;
@@ -163,6 +191,41 @@ keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_pe
     }
     s->freed = exists && r.a == 1 && (uint64_t)r.b <= c->instance; /* else the barrier that freed it is to come here */
     *out = s;
+    return KEEL_OK;
+}
+
+/* ---- addresses ---- */
+
+static uint64_t address_of(const keel_segment *s, int rank)
+{
+    const struct page_rank *r = page_rank(s->client->page, rank);
+    return s->base + s->slot_at[r->slot] + (uint64_t)r->index * s->stride;
+}
+
+void *segment_address(keel_segment *s, int rank)
+{
+    if (!s || !s->client->ready || rank < 0 || rank >= s->client->size)
+        return NULL;
+    const struct page_rank *r = page_rank(s->client->page, rank);
+    keel_status status;
+    uint8_t *copy = segment_map(s, (int)r->slot, &status);
+    if (copy)
+        return copy + (uint64_t)r->index * s->stride;
+    return s->base ? (void *)(uintptr_t)address_of(s, rank) : NULL; // NOLINT(performance-no-int-to-ptr)
+}
+
+keel_status segment_locate(struct client *c, int rank, const void *address, keel_segment **segment, size_t *offset)
+{
+    uint64_t at = (uintptr_t)address;
+    keel_segment *s = c->ready && rank >= 0 && rank < c->size ? range_find(&c->range, at) : NULL;
+    if (!segment || !offset)
+        return KEEL_ERR_ARG;
+    *segment = NULL;
+    *offset = 0;
+    if (!s || s == c->system || at < address_of(s, rank) || at - address_of(s, rank) >= s->bytes_per_rank)
+        return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
+    *segment = s;
+    *offset = (size_t)(at - address_of(s, rank));
     return KEEL_OK;
 }
 

@@ -306,6 +306,51 @@ static void test_tasks(void)
     CHECK(keel_segment_free(s));
 }
 
+/* Every process sees every part at the same address, can find out which it is, and reaches those of its node by plain loads
+ * and stores. */
+static void test_addresses(void)
+{
+    enum { SEGMENTS = 5, BYTES = 10000 };
+    int me = keel_rank(), n = keel_size();
+    keel_segment *s[SEGMENTS], *found;
+    size_t offset;
+    for (int i = 0; i < SEGMENTS; i++)
+        CHECK(keel_segment_alloc(BYTES * (size_t)i + 8, KEEL_REDUNDANCY_NONE, &s[i]));
+    CHECK(keel_segment_free(s[2])); /* its place is used again */
+    CHECK(keel_segment_alloc(BYTES, KEEL_REDUNDANCY_NONE, &s[2]));
+    for (int i = 0; i < SEGMENTS; i++)
+        for (int r = 0; r < n; r++) {
+            size_t bytes = keel_segment_bytes_per_rank(s[i]);
+            char *here = keel_address(s[i], r), *there = here;
+            CHECK(keel_bcast(0, &there, sizeof there));
+            EXPECT(here && here == there);
+            for (size_t at = 0; at < bytes; at += 1 + bytes / 3) {
+                CHECK(keel_locate(r, here + at, &found, &offset));
+                EXPECT(found == s[i] && offset == at);
+            }
+            EXPECT(keel_locate(r, here + bytes, &found, &offset) == KEEL_ERR_ARG && !found);
+            EXPECT(keel_locate((r + 1) % n, here, &found, &offset) == (n == 1 ? KEEL_OK : KEEL_ERR_ARG));
+        }
+    int64_t mine = 1000 + me, theirs;
+    memcpy(keel_address(s[1], me), &mine, sizeof mine);
+    CHECK(keel_barrier());
+    for (int r = 0; r < n; r++) {
+        CHECK(keel_get(s[1], r, 0, &theirs, sizeof theirs));
+        EXPECT(theirs == 1000 + r);
+        if (keel_rank_node(r) == keel_rank_node(me)) {
+            memcpy(&theirs, keel_address(s[1], r), sizeof theirs);
+            EXPECT(theirs == 1000 + r);
+        }
+    }
+    EXPECT(keel_locate(me, &mine, &found, &offset) == KEEL_ERR_ARG && keel_address(NULL, me) == NULL);
+    EXPECT(keel_locate(n, keel_address(s[0], 0), &found, &offset) == KEEL_ERR_ARG && keel_address(s[0], n) == NULL);
+    CHECK(keel_barrier());
+    void *gone = keel_address(s[3], me);
+    for (int i = 0; i < SEGMENTS; i++)
+        CHECK(keel_segment_free(s[i]));
+    EXPECT(keel_locate(me, gone, &found, &offset) == KEEL_ERR_ARG);
+}
+
 int main(void)
 {
     CHECK(keel_init());
@@ -320,6 +365,7 @@ int main(void)
         test_handles(r);
     }
     test_bad_shapes();
+    test_addresses();
     test_tasks();
     CHECK(keel_barrier());
     CHECK(keel_finalize());
