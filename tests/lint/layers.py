@@ -45,6 +45,8 @@ ALLOWED = {
     "sim/place": BASE | {"runtime/topo", "sim/cli"},
     "sim/route": BASE | {"runtime/topo", "sim/cli"},
     # programs are written against the public headers
+    "armci": PUBLIC,
+    "apps/ga": PUBLIC,
     "apps/scf": PUBLIC,
     "docs/tutorial": PUBLIC,
     "bench": PUBLIC | TRANSPORT,
@@ -58,6 +60,7 @@ ALLOWED = {
     "tests/sim/coll": BASE | {"collectives"},
     "tests/sim/data": AGENT | CLIENT | {"detect"},
     # tests of a unit
+    "tests/unit/armci": {"armci"},
     "tests/fuzz": AGENT | {"pm", "detect", "tests/unit/data"},
     "tests/unit/base": BASE,
     "tests/unit/collectives": BASE | {"collectives"},

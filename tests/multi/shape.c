@@ -26,7 +26,7 @@ static _Noreturn void fail(int line, const char *what, const char *how)
     exit(1);
 }
 
-enum { AREA = 96 * 1024, LOCAL = 256 * 1024, ROUNDS = 60 };
+enum { AREA = 96 * 1024, LOCAL = 256 * 1024, ROUNDS = 30 };
 
 static uint64_t random_state;
 

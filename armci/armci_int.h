@@ -1,0 +1,44 @@
+/* What the files of libarmci share. Everything rests on Keel's public calls:
+ *   start.c    start, end, errors, where processes are
+ *   memory.c   allocation; from (process, address) to (segment, offset)
+ *   data.c     put, get, accumulate, atomics, in every shape
+ *   handle.c   non-blocking operations, fences
+ *   group.c    groups
+ *   message.c  collectives and messages
+ *   mutex.c    mutexes */
+#ifndef ARMCI_INT_H
+#define ARMCI_INT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <keel/keel.h>
+
+#include "armci/armci.h"
+
+#define ARMCI_EXPORT __attribute__((visibility("default")))
+
+/* Ends the job with a line: who, in which call, what. */
+_Noreturn void armci_end(const char *call, int proc, const char *what);
+/* Ends it if the status is an error. */
+void armci_check(keel_status status, const char *call, int proc);
+
+/* The part of proc that the address lies in; false: none. */
+bool armci_find(int proc, const void *address, keel_segment **segment, size_t *offset);
+
+/* Between two looks at what another process will change: at first it only yields. */
+void armci_pause(unsigned tries);
+
+/* A handle for the library's call: NULL for an implicit operation. */
+keel_handle *armci_handle(armci_hdl_t *handle);
+
+/* The members of a group, NULL: the default group. */
+keel_group *armci_group(const ARMCI_Group *group);
+/* At the start, collective; and at the end. */
+void armci_groups_init(void);
+void armci_groups_fini(void);
+void armci_memory_fini(void);
+void armci_messages_init(void);
+void armci_messages_fini(void);
+
+#endif

@@ -1,0 +1,135 @@
+/* Groups. What a program holds in its ARMCI_Group are the numbers of its members; the Keel group is found by them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "armci/armci_int.h"
+
+struct entry {
+    struct entry *next;
+    const int *key; /* grp_to_abs, which is the entry's own */
+    keel_group *group;
+};
+
+static struct entry *entries;
+static ARMCI_Group world, current;
+
+static void describe(ARMCI_Group *g, keel_group *group)
+{
+    int n = keel_group_size(group), all = keel_size();
+    g->grp_to_abs = malloc((size_t)n * sizeof(int) + 1);
+    g->abs_to_grp = malloc((size_t)all * sizeof(int));
+    struct entry *e = malloc(sizeof *e);
+    if (!g->grp_to_abs || !g->abs_to_grp || !e)
+        armci_end("ARMCI_Group_create", keel_rank(), "out of memory");
+    for (int r = 0; r < all; r++)
+        g->abs_to_grp[r] = keel_group_from_world(group, r);
+    for (int m = 0; m < n; m++)
+        g->grp_to_abs[m] = keel_group_to_world(group, m);
+    g->comm = g->noncoll_pgroup_comm = MPI_COMM_NULL;
+    g->rank = keel_group_rank(group);
+    g->size = n;
+    *e = (struct entry){entries, g->grp_to_abs, group};
+    entries = e;
+}
+
+void armci_groups_init(void)
+{
+    describe(&world, keel_group_world());
+    world.comm = MPI_COMM_WORLD;
+    current = world;
+}
+
+static void forget(const ARMCI_Group *g)
+{
+    struct entry **link = &entries;
+    while (*link && (*link)->key != g->grp_to_abs)
+        link = &(*link)->next;
+    struct entry *e = *link;
+    if (!e)
+        return;
+    *link = e->next;
+    if (e->group != keel_group_world())
+        (void)keel_group_free(e->group);
+    free(e);
+    free(g->grp_to_abs);
+    free(g->abs_to_grp);
+}
+
+void armci_groups_fini(void)
+{
+    forget(&world);
+}
+
+keel_group *armci_group(const ARMCI_Group *group)
+{
+    const ARMCI_Group *g = group ? group : &current;
+    for (const struct entry *e = entries; e; e = e->next)
+        if (e->key == g->grp_to_abs)
+            return e->group;
+    armci_end("a call on a group", keel_rank(), "the group does not exist, or this process is no member");
+}
+
+/* Those who are no members call, too, in some programs: they get a group without a place. */
+ARMCI_EXPORT void ARMCI_Group_create_child(int n, int *pid_list, ARMCI_Group *group, ARMCI_Group *parent)
+{
+    const ARMCI_Group *in = parent ? parent : &current;
+    int *ranks = malloc((size_t)n * sizeof *ranks + 1);
+    bool member = false;
+    if (!ranks || n < 0)
+        armci_end("ARMCI_Group_create", keel_rank(), "out of memory, or a negative size");
+    for (int i = 0; i < n; i++) {
+        if (pid_list[i] < 0 || pid_list[i] >= in->size)
+            armci_end("ARMCI_Group_create", pid_list[i], "no member of the parent group");
+        ranks[i] = in->grp_to_abs[pid_list[i]];
+        member = member || ranks[i] == keel_rank();
+    }
+    *group = (ARMCI_Group){.comm = MPI_COMM_NULL, .noncoll_pgroup_comm = MPI_COMM_NULL, .rank = -1};
+    if (member) {
+        keel_group *made;
+        armci_check(keel_group_create(ranks, n, 0, &made), "ARMCI_Group_create", keel_rank());
+        describe(group, made);
+    }
+    free(ranks);
+}
+
+ARMCI_EXPORT void ARMCI_Group_create(int n, int *pid_list, ARMCI_Group *group)
+{
+    ARMCI_Group_create_child(n, pid_list, group, &current);
+}
+
+ARMCI_EXPORT void ARMCI_Group_free(ARMCI_Group *group)
+{
+    if (group->grp_to_abs != world.grp_to_abs)
+        forget(group);
+}
+
+ARMCI_EXPORT int ARMCI_Group_rank(ARMCI_Group *group, int *rank)
+{
+    *rank = group->rank;
+    return group->rank < 0;
+}
+
+ARMCI_EXPORT void ARMCI_Group_size(ARMCI_Group *group, int *size)
+{
+    *size = group->size;
+}
+
+ARMCI_EXPORT void ARMCI_Group_set_default(ARMCI_Group *group)
+{
+    current = *group;
+}
+
+ARMCI_EXPORT void ARMCI_Group_get_default(ARMCI_Group *group)
+{
+    *group = current;
+}
+
+ARMCI_EXPORT void ARMCI_Group_get_world(ARMCI_Group *group)
+{
+    *group = world;
+}
+
+ARMCI_EXPORT int ARMCI_Absolute_id(ARMCI_Group *group, int group_rank)
+{
+    return group_rank >= 0 && group_rank < group->size ? group->grp_to_abs[group_rank] : -1;
+}

@@ -1,0 +1,2 @@
+/* ARMCI's messages and collectives: all in armci.h. */
+#include <armci.h>

@@ -1,0 +1,177 @@
+/* Start, end, errors, and where processes are. */
+#include <sched.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "armci/armci_int.h"
+
+static bool started, ended;
+
+_Noreturn void armci_end(const char *call, int proc, const char *what)
+{
+    char line[256];
+    snprintf(line, sizeof line, "rank %d: %s, process %d: %s", keel_rank(), call, proc, what);
+    keel_abort(1, line);
+}
+
+void armci_check(keel_status status, const char *call, int proc)
+{
+    if (status != KEEL_OK)
+        armci_end(call, proc, keel_status_text(status));
+}
+
+void armci_pause(unsigned tries)
+{
+    if (tries < 200) {
+        sched_yield();
+        return;
+    }
+    struct timespec t = {0, tries < 1000 ? 20000 : 500000};
+    nanosleep(&t, NULL);
+}
+
+ARMCI_EXPORT int ARMCI_Init(void)
+{
+    if (started)
+        return 0;
+    keel_status status = keel_init();
+    if (status != KEEL_OK) {
+        fprintf(stderr, "ARMCI_Init: %s\n", keel_status_text(status));
+        return 1;
+    }
+    started = true;
+    armci_groups_init();
+    armci_messages_init();
+    return 0;
+}
+
+ARMCI_EXPORT int ARMCI_Init_args(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    return ARMCI_Init();
+}
+
+ARMCI_EXPORT int ARMCI_Initialized(void)
+{
+    return started && !ended;
+}
+
+ARMCI_EXPORT int ARMCI_Finalize(void)
+{
+    if (!started || ended)
+        return 0;
+    ARMCI_Barrier();
+    ended = true;
+    armci_messages_fini();
+    armci_memory_fini();
+    armci_groups_fini();
+    return keel_finalize() == KEEL_OK ? 0 : 1;
+}
+
+ARMCI_EXPORT void ARMCI_Cleanup(void)
+{
+}
+
+ARMCI_EXPORT void ARMCI_Error(const char *msg, int code)
+{
+    char line[512];
+    snprintf(line, sizeof line, "rank %d: %s (%d)", keel_rank(), msg ? msg : "ARMCI_Error", code);
+    keel_abort(code, line);
+}
+
+ARMCI_EXPORT int armci_msg_me(void)
+{
+    return keel_rank();
+}
+
+ARMCI_EXPORT int armci_msg_nproc(void)
+{
+    return keel_size();
+}
+
+ARMCI_EXPORT void armci_msg_abort(int code)
+{
+    ARMCI_Error("armci_msg_abort", code);
+}
+
+ARMCI_EXPORT double armci_timer(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- domains: nodes that have processes, numbered by their first process ---- */
+
+/* The node of each process and the numbers of nodes, looked up once: processes do not move. */
+static int *domain; /* [processes] */
+static int domains;
+
+static int domain_of(int proc)
+{
+    if (!domain) {
+        domain = malloc((size_t)keel_size() * sizeof *domain);
+        if (!domain)
+            armci_end("armci_domain_id", proc, "out of memory");
+        for (int p = 0; p < keel_size(); p++) {
+            domain[p] = -1;
+            for (int q = 0; q < p && domain[p] < 0; q++)
+                if (keel_rank_node(q) == keel_rank_node(p))
+                    domain[p] = domain[q];
+            if (domain[p] < 0)
+                domain[p] = domains++;
+        }
+    }
+    return proc >= 0 && proc < keel_size() ? domain[proc] : -1;
+}
+
+ARMCI_EXPORT int armci_domain_id(armci_domain_t kind, int proc)
+{
+    (void)kind;
+    return domain_of(proc);
+}
+
+ARMCI_EXPORT int armci_domain_my_id(armci_domain_t kind)
+{
+    (void)kind;
+    return domain_of(keel_rank());
+}
+
+ARMCI_EXPORT int armci_domain_count(armci_domain_t kind)
+{
+    (void)kind;
+    (void)domain_of(0);
+    return domains;
+}
+
+ARMCI_EXPORT int armci_domain_same_id(armci_domain_t kind, int proc)
+{
+    return armci_domain_id(kind, proc) == armci_domain_my_id(kind);
+}
+
+ARMCI_EXPORT int armci_domain_nprocs(armci_domain_t kind, int id)
+{
+    int n = 0;
+    if (id < 0)
+        id = armci_domain_my_id(kind);
+    for (int p = 0; p < keel_size(); p++)
+        n += domain_of(p) == id;
+    return n;
+}
+
+ARMCI_EXPORT int armci_domain_glob_proc_id(armci_domain_t kind, int id, int proc_in_domain)
+{
+    (void)kind;
+    for (int p = 0; p < keel_size(); p++)
+        if (domain_of(p) == id && proc_in_domain-- == 0)
+            return p;
+    return -1;
+}
+
+ARMCI_EXPORT int ARMCI_Same_node(int proc)
+{
+    return domain_of(proc) == domain_of(keel_rank());
+}

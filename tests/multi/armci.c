@@ -1,0 +1,420 @@
+/* Every call of the ARMCI library on any number of processes, checked element by element. Exit 0 if all is right. */
+#include <armci.h>
+#include <stdbool.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPECT(condition)                                                                                              \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            fail(__LINE__, #condition);                                                                                \
+    } while (0)
+
+static int me, n;
+
+static _Noreturn void fail(int line, const char *what)
+{
+    fprintf(stderr, "process %d line %d: %s\n", me, line, what);
+    exit(1);
+}
+
+enum { WORDS = 4000 };
+
+static void *address(void *base, size_t offset)
+{
+    return (char *)base + offset;
+}
+
+/* Everybody writes words of its own into everybody's part, and reads them back from there. */
+static void test_contiguous(void)
+{
+    void *base[64];
+    long mine[50], got[50];
+    armci_hdl_t handle, all;
+    EXPECT(ARMCI_Malloc(base, WORDS * sizeof(long)) == 0);
+    for (int p = 0; p < n; p++) {
+        for (int i = 0; i < 50; i++)
+            mine[i] = 1000 * me + i + p;
+        size_t at = (size_t)me * 50 * sizeof(long);
+        EXPECT(ARMCI_Put(mine, address(base[p], at), 10 * sizeof(long), p) == 0);
+        ARMCI_INIT_HANDLE(&handle);
+        EXPECT(ARMCI_NbPut(mine + 10, address(base[p], at + 80), 10 * sizeof(long), p, &handle) == 0);
+        EXPECT(ARMCI_Wait(&handle) == 0);
+        EXPECT(ARMCI_NbPut(mine + 20, address(base[p], at + 160), 10 * sizeof(long), p, NULL) == 0);
+        ARMCI_INIT_HANDLE(&all);
+        ARMCI_SET_AGGREGATE_HANDLE(&all);
+        for (int i = 30; i < 50; i++)
+            EXPECT(ARMCI_NbPut(mine + i, address(base[p], at + 8 * (size_t)i), sizeof(long), p, &all) == 0);
+        EXPECT(ARMCI_Wait(&all) == 0);
+        ARMCI_UNSET_AGGREGATE_HANDLE(&all);
+        EXPECT(all.aggregate == 0);
+        EXPECT(ARMCI_WaitProc(p) == 0);
+        ARMCI_Fence(p);
+    }
+    ARMCI_Barrier();
+    for (int p = 0; p < n; p++)
+        for (int q = 0; q < n; q++) {
+            ARMCI_INIT_HANDLE(&handle);
+            size_t at = (size_t)q * 50 * sizeof(long);
+            EXPECT(ARMCI_Get(address(base[p], at), got, 25 * sizeof(long), p) == 0);
+            EXPECT(ARMCI_NbGet(address(base[p], at + 200), got + 25, 25 * sizeof(long), p, &handle) == 0);
+            while (!ARMCI_Test(&handle))
+                ;
+            for (int i = 0; i < 50; i++)
+                EXPECT(got[i] == 1000 * q + i + p);
+        }
+    ARMCI_Barrier();
+    int flag = 0, from = (me + n - 1) % n, to = (me + 1) % n;
+    EXPECT(ARMCI_Put_flag(mine, base[to], 8, address(base[to], 8L * WORDS - 8), 7, to) == 0);
+    while (flag != 7)
+        flag = ARMCI_GetValueInt(address(base[me], 8L * WORDS - 8), me);
+    EXPECT(ARMCI_GetValueLong(base[me], me) == 1000 * from + n - 1);
+    ARMCI_Copy(mine, got, 16);
+    EXPECT(got[1] == mine[1]);
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Free(base[me]) == 0);
+}
+
+static void test_values(void)
+{
+    void *base[64];
+    armci_hdl_t h;
+    EXPECT(ARMCI_Malloc(base, 64) == 0);
+    int to = (me + 1) % n;
+    ARMCI_INIT_HANDLE(&h);
+    EXPECT(ARMCI_PutValueInt(-5, base[to], to) == 0 && ARMCI_PutValueLong(1L << 40, address(base[to], 8), to) == 0);
+    EXPECT(ARMCI_PutValueFloat(1.5F, address(base[to], 16), to) == 0);
+    EXPECT(ARMCI_NbPutValueDouble(2.25, address(base[to], 24), to, &h) == 0 && ARMCI_Wait(&h) == 0);
+    EXPECT(ARMCI_NbPutValueInt(9, address(base[to], 32), to, &h) == 0 && ARMCI_Wait(&h) == 0);
+    EXPECT(ARMCI_NbPutValueLong(10, address(base[to], 40), to, &h) == 0 && ARMCI_Wait(&h) == 0);
+    EXPECT(ARMCI_NbPutValueFloat(11, address(base[to], 48), to, &h) == 0 && ARMCI_Wait(&h) == 0);
+    EXPECT(ARMCI_PutValueDouble(12, address(base[to], 56), to) == 0);
+    ARMCI_Barrier();
+    for (int p = 0; p < n; p++) {
+        EXPECT(ARMCI_GetValueInt(base[p], p) == -5 && ARMCI_GetValueLong(address(base[p], 8), p) == 1L << 40);
+        EXPECT(ARMCI_GetValueFloat(address(base[p], 16), p) == 1.5F);
+        EXPECT(ARMCI_GetValueDouble(address(base[p], 24), p) == 2.25);
+        EXPECT(ARMCI_GetValueInt(address(base[p], 32), p) == 9 && ARMCI_GetValueLong(address(base[p], 40), p) == 10);
+        EXPECT(ARMCI_GetValueFloat(address(base[p], 48), p) == 11);
+        EXPECT(ARMCI_GetValueDouble(address(base[p], 56), p) == 12);
+    }
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Free(base[me]) == 0);
+}
+
+/* A patch of a matrix of doubles, of which each process has some rows. */
+static double element(int i, int j)
+{
+    return 100.0 * i + j;
+}
+
+static void test_strided(void)
+{
+    enum { COLS = 40, ROWS = 30 };
+    void *base[64];
+    double local[ROWS][COLS], packed[10 * 7], back[ROWS][COLS];
+    EXPECT(ARMCI_Malloc(base, sizeof local) == 0);
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLS; j++)
+            local[i][j] = element(i, j);
+    int stride[] = {COLS * sizeof(double)}, small[] = {7 * sizeof(double)}, count[] = {7 * sizeof(double), 10};
+    int to = (me + 1) % n, from = (me + n - 1) % n;
+    armci_hdl_t h;
+    ARMCI_INIT_HANDLE(&h);
+    EXPECT(ARMCI_PutS(&local[3][5], stride, address(base[to], (3 * COLS + 5) * 8L), stride, count, 1, to) == 0);
+    EXPECT(ARMCI_NbPutS(&local[15][20], stride, address(base[to], (15 * COLS + 20) * 8L), stride, count, 1, to, &h) ==
+           0);
+    EXPECT(ARMCI_Wait(&h) == 0);
+    int flag_count[] = {8, 1};
+    double seven = 7;
+    EXPECT(ARMCI_PutS_flag(&seven, stride, address(base[to], (28 * COLS) * 8L), stride, flag_count, 1,
+                           address(base[to], (29 * COLS) * 8L), 1, to) == 0);
+    ARMCI_Barrier();
+    EXPECT(ARMCI_GetValueDouble(address(base[me], (28 * COLS) * 8L), me) == 7);
+    EXPECT(ARMCI_GetValueInt(address(base[me], (29 * COLS) * 8L), me) == 1);
+    EXPECT(ARMCI_GetS(address(base[to], (3 * COLS + 5) * 8L), stride, packed, small, count, 1, to) == 0);
+    for (int i = 0; i < 70; i++)
+        EXPECT(packed[i] == element(3 + i / 7, 5 + i % 7));
+    memset(packed, 0, sizeof packed);
+    EXPECT(ARMCI_NbGetS(address(base[from], (15 * COLS + 20) * 8L), stride, packed, small, count, 1, from, NULL) == 0);
+    EXPECT(ARMCI_WaitAll() == 0);
+    for (int i = 0; i < 70; i++)
+        EXPECT(packed[i] == element(15 + i / 7, 20 + i % 7));
+    ARMCI_Barrier();
+    double half = 0.5;
+    for (int p = 0; p < n; p++) {
+        EXPECT(ARMCI_AccS(ARMCI_ACC_DBL, &half, &local[3][5], stride, address(base[p], (3 * COLS + 5) * 8L), stride,
+                          count, 1, p) == 0);
+        EXPECT(ARMCI_NbAccS(ARMCI_ACC_DBL, &half, &local[3][5], stride, address(base[p], (3 * COLS + 5) * 8L), stride,
+                            count, 1, p, &h) == 0);
+        EXPECT(ARMCI_Wait(&h) == 0);
+    }
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Get(base[to], back, sizeof back, to) == 0);
+    for (int i = 0; i < 70; i++)
+        EXPECT(back[3 + i / 7][5 + i % 7] == (n + 1) * (element(3 + i / 7, 5 + i % 7)));
+    char buffer[sizeof packed];
+    armci_write_strided(&local[3][5], 1, stride, count, buffer);
+    memset(back, 0, sizeof back);
+    armci_read_strided(&back[3][5], 1, stride, count, buffer);
+    EXPECT(back[12][11] == local[12][11] && back[12][12] == 0);
+    /* memory that is no segment's, of this process */
+    memset(back, 0, sizeof back);
+    EXPECT(ARMCI_PutS(&local[3][5], stride, &back[3][5], stride, count, 1, me) == 0 && back[12][11] == local[12][11]);
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Free(base[me]) == 0);
+}
+
+static void test_vector(void)
+{
+    enum { PIECES = 30 };
+    void *base[64], *mine[PIECES], *theirs[PIECES];
+    double value[PIECES], got[PIECES], one = 1;
+    EXPECT(ARMCI_Malloc(base, (armci_size_t)(PIECES * 3 * sizeof(double))) == 0);
+    int to = (me + 1) % n;
+    armci_giov_t v = {.src_ptr_array = mine, .dst_ptr_array = theirs, .bytes = 8, .ptr_array_len = PIECES};
+    for (int i = 0; i < PIECES; i++) {
+        value[i] = i + 0.5;
+        mine[i] = &value[i];
+        theirs[i] = address(base[to], 24L * ((i * 7) % PIECES));
+    }
+    EXPECT(ARMCI_PutV(&v, 1, to) == 0);
+    armci_hdl_t h;
+    ARMCI_INIT_HANDLE(&h);
+    EXPECT(ARMCI_NbPutV(&v, 1, to, &h) == 0 && ARMCI_Wait(&h) == 0);
+    ARMCI_Barrier();
+    EXPECT(ARMCI_AccV(ARMCI_ACC_DBL, &one, &v, 1, to) == 0 && ARMCI_NbAccV(ARMCI_ACC_DBL, &one, &v, 1, to, &h) == 0);
+    EXPECT(ARMCI_Wait(&h) == 0);
+    armci_giov_t g[2] = {
+        {.src_ptr_array = theirs, .dst_ptr_array = mine, .bytes = 8, .ptr_array_len = 10},
+        {.src_ptr_array = theirs + 10, .dst_ptr_array = mine + 10, .bytes = 8, .ptr_array_len = PIECES - 10}};
+    ARMCI_Barrier();
+    for (int i = 0; i < PIECES; i++)
+        mine[i] = &got[i];
+    EXPECT(ARMCI_GetV(g, 2, to) == 0);
+    for (int i = 0; i < PIECES; i++)
+        EXPECT(got[i] == 3 * (i + 0.5));
+    memset(got, 0, sizeof got);
+    EXPECT(ARMCI_NbGetV(g, 2, to, &h) == 0 && ARMCI_Wait(&h) == 0);
+    for (int i = 0; i < PIECES; i++)
+        EXPECT(got[i] == 3 * (i + 0.5));
+    /* pieces that overlap: the last one stays */
+    theirs[0] = theirs[1] = base[to];
+    mine[0] = &value[0];
+    mine[1] = &value[1];
+    v.ptr_array_len = 2;
+    EXPECT(ARMCI_PutV(&v, 1, to) == 0 && ARMCI_GetValueDouble(base[to], to) == 1.5);
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Free(base[me]) == 0);
+}
+
+static void test_accumulate_types(void)
+{
+    void *base[64];
+    EXPECT(ARMCI_Malloc(base, 96) == 0);
+    int i = 3, i2 = 2;
+    long l = 5, l2 = 2;
+    float f = 1.5F, f2 = 2, c[2] = {1, 2}, c2[2] = {0, 1};
+    double d = 2.5, d2 = 2, z[2] = {3, 4}, z2[2] = {0, 1};
+    armci_hdl_t h;
+    ARMCI_INIT_HANDLE(&h);
+    EXPECT(ARMCI_Acc(ARMCI_ACC_INT, &i2, &i, base[0], sizeof i, 0) == 0);
+    EXPECT(ARMCI_Acc(ARMCI_ACC_LNG, &l2, &l, address(base[0], 8), sizeof l, 0) == 0);
+    EXPECT(ARMCI_Acc(ARMCI_ACC_FLT, &f2, &f, address(base[0], 16), sizeof f, 0) == 0);
+    EXPECT(ARMCI_Acc(ARMCI_ACC_DBL, &d2, &d, address(base[0], 24), sizeof d, 0) == 0);
+    EXPECT(ARMCI_Acc(ARMCI_ACC_CPL, c2, c, address(base[0], 32), sizeof c, 0) == 0);
+    EXPECT(ARMCI_NbAcc(ARMCI_ACC_DCP, z2, z, address(base[0], 48), sizeof z, 0, &h) == 0 && ARMCI_Wait(&h) == 0);
+    ARMCI_Barrier();
+    EXPECT(ARMCI_GetValueInt(base[0], 0) == 6 * n && ARMCI_GetValueLong(address(base[0], 8), 0) == 10 * n);
+    EXPECT(ARMCI_GetValueFloat(address(base[0], 16), 0) == 3.0F * (float)n);
+    EXPECT(ARMCI_GetValueDouble(address(base[0], 24), 0) == 5 * n);
+    EXPECT(ARMCI_GetValueFloat(address(base[0], 32), 0) == -2.0F * (float)n);
+    EXPECT(ARMCI_GetValueFloat(address(base[0], 36), 0) == 1.0F * (float)n);
+    EXPECT(ARMCI_GetValueDouble(address(base[0], 48), 0) == -4 * n);
+    EXPECT(ARMCI_GetValueDouble(address(base[0], 56), 0) == 3 * n);
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Free(base[me]) == 0);
+}
+
+/* Parts of different sizes, also none; counters; a protected sum. */
+static void test_rmw_and_mutexes(void)
+{
+    enum { ROUNDS = 30 };
+    void *base[64];
+    EXPECT(ARMCI_Malloc(base, me == n - 1 ? 32 : 0) == 0);
+    EXPECT(base[n - 1] && (n == 1 || !base[0]));
+    int got_int, sum = 0;
+    long got_long;
+    for (int k = 0; k < ROUNDS; k++) {
+        EXPECT(ARMCI_Rmw(ARMCI_FETCH_AND_ADD, &got_int, base[n - 1], 1, n - 1) == 0 && got_int < ROUNDS * n);
+        sum += got_int;
+        EXPECT(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &got_long, address(base[n - 1], 8), 2, n - 1) == 0);
+        EXPECT(got_long % 2 == 0);
+    }
+    armci_msg_igop(&sum, 1, "+");
+    EXPECT(sum == ROUNDS * n * (ROUNDS * n - 1) / 2);
+    EXPECT(ARMCI_GetValueLong(address(base[n - 1], 8), n - 1) == 2 * ROUNDS * n);
+    armci_msg_barrier();
+    int swapped = 1 + me;
+    EXPECT(ARMCI_Rmw(ARMCI_SWAP, &swapped, base[n - 1], 0, n - 1) == 0);
+    long wide = 1 + me;
+    EXPECT(ARMCI_Rmw(ARMCI_SWAP_LONG, &wide, address(base[n - 1], 8), 0, n - 1) == 0);
+    EXPECT(swapped == ROUNDS * n || (swapped >= 1 && swapped <= n));
+    EXPECT(wide == 2 * ROUNDS * n || (wide >= 1 && wide <= n));
+    EXPECT(ARMCI_Create_mutexes(me + 1) == 0);
+    for (int k = 0; k < ROUNDS; k++) {
+        ARMCI_Lock(0, k % n);
+        if (k % n == 0) {
+            double x = ARMCI_GetValueDouble(address(base[n - 1], 16), n - 1);
+            ARMCI_PutValueDouble(x + 1, address(base[n - 1], 16), n - 1);
+        }
+        ARMCI_Unlock(0, k % n);
+    }
+    ARMCI_Barrier();
+    const int locked = n * ((ROUNDS + n - 1) / n);
+    EXPECT(ARMCI_GetValueDouble(address(base[n - 1], 16), n - 1) == locked);
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Destroy_mutexes() == 0);
+    EXPECT(ARMCI_Free(base[me]) == 0);
+}
+
+static void test_collectives(void)
+{
+    int i[3] = {me, -me, 1};
+    long l = me + 1;
+    long long ll = me;
+    float f = (float)me;
+    double d[2] = {me % 2 ? -(double)me : me, 1 + me};
+    armci_msg_igop(i, 3, "max");
+    armci_msg_lgop(&l, 1, "*");
+    armci_msg_llgop(&ll, 1, "min");
+    armci_msg_fgop(&f, 1, "+");
+    EXPECT(i[0] == n - 1 && i[1] == 0 && i[2] == 1 && ll == 0 && f == (float)n * (float)(n - 1) / 2);
+    long product = 1;
+    for (int k = 1; k <= n; k++)
+        product *= k;
+    EXPECT(l == product);
+    armci_msg_dgop(d, 2, "absmax");
+    EXPECT(n == 1 || (d[0] == n - 1 && d[1] == n));
+    d[0] = me ? -me : n;
+    armci_msg_gop_scope(SCOPE_ALL, d, 1, "absmin", ARMCI_DOUBLE);
+    EXPECT(d[0] == 1);
+    int root = n - 1, text[4] = {me, me, me, me};
+    armci_msg_bcast(text, sizeof text, root);
+    EXPECT(text[3] == root);
+    text[0] = me;
+    armci_msg_brdcst(text, sizeof text, 0);
+    EXPECT(text[0] == 0);
+    struct {
+        double value;
+        int who;
+    } pick = {.value = (me * 3) % n, .who = me};
+    armci_msg_sel_scope(SCOPE_ALL, &pick, sizeof pick, "max", ARMCI_DOUBLE, me != 0 || n == 1);
+    EXPECT(n == 1 || (pick.who != 0 && pick.value == (pick.who * 3) % n));
+    int first = armci_domain_glob_proc_id(ARMCI_DOMAIN_SMP, armci_domain_my_id(ARMCI_DOMAIN_SMP), 0), node[1] = {1};
+    armci_msg_gop_scope(SCOPE_NODE, node, 1, "+", ARMCI_INT);
+    EXPECT(node[0] == armci_domain_nprocs(ARMCI_DOMAIN_SMP, -1));
+    node[0] = me;
+    armci_msg_bcast_scope(SCOPE_NODE, node, sizeof node, first);
+    EXPECT(node[0] == first);
+    if (me == first) {
+        node[0] = 1;
+        armci_msg_gop_scope(SCOPE_MASTERS, node, 1, "+", ARMCI_INT);
+        EXPECT(node[0] == armci_domain_count(ARMCI_DOMAIN_SMP));
+    }
+    int top, up, left, right;
+    armci_msg_bintree(SCOPE_ALL, &top, &up, &left, &right);
+    EXPECT(top == 0 && up == (me ? (me - 1) / 2 : -1) && left == (2 * me + 1 < n ? 2 * me + 1 : -1));
+}
+
+static void test_messages(void)
+{
+    enum { LONG = 20000 };
+    static char out[LONG], in[LONG];
+    int length = 0;
+    for (int i = 0; i < LONG; i++)
+        out[i] = (char)(i * 3 + me);
+    for (int k = 1; k < n; k++) { /* pairs in an order in which nobody waits for ever */
+        int to = (me + k) % n, from = (me + n - k) % n;
+        for (int turn = 0; turn < 2; turn++) {
+            if ((me < to) == (turn == 0))
+                armci_msg_snd(k, out, k % 2 ? LONG : 0, to);
+            if ((from < me) == (turn == 0)) {
+                armci_msg_rcv(k, in, sizeof in, &length, from);
+                EXPECT(length == (k % 2 ? LONG : 0));
+                for (int i = 0; i < length; i++)
+                    EXPECT(in[i] == (char)(i * 3 + from));
+            }
+        }
+    }
+}
+
+static void test_groups_and_domains(void)
+{
+    ARMCI_Group world, half, now;
+    ARMCI_Group_get_world(&world);
+    EXPECT(world.size == n && world.rank == me && ARMCI_Absolute_id(&world, n - 1) == n - 1);
+    int list[64], size = 0, rank, sum = 1;
+    for (int p = n - 1; p >= 0; p -= 2)
+        list[size++] = p;
+    bool member = (n - 1 - me) % 2 == 0;
+    if (member) {
+        ARMCI_Group_create(size, list, &half);
+        EXPECT(ARMCI_Group_rank(&half, &rank) == 0 && list[rank] == me && ARMCI_Absolute_id(&half, 0) == n - 1);
+        ARMCI_Group_size(&half, &sum);
+        EXPECT(sum == size);
+        sum = 1;
+        armci_msg_group_igop(&sum, 1, "+", &half);
+        EXPECT(sum == size);
+        double value = me;
+        armci_msg_group_bcast_scope(SCOPE_ALL, &value, sizeof value, 0, &half);
+        EXPECT(value == n - 1);
+        armci_msg_group_barrier(&half);
+        ARMCI_Group_set_default(&half);
+        ARMCI_Group_get_default(&now);
+        EXPECT(now.size == size);
+        ARMCI_Group_set_default(&world);
+        ARMCI_Group_free(&half);
+    }
+    EXPECT(armci_msg_me() == me && armci_msg_nproc() == n && armci_timer() > 0);
+    int all = 0, nodes = armci_domain_count(ARMCI_DOMAIN_SMP);
+    for (int d = 0; d < nodes; d++)
+        for (int k = 0; k < armci_domain_nprocs(ARMCI_DOMAIN_SMP, d); k++, all++)
+            EXPECT(armci_domain_id(ARMCI_DOMAIN_SMP, armci_domain_glob_proc_id(ARMCI_DOMAIN_SMP, d, k)) == d);
+    EXPECT(all == n && ARMCI_Same_node(me) && armci_domain_same_id(ARMCI_DOMAIN_SMP, me));
+    EXPECT(armci_domain_id(ARMCI_DOMAIN_SMP, n) == -1);
+    /* what is of this node can be touched */
+    void *base[64];
+    EXPECT(ARMCI_Uses_shm() == 1 && ARMCI_Malloc_group(base, 8, &world) == 0);
+    *(long *)base[me] = 5 + me;
+    armci_msg_barrier();
+    for (int p = 0; p < n; p++)
+        EXPECT(!ARMCI_Same_node(p) || *(long *)base[p] == 5 + p);
+    armci_msg_barrier();
+    EXPECT(ARMCI_Free_group(base[me], &world) == 0);
+    void *own = ARMCI_Malloc_local(100);
+    EXPECT(own && ARMCI_Free_local(own) == 0);
+}
+
+int main(int argc, char **argv)
+{
+    EXPECT(!ARMCI_Initialized());
+    EXPECT(ARMCI_Init_args(&argc, &argv) == 0 && ARMCI_Initialized() && ARMCI_Init() == 0);
+    me = armci_msg_me();
+    n = armci_msg_nproc();
+    test_contiguous();
+    test_values();
+    test_strided();
+    test_vector();
+    test_accumulate_types();
+    test_rmw_and_mutexes();
+    test_collectives();
+    test_messages();
+    test_groups_and_domains();
+    if (me == 0)
+        printf("armci: all right on %d processes\n", n);
+    EXPECT(ARMCI_Finalize() == 0 && !ARMCI_Initialized());
+    return 0;
+}
