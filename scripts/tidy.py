@@ -32,7 +32,7 @@ def main():
         print(f"not a build folder: {error}", file=sys.stderr)
         return 2
     with commands as f:
-        sources = {os.path.normpath(os.path.join(c["directory"], c["file"])) for c in json.load(f)}
+        sources = {os.path.normpath(os.path.join(c["directory"], c["file"])) for c in json.load(f) if c["file"].endswith(".c")}
     sources = sorted(s for s in sources if not wanted or s.endswith(wanted))
     if not sources:
         print("no such source", file=sys.stderr)

@@ -10,6 +10,7 @@
  *
  * A claimant that is dead by the view was fenced before anybody saw that view, so two live ranks never run one task at the
  * same time; and what the dead one had accumulated is known to the copies by (task, step) and does not count again. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +103,7 @@ keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out
     keel_status status = segment_alloc_if(c, pool && words ? KEEL_OK : KEEL_ERR_NOMEM, POOL_HEAD + 8 * share,
                                           KEEL_REDUNDANCY_SHADOW, &segment);
     if (status == KEEL_OK) {
+        assert(pool && words); /* else this rank would have made the allocation fail */
         pool->segment = segment;
         pool->count = count;
         pool->current = -1;

@@ -116,6 +116,7 @@ static void tell_ep(struct mem_ep *ep, enum tp_event_type type, keel_status stat
 
 static void tell_done(struct mem_ep *origin, struct tp_op *op, keel_status status)
 {
+    assert(origin); /* break_at takes what asks for an answer out of both inboxes */
     tell(tp_of_ep(origin), (struct tp_event){.type = TP_DONE, .status = status, .ep = &origin->base, .op = op});
 }
 
@@ -487,7 +488,7 @@ static void access_memory(struct mem_ep *ep, struct item *item)
 {
     struct region *region = region_find(tp_of_ep(ep), item->key);
     struct mem_ep *origin = ep->peer;
-    assert(origin); /* break_at takes the requests out of both inboxes */
+    assert(origin);
     if (!region || item->offset > region->len || item->len > region->len - item->offset) {
         tell_done(origin, item->op, KEEL_ERR_LINK);
         break_at(ep);

@@ -254,8 +254,11 @@ static bool step_first(struct sealed_ep *ep, struct job_list *list)
 
 static void push(struct sealed_ep *ep)
 {
-    while (step_first(ep, &ep->todo) | step_first(ep, &ep->parts))
-        ;
+    bool again;
+    do {
+        again = step_first(ep, &ep->todo);
+        again = step_first(ep, &ep->parts) || again;
+    } while (again);
 }
 
 static struct job *job_new(enum frame_type type, struct tp_op *op, const void *memory, size_t len, size_t room)
@@ -805,10 +808,10 @@ static void sealed_close(struct tp *base)
 
 static int on_event(struct sealed_tp *tp, const struct tp_event *inner, struct tp_event *event)
 {
-    struct sealed_ep *ep = inner->ep ? tp_ep_user(inner->ep) : NULL;
-    switch (inner->type) {
-    case TP_CONNREQ:
+    if (inner->type == TP_CONNREQ)
         return on_request(tp, inner, event);
+    struct sealed_ep *ep = tp_ep_user(inner->ep);
+    switch (inner->type) {
     case TP_CONNECTED:
         return on_connected(ep, event);
     case TP_RECV:

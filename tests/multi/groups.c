@@ -209,7 +209,7 @@ static void types_and_operations(keel_group *g)
     EXPECT(fp == -3.0f);
     double complex z[2] = {me + I, 1}, zp[2];
     CHECK(keel_group_allreduce(g, z, zp, 2, &(keel_combine){.type = KEEL_COMPLEX_DOUBLE, .op = KEEL_SUM}));
-    EXPECT(zp[0] == members * (members - 1) / 2 + members * I && zp[1] == members);
+    EXPECT(zp[0] == 0.5 * members * (members - 1) + members * I && zp[1] == members);
     float complex c = I, cp, cw = 1;
     CHECK(keel_group_allreduce(g, &c, &cp, 1, &(keel_combine){.type = KEEL_COMPLEX_FLOAT, .op = KEEL_PROD}));
     for (int m = 0; m < members; m++)
@@ -313,7 +313,6 @@ static void wrong_arguments(keel_group *g)
 {
     int64_t x = 0, y;
     int members = keel_group_size(g);
-    keel_group *none;
     uint64_t v;
     EXPECT_STATUS(keel_group_bcast(g, members, &x, 8), KEEL_ERR_ARG);
     EXPECT_STATUS(keel_group_bcast(g, -1, &x, 8), KEEL_ERR_ARG);
@@ -334,7 +333,13 @@ static void wrong_arguments(keel_group *g)
     EXPECT_STATUS(keel_group_agree(g, (keel_group_op)9, 1, &v), KEEL_ERR_ARG);
     EXPECT_STATUS(keel_request_wait(NULL, NULL), KEEL_ERR_ARG);
     EXPECT_STATUS(keel_request_test(NULL, NULL), KEEL_ERR_ARG);
-    int me = keel_rank(), twice[] = {me, me}, far[] = {me, keel_size()}, other[] = {(me + 1) % keel_size()};
+}
+
+static void wrong_groups(keel_group *g)
+{
+    keel_group *none;
+    int members = keel_group_size(g), me = keel_rank(), twice[] = {me, me}, far[] = {me, keel_size()},
+        other[] = {(me + 1) % keel_size()};
     EXPECT_STATUS(keel_group_create(twice, 2, 0, &none), KEEL_ERR_ARG);
     EXPECT(!none);
     EXPECT_STATUS(keel_group_create(far, 2, 0, &none), KEEL_ERR_ARG);
@@ -561,6 +566,7 @@ int main(int argc, char **argv)
     EXPECT(keel_group_size(world) == keel_size() && keel_group_rank(world) == keel_rank());
     everything(world);
     wrong_arguments(world);
+    wrong_groups(world);
     limit();
     mismatches(world);
     created();

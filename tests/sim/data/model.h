@@ -145,8 +145,8 @@ void model_got(struct world *w, struct runner *r, struct region *region, size_t 
 /* An element of a sum as a number. */
 double sum_element(const struct sum *s, const uint8_t *part, size_t i);
 /* A strong get of them gave this: what it has seen stays. */
-void model_got_strong(struct world *w, struct runner *r, struct region *region, size_t offset, const void *got,
-                      size_t len, const uint8_t *base_before);
+void model_got_strong(struct world *w, struct runner *r, struct region *g, size_t offset, const void *got, size_t len,
+                      const uint8_t *base_before);
 
 /* What a task adds in one of its steps, each round. */
 double task_value(int64_t task, int step);
