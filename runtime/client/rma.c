@@ -115,8 +115,10 @@ keel_status rma_aggregate(struct client *c, keel_handle *handle)
         return KEEL_ERR_ARG;
     pthread_mutex_lock(&c->lock);
     bool in_use = handle_is(handle) && !handle_is_done(handle);
-    if (!in_use)
-        *handle = (keel_handle){{0, 0, HANDLE_AGGREGATE, handle_mark(handle)}};
+    if (!in_use) {
+        *handle = (keel_handle){{0, 0, HANDLE_AGGREGATE}};
+        handle_seal(handle);
+    }
     pthread_mutex_unlock(&c->lock);
     return in_use ? KEEL_ERR_STATE : KEEL_OK;
 }

@@ -124,6 +124,8 @@ static void wild(struct input *in)
             stride[side][k] = take(in, 1 + take(in, 1) % 8);
             if (count[k + 1])
                 extent[side] += (unsigned __int128)(count[k + 1] - 1) * stride[side][k];
+            if (extent[side] > SIZE_MAX) /* so that the sum itself cannot overflow */
+                extent[side] = (unsigned __int128)SIZE_MAX + 1;
         }
     for (int side = 0; side < SHAPE_SIDES; side++)
         fits = fits && (empty || extent[side] <= SIZE_MAX);

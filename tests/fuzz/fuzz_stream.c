@@ -3,6 +3,8 @@
 #include "runtime/base/log.h"
 #include "runtime/transport/stream.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -53,8 +55,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const struct linger at_once = {.l_onoff = 1};
-    if (fd < 0 || connect(fd, (const struct sockaddr *)addr.bytes, addr.len) != 0)
+    if (fd < 0 || connect(fd, (const struct sockaddr *)addr.bytes, addr.len) != 0) {
+        if (errno == EINTR || errno == EADDRNOTAVAIL) { /* the fuzzer's timer; all ports wait for their end */
+            close(fd);
+            return 0;
+        }
+        perror("socket, connect");
         abort();
+    }
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once); /* no port is left in TIME_WAIT */
     bool accepted = data[0] & 1;
     if (accepted) {
