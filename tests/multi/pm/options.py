@@ -128,7 +128,8 @@ def test_keelrun_on_failure_decides():
     code, _, err = crashed("--on-failure", "degrade")
     assert code == 0 and "goes on without it" in err, err
     code, _, err = crashed("--on-failure", "abort")
-    assert code == 137 and len(err.splitlines()) == 1, err
+    # what libfabric loads may have its say, too, when a rank is told to end
+    assert code == 137 and len([line for line in err.splitlines() if line.startswith("keelrun: ")]) == 1, err
 
 
 def watching(*options):
