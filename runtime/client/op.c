@@ -494,6 +494,7 @@ static bool plan(struct op *op, uint64_t now)
                             /* notes of earlier plans leave no room for new ones: the primary needs none */
                             .always_through = op->always_through || op->notes >= OP_NOTES_MAX / COPIES_MAX,
                             .strong = op->flags & WIRE_F_STRONG,
+                            .in_task = op->flags & WIRE_F_TASK,
                             .self = c->node};
     large_end(op);
     op->replan = false;

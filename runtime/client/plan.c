@@ -12,10 +12,11 @@ static void add_leg(struct plan *p, int node, unsigned window)
     p->leg[p->legs++] = (struct plan_leg){.node = node, .window = window};
 }
 
-/* An agent on this node is reached through a ring, which takes small messages only; a strong get compares small ones. */
+/* An agent on this node is reached through a ring, which takes small messages only; a strong get compares small ones. Each message of
+ * a task is one of its steps, which another rank must count alike, wherever it runs. */
 static unsigned most_of_message(const struct plan *p, const struct plan_input *in)
 {
-    if (in->strong)
+    if (in->strong || in->in_task)
         return WIRE_BODY_MAX;
     for (int leg = 0; leg < p->legs; leg++)
         if (p->leg[leg].node == in->self)

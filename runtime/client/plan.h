@@ -53,6 +53,7 @@ struct plan_input {
     unsigned redundancy;
     bool always_through;
     bool strong;     /* get: of what all copies have */
+    bool in_task;    /* whoever runs the task cuts it into the same pieces */
     bool by_message; /* an access under this route found no memory: an agent says why */
     int self;        /* this node */
 };
