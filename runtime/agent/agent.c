@@ -279,7 +279,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         return KEEL_ERR_NOMEM;
     struct peers_ops peer_ops = {a, peer_received, peer_acked, peer_refused, peer_broken, peer_no_memory};
     struct barrier_ops barrier_ops = {a, barrier_send, barrier_complete};
-    struct store_ops store_ops = {a->ops.user, a->ops.memory_make, a->ops.memory_free};
+    struct store_ops store_ops = {a->ops.user, a->ops.memory_make, a->ops.memory_free, a->ops.memory_fill};
     keel_status status =
         peers_init(&a->peers, a->self, a->members, a->net, a->job, a->incarnation, a->secret, &peer_ops);
     if (status == KEEL_OK)

@@ -115,6 +115,9 @@ struct agent_ops {
     /* Zeroed memory for a copy, that the owner can pass to ranks by its handle. */
     keel_status (*memory_make)(void *user, size_t bytes, void **base, int64_t *handle);
     void (*memory_free)(void *user, void *base, size_t bytes, int64_t handle);
+    /* Write into such memory, to which nobody else writes meanwhile and which nobody reads: what was never touched may cost less
+     * this way than by storing into it. */
+    void (*memory_fill)(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes);
     /* Answer a control request of a process; with CONTROL_SEG_MAP and KEEL_OK pass the handle along. */
     void (*answer)(void *user, struct proc *proc, const struct control *reply, int64_t handle);
     /* A process (one that waits, or NULL: start one) runs the rank from now on: agent_welcome it. */

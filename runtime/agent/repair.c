@@ -684,7 +684,7 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
     FAULT_POINT("push.snapshot_block");
     const struct store_copy *copy = &s->copy[w->slot];
     if (copy_is_in_range(copy, w->offset, w->len))
-        memcpy(copy->base + w->offset, body, w->len);
+        store_fill(&a->store, copy, w->offset, body, w->len);
 }
 
 /* Only from the primary, and only for the copy that was placed here when it says. */

@@ -135,6 +135,11 @@ keel_status store_rekey(struct store *s, struct store_segment *g, int slot, uint
     return status;
 }
 
+void store_fill(struct store *s, const struct store_copy *c, uint64_t offset, const void *from, size_t bytes)
+{
+    s->ops.fill(s->ops.user, c->base, c->handle, offset, from, bytes);
+}
+
 void store_mark_lost(struct store *s, struct store_segment *g, int slot)
 {
     store_drop(s, g, slot);

@@ -36,6 +36,7 @@ struct store_ops {
     void *user;
     keel_status (*make)(void *user, size_t bytes, void **base, int64_t *handle);
     void (*free)(void *user, void *base, size_t bytes, int64_t handle);
+    void (*fill)(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes);
 };
 
 enum { STORE_LIVING_MAX = 65536 };
@@ -66,6 +67,8 @@ bool store_was_freed(const struct store *s, uint32_t seg);
 keel_status store_make(struct store *s, struct store_segment *g, int slot, uint64_t generation);
 /* From now on the copy is reachable under this generation only. */
 keel_status store_rekey(struct store *s, struct store_segment *g, int slot, uint64_t generation);
+/* Bytes of a copy that is being made: nobody reads it yet. The range lies within the copy. */
+void store_fill(struct store *s, const struct store_copy *c, uint64_t offset, const void *from, size_t bytes);
 void store_mark_lost(struct store *s, struct store_segment *g, int slot);
 void store_drop(struct store *s, struct store_segment *g, int slot);
 /* Drop all copies and forget the segment. */

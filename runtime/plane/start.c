@@ -1,4 +1,5 @@
 /* Start and end of the plane: what it is made of is opened here in order, and closed again. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,23 @@ static void memory_free(void *user, void *base, size_t bytes, int64_t handle)
     close((int)handle);
 }
 
+/* Through the file: the kernel does not clear a page first of which every byte is written, and takes no fault for it. */
+static void memory_fill(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes)
+{
+    (void)user;
+    while (bytes > 0) {
+        ssize_t n = pwrite((int)handle, from, bytes, (off_t)offset);
+        if (n <= 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        from = (const char *)from + n;
+        offset += (size_t)n;
+        bytes -= (size_t)n;
+    }
+    memcpy((char *)base + offset, from, bytes); /* what the file refused, if anything */
+}
+
 static keel_status make_agent(struct plane *p)
 {
     const struct plane_config *config = &p->config;
@@ -142,6 +160,7 @@ static keel_status make_agent(struct plane *p)
                                      .event = event,
                                      .memory_make = memory_make,
                                      .memory_free = memory_free,
+                                     .memory_fill = memory_fill,
                                      .answer = procs_answer,
                                      .assign = procs_assign,
                                      .released = procs_released,

@@ -63,6 +63,16 @@ static void ops_memory_free(void *user, void *base, size_t bytes, int64_t handle
     }
 }
 
+static void ops_memory_fill(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes)
+{
+    struct node *n = user;
+    struct memory *m = memory_find(n->w, handle);
+    if (!m || m->base != base || offset > m->bytes || bytes > m->bytes - offset)
+        world_fail(n->w, "node %d writes to memory that it does not have", n->id);
+    else
+        memcpy((char *)base + offset, from, bytes);
+}
+
 struct memory *memory_find(struct world *w, int64_t handle)
 {
     struct memory *m = w->memory;
@@ -325,6 +335,7 @@ void node_init(struct world *w, int id)
     config.ops.event = ops_event;
     config.ops.memory_make = ops_memory_make;
     config.ops.memory_free = ops_memory_free;
+    config.ops.memory_fill = ops_memory_fill;
     config.ops.answer = ops_answer;
     config.ops.assign = ops_assign;
     config.ops.released = ops_released;

@@ -81,6 +81,12 @@ static void on_memory_free(void *user, void *base, size_t bytes, int64_t handle)
     free(base);
 }
 
+static void on_memory_fill(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes)
+{
+    (void)user, (void)handle;
+    memcpy((char *)base + offset, from, bytes);
+}
+
 static void on_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle)
 {
     (void)user, (void)proc, (void)handle;
@@ -130,7 +136,7 @@ static void open_node(int i, enum view_policy policy)
     assert_int_equal(tp_mem.listen(n->net, &n->addr), KEEL_OK);
     struct agent_config config = {
         .ops = {n, on_submit, on_check, on_refused, on_broken, on_prepared, on_fatal, on_event, on_memory_make,
-                on_memory_free, on_answer, on_assign, on_released, on_look_at, on_failed, on_verified},
+                on_memory_free, on_memory_fill, on_answer, on_assign, on_released, on_look_at, on_failed, on_verified},
         .self = i,
         .nodes = w.nodes,
         .spares = w.spares,
