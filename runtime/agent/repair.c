@@ -16,6 +16,7 @@ enum {
     BURST = 8,   /* messages per round of the loop, so that requests are served in between */
     BLOCK = 64 * 1024,
     BLOCKS = 2,       /* the same, of a filling */
+    WORD = 8,
     DOUBT_END = 1,    /* WIRE_DOUBT count: that was the last one */
     PATCH_ANSWER = 1, /* WIRE_PATCH count: answers a WIRE_FETCH */
     BLOCK_LOST = 1,   /* WIRE_SNAP_BLOCK count: there are no bytes, they died with another node */
@@ -201,20 +202,45 @@ static bool is_outdated(const struct repair *r, const struct claim *c)
     return false;
 }
 
-/* The copy whose bytes of the claim's patch are whole. The writer lets one copy at a time be torn, so any other one is,
- * unless several were written second; then it is the one that was first. */
-static int whole_copy(const struct repair *r, const struct view_group *g, const struct claim *c)
+/* A patch with the rest of its words: what is moved in a repair are whole ones, or half of a put that is under way there would be
+ * moved, and half not. */
+static struct patch in_words(const struct patch *p)
+{
+    struct patch words = *p;
+    uint64_t head = p->offset % WORD;
+    words.offset -= head;
+    words.len = (p->len + head + WORD - 1) / WORD * WORD;
+    return words;
+}
+
+/* A copy in which nothing tears the bytes, 0: none. The writer lets one copy at a time be torn, so any other one is whole, unless
+ * several were written second; then it is the one that was first. */
+static int untorn_copy(const struct repair *r, const struct view_group *g, const struct patch *p)
 {
     bool torn[COPIES_MAX] = {true};
     for (int i = 1; i < g->copies; i++)
         torn[i] = !g->copy[i].whole;
     for (const struct claim *o = r->claims; o; o = o->next)
-        if (o->patch.torn && (o->patch.second || !other_has_second(r, o)) && o->patch.seg == c->patch.seg &&
-            o->patch.offset < c->patch.offset + c->patch.len && c->patch.offset < o->patch.offset + o->patch.len)
+        if (o->patch.torn && (o->patch.second || !other_has_second(r, o)) && o->patch.seg == p->seg &&
+            o->patch.offset < p->offset + p->len && p->offset < o->patch.offset + o->patch.len)
             torn[o->copy] = true;
     for (int i = 1; i < g->copies; i++)
         if (!torn[i])
             return i;
+    return 0;
+}
+
+/* Where the claim's bytes are whole, and which bytes to take from there: the rest of their words, too, if that is as whole. */
+static int whole_copy(const struct repair *r, const struct view_group *g, const struct claim *c, struct patch *bytes)
+{
+    *bytes = in_words(&c->patch);
+    int copy = untorn_copy(r, g, bytes);
+    if (copy)
+        return copy;
+    *bytes = c->patch;
+    copy = untorn_copy(r, g, bytes);
+    if (copy)
+        return copy;
     for (int i = 1; i < g->copies && !is_outdated(r, c); i++)
         if (g->copy[i].whole)
             return i; /* several writers raced for the patch: any value will do, the same everywhere */
@@ -237,18 +263,18 @@ static bool fetch_some(struct agent *a, int group)
 {
     struct repair *r = &a->repair[group];
     const struct view_group *g = &a->view.group[group];
-    const struct patch *patch = &r->at->patch;
-    int from = whole_copy(r, g, r->at);
+    struct patch patch;
+    int from = whole_copy(r, g, r->at, &patch);
     if (from == 0 || !must_fetch(r, r->at))
-        r->at_offset = patch->len;
-    for (; r->at_offset < patch->len; r->at_offset += WIRE_BODY_MAX) {
+        r->at_offset = patch.len;
+    for (; r->at_offset < patch.len; r->at_offset += WIRE_BODY_MAX) {
         if (!window_is_open(a, g->copy[from].node) || r->fetches >= WINDOW)
             return false;
-        uint64_t left = patch->len - r->at_offset;
+        uint64_t left = patch.len - r->at_offset;
         struct wire w = {.type = WIRE_FETCH,
                          .slot = (uint16_t)group_slot(group),
-                         .seg = patch->seg,
-                         .offset = patch->offset + r->at_offset,
+                         .seg = patch.seg,
+                         .offset = patch.offset + r->at_offset,
                          .count = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX),
                          .step = group_class(group),
                          .identity = g->generation};
@@ -265,19 +291,19 @@ static bool spread_some(struct agent *a, int group)
 {
     struct repair *r = &a->repair[group];
     const struct view_group *g = &a->view.group[group];
-    const struct patch *patch = &r->at->patch;
-    const struct store_copy *copy = store_copy(&a->store, patch->seg, patch->slot);
-    if (!copy || !copy->base || patch->len > copy->bytes || patch->offset > copy->bytes - patch->len)
-        r->at_offset = patch->len; /* freed meanwhile */
-    for (; r->at_offset < patch->len; r->at_offset += WIRE_BODY_MAX) {
+    const struct patch patch = in_words(&r->at->patch);
+    const struct store_copy *copy = store_copy(&a->store, patch.seg, patch.slot);
+    if (!copy || !copy->base || patch.len > copy->bytes || patch.offset > copy->bytes - patch.len)
+        r->at_offset = patch.len; /* freed meanwhile */
+    for (; r->at_offset < patch.len; r->at_offset += WIRE_BODY_MAX) {
         for (int i = 1; i < g->copies; i++)
             if (!window_is_open(a, g->copy[i].node))
                 return false;
-        uint64_t left = patch->len - r->at_offset;
+        uint64_t left = patch.len - r->at_offset;
         struct wire w = {.type = WIRE_PATCH,
                          .slot = (uint16_t)group_slot(group),
-                         .seg = patch->seg,
-                         .offset = patch->offset + r->at_offset,
+                         .seg = patch.seg,
+                         .offset = patch.offset + r->at_offset,
                          .len = (uint32_t)(left < WIRE_BODY_MAX ? left : WIRE_BODY_MAX),
                          .step = group_class(group),
                          .identity = g->generation};

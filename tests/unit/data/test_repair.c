@@ -90,6 +90,32 @@ static void test_repair_put_of_a_dead_writer_in_one_copy_only_is_spread_or_undon
     }
 }
 
+/* A put of a whole word is under way, in one copy; what a dead writer left reaches into that word. The word stays one put's. */
+static void test_repair_patch_leaves_no_word_torn(void **state)
+{
+    (void)state;
+    const int64_t mine = 0x1111111111111111, dead = 0x2222222222222222;
+    for (int torn = 0; torn < 2; torn++) {
+        world_close();
+        world_open(4, 0, VIEW_DEGRADE);
+        if (torn) { /* the primary's bytes come from the other copy */
+            announce(writer, 0, SEG_SHADOW, 1, 57, 1, 0, 1);
+            world_pump();
+        } else { /* they go there */
+            struct wire put = rank_wire(writer, WIRE_PUT, SEG_SHADOW, 0, 54);
+            put.len = 4;
+            put.note = 1;
+            assert_int_equal(rank_ask(writer, 0, put, &dead), KEEL_OK);
+        }
+        assert_int_equal(rank_put(other, 1, SEG_SHADOW, 0, 56, mine, 1), KEEL_OK);
+        world_kill_rank(3);
+        world_restore();
+        int64_t primary = word_at(0, SEG_SHADOW, 0, 56), shadow = word_at(1, SEG_SHADOW, 0, 56);
+        assert_true(primary == (torn ? mine : 0x2222));
+        assert_true(shadow == primary);
+    }
+}
+
 static void test_repair_put_that_is_everywhere_stays(void **state)
 {
     (void)state;
@@ -650,6 +676,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_repair_put_of_a_dead_writer_in_one_copy_only_is_spread_or_undone),
+        TEST(test_repair_patch_leaves_no_word_torn),
         TEST(test_repair_put_that_is_everywhere_stays),
         TEST(test_repair_put_that_is_stuck_is_not_forgotten_for_later_ones),
         TEST(test_repair_writer_that_lives_on_is_repaired_after_its_doubt),
