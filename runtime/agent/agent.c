@@ -224,9 +224,10 @@ static bool make_tables(struct agent *a, const struct agent_config *config)
     a->rank_joined = calloc(ranks, sizeof *a->rank_joined);
     a->rank_started = calloc(ranks, sizeof *a->rank_started);
     a->dedup = calloc(groups, sizeof *a->dedup);
+    a->forwards = calloc(groups, sizeof *a->forwards);
     if (!a->groups_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed ||
         !a->relay_due || !a->relay_told || !a->relay_sent || !a->relayed || !a->relayed_living || !a->rank_joined ||
-        !a->rank_started || !a->dedup || !a->own_conn)
+        !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
         return false;
     for (size_t g = 0; g < groups; g++)
         if (!dedup_init(&a->dedup[g], config->ranks))
@@ -344,5 +345,6 @@ void agent_fini(struct agent *a)
     free(a->rank_joined);
     free(a->rank_started);
     free(a->dedup);
+    free(a->forwards);
     view_fini(&a->view);
 }

@@ -145,6 +145,8 @@ struct agent {
     struct page *page;
     struct store store;
     struct dedup *dedup; /* [groups] */
+    uint32_t
+        *forwards; /* [groups] number of the last one, in the order applied: the same for all copies that have it */
     struct peers peers;
     struct conn *conns;
     struct conn **own_conn; /* [ranks] of this node's */

@@ -247,6 +247,7 @@ static void forward(struct agent *a, const struct target *t, struct waiter *wait
     f.len = len;
     f.a = value;
     f.count = t->w->type;
+    f.status = (int32_t)++a->forwards[t->group];
     const uint8_t *bytes = t->copy->base + f.offset;
     waiter->answered_there = is_answered_there(a, t);
     if (waiter->answered_there) {
@@ -267,9 +268,13 @@ void execute_view_committed(struct agent *a, const struct view_group *before)
     for (struct waiter *w = a->waiters; w; w = w->next) {
         const struct view_group *g = &a->view.group[w->group], *old = &before[w->group];
         w->answered_there = false; /* the last copy may not have listened to us any more */
-        if (!w->forwarded || old->copies < 2 || a->view.alive[old->copy[1].node] || g->copy[0].node != a->self ||
-            g->copies < 2 || !g->copy[1].whole)
+        if (old->copies < 2 || a->view.alive[old->copy[1].node] || g->copy[0].node != a->self || g->copies < 2 ||
+            !g->copy[1].whole)
             continue;
+        if (!w->forwarded) { /* a repetition: what it waits for was sent again just before */
+            chain_mark(a, w->group, &w->mark);
+            continue;
+        }
         struct wire again = w->forward;
         again.flags |= WIRE_F_AGAIN;
         chain_send(a, w->group, &again, w->bytes, &w->mark);
@@ -429,13 +434,26 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         execute(a, &t);
 }
 
+/* Its bytes are older than what is here: stored again, they would be all that is left if what follows them never comes. */
 static bool is_known(const struct agent *a, int group, const struct wire *w)
 {
-    const struct dedup *d = &a->dedup[group];
-    int64_t value;
-    if (w->flags & WIRE_F_TASK)
-        return dedup_task_look(d, w->identity, w->round, w->step) == DEDUP_SEEN;
-    return dedup_look(d, w->rank, w->incarnation, w->lane, w->identity, &value) != DEDUP_NEW;
+    return w->flags & WIRE_F_AGAIN && (int32_t)((uint32_t)w->status - a->forwards[group]) <= 0;
+}
+
+/* False: it cannot be remembered. */
+static bool store_forward(struct agent *a, int group, const struct store_copy *copy, const struct wire *w,
+                          const void *body)
+{
+    bool counts = w->count != WIRE_PUT;
+    if (counts && !reserve(&a->dedup[group], w))
+        return false;
+    FAULT_POINT("replica.forward_received");
+    memcpy(copy->base + w->offset, body, w->len);
+    FAULT_POINT("replica.forward_stored");
+    if (counts)
+        record(&a->dedup[group], w, w->a);
+    a->forwards[group] = (uint32_t)w->status;
+    return true;
 }
 
 /* This is the last copy, on the origin's node: all have it. */
@@ -470,17 +488,10 @@ void execute_forwarded(struct agent *a, int from, const struct wire *w, const vo
         log_error("node %d forwards beyond segment %u", from, w->seg);
         return;
     }
-    /* What comes again comes with all that followed it, in the order applied: the bytes end as they are at the primary. */
-    bool counts = w->count != WIRE_PUT && !(w->flags & WIRE_F_AGAIN && is_known(a, group, w));
-    if (counts && !reserve(&a->dedup[group], w)) {
+    if (!is_known(a, group, w) && !store_forward(a, group, copy, w, body)) {
         agent_break(a, "out of memory for the records of operations");
         return;
     }
-    FAULT_POINT("replica.forward_received");
-    memcpy(copy->base + w->offset, body, w->len);
-    FAULT_POINT("replica.forward_stored");
-    if (counts)
-        record(&a->dedup[group], w, w->a);
     chain_relay(a, group, from, w, body);
     if (answer && a->view.group[group].copy[a->view.group[group].copies - 1].node == a->self) {
         FAULT_POINT("replica.answering_for_primary");

@@ -347,6 +347,7 @@ static void fill_begin(struct agent *a, int group, struct fill *f)
     struct wire begin = {.type = WIRE_SNAP_BEGIN,
                          .slot = (uint16_t)group_slot(group),
                          .step = group_class(group),
+                         .status = (int32_t)a->forwards[group],
                          .identity = f->placed};
     agent_tell(a, f->node, &begin, NULL);
     FAULT_POINT("push.rebuild_begun");
@@ -726,6 +727,7 @@ static void receive_snap(struct agent *a, int from, const struct wire *w, const 
     switch (w->type) {
     case WIRE_SNAP_BEGIN:
         snap_begin(a, group);
+        a->forwards[group] = (uint32_t)w->status;
         break;
     case WIRE_SNAP_ORIGIN:
         if (!dedup_origin_load(&a->dedup[group], body, w->len))

@@ -21,10 +21,12 @@ enum wire_type {
     WIRE_REPLY, /* status, a; body of a get; epoch: 1 + the generation under which ranks of this node may add themselves, or 0 */
     /* an agent to an agent, inside the reliable stream of channel/peer.h */
     WIRE_PEER_ACK, /* seq: everything up to it was processed (itself outside the stream) */
-    WIRE_FORWARD,  /* the bytes a primary holds now at (seg, slot, offset), and the identity of the operation */
+    WIRE_FORWARD, /* the bytes a primary holds now at (seg, slot, offset), and the identity of the operation; status: its
+                    * number in the group */
     WIRE_RELAYED, /* identity: up to there all in your stream to me was passed on and is acknowledged; offset: the same,
                        * but for nodes that I do not wait for */
-    WIRE_SNAP_BEGIN,  /* a copy of the group of (slot, count = class) is filled, placed at epoch a */
+    WIRE_SNAP_BEGIN, /* a copy of the group of (slot, step = class) is filled, placed at epoch identity; status: number of the last
+                       * forward */
     WIRE_SNAP_ORIGIN, /* operations seen of one origin (agent/dedup.h) */
     WIRE_SNAP_TASKS,  /* operations seen of tasks */
     WIRE_SNAP_BLOCK,  /* body to (seg, slot, offset) */
