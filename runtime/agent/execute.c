@@ -92,8 +92,8 @@ void execute_forget(struct agent *a, struct conn *c)
 static void stash(struct agent *a, struct conn *c, const struct wire *w, const void *body)
 {
     struct stashed *s = malloc(sizeof *s + w->len);
-    if (!s) {
-        execute_reply(c, w, KEEL_ERR_NOMEM, 0, NULL, 0);
+    if (!s) { /* what counts once may have taken effect before: it has not failed */
+        execute_reply(c, w, w->type == WIRE_ACC || w->type == WIRE_RMW ? WIRE_RETRY : KEEL_ERR_NOMEM, 0, NULL, 0);
         return;
     }
     s->next = NULL;
@@ -299,7 +299,7 @@ static void execute(struct agent *a, const struct target *t)
     bool once = w->type != WIRE_PUT;
     if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->group], w))) {
         free(waiter);
-        answer(t, KEEL_ERR_NOMEM);
+        answer(t, verdict == DEDUP_SEEN ? WIRE_RETRY : KEEL_ERR_NOMEM); /* it has taken effect: it has not failed */
         return;
     }
     *waiter = (struct waiter){.conn = t->conn, .reply = *w, .group = t->group};

@@ -11,6 +11,7 @@
 
 #include "agents.h"
 #include "memory.h"
+#include "runtime/agent/execute.h"
 
 enum { BODY = WIRE_BODY_MAX, N = 3 };
 
@@ -168,6 +169,61 @@ static void test_chain_repetition_is_not_answered_before_it_has_arrived_again(vo
     assert_int_equal(word_at(2, SEG_TRIPLE, 0, 0), 1);
 }
 
+/* ---- out of memory ---- */
+
+/* An accumulate that has taken effect comes once more, over a new connection, and there is no memory to let it wait. Its origin
+ * must not be told that it failed: a task gives its step to the next one then, which is taken for a repetition and dropped. */
+static void repeat_without_memory(bool frozen)
+{
+    const struct view_event elsewhere = {.type = VIEW_RANK_LEFT, .a = 2};
+    struct agent *a = &w.node[0].agent;
+    struct conn *c = a->conns;
+    while (c->rank != 3)
+        c = c->next;
+    struct wire acc = acc_of(0), next;
+    acc.flags = WIRE_F_TASK;
+    acc.identity = 77;
+    acc.round = 1;
+    assert_int_equal(rank_ask(origin, 0, acc, ones), KEEL_OK);
+    assert_int_equal(word_at(0, SEG_TRIPLE, 0, 0), 1);
+    rank_connect(origin, 0);
+    if (frozen)
+        world_prepare(&elsewhere, 1);
+    int before = origin->replies;
+    acc.seq = ++origin->seq;
+    memory_fail_at(1);
+    execute_request(a, c, &acc, ones);
+    assert_true(memory_failed());
+    world_pump();
+    assert_int_equal(origin->replies, before + 1);
+    next = acc;
+    next.step = origin->reply.status == KEEL_ERR_NOMEM ? 0 : 1; /* as the client does */
+    if (frozen) {
+        for (int i = 0; i < NODES_MAX; i++)
+            world_commit(i, &elsewhere, 1);
+        for (int i = 0; i < NODES_MAX; i++)
+            world_settle(i);
+        world_pump();
+    }
+    next.epoch = rank_wire(origin, WIRE_ACC, SEG_TRIPLE, 0, 0).epoch;
+    assert_int_equal(rank_ask(origin, 0, next, ones), KEEL_OK);
+    assert_int_equal(word_at(0, SEG_TRIPLE, 0, 0), 2);
+    assert_true(copies_are_equal());
+    world_restore();
+}
+
+static void test_chain_repetition_without_memory_is_asked_again(void **state)
+{
+    (void)state;
+    repeat_without_memory(false);
+}
+
+static void test_chain_repetition_without_memory_to_keep_it_is_asked_again(void **state)
+{
+    (void)state;
+    repeat_without_memory(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +231,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_chain_what_the_last_copy_answered_is_not_taken_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_chain_what_comes_again_is_applied_where_it_was_not, setup, teardown),
         cmocka_unit_test_setup_teardown(test_chain_repetition_is_not_answered_before_it_has_arrived_again, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_chain_repetition_without_memory_is_asked_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_chain_repetition_without_memory_to_keep_it_is_asked_again, setup,
                                         teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
