@@ -95,7 +95,7 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
     case TP_CONNECTED:
         l->state = LINK_UP;
         l->retry_ns = RETRY_FIRST_NS;
-        op_links_changed(c);
+        op_link_up(c, l->node);
         courier_link_up(c, l->node, now);
         break;
     case TP_CLOSED:

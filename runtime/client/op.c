@@ -926,8 +926,22 @@ static void advance_all(struct client *c)
     }
 }
 
-void op_links_changed(struct client *c)
+/* What other nodes have executed and the agent here was to answer may have been answered while there was no connection. Repeated,
+ * it is answered by who executes it. */
+static void ask_primaries_again(struct client *c)
 {
+    for (struct op *op = c->active; op; op = op->next)
+        for (struct piece *p = op->pieces; p && op_is_once(op); p = p->sibling)
+            if (p->seq && p->node != c->node) {
+                unhash(p);
+                op->replan = true;
+            }
+}
+
+void op_link_up(struct client *c, int node)
+{
+    if (node == c->node)
+        ask_primaries_again(c);
     advance_all(c);
 }
 

@@ -74,6 +74,8 @@ static void ask_about(struct client *c, const struct op *op, uint64_t now)
 static void scan(struct client *c, uint64_t now)
 {
     see_view(c);
+    if (c->active)
+        (void)link_up(c, c->node, now); /* the agent here answers for others, too */
     if (c->doubt_untold) {
         struct control r = {.type = CONTROL_DOUBT};
         c->doubt_untold = !c->env.tell(c->env.user, &r);

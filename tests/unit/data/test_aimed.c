@@ -767,11 +767,38 @@ static void test_aimed_agent_without_memory_answers_nobody(void **state)
     w.node[0].still = true;
 }
 
+/* The last copy has what it is to answer for the primary, and the connection that the answer leaves by breaks. */
+static void test_aimed_answer_of_the_last_copy_is_lost(void **state)
+{
+    (void)state;
+    client_open();
+    static keel_handle h;
+    int64_t one = 1;
+    for (int i = 0; i < 2; i++) { /* links to nodes 2 and 3 */
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, 2 + i, 64, &one, NULL, 8, &h), KEEL_OK);
+        turns(50);
+        assert_int_equal(h.opaque[0], 0);
+    }
+    w.node[3].still = true;
+    assert_int_equal(rma_acc_nb(&c, shadow, 2, 0, KEEL_INT64, NULL, &one, 1, &h), KEEL_OK);
+    turns(5); /* node 2 has passed it on */
+    assert_int_equal(word_at(2, SEG_SHADOW, 2, 0), 1);
+    for (struct conn *k = w.node[3].agent.conns; k; k = k->next)
+        if (k->rank == 3)
+            tp_disconnect(k->ep);
+    w.node[3].still = false;
+    turns(5000); /* 5 s of virtual time */
+    assert_int_equal(word_at(3, SEG_SHADOW, 2, 0), 1);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_aimed_put_waiting_in_line_is_planned_again, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_goes_on_after_a_break, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_answer_of_the_last_copy_is_lost, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_note_of_a_dead_copy_does_not_count, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_stale_note_does_not_condemn_the_whole_copy, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_segment_freed_during_fetch, setup, teardown),
