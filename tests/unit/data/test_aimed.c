@@ -793,12 +793,35 @@ static void test_aimed_answer_of_the_last_copy_is_lost(void **state)
     assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
 }
 
+/* A task is run again by a rank that has another way to the primary: its accumulates must be cut into the same steps. */
+static void test_aimed_task_run_again_beside_the_primary_counts_once(void **state)
+{
+    (void)state;
+    enum { WORDS = 8192 }; /* one message between nodes, four within one */
+    static int64_t ones[WORDS];
+    for (int i = 0; i < WORDS; i++)
+        ones[i] = 1;
+    client_open();
+    c.in_task = true;
+    c.task = task_id(77, 0);
+    c.task_round = 1;
+    assert_int_equal(rma_acc(&c, shadow, 2, 0, KEEL_INT64, NULL, ones, WORDS), KEEL_OK);
+    world_kill_node(2);
+    world_restore();
+    assert_int_equal(group_at(3, SEG_SHADOW, 2)->copy[0].node, 3);
+    c.task_groups = 0; /* another rank takes it over, and runs it from the beginning */
+    assert_int_equal(rma_acc(&c, shadow, 2, 0, KEEL_INT64, NULL, ones, WORDS), KEEL_OK);
+    for (int i = 0; i < WORDS; i++)
+        assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)i), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_aimed_put_waiting_in_line_is_planned_again, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_goes_on_after_a_break, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_answer_of_the_last_copy_is_lost, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_run_again_beside_the_primary_counts_once, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_note_of_a_dead_copy_does_not_count, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_stale_note_does_not_condemn_the_whole_copy, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_segment_freed_during_fetch, setup, teardown),
