@@ -1,4 +1,5 @@
 #include "runtime/agent/segments.h"
+#include "runtime/agent/strong.h"
 
 #include <stdlib.h>
 
@@ -201,6 +202,7 @@ static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status
     for (int group = 0; group < agent_groups(a); group++)
         dedup_pool_forget(&a->dedup[group], seg);
     store_free(&a->store, seg);
+    strong_segment_freed(a, seg);
 }
 
 void segments_free(struct agent *a, struct proc *proc, const struct control *r)

@@ -181,6 +181,15 @@ void strong_view_committed(struct agent *a)
     }
 }
 
+void strong_segment_freed(struct agent *a, uint32_t seg)
+{
+    for (struct check *k = a->checks, *next; k; k = next) {
+        next = k->next;
+        if (k->request.seg == seg)
+            finish(a, k, WIRE_RETRY);
+    }
+}
+
 void strong_forget(struct agent *a, const struct conn *c)
 {
     for (struct check *k = a->checks, *next; k; k = next) {

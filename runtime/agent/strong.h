@@ -22,6 +22,8 @@ void strong_step(struct agent *a);
 uint64_t strong_deadline(const struct agent *a);
 /* A view was committed: those whose group changed are sent back. */
 void strong_view_committed(struct agent *a);
+/* The segment is freed here: another copy may have been freed before, and never answers. */
+void strong_segment_freed(struct agent *a, uint32_t seg);
 void strong_forget(struct agent *a, const struct conn *c);
 void strong_fini(struct agent *a);
 #endif

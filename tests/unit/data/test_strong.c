@@ -241,6 +241,20 @@ static void test_strong_malformed_answers_do_no_harm(void **state)
     assert_int_equal(got(), 77);
 }
 
+/* The other copy has freed the segment before the question comes, and drops it. */
+static void test_strong_get_whose_question_was_dropped_is_sent_back(void **state)
+{
+    (void)state;
+    struct proc proc = {.rank = 0};
+    struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_SHADOW, .b = 1};
+    int before = reader->replies;
+    rank_send(reader, 0, strong_of(SEG_SHADOW, 16, 8), NULL);
+    (void)agent_poll(&w.node[0].agent, w.node[0].agent.net);
+    segments_free(&w.node[1].agent, &proc, &r);
+    world_pump();
+    assert_int_equal(reader->replies, before + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -257,6 +271,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_strong_get_of_what_a_dead_writer_left_waits_until_it_is_decided, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_strong_get_of_a_segment_that_is_freed_is_sent_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_strong_get_whose_question_was_dropped_is_sent_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strong_reader_that_dies_waiting_leaves_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strong_without_memory_it_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strong_malformed_answers_do_no_harm, setup, teardown),
