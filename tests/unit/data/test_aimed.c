@@ -793,6 +793,52 @@ static void test_aimed_answer_of_the_last_copy_is_lost(void **state)
     assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
 }
 
+/* The same, and the provider still uses the request's memory when the connection is there again: asked again afterwards. */
+static struct tp_op *kept;
+static keel_status send_that_keeps(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
+                                   struct tp_op *op)
+{
+    if (op)
+        kept = op;
+    return tp_mem.send(ep, header, hlen, body, len, NULL);
+}
+
+static void test_aimed_answer_is_lost_of_a_request_still_in_use(void **state)
+{
+    (void)state;
+    enum { WORDS = 1500 };
+    static int64_t ones[WORDS];
+    static keel_handle h;
+    struct tp_table table = tp_mem;
+    table.send = send_that_keeps;
+    for (int i = 0; i < WORDS; i++)
+        ones[i] = 1;
+    client_open();
+    for (int i = 0; i < 2; i++) { /* links to nodes 2 and 3 */
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, 2 + i, 65536, ones, NULL, 8, &h), KEEL_OK);
+        turns(50);
+        assert_int_equal(h.opaque[0], 0);
+    }
+    w.node[3].still = true;
+    net->table = &table;
+    assert_int_equal(rma_acc_nb(&c, shadow, 2, 0, KEEL_INT64, NULL, ones, WORDS, &h), KEEL_OK);
+    net->table = &tp_mem;
+    assert_non_null(kept);
+    turns(5);
+    for (struct conn *k = w.node[3].agent.conns; k; k = k->next)
+        if (k->rank == 3)
+            tp_disconnect(k->ep);
+    w.node[3].still = false;
+    turns(500);
+    assert_int_not_equal(h.opaque[0], 0);
+    op_access_done(kept->user, KEEL_OK);
+    turns(5000);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    assert_int_equal(word_at(2, SEG_SHADOW, 2, 0), 1);
+    assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)(WORDS - 1)), 1);
+}
+
 /* A task is run again by a rank that has another way to the primary: its accumulates must be cut into the same steps. */
 static void test_aimed_task_run_again_beside_the_primary_counts_once(void **state)
 {
@@ -821,6 +867,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_put_waiting_in_line_is_planned_again, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_goes_on_after_a_break, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_answer_of_the_last_copy_is_lost, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_answer_is_lost_of_a_request_still_in_use, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_run_again_beside_the_primary_counts_once, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_note_of_a_dead_copy_does_not_count, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_stale_note_does_not_condemn_the_whole_copy, setup, teardown),
