@@ -15,7 +15,7 @@ enum {
     WINDOW = 96, /* messages on their way to one copy */
     BURST = 8,   /* messages per round of the loop, so that requests are served in between */
     BLOCK = 64 * 1024,
-    BLOCKS = 2,       /* the same, of a filling */
+    BLOCKS = 2, /* the same, of a filling */
     WORD = 8,
     DOUBT_END = 1,    /* WIRE_DOUBT count: that was the last one */
     PATCH_ANSWER = 1, /* WIRE_PATCH count: answers a WIRE_FETCH */
