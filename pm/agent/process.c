@@ -91,10 +91,14 @@ static char **env_with_fds(char *const *env, int keel_fd, int pmi_fd)
     size_t n = 0;
     while (env[n])
         n++;
-    char **all = pm_alloc((n + 3) * sizeof *all);
+    char **all = pm_alloc((n + 5) * sizeof *all);
     memcpy(all, env, n * sizeof *all);
     all[n] = pm_printf("KEEL_FD=%d", keel_fd);
     all[n + 1] = pm_printf("PMI_FD=%d", pmi_fd);
+    /* libfabric brings libraries that catch SIGSEGV and others when they are loaded, write a file and end the program with 1: a crash
+     * would look like a program's own decision */
+    all[n + 2] = pm_printf("IPATH_NO_BACKTRACE=1");
+    all[n + 3] = pm_printf("HFI_NO_BACKTRACE=1");
     return all;
 }
 

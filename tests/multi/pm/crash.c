@@ -14,7 +14,6 @@ int main(int argc, char **argv)
         return 2;
     if (keel_rank() == atoi(argv[1]) && (!keel_restarted() || strcmp(argv[3], "always") == 0)) {
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        signal(atoi(argv[2]), SIG_DFL);
         kill(getpid(), atoi(argv[2]));
     }
     if (keel_restarted())
