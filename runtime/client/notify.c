@@ -25,12 +25,19 @@ static struct {
     int user_fd, stop_fd;
     bool running, calling;
     pthread_t thread;
+    struct ends *ends; /* the thread's */
     void (*callback)(const keel_failure *failure, void *arg);
     void *arg;
     uint64_t told; /* failures up to this epoch were told to the callback */
     uint64_t seen; /* and up to this one seen by keel_failures */
 } notify = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER, .agent_fd = -1, .user_fd = -1, .stop_fd = -1};
+
+/* What the thread polls and writes: its own, for it may run first when notify_fini has forgotten those above. */
+struct ends {
+    int agent_fd, user_fd, stop_fd;
+    bool orphan; /* nobody joins it: it closes them. Under the lock. */
+};
 
 void notify_init(int fd)
 {
@@ -86,26 +93,46 @@ static void tell_callback(void)
     free(failures);
 }
 
-static void *run(void *unused)
+static void wait_and_tell(const struct ends *e)
 {
-    (void)unused;
-    int agent_fd = notify.agent_fd, stop_fd = notify.stop_fd, user_fd = notify.user_fd; /* notify_fini forgets them */
-    pthread_setname_np(pthread_self(), "keel-failures");
     for (;;) {
-        struct pollfd fds[] = {{.fd = agent_fd, .events = POLLIN}, {.fd = stop_fd, .events = POLLIN}};
+        struct pollfd fds[] = {{.fd = e->agent_fd, .events = POLLIN}, {.fd = e->stop_fd, .events = POLLIN}};
         eventfd_t count;
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
-            return NULL;
+            return;
         if (fds[1].revents)
-            return NULL;
-        if (!(fds[0].revents & POLLIN) || eventfd_read(agent_fd, &count))
+            return;
+        if (!(fds[0].revents & POLLIN) || eventfd_read(e->agent_fd, &count))
             continue;
         pthread_mutex_lock(&notify.lock);
         if (any_unseen())
-            eventfd_write(user_fd, 1);
+            eventfd_write(e->user_fd, 1);
         tell_callback();
         pthread_mutex_unlock(&notify.lock);
     }
+}
+
+static void close_ends(const struct ends *e)
+{
+    const int fds[] = {e->agent_fd, e->user_fd, e->stop_fd};
+    for (int i = 0; i < 3; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static void *run(void *arg)
+{
+    struct ends *e = arg;
+    pthread_setname_np(pthread_self(), "keel-failures");
+    wait_and_tell(e);
+    pthread_mutex_lock(&notify.lock);
+    bool orphan = e->orphan;
+    pthread_mutex_unlock(&notify.lock);
+    if (orphan) {
+        close_ends(e);
+        free(e);
+    }
+    return NULL;
 }
 
 /* Lock held. */
@@ -116,44 +143,53 @@ static keel_status start(void)
     if (notify.running)
         return KEEL_OK;
     sigset_t all, old;
-    notify.user_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    notify.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct ends *e = malloc(sizeof *e);
+    if (!e)
+        return KEEL_ERR_SYSTEM;
+    *e = (struct ends){notify.agent_fd, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                       false};
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    notify.running = notify.user_fd >= 0 && notify.stop_fd >= 0 && !pthread_create(&notify.thread, NULL, run, NULL);
+    notify.running = e->user_fd >= 0 && e->stop_fd >= 0 && !pthread_create(&notify.thread, NULL, run, e);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (notify.running && any_unseen())
+    if (!notify.running) {
+        e->agent_fd = -1; /* stays, for another try */
+        close_ends(e);
+        free(e);
+        return KEEL_ERR_SYSTEM;
+    }
+    notify.ends = e;
+    notify.user_fd = e->user_fd;
+    notify.stop_fd = e->stop_fd;
+    if (any_unseen())
         eventfd_write(notify.user_fd, 1);
-    if (notify.running)
-        return KEEL_OK;
-    if (notify.user_fd >= 0)
-        close(notify.user_fd);
-    if (notify.stop_fd >= 0)
-        close(notify.stop_fd);
-    notify.user_fd = notify.stop_fd = -1;
-    return KEEL_ERR_SYSTEM;
+    return KEEL_OK;
 }
 
 void notify_fini(void)
 {
     pthread_mutex_lock(&notify.lock);
     bool running = notify.running, inside = running && pthread_equal(pthread_self(), notify.thread);
-    int fds[] = {notify.user_fd, notify.stop_fd, notify.agent_fd};
+    struct ends *e = notify.ends, idle = {notify.agent_fd, -1, -1, false};
     notify.running = false;
     notify.callback = NULL;
+    notify.ends = NULL;
     notify.agent_fd = notify.user_fd = notify.stop_fd = -1;
+    if (inside)
+        e->orphan = true; /* this is the callback: what the thread polls stays open until it has ended */
     pthread_mutex_unlock(&notify.lock);
-    if (running)
-        eventfd_write(fds[1], 1);
-    if (inside) {
-        pthread_detach(notify.thread); /* this is the callback: what the thread polls stays open until it has ended */
+    if (!running) {
+        close_ends(&idle);
         return;
     }
-    if (running)
-        pthread_join(notify.thread, NULL);
-    for (int i = 0; i < 3; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+    eventfd_write(e->stop_fd, 1);
+    if (inside) {
+        pthread_detach(notify.thread);
+        return;
+    }
+    pthread_join(notify.thread, NULL);
+    close_ends(e);
+    free(e);
 }
 
 /* ---- the calls ---- */
