@@ -22,6 +22,7 @@ enum {
     JOIN_LEASE_MS = 60000,   /* from our start to MSG_START */
     TERM_GRACE_MS = 1000,    /* from SIGTERM to SIGKILL */
     FORCE_MS = 2000,         /* from SIGKILL to going without those that are left */
+    DEPART_MS = 2000,        /* for the nodes that we have started to end */
     BYE_LEASE_MS = 5000,     /* from MSG_OVER to MSG_BYE */
     BACKLOG_BYTES = 1 << 20, /* recent output kept for keelctl attach */
     QUEUE_HIGH = 1 << 20,    /* output queued for keelrun: above, ranks are not read */
@@ -81,6 +82,18 @@ static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     free(buf->base);
 }
 
+/* What we have said and not read back yet. */
+static void log_drain(struct agent *a)
+{
+    char buffer[4096];
+    uv_os_fd_t fd;
+    ssize_t n;
+    if (!a->log_pipe.loop || uv_fileno((uv_handle_t *)&a->log_pipe, &fd) != 0)
+        return;
+    while ((n = read(fd, buffer, sizeof buffer)) > 0) /* libuv has made it non-blocking */
+        lines_feed(&a->log_lines, buffer, (size_t)n, log_emit, a);
+}
+
 /* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
 static void log_capture(struct agent *a)
 {
@@ -106,9 +119,38 @@ static void leave(struct agent *a, int exit_code)
     uv_stop(&a->loop);
 }
 
+static void depart_passed(uv_timer_t *timer)
+{
+    struct agent *a = timer->data;
+    agent_starts_signal(a, a->departing_forced ? SIGKILL : SIGTERM);
+    if (a->departing_forced)
+        uv_stop(&a->loop);
+    a->departing_forced = true;
+    uv_timer_start(&a->lease, depart_passed, DEPART_MS / 2, 0);
+}
+
+/* In order: when the mpiexec that we run have ended, as they do when the nodes that they have started do. */
+static void depart(struct agent *a, int exit_code)
+{
+    if (a->departing)
+        return;
+    a->departing = true;
+    a->exit_code = exit_code;
+    if (!a->starts)
+        uv_stop(&a->loop);
+    else
+        uv_timer_start(&a->lease, depart_passed, a->ran ? DEPART_MS : 0, 0);
+}
+
+void agent_starts_ended(struct agent *a)
+{
+    if (a->departing && !a->starts)
+        uv_stop(&a->loop);
+}
+
 static void leave_late(uv_timer_t *timer)
 {
-    leave(timer->data, 0);
+    depart(timer->data, 0);
 }
 
 void agent_kill_all(struct agent *a)
@@ -139,6 +181,7 @@ void agent_processes_gone(struct agent *a)
     agent_ranks_orphans(a, true);
     a->state = AGENT_OVER;
     agent_event(a, "over", json_pack("{s:i}", "code", a->over_code));
+    log_drain(a);
     agent_console_over(a);
     if (!a->run) {
         /* a watcher gets a moment to take the last output */
@@ -351,11 +394,11 @@ static bool watch_from_json(struct agent_job *job, const json_t *m)
 static bool job_from_json(struct agent *a, const json_t *m)
 {
     struct agent_job *job = &a->job;
-    long long nodes, spares, ranks, standbys, mpiexec, on_failure;
+    long long nodes, spares, ranks, standbys, mpiexec, on_failure, starts;
     if (!codec_int(m, "nodes", 1, LAYOUT_MAX_NODES, &nodes) || !codec_int(m, "spares", 0, LAYOUT_MAX_NODES, &spares) ||
         !codec_int(m, "ranks", 1, LAYOUT_MAX_RANKS, &ranks) ||
         !codec_int(m, "standbys", 0, LAYOUT_MAX_RANKS, &standbys) ||
-        !codec_int(m, "mpiexec_pid", 0, INT32_MAX, &mpiexec) ||
+        !codec_int(m, "mpiexec_pid", 0, INT32_MAX, &mpiexec) || !codec_int(m, "starts", 0, LAYOUT_MAX_NODES, &starts) ||
         !codec_int(m, "on_failure", ON_FAILURE_SUBSTITUTE, ON_FAILURE_ABORT, &on_failure) ||
         a->launch.node >= nodes + spares)
         return false;
@@ -364,6 +407,7 @@ static bool job_from_json(struct agent *a, const json_t *m)
                               .ranks = (int)ranks,
                               .standbys = (int)standbys,
                               .mpiexec_pid = (int)mpiexec,
+                              .starts = (int)starts,
                               .on_failure = (enum on_failure)on_failure};
     job->rank_node = pm_alloc((size_t)ranks * sizeof *job->rank_node);
     size_t secret_len = 0;
@@ -387,14 +431,14 @@ static bool job_from_json(struct agent *a, const json_t *m)
 static bool enough_descriptors(struct agent *a)
 {
     int here = a->job.standbys;
-    long needed = descriptors_of_agent(here, a->job.ranks - here, a->job.nodes + a->job.spares);
+    long needed = descriptors_of_agent(here, a->job.ranks - here, a->job.nodes + a->job.spares, a->job.starts);
     long missing = descriptors_missing(needed);
     char why[256];
     if (!missing)
         return true;
     snprintf(why, sizeof why,
              "node %d: its agent needs %ld descriptors (6 for each of %d ranks, 1 for each other rank, 4 for "
-             "each node), the hard limit is %ld: see ulimit -Hn",
+             "each node, 2 for each that it starts), the hard limit is %ld: see ulimit -Hn",
              a->launch.node, needed, here, needed - missing);
     agent_fail(a, 1, why);
     return false;
@@ -458,7 +502,9 @@ static void on_start(struct agent *a, const json_t *m)
         return;
     }
     uv_timer_stop(&a->lease);
+    agent_starts_settled(a);
     a->state = AGENT_RUNNING;
+    a->ran = true;
     agent_ranks_start(a);
 }
 
@@ -468,6 +514,8 @@ void agent_stop(struct agent *a, const json_t *m)
     bool hard = json_is_true(json_object_get(m, "hard"));
     const char *why = json_string_value(json_object_get(m, "why"));
     codec_int(m, "code", 0, 255, &code);
+    if (hard || !a->ran)
+        agent_starts_signal(a, SIGTERM);
     if (a->state == AGENT_RUNNING && !hard)
         plane_stop_job(a->plane, (int)code, why && *why ? why : NULL);
     else
@@ -495,7 +543,7 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
         return;
     }
     if (type == MSG_BYE) {
-        leave(a, 0);
+        depart(a, 0);
         return;
     }
     if (type == MSG_PING) {
@@ -517,7 +565,8 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
         on_start(a, m);
     else if (type == MSG_STOP)
         agent_stop(a, m);
-
+    else if (type == MSG_LAUNCH)
+        agent_starts_begin(a, m);
     json_decref(m);
 }
 
@@ -540,9 +589,9 @@ static void run_lost(struct conn *c, const char *why)
     if (a->state < AGENT_RUNNING) {
         log_error("node %d: no launcher at %s: %s", a->launch.node, c->peer, why);
         agent_kill_all(a);
-        leave(a, 1);
+        depart(a, 1);
     } else if (a->state == AGENT_OVER) {
-        leave(a, 0);
+        depart(a, 0);
     } else {
         log_info("keelrun is gone (%s); the job goes on without it", why);
         agent_ranks_pause(a, false);
@@ -566,7 +615,7 @@ static void connect_run(struct agent *a)
 static void join_lease_passed(uv_timer_t *timer)
 {
     log_error("the job did not start in time");
-    leave(timer->data, 1);
+    depart(timer->data, 1);
 }
 
 static void child_signalled(uv_signal_t *handle, int signal_number)

@@ -33,6 +33,7 @@ struct agent_job { /* MSG_CONFIG */
     int *rank_node;
     int standbys; /* processes of a spare node */
     int mpiexec_pid;
+    int starts; /* nodes that it may be asked to start */
     enum on_failure on_failure;
     enum plane_probe probe;
     enum plane_topology topology;
@@ -114,7 +115,11 @@ struct agent {
 
     int over_code;
     char *over_why;
-    char *own_why; /* what this node alone knows about the end */
+    char *own_why;              /* what this node alone knows about the end */
+    struct agent_start *starts; /* of other nodes */
+    bool departing;             /* only the ends of those are waited for */
+    bool departing_forced;
+    bool ran; /* the job has started */
     uv_signal_t child_signal;
     int exit_code;
 };
@@ -133,6 +138,8 @@ void agent_stop(struct agent *a, const json_t *m);
 void agent_own_why(struct agent *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* End the local processes: hard at once, else with a grace. */
 void agent_end(struct agent *a, int code, const char *why, bool hard);
+/* One of the mpiexec that we ran has ended. */
+void agent_starts_ended(struct agent *a);
 /* All processes of the node, now. */
 void agent_kill_all(struct agent *a);
 void agent_processes_gone(struct agent *a);
@@ -154,6 +161,13 @@ void agent_ranks_pmi_release(struct agent *a, const json_t *kvs);
  */
 void agent_ranks_orphans(struct agent *a, bool kill_them);
 void agent_ranks_free(struct agent *a);
+
+/* agent_starts.c */
+void agent_starts_begin(struct agent *a, const json_t *m);
+/* All nodes have joined. */
+void agent_starts_settled(struct agent *a);
+void agent_starts_signal(struct agent *a, int signal);
+bool agent_starts_has(const struct agent *a, pid_t pid);
 
 /* agent_pmi.c */
 void agent_pmi_open(struct agent *a);

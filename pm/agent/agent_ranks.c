@@ -3,6 +3,7 @@
 
 #include "pm/wire/layout.h"
 #include "pm/wire/orphans.h"
+#include "pm/wire/ticket.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
@@ -344,21 +345,30 @@ void agent_ranks_pmi_release(struct agent *a, const json_t *kvs)
             process_write_pmi(a->processes[i].p, (const uint8_t *)pmi_barrier_out, strlen(pmi_barrier_out));
 }
 
-static bool is_ours(void *user, pid_t pid)
+/* Their ends are heard elsewhere. */
+static bool is_waited_for(void *user, pid_t pid)
 {
     const struct agent *a = user;
     for (int i = 0; i < a->process_count; i++)
         if (a->processes[i].p->pid == pid && !a->processes[i].p->exited)
             return true;
-    return false;
+    return agent_starts_has(a, pid);
+}
+
+/* What starts other nodes stays, also what of it is left when its mpiexec was killed: on a bed these nodes live below. Unless the job has
+ * not started: then they do not either, and an ssh that gets no answer waits for ever. */
+static bool stays(void *user, pid_t pid)
+{
+    const struct agent *a = user;
+    return a->departing && !a->ran ? false : is_waited_for(user, pid) || (a->ran && ticket_is_with(pid));
 }
 
 void agent_ranks_orphans(struct agent *a, bool kill_them)
 {
     if (kill_them)
-        orphans_kill(is_ours, a);
+        orphans_kill(stays, a);
     else
-        orphans_reap(is_ours, a);
+        orphans_reap(is_waited_for, a);
 }
 
 void agent_ranks_free(struct agent *a)

@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NODES_MAX = 256, GUARDIAN_WAIT_MS = 3000, GUARDIAN_GRACE_MS = 1000 };
+enum { GUARDIAN_WAIT_MS = 3000, GUARDIAN_GRACE_MS = 1000 };
 
 struct bed_netns {
     uint64_t job_id;
@@ -35,9 +35,21 @@ struct bed_netns {
     int guardian_pipe; /* its other end sees our end, however it comes */
 };
 
+void bed_loopback_address(int node, char *out, size_t size)
+{
+    snprintf(out, size, "127.0.%d.%d", (node + 2) / 256, (node + 2) % 256);
+}
+
 void bed_netns_address(int node, char *out, size_t size)
 {
-    snprintf(out, size, "10.77.0.%d", node + 2);
+    snprintf(out, size, "10.77.%d.%d", (node + 2) / 256, (node + 2) % 256);
+}
+
+int bed_netns_node(const char *address)
+{
+    int high, low;
+    char tail;
+    return sscanf(address, "10.77.%d.%d%c", &high, &low, &tail) == 2 ? high * 256 + low - 2 : -1;
 }
 
 void bed_netns_name(uint64_t job_id, int node, char *out, size_t size)
@@ -88,7 +100,7 @@ static bool ip_batch(const char *netns, const char *commands, char *why, size_t 
     ssize_t n = 0;
     bool given = false;
     if (rc == 0) {
-        given = write(in[1], commands, strlen(commands)) == (ssize_t)strlen(commands); /* below what a pipe holds */
+        given = write(in[1], commands, strlen(commands)) == (ssize_t)strlen(commands); /* it says little on the way */
         close(in[1]);
         in[1] = -1;
         n = read(out[0], why, why_size - 1);
@@ -126,7 +138,7 @@ static bool build(uint64_t job_id, int nodes, char *why, size_t why_size)
     append(&namespaces, "netns add %s\n", hub);
     /* An address of its own: else the bridge takes that of a port, and another one whenever a port leaves. */
     append(&bridge, "link set lo up\nlink add br0 address 02:4b:45:45:4c:01 type bridge\n");
-    append(&bridge, "addr add %s/24 dev br0\nlink set br0 up\n", address);
+    append(&bridge, "addr add %s/16 dev br0\nlink set br0 up\n", address);
     for (int i = 0; i < nodes; i++) {
         bed_netns_name(job_id, i, name, sizeof name);
         append(&namespaces, "netns add %s\n", name);
@@ -139,7 +151,7 @@ static bool build(uint64_t job_id, int nodes, char *why, size_t why_size)
         struct bytes node = {0};
         bed_netns_name(job_id, i, name, sizeof name);
         bed_netns_address(i, address, sizeof address);
-        append(&node, "link set lo up\naddr add %s/24 dev veth0\nlink set veth0 up\n", address);
+        append(&node, "link set lo up\naddr add %s/16 dev veth0\nlink set veth0 up\n", address);
         good = ip_batch(name, (char *)node.data, why, why_size);
         bytes_free(&node);
     }
@@ -181,8 +193,20 @@ static int guard_name(uint64_t job_id)
 
 /* ---- the guardian ---- */
 
-/* Opens pidfds of processes that live in one of the bed's namespaces. Returns how many (at most max). */
-static int find_inhabitants(const struct stat *spaces, int count, struct pollfd *fds, int max)
+static bool is_mpiexec(int pid)
+{
+    char path[64], name[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    FILE *f = fopen(path, "re");
+    if (f && !fgets(name, sizeof name, f))
+        name[0] = '\0';
+    if (f)
+        fclose(f);
+    return strcmp(name, "mpiexec.hydra\n") == 0;
+}
+
+/* Opens pidfds of processes that live in one of the bed's namespaces, of mpiexec only if wanted. Returns how many (at most max). */
+static int find_inhabitants(const struct stat *spaces, int count, bool with_mpiexec, struct pollfd *fds, int max)
 {
     DIR *proc = opendir("/proc");
     int found = 0;
@@ -196,7 +220,7 @@ static int find_inhabitants(const struct stat *spaces, int count, struct pollfd 
         if (pid <= 0 || stat(path, &st) < 0)
             continue;
         for (int i = 0; i < count; i++)
-            if (spaces[i].st_ino == st.st_ino && spaces[i].st_dev == st.st_dev) {
+            if (spaces[i].st_ino == st.st_ino && spaces[i].st_dev == st.st_dev && (with_mpiexec || !is_mpiexec(pid))) {
                 int fd = (int)syscall(SYS_pidfd_open, pid, 0);
                 if (fd >= 0)
                     fds[found++] = (struct pollfd){.fd = fd, .events = POLLIN};
@@ -208,12 +232,12 @@ static int find_inhabitants(const struct stat *spaces, int count, struct pollfd 
 }
 
 /* Until nobody lives in these namespaces; false if somebody still does after the time (-1: no limit). */
-static bool wait_until_empty(const struct stat *spaces, int count, int timeout_ms)
+static bool wait_until_empty(const struct stat *spaces, int count, bool of_mpiexec, int timeout_ms)
 {
     enum { WATCHED = 64 };
     struct pollfd fds[WATCHED];
     int found;
-    while ((found = find_inhabitants(spaces, count, fds, WATCHED)) > 0) {
+    while ((found = find_inhabitants(spaces, count, of_mpiexec, fds, WATCHED)) > 0) {
         bool ended = true;
         for (int i = 0; i < found; i++) {
             int ready;
@@ -228,21 +252,22 @@ static bool wait_until_empty(const struct stat *spaces, int count, int timeout_m
     return true;
 }
 
-static void kill_inhabitants(const struct stat *space)
+static void kill_inhabitants(const struct stat *spaces, int count)
 {
     enum { KILLED = 64 };
     struct pollfd fds[KILLED];
-    int found = find_inhabitants(space, 1, fds, KILLED);
+    int found = find_inhabitants(spaces, count, true, fds, KILLED);
     for (int i = 0; i < found; i++) {
         syscall(SYS_pidfd_send_signal, fds[i].fd, SIGKILL, NULL, 0);
         close(fds[i].fd);
     }
 }
 
-/* Returns when no process lives in the bed. An mpiexec on the hub whose node was cut off before it ended never hears of that. */
+/* Returns when no process lives in the bed. An mpiexec, on the hub or where an agent started it, never hears that its node
+ * has ended if that was cut off before: they are not waited for. */
 static void outlive_all(uint64_t job_id, int nodes)
 {
-    struct stat spaces[NODES_MAX + 1], hub;
+    struct stat spaces[BED_NODES_MAX + 1];
     char path[64];
     int count = 0;
     for (int i = 0; i < nodes; i++) {
@@ -250,13 +275,12 @@ static void outlive_all(uint64_t job_id, int nodes)
         if (stat(path, &spaces[count]) == 0)
             count++;
     }
-    wait_until_empty(spaces, count, -1);
+    wait_until_empty(spaces, count, false, -1);
     netns_path(job_id, -1, path, sizeof path);
-    if (stat(path, &hub) != 0)
-        return;
-    while (!wait_until_empty(&hub, 1, GUARDIAN_GRACE_MS))
-        kill_inhabitants(&hub);
-    wait_until_empty(spaces, count, -1); /* whom one of those had just started */
+    if (stat(path, &spaces[count]) == 0)
+        count++;
+    while (!wait_until_empty(spaces, count, true, GUARDIAN_GRACE_MS))
+        kill_inhabitants(spaces, count);
 }
 
 /* Beds whose guardian was killed together with everything else: nobody holds the name, nobody lives there. */
@@ -266,7 +290,7 @@ static void sweep(void)
     for (struct dirent *e; dir && (e = readdir(dir));) {
         unsigned id;
         char tail;
-        struct stat spaces[NODES_MAX + 1];
+        struct stat spaces[BED_NODES_MAX + 1];
         struct pollfd one;
         int count = 0;
         if (sscanf(e->d_name, "keel-%8x-hu%c", &id, &tail) != 2)
@@ -275,16 +299,16 @@ static void sweep(void)
         int guard = guard_name(job_id);
         if (guard < 0)
             continue;
-        for (int i = -1; i < NODES_MAX - 1; i++) {
+        for (int i = -1; i < BED_NODES_MAX - 1; i++) {
             char path[64];
             netns_path(job_id, i, path, sizeof path);
             if (stat(path, &spaces[count]) == 0)
                 count++;
         }
-        if (find_inhabitants(spaces, count, &one, 1) > 0)
+        if (find_inhabitants(spaces, count, true, &one, 1) > 0)
             close(one.fd);
         else
-            demolish(job_id, NODES_MAX - 1);
+            demolish(job_id, BED_NODES_MAX - 1);
         close(guard);
     }
     if (dir)

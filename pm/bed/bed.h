@@ -2,7 +2,7 @@
  * docs/protocols/launch.md.
  *
  *   keel-<id>-hub    bridge br0, 10.77.0.1; keelrun and its mpiexec instances run in it; one port p<k> per node
- *   keel-<id>-n<k>   node k: veth0, 10.77.0.<k+2>
+ *   keel-<id>-n<k>   node k: veth0, 10.77.0.0 + <k+2>
  *
  * <id> is the first half of the job's id, so jobs do not meet, and nothing of the host's network is touched. A guardian
  * process removes the namespaces when keelrun is gone, however it went, and the last process in them has ended. */
@@ -12,6 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+enum { BED_NODES_MAX = 1000 }; /* a bridge has 1,023 ports */
+
+/* On the loopback bed: 127.0.0.0 + node + 2. */
+void bed_loopback_address(int node, char *out, size_t size);
 
 struct bed_netns;
 
@@ -23,6 +28,7 @@ void bed_netns_destroy(struct bed_netns *bed);
 pid_t bed_netns_guardian(const struct bed_netns *bed);
 /* Node -1: the hub. */
 void bed_netns_address(int node, char *out, size_t size);
+int bed_netns_node(const char *address); /* -1: of none */
 void bed_netns_name(uint64_t job_id, int node, char *out, size_t size);
 /* Program for mpiexec's -launcher-exec, and "NAME=value" that it needs. */
 const char *bed_netns_exec(const struct bed_netns *bed);

@@ -21,24 +21,24 @@ static int fail(const char *what)
 
 int main(int argc, char **argv)
 {
-    int i = 1, host = 0;
+    int i = 1, node = -1;
     unsigned long long job = 0;
     while (i < argc && argv[i][0] == '-')
         i++;
     const char *bed = getenv(BED_ENV);
-    if (i + 1 >= argc || !bed || sscanf(bed, "%16llx", &job) != 1 || sscanf(argv[i], "10.77.0.%d", &host) != 1) {
+    if (i + 1 >= argc || !bed || sscanf(bed, "%16llx", &job) != 1 || (node = bed_netns_node(argv[i])) < 0) {
         fprintf(stderr, "keel-nsexec: called by keelrun's mpiexec only\n");
         return 2;
     }
     char name[32], path[64];
-    bed_netns_name(job, host - 2, name, sizeof name);
+    bed_netns_name(job, node, name, sizeof name);
     snprintf(path, sizeof path, BED_NETNS_DIR "/%s", name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || setns(fd, CLONE_NEWNET) < 0)
         return fail(path);
     if (unshare(CLONE_NEWNS | CLONE_NEWUTS) < 0)
         return fail("unshare");
-    snprintf(name, sizeof name, "keel-node%d", host - 2);
+    snprintf(name, sizeof name, "keel-node%d", node);
     if (sethostname(name, strlen(name)) < 0)
         return fail("sethostname");
     /* /sys shows the interfaces of the namespace it was mounted in */

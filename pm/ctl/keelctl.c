@@ -6,6 +6,7 @@
 #include "pm/wire/message.h"
 #include "pm/wire/quit.h"
 #include "pm/wire/session.h"
+#include "pm/wire/ticket.h"
 #include "runtime/base/clock.h"
 
 #include <argp.h>
@@ -438,7 +439,8 @@ static void add_tree(struct pid_list *l, long long pid)
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
     FILE *f = fopen(path, "re");
     while (f && fscanf(f, "%d", &child) == 1)
-        add_tree(l, child);
+        if (!ticket_is_with(child)) /* else it starts another node */
+            add_tree(l, child);
     if (f)
         fclose(f);
 }

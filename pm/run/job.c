@@ -116,15 +116,21 @@ static void hear_end(struct job *j, int code, const char *why, bool own)
     j->why = pm_strdup(why ? why : "");
 }
 
+static void fail_without_output(struct job *j)
+{
+    if (j->code == 0 && j->output_failed)
+        j->code = 1;
+}
+
 /* Everything has been heard. */
 static void report_end(struct job *j)
 {
     if (!j->final && j->why && *j->why)
         job_say(j, "%s", j->why);
-    if (j->code == 0 && j->output_failed)
-        j->code = 1;
-    news_over(&j->news, j->code);
+    fail_without_output(j);
     job_event(j, "over", json_pack("{s:i, s:o}", "code", j->code, "why", codec_text(j->why)));
+    fail_without_output(j); /* this event may be what could not be written */
+    news_over(&j->news, j->code);
 }
 
 static void use_force(struct job *j);
@@ -289,15 +295,15 @@ static void send_config(struct job *j, int node)
     const struct options *o = j->options;
     char cwd[4096];
     char *const cwd_list[] = {getcwd(cwd, sizeof cwd) ? cwd : "/", NULL};
-    json_t *m = json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:b, s:i, s:i}",
-                          "nodes", o->nodes, "spares", o->spares, "ranks", o->ranks, "standbys",
-                          layout_max_per_node(o->rank_node, o->ranks), "mpiexec_pid",
-                          (int)launch_mpiexec_pid(j->launch, node), "on_failure", (int)o->on_failure, "degrade_asked",
-                          (int)o->degrade_asked, "secret", codec_blob(j->secret, sizeof j->secret), "rank_node",
-                          codec_ints(o->rank_node, o->ranks), "argv", codec_strings(o->program), "env",
-                          codec_strings(environ), "cwd", codec_strings(cwd_list), "probe", (int)o->probe, "topology",
-                          (int)o->topology, "edges", codec_ints(o->watchers.edges, 2 * o->watchers.count), "secure",
-                          (int)o->secure, "silence", o->silence_ms, "dark", o->dark_ms);
+    json_t *m = json_pack(
+        "{s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:b, s:i, s:i, s:i}", "nodes",
+        o->nodes, "spares", o->spares, "ranks", o->ranks, "standbys", layout_max_per_node(o->rank_node, o->ranks),
+        "mpiexec_pid", (int)launch_mpiexec_pid(j->launch, node), "on_failure", (int)o->on_failure, "degrade_asked",
+        (int)o->degrade_asked, "secret", codec_blob(j->secret, sizeof j->secret), "rank_node",
+        codec_ints(o->rank_node, o->ranks), "argv", codec_strings(o->program), "env", codec_strings(environ), "cwd",
+        codec_strings(cwd_list), "probe", (int)o->probe, "topology", (int)o->topology, "edges",
+        codec_ints(o->watchers.edges, 2 * o->watchers.count), "secure", (int)o->secure, "silence", o->silence_ms,
+        "dark", o->dark_ms, "starts", launch_handed_most(j->launch));
     conn_send_json(j->nodes[node].conn, MSG_CONFIG, m);
 }
 
@@ -334,7 +340,6 @@ static void on_hello(struct job *j, struct conn *c, const json_t *m)
     struct job_node *n = &j->nodes[node];
     n->phase = NODE_JOINED;
     n->conn = c;
-    launch_joined(j->launch, (int)node);
     tell_restart(j, (int)node);
     if (j->options->bed != BED_NONE)
         n->agent_fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
@@ -345,8 +350,29 @@ static void on_hello(struct job *j, struct conn *c, const json_t *m)
         stop(j, 1, why);
         return;
     }
-    if (j->phase == JOB_JOINING)
-        send_config(j, (int)node);
+    if (j->phase != JOB_JOINING)
+        return;
+    send_config(j, (int)node);
+    launch_joined(j->launch, (int)node);
+}
+
+void job_hand_over(struct job *j, int by, int node, const char *const *argv, const char *from)
+{
+    conn_send_json(
+        j->nodes[by].conn, MSG_LAUNCH,
+        json_pack("{s:i, s:o, s:s}", "node", node, "argv", codec_strings((char *const *)argv), "from", from));
+}
+
+static void on_launched(struct job *j, int by, const json_t *m)
+{
+    long long node, pid;
+    const char *why = json_string_value(json_object_get(m, "why"));
+    if (!codec_int(m, "node", 0, j->total - 1, &node))
+        return;
+    if (why)
+        launch_handed_ended(j->launch, by, (int)node, why);
+    else if (codec_int(m, "pid", 1, INT32_MAX, &pid))
+        launch_handed_started(j->launch, by, (int)node, (pid_t)pid);
 }
 
 static void feed_send(void *user, const uint8_t *data, size_t len)
@@ -363,6 +389,15 @@ static void limit_passed(uv_timer_t *timer)
     struct job *j = timer->data;
     snprintf(why, sizeof why, "the job's time of %d s is over", j->options->timeout_s);
     stop(j, 124, why);
+}
+
+/* For each node the one whose agent has started it; -1: we. */
+static json_t *starters(const struct job *j)
+{
+    json_t *by = json_array();
+    for (int i = 0; i < j->total; i++)
+        json_array_append_new(by, json_integer(launch_by(j->launch, i)));
+    return by;
 }
 
 static void on_ready(struct job *j, int node, const json_t *m)
@@ -390,8 +425,8 @@ static void on_ready(struct job *j, int node, const json_t *m)
     char id[17];
     snprintf(id, sizeof id, "%016llx", (unsigned long long)j->id);
     job_event(j, "started",
-              json_pack("{s:s, s:i, s:i, s:i}", "job", id, "nodes", j->options->nodes, "spares", j->options->spares,
-                        "ranks", j->options->ranks));
+              json_pack("{s:s, s:i, s:i, s:i, s:o}", "job", id, "nodes", j->options->nodes, "spares",
+                        j->options->spares, "ranks", j->options->ranks, "started_by", starters(j)));
     stdin_feed_start(&j->feed, &j->loop, feed_send, j);
     if (j->options->timeout_s)
         uv_timer_start(&j->limit, limit_passed, (uint64_t)j->options->timeout_s * 1000, 0);
@@ -471,6 +506,8 @@ static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
 {
     if (type == MSG_READY && j->phase == JOB_JOINING && j->nodes[node].phase == NODE_JOINED)
         on_ready(j, node, m);
+    else if (type == MSG_LAUNCHED)
+        on_launched(j, node, m);
     else if (type == MSG_VIEW)
         on_view(j, m);
     else if (type == MSG_FAILED)
@@ -496,10 +533,8 @@ static void agent_frame(struct conn *c, uint8_t type, const uint8_t *body, size_
     if (type == MSG_OUTPUT) {
         job_output(j, body, len);
     } else if (type == MSG_EVENT) {
-        if (j->events && !memchr(body, '\n', len)) {
-            fprintf(j->events, "%.*s\n", (int)len, (const char *)body);
-            fflush(j->events);
-        }
+        if (!memchr(body, '\n', len))
+            job_event_line(j, (const char *)body, len);
     } else if (type == MSG_STDIN_TAKEN && len == 4) {
         stdin_feed_taken(&j->feed, get_u32(body));
     } else {

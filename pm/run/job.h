@@ -63,6 +63,7 @@ struct job {
     struct sink out, err;
     struct job_line at[2]; /* standard output and error */
     bool output_failed;    /* some could not be written */
+    bool events_failed;    /* this among it */
     struct stdin_feed feed;
     FILE *events;
 };
@@ -73,10 +74,13 @@ void job_agent_connected(struct job *j);
 /* Of our standard output or error: ends the job, as SIGPIPE ends a program. */
 void job_reader_gone(struct job *j);
 void job_mpiexec_ended(struct job *j, int node, int wait_status, const char *text);
+/* The agent of node `by` is to start another node. */
+void job_hand_over(struct job *j, int by, int node, const char *const *argv, const char *from);
 
 /* job_io.c */
 void job_io_init(struct job *j);
 void job_event(struct job *j, const char *event, json_t *members);
+void job_event_line(struct job *j, const char *line, size_t len);
 void job_output(struct job *j, const uint8_t *body, size_t len);
 void job_say(struct job *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #endif

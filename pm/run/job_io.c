@@ -10,6 +10,16 @@
 
 enum { SINK_HIGH = 4 << 20 };
 
+void job_event_line(struct job *j, const char *line, size_t len)
+{
+    if (!j->events || j->events_failed)
+        return;
+    if (fprintf(j->events, "%.*s\n", (int)len, line) >= 0 && fflush(j->events) == 0)
+        return;
+    j->events_failed = j->output_failed = true;
+    job_say(j, "cannot write the event log: %s; the rest of it is lost", strerror(errno));
+}
+
 void job_event(struct job *j, const char *event, json_t *members)
 {
     json_t *line = json_pack("{s:I, s:i, s:s}", "t_ns", (json_int_t)clock_now_ns(), "node", -1, "event", event);
@@ -18,10 +28,8 @@ void job_event(struct job *j, const char *event, json_t *members)
         json_decref(members);
     }
     char *text = j->events ? json_dumps(line, JSON_COMPACT) : NULL;
-    if (text) {
-        fprintf(j->events, "%s\n", text);
-        fflush(j->events);
-    }
+    if (text)
+        job_event_line(j, text, strlen(text));
     free(text);
     json_decref(line);
 }

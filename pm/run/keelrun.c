@@ -119,6 +119,11 @@ static void mpiexec_ended(void *user, int node, int wait_status, const char *tex
     job_mpiexec_ended(user, node, wait_status, text);
 }
 
+static void hand_over(void *user, int by, int node, const char *const *argv, const char *from)
+{
+    job_hand_over(user, by, node, argv, from);
+}
+
 static bool is_guardian(void *netns, pid_t pid)
 {
     return netns && bed_netns_guardian(netns) == pid;
@@ -165,7 +170,7 @@ int main(int argc, char **argv)
                                .ticket = job.ticket,
                                .host = host,
                                .port = open_listener(&job, host)};
-    static const struct launch_events events = {mpiexec_ended};
+    static const struct launch_events events = {mpiexec_ended, hand_over};
     job.launch = launch_create(&job.loop, &plan, &events, &job);
     int code = job_run(&job);
     /* launchers that hang (an ssh that gets no answer), agents whose stub was killed */

@@ -1,4 +1,6 @@
-/* Starting the agents: one unmodified mpiexec.hydra per node. */
+/* Starting the agents: one unmodified mpiexec.hydra per node. keelrun runs the first ones, as many as its fan-out; of more nodes the
+ * others are handed to agents that have joined, each of which runs as many again, so that the starts make a tree. What an
+ * agent cannot start is started from here. */
 #ifndef KEEL_PM_LAUNCH_H
 #define KEEL_PM_LAUNCH_H
 
@@ -13,6 +15,8 @@ struct launch;
 struct launch_events {
     /* The node's mpiexec ended, and is not started again; text is the last line that it printed ("" if none). */
     void (*ended)(void *user, int node, int wait_status, const char *text);
+    /* The agent of node `by` is to run argv (NULL-terminated), which starts node; its connection comes from that address ("-": any). */
+    void (*hand_over)(void *user, int by, int node, const char *const *argv, const char *from);
 };
 
 struct launch_plan {
@@ -29,12 +33,19 @@ struct launch *launch_create(uv_loop_t *loop, const struct launch_plan *plan, co
                              void *user);
 /* Start the nodes, at most a bounded number at a time. */
 void launch_begin(struct launch *l);
-/* The node's agent has reported: room for another one. */
+/* The node's agent has reported, and can start others: room for another one. */
 void launch_joined(struct launch *l, int node);
+/* What the agent of node `by` said of the mpiexec that it was to run for a node: its pid; that it ended. */
+void launch_handed_started(struct launch *l, int by, int node, pid_t pid);
+void launch_handed_ended(struct launch *l, int by, int node, const char *text);
+/* How many nodes one agent may be asked to start. */
+int launch_handed_most(const struct launch *l);
 pid_t launch_mpiexec_pid(const struct launch *l, int node);
+/* Who starts it: an agent's node, or -1. */
+int launch_by(const struct launch *l, int node);
 /* How often the node's mpiexec was started: more than once if it ended before the agent reported. */
 int launch_starts(const struct launch *l, int node);
-/* How many mpiexec are still there. */
+/* How many mpiexec of ours are still there. */
 int launch_running(const struct launch *l);
 void launch_signal(struct launch *l, int signal);
 const char *launch_last_line(const struct launch *l, int node);

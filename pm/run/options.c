@@ -1,5 +1,6 @@
 #include "pm/run/options.h"
 
+#include "pm/bed/bed.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
 
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { FAN_OUT = 100 };
 
 enum option_key {
     KEY_NODES = 256,
@@ -31,6 +34,7 @@ enum option_key {
     KEY_SECURE,
     KEY_SILENCE,
     KEY_DARK,
+    KEY_FAN_OUT,
 };
 
 static const struct argp_option option_table[] = {
@@ -48,6 +52,8 @@ static const struct argp_option option_table[] = {
     {"launcher", KEY_LAUNCHER, "NAME", 0,
      "how to reach hosts: ssh, slurm, pbs, lsf, sge, ... as mpiexec.hydra knows it", 4},
     {"launcher-exec", KEY_LAUNCHER_EXEC, "FILE", 0, "program to use as the launcher's", 4},
+    {"fan-out", KEY_FAN_OUT, "K", 0,
+     "keelrun starts at most K nodes itself; of more the others are started by agents, K by each (default 100)", 4},
     {"probe", KEY_PROBE, "WAY", 0,
      "how nodes watch each other: verbs (RDMA devices), ofi (libfabric), auto (verbs where there is a device; the "
      "default)",
@@ -168,7 +174,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         o->ranks = number("-n", arg, 1, LAYOUT_MAX_RANKS);
         break;
     case KEY_NODES:
-        o->nodes = number("--nodes", arg, 1, 250);
+        o->nodes = number("--nodes", arg, 1, BED_NODES_MAX);
         p->nodes_given = true;
         break;
     case KEY_HOSTS:
@@ -185,7 +191,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         o->ppn = number("--ppn", arg, 1, LAYOUT_MAX_RANKS);
         break;
     case KEY_SPARES:
-        o->spares = number("--spares", arg, 0, 250);
+        o->spares = number("--spares", arg, 0, BED_NODES_MAX);
         break;
     case KEY_ON_FAILURE:
         o->on_failure = (enum on_failure)choice("--on-failure", arg, modes);
@@ -199,6 +205,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_LAUNCHER_EXEC:
         o->launcher_exec = arg;
+        break;
+    case KEY_FAN_OUT:
+        o->fan_out = number("--fan-out", arg, 1, LAYOUT_MAX_NODES);
         break;
     case KEY_LABEL:
         o->label = true;
@@ -269,8 +278,9 @@ static void check_nodes(struct options *o, const struct parsing *p)
     }
     if (!p->hosts_given && o->bed == BED_NONE)
         o->bed = BED_LOOPBACK;
-    if (o->bed != BED_NONE && o->nodes + o->spares > 250)
-        pm_quit(2, "%d nodes do not fit on one machine: at most 250 with the spares", o->nodes + o->spares);
+    if (o->bed != BED_NONE && o->nodes + o->spares > BED_NODES_MAX)
+        pm_quit(2, "%d nodes do not fit on one machine: at most %d with the spares", o->nodes + o->spares,
+                BED_NODES_MAX);
     if (o->nodes > o->ranks)
         pm_quit(2, "%d ranks on %d nodes: every node needs at least one rank", o->ranks, o->nodes);
     o->rank_node = pm_alloc((size_t)o->ranks * sizeof *o->rank_node);
@@ -309,7 +319,7 @@ static void read_watchers(struct options *o, const char *path)
 void options_parse(struct options *o, int argc, char **argv)
 {
     struct parsing p = {.o = o};
-    *o = (struct options){.start_timeout_s = 30, .silence_ms = PLANE_SILENCE_MS};
+    *o = (struct options){.start_timeout_s = 30, .fan_out = FAN_OUT, .silence_ms = PLANE_SILENCE_MS};
     argp_err_exit_status = 2;
     /* argp would say it in two lines, and without errors it gives no help either */
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &p) != 0)

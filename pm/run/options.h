@@ -17,6 +17,7 @@ struct options {
     enum plane_topology topology;
     struct watchers watchers; /* of a topology from a file */
     int silence_ms, dark_ms;  /* after which a node is dead; where its host does not answer either */
+    int fan_out;              /* nodes that keelrun starts itself; and each agent of the others */
     const char *launcher, *launcher_exec;
     const char *event_log;
     bool label, quiet, secure;

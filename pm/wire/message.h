@@ -15,9 +15,10 @@ enum message {
                           * own: why is what this node alone knows, better than what others say */
     MSG_STDIN_TAKEN = 9, /* count: bytes of MSG_STDIN that rank 0 accepted (flow control) */
     MSG_PONG = 10,
-    MSG_HERE = 11,  /* a process of this node has called keel_init */
-    MSG_ENDED = 12, /* json: rank, pid, code, signal: a rank's process ended while the job runs */
-    MSG_BEGUN = 13, /* json: rank, pid: a rank goes on in a new process of this node */
+    MSG_HERE = 11,     /* a process of this node has called keel_init */
+    MSG_ENDED = 12,    /* json: rank, pid, code, signal: a rank's process ended while the job runs */
+    MSG_BEGUN = 13,    /* json: rank, pid: a rank goes on in a new process of this node */
+    MSG_LAUNCHED = 14, /* json: node, pid: the mpiexec for it runs; node, why: it has ended */
 
     /* keelrun -> agent */
     MSG_CONFIG = 32,  /* json: the job; see launch.md */
@@ -26,6 +27,7 @@ enum message {
     MSG_STOP = 35,    /* json: code, why, hard: end the job; hard: at once, no grace */
     MSG_BYE = 37,     /* the launcher has everything: go */
     MSG_PING = 38,    /* answered by MSG_PONG */
+    MSG_LAUNCH = 40,  /* json: node, argv, from: start another node's agent */
     MSG_STANDBY = 39, /* to spares: the program is Keel's, start the processes that wait */
 
     /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */

@@ -54,7 +54,7 @@ def test_nodes_have_networks_of_their_own():
     code, out, err = run(["-n", "3", "--nodes", "3", "--bed", "netns", "sh", "-c",
                           "echo $KEEL_NODE $(hostname) $(ip -4 -o addr show veth0 | awk '{print $4}') $(ls /sys/class/net)"])
     assert code == 0, err
-    assert sorted(out.splitlines()) == ["%d keel-node%d 10.77.0.%d/24 lo veth0" % (k, k, k + 2) for k in range(3)], out
+    assert sorted(out.splitlines()) == ["%d keel-node%d 10.77.0.%d/16 lo veth0" % (k, k, k + 2) for k in range(3)], out
 
 
 def test_two_beds_at_once_do_not_meet():

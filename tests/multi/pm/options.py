@@ -101,6 +101,15 @@ def test_keelrun_hosts_hostfile_launcher_launcher_exec():
         assert " 127.0.1.4 " in calls(directory) and " 127.0.1.5 " in calls(directory), calls(directory)
 
 
+def test_keelrun_fan_out_is_how_many_keelrun_starts():
+    """What agents do with the others: tree.py."""
+    for most, ours in (("1", 1), ("3", 3), ("100", 4)):
+        with Job(["-n", "4", "--nodes", "4", "--fan-out", most, "true"]) as job:
+            assert job.wait() == 0
+            by = job.events("started")[0]["started_by"]
+            assert [node for node, starter in enumerate(by) if starter < 0] == list(range(ours)), by
+
+
 def test_keelrun_bed_gives_nodes_networks():
     script = ["sh", "-c", "ip -o -4 addr show | grep -c 'inet 10\\.77\\.0\\.'; true"]
     code, out, _ = run(["-n", "2", "--nodes", "2", "--bed", "loopback"] + script)

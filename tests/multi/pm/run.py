@@ -172,6 +172,13 @@ def test_event_log_that_cannot_be_written_is_refused():
     assert code == 2 and "/nowhere/log" in err, err
 
 
+def test_event_log_that_becomes_full_is_told_and_fails():
+    job = keelrun("--event-log", "/dev/full", "-n", "1", "echo", "out", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = job.communicate(timeout=20)
+    assert (job.returncode, out) == (1, b"out\n") and len(err.splitlines()) == 1, (job.returncode, out, err)
+    assert b"cannot write the event log: No space left" in err, err
+
+
 def test_environment_and_directory_reach_the_ranks():
     code, out, _ = run(["-n", "1", "--nodes", "1"] + sh('echo "$ODD"; pwd; env | grep -c KEEL_LAUNCH'),
                        env={"ODD": "a b\tc=\"'\\"})
