@@ -30,7 +30,7 @@ static uint32_t hash(uint32_t h, uint64_t v)
 }
 
 /* What all members must have passed alike. */
-static uint32_t signature_of(const struct engine_call *c)
+static uint32_t signature_of(const struct engine *e, const struct engine_call *c)
 {
     uint32_t h = hash(hash(2166136261u, c->kind), c->shape);
     if (c->kind == ENGINE_AGREE)
@@ -44,6 +44,11 @@ static uint32_t signature_of(const struct engine_call *c)
         h = hash(h, (uint64_t)c->root);
     if (c->move >= SCHEDULE_REDUCE && c->move <= SCHEDULE_EXSCAN)
         h = hash(hash(hash(h, c->element.type), c->element.op), c->commutes);
+    const size_t *lens = c->move == SCHEDULE_REDUCE_SCATTER            ? c->in_blocks.len
+                         : c->varying && c->move == SCHEDULE_ALLGATHER ? c->out_blocks.len
+                                                                       : NULL;
+    for (int m = 0; lens && m < e->n; m++) /* the same list for all: each finds its own steps from it */
+        h = hash(h, lens[m]);
     return h;
 }
 
@@ -87,7 +92,7 @@ struct instance *instance_create(struct engine *e, uint64_t seq, const struct en
         return NULL;
     i->seq = seq;
     i->call = *call;
-    i->signature = signature_of(call);
+    i->signature = signature_of(e, call);
     i->root = call->root;
     i->resend_at = UINT64_MAX;
     if (call->kind != ENGINE_MOVE)
@@ -279,8 +284,8 @@ static void send_data(struct engine *e, struct instance *i, const struct schedul
     uint8_t head[MESSAGE_HEAD];
     struct message_head h = {MESSAGE_DATA, i->attempt, s->tag, i->signature, e->id, i->seq, roster_epoch(i->members)};
     message_head_write(head, &h);
-    if (!e->ops.send(e->ops.user, roster_member(i->members, s->peer), i->seq, head, sizeof head, bytes_of(i, s->to),
-                     s->len))
+    if (!e->ops.send(e->ops.user, roster_member(i->members, s->peer), i->seq, head, sizeof head,
+                     s->len ? bytes_of(i, s->to) : NULL, s->len))
         i->sending++;
 }
 
@@ -292,9 +297,9 @@ static enum outcome receive_data(struct instance *i, const struct schedule_step 
     if (!l)
         return STEP_WAITS;
     bool fits = l->len == s->len;
-    if (fits)
+    if (fits && l->len)
         memcpy(bytes_of(i, s->to), l->data, l->len);
-    else
+    if (!fits)
         i->trouble = ENGINE_MISMATCH;
     free(l);
     return fits ? STEP_DONE : STEP_FAILED;

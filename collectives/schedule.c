@@ -31,8 +31,13 @@ static int place_of(const struct team *t, int member)
 /* Nothing is sent where there is nothing to send: both sides know the length. */
 void add_send(struct schedule *s, const struct team *t, int to, uint32_t tag, struct schedule_region from, size_t len)
 {
-    if (!len)
-        return;
+    if (len)
+        add_send_always(s, t, to, tag, from, len);
+}
+
+void add_send_always(struct schedule *s, const struct team *t, int to, uint32_t tag, struct schedule_region from,
+                     size_t len)
+{
     struct schedule_step *step = add(s, SCHEDULE_SEND, len);
     step->peer = place_of(t, to);
     step->tag = t->tag + tag;
@@ -41,8 +46,13 @@ void add_send(struct schedule *s, const struct team *t, int to, uint32_t tag, st
 
 void add_recv(struct schedule *s, const struct team *t, int from, uint32_t tag, struct schedule_region to, size_t len)
 {
-    if (!len)
-        return;
+    if (len)
+        add_recv_always(s, t, from, tag, to, len);
+}
+
+void add_recv_always(struct schedule *s, const struct team *t, int from, uint32_t tag, struct schedule_region to,
+                     size_t len)
+{
     struct schedule_step *step = add(s, SCHEDULE_RECV, len);
     step->peer = place_of(t, from);
     step->tag = t->tag + tag;

@@ -26,6 +26,11 @@ static inline struct schedule_region offset(struct schedule_region r, size_t by)
 }
 
 void add_send(struct schedule *s, const struct team *t, int to, uint32_t tag, struct schedule_region from, size_t len);
+/* As add_send and add_recv, also of no bytes. */
+void add_send_always(struct schedule *s, const struct team *t, int to, uint32_t tag, struct schedule_region from,
+                     size_t len);
+void add_recv_always(struct schedule *s, const struct team *t, int from, uint32_t tag, struct schedule_region to,
+                     size_t len);
 void add_recv(struct schedule *s, const struct team *t, int from, uint32_t tag, struct schedule_region to, size_t len);
 void add_copy(struct schedule *s, struct schedule_region to, struct schedule_region from, size_t len);
 void add_combine(struct schedule *s, struct schedule_region to, struct schedule_region from, bool from_is_left,

@@ -88,16 +88,36 @@ void build_bcast(struct schedule *s, enum schedule_algorithm a, const struct sch
 
 /* ------------------------------------------------------------------------------------------------ gather, scatter */
 
+/* Blocks of their own lengths: each side has its own idea of the length, so what has none is sent, too. Otherwise one would wait for
+ * what the other does not send. */
+static void send_block(struct schedule *s, const struct team *t, const struct schedule_shape *shape, int to,
+                       struct schedule_region from, size_t len)
+{
+    if (shape->uniform)
+        add_send(s, t, to, 0, from, len);
+    else
+        add_send_always(s, t, to, 0, from, len);
+}
+
+static void recv_block(struct schedule *s, const struct team *t, const struct schedule_shape *shape, int from,
+                       struct schedule_region to, size_t len)
+{
+    if (shape->uniform)
+        add_recv(s, t, from, 0, to, len);
+    else
+        add_recv_always(s, t, from, 0, to, len);
+}
+
 static void gather_linear(struct schedule *s, const struct team *t, const struct schedule_shape *shape)
 {
     if (t->me) {
-        add_send(s, t, 0, 0, region(SCHEDULE_IN, 0), shape->mine);
+        send_block(s, t, shape, 0, region(SCHEDULE_IN, 0), shape->mine);
         return;
     }
     for (int i = 0; i < t->n; i++) {
         const struct schedule_block *b = &shape->out[(i + shape->root) % t->n];
         if (i)
-            add_recv(s, t, i, 0, region(SCHEDULE_OUT, b->at), b->len);
+            recv_block(s, t, shape, i, region(SCHEDULE_OUT, b->at), b->len);
         else
             add_copy(s, region(SCHEDULE_OUT, b->at), region(SCHEDULE_IN, 0), b->len);
     }
@@ -134,13 +154,13 @@ void build_gather(struct schedule *s, enum schedule_algorithm a, const struct sc
 static void scatter_linear(struct schedule *s, const struct team *t, const struct schedule_shape *shape)
 {
     if (t->me) {
-        add_recv(s, t, 0, 0, region(SCHEDULE_OUT, 0), shape->mine);
+        recv_block(s, t, shape, 0, region(SCHEDULE_OUT, 0), shape->mine);
         return;
     }
     for (int i = 1; i <= t->n; i++) {
         const struct schedule_block *b = &shape->in[(i + shape->root) % t->n];
         if (i < t->n)
-            add_send(s, t, i, 0, region(SCHEDULE_IN, b->at), b->len);
+            send_block(s, t, shape, i, region(SCHEDULE_IN, b->at), b->len);
         else
             add_copy(s, region(SCHEDULE_OUT, 0), region(SCHEDULE_IN, b->at), b->len);
     }
@@ -245,7 +265,7 @@ void build_alltoall(struct schedule *s, enum schedule_algorithm a, const struct 
     add_copy(s, region(SCHEDULE_OUT, out[t.me].at), region(SCHEDULE_IN, in[t.me].at), own);
     for (int k = 1; k < n; k++) {
         int to = (t.me + k) % n, from = (t.me - k + n) % n;
-        add_send(s, &t, to, 0, region(SCHEDULE_IN, in[to].at), in[to].len);
-        add_recv(s, &t, from, 0, region(SCHEDULE_OUT, out[from].at), out[from].len);
+        send_block(s, &t, shape, to, region(SCHEDULE_IN, in[to].at), in[to].len);
+        recv_block(s, &t, shape, from, region(SCHEDULE_OUT, out[from].at), out[from].len);
     }
 }

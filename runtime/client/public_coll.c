@@ -348,7 +348,8 @@ KEEL_EXPORT keel_status keel_group_reduce_scatter_begin(keel_group *group, const
             return KEEL_ERR_ARG;
         total += n[m];
     }
-    if (!set_combine(&call, how, total) || (call.len && !in))
+    int me = group_member(group->ranks, group->client->rank);
+    if (!set_combine(&call, how, total) || (call.len && !in) || (me >= 0 && n[me] && !out))
         return KEEL_ERR_ARG;
     keel_request *r = keep_blocks(group, NULL, NULL, NULL, NULL);
     if (!r)
