@@ -68,6 +68,8 @@ keel_status client_leave(struct client *c)
     keel_status status = rma_fence(c, -1);
     pthread_mutex_lock(&c->lock);
     client_wait(c, none_left, c); /* those with handles too: who leaves leaves nothing half-done */
+    mail_farewell(c);
+    client_wait(c, mail_all_taken_over, c);
     while (c->active)
         client_progress(c);
     pthread_mutex_unlock(&c->lock);
@@ -75,8 +77,11 @@ keel_status client_leave(struct client *c)
     FAULT_POINT("rank.leaving");
     keel_status left = c->env.request(c->env.user, &r, NULL);
     FAULT_POINT("rank.left");
+    pthread_mutex_lock(&c->lock);
     c->ready = false;
     c->left = true;
+    coll_end(c, KEEL_ERR_STATE); /* other threads that wait, and requests that nobody waited for */
+    pthread_mutex_unlock(&c->lock);
     return status != KEEL_OK ? status : left;
 }
 

@@ -308,9 +308,15 @@ void coll_tick(struct client *c, uint64_t now)
 
 void coll_break(struct client *c, keel_status status)
 {
+    if (c->coll.broken == KEEL_OK)
+        log_error("collectives end here: %s", keel_status_name(status));
+    coll_end(c, status);
+}
+
+void coll_end(struct client *c, keel_status status)
+{
     if (c->coll.broken != KEEL_OK)
         return;
-    log_error("collectives end here: %s", keel_status_name(status));
     c->coll.broken = status;
     for (struct keel_group *g = c->coll.groups; g; g = g->next)
         for (struct keel_request *r = g->requests; r; r = r->next) {

@@ -115,6 +115,9 @@ bool mail_init(struct client *c);
 void mail_free(struct client *c);
 void mail_received(struct client *c, int from, uint32_t kind, const void *data, size_t len);
 void mail_reset(struct client *c, int rank);
+/* Before this process leaves: ask for, and look for, the acknowledgements of what it has sent. */
+void mail_farewell(struct client *c);
+bool mail_all_taken_over(void *client);
 keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
 keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from);
 keel_status mail_test(struct client *c, int rank, uint32_t tag, size_t *len, int *from);
@@ -131,6 +134,8 @@ void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, con
 void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, uint64_t now);
 /* All calls end with that status, from now on. */
 void coll_break(struct client *c, keel_status status);
+/* The same without a word: this process leaves the job. Threads that wait return with the status. */
+void coll_end(struct client *c, keel_status status);
 bool coll_member_lives(const struct keel_group *g, int member);
 /* The group of the members that live now: an engine, or NULL (KEEL_ERR_NOMEM). */
 bool coll_start_engine(struct keel_group *g);

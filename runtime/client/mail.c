@@ -127,6 +127,27 @@ keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data
     return status;
 }
 
+/* ---- leaving ---- */
+
+/* Whoever has not acknowledged all of our messages is asked to. */
+void mail_farewell(struct client *c)
+{
+    for (int r = 0; r < c->size; r++) {
+        struct parcel_tag t = {.kind = PARCEL_MAIL_TAKEN, .flags = WIRE_F_TELL};
+        if (c->mail.peer[r].sent && c->coll.stream[r].head)
+            (void)courier_send(c, r, &t, &c->mail.peer[r].taken, sizeof c->mail.peer[r].taken, NULL, 0);
+    }
+}
+
+bool mail_all_taken_over(void *arg)
+{
+    struct client *c = arg;
+    for (int r = 0; r < c->size; r++)
+        if (c->mail.peer[r].sent && c->coll.stream[r].head && c->coll.broken == KEEL_OK)
+            return false;
+    return true;
+}
+
 /* ---- receiving ---- */
 
 struct wanted {
