@@ -15,7 +15,8 @@ struct engine *engine_create(uint64_t id, int self, struct roster *roster, const
     struct engine *e = calloc(1, sizeof *e);
     if (!e)
         return NULL;
-    *e = (struct engine){.ops = *ops, .id = id, .n = roster_size(roster), .self = self, .node = node};
+    *e = (struct engine){
+        .ops = *ops, .id = id, .born = roster_epoch(roster), .n = roster_size(roster), .self = self, .node = node};
     e->rosters = malloc(sizeof(struct roster *));
     if (!e->rosters) {
         free(e);
@@ -59,6 +60,12 @@ void engine_destroy(struct engine *e)
 void engine_skip_repairs(struct engine *e, uint64_t number)
 {
     e->stream[STREAM_REPAIR].started = e->stream[STREAM_REPAIR].complete = number;
+}
+
+void engine_join(struct engine *e, uint64_t complete)
+{
+    e->keeps = true;
+    e->stream[STREAM_ORDINARY].started = e->stream[STREAM_ORDINARY].complete = complete;
 }
 
 uint64_t engine_repairs_started(const struct engine *e)
@@ -119,13 +126,24 @@ void engine_send(struct engine *e, const struct instance *i, int to, enum messag
     e->ops.send(e->ops.user, to, i->seq, bytes, len, NULL, 0);
 }
 
-void engine_send_decision(struct engine *e, int to, uint64_t seq, const struct decision *d)
+static void send_decided(struct engine *e, int to, enum message_kind kind, uint32_t tag, uint64_t seq,
+                         const struct decision *d)
 {
     uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES];
-    struct message_head h = {MESSAGE_DECIDED, d->attempt, 0, d->vote.signature_min, e->id, seq, d->epoch};
+    struct message_head h = {kind, d->attempt, tag, d->vote.signature_min, e->id, seq, d->epoch};
     message_head_write(bytes, &h);
     message_vote_write(bytes + MESSAGE_HEAD, &d->vote);
     e->ops.send(e->ops.user, to, seq, bytes, sizeof bytes, NULL, 0);
+}
+
+void engine_send_decision(struct engine *e, int to, uint64_t seq, const struct decision *d)
+{
+    send_decided(e, to, MESSAGE_DECIDED, 0, seq, d);
+}
+
+void engine_send_skip(struct engine *e, int to, const struct instance *i)
+{
+    send_decided(e, to, MESSAGE_SKIP, (uint32_t)i->root, i->seq, &i->last);
 }
 
 void engine_tell_all(struct engine *e, uint64_t seq, const struct decision *d)
@@ -245,7 +263,10 @@ enum engine_status engine_start(struct engine *e, const struct engine_call *call
     struct instance *i = instance_create(e, seq_make(e->stream[s].started + 1, s), call);
     if (!i)
         return ENGINE_NOMEM;
-    e->stream[s].started++;
+    uint64_t bit = 1ull << (++e->stream[s].started % ENGINE_WINDOW);
+    if (e->stream[s].starved & bit)
+        i->trouble = ENGINE_NOMEM;
+    e->stream[s].starved &= ~bit;
     *seq = i->seq;
     struct instance **end = &e->instances;
     while (*end)
@@ -262,15 +283,29 @@ void engine_tell_early(struct engine *e, struct instance *i, const struct engine
     e->ops.done(e->ops.user, i->seq, result);
 }
 
+/* With the result, if members may join that need it; every one has the same. */
+static struct record *record_make(const struct engine *e, const struct instance *i, enum engine_status status)
+{
+    bool keeps = e->keeps && seq_stream(i->seq) == STREAM_ORDINARY;
+    size_t len = keeps && status == ENGINE_OK && i->call.kind == ENGINE_MOVE ? i->out_len : 0;
+    struct record *r = malloc(sizeof *r + len);
+    if (!r)
+        return NULL;
+    *r = (struct record){
+        .next = e->records, .seq = i->seq, .decision = i->last, .keeps = keeps, .status = status, .len = len};
+    if (len)
+        memcpy(r->bytes, i->call.out, len);
+    return r;
+}
+
 void engine_complete(struct engine *e, struct instance *i, const struct engine_result *result)
 {
     int s = seq_stream(i->seq);
     i->state = INSTANCE_COMPLETE;
     i->resend_at = UINT64_MAX;
     i->result = *result;
-    struct record *r = i->last.made ? malloc(sizeof *r) : NULL;
+    struct record *r = i->last.made ? record_make(e, i, result->status) : NULL;
     if (r) { /* without it others may wait until a member that has one answers them */
-        *r = (struct record){.next = e->records, .seq = i->seq, .decision = i->last};
         e->records = r;
         forget_records(e, s, i->last.vote.complete_min);
     }
@@ -373,26 +408,41 @@ void engine_revoke(struct engine *e, uint64_t now)
 
 static struct letter *letter_of(const struct message_head *h, int from, const uint8_t *body, size_t len)
 {
-    bool vote = h->kind == MESSAGE_VOTE || h->kind == MESSAGE_DECIDED;
-    struct letter *l = calloc(1, sizeof *l + (vote ? 0 : len));
+    bool vote =
+        h->kind == MESSAGE_VOTE || h->kind == MESSAGE_DECIDED || h->kind == MESSAGE_RESULT || h->kind == MESSAGE_SKIP;
+    size_t skip = vote ? MESSAGE_VOTE_BYTES : 0;
+    struct letter *l = calloc(1, sizeof *l + len - skip);
     if (!l)
         return NULL;
     l->head = *h;
     l->from = from;
-    if (vote) {
+    if (vote)
         message_vote_read(body, &l->vote);
-        return l;
-    }
+    body += skip;
+    len -= skip;
     l->len = len;
     if (len)
         memcpy(l->data, body, len);
     return l;
 }
 
-/* Who asks about an instance that is complete here has not heard of it: it goes by a later view, or says that it waits. */
+static void send_result(struct engine *e, int to, const struct record *r, uint32_t signature)
+{
+    uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES];
+    const struct decision *d = &r->decision;
+    struct message_head h = {MESSAGE_RESULT, d->attempt, (uint32_t)r->status, signature, e->id, r->seq, d->epoch};
+    message_head_write(bytes, &h);
+    message_vote_write(bytes + MESSAGE_HEAD, &d->vote);
+    e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, r->len ? r->bytes : NULL, r->len);
+}
+
+/* Who asks about an instance that is complete here has not heard of it: it goes by a later view, or says that it waits. If it
+ * has joined since then the decision tells it nothing, as it was made in a view that it was not in. */
 static void answer(struct engine *e, const struct record *r, const struct message_head *h, int from)
 {
     const struct decision *d = &r->decision;
+    if (r->keeps && h->epoch > d->epoch && h->attempt <= d->attempt && h->kind != MESSAGE_FLUSH)
+        send_result(e, from, r, d->vote.signature_min);
     bool waits = h->kind == MESSAGE_WANT || h->kind == MESSAGE_ASK || (h->kind == MESSAGE_VOTE && h->epoch > d->epoch);
     if (waits && h->attempt == d->attempt)
         engine_send_decision(e, from, h->seq, d);
@@ -413,6 +463,29 @@ static void receive_revoked(struct engine *e, const struct message_head *h, int 
     } else if (h->kind == MESSAGE_VOTE || h->kind == MESSAGE_WANT || h->kind == MESSAGE_ASK) {
         send_revoked(e, from);
     }
+}
+
+/* Votes and questions are asked for again when they do not come. Data are not: who sent them believes that they are here. */
+static void starve(struct engine *e, struct instance *i, const struct message_head *h)
+{
+    if (h->kind == MESSAGE_DATA && i)
+        instance_starved(e, i, h);
+    else if (h->kind == MESSAGE_DATA)
+        e->stream[seq_stream(h->seq)].starved |= 1ull << (seq_number(h->seq) % ENGINE_WINDOW);
+}
+
+void engine_starved(struct engine *e, int from, const void *head, size_t len, uint64_t now)
+{
+    struct message_head h;
+    e->now = now;
+    if (len < MESSAGE_HEAD || !message_head_read(head, len, &h) || h.group != e->id || from == e->self ||
+        !roster_has(engine_roster(e), from))
+        return;
+    int s = seq_stream(h.seq);
+    struct instance *i = find(e, h.seq);
+    if ((i && i->state != INSTANCE_COMPLETE) ||
+        (!i && seq_number(h.seq) > e->stream[s].started && seq_number(h.seq) <= e->stream[s].started + ENGINE_WINDOW))
+        starve(e, i, &h);
 }
 
 void engine_receive(struct engine *e, int from, const void *data, size_t len, uint64_t now)
@@ -439,8 +512,10 @@ void engine_receive(struct engine *e, int from, const void *data, size_t len, ui
     if ((!i && (!early || asks)) || seq_number(h.seq) > e->stream[s].started + ENGINE_WINDOW)
         return;
     struct letter *l = letter_of(&h, from, (const uint8_t *)data + MESSAGE_HEAD, len - MESSAGE_HEAD);
-    if (!l)
-        return; /* as if it were lost: the timers make it good */
+    if (!l) {
+        starve(e, i, &h);
+        return;
+    }
     if (i) {
         instance_receive(e, i, l);
         return;

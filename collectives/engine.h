@@ -93,8 +93,8 @@ struct engine_result {
 
 struct engine_ops {
     void *user;
-    /* Reliable and in order while the connection holds; what is lost with it is made good (see engine_lost). True: data may be
-     * changed at once. False: the engine does not touch data until engine_sent(seq), which must come, also if the peer died. */
+    /* Reliable and in order while the connection holds; what is lost with it is made good (see engine_lost). True (and always with
+     * seq 0): data may be changed at once. False: the engine does not touch data until engine_sent(seq), which must come, also if the peer died. */
     bool (*send)(void *user, int member, uint64_t seq, const void *head, size_t head_len, const void *data, size_t len);
     /* The instance is complete. Once for each started one; may come from within engine_start. May call engine_start. */
     void (*done)(void *user, uint64_t seq, const struct engine_result *result);
@@ -110,6 +110,11 @@ void engine_destroy(struct engine *e); /* takes NULL; no callback */
 /* Of a new engine: so many repairs of this group were complete before it was made (an earlier engine had the same identity). */
 void engine_skip_repairs(struct engine *e, uint64_t number);
 uint64_t engine_repairs_started(const struct engine *e);
+/* Of a new engine, the same on all members: members may join later, with a roster that names them. So many ordinary calls were
+ * complete when this one joined (0: it was there from the start), as a member that lives has counted them; others may be one
+ * ahead. Barriers, broadcasts and allreduces keep their results until nobody can join who has not got them: a member that comes
+ * too late for such a call, which would be ENGINE_LATE, gets the status and the bytes that the others got. */
+void engine_join(struct engine *e, uint64_t complete);
 
 /* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED, ENGINE_NOMEM: with an
  * error nothing was started. */
@@ -118,6 +123,8 @@ enum engine_status engine_start(struct engine *e, const struct engine_call *call
  * memory, nothing has changed. */
 bool engine_view(struct engine *e, struct roster *roster, uint64_t now) __attribute__((warn_unused_result));
 void engine_receive(struct engine *e, int from, const void *data, size_t len, uint64_t now);
+/* A message whose first bytes are these could not be kept for want of memory: a call that needs it ends with ENGINE_NOMEM, on all. */
+void engine_starved(struct engine *e, int from, const void *head, size_t len, uint64_t now);
 void engine_sent(struct engine *e, uint64_t seq, uint64_t now);
 /* What was sent to a live member may be lost: the connection broke. */
 void engine_lost(struct engine *e, int member, uint64_t now);

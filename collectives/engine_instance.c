@@ -419,14 +419,53 @@ static bool heard_decision(struct engine *e, struct instance *i, struct decision
     return false;
 }
 
-/* They decided in a view in which this member did not live yet. */
-static bool is_late(const struct engine *e, const struct instance *i)
+/* They decided in a view in which this member did not live yet. The letter that says so, or NULL. */
+static const struct letter *late_letter(const struct engine *e, const struct instance *i)
 {
+    enum message_kind kind = e->keeps ? MESSAGE_RESULT : MESSAGE_DECIDED;
     for (const struct letter *l = i->inbox; l; l = l->next)
-        if (l->head.kind == MESSAGE_DECIDED && l->head.attempt >= i->attempt &&
-            l->head.epoch < roster_epoch(e->rosters[0]))
-            return true;
+        if (l->head.kind == kind && l->head.attempt >= i->attempt && l->head.epoch < e->born)
+            return l;
+    return NULL;
+}
+
+/* The others are in a later attempt: so are we, without a result. The instance may be gone on return. */
+static bool skip(struct engine *e, struct instance *i)
+{
+    for (struct letter **at = &i->inbox; *at; at = &(*at)->next) {
+        struct letter *l = *at;
+        if (l->head.kind != MESSAGE_SKIP || l->head.attempt < i->attempt)
+            continue;
+        *at = l->next;
+        i->last = (struct decision){true, l->head.attempt, l->head.epoch, l->vote};
+        i->attempt = (uint16_t)(l->head.attempt + 1);
+        if ((int)l->head.tag >= 0 && (int)l->head.tag < e->n)
+            i->root = (int)l->head.tag;
+        free(l);
+        roster_unref(i->members);
+        i->members = roster_ref(engine_roster(e));
+        i->finished = 0;
+        i->built = i->lost = false;
+        enter_meeting(e, i);
+        return true;
+    }
     return false;
+}
+
+/* What the others got. */
+static enum engine_status late_result(const struct engine *e, struct instance *i, const struct letter *l)
+{
+    if (!e->keeps)
+        return ENGINE_LATE;
+    enum engine_status status = (enum engine_status)l->head.tag;
+    bool moves = i->call.kind == ENGINE_MOVE;
+    if (status != ENGINE_OK)
+        return status > ENGINE_LATE ? ENGINE_MISMATCH : status;
+    if (l->head.signature != i->signature || (moves && l->len != i->out_len))
+        return ENGINE_MISMATCH;
+    if (l->len && moves)
+        memcpy(i->call.out, l->data, l->len);
+    return ENGINE_OK;
 }
 
 static bool meet(struct engine *e, struct instance *i, struct decision *d)
@@ -564,15 +603,31 @@ static void move(struct engine *e, struct instance *i)
         enter_meeting(e, i);
 }
 
+/* A new attempt has begun: what was kept for it is looked at. The instance may be gone on return. */
+static void go_on(struct engine *e, struct instance *i)
+{
+    uint64_t seq = i->seq;
+    reread(e, i);
+    for (i = e->instances; i && i->seq != seq;)
+        i = i->next;
+    if (i && i->state != INSTANCE_COMPLETE)
+        instance_progress(e, i);
+}
+
 void instance_progress(struct engine *e, struct instance *i)
 {
     struct decision d;
     struct engine_result result;
+    if (e->keeps && skip(e, i)) {
+        go_on(e, i);
+        return;
+    }
     if (i->state == INSTANCE_MOVING)
         move(e, i);
-    if (is_late(e, i)) {
-        result = (struct engine_result){.status = ENGINE_LATE};
-        i->last.made = false;
+    const struct letter *late = late_letter(e, i);
+    if (late) {
+        result = (struct engine_result){.status = late_result(e, i, late)};
+        i->last = (struct decision){e->keeps, late->head.attempt, late->head.epoch, late->vote};
         engine_complete(e, i, &result);
         return;
     }
@@ -587,12 +642,7 @@ void instance_progress(struct engine *e, struct instance *i)
         i->call.value = d.vote.value; /* the second meeting makes sure that all have it */
     i->attempt++;
     begin_attempt(e, i, engine_roster_at(e, d.epoch));
-    uint64_t seq = i->seq;
-    reread(e, i);
-    for (i = e->instances; i && i->seq != seq;)
-        i = i->next;
-    if (i && i->state != INSTANCE_COMPLETE)
-        instance_progress(e, i);
+    go_on(e, i);
 }
 
 /* ------------------------------------------------------------------------------------------------ events */
@@ -635,7 +685,12 @@ void instance_receive(struct engine *e, struct instance *i, struct letter *l)
 {
     const struct message_head *h = &l->head;
     bool done = true;
-    if (h->attempt == i->attempt) {
+    if (e->keeps && i->last.made && h->attempt <= i->last.attempt && h->epoch > i->last.epoch &&
+        h->kind != MESSAGE_FLUSH && h->kind != MESSAGE_RESULT && h->kind != MESSAGE_SKIP)
+        engine_send_skip(e, l->from, i);
+    if (h->kind == MESSAGE_RESULT || h->kind == MESSAGE_SKIP) {
+        done = h->attempt < i->attempt || h->epoch >= e->born; /* not for who was there */
+    } else if (h->attempt == i->attempt) {
         done = receive_now(e, i, l);
     } else if (h->attempt == i->attempt + 1) {
         done = h->kind == MESSAGE_WANT || h->kind == MESSAGE_ASK;
@@ -670,6 +725,16 @@ void instance_lost(struct engine *e, struct instance *i, int member)
             engine_send(e, i, member, MESSAGE_FLUSH, 0, roster_epoch(engine_roster(e)));
     }
     set_timer(e, i);
+    instance_progress(e, i);
+}
+
+void instance_starved(struct engine *e, struct instance *i, const struct message_head *h)
+{
+    if (h->attempt < i->attempt || (h->attempt == i->attempt && i->state != INSTANCE_MOVING))
+        return; /* nobody needs it any more */
+    i->trouble = ENGINE_NOMEM;
+    if (i->state == INSTANCE_MOVING)
+        flush(e, i);
     instance_progress(e, i);
 }
 

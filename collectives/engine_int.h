@@ -65,6 +65,10 @@ struct record { /* of a complete instance, for those who have not heard */
     struct record *next;
     uint64_t seq;
     struct decision decision;
+    bool keeps; /* what follows is the call's result */
+    enum engine_status status;
+    size_t len;
+    uint8_t bytes[];
 };
 
 enum { STREAM_ORDINARY, STREAM_REPAIR, STREAMS };
@@ -72,13 +76,16 @@ enum { STREAM_ORDINARY, STREAM_REPAIR, STREAMS };
 struct engine {
     struct engine_ops ops;
     uint64_t id, now;
+    uint64_t born; /* epoch of the roster that it was created with */
     int n, self;
     const int *node;
     bool revoked;
+    bool keeps;              /* results, for members that join */
     struct roster **rosters; /* the views since the oldest incomplete instance began; the last is the current one */
     int n_rosters, cap_rosters;
     struct {
         uint64_t started, complete; /* all up to `complete` are */
+        uint64_t starved;           /* bit number % ENGINE_WINDOW: for that one, not started yet, memory was missing */
     } stream[STREAMS];
     struct instance *instances; /* by rising seq */
     struct record *records;
@@ -108,6 +115,8 @@ struct roster *engine_roster_at(const struct engine *e, uint64_t epoch);
 void engine_send(struct engine *e, const struct instance *i, int to, enum message_kind kind, uint32_t tag,
                  uint64_t epoch);
 void engine_send_decision(struct engine *e, int to, uint64_t seq, const struct decision *d);
+/* For a member that joined after the last decision. */
+void engine_send_skip(struct engine *e, int to, const struct instance *i);
 /* The instance is complete: its record is kept, its memory goes when the last send is done. It may be gone on return. */
 /* The caller gets its result now; the instance goes on. */
 void engine_tell_early(struct engine *e, struct instance *i, const struct engine_result *result);
@@ -123,6 +132,7 @@ void instance_progress(struct engine *e, struct instance *i);
 void instance_receive(struct engine *e, struct instance *i, struct letter *l); /* takes the letter over */
 void instance_view(struct engine *e, struct instance *i);
 void instance_lost(struct engine *e, struct instance *i, int member);
+void instance_starved(struct engine *e, struct instance *i, const struct message_head *h);
 void instance_tick(struct engine *e, struct instance *i);
 int instance_waits_for(const struct engine *e, const struct instance *i);
 #endif

@@ -43,9 +43,12 @@ bool message_head_read(const void *data, size_t len, struct message_head *h)
     switch (h->kind) {
     case MESSAGE_VOTE:
     case MESSAGE_DECIDED:
+    case MESSAGE_SKIP:
         return len == MESSAGE_HEAD + MESSAGE_VOTE_BYTES;
     case MESSAGE_DATA:
         return true;
+    case MESSAGE_RESULT:
+        return len >= MESSAGE_HEAD + MESSAGE_VOTE_BYTES;
     case MESSAGE_WANT:
     case MESSAGE_ASK:
     case MESSAGE_FLUSH:

@@ -15,7 +15,8 @@ extern "C" {
 
 /* ---- all live ranks ----
  * A rank that dies is left out; a restarted rank takes part from keel_resume on. All live ranks call the same collectives in
- * the same order. */
+ * the same order. A restarted rank that repeats one which the others completed without it (keel_resume) gets what they got,
+ * status and bytes, and waits for nobody. KEEL_ERR_STATE before keel_resume and inside a task. */
 
 /* Fault-resilient hypercube barrier (FT-ARMCI, "non-data-moving collectives"), with an implicit keel_fence_all before.
  * Returns when every live rank has entered. */
@@ -25,8 +26,8 @@ KEEL_MUST_CHECK keel_status keel_barrier(void);
  * errors    KEEL_ERR_RANK_DEAD on all ranks if root died before its data was safe; KEEL_ERR_MISMATCH. */
 KEEL_MUST_CHECK keel_status keel_bcast(int root, void *buffer, size_t len);
 
-/* Sum, element by element, the n doubles (at most 8192) of every rank that entered alive into everybody's out; the same bits
- * everywhere, in the order of ranks. in and out may be the same. */
+/* Sum, element by element, the n doubles (at most 8192) of every rank that lives at the end into everybody's out; the same bits
+ * everywhere, and each time with the same ranks. in and out may be the same. */
 KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, size_t n);
 
 /* ---- the members of a group ----

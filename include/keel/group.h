@@ -6,7 +6,7 @@
  *  threads   one thread at a time calls on one group.
  *  blocks    where it says so: until all members that live have called. Nobody waits for a dead member, nor for one that has called
  *            keel_finalize: each is left out once the job's view says so. Keel makes progress inside its calls only.
- *  errors    KEEL_ERR_ARG: an argument is wrong, or the group was freed; KEEL_ERR_STATE: before keel_init, inside a task, or not
+ *  errors    KEEL_ERR_ARG: an argument is wrong, or the group was freed (whatever was made since); KEEL_ERR_STATE: before keel_init, inside a task, or not
  *            a member (any more); nothing was sent. KEEL_ERR_NOMEM, KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE as everywhere.
  * source   Liveness-discovery. Differs: the live set comes from the views that all agree on. docs/protocols/collectives.md */
 #ifndef KEEL_GROUP_H
@@ -59,8 +59,9 @@ KEEL_MUST_CHECK keel_status keel_group_revoke(keel_group *group);
  *           was not waited for. */
 keel_status keel_group_free(keel_group *group);
 
-int keel_group_size(const keel_group *group); /* members, the dead ones too; 0 for a group that was freed */
-int keel_group_rank(const keel_group *group); /* the caller's place, -1: not a member */
+/* Of a group that was freed, and after keel_finalize: size 0, else -1 or false. */
+int keel_group_size(const keel_group *group);                 /* members, the dead ones too */
+int keel_group_rank(const keel_group *group);                 /* the caller's place, -1: not a member */
 int keel_group_to_world(const keel_group *group, int member); /* the rank, -1: no such member */
 int keel_group_from_world(const keel_group *group, int rank); /* the member, -1: the rank is none */
 /* Does the member live, as far as is known here now? */

@@ -18,8 +18,10 @@ extern "C" {
  * errors    KEEL_ERR_NOT_LAUNCHED without keelrun, KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE. */
 KEEL_MUST_CHECK keel_status keel_init(void);
 
-/* Leave the job. Completes this rank's outstanding operations first. Not collective: other ranks go on, and this rank's
- * data stays readable until the job ends.  Returning from main (or exit) without it ends the rank, too; what it had under way
+/* Leave the job. Completes this rank's outstanding operations first, and waits until every rank to which it has sent messages
+ * (keel_message_send) has them, has left or is dead: a rank takes messages inside its Keel calls, so it blocks while one makes none. A
+ * thread that is in a collective or waits for a message gets KEEL_ERR_STATE, as do requests that were not waited for.
+ * Not collective: other ranks go on, and this rank's data stays readable until the job ends.  Returning from main (or exit) without it ends the rank, too; what it had under way
  * is then in doubt like the puts of a dead rank: old or new bytes, the same in all copies. */
 keel_status keel_finalize(void);
 
@@ -47,7 +49,7 @@ bool keel_restarted(void);
  * counted), so a program whose phases are separated by collectives knows its phase from it. Usually it is the count that
  * every other rank has at this point. If the rank that died had already entered a barrier, that entry counts: the others
  * may complete it without the new process and be one ahead of this count. The new process then does that last phase
- * again while others are in the next one, and its barrier returns at once. Doing a phase again must therefore be
+ * again while others are in the next one, and its barrier returns at once; a broadcast or sum gives it what they got. Doing a phase again must therefore be
  * harmless even then: writes of the same values, or tasks.
  * On a process that was not restarted it returns the count and does nothing else.  blocks  no. */
 keel_status keel_resume(uint64_t *collectives);

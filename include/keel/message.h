@@ -5,7 +5,8 @@
  * had not arrived is lost; what had arrived is received. A process that takes a dead rank's place gets none of its messages.
  *  threads   any; who receives the same (rank, tag) in two threads gets one message in each.
  *  errors    KEEL_ERR_ARG; KEEL_ERR_STATE before keel_init; KEEL_ERR_RANK_DEAD: the rank is dead, or has called keel_finalize, and
- *            nothing of it waits here; KEEL_ERR_NOMEM, KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE. */
+ *            nothing of it waits here; KEEL_ERR_NOMEM: of keel_message_receive also that a message is on its way for which there is no
+ *            memory here now, it is not lost; KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE. */
 #ifndef KEEL_MESSAGE_H
 #define KEEL_MESSAGE_H
 
@@ -23,7 +24,8 @@ enum {
     KEEL_ANY_RANK = -1
 };
 
-/* To a rank, the caller's own too. The bytes are copied; with KEEL_OK they are on their way.
+/* To a rank, the caller's own too. The bytes are copied; with KEEL_OK they are on their way, and arrive if neither dies: keel_finalize
+ * waits for them.
  * blocks    while 1 MiB of the caller's messages to the rank was not received. */
 KEEL_MUST_CHECK keel_status keel_message_send(int rank, uint32_t tag, const void *data, size_t len);
 /* The oldest message with the tag from the rank, or from any. *len (may be NULL): its bytes; *from (may be NULL): who sent it.

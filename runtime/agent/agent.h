@@ -175,16 +175,14 @@ struct agent {
     struct barrier *barrier;
     bool takes_part;      /* in barriers */
     bool enter_due;       /* a barrier instance was completed: ranks may be waiting for the next one */
-    uint64_t collectives; /* barrier instances completed here that the user called */
-    uint64_t internal;    /* the latest one that a rank of this node entered and the user did not call */
+    uint64_t collectives; /* of all live ranks, known to be complete somewhere: the largest value of a view */
     struct proc *procs;
     struct seg_wait *seg_waits;
     uint32_t freed_segment; /* the last one, and the barrier instance by which it was freed */
     uint64_t freed_instance;
     uint64_t *rank_joined;  /* [ranks] barrier value with which the rank's incarnation joins */
     uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
-    uint64_t join_instances, join_collectives;
-    uint64_t now; /* of this round of the owner's loop */
+    uint64_t now;           /* of this round of the owner's loop */
     uint64_t refused_count;
     bool broken; /* agent_break was called */
     /* what agent_poll works on */

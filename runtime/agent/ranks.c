@@ -64,6 +64,7 @@ void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarn
     proc->incarnation = incarnation;
     proc->intents = intents;
     proc->entered = recover_value_instances(joined);
+    atomic_store(&intents->collectives, recover_value_collectives(joined));
     a->rank_started[rank] = incarnation + 1;
     struct conn *c = proc->conn;
     c->ep = ep;
@@ -113,6 +114,7 @@ void ranks_free(struct agent *a, struct proc *proc)
     struct proc **link = &a->procs;
     while (*link != proc)
         link = &(*link)->next;
+    a->collectives = ranks_collectives(a);
     *link = proc->next;
     segments_proc_gone(a, proc);
     if (proc->conn && proc->rank >= 0)
@@ -201,8 +203,6 @@ void ranks_view_committed(struct agent *a, uint64_t value)
         const struct view_rank *k = &a->view.rank[r];
         if (k->joined == a->view.epoch && k->node == a->self && k->state == RANK_RUNNING) {
             a->rank_joined[r] = value;
-            a->join_instances = recover_value_instances(value);
-            a->join_collectives = recover_value_collectives(value);
         }
     }
     for (struct proc *proc = a->procs, *next; proc; proc = next) {
@@ -270,7 +270,6 @@ static void let_go(const struct proc *proc, int64_t instance)
 
 void ranks_barrier_complete(struct agent *a, uint64_t instance)
 {
-    bool internal = a->internal == instance; /* whoever entered it may be dead by now */
     FAULT_POINT("barrier.completed");
     a->enter_due = true;
     for (struct proc *proc = a->procs; proc; proc = proc->next) {
@@ -279,10 +278,16 @@ void ranks_barrier_complete(struct agent *a, uint64_t instance)
         proc->entering = false;
         let_go(proc, (int64_t)instance);
     }
-    if (instance > a->join_instances)
-        a->collectives += !internal;
-    else if (instance == a->join_instances)
-        a->collectives = a->join_collectives;
+}
+
+uint64_t ranks_collectives(const struct agent *a)
+{
+    uint64_t most = a->collectives;
+    for (const struct proc *p = a->procs; p; p = p->next) {
+        uint64_t here = p->intents ? atomic_load(&p->intents->collectives) : 0;
+        most = here > most ? here : most;
+    }
+    return most;
 }
 
 void ranks_enter(struct agent *a, struct conn *c, const struct wire *w)
@@ -293,8 +298,6 @@ void ranks_enter(struct agent *a, struct conn *c, const struct wire *w)
     proc->enter = *w;
     proc->entering = true;
     proc->entered = (uint64_t)w->a;
-    if (w->flags & WIRE_F_INTERNAL)
-        a->internal = proc->entered;
     if (proc->entered <= barrier_completed(a->barrier)) { /* it joined while this one was being completed */
         proc->entering = false;
         let_go(proc, w->a);

@@ -28,6 +28,8 @@ void ranks_view_settled(struct agent *a);
 /* A barrier request of a rank of this node. */
 void ranks_enter(struct agent *a, struct conn *c, const struct wire *w);
 void ranks_try_enter(struct agent *a);
+/* Collectives of all live ranks that are complete, as far as this node's ranks know. */
+uint64_t ranks_collectives(const struct agent *a);
 void ranks_barrier_complete(struct agent *a, uint64_t instance);
 /* What a rank sends to a rank of this node. */
 void ranks_parcel(struct agent *a, struct conn *c, const struct wire *w);

@@ -87,6 +87,7 @@ void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const s
     FAULT_POINT("recover.prepare_received");
     execute_freeze(a);
     barrier_freeze(a->barrier);
+    atomic_store(&a->page->frozen, 1);
     fence(a, events, n);
     hide_routes(a);
     FAULT_POINT("recover.fenced");
@@ -100,7 +101,7 @@ void recover_try_answer(struct agent *a)
         return;
     uint64_t proposal = a->preparing;
     a->preparing = 0;
-    a->ops.prepared(a->ops.user, proposal, recover_value(barrier_completed(a->barrier), a->collectives));
+    a->ops.prepared(a->ops.user, proposal, recover_value(barrier_completed(a->barrier), ranks_collectives(a)));
     FAULT_POINT("recover.answered");
 }
 
@@ -211,13 +212,14 @@ static void update_barrier(struct agent *a, uint64_t joined)
             members[m / 64] |= (uint64_t)1 << (m % 64);
             self = self || m == a->self;
         }
-    if (self && recover_value_instances(joined) > barrier_completed(a->barrier) && !a->takes_part) {
+    if (self && recover_value_instances(joined) > barrier_completed(a->barrier) && !a->takes_part)
         barrier_join(a->barrier, recover_value_instances(joined));
+    if (recover_value_collectives(joined) > a->collectives)
         a->collectives = recover_value_collectives(joined);
-    }
     a->takes_part = self;
     barrier_set_members(a->barrier, members, a->now);
     barrier_thaw(a->barrier, a->now);
+    atomic_store(&a->page->frozen, 0); /* after the view: who sees this sees that */
 }
 
 /* ---- telling ---- */

@@ -22,7 +22,7 @@ void recover_settled(struct agent *a, uint64_t epoch);
 /* This agent's detector believes the node dead. */
 void recover_doomed(struct agent *a, int node);
 
-/* The value that a view change carries: barrier instances completed here, and how many of them the user called. */
+/* The value that a view change carries: barrier instances completed here, and the ranks' own collectives (ranks_collectives). */
 static inline uint64_t recover_value(uint64_t instances, uint64_t collectives)
 {
     return instances << 32 | (collectives & 0xffffffff);

@@ -351,9 +351,11 @@ keel_status shaped_vector(struct client *c, const struct shaped *how, keel_segme
                           const keel_piece *pieces, size_t n);
 
 /* collective.c */
-keel_status collective_enter(struct client *c, bool internal);
+keel_status collective_enter(struct client *c); /* the agents' barrier */
 keel_status collective_contribute(struct client *c, uint32_t kind, const void *data, size_t len);
 keel_status collective_read(struct client *c, int rank, uint32_t kind, void *data, size_t len, bool *present);
+/* A collective of all live ranks, with a fence before. */
+keel_status collective_run(struct client *c, const struct engine_call *call);
 keel_status collective_barrier(struct client *c);
 keel_status collective_bcast(struct client *c, int root, void *buffer, size_t len);
 keel_status collective_allreduce_sum(struct client *c, const double *in, double *out, size_t n);

@@ -50,15 +50,22 @@ bool coll_init(struct client *c)
     return coll_first_groups(c);
 }
 
+static void free_list(struct keel_group *g)
+{
+    while (g) {
+        struct keel_group *next = g->next;
+        free(g);
+        g = next;
+    }
+}
+
 void coll_free(struct client *c)
 {
     struct coll *k = &c->coll;
     while (k->groups)
         coll_group_destroy(k->groups);
-    for (struct keel_group *g = k->idle, *next; g; g = next) {
-        next = g->next;
-        free(g);
-    }
+    free_list(k->idle);
+    free_list(k->spent);
     for (struct stray *s = k->strays, *next; s; s = next) {
         next = s->next;
         free(s);
@@ -164,7 +171,7 @@ static bool on_send(void *user, int member, uint64_t seq, const void *head, size
     struct keel_group *g = user;
     if (!coll_member_lives(g, member))
         return true;
-    struct parcel_tag tag = {PARCEL_ENGINE, g->creation ? WIRE_F_CREATING : 0, g, seq};
+    struct parcel_tag tag = {PARCEL_ENGINE, g->creation ? WIRE_F_CREATING : 0, seq ? g : NULL, seq};
     return courier_send(g->client, group_rank(g->ranks, member), &tag, head, head_len, data, len);
 }
 
@@ -266,6 +273,20 @@ void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, con
         return;
     engine_receive(g->engine, member, data, len, now);
     coll_wake_at(c, engine_deadline(g->engine));
+}
+
+bool coll_starved(struct client *c, int from, uint32_t kind, const void *head, size_t len, uint64_t now)
+{
+    uint64_t id;
+    if (kind == PARCEL_MAIL)
+        mail_starved(c);
+    struct keel_group *g = kind == PARCEL_ENGINE && engine_peek(head, len, &id) ? coll_group_find(c, id) : NULL;
+    int member = g && g->engine ? group_member(g->ranks, from) : -1;
+    if (member < 0 || !coll_member_lives(g, member))
+        return false;
+    engine_starved(g->engine, member, head, len, now);
+    coll_wake_at(c, engine_deadline(g->engine));
+    return true;
 }
 
 /* ---- time ---- */

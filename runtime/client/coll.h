@@ -43,6 +43,7 @@ struct keel_group {
     uint64_t birth;        /* members are lives that joined before; UINT64_MAX: whoever lives (creation) */
     bool creation;         /* not a group yet: engine of a keel_group_create */
     int made;              /* creation: groups that came of it and are not freed, and calls under way */
+    uint16_t generation;   /* of this memory: how many groups it held before */
     bool freed;
     bool gone; /* it can be destroyed */
     struct keel_group *creator;
@@ -88,8 +89,10 @@ struct coll {
     uint64_t changes;      /* seen, of page->changes */
     uint64_t at;           /* when coll_tick is needed */
     struct keel_group *by_id[COLL_BUCKETS];
-    struct keel_group *groups, *idle; /* idle: handles to be used again */
+    struct keel_group *groups;
+    struct keel_group *idle, *spent; /* memory of freed groups, to be used again and not */
     struct keel_group *world, *node;
+    struct keel_group *living; /* whoever lives: the collectives of all live ranks */
     struct stray *strays, **strays_tail;
     size_t stray_bytes;
     int creating; /* creations, splits and shrinks under way */
@@ -106,6 +109,7 @@ struct mail_peer {
 
 struct mail {
     struct letter_in *head, **tail; /* not wanted yet */
+    bool starved;                   /* one is waiting at its sender until there is memory for it here */
     struct mail_peer *peer;         /* [ranks] */
 };
 
@@ -114,6 +118,7 @@ struct client;
 bool mail_init(struct client *c);
 void mail_free(struct client *c);
 void mail_received(struct client *c, int from, uint32_t kind, const void *data, size_t len);
+void mail_starved(struct client *c);
 void mail_reset(struct client *c, int rank);
 /* Before this process leaves: ask for, and look for, the acknowledgements of what it has sent. */
 void mail_farewell(struct client *c);
@@ -131,6 +136,8 @@ void coll_tick(struct client *c, uint64_t now);
 void coll_wake_at(struct client *c, uint64_t at);
 void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, const void *data, size_t len,
                    uint64_t now);
+/* There is no memory for a message that begins so. True: it need not be sent again, its call will say so. */
+bool coll_starved(struct client *c, int from, uint32_t kind, const void *head, size_t len, uint64_t now);
 void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, uint64_t now);
 /* All calls end with that status, from now on. */
 void coll_break(struct client *c, keel_status status);
@@ -142,7 +149,7 @@ bool coll_start_engine(struct keel_group *g);
 void coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group);
 
 /* coll_group.c; lock held */
-/* The world and the node. */
+/* The world, the node, and all who live. */
 bool coll_first_groups(struct client *c);
 struct keel_group *coll_group_find(const struct client *c, uint64_t id);
 /* Takes the reference of ranks over. NULL: out of memory. */

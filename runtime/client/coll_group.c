@@ -23,7 +23,7 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return h ^ (h >> 27);
 }
 
-enum { NUMBER_NODE = 1, NUMBER_CREATE = 2, NUMBER_AMONG = 3, NUMBER_SPLIT = 4, NUMBER_SHRINK = 5 };
+enum { NUMBER_NODE = 1, NUMBER_CREATE = 2, NUMBER_AMONG = 3, NUMBER_SPLIT = 4, NUMBER_SHRINK = 5, NUMBER_LIVING = 6 };
 
 /* ---- handles ---- */
 
@@ -48,6 +48,7 @@ static bool set_nodes(struct keel_group *g)
 struct keel_group *coll_group_new(struct client *c, struct group *ranks, uint64_t birth, bool creation)
 {
     struct keel_group *g = c->coll.idle;
+    uint16_t generation = g ? (uint16_t)(g->generation + 1) : 0;
     if (g)
         c->coll.idle = g->next;
     else
@@ -56,7 +57,12 @@ struct keel_group *coll_group_new(struct client *c, struct group *ranks, uint64_
         group_unref(ranks);
         return NULL;
     }
-    *g = (struct keel_group){.client = c, .ranks = ranks, .birth = birth, .creation = creation, .next = c->coll.groups};
+    *g = (struct keel_group){.client = c,
+                             .generation = generation,
+                             .ranks = ranks,
+                             .birth = birth,
+                             .creation = creation,
+                             .next = c->coll.groups};
     c->coll.groups = g;
     struct keel_group **bucket = &c->coll.by_id[group_id(ranks) % COLL_BUCKETS];
     g->next_of_id = *bucket;
@@ -83,7 +89,14 @@ void coll_group_destroy(struct keel_group *g)
     engine_destroy(g->engine);
     group_unref(g->ranks);
     free(g->node);
-    *g = (struct keel_group){.client = c, .freed = true, .next = c->coll.idle};
+    *g = (struct keel_group){.client = c, .generation = g->generation, .freed = true};
+    if (g->generation ==
+        UINT16_MAX) { /* handles of all its groups may be about: it is kept for them, and not used again */
+        g->next = c->coll.spent;
+        c->coll.spent = g;
+        return;
+    }
+    g->next = c->coll.idle;
     c->coll.idle = g;
 }
 
@@ -191,12 +204,18 @@ static void created(struct client *c)
     }
 }
 
-/* ---- the two that are always there ---- */
+/* ---- those that are always there ---- */
 
 bool coll_first_groups(struct client *c)
 {
     struct group *ranks;
     int *list = malloc((size_t)c->size * sizeof *list), n = 0;
+    for (int r = 0; list && r < c->size; r++)
+        list[r] = r;
+    if (list && group_list(c->size, list, c->size, NUMBER_LIVING, &ranks) == GROUP_OK)
+        c->coll.living = coll_group_new(c, ranks, UINT64_MAX, false);
+    if (c->coll.living && c->coll.living->engine)
+        engine_join(c->coll.living->engine, c->collectives);
     for (int r = 0; list && r < c->size; r++)
         if (page_rank(c->page, r)->slot == page_rank(c->page, c->rank)->slot)
             list[n++] = r;
@@ -205,7 +224,7 @@ bool coll_first_groups(struct client *c)
     if (list && group_list(c->size, list, n, NUMBER_NODE, &ranks) == GROUP_OK)
         c->coll.node = coll_group_new(c, ranks, 1, false);
     free(list);
-    return c->coll.world && c->coll.node;
+    return c->coll.world && c->coll.node && c->coll.living;
 }
 
 /* ---- creation ---- */

@@ -1,5 +1,9 @@
-/* Collectives: a contribution into replicated memory, the barrier, and reading everybody's. What a rank contributed before
- * it died is in memory or it is not, the same for all readers after the barrier; so all live ranks get the same result. */
+/* What all live ranks do together, those that took a dead rank's place included.
+ *
+ * Barrier, broadcast, sum: collectives of one group of theirs (coll_group.c), whose members join with a view. Who joins begins
+ * where the others were when that view was prepared (page.frozen), or one behind, and gets what they got (engine_join).
+ * Allocation: a contribution into replicated memory, the agents' barrier, and reading everybody's. What a rank contributed
+ * before it died is in memory or it is not, the same for all readers after the barrier; so all live ranks get the same result. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +11,6 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/protocol/collective_slot.h"
-
-enum { KIND_BCAST = 2, KIND_SUM = 3 };
 
 static size_t slot_offset(uint64_t instance)
 {
@@ -57,69 +59,90 @@ keel_status collective_read(struct client *c, int rank, uint32_t kind, void *dat
     return len ? rma_get(c, s, rank, at + offsetof(struct collective_slot, data), data, len) : KEEL_OK;
 }
 
-keel_status collective_enter(struct client *c, bool internal)
+keel_status collective_enter(struct client *c)
 {
     keel_status status = rma_fence(c, -1);
     if (status != KEEL_OK)
         return status;
     struct op op;
     op_init(c, &op, OP_ENTER, NULL, 0, 0, 0);
-    op.flags = internal ? WIRE_F_INTERNAL : 0;
     op.a = (int64_t)c->instance + 1;
     FAULT_POINT("rank.barrier_entering");
     status = op_run(&op);
     FAULT_POINT("rank.barrier_left");
+    if (status == KEEL_OK)
+        c->instance++;
+    return status;
+}
+
+static bool is_thawed(void *arg)
+{
+    const struct client *c = arg;
+    return !atomic_load(&c->page->frozen) || c->coll.broken != KEEL_OK;
+}
+
+/* The lock is held, and given back meanwhile. */
+static keel_status run_locked(struct client *c, const struct engine_call *call)
+{
+    struct keel_request *r = calloc(1, sizeof *r);
+    if (!r)
+        return KEEL_ERR_NOMEM;
+    if (!client_wait(c, is_thawed, c)) {
+        free(r);
+        return c->fatal;
+    }
+    keel_status status = coll_begin(c->coll.living, call, r);
     if (status != KEEL_OK)
         return status;
-    c->instance++;
-    c->collectives += !internal;
-    return KEEL_OK;
+    status = coll_await(r);
+    coll_request_free(r);
+    if (c->fatal == KEEL_OK && c->coll.broken == KEEL_OK) /* whatever it came to, it came to the same for all */
+        atomic_store(&c->intents->collectives, ++c->collectives);
+    return status;
+}
+
+keel_status collective_run(struct client *c, const struct engine_call *call)
+{
+    if (!c->ready || !c->resumed || c->in_task)
+        return KEEL_ERR_STATE;
+    keel_status status = rma_fence(c, -1);
+    if (status != KEEL_OK)
+        return status;
+    FAULT_POINT("rank.barrier_entering");
+    pthread_mutex_lock(&c->lock);
+    status = run_locked(c, call);
+    pthread_mutex_unlock(&c->lock);
+    FAULT_POINT("rank.barrier_left");
+    return status;
 }
 
 keel_status collective_barrier(struct client *c)
 {
-    if (!c->ready || !c->resumed)
-        return KEEL_ERR_STATE;
-    return collective_enter(c, false);
+    struct engine_call call = {.kind = ENGINE_BARRIER};
+    return collective_run(c, &call);
 }
 
 keel_status collective_bcast(struct client *c, int root, void *buffer, size_t len)
 {
+    struct engine_call call = {.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .root = root, .out = buffer, .len = len};
     if (!c->ready || !c->resumed)
         return KEEL_ERR_STATE;
     if (root < 0 || root >= c->size || len > COLLECTIVE_BYTES_MAX || (!buffer && len))
         return KEEL_ERR_ARG;
-    keel_status status = c->rank == root ? collective_contribute(c, KIND_BCAST, buffer, len) : KEEL_OK;
-    if (status == KEEL_OK)
-        status = collective_enter(c, false);
-    if (status != KEEL_OK || c->rank == root)
-        return status;
-    bool present;
-    status = collective_read(c, root, KIND_BCAST, buffer, len, &present);
-    return status == KEEL_OK && !present ? KEEL_ERR_RANK_DEAD : status;
+    return collective_run(c, &call);
 }
 
 keel_status collective_allreduce_sum(struct client *c, const double *in, double *out, size_t n)
 {
+    struct engine_call call = {.kind = ENGINE_MOVE,
+                               .move = SCHEDULE_ALLREDUCE,
+                               .in = in,
+                               .out = out,
+                               .len = n * sizeof *in,
+                               .element = {.type = ELEMENT_DOUBLE, .op = ELEMENT_SUM}};
     if (!c->ready || !c->resumed)
         return KEEL_ERR_STATE;
     if (n > COLLECTIVE_BYTES_MAX / sizeof *in || (n && (!in || !out)))
         return KEEL_ERR_ARG;
-    keel_status status = collective_contribute(c, KIND_SUM, in, n * sizeof *in);
-    if (status == KEEL_OK)
-        status = collective_enter(c, false);
-    double *theirs = status == KEEL_OK ? calloc(2 * n + 1, sizeof *theirs) : NULL;
-    if (status == KEEL_OK && !theirs)
-        status = KEEL_ERR_NOMEM;
-    double *sum = theirs + n;
-    for (int r = 0; r < c->size && status == KEEL_OK; r++) {
-        bool present;
-        status = collective_read(c, r, KIND_SUM, theirs, n * sizeof *theirs, &present);
-        for (size_t i = 0; status == KEEL_OK && present && i < n; i++)
-            sum[i] += theirs[i];
-    }
-    if (status == KEEL_OK && n)
-        memcpy(out, sum, n * sizeof *out);
-    free(theirs);
-    return status;
+    return collective_run(c, &call);
 }

@@ -212,15 +212,17 @@ static bool take(struct client *c, const struct wire *w, const void *body, uint6
         s->whole = malloc(w->identity);
         s->whole_len = w->identity;
         s->whole_have = 0;
+        s->dropping = !s->whole && coll_starved(c, from, w->step, body, w->len, now);
     }
-    if (!s->whole)
+    if (!s->whole && !s->dropping)
         return false;
     if (w->identity != s->whole_len || w->offset != s->whole_have || w->len > s->whole_len - s->whole_have)
         return false; /* no piece of a sender of ours */
-    memcpy(s->whole + s->whole_have, body, w->len);
+    if (s->whole)
+        memcpy(s->whole + s->whole_have, body, w->len);
     s->whole_have += w->len;
     s->received++;
-    if (s->whole_have == s->whole_len) {
+    if (s->whole && s->whole_have == s->whole_len) {
         uint8_t *whole = s->whole;
         s->whole = NULL;
         coll_received(c, from, w->step, w->flags, whole, s->whole_len, now);

@@ -37,6 +37,7 @@ struct stream {
     bool ack_due;
     uint8_t *whole; /* the message whose pieces are coming */
     size_t whole_len, whole_have;
+    bool dropping; /* there was no memory for it, and who waits for it knows */
 };
 
 struct parcel_tag {

@@ -24,6 +24,11 @@ static uint64_t weight(size_t len)
     return len + MAIL_OVERHEAD;
 }
 
+void mail_starved(struct client *c)
+{
+    c->mail.starved = true;
+}
+
 static void keep(struct client *c, int from, uint32_t tag, const void *data, size_t len)
 {
     struct letter_in *m = malloc(sizeof *m + len);
@@ -36,6 +41,7 @@ static void keep(struct client *c, int from, uint32_t tag, const void *data, siz
         memcpy(m->data, data, len);
     *c->mail.tail = m;
     c->mail.tail = &m->next;
+    c->mail.starved = false;
 }
 
 void mail_received(struct client *c, int from, uint32_t kind, const void *data, size_t len)
@@ -178,7 +184,7 @@ static bool is_there(void *arg)
             return true;
     w->at = NULL;
     w->hopeless = nobody(c, w->rank);
-    return w->hopeless || c->coll.broken != KEEL_OK;
+    return w->hopeless || c->mail.starved || c->coll.broken != KEEL_OK;
 }
 
 static void tell_taken(struct client *c, const struct letter_in *m)
@@ -233,7 +239,11 @@ static keel_status receive(struct client *c, int rank, uint32_t tag, void *data,
             *from = (*w.at)->from;
         status = wait ? take(&w, data, max) : KEEL_OK;
     } else if (status == KEEL_OK) {
-        status = c->fatal != KEEL_OK ? c->fatal : c->coll.broken != KEEL_OK ? c->coll.broken : KEEL_ERR_RANK_DEAD;
+        status = c->fatal != KEEL_OK         ? c->fatal
+                 : c->coll.broken != KEEL_OK ? c->coll.broken
+                 : w.hopeless                ? KEEL_ERR_RANK_DEAD
+                                             : KEEL_ERR_NOMEM; /* asked again, it may be there */
+        c->mail.starved = false;
     }
     pthread_mutex_unlock(&c->lock);
     return status;

@@ -17,6 +17,28 @@ _Static_assert((int)KEEL_GROUP_AND == (int)ENGINE_AND && (int)KEEL_GROUP_MAX == 
 
 /* ---- groups ---- */
 
+/* A handle is the group's place in memory and, in the bits that no address has, how often that place was used before: so
+ * what was freed is not taken for what is there now. */
+enum { HANDLE_SHIFT = 48 };
+_Static_assert(sizeof(uintptr_t) == 8, "addresses have bits to spare");
+
+/* NULL: no group, or one that was freed, and its place has been used again. */
+static keel_group *of(const keel_group *handle)
+{
+    uintptr_t bits = (uintptr_t)handle;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr)
+    keel_group *g = (keel_group *)(bits & (((uintptr_t)1 << HANDLE_SHIFT) - 1));
+    return g && g->generation == bits >> HANDLE_SHIFT ? g : NULL;
+}
+
+/* What a call has made becomes the caller's handle. */
+static keel_status give(keel_status status, keel_group **group)
+{
+    if (status == KEEL_OK && *group) // NOLINTNEXTLINE(performance-no-int-to-ptr)
+        *group = (keel_group *)((uintptr_t)*group | (uintptr_t)(*group)->generation << HANDLE_SHIFT);
+    return status;
+}
+
 KEEL_EXPORT keel_group *keel_group_world(void)
 {
     return process_client.ready ? process_client.coll.world : NULL;
@@ -29,32 +51,32 @@ KEEL_EXPORT keel_group *keel_group_node(void)
 
 KEEL_EXPORT keel_status keel_group_create(const int *ranks, int n, uint64_t tag, keel_group **group)
 {
-    return coll_create(&process_client, ranks, n, tag, group);
+    return give(coll_create(&process_client, ranks, n, tag, group), group);
 }
 
 KEEL_EXPORT keel_status keel_group_split(keel_group *parent, int colour, int key, keel_group **group)
 {
-    return coll_split(parent, colour, key, group);
+    return give(coll_split(of(parent), colour, key, group), group);
 }
 
 KEEL_EXPORT keel_status keel_group_shrink(keel_group *group, keel_group **survivors)
 {
-    return coll_shrink(group, survivors);
+    return give(coll_shrink(of(group), survivors), survivors);
 }
 
 KEEL_EXPORT keel_status keel_group_shrink_among(keel_group *group, const int *members, int n, keel_group **survivors)
 {
-    return coll_shrink_among(group, members, n, survivors);
+    return give(coll_shrink_among(of(group), members, n, survivors), survivors);
 }
 
 KEEL_EXPORT keel_status keel_group_revoke(keel_group *group)
 {
-    return coll_revoke(group);
+    return coll_revoke(of(group));
 }
 
 KEEL_EXPORT keel_status keel_group_free(keel_group *group)
 {
-    return coll_group_free(group);
+    return !group || of(group) ? coll_group_free(of(group)) : KEEL_ERR_ARG;
 }
 
 static bool is_group(const keel_group *g)
@@ -62,29 +84,40 @@ static bool is_group(const keel_group *g)
     return g && !g->freed;
 }
 
+/* ... and this process is in the job. */
+static bool is_here(const keel_group *g)
+{
+    return is_group(g) && g->client->ready;
+}
+
 KEEL_EXPORT int keel_group_size(const keel_group *group)
 {
-    return is_group(group) ? group_size(group->ranks) : 0;
+    group = of(group);
+    return is_here(group) ? group_size(group->ranks) : 0;
 }
 
 KEEL_EXPORT int keel_group_rank(const keel_group *group)
 {
-    return is_group(group) && group->engine ? group_member(group->ranks, group->client->rank) : -1;
+    group = of(group);
+    return is_here(group) && group->engine ? group_member(group->ranks, group->client->rank) : -1;
 }
 
 KEEL_EXPORT int keel_group_to_world(const keel_group *group, int member)
 {
-    return is_group(group) ? group_rank(group->ranks, member) : -1;
+    group = of(group);
+    return is_here(group) ? group_rank(group->ranks, member) : -1;
 }
 
 KEEL_EXPORT int keel_group_from_world(const keel_group *group, int rank)
 {
-    return is_group(group) ? group_member(group->ranks, rank) : -1;
+    group = of(group);
+    return is_here(group) ? group_member(group->ranks, rank) : -1;
 }
 
 KEEL_EXPORT bool keel_group_alive(const keel_group *group, int member)
 {
-    if (keel_group_to_world(group, member) < 0)
+    group = of(group);
+    if (!is_here(group) || group_rank(group->ranks, member) < 0)
         return false;
     pthread_mutex_lock(&group->client->lock);
     coll_see_views(group->client, group->client->env.now(group->client->env.user));
@@ -103,6 +136,8 @@ static void pick(const struct group *a, const struct group *b, bool in, int *ran
 
 KEEL_EXPORT keel_status keel_group_union(const keel_group *a, const keel_group *b, int *ranks, int *n)
 {
+    a = of(a);
+    b = of(b);
     if (!is_group(a) || !is_group(b) || !ranks || !n)
         return KEEL_ERR_ARG;
     *n = 0;
@@ -114,6 +149,8 @@ KEEL_EXPORT keel_status keel_group_union(const keel_group *a, const keel_group *
 
 KEEL_EXPORT keel_status keel_group_difference(const keel_group *a, const keel_group *b, int *ranks, int *n)
 {
+    a = of(a);
+    b = of(b);
     if (!is_group(a) || !is_group(b) || !ranks || !n)
         return KEEL_ERR_ARG;
     *n = 0;
@@ -188,20 +225,23 @@ static keel_status begin(keel_group *g, const struct engine_call *call, keel_req
 
 KEEL_EXPORT keel_status keel_group_barrier_begin(keel_group *group, keel_request **request)
 {
+    group = of(group);
     struct engine_call call = {.kind = ENGINE_BARRIER};
     return begin(group, &call, request);
 }
 
 KEEL_EXPORT keel_status keel_group_sync(keel_group *group)
 {
-    keel_status status = group ? coll_check(group->client, group) : KEEL_ERR_ARG;
+    const keel_group *g = of(group);
+    keel_status status = g ? coll_check(g->client, g) : KEEL_ERR_ARG;
     if (status == KEEL_OK)
-        status = rma_fence(group->client, -1);
+        status = rma_fence(g->client, -1);
     return status == KEEL_OK ? keel_group_barrier(group) : status;
 }
 
 KEEL_EXPORT keel_status keel_group_agree(keel_group *group, keel_group_op op, uint64_t value, uint64_t *result)
 {
+    group = of(group);
     struct engine_call call = {.kind = ENGINE_AGREE, .agree = (enum engine_agree)op, .value = value};
     keel_request *r = NULL;
     if (!result || !group || (unsigned)op > KEEL_GROUP_MAX)
@@ -303,6 +343,7 @@ static keel_status start(keel_group *g, const struct engine_call *call, keel_req
 KEEL_EXPORT keel_status keel_group_bcast_begin(keel_group *group, int root, void *data, size_t len,
                                                keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_BCAST, root, NULL, data, len);
     return begin_bytes(group, &call, false, true, request);
 }
@@ -310,6 +351,7 @@ KEEL_EXPORT keel_status keel_group_bcast_begin(keel_group *group, int root, void
 KEEL_EXPORT keel_status keel_group_reduce_begin(keel_group *group, int root, const void *in, void *out, size_t n,
                                                 const keel_combine *how, keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_REDUCE, root, in, out, 0);
     return begin_reduction(group, &call, n, how, request);
 }
@@ -317,6 +359,7 @@ KEEL_EXPORT keel_status keel_group_reduce_begin(keel_group *group, int root, con
 KEEL_EXPORT keel_status keel_group_allreduce_begin(keel_group *group, const void *in, void *out, size_t n,
                                                    const keel_combine *how, keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLREDUCE, 0, in, out, 0);
     return begin_reduction(group, &call, n, how, request);
 }
@@ -324,6 +367,7 @@ KEEL_EXPORT keel_status keel_group_allreduce_begin(keel_group *group, const void
 KEEL_EXPORT keel_status keel_group_scan_begin(keel_group *group, const void *in, void *out, size_t n,
                                               const keel_combine *how, keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_SCAN, 0, in, out, 0);
     return begin_reduction(group, &call, n, how, request);
 }
@@ -331,6 +375,7 @@ KEEL_EXPORT keel_status keel_group_scan_begin(keel_group *group, const void *in,
 KEEL_EXPORT keel_status keel_group_exscan_begin(keel_group *group, const void *in, void *out, size_t n,
                                                 const keel_combine *how, keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_EXSCAN, 0, in, out, 0);
     return begin_reduction(group, &call, n, how, request);
 }
@@ -338,6 +383,7 @@ KEEL_EXPORT keel_status keel_group_exscan_begin(keel_group *group, const void *i
 KEEL_EXPORT keel_status keel_group_reduce_scatter_begin(keel_group *group, const void *in, void *out, const size_t *n,
                                                         const keel_combine *how, keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_REDUCE_SCATTER, 0, in, out, 0);
     if (!request || !is_group(group) || !n)
         return KEEL_ERR_ARG;
@@ -367,6 +413,7 @@ KEEL_EXPORT keel_status keel_group_reduce_scatter_begin(keel_group *group, const
 KEEL_EXPORT keel_status keel_group_gather_begin(keel_group *group, int root, const void *in, void *out, size_t len,
                                                 keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_GATHER, root, in, out, len);
     return begin_bytes(group, &call, true, is_root(group, root), request);
 }
@@ -374,6 +421,7 @@ KEEL_EXPORT keel_status keel_group_gather_begin(keel_group *group, int root, con
 KEEL_EXPORT keel_status keel_group_scatter_begin(keel_group *group, int root, const void *in, void *out, size_t len,
                                                  keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_SCATTER, root, in, out, len);
     return begin_bytes(group, &call, is_root(group, root), true, request);
 }
@@ -381,6 +429,7 @@ KEEL_EXPORT keel_status keel_group_scatter_begin(keel_group *group, int root, co
 KEEL_EXPORT keel_status keel_group_allgather_begin(keel_group *group, const void *in, void *out, size_t len,
                                                    keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLGATHER, 0, in, out, len);
     return begin_bytes(group, &call, true, true, request);
 }
@@ -388,6 +437,7 @@ KEEL_EXPORT keel_status keel_group_allgather_begin(keel_group *group, const void
 KEEL_EXPORT keel_status keel_group_alltoall_begin(keel_group *group, const void *in, void *out, size_t len,
                                                   keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLTOALL, 0, in, out, len);
     return begin_bytes(group, &call, true, true, request);
 }
@@ -395,6 +445,7 @@ KEEL_EXPORT keel_status keel_group_alltoall_begin(keel_group *group, const void 
 KEEL_EXPORT keel_status keel_group_gather_v_begin(keel_group *group, int root, const void *in, size_t len, void *out,
                                                   const size_t *lens, const size_t *at, keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_GATHER, root, in, out, 0);
     bool lists = is_root(group, root);
     if (!request || !is_group(group) || (len && !in) || (lists && !lists_fit(group, at, lens, out)))
@@ -412,6 +463,7 @@ KEEL_EXPORT keel_status keel_group_gather_v_begin(keel_group *group, int root, c
 KEEL_EXPORT keel_status keel_group_scatter_v_begin(keel_group *group, int root, const void *in, const size_t *lens,
                                                    const size_t *at, void *out, size_t len, keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_SCATTER, root, in, out, 0);
     bool lists = is_root(group, root);
     if (!request || !is_group(group) || (len && !out) || (lists && !lists_fit(group, at, lens, in)))
@@ -429,6 +481,7 @@ KEEL_EXPORT keel_status keel_group_scatter_v_begin(keel_group *group, int root, 
 KEEL_EXPORT keel_status keel_group_allgather_v_begin(keel_group *group, const void *in, size_t len, void *out,
                                                      const size_t *lens, const size_t *at, keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLGATHER, 0, in, out, 0);
     if (!request || !is_group(group) || (len && !in) || !lists_fit(group, at, lens, out))
         return KEEL_ERR_ARG;
@@ -446,6 +499,7 @@ KEEL_EXPORT keel_status keel_group_alltoall_v_begin(keel_group *group, const voi
                                                     const size_t *in_at, void *out, const size_t *out_lens,
                                                     const size_t *out_at, keel_request **request)
 {
+    group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLTOALL, 0, in, out, 0);
     if (!request || !is_group(group) || !lists_fit(group, in_at, in_lens, in) ||
         !lists_fit(group, out_at, out_lens, out))

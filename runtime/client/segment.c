@@ -113,7 +113,7 @@ static keel_status agree_on_arguments(struct client *c, const struct alloc_argum
 {
     keel_status status = collective_contribute(c, KIND_ALLOC, mine, sizeof *mine);
     if (status == KEEL_OK)
-        status = collective_enter(c, true);
+        status = collective_enter(c);
     *agreed = KEEL_OK;
     for (int r = 0; r < c->size && status == KEEL_OK; r++) {
         struct alloc_arguments theirs;
@@ -237,7 +237,7 @@ keel_status segment_free(struct client *c, struct keel_segment *segment)
         return KEEL_OK;
     keel_status status = KEEL_OK;
     if (!segment->freed) { /* else the others freed it before this process joined */
-        status = collective_enter(c, true);
+        status = collective_enter(c);
         if (status != KEEL_OK)
             return status;
         struct control r = {.type = CONTROL_SEG_FREE, .seg = segment->index, .b = (int64_t)c->instance};

@@ -33,7 +33,7 @@ struct keel_taskpool {
 /* Tells a joining rank which round it is. */
 struct mark {
     uint64_t round;
-    uint64_t instance; /* the barrier that opened it */
+    uint64_t collective; /* the number of the one that opened it */
 };
 
 #define CLAIMED ((int64_t)1 << (RANK_BITS + INCARNATION_BITS))
@@ -85,7 +85,7 @@ static keel_status find_round(struct client *c, keel_taskpool *pool)
         return KEEL_OK;
     keel_status status = rma_get(c, pool->segment, pool->home, MARK_AT, mark, sizeof mark);
     for (int i = 0; status == KEEL_OK && i < 2; i++)
-        if (mark[i].instance <= c->instance && mark[i].round > pool->round)
+        if (mark[i].collective <= c->collectives && mark[i].round > pool->round)
             pool->round = (uint32_t)mark[i].round;
     return status == KEEL_ERR_ARG ? KEEL_OK
                                   : status; /* the others are freeing it: this process comes too late for it */
@@ -144,13 +144,13 @@ keel_status taskpool_reset(struct client *c, keel_taskpool *pool)
      * they are right after it. */
     uint32_t next = pool->round + 1;
     int64_t zero = 0;
-    struct mark mark = {next, c->instance + 1};
+    struct mark mark = {next, c->collectives + 1};
     keel_status status = rma_put(c, pool->segment, pool->home, 8 * (next & 1), &zero, sizeof zero);
     if (status == KEEL_OK)
         status = rma_put(c, pool->segment, pool->home, MARK_AT + sizeof mark * (next & 1), &mark, sizeof mark);
     FAULT_POINT("task.reset_prepared");
     if (status == KEEL_OK)
-        status = collective_enter(c, false);
+        status = collective_barrier(c);
     if (status != KEEL_OK)
         return status;
     pool->round = next;

@@ -45,7 +45,7 @@ struct control_welcome {
     uint8_t secret[32];
     char host[64];
     uint64_t instance;    /* barrier instances completed when this process joined */
-    uint64_t collectives; /* of them, the user's */
+    uint64_t collectives; /* of all live ranks, completed likewise */
     uint32_t segments;    /* segments whose allocation is complete */
     uint32_t secure;      /* data connections are sealed */
 };

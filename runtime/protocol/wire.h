@@ -17,7 +17,7 @@ enum wire_type {
     WIRE_RMW,     /* count: arith.h's operation, and WIRE_RMW_32 for words of 32 bits; with a, b */
     WIRE_INTENT, /* note: a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: every
                    * copy has it. identity: the put's number */
-    WIRE_ENTER, /* barrier instance seq: the local rank has entered; flags WIRE_F_INTERNAL if the user did not call it */
+    WIRE_ENTER,  /* barrier instance seq: the local rank has entered */
     WIRE_REPLY, /* status, a; body of a get; epoch: 1 + the generation under which ranks of this node may add themselves, or 0 */
     /* an agent to an agent, inside the reliable stream of channel/peer.h */
     WIRE_PEER_ACK, /* seq: everything up to it was processed (itself outside the stream) */
@@ -52,7 +52,6 @@ enum { WIRE_RMW_32 = 0x100 };
 
 enum {
     WIRE_F_THROUGH = 1,  /* through the primary */
-    WIRE_F_INTERNAL = 2, /* barrier of the runtime's own */
     WIRE_F_TASK = 4,     /* task and step identify the operation */
     WIRE_F_FREED = 8,    /* the segment was freed */
     WIRE_F_SECOND = 32,  /* the other copies have these bytes already */

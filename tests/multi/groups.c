@@ -528,6 +528,33 @@ static void many(int groups)
         CHECK(keel_group_free(kept[k]));
 }
 
+/* The memory of freed groups is used again; handles to them stay what they are: of no group. */
+static void stale(void)
+{
+    enum { TIMES = 20 };
+    keel_group *old[TIMES];
+    int64_t x = 1, y;
+    int *ranks = calloc(2 * (size_t)keel_size(), sizeof *ranks), n;
+    for (int k = 0; k < TIMES; k++) {
+        CHECK(keel_group_split(keel_group_world(), 0, 0, &old[k]));
+        for (int i = 0; i < k; i++) {
+            EXPECT(old[i] != old[k] && keel_group_size(old[i]) == 0 && keel_group_rank(old[i]) == -1);
+            EXPECT(keel_group_to_world(old[i], 0) == -1 && keel_group_from_world(old[i], 0) == -1);
+            EXPECT(!keel_group_alive(old[i], 0));
+            EXPECT_STATUS(keel_group_free(old[i]), KEEL_ERR_ARG);
+            EXPECT_STATUS(keel_group_barrier(old[i]), KEEL_ERR_ARG);
+            EXPECT_STATUS(keel_group_sync(old[i]), KEEL_ERR_ARG);
+            EXPECT_STATUS(keel_group_revoke(old[i]), KEEL_ERR_ARG);
+            EXPECT_STATUS(keel_group_union(old[i], keel_group_world(), ranks, &n), KEEL_ERR_ARG);
+        }
+        CHECK(keel_group_allreduce(old[k], &x, &y, 1, &sum64)); /* is as it was, whatever was tried on the others */
+        EXPECT(y == keel_group_size(old[k]));
+        CHECK(keel_group_free(old[k]));
+        CHECK(keel_group_barrier(keel_group_world())); /* all have freed it: its memory may be used again */
+    }
+    free(ranks);
+}
+
 /* A request must be waited for before its group is freed; a task uses no collectives. */
 static void wrong_moments(keel_group *world)
 {
@@ -573,9 +600,13 @@ int main(int argc, char **argv)
     splits();
     revocation();
     wrong_moments(world);
+    stale();
     many(argc > 1 ? atoi(argv[1]) : 200);
     everything(world);
     CHECK(keel_group_barrier(world));
     CHECK(keel_finalize());
+    EXPECT(keel_group_size(world) == 0 && keel_group_rank(world) == -1 && keel_group_to_world(world, 0) == -1);
+    EXPECT(keel_group_from_world(world, 0) == -1 && !keel_group_alive(world, 0) && !keel_group_world());
+    EXPECT_STATUS(keel_group_barrier(world), KEEL_ERR_STATE);
     return 0;
 }
