@@ -10,7 +10,7 @@ enum { HEADER = sizeof(uint64_t) };
 #define KIND_PAD (2ull << 32)
 #define LENGTH_MASK 0xffffffffull
 
-static_assert(RING_BYTES >= 4 * TP_MSG_MAX, "room for the largest message and its padding");
+static_assert(RING_BYTES >= 3 * TP_BULK_MAX, "room for the largest message and its padding");
 static_assert((RING_BYTES & (RING_BYTES - 1)) == 0, "positions are masked");
 
 static size_t record_size(size_t len)
@@ -87,7 +87,7 @@ enum ring_result ring_take(struct ring_rx *rx, void *to, size_t room, size_t *le
         word = atomic_load_explicit(header_at(ring, rx->tail), memory_order_acquire);
     }
     size_t size = (size_t)(word & LENGTH_MASK);
-    if ((word & ~LENGTH_MASK) != KIND_MESSAGE || size > TP_MSG_MAX || record_size(size) > to_end(rx->tail))
+    if ((word & ~LENGTH_MASK) != KIND_MESSAGE || size > TP_BULK_MAX || record_size(size) > to_end(rx->tail))
         return RING_BROKEN;
     *len = size;
     if (size > room)

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { RING_BYTES = 256 * 1024 };
+enum { RING_BYTES = 512 * 1024 };
 
 /* Shared. Zero-filled memory is an empty ring. */
 struct ring {

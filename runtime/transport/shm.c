@@ -16,7 +16,7 @@
 #include "runtime/transport/ring.h"
 
 enum {
-    ARENA_BYTES = 4 * TP_MSG_MAX, /* messages of one poll */
+    ARENA_BYTES = 2 * TP_SHM_MAX, /* messages of one poll */
     QUEUE_MAX = 64 * 1024 * 1024,
     FD_RINGS = 0,
     FD_AGENT_BELL = 1,
@@ -324,7 +324,7 @@ static keel_status shm_send(struct tp_ep *tp_ep, const void *header, size_t hlen
                             struct tp_op *op)
 {
     struct shm_ep *ep = (struct shm_ep *)tp_ep;
-    if (hlen > TP_MSG_MAX || len > TP_MSG_MAX - hlen)
+    if (hlen > TP_SHM_MAX || len > TP_SHM_MAX - hlen)
         return KEEL_ERR_ARG;
     if (ep->state != EP_UP)
         return KEEL_ERR_LINK;

@@ -9,7 +9,11 @@
 
 #include "runtime/transport/transport.h"
 
-enum { TP_SHM_FDS = 3 }; /* memfd with both rings, doorbell of the agent's side, doorbell of the rank's side */
+enum {
+    TP_SHM_FDS = 3, /* memfd with both rings, doorbell of the agent's side, doorbell of the rank's side */
+    TP_SHM_MAX =
+        TP_BULK_MAX, /* bytes of one message, header included: what was cut for another node may have to go to this one */
+};
 
 keel_status tp_shm_open(struct tp **out);
 /* Agent's side: create the rings of one connection. fds are the caller's to pass to the rank (SCM_RIGHTS) and then to

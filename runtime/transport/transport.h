@@ -33,8 +33,8 @@
 
 enum {
     TP_HELLO_MAX = 192,             /* bytes of connect data */
-    TP_MSG_MAX = 16 * 1024 + 512,   /* bytes of one message, header included, over any transport */
-    TP_BULK_MAX = 128 * 1024 + 512, /* and over those between nodes: all but shm */
+    TP_MSG_MAX = 16 * 1024 + 512,   /* bytes of a usual message, header included: what memory is kept for */
+    TP_BULK_MAX = 128 * 1024 + 512, /* and of the largest, over any transport */
     /* what stream and mem take, so that sealed has room for its own */
     TP_CONNECT_MAX = TP_HELLO_MAX + 72,
     TP_FRAME_MAX = TP_BULK_MAX + 32,

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/transport/shm.h"
+
 enum { QUEUE_MAX = 64 * 1024 * 1024, REGION_SLOTS = 64 };
 
 enum item_kind { ITEM_ASK, ITEM_CONNECTED, ITEM_MESSAGE, ITEM_WRITE, ITEM_READ, ITEM_DATA, ITEM_DONE, ITEM_CLOSE };
@@ -656,7 +658,8 @@ static keel_status sim_send(struct tp_ep *base, const void *header, size_t hlen,
                             struct tp_op *op)
 {
     struct sim_ep *ep = (struct sim_ep *)base;
-    if (hlen > TP_BULK_MAX || len > TP_BULK_MAX - hlen)
+    size_t most = ep->near ? TP_SHM_MAX : TP_BULK_MAX;
+    if (hlen > most || len > most - hlen)
         return KEEL_ERR_ARG;
     if (!may_post(ep, hlen + len))
         return KEEL_ERR_LINK;

@@ -20,6 +20,7 @@
 #include "runtime/agent/segments.h"
 #include "runtime/client/client.h"
 #include "runtime/protocol/task_id.h"
+#include "runtime/transport/shm.h"
 
 /* ---- a client (rank 3 on node 3) ---- */
 static struct client c;
@@ -861,6 +862,64 @@ static void test_aimed_task_run_again_beside_the_primary_counts_once(void **stat
         assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)i), 1);
 }
 
+/* To the own agent there is a ring (transport/shm.c), whose limit is its own. */
+static keel_status ring_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
+                             struct tp_op *op)
+{
+    if (ep == c.link[3].ep && hlen + len > TP_SHM_MAX)
+        return KEEL_ERR_ARG;
+    return tp_mem.send(ep, header, hlen, body, len, op);
+}
+
+/* The primary of a large accumulate dies, and the rank's own node comes to take its place: with the next copy, or after further
+ * deaths with one that was filled meanwhile. What was cut for a node elsewhere goes there as it is, to be recognised. */
+static void large_accumulate_goes_on_at_the_own_node(int slot, int deaths)
+{
+    enum { WORDS = 8192 };
+    static int64_t ones[WORDS];
+    static keel_handle h;
+    struct tp_table table = tp_mem;
+    for (int i = 0; i < WORDS; i++)
+        ones[i] = 1;
+    table.send = ring_send;
+    client_open();
+    net->table = &table;
+    for (int i = 0; i < 2; i++) { /* links to the primary and to node 3 */
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, i ? 3 : slot, WORDS * 8, ones, NULL, 8, &h), KEEL_OK);
+        turns(50);
+        assert_int_equal(h.opaque[0], 0);
+    }
+    w.node[slot].still = true;
+    assert_int_equal(rma_acc_nb(&c, shadow, slot, 0, KEEL_INT64, NULL, ones, WORDS, &h), KEEL_OK);
+    turns(5);
+    for (int i = 0; i < deaths; i++) {
+        int primary = group_at(3, SEG_SHADOW, slot)->copy[0].node;
+        world_kill_node(primary);
+        if (c.link[primary].ep)
+            tp_disconnect(c.link[primary].ep);
+        world_restore();
+    }
+    assert_int_equal(group_at(3, SEG_SHADOW, slot)->copy[0].node, 3);
+    turns(5000); /* 5 s of virtual time */
+    net->table = &tp_mem;
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    for (int i = 0; i < WORDS; i++)
+        assert_int_equal(word_at(3, SEG_SHADOW, slot, 8 * (uint64_t)i), 1);
+}
+
+static void test_aimed_large_accumulate_goes_on_at_the_own_node(void **state)
+{
+    (void)state;
+    large_accumulate_goes_on_at_the_own_node(2, 1);
+}
+
+static void test_aimed_large_accumulate_goes_on_at_the_own_node_that_had_no_copy(void **state)
+{
+    (void)state;
+    large_accumulate_goes_on_at_the_own_node(1, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -868,6 +927,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_put_goes_on_after_a_break, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_answer_of_the_last_copy_is_lost, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_answer_is_lost_of_a_request_still_in_use, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_large_accumulate_goes_on_at_the_own_node, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_large_accumulate_goes_on_at_the_own_node_that_had_no_copy, setup,
+                                        client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_run_again_beside_the_primary_counts_once, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_note_of_a_dead_copy_does_not_count, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_stale_note_does_not_condemn_the_whole_copy, setup, teardown),

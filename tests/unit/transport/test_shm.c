@@ -68,11 +68,11 @@ static void test_shm_messages_of_all_sizes_arrive_in_both_directions(void **stat
 {
     (void)state;
     struct pair p;
-    static uint8_t bytes[TP_MSG_MAX];
+    static uint8_t bytes[TP_SHM_MAX];
     pair_open(&p);
-    for (size_t len = 0; len <= TP_MSG_MAX; len = len < 70 ? len + 1
-                                                  : len < TP_MSG_MAX
-                                                      ? (len * 3 / 2 > TP_MSG_MAX ? TP_MSG_MAX : len * 3 / 2)
+    for (size_t len = 0; len <= TP_SHM_MAX; len = len < 70 ? len + 1
+                                                  : len < TP_SHM_MAX
+                                                      ? (len * 3 / 2 > TP_SHM_MAX ? TP_SHM_MAX : len * 3 / 2)
                                                       : len + 1) {
         fill_pattern(bytes, len, len);
         assert_int_equal(tp_send(p.rank_ep, bytes, len / 2, bytes + len / 2, len - len / 2, NULL), KEEL_OK);
@@ -80,7 +80,7 @@ static void test_shm_messages_of_all_sizes_arrive_in_both_directions(void **stat
         expect_message(&p, &p.agent, p.agent_ep, len, len);
         expect_message(&p, &p.rank, p.rank_ep, len, len);
     }
-    assert_int_equal(tp_send(p.rank_ep, bytes, TP_MSG_MAX, "x", 1, NULL), KEEL_ERR_ARG);
+    assert_int_equal(tp_send(p.rank_ep, bytes, TP_SHM_MAX, "x", 1, NULL), KEEL_ERR_ARG);
     pair_close(&p);
 }
 
@@ -145,7 +145,7 @@ static void test_shm_one_busy_rank_does_not_starve_another(void **state)
     struct peer second;
     struct tp_ep *second_agent_ep, *second_ep;
     int fds[TP_SHM_FDS];
-    static uint8_t bytes[TP_MSG_MAX];
+    static uint8_t bytes[TP_SHM_MAX];
     pair_open(&p);
     peer_init(&p.world, &second);
     assert_int_equal(tp_shm_create(p.agent.tp, NULL, fds, &second_agent_ep), KEEL_OK);
@@ -302,11 +302,11 @@ struct stream {
     int failed;
 };
 
-enum { STREAM_COUNT = 12000 }; /* 41 MB: below the bound of the queue */
+enum { STREAM_COUNT = 12000 }; /* 53 MB: below the bound of the queue */
 
 static size_t stream_len(uint64_t i)
 {
-    return i % 11 == 0 ? TP_MSG_MAX : 8 + i * 131 % 4000;
+    return i % 110 == 0 ? TP_SHM_MAX : i % 11 == 0 ? TP_MSG_MAX : 8 + i * 131 % 4000;
 }
 
 /* Sends far faster than the other side reads, and sleeps while its queue waits for room. */
@@ -315,7 +315,7 @@ static void *pour(void *arg)
     struct stream *s = arg;
     struct tp_event event;
     struct sleeper sleeper = {.tp = s->tp, .ep = s->ep};
-    static uint8_t bytes[TP_MSG_MAX];
+    static uint8_t bytes[TP_SHM_MAX];
     for (uint64_t i = 0; i < STREAM_COUNT && !s->failed; i++) {
         memcpy(bytes, &i, sizeof(i));
         fill_pattern(bytes + 8, stream_len(i) - 8, i);
