@@ -167,10 +167,16 @@ static void force_passed(uv_timer_t *timer)
     agent_processes_gone(a);
 }
 
+static void kill_ranks(struct agent *a, bool asked)
+{
+    agent_event(a, "kill", json_pack("{s:b}", "asked", (int)asked));
+    agent_kill_all(a);
+    uv_timer_start(&a->grace, force_passed, FORCE_MS, 0);
+}
+
 static void grace_passed(uv_timer_t *timer)
 {
-    agent_kill_all(timer->data);
-    uv_timer_start(timer, force_passed, FORCE_MS, 0);
+    kill_ranks(timer->data, false);
 }
 
 void agent_processes_gone(struct agent *a)
@@ -232,7 +238,7 @@ void agent_end(struct agent *a, int code, const char *why, bool hard)
         }
     }
     if (hard && a->state == AGENT_ENDING)
-        grace_passed(&a->grace);
+        kill_ranks(a, true);
     if (agent_ranks_gone(a))
         agent_processes_gone(a);
 }

@@ -190,13 +190,15 @@ def test_idle_connections_keep_no_death_secret_and_cause_none():
         assert len(listeners) == 12, listeners
         idle = [poke(address, b"") for _ in range(400) for address in listeners]
         os.kill(nodes[3]["ranks"][0]["pid"], signal.SIGKILL)
-        wait_for(lambda: [e for e in job.events("view") if e.get("dead_rank") == 3], "the rank to leave the view", 2)
+        wait_for(lambda: [e for e in job.events("view") if e.get("dead_rank") == 3], "the rank to leave the view")
         os.kill(nodes[2]["agent_pid"], signal.SIGKILL)
-        wait_for(lambda: [e for e in job.events("view") if e.get("dead_node") == 2], "the node to leave the view", 2)
+        wait_for(lambda: [e for e in job.events("view") if e.get("dead_node") == 2], "the node to leave the view")
         idle += [poke(address, b"") for _ in range(100) for address in listeners if address[0] != "127.0.0.4"]
         os.kill(nodes[1]["ranks"][0]["pid"], signal.SIGKILL)
-        wait_for(lambda: [e for e in job.events("view") if e.get("dead_rank") == 1], "the other rank to leave the view", 2)
+        wait_for(lambda: [e for e in job.events("view") if e.get("dead_rank") == 1], "the other rank to leave the view")
         assert {e["dead_node"] for e in job.events("view") if "dead_node" in e} == {2}, job.events("view")
+        evidence = {e["evidence"] for e in job.events("verdict") if e["about"] == 2}
+        assert evidence and "silent" not in evidence, "the dead agent was waited for: %s" % job.events("verdict")
         for s in idle:
             s.close()
         assert subprocess.run([KEELCTL, "stop", job.id()], timeout=20).returncode == 0
@@ -324,11 +326,10 @@ def test_keeld_without_its_keelrun_ends_at_once():
     s = socket.socket()
     s.bind(("127.0.0.1", 0))  # taken, but nobody listens
     launch = "0123456789abcdef," + "a" * 64 + ",127.0.0.1,%d,0,-" % s.getsockname()[1]
-    begin = time.monotonic()
     result = subprocess.run([os.path.join(keeltest.BIN, "keeld")], capture_output=True, timeout=10,
                             env=dict(os.environ, KEEL_LAUNCH=launch))
     assert result.returncode == 1 and b"no launcher at 127.0.0.1" in result.stderr, result
-    assert time.monotonic() - begin < 3
+    assert b"connection refused" in result.stderr, "it was tried again: %s" % result
     s.close()
 
 

