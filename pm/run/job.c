@@ -13,13 +13,14 @@
 #include <unistd.h>
 
 enum {
-    PROOF_MS = 1000,    /* for a connection to prove that it belongs to the job */
-    STRANGERS_MAX = 64, /* connections without proof at a time; more are dropped at once */
-    ENDING_MS = 6000,   /* from the decision to the last node's MSG_OVER; then force */
-    FORCE_MS = 1500,    /* from force to giving up on a node */
-    CLOSING_MS = 2000,  /* for the mpiexec instances to end by themselves */
-    DOUBT_MS = 1000,    /* between pings while the loss of a node is unexplained */
-    DOUBT_PINGS = 10,   /* without an answer from anybody: nothing is left to wait for */
+    PROOF_MS = 1000, /* for a connection to prove that it belongs to the job */
+    STRANGERS_MAX =
+        64, /* connections without proof at a time, and one for each node that is awaited; of more some are dropped at once */
+    ENDING_MS = 6000,  /* from the decision to the last node's MSG_OVER; then force */
+    FORCE_MS = 1500,   /* from force to giving up on a node */
+    CLOSING_MS = 2000, /* for the mpiexec instances to end by themselves */
+    DOUBT_MS = 1000,   /* between pings while the loss of a node is unexplained */
+    DOUBT_PINGS = 10,  /* without an answer from anybody: nothing is left to wait for */
 };
 
 struct peer {
@@ -595,7 +596,10 @@ void job_agent_connected(struct job *j)
         return;
     }
     strangers_add(j, peer);
-    if (j->strangers > STRANGERS_MAX) {
+    int most = STRANGERS_MAX;
+    for (int i = 0; i < j->total; i++)
+        most += j->nodes[i].phase == NODE_AWAITED;
+    if (j->strangers > most) {
         struct peer *oldest = surplus_stranger(j);
         log_warn_some("dropped a connection from %s: too many without a proof", oldest->conn->peer);
         strangers_remove(j, oldest);

@@ -17,9 +17,9 @@ static inline long descriptors_of_agent(int processes, int ranks_elsewhere, int 
 {
     return 64 + 6 * (long)processes + ranks_elsewhere + 4 * (long)agents + 2 * (long)starts;
 }
-/* keelrun: a pipe, a pidfd of mpiexec, one of the agent and a connection for each node. */
+/* keelrun: a pipe, a pidfd of mpiexec, one of the agent and a connection for each node; 64 for strangers. */
 static inline long descriptors_of_keelrun(int nodes)
 {
-    return 32 + 4 * (long)nodes;
+    return 96 + 4 * (long)nodes;
 }
 #endif

@@ -168,6 +168,86 @@ def test_console_refuses_other_users():
         assert job.stderr() == "", "an ordinary keelctl list of somebody else is no reason to warn: " + job.stderr()
 
 
+def test_another_user_can_neither_see_nor_stop_the_job():
+    with Job(["-n", "1", "--nodes", "1", "sh", "-c", "read x; echo done"]) as job:
+        job.wait_ranks(1)
+        pids = keeltest.processes_with(job.tag)
+
+        def attempts():
+            for words in (["status", job.id()], ["stop", job.id()], ["verify", job.id()], ["attach", job.id()],
+                          ["kill-node", job.id(), "0"]):
+                tried = subprocess.run([KEELCTL, *words], capture_output=True, timeout=20)
+                assert tried.returncode == 1 and tried.stdout == b"", (words, tried)
+            for pid in pids:
+                for what in ("environ", "mem", "fd"):
+                    try:
+                        os.stat("/proc/%d/%s/0" % (pid, what)) if what == "fd" else open("/proc/%d/%s" % (pid, what), "rb").read(1)
+                    except OSError:
+                        continue
+                    raise AssertionError("/proc/%d/%s can be read" % (pid, what))
+            return True
+        assert as_nobody(attempts)
+        assert job.wait() == 0 and job.stdout() == "done\n", job.stderr()
+
+
+def test_too_many_connections_push_out_the_address_that_has_most():
+    """At keelrun's listener."""
+    with Job(["-n", "1", "--nodes", "1", "sh", "-c", "read x; echo done"]) as job:
+        job.wait_ranks(1)
+        address = listeners_of([job.process.pid])[0]
+        few = socket.socket()
+        few.bind(("127.9.9.9", 0))
+        few.connect(address)
+        many = []
+
+        def said():
+            many.extend(poke(address, b"") for _ in range(100))
+            return "too many without a proof" in job.stderr()
+        wait_for(said, "keelrun to say so")
+        told = [line for line in job.stderr().splitlines() if "too many without a proof" in line]
+        assert all("from 127.0.0.1:" in line for line in told), told
+        for s in many + [few]:
+            s.close()
+        assert job.wait() == 0 and job.stdout() == "done\n", job.stderr()
+
+
+def test_garbage_to_each_mpiexec_during_the_start_is_told_at_last():
+    """The hosts do not answer, so that mpiexec waits, and is disturbed; it is started again twice."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = os.path.join(directory, "ssh")
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\nexec sleep 100\n")
+        os.chmod(path, 0o755)
+        with Job(["-n", "1", "--hosts", "127.0.1.1", "--launcher", "ssh", "--launcher-exec", path, "true"],
+                 env={"KEEL_LOG": "info"}) as job:
+
+            def poke_each():
+                for pid in keeltest.processes_with(job.tag):
+                    if keeltest.command_of(pid).startswith("mpiexec.hydra"):
+                        for address in listeners_of([pid]):
+                            poke(("127.0.0.1", address[1]), os.urandom(300)).close()
+                return job.process.poll() is not None
+            wait_for(poke_each, "keelrun to give up", 25)
+            assert job.wait() == 1 and job.stderr().count("it is started again") == 2, job.stderr()
+            told = [line for line in job.stderr().splitlines() if ": info:" not in line]
+            assert len(told) == 1 and "node 0 (127.0.1.1) could not be started" in told[0], job.stderr()
+
+
+def test_refused_connections_are_events_at_powers_of_two():
+    """Hellos that are none, at the listeners for data."""
+    with Job(["-n", "2", "--nodes", "2", os.environ["KEEL_REPLAY"]]) as job:
+        wait_for(lambda: job.stdout() == "put 1\n", "the first put")
+        for address in own_listeners(job):
+            for _ in range(40):
+                poke(address, b"GET / HTTP/1.0\r\n\r\n").close()
+        for _ in range(2):
+            job.process.stdin.write(b"go\n")
+            job.process.stdin.flush()
+        assert job.wait() == 0 and "has 2" in job.stdout(), job.stderr()
+        counts = [e["count"] for e in job.events("refused")]
+        assert all(n & (n - 1) == 0 for n in counts), counts
+
+
 def test_console_survives_garbage():
     with Job(["-n", "1", "--nodes", "1", "sh", "-c", "sleep 1; echo done"]) as job:
         job.wait_ranks(1)

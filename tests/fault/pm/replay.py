@@ -2,7 +2,9 @@
 import os
 import signal
 import socket
+import struct
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
@@ -22,6 +24,14 @@ def say_again(destination, data):
     except OSError:
         pass
     return s
+
+
+def listeners():
+    """(address, port) of the TCP listeners of this network."""
+    with open("/proc/net/tcp") as f:
+        lines = [line.split() for line in list(f)[1:]]
+    ends = [line[1].split(":") for line in lines if line[3] == "0A"]
+    return [(socket.inet_ntoa(struct.pack("<I", int(a, 16))), int(p, 16)) for a, p in ends]
 
 
 def go_on(job):
@@ -45,6 +55,34 @@ def test_replayed_data_connection_changes_nothing():
         assert job.events("refused")[-1]["count"] >= 1, job.events()
         for s in replayed:
             s.close()
+
+
+def test_replayed_control_connections_are_dropped():
+    """What agents said to keelrun, and to the agent that keeps PMI's barriers; and what these answered, sent back to them."""
+    program = os.environ.get("KEEL_MPI_SUM", "")
+    if not program:
+        raise keeltest.Skip("no mpicc")
+    recorder = Recorder()
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        with Job(["-n", "2", "--nodes", "2", program, "wait"], env={"DIR": directory}) as job:
+            wait_for(lambda: job.stdout().count("begin") == 2, "MPI_Init")
+            streams, _ = recorder.read()
+            said = {ends: data for ends, data in streams.items() if data.startswith(b"KEEL-PM2")}
+            asked = [(to, data) for (source, to), data in said.items() if len(data) > 100 and (to, source) in said]
+            assert len({to for to, _ in asked}) >= 2, "keelrun's listener and an agent's: %s" % list(said)
+            replayed = []
+            for (source, to), data in said.items():
+                for where in {source, to} & set(listeners()):
+                    replayed.append(say_again(where, data))
+            assert len(replayed) >= 4, (len(replayed), list(said))
+            status = job.status()
+            assert [n["state"] for n in status["nodes"].values()] == ["running"] * 2 and status["keelrun"], status
+            open(os.path.join(directory, "go"), "w").close()
+            assert job.wait() == 0, job.stderr()
+            assert job.stdout().count("sum 1") == 2 and not job.events("view"), job.stdout()
+            assert "dropped a connection from" in job.stderr() and "authentication failed" in job.stderr(), job.stderr()
+            for s in replayed:
+                s.close()
 
 
 def test_replayed_datagrams_do_not_keep_a_frozen_node_alive():
