@@ -185,7 +185,9 @@ void segments_map(struct agent *a, struct proc *proc, const struct control *r)
 {
     const struct store_copy *copy = store_copy(&a->store, r->seg, r->slot);
     struct control reply = *r;
-    reply.status = !copy ? KEEL_ERR_STATE : copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK;
+    reply.status = copy                                 ? copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK
+                   : store_was_freed(&a->store, r->seg) ? KEEL_ERR_ARG
+                                                        : KEEL_ERR_STATE;
     reply.bytes = copy ? copy->bytes : 0;
     a->ops.answer(a->ops.user, proc, &reply, reply.status == KEEL_OK ? copy->handle : -1);
 }

@@ -461,7 +461,7 @@ static bool plan_here(struct op *op, uint64_t now)
 {
     keel_status status;
     uint8_t *base = segment_map(op->segment, op->slot, &status);
-    if (status == KEEL_ERR_NOMEM || status == KEEL_ERR_SYSTEM) {
+    if (status == KEEL_ERR_NOMEM || status == KEEL_ERR_SYSTEM || status == KEEL_ERR_ARG) { /* ARG: it was freed here */
         op_fail(op, status);
         return false;
     }
