@@ -6,6 +6,7 @@
  *   progress.c   events, deadlines, waiting
  *   rma.c, shaped.c, segment.c, collective.c, task.c   what the public calls do
  *   coll.h       groups and their collectives, between ranks
+ *   hall.h       messages to ranks of the same node
  *   job.c, public*.c  the process's instance and its entry points
  *
  * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take none. */
@@ -20,6 +21,7 @@
 #include <keel/keel.h>
 
 #include "runtime/client/coll.h"
+#include "runtime/client/hall.h"
 #include "runtime/client/plan.h"
 #include "runtime/client/range.h"
 #include "runtime/protocol/control.h"
@@ -240,6 +242,7 @@ struct client {
     int task_groups, task_groups_max;
     struct coll coll; /* groups and their collectives */
     struct mail mail;
+    struct hall hall;
     uint64_t pieces_living; /* for leak checks */
     uint64_t ops_living;
 };

@@ -30,37 +30,57 @@ static int node_of(const struct client *c, int rank)
     return (int)(int32_t)(atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire) >> 32);
 }
 
-/* The connection to the agent of the rank's node, or NULL: not now. */
-static struct tp_ep *way_to(struct client *c, int rank, uint64_t now)
+/* A place in the hall, or the connection to the agent of the rank's node. */
+struct way {
+    int place; /* -1: none */
+    struct tp_ep *ep;
+};
+
+/* False: there is none now. */
+static bool way_to(struct client *c, int rank, uint64_t now, struct way *way)
 {
+    *way = (struct way){hall_place(c, rank), NULL};
+    if (way->place >= 0)
+        return true;
     int node = node_of(c, rank);
-    struct tp_ep *ep = node >= 0 ? link_up(c, node, now) : NULL;
-    if (!ep)
+    way->ep = node >= 0 ? link_up(c, node, now) : NULL;
+    if (!way->ep)
         coll_wake_at(c, now + RETRY_FIRST_NS);
-    return ep;
+    return way->ep != NULL;
 }
 
-static void post(struct client *c, int rank, struct tp_ep *ep, struct wire *w, const void *head, size_t head_len,
-                 const void *data, size_t len)
+static void post_to_agent(struct tp_ep *ep, const struct wire *w, const void *head, size_t head_len, const void *data,
+                          size_t len)
 {
     uint8_t header[sizeof *w + COURIER_HEAD_MAX];
-    struct stream *s = stream_of(c, rank);
-    w->rank = (uint32_t)c->rank;
-    w->incarnation = c->incarnation;
-    w->a = parcel_to(rank, (uint32_t)(c->coll.life[rank].life - 1));
-    w->b = (int64_t)s->received;
-    w->len = (uint32_t)(head_len + len);
     memcpy(header, w, sizeof *w);
     if (head_len)
         memcpy(header + sizeof *w, head, head_len);
     keel_status status = tp_send(ep, header, sizeof *w + head_len, data, len, NULL);
     if (status != KEEL_OK && status != KEEL_ERR_LINK) /* with that, TP_CLOSED comes by itself */
         tp_disconnect(ep);
-    s->told = s->received;
-    s->ack_due = false;
 }
 
-static void send_piece(struct client *c, int rank, struct tp_ep *ep, const struct parcel *p, uint64_t number)
+/* False: there is no room now. */
+static bool post(struct client *c, int rank, const struct way *way, struct wire *w, const void *head, size_t head_len,
+                 const void *data, size_t len)
+{
+    struct stream *s = stream_of(c, rank);
+    w->rank = (uint32_t)c->rank;
+    w->incarnation = c->incarnation;
+    w->a = parcel_to(rank, (uint32_t)(c->coll.life[rank].life - 1));
+    w->b = (int64_t)s->received;
+    w->len = (uint32_t)(head_len + len);
+    if (way->place < 0)
+        post_to_agent(way->ep, w, head, head_len, data, len);
+    else if (!hall_send(c, way->place, w, head, head_len, data, len))
+        return false;
+    s->told = s->received;
+    s->ack_due = false;
+    return true;
+}
+
+static bool send_piece(struct client *c, int rank, const struct way *way, const struct parcel *p, uint64_t number)
 {
     size_t total = p->head_len + p->len, from = (size_t)(number - p->first) * COURIER_PIECE;
     size_t to = total - from > COURIER_PIECE ? from + COURIER_PIECE : total;
@@ -72,7 +92,7 @@ static void send_piece(struct client *c, int rank, struct tp_ep *ep, const struc
                      .offset = from,
                      .identity = total,
                      .step = p->tag.kind};
-    post(c, rank, ep, &w, p->head, head_len, p->data + at, to - from - head_len);
+    return post(c, rank, way, &w, p->head, head_len, p->data + at, to - from - head_len);
 }
 
 static void pump(struct client *c, int rank, uint64_t now)
@@ -80,9 +100,11 @@ static void pump(struct client *c, int rank, uint64_t now)
     struct stream *s = stream_of(c, rank);
     if (!s->at || now < s->retry_at || c->coll.broken != KEEL_OK || s->sent - s->acked >= COURIER_WINDOW)
         return;
-    struct tp_ep *ep = way_to(c, rank, now);
-    while (ep && s->at && s->sent - s->acked < COURIER_WINDOW) {
-        send_piece(c, rank, ep, s->at, ++s->sent);
+    struct way way;
+    if (!way_to(c, rank, now, &way))
+        return;
+    while (s->at && s->sent - s->acked < COURIER_WINDOW && send_piece(c, rank, &way, s->at, s->sent + 1)) {
+        s->sent++;
         if (s->sent + 1 == s->at->first + s->at->pieces)
             s->at = s->at->next;
     }
@@ -158,12 +180,26 @@ static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t no
 static void acknowledge(struct client *c, int rank, uint64_t now)
 {
     struct stream *s = stream_of(c, rank);
-    struct tp_ep *ep = way_to(c, rank, now);
+    struct way way;
     struct wire w = {.type = WIRE_PARCEL};
-    if (ep)
-        post(c, rank, ep, &w, NULL, 0, NULL, 0);
-    else
+    if (!way_to(c, rank, now, &way) || !post(c, rank, &way, &w, NULL, 0, NULL, 0))
         s->ack_due = true;
+}
+
+void courier_wake(struct client *c, int rank)
+{
+    struct way way = {-1, client_own_link(c)->ep};
+    struct wire w = {.type = WIRE_PARCEL};
+    if (way.ep)
+        (void)post(c, rank, &way, &w, NULL, 0, NULL, 0);
+}
+
+void courier_room(struct client *c, int rank, uint64_t now)
+{
+    struct stream *s = stream_of(c, rank);
+    if (s->ack_due)
+        acknowledge(c, rank, now);
+    pump(c, rank, now);
 }
 
 /* Not now: the sender tries again later. */

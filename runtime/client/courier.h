@@ -1,4 +1,5 @@
-/* Messages between ranks: a reliable ordered stream to each, through the agent of the receiver's node. A message is cut into
+/* Messages between ranks: a reliable ordered stream to each, through the agent of the receiver's node, or through the hall
+ * (hall.h) to a rank of this node: one or the other as long as both lives last. A message is cut into
  * pieces; the sender keeps them until the receiver has acknowledged them, and sends them again on a new connection, or when
  * the receiver was not there yet. A stream belongs to one life of the receiver and one of the sender: when a view says
  * that either has ended, so has the stream.
@@ -56,6 +57,10 @@ void courier_link_up(struct client *c, int node, uint64_t now);
 void courier_link_lost(struct client *c, int node);
 /* What a view says: that life of the rank is over. */
 void courier_reset(struct client *c, int rank);
+/* Something small for a rank of this node, through its agent: the rank sleeps and has work to do. */
+void courier_wake(struct client *c, int rank);
+/* There may be room again in the ring to it. */
+void courier_room(struct client *c, int rank, uint64_t now);
 /* Returns when it is needed next. */
 uint64_t courier_tick(struct client *c, uint64_t now);
 void courier_free(struct client *c);

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sodium.h>
@@ -24,7 +25,7 @@
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
 
-enum { WELCOME_FDS = 3 + TP_SHM_FDS, TIMEOUT_MS_DEFAULT = 30000, SPIN_US_DEFAULT = 30, ANSWER_MS = 30000 };
+enum { WELCOME_FDS = 4 + TP_SHM_FDS, TIMEOUT_MS_DEFAULT = 30000, SPIN_US_DEFAULT = 30, ANSWER_MS = 30000 };
 
 struct client process_client;
 
@@ -229,6 +230,18 @@ static keel_status open_transports(const struct control_welcome *w, struct tp **
     return status;
 }
 
+/* The memory that it shares with the other ranks of the node; without it they talk through their agent. */
+static void enter_hall(struct client *c, int fd)
+{
+    size_t bytes = hall_bytes(c->page, page_rank(c->page, c->rank)->slot);
+    struct stat st;
+    if (!bytes || c->incarnation > 0 || fstat(fd, &st) != 0 || (size_t)st.st_size != bytes)
+        return;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory != MAP_FAILED)
+        hall_attach(c, memory);
+}
+
 static keel_status accept_welcome(const struct control_welcome *w, const int *fds)
 {
     char who[32];
@@ -256,6 +269,8 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     status = tp_shm_attach(shm, fds + 2, client_own_link(&process_client), &own);
     if (status == KEEL_OK)
         client_attach(&process_client, own);
+    if (status == KEEL_OK)
+        enter_hall(&process_client, fds[2 + TP_SHM_FDS]);
     return status;
 }
 

@@ -9,6 +9,7 @@ enum {
     SLEEP_MS = 5,
     YIELD_EVERY = 8, /* polls */
     BATCH = 32,
+    GLANCES = 50,
 };
 
 static uint64_t look(struct client *c)
@@ -111,6 +112,7 @@ static void retry(struct client *c, uint64_t now)
 void client_progress(struct client *c)
 {
     uint64_t now = look(c);
+    hall_poll(c, now);
     poll_transport(c, c->shm, now);
     poll_transport(c, c->net, now);
     if (c->serve && c->waiting)
@@ -133,6 +135,30 @@ static bool waits_for_own_agent(const struct client *c)
            op_is_once(op);
 }
 
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Nothing of ours is under way, so what we wait for comes from another rank through shared memory, by the hall or the own agent.
+ * Looking there costs some ten nanoseconds, asking the network microseconds. True: it is done. */
+static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
+{
+    for (int i = 0; i < GLANCES && !c->active; i++) {
+        if (hall_has(c))
+            hall_poll(c, c->looked_at);
+        poll_transport(c, c->shm, c->looked_at);
+        if (done(arg))
+            return true;
+        relax();
+    }
+    return false;
+}
+
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
 {
     uint64_t spin_until = c->env.now(c->env.user) + c->spin_ns;
@@ -141,19 +167,22 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
     while (!done(arg)) {
         if (c->fatal != KEEL_OK)
             return false;
-        if (polls++ % YIELD_EVERY == 0 || waits_for_own_agent(c))
+        if (glance(c, done, arg))
+            break;
+        if (polls++ % YIELD_EVERY == 0 || !c->active || waits_for_own_agent(c))
             c->env.yield(c->env.user); /* the agent that must answer may need this processor */
         client_progress(c);
         if (done(arg))
             break;
         if (c->env.now(c->env.user) < spin_until)
             continue;
-        bool idle = c->shm->table->arm(c->shm) && c->net->table->arm(c->net);
+        bool idle = c->shm->table->arm(c->shm) && c->net->table->arm(c->net) && hall_sleep(c);
         bool soon = c->retry_at != UINT64_MAX || c->coll.at < c->looked_at + SLEEP_MS * KEEL_NS_PER_MS;
         int ms = !idle ? 0 : soon ? 1 : SLEEP_MS;
         pthread_mutex_unlock(&c->lock);
         c->env.sleep(c->env.user, ms);
         pthread_mutex_lock(&c->lock);
+        hall_awake(c);
         spin_until = c->env.now(c->env.user) + c->spin_ns / 4;
     }
     return c->fatal == KEEL_OK || done(arg);

@@ -15,9 +15,10 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/base/log.h"
 #include "runtime/plane/plane_int.h"
+#include "runtime/protocol/hall.h"
 #include "runtime/transport/shm.h"
 
-enum { WELCOME_FDS = 3 + TP_SHM_FDS };
+enum { WELCOME_FDS = 4 + TP_SHM_FDS };
 
 static struct process *of_proc(struct plane *p, const struct proc *proc)
 {
@@ -150,6 +151,17 @@ static struct intent_page *make_intents(int *fd)
     return NULL;
 }
 
+/* The memory in which this node's ranks talk; it costs what they use of it. Without it they talk through us: no error. */
+static void make_hall(struct plane *p)
+{
+    size_t bytes = hall_bytes(p->page, (uint32_t)p->agent.self);
+    if (p->hall_fd >= 0)
+        return;
+    p->hall_fd = memfd_create("keel-hall", MFD_CLOEXEC);
+    if (p->hall_fd >= 0 && ftruncate(p->hall_fd, (off_t)bytes) != 0)
+        log_warn("the ranks of this node talk through their agent: %s", strerror(errno));
+}
+
 /* Tell the process who it is and hand it what it needs. */
 static void welcome(struct plane *p, struct process *k, int rank, uint32_t incarnation)
 {
@@ -157,6 +169,7 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
     int intents_fd = -1, shm_fds[TP_SHM_FDS];
     struct tp_ep *ep;
     struct conn *c = ranks_conn(a, k->proc);
+    make_hall(p);
     k->failure_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (!c || k->failure_fd < 0 || !(k->intents = make_intents(&intents_fd)) ||
         tp_shm_create(p->shm, c, shm_fds, &ep) != KEEL_OK) {
@@ -167,7 +180,9 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
     ranks_welcome(a, k->proc, rank, incarnation, ep, k->intents, &w);
     w.secure = p->config.secure;
     snprintf(w.host, sizeof w.host, "%s", p->host);
-    int fds[WELCOME_FDS] = {p->page_fd, intents_fd, shm_fds[0], shm_fds[1], shm_fds[2], k->failure_fd};
+    int fds[WELCOME_FDS] = {p->page_fd,   intents_fd, shm_fds[0],
+                            shm_fds[1],   shm_fds[2], p->hall_fd >= 0 ? p->hall_fd : p->page_fd,
+                            k->failure_fd};
     send_packet(k, &w, sizeof w, fds, WELCOME_FDS);
     close(intents_fd);
     for (int i = 0; i < TP_SHM_FDS; i++)

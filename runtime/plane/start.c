@@ -245,6 +245,7 @@ keel_status plane_create(const struct plane_config *config, const struct plane_c
     p->commands_tail = &p->commands;
     p->upcalls_tail = &p->upcalls;
     p->page_fd = -1;
+    p->hall_fd = -1;
     /* The helper thread takes the lock, too, and must not wait for a data thread that has no processor. */
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
@@ -328,6 +329,8 @@ void plane_destroy(struct plane *p)
     if (p->page)
         munmap(p->page, p->page_size);
     close(p->page_fd);
+    if (p->hall_fd >= 0)
+        close(p->hall_fd);
     close(p->epoll_fd);
     close(p->command_fd);
     close(p->wake_fd);

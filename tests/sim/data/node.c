@@ -453,5 +453,6 @@ void node_freeze(struct node *n, bool ranks, uint64_t ns)
 void node_fini(struct node *n)
 {
     process_free(&n->process);
+    free(n->hall);
     helper_fini(n);
 }

@@ -143,6 +143,7 @@ static void runner_main(void *user)
     r->client.spin_ns = sched_chance(&w->sched, 0.5) ? 0 : 2 * US;
     r->own->user = client_own_link(&r->client);
     client_attach(&r->client, r->own);
+    hall_attach(&r->client, r->node->hall);
     r->client.ready = true;
     r->joined = true;
     if (w->setup.fail_at && w->setup.fail_rank == r->rank && r->incarnation == 0)
@@ -161,6 +162,8 @@ void runner_welcome(struct runner *r)
         agent_break(&n->agent, "no memory to talk to a rank");
         return;
     }
+    if (!n->hall && hall_bytes(n->page, (uint32_t)n->id))
+        n->hall = sim_alloc(hall_bytes(n->page, (uint32_t)n->id));
     r->intents = sim_alloc(sizeof *r->intents);
     r->state = RUNNER_RUNS;
     process_start(&r->process, &w->sched, n->id, r->rank, r->incarnation, runner_main, r,

@@ -56,6 +56,7 @@ struct node {
     struct heap helper_heap;
     struct agent agent;
     struct page *page;
+    void *hall; /* of its ranks */
     struct member *member;
     struct tp *net, *shm;
     struct command *commands, **commands_tail;
