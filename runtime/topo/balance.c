@@ -25,6 +25,7 @@ bool balance_init(struct balance *b, const struct place *p, struct load *l)
         return false;
     }
     place_arrange_init(p, b->mark);
+    b->together = b->refs == BALANCE_REFERENCES;
     b->collisions = load_collisions(&b->launch_load);
     b->straight = !l->net.tree.nodes;
     for (int d = 0; d < p->grid.ndims; d++)
@@ -49,7 +50,8 @@ void balance_fini(struct balance *b)
 
 void balance_reset(struct balance *b)
 {
-    for (int i = 0; i < b->refs; i++) {
+    b->together = b->refs == BALANCE_REFERENCES;
+    for (int i = 0; i < b->refs - b->together; i++) {
         place_copy(&b->ref[i].place, &b->launch);
         load_copy(&b->ref[i].load, &b->launch_load);
     }
@@ -57,11 +59,36 @@ void balance_reset(struct balance *b)
     b->collisions = load_collisions(&b->launch_load);
 }
 
+/* The rank that stood on node moves by the reference's method. */
+static void substitute(struct balance *b, struct balance_reference *r, int32_t node, int32_t rank)
+{
+    if (!place_plan(&r->place, &r->method, node, rank, &b->trial))
+        return;
+    if (b->together && r == b->ref && r->method.step[b->trial.step].order == 2) {
+        place_copy(&b->ref[b->refs - 1].place, &r->place);
+        load_copy(&b->ref[b->refs - 1].load, &r->load);
+        b->together = false;
+        place_apply(&r->place, &b->trial);
+        load_move(&r->load, &b->trial);
+        substitute(b, &b->ref[b->refs - 1], node, rank);
+        return;
+    }
+    place_apply(&r->place, &b->trial);
+    load_move(&r->load, &b->trial);
+}
+
 static void follow(struct balance *b, const struct place *p)
 {
-    for (; b->seen < p->ndead; b->seen++)
-        for (struct balance_reference *r = b->ref; r < b->ref + b->refs; r++)
-            (void)load_substitute(&r->load, &r->place, &r->method, p->dead_list[b->seen], &b->trial);
+    for (; b->seen < p->ndead; b->seen++) {
+        int32_t node = p->dead_list[b->seen], rank;
+        const struct balance_reference *end = b->ref + b->refs - b->together;
+        for (struct balance_reference *r = b->ref; r < end; r++) {
+            if (place_fail(&r->place, node, &rank) != PLACE_MOVED)
+                continue;
+            load_drop(&r->load, rank);
+            substitute(b, r, node, rank);
+        }
+    }
 }
 
 /* Try b->trial on the load; it becomes the plan when it is the first or the best. A single move is given up at the first
@@ -97,23 +124,25 @@ static bool consider_whole(struct balance *b, const struct place *p, int32_t nod
 {
     int q = p->grid.ndims, best = -1, best_dir = 0;
     int32_t fewest = INT32_MAX;
+    unsigned all = (1u << q) - 1;
     for (int dim = 0; dim < q && q > 1; dim++)
-        for (int dir = GRID_UP; dir <= GRID_DOWN; dir++)
-            if (place_slide_along(p, node, dim, dir, ((1u << q) - 1) & ~(1u << dim), &b->trial) &&
-                b->trial.count < fewest) {
-                fewest = b->trial.count;
-                best = dim;
-                best_dir = dir;
-            }
+        for (int dir = GRID_UP; dir <= GRID_DOWN; dir++) {
+            int32_t moves = place_slide_moves(p, node, dim, dir, all & ~(1u << dim), fewest - 1);
+            if (moves < 0)
+                continue;
+            fewest = moves;
+            best = dim;
+            best_dir = dir;
+        }
     if (best < 0)
         return false;
-    if (b->straight && b->collisions <= 1) {
+    bool sure = b->straight && b->collisions <= 1;
+    place_slide_along(p, node, best, best_dir, all & ~(1u << best), sure ? plan : &b->trial);
+    if (sure)
         b->key[0].collisions = b->collisions;
-        return place_slide_along(p, node, best, best_dir, ((1u << q) - 1) & ~(1u << best), plan);
-    }
-    place_slide_along(p, node, best, best_dir, ((1u << q) - 1) & ~(1u << best), &b->trial);
-    consider(b, plan);
-    return b->key[0].collisions <= collisions;
+    else
+        consider(b, plan);
+    return sure || b->key[0].collisions <= collisions;
 }
 
 static void consider_slides(struct balance *b, const struct place *p, int32_t node, struct place_plan *plan)
@@ -175,7 +204,7 @@ bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, 
     int32_t collisions = b->key[0].collisions;
     if (collisions > 1)
         follow(b, p); /* with 1 message at most on any link nothing can be better */
-    for (int i = 0; collisions > 1 && i < b->refs; i++)
+    for (int i = 0; collisions > 1 && i < b->refs - b->together; i++)
         if (load_collisions(&b->ref[i].load) < collisions) {
             best = i;
             collisions = load_collisions(&b->ref[i].load);

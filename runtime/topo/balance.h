@@ -35,6 +35,7 @@ struct balance {
     struct load launch_load;
     struct balance_reference ref[BALANCE_REFERENCES];
     int refs;
+    bool together;      /* the last reference, hybrid(-2D), has the map of the first so far, and is not kept up */
     int32_t collisions; /* after the last plan */
     bool straight;      /* a mesh in every dimension */
     int32_t seen;       /* failures the references know: a prefix of place->dead_list */

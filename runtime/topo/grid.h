@@ -11,6 +11,7 @@
  * shared between threads. */
 #ifndef KEEL_TOPO_GRID_H
 #define KEEL_TOPO_GRID_H
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,12 @@ struct grid {
     int32_t stride[GRID_MAX_DIMS]; /* node(c + 1 in dim d) - node(c) */
     int32_t nodes;
 };
+
+/* For long loops over nodes or ranks: at every millionth, has the caller's stop (NULL: none) been set? */
+static inline bool grid_stopped(const atomic_bool *stop, int32_t i)
+{
+    return stop && !(i & 0xfffff) && atomic_load(stop);
+}
 
 /* Make a grid. torus NULL means a mesh in every dimension.
  * returns   false when ndims is not 1..6, a size is below 1, or the node count exceeds GRID_MAX_NODES. */

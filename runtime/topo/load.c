@@ -9,15 +9,62 @@ static int32_t network_links(const struct load_network *net, const struct grid *
     return net->tree.nodes ? fattree_links(&net->tree) : grid_links(g);
 }
 
-static void phase_sizes(struct load *l)
+static void phase_sizes(struct load *l, const atomic_bool *stop)
 {
-    for (int32_t r = 0; r < l->pattern->ranks; r++)
+    for (int32_t r = 0; r < l->pattern->ranks && !grid_stopped(stop, r); r++)
         for (int32_t i = l->pattern->out_at[r]; i < l->pattern->out_at[r + 1]; i++)
             l->phase[l->pattern->out[i].phase].cap++;
 }
 
+/* Do two ranks send alike: to the same places, seen from their nodes of launch, in the same phases and order? */
+static bool sends_alike(const struct load *l, int32_t a, int32_t b)
+{
+    const struct pattern *t = l->pattern;
+    const struct pattern_peer *pa = t->out + t->out_at[a], *pb = t->out + t->out_at[b];
+    const int32_t *home = l->place->home;
+    int32_t n = t->out_at[a + 1] - t->out_at[a];
+    if (t->out_at[b + 1] - t->out_at[b] != n)
+        return false;
+    for (int32_t i = 0; i < n; i++)
+        if (home[pa[i].rank] - home[a] != home[pb[i].rank] - home[b] || pa[i].phase != pb[i].phase)
+            return false;
+    return true;
+}
+
+/* Only for patterns in which every message has one the other way, as in stencils. */
+static void find_shapes(struct load *l, const atomic_bool *stop)
+{
+    const struct pattern *t = l->pattern;
+    int32_t first[LOAD_SHAPES + 1];
+    int known = 0, last = 0;
+    for (int32_t r = 0; r < t->ranks && t->in == t->out && !grid_stopped(stop, r); r++) {
+        int32_t peers = t->out_at[r + 1] - t->out_at[r];
+        int shape = last; /* most are as the one before */
+        if (peers > LOAD_ALONG)
+            continue;
+        if (!last || !sends_alike(l, first[last], r))
+            for (shape = 1; shape <= known && !sends_alike(l, first[shape], r);)
+                shape++;
+        if (shape > LOAD_SHAPES)
+            continue;
+        if (shape > known)
+            first[++known] = r;
+        l->shape[r] = (uint8_t)shape;
+        last = shape;
+    }
+}
+
+/* Count everything anew. returns   false when stopped. */
+static bool count_all(struct load *l, const struct place *p, const atomic_bool *stop);
+
 bool load_init(struct load *l, const struct pattern *pattern, const struct place *p, const struct load_network *net,
                enum load_convention convention)
+{
+    return load_init_until(l, pattern, p, net, convention, NULL);
+}
+
+bool load_init_until(struct load *l, const struct pattern *pattern, const struct place *p,
+                     const struct load_network *net, enum load_convention convention, const atomic_bool *stop)
 {
     *l = (struct load){.pattern = pattern, .place = p, .convention = convention};
     if (net)
@@ -26,16 +73,21 @@ bool load_init(struct load *l, const struct pattern *pattern, const struct place
         return false;
     l->links = network_links(&l->net, &p->grid);
     l->phase = calloc((size_t)pattern->phases, sizeof *l->phase);
-    l->stamp = calloc((size_t)pattern->ranks, sizeof *l->stamp);
-    l->was = malloc((size_t)pattern->ranks * sizeof *l->was);
+    l->mover = malloc((size_t)pattern->ranks * sizeof *l->mover);
     l->movers = malloc((size_t)pattern->ranks * sizeof *l->movers);
     l->left = malloc((size_t)p->grid.nodes * sizeof *l->left);
+    l->along = malloc((size_t)pattern->ranks * sizeof *l->along);
+    l->shape = calloc((size_t)pattern->ranks, sizeof *l->shape);
     l->absent = calloc((size_t)pattern->ranks, sizeof *l->absent);
     l->at = malloc((size_t)pattern->ranks * sizeof *l->at);
-    bool ok = l->phase && l->stamp && l->was && l->movers && l->left && l->absent && l->at;
+    bool ok = l->phase && l->mover && l->movers && l->left && l->along && l->shape && l->absent && l->at;
     if (ok) {
-        phase_sizes(l);
+        phase_sizes(l, stop);
+        find_shapes(l, stop);
         memset(l->left, -1, (size_t)p->grid.nodes * sizeof *l->left);
+        memset(l->along, 0, (size_t)pattern->ranks * sizeof *l->along); /* these are written now, so that no failure */
+        memset(l->movers, 0, (size_t)pattern->ranks * sizeof *l->movers); /* has to wait for their pages */
+        memset(l->mover, 0, (size_t)pattern->ranks * sizeof *l->mover);
     }
     for (int32_t i = 0; ok && i < pattern->phases; i++) {
         struct load_phase *ph = &l->phase[i];
@@ -43,11 +95,10 @@ bool load_init(struct load *l, const struct pattern *pattern, const struct place
         ph->hist = calloc(2 * (size_t)ph->cap + 2, sizeof *ph->hist); /* load_move adds before it removes */
         ok = ph->count && ph->hist;
     }
-    if (!ok) {
+    if (!ok || !count_all(l, p, stop)) {
         load_fini(l);
         return false;
     }
-    load_count(l, p);
     return true;
 }
 
@@ -58,10 +109,11 @@ void load_fini(struct load *l)
         free(l->phase[i].hist);
     }
     free(l->phase);
-    free(l->stamp);
-    free(l->was);
+    free(l->mover);
     free(l->movers);
     free(l->left);
+    free(l->along);
+    free(l->shape);
     free(l->absent);
     free(l->at);
     *l = (struct load){0};
@@ -90,7 +142,7 @@ static always_inline void rank_messages(struct load *l, int32_t rank, int delta)
     }
 }
 
-void load_count(struct load *l, const struct place *p)
+static bool count_all(struct load *l, const struct place *p, const atomic_bool *stop)
 {
     for (int32_t i = 0; i < l->pattern->phases; i++) {
         struct load_phase *ph = &l->phase[i];
@@ -106,11 +158,17 @@ void load_count(struct load *l, const struct place *p)
         l->at[r] = p->node_of[r];
         l->absent[r] = p->rank_at[p->node_of[r]] != r;
     }
-    for (int32_t r = 0; r < t->ranks; r++)
+    for (int32_t r = 0; r < t->ranks && !grid_stopped(stop, r); r++)
         if (!l->absent[r] && counts(l, r))
             for (int32_t i = t->out_at[r]; i < t->out_at[r + 1]; i++)
                 if (!l->absent[t->out[i].rank])
                     load_message(l, t->out[i].phase, l->at[r], l->at[t->out[i].rank], 1);
+    return !grid_stopped(stop, 0);
+}
+
+void load_count(struct load *l, const struct place *p)
+{
+    (void)count_all(l, p, NULL);
 }
 
 void load_copy(struct load *dst, const struct load *src)

@@ -35,6 +35,12 @@ struct load_phase {
     int32_t cap;    /* messages of the phase: no link can carry more */
 };
 
+struct load_mover {
+    uint32_t stamp;        /* now: the rank moves in the plan at hand, and the rest is valid */
+    int32_t was;           /* the node it stood on before, -1 none */
+    int32_t before, after; /* how far that was from its node of launch, and the new one is; in a large plan */
+};
+
 struct load {
     const struct pattern *pattern;
     const struct place *place; /* for what never changes: grid, coordinates, homes */
@@ -43,13 +49,14 @@ struct load {
     int32_t links;
     struct load_phase *phase; /* [pattern->phases] */
     int64_t hops;             /* messages times links, over all phases */
-    uint32_t *stamp;          /* [ranks] == now: the rank moves in the plan at hand, the first nmovers of movers do */
-    uint32_t now;
-    int32_t *movers, nmovers;
-    int32_t *was;  /* [ranks] where a mover stood before, -1 nowhere */
-    int32_t *left; /* [nodes] the mover that stood there, while a plan is counted; -1 none */
-    int32_t *at;   /* [ranks] the map as counted */
-    bool *absent;  /* [ranks] dropped: its messages are not in the network */
+    struct load_mover *mover; /* [ranks] */
+    uint32_t now;             /* of the plan at hand */
+    int32_t *movers, nmovers; /* the ranks that move in it */
+    int32_t *left;            /* [nodes] the mover that stood there, while a plan is counted; -1 none */
+    uint32_t *along;          /* [ranks] the shape of a mover and the peers that move along with it, in a large plan */
+    uint8_t *shape; /* [ranks] equal for ranks with equal peers, seen from where they stand at launch; 0 like none */
+    int32_t *at;    /* [ranks] the map as counted */
+    bool *absent;   /* [ranks] dropped: its messages are not in the network */
 };
 
 struct load_user {
@@ -59,6 +66,9 @@ struct load_user {
 /* returns   false when out of memory, or the fat tree's nodes are not the place's. */
 bool load_init(struct load *l, const struct pattern *pattern, const struct place *p, const struct load_network *net,
                enum load_convention convention);
+/* The same for many millions of ranks: also returns false soon after *stop was set. */
+bool load_init_until(struct load *l, const struct pattern *pattern, const struct place *p,
+                     const struct load_network *net, enum load_convention convention, const atomic_bool *stop);
 void load_fini(struct load *l);
 
 /* Count everything anew. */

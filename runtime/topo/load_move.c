@@ -2,7 +2,9 @@
  * paired, an old one with a new one, and only the links in which the two differ are touched:
  *   - a message to or from a rank that stays: with itself. After a step aside it has one link more or less;
  *   - a message between two ranks that move: with that of the rank which stood on the sender's new node before. In a
- *     slide that one went to where the new one goes, and nothing is left to do. */
+ *     slide that one went to where the new one goes, and nothing is left to do.
+ * In a large plan most ranks move together with most of their peers. Which of them do is looked up once for each mover;
+ * where the rank before and the rank now have the same ones at the same sides, their messages need not be paired. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,12 +98,12 @@ static void change(struct load *l, int32_t phase, int32_t a0, int32_t b0, int32_
 
 static inline bool moves(const struct load *l, int32_t rank)
 {
-    return l->stamp[rank] == l->now;
+    return l->mover[rank].stamp == l->now;
 }
 
 static inline bool sent(const struct load *l, int32_t rank)
 {
-    return l->was[rank] >= 0 && (l->convention == LOAD_ALL || l->was[rank] == l->place->home[rank]);
+    return l->mover[rank].was >= 0 && (l->convention == LOAD_ALL || l->mover[rank].was == l->place->home[rank]);
 }
 
 static inline bool sends(const struct load *l, int32_t rank)
@@ -112,7 +114,7 @@ static inline bool sends(const struct load *l, int32_t rank)
 /* A message between a mover and a rank that stays: old and new say whether it was and is sent. */
 static inline void pair(struct load *l, int32_t phase, int32_t mover, int32_t peer, bool out, bool old, bool new)
 {
-    int32_t here = l->at[peer], before = l->was[mover], after = l->at[mover];
+    int32_t here = l->at[peer], before = l->mover[mover].was, after = l->at[mover];
     if (old && new)
         change(l, phase, out ? before : here, out ? here : before, out ? after : here, out ? here : after);
     else if (old)
@@ -130,7 +132,7 @@ static void with_those_that_stay(struct load *l, int32_t rank)
             pair(l, t->out[i].phase, rank, t->out[i].rank, true, old, new);
     for (int32_t i = t->in_at[rank]; i < t->in_at[rank + 1]; i++)
         if (!moves(l, t->in[i].rank) && sends(l, t->in[i].rank))
-            pair(l, t->in[i].phase, rank, t->in[i].rank, false, l->was[rank] >= 0, !l->absent[rank]);
+            pair(l, t->in[i].phase, rank, t->in[i].rank, false, l->mover[rank].was >= 0, !l->absent[rank]);
 }
 
 /* The messages to other movers that old sent from this node, and those that new sends from it (-1: nobody). */
@@ -141,7 +143,7 @@ static void among_movers(struct load *l, int32_t node, int32_t old, int32_t new)
     const struct pattern_peer *is = new >= 0 && sends(l, new) ? t->out + t->out_at[new] : NULL;
     int32_t nwas = was ? t->out_at[old + 1] - t->out_at[old] : 0, nis = is ? t->out_at[new + 1] - t->out_at[new] : 0;
     for (int32_t i = 0; i < nwas || i < nis; i++) {
-        int32_t from = i < nwas && moves(l, was[i].rank) ? l->was[was[i].rank] : -1;
+        int32_t from = i < nwas && moves(l, was[i].rank) ? l->mover[was[i].rank].was : -1;
         int32_t to = i < nis && moves(l, is[i].rank) && !l->absent[is[i].rank] ? l->at[is[i].rank] : -1;
         if (from >= 0 && to >= 0 && was[i].phase == is[i].phase) {
             if (from != to)
@@ -155,11 +157,44 @@ static void among_movers(struct load *l, int32_t node, int32_t old, int32_t new)
     }
 }
 
+enum { LARGE = 64 };             /* movers; with fewer there is nothing inside */
+static const uint32_t apart = 0; /* no shape */
+static const int32_t nowhere = INT32_MIN;
+
+/* The peers that move along with a mover, a bit for each, when all of its peers that move do: both ends are as far from
+ * their nodes of launch, before and afterwards. The mover's shape comes on top. Else apart. */
+static uint32_t peers_along(const struct load *l, int32_t rank)
+{
+    const struct pattern *t = l->pattern;
+    const struct load_mover *m = &l->mover[rank];
+    const struct pattern_peer *peer = t->out + t->out_at[rank];
+    int32_t n = t->out_at[rank + 1] - t->out_at[rank];
+    uint32_t set = 0;
+    if (!l->shape[rank] || m->before == nowhere)
+        return apart;
+    for (int32_t i = 0; i < n; i++) {
+        const struct load_mover *p = &l->mover[peer[i].rank];
+        if (p->stamp != l->now)
+            continue;
+        if (p->before != m->before || p->after != m->after)
+            return apart;
+        set |= 1u << i;
+    }
+    return set | (uint32_t)l->shape[rank] << LOAD_ALONG;
+}
+
+/* Do all peers of the mover move along with it? */
+static inline bool all_along(const struct load *l, int32_t rank)
+{
+    int32_t n = l->pattern->out_at[rank + 1] - l->pattern->out_at[rank];
+    return l->along[rank] != apart && (l->along[rank] & ((1u << LOAD_ALONG) - 1)) == (1u << n) - 1;
+}
+
 static void movers_begin(struct load *l)
 {
     l->nmovers = 0;
     if (++l->now == 0) {
-        memset(l->stamp, 0, (size_t)l->pattern->ranks * sizeof *l->stamp);
+        memset(l->mover, 0, (size_t)l->pattern->ranks * sizeof *l->mover);
         l->now = 1;
     }
 }
@@ -169,26 +204,49 @@ static inline void mover(struct load *l, int32_t rank)
 {
     if (moves(l, rank))
         return;
-    l->stamp[rank] = l->now;
-    l->was[rank] = l->absent[rank] ? -1 : l->at[rank];
+    l->mover[rank].stamp = l->now;
+    l->mover[rank].was = l->absent[rank] ? -1 : l->at[rank];
     l->movers[l->nmovers++] = rank;
+}
+
+/* Remembers which mover has left each node, and how far it has come. */
+static void note_ways(struct load *l)
+{
+    for (int32_t i = 0; i < l->nmovers; i++) {
+        int32_t rank = l->movers[i], home = l->place->home[rank];
+        struct load_mover *m = &l->mover[rank];
+        bool whole = m->was >= 0 && !l->absent[rank];
+        m->before = whole ? m->was - home : nowhere;
+        m->after = whole ? l->at[rank] - home : nowhere;
+        if (m->was >= 0)
+            l->left[m->was] = rank;
+    }
+}
+
+/* rank stands on this node now, old (-1: nobody) did before. */
+static void recount_node(struct load *l, int32_t node, int32_t old, int32_t rank, bool large)
+{
+    if (!large || !all_along(l, rank))
+        with_those_that_stay(l, rank);
+    if (l->absent[rank])
+        return;
+    if (!large || old < 0 || l->along[old] == apart || l->along[old] != l->along[rank])
+        among_movers(l, node, old, rank);
+    l->left[node] = -1;
 }
 
 static void recount(struct load *l)
 {
-    for (int32_t i = 0; i < l->nmovers; i++)
-        if (l->was[l->movers[i]] >= 0)
-            l->left[l->was[l->movers[i]]] = l->movers[i];
+    bool large = l->nmovers >= LARGE && l->convention == LOAD_ALL;
+    note_ways(l);
+    for (int32_t i = 0; large && i < l->nmovers; i++)
+        l->along[l->movers[i]] = peers_along(l, l->movers[i]);
     for (int32_t i = 0; i < l->nmovers; i++) {
         int32_t rank = l->movers[i], node = l->at[rank];
-        with_those_that_stay(l, rank);
-        if (l->absent[rank])
-            continue;
-        among_movers(l, node, l->left[node], rank);
-        l->left[node] = -1;
+        recount_node(l, node, l->left[node], rank, large);
     }
     for (int32_t i = 0; i < l->nmovers; i++) {
-        int32_t rank = l->movers[i], node = l->was[rank];
+        int32_t rank = l->movers[i], node = l->mover[rank].was;
         if (node >= 0 && l->left[node] == rank) {
             among_movers(l, node, rank, -1);
             l->left[node] = -1;

@@ -3,6 +3,8 @@
 #define KEEL_TOPO_LOAD_ROUTE_H
 #include "runtime/topo/load.h"
 
+enum { LOAD_ALONG = 26, LOAD_SHAPES = 63 }; /* peers and shapes that struct load's along has room for */
+
 #define always_inline inline __attribute__((always_inline))
 
 static always_inline void load_link_change(struct load_phase *ph, int32_t link, int delta)

@@ -52,9 +52,9 @@ static void emit_store(struct pattern *p, int32_t from, int32_t to, int32_t phas
     p->in[p->in_at[to]++] = (struct pattern_peer){from, phase};
 }
 
-static void list_star(struct pattern *p, const struct grid *g, emit_fn *emit)
+static void list_star(struct pattern *p, const struct grid *g, emit_fn *emit, const atomic_bool *stop)
 {
-    for (int32_t r = 0; r < g->nodes; r++)
+    for (int32_t r = 0; r < g->nodes && !grid_stopped(stop, r); r++)
         for (int d = 0; d < g->ndims; d++) {
             int c = grid_coord(g, r, d);
             if (c + 1 < g->size[d]) {
@@ -65,12 +65,12 @@ static void list_star(struct pattern *p, const struct grid *g, emit_fn *emit)
 }
 
 /* All of the 3^n - 1 cells around. */
-static void list_box(struct pattern *p, const struct grid *g, emit_fn *emit)
+static void list_box(struct pattern *p, const struct grid *g, emit_fn *emit, const atomic_bool *stop)
 {
     int c[GRID_MAX_DIMS], o[GRID_MAX_DIMS], cells = 1;
     for (int d = 0; d < g->ndims; d++)
         cells *= 3;
-    for (int32_t r = 0; r < g->nodes; r++) {
+    for (int32_t r = 0; r < g->nodes && !grid_stopped(stop, r); r++) {
         grid_coords(g, r, c);
         for (int cell = 0; cell < cells; cell++) {
             bool inside = true;
@@ -85,7 +85,7 @@ static void list_box(struct pattern *p, const struct grid *g, emit_fn *emit)
     }
 }
 
-static void list_doubling(struct pattern *p, int32_t ranks, emit_fn *emit)
+static void list_doubling(struct pattern *p, int32_t ranks, emit_fn *emit, const atomic_bool *stop)
 {
     int32_t whole = 1, phase = 0;
     while (whole * 2 <= ranks)
@@ -96,7 +96,7 @@ static void list_doubling(struct pattern *p, int32_t ranks, emit_fn *emit)
         phase++;
     }
     for (int32_t step = 1; step < whole; step *= 2, phase++)
-        for (int32_t r = 0; r < whole; r++)
+        for (int32_t r = 0; r < whole && !grid_stopped(stop, r); r++)
             emit(p, r, r ^ step, phase);
     if (whole < ranks) {
         for (int32_t r = whole; r < ranks; r++)
@@ -106,27 +106,29 @@ static void list_doubling(struct pattern *p, int32_t ranks, emit_fn *emit)
     p->phases = phase ? phase : 1;
 }
 
-static void list(struct pattern *p, const struct grid *g, emit_fn *emit)
+/* returns   false when stopped. */
+static bool list(struct pattern *p, const struct grid *g, emit_fn *emit, const atomic_bool *stop)
 {
     p->phases = 1;
     switch (p->kind) {
     case PATTERN_5P:
     case PATTERN_7P:
     case PATTERN_STAR:
-        list_star(p, g, emit);
+        list_star(p, g, emit, stop);
         break;
     case PATTERN_9P:
     case PATTERN_27P:
-        list_box(p, g, emit);
+        list_box(p, g, emit, stop);
         break;
     case PATTERN_BARRIER:
     case PATTERN_ALLREDUCE:
-        list_doubling(p, g->nodes, emit);
+        list_doubling(p, g->nodes, emit, stop);
         break;
     default:
-        for (int32_t r = 0; r < g->nodes && g->nodes > 1; r++)
+        for (int32_t r = 0; r < g->nodes && g->nodes > 1 && !grid_stopped(stop, r); r++)
             emit(p, r, (r + 1) % g->nodes, 0);
     }
+    return !grid_stopped(stop, 0);
 }
 
 /* Counts at [r + 1] become starts at [r]; emit_store then moves each start to the next rank's. */
@@ -144,27 +146,30 @@ static void starts_restore(int32_t *at, int32_t ranks)
 
 bool pattern_init(struct pattern *p, enum pattern_kind kind, const struct grid *ranks)
 {
+    return pattern_init_until(p, kind, ranks, NULL);
+}
+
+bool pattern_init_until(struct pattern *p, enum pattern_kind kind, const struct grid *ranks, const atomic_bool *stop)
+{
     *p = (struct pattern){.kind = kind, .ranks = ranks->nodes};
     if (kinds[kind].dims && kinds[kind].dims != ranks->ndims)
         return false;
     size_t n = (size_t)ranks->nodes + 1;
     p->out_at = calloc(n, sizeof *p->out_at);
     p->in_at = calloc(n, sizeof *p->in_at);
-    if (!p->out_at || !p->in_at) {
+    if (!p->out_at || !p->in_at || !list(p, ranks, emit_count, stop)) {
         pattern_fini(p);
         return false;
     }
-    list(p, ranks, emit_count);
     starts(p->out_at, p->ranks);
     starts(p->in_at, p->ranks);
     size_t messages = (size_t)p->out_at[p->ranks] + 1;
     p->out = malloc(messages * sizeof *p->out);
     p->in = malloc(messages * sizeof *p->in);
-    if (!p->out || !p->in) {
+    if (!p->out || !p->in || !list(p, ranks, emit_store, stop)) {
         pattern_fini(p);
         return false;
     }
-    list(p, ranks, emit_store);
     starts_restore(p->out_at, p->ranks);
     starts_restore(p->in_at, p->ranks);
     if (memcmp(p->out_at, p->in_at, n * sizeof *p->in_at) == 0 &&

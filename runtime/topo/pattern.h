@@ -41,5 +41,7 @@ int pattern_kind_dims(enum pattern_kind kind);
 /* The pattern over a grid of ranks; stencils do not wrap around (non-periodic boundaries).
  * returns   false when out of memory or the pattern does not fit the number of dimensions. */
 bool pattern_init(struct pattern *p, enum pattern_kind kind, const struct grid *ranks);
+/* The same for many millions of ranks: also returns false soon after *stop was set. */
+bool pattern_init_until(struct pattern *p, enum pattern_kind kind, const struct grid *ranks, const atomic_bool *stop);
 void pattern_fini(struct pattern *p);
 #endif

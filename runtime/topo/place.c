@@ -33,7 +33,33 @@ static bool section_make(struct place *p, unsigned set)
     return true;
 }
 
+/* What depends on where a node is. returns   false when stopped. */
+static bool survey(struct place *p, const atomic_bool *stop)
+{
+    int c[GRID_MAX_DIMS];
+    for (int32_t n = 0; n < p->grid.nodes; n++) {
+        if (grid_stopped(stop, n))
+            return false;
+        grid_coords(&p->grid, n, c);
+        p->side[n] = (int8_t)spare_side(&p->layout, &p->grid, n);
+        for (int d = 0; d < GRID_MAX_DIMS; d++)
+            p->coord[n][d] = (int16_t)(d < p->grid.ndims ? c[d] : 0);
+    }
+    for (int32_t r = 0; r < p->ranks; r++) {
+        if (grid_stopped(stop, r))
+            return false;
+        grid_coords(&p->rank_grid, r, c);
+        p->home[r] = grid_node(&p->grid, c);
+    }
+    return true;
+}
+
 bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l)
+{
+    return place_init_until(p, g, l, NULL);
+}
+
+bool place_init_until(struct place *p, const struct grid *g, const struct spare_layout *l, const atomic_bool *stop)
 {
     memset(p, 0, sizeof *p);
     if (spare_check(l, g))
@@ -62,23 +88,12 @@ bool place_init(struct place *p, const struct grid *g, const struct spare_layout
               p->dead_list && p->coord && p->side && p->last_side;
     for (unsigned set = 0; ok && set + 1 < 1u << g->ndims; set++)
         ok = section_make(p, set);
-    if (!ok) {
+    if (!ok || !survey(p, stop)) {
         place_fini(p);
         return false;
     }
     memset(p->free_at, 0, (size_t)p->room * (size_t)g->ndims * sizeof *p->free_at); /* what is past the end is read */
     memset(p->free_bit, 0, (size_t)p->room * sizeof *p->free_bit);
-    int c[GRID_MAX_DIMS];
-    for (int32_t n = 0; n < g->nodes; n++) {
-        grid_coords(g, n, c);
-        p->side[n] = (int8_t)spare_side(l, g, n);
-        for (int d = 0; d < GRID_MAX_DIMS; d++)
-            p->coord[n][d] = (int16_t)(d < g->ndims ? c[d] : 0);
-    }
-    for (int32_t r = 0; r < p->ranks; r++) {
-        grid_coords(&p->rank_grid, r, c);
-        p->home[r] = grid_node(g, c);
-    }
     place_reset(p);
     return true;
 }
@@ -160,6 +175,8 @@ bool place_plan_init(struct place_plan *plan, const struct place *p)
 {
     int32_t cap = p->ranks + p->ranks / 2 + 1;
     *plan = (struct place_plan){.moves = malloc((size_t)cap * sizeof *plan->moves), .cap = cap};
+    if (plan->moves)
+        memset(plan->moves, 0, (size_t)cap * sizeof *plan->moves); /* now, so that no failure has to wait for pages */
     return plan->moves;
 }
 
@@ -214,17 +231,28 @@ static void remember_side(struct place *p, int32_t failed, int32_t to)
             side;
 }
 
+/* A node that is left and entered again within the plan, as most are in a slide, never gets into the list of the free
+ * ones: until the end free_pos tells whether a free node is in it. */
 void place_apply(struct place *p, const struct place_plan *plan)
 {
+    enum { UNLISTED = -1 };
     for (int32_t i = 0; i < plan->count; i++) {
         const struct place_move *m = &plan->moves[i];
-        free_remove(p, m->to);
+        if (p->free_pos[m->to] != UNLISTED)
+            free_remove(p, m->to);
         p->rank_at[m->to] = m->rank;
         p->node_of[m->rank] = m->to;
         if (p->rank_at[m->from] == PLACE_DEAD)
             p->homeless--;
-        else
-            free_add(p, m->from);
+        else {
+            p->rank_at[m->from] = PLACE_FREE;
+            p->free_pos[m->from] = UNLISTED;
+        }
+    }
+    for (int32_t i = 0; i < plan->count; i++) {
+        int32_t node = plan->moves[i].from;
+        if (p->rank_at[node] == PLACE_FREE && p->free_pos[node] == UNLISTED)
+            free_add(p, node);
     }
     if (plan->zero)
         remember_side(p, plan->moves[0].from, plan->moves[0].to);

@@ -75,6 +75,8 @@ enum place_result { PLACE_MOVED, PLACE_IDLE, PLACE_REPEAT, PLACE_CANNOT };
  * returns   false when the layout does not fit the grid (see spare_check), a side is longer than 32767, or out of
  *           memory. */
 bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l);
+/* The same for grids of many millions of nodes: also returns false soon after *stop was set. */
+bool place_init_until(struct place *p, const struct grid *g, const struct spare_layout *l, const atomic_bool *stop);
 void place_fini(struct place *p);
 /* grid_distance, from the coordinates at hand. */
 static inline int place_distance(const struct place *p, int32_t a, int32_t b)
@@ -162,4 +164,6 @@ void *place_slide_arg(int q, const struct place_order *o);
 bool place_slide(const struct place *p, int32_t node, struct place_plan *plan, void *arg);
 /* One slide: along dim in direction dir, of all lines spanned by the dimensions in the bit set across. */
 bool place_slide_along(const struct place *p, int32_t node, int dim, int dir, unsigned across, struct place_plan *plan);
+/* How many moves that would be for a set of lines (across not empty), -1 when it is impossible or more than most. */
+int32_t place_slide_moves(const struct place *p, int32_t node, int dim, int dir, unsigned across, int32_t most);
 #endif

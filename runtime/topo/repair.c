@@ -105,13 +105,18 @@ static int32_t middle_of_peers(const struct load *l, int32_t rank)
     return node;
 }
 
-/* Keep the highest gains, in descending order. */
+static inline bool is_behind(const struct repair_candidate *c, int32_t node, int32_t gain)
+{
+    return c->gain < gain || (c->gain == gain && c->node > node);
+}
+
+/* Keep the highest gains, in descending order, of equal ones the lowest numbers. */
 static int keep_best(struct repair_candidate *list, int n, int32_t node, int32_t gain)
 {
-    if (n == REPAIR_NEAR && gain <= list[n - 1].gain)
+    if (n == REPAIR_NEAR && !is_behind(&list[n - 1], node, gain))
         return n;
     int j = n < REPAIR_NEAR ? n++ : n - 1;
-    for (; j > 0 && list[j - 1].gain < gain; j--)
+    for (; j > 0 && is_behind(&list[j - 1], node, gain); j--)
         list[j] = list[j - 1];
     list[j] = (struct repair_candidate){.node = node, .gain = gain};
     return n;

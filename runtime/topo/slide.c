@@ -68,34 +68,91 @@ static bool layer_empty(const struct place *p, int32_t base, const int32_t *off,
     return true;
 }
 
+/* A slide of all lines spanned by across: the layers of the failed node and beyond, up to the first one without ranks. */
+struct slab {
+    int c, dim, dir;
+    int32_t base;       /* the node of coordinate 0 in dim, and of the first line */
+    int layers;         /* that move; 0: there is no empty one to move to */
+    const int32_t *off; /* [n] the nodes of a layer */
+    int32_t n;
+};
+
+static struct slab find_slab(const struct place *p, int32_t node, int dim, int dir, unsigned across)
+{
+    struct slab s = {.c = p->coord[node][dim], .dim = dim, .dir = dir, .off = p->section[across], .layers = 1};
+    int steps = room(p, s.c, dim, dir);
+    s.n = p->section_len[across];
+    s.base = node - s.c * p->grid.stride[dim];
+    for (int d = 0; d < p->grid.ndims; d++)
+        if (across >> d & 1)
+            s.base -= p->coord[node][d] * p->grid.stride[d];
+    while (s.layers <= steps && !layer_empty(p, s.base + step_offset(p, s.c, dim, dir, s.layers), s.off, s.n))
+        s.layers++;
+    if (s.layers > steps)
+        s.layers = 0;
+    return s;
+}
+
+/* Node i of layer t, as an offset from the base. */
+static inline int32_t slab_node(const struct place *p, const struct slab *s, int t, int32_t i)
+{
+    return step_offset(p, s->c, s->dim, s->dir, t) + s->off[i];
+}
+
+/* Lines along the first dimension lie one behind the other in memory; along others it is the layers. */
+static bool by_lines(const struct slab *s)
+{
+    return s->dim == 0;
+}
+
+static inline bool slab_moves(const struct place *p, int32_t at, int32_t node)
+{
+    return p->rank_at[at] >= 0 || at == node;
+}
+
+int32_t place_slide_moves(const struct place *p, int32_t node, int dim, int dir, unsigned across, int32_t most)
+{
+    struct slab s = find_slab(p, node, dim, dir, across);
+    int32_t moves = s.layers ? 0 : -1, outer = by_lines(&s) ? s.n : s.layers, inner = by_lines(&s) ? s.layers : s.n;
+    for (int32_t k = 0; k < outer && moves >= 0; k++) {
+        bool dead = false;
+        for (int32_t j = 0; j < inner; j++) {
+            int t = by_lines(&s) ? j : k;
+            int32_t i = by_lines(&s) ? k : j;
+            bool on = slab_moves(p, s.base + slab_node(p, &s, t, i), node);
+            moves += on;
+            dead = dead || (on && p->rank_at[s.base + slab_node(p, &s, t + 1, i)] == PLACE_DEAD);
+        }
+        if (dead || moves > most)
+            moves = -1;
+    }
+    return moves;
+}
+
+/* The rank of a node moves one layer on, if there is one. returns   false when the node there is dead. */
+static inline bool push_step(const struct place *p, int32_t from, int32_t to, int32_t node, struct place_plan *plan)
+{
+    if (!slab_moves(p, from, node))
+        return true;
+    push(plan, from == node ? plan->rank : p->rank_at[from], from, to);
+    return p->rank_at[to] != PLACE_DEAD;
+}
+
 bool place_slide_along(const struct place *p, int32_t node, int dim, int dir, unsigned across, struct place_plan *plan)
 {
     if (!across)
         return slide_line(p, node, dim, dir, plan);
-    int c = p->coord[node][dim], steps = room(p, c, dim, dir), target = 1;
-    int32_t base = node - c * p->grid.stride[dim];
-    for (int d = 0; d < p->grid.ndims; d++)
-        if (across >> d & 1)
-            base -= p->coord[node][d] * p->grid.stride[d];
-    const int32_t *off = p->section[across];
-    int32_t n = p->section_len[across];
-    while (target <= steps && !layer_empty(p, base + step_offset(p, c, dim, dir, target), off, n))
-        target++;
+    struct slab s = find_slab(p, node, dim, dir, across);
+    int32_t outer = by_lines(&s) ? s.n : s.layers, inner = by_lines(&s) ? s.layers : s.n;
     plan->count = 0;
-    if (target > steps)
-        return false;
-    for (int t = target - 1; t >= 0; t--) {
-        int32_t from = base + step_offset(p, c, dim, dir, t), to = base + step_offset(p, c, dim, dir, t + 1);
-        for (int32_t i = 0; i < n; i++) {
-            int32_t rank = from + off[i] == node ? plan->rank : p->rank_at[from + off[i]];
-            if (rank < 0)
-                continue;
-            if (p->rank_at[to + off[i]] == PLACE_DEAD)
+    for (int32_t k = 0; k < outer && s.layers; k++)
+        for (int32_t j = 0; j < inner; j++) {
+            int t = s.layers - 1 - (by_lines(&s) ? j : k);
+            int32_t i = by_lines(&s) ? k : j;
+            if (!push_step(p, s.base + slab_node(p, &s, t, i), s.base + slab_node(p, &s, t + 1, i), node, plan))
                 return false;
-            push(plan, rank, from + off[i], to + off[i]);
         }
-    }
-    return true;
+    return s.layers;
 }
 
 /* Upwards first, where the spares are; on a torus the shorter way to the spares first. */

@@ -15,9 +15,11 @@ struct run {
     struct sample_pending from; /* what was open when this run began */
     struct sample_pending save; /* scratch: what is open now */
     struct worker *worker;      /* [threads] */
-    int64_t before;             /* sequences done before this run */
-    double saved;               /* seconds into the run of the last save */
-    const char *wrong;          /* a save that failed */
+    int64_t *broken;            /* sequences that were broken off */
+    int32_t nbroken;
+    int64_t before;    /* sequences done before this run */
+    double saved;      /* seconds into the run of the last save */
+    const char *wrong; /* a save that failed */
 };
 
 struct worker {
@@ -26,6 +28,7 @@ struct worker {
     struct rng rng;
     struct sample_row *row;
     int64_t (*link_loads)[SAMPLE_LINK_LOADS];
+    bool whole;    /* the sequence it was at went to its end */
     int32_t *pool; /* nodes that may still die, for DRAW_JOB and DRAW_ANY */
     int32_t npool;
 };
@@ -82,23 +85,28 @@ static void record(struct worker *w, int32_t f)
             w->link_loads[f][n < SAMPLE_LINK_LOADS ? n : SAMPLE_LINK_LOADS - 1] += l->phase[ph].hist[n];
 }
 
-static void sequence(struct worker *w, int64_t index)
+/* returns   false when it was broken off: on a large grid a sequence takes long. */
+static bool sequence(struct worker *w, int64_t index, const atomic_bool *quit)
 {
     const struct sample_config *c = w->run->config;
     rng_seed(&w->rng, c->seed * 0x9e3779b97f4a7c15u + (uint64_t)index);
+    if (atomic_load(quit))
+        return false;
     job_reset(&w->job);
     if (c->draw != DRAW_ACTIVE)
         pool_fill(w);
     record(w, 0);
     for (int32_t f = 1; f <= w->run->result->failures; f++) {
+        if (atomic_load(quit))
+            return false;
         int32_t node = draw(w);
         if (node < 0)
-            return;
+            return true;
         enum place_result got = job_fail(&w->job, node);
         struct sample_row *row = &w->row[f];
         if (got == PLACE_CANNOT) {
             row->cannot++;
-            return;
+            return true;
         }
         if (got == PLACE_MOVED) {
             row->step[w->job.plan.step]++;
@@ -107,9 +115,10 @@ static void sequence(struct worker *w, int64_t index)
             row->idle++;
         record(w, f);
     }
+    return true;
 }
 
-static void merge(struct sample_result *r, struct worker *w)
+static void merge(struct sample_result *r, const struct worker *w)
 {
     for (int32_t f = 0; f <= r->failures; f++) {
         struct sample_row *a = &r->row[f], *b = &w->row[f];
@@ -130,6 +139,10 @@ static void merge(struct sample_result *r, struct worker *w)
         for (int n = 0; r->link_loads && n < SAMPLE_LINK_LOADS; n++)
             r->link_loads[f][n] += w->link_loads[f][n];
     }
+}
+
+static void clear(const struct sample_result *r, struct worker *w)
+{
     memset(w->row, 0, ((size_t)r->failures + 1) * sizeof *w->row);
     if (w->link_loads)
         memset(w->link_loads, 0, ((size_t)r->failures + 1) * sizeof *w->link_loads);
@@ -147,15 +160,16 @@ static const char *worker_open(struct pool *p, int index)
     const struct sample_config *c = run->config;
     size_t rows = (size_t)run->result->failures + 1;
     w->run = run;
-    if (!job_open(&w->job, &c->setup))
-        return "out of memory";
+    if (!job_open_until(&w->job, &c->setup, &p->quit))
+        return atomic_load(&p->quit) ? NULL : "out of memory";
     w->row = calloc(rows, sizeof *w->row);
     w->pool = malloc((size_t)c->setup.grid.nodes * sizeof *w->pool);
     if (c->links)
         w->link_loads = calloc(rows, sizeof *w->link_loads);
     for (int32_t i = 0; i < c->ndead; i++)
         job_fail(&w->job, c->dead[i]);
-    job_launch(&w->job);
+    if (c->ndead)
+        job_launch(&w->job);
     return w->row && w->pool && (w->link_loads || !c->links) ? NULL : "out of memory";
 }
 
@@ -171,16 +185,19 @@ static void worker_close(struct pool *p, int index)
 static const char *run_sequence(struct pool *p, int index, int64_t task)
 {
     struct run *run = p->arg;
-    sequence(&run->worker[index], sequence_of(run, task));
+    run->worker[index].whole = sequence(&run->worker[index], sequence_of(run, task), &p->quit);
     return NULL;
 }
 
 static void note_sequence(struct pool *p, int index, int64_t task)
 {
     struct run *run = p->arg;
-    (void)task;
-    merge(run->result, &run->worker[index]);
-    run->result->done++;
+    if (run->worker[index].whole) {
+        merge(run->result, &run->worker[index]);
+        run->result->done++;
+    } else
+        run->broken[run->nbroken++] = sequence_of(run, task);
+    clear(run->result, &run->worker[index]);
 }
 
 static void bar(const struct run *run, double elapsed)
@@ -210,6 +227,8 @@ static const char *save(const struct pool *p)
     for (int t = 0; p->at && t < p->threads; t++)
         if (p->at[t] >= 0)
             s->todo[s->ntodo++] = sequence_of(run, p->at[t]);
+    for (int32_t i = 0; i < run->nbroken; i++)
+        s->todo[s->ntodo++] = run->broken[i];
     return sample_state_save(run->config, run->result, s);
 }
 
@@ -263,10 +282,11 @@ const char *sample_run(const struct sample_config *c, const atomic_bool *stop, s
     if (c->links)
         r->link_loads = calloc(rows, sizeof *r->link_loads);
     struct run run = {.config = c, .result = r, .worker = calloc((size_t)c->threads, sizeof *run.worker)};
+    run.broken = calloc((size_t)c->threads, sizeof *run.broken);
     run.from.todo = calloc(room, sizeof *run.from.todo);
     run.save.todo = calloc(room, sizeof *run.save.todo);
     const char *why = NULL;
-    if (!r->row || (c->links && !r->link_loads) || !run.worker || !run.from.todo || !run.save.todo)
+    if (!r->row || (c->links && !r->link_loads) || !run.worker || !run.broken || !run.from.todo || !run.save.todo)
         why = "out of memory";
     if (!why && c->resume)
         why = sample_state_load(c, r, &run.from);
@@ -275,6 +295,7 @@ const char *sample_run(const struct sample_config *c, const atomic_bool *stop, s
     if (!why && c->state && !r->interrupted && !c->keep_state)
         unlink(c->state);
     free(run.worker);
+    free(run.broken);
     free(run.from.todo);
     free(run.save.todo);
     return why;

@@ -50,13 +50,19 @@ const char *setup_check(const struct setup *s)
 
 bool job_open(struct job *j, const struct setup *s)
 {
+    return job_open_until(j, s, NULL);
+}
+
+bool job_open_until(struct job *j, const struct setup *s, const atomic_bool *stop)
+{
     memset(j, 0, sizeof *j);
     j->setup = s;
     const struct grid ranks = spare_rank_grid(&s->layout, &s->grid);
-    bool ok = place_init(&j->place, &s->grid, &s->layout) && place_init(&j->launch, &s->grid, &s->layout) &&
-              place_plan_init(&j->plan, &j->place) && pattern_init(&j->pattern, s->pattern, &ranks) &&
-              load_init(&j->load, &j->pattern, &j->place, &s->net, s->convention) &&
-              load_init(&j->launch_load, &j->pattern, &j->place, &s->net, s->convention);
+    bool ok = place_init_until(&j->place, &s->grid, &s->layout, stop) &&
+              place_init_until(&j->launch, &s->grid, &s->layout, stop) && place_plan_init(&j->plan, &j->place) &&
+              pattern_init_until(&j->pattern, s->pattern, &ranks, stop) &&
+              load_init_until(&j->load, &j->pattern, &j->place, &s->net, s->convention, stop) &&
+              load_init_until(&j->launch_load, &j->pattern, &j->place, &s->net, s->convention, stop);
     if (ok && strcmp(s->method, "balance") == 0) {
         strcpy(j->method.name, "balance");
         ok = balance_init(&j->balance, &j->place, &j->load) && place_method_add(&j->method, balance_plan, &j->balance);

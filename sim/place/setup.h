@@ -36,6 +36,8 @@ enum pattern_kind setup_stencil(const struct grid *g);
 const char *setup_check(const struct setup *s);
 /* returns   false when out of memory. The setup was checked and stays the caller's. */
 bool job_open(struct job *j, const struct setup *s);
+/* Also returns false soon after *stop was set: grids of many millions of nodes take a while. */
+bool job_open_until(struct job *j, const struct setup *s, const atomic_bool *stop);
 void job_close(struct job *j);
 /* The map as it is now becomes the one at launch (after nodes that were dead from the start). */
 void job_launch(struct job *j);

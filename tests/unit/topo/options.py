@@ -166,6 +166,7 @@ def simulate(tmp):
     refused(*small, 10)
     worst_memory()
     interrupted_worst(tmp)
+    interrupted_sequence(tmp)
 
 
 def worst_memory():
@@ -247,6 +248,26 @@ def interrupted_worst(tmp):
                done.returncode == 2 and done.stderr.count("\n") == 1)
     os.unlink(state)
     os.unlink(path)
+
+
+def interrupted_sequence(tmp):
+    """One long sequence: SIGTERM breaks it off, it is not counted, and it is still to be done; so is an early one."""
+    path = os.path.join(tmp, "long.csv")
+    long = [place, "simulate", "--grid", "40x40x40", "--method", "repair(256)", "--cases", "1", "--threads", "1", "--out", path]
+    for seconds in 0, 1:
+        job = subprocess.Popen(long, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while cpu_seconds(job) < seconds:
+            time.sleep(0.01)
+        job.send_signal(signal.SIGTERM)
+        ended = job.wait()
+        if not seconds and ended == -signal.SIGTERM:  # it had not begun
+            continue
+        expect("a sequence is broken off with 130, not %d" % ended, ended == 130)
+        with open(path) as f:
+            expect("a sequence that was broken off is not counted", f.read().count("\n") == 1)
+        with open(path + ".state") as f:
+            counts = f.read().split("\n")[1].split()  # done, begun, of these to be done
+            expect("a sequence that was broken off is to be done: %s" % counts, counts[0] == "0" and counts[1] == counts[2])
 
 
 def killed(tmp):

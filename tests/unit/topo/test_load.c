@@ -132,6 +132,39 @@ static void test_load_incremental_count_equals_full_count(void **state)
     }
 }
 
+/* Slabs of hundreds of ranks slide, among ranks that 0D has put anywhere before. */
+static void test_load_large_slides_among_displaced_ranks_are_counted_right(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *grid, *layout;
+        enum pattern_kind kind;
+    } cases[] = {{"9x8x7", "3D(2,1)", PATTERN_7P},   {"9x8x7", "3D(3,1)", PATTERN_27P},
+                 {"20x15", "2D(2,1)", PATTERN_5P},   {"20x15", "2D(2,2)", PATTERN_9P},
+                 {"9tx8x7t", "3D(2,1)", PATTERN_7P}, {"20x15t", "2D(2,1)", PATTERN_5P},
+                 {"9x8x7", "3D(2,1)", PATTERN_RING}, {"9x8x7", "3D(2,1)", PATTERN_BARRIER}};
+    uint64_t seed = 34;
+    struct rng r;
+    rng_seed(&r, seed);
+    print_message("seed %llu\n", (unsigned long long)seed);
+    int32_t largest = 0;
+    for (int round = 0; round < 80; round++) {
+        struct job j;
+        size_t k = (size_t)round % (sizeof cases / sizeof *cases);
+        job_open_on(&j, cases[k].grid, cases[k].layout, "0D", cases[k].kind, LOAD_ALL, NULL);
+        for (uint64_t i = rng_below(&r, 4); i > 0; i--)
+            job_fail(&j, (int32_t)rng_below(&r, (uint64_t)j.grid.nodes));
+        assert_null(place_method_parse(&j.method, "hybrid(all)", j.grid.ndims));
+        for (int i = 0; i < 6; i++) {
+            job_fail(&j, (int32_t)rng_below(&r, (uint64_t)j.grid.nodes));
+            check_against_routes(&j, &j.load);
+            largest = j.plan.count > largest ? j.plan.count : largest;
+        }
+        job_close(&j);
+    }
+    assert_true(largest > 200);
+}
+
 static void test_load_undo_restores_every_count(void **state)
 {
     (void)state;
@@ -261,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_load_0d_on_a_torus_follows_the_published_law),
         cmocka_unit_test(test_load_qd_slides_of_two_sides_never_collide),
         cmocka_unit_test(test_load_incremental_count_equals_full_count),
+        cmocka_unit_test(test_load_large_slides_among_displaced_ranks_are_counted_right),
         cmocka_unit_test(test_load_undo_restores_every_count),
         cmocka_unit_test(test_load_stencil_on_its_own_grid_never_collides),
         cmocka_unit_test(test_load_users_and_crossings_agree_with_the_routes),

@@ -397,6 +397,47 @@ static void test_place_nearest_free_node_is_the_nearest_and_of_those_the_lowest(
     }
 }
 
+/* place_slide_moves says how many moves place_slide_along makes, and when it is none or more than wanted. */
+static void test_place_slide_moves_are_those_of_the_slide(void **state)
+{
+    (void)state;
+    static const char *const grids[] = {"7x6", "5x4x6", "5tx6", "4x5tx4t", "3x3x3x3"};
+    uint64_t seed = 17;
+    struct rng r;
+    rng_seed(&r, seed);
+    print_message("seed %llu\n", (unsigned long long)seed);
+    int possible = 0, impossible = 0;
+    for (size_t i = 0; i < sizeof grids / sizeof *grids; i++)
+        for (int round = 0; round < 40; round++) {
+            struct job j;
+            char layout[32];
+            struct grid g;
+            assert_null(grid_parse(&g, grids[i]));
+            snprintf(layout, sizeof layout, "%dD(2,1)", g.ndims);
+            job_open(&j, grids[i], layout, "hybrid(all)");
+            for (int f = 0; f < round % 8; f++)
+                job_fail(&j, (int32_t)rng_below(&r, (uint64_t)g.nodes));
+            int32_t rank, node = j.place.node_of[rng_below(&r, (uint64_t)j.place.ranks)];
+            if (place_fail(&j.place, node, &rank) == PLACE_MOVED)
+                for (int dim = 0; dim < g.ndims; dim++)
+                    for (unsigned across = 1; across < 1u << g.ndims; across++)
+                        for (int dir = GRID_UP; dir <= GRID_DOWN; dir++) {
+                            if (across >> dim & 1)
+                                continue;
+                            j.plan.rank = rank;
+                            bool can = place_slide_along(&j.place, node, dim, dir, across, &j.plan);
+                            int32_t moves = place_slide_moves(&j.place, node, dim, dir, across, INT32_MAX);
+                            assert_int_equal(moves, can ? j.plan.count : -1);
+                            if (can)
+                                assert_int_equal(place_slide_moves(&j.place, node, dim, dir, across, moves - 1), -1);
+                            possible += can;
+                            impossible += !can;
+                        }
+            job_close(&j);
+        }
+    assert_true(possible > 100 && impossible > 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_place_method_names_parse_or_say_why),
         cmocka_unit_test(test_place_random_failures_keep_the_map_whole),
         cmocka_unit_test(test_place_highest_order_slides_add_no_collision),
+        cmocka_unit_test(test_place_slide_moves_are_those_of_the_slide),
     };
     return cmocka_run_group_tests_name("place", tests, NULL, NULL);
 }
