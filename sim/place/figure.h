@@ -9,6 +9,9 @@ struct figure_run {
     int64_t cases; /* unless --cases says otherwise */
 };
 
+/* Cases of a study unless --cases says otherwise: as many as the paper's; of a method that tries many maps, fewer. */
+enum { FIGURE_SAMPLES = 3686400, FIGURE_OWN_SAMPLES = 100000 };
+
 enum { FIGURE_RUNS = 6, FIGURE_CURVES = 24, FIGURE_CSV = 4096 };
 
 /* A curve of a CSV file: rows in which some columns have given values. */
@@ -20,6 +23,7 @@ struct curve {
     double scale;      /* of y; 0: as it is */
     int colour, dash;  /* of the method */
     double width;      /* of the statistic; 0: points */
+    bool marked;       /* its points are marked, and its name stands beside its last point, not in the margin */
     double last_x, last_y;
 };
 

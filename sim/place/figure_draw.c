@@ -10,6 +10,25 @@ static const char *const palette[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7"
                                       "#000000", "#56B4E9", "#E69F00", "#7F7F7F"};
 enum { COLOURS = sizeof palette / sizeof *palette };
 
+/* Line styles: what is drawn and left out in turn, in points whatever the weight; all zero is a whole line. */
+static const float styles[][6] = {{0},     {8, 3},          {2.5F, 2.5F}, {9, 3, 2, 3}, {9, 2, 2, 2, 2, 2},
+                                  {14, 4}, {5, 4, 1.5F, 4}, {4, 2}};
+enum { STYLES = sizeof styles / sizeof *styles };
+
+/* gnuplot makes dashes longer where a line is heavier: that is taken back. */
+static void put_style(FILE *g, int dash, double width)
+{
+    const float *s = styles[dash % STYLES];
+    const double unit = 3.5; /* of gnuplot's, to a point */
+    if (!(s[0] > 0)) {
+        fputs("dt 1", g);
+        return;
+    }
+    for (int i = 0; i < 6 && s[i] > 0; i++)
+        fprintf(g, "%s%.3g", i ? "," : "dt (", unit * (double)s[i] / width);
+    fputc(')', g);
+}
+
 /* The field of a line of CSV, from 1; methods have no commas outside parentheses. */
 static const char *field(const char *line, int column, char *buf, size_t len)
 {
@@ -63,7 +82,7 @@ static void put_labels(FILE *g, struct curve *curve, int n, double high)
     double at[FIGURE_CURVES], gap = high / 24;
     int k = 0;
     for (int i = 0; i < n; i++) {
-        if (curve[i].last_x < 0 || !curve[i].label[0])
+        if (curve[i].last_x < 0 || !curve[i].label[0] || curve[i].marked)
             continue;
         int j = k++;
         for (; j > 0 && order[j - 1]->last_y > curve[i].last_y; j--)
@@ -81,6 +100,24 @@ static void put_labels(FILE *g, struct curve *curve, int n, double high)
                 palette[order[i]->colour % COLOURS]);
 }
 
+/* Names beside the last points of marked curves: to the right, or to the left of a point that has another one on its
+ * right at about the same height. */
+static void put_names(FILE *g, const struct curve *curve, int n, double high)
+{
+    for (int i = 0; i < n; i++) {
+        bool left = false;
+        if (!curve[i].marked || curve[i].last_x < 0)
+            continue;
+        for (int k = 0; k < n; k++)
+            left = left ||
+                   (curve[k].marked && curve[k].last_x > curve[i].last_x &&
+                    curve[k].last_y - curve[i].last_y < high / 24 && curve[i].last_y - curve[k].last_y < high / 24);
+        fprintf(g, "set label %d '%s' at first %g, first %g %s offset %d,0 tc rgb '%s'\n", FIGURE_CURVES + i + 1,
+                curve[i].label, curve[i].last_x, curve[i].last_y, left ? "right" : "left", left ? -1 : 1,
+                palette[curve[i].colour % COLOURS]);
+    }
+}
+
 static void put_curve(FILE *g, const struct curve *c, const char *csv, bool first)
 {
     fprintf(g, "%s '%s' using %d:(1", first ? "plot" : ",", csv, c->x);
@@ -88,10 +125,16 @@ static void put_curve(FILE *g, const struct curve *c, const char *csv, bool firs
         if (c->column[i])
             fprintf(g, " && strcol(%d) eq '%s'", c->column[i], c->value[i]);
     fprintf(g, " ? %.9g*column(%d) : 1/0) ", c->scale > 0 ? c->scale : 1, c->y);
-    if (c->width > 0)
-        fprintf(g, "with lines lw %g dt %d lc rgb '%s' notitle", c->width, c->dash + 1, palette[c->colour % COLOURS]);
-    else
-        fprintf(g, "with points pt %d ps 0.9 lc rgb '%s' notitle", 4 + c->dash, palette[c->colour % COLOURS]);
+    const char *colour = palette[c->colour % COLOURS];
+    if (c->width <= 0) {
+        fprintf(g, "with points pt %d ps 0.9 lc rgb '%s' notitle", 4 + c->dash, colour);
+        return;
+    }
+    fprintf(g, "with %s lw %g lc rgb '%s' ", c->marked ? "linespoints" : "lines", c->width, colour);
+    if (c->marked)
+        fprintf(g, "pt %d ps 0.7 ", 4 + c->dash);
+    put_style(g, c->dash, c->width);
+    fputs(" notitle", g);
 }
 
 void figure_draw(const struct options *o, const struct figure *fig, struct curve *curve, int n)
@@ -108,6 +151,7 @@ void figure_draw(const struct options *o, const struct figure *fig, struct curve
             "set xlabel '%s'; set ylabel '%s'; set rmargin 26; set yrange [0:*]\n%s",
             fig->title, fig->xlabel, fig->ylabel, fig->set ? fig->set : "");
     put_labels(g, curve, n, high);
+    put_names(g, curve, n, high);
     fprintf(g, "set terminal pngcairo size 900,520 font 'sans,10'; set output '%s/fig%s.png'\n", o->dir, fig->name);
     for (int i = 0; i < n; i++)
         put_curve(g, &curve[i], csv, i == 0);

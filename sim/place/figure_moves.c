@@ -7,7 +7,7 @@
 #include "sim/place/anneal.h"
 #include "sim/place/figure.h"
 
-enum { SEQUENCES = 40, CUBE_SEQUENCES = 10, MOST_MOVES = 64 };
+enum { SEQUENCES = 40, CUBE_SEQUENCES = 10, MOST_MOVES = 64 }; /* that are annealed */
 
 struct moves {
     const struct options *o;
@@ -110,10 +110,12 @@ bool figure_moves(const struct figure *fig, const struct options *o, FILE *f)
     m.failures = spare_count(&m.setup.layout, &m.setup.grid);
     fputs("grid,method,moves_per_failure,mean,worst\n", f);
     for (size_t i = 0; i < sizeof methods / sizeof *methods && whole; i++) {
-        struct figure_run r = {grid, spares, cube ? "7p" : "5p", methods[i], NULL, m.sequences * (int64_t)m.failures};
+        bool repair = methods[i][0] == 'r'; /* the others are also behind the figures of balance */
+        struct figure_run r = {grid,       spares, cube ? "7p" : "5p",
+                               methods[i], NULL,   repair ? FIGURE_OWN_SAMPLES / 4 : FIGURE_SAMPLES};
         char name[FIGURE_CSV];
         whole = figure_study(o, &r, name, sizeof name);
-        study_row(&m, name, grid, setup_is_own(methods[i]) && methods[i][0] == 'r' ? "repair" : methods[i], f);
+        study_row(&m, name, grid, repair ? "repair" : methods[i], f);
     }
     return whole && anneal_rows(&m, grid, f);
 }

@@ -5,13 +5,11 @@
 #define K24 "24x24x24", "3D(2,1)", "7p"
 #define K12 "12x12x12", "3D(2,1)", "7p"
 #define K100 "100x100", "2D(2,1)", "5p"
-#define SAMPLES 3686400
-#define COLLECTIVE_SAMPLES 100000
 
 /* Columns of a study's CSV as it stands in a figure: the pattern comes first. */
 enum { PATTERN_COLUMN = 1, METHOD_COLUMN, FAILURES_COLUMN, WORST_COLUMN = 5, MEAN_COLUMN, BEST_COLUMN };
 
-/* Colour and line style of a method, the same in every figure. */
+/* Colour and line style of a method, the same in every figure but where a colour tells something else. */
 static int style_of(const char *method)
 {
     static const char *const methods[] = {"0D", "hybrid(all)", "hybrid(-2D)", "balance", "repair", "1D", "2D", "3D"};
@@ -41,9 +39,9 @@ static int three_each(const struct figure *fig, const double *first, struct curv
     int n = 0;
     (void)first;
     for (const struct figure_run *r = fig->run; r < fig->run + FIGURE_RUNS && r->grid; r++) {
-        curve[n++] = curve_of(r, WORST_COLUMN, 1.6, "worst");
+        curve[n++] = curve_of(r, WORST_COLUMN, 1.5, "worst");
         curve[n++] = curve_of(r, MEAN_COLUMN, 3, "mean");
-        curve[n++] = curve_of(r, BEST_COLUMN, 0.8, "best");
+        curve[n++] = curve_of(r, BEST_COLUMN, 1, "best");
     }
     return n;
 }
@@ -54,7 +52,7 @@ static int mean_and_worst(const struct figure *fig, const double *first, struct 
     (void)first;
     for (const struct figure_run *r = fig->run; r < fig->run + FIGURE_RUNS && r->grid; r++) {
         curve[n++] = curve_of(r, MEAN_COLUMN, 3, "mean");
-        curve[n++] = curve_of(r, WORST_COLUMN, 1.3, "worst");
+        curve[n++] = curve_of(r, WORST_COLUMN, 1.5, "worst");
     }
     return n;
 }
@@ -115,15 +113,15 @@ static int worst_curves(const struct figure *fig, const double *first, struct cu
         double width;
         int dash;
         int colour;
-    } line[] = {{"0D", "1", "mesh", "0D 2D(1,1) mesh, law", 1.2, 0, 0},
+    } line[] = {{"0D", "1", "mesh", "0D 2D(1,1) mesh, law", 1.5, 0, 0},
                 {"0D", "1", "31x31", "0D 2D(1,1) 31x31", 0, 0, 0},
-                {"0D", "1", "torus", "0D 2D(1,1) torus, law", 1.2, 1, 1},
-                {"0D", "1", "61tx61t", "0D 2D(1,1) torus 61x61", 0, 1, 1},
-                {"0D", "2", "31x31", "0D 2D(2,1) 31x31", 2.2, 2, 2},
-                {"0D", "1", "12x12", "0D 2D(1,1) 12x12", 0, 3, 5},
-                {"1D", "2", "8x8", "1D 2D(2,1) 8x8", 2.2, 3, 3},
-                {"2D", "2", "16x16", "2D 2D(2,1) 16x16", 2.2, 4, 4},
-                {"hybrid(all)", "2", "6x6", "hybrid(all) 6x6", 2.2, 5, 6}};
+                {"0D", "1", "torus", "0D 2D(1,1) torus, law", 1.5, 0, 4},
+                {"0D", "1", "61tx61t", "0D 2D(1,1) torus 61x61", 0, 4, 4},
+                {"0D", "2", "31x31", "0D 2D(2,1) 31x31", 1.5, 0, 3},
+                {"0D", "1", "12x12", "0D 2D(1,1) 12x12", 0, 6, 0},
+                {"1D", "2", "8x8", "1D 2D(2,1) 8x8", 1.5, 5, 5},
+                {"2D", "2", "16x16", "2D 2D(2,1) 16x16", 1.5, 6, 6},
+                {"hybrid(all)", "2", "6x6", "hybrid(all) 6x6", 1.5, 1, 1}};
     int n = 0;
     (void)fig, (void)first;
     for (size_t i = 0; i < sizeof line / sizeof *line; i++, n++) {
@@ -148,9 +146,9 @@ static int used_curves(const struct figure *fig, const double *first, struct cur
     bool so_far = strcmp(fig->name, "15") == 0;
     (void)first;
     for (int k = 0; k < 4; k++) {
-        curve[k] = (struct curve){
-            .x = FAILURES_COLUMN, .y = 18 + (so_far ? 4 : 0) + k, .colour = k, .dash = 3 - k, .width = 2.2};
+        curve[k] = (struct curve){.x = FAILURES_COLUMN, .y = 18 + (so_far ? 4 : 0) + k, .width = 2.2};
         snprintf(curve[k].label, 64, "%dD", 3 - k);
+        curve[k].colour = curve[k].dash = style_of(curve[k].label);
     }
     return 4;
 }
@@ -161,7 +159,8 @@ static int moves_curves(const struct figure *fig, const double *first, struct cu
     int n = 0;
     (void)first;
     for (int i = 0; i < 7; i++, n++) {
-        curve[n] = (struct curve){.column = {1, 2}, .x = 3, .y = 4, .colour = i, .dash = i, .width = i >= 4 ? 2 : 0};
+        curve[n] = (struct curve){
+            .column = {1, 2}, .x = 3, .y = 4, .colour = i, .dash = i, .width = i >= 4 ? 2 : 0, .marked = i <= 4};
         snprintf(curve[n].value[0], 32, "%s", strcmp(fig->name, "moves12") == 0 ? "12x12x12" : "12x12");
         snprintf(curve[n].value[1], 32, "%s", methods[i]);
         snprintf(curve[n].label, 64, "%s", i == 4 ? "repair(1) ... repair(64)" : i == 6 ? "bound, proven" : methods[i]);
@@ -194,47 +193,47 @@ const struct figure figures[] = {
     {.name = "11",
      .title = "hybrid(all) and 0D, 12x12x12, 3D(2,1), 7-point stencil",
      FAILURES,
-     .run = {{K12, "hybrid(all)", NULL, SAMPLES}, {K12, "0D", NULL, SAMPLES}},
+     .run = {{K12, "hybrid(all)", NULL, FIGURE_SAMPLES}, {K12, "0D", NULL, FIGURE_SAMPLES}},
      .curves = three_each},
     {.name = "12",
      .title = "hybrid(all) and 0D, 24x24x24, 3D(2,1), 7-point stencil",
      FAILURES,
-     .run = {{K24, "hybrid(all)", NULL, SAMPLES}, {K24, "0D", NULL, SAMPLES}},
+     .run = {{K24, "hybrid(all)", NULL, FIGURE_SAMPLES}, {K24, "0D", NULL, FIGURE_SAMPLES}},
      .curves = three_each},
     {.name = "13",
      .title = "hybrid(-2D) and hybrid(all), 24x24x24, 3D(2,1), 7-point stencil",
      FAILURES,
-     .run = {{K24, "hybrid(-2D)", NULL, SAMPLES}, {K24, "hybrid(all)", NULL, SAMPLES}},
+     .run = {{K24, "hybrid(-2D)", NULL, FIGURE_SAMPLES}, {K24, "hybrid(all)", NULL, FIGURE_SAMPLES}},
      .curves = three_each},
     {.name = "14",
      .title = "Method used by hybrid(all), 24x24x24, 3D(2,1)",
      .xlabel = "node failures",
      .ylabel = "substitutions, %",
-     .run = {{K24, "hybrid(all)", NULL, SAMPLES}},
+     .run = {{K24, "hybrid(all)", NULL, FIGURE_SAMPLES}},
      .curves = used_curves,
      .set = "set logscale x; set xrange [0.8:1200]; set yrange [0:105]\n"},
     {.name = "15",
      .title = "Method used by hybrid(all) up to here, 24x24x24, 3D(2,1)",
      .xlabel = "node failures",
      .ylabel = "substitutions so far, %",
-     .run = {{K24, "hybrid(all)", NULL, SAMPLES}},
+     .run = {{K24, "hybrid(all)", NULL, FIGURE_SAMPLES}},
      .curves = used_curves,
      .set = "set logscale x; set xrange [0.8:1200]; set yrange [0:105]\n"},
     {.name = "20",
      .title = "Barrier and allreduce, 12x12x12, 3D(2,1)",
      RELATIVE,
-     .run = {{"12x12x12", "3D(2,1)", "barrier", "hybrid(all)", NULL, COLLECTIVE_SAMPLES},
-             {"12x12x12", "3D(2,1)", "barrier", "hybrid(-2D)", NULL, COLLECTIVE_SAMPLES},
-             {"12x12x12", "3D(2,1)", "ring", "hybrid(all)", NULL, COLLECTIVE_SAMPLES},
-             {"12x12x12", "3D(2,1)", "ring", "hybrid(-2D)", NULL, COLLECTIVE_SAMPLES}},
+     .run = {{"12x12x12", "3D(2,1)", "barrier", "hybrid(all)", NULL, FIGURE_SAMPLES},
+             {"12x12x12", "3D(2,1)", "barrier", "hybrid(-2D)", NULL, FIGURE_SAMPLES},
+             {"12x12x12", "3D(2,1)", "ring", "hybrid(all)", NULL, FIGURE_SAMPLES},
+             {"12x12x12", "3D(2,1)", "ring", "hybrid(-2D)", NULL, FIGURE_SAMPLES}},
      .curves = relative},
     {.name = "21",
      .title = "Barrier and allreduce, 16x8x8, 3D(2,1)",
      RELATIVE,
-     .run = {{"16x8x8", "3D(2,1)", "barrier", "hybrid(all)", NULL, COLLECTIVE_SAMPLES},
-             {"16x8x8", "3D(2,1)", "barrier", "hybrid(-2D)", NULL, COLLECTIVE_SAMPLES},
-             {"16x8x8", "3D(2,1)", "ring", "hybrid(all)", NULL, COLLECTIVE_SAMPLES},
-             {"16x8x8", "3D(2,1)", "ring", "hybrid(-2D)", NULL, COLLECTIVE_SAMPLES}},
+     .run = {{"16x8x8", "3D(2,1)", "barrier", "hybrid(all)", NULL, FIGURE_SAMPLES},
+             {"16x8x8", "3D(2,1)", "barrier", "hybrid(-2D)", NULL, FIGURE_SAMPLES},
+             {"16x8x8", "3D(2,1)", "ring", "hybrid(all)", NULL, FIGURE_SAMPLES},
+             {"16x8x8", "3D(2,1)", "ring", "hybrid(-2D)", NULL, FIGURE_SAMPLES}},
      .curves = relative},
     {.name = "22",
      .title = "Share of spare nodes, kept between 2 and 5 %",
@@ -245,30 +244,30 @@ const struct figure figures[] = {
     {.name = "fattree",
      .title = "Fat tree of 7x7x7 nodes, 18 per edge switch, 18 spines",
      RELATIVE,
-     .run = {{"7x7x7", "3D(2,1)", "7p", "hybrid(all)", "18,18", COLLECTIVE_SAMPLES},
-             {"7x7x7", "3D(2,1)", "7p", "0D", "18,18", COLLECTIVE_SAMPLES},
-             {"7x7x7", "3D(2,1)", "barrier", "hybrid(all)", "18,18", COLLECTIVE_SAMPLES},
-             {"7x7x7", "3D(2,1)", "barrier", "0D", "18,18", COLLECTIVE_SAMPLES},
-             {"7x7x7", "3D(2,1)", "ring", "hybrid(all)", "18,18", COLLECTIVE_SAMPLES},
-             {"7x7x7", "3D(2,1)", "ring", "0D", "18,18", COLLECTIVE_SAMPLES}},
+     .run = {{"7x7x7", "3D(2,1)", "7p", "hybrid(all)", "18,18", FIGURE_SAMPLES},
+             {"7x7x7", "3D(2,1)", "7p", "0D", "18,18", FIGURE_SAMPLES},
+             {"7x7x7", "3D(2,1)", "barrier", "hybrid(all)", "18,18", FIGURE_SAMPLES},
+             {"7x7x7", "3D(2,1)", "barrier", "0D", "18,18", FIGURE_SAMPLES},
+             {"7x7x7", "3D(2,1)", "ring", "hybrid(all)", "18,18", FIGURE_SAMPLES},
+             {"7x7x7", "3D(2,1)", "ring", "0D", "18,18", FIGURE_SAMPLES}},
      .curves = relative},
     {.name = "balance12",
      .title = "Mean and worst, 12x12x12, 3D(2,1), 7-point stencil",
      FAILURES,
-     .run = {{K12, "0D", NULL, SAMPLES},
-             {K12, "hybrid(all)", NULL, SAMPLES},
-             {K12, "hybrid(-2D)", NULL, SAMPLES},
-             {K12, "balance", NULL, SAMPLES},
-             {K12, "repair", NULL, 100000}},
+     .run = {{K12, "0D", NULL, FIGURE_SAMPLES},
+             {K12, "hybrid(all)", NULL, FIGURE_SAMPLES},
+             {K12, "hybrid(-2D)", NULL, FIGURE_SAMPLES},
+             {K12, "balance", NULL, FIGURE_SAMPLES},
+             {K12, "repair", NULL, FIGURE_OWN_SAMPLES}},
      .curves = mean_and_worst},
     {.name = "balance24",
      .title = "Mean and worst, 24x24x24, 3D(2,1), 7-point stencil",
      FAILURES,
-     .run = {{K24, "0D", NULL, SAMPLES},
-             {K24, "hybrid(all)", NULL, SAMPLES},
-             {K24, "hybrid(-2D)", NULL, SAMPLES},
-             {K24, "balance", NULL, SAMPLES},
-             {K24, "repair", NULL, 100000}},
+     .run = {{K24, "0D", NULL, FIGURE_SAMPLES},
+             {K24, "hybrid(all)", NULL, FIGURE_SAMPLES},
+             {K24, "hybrid(-2D)", NULL, FIGURE_SAMPLES},
+             {K24, "balance", NULL, FIGURE_SAMPLES},
+             {K24, "repair", NULL, FIGURE_OWN_SAMPLES}},
      .curves = mean_and_worst},
     {.name = "balance100",
      .title = "Mean and worst, 100x100, 2D(2,1), 5-point stencil",
@@ -277,7 +276,7 @@ const struct figure figures[] = {
              {K100, "hybrid(all)", NULL, 3340000},
              {K100, "hybrid(-2D)", NULL, 3340000},
              {K100, "balance", NULL, 3340000},
-             {K100, "repair", NULL, 100000}},
+             {K100, "repair", NULL, FIGURE_OWN_SAMPLES}},
      .curves = mean_and_worst},
     {.name = "moves",
      .title = "Load against moves, 12x12, 2D(2,1), all 23 spares used",
