@@ -1,5 +1,6 @@
 /* Pictures with gnuplot: colours that the colour-blind can tell apart, a colour and a line style for each method, a
  * weight for each statistic, and a name at the end of each curve. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,6 +144,7 @@ void figure_draw(const struct options *o, const struct figure *fig, struct curve
     double low, high;
     snprintf(csv, sizeof csv, "%s/fig%s.csv", o->dir, fig->name);
     find_ends(csv, curve, n, &low, &high);
+    void (*on_pipe)(int) = signal(SIGPIPE, SIG_IGN); /* gnuplot may end before it has read everything */
     FILE *g = popen("gnuplot", "w");
     if (!g)
         cli_die("cannot start gnuplot");
@@ -157,7 +159,9 @@ void figure_draw(const struct options *o, const struct figure *fig, struct curve
         put_curve(g, &curve[i], csv, i == 0);
     fprintf(g, "\nset terminal svg size 900,520 font 'sans,10'; set output '%s/fig%s.svg'; replot\n", o->dir,
             fig->name);
-    if (pclose(g) != 0) {
+    int ended = pclose(g);
+    signal(SIGPIPE, on_pipe);
+    if (ended != 0) {
         fprintf(stderr, "keel-place figure: gnuplot failed (is it installed?); the data is in %s\n", csv);
         exit(1);
     }
