@@ -410,6 +410,7 @@ static keel_status open_all(struct helper *h)
         status = dgram_open(h->host, &h->dgram, &h->dgram_addr);
     if (status != KEEL_OK)
         return status;
+    links_init(h);
     return open_probes(h);
 }
 

@@ -10,9 +10,7 @@
 #include "detect/helper.h"
 #include "detect/probe.h"
 #include "detect/seal.h"
-#include "runtime/transport/transport.h"
-
-enum link_state { LINK_DOWN, LINK_CONNECTING, LINK_UP };
+#include "runtime/transport/way.h"
 
 /* Our side of the connections with one other node. */
 struct peer {
@@ -20,12 +18,10 @@ struct peer {
     uint32_t incarnation;
     struct tp_addr addr;
     bool watched;
-    enum link_state state; /* of the connection over which we read its heartbeat */
-    struct tp_ep *ep;
+    struct way way; /* over which we read its heartbeat */
     struct tp_op op;
     bool reading;
     uint64_t value;         /* the read's destination */
-    uint64_t connect_at;    /* not before */
     struct tp_ep *incoming; /* over which it reads ours */
     struct tp_ep *probe;
     uint64_t probe_until;
@@ -58,6 +54,7 @@ struct helper {
         struct helper *h;
     } ofi;
     struct tp *tp;
+    struct ways ways;
     struct dgram *dgram;
     struct tp_addr addr;
     struct dgram_addr dgram_addr;
@@ -97,6 +94,7 @@ void knock_end(struct helper *h, int node);
 void probe_ofi_init(struct helper *h);
 
 /* links.c */
+void links_init(struct helper *h);           /* when h->tp is there */
 void links_keep(struct helper *h, int node); /* whoever reads: a process that ends breaks its connections at once */
 bool links_read(struct helper *h, int node);
 void links_watch(struct helper *h, int node, bool on);

@@ -1,8 +1,8 @@
 /* Heartbeat connections: one to each node we watch, over which we read its heartbeat word, and one from each node that
  * watches us. A hello is authenticated; a node that is, or is being, declared dead is refused.
  *
- *            links_watch, retry             TP_CONNECTED
- *   DOWN ---------------------> CONNECTING --------------> UP
+ *            links_watch, links_keep        TP_CONNECTED
+ *   DOWN ---------------------> CONNECTING --------------> UP      (struct way)
  *     ^                             |  TP_CLOSED            |  TP_CLOSED: member_broken, member_refused
  *     +-----------------------------+-----------------------+  links_watch(off): dropped
  *
@@ -10,39 +10,32 @@
  * at once (it knows probes by their hello). */
 #include "detect/helper_internal.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 
-#define RETRY_NS (50 * KEEL_NS_PER_MS)
 #define PROBE_NS (100 * KEEL_NS_PER_MS) /* a probe without any answer is given up */
 enum { HEARTBEAT_KEY = 1 };
 
-static void set_state(struct peer *p, enum link_state to)
+static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 {
-    assert(to == LINK_DOWN || (to == LINK_CONNECTING && p->state == LINK_DOWN) ||
-           (to == LINK_UP && p->state == LINK_CONNECTING));
-    p->state = to;
+    struct helper *h = user;
+    return seal_close(&h->seal, SEAL_HELLO, w->key.node, ++h->peers[w->key.node].hellos_sent, NULL, 0, out);
+}
+
+void links_init(struct helper *h)
+{
+    h->ways = (struct ways){
+        .tp = h->tp, .first_ns = 50 * KEEL_NS_PER_MS, .max_ns = 50 * KEEL_NS_PER_MS, .hello = make_hello, .user = h};
+    for (int i = 0; i < h->config.params.n; i++)
+        way_init(&h->peers[i].way, &h->ways, way_direct(i));
 }
 
 static void drop(struct peer *p)
 {
-    if (p->ep)
-        tp_ep_destroy(p->ep);
-    p->ep = NULL;
+    way_drop(&p->way);
     p->reading = false;
-    set_state(p, LINK_DOWN);
-}
-
-static void connect_peer(struct helper *h, struct peer *p)
-{
-    uint8_t hello[SEAL_OVERHEAD];
-    size_t len = seal_close(&h->seal, SEAL_HELLO, p->node, ++p->hellos_sent, NULL, 0, hello);
-    p->connect_at = h->now + RETRY_NS;
-    if (h->tp->table->connect(h->tp, &p->addr, hello, len, p, &p->ep) == KEEL_OK)
-        set_state(p, LINK_CONNECTING);
 }
 
 void links_watch(struct helper *h, int node, bool on)
@@ -51,25 +44,24 @@ void links_watch(struct helper *h, int node, bool on)
     p->watched = on;
     if (!on)
         drop(p);
-    else if (h->started && p->state == LINK_DOWN)
-        connect_peer(h, p);
+    else if (h->started)
+        links_keep(h, node);
 }
 
 void links_keep(struct helper *h, int node)
 {
     struct peer *p = &h->peers[node];
-    if (p->state == LINK_DOWN && h->now >= p->connect_at)
-        connect_peer(h, p);
+    (void)way_try(&p->way, &h->ways, &p->addr, p, h->now); /* else once more when it is wanted next */
 }
 
 bool links_read(struct helper *h, int node)
 {
     struct peer *p = &h->peers[node];
     links_keep(h, node);
-    if (p->state != LINK_UP || p->reading)
+    if (p->way.state != WAY_UP || p->reading)
         return true; /* an old read stays posted: it completes when the peer or the path comes back */
     p->op.user = p;
-    p->reading = tp_read(p->ep, &p->value, sizeof p->value, HEARTBEAT_KEY, 0, &p->op) == KEEL_OK;
+    p->reading = tp_read(p->way.ep, &p->value, sizeof p->value, HEARTBEAT_KEY, 0, &p->op) == KEEL_OK;
     h->count.reads++;
     return p->reading;
 }
@@ -127,7 +119,7 @@ static void on_request(struct helper *h, const struct tp_event *e)
 static void on_closed(struct helper *h, const struct tp_event *e)
 {
     struct peer *p = tp_ep_user(e->ep);
-    bool ours = e->ep == p->ep, probe = e->ep == p->probe, was_up = ours && p->state == LINK_UP;
+    bool ours = e->ep == p->way.ep, probe = e->ep == p->probe, was_up = ours && p->way.state == WAY_UP;
     if (ours)
         drop(p);
     else if (probe || e->ep == p->incoming)
@@ -145,7 +137,7 @@ static void on_closed(struct helper *h, const struct tp_event *e)
 static void on_done(struct helper *h, const struct tp_event *e)
 {
     struct peer *p = e->op->user;
-    if (e->ep != p->ep)
+    if (e->ep != p->way.ep)
         return;
     p->reading = false;
     if (e->status == KEEL_OK)
@@ -166,15 +158,15 @@ bool links_poll(struct helper *h)
         struct peer *p = tp_ep_user(events[i].ep);
         switch (events[i].type) {
         case TP_CONNECTED:
-            if (events[i].ep == p->ep) {
-                set_state(p, LINK_UP);
+            if (events[i].ep == p->way.ep) {
+                way_connected(&p->way, &h->ways);
                 links_read(h, p->node);
             } else if (events[i].ep == p->probe) { /* cannot be: probes are rejected */
                 tp_disconnect(p->probe);
             }
             break;
         case TP_CLOSED:
-            if (events[i].ep == p->ep || events[i].ep == p->probe || events[i].ep == p->incoming)
+            if (events[i].ep == p->way.ep || events[i].ep == p->probe || events[i].ep == p->incoming)
                 on_closed(h, &events[i]);
             break;
         case TP_DONE:

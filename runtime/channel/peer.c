@@ -6,8 +6,6 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 
-enum { RETRY_FIRST_NS = 1000000, RETRY_MAX_NS = 50000000 };
-
 /* Several messages in one of the transport's: each is a header and its body, padded to a multiple of this. */
 enum { ALIGN = 8, COPIED_MAX = 8 * 1024 };
 
@@ -19,10 +17,27 @@ struct peer_message {
     uint8_t body[];
 };
 
+static size_t make_hello(void *user, const struct way *w, uint8_t *out)
+{
+    const struct peers *p = user;
+    struct wire_hello hello = {.job = p->job,
+                               .incarnation = p->incarnation,
+                               .node = p->self,
+                               .rank = -1,
+                               .to_node = w->key.node,
+                               .to_incarnation = p->peer[w->key.node].incarnation,
+                               .attempt = w->attempts};
+    wire_hello_sign(&hello, p->secret);
+    memcpy(out, &hello, sizeof hello);
+    return sizeof hello;
+}
+
 keel_status peers_init(struct peers *p, int self, int count, struct tp *net, uint64_t job, uint64_t incarnation,
                        const uint8_t secret[32], const struct peers_ops *ops)
 {
-    *p = (struct peers){.self = self, .count = count, .job = job, .incarnation = incarnation, .net = net, .ops = *ops};
+    *p = (struct peers){.self = self, .count = count, .job = job, .incarnation = incarnation, .ops = *ops};
+    p->ways = (struct ways){
+        .tp = net, .first_ns = KEEL_NS_PER_MS, .max_ns = 50 * KEEL_NS_PER_MS, .hello = make_hello, .user = p};
     memcpy(p->secret, secret, sizeof p->secret);
     p->peer = calloc((size_t)count, sizeof *p->peer);
     if (!p->peer)
@@ -32,7 +47,7 @@ keel_status peers_init(struct peers *p, int self, int count, struct tp *net, uin
         p->peer[i].next = 1;
         p->peer[i].tail = &p->peer[i].head;
         p->peer[i].held_tail = &p->peer[i].held;
-        p->peer[i].retry_ns = RETRY_FIRST_NS;
+        way_init(&p->peer[i].out, &p->ways, way_direct(i));
     }
     return KEEL_OK;
 }
@@ -109,36 +124,14 @@ void peer_address(struct peers *p, int node, uint64_t incarnation, const struct 
 
 static void drop_out(struct peer *peer)
 {
-    if (peer->out)
-        tp_ep_destroy(peer->out);
-    peer->out = NULL;
+    way_drop(&peer->out);
     take_back(peer);
 }
 
-static void retry_later(struct peer *peer, uint64_t now)
+static void connect_if_due(struct peers *p, struct peer *peer, uint64_t now)
 {
-    peer->state = PEER_IDLE;
-    peer->retry_at = now + peer->retry_ns;
-    peer->retry_ns = peer->retry_ns * 2 > RETRY_MAX_NS ? RETRY_MAX_NS : peer->retry_ns * 2;
-}
-
-static void start_connecting(struct peers *p, struct peer *peer, uint64_t now)
-{
-    struct wire_hello hello = {.job = p->job,
-                               .incarnation = p->incarnation,
-                               .node = p->self,
-                               .rank = -1,
-                               .to_node = peer->node,
-                               .to_incarnation = peer->incarnation,
-                               .attempt = ++peer->attempts};
-    wire_hello_sign(&hello, p->secret);
-    keel_status status = p->net->table->connect(p->net, &peer->addr, &hello, sizeof hello, peer, &peer->out);
-    if (status != KEEL_OK) {
-        peer->out = NULL;
-        retry_later(peer, now);
-        return;
-    }
-    peer->state = PEER_CONNECTING;
+    if (!peer->dead && peer->out.state == WAY_DOWN)
+        (void)way_try(&peer->out, &p->ways, &peer->addr, peer, now); /* else at peers_deadline */
 }
 
 static void send_or_break(struct tp_ep *ep, const struct wire *w, const void *body)
@@ -157,7 +150,7 @@ static size_t padded(const struct peer_message *m)
 static keel_status send_one(struct peer *peer, struct peer_message *m)
 {
     m->op.user = m;
-    keel_status status = tp_send(peer->out, &m->wire, sizeof m->wire, m->body, m->wire.len, &m->op);
+    keel_status status = tp_send(peer->out.ep, &m->wire, sizeof m->wire, m->body, m->wire.len, &m->op);
     m->in_use = status == KEEL_OK;
     return status;
 }
@@ -169,21 +162,21 @@ static keel_status send_some(const struct peer *peer, const struct peer_message 
     _Alignas(ALIGN) uint8_t frame[TP_MSG_MAX];
     size_t at = 0;
     if (first->next == end)
-        return tp_send(peer->out, &first->wire, sizeof first->wire, first->body, first->wire.len, NULL);
+        return tp_send(peer->out.ep, &first->wire, sizeof first->wire, first->body, first->wire.len, NULL);
     for (const struct peer_message *m = first; m != end; m = m->next) {
         memcpy(frame + at, &m->wire, sizeof m->wire);
         if (m->wire.len)
             memcpy(frame + at + sizeof m->wire, m->body, m->wire.len);
         at += padded(m);
     }
-    return tp_send(peer->out, frame, len, NULL, 0, NULL);
+    return tp_send(peer->out.ep, frame, len, NULL, 0, NULL);
 }
 
 /* What the transport does not take leaves a gap, which only a new connection closes: on it all that is not acknowledged goes
  * out again. */
 static void flush(struct peer *peer)
 {
-    while (peer->unsent && peer->state == PEER_UP) {
+    while (peer->unsent && peer->out.state == WAY_UP) {
         struct peer_message *first = peer->unsent, *end = first;
         size_t len = 0;
         keel_status status;
@@ -199,14 +192,14 @@ static void flush(struct peer *peer)
         }
         peer->unsent = status == KEEL_OK ? end : NULL;
         if (status != KEEL_OK && status != KEEL_ERR_LINK) /* with that, TP_CLOSED comes by itself */
-            tp_disconnect(peer->out);
+            tp_disconnect(peer->out.ep);
     }
 }
 
 enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const void *body, uint64_t now)
 {
     struct peer *peer = &p->peer[node];
-    if (peer->state == PEER_DEAD)
+    if (peer->dead)
         return PEER_IS_DEAD;
     struct peer_message *m = malloc(sizeof *m + w->len);
     if (!m)
@@ -222,17 +215,16 @@ enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const 
     peer->tail = &m->next;
     if (!peer->unsent)
         peer->unsent = m;
-    if (peer->state == PEER_IDLE && now >= peer->retry_at)
-        start_connecting(p, peer, now);
+    connect_if_due(p, peer, now);
     return PEER_SENT;
 }
 
 void peer_kill(struct peers *p, int node)
 {
     struct peer *peer = &p->peer[node];
-    if (peer->state == PEER_DEAD)
+    if (peer->dead)
         return;
-    peer->state = PEER_DEAD;
+    peer->dead = true;
     drop_out(peer);
     if (peer->in)
         tp_ep_destroy(peer->in);
@@ -289,7 +281,7 @@ static void received_one(struct peers *p, struct peer *peer, const struct wire *
 static void received(struct peers *p, struct peer *peer, const struct tp_event *event)
 {
     const uint8_t *at = event->data;
-    for (size_t left = event->len; left && peer->state != PEER_DEAD;) {
+    for (size_t left = event->len; left && !peer->dead;) {
         const struct wire *w = (const struct wire *)(const void *)at;
         size_t len = left < sizeof *w || left - sizeof *w < w->len ? SIZE_MAX : sizeof *w + w->len, step;
         if (len == SIZE_MAX) {
@@ -321,15 +313,14 @@ void peers_epoch(struct peers *p, uint64_t epoch)
     }
 }
 
-static void closed(struct peers *p, struct peer *peer, const struct tp_event *event, uint64_t now)
+static void closed(struct peers *p, struct peer *peer, const struct tp_event *event)
 {
     if (event->ep == peer->in) {
         tp_ep_destroy(peer->in);
         peer->in = NULL;
-    } else if (event->ep == peer->out) {
-        bool was_up = peer->state == PEER_UP;
+    } else if (event->ep == peer->out.ep) {
+        bool was_up = peer->out.state == WAY_UP;
         drop_out(peer);
-        retry_later(peer, now);
         if (event->status == KEEL_ERR_NODE_DEAD)
             p->ops.refused(p->ops.user, peer->node);
         else if (was_up)
@@ -337,17 +328,16 @@ static void closed(struct peers *p, struct peer *peer, const struct tp_event *ev
     }
 }
 
-void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event, uint64_t now)
+void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event)
 {
-    if (peer->state == PEER_DEAD)
+    if (peer->dead)
         return;
     if (event->type == TP_RECV) {
         received(p, peer, event);
     } else if (event->type == TP_CLOSED) {
-        closed(p, peer, event, now);
-    } else if (event->type == TP_CONNECTED && event->ep == peer->out) {
-        peer->state = PEER_UP;
-        peer->retry_ns = RETRY_FIRST_NS;
+        closed(p, peer, event);
+    } else if (event->type == TP_CONNECTED && event->ep == peer->out.ep) {
+        way_connected(&peer->out, &p->ways);
         peer->unsent = peer->head;
         flush(peer);
     } else if (event->type == TP_DONE) {
@@ -365,8 +355,8 @@ void peers_tick(struct peers *p, uint64_t now)
             send_or_break(peer->in, &ack, NULL);
         }
         peer->ack_due = false;
-        if (peer->state == PEER_IDLE && peer->head && now >= peer->retry_at)
-            start_connecting(p, peer, now);
+        if (peer->head)
+            connect_if_due(p, peer, now);
     }
 }
 
@@ -374,7 +364,8 @@ uint64_t peers_deadline(const struct peers *p)
 {
     uint64_t deadline = UINT64_MAX;
     for (int i = 0; i < p->count; i++)
-        if (p->peer[i].state == PEER_IDLE && p->peer[i].head && p->peer[i].retry_at < deadline)
-            deadline = p->peer[i].retry_at;
+        if (!p->peer[i].dead && p->peer[i].out.state == WAY_DOWN && p->peer[i].head &&
+            p->peer[i].out.retry_at < deadline)
+            deadline = p->peer[i].out.retry_at;
     return deadline;
 }

@@ -13,26 +13,23 @@
 
 #include "runtime/channel/hello.h"
 #include "runtime/protocol/wire.h"
+#include "runtime/transport/way.h"
 
 struct peer_message;
 
-enum peer_state { PEER_IDLE, PEER_CONNECTING, PEER_UP, PEER_DEAD };
-
 struct peer {
     int node;
-    enum peer_state state;
+    bool dead;
     struct tp_addr addr;
-    uint64_t incarnation;       /* of that agent */
-    uint64_t attempts, attempt; /* to connect: ours, and the newest of theirs (see wire_hello) */
+    uint64_t incarnation; /* of that agent */
+    uint64_t attempt;     /* the newest of theirs to connect (see wire_hello) */
     /* outgoing */
-    struct tp_ep *out;
+    struct way out;
     uint64_t next; /* seq of the next message, from 1 */
     uint64_t acked;
     struct peer_message *head, **tail; /* not acknowledged */
     struct peer_message *unsent;       /* of them, the first that is not on its way on this connection */
     struct peer_message *leaving;      /* acknowledged, but the transport still uses their bytes */
-    uint64_t retry_at;
-    uint64_t retry_ns;
     /* incoming */
     struct tp_ep *in;
     uint64_t received;
@@ -54,7 +51,7 @@ struct peers {
     int self, count;
     uint64_t job, incarnation;
     uint8_t secret[32];
-    struct tp *net;
+    struct ways ways;
     struct peer *peer; /* [count] */
     uint64_t epoch;    /* of the view here */
     struct peers_ops ops;
@@ -77,7 +74,7 @@ void peer_kill(struct peers *p, int node);
 /* An accepted connection of another agent. */
 void peer_accepted(struct peers *p, int node, struct tp_ep *ep);
 /* Events of the transport whose ep belongs to a peer (ep->user is the struct peer). */
-void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event, uint64_t now);
+void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event);
 /* Send what was put into the streams, and due acknowledgements; reconnect. */
 void peers_tick(struct peers *p, uint64_t now);
 /* When peers_tick is needed next; UINT64_MAX: not. */

@@ -36,8 +36,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
     c->link = calloc(page->members, sizeof *c->link);
     if (!c->link)
         return KEEL_ERR_NOMEM;
-    for (int m = 0; m < (int)page->members; m++)
-        c->link[m] = (struct link){.client = c, .node = m, .retry_ns = KEEL_NS_PER_MS};
+    link_init(c);
     if (!coll_init(c))
         return KEEL_ERR_NOMEM;
     c->system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_SHADOW);
@@ -51,8 +50,8 @@ struct link *client_own_link(struct client *c)
 
 void client_attach(struct client *c, struct tp_ep *own)
 {
-    client_own_link(c)->ep = own;
-    client_own_link(c)->state = LINK_UP;
+    client_own_link(c)->way.ep = own;
+    client_own_link(c)->way.state = WAY_UP;
 }
 
 static bool none_left(void *arg)

@@ -28,6 +28,7 @@
 #include "runtime/protocol/note.h"
 #include "runtime/protocol/page.h"
 #include "runtime/protocol/wire.h"
+#include "runtime/transport/way.h"
 
 /* What a client asks of its owner. */
 struct client_env {
@@ -79,16 +80,11 @@ struct keel_segment {
 
 enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
 
-enum link_state { LINK_DOWN, LINK_CONNECTING, LINK_UP };
-
 struct link {
     struct client *client;
     int node;
-    enum link_state state;
-    struct tp_ep *ep;
-    uint64_t retry_at, retry_ns;
+    struct way way;                 /* the own agent's is up, and not this module's to make */
     uint64_t check_at;              /* when the agent was last asked about the node */
-    uint64_t attempts;              /* to connect; see wire_hello */
     uint64_t notes[NOTES_MAX / 64]; /* bit set: in use */
 };
 
@@ -198,6 +194,7 @@ struct client {
     /* operations and links */
     pthread_mutex_t lock;
     struct tp *net, *shm;
+    struct ways ways;
     struct link *link; /* [members]; the own node's is the shared-memory connection */
     uint64_t epoch_seen;
     /* Time that this process lived: a long time between two looks at the clock is its own, not its peers'. */
@@ -261,6 +258,7 @@ void client_fini(struct client *c);
 keel_status client_leave(struct client *c);
 
 /* link.c; lock held */
+void link_init(struct client *c);
 struct tp_ep *link_up(struct client *c, int node, uint64_t now); /* the connection, or NULL and it is being made */
 void link_event(struct link *link, const struct tp_event *e, uint64_t now);
 void link_drop(struct client *c, int node);

@@ -1,11 +1,13 @@
 /* Connections of this rank to agents: made when first needed, made again when they break. The own agent's is shared
  * memory and always there. */
+#include <string.h>
+
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/channel/hello.h"
 #include "runtime/client/client.h"
 
-enum { RETRY_FIRST_NS = 1000000, RETRY_MAX_NS = 50000000, ASK_EVERY_NS = 200000000 };
+enum { ASK_EVERY_NS = 200000000 };
 
 void link_ask_agent(struct client *c, int node, uint64_t now)
 {
@@ -34,50 +36,49 @@ void link_note_free(struct client *c, struct link *l, int note)
     c->serve = true;
 }
 
-static void retry_later(struct link *l, uint64_t now)
+static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 {
-    l->state = LINK_DOWN;
-    l->ep = NULL;
-    l->retry_at = now + l->retry_ns;
-    l->retry_ns = l->retry_ns * 2 > RETRY_MAX_NS ? RETRY_MAX_NS : l->retry_ns * 2;
-}
-
-static void start(struct link *l, uint64_t now)
-{
-    const struct client *c = l->client;
-    const struct page_node *node = page_node(c->page, l->node);
+    const struct client *c = user;
     struct wire_hello hello = {.job = c->job,
                                .incarnation = c->incarnation,
                                .node = c->node,
                                .rank = c->rank,
-                               .to_node = l->node,
-                               .to_incarnation = node->incarnation,
-                               .attempt = ++l->attempts};
+                               .to_node = w->key.node,
+                               .to_incarnation = page_node(c->page, w->key.node)->incarnation,
+                               .attempt = w->attempts};
     wire_hello_sign(&hello, c->secret);
-    if (c->net->table->connect(c->net, &node->addr, &hello, sizeof hello, l, &l->ep) == KEEL_OK)
-        l->state = LINK_CONNECTING;
-    else
-        retry_later(l, now);
+    memcpy(out, &hello, sizeof hello);
+    return sizeof hello;
+}
+
+void link_init(struct client *c)
+{
+    c->ways = (struct ways){
+        .tp = c->net, .first_ns = KEEL_NS_PER_MS, .max_ns = 50 * KEEL_NS_PER_MS, .hello = make_hello, .user = c};
+    for (int m = 0; m < (int)c->page->members; m++) {
+        c->link[m] = (struct link){.client = c, .node = m};
+        way_init(&c->link[m].way, &c->ways, way_direct(m));
+    }
 }
 
 struct tp_ep *link_up(struct client *c, int node, uint64_t now)
 {
     struct link *l = &c->link[node];
-    if (l->state == LINK_UP)
-        return l->ep;
-    if (l->state == LINK_DOWN && now >= l->retry_at &&
-        atomic_load_explicit(&page_node(c->page, node)->alive, memory_order_acquire))
-        start(l, now);
-    if (l->state == LINK_DOWN && l->retry_at < c->retry_at)
-        c->retry_at = l->retry_at;
+    const struct page_node *n = page_node(c->page, node);
+    if (l->way.state == WAY_UP)
+        return l->way.ep;
+    if (l->way.state == WAY_DOWN && atomic_load_explicit(&n->alive, memory_order_acquire))
+        (void)way_try(&l->way, &c->ways, &n->addr, l, now);
+    if (l->way.state == WAY_DOWN && l->way.retry_at < c->retry_at)
+        c->retry_at = l->way.retry_at;
     return NULL;
 }
 
 void link_drop(struct client *c, int node)
 {
     struct link *l = &c->link[node];
-    if (l->state != LINK_DOWN && node != c->node)
-        tp_disconnect(l->ep); /* TP_CLOSED follows, after the events of what is on its way */
+    if (l->way.state != WAY_DOWN && node != c->node)
+        tp_disconnect(l->way.ep); /* TP_CLOSED follows, after the events of what is on its way */
 }
 
 static void take(struct client *c, const struct wire *w, size_t len, uint64_t now)
@@ -93,14 +94,12 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
     struct client *c = l->client;
     switch (e->type) {
     case TP_CONNECTED:
-        l->state = LINK_UP;
-        l->retry_ns = RETRY_FIRST_NS;
+        way_connected(&l->way, &c->ways);
         op_link_up(c, l->node);
         courier_link_up(c, l->node, now);
         break;
     case TP_CLOSED:
-        tp_ep_destroy(e->ep);
-        retry_later(l, now);
+        way_drop(&l->way);
         log_debug("connection to node %d closed: %s", l->node, keel_status_name(e->status));
         link_ask_agent(c, l->node, now);
         op_link_lost(c, l->node);

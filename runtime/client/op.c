@@ -228,8 +228,9 @@ static void tell_clear(const struct op *op, const struct held_note *n)
 {
     const struct link *l = &op->client->link[n->node];
     struct wire w = {.type = WIRE_INTENT, .note = (uint16_t)(n->note + 1)};
-    if (l->state == LINK_UP)
-        (void)tp_send(l->ep, &w, sizeof w, NULL, 0, NULL); /* else the note stays until it is used again: harmless */
+    if (l->way.state == WAY_UP)
+        (void)tp_send(l->way.ep, &w, sizeof w, NULL, 0,
+                      NULL); /* else the note stays until it is used again: harmless */
 }
 
 static void note_free(struct op *op, int i)

@@ -18,9 +18,9 @@ static void dump_op(struct world *w, const struct op *op)
         const struct link *l = &c->link[op->plan.leg[leg].node];
         world_say(w, "    leg to node %d: %llu posted, %llu done; link is %s", l->node,
                   (unsigned long long)op->plan.leg[leg].posted, (unsigned long long)op->plan.leg[leg].done,
-                  l->state == LINK_UP     ? "up"
-                  : l->state == LINK_DOWN ? "down"
-                                          : "connecting");
+                  l->way.state == WAY_UP     ? "up"
+                  : l->way.state == WAY_DOWN ? "down"
+                                             : "connecting");
     }
     for (const struct piece *p = op->pieces; p; p = p->sibling)
         world_say(w, "    piece %llu+%llu to node %d, leg %d, seq %llu%s", (unsigned long long)p->offset,

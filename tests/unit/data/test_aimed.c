@@ -88,7 +88,7 @@ static void client_open(void)
     c.ready = true;
     c.timeout_ns = 30000000000ull;
     for (int k = 0; k < 4; k++)
-        c.link[k].attempts = 1000;
+        c.link[k].way.attempts = 1000;
     shadow = segment_attach(&c, SEG_SHADOW, SEG_BYTES, KEEL_REDUNDANCY_SHADOW);
     triple = segment_attach(&c, SEG_TRIPLE, SEG_BYTES, KEEL_REDUNDANCY_TRIPLE);
     tell_fails = false;
@@ -164,7 +164,7 @@ static void test_aimed_put_waiting_in_line_is_planned_again(void **state)
     w.node[1].still = true;
     assert_int_equal(rma_start(&c, OP_PUT, triple, 3, 0, big, NULL, sizeof big, &h), KEEL_OK);
     turns(5);
-    tp_disconnect(c.link[1].ep); /* killed: the kernel resets its connections, and the view comes a little later */
+    tp_disconnect(c.link[1].way.ep); /* killed: the kernel resets its connections, and the view comes a little later */
     turns(30);
     struct view_event e = {.type = VIEW_NODE_DEAD, .a = 1};
     change(&e, 1);
@@ -186,7 +186,7 @@ static void test_aimed_put_goes_on_after_a_break(void **state)
     turns(2);
     w.node[1].still = true; /* slow for a moment */
     turns(10);
-    tp_disconnect(c.link[1].ep);
+    tp_disconnect(c.link[1].way.ep);
     turns(1);
     w.node[1].still = false;
     turns(20000);
@@ -206,7 +206,7 @@ static void test_aimed_note_of_a_dead_copy_does_not_count(void **state)
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 1, 0, &one, NULL, 8, &warm), KEEL_OK); /* links to 0, 1, 2 */
     turns(20);
     one = 2;
-    c.link[0].state = LINK_CONNECTING; /* the path from here to node 0 is broken for a while */
+    c.link[0].way.state = WAY_CONNECTING; /* the path from here to node 0 is broken for a while */
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 64, &one, NULL, 8, &h), KEEL_OK);
     turns(5); /* node 1 has answered */
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 64), 2);
@@ -217,8 +217,8 @@ static void test_aimed_note_of_a_dead_copy_does_not_count(void **state)
     const struct view_group *g = group_at(0, SEG_SHADOW, 0);
     int other = g->copy[1].node;
     assert_int_equal(other, 2);
-    w.node[2].still = true;    /* slow */
-    c.link[0].state = LINK_UP; /* the path works again */
+    w.node[2].still = true;       /* slow */
+    c.link[0].way.state = WAY_UP; /* the path works again */
     turns(50);
     print_message("pending %d notes %d word at 0: %ld, at the other: %ld\n", (int)h.opaque[0], c.active->notes,
                   (long)word_at(0, SEG_SHADOW, 0, 64), (long)word_at(other, SEG_SHADOW, 0, 64));
@@ -382,7 +382,7 @@ static void test_aimed_notes_of_chunks_are_cleared_after_a_break(void **state)
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, sizeof big, &h), KEEL_OK);
     w.node[1].still = true;
     turns(1); /* announced; whole at node 0, on its way to node 1 */
-    tp_disconnect(c.link[1].ep);
+    tp_disconnect(c.link[1].way.ep);
     w.node[1].still = false;
     turns(2000);
     assert_int_equal(h.opaque[0], 0);
@@ -480,11 +480,11 @@ static void test_aimed_who_has_begun_goes_before_who_waits(void **state)
     int64_t one = 1;
     assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, &warm), KEEL_OK); /* links to 0 and 1 are up */
     turns(20);
-    c.link[1].state = LINK_CONNECTING; /* the path to the second copy is broken */
+    c.link[1].way.state = WAY_CONNECTING; /* the path to the second copy is broken */
     for (int i = 0; i < PUTS; i++)
         assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 8 * (size_t)i, &one, NULL, 8, &h[i]), KEEL_OK);
     turns(100); /* all notes of the first copy are taken, and some puts wait for one */
-    c.link[1].state = LINK_UP;
+    c.link[1].way.state = WAY_UP;
     turns(500);
     for (int i = 0; i < PUTS; i++)
         assert_int_equal(h[i].opaque[0], 0);
@@ -866,7 +866,7 @@ static void test_aimed_task_run_again_beside_the_primary_counts_once(void **stat
 static keel_status ring_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                              struct tp_op *op)
 {
-    if (ep == c.link[3].ep && hlen + len > TP_SHM_MAX)
+    if (ep == c.link[3].way.ep && hlen + len > TP_SHM_MAX)
         return KEEL_ERR_ARG;
     return tp_mem.send(ep, header, hlen, body, len, op);
 }
@@ -895,8 +895,8 @@ static void large_accumulate_goes_on_at_the_own_node(int slot, int deaths)
     for (int i = 0; i < deaths; i++) {
         int primary = group_at(3, SEG_SHADOW, slot)->copy[0].node;
         world_kill_node(primary);
-        if (c.link[primary].ep)
-            tp_disconnect(c.link[primary].ep);
+        if (c.link[primary].way.ep)
+            tp_disconnect(c.link[primary].way.ep);
         world_restore();
     }
     assert_int_equal(group_at(3, SEG_SHADOW, slot)->copy[0].node, 3);

@@ -99,7 +99,7 @@ static void poll(int i)
     for (int k = 0; k < n; k++) {
         struct peer *peer = &e->peers.peer[1 - i];
         if (batch[k].type != TP_CONNREQ) {
-            peer_event(&e->peers, tp_ep_user(batch[k].ep), &batch[k], now);
+            peer_event(&e->peers, tp_ep_user(batch[k].ep), &batch[k]);
             continue;
         }
         struct tp_ep *ep;
@@ -169,7 +169,7 @@ static void test_peer_small_messages_are_one_of_the_transports(void **state)
     peers_tick(&end[0].peers, now);
     assert_int_equal(tp_poll(end[1].net, batch, 16), 1);
     assert_int_equal(batch[0].type, TP_RECV);
-    peer_event(&end[1].peers, tp_ep_user(batch[0].ep), &batch[0], now);
+    peer_event(&end[1].peers, tp_ep_user(batch[0].ep), &batch[0]);
     assert_int_equal(end[1].received, 21);
     pump();
     assert_all_arrived();
@@ -204,7 +204,7 @@ static void test_peer_acknowledgement_follows_processing(void **state)
 static void break_connection(int i)
 {
     struct peer *peer = &end[i].peers.peer[1 - i];
-    struct tp_ep *ep = peer->out ? peer->out : peer->in;
+    struct tp_ep *ep = peer->out.ep ? peer->out.ep : peer->in;
     if (ep)
         tp_disconnect(ep);
 }
