@@ -31,22 +31,22 @@ static int node_of(const struct client *c, int rank)
 }
 
 /* A place in the hall, or the connection to the agent of the rank's node. */
-struct way {
+struct path {
     int place; /* -1: none */
     struct tp_ep *ep;
 };
 
 /* False: there is none now. */
-static bool way_to(struct client *c, int rank, uint64_t now, struct way *way)
+static bool path_to(struct client *c, int rank, uint64_t now, struct path *path)
 {
-    *way = (struct way){hall_place(c, rank), NULL};
-    if (way->place >= 0)
+    *path = (struct path){hall_place(c, rank), NULL};
+    if (path->place >= 0)
         return true;
     int node = node_of(c, rank);
-    way->ep = node >= 0 ? link_up(c, node, now) : NULL;
-    if (!way->ep)
+    path->ep = node >= 0 ? link_up(c, node, now) : NULL;
+    if (!path->ep)
         coll_wake_at(c, now + RETRY_FIRST_NS);
-    return way->ep != NULL;
+    return path->ep != NULL;
 }
 
 static void post_to_agent(struct tp_ep *ep, const struct wire *w, const void *head, size_t head_len, const void *data,
@@ -62,7 +62,7 @@ static void post_to_agent(struct tp_ep *ep, const struct wire *w, const void *he
 }
 
 /* False: there is no room now. */
-static bool post(struct client *c, int rank, const struct way *way, struct wire *w, const void *head, size_t head_len,
+static bool post(struct client *c, int rank, const struct path *path, struct wire *w, const void *head, size_t head_len,
                  const void *data, size_t len)
 {
     struct stream *s = stream_of(c, rank);
@@ -71,16 +71,16 @@ static bool post(struct client *c, int rank, const struct way *way, struct wire 
     w->a = parcel_to(rank, (uint32_t)(c->coll.life[rank].life - 1));
     w->b = (int64_t)s->received;
     w->len = (uint32_t)(head_len + len);
-    if (way->place < 0)
-        post_to_agent(way->ep, w, head, head_len, data, len);
-    else if (!hall_send(c, way->place, w, head, head_len, data, len))
+    if (path->place < 0)
+        post_to_agent(path->ep, w, head, head_len, data, len);
+    else if (!hall_send(c, path->place, w, head, head_len, data, len))
         return false;
     s->told = s->received;
     s->ack_due = false;
     return true;
 }
 
-static bool send_piece(struct client *c, int rank, const struct way *way, const struct parcel *p, uint64_t number)
+static bool send_piece(struct client *c, int rank, const struct path *path, const struct parcel *p, uint64_t number)
 {
     size_t total = p->head_len + p->len, from = (size_t)(number - p->first) * COURIER_PIECE;
     size_t to = total - from > COURIER_PIECE ? from + COURIER_PIECE : total;
@@ -92,7 +92,7 @@ static bool send_piece(struct client *c, int rank, const struct way *way, const 
                      .offset = from,
                      .identity = total,
                      .step = p->tag.kind};
-    return post(c, rank, way, &w, p->head, head_len, p->data + at, to - from - head_len);
+    return post(c, rank, path, &w, p->head, head_len, p->data + at, to - from - head_len);
 }
 
 static void pump(struct client *c, int rank, uint64_t now)
@@ -100,10 +100,10 @@ static void pump(struct client *c, int rank, uint64_t now)
     struct stream *s = stream_of(c, rank);
     if (!s->at || now < s->retry_at || c->coll.broken != KEEL_OK || s->sent - s->acked >= COURIER_WINDOW)
         return;
-    struct way way;
-    if (!way_to(c, rank, now, &way))
+    struct path path;
+    if (!path_to(c, rank, now, &path))
         return;
-    while (s->at && s->sent - s->acked < COURIER_WINDOW && send_piece(c, rank, &way, s->at, s->sent + 1)) {
+    while (s->at && s->sent - s->acked < COURIER_WINDOW && send_piece(c, rank, &path, s->at, s->sent + 1)) {
         s->sent++;
         if (s->sent + 1 == s->at->first + s->at->pieces)
             s->at = s->at->next;
@@ -180,18 +180,18 @@ static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t no
 static void acknowledge(struct client *c, int rank, uint64_t now)
 {
     struct stream *s = stream_of(c, rank);
-    struct way way;
+    struct path path;
     struct wire w = {.type = WIRE_PARCEL};
-    if (!way_to(c, rank, now, &way) || !post(c, rank, &way, &w, NULL, 0, NULL, 0))
+    if (!path_to(c, rank, now, &path) || !post(c, rank, &path, &w, NULL, 0, NULL, 0))
         s->ack_due = true;
 }
 
 void courier_wake(struct client *c, int rank)
 {
-    struct way way = {-1, client_own_link(c)->ep};
+    struct path path = {-1, client_own_link(c)->way.ep};
     struct wire w = {.type = WIRE_PARCEL};
-    if (way.ep)
-        (void)post(c, rank, &way, &w, NULL, 0, NULL, 0);
+    if (path.ep)
+        (void)post(c, rank, &path, &w, NULL, 0, NULL, 0);
 }
 
 void courier_room(struct client *c, int rank, uint64_t now)
