@@ -9,8 +9,14 @@ struct figure_run {
     int64_t cases; /* unless --cases says otherwise */
 };
 
-/* Cases of a study unless --cases says otherwise: as many as the paper's; of a method that tries many maps, fewer. */
-enum { FIGURE_SAMPLES = 3686400, FIGURE_OWN_SAMPLES = 100000 };
+/* Cases of a study unless --cases says otherwise: as many as the paper's, and fewer for methods that try many maps. */
+enum {
+    FIGURE_SAMPLES = 3686400,
+    FIGURE_COLLECTIVE = 1000000,
+    FIGURE_BALANCE = 400000,
+    FIGURE_REPAIR = 100000,
+    FIGURE_MOVES = 25000
+};
 
 enum { FIGURE_RUNS = 6, FIGURE_CURVES = 24, FIGURE_CSV = 4096 };
 

@@ -110,9 +110,9 @@ bool figure_moves(const struct figure *fig, const struct options *o, FILE *f)
     m.failures = spare_count(&m.setup.layout, &m.setup.grid);
     fputs("grid,method,moves_per_failure,mean,worst\n", f);
     for (size_t i = 0; i < sizeof methods / sizeof *methods && whole; i++) {
-        bool repair = methods[i][0] == 'r'; /* the others are also behind the figures of balance */
-        struct figure_run r = {grid,       spares, cube ? "7p" : "5p",
-                               methods[i], NULL,   repair ? FIGURE_OWN_SAMPLES / 4 : FIGURE_SAMPLES};
+        bool repair = methods[i][0] == 'r', balance = methods[i][0] == 'b';
+        int64_t cases = repair ? FIGURE_MOVES : balance ? FIGURE_BALANCE : FIGURE_SAMPLES;
+        struct figure_run r = {grid, spares, cube ? "7p" : "5p", methods[i], NULL, cases};
         char name[FIGURE_CSV];
         whole = figure_study(o, &r, name, sizeof name);
         study_row(&m, name, grid, repair ? "repair" : methods[i], f);
