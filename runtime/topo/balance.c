@@ -100,11 +100,11 @@ static void consider(struct balance *b, struct place_plan *plan)
         if (!load_put_within(b->load, plan->rank, b->trial.moves[0].to, limit))
             return;
         load_key_read(&b->key[1], b->load, 1);
-        load_drop(b->load, plan->rank);
+        load_put_back(b->load, plan->rank);
     } else {
-        load_move(b->load, &b->trial);
+        load_try(b->load, &b->trial);
         load_key_read(&b->key[1], b->load, b->trial.count);
-        load_undo(b->load, &b->trial);
+        load_try_back(b->load, &b->trial);
     }
     if (plan->count && !load_key_better(&b->key[1], &b->key[0]))
         return;

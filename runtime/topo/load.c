@@ -72,6 +72,7 @@ bool load_init_until(struct load *l, const struct pattern *pattern, const struct
     if (l->net.tree.nodes && l->net.tree.nodes != p->grid.nodes)
         return false;
     l->links = network_links(&l->net, &p->grid);
+    l->longest = l->net.tree.nodes ? 4 : grid_diameter(&p->grid);
     l->phase = calloc((size_t)pattern->phases, sizeof *l->phase);
     l->mover = malloc((size_t)pattern->ranks * sizeof *l->mover);
     l->movers = malloc((size_t)pattern->ranks * sizeof *l->movers);
@@ -91,9 +92,10 @@ bool load_init_until(struct load *l, const struct pattern *pattern, const struct
     }
     for (int32_t i = 0; ok && i < pattern->phases; i++) {
         struct load_phase *ph = &l->phase[i];
+        ph->log = malloc(LOAD_LOG * sizeof *ph->log);
         ph->count = calloc((size_t)l->links, sizeof *ph->count);
         ph->hist = calloc(2 * (size_t)ph->cap + 2, sizeof *ph->hist); /* load_move adds before it removes */
-        ok = ph->count && ph->hist;
+        ok = ph->log && ph->count && ph->hist;
     }
     if (!ok || !count_all(l, p, stop)) {
         load_fini(l);
@@ -107,6 +109,7 @@ void load_fini(struct load *l)
     for (int32_t i = 0; l->phase && i < l->pattern->phases; i++) {
         free(l->phase[i].count);
         free(l->phase[i].hist);
+        free(l->phase[i].log);
     }
     free(l->phase);
     free(l->mover);
@@ -202,33 +205,83 @@ void load_put(struct load *l, int32_t rank, int32_t node)
     rank_messages(l, rank, 1);
 }
 
+void load_log_begin(struct load *l)
+{
+    for (int32_t i = 0; i < l->pattern->phases; i++) {
+        struct load_phase *ph = &l->phase[i];
+        ph->logging = true;
+        ph->nlog = 0;
+        ph->max_before = ph->max;
+    }
+    l->hops_before = l->hops;
+}
+
+void load_log_end(struct load *l)
+{
+    for (int32_t i = 0; i < l->pattern->phases; i++)
+        l->phase[i].logging = false;
+}
+
+bool load_log_back(struct load *l)
+{
+    for (int32_t i = 0; i < l->pattern->phases; i++)
+        if (l->phase[i].nlog > LOAD_LOG)
+            return false;
+    for (int32_t i = 0; i < l->pattern->phases; i++) {
+        struct load_phase *ph = &l->phase[i];
+        while (ph->nlog > 0) {
+            int32_t link = ph->log[--ph->nlog], more = link < 0;
+            link = more ? ~link : link;
+            load_link_change(ph, link, more ? 1 : -1);
+        }
+        ph->max = ph->max_before;
+    }
+    l->hops = l->hops_before;
+    return true;
+}
+
+/* All messages of the rank, until a link carries more than limit. */
+static bool put_messages(struct load *l, int32_t rank, int32_t limit)
+{
+    const struct pattern *t = l->pattern;
+    int32_t node = l->at[rank];
+    bool fits = true;
+    for (int32_t i = t->out_at[rank]; counts(l, rank) && fits && i < t->out_at[rank + 1]; i++)
+        if (!l->absent[t->out[i].rank]) {
+            load_message(l, t->out[i].phase, node, l->at[t->out[i].rank], 1);
+            fits = l->phase[t->out[i].phase].max <= limit;
+        }
+    for (int32_t i = t->in_at[rank]; fits && i < t->in_at[rank + 1]; i++)
+        if (!l->absent[t->in[i].rank] && counts(l, t->in[i].rank)) {
+            load_message(l, t->in[i].phase, l->at[t->in[i].rank], node, 1);
+            fits = l->phase[t->in[i].phase].max <= limit;
+        }
+    return fits;
+}
+
 bool load_put_within(struct load *l, int32_t rank, int32_t node, int32_t limit)
 {
     const struct pattern *t = l->pattern;
-    int32_t sent = t->out_at[rank], received = t->in_at[rank];
+    int64_t messages = t->out_at[rank + 1] - t->out_at[rank] + t->in_at[rank + 1] - t->in_at[rank];
+    bool logged = messages * l->longest <= LOAD_LOG;
     l->at[rank] = node;
-    bool sends = counts(l, rank), fits = true;
-    for (; sends && fits && sent < t->out_at[rank + 1]; sent++)
-        if (!l->absent[t->out[sent].rank]) {
-            load_message(l, t->out[sent].phase, node, l->at[t->out[sent].rank], 1);
-            fits = l->phase[t->out[sent].phase].max <= limit;
-        }
-    for (; fits && received < t->in_at[rank + 1]; received++)
-        if (!l->absent[t->in[received].rank] && counts(l, t->in[received].rank)) {
-            load_message(l, t->in[received].phase, l->at[t->in[received].rank], node, 1);
-            fits = l->phase[t->in[received].phase].max <= limit;
-        }
-    l->absent[rank] = !fits;
-    if (fits)
-        return true;
-    while (received-- > t->in_at[rank])
-        if (!l->absent[t->in[received].rank] && counts(l, t->in[received].rank))
-            load_message(l, t->in[received].phase, l->at[t->in[received].rank], node, -1);
-    while (sends && sent-- > t->out_at[rank])
-        if (!l->absent[t->out[sent].rank])
-            load_message(l, t->out[sent].phase, node, l->at[t->out[sent].rank], -1);
-    load_settle(l);
-    return false;
+    load_log_begin(l);
+    bool fits = put_messages(l, rank, logged ? limit : INT32_MAX);
+    load_log_end(l);
+    for (int32_t i = 0; !logged && i < l->pattern->phases; i++)
+        fits = fits && l->phase[i].max <= limit;
+    l->absent[rank] = false;
+    if (!fits)
+        load_put_back(l, rank);
+    return fits;
+}
+
+void load_put_back(struct load *l, int32_t rank)
+{
+    if (load_log_back(l))
+        l->absent[rank] = true;
+    else
+        load_drop(l, rank);
 }
 
 enum place_result load_substitute(struct load *l, struct place *p, const struct place_method *method, int32_t node,

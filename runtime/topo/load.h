@@ -21,6 +21,8 @@
 #include "runtime/topo/pattern.h"
 #include "runtime/topo/place.h"
 
+enum { LOAD_LOG = 1 << 13 };
+
 enum load_convention { LOAD_ALL, LOAD_RECEIVED };
 
 /* What the messages travel on: the place's grid, or a fat tree over the same nodes (tree.nodes > 0). */
@@ -33,6 +35,11 @@ struct load_phase {
     int32_t *hist;  /* [2 * cap + 2] links with that many messages */
     int32_t max;    /* messages on the most used link */
     int32_t cap;    /* messages of the phase: no link can carry more */
+    /* of the trial at hand */
+    bool logging;
+    int32_t *log;       /* [LOAD_LOG] the links that changed: link for one message more, ~link for one less */
+    int32_t nlog;       /* how many did, also beyond LOAD_LOG */
+    int32_t max_before; /* max when it began */
 };
 
 struct load_mover {
@@ -49,6 +56,8 @@ struct load {
     int32_t links;
     struct load_phase *phase; /* [pattern->phases] */
     int64_t hops;             /* messages times links, over all phases */
+    int64_t hops_before;      /* as the trial at hand began */
+    int32_t longest;          /* links of the longest route */
     struct load_mover *mover; /* [ranks] */
     uint32_t now;             /* of the plan at hand */
     int32_t *movers, nmovers; /* the ranks that move in it */
@@ -82,10 +91,15 @@ void load_drop(struct load *l, int32_t rank);
 void load_put(struct load *l, int32_t rank, int32_t node);
 /* The same, unless a link would then carry more than limit messages: then the rank stays dropped. returns  is it back? */
 bool load_put_within(struct load *l, int32_t rank, int32_t node, int32_t limit);
+/* Takes back a load_put_within that succeeded; nothing has changed since. As load_drop, but quicker. */
+void load_put_back(struct load *l, int32_t rank);
 /* The ranks of a plan move and their routes are recounted; the dropped rank is back. */
 void load_move(struct load *l, const struct place_plan *plan);
 /* Takes back a load_move of a plan for a dropped rank, which is dropped again: for looking at several plans in turn. */
 void load_undo(struct load *l, const struct place_plan *plan);
+/* load_move to look at what comes of it, and then back, with nothing else in between: quicker than load_undo. */
+void load_try(struct load *l, const struct place_plan *plan);
+void load_try_back(struct load *l, const struct place_plan *plan);
 
 /* place_substitute, with the load following.
  * plan      initialised for the place; receives the moves (none unless PLACE_MOVED).

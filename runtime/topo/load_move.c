@@ -278,3 +278,22 @@ void load_undo(struct load *l, const struct place_plan *plan)
         l->absent[plan->rank] = true;
     recount(l);
 }
+
+void load_try(struct load *l, const struct place_plan *plan)
+{
+    load_log_begin(l);
+    load_move(l, plan);
+    load_log_end(l);
+}
+
+void load_try_back(struct load *l, const struct place_plan *plan)
+{
+    if (!load_log_back(l)) {
+        load_undo(l, plan);
+        return;
+    }
+    for (int32_t i = plan->count - 1; i >= 0; i--)
+        l->at[plan->moves[i].rank] = plan->moves[i].from;
+    if (plan->rank >= 0)
+        l->absent[plan->rank] = true;
+}

@@ -16,7 +16,18 @@ static always_inline void load_link_change(struct load_phase *ph, int32_t link, 
     ph->count[link] = c;
     if (delta > 0 && c > ph->max)
         ph->max = c;
+    if (ph->logging) {
+        if (ph->nlog < LOAD_LOG)
+            ph->log[ph->nlog] = delta > 0 ? link : ~link;
+        ph->nlog++;
+    }
 }
+
+/* What happens until load_log_end can be taken back with load_log_back. */
+void load_log_begin(struct load *l);
+void load_log_end(struct load *l);
+/* returns   false, and has done nothing, when there was no room for all of it. */
+bool load_log_back(struct load *l);
 
 /* One message more or less on the part of a route along dimension d: off hops from this node, whose coordinate is c. */
 static always_inline void load_stretch(const struct place *p, struct load_phase *ph, int32_t node, int d, int c,

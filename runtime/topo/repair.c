@@ -206,9 +206,9 @@ static void try_slides(struct repair *r, const struct place *p, int32_t node, st
             for (int dir = GRID_UP; dir <= GRID_DOWN; dir++) {
                 if (across >> dim & 1 || !place_slide_along(p, node, dim, dir, across, t) || t->count > r->moves)
                     continue;
-                load_move(r->load, t);
+                load_try(r->load, t);
                 load_key_read(&r->trial, r->load, t->count);
-                load_undo(r->load, t);
+                load_try_back(r->load, t);
                 if (!is_better(&r->trial, &r->best))
                     continue;
                 memcpy(plan->moves, t->moves, (size_t)t->count * sizeof *t->moves);
@@ -221,7 +221,7 @@ static void try_first(struct repair *r, int32_t node, int32_t to, struct place_p
     if (!load_put_within(r->load, plan->rank, to, plan->count ? limit(r) : INT32_MAX))
         return;
     load_key_read(&r->trial, r->load, 1);
-    load_drop(r->load, plan->rank);
+    load_put_back(r->load, plan->rank);
     if (plan->count && !load_key_better(&r->trial, &r->best))
         return;
     struct load_key t = r->trial;
@@ -279,7 +279,7 @@ static void try_free(struct repair *r, const struct place *p, int32_t rank, stru
             continue;
         load_key_read(&r->trial, r->load, 0);
         int32_t needed = moves_needed(r, p);
-        load_drop(r->load, rank);
+        load_put_back(r->load, rank);
         if (needed <= r->moves && is_better(&r->trial, &r->best))
             *best = (struct choice){.rank = rank, .node = list[i].node, .other = -1};
     }
@@ -298,7 +298,7 @@ static bool try_swap(struct repair *r, const struct place *p, int32_t rank, int3
             note_changed(r, other);
             better = moves_needed(r, p) <= r->moves && is_better(&r->trial, &r->best);
             r->nchanged = was;
-            load_drop(r->load, other);
+            load_put_back(r->load, other);
         }
         load_drop(r->load, rank);
     }

@@ -182,7 +182,10 @@ static void test_load_undo_restores_every_count(void **state)
         load_move(&j.load, &j.plan);
         load_undo(&j.load, &j.plan);
         check_against_routes(&j, &j.load);
-        load_move(&j.load, &j.plan);
+        load_try(&j.load, &j.plan);
+        load_try_back(&j.load, &j.plan);
+        check_against_routes(&j, &j.load);
+        load_try(&j.load, &j.plan);
         place_apply(&j.place, &j.plan);
         check_against_routes(&j, &j.load);
     }
@@ -249,41 +252,90 @@ static void test_load_users_and_crossings_agree_with_the_routes(void **state)
     }
 }
 
-/* A rank is put where no link passes the limit, and otherwise leaves no trace. */
+struct counts {
+    int32_t *count, max;
+    int64_t hops;
+    size_t size;
+};
+
+static struct counts counts_of(const struct load *l)
+{
+    struct counts c = {
+        .size = (size_t)l->links * sizeof *l->phase[0].count, .max = load_collisions(l), .hops = l->hops};
+    c.count = malloc(c.size);
+    assert_non_null(c.count);
+    memcpy(c.count, l->phase[0].count, c.size);
+    return c;
+}
+
+static void assert_as_before(struct counts *c, const struct load *l)
+{
+    assert_memory_equal(c->count, l->phase[0].count, c->size);
+    assert_true(c->hops == l->hops && c->max == load_collisions(l));
+    free(c->count);
+}
+
+/* A rank is put where no link passes the limit, and otherwise leaves no trace; nor when it is taken back. */
+static void put_within_study(const char *grid, const char *layout, uint64_t seed, int times)
+{
+    struct rng r;
+    struct job j;
+    int fits = 0;
+    rng_seed(&r, seed);
+    job_open(&j, grid, layout, "0D");
+    for (int i = 0; i < 8; i++)
+        job_fail(&j, (int32_t)rng_below(&r, 50));
+    for (int i = 0; i < times; i++) {
+        int32_t rank = (int32_t)rng_below(&r, (uint64_t)j.place.ranks), from = j.place.node_of[rank];
+        load_drop(&j.load, rank);
+        int32_t limit = load_collisions(&j.load) - 4 + (int32_t)rng_below(&r, 6);
+        struct counts before = counts_of(&j.load);
+        bool put = load_put_within(&j.load, rank, (int32_t)rng_below(&r, (uint64_t)j.grid.nodes), limit);
+        assert_true(!put || load_collisions(&j.load) <= limit);
+        fits += put;
+        if (put && i % 2)
+            load_drop(&j.load, rank);
+        else if (put)
+            load_put_back(&j.load, rank);
+        assert_as_before(&before, &j.load);
+        load_put(&j.load, rank, from);
+    }
+    assert_in_range(fits, 1, times - 1);
+    int32_t collisions = load_collisions(&j.load);
+    load_count(&j.load, &j.place);
+    assert_int_equal(load_collisions(&j.load), collisions);
+    job_close(&j);
+}
+
 static void test_load_put_within_fits_or_leaves_everything_as_it_was(void **state)
 {
     (void)state;
     print_message("seed 3\n");
-    struct rng r;
+    put_within_study("8x8", "2D(2,1)", 3, 500);
+    put_within_study("4000x2", "2D(1,20)", 3, 100); /* routes that are too long to be logged */
+}
+
+/* A slide of thousands of ranks changes more links than are logged. */
+static void test_load_try_of_any_length_is_taken_back(void **state)
+{
+    (void)state;
     struct job j;
-    int fits = 0;
-    rng_seed(&r, 3);
-    job_open(&j, "8x8", "2D(2,1)", "0D");
-    for (int i = 0; i < 8; i++)
-        job_fail(&j, (int32_t)rng_below(&r, 50));
-    size_t size = (size_t)j.load.links * sizeof *j.load.phase[0].count;
-    int32_t *before = malloc(size);
-    for (int i = 0; i < 500; i++) {
-        int32_t rank = (int32_t)rng_below(&r, (uint64_t)j.place.ranks), from = j.place.node_of[rank];
-        int32_t limit = 1 + (int32_t)rng_below(&r, 6);
+    job_open(&j, "9000x3", "2D(1,2):x", "1D");
+    for (int32_t node = 9003, rank; node < 17000; node += 4000) {
+        assert_int_equal(place_fail(&j.place, node, &rank), PLACE_MOVED);
         load_drop(&j.load, rank);
-        memcpy(before, j.load.phase[0].count, size);
-        int64_t hops = j.load.hops;
-        int32_t max = load_collisions(&j.load);
-        bool put = load_put_within(&j.load, rank, (int32_t)rng_below(&r, (uint64_t)j.grid.nodes), limit);
-        assert_true(!put || load_collisions(&j.load) <= limit);
-        fits += put;
-        if (put)
-            load_drop(&j.load, rank);
-        assert_memory_equal(before, j.load.phase[0].count, size);
-        assert_true(hops == j.load.hops && max == load_collisions(&j.load));
-        load_put(&j.load, rank, from);
+        struct counts before = counts_of(&j.load);
+        assert_true(place_plan(&j.place, &j.method, node, rank, &j.plan));
+        assert_in_range(j.plan.count, LOAD_LOG / 4, 9000);
+        load_try(&j.load, &j.plan);
+        struct counts after = counts_of(&j.load);
+        load_try_back(&j.load, &j.plan);
+        assert_as_before(&before, &j.load);
+        load_move(&j.load, &j.plan);
+        assert_as_before(&after, &j.load);
+        place_apply(&j.place, &j.plan);
+        load_count(&j.load, &j.place);
     }
-    assert_in_range(fits, 20, 480);
-    int32_t collisions = load_collisions(&j.load);
-    load_count(&j.load, &j.place);
-    assert_int_equal(load_collisions(&j.load), collisions);
-    free(before);
     job_close(&j);
 }
 
@@ -299,6 +351,7 @@ int main(void)
         cmocka_unit_test(test_load_stencil_on_its_own_grid_never_collides),
         cmocka_unit_test(test_load_users_and_crossings_agree_with_the_routes),
         cmocka_unit_test(test_load_put_within_fits_or_leaves_everything_as_it_was),
+        cmocka_unit_test(test_load_try_of_any_length_is_taken_back),
     };
     return cmocka_run_group_tests_name("load", tests, NULL, NULL);
 }
