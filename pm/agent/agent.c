@@ -227,7 +227,7 @@ static int judge(struct agent *a, int code)
 void agent_end(struct agent *a, int code, const char *why, bool hard)
 {
     if (a->state < AGENT_ENDING) {
-        a->over_code = judge(a, code);
+        a->over_code = agent_kind_judge(a, judge(a, code));
         a->state = AGENT_ENDING;
         why = a->own_why ? a->own_why : why;
         a->over_why = why ? pm_strdup(why) : NULL;
@@ -261,7 +261,7 @@ static void plane_assigned(void *user, int slot, int rank, uint32_t incarnation)
 static void plane_respawn(void *user, int rank, uint32_t incarnation)
 {
     struct agent *a = user;
-    if (a->state == AGENT_RUNNING)
+    if (a->state == AGENT_RUNNING && !agent_kind_holds(a, rank, incarnation))
         agent_ranks_respawn(a, rank, incarnation);
 }
 
@@ -271,6 +271,7 @@ static void plane_here(void *user)
     if (a->here)
         return;
     a->here = true;
+    agent_kind_is_keels(a);
     if (a->run)
         conn_send(a->run, MSG_HERE, NULL, 0);
 }
@@ -286,6 +287,7 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     int total = a->job.nodes + a->job.spares;
     if (a->state != AGENT_RUNNING)
         return;
+    agent_kind_view(a, rank_node, node_alive);
     a->epoch = epoch;
     memcpy(a->view_rank_node, rank_node, (size_t)a->job.ranks * sizeof *rank_node);
     memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
@@ -557,6 +559,7 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
         return;
     }
     if (type == MSG_STANDBY) {
+        agent_kind_is_keels(a);
         agent_ranks_standby(a);
         return;
     }
@@ -644,6 +647,7 @@ static void agent_free(struct agent *a)
     free(a->view_alive);
     free(a->over_why);
     free(a->own_why);
+    free(a->held);
     free(a->peers);
     pmi_root_destroy(a->root);
     sodium_memzero(&a->launch, sizeof a->launch);
@@ -661,6 +665,7 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
     uv_timer_init(&a.loop, &a.lease);
     uv_timer_init(&a.loop, &a.grace);
     uv_timer_init(&a.loop, &a.again);
+    agent_kind_init(&a);
     uv_signal_init(&a.loop, &a.child_signal);
     a.lease.data = a.grace.data = a.again.data = a.child_signal.data = &a;
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);

@@ -91,8 +91,16 @@ struct agent {
 
     struct agent_process *processes; /* index is the slot */
     int process_count;
-    bool here;           /* a process has called keel_init, and keelrun was told */
-    bool standbys_begun; /* on a spare */
+    bool here;                /* a process has called keel_init, and keelrun was told */
+    bool is_keels;            /* here, or somewhere else: the program uses Keel */
+    int lost_rank, lost_node; /* before that was known: a rank that died with its node; -1 */
+    uv_timer_t kind;          /* how long the program has then, to show that it is one of Keel's */
+    bool standbys_begun;      /* on a spare */
+    struct agent_held {
+        int rank;
+        uint32_t incarnation;
+    } * held; /* ranks that wait for that */
+    int held_count;
     struct pmi_server *pmi;
     struct pmi_root *root; /* in use at one node only */
     struct conn *root_conn;
@@ -168,6 +176,17 @@ void agent_starts_begin(struct agent *a, const json_t *m);
 void agent_starts_settled(struct agent *a);
 void agent_starts_signal(struct agent *a, int signal);
 bool agent_starts_has(const struct agent *a, pid_t pid);
+
+/* agent_kind.c: programs that do not use Keel cannot survive the loss of a node. */
+void agent_kind_init(struct agent *a);
+/* A process of the job has called keel_init. */
+void agent_kind_is_keels(struct agent *a);
+/* Before the view is taken over: what is lost by it? */
+void agent_kind_view(struct agent *a, const int *rank_node, const bool *node_alive);
+/* The exit code of a job that would end with this one. */
+int agent_kind_judge(struct agent *a, int code);
+/* A rank is to go on here: true if it waits until the program has shown what it is. */
+bool agent_kind_holds(struct agent *a, int rank, uint32_t incarnation);
 
 /* agent_pmi.c */
 void agent_pmi_open(struct agent *a);

@@ -87,9 +87,11 @@ static void tell_news(void *user, const char *line)
 
 static void send_all_json(struct job *j, uint8_t type, json_t *m)
 {
-    for (int i = 0; i < j->total; i++)
+    char *text = json_dumps(m, JSON_COMPACT); /* once: START is as long as the job has nodes */
+    for (int i = 0; text && i < j->total; i++)
         if (j->nodes[i].conn)
-            conn_send_json(j->nodes[i].conn, type, json_incref(m));
+            conn_send(j->nodes[i].conn, type, text, strlen(text));
+    free(text);
     json_decref(m);
 }
 
@@ -494,10 +496,10 @@ static void on_process(struct job *j, int node, uint8_t type, const json_t *m)
         news_begun(&j->news, node, (int)rank);
 }
 
-/* The program is one of Keel's: the spares' processes may wait for their use. */
+/* The program is one of Keel's: its ranks can go on elsewhere, and the spares' processes may wait for their use. */
 static void on_here(struct job *j)
 {
-    for (int i = j->options->nodes; i < j->total && !j->standbys_begun; i++)
+    for (int i = 0; i < j->total && !j->standbys_begun; i++)
         if (j->nodes[i].conn)
             conn_send(j->nodes[i].conn, MSG_STANDBY, NULL, 0);
     j->standbys_begun = true;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FAN_OUT = 100 };
 
@@ -316,20 +317,38 @@ static void read_watchers(struct options *o, const char *path)
     free(text);
 }
 
+/* The nodes of a bed share this machine's processors, and each has something to say to all others: with many of them a node stands
+ * still at times because the others run, above all while all start. */
+static int default_silence_ms(const struct options *o)
+{
+    enum { NODES_A_CORE = 16 };
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), nodes = o->nodes + o->spares;
+    double load = (double)nodes / (double)(NODES_A_CORE * (cores > 0 ? cores : 1));
+    if (o->bed == BED_NONE || load <= 1)
+        return PLANE_SILENCE_MS;
+    double ms = PLANE_SILENCE_MS * load * load;
+    return ms < PLANE_SILENCE_MAX_MS ? (int)ms : PLANE_SILENCE_MAX_MS;
+}
+
 void options_parse(struct options *o, int argc, char **argv)
 {
     struct parsing p = {.o = o};
-    *o = (struct options){.start_timeout_s = 30, .fan_out = FAN_OUT, .silence_ms = PLANE_SILENCE_MS};
+    *o = (struct options){
+        .start_timeout_s = 30,
+        .fan_out = FAN_OUT,
+    };
     argp_err_exit_status = 2;
     /* argp would say it in two lines, and without errors it gives no help either */
     if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &p) != 0)
         pm_quit(2, "%s is not an option, or its value is missing; see keelrun --help",
                 p.at_fault ? p.at_fault : "something");
+    check_nodes(o, &p);
+    if (!o->silence_ms)
+        o->silence_ms = default_silence_ms(o);
     if (!o->dark_ms)
         o->dark_ms = o->silence_ms;
     if (o->dark_ms > o->silence_ms)
         pm_quit(2, "--dark: %d ms is more than the %d ms of --silence", o->dark_ms, o->silence_ms);
-    check_nodes(o, &p);
     if (o->topology == PLANE_FILE)
         read_watchers(o, p.watch_file);
 }

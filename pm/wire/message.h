@@ -28,7 +28,7 @@ enum message {
     MSG_BYE = 37,     /* the launcher has everything: go */
     MSG_PING = 38,    /* answered by MSG_PONG */
     MSG_LAUNCH = 40,  /* json: node, argv, from: start another node's agent */
-    MSG_STANDBY = 39, /* to spares: the program is Keel's, start the processes that wait */
+    MSG_STANDBY = 39, /* the program is Keel's: on spares, start the processes that wait */
 
     /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */
     MSG_PMI_FENCE = 48,   /* json: node, round, kvs {..}: this node's ranks are in the PMI barrier */

@@ -1,5 +1,5 @@
-/* crash RANK SIGNAL once|always: the rank sends itself the signal after keel_init, in its first process or in each; the
- * others meet in a barrier and end. */
+/* crash RANK SIGNAL once|always [hold]: the rank sends itself the signal after keel_init, in its first process or in each; the
+ * others meet in a barrier and end. hold: rank 0 says "here" and waits for the end of its input before. */
 #include <keel/keel.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,8 +10,14 @@
 
 int main(int argc, char **argv)
 {
-    if (argc != 4 || keel_init() != KEEL_OK)
+    if (argc < 4 || keel_init() != KEEL_OK)
         return 2;
+    if (argc > 4 && keel_rank() == 0) {
+        puts("here");
+        fflush(stdout);
+        while (getchar() != EOF)
+            ;
+    }
     if (keel_rank() == atoi(argv[1]) && (!keel_restarted() || strcmp(argv[3], "always") == 0)) {
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         kill(getpid(), atoi(argv[2]));

@@ -286,8 +286,8 @@ def test_keelctl_detect_shows_what_nodes_see_of_each_other():
 
 
 def test_keelctl_status_tells_of_dead_nodes_and_used_spares():
-    with Job(["-n", "2", "--nodes", "2", "--spares", "1", "sh", "-c", "cat >/dev/null; exec %s 9 9 once" % CRASH]) as job:
-        job.wait_ranks(2)
+    with Job(["-n", "2", "--nodes", "2", "--spares", "1", CRASH, "9", "9", "once", "hold"]) as job:
+        wait_for(lambda: job.stdout() == "here\n", "keel_init")
         assert "spare" in said("keelctl", "status", job.id())
         said("keelctl", "kill-node", job.id(), "1")
         wait_for(lambda: job.events("view"), "the view without node 1")

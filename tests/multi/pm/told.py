@@ -66,8 +66,8 @@ def test_quiet_tells_nothing_of_deaths():
 
 def test_node_that_dies_is_told():
     for options, outcome in (([], "the job goes on without rank 1"), (["--spares", "1"], "rank 1 continues on node 2")):
-        with Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "read line; exec %s 9 9 once" % CRASH]) as job:
-            job.wait_ranks(2)
+        with Job(["-n", "2", "--nodes", "2"] + options + [CRASH, "9", "9", "once", "hold"]) as job:
+            wait_for(lambda: job.stdout() == "here\n", "keel_init")
             assert subprocess.run([KEELCTL, "kill-node", job.id(), "1"], stdout=subprocess.DEVNULL).returncode == 0
             wait_for(lambda: "died" in job.stderr(), "keelrun to tell")
             assert job.wait() == 0, job.stderr()
@@ -88,6 +88,25 @@ def test_program_without_keel_ends_with_its_first_death():
         assert code == 137, (code, err)
         assert lines(err) == ["rank 1 (pid P, node 1) was killed by SIGKILL before it called keel_init, so it cannot be replaced"], err
         assert sorted(out.splitlines()) == ["rank 0", "rank 1"], "all is passed on, nothing runs on the spare: " + out
+
+
+def test_program_without_keel_ends_when_a_node_dies():
+    for options in ([], ["--spares", "1"]):
+        with Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "echo rank $KEEL_RANK; exec sleep 100"]) as job:
+            wait_for(lambda: job.stdout().count("rank") == 2, "both ranks")
+            assert subprocess.run([KEELCTL, "kill-node", job.id(), "1"], stdout=subprocess.DEVNULL).returncode == 0
+            assert job.wait() == 137, job.stderr()
+            assert "rank 1 died with node 1 before the program called keel_init, so it cannot be replaced" in lines(job.stderr()), job.stderr()
+            assert sorted(job.stdout().splitlines()) == ["rank 0", "rank 1"], "it runs on the spare: " + job.stdout()
+
+
+def test_program_without_keel_that_lost_a_node_has_not_succeeded():
+    for options, expected in (([], 137), (["--on-failure", "degrade"], 0)):
+        with Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "echo begun; [ $KEEL_RANK = 1 ] && exec sleep 100; exec cat"]) as job:
+            wait_for(lambda: job.stdout().count("begun") == 2, "both ranks")
+            assert subprocess.run([KEELCTL, "kill-node", job.id(), "1"], stdout=subprocess.DEVNULL).returncode == 0
+            wait_for(lambda: job.events("view"), "the view without node 1")
+            assert job.wait() == expected, job.stderr()
 
 
 def test_mpi_program_whose_rank_crashes_ends():
