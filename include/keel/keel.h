@@ -9,6 +9,7 @@
 #include <keel/rma.h>
 #include <keel/segment.h>
 #include <keel/shape.h>
+#include <keel/signal.h>
 #include <keel/status.h>
 #include <keel/task.h>
 #include <keel/type.h>

@@ -4,7 +4,7 @@
  *   plan.c       where the pieces of an operation go, for one route; pure
  *   op.c         operations: from the call to completion on all live copies
  *   progress.c   events, deadlines, waiting
- *   rma.c, shaped.c, segment.c, collective.c, task.c   what the public calls do
+ *   rma.c, shaped.c, segment.c, collective.c, task.c, signal.c   what the public calls do
  *   coll.h       groups and their collectives, between ranks
  *   hall.h       messages to ranks of the same node
  *   job.c, public*.c  the process's instance and its entry points
@@ -240,6 +240,7 @@ struct client {
     struct coll coll; /* groups and their collectives */
     struct mail mail;
     struct hall hall;
+    uint64_t signals; /* that have come */
     uint64_t pieces_living; /* for leak checks */
     uint64_t ops_living;
 };
@@ -291,6 +292,13 @@ void op_given_up_done(struct client *c); /* those whose doubts a view has taken 
 void client_progress(struct client *c);
 /* Wait until done(arg), with the lock given back in between; false if the process has lost the job. */
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg);
+
+/* signal.c */
+keel_status signal_send(struct client *c, keel_segment *s, int rank, size_t word, int64_t add);
+/* The word was changed: who waits there is to look. Takes the lock. */
+void signal_tell(struct client *c, int rank);
+keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_compare how, int64_t value, int from,
+                        int64_t *got);
 
 /* segment.c */
 /* This node's copy of the slot's part, or NULL. *status says why not: KEEL_ERR_DATA_LOST or KEEL_ERR_STATE (not here). */

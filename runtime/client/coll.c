@@ -252,6 +252,10 @@ static void noted(struct client *c, int from, uint32_t kind, const void *data, u
 void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, const void *data, size_t len, uint64_t now)
 {
     uint64_t id;
+    if (kind == PARCEL_SIGNAL) {
+        c->signals++;
+        return;
+    }
     if (kind == PARCEL_LOST || kind == PARCEL_GONE) {
         if (len == sizeof id)
             noted(c, from, kind, data, now);

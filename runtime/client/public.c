@@ -149,6 +149,29 @@ KEEL_EXPORT keel_status keel_compare_swap(keel_segment *segment, int rank, size_
     return KEEL_OK;
 }
 
+KEEL_EXPORT keel_status keel_signal(keel_segment *segment, int rank, size_t word, int64_t add)
+{
+    keel_status status = keel_fetch_add(segment, rank, word, add, NULL);
+    if (status == KEEL_OK)
+        signal_tell(&process_client, rank);
+    return status;
+}
+
+KEEL_EXPORT keel_status keel_put_signal(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
+                                        size_t word, int64_t add)
+{
+    if (word % sizeof add || near_bad_range(&process_client, segment, rank, word, sizeof add))
+        return process_client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
+    keel_status status = keel_put(segment, rank, offset, src, len);
+    return status == KEEL_OK ? keel_signal(segment, rank, word, add) : status;
+}
+
+KEEL_EXPORT keel_status keel_wait_until(keel_segment *segment, size_t word, keel_compare how, int64_t value, int from,
+                                        int64_t *got)
+{
+    return signal_wait(&process_client, segment, word, how, value, from, got);
+}
+
 KEEL_EXPORT keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
 {
     return segment_alloc(&process_client, bytes_per_rank, redundancy, out);
