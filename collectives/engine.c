@@ -15,8 +15,13 @@ struct engine *engine_create(uint64_t id, int self, struct roster *roster, const
     struct engine *e = calloc(1, sizeof *e);
     if (!e)
         return NULL;
-    *e = (struct engine){
-        .ops = *ops, .id = id, .born = roster_epoch(roster), .n = roster_size(roster), .self = self, .node = node};
+    *e = (struct engine){.ops = *ops,
+                         .id = id,
+                         .born = roster_epoch(roster),
+                         .n = roster_size(roster),
+                         .self = self,
+                         .blamed = -1,
+                         .node = node};
     e->rosters = malloc(sizeof(struct roster *));
     if (!e->rosters) {
         free(e);
@@ -235,7 +240,7 @@ static void finish(struct engine *e, struct instance *i)
 static void send_revoked(struct engine *e, int to)
 {
     uint8_t bytes[MESSAGE_HEAD];
-    struct message_head h = {.kind = MESSAGE_REVOKED, .group = e->id};
+    struct message_head h = {.kind = MESSAGE_REVOKED, .tag = (uint32_t)(e->blamed + 1), .group = e->id};
     message_head_write(bytes, &h);
     e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, NULL, 0);
 }
@@ -341,6 +346,9 @@ bool engine_view(struct engine *e, struct roster *roster, uint64_t now)
         e->rosters = more;
         e->cap_rosters = cap;
     }
+    for (struct instance *i = e->instances; i; i = i->next)
+        if (i->state != INSTANCE_COMPLETE && !instance_admit(i, roster))
+            return false;
     e->rosters[e->n_rosters++] = roster_ref(roster);
     forget_rosters(e);
     if (e->revoked)
@@ -384,6 +392,13 @@ uint64_t engine_deadline(const struct engine *e)
     for (const struct instance *i = e->instances; i; i = i->next)
         first = i->resend_at < first ? i->resend_at : first;
     return first;
+}
+
+void engine_revoke_for(struct engine *e, int member, uint64_t now)
+{
+    if (!e->revoked)
+        e->blamed = member;
+    engine_revoke(e, now);
 }
 
 void engine_revoke(struct engine *e, uint64_t now)
@@ -459,7 +474,7 @@ static const struct record *record_of(const struct engine *e, uint64_t seq)
 static void receive_revoked(struct engine *e, const struct message_head *h, int from)
 {
     if (h->kind == MESSAGE_REVOKED) {
-        engine_revoke(e, e->now);
+        engine_revoke_for(e, h->tag <= (uint32_t)e->n ? (int)h->tag - 1 : -1, e->now);
     } else if (h->kind == MESSAGE_VOTE || h->kind == MESSAGE_WANT || h->kind == MESSAGE_ASK) {
         send_revoked(e, from);
     }
@@ -527,6 +542,16 @@ void engine_receive(struct engine *e, int from, const void *data, size_t len, ui
 }
 
 /* ------------------------------------------------------------------------------------------------ queries */
+
+bool engine_is_ordinary(uint64_t seq)
+{
+    return seq_stream(seq) == STREAM_ORDINARY;
+}
+
+int engine_blamed(const struct engine *e)
+{
+    return e->blamed;
+}
 
 bool engine_revoked(const struct engine *e)
 {

@@ -112,10 +112,12 @@ void engine_skip_repairs(struct engine *e, uint64_t number);
 uint64_t engine_repairs_started(const struct engine *e);
 /* Of a new engine, the same on all members: members may join later, with a roster that names them. So many ordinary calls were
  * complete when this one joined (0: it was there from the start), as a member that lives has counted them; others may be one
- * ahead. Barriers, broadcasts and allreduces keep their results until nobody can join who has not got them: a member that comes
+ * ahead, and some one behind: of the calls up to that number it is no member (roster_set_after). Barriers, broadcasts and allreduces keep their results until nobody can join who has not got them: a member that comes
  * too late for such a call, which would be ENGINE_LATE, gets the status and the bytes that the others got. */
 void engine_join(struct engine *e, uint64_t complete);
 
+/* Of the calls that end when the group is revoked? */
+bool engine_is_ordinary(uint64_t seq);
 /* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED, ENGINE_NOMEM: with an
  * error nothing was started. */
 enum engine_status engine_start(struct engine *e, const struct engine_call *call, uint64_t now, uint64_t *seq);
@@ -132,6 +134,10 @@ void engine_tick(struct engine *e, uint64_t now);
 uint64_t engine_deadline(const struct engine *e); /* when to tick; UINT64_MAX: never */
 /* This member's ordinary calls, pending and future ones, return ENGINE_REVOKED, and soon everybody's. */
 void engine_revoke(struct engine *e, uint64_t now);
+
+/* The same, because of that member, as all will know: engine_blamed. */
+void engine_revoke_for(struct engine *e, int member, uint64_t now);
+int engine_blamed(const struct engine *e); /* -1: nobody */
 
 bool engine_revoked(const struct engine *e);
 /* Nothing was started that is not complete. */

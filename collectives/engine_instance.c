@@ -95,6 +95,11 @@ struct instance *instance_create(struct engine *e, uint64_t seq, const struct en
     i->signature = signature_of(e, call);
     i->root = call->root;
     i->resend_at = UINT64_MAX;
+    for (int k = 0; k < e->n_rosters; k++)
+        if (!instance_admit(i, e->rosters[k])) {
+            instance_destroy(i);
+            return NULL;
+        }
     if (call->kind != ENGINE_MOVE)
         return i;
     i->holds = call->move == SCHEDULE_BCAST && call->root == e->self;
@@ -105,7 +110,7 @@ struct instance *instance_create(struct engine *e, uint64_t seq, const struct en
     if (len) { /* the input must outlive a failed attempt */
         i->saved = malloc(len);
         if (!i->saved) {
-            free(i);
+            instance_destroy(i);
             return NULL;
         }
         memcpy(i->saved, call->in, len);
@@ -122,11 +127,47 @@ void instance_destroy(struct instance *i)
         free(l);
     }
     roster_unref(i->members);
+    for (int k = 0; k < i->n_views; k++)
+        roster_unref(i->views[k]);
+    free(i->views);
     schedule_fini(&i->schedule);
     free(i->tmp);
     free(i->kept);
     free(i->saved);
     free(i);
+}
+
+/* ------------------------------------------------------------------------------------------------ who takes part */
+
+bool instance_admit(struct instance *i, struct roster *r)
+{
+    struct roster *mine = seq_stream(i->seq) == STREAM_ORDINARY ? roster_for(r, seq_number(i->seq)) : roster_ref(r);
+    if (!mine || mine == r) {
+        roster_unref(mine);
+        return mine;
+    }
+    struct roster **more = realloc(i->views, (size_t)(i->n_views + 1) * sizeof(struct roster *));
+    if (!more) {
+        roster_unref(mine);
+        return false;
+    }
+    i->views = more;
+    i->views[i->n_views++] = mine;
+    return true;
+}
+
+/* The view of an epoch as it concerns this call, or NULL. */
+static struct roster *view_at(const struct engine *e, const struct instance *i, uint64_t epoch)
+{
+    for (int k = 0; k < i->n_views; k++)
+        if (roster_epoch(i->views[k]) == epoch)
+            return i->views[k];
+    return engine_roster_at(e, epoch);
+}
+
+static struct roster *view_now(const struct engine *e, const struct instance *i)
+{
+    return view_at(e, i, roster_epoch(engine_roster(e)));
 }
 
 /* ------------------------------------------------------------------------------------------------ letters */
@@ -338,7 +379,7 @@ static void enter_meeting(struct engine *e, struct instance *i)
 {
     int s = seq_stream(i->seq);
     set_state(i, INSTANCE_MEETING);
-    i->epoch = roster_epoch(engine_roster(e));
+    i->epoch = roster_epoch(view_now(e, i));
     i->vote = (struct vote){
         .finished_min = i->finished,
         .finished_max = i->finished,
@@ -350,7 +391,7 @@ static void enter_meeting(struct engine *e, struct instance *i)
         .holder_min = i->holds || i->returned ? (uint32_t)e->self : UINT32_MAX,
         .trouble = i->trouble,
     };
-    i->steps = meet_plan(i->call.shape, engine_roster(e), e->self, i->plan);
+    i->steps = meet_plan(i->call.shape, view_now(e, i), e->self, i->plan);
     i->step = 0;
     set_timer(e, i);
 }
@@ -359,11 +400,11 @@ static void enter_meeting(struct engine *e, struct instance *i)
 static void flush(struct engine *e, struct instance *i)
 {
     struct meet_step plan[MEET_STEPS_MAX];
-    int n = meet_plan(MEET_CUBE, engine_roster(e), e->self, plan);
+    int n = meet_plan(MEET_CUBE, view_now(e, i), e->self, plan);
     i->finished = 0;
     for (int k = 0; k < n; k++)
         if (!plan[k].wait)
-            engine_send(e, i, plan[k].member, MESSAGE_FLUSH, 0, roster_epoch(engine_roster(e)));
+            engine_send(e, i, plan[k].member, MESSAGE_FLUSH, 0, roster_epoch(view_now(e, i)));
     enter_meeting(e, i);
 }
 
@@ -409,7 +450,7 @@ static bool heard_decision(struct engine *e, struct instance *i, struct decision
 {
     for (struct letter **at = &i->inbox; *at; at = &(*at)->next) {
         struct letter *l = *at;
-        if (l->head.kind != MESSAGE_DECIDED || l->head.attempt != i->attempt || !engine_roster_at(e, l->head.epoch))
+        if (l->head.kind != MESSAGE_DECIDED || l->head.attempt != i->attempt || !view_at(e, i, l->head.epoch))
             continue;
         *at = l->next;
         *d = (struct decision){true, i->attempt, l->head.epoch, l->vote};
@@ -443,7 +484,7 @@ static bool skip(struct engine *e, struct instance *i)
             i->root = (int)l->head.tag;
         free(l);
         roster_unref(i->members);
-        i->members = roster_ref(engine_roster(e));
+        i->members = roster_ref(view_now(e, i));
         i->finished = 0;
         i->built = i->lost = false;
         enter_meeting(e, i);
@@ -506,7 +547,7 @@ static bool is_rooted(const struct instance *i)
 /* Whom the result of this attempt covers. */
 static struct roster *covered(const struct engine *e, const struct instance *i, struct roster *then)
 {
-    struct roster *r = i->repairs ? engine_roster_at(e, i->repairs) : i->members;
+    struct roster *r = i->repairs ? view_at(e, i, i->repairs) : i->members;
     return only_root_gives(i) || !r ? then : r;
 }
 
@@ -532,7 +573,7 @@ static bool has_moved(const struct engine *e, struct instance *i, const struct v
 static bool is_over(struct engine *e, struct instance *i, const struct decision *d, struct engine_result *result)
 {
     const struct vote *v = &d->vote;
-    struct roster *then = engine_roster_at(e, d->epoch);
+    struct roster *then = view_at(e, i, d->epoch);
     *result = (struct engine_result){.status = ENGINE_OK, .value = v->value, .members = then};
     if (v->signature_min != v->signature_max)
         *result = (struct engine_result){.status = ENGINE_MISMATCH};
@@ -554,7 +595,7 @@ static void begin_attempt(struct engine *e, struct instance *i, struct roster *m
     i->built = i->lost = false;
     bool rooted = i->call.kind == ENGINE_MOVE && (is_rooted(i) || i->repairs);
     bool rootless = rooted && !roster_has(members, i->root);
-    if (i->call.kind != ENGINE_MOVE || i->trouble || rootless || members != engine_roster(e)) {
+    if (i->call.kind != ENGINE_MOVE || i->trouble || rootless || members != view_now(e, i)) {
         enter_meeting(e, i); /* nothing to move, or one of them is dead meanwhile, as all will learn */
         return;
     }
@@ -564,7 +605,7 @@ static void begin_attempt(struct engine *e, struct instance *i, struct roster *m
 
 void instance_begin(struct engine *e, struct instance *i)
 {
-    begin_attempt(e, i, engine_roster(e));
+    begin_attempt(e, i, view_now(e, i));
     instance_progress(e, i);
 }
 
@@ -641,7 +682,7 @@ void instance_progress(struct engine *e, struct instance *i)
     if (i->call.kind == ENGINE_AGREE)
         i->call.value = d.vote.value; /* the second meeting makes sure that all have it */
     i->attempt++;
-    begin_attempt(e, i, engine_roster_at(e, d.epoch));
+    begin_attempt(e, i, view_at(e, i, d.epoch));
     go_on(e, i);
 }
 
@@ -661,7 +702,7 @@ static bool receive_now(struct engine *e, struct instance *i, const struct lette
         else if (moving)
             return h->kind == MESSAGE_ASK;
         else if (h->kind == MESSAGE_ASK && (i->lost || i->finished != h->epoch))
-            engine_send(e, i, l->from, MESSAGE_FLUSH, 0, roster_epoch(engine_roster(e)));
+            engine_send(e, i, l->from, MESSAGE_FLUSH, 0, roster_epoch(view_now(e, i)));
         return true;
     case MESSAGE_FLUSH:
         if (moving)
@@ -722,7 +763,7 @@ void instance_lost(struct engine *e, struct instance *i, int member)
         if (i->state == INSTANCE_MOVING)
             flush(e, i);
         else
-            engine_send(e, i, member, MESSAGE_FLUSH, 0, roster_epoch(engine_roster(e)));
+            engine_send(e, i, member, MESSAGE_FLUSH, 0, roster_epoch(view_now(e, i)));
     }
     set_timer(e, i);
     instance_progress(e, i);

@@ -42,6 +42,8 @@ struct instance {
     size_t out_len;
     uint64_t repairs; /* epoch of a returned result: this attempt brings it from `root` to those who have not got it */
     struct letter *inbox;
+    struct roster **views; /* those of the engine's in which there is somebody who joined later, without them */
+    int n_views;
     /* moving */
     struct roster *members; /* of the attempt */
     bool built;             /* the schedule is; not before the sends of the last attempt are done */
@@ -80,6 +82,7 @@ struct engine {
     int n, self;
     const int *node;
     bool revoked;
+    int blamed;              /* for it, -1: for nobody */
     bool keeps;              /* results, for members that join */
     struct roster **rosters; /* the views since the oldest incomplete instance began; the last is the current one */
     int n_rosters, cap_rosters;
@@ -131,6 +134,8 @@ void instance_begin(struct engine *e, struct instance *i); /* the first attempt 
 void instance_progress(struct engine *e, struct instance *i);
 void instance_receive(struct engine *e, struct instance *i, struct letter *l); /* takes the letter over */
 void instance_view(struct engine *e, struct instance *i);
+/* Before the roster is the engine's, or the instance is there. False: no memory. */
+bool instance_admit(struct instance *i, struct roster *r);
 void instance_lost(struct engine *e, struct instance *i, int member);
 void instance_starved(struct engine *e, struct instance *i, const struct message_head *h);
 void instance_tick(struct engine *e, struct instance *i);

@@ -14,7 +14,7 @@ enum message_kind {
     MESSAGE_DATA,     /* a step of a schedule; bytes */
     MESSAGE_ASK,      /* what the sender waits for in a schedule has not come; no body */
     MESSAGE_FLUSH,    /* the attempt cannot be finished: go to the meeting; no body */
-    MESSAGE_REVOKED,  /* the group is revoked; no body */
+    MESSAGE_REVOKED,  /* the group is revoked; tag: 1 + the member that is blamed for it, 0: none; no body */
     MESSAGE_RESULT, /* of a complete instance, for who joined after it; tag: its enum engine_status; vote, then the bytes */
     MESSAGE_SKIP, /* that attempt is decided, and the instance goes on; for who joined after it; tag: the root; vote */
     MESSAGE_KINDS,

@@ -7,7 +7,8 @@
 struct roster {
     int refs, n, live;
     uint64_t epoch;
-    int *before; /* [words] live members before that word; NULL if all live */
+    int *before;     /* [words] live members before that word; NULL if all live */
+    uint64_t *after; /* [n], NULL: 0 for all */
     uint64_t bits[];
 };
 
@@ -33,6 +34,30 @@ struct roster *roster_create(int n, const uint64_t *live, uint64_t epoch)
     return r;
 }
 
+bool roster_set_after(struct roster *r, const uint64_t *after)
+{
+    r->after = malloc((size_t)r->n * sizeof *after);
+    if (r->after)
+        memcpy(r->after, after, (size_t)r->n * sizeof *after);
+    return r->after;
+}
+
+struct roster *roster_for(struct roster *r, uint64_t number)
+{
+    bool all = true;
+    for (int m = roster_next(r, 0); r->after && all && m >= 0; m = roster_next(r, m + 1))
+        all = r->after[m] < number;
+    if (all)
+        return roster_ref(r);
+    uint64_t *bits = calloc(BITSET_WORDS(r->n), sizeof *bits);
+    for (int m = roster_next(r, 0); bits && m >= 0; m = roster_next(r, m + 1))
+        if (r->after[m] < number)
+            bitset_add(bits, m);
+    struct roster *smaller = bits ? roster_create(r->n, bits, r->epoch) : NULL;
+    free(bits);
+    return smaller;
+}
+
 struct roster *roster_ref(struct roster *r)
 {
     r->refs++;
@@ -44,6 +69,7 @@ void roster_unref(struct roster *r)
     if (!r || --r->refs)
         return;
     free(r->before);
+    free(r->after);
     free(r);
 }
 

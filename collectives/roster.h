@@ -14,6 +14,12 @@ struct roster;
 
 /* live: bitset of BITSET_WORDS(n), copied. epoch > 0. One reference. NULL if out of memory. */
 struct roster *roster_create(int n, const uint64_t *live, uint64_t epoch);
+/* Members may join while calls go on: after[n], copied, says how many calls were complete when each did. Before anybody else has the
+ * roster. False if out of memory. */
+bool roster_set_after(struct roster *r, const uint64_t *after);
+/* Who takes part in call `number`: the roster itself, or a smaller one of the same epoch without those that joined later; one reference
+ * more. NULL if out of memory. */
+struct roster *roster_for(struct roster *r, uint64_t number);
 struct roster *roster_ref(struct roster *r);
 void roster_unref(struct roster *r); /* takes NULL */
 

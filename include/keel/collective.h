@@ -16,7 +16,10 @@ extern "C" {
 /* ---- all live ranks ----
  * A rank that dies is left out; a restarted rank takes part from keel_resume on. All live ranks call the same collectives in
  * the same order. A restarted rank that repeats one which the others completed without it (keel_resume) gets what they got,
- * status and bytes, and waits for nobody. KEEL_ERR_STATE before keel_resume and inside a task. */
+ * status and bytes, and waits for nobody. KEEL_ERR_STATE before keel_resume and inside a task.
+ * KEEL_ERR_TIMEOUT: a process that is waited for is stopped (by a signal or a debugger), and has been for KEEL_TIMEOUT_MS; its rank is
+ * said on standard error. The collective is not over: the same call with the same arguments, whose memory is Keel's until then, goes on
+ * with it. No time passes that makes a process that computes or sleeps an error. */
 
 /* Fault-resilient hypercube barrier (FT-ARMCI, "non-data-moving collectives"), with an implicit keel_fence_all before.
  * Returns when every live rank has entered. */
@@ -39,8 +42,12 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  *                       end and whose data the result is made from; of a broadcast or scatter, those who have the data.
  *   KEEL_ERR_RANK_DEAD  the root died, and with it what only it had, or what only it was to get
  *   KEEL_ERR_MISMATCH   the members' arguments do not fit together: another call, length, root, type or operation
- *   KEEL_ERR_REVOKED    keel_group_revoke
+ *   KEEL_ERR_REVOKED    keel_group_revoke. The one call that was under way then may be complete for some members, and revoked for others
  *   KEEL_ERR_NOMEM      on some member
+ *
+ * A member whose process is stopped (by a signal or a debugger; one that computes or sleeps is not) is waited for for KEEL_TIMEOUT_MS. Then
+ * the group is revoked: who found out gets KEEL_ERR_TIMEOUT, the others KEEL_ERR_REVOKED, and keel_group_stopped names the member.
+ * Agree, shrink and creation wait for it; a list without it does not.
  *
  * With an error the output is undefined, the input unchanged. Wrong arguments (KEEL_ERR_ARG: a root that is no member, NULL for
  * bytes, an operation that does not exist for the type), too many begun requests (KEEL_ERR_LIMIT: 64 of a group) and a

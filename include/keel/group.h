@@ -64,6 +64,9 @@ int keel_group_size(const keel_group *group);                 /* members, the de
 int keel_group_rank(const keel_group *group);                 /* the caller's place, -1: not a member */
 int keel_group_to_world(const keel_group *group, int member); /* the rank, -1: no such member */
 int keel_group_from_world(const keel_group *group, int rank); /* the member, -1: the rank is none */
+/* The member because of whose stopped process the group was revoked (keel/collective.h), -1: none. The survivors go on in a group that
+ * they make by a list without it. */
+int keel_group_stopped(const keel_group *group);
 /* Does the member live, as far as is known here now? */
 bool keel_group_alive(const keel_group *group, int member);
 

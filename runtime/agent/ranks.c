@@ -197,14 +197,15 @@ void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation)
 
 /* ---- views ---- */
 
-void ranks_view_committed(struct agent *a, uint64_t value)
+void ranks_joined(struct agent *a, uint64_t value)
 {
-    for (int r = 0; r < a->view.ranks; r++) {
-        const struct view_rank *k = &a->view.rank[r];
-        if (k->joined == a->view.epoch && k->node == a->self && k->state == RANK_RUNNING) {
+    for (int r = 0; r < a->view.ranks; r++)
+        if (a->view.rank[r].joined == a->view.epoch && a->view.rank[r].state == RANK_RUNNING)
             a->rank_joined[r] = value;
-        }
-    }
+}
+
+void ranks_view_committed(struct agent *a)
+{
     for (struct proc *proc = a->procs, *next; proc; proc = next) {
         next = proc->next;
         const struct view_rank *k = proc->rank >= 0 ? &a->view.rank[proc->rank] : NULL;

@@ -23,13 +23,15 @@ struct proc *ranks_find(const struct agent *a, int id);
 
 /* For the parts. */
 void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation);
-void ranks_view_committed(struct agent *a, uint64_t value);
+void ranks_view_committed(struct agent *a);
 void ranks_view_settled(struct agent *a);
 /* A barrier request of a rank of this node. */
 void ranks_enter(struct agent *a, struct conn *c, const struct wire *w);
 void ranks_try_enter(struct agent *a);
 /* Collectives of all live ranks that are complete, as far as this node's ranks know. */
 uint64_t ranks_collectives(const struct agent *a);
+/* Of this view: with which value who joins joins. */
+void ranks_joined(struct agent *a, uint64_t value);
 void ranks_barrier_complete(struct agent *a, uint64_t instance);
 /* What a rank sends to a rank of this node. */
 void ranks_parcel(struct agent *a, struct conn *c, const struct wire *w);

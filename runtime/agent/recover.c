@@ -146,8 +146,10 @@ static void show_lives(struct agent *a)
         atomic_store_explicit(&k->life, life, memory_order_relaxed);
         atomic_store_explicit(&k->joined, v->rank[r].joined, memory_order_relaxed);
         atomic_store_explicit(&k->changed, v->epoch, memory_order_relaxed);
+        uint64_t after = recover_value_collectives(a->rank_joined[r]);
+        atomic_store_explicit(&k->after, after, memory_order_relaxed);
         page->change[changes++ % PAGE_CHANGES] =
-            (struct page_change){.epoch = v->epoch, .life = life, .rank = (uint32_t)r};
+            (struct page_change){.epoch = v->epoch, .life = life, .after = after, .rank = (uint32_t)r};
     }
     atomic_store_explicit(&page->changes, changes, memory_order_release);
     atomic_store_explicit(&page->showing, showing + 2, memory_order_release);
@@ -319,13 +321,14 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     execute_view_committed(a, before);
     strong_view_committed(a);
     repair_view_committed(a, before);
+    ranks_joined(a, joined);
     recover_show_view(a);
     a->preparing = 0;
     execute_thaw(a);
     peers_epoch(&a->peers, epoch);
     segments_acked(a);
     update_barrier(a, joined);
-    ranks_view_committed(a, joined);
+    ranks_view_committed(a);
     tell_deaths(a, events, n);
     health_committed(a);
     for (int group = 0; group < agent_groups(a); group++)

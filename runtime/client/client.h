@@ -240,7 +240,7 @@ struct client {
     struct coll coll; /* groups and their collectives */
     struct mail mail;
     struct hall hall;
-    uint64_t signals; /* that have come */
+    uint64_t signals;       /* that have come */
     uint64_t pieces_living; /* for leak checks */
     uint64_t ops_living;
 };

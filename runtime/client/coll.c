@@ -6,6 +6,7 @@
 
 #include "collectives/message.h"
 #include "runtime/base/bitset.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
@@ -31,6 +32,7 @@ static void read_lives(struct client *c)
             l->life = l->newest = atomic_load_explicit(&k->life, memory_order_relaxed);
             l->joined = atomic_load_explicit(&k->joined, memory_order_relaxed);
             l->changed = atomic_load_explicit(&k->changed, memory_order_relaxed);
+            l->after = atomic_load_explicit(&k->after, memory_order_relaxed);
         }
     } while (!is_consistent(p, before));
 }
@@ -98,6 +100,16 @@ static struct roster *roster_now(const struct keel_group *g)
     }
     struct roster *r = roster_create(n, live, epoch + 1);
     free(live);
+    if (!r || g->birth != UINT64_MAX || g->creation)
+        return r;
+    uint64_t *after = malloc((size_t)n * sizeof *after);
+    for (int m = 0; after && m < n; m++)
+        after[m] = g->client->coll.life[group_rank(g->ranks, m)].after;
+    if (!after || !roster_set_after(r, after)) {
+        roster_unref(r);
+        r = NULL;
+    }
+    free(after);
     return r;
 }
 
@@ -124,6 +136,7 @@ static void apply(struct client *c, const struct page_change *change, size_t n, 
         l->newest = joins ? l->life : l->newest;
         l->joined = joins ? change[i].epoch : l->joined;
         l->changed = change[i].epoch;
+        l->after = change[i].after;
         courier_reset(c, (int)change[i].rank);
         mail_reset(c, (int)change[i].rank);
     }
@@ -295,19 +308,75 @@ bool coll_starved(struct client *c, int from, uint32_t kind, const void *head, s
 
 /* ---- time ---- */
 
-/* Who is waited for for long: does its node live? */
+static int node_of(const struct client *c, int rank)
+{
+    return (int)(int32_t)(atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire) >> 32);
+}
+
+/* A process that the call needs is stopped, and does not go on. The collectives of all live ranks wait for it, whenever that is;
+ * other groups are given up: whoever leaves lets the others go. What finds out who lives (agree, shrink) waits. */
+static void give_up(struct keel_group *g, struct keel_request *r, int member, uint64_t now)
+{
+    struct client *c = g->client;
+    log_error("rank %d is stopped, a collective has waited for it for %llu ms", group_rank(g->ranks, member),
+              (unsigned long long)((now - r->stopped_since) / KEEL_NS_PER_MS));
+    if (g == c->coll.living) {
+        r->stalled = true;
+        r->stopped = -1; /* who calls again waits as long again */
+    } else if (!g->creation && engine_is_ordinary(r->seq)) {
+        engine_revoke_for(g->engine, member, now);
+        r->status = KEEL_ERR_TIMEOUT;
+    } else {
+        r->stopped_since = now; /* is said again */
+    }
+}
+
+/* A request waits for long: the kernel is asked how a process is, the one that it waits for and each other in turn, since the
+ * one that is stopped may be waited for by others only. */
+static void look_after(struct keel_group *g, struct keel_request *r, uint64_t now)
+{
+    struct client *c = g->client;
+    if (r->asked >= 0 && r->asked < group_size(g->ranks)) {
+        const struct page_rank *k = page_rank(c->page, group_rank(g->ranks, r->asked));
+        bool answered = atomic_load_explicit(&k->looked, memory_order_acquire) >= r->asked_at;
+        bool stopped = atomic_load_explicit(&k->process, memory_order_relaxed) == PAGE_PROCESS_STOPPED;
+        if (answered && stopped && r->stopped != r->asked) {
+            r->stopped = r->asked;
+            r->stopped_since = now;
+        } else if (answered && !stopped && r->stopped == r->asked) {
+            r->stopped = -1;
+        }
+    }
+    if (r->stopped >= 0 && !coll_member_lives(g, r->stopped))
+        r->stopped = -1;
+    if (r->stopped >= 0 && now - r->stopped_since > c->timeout_ns) {
+        give_up(g, r, r->stopped, now);
+        return;
+    }
+    int waits = engine_waits_for(g->engine, r->seq);
+    int member = r->stopped >= 0                   ? r->stopped
+                 : waits >= 0 && waits != r->asked ? waits
+                                                   : (r->turn = (r->turn + 1) % group_size(g->ranks));
+    int rank = group_rank(g->ranks, member), node = coll_member_lives(g, member) ? node_of(c, rank) : -1;
+    r->asked = member;
+    r->asked_at = now;
+    struct control ask = {.type = CONTROL_STATUS, .slot = node, .a = rank, .b = (int64_t)now};
+    if (node >= 0 && rank != c->rank)
+        (void)c->env.tell(c->env.user, &ask); /* asked again, if it was lost */
+}
+
+/* Who is waited for for long: does its node live, does its process run? */
 static void ask_about(struct keel_group *g, uint64_t now)
 {
     struct client *c = g->client;
-    for (const struct keel_request *r = g->requests; r; r = r->next) {
+    for (struct keel_request *r = g->requests, *next; r; r = next) {
+        next = r->next;
         int member = r->done ? -1 : engine_waits_for(g->engine, r->seq);
-        int rank = member < 0 ? -1 : group_rank(g->ranks, member);
-        int node =
-            rank < 0
-                ? -1
-                : (int)(int32_t)(atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire) >> 32);
+        int node = member < 0 ? -1 : node_of(c, group_rank(g->ranks, member));
         if (node >= 0)
             link_ask_agent(c, node, now);
+        if (member >= 0 && !r->stalled)
+            look_after(g, r, now);
     }
 }
 

@@ -32,6 +32,7 @@ struct life {
     uint64_t life;   /* page_rank.life */
     uint64_t newest; /* the greatest there was */
     uint64_t joined, changed;
+    uint64_t after; /* collectives of all live ranks that were complete when it joined */
 };
 
 struct keel_group {
@@ -56,6 +57,11 @@ struct keel_request {
     struct keel_group *group;
     uint64_t seq;
     bool done, own; /* own: the runtime's, no caller waits */
+    bool stalled;   /* a process that it needs is stopped, for longer than the time-out */
+    int asked;      /* the member that was asked about last, at asked_at */
+    int stopped;    /* the member whose process was seen to be stopped, first at stopped_since; -1: none */
+    uint64_t asked_at, stopped_since;
+    int turn; /* members are asked about in turn */
     keel_status status;
     uint64_t value;
     struct roster *covered;
@@ -92,7 +98,8 @@ struct coll {
     struct keel_group *groups;
     struct keel_group *idle, *spent; /* memory of freed groups, to be used again and not */
     struct keel_group *world, *node;
-    struct keel_group *living; /* whoever lives: the collectives of all live ranks */
+    struct keel_group *living;       /* whoever lives: the collectives of all live ranks */
+    struct keel_request *unfinished; /* of that one: a call that ended by its time-out, to be gone on with */
     struct stray *strays, **strays_tail;
     size_t stray_bytes;
     int creating; /* creations, splits and shrinks under way */

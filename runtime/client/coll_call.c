@@ -43,6 +43,7 @@ keel_status coll_begin(struct keel_group *g, const struct engine_call *call, str
     if (status == KEEL_OK) {
         coll_see_views(c, now);
         r->group = g;
+        r->asked = r->stopped = -1;
         r->next = g->requests;
         g->requests = r;
         g->starting = r;
@@ -58,7 +59,8 @@ keel_status coll_begin(struct keel_group *g, const struct engine_call *call, str
 
 static bool is_done(void *arg)
 {
-    return ((struct keel_request *)arg)->done;
+    const struct keel_request *r = arg;
+    return r->done || r->stalled;
 }
 
 keel_status coll_await(struct keel_request *r)
@@ -66,7 +68,7 @@ keel_status coll_await(struct keel_request *r)
     struct client *c = r->group->client;
     if (!client_wait(c, is_done, r))
         coll_break(c, c->fatal); /* nothing uses the caller's memory any more */
-    return r->status;
+    return r->done ? r->status : KEEL_ERR_TIMEOUT;
 }
 
 keel_status coll_check(const struct client *c, const struct keel_group *g)

@@ -81,8 +81,7 @@ static bool is_thawed(void *arg)
     return !atomic_load(&c->page->frozen) || c->coll.broken != KEEL_OK;
 }
 
-/* The lock is held, and given back meanwhile. */
-static keel_status run_locked(struct client *c, const struct engine_call *call)
+static keel_status begin(struct client *c, const struct engine_call *call, struct keel_request **out)
 {
     struct keel_request *r = calloc(1, sizeof *r);
     if (!r)
@@ -92,10 +91,24 @@ static keel_status run_locked(struct client *c, const struct engine_call *call)
         return c->fatal;
     }
     keel_status status = coll_begin(c->coll.living, call, r);
+    *out = status == KEEL_OK ? r : NULL;
+    return status;
+}
+
+/* The lock is held, and given back meanwhile. What ended by its time-out is gone on with. */
+static keel_status run_locked(struct client *c, const struct engine_call *call)
+{
+    struct keel_request *r = c->coll.unfinished;
+    keel_status status = r ? KEEL_OK : begin(c, call, &r);
     if (status != KEEL_OK)
         return status;
+    r->stalled = false;
+    c->coll.unfinished = r;
     status = coll_await(r);
+    if (!r->done && c->fatal == KEEL_OK)
+        return status;
     coll_request_free(r);
+    c->coll.unfinished = NULL;
     if (c->fatal == KEEL_OK && c->coll.broken == KEEL_OK) /* whatever it came to, it came to the same for all */
         atomic_store(&c->intents->collectives, ++c->collectives);
     return status;

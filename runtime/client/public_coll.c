@@ -114,6 +114,12 @@ KEEL_EXPORT int keel_group_from_world(const keel_group *group, int rank)
     return is_here(group) ? group_member(group->ranks, rank) : -1;
 }
 
+KEEL_EXPORT int keel_group_stopped(const keel_group *group)
+{
+    group = of(group);
+    return is_here(group) && group->engine ? engine_blamed(group->engine) : -1;
+}
+
 KEEL_EXPORT bool keel_group_alive(const keel_group *group, int member)
 {
     group = of(group);

@@ -16,7 +16,7 @@
 #include "runtime/protocol/layout.h"
 #include "runtime/transport/transport.h"
 
-#define PAGE_MAGIC 0x6b65656c70670007ull
+#define PAGE_MAGIC 0x6b65656c70670008ull
 
 /* What this agent's detector thinks of a node that is not declared dead. Bits. */
 enum page_doubt {
@@ -66,6 +66,7 @@ struct page_rank {
     _Atomic uint64_t life;    /* 1 + incarnation while it takes part in collectives, 0 while nobody does for it */
     _Atomic uint64_t joined;  /* epoch at which that incarnation joined, 0 for the first */
     _Atomic uint64_t changed; /* epoch of the last change of life */
+    _Atomic uint64_t after;   /* collectives of all live ranks that were complete when it joined */
 };
 
 enum page_process {
@@ -90,7 +91,7 @@ struct page_links {
 /* One change of a rank's life. The last PAGE_CHANGES are kept, so that a rank goes through the views one by one, as the
  * collectives of a group need it, also if it was not looking for a while. */
 struct page_change {
-    uint64_t epoch, life;
+    uint64_t epoch, life, after;
     uint32_t rank;
     uint32_t pad;
 };

@@ -581,6 +581,7 @@ static void test_engine_early_broadcast_reaches_who_missed_it(void **state)
 static void rejoin(uint64_t complete)
 {
     struct roster *without = all_but(3, 2, 2), *with = all_but(3, -1, 3);
+    assert_true(roster_set_after(with, (uint64_t[]){0, 0, complete}));
     struct engine_ops ops = {&fakes[2], on_send, on_done};
     for (int i = 0; i < 2; i++) {
         assert_true(engine_view(fakes[i].e, without, now));
@@ -684,6 +685,43 @@ static void test_engine_joined_member_passes_the_result_on(void **state)
     }
     roster_unref(last);
     stop();
+}
+
+/* The only one that had completed the first call is dead: the others do it without its successor, which comes after it. */
+static void test_engine_joined_member_is_not_waited_for_in_calls_before_it(void **state)
+{
+    (void)state;
+    uint64_t in[3] = {1, 2, 3}, out[3] = {0};
+    struct engine_call call[3];
+    for (int order = 0; order < 2; order++) { /* the others begin before it joins, or after */
+        start_joinable();
+        for (int i = 0; i < 2 && order == 0; i++) {
+            call[i] = sum_of(&in[i], &out[i], 1);
+            begin(i, &call[i]);
+        }
+        lose();
+        rejoin(1);
+        for (int i = 0; i < 2 && order == 1; i++) {
+            call[i] = sum_of(&in[i], &out[i], 1);
+            begin(i, &call[i]);
+        }
+        begin(2, &(struct engine_call){.kind = ENGINE_BARRIER}); /* its first, the second of all */
+        deliver();
+        let_time_pass();
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(fakes[i].done, 1);
+            assert_int_equal(fakes[i].result[0].status, ENGINE_OK);
+            assert_int_equal(out[i], 3);
+        }
+        assert_int_equal(fakes[2].done, 0);
+        for (int i = 0; i < 2; i++)
+            begin(i, &(struct engine_call){.kind = ENGINE_BARRIER});
+        deliver();
+        let_time_pass();
+        assert_int_equal(fakes[2].done, 1);
+        assert_true(fakes[0].done == 2 && fakes[1].done == 2);
+        stop();
+    }
 }
 
 /* The others are in a later attempt when it joins; the sum is of those who live at the end. */
@@ -838,6 +876,7 @@ int main(void)
         cmocka_unit_test(test_engine_early_broadcast_reaches_who_missed_it),
         cmocka_unit_test(test_engine_joined_member_gets_what_the_others_got),
         cmocka_unit_test(test_engine_joined_member_passes_the_result_on),
+        cmocka_unit_test(test_engine_joined_member_is_not_waited_for_in_calls_before_it),
         cmocka_unit_test(test_engine_joined_member_goes_to_the_attempt_of_the_others),
         cmocka_unit_test(test_engine_data_without_memory_are_an_error_for_all),
         cmocka_unit_test(test_engine_garbage_and_strangers_change_nothing),
