@@ -54,6 +54,17 @@ def test_putget_finds_what_was_put():
     assert sorted(out.splitlines()) == sorted(wanted + ["rank by rank, all 3 drew a ticket"]), out
 
 
+def test_survivors_go_on_in_groups_of_their_own():
+    with Job(["--on-failure", "degrade", "-n", "6", "--nodes", "3", program("survivors"), "200"], seconds=100) as job:
+        wait_for(lambda: len([e for e in job.events("application") if e["name"] == "begun"]) == 6, "the first round", 60)
+        subprocess.run([KEELCTL, "kill-node", job.id(), "2"], check=True, capture_output=True, timeout=20)
+        code = job.wait()
+        assert code == 0, (code, job.stderr())
+        for team, all_of_it, rest in ("even", 6, 2), ("odd", 9, 4):
+            lines = [line for line in job.stdout().splitlines() if line.startswith(team)]
+            assert lines == ["%s: 3 ranks, sum %d" % (team, all_of_it)] + 2 * ["%s: 2 ranks, sum %d" % (team, rest)], lines
+
+
 def test_pi_undisturbed():
     with pi_job([]) as job:
         check_pi(job)
