@@ -17,8 +17,24 @@
 
 enum { TIMES_MAX = 20000, BYTES_MAX = 4 << 20 };
 
-enum operation { BARRIER, ALLREDUCE, BCAST, ALLGATHER, ALLTOALL, OPERATIONS };
-static const char *const names[OPERATIONS] = {"barrier", "allreduce", "bcast", "allgather", "alltoall"};
+/* LIVE: keel_barrier and its kin, the calls over all live ranks; MPI has one of each. */
+enum operation {
+    BARRIER,
+    ALLREDUCE,
+    BCAST,
+    ALLGATHER,
+    ALLTOALL,
+    LIVE_BARRIER,
+    LIVE_ALLREDUCE,
+    LIVE_BCAST,
+    AGREE,
+    SHRINK,
+    ALLOC,
+    OPERATIONS
+};
+static const char *const names[OPERATIONS] = {"barrier",  "allreduce",    "bcast",          "allgather",
+                                              "alltoall", "live-barrier", "live-allreduce", "live-bcast",
+                                              "agree",    "shrink",       "alloc"};
 
 struct command {
     int operation; /* -1: end */
@@ -53,16 +69,18 @@ static void share(struct command *c)
 static int call(enum operation o, size_t bytes)
 {
     int n = (int)bytes;
-    if (o == BARRIER)
+    if (o == BARRIER || o == LIVE_BARRIER)
         MPI_Barrier(MPI_COMM_WORLD);
-    else if (o == ALLREDUCE)
+    else if (o == ALLREDUCE || o == LIVE_ALLREDUCE)
         MPI_Allreduce(in, out, n / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    else if (o == BCAST)
+    else if (o == BCAST || o == LIVE_BCAST)
         MPI_Bcast(out, n, MPI_BYTE, 0, MPI_COMM_WORLD);
     else if (o == ALLGATHER)
         MPI_Allgather(in, n, MPI_BYTE, out, n, MPI_BYTE, MPI_COMM_WORLD);
-    else
+    else if (o == ALLTOALL)
         MPI_Alltoall(in, n, MPI_BYTE, out, n, MPI_BYTE, MPI_COMM_WORLD);
+    else
+        return 0;
     return 1;
 }
 #else
@@ -95,6 +113,22 @@ static void share(struct command *c)
     check(keel_group_bcast(keel_group_world(), 0, c, sizeof *c));
 }
 
+static void of_groups(keel_group *g, enum operation o, size_t bytes)
+{
+    keel_group *survivors;
+    keel_segment *s;
+    uint64_t value;
+    if (o == AGREE) {
+        check(keel_group_agree(g, KEEL_GROUP_AND, 1, &value));
+    } else if (o == SHRINK) {
+        check(keel_group_shrink(g, &survivors));
+        check(keel_group_free(survivors));
+    } else {
+        check(keel_segment_alloc(bytes, KEEL_REDUNDANCY_NONE, &s));
+        check(keel_segment_free(s));
+    }
+}
+
 /* False: there is no such call. */
 static int call(enum operation o, size_t bytes)
 {
@@ -107,8 +141,16 @@ static int call(enum operation o, size_t bytes)
         check(keel_group_bcast(g, 0, out, bytes));
     else if (o == ALLGATHER)
         check(keel_group_allgather(g, in, out, bytes));
-    else
+    else if (o == ALLTOALL)
         check(keel_group_alltoall(g, in, out, bytes));
+    else if (o == LIVE_BARRIER)
+        check(keel_barrier());
+    else if (o == LIVE_ALLREDUCE)
+        check(keel_allreduce_sum((double *)in, (double *)out, bytes / sizeof(double)));
+    else if (o == LIVE_BCAST)
+        check(keel_bcast(0, out, bytes));
+    else
+        of_groups(g, o, bytes);
     return 1;
 }
 #endif
@@ -131,7 +173,7 @@ static void measure(const struct command *c)
 {
     int there = 1;
     for (int i = -c->times / 10 - 1; i < c->times && there; i++) {
-        if (c->operation != BARRIER)
+        if (c->operation != BARRIER && c->operation != LIVE_BARRIER)
             call(BARRIER, 0);
         double start = now_us();
         there = call((enum operation)c->operation, c->bytes);

@@ -12,7 +12,9 @@ import subprocess
 import sys
 
 SIZES = [("barrier", 0, 300), ("allreduce", 8, 300), ("allreduce", 65536, 50), ("allreduce", 4 << 20, 5), ("bcast", 8, 300),
-         ("bcast", 65536, 50), ("allgather", 8, 300), ("allgather", 4096, 100), ("alltoall", 8, 300), ("alltoall", 4096, 100)]
+         ("bcast", 65536, 50), ("allgather", 8, 300), ("allgather", 4096, 100), ("alltoall", 8, 300), ("alltoall", 4096, 100),
+         ("live-barrier", 0, 300), ("live-allreduce", 8, 300), ("live-allreduce", 65536, 50), ("live-bcast", 8, 300),
+         ("agree", 0, 300), ("shrink", 0, 100), ("alloc", 4096, 50)]
 
 
 class Side:
@@ -78,19 +80,19 @@ def main():
     keel = Side([args.keelrun, "-n", n, "--nodes", str(args.nodes), args.keel], args.ranks, os.environ, False)
     mpi = Side([mpiexec, "-n", n, args.mpi], args.ranks, env, True)
     print(f"{args.ranks} ranks, {args.nodes} nodes, {os.cpu_count()} processors, {args.rounds} rounds; microseconds")
-    print(f"{'':12}{'bytes':>9}{'Keel':>10}{'MPICH':>10}{'ratio':>8}")
+    print(f"{'':15}{'bytes':>9}{'Keel':>10}{'MPICH':>10}{'ratio':>8}")
     for operation, size, times in SIZES:
         pairs = []
         for number in range(args.rounds):
             turns = [keel, mpi] if number % 2 else [mpi, keel]
             got = {side: side.measure(operation, size, times) for side in turns}
             pairs.append((got[keel], got[mpi]))
-        theirs = statistics.median(b for _, b in pairs)
-        if pairs[0][0] is None:
-            print(f"{operation:12}{size:9}{'-':>10}{theirs:10.1f}")
+        ours = statistics.median(a for a, _ in pairs)
+        if pairs[0][1] is None:
+            print(f"{operation:15}{size:9}{ours:10.2f}{'-':>10}", flush=True)
             continue
-        ratio = statistics.median(a / b for a, b in pairs)
-        print(f"{operation:12}{size:9}{statistics.median(a for a, _ in pairs):10.1f}{theirs:10.1f}{ratio:8.2f}", flush=True)
+        theirs, ratio = statistics.median(b for _, b in pairs), statistics.median(a / b for a, b in pairs)
+        print(f"{operation:15}{size:9}{ours:10.2f}{theirs:10.2f}{ratio:8.2f}", flush=True)
     bad = keel.end()
     return mpi.end() or bad
 

@@ -149,7 +149,7 @@ static void relax(void)
 static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
 {
     for (int i = 0; i < GLANCES && !c->active; i++) {
-        if (hall_has(c))
+        if (c->hall.blocked || hall_has(c))
             hall_poll(c, c->looked_at);
         poll_transport(c, c->shm, c->looked_at);
         if (done(arg))
