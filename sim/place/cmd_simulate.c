@@ -15,17 +15,14 @@ static json_t *row_json(const struct sample_row *w, int32_t failures)
                      (double)w->moves / (double)w->cases);
 }
 
-static void print_json(FILE *f, const struct sample_config *c, const struct sample_result *r)
+static json_t *sample_json(const struct sample_config *c, const struct sample_result *r)
 {
     json_t *rows = json_array();
     for (int32_t i = 0; i <= r->failures; i++)
         if (r->row[i].cases)
             json_array_append_new(rows, row_json(&r->row[i], i));
-    json_t *doc = json_pack("{s:s, s:I, s:I, s:b, s:o}", "method", c->setup.method, "seed", (json_int_t)c->seed,
-                            "sequences", (json_int_t)r->done, "complete", !r->interrupted, "rows", rows);
-    json_dumpf(doc, f, JSON_COMPACT);
-    fputc('\n', f);
-    json_decref(doc);
+    return json_pack("{s:s, s:I, s:I, s:b, s:o}", "method", c->setup.method, "seed", (json_int_t)c->seed, "sequences",
+                     (json_int_t)r->done, "complete", !r->interrupted, "rows", rows);
 }
 
 static void print_text(FILE *f, const struct sample_config *c, const struct sample_result *r)
@@ -33,12 +30,12 @@ static void print_text(FILE *f, const struct sample_config *c, const struct samp
     fprintf(f, "%s: %" PRId64 " of %" PRId64 " sequences of up to %d failures\n", c->setup.method, r->done,
             r->sequences, r->failures);
     fputs("failures      cases  worst    mean  best   moves\n", f);
-    for (int32_t i = 0, shown = 0; i <= r->failures; i++) {
+    for (int64_t i = 0, shown = 0; i <= r->failures; i++) {
         const struct sample_row *w = &r->row[i];
         if (!w->cases || (i > 10 && i < r->failures && i * 20 / r->failures == shown))
             continue;
-        shown = i * 20 / r->failures;
-        fprintf(f, "%8d %10" PRId64 " %6" PRId64 " %7.3f %5" PRId64 " %7.1f\n", i, w->cases, w->worst,
+        shown = i > 0 ? i * 20 / r->failures : 0; /* without spares there are no failures */
+        fprintf(f, "%8" PRId64 " %10" PRId64 " %6" PRId64 " %7.3f %5" PRId64 " %7.1f\n", i, w->cases, w->worst,
                 (double)w->collisions / (double)w->cases, w->best, (double)w->moves / (double)w->cases);
     }
 }
@@ -174,6 +171,7 @@ static int run_sample(struct options *o)
         out_open(&links, o->links);
     cli_catch_signals();
     bool interrupted = false;
+    json_t *list = json_array();
     for (int i = 0; i < o->methods && !interrupted; i++) {
         struct sample_config c = {.setup = o->setup,
                                   .dead = o->dead_node,
@@ -196,7 +194,7 @@ static int run_sample(struct options *o)
         if (why)
             cli_die("%s%s%s", why, c.state ? ": " : "", c.state ? c.state : "");
         if (o->format == FORMAT_JSON)
-            print_json(out.f, &c, &r);
+            json_array_append_new(list, sample_json(&c, &r));
         else if (o->format == FORMAT_CSV || o->out)
             out_csv(out.f, &c, &r);
         else
@@ -208,6 +206,11 @@ static int run_sample(struct options *o)
         interrupted = r.interrupted;
         sample_free(&r);
     }
+    if (o->format == FORMAT_JSON) { /* an object for one method, a list for several */
+        json_dumpf(o->methods > 1 ? list : json_array_get(list, 0), out.f, JSON_COMPACT);
+        fputc('\n', out.f);
+    }
+    json_decref(list);
     out_commit(&out);
     if (o->links)
         out_commit(&links);

@@ -185,6 +185,28 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+static const struct argp_option *find_option(const struct argp_option *used, const char *name, size_t len)
+{
+    for (; used->name; used++)
+        if (strlen(used->name) == len && memcmp(used->name, name, len) == 0)
+            return used;
+    return NULL;
+}
+
+/* Long names are written out: getopt would take --fail for --failures where there is no other. */
+static void check_names(const struct argp_option *used, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strncmp(argv[i], "--", 2) != 0)
+            continue;
+        size_t len = strcspn(argv[i] + 2, "=");
+        const struct argp_option *known = find_option(used, argv[i] + 2, len);
+        if (!known)
+            cli_die("unknown option '%s'; see %s --help", argv[i], argv[0]);
+        i += known->arg && !argv[i][2 + len]; /* its value is the next one, whatever that looks like */
+    }
+}
+
 void options_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv)
 {
     static char name[64];
@@ -212,6 +234,7 @@ void options_parse(struct options *o, const char *command, const char *doc, cons
             argp_help(&argp, stdout, ARGP_HELP_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
             exit(0);
         }
+    check_names(used, argc, argv);
     int at = argc;
     if (argp_parse(&argp, argc, argv, ARGP_NO_ERRS, &at, o) != 0)
         cli_die("unknown or incomplete option '%s'; see %s --help", at > 0 && at <= argc ? argv[at - (at == argc)] : "",

@@ -170,7 +170,20 @@ def figures(tmp):
     expect("gnuplot failed: 1, not %d" % done.returncode, done.returncode == 1 and "gnuplot" in done.stderr)
 
 
+def json_and_names():
+    one = ("simulate", "--grid", "4x4", "--cases", 10, "--method", "0D")
+    expect("--json: one method", data(*one)["method"] == "0D")
+    expect("--json: two methods", [m["method"] for m in data(*one, "--method", "balance")] == ["0D", "balance"])
+    expect("--json: an object or a list", isinstance(data("allocate", "--grid", "4x4"), dict) and
+           isinstance(data("optimise", "--grid", "4x4"), dict) and isinstance(data("substitute", "--grid", "4x4", "--fail", 1), list) and
+           isinstance(data("simulate", "--grid", "4x4", "--worst", "--failures", 1), list))
+    expect("names of options are written out", "--fail'" in refused("simulate", "--grid", "4x4", "--fail", 3))
+    expect("a value that looks like an option", "/--seed" in refused("simulate", "--grid", "4x4", "--out", "/no/folder/--seed"))
+
+
 def ends():
+    for grid in ("1x1",), ("4x4", "--spares", "2D(0,1)"):
+        expect("no spares: no failures", "of up to 0 failures" in output("simulate", "--cases", 3, "--grid", *grid))
     done = run("substitute", "--grid", "2x2", "--fail", 0, "--fail", 1, "--fail", 2, "--fail", 3)
     expect("no live node: 1, not %d" % done.returncode, done.returncode == 1)
 
@@ -193,6 +206,7 @@ def examples(tmp):
 grids_and_spares()
 methods()
 patterns()
+json_and_names()
 ends()
 for check in simulate, optimise, figures, examples:
     with tempfile.TemporaryDirectory() as folder:
