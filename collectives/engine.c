@@ -56,6 +56,7 @@ void engine_destroy(struct engine *e)
         free(r);
     }
     free_letters(e->early);
+    roster_unref(e->nodes.view);
     for (int i = 0; i < e->n_rosters; i++)
         roster_unref(e->rosters[i]);
     free(e->rosters);

@@ -375,6 +375,22 @@ static void set_timer(struct engine *e, struct instance *i)
     i->resend_at = e->now + i->rto;
 }
 
+static void plan_meeting(struct engine *e, struct instance *i)
+{
+    struct roster *view = view_now(e, i);
+    if (i->call.shape != MEET_CUBE || !e->node || !meet_has_nodes(view, e->node)) {
+        i->steps = meet_plan(i->call.shape, view, e->self, i->plan);
+        return;
+    }
+    if (e->nodes.view != view) {
+        roster_unref(e->nodes.view);
+        e->nodes.view = roster_ref(view);
+        e->nodes.steps = meet_plan_nodes(view, e->node, e->self, e->nodes.plan);
+    }
+    i->steps = e->nodes.steps;
+    memcpy(i->plan, e->nodes.plan, (size_t)i->steps * sizeof i->plan[0]);
+}
+
 static void enter_meeting(struct engine *e, struct instance *i)
 {
     int s = seq_stream(i->seq);
@@ -391,7 +407,7 @@ static void enter_meeting(struct engine *e, struct instance *i)
         .holder_min = i->holds || i->returned ? (uint32_t)e->self : UINT32_MAX,
         .trouble = i->trouble,
     };
-    i->steps = meet_plan(i->call.shape, view_now(e, i), e->self, i->plan);
+    plan_meeting(e, i);
     i->step = 0;
     set_timer(e, i);
 }

@@ -82,8 +82,13 @@ struct engine {
     int n, self;
     const int *node;
     bool revoked;
-    int blamed;              /* for it, -1: for nobody */
-    bool keeps;              /* results, for members that join */
+    int blamed; /* for it, -1: for nobody */
+    bool keeps; /* results, for members that join */
+    struct {    /* of one view: calls in it meet alike */
+        struct roster *view;
+        int steps;
+        struct meet_step plan[MEET_STEPS_MAX];
+    } nodes;
     struct roster **rosters; /* the views since the oldest incomplete instance began; the last is the current one */
     int n_rosters, cap_rosters;
     struct {

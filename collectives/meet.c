@@ -50,6 +50,65 @@ static int plan_tree(const struct roster *r, int self, struct meet_step *steps)
     return count;
 }
 
+bool meet_has_nodes(const struct roster *r, const int *node)
+{
+    int first = roster_next(r, 0), last = first;
+    bool several = false, together = false;
+    if (roster_size(r) > MEET_NODES_MAX)
+        return false;
+    for (int m = roster_next(r, first + 1); m >= 0; last = m, m = roster_next(r, m + 1)) {
+        several |= node[m] != node[first];
+        together |= node[m] == node[last];
+    }
+    return several && together;
+}
+
+enum { TAG_NODE_UP = 128, TAG_NODE_DOWN = 192 };
+
+/* Up to the first of the n: whom self tells, or whom it hears from; it is number `at` of them. Returns the steps; *levels: how many
+ * levels are below it. Going down is the same backwards. */
+static int plan_node(const int *local, int n, int at, struct meet_step *steps, int *levels)
+{
+    int count = 0;
+    for (*levels = 0; 1 << *levels < n; (*levels)++) {
+        int by = 1 << *levels;
+        if (at & by) {
+            steps[count++] = (struct meet_step){local[at - by], false, (uint8_t)(TAG_NODE_UP + *levels)};
+            steps[count++] = (struct meet_step){local[at - by], true, (uint8_t)(TAG_NODE_DOWN + *levels)};
+            break;
+        }
+        if (at + by < n)
+            steps[count++] = (struct meet_step){local[at + by], true, (uint8_t)(TAG_NODE_UP + *levels)};
+    }
+    return count;
+}
+
+int meet_plan_nodes(const struct roster *r, const int *node, int self, struct meet_step *steps)
+{
+    int local[MEET_NODES_MAX], leader[MEET_NODES_MAX], locals = 0, leaders = 0, at = 0, place = -1, levels;
+    for (int m = roster_next(r, 0); m >= 0; m = roster_next(r, m + 1)) {
+        int known = 0;
+        while (known < leaders && node[leader[known]] != node[m])
+            known++;
+        if (known == leaders)
+            leader[leaders++] = m;
+        if (node[m] != node[self])
+            continue;
+        at = m == self ? locals : at;
+        place = locals == 0 && m == self ? known : place;
+        local[locals++] = m;
+    }
+    int count = plan_node(local, locals, at, steps, &levels);
+    for (int64_t by = 1, tag = 0; place >= 0 && by < leaders; by *= 2, tag++) {
+        steps[count++] = (struct meet_step){leader[(place + by) % leaders], false, (uint8_t)tag};
+        steps[count++] = (struct meet_step){leader[(place - by + leaders) % leaders], true, (uint8_t)tag};
+    }
+    while (levels--)
+        if (at + (1 << levels) < locals)
+            steps[count++] = (struct meet_step){local[at + (1 << levels)], false, (uint8_t)(TAG_NODE_DOWN + levels)};
+    return count;
+}
+
 int meet_plan(enum meet_shape shape, const struct roster *r, int self, struct meet_step *steps)
 {
     return shape == MEET_TREE ? plan_tree(r, self, steps) : plan_cube(r, self, steps);

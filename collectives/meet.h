@@ -7,6 +7,8 @@
  *              next, because places have no gaps.
  *   MEET_TREE  gather to the first live member and back: 2 (n - 1) messages in all, twice log2 n steps. A block of 2^k members
  *              is spoken for by its first live one: a dead member's duties are the next live one's.
+ *   nodes      members of a node, where messages are cheap, first tell the first of them, as in the tree; these, one of each node, meet as in the
+ *              cube; then back. So of n members on k nodes k log2 k messages go between nodes.
  *
  * source   CUBE: FT-ARMCI, "Fault-Resilient Collective Communication Primitives". Differs: partners at distance 2^k in one direction,
  *          which needs no case for sizes that are no power of two, where members of a hypercube have to speak for absent corners.
@@ -31,6 +33,12 @@ struct meet_step {
 
 enum { MEET_STEPS_MAX = 130 }; /* for any number of members that an int can count */
 
+enum { MEET_NODES_MAX = 1024 }; /* larger groups meet as if all were on nodes of their own */
+
+/* node[]: of each member. False: all or none of them are together, or they are too many: then it is no use. */
+bool meet_has_nodes(const struct roster *r, const int *node);
+/* The steps of member self, which is live, if it is. */
+int meet_plan_nodes(const struct roster *r, const int *node, int self, struct meet_step *steps);
 /* The steps of member self, which is live. Returns their number, at most MEET_STEPS_MAX. */
 int meet_plan(enum meet_shape shape, const struct roster *r, int self, struct meet_step *steps);
 #endif

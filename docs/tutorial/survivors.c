@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 {
     check(keel_init(), "init");
     int left = argc > 1 ? atoi(argv[1]) : 100, n = 0, lost = 0;
-    int *list = malloc((size_t)keel_size() * sizeof *list);
+    int *list = calloc((size_t)keel_size(), sizeof *list);
     const char *name = keel_rank() % 2 ? "odd" : "even";
     for (int r = keel_rank() % 2; r < keel_size(); r += 2)
         list[n++] = r;

@@ -100,7 +100,7 @@ static keel_status run_locked(struct client *c, const struct engine_call *call)
 {
     struct keel_request *r = c->coll.unfinished;
     keel_status status = r ? KEEL_OK : begin(c, call, &r);
-    if (status != KEEL_OK)
+    if (status != KEEL_OK || !r)
         return status;
     r->stalled = false;
     c->coll.unfinished = r;

@@ -31,7 +31,7 @@ static int log2_up(int n)
 
 /* Everybody follows its plan; each message takes one unit of time. Returns when the last is through, asserts that all know all.
  * The messages are counted. */
-static int follow(enum meet_shape shape, const struct roster *r, int *messages)
+static int follow_nodes(enum meet_shape shape, const struct roster *r, const int *node, int *messages)
 {
     static struct meet_step plan[N_MAX][MEET_STEPS_MAX];
     static struct {
@@ -47,7 +47,7 @@ static int follow(enum meet_shape shape, const struct roster *r, int *messages)
             for (int t = 0; t < 256; t++)
                 letter[i][k][t].sent = false;
         if (roster_has(r, i))
-            steps[i] = meet_plan(shape, r, i, plan[i]);
+            steps[i] = node ? meet_plan_nodes(r, node, i, plan[i]) : meet_plan(shape, r, i, plan[i]);
     }
     *messages = 0;
     for (bool moved = true; moved;) {
@@ -78,6 +78,45 @@ static int follow(enum meet_shape shape, const struct roster *r, int *messages)
         last = time[i] > last ? time[i] : last;
     }
     return last;
+}
+
+static int follow(enum meet_shape shape, const struct roster *r, int *messages)
+{
+    return follow_nodes(shape, r, NULL, messages);
+}
+
+static void test_meet_nodes_sends_little_between_them_whoever_is_dead(void **state)
+{
+    (void)state;
+    struct rng r;
+    rng_seed(&r, 6);
+    for (int round = 0; round < 600; round++) {
+        struct roster *roster = random_roster(&r, 1 + round % N_MAX, (int)rng_below(&r, 10));
+        int node[N_MAX], live[N_MAX] = {0}, messages, nodes = 0, largest = 0, among = 1 + (int)rng_below(&r, 6);
+        for (int i = 0; i < N_MAX; i++)
+            node[i] = round % 2 ? i * among / N_MAX : (int)rng_below(&r, (uint64_t)among); /* in a row, or mixed */
+        for (int i = 0; i < roster_size(roster); i++)
+            live[node[i]] += roster_has(roster, i);
+        for (int k = 0; k < among; k++) {
+            nodes += live[k] > 0;
+            largest = live[k] > largest ? live[k] : largest;
+        }
+        assert_true(follow_nodes(MEET_CUBE, roster, node, &messages) <= log2_up(nodes) + 2 * log2_up(largest));
+        assert_int_equal(messages, 2 * (roster_live(roster) - nodes) + nodes * log2_up(nodes));
+        roster_unref(roster);
+    }
+}
+
+static void test_meet_has_nodes_where_some_are_together_and_some_not(void **state)
+{
+    (void)state;
+    uint64_t all[1] = {0xf}, two[1] = {0x3};
+    struct roster *four = roster_create(4, all, 1), *half = roster_create(4, two, 2);
+    int apart[4] = {0, 1, 2, 3}, together[4] = {5, 5, 5, 5}, pairs[4] = {0, 0, 1, 1};
+    assert_false(meet_has_nodes(four, apart) || meet_has_nodes(four, together) || meet_has_nodes(half, pairs));
+    assert_true(meet_has_nodes(four, pairs));
+    roster_unref(four);
+    roster_unref(half);
 }
 
 static void test_meet_cube_takes_log2_steps_and_messages_whoever_is_dead(void **state)
@@ -126,6 +165,8 @@ static void test_meet_tree_duties_go_to_the_next_live_member(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_meet_nodes_sends_little_between_them_whoever_is_dead),
+        cmocka_unit_test(test_meet_has_nodes_where_some_are_together_and_some_not),
         cmocka_unit_test(test_meet_cube_takes_log2_steps_and_messages_whoever_is_dead),
         cmocka_unit_test(test_meet_tree_takes_two_messages_a_member_whoever_is_dead),
         cmocka_unit_test(test_meet_tree_duties_go_to_the_next_live_member),
