@@ -54,14 +54,14 @@ static bool holds(const struct waiting *w)
     }
 }
 
-/* By a plain load, where that is possible. */
+/* By a load, where that is possible. */
 static bool look_near(struct waiting *w)
 {
     const struct near *n = &w->s->near[w->c->rank];
     if (!near_valid(n, &n->get_tag))
         return false;
-    int64_t got;
-    near_copy(&got, near_base(n) + w->word, sizeof got);
+    /* others change it by the processor's atomics */
+    int64_t got = __atomic_load_n((const int64_t *)(const void *)(near_base(n) + w->word), __ATOMIC_ACQUIRE);
     if (!near_valid(n, &n->get_tag))
         return false;
     w->got = got;
@@ -101,7 +101,8 @@ keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_com
         pthread_mutex_lock(&c->lock);
         w.seen = c->signals;
         pthread_mutex_unlock(&c->lock);
-        keel_status status = rma_get(c, s, c->rank, word, &w.got, sizeof w.got);
+        rma_near_update(c, s, c->rank);
+        keel_status status = look_near(&w) ? KEEL_OK : rma_get(c, s, c->rank, word, &w.got, sizeof w.got);
         if (got)
             *got = w.got;
         if (status != KEEL_OK || holds(&w))

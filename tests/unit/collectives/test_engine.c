@@ -367,10 +367,12 @@ static void test_engine_revoke_ends_pending_and_future_calls_of_all(void **state
     for (int i = 0; i < 3; i++)
         begin(i, &(struct engine_call){.kind = ENGINE_BARRIER}); /* the others never will */
     deliver();
-    engine_revoke(fakes[5].e, now);
+    engine_revoke_for(fakes[5].e, 4, now);
+    engine_revoke_for(fakes[5].e, 3, now); /* the first word counts */
     deliver();
     for (int i = 0; i < N; i++) {
         assert_true(engine_revoked(fakes[i].e));
+        assert_int_equal(engine_blamed(fakes[i].e), 4);
         assert_int_equal(fakes[i].done, i < 3);
         assert_int_equal(engine_start(fakes[i].e, &(struct engine_call){.kind = ENGINE_BARRIER}, now, &seq),
                          ENGINE_REVOKED);

@@ -39,9 +39,31 @@ static void test_roster_places_have_no_gaps_and_keep_the_order(void **state)
     }
 }
 
+/* A call's roster leaves out who joined after that call; of the same epoch, and the same one where nobody did. */
+static void test_roster_for_a_call_leaves_out_who_came_after_it(void **state)
+{
+    (void)state;
+    uint64_t bits[1] = {0x3b}, after[6] = {0, 0, 9, 4, 5, 0}; /* member 2 is dead */
+    struct roster *r = roster_create(6, bits, 3);
+    struct roster *plain = roster_for(r, 1);
+    assert_ptr_equal(plain, r);
+    roster_unref(plain);
+    assert_true(roster_set_after(r, after));
+    const uint64_t wanted[] = {0, 0x23, 0x23, 0x23, 0x23, 0x2b, 0x3b};
+    for (uint64_t number = 1; number <= 6; number++) {
+        struct roster *mine = roster_for(r, number);
+        assert_int_equal(roster_bits(mine)[0], wanted[number]);
+        assert_int_equal(roster_epoch(mine), 3);
+        assert_true((mine == r) == (number == 6));
+        roster_unref(mine);
+    }
+    roster_unref(r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_roster_for_a_call_leaves_out_who_came_after_it),
         cmocka_unit_test(test_roster_places_have_no_gaps_and_keep_the_order),
     };
     return cmocka_run_group_tests_name("roster", tests, NULL, NULL);
