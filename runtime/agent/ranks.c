@@ -176,23 +176,29 @@ void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
     }
 }
 
+bool ranks_intent(const struct agent *a, const struct proc *proc, int i, struct patch *patch)
+{
+    const struct intent *t = proc->intents ? &proc->intents->entry[i] : NULL;
+    if (!t || !atomic_load_explicit(&t->active, memory_order_acquire))
+        return false;
+    *patch = (struct patch){.seg = t->seg, .slot = (int)t->slot, .offset = t->offset, .len = t->len};
+    const struct store_copy *copy =
+        patch->slot >= 0 && patch->slot < a->view.nodes ? store_copy(&a->store, patch->seg, patch->slot) : NULL;
+    if (!copy || !copy->base || patch->len == 0 || patch->offset >= copy->bytes)
+        return false;
+    if (patch->len > copy->bytes - patch->offset) /* caught while the rank changed the entry */
+        patch->len = copy->bytes - patch->offset;
+    patch->torn = patch->second = true; /* no other copy is torn while this one is written */
+    return true;
+}
+
 void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation)
 {
     const struct proc *proc = of_rank(a, rank, incarnation);
-    for (int i = 0; proc && proc->intents && i < INTENT_MAX; i++) {
-        const struct intent *t = &proc->intents->entry[i];
-        if (!atomic_load_explicit(&t->active, memory_order_acquire))
-            continue;
-        struct patch patch = {.seg = t->seg, .slot = (int)t->slot, .offset = t->offset, .len = t->len};
-        const struct store_copy *copy =
-            t->slot < (uint32_t)a->view.nodes ? store_copy(&a->store, t->seg, patch.slot) : NULL;
-        if (!copy || !copy->base || patch.len == 0 || patch.offset >= copy->bytes)
-            continue;
-        if (patch.len > copy->bytes - patch.offset) /* caught while the rank changed the entry */
-            patch.len = copy->bytes - patch.offset;
-        patch.torn = patch.second = true; /* no other copy is torn while this one is written */
-        repair_add_doubt(a, (uint32_t)rank, incarnation, &patch);
-    }
+    struct patch patch;
+    for (int i = 0; proc && i < INTENT_MAX; i++)
+        if (ranks_intent(a, proc, i, &patch))
+            repair_add_doubt(a, (uint32_t)rank, incarnation, &patch);
 }
 
 /* ---- views ---- */

@@ -23,6 +23,8 @@ struct proc *ranks_find(const struct agent *a, int id);
 
 /* For the parts. */
 void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation);
+/* What the process's i-th intent says it is storing; false: nothing. */
+bool ranks_intent(const struct agent *a, const struct proc *proc, int i, struct patch *patch);
 void ranks_view_committed(struct agent *a);
 void ranks_view_settled(struct agent *a);
 /* A barrier request of a rank of this node. */

@@ -6,6 +6,7 @@
 #include "runtime/agent/chain.h"
 #include "runtime/agent/execute.h"
 #include "runtime/agent/pace.h"
+#include "runtime/agent/ranks.h"
 #include "runtime/agent/segments.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
@@ -31,6 +32,7 @@ struct claim {
     int copy; /* place in the group's list */
     uint32_t rank, incarnation;
     struct patch patch;
+    bool living; /* the writer lives, and will repeat it: it only says that this copy may be torn there */
 };
 
 /* A copy that is being filled. Goes on when the generation changes. */
@@ -129,42 +131,68 @@ static bool has_torn(const struct agent *a, int group)
     return false;
 }
 
+/* What is known here of the group's patches goes to `know`: doubts, and what living writers may have torn. */
+typedef void knows(struct agent *a, int group, uint32_t rank, uint32_t incarnation, const struct patch *patch,
+                   bool living);
+
+static void for_each_patch(struct agent *a, int group, knows *know)
+{
+    struct patch patch;
+    for (const struct doubt *d = a->doubts; d; d = d->next)
+        if (d->epoch && group_of_patch(a, &d->patch) == group)
+            know(a, group, d->rank, d->incarnation, &d->patch, false);
+    for (const struct conn *c = a->conns; c; c = c->next)
+        for (int i = 0; i < NOTES_MAX; i++)
+            if (c->note[i].len && c->note[i].torn && group_of_patch(a, &c->note[i]) == group)
+                know(a, group, (uint32_t)c->rank, c->incarnation, &c->note[i], true);
+    for (const struct proc *p = a->procs; p; p = p->next)
+        for (int i = 0; i < INTENT_MAX; i++)
+            if (ranks_intent(a, p, i, &patch) && group_of_patch(a, &patch) == group)
+                know(a, group, (uint32_t)p->rank, p->incarnation, &patch, true);
+}
+
+static void tell_one(struct agent *a, int group, uint32_t rank, uint32_t incarnation, const struct patch *patch,
+                     bool living)
+{
+    const struct view_group *g = &a->view.group[group];
+    struct wire w = {.type = WIRE_DOUBT,
+                     .flags = (uint8_t)((patch->torn ? WIRE_F_TORN : 0) | (patch->second ? WIRE_F_SECOND : 0) |
+                                        (living ? WIRE_F_LIVING : 0)),
+                     .slot = (uint16_t)group_slot(group),
+                     .seg = patch->seg,
+                     .offset = patch->offset,
+                     .a = (int64_t)patch->len,
+                     .b = (int64_t)patch->put,
+                     .rank = rank,
+                     .incarnation = incarnation,
+                     .identity = g->generation};
+    agent_tell(a, g->copy[0].node, &w, NULL);
+}
+
 static void tell_doubts(struct agent *a, int group)
 {
     const struct view_group *g = &a->view.group[group];
-    struct wire w = {.type = WIRE_DOUBT, .slot = (uint16_t)group_slot(group), .identity = g->generation};
-    for (const struct doubt *d = a->doubts; d; d = d->next) {
-        if (!d->epoch || group_of_patch(a, &d->patch) != group)
-            continue;
-        w.seg = d->patch.seg;
-        w.offset = d->patch.offset;
-        w.a = (int64_t)d->patch.len;
-        w.b = (int64_t)d->patch.put;
-        w.flags = (uint8_t)((d->patch.torn ? WIRE_F_TORN : 0) | (d->patch.second ? WIRE_F_SECOND : 0));
-        w.rank = d->rank;
-        w.incarnation = d->incarnation;
-        agent_tell(a, g->copy[0].node, &w, NULL);
-    }
+    for_each_patch(a, group, tell_one);
     FAULT_POINT("push.doubts_half_told");
-    w = (struct wire){.type = WIRE_DOUBT,
-                      .slot = (uint16_t)group_slot(group),
-                      .identity = g->generation,
-                      .count = DOUBT_END,
-                      .step = group_class(group)};
+    struct wire w = {.type = WIRE_DOUBT,
+                     .slot = (uint16_t)group_slot(group),
+                     .identity = g->generation,
+                     .count = DOUBT_END,
+                     .step = group_class(group)};
     agent_tell(a, g->copy[0].node, &w, NULL);
 }
 
 /* ---- the primary: what is unequal ---- */
 
 static void add_claim(struct agent *a, struct repair *r, int copy, uint32_t rank, uint32_t incarnation,
-                      const struct patch *patch)
+                      const struct patch *patch, bool living)
 {
     struct claim *c = malloc(sizeof *c);
     if (!c) {
         agent_break(a, "out of memory for the patches of a dead writer");
         return;
     }
-    *c = (struct claim){.copy = copy, .rank = rank, .incarnation = incarnation, .patch = *patch};
+    *c = (struct claim){.copy = copy, .rank = rank, .incarnation = incarnation, .patch = *patch, .living = living};
     *r->claims_tail = c;
     r->claims_tail = &c->next;
 }
@@ -255,7 +283,7 @@ static bool window_is_open(const struct agent *a, int node)
 
 static bool must_fetch(const struct repair *r, const struct claim *c)
 {
-    return c->copy == 0 && c->patch.torn && (c->patch.second || !other_has_second(r, c));
+    return !c->living && c->copy == 0 && c->patch.torn && (c->patch.second || !other_has_second(r, c));
 }
 
 /* Ask for some of the bytes of the claim at r->at; false when the window is full. */
@@ -286,15 +314,30 @@ static bool fetch_some(struct agent *a, int group)
     return true;
 }
 
+static bool overlap(const struct patch *p, const struct patch *q)
+{
+    return p->seg == q->seg && p->offset < q->offset + q->len && q->offset < p->offset + p->len;
+}
+
+/* What the others get of the claim: the rest of its words, too, if nobody who lives may have torn that here. */
+static struct patch to_spread(const struct repair *r, const struct claim *c)
+{
+    struct patch words = in_words(&c->patch);
+    for (const struct claim *o = r->claims; o; o = o->next)
+        if (o->living && o->copy == 0 && overlap(&o->patch, &words) && !overlap(&o->patch, &c->patch))
+            return c->patch;
+    return words;
+}
+
 /* Send some of the primary's bytes of the claim at r->at to all other copies; false when a window is full. */
 static bool spread_some(struct agent *a, int group)
 {
     struct repair *r = &a->repair[group];
     const struct view_group *g = &a->view.group[group];
-    const struct patch patch = in_words(&r->at->patch);
+    const struct patch patch = to_spread(r, r->at);
     const struct store_copy *copy = store_copy(&a->store, patch.seg, patch.slot);
-    if (!copy || !copy->base || patch.len > copy->bytes || patch.offset > copy->bytes - patch.len)
-        r->at_offset = patch.len; /* freed meanwhile */
+    if (r->at->living || !copy || !copy->base || patch.len > copy->bytes || patch.offset > copy->bytes - patch.len)
+        r->at_offset = patch.len; /* nothing to send, or freed meanwhile */
     for (; r->at_offset < patch.len; r->at_offset += WIRE_BODY_MAX) {
         for (int i = 1; i < g->copies; i++)
             if (!window_is_open(a, g->copy[i].node))
@@ -432,13 +475,16 @@ static bool fill_step(struct agent *a, int group, struct fill *f)
 
 /* ---- the primary: driving it ---- */
 
+static void claim_own(struct agent *a, int group, uint32_t rank, uint32_t incarnation, const struct patch *patch,
+                      bool living)
+{
+    add_claim(a, &a->repair[group], 0, rank, incarnation, patch, living);
+}
+
 static void gather(struct agent *a, int group)
 {
-    struct repair *r = &a->repair[group];
-    set_phase(r, PHASE_GATHER);
-    for (const struct doubt *d = a->doubts; d; d = d->next)
-        if (d->epoch && group_of_patch(a, &d->patch) == group)
-            add_claim(a, r, 0, d->rank, d->incarnation, &d->patch);
+    set_phase(&a->repair[group], PHASE_GATHER);
+    for_each_patch(a, group, claim_own);
 }
 
 static bool all_told(const struct repair *r, const struct view_group *g)
@@ -619,7 +665,7 @@ static void receive_doubt(struct agent *a, int from, const struct wire *w)
                           .torn = w->flags & WIRE_F_TORN,
                           .second = w->flags & WIRE_F_SECOND,
                           .put = (uint64_t)w->b};
-    add_claim(a, r, copy, w->rank, w->incarnation, &patch);
+    add_claim(a, r, copy, w->rank, w->incarnation, &patch, w->flags & WIRE_F_LIVING);
 }
 
 /* The group of a message about bytes, if it is of this generation; else -1. */

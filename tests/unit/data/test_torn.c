@@ -27,7 +27,8 @@ static int teardown(void **state)
 }
 
 /* A chunk is about to be written there. */
-static void announce(struct rank *r, int node, uint64_t offset, uint32_t len, uint64_t put, uint8_t flags, uint16_t note)
+static void announce(struct rank *r, int node, uint64_t offset, uint32_t len, uint64_t put, uint8_t flags,
+                     uint16_t note)
 {
     struct wire intent = rank_wire(r, WIRE_INTENT, SEG_SHADOW, 0, offset);
     intent.count = len;
@@ -110,7 +111,8 @@ static void test_torn_neighbour_stays_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_torn_note_of_another_rank_does_not_condemn_the_whole_copy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_torn_note_of_another_rank_does_not_condemn_the_whole_copy, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_torn_by_the_living_is_not_taken_for_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(test_torn_neighbour_stays_whole, setup, teardown),
     };
