@@ -371,6 +371,43 @@ static void test_aimed_doubt_told_late_counts_for_later_puts(void **state)
     assert_int_equal(c.given_up->number, 3);
 }
 
+/* a put through the primary is given up, its message is still on its way: nobody is told, and it takes effect over what another
+ * rank has written since. */
+static void test_aimed_given_up_put_through_the_primary_is_in_doubt(void **state)
+{
+    (void)state;
+    client_open();
+    static keel_handle warm, h;
+    int64_t one = 1;
+    world_kill_rank(2); /* the copies are being made equal: puts go through the primary */
+    assert_false(is_direct(SEG_SHADOW, 0));
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 64, &one, NULL, 8, &warm), KEEL_OK);
+    turns(20);
+    assert_int_equal(warm.opaque[0], 0);
+    c.timeout_ns = 10000000;
+    w.node[0].still = true;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, &h), KEEL_OK);
+    turns(20);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_ERR_TIMEOUT);
+    assert_int_equal(told, 1);
+    w.node[0].still = false;
+}
+
+/* who exits says whether anything of its is on its way. */
+static void test_aimed_put_through_the_primary_is_open(void **state)
+{
+    (void)state;
+    client_open();
+    static keel_handle h;
+    int64_t one = 1;
+    world_kill_rank(2);
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, &h), KEEL_OK);
+    assert_int_equal(atomic_load(&intents.open), 1);
+    turns(20);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal(atomic_load(&intents.open), 0);
+}
+
 /* after a break the notes of the chunks are never cleared. */
 static void test_aimed_notes_of_chunks_are_cleared_after_a_break(void **state)
 {
@@ -937,6 +974,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_forward_to_a_cut_off_copy_is_sent_again, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_after_a_failed_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_doubt_told_late_counts_for_later_puts, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_given_up_put_through_the_primary_is_in_doubt, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_put_through_the_primary_is_open, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_notes_of_chunks_are_cleared_after_a_break, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_a_lost_part, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_accumulate_is_atomic_against_local_atomics, setup, teardown),
