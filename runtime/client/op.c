@@ -384,11 +384,12 @@ static void take_back(struct op *op, bool all)
     }
 }
 
-/* A put that ends here may be in some copies only. Its notes stay, and a view will make the copies equal. */
+/* A put that ends here may be in some copies only, or come later than what others write from now on. Its notes stay, and a view
+ * will make the copies equal and end its connections. */
 static void give_up(struct op *op)
 {
     struct client *c = op->client;
-    if (op->notes == 0 && op->intent < 0)
+    if (op->notes == 0 && op->intent < 0 && !op->counted)
         return;
     struct given_up *g = malloc(sizeof *g);
     atomic_fetch_add(&c->intents->doubted, 1);
@@ -519,7 +520,7 @@ static bool plan(struct op *op, uint64_t now)
         op->note[i].done = false; /* a copy of an older route counts for none of this one */
     if (op->plan.here && !plan_here(op, now))
         return false;
-    if (op->kind == OP_PUT && op->plan.noted && !op->counted) {
+    if (op->kind == OP_PUT && (op->plan.noted || op->plan.legs) && !op->counted) {
         atomic_fetch_add_explicit(&c->intents->open, 1, memory_order_relaxed);
         op->counted = true;
         op->number = ++c->next_number;
