@@ -432,6 +432,43 @@ static void test_aimed_notes_of_chunks_are_cleared_after_a_break(void **state)
     assert_int_equal(torn, 0);
 }
 
+static int torn_notes(int node)
+{
+    int torn = 0;
+    for (struct conn *k = w.node[node].agent.conns; k; k = k->next)
+        for (int i = 0; i < NOTES_MAX; i++)
+            torn += k->rank == 3 && k->note[i].len && k->note[i].torn;
+    return torn;
+}
+
+/* a copy has all chunks and its connection breaks, while the other one gets its last: the note is never cleared, and says for
+ * ever that the whole copy is torn. */
+static void test_aimed_put_is_complete_when_its_notes_are_cleared(void **state)
+{
+    (void)state;
+    client_open();
+    static keel_handle h;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, 64, &h), KEEL_OK);
+    turns(20);
+    w.node[0].still = true;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, sizeof big, &h), KEEL_OK);
+    turns(5); /* the second chunk is whole at node 1 */
+    w.node[1].still = true;
+    w.node[0].still = false;
+    turns(5); /* both are at node 0 */
+    tp_disconnect(c.link[0].way.ep);
+    turns(1);
+    c.link[0].way.retry_at = w.now + 100000000;
+    w.node[1].still = false;
+    turns(20);
+    assert_int_equal(torn_notes(0), 1);
+    assert_int_equal(h.opaque[0], 1);
+    turns(2000);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    assert_int_equal(torn_notes(0) + torn_notes(1), 0);
+}
+
 /* the same with a client. */
 static void test_aimed_task_goes_on_after_a_lost_part(void **state)
 {
@@ -977,6 +1014,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_given_up_put_through_the_primary_is_in_doubt, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_through_the_primary_is_open, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_notes_of_chunks_are_cleared_after_a_break, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_put_is_complete_when_its_notes_are_cleared, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_a_lost_part, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_accumulate_is_atomic_against_local_atomics, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_who_has_begun_goes_before_who_waits, setup, client_close),
