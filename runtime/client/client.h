@@ -83,9 +83,10 @@ enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
 struct link {
     struct client *client;
     int node;
-    struct way way;                 /* the own agent's is up, and not this module's to make */
-    uint64_t check_at;              /* when the agent was last asked about the node */
-    uint64_t notes[NOTES_MAX / 64]; /* bit set: in use */
+    struct way way;                   /* the own agent's is up, and not this module's to make */
+    uint64_t check_at;                /* when the agent was last asked about the node */
+    uint64_t notes[NOTES_MAX / 64];   /* bit set: in use */
+    uint64_t cleared[NOTES_MAX / 64]; /* not in use, and the agent was told so: told again if the connection breaks */
 };
 
 struct op;
@@ -266,6 +267,8 @@ void link_drop(struct client *c, int node);
 void link_ask_agent(struct client *c, int node, uint64_t now);
 int link_note_take(struct link *l); /* -1: none is free */
 void link_note_free(struct client *c, struct link *l, int note);
+/* Tell the agent that the note names nothing any more, now or when there is a connection. */
+void link_note_clear(struct link *l, int note);
 
 /* op.c */
 void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_segment *segment, int rank, size_t offset,

@@ -224,19 +224,10 @@ static int note_for(struct op *op, int node, const struct stripe_piece *part)
     return note;
 }
 
-static void tell_clear(const struct op *op, const struct held_note *n)
-{
-    const struct link *l = &op->client->link[n->node];
-    struct wire w = {.type = WIRE_INTENT, .note = (uint16_t)(n->note + 1)};
-    if (l->way.state == WAY_UP)
-        (void)tp_send(l->way.ep, &w, sizeof w, NULL, 0,
-                      NULL); /* else the note stays until it is used again: harmless */
-}
-
 static void note_free(struct op *op, int i)
 {
     if (op->announced)
-        tell_clear(op, &op->note[i]);
+        link_note_clear(&op->client->link[op->note[i].node], op->note[i].note);
     link_note_free(op->client, &op->client->link[op->note[i].node], op->note[i].note);
     op->note[i] = op->note[--op->notes];
 }
@@ -765,6 +756,16 @@ static bool all_done(const struct op *op)
     return !op->plan.here || op->plan.way == PLAN_PLAIN || op->stored >= op->len;
 }
 
+/* The agents hear that its notes name nothing any more. One that does not would call its copy torn, and bytes of another copy,
+ * which the next writer tears, would be taken for it. */
+static bool can_clear(const struct op *op, uint64_t now)
+{
+    bool can = true;
+    for (int leg = 0; op->plan.way == PLAN_CHUNKS && leg < op->plan.legs; leg++)
+        can = link_up(op->client, op->plan.leg[leg].node, now) && can;
+    return can;
+}
+
 void op_advance(struct op *op, uint64_t now)
 {
     if (op->finished)
@@ -802,7 +803,8 @@ void op_advance(struct op *op, uint64_t now)
         op_advance(op, now);
         return;
     }
-    finish(op, KEEL_OK);
+    if (can_clear(op, now)) /* else when there is a connection, or another route */
+        finish(op, KEEL_OK);
 }
 
 void op_start(struct op *op)
