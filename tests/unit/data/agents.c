@@ -69,8 +69,7 @@ static void on_event(void *user, const char *name, const char *members)
 
 static keel_status on_memory_make(void *user, size_t bytes, void **base, int64_t *handle)
 {
-    (void)user;
-    *base = calloc(1, bytes);
+    *base = ((struct node *)user)->full ? NULL : calloc(1, bytes);
     *handle = 0;
     return *base ? KEEL_OK : KEEL_ERR_NOMEM;
 }

@@ -13,6 +13,7 @@ struct node {
     struct tp_addr addr;
     bool still; /* does not run: frozen, or dead */
     bool fatal;
+    bool full;         /* has no memory for copies */
     uint64_t prepared; /* proposal that was answered */
     int broken, refused;
     unsigned process; /* what is said of its processes */

@@ -671,6 +671,37 @@ static void test_repair_without_memory_ends_well_or_the_agent_ends(void **state)
     assert_true(fatal > 0 && n > 3);
 }
 
+/* Who has no memory for the copies that a dead node leaves keeps those that it has. */
+static void test_repair_node_without_memory_declines_a_copy(void **state)
+{
+    (void)state;
+    for (int full = 1; full < 4; full++) {
+        world_close();
+        world_open(3, 0, VIEW_DEGRADE);
+        for (int node = 0; node < 3; node++) /* of each slot's part */
+            for (int slot = 0; slot < 3; slot++)
+                if (view_copy_at(group_at(node, SEG_SHADOW, slot), node) >= 0)
+                    memset(bytes_at(node, SEG_SHADOW, slot), 'a' + slot, 64);
+        w.node[1].full = full & 1;
+        w.node[2].full = full & 2;
+        world_kill_node(0);
+        world_restore();
+        for (int node = 1; node < 3; node++)
+            assert_false(w.node[node].fatal);
+        for (int slot = 0; slot < 3; slot++) {
+            const struct view_group *g = group_at(1, SEG_SHADOW, slot);
+            assert_true(is_direct(SEG_SHADOW, slot));
+            assert_int_equal(g->lost_at, 0);
+            assert_int_equal(bytes_at(g->copy[0].node, SEG_SHADOW, slot)[63], 'a' + slot);
+            for (int i = 0; i < g->copies; i++)
+                assert_true(g->copy[i].whole);
+        }
+        assert_true(copies_are_equal());
+        assert_non_null(strstr(w.node[1].said, "redundancy_reduced"));
+        assert_null(strstr(w.node[1].said, "redundancy_restored"));
+    }
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -702,6 +733,7 @@ int main(void)
         TEST(test_repair_without_memory_for_a_doubt_the_agent_ends),
         TEST(test_repair_agent_init_without_memory_leaves_nothing),
         TEST(test_repair_without_memory_ends_well_or_the_agent_ends),
+        cmocka_unit_test_setup_teardown(test_repair_node_without_memory_declines_a_copy, setup, teardown),
     };
     return cmocka_run_group_tests_name("repair", tests, NULL, NULL);
 }
