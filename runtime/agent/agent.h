@@ -184,7 +184,8 @@ struct agent {
     uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
     uint64_t now;           /* of this round of the owner's loop */
     uint64_t refused_count;
-    bool broken; /* agent_break was called */
+    bool broken;   /* agent_break was called */
+    bool declined; /* there was no memory for a copy that was to be filled: VIEW_DECLINED was submitted */
     /* what agent_poll works on */
     struct tp_event *batch;
     int batch_n, batch_at;

@@ -750,8 +750,10 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
         store_mark_lost(&a->store, s, w->slot);
         return;
     }
+    if (a->declined)
+        return; /* the view that takes this copy away is coming */
     if (store_make(&a->store, s, w->slot, a->view.group[group_of(w->slot, s->redundancy)].generation) != KEEL_OK) {
-        agent_break(a, "no memory for another node's data");
+        segments_decline(a);
         return;
     }
     FAULT_POINT("push.snapshot_block");

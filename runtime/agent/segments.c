@@ -6,15 +6,28 @@
 #include "runtime/base/log.h"
 #include "runtime/protocol/collective_slot.h"
 
+void segments_decline(struct agent *a)
+{
+    struct view_event e = {.type = VIEW_DECLINED, .a = (uint32_t)a->self};
+    if (a->declined)
+        return;
+    a->declined = true;
+    log_warn("no memory for another node's data: they stay without a copy here");
+    a->ops.submit(a->ops.user, &e);
+}
+
 keel_status segments_make_copies(struct agent *a, struct store_segment *s)
 {
     for (int slot = 0; slot < a->view.nodes; slot++) {
         const struct view_group *g = &a->view.group[group_of(slot, s->redundancy)];
         if (view_copy_at(g, a->self) < 0)
             continue;
-        keel_status status = store_make(&a->store, s, slot, g->generation);
-        if (status != KEEL_OK)
+        bool whole = g->copy[view_copy_at(g, a->self)].whole;
+        keel_status status = whole || !a->declined ? store_make(&a->store, s, slot, g->generation) : KEEL_OK;
+        if (status != KEEL_OK && whole)
             return status;
+        if (status != KEEL_OK)
+            segments_decline(a);
     }
     return KEEL_OK;
 }
@@ -262,9 +275,13 @@ void segments_view_committed(struct agent *a, const struct view_group *before)
         for (int slot = 0; slot < a->view.nodes; slot++) {
             int group = group_of(slot, s->redundancy);
             const struct view_group *g = &a->view.group[group];
+            int at = view_copy_at(g, a->self);
             if (g->generation == before[group].generation)
                 continue;
-            if (view_copy_at(g, a->self) < 0)
+            if (a->declined && at >= 0 && g->copy[at].whole && !s->copy[slot].base && !s->copy[slot].lost &&
+                g->lost_at != a->view.epoch && !s->starved)
+                agent_break(a, "a copy counts as whole for which there was no memory"); /* it was called so before */
+            if (at < 0)
                 store_drop(&a->store, s, slot);
             else if (g->lost_at == a->view.epoch)
                 store_mark_lost(&a->store, s, slot);

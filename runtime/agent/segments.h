@@ -16,6 +16,8 @@ void segments_tell(struct agent *a, int node, const struct store_segment *s);
 void segments_acked(struct agent *a);
 /* The process waits for nothing any more. */
 void segments_proc_gone(struct agent *a, const struct proc *proc);
+/* There is no memory for a copy that is to be filled here: it is filled elsewhere, if anywhere, and this node keeps what it has. */
+void segments_decline(struct agent *a);
 /* This node's copies of a segment for the groups it holds in the current view. */
 keel_status segments_make_copies(struct agent *a, struct store_segment *s);
 /* After a view change: drop, mark and register copies as the groups say now. before: the groups of the old view. */

@@ -63,12 +63,14 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->ranks = ranks;
     v->alive = calloc((size_t)members(v), sizeof *v->alive);
     v->spare_free = calloc((size_t)members(v), sizeof *v->spare_free);
+    v->full = calloc((size_t)members(v), sizeof *v->full);
     v->node_death = calloc((size_t)members(v), sizeof *v->node_death);
     v->group = calloc((size_t)groups(v), sizeof *v->group);
     v->home = calloc((size_t)nodes, sizeof *v->home);
     v->rank = calloc((size_t)ranks, sizeof *v->rank);
     v->slot_ranks = calloc((size_t)nodes, sizeof *v->slot_ranks);
-    if (!v->alive || !v->spare_free || !v->node_death || !v->group || !v->home || !v->rank || !v->slot_ranks) {
+    if (!v->alive || !v->spare_free || !v->full || !v->node_death || !v->group || !v->home || !v->rank ||
+        !v->slot_ranks) {
         view_fini(v);
         return false;
     }
@@ -92,6 +94,7 @@ void view_fini(struct view *v)
 {
     free(v->alive);
     free(v->spare_free);
+    free(v->full);
     free(v->node_death);
     free(v->group);
     free(v->home);
@@ -265,6 +268,23 @@ static void restored(struct view *v, const struct view_event *e)
     group_set_mode(v, g, GROUP_DIRECT);
 }
 
+/* What was being filled there is filled elsewhere, or missing. */
+static void declined(struct view *v, const struct view_event *e)
+{
+    if (e->a >= (uint32_t)members(v))
+        return;
+    v->full[e->a] = true;
+    for (int i = 0; i < groups(v); i++) {
+        struct view_group *g = &v->group[i];
+        int at = view_copy_at(g, (int)e->a);
+        if (at < 0 || g->copy[at].whole)
+            continue;
+        memmove(&g->copy[at], &g->copy[at + 1], (size_t)(g->copies - at - 1) * sizeof g->copy[0]);
+        g->copies--;
+        group_set_mode(v, g, GROUP_REPAIR);
+    }
+}
+
 static void check_finished(struct view *v)
 {
     int done = 0; /* ranks that ended by themselves */
@@ -315,6 +335,9 @@ static void apply_one(struct view *v, const struct view_event *e)
         break;
     case VIEW_RESTORED:
         restored(v, e);
+        break;
+    case VIEW_DECLINED:
+        declined(v, e);
         break;
     case VIEW_STOP:
         stop_asked(v, e);

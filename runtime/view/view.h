@@ -12,6 +12,7 @@
  *     without a free spare, the ranks stay dead,
  *   - missing copies are placed on other nodes (view/policy.h) and filled there,
  *   - a group none of whose copies was whole starts again on another node: what it held is lost.
+ * A node that has no memory for a new copy declines it, and gets no further ones; it keeps those that it has.
  *
  *                     a writer dies or gives up; a copy is missing         all copies are whole and equal again
  *   GROUP_DIRECT ───────────────────────────────────────────────► GROUP_REPAIR ──────────────────► GROUP_DIRECT
@@ -81,6 +82,7 @@ struct view {
     int nodes, spares, ranks; /* members are 0..nodes+spares-1 */
     bool *alive;              /* [nodes+spares] */
     bool *spare_free;         /* [nodes+spares] */
+    bool *full;               /* [nodes+spares] has no memory for a further copy */
     struct view_node_death {
         uint64_t epoch;       /* 0: it lives */
         uint32_t evidence;    /* detect/member.h */
@@ -104,6 +106,7 @@ enum view_event_type {
     VIEW_RESTORED = 19,   /* a group, d its generation */
     VIEW_STOP = 20,       /* a exit code, b rank + 1 of who asked (0: the user) */
     VIEW_RANK_DOUBT = 21, /* a rank, b incarnation: it lives, and gave up puts that may be in some copies only */
+    VIEW_DECLINED = 22,   /* a node: it has no memory for the copies that are being filled there, or for further ones */
 };
 
 struct view_event {
