@@ -24,9 +24,9 @@ typedef enum keel_redundancy {
  * All ranks must pass the same arguments. A restarted rank gets the job's existing segments in the order of allocation.
  * *out      owned by Keel until keel_segment_free.
  * errors    the same on all ranks, and then nothing is left of it: KEEL_ERR_MISMATCH if arguments differ; KEEL_ERR_NOMEM or
- *           KEEL_ERR_LIMIT if one of them cannot have its part. */
+ *           KEEL_ERR_LIMIT if one of them cannot have its part; what keel_fence_all would have told one of them. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
-/* Collective. NULL is allowed (on all ranks). */
+/* Collective. NULL is allowed (on all ranks). The segment is freed also where the call tells what keel_fence_all would have told. */
 keel_status keel_segment_free(keel_segment *segment);
 size_t keel_segment_bytes_per_rank(const keel_segment *segment);
 

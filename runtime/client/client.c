@@ -25,6 +25,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
                          .shm = shm,
                          .retry_at = UINT64_MAX,
                          .instance = w->instance,
+                         .joined_at = w->instance,
                          .collectives = w->collectives,
                          .segments_next = SYSTEM_SEGMENT + 1,
                          .segments_known = w->segments};

@@ -135,6 +135,7 @@ struct op {
     uint32_t round;
     uint8_t flags;
     bool always_through; /* through the primary also when the copies are equal */
+    bool patient;        /* waits for memory, here or at an agent, until its time is over */
     /* the plan, for one route */
     struct route route;
     struct plan plan;
@@ -229,6 +230,7 @@ struct client {
     struct range range;
     uint32_t segments_next, segments_known;
     uint64_t instance, collectives;
+    uint64_t joined_at; /* instance, with which this process began */
     /* the task being run */
     uint64_t task;
     uint32_t task_round;

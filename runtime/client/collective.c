@@ -3,7 +3,8 @@
  * Barrier, broadcast, sum: collectives of one group of theirs (coll_group.c), whose members join with a view. Who joins begins
  * where the others were when that view was prepared (page.frozen), or one behind, and gets what they got (engine_join).
  * Allocation: a contribution into replicated memory, the agents' barrier, and reading everybody's. What a rank contributed
- * before it died is in memory or it is not, the same for all readers after the barrier; so all live ranks get the same result. */
+ * before it died is in memory or it is not, the same for all readers after the barrier; so all live ranks get the same result.
+ * Who takes its place leaves what is there as it is. For want of memory a contribution waits; nobody could tell the others. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,15 +24,40 @@ static keel_status put_through(struct client *c, size_t offset, const void *src,
     struct op op;
     op_init(c, &op, OP_PUT, c->system, c->rank, offset, len);
     op.src = src;
-    op.always_through = true;
+    op.always_through = op.patient = true;
     return op_run(&op);
+}
+
+static keel_status get(struct client *c, uint8_t flags, int rank, size_t offset, void *dst, size_t len)
+{
+    struct op op;
+    op_init(c, &op, OP_GET, c->system, rank, offset, len);
+    op.dst = dst;
+    op.flags = flags;
+    op.patient = true;
+    return op_run(&op);
+}
+
+/* Did the process whose place this one took contribute, before it died? It may have been read: it stays. */
+static keel_status predecessor_contributed(struct client *c, uint32_t kind, size_t len, bool *did)
+{
+    struct collective_head head;
+    *did = false;
+    if (!c->restarted || c->instance != c->joined_at)
+        return KEEL_OK;
+    keel_status status = get(c, WIRE_F_STRONG, c->rank, slot_offset(c->instance + 1), &head, sizeof head);
+    *did = status == KEEL_OK && head.tag == c->instance + 1 && head.kind == kind && head.len == len;
+    return status == KEEL_ERR_DATA_LOST ? KEEL_OK : status;
 }
 
 keel_status collective_contribute(struct client *c, uint32_t kind, const void *data, size_t len)
 {
     uint64_t instance = c->instance + 1;
     size_t at = slot_offset(instance);
-    keel_status status = KEEL_OK;
+    bool there;
+    keel_status status = predecessor_contributed(c, kind, len, &there);
+    if (status != KEEL_OK || there)
+        return status;
     if (len)
         status = put_through(c, at + offsetof(struct collective_slot, data), data, len);
     struct collective_head head = {.tag = instance, .kind = kind, .len = (uint32_t)len};
@@ -44,9 +70,8 @@ keel_status collective_contribute(struct client *c, uint32_t kind, const void *d
 keel_status collective_read(struct client *c, int rank, uint32_t kind, void *data, size_t len, bool *present)
 {
     size_t at = slot_offset(c->instance);
-    keel_segment *s = c->system;
     struct collective_head head;
-    keel_status status = rma_get(c, s, rank, at, &head, sizeof head);
+    keel_status status = get(c, 0, rank, at, &head, sizeof head);
     *present = status == KEEL_OK && head.tag == c->instance;
     if (status == KEEL_ERR_DATA_LOST) { /* so is it for everybody */
         *present = false;
@@ -56,19 +81,17 @@ keel_status collective_read(struct client *c, int rank, uint32_t kind, void *dat
         return status;
     if (head.kind != kind || head.len != len)
         return KEEL_ERR_MISMATCH;
-    return len ? rma_get(c, s, rank, at + offsetof(struct collective_slot, data), data, len) : KEEL_OK;
+    return len ? get(c, 0, rank, at + offsetof(struct collective_slot, data), data, len) : KEEL_OK;
 }
 
 keel_status collective_enter(struct client *c)
 {
-    keel_status status = rma_fence(c, -1);
-    if (status != KEEL_OK)
-        return status;
     struct op op;
     op_init(c, &op, OP_ENTER, NULL, 0, 0, 0);
     op.a = (int64_t)c->instance + 1;
+    op.patient = true;
     FAULT_POINT("rank.barrier_entering");
-    status = op_run(&op);
+    keel_status status = op_run(&op);
     FAULT_POINT("rank.barrier_left");
     if (status == KEEL_OK)
         c->instance++;

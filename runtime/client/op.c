@@ -454,7 +454,8 @@ static bool plan_here(struct op *op, uint64_t now)
 {
     keel_status status;
     uint8_t *base = segment_map(op->segment, op->slot, &status);
-    if (status == KEEL_ERR_NOMEM || status == KEEL_ERR_SYSTEM || status == KEEL_ERR_ARG) { /* ARG: it was freed here */
+    bool for_good = status == KEEL_ERR_ARG || status == KEEL_ERR_SYSTEM; /* ARG: it was freed here */
+    if (for_good || (status == KEEL_ERR_NOMEM && !op->patient)) {
         op_fail(op, status);
         return false;
     }
@@ -698,7 +699,10 @@ static bool post_one(struct op *op, int leg, struct tp_ep *ep)
     }
     struct piece *p = piece_new(op, leg, &part);
     if (!p) {
-        op_fail(op, KEEL_ERR_NOMEM);
+        if (op->patient)
+            op_later(op, op->client->env.now(op->client->env.user));
+        else
+            op_fail(op, KEEL_ERR_NOMEM);
         return false;
     }
     if (op_is_once(op) && !identify(op, p)) {
@@ -852,7 +856,7 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         return; /* an answer to what was given up */
     struct op *op = p->op;
     uint64_t now = c->env.now(c->env.user);
-    if (w->status == WIRE_RETRY) {
+    if (w->status == WIRE_RETRY || (w->status == KEEL_ERR_NOMEM && op->patient)) {
         if (op_is_once(op))
             unhash(p);
         else

@@ -136,6 +136,9 @@ static keel_status alloc_together(struct client *c, const struct control *r, uin
 {
     struct control request = *r;
     keel_status agreed;
+    keel_status before = rma_fence(c, -1); /* what an earlier operation of this rank met is everybody's error, too */
+    if (made == KEEL_OK)
+        made = before;
     if (made == KEEL_OK)
         made = c->env.request(c->env.user, &request, NULL);
     if (made == KEEL_ERR_AGENT_GONE || made == KEEL_ERR_FENCED)
@@ -143,8 +146,10 @@ static keel_status alloc_together(struct client *c, const struct control *r, uin
     struct alloc_arguments mine = {
         .bytes = r->bytes, .redundancy = r->redundancy, .index = r->seg, .made = (int32_t)made, .base = base};
     keel_status status = agree_on_arguments(c, &mine, &agreed);
-    if (status != KEEL_OK || agreed == KEEL_OK)
+    if (status != KEEL_OK)
         return status;
+    if (agreed == KEEL_OK)
+        return made; /* not what the others were told, if it was a predecessor that told them */
     request =
         (struct control){.type = CONTROL_SEG_FREE, .seg = r->seg, .a = (int64_t)agreed, .b = (int64_t)c->instance};
     (void)c->env.request(c->env.user, &request, NULL); /* lost with the agent, if at all */
@@ -237,11 +242,13 @@ keel_status segment_free(struct client *c, struct keel_segment *segment)
         return KEEL_OK;
     keel_status status = KEEL_OK;
     if (!segment->freed) { /* else the others freed it before this process joined */
+        keel_status before = rma_fence(c, -1);
         status = collective_enter(c);
         if (status != KEEL_OK)
             return status;
         struct control r = {.type = CONTROL_SEG_FREE, .seg = segment->index, .b = (int64_t)c->instance};
         status = c->env.request(c->env.user, &r, NULL);
+        status = status != KEEL_OK ? status : before;
     }
     segment_release(segment);
     return status;

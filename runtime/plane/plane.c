@@ -11,7 +11,6 @@ enum {
     SHORT_SLEEP_NS = 200000, /* a sleep that was not worth it */
     SPIN_MAX_NS = 400000,
     YIELD_EVERY = 8,           /* polls without work */
-    POLLS_MAX = 1000,          /* in a row, before commands are carried out whatever still comes in */
     SOCKETS_EVERY_NS = 100000, /* while spinning, look at the sockets this often */
 };
 
@@ -34,25 +33,14 @@ static int sleep_ms(const struct plane *p)
     return deadline <= p->agent.now ? 0 : (int)((deadline - p->agent.now) / KEEL_NS_PER_MS + 1);
 }
 
-/* What has come; all of it, if there are commands. */
-static bool poll_transport(struct plane *p, struct tp *tp, bool all)
-{
-    int n = agent_poll(&p->agent, tp), more = n;
-    for (int i = 0; i < POLLS_MAX && more > 0 && all; i++)
-        more = agent_poll(&p->agent, tp);
-    return n > 0;
-}
-
 static bool round_of_work(struct plane *p)
 {
     struct agent *a = &p->agent;
     a->now = clock_now_ns();
-    /* Commands are taken before the look at the transports: a prepare must not find messages left there whose later remote
-     * writes have taken effect. */
     struct command *commands = commands_take(p);
     bool busy = commands != NULL;
-    busy |= poll_transport(p, p->shm, commands != NULL);
-    busy |= poll_transport(p, p->net, commands != NULL);
+    busy |= agent_poll(a, p->shm) > 0;
+    busy |= agent_poll(a, p->net) > 0;
     commands_run(p, commands);
     busy |= agent_step(a);
     if (p->stop_deadline && a->now >= p->stop_deadline)

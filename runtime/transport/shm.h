@@ -11,8 +11,8 @@
 
 enum {
     TP_SHM_FDS = 3, /* memfd with both rings, doorbell of the agent's side, doorbell of the rank's side */
-    TP_SHM_MAX =
-        TP_BULK_MAX, /* bytes of one message, header included: what was cut for another node may have to go to this one */
+    /* bytes of one message, header included: what was cut for another node may have to go to this one */
+    TP_SHM_MAX = TP_BULK_MAX,
 };
 
 keel_status tp_shm_open(struct tp **out);

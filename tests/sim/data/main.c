@@ -4,6 +4,7 @@
  *   --seed N          the first seed (default 1)
  *   --count N         so many seeds from there (default 1)
  *   --keep-going      do not stop at the first breach; say how many there were
+ *   --fail-at N       in a scenario "each": only the N-th allocation fails
  *   --points          say how often each fault point was passed
  *   --verbose         say what happens
  *   --trace           and every operation */
@@ -52,34 +53,47 @@ static void guard(void)
 
 struct options {
     const char *scenario;
-    unsigned long long seed, count;
+    unsigned long long seed, count, fail_at;
     bool verbose, trace, keep_going, points;
 };
 
 static int usage(void)
 {
-    fprintf(
-        stderr,
-        "usage: sim-data [--scenario NAME|all] [--seed N] [--count N] [--keep-going] [--points] [--verbose] [--trace] "
-        "[--list]\n");
+    fprintf(stderr, "usage: sim-data [--scenario NAME|all] [--seed N] [--count N] [--fail-at N] [--keep-going] "
+                    "[--points] [--verbose] [--trace] "
+                    "[--list]\n");
     return 2;
+}
+
+/* How many breaches; runs: 1, or as many as there are allocations to fail, and one in which none does. */
+static unsigned long long run_seed(const struct setup *setup, const struct options *o, unsigned long long *runs)
+{
+    unsigned long long bad = 0;
+    struct setup s = *setup;
+    s.verbose = o->verbose;
+    s.trace = o->trace;
+    if (s.each)
+        s.fail_at = o->fail_at ? o->fail_at : 1;
+    for (bool more = true; more; s.fail_at++) {
+        bool good = run_one(&s, o->keep_going);
+        ++*runs;
+        bad += !good;
+        more = s.each && !o->fail_at && !(good && world_spared) && (good || o->keep_going);
+        fflush(stdout);
+    }
+    return bad;
 }
 
 static unsigned long long run_scenario(const struct scenario *sc, const struct options *o)
 {
-    unsigned long long bad = 0;
-    for (unsigned long long seed = o->seed; seed < o->seed + o->count; seed++) {
+    unsigned long long bad = 0, runs = 0;
+    for (unsigned long long seed = o->seed; seed < o->seed + o->count && (!bad || o->keep_going); seed++) {
         struct setup s;
         scenario_setup(sc, seed, &s);
-        s.verbose = o->verbose;
-        s.trace = o->trace;
-        if (run_one(&s, o->keep_going))
-            continue;
-        bad++;
-        fflush(stdout);
-        if (!o->keep_going)
-            break;
+        bad += run_seed(&s, o, &runs);
     }
+    if (runs != o->count)
+        printf("%s: %llu runs\n", sc->name, runs);
     printf("%s: %llu seeds from %llu, %llu breaches\n", sc->name, o->count, o->seed, bad);
     return bad;
 }
@@ -95,6 +109,8 @@ int main(int argc, char **argv)
             o.seed = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--count") == 0 && more)
             o.count = strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--fail-at") == 0 && more)
+            o.fail_at = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--keep-going") == 0)
             o.keep_going = true;
         else if (strcmp(argv[i], "--points") == 0)

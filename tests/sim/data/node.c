@@ -238,13 +238,6 @@ static void run_command(struct node *n, const struct command *c)
     }
 }
 
-/* Before a prepare everything that has arrived is handed in. */
-static void hand_in(struct node *n)
-{
-    while (agent_poll(&n->agent, n->net) > 0 || agent_poll(&n->agent, n->shm) > 0)
-        ;
-}
-
 static bool run_commands(struct node *n)
 {
     bool any = n->commands != NULL;
@@ -253,8 +246,6 @@ static bool run_commands(struct node *n)
         n->commands = c->next;
         if (!n->commands)
             n->commands_tail = &n->commands;
-        if (c->type == COMMAND_PREPARE)
-            hand_in(n);
         run_command(n, c);
         free(c);
     }

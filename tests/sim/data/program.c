@@ -605,8 +605,7 @@ static bool allocate(struct program *p, int i)
     keel_status status = s->is_pool ? taskpool_create(&p->r->client, s->pool.tasks, &p->pool[i])
                                     : segment_alloc(&p->r->client, s->bytes, s->redundancy, &p->seg[i]);
     ended(p, status, false);
-    /* A rank that has no memory to take part learns only that. */
-    if (p->r->incarnation == 0 && p->r->rank != w->setup.fail_rank && !model_is_zombie(w, p->r->rank, 0)) {
+    if (p->r->incarnation == 0 && !model_is_zombie(w, p->r->rank, 0)) {
         s->made = s->made || status == KEEL_OK;
         s->refused = s->refused || status == KEEL_ERR_NOMEM;
         if (s->made && s->refused)

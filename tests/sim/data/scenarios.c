@@ -169,6 +169,32 @@ static void no_memory(struct setup *s, struct rng *rng)
     s->fail_at = 1 + rng_below(rng, node ? 1200 : 80);
 }
 
+/* A small program, of which one allocation after the other fails. */
+static void each_allocation(struct setup *s, struct rng *rng)
+{
+    s->nodes = 3;
+    s->spares = 0;
+    s->ranks = 3;
+    s->rounds = 2;
+    s->actions = 4 + (int)rng_below(rng, 4);
+    s->aims = s->disasters = 0;
+    s->timeout_ns = 20 * SEC;
+    s->each = true;
+    s->fail_node = s->fail_rank = -1;
+}
+
+static void each_of_an_agent(struct setup *s, struct rng *rng)
+{
+    each_allocation(s, rng);
+    s->fail_node = (int)rng_below(rng, (uint64_t)s->nodes);
+}
+
+static void each_of_a_rank(struct setup *s, struct rng *rng)
+{
+    each_allocation(s, rng);
+    s->fail_rank = (int)rng_below(rng, (uint64_t)s->ranks);
+}
+
 static void storm(struct setup *s, struct rng *rng)
 {
     s->nodes = 3 + (int)rng_below(rng, 5);
@@ -191,6 +217,8 @@ const struct scenario scenario[] = {
     {"large-puts", "chunks, and deaths between their copies", large_puts},
     {"storm", "all of it at once", storm},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
+    {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},
+    {"each-of-an-agent", "the same with those of an agent", each_of_an_agent},
 };
 const int scenarios = sizeof scenario / sizeof scenario[0];
 

@@ -13,6 +13,7 @@ enum { STEPS_LIMIT = 40000000 };
 static const uint64_t HEALED_LIMIT = 60 * SEC;
 
 struct world *world_now;
+bool world_spared;
 
 void world_fail(struct world *w, const char *fmt, ...)
 {
@@ -199,6 +200,22 @@ static void tear_down(struct world *w)
     sim_free_all();
 }
 
+static const char *world_text(const char *fmt, uint64_t n)
+{
+    static char text[40];
+    snprintf(text, sizeof text, fmt, (unsigned long long)n);
+    return text;
+}
+
+static bool is_spared(const struct world *w)
+{
+    const struct heap *h = w->setup.fail_node >= 0 ? &w->node[w->setup.fail_node].process.heap : NULL;
+    for (const struct runner *r = w->runners; !h && r; r = r->next)
+        if (r->rank == w->setup.fail_rank && r->incarnation == 0)
+            h = &r->process.heap;
+    return h && h->allocations < h->fail_at;
+}
+
 bool world_run(const struct setup *setup)
 {
     struct world *w = sim_alloc(sizeof *w);
@@ -216,14 +233,15 @@ bool world_run(const struct setup *setup)
         end_agents(w);
     bool ok = !w->failed;
     if (!ok)
-        printf("seed %llu: %s\n  at %.6f ms; again: sim-data --scenario %s --seed %llu --verbose\n",
+        printf("seed %llu: %s\n  at %.6f ms; again: sim-data --scenario %s --seed %llu%s --verbose\n",
                (unsigned long long)setup->seed, w->why, (double)w->sched.now / MS, setup->scenario,
-               (unsigned long long)setup->seed);
+               (unsigned long long)setup->seed, setup->each ? world_text(" --fail-at %llu", setup->fail_at) : "");
     if (setup->verbose)
         printf("%s: %.3f ms, %llu steps, %llu items, %llu views, %llu checks, %d gates%s\n", ok ? "well" : "FAILED",
                (double)w->sched.now / MS, (unsigned long long)w->sched.steps, (unsigned long long)w->net.items,
                (unsigned long long)w->model->commits, (unsigned long long)w->model->checks, w->gates,
                w->hopeless ? ", data lost" : "");
+    world_spared = is_spared(w);
     tear_down(w);
     world_now = NULL;
     return ok;

@@ -152,6 +152,7 @@ struct setup {
     uint64_t
         fail_at; /* the n-th allocation of fail_rank's first process, or of fail_node's agent, fails; 0: none does */
     int fail_rank, fail_node; /* one of them -1 */
+    bool each;                /* the same run again and again: every allocation fails in one of them */
     double exits;             /* of a rank in a stage, with 0 and without keel_finalize */
     struct aim aim[AIMS_MAX];
     int aims;
@@ -198,6 +199,7 @@ __attribute__((format(printf, 2, 3))) void world_say(struct world *w, const char
 struct runner *world_rank(const struct world *w, int rank); /* the living process of the rank, or NULL */
 bool world_node_up(const struct world *w, int node);        /* not dead (but perhaps frozen or cut off) */
 extern struct world *world_now;                             /* the one that runs */
+extern bool world_spared; /* the run that was did not come to the allocation that was to fail */
 
 /* dump.c */
 void world_dump(struct world *w, const struct runner *r);

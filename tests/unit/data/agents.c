@@ -261,8 +261,6 @@ void world_prepare(const struct view_event *events, int n)
         struct agent *a = &w.node[i].agent;
         if (w.node[i].still)
             continue;
-        while (agent_poll(a, a->net) > 0)
-            ;
         recover_prepare(a, w.epoch, w.epoch, events, n);
     }
 }

@@ -19,6 +19,7 @@
 #include "runtime/agent/recover.h"
 #include "runtime/agent/segments.h"
 #include "runtime/client/client.h"
+#include "runtime/protocol/collective_slot.h"
 #include "runtime/protocol/task_id.h"
 #include "runtime/transport/shm.h"
 
@@ -64,10 +65,11 @@ static bool e_tell(void *u, const struct control *r)
     told += r->type == CONTROL_DOUBT && !tell_fails;
     return !tell_fails;
 }
+static int gone_in; /* so many looks until the agent is gone, 0: it stays */
 static bool e_gone(void *u)
 {
     (void)u;
-    return false;
+    return gone_in && --gone_in == 0;
 }
 static void e_copy(void *u, void *d, const void *s, size_t n)
 {
@@ -936,6 +938,134 @@ static void test_aimed_task_run_again_beside_the_primary_counts_once(void **stat
         assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)i), 1);
 }
 
+/* One request of a rank waits for a view that is being prepared, and the rank is in that view's successor, as dead. */
+static void test_aimed_what_the_dead_have_asked_for_is_not_executed(void **state)
+{
+    (void)state;
+    const struct view_event first = {.type = VIEW_RANK_LEFT, .a = 1}, dead = {.type = VIEW_RANK_DEAD, .a = 2, .c = 9};
+    struct wire add = rank_wire(&w.rank[2], WIRE_RMW, SEG_NONE, 0, 8);
+    add.a = 5;
+    add.identity = 1;
+    world_prepare(&first, 1);
+    rank_send(&w.rank[2], 0, add, NULL);
+    world_pump();
+    assert_non_null(w.node[0].agent.stash);
+    world_prepare(&dead, 1);
+    world_pump();
+    for (int i = 0; i < NODES_MAX; i++)
+        world_commit(i, &dead, 1);
+    for (int i = 0; i < NODES_MAX; i++)
+        world_settle(i);
+    world_pump();
+    assert_int_equal(word_at(0, SEG_NONE, 0, 8), 0);
+    assert_null(w.node[0].agent.stash);
+    world_restore();
+}
+
+/* an agent that could not tell something tells nothing that follows it. */
+static void test_aimed_agent_without_memory_tells_nothing_more(void **state)
+{
+    (void)state;
+    struct agent *a = &w.node[0].agent;
+    struct wire forward = {.type = WIRE_FORWARD, .seg = SEG_SHADOW, .offset = 8, .len = 8, .count = WIRE_PUT};
+    int64_t value = 7;
+    uint64_t before = agent_position(a, 1);
+    memory_fail_at(1);
+    assert_int_equal(agent_tell(a, 1, &forward, &value), 0);
+    assert_true(memory_failed());
+    assert_true(w.node[0].fatal);
+    assert_int_equal(agent_tell(a, 1, &forward, &value), 0);
+    assert_int_equal(agent_position(a, 1), before);
+    world_pump();
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 0);
+    w.node[0].still = true;
+}
+
+/* a task is open: drawing from any pool would end what protects its accumulates. */
+static void test_aimed_no_task_is_drawn_inside_a_task(void **state)
+{
+    (void)state;
+    int64_t task;
+    client_open();
+    c.resumed = true;
+    c.in_task = true;
+    assert_int_equal(task_next(&c, (keel_taskpool *)&task, &task), KEEL_ERR_STATE);
+    assert_true(c.in_task);
+}
+
+static int64_t contributed(uint64_t instance)
+{
+    int64_t value;
+    memcpy(&value,
+           bytes_at(3, SYSTEM_SEGMENT, 3) + (instance & 1) * sizeof(struct collective_slot) +
+               offsetof(struct collective_slot, data),
+           sizeof value);
+    return value;
+}
+
+/* a rank that began again does not change what its predecessor had contributed: some may have read it. */
+static void test_aimed_contribution_of_a_dead_process_stays(void **state)
+{
+    (void)state;
+    int64_t first = 111, second = 222;
+    client_open();
+    assert_int_equal(collective_contribute(&c, 1, &first, sizeof first), KEEL_OK);
+    c.restarted = true;
+    assert_int_equal(collective_contribute(&c, 1, &second, sizeof second), KEEL_OK);
+    assert_int_equal(contributed(1), first);
+    c.instance++; /* the others went on, and so does it */
+    assert_int_equal(collective_contribute(&c, 1, &second, sizeof second), KEEL_OK);
+    assert_int_equal(contributed(2), second);
+}
+
+/* nobody else could tell the others that a rank has no memory to take part. */
+static void test_aimed_contribution_waits_for_memory(void **state)
+{
+    (void)state;
+    int64_t value = 111, got;
+    client_open();
+    assert_int_equal(rma_get_strong(&c, shadow, 3, 0, &got, sizeof got), KEEL_OK); /* the link is there */
+    free(c.free_pieces);
+    c.free_pieces = NULL;
+    memory_fail_at(1);
+    assert_int_equal(collective_contribute(&c, 1, &value, sizeof value), KEEL_OK);
+    assert_true(memory_failed());
+    assert_int_equal(contributed(1), value);
+}
+
+/* what an implicit operation met is everybody's error, and no reason to stay away. */
+static void test_aimed_allocation_tells_all_what_one_met(void **state)
+{
+    (void)state;
+    keel_segment *s;
+    client_open();
+    op_keep_error(&c, 0, KEEL_ERR_TIMEOUT);
+    gone_in = 50; /* the others never come */
+    assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_ERR_AGENT_GONE);
+    gone_in = 0;
+    int32_t made;
+    memcpy(&made,
+           bytes_at(3, SYSTEM_SEGMENT, 3) + sizeof(struct collective_slot) + offsetof(struct collective_slot, data) +
+               16,
+           sizeof made);
+    assert_int_equal(made, KEEL_ERR_TIMEOUT);
+}
+
+/* who leaves completes what has handles, too. */
+static void test_aimed_who_leaves_completes_its_puts(void **state)
+{
+    (void)state;
+    static keel_handle h;
+    int64_t one = 1;
+    client_open();
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 64, &one, NULL, 8, &h), KEEL_OK);
+    assert_int_not_equal(h.opaque[0], 0);
+    (void)client_leave(&c);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    assert_true(copies_are_equal());
+}
+
 /* To the own agent there is a ring (transport/shm.c), whose limit is its own. */
 static keel_status ring_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                              struct tp_op *op)
@@ -1002,6 +1132,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_answer_of_the_last_copy_is_lost, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_answer_is_lost_of_a_request_still_in_use, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_large_accumulate_goes_on_at_the_own_node, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_what_the_dead_have_asked_for_is_not_executed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_agent_without_memory_tells_nothing_more, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_no_task_is_drawn_inside_a_task, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_who_leaves_completes_its_puts, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_contribution_of_a_dead_process_stays, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_contribution_waits_for_memory, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_allocation_tells_all_what_one_met, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_large_accumulate_goes_on_at_the_own_node_that_had_no_copy, setup,
                                         client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_run_again_beside_the_primary_counts_once, setup, client_close),

@@ -116,6 +116,72 @@ static void test_repair_patch_leaves_no_word_torn(void **state)
     }
 }
 
+/* The writer's remote write has taken effect inside the provider, and its announcement is not looked at yet, when a view says that
+ * the writer is dead. */
+static void announced_and_not_looked_at(bool prepared)
+{
+    const struct view_event e = death_of(3);
+    announce(writer, 0, SEG_SHADOW, 512, 4096, 1, 0, 1);
+    memset(bytes_at(0, SEG_SHADOW, 0) + 512, 0xee, 100);
+    if (prepared)
+        world_prepare(&e, 1);
+    else
+        w.epoch++;
+    for (int i = 0; i < NODES_MAX; i++)
+        world_commit(i, &e, 1);
+    for (int i = 0; i < NODES_MAX; i++)
+        world_settle(i);
+    world_pump();
+    world_restore();
+    assert_true(is_direct(SEG_SHADOW, 0));
+    assert_true(copies_are_equal());
+}
+
+static void test_repair_what_has_arrived_is_handled_before_a_prepare(void **state)
+{
+    (void)state;
+    announced_and_not_looked_at(true);
+}
+
+static void test_repair_what_has_arrived_is_handled_before_a_commit_without_prepare(void **state)
+{
+    (void)state;
+    announced_and_not_looked_at(false);
+}
+
+/* Messages wait for acknowledgements, however much there is to repair and however slow the other copy is. */
+static void test_repair_does_not_fill_the_queue_to_a_copy(void **state)
+{
+    (void)state;
+    enum { WINDOW = 96, PUTS = 100, LEN = 65536 };
+    static uint8_t bytes[LEN];
+    const struct peer *peer = &w.node[0].agent.peers.peer[1];
+    memset(bytes, 0x77, sizeof bytes);
+    for (unsigned i = 0; i < PUTS; i++) {
+        struct wire put = rank_wire(writer, WIRE_PUT, SEG_SHADOW, 0, i % 8 * LEN);
+        put.len = LEN;
+        put.note = (uint16_t)(1 + i);
+        assert_int_equal(rank_ask(writer, 0, put, bytes), KEEL_OK);
+    }
+    const struct view_event e = death_of(3);
+    world_prepare(&e, 1);
+    world_pump();
+    for (int i = 0; i < NODES_MAX; i++)
+        world_commit(i, &e, 1);
+    for (int i = 0; i < NODES_MAX; i++)
+        world_settle(i);
+    for (int i = 0; i < 400; i++) {
+        w.node[1].still = i % 4 != 0;
+        world_turn();
+        assert_true(peer->next - 1 - peer->acked <= WINDOW + 4);
+    }
+    w.node[1].still = false;
+    world_pump();
+    world_restore();
+    assert_true(is_direct(SEG_SHADOW, 0));
+    assert_true(copies_are_equal());
+}
+
 static void test_repair_put_that_is_everywhere_stays(void **state)
 {
     (void)state;
@@ -708,6 +774,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_repair_put_of_a_dead_writer_in_one_copy_only_is_spread_or_undone),
         TEST(test_repair_patch_leaves_no_word_torn),
+        TEST(test_repair_what_has_arrived_is_handled_before_a_prepare),
+        TEST(test_repair_what_has_arrived_is_handled_before_a_commit_without_prepare),
+        TEST(test_repair_does_not_fill_the_queue_to_a_copy),
         TEST(test_repair_put_that_is_everywhere_stays),
         TEST(test_repair_put_that_is_stuck_is_not_forgotten_for_later_ones),
         TEST(test_repair_writer_that_lives_on_is_repaired_after_its_doubt),
