@@ -5,6 +5,7 @@
  *   --count N         so many seeds from there (default 1)
  *   --keep-going      do not stop at the first breach; say how many there were
  *   --fail-at N       in a scenario "each": only the N-th allocation fails
+ *   --kill-on-nomem   there, too: a rank that gets no memory ends by a signal and is started again, not with the job
  *   --points          say how often each fault point was passed
  *   --verbose         say what happens
  *   --trace           and every operation */
@@ -54,14 +55,16 @@ static void guard(void)
 struct options {
     const char *scenario;
     unsigned long long seed, count, fail_at;
-    bool verbose, trace, keep_going, points;
+    bool verbose, trace, keep_going, points, kills;
 };
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim-data [--scenario NAME|all] [--seed N] [--count N] [--fail-at N] [--keep-going] "
-                    "[--points] [--verbose] [--trace] "
-                    "[--list]\n");
+    fprintf(
+        stderr,
+        "usage: sim-data [--scenario NAME|all] [--seed N] [--count N] [--fail-at N] [--kill-on-nomem] [--keep-going] "
+        "[--points] [--verbose] [--trace] "
+        "[--list]\n");
     return 2;
 }
 
@@ -72,6 +75,7 @@ static unsigned long long run_seed(const struct setup *setup, const struct optio
     struct setup s = *setup;
     s.verbose = o->verbose;
     s.trace = o->trace;
+    s.kills = o->kills;
     if (s.each)
         s.fail_at = o->fail_at ? o->fail_at : 1;
     for (bool more = true; more; s.fail_at++) {
@@ -113,6 +117,8 @@ int main(int argc, char **argv)
             o.fail_at = strtoull(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--keep-going") == 0)
             o.keep_going = true;
+        else if (strcmp(argv[i], "--kill-on-nomem") == 0)
+            o.kills = true;
         else if (strcmp(argv[i], "--points") == 0)
             o.points = true;
         else if (strcmp(argv[i], "--verbose") == 0)

@@ -276,7 +276,9 @@ static void agent_main(void *user)
     struct node *n = user;
     struct sched *s = &n->w->sched;
     for (;;) {
+        n->working = true;
         bool busy = one_round(n);
+        n->working = false;
         process_spend(&n->process, sched_chance(s, 0.002) ? sched_below(s, 2 * MS) : sched_between(s, 200, 2 * US));
         if (!busy && !n->commands && !net_has_work(n->net) && !net_has_work(n->shm))
             process_sleep(&n->process, agent_deadline(&n->agent));

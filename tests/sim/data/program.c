@@ -505,6 +505,8 @@ static bool data_lost(struct program *p, keel_status status, const char *call)
         return false;
     if (p->over)
         return true;
+    if (status == KEEL_ERR_NOMEM && w->setup.each && !w->setup.kills)
+        runner_exit(p->r, 3);
     if (status == KEEL_ERR_NOMEM && w->setup.fail_at) /* as an application would */
         runner_kill(p->r, 6);
     for (int g = 0; g < w->setup.nodes * CLASSES; g++)

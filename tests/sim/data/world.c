@@ -90,7 +90,7 @@ static bool is_over(const struct world *w)
     if (w->hopeless)
         return true;
     for (int i = 0; i < w->members; i++)
-        if (!w->node[i].dead && !w->node[i].over)
+        if (!w->node[i].dead && (!w->node[i].over || w->node[i].working))
             return false;
     return true;
 }

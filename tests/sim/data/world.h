@@ -65,6 +65,7 @@ struct node {
     uint64_t tick_at;
     bool watched[NODES_MAX];
     bool dead, off, halted, over;
+    bool working; /* its agent is in the middle of something */
     uint64_t frozen_at; /* heartbeat of a frozen node */
     uint64_t rounds;
 };
@@ -153,6 +154,7 @@ struct setup {
         fail_at; /* the n-th allocation of fail_rank's first process, or of fail_node's agent, fails; 0: none does */
     int fail_rank, fail_node; /* one of them -1 */
     bool each;                /* the same run again and again: every allocation fails in one of them */
+    bool kills;               /* in such a run a rank that gets no memory ends by a signal, not with the job */
     double exits;             /* of a rank in a stage, with 0 and without keel_finalize */
     struct aim aim[AIMS_MAX];
     int aims;
