@@ -65,7 +65,7 @@ struct node {
     uint64_t tick_at;
     bool watched[NODES_MAX];
     bool dead, off, halted, over;
-    bool working; /* its agent is in the middle of something */
+    bool working;       /* its agent is in the middle of something */
     uint64_t frozen_at; /* heartbeat of a frozen node */
     uint64_t rounds;
 };
