@@ -117,6 +117,12 @@ static void consider(struct balance *b, struct place_plan *plan)
     b->trial.moves = moves;
 }
 
+/* Nothing can be better: a message is on some link, unless it is one that does not count. */
+static int32_t fewest_possible(const struct load *l)
+{
+    return l->convention == LOAD_ALL ? 1 : 0;
+}
+
 /* A slide of the highest order changes no route but for the empty layer it leaves: the shortest one is taken at once
  * when it adds no collision, without a look at the others. */
 static bool consider_whole(struct balance *b, const struct place *p, int32_t node, struct place_plan *plan,
@@ -136,7 +142,7 @@ static bool consider_whole(struct balance *b, const struct place *p, int32_t nod
         }
     if (best < 0)
         return false;
-    bool sure = b->straight && b->collisions <= 1;
+    bool sure = b->straight && b->collisions <= fewest_possible(b->load);
     place_slide_along(p, node, best, best_dir, all & ~(1u << best), sure ? plan : &b->trial);
     if (sure)
         b->key[0].collisions = b->collisions;
@@ -201,10 +207,10 @@ bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, 
         consider_nearest(b, p, node, plan);
     }
     int best = -1;
-    int32_t collisions = b->key[0].collisions;
-    if (collisions > 1)
-        follow(b, p); /* with 1 message at most on any link nothing can be better */
-    for (int i = 0; collisions > 1 && i < b->refs - b->together; i++)
+    int32_t collisions = b->key[0].collisions, least = fewest_possible(b->load);
+    if (collisions > least)
+        follow(b, p);
+    for (int i = 0; collisions > least && i < b->refs - b->together; i++)
         if (load_collisions(&b->ref[i].load) < collisions) {
             best = i;
             collisions = load_collisions(&b->ref[i].load);

@@ -82,6 +82,8 @@ bool figure_study(const struct options *o, const struct figure_run *r, char *nam
     if (result.cases)
         fprintf(stderr, "%s %s %s: %lld cases in %.1f s\n", r->grid, r->pattern, r->method, (long long)result.cases,
                 result.seconds);
+    if (result.unsaved)
+        fprintf(stderr, "keel-place figure: %s: %s; --resume makes it anew\n", state, result.unsaved);
     out_open(&out, name);
     out_csv(out.f, &c, &result);
     out_commit(&out);

@@ -65,7 +65,7 @@ static const char *anneal(struct anneal *a, const char *state, const char *name)
             shown = now;
         }
         if (state && now - saved > SAVE_EVERY_S * KEEL_NS_PER_S) {
-            why = anneal_save(a, state, name);
+            (void)anneal_save(a, state, name); /* a full disk may have room next time */
             saved = now;
         }
     }

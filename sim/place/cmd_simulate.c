@@ -170,7 +170,7 @@ static int run_sample(struct options *o)
     if (o->links)
         out_open(&links, o->links);
     cli_catch_signals();
-    bool interrupted = false;
+    bool interrupted = false, resumable = true;
     json_t *list = json_array();
     for (int i = 0; i < o->methods && !interrupted; i++) {
         struct sample_config c = {.setup = o->setup,
@@ -204,6 +204,9 @@ static int run_sample(struct options *o)
         fprintf(stderr, "%s: %" PRId64 " cases in %.1f s, %.0f cases per second%s\n", c.setup.method, r.cases,
                 r.seconds, (double)r.cases / r.seconds, r.interrupted ? "; interrupted" : "");
         interrupted = r.interrupted;
+        resumable = !r.unsaved;
+        if (r.unsaved)
+            fprintf(stderr, "keel-place simulate: %s: %s; --resume cannot go on\n", c.state, r.unsaved);
         sample_free(&r);
     }
     if (o->format == FORMAT_JSON) { /* an object for one method, a list for several */
@@ -216,7 +219,7 @@ static int run_sample(struct options *o)
         out_commit(&links);
     if (interrupted)
         fprintf(stderr, "keel-place simulate: the result so far is whole sequences only%s\n",
-                o->out ? "; --resume continues it" : "");
+                o->out && resumable ? "; --resume continues it" : "");
     return interrupted ? 130 : 0;
 }
 

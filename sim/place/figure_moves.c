@@ -98,7 +98,7 @@ static bool anneal_rows(struct moves *m, const char *grid, FILE *f)
 bool figure_moves(const struct figure *fig, const struct options *o, FILE *f)
 {
     static const char *const methods[] = {"0D",         "hybrid(all)", "hybrid(-2D)", "balance",   "repair(1)",
-                                          "repair(2)",  "repair(3)",   "repair(4)",   "repair(6)", "repair(8)",
+                                          "repair(2)",  "repair(3)",   "repair(4)",   "repair(6)", "repair",
                                           "repair(12)", "repair(16)",  "repair(32)",  "repair(64)"};
     bool cube = strcmp(fig->name, "moves12") == 0, whole = true;
     const char *grid = cube ? "12x12x12" : "12x12", *spares = cube ? "3D(2,1)" : "2D(2,1)";
@@ -111,7 +111,9 @@ bool figure_moves(const struct figure *fig, const struct options *o, FILE *f)
     fputs("grid,method,moves_per_failure,mean,worst\n", f);
     for (size_t i = 0; i < sizeof methods / sizeof *methods && whole; i++) {
         bool repair = methods[i][0] == 'r', balance = methods[i][0] == 'b';
-        int64_t cases = repair ? FIGURE_MOVES : balance ? FIGURE_BALANCE : FIGURE_SAMPLES;
+        int64_t cases = balance ? FIGURE_BALANCE : repair ? FIGURE_MOVES : FIGURE_SAMPLES;
+        if (strcmp(methods[i], "repair") == 0) /* repair(8), also behind the figures of balance */
+            cases = FIGURE_REPAIR;
         struct figure_run r = {grid, spares, cube ? "7p" : "5p", methods[i], NULL, cases};
         char name[FIGURE_CSV];
         whole = figure_study(o, &r, name, sizeof name);

@@ -27,10 +27,12 @@ int main(int argc, char **argv)
     cli_name("keel-place");
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
         fputs(usage, stdout);
+        options_shown();
         return 0;
     }
     if (argc > 1 && strcmp(argv[1], "--version") == 0) {
         puts("keel-place " KEEL_VERSION);
+        options_shown();
         return 0;
     }
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)

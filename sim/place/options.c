@@ -207,6 +207,12 @@ static void check_names(const struct argp_option *used, int argc, char **argv)
     }
 }
 
+void options_shown(void)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        cli_die("cannot write standard output: %s", strerror(errno));
+}
+
 void options_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv)
 {
     static char name[64];
@@ -232,6 +238,7 @@ void options_parse(struct options *o, const char *command, const char *doc, cons
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0) {
             argp_help(&argp, stdout, ARGP_HELP_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, name);
+            options_shown();
             exit(0);
         }
     check_names(used, argc, argv);
@@ -239,6 +246,8 @@ void options_parse(struct options *o, const char *command, const char *doc, cons
     if (argp_parse(&argp, argc, argv, ARGP_NO_ERRS, &at, o) != 0)
         cli_die("unknown or incomplete option '%s'; see %s --help", at > 0 && at <= argc ? argv[at - (at == argc)] : "",
                 name);
+    if (o->given['j'] && o->given['v'])
+        cli_die("give --json or --csv, not both");
     if (o->args && !strchr(keys, '*'))
         cli_die("'%s' is not understood; see %s --help", o->arg[0], name);
 }
@@ -299,7 +308,7 @@ void options_setup(struct options *o)
     strcpy(s->method, o->method[0]);
     if (o->tree) {
         int down, spines, used = 0;
-        if (sscanf(o->tree, "%d,%d%n", &down, &spines, &used) != 2 || o->tree[used] ||
+        if (sscanf(o->tree, "%9d,%9d%n", &down, &spines, &used) != 2 || o->tree[used] ||
             !fattree_init(&s->net.tree, s->grid.nodes, down, spines))
             cli_die("--fattree is written like 16,16 (nodes per edge switch, spines), not '%s'", o->tree);
     }

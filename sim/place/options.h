@@ -40,6 +40,8 @@ struct options {
 /* Reads argv with the options named in keys (a string of their letters in options.c; users only see the long names) and
  * --help; dies on bad input. */
 void options_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv);
+/* After --help: dies when standard output could not be written. */
+void options_shown(void);
 /* Grid, spares, pattern, tree into o->setup; the method is methods[0] or the default. Dies. */
 void options_setup(struct options *o);
 /* "3,4,5" or "27". Dies. */

@@ -17,9 +17,8 @@ struct run {
     struct worker *worker;      /* [threads] */
     int64_t *broken;            /* sequences that were broken off */
     int32_t nbroken;
-    int64_t before;    /* sequences done before this run */
-    double saved;      /* seconds into the run of the last save */
-    const char *wrong; /* a save that failed */
+    int64_t before; /* sequences done before this run */
+    double saved;   /* seconds into the run of the last save */
 };
 
 struct worker {
@@ -135,7 +134,7 @@ static void merge(struct sample_result *r, const struct worker *w)
         a->cannot += b->cannot;
         for (int s = 0; s < PLACE_MAX_STEPS; s++)
             a->step[s] += b->step[s];
-        r->cases += b->cases;
+        r->cases += f ? b->cases : 0; /* the launch is no case */
         for (int n = 0; r->link_loads && n < SAMPLE_LINK_LOADS; n++)
             r->link_loads[f][n] += w->link_loads[f][n];
     }
@@ -239,8 +238,8 @@ static void watch(struct pool *p, double seconds)
     struct run *run = p->arg;
     if (run->config->progress && isatty(STDERR_FILENO))
         bar(run, seconds);
-    if (run->config->state && seconds - run->saved > SAVE_EVERY_S && !run->wrong) {
-        run->wrong = save(p);
+    if (run->config->state && seconds - run->saved > SAVE_EVERY_S) {
+        (void)save(p); /* a disk that is full now may have room next time */
         run->saved = seconds;
     }
 }
@@ -264,10 +263,8 @@ static const char *run_pool(struct run *run, const atomic_bool *stop)
         fputs("\r\033[K", stderr);
     r->seconds = pool.seconds;
     r->interrupted = r->done < r->sequences;
-    if (!why)
-        why = run->wrong;
     if (!why && c->state && (r->interrupted || c->keep_state))
-        why = save(&pool);
+        r->unsaved = save(&pool);
     return why;
 }
 

@@ -56,6 +56,7 @@ struct sample_result {
     int64_t cases;                            /* in this run, without what was resumed */
     double seconds;
     bool interrupted;
+    const char *unsaved; /* why the state could not be written in the end; NULL when it was */
 };
 
 /* Runs until done or until *stop is set (cli_stop).

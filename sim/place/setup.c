@@ -14,7 +14,7 @@ static int32_t repair_moves(const char *method)
     int moves = 0, used = 0;
     if (strcmp(method, "repair") == 0)
         return REPAIR_MOVES;
-    if (sscanf(method, "repair(%d)%n", &moves, &used) != 1 || method[used] || !used)
+    if (sscanf(method, "repair(%9d)%n", &moves, &used) != 1 || method[used] || !used)
         return 0;
     return moves >= 1 && moves <= REPAIR_MOVES_MAX ? moves : 0;
 }

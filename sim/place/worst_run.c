@@ -26,7 +26,6 @@ struct run {
     struct zero **branch;   /* [threads] */
     int32_t *todo;          /* [tasks] of this stage */
     double saved, earlier;  /* seconds into the stage of the last save; of the stages before */
-    const char *wrong;
 };
 
 static const char *open_worker(struct pool *p, int i)
@@ -90,8 +89,8 @@ static void watch(struct pool *p, double seconds)
     const struct worst_config *c = r->search->config;
     if (c->progress && isatty(STDERR_FILENO))
         show(r, p, seconds);
-    if (c->state && seconds + r->earlier - r->saved > SAVE_EVERY_S && !r->wrong) {
-        r->wrong = worst_state_save(r->search, &r->progress, r->zero);
+    if (c->state && seconds + r->earlier - r->saved > SAVE_EVERY_S) {
+        (void)worst_state_save(r->search, &r->progress, r->zero); /* a full disk may have room next time */
         r->saved = seconds + r->earlier;
     }
 }
@@ -113,7 +112,7 @@ static const char *run_stage(struct run *r, int threads)
             r->todo[pool.tasks++] = i;
     const char *why = pool_run(&pool);
     r->earlier += pool.seconds;
-    return why ? why : r->wrong;
+    return why;
 }
 
 static const char *run_stages(struct run *r, int threads)

@@ -177,6 +177,15 @@ def json_and_names():
     expect("--json: an object or a list", isinstance(data("allocate", "--grid", "4x4"), dict) and
            isinstance(data("optimise", "--grid", "4x4"), dict) and isinstance(data("substitute", "--grid", "4x4", "--fail", 1), list) and
            isinstance(data("simulate", "--grid", "4x4", "--worst", "--failures", 1), list))
+    expect("--json and --csv", "not both" in refused(*one, "--json", "--csv"))
+    for wide in ("--method", "repair(4294967297)"), ("--fattree", "4294967297,1"):
+        refused("substitute", "--grid", "4x4", "--fail", 0, *wide)
+    with open("/dev/full", "w") as full:
+        for help in ("--help",), ("--version",), ("simulate", "--help"):
+            expect("%s into a full disk" % (help,), subprocess.run([place, *help], stdout=full, stderr=subprocess.DEVNULL).returncode == 2)
+    expect("optimise: several phases", "one phase" in refused("optimise", "--grid", "4x4", "--pattern", "barrier"))
+    expect("optimise: steps come in bursts of 64", data("optimise", "--grid", "9x9", "--method", "0D", "--failures", 12, "--steps", 100)["steps"] == 128)
+    expect("cases are maps after a failure", " 300 cases" in run("simulate", "--grid", "4x4", "--cases", 300, "--failures", 3).stderr)
     expect("names of options are written out", "--fail'" in refused("simulate", "--grid", "4x4", "--fail", 3))
     expect("a value that looks like an option", "/--seed" in refused("simulate", "--grid", "4x4", "--out", "/no/folder/--seed"))
 

@@ -95,6 +95,24 @@ static void test_balance_after_reset_repeats_itself(void **state)
     job_close(&j);
 }
 
+/* Where messages of ranks off their first nodes do not count, no message at all can be on a link. */
+static void test_balance_received_messages_only_is_no_worse_either(void **state)
+{
+    (void)state;
+    for (int32_t node = 0; node < 60; node++) {
+        struct job j, rival;
+        struct balance b;
+        job_open_on(&j, "4x3x5", "3D(2,1):xy", "0D", PATTERN_RING, LOAD_RECEIVED, NULL);
+        use_balance(&j, &b);
+        job_open_on(&rival, "4x3x5", "3D(2,1):xy", "hybrid(all)", PATTERN_RING, LOAD_RECEIVED, NULL);
+        if (job_fail(&j, node) == PLACE_MOVED && job_fail(&rival, node) == PLACE_MOVED)
+            assert_true(load_collisions(&j.load) <= load_collisions(&rival.load));
+        balance_fini(&b);
+        job_close(&j);
+        job_close(&rival);
+    }
+}
+
 static void test_balance_no_free_node_cannot(void **state)
 {
     (void)state;
@@ -115,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_balance_same_failures_never_more_collisions_than_references),
         cmocka_unit_test(test_balance_after_reset_repeats_itself),
+        cmocka_unit_test(test_balance_received_messages_only_is_no_worse_either),
         cmocka_unit_test(test_balance_no_free_node_cannot),
     };
     return cmocka_run_group_tests_name("balance", tests, NULL, NULL);
