@@ -119,13 +119,21 @@ def simulate(tmp):
     expect("a million cases", int(rows(output("simulate", "--grid", "3x3", "--method", "0D", "--csv"))[1]["cases"]) == 200000)
     expect("a case is one map", sum(int(r["cases"]) for r in rows(output("simulate", "--grid", "6x6", "--cases", 110, "--csv"))[1:]) == 110)
     command = [place, "simulate", "--grid", "16x16x16", "--cases", "2000000", "--threads", "2", "--out", path]
-    job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while job.poll() is None and not os.path.exists("/proc/%d/task" % job.pid):
-        pass
-    while job.poll() is None and len(os.listdir("/proc/%d/task" % job.pid)) < 3:  # the workers run
-        pass
-    job.send_signal(signal.SIGINT)
-    expect("SIGINT: 130", job.wait() == 130)
+
+    def interrupted():
+        job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while job.poll() is None and len(os.listdir("/proc/%d/task" % job.pid)) < 3:  # until the workers run
+            pass
+        job.send_signal(signal.SIGINT)
+        said = job.communicate()[1]
+        expect("SIGINT: 130, not %d" % job.returncode, job.returncode == 130)
+        return said
+
+    os.mkdir(path + ".state.tmp")  # the state cannot be written
+    expect("a state that cannot be written is told", "--resume cannot go on" in interrupted())
+    expect("and the CSV is there", os.path.exists(path) and not os.path.exists(path + ".state"))
+    os.rmdir(path + ".state.tmp")
+    interrupted()
     with open(path) as f:
         counts = {r["cases"] for r in rows(f.read())}
     expect("SIGINT: whole sequences only: %s" % counts, len(counts) <= 1)
