@@ -112,6 +112,7 @@ struct coll {
 /* Users' messages (mail.c): the bytes sent to a rank, and of them received as far as it has said; received from it, and told. */
 struct mail_peer {
     uint64_t sent, known, taken, told;
+    uint64_t last; /* the piece of the stream up to which it must have all before we leave */
 };
 
 struct mail {

@@ -142,6 +142,7 @@ void mail_farewell(struct client *c)
         struct parcel_tag t = {.kind = PARCEL_MAIL_TAKEN, .flags = WIRE_F_TELL};
         if (c->mail.peer[r].sent && c->coll.stream[r].head)
             (void)courier_send(c, r, &t, &c->mail.peer[r].taken, sizeof c->mail.peer[r].taken, NULL, 0);
+        c->mail.peer[r].last = c->mail.peer[r].sent && c->coll.stream[r].head ? c->coll.stream[r].next : 0;
     }
 }
 
@@ -149,8 +150,8 @@ bool mail_all_taken_over(void *arg)
 {
     struct client *c = arg;
     for (int r = 0; r < c->size; r++)
-        if (c->mail.peer[r].sent && c->coll.stream[r].head && c->coll.broken == KEEL_OK)
-            return false;
+        if (c->coll.stream[r].acked < c->mail.peer[r].last && c->coll.broken == KEEL_OK)
+            return false; /* what is sent later, when a view comes, is nothing to wait for: nobody is asked to acknowledge it */
     return true;
 }
 

@@ -1,5 +1,5 @@
-/* leave mail|wait|request: what finalize does with messages that were sent, with a thread that waits, with a request that nobody
- * waited for. Two ranks. Exit 0 if all is right. */
+/* leave mail|wait|request|several: what finalize does with messages that were sent, with a thread that waits, with a request that nobody
+ * waited for. Two ranks, several: five. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <pthread.h>
@@ -39,6 +39,19 @@ static void mail(void)
     EXPECT(keel_message_receive(0, 5, bytes, sizeof bytes, &len, NULL), KEEL_ERR_RANK_DEAD);
 }
 
+/* Everybody has messages for everybody, gets them, and leaves; those who leave later hear of views meanwhile. */
+static void several(void)
+{
+    size_t len;
+    for (int r = 0; r < keel_size(); r++)
+        if (r != keel_rank())
+            EXPECT(keel_message_send(r, 5, bytes, 100), KEEL_OK);
+    for (int r = 0; r < keel_size(); r++)
+        if (r != keel_rank())
+            EXPECT(keel_message_receive(r, 5, bytes, sizeof bytes, &len, NULL), KEEL_OK);
+    EXPECT(keel_barrier(), KEEL_OK);
+}
+
 static void *wait_for_a_message(void *unused)
 {
     EXPECT(keel_message_receive(1, 7, NULL, 0, NULL, NULL), KEEL_ERR_STATE);
@@ -54,11 +67,13 @@ int main(int argc, char **argv)
     bool first = keel_rank() == 0, waits = strcmp(argv[1], "wait") == 0 && first;
     if (strcmp(argv[1], "mail") == 0)
         mail();
+    if (strcmp(argv[1], "several") == 0)
+        several();
     if (strcmp(argv[1], "request") == 0 && first)
         EXPECT(keel_group_barrier_begin(keel_group_world(), &r), KEEL_OK);
     if (waits && pthread_create(&thread, NULL, wait_for_a_message, NULL))
         return 2;
-    if (!first && strcmp(argv[1], "mail") != 0) /* stays until the other has left */
+    if (!first && (argv[1][0] == 'w' || argv[1][0] == 'r')) /* stays until the other has left */
         EXPECT(keel_message_receive(0, 9, NULL, 0, NULL, NULL), KEEL_ERR_RANK_DEAD);
     EXPECT(keel_finalize(), KEEL_OK);
     if (r)
