@@ -286,9 +286,14 @@ void agent_ranks_respawn(struct agent *a, int rank, uint32_t incarnation)
 void agent_ranks_plain_death(struct agent *a, int slot)
 {
     const struct process *p = a->processes[slot].p;
-    agent_own_why(a,
-                  "rank %d (pid %d, node %d) was killed by SIG%s before it called keel_init, so it cannot be replaced",
-                  p->rank, (int)p->pid, a->launch.node, sigabbrev_np(p->signal));
+    const char *abbreviation = sigabbrev_np(p->signal);
+    char name[32];
+    if (abbreviation)
+        snprintf(name, sizeof name, "SIG%s", abbreviation);
+    else
+        snprintf(name, sizeof name, "signal %d", p->signal); /* a real-time one */
+    agent_own_why(a, "rank %d (pid %d, node %d) was killed by %s before it called keel_init, so it cannot be replaced",
+                  p->rank, (int)p->pid, a->launch.node, name);
 }
 
 int agent_ranks_fault(const struct agent *a)

@@ -160,6 +160,7 @@ static void enter_ending(struct job *j)
     if (j->phase >= JOB_ENDING)
         return;
     j->phase = JOB_ENDING;
+    job_io_resume(j);
     stdin_feed_stop(&j->feed);
     uv_timer_stop(&j->limit);
     uv_timer_stop(&j->doubt);
@@ -666,6 +667,17 @@ static void signalled(uv_signal_t *handle, int signal_number)
     }
 }
 
+/* A reader that stands still is waited for, as any program does: until a signal, which is nobody's but the system's now. After an end
+ * that was asked for it gets a moment. */
+static void flush_output(struct job *j)
+{
+    for (int i = 0; i < 3; i++)
+        if (uv_is_active((uv_handle_t *)&j->signals[i]))
+            uv_signal_stop(&j->signals[i]);
+    sink_flush(&j->out, j->final ? 2000 : -1);
+    sink_flush(&j->err, 2000);
+}
+
 int job_run(struct job *j)
 {
     static const int wanted[] = {SIGINT, SIGTERM, SIGHUP};
@@ -689,8 +701,7 @@ int job_run(struct job *j)
     uv_timer_start(&j->deadline, start_passed, (uint64_t)j->options->start_timeout_s * 1000, 0);
     launch_begin(j->launch);
     uv_run(&j->loop, UV_RUN_DEFAULT);
-    sink_flush(&j->out, 2000);
-    sink_flush(&j->err, 2000);
+    flush_output(j);
     news_fini(&j->news);
     free(j->why);
     return j->code;

@@ -79,6 +79,8 @@ void job_hand_over(struct job *j, int by, int node, const char *const *argv, con
 
 /* job_io.c */
 void job_io_init(struct job *j);
+/* Agents are heard again, however slow our reader is: what they still send is bounded. */
+void job_io_resume(struct job *j);
 void job_event(struct job *j, const char *event, json_t *members);
 void job_event_line(struct job *j, const char *line, size_t len);
 void job_output(struct job *j, const uint8_t *body, size_t len);

@@ -82,6 +82,11 @@ static void pause_all(struct job *j, bool pause)
             conn_pause(j->nodes[i].conn, pause);
 }
 
+void job_io_resume(struct job *j)
+{
+    pause_all(j, false);
+}
+
 static void sink_drained(struct sink *s)
 {
     pause_all(s->user, false);
@@ -118,6 +123,6 @@ void job_output(struct job *j, const uint8_t *body, size_t len)
         write_labelled(j, s == &j->err ? 2 : 1, rank, node, body + OUTPUT_HEADER, len - OUTPUT_HEADER);
     else
         sink_write(s, body + OUTPUT_HEADER, len - OUTPUT_HEADER);
-    if (sink_queued(s) > SINK_HIGH)
+    if (sink_queued(s) > SINK_HIGH && j->phase < JOB_ENDING)
         pause_all(j, true);
 }

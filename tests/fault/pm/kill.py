@@ -330,6 +330,36 @@ def test_reader_that_goes_away_ends_the_job_as_sigpipe_would():
     pipe.stderr.close()
 
 
+def test_reader_that_stands_still_gets_everything_in_the_end():
+    job = subprocess.Popen([keeltest.KEELRUN, "-n", "1", "seq", "300000"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        code = job.wait(4)  # longer than what is left to a reader after a signal
+    except subprocess.TimeoutExpired:
+        code = None
+    out, _ = job.communicate(timeout=30)
+    assert out == b"".join(b"%d\n" % i for i in range(1, 300001)), (code, len(out))
+    assert job.returncode == 0
+
+
+def test_reader_that_stands_still_does_not_hold_an_interrupt():
+    job = subprocess.Popen([keeltest.KEELRUN, "-n", "2", "--nodes", "2", "yes"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           stdin=subprocess.DEVNULL)
+
+    def read_so_far():
+        with open("/proc/%d/io" % job.pid) as f:
+            return int(f.readline().split()[1])
+    seen = [0, -1]
+
+    def stands_still():
+        seen.append(read_so_far())
+        time.sleep(0.2)
+        return seen[-1] > 4 << 20 and seen[-1] == read_so_far()
+    wait_for(stands_still, "keelrun to read no more", 30)
+    job.send_signal(signal.SIGINT)
+    _, err = job.communicate(timeout=30)
+    assert job.returncode == 130 and len(err.splitlines()) == 1 and b"signal 2" in err, (job.returncode, err)
+
+
 def test_reader_that_is_slow_gets_everything():
     pipe = subprocess.Popen([keeltest.KEELRUN, "-n", "2", "--nodes", "2", "seq", "400000"], stdout=subprocess.PIPE,
                             stdin=subprocess.DEVNULL)
