@@ -13,4 +13,5 @@
 #include <keel/status.h>
 #include <keel/task.h>
 #include <keel/type.h>
+#include <keel/update.h>
 #endif

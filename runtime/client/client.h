@@ -76,6 +76,8 @@ struct keel_segment {
         *shared;       /* [nodes] 1 + the generation under which the agent adds by the processor's atomics, as we may */
     uint64_t base;     /* of its place in the address range, 0: none */
     uint64_t *slot_at; /* [nodes] where the slot's copy lies from there */
+    uint8_t *view;     /* a second mapping of view_slot's copy, the one that the program gets (track.c); NULL: none */
+    int view_slot;
 };
 
 enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
@@ -308,6 +310,8 @@ keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_com
 /* segment.c */
 /* This node's copy of the slot's part, or NULL. *status says why not: KEEL_ERR_DATA_LOST or KEEL_ERR_STATE (not here). */
 uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status);
+/* Map the copy with the rank's part a second time, for the library; *view is where it was and what the program goes on to get. */
+keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view);
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
 /* The same, for a rank that takes part whether it is able to or not: then all get its error. */
 keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_per_rank, keel_redundancy redundancy,

@@ -1,6 +1,7 @@
 /* The public calls, on the process's instance. Same-node parts take the fast path: no lock, no system call. */
 #include "runtime/client/near.h"
 #include "runtime/client/process.h"
+#include "runtime/client/track.h"
 #include "runtime/protocol/arith.h"
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
@@ -28,11 +29,13 @@ KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset,
                 return KEEL_OK;
         }
     }
+    track_touch(dst, len);
     return rma_get(&process_client, segment, rank, offset, dst, len);
 }
 
 KEEL_EXPORT keel_status keel_get_strong(keel_segment *segment, int rank, size_t offset, void *dst, size_t len)
 {
+    track_touch(dst, len);
     return rma_get_strong(&process_client, segment, rank, offset, dst, len);
 }
 
@@ -45,12 +48,14 @@ KEEL_EXPORT keel_status keel_put_nb(keel_segment *segment, int rank, size_t offs
 KEEL_EXPORT keel_status keel_get_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
                                     keel_handle *handle)
 {
+    track_touch(dst, len);
     return rma_start(&process_client, OP_GET, segment, rank, offset, NULL, dst, len, handle);
 }
 
 KEEL_EXPORT keel_status keel_get_strong_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
                                            keel_handle *handle)
 {
+    track_touch(dst, len);
     return rma_start_strong(&process_client, segment, rank, offset, dst, len, handle);
 }
 
@@ -179,6 +184,7 @@ KEEL_EXPORT keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundanc
 
 KEEL_EXPORT keel_status keel_segment_free(keel_segment *segment)
 {
+    track_forget(segment);
     return segment_free(&process_client, segment);
 }
 

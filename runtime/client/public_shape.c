@@ -1,10 +1,33 @@
 /* The public strided and vector calls, and those on handles, on the process's instance. */
 #include "runtime/client/process.h"
+#include "runtime/client/track.h"
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
 
 static const struct shaped put_blocking = {.kind = OP_PUT, .blocks = true};
 static const struct shaped get_blocking = {.kind = OP_GET, .blocks = true};
+
+/* What a get will write to; wrong descriptors are refused later. */
+static void touch_shape(const void *dst, const keel_strided *shape)
+{
+    size_t extent = shape && shape->levels >= 0 && shape->levels <= KEEL_STRIDE_LEVELS_MAX ? shape->count[0] : 0;
+    for (int i = 0; extent && i < shape->levels; i++) {
+        size_t more;
+        if (shape->count[i + 1] == 0 ||
+            __builtin_mul_overflow(shape->count[i + 1] - 1, shape->local_stride[i], &more) ||
+            __builtin_add_overflow(extent, more, &extent))
+            return;
+    }
+    if (extent <= UINTPTR_MAX - (uintptr_t)dst)
+        track_touch(dst, extent);
+}
+
+static void touch_pieces(const keel_piece *pieces, size_t n)
+{
+    for (size_t i = 0; pieces && i < n; i++)
+        if (pieces[i].len <= UINTPTR_MAX - (uintptr_t)pieces[i].local)
+            track_touch(pieces[i].local, pieces[i].len);
+}
 
 KEEL_EXPORT keel_status keel_put_strided(keel_segment *segment, int rank, size_t offset, const void *src,
                                          const keel_strided *shape)
@@ -22,6 +45,7 @@ KEEL_EXPORT keel_status keel_put_strided_nb(keel_segment *segment, int rank, siz
 KEEL_EXPORT keel_status keel_get_strided(keel_segment *segment, int rank, size_t offset, void *dst,
                                          const keel_strided *shape)
 {
+    touch_shape(dst, shape);
     return shaped_strided(&process_client, &get_blocking, segment, rank, offset, dst, shape);
 }
 
@@ -29,6 +53,7 @@ KEEL_EXPORT keel_status keel_get_strided_nb(keel_segment *segment, int rank, siz
                                             const keel_strided *shape, keel_handle *handle)
 {
     const struct shaped how = {.kind = OP_GET, .handle = handle};
+    touch_shape(dst, shape);
     return shaped_strided(&process_client, &how, segment, rank, offset, dst, shape);
 }
 
@@ -61,6 +86,7 @@ KEEL_EXPORT keel_status keel_put_vector_nb(keel_segment *segment, int rank, cons
 
 KEEL_EXPORT keel_status keel_get_vector(keel_segment *segment, int rank, const keel_piece *pieces, size_t n)
 {
+    touch_pieces(pieces, n);
     return shaped_vector(&process_client, &get_blocking, segment, rank, pieces, n);
 }
 
@@ -68,6 +94,7 @@ KEEL_EXPORT keel_status keel_get_vector_nb(keel_segment *segment, int rank, cons
                                            keel_handle *handle)
 {
     const struct shaped how = {.kind = OP_GET, .handle = handle};
+    touch_pieces(pieces, n);
     return shaped_vector(&process_client, &how, segment, rank, pieces, n);
 }
 

@@ -75,6 +75,8 @@ void segment_release(struct keel_segment *s)
         if (base)
             c->env.unmap(c->env.user, base, s->map_bytes[slot]);
     }
+    if (s->view)
+        c->env.unmap(c->env.user, s->view, s->map_bytes[s->view_slot]);
     if (s->base)
         range_give(&c->range, s->base);
     free(s->slot_at);
@@ -105,6 +107,28 @@ uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status)
         return expected;
     }
     return m;
+}
+
+keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
+{
+    struct client *c = s->client;
+    int slot = (int)page_rank(c->page, rank)->slot;
+    keel_status status;
+    *view = s->view ? s->view : segment_map(s, slot, &status);
+    if (s->view || !*view)
+        return s->view ? KEEL_OK : status;
+    struct control r = {.type = CONTROL_SEG_MAP, .seg = s->index, .slot = slot};
+    void *m = NULL;
+    status = c->env.request(c->env.user, &r, &m);
+    if (status != KEEL_OK)
+        return status;
+    s->view = *view;
+    s->view_slot = slot;
+    atomic_store(&s->map[slot], (uint8_t *)m);
+    for (int other = 0; other < c->size; other++) /* none of them points to the old place */
+        if ((int)page_rank(c->page, other)->slot == slot)
+            memset((void *)&s->near[other], 0, sizeof s->near[other]);
+    return KEEL_OK;
 }
 
 /* All ranks pass what they were given, and whether they could; each compares its own with everybody's. *agreed is the same at
@@ -213,7 +237,8 @@ void *segment_address(keel_segment *s, int rank)
         return NULL;
     const struct page_rank *r = page_rank(s->client->page, rank);
     keel_status status;
-    uint8_t *copy = segment_map(s, (int)r->slot, &status);
+    bool viewed = s->view && s->view_slot == (int)r->slot;
+    uint8_t *copy = viewed ? s->view : segment_map(s, (int)r->slot, &status);
     if (copy)
         return copy + (uint64_t)r->index * s->stride;
     return s->base ? (void *)(uintptr_t)address_of(s, rank) : NULL; // NOLINT(performance-no-int-to-ptr)

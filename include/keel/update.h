@@ -1,0 +1,48 @@
+/* Direct access: a program that writes into its own part of a replicated segment by plain stores, at the address that keel_address
+ * gives, changes the copy on its node only. These calls bring the stores to the other copies.
+ *
+ * Until then they are in one copy. If its node dies before the call that brings them has returned, they may be lost: in each
+ * aligned 8-byte word the stores since the last such call, all of them or none; never what others put, accumulated or
+ * swapped, and never half a word. If the rank alone dies nothing is lost of what stays in its node's copy, but a
+ * later death of that node may still take back what the rank had not brought to the others.
+ * A segment with KEEL_REDUNDANCY_NONE has one copy: there all of these do nothing.
+ *
+ *  threads  any, except keel_segment_track.
+ *  errors   KEEL_ERR_ARG, KEEL_ERR_STATE (before keel_init, or the node has no copy of the caller's part); those of keel_put. */
+#ifndef KEEL_UPDATE_H
+#define KEEL_UPDATE_H
+
+#include <stddef.h>
+
+#include <keel/segment.h>
+#include <keel/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The program will store into these bytes of its part. *address (NULL is allowed) is where they are; it may be another place than
+ * keel_address says, of the same memory, where stores cost nothing more than elsewhere. Until the end of the update nobody
+ * else writes to the bytes: what others put there meanwhile may be overwritten by what was there before. Ranges of one byte's length or
+ * of the whole part, several at a time, overlapping ones too. */
+KEEL_MUST_CHECK keel_status keel_update_begin(keel_segment *segment, size_t offset, size_t len, void **address);
+/* All copies have the bytes when it returns. Nothing needs to have been begun: a begun update that never ends is no error. */
+KEEL_MUST_CHECK keel_status keel_update_end(keel_segment *segment, size_t offset, size_t len);
+
+/* For programs that cannot tell what they write: their stores through keel_address are found out, page by page, by write
+ * protection. The first store to a piece of at least 64 KiB costs a signal (SIGSEGV; other signals of that kind go to the handler
+ * that was there before) and a copy of the piece. A get of Keel's may write there. A system call of the program's (read(2), a
+ * receive of MPI's ...) fails with EFAULT where no store was before: give it other memory.
+ * Call it once, after the allocation and before the segment is used in any other way by this process. The caller's own part is
+ * watched, with those of the other ranks of its node; a second call does nothing. */
+KEEL_MUST_CHECK keel_status keel_segment_track(keel_segment *segment);
+/* Bring the stores of this process since the last call to all copies of the tracked segment, NULL: of all tracked segments: those
+ * aligned 8-byte words that are not what they were before. Other ranks must not write to these parts meanwhile: between two
+ * barriers, after keel_fence_all and with no handle open. Stores of other threads wait until it returns.
+ * On an error the words stay noted, and the next call tries again. */
+KEEL_MUST_CHECK keel_status keel_update_flush(keel_segment *segment);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

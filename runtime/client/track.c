@@ -1,0 +1,349 @@
+/* <keel/update.h> for the process: plain stores into replicated segments, and how they reach the other copies.
+ *
+ * A tracked segment's copy on this node is mapped twice. At the address that programs know (keel_address) it is protected
+ * against writing; the library itself, and keel_update_begin, use the other place. The first store to a granule raises a
+ * signal: the handler keeps what the granule held (its twin), lets it be written, and marks it. keel_update_flush protects
+ * what is marked again, and puts the words that differ from their twins.
+ *
+ * A granule's state: CLEAN, protected -> TAKING, one thread copies it -> DIRTY, writable -> FLUSHING, protected -> CLEAN, or DIRTY
+ * if its words could not be put. Who stores into one that another thread takes or flushes gets the signal again and again until that
+ * is done. The handler calls memcpy, mprotect
+ * and atomics only. Entries are never freed, so that it can walk them without a lock; one whose base is 0 is free. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/client/near.h"
+#include "runtime/client/process.h"
+#include "runtime/client/track.h"
+
+#define KEEL_EXPORT __attribute__((visibility("default")))
+
+enum { GRANULE_BYTES = 65536, GRANULES_MAX = 8192, BATCH = 256, RUN_BYTES = 65536 };
+enum { CLEAN, TAKING, DIRTY, FLUSHING };
+
+struct tracked {
+    struct tracked *next;
+    _Atomic uintptr_t base; /* of the protected place; written last */
+    size_t bytes, granule;
+    size_t granules;
+    uint8_t *own;  /* the library's place */
+    uint8_t *twin; /* memory where granules are not clean */
+    _Atomic uint8_t *state;
+    keel_segment *segment;
+};
+
+static pthread_mutex_t track_lock = PTHREAD_MUTEX_INITIALIZER; /* the list, and flushes */
+static struct tracked *_Atomic tracked_first;
+static struct sigaction earlier; /* handler */
+static bool handling;
+
+/* ---- the signal ---- */
+
+static size_t granule_bytes(const struct tracked *t, size_t g)
+{
+    return t->bytes - g * t->granule < t->granule ? t->bytes - g * t->granule : t->granule;
+}
+
+static void take(struct tracked *t, size_t g)
+{
+    uint8_t was = CLEAN;
+    if (!atomic_compare_exchange_strong(&t->state[g], &was, TAKING))
+        return;
+    size_t at = g * t->granule, bytes = granule_bytes(t, g);
+    memcpy(t->twin + at, t->own + at, bytes);
+    uint8_t *view = (uint8_t *)atomic_load(&t->base); // NOLINT(performance-no-int-to-ptr)
+    if (mprotect(view + at, bytes, PROT_READ | PROT_WRITE)) {
+        static const char line[] = "keel_segment_track: the system does not let memory be written again\n";
+        (void)!write(STDERR_FILENO, line, sizeof line - 1);
+        abort();
+    }
+    atomic_store(&t->state[g], DIRTY);
+}
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+    if (earlier.sa_flags & SA_SIGINFO)
+        earlier.sa_sigaction(number, info, context);
+    else if (earlier.sa_handler != SIG_DFL && earlier.sa_handler != SIG_IGN)
+        earlier.sa_handler(number);
+    else
+        (void)sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL},
+                        NULL); /* and the instruction is tried again */
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    uintptr_t at = (uintptr_t)info->si_addr;
+    for (struct tracked *t = atomic_load(&tracked_first); info->si_code == SEGV_ACCERR && t; t = t->next) {
+        uintptr_t base = atomic_load(&t->base);
+        if (base && at - base < t->bytes && atomic_load(&t->base) == base) {
+            take(t, (at - base) / t->granule);
+            return;
+        }
+    }
+    pass_on(number, info, context);
+}
+
+/* Lock held. */
+static keel_status handle_faults(void)
+{
+    struct sigaction how = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    if (handling)
+        return KEEL_OK;
+    sigemptyset(&how.sa_mask);
+    handling = sigaction(SIGSEGV, &how, &earlier) == 0;
+    return handling ? KEEL_OK : KEEL_ERR_SYSTEM;
+}
+
+/* ---- tracking ---- */
+
+static struct tracked *entry_of(const keel_segment *s)
+{
+    struct tracked *t = atomic_load(&tracked_first);
+    while (t && !(atomic_load(&t->base) && t->segment == s))
+        t = t->next;
+    return t;
+}
+
+static struct tracked *entry_take(void)
+{
+    struct tracked *t = atomic_load(&tracked_first);
+    while (t && atomic_load(&t->base))
+        t = t->next;
+    if (t || !(t = calloc(1, sizeof *t)))
+        return t;
+    t->next = atomic_load(&tracked_first);
+    atomic_store(&tracked_first, t);
+    return t;
+}
+
+static void entry_clear(struct tracked *t)
+{
+    atomic_store(&t->base, 0);
+    if (t->twin)
+        munmap(t->twin, t->bytes);
+    free((void *)t->state);
+    t->twin = NULL;
+    t->state = NULL;
+    t->segment = NULL;
+}
+
+static keel_status entry_fill(struct tracked *t, keel_segment *s, size_t bytes)
+{
+    t->bytes = bytes;
+    t->granule = GRANULE_BYTES;
+    while (bytes / t->granule > GRANULES_MAX) /* a mapping's pieces are few in every system */
+        t->granule *= 2;
+    t->granules = (bytes + t->granule - 1) / t->granule;
+    t->segment = s;
+    t->state = calloc(t->granules, sizeof *t->state);
+    void *twin = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    t->twin = twin == MAP_FAILED ? NULL : twin;
+    return t->state && t->twin ? KEEL_OK : KEEL_ERR_NOMEM;
+}
+
+/* Lock held. */
+static keel_status track(struct client *c, keel_segment *s)
+{
+    if (entry_of(s))
+        return KEEL_OK;
+    struct tracked *t = entry_take();
+    uint8_t *view;
+    keel_status status = t ? segment_map_twice(s, c->rank, &view) : KEEL_ERR_NOMEM;
+    if (status != KEEL_OK)
+        return status;
+    int slot = (int)page_rank(c->page, c->rank)->slot;
+    status = entry_fill(t, s, s->map_bytes[slot]);
+    if (status == KEEL_OK)
+        status = handle_faults();
+    if (status == KEEL_OK && mprotect(view, t->bytes, PROT_READ))
+        status = KEEL_ERR_SYSTEM;
+    t->own = atomic_load(&s->map[slot]);
+    if (status == KEEL_OK)
+        atomic_store(&t->base, (uintptr_t)view);
+    else
+        entry_clear(t);
+    return status;
+}
+
+KEEL_EXPORT keel_status keel_segment_track(keel_segment *segment)
+{
+    struct client *c = &process_client;
+    if (!c->ready || !segment)
+        return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
+    if (segment->redundancy == KEEL_REDUNDANCY_NONE || segment->bytes_per_rank == 0)
+        return KEEL_OK;
+    pthread_mutex_lock(&track_lock);
+    keel_status status = track(c, segment);
+    pthread_mutex_unlock(&track_lock);
+    return status;
+}
+
+void track_forget(const keel_segment *segment)
+{
+    pthread_mutex_lock(&track_lock);
+    struct tracked *t = segment ? entry_of(segment) : NULL;
+    if (t)
+        entry_clear(t);
+    pthread_mutex_unlock(&track_lock);
+}
+
+void track_touch(const void *dst, size_t len)
+{
+    uintptr_t from = (uintptr_t)dst, to = from + len;
+    for (struct tracked *t = atomic_load(&tracked_first); t; t = t->next) {
+        uintptr_t base = atomic_load(&t->base), at = from > base ? from : base;
+        while (base && at < to && at < base + t->bytes) {
+            (void)__atomic_fetch_or((uint8_t *)at, 0, __ATOMIC_RELAXED); // NOLINT(performance-no-int-to-ptr)
+            at = base + ((at - base) / t->granule + 1) * t->granule;
+        }
+    }
+}
+
+/* ---- flush ---- */
+
+struct flush {
+    struct tracked *tracked;
+    keel_handle handle;
+    int begun; /* puts of the handle */
+    keel_status status;
+};
+
+static void flush_wait(struct flush *f)
+{
+    keel_status status = f->begun ? keel_wait(&f->handle) : KEEL_OK;
+    if (f->status == KEEL_OK)
+        f->status = status;
+    f->begun = 0;
+}
+
+static void flush_put(struct flush *f, int rank, size_t offset, const uint8_t *src, size_t len)
+{
+    keel_status status = f->begun ? KEEL_OK : keel_handle_aggregate(&f->handle);
+    if (status == KEEL_OK)
+        status = keel_put_nb(f->tracked->segment, rank, offset, src, len, &f->handle);
+    if (status == KEEL_OK)
+        f->begun++;
+    else if (f->status == KEEL_OK)
+        f->status = status;
+    if (f->begun == BATCH)
+        flush_wait(f);
+}
+
+/* Bytes of the copy, which lie in the parts of the ranks of this node. */
+static void flush_run(struct flush *f, size_t from, size_t to)
+{
+    struct client *c = &process_client;
+    const keel_segment *s = f->tracked->segment;
+    uint32_t slot = page_rank(c->page, c->rank)->slot;
+    for (int r = 0; r < c->size; r++) {
+        const struct page_rank *k = page_rank(c->page, r);
+        size_t part = (size_t)k->index * s->stride, end = part + s->bytes_per_rank;
+        size_t lo = from > part ? from : part, hi = to < end ? to : end;
+        if (k->slot == slot && lo < hi)
+            flush_put(f, r, lo - part, f->tracked->own + lo, hi - lo);
+    }
+}
+
+static uint64_t word_at(const uint8_t *p)
+{
+    return __atomic_load_n((const uint64_t *)(const void *)p, __ATOMIC_RELAXED);
+}
+
+/* The words of a granule that differ from their twins, in runs. Copies are whole pages: so are granules. */
+static void flush_granule(struct flush *f, size_t g)
+{
+    const struct tracked *t = f->tracked;
+    size_t end = g * t->granule + granule_bytes(t, g);
+    for (size_t at = g * t->granule; at < end;) {
+        if (word_at(t->own + at) == word_at(t->twin + at)) {
+            at += 8;
+            continue;
+        }
+        size_t from = at;
+        while (at < end && at - from < RUN_BYTES && word_at(t->own + at) != word_at(t->twin + at))
+            at += 8;
+        flush_run(f, from, at);
+    }
+}
+
+/* Lock held. What is dirty is protected first: a store after that waits, and is the next flush's. */
+static keel_status flush(struct tracked *t)
+{
+    uint8_t *view = (uint8_t *)atomic_load(&t->base); // NOLINT(performance-no-int-to-ptr)
+    struct flush f = {.tracked = t, .status = KEEL_OK};
+    for (size_t g = 0; g < t->granules; g++) {
+        uint8_t was = DIRTY;
+        if (!atomic_compare_exchange_strong(&t->state[g], &was, FLUSHING))
+            continue;
+        if (mprotect(view + g * t->granule, granule_bytes(t, g), PROT_READ))
+            f.status = KEEL_ERR_SYSTEM;
+        flush_granule(&f, g);
+    }
+    flush_wait(&f);
+    for (size_t g = 0; g < t->granules; g++) {
+        size_t at = g * t->granule, bytes = granule_bytes(t, g);
+        if (atomic_load(&t->state[g]) != FLUSHING)
+            continue;
+        if (f.status == KEEL_OK)
+            (void)madvise(t->twin + at, bytes, MADV_FREE);
+        else
+            (void)mprotect(view + at, bytes, PROT_READ | PROT_WRITE);
+        atomic_store(&t->state[g], f.status == KEEL_OK ? CLEAN : DIRTY);
+    }
+    return f.status;
+}
+
+KEEL_EXPORT keel_status keel_update_flush(keel_segment *segment)
+{
+    if (!process_client.ready)
+        return KEEL_ERR_STATE;
+    keel_status status = KEEL_OK;
+    pthread_mutex_lock(&track_lock);
+    for (struct tracked *t = atomic_load(&tracked_first); t; t = t->next) {
+        if (!atomic_load(&t->base) || (segment && t->segment != segment))
+            continue;
+        keel_status one = flush(t);
+        if (status == KEEL_OK)
+            status = one;
+    }
+    pthread_mutex_unlock(&track_lock);
+    return status;
+}
+
+/* ---- updates that the program tells of ---- */
+
+static keel_status update(keel_segment *s, size_t offset, size_t len, uint8_t **at)
+{
+    struct client *c = &process_client;
+    *at = NULL;
+    if (near_bad_range(c, s, c->rank, offset, len))
+        return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
+    const struct page_rank *k = page_rank(c->page, c->rank);
+    keel_status status;
+    uint8_t *copy = segment_map(s, (int)k->slot, &status);
+    if (copy)
+        *at = copy + (uint64_t)k->index * s->stride + offset;
+    return status;
+}
+
+KEEL_EXPORT keel_status keel_update_begin(keel_segment *segment, size_t offset, size_t len, void **address)
+{
+    uint8_t *at;
+    keel_status status = update(segment, offset, len, &at);
+    if (address)
+        *address = at;
+    return status;
+}
+
+KEEL_EXPORT keel_status keel_update_end(keel_segment *segment, size_t offset, size_t len)
+{
+    uint8_t *at;
+    keel_status status = update(segment, offset, len, &at);
+    if (status != KEEL_OK || segment->redundancy == KEEL_REDUNDANCY_NONE)
+        return status;
+    return rma_put(&process_client, segment, process_client.rank, offset, at, len);
+}

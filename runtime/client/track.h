@@ -1,0 +1,11 @@
+/* What libkeel's other files tell track.c. */
+#ifndef KEEL_CLIENT_TRACK_H
+#define KEEL_CLIENT_TRACK_H
+
+#include "runtime/client/client.h"
+
+/* The segment is about to be freed; NULL, and one that is not tracked, are allowed. */
+void track_forget(const keel_segment *segment);
+/* The system is about to write there, which raises no signal: it may if it is tracked memory. */
+void track_touch(const void *dst, size_t len);
+#endif
