@@ -5,7 +5,8 @@
  *   handle.c   non-blocking operations, fences
  *   group.c    groups
  *   message.c  collectives and messages
- *   mutex.c    mutexes */
+ *   mutex.c    mutexes
+ *   loss.c     processes that die */
 #ifndef ARMCI_INT_H
 #define ARMCI_INT_H
 
@@ -23,6 +24,12 @@ _Noreturn void armci_end(const char *call, int proc, const char *what);
 /* Ends it if the status is an error. */
 void armci_check(keel_status status, const char *call, int proc);
 
+/* The same at the end of a collective, where it is also seen whether somebody has died. */
+void armci_check_all(keel_status status, const char *call);
+/* At the start; and whenever all meet. */
+void armci_loss_init(void);
+void armci_loss_look(void);
+
 /* The part of proc that the address lies in; false: none. */
 bool armci_find(int proc, const void *address, keel_segment **segment, size_t *offset);
 
@@ -38,6 +45,8 @@ keel_group *armci_group(const ARMCI_Group *group);
 void armci_groups_init(void);
 void armci_groups_fini(void);
 void armci_memory_fini(void);
+/* In each barrier of all processes, before they meet: what they stored into their own memory goes to its copies. */
+void armci_update_copies(void);
 void armci_messages_init(void);
 void armci_messages_fini(void);
 

@@ -10,7 +10,8 @@
 struct block {
     struct block *next;
     keel_segment *segment;
-    void *base; /* of this process's part */
+    bool copied; /* plain stores are brought to its copies when all processes meet */
+    void *base;  /* of this process's part */
 };
 
 static struct block *blocks;
@@ -33,7 +34,7 @@ ARMCI_EXPORT int ARMCI_Malloc(void **base_ptrs, armci_size_t size)
 {
     int n = keel_size();
     struct block *b = malloc(sizeof *b);
-    int64_t mine = size, max = 0, *sizes = malloc((size_t)n * sizeof *sizes);
+    int64_t mine = size + 1, max = 0, *sizes = malloc((size_t)n * sizeof *sizes);
     if (!b || !sizes)
         armci_end("ARMCI_Malloc", keel_rank(), "out of memory");
     if (size < 0 || !base_ptrs)
@@ -42,14 +43,18 @@ ARMCI_EXPORT int ARMCI_Malloc(void **base_ptrs, armci_size_t size)
     if (status == KEEL_OK)
         status = keel_group_allreduce(keel_group_world(), &mine, &max, 1, &largest);
     if (status == KEEL_OK)
-        status = keel_segment_alloc((size_t)max, redundancy(), &b->segment);
+        status = keel_segment_alloc((size_t)max - 1, redundancy(), &b->segment);
+    armci_loss_look();
     if (status != KEEL_OK) {
         free(b);
         free(sizes);
         return 1;
     }
-    for (int p = 0; p < n; p++)
-        base_ptrs[p] = sizes[p] ? keel_address(b->segment, p) : NULL;
+    b->copied = redundancy() != KEEL_REDUNDANCY_NONE;
+    if (b->copied)
+        armci_check(keel_segment_track(b->segment), "ARMCI_Malloc", keel_rank());
+    for (int p = 0; p < n; p++) /* the dead have told no size (0); their parts are there */
+        base_ptrs[p] = sizes[p] != 1 ? keel_address(b->segment, p) : NULL;
     b->base = keel_address(b->segment, keel_rank());
     b->next = blocks;
     blocks = b;
@@ -88,6 +93,19 @@ ARMCI_EXPORT int ARMCI_Free(void *ptr)
     status = keel_segment_free(b->segment);
     free(b);
     return status == KEEL_OK ? 0 : 1;
+}
+
+/* Between two meetings of all processes, so that nobody writes to what is brought to the copies. */
+void armci_update_copies(void)
+{
+    const struct block *b = blocks;
+    while (b && !b->copied)
+        b = b->next;
+    if (!b)
+        return;
+    (void)ARMCI_WaitAll();
+    armci_check_all(keel_group_barrier(keel_group_world()), "a barrier");
+    armci_check(keel_update_flush(NULL), "a barrier", keel_rank());
 }
 
 void armci_memory_fini(void)

@@ -129,12 +129,16 @@ static keel_group *scope_group(int scope)
 
 ARMCI_EXPORT void armci_msg_barrier(void)
 {
-    armci_check(keel_group_barrier(keel_group_world()), "armci_msg_barrier", keel_rank());
+    armci_update_copies();
+    armci_check_all(keel_group_barrier(keel_group_world()), "armci_msg_barrier");
 }
 
 ARMCI_EXPORT void armci_msg_group_barrier(ARMCI_Group *group)
 {
-    armci_check(keel_group_barrier(armci_group(group)), "armci_msg_group_barrier", keel_rank());
+    keel_group *g = armci_group(group);
+    if (keel_group_size(g) == keel_size())
+        armci_update_copies();
+    armci_check_all(keel_group_barrier(g), "armci_msg_group_barrier");
 }
 
 /* A binary tree over the places of a scope. */
@@ -156,7 +160,7 @@ static void bcast(keel_group *g, void *buffer, int len, int root, const char *ca
     if (len < 0)
         armci_end(call, root, "a negative length");
     if (g)
-        armci_check(keel_group_bcast(g, root, buffer, (size_t)len), call, root);
+        armci_check_all(keel_group_bcast(g, root, buffer, (size_t)len), call);
 }
 
 ARMCI_EXPORT void armci_msg_bcast(void *buffer, int len, int root)
@@ -244,7 +248,7 @@ static void reduce(keel_group *g, void *x, int n, const char *op, int type)
     if (n < 0)
         armci_end("a reduction", keel_rank(), "a negative length");
     if (g)
-        armci_check(keel_group_allreduce(g, x, x, (size_t)n, &how), "a reduction", keel_rank());
+        armci_check_all(keel_group_allreduce(g, x, x, (size_t)n, &how), "a reduction");
 }
 
 ARMCI_EXPORT void armci_msg_gop_scope(int scope, void *x, int n, char *op, int type)
@@ -313,7 +317,7 @@ ARMCI_EXPORT void armci_msg_sel_scope(int scope, void *x, int n, char *op, int t
         armci_end("armci_msg_sel", keel_rank(), "out of memory");
     mine[0] = (char)(contribute != 0);
     memcpy(mine + 8, x, (size_t)n);
-    armci_check(keel_group_allgather(g, mine, all, one), "armci_msg_sel", keel_rank());
+    armci_check_all(keel_group_allgather(g, mine, all, one), "armci_msg_sel");
     for (size_t m = 0; m < members; m++) {
         char *theirs = all + m * one;
         if (theirs[0] && (!best || (strcmp(op, "max") == 0 ? is_before(best + 8, theirs + 8, type)

@@ -22,6 +22,12 @@ void armci_check(keel_status status, const char *call, int proc)
         armci_end(call, proc, keel_status_text(status));
 }
 
+void armci_check_all(keel_status status, const char *call)
+{
+    armci_loss_look();
+    armci_check(status, call, keel_rank());
+}
+
 void armci_pause(unsigned tries)
 {
     if (tries < 200) {
@@ -42,6 +48,7 @@ ARMCI_EXPORT int ARMCI_Init(void)
         return 1;
     }
     started = true;
+    armci_loss_init();
     armci_groups_init();
     armci_messages_init();
     return 0;

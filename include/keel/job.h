@@ -35,6 +35,11 @@ int keel_size(void);
 int keel_rank_node(int rank);
 /* False once the rank's process is known to be dead and no other took its place. */
 bool keel_rank_alive(int rank);
+/* Does the program go on when ranks die? One that is written for Keel does, and need not say so. Programs of a library that cannot
+ * know (ARMCI, Global Arrays) are ended by the first rank that dies, with a line that says which, unless keel_survive was called on all ranks or the
+ * user said `keelrun --on-failure degrade`. keel_survives tells whether one of these is so. Any time, any thread. */
+void keel_survive(void);
+bool keel_survives(void);
 /* Epoch of the current view: grows by one with every change of membership. One atomic load. */
 uint64_t keel_view_epoch(void);
 

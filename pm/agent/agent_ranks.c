@@ -123,7 +123,7 @@ static bool belongs_to_launcher(const char *variable)
 {
     static const char *const prefixes[] = {"PMI_",       "PMIX_",      "HYDI_",        "HYDRA_",
                                            "MPI_LOCAL",  "KEEL_FD=",   "KEEL_LAUNCH=", "KEEL_RANK=",
-                                           "KEEL_SIZE=", "KEEL_NODE=", "KEEL_JOB="};
+                                           "KEEL_SIZE=", "KEEL_NODE=", "KEEL_JOB=",    "KEEL_ON_FAILURE="};
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
         if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
             return true;
@@ -152,6 +152,8 @@ static struct env_list rank_env(const struct agent *a, int rank)
     env_set(&env, "KEEL_JOB", "%016llx", (unsigned long long)a->launch.job_id);
     env_set(&env, "KEEL_NODE", "%d", a->launch.node);
     env_set(&env, "KEEL_SIZE", "%d", a->job.ranks);
+    if (a->job.degrade_asked)
+        env_set(&env, "KEEL_ON_FAILURE", "degrade");
     /* A standby learns its rank from keel_init; its PMI requests wait, so that an MPI program waits too. */
     if (rank >= 0)
         env_set(&env, "KEEL_RANK", "%d", rank);

@@ -365,6 +365,19 @@ KEEL_EXPORT uint64_t keel_view_epoch(void)
     return process_client.page ? atomic_load_explicit(&process_client.page->epoch, memory_order_acquire) : 0;
 }
 
+static atomic_bool survives;
+
+KEEL_EXPORT void keel_survive(void)
+{
+    atomic_store(&survives, true);
+}
+
+KEEL_EXPORT bool keel_survives(void)
+{
+    const char *said = getenv("KEEL_ON_FAILURE");
+    return atomic_load(&survives) || (said && strcmp(said, "degrade") == 0);
+}
+
 KEEL_EXPORT bool keel_restarted(void)
 {
     return process_client.restarted;

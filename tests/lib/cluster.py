@@ -16,7 +16,9 @@ class Cluster(Job):
         self.killed = []  # (t_ns, what): node deaths that this test caused
         self.process_deaths = 0
         self.shot = set()  # pids of ranks that this test killed
-        args = ["-n", str(self.size), "--nodes", str(nodes), "--on-failure", on_failure]
+        args = ["-n", str(self.size), "--nodes", str(nodes)]
+        if on_failure:  # else the default, which is not the same as degrade, asked for
+            args += ["--on-failure", on_failure]
         if spares:
             args += ["--spares", str(spares)]
         super().__init__(args + list(options) + program, **kw)

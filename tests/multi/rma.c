@@ -342,6 +342,9 @@ static void test_bad_arguments(void)
 int main(void)
 {
     CHECK(keel_init());
+    EXPECT(!keel_survives());
+    keel_survive();
+    EXPECT(keel_survives());
     test_put_get(KEEL_REDUNDANCY_NONE, 1);
     test_put_get(KEEL_REDUNDANCY_SHADOW, 3);
     test_put_get(KEEL_REDUNDANCY_TRIPLE, 5);

@@ -1,0 +1,64 @@
+/* What becomes of a program when a process dies. One that is not written for it is ended, so that no wrong number goes unnoticed:
+ * at once, from the thread that Keel tells of deaths, by the first process that lives; and by any that comes to the end of a
+ * collective before that. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "armci/armci_int.h"
+
+static uint64_t seen; /* the view up to which deaths were looked at */
+static bool any;
+
+static _Noreturn void end_by(const keel_failure *f)
+{
+    char line[200];
+    if (f->signal)
+        snprintf(
+            line, sizeof line,
+            "rank %d: process %d was killed by signal %d on node %d; the program has not called keel_survive and ends",
+            keel_rank(), f->rank, f->signal, f->node);
+    else
+        snprintf(line, sizeof line,
+                 "rank %d: process %d died with its node %d; the program has not called keel_survive and ends",
+                 keel_rank(), f->rank, f->node);
+    keel_abort(1, line);
+}
+
+static void told(const keel_failure *f, void *arg)
+{
+    (void)arg;
+    bool first = true;
+    for (int r = 0; r < keel_rank(); r++)
+        first = first && !keel_rank_alive(r);
+    if (f->rank >= 0 && first && !keel_survives())
+        end_by(f);
+}
+
+void armci_loss_init(void)
+{
+    armci_check(keel_on_failure(told, NULL), "ARMCI_Init", keel_rank());
+}
+
+void armci_loss_look(void)
+{
+    if (keel_view_epoch() == seen)
+        return;
+    size_t n = 0, max = (size_t)keel_node_count() + (size_t)keel_size();
+    keel_failure *f = malloc(max * sizeof *f);
+    if (!f)
+        armci_end("a collective", keel_rank(), "out of memory");
+    armci_check(keel_failures(seen, f, max, &n, &seen), "a collective", keel_rank());
+    for (size_t i = 0; i < n; i++) {
+        any = any || f[i].rank >= 0;
+        if (f[i].rank >= 0 && !keel_survives())
+            end_by(&f[i]);
+    }
+    free(f);
+}
+
+/* MPI's own end waits for all processes, the dead ones too. It is left out after a loss; the processes end all the same. */
+#pragma weak PMPI_Finalize
+ARMCI_EXPORT int MPI_Finalize(void)
+{
+    return any || !PMPI_Finalize ? 0 : PMPI_Finalize();
+}
