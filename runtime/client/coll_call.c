@@ -57,10 +57,17 @@ keel_status coll_begin(struct keel_group *g, const struct engine_call *call, str
     return status;
 }
 
+/* Done, and what other members need of it is on its way: who returns may make no further call for long. */
+static bool is_over(const struct keel_request *r)
+{
+    const struct client *c = r->group->client;
+    return r->done && (c->fatal != KEEL_OK || c->coll.broken != KEEL_OK || !courier_has_engine(c, r->group));
+}
+
 static bool is_done(void *arg)
 {
     const struct keel_request *r = arg;
-    return r->done || r->stalled;
+    return r->stalled || is_over(r);
 }
 
 keel_status coll_await(struct keel_request *r)
@@ -140,11 +147,11 @@ keel_status coll_test(struct keel_request *r, keel_covered **covered)
         return KEEL_ERR_ARG;
     struct client *c = r->group->client;
     pthread_mutex_lock(&c->lock);
-    if (!r->done)
+    if (!is_over(r))
         client_progress(c);
     if (c->fatal != KEEL_OK)
         coll_break(c, c->fatal);
-    keel_status status = r->done ? take(r, covered, NULL) : KEEL_IN_PROGRESS;
+    keel_status status = is_over(r) ? take(r, covered, NULL) : KEEL_IN_PROGRESS;
     pthread_mutex_unlock(&c->lock);
     return status;
 }

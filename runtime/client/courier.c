@@ -186,6 +186,23 @@ static void acknowledge(struct client *c, int rank, uint64_t now)
         s->ack_due = true;
 }
 
+bool courier_has_engine(const struct client *c, const struct keel_group *group)
+{
+    for (int r = 0; r < c->size; r++)
+        for (const struct parcel *p = c->coll.life[r].life ? c->coll.stream[r].at : NULL; p; p = p->next)
+            if (p->tag.kind == PARCEL_ENGINE && (!p->tag.group || p->tag.group == group))
+                return true;
+    return false;
+}
+
+bool courier_lacks_connection(const struct client *c, int rank)
+{
+    const struct stream *s = &c->coll.stream[rank];
+    int node = node_of(c, rank);
+    return c->coll.life[rank].life && s->at && s->sent - s->acked < COURIER_WINDOW && hall_place(c, rank) < 0 &&
+           !(node >= 0 && c->link[node].way.state == WAY_UP);
+}
+
 void courier_wake(struct client *c, int rank)
 {
     struct path path = {-1, client_own_link(c)->way.ep};

@@ -57,6 +57,10 @@ void courier_link_up(struct client *c, int node, uint64_t now);
 void courier_link_lost(struct client *c, int node);
 /* What a view says: that life of the rank is over. */
 void courier_reset(struct client *c, int rank);
+/* Something of a call of the group (or of no certain one) has not been sent yet: a connection is being made, or there is no room. */
+bool courier_has_engine(const struct client *c, const struct keel_group *group);
+/* What is for the rank could go, if there were a connection. */
+bool courier_lacks_connection(const struct client *c, int rank);
 /* Something small for a rank of this node, through its agent: the rank sleeps and has work to do. */
 void courier_wake(struct client *c, int rank);
 /* There may be room again in the ring to it. */

@@ -98,6 +98,14 @@ static bool may_send(void *arg)
            p->sent + s->weight - p->known <= MAIL_AHEAD;
 }
 
+/* On its way, or waiting for the receiver and nothing else: who has sent may make no further call for long. */
+static bool has_left(void *arg)
+{
+    const struct sending *s = arg;
+    return s->c->coll.life[s->rank].life != s->life || s->c->coll.broken != KEEL_OK ||
+           !courier_lacks_connection(s->c, s->rank);
+}
+
 static keel_status send_locked(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
 {
     struct sending s = {c, rank, c->coll.life[rank].life, weight(len)};
@@ -116,6 +124,8 @@ static keel_status send_locked(struct client *c, int rank, uint32_t tag, const v
     struct parcel_tag t = {.kind = PARCEL_MAIL};
     c->mail.peer[rank].sent += s.weight;
     (void)courier_send(c, rank, &t, &tag, sizeof tag, data, len);
+    if (!client_wait(c, has_left, &s))
+        return c->fatal;
     return c->coll.broken;
 }
 

@@ -1,0 +1,64 @@
+/* quiet barrier|begun|message FILE: whoever has left a collective, or has sent a message, may make no further call for as long as it likes: the
+ * other one has what it needs. Two ranks on two nodes, and no connection between them before. Rank 1 makes the file when it
+ * has got what it waited for; until then rank 0 makes no call. Exit 0 if all is right; it hangs if not. */
+#include <keel/keel.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXPECT(expression)                                                                                             \
+    do {                                                                                                               \
+        if (!(expression)) {                                                                                           \
+            fprintf(stderr, "line %d: not so: %s\n", __LINE__, #expression);                                           \
+            exit(1);                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+static void meet(void)
+{
+    EXPECT(keel_barrier() == KEEL_OK);
+}
+
+static void meet_begun(void)
+{
+    keel_request *request;
+    EXPECT(keel_group_barrier_begin(keel_group_world(), &request) == KEEL_OK);
+    keel_status status;
+    while ((status = keel_request_test(request, NULL)) == KEEL_IN_PROGRESS)
+        ;
+    EXPECT(status == KEEL_OK);
+}
+
+static void speak(void)
+{
+    int word = 17;
+    if (keel_rank() == 0)
+        EXPECT(keel_message_send(1, 3, &word, sizeof word) == KEEL_OK);
+    else
+        EXPECT(keel_message_receive(0, 3, &word, sizeof word, NULL, NULL) == KEEL_OK && word == 17);
+}
+
+int main(int argc, char **argv)
+{
+    EXPECT(argc == 3);
+    (void)unlink(argv[2]);
+    EXPECT(keel_init() == KEEL_OK);
+    EXPECT(keel_size() == 2);
+    if (strcmp(argv[1], "barrier") == 0)
+        meet();
+    else if (strcmp(argv[1], "begun") == 0)
+        meet_begun();
+    else
+        speak();
+    if (keel_rank() == 1)
+        close(open(argv[2], O_CREAT | O_WRONLY, 0600));
+    while (keel_rank() == 0 && access(argv[2], F_OK) != 0)
+        usleep(1000);
+    EXPECT(keel_finalize() == KEEL_OK);
+    if (keel_rank() == 0)
+        unlink(argv[2]);
+    return 0;
+}
