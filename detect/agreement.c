@@ -37,7 +37,8 @@
  * "All live" = all of the view but those the coordinator believes dead. Those who answered COLLECT, PREPARE or ACCEPT
  * must be an admissible quorum (quorum.c). What was accepted by anybody is proposed again unchanged, batch and value:
  * this is Multi-Paxos, and PREPARE comes before it because everybody must have fenced and said its value before there
- * is something to accept. Deaths found after PREPARE go into the next slot; their answers are not waited for. */
+ * is something to accept. Deaths found after PREPARE go into the next slot; their answers are not waited for, and whoever has not
+ * answered yet is told of them: what its runtime waits for may be an acknowledgement of theirs. */
 #include "detect/member_internal.h"
 
 #include <assert.h>
@@ -404,6 +405,8 @@ void agreement_deaths_changed(struct member *m, bool own)
         m->next_report = m->t + m->p.rto_max_ns;
     }
     round_recheck(m);
+    if (!m->halted)
+        round_tell_deaths(m);
 }
 
 /* Somebody promised a higher ballot than ours: let it try, then try again. */
@@ -575,11 +578,23 @@ static void queue_mine(struct member *m)
         }
 }
 
+static void add_deaths(const struct member *m, struct wire_msg *msg)
+{
+    for (int i = 0; i < m->n_deaths && i < MEMBER_BATCH_MAX; i++)
+        msg->deaths[msg->n_deaths++] = m->deaths[i];
+}
+
+void agreement_tell_deaths(struct member *m, int to)
+{
+    struct wire_msg msg = {.type = WIRE_REPORT};
+    add_deaths(m, &msg);
+    member_post(m, to, &msg);
+}
+
 static void send_report(struct member *m, int to)
 {
     struct wire_msg msg = {.type = WIRE_REPORT};
-    for (int i = 0; i < m->n_deaths && i < MEMBER_BATCH_MAX; i++)
-        msg.deaths[msg.n_deaths++] = m->deaths[i];
+    add_deaths(m, &msg);
     for (int i = 0; i < m->n_mine && i < MEMBER_BATCH_MAX; i++)
         msg.batch.e[msg.batch.n++] =
             (struct batch_entry){.node = m->p.self, .seq = m->mine[i].seq, .event = m->mine[i].event};

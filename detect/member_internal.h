@@ -269,6 +269,7 @@ void agreement_report(struct member *m);
 void agreement_tick(struct member *m);
 uint64_t agreement_deadline(const struct member *m);
 void agreement_deaths_changed(struct member *m, bool own);
+void agreement_tell_deaths(struct member *m, int to); /* those believed dead and not declared yet */
 void agreement_behind(struct member *m, int who);
 void agreement_prepare(struct member *m, const struct batch *batch);
 void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value);
@@ -282,7 +283,8 @@ void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip);
 void round_ack(struct member *m, const struct wire_msg *msg);
 void round_self_done(struct member *m);
 bool round_everybody(struct member *m);
-void round_recheck(struct member *m); /* root: somebody was found dead, or time has passed */
+void round_recheck(struct member *m);     /* root: somebody was found dead, or time has passed */
+void round_tell_deaths(struct member *m); /* root: to those who have not answered a PREPARE */
 void round_cancel(struct member *m);
 void round_tick(struct member *m);
 #endif

@@ -370,6 +370,25 @@ void round_ack(struct member *m, const struct wire_msg *msg)
     subtree_progress(m);
 }
 
+/* Whose answer to a PREPARE is missing may wait for somebody that was found dead since it began. */
+static bool tells_deaths(const struct member *m)
+{
+    return m->round.phase == PHASE_PREPARE && m->round.root == m->p.self && m->n_deaths > 0;
+}
+
+void round_tell_deaths(struct member *m)
+{
+    struct round *r = &m->round;
+    int told = 0;
+    for (int p = 1; tells_deaths(m) && p < r->size && told < DIRECT_MAX && !m->halted; p++) {
+        int id = id_at(m, p);
+        if (bitset_has(r->acked, p) || !is_live(m, id))
+            continue;
+        agreement_tell_deaths(m, id);
+        told++;
+    }
+}
+
 static void root_resend(struct member *m)
 {
     struct round *r = &m->round;
@@ -379,6 +398,8 @@ static void root_resend(struct member *m)
         if (bitset_has(r->acked, p) || !is_live(m, id))
             continue;
         send_down(m, id, true);
+        if (tells_deaths(m))
+            agreement_tell_deaths(m, id);
         sent++;
         if (r->attempts >= CHECK_AFTER)
             detector_check(m, id, "no answer to a view change");

@@ -9,7 +9,8 @@
 
 #include "detect/member_internal.h"
 
-enum { N = 4, QUEUE = 4096 };
+enum { NODES_MAX = 8, QUEUE = 4096 };
+static int nodes = 4;
 #define MS 1000000ull
 
 struct fake {
@@ -21,20 +22,21 @@ struct fake {
     uint64_t proposal; /* the last one */
     uint64_t value;    /* answer to prepare */
     bool halted, hold; /* hold: do not answer prepare */
-    int probes[N], reads[N];
-    uint64_t answered[N]; /* to what was asked at */
+    int probes[NODES_MAX], reads[NODES_MAX];
+    uint64_t answered[NODES_MAX]; /* to what was asked at */
     int links_changed;
+    bool doomed[NODES_MAX]; /* told that it is believed dead */
 };
-static struct fake fakes[N];
+static struct fake fakes[NODES_MAX];
 static struct {
     int from, to;
     size_t len;
     uint8_t data[MEMBER_DATAGRAM_MAX];
 } queue[QUEUE];
 static int head, tail;
-static bool cut[N];
-static bool kernel[N]; /* of the host answers, whatever is cut; but not to whom this is not heard: */
-static bool deaf[N];
+static bool cut[NODES_MAX];
+static bool kernel[NODES_MAX]; /* of the host answers, whatever is cut; but not to whom this is not heard: */
+static bool deaf[NODES_MAX];
 static int dark_ms;
 static enum wire_phase lose_answers; /* of this phase */
 static int lose_accept_but;          /* only this node gets ACCEPT; 0: all do */
@@ -44,8 +46,8 @@ static void on_send(void *user, int to, const void *data, size_t len)
 {
     struct fake *f = user;
     struct wire_msg msg;
-    uint64_t skip[BITSET_WORDS(N)];
-    assert_true(wire_decode(data, len, N, &msg, skip));
+    uint64_t skip[BITSET_WORDS(NODES_MAX)];
+    assert_true(wire_decode(data, len, nodes, &msg, skip));
     if (cut[f->id] || cut[to] || (msg.type == WIRE_ACK && msg.phase == lose_answers))
         return;
     if (msg.type == WIRE_ROUND && msg.phase == PHASE_ACCEPT && lose_accept_but && to != lose_accept_but)
@@ -92,7 +94,7 @@ static void on_settled(void *user, uint64_t epoch)
 {
     struct fake *f = user;
     assert_true(epoch > f->settled);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < nodes; i++)
         if (member_alive(f->m, i) && !fakes[i].halted)
             assert_true(member_epoch(fakes[i].m) >= epoch);
     f->settled = epoch;
@@ -108,6 +110,8 @@ static void on_report(void *user, const struct member_report *r)
     if (r->kind == MEMBER_REPORT_ANSWERED)
         f->answered[r->node] = r->asked_ns;
     f->links_changed += r->kind == MEMBER_REPORT_LINKS;
+    if (r->kind == MEMBER_REPORT_VERDICT)
+        f->doomed[r->node] = true;
 }
 
 static int set_up(void **state)
@@ -121,9 +125,9 @@ static int set_up(void **state)
     memset(deaf, 0, sizeof deaf);
     lose_answers = PHASE_NONE;
     lose_accept_but = 0;
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < nodes; i++) {
         struct member_params p;
-        member_params_default(&p, N, i);
+        member_params_default(&p, nodes, i);
         if (dark_ms)
             member_params_silence(&p, 780, dark_ms);
         struct member_ops ops = {&fakes[i],  on_send,   on_read,    on_watch, on_probe,
@@ -139,8 +143,9 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < nodes; i++)
         member_destroy(fakes[i].m);
+    nodes = 4;
     return 0;
 }
 
@@ -157,13 +162,13 @@ static void deliver(void)
 static void pass(uint64_t ns)
 {
     for (uint64_t end = now + ns; now < end; now += MS) {
-        for (int i = 0; i < N; i++) {
-            for (int k = 0; k < N; k++)
+        for (int i = 0; i < nodes; i++) {
+            for (int k = 0; k < nodes; k++)
                 if (fakes[i].probes[k] && kernel[k] && !deaf[i]) {
                     fakes[i].probes[k] = 0;
                     member_kernel(fakes[i].m, k, now);
                 }
-            for (int k = 0; k < N; k++)
+            for (int k = 0; k < nodes; k++)
                 if (fakes[i].reads[k] && !cut[i] && !cut[k]) {
                     fakes[i].reads[k] = 0;
                     member_heartbeat(fakes[i].m, k, now, now);
@@ -181,12 +186,12 @@ static void test_member_submission_reaches_everybody_once(void **state)
     struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 5, .d = 1234567890123ull};
     assert_int_equal(member_submit(fakes[2].m, &e, now), 1);
     deliver();
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < nodes; i++) {
         assert_int_equal(fakes[i].commits, 1);
         assert_int_equal(fakes[i].settled, 1);
         assert_int_equal(fakes[i].last.a, 5);
         assert_true(fakes[i].last.d == e.d);
-        assert_int_equal(fakes[i].max_value, 100 + N - 1);
+        assert_int_equal(fakes[i].max_value, 100 + nodes - 1);
         assert_int_equal(fakes[i].prepares, 1);
     }
     pass(500 * MS);
@@ -204,9 +209,44 @@ static void test_member_commit_waits_for_the_slowest_prepare(void **state)
     assert_int_equal(fakes[0].commits, 0);
     member_prepared(fakes[3].m, fakes[3].proposal, 7777, now);
     deliver();
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < nodes; i++) {
         assert_int_equal(fakes[i].commits, 1);
         assert_int_equal(fakes[i].max_value, 7777);
+    }
+}
+
+/* The runtime of a member answers a prepare only when a node has acknowledged what it was sent, or is believed dead. The node falls
+ * silent after the prepare went out, and others than the member find that out. */
+static void test_member_prepare_waits_for_no_node_that_died_since(void **state)
+{
+    (void)state;
+    enum { DIES = 2 };
+    for (int waits = 0; waits < NODES_MAX; waits++) {
+        if (waits == DIES)
+            continue;
+        tear_down(state);
+        nodes = NODES_MAX;
+        set_up(state);
+        pass(500 * MS);
+        struct member_event e = {.type = MEMBER_EVENT_FIRST};
+        fakes[waits].hold = true;
+        member_submit(fakes[1].m, &e, now);
+        cut[DIES] = true;
+        deliver();
+        for (int i = 0; i < 3000 && fakes[waits].commits == 0; i++) {
+            pass(MS);
+            if (fakes[waits].hold && fakes[waits].doomed[DIES]) {
+                fakes[waits].hold = false;
+                member_prepared(fakes[waits].m, fakes[waits].proposal, 100, now);
+            }
+        }
+        pass(500 * MS);
+        for (int i = 0; i < nodes; i++)
+            if (i != DIES) {
+                assert_int_equal(fakes[i].commits, 2); /* the event, then the death */
+                assert_int_equal(fakes[i].last.type, MEMBER_NODE_DEAD);
+                assert_false(fakes[i].halted);
+            }
     }
 }
 
@@ -241,7 +281,7 @@ static void test_member_check_says_when_the_node_has_answered(void **state)
     cut[1] = false;
     pass(300 * MS);
     assert_true(fakes[0].answered[1] >= second); /* asked again until it comes */
-    for (int i = 1; i < N; i++)
+    for (int i = 1; i < nodes; i++)
         assert_int_equal(fakes[i].answered[0], 0); /* nobody asked */
 }
 
@@ -280,7 +320,7 @@ static void test_member_silent_node_is_dead_after_the_limit_not_before(void **st
     pass(600 * MS);
     assert_int_equal(fakes[0].commits, 0);
     pass(250 * MS);
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < nodes; i++)
         if (i != 2)
             assert_false(member_alive(fakes[i].m, 2));
     assert_int_equal(fakes[0].last.b, MEMBER_SILENT);
@@ -297,7 +337,7 @@ static void check_event_of_node_2_ordered_without_node_0(uint64_t max_value)
     member_refused(fakes[3].m, 0, now);
     deliver();
     pass(200 * MS);
-    for (int i = 1; i < N; i++) {
+    for (int i = 1; i < nodes; i++) {
         int n;
         uint64_t value;
         const struct member_event *first = member_log(fakes[i].m, 1, &n, &value);
@@ -399,7 +439,7 @@ static void test_member_late_answer_to_a_superseded_proposal_is_ignored(void **s
     member_prepared(fakes[2].m, fakes[2].proposal, 7777, now);
     deliver();
     pass(200 * MS);
-    for (int i = 1; i < N; i++)
+    for (int i = 1; i < nodes; i++)
         assert_int_equal(fakes[i].commits, 2);
 }
 
@@ -411,7 +451,7 @@ static void test_member_coordinator_dies_all_accepted_next_one_keeps_its_value(v
     lose_answers = PHASE_ACCEPT;
     member_submit(fakes[2].m, &e, now);
     deliver(); /* all have accepted and node 0 does not know: it might have decided */
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < nodes; i++)
         assert_int_equal(fakes[i].commits, 0);
     check_event_of_node_2_ordered_without_node_0(1000);
 }
@@ -434,11 +474,11 @@ static void test_member_blind_owner_suspects_nobody(void **state)
     (void)state;
     pass(500 * MS);
     now += 5000 * MS; /* nobody ran */
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < nodes; i++)
         member_tick(fakes[i].m, now);
     deliver();
     pass(500 * MS);
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < nodes; i++) {
         assert_int_equal(fakes[i].commits, 0);
         assert_false(fakes[i].halted);
     }
@@ -467,7 +507,7 @@ static void test_member_majority_stands_still_and_returns_nobody_ends(void **sta
     for (int i = 0; i < 3; i++)
         cut[i] = false;
     pass(1500 * MS);
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < nodes; i++) {
         assert_false(fakes[i].halted);
         assert_int_equal(fakes[i].commits, 0);
     }
@@ -477,7 +517,7 @@ static void test_member_majority_stands_still_and_returns_nobody_ends(void **sta
 static void refuse_all_but(int node, uint64_t ns)
 {
     for (uint64_t end = now + ns; now < end; now += MS) {
-        for (int i = 0; i < N; i++)
+        for (int i = 0; i < nodes; i++)
             if (i != node && now / MS % 50 == 0)
                 member_refused(fakes[node].m, i, now);
         if (now >= member_deadline(fakes[node].m))
@@ -513,7 +553,7 @@ static void test_member_frozen_others_end_goes_not_on_alone(void **state)
     (void)state;
     pass(500 * MS);
     now += 5000 * MS;
-    for (int k = 0; k < N; k++) /* a read that was answered before */
+    for (int k = 0; k < nodes; k++) /* a read that was answered before */
         if (fakes[3].reads[k])
             member_heartbeat(fakes[3].m, k, 1, now);
     refuse_all_but(3, 2000 * MS);
@@ -538,6 +578,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_member_submission_reaches_everybody_once),
         TEST(test_member_commit_waits_for_the_slowest_prepare),
+        TEST(test_member_prepare_waits_for_no_node_that_died_since),
         TEST(test_member_refused_node_is_dead_without_waiting),
         TEST(test_member_check_says_when_the_node_has_answered),
         TEST(test_member_check_of_a_suspect_is_answered_too),
