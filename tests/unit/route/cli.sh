@@ -84,10 +84,10 @@ printf '0,,5,0\n0,,5,1\n0,,5,2\n0,,5,3\n' >"$dir/island"
     fail "undeliverable messages are not reported"
 
 # Ctrl-C leaves what was done.
-timeout 60 "$route" simulate -t 4tx4t -f 2 --time 1 -r 100000 -j 1 --progress --csv >"$dir/cut.csv" 2>"$dir/cut.err" &
+timeout 600 "$route" simulate -t 4tx4t -f 2 --time 1 -r 100000 -j 1 --progress --csv >"$dir/cut.csv" 2>"$dir/cut.err" &
 pid=$!
-for ((i = 0; i < 300; i++)); do # until the bar counts four runs at least
-    grep -qE ' ([4-9]|[0-9]{2,}) of [0-9]+ runs' "$dir/cut.err" && break
+until grep -qE ' ([4-9]|[0-9]{2,}) of [0-9]+ runs' "$dir/cut.err"; do # the bar counts four runs at least
+    kill -0 $pid 2>/dev/null || break
     sleep 0.1
 done
 kill -INT "$(pgrep -P $pid)" 2>/dev/null
