@@ -185,7 +185,8 @@ struct lane {
 
 struct client {
     struct client_env env;
-    bool ready, left;
+    atomic_bool ready; /* other threads may call while one finalizes */
+    bool left;
     int rank, size, node;
     uint32_t incarnation;
     bool restarted, resumed;
