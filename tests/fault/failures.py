@@ -80,6 +80,11 @@ class Talk(Cluster):
         assert code == 0, (code, self.stderr())
 
 
+def state_of(pid):
+    with open("/proc/%d/stat" % pid) as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
 def test_all_are_well():
     with Talk(3, spares=1) as job:
         assert [job.ask("node %d %d" % (n, FINAL)) for n in range(4)] == ["KEEL_ALIVE"] * 4
@@ -97,6 +102,7 @@ def test_a_rank_that_does_not_run_is_hung():
         for rank in (1, 2, 3):
             pid = job.pid_of(rank)
             job.signal_pid(pid, signal.SIGSTOP)
+            wait_for(lambda: state_of(pid) == "T", "the process to stop: it does so when it gets a processor")
             assert job.ask("rank %d %d" % (rank, FINAL)) == "KEEL_RANK_HUNG"
             job.signal_pid(pid, signal.SIGCONT)
             assert job.ask("rank %d %d" % (rank, FINAL)) == "KEEL_ALIVE"
