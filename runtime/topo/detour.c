@@ -44,9 +44,11 @@ struct detour_config detour_config_plan(void)
 {
     struct detour_config c = detour_config_plus();
     c.plan = true;
-    c.plan_quiet_ns = 40000000;
+    c.plan_after_ns = 60000000;
+    c.plan_look_ns = 5000000;
     c.plan_every_ns = 2000000;
-    c.expect = (struct flow_plan){.sample = 16384, .sweeps = 2, .noise = 0.1, .seed = 1};
+    c.plan_pairs = 1 << 16;
+    c.expect = (struct flow_plan){.sample = 65536, .sweeps = 2, .noise = 0.1, .seed = 1};
     return c;
 }
 
@@ -104,6 +106,7 @@ void detour_source_fini(struct detour_source *s)
     detour_faults_fini(&s->faults);
     free(s->paths);
     free(s->key);
+    free(s->demand);
     *s = (struct detour_source){.endpoint = s->endpoint};
 }
 
@@ -167,13 +170,12 @@ static bool is_blocking(const struct detour *d, const struct detour_fault *f, ui
     return d->config.forget ? !f->works && now < f->retry_ns : f->permanent;
 }
 
-/* "If there are no permanent link failures along the original path, each new message is sent through that path." */
-static bool original_usable(const struct detour *d, const struct detour_source *s, int32_t dest, uint64_t now)
+/* Is nothing known against any cable of a path? */
+static bool path_usable(const struct detour *d, const struct detour_source *s, const struct detour_path *path,
+                        int32_t dest, uint64_t now)
 {
-    if (!s->faults.used && d->fabric->kind != FABRIC_GRAPH)
-        return true;
     struct detour_walk w;
-    detour_walk_begin(&w, d->fabric, home_of(d, s), &original, dest);
+    detour_walk_begin(&w, d->fabric, home_of(d, s), path, dest);
     for (int32_t link; (link = detour_walk_next(&w)) >= 0;) {
         const struct detour_fault *f = detour_faults_find(&s->faults, fabric_cable(d->fabric, link));
         if (d->avoid[link] || (f && is_blocking(d, f, now)))
@@ -182,18 +184,29 @@ static bool original_usable(const struct detour *d, const struct detour_source *
     return true;
 }
 
-/* One message tries what is due to be tried; the next ones wait until the answer or another retry_ns. */
-static void claim_trial(const struct detour *d, struct detour_source *s, int32_t dest, uint64_t now)
+/* "If there are no permanent link failures along the original path, each new message is sent through that path." */
+static bool original_usable(const struct detour *d, const struct detour_source *s, int32_t dest, uint64_t now)
 {
+    return (!s->faults.used && d->fabric->kind != FABRIC_GRAPH) || path_usable(d, s, &original, dest, now);
+}
+
+/* One message tries what is due to be tried; the next ones wait until the answer or another retry_ns. returns whether
+ * there was something. */
+static bool claim_trial(const struct detour *d, struct detour_source *s, int32_t dest, uint64_t now)
+{
+    bool claimed = false;
     if (!d->config.forget || !s->faults.used)
-        return;
+        return false;
     struct detour_walk w;
     detour_walk_begin(&w, d->fabric, home_of(d, s), &original, dest);
     for (int32_t link; (link = detour_walk_next(&w)) >= 0;) {
         struct detour_fault *f = detour_faults_find(&s->faults, fabric_cable(d->fabric, link));
-        if (f && !f->works)
+        if (f && !f->works) {
             f->retry_ns = now + d->config.retry_ns;
+            claimed = true;
+        }
     }
+    return claimed;
 }
 
 void detour_mark_faults(struct detour *d, const struct detour_source *s, uint8_t value)
@@ -276,19 +289,30 @@ static int draw(const struct detour *d, const struct detour_metapath *m, const i
     return pick[i];
 }
 
+/* A message that tries what is due takes the original path, the others the one that the plan names. */
+static bool choose_planned(struct detour *d, struct detour_source *s, int32_t dest, bool ok, uint64_t now,
+                           struct detour_path *path)
+{
+    if (ok && claim_trial(d, s, dest, now))
+        return true;
+    struct detour_path way;
+    if (!detour_plan_way(d, s, dest, now, &way) || !path_usable(d, s, &way, dest, now))
+        return false;
+    *path = way;
+    return true;
+}
+
 bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now, struct rng *rng,
                    struct detour_path *path)
 {
     *path = original;
     s->choices++;
-    if (s->faults.lasting != s->lasting) {
-        s->lasting = s->faults.lasting;
-        s->lasting_ns = now;
-    }
     struct detour_metapath *m = metapath_find(s, dest);
     if (!m && !s->faults.used && d->fabric->kind != FABRIC_GRAPH)
         return true;
     bool ok = original_usable(d, s, dest, now);
+    if (d->config.plan && choose_planned(d, s, dest, ok, now, path))
+        return true;
     if (ok && (!m || (m->open == 1 && now >= m->route[0].rest_until))) {
         claim_trial(d, s, dest, now);
         return true;
@@ -374,7 +398,7 @@ static void clear_faults(const struct detour *d, struct detour_source *s, int32_
             continue;
         }
         f = detour_faults_renew(&s->faults, f);
-        detour_faults_end(&s->faults, f, 0, when_ns);
+        detour_faults_end(f, 0, when_ns);
     }
 }
 
@@ -467,46 +491,5 @@ bool detour_escape(struct detour *d, int32_t at, int32_t dest, const int32_t *kn
     int hops = detour_search(d, &q, rng, path);
     for (int i = 0; i < n; i++)
         detour_mark(d, known[i], 0);
-    return hops >= 0;
-}
-
-/* Every cable of a node: of its router, and of those that hang on it by firm links. */
-static void mark_node(struct detour *d, int32_t node, uint8_t value)
-{
-    const struct fabric *f = d->fabric;
-    for (int p = 0; p < f->ports; p++) {
-        int32_t link = node * f->ports + p, rail = f->neighbor[link];
-        if (rail < 0)
-            continue;
-        detour_mark(d, fabric_cable(f, link), value);
-        for (int k = 0; k < f->ports && f->firm && f->firm[link]; k++)
-            if (f->neighbor[rail * f->ports + k] >= 0)
-                detour_mark(d, fabric_cable(f, rail * f->ports + k), value);
-    }
-}
-
-static void mark_met(struct detour *d, const struct detour_source *s, const struct detour_met *met, uint64_t now,
-                     bool due, uint8_t value)
-{
-    for (uint32_t i = 0; i < s->faults.used; i++)
-        if (!s->faults.entry[i].works && (due || now < s->faults.entry[i].retry_ns))
-            detour_mark(d, s->faults.entry[i].cable, value);
-    for (int i = 0; i < met->ncables; i++)
-        detour_mark(d, met->cable[i], value);
-    for (int i = 0; i < met->nnodes; i++)
-        if (met->node[i] != home_of(d, s))
-            mark_node(d, met->node[i], value);
-}
-
-bool detour_relay(struct detour *d, const struct detour_source *s, int32_t dest, const struct detour_met *met,
-                  uint64_t now, struct rng *rng, struct detour_path *path)
-{
-    const struct detour_query q = {.from = home_of(d, s), .dest = dest, .both_ends = true};
-    int hops = -1;
-    for (int due = 1; due >= 0 && hops < 0; due--) { /* first without what is due to be tried again */
-        mark_met(d, s, met, now, due, 1);
-        hops = detour_search(d, &q, rng, path);
-        mark_met(d, s, met, now, due, 0);
-    }
     return hops >= 0;
 }

@@ -23,6 +23,7 @@
 #ifndef KEEL_TOPO_DETOUR_H
 #define KEEL_TOPO_DETOUR_H
 #include "runtime/base/rng.h"
+#include "runtime/topo/demand.h"
 #include "runtime/topo/detour_faults.h"
 #include "runtime/topo/flow.h"
 
@@ -52,12 +53,16 @@ struct detour_config {
     bool shortest;  /* rank candidates by their hops and draw among the best, instead of nearest first */
     bool spread;    /* open all max_paths where the original path is cut, one more with every message */
     int sharpness;  /* a path's probability is proportional to 1 / latency to this power, 1..16; the paper's is 1 */
-    bool plan; /* where the original path is cut, take the cheapest way (flow.h) as the traffic is expected around the
-                * faults that have been out for lasting_ns, once none was heard of for plan_quiet_ns. Sources that know
-                * the same faults expect the same. At most one new expectation every plan_every_ns, as each takes time;
-                * until a source has its own it expects what traffic does without faults. Only where flow_takes the
-                * network. */
-    uint64_t plan_quiet_ns, plan_every_ns;
+    bool plan; /* take the cheapest way (flow.h) as the traffic is expected around the faults that have been out for
+                * lasting_ns and were first found at least plan_after_ns ago, as others have heard of them by then:
+                * where the original path is cut; where everybody sends to one other by a map of coordinates
+                * (demand.h), or the pairs are at most plan_pairs and a link is expected to be busy, for all. Sources
+                * that know the same expect the same. Each looks every plan_look_ns; at most one new expectation is
+                * made every plan_every_ns, as it takes time, and one that another source has use for, too
+                * (detour_compare), unless it is as old as plan_after_ns; until then a source keeps the one it has, or expects what
+                * uniform traffic does without faults. Only where flow_takes the network, and while a pattern is seen. */
+    uint64_t plan_after_ns, plan_look_ns, plan_every_ns;
+    size_t plan_pairs;
     struct flow_traffic traffic;
     struct flow_plan expect; /* how the traffic is expected; avoid and routes do not count */
 };
@@ -103,17 +108,22 @@ struct detour_source {
     uint32_t npaths, cap;
     uint64_t choices;
     uint32_t turn, turn_latest; /* where detour_recall goes on */
-    uint64_t lasting;           /* the set of lasting faults (detour_faults.h), and since when it is that */
-    uint64_t lasting_ns;
-    uint64_t planned; /* the set it has a plan for */
+    struct demand *demand;      /* what it sees of the traffic; NULL before its first message, and without `plan` */
+    uint64_t scene, scene_ns;   /* what it plans for, faults and pattern, and since when; when it looks again */
+    uint64_t look_ns;
+    uint64_t confirmed; /* the scene that another source has, too */
+    uint64_t planned;   /* the scene of the plan it uses */
+    uint32_t pattern, planned_pattern;
 };
 
-/* Prices by the set of faults they are expected with. */
+/* What is expected of a scene. */
 struct detour_plan {
     bool made;
-    uint64_t lasting; /* 0: none */
+    uint64_t scene;
+    uint32_t pattern;
     uint64_t used;
-    struct flow flow;
+    struct flow flow;           /* prices */
+    struct detour_path *routes; /* of [endpoint] under a map, of [from * endpoints + dest] of few pairs, or NULL */
 };
 
 struct detour {
@@ -124,7 +134,8 @@ struct detour {
     uint32_t *stamp; /* [router] scratch of breadth-first walks */
     int32_t *queue, *parent;
     uint32_t round;
-    struct detour_plan *plan; /* [nplans] made up to now, at most plans */
+    struct detour_fault *scene; /* [max_faults] scratch: the faults a source plans for */
+    struct detour_plan *plan;   /* [nplans] made up to now, at most plans */
     int nplans, plans;
     uint64_t planning, plan_next_ns;
 };
@@ -142,6 +153,10 @@ void detour_alive(struct detour *d, int32_t router, bool alive);
 bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now, struct rng *rng,
                    struct detour_path *path);
 
+/* The source sends a message of its own traffic to dest: what it expects of the others begins with what it does itself.
+ * Nothing without `plan`. */
+void detour_sent(struct detour *d, struct detour_source *s, int32_t dest);
+
 /* A message of this path arrived; its head took latency_ns from leaving the source, waiting included. */
 void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
                   uint64_t latency_ns, uint64_t now);
@@ -152,8 +167,9 @@ void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, ui
 struct detour_news {
     int32_t cable;
     bool works;
-    uint64_t out_ns; /* how long it had been out when that was seen */
-    uint64_t age_ns; /* how long ago that was */
+    uint64_t out_ns;   /* how long it had been out when that was seen */
+    uint64_t age_ns;   /* how long ago that was */
+    uint64_t known_ns; /* how long ago somebody first found it broken, that time */
 };
 /* Makes no fault permanent by itself. */
 void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now);
@@ -161,6 +177,19 @@ void detour_told(struct detour *d, struct detour_source *s, const struct detour_
  * choice is passed on: outages of tell_ns and more, broken ones for as long as they are likely to last, ended ones for
  * as long as others may still avoid them. What can change nobody's choice any more is dropped. returns how many. */
 int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news);
+/* Where somebody sends to: returns whether that was new. And up to max such things to pass on: returns how many. Nothing
+ * without `plan`. */
+bool detour_told_flow(struct detour *d, struct detour_source *s, const struct demand_flow *flow);
+int detour_recall_flows(struct detour *d, struct detour_source *s, int max, struct demand_flow *flow);
+/* What sources compare when they talk: equal numbers, equal knowledge. */
+struct detour_digest {
+    uint64_t faults; /* lasting ones */
+    uint64_t scene;  /* what it plans for */
+};
+struct detour_digest detour_digest(const struct detour_source *s);
+/* Another source has this digest: whoever plans for the same confirms that it is worth a plan.
+ * returns whether both know different faults. */
+bool detour_compare(struct detour_source *s, const struct detour_digest *other);
 /* Neither of both came back in the caller's time limit: the signal of a system whose nodes are their own routers. The
  * only cable of a path that can break is taken for broken at once; of several each comes under suspicion, and is taken
  * for broken after silence_limit silences without a message that came through. */
@@ -173,15 +202,22 @@ void detour_silent(struct detour *d, struct detour_source *s, int32_t dest, cons
 bool detour_escape(struct detour *d, int32_t at, int32_t dest, const int32_t *known, int n, struct rng *rng,
                    struct detour_path *path);
 
-/* What a message carries where nodes relay: broken cables it has met, and routers of the nodes that have held it. */
+/* What a message carries where nodes relay: broken cables it has met, nodes that have held it, and of these the trail
+ * from where it began to where it is: without the holder, and without those that sent it back. */
 struct detour_met {
-    const int32_t *cable, *node;
-    int ncables, nnodes;
+    const int32_t *cable, *node, *trail;
+    int ncables, nnodes, ntrail;
 };
-/* The way on from the home of s by what the message carries and what s knows. Cables that are due to be tried again are
- * used only where there is no way without; a node that has held the message is not given it again, so that those who
- * know different things do not send it to and fro.
- * returns  false when there is no such way: the caller lets the message forget, waits, and asks again. */
-bool detour_relay(struct detour *d, const struct detour_source *s, int32_t dest, const struct detour_met *met,
-                  uint64_t now, struct rng *rng, struct detour_path *path);
+enum detour_relayed {
+    DETOUR_NO_WAY, /* the caller lets the message forget, waits, and asks again */
+    DETOUR_ON,     /* to a node that has not held it; the holder goes to the end of the trail */
+    DETOUR_BACK,   /* to the last of the trail, who is taken from it */
+};
+/* The way on from the home of s by what the message carries and what s knows: a depth-first search. Cables that s takes
+ * for broken are used only where there is no way without, those that are due to be tried first, and never those that the
+ * message itself has met; a node that has held it is given it again only by one that it gave it to and that knows no way
+ * on. So between two beginnings a message makes at most 2 * (nodes - 1) hops, whatever breaks or comes back, and those
+ * who know different things do not send it to and fro. */
+enum detour_relayed detour_relay(struct detour *d, const struct detour_source *s, int32_t dest,
+                                 const struct detour_met *met, uint64_t now, struct rng *rng, struct detour_path *path);
 #endif

@@ -95,24 +95,9 @@ struct detour_fault *detour_faults_renew(struct detour_faults *t, struct detour_
     return last;
 }
 
-static uint64_t mix(uint64_t x)
+void detour_faults_end(struct detour_fault *f, uint64_t out_ns, uint64_t seen)
 {
-    x = (x + 1) * 0x9e3779b97f4a7c15ull;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-    return x ^ x >> 31;
-}
-
-void detour_faults_lasting(struct detour_faults *t, struct detour_fault *f, bool lasting)
-{
-    if (f->lasting != lasting)
-        t->lasting ^= mix((uint64_t)f->cable);
-    f->lasting = lasting;
-}
-
-void detour_faults_end(struct detour_faults *t, struct detour_fault *f, uint64_t out_ns, uint64_t seen)
-{
-    detour_faults_lasting(t, f, false);
+    f->lasting = false;
     f->works = true;
     f->permanent = false;
     f->count = 0;
@@ -141,7 +126,6 @@ bool detour_faults_remove(struct detour_faults *t, int32_t cable)
     int32_t hole = t->slot[at];
     if (hole < 0)
         return false;
-    detour_faults_lasting(t, &t->entry[hole], false);
     slot_close(t, at);
     int32_t last = (int32_t)--t->used;
     if (hole != last) {

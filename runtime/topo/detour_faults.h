@@ -9,11 +9,12 @@ struct detour_fault {
     int32_t cable;
     uint32_t count;    /* notifications since the entry was made */
     bool permanent;    /* count has reached the threshold */
-    bool lasting;      /* counted in detour_faults.lasting */
+    bool lasting;      /* out for long enough to be planned for */
     uint8_t doubts;    /* silences since a message came through */
     bool works;        /* the last thing heard is that a message came through */
     uint64_t last_ns;  /* time of the last thing heard of it */
     uint64_t out_ns;   /* how long it had been out when it was last found broken */
+    uint64_t found_ns; /* when somebody first found it broken, this time */
     uint64_t retry_ns; /* until then no message tries the cable (only where faults are forgotten by time) */
 };
 
@@ -24,7 +25,6 @@ struct detour_faults {
     int32_t *slot;              /* open addressing: index of an entry, or -1 */
     uint32_t mask;              /* slots - 1; slots is a power of two, 0 slots before the first entry */
     uint32_t used;
-    uint64_t lasting; /* names the set of lasting faults: equal sets have equal names */
     uint32_t version; /* counts every change of the set or of an entry's permanence */
 };
 
@@ -35,10 +35,8 @@ struct detour_fault *detour_faults_find(const struct detour_faults *t, int32_t c
 struct detour_fault *detour_faults_add(struct detour_faults *t, int32_t cable, uint32_t max);
 /* Put an entry last, as if it were new. returns where it is now. */
 struct detour_fault *detour_faults_renew(struct detour_faults *t, struct detour_fault *f);
-/* Count an entry among the lasting faults, or not. */
-void detour_faults_lasting(struct detour_faults *t, struct detour_fault *f, bool lasting);
 /* A message came through at `seen`, after an outage of at least out_ns. */
-void detour_faults_end(struct detour_faults *t, struct detour_fault *f, uint64_t out_ns, uint64_t seen);
+void detour_faults_end(struct detour_fault *f, uint64_t out_ns, uint64_t seen);
 /* returns whether there was one. */
 bool detour_faults_remove(struct detour_faults *t, int32_t cable);
 #endif

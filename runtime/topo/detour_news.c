@@ -25,18 +25,20 @@ static uint64_t retry_after(const struct detour *d, const struct detour_source *
     return f->last_ns + wait + (spread * 15 * turn >> 10);
 }
 
-/* It was found broken at `seen`, out_ns after it went out as far as the finder knows. */
+/* It was found broken at `seen`, out_ns after it went out as far as the finder knows; first by somebody at `found`. */
 static void note_broken(const struct detour *d, struct detour_source *s, struct detour_fault *f, uint64_t out_ns,
-                        uint64_t seen)
+                        uint64_t seen, uint64_t found)
 {
     uint64_t since = before(f->last_ns, f->out_ns);
+    if (!f->last_ns || f->works || found < f->found_ns)
+        f->found_ns = found;
     if (f->last_ns && !f->works && before(seen, since) > out_ns)
         out_ns = before(seen, since); /* it is the same outage */
     f->out_ns = out_ns;
     f->works = false;
     f->last_ns = seen;
     f->retry_ns = retry_after(d, s, f);
-    detour_faults_lasting(&s->faults, f, out_ns >= d->config.lasting_ns);
+    f->lasting = out_ns >= d->config.lasting_ns;
 }
 
 void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t out_ns, uint64_t now)
@@ -47,7 +49,7 @@ void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, ui
         return; /* out of memory: the next notification tries again */
     if (f->works)
         f = detour_faults_renew(&s->faults, f);
-    note_broken(d, s, f, out_ns, now);
+    note_broken(d, s, f, out_ns, now, now);
     f->count++;
     if (!f->permanent && f->count >= d->config.threshold) {
         f->permanent = true;
@@ -62,14 +64,16 @@ void detour_told(struct detour *d, struct detour_source *s, const struct detour_
         return; /* an old story */
     struct detour_fault *f = detour_faults_add(&s->faults, news->cable, d->config.max_faults);
     uint64_t seen = before(now, news->age_ns);
+    if (f && !f->works && !news->works && f->last_ns && before(now, news->known_ns) < f->found_ns)
+        f->found_ns = before(now, news->known_ns); /* old news, of who found it first */
     if (!f || f->last_ns >= seen)
         return;
     if (f->last_ns && f->works != news->works)
         f = detour_faults_renew(&s->faults, f);
     if (news->works)
-        detour_faults_end(&s->faults, f, news->out_ns, seen);
+        detour_faults_end(f, news->out_ns, seen);
     else
-        note_broken(d, s, f, news->out_ns, seen);
+        note_broken(d, s, f, news->out_ns, seen, before(now, news->known_ns));
 }
 
 /* Does it change another's choice? */
@@ -92,16 +96,16 @@ static bool is_over(const struct detour *d, const struct detour_fault *f, uint64
 
 static struct detour_news news_of(const struct detour_fault *f, uint64_t now)
 {
-    return (struct detour_news){f->cable, f->works, f->out_ns, before(now, f->last_ns)};
+    return (struct detour_news){f->cable, f->works, f->out_ns, before(now, f->last_ns), before(now, f->found_ns)};
 }
 
 int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news)
 {
-    enum { LATEST = 8 };
     struct detour_faults *t = &s->faults;
+    uint32_t latest = max / 2 > 8 ? (uint32_t)max / 2 : 8;
     int n = 0;
-    for (int i = 0; i < LATEST && t->used > LATEST && n < max / 2; i++) {
-        const struct detour_fault *f = &t->entry[t->used - 1 - s->turn_latest++ % LATEST];
+    for (uint32_t i = 0; i < latest && t->used > latest && n < max / 2; i++) {
+        const struct detour_fault *f = &t->entry[t->used - 1 - s->turn_latest++ % latest];
         if (is_worth_telling(d, f, now))
             news[n++] = news_of(f, now);
     }

@@ -24,6 +24,8 @@ void detour_mark_faults(struct detour *d, const struct detour_source *s, uint8_t
  * no plan, or no way. */
 bool detour_plan_route(struct detour *d, struct detour_source *s, int32_t dest, double noise, uint64_t now,
                        struct rng *rng, struct detour_path *path);
+/* The way that the plan of s names for its messages to dest, whatever s has heard since. returns false when it names none. */
+bool detour_plan_way(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now, struct detour_path *path);
 void detour_plan_fini(struct detour *d);
 bool detour_path_equal(const struct detour_path *a, const struct detour_path *b);
 #endif

@@ -398,8 +398,10 @@ bool flow_expect(struct flow *w, const struct flow_plan *p)
                 flow_add(w, from, &q->path, q->dest, q->rate);
         }
     for (int32_t i = 0; p->routes && i < n; i++)
-        if (pair[i].routed)
-            p->routes[(size_t)pair[i].from * (size_t)endpoints + (size_t)pair[i].dest] = pair[i].path;
+        if (pair[i].routed) {
+            size_t from = (size_t)pair[i].from;
+            p->routes[p->partner ? from : from * (size_t)endpoints + (size_t)pair[i].dest] = pair[i].path;
+        }
     free(pair);
     return true;
 }

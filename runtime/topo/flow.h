@@ -62,7 +62,8 @@ struct flow_plan {
     uint64_t seed;
     bool all_move; /* whole static routes may be left, too, for cheaper ways */
     struct detour_path
-        *routes; /* NULL; or [from * endpoints + dest] the ways found, original ones where there is none */
+        *routes; /* NULL; or the ways found, original ones where there is none: [from] where there are partners, else
+                  * [from * endpoints + dest] */
 };
 /* returns false when memory is out. */
 bool flow_expect(struct flow *w, const struct flow_plan *p);

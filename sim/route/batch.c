@@ -25,6 +25,8 @@ const char *batch_outages(const struct batch_cell *c, uint64_t seed, int rep, st
         const char *wrong = trace_outages(c->trace, f, c->config.time_ns, c->lasting, &rng, o);
         if (wrong)
             return wrong;
+        for (size_t i = 0; i < o->n && c->at_once; i++)
+            o->list[i].start_ns = 0;
         if (outages_keep_connected(o, f) < 0)
             return "out of memory";
     }
@@ -63,10 +65,16 @@ static const char *best_routes(const struct batch_cell *cell, const struct outag
             avoid[o->list[i].cable] = avoid[f->reverse[o->list[i].cable]] = 1;
     flow.avoid = avoid;
     plan.partner = partner;
-    plan.routes = *routes;
-    if (flow_expect(&flow, &plan))
-        wrong = NULL;
+    plan.routes = partner ? calloc((size_t)f->endpoints, sizeof *plan.routes) : *routes;
+    if (!plan.routes || !flow_expect(&flow, &plan))
+        goto out;
+    wrong = NULL;
+    for (size_t e = 0; partner && e < (size_t)f->endpoints; e++)
+        if (partner[e] >= 0)
+            (*routes)[e * (size_t)f->endpoints + (size_t)partner[e]] = plan.routes[e];
 out:
+    if (plan.routes != *routes)
+        free(plan.routes);
     flow_fini(&flow);
     free(avoid);
     free(partner);

@@ -11,6 +11,7 @@ struct batch_cell {
     struct outage_random random;  /* count 0: no random failures */
     const struct trace *trace;    /* or NULL */
     double lasting;               /* of the trace */
+    bool at_once;                 /* its failures are all out from the begin */
     const struct outages *fixed;  /* or NULL: the same failures in every repetition */
     const struct flow_plan *best; /* NULL; or search the best ways round the permanent failures and take those */
     int reference;                /* cell with which degradations compare, or -1 */

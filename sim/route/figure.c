@@ -114,11 +114,12 @@ static void write_csv(FILE *out, const struct batch *b)
     }
 }
 
-/* Twelve colours that differ; there are not more series. */
+/* Sixteen colours that differ; there are not more series. */
 const char *figure_color(int i)
 {
     static const char *const color[] = {"#1b6ca8", "#d1495b", "#2e933c", "#edae49", "#7b4fa3", "#00a5a5",
-                                        "#8c564b", "#e377c2", "#5f6b6d", "#9acd32", "#000000", "#ff7f0e"};
+                                        "#8c564b", "#e377c2", "#5f6b6d", "#9acd32", "#000000", "#ff7f0e",
+                                        "#87ceeb", "#006400", "#c5b0d5", "#800000"};
     return color[(i - 1) % (int)(sizeof color / sizeof *color)];
 }
 
@@ -130,13 +131,14 @@ static void plot_panel(FILE *gp, const struct options *o, const struct figure *f
     snprintf(ci, sizeof ci, "%.*s_ci", (int)strcspn(column, "_"), column);
     if (strncmp(column, "latency_ratio", 13) == 0 || strncmp(column, "accepted_ratio", 14) == 0)
         snprintf(ci, sizeof ci, "%.*s_ci", (int)(strrchr(column, '_') - column), column);
+    const char *only = f->panel[panel].only ? f->panel[panel].only : "";
     bool of_delivering = strstr(column, "degradation") != NULL, any = false;
     int color = 0;
     const char *style = f->xtics ? "yerrorbars" : "yerrorlines"; /* what lies between two categories is nothing */
     fprintf(gp, "set ylabel '%s'\n%s\nplot ", f->panel[panel].label, f->panel[panel].set ? f->panel[panel].set : "");
     for (int i = 0; i < b->ncells; i++) {
         const struct batch_cell *c = &b->cell[i];
-        bool seen = strstr(c->series, "no failures") != NULL;
+        bool seen = strstr(c->series, "no failures") || strncmp(c->series, only, strlen(only)) != 0;
         for (int j = 0; j < i && !seen; j++)
             seen = strcmp(b->cell[j].series, c->series) == 0;
         if (seen)
@@ -148,7 +150,7 @@ static void plot_panel(FILE *gp, const struct options *o, const struct figure *f
                 "%s'%s/%s.csv' using (strcol('series') eq '%s' ? column('x') + %g : NaN):(column('%s')):(column('%s')) "
                 "with %s lc rgb '%s' pt %d ps 0.8 title '%s'",
                 any ? ", \\\n  " : "", o->out_dir, f->name, c->series, f->xtics ? 0.05 * (color - 3) : 0, column, ci,
-                style, figure_color(color), color, c->series);
+                style, figure_color(color), color, c->series + strlen(only));
         any = true;
     }
     fputc('\n', gp);
@@ -165,7 +167,8 @@ static void write_script(const struct options *o, const struct figure *f, const 
         fprintf(gp, "set xtics %s\n", f->xtics);
     if (f->set)
         fprintf(gp, "%s\n", f->set);
-    fprintf(gp, "set multiplot layout 1,2 title '%s'\nunset title\nset key bmargin center horizontal maxcols 2\n",
+    fprintf(gp,
+            "set multiplot layout 1,2 title '%s'\nunset title\nset key bmargin center horizontal maxcols 2 width -4\n",
             f->title);
     for (int panel = 0; panel < 2; panel++)
         plot_panel(gp, o, f, panel, b);

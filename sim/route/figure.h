@@ -21,9 +21,10 @@ struct figure {
     bool learned;         /* measured in the second half of the run only */
     const char *xtics;    /* gnuplot's list, or NULL for numbers */
     const char *set;      /* further gnuplot settings, or NULL */
-    /* Panels: column of the CSV, its label; a row of two plots. */
+    /* Panels: column of the CSV, its label, further settings; a row of two plots. `only`: what the names of its series
+     * begin with (left out in the picture), or NULL for all. */
     struct {
-        const char *column, *label, *set;
+        const char *column, *label, *set, *only;
     } panel[2];
     /* Fill p->cell; returns NULL or what is wrong. */
     const char *(*cells)(const struct figure *f, struct options *o, struct figure_plan *p);

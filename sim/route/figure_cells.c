@@ -29,7 +29,16 @@ struct series {
     bool permanent;
 };
 
-static const struct flow_plan best_known = {.sweeps = 3, .seed = 1};
+/* The best routes known, as optimise finds them: with every pair of the network, and with fixed partners or a small
+ * network also whole routes left. */
+static const struct flow_plan best_cut = {.sweeps = 3, .seed = 1},
+                              best_all = {.sweeps = 10, .all_move = true, .seed = 1};
+
+static void set_best(struct batch_cell *c, const struct flow_plan *best, int count, double onset)
+{
+    set_random(c, count, true, onset);
+    c->best = best;
+}
 
 /* All failures out from the begin, and measured once the sources have had time to learn of them. */
 static const char *cells_uniform(const struct figure *f, struct options *o, struct figure_plan *p)
@@ -44,26 +53,24 @@ static const char *cells_uniform(const struct figure *f, struct options *o, stru
     for (size_t s = 0; s < sizeof series / sizeof *series; s++)
         for (int n = 100; n <= 200; n += 100)
             set_random(figure_cell(p, o, series[s].method, series[s].name, n, 0), n, series[s].permanent, 0);
-    for (int n = 100; n <= 200; n += 100) {
-        struct batch_cell *c = figure_cell(p, o, SIM_FT, "permanent: best known", n, 0);
-        set_random(c, n, true, 0);
-        c->best = &best_known;
-    }
+    for (int n = 100; n <= 200; n += 100)
+        set_best(figure_cell(p, o, SIM_FT, "permanent: best known", n, 0), &best_cut, n, 0);
     return NULL;
 }
 
-/* What the paper leaves open, one thing after the other: when failures begin, how packets move, how much traffic there
- * is and how long a run lasts. */
+/* What the paper leaves open, one thing after the other: how long a run lasts, when failures begin, how packets move and
+ * how much traffic there is. Runs five times as long are measured in their second half. */
 static const char *cells_readings(const struct figure *f, struct options *o, struct figure_plan *p)
 {
     (void)f;
     static const struct {
         double onset, load, longer;
         bool store_forward;
-    } reading[] = {{0.1, 1, 1, false}, {1, 1, 1, false},   {1, 1, 5, false},
-                   {1, 1, 1, true},    {1, 0.4, 1, false}, {1, 0.2, 1, false}};
+    } reading[] = {{0, 1, 5, false}, {0, 1, 1, false},   {1, 1, 1, false},  {1, 1, 5, false},
+                   {1, 1, 1, true},  {1, 0.4, 1, false}, {1, 0.2, 1, false}};
     static const struct series series[] = {{"permanent: ft", SIM_FT, true},
                                            {"permanent: ft-plus", SIM_FT_PLUS, true},
+                                           {"permanent: ft-plan", SIM_FT_PLAN, true},
                                            {"non-permanent: ft", SIM_FT, false},
                                            {"non-permanent: ft-plus", SIM_FT_PLUS, false}};
     for (size_t i = 0; i < sizeof reading / sizeof *reading; i++) {
@@ -72,12 +79,14 @@ static const char *cells_readings(const struct figure *f, struct options *o, str
         c->store_forward = reading[i].store_forward;
         c->rate_gbps *= reading[i].load;
         c->time_ns = (uint64_t)((double)c->time_ns * reading[i].longer);
-        c->warmup_ns = (uint64_t)((double)c->warmup_ns * reading[i].longer);
+        c->warmup_ns = c->time_ns / (reading[i].longer > 1 ? 2 : 10);
         int reference = p->n;
         figure_cell(p, &at, SIM_FT, "no failures", (double)i, -1);
         for (size_t s = 0; s < sizeof series / sizeof *series; s++)
             set_random(figure_cell(p, &at, series[s].method, series[s].name, (double)i, reference), 200,
                        series[s].permanent, reading[i].onset);
+        set_best(figure_cell(p, &at, SIM_FT, "permanent: best known", (double)i, reference), &best_cut, 200,
+                 reading[i].onset);
     }
     return NULL;
 }
@@ -85,22 +94,27 @@ static const char *cells_readings(const struct figure *f, struct options *o, str
 static const char *cells_patterns(const struct figure *f, struct options *o, struct figure_plan *p)
 {
     (void)f;
-    static const char *const name[2][6] = {
+    enum { SERIES = 8, BEST = SERIES - 1, LASTING = 5 };
+    static const char *const name[2][SERIES] = {
         {"complement permanent: dor", "complement permanent: single", "complement permanent: ft",
-         "complement permanent: ft-plus", "complement non-permanent: ft", "complement non-permanent: ft-plus"},
+         "complement permanent: ft-plus", "complement permanent: ft-plan", "complement non-permanent: ft",
+         "complement non-permanent: ft-plus", "complement permanent: best known"},
         {"transpose permanent: dor", "transpose permanent: single", "transpose permanent: ft",
-         "transpose permanent: ft-plus", "transpose non-permanent: ft", "transpose non-permanent: ft-plus"}};
-    static const enum sim_method method[] = {SIM_DOR, SIM_SINGLE, SIM_FT, SIM_FT_PLUS, SIM_FT, SIM_FT_PLUS};
+         "transpose permanent: ft-plus", "transpose permanent: ft-plan", "transpose non-permanent: ft",
+         "transpose non-permanent: ft-plus", "transpose permanent: best known"}};
+    static const enum sim_method method[] = {SIM_DOR,     SIM_SINGLE, SIM_FT,      SIM_FT_PLUS,
+                                             SIM_FT_PLAN, SIM_FT,     SIM_FT_PLUS, SIM_FT};
     static const char *const none[] = {"complement no failures", "transpose no failures"};
     for (int t = 0; t < 2; t++) {
         enum sim_pattern pattern = t ? SIM_TRANSPOSE : SIM_COMPLEMENT;
         int reference = p->n;
         figure_cell(p, o, SIM_FT, none[t], 0, -1)->config.pattern = pattern;
-        for (int s = 0; s < 6; s++)
-            for (int n = 50; n <= 200; n += 50) {
+        for (int s = 0; s < SERIES; s++)
+            for (int n = 100; n <= 200; n += 100) {
                 struct batch_cell *c = figure_cell(p, o, method[s], name[t][s], n, reference);
                 c->config.pattern = pattern;
-                set_random(c, n, s < 4, 1);
+                set_random(c, n, s < LASTING || s == BEST, 0);
+                c->best = s == BEST ? &best_all : NULL;
             }
     }
     return NULL;
@@ -113,10 +127,9 @@ static const char *cells_traces(const struct figure *f, struct options *o, struc
     static const char *const file[] = {"lanl12_interconnect.csv", "lanl18_interconnect.csv", "lanl19_interconnect.csv",
                                        "pnnl_qsnet.csv"};
     static const char *const profile[] = {"lanl12", "lanl18", "lanl19", "pnnl"};
-    static const struct series series[] = {{"log: dor", SIM_DOR, 0},
-                                           {"log: single", SIM_SINGLE, 0},
-                                           {"log: ft", SIM_FT, 0},
-                                           {"log: ft-plus", SIM_FT_PLUS, 0}};
+    static const struct series series[] = {{"log: dor", SIM_DOR, 0},         {"log: single", SIM_SINGLE, 0},
+                                           {"log: ft", SIM_FT, 0},           {"log: ft-plus", SIM_FT_PLUS, 0},
+                                           {"log: ft-plan", SIM_FT_PLAN, 0}, {"log: best known", SIM_FT, 0}};
     const char *dir = o->trace_file ? o->trace_file : "../shared/traces";
     figure_cell(p, o, SIM_FT, "no failures", -1, -1);
     for (int t = 0; t < 4; t++) {
@@ -135,8 +148,14 @@ static const char *cells_traces(const struct figure *f, struct options *o, struc
         }
         if (!trace_load(log, path, &o->trace, what))
             cli_die("%s", what);
-        for (size_t s = 0; s < sizeof series / sizeof *series; s++)
-            figure_cell(p, o, series[s].method, series[s].name, t, 0)->trace = log;
+        bool lasting = log->record[0].end_s < 0;
+        for (int once = 0; once <= lasting; once++) /* for good: also all out from the begin */
+            for (size_t s = 0; s < sizeof series / sizeof *series; s++) {
+                c = figure_cell(p, o, series[s].method, series[s].name, t + once, 0);
+                c->trace = log;
+                c->at_once = once;
+                c->best = s == sizeof series / sizeof *series - 1 ? &best_cut : NULL;
+            }
         if (log->record[0].end_s >= 0) { /* the same failures, a thousand times as long */
             c = figure_cell(p, o, SIM_FT, "log 1000 times as long: ft", t, 0);
             c->trace = log;
@@ -153,7 +172,8 @@ static const char *cells_turn(const struct figure *f, struct options *o, struct 
     (void)f;
     static const struct series series[] = {{"3 permanent: ft", SIM_FT, true},
                                            {"3 permanent: ft-perm", SIM_FT_PERM, true},
-                                           {"3 permanent: ft-plus", SIM_FT_PLUS, true}};
+                                           {"3 permanent: ft-plus", SIM_FT_PLUS, true},
+                                           {"3 permanent: ft-plan", SIM_FT_PLAN, true}};
     if (fabric_parse(&p->fabric, "16tx16t"))
         return "out of memory";
     for (int step = 5; step <= 9; step++) {
@@ -163,7 +183,8 @@ static const char *cells_turn(const struct figure *f, struct options *o, struct 
         int reference = p->n;
         figure_cell(p, &at, SIM_FT, "no failures", step * 10, -1);
         for (size_t s = 0; s < sizeof series / sizeof *series; s++)
-            set_random(figure_cell(p, &at, series[s].method, series[s].name, step * 10, reference), 3, true, 0.1);
+            set_random(figure_cell(p, &at, series[s].method, series[s].name, step * 10, reference), 3, true, 0);
+        set_best(figure_cell(p, &at, SIM_FT, "3 permanent: best known", step * 10, reference), &best_all, 3, 0);
     }
     return NULL;
 }
@@ -174,14 +195,16 @@ static const char *cells_load(const struct figure *f, struct options *o, struct 
     static const double load[] = {0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25};
     static const struct series series[] = {{"200 permanent: ft", SIM_FT, true},
                                            {"200 permanent: ft-perm", SIM_FT_PERM, true},
-                                           {"200 permanent: ft-plus", SIM_FT_PLUS, true}};
+                                           {"200 permanent: ft-plus", SIM_FT_PLUS, true},
+                                           {"200 permanent: ft-plan", SIM_FT_PLAN, true}};
     for (size_t i = 0; i < sizeof load / sizeof *load; i++) {
         struct options at = *o;
         at.config.rate_gbps = load[i] * fabric_bisection_bound(&o->fabric) * o->config.link_gbps;
         int reference = p->n;
         figure_cell(p, &at, SIM_FT, "no failures", load[i] * 100, -1);
         for (size_t s = 0; s < sizeof series / sizeof *series; s++)
-            set_random(figure_cell(p, &at, series[s].method, series[s].name, load[i] * 100, reference), 200, true, 1);
+            set_random(figure_cell(p, &at, series[s].method, series[s].name, load[i] * 100, reference), 200, true, 0);
+        set_best(figure_cell(p, &at, SIM_FT, "200 permanent: best known", load[i] * 100, reference), &best_cut, 200, 0);
     }
     return NULL;
 }
@@ -248,17 +271,17 @@ static const char *cells_tree(const struct figure *f, struct options *o, struct 
     figure_cell(p, &at, SIM_FT, "no failures", 0, -1);
     for (size_t s = 0; s < sizeof series / sizeof *series; s++)
         for (int n = 25; n <= 100; n += 25)
-            set_random(figure_cell(p, &at, series[s].method, series[s].name, n, 0), n, series[s].permanent, 1);
+            set_random(figure_cell(p, &at, series[s].method, series[s].name, n, 0), n, series[s].permanent, 0);
     return NULL;
 }
 
 #define DEGRADATION                                                                                                    \
     {                                                                                                                  \
-        "degradation_pct", "latency above fault-free, %", NULL                                                         \
+        "degradation_pct", "latency above fault-free, %", NULL, NULL                                                   \
     }
 #define DELIVERED                                                                                                      \
     {                                                                                                                  \
-        "delivered_pct", "messages delivered, %", "set yrange [0:105]"                                                 \
+        "delivered_pct", "messages delivered, %", "set yrange [0:105]", NULL                                           \
     }
 
 const struct figure figures[] = {
@@ -266,7 +289,7 @@ const struct figure figures[] = {
      "Uniform traffic, 32x32 torus, all failures out from the begin, second half of the run",
      "failed cables of 2,048",
      30,
-     400,
+     240,
      0.05,
      true,
      NULL,
@@ -280,55 +303,56 @@ const struct figure figures[] = {
      50,
      0.05,
      false,
-     "('at the start' 0, 'through the run' 1, '5 times as long' 2, 'store and fwd' 3, 'load 0.02' 4, 'load 0.01' 5) "
-     "rotate by -25",
-     "set xrange [-0.5:5.5]",
-     {DEGRADATION, {"hops", "mean hops", NULL}},
+     "('at the start' 0, 'fifth of the time' 1, 'through the run' 2, '5 times as long' 3, 'store and fwd' 4, "
+     "'load 0.02' 5, 'load 0.01' 6) rotate by -25",
+     "set xrange [-0.5:6.5]",
+     {DEGRADATION, {"hops", "mean hops", NULL, NULL}},
      cells_readings},
     {"patterns",
-     "Complement and transpose, 32x32 torus",
+     "Complement and transpose, 32x32 torus, all failures out from the begin, second half of the run",
      "failed cables of 2,048",
      30,
-     100,
+     320,
      0.05,
-     false,
+     true,
      NULL,
      NULL,
-     {DEGRADATION, DELIVERED},
+     {{"degradation_pct", "complement: latency above fault-free, %", NULL, "complement "},
+      {"degradation_pct", "transpose: latency above fault-free, %", NULL, "transpose "}},
      cells_patterns},
     {"traces",
      "Failures of real machines, 32x32 torus, uniform traffic",
      "failure log",
      30,
-     40,
+     240,
      0.05,
-     false,
-     "('LANL 12' 0, 'LANL 18' 1, 'LANL 19' 2, 'PNNL' 3)",
-     "set xrange [-0.5:3.5]",
-     {DEGRADATION, {"delivered_pct", "messages delivered, %", NULL}},
+     true,
+     "('LANL 12' 0, 'LANL 18' 1, 'LANL 19' 2, 'PNNL' 3, 'PNNL at once' 4)",
+     "set xrange [-0.5:4.5]",
+     {DEGRADATION, {"delivered_pct", "messages delivered, %", NULL, NULL}},
      cells_traces},
     {"turn",
      "16x16 torus, uniform traffic, 3 failures",
      "load, % of what static routes can carry",
      30,
-     10,
+     160,
      0.05,
-     false,
+     true,
      NULL,
      NULL,
-     {{"latency_ratio_pct", "fault-free latency / latency, %", NULL},
-      {"accepted_ratio_pct", "throughput / fault-free throughput, %", "set yrange [90:101]"}},
+     {{"latency_ratio_pct", "fault-free latency / latency, %", NULL, NULL},
+      {"accepted_ratio_pct", "throughput / fault-free throughput, %", "set yrange [90:101]", NULL}},
      cells_turn},
     {"load",
-     "200 permanent failures, 32x32 torus, uniform traffic",
+     "200 permanent failures from the begin, 32x32 torus, uniform traffic, second half of the run",
      "load, % of the bisection bound",
      30,
-     20,
+     200,
      0.05,
-     false,
+     true,
      NULL,
      "set logscale y",
-     {{"degradation_pct", "latency above fault-free, %", NULL}, {"hops", "mean hops", "unset logscale y"}},
+     {{"degradation_pct", "latency above fault-free, %", NULL, NULL}, {"hops", "mean hops", "unset logscale y", NULL}},
      cells_load},
     {"saturation",
      "Throughput and latency, 32x32 torus, method ft",
@@ -339,7 +363,8 @@ const struct figure figures[] = {
      false,
      NULL,
      NULL,
-     {{"accepted_pct", "accepted, % of the bisection bound", NULL}, {"latency_us", "latency, us", "set logscale y"}},
+     {{"accepted_pct", "accepted, % of the bisection bound", NULL, NULL},
+      {"latency_us", "latency, us", "set logscale y", NULL}},
      cells_saturation},
     {"deadlock",
      "8x8 torus, buffers of 2 packets, 12 permanent failures",
@@ -350,7 +375,7 @@ const struct figure figures[] = {
      false,
      NULL,
      NULL,
-     {{"deadlock_pct", "runs that deadlock, %", "set yrange [-5:105]"}, DELIVERED},
+     {{"deadlock_pct", "runs that deadlock, %", "set yrange [-5:105]", NULL}, DELIVERED},
      cells_deadlock},
     {"tree",
      "8-ary 3-tree, uniform traffic",

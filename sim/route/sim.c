@@ -54,6 +54,7 @@ void sim_method_apply(struct sim_config *c, enum sim_method method)
                 : method == SIM_FT_PLUS ? detour_config_plus()
                                         : detour_config_paper();
     c->detour.hop_ns = c->hop_ns;
+    c->rumour_ns = method == SIM_FT_PLAN ? 5000000 : 0;
     c->notify = method != SIM_DOR;
     c->escape = method != SIM_DOR && method != SIM_SINGLE;
     if (method == SIM_SINGLE) {
@@ -124,8 +125,10 @@ static int32_t *event_link(struct sim *s, enum event type, int32_t i)
         return &s->port[i].stall_next;
     case EV_NIC:
         return &s->nic_next[i];
+    case EV_RUMOUR:
+        return &s->nic_next[s->f->endpoints + i];
     default:
-        return &s->nic_next[s->f->endpoints + (type == EV_TICK)];
+        return &s->nic_next[2 * s->f->endpoints + (type == EV_TICK)];
     }
 }
 
@@ -187,6 +190,9 @@ static void dispatch(struct sim *s, uint32_t code)
     case EV_TICK:
         tick(s);
         break;
+    case EV_RUMOUR:
+        rumour_event(s, i);
+        break;
     }
 }
 
@@ -233,12 +239,13 @@ static bool sim_alloc(struct sim *s)
     s->inject0 = s->eject0 + f->endpoints;
     s->nports = s->inject0 + f->endpoints;
     s->port = calloc((size_t)s->nports, sizeof *s->port);
-    s->nic_next = calloc(endpoints + 2, sizeof *s->nic_next);
+    s->nic_next = calloc(2 * endpoints + 2, sizeof *s->nic_next);
     s->nic_rng = calloc(endpoints, sizeof *s->nic_rng);
     s->source = calloc(endpoints, sizeof *s->source);
+    s->teller = calloc(s->c.rumour_ns ? endpoints : 1, sizeof *s->teller);
     s->hist = calloc((size_t)SIM_HIST_OCTAVES * SIM_HIST_STEPS, sizeof *s->hist);
     s->repair = calloc(s->c.outages ? s->c.outages->n + 1 : 1, sizeof *s->repair);
-    if (!s->port || !s->nic_next || !s->nic_rng || !s->source || !s->hist || !s->repair)
+    if (!s->port || !s->nic_next || !s->nic_rng || !s->source || !s->teller || !s->hist || !s->repair)
         return false;
     for (int32_t o = 0; o < s->nports; o++) {
         struct port *p = &s->port[o];
@@ -260,6 +267,8 @@ static void sim_free(struct sim *s)
     free(s->port);
     free(s->packet);
     free(s->ext);
+    free(s->rumour);
+    free(s->teller);
     free(s->nic_next);
     free(s->nic_rng);
     free(s->source);
@@ -324,12 +333,13 @@ const char *sim_run(const struct sim_config *c, struct sim_result *result, float
         return wrong;
     memset(result, 0, sizeof *result);
     double start = cpu_seconds();
-    struct sim s = {.c = *c, .f = c->fabric, .r = result, .free_packet = NONE, .free_ext = NONE};
+    struct sim s = {.c = *c, .f = c->fabric, .r = result, .free_packet = NONE, .free_ext = NONE, .free_rumour = NONE};
     s.cap_in = s.cap_out = (uint16_t)slots(c);
     s.c.detour.traffic = sim_flow_traffic(c);
     rng_seed(&s.rng, c->seed ^ 0x6b65656cu);
     if (sim_alloc(&s)) {
         traffic_start(&s);
+        rumour_start(&s);
         sim_at(&s, TICK_NS, EV_TICK, 0);
         fault_schedule(&s);
         run_events(&s);

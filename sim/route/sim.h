@@ -55,6 +55,7 @@ struct sim_config {
     const struct outages *outages;    /* NULL: none */
     const struct detour_path *routes; /* [source * endpoints + destination] fixed ways; NULL: the policy chooses */
     uint32_t check_every;             /* events between two checks of every invariant; 0: never */
+    uint64_t rumour_ns;               /* how often an endpoint tells a random other one what it knows; 0: never */
     const atomic_bool *stop;          /* NULL, or set from outside to end early */
     _Atomic uint32_t *permille;       /* NULL, or where progress is written */
 };
@@ -74,7 +75,7 @@ struct sim_result {
     uint64_t fresh_starts;      /* times that a packet forgot the faults it knew, as they cut it off */
     uint64_t dropped_connected; /* packets given up at a router with a whole way to their destination: must be 0 */
     uint64_t multistep;         /* messages sent by a path other than the original */
-    uint64_t acks, fault_acks;
+    uint64_t acks, fault_acks, rumours;
     uint64_t exchanges, bypasses, swaps; /* actions of the deadlock avoidance rules */
     uint64_t knots;                      /* ticks at which a closed set of waiting ports was found */
     uint64_t deadlock_ns;                /* without avoidance: when it was found, else 0 */

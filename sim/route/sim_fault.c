@@ -87,7 +87,7 @@ static void learn(const struct sim *s, const struct packet *p, struct ext *e, in
     e->known[e->nknown++] = k;
     if (p->kind == PACKET_DATA) /* news when it arrives; until then age_ns is the time it was seen at */
         e->news[e->nnews++ % NEWS_MAX] =
-            (struct detour_news){.cable = cable, .out_ns = s->now - since, .age_ns = s->now};
+            (struct detour_news){.cable = cable, .out_ns = s->now - since, .age_ns = s->now, .known_ns = s->now};
 }
 
 /* What the router sees of its own links. */
@@ -169,8 +169,9 @@ static bool met(struct sim *s, int32_t i, int32_t cable)
 {
     bool first = !(s->packet[i].flags & FLAG_FAULTED);
     s->packet[i].flags |= FLAG_FAULTED;
-    if (s->packet[i].kind == PACKET_DATA) {
-        s->r->hit += first;
+    bool rumour = s->packet[i].kind == PACKET_RUMOUR;
+    if (s->packet[i].kind == PACKET_DATA || rumour) {
+        s->r->hit += first && !rumour;
         if (s->c.notify && first) /* "only one of those ACK messages is sent for each data message" */
             notify(s, i, cable);
     }

@@ -6,7 +6,7 @@
 #include "sim/route/sim.h"
 #include "sim/route/wheel.h"
 
-enum packet_kind { PACKET_DATA, PACKET_ACK, PACKET_FAULT, PACKET_NEWS };
+enum packet_kind { PACKET_DATA, PACKET_ACK, PACKET_FAULT, PACKET_NEWS, PACKET_RUMOUR };
 
 /* Whose slot a packet fills. */
 enum hold {
@@ -22,6 +22,13 @@ enum {
     KNOWN_MAX = 64,
     NEWS_MAX = 8, /* faults that an acknowledgement passes on */
     NEWS_BYTES = 8,
+    RUMOUR_BYTES = 10, /* of a thing that a rumour passes on: of a fault also when it was first found */
+    RUMOUR_DIGEST = 16,
+    RUMOUR_OLD = 2,
+    RUMOUR_NEWS = 32,
+    RUMOUR_NEWS_MAX = 256, /* faults and flows that a rumour passes on */
+    RUMOUR_FLOWS = 4,
+    RUMOUR_EVERY = 8,  /* that has nothing new to say goes out at every eighth time only */
     FLAG_STRANDED = 8, /* waits for an output while it holds a slot of another one, which counts it */
     NONE = -1,
 };
@@ -61,6 +68,16 @@ struct ext {
     int32_t next_free;
 };
 
+/* What an endpoint tells another one at random, beside its acknowledgements. */
+struct rumour {
+    int nnews, nflows;
+    bool answer; /* to one that knows other faults: as many as fit */
+    struct detour_digest digest;
+    struct detour_news news[RUMOUR_NEWS_MAX];
+    struct demand_flow flow[RUMOUR_FLOWS];
+    int32_t next_free;
+};
+
 /* One direction of a cable, or an endpoint's link into (injection) or out of (ejection) its router. List 0 of two is
  * for acknowledgements, list 1 for data. */
 struct port {
@@ -88,7 +105,13 @@ struct sim {
     int32_t npackets, cap_packets, free_packet, live;
     struct ext *ext;
     int32_t next_ext, cap_ext, free_ext;
-    int32_t *nic_next; /* [endpoint] event list */
+    struct rumour *rumour;
+    int32_t next_rumour, cap_rumour, free_rumour;
+    struct {
+        uint32_t faults, turn;
+        bool has_news;
+    } * teller;        /* [endpoint] its rumours, where they are told */
+    int32_t *nic_next; /* [endpoint] event list; then [endpoint] that of rumours */
     int32_t *partner;  /* [endpoint] fixed destination, or NULL */
     struct detour detour;
     struct detour_source *source;
@@ -111,7 +134,7 @@ struct sim {
     uint32_t *hist;
 };
 
-enum event { EV_HEAD, EV_PORT, EV_STALL, EV_NIC, EV_OUTAGE, EV_TICK };
+enum event { EV_HEAD, EV_PORT, EV_STALL, EV_NIC, EV_OUTAGE, EV_TICK, EV_RUMOUR };
 
 static inline uint32_t event_code(enum event type, int32_t index)
 {
@@ -123,7 +146,7 @@ void sim_port_at(struct sim *s, int32_t o, uint64_t time);
 
 static inline int packet_class(const struct packet *p)
 {
-    return p->kind == PACKET_DATA;
+    return p->kind == PACKET_DATA || p->kind == PACKET_RUMOUR;
 }
 
 static inline uint64_t serial_ns(const struct sim *s, uint32_t bytes)
@@ -170,6 +193,14 @@ int32_t traffic_dest(struct sim *s, int32_t src); /* NONE: this endpoint does no
 void traffic_start(struct sim *s);
 void traffic_nic(struct sim *s, int32_t e); /* event: an endpoint makes its next message */
 void traffic_delivered(struct sim *s, int32_t i);
+
+void traffic_inject(struct sim *s, int32_t p); /* a packet of an endpoint whose policy chooses its path */
+
+/* sim_rumour.c */
+void rumour_start(struct sim *s);
+void rumour_event(struct sim *s, int32_t e); /* event: an endpoint may tell what it knows */
+void rumour_heard(struct sim *s, int32_t i);
+void rumour_free(struct sim *s, uint32_t i);
 
 /* sim_check.c */
 const char *sim_check(struct sim *s);

@@ -70,6 +70,8 @@ void packet_free(struct sim *s, int32_t i)
         s->ext[p->ext].next_free = s->free_ext;
         s->free_ext = p->ext;
     }
+    if (p->kind == PACKET_RUMOUR)
+        rumour_free(s, p->info);
     p->src = NONE; /* marks a free one: a packet can be freed, so delivered, once only */
     p->next = s->free_packet;
     s->free_packet = i;

@@ -146,6 +146,12 @@ static bool choose_path(struct sim *s, int32_t p, bool report)
     return true;
 }
 
+void traffic_inject(struct sim *s, int32_t p)
+{
+    choose_path(s, p, false);
+    inject(s, p);
+}
+
 void traffic_nic(struct sim *s, int32_t e)
 {
     if (s->now >= s->c.time_ns)
@@ -159,6 +165,8 @@ void traffic_nic(struct sim *s, int32_t e)
         s->packet[p].flags |= FLAG_MEASURED;
         s->bytes_offered += bytes;
     }
+    if (s->c.notify)
+        detour_sent(&s->detour, &s->source[e], dest);
     s->r->multistep += choose_path(s, p, true);
     inject(s, p);
     sim_at(s, s->now + gap_ns(s, e, bytes), EV_NIC, e);
@@ -195,12 +203,14 @@ static void pass_on(struct sim *s, int32_t ack, const struct packet *p)
     const struct ext *m = p->ext != NONE ? &s->ext[p->ext] : NULL;
     for (int k = 0; m && k < m->nnews && k < NEWS_MAX; k++) {
         struct detour_news n = m->news[k];
-        n.age_ns = s->now - n.age_ns;
+        n.age_ns = n.known_ns = s->now - n.age_ns;
         if (n.out_ns >= s->c.detour.tell_ns && n.age_ns <= n.out_ns)
             x->news[x->nnews++] = n;
     }
     x->nnews += detour_recall(&s->detour, &s->source[p->dst], s->now, NEWS_MAX - x->nnews, x->news + x->nnews);
-    s->packet[ack].bytes = (uint16_t)(s->packet[ack].bytes + x->nnews * NEWS_BYTES);
+    while (x->nnews && s->packet[ack].bytes + x->nnews * RUMOUR_BYTES > UINT16_MAX) /* an acknowledgement of 65535 */
+        x->nnews--;
+    s->packet[ack].bytes = (uint16_t)(s->packet[ack].bytes + x->nnews * (s->c.rumour_ns ? RUMOUR_BYTES : NEWS_BYTES));
 }
 
 /* "When the message reaches the destination node, and the path is fault-free", its latency goes back. Where news are
@@ -225,9 +235,8 @@ static void acknowledge(struct sim *s, const struct packet *p, uint64_t head_ns)
         packet_free(s, ack);
         return;
     }
-    choose_path(s, ack, false);
     s->r->acks++;
-    inject(s, ack);
+    traffic_inject(s, ack);
 }
 
 static void deliver_data(struct sim *s, int32_t i)
@@ -249,6 +258,8 @@ void traffic_delivered(struct sim *s, int32_t i)
     static const struct detour_path original = {.nvia = 0};
     if (p->kind == PACKET_DATA) {
         deliver_data(s, i);
+    } else if (p->kind == PACKET_RUMOUR) {
+        rumour_heard(s, i);
     } else if (s->c.notify) {
         struct detour_source *src = &s->source[p->dst];
         const struct ext *x = p->ext != NONE ? &s->ext[p->ext] : NULL;
@@ -257,6 +268,7 @@ void traffic_delivered(struct sim *s, int32_t i)
         for (int n = 0; x && p->kind != PACKET_FAULT && n < x->nnews; n++) {
             struct detour_news news = x->news[n];
             news.age_ns += s->now - p->created; /* on its way, as packets carry their latency */
+            news.known_ns += s->now - p->created;
             detour_told(&s->detour, src, &news, s->now);
         }
         if (p->kind == PACKET_ACK) /* last: what came through clears what was said */

@@ -73,6 +73,7 @@ COLUMN(dropped_connected)
 COLUMN(multistep)
 COLUMN(acks)
 COLUMN(fault_acks)
+COLUMN(rumours)
 COLUMN(exchanges)
 COLUMN(bypasses)
 COLUMN(swaps)
@@ -103,6 +104,7 @@ static const struct column columns[] = {
     ENTRY(max_in),     ENTRY(max_out),     ENTRY(max_packets),  ENTRY(link_mean),
     ENTRY(link_max),   ENTRY(end_ns),      ENTRY(events),       ENTRY(measured),
     ENTRY(checks),     ENTRY(ack_escapes), ENTRY(fresh_starts), ENTRY(dropped_connected),
+    ENTRY(rumours),
 };
 enum { COLUMNS = sizeof columns / sizeof *columns };
 

@@ -255,11 +255,27 @@ def figures(folder):
     expect("figure --check", data("--check", 50)[0] == plain)
     args[1], args[3], args[5] = "tree", 1, 0.2
     expect("figure --load", float(data("--load", 0.6)[0][0]["latency_us"]) > float(data("--load", 0.1)[0][0]["latency_us"]))
+    drawn = ["deadlock", "tree"]
+    for name in ("patterns", "uniform"):
+        expect("figure " + name, run("figure", name, "--reps", 1, "--time", 0.02, "--out", out).returncode == 0)
+        drawn.append(name)
     with open(os.path.join(folder, "lanl19_interconnect.csv"), "w") as text:
         text.write(run("trace", "--generate", "--profile", "lanl19").stdout)
     args[1], args[5] = "traces", 0.05
     series = {(row["series"], row["x"]) for row in data("--trace", folder)[0]}
     expect("figure --trace", ("log: ft", "2") in series and ("log: ft", "0") not in series)
+    for name in drawn + ["traces"]:
+        with open(os.path.join(out, name + ".gp")) as text:
+            panels = text.read().split("\nplot ")[1:]
+        expect("figure %s has two panels" % name, len(panels) == 2)
+        for panel in panels:
+            colours = re.findall(r"lc rgb '(#[0-9a-f]+)'", panel)
+            expect("figure %s uses a colour twice: %s" % (name, colours), 1 < len(colours) == len(set(colours)))
+            style = set(re.findall(r"with (yerror\w+)", panel))  # what lies between two categories is nothing
+            expect("figure %s: %s" % (name, style), style == {"yerrorbars" if name == "traces" else "yerrorlines"})
+    with open(os.path.join(out, "uniform.csv")) as text:
+        known = [row for row in csv.DictReader(text) if row["series"] == "permanent: best known"]
+    expect("figure uniform's best known ways", [float(row["delivered_pct"]) for row in known] == [100, 100])
 
 
 def helps():

@@ -209,40 +209,129 @@ static void test_flow_expectation_gets_better_with_sweeps(void **state)
     assert_true(fabs(flow_waiting(&t->flow) / waiting[1] - 1) < 0.1);
 }
 
-/* The policy: a source that knows lasting faults takes the cheapest way once it has heard of no other for a while, and
- * sources that know the same share what they expect. */
-static void test_flow_plan_is_made_after_a_quiet_time_and_shared(void **state)
-{
-    struct fixture *t = *state;
+/* Two sources of a torus that know the same lasting fault, since `now`. */
+struct pair {
     struct detour d;
+    struct detour_source s[2];
+    uint64_t now;
+    int32_t broken;
+};
+
+static void pair_begin(struct fixture *t, struct pair *p)
+{
     struct detour_config config = detour_config_plan();
     config.traffic = traffic;
-    assert_true(detour_init(&d, &t->fabric, &config));
-    struct detour_source s[2];
-    struct detour_path path;
-    uint64_t ms = 1000000, now = 100 * ms;
-    int32_t broken = fabric_cable(&t->fabric, 1 * 4);
+    assert_true(detour_init(&p->d, &t->fabric, &config));
+    p->now = 100000000;
+    p->broken = fabric_cable(&t->fabric, 1 * 4);
     for (int i = 0; i < 2; i++) {
-        detour_source_init(&s[i], i);
-        detour_faulted(&d, &s[i], broken, 10 * ms, now);
+        detour_source_init(&p->s[i], i);
+        detour_faulted(&p->d, &p->s[i], p->broken, 10000000, p->now);
     }
-    assert_true(detour_choose(&d, &s[1], 12, now, &t->rng, &path));
-    assert_true(detour_choose(&d, &s[0], 3, now, &t->rng, &path));
-    assert_int_equal(hops_of(t, 0, &path, 3), 5);
-    assert_int_equal(d.nplans, 1); /* without faults */
-    now += config.plan_quiet_ns;
-    const struct detour_news still = {.cable = broken, .out_ns = 10 * ms, .age_ns = 0};
-    for (int i = 0; i < 2; i++) {
-        detour_told(&d, &s[i], &still, now);
-        for (int32_t dest = 1; dest < 64; dest++)
-            if (dest != s[i].endpoint)
-                assert_true(detour_choose(&d, &s[i], dest, now + (uint64_t)dest, &t->rng, &path));
-    }
-    assert_int_equal(d.nplans, 2);
-    assert_true(s[0].planned == s[1].planned && s[0].planned != 0);
+}
+
+static void pair_end(struct pair *p)
+{
     for (int i = 0; i < 2; i++)
-        detour_source_fini(&s[i]);
-    detour_fini(&d);
+        detour_source_fini(&p->s[i]);
+    detour_fini(&p->d);
+}
+
+/* Time goes on; the cable is still out; the source sends a message. */
+static struct detour_path go_on(struct fixture *t, struct pair *p, int i, uint64_t ns, int32_t dest)
+{
+    struct detour_path path;
+    p->now += ns;
+    const struct detour_news still = {.cable = p->broken, .out_ns = 10000000, .known_ns = p->now - 100000000};
+    detour_told(&p->d, &p->s[i], &still, p->now);
+    assert_true(detour_choose(&p->d, &p->s[i], dest, p->now, &t->rng, &path));
+    return path;
+}
+
+/* The policy: a source plans for lasting faults that others should have heard of, once somebody else does; sources that
+ * know the same share what they expect, and take the ways it names. */
+static void test_flow_plan_is_made_when_others_know_and_shared(void **state)
+{
+    struct fixture *t = *state;
+    struct pair p;
+    pair_begin(t, &p);
+    uint64_t look = p.d.config.plan_look_ns, after = p.d.config.plan_after_ns;
+    go_on(t, &p, 0, 0, 3);
+    assert_int_equal(p.d.nplans, 0); /* nobody has sent yet: no pattern */
+    for (int i = 0; i < 2; i++)
+        for (int32_t dest = 10; dest < 26; dest++)
+            detour_sent(&p.d, &p.s[i], dest);
+    struct detour_path path = go_on(t, &p, 0, look, 3);
+    assert_int_equal(hops_of(t, 0, &path, 3), 5);
+    assert_int_equal(p.d.nplans, 1); /* without faults */
+    for (int i = 0; i < 2; i++)
+        go_on(t, &p, i, i ? 0 : after, 3);
+    assert_int_equal(p.d.nplans, 1); /* nobody else plans for it as far as they know */
+    const struct detour_digest same = detour_digest(&p.s[1]), other = {.faults = same.faults + 1, .scene = 0};
+    assert_true(detour_compare(&p.s[0], &other)); /* it knows other faults, and plans for something else */
+    go_on(t, &p, 0, look, 3);
+    assert_int_equal(p.d.nplans, 1);
+    assert_false(detour_compare(&p.s[0], &same));
+    go_on(t, &p, 0, look, 3);
+    assert_int_equal(p.d.nplans, 2);
+    go_on(t, &p, 1, look, 3);
+    assert_int_equal(p.d.nplans, 2);
+    assert_true(p.s[0].planned == p.s[1].planned);
+    cut(t, p.broken, 1);
+    for (int32_t dest = 2; dest < 64; dest++) {
+        path = go_on(t, &p, 0, 1, dest);
+        hops_of(t, 0, &path, dest); /* over no broken cable */
+        const struct detour_path *way = &p.d.plan[1].routes[dest];
+        assert_true(path.nvia == way->nvia && memcmp(path.via, way->via, path.nvia * sizeof path.via[0]) == 0);
+    }
+    pair_end(&p);
+}
+
+/* Nobody confirms a plan: it is made when it is old enough. */
+static void test_flow_plan_of_one_alone_is_made_later(void **state)
+{
+    struct fixture *t = *state;
+    struct pair p;
+    pair_begin(t, &p);
+    for (int32_t dest = 10; dest < 26; dest++)
+        detour_sent(&p.d, &p.s[0], dest);
+    go_on(t, &p, 0, p.d.config.plan_after_ns, 3);
+    go_on(t, &p, 0, p.d.config.plan_after_ns - 1, 3);
+    assert_int_equal(p.d.nplans, 1);
+    go_on(t, &p, 0, p.d.config.plan_look_ns, 3);
+    assert_int_equal(p.d.nplans, 2);
+    pair_end(&p);
+}
+
+/* Traffic by a map of coordinates: the way of the pair is what all expect, though the original one is whole; others
+ * are not in the plan. A source that hears of a fault on its way leaves it. */
+static void test_flow_plan_of_a_map_names_each_way(void **state)
+{
+    struct fixture *t = *state;
+    struct pair p;
+    pair_begin(t, &p);
+    for (int i = 0; i < 16; i++)
+        detour_sent(&p.d, &p.s[0], 63);
+    for (int32_t e = 20; e < 40; e++)
+        assert_true(detour_told_flow(&p.d, &p.s[0], &(struct demand_flow){e, 63 - e}));
+    go_on(t, &p, 0, p.d.config.plan_after_ns, 63);
+    go_on(t, &p, 0, p.d.config.plan_after_ns, 63);
+    assert_int_equal(p.d.nplans, 1);
+    struct detour_path path = go_on(t, &p, 0, 1, 63);
+    assert_memory_equal(&path, &p.d.plan[0].routes[0], sizeof path);
+    cut(t, p.broken, 1);
+    for (int32_t e = 0; e < 64; e++)
+        hops_of(t, e, &p.d.plan[0].routes[e], 63 - e);
+    struct detour_walk w;
+    detour_walk_begin(&w, &t->fabric, 0, &path, 63);
+    int32_t second = fabric_cable(&t->fabric, detour_walk_next(&w));
+    detour_faulted(&p.d, &p.s[0], second, 0, p.now);
+    path = go_on(t, &p, 0, 1, 63);
+    cut(t, second, 1);
+    hops_of(t, 0, &path, 63);
+    path = go_on(t, &p, 0, 1, 7);
+    hops_of(t, 0, &path, 7);
+    pair_end(&p);
 }
 
 #define ON(net, test) cmocka_unit_test_setup_teardown(test, setup_##net, teardown)
@@ -255,7 +344,9 @@ int main(void)
         ON(mesh, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
         ON(torus, test_flow_expected_streams_carry_all_traffic_and_no_broken_link),
         ON(torus, test_flow_expectation_gets_better_with_sweeps),
-        ON(torus, test_flow_plan_is_made_after_a_quiet_time_and_shared),
+        ON(torus, test_flow_plan_is_made_when_others_know_and_shared),
+        ON(torus, test_flow_plan_of_one_alone_is_made_later),
+        ON(torus, test_flow_plan_of_a_map_names_each_way),
     };
     return cmocka_run_group_tests_name("flow", tests, NULL, NULL);
 }
