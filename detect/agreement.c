@@ -48,12 +48,8 @@ enum { LOG_WINDOW = 4, CANDIDATES_LOG2 = 6, LOOK_AFTER = 3, UNDECLARED_LIMITS = 
 
 int agreement_coordinator(const struct member *m)
 {
-    for (unsigned i = 0; i < m->words; i++) {
-        uint64_t w = m->view[i] & ~m->dead[i];
-        if (w)
-            return (int)(i * 64) + __builtin_ctzll(w);
-    }
-    return m->p.self;
+    int lowest = idset_next_out(&m->dead, 0);
+    return lowest < m->p.n ? lowest : m->p.self;
 }
 
 static uint32_t last_ordered(const struct member *m, int node)
@@ -187,7 +183,7 @@ static bool log_append(struct member *m, const struct batch *batch, uint64_t max
     e->max_value = max_value;
     e->n = batch_events(batch, e->events);
     for (int i = 0; i < batch->n; i++) {
-        e->id[i].node = (uint16_t)batch->e[i].node;
+        e->id[i].node = batch->e[i].node;
         e->id[i].seq = batch->e[i].seq;
     }
     m->log[m->epoch++] = e;
@@ -202,10 +198,10 @@ static void declare_dead(struct member *m, const struct member_event *e)
         struct wire_msg dead = {.type = WIRE_DEAD};
         member_post(m, node, &dead);
     }
-    bitset_del(m->view, node);
-    bitset_add(m->dead, node);
+    member_put(m, &m->gone, node);
+    member_put(m, &m->dead, node);
     if (e->b == MEMBER_REFUSED)
-        bitset_add(m->positive, node);
+        member_put(m, &m->positive, node);
     detector_forget(m, node);
 }
 
@@ -252,8 +248,8 @@ void agreement_settle(struct member *m, uint64_t epoch)
     if (epoch <= m->settled || m->halted)
         return;
     m->settled = epoch;
-    for (unsigned i = 0; i < m->words; i++)
-        m->seen[i] |= m->view[i]; /* all have been there to commit it */
+    m->all_seen = true; /* all have been there to commit it */
+    idset_free(&m->seen);
     member_note(m, MEMBER_REPORT_SETTLED, -1, MEMBER_ALIVE, epoch, "committed by all");
     m->ops.settled(m->ops.user, epoch);
 }
@@ -268,7 +264,7 @@ static bool is_root(const struct member *m, enum wire_phase phase)
 static void start_collect(struct member *m)
 {
     uint64_t highest = m->promised > m->seen_ballot ? m->promised : m->seen_ballot;
-    m->promised = m->seen_ballot = ((highest >> 16) + 1) << 16 | (uint64_t)m->p.self;
+    m->promised = m->seen_ballot = ((highest >> BALLOT_BITS) + 1) << BALLOT_BITS | (uint64_t)m->p.self;
     m->leading = m->collected = m->bound = false;
     round_start(m, PHASE_COLLECT, m->epoch + 1, NULL, 0);
 }
@@ -295,8 +291,8 @@ static bool make_batch(struct member *m, struct batch *b)
  * we make sure that a quorum hears us. */
 static bool leaves_out_silent(const struct member *m)
 {
-    for (unsigned i = 0; i < m->words; i++)
-        if (m->view[i] & m->dead[i] & ~m->positive[i])
+    for (int i = 0; i < m->n_deaths; i++)
+        if (!idset_has(&m->positive, m->deaths[i].node))
             return true;
     return false;
 }
@@ -330,20 +326,29 @@ void agreement_pump(struct member *m)
 }
 
 /* Would those whom we and the batch leave alive be a quorum? */
-static bool batch_admissible(struct member *m, const struct batch *batch)
+static bool batch_admissible(const struct member *m, const struct batch *batch)
 {
-    uint64_t out[BITSET_WORDS(MEMBER_NODES_MAX)], certain[BITSET_WORDS(MEMBER_NODES_MAX)];
-    memcpy(out, m->dead, m->words * 8);
-    memcpy(certain, m->positive, m->words * 8);
+    int stay = m->p.n - m->dead.count, lowest = lowest_member(m);
+    bool certain = true, lowest_stays = is_live(m, lowest);
     for (int i = 0; i < batch->n; i++) {
         const struct member_event *e = &batch->e[i].event;
-        if (e->type != MEMBER_NODE_DEAD)
+        bool again = false;
+        for (int k = 0; k < i; k++)
+            again |= batch->e[k].event.type == MEMBER_NODE_DEAD && batch->e[k].event.a == e->a;
+        if (e->type != MEMBER_NODE_DEAD || again || !is_live(m, (int)e->a))
             continue;
-        bitset_add(out, (int)e->a);
-        if (e->b == MEMBER_REFUSED)
-            bitset_add(certain, (int)e->a);
+        stay--;
+        certain &= e->b == MEMBER_REFUSED;
+        lowest_stays &= (int)e->a != lowest;
     }
-    return quorum_admissible(m->view, out, certain, m->words);
+    for (int i = 0; i < m->n_deaths; i++) {
+        bool said = false; /* by the batch */
+        for (int k = 0; k < batch->n; k++)
+            said |= batch->e[k].event.type == MEMBER_NODE_DEAD && (int)batch->e[k].event.a == m->deaths[i].node &&
+                    batch->e[k].event.b == MEMBER_REFUSED;
+        certain &= said || idset_has(&m->positive, m->deaths[i].node);
+    }
+    return quorum_admissible(member_count(m), stay, certain, lowest_stays);
 }
 
 /* Settled means committed by everybody in the view. A phase may complete without members that are believed dead; then
@@ -465,14 +470,14 @@ static void send_nack(struct member *m, int to)
         member_post(m, to, &nack);
 }
 
-static void take_round(struct member *m, const struct wire_msg *msg, uint64_t *skip)
+static void take_round(struct member *m, const struct wire_msg *msg)
 {
     if (msg->phase == PHASE_COMMIT || msg->phase == PHASE_SETTLE) {
         /* a decision is a fact whatever was promised since */
         if (msg->slot > m->epoch + (msg->phase == PHASE_COMMIT))
             agreement_behind(m, msg->src);
         else if (msg->ballot >= m->promised)
-            round_join(m, msg, skip);
+            round_join(m, msg);
         else if (msg->phase == PHASE_COMMIT && msg->slot == m->epoch + 1)
             agreement_commit(m, &msg->batch, msg->value);
         if (msg->ballot < m->promised)
@@ -495,7 +500,7 @@ static void take_round(struct member *m, const struct wire_msg *msg, uint64_t *s
         step_down(m, msg->ballot);
         m->promised = msg->ballot;
     }
-    round_join(m, msg, skip);
+    round_join(m, msg);
 }
 
 /* The last number of a submitter's events that is ordered or queued here. */
@@ -525,11 +530,11 @@ static void take_report(struct member *m, const struct wire_msg *msg)
         member_post(m, msg->src, &pong);
 }
 
-void agreement_receive(struct member *m, const struct wire_msg *msg, uint64_t *skip)
+void agreement_receive(struct member *m, const struct wire_msg *msg)
 {
     switch (msg->type) {
     case WIRE_ROUND:
-        take_round(m, msg, skip);
+        take_round(m, msg);
         break;
     case WIRE_ACK:
         round_ack(m, msg);
@@ -612,10 +617,8 @@ void agreement_report(struct member *m)
     int candidates = m->report_attempts < CANDIDATES_LOG2 ? 1 << m->report_attempts : 1 << CANDIDATES_LOG2;
     bool look = m->report_attempts >= LOOK_AFTER;
     m->report_attempts++;
-    for (int id = bitset_next(m->view, m->words, 0); id >= 0 && candidates > 0 && !m->halted;
-         id = bitset_next(m->view, m->words, id + 1)) {
-        if (!is_live(m, id))
-            continue;
+    for (int id = idset_next_out(&m->dead, 0); id < m->p.n && candidates > 0 && !m->halted;
+         id = idset_next_out(&m->dead, id + 1)) {
         if (id == m->p.self) {
             queue_mine(m);
             break; /* those after us would not be coordinator before us */

@@ -25,6 +25,8 @@
  *   SUSPECT  direct sign of life                                 ANSWERS  (cleared)
  *   SUSPECT  only indirect signs for late_ns                     DETOUR   (link broken)
  *   SUSPECT  limit_ns without any sign, majority of voters agrees  dead: silent
+ *   SUSPECT  dark_ns, majority, no kernel of its host answers    dead: silent
+ *   SUSPECT  dark_ns, majority, its host says: it was stopped    dead: hung
  *   ANSWERS  late_ns without a direct sign                       SUSPECT
  *   ANSWERS  heartbeat read but still for limit_ns               dead: hung
  *   DETOUR   direct sign                                         ANSWERS  (link works)
@@ -36,40 +38,19 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 64000000, CHECK_GAP_MIN = 4000000, ALONE_LIMITS = 2 };
-#define REFUSAL_GAP_NS (500ull * 1000 * 1000) /* no verdict refused for so long: that is over */
-
 /* Pongs bring it back: so they say that the node lived, and both ways worked, after that time. */
-static uint64_t next_nonce(struct member *m)
+uint64_t detector_nonce(struct member *m)
 {
     m->nonce = m->now > m->nonce ? m->now : m->nonce + 1;
     return m->nonce;
 }
 
-static struct target *find(struct member *m, int node)
+struct target *target_find(struct member *m, int node)
 {
     for (int i = 0; i < m->n_targets; i++)
         if (m->targets[i].node == node)
             return &m->targets[i];
     return NULL;
-}
-
-static struct watch *find_watch(struct member *m, int node)
-{
-    for (int i = 0; i < m->n_watch; i++)
-        if (m->watch[i].node == node)
-            return &m->watch[i];
-    return NULL;
-}
-
-static uint64_t later(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-static uint64_t since(const struct member *m, uint64_t then)
-{
-    return m->t > then ? m->t - then : 0;
 }
 
 /* Only assertions ask. */
@@ -98,6 +79,7 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
         tg->next_probe = m->t;
         tg->probe_gap = PROBE_GAP_MIN;
         tg->next_panel = m->t;
+        tg->stopped_since = tg->last_stopped = 0;
         tg->agent_told = false;
         member_note(m, MEMBER_REPORT_SUSPECT, tg->node, MEMBER_ALIVE, m->epoch, text);
     } else if (to == TARGET_DETOUR) {
@@ -113,7 +95,7 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
         linkmap_works(m, tg->node);
 }
 
-static struct target *add_target(struct member *m, int node)
+struct target *target_add(struct member *m, int node)
 {
     if (!grow((void **)&m->targets, &m->cap_targets, m->n_targets + 1, sizeof *m->targets))
         return NULL;
@@ -130,7 +112,7 @@ static struct target *add_target(struct member *m, int node)
 
 void detector_forget(struct member *m, int node)
 {
-    struct target *tg = find(m, node);
+    struct target *tg = target_find(m, node);
     if (tg)
         *tg = m->targets[--m->n_targets];
     for (int i = 0; i < DETOURS; i++)
@@ -139,70 +121,40 @@ void detector_forget(struct member *m, int node)
     linkmap_forget(m, node);
 }
 
-/* ------------------------------------------------------------------------------------------------ who is watched */
-
-static void watch_add(struct member *m, int node)
+static int open_doubts(const struct member *m)
 {
-    struct watch *w = &m->watch[m->n_watch++];
-    *w = (struct watch){.node = node, .fresh = true, .next_read = m->t, .last_life = m->t};
-    m->ops.watch(m->ops.user, node, true);
-}
-
-/* After a change of who is dead: the topology closes over them. */
-void detector_rewatch(struct member *m)
-{
-    int want[WATCH_MAX];
-    memset(m->scratch, 0, m->words * 8);
-    for (int id = 0; id < m->p.n; id++)
-        if (!is_live(m, id))
-            bitset_add(m->scratch, id);
-    int n = topology_targets(&m->p, m->scratch, want, WATCH_MAX);
-    for (int i = 0; i < m->n_watch; i++)
-        m->watch[i].fresh = false;
-    for (int i = 0; i < n; i++) {
-        struct watch *w = find_watch(m, want[i]);
-        if (w)
-            w->fresh = true;
-    }
-    for (int i = 0; i < m->n_watch;) {
-        if (m->watch[i].fresh) {
-            i++;
-            continue;
-        }
-        int node = m->watch[i].node;
-        m->watch[i] = m->watch[--m->n_watch];
-        m->ops.watch(m->ops.user, node, false);
-    }
-    for (int i = 0; i < n; i++)
-        if (!find_watch(m, want[i]) && m->n_watch < WATCH_MAX)
-            watch_add(m, want[i]);
+    int n = 0;
+    for (int i = 0; i < m->n_targets; i++)
+        n += m->targets[i].state == TARGET_CHECK || m->targets[i].state == TARGET_SUSPECT;
+    return n;
 }
 
 /* While a node that we read is suspect, nobody may be reading those behind it: have a look at them now, not only
  * when it is declared dead. */
 static void check_behind(struct member *m)
 {
+    if (open_doubts(m) >= DOUBTS + 2 * m->verdicts)
+        return; /* so many are not silent at once, we would rather be slow; or verdicts come, and make room */
     int want[WATCH_MAX];
-    memset(m->scratch, 0, m->words * 8);
-    for (int id = 0; id < m->p.n; id++)
-        if (!is_live(m, id))
-            bitset_add(m->scratch, id);
+    struct idset away = {0};
+    bool ok = idset_copy(&away, &m->dead);
     for (int i = 0; i < m->n_targets; i++)
         if (m->targets[i].state == TARGET_SUSPECT)
-            bitset_add(m->scratch, m->targets[i].node);
-    int n = topology_targets(&m->p, m->scratch, want, WATCH_MAX);
+            ok = ok && idset_add(&away, m->targets[i].node);
+    int n = ok ? topology_targets(&m->p, &away, want, WATCH_MAX) : 0;
+    idset_free(&away);
     for (int i = 0; i < n; i++)
-        if (!find_watch(m, want[i]))
+        if (!watch_find(m, want[i]))
             detector_check(m, want[i], "behind a suspect");
 }
 
 /* ------------------------------------------------------------------------------------------------ doubts */
 
-static void suspect(struct member *m, int node, uint64_t base, const char *text)
+void detector_suspect(struct member *m, int node, uint64_t base, const char *text)
 {
-    struct target *tg = find(m, node);
+    struct target *tg = target_find(m, node);
     if (!tg)
-        tg = add_target(m, node);
+        tg = target_add(m, node);
     if (!tg)
         return;
     if (tg->state == TARGET_DUTY)
@@ -219,9 +171,9 @@ void detector_check(struct member *m, int node, const char *why)
     (void)why;
     if (node == m->p.self || !is_live(m, node))
         return;
-    struct target *tg = find(m, node);
+    struct target *tg = target_find(m, node);
     if (!tg)
-        tg = add_target(m, node);
+        tg = target_add(m, node);
     if (!tg || tg->state != TARGET_DUTY)
         return;
     tg->raised = tg->base = m->t;
@@ -231,7 +183,7 @@ void detector_check(struct member *m, int node, const char *why)
 void detector_ask(struct member *m, int node)
 {
     detector_check(m, node, "asked to check");
-    struct target *tg = find(m, node);
+    struct target *tg = target_find(m, node);
     if (!tg)
         return;
     tg->asked = m->now;
@@ -244,16 +196,16 @@ void member_broken(struct member *m, int node, uint64_t now)
     if (node < 0 || node >= m->p.n || node == m->p.self)
         return;
     member_enter(m, now);
-    struct watch *w = find_watch(m, node);
+    struct watch *w = watch_find(m, node);
     if (w)
         w->posted = 0;
-    struct target *tg = find(m, node);
+    struct target *tg = target_find(m, node);
     if (!m->halted && is_live(m, node)) {
         if (tg && (tg->state == TARGET_ANSWERS || tg->state == TARGET_DETOUR) && since(m, tg->next_probe) > 0) {
             tg->next_probe = m->t + PROBE_GAP_MAX;
             m->ops.probe(m->ops.user, node);
         } else {
-            suspect(m, node, w ? w->last_life : m->t, "connection broken");
+            detector_suspect(m, node, w ? w->last_life : m->t, "connection broken");
         }
     }
     member_leave(m);
@@ -276,136 +228,43 @@ void member_kernel(struct member *m, int node, uint64_t now)
     if (node < 0 || node >= m->p.n || node == m->p.self)
         return;
     member_enter(m, now);
-    struct target *tg = find(m, node);
+    struct target *tg = target_find(m, node);
     if (tg && !m->halted)
         tg->last_kernel = m->t;
     member_leave(m);
 }
 
-static void note_latency(const struct member *m, struct watch *w)
+void member_runs(struct member *m, int node, uint64_t now)
 {
-    uint64_t us = w->posted ? since(m, w->posted) / 1000 : 0;
-    int bucket = us ? 63 - __builtin_clzll(us) : 0;
-    w->latency[bucket < MEMBER_LATENCY_BUCKETS ? bucket : MEMBER_LATENCY_BUCKETS - 1]++;
-    w->reads++;
-}
-
-void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now)
-{
-    if (node < 0 || node >= m->p.n)
-        return;
-    member_enter(m, now);
-    struct watch *w = find_watch(m, node);
-    if (w && !m->halted) {
-        note_latency(m, w);
-        w->posted = 0;
-        w->last_done = m->t;
-        if (!w->have_counter || counter != w->counter) {
-            w->have_counter = true;
-            w->counter = counter;
-            w->last_life = m->t;
-            w->same = 0;
-            detector_sign_of_life(m, node);
-        } else {
-            w->same++;
-        }
-    }
-    member_leave(m);
-}
-
-/* ------------------------------------------------------------------------------------------------ own absence
- *
- * Who was frozen or cut off for nearly the shorter limit may have been left out. If so, it hears of it from whoever it reaches; but the
- * others may have come to the end of the job meanwhile, and then their kernels refuse it as if they had died. */
-
-void detector_note_absence(struct member *m)
-{
-    if (m->now - m->contact_at < m->p.dark_ns / 4 * 3) /* a machine that is stopped as a whole is dark, too */
-        return;
-    m->contact_at = m->now;
-    m->absent = true;
-    m->absent_at = m->t;
-}
-
-/* What was sent before the absence may be heard only now, so one sign is not enough. */
-static void note_contact(struct member *m)
-{
-    m->contact_at = m->now;
-    if (m->absent && since(m, m->absent_at) >= m->p.limit_ns)
-        m->absent = false;
-}
-
-/* May those believed dead have gone on without us, and ended? */
-static bool may_be_left_out(const struct member *m)
-{
-    uint64_t stay[BITSET_WORDS(MEMBER_NODES_MAX)], none[BITSET_WORDS(MEMBER_NODES_MAX)] = {0};
-    if (!m->absent)
-        return false;
-    for (unsigned i = 0; i < m->words; i++)
-        stay[i] = m->view[i] & ~m->dead[i];
-    return quorum_admissible(m->view, stay, none, m->words);
-}
-
-void detector_sign_of_life(struct member *m, int node)
-{
-    note_contact(m);
-    bitset_add(m->seen, node);
-    if (m->contact.active)
-        bitset_add(m->contact.heard, node);
-    struct target *tg = find(m, node);
+    struct target *tg = node >= 0 && node < m->p.n ? target_find(m, node) : NULL;
     if (tg)
-        tg->last_direct = m->t;
+        tg->stopped_since = tg->last_stopped = 0;
+    member_kernel(m, node, now);
 }
 
-void detector_sign_of_life_relayed(struct member *m, int node)
+void member_stopped(struct member *m, int node, uint64_t now)
 {
-    note_contact(m);
-    bitset_add(m->seen, node);
-    if (m->contact.active)
-        bitset_add(m->contact.heard, node);
-    struct target *tg = find(m, node);
-    if (tg)
-        tg->last_indirect = m->t;
-}
-
-/* Would those not believed dead still be a quorum? */
-static bool stays_admissible(struct member *m, int node, enum member_evidence evidence)
-{
-    for (unsigned i = 0; i < m->words; i++)
-        m->scratch[i] = m->positive[i];
-    bool was = bitset_has(m->dead, node);
-    bitset_add(m->dead, node);
-    if (evidence == MEMBER_REFUSED)
-        bitset_add(m->scratch, node);
-    bool ok = quorum_admissible(m->view, m->dead, m->scratch, m->words) && !may_be_left_out(m);
-    if (!was)
-        bitset_del(m->dead, node);
-    return ok;
-}
-
-/* Too many are silent: it may be us who are cut off, or the others have all stood still for a moment. Deciding nothing
- * is safe, so there is time to wait and see; if it stays so, we end. */
-void detector_no_quorum(struct member *m)
-{
-    if (!m->refused_since || since(m, m->refused_last) > REFUSAL_GAP_NS)
-        m->refused_since = m->t;
-    m->refused_last = m->t;
-    if (since(m, m->refused_since) >= ALONE_LIMITS * m->p.limit_ns)
-        member_halt(m, "no quorum: too many members are silent");
+    member_kernel(m, node, now);
+    struct target *tg = node >= 0 && node < m->p.n ? target_find(m, node) : NULL;
+    if (!tg)
+        return;
+    tg->last_stopped = m->t;
+    if (!tg->stopped_since)
+        tg->stopped_since = m->t;
 }
 
 void detector_adopt_death(struct member *m, int node, enum member_evidence evidence, int finder, const char *text)
 {
     if (node == m->p.self || !is_member(m, node) || m->halted)
         return;
-    bool known = bitset_has(m->dead, node);
-    if (known && (evidence != MEMBER_REFUSED || bitset_has(m->positive, node)))
+    bool known = idset_has(&m->dead, node);
+    if (known && (evidence != MEMBER_REFUSED || idset_has(&m->positive, node)))
         return;
     if (!known && !grow((void **)&m->deaths, &m->cap_deaths, m->n_deaths + 1, sizeof *m->deaths))
         return;
     if (evidence == MEMBER_REFUSED)
-        bitset_add(m->positive, node);
-    bitset_add(m->dead, node);
+        member_put(m, &m->positive, node);
+    member_put(m, &m->dead, node);
     if (!m->n_deaths)
         m->undeclared_since = m->t;
     if (!known)
@@ -424,230 +283,17 @@ bool detector_believe_dead(struct member *m, int node, enum member_evidence evid
 {
     if (node == m->p.self || m->halted)
         return true;
-    if (is_live(m, node) && !stays_admissible(m, node, evidence))
+    if (is_live(m, node) && !contact_stays_admissible(m, node, evidence))
         return false;
     detector_adopt_death(m, node, evidence, finder, text);
     return true;
-}
-
-/* ------------------------------------------------------------------------------------------------ votes */
-
-static bool is_voter(const struct target *tg, int node)
-{
-    for (int i = 0; i < tg->n_voters; i++)
-        if (tg->voters[i].node == node)
-            return true;
-    return false;
-}
-
-/* A random member to ask, not itself in doubt if there is one. -1: none left. */
-static int pick_voter(struct member *m, const struct target *tg)
-{
-    int start = (int)rng_below(&m->rng, (uint64_t)m->p.n), fallback = -1;
-    for (int i = 0; i < m->p.n; i++) {
-        int node = (start + i) % m->p.n;
-        if (node == m->p.self || node == tg->node || !is_live(m, node) || is_voter(tg, node))
-            continue;
-        struct target *other = find(m, node);
-        if (!other || other->state != TARGET_SUSPECT)
-            return node;
-        if (fallback < 0)
-            fallback = node;
-    }
-    return fallback;
-}
-
-static int eligible_voters(const struct member *m, const struct target *tg)
-{
-    int n = 0;
-    for (unsigned i = 0; i < m->words; i++)
-        n += __builtin_popcountll(m->view[i] & ~m->dead[i]);
-    n -= is_live(m, m->p.self) + is_live(m, tg->node);
-    return n < m->p.voters ? n : m->p.voters;
-}
-
-static void ask_voters(struct member *m, struct target *tg)
-{
-    int want = eligible_voters(m, tg);
-    for (int i = 0; i < tg->n_voters;) { /* who is dead or does not answer makes room */
-        struct voter *v = &tg->voters[i];
-        bool mute = !v->answered && since(m, v->asked) >= m->p.late_ns;
-        if (!is_live(m, v->node) || (mute && pick_voter(m, tg) >= 0)) {
-            tg->n_mute += mute;
-            *v = tg->voters[--tg->n_voters];
-        } else
-            i++;
-    }
-    while (tg->n_voters < want) {
-        int node = pick_voter(m, tg);
-        if (node < 0)
-            break;
-        tg->voters[tg->n_voters++] = (struct voter){.node = node, .asked = m->t};
-    }
-    for (int i = 0; i < tg->n_voters; i++) {
-        struct wire_msg ask = {.type = WIRE_VOTE_ASK, .node = tg->node};
-        member_post(m, tg->voters[i].node, &ask);
-    }
-    tg->next_panel = m->t + m->p.ping_ns;
-}
-
-/* Do more than half of the panel (the voters and us) fail to reach it, and more than succeed? */
-static bool majority_unreached(const struct member *m, const struct target *tg)
-{
-    int unreached = 1, reached = 0, panel = 1 + eligible_voters(m, tg);
-    for (int i = 0; i < tg->n_voters; i++) {
-        unreached += tg->voters[i].vote == VOTE_UNREACHED || tg->voters[i].vote == VOTE_KERNEL;
-        reached += tg->voters[i].vote == VOTE_REACHED;
-    }
-    return 2 * unreached > panel && unreached > reached;
-}
-
-/* Does the kernel of its host say nothing either, to us and to more than half of the panel? Then it is no busy machine. */
-static bool is_dark(const struct member *m, const struct target *tg)
-{
-    int dark = 1, panel = 1 + eligible_voters(m, tg);
-    for (int i = 0; i < tg->n_voters; i++) {
-        dark += tg->voters[i].vote == VOTE_UNREACHED;
-        if (tg->voters[i].vote == VOTE_REACHED || tg->voters[i].vote == VOTE_KERNEL)
-            return false;
-    }
-    return 2 * dark > panel && tg->last_kernel < tg->since;
-}
-
-static void answer_vote(struct member *m, const struct wire_msg *ask)
-{
-    int node = ask->node;
-    if (node == m->p.self)
-        return;
-    if (!is_live(m, node)) { /* our verdict, or the view's: the epoch in the header says which */
-        struct wire_msg dead = {.type = WIRE_VOTE, .node = node, .vote = VOTE_UNREACHED};
-        member_post(m, ask->src, &dead);
-        return;
-    }
-    struct target *tg = find(m, node);
-    if (!tg)
-        tg = add_target(m, node);
-    if (!tg)
-        return;
-    tg->duty_until = m->t + 4 * m->p.ping_ns;
-    if (tg->state == TARGET_DUTY && m->t >= tg->next_probe) { /* its kernel may answer where it does not */
-        tg->next_probe = m->t + m->p.ping_ns / 2;
-        m->ops.probe(m->ops.user, node);
-    }
-    struct watch *w = find_watch(m, node);
-    uint64_t sign = tg->last_direct;
-    if (w && w->have_counter)
-        sign = later(sign, w->last_life);
-    struct wire_msg vote = {.type = WIRE_VOTE, .node = node};
-    if (sign && since(m, sign) < 3 * m->p.ping_ns) {
-        vote.vote = VOTE_REACHED;
-        vote.age_us = (uint32_t)(since(m, sign) / 1000);
-    } else if (tg->first_ping && since(m, tg->first_ping) >= 2 * m->p.ping_ns) {
-        bool kernel = tg->last_kernel >= tg->first_ping && since(m, tg->last_kernel) < m->p.late_ns;
-        vote.vote = kernel ? VOTE_KERNEL : VOTE_UNREACHED;
-    }
-    member_post(m, ask->src, &vote);
-}
-
-void detector_set_detour(struct member *m, int node, int via)
-{
-    int slot = -1;
-    for (int i = 0; i < DETOURS; i++)
-        if (m->detours[i].node == node)
-            slot = i;
-    if (slot < 0)
-        slot = m->next_detour++ % DETOURS;
-    m->detours[slot] = (struct detour){.node = node, .via = via};
-}
-
-void detector_clear_detour(struct member *m, int node)
-{
-    struct target *tg = find(m, node);
-    if (tg && tg->state == TARGET_DETOUR)
-        return; /* it reaches us, but what we send does not arrive */
-    for (int i = 0; i < DETOURS; i++)
-        if (m->detours[i].node == node)
-            m->detours[i].node = -1;
-}
-
-static void take_vote(struct member *m, const struct wire_msg *msg)
-{
-    struct target *tg = find(m, msg->node);
-    if (!tg)
-        return;
-    for (int i = 0; i < tg->n_voters; i++) {
-        struct voter *v = &tg->voters[i];
-        if (v->node != msg->src)
-            continue;
-        v->answered = true;
-        v->vote = msg->vote;
-        uint64_t age = (uint64_t)msg->age_us * 1000;
-        if (v->vote == VOTE_REACHED && age < m->t) {
-            tg->last_indirect = later(tg->last_indirect, m->t - age);
-            bitset_add(m->seen, msg->node);
-            if (tg->state == TARGET_DETOUR || since(m, tg->last_direct) > m->p.late_ns)
-                detector_set_detour(m, msg->node, msg->src);
-        }
-    }
-}
-
-/* ------------------------------------------------------------------------------------------------ own contact */
-
-/* Pings to everybody until a quorum has answered; if that does not come by `end`, we are the ones cut off. */
-void detector_contact(struct member *m, uint64_t end)
-{
-    struct contact_check *c = &m->contact;
-    if (c->active || (c->passed_at && since(m, c->passed_at) < m->p.limit_ns))
-        return;
-    memset(c->heard, 0, m->words * 8);
-    bitset_add(c->heard, m->p.self);
-    bool started = m->n_watch == 0;
-    for (int i = 0; i < m->n_watch; i++)
-        started |= bitset_has(m->seen, m->watch[i].node);
-    if (!started)
-        end = later(end, m->created + m->p.startup_ns);
-    *c = (struct contact_check){.active = true,
-                                .start = m->t,
-                                .end = later(end, m->t) + ALONE_LIMITS * m->p.limit_ns,
-                                .next_ping = m->t,
-                                .heard = c->heard};
-}
-
-static void contact_tick(struct member *m)
-{
-    struct contact_check *c = &m->contact;
-    if (!c->active)
-        return;
-    for (unsigned i = 0; i < m->words; i++)
-        m->scratch[i] = m->view[i] & (~c->heard[i] | m->dead[i]); /* some died since we heard them */
-    if (quorum_admissible(m->view, m->scratch, m->positive, m->words)) {
-        c->active = false;
-        c->passed_at = m->t;
-        return;
-    }
-    if (m->t >= c->end) {
-        member_halt(m, "no quorum: cut off from the others");
-        return;
-    }
-    if (m->t < c->next_ping)
-        return;
-    bool lonely = since(m, c->start) > (c->end - c->start) / 3;
-    for (int i = 0; i < 4 + m->p.n / 16; i++) {
-        c->next = (c->next + 1) % m->p.n;
-        /* who answered may be cut off with us, and have nobody of the other side to miss: it is to look too */
-        if (is_member(m, c->next) && (lonely || !bitset_has(c->heard, c->next))) {
-            struct wire_msg ping = {.type = WIRE_PING, .nonce = next_nonce(m), .flags = lonely ? WIRE_LONELY : 0};
-            member_post_direct(m, c->next, &ping);
-        }
-    }
-    c->next_ping = m->t + m->p.rto_ns;
 }
 
 /* ------------------------------------------------------------------------------------------------ messages */
 
 static void take_pong(struct member *m, const struct wire_msg *msg)
 {
-    struct target *tg = find(m, msg->src);
+    struct target *tg = target_find(m, msg->src);
     if (!tg || !tg->asked || msg->hops || msg->nonce > m->nonce)
         return;
     if (msg->nonce >= tg->asked)
@@ -669,10 +315,10 @@ void detector_receive(struct member *m, const struct wire_msg *msg)
         break;
     }
     case WIRE_VOTE_ASK:
-        answer_vote(m, msg);
+        vote_answer(m, msg);
         break;
     case WIRE_VOTE:
-        take_vote(m, msg);
+        vote_take(m, msg);
         break;
     case WIRE_PONG:
         take_pong(m, msg);
@@ -684,26 +330,22 @@ void detector_receive(struct member *m, const struct wire_msg *msg)
 
 /* ------------------------------------------------------------------------------------------------ time */
 
-static void watch_tick(struct member *m, struct watch *w)
+/* Does its host say again and again that its agent was stopped? Then it is no busy machine either. */
+static bool is_stopped(const struct member *m, const struct target *tg)
 {
-    if (m->t >= w->next_read && (!w->posted || since(m, w->posted) >= m->p.late_ns)) {
-        w->posted = m->t;
-        w->next_read += m->p.period_ns;
-        if (w->next_read <= m->t)
-            w->next_read = m->t + m->p.period_ns;
-        m->ops.read(m->ops.user, w->node);
-    }
-    if (since(m, w->last_life) >= m->p.late_ns)
-        suspect(m, w->node, w->last_life, "heartbeat late");
+    return tg->last_stopped && since(m, tg->last_stopped) < m->p.late_ns &&
+           tg->last_stopped >= tg->stopped_since + m->p.ping_ns;
 }
 
 /* True if it fell: the record is gone. */
 static bool verdict(struct member *m, const struct target *tg, enum member_evidence evidence, const char *text)
 {
     int node = tg->node;
-    if (!detector_believe_dead(m, node, evidence, m->p.self, text))
+    if (detector_believe_dead(m, node, evidence, m->p.self, text))
+        m->verdicts++;
+    else
         detector_no_quorum(m);
-    return m->halted || bitset_has(m->dead, node);
+    return m->halted || idset_has(&m->dead, node);
 }
 
 /* Its host answers: whoever asks may know that it is the agent that does not run. */
@@ -719,12 +361,12 @@ static void note_agent(struct member *m, struct target *tg)
 static bool target_judge(struct member *m, struct target *tg)
 {
     const struct member_params *p = &m->p;
-    struct watch *w = find_watch(m, tg->node);
+    struct watch *w = watch_find(m, tg->node);
     bool direct = tg->last_direct >= tg->raised && tg->last_direct && since(m, tg->last_direct) < p->late_ns;
     uint64_t sign = later(tg->base, later(tg->last_direct, tg->last_indirect));
-    if (!bitset_has(m->seen, tg->node))
+    if (!detector_has_seen(m, tg->node))
         sign = later(sign, m->created + m->p.startup_ns);
-    bool majority = tg->state >= TARGET_SUSPECT && majority_unreached(m, tg);
+    bool majority = tg->state >= TARGET_SUSPECT && vote_majority_unreached(m, tg);
     if (tg->asked && m->now - tg->asked >= p->limit_ns)
         tg->asked = 0; /* nobody waits so long */
     if (!majority)
@@ -753,8 +395,10 @@ static bool target_judge(struct member *m, struct target *tg)
     case TARGET_SUSPECT:
         if (direct) {
             set_state(m, tg, TARGET_ANSWERS, "answers pings");
-        } else if (m->t >= sign + p->dark_ns && majority && is_dark(m, tg)) {
+        } else if (m->t >= sign + p->dark_ns && majority && vote_is_dark(m, tg)) {
             return !verdict(m, tg, MEMBER_SILENT, "no answer to reads, direct and indirect pings, nor from its host");
+        } else if (m->t >= sign + p->dark_ns && majority && is_stopped(m, tg)) {
+            return !verdict(m, tg, MEMBER_HUNG, "its host says that its agent was stopped");
         } else if (m->t < sign + p->limit_ns) {
             note_agent(m, tg);
             if (tg->last_indirect >= tg->raised && tg->last_indirect && since(m, tg->since) >= p->late_ns &&
@@ -792,14 +436,14 @@ static void check_lonely(struct member *m, const struct target *tg)
         return;
     for (int i = 0; i < tg->n_voters; i++)
         answered += tg->voters[i].answered;
-    if (2 * answered < tg->n_voters + tg->n_mute || tg->n_voters < eligible_voters(m, tg))
+    if (2 * answered < tg->n_voters + tg->n_mute || tg->n_voters < vote_panel(m, tg))
         detector_contact(m, tg->base + m->p.limit_ns);
 }
 
 static void target_act(struct member *m, struct target *tg)
 {
     if (m->t >= tg->next_ping) {
-        struct wire_msg ping = {.type = WIRE_PING, .nonce = next_nonce(m)};
+        struct wire_msg ping = {.type = WIRE_PING, .nonce = detector_nonce(m)};
         if (!tg->first_ping)
             tg->first_ping = m->t;
         tg->next_ping = m->t + (tg->state == TARGET_ANSWERS ? m->p.late_ns / 3 : tg->ping_gap);
@@ -814,7 +458,7 @@ static void target_act(struct member *m, struct target *tg)
         m->ops.probe(m->ops.user, tg->node);
     }
     if ((tg->state == TARGET_SUSPECT || tg->state == TARGET_DETOUR) && m->t >= tg->next_panel) {
-        ask_voters(m, tg);
+        vote_ask(m, tg);
         if (tg->state == TARGET_SUSPECT)
             check_lonely(m, tg);
     }
@@ -833,6 +477,8 @@ void detector_tick(struct member *m)
             i--; /* another record took its place, or it is to be judged again */
         }
     }
+    if (m->verdicts && open_doubts(m) == 0)
+        m->verdicts = 0;
     if (!m->halted)
         contact_tick(m);
 }

@@ -1,22 +1,19 @@
 #include "detect/helper_internal.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/transport/sealed.h"
 
-enum { HEARTBEAT_KEY = 1, NICE = -10 };
+enum { HEARTBEAT_KEY = 1 };
 #define STATUS_NS (200 * KEEL_NS_PER_MS)
 
 struct blob {
@@ -24,6 +21,8 @@ struct blob {
     struct tp_addr addr;
     struct dgram_addr dgram;
     struct probe_addr verbs;
+    uint16_t witness_port;
+    bool witness_prompt;
 };
 _Static_assert(sizeof(struct blob) <= HELPER_BLOB_MAX, "fits");
 
@@ -46,6 +45,7 @@ static void on_read(void *user, int node)
 {
     struct helper *h = user;
     links_keep(h, node);
+    ask_learn(h, node);
     for (int i = 0; i < h->n_probes; i++)
         if (h->probes[i]->table->read(h->probes[i], node, h->now)) {
             h->count.verbs_reads += h->probes[i] == h->verbs;
@@ -64,6 +64,7 @@ static void on_probe(void *user, int node)
 {
     links_probe(user, node);
     knock_start(user, node);
+    ask_start(user, node);
 }
 
 static void fence(struct helper *h, const struct member_event *events, int n)
@@ -302,16 +303,6 @@ static bool on_verbs_admit(void *user, int node)
     return !member_believes_dead(h->m, node);
 }
 
-/* Being late looks like being dead: as high as we are allowed to. */
-static void raise_priority(void)
-{
-    struct sched_param param = {.sched_priority = 1};
-    if (pthread_setschedparam(pthread_self(), SCHED_RR, &param) == 0)
-        return;
-    if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE) != 0)
-        log_info("detect: the helper thread runs at normal priority: %m");
-}
-
 static void sleep_until(struct helper *h, uint64_t deadline)
 {
     struct epoll_event event;
@@ -344,7 +335,7 @@ static void *run(void *arg)
 {
     struct helper *h = arg;
     runs_here = h;
-    raise_priority();
+    witness_raise_priority(); /* being late looks like being dead */
     while (!h->stop) {
         bool more;
         do { /* everything that has arrived before the tick: see member_tick */
@@ -353,6 +344,7 @@ static void *run(void *arg)
             more = take_commands(h);
             for (int i = 0; i < h->n_probes; i++)
                 more |= h->probes[i]->table->poll(h->probes[i], h->now);
+            more |= ask_poll(h); /* before the knocks: they look at who has not answered */
             more |= knock_poll(h);
         } while (more && !h->stop);
         h->now = clock_now_ns();
@@ -401,6 +393,7 @@ static keel_status open_all(struct helper *h)
     struct tp_config tp_config = {.host = h->host, .provider = h->provider, .recv_depth = 1};
     if (!seal_init(&h->seal, h->config.job_id, h->config.secret, p->self, h->config.incarnation))
         return KEEL_ERR_SYSTEM;
+    (void)witness_start(&h->seal, h->host, &h->witness); /* before there is anything of ours to inherit */
     keel_status status = tp_net_open(&tp_config, h->config.secure ? h->config.secret : NULL, &h->tp);
     if (status == KEEL_OK)
         status = h->tp->table->listen(h->tp, &h->addr);
@@ -426,7 +419,7 @@ static bool watch_all(struct helper *h)
     }
     if (!ok)
         log_error("detect: cannot set up epoll: %m");
-    return ok;
+    return ok && ask_init(h);
 }
 
 keel_status helper_create(const struct helper_config *config, const struct helper_callbacks *callbacks,
@@ -437,7 +430,7 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
         return KEEL_ERR_NOMEM;
     h->config = *config;
     h->callbacks = *callbacks;
-    h->epoll_fd = h->wake_fd = -1;
+    h->epoll_fd = h->wake_fd = h->ask_fd = -1;
     /* Who submits may lose its processor while it holds the lock: it gets this thread's priority then. */
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
@@ -456,8 +449,12 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
         helper_destroy(h);
         return status;
     }
-    struct blob b = {
-        .incarnation = config->incarnation, .addr = h->addr, .dgram = h->dgram_addr, .verbs = h->verbs_addr};
+    struct blob b = {.incarnation = config->incarnation,
+                     .addr = h->addr,
+                     .dgram = h->dgram_addr,
+                     .verbs = h->verbs_addr,
+                     .witness_port = h->witness.pid ? h->witness.port : 0,
+                     .witness_prompt = h->witness.prompt};
     blob->len = sizeof b;
     memcpy(blob->bytes, &b, sizeof b);
     *out = h;
@@ -485,6 +482,8 @@ static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs)
         h->peers[i].node = i;
         h->peers[i].incarnation = b.incarnation;
         h->peers[i].addr = b.addr;
+        h->peers[i].witness.port = b.witness_port;
+        h->peers[i].witness.prompt = b.witness_prompt;
         addrs[i] = b.dgram;
         devices[i] = b.verbs;
     }
@@ -556,6 +555,8 @@ void helper_destroy(struct helper *h)
     }
     for (int i = 0; h->peers && i < h->config.params.n; i++)
         knock_end(h, i);
+    ask_end(h);
+    witness_end(&h->witness);
     if (h->verbs)
         h->verbs->table->close(h->verbs);
     if (h->tp)

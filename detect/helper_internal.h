@@ -10,6 +10,7 @@
 #include "detect/helper.h"
 #include "detect/probe.h"
 #include "detect/seal.h"
+#include "detect/witness.h"
 #include "runtime/transport/way.h"
 
 /* Our side of the connections with one other node. */
@@ -28,6 +29,13 @@ struct peer {
     int knock_fd; /* -1: none */
     int knock_error;
     uint64_t knock_until;
+    struct {
+        uint16_t port;            /* 0: it has none */
+        bool prompt;              /* answers on a busy machine, too */
+        bool heard;               /* has answered before */
+        uint64_t asked, answered; /* numbers: the time in microseconds */
+        uint64_t waits_since;     /* the first question that is not answered; 0: none */
+    } witness;
     /* numbers of seal.h: ours, and those of theirs that were here */
     uint64_t datagrams_sent, hellos_sent;
     struct seal_window datagrams, hellos;
@@ -63,6 +71,9 @@ struct helper {
     volatile _Atomic uint64_t heartbeat; /* read by the others; written by the thread */
     int epoll_fd, wake_fd;
     int n_knocks;
+    bool probing; /* some peer may have a probe */
+    int ask_fd;
+    struct witness witness; /* ours */
     pthread_t thread;
     bool started;
     int watched[HELPER_WATCHED_MAX], n_watched; /* at the start; fixed before the thread runs */
@@ -89,6 +100,14 @@ void helper_datagram(struct helper *h, const void *data, size_t len, bool by_ver
 void knock_start(struct helper *h, int node);
 bool knock_poll(struct helper *h); /* false: nothing was there */
 void knock_end(struct helper *h, int node);
+
+/* ask.c: does the agent of a host that answers run? */
+bool ask_init(struct helper *h); /* when h->addr and h->epoll_fd are there */
+void ask_end(struct helper *h);
+void ask_start(struct helper *h, int node);
+void ask_learn(struct helper *h, int node);        /* that it answers at all; asks now and then until it did */
+bool ask_silent(const struct helper *h, int node); /* it would answer if it ran, and does not */
+bool ask_poll(struct helper *h);                   /* false: nothing was there */
 
 /* probe_ofi.c: reads over links.c, datagrams over dgram.c */
 void probe_ofi_init(struct helper *h);

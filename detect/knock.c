@@ -63,7 +63,9 @@ static bool look(struct helper *h, struct peer *p)
     if (error == EINPROGRESS && getsockopt(p->knock_fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
         error = errno;
     end(h, p);
-    if (error == 0)
+    if (error == 0 && ask_silent(h, p->node))
+        member_stopped(h->m, p->node, h->now);
+    else if (error == 0)
         member_kernel(h->m, p->node, h->now);
     else if (error == ECONNREFUSED)
         member_refused(h->m, p->node, h->now);

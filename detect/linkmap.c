@@ -28,7 +28,7 @@ static struct link_word *find(struct member *m, int says, int about)
 static struct link_word *add(struct member *m, int says, int about)
 {
     struct link_word *oldest = NULL;
-    if (m->n_links < LINK_WORDS_MAX) {
+    if (m->n_links < LINK_WORDS_MAX && grow((void **)&m->links, &m->cap_links, m->n_links + 1, sizeof *m->links)) {
         struct link_word *l = &m->links[m->n_links++];
         *l = (struct link_word){.says = says, .about = about};
         return l;

@@ -77,6 +77,7 @@ void links_probe(struct helper *h, int node)
     uint8_t hello[SEAL_OVERHEAD];
     size_t len = seal_close(&h->seal, SEAL_PROBE, p->node, ++p->hellos_sent, NULL, 0, hello);
     p->probe_until = h->now + PROBE_NS;
+    h->probing = true;
     if (h->tp->table->connect(h->tp, &p->addr, hello, len, p, &p->probe) != KEEL_OK)
         p->probe = NULL;
 }
@@ -182,11 +183,14 @@ bool links_poll(struct helper *h)
 
 void links_tick(struct helper *h)
 {
-    for (int i = 0; i < h->config.params.n; i++) {
+    bool any = false;
+    for (int i = 0; h->probing && i < h->config.params.n; i++) {
         struct peer *p = &h->peers[i];
         if (p->probe && h->now >= p->probe_until) {
             tp_ep_destroy(p->probe);
             p->probe = NULL;
         }
+        any |= p->probe != NULL;
     }
+    h->probing = any;
 }

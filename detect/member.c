@@ -29,11 +29,11 @@ void member_params_default(struct member_params *p, int n, int self)
                                 .degree = 2,
                                 .seed = 1,
                                 .voters = 3,
-                                .period_ns = 80 * ms,
-                                .late_ns = 200 * ms,
-                                .ping_ns = 40 * ms,
+                                .period_ns = 60 * ms,
+                                .late_ns = 150 * ms,
+                                .ping_ns = 30 * ms,
                                 .limit_ns = 780 * ms,
-                                .dark_ns = 780 * ms,
+                                .dark_ns = 250 * ms,
                                 .startup_ns = 3000 * ms,
                                 .rto_ns = 5 * ms,
                                 .rto_max_ns = 100 * ms};
@@ -65,24 +65,15 @@ struct member *member_create(const struct member_params *params, const struct me
 {
     if (!params_ok(params))
         return NULL;
-    unsigned words = BITSET_WORDS(params->n);
-    enum { SETS = 8 };
-    struct member *m = calloc(1, sizeof *m + SETS * words * 8);
+    struct member *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
-    uint64_t *set = (uint64_t *)(m + 1);
-    uint64_t **sets[SETS] = {&m->view,          &m->dead,       &m->positive,    &m->seen,
-                             &m->contact.heard, &m->round.tree, &m->round.acked, &m->scratch};
-    for (int i = 0; i < SETS; i++, set += words)
-        *sets[i] = set;
     m->p = *params;
     m->ops = *ops;
-    m->words = words;
     m->now = m->t = m->created = m->contact_at = now;
     m->deadline = now;
     rng_seed(&m->rng, params->seed * 1000003u + (uint64_t)params->self);
-    bitset_fill(m->view, params->n);
-    bitset_add(m->seen, params->self);
+    member_put(m, &m->seen, params->self);
     for (int i = 0; i < DETOURS; i++)
         m->detours[i].node = m->detours[i].via = -1;
     m->round.next_resend = NEVER;
@@ -90,7 +81,10 @@ struct member *member_create(const struct member_params *params, const struct me
     m->report_rto = params->rto_ns;
     m->poll_rto = 4 * params->rto_ns;
     detector_rewatch(m);
-    return m;
+    if (!m->halted)
+        return m;
+    member_destroy(m); /* out of memory */
+    return NULL;
 }
 
 void member_destroy(struct member *m)
@@ -100,6 +94,13 @@ void member_destroy(struct member *m)
     for (uint64_t i = 0; i < m->epoch; i++)
         free(m->log[i]);
     free(m->log);
+    struct idset *sets[] = {&m->gone, &m->dead, &m->positive, &m->seen, &m->contact.heard, &m->round.out};
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
+        idset_free(sets[i]);
+    free(m->round.left);
+    free(m->round.acked);
+    free(m->watch);
+    free(m->links);
     free(m->deaths);
     free(m->targets);
     free(m->queue);
@@ -190,6 +191,12 @@ void member_halt(struct member *m, const char *reason)
     m->ops.halt(m->ops.user, reason);
 }
 
+void member_put(struct member *m, struct idset *set, int node)
+{
+    if (!idset_add(set, node))
+        member_halt(m, "out of memory");
+}
+
 const char *member_report_name(enum member_report_kind kind)
 {
     static const char *const names[] = {"suspect", "cleared", "verdict", "link_broken", "link_ok", "prepare",
@@ -214,7 +221,7 @@ static void post(struct member *m, int to, int via, struct wire_msg *msg)
     msg->dst = to;
     msg->epoch = m->epoch;
     msg->settled = m->settled;
-    size_t len = wire_encode(msg, m->p.n, bytes);
+    size_t len = wire_encode(msg, bytes);
     m->ops.send(m->ops.user, via, bytes, len);
 }
 
@@ -243,7 +250,7 @@ static void pass_on(struct member *m, const struct wire_msg *msg, const void *da
     m->ops.send(m->ops.user, msg->dst, bytes, len);
 }
 
-static void receive(struct member *m, int from, const struct wire_msg *msg, uint64_t *skip)
+static void receive(struct member *m, int from, const struct wire_msg *msg)
 {
     if (!is_member(m, msg->src)) {
         struct wire_msg dead = {.type = WIRE_DEAD};
@@ -260,11 +267,11 @@ static void receive(struct member *m, int from, const struct wire_msg *msg, uint
         detector_sign_of_life_relayed(m, msg->src);
     } else {
         detector_clear_detour(m, msg->src);
-        detector_sign_of_life(m, msg->src);
+        detector_sign_of_life(m, msg->src, 0);
     }
     if (msg->epoch > m->epoch && msg->type != WIRE_LOG && msg->type != WIRE_ROUND)
         agreement_behind(m, msg->src);
-    agreement_receive(m, msg, skip);
+    agreement_receive(m, msg);
     if (msg->type == WIRE_LINK)
         linkmap_receive(m, msg);
     else
@@ -278,13 +285,13 @@ static void receive(struct member *m, int from, const struct wire_msg *msg, uint
 void member_receive(struct member *m, int from, const void *data, size_t len, uint64_t now)
 {
     struct wire_msg msg;
-    uint64_t skip[BITSET_WORDS(MEMBER_NODES_MAX)];
-    if (m->halted || len > MEMBER_DATAGRAM_MAX || !wire_decode(data, len, m->p.n, &msg, skip) || msg.src == m->p.self ||
+    int left[WIRE_LEFT_MAX];
+    if (m->halted || len > MEMBER_DATAGRAM_MAX || !wire_decode(data, len, m->p.n, &msg, left) || msg.src == m->p.self ||
         (!msg.hops && msg.src != from))
         return;
     member_enter(m, now);
     if (msg.dst == m->p.self)
-        receive(m, from, &msg, skip);
+        receive(m, from, &msg);
     else if (is_member(m, msg.src))
         pass_on(m, &msg, data, len);
     member_leave(m);
@@ -314,17 +321,18 @@ uint64_t member_settled_epoch(const struct member *m)
 
 bool member_alive(const struct member *m, int node)
 {
-    return node >= 0 && node < m->p.n && bitset_has(m->view, node);
+    return node >= 0 && node < m->p.n && is_member(m, node);
 }
 
-const uint64_t *member_view(const struct member *m)
+int member_next(const struct member *m, int from)
 {
-    return m->view;
+    int node = idset_next_out(&m->gone, from);
+    return node < m->p.n ? node : -1;
 }
 
 bool member_believes_dead(const struct member *m, int node)
 {
-    return node >= 0 && node < m->p.n && bitset_has(m->dead, node);
+    return node >= 0 && node < m->p.n && idset_has(&m->dead, node);
 }
 
 int member_coordinator(const struct member *m)

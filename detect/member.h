@@ -11,7 +11,8 @@
  *
  * threads   none inside; the owner serialises all calls. Callbacks are made from inside the calls; of this header's
  *           functions they may call only member_submit, member_prepared, member_check and the queries.
- * memory    about 12 KiB + 4 n bytes per core, plus the log (32 bytes per event).
+ * memory    under 6 KiB per core whatever n, 12 bytes for each range of dead ids in each of four sets, and the log: 700 bytes an epoch.
+ *           The coordinator: n / 8 bytes more.
  * source    FT-ARMCI, "Remote-Node Fault Detection Module": heartbeat reads on a ring, datagram pings, a quorum. Differs:
  *           a failed read is only a suspicion; a death becomes a totally ordered view. */
 #ifndef KEEL_DETECT_MEMBER_H
@@ -21,11 +22,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/job_settings.h"
+
 enum {
-    MEMBER_NODES_MAX = 4096,
+    MEMBER_NODES_MAX = 100000,
     MEMBER_LINKS_MAX = 64,      /* reports of broken links that are kept; more are dropped */
     MEMBER_BATCH_MAX = 16,      /* events in one epoch */
-    MEMBER_DATAGRAM_MAX = 1160, /* bytes of the longest datagram a core sends */
+    MEMBER_DATAGRAM_MAX = 1344, /* bytes of the longest datagram a core sends */
 };
 
 /* Event types. The core makes and understands MEMBER_NODE_DEAD only; types from MEMBER_EVENT_FIRST on are the
@@ -42,14 +45,12 @@ struct member_event {
 };
 
 enum member_evidence {
-    MEMBER_ALIVE,       /* no evidence of death */
-    MEMBER_REFUSED,     /* positive: the peer's kernel says that nobody listens there; the agent is gone for certain */
-    MEMBER_SILENT,      /* no answer to reads, direct and indirect pings for the limit; a majority of voters agrees */
-    MEMBER_HUNG,        /* answers pings, but its heartbeat stood still for the limit */
+    MEMBER_ALIVE,   /* no evidence of death */
+    MEMBER_REFUSED, /* positive: the peer's kernel says that nobody listens there; the agent is gone for certain */
+    MEMBER_SILENT,  /* no answer to reads, direct and indirect pings for the limit; a majority of voters agrees */
+    MEMBER_HUNG, /* answers pings, but its heartbeat stood still for the limit; or its host says that its agent was stopped */
     MEMBER_UNREACHABLE, /* some reach it, but a majority of voters could not for twice the limit */
 };
-
-enum member_topology { MEMBER_RING, MEMBER_TORUS, MEMBER_HYPERCUBE, MEMBER_RANDOM, MEMBER_FILE };
 
 struct member_params {
     int n;    /* members */
@@ -58,13 +59,14 @@ struct member_params {
     int degree;       /* ring, random: how many nodes each one reads (successors; draws) */
     const int *edges; /* MEMBER_FILE: [edge_count][2] reader, target; kept by the caller for the core's life */
     int edge_count;
-    uint64_t seed;       /* random topology (same on all nodes) and choice of voters */
-    int voters;          /* members asked to ping a suspect, if there are so many */
-    uint64_t period_ns;  /* between heartbeat reads of one node */
-    uint64_t late_ns;    /* a read or ping unanswered for so long raises a suspicion */
-    uint64_t ping_ns;    /* between pings of a suspect */
-    uint64_t limit_ns;   /* silence from the last sign of life to the verdict */
-    uint64_t dark_ns;    /* the same where the kernel of its host does not answer either; at most limit_ns */
+    uint64_t seed;      /* random topology (same on all nodes) and choice of voters */
+    int voters;         /* members asked to ping a suspect, if there are so many */
+    uint64_t period_ns; /* between heartbeat reads of one node */
+    uint64_t late_ns;   /* a read or ping unanswered for so long raises a suspicion */
+    uint64_t ping_ns;   /* between pings of a suspect */
+    uint64_t limit_ns;  /* silence from the last sign of life to the verdict */
+    uint64_t
+        dark_ns; /* the same where its host says that the agent was stopped, or does not answer either; at most limit_ns */
     uint64_t startup_ns; /* agents start one after the other: who was never heard of is not silent before */
     uint64_t rto_ns;     /* first retransmission; doubles up to rto_max_ns */
     uint64_t rto_max_ns;
@@ -114,7 +116,8 @@ struct member_ops {
     /* Heartbeat reads of node will (not) be asked for from now on: keep (drop) a connection. */
     void (*watch)(void *user, int node, bool on);
     /* Try to connect to node's listener: member_refused follows if its kernel says nobody listens, member_kernel if it takes
-     * the connection, which needs no process of that host to run; else nothing. */
+     * the connection, which needs no process of that host to run; else nothing. And ask its witness, if it has one:
+     * member_stopped or member_runs follows, or nothing. */
     void (*probe)(void *user, int node);
     /* Epoch `epoch` is proposed: stop acting for, and refuse, what these events declare dead, then call member_prepared
      * (from within or later) with the number `proposal`, never 0. May come again for one epoch with other events and
@@ -148,6 +151,8 @@ void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now
 void member_broken(struct member *m, int node, uint64_t now);  /* a connection to node broke, a read failed */
 void member_refused(struct member *m, int node, uint64_t now); /* node's kernel: nobody listens. Certain death */
 void member_kernel(struct member *m, int node, uint64_t now);  /* node's kernel takes connections */
+void member_stopped(struct member *m, int node, uint64_t now); /* node's host says: its agent was stopped */
+void member_runs(struct member *m, int node, uint64_t now);    /* ... it was not, it waits for a processor or a disk */
 /* Somebody has doubts about node: find out now. MEMBER_REPORT_ANSWERED follows, with an asked_ns not before now, if the way
  * there and back works within limit_ns. */
 void member_check(struct member *m, int node, uint64_t now);
@@ -162,7 +167,7 @@ void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64
 uint64_t member_epoch(const struct member *m); /* last committed, 0 at first */
 uint64_t member_settled_epoch(const struct member *m);
 bool member_alive(const struct member *m, int node);         /* in the last committed view */
-const uint64_t *member_view(const struct member *m);         /* bitset of BITSET_WORDS(n), valid until the next call */
+int member_next(const struct member *m, int from);           /* the least in it that is >= from >= 0, or -1 */
 bool member_believes_dead(const struct member *m, int node); /* own verdict, or declared */
 int member_coordinator(const struct member *m);
 bool member_halted(const struct member *m);

@@ -1,7 +1,10 @@
 /* What the files of the membership core share. Nothing outside detect/ includes this.
  *
  *   member.c     entry points, the inner clock, queries
- *   detector.c   heartbeat reads, suspects, pings, votes, verdicts, the check of one's own contact
+ *   watch.c      heartbeat reads
+ *   detector.c   suspects, pings, verdicts
+ *   vote.c       votes of others, ways around
+ *   contact.c    the check of one's own contact
  *   topology.c   who reads whom
  *   quorum.c     what a majority is
  *   agreement.c  ballots, promises, the log, reports to the coordinator
@@ -14,13 +17,16 @@
 #ifndef KEEL_DETECT_MEMBER_INTERNAL_H
 #define KEEL_DETECT_MEMBER_INTERNAL_H
 
+#include "detect/idset.h"
 #include "detect/member.h"
 #include "detect/wire.h"
 #include "runtime/base/bitset.h"
 #include "runtime/base/rng.h"
 
 #define NEVER UINT64_MAX
+enum { DOUBTS = 8 }; /* open at once before nodes behind a suspect are no longer looked at; more with each verdict */
 enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX, DETOURS = 16, FANOUT = 8, DIRECT_MAX = 64 };
+enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 32000000, CHECK_GAP_MIN = 4000000, ALONE_LIMITS = 2 };
 
 /* A node whose heartbeat this one reads. */
 struct watch {
@@ -49,8 +55,9 @@ struct target {
     uint64_t first_ping;
     uint64_t last_direct; /* signs of life, 0: none */
     uint64_t last_indirect;
-    uint64_t last_kernel; /* of its host; 0: none */
-    bool agent_told;      /* in this suspicion */
+    uint64_t last_kernel;                 /* of its host; 0: none */
+    uint64_t stopped_since, last_stopped; /* its host says so; 0: it does not */
+    bool agent_told;                      /* in this suspicion */
     uint64_t next_ping, next_probe, next_panel;
     uint64_t ping_gap, probe_gap;
     uint64_t asked;              /* outer time: since then somebody waits for its answer; 0: nobody */
@@ -87,8 +94,9 @@ struct contact_check {
     bool active;
     int next;
     uint64_t start, end, next_ping;
+    uint64_t gap;       /* between pings, longer with each time that all were asked */
     uint64_t passed_at; /* it was clear that we hear a quorum */
-    uint64_t *heard;
+    struct idset heard;
 };
 
 struct log_entry {
@@ -96,7 +104,7 @@ struct log_entry {
     int n;
     struct member_event events[MEMBER_BATCH_MAX];
     struct {
-        uint16_t node;
+        int node;
         uint32_t seq;
     } id[MEMBER_BATCH_MAX];
 };
@@ -117,8 +125,11 @@ struct round {
     uint64_t best_value;
     int attempts;
     uint64_t next_resend, rto;
-    uint64_t *tree;  /* bitset of ids */
-    uint64_t *acked; /* root: bitset of positions */
+    struct idset out; /* not in the tree: declared dead before the slot, or left out by the root */
+    int n_left, cap_left;
+    int *left;       /* of these, in ascending order, whom the root left out */
+    uint64_t *acked; /* root: bitset of positions, acked_words long */
+    unsigned acked_words;
 };
 
 struct pending {
@@ -130,7 +141,6 @@ struct pending {
 struct member {
     struct member_params p;
     struct member_ops ops;
-    unsigned words;
     int depth; /* of entry points; actions are pumped when the outermost returns */
     bool halted;
     uint64_t now, t, blind, deadline; /* deadline: inner time of the next tick */
@@ -140,33 +150,35 @@ struct member {
 
     /* membership */
     uint64_t epoch, settled;
-    uint64_t *view;       /* not declared dead up to epoch */
-    uint64_t *dead;       /* declared, or believed dead here */
-    uint64_t *positive;   /* of these: certain */
-    uint64_t *seen;       /* ever heard of */
-    struct death *deaths; /* believed, not yet declared */
+    struct idset gone;     /* declared dead up to epoch: all others are the view */
+    struct idset dead;     /* declared, or believed dead here */
+    struct idset positive; /* of these: certain */
+    struct idset seen;     /* ever heard of; */
+    bool all_seen;         /* all in the view were */
+    struct death *deaths;  /* believed, not yet declared */
     int n_deaths, cap_deaths;
     uint64_t undeclared_since; /* that nobody proposes them */
     struct log_entry **log;
     uint64_t cap_log;
 
     /* detector */
-    struct watch watch[WATCH_MAX];
-    int n_watch;
+    struct watch *watch;
+    int n_watch, cap_watch;
     struct target *targets;
     int n_targets, cap_targets;
-    struct link_word links[LINK_WORDS_MAX];
-    int n_links;
+    int verdicts; /* own ones since nobody was in doubt */
+    struct link_word *links;
+    int n_links, cap_links;
     struct detour detours[DETOURS];
     int next_detour;
     struct contact_check contact;
     uint64_t refused_since, refused_last; /* verdicts not passed, because no quorum would be left */
     uint64_t contact_at;                  /* outer time of the last sign of life of anybody */
-    bool absent;                          /* there was none for nearly the limit: the others may have left us out */
+    bool absent;                          /* there was none for nearly dark_ns: the others may have left us out */
     uint64_t absent_at;                   /* inner time at which that was last so */
 
     /* agreement */
-    uint64_t promised;     /* ballot: round << 16 | node */
+    uint64_t promised;     /* ballot: round << BALLOT_BITS | node */
     uint64_t seen_ballot;  /* highest heard of */
     bool leading;          /* promised is ours and a quorum gave us what it had accepted */
     bool collected;        /* and that was just now */
@@ -186,7 +198,6 @@ struct member {
     bool bound; /* coordinator: somebody had accepted, so the value is given */
     uint64_t bound_value;
     struct round round;
-    uint64_t *scratch;
 
     /* events to order */
     struct pending *queue; /* as coordinator: others' and own */
@@ -218,27 +229,69 @@ void member_post_direct(struct member *m, int to, struct wire_msg *msg); /* neve
 bool grow(void **array, int *cap, int need, size_t size);                /* false: out of memory */
 static inline bool is_member(const struct member *m, int node)
 {
-    return bitset_has(m->view, node);
+    return !idset_has(&m->gone, node);
 }
 static inline bool is_live(const struct member *m, int node) /* by this member's own knowledge */
 {
-    return bitset_has(m->view, node) && !bitset_has(m->dead, node);
+    return !idset_has(&m->dead, node);
 }
+static inline int member_count(const struct member *m)
+{
+    return m->p.n - m->gone.count;
+}
+static inline int lowest_member(const struct member *m)
+{
+    return idset_next_out(&m->gone, 0);
+}
+static inline uint64_t since(const struct member *m, uint64_t then)
+{
+    return m->t > then ? m->t - then : 0;
+}
+static inline uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+/* Into a set of the core. Without memory the member ends. */
+void member_put(struct member *m, struct idset *set, int node);
 
-/* topology.c: out receives the nodes that self must read when `gone` (bitset) are out; at most max. */
-int topology_targets(const struct member_params *p, const uint64_t *gone, int *out, int max);
+/* topology.c: out receives the nodes that self must read when `gone` are out; at most max. */
+int topology_targets(const struct member_params *p, const struct idset *gone, int *out, int max);
 
-/* quorum.c: may `view` without `out` decide? certain: those known to be dead for sure. */
-bool quorum_admissible(const uint64_t *view, const uint64_t *out, const uint64_t *certain, unsigned words);
+/* quorum.c: may `stay` of a view of `total` decide? certain: all others are known to be dead for sure. lowest: the view's
+ * lowest id is among those who stay. */
+bool quorum_admissible(int total, int stay, bool certain, bool lowest);
+
+/* watch.c */
+struct watch *watch_find(struct member *m, int node);
+void watch_tick(struct member *m, struct watch *w);
+void detector_rewatch(struct member *m);
+
+/* vote.c */
+int vote_panel(const struct member *m, const struct target *tg); /* how many others are to vote */
+void vote_ask(struct member *m, struct target *tg);
+void vote_answer(struct member *m, const struct wire_msg *ask);
+void vote_take(struct member *m, const struct wire_msg *msg);
+bool vote_majority_unreached(const struct member *m, const struct target *tg);
+bool vote_is_dark(const struct member *m, const struct target *tg);
+
+/* contact.c */
+bool contact_stays_admissible(struct member *m, int node, enum member_evidence evidence);
+void contact_tick(struct member *m);
+bool detector_has_seen(const struct member *m, int node);
+void detector_note_seen(struct member *m, int node);
 
 /* detector.c */
-void detector_rewatch(struct member *m);
+uint64_t detector_nonce(struct member *m);
+struct target *target_find(struct member *m, int node);
+struct target *target_add(struct member *m, int node);
+void detector_suspect(struct member *m, int node, uint64_t base, const char *text);
 void detector_tick(struct member *m);
 uint64_t detector_deadline(const struct member *m);
 void detector_check(struct member *m, int node, const char *why);
 void detector_ask(struct member *m, int node); /* and say when it has answered */
 void detector_note_absence(struct member *m);
-void detector_sign_of_life(struct member *m, int node);
+/* began: when the question was asked that this answers, 0: none was, or not known. */
+void detector_sign_of_life(struct member *m, int node, uint64_t began);
 void detector_sign_of_life_relayed(struct member *m, int node);
 void detector_set_detour(struct member *m, int node, int via);
 void detector_clear_detour(struct member *m, int node); /* a message came the direct way */
@@ -263,7 +316,7 @@ uint64_t linkmap_deadline(const struct member *m);
 
 /* agreement.c */
 int agreement_coordinator(const struct member *m);
-void agreement_receive(struct member *m, const struct wire_msg *msg, uint64_t *skip);
+void agreement_receive(struct member *m, const struct wire_msg *msg);
 void agreement_pump(struct member *m);
 void agreement_report(struct member *m);
 void agreement_tick(struct member *m);
@@ -279,7 +332,7 @@ void agreement_round_complete(struct member *m); /* root: everybody live has ans
 
 /* round.c */
 void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value);
-void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip);
+void round_join(struct member *m, const struct wire_msg *msg);
 void round_ack(struct member *m, const struct wire_msg *msg);
 void round_self_done(struct member *m);
 bool round_everybody(struct member *m);

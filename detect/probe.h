@@ -18,7 +18,8 @@
 
 #include <keel/status.h>
 
-enum probe_choice { PROBE_AUTO, PROBE_VERBS, PROBE_OFI };
+#include "runtime/base/job_settings.h"
+
 enum { PROBE_ADDR_MAX = 64, PROBE_DATAGRAM_MAX = 1400 };
 
 struct probe_addr {

@@ -1,40 +1,28 @@
 /* One phase of a view change: the root's message goes down a tree over all members that are to live, the answers come
- * back up combined. Fan-out 8, so four levels for 4,096 members.
+ * back up combined. Fan-out 8, so four levels below the root for 4,096 members, six for 100,000. A message names only those whom the root
+ * leaves out beyond the ones declared dead before the slot: these everybody knows who takes part in it.
  *
- * The tree is computed, not built: the ids of `tree` in ascending order starting at the root are positions 0, 1, ...;
+ * The tree is computed, not built: the ids that are not in `out`, in ascending order starting at the root, are positions 0, 1, ...;
  * position p has the children 8p+1 .. 8p+8. A parent sends again to children whose subtree has not answered; the root,
  * after a while, writes directly to whoever is not accounted for (inner nodes may have died), and those answer it
  * directly. Who still does not answer is checked by the detector, and once it is believed dead no longer waited for. */
 #include "detect/member_internal.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 enum { DIRECT_AFTER = 2, CHECK_AFTER = 4, INNER_ATTEMPTS = 8 };
 
 /* ------------------------------------------------------------------------------------------------ the tree */
 
-static int rank_of(const struct member *m, int id) /* ids of the tree below id */
+static bool in_tree(const struct member *m, int id)
 {
-    int n = 0;
-    for (int i = 0; i < id >> 6; i++)
-        n += __builtin_popcountll(m->round.tree[i]);
-    return n + __builtin_popcountll(m->round.tree[id >> 6] & ((1ull << (id & 63)) - 1));
+    return !idset_has(&m->round.out, id);
 }
 
-static int id_of_rank(const struct member *m, int rank)
+static int rank_of(const struct member *m, int id) /* ids of the tree below id */
 {
-    for (unsigned i = 0; i < m->words; i++) {
-        int here = __builtin_popcountll(m->round.tree[i]);
-        if (rank < here) {
-            uint64_t w = m->round.tree[i];
-            while (rank--)
-                w &= w - 1;
-            return (int)(i * 64) + __builtin_ctzll(w);
-        }
-        rank -= here;
-    }
-    assert(!"rank outside the tree");
-    return -1;
+    return id - idset_below(&m->round.out, id);
 }
 
 static int pos_of(const struct member *m, int id)
@@ -46,7 +34,7 @@ static int pos_of(const struct member *m, int id)
 static int id_at(const struct member *m, int pos)
 {
     assert(m->round.size > 0);
-    return id_of_rank(m, (rank_of(m, m->round.root) + pos) % m->round.size);
+    return idset_nth_out(&m->round.out, (rank_of(m, m->round.root) + pos) % m->round.size);
 }
 
 static int child_count(const struct round *r)
@@ -71,18 +59,9 @@ static void mark_subtree(struct member *m, int pos)
 
 /* ------------------------------------------------------------------------------------------------ sending */
 
-static void complement(const struct member *m, const uint64_t *set, uint64_t *out)
-{
-    for (unsigned i = 0; i < m->words; i++)
-        out[i] = ~set[i];
-    if (m->p.n % 64)
-        out[m->words - 1] &= (1ull << (m->p.n % 64)) - 1;
-}
-
 static void send_down(struct member *m, int to, bool direct)
 {
     struct round *r = &m->round;
-    complement(m, r->tree, m->scratch);
     struct wire_msg msg = {.type = WIRE_ROUND,
                            .flags = (direct ? WIRE_DIRECT : 0u) | (r->certain ? WIRE_CERTAIN : 0u),
                            .phase = r->phase,
@@ -90,7 +69,8 @@ static void send_down(struct member *m, int to, bool direct)
                            .ballot = r->ballot,
                            .slot = r->slot,
                            .value = r->phase == PHASE_ACCEPT || r->phase == PHASE_COMMIT ? r->value : 0,
-                           .skip = m->scratch,
+                           .n_left = r->n_left,
+                           .left = r->left,
                            .batch = r->batch};
     member_post(m, to, &msg);
 }
@@ -134,19 +114,23 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
                   const struct batch *batch, uint64_t value)
 {
     struct round *r = &m->round;
-    uint64_t *tree = r->tree, *acked = r->acked;
+    struct round old = *r;
     *r = (struct round){.phase = phase,
                         .root = root,
                         .ballot = ballot,
                         .slot = slot,
                         .value = value,
-                        .tree = tree,
-                        .acked = acked,
+                        .out = old.out,
+                        .n_left = old.n_left,
+                        .cap_left = old.cap_left,
+                        .left = old.left,
+                        .acked = old.acked,
+                        .acked_words = old.acked_words,
                         .rto = m->p.rto_ns,
                         .next_resend = phase == PHASE_SETTLE ? NEVER : m->t + m->p.rto_ns};
     if (batch)
         r->batch = *batch;
-    r->size = bitset_count(tree, m->words);
+    r->size = m->p.n - r->out.count;
     r->pos = pos_of(m, m->p.self);
     if (phase == PHASE_COLLECT && m->has_accepted) {
         r->best_ballot = m->accepted_ballot + 1; /* 0 is "none", and ballot 0 exists */
@@ -155,17 +139,35 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
     }
 }
 
-/* Are those who answered enough to bind the others? */
+static bool has_answered(const struct member *m, int id)
+{
+    return in_tree(m, id) && bitset_has(m->round.acked, pos_of(m, id));
+}
+
+/* Are those who answered enough to bind the others? All others are believed dead. */
 static bool answers_are_a_quorum(struct member *m)
 {
     const struct round *r = &m->round;
     if (r->phase == PHASE_COMMIT)
         return true; /* it is decided already */
-    memcpy(m->scratch, m->view, m->words * 8);
-    for (int p = 0; p < r->size; p++)
-        if (bitset_has(r->acked, p))
-            bitset_del(m->scratch, id_at(m, p));
-    return quorum_admissible(m->view, m->scratch, m->positive, m->words);
+    bool certain = true;
+    for (int i = 0; i < m->n_deaths; i++)
+        certain &= has_answered(m, m->deaths[i].node) || idset_has(&m->positive, m->deaths[i].node);
+    return quorum_admissible(member_count(m), bitset_count(r->acked, r->acked_words), certain,
+                             has_answered(m, lowest_member(m)));
+}
+
+/* The least position from p on of whom the root has no answer, or -1. */
+static int next_unanswered(const struct round *r, int p)
+{
+    for (unsigned i = (unsigned)p >> 6; i < r->acked_words; i++) {
+        uint64_t w = ~r->acked[i] & (i == (unsigned)p >> 6 ? ~0ull << (p & 63) : ~0ull);
+        if (w) {
+            int found = (int)(i * 64) + __builtin_ctzll(w);
+            return found < r->size ? found : -1;
+        }
+    }
+    return -1;
 }
 
 /* Does the root have an answer from, or a verdict on, everybody? */
@@ -176,8 +178,8 @@ void round_recheck(struct member *m)
         return;
     if (!r->self_done)
         return;
-    for (int p = 0; p < r->size; p++)
-        if (!bitset_has(r->acked, p) && !bitset_has(m->dead, id_at(m, p)))
+    for (int p = next_unanswered(r, 0); p >= 0; p = next_unanswered(r, p + 1))
+        if (is_live(m, id_at(m, p)))
             return;
     if (answers_are_a_quorum(m))
         agreement_round_complete(m);
@@ -189,12 +191,13 @@ void round_recheck(struct member *m)
  * live, and then has not. */
 bool round_everybody(struct member *m)
 {
-    struct round *r = &m->round;
-    for (int id = bitset_next(m->view, m->words, 0); id >= 0; id = bitset_next(m->view, m->words, id + 1)) {
+    const struct round *r = &m->round;
+    for (int k = 0; k < m->n_deaths; k++) { /* all others have answered, or the phase would not be complete */
+        int id = m->deaths[k].node;
         bool declared = false;
         for (int i = 0; i < r->batch.n && r->phase == PHASE_ACCEPT; i++)
             declared |= r->batch.e[i].event.type == MEMBER_NODE_DEAD && (int)r->batch.e[i].event.a == id;
-        if (!declared && !(bitset_has(r->tree, id) && bitset_has(r->acked, pos_of(m, id))))
+        if (!declared && !has_answered(m, id))
             return false;
     }
     return true;
@@ -261,20 +264,102 @@ static void act(struct member *m)
     }
 }
 
+/* `out` for the slot, from `left`. False: out of memory. */
+static bool make_out(struct member *m, uint64_t slot)
+{
+    struct round *r = &m->round;
+    bool ok = idset_copy(&r->out, &m->gone);
+    for (uint64_t s = slot; s <= m->epoch; s++) /* our view may be a later one */
+        for (int i = 0; i < m->log[s - 1]->n; i++)
+            if (m->log[s - 1]->events[i].type == MEMBER_NODE_DEAD)
+                ok = ok && idset_del(&r->out, (int)m->log[s - 1]->events[i].a);
+    for (int i = 0; i < r->n_left; i++)
+        ok = ok && idset_add(&r->out, r->left[i]);
+    return ok;
+}
+
+static bool left_add(struct round *r, int id)
+{
+    if (!grow((void **)&r->left, &r->cap_left, r->n_left + 1, sizeof *r->left))
+        return false;
+    r->left[r->n_left++] = id;
+    return true;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The deaths among events, into `left`. */
+static bool left_add_deaths(struct round *r, const struct member_event *events, int n)
+{
+    bool ok = true;
+    for (int i = 0; i < n; i++)
+        if (events[i].type == MEMBER_NODE_DEAD)
+            ok = ok && left_add(r, (int)events[i].a);
+    return ok;
+}
+
+static void sort_left(struct round *r)
+{
+    int k = 0;
+    if (r->n_left)
+        qsort(r->left, (size_t)r->n_left, sizeof *r->left, by_id);
+    for (int i = 0; i < r->n_left; i++)
+        if (k == 0 || r->left[k - 1] != r->left[i])
+            r->left[k++] = r->left[i];
+    r->n_left = k;
+}
+
+/* As root: whom the batch declares, who was declared since the slot, and whom we believe dead, as many as a message can name. Others
+ * believed dead stay in the tree, and are not waited for. */
+static bool leave_out(struct member *m, uint64_t slot, const struct batch *batch)
+{
+    struct round *r = &m->round;
+    for (int most = m->n_deaths < WIRE_LEFT_MAX ? m->n_deaths : WIRE_LEFT_MAX;; most = most * 3 / 4) {
+        bool ok = true;
+        r->n_left = 0;
+        for (int i = 0; batch && i < batch->n; i++)
+            ok = ok && left_add_deaths(r, &batch->e[i].event, 1);
+        for (uint64_t s = slot; s <= m->epoch; s++)
+            ok = ok && left_add_deaths(r, m->log[s - 1]->events, m->log[s - 1]->n);
+        for (int i = 0; i < most; i++)
+            ok = ok && left_add(r, m->deaths[i].node);
+        sort_left(r);
+        if (!ok)
+            return false;
+        if (most == 0 || (r->n_left <= WIRE_LEFT_MAX && wire_left_bytes(r->left, r->n_left) <= WIRE_LEFT_BYTES))
+            return make_out(m, slot);
+    }
+}
+
+static bool make_acked(struct round *r, int size)
+{
+    unsigned words = BITSET_WORDS(size);
+    if (words > r->acked_words) {
+        uint64_t *more = realloc(r->acked, (size_t)words * sizeof *more);
+        if (!more)
+            return false;
+        r->acked = more;
+    }
+    r->acked_words = words > r->acked_words ? words : r->acked_words;
+    memset(r->acked, 0, (size_t)r->acked_words * 8);
+    return true;
+}
+
 void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value)
 {
     struct round *r = &m->round;
-    memcpy(r->tree, m->view, m->words * 8);
-    for (unsigned i = 0; i < m->words; i++)
-        r->tree[i] &= ~m->dead[i];
-    for (int i = 0; batch && (phase == PHASE_PREPARE || phase == PHASE_ACCEPT) && i < batch->n; i++)
-        if (batch->e[i].event.type == MEMBER_NODE_DEAD)
-            bitset_del(r->tree, (int)batch->e[i].event.a);
-    memset(r->acked, 0, m->words * 8);
+    bool proposal = phase == PHASE_PREPARE || phase == PHASE_ACCEPT;
+    if (!leave_out(m, slot, proposal ? batch : NULL) || !make_acked(r, m->p.n - r->out.count)) {
+        member_halt(m, "out of memory");
+        return;
+    }
     begin(m, phase, m->promised, slot, m->p.self, batch, value);
     r->certain = true;
-    for (unsigned i = 0; i < m->words; i++)
-        r->certain &= !(m->view[i] & ~r->tree[i] & ~m->positive[i]);
+    for (int i = 0; i < r->n_left; i++)
+        r->certain &= !is_member(m, r->left[i]) || idset_has(&m->positive, r->left[i]);
     send_to_children(m);
     act(m);
 }
@@ -304,21 +389,21 @@ static void repeat(struct member *m, const struct wire_msg *msg)
 
 /* Whom the root leaves out it believes dead, and does not ask for its value. We then believe it dead too, for good:
  * else it could go on in a view whose largest value is below its own. */
-static bool adopt_left_out(struct member *m, const struct wire_msg *msg, const uint64_t *skip)
+static bool adopt_left_out(struct member *m, const struct wire_msg *msg)
 {
     enum member_evidence evidence = msg->flags & WIRE_CERTAIN ? MEMBER_REFUSED : MEMBER_UNREACHABLE;
-    for (int id = bitset_next(m->view, m->words, 0); id >= 0 && !m->halted;
-         id = bitset_next(m->view, m->words, id + 1)) {
+    for (int k = 0; k < msg->n_left && !m->halted; k++) {
+        int id = msg->left[k];
         bool declared = false;
         for (int i = 0; i < msg->batch.n; i++)
             declared |= msg->batch.e[i].event.type == MEMBER_NODE_DEAD && (int)msg->batch.e[i].event.a == id;
-        if (!declared && bitset_has(skip, id) && !bitset_has(m->dead, id))
+        if (!declared && is_live(m, id))
             detector_adopt_death(m, id, evidence, msg->root, "left out of a proposal");
     }
     return !m->halted;
 }
 
-void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip)
+void round_join(struct member *m, const struct wire_msg *msg)
 {
     struct round *r = &m->round;
     if (msg->root == m->p.self)
@@ -327,10 +412,17 @@ void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip)
     if (cmp == 0)
         repeat(m, msg);
     bool proposal = msg->phase == PHASE_PREPARE || msg->phase == PHASE_ACCEPT;
-    if (cmp <= 0 || (proposal && !adopt_left_out(m, msg, skip)))
+    if (cmp <= 0 || (proposal && !adopt_left_out(m, msg)))
         return;
-    complement(m, skip, r->tree); /* independent of our view: after a commit it is smaller than the sender's was */
-    if (!bitset_has(r->tree, m->p.self) || !bitset_has(r->tree, msg->root)) {
+    r->n_left = 0;
+    bool ok = true;
+    for (int i = 0; i < msg->n_left; i++)
+        ok = ok && left_add(r, msg->left[i]);
+    if (!ok || !make_out(m, msg->slot)) {
+        member_halt(m, "out of memory");
+        return;
+    }
+    if (!in_tree(m, m->p.self) || !in_tree(m, msg->root)) {
         round_cancel(m);
         return;
     }
@@ -346,7 +438,7 @@ void round_join(struct member *m, const struct wire_msg *msg, uint64_t *skip)
 void round_ack(struct member *m, const struct wire_msg *msg)
 {
     struct round *r = &m->round;
-    if (r->phase == PHASE_NONE || key_cmp(msg, r) != 0 || !bitset_has(r->tree, msg->src))
+    if (r->phase == PHASE_NONE || key_cmp(msg, r) != 0 || !in_tree(m, msg->src))
         return;
     int pos = pos_of(m, msg->src);
     if (msg->flags & WIRE_WORKING)
@@ -380,9 +472,10 @@ void round_tell_deaths(struct member *m)
 {
     struct round *r = &m->round;
     int told = 0;
-    for (int p = 1; tells_deaths(m) && p < r->size && told < DIRECT_MAX && !m->halted; p++) {
+    for (int p = next_unanswered(r, 1); tells_deaths(m) && p >= 0 && told < DIRECT_MAX && !m->halted;
+         p = next_unanswered(r, p + 1)) {
         int id = id_at(m, p);
-        if (bitset_has(r->acked, p) || !is_live(m, id))
+        if (!is_live(m, id))
             continue;
         agreement_tell_deaths(m, id);
         told++;
@@ -393,9 +486,9 @@ static void root_resend(struct member *m)
 {
     struct round *r = &m->round;
     int sent = 0;
-    for (int p = 1; p < r->size && sent < DIRECT_MAX && !m->halted; p++) {
+    for (int p = next_unanswered(r, 1); p >= 0 && sent < DIRECT_MAX && !m->halted; p = next_unanswered(r, p + 1)) {
         int id = id_at(m, p);
-        if (bitset_has(r->acked, p) || !is_live(m, id))
+        if (!is_live(m, id))
             continue;
         send_down(m, id, true);
         if (tells_deaths(m))

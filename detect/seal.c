@@ -3,7 +3,8 @@
 #include <sodium.h>
 #include <string.h>
 
-/* header: magic u32, kind u16, 0 u16, job u64, from u16, to u16, incarnation u32, number u64; little endian. Then content, MAC. */
+/* header: magic u32, kind u16, bits 16 to 23 of from and of to u8 each, job u64, from u16, to u16, incarnation u32, number u64; little
+ * endian. Then content, MAC. */
 static const uint32_t MAGIC = 0x6c65656b;
 static const char PURPOSE[] = "keel membership 2";
 
@@ -33,7 +34,8 @@ size_t seal_close(const struct seal *s, enum seal_kind kind, int to, uint64_t nu
 {
     put(out, MAGIC, 4);
     put(out + 4, kind, 2);
-    put(out + 6, 0, 2);
+    put(out + 6, (uint64_t)s->self >> 16, 1);
+    put(out + 7, (uint64_t)to >> 16, 1);
     put(out + 8, s->job_id, 8);
     put(out + 16, (uint64_t)s->self, 2);
     put(out + 18, (uint64_t)to, 2);
@@ -49,13 +51,13 @@ bool seal_open(const struct seal *s, const uint8_t *in, size_t in_len, struct se
 {
     uint8_t mac[SEAL_MAC];
     if (in_len < SEAL_OVERHEAD || get(in, 4) != MAGIC || get(in + 8, 8) != s->job_id ||
-        get(in + 18, 2) != (uint64_t)s->self)
+        (get(in + 18, 2) | get(in + 7, 1) << 16) != (uint64_t)s->self)
         return false;
     crypto_generichash(mac, SEAL_MAC, in, in_len - SEAL_MAC, s->key, sizeof s->key);
     if (sodium_memcmp(mac, in + in_len - SEAL_MAC, SEAL_MAC) != 0)
         return false;
     *out = (struct seal_opened){.kind = (enum seal_kind)get(in + 4, 2),
-                                .from = (int)get(in + 16, 2),
+                                .from = (int)(get(in + 16, 2) | get(in + 6, 1) << 16),
                                 .incarnation = (uint32_t)get(in + 20, 4),
                                 .number = get(in + 24, 8),
                                 .content = in + SEAL_HEADER,

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum { SEAL_HEADER = 32, SEAL_MAC = 16, SEAL_OVERHEAD = SEAL_HEADER + SEAL_MAC };
-enum seal_kind { SEAL_DATAGRAM = 1, SEAL_HELLO, SEAL_PROBE, SEAL_VERBS };
+enum seal_kind { SEAL_DATAGRAM = 1, SEAL_HELLO, SEAL_PROBE, SEAL_VERBS, SEAL_QUESTION, SEAL_ANSWER };
 
 struct seal {
     uint64_t job_id;

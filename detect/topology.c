@@ -5,14 +5,14 @@
 #include "detect/member_internal.h"
 
 struct edges {
-    const uint64_t *gone;
+    const struct idset *gone;
     int self, n, max;
     int *out;
 };
 
 static void add(struct edges *e, int target, int *count)
 {
-    if (target == e->self || bitset_has(e->gone, target) || *count == e->max)
+    if (target == e->self || idset_has(e->gone, target) || *count == e->max)
         return;
     for (int i = 0; i < *count; i++)
         if (e->out[i] == target)
@@ -84,22 +84,20 @@ static void add_edges_of(const struct member_params *p, int reader, struct edges
 
 static void add_next_live(struct edges *e, int *count)
 {
-    int r = (e->self + 1) % e->n;
-    while (r != e->self && bitset_has(e->gone, r))
-        r = (r + 1) % e->n;
-    add(e, r, count);
+    int r = idset_next_out(e->gone, e->self + 1);
+    add(e, r < e->n ? r : idset_next_out(e->gone, 0), count); /* self at the latest, which add ignores */
 }
 
-int topology_targets(const struct member_params *p, const uint64_t *gone, int *out, int max)
+int topology_targets(const struct member_params *p, const struct idset *gone, int *out, int max)
 {
     if (p->n < 2)
         return 0;
     struct edges e = {.gone = gone, .self = p->self, .n = p->n, .max = max, .out = out};
     int count = 0;
     add_edges_of(p, p->self, &e, &count);
-    for (int r = (p->self + 1) % p->n; r != p->self && bitset_has(gone, r) && count < max; r = (r + 1) % p->n)
+    for (int r = (p->self + 1) % p->n; r != p->self && idset_has(gone, r) && count < max; r = (r + 1) % p->n)
         add_edges_of(p, r, &e, &count);
-    if (bitset_count(gone, BITSET_WORDS(p->n)))
+    if (gone->count)
         add_next_live(&e, &count);
     return count;
 }

@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "runtime/base/bitset.h"
-
 struct cursor {
     uint8_t *p;
     const uint8_t *r, *end;
@@ -31,10 +29,10 @@ static uint64_t get(struct cursor *c, int bytes)
 
 static int get_id(struct cursor *c, int n)
 {
-    int id = (int)get(c, 2);
-    if (id >= n)
+    uint64_t id = get(c, 4);
+    if (id >= (uint64_t)n)
         c->bad = true;
-    return c->bad ? 0 : id;
+    return c->bad ? 0 : (int)id;
 }
 
 static void put_batch(struct cursor *c, const struct batch *b)
@@ -43,7 +41,7 @@ static void put_batch(struct cursor *c, const struct batch *b)
     put(c, (uint64_t)b->n, 1);
     for (int i = 0; i < b->n; i++) {
         const struct batch_entry *e = &b->e[i];
-        put(c, (uint64_t)e->node, 2);
+        put(c, (uint64_t)e->node, 4);
         put(c, e->seq, 4);
         put(c, e->event.type, 4);
         put(c, e->event.a, 4);
@@ -74,44 +72,64 @@ static void get_batch(struct cursor *c, int n, struct batch *b)
     }
 }
 
-/* A set of ids as a list (count, ids) or, if that is shorter, as bits (0xffff, words). */
-static void put_set(struct cursor *c, const uint64_t *set, int n)
+static int bytes_of(unsigned distance)
 {
-    unsigned words = BITSET_WORDS(n);
-    int count = bitset_count(set, words);
-    if ((unsigned)count * 2 > words * 8) {
-        put(c, 0xffff, 2);
-        for (unsigned i = 0; i < words; i++)
-            put(c, set[i], 8);
-        return;
-    }
-    put(c, (uint64_t)count, 2);
-    for (int id = bitset_next(set, words, 0); id >= 0; id = bitset_next(set, words, id + 1))
-        put(c, (uint64_t)id, 2);
+    int n = 1;
+    while (distance >>= 7)
+        n++;
+    return n;
 }
 
-static void get_set(struct cursor *c, int n, uint64_t *set)
+size_t wire_left_bytes(const int *left, int n)
 {
-    unsigned words = BITSET_WORDS(n);
-    memset(set, 0, words * 8);
-    unsigned count = (unsigned)get(c, 2);
-    if (count == 0xffff) {
-        for (unsigned i = 0; i < words; i++)
-            set[i] = get(c, 8);
-        if (n % 64 && set[words - 1] >> (n % 64))
-            c->bad = true;
-        return;
+    size_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += (size_t)bytes_of((unsigned)(left[i] - (i ? left[i - 1] : -1)));
+    return sum;
+}
+
+static void put_left(struct cursor *c, const struct wire_msg *m)
+{
+    assert(m->n_left <= WIRE_LEFT_MAX && wire_left_bytes(m->left, m->n_left) <= WIRE_LEFT_BYTES);
+    put(c, (uint64_t)m->n_left, 2);
+    for (int i = 0; i < m->n_left; i++) {
+        unsigned distance = (unsigned)(m->left[i] - (i ? m->left[i - 1] : -1));
+        for (; distance >= 128; distance >>= 7)
+            put(c, (distance & 127) | 128, 1);
+        put(c, distance, 1);
     }
-    for (unsigned i = 0; i < count && !c->bad; i++)
-        bitset_add(set, get_id(c, n));
+}
+
+static void get_left(struct cursor *c, int n, struct wire_msg *m, int *left)
+{
+    m->n_left = (int)get(c, 2);
+    m->left = left;
+    if (m->n_left > WIRE_LEFT_MAX)
+        c->bad = true;
+    int64_t id = -1;
+    for (int i = 0; i < m->n_left && !c->bad; i++) {
+        uint64_t distance = 0, byte = 128;
+        for (int shift = 0; byte & 128 && !c->bad; shift += 7) {
+            byte = get(c, 1);
+            distance |= (byte & 127) << shift;
+            if (shift > 21)
+                c->bad = true;
+        }
+        id += (int64_t)distance;
+        if (distance == 0 || id >= n)
+            c->bad = true;
+        left[i] = c->bad ? 0 : (int)id;
+    }
+    if (c->bad)
+        m->n_left = 0;
 }
 
 static void put_deaths(struct cursor *c, const struct wire_msg *m)
 {
     put(c, (uint64_t)m->n_deaths, 1);
     for (int i = 0; i < m->n_deaths; i++) {
-        put(c, (uint64_t)m->deaths[i].node, 2);
-        put(c, (uint64_t)m->deaths[i].finder, 2);
+        put(c, (uint64_t)m->deaths[i].node, 4);
+        put(c, (uint64_t)m->deaths[i].finder, 4);
         put(c, m->deaths[i].evidence, 1);
     }
 }
@@ -131,15 +149,15 @@ static void get_deaths(struct cursor *c, int n, struct wire_msg *m)
     }
 }
 
-size_t wire_encode(const struct wire_msg *m, int n, uint8_t out[MEMBER_DATAGRAM_MAX])
+size_t wire_encode(const struct wire_msg *m, uint8_t out[MEMBER_DATAGRAM_MAX])
 {
     struct cursor c = {.p = out};
     put(&c, m->type, 1);
     put(&c, m->flags, 1);
     put(&c, (uint64_t)m->hops, 1);
     put(&c, 0, 1);
-    put(&c, (uint64_t)m->src, 2);
-    put(&c, (uint64_t)m->dst, 2);
+    put(&c, (uint64_t)m->src, 4);
+    put(&c, (uint64_t)m->dst, 4);
     put(&c, m->epoch, 8);
     put(&c, m->settled, 8);
     switch (m->type) {
@@ -148,22 +166,22 @@ size_t wire_encode(const struct wire_msg *m, int n, uint8_t out[MEMBER_DATAGRAM_
         put(&c, m->nonce, 8);
         break;
     case WIRE_VOTE_ASK:
-        put(&c, (uint64_t)m->node, 2);
+        put(&c, (uint64_t)m->node, 4);
         break;
     case WIRE_VOTE:
-        put(&c, (uint64_t)m->node, 2);
+        put(&c, (uint64_t)m->node, 4);
         put(&c, m->vote, 1);
         put(&c, m->age_us, 4);
         break;
     case WIRE_ROUND:
     case WIRE_ACK:
         put(&c, m->phase, 1);
-        put(&c, (uint64_t)m->root, 2);
+        put(&c, (uint64_t)m->root, 4);
         put(&c, m->ballot, 8);
         put(&c, m->slot, 8);
         put(&c, m->value, 8);
         if (m->type == WIRE_ROUND)
-            put_set(&c, m->skip, n);
+            put_left(&c, m);
         else
             put(&c, m->accepted_ballot, 8);
         put_batch(&c, &m->batch);
@@ -184,8 +202,8 @@ size_t wire_encode(const struct wire_msg *m, int n, uint8_t out[MEMBER_DATAGRAM_
         put_batch(&c, &m->batch);
         break;
     case WIRE_LINK:
-        put(&c, (uint64_t)m->node, 2);
-        put(&c, (uint64_t)m->root, 2);
+        put(&c, (uint64_t)m->node, 4);
+        put(&c, (uint64_t)m->root, 4);
         put(&c, m->slot, 8);
         put(&c, m->value, 8);
         break;
@@ -197,7 +215,7 @@ size_t wire_encode(const struct wire_msg *m, int n, uint8_t out[MEMBER_DATAGRAM_
     return (size_t)(c.p - out);
 }
 
-static bool decode_round(struct cursor *c, int n, struct wire_msg *m, uint64_t *skip)
+static bool decode_round(struct cursor *c, int n, struct wire_msg *m, int *left)
 {
     m->phase = (enum wire_phase)get(c, 1);
     m->root = get_id(c, n);
@@ -205,18 +223,18 @@ static bool decode_round(struct cursor *c, int n, struct wire_msg *m, uint64_t *
     m->slot = get(c, 8);
     m->value = get(c, 8);
     if (m->type == WIRE_ROUND)
-        get_set(c, n, skip);
+        get_left(c, n, m, left);
     else
         m->accepted_ballot = get(c, 8);
     get_batch(c, n, &m->batch);
-    return m->phase > PHASE_NONE && m->phase <= PHASE_SETTLE && (int)(m->ballot & 0xffff) < n;
+    return m->phase > PHASE_NONE && m->phase <= PHASE_SETTLE && (int)(m->ballot & ((1u << BALLOT_BITS) - 1)) < n;
 }
 
-bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, uint64_t *skip)
+bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, int left[WIRE_LEFT_MAX])
 {
     struct cursor c = {.r = data, .end = (const uint8_t *)data + len};
     memset(m, 0, offsetof(struct wire_msg, batch));
-    m->batch.n = m->n_deaths = 0;
+    m->batch.n = m->n_deaths = m->n_left = 0;
     uint64_t type = get(&c, 1);
     m->flags = (unsigned)get(&c, 1);
     m->hops = (int)get(&c, 1);
@@ -245,11 +263,11 @@ bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, uint64
         break;
     case WIRE_ROUND:
     case WIRE_ACK:
-        ok = decode_round(&c, n, m, skip);
+        ok = decode_round(&c, n, m, left);
         break;
     case WIRE_NACK:
         m->ballot = get(&c, 8);
-        ok = (int)(m->ballot & 0xffff) < n;
+        ok = (int)(m->ballot & ((1u << BALLOT_BITS) - 1)) < n;
         break;
     case WIRE_REPORT:
         get_deaths(&c, n, m);

@@ -1,13 +1,18 @@
 /* Messages between membership cores: one datagram each, little endian, at most MEMBER_DATAGRAM_MAX bytes.
  *
- *   header   type u8, flags u8, hops u8, 0 u8, src u16, dst u16, epoch u64, settled u64          24 bytes
- *   body     by type, see wire_encode; a batch is n u8 and n times (node u16, seq u32, event 24)
+ *   header   type u8, flags u8, hops u8, 0 u8, src u32, dst u32, epoch u64, settled u64          28 bytes
+ *   body     by type, see wire_encode; a batch is n u8 and n times (node u32, seq u32, event 24)
+ *   left     n u16 and n times the distance to the id before, 7 bits a byte, the lowest first, all but the last with bit 7
  *
  * epoch and settled are the sender's, in every message: who is behind notices and asks. */
 #ifndef KEEL_DETECT_WIRE_H
 #define KEEL_DETECT_WIRE_H
 
 #include "detect/member.h"
+
+/* A ballot is a round and the node that it belongs to. */
+enum { BALLOT_BITS = 20, WIRE_LEFT_MAX = 760, WIRE_LEFT_BYTES = 760 };
+_Static_assert(MEMBER_NODES_MAX <= 1 << BALLOT_BITS, "fits");
 
 enum wire_type {
     WIRE_PING = 1, /* nonce; flag LONELY: "I hear too few of you" */
@@ -58,14 +63,17 @@ struct wire_msg {
     int root;
     uint64_t ballot, slot, value;
     uint64_t accepted_ballot; /* WIRE_ACK of COLLECT: of batch and value; 0: none */
-    const uint64_t *skip;     /* encode: members that the tree leaves out, BITSET_WORDS(n) */
+    int n_left; /* WIRE_ROUND: whom the tree leaves out beside those declared dead before the slot, in ascending order */
+    const int *left;
     struct batch batch;
     int n_deaths;
     struct death deaths[MEMBER_BATCH_MAX];
 };
 
-/* n = members of the job. Returns the length. */
-size_t wire_encode(const struct wire_msg *msg, int n, uint8_t out[MEMBER_DATAGRAM_MAX]);
-/* False if the bytes are not a message (every field is checked). skip[BITSET_WORDS(n)] is filled for WIRE_ROUND. */
-bool wire_decode(const void *data, size_t len, int n, struct wire_msg *msg, uint64_t *skip);
+/* Returns the length. */
+size_t wire_encode(const struct wire_msg *msg, uint8_t out[MEMBER_DATAGRAM_MAX]);
+/* n = members of the job. False if the bytes are not a message (every field is checked). msg->left points to `left` afterwards. */
+bool wire_decode(const void *data, size_t len, int n, struct wire_msg *msg, int left[WIRE_LEFT_MAX]);
+/* What a list takes in a message: at most WIRE_LEFT_BYTES. */
+size_t wire_left_bytes(const int *left, int n);
 #endif

@@ -37,7 +37,10 @@ static int head, tail;
 static bool cut[NODES_MAX];
 static bool kernel[NODES_MAX]; /* of the host answers, whatever is cut; but not to whom this is not heard: */
 static bool deaf[NODES_MAX];
+static bool lost[NODES_MAX][NODES_MAX]; /* what the first sends to the second */
+static uint64_t seed = 1;
 static int dark_ms;
+static bool stopped[NODES_MAX];      /* its host says so */
 static enum wire_phase lose_answers; /* of this phase */
 static int lose_accept_but;          /* only this node gets ACCEPT; 0: all do */
 static uint64_t now;
@@ -46,9 +49,9 @@ static void on_send(void *user, int to, const void *data, size_t len)
 {
     struct fake *f = user;
     struct wire_msg msg;
-    uint64_t skip[BITSET_WORDS(NODES_MAX)];
-    assert_true(wire_decode(data, len, nodes, &msg, skip));
-    if (cut[f->id] || cut[to] || (msg.type == WIRE_ACK && msg.phase == lose_answers))
+    int left[WIRE_LEFT_MAX];
+    assert_true(wire_decode(data, len, nodes, &msg, left));
+    if (cut[f->id] || cut[to] || lost[f->id][to] || (msg.type == WIRE_ACK && msg.phase == lose_answers))
         return;
     if (msg.type == WIRE_ROUND && msg.phase == PHASE_ACCEPT && lose_accept_but && to != lose_accept_but)
         return;
@@ -123,11 +126,14 @@ static int set_up(void **state)
     memset(cut, 0, sizeof cut);
     memset(kernel, 0, sizeof kernel);
     memset(deaf, 0, sizeof deaf);
+    memset(stopped, 0, sizeof stopped);
+    memset(lost, 0, sizeof lost);
     lose_answers = PHASE_NONE;
     lose_accept_but = 0;
     for (int i = 0; i < nodes; i++) {
         struct member_params p;
         member_params_default(&p, nodes, i);
+        p.seed = seed;
         if (dark_ms)
             member_params_silence(&p, 780, dark_ms);
         struct member_ops ops = {&fakes[i],  on_send,   on_read,    on_watch, on_probe,
@@ -166,10 +172,10 @@ static void pass(uint64_t ns)
             for (int k = 0; k < nodes; k++)
                 if (fakes[i].probes[k] && kernel[k] && !deaf[i]) {
                     fakes[i].probes[k] = 0;
-                    member_kernel(fakes[i].m, k, now);
+                    (stopped[k] ? member_stopped : member_kernel)(fakes[i].m, k, now);
                 }
             for (int k = 0; k < nodes; k++)
-                if (fakes[i].reads[k] && !cut[i] && !cut[k]) {
+                if (fakes[i].reads[k] && !cut[i] && !cut[k] && !lost[i][k] && !lost[k][i]) {
                     fakes[i].reads[k] = 0;
                     member_heartbeat(fakes[i].m, k, now, now);
                 }
@@ -350,9 +356,9 @@ static void check_event_of_node_2_ordered_without_node_0(uint64_t max_value)
     }
 }
 
-static int set_up_dark(void **state)
+static int set_up_patient(void **state)
 {
-    dark_ms = 250;
+    dark_ms = 780;
     int result = set_up(state);
     dark_ms = 0;
     return result;
@@ -372,6 +378,61 @@ static void test_member_host_that_does_not_answer_is_dead_sooner(void **state)
         assert_int_equal(fakes[i].last.b, MEMBER_SILENT);
         assert_false(fakes[i].halted);
     }
+}
+
+/* Its witness says that it does not wait for a processor. Not at once: who is stopped for a moment goes on. */
+static void test_member_agent_that_was_stopped_is_dead_sooner(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    cut[3] = kernel[3] = stopped[3] = true;
+    pass(180 * MS);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fakes[i].commits, 0);
+    pass(100 * MS);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(fakes[i].commits, 1);
+        assert_int_equal(fakes[i].last.b, MEMBER_HUNG);
+        assert_false(fakes[i].halted);
+    }
+}
+
+/* The last word of its host is what counts. */
+static void test_member_agent_that_was_stopped_and_waits_for_a_processor_now(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    cut[3] = kernel[3] = stopped[3] = true;
+    pass(200 * MS);
+    for (int i = 0; i < 3; i++) {
+        stopped[3] = false;
+        member_runs(fakes[i].m, 3, now);
+    }
+    pass(400 * MS);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fakes[i].commits, 0);
+    pass(300 * MS);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fakes[i].commits, 1);
+}
+
+/* Whoever is drawn to vote: it is no majority of all. */
+static void test_member_node_that_most_others_reach_lives(void **state)
+{
+    for (seed = 1; seed <= 30; seed++) {
+        tear_down(state);
+        nodes = NODES_MAX;
+        set_up(state);
+        pass(500 * MS);
+        for (int k = 3; k <= 6; k++)
+            lost[5][k] = lost[k][5] = kernel[5] = k != 5;
+        pass(4000 * MS);
+        for (int i = 0; i < nodes; i++) {
+            assert_int_equal(fakes[i].commits, 0);
+            assert_false(fakes[i].halted);
+        }
+    }
+    seed = 1;
 }
 
 /* Its agent may only not be given the processor. */
@@ -394,7 +455,7 @@ static void test_member_host_that_answers_somebody_has_the_longer_limit(void **s
     (void)state;
     for (int hears = 0; hears < 3; hears++) {
         tear_down(state);
-        set_up_dark(state);
+        set_up(state);
         pass(500 * MS);
         cut[3] = kernel[3] = true;
         for (int i = 0; i < 3; i++)
@@ -583,11 +644,14 @@ int main(void)
         TEST(test_member_check_says_when_the_node_has_answered),
         TEST(test_member_check_of_a_suspect_is_answered_too),
         TEST(test_member_broken_connection_asks_the_kernel_at_once),
-        TEST(test_member_silent_node_is_dead_after_the_limit_not_before),
-        cmocka_unit_test_setup_teardown(test_member_host_that_does_not_answer_is_dead_sooner, set_up_dark, tear_down),
-        cmocka_unit_test_setup_teardown(test_member_host_that_answers_has_the_longer_limit, set_up_dark, tear_down),
-        cmocka_unit_test_setup_teardown(test_member_host_that_answers_somebody_has_the_longer_limit, set_up_dark,
+        cmocka_unit_test_setup_teardown(test_member_silent_node_is_dead_after_the_limit_not_before, set_up_patient,
                                         tear_down),
+        TEST(test_member_host_that_does_not_answer_is_dead_sooner),
+        TEST(test_member_agent_that_was_stopped_is_dead_sooner),
+        TEST(test_member_node_that_most_others_reach_lives),
+        TEST(test_member_agent_that_was_stopped_and_waits_for_a_processor_now),
+        TEST(test_member_host_that_answers_has_the_longer_limit),
+        TEST(test_member_host_that_answers_somebody_has_the_longer_limit),
         TEST(test_member_coordinator_dies_before_anybody_accepted),
         TEST(test_member_late_answer_to_a_superseded_proposal_is_ignored),
         TEST(test_member_coordinator_dies_all_accepted_next_one_keeps_its_value),

@@ -9,7 +9,9 @@
 
 static bool admissible(uint64_t view, uint64_t out, uint64_t certain)
 {
-    return quorum_admissible(&view, &out, &certain, 1);
+    int total = __builtin_popcountll(view), stay = __builtin_popcountll(view & ~out);
+    uint64_t lowest = view & (~view + 1);
+    return quorum_admissible(total, stay, (view & out & ~certain) == 0, (lowest & ~out) != 0);
 }
 
 static void test_quorum_majority_stays_decides(void **state)

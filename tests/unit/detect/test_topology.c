@@ -15,7 +15,8 @@ static void every_live_node_is_read(enum member_topology topology, const int *ed
     for (int round = 0; round < 300; round++) {
         struct member_params p;
         int n = 2 + (int)rng_below(&r, 70);
-        uint64_t gone[2] = {0}, read[2] = {0};
+        struct idset gone = {0};
+        uint64_t read[2] = {0};
         member_params_default(&p, n, 0);
         p.topology = topology;
         p.edges = edges;
@@ -23,21 +24,22 @@ static void every_live_node_is_read(enum member_topology topology, const int *ed
         p.degree = 1 + (int)rng_below(&r, 3);
         for (int i = 0; i < n; i++)
             if (rng_below(&r, 4) < (uint64_t)(round % 4))
-                bitset_add(gone, i);
+                assert_true(idset_add(&gone, i));
         for (p.self = 0; p.self < n; p.self++) {
             int out[WATCH_MAX];
-            if (bitset_has(gone, p.self))
+            if (idset_has(&gone, p.self))
                 continue;
-            int count = topology_targets(&p, gone, out, WATCH_MAX);
+            int count = topology_targets(&p, &gone, out, WATCH_MAX);
             for (int i = 0; i < count; i++) {
-                assert_false(bitset_has(gone, out[i]));
+                assert_false(idset_has(&gone, out[i]));
                 assert_int_not_equal(out[i], p.self);
                 bitset_add(read, out[i]);
             }
         }
-        int live = n - bitset_count(gone, 2);
+        int live = n - gone.count;
         if (live > 1)
             assert_int_equal(bitset_count(read, 2), live);
+        idset_free(&gone);
     }
 }
 
@@ -77,11 +79,13 @@ static void test_topology_ring_closes_over_the_dead(void **state)
     (void)state;
     struct member_params p;
     int out[WATCH_MAX];
-    uint64_t gone = 1 << 1 | 1 << 2;
+    struct idset gone = {0};
+    assert_true(idset_add(&gone, 1) && idset_add(&gone, 2));
     member_params_default(&p, 6, 0);
     p.degree = 1;
     assert_int_equal(topology_targets(&p, &gone, out, WATCH_MAX), 1);
     assert_int_equal(out[0], 3);
+    idset_free(&gone);
 }
 
 int main(void)

@@ -3,14 +3,14 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "detect/seal.h"
 #include "detect/wire.h"
-#include "runtime/base/bitset.h"
 #include "runtime/base/rng.h"
 
-static struct wire_msg full_round(struct rng *r, int n, const uint64_t *skip)
+static struct wire_msg full_round(struct rng *r, int n, const int *left, int n_left)
 {
     struct wire_msg m = {.type = WIRE_ROUND,
                          .flags = WIRE_DIRECT,
@@ -20,10 +20,11 @@ static struct wire_msg full_round(struct rng *r, int n, const uint64_t *skip)
                          .settled = 6,
                          .phase = PHASE_PREPARE,
                          .root = 1,
-                         .ballot = 5 << 16 | 1,
+                         .ballot = 5 << BALLOT_BITS | 1,
                          .slot = 8,
                          .value = 99,
-                         .skip = skip,
+                         .left = left,
+                         .n_left = n_left,
                          .batch = {.n = MEMBER_BATCH_MAX}};
     for (int i = 0; i < MEMBER_BATCH_MAX; i++)
         m.batch.e[i] =
@@ -39,16 +40,21 @@ static void test_wire_largest_round_fits_and_returns(void **state)
     struct rng r;
     rng_seed(&r, 3);
     for (int n = 2; n <= MEMBER_NODES_MAX; n = n * 2 + 1) {
-        uint64_t skip[BITSET_WORDS(MEMBER_NODES_MAX)] = {0}, back[BITSET_WORDS(MEMBER_NODES_MAX)];
+        int left[WIRE_LEFT_MAX], back[WIRE_LEFT_MAX], n_left = 0;
         uint8_t bytes[MEMBER_DATAGRAM_MAX];
-        for (int i = 2; i < n - 1; i++)
-            if (rng_below(&r, 2))
-                bitset_add(skip, i);
-        struct wire_msg m = full_round(&r, n, skip), got;
-        size_t len = wire_encode(&m, n, bytes);
+        for (int i = 2; i < n - 1 && n_left < WIRE_LEFT_MAX; i++) /* near each other, or far apart */
+            if (rng_below(&r, n > 5000 ? (uint64_t)n / 300 : 2) == 0)
+                left[n_left++] = i;
+        while (wire_left_bytes(left, n_left) > WIRE_LEFT_BYTES)
+            n_left--;
+        assert_true(n_left >= (n > 5000 ? 200 : 0));
+        struct wire_msg m = full_round(&r, n, left, n_left), got;
+        size_t len = wire_encode(&m, bytes);
         assert_true(len <= MEMBER_DATAGRAM_MAX);
         assert_true(wire_decode(bytes, len, n, &got, back));
-        assert_memory_equal(skip, back, BITSET_WORDS(n) * 8);
+        assert_int_equal(got.n_left, n_left);
+        if (n_left)
+            assert_memory_equal(left, back, (size_t)n_left * sizeof *left);
         assert_int_equal(got.slot, m.slot);
         assert_int_equal(got.ballot, m.ballot);
         for (int i = 0; i < MEMBER_BATCH_MAX; i++) {
@@ -66,11 +72,11 @@ static void test_wire_damaged_message_stays_in_range(void **state)
     rng_seed(&r, 4);
     const int n = 100;
     for (int i = 0; i < 50000; i++) {
-        uint64_t skip[2] = {0}, back[2];
+        int left[5] = {3, 4, 50, 51, 98}, back[WIRE_LEFT_MAX];
         uint8_t bytes[MEMBER_DATAGRAM_MAX];
-        struct wire_msg m = full_round(&r, n, skip), got;
+        struct wire_msg m = full_round(&r, n, left, 5), got;
         m.type = (enum wire_type)(1 + rng_below(&r, WIRE_TYPES - 1));
-        size_t len = wire_encode(&m, n, bytes);
+        size_t len = wire_encode(&m, bytes);
         for (int k = 0; k < 3; k++)
             bytes[rng_below(&r, len)] = (uint8_t)rng_u64(&r);
         len -= rng_below(&r, 3) ? 0 : rng_below(&r, len);
@@ -83,9 +89,33 @@ static void test_wire_damaged_message_stays_in_range(void **state)
             assert_in_range(got.n_deaths, 0, MEMBER_BATCH_MAX);
             for (int k = 0; k < got.batch.n; k++)
                 assert_in_range(got.batch.e[k].node, 0, n - 1);
+            for (int k = 0; k < got.n_left; k++)
+                assert_in_range(got.left[k], k ? got.left[k - 1] + 1 : 0, n - 1);
         }
         free(copy);
     }
+}
+
+/* Ids above 65,535: of both ends, in a message and in what seals it. */
+static void test_wire_and_seal_know_large_ids(void **state)
+{
+    (void)state;
+    struct seal a, b;
+    struct seal_opened opened;
+    uint8_t secret[32] = {1}, bytes[MEMBER_DATAGRAM_MAX], out[MEMBER_DATAGRAM_MAX + SEAL_OVERHEAD];
+    int left[WIRE_LEFT_MAX];
+    struct wire_msg m = {.type = WIRE_PING, .src = 99999, .dst = 65537, .nonce = 5}, got;
+    size_t len = wire_encode(&m, bytes);
+    assert_true(wire_decode(bytes, len, 100000, &got, left));
+    assert_int_equal(got.src, 99999);
+    assert_int_equal(got.dst, 65537);
+    assert_false(wire_decode(bytes, len, 99999, &got, left));
+    assert_true(seal_init(&a, 1, secret, 99999, 10) && seal_init(&b, 1, secret, 65537, 11));
+    len = seal_close(&a, SEAL_DATAGRAM, 65537, 7, bytes, len, out);
+    assert_true(seal_open(&b, out, len, &opened));
+    assert_int_equal(opened.from, 99999);
+    assert_true(seal_init(&b, 1, secret, 1, 11)); /* the same in 16 bits */
+    assert_false(seal_open(&b, out, len, &opened));
 }
 
 static void test_seal_altered_or_foreign_is_refused(void **state)
@@ -145,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_largest_round_fits_and_returns),
         cmocka_unit_test(test_wire_damaged_message_stays_in_range),
+        cmocka_unit_test(test_wire_and_seal_know_large_ids),
         cmocka_unit_test(test_seal_altered_or_foreign_is_refused),
         cmocka_unit_test(test_window_takes_each_number_once),
     };

@@ -1,0 +1,159 @@
+/* Our own contact with the others: were we away, and do we still hear a quorum? */
+#include "detect/member_internal.h"
+
+#define REFUSAL_GAP_NS (500ull * 1000 * 1000) /* no verdict refused for so long: that is over */
+
+/* ------------------------------------------------------------------------------------------------ own absence
+ *
+ * Who was frozen or cut off for nearly the shorter limit may have been left out. If so, it hears of it from whoever it reaches; but the
+ * others may have come to the end of the job meanwhile, and then their kernels refuse it as if they had died. */
+
+void detector_note_absence(struct member *m)
+{
+    if (m->now - m->contact_at < m->p.dark_ns / 4 * 3) /* a machine that is stopped as a whole is dark, too */
+        return;
+    m->contact_at = m->now;
+    m->absent = true;
+    m->absent_at = m->t;
+}
+
+/* What was sent before the absence may be heard only now, so a sign is not enough; a heartbeat read that began some time after it
+ * is: a member that knows us left out, or about to be, has closed that connection. */
+static void note_contact(struct member *m, uint64_t began)
+{
+    m->contact_at = m->now;
+    if (m->absent && (since(m, m->absent_at) >= m->p.limit_ns || began >= m->absent_at + m->p.late_ns))
+        m->absent = false;
+}
+
+/* May those believed dead have gone on without us, and ended? */
+static bool may_be_left_out(const struct member *m)
+{
+    int total = member_count(m), left = m->dead.count - m->gone.count;
+    return m->absent && quorum_admissible(total, left, left == total, idset_has(&m->dead, lowest_member(m)));
+}
+
+bool detector_has_seen(const struct member *m, int node)
+{
+    return m->all_seen || idset_has(&m->seen, node);
+}
+
+void detector_note_seen(struct member *m, int node)
+{
+    if (!m->all_seen)
+        member_put(m, &m->seen, node);
+}
+
+void detector_sign_of_life(struct member *m, int node, uint64_t began)
+{
+    note_contact(m, began);
+    detector_note_seen(m, node);
+    if (m->contact.active)
+        member_put(m, &m->contact.heard, node);
+    struct target *tg = target_find(m, node);
+    if (tg)
+        tg->last_direct = m->t;
+}
+
+void detector_sign_of_life_relayed(struct member *m, int node)
+{
+    note_contact(m, 0);
+    detector_note_seen(m, node);
+    if (m->contact.active)
+        member_put(m, &m->contact.heard, node);
+    struct target *tg = target_find(m, node);
+    if (tg)
+        tg->last_indirect = m->t;
+}
+
+/* Would those not believed dead still be a quorum? */
+bool contact_stays_admissible(struct member *m, int node, enum member_evidence evidence)
+{
+    bool was = idset_has(&m->dead, node), certain = evidence == MEMBER_REFUSED || idset_has(&m->positive, node);
+    for (int i = 0; i < m->n_deaths; i++)
+        certain &= m->deaths[i].node == node || idset_has(&m->positive, m->deaths[i].node);
+    int lowest = lowest_member(m);
+    if (!was && !idset_add(&m->dead, node)) {
+        member_halt(m, "out of memory");
+        return false;
+    }
+    bool ok =
+        quorum_admissible(member_count(m), m->p.n - m->dead.count, certain, is_live(m, lowest)) && !may_be_left_out(m);
+    if (!was && !idset_del(&m->dead, node))
+        member_halt(m, "out of memory");
+    return ok;
+}
+
+/* Too many are silent: it may be us who are cut off, or the others have all stood still for a moment. Deciding nothing
+ * is safe, so there is time to wait and see; if it stays so, we end. */
+void detector_no_quorum(struct member *m)
+{
+    if (!m->refused_since || since(m, m->refused_last) > REFUSAL_GAP_NS)
+        m->refused_since = m->t;
+    m->refused_last = m->t;
+    if (since(m, m->refused_since) >= ALONE_LIMITS * m->p.limit_ns)
+        member_halt(m, "no quorum: too many members are silent");
+}
+
+/* ------------------------------------------------------------------------------------------------ own contact */
+
+/* Pings to everybody until a quorum has answered; if that does not come by `end`, we are the ones cut off. */
+void detector_contact(struct member *m, uint64_t end)
+{
+    struct contact_check *c = &m->contact;
+    if (c->active || (c->passed_at && since(m, c->passed_at) < m->p.limit_ns))
+        return;
+    idset_clear(&c->heard);
+    member_put(m, &c->heard, m->p.self);
+    bool started = m->n_watch == 0;
+    for (int i = 0; i < m->n_watch; i++)
+        started |= detector_has_seen(m, m->watch[i].node);
+    if (!started)
+        end = later(end, m->created + m->p.startup_ns);
+    *c = (struct contact_check){.active = true,
+                                .start = m->t,
+                                .end = later(end, m->t) + ALONE_LIMITS * m->p.limit_ns,
+                                .next_ping = m->t,
+                                .gap = m->p.rto_ns,
+                                .next = c->next,
+                                .heard = c->heard};
+}
+
+/* Is whom we have heard, and do not believe dead since, a quorum? */
+static bool hears_quorum(const struct member *m)
+{
+    const struct idset *heard = &m->contact.heard;
+    int total = member_count(m), stay = heard->count - idset_common(heard, &m->dead), lowest = lowest_member(m);
+    int certain = m->positive.count - idset_common(&m->positive, &m->gone);
+    return quorum_admissible(total, stay, total - stay == certain, idset_has(heard, lowest) && is_live(m, lowest));
+}
+
+void contact_tick(struct member *m)
+{
+    struct contact_check *c = &m->contact;
+    if (!c->active)
+        return;
+    if (hears_quorum(m)) {
+        c->active = false;
+        c->passed_at = m->t;
+        return;
+    }
+    if (m->t >= c->end) {
+        member_halt(m, "no quorum: cut off from the others");
+        return;
+    }
+    if (m->t < c->next_ping)
+        return;
+    bool lonely = since(m, c->start) > (c->end - c->start) / 3;
+    for (int i = 0; i < 4 + m->p.n / 16; i++) {
+        c->next = (c->next + 1) % m->p.n;
+        if (c->next == 0 && c->gap < m->p.rto_max_ns) /* who has not answered is not served by more of them */
+            c->gap *= 2;
+        /* who answered may be cut off with us, and have nobody of the other side to miss: it is to look too */
+        if (is_member(m, c->next) && (lonely || !idset_has(&c->heard, c->next))) {
+            struct wire_msg ping = {.type = WIRE_PING, .nonce = detector_nonce(m), .flags = lonely ? WIRE_LONELY : 0};
+            member_post_direct(m, c->next, &ping);
+        }
+    }
+    c->next_ping = m->t + c->gap;
+}

@@ -1,0 +1,92 @@
+/* Who is watched, and what reading its heartbeat shows. */
+#include "detect/member_internal.h"
+
+struct watch *watch_find(struct member *m, int node)
+{
+    for (int i = 0; i < m->n_watch; i++)
+        if (m->watch[i].node == node)
+            return &m->watch[i];
+    return NULL;
+}
+
+static void watch_add(struct member *m, int node)
+{
+    if (!grow((void **)&m->watch, &m->cap_watch, m->n_watch + 1, sizeof *m->watch)) {
+        member_halt(m, "out of memory");
+        return;
+    }
+    struct watch *w = &m->watch[m->n_watch++];
+    *w = (struct watch){.node = node, .fresh = true, .next_read = m->t, .last_life = m->t};
+    m->ops.watch(m->ops.user, node, true);
+}
+
+/* After a change of who is dead: the topology closes over them. */
+void detector_rewatch(struct member *m)
+{
+    int want[WATCH_MAX];
+    int n = topology_targets(&m->p, &m->dead, want, WATCH_MAX);
+    for (int i = 0; i < m->n_watch; i++)
+        m->watch[i].fresh = false;
+    for (int i = 0; i < n; i++) {
+        struct watch *w = watch_find(m, want[i]);
+        if (w)
+            w->fresh = true;
+    }
+    for (int i = 0; i < m->n_watch;) {
+        if (m->watch[i].fresh) {
+            i++;
+            continue;
+        }
+        int node = m->watch[i].node;
+        m->watch[i] = m->watch[--m->n_watch];
+        m->ops.watch(m->ops.user, node, false);
+    }
+    for (int i = 0; i < n; i++)
+        if (!watch_find(m, want[i]) && m->n_watch < WATCH_MAX)
+            watch_add(m, want[i]);
+}
+
+static void note_latency(const struct member *m, struct watch *w)
+{
+    uint64_t us = w->posted ? since(m, w->posted) / 1000 : 0;
+    int bucket = us ? 63 - __builtin_clzll(us) : 0;
+    w->latency[bucket < MEMBER_LATENCY_BUCKETS ? bucket : MEMBER_LATENCY_BUCKETS - 1]++;
+    w->reads++;
+}
+
+void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now)
+{
+    if (node < 0 || node >= m->p.n)
+        return;
+    member_enter(m, now);
+    struct watch *w = watch_find(m, node);
+    if (w && !m->halted) {
+        uint64_t began = w->posted;
+        note_latency(m, w);
+        w->posted = 0;
+        w->last_done = m->t;
+        if (!w->have_counter || counter != w->counter) {
+            w->have_counter = true;
+            w->counter = counter;
+            w->last_life = m->t;
+            w->same = 0;
+            detector_sign_of_life(m, node, began);
+        } else {
+            w->same++;
+        }
+    }
+    member_leave(m);
+}
+
+void watch_tick(struct member *m, struct watch *w)
+{
+    if (m->t >= w->next_read && (!w->posted || since(m, w->posted) >= m->p.late_ns)) {
+        w->posted = m->t;
+        w->next_read += m->p.period_ns;
+        if (w->next_read <= m->t)
+            w->next_read = m->t + m->p.period_ns;
+        m->ops.read(m->ops.user, w->node);
+    }
+    if (since(m, w->last_life) >= m->p.late_ns)
+        detector_suspect(m, w->node, w->last_life, "heartbeat late");
+}

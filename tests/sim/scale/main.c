@@ -1,0 +1,136 @@
+/* sim-scale [OPTIONS]: one run of detection at size, a line of figures. Exit 0: nobody who was well was declared dead or ended, one history,
+ * and at the end everybody who runs agrees on who failed. */
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/sim/scale/scale.h"
+
+static struct plan plan = {.n = 1000, .seed = 1, .end = 2 * SEC, .at = 500 * MS};
+static int silence_ms, dark_ms, suspect_ms;
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    double x = arg ? atof(arg) : 0; // NOLINT(cert-err34-c): a test program
+    switch (key) {
+    case 'n':
+        plan.n = (int)x;
+        if (plan.n < 1 || plan.n > MEMBER_NODES_MAX)
+            argp_failure(state, 2, 0, "--nodes must be from 1 to %d", MEMBER_NODES_MAX);
+        break;
+    case 'S':
+        plan.seed = (uint64_t)x;
+        break;
+    case 't':
+        plan.end = (uint64_t)(x * SEC);
+        break;
+    case 'k':
+        plan.killed = (int)x;
+        break;
+    case 'o':
+        plan.off = (int)x;
+        break;
+    case 'f':
+        plan.frozen = (int)x;
+        break;
+    case 'x':
+        plan.starved = (int)x;
+        break;
+    case 'X':
+        plan.starve_ns = (uint64_t)(x * MS);
+        break;
+    case 'l':
+        plan.loss = x / 100;
+        break;
+    case 'p':
+        plan.spike = x / 100;
+        break;
+    case 'P':
+        plan.spike_ns = (uint64_t)(x * MS);
+        break;
+    case 'w':
+        plan.slow = x / 100;
+        break;
+    case 'W':
+        plan.slow_ns = (uint64_t)(x * MS);
+        break;
+    case 'c':
+        plan.cut = x / 100;
+        break;
+    case 'C':
+        plan.cut_ns = (uint64_t)(x * MS);
+        break;
+    case 'F':
+        plan.flapping = (int)x;
+        break;
+    case 'T':
+        plan.together = true;
+        break;
+    case 'q':
+        silence_ms = (int)x;
+        break;
+    case 'd':
+        dark_ms = (int)x;
+        break;
+    case 'u':
+        suspect_ms = (int)x;
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        {"nodes", 'n', "N", 0, "number of nodes (1000)", 0},
+        {"seed", 'S', "S", 0, "seed (1)", 0},
+        {"seconds", 't', "S", 0, "simulated time (2); failures come after 0.5", 0},
+        {"killed", 'k', "K", 0, "so many processes are killed", 1},
+        {"off", 'o', "K", 0, "... nodes are switched off", 1},
+        {"frozen", 'f', "K", 0, "... processes are stopped for good", 1},
+        {"starved", 'x', "K", 0, "... get no processor for a time", 1},
+        {"starved-ms", 'X', "MS", 0, "this one", 1},
+        {"together", 'T', NULL, 0, "all these are neighbours", 1},
+        {"loss", 'l', "PERCENT", 0, "of all messages are lost", 2},
+        {"spikes", 'p', "PERCENT", 0, "of all messages are late", 2},
+        {"spikes-ms", 'P', "MS", 0, "by up to so much", 2},
+        {"slow", 'w', "PERCENT", 0, "of the nodes handle everything late", 2},
+        {"slow-ms", 'W', "MS", 0, "by up to so much", 2},
+        {"cut", 'c', "PERCENT", 0, "of the nodes are cut off from the others", 2},
+        {"cut-ms", 'C', "MS", 0, "for so long; 0: for good", 2},
+        {"flapping", 'F', "K", 0, "links between neighbours fail and come back every 20 to 720 ms", 2},
+        {"silence", 'q', "MS", 0, "as keelrun's", 3},
+        {"dark", 'd', "MS", 0, "as keelrun's", 3},
+        {"late", 'u', "MS", 0, "after which a read is late", 3},
+        {0},
+    };
+    static const struct argp argp = {options, parse, NULL, "Detection at size, in virtual time.", NULL, NULL, NULL};
+    struct outcome o;
+    argp_err_exit_status = 2;
+    if (argp_parse(&argp, argc, argv, 0, NULL, NULL))
+        return 2;
+    member_params_default(&plan.params, plan.n, 0);
+    if (silence_ms || dark_ms)
+        member_params_silence(&plan.params, silence_ms ? silence_ms : 780, dark_ms ? dark_ms : 250);
+    if (suspect_ms)
+        plan.params.late_ns = (uint64_t)suspect_ms * MS;
+    if (!scale_run(&plan, &o)) {
+        fprintf(stderr, "sim-scale: out of memory\n");
+        return 1;
+    }
+    double seconds = (double)plan.end / SEC, periods = seconds * SEC / (double)plan.params.period_ns * plan.n;
+    bool ok = o.consistent && o.agreed && o.wrong == 0;
+    printf("%d nodes, %.1f s, %.3g node-periods: %d failed, found after %.1f ms, known to all after %.1f ms; %d "
+           "declared, %d wrong, "
+           "%d ended, %llu suspicions; %.1f messages and %.1f reads per node and second, the longest %zu bytes; %zu "
+           "bytes per node; %llu "
+           "events, %.2f million/s of processor time%s%s%s\n",
+           plan.n, seconds, periods, o.failed, (double)o.detected / MS, (double)o.known / MS, o.declared, o.wrong,
+           o.halted, (unsigned long long)o.suspicions, (double)o.messages / plan.n / seconds,
+           (double)o.reads / plan.n / seconds, o.longest, o.node_bytes, (unsigned long long)o.events,
+           (double)o.events / o.cpu_s / 1e6, o.consistent ? "" : "; TWO HISTORIES", o.agreed ? "" : "; NOT ALL AGREE",
+           o.wrong ? "; WRONG" : "");
+    return ok ? 0 : 1;
+}

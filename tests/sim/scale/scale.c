@@ -1,0 +1,385 @@
+#include "tests/sim/scale/scale.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum kind { EV_TICK, EV_DATAGRAM, EV_READ, EV_BROKEN, EV_REFUSED, EV_KERNEL, EV_FAIL, EV_HEAL, EV_FLAP };
+enum { WATCHERS = 8, RETRIES = 3 };
+#define RETRY_NS (20 * MS)
+#define DELAY_NS 40000
+#define JITTER_NS 100000
+
+struct node {
+    struct member *m;
+    uint64_t tick_at, thaw_at;
+    int id;
+    bool dead, off, stopped, slow, cut, failed, excused; /* excused: may be declared dead */
+    int watchers[WATCHERS];
+};
+
+static struct world {
+    struct plan p;
+    struct outcome *out;
+    struct wheel *wheel;
+    struct node *nodes;
+    struct rng rng;
+    uint64_t now;
+    uint64_t *history; /* hash of each epoch's events */
+    uint64_t n_history, cap_history;
+    bool *link_down; /* between i and i + 1 */
+} w;
+
+static bool path(int a, int b)
+{
+    int low = a < b ? a : b;
+    return !w.nodes[a].off && !w.nodes[b].off && w.nodes[a].cut == w.nodes[b].cut &&
+           !(w.link_down && (a - b == 1 || b - a == 1) && w.link_down[low]);
+}
+
+static uint64_t delay(int to)
+{
+    uint64_t d = DELAY_NS + rng_below(&w.rng, JITTER_NS);
+    if (w.p.spike > 0 && rng_double(&w.rng) < w.p.spike)
+        d += rng_below(&w.rng, w.p.spike_ns);
+    if (w.nodes[to].slow)
+        d += rng_below(&w.rng, w.p.slow_ns);
+    return d;
+}
+
+static bool is_lost(void)
+{
+    return w.p.loss > 0 && rng_double(&w.rng) < w.p.loss;
+}
+
+static bool is_answered(void)
+{
+    bool arrived = !is_lost();
+    return arrived && !is_lost();
+}
+
+static struct occurrence *later(uint64_t t, enum kind kind, int node, int from)
+{
+    struct occurrence *o = wheel_add(w.wheel, t);
+    o->kind = (uint8_t)kind;
+    o->node = node;
+    o->from = from;
+    return o;
+}
+
+static void on_send(void *user, int to, const void *data, size_t len)
+{
+    struct node *s = user;
+    w.out->messages++;
+    w.out->longest = len > w.out->longest ? len : w.out->longest;
+    if (is_lost() || !path(s->id, to))
+        return;
+    struct occurrence *o = later(w.now + delay(to), EV_DATAGRAM, to, s->id);
+    o->len = (uint16_t)len;
+    if (len > WHEEL_INLINE && !(o->far = malloc(len)))
+        o->len = 0; /* a message lost */
+    else
+        memcpy(o->far ? o->far : o->near, data, len);
+}
+
+static void on_read(void *user, int node)
+{
+    struct node *s = user;
+    uint64_t t = w.now + delay(node) + delay(s->id), again = RETRY_NS;
+    int tries = 0;
+    w.out->reads++;
+    for (; tries <= RETRIES && !is_answered(); tries++, again *= 2)
+        t += again;
+    if (path(s->id, node) && path(node, s->id))
+        later(t, tries > RETRIES ? EV_BROKEN : EV_READ, s->id, node);
+}
+
+static void on_watch(void *user, int node, bool on)
+{
+    struct node *s = user;
+    int *list = w.nodes[node].watchers;
+    for (int i = 0; i < WATCHERS; i++)
+        if (list[i] == (on ? -1 : s->id)) {
+            list[i] = on ? s->id : -1;
+            return;
+        }
+}
+
+static void on_probe(void *user, int node)
+{
+    struct node *s = user;
+    w.out->messages++;
+    if (path(s->id, node) && is_answered())
+        later(w.now + delay(node) + delay(s->id), w.nodes[node].dead ? EV_REFUSED : EV_KERNEL, s->id, node);
+}
+
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+{
+    struct node *s = user;
+    (void)epoch;
+    (void)events;
+    (void)n;
+    member_prepared(s->m, proposal, 0, w.now);
+}
+
+static uint64_t hash_of(const struct member_event *events, int n)
+{
+    uint64_t h = 1469598103934665603ull;
+    for (size_t i = 0; i < (size_t)n * sizeof *events; i++)
+        h = (h ^ ((const uint8_t *)events)[i]) * 1099511628211ull;
+    return h;
+}
+
+static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+{
+    struct node *s = user;
+    (void)max_value;
+    if (epoch == w.n_history + 1) {
+        if (w.n_history == w.cap_history) {
+            w.cap_history = w.cap_history ? 2 * w.cap_history : 64;
+            uint64_t *more = realloc(w.history, w.cap_history * sizeof *more);
+            if (!more)
+                abort();
+            w.history = more;
+        }
+        w.history[w.n_history++] = hash_of(events, n);
+        for (int i = 0; i < n; i++) {
+            struct node *victim = &w.nodes[events[i].a];
+            w.out->declared++;
+            w.out->wrong += !victim->dead && !victim->excused;
+        }
+    }
+    if (epoch > w.n_history || w.history[epoch - 1] != hash_of(events, n))
+        w.out->consistent = false;
+    if (!s->cut && !s->failed)
+        w.out->known = w.now - w.p.at - SEC;
+}
+
+static void on_settled(void *user, uint64_t epoch)
+{
+    (void)user;
+    (void)epoch;
+}
+
+static void end(struct node *s)
+{
+    s->dead = true;
+    for (int i = 0; i < WATCHERS; i++)
+        if (s->watchers[i] >= 0 && path(s->id, s->watchers[i]))
+            later(w.now + delay(s->watchers[i]), EV_BROKEN, s->watchers[i], s->id);
+}
+
+static void on_halt(void *user, const char *reason)
+{
+    struct node *s = user;
+    (void)reason;
+    w.out->halted++;
+    w.out->wrong += !s->excused && !s->failed;
+    end(s);
+}
+
+static void on_report(void *user, const struct member_report *r)
+{
+    (void)user;
+    w.out->suspicions += r->kind == MEMBER_REPORT_SUSPECT;
+    if (r->kind == MEMBER_REPORT_VERDICT && !w.out->detected && w.now > w.p.at + SEC)
+        w.out->detected = w.now - w.p.at - SEC;
+}
+
+static void set_timer(struct node *s)
+{
+    uint64_t d = member_deadline(s->m);
+    if (d <= w.now)
+        d = w.now + 1000;
+    if (d < s->tick_at) {
+        s->tick_at = d;
+        later(d, EV_TICK, s->id, -1);
+    }
+}
+
+/* Those that fail: at random, or neighbours. */
+static struct node *victim(int k)
+{
+    if (w.p.together)
+        return &w.nodes[(w.p.n / 3 + k) % w.p.n];
+    for (;;) {
+        struct node *s = &w.nodes[rng_below(&w.rng, (uint64_t)w.p.n)];
+        if (!s->failed)
+            return s;
+    }
+}
+
+static void fail_all(void)
+{
+    int k = 0, killed = w.p.killed, off = killed + w.p.off, frozen = off + w.p.frozen, all = frozen + w.p.starved;
+    for (; k < all; k++) {
+        struct node *s = victim(k);
+        s->failed = true;
+        s->excused = k < frozen;
+        if (k < killed)
+            end(s);
+        else if (k < off)
+            s->off = s->dead = true;
+        else
+            s->thaw_at = k < frozen ? UINT64_MAX : w.now + w.p.starve_ns;
+        s->stopped = k >= off && k < frozen;
+    }
+    w.out->failed = frozen;
+    for (int i = w.p.n - (int)(w.p.cut * w.p.n); i < w.p.n; i++)
+        w.nodes[i].cut = true;
+    for (int i = 0; i < w.p.n && w.p.cut > 0;
+         i++) /* each side finds the other dead; when they meet again a quorum decides */
+        w.nodes[i].excused = true;
+}
+
+static void handle(struct node *s, struct occurrence *o)
+{
+    const uint8_t *data = o->far ? o->far : o->near;
+    switch ((enum kind)o->kind) {
+    case EV_TICK:
+        if (o->t < s->tick_at)
+            return;
+        s->tick_at = UINT64_MAX;
+        if (w.now >= member_deadline(s->m))
+            member_tick(s->m, w.now);
+        break;
+    case EV_DATAGRAM:
+        member_receive(s->m, o->from, data, o->len, w.now);
+        break;
+    case EV_READ: { /* the word as it is half a way back, nearly */
+        const struct node *t = &w.nodes[o->from];
+        if (!path(s->id, t->id))
+            return;
+        if (t->dead || !member_alive(t->m, s->id))
+            member_broken(s->m, o->from, w.now);
+        else if (t->thaw_at <= w.now)
+            member_heartbeat(s->m, o->from, w.now / (w.p.params.period_ns / 2), w.now);
+        break;
+    }
+    case EV_BROKEN:
+        member_broken(s->m, o->from, w.now);
+        break;
+    case EV_REFUSED:
+        member_refused(s->m, o->from, w.now);
+        break;
+    case EV_KERNEL:
+        (w.nodes[o->from].stopped ? member_stopped : member_runs)(s->m, o->from, w.now);
+        break;
+    default:
+        break;
+    }
+    if (!s->dead)
+        set_timer(s);
+}
+
+static void dispatch(struct occurrence *o)
+{
+    struct node *s = o->node >= 0 ? &w.nodes[o->node] : NULL;
+    if (o->kind == EV_FAIL) {
+        fail_all();
+    } else if (o->kind == EV_HEAL) {
+        for (int i = 0; i < w.p.n; i++)
+            w.nodes[i].cut = false;
+    } else if (o->kind == EV_FLAP) {
+        w.link_down[o->node] = !w.link_down[o->node];
+        later(w.now + 20 * MS + rng_below(&w.rng, 700 * MS), EV_FLAP, o->node, -1);
+    } else if (s && s->thaw_at > w.now) {
+        if (s->thaw_at == UINT64_MAX)
+            return;
+        struct occurrence *again = later(s->thaw_at, (enum kind)o->kind, o->node, o->from);
+        uint32_t next = again->next;
+        uint64_t t = again->t;
+        *again = *o;
+        again->next = next;
+        again->t = t;
+        if (o->kind == EV_TICK)
+            s->tick_at = t;
+        o->far = NULL;
+    } else if (s && !s->dead && !s->off) {
+        handle(s, o);
+    }
+}
+
+static bool create(struct node *s, int id)
+{
+    struct member_params p = w.p.params;
+    const struct member_ops ops = {s,          on_send,   on_read,    on_watch, on_probe,
+                                   on_prepare, on_commit, on_settled, on_halt,  on_report};
+    p.n = w.p.n;
+    p.self = s->id = id;
+    p.seed = w.p.seed;
+    s->tick_at = UINT64_MAX;
+    s->slow = rng_double(&w.rng) < w.p.slow;
+    s->m = member_create(&p, &ops, w.now);
+    if (!s->m)
+        return false;
+    later(w.now + rng_below(&w.rng, p.period_ns), EV_TICK, id, -1); /* they do not start at the same moment */
+    s->tick_at = w.now;
+    return true;
+}
+
+/* Does everybody who runs, and was not cut off with a minority, have the end of the history, in which all that failed are out? */
+static bool all_agree(void)
+{
+    for (int i = 0; i < w.p.n; i++) {
+        const struct node *s = &w.nodes[i];
+        if (s->dead || s->cut || s->thaw_at > w.now)
+            continue;
+        if (member_epoch(s->m) != w.n_history)
+            return false;
+        for (int k = 0; k < w.p.n && s->id == member_coordinator(s->m); k++)
+            if (((w.nodes[k].failed && w.nodes[k].excused) || w.nodes[k].cut) && member_alive(s->m, k))
+                return false;
+    }
+    return true;
+}
+
+static double cpu_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+bool scale_run(const struct plan *plan, struct outcome *out)
+{
+    *out = (struct outcome){.consistent = true};
+    w = (struct world){.p = *plan, .out = out, .now = SEC};
+    rng_seed(&w.rng, plan->seed * 7919u + (uint64_t)plan->n);
+    w.wheel = wheel_create(w.now);
+    w.nodes = calloc((size_t)plan->n, sizeof *w.nodes);
+    w.link_down = plan->flapping ? calloc((size_t)plan->n, sizeof *w.link_down) : NULL;
+    if (!w.wheel || !w.nodes || (plan->flapping && !w.link_down))
+        return false;
+    for (int i = 0; i < plan->n; i++)
+        memset(w.nodes[i].watchers, -1, sizeof w.nodes[i].watchers);
+    size_t begun = mallinfo2().uordblks + mallinfo2().hblkhd;
+    for (int i = 0; i < plan->n; i++)
+        if (!create(&w.nodes[i], i))
+            return false;
+    out->node_bytes = (mallinfo2().uordblks + mallinfo2().hblkhd - begun) / (size_t)plan->n;
+    later(SEC + plan->at, EV_FAIL, -1, -1);
+    if (plan->cut > 0 && plan->cut_ns)
+        later(SEC + plan->at + plan->cut_ns, EV_HEAL, -1, -1);
+    for (int i = 0; i < plan->flapping; i++)
+        later(SEC + plan->at, EV_FLAP, (int)((int64_t)i * plan->n / plan->flapping), -1);
+    struct occurrence o;
+    double cpu = cpu_s();
+    while (wheel_take(w.wheel, SEC + plan->end, &o)) {
+        w.now = o.t > w.now ? o.t : w.now;
+        out->events++;
+        dispatch(&o);
+        free(o.far);
+    }
+    out->cpu_s = cpu_s() - cpu;
+    out->agreed = all_agree();
+    for (int i = 0; i < plan->n; i++)
+        member_destroy(w.nodes[i].m);
+    wheel_destroy(w.wheel);
+    free(w.nodes);
+    free(w.link_down);
+    free(w.history);
+    return true;
+}

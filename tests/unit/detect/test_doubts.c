@@ -1,0 +1,187 @@
+/* One core of a job with many members, of which none answers any more, or all answer late: how much it says to how many. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "detect/member_internal.h"
+
+#define MS 1000000ull
+enum { N = 500 };
+
+static struct member *m;
+static uint64_t now;
+static int suspicions, datagrams, pings_to[N], halted, reads[N];
+
+static void on_send(void *user, int to, const void *data, size_t len)
+{
+    (void)user;
+    (void)len;
+    datagrams++;
+    pings_to[to] += ((const uint8_t *)data)[0] == WIRE_PING;
+}
+static void on_read(void *user, int node)
+{
+    (void)user;
+    reads[node]++;
+}
+static void on_watch(void *user, int node, bool on)
+{
+    (void)user;
+    (void)node;
+    (void)on;
+}
+static void on_probe(void *user, int node)
+{
+    (void)user;
+    (void)node;
+}
+static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+{
+    (void)user;
+    (void)epoch;
+    (void)proposal;
+    (void)events;
+    (void)n;
+}
+static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+{
+    (void)max_value;
+    on_prepare(user, epoch, 0, events, n);
+}
+static void on_settled(void *user, uint64_t epoch)
+{
+    (void)user;
+    (void)epoch;
+}
+static void on_halt(void *user, const char *reason)
+{
+    (void)user;
+    (void)reason;
+    halted++;
+}
+static void on_report(void *user, const struct member_report *r)
+{
+    (void)user;
+    suspicions += r->kind == MEMBER_REPORT_SUSPECT;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct member_params p;
+    const struct member_ops ops = {NULL,       on_send,   on_read,    on_watch, on_probe,
+                                   on_prepare, on_commit, on_settled, on_halt,  on_report};
+    now = 1000 * MS;
+    suspicions = datagrams = halted = 0;
+    memset(pings_to, 0, sizeof pings_to);
+    memset(reads, 0, sizeof reads);
+    member_params_default(&p, N, 7);
+    p.startup_ns = 0;
+    m = member_create(&p, &ops, now);
+    assert_non_null(m);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    member_destroy(m);
+    return 0;
+}
+
+/* Time passes; whom it watches is read if answers is true. */
+static void pass(uint64_t ns, bool answers)
+{
+    for (uint64_t end = now + ns; now < end; now += MS) {
+        for (int i = 0; answers && i < N; i++)
+            if (reads[i]) {
+                reads[i] = 0;
+                member_heartbeat(m, i, now, now);
+            }
+        if (now >= member_deadline(m))
+            member_tick(m, now);
+    }
+}
+
+static void test_doubts_of_a_node_that_hears_nobody_are_few(void **state)
+{
+    (void)state;
+    pass(500 * MS, true);
+    assert_int_equal(suspicions, 0);
+    datagrams = 0;
+    pass(2600 * MS, false);
+    assert_true(suspicions >= 2 && suspicions <= DOUBTS + 2);
+    assert_true(halted); /* it is cut off */
+}
+
+/* Until it is clear that it hears no quorum it asks all, but not all the time. */
+static void test_doubts_ask_everybody_a_few_times(void **state)
+{
+    (void)state;
+    pass(500 * MS, true);
+    pass(2600 * MS, false);
+    int asked = 0, most = 0;
+    for (int i = 60; i < N; i++) { /* none of them in doubt */
+        asked += pings_to[i] > 0;
+        most = pings_to[i] > most ? pings_to[i] : most;
+    }
+    assert_int_equal(asked, N - 60);
+    assert_in_range(most, 1, 8);
+}
+
+/* Node says that its link to the next one is broken, or whole. */
+static void hear_of_link(int node, bool broken, uint64_t version)
+{
+    uint8_t bytes[MEMBER_DATAGRAM_MAX];
+    struct wire_msg msg = {.type = WIRE_LINK,
+                           .src = node,
+                           .dst = 7,
+                           .root = node,
+                           .node = node + 1,
+                           .flags = broken ? WIRE_BROKEN : 0,
+                           .slot = version};
+    member_receive(m, node, bytes, wire_encode(&msg, bytes), now);
+}
+
+static bool knows_link(int node)
+{
+    struct member_link known[MEMBER_LINKS_MAX];
+    int n = member_links(m, known, MEMBER_LINKS_MAX);
+    for (int i = 0; i < n; i++)
+        if (known[i].a == node && known[i].b == node + 1)
+            return true;
+    return false;
+}
+
+/* So many are kept, the first ones; one that is whole again makes room. */
+static void test_doubts_links_beyond_the_bound_are_dropped(void **state)
+{
+    (void)state;
+    struct member_link known[MEMBER_LINKS_MAX];
+    for (int i = 0; i < MEMBER_LINKS_MAX + 30; i++)
+        hear_of_link(20 + 2 * i, true, 1);
+    assert_int_equal(member_links(m, known, MEMBER_LINKS_MAX), MEMBER_LINKS_MAX);
+    assert_true(knows_link(20) && knows_link(20 + 2 * (MEMBER_LINKS_MAX - 1)));
+    assert_false(knows_link(20 + 2 * MEMBER_LINKS_MAX));
+    hear_of_link(20, false, 2);
+    assert_int_equal(member_links(m, known, MEMBER_LINKS_MAX), MEMBER_LINKS_MAX - 1);
+    hear_of_link(20 + 2 * MEMBER_LINKS_MAX, true, 1);
+    assert_true(knows_link(20 + 2 * MEMBER_LINKS_MAX));
+    hear_of_link(20, true, 1); /* an old word */
+    assert_false(knows_link(20));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_doubts_of_a_node_that_hears_nobody_are_few),
+        TEST(test_doubts_ask_everybody_a_few_times),
+        TEST(test_doubts_links_beyond_the_bound_are_dropped),
+    };
+    return cmocka_run_group_tests_name("doubts", tests, NULL, NULL);
+}
