@@ -56,6 +56,7 @@ void engine_destroy(struct engine *e)
         free(r);
     }
     free_letters(e->early);
+    engine_board_fini(e);
     roster_unref(e->nodes.view);
     for (int i = 0; i < e->n_rosters; i++)
         roster_unref(e->rosters[i]);
@@ -163,7 +164,7 @@ void engine_tell_all(struct engine *e, uint64_t seq, const struct decision *d)
 
 /* ------------------------------------------------------------------------------------------------ starting, completing */
 
-static bool arguments_fit(const struct engine *e, const struct engine_call *c)
+bool engine_arguments_fit(const struct engine *e, const struct engine_call *c)
 {
     if (c->kind != ENGINE_MOVE)
         return (unsigned)c->kind < ENGINE_MOVE && (unsigned)c->agree <= ENGINE_MAX;
@@ -260,7 +261,7 @@ enum engine_status engine_start(struct engine *e, const struct engine_call *call
 {
     e->now = now;
     int s = call->kind == ENGINE_AGREE || call->kind == ENGINE_SHRINK ? STREAM_REPAIR : STREAM_ORDINARY;
-    if (!arguments_fit(e, call))
+    if (!engine_arguments_fit(e, call))
         return ENGINE_BAD;
     if (e->revoked && s == STREAM_ORDINARY)
         return ENGINE_REVOKED;
@@ -273,6 +274,7 @@ enum engine_status engine_start(struct engine *e, const struct engine_call *call
     if (e->stream[s].starved & bit)
         i->trouble = ENGINE_NOMEM;
     e->stream[s].starved &= ~bit;
+    engine_begin_beside(e, s, e->stream[s].started);
     *seq = i->seq;
     struct instance **end = &e->instances;
     while (*end)
@@ -302,6 +304,24 @@ static struct record *record_make(const struct engine *e, const struct instance 
     if (len)
         memcpy(r->bytes, i->call.out, len);
     return r;
+}
+
+void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d, enum engine_status status,
+                        const void *bytes, size_t len)
+{
+    struct record *r = e->records; /* usually that of the call before, which nobody needs any more */
+    bool again = r && r->keeps && r->len == len && seq_stream(r->seq) == seq_stream(seq);
+    if (!again) {
+        r = malloc(sizeof *r + len);
+        if (!r)
+            return;
+        r->next = e->records;
+        e->records = r;
+    }
+    *r = (struct record){.next = r->next, .seq = seq, .decision = *d, .keeps = true, .status = status, .len = len};
+    if (len)
+        memcpy(r->bytes, bytes, len);
+    forget_records(e, seq_stream(seq), seq_number(seq) - 1);
 }
 
 void engine_complete(struct engine *e, struct instance *i, const struct engine_result *result)

@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collectives/board.h"
 #include "collectives/element.h"
 #include "collectives/meet.h"
 #include "collectives/roster.h"
@@ -121,6 +122,35 @@ bool engine_is_ordinary(uint64_t seq);
 /* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED, ENGINE_NOMEM: with an
  * error nothing was started. */
 enum engine_status engine_start(struct engine *e, const struct engine_call *call, uint64_t now, uint64_t *seq);
+
+/* ---- without messages (collectives/board.h) ----
+ * Members that share memory may do a call there, as long as all who live take that way. A call that was posted is looked at until it is done,
+ * or left; then engine_start does it with messages, with the same arguments. Either way it is one call of its stream.
+ *
+ *   engine_post ──► engine_look ... ──► ENGINE_POST_DONE
+ *                        │ engine_look, engine_leave
+ *                        └──────────────► ENGINE_POST_LEFT ──► engine_start */
+enum engine_post {
+    ENGINE_POST_WAITS,
+    ENGINE_POST_GOES_ON, /* has met once more, and waits again */
+    ENGINE_POST_DONE,
+    ENGINE_POST_LEFT,
+};
+
+/* All members that live now have this board, line m is member m's; NULL: it is not so, or not any more. To be said with each view
+ * that changes it, before the next call; not while a call is posted. False: there is no memory. */
+bool engine_board(struct engine *e, const struct board *board);
+/* Post the next call of its stream. False: it cannot be done so, or is rarely (nothing has happened). */
+bool engine_post(struct engine *e, const struct engine_call *call);
+uint64_t engine_posted(const struct engine *e); /* the name of the last one */
+/* DONE: *result is there, members as in done, until the next call on the engine. */
+enum engine_post engine_look(struct engine *e, struct engine_result *result);
+/* Wait no longer: DONE or LEFT. */
+enum engine_post engine_leave(struct engine *e, struct engine_result *result);
+/* The call that was left: the same, but that its input may be elsewhere, until engine_left_free. */
+const struct engine_call *engine_left(const struct engine *e);
+void engine_left_free(struct engine *e);
+
 /* A newer view: epochs rise from call to call. Nothing is taken any more from those who are dead in it. False: there was no
  * memory, nothing has changed. */
 bool engine_view(struct engine *e, struct roster *roster, uint64_t now) __attribute__((warn_unused_result));

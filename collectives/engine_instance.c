@@ -22,21 +22,24 @@ static void set_state(struct instance *i, enum instance_state to)
 
 /* ------------------------------------------------------------------------------------------------ the call */
 
-static uint32_t hash(uint32_t h, uint64_t v)
+static uint64_t hash(uint64_t h, uint64_t v)
 {
-    for (int k = 0; k < 8; k++, v >>= 8)
-        h = (h ^ (uint8_t)v) * 16777619u;
-    return h;
+    h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+    return h ^ h >> 29;
 }
 
-/* What all members must have passed alike. */
-static uint32_t signature_of(const struct engine *e, const struct engine_call *c)
+static uint32_t folded(uint64_t h)
 {
-    uint32_t h = hash(hash(2166136261u, c->kind), c->shape);
+    return (uint32_t)(h ^ h >> 32);
+}
+
+uint32_t engine_signature(const struct engine *e, const struct engine_call *c)
+{
+    uint64_t h = hash(hash(2166136261u, c->kind), c->shape);
     if (c->kind == ENGINE_AGREE)
-        return hash(h, c->agree);
+        return folded(hash(h, c->agree));
     if (c->kind != ENGINE_MOVE)
-        return h;
+        return folded(h);
     h = hash(hash(hash(hash(h, c->move), (uint64_t)c->algorithm), c->varying), c->early);
     h = hash(h, c->varying && c->move != SCHEDULE_REDUCE_SCATTER ? 0 : c->len);
     if (c->move == SCHEDULE_BCAST || c->move == SCHEDULE_REDUCE || c->move == SCHEDULE_GATHER ||
@@ -49,11 +52,10 @@ static uint32_t signature_of(const struct engine *e, const struct engine_call *c
                                                                        : NULL;
     for (int m = 0; lens && m < e->n; m++) /* the same list for all: each finds its own steps from it */
         h = hash(h, lens[m]);
-    return h;
+    return folded(h);
 }
 
-/* Bytes that in holds. */
-static size_t input_len(const struct engine *e, const struct engine_call *c)
+size_t engine_input_len(const struct engine *e, const struct engine_call *c)
 {
     size_t len = 0;
     if (c->move == SCHEDULE_BCAST)
@@ -92,7 +94,7 @@ struct instance *instance_create(struct engine *e, uint64_t seq, const struct en
         return NULL;
     i->seq = seq;
     i->call = *call;
-    i->signature = signature_of(e, call);
+    i->signature = engine_signature(e, call);
     i->root = call->root;
     i->resend_at = UINT64_MAX;
     for (int k = 0; k < e->n_rosters; k++)
@@ -106,7 +108,7 @@ struct instance *instance_create(struct engine *e, uint64_t seq, const struct en
     i->out_len = output_len(e, call);
     i->early = call->early && !call->varying && i->out_len && i->out_len <= ENGINE_EARLY_MAX &&
                (call->move == SCHEDULE_BCAST || call->move == SCHEDULE_ALLREDUCE || call->move == SCHEDULE_ALLGATHER);
-    size_t len = call->in == call->out ? input_len(e, call) : 0;
+    size_t len = call->in == call->out ? engine_input_len(e, call) : 0;
     if (len) { /* the input must outlive a failed attempt */
         i->saved = malloc(len);
         if (!i->saved) {
@@ -434,7 +436,7 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static uint64_t combine(enum engine_agree op, uint64_t a, uint64_t b)
+uint64_t engine_combine(enum engine_agree op, uint64_t a, uint64_t b)
 {
     switch (op) {
     case ENGINE_AND:
@@ -454,7 +456,7 @@ static void merge(struct vote *v, const struct vote *other, enum engine_agree op
     v->finished_max = most(v->finished_max, other->finished_max);
     v->returned_max = most(v->returned_max, other->returned_max);
     v->complete_min = least(v->complete_min, other->complete_min);
-    v->value = combine(op, v->value, other->value);
+    v->value = engine_combine(op, v->value, other->value);
     v->signature_min = (uint32_t)least(v->signature_min, other->signature_min);
     v->signature_max = (uint32_t)most(v->signature_max, other->signature_max);
     v->holder_min = (uint32_t)least(v->holder_min, other->holder_min);

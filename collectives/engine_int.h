@@ -2,8 +2,10 @@
 #ifndef KEEL_COLLECTIVES_ENGINE_INT_H
 #define KEEL_COLLECTIVES_ENGINE_INT_H
 
+#include "collectives/board.h"
 #include "collectives/engine.h"
 #include "collectives/message.h"
+#include "collectives/together.h"
 
 struct letter { /* a message that waits to be looked at */
     struct letter *next;
@@ -75,6 +77,23 @@ struct record { /* of a complete instance, for those who have not heard */
 
 enum { STREAM_ORDINARY, STREAM_REPAIR, STREAMS };
 
+/* The way over a board, before an instance is made (engine_board.c). */
+struct shortcut {
+    bool usable, active;
+    struct board board;
+    uint64_t left[STREAMS]; /* the last call of the stream that was posted and left */
+    int row[STREAMS];       /* so many in a row were */
+    uint64_t number;        /* active: the call, */
+    struct engine_call call;
+    uint32_t signature;
+    struct roster *live; /* over these, */
+    struct together how;
+    struct board_meeting meeting; /* and its turn */
+    unsigned chunk;
+    void *saved; /* the input, if it is written over before the end */
+    uint8_t *scratch;
+};
+
 struct engine {
     struct engine_ops ops;
     uint64_t id, now;
@@ -98,6 +117,7 @@ struct engine {
     struct instance *instances; /* by rising seq */
     struct record *records;
     struct letter *early; /* for instances not started here */
+    struct shortcut shortcut;
 };
 
 /* seq: number within the stream and stream */
@@ -131,6 +151,21 @@ void engine_tell_early(struct engine *e, struct instance *i, const struct engine
 void engine_complete(struct engine *e, struct instance *i, const struct engine_result *result);
 /* To everybody whom the current plan of a meeting would send to. */
 void engine_tell_all(struct engine *e, uint64_t seq, const struct decision *d);
+
+/* engine_board.c: the call begins here without having been posted: who waits on the board learns that it is of no use. */
+void engine_begin_beside(struct engine *e, int stream, uint64_t number);
+void engine_board_fini(struct engine *e);
+/* engine.c */
+bool engine_arguments_fit(const struct engine *e, const struct engine_call *c);
+/* For members that join later: the call was completed so. */
+void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d, enum engine_status status,
+                        const void *bytes, size_t len);
+
+/* What all members must have passed alike. */
+uint32_t engine_signature(const struct engine *e, const struct engine_call *c);
+/* Bytes that in holds. */
+size_t engine_input_len(const struct engine *e, const struct engine_call *c);
+uint64_t engine_combine(enum engine_agree op, uint64_t a, uint64_t b);
 
 /* engine_instance.c. progress and receive: the instance may be gone on return. */
 struct instance *instance_create(struct engine *e, uint64_t seq, const struct engine_call *call);
