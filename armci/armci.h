@@ -122,7 +122,7 @@ void ARMCI_INIT_HANDLE(armci_hdl_t *handle);
 void ARMCI_SET_AGGREGATE_HANDLE(armci_hdl_t *handle);
 void ARMCI_UNSET_AGGREGATE_HANDLE(armci_hdl_t *handle);
 int ARMCI_Wait(armci_hdl_t *handle);
-int ARMCI_Test(armci_hdl_t *handle); /* 1: complete */
+int ARMCI_Test(armci_hdl_t *handle); /* 0: complete, 1: not yet, as Global Arrays takes it */
 int ARMCI_WaitProc(int proc);
 int ARMCI_WaitAll(void);
 void ARMCI_Fence(int proc);
@@ -163,12 +163,17 @@ void armci_msg_abort(int code);
 double armci_timer(void);
 void armci_msg_snd(int tag, void *buffer, int len, int to);
 void armci_msg_rcv(int tag, void *buffer, int buflen, int *msglen, int from);
+/* A counter for each pair of processes: notify adds one, and fences first; wait waits for one more than before. Both return how many the
+ * notifier has sent; *pval (NULL is allowed) gets how many were waited for. */
+int armci_notify(int proc);
+int armci_notify_wait(int proc, int *pval);
 void armci_msg_barrier(void);
 void armci_msg_group_barrier(ARMCI_Group *group);
 void armci_msg_bintree(int scope, int *root, int *up, int *left, int *right);
 void armci_msg_bcast(void *buffer, int len, int root);
 void armci_msg_brdcst(void *buffer, int len, int root);
 void armci_msg_bcast_scope(int scope, void *buffer, int len, int root);
+/* The root is a number among all processes, as Global Arrays gives it. */
 void armci_msg_group_bcast_scope(int scope, void *buffer, int len, int root, ARMCI_Group *group);
 void armci_msg_sel(void *x, int n, char *op, int type, int contribute);
 void armci_msg_sel_scope(int scope, void *x, int n, char *op, int type, int contribute);

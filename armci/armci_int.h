@@ -21,6 +21,8 @@
 
 /* Ends the job with a line: who, in which call, what. */
 _Noreturn void armci_end(const char *call, int proc, const char *what);
+/* Ends it if the library was not started, or has ended. */
+void armci_running(const char *call);
 /* Ends it if the status is an error. */
 void armci_check(keel_status status, const char *call, int proc);
 
@@ -33,8 +35,8 @@ void armci_loss_look(void);
 /* The part of proc that the address lies in; false: none. */
 bool armci_find(int proc, const void *address, keel_segment **segment, size_t *offset);
 
-/* Between two looks at what another process will change: at first it only yields. */
-void armci_pause(unsigned tries);
+/* Pieces of one length, of which the last stays where several begin at one place; in another order. Returns how many are left. */
+size_t armci_distinct(keel_piece *piece, size_t n);
 
 /* A handle for the library's call: NULL for an implicit operation. */
 keel_handle *armci_handle(armci_hdl_t *handle);
@@ -45,8 +47,8 @@ keel_group *armci_group(const ARMCI_Group *group);
 void armci_groups_init(void);
 void armci_groups_fini(void);
 void armci_memory_fini(void);
-/* In each barrier of all processes, before they meet: what they stored into their own memory goes to its copies. */
-void armci_update_copies(void);
+/* In each barrier of the group (or of all processes), before its members meet: what they stored into memory of theirs goes to its copies. */
+void armci_update_copies(keel_group *g);
 void armci_messages_init(void);
 void armci_messages_fini(void);
 

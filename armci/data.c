@@ -31,6 +31,13 @@ static keel_type type_of(const struct call *q, int datatype)
 
 /* ---- strided, of which contiguous is the case without levels ---- */
 
+static void check_call(const struct call *q)
+{
+    armci_running(q->name);
+    if (q->proc < 0 || q->proc >= keel_size())
+        armci_end(q->name, q->proc, "no such process");
+}
+
 static void describe(const struct call *q, keel_strided *d, const int *global, const int *local, const int *count,
                      int levels)
 {
@@ -100,6 +107,7 @@ static int strided(const struct call *q, void *remote, const int *remote_stride,
     keel_strided d;
     keel_segment *s;
     size_t at;
+    check_call(q);
     describe(q, &d, remote_stride, local_stride, count, levels);
     if (is_empty(&d))
         return 0;
@@ -266,6 +274,7 @@ static keel_status pieces_start(const struct call *q, keel_segment *s, const kee
 
 static void one_vector(const struct call *q, const armci_giov_t *v)
 {
+    check_call(q);
     if (v->bytes < 0 || v->ptr_array_len < 0)
         armci_end(q->name, q->proc, "a negative length");
     size_t n = (size_t)v->ptr_array_len;
@@ -281,6 +290,8 @@ static void one_vector(const struct call *q, const armci_giov_t *v)
         s = other;
     }
     keel_status status = together && n ? pieces_start(q, s, piece, n) : KEEL_ERR_ARG;
+    if (status == KEEL_ERR_ARG && together && n && q->what == PUT)
+        status = pieces_start(q, s, piece, armci_distinct(piece, n));
     if (status == KEEL_ERR_ARG)
         pieces_apart(q, v);
     else
@@ -380,6 +391,7 @@ ARMCI_EXPORT int ARMCI_Rmw(int op, void *ploc, void *prem, int value, int proc)
 {
     keel_segment *s;
     size_t at;
+    armci_running("ARMCI_Rmw");
     if (op < ARMCI_FETCH_AND_ADD || op > ARMCI_SWAP_LONG)
         armci_end("ARMCI_Rmw", proc, "no such operation");
     if (!armci_find(proc, prem, &s, &at))

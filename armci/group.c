@@ -13,6 +13,32 @@ struct entry {
 static struct entry *entries;
 static ARMCI_Group world, current;
 
+/* A communicator of the members, for programs that ask Global Arrays for it: where MPI runs, and a death ends the program, for MPI would wait
+ * for the dead. */
+#pragma weak PMPI_Initialized
+#pragma weak PMPI_Comm_group
+#pragma weak PMPI_Group_incl
+#pragma weak PMPI_Comm_create_group
+#pragma weak PMPI_Group_free
+#pragma weak PMPI_Comm_free
+static MPI_Comm communicator(const ARMCI_Group *g)
+{
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Group all, some;
+    int runs = 0;
+    if (PMPI_Initialized)
+        (void)PMPI_Initialized(&runs);
+    if (!runs || keel_survives() || PMPI_Comm_group(MPI_COMM_WORLD, &all) != MPI_SUCCESS)
+        return comm;
+    if (PMPI_Group_incl(all, g->size, g->grp_to_abs, &some) == MPI_SUCCESS) {
+        if (PMPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &comm) != MPI_SUCCESS)
+            comm = MPI_COMM_NULL;
+        (void)PMPI_Group_free(&some);
+    }
+    (void)PMPI_Group_free(&all);
+    return comm;
+}
+
 static void describe(ARMCI_Group *g, keel_group *group)
 {
     int n = keel_group_size(group), all = keel_size();
@@ -88,6 +114,7 @@ ARMCI_EXPORT void ARMCI_Group_create_child(int n, int *pid_list, ARMCI_Group *gr
         keel_group *made;
         armci_check(keel_group_create(ranks, n, 0, &made), "ARMCI_Group_create", keel_rank());
         describe(group, made);
+        group->comm = communicator(group);
     }
     free(ranks);
 }
@@ -99,8 +126,11 @@ ARMCI_EXPORT void ARMCI_Group_create(int n, int *pid_list, ARMCI_Group *group)
 
 ARMCI_EXPORT void ARMCI_Group_free(ARMCI_Group *group)
 {
-    if (group->grp_to_abs != world.grp_to_abs)
-        forget(group);
+    if (group->grp_to_abs == world.grp_to_abs)
+        return;
+    if (group->comm != MPI_COMM_NULL && PMPI_Comm_free)
+        (void)PMPI_Comm_free(&group->comm);
+    forget(group);
 }
 
 ARMCI_EXPORT int ARMCI_Group_rank(ARMCI_Group *group, int *rank)

@@ -85,10 +85,8 @@ ARMCI_EXPORT int ARMCI_Test(armci_hdl_t *handle)
     struct slot *s = handle ? slot_of(handle) : NULL;
     keel_status status = s ? keel_test(&s->handle) : KEEL_OK;
     if (status == KEEL_IN_PROGRESS)
-        return 0;
-    if (s)
-        (void)complete(handle, s, status, "ARMCI_Test");
-    return 1;
+        return 1;
+    return s ? complete(handle, s, status, "ARMCI_Test") : 0;
 }
 
 ARMCI_EXPORT int ARMCI_WaitProc(int proc)
@@ -110,11 +108,13 @@ ARMCI_EXPORT int ARMCI_WaitAll(void)
 /* Blocking operations are complete on all copies when they return. */
 ARMCI_EXPORT void ARMCI_Fence(int proc)
 {
+    armci_running("ARMCI_Fence");
     armci_check(keel_fence(proc), "ARMCI_Fence", proc);
 }
 
 ARMCI_EXPORT void ARMCI_AllFence(void)
 {
+    armci_running("ARMCI_AllFence");
     armci_check(keel_fence_all(), "ARMCI_AllFence", keel_rank());
 }
 

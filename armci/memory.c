@@ -1,7 +1,6 @@
 /* Allocation, and from (process, address) to (segment, offset).
  *
- * A collective allocation is a Keel segment; every process has a part as large as the largest that was asked for, of which
- * memory that nobody touches takes no room. Its addresses are the same everywhere (keel_address). */
+ * A collective allocation is a Keel segment, of all processes or of a group. Its addresses are the same everywhere (keel_address). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +9,14 @@
 struct block {
     struct block *next;
     keel_segment *segment;
-    bool copied; /* plain stores are brought to its copies when all processes meet */
-    void *base;  /* of this process's part */
+    keel_group *group;
+    bool copied; /* plain stores are brought to its copies when all its processes meet */
+    void *base;  /* of this process's part, NULL: it asked for nothing */
+    int64_t number;
 };
 
 static struct block *blocks;
+static int64_t numbers; /* of blocks so far: the same at all members of a block's group only if it is the world */
 
 static keel_redundancy redundancy(void)
 {
@@ -30,82 +32,151 @@ static keel_redundancy redundancy(void)
 
 static const keel_combine largest = {.type = KEEL_INT64, .op = KEEL_MAX};
 
-ARMCI_EXPORT int ARMCI_Malloc(void **base_ptrs, armci_size_t size)
+static bool is_world(const keel_group *g)
 {
-    int n = keel_size();
-    struct block *b = malloc(sizeof *b);
-    int64_t mine = size + 1, max = 0, *sizes = malloc((size_t)n * sizeof *sizes);
-    if (!b || !sizes)
-        armci_end("ARMCI_Malloc", keel_rank(), "out of memory");
-    if (size < 0 || !base_ptrs)
-        armci_end("ARMCI_Malloc", keel_rank(), "negative size, or no place for the addresses");
-    keel_status status = keel_group_allgather(keel_group_world(), &mine, sizes, sizeof mine);
-    if (status == KEEL_OK)
-        status = keel_group_allreduce(keel_group_world(), &mine, &max, 1, &largest);
-    if (status == KEEL_OK)
-        status = keel_segment_alloc((size_t)max - 1, redundancy(), &b->segment);
-    armci_loss_look();
-    if (status != KEEL_OK) {
-        free(b);
-        free(sizes);
-        return 1;
-    }
+    return keel_group_size(g) == keel_size();
+}
+
+/* What each member asks for. The dead have told no size (0): nobody knows theirs, so their parts are as large as the largest, for
+ * programs whose arrays go on over all processes. */
+static keel_status ask_sizes(keel_group *g, armci_size_t size, size_t *bytes)
+{
+    int members = keel_group_size(g);
+    int64_t mine = size + 1, *sizes = calloc((size_t)members, sizeof *sizes), most = 0;
+    keel_status status = sizes ? keel_group_allgather(g, &mine, sizes, sizeof mine) : KEEL_ERR_NOMEM;
+    for (int m = 0; status == KEEL_OK && m < members; m++)
+        most = sizes[m] > most ? sizes[m] : most;
+    for (int m = 0; status == KEEL_OK && m < members; m++)
+        bytes[m] = (size_t)(sizes[m] ? sizes[m] : most) - 1;
+    free(sizes);
+    return status;
+}
+
+static keel_status allocate(struct block *b, size_t *bytes)
+{
+    keel_group *g = b->group;
+    if (!is_world(g))
+        return keel_segment_alloc_group(g, bytes, redundancy(), &b->segment);
+    size_t *of_rank = malloc((size_t)keel_size() * sizeof *of_rank);
+    for (int r = 0; of_rank && r < keel_size(); r++)
+        of_rank[r] = bytes[keel_group_from_world(g, r)];
+    keel_status status = keel_segment_alloc_parts(of_rank, redundancy(), &b->segment);
+    free(of_rank);
+    return status;
+}
+
+static int give(struct block *b, const size_t *bytes, void **base_ptrs)
+{
     b->copied = redundancy() != KEEL_REDUNDANCY_NONE;
-    if (b->copied)
+    if (b->copied && bytes[keel_group_rank(b->group)])
         armci_check(keel_segment_track(b->segment), "ARMCI_Malloc", keel_rank());
-    for (int p = 0; p < n; p++) /* the dead have told no size (0); their parts are there */
-        base_ptrs[p] = sizes[p] != 1 ? keel_address(b->segment, p) : NULL;
-    b->base = keel_address(b->segment, keel_rank());
+    for (int m = 0; m < keel_group_size(b->group); m++)
+        base_ptrs[m] = bytes[m] ? keel_address(b->segment, keel_group_to_world(b->group, m)) : NULL;
+    b->base = base_ptrs[keel_group_rank(b->group)];
+    b->number = ++numbers;
     b->next = blocks;
     blocks = b;
-    free(sizes);
     return 0;
 }
 
-/* Which allocation is it? Each process gives its own pointer, which is NULL where it asked for nothing: those that know tell. */
-static struct block *block_of(const void *ptr)
+static int malloc_on(keel_group *g, void **base_ptrs, armci_size_t size, const char *call)
+{
+    armci_running(call);
+    struct block *b = calloc(1, sizeof *b);
+    size_t *bytes = calloc((size_t)keel_group_size(g), sizeof *bytes);
+    if (!b || !bytes)
+        armci_end(call, keel_rank(), "out of memory");
+    if (size < 0 || !base_ptrs)
+        armci_end(call, keel_rank(), "negative size, or no place for the addresses");
+    b->group = g;
+    keel_status status = ask_sizes(g, size, bytes);
+    if (status == KEEL_OK)
+        status = allocate(b, bytes);
+    armci_loss_look();
+    int failed = status == KEEL_OK ? give(b, bytes, base_ptrs) : 1;
+    if (failed)
+        free(b);
+    free(bytes);
+    return failed;
+}
+
+ARMCI_EXPORT int ARMCI_Malloc(void **base_ptrs, armci_size_t size)
+{
+    return malloc_on(keel_group_world(), base_ptrs, size, "ARMCI_Malloc");
+}
+
+ARMCI_EXPORT int ARMCI_Malloc_group(void **base_ptrs, armci_size_t size, ARMCI_Group *group)
+{
+    return malloc_on(armci_group(group), base_ptrs, size, "ARMCI_Malloc_group");
+}
+
+/* Which allocation is it? Each process gives its own pointer, which is NULL where it asked for nothing: those that know tell whose parts
+ * begin where, in the one of their group's blocks. */
+static struct block *block_of(const keel_group *g, const void *ptr)
 {
     for (struct block *b = blocks; b; b = b->next)
-        if (ptr && b->base == ptr)
+        if (ptr && b->base == ptr && b->group == g)
             return b;
     return NULL;
 }
 
-static int64_t number_of(const struct block *wanted)
+/* The same number at all members: how many allocations of the group are older. */
+static int64_t place_of(const keel_group *g, const struct block *wanted)
 {
-    int64_t number = 0;
-    for (const struct block *b = wanted; b; b = b->next)
-        number++;
-    return number;
+    int64_t place = 0;
+    for (const struct block *b = blocks; wanted && b; b = b->next)
+        place += b->group == g && b->number <= wanted->number;
+    return place;
 }
 
-ARMCI_EXPORT int ARMCI_Free(void *ptr)
+static int free_on(keel_group *g, void *ptr, const char *call)
 {
-    int64_t mine = number_of(block_of(ptr)), all = 0;
-    keel_status status = keel_group_allreduce(keel_group_world(), &mine, &all, 1, &largest);
+    armci_running(call);
+    int64_t mine = place_of(g, block_of(g, ptr)), all = 0;
+    if (ptr && !mine)
+        armci_end(call, keel_rank(), "not the address of this process's part, or it was freed");
+    keel_status status = keel_group_allreduce(g, &mine, &all, 1, &largest);
     struct block **link = &blocks;
-    while (*link && number_of(*link) != all)
+    while (*link && ((*link)->group != g || place_of(g, *link) != all))
         link = &(*link)->next;
     struct block *b = *link;
     if (status != KEEL_OK || !b || all == 0 || (mine && mine != all))
-        armci_end("ARMCI_Free", keel_rank(), "not what ARMCI_Malloc gave, or not the same for all");
+        armci_end(call, keel_rank(), "not what ARMCI_Malloc gave, or not the same for all");
     *link = b->next;
     status = keel_segment_free(b->segment);
     free(b);
     return status == KEEL_OK ? 0 : 1;
 }
 
-/* Between two meetings of all processes, so that nobody writes to what is brought to the copies. */
-void armci_update_copies(void)
+ARMCI_EXPORT int ARMCI_Free(void *ptr)
+{
+    return free_on(keel_group_world(), ptr, "ARMCI_Free");
+}
+
+ARMCI_EXPORT int ARMCI_Free_group(void *ptr, ARMCI_Group *group)
+{
+    return free_on(armci_group(group), ptr, "ARMCI_Free_group");
+}
+
+/* When all processes meet, nobody writes to any; when a group does, nobody to what is its own. */
+static bool is_still(const struct block *b, const keel_group *g)
+{
+    return b->copied && (is_world(g) || b->group == g);
+}
+
+/* Between two meetings, so that nobody writes to what is brought to the copies. */
+void armci_update_copies(keel_group *g)
 {
     const struct block *b = blocks;
-    while (b && !b->copied)
+    while (b && !is_still(b, g))
         b = b->next;
     if (!b)
         return;
     (void)ARMCI_WaitAll();
-    armci_check_all(keel_group_barrier(keel_group_world()), "a barrier");
-    armci_check(keel_update_flush(NULL), "a barrier", keel_rank());
+    armci_check_all(keel_group_barrier(g), "a barrier");
+    for (; b; b = b->next)
+        if (is_still(b, g))
+            armci_check(keel_update_flush(b->segment), "a barrier", keel_rank());
 }
 
 void armci_memory_fini(void)
@@ -121,20 +192,6 @@ void armci_memory_fini(void)
 bool armci_find(int proc, const void *address, keel_segment **segment, size_t *offset)
 {
     return keel_locate(proc, address, segment, offset) == KEEL_OK;
-}
-
-/* Segments are for all processes: a group that lacks one gets none. */
-ARMCI_EXPORT int ARMCI_Malloc_group(void **base_ptrs, armci_size_t size, ARMCI_Group *group)
-{
-    if (group && group->size < keel_size())
-        armci_end("ARMCI_Malloc_group", keel_rank(), "allocation in a group of some processes is not supported yet");
-    return ARMCI_Malloc(base_ptrs, size);
-}
-
-ARMCI_EXPORT int ARMCI_Free_group(void *ptr, ARMCI_Group *group)
-{
-    (void)group;
-    return ARMCI_Free(ptr);
 }
 
 ARMCI_EXPORT int ARMCI_Malloc_memdev(void **base_ptrs, armci_size_t size, const char *device)

@@ -26,95 +26,107 @@ static keel_group *masters_group(void)
     return masters;
 }
 
-/* ---- messages: a box for each sender in the receiver's part of a segment, which holds one piece of one message ---- */
+/* ---- messages: Keel's, of a tag that is ARMCI's and one more bit, so that they are not those that the program sends by itself ---- */
 
-enum { BOX_BYTES = 8192 };
+enum { TAG_BIT = 0x40000000 };
 
-struct box {
-    int64_t full; /* changed by atomics only: set by the sender, cleared by the receiver */
-    int32_t tag, total;
-    char data[BOX_BYTES];
-};
-
-static keel_segment *boxes;
+static keel_segment *notes; /* of each process: how many notifications have come from whom */
+static int64_t *notified;   /* [processes] how many of its were waited for, */
+static int64_t *sent;       /* [processes] and how many were sent to it */
 
 void armci_messages_init(void)
 {
     masters = NULL;
-    armci_check(keel_segment_alloc((size_t)keel_size() * sizeof(struct box), KEEL_REDUNDANCY_NONE, &boxes),
+    notified = calloc(2 * (size_t)keel_size(), sizeof *notified);
+    sent = notified ? notified + keel_size() : NULL;
+    armci_check(notified ? keel_segment_alloc((size_t)keel_size() * sizeof *notified, KEEL_REDUNDANCY_SHADOW, &notes)
+                         : KEEL_ERR_NOMEM,
                 "ARMCI_Init", keel_rank());
 }
 
 void armci_messages_fini(void)
 {
-    (void)keel_segment_free(boxes);
+    (void)keel_segment_free(notes);
+    free(notified);
+    notified = sent = NULL;
     if (masters)
         (void)keel_group_free(masters);
     masters = NULL;
 }
 
-static void box_wait(int proc, size_t at, int64_t full, const char *call)
+static void check_process(const char *call, int proc)
 {
-    int64_t now = !full;
-    for (unsigned tries = 0;; tries++) {
-        armci_check(keel_get(boxes, proc, at, &now, sizeof now), call, proc);
-        if (now == full)
-            return;
-        armci_pause(tries);
-        if (!keel_rank_alive(proc))
-            armci_end(call, proc, "the process is dead");
-    }
+    armci_running(call);
+    if (proc < 0 || proc >= keel_size())
+        armci_end(call, proc, "no such process");
 }
 
-static void box_set(int proc, size_t at, int64_t full, const char *call)
-{
-    armci_check(keel_rmw(boxes, proc, at, KEEL_INT64, KEEL_RMW_SWAP, &full, NULL, NULL), call, proc);
-}
-
+/* In pieces, of which the first says in front how long the whole is: one of a message of Keel's each. */
 ARMCI_EXPORT void armci_msg_snd(int tag, void *buffer, int len, int to)
 {
-    size_t at = (size_t)keel_rank() * sizeof(struct box);
-    const char *from = buffer;
-    if (len < 0 || to < 0 || to >= keel_size())
-        armci_end("armci_msg_snd", to, "a negative length, or no such process");
-    for (int left = len, piece; left > 0 || from == buffer; left -= piece, from += piece) {
-        struct box box = {.tag = tag, .total = len};
-        piece = left < BOX_BYTES ? left : BOX_BYTES;
-        if (piece)
-            memcpy(box.data, from, (size_t)piece);
-        box_wait(to, at, 0, "armci_msg_snd");
-        armci_check(keel_put(boxes, to, at + offsetof(struct box, tag), &box.tag,
-                             offsetof(struct box, data) - offsetof(struct box, tag) + (size_t)piece),
-                    "armci_msg_snd", to);
-        box_set(to, at, 1, "armci_msg_snd");
-        if (piece == 0)
-            return;
+    check_process("armci_msg_snd", to);
+    if (len < 0)
+        armci_end("armci_msg_snd", to, "a negative length");
+    int first = len < KEEL_MESSAGE_MAX - (int)sizeof len ? len : KEEL_MESSAGE_MAX - (int)sizeof len;
+    char *piece = malloc((size_t)first + sizeof len);
+    if (!piece)
+        armci_end("armci_msg_snd", to, "out of memory");
+    memcpy(piece, &len, sizeof len);
+    if (first)
+        memcpy(piece + sizeof len, buffer, (size_t)first);
+    uint32_t as = (uint32_t)tag ^ TAG_BIT;
+    armci_check(keel_message_send(to, as, piece, (size_t)first + sizeof len), "armci_msg_snd", to);
+    free(piece);
+    for (int at = first, n; at < len; at += n) {
+        n = len - at < KEEL_MESSAGE_MAX ? len - at : KEEL_MESSAGE_MAX;
+        armci_check(keel_message_send(to, as, (char *)buffer + at, (size_t)n), "armci_msg_snd", to);
     }
 }
 
 ARMCI_EXPORT void armci_msg_rcv(int tag, void *buffer, int buflen, int *msglen, int from)
 {
-    int me = keel_rank(), had = 0, total = 0;
-    size_t at = (size_t)from * sizeof(struct box);
-    if (from < 0 || from >= keel_size())
-        armci_end("armci_msg_rcv", from, "no such process");
-    do {
-        struct box box;
-        box_wait(me, at, 1, "armci_msg_rcv");
-        armci_check(keel_get(boxes, me, at, &box, sizeof box), "armci_msg_rcv", from);
-        if (box.tag != tag)
-            armci_end("armci_msg_rcv", from, "the next message of that process has another tag");
-        if (box.total > buflen)
-            armci_end("armci_msg_rcv", from, "the message is longer than the buffer");
-        total = box.total;
-        int piece = total - had < BOX_BYTES ? total - had : BOX_BYTES;
-        if (piece)
-            memcpy((char *)buffer + had, box.data, (size_t)piece);
-        had += piece;
-        box_set(me, at, 0, "armci_msg_rcv");
-    } while (had < total);
+    check_process("armci_msg_rcv", from);
+    char *piece = malloc(KEEL_MESSAGE_MAX);
+    uint32_t as = (uint32_t)tag ^ TAG_BIT;
+    size_t got = 0;
+    int len;
+    if (!piece)
+        armci_end("armci_msg_rcv", from, "out of memory");
+    armci_check(keel_message_receive(from, as, piece, KEEL_MESSAGE_MAX, &got, NULL), "armci_msg_rcv", from);
+    memcpy(&len, piece, sizeof len);
+    if (len > buflen)
+        armci_end("armci_msg_rcv", from, "the message is longer than the buffer");
+    got -= sizeof len;
+    if (got)
+        memcpy(buffer, piece + sizeof len, got);
+    free(piece);
+    for (size_t at = got; at < (size_t)len; at += got)
+        armci_check(keel_message_receive(from, as, (char *)buffer + at, (size_t)len - at, &got, NULL), "armci_msg_rcv",
+                    from);
     if (msglen)
-        *msglen = total;
+        *msglen = len;
+}
+
+/* ---- notifications: who has seen one sees what the notifier had put before ---- */
+
+ARMCI_EXPORT int armci_notify(int proc)
+{
+    check_process("armci_notify", proc);
+    ARMCI_Fence(proc);
+    armci_check(keel_signal(notes, proc, (size_t)keel_rank() * sizeof *sent, 1), "armci_notify", proc);
+    return (int)++sent[proc];
+}
+
+ARMCI_EXPORT int armci_notify_wait(int proc, int *pval)
+{
+    int64_t got = 0;
+    check_process("armci_notify_wait", proc);
+    notified[proc]++;
+    armci_check(keel_wait_until(notes, (size_t)proc * sizeof got, KEEL_GE, notified[proc], proc, &got),
+                "armci_notify_wait", proc);
+    if (pval)
+        *pval = (int)notified[proc];
+    return (int)got;
 }
 
 /* ---- scopes ---- */
@@ -122,6 +134,9 @@ ARMCI_EXPORT void armci_msg_rcv(int tag, void *buffer, int buflen, int *msglen, 
 /* NULL: this process has nothing to do with it. */
 static keel_group *scope_group(int scope)
 {
+    armci_running("a call on a scope");
+    if (scope < SCOPE_ALL || scope > SCOPE_MASTERS)
+        armci_end("a call on a scope", keel_rank(), "no such scope");
     if (scope == SCOPE_NODE)
         return keel_group_node();
     return scope == SCOPE_MASTERS ? masters_group() : keel_group_world();
@@ -129,15 +144,15 @@ static keel_group *scope_group(int scope)
 
 ARMCI_EXPORT void armci_msg_barrier(void)
 {
-    armci_update_copies();
+    armci_running("armci_msg_barrier");
+    armci_update_copies(keel_group_world());
     armci_check_all(keel_group_barrier(keel_group_world()), "armci_msg_barrier");
 }
 
 ARMCI_EXPORT void armci_msg_group_barrier(ARMCI_Group *group)
 {
     keel_group *g = armci_group(group);
-    if (keel_group_size(g) == keel_size())
-        armci_update_copies();
+    armci_update_copies(g);
     armci_check_all(keel_group_barrier(g), "armci_msg_group_barrier");
 }
 
@@ -157,8 +172,11 @@ ARMCI_EXPORT void armci_msg_bintree(int scope, int *root, int *up, int *left, in
 
 static void bcast(keel_group *g, void *buffer, int len, int root, const char *call)
 {
+    armci_running(call);
     if (len < 0)
         armci_end(call, root, "a negative length");
+    if (g && (root < 0 || root >= keel_group_size(g)))
+        armci_end(call, root, "no such process in the group");
     if (g)
         armci_check_all(keel_group_bcast(g, root, buffer, (size_t)len), call);
 }
@@ -181,15 +199,16 @@ ARMCI_EXPORT void armci_msg_bcast_scope(int scope, void *buffer, int len, int ro
 
 ARMCI_EXPORT void armci_msg_group_bcast_scope(int scope, void *buffer, int len, int root, ARMCI_Group *group)
 {
+    keel_group *g = armci_group(group);
     if (scope == SCOPE_ALL)
-        bcast(armci_group(group), buffer, len, root, "armci_msg_group_bcast_scope");
+        bcast(g, buffer, len, keel_group_from_world(g, root), "armci_msg_group_bcast_scope");
     else
         armci_msg_bcast_scope(scope, buffer, len, root);
 }
 
 /* ---- reductions ---- */
 
-/* Of largest and smallest absolute values: what stays is the value without its sign. */
+/* Of largest and smallest absolute values: what stays is the value without its sign. Of logical operations: 1 or 0. */
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define ABSOLUTE(NAME, T)                                                                                              \
     static void NAME##_absolute(const void *left, void *right, size_t n, void *largest)                                \
@@ -201,49 +220,72 @@ ARMCI_EXPORT void armci_msg_group_bcast_scope(int scope, void *buffer, int len, 
             b[i] = (largest ? x > y : x < y) ? x : y;                                                                  \
         }                                                                                                              \
     }
+#define LOGICAL(NAME, T)                                                                                               \
+    static void NAME##_logical(const void *left, void *right, size_t n, void *both)                                    \
+    {                                                                                                                  \
+        const T *a = left;                                                                                             \
+        T *b = right;                                                                                                  \
+        for (size_t i = 0; i < n; i++)                                                                                 \
+            b[i] = both ? a[i] && b[i] : a[i] || b[i];                                                                 \
+    }
 /* NOLINTEND(bugprone-macro-parentheses) */
 ABSOLUTE(int, int)
 ABSOLUTE(long, long)
 ABSOLUTE(float, float)
 ABSOLUTE(double, double)
+LOGICAL(int, int)
+LOGICAL(long, long)
 
 static const struct {
     keel_type type;
-    size_t size;
     void (*absolute)(const void *left, void *right, size_t n, void *largest);
-} types[] = {[ARMCI_INT] = {KEEL_INT32, sizeof(int), int_absolute},
-             [ARMCI_LONG] = {KEEL_INT64, sizeof(long), long_absolute},
-             [ARMCI_LONG_LONG] = {KEEL_INT64, sizeof(long long), long_absolute},
-             [ARMCI_FLOAT] = {KEEL_FLOAT, sizeof(float), float_absolute},
-             [ARMCI_DOUBLE] = {KEEL_DOUBLE, sizeof(double), double_absolute}};
+    void (*logical)(const void *left, void *right, size_t n, void *both); /* NULL: it has no bits */
+} types[] = {[ARMCI_INT] = {KEEL_INT32, int_absolute, int_logical},
+             [ARMCI_LONG] = {KEEL_INT64, long_absolute, long_logical},
+             [ARMCI_LONG_LONG] = {KEEL_INT64, long_absolute, long_logical},
+             [ARMCI_FLOAT] = {KEEL_FLOAT, float_absolute, NULL},
+             [ARMCI_DOUBLE] = {KEEL_DOUBLE, double_absolute, NULL}};
 
 static const struct {
     const char *name;
     keel_op op;
-} ops[] = {{"+", KEEL_SUM}, {"*", KEEL_PROD}, {"max", KEEL_MAX}, {"min", KEEL_MIN},
-           {"or", KEEL_OR}, {"|", KEEL_OR},   {"&", KEEL_AND},   {"and", KEEL_AND}};
+} ops[] = {{"+", KEEL_SUM}, {"*", KEEL_PROD}, {"max", KEEL_MAX}, {"min", KEEL_MIN},  {"or", KEEL_OR},
+           {"|", KEEL_OR},  {"bor", KEEL_OR}, {"&", KEEL_AND},   {"band", KEEL_AND}, {"and", KEEL_AND}};
+
+/* What comes from Fortran has no end: its first letters count, as everywhere in ARMCI. */
+static bool is_op(const char *op, const char *name)
+{
+    return strncmp(op, name, strlen(name)) == 0;
+}
 
 static keel_combine combine_of(const char *op, int type)
 {
     static char yes;
+    bool both = is_op(op, "&&") || is_op(op, "land");
     if (type < ARMCI_INT || type > ARMCI_DOUBLE)
         armci_end("a reduction", keel_rank(), "no such type");
     keel_combine how = {.type = types[type].type, .op = KEEL_USER, .commutes = true};
-    if (strncmp(op, "absm", 4) == 0) {
+    if (is_op(op, "absmax") || is_op(op, "absmin")) {
         how.function = types[type].absolute;
-        how.context = strcmp(op, "absmax") == 0 ? &yes : NULL;
+        how.context = is_op(op, "absmax") ? &yes : NULL;
         return how;
     }
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        if (strcmp(op, ops[i].name) == 0) {
+    if (both || is_op(op, "||") || is_op(op, "lor")) {
+        how.function = types[type].logical;
+        how.context = both ? &yes : NULL;
+    }
+    for (size_t i = 0; !how.function && i < sizeof ops / sizeof ops[0]; i++)
+        if (is_op(op, ops[i].name))
             how.op = ops[i].op;
-            return how;
-        }
-    armci_end("a reduction", keel_rank(), "no such operation");
+    bool of_bits = how.op == KEEL_OR || how.op == KEEL_AND;
+    if ((how.op == KEEL_USER && !how.function) || (of_bits && !types[type].logical))
+        armci_end("a reduction", keel_rank(), "no such operation, or not for this type");
+    return how;
 }
 
 static void reduce(keel_group *g, void *x, int n, const char *op, int type)
 {
+    armci_running("a reduction");
     keel_combine how = combine_of(op, type);
     if (n < 0)
         armci_end("a reduction", keel_rank(), "a negative length");
@@ -309,7 +351,7 @@ ARMCI_EXPORT void armci_msg_sel_scope(int scope, void *x, int n, char *op, int t
     keel_group *g = scope_group(scope);
     if (!g)
         return;
-    if (n < 0 || type < ARMCI_INT || type > ARMCI_DOUBLE || (strcmp(op, "max") != 0 && strcmp(op, "min") != 0))
+    if (n < 0 || type < ARMCI_INT || type > ARMCI_DOUBLE || (!is_op(op, "max") && !is_op(op, "min")))
         armci_end("armci_msg_sel", keel_rank(), "a negative length, or no such type or operation");
     size_t one = 8 + (size_t)n, members = (size_t)keel_group_size(g);
     char *mine = calloc(members + 1, one), *all = mine + one, *best = NULL;
@@ -320,8 +362,8 @@ ARMCI_EXPORT void armci_msg_sel_scope(int scope, void *x, int n, char *op, int t
     armci_check_all(keel_group_allgather(g, mine, all, one), "armci_msg_sel");
     for (size_t m = 0; m < members; m++) {
         char *theirs = all + m * one;
-        if (theirs[0] && (!best || (strcmp(op, "max") == 0 ? is_before(best + 8, theirs + 8, type)
-                                                           : is_before(theirs + 8, best + 8, type))))
+        if (theirs[0] && (!best || (is_op(op, "max") ? is_before(best + 8, theirs + 8, type)
+                                                     : is_before(theirs + 8, best + 8, type))))
             best = theirs;
     }
     if (best)

@@ -1,63 +1,69 @@
-/* Mutexes: words of a segment, 0 when free, else 1 + the owner. A dead owner's is taken over by the next who wants it, with a
- * line on standard error: what the owner was changing may be half-done. */
+/* Mutexes: Keel's. A dead owner's is taken over by the next who waits, with a line on standard error: what the owner was changing may be
+ * half-done. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "armci/armci_int.h"
 
-static keel_segment *words;
-static int64_t counts_max;
+static keel_mutexes *mutexes;
+static int64_t *counts; /* [processes] */
 
 ARMCI_EXPORT int ARMCI_Create_mutexes(int count)
 {
-    static const keel_combine largest = {.type = KEEL_INT64, .op = KEEL_MAX};
-    int64_t mine = count;
-    if (words || count < 0)
+    int64_t mine = count, most = 0;
+    armci_running("ARMCI_Create_mutexes");
+    if (mutexes || count < 0)
         armci_end("ARMCI_Create_mutexes", keel_rank(), "a negative count, or there are mutexes already");
-    keel_status status = keel_group_allreduce(keel_group_world(), &mine, &counts_max, 1, &largest);
+    counts = calloc((size_t)keel_size(), sizeof *counts);
+    if (!counts)
+        armci_end("ARMCI_Create_mutexes", keel_rank(), "out of memory");
+    keel_status status = keel_group_allgather(keel_group_world(), &mine, counts, sizeof mine);
+    for (int p = 0; p < keel_size(); p++)
+        most = counts[p] > most ? counts[p] : most;
     if (status == KEEL_OK)
-        status = keel_segment_alloc((size_t)counts_max * sizeof(int64_t), KEEL_REDUNDANCY_SHADOW, &words);
+        status = keel_mutexes_create((int)most, &mutexes);
+    armci_loss_look();
+    if (status != KEEL_OK) {
+        free(counts);
+        counts = NULL;
+    }
     return status == KEEL_OK ? 0 : 1;
 }
 
 ARMCI_EXPORT int ARMCI_Destroy_mutexes(void)
 {
-    if (!words)
+    if (!mutexes)
         armci_end("ARMCI_Destroy_mutexes", keel_rank(), "there are none");
-    keel_status status = keel_segment_free(words);
-    words = NULL;
+    keel_status status = keel_mutexes_free(mutexes);
+    if (status == KEEL_ERR_STATE)
+        armci_end("ARMCI_Destroy_mutexes", keel_rank(), "this process holds one");
+    mutexes = NULL;
+    free(counts);
+    counts = NULL;
     return status == KEEL_OK ? 0 : 1;
 }
 
-static size_t place_of(const char *call, int mutex, int proc)
+static void check_place(const char *call, int mutex, int proc)
 {
-    if (!words || mutex < 0 || mutex >= counts_max || proc < 0 || proc >= keel_size())
+    if (!mutexes || proc < 0 || proc >= keel_size() || mutex < 0 || mutex >= counts[proc])
         armci_end(call, proc, "no such mutex");
-    return (size_t)mutex * sizeof(int64_t);
 }
 
 ARMCI_EXPORT void ARMCI_Lock(int mutex, int proc)
 {
-    size_t at = place_of("ARMCI_Lock", mutex, proc);
-    int64_t mine = 1 + keel_rank(), expected = 0, owner;
-    for (unsigned tries = 0;; tries++) {
-        armci_check(keel_compare_swap(words, proc, at, expected, mine, &owner), "ARMCI_Lock", proc);
-        if (owner == expected)
-            break;
-        bool dead = owner && !keel_rank_alive((int)owner - 1);
-        expected = dead ? owner : 0;
-        if (owner && !dead)
-            armci_pause(tries);
-    }
-    if (owner)
+    int dead;
+    check_place("ARMCI_Lock", mutex, proc);
+    armci_check(keel_mutex_lock(mutexes, proc, mutex, &dead), "ARMCI_Lock", proc);
+    if (dead >= 0)
         fprintf(stderr, "rank %d: ARMCI_Lock: mutex %d of process %d was held by process %d, which died\n", keel_rank(),
-                mutex, proc, (int)owner - 1);
+                mutex, proc, dead);
 }
 
 ARMCI_EXPORT void ARMCI_Unlock(int mutex, int proc)
 {
-    size_t at = place_of("ARMCI_Unlock", mutex, proc);
-    int64_t mine = 1 + keel_rank(), owner;
-    armci_check(keel_compare_swap(words, proc, at, mine, 0, &owner), "ARMCI_Unlock", proc);
-    if (owner != mine)
+    check_place("ARMCI_Unlock", mutex, proc);
+    keel_status status = keel_mutex_unlock(mutexes, proc, mutex);
+    if (status == KEEL_ERR_STATE)
         armci_end("ARMCI_Unlock", proc, "the mutex is not held by this process");
+    armci_check(status, "ARMCI_Unlock", proc);
 }

@@ -1,6 +1,4 @@
 /* Start, end, errors, and where processes are. */
-#include <sched.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -12,7 +10,10 @@ static bool started, ended;
 _Noreturn void armci_end(const char *call, int proc, const char *what)
 {
     char line[256];
-    snprintf(line, sizeof line, "rank %d: %s, process %d: %s", keel_rank(), call, proc, what);
+    if (!ARMCI_Initialized())
+        snprintf(line, sizeof line, "%s: called before ARMCI_Init, or after ARMCI_Finalize", call);
+    else
+        snprintf(line, sizeof line, "rank %d: %s, process %d: %s", keel_rank(), call, proc, what);
     keel_abort(1, line);
 }
 
@@ -22,20 +23,16 @@ void armci_check(keel_status status, const char *call, int proc)
         armci_end(call, proc, keel_status_text(status));
 }
 
+void armci_running(const char *call)
+{
+    if (!ARMCI_Initialized())
+        armci_end(call, -1, "");
+}
+
 void armci_check_all(keel_status status, const char *call)
 {
     armci_loss_look();
     armci_check(status, call, keel_rank());
-}
-
-void armci_pause(unsigned tries)
-{
-    if (tries < 200) {
-        sched_yield();
-        return;
-    }
-    struct timespec t = {0, tries < 1000 ? 20000 : 500000};
-    nanosleep(&t, NULL);
 }
 
 ARMCI_EXPORT int ARMCI_Init(void)
@@ -71,10 +68,10 @@ ARMCI_EXPORT int ARMCI_Finalize(void)
     if (!started || ended)
         return 0;
     ARMCI_Barrier();
-    ended = true;
     armci_messages_fini();
     armci_memory_fini();
     armci_groups_fini();
+    ended = true;
     return keel_finalize() == KEEL_OK ? 0 : 1;
 }
 

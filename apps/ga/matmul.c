@@ -4,6 +4,7 @@
  *   ga-matmul [N [BLOCK]]      matrices of N x N doubles in blocks of BLOCK */
 #include <mpi.h>
 
+#include <ga-mpi.h>
 #include <ga.h>
 #include <macdecls.h>
 #include <stdio.h>
@@ -92,6 +93,51 @@ static long wrong_elements(int g, int n)
     return wrong;
 }
 
+/* The processes of even and of odd number, each with an array of its own, at the same time; and their communicators. How much of it is wrong. */
+static long groups(void)
+{
+    int me = GA_Nodeid(), n = 0, *list = malloc((size_t)GA_Nnodes() * sizeof *list), sum = 1, lo, hi;
+    long wrong = 0;
+    if (!list) {
+        GA_Error("out of memory", 1);
+        abort();
+    }
+    for (int p = me % 2; p < GA_Nnodes(); p += 2)
+        list[n++] = p;
+    if (n == 0)
+        abort(); /* this process is in it */
+    int group = GA_Pgroup_create(list, n), array = GA_Create_handle(), size = 10 * n, one = 1;
+    GA_Set_data(array, 1, &size, C_DBL);
+    GA_Set_pgroup(array, group);
+    if (!GA_Allocate(array))
+        GA_Error("an array on a group cannot be created", 1);
+    lo = 10 * ((me / 2 + 1) % n); /* of the next member's tens */
+    hi = lo + 9;
+    double values[10];
+    for (int i = 0; i < 10; i++)
+        values[i] = 1000 * (me % 2) + lo + i;
+    NGA_Put(array, &lo, &hi, values, &one);
+    GA_Pgroup_sync(group);
+    for (lo = 0; lo < size; lo += 10) {
+        hi = lo + 9;
+        NGA_Get(array, &lo, &hi, values, &one);
+        for (int i = 0; i < 10; i++)
+            wrong += values[i] != 1000 * (me % 2) + lo + i;
+    }
+    GA_Pgroup_igop(group, &sum, 1, "+");
+    wrong += sum != n;
+    MPI_Comm comm = GA_MPI_Comm_pgroup(group);
+    if (comm == MPI_COMM_NULL || MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS ||
+        sum != n * n)
+        wrong++;
+    GA_Pgroup_sync(group);
+    GA_Destroy(array);
+    GA_Pgroup_destroy(group);
+    free(list);
+    GA_Lgop(&wrong, 1, "+");
+    return wrong;
+}
+
 int main(int argc, char **argv)
 {
     MPI_Init(&argc, &argv);
@@ -121,7 +167,7 @@ int main(int argc, char **argv)
     for (long t = NGA_Read_inc(counter, &first, 1); t < tasks; t = NGA_Read_inc(counter, &first, 1), mine++)
         multiply(&k, t, a, b, c);
     GA_Sync();
-    long wrong = wrong_elements(c, n);
+    long wrong = wrong_elements(c, n) + groups();
     GA_Lgop(&mine, 1, "+");
     if (GA_Nodeid() == 0)
         printf("ga-matmul: %d x %d on %d processes, %ld tasks, %ld wrong elements\n", n, n, GA_Nnodes(), mine, wrong);
