@@ -13,37 +13,19 @@
 
 #include <keel/status.h>
 
+#include "runtime/base/job_settings.h"
+
 enum {
     PLANE_BLOB_MAX = 512,
     PLANE_MAX_RESTARTS = 3, /* of a rank on a live node, then it is left dead */
 };
 
-/* How nodes watch each other, and which reads which; as enum probe_choice and enum member_topology of detect/. */
-enum plane_probe { PLANE_PROBE_AUTO, PLANE_PROBE_VERBS, PLANE_PROBE_OFI };
-enum { PLANE_SILENCE_MS = 780, PLANE_SILENCE_MIN_MS = 100, PLANE_SILENCE_MAX_MS = 600000 };
-enum plane_topology { PLANE_RING, PLANE_TORUS, PLANE_HYPERCUBE, PLANE_RANDOM, PLANE_FILE };
-
-enum on_failure { ON_FAILURE_SUBSTITUTE, ON_FAILURE_DEGRADE, ON_FAILURE_ABORT };
-
 struct plane_config {
     uint64_t job_id;
     uint8_t secret[32];
-    int node;  /* this node, 0..nodes+spares-1; spares come last */
-    int nodes; /* nodes that hold ranks at the start */
-    int spares;
-    int ranks;            /* world size; rank r starts on node first_rank_of(...): block distribution, see rank_node */
-    const int *rank_node; /* [ranks] initial node of each rank */
-    enum on_failure on_failure;
-    /* A rank's first process that is killed before any of its node has called keel_init ends the job: a program without
-     * Keel cannot go on without it. */
-    bool plain_death_ends;
-    bool secure;      /* data connections are encrypted and authenticated */
-    const char *host; /* numeric address of this node on the job's interface */
-    enum plane_probe probe;
-    enum plane_topology topology;
-    const int *edges; /* PLANE_FILE: [edge_count][2] reader, watched; the caller's, for the plane's life */
-    int edge_count;
-    int silence_ms, dark_ms; /* member_params_silence; 0: the default */
+    int node;                            /* this node, 0..nodes+spares-1; spares come last */
+    const char *host;                    /* numeric address of this node on the job's interface */
+    const struct job_settings *settings; /* the caller's, for the plane's life */
 };
 
 /* How this node's address blobs travel: opaque bytes, exchanged by the launcher before the start. */

@@ -1,5 +1,6 @@
 #include "pm/agent/agent.h"
 
+#include "pm/wire/settings.h"
 #include "pm/wire/codec.h"
 #include "pm/wire/descriptors.h"
 #include "pm/wire/layout.h"
@@ -25,7 +26,6 @@ enum {
     DEPART_MS = 2000,        /* for the nodes that we have started to end */
     BYE_LEASE_MS = 5000,     /* from MSG_OVER to MSG_BYE */
     BACKLOG_BYTES = 1 << 20, /* recent output kept for keelctl attach */
-    QUEUE_HIGH = 1 << 20,    /* output queued for keelrun: above, ranks are not read */
 };
 
 /* ---- what others see ---- */
@@ -42,73 +42,6 @@ void agent_event(struct agent *a, const char *event, json_t *members)
         conn_send_json(a->run, MSG_EVENT, line);
     else
         json_decref(line);
-}
-
-void agent_output(struct agent *a, int rank, int stream, const uint8_t *lines, size_t len)
-{
-    struct bytes frame = {0};
-    uint8_t *p = bytes_reserve(&frame, OUTPUT_HEADER + len);
-    put_u32(p, (uint32_t)a->launch.node);
-    put_u32(p + 4, (uint32_t)rank);
-    put_u32(p + 8, (uint32_t)stream);
-    memcpy(p + OUTPUT_HEADER, lines, len);
-    frame.len = OUTPUT_HEADER + len;
-    backlog_add(&a->backlog, frame.data, frame.len);
-    agent_console_output(a, frame.data, frame.len);
-    if (a->run) {
-        conn_send(a->run, MSG_OUTPUT, frame.data, frame.len);
-        if (conn_queued(a->run) > QUEUE_HIGH)
-            agent_ranks_pause(a, true);
-    }
-    bytes_free(&frame);
-}
-
-static void log_emit(void *user, const uint8_t *lines, size_t len)
-{
-    agent_output(user, -1, 2, lines, len);
-}
-
-static void log_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
-{
-    (void)handle;
-    *buf = uv_buf_init(pm_alloc(suggested), (unsigned)suggested);
-}
-
-static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
-{
-    struct agent *a = stream->data;
-    if (n > 0)
-        lines_feed(&a->log_lines, buf->base, (size_t)n, log_emit, a);
-    free(buf->base);
-}
-
-/* What we have said and not read back yet. */
-static void log_drain(struct agent *a)
-{
-    char buffer[4096];
-    uv_os_fd_t fd;
-    ssize_t n;
-    if (!a->log_pipe.loop || uv_fileno((uv_handle_t *)&a->log_pipe, &fd) != 0)
-        return;
-    while ((n = read(fd, buffer, sizeof buffer)) > 0) /* libuv has made it non-blocking */
-        lines_feed(&a->log_lines, buffer, (size_t)n, log_emit, a);
-}
-
-/* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
-static void log_capture(struct agent *a)
-{
-    int fds[2];
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return;
-    fcntl(fds[1], F_SETFL, O_NONBLOCK);
-    dup2(fds[1], STDERR_FILENO);
-    dup2(fds[1], STDOUT_FILENO);
-    close(fds[1]);
-    uv_pipe_init(&a->loop, &a->log_pipe, 0);
-    a->log_pipe.data = a;
-    uv_pipe_open(&a->log_pipe, fds[0]);
-    uv_read_start((uv_stream_t *)&a->log_pipe, log_alloc, log_ready);
-    uv_unref((uv_handle_t *)&a->log_pipe);
 }
 
 /* ---- the end ---- */
@@ -187,7 +120,7 @@ void agent_processes_gone(struct agent *a)
     agent_ranks_orphans(a, true);
     a->state = AGENT_OVER;
     agent_event(a, "over", json_pack("{s:i}", "code", a->over_code));
-    log_drain(a);
+    agent_log_drain(a);
     agent_console_over(a);
     if (!a->run) {
         /* a watcher gets a moment to take the last output */
@@ -215,7 +148,7 @@ void agent_own_why(struct agent *a, const char *fmt, ...)
 /* A job that came to its end is no success if a rank crashed too often on the way. */
 static int judge(struct agent *a, int code)
 {
-    int slot = code == 0 && !a->job.degrade_asked ? agent_ranks_fault(a) : -1;
+    int slot = code == 0 && !a->job.settings.degrade_asked ? agent_ranks_fault(a) : -1;
     if (slot < 0)
         return code;
     const struct process *p = a->processes[slot].p;
@@ -284,12 +217,12 @@ static void plane_plain_death(void *user, int slot)
 static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive)
 {
     struct agent *a = user;
-    int total = a->job.nodes + a->job.spares;
+    int total = a->job.settings.nodes + a->job.settings.spares;
     if (a->state != AGENT_RUNNING)
         return;
     agent_kind_view(a, rank_node, node_alive);
     a->epoch = epoch;
-    memcpy(a->view_rank_node, rank_node, (size_t)a->job.ranks * sizeof *rank_node);
+    memcpy(a->view_rank_node, rank_node, (size_t)a->job.settings.ranks * sizeof *rank_node);
     memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
     agent_pmi_view(a);
     if (!a->run)
@@ -299,7 +232,7 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
         json_array_append_new(alive, json_boolean(node_alive[i]));
     conn_send_json(a->run, MSG_VIEW,
                    json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
-                             codec_ints(rank_node, a->job.ranks), "alive", alive));
+                             codec_ints(rank_node, a->job.settings.ranks), "alive", alive));
 }
 
 static void plane_over(void *user, int code, const char *why)
@@ -338,22 +271,8 @@ static void plane_woken(uv_poll_t *handle, int status, int events)
 
 static bool plane_open(struct agent *a, struct plane_blob *blob)
 {
-    struct plane_config config = {.job_id = a->launch.job_id,
-                                  .node = a->launch.node,
-                                  .nodes = a->job.nodes,
-                                  .spares = a->job.spares,
-                                  .ranks = a->job.ranks,
-                                  .rank_node = a->job.rank_node,
-                                  .on_failure = a->job.on_failure,
-                                  .plain_death_ends = !a->job.degrade_asked && a->job.on_failure != ON_FAILURE_ABORT,
-                                  .host = a->self_host,
-                                  .secure = a->job.secure,
-                                  .probe = a->job.probe,
-                                  .topology = a->job.topology,
-                                  .edges = a->job.edges,
-                                  .edge_count = a->job.edge_count,
-                                  .silence_ms = a->job.silence_ms,
-                                  .dark_ms = a->job.dark_ms};
+    struct plane_config config = {
+        .job_id = a->launch.job_id, .node = a->launch.node, .host = a->self_host, .settings = &a->job.settings};
     struct plane_callbacks callbacks = {.user = a,
                                         .assigned = plane_assigned,
                                         .respawn = plane_respawn,
@@ -379,55 +298,24 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
 
 /* ---- messages from keelrun ---- */
 
-static bool watch_from_json(struct agent_job *job, const json_t *m)
-{
-    long long probe, topology, silence, dark;
-    const json_t *edges = json_object_get(m, "edges");
-    if (!codec_int(m, "probe", PLANE_PROBE_AUTO, PLANE_PROBE_OFI, &probe) ||
-        !codec_int(m, "topology", PLANE_RING, PLANE_FILE, &topology) ||
-        !codec_int(m, "silence", PLANE_SILENCE_MIN_MS, PLANE_SILENCE_MAX_MS, &silence) ||
-        !codec_int(m, "dark", PLANE_SILENCE_MIN_MS, silence, &dark) || json_array_size(edges) % 2 ||
-        json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * 16)
-        return false;
-    int values = (int)json_array_size(edges);
-    job->probe = (enum plane_probe)probe;
-    job->topology = (enum plane_topology)topology;
-    job->silence_ms = (int)silence;
-    job->dark_ms = (int)dark;
-    job->edge_count = values / 2;
-    job->edges = pm_alloc((size_t)(values ? values : 1) * sizeof *job->edges);
-    return codec_to_ints(edges, job->edges, values, 0, job->nodes + job->spares - 1);
-}
-
 static bool job_from_json(struct agent *a, const json_t *m)
 {
     struct agent_job *job = &a->job;
-    long long nodes, spares, ranks, standbys, mpiexec, on_failure, starts;
-    if (!codec_int(m, "nodes", 1, LAYOUT_MAX_NODES, &nodes) || !codec_int(m, "spares", 0, LAYOUT_MAX_NODES, &spares) ||
-        !codec_int(m, "ranks", 1, LAYOUT_MAX_RANKS, &ranks) ||
+    long long standbys, mpiexec, starts, window;
+    size_t secret_len = 0;
+    *job = (struct agent_job){0};
+    if (!settings_decode(&job->settings, json_object_get(m, "settings")) ||
+        a->launch.node >= job->settings.nodes + job->settings.spares ||
         !codec_int(m, "standbys", 0, LAYOUT_MAX_RANKS, &standbys) ||
         !codec_int(m, "mpiexec_pid", 0, INT32_MAX, &mpiexec) || !codec_int(m, "starts", 0, LAYOUT_MAX_NODES, &starts) ||
-        !codec_int(m, "on_failure", ON_FAILURE_SUBSTITUTE, ON_FAILURE_ABORT, &on_failure) ||
-        a->launch.node >= nodes + spares)
-        return false;
-    *job = (struct agent_job){.nodes = (int)nodes,
-                              .spares = (int)spares,
-                              .ranks = (int)ranks,
-                              .standbys = (int)standbys,
-                              .mpiexec_pid = (int)mpiexec,
-                              .starts = (int)starts,
-                              .on_failure = (enum on_failure)on_failure};
-    job->rank_node = pm_alloc((size_t)ranks * sizeof *job->rank_node);
-    size_t secret_len = 0;
-    if (!codec_to_blob(json_object_get(m, "secret"), job->secret, sizeof job->secret, &secret_len) ||
+        !codec_int(m, "window", OUTPUT_WINDOW, OUTPUT_WINDOW_MAX, &window) ||
+        !codec_to_blob(json_object_get(m, "secret"), job->secret, sizeof job->secret, &secret_len) ||
         secret_len != sizeof job->secret)
         return false;
-    job->degrade_asked = json_is_true(json_object_get(m, "degrade_asked"));
-    job->secure = json_is_true(json_object_get(m, "secure"));
-    if (!codec_to_ints(json_object_get(m, "rank_node"), job->rank_node, job->ranks, 0, job->nodes - 1))
-        return false;
-    if (!watch_from_json(job, m))
-        return false;
+    job->standbys = (int)standbys;
+    job->mpiexec_pid = (int)mpiexec;
+    job->starts = (int)starts;
+    job->window = (int)window;
     job->argv = codec_to_strings(json_object_get(m, "argv"));
     job->env = codec_to_strings(json_object_get(m, "env"));
     char **cwd = codec_to_strings(json_object_get(m, "cwd"));
@@ -439,7 +327,8 @@ static bool job_from_json(struct agent *a, const json_t *m)
 static bool enough_descriptors(struct agent *a)
 {
     int here = a->job.standbys;
-    long needed = descriptors_of_agent(here, a->job.ranks - here, a->job.nodes + a->job.spares, a->job.starts);
+    long needed = descriptors_of_agent(here, a->job.settings.ranks - here,
+                                       a->job.settings.nodes + a->job.settings.spares, a->job.starts);
     long missing = descriptors_missing(needed);
     char why[256];
     if (!missing)
@@ -459,11 +348,12 @@ static void on_config(struct agent *a, const json_t *m)
         leave(a, 1);
         return;
     }
-    int total = a->job.nodes + a->job.spares;
+    int total = a->job.settings.nodes + a->job.settings.spares;
+    agent_output_widen(a, a->job.window);
     if (!enough_descriptors(a))
         return;
-    a->view_rank_node = pm_alloc((size_t)a->job.ranks * sizeof(int));
-    memcpy(a->view_rank_node, a->job.rank_node, (size_t)a->job.ranks * sizeof(int));
+    a->view_rank_node = pm_alloc((size_t)a->job.settings.ranks * sizeof(int));
+    memcpy(a->view_rank_node, a->job.settings.rank_node, (size_t)a->job.settings.ranks * sizeof(int));
     a->view_alive = pm_alloc((size_t)total * sizeof(bool));
     memset(a->view_alive, true, (size_t)total);
     a->state = AGENT_CONFIGURED;
@@ -483,7 +373,7 @@ static void on_config(struct agent *a, const json_t *m)
 
 static void on_start(struct agent *a, const json_t *m)
 {
-    size_t total = (size_t)(a->job.nodes + a->job.spares);
+    size_t total = (size_t)(a->job.settings.nodes + a->job.settings.spares);
     const json_t *list = json_object_get(m, "blobs"), *peers = json_object_get(m, "peers");
     if (a->state != AGENT_CONFIGURED || json_array_size(list) != total || json_array_size(peers) != total)
         return;
@@ -513,6 +403,7 @@ static void on_start(struct agent *a, const json_t *m)
     agent_starts_settled(a);
     a->state = AGENT_RUNNING;
     a->ran = true;
+    atomic_store(a->launch.runs, true);
     agent_ranks_start(a);
 }
 
@@ -537,7 +428,7 @@ static void run_open(struct conn *c)
     gethostname(name, sizeof name - 1);
     a->joined = true;
     conn_local_host(c, a->self_host, sizeof a->self_host);
-    log_capture(a);
+    agent_log_capture(a);
     conn_send_json(c, MSG_HELLO,
                    json_pack("{s:s, s:i, s:i, s:i, s:s}", "version", KEEL_VERSION, "node", a->launch.node, "pid",
                              (int)getpid(), "stub_pid", (int)a->stub_pid, "hostname", name));
@@ -548,6 +439,10 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
     struct agent *a = c->user;
     if (type == MSG_STDIN) {
         agent_ranks_stdin(a, body, len);
+        return;
+    }
+    if (type == MSG_TAKEN) {
+        agent_output_taken(a, body, len);
         return;
     }
     if (type == MSG_BYE) {
@@ -603,20 +498,14 @@ static void run_lost(struct conn *c, const char *why)
         depart(a, 0);
     } else {
         log_info("keelrun is gone (%s); the job goes on without it", why);
-        agent_ranks_pause(a, false);
+        agent_output_free(a);
         agent_ranks_stdin(a, NULL, 0);
     }
 }
 
-static void run_written(struct conn *c)
-{
-    if (conn_queued(c) < QUEUE_HIGH / 2)
-        agent_ranks_pause(c->user, false);
-}
-
 static void connect_run(struct agent *a)
 {
-    static const struct conn_events events = {run_open, run_frame, run_lost, run_written};
+    static const struct conn_events events = {run_open, run_frame, run_lost};
     const struct agent_launch *l = &a->launch;
     a->run = conn_connect(&a->loop, l->from, l->host, l->port, l->job_id, l->ticket, CONNECT_MS, &events, a);
 }
@@ -639,7 +528,7 @@ static void agent_free(struct agent *a)
     agent_ranks_free(a);
     backlog_free(&a->backlog);
     bytes_free(&a->log_lines.held);
-    free(a->job.rank_node);
+    settings_free(&a->job.settings);
     free(a->job.argv);
     free(a->job.env);
     free(a->job.cwd);
@@ -666,6 +555,7 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
     uv_timer_init(&a.loop, &a.grace);
     uv_timer_init(&a.loop, &a.again);
     agent_kind_init(&a);
+    agent_output_init(&a);
     uv_signal_init(&a.loop, &a.child_signal);
     a.lease.data = a.grace.data = a.again.data = a.child_signal.data = &a;
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);

@@ -15,6 +15,8 @@
 #include "pm/pmi/pmi_root.h"
 #include "pm/agent/process.h"
 
+#include <stdatomic.h>
+
 enum agent_state { AGENT_JOINING, AGENT_CONFIGURED, AGENT_RUNNING, AGENT_ENDING, AGENT_OVER };
 
 struct agent_launch { /* KEEL_LAUNCH */
@@ -25,22 +27,16 @@ struct agent_launch { /* KEEL_LAUNCH */
     int node;
     char from[64];             /* empty: any */
     struct rlimit descriptors; /* as we were started: the ranks' */
+    atomic_bool *runs;         /* shared with the stub: the job has started; written by the agent */
 };
 
 struct agent_job { /* MSG_CONFIG */
     uint8_t secret[SESSION_SECRET];
-    int nodes, spares, ranks;
-    int *rank_node;
+    struct job_settings settings;
     int standbys; /* processes of a spare node */
     int mpiexec_pid;
     int starts; /* nodes that it may be asked to start */
-    enum on_failure on_failure;
-    enum plane_probe probe;
-    enum plane_topology topology;
-    int *edges, edge_count; /* PLANE_FILE */
-    bool degrade_asked;     /* by the user: a rank that dies of its own fault is no failure of the job */
-    bool secure;            /* data connections are sealed */
-    int silence_ms, dark_ms;
+    int window; /* how much output of each stream may be sent ahead */
     char **argv, **env;
     char *cwd;
 };
@@ -109,7 +105,8 @@ struct agent {
     long long fence_round, fence_done; /* the round our ranks are in; the last one that was released */
     uv_timer_t root_timer;
 
-    uv_pipe_t log_pipe; /* our own standard error, once we run */
+    long long window[2]; /* what may still be sent of standard output and error */
+    uv_pipe_t log_pipe;  /* our own standard error, once we run */
     struct lines log_lines;
     struct backlog backlog;
     int console_fd; /* unix socket for keelctl */
@@ -137,7 +134,6 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid);
 
 /* agent.c: for the other agent_*.c files */
 void agent_event(struct agent *a, const char *event, json_t *members); /* takes members; may be NULL */
-void agent_output(struct agent *a, int rank, int stream, const uint8_t *lines, size_t len);
 /* This node cannot take part: tell keelrun and end. */
 void agent_fail(struct agent *a, int code, const char *why);
 /* MSG_STOP, from keelrun or keelctl. */
@@ -152,6 +148,22 @@ void agent_starts_ended(struct agent *a);
 void agent_kill_all(struct agent *a);
 void agent_processes_gone(struct agent *a);
 
+/* agent_output.c */
+void agent_output_init(struct agent *a);
+/* stream is 1 or 2 here, as in MSG_OUTPUT; 0 or 1 below. */
+void agent_output(struct agent *a, int rank, int stream, const uint8_t *lines, size_t len);
+/* Nothing of that stream may be sent now. */
+bool agent_output_closed(const struct agent *a, int stream);
+void agent_output_widen(struct agent *a, int window);
+/* MSG_TAKEN */
+void agent_output_taken(struct agent *a, const uint8_t *body, size_t len);
+/* keelrun is gone: all is read, for keelctl attach. */
+void agent_output_free(struct agent *a);
+/* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
+void agent_log_capture(struct agent *a);
+/* What we have said and not read back yet. */
+void agent_log_drain(struct agent *a);
+
 /* agent_ranks.c */
 void agent_ranks_start(struct agent *a);
 void agent_ranks_assigned(struct agent *a, int slot, int rank, uint32_t incarnation);
@@ -163,7 +175,7 @@ int agent_ranks_fault(const struct agent *a);
 bool agent_ranks_gone(const struct agent *a);
 void agent_ranks_signal(struct agent *a, int signal, bool standbys_only);
 void agent_ranks_stdin(struct agent *a, const uint8_t *data, size_t len);
-void agent_ranks_pause(struct agent *a, bool pause);
+void agent_ranks_pause(struct agent *a, int stream, bool pause);
 void agent_ranks_pmi_release(struct agent *a, const json_t *kvs);
 /* Descendants of ranks that outlived them (they become children of the agent): reap the dead, kill the live if asked.
  */

@@ -28,10 +28,10 @@ static const char *process_state(const struct process *p)
 /* A node that waits for its use; after a take-over it is one like the others. */
 static bool is_spare(const struct agent *a)
 {
-    for (int r = 0; a->view_rank_node && r < a->job.ranks; r++)
+    for (int r = 0; a->view_rank_node && r < a->job.settings.ranks; r++)
         if (a->view_rank_node[r] == a->launch.node)
             return false;
-    return a->job.nodes > 0 && a->launch.node >= a->job.nodes;
+    return a->job.settings.nodes > 0 && a->launch.node >= a->job.settings.nodes;
 }
 
 static json_t *detection(const struct agent *a)
@@ -45,7 +45,7 @@ static json_t *detection(const struct agent *a)
 static json_t *status_json(const struct agent *a)
 {
     static const char *const states[] = {"joining", "configured", "running", "ending", "over"};
-    int total = a->job.nodes + a->job.spares;
+    int total = a->job.settings.nodes + a->job.settings.spares;
     json_t *ranks = json_array(), *alive = json_array();
     for (int i = 0; i < a->process_count; i++) {
         const struct process *p = a->processes[i].p;
@@ -56,13 +56,14 @@ static json_t *status_json(const struct agent *a)
         json_array_append_new(alive, json_boolean(a->view_alive[i]));
     char job[17];
     snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);
-    return json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}",
-                     "job", job, "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid",
-                     (int)getpid(), "stub_pid", (int)a->stub_pid, "mpiexec_pid", a->job.mpiexec_pid, "spare",
-                     (int)is_spare(a), "keelrun", (int)(a->run != NULL), "epoch", (json_int_t)a->epoch, "alive", alive,
-                     "rank_node", a->view_rank_node ? codec_ints(a->view_rank_node, a->job.ranks) : json_array(),
-                     "ranks", ranks, "nodes", a->job.nodes, "spares", a->job.spares, "size", a->job.ranks, "program",
-                     codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a));
+    return json_pack(
+        "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}", "job", job,
+        "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid", (int)getpid(), "stub_pid",
+        (int)a->stub_pid, "mpiexec_pid", a->job.mpiexec_pid, "spare", (int)is_spare(a), "keelrun",
+        (int)(a->run != NULL), "epoch", (json_int_t)a->epoch, "alive", alive, "rank_node",
+        a->view_rank_node ? codec_ints(a->view_rank_node, a->job.settings.ranks) : json_array(), "ranks", ranks,
+        "nodes", a->job.settings.nodes, "spares", a->job.settings.spares, "size", a->job.settings.ranks, "program",
+        codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a));
 }
 
 /* ---- guests ---- */
@@ -117,7 +118,7 @@ static void guest_lost(struct conn *c, const char *why)
     guest_remove(g);
 }
 
-static const struct conn_events guest_events = {guest_open, guest_frame, guest_lost, NULL};
+static const struct conn_events guest_events = {guest_open, guest_frame, guest_lost};
 
 static struct agent_guest *guest_add(struct agent *a)
 {
@@ -147,7 +148,7 @@ static struct agent_guest *surplus_guest(struct agent *a)
 
 static void guests_limit(struct agent *a)
 {
-    struct agent_guest *worst = a->guest_count > GUESTS_MAX + a->job.nodes ? surplus_guest(a) : NULL;
+    struct agent_guest *worst = a->guest_count > GUESTS_MAX + a->job.settings.nodes ? surplus_guest(a) : NULL;
     if (worst) {
         conn_close(worst->conn);
         guest_remove(worst);

@@ -31,7 +31,7 @@ static void kind_passed(uv_timer_t *timer)
     struct agent *a = timer->data;
     if (a->state != AGENT_RUNNING)
         return;
-    if (a->launch.node >= a->job.nodes) {
+    if (a->launch.node >= a->job.settings.nodes) {
         a->is_keels = true;
         release_held(a);
         return;
@@ -57,24 +57,24 @@ void agent_kind_is_keels(struct agent *a)
 
 static bool matters(const struct agent *a)
 {
-    return !a->is_keels && !a->job.degrade_asked && a->job.on_failure != ON_FAILURE_ABORT;
+    return !a->is_keels && settings_plain_death_ends(&a->job.settings);
 }
 
 void agent_kind_view(struct agent *a, const int *rank_node, const bool *node_alive)
 {
-    for (int r = 0; r < a->job.ranks && matters(a) && a->lost_rank < 0; r++) {
+    for (int r = 0; r < a->job.settings.ranks && matters(a) && a->lost_rank < 0; r++) {
         int was = a->view_rank_node[r];
         if (was < 0 || was == rank_node[r] || node_alive[was])
             continue; /* it had ended, or its node lives */
         a->lost_rank = r;
         a->lost_node = was;
-        uv_timer_start(&a->kind, kind_passed, a->launch.node < a->job.nodes ? KIND_MS : 2 * KIND_MS, 0);
+        uv_timer_start(&a->kind, kind_passed, a->launch.node < a->job.settings.nodes ? KIND_MS : 2 * KIND_MS, 0);
     }
 }
 
 int agent_kind_judge(struct agent *a, int code)
 {
-    if (code != 0 || !matters(a) || a->lost_rank < 0 || a->launch.node >= a->job.nodes)
+    if (code != 0 || !matters(a) || a->lost_rank < 0 || a->launch.node >= a->job.settings.nodes)
         return code;
     lost_for_good(a);
     return 128 + SIGKILL;
@@ -82,7 +82,7 @@ int agent_kind_judge(struct agent *a, int code)
 
 bool agent_kind_holds(struct agent *a, int rank, uint32_t incarnation)
 {
-    if (!matters(a) || a->launch.node < a->job.nodes)
+    if (!matters(a) || a->launch.node < a->job.settings.nodes)
         return false;
     a->held = realloc(a->held, ((size_t)a->held_count + 1) * sizeof *a->held);
     if (!a->held)

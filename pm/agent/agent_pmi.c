@@ -14,7 +14,7 @@ static void report(struct agent *a);
 
 static int root_node(const struct agent *a)
 {
-    for (int i = 0; i < a->job.nodes; i++)
+    for (int i = 0; i < a->job.settings.nodes; i++)
         if (a->view_alive[i])
             return i;
     return 0;
@@ -45,7 +45,7 @@ static void root_advance(struct agent *a)
 void agent_pmi_report(struct agent *a, struct agent_guest *guest, const json_t *m)
 {
     long long node, round;
-    if (a->state < AGENT_RUNNING || !codec_int(m, "node", 0, a->job.nodes - 1, &node) ||
+    if (a->state < AGENT_RUNNING || !codec_int(m, "node", 0, a->job.settings.nodes - 1, &node) ||
         !codec_int(m, "round", 1, INT64_MAX, &round))
         return;
     guest->node = (int)node;
@@ -96,7 +96,7 @@ static void root_lost(struct conn *c, const char *why)
 /* Tell the root of the round that we are in, unless we know its end. */
 static void report(struct agent *a)
 {
-    static const struct conn_events events = {root_open, root_frame, root_lost, NULL};
+    static const struct conn_events events = {root_open, root_frame, root_lost};
     if (a->fence_round == a->fence_done || a->state != AGENT_RUNNING)
         return;
     int root = root_node(a);
@@ -128,7 +128,7 @@ void agent_pmi_fence(struct agent *a)
 
 void agent_pmi_view(struct agent *a)
 {
-    for (int i = 0; i < a->job.nodes; i++)
+    for (int i = 0; i < a->job.settings.nodes; i++)
         pmi_root_set_alive(a->root, i, a->view_alive[i]);
     if (root_node(a) == a->launch.node)
         root_advance(a);
@@ -137,7 +137,7 @@ void agent_pmi_view(struct agent *a)
 
 void agent_pmi_open(struct agent *a)
 {
-    a->root = pmi_root_create(a->job.nodes);
+    a->root = pmi_root_create(a->job.settings.nodes);
     uv_timer_init(&a->loop, &a->root_timer);
     a->root_timer.data = a;
 }

@@ -134,9 +134,9 @@ static struct env_list rank_env(const struct agent *a, int rank)
 {
     struct env_list env = {0};
     int local = 0, before = 0;
-    for (int r = 0; r < a->job.ranks; r++) {
-        local += a->job.rank_node[r] == a->launch.node;
-        before += a->job.rank_node[r] == a->launch.node && r < rank;
+    for (int r = 0; r < a->job.settings.ranks; r++) {
+        local += a->job.settings.rank_node[r] == a->launch.node;
+        before += a->job.settings.rank_node[r] == a->launch.node && r < rank;
     }
     for (size_t i = 0; a->job.env[i]; i++)
         if (!belongs_to_launcher(a->job.env[i])) {
@@ -151,14 +151,14 @@ static struct env_list rank_env(const struct agent *a, int rank)
         }
     env_set(&env, "KEEL_JOB", "%016llx", (unsigned long long)a->launch.job_id);
     env_set(&env, "KEEL_NODE", "%d", a->launch.node);
-    env_set(&env, "KEEL_SIZE", "%d", a->job.ranks);
-    if (a->job.degrade_asked)
+    env_set(&env, "KEEL_SIZE", "%d", a->job.settings.ranks);
+    if (a->job.settings.degrade_asked)
         env_set(&env, "KEEL_ON_FAILURE", "degrade");
     /* A standby learns its rank from keel_init; its PMI requests wait, so that an MPI program waits too. */
     if (rank >= 0)
         env_set(&env, "KEEL_RANK", "%d", rank);
     env_set(&env, "PMI_RANK", "%d", rank >= 0 ? rank : 0);
-    env_set(&env, "PMI_SIZE", "%d", a->job.ranks);
+    env_set(&env, "PMI_SIZE", "%d", a->job.settings.ranks);
     env_set(&env, "MPI_LOCALNRANKS", "%d", local);
     env_set(&env, "MPI_LOCALRANKID", "%d", before);
     return env;
@@ -195,6 +195,8 @@ static int start_one(struct agent *a, int rank, uint32_t incarnation, bool late,
     p->slot = slot;
     p->rank = rank;
     p->incarnation = incarnation;
+    for (int stream = 0; stream < 2; stream++)
+        process_pause_output(p, stream, agent_output_closed(a, stream));
     /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
     a->processes[slot] =
         (struct agent_process){.p = p, .pmi = pmi_client_create(a->pmi, late ? -1 : rank), .assigned_late = late};
@@ -217,20 +219,20 @@ void agent_ranks_start(struct agent *a)
 {
     char why[512], kvsname[64];
     int local = 0;
-    size_t len = layout_pmi_mapping(a->job.rank_node, a->job.ranks, NULL, 0);
+    size_t len = layout_pmi_mapping(a->job.settings.rank_node, a->job.settings.ranks, NULL, 0);
     char *mapping = pm_alloc(len + 1);
-    layout_pmi_mapping(a->job.rank_node, a->job.ranks, mapping, len + 1);
-    for (int r = 0; r < a->job.ranks; r++)
-        local += a->job.rank_node[r] == a->launch.node;
+    layout_pmi_mapping(a->job.settings.rank_node, a->job.settings.ranks, mapping, len + 1);
+    for (int r = 0; r < a->job.settings.ranks; r++)
+        local += a->job.settings.rank_node[r] == a->launch.node;
     snprintf(kvsname, sizeof kvsname, "kvs_%016llx", (unsigned long long)a->launch.job_id);
-    a->pmi = pmi_create(a->job.ranks, local, kvsname, mapping);
+    a->pmi = pmi_create(a->job.settings.ranks, local, kvsname, mapping);
     free(mapping);
     agent_pmi_open(a);
     agent_event(a, "start",
                 json_pack("{s:i, s:s, s:b}", "pid", (int)getpid(), "host", a->self_host, "spare",
-                          a->launch.node >= a->job.nodes));
-    for (int r = 0; r < a->job.ranks; r++) {
-        int error = a->job.rank_node[r] == a->launch.node ? start_one(a, r, 0, false, why, sizeof why) : 0;
+                          a->launch.node >= a->job.settings.nodes));
+    for (int r = 0; r < a->job.settings.ranks; r++) {
+        int error = a->job.settings.rank_node[r] == a->launch.node ? start_one(a, r, 0, false, why, sizeof why) : 0;
         if (error) {
             agent_fail(a, exit_code_of(error), why);
             return;
@@ -242,7 +244,7 @@ void agent_ranks_start(struct agent *a)
 void agent_ranks_standby(struct agent *a)
 {
     char why[512];
-    if (a->state != AGENT_RUNNING || a->launch.node < a->job.nodes || a->standbys_begun)
+    if (a->state != AGENT_RUNNING || a->launch.node < a->job.settings.nodes || a->standbys_begun)
         return;
     a->standbys_begun = true;
     for (int i = 0; i < a->job.standbys; i++) {
@@ -336,10 +338,10 @@ void agent_ranks_stdin(struct agent *a, const uint8_t *data, size_t len)
         }
 }
 
-void agent_ranks_pause(struct agent *a, bool pause)
+void agent_ranks_pause(struct agent *a, int stream, bool pause)
 {
     for (int i = 0; i < a->process_count; i++)
-        process_pause_output(a->processes[i].p, pause);
+        process_pause_output(a->processes[i].p, stream, pause);
 }
 
 void agent_ranks_pmi_release(struct agent *a, const json_t *kvs)

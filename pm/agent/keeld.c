@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -66,14 +67,15 @@ static void relay(int fd)
                 break;
 }
 
-/* The nodes that our agent has started do not end with it, but on a bed they live below it. */
-static bool is_launching(void *unused, pid_t pid)
+/* The nodes that our agent has started do not end with it, but on a bed they live below it. Unless the job has not started: then it
+ * will not, and an ssh that gets no answer would stay here with its mpiexec. */
+static bool is_launching(void *user, pid_t pid)
 {
-    (void)unused;
-    return ticket_is_with(pid);
+    atomic_bool *runs = user;
+    return atomic_load(runs) && ticket_is_with(pid);
 }
 
-static int stub_run(pid_t agent, int fd)
+static int stub_run(pid_t agent, int fd, atomic_bool *runs)
 {
     int status = 0;
     signal(SIGUSR1, SIG_IGN); /* Hydra's way to say that another process failed */
@@ -81,7 +83,7 @@ static int stub_run(pid_t agent, int fd)
     relay(fd);
     while (waitpid(agent, &status, 0) < 0 && errno == EINTR)
         ;
-    orphans_kill(is_launching, NULL);
+    orphans_kill(is_launching, runs);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
@@ -118,6 +120,11 @@ int main(int argc, char **argv)
         perror("keeld: socketpair");
         return 1;
     }
+    launch.runs = mmap(NULL, sizeof *launch.runs, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (launch.runs == MAP_FAILED) {
+        perror("keeld: mmap");
+        return 1;
+    }
     pid_t stub = getpid();
     pid_t agent = fork();
     if (agent < 0) {
@@ -126,8 +133,8 @@ int main(int argc, char **argv)
     }
     if (agent > 0) {
         close(pair[1]);
-        sodium_memzero(&launch, sizeof launch);
-        return stub_run(agent, pair[0]);
+        sodium_memzero(launch.ticket, sizeof launch.ticket);
+        return stub_run(agent, pair[0], launch.runs);
     }
     detach(pair[1]);
     char who[32];

@@ -194,7 +194,7 @@ static void await_silence(struct process *p);
 static void silence_passed(uv_timer_t *timer)
 {
     struct process *p = timer->data;
-    if (p->paused || p->hold_output || has_more(p, 0) || has_more(p, 1)) {
+    if (p->paused[0] || p->paused[1] || p->hold_output || has_more(p, 0) || has_more(p, 1)) {
         await_silence(p); /* it is us who are late */
         return;
     }
@@ -241,15 +241,35 @@ static void read_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 static void read_outputs(struct process *p)
 {
     for (int i = 0; i < 2; i++)
-        if (!uv_is_closing((uv_handle_t *)&p->out[i]))
+        if (!p->paused[i] && !uv_is_closing((uv_handle_t *)&p->out[i]))
             uv_read_start((uv_stream_t *)&p->out[i], read_alloc, output_ready);
+}
+
+/* What the pipe holds now, also while it is paused: no more than it can hold at a time, whoever still writes. */
+static void take_rest(struct process *p, int i)
+{
+    uint8_t buffer[16 * 1024];
+    uv_os_fd_t fd;
+    ssize_t n = -1;
+    if (uv_is_closing((uv_handle_t *)&p->out[i]) || uv_fileno((uv_handle_t *)&p->out[i], &fd) != 0)
+        return;
+    for (long left = fcntl(fd, F_GETPIPE_SZ); left > 0; left -= n) {
+        n = read(fd, buffer, sizeof buffer); /* libuv has made it non-blocking */
+        if (n <= 0)
+            break;
+        lines_feed(&p->lines[i], buffer, (size_t)n, i == 0 ? emit_out : emit_err, p);
+    }
+    if (n == 0)
+        output_end(p, i);
 }
 
 static void drain_passed(uv_timer_t *timer)
 {
     struct process *p = timer->data;
-    output_end(p, 0);
-    output_end(p, 1);
+    for (int i = 0; i < 2; i++) {
+        take_rest(p, i);
+        output_end(p, i);
+    }
     finish_if_drained(p);
 }
 
@@ -266,7 +286,9 @@ static void exit_ready(uv_poll_t *watch, int status, int events)
     p->code = got == p->pid && WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
     p->signal = got == p->pid && WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
     uv_close((uv_handle_t *)&p->exit_watch, handle_closed);
-    p->hold_output = p->paused = false;
+    p->hold_output = false;
+    for (int i = 0; i < 2; i++)
+        take_rest(p, i);
     read_outputs(p);
     if (p->open_outputs)
         uv_timer_start(&p->drain, drain_passed, DRAIN_MS, 0);
@@ -345,20 +367,18 @@ struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, 
 void process_release_output(struct process *p)
 {
     p->hold_output = false;
-    if (!p->paused)
-        read_outputs(p);
+    read_outputs(p);
 }
 
-void process_pause_output(struct process *p, bool pause)
+void process_pause_output(struct process *p, int stream, bool pause)
 {
-    if (p->exited || p->paused == pause)
+    if (p->paused[stream] == pause || uv_is_closing((uv_handle_t *)&p->out[stream]))
         return;
-    p->paused = pause;
-    if (!pause && !p->hold_output)
+    p->paused[stream] = pause;
+    if (pause)
+        uv_read_stop((uv_stream_t *)&p->out[stream]);
+    else if (!p->hold_output)
         read_outputs(p);
-    for (int i = 0; pause && i < 2; i++)
-        if (!uv_is_closing((uv_handle_t *)&p->out[i]))
-            uv_read_stop((uv_stream_t *)&p->out[i]);
 }
 
 struct stdin_write {

@@ -47,7 +47,7 @@ struct process {
     uv_timer_t drain, silence;
     struct lines lines[2];
     int open_handles, open_outputs;
-    bool in_open, pmi_open, hold_output, paused;
+    bool in_open, pmi_open, hold_output, paused[2];
 };
 
 /* NULL on failure, with *error set to the errno of what failed (exec included) and *what to a static text ("" if it was
@@ -56,8 +56,8 @@ struct process {
 struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, const struct process_events *events,
                               void *user, int *keel_fd, int *error, const char **what);
 void process_release_output(struct process *p);
-/* Back-pressure: stop or resume reading its output. */
-void process_pause_output(struct process *p, bool pause);
+/* Back-pressure: stop or resume reading its output (0) or error (1). What is in the pipe when it ends is read all the same. */
+void process_pause_output(struct process *p, int stream, bool pause);
 /* len 0: end of file. */
 void process_write_stdin(struct process *p, const uint8_t *data, size_t len);
 void process_write_pmi(struct process *p, const uint8_t *data, size_t len);

@@ -1,5 +1,6 @@
 #include "pm/run/job.h"
 
+#include "pm/wire/settings.h"
 #include "pm/wire/codec.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
@@ -81,7 +82,7 @@ static void tell_news(void *user, const char *line)
 {
     struct job *j = user;
     /* with abort the end of the job says it all */
-    if (!j->options->quiet && j->options->on_failure != ON_FAILURE_ABORT)
+    if (!j->options->quiet && j->options->job.on_failure != VIEW_ABORT)
         job_say(j, "%s", line);
 }
 
@@ -132,7 +133,8 @@ static void report_end(struct job *j)
         job_say(j, "%s", j->why);
     fail_without_output(j);
     job_event(j, "over", json_pack("{s:i, s:o}", "code", j->code, "why", codec_text(j->why)));
-    fail_without_output(j); /* this event may be what could not be written */
+    job_io_flush_events(j);
+    fail_without_output(j); /* an event may be what could not be written */
     news_over(&j->news, j->code);
 }
 
@@ -160,7 +162,6 @@ static void enter_ending(struct job *j)
     if (j->phase >= JOB_ENDING)
         return;
     j->phase = JOB_ENDING;
-    job_io_resume(j);
     stdin_feed_stop(&j->feed);
     uv_timer_stop(&j->limit);
     uv_timer_stop(&j->doubt);
@@ -202,6 +203,14 @@ void job_reader_gone(struct job *j)
         j->code = 128 + SIGPIPE, j->decided = j->final = true;
 }
 
+void job_output_lost(struct job *j, const char *why)
+{
+    if (j->phase == JOB_RUNNING)
+        stop(j, 1, why);
+    else
+        job_say(j, "%s", why);
+}
+
 static void closing_passed(uv_timer_t *timer)
 {
     struct job *j = timer->data;
@@ -236,11 +245,11 @@ static void end_if_all_gone(struct job *j)
     if (!any_over)
         decide(j, 1, "all nodes were lost");
     enter_ending(j);
-    report_end(j);
     j->phase = JOB_CLOSING;
     for (int i = 0; i < j->total; i++)
         if (j->nodes[i].conn)
             conn_send(j->nodes[i].conn, MSG_BYE, NULL, 0);
+    report_end(j);
     kill_agents(j);
     if (launch_running(j->launch) == 0)
         uv_stop(&j->loop);
@@ -299,15 +308,11 @@ static void send_config(struct job *j, int node)
     const struct options *o = j->options;
     char cwd[4096];
     char *const cwd_list[] = {getcwd(cwd, sizeof cwd) ? cwd : "/", NULL};
-    json_t *m = json_pack(
-        "{s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:i, s:o, s:b, s:i, s:i, s:i}", "nodes",
-        o->nodes, "spares", o->spares, "ranks", o->ranks, "standbys", layout_max_per_node(o->rank_node, o->ranks),
-        "mpiexec_pid", (int)launch_mpiexec_pid(j->launch, node), "on_failure", (int)o->on_failure, "degrade_asked",
-        (int)o->degrade_asked, "secret", codec_blob(j->secret, sizeof j->secret), "rank_node",
-        codec_ints(o->rank_node, o->ranks), "argv", codec_strings(o->program), "env", codec_strings(environ), "cwd",
-        codec_strings(cwd_list), "probe", (int)o->probe, "topology", (int)o->topology, "edges",
-        codec_ints(o->watchers.edges, 2 * o->watchers.count), "secure", (int)o->secure, "silence", o->silence_ms,
-        "dark", o->dark_ms, "starts", launch_handed_most(j->launch));
+    json_t *m = json_pack("{s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i}", "settings", settings_encode(&o->job),
+                          "standbys", layout_max_per_node(o->job.rank_node, o->job.ranks), "mpiexec_pid",
+                          (int)launch_mpiexec_pid(j->launch, node), "secret", codec_blob(j->secret, sizeof j->secret),
+                          "argv", codec_strings(o->program), "env", codec_strings(environ), "cwd",
+                          codec_strings(cwd_list), "starts", launch_handed_most(j->launch), "window", j->window);
     conn_send_json(j->nodes[node].conn, MSG_CONFIG, m);
 }
 
@@ -382,7 +387,7 @@ static void on_launched(struct job *j, int by, const json_t *m)
 static void feed_send(void *user, const uint8_t *data, size_t len)
 {
     struct job *j = user;
-    struct conn *c = j->nodes[j->options->rank_node[0]].conn;
+    struct conn *c = j->nodes[j->options->job.rank_node[0]].conn;
     if (c)
         conn_send(c, MSG_STDIN, data, len);
 }
@@ -429,8 +434,8 @@ static void on_ready(struct job *j, int node, const json_t *m)
     char id[17];
     snprintf(id, sizeof id, "%016llx", (unsigned long long)j->id);
     job_event(j, "started",
-              json_pack("{s:s, s:i, s:i, s:i, s:o}", "job", id, "nodes", j->options->nodes, "spares",
-                        j->options->spares, "ranks", j->options->ranks, "started_by", starters(j)));
+              json_pack("{s:s, s:i, s:i, s:i, s:o}", "job", id, "nodes", j->options->job.nodes, "spares",
+                        j->options->job.spares, "ranks", j->options->job.ranks, "started_by", starters(j)));
     stdin_feed_start(&j->feed, &j->loop, feed_send, j);
     if (j->options->timeout_s)
         uv_timer_start(&j->limit, limit_passed, (uint64_t)j->options->timeout_s * 1000, 0);
@@ -450,13 +455,13 @@ static void on_over(struct job *j, int node, const json_t *m)
 static void tell_view(struct job *j, const json_t *m)
 {
     const json_t *alive = json_object_get(m, "alive");
-    int *rank_node = pm_alloc((size_t)j->options->ranks * sizeof *rank_node);
+    int *rank_node = pm_alloc((size_t)j->options->job.ranks * sizeof *rank_node);
     bool *is_alive = pm_alloc((size_t)j->total * sizeof *is_alive);
     long long epoch;
     for (int i = 0; i < j->total; i++)
         is_alive[i] = !json_is_false(json_array_get(alive, (size_t)i));
     if (j->phase >= JOB_RUNNING && !j->forced && codec_int(m, "epoch", 1, INT64_MAX, &epoch) &&
-        codec_to_ints(json_object_get(m, "rank_node"), rank_node, j->options->ranks, -1, j->total - 1))
+        codec_to_ints(json_object_get(m, "rank_node"), rank_node, j->options->job.ranks, -1, j->total - 1))
         news_view(&j->news, (uint64_t)epoch, rank_node, is_alive, clock_now_ns());
     free(rank_node);
     free(is_alive);
@@ -487,7 +492,7 @@ static void on_failed(struct job *j, const json_t *m)
 static void on_process(struct job *j, int node, uint8_t type, const json_t *m)
 {
     long long rank, pid, signal_number = 0;
-    if (j->phase < JOB_RUNNING || j->forced || !codec_int(m, "rank", 0, j->options->ranks - 1, &rank) ||
+    if (j->phase < JOB_RUNNING || j->forced || !codec_int(m, "rank", 0, j->options->job.ranks - 1, &rank) ||
         !codec_int(m, "pid", 1, INT32_MAX, &pid))
         return;
     codec_int(m, "signal", 0, 64, &signal_number);
@@ -504,6 +509,7 @@ static void on_here(struct job *j)
         if (j->nodes[i].conn)
             conn_send(j->nodes[i].conn, MSG_STANDBY, NULL, 0);
     j->standbys_begun = true;
+    news_keels(&j->news);
 }
 
 static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
@@ -535,7 +541,7 @@ static void agent_frame(struct conn *c, uint8_t type, const uint8_t *body, size_
         return;
     }
     if (type == MSG_OUTPUT) {
-        job_output(j, body, len);
+        job_output(j, peer->node, body, len);
     } else if (type == MSG_EVENT) {
         if (!memchr(body, '\n', len))
             job_event_line(j, (const char *)body, len);
@@ -590,7 +596,7 @@ static void agent_lost(struct conn *c, const char *why)
 
 void job_agent_connected(struct job *j)
 {
-    static const struct conn_events events = {agent_open, agent_frame, agent_lost, NULL};
+    static const struct conn_events events = {agent_open, agent_frame, agent_lost};
     struct peer *peer = pm_alloc(sizeof *peer);
     *peer = (struct peer){.job = j, .node = -1};
     peer->conn = conn_accept((uv_stream_t *)&j->listener, j->id, j->ticket, PROOF_MS, &events, peer);
@@ -667,26 +673,17 @@ static void signalled(uv_signal_t *handle, int signal_number)
     }
 }
 
-/* A reader that stands still is waited for, as any program does: until a signal, which is nobody's but the system's now. After an end
- * that was asked for it gets a moment. */
-static void flush_output(struct job *j)
-{
-    for (int i = 0; i < 3; i++)
-        if (uv_is_active((uv_handle_t *)&j->signals[i]))
-            uv_signal_stop(&j->signals[i]);
-    sink_flush(&j->out, j->final ? 2000 : -1);
-    sink_flush(&j->err, 2000);
-}
-
-int job_run(struct job *j)
+void job_run(struct job *j)
 {
     static const int wanted[] = {SIGINT, SIGTERM, SIGHUP};
-    j->total = j->options->nodes + j->options->spares;
+    j->total = j->options->job.nodes + j->options->job.spares;
     j->nodes = pm_alloc((size_t)j->total * sizeof *j->nodes);
     for (int i = 0; i < j->total; i++)
         j->nodes[i].agent_fd = -1;
-    news_init(&j->news, j->options->nodes, j->options->spares, j->options->ranks, j->options->rank_node,
+    news_init(&j->news, j->options->job.nodes, j->options->job.spares, j->options->job.ranks, j->options->job.rank_node,
               j->options->hosts.count ? j->options->hosts.names : NULL, tell_news, j);
+    if (j->options->job.degrade_asked)
+        news_keels(&j->news);
     for (int i = 0; i < 3; i++) {
         if (is_ignored(wanted[i]))
             continue; /* by nohup, or a shell's background */
@@ -701,8 +698,9 @@ int job_run(struct job *j)
     uv_timer_start(&j->deadline, start_passed, (uint64_t)j->options->start_timeout_s * 1000, 0);
     launch_begin(j->launch);
     uv_run(&j->loop, UV_RUN_DEFAULT);
-    flush_output(j);
+    for (int i = 0; i < 3; i++) /* from here on they are the system's */
+        if (uv_is_active((uv_handle_t *)&j->signals[i]))
+            uv_signal_stop(&j->signals[i]);
     news_fini(&j->news);
     free(j->why);
-    return j->code;
 }

@@ -14,8 +14,6 @@
 #include "pm/run/sink.h"
 #include "pm/run/stdin_feed.h"
 
-#include <stdio.h>
-
 enum job_phase { JOB_JOINING, JOB_RUNNING, JOB_ENDING, JOB_CLOSING };
 enum node_phase { NODE_AWAITED, NODE_JOINED, NODE_READY, NODE_OVER, NODE_LOST };
 
@@ -26,6 +24,7 @@ struct job_node {
     json_t *ready;    /* MSG_READY */
     bool unexplained; /* its connection broke, and no view has called it dead yet */
     int unanswered;   /* pings since it was last heard, while another node's loss is unexplained */
+    size_t owed[2];   /* of its standard output and error: taken, and not said yet */
 };
 
 /* With --label: whose line it is that has begun and not ended. */
@@ -60,29 +59,38 @@ struct job {
     uv_timer_t deadline, limit, doubt;
     uv_signal_t signals[3];
     int signals_seen;
-    struct sink out, err;
+    struct sink sinks[2], events; /* one for both where standard output and error are the same file */
+    struct sink *out, *err;
+    int window;            /* how much output of each stream each agent may send ahead */
     struct job_line at[2]; /* standard output and error */
     bool output_failed;    /* some could not be written */
-    bool events_failed;    /* this among it */
+    bool has_events, events_failed;
     struct stdin_feed feed;
-    FILE *events;
 };
 
-/* Runs the job on an initialised loop; listener listens, launch is ready to begin. Returns keelrun's exit code. */
-int job_run(struct job *j);
+/* Runs the job on an initialised loop; listener listens, launch is ready to begin. What is still to be written is job_io_finish's
+ * matter, which gives the exit code. */
+void job_run(struct job *j);
 void job_agent_connected(struct job *j);
 /* Of our standard output or error: ends the job, as SIGPIPE ends a program. */
 void job_reader_gone(struct job *j);
+/* Our standard output or error cannot be written: ends the job, whose output would be lost. */
+void job_output_lost(struct job *j, const char *why);
 void job_mpiexec_ended(struct job *j, int node, int wait_status, const char *text);
 /* The agent of node `by` is to start another node. */
 void job_hand_over(struct job *j, int by, int node, const char *const *argv, const char *from);
 
 /* job_io.c */
+/* event_log: NULL: none. Ends the program if it cannot be written. Before any thread. */
+void job_io_open(struct job *j, const char *event_log);
 void job_io_init(struct job *j);
-/* Agents are heard again, however slow our reader is: what they still send is bounded. */
-void job_io_resume(struct job *j);
+/* The event log is in its file, or is given up. */
+void job_io_flush_events(struct job *j);
+/* All is written, or cannot be, or its reader did not move for long after an end that was asked for. Returns the exit code. */
+int job_io_finish(struct job *j);
 void job_event(struct job *j, const char *event, json_t *members);
 void job_event_line(struct job *j, const char *line, size_t len);
-void job_output(struct job *j, const uint8_t *body, size_t len);
+/* node: who sent it, -1: not known. */
+void job_output(struct job *j, int node, const uint8_t *body, size_t len);
 void job_say(struct job *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #endif

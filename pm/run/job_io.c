@@ -1,23 +1,51 @@
 /* What keelrun shows and writes: output of ranks, its own lines, the event log. */
 #include "pm/run/job.h"
 
+#include "pm/wire/quit.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { SINK_HIGH = 4 << 20 };
+enum {
+    AHEAD_MAX = 128 << 20, /* of output, of all agents together, where their number allows it */
+    EVENTS_MAX = 64 << 20, /* of the event log, while its reader stands still */
+    PATIENCE_MS = 2000,    /* with a reader that stands still, where it is not waited for */
+};
+
+/* ---- the event log ---- */
+
+static void events_lost(struct job *j, const char *why)
+{
+    if (!j->events_failed)
+        job_say(j, "cannot write the event log: %s; the rest of it is lost", why);
+    j->events_failed = j->output_failed = true;
+}
 
 void job_event_line(struct job *j, const char *line, size_t len)
 {
-    if (!j->events || j->events_failed)
+    if (!j->has_events || j->events_failed)
         return;
-    if (fprintf(j->events, "%.*s\n", (int)len, line) >= 0 && fflush(j->events) == 0)
+    if (sink_queued(&j->events) > EVENTS_MAX) {
+        events_lost(j, "its reader stands still");
         return;
-    j->events_failed = j->output_failed = true;
-    job_say(j, "cannot write the event log: %s; the rest of it is lost", strerror(errno));
+    }
+    char *whole = pm_printf("%.*s\n", (int)len, line);
+    sink_write(&j->events, whole, strlen(whole));
+    free(whole);
+}
+
+void job_io_flush_events(struct job *j)
+{
+    if (j->has_events && !j->events_failed && !sink_flush(&j->events, PATIENCE_MS))
+        events_lost(j, "its reader stands still");
 }
 
 void job_event(struct job *j, const char *event, json_t *members)
@@ -27,12 +55,14 @@ void job_event(struct job *j, const char *event, json_t *members)
         json_object_update_missing(line, members);
         json_decref(members);
     }
-    char *text = j->events ? json_dumps(line, JSON_COMPACT) : NULL;
+    char *text = j->has_events ? json_dumps(line, JSON_COMPACT) : NULL;
     if (text)
         job_event_line(j, text, strlen(text));
     free(text);
     json_decref(line);
 }
+
+/* ---- output ---- */
 
 void job_say(struct job *j, const char *fmt, ...)
 {
@@ -45,14 +75,14 @@ void job_say(struct job *j, const char *fmt, ...)
     if (n > (int)sizeof line - 2)
         n = sizeof line - 2;
     line[n++] = '\n';
-    sink_write(&j->err, line, (size_t)n);
+    sink_write(j->err, line, (size_t)n);
 }
 
 /* A label begins each line. A line that another rank has left open ends first. */
 static void write_labelled(struct job *j, int stream, int rank, int node, const uint8_t *p, size_t len)
 {
-    struct sink *s = stream == 2 ? &j->err : &j->out;
-    struct job_line *at = &j->at[stream == 2];
+    struct sink *s = stream ? j->err : j->out;
+    struct job_line *at = &j->at[stream];
     struct bytes out = {0};
     char label[32];
     int n =
@@ -75,54 +105,122 @@ static void write_labelled(struct job *j, int stream, int rank, int node, const 
     bytes_free(&out);
 }
 
-static void pause_all(struct job *j, bool pause)
+/* What was taken from a node is said to it in large parts: the window is four of them. */
+static void give_back(struct job *j, int node, int stream)
 {
-    for (int i = 0; i < j->total; i++)
-        if (j->nodes[i].conn)
-            conn_pause(j->nodes[i].conn, pause);
-}
-
-void job_io_resume(struct job *j)
-{
-    pause_all(j, false);
+    uint8_t body[8];
+    struct job_node *n = &j->nodes[node];
+    if (n->owed[stream] < (size_t)j->window / 4 || !n->conn)
+        return;
+    put_u32(body, (uint32_t)stream);
+    put_u32(body + 4, (uint32_t)n->owed[stream]);
+    n->owed[stream] = 0;
+    conn_send(n->conn, MSG_TAKEN, body, sizeof body);
 }
 
 static void sink_drained(struct sink *s)
 {
-    pause_all(s->user, false);
+    struct job *j = s->user;
+    for (int i = 0; j->nodes && i < j->total; i++)
+        for (int stream = 0; stream < 2; stream++)
+            if (s == (stream ? j->err : j->out))
+                give_back(j, i, stream);
 }
 
 static void sink_failed(struct sink *s, int error)
 {
     struct job *j = s->user;
+    char why[160];
     if (error == EPIPE) {
         job_reader_gone(j);
         return;
     }
     j->output_failed = true;
-    if (s == &j->out)
-        job_say(j, "cannot write standard output: %s; the rest of it is lost", strerror(error));
+    snprintf(why, sizeof why, "cannot write standard %s: %s; the rest of it is lost", s == j->out ? "output" : "error",
+             strerror(error));
+    if (error == EIO)
+        job_say(j, "%s", why); /* a terminal that is gone: whether the job ends with it is SIGHUP's matter */
+    else
+        job_output_lost(j, why);
+}
+
+static void events_failed(struct sink *s, int error)
+{
+    events_lost(s->user, strerror(error));
+}
+
+static void log_line(void *user, const char *line, size_t len)
+{
+    const struct job *j = user;
+    sink_write(j->err, line, len);
+}
+
+static bool is_one_file(int a, int b)
+{
+    struct stat x, y;
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+           (fcntl(a, F_GETFL) & O_ACCMODE) == (fcntl(b, F_GETFL) & O_ACCMODE);
+}
+
+void job_io_open(struct job *j, const char *event_log)
+{
+    j->has_events = event_log != NULL;
+    j->events.fd = -1;
+    if (!event_log)
+        return;
+    /* a fifo that nobody reads is waited for elsewhere */
+    j->events.fd = open(event_log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (j->events.fd >= 0)
+        fcntl(j->events.fd, F_SETFL, fcntl(j->events.fd, F_GETFL) & ~O_NONBLOCK);
+    else if (errno != ENXIO)
+        pm_quit(2, "cannot write %s: %s", event_log, strerror(errno));
 }
 
 void job_io_init(struct job *j)
 {
-    sink_init(&j->out, &j->loop, STDOUT_FILENO);
-    sink_init(&j->err, &j->loop, STDERR_FILENO);
-    j->out.user = j->err.user = j;
-    j->out.drained = j->err.drained = sink_drained;
-    j->out.failed = j->err.failed = sink_failed;
+    int events = j->events.fd, total = j->options->job.nodes + j->options->job.spares, most = AHEAD_MAX / 2 / total;
+    j->window = most > OUTPUT_WINDOW_MAX ? OUTPUT_WINDOW_MAX : most < OUTPUT_WINDOW ? OUTPUT_WINDOW : most;
+    j->out = j->err = &j->sinks[0];
+    sink_init(j->out, &j->loop, STDOUT_FILENO);
+    if (!is_one_file(STDOUT_FILENO, STDERR_FILENO)) {
+        j->err = &j->sinks[1];
+        sink_init(j->err, &j->loop, STDERR_FILENO);
+    }
+    j->out->user = j->err->user = j;
+    j->out->drained = j->err->drained = sink_drained;
+    j->out->failed = j->err->failed = sink_failed;
+    if (j->has_events && events >= 0)
+        sink_init(&j->events, &j->loop, events);
+    else if (j->has_events)
+        sink_init_fifo(&j->events, &j->loop, j->options->event_log);
+    j->events.user = j;
+    j->events.failed = events_failed;
+    log_to(log_line, j);
 }
 
-void job_output(struct job *j, const uint8_t *body, size_t len)
+void job_output(struct job *j, int node, const uint8_t *body, size_t len)
 {
     if (len < OUTPUT_HEADER)
         return;
-    int node = (int)get_u32(body), rank = (int)get_u32(body + 4);
-    struct sink *s = get_u32(body + 8) == 2 ? &j->err : &j->out;
+    int from = (int)get_u32(body), rank = (int)get_u32(body + 4), stream = get_u32(body + 8) == 2;
+    struct sink *s = stream ? j->err : j->out;
+    len -= OUTPUT_HEADER;
     if (j->options->label)
-        write_labelled(j, s == &j->err ? 2 : 1, rank, node, body + OUTPUT_HEADER, len - OUTPUT_HEADER);
+        write_labelled(j, stream, rank, from, body + OUTPUT_HEADER, len);
     else
-        sink_write(s, body + OUTPUT_HEADER, len - OUTPUT_HEADER);
-    if (sink_queued(s) > SINK_HIGH && j->phase < JOB_ENDING)
-        pause_all(j, true);
+        sink_write(s, body + OUTPUT_HEADER, len);
+    if (node < 0)
+        return;
+    j->nodes[node].owed[stream] += len;
+    if (sink_queued(s) < SINK_SHORT)
+        give_back(j, node, stream);
+}
+
+int job_io_finish(struct job *j)
+{
+    int patience = j->signals_seen ? PATIENCE_MS : -1; /* as any program waits for its reader */
+    sink_flush(j->out, patience);
+    sink_flush(j->err, patience);
+    log_to(NULL, NULL);
+    return j->code == 0 && j->output_failed ? 1 : j->code;
 }

@@ -146,14 +146,13 @@ int main(int argc, char **argv)
     randombytes_buf(&job.id, sizeof job.id);
     randombytes_buf(job.secret, sizeof job.secret);
     randombytes_buf(job.ticket, sizeof job.ticket);
-    enough_descriptors(options.nodes + options.spares);
+    enough_descriptors(options.job.nodes + options.job.spares);
     static char *keeld; /* until the end, which may come by pm_quit */
     keeld = find_program("keeld");
-    if (options.event_log && !(job.events = fopen(options.event_log, "we")))
-        pm_quit(2, "cannot write %s: %s", options.event_log, strerror(errno));
+    job_io_open(&job, options.event_log);
     if (options.bed == BED_NETNS) {
         char *nsexec = find_program("keel-nsexec");
-        netns = bed_netns_create(job.id, options.nodes + options.spares, nsexec, why, sizeof why);
+        netns = bed_netns_create(job.id, options.job.nodes + options.job.spares, nsexec, why, sizeof why);
         free(nsexec);
         if (!netns)
             pm_quit(1, "%s", why);
@@ -172,13 +171,11 @@ int main(int argc, char **argv)
                                .port = open_listener(&job, host)};
     static const struct launch_events events = {mpiexec_ended, hand_over};
     job.launch = launch_create(&job.loop, &plan, &events, &job);
-    int code = job_run(&job);
+    job_run(&job);
     /* launchers that hang (an ssh that gets no answer), agents whose stub was killed */
     orphans_kill(is_guardian, netns);
     bed_netns_destroy(netns);
-    if (job.events)
-        fclose(job.events);
     sodium_memzero(job.secret, sizeof job.secret);
     free(keeld);
-    return code;
+    return job_io_finish(&job);
 }

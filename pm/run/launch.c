@@ -54,7 +54,7 @@ struct launch *launch_create(uv_loop_t *loop, const struct launch_plan *plan, co
     l->plan = *plan;
     l->events = *events;
     l->user = user;
-    l->total = o->nodes + o->spares;
+    l->total = o->job.nodes + o->job.spares;
     l->direct = l->total < o->fan_out ? l->total : o->fan_out;
     l->next_handed = l->direct;
     l->starts = pm_alloc((size_t)l->total * sizeof *l->starts);

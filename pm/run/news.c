@@ -37,6 +37,11 @@ void news_started(struct news *n, uint64_t now_ns)
     n->begin_ns = now_ns;
 }
 
+void news_keels(struct news *n)
+{
+    n->keels = true;
+}
+
 const char *news_node(const struct news *n, int node, char *out, unsigned size)
 {
     if (n->names)
@@ -155,6 +160,8 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
         for (int i = 0; i < count; i++)
             n->rank[ranks[i]].signal = 0;
     }
+    if (had > 0 && !n->keels)
+        add(&l, " if the program calls keel_init");
     if (had == 0)
         add(&l, node >= n->nodes ? "; it was a spare" : "; no rank ran there");
     free(ranks);

@@ -2,7 +2,8 @@
  * goes in, lines come out.
  *
  * A rank's death is told when its outcome is known: it begins again on its node, or a view leaves it out. A node's death is
- * told when the first view without it comes, which also says where its ranks continue. */
+ * told when the first view without it comes, which also says where its ranks continue, "if
+ * the program calls keel_init" where it has not yet. */
 #ifndef KEEL_PM_NEWS_H
 #define KEEL_PM_NEWS_H
 
@@ -22,6 +23,7 @@ struct news {
     char **names;            /* of hosts, [total], or NULL */
     struct news_rank *rank;
     bool *alive;
+    bool keels; /* the program has called keel_init, or need not: it goes on after a loss */
     uint64_t epoch;
     uint64_t begin_ns;
     int lost_nodes, lost_ranks, restarts;
@@ -34,6 +36,8 @@ void news_init(struct news *n, int nodes, int spares, int ranks, const int *rank
                void (*say)(void *user, const char *line), void *user);
 void news_fini(struct news *n);
 void news_started(struct news *n, uint64_t now_ns);
+/* A process of the job has called keel_init, or the job goes on whatever the program is. */
+void news_keels(struct news *n);
 /* A process of a rank ended on that node; signal 0: by itself. */
 void news_ended(struct news *n, int node, int rank, int pid, int signal);
 /* A rank goes on in a new process on that node. */

@@ -1,3 +1,4 @@
+#include "pm/run/watchers.h"
 #include "pm/run/options.h"
 
 #include "pm/bed/bed.h"
@@ -66,7 +67,9 @@ static const struct argp_option option_table[] = {
     {"secure", KEY_SECURE, NULL, 0,
      "encrypt and authenticate what ranks and nodes send each other (large transfers are slower)", 4},
     {"silence", KEY_SILENCE, "MS", 0, "a node that gave no sign of life for MS milliseconds is dead (default 780)", 4},
-    {"dark", KEY_DARK, "MS", 0, "... sooner, if the kernel of its host does not answer either (default: as --silence)",
+    {"dark", KEY_DARK, "MS", 0,
+     "... sooner, if its host does not answer either, or says that its agent was stopped (default: 250, or the same "
+     "part of --silence)",
      4},
     {"label", KEY_LABEL, NULL, 0, "put the rank before each line of output", 5},
     {"quiet", KEY_QUIET, NULL, 0, "do not tell of ranks and nodes that die on the way", 5},
@@ -132,10 +135,10 @@ static void parse_topology(struct parsing *p, const char *text)
 {
     static const char *const shapes[] = {"ring", "torus", "hypercube", "random", NULL};
     if (strncmp(text, "file:", 5) == 0) {
-        p->o->topology = PLANE_FILE;
+        p->o->job.topology = MEMBER_FILE;
         p->watch_file = text + 5;
     } else {
-        p->o->topology = (enum plane_topology)choice("--topology", text, shapes);
+        p->o->job.topology = (enum member_topology)choice("--topology", text, shapes);
     }
 }
 
@@ -144,19 +147,19 @@ static error_t parse_watching(struct parsing *p, int key, const char *arg)
     static const char *const ways[] = {"auto", "verbs", "ofi", NULL};
     switch (key) {
     case KEY_PROBE:
-        p->o->probe = (enum plane_probe)choice("--probe", arg, ways);
+        p->o->job.probe = (enum probe_choice)choice("--probe", arg, ways);
         return 0;
     case KEY_TOPOLOGY:
         parse_topology(p, arg);
         return 0;
     case KEY_SECURE:
-        p->o->secure = true;
+        p->o->job.secure = true;
         return 0;
     case KEY_SILENCE:
-        p->o->silence_ms = number("--silence", arg, PLANE_SILENCE_MIN_MS, PLANE_SILENCE_MAX_MS);
+        p->o->job.silence_ms = number("--silence", arg, SILENCE_MIN_MS, SILENCE_MAX_MS);
         return 0;
     case KEY_DARK:
-        p->o->dark_ms = number("--dark", arg, PLANE_SILENCE_MIN_MS, PLANE_SILENCE_MAX_MS);
+        p->o->job.dark_ms = number("--dark", arg, SILENCE_MIN_MS, SILENCE_MAX_MS);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -172,10 +175,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     char *text;
     switch (key) {
     case 'n':
-        o->ranks = number("-n", arg, 1, LAYOUT_MAX_RANKS);
+        o->job.ranks = number("-n", arg, 1, LAYOUT_MAX_RANKS);
         break;
     case KEY_NODES:
-        o->nodes = number("--nodes", arg, 1, BED_NODES_MAX);
+        o->job.nodes = number("--nodes", arg, 1, BED_NODES_MAX);
         p->nodes_given = true;
         break;
     case KEY_HOSTS:
@@ -192,10 +195,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         o->ppn = number("--ppn", arg, 1, LAYOUT_MAX_RANKS);
         break;
     case KEY_SPARES:
-        o->spares = number("--spares", arg, 0, BED_NODES_MAX);
+        o->job.spares = number("--spares", arg, 0, BED_NODES_MAX);
         break;
     case KEY_ON_FAILURE:
-        o->on_failure = (enum on_failure)choice("--on-failure", arg, modes);
+        o->job.on_failure = (enum view_policy)choice("--on-failure", arg, modes);
         p->on_failure_given = true;
         break;
     case KEY_BED:
@@ -247,52 +250,52 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 
 static void check_nodes(struct options *o, const struct parsing *p)
 {
-    if (o->ranks == 0 && !o->program) {
+    if (o->job.ranks == 0 && !o->program) {
         fprintf(stderr, "usage: keelrun -n RANKS [OPTION...] PROGRAM [ARGUMENT...]; see keelrun --help\n");
         exit(2);
     }
-    if (o->ranks == 0)
+    if (o->job.ranks == 0)
         pm_quit(2, "-n RANKS is missing; see keelrun --help");
     if (!o->program)
         pm_quit(2, "the program to run is missing");
     if (p->hosts_given && (p->nodes_given || o->bed != BED_NONE))
         pm_quit(2, "--hosts and --hostfile cannot be used with --nodes or --bed");
-    if (o->secure && o->probe == PLANE_PROBE_VERBS)
+    if (o->job.secure && o->job.probe == PROBE_VERBS)
         pm_quit(2, "--secure cannot be used with --probe verbs: what RDMA devices read carries no authenticator");
     if (!p->hosts_given && (o->launcher || o->launcher_exec))
         pm_quit(2, "--launcher is of use only with --hosts or --hostfile");
     if (p->hosts_given) {
-        o->nodes = o->hosts.count - o->spares;
-        if (o->nodes < 1)
-            pm_quit(2, "%d hosts are too few for %d spares and a node", o->hosts.count, o->spares);
+        o->job.nodes = o->hosts.count - o->job.spares;
+        if (o->job.nodes < 1)
+            pm_quit(2, "%d hosts are too few for %d spares and a node", o->hosts.count, o->job.spares);
         /* hosts that get no rank are left out, as mpiexec does; the spares stay at the end of the list */
-        int wanted = o->ppn ? (o->ranks + o->ppn - 1) / o->ppn : o->ranks;
-        if (wanted < o->nodes) {
-            for (int i = wanted; i < o->nodes; i++)
+        int wanted = o->ppn ? (o->job.ranks + o->ppn - 1) / o->ppn : o->job.ranks;
+        if (wanted < o->job.nodes) {
+            for (int i = wanted; i < o->job.nodes; i++)
                 free(o->hosts.names[i]);
-            memmove(&o->hosts.names[wanted], &o->hosts.names[o->nodes], (size_t)o->spares * sizeof(char *));
-            o->hosts.count = wanted + o->spares;
-            o->nodes = wanted;
+            memmove(&o->hosts.names[wanted], &o->hosts.names[o->job.nodes], (size_t)o->job.spares * sizeof(char *));
+            o->hosts.count = wanted + o->job.spares;
+            o->job.nodes = wanted;
         }
     } else if (!p->nodes_given) {
-        o->nodes = o->ppn ? (o->ranks + o->ppn - 1) / o->ppn : 1;
+        o->job.nodes = o->ppn ? (o->job.ranks + o->ppn - 1) / o->ppn : 1;
     }
     if (!p->hosts_given && o->bed == BED_NONE)
         o->bed = BED_LOOPBACK;
-    if (o->bed != BED_NONE && o->nodes + o->spares > BED_NODES_MAX)
-        pm_quit(2, "%d nodes do not fit on one machine: at most %d with the spares", o->nodes + o->spares,
+    if (o->bed != BED_NONE && o->job.nodes + o->job.spares > BED_NODES_MAX)
+        pm_quit(2, "%d nodes do not fit on one machine: at most %d with the spares", o->job.nodes + o->job.spares,
                 BED_NODES_MAX);
-    if (o->nodes > o->ranks)
-        pm_quit(2, "%d ranks on %d nodes: every node needs at least one rank", o->ranks, o->nodes);
-    o->rank_node = pm_alloc((size_t)o->ranks * sizeof *o->rank_node);
-    if (!layout_ranks(o->ranks, o->nodes, o->ppn, o->rank_node)) {
+    if (o->job.nodes > o->job.ranks)
+        pm_quit(2, "%d ranks on %d nodes: every node needs at least one rank", o->job.ranks, o->job.nodes);
+    o->job.rank_node = pm_alloc((size_t)o->job.ranks * sizeof *o->job.rank_node);
+    if (!layout_ranks(o->job.ranks, o->job.nodes, o->ppn, o->job.rank_node)) {
         assert(o->ppn > 0);
-        pm_quit(2, "%d ranks with %d on each node need %d nodes, not %d", o->ranks, o->ppn,
-                (o->ranks + o->ppn - 1) / o->ppn, o->nodes);
+        pm_quit(2, "%d ranks with %d on each node need %d nodes, not %d", o->job.ranks, o->ppn,
+                (o->job.ranks + o->ppn - 1) / o->ppn, o->job.nodes);
     }
     if (!p->on_failure_given)
-        o->on_failure = o->spares ? ON_FAILURE_SUBSTITUTE : ON_FAILURE_DEGRADE;
-    o->degrade_asked = p->on_failure_given && o->on_failure == ON_FAILURE_DEGRADE;
+        o->job.on_failure = o->job.spares ? VIEW_SUBSTITUTE : VIEW_DEGRADE;
+    o->job.degrade_asked = p->on_failure_given && o->job.on_failure == VIEW_DEGRADE;
 }
 
 static const struct argp argp = {option_table,
@@ -311,10 +314,13 @@ static _Noreturn void help(unsigned how)
 
 static void read_watchers(struct options *o, const char *path)
 {
+    struct watchers watchers = {0};
     char why[200], *text = read_file(path);
-    if (watchers_parse(&o->watchers, text, o->nodes + o->spares, why, sizeof why))
+    if (watchers_parse(&watchers, text, o->job.nodes + o->job.spares, why, sizeof why))
         pm_quit(2, "%s: %s", path, why);
     free(text);
+    o->job.edges = watchers.edges;
+    o->job.edge_count = watchers.count;
 }
 
 /* The nodes of a bed share this machine's processors, and each has something to say to all others: with many of them a node stands
@@ -322,12 +328,19 @@ static void read_watchers(struct options *o, const char *path)
 static int default_silence_ms(const struct options *o)
 {
     enum { NODES_A_CORE = 16 };
-    long cores = sysconf(_SC_NPROCESSORS_ONLN), nodes = o->nodes + o->spares;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), nodes = o->job.nodes + o->job.spares;
     double load = (double)nodes / (double)(NODES_A_CORE * (cores > 0 ? cores : 1));
     if (o->bed == BED_NONE || load <= 1)
-        return PLANE_SILENCE_MS;
-    double ms = PLANE_SILENCE_MS * load * load;
-    return ms < PLANE_SILENCE_MAX_MS ? (int)ms : PLANE_SILENCE_MAX_MS;
+        return SILENCE_DEFAULT_MS;
+    double ms = SILENCE_DEFAULT_MS * load * load;
+    return ms < SILENCE_MAX_MS ? (int)ms : SILENCE_MAX_MS;
+}
+
+/* The same part of it as of the default. */
+static int default_dark_ms(int silence_ms)
+{
+    long long ms = (long long)silence_ms * DARK_DEFAULT_MS / SILENCE_DEFAULT_MS;
+    return ms < SILENCE_MIN_MS ? SILENCE_MIN_MS : (int)ms;
 }
 
 void options_parse(struct options *o, int argc, char **argv)
@@ -343,12 +356,12 @@ void options_parse(struct options *o, int argc, char **argv)
         pm_quit(2, "%s is not an option, or its value is missing; see keelrun --help",
                 p.at_fault ? p.at_fault : "something");
     check_nodes(o, &p);
-    if (!o->silence_ms)
-        o->silence_ms = default_silence_ms(o);
-    if (!o->dark_ms)
-        o->dark_ms = o->silence_ms;
-    if (o->dark_ms > o->silence_ms)
-        pm_quit(2, "--dark: %d ms is more than the %d ms of --silence", o->dark_ms, o->silence_ms);
-    if (o->topology == PLANE_FILE)
+    if (!o->job.silence_ms)
+        o->job.silence_ms = default_silence_ms(o);
+    if (!o->job.dark_ms)
+        o->job.dark_ms = default_dark_ms(o->job.silence_ms);
+    if (o->job.dark_ms > o->job.silence_ms)
+        pm_quit(2, "--dark: %d ms is more than the %d ms of --silence", o->job.dark_ms, o->job.silence_ms);
+    if (o->job.topology == MEMBER_FILE)
         read_watchers(o, p.watch_file);
 }

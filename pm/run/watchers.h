@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-enum { WATCHERS_MAX = 16 }; /* nodes that one reads */
+#include "runtime/base/job_settings.h"
 
 struct watchers {
     int *edges; /* [count][2] */

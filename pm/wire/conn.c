@@ -7,11 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 enum {
-    /* Unacknowledged data makes a connection fail after this long: a peer that vanished without a word. */
-    USER_TIMEOUT_MS = 20000,
+    /* With something under way a connection fails after this long without a word of the peer's kernel: its host has vanished. A peer that
+     * is stopped (Ctrl-Z) and whose socket is full is waited for: its kernel says so again and again. TCP_USER_TIMEOUT would make no
+     * difference between the two. */
+    SILENCE_MS = 20000,
+    LOOK_MS = 5000,
     KEEPALIVE_S = 10,
 };
 
@@ -53,8 +58,6 @@ static void write_done(uv_write_t *req, int status)
     free(w);
     if (status < 0 && status != UV_ECANCELED)
         shut(c, uv_strerror(status), false);
-    else if (status == 0 && !c->closing && c->events.written)
-        c->events.written(c);
 }
 
 /* Takes the memory of data. */
@@ -76,6 +79,32 @@ static void write_out(struct conn *c, struct bytes *data)
     }
 }
 
+/* Nothing of what we send has been answered for long, nor have the kernel's questions whether there is room again. */
+static bool is_silent(struct conn *c)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    uv_os_fd_t fd;
+    int under_way = 0;
+    if (uv_fileno(&c->uv.handle, &fd) != 0 || ioctl(fd, SIOCOUTQ, &under_way) < 0 || under_way == 0 ||
+        getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) < 0) {
+        c->under_way_since = 0;
+        return false;
+    }
+    uint64_t now = uv_now(c->uv.handle.loop);
+    if (!c->under_way_since)
+        c->under_way_since = now;
+    return now - c->under_way_since >= SILENCE_MS && info.tcpi_last_ack_recv >= SILENCE_MS &&
+           (info.tcpi_retransmits > 1 || info.tcpi_probes > 1);
+}
+
+static void look_passed(uv_timer_t *timer)
+{
+    struct conn *c = timer->data;
+    if (is_silent(c))
+        shut(c, "its host does not answer", false);
+}
+
 static void read_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct conn *c = stream->data;
@@ -95,7 +124,7 @@ static void read_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         write_out(c, &out);
         if (c->session.state == SESSION_OPEN && !c->open && !c->closing) {
             c->open = true;
-            uv_timer_stop(&c->deadline);
+            uv_timer_start(&c->deadline, look_passed, LOOK_MS, LOOK_MS);
             c->events.open(c);
         }
         if (got && !c->closing)
@@ -143,12 +172,8 @@ static void start_session(struct conn *c, enum session_role role, uint64_t job_i
 
 static void tune(struct conn *c)
 {
-    uv_os_fd_t fd;
-    int limit = USER_TIMEOUT_MS;
     uv_tcp_nodelay(&c->uv.tcp, 1);
     uv_tcp_keepalive(&c->uv.tcp, 1, KEEPALIVE_S);
-    if (uv_fileno(&c->uv.handle, &fd) == 0)
-        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }
 
 struct connecting {
@@ -281,16 +306,6 @@ void conn_local_host(const struct conn *c, char *out, size_t size)
     snprintf(out, size, "?");
     if (uv_tcp_getsockname(&c->uv.tcp, (struct sockaddr *)&a, &len) == 0)
         uv_ip_name((struct sockaddr *)&a, out, size);
-}
-
-void conn_pause(struct conn *c, bool pause)
-{
-    if (c->closing)
-        return;
-    if (pause)
-        uv_read_stop(&c->uv.stream);
-    else
-        uv_read_start(&c->uv.stream, read_alloc, read_ready);
 }
 
 void conn_close(struct conn *c)

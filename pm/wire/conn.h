@@ -16,8 +16,6 @@ struct conn_events {
     void (*frame)(struct conn *c, uint8_t type, const uint8_t *body, size_t len);
     /* Gone, for the reason given; called once, never from inside conn_close. c is freed after it returns. */
     void (*lost)(struct conn *c, const char *why);
-    /* Optional: the kernel took some of what was queued. */
-    void (*written)(struct conn *c);
 };
 
 struct conn {
@@ -27,7 +25,8 @@ struct conn {
         uv_tcp_t tcp;
         uv_pipe_t pipe;
     } uv;
-    uv_timer_t deadline; /* for the handshake */
+    uv_timer_t deadline;      /* for the handshake; then for looks whether the peer's host answers */
+    uint64_t under_way_since; /* ms of the loop, when something was first found unacknowledged; 0: nothing */
     struct session session;
     struct conn_events events;
     char peer[80];
@@ -55,8 +54,6 @@ bool conn_same_host(const struct conn *a, const struct conn *b);
 size_t conn_queued(const struct conn *c);
 /* Numeric local address of a TCP connection. */
 void conn_local_host(const struct conn *c, char *out, size_t size);
-/* Stop and resume reading (back-pressure). */
-void conn_pause(struct conn *c, bool pause);
 /* Drop the connection without events.lost; what is queued is lost. c must not be used any more. */
 void conn_close(struct conn *c);
 #endif

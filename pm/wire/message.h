@@ -5,9 +5,10 @@
 
 enum message {
     /* agent -> keelrun */
-    MSG_HELLO = 1,       /* json: version, node, pid, stub_pid, hostname */
-    MSG_READY = 2,       /* json: blob (base64), host, port: the plane and the agent listen */
-    MSG_OUTPUT = 3,      /* node, rank (-1: the agent itself or an idle spare), stream (1 out, 2 err), bytes */
+    MSG_HELLO = 1, /* json: version, node, pid, stub_pid, hostname */
+    MSG_READY = 2, /* json: blob (base64), host, port: the plane and the agent listen */
+    MSG_OUTPUT =
+        3, /* node, rank (-1: the agent itself or an idle spare), stream (1 out, 2 err), bytes; see OUTPUT_WINDOW */
     MSG_EVENT = 4,       /* one JSON line for the event log */
     MSG_VIEW = 5,        /* json: epoch, rank_node [..], alive [..] */
     MSG_FAILED = 7,      /* json: code, why: this node cannot take part; the job cannot start */
@@ -25,6 +26,7 @@ enum message {
     MSG_START = 33,   /* json: blobs [base64 ..], peers [{host, port} ..], in node order */
     MSG_STDIN = 34,   /* bytes for rank 0; no bytes: end of file */
     MSG_STOP = 35,    /* json: code, why, hard: end the job; hard: at once, no grace */
+    MSG_TAKEN = 36,   /* stream, count: bytes of MSG_OUTPUT that were written, or will be soon */
     MSG_BYE = 37,     /* the launcher has everything: go */
     MSG_PING = 38,    /* answered by MSG_PONG */
     MSG_LAUNCH = 40,  /* json: node, argv, from: start another node's agent */
@@ -45,6 +47,11 @@ enum message {
 
 enum {
     STDIN_WINDOW = 256 * 1024, /* bytes of MSG_STDIN that may be on their way */
+    /* Bytes of MSG_OUTPUT of a stream (without headers) that an agent may send before MSG_TAKEN gives some back: so keelrun never has to
+     * stop listening when its reader does. A process that ends has no more than a pipe holds, and that is sent whatever the window says.
+     * CONFIG may make it larger, as the number of nodes allows. */
+    OUTPUT_WINDOW = 64 * 1024,
+    OUTPUT_WINDOW_MAX = 1024 * 1024,
     OUTPUT_HEADER = 12,
 };
 

@@ -91,12 +91,15 @@ def test_program_without_keel_ends_with_its_first_death():
 
 
 def test_program_without_keel_ends_when_a_node_dies():
-    for options in ([], ["--spares", "1"]):
+    for options, outcome in (([], "the job goes on without rank 1"), (["--spares", "1"], "rank 1 continues on node 2")):
         with Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "echo rank $KEEL_RANK; exec sleep 100"]) as job:
             wait_for(lambda: job.stdout().count("rank") == 2, "both ranks")
             assert subprocess.run([KEELCTL, "kill-node", job.id(), "1"], stdout=subprocess.DEVNULL).returncode == 0
             assert job.wait() == 137, job.stderr()
-            assert "rank 1 died with node 1 before the program called keel_init, so it cannot be replaced" in lines(job.stderr()), job.stderr()
+            told = lines(job.stderr())
+            assert re.fullmatch(r"node 1 died \d+\.\d s after the start; " + outcome + " if the program calls keel_init", told[0]), told
+            assert told[1] == "rank 1 died with node 1 before the program called keel_init, so it cannot be replaced", told
+            assert told[2].startswith("the job ended with exit code 137 after the loss of 1 node") and len(told) == 3, told
             assert sorted(job.stdout().splitlines()) == ["rank 0", "rank 1"], "it runs on the spare: " + job.stdout()
 
 

@@ -199,4 +199,29 @@ def test_host_that_does_not_answer_an_agent_ends_the_start_and_leaves_nothing():
     assert calls, "no agent has tried"
 
 
+def test_what_a_dead_agent_was_starting_does_not_stay():
+    """The agent whose ssh gets no answer is killed before the start. keelrun, which would find what is left on this machine, stands still."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path, calls = os.path.join(directory, "ssh"), os.path.join(directory, "calls")
+        with open(path, "w") as f:
+            f.write(FAKE_SSH)
+        os.chmod(path, 0o755)
+        hosts = ",".join("127.0.1.%d" % (k + 1) for k in range(3))
+        with Job(["-n", "3", "--hosts", hosts, "--fan-out", "1", "--launcher", "ssh", "--launcher-exec", path, "true"],
+                 env={"CALLS": calls, "HOW": "silent"}, seconds=60) as job:
+            wait_for(lambda: os.path.exists(calls), "an agent to start another host")
+
+            def hanging():
+                return [p for p in keeltest.processes_with(job.tag) if keeltest.command_of(p) == "sleep 100"]
+            hung = wait_for(hanging, "an ssh without an answer")[0]
+            mpiexec = parent(hung)
+            agent = parent(mpiexec)
+            assert keeltest.command_of(agent).endswith("keeld") and "mpiexec" in keeltest.command_of(mpiexec), keeltest.command_of(mpiexec)
+            job.process.send_signal(signal.SIGSTOP)
+            os.kill(agent, signal.SIGKILL)
+            wait_for(lambda: not alive(hung) and not alive(mpiexec), "the stub to end what its agent was starting")
+            job.process.send_signal(signal.SIGCONT)
+            assert job.wait() == 1 and "its agent ended before the start" in job.stderr(), job.stderr()
+
+
 keeltest.main(globals())

@@ -28,6 +28,7 @@ static struct news started(char **names)
     struct news n;
     told[0] = '\0';
     news_init(&n, NODES, SPARES, RANKS, rank_node, names, say, NULL);
+    news_keels(&n);
     news_started(&n, 5 * S);
     return n;
 }
@@ -82,6 +83,21 @@ static void test_news_view_that_comes_before_the_death_it_is_about(void **state)
     assert_string_equal(told, "");
     news_ended(&n, 1, 2, 77, SIGKILL);
     assert_string_equal(told, "rank 2 (pid 77, node 1) was killed by SIGKILL; the job goes on without it\n");
+    news_fini(&n);
+}
+
+static void test_news_node_of_a_program_that_has_not_shown_what_it_is(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    n.keels = false;
+    VIEW(&n, 1, 6 * S, SET(0, 0, -1, 3, 2, 2), SET(true, false, true, true));
+    news_keels(&n);
+    VIEW(&n, 2, 7 * S, SET(0, 0, -1, 3, -1, -1), SET(true, false, false, true));
+    assert_string_equal(told,
+                        "node 1 died 1.0 s after the start; the job goes on without rank 2; rank 3 continues on node 3 "
+                        "if the program calls keel_init\n"
+                        "node 2 died 2.0 s after the start; the job goes on without ranks 4 and 5\n");
     news_fini(&n);
 }
 
@@ -142,6 +158,7 @@ int main(void)
         cmocka_unit_test(test_news_killed_rank_begins_again_on_its_node),
         cmocka_unit_test(test_news_killed_rank_is_left_out_by_a_view),
         cmocka_unit_test(test_news_view_that_comes_before_the_death_it_is_about),
+        cmocka_unit_test(test_news_node_of_a_program_that_has_not_shown_what_it_is),
         cmocka_unit_test(test_news_node_dies_and_its_ranks_continue),
         cmocka_unit_test(test_news_node_dies_and_the_job_goes_on_without),
         cmocka_unit_test(test_news_spare_dies),

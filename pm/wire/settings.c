@@ -1,0 +1,67 @@
+#include "pm/wire/settings.h"
+
+#include <stdlib.h>
+
+#include "pm/wire/bytes.h"
+#include "pm/wire/codec.h"
+#include "pm/wire/layout.h"
+
+json_t *settings_encode(const struct job_settings *s)
+{
+    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:o, s:i, s:i}", "nodes", s->nodes, "spares",
+                     s->spares, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks), "on_failure",
+                     (int)s->on_failure, "degrade_asked", (int)s->degrade_asked, "secure", (int)s->secure, "probe",
+                     (int)s->probe, "topology", (int)s->topology, "edges", codec_ints(s->edges, 2 * s->edge_count),
+                     "silence", s->silence_ms, "dark", s->dark_ms);
+}
+
+/* A whole number of the range, into an int. */
+static bool number(const json_t *object, const char *key, int low, int high, int *out)
+{
+    long long value;
+    if (!codec_int(object, key, low, high, &value))
+        return false;
+    *out = (int)value;
+    return true;
+}
+
+static bool yes_or_no(const json_t *object, const char *key, bool *out)
+{
+    const json_t *value = json_object_get(object, key);
+    *out = json_is_true(value);
+    return json_is_boolean(value);
+}
+
+bool settings_decode(struct job_settings *s, const json_t *object)
+{
+    *s = (struct job_settings){0};
+    const json_t *edges = json_object_get(object, "edges");
+    int on_failure, probe, topology;
+    if (!number(object, "nodes", 1, LAYOUT_MAX_NODES, &s->nodes) ||
+        !number(object, "spares", 0, LAYOUT_MAX_NODES, &s->spares) ||
+        !number(object, "ranks", 1, LAYOUT_MAX_RANKS, &s->ranks) ||
+        !number(object, "on_failure", VIEW_SUBSTITUTE, VIEW_ABORT, &on_failure) ||
+        !yes_or_no(object, "degrade_asked", &s->degrade_asked) || !yes_or_no(object, "secure", &s->secure) ||
+        !number(object, "probe", PROBE_AUTO, PROBE_OFI, &probe) ||
+        !number(object, "topology", MEMBER_RING, MEMBER_FILE, &topology) ||
+        !number(object, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS, &s->silence_ms) ||
+        !number(object, "dark", SILENCE_MIN_MS, s->silence_ms, &s->dark_ms) || !json_is_array(edges) ||
+        json_array_size(edges) % 2 || json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * WATCHERS_MAX)
+        return false;
+    s->on_failure = (enum view_policy)on_failure;
+    s->probe = (enum probe_choice)probe;
+    s->topology = (enum member_topology)topology;
+    int values = (int)json_array_size(edges);
+    s->rank_node = pm_alloc((size_t)s->ranks * sizeof *s->rank_node);
+    s->edges = pm_alloc((size_t)(values ? values : 1) * sizeof *s->edges);
+    s->edge_count = values / 2;
+    return codec_to_ints(json_object_get(object, "rank_node"), s->rank_node, s->ranks, 0, s->nodes - 1) &&
+           codec_to_ints(edges, s->edges, values, 0, s->nodes + s->spares - 1);
+}
+
+void settings_free(struct job_settings *s)
+{
+    free(s->rank_node);
+    free(s->edges);
+    s->rank_node = s->edges = NULL;
+}

@@ -1,0 +1,14 @@
+/* The settings of a job as a member of its description (MSG_CONFIG): the one place where they are written down and read. */
+#ifndef KEEL_PM_SETTINGS_H
+#define KEEL_PM_SETTINGS_H
+
+#include <jansson.h>
+
+#include "runtime/base/job_settings.h"
+
+json_t *settings_encode(const struct job_settings *s);
+/* False if it is not what settings_encode makes of settings that keelrun allows; *s is then to be freed, too. */
+bool settings_decode(struct job_settings *s, const json_t *object);
+/* The arrays of decoded settings. */
+void settings_free(struct job_settings *s);
+#endif

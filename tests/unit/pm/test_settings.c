@@ -1,0 +1,130 @@
+/* The settings of a job on their way from keelrun to an agent. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "pm/wire/settings.h"
+
+static int rank_node[] = {0, 0, 1, 2}, edges[] = {0, 1, 1, 2, 2, 3, 3, 0};
+
+static const struct job_settings all = {.nodes = 3,
+                                        .spares = 1,
+                                        .ranks = 4,
+                                        .rank_node = rank_node,
+                                        .on_failure = VIEW_DEGRADE,
+                                        .degrade_asked = true,
+                                        .secure = true,
+                                        .probe = PROBE_OFI,
+                                        .topology = MEMBER_FILE,
+                                        .edges = edges,
+                                        .edge_count = 4,
+                                        .silence_ms = 900,
+                                        .dark_ms = 300};
+
+static void test_settings_arrive_as_they_were(void **state)
+{
+    (void)state;
+    struct job_settings got;
+    json_t *object = settings_encode(&all);
+    assert_true(settings_decode(&got, object));
+    assert_memory_equal(got.rank_node, rank_node, sizeof rank_node);
+    assert_memory_equal(got.edges, edges, sizeof edges);
+    assert_int_equal(got.nodes, 3);
+    assert_int_equal(got.spares, 1);
+    assert_int_equal(got.ranks, 4);
+    assert_int_equal(got.on_failure, VIEW_DEGRADE);
+    assert_true(got.degrade_asked);
+    assert_true(got.secure);
+    assert_int_equal(got.probe, PROBE_OFI);
+    assert_int_equal(got.topology, MEMBER_FILE);
+    assert_int_equal(got.edge_count, 4);
+    assert_int_equal(got.silence_ms, 900);
+    assert_int_equal(got.dark_ms, 300);
+    /* and what is written of them is the same again: no member is left out above */
+    json_t *again = settings_encode(&got);
+    assert_true(json_equal(object, again));
+    json_decref(again);
+    settings_free(&got);
+    json_decref(object);
+}
+
+static bool is_taken(const json_t *object)
+{
+    struct job_settings got;
+    bool taken = settings_decode(&got, object);
+    settings_free(&got);
+    return taken;
+}
+
+static void test_settings_lack_nothing(void **state)
+{
+    (void)state;
+    json_t *object = settings_encode(&all), *value;
+    const char *key;
+    json_object_foreach(object, key, value) {
+        json_t *less = json_copy(object);
+        json_object_del(less, key);
+        assert_false(is_taken(less));
+        json_object_set_new(less, key, json_string("no"));
+        assert_false(is_taken(less));
+        json_decref(less);
+    }
+    assert_int_equal(json_object_size(object), 12);
+    json_decref(object);
+    assert_false(is_taken(NULL));
+}
+
+static void test_settings_are_in_range(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        int value;
+    } bad[] = {{"nodes", 0},       {"nodes", 1 << 30}, {"spares", -1},      {"ranks", 0},
+               {"ranks", 1 << 30}, {"on_failure", 3},  {"on_failure", -1},  {"probe", 3},
+               {"topology", 5},    {"silence", 99},    {"silence", 600001}, {"dark", 901} /* more than silence */,
+               {"dark", 99}};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        json_t *object = settings_encode(&all);
+        json_object_set_new(object, bad[i].key, json_integer(bad[i].value));
+        assert_false(is_taken(object));
+        json_decref(object);
+    }
+}
+
+static void test_settings_name_nodes_that_there_are(void **state)
+{
+    (void)state;
+    json_t *object = settings_encode(&all);
+    json_t *list = json_object_get(object, "rank_node");
+    json_array_set_new(list, 3, json_integer(3)); /* a spare holds no rank at the start */
+    assert_false(is_taken(object));
+    json_array_set_new(list, 3, json_integer(2));
+    assert_true(is_taken(object));
+    json_array_append_new(list, json_integer(0)); /* more than there are ranks */
+    assert_false(is_taken(object));
+    json_array_remove(list, 4);
+    list = json_object_get(object, "edges");
+    json_array_append_new(list, json_integer(0)); /* half an edge */
+    assert_false(is_taken(object));
+    json_array_append_new(list, json_integer(4));
+    assert_false(is_taken(object));
+    json_array_set_new(list, 9, json_integer(3));
+    assert_true(is_taken(object));
+    json_decref(object);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_settings_arrive_as_they_were),
+        cmocka_unit_test(test_settings_lack_nothing),
+        cmocka_unit_test(test_settings_are_in_range),
+        cmocka_unit_test(test_settings_name_nodes_that_there_are),
+    };
+    return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
+}
