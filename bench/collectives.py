@@ -1,8 +1,10 @@
-"""Keel's collectives beside MPICH's: collectives.py KEELRUN KEEL-PROGRAM MPI-PROGRAM [--ranks N] [--nodes N] [--rounds N]
+"""Keel's collectives beside MPICH's, and Open MPI's: collectives.py KEELRUN KEEL-PROGRAM MPI-PROGRAM [--openmpi PROGRAM] [--ranks N] [--nodes N]
+[--rounds N]
 
-Both programs (bench/collectives.c) run all the time and take turns, round by round; who has no turn is stopped (SIGSTOP), because MPICH's ranks
+The programs (bench/collectives.c) run all the time and take turns, round by round; who has no turn is stopped (SIGSTOP), because MPICH's ranks
 wait by spinning. Keel's ranks are not stopped: they sleep. Each line: median of the rounds' medians, and of the rounds' ratios.
-MPICH talks through shared memory if --nodes is 1, else over TCP on loopback."""
+The others talk through shared memory if --nodes is 1, else over TCP on loopback. Open MPI: its program, compiled with mpicc.openmpi, is started
+by mpiexec.openmpi."""
 import argparse
 import os
 import shutil
@@ -60,11 +62,31 @@ class Side:
         return self.process.wait()
 
 
+def open_mpi(program, ranks, nodes):
+    """the command; it binds nobody, as the others do not"""
+    command = ["mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
+    if nodes > 1:
+        command += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
+    return command + [program]
+
+
+def row(operation, size, got):
+    """the medians, and those of the rounds' ratios of Keel's time to each peer's"""
+    line = f"{operation:15}{size:9}{statistics.median(r[0] for r in got):10.2f}"
+    for peer in range(1, len(got[0])):
+        if got[0][peer] is None:
+            line += f"{'-':>10}{'-':>8}"
+            continue
+        line += f"{statistics.median(r[peer] for r in got):10.2f}{statistics.median(r[0] / r[peer] for r in got):8.2f}"
+    return line
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("keelrun")
     parser.add_argument("keel")
     parser.add_argument("mpi")
+    parser.add_argument("--openmpi")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
@@ -77,24 +99,22 @@ def main():
     if args.nodes > 1:
         env.update(MPIR_CVAR_NOLOCAL="1", UCX_TLS="tcp,self", UCX_NET_DEVICES="lo")
     n = str(args.ranks)
-    keel = Side([args.keelrun, "-n", n, "--nodes", str(args.nodes), args.keel], args.ranks, os.environ, False)
-    mpi = Side([mpiexec, "-n", n, args.mpi], args.ranks, env, True)
+    sides = [Side([args.keelrun, "-n", n, "--nodes", str(args.nodes), args.keel], args.ranks, os.environ, False),
+             Side([mpiexec, "-n", n, args.mpi], args.ranks, env, True)]
+    header = f"{'':15}{'bytes':>9}{'Keel':>10}{'MPICH':>10}{'ratio':>8}"
+    if args.openmpi and shutil.which("mpiexec.openmpi"):
+        sides.append(Side(open_mpi(args.openmpi, args.ranks, args.nodes), args.ranks, os.environ, True))
+        header += f"{'Open MPI':>10}{'ratio':>8}"
     print(f"{args.ranks} ranks, {args.nodes} nodes, {os.cpu_count()} processors, {args.rounds} rounds; microseconds")
-    print(f"{'':15}{'bytes':>9}{'Keel':>10}{'MPICH':>10}{'ratio':>8}")
+    print(header)
     for operation, size, times in SIZES:
-        pairs = []
+        got = []
         for number in range(args.rounds):
-            turns = [keel, mpi] if number % 2 else [mpi, keel]
-            got = {side: side.measure(operation, size, times) for side in turns}
-            pairs.append((got[keel], got[mpi]))
-        ours = statistics.median(a for a, _ in pairs)
-        if pairs[0][1] is None:
-            print(f"{operation:15}{size:9}{ours:10.2f}{'-':>10}", flush=True)
-            continue
-        theirs, ratio = statistics.median(b for _, b in pairs), statistics.median(a / b for a, b in pairs)
-        print(f"{operation:15}{size:9}{ours:10.2f}{theirs:10.2f}{ratio:8.2f}", flush=True)
-    bad = keel.end()
-    return mpi.end() or bad
+            first = number % len(sides)
+            turn = {side: side.measure(operation, size, times) for side in sides[first:] + sides[:first]}
+            got.append([turn[side] for side in sides])
+        print(row(operation, size, got), flush=True)
+    return max([side.end() for side in sides])
 
 
 if __name__ == "__main__":

@@ -8,18 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/check.h"
 #include "bench/rawlib.h"
 
 enum { ROUNDS = 15, MEMORY = 4 << 20, OUTSTANDING_MAX = 1024, CROWD_US = 50000, LOOK_EVERY = 16 };
-
-#define CHECK(expression)                                                                                              \
-    do {                                                                                                               \
-        keel_status status_ = (expression);                                                                            \
-        if (status_ != KEEL_OK) {                                                                                      \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #expression, keel_status_text(status_));                    \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static uint8_t *buffer;
 

@@ -1,5 +1,6 @@
 /* What a node's death costs those who work on: under keelrun with three nodes and a rank on each (bench/rebuild.py starts it).
- * Rank 0 measures keel_put's rate between the nodes and the time of an 8-byte get; then the last node dies, and while the
+ * Rank 0 measures keel_put's rate between the nodes, of one MiB again and again and of as many bytes as the node has, into memory that was
+ * never touched and into the same once more, and the time of an 8-byte get; then the last node dies, and while the
  * copies that it held are filled elsewhere rank 0 goes on getting. It prints both distributions, and how long it took from the
  * first view without the node to the last view that was changed by a filled copy. */
 #include <keel/keel.h>
@@ -9,18 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/check.h"
 #include "bench/rawlib.h"
 
 enum { PUT_BYTES = 1 << 20, PUTS = 200, GETS_BEFORE = 50000, GETS_MAX = 8 << 20, QUIET_US = 8000000 };
-
-#define CHECK(expression)                                                                                              \
-    do {                                                                                                               \
-        keel_status status_ = (expression);                                                                            \
-        if (status_ != KEEL_OK) {                                                                                      \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #expression, keel_status_text(status_));                    \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 static double *us;
 
@@ -30,6 +23,15 @@ static double get_us(keel_segment *s)
     double start = raw_now_us();
     CHECK(keel_get(s, 1, 0, &word, sizeof word));
     return raw_now_us() - start;
+}
+
+/* Each put to other bytes of the segment: as a copy that is filled, the target and what it is filled from are in no cache. */
+static void sweep(keel_segment *s, const uint8_t *from, size_t mib, const char *what)
+{
+    double start = raw_now_us();
+    for (size_t at = 0; at < mib << 20; at += PUT_BYTES)
+        CHECK(keel_put(s, 1, at, from + at, PUT_BYTES));
+    printf("put 1 MiB, %s %.3f GB/s\n", what, (double)(mib << 20) / (raw_now_us() - start) / 1e3);
 }
 
 static void print_gets(const char *when, int n)
@@ -66,9 +68,10 @@ int main(int argc, char **argv)
     CHECK(keel_init());
     us = malloc(GETS_MAX * sizeof *us);
     uint8_t *buffer = calloc(1, PUT_BYTES);
-    keel_segment *data, *none;
+    keel_segment *data, *none, *wide;
     CHECK(keel_segment_alloc(mib << 20, KEEL_REDUNDANCY_SHADOW, &data));
     CHECK(keel_segment_alloc(PUT_BYTES, KEEL_REDUNDANCY_NONE, &none));
+    CHECK(keel_segment_alloc(mib << 20, KEEL_REDUNDANCY_NONE, &wide));
     for (size_t at = 0; at < mib << 20; at += PUT_BYTES) {
         memset(buffer, (int)(at / PUT_BYTES + 1), PUT_BYTES);
         CHECK(keel_put(data, keel_rank(), at, buffer, PUT_BYTES));
@@ -80,6 +83,12 @@ int main(int argc, char **argv)
         for (int i = 0; i < PUTS; i++)
             CHECK(keel_put(none, 1, 0, buffer, PUT_BYTES));
         printf("put 1 MiB %.3f GB/s\n", (double)PUTS * PUT_BYTES / (raw_now_us() - start) / 1e3);
+        uint8_t *from = malloc(mib << 20);
+        CHECK(from ? KEEL_OK : KEEL_ERR_NOMEM);
+        memset(from, 1, mib << 20);
+        sweep(wide, from, mib, "each to new memory");
+        sweep(wide, from, mib, "each to other memory");
+        free(from);
         for (int i = 0; i < GETS_BEFORE; i++)
             us[i] = get_us(data);
         print_gets("before", GETS_BEFORE);

@@ -19,9 +19,13 @@ def main():
     for e in copied:
         print("slot %d: %d MiB in %.1f ms, %.3f GB/s" % (e["slot"], e["bytes"] >> 20, e["ms"], e["bytes"] / e["ms"] / 1e6))
     together = sum(e["bytes"] / e["ms"] / 1e6 for e in copied)
-    put = re.search(r"put 1 MiB ([\d.]+) GB/s", out)
+    put = {what: float(rate) for what, rate in re.findall(r"put 1 MiB(?:, (.*))? ([\d.]+) GB/s", out)}
     if copied and put:
-        print("all streams %.3f GB/s, %.2f of keel_put" % (together, together / float(put.group(1))))
+        print("all streams %.3f GB/s:" % together, ", ".join(
+            "%.2f of keel_put %s" % (together / rate, what or "to the same MiB") for what, rate in put.items()))
+    slow = [float(us) for us in re.findall(r"get 8 B .* 99% +([\d.]+) us", out)]
+    if len(slow) == 2:
+        print("99%% of the gets meanwhile: %.1f times as long" % (slow[1] / slow[0]))
     return 0 if copied and put else 1
 
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/check.h"
 #include "bench/rawlib.h"
 
 enum {
@@ -26,15 +27,6 @@ enum {
     WARM = 20,
     ASLEEP_ITERS = 20,
 };
-
-#define CHECK(expression)                                                                                              \
-    do {                                                                                                               \
-        keel_status status_ = (expression);                                                                            \
-        if (status_ != KEEL_OK) {                                                                                      \
-            fprintf(stderr, "line %d: %s: %s\n", __LINE__, #expression, keel_status_text(status_));                    \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
 
 struct target {
     keel_segment *segment;

@@ -47,7 +47,7 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  *
  * A member whose process is stopped (by a signal or a debugger; one that computes or sleeps is not) is waited for for KEEL_TIMEOUT_MS. Then
  * the group is revoked: who found out gets KEEL_ERR_TIMEOUT, the others KEEL_ERR_REVOKED, and keel_group_stopped names the member.
- * Agree, shrink and creation wait for it; a list without it does not.
+ * Agree, shrink and creation end with KEEL_ERR_TIMEOUT and go on when they are repeated (keel/group.h); a list without it does not wait.
  *
  * With an error the output is undefined, the input unchanged. Wrong arguments (KEEL_ERR_ARG: a root that is no member, NULL for
  * bytes, an operation that does not exist for the type), too many begun requests (KEEL_ERR_LIMIT: 64 of a group) and a

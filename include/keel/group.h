@@ -8,6 +8,11 @@
  *            keel_finalize: each is left out once the job's view says so. Keel makes progress inside its calls only.
  *  errors    KEEL_ERR_ARG: an argument is wrong, or the group was freed (whatever was made since); KEEL_ERR_STATE: before keel_init, inside a task, or not
  *            a member (any more); nothing was sent. KEEL_ERR_NOMEM, KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE as everywhere.
+ *            KEEL_ERR_TIMEOUT of create, shrink, agree: the process of a member is stopped (by a signal or a debugger), and has been for
+ *            KEEL_TIMEOUT_MS; its rank is said on standard error. The call is not over: the same one (create: with the same list and
+ *            tag; agree: the value that it began with counts) goes on with it, and returns what the others get; until it is complete
+ *            other ones of these on the group, and keel_group_free, are KEEL_ERR_STATE. Who does not want to wait makes a group
+ *            by a list without the member.
  * source   Liveness-discovery. Differs: the live set comes from the views that all agree on. docs/protocols/collectives.md */
 #ifndef KEEL_GROUP_H
 #define KEEL_GROUP_H
@@ -64,8 +69,8 @@ int keel_group_size(const keel_group *group);                 /* members, the de
 int keel_group_rank(const keel_group *group);                 /* the caller's place, -1: not a member */
 int keel_group_to_world(const keel_group *group, int member); /* the rank, -1: no such member */
 int keel_group_from_world(const keel_group *group, int rank); /* the member, -1: the rank is none */
-/* The member because of whose stopped process the group was revoked (keel/collective.h), -1: none. The survivors go on in a group that
- * they make by a list without it. */
+/* The member because of whose stopped process the group was revoked (keel/collective.h), or an agree or shrink of it ended by
+ * KEEL_ERR_TIMEOUT and is not complete; -1: none. The others go on in a group that they make by a list without it. */
 int keel_group_stopped(const keel_group *group);
 /* Does the member live, as far as is known here now? */
 bool keel_group_alive(const keel_group *group, int member);

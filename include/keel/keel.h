@@ -6,6 +6,7 @@
 #include <keel/group.h>
 #include <keel/job.h>
 #include <keel/message.h>
+#include <keel/mutex.h>
 #include <keel/rma.h>
 #include <keel/segment.h>
 #include <keel/shape.h>

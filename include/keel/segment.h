@@ -1,10 +1,11 @@
-/* Segments: symmetric pieces of global memory. Each rank has a part of the same size; the parts live in the agents'
- * memory, so a rank that dies loses no data. */
+/* Segments: pieces of global memory in which each rank has a part. The parts live in the agents' memory, so a rank that dies
+ * loses no data. */
 #ifndef KEEL_SEGMENT_H
 #define KEEL_SEGMENT_H
 
 #include <stddef.h>
 
+#include <keel/group.h>
 #include <keel/status.h>
 
 #ifdef __cplusplus
@@ -26,9 +27,37 @@ typedef enum keel_redundancy {
  * errors    the same on all ranks, and then nothing is left of it: KEEL_ERR_MISMATCH if arguments differ; KEEL_ERR_NOMEM or
  *           KEEL_ERR_LIMIT if one of them cannot have its part; what keel_fence_all would have told one of them. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
-/* Collective. NULL is allowed (on all ranks). The segment is freed also where the call tells what keel_fence_all would have told. */
+/* The same with parts of different sizes.
+ * bytes     [keel_size()] of each rank's part, the same on all ranks; the caller's, read before the call returns. A restarted rank passes
+ *           what the others passed. A node's memory holds its ranks' parts and, untouched, room for as many bytes as the fullest node's. */
+KEEL_MUST_CHECK keel_status keel_segment_alloc_parts(const size_t *bytes, keel_redundancy redundancy,
+                                                     keel_segment **out);
+/* Collective over the group, of whose members those that live call; nobody else is needed, or learns of it. Parts are addressed by
+ * ranks as everywhere; those of ranks that are no members have no bytes.
+ * bytes     [keel_group_size(group)] of each member's part, the same on all members; also read before the call returns.
+ * *out      as above; the group must not be freed before it. keel_segment_free is then collective over the group, too. A process that takes the
+ *           place of a member is none, and does not get the segment.
+ * errors    as above; KEEL_ERR_ARG, KEEL_ERR_STATE: of the group (keel/group.h). KEEL_ERR_LIMIT after 2^31 of them in a job. */
+KEEL_MUST_CHECK keel_status keel_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
+                                                     keel_segment **out);
+/* Collective over those who allocated it. NULL is allowed (on all ranks). The segment is freed also where the call tells what keel_fence_all would have told.
+ * Afterwards, until many others have been freed after it, calls on it are KEEL_ERR_ARG and its parts have no bytes.
+ * errors    KEEL_ERR_ARG: it was freed before; of a group, that the group was freed. */
 keel_status keel_segment_free(keel_segment *segment);
-size_t keel_segment_bytes_per_rank(const keel_segment *segment);
+size_t keel_segment_bytes_per_rank(const keel_segment *segment);  /* of the largest part */
+size_t keel_segment_bytes(const keel_segment *segment, int rank); /* of the rank's part; 0 for wrong arguments */
+keel_redundancy keel_segment_redundancy(const keel_segment *segment);
+/* The nodes that hold copies of the rank's part in this view, the one that gets are served from first; *n: how many, 0: the data are lost.
+ * Changes with the view.   errors  KEEL_ERR_ARG, KEEL_ERR_STATE. */
+enum { KEEL_COPIES_MAX = 3 };
+KEEL_MUST_CHECK keel_status keel_segment_copies(const keel_segment *segment, int rank, int nodes[KEEL_COPIES_MAX],
+                                                int *n);
+
+/* Memory of the process's own for the local ends of transfers: zeroed, at a multiple of 4096. NULL: there is none. The calls above take any
+ * other memory, too; this one is never under write protection (keel_segment_track), and large pieces ask for large pages.
+ * threads   any; also before keel_init and after keel_finalize. */
+void *keel_local_alloc(size_t bytes);
+void keel_local_free(void *memory); /* NULL is allowed */
 
 /* Where the rank's part lies: at the same address in every process. Where a copy of the part is on
  * the caller's node the memory is there, and plain loads and stores work; elsewhere the address is kept free, and

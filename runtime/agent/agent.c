@@ -45,14 +45,25 @@ void agent_say(struct agent *a, const char *name, const char *fmt, ...)
         a->ops.event(a->ops.user, name, members);
 }
 
+static uint64_t told(struct agent *a, int node, enum peer_sent sent)
+{
+    if (sent == PEER_NO_MEMORY)
+        agent_break(a, "out of memory for a message to another node");
+    return sent == PEER_SENT ? a->peers.peer[node].next - 1 : 0;
+}
+
 uint64_t agent_tell(struct agent *a, int node, struct wire *w, const void *body)
 {
     if (a->broken)
         return 0; /* nothing follows what is missing */
-    enum peer_sent sent = peer_send(&a->peers, node, w, body, a->now);
-    if (sent == PEER_NO_MEMORY)
-        agent_break(a, "out of memory for a message to another node");
-    return sent == PEER_SENT ? a->peers.peer[node].next - 1 : 0;
+    return told(a, node, peer_send(&a->peers, node, w, body, a->now));
+}
+
+uint64_t agent_tell_from_store(struct agent *a, int node, struct wire *w, const void *bytes)
+{
+    if (a->broken)
+        return 0;
+    return told(a, node, peer_send_kept(&a->peers, node, w, bytes, a->now));
 }
 
 uint64_t agent_position(const struct agent *a, int node)
@@ -147,7 +158,7 @@ static void receive(struct agent *a, struct conn *c, const struct tp_event *e)
         execute_request(a, c, w, w + 1);
 }
 
-int agent_poll(struct agent *a, struct tp *tp)
+static int poll_once(struct agent *a, struct tp *tp)
 {
     struct tp_event batch[AGENT_BATCH];
     a->batch = batch;
@@ -156,7 +167,7 @@ int agent_poll(struct agent *a, struct tp *tp)
         const struct tp_event *e = &batch[i];
         a->batch_at = i;
         if (e->type == TP_CONNREQ) {
-            connect_request(a, e);
+            connect_asked(a, e);
             continue;
         }
         if (!e->ep)
@@ -172,6 +183,15 @@ int agent_poll(struct agent *a, struct tp *tp)
     }
     int n = a->batch_n;
     a->batch_n = 0;
+    return n;
+}
+
+int agent_poll(struct agent *a, struct tp *tp)
+{
+    int n = poll_once(a, tp);
+    for (int i = 0; a->asked && i < AGENT_POLLS_MAX && poll_once(a, tp) > 0; i++)
+        ;
+    connect_all(a);
     return n;
 }
 
@@ -206,6 +226,26 @@ uint64_t agent_deadline(const struct agent *a)
 }
 
 /* ---- start and end ---- */
+
+static keel_status store_memory(void *user, size_t bytes, void **base, int64_t *handle)
+{
+    const struct agent *a = user;
+    return a->ops.memory_make(a->ops.user, bytes, base, handle);
+}
+
+static void store_memory_free(void *user, void *base, size_t bytes, int64_t handle)
+{
+    struct agent *a = user;
+    peers_let_go(&a->peers, base, bytes);
+    a->ops.memory_free(a->ops.user, base, bytes, handle);
+}
+
+static keel_status store_memory_fill(void *user, void *base, int64_t handle, size_t offset, const void *from,
+                                     size_t bytes)
+{
+    const struct agent *a = user;
+    return a->ops.memory_fill(a->ops.user, base, handle, offset, from, bytes);
+}
 
 static bool make_tables(struct agent *a, const struct agent_config *config)
 {
@@ -280,7 +320,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         return KEEL_ERR_NOMEM;
     struct peers_ops peer_ops = {a, peer_received, peer_acked, peer_refused, peer_broken, peer_no_memory};
     struct barrier_ops barrier_ops = {a, barrier_send, barrier_complete};
-    struct store_ops store_ops = {a->ops.user, a->ops.memory_make, a->ops.memory_free, a->ops.memory_fill};
+    struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill};
     keel_status status =
         peers_init(&a->peers, a->self, a->members, a->net, a->job, a->incarnation, a->secret, &peer_ops);
     if (status == KEEL_OK)
@@ -324,10 +364,10 @@ void agent_fini(struct agent *a)
     strong_fini(a);
     verify_fini(a);
     repair_fini(a);
-    if (a->store.bucket)
-        store_fini(&a->store);
     if (a->peers.peer)
         peers_fini(&a->peers);
+    if (a->store.bucket)
+        store_fini(&a->store);
     for (int g = 0; a->dedup && g < agent_groups(a); g++)
         dedup_fini(&a->dedup[g]);
     barrier_destroy(a->barrier);

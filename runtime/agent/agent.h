@@ -97,6 +97,14 @@ struct stashed {
     uint8_t body[];
 };
 
+/* Somebody wants to connect (agent/connect.c). */
+struct newcomer {
+    struct newcomer *next;
+    struct tp_connreq *req;
+    size_t len;
+    uint8_t hello[];
+};
+
 struct repair; /* of a group: agent/repair.c */
 
 /* What an agent asks of its owner. None blocks. */
@@ -116,8 +124,8 @@ struct agent_ops {
     keel_status (*memory_make)(void *user, size_t bytes, void **base, int64_t *handle);
     void (*memory_free)(void *user, void *base, size_t bytes, int64_t handle);
     /* Write into such memory, to which nobody else writes meanwhile and which nobody reads: what was never touched may cost less
-     * this way than by storing into it. */
-    void (*memory_fill)(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes);
+     * this way than by storing into it. Not KEEL_OK: there is no memory behind it, and not all is written. */
+    keel_status (*memory_fill)(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes);
     /* Answer a control request of a process; with CONTROL_SEG_MAP and KEEL_OK pass the handle along. */
     void (*answer)(void *user, struct proc *proc, const struct control *reply, int64_t handle);
     /* A process (one that waits, or NULL: start one) runs the rank from now on: agent_welcome it. */
@@ -149,6 +157,7 @@ struct agent {
         *forwards; /* [groups] number of the last one, in the order applied: the same for all copies that have it */
     struct peers peers;
     struct conn *conns;
+    struct newcomer *asked;
     struct conn **own_conn; /* [ranks] of this node's */
     uint32_t *rank_fence;   /* [ranks] lowest incarnation that may connect */
     bool *node_fence;       /* [members] refused */
@@ -183,6 +192,7 @@ struct agent {
     uint64_t *rank_joined;  /* [ranks] barrier value with which the rank's incarnation joins */
     uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
     uint64_t now;           /* of this round of the owner's loop */
+    uint64_t blocks;        /* of fillings that were sent and received here */
     uint64_t refused_count;
     bool broken;   /* agent_break was called */
     bool declined; /* there was no memory for a copy that was to be filled: VIEW_DECLINED was submitted */
@@ -209,6 +219,7 @@ void agent_fini(struct agent *a);
 /* Where the other nodes are; after all are known, before anything else. */
 void agent_address(struct agent *a, int node, const struct tp_addr *addr, uint64_t incarnation);
 
+enum { AGENT_POLLS_MAX = 1000 }; /* in a row, whatever still comes in */
 /* Take what the transport has for us; the number of events. */
 int agent_poll(struct agent *a, struct tp *tp);
 /* Timers, acknowledgements, steps of repairs; true if there is more to do at once. */
@@ -229,6 +240,8 @@ void agent_drop_conn(struct agent *a, struct conn *c);
 /* Send into the stream to a live node; w->epoch is set. 0 if the node is declared dead. A failed allocation breaks the
  * agent: what it has promised would not be told. */
 uint64_t agent_tell(struct agent *a, int node, struct wire *w, const void *body);
+/* The same, and the bytes are sent from this copy in the store, as they are by then. */
+uint64_t agent_tell_from_store(struct agent *a, int node, struct wire *w, const void *bytes);
 /* The position in the stream to the node of what was told last. A node that is cut off but not declared dead yet gets
  * nothing: its position is never acknowledged. */
 uint64_t agent_position(const struct agent *a, int node);

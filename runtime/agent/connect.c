@@ -1,6 +1,7 @@
 #include "runtime/agent/connect.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/agent/execute.h"
 #include "runtime/base/log.h"
@@ -95,10 +96,10 @@ static bool admit_agent(struct agent *a, const struct wire_hello *hello, struct 
     return true;
 }
 
-void connect_request(struct agent *a, const struct tp_event *e)
+static void admit(struct agent *a, const struct newcomer *e)
 {
     struct wire_hello hello;
-    bool ours = wire_hello_open(e->data, e->len, a->secret, a->job, a->self, a->incarnation, &hello) &&
+    bool ours = wire_hello_open(e->hello, e->len, a->secret, a->job, a->self, a->incarnation, &hello) &&
                 hello.node >= 0 && hello.node < a->members;
     if (ours && !a->node_fence[hello.node] &&
         (hello.rank < 0 ? admit_agent(a, &hello, e->req) : admit_rank(a, &hello, e->req)))
@@ -112,4 +113,33 @@ void connect_request(struct agent *a, const struct tp_event *e)
         log_warn_some("a connection without this job's authenticator was refused");
     if ((a->refused_count & (a->refused_count - 1)) == 0) /* 1, 2, 4, ...: strangers do not fill the log */
         agent_say(a, "refused", ",\"count\":%llu", (unsigned long long)a->refused_count);
+}
+
+void connect_asked(struct agent *a, const struct tp_event *e)
+{
+    struct newcomer *new = malloc(sizeof *new + e->len);
+    if (!new) { /* it tries again */
+        a->net->table->reject(a->net, e->req);
+        return;
+    }
+    *new = (struct newcomer){.req = e->req, .len = e->len};
+    if (e->len)
+        memcpy(new->hello, e->data, e->len);
+    struct newcomer **link = &a->asked;
+    while (*link)
+        link = &(*link)->next;
+    *link = new;
+}
+
+void connect_all(struct agent *a)
+{
+    while (a->asked) {
+        struct newcomer *new = a->asked;
+        a->asked = new->next;
+        if (a->broken)
+            a->net->table->reject(a->net, new->req);
+        else
+            admit(a, new);
+        free(new);
+    }
 }

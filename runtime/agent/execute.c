@@ -321,12 +321,25 @@ static void execute(struct agent *a, const struct target *t)
     reply_when_reached(a, waiter);
 }
 
+/* Every copy has the bytes of the note: it is forgotten, and the writer hears so. */
+static void intent_over(struct agent *a, struct conn *c, const struct wire *w)
+{
+    struct wire reply = {.type = WIRE_REPLY, .seq = w->seq, .note = w->note};
+    c->note[w->note - 1].len = 0;
+    repair_forget_doubt(a, (uint32_t)c->rank, c->incarnation, w);
+    agent_answer(c, &reply, NULL);
+}
+
 /* A note of a remote write that follows on this connection, or that every copy has it. One of bytes that are not here can be
  * followed by no write. */
-static void intent(const struct agent *a, struct conn *c, const struct wire *w)
+static void intent(struct agent *a, struct conn *c, const struct wire *w)
 {
+    if (w->note && w->note <= NOTES_MAX && w->count == 0) {
+        intent_over(a, c, w);
+        return;
+    }
     const struct store_copy *copy = w->slot < a->view.nodes ? store_copy(&a->store, w->seg, w->slot) : NULL;
-    if (w->note == 0 || w->note > NOTES_MAX || (w->count && (!copy || !in_range(copy, w->offset, w->count))))
+    if (w->note == 0 || w->note > NOTES_MAX || !copy || !in_range(copy, w->offset, w->count))
         return;
     c->note[w->note - 1] = (struct patch){.seg = w->seg,
                                           .slot = w->slot,

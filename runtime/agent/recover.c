@@ -68,15 +68,13 @@ static void fence(struct agent *a, const struct view_event *events, int n)
     }
 }
 
-enum { POLLS_MAX = 1000 }; /* in a row, whatever still comes in */
-
 /* Everything that has arrived is handled before connections are cut: a remote write may have taken effect inside the provider
  * whose announcement is still to be looked at. */
 static void hand_in(struct agent *a)
 {
-    for (int i = 0; i < POLLS_MAX && agent_poll(a, a->shm) > 0; i++)
+    for (int i = 0; i < AGENT_POLLS_MAX && agent_poll(a, a->shm) > 0; i++)
         ;
-    for (int i = 0; i < POLLS_MAX && agent_poll(a, a->net) > 0; i++)
+    for (int i = 0; i < AGENT_POLLS_MAX && agent_poll(a, a->net) > 0; i++)
         ;
 }
 
@@ -321,8 +319,7 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     if (epoch <= a->view.epoch)
         return;
     FAULT_POINT("recover.commit_received");
-    if (!a->frozen)
-        hand_in(a);
+    hand_in(a);
     fence(a, events, n); /* a member that was cut off gets commits without a prepare */
     bool was_whole = redundancy_now(a).repairing == 0 && !has_node_death(events, n);
     barrier_freeze(a->barrier);

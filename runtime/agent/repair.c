@@ -16,7 +16,7 @@ enum {
     WINDOW = 96, /* messages on their way to one copy */
     BURST = 8,   /* messages per round of the loop, so that requests are served in between */
     BLOCK = 64 * 1024,
-    BLOCKS = 2, /* the same, of a filling */
+    BLOCKS = 1, /* of a filling, the same: what others ask for waits for no more than one to be sent */
     WORD = 8,
     DOUBT_END = 1,    /* WIRE_DOUBT count: that was the last one */
     PATCH_ANSWER = 1, /* WIRE_PATCH count: answers a WIRE_FETCH */
@@ -39,7 +39,7 @@ struct claim {
 struct fill {
     int node;
     uint64_t placed;
-    bool begun, sent;
+    bool begun, sent, here; /* here: the copy said that it has all */
     struct pace pace;
     uint32_t seg; /* where it is */
     uint64_t offset;
@@ -49,6 +49,7 @@ struct fill {
 struct repair {
     uint64_t generation; /* that this is for */
     bool told;           /* as a copy that is not the primary */
+    uint64_t filled;     /* 1 + the epoch at which the copy was placed here that has said that it has all, 0: none */
     /* as the primary */
     enum phase phase;
     bool torn;     /* this copy may be: the group executes nothing */
@@ -91,6 +92,23 @@ void repair_add_doubt(struct agent *a, uint32_t rank, uint32_t incarnation, cons
     }
     *d = (struct doubt){.next = a->doubts, .rank = rank, .incarnation = incarnation, .patch = *patch};
     a->doubts = d;
+}
+
+/* A proposal that said that the writer gave up, or is dead, was not committed; it lives, and all copies have it now. */
+void repair_forget_doubt(struct agent *a, uint32_t rank, uint32_t incarnation, const struct wire *w)
+{
+    struct doubt **link = &a->doubts;
+    while (*link) {
+        struct doubt *d = *link;
+        const struct patch *p = &d->patch;
+        if (d->epoch == 0 && d->rank == rank && d->incarnation == incarnation && p->torn && p->put == w->identity &&
+            p->seg == w->seg && p->slot == w->slot && p->offset == w->offset) {
+            *link = d->next;
+            free(d);
+        } else {
+            link = &d->next;
+        }
+    }
 }
 
 static int group_of_patch(const struct agent *a, const struct patch *p)
@@ -438,7 +456,8 @@ static bool fill_block(struct agent *a, int group, struct fill *f)
             uint64_t left = copy->bytes - f->offset;
             w.offset = f->offset;
             w.len = (uint32_t)(left < BLOCK ? left : BLOCK);
-            agent_tell(a, f->node, &w, copy->base + f->offset);
+            agent_tell_from_store(a, f->node, &w, copy->base + f->offset);
+            a->blocks++;
             pace_sent(&f->pace, agent_position(a, f->node), a->now);
             f->offset += w.len;
             f->bytes += w.len;
@@ -505,7 +524,7 @@ static bool all_acked(const struct agent *a, int group)
 static bool all_filled(const struct repair *r, const struct view_group *g)
 {
     for (int i = 1; i < g->copies; i++)
-        if (!g->copy[i].whole && !r->fill[i].sent)
+        if (!g->copy[i].whole && !(r->fill[i].sent && r->fill[i].here))
             return false;
     return true;
 }
@@ -750,16 +769,58 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
         store_mark_lost(&a->store, s, w->slot);
         return;
     }
-    if (a->declined)
+    if (a->declined && !s->copy[w->slot].base)
         return; /* the view that takes this copy away is coming */
     if (store_make(&a->store, s, w->slot, a->view.group[group_of(w->slot, s->redundancy)].generation) != KEEL_OK) {
         segments_decline(a);
         return;
     }
     FAULT_POINT("push.snapshot_block");
+    a->blocks++;
     const struct store_copy *copy = &s->copy[w->slot];
-    if (copy_is_in_range(copy, w->offset, w->len))
-        store_fill(&a->store, copy, w->offset, body, w->len);
+    if (copy_is_in_range(copy, w->offset, w->len) && store_fill(&a->store, copy, w->offset, body, w->len) != KEEL_OK) {
+        store_drop(&a->store, s, w->slot); /* with a hole in it: what follows finds nothing either */
+        a->repair[group_of(w->slot, s->redundancy)].filled = 0;
+        segments_decline(a);
+    }
+}
+
+bool repair_is_filled(const struct agent *a, int group)
+{
+    const struct view_group *g = &a->view.group[group];
+    int at = view_copy_at(g, a->self);
+    return at >= 0 && a->repair[group].filled == g->copy[at].placed + 1;
+}
+
+/* It counts as whole when it says that it is, not when everything has come: for some of that there may have been no memory. */
+static void snap_end(struct agent *a, int group, const struct wire *w)
+{
+    struct wire here = {.type = WIRE_SNAP_HERE, .slot = w->slot, .step = w->step, .identity = w->identity};
+    for (struct store_segment *s = a->store.first; s; s = s->next) {
+        const struct store_copy *copy = &s->copy[w->slot];
+        if (s->redundancy != w->step || copy->base || copy->lost)
+            continue;
+        /* The primary has freed it, and we will. */
+        if (a->declined || store_make(&a->store, s, w->slot, a->view.group[group].generation) != KEEL_OK) {
+            segments_decline(a);
+            return;
+        }
+    }
+    FAULT_POINT("push.snapshot_end");
+    a->repair[group].filled = w->identity + 1;
+    agent_tell(a, a->view.group[group].copy[0].node, &here, NULL);
+}
+
+static void receive_here(struct agent *a, int from, const struct wire *w)
+{
+    if (w->step >= CLASSES)
+        return;
+    int group = group_of(w->slot, w->step);
+    for (int i = 1; i < COPIES_MAX && is_primary(a, &a->view.group[group]); i++) {
+        struct fill *f = &a->repair[group].fill[i];
+        if (f->node == from && f->placed == w->identity)
+            f->here = true;
+    }
 }
 
 /* Only from the primary, and only for the copy that was placed here when it says. */
@@ -788,7 +849,7 @@ static void receive_snap(struct agent *a, int from, const struct wire *w, const 
         snap_block(a, w, body);
         break;
     default:
-        FAULT_POINT("push.snapshot_end");
+        snap_end(a, group, w);
         break;
     }
 }
@@ -808,6 +869,9 @@ void repair_receive(struct agent *a, int from, const struct wire *w, const void 
         break;
     case WIRE_PATCH:
         receive_patch(a, from, w, body);
+        break;
+    case WIRE_SNAP_HERE:
+        receive_here(a, from, w);
         break;
     default:
         receive_snap(a, from, w, body);

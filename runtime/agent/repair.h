@@ -27,8 +27,12 @@ void repair_view_settled(struct agent *a);
 bool repair_step(struct agent *a);
 /* Messages of the other side: WIRE_SNAP_*, WIRE_DOUBT, WIRE_FETCH, WIRE_PATCH. */
 void repair_receive(struct agent *a, int from, const struct wire *w, const void *body);
+/* The copy here, which was being filled, has said that it has all: from then on it may count as whole at any moment. */
+bool repair_is_filled(const struct agent *a, int group);
 /* The group must not execute anything now. */
 bool repair_holds(const struct agent *a, int group);
 /* Remember a patch of a writer that is dead, or gave up. */
 void repair_add_doubt(struct agent *a, uint32_t rank, uint32_t incarnation, const struct patch *patch);
+/* The writer says (WIRE_INTENT, count 0) that all copies have its put: no doubt about it that was not committed yet stays. */
+void repair_forget_doubt(struct agent *a, uint32_t rank, uint32_t incarnation, const struct wire *w);
 #endif

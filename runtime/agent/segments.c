@@ -1,4 +1,5 @@
 #include "runtime/agent/segments.h"
+#include "runtime/agent/repair.h"
 #include "runtime/agent/strong.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@ keel_status segments_make_copies(struct agent *a, struct store_segment *s)
         const struct view_group *g = &a->view.group[group_of(slot, s->redundancy)];
         if (view_copy_at(g, a->self) < 0)
             continue;
-        bool whole = g->copy[view_copy_at(g, a->self)].whole;
+        bool whole = g->copy[view_copy_at(g, a->self)].whole || repair_is_filled(a, group_of(slot, s->redundancy));
         keel_status status = whole || !a->declined ? store_make(&a->store, s, slot, g->generation) : KEEL_OK;
         if (status != KEEL_OK && whole)
             return status;
@@ -57,6 +58,7 @@ void segments_tell(struct agent *a, int node, const struct store_segment *s)
                      .seg = s->seg,
                      .a = (int64_t)s->bytes_per_rank,
                      .b = s->redundancy,
+                     .count = s->uneven,
                      .identity = s->instance};
     agent_tell(a, node, &w, NULL);
 }
@@ -173,8 +175,10 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
     keel_status status =
         wait ? store_define(&a->store, r->seg, r->bytes, r->redundancy, (uint64_t)r->b) : KEEL_ERR_NOMEM;
     struct store_segment *s = status == KEEL_OK ? store_find(&a->store, r->seg) : NULL;
-    if (s)
+    if (s) {
+        s->uneven = r->slot != 0;
         status = segments_make_copies(a, s);
+    }
     if (s && status == KEEL_OK)
         s->starved = false;
     if (s && status == KEEL_OK && !s->announced && !announce(a, s))
@@ -208,7 +212,7 @@ void segments_map(struct agent *a, struct proc *proc, const struct control *r)
 /* Only the last one can have been freed by a barrier instance that a joining rank has still to enter. */
 static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status status)
 {
-    if (status != KEEL_OK)
+    if (status != KEEL_OK && seg < SEGMENT_GROUP_FIRST)
         remember_refusal(a, seg, status);
     if (instance > a->freed_instance) {
         a->freed_segment = seg;
@@ -249,8 +253,10 @@ void segments_told(struct agent *a, const struct wire *w)
     struct store_segment *s = store_find(&a->store, w->seg);
     /* A rank here that allocates it, too, tries again, and tells all others if it cannot. */
     bool asked_again = s && w->identity > barrier_completed(a->barrier) && view_node_takes_part(&a->view, a->self);
-    if (s)
+    if (s) {
+        s->uneven = s->uneven || w->count != 0;
         s->starved = status == KEEL_ERR_NOMEM && asked_again;
+    }
     if (status == KEEL_ERR_MISMATCH)
         log_warn("segment %u: another node's ranks allocate it with other arguments", w->seg); /* the ranks report it */
     else if (status != KEEL_OK && !(s && s->starved))

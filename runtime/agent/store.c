@@ -97,7 +97,7 @@ keel_status store_define(struct store *s, uint32_t seg, uint64_t bytes_per_rank,
     *s->tail = g;
     s->tail = &g->next;
     s->living++;
-    if (seg >= s->limit)
+    if (seg >= s->limit && seg < SEGMENT_GROUP_FIRST)
         s->limit = seg + 1;
     return KEEL_OK;
 }
@@ -135,9 +135,9 @@ keel_status store_rekey(struct store *s, struct store_segment *g, int slot, uint
     return status;
 }
 
-void store_fill(struct store *s, const struct store_copy *c, uint64_t offset, const void *from, size_t bytes)
+keel_status store_fill(struct store *s, const struct store_copy *c, uint64_t offset, const void *from, size_t bytes)
 {
-    s->ops.fill(s->ops.user, c->base, c->handle, offset, from, bytes);
+    return s->ops.fill(s->ops.user, c->base, c->handle, offset, from, bytes);
 }
 
 void store_mark_lost(struct store *s, struct store_segment *g, int slot)

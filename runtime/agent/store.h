@@ -24,7 +24,8 @@ struct store_segment {
     struct store_segment *next, *chain;
     uint32_t seg;
     uint32_t redundancy;
-    uint64_t bytes_per_rank;
+    uint64_t bytes_per_rank; /* uneven: what each would have if copies as large were divided alike */
+    bool uneven;
     uint64_t instance;       /* the barrier instance that completes its allocation; 0 for the runtime's own */
     bool starved;            /* told of it, there was no memory: a rank of this node that allocates it will say so */
     uint64_t *announced;     /* [members] stream positions of this node's WIRE_SEGMENT, or NULL */
@@ -36,7 +37,7 @@ struct store_ops {
     void *user;
     keel_status (*make)(void *user, size_t bytes, void **base, int64_t *handle);
     void (*free)(void *user, void *base, size_t bytes, int64_t handle);
-    void (*fill)(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes);
+    keel_status (*fill)(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes);
 };
 
 enum { STORE_LIVING_MAX = 65536 };
@@ -46,7 +47,7 @@ struct store {
     struct tp *net; /* where copies are registered */
     int slots;
     const int *slot_ranks; /* [slots] */
-    uint32_t limit;        /* every segment from this number on is unknown here */
+    uint32_t limit;        /* every segment of all ranks from this number on is unknown here */
     uint32_t living;
     uint32_t buckets; /* power of two */
     struct store_segment **bucket;
@@ -67,8 +68,8 @@ bool store_was_freed(const struct store *s, uint32_t seg);
 keel_status store_make(struct store *s, struct store_segment *g, int slot, uint64_t generation);
 /* From now on the copy is reachable under this generation only. */
 keel_status store_rekey(struct store *s, struct store_segment *g, int slot, uint64_t generation);
-/* Bytes of a copy that is being made: nobody reads it yet. The range lies within the copy. */
-void store_fill(struct store *s, const struct store_copy *c, uint64_t offset, const void *from, size_t bytes);
+/* Bytes of a copy that is being made: nobody reads it yet. The range lies within the copy. Not KEEL_OK: there is no memory for them. */
+keel_status store_fill(struct store *s, const struct store_copy *c, uint64_t offset, const void *from, size_t bytes);
 void store_mark_lost(struct store *s, struct store_segment *g, int slot);
 void store_drop(struct store *s, struct store_segment *g, int slot);
 /* Drop all copies and forget the segment. */

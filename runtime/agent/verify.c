@@ -100,7 +100,7 @@ static void place(const struct agent *a, const struct verify *v, uint64_t at, ch
     uint64_t stride = s ? layout_stride(s->bytes_per_rank) : 0;
     int n = snprintf(text, size, "\"segment\":%u,\"slot\":%d,\"slot_offset\":%llu", v->seg, v->slot,
                      (unsigned long long)at);
-    for (int r = 0; stride && r < a->view.ranks; r++)
+    for (int r = 0; stride && !s->uneven && r < a->view.ranks; r++)
         if (a->view.rank[r].slot == v->slot && (uint64_t)a->view.rank[r].index == at / stride)
             snprintf(text + n, size - (size_t)n, ",\"rank\":%d,\"offset\":%llu", r, (unsigned long long)(at % stride));
 }

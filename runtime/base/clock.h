@@ -9,4 +9,6 @@
 
 /* CLOCK_MONOTONIC: comparable between processes of one host, not between hosts. */
 uint64_t clock_now_ns(void);
+/* Processor time that the calling thread has used. */
+uint64_t clock_thread_ns(void);
 #endif

@@ -11,6 +11,8 @@
 
 int log_threshold = LOG_WARN;
 static char log_who[48] = "keel";
+static void (*log_line)(void *user, const char *line, size_t len);
+static void *log_user;
 
 static const char *const level_name[] = {"error", "warn", "info", "debug", "trace"};
 
@@ -21,6 +23,12 @@ void log_init(const char *who)
     for (int i = 0; wanted && i <= LOG_TRACE; i++)
         if (strcmp(wanted, level_name[i]) == 0)
             log_threshold = i;
+}
+
+void log_to(void (*write_line)(void *user, const char *line, size_t len), void *user)
+{
+    log_line = write_line;
+    log_user = user;
 }
 
 bool log_some_may(struct log_some *s, uint64_t now_ns, unsigned *left_out)
@@ -67,7 +75,11 @@ void log_write(enum log_level level, const char *fmt, ...)
     if (len > sizeof line - 2)
         len = sizeof line - 2;
     line[len++] = '\n';
-    ssize_t rc = write(STDERR_FILENO, line, len);
-    (void)rc; /* there is nobody left to tell */
+    if (log_line) {
+        log_line(log_user, line, len);
+    } else {
+        ssize_t rc = write(STDERR_FILENO, line, len);
+        (void)rc; /* there is nobody left to tell */
+    }
     errno = saved;
 }

@@ -6,12 +6,16 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 
 /* Who speaks, for example "keeld node 2" or "rank 3"; at most 47 bytes are kept. */
 void log_init(const char *who);
+/* Where lines go instead: for a program whose standard error may stand still while it must not. NULL: to standard error again.
+ * From then on log from one thread only. */
+void log_to(void (*write_line)(void *user, const char *line, size_t len), void *user);
 extern int log_threshold;
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

@@ -11,8 +11,9 @@ enum { ALIGN = 8, COPIED_MAX = 8 * 1024 };
 
 struct peer_message {
     struct peer_message *next;
-    struct tp_op op; /* while it is sent from here */
-    bool in_use;     /* by the transport, until the op's event */
+    struct tp_op op;      /* while it is sent from here */
+    bool in_use;          /* by the transport, until the op's event */
+    const uint8_t *bytes; /* of its body: behind it, or where their owner keeps them */
     struct wire wire;
     uint8_t body[];
 };
@@ -150,7 +151,7 @@ static size_t padded(const struct peer_message *m)
 static keel_status send_one(struct peer *peer, struct peer_message *m)
 {
     m->op.user = m;
-    keel_status status = tp_send(peer->out.ep, &m->wire, sizeof m->wire, m->body, m->wire.len, &m->op);
+    keel_status status = tp_send(peer->out.ep, &m->wire, sizeof m->wire, m->bytes, m->wire.len, &m->op);
     m->in_use = status == KEEL_OK;
     return status;
 }
@@ -162,11 +163,11 @@ static keel_status send_some(const struct peer *peer, const struct peer_message 
     _Alignas(ALIGN) uint8_t frame[TP_MSG_MAX];
     size_t at = 0;
     if (first->next == end)
-        return tp_send(peer->out.ep, &first->wire, sizeof first->wire, first->body, first->wire.len, NULL);
+        return tp_send(peer->out.ep, &first->wire, sizeof first->wire, first->bytes, first->wire.len, NULL);
     for (const struct peer_message *m = first; m != end; m = m->next) {
         memcpy(frame + at, &m->wire, sizeof m->wire);
         if (m->wire.len)
-            memcpy(frame + at + sizeof m->wire, m->body, m->wire.len);
+            memcpy(frame + at + sizeof m->wire, m->bytes, m->wire.len);
         at += padded(m);
     }
     return tp_send(peer->out.ep, frame, len, NULL, 0, NULL);
@@ -196,27 +197,72 @@ static void flush(struct peer *peer)
     }
 }
 
-enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const void *body, uint64_t now)
+/* The message is the stream's next one; room: for a body behind it. NULL: out of memory. */
+static struct peer_message *append(struct peers *p, struct peer *peer, const struct wire *w, size_t room, uint64_t now)
 {
-    struct peer *peer = &p->peer[node];
-    if (peer->dead)
-        return PEER_IS_DEAD;
-    struct peer_message *m = malloc(sizeof *m + w->len);
+    struct peer_message *m = malloc(sizeof *m + room);
     if (!m)
-        return PEER_NO_MEMORY;
+        return NULL;
     m->next = NULL;
     m->in_use = false;
+    m->bytes = m->body;
     m->wire = *w;
     m->wire.seq = peer->next++;
     m->wire.epoch = p->epoch;
-    if (w->len)
-        memcpy(m->body, body, w->len);
     *peer->tail = m;
     peer->tail = &m->next;
     if (!peer->unsent)
         peer->unsent = m;
     connect_if_due(p, peer, now);
+    return m;
+}
+
+enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const void *body, uint64_t now)
+{
+    struct peer *peer = &p->peer[node];
+    if (peer->dead)
+        return PEER_IS_DEAD;
+    struct peer_message *m = append(p, peer, w, w->len, now);
+    if (!m)
+        return PEER_NO_MEMORY;
+    if (w->len)
+        memcpy(m->body, body, w->len);
     return PEER_SENT;
+}
+
+enum peer_sent peer_send_kept(struct peers *p, int node, const struct wire *w, const void *bytes, uint64_t now)
+{
+    struct peer *peer = &p->peer[node];
+    if (peer->dead)
+        return PEER_IS_DEAD;
+    struct peer_message *m = append(p, peer, w, 0, now);
+    if (!m)
+        return PEER_NO_MEMORY;
+    m->bytes = bytes;
+    return PEER_SENT;
+}
+
+static bool is_of(const struct peer_message *m, const uint8_t *from, size_t len)
+{
+    return m->bytes != m->body && m->bytes >= from && m->bytes < from + len;
+}
+
+void peers_let_go(struct peers *p, const void *from, size_t len)
+{
+    for (int i = 0; p->peer && i < p->count; i++) {
+        struct peer *peer = &p->peer[i];
+        bool in_use = false;
+        for (const struct peer_message *m = peer->leaving; m; m = m->next)
+            in_use = in_use || is_of(m, from, len);
+        for (struct peer_message *m = peer->head; m; m = m->next)
+            if (is_of(m, from, len)) {
+                in_use = in_use || m->in_use;
+                m->bytes = m->body;
+                m->wire.len = 0;
+            }
+        if (in_use)
+            drop_out(peer); /* made again by peers_tick */
+    }
 }
 
 void peer_kill(struct peers *p, int node)
@@ -340,7 +386,8 @@ void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event
         way_connected(&peer->out, &p->ways);
         peer->unsent = peer->head;
         flush(peer);
-    } else if (event->type == TP_DONE) {
+    } else if (event->type == TP_DONE &&
+               event->ep == peer->out.ep) { /* else the connection was dropped, and the message with it */
         left(peer, event->op->user);
     }
 }

@@ -66,6 +66,11 @@ enum peer_sent { PEER_SENT, PEER_IS_DEAD, PEER_NO_MEMORY };
 
 /* Append to the stream. w->seq and w->epoch are set here. */
 enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const void *body, uint64_t now);
+/* The same, without a copy of the body: it is sent from where it is, again too if need be, with what stands there then. The bytes stay
+ * readable until the message is acknowledged, or let go. */
+enum peer_sent peer_send_kept(struct peers *p, int node, const struct wire *w, const void *bytes, uint64_t now);
+/* Bytes in this range will not be readable any more: what still needs them goes out with an empty body. */
+void peers_let_go(struct peers *p, const void *from, size_t len);
 /* The view here is that of epoch from now on: process what waited for it. */
 void peers_epoch(struct peers *p, uint64_t epoch);
 /* The node is declared dead: drop its connections and streams, refuse everything. */

@@ -29,7 +29,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
                          .collectives = w->collectives,
                          .segments_next = SYSTEM_SEGMENT + 1,
                          .segments_known = w->segments};
-    c->range = (struct range){.base = env->range, .bytes = env->range_bytes};
+    c->range = (struct range){.base = env->range, .bytes = env->range_bytes / 2}; /* the other half is the groups' */
     memcpy(c->secret, w->secret, sizeof c->secret);
     pthread_mutex_init(&c->lock, NULL);
     c->waiting_tail = &c->waiting;
@@ -88,8 +88,7 @@ keel_status client_leave(struct client *c)
 void client_fini(struct client *c)
 {
     coll_free(c);
-    while (c->segments)
-        segment_release(c->segments);
+    segment_forget_all(c);
     range_fini(&c->range);
     for (struct piece *p = c->free_pieces, *next; p; p = next) {
         next = p->next;

@@ -2,7 +2,7 @@
  * (job.c hands it transports, sockets and the clock); the simulation keeps one per simulated rank. Its parts:
  *   link.c       connections to agents, and the notes that they keep for us (protocol/note.h)
  *   plan.c       where the pieces of an operation go, for one route; pure
- *   op.c         operations: from the call to completion on all live copies
+ *   op.h         operations: from the call to completion on all live copies
  *   progress.c   events, deadlines, waiting
  *   rma.c, shaped.c, segment.c, collective.c, task.c, signal.c   what the public calls do
  *   coll.h       groups and their collectives, between ranks
@@ -22,7 +22,7 @@
 
 #include "runtime/client/coll.h"
 #include "runtime/client/hall.h"
-#include "runtime/client/plan.h"
+#include "runtime/client/op.h"
 #include "runtime/client/range.h"
 #include "runtime/protocol/control.h"
 #include "runtime/protocol/note.h"
@@ -65,11 +65,16 @@ struct keel_segment {
     struct client *client;
     struct keel_segment *next; /* of the client */
     uint32_t index;
-    uint64_t bytes_per_rank;
-    struct near *near; /* [ranks] */
-    size_t stride;
+    uint64_t unit;        /* what an agent thinks that each rank has: its copies are as large as that needs */
+    uint64_t largest;     /* part */
+    uint64_t *part_bytes; /* [ranks] */
+    uint64_t *part_at;    /* [ranks] where it begins in its slot's copy */
+    struct near *near;    /* [ranks] */
     keel_redundancy redundancy;
+    struct keel_group *group; /* whose members made it, NULL: all live ranks */
+    uint16_t group_generation;
     bool freed;              /* before this process joined */
+    bool retired;            /* freed by this process */
     _Atomic(uint8_t *) *map; /* [nodes] this node's copy of each slot's part, NULL until mapped */
     size_t *map_bytes;       /* [nodes] */
     _Atomic uint64_t
@@ -85,97 +90,9 @@ enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
 struct link {
     struct client *client;
     int node;
-    struct way way;                   /* the own agent's is up, and not this module's to make */
-    uint64_t check_at;                /* when the agent was last asked about the node */
-    uint64_t notes[NOTES_MAX / 64];   /* bit set: in use */
-    uint64_t cleared[NOTES_MAX / 64]; /* not in use, and the agent was told so: told again if the connection breaks */
-};
-
-struct op;
-
-/* A part of an operation on its way to one node: a message that awaits its answer, or a remote write or read. Accumulates
- * and atomics keep theirs, with its identity, until it is answered, whatever route it goes meanwhile. */
-struct piece {
-    struct tp_op tp;
-    struct op *op;
-    struct piece *next;    /* in the hash, or the free list */
-    struct piece *sibling; /* of the same operation, in order */
-    uint64_t seq;          /* of the message on its way, 0: it is not on its way */
-    uint64_t offset, len;  /* relative to the operation */
-    int node;
-    int leg;
-    int lane;           /* -1: none */
-    uint64_t number;    /* in the lane */
-    uint32_t step;      /* of the task */
-    bool remote_access; /* the provider uses our memory until its event: a write, a read, or a message sent from it */
-    struct wire wire;   /* of such a message; else its type is 0 */
-    bool done;          /* only that event is missing */
-    bool second;        /* of an announced put: the first copy has the chunk */
-};
-
-/* Notes that an operation holds at the agents of its legs, until all copies have the bytes. One per message or chunk. */
-struct held_note {
-    int node;
-    int note;
-    uint64_t offset, len; /* of the bytes that it covers, in the operation */
-    bool done;            /* this copy has them */
-};
-enum { OP_NOTES_MAX = 48 };
-
-struct op {
-    enum op_kind kind;
-    struct client *client;
-    struct keel_segment *segment;
-    int group, slot;
-    uint64_t offset; /* in the slot's part */
-    uint64_t len;
-    const uint8_t *src;
-    uint8_t *dst;
-    uint32_t what;        /* element type or atomic operation, as in a message */
-    int64_t a, b, result; /* an accumulate's scale is in a, b */
-    uint64_t task;        /* with WIRE_F_TASK */
-    uint32_t round;
-    uint8_t flags;
-    bool always_through; /* through the primary also when the copies are equal */
-    bool patient;        /* waits for memory, here or at an agent, until its time is over */
-    /* the plan, for one route */
-    struct route route;
-    struct plan plan;
-    bool planned, replan;
-    uint64_t no_access; /* tag of the route under which a remote access failed, 0: none did */
-    uint64_t number;    /* of a put, in its announcements */
-    uint64_t answered;  /* units of what counts once that took effect */
-    uint8_t *base;      /* in the copy on this node */
-    uint64_t stored;    /* bytes of a put that are in it */
-    struct held_note note[OP_NOTES_MAX];
-    int notes;
-    int intent;     /* entry of the intent page, -1: none */
-    bool announced; /* some plan of it was in chunks: its notes say torn */
-    bool large;     /* counts in client.large */
-    bool counted;   /* in intents->open */
-    struct piece *pieces, **pieces_tail;
-    int accesses; /* pieces with remote_access */
-    /* the end */
-    bool finished;
-    keel_status status;
-    keel_handle *handle;
-    bool implicit;
-    int rank;                                       /* whose part it is to */
-    uint64_t deadline, retry_at, retry_ns, started; /* in lived time */
-    struct op *next, *prev;                         /* active */
-    struct op *next_waiting;
-    bool first_in_line; /* it is its turn */
-    bool wants;         /* and it could not go on */
-    bool waiting;       /* for a note, a lane, an intent entry, the message window, or a large put to end */
-};
-
-/* What a put that was given up holds. */
-struct given_up {
-    struct given_up *next;
-    uint32_t number; /* of the doubt */
-    int notes, intent;
-    bool counted;
-    struct held_note note[OP_NOTES_MAX];
+    struct way way;                 /* the own agent's is up, and not this module's to make */
+    uint64_t check_at;              /* when the agent was last asked about the node */
+    uint64_t notes[NOTES_MAX / 64]; /* bit set: in use */
 };
 
 struct lane {
@@ -212,6 +129,7 @@ struct client {
     struct piece *free_pieces;
     struct op *free_ops;
     struct op *active, *active_last;
+    struct op *announced;               /* active puts some plan of which was in chunks */
     struct op *waiting, **waiting_tail; /* served in order when something is given back */
     bool serve;                         /* something was given back */
     uint64_t retry_at;                  /* of the earliest operation that tries again later */
@@ -230,6 +148,8 @@ struct client {
     struct given_up *given_up; /* their notes stay until then */
     /* segments, collectives: user's thread, under the rule that collectives are called in order */
     struct keel_segment *segments, *system;
+    struct keel_segment *retired, *retired_last; /* in the order in which they were freed */
+    unsigned retired_n;
     struct range range;
     uint32_t segments_next, segments_known;
     uint64_t instance, collectives;
@@ -272,29 +192,6 @@ void link_drop(struct client *c, int node);
 void link_ask_agent(struct client *c, int node, uint64_t now);
 int link_note_take(struct link *l); /* -1: none is free */
 void link_note_free(struct client *c, struct link *l, int note);
-/* Tell the agent that the note names nothing any more, now or when there is a connection. */
-void link_note_clear(struct link *l, int note);
-
-/* op.c */
-void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_segment *segment, int rank, size_t offset,
-             size_t len);
-/* Start it; lock held. */
-void op_start(struct op *op);
-keel_status op_run(struct op *op);     /* start and wait; takes the lock */
-struct op *op_alloc(struct client *c); /* lock held; NULL when out of memory */
-void op_free(struct op *op);
-void op_advance(struct op *op, uint64_t now);
-bool op_is_once(const struct op *op); /* it must count once, however often it is sent */
-void op_fail(struct op *op, keel_status status);
-void op_later(struct op *op, uint64_t now);
-void op_serve(struct client *c, uint64_t now); /* those that wait for what was given back */
-void op_link_lost(struct client *c, int node);
-void op_link_up(struct client *c, int node);
-void op_answered(struct client *c, const struct wire *w, const void *body, size_t len);
-void op_access_done(struct piece *p, keel_status status);
-/* For the next fence of the rank, or of all: the first one of each rank. */
-void op_keep_error(struct client *c, int rank, keel_status status);
-void op_given_up_done(struct client *c); /* those whose doubts a view has taken up */
 
 /* progress.c; lock held */
 void client_progress(struct client *c);
@@ -317,12 +214,34 @@ keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundan
 /* The same, for a rank that takes part whether it is able to or not: then all get its error. */
 keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_per_rank, keel_redundancy redundancy,
                              keel_segment **out);
+/* Parts of different sizes: bytes [ranks]. */
+keel_status segment_alloc_parts(struct client *c, const size_t *bytes, keel_redundancy redundancy, keel_segment **out);
 keel_status segment_free(struct client *c, struct keel_segment *segment);
+/* segment_group.c: collective over a group; bytes [members]; the other ranks have parts of no bytes. */
+keel_status segment_alloc_group(struct keel_group *g, const size_t *bytes, keel_redundancy redundancy,
+                                keel_segment **out);
+keel_status segment_free_group(struct client *c, struct keel_segment *segment);
+/* The nodes that hold the copies of the rank's part now, the primary first; *n gets their number, 0: it is lost. */
+keel_status segment_copies(const keel_segment *s, int rank, int *nodes, int *n);
 void segment_release(struct keel_segment *s);
+void segment_forget_all(struct client *c);
 void *segment_address(keel_segment *s, int rank);
 keel_status segment_locate(struct client *c, int rank, const void *address, keel_segment **segment, size_t *offset);
+/* What an allocation is given, the same at all ranks that take part. */
+struct segment_want {
+    const size_t *parts; /* [ranks], or NULL: bytes each */
+    uint64_t bytes;
+    keel_redundancy redundancy;
+};
+/* Not in the address range yet. NULL: out of memory. */
+struct keel_segment *segment_new(struct client *c, uint32_t index, const struct segment_want *want);
+/* In its place among the segments of all ranks; parts of one size. */
 struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t bytes_per_rank,
                                     keel_redundancy redundancy);
+/* Lays out its copies. Bytes of the address range that it takes, 0: more than there are. */
+uint64_t segment_lay_out(struct keel_segment *s);
+/* Another number for other sizes. */
+uint64_t segment_fingerprint(const struct client *c, const struct segment_want *want);
 
 /* rma.c: the public calls on an instance */
 keel_status rma_put(struct client *c, keel_segment *s, int rank, size_t offset, const void *src, size_t len);

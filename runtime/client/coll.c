@@ -119,6 +119,7 @@ static void group_view(struct keel_group *g, uint64_t now)
     if (!g->engine || !coll_member_lives(g, self)) /* this process has left the job */
         return;
     struct roster *r = roster_now(g);
+    quick_view(g);
     if (!r || !engine_view(g->engine, r, now))
         coll_break(g->client, KEEL_ERR_NOMEM);
     else
@@ -313,21 +314,23 @@ static int node_of(const struct client *c, int rank)
     return (int)(int32_t)(atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire) >> 32);
 }
 
-/* A process that the call needs is stopped, and does not go on. The collectives of all live ranks wait for it, whenever that is;
- * other groups are given up: whoever leaves lets the others go. What finds out who lives (agree, shrink) waits. */
+/* A process that the call needs is stopped, and does not go on. Ordinary calls of a group are given up: whoever leaves lets the
+ * others go. The collectives of all live ranks, and what finds out who lives (agree, shrink), end here, and go on when they
+ * are called again. */
 static void give_up(struct keel_group *g, struct keel_request *r, int member, uint64_t now)
 {
     struct client *c = g->client;
     log_error("rank %d is stopped, a collective has waited for it for %llu ms", group_rank(g->ranks, member),
               (unsigned long long)((now - r->stopped_since) / KEEL_NS_PER_MS));
-    if (g == c->coll.living) {
-        r->stalled = true;
-        r->stopped = -1; /* who calls again waits as long again */
-    } else if (!g->creation && engine_is_ordinary(r->seq)) {
+    if (g != c->coll.living && engine_is_ordinary(r->seq)) {
         engine_revoke_for(g->engine, member, now);
         r->status = KEEL_ERR_TIMEOUT;
+    } else if (r->own) {
+        r->stopped_since = now; /* no caller waits; it is said again */
     } else {
-        r->stopped_since = now; /* is said again */
+        r->stalled = true;
+        r->blamed = member;
+        r->stopped = -1; /* who calls again waits as long again */
     }
 }
 

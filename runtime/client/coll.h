@@ -3,6 +3,7 @@
  *   coll.c        engines: messages in and out, views, time
  *   coll_group.c  groups: creation, freeing, what comes before a group is known
  *   coll_call.c   calls on a group, requests
+ *   quick.c       calls between ranks of a node that need no messages
  *   mail.c        users' messages
  *   courier.c     the streams that carry the messages
  *
@@ -50,6 +51,11 @@ struct keel_group {
     struct keel_group *creator;
     struct keel_request *requests; /* not complete, or not taken */
     struct keel_request *starting;
+    struct keel_request
+        *unfinished; /* agree, shrink, creation: a call that ended by its time-out, to be gone on with */
+    struct engine_call unfinished_call;
+    struct board board;        /* head NULL: none */
+    bool asked_board, boarded; /* in this view, by those who live in it */
 };
 
 struct keel_request {
@@ -60,6 +66,7 @@ struct keel_request {
     bool stalled;   /* a process that it needs is stopped, for longer than the time-out */
     int asked;      /* the member that was asked about last, at asked_at */
     int stopped;    /* the member whose process was seen to be stopped, first at stopped_since; -1: none */
+    int blamed;     /* stalled: by that member */
     uint64_t asked_at, stopped_since;
     int turn; /* members are asked about in turn */
     keel_status status;
@@ -105,6 +112,7 @@ struct coll {
     int creating; /* creations, splits and shrinks under way */
     struct made_count *made;
     size_t n_made, cap_made;
+    unsigned quick;     /* calls over boards */
     bool gone;          /* some group is */
     keel_status broken; /* collectives have ended for this process */
 };
@@ -171,17 +179,26 @@ void coll_collect(struct client *c);
 
 /* coll_call.c; lock held unless it says so */
 keel_status coll_status(enum engine_status status);
+/* quick.c. The call over a board, before coll_begin. False: *call is to be begun; engine_left_free when it is over. */
+bool quick_call(struct keel_group *g, struct engine_call *call, struct engine_result *result);
+void quick_view(struct keel_group *g); /* another view: who lives may use the board, or not */
+void quick_forget(struct keel_group *g);
 /* Takes the request over; it is freed with an error. */
 keel_status coll_begin(struct keel_group *g, const struct engine_call *call, struct keel_request *r);
 void coll_request_free(struct keel_request *r);
-/* Until it is complete; the lock is given back meanwhile. */
+/* Until it is complete; the lock is given back meanwhile. KEEL_ERR_TIMEOUT, with !r->done: a process that it needs is stopped. */
 keel_status coll_await(struct keel_request *r);
+/* A call to its end, over a board or with messages. *out: its request, the caller's, or NULL if there is none with an error. An agree or
+ * shrink that ends by its time-out is gone on with by the next, equal one; another until then is KEEL_ERR_STATE. */
+keel_status coll_finish(struct keel_group *g, const struct engine_call *call, struct keel_request **out);
 
 /* The public calls on an instance; these take the lock. */
 keel_status coll_wait(struct keel_request *r, keel_covered **covered, uint64_t *value);
 keel_status coll_test(struct keel_request *r, keel_covered **covered);
 keel_status coll_check(const struct client *c, const struct keel_group *g);
 keel_status coll_call(struct keel_group *g, const struct engine_call *call, struct keel_request **request);
+/* To its end; *value (NULL is allowed): of an agreement. */
+keel_status coll_run(struct keel_group *g, const struct engine_call *call, uint64_t *value);
 keel_status coll_create(struct client *c, const int *list, int n, uint64_t tag, keel_group **out);
 keel_status coll_split(struct keel_group *g, int colour, int key, keel_group **out);
 keel_status coll_shrink(struct keel_group *g, keel_group **out);

@@ -125,6 +125,92 @@ static keel_status take(struct keel_request *r, keel_covered **covered, uint64_t
     return status;
 }
 
+/* The unfinished one, if it is the same call. */
+static keel_status go_on_with(struct keel_group *g, const struct engine_call *call, struct keel_request **out)
+{
+    const struct engine_call *was = &g->unfinished_call;
+    bool same = call->kind == was->kind && (call->kind != ENGINE_AGREE || call->agree == was->agree);
+    if (!same)
+        return KEEL_ERR_STATE;
+    *out = g->unfinished;
+    g->unfinished = NULL;
+    (*out)->stalled = false;
+    return KEEL_OK;
+}
+
+static keel_status begin(struct keel_group *g, struct engine_call *call, struct keel_request **out)
+{
+    struct engine_result result;
+    bool repair = call->kind == ENGINE_AGREE || call->kind == ENGINE_SHRINK;
+    if (repair && g->unfinished)
+        return go_on_with(g, call, out);
+    struct keel_request *r = calloc(1, sizeof *r);
+    if (!r)
+        return KEEL_ERR_NOMEM;
+    if (!quick_call(g, call, &result)) {
+        keel_status status = coll_begin(g, call, r);
+        *out = status == KEEL_OK ? r : NULL;
+        return status;
+    }
+    *r = (struct keel_request){
+        .seq = engine_posted(g->engine), .done = true, .status = coll_status(result.status), .value = result.value};
+    if (result.members)
+        r->covered = roster_ref((struct roster *)(uintptr_t)result.members);
+    *out = r;
+    return KEEL_OK;
+}
+
+keel_status coll_finish(struct keel_group *g, const struct engine_call *call, struct keel_request **out)
+{
+    const struct client *c = g->client;
+    struct engine_call mine = *call;
+    *out = NULL;
+    keel_status status = begin(g, &mine, out);
+    if (status != KEEL_OK)
+        return status;
+    struct keel_request *r = *out;
+    if (r->group)
+        status = coll_await(r);
+    else
+        status = r->status;
+    if (!r->done && c->fatal == KEEL_OK && c->coll.broken == KEEL_OK) {
+        g->unfinished = r;
+        g->unfinished_call = mine;
+        *out = NULL;
+    }
+    engine_left_free(g->engine);
+    return status;
+}
+
+/* Lock held. */
+static keel_status run(struct keel_group *g, const struct engine_call *call, uint64_t *value)
+{
+    struct engine_call mine = *call;
+    struct engine_result result;
+    struct keel_request *r;
+    FAULT_POINT("coll.entering");
+    if (!g->unfinished && quick_call(g, &mine, &result)) { /* without a request */
+        if (value)
+            *value = result.value;
+        FAULT_POINT("coll.left");
+        return coll_status(result.status);
+    }
+    keel_status status = coll_finish(g, &mine, &r);
+    return r ? take(r, NULL, value) : status;
+}
+
+keel_status coll_run(struct keel_group *g, const struct engine_call *call, uint64_t *value)
+{
+    struct client *c = g->client;
+    keel_status status = coll_check(c, g);
+    if (status != KEEL_OK)
+        return status;
+    pthread_mutex_lock(&c->lock);
+    status = run(g, call, value);
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
 keel_status coll_wait(struct keel_request *r, keel_covered **covered, uint64_t *value)
 {
     if (covered)

@@ -234,20 +234,6 @@ static keel_status from_group(enum group_status s)
     return s == GROUP_OK ? KEEL_OK : s == GROUP_BAD ? KEEL_ERR_ARG : KEEL_ERR_NOMEM;
 }
 
-/* Runs one engine call and gives back its request, complete. Unlocks meanwhile. */
-static keel_status run(struct keel_group *g, const struct engine_call *call, struct keel_request **out)
-{
-    struct keel_request *r = calloc(1, sizeof *r);
-    *out = NULL;
-    if (!r)
-        return KEEL_ERR_NOMEM;
-    keel_status status = coll_begin(g, call, r);
-    if (status != KEEL_OK)
-        return status;
-    *out = r;
-    return coll_await(r);
-}
-
 /* The new group of the members in the set of old. */
 static keel_status make(struct client *c, struct group *ranks, uint64_t birth, struct keel_group *creator,
                         keel_group **out)
@@ -295,12 +281,16 @@ static keel_status create(struct client *c, struct group *ranks, uint64_t birth,
     keel_status status = creator_of(c, ranks, birth, &creator);
     if (status != KEEL_OK)
         return status;
-    creator->made++;
-    c->coll.creating++;
+    if (!creator->unfinished) {
+        creator->made++;
+        c->coll.creating++;
+    }
     coll_strays_of(c, creator, c->env.now(c->env.user));
     FAULT_POINT("group.creating");
-    status = run(creator, &call, &r);
+    status = coll_finish(creator, &call, &r);
     FAULT_POINT("group.created");
+    if (creator->unfinished)
+        return status;
     if (status == KEEL_OK) {
         struct group *group;
         uint64_t number = mix(mix(group_id(creator->ranks), r->seq), NUMBER_CREATE), epoch = roster_epoch(r->covered);
@@ -380,8 +370,14 @@ keel_status coll_shrink(struct keel_group *g, keel_group **out)
     struct engine_call call = {.kind = ENGINE_SHRINK};
     struct keel_request *r = NULL;
     pthread_mutex_lock(&c->lock);
-    c->coll.creating++;
-    status = run(g, &call, &r);
+    bool other = g->unfinished; /* its own, or one that is in the way */
+    c->coll.creating += !other;
+    status = coll_finish(g, &call, &r);
+    if (g->unfinished) {
+        c->coll.creating -= !other && g->unfinished_call.kind != ENGINE_SHRINK;
+        pthread_mutex_unlock(&c->lock);
+        return status;
+    }
     if (status == KEEL_OK) {
         struct group *group;
         uint64_t number = mix(mix(group_id(g->ranks), r->seq), NUMBER_SHRINK);
@@ -440,7 +436,7 @@ keel_status coll_split(struct keel_group *g, int colour, int key, keel_group **o
         return KEEL_ERR_NOMEM;
     pthread_mutex_lock(&c->lock);
     c->coll.creating++;
-    status = run(g, &call, &r);
+    status = coll_finish(g, &call, &r);
     if (status == KEEL_OK)
         status = split(g, r, all, colour, out);
     if (r)
@@ -503,6 +499,7 @@ void coll_collect(struct client *c)
             continue;
         if (g->creator)
             g->creator->made--;
+        quick_forget(g);
         coll_group_destroy(g);
     }
 }

@@ -118,10 +118,21 @@ static keel_status begin(struct client *c, const struct engine_call *call, struc
     return status;
 }
 
+/* Whatever it came to, it came to the same for all. */
+static void completed(struct client *c)
+{
+    atomic_store(&c->intents->collectives, ++c->collectives);
+}
+
 /* The lock is held, and given back meanwhile. What ended by its time-out is gone on with. */
-static keel_status run_locked(struct client *c, const struct engine_call *call)
+static keel_status run_locked(struct client *c, struct engine_call *call)
 {
     struct keel_request *r = c->coll.unfinished;
+    struct engine_result result;
+    if (!r && c->coll.living->engine && !atomic_load(&c->page->frozen) && quick_call(c->coll.living, call, &result)) {
+        completed(c);
+        return coll_status(result.status);
+    }
     keel_status status = r ? KEEL_OK : begin(c, call, &r);
     if (status != KEEL_OK || !r)
         return status;
@@ -132,8 +143,9 @@ static keel_status run_locked(struct client *c, const struct engine_call *call)
         return status;
     coll_request_free(r);
     c->coll.unfinished = NULL;
-    if (c->fatal == KEEL_OK && c->coll.broken == KEEL_OK) /* whatever it came to, it came to the same for all */
-        atomic_store(&c->intents->collectives, ++c->collectives);
+    engine_left_free(c->coll.living->engine);
+    if (c->fatal == KEEL_OK && c->coll.broken == KEEL_OK)
+        completed(c);
     return status;
 }
 
@@ -145,8 +157,9 @@ keel_status collective_run(struct client *c, const struct engine_call *call)
     if (status != KEEL_OK)
         return status;
     FAULT_POINT("rank.barrier_entering");
+    struct engine_call mine = *call;
     pthread_mutex_lock(&c->lock);
-    status = run_locked(c, call);
+    status = run_locked(c, &mine);
     pthread_mutex_unlock(&c->lock);
     FAULT_POINT("rank.barrier_left");
     return status;

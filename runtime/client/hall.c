@@ -28,6 +28,14 @@ void hall_attach(struct client *c, void *memory)
         h->to[i] = (struct ring_tx){.ring = ring_of(memory, h->n, h->me, i)};
         h->from[i] = (struct ring_rx){.ring = ring_of(memory, h->n, i, h->me)};
     }
+    h->boards = (uint8_t *)ring_of(memory, h->n, h->n, 0);
+}
+
+void *hall_board(const struct client *c, int which, uint64_t group)
+{
+    const struct hall *h = &c->hall;
+    size_t at = which >= 0 ? (size_t)which : HALL_BOARDS_KEPT + group % (HALL_BOARDS - HALL_BOARDS_KEPT);
+    return h->boards ? h->boards + at * board_size(h->n) : NULL;
 }
 
 int hall_place(const struct client *c, int rank)

@@ -12,7 +12,8 @@ struct hall {
     int rank[HALL_RANKS_MAX];
     struct ring_tx to[HALL_RANKS_MAX];
     struct ring_rx from[HALL_RANKS_MAX];
-    bool blocked; /* a ring was full */
+    uint8_t *boards; /* [HALL_BOARDS], board_size(n) each */
+    bool blocked;    /* a ring was full */
     bool asleep;
     alignas(8) uint8_t buffer[TP_MSG_MAX];
 };
@@ -21,6 +22,9 @@ struct hall {
 void hall_attach(struct client *c, void *memory);
 /* Its place if the rank is reached through the hall, as long as this life of it lasts; else -1. */
 int hall_place(const struct client *c, int rank);
+/* The memory of a board for that group: one of those that are kept, or (which -1) any; all its members have to be reached through the
+ * hall. NULL: there is no hall. */
+void *hall_board(const struct client *c, int which, uint64_t group);
 /* False: there is no room now. */
 bool hall_send(struct client *c, int place, const struct wire *w, const void *head, size_t head_len, const void *data,
                size_t len);

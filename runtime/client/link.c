@@ -25,7 +25,6 @@ int link_note_take(struct link *l)
         if (~l->notes[w]) {
             int bit = __builtin_ctzll(~l->notes[w]);
             l->notes[w] |= (uint64_t)1 << bit;
-            l->cleared[w] &= ~((uint64_t)1 << bit);
             return w * 64 + bit;
         }
     return -1;
@@ -35,27 +34,6 @@ void link_note_free(struct client *c, struct link *l, int note)
 {
     l->notes[note / 64] &= ~((uint64_t)1 << (note % 64));
     c->serve = true;
-}
-
-static void tell_clear(const struct link *l, int note)
-{
-    struct wire w = {.type = WIRE_INTENT, .note = (uint16_t)(note + 1)};
-    if (l->way.state == WAY_UP)
-        (void)tp_send(l->way.ep, &w, sizeof w, NULL, 0, NULL); /* if it breaks: again on the next connection */
-}
-
-void link_note_clear(struct link *l, int note)
-{
-    l->cleared[note / 64] |= (uint64_t)1 << (note % 64);
-    tell_clear(l, note);
-}
-
-/* What was told may have been lost with the last connection. */
-static void clear_again(const struct link *l)
-{
-    for (int note = 0; note < NOTES_MAX; note++)
-        if (l->cleared[note / 64] >> (note % 64) & 1)
-            tell_clear(l, note);
 }
 
 static size_t make_hello(void *user, const struct way *w, uint8_t *out)
@@ -117,7 +95,6 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
     switch (e->type) {
     case TP_CONNECTED:
         way_connected(&l->way, &c->ways);
-        clear_again(l);
         op_link_up(c, l->node);
         courier_link_up(c, l->node, now);
         break;

@@ -8,8 +8,8 @@
 
 static inline bool near_bad_range(const struct client *c, const keel_segment *s, int rank, size_t offset, size_t len)
 {
-    return !s || !c->ready || rank < 0 || rank >= c->size || len > s->bytes_per_rank ||
-           offset > s->bytes_per_rank - len;
+    return !s || !c->ready || rank < 0 || rank >= c->size || len > s->part_bytes[rank] ||
+           offset > s->part_bytes[rank] - len;
 }
 
 static inline bool near_valid(const struct near *n, const uint64_t *wanted)

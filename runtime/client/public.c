@@ -1,4 +1,7 @@
 /* The public calls, on the process's instance. Same-node parts take the fast path: no lock, no system call. */
+#include <sys/mman.h>
+
+#include "runtime/client/mutex.h"
 #include "runtime/client/near.h"
 #include "runtime/client/process.h"
 #include "runtime/client/track.h"
@@ -182,15 +185,21 @@ KEEL_EXPORT keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundanc
     return segment_alloc(&process_client, bytes_per_rank, redundancy, out);
 }
 
+KEEL_EXPORT keel_status keel_segment_alloc_parts(const size_t *bytes, keel_redundancy redundancy, keel_segment **out)
+{
+    return segment_alloc_parts(&process_client, bytes, redundancy, out);
+}
+
 KEEL_EXPORT keel_status keel_segment_free(keel_segment *segment)
 {
-    track_forget(segment);
+    if (process_client.ready)
+        track_forget(segment);
     return segment_free(&process_client, segment);
 }
 
 KEEL_EXPORT void *keel_address(keel_segment *segment, int rank)
 {
-    return segment_address(segment, rank);
+    return process_client.ready ? segment_address(segment, rank) : NULL;
 }
 
 KEEL_EXPORT keel_status keel_locate(int rank, const void *address, keel_segment **segment, size_t *offset)
@@ -200,7 +209,78 @@ KEEL_EXPORT keel_status keel_locate(int rank, const void *address, keel_segment 
 
 KEEL_EXPORT size_t keel_segment_bytes_per_rank(const keel_segment *segment)
 {
-    return segment ? (size_t)segment->bytes_per_rank : 0;
+    return segment && process_client.ready ? (size_t)segment->largest : 0;
+}
+
+KEEL_EXPORT size_t keel_segment_bytes(const keel_segment *segment, int rank)
+{
+    return segment && process_client.ready && rank >= 0 && rank < process_client.size
+               ? (size_t)segment->part_bytes[rank]
+               : 0;
+}
+
+KEEL_EXPORT keel_redundancy keel_segment_redundancy(const keel_segment *segment)
+{
+    return segment && process_client.ready ? segment->redundancy : KEEL_REDUNDANCY_NONE;
+}
+
+static_assert((int)KEEL_COPIES_MAX == (int)COPIES_MAX, "a part has as many copies");
+
+KEEL_EXPORT keel_status keel_segment_copies(const keel_segment *segment, int rank, int nodes[KEEL_COPIES_MAX], int *n)
+{
+    return process_client.ready ? segment_copies(segment, rank, nodes, n) : KEEL_ERR_STATE;
+}
+
+/* In front of the memory is a page that says how long it is. */
+KEEL_EXPORT void *keel_local_alloc(size_t bytes)
+{
+    enum { PAGE = 4096, LARGE = 2 * 1024 * 1024 };
+    if (bytes > SIZE_MAX / 2)
+        return NULL;
+    size_t whole = bytes + PAGE;
+    char *memory = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    if (bytes >= LARGE)
+        (void)madvise(memory, whole, MADV_HUGEPAGE);
+    memcpy(memory, &whole, sizeof whole);
+    return memory + PAGE;
+}
+
+KEEL_EXPORT void keel_local_free(void *memory)
+{
+    enum { PAGE = 4096 };
+    size_t whole;
+    if (!memory)
+        return;
+    char *begin = (char *)memory - PAGE;
+    memcpy(&whole, begin, sizeof whole);
+    (void)munmap(begin, whole);
+}
+
+KEEL_EXPORT keel_status keel_mutexes_create(int per_rank, keel_mutexes **out)
+{
+    return mutexes_create(&process_client, per_rank, out);
+}
+
+KEEL_EXPORT keel_status keel_mutexes_free(keel_mutexes *mutexes)
+{
+    return mutexes_free(&process_client, mutexes);
+}
+
+KEEL_EXPORT keel_status keel_mutex_lock(keel_mutexes *mutexes, int rank, int number, int *dead)
+{
+    return mutex_lock(mutexes, rank, number, true, dead);
+}
+
+KEEL_EXPORT keel_status keel_mutex_try(keel_mutexes *mutexes, int rank, int number, int *dead)
+{
+    return mutex_lock(mutexes, rank, number, false, dead);
+}
+
+KEEL_EXPORT keel_status keel_mutex_unlock(keel_mutexes *mutexes, int rank, int number)
+{
+    return mutex_unlock(mutexes, rank, number);
 }
 
 KEEL_EXPORT keel_status keel_barrier(void)

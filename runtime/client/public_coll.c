@@ -117,7 +117,10 @@ KEEL_EXPORT int keel_group_from_world(const keel_group *group, int rank)
 KEEL_EXPORT int keel_group_stopped(const keel_group *group)
 {
     group = of(group);
-    return is_here(group) && group->engine ? engine_blamed(group->engine) : -1;
+    if (!is_here(group) || !group->engine)
+        return -1;
+    int blamed = engine_blamed(group->engine);
+    return blamed < 0 && group->unfinished ? group->unfinished->blamed : blamed;
 }
 
 KEEL_EXPORT bool keel_group_alive(const keel_group *group, int member)
@@ -162,6 +165,15 @@ KEEL_EXPORT keel_status keel_group_difference(const keel_group *a, const keel_gr
     *n = 0;
     pick(a->ranks, b->ranks, false, ranks, n);
     return KEEL_OK;
+}
+
+KEEL_EXPORT keel_status keel_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
+                                                 keel_segment **out)
+{
+    keel_group *g = of(group);
+    if (!g && out)
+        *out = NULL;
+    return g ? segment_alloc_group(g, bytes, redundancy, out) : process_client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
 }
 
 /* ---- messages ---- */
@@ -221,19 +233,26 @@ static keel_status finish(keel_status begun, keel_request *r)
 
 /* ---- without data ---- */
 
+/* request NULL: to the end. */
 static keel_status begin(keel_group *g, const struct engine_call *call, keel_request **request)
 {
-    if (!request)
+    if (request)
+        *request = NULL;
+    if (!g)
         return KEEL_ERR_ARG;
-    *request = NULL;
-    return g ? coll_call(g, call, request) : KEEL_ERR_ARG;
+    return request ? coll_call(g, call, request) : coll_run(g, call, NULL);
 }
 
-KEEL_EXPORT keel_status keel_group_barrier_begin(keel_group *group, keel_request **request)
+static keel_status do_barrier(keel_group *group, keel_request **request)
 {
     group = of(group);
     struct engine_call call = {.kind = ENGINE_BARRIER};
     return begin(group, &call, request);
+}
+
+KEEL_EXPORT keel_status keel_group_barrier_begin(keel_group *group, keel_request **request)
+{
+    return request ? do_barrier(group, request) : KEEL_ERR_ARG;
 }
 
 KEEL_EXPORT keel_status keel_group_sync(keel_group *group)
@@ -249,11 +268,9 @@ KEEL_EXPORT keel_status keel_group_agree(keel_group *group, keel_group_op op, ui
 {
     group = of(group);
     struct engine_call call = {.kind = ENGINE_AGREE, .agree = (enum engine_agree)op, .value = value};
-    keel_request *r = NULL;
     if (!result || !group || (unsigned)op > KEEL_GROUP_MAX)
         return KEEL_ERR_ARG;
-    keel_status status = coll_call(group, &call, &r);
-    return status == KEEL_OK ? coll_wait(r, NULL, result) : status;
+    return coll_run(group, &call, result);
 }
 
 /* ---- with data ---- */
@@ -346,44 +363,73 @@ static keel_status start(keel_group *g, const struct engine_call *call, keel_req
     return status;
 }
 
-KEEL_EXPORT keel_status keel_group_bcast_begin(keel_group *group, int root, void *data, size_t len,
-                                               keel_request **request)
+static keel_status do_bcast(keel_group *group, int root, void *data, size_t len, keel_request **request)
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_BCAST, root, NULL, data, len);
     return begin_bytes(group, &call, false, true, request);
 }
 
-KEEL_EXPORT keel_status keel_group_reduce_begin(keel_group *group, int root, const void *in, void *out, size_t n,
-                                                const keel_combine *how, keel_request **request)
+KEEL_EXPORT keel_status keel_group_bcast_begin(keel_group *group, int root, void *data, size_t len,
+                                               keel_request **request)
+{
+    return request ? do_bcast(group, root, data, len, request) : KEEL_ERR_ARG;
+}
+
+static keel_status do_reduce(keel_group *group, int root, const void *in, void *out, size_t n, const keel_combine *how,
+                             keel_request **request)
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_REDUCE, root, in, out, 0);
     return begin_reduction(group, &call, n, how, request);
 }
 
-KEEL_EXPORT keel_status keel_group_allreduce_begin(keel_group *group, const void *in, void *out, size_t n,
-                                                   const keel_combine *how, keel_request **request)
+KEEL_EXPORT keel_status keel_group_reduce_begin(keel_group *group, int root, const void *in, void *out, size_t n,
+                                                const keel_combine *how, keel_request **request)
+{
+    return request ? do_reduce(group, root, in, out, n, how, request) : KEEL_ERR_ARG;
+}
+
+static keel_status do_allreduce(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
+                                keel_request **request)
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLREDUCE, 0, in, out, 0);
     return begin_reduction(group, &call, n, how, request);
 }
 
-KEEL_EXPORT keel_status keel_group_scan_begin(keel_group *group, const void *in, void *out, size_t n,
-                                              const keel_combine *how, keel_request **request)
+KEEL_EXPORT keel_status keel_group_allreduce_begin(keel_group *group, const void *in, void *out, size_t n,
+                                                   const keel_combine *how, keel_request **request)
+{
+    return request ? do_allreduce(group, in, out, n, how, request) : KEEL_ERR_ARG;
+}
+
+static keel_status do_scan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
+                           keel_request **request)
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_SCAN, 0, in, out, 0);
     return begin_reduction(group, &call, n, how, request);
 }
 
-KEEL_EXPORT keel_status keel_group_exscan_begin(keel_group *group, const void *in, void *out, size_t n,
-                                                const keel_combine *how, keel_request **request)
+KEEL_EXPORT keel_status keel_group_scan_begin(keel_group *group, const void *in, void *out, size_t n,
+                                              const keel_combine *how, keel_request **request)
+{
+    return request ? do_scan(group, in, out, n, how, request) : KEEL_ERR_ARG;
+}
+
+static keel_status do_exscan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
+                             keel_request **request)
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_EXSCAN, 0, in, out, 0);
     return begin_reduction(group, &call, n, how, request);
+}
+
+KEEL_EXPORT keel_status keel_group_exscan_begin(keel_group *group, const void *in, void *out, size_t n,
+                                                const keel_combine *how, keel_request **request)
+{
+    return request ? do_exscan(group, in, out, n, how, request) : KEEL_ERR_ARG;
 }
 
 KEEL_EXPORT keel_status keel_group_reduce_scatter_begin(keel_group *group, const void *in, void *out, const size_t *n,
@@ -416,36 +462,57 @@ KEEL_EXPORT keel_status keel_group_reduce_scatter_begin(keel_group *group, const
     return start(group, &call, r, request);
 }
 
-KEEL_EXPORT keel_status keel_group_gather_begin(keel_group *group, int root, const void *in, void *out, size_t len,
-                                                keel_request **request)
+static keel_status do_gather(keel_group *group, int root, const void *in, void *out, size_t len, keel_request **request)
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_GATHER, root, in, out, len);
     return begin_bytes(group, &call, true, is_root(group, root), request);
 }
 
-KEEL_EXPORT keel_status keel_group_scatter_begin(keel_group *group, int root, const void *in, void *out, size_t len,
-                                                 keel_request **request)
+KEEL_EXPORT keel_status keel_group_gather_begin(keel_group *group, int root, const void *in, void *out, size_t len,
+                                                keel_request **request)
+{
+    return request ? do_gather(group, root, in, out, len, request) : KEEL_ERR_ARG;
+}
+
+static keel_status do_scatter(keel_group *group, int root, const void *in, void *out, size_t len,
+                              keel_request **request)
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_SCATTER, root, in, out, len);
     return begin_bytes(group, &call, is_root(group, root), true, request);
 }
 
-KEEL_EXPORT keel_status keel_group_allgather_begin(keel_group *group, const void *in, void *out, size_t len,
-                                                   keel_request **request)
+KEEL_EXPORT keel_status keel_group_scatter_begin(keel_group *group, int root, const void *in, void *out, size_t len,
+                                                 keel_request **request)
+{
+    return request ? do_scatter(group, root, in, out, len, request) : KEEL_ERR_ARG;
+}
+
+static keel_status do_allgather(keel_group *group, const void *in, void *out, size_t len, keel_request **request)
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLGATHER, 0, in, out, len);
     return begin_bytes(group, &call, true, true, request);
 }
 
-KEEL_EXPORT keel_status keel_group_alltoall_begin(keel_group *group, const void *in, void *out, size_t len,
-                                                  keel_request **request)
+KEEL_EXPORT keel_status keel_group_allgather_begin(keel_group *group, const void *in, void *out, size_t len,
+                                                   keel_request **request)
+{
+    return request ? do_allgather(group, in, out, len, request) : KEEL_ERR_ARG;
+}
+
+static keel_status do_alltoall(keel_group *group, const void *in, void *out, size_t len, keel_request **request)
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLTOALL, 0, in, out, len);
     return begin_bytes(group, &call, true, true, request);
+}
+
+KEEL_EXPORT keel_status keel_group_alltoall_begin(keel_group *group, const void *in, void *out, size_t len,
+                                                  keel_request **request)
+{
+    return request ? do_alltoall(group, in, out, len, request) : KEEL_ERR_ARG;
 }
 
 KEEL_EXPORT keel_status keel_group_gather_v_begin(keel_group *group, int root, const void *in, size_t len, void *out,
@@ -524,32 +591,24 @@ KEEL_EXPORT keel_status keel_group_alltoall_v_begin(keel_group *group, const voi
 
 KEEL_EXPORT keel_status keel_group_barrier(keel_group *group)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_barrier_begin(group, &r);
-    return finish(begun, r);
+    return do_barrier(group, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_bcast(keel_group *group, int root, void *data, size_t len)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_bcast_begin(group, root, data, len, &r);
-    return finish(begun, r);
+    return do_bcast(group, root, data, len, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_reduce(keel_group *group, int root, const void *in, void *out, size_t n,
                                           const keel_combine *how)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_reduce_begin(group, root, in, out, n, how, &r);
-    return finish(begun, r);
+    return do_reduce(group, root, in, out, n, how, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_allreduce(keel_group *group, const void *in, void *out, size_t n,
                                              const keel_combine *how)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_allreduce_begin(group, in, out, n, how, &r);
-    return finish(begun, r);
+    return do_allreduce(group, in, out, n, how, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_reduce_scatter(keel_group *group, const void *in, void *out, const size_t *n,
@@ -562,45 +621,33 @@ KEEL_EXPORT keel_status keel_group_reduce_scatter(keel_group *group, const void 
 
 KEEL_EXPORT keel_status keel_group_scan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_scan_begin(group, in, out, n, how, &r);
-    return finish(begun, r);
+    return do_scan(group, in, out, n, how, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_exscan(keel_group *group, const void *in, void *out, size_t n,
                                           const keel_combine *how)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_exscan_begin(group, in, out, n, how, &r);
-    return finish(begun, r);
+    return do_exscan(group, in, out, n, how, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_gather(keel_group *group, int root, const void *in, void *out, size_t len)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_gather_begin(group, root, in, out, len, &r);
-    return finish(begun, r);
+    return do_gather(group, root, in, out, len, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_scatter(keel_group *group, int root, const void *in, void *out, size_t len)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_scatter_begin(group, root, in, out, len, &r);
-    return finish(begun, r);
+    return do_scatter(group, root, in, out, len, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_allgather(keel_group *group, const void *in, void *out, size_t len)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_allgather_begin(group, in, out, len, &r);
-    return finish(begun, r);
+    return do_allgather(group, in, out, len, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_alltoall(keel_group *group, const void *in, void *out, size_t len)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_alltoall_begin(group, in, out, len, &r);
-    return finish(begun, r);
+    return do_alltoall(group, in, out, len, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_gather_v(keel_group *group, int root, const void *in, size_t len, void *out,

@@ -22,6 +22,11 @@ struct range {
     size_t n, max;
 };
 
+/* The lowest free place above the range, `from` or later, in as many bytes again: those are for segments of groups, whose members
+ * choose a place together. 0: there is none. */
+uint64_t range_above(const struct range *r, uint64_t bytes, uint64_t from);
+/* Take a place that range_above has given. False: no memory. */
+bool range_take_above(struct range *r, uint64_t base, uint64_t bytes, void *owner);
 /* The lowest free place of that many bytes, with a page behind it that nobody has; 0: there is none, or no memory. */
 uint64_t range_take(struct range *r, uint64_t bytes, void *owner);
 void range_give(struct range *r, uint64_t base);

@@ -29,7 +29,7 @@ void rma_near_update(struct client *c, keel_segment *s, int rank)
     if (route.node[0] != c->node || !base || route.lost || route_mode(route.tag) == ROUTE_THROUGH)
         return;
     __atomic_store_n(&n->tag, &page_route(c->page, group_of((int)r->slot, s->redundancy))->tag, __ATOMIC_RELAXED);
-    atomic_store_explicit(&n->base, base + (uint64_t)r->index * s->stride, memory_order_release);
+    atomic_store_explicit(&n->base, base + s->part_at[rank], memory_order_release);
     bool alone = route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT;
     if (alone)
         __atomic_store_n(&n->put_tag, route.tag, __ATOMIC_RELEASE);

@@ -5,7 +5,10 @@
 #include "runtime/client/client.h"
 #include "runtime/protocol/collective_slot.h"
 
-enum { KIND_ALLOC = 1 };
+enum {
+    KIND_ALLOC = 1,
+    RETIRED_MIN = 1024, /* segments that were freed and stay what they are */
+};
 
 struct alloc_arguments {
     uint64_t bytes;
@@ -13,52 +16,126 @@ struct alloc_arguments {
     uint32_t index;
     int32_t made; /* a keel_status: what became of it at this rank */
     uint32_t pad;
-    uint64_t base; /* in the address range */
+    uint64_t base;        /* in the address range */
+    uint64_t fingerprint; /* of the parts' sizes */
 };
 
-/* Where the copies of all slots lie, one after the other; their bytes, 0: more than there are addresses. */
-static uint64_t lay_out(const struct client *c, uint64_t bytes_per_rank, uint64_t *slot_at)
+static size_t part_of(const struct segment_want *want, uint32_t rank)
 {
+    return want->parts ? want->parts[rank] : (size_t)want->bytes;
+}
+
+/* Parts that differ lie one behind the other in their slot's copy, in the order of their ranks. The agents make all copies for
+ * parts of one size: for one with which the fullest slot has room. */
+static void lay_out_parts(struct keel_segment *s, const struct segment_want *want)
+{
+    const struct page *page = s->client->page;
+    uint64_t *used = s->slot_at; /* so far; laid out later */
+    for (uint32_t r = 0; r < page->ranks; r++) {
+        const struct page_rank *k = page_rank(page, (int)r);
+        size_t bytes = part_of(want, r);
+        s->part_bytes[r] = bytes;
+        s->part_at[r] = want->parts ? used[k->slot] : (uint64_t)k->index * layout_stride(bytes);
+        used[k->slot] += layout_stride(bytes);
+        s->largest = bytes > s->largest ? bytes : s->largest;
+    }
+    s->unit = want->parts ? 0 : want->bytes;
+    for (uint32_t slot = 0; want->parts && slot < page->nodes; slot++) {
+        uint64_t ranks = 0;
+        for (uint32_t r = 0; r < page->ranks; r++)
+            ranks += page_rank(page, (int)r)->slot == slot;
+        uint64_t unit = ranks ? (used[slot] + ranks - 1) / ranks : 0;
+        s->unit = unit > s->unit ? unit : s->unit;
+    }
+}
+
+uint64_t segment_lay_out(struct keel_segment *s)
+{
+    const struct client *c = s->client;
     uint64_t at = 0, ranks;
-    if (bytes_per_rank > c->range.bytes)
+    if (s->unit > c->range.bytes)
         return 0;
-    memset(slot_at, 0, c->page->nodes * sizeof *slot_at);
+    memset(s->slot_at, 0, c->page->nodes * sizeof *s->slot_at);
     for (uint32_t r = 0; r < c->page->ranks; r++)
-        slot_at[page_rank(c->page, (int)r)->slot]++;
+        s->slot_at[page_rank(c->page, (int)r)->slot]++;
     for (uint32_t slot = 0; slot < c->page->nodes; slot++) {
-        ranks = slot_at[slot];
-        slot_at[slot] = at;
-        at += layout_copy_bytes(bytes_per_rank, ranks);
+        ranks = s->slot_at[slot];
+        s->slot_at[slot] = at;
+        at += layout_copy_bytes(s->unit, ranks);
         if (at > c->range.bytes)
             return 0;
     }
     return at;
 }
 
-struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t bytes_per_rank,
-                                    keel_redundancy redundancy)
+uint64_t segment_fingerprint(const struct client *c, const struct segment_want *want)
 {
-    struct keel_segment *s = calloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    s->client = c;
-    s->index = index;
-    s->bytes_per_rank = bytes_per_rank;
-    s->stride = layout_stride(bytes_per_rank);
-    s->redundancy = redundancy;
-    s->slot_at = calloc(c->page->nodes, sizeof *s->slot_at);
-    s->map = calloc(c->page->nodes, sizeof *s->map);
-    s->map_bytes = calloc(c->page->nodes, sizeof *s->map_bytes);
-    s->shared = calloc(c->page->nodes, sizeof *s->shared);
-    s->near = calloc(c->page->ranks, sizeof *s->near);
-    if (!s->map || !s->map_bytes || !s->shared || !s->near || !s->slot_at) {
-        segment_release(s);
-        return NULL;
+    uint64_t hash = 0xcbf29ce484222325u ^ want->redundancy;
+    for (uint32_t r = 0; r < c->page->ranks; r++)
+        hash = (hash ^ part_of(want, r)) * 0x100000001b3u;
+    return hash;
+}
+
+static void unmap_all(struct keel_segment *s)
+{
+    struct client *c = s->client;
+    for (uint32_t slot = 0; s->map && slot < c->page->nodes; slot++) {
+        uint8_t *base = atomic_load(&s->map[slot]);
+        if (base)
+            c->env.unmap(c->env.user, base, s->map_bytes[slot]);
     }
-    uint64_t bytes = lay_out(c, bytes_per_rank, s->slot_at);
-    s->base = bytes ? range_take(&c->range, bytes, s) : 0;
-    s->next = c->segments;
-    c->segments = s;
+    if (s->view)
+        c->env.unmap(c->env.user, s->view, s->map_bytes[s->view_slot]);
+    if (s->base)
+        range_give(&c->range, s->base);
+}
+
+static void destroy(struct keel_segment *s)
+{
+    free(s->slot_at);
+    free((void *)s->map);
+    free(s->map_bytes);
+    free((void *)s->shared);
+    free(s->near);
+    free(s->part_bytes);
+    free(s->part_at);
+    free(s);
+}
+
+/* What the program still has is a pointer to it: it stays what it is, a segment without bytes, until others have been freed after it; then it becomes
+ * another segment. */
+static void retire(struct keel_segment *s)
+{
+    struct client *c = s->client;
+    memset(s->part_bytes, 0, c->page->ranks * sizeof *s->part_bytes);
+    struct near *fresh = calloc(c->page->ranks, sizeof *fresh); /* most of it was never touched */
+    if (fresh) {
+        free(s->near);
+        s->near = fresh;
+    } else {
+        memset((void *)s->near, 0, c->page->ranks * sizeof *s->near);
+    }
+    memset((void *)s->map, 0, c->page->nodes * sizeof *s->map);
+    s->largest = s->base = 0;
+    s->view = NULL;
+    s->group = NULL;
+    s->next = NULL;
+    s->retired = true;
+    if (c->retired)
+        c->retired_last->next = s;
+    else
+        c->retired = s;
+    c->retired_last = s;
+    c->retired_n++;
+}
+
+static struct keel_segment *come_back(struct client *c)
+{
+    struct keel_segment *s = c->retired;
+    if (c->retired_n < RETIRED_MIN)
+        return NULL;
+    c->retired = s->next;
+    c->retired_n--;
     return s;
 }
 
@@ -70,21 +147,92 @@ void segment_release(struct keel_segment *s)
             *link = s->next;
             break;
         }
-    for (uint32_t slot = 0; s->map && slot < c->page->nodes; slot++) {
-        uint8_t *base = atomic_load(&s->map[slot]);
-        if (base)
-            c->env.unmap(c->env.user, base, s->map_bytes[slot]);
+    unmap_all(s);
+    if (s->map && s->near && s->part_bytes)
+        retire(s);
+    else
+        destroy(s);
+}
+
+void segment_forget_all(struct client *c)
+{
+    while (c->segments)
+        segment_release(c->segments);
+    for (struct keel_segment *s = c->retired, *next; s; s = next) {
+        next = s->next;
+        destroy(s);
     }
-    if (s->view)
-        c->env.unmap(c->env.user, s->view, s->map_bytes[s->view_slot]);
-    if (s->base)
-        range_give(&c->range, s->base);
-    free(s->slot_at);
-    free((void *)s->map);
-    free(s->map_bytes);
-    free((void *)s->shared);
-    free(s->near);
-    free(s);
+    c->retired = NULL;
+    c->retired_n = 0;
+}
+
+/* Zeroed, but for what one that was retired keeps. NULL: out of memory. */
+static struct keel_segment *make(struct client *c)
+{
+    struct keel_segment *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->client = c;
+    s->slot_at = calloc(c->page->nodes, sizeof *s->slot_at);
+    s->map = calloc(c->page->nodes, sizeof *s->map);
+    s->map_bytes = calloc(c->page->nodes, sizeof *s->map_bytes);
+    s->shared = calloc(c->page->nodes, sizeof *s->shared);
+    s->near = calloc(c->page->ranks, sizeof *s->near);
+    s->part_bytes = calloc(c->page->ranks, sizeof *s->part_bytes);
+    s->part_at = calloc(c->page->ranks, sizeof *s->part_at);
+    if (!s->map || !s->map_bytes || !s->shared || !s->near || !s->slot_at || !s->part_bytes || !s->part_at) {
+        destroy(s);
+        return NULL;
+    }
+    return s;
+}
+
+static void clear(struct keel_segment *s)
+{
+    const struct page *page = s->client->page;
+    struct keel_segment kept = *s;
+    *s = (struct keel_segment){.client = kept.client,
+                               .slot_at = kept.slot_at,
+                               .map = kept.map,
+                               .map_bytes = kept.map_bytes,
+                               .shared = kept.shared,
+                               .near = kept.near,
+                               .part_bytes = kept.part_bytes,
+                               .part_at = kept.part_at};
+    memset(s->slot_at, 0, page->nodes * sizeof *s->slot_at);
+    memset(s->map_bytes, 0, page->nodes * sizeof *s->map_bytes);
+    memset((void *)s->shared, 0, page->nodes * sizeof *s->shared);
+}
+
+struct keel_segment *segment_new(struct client *c, uint32_t index, const struct segment_want *want)
+{
+    struct keel_segment *s = come_back(c);
+    if (s)
+        clear(s);
+    else if (!(s = make(c)))
+        return NULL;
+    s->index = index;
+    s->redundancy = want->redundancy;
+    lay_out_parts(s, want);
+    s->next = c->segments;
+    c->segments = s;
+    return s;
+}
+
+static struct keel_segment *attach(struct client *c, uint32_t index, const struct segment_want *want)
+{
+    struct keel_segment *s = segment_new(c, index, want);
+    uint64_t bytes = s ? segment_lay_out(s) : 0;
+    if (bytes)
+        s->base = range_take(&c->range, bytes, s);
+    return s;
+}
+
+struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t bytes_per_rank,
+                                    keel_redundancy redundancy)
+{
+    const struct segment_want want = {.bytes = bytes_per_rank, .redundancy = redundancy};
+    return attach(c, index, &want);
 }
 
 uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status)
@@ -146,6 +294,7 @@ static keel_status agree_on_arguments(struct client *c, const struct alloc_argum
         if (status != KEEL_OK || !present)
             continue;
         if (theirs.bytes != mine->bytes || theirs.redundancy != mine->redundancy || theirs.index != mine->index ||
+            theirs.fingerprint != mine->fingerprint ||
             (theirs.base && mine->base && theirs.base != mine->base)) /* 0: without memory for it */
             *agreed = KEEL_ERR_MISMATCH;
         else if (*agreed == KEEL_OK)
@@ -156,7 +305,8 @@ static keel_status agree_on_arguments(struct client *c, const struct alloc_argum
 
 /* Every rank's agent makes its copies before the barrier, so that all are there after it. A rank that cannot, or whose
  * arguments differ, takes part all the same, so that everybody learns of it; then nothing is left. */
-static keel_status alloc_together(struct client *c, const struct control *r, uint64_t base, keel_status made)
+static keel_status alloc_together(struct client *c, const struct control *r, uint64_t base, uint64_t fingerprint,
+                                  keel_status made)
 {
     struct control request = *r;
     keel_status agreed;
@@ -167,8 +317,12 @@ static keel_status alloc_together(struct client *c, const struct control *r, uin
         made = c->env.request(c->env.user, &request, NULL);
     if (made == KEEL_ERR_AGENT_GONE || made == KEEL_ERR_FENCED)
         return made;
-    struct alloc_arguments mine = {
-        .bytes = r->bytes, .redundancy = r->redundancy, .index = r->seg, .made = (int32_t)made, .base = base};
+    struct alloc_arguments mine = {.bytes = r->bytes,
+                                   .redundancy = r->redundancy,
+                                   .index = r->seg,
+                                   .made = (int32_t)made,
+                                   .base = base,
+                                   .fingerprint = fingerprint};
     keel_status status = agree_on_arguments(c, &mine, &agreed);
     if (status != KEEL_OK)
         return status;
@@ -180,40 +334,35 @@ static keel_status alloc_together(struct client *c, const struct control *r, uin
     return agreed;
 }
 
-keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
+/* A rank whose own arguments are wrong takes part all the same: the others would wait for it. */
+static keel_status alloc(struct client *c, keel_status able, const struct segment_want *want, keel_segment **out)
 {
-    return segment_alloc_if(c, KEEL_OK, bytes_per_rank, redundancy, out);
-}
-
-keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_per_rank, keel_redundancy redundancy,
-                             keel_segment **out)
-{
-    if (!out)
-        return KEEL_ERR_ARG;
-    *out = NULL;
+    if (out)
+        *out = NULL;
     if (!c->ready)
         return KEEL_ERR_STATE;
-    if ((unsigned)redundancy >= CLASSES)
-        return KEEL_ERR_ARG;
-    if (c->segments_next == UINT32_MAX)
+    if (c->segments_next == SEGMENT_GROUP_FIRST)
         return KEEL_ERR_LIMIT;
+    if (able == KEEL_OK && (!out || (unsigned)want->redundancy >= CLASSES))
+        able = KEEL_ERR_ARG;
     uint32_t index = c->segments_next;
     bool exists = index < c->segments_known; /* from before this process joined */
+    struct keel_segment *s = attach(c, index, want);
+    if (!s && able == KEEL_OK)
+        able = KEEL_ERR_NOMEM;
     struct control r = {.type = CONTROL_SEG_CREATE,
                         .seg = index,
-                        .bytes = bytes_per_rank,
-                        .redundancy = (uint32_t)redundancy,
+                        .slot = want->parts != NULL,
+                        .bytes = s ? s->unit : want->bytes,
+                        .redundancy = (uint32_t)want->redundancy,
                         .b = (int64_t)c->instance + 1};
-    struct keel_segment *s = segment_attach(c, index, bytes_per_rank, redundancy);
-    if (!s)
-        able = KEEL_ERR_NOMEM;
     keel_status status = able;
     if (!exists)
-        status = alloc_together(c, &r, s ? s->base : 0, able);
+        status = alloc_together(c, &r, s ? s->base : 0, segment_fingerprint(c, want), able);
     else if (able == KEEL_OK)
         status = c->env.request(c->env.user, &r, NULL);
     c->segments_next++;
-    if (status != KEEL_OK || !s) {
+    if (status != KEEL_OK || !s || !out) {
         if (s)
             segment_release(s);
         return status == KEEL_OK ? KEEL_ERR_NOMEM : status;
@@ -223,24 +372,56 @@ keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_pe
     return KEEL_OK;
 }
 
+keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_per_rank, keel_redundancy redundancy,
+                             keel_segment **out)
+{
+    const struct segment_want want = {.bytes = bytes_per_rank, .redundancy = redundancy};
+    return alloc(c, able, &want, out);
+}
+
+keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
+{
+    return segment_alloc_if(c, KEEL_OK, bytes_per_rank, redundancy, out);
+}
+
+keel_status segment_alloc_parts(struct client *c, const size_t *bytes, keel_redundancy redundancy, keel_segment **out)
+{
+    const struct segment_want want = {.parts = bytes, .redundancy = redundancy};
+    return alloc(c, bytes ? KEEL_OK : KEEL_ERR_ARG, &want, out);
+}
+
+keel_status segment_copies(const keel_segment *s, int rank, int *nodes, int *n)
+{
+    struct route route;
+    if (!s || s->retired || rank < 0 || rank >= s->client->size || !nodes || !n)
+        return KEEL_ERR_ARG;
+    const struct page *page = s->client->page;
+    while (!page_route_read(page, group_of((int)page_rank(page, rank)->slot, s->redundancy), &route))
+        s->client->env.yield(s->client->env.user); /* a view is being made */
+    *n = route.lost ? 0 : route.copies;
+    for (int i = 0; i < *n; i++)
+        nodes[i] = route.node[i];
+    return KEEL_OK;
+}
+
 /* ---- addresses ---- */
 
 static uint64_t address_of(const keel_segment *s, int rank)
 {
     const struct page_rank *r = page_rank(s->client->page, rank);
-    return s->base + s->slot_at[r->slot] + (uint64_t)r->index * s->stride;
+    return s->base + s->slot_at[r->slot] + s->part_at[rank];
 }
 
 void *segment_address(keel_segment *s, int rank)
 {
-    if (!s || !s->client->ready || rank < 0 || rank >= s->client->size)
+    if (!s || !s->client->ready || s->retired || rank < 0 || rank >= s->client->size)
         return NULL;
     const struct page_rank *r = page_rank(s->client->page, rank);
     keel_status status;
     bool viewed = s->view && s->view_slot == (int)r->slot;
     uint8_t *copy = viewed ? s->view : segment_map(s, (int)r->slot, &status);
     if (copy)
-        return copy + (uint64_t)r->index * s->stride;
+        return copy + s->part_at[rank];
     return s->base ? (void *)(uintptr_t)address_of(s, rank) : NULL; // NOLINT(performance-no-int-to-ptr)
 }
 
@@ -252,7 +433,7 @@ keel_status segment_locate(struct client *c, int rank, const void *address, keel
         return KEEL_ERR_ARG;
     *segment = NULL;
     *offset = 0;
-    if (!s || s == c->system || at < address_of(s, rank) || at - address_of(s, rank) >= s->bytes_per_rank)
+    if (!s || s == c->system || at < address_of(s, rank) || at - address_of(s, rank) >= s->part_bytes[rank])
         return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
     *segment = s;
     *offset = (size_t)(at - address_of(s, rank));
@@ -265,6 +446,10 @@ keel_status segment_free(struct client *c, struct keel_segment *segment)
         return KEEL_ERR_STATE;
     if (!segment)
         return KEEL_OK;
+    if (segment->retired)
+        return KEEL_ERR_ARG; /* it was freed */
+    if (segment->group)
+        return segment_free_group(c, segment);
     keel_status status = KEEL_OK;
     if (!segment->freed) { /* else the others freed it before this process joined */
         keel_status before = rma_fence(c, -1);

@@ -174,7 +174,7 @@ KEEL_EXPORT keel_status keel_segment_track(keel_segment *segment)
     struct client *c = &process_client;
     if (!c->ready || !segment)
         return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
-    if (segment->redundancy == KEEL_REDUNDANCY_NONE || segment->bytes_per_rank == 0)
+    if (segment->redundancy == KEEL_REDUNDANCY_NONE || segment->largest == 0)
         return KEEL_OK;
     pthread_mutex_lock(&track_lock);
     keel_status status = track(c, segment);
@@ -241,7 +241,7 @@ static void flush_run(struct flush *f, size_t from, size_t to)
     uint32_t slot = page_rank(c->page, c->rank)->slot;
     for (int r = 0; r < c->size; r++) {
         const struct page_rank *k = page_rank(c->page, r);
-        size_t part = (size_t)k->index * s->stride, end = part + s->bytes_per_rank;
+        size_t part = (size_t)s->part_at[r], end = part + (size_t)s->part_bytes[r];
         size_t lo = from > part ? from : part, hi = to < end ? to : end;
         if (k->slot == slot && lo < hi)
             flush_put(f, r, lo - part, f->tracked->own + lo, hi - lo);
@@ -326,7 +326,7 @@ static keel_status update(keel_segment *s, size_t offset, size_t len, uint8_t **
     keel_status status;
     uint8_t *copy = segment_map(s, (int)k->slot, &status);
     if (copy)
-        *at = copy + (uint64_t)k->index * s->stride + offset;
+        *at = copy + s->part_at[c->rank] + offset;
     return status;
 }
 

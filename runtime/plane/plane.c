@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 
+#include "runtime/agent/turns.h"
 #include "runtime/base/clock.h"
 #include "runtime/plane/plane_int.h"
 
@@ -60,15 +61,30 @@ static uint64_t sleep_and_learn(struct plane *p, uint64_t spin_ns)
     return p->spin_ns == 0 ? 0 : longer > SPIN_MAX_NS ? SPIN_MAX_NS : longer;
 }
 
+/* Blocks of a filling came or went in this round. */
+static void give_way(struct turns *turns)
+{
+    uint64_t used = clock_thread_ns();
+    if (!turns_due(turns, used))
+        return;
+    uint64_t from = clock_now_ns();
+    sched_yield();
+    turns_back(turns, used, clock_now_ns() - from);
+}
+
 void *plane_thread(void *arg)
 {
     struct plane *p = arg;
     struct agent *a = &p->agent;
     pthread_setname_np(pthread_self(), "keel-data");
     uint64_t busy_at = clock_now_ns(), sockets_at = 0, spin_ns = p->spin_ns;
+    struct turns turns = {0};
     unsigned idle = 0;
     while (!p->quit) {
+        uint64_t blocks = a->blocks;
         bool busy = round_of_work(p);
+        if (a->blocks != blocks)
+            give_way(&turns);
         if (busy)
             busy_at = a->now;
         if (a->now - busy_at < spin_ns) {

@@ -4,6 +4,7 @@
  *   queue.c      what passes between the threads: commands to the data thread, upcalls to the event loop
  *   commands.c   what the data thread does with a command
  *   procs.c      this node's processes: control sockets, shared memory
+ *   memory.c     the memory of copies
  *   start.c      start and end */
 #ifndef KEEL_PLANE_PLANE_INT_H
 #define KEEL_PLANE_PLANE_INT_H
@@ -13,6 +14,7 @@
 #include "detect/helper.h"
 #include "pm/plane.h"
 #include "runtime/agent/agent.h"
+#include "runtime/plane/memory.h"
 
 /* A process of this node: what the data half does not see of it. */
 struct process {
@@ -92,6 +94,7 @@ struct plane {
     /* data thread */
     bool here; /* a process of this node has called keel_init */
     struct process *processes;
+    struct memory_credit credit;
     uint64_t stop_deadline; /* job is over; tell the process half then at the latest */
     bool over_told;
     bool quit;

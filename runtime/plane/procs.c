@@ -105,7 +105,7 @@ static void tell_here(struct plane *p)
 /* A program that does not use Keel: its process cannot be replaced. True if the job ends for it. */
 static bool ends_job(struct plane *p, const struct proc *proc, int signal_number)
 {
-    if (!signal_number || !p->config.plain_death_ends || p->here || proc->incarnation > 0)
+    if (!signal_number || !settings_plain_death_ends(p->config.settings) || p->here || proc->incarnation > 0)
         return false;
     struct upcall *u = queue_upcall_new(p, UPCALL_PLAIN_DEATH);
     if (u) {
@@ -178,7 +178,7 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
     }
     struct control_welcome w;
     ranks_welcome(a, k->proc, rank, incarnation, ep, k->intents, &w);
-    w.secure = p->config.secure;
+    w.secure = p->config.settings->secure;
     snprintf(w.host, sizeof w.host, "%s", p->host);
     int fds[WELCOME_FDS] = {p->page_fd,   intents_fd, shm_fds[0],
                             shm_fds[1],   shm_fds[2], p->hall_fd >= 0 ? p->hall_fd : p->page_fd,

@@ -32,7 +32,8 @@ static keel_status make_page(struct plane *p)
 {
     const struct plane_config *config = &p->config;
     p->page_size =
-        page_bytes((uint32_t)config->nodes, (uint32_t)(config->nodes + config->spares), (uint32_t)config->ranks);
+        page_bytes((uint32_t)config->settings->nodes, (uint32_t)(config->settings->nodes + config->settings->spares),
+                   (uint32_t)config->settings->ranks);
     int fd = memfd_create("keel-view", MFD_CLOEXEC);
     if (fd < 0)
         return KEEL_ERR_SYSTEM;
@@ -105,46 +106,11 @@ static void verified(void *user, uint64_t id, const char *members)
     queue_upcall(user, u);
 }
 
-/* A copy is a memfd: its handle is the descriptor. */
-static keel_status memory_make(void *user, size_t bytes, void **base, int64_t *handle)
+static keel_status fill(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes)
 {
-    (void)user;
-    int fd = memfd_create("keel-segment", MFD_CLOEXEC);
-    if (fd < 0)
-        return KEEL_ERR_SYSTEM;
-    void *m =
-        ftruncate(fd, (off_t)bytes) == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-    if (m == MAP_FAILED) {
-        close(fd);
-        return KEEL_ERR_NOMEM;
-    }
-    *base = m;
-    *handle = fd;
-    return KEEL_OK;
-}
-
-static void memory_free(void *user, void *base, size_t bytes, int64_t handle)
-{
-    (void)user;
-    munmap(base, bytes);
-    close((int)handle);
-}
-
-/* Through the file: the kernel does not clear a page first of which every byte is written, and takes no fault for it. */
-static void memory_fill(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes)
-{
-    (void)user;
-    while (bytes > 0) {
-        ssize_t n = pwrite((int)handle, from, bytes, (off_t)offset);
-        if (n <= 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        from = (const char *)from + n;
-        offset += (size_t)n;
-        bytes -= (size_t)n;
-    }
-    memcpy((char *)base + offset, from, bytes); /* what the file refused, if anything */
+    struct plane *p = user;
+    (void)base;
+    return memory_fill(&p->credit, handle, offset, from, bytes);
 }
 
 static keel_status make_agent(struct plane *p)
@@ -160,7 +126,7 @@ static keel_status make_agent(struct plane *p)
                                      .event = event,
                                      .memory_make = memory_make,
                                      .memory_free = memory_free,
-                                     .memory_fill = memory_fill,
+                                     .memory_fill = fill,
                                      .answer = procs_answer,
                                      .assign = procs_assign,
                                      .released = procs_released,
@@ -168,13 +134,11 @@ static keel_status make_agent(struct plane *p)
                                      .failed = procs_failed,
                                      .verified = verified},
                              .self = config->node,
-                             .nodes = config->nodes,
-                             .spares = config->spares,
-                             .ranks = config->ranks,
-                             .rank_node = config->rank_node,
-                             .policy = config->on_failure == ON_FAILURE_DEGRADE ? VIEW_DEGRADE
-                                       : config->on_failure == ON_FAILURE_ABORT ? VIEW_ABORT
-                                                                                : VIEW_SUBSTITUTE,
+                             .nodes = config->settings->nodes,
+                             .spares = config->settings->spares,
+                             .ranks = config->settings->ranks,
+                             .rank_node = config->settings->rank_node,
+                             .policy = config->settings->on_failure,
                              .job = config->job_id,
                              .incarnation = p->incarnation,
                              .net = p->net,
@@ -189,7 +153,7 @@ static keel_status make_agent(struct plane *p)
 static keel_status open_transports(struct plane *p)
 {
     struct tp_config config = {.host = p->host, .provider = "tcp"};
-    keel_status status = tp_net_open(&config, p->config.secure ? p->config.secret : NULL, &p->net);
+    keel_status status = tp_net_open(&config, p->config.settings->secure ? p->config.secret : NULL, &p->net);
     if (status == KEEL_OK)
         status = p->net->table->listen(p->net, &p->addr);
     if (status == KEEL_OK)
@@ -203,8 +167,6 @@ static keel_status watch(struct plane *p, int fd)
     return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? KEEL_OK : KEEL_ERR_SYSTEM;
 }
 
-static_assert((int)PLANE_PROBE_OFI == (int)PROBE_OFI && (int)PLANE_FILE == (int)MEMBER_FILE, "the same order");
-
 static void tell_watched(struct plane *p)
 {
     int reads[HELPER_WATCHED_MAX], n = helper_watched(p->helper, reads);
@@ -217,17 +179,18 @@ static void tell_watched(struct plane *p)
 static keel_status make_helper(struct plane *p, struct helper_blob *blob)
 {
     const struct plane_config *c = &p->config;
+    const struct job_settings *s = c->settings;
     struct helper_config config = {
         .job_id = c->job_id, .host = p->host, .provider = "tcp", .incarnation = (uint32_t)p->incarnation};
     memcpy(config.secret, c->secret, sizeof config.secret);
-    member_params_default(&config.params, c->nodes + c->spares, c->node);
-    config.secure = c->secure;
-    config.probe = c->secure ? PROBE_OFI : (enum probe_choice)c->probe; /* an RDMA device's reads carry no tag */
-    config.params.topology = (enum member_topology)c->topology;
-    if (c->silence_ms)
-        member_params_silence(&config.params, c->silence_ms, c->dark_ms);
-    config.params.edges = c->edges;
-    config.params.edge_count = c->edge_count;
+    member_params_default(&config.params, s->nodes + s->spares, c->node);
+    config.secure = s->secure;
+    config.probe = s->secure ? PROBE_OFI : s->probe; /* an RDMA device's reads carry no tag */
+    config.params.topology = s->topology;
+    if (s->silence_ms)
+        member_params_silence(&config.params, s->silence_ms, s->dark_ms);
+    config.params.edges = s->edges;
+    config.params.edge_count = s->edge_count;
     struct helper_callbacks callbacks = queue_helper_callbacks(p);
     return helper_create(&config, &callbacks, &p->helper, blob);
 }

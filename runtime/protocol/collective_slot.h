@@ -21,5 +21,7 @@ struct collective_slot {
 };
 
 enum { SYSTEM_SEGMENT = 0 };
-#define SYSTEM_SEGMENT_BYTES (2 * sizeof(struct collective_slot))
+/* Behind them in rank 0's part: how many numbers were drawn for segments of groups. */
+#define SYSTEM_COUNTER_AT (2 * sizeof(struct collective_slot))
+#define SYSTEM_SEGMENT_BYTES (SYSTEM_COUNTER_AT + 64)
 #endif

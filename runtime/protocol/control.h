@@ -7,9 +7,9 @@
 
 enum control_type {
     CONTROL_WELCOME = 1, /* agent: fds = view page, shm connection (TP_SHM_FDS) */
-    CONTROL_SEG_CREATE,  /* rank: segment `seg` with bytes, redundancy; answered when all copies exist; or a = 1: it was
+    CONTROL_SEG_CREATE, /* rank: segment `seg` with bytes, redundancy; slot is not 0: parts differ; answered when all copies exist; or a = 1: it was
                           * freed, and b: after that barrier instance (0: long ago) */
-    CONTROL_SEG_MAP,     /* rank: map (seg, slot); answer carries the memfd and bytes */
+    CONTROL_SEG_MAP,    /* rank: map (seg, slot); answer carries the memfd and bytes */
     CONTROL_SEG_FREE, /* rank: this rank needs seg no more, after barrier instance b; a: the keel_status for which it never came to
                           * be, 0: it did; answered at once */
     CONTROL_CHECK,   /* rank: is that node alive? no answer */

@@ -20,6 +20,10 @@ static inline size_t layout_copy_bytes(uint64_t bytes_per_rank, uint64_t ranks)
     return bytes ? (bytes + 4095) & ~(size_t)4095 : 4096;
 }
 
+/* Segments of groups are numbered from here on, in the order in which numbers were drawn (collective_slot.h); those of all ranks below,
+ * in the order of their allocation. */
+#define SEGMENT_GROUP_FIRST 0x80000000u
+
 /* The replica group of a slot and a redundancy class: what has its copies on the same nodes. */
 static inline int group_of(int slot, unsigned redundancy)
 {

@@ -10,13 +10,13 @@
 #include "runtime/transport/transport.h"
 
 enum wire_type {
-    /* a rank to an agent; answered by WIRE_REPLY with the same seq, except for WIRE_INTENT */
+    /* a rank to an agent; answered by WIRE_REPLY with the same seq, except for a WIRE_INTENT with a count */
     WIRE_PUT = 1, /* body to (seg, slot, offset); WIRE_F_THROUGH: the primary also passes it to the other copies */
     WIRE_GET,     /* count bytes from (seg, slot, offset) */
     WIRE_ACC,     /* body: elements of type count (keel_type); scale in a, b */
     WIRE_RMW,     /* count: arith.h's operation, and WIRE_RMW_32 for words of 32 bits; with a, b */
     WIRE_INTENT, /* note: a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: every
-                   * copy has it. identity: the put's number */
+                   * copy has it, the answer (same note) says that the agent forgot it. identity: the put's number */
     WIRE_ENTER,  /* barrier instance seq: the local rank has entered */
     WIRE_REPLY, /* status, a; body of a get; epoch: 1 + the generation under which ranks of this node may add themselves, or 0 */
     /* an agent to an agent, inside the reliable stream of channel/peer.h */
@@ -31,6 +31,7 @@ enum wire_type {
     WIRE_SNAP_TASKS,  /* operations seen of tasks */
     WIRE_SNAP_BLOCK,  /* body to (seg, slot, offset) */
     WIRE_SNAP_END,
+    WIRE_SNAP_HERE, /* the copy to the primary: I have it all */
     WIRE_SEGMENT, /* segment seg exists: a = bytes per rank, b = redundancy, identity = alloc instance; body none. FREED: identity =
                    * barrier instance after which it was freed, a: or the status for which it never came to be */
     WIRE_DOUBT,     /* patches in doubt, a copy to the primary */
@@ -86,7 +87,7 @@ struct wire {
     int32_t status;
     uint32_t rank;        /* origin */
     uint32_t incarnation; /* of the origin */
-    uint16_t note;        /* 1 + the note that covers this put or write, 0: none */
+    uint16_t note;        /* 1 + the note that covers this put or write, 0: none; in an answer: that was forgotten */
     uint16_t lane;
 };
 static_assert(sizeof(struct wire) == 88, "the header is read by other nodes");

@@ -29,9 +29,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/job_settings.h"
 #include "runtime/protocol/layout.h"
-
-enum view_policy { VIEW_SUBSTITUTE, VIEW_DEGRADE, VIEW_ABORT };
 
 enum group_mode { GROUP_DIRECT, GROUP_REPAIR };
 

@@ -8,6 +8,8 @@
  *                  while longer: every ticket was drawn once, the sum is exact
  *   huge BYTES     rank 0 puts BYTES to its own part, again and again; rank 1 reads meanwhile, until rank 0 has died and for a
  *                  while longer (rank 1 says "rest", and stays until it is told to end by rank 2's death)
+ *   large BYTES    every rank has written BYTES to the next one's part of a shadowed segment; after the rest all read all of it
+ *   refused        after the rest all ranks are refused a further segment (KEEL_ERR_NOMEM), and go on
  * Exit code 1 if something is wrong. */
 #include <keel/keel.h>
 
@@ -189,6 +191,31 @@ static void huge(size_t bytes)
     wait_for_death(2);
 }
 
+/* ---- large copies ---- */
+
+static void large(size_t bytes)
+{
+    keel_segment *s;
+    CHECK(keel_segment_alloc(bytes, KEEL_REDUNDANCY_SHADOW, &s));
+    uint8_t *part = malloc(bytes);
+    if (!part)
+        fail(__LINE__, "no memory");
+    memset(part, 'a' + keel_rank(), bytes);
+    CHECK(keel_put(s, (keel_rank() + 1) % keel_size(), 0, part, bytes));
+    CHECK(keel_barrier());
+    if (keel_rank() == 0)
+        rest();
+    CHECK(keel_barrier());
+    for (int r = 0; r < keel_size(); r++) {
+        CHECK(keel_get(s, (r + 1) % keel_size(), 0, part, bytes));
+        for (size_t i = 0; i < bytes; i++)
+            if (part[i] != 'a' + r)
+                fail(__LINE__, "another byte than was written");
+    }
+    CHECK(keel_barrier());
+    free(part);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -197,6 +224,11 @@ int main(int argc, char **argv)
     first = keel_rank() == 0;
     if (strcmp(mode, "huge") == 0 && argc == 3) {
         huge((size_t)atol(argv[2]));
+        CHECK(keel_finalize());
+        return 0;
+    }
+    if (strcmp(mode, "large") == 0 && argc == 3) {
+        large((size_t)atol(argv[2]));
         CHECK(keel_finalize());
         return 0;
     }
@@ -221,6 +253,12 @@ int main(int argc, char **argv)
         threads();
     else if (first)
         rest();
+    CHECK(keel_barrier());
+    keel_segment *none;
+    if (strcmp(mode, "refused") == 0 && keel_segment_alloc(PART, KEEL_REDUNDANCY_SHADOW, &none) != KEEL_ERR_NOMEM)
+        fail(__LINE__, "a segment that is not refused, or otherwise");
+    if (strcmp(mode, "refused") == 0)
+        write_parts();
     CHECK(keel_barrier());
     CHECK(keel_finalize());
     return 0;

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 
@@ -116,6 +117,65 @@ def test_copies_are_equal_after_a_node_died():
         job.until(lambda c: c.redundant(), "redundancy to be restored")
         job.expect_equal()
         ends_well(job)
+
+
+class MemoryGroup:
+    """What its processes take from now on is limited (cgroup, version 1 or 2); more ends one of them."""
+
+    def __init__(self, limit):
+        self.folder = None
+        for mount, name in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+            folder = "%s/keel-test-%d-%d" % (mount, os.getpid(), limit)
+            try:
+                os.mkdir(folder)
+                self.folder = folder
+                with open(os.path.join(folder, name), "w") as f:
+                    f.write(str(limit))
+                return
+            except OSError:
+                self.close()
+        raise Skip("no memory groups can be made here")
+
+    def add(self, pid):
+        with open(os.path.join(self.folder, "cgroup.procs"), "w") as f:
+            f.write(str(pid))
+
+    def close(self):
+        if self.folder:
+            os.rmdir(self.folder)
+        self.folder = None
+
+
+def test_nodes_whose_memory_ends_while_they_are_filled_lose_nothing():
+    groups = []
+    try:
+        with audit("large %d" % (48 << 20), nodes=4) as job:
+            at_rest(job)
+            for node in (0, 2, 3):  # a group each: one that is ended must not make room for the next
+                groups.append(MemoryGroup((8 << 20) + node * 4096))
+                groups[-1].add(job.agents[node])
+            job.kill_node(1)
+            assert job.until(lambda c: c.redundant(), "the copies to be declined"), job.stderr()
+            assert job.has("redundancy_reduced") and not job.has("data_lost"), job.seen
+            job.expect_equal()
+            ends_well(job)
+            job.poll()
+            assert {e["dead_node"] for e in job.has("view") if "dead_node" in e} == {1}, job.seen
+    finally:
+        for group in groups:
+            group.close()
+
+
+def test_a_segment_for_which_an_agent_has_no_descriptor_is_refused_to_all():
+    for node in (0, 2):
+        with audit("refused") as job:
+            at_rest(job)
+            used = max(int(name) for name in os.listdir("/proc/%d/fd" % job.agents[node]))
+            resource.prlimit(job.agents[node], resource.RLIMIT_NOFILE, (used + 1, used + 1))
+            job.process.stdin.close()
+            ends_well(job)
+            job.poll()
+            assert not job.has("view"), job.seen
 
 
 def test_finalize_completes_what_has_handles():

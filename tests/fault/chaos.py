@@ -4,7 +4,7 @@ whose result is known. A seed gives the cluster, the mishaps and their moments; 
 Mishaps: a rank, a node, an agent alone, an mpiexec or keelrun is killed; a node freezes, or is cut off silently, for shorter or
 longer than the limit. For each seed: exit code 0 and the right sum; or an error that says that no copy of the data is left, if
 both copies went; or that there is no quorum, if too few members were left at once to decide. Never a wrong number or a hang, and
-nothing left behind. With keelrun killed, `keelctl attach` tells how the job ended."""
+nothing left behind. After the harm of a first mishap was repaired, if the second one waits for that, and before the program's last step it rests, and all copies are equal. With keelrun killed, `keelctl attach` tells how the job ended."""
 import argparse
 import collections
 import os
@@ -21,7 +21,8 @@ from keeltest import IS_ROOT, KEELCTL, alive
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
 TASKS, ROUNDS = 40, 8
 RESULT = "sum: %d" % (ROUNDS * TASKS * (TASKS + 1) * (2 * TASKS + 1) // 6)
-HANG_S = 45
+HANG_S = 300
+PATIENT = ["--dark", "780"]  # for what is short
 LIMIT_S = 0.6  # of what may be called short: the runtime's own is 0.78 s since the last sign of life
 KINDS = ["rank", "node", "agent", "mpiexec", "keelrun", "short freeze", "long freeze", "short cut", "long cut"]
 LETHAL = {"node", "agent", "long freeze", "long cut"}
@@ -39,7 +40,7 @@ class Mishap:
         self.phase, self.delay = r.randint(0, ROUNDS - 2), r.uniform(0, 0.1)
         self.after = None  # the second one: this long after the first struck, or after its harm was repaired
         self.seconds = r.uniform(0.02, 0.4) if kind.startswith("short") else r.choice([0, r.uniform(0, 0.5)])
-        self.struck = self.overlapped = self.unknown = False
+        self.struck = self.overlapped = self.unknown = self.over = False
 
     def __str__(self):
         when = "round %d +%.0f ms" % (self.phase, 1000 * self.delay)
@@ -78,8 +79,12 @@ class Run(Cluster):
         self.plan, self.watch, self.mpiexec_pids, self.cuts = plan, None, {}, set()
         program = [SUM, str(TASKS), str(ROUNDS), str(plan.compute_us)]
         super().__init__(plan.nodes, program, ranks=plan.ranks, spares=plan.spares, on_failure=plan.on_failure,
-                         options=(["--bed", "netns"] if plan.netns else []) + (["--secure"] if plan.secure else []),
-                         seconds=HANG_S)
+                         options=PATIENT + (["--bed", "netns"] if plan.netns else []) + (["--secure"] if plan.secure else []),
+                         rests=not any(m.kind == "keelrun" for m in plan.mishaps), seconds=HANG_S)
+        self.gone = set()  # nodes that were killed
+        self.compared = 0  # so often, all copies, while the program rested; with keelrun dead nobody writes the event log
+        if self.rests:
+            self.want_rest("last")
 
     def over(self):
         return (self.watch or self.process).poll() is not None
@@ -91,6 +96,8 @@ class Run(Cluster):
             yield lambda: first.struck
             if m.after == "repaired":
                 yield lambda: self.watch or self.redundant()
+                if first.over and self.rests and not self.over():
+                    self.compared += self.verify_at_rest(seconds=HANG_S)
         else:
             yield lambda: self.phase() >= m.phase
         yield m.delay
@@ -100,9 +107,17 @@ class Run(Cluster):
         self.poll()
         m.overlapped = bool(self.watch) or not self.redundant()
         m.unknown = bool(first) and first.kind in LETHAL and not self.has("view", dead_node=first.victim)
+        begin, was_dead = time.monotonic_ns(), m.victim in self.gone or self.has("view", dead_node=m.victim)
         if m.kind in LETHAL:
-            self.killed.append((time.monotonic_ns(), "%s %d" % (m.kind.replace(" ", "_"), m.victim)))
+            self.killed.append((begin, "%s %d" % (m.kind.replace(" ", "_"), m.victim)))
+            if m.kind not in SILENT and not was_dead:
+                self.struck = begin
+                self.gone.add(m.victim)
         yield from getattr(self, "do_" + m.kind.replace(" ", "_"))(m) or ()
+        self.poll()
+        if m.kind in SILENT and not was_dead and self.has("view", dead_node=m.victim):
+            self.struck = max(self.struck, begin)  # where another mishap's end healed it before, nobody died and nothing is repaired
+        m.over = True
 
     def do_rank(self, m):
         for pids in self.rank_pids.values():
@@ -186,6 +201,8 @@ class Run(Cluster):
                     due[script] = lambda end=time.monotonic() + wait: time.monotonic() >= end
             assert time.monotonic() < self.deadline, "it hangs"
             time.sleep(0.002)
+        if self.rests:
+            self.compared += self.verify_at_rest(last=True, seconds=HANG_S)
         self.wait()
         try:
             code = self.watch.wait(max(0.1, self.deadline - time.monotonic())) if self.watch else self.process.returncode
@@ -246,7 +263,7 @@ def run(seed):
             if job.false_deaths() and "WRONG" not in job.stderr():
                 raise Disturbed("nodes %s declared dead without a cause: %s" % (job.false_deaths(), error))
             raise
-    return result, time.monotonic() - begin, plan
+    return result + ", compared" * bool(job.compared) + " twice" * (job.compared > 1), time.monotonic() - begin, plan
 
 
 def main():

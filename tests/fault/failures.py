@@ -1,7 +1,9 @@
 """What a program is told of who failed (keel/failure.h): verdicts, the list, the descriptor, the callback, broken links; with
 processes that are killed, stopped, frozen and cut off for real."""
 import os
+import random
 import signal
+import subprocess
 import sys
 import time
 
@@ -190,8 +192,8 @@ def test_a_node_that_is_frozen():
 
 
 def test_an_agent_that_is_frozen_on_a_host_that_answers():
-    """It has the longer limit, and goes on before that: nobody dies, and it is well again."""
-    with Talk(4, options=["--silence", "60000", "--dark", "500"]) as job:
+    """It goes on before the limit: nobody dies, and it is well again."""
+    with Talk(4, options=["--silence", "60000", "--dark", "60000"]) as job:
         job.freeze(2)
         assert job.ask("node 2 %d" % FINAL) == "KEEL_AGENT_HUNG" and job.ask("rank 2 %d" % FINAL) == "KEEL_AGENT_HUNG"
         time.sleep(1.5)
@@ -200,6 +202,16 @@ def test_an_agent_that_is_frozen_on_a_host_that_answers():
         assert job.ask("rank 2 %d" % FINAL) == "KEEL_ALIVE" and job.ask("node 2 %d" % FINAL) == "KEEL_ALIVE"
         wait_for(lambda: job.ask("node 2 0") == "KEEL_ALIVE", "the doubt to end")
         assert job.ask("failures 0") == "failures"
+        job.quit()
+
+
+def test_an_agent_that_was_stopped_has_a_limit_of_its_own():
+    with Talk(4, options=["--silence", "60000", "--dark", "500"]) as job:
+        job.freeze(2)
+        wait_for(lambda: job.ask("node 2 0") == "KEEL_NODE_DEAD", "the verdict, long before --silence")
+        job.poll()
+        said = [e for e in job.has("verdict") if e["about"] == 2]
+        assert any(e["evidence"] == "hung" for e in said), said
         job.quit()
 
 
@@ -219,6 +231,70 @@ def test_a_node_that_is_cut_off():
         job.link(2, "cut")
         assert job.ask("node 2 20") in ("KEEL_UNDECIDED", "KEEL_NODE_DEAD")
         assert job.ask("node 2 %d" % FINAL) == "KEEL_NODE_DEAD" and job.ask("links") == "links"
+        job.quit()
+
+
+def way(job, a, b, what):
+    """What node a sends to node b is lost from now on ("add"), or no more ("del")."""
+    job.poll()
+    host = next(e["host"] for e in job.has("start") if e["node"] == b)
+    subprocess.run(["nsenter", "-t", str(job.agents[a]), "-n", "ip", "route", what, "blackhole", host + "/32"], check=True)
+
+
+def broken_link(both_ways):
+    """Between nodes that watch each other and that all others reach: a third is told of it, both ends say the same, nobody dies."""
+    if not IS_ROOT:
+        raise Skip("needs root")
+    with Talk(4, options=["--bed", "netns"]) as job:
+        ways = [(2, 3), (3, 2)] if both_ways else [(2, 3)]
+        for a, b in ways:
+            way(job, a, b, "add")
+        wait_for(lambda: job.ask("links") == "links 2-3", "node 0 to be told of the link", 30)
+
+        def both_ends_say_so():
+            job.poll()
+            return job.has("link_broken", node=2, about=3) and job.has("link_broken", node=3, about=2)
+        wait_for(both_ends_say_so, "both ends to say that it is broken", 30)
+        for node in range(4):
+            assert job.ask("node %d %d" % (node, FINAL)) == "KEEL_ALIVE"
+        for a, b in ways:
+            way(job, a, b, "del")
+        wait_for(lambda: job.ask("links") == "links", "node 0 to be told that it is whole", 60)
+        assert job.ask("failures 0") == "failures" and not job.has("verdict"), job.has("verdict")
+        job.quit()
+
+
+def test_a_link_that_is_broken_both_ways():
+    broken_link(True)
+
+
+def test_a_link_that_is_broken_one_way():
+    broken_link(False)
+
+
+def test_ten_links_that_flap():
+    """For as many seconds as KEEL_FLAP_S says (a minute in suite soak): nobody dies, and the job goes on."""
+    if not IS_ROOT:
+        raise Skip("needs root")
+    seconds = float(os.environ.get("KEEL_FLAP_S", "8"))
+    seed = int(os.environ.get("KEEL_SEED", time.time_ns() % 1000000))
+    print("        seed %d" % seed)
+    chance = random.Random(seed)
+    with Talk(12, options=["--bed", "netns"]) as job:
+        links = [(a, (a + 1 + a % 2) % 12) for a in range(0, 10)]
+        down, begin = set(), time.monotonic()
+        while time.monotonic() - begin < seconds:
+            link = chance.choice(links)
+            job.poll()
+            assert not job.has("verdict"), job.has("verdict")
+            way(job, *link, "del" if link in down else "add")
+            down ^= {link}
+            time.sleep(chance.uniform(0.01, 0.06))
+        for link in down:
+            way(job, *link, "del")
+        for node in range(12):
+            assert job.ask("node %d %d" % (node, FINAL)) == "KEEL_ALIVE"
+        assert job.ask("failures 0") == "failures" and not job.has("verdict"), job.has("verdict")
         job.quit()
 
 

@@ -1,5 +1,5 @@
-"""ga.py [--seeds N] [--first N]: Global Arrays whose processes and nodes die. The program that is written for it (apps/ga/survive.c) has
-the right product in the end; one that is not is ended, with a line. --seeds: kills at random moments."""
+"""ga.py [--seeds N] [--first N]: Global Arrays whose processes and nodes die. Programs that are written for it (apps/ga: survive, fock, ladder)
+have the right numbers in the end; one that is not is ended, with a line. --seeds: kills at random moments, the programs in turn."""
 import argparse
 import os
 import random
@@ -13,6 +13,8 @@ from cluster import Cluster
 SURVIVE = os.environ.get("KEEL_GA_SURVIVE", "build/apps/ga/ga-survive")
 NODES, RANKS, ROUNDS = 4, 6, 2
 PROGRAM = [SURVIVE, "40", "10", str(ROUNDS)]
+FOCK = [os.environ.get("KEEL_GA_FOCK", "build/apps/ga/ga-fock"), "12", "4", str(ROUNDS)]
+LADDER = [os.environ.get("KEEL_GA_LADDER", "build/apps/ga/ga-ladder"), "9", "4", "3", str(ROUNDS)]
 SHADOW = {"KEEL_ARMCI_REDUNDANCY": "shadow"}
 
 
@@ -30,10 +32,11 @@ def rank_pid(job, rank):
 
 
 def ends_well(job, what):
-    """Each process that lived to the end has the right product and groups."""
-    code, lines = job.wait(), [line for line in job.stdout().splitlines() if line.startswith("ga-survive: ")]
+    """Each process that lived to the end has the right numbers, and groups."""
+    code, lines = job.wait(), [line for line in job.stdout().splitlines() if line.startswith("ga-")]
     assert code == 0, (what, code, job.stderr())
-    assert lines and all(" 0 wrong elements" in line and line.endswith("group right") for line in lines), (what, lines)
+    assert lines and all(" 0 wrong elements" in line for line in lines), (what, lines)
+    assert all(line.endswith("group right") for line in lines if line.startswith("ga-survive")), (what, lines)
     return lines
 
 
@@ -63,6 +66,9 @@ def one_of_each():
     for what in ("rank", 3), ("rank", 0), ("node", 1), ("first", 0), ("last", 0):
         survives(what, 2)
     survives(("node", 2), 1)
+    for program in FOCK, LADDER:
+        for what in ("rank", 3), ("node", 1), ("first", 0), ("last", 0):
+            survives(what, 2, program=program)
 
 
 def random_moments(seeds, first):
@@ -70,8 +76,9 @@ def random_moments(seeds, first):
         rng = random.Random(seed)
         what = rng.choice([("rank", rng.randrange(RANKS)), ("node", rng.randrange(NODES)), ("first", 0), ("last", 0)])
         phase, delay = rng.randint(1, 1 + ROUNDS), rng.random() * 0.2
-        print("seed %d: %s %d at phase %d and %.3f s" % (seed, *what, phase, delay), flush=True)
-        survives(what, phase, delay)
+        program = (PROGRAM, FOCK, LADDER)[seed % 3]
+        print("seed %d: %s: %s %d at phase %d and %.3f s" % (seed, program[0].split("/")[-1], *what, phase, delay), flush=True)
+        survives(what, phase, delay, program)
 
 
 def not_said_that_it_goes_on():

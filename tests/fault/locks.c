@@ -8,15 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { TURNS = 20 };
+#define EXPECT_WHO armci_msg_me()
+#include "../lib/expect.h"
 
-#define EXPECT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "process %d line %d: %s\n", armci_msg_me(), __LINE__, #condition);                         \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+enum { TURNS = 20 };
 
 int main(void)
 {

@@ -4,6 +4,8 @@
  * A small application whose result is known, for tests that kill. */
 #include <keel/keel.h>
 
+#include "rest.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -71,6 +73,7 @@ int main(int argc, char **argv)
             expect_ok(keel_barrier(), "barrier", -1);
             check(total, once * (double)(round + 1));
         }
+        rest_point(round + 1, round + 1 == rounds);
         done = 0; /* who came back between the barrier and the reset goes straight to the reset */
         expect_ok(keel_taskpool_reset(pool), "taskpool_reset", -1);
     }

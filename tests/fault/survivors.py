@@ -72,6 +72,15 @@ def substituted():
         run("%s:9:node:rank=2" % point, spares=1, on_failure="substitute")
 
 
+def on_one_node(full):
+    """Members that meet in shared memory: one dies between its post and what becomes of it, and before and after; then one after the other."""
+    for point in "coll.posted", "coll.entering", "coll.left":
+        sweep(point, "kill", full, nodes=1, ranks=NODES)
+    size = 6
+    fault = ",".join("coll.posted:%d:kill:rank=%d" % (2 + 2 * r, r) for r in range(size - 1))
+    assert run(fault, nodes=1, ranks=size, calls=40) == size - 1
+
+
 parser = argparse.ArgumentParser()
 parser.add_argument("--full", action="store_true")
 full = parser.parse_args().full
@@ -81,4 +90,5 @@ sweep("parcel.sent", "kill", full, length=40000)
 sweep("parcel.passing", "kill", full, ranks=2 * NODES)
 sweep("parcel.passing", "stop", full, calls=12)
 one_after_the_other()
+on_one_node(full)
 substituted()

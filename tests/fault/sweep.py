@@ -136,7 +136,8 @@ def run(point, nth, before, action, where, words, may_lose):
     env = {"KEEL_FAULT": before + "," + fault if before else fault}
     spares = SPARES + 1 if silent and before == NODE_DIES else SPARES  # three must be left to decide
     with Cluster(NODES, [PROGRAM, "7", "3", str(words), "12"], spares=spares, env=env, seconds=60,
-                 options=["--bed", "netns"] if action in ("cut", "blink") else []) as job:
+                 options=(["--bed", "netns"] if action in ("cut", "blink") else []) +
+                 (["--dark", "780"] if action in ("pause", "blink") else [])) as job:
         return (fall_silent if silent else die)(job, before, action, may_lose)
 
 

@@ -13,6 +13,8 @@
  * Exit code 0: all right; 1: wrong data; 3: KEEL_ERR_DATA_LOST of replicated data; 4: another error. */
 #include <keel/keel.h>
 
+#include "rest.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -473,6 +475,7 @@ int main(int argc, char **argv)
         }
         check(to_check);
         to_check = false;
+        rest_point(phase, phase == phases);
         expect_ok(keel_taskpool_reset(pool), "reset", -1);
     }
     finish();

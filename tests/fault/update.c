@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../lib/expect.h"
+
 enum {
     WORDS = 40003,
     STEP = 7,
@@ -19,24 +21,6 @@ enum {
 }; /* parts do not begin at pages; who stores: i % STEP == 0, who puts: == OTHERS */
 static int me, n;
 static keel_segment *seen, *told;
-
-#define CHECK(expression)                                                                                              \
-    do {                                                                                                               \
-        keel_status status_ = (expression);                                                                            \
-        if (status_ != KEEL_OK)                                                                                        \
-            fail(__LINE__, #expression, keel_status_name(status_));                                                    \
-    } while (0)
-#define EXPECT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            fail(__LINE__, #condition, "false");                                                                       \
-    } while (0)
-
-static _Noreturn void fail(int line, const char *what, const char *how)
-{
-    fprintf(stderr, "rank %d line %d: %s: %s\n", me, line, what, how);
-    exit(1);
-}
 
 static int64_t value(int rank, int i, int round)
 {

@@ -3,19 +3,25 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 
 from keeltest import KEELCTL, Job, alive, wait_for
 
 
 class Cluster(Job):
-    def __init__(self, nodes, program, ranks=None, spares=0, on_failure="substitute", options=(), **kw):
+    def __init__(self, nodes, program, ranks=None, spares=0, on_failure="substitute", options=(), rests=False, **kw):
         self.nodes, self.spares, self.size = nodes, spares, ranks or nodes
         self.offset, self.rest, self.seen = 0, b"", []
         self.agents, self.rank_pids = {}, {}  # node -> pid; node -> {pid: rank}
         self.killed = []  # (t_ns, what): node deaths that this test caused
         self.process_deaths = 0
+        self.struck = 0  # when this test killed or froze something last
         self.shot = set()  # pids of ranks that this test killed
+        self.rests = None
+        if rests:
+            self.rests = tempfile.TemporaryDirectory(prefix="keel-rest-")
+            kw["env"] = dict(kw.get("env") or {}, KEEL_REST=self.rests.name)
         args = ["-n", str(self.size), "--nodes", str(nodes)]
         if on_failure:  # else the default, which is not the same as degrade, asked for
             args += ["--on-failure", on_failure]
@@ -79,6 +85,72 @@ class Cluster(Job):
         said = self.has("redundancy_restored") + self.has("redundancy_reduced")
         return not self.killed or any(e["t_ns"] > last for e in said)
 
+    # ---- moments of rest (tests/fault/rest.h), of a cluster with rests=True
+
+    def rest_file(self, name):
+        return os.path.join(self.rests.name, name)
+
+    def want_rest(self, name="want"):
+        open(self.rest_file(name), "w").close()
+
+    def resting_at(self):
+        """The step at which the program rests or is about to, or None."""
+        for name in os.listdir(self.rests.name):
+            step = name[5:] if name.startswith("step.") else ""
+            if step and not os.path.exists(self.rest_file("go." + step)):
+                with open(self.rest_file(name)) as f:
+                    if f.read() == "rest":
+                        return int(step)
+        return None
+
+    def all_rest(self):
+        """Every rank that lives has said that it rests, since it is this process."""
+        step, said = self.resting_at(), {}
+        if step is None:
+            return False
+        for e in self.seen:
+            if e["event"] in ("rank_start", "assigned") and e.get("rank", -1) >= 0:
+                said[e["rank"]] = False
+            elif e["event"] == "application" and e["name"] == "rest" and e["number"] == step:
+                said[e["rank"]] = True
+        declared = {e["dead_node"] for e in self.has("view") if "dead_node" in e}
+        living = [r for node in set(self.live_nodes()) - declared for r in self.rank_pids.get(node, {}).values() if r >= 0]
+        return bool(living) and all(said.get(r) for r in living)
+
+    def compare(self, seconds):
+        """keelctl verify, until the groups whose repair goes on are comparable: equal, and nothing else."""
+        end = time.monotonic() + seconds
+        while True:
+            verdict = self.verify(0, 4)
+            if verdict["result"] != "busy" or time.monotonic() > end:
+                break
+        assert verdict["result"] == "equal", verdict
+
+    def verify_at_rest(self, last=False, seconds=240):
+        """At the next moment of rest (last: that of the last step, which the program was told of before), when redundancy is
+        restored: all copies are equal. False: the job ended before."""
+        if not last:
+            self.want_rest()
+        if not self.until(lambda c: c.resting_at() is not None, "the program to come to rest", seconds):
+            return False
+        if not last:
+            os.unlink(self.rest_file("want"))
+        if not self.until(lambda c: c.all_rest() and c.restored(), "all to rest, with redundancy restored", seconds):
+            return False
+        self.compare(seconds)
+        self.want_rest("go.%d" % self.resting_at())
+        return True
+
+    def close(self):
+        super().close()
+        if self.rests:
+            self.rests.cleanup()
+
+    def restored(self):
+        """All copies are there again, or as many as can be, since the last blow. A node that is alone has nothing to say."""
+        said = self.has("redundancy_restored") + self.has("redundancy_reduced")
+        return not self.struck or len(self.live_nodes()) < 2 or any(e["t_ns"] > self.struck for e in said)
+
     # ---- faults
 
     def node_pids(self, node):
@@ -102,11 +174,13 @@ class Cluster(Job):
         """Agent and ranks, all at once."""
         self.poll()
         self.killed.append((time.monotonic_ns(), "node %d" % node))
+        self.struck = time.monotonic_ns()
         self.process_deaths += len(self.rank_pids.get(node, {}))
         self.signal_node(node, signal.SIGKILL)
 
     def kill_pid(self, pid):
         self.process_deaths += 1
+        self.struck = time.monotonic_ns()
         self.shot.add(pid)
         self.signal_pid(pid, signal.SIGKILL)
 

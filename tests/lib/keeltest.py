@@ -67,21 +67,21 @@ class Job:
 
     count = 0
 
-    def __init__(self, args, stdin=None, env=None, seconds=30, program=None, before=None):
+    def __init__(self, args, stdin=None, env=None, seconds=30, program=None, before=None, stdout=None, stderr=None, log=None):
         Job.count += 1
         self.tag = "KEEL_TEST_TAG=%d.%d.%d" % (os.getpid(), Job.count, time.monotonic_ns())
         self.known_id = None
         self.deadline = time.monotonic() + seconds
         self.directory = tempfile.TemporaryDirectory(prefix="keel-test-")
-        self.log = os.path.join(self.directory.name, "events")
+        self.log = log or os.path.join(self.directory.name, "events")
         self.shm_before = set(os.listdir("/dev/shm"))
         environment = dict(os.environ, **(env or {}))
         name, value = self.tag.split("=")
         environment[name] = value
         self.out = open(os.path.join(self.directory.name, "out"), "w+b")
         self.err = open(os.path.join(self.directory.name, "err"), "w+b")
-        self.process = subprocess.Popen([program or KEELRUN, "--event-log", self.log] + args, stdout=self.out,
-                                        stderr=self.err, env=environment,
+        self.process = subprocess.Popen([program or KEELRUN, "--event-log", self.log] + args, stdout=stdout or self.out,
+                                        stderr=stderr or self.err, env=environment,
                                         stdin=subprocess.PIPE if stdin is None else stdin, preexec_fn=before)
 
     def __enter__(self):

@@ -6,19 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPECT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            fail(__LINE__, #condition);                                                                                \
-    } while (0)
+#define EXPECT_WHO me
+#include "../lib/expect.h"
 
 static int me, n;
-
-static _Noreturn void fail(int line, const char *what)
-{
-    fprintf(stderr, "process %d line %d: %s\n", me, line, what);
-    exit(1);
-}
 
 enum { WORDS = 4000 };
 
@@ -60,8 +51,9 @@ static void test_contiguous(void)
             size_t at = (size_t)q * 50 * sizeof(long);
             EXPECT(ARMCI_Get(address(base[p], at), got, 25 * sizeof(long), p) == 0);
             EXPECT(ARMCI_NbGet(address(base[p], at + 200), got + 25, 25 * sizeof(long), p, &handle) == 0);
-            while (!ARMCI_Test(&handle))
+            while (ARMCI_Test(&handle)) /* 0: complete */
                 ;
+            EXPECT(ARMCI_Test(&handle) == 0);
             for (int i = 0; i < 50; i++)
                 EXPECT(got[i] == 1000 * q + i + p);
         }
@@ -206,6 +198,24 @@ static void test_vector(void)
     mine[1] = &value[1];
     v.ptr_array_len = 2;
     EXPECT(ARMCI_PutV(&v, 1, to) == 0 && ARMCI_GetValueDouble(base[to], to) == 1.5);
+    static double many[PIECES], last[3];
+    for (int i = 0; i < PIECES; i++) { /* in turn to three places, in no order */
+        many[i] = 100 * me + i;
+        mine[i] = &many[i];
+        theirs[i] = address(base[to], 8 * (size_t)(2 - i % 3));
+        last[2 - i % 3] = many[i];
+    }
+    v.ptr_array_len = PIECES;
+    EXPECT(ARMCI_PutV(&v, 1, to) == 0);
+    for (int i = 0; i < 3; i++)
+        EXPECT(ARMCI_GetValueDouble(address(base[to], 8 * (size_t)i), to) == last[i]);
+    long words[2] = {-1, 0}, seen[2]; /* half over each other */
+    mine[0] = &words[0];
+    mine[1] = &words[1];
+    theirs[0] = base[to];
+    theirs[1] = address(base[to], 4);
+    v.ptr_array_len = 2;
+    EXPECT(ARMCI_PutV(&v, 1, to) == 0 && ARMCI_Get(base[to], seen, 16, to) == 0 && seen[0] == 0xffffffff);
     ARMCI_Barrier();
     EXPECT(ARMCI_Free(base[me]) == 0);
 }
@@ -298,6 +308,18 @@ static void test_collectives(void)
     EXPECT(l == product);
     armci_msg_dgop(d, 2, "absmax");
     EXPECT(n == 1 || (d[0] == n - 1 && d[1] == n));
+    i[0] = me != 1; /* what comes from Fortran has no end */
+    armci_msg_gop_scope(SCOPE_ALL, i, 1, "&&xyz", ARMCI_INT);
+    EXPECT(i[0] == (n == 1));
+    i[0] = me == n - 1 ? 6 : 0;
+    armci_msg_igop(i, 1, "||");
+    EXPECT(i[0] == 1 || n == 1);
+    i[0] = 1 << me;
+    armci_msg_igop(i, 1, "or");
+    EXPECT(i[0] == (1 << n) - 1);
+    i[0] = 3 + 4 * me;
+    armci_msg_igop(i, 1, "&");
+    EXPECT(n < 2 || i[0] == 3);
     d[0] = me ? -me : n;
     armci_msg_gop_scope(SCOPE_ALL, d, 1, "absmin", ARMCI_DOUBLE);
     EXPECT(d[0] == 1);
@@ -369,8 +391,9 @@ static void test_groups_and_domains(void)
         armci_msg_group_igop(&sum, 1, "+", &half);
         EXPECT(sum == size);
         double value = me;
-        armci_msg_group_bcast_scope(SCOPE_ALL, &value, sizeof value, 0, &half);
-        EXPECT(value == n - 1);
+        armci_msg_group_bcast_scope(SCOPE_ALL, &value, sizeof value, list[size - 1],
+                                    &half); /* a process of the world */
+        EXPECT(value == list[size - 1]);
         armci_msg_group_barrier(&half);
         ARMCI_Group_set_default(&half);
         ARMCI_Group_get_default(&now);
@@ -398,6 +421,86 @@ static void test_groups_and_domains(void)
     EXPECT(own && ARMCI_Free_local(own) == 0);
 }
 
+/* Memory of groups: each half of the processes its own, at the same time, with parts that differ; only members free it. */
+static void test_memory_of_groups(void)
+{
+    enum { ROUNDS = 3 };
+    ARMCI_Group half;
+    int list[64], size = 0, member = me % 2;
+    do {
+        list[size++] = member;
+        member += 2;
+    } while (member < n);
+    ARMCI_Group_create(size, list, &half);
+    for (int round = 0; round < ROUNDS; round++) {
+        void *first[64], *second[64], *all[64];
+        int next = (half.rank + 1) % size, to = list[next];
+        EXPECT(ARMCI_Malloc_group(first, half.rank == 1 ? 0 : 8000 * (half.rank + 1), &half) == 0);
+        EXPECT(ARMCI_Malloc_group(second, 16, &half) == 0 && ARMCI_Malloc(all, 16) == 0);
+        EXPECT(size < 2 || !first[1]);
+        if (first[next]) {
+            double value = me + 0.5, scale = 2;
+            long counter = 0;
+            EXPECT(ARMCI_Put(&value, address(first[next], 7992), 8, to) == 0);
+            EXPECT(ARMCI_Acc(ARMCI_ACC_DBL, &scale, &value, address(first[next], 7992), 8, to) == 0);
+            EXPECT(ARMCI_GetValueDouble(address(first[next], 7992), to) == 3 * (me + 0.5));
+            EXPECT(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &counter, first[next], 3, to) == 0 && counter == 0);
+        }
+        EXPECT(ARMCI_PutValueLong(10 + me, second[next], to) == 0 &&
+               ARMCI_PutValueLong(20 + me, all[(me + 1) % n], (me + 1) % n) == 0);
+        armci_msg_group_barrier(&half);
+        int before = list[(half.rank + size - 1) % size];
+        EXPECT(ARMCI_GetValueLong(second[half.rank], me) == 10 + before && *(long *)second[half.rank] == 10 + before);
+        ((long *)second[half.rank])[1] = 5 + me; /* a plain store, which the group's barrier brings to the copies */
+        armci_msg_group_barrier(&half);
+        EXPECT(ARMCI_GetValueLong(address(second[next], 8), to) == 5 + to);
+        ARMCI_Barrier();
+        EXPECT(*(long *)all[me] == 20 + (me + n - 1) % n);
+        EXPECT(ARMCI_Free_group(second[half.rank], &half) == 0 && ARMCI_Free_group(first[half.rank], &half) == 0);
+        EXPECT(ARMCI_Free(all[me]) == 0);
+    }
+    ARMCI_Group_free(&half);
+}
+
+/* Round a ring: who is notified sees what was put before, also without waiting for the put. */
+static void test_notifications(void)
+{
+    enum { ROUNDS = 20 };
+    void *base[64];
+    int to = (me + 1) % n, from = (me + n - 1) % n, waited = 0;
+    EXPECT(ARMCI_Malloc(base, 8 * ROUNDS) == 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        long value = 1000 * me + i;
+        EXPECT(ARMCI_NbPut(&value, address(base[to], 8 * i), 8, to, NULL) == 0);
+        EXPECT(armci_notify(to) == i + 1);
+        EXPECT(armci_notify_wait(from, i % 2 ? &waited : NULL) >= i + 1 && (i % 2 == 0 || waited == i + 1));
+        EXPECT(((long *)base[me])[i] == 1000 * from + i);
+    }
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Free(base[me]) == 0);
+}
+
+/* Longer than one message of Keel's; in any order of tags; to oneself. */
+static void test_long_messages(void)
+{
+    enum { LONG = 300000 };
+    static char out[LONG], in[LONG];
+    int to = (me + 1) % n, from = (me + n - 1) % n, length = 0;
+    for (int i = 0; i < LONG; i++)
+        out[i] = (char)(i / 7 + me);
+    armci_msg_snd(5, out, LONG, to);
+    armci_msg_snd(6, out, 65536, to);
+    armci_msg_snd(7, out, 0, to);
+    armci_msg_rcv(7, in, 0, NULL, from);
+    armci_msg_rcv(6, in, LONG, &length, from);
+    EXPECT(length == 65536);
+    armci_msg_rcv(5, in, LONG, &length, from);
+    EXPECT(length == LONG);
+    for (int i = 0; i < LONG; i++)
+        EXPECT(in[i] == (char)(i / 7 + from));
+    armci_msg_barrier();
+}
+
 int main(int argc, char **argv)
 {
     EXPECT(!ARMCI_Initialized());
@@ -413,6 +516,9 @@ int main(int argc, char **argv)
     test_collectives();
     test_messages();
     test_groups_and_domains();
+    test_memory_of_groups();
+    test_notifications();
+    test_long_messages();
     if (me == 0)
         printf("armci: all right on %d processes\n", n);
     EXPECT(ARMCI_Finalize() == 0 && !ARMCI_Initialized());

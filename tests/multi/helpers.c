@@ -1,7 +1,8 @@
 /* Real helper threads in real processes on 127.0.0.x: `helpers MODE`, MODE one of
  *   kill    SIGKILL of each node in turn (a fresh job each time): every other commits its death, told for certain by its kernel
- *   freeze  SIGSTOP for good of each node in turn: every other commits its death by its silence; after SIGCONT it ends itself
- *   pause   SIGSTOP for 300 ms: nobody dies
+ *   freeze  SIGSTOP for good of each node in turn: every other commits its death, told by its witness; after SIGCONT it ends itself
+ *   pause   SIGSTOP for 300 ms: nobody dies where 780 ms are allowed
+ *   blind   SIGSTOP for good of each node and its witness: where that has real-time priority, its not answering tells as much
  *   load    8 busy processes at nice 0 (KEEL_LOAD_NICE) for 20 s (KEEL_LOAD_S): nobody dies
  *   idle    processor time of an idle node: below 0.5 % of a core
  *   forge   garbage, foreign and altered datagrams and connections: dropped and counted, nobody dies
@@ -51,6 +52,7 @@ struct node {
 };
 static struct node nodes[NODES];
 static int notes[2];
+static int dark_ms; /* 0: the default */
 
 /* ---- a node's process ---- */
 
@@ -144,6 +146,8 @@ static void node_main(int node, int from)
     config.probe = wanted_probe();
     memset(config.secret, 42, sizeof config.secret);
     member_params_default(&config.params, NODES, node);
+    if (dark_ms)
+        member_params_silence(&config.params, 780, dark_ms);
     struct helper_callbacks callbacks = {&s, on_prepare, on_commit, on_settled, on_halt, on_report};
     struct note first = {.node = node, .kind = NOTE_BLOB};
     struct helper_blob blobs[NODES];
@@ -240,6 +244,8 @@ static void end_job(void)
     memset(nodes, 0, sizeof nodes);
 }
 
+static enum member_evidence evidence; /* of the first verdict on the last victim */
+
 /* All but the victim have committed its death: the time of the last, in ms since t. The first verdict rested on certain evidence,
  * or on silence: what takes 1 ms and what takes the limit of silence. */
 static double wait_commits(int victim, uint64_t t, bool certain)
@@ -248,11 +254,15 @@ static double wait_commits(int victim, uint64_t t, bool certain)
     bool has[NODES] = {false};
     uint64_t last = 0;
     int missing = NODES - 1, verdicts = 0;
+    evidence = MEMBER_ALIVE;
     while (missing && next_note(&n, t + 20000 * MS * patience())) {
         if (n.kind == NOTE_HALT && n.node != victim)
             fail("a node halted");
-        if (n.kind == NOTE_VERDICT && n.about == victim && !verdicts++ && (n.evidence == MEMBER_REFUSED) != certain)
-            fail(certain ? "a certain death was taken for silence" : "silence was taken for a certain death");
+        if (n.kind == NOTE_VERDICT && n.about == victim && !verdicts++) {
+            evidence = n.evidence;
+            if ((evidence == MEMBER_REFUSED) != certain)
+                fail(certain ? "a certain death was taken for silence" : "silence was taken for a certain death");
+        }
         if (n.kind != NOTE_COMMIT)
             continue;
         if (n.about != victim)
@@ -317,13 +327,45 @@ static void mode_kill(void)
     }
 }
 
-static void mode_freeze(void)
+/* Real-time priority may be had here: a busy machine keeps neither helper threads nor witnesses waiting. */
+static bool is_prompt(void)
 {
+    struct sched_param param = {.sched_priority = 1}, none = {.sched_priority = 0};
+    bool may = sched_setscheduler(0, SCHED_RR, &param) == 0;
+    sched_setscheduler(0, SCHED_OTHER, &none);
+    return may;
+}
+
+/* The first child of a node's process: its witness. */
+static int witness_of(int node)
+{
+    char path[64];
+    int pid = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", nodes[node].pid, nodes[node].pid);
+    FILE *f = fopen(path, "r");
+    if (!f || fscanf(f, "%d", &pid) != 1) // NOLINT(cert-err34-c)
+        pid = 0;
+    if (f)
+        fclose(f);
+    return pid;
+}
+
+static void freeze(bool witness_too)
+{
+    bool prompt = is_prompt();
     for (int victim = 0; victim < NODES; victim++) {
         start_job();
+        int witness = witness_too ? witness_of(victim) : 0;
+        if (witness_too && (witness == 0 || kill(witness, SIGSTOP) != 0))
+            fail("a node has no witness");
         uint64_t t = clock_now_ns();
         kill(nodes[victim].pid, SIGSTOP);
-        printf("node %d stopped: everywhere in %.1f ms\n", victim, wait_commits(victim, t, false));
+        double ms = wait_commits(victim, t, false);
+        printf("node %d stopped: everywhere in %.1f ms, %s\n", victim, ms, member_evidence_name(evidence));
+        if (prompt && evidence != MEMBER_HUNG)
+            fail("an agent that was stopped was taken for a silent one");
+        if (witness)
+            kill(witness, SIGCONT);
         kill(nodes[victim].pid, SIGCONT);
         struct note n;
         bool halted = false;
@@ -335,8 +377,19 @@ static void mode_freeze(void)
     }
 }
 
+static void mode_freeze(void)
+{
+    freeze(false);
+}
+
+static void mode_blind(void)
+{
+    freeze(true);
+}
+
 static void mode_pause(void)
 {
+    dark_ms = 780;
     start_job();
     int suspicions = 0;
     for (int i = 0; i < 2 * NODES; i++) {
@@ -631,9 +684,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"kill", mode_kill},   {"freeze", mode_freeze},    {"pause", mode_pause}, {"load", mode_load},
-                 {"idle", mode_idle},   {"forge", mode_forge},      {"cut", mode_cut},     {"loss", mode_loss},
-                 {"delay", mode_delay}, {"fallback", mode_fallback}};
+    } modes[] = {{"kill", mode_kill}, {"freeze", mode_freeze}, {"blind", mode_blind},      {"pause", mode_pause},
+                 {"load", mode_load}, {"idle", mode_idle},     {"forge", mode_forge},      {"cut", mode_cut},
+                 {"loss", mode_loss}, {"delay", mode_delay},   {"fallback", mode_fallback}};
     setvbuf(stdout, NULL, _IONBF, 0);
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
@@ -641,6 +694,6 @@ int main(int argc, char **argv)
             modes[i].run();
             return 0;
         }
-    fprintf(stderr, "usage: helpers kill|freeze|pause|load|idle|forge|cut|loss|delay|fallback\n");
+    fprintf(stderr, "usage: helpers kill|freeze|blind|pause|load|idle|forge|cut|loss|delay|fallback\n");
     return 2;
 }

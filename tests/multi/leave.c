@@ -7,15 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPECT(expression, expected)                                                                                   \
-    do {                                                                                                               \
-        keel_status status_ = (expression);                                                                            \
-        if (status_ != (expected)) {                                                                                   \
-            fprintf(stderr, "rank %d line %d: %s: %s\n", keel_rank(), __LINE__, #expression,                           \
-                    keel_status_name(status_));                                                                        \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "../lib/expect.h"
 
 enum { MESSAGES = 16, LENGTH = 60000 };
 
@@ -28,15 +20,15 @@ static void mail(void)
     for (int i = 0; i < MESSAGES; i++) {
         bytes[0] = (char)i;
         if (keel_rank() == 0)
-            EXPECT(keel_message_send(1, 5, bytes, sizeof bytes), KEEL_OK);
+            EXPECT_STATUS(keel_message_send(1, 5, bytes, sizeof bytes), KEEL_OK);
     }
     if (keel_rank() == 0)
         return;
     for (int i = 0; i < MESSAGES; i++) {
-        EXPECT(keel_message_receive(0, 5, bytes, sizeof bytes, &len, NULL), KEEL_OK);
-        EXPECT(len == LENGTH && bytes[0] == (char)i ? KEEL_OK : KEEL_ERR_SYSTEM, KEEL_OK);
+        EXPECT_STATUS(keel_message_receive(0, 5, bytes, sizeof bytes, &len, NULL), KEEL_OK);
+        EXPECT_STATUS(len == LENGTH && bytes[0] == (char)i ? KEEL_OK : KEEL_ERR_SYSTEM, KEEL_OK);
     }
-    EXPECT(keel_message_receive(0, 5, bytes, sizeof bytes, &len, NULL), KEEL_ERR_RANK_DEAD);
+    EXPECT_STATUS(keel_message_receive(0, 5, bytes, sizeof bytes, &len, NULL), KEEL_ERR_RANK_DEAD);
 }
 
 /* Everybody has messages for everybody, gets them, and leaves; those who leave later hear of views meanwhile. */
@@ -45,16 +37,16 @@ static void several(void)
     size_t len;
     for (int r = 0; r < keel_size(); r++)
         if (r != keel_rank())
-            EXPECT(keel_message_send(r, 5, bytes, 100), KEEL_OK);
+            EXPECT_STATUS(keel_message_send(r, 5, bytes, 100), KEEL_OK);
     for (int r = 0; r < keel_size(); r++)
         if (r != keel_rank())
-            EXPECT(keel_message_receive(r, 5, bytes, sizeof bytes, &len, NULL), KEEL_OK);
-    EXPECT(keel_barrier(), KEEL_OK);
+            EXPECT_STATUS(keel_message_receive(r, 5, bytes, sizeof bytes, &len, NULL), KEEL_OK);
+    EXPECT_STATUS(keel_barrier(), KEEL_OK);
 }
 
 static void *wait_for_a_message(void *unused)
 {
-    EXPECT(keel_message_receive(1, 7, NULL, 0, NULL, NULL), KEEL_ERR_STATE);
+    EXPECT_STATUS(keel_message_receive(1, 7, NULL, 0, NULL, NULL), KEEL_ERR_STATE);
     return unused;
 }
 
@@ -70,14 +62,14 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "several") == 0)
         several();
     if (strcmp(argv[1], "request") == 0 && first)
-        EXPECT(keel_group_barrier_begin(keel_group_world(), &r), KEEL_OK);
+        EXPECT_STATUS(keel_group_barrier_begin(keel_group_world(), &r), KEEL_OK);
     if (waits && pthread_create(&thread, NULL, wait_for_a_message, NULL))
         return 2;
     if (!first && (argv[1][0] == 'w' || argv[1][0] == 'r')) /* stays until the other has left */
-        EXPECT(keel_message_receive(0, 9, NULL, 0, NULL, NULL), KEEL_ERR_RANK_DEAD);
-    EXPECT(keel_finalize(), KEEL_OK);
+        EXPECT_STATUS(keel_message_receive(0, 9, NULL, 0, NULL, NULL), KEEL_ERR_RANK_DEAD);
+    EXPECT_STATUS(keel_finalize(), KEEL_OK);
     if (r)
-        EXPECT(keel_request_wait(r, NULL), KEEL_ERR_STATE);
+        EXPECT_STATUS(keel_request_wait(r, NULL), KEEL_ERR_STATE);
     if (waits)
         pthread_join(thread, NULL);
     return 0;

@@ -5,18 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPECT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            fail(__LINE__, #condition);                                                                                \
-    } while (0)
-#define CHECK(expression) EXPECT((expression) == KEEL_OK)
-
-static _Noreturn void fail(int line, const char *what)
-{
-    fprintf(stderr, "rank %d line %d: %s\n", keel_rank(), line, what);
-    exit(1);
-}
+#include "../lib/expect.h"
 
 static unsigned char data[KEEL_MESSAGE_MAX], got[KEEL_MESSAGE_MAX];
 

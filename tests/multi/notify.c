@@ -11,13 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXPECT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition)) {                                                                                            \
-            fprintf(stderr, "rank %d, line %d: " #condition "\n", keel_rank(), __LINE__);                              \
-            _exit(1);                                                                                                  \
-        }                                                                                                              \
-    } while (0)
+#include "../lib/expect.h"
 
 static atomic_bool finalized;
 

@@ -9,13 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXPECT(expression)                                                                                             \
-    do {                                                                                                               \
-        if (!(expression)) {                                                                                           \
-            fprintf(stderr, "line %d: not so: %s\n", __LINE__, #expression);                                           \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
+#include "../lib/expect.h"
 
 static void meet(void)
 {

@@ -6,23 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(expression)                                                                                              \
-    do {                                                                                                               \
-        keel_status status_ = (expression);                                                                            \
-        if (status_ != KEEL_OK)                                                                                        \
-            fail(__LINE__, #expression, keel_status_name(status_));                                                    \
-    } while (0)
-#define EXPECT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            fail(__LINE__, #condition, "false");                                                                       \
-    } while (0)
-
-static _Noreturn void fail(int line, const char *what, const char *how)
-{
-    fprintf(stderr, "rank %d line %d: %s: %s\n", keel_rank(), line, what, how);
-    exit(1);
-}
+#include "../lib/expect.h"
 
 enum { WORDS = 1 << 17 };
 

@@ -5,14 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define EXPECT(c)                                                                                                      \
-    do {                                                                                                               \
-        if (!(c)) {                                                                                                    \
-            fprintf(stderr, "rank %d line %d: %s\n", keel_rank(), __LINE__, #c);                                       \
-            exit(1);                                                                                                   \
-        }                                                                                                              \
-    } while (0)
-#define CHECK(expression) EXPECT((expression) == KEEL_OK)
+#include "../lib/expect.h"
 
 enum { WORDS = 8, BYTES = 40000, DATA = 64, ROUNDS = 40 };
 

@@ -6,7 +6,7 @@ export KEEL_HELPERS_DELAY="/usr/bin/tc qdisc add dev p%d root netem delay 600ms"
 # What RoCE sends (UDP port 4791) is dropped on node %d's port of the bridge, all else passes.
 drop="protocol ip u32 match ip dport 4791 0xffff action drop"
 export KEEL_HELPERS_BREAK="p=p%d; /usr/bin/tc qdisc add dev \$p clsact && /usr/bin/tc filter add dev \$p ingress $drop && /usr/bin/tc filter add dev \$p egress $drop"
-for mode in kill freeze pause cut loss delay fallback; do
+for mode in kill freeze blind pause cut loss delay fallback; do
     echo "== $mode"
     helpers $mode || exit 1
 done

@@ -61,18 +61,20 @@ static void kill_many(struct scenario *sc)
     }
 }
 
-/* One node is cut off or switched off for good: within 300 ms if dark_ns is 250; or frozen: within a second. */
+/* One node is cut off, switched off or stopped for good: within 300 ms if dark_ns is 250; or its heartbeat stands still, or it gets no
+ * processor any more: within a second. */
 static void silent_one(struct scenario *sc)
 {
     int v = fresh_victim(sc);
     static const int kinds[] = {ACT_POWER_OFF, ACT_FREEZE, ACT_CUT, ACT_HANG};
     int kind = kinds[upto(4)];
     struct action *a = add(sc, kind, v, 500 * MS + upto(100 * MS));
-    a->peer = 1;
+    bool starved = kind == ACT_FREEZE && upto(2);
+    a->peer = kind != ACT_FREEZE || starved;
     a->duration = 1000 * SEC;
     if (sc->n == 2 && v == 0)
         sc->may_lose_quorum = true; /* of two the one with the lower id goes on */
-    bool dark = (kind == ACT_POWER_OFF || kind == ACT_CUT) && sc->params.dark_ns < sc->params.limit_ns;
+    bool dark = kind != ACT_HANG && !starved && sc->params.dark_ns < sc->params.limit_ns;
     sc->commit_within = sc->may_lose_quorum ? 0 : dark ? 300 * MS : SEC;
     sc->submitters = 0;
 }
@@ -99,9 +101,11 @@ static void silent_many(struct scenario *sc)
 /* Freezes shorter than the limit: nobody dies of it. */
 static void freeze_short(struct scenario *sc)
 {
-    for (int i = 0; i < 1 + (int)upto((uint64_t)at_most(sc->n, 5)); i++)
-        add(sc, ACT_FREEZE, (int)upto((uint64_t)sc->n), 300 * MS + upto(1500 * MS))->duration =
-            10 * MS + upto(sc->params.limit_ns / 2);
+    for (int i = 0; i < 1 + (int)upto((uint64_t)at_most(sc->n, 5)); i++) {
+        struct action *a = add(sc, ACT_FREEZE, (int)upto((uint64_t)sc->n), 300 * MS + upto(1500 * MS));
+        a->peer = (int)upto(2);
+        a->duration = 10 * MS + upto((a->peer ? sc->params.limit_ns : sc->params.dark_ns) / 2);
+    }
 }
 
 /* Some links fail and come back: nobody dies of it, though others are killed meanwhile. */
@@ -222,7 +226,7 @@ static void run(int which, int n, uint64_t seed, bool verbose, bool measure)
     random_source = &r;
     member_params_default(&sc.params, n, 0);
     if (seed / 2 % 2)
-        member_params_silence(&sc.params, 780, 250);
+        member_params_silence(&sc.params, 780, 780);
     if (n > 2 && seed % 4 == 3)
         sc.params.topology = (enum member_topology)(1 + upto(3));
     sc.spares = n > 3 ? (int)upto(3) : 0;
@@ -252,8 +256,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case 'n':
         opt.nodes = atoi(arg);
-        if (opt.nodes < 1 || opt.nodes > MEMBER_NODES_MAX)
-            argp_failure(state, 2, 0, "--nodes must be from 1 to %d", MEMBER_NODES_MAX);
+        if (opt.nodes < 1 || opt.nodes > BARRIER_NODES_MAX)
+            argp_failure(state, 2, 0, "--nodes must be from 1 to %d", BARRIER_NODES_MAX);
         break;
     case 'S':
         opt.seed = strtoull(arg, NULL, 0);

@@ -67,8 +67,6 @@ static void schedule_enter(struct simnode *s)
 static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
 {
     struct simnode *s = user;
-    unsigned words = BITSET_WORDS(s->w->sc.n);
-    const uint64_t *view = member_view(s->m);
     bool was = s->participant;
     world_check_commit(s->w, s, epoch, events, n, max_value);
     for (int i = 0; i < n; i++) {
@@ -78,8 +76,7 @@ static void on_commit(void *user, uint64_t epoch, const struct member_event *eve
         if (events[i].type != MEMBER_NODE_DEAD || !bitset_has(s->participants, node))
             continue;
         bitset_del(s->participants, node);
-        for (int k = bitset_next(view, words, s->w->sc.n - s->w->sc.spares); k >= 0;
-             k = bitset_next(view, words, k + 1))
+        for (int k = member_next(s->m, s->w->sc.n - s->w->sc.spares); k >= 0; k = member_next(s->m, k + 1))
             if (!bitset_has(s->participants, k)) {
                 bitset_add(s->participants, k);
                 s->w->nodes[k].join_base = max_value;
@@ -300,7 +297,10 @@ void node_event(struct simnode *s, const struct event *e)
         submit(s);
         break;
     case EV_KERNEL:
-        member_kernel(s->m, e->from, w->now);
+        if (e->value)
+            member_stopped(s->m, e->from, w->now);
+        else
+            member_runs(s->m, e->from, w->now);
         break;
     case EV_PROBE: /* somebody listens: world.c */
     case EV_ACTION:

@@ -70,10 +70,9 @@ void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, cons
 
 void world_check_settled(struct world *w, const struct simnode *s, uint64_t epoch)
 {
-    const uint64_t *view = member_view(s->m);
     for (int i = 0; i < w->sc.n; i++) {
         const struct simnode *o = &w->nodes[i];
-        if (bitset_has(view, i) && !o->dead && member_epoch(o->m) < epoch)
+        if (member_alive(s->m, i) && !o->dead && member_epoch(o->m) < epoch)
             sim_fail(w, s->id, "epoch %llu settled, but node %d is at %llu", (unsigned long long)epoch, i,
                      (unsigned long long)member_epoch(o->m));
     }
@@ -141,7 +140,7 @@ void world_check_end(struct world *w)
         for (int k = 0; k < w->sc.n; k++) {
             const struct simnode *o = &w->nodes[k];
             bool runs = !o->dead && !(o->frozen && w->now < o->thaw_at);
-            if (bitset_has(member_view(s->m), k) != runs)
+            if (member_alive(s->m, k) != runs)
                 sim_fail(w, i, "has node %d %s its view, but it %s", k, runs ? "not in" : "in",
                          runs ? "runs" : "is gone");
         }

@@ -43,7 +43,7 @@ struct action {
         ACT_LINK_MEND
     } kind;
     int node, peer;
-    uint64_t duration; /* freeze */
+    uint64_t duration; /* freeze; with peer 1 for want of a processor, which its witness says */
 };
 
 enum { ACTIONS_MAX = 400, LINKS_MAX = 16 };
@@ -95,7 +95,8 @@ struct simnode {
     struct world *w;
     struct member *m;
     struct barrier *b;
-    bool dead, off, frozen, hung, halted, tainted; /* tainted: frozen, cut, ...: others may rightly declare it dead */
+    bool dead, off, frozen, starved, hung, halted,
+        tainted; /* tainted: frozen, cut, ...: others may rightly declare it dead */
     bool dead_known;
     int link_words;
     int side; /* partition */

@@ -1,5 +1,6 @@
 /* Simulation of collectives. Exit 0 if every property held (world.h).
  *   coll --sweep single|pairs|freeze|loss|outcast [--members N] [--stride K]   every fault at every step of every algorithm
+ *   coll --sweep board|board-pairs|board-freeze                            the same for members that share memory
  *   coll --chaos COUNT [--seed S]                                      random everything
  *   coll --scale MEMBERS                                               steps and messages of groups up to this size (scale.c)
  * KEEL_SEED in the environment replaces --seed. */
@@ -59,8 +60,31 @@ static const struct variant {
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0], MEMBERS_MAX = 64 };
 
+/* Over a board: what takes one turn, and what takes several, in place and not. */
+#define TOGETHER(m, elements) .kind = ENGINE_MOVE, .move = SCHEDULE_##m, .count = elements
+static const struct variant boarded[] = {
+    {"barrier, board", {.kind = ENGINE_BARRIER}, 0},
+    {"shrink, board", {.kind = ENGINE_SHRINK}, 0},
+    {"agree and, board", {.kind = ENGINE_AGREE, .agree = ENGINE_AND}, 0},
+    {"agree max, board", {.kind = ENGINE_AGREE, .agree = ENGINE_MAX}, 0},
+    {"bcast, board", {TOGETHER(BCAST, 9)}, 0},
+    {"bcast, board, three turns", {TOGETHER(BCAST, 10000)}, 0},
+    {"reduce, board", {TOGETHER(REDUCE, 9), .user_op = true}, 0},
+    {"reduce, board, in place", {TOGETHER(REDUCE, 5000), .in_place = true}, 0},
+    {"allreduce, board", {TOGETHER(ALLREDUCE, 9), .user_op = true}, 0},
+    {"allreduce, board, in place", {TOGETHER(ALLREDUCE, 20), .in_place = true}, 0},
+    {"allreduce, board, three turns in place", {TOGETHER(ALLREDUCE, 9000), .in_place = true}, 0},
+    {"gather, board", {TOGETHER(GATHER, 9)}, 0},
+    {"scatter, board", {TOGETHER(SCATTER, 2000)}, 0},
+    {"allgather, board", {TOGETHER(ALLGATHER, 9)}, 0},
+    {"allgather, board, three turns in place", {TOGETHER(ALLGATHER, 9000), .in_place = true}, 0},
+    {"alltoall, board", {TOGETHER(ALLTOALL, 9), .in_place = true}, 0},
+    {"alltoall, board, several turns in place", {TOGETHER(ALLTOALL, 4000), .in_place = true}, 0},
+};
+enum { BOARDED = sizeof boarded / sizeof boarded[0] };
+
 static int nodes[MEMBERS_MAX];
-static uint64_t runs;
+static uint64_t runs, over_board, left_board;
 
 /* The variant's call, then a barrier: so some leave while others are behind. */
 static struct coll_params world_of(const struct variant *v, int n, uint64_t seed)
@@ -88,6 +112,8 @@ static uint64_t run(const struct coll_params *p)
     struct coll_stats stats = {0};
     coll_world_run(p, &stats);
     runs++;
+    over_board += stats.boarded;
+    left_board += stats.left;
     return stats.events;
 }
 
@@ -138,8 +164,27 @@ static void two(struct coll_params *p, int second)
                 }
 }
 
+static void sweep_boards(const char *kind, int from, int to)
+{
+    for (int n = from; n <= to; n++)
+        for (int v = 0; v < BOARDED; v++) {
+            struct coll_params p = world_of(&boarded[v], n, (uint64_t)n * 100 + (uint64_t)v);
+            p.board = true;
+            if (!strcmp(kind, "board"))
+                single(&p);
+            else
+                two(&p, !strcmp(kind, "board-pairs") ? COLL_DIES : COLL_FREEZES);
+        }
+    printf("%s, %d to %d members: %llu runs, %llu calls over the board, %llu left\n", kind, from, to,
+           (unsigned long long)runs, (unsigned long long)over_board, (unsigned long long)left_board);
+}
+
 static void sweep(const char *kind, int from, int to)
 {
+    if (!strncmp(kind, "board", 5)) {
+        sweep_boards(kind, from, to);
+        return;
+    }
     for (int n = from; n <= to; n++)
         for (int v = 0; v < VARIANTS; v++) {
             struct coll_params p = world_of(&variants[v], n, (uint64_t)n * 100 + (uint64_t)v);
@@ -178,11 +223,20 @@ static void chaos(uint64_t seed)
         p.call[c].count = rng_below(&r, 8) ? p.call[c].count : (int)rng_below(&r, 40);
         p.call[c].algorithm = rng_below(&r, 2) ? p.call[c].algorithm : 0;
     }
+    bool together = n > 1 && n <= BOARD_MEMBERS_MAX && rng_below(&r, 3) == 0;
+    for (int c = 0; together && c < p.calls; c++)
+        if (rng_below(&r, 4)) {
+            p.call[c] = boarded[rng_below(&r, BOARDED)].spec;
+            p.call[c].root = (int)rng_below(&r, (uint64_t)n);
+        }
+    p.board = together;
     p.start_dead = (int)rng_below(&r, (uint64_t)n);
     p.start_dead = rng_below(&r, 2) ? 0 : p.start_dead;
     p.faults = (int)rng_below(&r, COLL_FAULTS_MAX);
     for (int f = 0; f < p.faults; f++) {
         p.fault[f].kind = rng_below(&r, 5) ? (int)rng_below(&r, 4) : COLL_REVOKES;
+        if (together && p.fault[f].kind == COLL_OUTCAST) /* of a node all are, or nobody is */
+            p.fault[f].kind = COLL_FREEZES;
         p.fault[f].member = (int)rng_below(&r, (uint64_t)n);
         p.fault[f].after = rng_below(&r, (uint64_t)n * 40);
         p.fault[f].with_letters = rng_below(&r, 2);
@@ -202,7 +256,8 @@ static struct options {
 
 static bool is_sweep(const char *name)
 {
-    static const char *const names[] = {"single", "pairs", "freeze", "loss", "outcast"};
+    static const char *const names[] = {"single",  "pairs", "freeze",      "loss",
+                                        "outcast", "board", "board-pairs", "board-freeze"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(name, names[i]))
             return true;
@@ -248,7 +303,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"sweep", 's', "KIND", 0, "single, pairs, freeze, loss or outcast", 0},
+        {"sweep", 's', "KIND", 0, "single, pairs, freeze, loss, outcast, board, board-pairs or board-freeze", 0},
         {"from", 'f', "N", 0, "sweep groups from this size (2)", 0},
         {"to", 't', "N", 0, "to this (8)", 0},
         {"stride", 'k', "K", 0, "take every K-th fault only (1)", 0},

@@ -131,18 +131,13 @@ static void advance(struct coll_member *m)
         one_less(m->w);
 }
 
-static void next_call(struct coll_world *w, struct coll_member *m)
+static void next_call(struct coll_world *w, struct coll_member *m);
+
+static void start_call(struct coll_world *w, struct coll_member *m, const struct engine_call *call)
 {
-    uint64_t seq;
-    if (m->call == w->p.calls)
-        return;
-    struct engine_call call;
     struct coll_outcome *o = &m->outcome[m->call];
-    coll_prepare(m, &w->p.call[m->call], &call);
-    if (!m->dead)
-        w->awaited[m->call]--;
-    o->begun = true;
-    enum engine_status status = engine_start(m->engine, &call, w->now, &seq);
+    uint64_t seq;
+    enum engine_status status = engine_start(m->engine, call, w->now, &seq);
     if (status == ENGINE_REVOKED) {
         o->done = true;
         o->status = status;
@@ -151,6 +146,28 @@ static void next_call(struct coll_world *w, struct coll_member *m)
     } else if (status != ENGINE_OK) {
         coll_fail(w, m->id, "call %d was refused: %d", m->call, (int)status);
     }
+}
+
+static void look_later(struct coll_world *w, struct coll_member *m)
+{
+    push(w, w->now + 1 + upto(w, 500), EV_LOOK, m->id, m->id);
+}
+
+static void next_call(struct coll_world *w, struct coll_member *m)
+{
+    if (m->call == w->p.calls)
+        return;
+    struct engine_call call;
+    struct coll_outcome *o = &m->outcome[m->call];
+    coll_prepare(m, &w->p.call[m->call], &call);
+    if (!m->dead)
+        w->awaited[m->call]--;
+    o->begun = true;
+    m->posted = w->board && rng_below(&w->rng, 16) && engine_post(m->engine, &call);
+    if (m->posted)
+        look_later(w, m);
+    else
+        start_call(w, m, &call);
 }
 
 static void on_done(void *user, uint64_t seq, const struct engine_result *r)
@@ -171,6 +188,26 @@ static void on_done(void *user, uint64_t seq, const struct engine_result *r)
     advance(m);
     m->w->stats.end_ns = m->w->now - START_NS;
     push(m->w, m->w->now, EV_CALL, m->id, m->id);
+}
+
+/* Each look is an event, so that everything can happen between two; now and then it has waited long enough. */
+static void look(struct coll_world *w, struct coll_member *m)
+{
+    struct engine_result result;
+    enum engine_post state =
+        rng_below(&w->rng, 64) ? engine_look(m->engine, &result) : engine_leave(m->engine, &result);
+    if (state == ENGINE_POST_WAITS || state == ENGINE_POST_GOES_ON) {
+        look_later(w, m);
+        return;
+    }
+    m->posted = false;
+    if (state == ENGINE_POST_DONE) {
+        w->stats.boarded++;
+        on_done(m, engine_posted(m->engine), &result);
+    } else {
+        w->stats.left++;
+        start_call(w, m, engine_left(m->engine));
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------ failures */
@@ -233,8 +270,8 @@ static void fault(struct coll_world *w, const struct coll_fault *f)
     if (f->kind == COLL_DIES) {
         m->dead = true;
         if (f->with_letters)
-            lose_letters(w, f->member, false);
-        tell_view(w); // NOLINT(clang-analyzer-unix.Malloc): it may abort, with the members in memory
+            lose_letters(w, f->member, false); // NOLINT(clang-analyzer-unix.Malloc): it may abort,
+        tell_view(w); // NOLINT(clang-analyzer-unix.Malloc): and this, with the members in memory
     } else if (f->kind == COLL_OUTCAST) {
         m->dead = m->outcast = true;
         m->frozen_until = w->now + f->duration;
@@ -292,6 +329,9 @@ static void dispatch(struct coll_world *w, struct coll_event *e)
     case EV_LOST:
         engine_lost(m->engine, e->from, w->now);
         break;
+    case EV_LOOK:
+        look(w, m);
+        break;
     }
     sync_tick(m);
 }
@@ -314,6 +354,10 @@ static void kill_some(struct coll_world *w, int count)
 static void start(struct coll_world *w)
 {
     struct engine_ops ops = {.send = on_send, .done = on_done};
+    if (w->p.board) {
+        w->board = aligned_alloc(alignof(struct board_head), board_size(w->p.n));
+        memset(w->board, 0, board_size(w->p.n));
+    }
     kill_some(w, w->p.start_dead);
     spread_view(w);
     for (int c = 0; c < w->p.calls; c++)
@@ -328,6 +372,9 @@ static void start(struct coll_world *w)
             continue;
         m->engine = engine_create(42, i, w->view[0], w->p.node, &ops);
         if (!m->engine)
+            abort();
+        struct board board;
+        if (w->board && (!board_attach(&board, w->board, w->p.n, 42) || !engine_board(m->engine, &board)))
             abort();
         push(w, w->now + upto(w, w->p.skew_ns), EV_CALL, i, i);
         w->left++;
@@ -359,6 +406,7 @@ static void finish(struct coll_world *w)
     free(w->view);
     free(w->heap);
     free(w->member);
+    free(w->board);
 }
 
 void coll_world_run(const struct coll_params *p, struct coll_stats *stats)

@@ -55,6 +55,7 @@ struct coll_params {
     int faults;
     struct coll_fault fault[COLL_FAULTS_MAX];
     uint64_t skew_ns; /* members begin up to so much later */
+    bool board;       /* they share memory, and try that first */
     const char *what; /* printed with a breach */
 };
 
@@ -65,6 +66,7 @@ struct coll_stats {
     uint64_t longest;         /* message */
     uint64_t end_ns;          /* when the last member completed its last call */
     uint64_t retries;         /* results that do not cover a member that was live at the start */
+    uint64_t boarded, left;   /* calls that a member has completed on the board; that it has left */
     double *sums;             /* [calls]: first element of the first member's result, if DOUBLE */
 };
 

@@ -5,7 +5,7 @@
 
 struct coll_event {
     uint64_t t, order;
-    enum { EV_MESSAGE, EV_VIEW, EV_TICK, EV_CALL, EV_SENT, EV_LOST } kind;
+    enum { EV_MESSAGE, EV_VIEW, EV_TICK, EV_CALL, EV_SENT, EV_LOST, EV_LOOK } kind;
     int to, from;
     size_t len;
     uint64_t value; /* VIEW: index of the view; SENT: instance */
@@ -25,6 +25,7 @@ struct coll_member {
     int id;
     struct engine *engine;
     bool dead, outcast; /* outcast: dead for the others */
+    bool posted;        /* its call is on the board */
     uint64_t frozen_until, tick_at;
     int view, call; /* last view seen; call under way */
     uint64_t messages;
@@ -53,6 +54,7 @@ struct coll_world {
     int left;                    /* who lives and has not completed everything */
     uint64_t end_at;             /* a little after nobody was left: an outcast waits for ever */
     struct coll_stats stats;
+    void *board; /* shared, NULL: there is none */
     struct coll_known known;
 };
 

@@ -196,15 +196,32 @@ static void region_fail(struct world *w, const char *when, const struct region *
                                       : " (one in doubt)");
 }
 
-static void check_region(struct world *w, const struct region *g, const char *when)
+/* Looking at every word again is most of the time that a run takes. */
+static bool is_as_it_was(const struct region *g, int node, const uint8_t *bytes)
+{
+    return g->looked[node].changes == g->changes + 1 && memcmp(g->looked[node].bytes, bytes, g->len) == 0;
+}
+
+static void note_look(struct region *g, int node, const uint8_t *bytes)
+{
+    if (!g->looked[node].bytes)
+        g->looked[node].bytes = sim_alloc(g->len);
+    memcpy(g->looked[node].bytes, bytes, g->len);
+    g->looked[node].changes = g->changes + 1;
+}
+
+static void check_region(struct world *w, struct region *g, const char *when)
 {
     struct parts p = parts_of(w, g->segment, g->rank);
     for (int i = 0; i < p.n && !w->failed; i++) {
-        if (memcmp(p.part[i] + g->offset, g->base, g->len) == 0)
+        const uint8_t *bytes = p.part[i] + g->offset;
+        bool all = true;
+        if (memcmp(bytes, g->base, g->len) == 0 || is_as_it_was(g, p.node[i], bytes))
             continue;
         for (size_t word = 0; word < g->len && !w->failed; word += WORD) {
             size_t len = g->len - word < WORD ? g->len - word : WORD;
             enum word_verdict v = check_word(g, p.part[i], word, len);
+            all = all && v == WORD_OK;
             if (v == WORD_WRONG || (v == WORD_TORN && !bytes_possible(g, p.part[i], word, len)))
                 region_fail(w, when, g, &p, word, len, "a completed put is lost");
             if (v != WORD_TORN || w->model->planned[g->segment].redundancy == KEEL_REDUNDANCY_NONE)
@@ -215,6 +232,8 @@ static void check_region(struct world *w, const struct region *g, const char *wh
             if (!good)
                 region_fail(w, when, g, &p, word, len, "no copy is whole");
         }
+        if (all)
+            note_look(g, p.node[i], bytes);
     }
 }
 
@@ -331,7 +350,7 @@ void model_check(struct world *w, const char *when)
 {
     struct model *m = w->model;
     m->checks++;
-    for (const struct region *g = m->regions; g && !w->failed; g = g->next)
+    for (struct region *g = m->regions; g && !w->failed; g = g->next)
         check_region(w, g, when);
     for (const struct sum *s = m->sums; s && !w->failed; s = s->next)
         check_sum(w, s, when);
@@ -341,6 +360,60 @@ void model_check(struct world *w, const char *when)
 }
 
 /* ---- quiet moments ---- */
+
+static bool runs_over(const struct region *g, size_t word, size_t len)
+{
+    for (const struct pending *p = g->pending; p; p = p->next)
+        if (p->offset < word + len && word < p->offset + p->len && (p->state == PENDING_RUNS || !p->known))
+            return true;
+    return false;
+}
+
+/* "Restored" was said under this view: every group in use has its copies, and what the dead left is decided. */
+void model_check_restored(struct world *w, const struct node *n)
+{
+    const struct model *m = w->model;
+    if (n->agent.view.epoch != m->view.epoch)
+        return; /* others know of a later one */
+    for (int i = 0; i < m->segments; i++) {
+        const struct planned *s = &m->planned[i];
+        for (int slot = 0; slot < w->setup.nodes && s->index >= 0 && !s->freed && !w->failed; slot++) {
+            int g = group_of(slot, (unsigned)s->redundancy);
+            const struct view_group *group = &m->view.group[g];
+            if (s->redundancy == KEEL_REDUNDANCY_NONE || m->lost[g])
+                continue;
+            if (group->copies != (int)s->redundancy + 1)
+                world_fail(w, "restored: slot %d of segment %d has %d copies", slot, i, group->copies);
+            for (int k = 0; k < group->copies; k++) {
+                size_t bytes;
+                int node = group->copy[k].node;
+                if (!m->dead[node] && s->made && !check_copy(w, node, i, slot, &bytes))
+                    world_fail(w, "restored: node %d has no copy of slot %d of segment %d", node, slot, i);
+            }
+        }
+    }
+    for (const struct region *g = m->regions; g && !w->failed; g = g->next) {
+        struct parts p = parts_of(w, g->segment, g->rank);
+        for (size_t word = 0; p.n > 1 && word < g->len && !w->failed; word += WORD) {
+            size_t len = g->len - word < WORD ? g->len - word : WORD;
+            for (int k = 1; k < p.n; k++)
+                if (memcmp(p.part[0] + g->offset + word, p.part[k] + g->offset + word, len) != 0 &&
+                    !runs_over(g, word, len))
+                    region_fail(w, "restored", g, &p, word, len, "copies differ");
+        }
+    }
+}
+
+/* Nobody is under way with a put: no agent may call a copy torn for one who lives. */
+static void check_notes(struct world *w)
+{
+    for (int i = 0; i < w->members && !w->failed; i++)
+        for (const struct conn *c = w->node[i].dead ? NULL : w->node[i].agent.conns; c && !w->failed; c = c->next)
+            for (int k = 0; k < NOTES_MAX; k++)
+                if (c->note[k].len && c->note[k].torn && !model_is_zombie(w, c->rank, c->incarnation))
+                    world_fail(w, "quiet: node %d has a note of rank %d.%u that its copy may be torn", i, c->rank,
+                               c->incarnation);
+}
 
 static bool group_is_used(const struct model *m, int group)
 {
@@ -472,6 +545,7 @@ void model_check_quiet(struct world *w)
 {
     struct model *m = w->model;
     model_check(w, "quiet");
+    check_notes(w);
     for (int i = 0; i < m->segments; i++)
         for (int slot = 0; slot < w->setup.nodes && m->planned[i].index >= 0 && !m->planned[i].freed; slot++)
             if (!w->failed && w->node[0].agent.view.slot_ranks[slot] > 0)

@@ -59,6 +59,21 @@ static void note_tears(struct world *w, int node)
     }
 }
 
+/* There is no other copy of it, and no node that has room for one: a put is one remote write, and may be there in part. */
+static bool is_single(const struct world *w, const struct region *g)
+{
+    const struct model *m = w->model;
+    return m->view.group[group_of(w->setup.rank_node[g->rank], (unsigned)m->planned[g->segment].redundancy)].copies ==
+           1;
+}
+
+static void note_singles(struct world *w)
+{
+    for (struct region *g = w->model->regions; g; g = g->next)
+        for (struct pending *p = is_single(w, g) ? g->pending : NULL; p; p = p->next)
+            p->may_tear = true;
+}
+
 void model_commit(struct world *w, struct node *n, const struct command *c)
 {
     struct model *m = w->model;
@@ -86,9 +101,14 @@ void model_commit(struct world *w, struct node *n, const struct command *c)
         before[r] = m->view.rank[r].incarnation;
     view_apply(&m->view, c->epoch, c->event, c->n);
     for (int r = 0; r < w->setup.ranks; r++)
-        if (model_is_zombie(w, r, before[r]))
+        if (model_is_zombie(w, r, before[r])) {
             doubt(m, r, before[r]);
+            for (struct region *g = m->regions; g; g = g->next)
+                for (struct pending *p = g->pending; p; p = p->next)
+                    p->known = p->known || (p->rank == r && p->incarnation == before[r]);
+        }
     heap_enter(outer);
+    note_singles(w);
     look_for_losses(w);
 }
 
@@ -101,10 +121,10 @@ void model_settled(struct world *w, struct node *n, uint64_t epoch)
 
 void model_event(struct world *w, struct node *n, const char *name)
 {
-    (void)n;
     if (strcmp(name, "redundancy_restored") == 0) {
         w->restored_said++;
         model_check(w, "restored");
+        model_check_restored(w, n);
     } else if (strcmp(name, "redundancy_reduced") == 0) {
         w->reduced_said++;
     } else if (strcmp(name, "data_lost") == 0) {
@@ -172,8 +192,12 @@ struct pending *model_put(struct world *w, struct runner *r, struct region *regi
                           size_t len)
 {
     struct pending *p = sim_alloc(sizeof *p + len);
-    *p = (struct pending){
-        .region = region, .offset = offset, .len = len, .rank = r->rank, .incarnation = r->incarnation};
+    *p = (struct pending){.region = region,
+                          .offset = offset,
+                          .len = len,
+                          .rank = r->rank,
+                          .incarnation = r->incarnation,
+                          .may_tear = is_single(w, region)};
     memcpy(p->bytes, src, len);
     struct pending **link = &region->pending;
     while (*link)

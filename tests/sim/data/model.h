@@ -27,7 +27,9 @@ struct pending {
     enum pending_state state;
     int rank;
     uint32_t incarnation;
-    bool may_tear; /* a copy died while it was written in chunks: the other is whole when the writer has repeated it */
+    bool known;    /* in doubt: a view says that its writer is dead */
+    bool may_tear; /* a copy died while it was written in chunks: the other is whole when the writer has repeated it; or
+                    * there is one copy only */
     uint8_t *hidden; /* [len], or NULL: bytes that a later completed put covered */
     uint8_t bytes[];
 };
@@ -40,6 +42,10 @@ struct region {
     uint64_t changes; /* puts begun or ended */
     struct pending *pending;
     uint8_t *base;
+    struct {
+        uint64_t changes; /* 1 + those when it was looked at, 0: never, or something was torn */
+        uint8_t *bytes;
+    } looked[NODES_MAX]; /* a copy in which every word was as it may be: it is as long as nothing has changed */
 };
 
 struct adding {
@@ -151,6 +157,8 @@ void model_got_strong(struct world *w, struct runner *r, struct region *g, size_
 /* What a task adds in one of its steps, each round. */
 double task_value(int64_t task, int step);
 
+/* An agent says that redundancy is restored. */
+void model_check_restored(struct world *w, const struct node *n);
 /* Everything that may be looked at now. */
 void model_check(struct world *w, const char *when);
 /* Nothing is going on: all copies are equal, byte for byte, and what was in doubt is decided. False: not yet quiet. */

@@ -7,6 +7,8 @@
 
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
+#include "runtime/agent/repair.h"
+#include "runtime/protocol/layout.h"
 #include "tests/sim/data/model.h"
 
 /* ---- what the agent asks of its owner ---- */
@@ -34,9 +36,35 @@ static void ops_event(void *user, const char *name, const char *members)
     model_event(n->w, n, name);
 }
 
+/* Is it only for copies that are to be filled? What is whole elsewhere, too, a program is told of; that is another scenario's. */
+static bool is_for_new_copies(const struct agent *a, size_t bytes)
+{
+    bool any = false;
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        for (int slot = 0; slot < a->view.nodes; slot++) {
+            const struct view_group *g = &a->view.group[group_of(slot, s->redundancy)];
+            int at = view_copy_at(g, a->self);
+            if (at < 0 || s->copy[slot].base || s->copy[slot].lost ||
+                layout_copy_bytes(s->bytes_per_rank, (uint64_t)a->store.slot_ranks[slot]) != bytes)
+                continue;
+            if (g->copy[at].whole || repair_is_filled(a, group_of(slot, s->redundancy)))
+                return false;
+            any = true;
+        }
+    return any;
+}
+
+static bool has_room(struct node *n, size_t bytes)
+{
+    int room = n->w->setup.room[n->id];
+    return room < 0 || !is_for_new_copies(&n->agent, bytes) || n->new_copies++ < room;
+}
+
 static keel_status ops_memory_make(void *user, size_t bytes, void **base, int64_t *handle)
 {
     struct node *n = user;
+    if (!has_room(n, bytes))
+        return n->id % 2 ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
     struct memory *m = sim_alloc(sizeof *m);
     *m = (struct memory){.next = n->w->memory,
                          .node = n->id,
@@ -63,14 +91,18 @@ static void ops_memory_free(void *user, void *base, size_t bytes, int64_t handle
     }
 }
 
-static void ops_memory_fill(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes)
+static keel_status ops_memory_fill(void *user, void *base, int64_t handle, size_t offset, const void *from,
+                                   size_t bytes)
 {
     struct node *n = user;
     struct memory *m = memory_find(n->w, handle);
     if (!m || m->base != base || offset > m->bytes || bytes > m->bytes - offset)
         world_fail(n->w, "node %d writes to memory that it does not have", n->id);
+    else if (n->w->setup.room[n->id] >= 0 && sched_chance(&n->w->sched, 0.02))
+        return KEEL_ERR_NOMEM; /* what it was given is not behind it */
     else
         memcpy((char *)base + offset, from, bytes);
+    return KEEL_OK;
 }
 
 struct memory *memory_find(struct world *w, int64_t handle)

@@ -121,6 +121,13 @@ struct runner *runner_new(struct node *n, int rank, uint32_t incarnation)
     return r;
 }
 
+/* Aligned as pages are. */
+static void *hall_of(const struct node *n)
+{
+    uintptr_t skip = -(uintptr_t)n->hall % alignof(struct board_head);
+    return n->hall ? (uint8_t *)n->hall + skip : NULL;
+}
+
 static void runner_main(void *user)
 {
     struct runner *r = user;
@@ -143,7 +150,7 @@ static void runner_main(void *user)
     r->client.spin_ns = sched_chance(&w->sched, 0.5) ? 0 : 2 * US;
     r->own->user = client_own_link(&r->client);
     client_attach(&r->client, r->own);
-    hall_attach(&r->client, r->node->hall);
+    hall_attach(&r->client, hall_of(r->node));
     r->client.ready = true;
     r->joined = true;
     if (w->setup.fail_at && w->setup.fail_rank == r->rank && r->incarnation == 0)
@@ -163,7 +170,7 @@ void runner_welcome(struct runner *r)
         return;
     }
     if (!n->hall && hall_bytes(n->page, (uint32_t)n->id))
-        n->hall = sim_alloc(hall_bytes(n->page, (uint32_t)n->id));
+        n->hall = sim_alloc(hall_bytes(n->page, (uint32_t)n->id) + alignof(struct board_head));
     r->intents = sim_alloc(sizeof *r->intents);
     r->state = RUNNER_RUNS;
     process_start(&r->process, &w->sched, n->id, r->rank, r->incarnation, runner_main, r,

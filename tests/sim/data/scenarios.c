@@ -222,6 +222,14 @@ const struct scenario scenario[] = {
 };
 const int scenarios = sizeof scenario / sizeof scenario[0];
 
+/* Some nodes have no memory for the copies that others leave, or only for a few. */
+static void some_are_full(struct setup *s, struct rng *rng)
+{
+    bool some = !s->quiet && !s->fail_at && !s->each && rng_below(rng, 2);
+    for (int i = 0; i < NODES_MAX; i++)
+        s->room[i] = some && rng_below(rng, 2) ? (int)rng_below(rng, rng_below(rng, 2) ? 3 : 20) : -1;
+}
+
 /* Ranks in blocks, as the launcher places them. */
 static void place(struct setup *s)
 {
@@ -245,6 +253,7 @@ void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
     s.yield = rng_below(&rng, 2) ? 0.1 : 0;
     some_aims(&s, &rng, (int)rng_below(&rng, 4));
     sc->change(&s, &rng);
+    some_are_full(&s, &rng);
     place(&s);
     *out = s;
 }

@@ -68,6 +68,7 @@ struct node {
     bool working;       /* its agent is in the middle of something */
     uint64_t frozen_at; /* heartbeat of a frozen node */
     uint64_t rounds;
+    int new_copies; /* asked for */
 };
 
 /* A piece of a node's memory: the agent's, and its ranks' that map it. */
@@ -156,6 +157,7 @@ struct setup {
     bool each;                /* the same run again and again: every allocation fails in one of them */
     bool kills;               /* in such a run a rank that gets no memory ends by a signal, not with the job */
     double exits;             /* of a rank in a stage, with 0 and without keel_finalize */
+    int room[NODES_MAX];      /* so many new copies a node has memory and descriptors for; -1: all */
     struct aim aim[AIMS_MAX];
     int aims;
     bool wide;                       /* mostly puts of more than 16 KiB */

@@ -80,10 +80,14 @@ static void on_memory_free(void *user, void *base, size_t bytes, int64_t handle)
     free(base);
 }
 
-static void on_memory_fill(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes)
+static keel_status on_memory_fill(void *user, void *base, int64_t handle, size_t offset, const void *from, size_t bytes)
 {
-    (void)user, (void)handle;
+    struct node *node = user;
+    (void)handle;
+    if (node->refused_block && --node->refused_block == 0)
+        return KEEL_ERR_NOMEM;
     memcpy((char *)base + offset, from, bytes);
+    return KEEL_OK;
 }
 
 static void on_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle)

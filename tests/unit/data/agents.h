@@ -14,6 +14,7 @@ struct node {
     bool still; /* does not run: frozen, or dead */
     bool fatal;
     bool full;         /* has no memory for copies */
+    int refused_block; /* there is none behind the n-th block of those that are filled from now on; 0: there is */
     uint64_t prepared; /* proposal that was answered */
     int broken, refused;
     unsigned process; /* what is said of its processes */

@@ -471,6 +471,77 @@ static void test_aimed_put_is_complete_when_its_notes_are_cleared(void **state)
     assert_int_equal(torn_notes(0) + torn_notes(1), 0);
 }
 
+/* a large put is complete; at that moment a connection breaks, with all that is on its way there. Another rank writes the same
+ * bytes, one copy of them is half written, and both die: the other copy is whole, whatever a note of the first one says. */
+static void complete_then_torn(int lost_at, int torn_at)
+{
+    client_open();
+    static keel_handle h;
+    int64_t new = 0x7777777777777777, half = 0x7777777722222222;
+    memset(big, 0x77, sizeof big);
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, 64, &h), KEEL_OK);
+    turns(20);
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, sizeof big, &h), KEEL_OK);
+    for (int i = 0; i < 2000 && h.opaque[0]; i++)
+        turns(1);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    for (struct conn *k = w.node[lost_at].agent.conns; k; k = k->next)
+        if (k->rank == 3)
+            agent_close_conn(&w.node[lost_at].agent, k);
+    struct wire intent = rank_wire(&w.rank[2], WIRE_INTENT, SEG_SHADOW, 0, 0);
+    intent.count = sizeof big / 2;
+    intent.identity = 1;
+    intent.note = 1;
+    rank_send(&w.rank[2], torn_at, intent, NULL);
+    world_pump();
+    memcpy(bytes_at(torn_at, SEG_SHADOW, 0) + 512, &half, 8);
+    struct view_event dead[] = {{.type = VIEW_RANK_DEAD, .a = 3, .c = 9}, {.type = VIEW_RANK_DEAD, .a = 2, .c = 9}};
+    change(dead, 2);
+    restore();
+    assert_true(copies_are_equal());
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 512), new);
+}
+
+static void test_aimed_complete_put_leaves_no_note(void **state)
+{
+    for (int i = 0; i < 4; i++) {
+        if (i > 0) {
+            client_close(state);
+            setup(state);
+        }
+        complete_then_torn(i / 2, i % 2);
+    }
+}
+
+/* a proposal that says that the writer gave up a put comes to nothing, and another put of it, that was under way, is complete in the
+ * end: nothing of it is in doubt. */
+static void test_aimed_complete_put_leaves_no_doubt(void **state)
+{
+    (void)state;
+    client_open();
+    static keel_handle h;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, 64, &h), KEEL_OK);
+    turns(20);
+    w.node[1].still = true;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, big, NULL, sizeof big, &h), KEEL_OK);
+    turns(3);
+    assert_true(torn_notes(0) > 0);
+    struct view_event doubt = {.type = VIEW_RANK_DOUBT, .a = 3}, left = {.type = VIEW_RANK_LEFT, .a = 1};
+    w.node[1].still = false;
+    world_prepare(&doubt, 1);
+    assert_non_null(w.node[0].agent.doubts);
+    w.epoch--; /* its coordinator died; another one proposes something else */
+    change(&left, 1);
+    turns(2000);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    assert_int_equal(torn_notes(0) + torn_notes(1), 0);
+    for (int node = 0; node < 2; node++)
+        for (const struct doubt *d = w.node[node].agent.doubts; d; d = d->next)
+            assert_false(d->patch.torn);
+}
+
 /* the same with a client. */
 static void test_aimed_task_goes_on_after_a_lost_part(void **state)
 {
@@ -1152,6 +1223,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_put_through_the_primary_is_open, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_notes_of_chunks_are_cleared_after_a_break, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_is_complete_when_its_notes_are_cleared, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_complete_put_leaves_no_note, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_complete_put_leaves_no_doubt, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_a_lost_part, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_accumulate_is_atomic_against_local_atomics, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_who_has_begun_goes_before_who_waits, setup, client_close),

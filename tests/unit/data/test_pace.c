@@ -1,4 +1,4 @@
-/* How fast a copy is filled. */
+/* How fast a copy is filled, and how much of the processor others get meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,13 +6,16 @@
 #include <cmocka.h>
 
 #include "runtime/agent/pace.h"
+#include "runtime/agent/turns.h"
 
 enum { WAY_NS = 10000 };
 
 /* A way that serves one block after the other. Returns the blocks that went through in the time. */
 struct way {
     struct pace pace;
-    uint64_t now, sent, acked, busy_until;
+    uint64_t way_ns; /* 0: WAY_NS */
+    uint64_t jitter_ns, random;
+    uint64_t now, sent, acked, busy_until, last;
     uint64_t done[4 * PACE_MAX]; /* when the block at the position is acknowledged */
     unsigned most;
 };
@@ -26,7 +29,11 @@ static uint64_t run(struct way *w, uint64_t ns, uint64_t service_ns)
         while (pace_may_send(&w->pace, w->acked, w->now)) {
             uint64_t from = w->now > w->busy_until ? w->now : w->busy_until;
             w->busy_until = from + service_ns;
-            w->done[++w->sent % (4 * PACE_MAX)] = w->busy_until + WAY_NS;
+            w->random = w->random * 6364136223846793005u + 1442695040888963407u;
+            uint64_t done = w->busy_until + (w->way_ns ? w->way_ns : WAY_NS) +
+                            (w->jitter_ns ? (w->random >> 33) % w->jitter_ns : 0);
+            w->last = done > w->last ? done : w->last;
+            w->done[++w->sent % (4 * PACE_MAX)] = w->last;
             pace_sent(&w->pace, w->sent, w->now);
         }
         if (w->sent - w->acked > w->most)
@@ -57,7 +64,7 @@ static void test_pace_leaves_no_long_queue(void **state)
 static void test_pace_goes_back_when_the_way_gets_slow_and_forth_again(void **state)
 {
     (void)state;
-    struct way w = {0};
+    struct way w = {.way_ns = 40000};
     run(&w, 20000000, 2000);
     assert_true(w.most > 12);
     run(&w, 20000000, 50000);
@@ -77,9 +84,50 @@ static void test_pace_never_stands_still(void **state)
     assert_true(w.pace.window >= PACE_MIN);
 }
 
+/* Agents share their processors with ranks: now a block is acknowledged after 60 us, now after half a millisecond, and it is worked on
+ * in 40. With two on their way at a time, a third as many would go through. */
+static void test_pace_is_not_misled_by_processors_that_are_shared(void **state)
+{
+    (void)state;
+    struct way w = {.way_ns = 60000, .jitter_ns = 540000};
+    run(&w, 100000000, 40000);
+    w.most = 0;
+    assert_in_range(run(&w, 1000000000, 40000), 15000, 25000); /* of 25000 */
+    assert_in_range(w.most, 8, PACE_MAX);
+}
+
+/* Everything takes five times as long: what waits is what counts, not the time. */
+static void test_pace_keeps_busy_what_has_become_slow(void **state)
+{
+    (void)state;
+    struct way w = {.way_ns = 40000};
+    run(&w, 20000000, 8000);
+    w.way_ns = 200000;
+    run(&w, 100000000, 40000);
+    w.most = 0;
+    assert_in_range(run(&w, 100000000, 40000), 1500, 2500); /* of 2500 */
+    assert_in_range(w.most, PACE_MIN, 12);
+}
+
+static void test_turns_are_as_long_as_the_others(void **state)
+{
+    (void)state;
+    struct turns t = {0};
+    assert_true(turns_due(&t, 1000));
+    turns_back(&t, 1000, 300); /* nobody was there, or somebody who waits as well */
+    assert_false(turns_due(&t, 1299));
+    assert_true(turns_due(&t, 1300));
+    turns_back(&t, 2000, 3000000); /* somebody computes */
+    assert_false(turns_due(&t, 3001999));
+    assert_true(turns_due(&t, 3002000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pace_is_not_misled_by_processors_that_are_shared),
+        cmocka_unit_test(test_pace_keeps_busy_what_has_become_slow),
+        cmocka_unit_test(test_turns_are_as_long_as_the_others),
         cmocka_unit_test(test_pace_keeps_a_free_way_busy),
         cmocka_unit_test(test_pace_leaves_no_long_queue),
         cmocka_unit_test(test_pace_goes_back_when_the_way_gets_slow_and_forth_again),

@@ -46,6 +46,36 @@ static void test_range_that_is_full_or_not_there_gives_nothing(void **state)
     range_fini(&none);
 }
 
+/* The upper half is taken where it is said; first fit below does not see it, nor the other way round. */
+static void test_range_places_above_are_chosen_from_a_bound_on(void **state)
+{
+    (void)state;
+    struct range r = {.base = BASE, .bytes = BYTES};
+    const uint64_t above = BASE + BYTES, page = RANGE_PAGE;
+    assert_int_equal(range_above(&r, 1, 0), above);
+    assert_int_equal(range_above(&r, 1, above + 5 * page), above + 5 * page);
+    assert_true(range_take_above(&r, above + 2 * page, page, &owner[0]));
+    assert_int_equal(range_above(&r, page, 0), above);
+    assert_int_equal(range_above(&r, 2 * page, 0), above + 4 * page); /* the gap is too small with the page behind */
+    assert_int_equal(range_above(&r, page, above + page), above + 4 * page);
+    assert_int_equal(range_above(&r, page, above + 2 * page + 1), above + 4 * page);
+    assert_ptr_equal(range_find(&r, above + 2 * page), &owner[0]);
+    assert_int_equal(range_take(&r, BYTES - page, &owner[1]), BASE);
+    assert_int_equal(range_take(&r, 1, &owner[2]), 0);
+    assert_true(range_take_above(&r, above, page, &owner[3]));
+    assert_int_equal(range_above(&r, 1, 0), above + 4 * page);
+    assert_int_equal(range_above(&r, BYTES, 0), 0);
+    assert_int_equal(range_above(&r, BYTES - 5 * page, 0), above + 4 * page);
+    assert_int_equal(range_above(&r, BYTES - 4 * page, 0), 0);
+    range_give(&r, above);
+    range_give(&r, above + 2 * page);
+    assert_int_equal(range_above(&r, BYTES - page, 0), above);
+    struct range none = {.base = BASE};
+    assert_int_equal(range_above(&none, 1, 0), 0);
+    range_fini(&r);
+    assert_int_equal(memory_living(), 0);
+}
+
 /* Against a list: what is taken overlaps nothing and is found by each of its bytes. */
 static void test_range_random_places_are_found_again(void **state)
 {
@@ -83,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_range_places_are_apart_and_first_fit),
+        cmocka_unit_test(test_range_places_above_are_chosen_from_a_bound_on),
         cmocka_unit_test(test_range_that_is_full_or_not_there_gives_nothing),
         cmocka_unit_test(test_range_random_places_are_found_again),
     };

@@ -14,6 +14,8 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
+#include "runtime/agent/segments.h"
+#include "runtime/channel/hello.h"
 #include "runtime/protocol/task_id.h"
 #include "seed.h"
 
@@ -768,6 +770,119 @@ static void test_repair_node_without_memory_declines_a_copy(void **state)
     }
 }
 
+/* A writer connects again, and the agent hears of that before it looks at what came over the old connection: a write there may
+ * have taken effect already. */
+static void test_repair_what_came_before_a_new_connection_is_handled(void **state)
+{
+    (void)state;
+    struct rank *r = &w.rank[3];
+    struct wire_hello hello = {.job = 1,
+                               .node = 3,
+                               .rank = 3,
+                               .to_node = 0,
+                               .to_incarnation = w.node[0].agent.incarnation,
+                               .attempt = ++r->attempt};
+    const uint8_t secret[32] = {4, 2};
+    struct tp_ep *again;
+    wire_hello_sign(&hello, secret);
+    assert_int_equal(tp_mem.connect(r->net, &w.node[0].addr, &hello, sizeof hello, NULL, &again), KEEL_OK);
+    announce(r, 0, SEG_SHADOW, 0, 4096, 7, 0, 5);
+    world_pump();
+    const struct conn *c = w.node[0].agent.conns;
+    while (c && c->rank != 3)
+        c = c->next;
+    assert_true(c && c->attempt == hello.attempt && c->note[4].put == 7);
+    tp_ep_destroy(again);
+}
+
+/* The kernel gives memory before it has it: what is not there in the middle of the filling is declined like a whole copy. */
+static void test_repair_memory_that_ends_in_the_middle_declines_the_copy(void **state)
+{
+    (void)state;
+    for (int nth = 1; nth < 20; nth += 3) {
+        world_close();
+        world_open(3, 0, VIEW_DEGRADE);
+        for (int node = 0; node < 3; node++)
+            for (int slot = 0; slot < 3; slot++)
+                if (view_copy_at(group_at(node, SEG_SHADOW, slot), node) >= 0)
+                    memset(bytes_at(node, SEG_SHADOW, slot), 'a' + slot, SEG_BYTES);
+        w.node[1].refused_block = w.node[2].refused_block = nth;
+        world_kill_node(0);
+        world_restore();
+        for (int slot = 0; slot < 3; slot++) {
+            const struct view_group *g = group_at(1, SEG_SHADOW, slot);
+            assert_true(is_direct(SEG_SHADOW, slot));
+            assert_int_equal(g->lost_at, 0);
+            for (int i = 0; i < g->copies; i++)
+                for (size_t k = 0; k < SEG_BYTES; k++)
+                    assert_int_equal(bytes_at(g->copy[i].node, SEG_SHADOW, slot)[k], 'a' + slot);
+        }
+        assert_true(copies_are_equal());
+        assert_false(w.node[1].fatal || w.node[2].fatal);
+        assert_non_null(strstr(w.node[1].said, "redundancy_reduced"));
+        assert_null(strstr(w.node[1].said, "redundancy_restored"));
+    }
+}
+
+/* What says that a copy counts may overtake what says that its node has no memory for it. */
+static void test_repair_copy_without_memory_does_not_count(void **state)
+{
+    (void)state;
+    world_close();
+    world_open(4, 0, VIEW_DEGRADE);
+    for (int node = 0; node < 4; node++)
+        for (int slot = 0; slot < 4; slot++)
+            if (view_copy_at(group_at(node, SEG_SHADOW, slot), node) >= 0)
+                memset(bytes_at(node, SEG_SHADOW, slot), 'a' + slot, 64);
+    w.node[2].full = true;
+    world_kill_node(0);
+    int declined = -1;
+    for (int i = 0; i < w.submissions; i++)
+        declined = w.submitted[i].type == VIEW_DECLINED ? i : declined;
+    assert_true(declined >= 0 && w.submitted[declined].a == 2);
+    struct view_event late = w.submitted[declined];
+    memmove(&w.submitted[declined], &w.submitted[declined + 1], sizeof late * (size_t)(--w.submissions - declined));
+    world_restore();
+    for (int slot = 0; slot < 4; slot++)
+        for (int i = 0; i < group_at(1, SEG_SHADOW, slot)->copies; i++) {
+            const struct view_copy *c = &group_at(1, SEG_SHADOW, slot)->copy[i];
+            const struct store_copy *here = store_copy(&w.node[c->node].agent.store, SEG_SHADOW, slot);
+            assert_true(!c->whole || (here && here->base && here->base[63] == 'a' + slot));
+        }
+    world_change(&late, 1);
+    world_restore();
+    for (int node = 1; node < 4; node++)
+        assert_false(w.node[node].fatal);
+    assert_true(copies_are_equal());
+    for (int slot = 0; slot < 4; slot++)
+        assert_true(is_direct(SEG_SHADOW, slot));
+}
+
+/* A segment that is allocated when a copy was filled, but is not yet called whole: without memory for it there is no segment. */
+static void test_repair_filled_copy_counts_for_new_segments(void **state)
+{
+    (void)state;
+    world_kill_node(0);
+    assert_true(w.submissions > 0); /* filled, and nobody has committed that */
+    int node = -1;
+    for (int slot = 0; slot < w.nodes; slot++)
+        for (int i = 0; i < group_at(1, SEG_SHADOW, slot)->copies; i++)
+            if (!group_at(1, SEG_SHADOW, slot)->copy[i].whole)
+                node = group_at(1, SEG_SHADOW, slot)->copy[i].node;
+    assert_true(node > 0);
+    struct agent *a = &w.node[node].agent;
+    assert_int_equal(store_define(&a->store, 9, 64, 1, 0), KEEL_OK);
+    struct store_segment *s = store_find(&a->store, 9);
+    for (int slot = 0; slot < w.nodes; slot++) { /* there is memory for those that are called whole */
+        int at = view_copy_at(group_at(1, SEG_SHADOW, slot), node);
+        if (at >= 0 && group_at(1, SEG_SHADOW, slot)->copy[at].whole)
+            assert_int_equal(store_make(&a->store, s, slot, group_at(1, SEG_SHADOW, slot)->generation), KEEL_OK);
+    }
+    w.node[node].full = true;
+    assert_int_equal(segments_make_copies(a, s), KEEL_ERR_NOMEM);
+    assert_false(a->declined);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -803,6 +918,10 @@ int main(void)
         TEST(test_repair_agent_init_without_memory_leaves_nothing),
         TEST(test_repair_without_memory_ends_well_or_the_agent_ends),
         cmocka_unit_test_setup_teardown(test_repair_node_without_memory_declines_a_copy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_repair_memory_that_ends_in_the_middle_declines_the_copy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_repair_copy_without_memory_does_not_count, setup, teardown),
+        TEST(test_repair_filled_copy_counts_for_new_segments),
+        TEST(test_repair_what_came_before_a_new_connection_is_handled),
     };
     return cmocka_run_group_tests_name("repair", tests, NULL, NULL);
 }

@@ -45,6 +45,7 @@ static void test_segment_touches_no_memory_for_ranks_that_nobody_talks_to(void *
         assert_false(near_valid(&s->near[rank], &s->near[rank].add_tag));
     }
     segment_release(s);
+    segment_forget_all(&client);
     free(page);
 }
 

@@ -1,0 +1,42 @@
+/* Mutexes of the job: each rank is home to some, any rank locks any. The lock of a process that dies goes to the next who waits, who is
+ * told; nobody is let in beside a holder that lives.
+ *
+ *  order     who waits is served in the order of ranks, going round from the one that unlocks: no rank passes another that waits twice.
+ *            The threads of one rank take their turns among themselves.
+ *  memory    a lock also orders the program's operations: what the holder before had completed (puts that returned, operations that were waited for
+ *            or fenced) the next one sees.
+ *  blocks    until the mutex is free. A process that holds one and is stopped, or computes, is waited for.
+ *  threads   any; another thread of the rank may unlock.
+ *  errors    KEEL_ERR_ARG; KEEL_ERR_STATE before keel_init; KEEL_ERR_DATA_LOST: the node of the home and its copy died together; those of
+ *            keel/rma.h. After an error of keel_mutex_lock the caller does not hold the mutex. */
+#ifndef KEEL_MUTEX_H
+#define KEEL_MUTEX_H
+
+#include <keel/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct keel_mutexes keel_mutexes;
+
+/* Collective over all live ranks: per_rank mutexes, numbered from 0, at each rank, all free. They survive any one node at a time. A restarted rank
+ * calls it again, in the order of its segments (keel_segment_alloc), and gets those that exist.
+ * errors    as keel_segment_alloc. */
+KEEL_MUST_CHECK keel_status keel_mutexes_create(int per_rank, keel_mutexes **out);
+/* Collective. NULL is allowed (on all ranks). None of them may be held or waited for.
+ * errors    KEEL_ERR_STATE also: this process holds one; nothing is done, and the others wait for it. */
+keel_status keel_mutexes_free(keel_mutexes *mutexes);
+/* Take the rank's mutex of that number. *dead (NULL is allowed): the rank whose process died while it held it, so that what the mutex protects may be
+ * half-done; -1: none. It is told to one holder, or, if that one dies, too, to the next.
+ * blocks    for ever if the thread holds it already. */
+KEEL_MUST_CHECK keel_status keel_mutex_lock(keel_mutexes *mutexes, int rank, int number, int *dead);
+/* The same without waiting: KEEL_IN_PROGRESS if somebody else has it. */
+KEEL_MUST_CHECK keel_status keel_mutex_try(keel_mutexes *mutexes, int rank, int number, int *dead);
+/* errors    KEEL_ERR_STATE: this process does not hold it. */
+KEEL_MUST_CHECK keel_status keel_mutex_unlock(keel_mutexes *mutexes, int rank, int number);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

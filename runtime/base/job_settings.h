@@ -1,0 +1,41 @@
+/* What the user asks of a job that each of its agents must know. keelrun's command line fills it in, the job's description carries it
+ * (pm/wire/settings.h), and the parts of an agent are made with it: nothing of it is named or numbered a second time on the way. */
+#ifndef KEEL_BASE_JOB_SETTINGS_H
+#define KEEL_BASE_JOB_SETTINGS_H
+
+#include <stdbool.h>
+
+/* After a node's death: go on elsewhere, go on with those that are left, or end. */
+enum view_policy { VIEW_SUBSTITUTE, VIEW_DEGRADE, VIEW_ABORT };
+/* How heartbeats are read. */
+enum probe_choice { PROBE_AUTO, PROBE_VERBS, PROBE_OFI };
+/* Who reads whose. */
+enum member_topology { MEMBER_RING, MEMBER_TORUS, MEMBER_HYPERCUBE, MEMBER_RANDOM, MEMBER_FILE };
+
+enum { SILENCE_DEFAULT_MS = 780, DARK_DEFAULT_MS = 250, SILENCE_MIN_MS = 100, SILENCE_MAX_MS = 600000 };
+enum { WATCHERS_MAX = 16 }; /* nodes that one reads */
+
+struct job_settings {
+    int nodes;      /* that hold ranks at the start */
+    int spares;     /* nodes beside them; they come last */
+    int ranks;      /* world size */
+    int *rank_node; /* [ranks] where each starts */
+    enum view_policy on_failure;
+    bool
+        degrade_asked; /* VIEW_DEGRADE by the user, not as the default without spares: a rank that dies of its own fault is no failure */
+    bool secure; /* data connections are encrypted and authenticated */
+    enum probe_choice probe;
+    enum member_topology topology;
+    int *edges; /* MEMBER_FILE: [edge_count][2] reader, watched */
+    int edge_count;
+    int silence_ms; /* after which a node is dead; */
+    int dark_ms;    /* and after which, where its host does not answer either */
+};
+
+/* A rank's first process that is killed before any process of its node has called keel_init ends the job: a program without Keel cannot go on
+ * without it. */
+static inline bool settings_plain_death_ends(const struct job_settings *s)
+{
+    return !s->degrade_asked && s->on_failure != VIEW_ABORT;
+}
+#endif

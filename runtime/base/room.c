@@ -1,0 +1,104 @@
+#include "runtime/base/room.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH = 1024 };
+
+static FILE *open_below(const char *root, const char *folder, const char *file)
+{
+    char path[PATH];
+    int n = snprintf(path, sizeof path, "%s%s/%s", root, folder, file);
+    return n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+}
+
+/* The number in the file; false: there is none ("max"), or no such file. */
+static bool read_number(const char *root, const char *folder, const char *file, uint64_t *value)
+{
+    FILE *f = open_below(root, folder, file);
+    bool any = f && fscanf(f, "%" SCNu64, value) == 1; // NOLINT(cert-err34-c): what the kernel wrote
+    if (f)
+        fclose(f);
+    return any;
+}
+
+/* The sum of the values of lines "name value". */
+static uint64_t read_lines(const char *root, const char *folder, const char *file, const char *const *names, int n)
+{
+    FILE *f = open_below(root, folder, file);
+    char name[64];
+    uint64_t value, sum = 0;
+    while (f && fscanf(f, "%63s %" SCNu64 "%*[^\n]", name, &value) == 2) // NOLINT(cert-err34-c)
+        for (int i = 0; i < n; i++)
+            if (strcmp(name, names[i]) == 0)
+                sum += value;
+    if (f)
+        fclose(f);
+    return sum;
+}
+
+struct version {
+    const char *mount, *limit, *usage;
+    const char *cache[2]; /* files' pages, which the kernel gives up first */
+};
+
+static const struct version one = {"/sys/fs/cgroup/memory",
+                                   "memory.limit_in_bytes",
+                                   "memory.usage_in_bytes",
+                                   {"total_inactive_file", "total_active_file"}};
+static const struct version two = {"/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}};
+
+static uint64_t room_of(const char *root, const struct version *v, const char *folder)
+{
+    uint64_t limit, usage;
+    if (!read_number(root, folder, v->limit, &limit) || !read_number(root, folder, v->usage, &usage))
+        return UINT64_MAX;
+    uint64_t cache = read_lines(root, folder, "memory.stat", v->cache, 2);
+    usage -= cache < usage ? cache : usage;
+    return usage < limit ? limit - usage : 0;
+}
+
+/* The group and all that it is in. In a container the path may be one that only the host has: then the mount is the group. */
+static uint64_t room_of_groups(const char *root, const struct version *v, const char *group)
+{
+    char folder[PATH];
+    uint64_t least = UINT64_MAX;
+    size_t mount = strlen(v->mount);
+    int n = snprintf(folder, sizeof folder, "%s%s", v->mount, group);
+    if (n < 0 || (size_t)n >= sizeof folder)
+        return least;
+    for (char *end = folder + n; end >= folder + mount; end--) {
+        if (*end != '/' && *end != 0)
+            continue;
+        *end = 0;
+        uint64_t room = room_of(root, v, folder);
+        least = room < least ? room : least;
+    }
+    return least;
+}
+
+uint64_t room_bytes(const char *root)
+{
+    static const char *const available = "MemAvailable:";
+    uint64_t kib = read_lines(root, "/proc", "meminfo", &available, 1);
+    uint64_t least = kib ? kib * 1024 : UINT64_MAX;
+    FILE *f = open_below(root, "/proc/self", "cgroup");
+    char line[PATH];
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        const char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group)
+            continue;
+        const struct version *v = strncmp(controllers, ":memory:", 8) == 0 ? &one
+                                  : strncmp(controllers, "::", 2) == 0     ? &two
+                                                                           : NULL;
+        uint64_t room = v ? room_of_groups(root, v, group + 1) : UINT64_MAX;
+        least = room < least ? room : least;
+    }
+    if (f)
+        fclose(f);
+    return least;
+}

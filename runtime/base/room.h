@@ -1,0 +1,10 @@
+/* How much memory this process may still take before the kernel ends somebody for it: what the machine has available, and what the
+ * memory groups (cgroups, version 1 or 2) that the process is in allow, whichever is least. */
+#ifndef KEEL_BASE_ROOM_H
+#define KEEL_BASE_ROOM_H
+
+#include <stdint.h>
+
+/* Bytes; UINT64_MAX if nothing says so. Reads a few files below root ("" for the system's own; tests have others). Any thread. */
+uint64_t room_bytes(const char *root);
+#endif

@@ -1,0 +1,180 @@
+/* What an operation holds while it is under way, of which there is only so much: notes at agents (op_note.c), an entry of
+ * the intent page, the right to be one of the large puts. Who finds none left waits in line; what is given back is served in the order of asking. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+#include "runtime/client/op_int.h"
+
+enum { INTENT_STEP = 1024 * 1024 };
+
+/* ---- the line ---- */
+
+void hold_wait(struct op *op)
+{
+    struct client *c = op->client;
+    op->wants = true;
+    if (op->waiting)
+        return;
+    op->waiting = true;
+    op->next_waiting = NULL;
+    *c->waiting_tail = op;
+    c->waiting_tail = &op->next_waiting;
+}
+
+void hold_wait_no_more(struct op *op)
+{
+    struct client *c = op->client;
+    struct op **link = &c->waiting;
+    if (!op->waiting)
+        return;
+    while (*link != op)
+        link = &(*link)->next_waiting;
+    *link = op->next_waiting;
+    if (!*link)
+        c->waiting_tail = link;
+    op->waiting = false;
+}
+
+bool hold_others_wait(const struct op *op)
+{
+    return op->client->waiting && op->client->waiting != op;
+}
+
+void op_serve(struct client *c, uint64_t now)
+{
+    c->serve = false;
+    for (struct op *op; (op = c->waiting) != NULL;) {
+        op->wants = false;
+        op->first_in_line = true;
+        op_advance(op, now);
+        if (c->waiting != op)
+            continue; /* it has ended */
+        op->first_in_line = false;
+        if (op->wants)
+            return;
+        hold_wait_no_more(op);
+    }
+}
+
+/* ---- the intent page ---- */
+
+static void intent_clear(struct op *op)
+{
+    struct client *c = op->client;
+    if (op->intent >= 0) {
+        atomic_store_explicit(&c->intents->entry[op->intent].active, 0, memory_order_release);
+        c->serve = true;
+    }
+    op->intent = -1;
+}
+
+bool hold_intent(struct op *op)
+{
+    struct client *c = op->client;
+    if (op->intent >= 0) { /* of an earlier plan: from the beginning again, and what it covered stays covered */
+        struct intent *t = &c->intents->entry[op->intent];
+        __atomic_store_n(&t->len, t->offset - op->offset + t->len, __ATOMIC_RELEASE);
+        __atomic_store_n(&t->offset, op->offset, __ATOMIC_RELEASE);
+    }
+    for (int i = 0; op->intent < 0 && i < INTENT_MAX; i++) {
+        struct intent *t = &c->intents->entry[i];
+        if (atomic_load_explicit(&t->active, memory_order_relaxed))
+            continue;
+        t->seg = op->segment->index;
+        t->slot = (uint32_t)op->slot;
+        t->offset = op->offset;
+        t->len = 0;
+        atomic_store_explicit(&t->active, 1, memory_order_release);
+        op->intent = i;
+        FAULT_POINT("op.intent_set");
+    }
+    return op->intent >= 0;
+}
+
+/* The copy here may differ up to `end`, from where all others have the bytes. */
+void hold_intent_move(struct op *op, uint64_t end)
+{
+    struct intent *t = &op->client->intents->entry[op->intent];
+    uint64_t all = op->stored;
+    for (int leg = 0; leg < op->plan.legs; leg++)
+        if (op->plan.leg[leg].done < all)
+            all = op->plan.leg[leg].done;
+    uint64_t from = t->offset - op->offset;
+    if (all >= from + INTENT_STEP) {
+        /* First the beginning: in between the entry names too much, never too little. */
+        __atomic_store_n(&t->offset, op->offset + all, __ATOMIC_RELEASE);
+        from = all;
+    }
+    if (end - from > t->len || end == op->len)
+        __atomic_store_n(&t->len, end - from, __ATOMIC_RELEASE);
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* ---- the end ---- */
+
+void hold_large_end(struct op *op)
+{
+    op->client->large -= op->large;
+    op->client->serve = op->client->serve || op->large;
+    op->large = false;
+}
+
+void hold_release(struct op *op)
+{
+    note_free_all(op);
+    intent_clear(op);
+    hold_large_end(op);
+    hold_wait_no_more(op);
+    if (op->counted)
+        atomic_fetch_sub_explicit(&op->client->intents->open, 1, memory_order_relaxed);
+    op->counted = false;
+}
+
+/* A put that ends here may be in some copies only, or come later than what others write from now on. Its notes stay, and a view
+ * will make the copies equal and end its connections. */
+void hold_give_up(struct op *op)
+{
+    struct client *c = op->client;
+    if (op->notes == 0 && op->intent < 0 && !op->counted)
+        return;
+    struct given_up *g = malloc(sizeof *g);
+    atomic_fetch_add(&c->intents->doubted, 1);
+    struct control r = {.type = CONTROL_DOUBT};
+    c->doubt_untold = !c->env.tell(c->env.user, &r); /* else client_progress does it */
+    if (g) {                                         /* without memory these notes are never used again */
+        *g = (struct given_up){.next = c->given_up,
+                               .number = atomic_load(&c->intents->doubted),
+                               .notes = op->notes,
+                               .intent = op->intent,
+                               .counted = op->counted};
+        memcpy(g->note, op->note, sizeof g->note);
+        c->given_up = g;
+    }
+    op->notes = 0;
+    op->intent = -1;
+    op->counted = false;
+}
+
+void op_given_up_done(struct client *c)
+{
+    uint32_t taken = atomic_load_explicit(&page_rank(c->page, c->rank)->doubted, memory_order_acquire);
+    struct given_up **link = &c->given_up;
+    while (*link) {
+        struct given_up *g = *link;
+        if ((int32_t)(taken - g->number) < 0) {
+            link = &g->next;
+            continue;
+        }
+        *link = g->next;
+        for (int i = 0; i < g->notes; i++)
+            link_note_free(c, &c->link[g->note[i].node], g->note[i].note);
+        if (g->intent >= 0)
+            atomic_store_explicit(&c->intents->entry[g->intent].active, 0, memory_order_release);
+        if (g->counted)
+            atomic_fetch_sub_explicit(&c->intents->open, 1, memory_order_relaxed);
+        c->serve = true;
+        free(g);
+    }
+}

@@ -1,0 +1,99 @@
+/* A blocking call of a group whose members all share the hall, over a board there (collectives/board.h): as long as they come
+ * within some microseconds of each other nothing is sent, and the clock is hardly looked at. Whoever comes late finds the others
+ * gone on to messages, which know how to wait: asleep, and looking after who has died or is stopped. */
+#include "collectives/group.h"
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+
+enum {
+    GLANCES = 100,       /* at the board, then the clock is looked at, and the processor offered to others */
+    PROGRESS_EVERY = 64, /* calls: what else there is to do */
+};
+
+/* The board, if every member that lives now can use it. */
+static bool find_board(struct keel_group *g)
+{
+    struct client *c = g->client;
+    int which = g == c->coll.living ? 0 : g == c->coll.world ? 1 : g == c->coll.node ? 2 : -1, n = group_size(g->ranks);
+    void *memory = hall_board(c, which, group_id(g->ranks));
+    bool all = memory && !g->creation && n <= c->hall.n;
+    for (int m = 0; all && m < n; m++)
+        if (coll_member_lives(g, m) && group_rank(g->ranks, m) != c->rank)
+            all = hall_place(c, group_rank(g->ranks, m)) >= 0;
+    return all && board_attach(&g->board, memory, c->hall.n, group_id(g->ranks)) && engine_board(g->engine, &g->board);
+}
+
+void quick_view(struct keel_group *g)
+{
+    g->asked_board = false;
+    (void)engine_board(g->engine, NULL);
+}
+
+void quick_forget(struct keel_group *g)
+{
+    if (g->board.head)
+        board_release(&g->board, group_id(g->ranks));
+}
+
+static bool nothing_else(const struct keel_group *g)
+{
+    const struct client *c = g->client;
+    return c->fatal == KEEL_OK && c->coll.broken == KEEL_OK && !g->requests &&
+           atomic_load_explicit(&c->page->changes, memory_order_acquire) == c->coll.changes;
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static enum engine_post glance(struct engine *e, struct engine_result *result)
+{
+    enum engine_post state = ENGINE_POST_WAITS;
+    for (int i = 0; i < GLANCES && state < ENGINE_POST_DONE; i++) {
+        state = engine_look(e, result);
+        if (state == ENGINE_POST_GOES_ON)
+            i = 0;
+        else if (state == ENGINE_POST_WAITS)
+            relax();
+    }
+    return state;
+}
+
+static enum engine_post wait(struct keel_group *g, struct engine_result *result)
+{
+    const struct client *c = g->client;
+    enum engine_post state = glance(g->engine, result);
+    if (state >= ENGINE_POST_DONE)
+        return state;
+    uint64_t until = c->env.now(c->env.user) + c->spin_ns;
+    do {
+        c->env.yield(c->env.user);
+        state = glance(g->engine, result);
+    } while (state < ENGINE_POST_DONE && c->env.now(c->env.user) < until);
+    return state < ENGINE_POST_DONE ? engine_leave(g->engine, result) : state;
+}
+
+bool quick_call(struct keel_group *g, struct engine_call *call, struct engine_result *result)
+{
+    struct client *c = g->client;
+    if (!g->asked_board) {
+        g->asked_board = true;
+        g->boarded = find_board(g);
+    }
+    if (!g->boarded)
+        return false;
+    if (++c->coll.quick % PROGRESS_EVERY == 0)
+        client_progress(c);
+    if (!nothing_else(g) || !engine_post(g->engine, call))
+        return false;
+    FAULT_POINT("coll.posted");
+    if (wait(g, result) == ENGINE_POST_DONE)
+        return true;
+    *call = *engine_left(g->engine);
+    return false;
+}

@@ -1,0 +1,48 @@
+"""Mutexes whose holders, waiters and those that hand over die at each named step, alone and with their node; and are taken over by a spare."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import keeltest
+from cluster import Cluster
+
+MUTEX = os.environ.get("KEEL_MUTEX", "build/tests/fault/mutex")
+POINTS = ["mutex.waiting", "mutex.locked", "mutex.chosen", "mutex.handed_over"]
+RANKS, NODES = 5, 3
+
+
+def run(fault, on_failure="degrade", spares=0):
+    with Cluster(NODES, [MUTEX, "12"], ranks=RANKS, spares=spares, on_failure=on_failure, env={"KEEL_FAULT": fault}, seconds=200) as job:
+        code, out, said = job.wait(), job.stdout(), job.stderr()
+        assert code == 0, (fault, code, said)
+        return out.count(", right\n"), sum(int(line.split()[4]) for line in out.splitlines())
+
+
+def died(kind):
+    deaths = 0
+    for point in POINTS:
+        for nth in 1, 3:
+            right, told = run("%s:%d:%s:rank=2" % (point, nth, kind))
+            assert right >= 2, (point, nth, right)
+            deaths += right < RANKS
+            if right < RANKS and point == "mutex.locked":  # whoever got it next, if it lived, was told
+                assert told == 1, (point, nth, told)
+    assert deaths >= 6, deaths  # a step that nobody passes three times kills nobody
+
+
+def test_a_rank_dies_at_each_step():
+    died("kill")
+
+
+def test_a_node_dies_at_each_step():
+    died("node")
+
+
+def test_a_spare_goes_on_for_the_holder_and_waits_for_nobody_that_is_gone():
+    for point in "mutex.waiting", "mutex.locked":
+        right, told = run("%s:2:node:rank=2" % point, "substitute", 1)
+        assert right == RANKS, (point, right)
+        assert told == (1 if point == "mutex.locked" else told), (point, told)
+
+
+keeltest.main(globals())
