@@ -1,9 +1,11 @@
-/* survivors CALLS [LENGTH]: so many collectives of the world and of groups made on the way, while ranks die. Each result is compared
+/* survivors CALLS [LENGTH [LEFT]]: so many collectives of the world and of groups made on the way, while ranks die. Each result is compared
  * with what the members that it covers must have given, and printed: "CALL NAME STATUS MEMBERS HASH". All who print a line for a
  * call must print the same (survivors.py compares them). Exit code 1 if a result is wrong.
+ * With LEFT it goes on after these with blocking calls, as long as it takes until no more than so many members live.
  * A process that takes a dead rank's place is no member: it ends at once. */
 #include <keel/keel.h>
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,12 +122,27 @@ static void agree(keel_group *g)
     tell("agree", KEEL_OK, g, NULL, result);
 }
 
-static void barrier(keel_group *g)
+/* The number of members that it covers, the same for all who return. */
+static int barrier(keel_group *g)
 {
     keel_request *r;
+    keel_covered *covered;
+    int members = 0;
     expect_ok(keel_group_barrier_begin(g, &r), "barrier");
-    expect_ok(keel_request_wait(r, NULL), "barrier");
+    expect_ok(keel_request_wait(r, &covered), "barrier");
+    for (int m = 0; m < keel_group_size(g); m++)
+        members += keel_covered_has(covered, m);
     tell("barrier", KEEL_OK, g, NULL, 0);
+    keel_covered_free(covered);
+    return members;
+}
+
+/* Where members meet in shared memory, and when, is a matter of time: a board that was left some times is tried at each 64th call. */
+static void until_left(keel_group *g, int left)
+{
+    for (; barrier(g) > left; call++)
+        for (int i = 0; i < 64; i++, call++)
+            agree(g);
 }
 
 /* The survivors as a group of their own go on with a reduction. */
@@ -173,6 +190,7 @@ int main(int argc, char **argv)
 {
     long calls = argc > 1 ? atol(argv[1]) : 20;
     length = argc > 2 ? (size_t)atol(argv[2]) : length;
+    int left = argc > 3 ? atoi(argv[3]) : INT_MAX;
     expect_ok(keel_init(), "init");
     keel_group *world = keel_group_world();
     in = calloc(length + 1, sizeof *in);
@@ -201,10 +219,10 @@ int main(int argc, char **argv)
             break;
         default:
             halves(world); /* for two */
-            barrier(world);
+            (void)barrier(world);
         }
     if (!keel_restarted())
-        barrier(world);
+        until_left(world, left);
     printf("end\n");
     expect_ok(keel_finalize(), "finalize");
     return 0;
