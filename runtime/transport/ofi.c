@@ -66,6 +66,8 @@ static void close_fid(void *fid_holder)
         fi_close((struct fid *)fid_holder);
 }
 
+/* Provider trap (tcp, 1.17): closing the listener leaves the handshakes of those whom it let in and who have not said hello, and the next
+ * look at the event queue uses the listener that is gone. So it is closed when nobody will look any more. */
 static void end_waiting_connections(struct ofi_tp *tp)
 {
     if (!tp->pep)
@@ -85,10 +87,10 @@ static void ofi_close(struct tp *base)
     struct ofi_ep *ep;
     struct cm_event *event;
     struct region *region;
-    if (tp->eq)
-        end_waiting_connections(tp);
     while ((ep = TAILQ_FIRST(&tp->eps)) != NULL)
         ofi_ep_destroy(&ep->base);
+    if (tp->eq)
+        end_waiting_connections(tp);
     while ((ep = TAILQ_FIRST(&tp->graveyard)) != NULL) {
         TAILQ_REMOVE(&tp->graveyard, ep, all);
         free(ep);
