@@ -1,5 +1,6 @@
 #include "pm/agent/process.h"
 
+#include "pm/wire/message.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
@@ -93,12 +94,10 @@ static char **env_with_fds(char *const *env, int keel_fd, int pmi_fd)
         n++;
     char **all = pm_alloc((n + 5) * sizeof *all);
     memcpy(all, env, n * sizeof *all);
-    all[n] = pm_printf("KEEL_FD=%d", keel_fd);
-    all[n + 1] = pm_printf("PMI_FD=%d", pmi_fd);
-    /* libfabric brings libraries that catch SIGSEGV and others when they are loaded, write a file and end the program with 1: a crash
-     * would look like a program's own decision */
-    all[n + 2] = pm_printf("IPATH_NO_BACKTRACE=1");
-    all[n + 3] = pm_printf("HFI_NO_BACKTRACE=1");
+    all[n] = (char *)NO_BACKTRACE_IPATH;
+    all[n + 1] = (char *)NO_BACKTRACE_HFI;
+    all[n + 2] = pm_printf("KEEL_FD=%d", keel_fd);
+    all[n + 3] = pm_printf("PMI_FD=%d", pmi_fd);
     return all;
 }
 

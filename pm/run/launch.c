@@ -125,12 +125,14 @@ static void start_here(struct launch *l, int node)
     build_argv(l, OURS, node, argv, address);
     while (environ[count])
         count++;
-    char **env = pm_alloc((count + 3) * sizeof *env);
+    char **env = pm_alloc((count + 5) * sizeof *env);
     for (size_t i = 0; i < count; i++)
         if (wanted_in_env(l, environ[i]))
             env[kept++] = environ[i];
     char *variable = ticket_variable(l->plan.job_id, l->plan.ticket, l->plan.host, l->plan.port, node, address);
     env[kept++] = variable;
+    env[kept++] = (char *)NO_BACKTRACE_IPATH;
+    env[kept++] = (char *)NO_BACKTRACE_HFI;
     if (l->plan.netns)
         env[kept++] = (char *)bed_netns_variable(l->plan.netns);
     s->times++;

@@ -59,6 +59,10 @@ enum {
  * address, its port, the node's number, the local address to connect from ("-": any), separated by commas. In the
  * environment, not in the arguments, which every user of a host may read. */
 #define LAUNCH_ENV "KEEL_LAUNCH"
+/* For agents and ranks. libfabric brings libraries that catch SIGSEGV and others when they are loaded, write a file into the working
+ * directory and end the program with 1: a crash would look like a program's own decision. */
+#define NO_BACKTRACE_IPATH "IPATH_NO_BACKTRACE=1"
+#define NO_BACKTRACE_HFI "HFI_NO_BACKTRACE=1"
 /* Unix socket of an agent, in the abstract namespace (no file to leave behind): this, job id (16 hex digits), "/",
  * node. */
 #define CONSOLE_PREFIX "keel/"

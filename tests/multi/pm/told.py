@@ -1,6 +1,7 @@
 """What keelrun tells about ranks and nodes that die, and what it counts as success."""
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -75,6 +76,19 @@ def test_node_that_dies_is_told():
             assert re.fullmatch(r"node 1 died \d+\.\d s after the start; " + outcome, told[0]), told
             assert told[1:] == ["the job ended with exit code 0 after the loss of 1 node" +
                                 ("" if options else ", the loss of 1 rank")], told
+
+
+def test_agent_that_crashes_leaves_no_file():
+    with tempfile.TemporaryDirectory() as directory:
+        def there():
+            os.chdir(directory)
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with Job(["-n", "2", "--nodes", "2", CRASH, "9", "9", "once", "hold"], before=there) as job:
+            wait_for(lambda: job.stdout() == "here\n", "keel_init")
+            os.kill(job.status()["nodes"][1]["agent_pid"], signal.SIGSEGV)
+            wait_for(lambda: "node 1 died" in job.stderr(), "keelrun to tell")
+            assert job.wait() == 0, job.stderr()
+        assert os.listdir(directory) == [], os.listdir(directory)
 
 
 def test_program_without_keel_ends_with_its_first_death():
