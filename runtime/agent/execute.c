@@ -346,7 +346,7 @@ static void intent(struct agent *a, struct conn *c, const struct wire *w)
                                           .offset = w->offset,
                                           .len = w->count,
                                           .torn = true,
-                                          .second = w->flags & WIRE_F_SECOND,
+                                          .level = (uint8_t)(w->lane < COPIES_MAX ? w->lane : COPIES_MAX - 1),
                                           .put = w->identity};
 }
 

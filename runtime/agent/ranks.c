@@ -188,7 +188,8 @@ bool ranks_intent(const struct agent *a, const struct proc *proc, int i, struct 
         return false;
     if (patch->len > copy->bytes - patch->offset) /* caught while the rank changed the entry */
         patch->len = copy->bytes - patch->offset;
-    patch->torn = patch->second = true; /* no other copy is torn while this one is written */
+    patch->torn = true;
+    patch->level = COPIES_MAX - 1; /* no other copy is torn while this one is written */
     return true;
 }
 

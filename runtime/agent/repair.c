@@ -174,8 +174,7 @@ static void tell_one(struct agent *a, int group, uint32_t rank, uint32_t incarna
 {
     const struct view_group *g = &a->view.group[group];
     struct wire w = {.type = WIRE_DOUBT,
-                     .flags = (uint8_t)((patch->torn ? WIRE_F_TORN : 0) | (patch->second ? WIRE_F_SECOND : 0) |
-                                        (living ? WIRE_F_LIVING : 0)),
+                     .flags = (uint8_t)((patch->torn ? WIRE_F_TORN : 0) | (living ? WIRE_F_LIVING : 0)),
                      .slot = (uint16_t)group_slot(group),
                      .seg = patch->seg,
                      .offset = patch->offset,
@@ -183,7 +182,8 @@ static void tell_one(struct agent *a, int group, uint32_t rank, uint32_t incarna
                      .b = (int64_t)patch->put,
                      .rank = rank,
                      .incarnation = incarnation,
-                     .identity = g->generation};
+                     .identity = g->generation,
+                     .lane = patch->level};
     agent_tell(a, g->copy[0].node, &w, NULL);
 }
 
@@ -225,12 +225,11 @@ static void free_claims(struct repair *r)
     r->claims_tail = &r->claims;
 }
 
-/* The writer wrote to the other copies first, and went on to `c` when one of them was whole: so says a claim of another
- * copy about the same put. */
-static bool other_has_second(const struct repair *r, const struct claim *c)
+/* The writer went on to another copy when this one was whole: so says a claim of the other about the same put. */
+static bool went_on(const struct repair *r, const struct claim *c)
 {
     for (const struct claim *o = r->claims; o; o = o->next)
-        if (o->copy != c->copy && o->patch.torn && o->patch.second && o->patch.put == c->patch.put &&
+        if (o->copy != c->copy && o->patch.torn && o->patch.level > c->patch.level && o->patch.put == c->patch.put &&
             o->rank == c->rank && o->incarnation == c->incarnation && o->patch.seg == c->patch.seg &&
             o->patch.offset < c->patch.offset + c->patch.len && c->patch.offset < o->patch.offset + o->patch.len)
             return true;
@@ -259,16 +258,16 @@ static struct patch in_words(const struct patch *p)
     return words;
 }
 
-/* A copy in which nothing tears the bytes, 0: none. The writer lets one copy at a time be torn, so any other one is whole, unless
- * several were written second; then it is the one that was first. */
+/* A copy in which nothing tears the bytes, 0: none. The writer lets one copy at a time be torn, the one that it came to last: any
+ * other one is whole. */
 static int untorn_copy(const struct repair *r, const struct view_group *g, const struct patch *p)
 {
     bool torn[COPIES_MAX] = {true};
     for (int i = 1; i < g->copies; i++)
         torn[i] = !g->copy[i].whole;
     for (const struct claim *o = r->claims; o; o = o->next)
-        if (o->patch.torn && (o->patch.second || !other_has_second(r, o)) && o->patch.seg == p->seg &&
-            o->patch.offset < p->offset + p->len && p->offset < o->patch.offset + o->patch.len)
+        if (o->patch.torn && !went_on(r, o) && o->patch.seg == p->seg && o->patch.offset < p->offset + p->len &&
+            p->offset < o->patch.offset + o->patch.len)
             torn[o->copy] = true;
     for (int i = 1; i < g->copies; i++)
         if (!torn[i])
@@ -301,7 +300,7 @@ static bool window_is_open(const struct agent *a, int node)
 
 static bool must_fetch(const struct repair *r, const struct claim *c)
 {
-    return !c->living && c->copy == 0 && c->patch.torn && (c->patch.second || !other_has_second(r, c));
+    return !c->living && c->copy == 0 && c->patch.torn && !went_on(r, c);
 }
 
 /* Ask for some of the bytes of the claim at r->at; false when the window is full. */
@@ -682,7 +681,7 @@ static void receive_doubt(struct agent *a, int from, const struct wire *w)
                           .offset = w->offset,
                           .len = (uint64_t)w->a,
                           .torn = w->flags & WIRE_F_TORN,
-                          .second = w->flags & WIRE_F_SECOND,
+                          .level = (uint8_t)(w->lane < COPIES_MAX ? w->lane : COPIES_MAX - 1),
                           .put = (uint64_t)w->b};
     add_claim(a, r, copy, w->rank, w->incarnation, &patch, w->flags & WIRE_F_LIVING);
 }

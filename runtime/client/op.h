@@ -35,7 +35,7 @@ struct piece {
     bool remote_access; /* the provider uses our memory until its event: a write, a read, or a message sent from it */
     struct wire wire;   /* of such a message; else its type is 0 */
     bool done;          /* only that event is missing */
-    bool second;        /* of an announced put: the first copy has the chunk */
+    int level;          /* of an announced put: so many copies have the chunk */
 };
 
 /* Notes that an operation holds at the agents of its legs, until all copies have the bytes. One per message or chunk. */

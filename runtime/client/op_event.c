@@ -76,10 +76,11 @@ void op_access_done(struct piece *p, keel_status status)
     }
     if (status == KEEL_OK) {
         if (op->plan.way == PLAN_CHUNKS && !op->replan) {
-            if (!p->second) {
+            if (p->level == 0)
                 FAULT_POINT("op.chunk_in_one_copy");
-                stripe_first_done(&op->plan.stripe, p->leg);
-            }
+            else if (p->level < op->plan.legs - 1)
+                FAULT_POINT("op.chunk_in_two_copies");
+            stripe_done(&op->plan.stripe, p->leg, p->level);
             note_done(op, p);
         }
         op->plan.leg[p->leg].done += p->len;

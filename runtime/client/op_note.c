@@ -129,7 +129,7 @@ void note_done(struct op *op, const struct piece *p)
     if (done < op->plan.legs || (op->plan.here && op->stored < p->offset + p->len))
         return;
     if (op->plan.way == PLAN_CHUNKS)
-        FAULT_POINT("op.chunk_in_both_copies");
+        FAULT_POINT("op.chunk_in_all_copies");
     for (int i = op->notes - 1; i >= 0; i--)
         if (op->note[i].offset == p->offset && op->note[i].len == p->len)
             note_give_back(op, i);

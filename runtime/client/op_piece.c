@@ -15,7 +15,7 @@ struct piece *piece_new(struct op *op, int leg, const struct stripe_piece *part)
     *p = (struct piece){.op = op,
                         .offset = part->offset,
                         .len = part->len,
-                        .second = part->second,
+                        .level = part->level,
                         .leg = leg,
                         .node = op->plan.leg[leg].node,
                         .lane = -1};

@@ -51,14 +51,14 @@ static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep
 static keel_status announce(const struct op *op, const struct piece *p, struct tp_ep *ep, int note)
 {
     struct wire w = {.type = WIRE_INTENT,
-                     .flags = p->second ? WIRE_F_SECOND : 0,
                      .slot = (uint16_t)op->slot,
                      .seg = op->segment->index,
                      .offset = op->offset + p->offset,
                      .count = (uint32_t)p->len,
                      .identity = op->number,
                      .epoch = route_generation(op->route.tag),
-                     .note = (uint16_t)(note + 1)};
+                     .note = (uint16_t)(note + 1),
+                     .lane = (uint16_t)p->level};
     return tp_send(ep, &w, sizeof w, NULL, 0, NULL);
 }
 

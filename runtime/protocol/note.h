@@ -7,8 +7,8 @@
  * memory that its agent reads after its death.
  *
  *   whole   the copy has all bytes of the patch or none of them
- *   torn    it may have a part of them. A writer lets only one copy of a patch be torn at a time: `second` says that the
- *           others were whole, with the new bytes, before this one was touched */
+ *   torn    it may have a part of them. A writer lets only one copy of a patch be torn at a time: `level` copies were whole,
+ *           with the new bytes, before this one was touched. So of several that may be torn those of a lower level are not */
 #ifndef KEEL_PROTOCOL_NOTE_H
 #define KEEL_PROTOCOL_NOTE_H
 
@@ -24,8 +24,9 @@ struct patch {
     int slot;
     uint64_t offset;
     uint64_t len; /* 0: no patch */
-    bool torn, second;
-    uint64_t put; /* torn: the number of the writer's put, the same at every copy */
+    bool torn;
+    uint8_t level; /* torn: below COPIES_MAX */
+    uint64_t put;  /* torn: the number of the writer's put, the same at every copy */
 };
 
 enum { INTENT_MAX = 64 };

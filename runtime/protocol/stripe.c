@@ -23,35 +23,36 @@ static uint64_t offset_of(const struct stripe *s, int copy, uint64_t n)
     return chunk ? chunk * s->chunk - s->skew : 0;
 }
 
-static uint64_t slowest_second(const struct stripe *s, int first)
+/* The chunks of which the copy is the level-th have this one as their first. */
+static int first_of(const struct stripe *s, int copy, int level)
 {
-    uint64_t n = UINT64_MAX;
-    for (int copy = 0; copy < s->copies; copy++)
-        if (copy != first && s->second_taken[copy][first] < n)
-            n = s->second_taken[copy][first];
-    return n;
+    return (copy - level + s->copies) % s->copies;
+}
+
+static bool is_ready(const struct stripe *s, int first, int level)
+{
+    const uint64_t *taken = s->taken[first];
+    if (level > 0)
+        return taken[level] < s->done[first][level - 1];
+    return offset_of(s, first, taken[0]) < s->len && taken[0] - taken[s->copies - 1] < STRIPE_AHEAD;
 }
 
 bool stripe_take(struct stripe *s, int copy, struct stripe_piece *piece)
 {
-    piece->second = false;
-    for (int first = 0; first < s->copies && !piece->second; first++)
-        if (first != copy && s->second_taken[copy][first] < s->first_done[first]) {
-            piece->second = true;
-            piece->offset = offset_of(s, first, s->second_taken[copy][first]++);
-        }
-    if (!piece->second) {
-        piece->offset = offset_of(s, copy, s->first_taken[copy]);
-        if (piece->offset >= s->len || s->first_taken[copy] - slowest_second(s, copy) >= STRIPE_AHEAD)
-            return false;
-        s->first_taken[copy]++;
-    }
+    int level = s->copies - 1; /* what others have for the longest time */
+    while (level >= 0 && !is_ready(s, first_of(s, copy, level), level))
+        level--;
+    if (level < 0)
+        return false;
+    int first = first_of(s, copy, level);
+    piece->level = level;
+    piece->offset = offset_of(s, first, s->taken[first][level]++);
     uint64_t left = s->len - piece->offset, whole = piece->offset ? s->chunk : s->chunk - s->skew;
     piece->len = left < whole ? left : whole;
     return true;
 }
 
-void stripe_first_done(struct stripe *s, int copy)
+void stripe_done(struct stripe *s, int copy, int level)
 {
-    s->first_done[copy]++;
+    s->done[first_of(s, copy, level)][level]++;
 }

@@ -55,7 +55,6 @@ enum {
     WIRE_F_THROUGH = 1,  /* through the primary */
     WIRE_F_TASK = 4,     /* task and step identify the operation */
     WIRE_F_FREED = 8,    /* the segment was freed */
-    WIRE_F_SECOND = 32,  /* the other copies have these bytes already */
     WIRE_F_AGAIN = 16,   /* WIRE_FORWARD: the receiver may have it */
     WIRE_F_STRONG = 128, /* WIRE_GET: what is answered is never taken back */
     WIRE_F_ANSWER = 128, /* WIRE_FORWARD: the last copy answers the origin's request of seq b */
@@ -88,7 +87,7 @@ struct wire {
     uint32_t rank;        /* origin */
     uint32_t incarnation; /* of the origin */
     uint16_t note;        /* 1 + the note that covers this put or write, 0: none; in an answer: that was forgotten */
-    uint16_t lane;
+    uint16_t lane;        /* WIRE_INTENT, WIRE_DOUBT: the patch's level (protocol/note.h) */
 };
 static_assert(sizeof(struct wire) == 88, "the header is read by other nodes");
 

@@ -15,7 +15,7 @@ from keeltest import IS_ROOT
 PROGRAM = os.environ.get("KEEL_TORTURE", "build/tests/fault/torture")
 NODES, SPARES = 3, 1
 RANK_POINTS = ["op.put_between_copies", "op.intent_set", "op.before_local_store", "op.after_local_store", "op.answered",
-               "op.chunk_in_one_copy", "op.chunk_in_both_copies", "acc.done", "task.drawn",
+               "op.chunk_in_one_copy", "op.chunk_in_all_copies", "acc.done", "task.drawn",
                "task.claimed", "task.accumulating", "task.committing", "task.committed", "task.reset_prepared",
                "rank.barrier_entering", "rank.barrier_left", "rank.leaving", "rank.left"]
 AGENT_POINTS = ["replica.put_noted", "replica.put_applied", "replica.applied_not_forwarded", "replica.forwarded",

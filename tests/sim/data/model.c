@@ -29,30 +29,36 @@ void model_fini(struct world *w)
 
 /* ---- what agents do ---- */
 
+static int copies_left(const struct model *m, const struct view_group *group)
+{
+    int left = 0;
+    for (int i = 0; i < group->copies; i++)
+        left += group->copy[i].whole && !m->dead[group->copy[i].node];
+    return left;
+}
+
 /* The last whole copy of a group is gone: it is excused. */
 static void look_for_losses(struct world *w)
 {
     struct model *m = w->model;
     for (int g = 0; g < w->setup.nodes * CLASSES; g++) {
         const struct view_group *group = &m->view.group[g];
-        bool left = false;
-        for (int i = 0; i < group->copies; i++)
-            left = left || (group->copy[i].whole && !m->dead[group->copy[i].node]);
-        if (!left && !m->lost[g]) {
+        if (copies_left(m, group) == 0 && !m->lost[g]) {
             m->lost[g] = true;
             world_say(w, "slot %d, redundancy %u: no whole copy is left", group_slot(g), group_class(g));
         }
     }
 }
 
-/* Large puts write one copy after the other: where the first one dies in the middle of the second, only the living writer
- * makes it whole again. If it dies too, these are two failures. */
+/* Large puts write one copy after the other: where only the one that is being written is left, its living writer alone makes it
+ * whole again. If it dies too, these are two failures, with three copies three. */
 static void note_tears(struct world *w, int node)
 {
     struct model *m = w->model;
     for (struct region *g = m->regions; g; g = g->next) {
-        int group = group_of(w->setup.rank_node[g->rank], (unsigned)m->planned[g->segment].redundancy);
-        if (view_copy_at(&m->view.group[group], node) < 0)
+        const struct view_group *group =
+            &m->view.group[group_of(w->setup.rank_node[g->rank], (unsigned)m->planned[g->segment].redundancy)];
+        if (view_copy_at(group, node) < 0 || copies_left(m, group) > 1)
             continue;
         for (struct pending *p = g->pending; p; p = p->next)
             p->may_tear = p->may_tear || p->len > WIRE_BULK_MAX;

@@ -27,9 +27,10 @@ struct pending {
     enum pending_state state;
     int rank;
     uint32_t incarnation;
-    bool known;    /* in doubt: a view says that its writer is dead */
-    bool may_tear; /* a copy died while it was written in chunks: the other is whole when the writer has repeated it; or
-                    * there is one copy only */
+    bool known; /* in doubt: a view says that its writer is dead */
+    bool
+        may_tear; /* all copies but one died while it was written in chunks: that one is whole when the writer has repeated
+                    * it; or there is one copy only */
     uint8_t *hidden; /* [len], or NULL: bytes that a later completed put covered */
     uint8_t bytes[];
 };

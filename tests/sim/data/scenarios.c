@@ -15,6 +15,7 @@ static const char *const points[] = {
     "op.after_local_store",
     "op.answered",
     "op.chunk_in_one_copy",
+    "op.chunk_in_two_copies",
     "task.reset_prepared",
     "task.claimed",
     "task.drawn",
@@ -88,12 +89,14 @@ static void random_mix(struct setup *s, struct rng *rng)
 static void writer_aims(struct setup *s, struct rng *rng, int n)
 {
     static const char *const at[] = {"op.put_between_copies", "op.before_local_store", "op.after_local_store",
-                                     "op.answered",           "op.chunk_in_one_copy",  "op.chunk_in_both_copies"};
+                                     "op.answered",           "op.chunk_in_one_copy",  "op.chunk_in_two_copies",
+                                     "op.chunk_in_all_copies"};
+    enum { AT = sizeof at / sizeof at[0] };
     s->aims = 0;
     for (int i = 0; i < n; i++) {
         struct aim *a = &s->aim[s->aims++];
         *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 20 : 600)};
-        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 6)]);
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, AT)]);
         a->action = AIM_KILL;
     }
 }

@@ -90,7 +90,7 @@ static void test_plan_put_large_to_several_elsewhere_is_chunks(void **state)
     assert_true(plan_take(&p, LARGE, 0, &first) && plan_take(&p, LARGE, 1, &next));
     assert_int_equal(first.offset, 0); /* the first chunk goes to the primary first, the next one to the next copy */
     assert_int_equal(next.offset, first.len);
-    assert_false(first.second || next.second);
+    assert_true(first.level == 0 && next.level == 0);
 }
 
 static void test_plan_put_with_a_copy_here_sends_messages_to_the_others(void **state)
@@ -238,8 +238,8 @@ static void cover(struct plan *p, uint64_t len, struct rng *rng)
         if (flying[i]) {
             flying[i] = false;
             p->leg[i].done += piece[i].len;
-            if (p->way == PLAN_CHUNKS && !piece[i].second)
-                stripe_first_done(&p->stripe, i);
+            if (p->way == PLAN_CHUNKS)
+                stripe_done(&p->stripe, i, piece[i].level);
             idle = 0;
         } else if (plan_take(p, len, i, &piece[i])) {
             assert_true(piece[i].len > 0 && piece[i].offset + piece[i].len <= len);

@@ -51,13 +51,13 @@ static bool was_submitted(uint32_t seg, int slot)
     return false;
 }
 
-static void announce(struct rank *r, int node, uint32_t seg, uint64_t offset, uint32_t len, uint64_t put, uint8_t flags,
+static void announce(struct rank *r, int node, uint32_t seg, uint64_t offset, uint32_t len, uint64_t put, uint8_t level,
                      uint16_t note)
 {
     struct wire intent = rank_wire(r, WIRE_INTENT, seg, 0, offset);
     intent.count = len;
     intent.identity = put;
-    intent.flags = flags;
+    intent.lane = level;
     intent.note = note;
     rank_send(r, node, intent, NULL);
 }
@@ -364,22 +364,29 @@ static void test_repair_torn_shadow_gets_the_primarys_bytes(void **state)
     assert_int_equal(bytes_at(1, SEG_SHADOW, 0)[512], 0);
 }
 
-/* The primary had the chunk whole, the writer died while it wrote it to the others, one or both. */
-static void test_repair_copies_torn_second_get_the_whole_new_bytes_of_the_first(void **state)
+/* The writer died while it wrote a chunk to the second copy, or to the third: the one before it has it whole. */
+static void test_repair_copy_torn_last_gets_whole_bytes_of_one_before(void **state)
 {
     (void)state;
-    for (int first = 0; first < 3; first++) {
+    for (int i = 0; i < 18; i++) { /* which is first, which is torn, which of the others' nodes dies with the writer */
+        int first = i % 3, torn = 1 + i / 3 % 2, dead = i / 6;
+        struct view_event e[] = {{.type = VIEW_RANK_DEAD, .a = 3, .c = 9}, {.type = VIEW_NODE_DEAD}};
         world_close();
         world_open(4, 0, VIEW_DEGRADE);
-        for (int node = 0; node < 3; node++) {
-            announce(writer, node, SEG_TRIPLE, 512, 30000, 77, node == first ? 0 : WIRE_F_SECOND, 1);
-            memset(bytes_at(node, SEG_TRIPLE, 0) + 512, 0xee, node == first ? 30000 : 10000);
+        for (int level = 0; level <= torn; level++) {
+            int node = (first + level) % 3;
+            announce(writer, node, SEG_TRIPLE, 512, 30000, 77, (uint8_t)level, 1);
+            memset(bytes_at(node, SEG_TRIPLE, 0) + 512, 0xee, level == torn ? 10000 : 30000);
         }
         world_pump();
-        world_kill_rank(3);
+        e[1].a = (uint32_t)((first + torn + dead) % 3);
+        w.node[e[1].a].still = dead > 0;
+        world_change(e, dead > 0 ? 2 : 1);
         world_restore();
         assert_true(copies_are_equal());
-        assert_int_equal(bytes_at(0, SEG_TRIPLE, 0)[512 + 29999], 0xee);
+        const uint8_t *bytes = bytes_at((int)(e[1].a + 1) % 3, SEG_TRIPLE, 0) + 512;
+        for (int at = 1; at < 30000; at++)
+            assert_int_equal(bytes[at], bytes[0]);
     }
 }
 
@@ -902,7 +909,7 @@ int main(void)
         TEST(test_repair_doubts_of_a_proposal_that_was_given_up_are_kept),
         TEST(test_repair_torn_primary_is_fetched_before_anybody_reads_it),
         TEST(test_repair_torn_shadow_gets_the_primarys_bytes),
-        TEST(test_repair_copies_torn_second_get_the_whole_new_bytes_of_the_first),
+        TEST(test_repair_copy_torn_last_gets_whole_bytes_of_one_before),
         TEST(test_repair_announced_range_larger_than_the_window_is_repaired),
         TEST(test_repair_intents_of_a_dead_rank_of_this_node_are_doubts),
         TEST(test_repair_third_copy_is_filled_with_bytes_and_records),
