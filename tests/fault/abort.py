@@ -9,14 +9,13 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
 from cluster import Cluster
-from keeltest import KEELCTL
+from keeltest import HANG_S, KEELCTL
 
 ABORT = os.environ.get("KEEL_ABORT", "build/tests/fault/abort")
 NODES, CODE = 4, 7
 
 
 def cluster(who, code=CODE, how=(), **kw):
-    kw.setdefault("seconds", 90)
     return Cluster(NODES, [ABORT, ",".join(map(str, who)), str(code)] + list(how), **kw)
 
 
@@ -88,7 +87,7 @@ def test_without_keelrun():
         assert job.started()
         job.process.kill()
         job.process.wait()
-        watch = subprocess.run([KEELCTL, "attach", job.id()], capture_output=True, timeout=20)
+        watch = subprocess.run([KEELCTL, "attach", job.id()], capture_output=True, timeout=HANG_S)
         assert watch.returncode == CODE and b"rank 3 ended the job" in watch.stderr, (watch.returncode, watch.stderr)
         job.check_leftovers()
 

@@ -9,7 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
 from cluster import Cluster
-from keeltest import KEELCTL, Skip
+from keeltest import HANG_S, KEELCTL, Skip
 
 PROGRAM = os.environ.get("KEEL_AUDIT", "build/tests/fault/audit")
 HUGE = int(os.environ.get("KEEL_AUDIT_HUGE", 256 << 20))
@@ -17,13 +17,13 @@ PART, ALIGN = 600000, 64
 
 
 def audit(mode, nodes=3, **kw):
-    job = Cluster(nodes, [PROGRAM] + mode.split(), on_failure="degrade", seconds=kw.pop("seconds", 240), **kw)
+    job = Cluster(nodes, [PROGRAM] + mode.split(), on_failure="degrade", **kw)
     return job
 
 
 def at_rest(job):
     assert job.started(), job.stderr()
-    assert job.until(lambda c: c.has("application", name="rest"), "the program to rest", 120), job.stderr()
+    assert job.until(lambda c: c.has("application", name="rest"), "the program to rest"), job.stderr()
 
 
 def ends_well(job):
@@ -57,7 +57,7 @@ def test_verify_says_that_copies_are_equal():
         verdict = job.verify()
         assert verdict["result"] == "equal" and verdict["busy"] == 0 and verdict["single"] == 0, verdict
         assert verdict["bytes"] >= 2 * 3 * PART, verdict
-        text = subprocess.run([KEELCTL, "verify", job.id()], capture_output=True, text=True, timeout=60)
+        text = subprocess.run([KEELCTL, "verify", job.id()], capture_output=True, text=True, timeout=HANG_S)
         assert text.returncode == 0 and re.fullmatch(r"all copies are equal: \d+ bytes compared\n", text.stdout), text
         ends_well(job)
 
@@ -72,7 +72,7 @@ def test_verify_names_a_byte_that_differs():
         assert verdict["rank"] == verdict["slot"] and verdict["segment"] in (1, 2), verdict
         assert sorted(c["byte"] for c in verdict["copies"]) == sorted((old, new)), verdict
         assert 0 in [c["node"] for c in verdict["copies"]], verdict
-        text = subprocess.run([KEELCTL, "verify", job.id()], capture_output=True, text=True, timeout=60)
+        text = subprocess.run([KEELCTL, "verify", job.id()], capture_output=True, text=True, timeout=HANG_S)
         assert text.returncode == 3 and text.stdout.startswith(
             "copies differ: segment %d, rank %d's part, offset 300001 (slot %d): node " %
             (verdict["segment"], verdict["rank"], verdict["slot"])), text
@@ -100,13 +100,13 @@ def test_verify_says_what_has_one_copy_only():
         job.until(lambda c: c.redundant(), "the death to be known")
         verdict = job.verify()
         assert verdict["result"] == "equal" and verdict["single"] > 0 and verdict["bytes"] == 0, verdict
-        text = subprocess.run([KEELCTL, "verify", job.id()], capture_output=True, text=True, timeout=60)
+        text = subprocess.run([KEELCTL, "verify", job.id()], capture_output=True, text=True, timeout=HANG_S)
         assert "%d parts have one copy only" % verdict["single"] in text.stdout, text
         ends_well(job)
 
 
 def test_verify_of_a_job_that_is_not_there_or_does_not_answer():
-    gone = subprocess.run([KEELCTL, "verify", "0123456789abcdef"], capture_output=True, text=True, timeout=60)
+    gone = subprocess.run([KEELCTL, "verify", "0123456789abcdef"], capture_output=True, text=True, timeout=HANG_S)
     assert gone.returncode == 1 and gone.stdout == "", gone
 
 
@@ -196,7 +196,7 @@ def test_exit_with_puts_under_way_leaves_equal_copies():
 def test_130_threads_and_a_node_that_dies_each_ticket_once():
     with audit("threads", nodes=4) as job:
         assert job.started(), job.stderr()
-        assert job.until(lambda c: c.has("application", name="drawing"), "tickets to be drawn", 120), job.stderr()
+        assert job.until(lambda c: c.has("application", name="drawing"), "tickets to be drawn"), job.stderr()
         job.kill_node(2)
         at_rest(job)
         job.until(lambda c: c.redundant(), "redundancy to be restored")
@@ -207,10 +207,9 @@ def test_130_threads_and_a_node_that_dies_each_ticket_once():
 
 def test_huge_put_to_the_own_node_whose_writer_dies():
     pieces = HUGE // 16384
-    with audit("huge %d" % HUGE, env={"KEEL_FAULT": "op.after_local_store:%d:kill:rank=0" % (pieces + pieces // 2)},
-               seconds=300) as job:
+    with audit("huge %d" % HUGE, env={"KEEL_FAULT": "op.after_local_store:%d:kill:rank=0" % (pieces + pieces // 2)}) as job:
         at_rest(job)
-        job.until(lambda c: c.has("redundancy_restored"), "the copies to be made equal", 120)
+        job.until(lambda c: c.has("redundancy_restored"), "the copies to be made equal")
         job.expect_equal()
         job.kill_node(2)
         ends_well(job)

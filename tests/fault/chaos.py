@@ -16,12 +16,11 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 from cluster import Cluster
-from keeltest import IS_ROOT, KEELCTL, alive
+from keeltest import HANG_S, IS_ROOT, KEELCTL, alive
 
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
 TASKS, ROUNDS = 40, 8
 RESULT = "sum: %d" % (ROUNDS * TASKS * (TASKS + 1) * (2 * TASKS + 1) // 6)
-HANG_S = 300
 PATIENT = ["--dark", "780"]  # for what is short
 LIMIT_S = 0.6  # of what may be called short: the runtime's own is 0.78 s since the last sign of life
 KINDS = ["rank", "node", "agent", "mpiexec", "keelrun", "short freeze", "long freeze", "short cut", "long cut"]
@@ -80,7 +79,7 @@ class Run(Cluster):
         program = [SUM, str(TASKS), str(ROUNDS), str(plan.compute_us)]
         super().__init__(plan.nodes, program, ranks=plan.ranks, spares=plan.spares, on_failure=plan.on_failure,
                          options=PATIENT + (["--bed", "netns"] if plan.netns else []) + (["--secure"] if plan.secure else []),
-                         rests=not any(m.kind == "keelrun" for m in plan.mishaps), seconds=HANG_S)
+                         rests=not any(m.kind == "keelrun" for m in plan.mishaps))
         self.gone = set()  # nodes that were killed
         self.compared = 0  # so often, all copies, while the program rested; with keelrun dead nobody writes the event log
         if self.rests:
@@ -97,7 +96,7 @@ class Run(Cluster):
             if m.after == "repaired":
                 yield lambda: self.watch or self.redundant()
                 if first.over and self.rests and not self.over():
-                    self.compared += self.verify_at_rest(seconds=HANG_S)
+                    self.compared += self.verify_at_rest()
         else:
             yield lambda: self.phase() >= m.phase
         yield m.delay
@@ -202,10 +201,10 @@ class Run(Cluster):
             assert time.monotonic() < self.deadline, "it hangs"
             time.sleep(0.002)
         if self.rests:
-            self.compared += self.verify_at_rest(last=True, seconds=HANG_S)
+            self.compared += self.verify_at_rest(last=True)
         self.wait()
         try:
-            code = self.watch.wait(max(0.1, self.deadline - time.monotonic())) if self.watch else self.process.returncode
+            code = self.watch.wait(HANG_S) if self.watch else self.process.returncode
         except subprocess.TimeoutExpired:
             raise AssertionError("keelctl attach did not end in time")
         self.poll()

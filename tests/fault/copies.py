@@ -18,7 +18,7 @@ LARGE = 3 << 20
 
 def run(target, size, fault=None, delay_s=0.0):
     env = {"KEEL_FAULT": fault + ":kill:rank=0"} if fault else {}
-    with Cluster(NODES, [PROGRAM, str(size), str(target)], ranks=2 * NODES, on_failure="degrade", env=env, seconds=40) as job:
+    with Cluster(NODES, [PROGRAM, str(size), str(target)], ranks=2 * NODES, on_failure="degrade", env=env) as job:
         assert job.started(), job.stderr()
         if not fault:
             assert job.until(lambda c: c.has("application", name="writing"), "the writer to write"), job.stderr()

@@ -13,14 +13,13 @@ from cluster import Cluster
 from keeltest import IS_ROOT, Skip, wait_for
 
 FAILURES = os.environ.get("KEEL_FAILURES", "build/tests/fault/failures")
-FINAL = 10000  # ms: long enough on any machine; a verdict comes when it is there
+FINAL = 200000  # ms: long enough on any machine; a verdict comes when it is there
 
 
 class Talk(Cluster):
     """Rank 0 is asked; lines of its callback are kept apart."""
 
     def __init__(self, nodes, **kw):
-        kw.setdefault("seconds", 90)
         super().__init__(nodes, [FAILURES], **kw)
         self.read, self.told = 0, []
         assert self.answer() == "ready %d" % (self.nodes + self.spares), self.stdout()
@@ -41,7 +40,7 @@ class Talk(Cluster):
                 self.told.append(line)
             assert self.process.poll() is None, "the job ended: " + self.stderr()
             return None
-        return wait_for(next_line, "an answer", 40)
+        return wait_for(next_line, "an answer")
 
     def ask(self, text):
         self.process.stdin.write((text + "\n").encode())
@@ -54,7 +53,7 @@ class Talk(Cluster):
                 self.told.append(self.lines()[self.read])
                 self.read += 1
             return line in self.told
-        wait_for(told, "the callback to say " + line, 30)
+        wait_for(told, "the callback to say " + line)
 
     def epoch_of(self, **fields):
         self.until(lambda c: c.has("view", **fields), "the view")
@@ -185,7 +184,7 @@ def test_a_node_that_is_frozen():
         job.freeze(3)
         for question in ("node 3 20", "rank 3 20"):
             assert job.ask(question) in ("KEEL_UNDECIDED", "KEEL_AGENT_HUNG", "KEEL_NODE_DEAD")  # the latter: we were slow
-        wait_for(lambda: job.ask("node 3 %d" % FINAL) == "KEEL_NODE_DEAD", "node 3 to be declared dead", 30)
+        wait_for(lambda: job.ask("node 3 %d" % FINAL) == "KEEL_NODE_DEAD", "node 3 to be declared dead")
         assert job.ask("rank 2 %d" % FINAL) == "KEEL_ALIVE"
         assert job.ask("poll %d" % FINAL) == "readable"
         job.quit()
@@ -193,7 +192,7 @@ def test_a_node_that_is_frozen():
 
 def test_an_agent_that_is_frozen_on_a_host_that_answers():
     """It goes on before the limit: nobody dies, and it is well again."""
-    with Talk(4, options=["--silence", "60000", "--dark", "60000"]) as job:
+    with Talk(4, options=["--silence", "600000", "--dark", "600000"]) as job:
         job.freeze(2)
         assert job.ask("node 2 %d" % FINAL) == "KEEL_AGENT_HUNG" and job.ask("rank 2 %d" % FINAL) == "KEEL_AGENT_HUNG"
         time.sleep(1.5)
@@ -206,7 +205,7 @@ def test_an_agent_that_is_frozen_on_a_host_that_answers():
 
 
 def test_an_agent_that_was_stopped_has_a_limit_of_its_own():
-    with Talk(4, options=["--silence", "60000", "--dark", "500"]) as job:
+    with Talk(4, options=["--silence", "600000", "--dark", "500"]) as job:
         job.freeze(2)
         wait_for(lambda: job.ask("node 2 0") == "KEEL_NODE_DEAD", "the verdict, long before --silence")
         job.poll()
@@ -218,7 +217,7 @@ def test_an_agent_that_was_stopped_has_a_limit_of_its_own():
 def test_a_host_that_does_not_answer_has_a_limit_of_its_own():
     if not IS_ROOT:
         raise Skip("needs root")
-    with Talk(4, options=["--bed", "netns", "--silence", "60000", "--dark", "1000"]) as job:
+    with Talk(4, options=["--bed", "netns", "--silence", "600000", "--dark", "1000"]) as job:
         job.link(2, "cut")
         assert job.ask("node 2 %d" % FINAL) == "KEEL_NODE_DEAD"  # long before --silence
         job.quit()
@@ -249,17 +248,17 @@ def broken_link(both_ways):
         ways = [(2, 3), (3, 2)] if both_ways else [(2, 3)]
         for a, b in ways:
             way(job, a, b, "add")
-        wait_for(lambda: job.ask("links") == "links 2-3", "node 0 to be told of the link", 30)
+        wait_for(lambda: job.ask("links") == "links 2-3", "node 0 to be told of the link")
 
         def both_ends_say_so():
             job.poll()
             return job.has("link_broken", node=2, about=3) and job.has("link_broken", node=3, about=2)
-        wait_for(both_ends_say_so, "both ends to say that it is broken", 30)
+        wait_for(both_ends_say_so, "both ends to say that it is broken")
         for node in range(4):
             assert job.ask("node %d %d" % (node, FINAL)) == "KEEL_ALIVE"
         for a, b in ways:
             way(job, a, b, "del")
-        wait_for(lambda: job.ask("links") == "links", "node 0 to be told that it is whole", 60)
+        wait_for(lambda: job.ask("links") == "links", "node 0 to be told that it is whole")
         assert job.ask("failures 0") == "failures" and not job.has("verdict"), job.has("verdict")
         job.quit()
 

@@ -15,7 +15,7 @@ RESULT = "sum: %d" % (ROUNDS * TASKS * (TASKS + 1) * (2 * TASKS + 1) // 6)
 
 
 def cluster(nodes, **kw):
-    return Cluster(nodes, [SUM, str(TASKS), str(ROUNDS), str(COMPUTE_US)], seconds=60, **kw)
+    return Cluster(nodes, [SUM, str(TASKS), str(ROUNDS), str(COMPUTE_US)], **kw)
 
 
 def freeze(job, node):
@@ -29,7 +29,7 @@ def freeze(job, node):
 
 def expect_gone(pids):
     for pid in pids:
-        wait_for(lambda: not alive(pid), "frozen process %d to be gone" % pid, 3)
+        wait_for(lambda: not alive(pid), "frozen process %d to be gone" % pid)
 
 
 def lower_of_two(**kw):
@@ -58,7 +58,7 @@ def test_lower_of_two_thaws_after_the_other_ended():
     """Before keelrun gives up: a kernel that refuses its probes tells node 0 that node 1 is gone, and it goes on alone."""
     with cluster(2, on_failure="degrade") as job:
         freeze(job, 0)
-        job.until(lambda c: c.has("agent_lost", lost=1), "node 1 to end itself", 10)
+        job.until(lambda c: c.has("agent_lost", lost=1), "node 1 to end itself")
         time.sleep(1.5)
         job.signal_node(0, signal.SIGCONT)
         code = job.wait()

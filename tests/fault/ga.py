@@ -20,7 +20,7 @@ SHADOW = {"KEEL_ARMCI_REDUNDANCY": "shadow"}
 
 def job_of(program, on_failure=None):
     """on_failure None: the default without spares, which goes on, too, but nobody has asked for it."""
-    return Cluster(NODES, program, ranks=RANKS, on_failure=on_failure, env=SHADOW, seconds=200)
+    return Cluster(NODES, program, ranks=RANKS, on_failure=on_failure, env=SHADOW)
 
 
 def rank_pid(job, rank):
@@ -55,7 +55,7 @@ def kill(job, what):
 
 def survives(what, phase, delay=0.0, program=PROGRAM, on_failure=None):
     with job_of(program, on_failure) as job:
-        assert job.until(lambda c: c.phase() >= phase, "phase %d" % phase, 100), job.stderr()
+        assert job.until(lambda c: c.phase() >= phase, "phase %d" % phase), job.stderr()
         time.sleep(delay)
         kill(job, what)
         return ends_well(job, (what, phase, delay))
@@ -84,13 +84,13 @@ def random_moments(seeds, first):
 def not_said_that_it_goes_on():
     """The program has not; then the user has."""
     with job_of(PROGRAM + ["quiet"]) as job:
-        assert job.until(lambda c: c.phase() >= 2, "phase 2", 100), job.stderr()
+        assert job.until(lambda c: c.phase() >= 2, "phase 2"), job.stderr()
         kill(job, ("rank", 2))
         code, said = job.wait(), job.stderr()
         assert code == 1 and "process 2 was killed by signal 9 on node 1; the program has not called keel_survive and ends" in said, (code, said)
         assert "ga-survive" not in job.stdout(), job.stdout()
     with job_of(PROGRAM + ["quiet"]) as job:
-        assert job.until(lambda c: c.phase() >= 2, "phase 2", 100), job.stderr()
+        assert job.until(lambda c: c.phase() >= 2, "phase 2"), job.stderr()
         kill(job, ("node", 3))
         code, said = job.wait(), job.stderr()
         assert code == 1 and "died with its node 3; the program has not called keel_survive and ends" in said, (code, said)

@@ -10,7 +10,7 @@ LOCKS = os.environ.get("KEEL_LOCKS", "build/tests/fault/locks")
 
 
 def run(ranks, nodes):
-    with Cluster(nodes, [LOCKS], ranks=ranks, on_failure="degrade", seconds=120) as job:
+    with Cluster(nodes, [LOCKS], ranks=ranks, on_failure="degrade") as job:
         code, out, said = job.wait(), job.stdout(), job.stderr()
         assert code == 0 and out.count(": right\n") == ranks - 1, (code, out, said)
         assert said.count("ARMCI_Lock: mutex 0 of process 0 was held by process 1, which died\n") == 1, said

@@ -12,7 +12,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
 from cluster import Cluster
-from keeltest import IS_ROOT, KEELCTL, Skip, alive, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, Skip, alive, wait_for
 
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
 TASKS, ROUNDS, COMPUTE_US = 40, 8, 400
@@ -30,7 +30,6 @@ def combinations(*choices):
 
 
 def cluster(on_failure="substitute", spares=1, compute_us=COMPUTE_US, **kw):
-    kw.setdefault("seconds", 300)
     kw.setdefault("rests", True)
     return Cluster(NODES, [SUM, str(TASKS), str(ROUNDS), str(compute_us)], spares=spares, on_failure=on_failure, **kw)
 
@@ -106,10 +105,10 @@ def test_keelrun():
         job.id()
         job.process.kill()
         job.process.wait()
-        watch = subprocess.run([KEELCTL, "attach", job.id()], capture_output=True, timeout=30)
+        watch = subprocess.run([KEELCTL, "attach", job.id()], capture_output=True, timeout=HANG_S)
         assert watch.returncode == 0, watch.stderr
         assert set(watch.stdout.decode().split("\n")) <= {RESULT, ""}, watch.stdout
-        job.check_leftovers(10)
+        job.check_leftovers()
 
 
 def test_keelrun_and_a_node():
@@ -119,9 +118,9 @@ def test_keelrun_and_a_node():
         job.process.kill()
         job.process.wait()
         job.signal_node(2, signal.SIGKILL)
-        watch = subprocess.run([KEELCTL, "attach", job.id()], capture_output=True, timeout=30)
+        watch = subprocess.run([KEELCTL, "attach", job.id()], capture_output=True, timeout=HANG_S)
         assert watch.returncode == 0, watch.stderr
-        job.check_leftovers(10)
+        job.check_leftovers()
 
 
 def test_each_mpiexec():
@@ -229,13 +228,13 @@ def test_freeze_longer_than_the_limit():
             reach(job)
             pids = job.node_pids(node)
             job.signal_node(node, signal.SIGSTOP)
-            job.until(lambda c: c.has("view", dead_node=node), "the verdict", 5)
+            job.until(lambda c: c.has("view", dead_node=node), "the verdict")
             job.struck = job.has("view")[-1]["t_ns"] if job.has("view") else 0
             time.sleep(0.2)
             job.signal_node(node, signal.SIGCONT)
             expect_right(job, NODES if spares else NODES - 1)
             for pid in pids:
-                wait_for(lambda: not alive(pid), "the fenced node to end itself", 3)
+                wait_for(lambda: not alive(pid), "the fenced node to end itself")
 
 
 def test_freeze_of_an_agent_alone():
@@ -243,7 +242,7 @@ def test_freeze_of_an_agent_alone():
         with cluster() as job:
             reach(job)
             os.kill(job.agents[node], signal.SIGSTOP)
-            job.until(lambda c: c.has("view", dead_node=node), "the verdict", 5)
+            job.until(lambda c: c.has("view", dead_node=node), "the verdict")
             job.struck = job.has("view")[-1]["t_ns"] if job.has("view") else 0
             os.kill(job.agents[node], signal.SIGCONT)
             expect_right(job, NODES)
@@ -300,7 +299,7 @@ def test_cut_that_heals_after_the_verdict():
             job.id()
             reach(job)
             job.link(node, "cut")
-            job.until(lambda c: c.has("view", dead_node=node), "the verdict", 10)
+            job.until(lambda c: c.has("view", dead_node=node), "the verdict")
             job.link(node, "heal")
             expect_right(job, NODES)
 
@@ -313,9 +312,9 @@ def test_keelrun_and_a_cut_for_good():
         job.process.kill()
         job.process.wait()
         job.link(2, "cut")
-        watch = subprocess.run([KEELCTL, "attach", job.id()], capture_output=True, timeout=30)
+        watch = subprocess.run([KEELCTL, "attach", job.id()], capture_output=True, timeout=HANG_S)
         assert watch.returncode == 0, watch.stderr
-        job.check_leftovers(10)
+        job.check_leftovers()
 
 
 def test_cut_that_heals_after_the_end():
@@ -331,7 +330,7 @@ def test_cut_that_heals_after_the_end():
             for other in set(job.agents) - {node}:
                 wait_for(lambda: not alive(job.agents[other]), "the others to end")
             job.link(node, "heal")
-            out, err = watch.communicate(timeout=20)
+            out, err = watch.communicate(timeout=HANG_S)
             assert watch.returncode == 0 and set(out.decode().splitlines()) == {RESULT}, (watch.returncode, out, err)
 
 

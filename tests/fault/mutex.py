@@ -12,7 +12,7 @@ RANKS, NODES = 5, 3
 
 
 def run(fault, on_failure="degrade", spares=0):
-    with Cluster(NODES, [MUTEX, "12"], ranks=RANKS, spares=spares, on_failure=on_failure, env={"KEEL_FAULT": fault}, seconds=200) as job:
+    with Cluster(NODES, [MUTEX, "12"], ranks=RANKS, spares=spares, on_failure=on_failure, env={"KEEL_FAULT": fault}) as job:
         code, out, said = job.wait(), job.stdout(), job.stderr()
         assert code == 0, (fault, code, said)
         return out.count(", right\n"), sum(int(line.split()[4]) for line in out.splitlines())

@@ -103,7 +103,7 @@ def die(job, before, action, may_lose):
 
 def fall_silent(job, before, how, may_lose):
     """The process stops at the point; then its whole node freezes, or is cut off and goes on by itself."""
-    job.until(lambda c: c.stopped(), "the point to be passed, or the end", 50)
+    job.until(lambda c: c.stopped(), "the point to be passed, or the end")
     where = job.stopped()
     if where:
         node, pid = where
@@ -135,7 +135,7 @@ def run(point, nth, before, action, where, words, may_lose):
     fault = "%s:%d:%s:%s" % (point, nth, "stop" if silent else action, where)
     env = {"KEEL_FAULT": before + "," + fault if before else fault}
     spares = SPARES + 1 if silent and before == NODE_DIES else SPARES  # three must be left to decide
-    with Cluster(NODES, [PROGRAM, "7", "3", str(words), "12"], spares=spares, env=env, seconds=60,
+    with Cluster(NODES, [PROGRAM, "7", "3", str(words), "12"], spares=spares, env=env,
                  options=(["--bed", "netns"] if action in ("cut", "blink") else []) +
                  (["--dark", "780"] if action in ("pause", "blink") else [])) as job:
         return (fall_silent if silent else die)(job, before, action, may_lose)

@@ -16,7 +16,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from cluster import Cluster
 
 PROGRAM = os.environ.get("KEEL_TORTURE", "build/tests/fault/torture")
-DEADLINE_S = 300
 
 
 class Disturbed(Exception):
@@ -90,9 +89,9 @@ def may_lack_quorum(plan, job):
 def drive(plan, job):
     overlapped, going, lacking, kills = False, job.started(), False, sorted(plan.kills, key=lambda k: k[1])
     for i, (what, phase, delay) in enumerate(kills):
-        going = going and job.until(lambda c: c.phase() >= phase, "phase %d" % phase, DEADLINE_S)
+        going = going and job.until(lambda c: c.phase() >= phase, "phase %d" % phase)
         if going and not plan.rough:
-            going = job.until(lambda c: c.redundant(), "redundancy to be restored", DEADLINE_S)
+            going = job.until(lambda c: c.redundant(), "redundancy to be restored")
         if not going:
             break
         time.sleep(delay)
@@ -134,7 +133,7 @@ def run(plan):
     begin = time.monotonic()
     program = [PROGRAM, str(plan.seed), str(plan.phases), str(plan.words), str(plan.tasks)]
     with Cluster(plan.nodes, program, ranks=plan.nodes * plan.ppn, spares=plan.spares, on_failure=plan.on_failure,
-                 options=["--secure"] if plan.secure else [], rests=True, seconds=DEADLINE_S) as job:
+                 options=["--secure"] if plan.secure else [], rests=True) as job:
         job.frozen, job.verified = [], 0
         if plan.rough:
             job.want_rest("last")

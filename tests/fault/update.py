@@ -11,11 +11,11 @@ RANKS, NODES = 5, 3
 
 
 def update(redundancy):
-    return Cluster(NODES, [UPDATE, redundancy], ranks=RANKS, on_failure="degrade", seconds=120)
+    return Cluster(NODES, [UPDATE, redundancy], ranks=RANKS, on_failure="degrade")
 
 
 def at_phase(job, phase):
-    assert job.until(lambda c: "phase %d\n" % phase in c.stdout(), "phase %d" % phase, 60), job.stderr()
+    assert job.until(lambda c: "phase %d\n" % phase in c.stdout(), "phase %d" % phase), job.stderr()
 
 
 def go_on(job):

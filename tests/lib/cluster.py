@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import time
 
-from keeltest import KEELCTL, Job, alive, wait_for
+from keeltest import HANG_S, KEELCTL, Job, alive, wait_for
 
 
 class Cluster(Job):
@@ -55,7 +55,7 @@ class Cluster(Job):
         self.seen += new
         return new
 
-    def until(self, condition, what, seconds=20):
+    def until(self, condition, what, seconds=HANG_S):
         """Poll until condition(self) or the end of the job; false if the job ended first."""
         end = time.monotonic() + seconds
         while True:
@@ -126,7 +126,7 @@ class Cluster(Job):
                 break
         assert verdict["result"] == "equal", verdict
 
-    def verify_at_rest(self, last=False, seconds=240):
+    def verify_at_rest(self, last=False, seconds=HANG_S):
         """At the next moment of rest (last: that of the last step, which the program was told of before), when redundancy is
         restored: all copies are equal. False: the job ended before."""
         if not last:
@@ -201,9 +201,9 @@ class Cluster(Job):
 
     def link(self, node, what):
         """On a netns bed: "cut" a node off silently, "heal" it. A job that is ending has no links any more."""
-        done = subprocess.run([KEELCTL, "bed", what, self.id(), str(node)], capture_output=True, timeout=20)
+        done = subprocess.run([KEELCTL, "bed", what, self.id(), str(node)], capture_output=True, timeout=HANG_S)
         if done.returncode != 0:
-            wait_for(self.over, "the job to end, because its link could not be touched: " + done.stderr.decode(), 20)
+            wait_for(self.over, "the job to end, because its link could not be touched: " + done.stderr.decode())
 
     def live_nodes(self):
         return [n for n, pid in self.agents.items() if alive(pid)]

@@ -14,13 +14,15 @@ import traceback
 BIN = os.environ.get("KEEL_BIN", "build/pm")
 KEELRUN, KEELCTL = os.path.join(BIN, "keelrun"), os.path.join(BIN, "keelctl")
 IS_ROOT = os.geteuid() == 0
+HANG_S = 300  # what takes longer hangs, on a machine of any speed; no test is about this number
+LEFT_S = 50  # what is there for so long after the end was left behind; less than any lease by which what was forgotten ends itself
 
 
 class Skip(Exception):
     pass
 
 
-def wait_for(condition, what, seconds=10.0):
+def wait_for(condition, what, seconds=HANG_S):
     """Poll until condition() is true; its value is returned."""
     end = time.monotonic() + seconds
     while True:
@@ -67,11 +69,11 @@ class Job:
 
     count = 0
 
-    def __init__(self, args, stdin=None, env=None, seconds=30, program=None, before=None, stdout=None, stderr=None, log=None):
+    def __init__(self, args, stdin=None, env=None, seconds=HANG_S, program=None, before=None, stdout=None, stderr=None, log=None):
         Job.count += 1
         self.tag = "KEEL_TEST_TAG=%d.%d.%d" % (os.getpid(), Job.count, time.monotonic_ns())
         self.known_id = None
-        self.deadline = time.monotonic() + seconds
+        self.seconds, self.deadline = seconds, time.monotonic() + seconds
         self.directory = tempfile.TemporaryDirectory(prefix="keel-test-")
         self.log = log or os.path.join(self.directory.name, "events")
         self.shm_before = set(os.listdir("/dev/shm"))
@@ -80,8 +82,8 @@ class Job:
         environment[name] = value
         self.out = open(os.path.join(self.directory.name, "out"), "w+b")
         self.err = open(os.path.join(self.directory.name, "err"), "w+b")
-        self.process = subprocess.Popen([program or KEELRUN, "--event-log", self.log] + args, stdout=stdout or self.out,
-                                        stderr=stderr or self.err, env=environment,
+        self.process = subprocess.Popen([program or KEELRUN, "--event-log", self.log, "--start-timeout", str(HANG_S)] + args,
+                                        stdout=stdout or self.out, stderr=stderr or self.err, env=environment,
                                         stdin=subprocess.PIPE if stdin is None else stdin, preexec_fn=before)
 
     def __enter__(self):
@@ -127,7 +129,7 @@ class Job:
         if self.process.stdin and not self.process.stdin.closed:
             self.process.stdin.close()
         try:
-            return self.process.wait(max(0.1, self.deadline - time.monotonic()))
+            return self.process.wait(self.seconds)
         except subprocess.TimeoutExpired:
             raise AssertionError("keelrun did not end in time: " +
                                  str([(p, command_of(p)) for p in processes_with(self.tag)]))
@@ -167,7 +169,7 @@ class Job:
 
     def status(self):
         """keelctl status --json, nodes as a dict by number."""
-        text = subprocess.run([KEELCTL, "status", "--json", self.id()], capture_output=True, timeout=20)
+        text = subprocess.run([KEELCTL, "status", "--json", self.id()], capture_output=True, timeout=HANG_S)
         assert text.returncode == 0, text.stderr.decode()
         status = json.loads(text.stdout)
         status["nodes"] = {n["node"]: n for n in status["nodes"]}
@@ -175,7 +177,7 @@ class Job:
 
     def verify(self, *codes):
         """What keelctl verify says; its exit code is one of these (0)."""
-        text = subprocess.run([KEELCTL, "verify", "--json", self.id()], capture_output=True, timeout=120)
+        text = subprocess.run([KEELCTL, "verify", "--json", self.id()], capture_output=True, timeout=HANG_S)
         assert text.returncode in (codes or (0,)), (text.returncode, text.stdout, text.stderr)
         return json.loads(text.stdout)
 
@@ -206,7 +208,7 @@ class Job:
         left += ["/dev/shm/" + n for n in set(os.listdir("/dev/shm")) - self.shm_before if "keel" in n]
         return left
 
-    def check_leftovers(self, seconds=5.0):
+    def check_leftovers(self, seconds=LEFT_S):
         """Nothing of the job is there any more, at once or very soon."""
         end = time.monotonic() + seconds
         while self.leftovers():

@@ -11,7 +11,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import IS_ROOT, KEELCTL, Job, Skip, alive, run, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, run, wait_for
 
 
 def listeners_of(pids):
@@ -176,7 +176,7 @@ def test_another_user_can_neither_see_nor_stop_the_job():
         def attempts():
             for words in (["status", job.id()], ["stop", job.id()], ["verify", job.id()], ["attach", job.id()],
                           ["kill-node", job.id(), "0"]):
-                tried = subprocess.run([KEELCTL, *words], capture_output=True, timeout=20)
+                tried = subprocess.run([KEELCTL, *words], capture_output=True, timeout=HANG_S)
                 assert tried.returncode == 1 and tried.stdout == b"", (words, tried)
             for pid in pids:
                 for what in ("environ", "mem", "fd"):
@@ -216,7 +216,7 @@ def test_garbage_to_each_mpiexec_during_the_start_is_told_at_last():
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         path = os.path.join(directory, "ssh")
         with open(path, "w") as f:
-            f.write("#!/bin/sh\nexec sleep 100\n")
+            f.write("#!/bin/sh\nexec sleep 10000\n")
         os.chmod(path, 0o755)
         with Job(["-n", "1", "--hosts", "127.0.1.1", "--launcher", "ssh", "--launcher-exec", path, "true"],
                  env={"KEEL_LOG": "info"}) as job:
@@ -227,7 +227,7 @@ def test_garbage_to_each_mpiexec_during_the_start_is_told_at_last():
                         for address in listeners_of([pid]):
                             poke(("127.0.0.1", address[1]), os.urandom(300)).close()
                 return job.process.poll() is not None
-            wait_for(poke_each, "keelrun to give up", 25)
+            wait_for(poke_each, "keelrun to give up")
             assert job.wait() == 1 and job.stderr().count("it is started again") == 2, job.stderr()
             told = [line for line in job.stderr().splitlines() if ": info:" not in line]
             assert len(told) == 1 and "node 0 (127.0.1.1) could not be started" in told[0], job.stderr()
@@ -263,8 +263,8 @@ def test_console_survives_garbage():
 
 
 def test_idle_connections_keep_no_death_secret_and_cause_none():
-    options = ["-n", "4", "--nodes", "4", "--on-failure", "degrade", "sh", "-c", "exec sleep 100"]
-    with Job(options, before=limited(1024), seconds=60) as job:
+    options = ["-n", "4", "--nodes", "4", "--on-failure", "degrade", "sh", "-c", "exec sleep 10000"]
+    with Job(options, before=limited(1024)) as job:
         nodes = job.wait_ranks(4)["nodes"]
         listeners = listeners_of([n["agent_pid"] for n in nodes.values()])
         assert len(listeners) == 12, listeners
@@ -281,7 +281,7 @@ def test_idle_connections_keep_no_death_secret_and_cause_none():
         assert evidence and "silent" not in evidence, "the dead agent was waited for: %s" % job.events("verdict")
         for s in idle:
             s.close()
-        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=20).returncode == 0
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
         assert job.wait() == 143, job.stderr()
         assert len(job.stderr()) < 5000, job.stderr()
 
@@ -306,7 +306,7 @@ def test_ranks_inherit_what_they_need_and_no_more():
 
 def test_what_a_rank_leaves_running_does_not_hide_its_agents_death():
     with tempfile.NamedTemporaryFile("r") as pids:
-        script = "[ $KEEL_NODE = 1 ] && { setsid sleep 100 & echo $! >%s; }; sleep 100" % pids.name
+        script = "[ $KEEL_NODE = 1 ] && { setsid sleep 10000 & echo $! >%s; }; sleep 10000" % pids.name
         with Job(["-n", "2", "--nodes", "2", "--on-failure", "degrade", "sh", "-c", script]) as job:
             node = job.wait_ranks(2)["nodes"][1]
             left = int(wait_for(pids.read, "the rank's child"))
@@ -317,7 +317,7 @@ def test_what_a_rank_leaves_running_does_not_hide_its_agents_death():
             assert verdict and verdict[0]["evidence"] != "silent", "it was waited for: %s" % verdict
             assert alive(left)
             os.kill(left, signal.SIGKILL)
-            assert subprocess.run([KEELCTL, "stop", job.id()], timeout=20).returncode == 0
+            assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
             assert job.wait() == 143, job.stderr()
 
 
@@ -325,7 +325,7 @@ def test_child_of_another_user_does_not_hold_the_agent():
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         def job():
             result = subprocess.run([keeltest.KEELRUN, "-n", "1", "sh", "-c", helper + "; exit 0"], capture_output=True, text=True,
-                                    timeout=30, cwd="/")
+                                    timeout=HANG_S, cwd="/")
             print(result.stdout, file=open(directory + "/pid", "w"))
             return result.returncode == 0 and "belongs to another user" in result.stderr and result.stdout.strip().isdigit()
         helper = os.path.join(directory, "other")
@@ -351,9 +351,9 @@ def test_warnings_that_strangers_cause_are_few():
 
 
 def test_keelctl_of_another_user_is_not_worth_a_warning():
-    with Job(["-n", "2", "--nodes", "2", "sh", "-c", "echo $KEEL_RANK; cat"], seconds=20) as job:
+    with Job(["-n", "2", "--nodes", "2", "sh", "-c", "echo $KEEL_RANK; cat"]) as job:
         wait_for(lambda: len(job.stdout()) == 4, "the ranks")
-        assert as_nobody(lambda: subprocess.run([KEELCTL, "list"], capture_output=True, timeout=10, check=True).stdout == b"")
+        assert as_nobody(lambda: subprocess.run([KEELCTL, "list"], capture_output=True, timeout=HANG_S, check=True).stdout == b"")
         assert job.wait() == 0 and job.stderr() == "", job.stderr()
 
 
@@ -381,11 +381,11 @@ def test_keelctl_leaves_out_what_belongs_to_another_user():
         raise Skip("needs root to become another user")
     children = [phantom("\0keel/%016x/0" % (0xabc + i)) for i in range(2)]
     try:
-        with Job(["-n", "1", "sleep", "100"]) as job:
+        with Job(["-n", "1", "sleep", "10000"]) as job:
             job.wait_ranks(1)
-            listed = subprocess.run([KEELCTL, "list"], capture_output=True, text=True, timeout=20)
+            listed = subprocess.run([KEELCTL, "list"], capture_output=True, text=True, timeout=HANG_S)
             assert "0000000000000ab" not in listed.stdout and job.id() in listed.stdout, listed
-            assert subprocess.run([KEELCTL, "stop", job.id()], timeout=20).returncode == 0
+            assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
             assert job.wait() == 143
     finally:
         for child in children:
@@ -394,10 +394,10 @@ def test_keelctl_leaves_out_what_belongs_to_another_user():
 
 
 def test_keeld_by_hand_says_what_it_is():
-    result = subprocess.run([os.path.join(keeltest.BIN, "keeld")], capture_output=True, timeout=5)
+    result = subprocess.run([os.path.join(keeltest.BIN, "keeld")], capture_output=True, timeout=HANG_S)
     assert result.returncode == 2 and result.stderr.startswith(b"keeld: not started by keelrun"), result.stderr
     for bad in ("", "x", "0,1,2,3,4,5", "1" * 16 + "," + "a" * 64 + ",127.0.0.1,99999,0,-"):
-        result = subprocess.run([os.path.join(keeltest.BIN, "keeld")], capture_output=True, timeout=5,
+        result = subprocess.run([os.path.join(keeltest.BIN, "keeld")], capture_output=True, timeout=HANG_S,
                                 env=dict(os.environ, KEEL_LAUNCH=bad))
         assert result.returncode == 2 and len(result.stderr.splitlines()) == 1, (bad, result)
 
@@ -406,7 +406,7 @@ def test_keeld_without_its_keelrun_ends_at_once():
     s = socket.socket()
     s.bind(("127.0.0.1", 0))  # taken, but nobody listens
     launch = "0123456789abcdef," + "a" * 64 + ",127.0.0.1,%d,0,-" % s.getsockname()[1]
-    result = subprocess.run([os.path.join(keeltest.BIN, "keeld")], capture_output=True, timeout=10,
+    result = subprocess.run([os.path.join(keeltest.BIN, "keeld")], capture_output=True, timeout=HANG_S,
                             env=dict(os.environ, KEEL_LAUNCH=launch))
     assert result.returncode == 1 and b"no launcher at 127.0.0.1" in result.stderr, result
     assert b"connection refused" in result.stderr, "it was tried again: %s" % result
@@ -423,7 +423,7 @@ def test_keeld_does_not_trust_a_false_keelrun():
     c, _ = s.accept()
     c.recv(100)
     c.sendall(b"KEEL-PM2" + os.urandom(32) + struct.pack("<I", 17) + os.urandom(17))
-    _, err = keeld.communicate(timeout=10)
+    _, err = keeld.communicate(timeout=HANG_S)
     assert keeld.returncode == 1 and b"authentication failed" in err, err
     c.close()
     s.close()

@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import KEELCTL, Job, alive, wait_for
+from keeltest import HANG_S, KEELCTL, Job, alive, wait_for
 
 # Prints a line, waits until the file "go" in $DIR exists, prints another one.
 PATIENT = ["sh", "-c", 'echo begin $KEEL_RANK; while [ ! -e "$DIR/go" ]; do sleep 0.02; done; echo end $KEEL_RANK']
@@ -46,7 +46,7 @@ def attached(job):
     seen = [watch.stdout.readline() for _ in range(RANKS)]
 
     def rest():
-        out, err = watch.communicate(timeout=25)
+        out, err = watch.communicate(timeout=HANG_S)
         return watch.returncode, (b"".join(seen) + out).decode(), err
     watch.rest = rest
     return watch
@@ -190,7 +190,7 @@ def test_kill_of_a_rank_in_abort_mode_ends_the_job():
 def test_kill_node_of_keelctl_kills_all_of_it_at_once():
     with Patient(["--on-failure", "degrade"]) as job:
         node = job.begun()["nodes"][0]
-        told = subprocess.run([KEELCTL, "kill-node", job.id(), "0"], capture_output=True, timeout=10)
+        told = subprocess.run([KEELCTL, "kill-node", job.id(), "0"], capture_output=True, timeout=HANG_S)
         assert told.returncode == 0, told.stderr
         for pid in (node["agent_pid"], node["stub_pid"], node["ranks"][0]["pid"]):
             wait_for(lambda: not alive(pid), "process %d to die" % pid)
@@ -252,7 +252,7 @@ def test_kill_of_keelrun_during_the_launch_leaves_nothing():
             time.sleep(chance.uniform(0, 0.2))
             job.process.kill()
             job.process.wait()
-            job.check_leftovers(15)
+            job.check_leftovers()
 
 
 def test_kill_of_everything_at_once_leaves_nothing():
@@ -270,7 +270,7 @@ def test_kill_of_everything_at_once_leaves_nothing():
 def test_keelctl_stop_ends_the_job_with_143():
     with Patient() as job:
         job.begun()
-        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=15).returncode == 0
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
         assert job.wait() == 143
         assert len(job.stderr().splitlines()) == 1 and "stopped" in job.stderr(), job.stderr()
 
@@ -302,7 +302,7 @@ def test_keelctl_stop_works_without_keelrun():
         job.begun()
         kill(job.process.pid)
         job.process.wait()
-        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=15).returncode == 0
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
         job.check_leftovers()
 
 

@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
 import recorder
-from keeltest import KEELCTL, Job, wait_for
+from keeltest import HANG_S, KEELCTL, Job, wait_for
 
 # Writes numbered lines for ever, and after each how many it has written into the file named by its rank in $DIR.
 COUNTING = [sys.executable, "-c", """import os
@@ -42,7 +42,7 @@ def stand_still(directory, ranks):
         seen.append(counts(directory))
         time.sleep(0.3)
         return len(seen[-1]) == ranks and seen[-1] == counts(directory) and seen[-1] == seen[-2] == seen[-3]
-    wait_for(still, "the ranks to stand still", 60)
+    wait_for(still, "the ranks to stand still")
     return counts(directory)
 
 
@@ -111,7 +111,7 @@ def test_job_that_ends_while_nobody_reads_loses_nothing():
         stand_still(job.place.name, 3)
         os.kill(status["nodes"][2]["ranks"][0]["pid"], signal.SIGKILL)
         wait_for(lambda: job.events("exit"), "the rank's end")
-        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=60).returncode == 0  # it returns when the agents are gone
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0  # it returns when the agents are gone
         wait_for(lambda: job.events("over") and job.events("over")[-1]["node"] == -1, "the end to be heard")
         written = counts(job.place.name)
         assert job.process.poll() is None, "the reader is waited for"
@@ -122,7 +122,7 @@ def test_job_that_ends_while_nobody_reads_loses_nothing():
 
 def test_exit_code_is_the_programs_while_nobody_reads():
     with Unread(["-n", "2", "--nodes", "2", "sh", "-c", """head -c 700000 /dev/zero
-if [ $KEEL_RANK = 0 ]; then : >$DIR/written; exec sleep 100; fi
+if [ $KEEL_RANK = 0 ]; then : >$DIR/written; exec sleep 10000; fi
 until [ -e $DIR/written ]; do sleep 0.05; done; exit 9"""]) as job:
         wait_for(lambda: job.events("over") and job.events("over")[-1]["node"] == -1, "the end to be heard")
         assert len(job.take()) == 1400000
@@ -201,7 +201,7 @@ def test_two_jobs_with_one_reader_that_stands_still():
 
 def test_what_a_child_of_a_dead_rank_has_written_comes():
     """It holds the pipe open; what it wrote while nobody read is not thrown away."""
-    script = 'head -c 3000000 /dev/zero; (exec sleep 100) & kill -KILL $$'
+    script = 'head -c 3000000 /dev/zero; (exec sleep 10000) & kill -KILL $$'
     with Unread(["-n", "1", "--on-failure", "degrade", "sh", "-c", script]) as job:
         time.sleep(1)
         assert job.process.poll() is None
@@ -233,14 +233,14 @@ def events_of(data):
 def test_event_log_to_a_fifo_that_nobody_opens_holds_nothing_up():
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         result = subprocess.run([keeltest.KEELRUN, "--event-log", fifo(directory), "-n", "1", "echo", "out"], capture_output=True,
-                                timeout=30)
+                                timeout=HANG_S)
         assert (result.returncode, result.stdout) == (1, b"out\n"), result
         assert result.stderr == b"keelrun: cannot write the event log: its reader stands still; the rest of it is lost\n", result
         job = subprocess.Popen([keeltest.KEELRUN, "--event-log", os.path.join(directory, "log"), "-n", "1", "sh", "-c",
-                                "echo runs; exec sleep 100"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                "echo runs; exec sleep 10000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert job.stdout.readline() == b"runs\n"
         job.send_signal(signal.SIGTERM)
-        assert b"ended by signal 15" in job.communicate(timeout=30)[1] and job.returncode == 143
+        assert b"ended by signal 15" in job.communicate(timeout=HANG_S)[1] and job.returncode == 143
 
 
 def test_event_log_to_a_fifo_that_is_opened_late_is_whole():
@@ -254,7 +254,7 @@ def test_event_log_to_a_fifo_that_is_opened_late_is_whole():
         told = events_of(read_all(log))
         os.close(log)
         err = job.stderr.read()
-        assert job.wait(30) == 0 and err == b"", err
+        assert job.wait(HANG_S) == 0 and err == b"", err
         assert told[0] == "started" and told[-1] == "over" and "exit" in told, told
         job.stdout.close()
         job.stderr.close()
@@ -268,7 +268,7 @@ def test_event_log_whose_reader_goes_away_is_told_and_fails():
         log = os.open(path, os.O_RDONLY)
         assert b"started" in os.read(log, 1 << 16)
         os.close(log)
-        out, err = job.communicate(b"end\n", timeout=30)
+        out, err = job.communicate(b"end\n", timeout=HANG_S)
         assert (job.returncode, out) == (1, b"end\n"), (job.returncode, out, err)
         assert err == b"keelrun: cannot write the event log: Broken pipe; the rest of it is lost\n", err
 
@@ -281,7 +281,7 @@ def test_reader_that_goes_away_ends_the_job_as_sigpipe_would():
                             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=environment)
     pipe.stdout.read(10)
     pipe.stdout.close()
-    assert pipe.wait(30) == 128 + signal.SIGPIPE, pipe.stderr.read()
+    assert pipe.wait(HANG_S) == 128 + signal.SIGPIPE, pipe.stderr.read()
     assert pipe.stderr.read() == b""
     pipe.stderr.close()
 
@@ -292,7 +292,7 @@ def test_reader_that_stands_still_gets_everything_in_the_end():
         code = job.wait(4)  # longer than what is left to a reader after a signal
     except subprocess.TimeoutExpired:
         code = None
-    out, _ = job.communicate(timeout=30)
+    out, _ = job.communicate(timeout=HANG_S)
     assert out == b"".join(b"%d\n" % i for i in range(1, 300001)), (code, len(out))
     assert job.returncode == 0
 
@@ -310,9 +310,9 @@ def test_reader_that_stands_still_does_not_hold_an_interrupt():
         seen.append(read_so_far())
         time.sleep(0.2)
         return seen[-1] > 1 << 20 and seen[-1] == read_so_far()
-    wait_for(stands_still, "keelrun to read no more", 30)
+    wait_for(stands_still, "keelrun to read no more")
     job.send_signal(signal.SIGINT)
-    _, err = job.communicate(timeout=30)
+    _, err = job.communicate(timeout=HANG_S)
     assert job.returncode == 130 and len(err.splitlines()) == 1 and b"signal 2" in err, (job.returncode, err)
 
 
@@ -327,7 +327,7 @@ def test_reader_that_is_slow_gets_everything():
             break
         total += len(block)
         time.sleep(0.002)
-    assert pipe.wait(30) == 0
+    assert pipe.wait(HANG_S) == 0
     assert total == 2 * len("".join("%d\n" % i for i in range(1, 400001))), total
 
 

@@ -13,6 +13,7 @@ from recorder import Recorder
 
 PROGRAM = os.environ["KEEL_REPLAY"]
 
+
 def say_again(destination, data):
     """Returns when the other side has closed, or says nothing more."""
     s = socket.create_connection(destination)

@@ -16,7 +16,7 @@ TEXT = b"attack at dawn"
 
 
 def rounds(job, n):
-    wait_for(lambda: len(job.stdout().splitlines()) >= n, "round %d: %s" % (n, job.stderr()), 60)
+    wait_for(lambda: len(job.stdout().splitlines()) >= n, "round %d: %s" % (n, job.stderr()))
 
 
 def go_on(job):
@@ -25,7 +25,7 @@ def go_on(job):
 
 
 def job_of(*options, nodes=3):
-    return Job(["-n", str(nodes), "--nodes", str(nodes), *options, PROGRAM], seconds=120)
+    return Job(["-n", str(nodes), "--nodes", str(nodes), *options, PROGRAM])
 
 
 def test_a_recorded_stream_holds_no_data_with_secure_and_does_without():

@@ -12,7 +12,7 @@ FAKE_SSH = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1
 shift
-[ "$host" = silent.invalid ] && exec sleep 100
+[ "$host" = silent.invalid ] && exec sleep 10000
 [ "$host" = broken ] && { echo "ssh: connect to host broken port 22: No route to host" >&2; exit 255; }
 eval "exec $*"
 """
@@ -41,7 +41,7 @@ def test_hostfile_with_spare_is_read():
         with open(path, "w") as f:
             f.write("# three\n127.0.1.1\n127.0.1.2:8\n\n127.0.1.3 # spare\n")
         code, out, err = run(launcher + ["-n", "2", "--hostfile", path, "--spares", "1", "sh", "-c",
-                                         "test -n \"$KEEL_RANK\" || sleep 30; echo $KEEL_NODE"])
+                                         "test -n \"$KEEL_RANK\" || sleep 10000; echo $KEEL_NODE"])
         assert code == 0, err
         assert sorted(out.split()) == ["0", "1"], out
     with_ssh(check)

@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "../../lib"))
 import keeltest
 import recorder
-from keeltest import IS_ROOT, KEELCTL, KEELRUN, Job, Skip, alive, run, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, KEELRUN, Job, Skip, alive, run, wait_for
 
 CRASH = os.environ["KEEL_CRASH"]
 TESTS, PAGES = os.path.join(HERE, "../.."), os.path.join(HERE, "../../../docs/man")
@@ -136,14 +136,14 @@ def test_a_bed_has_at_most_a_thousand_nodes():
 
 
 def test_nodes_of_the_loopback_bed_have_addresses_of_their_own():
-    with Job(["-n", "3", "--nodes", "3", "sleep", "100"]) as job:
+    with Job(["-n", "3", "--nodes", "3", "sleep", "10000"]) as job:
         hosts = [n["host"] for n in job.wait_ranks(3)["nodes"].values()]
         assert len(set(hosts)) == 3 and all(host.startswith("127.") for host in hosts), hosts
         assert ctl("stop", job.id()).returncode == 0
 
 
 def test_defaults_are_those_of_the_help():
-    words = re.sub(r"\s+", " ", subprocess.run([KEELRUN, "--help"], capture_output=True, text=True, timeout=20).stdout)
+    words = re.sub(r"\s+", " ", subprocess.run([KEELRUN, "--help"], capture_output=True, text=True, timeout=HANG_S).stdout)
     page = " ".join(sentences("keelrun.1"))
     for option, default in (("start-timeout", "30"), ("fan-out", "100"), ("silence", "780")):
         assert re.search(r"--%s=\S+ [^(]*\(?[^-]*default %s\b" % (option, default), words), (option, words)
@@ -175,11 +175,11 @@ def test_keel_log_says_how_much_is_told():
 # ---- keelctl
 
 def ctl(*arguments):
-    return subprocess.run([KEELCTL, *arguments], capture_output=True, text=True, timeout=30)
+    return subprocess.run([KEELCTL, *arguments], capture_output=True, text=True, timeout=HANG_S)
 
 
 def test_status_has_what_the_page_says():
-    with Job(["-n", "2", "--nodes", "2", "--spares", "1", "sleep", "100"]) as job:
+    with Job(["-n", "2", "--nodes", "2", "--spares", "1", "sleep", "10000"]) as job:
         job.wait_ranks(2)
         status = json.loads(ctl("status", "--json", job.id()).stdout)
         for name in ("job", "program", "size", "epoch", "alive", "rank_node", "keelrun", "nodes"):
@@ -196,7 +196,7 @@ def test_status_has_what_the_page_says():
 
 
 def test_stop_returns_when_the_agents_are_gone():
-    with Job(["-n", "2", "--nodes", "2", "sleep", "100"]) as job:
+    with Job(["-n", "2", "--nodes", "2", "sleep", "10000"]) as job:
         agents = [n["agent_pid"] for n in job.wait_ranks(2)["nodes"].values()]
         assert ctl("stop", job.id()).returncode == 0
         assert not [pid for pid in agents if alive(pid)]
@@ -234,7 +234,7 @@ def test_a_job_may_be_abbreviated_or_left_out():
     def alone(*words):
         """keelctl, which does not find the beds of others."""
         script = '[ ! -d /run/netns ] || mount -t tmpfs none /run/netns; exec "$@"'
-        return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", KEELCTL, *words], capture_output=True, text=True, timeout=30)
+        return subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", KEELCTL, *words], capture_output=True, text=True, timeout=HANG_S)
     with Job(["-n", "1", "cat"]) as one:
         one.wait_ranks(1)
         assert json.loads(alone("status", "--json").stdout)["job"] == one.id(), "the only one"

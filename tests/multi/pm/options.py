@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import BIN, IS_ROOT, KEELCTL, KEELRUN, Job, run, wait_for
+from keeltest import BIN, HANG_S, IS_ROOT, KEELCTL, KEELRUN, Job, run, wait_for
 from recorder import Recorder
 
 CRASH = os.environ["KEEL_CRASH"]
@@ -19,7 +19,7 @@ PROGRAMS = {"keelrun": KEELRUN, "keelctl": KEELCTL, "keeld": os.path.join(BIN, "
 
 
 def said(program, *arguments):
-    result = subprocess.run([PROGRAMS[program], *arguments], capture_output=True, text=True, timeout=20)
+    result = subprocess.run([PROGRAMS[program], *arguments], capture_output=True, text=True, timeout=HANG_S)
     assert result.returncode == 0 and result.stderr == "", (program, arguments, result)
     return result.stdout
 
@@ -36,7 +36,7 @@ def ssh(directory):
     path = os.path.join(directory, "ssh")
     with open(path, "w") as f:
         f.write('#!/bin/sh\necho "$0 $@" >>%s/calls\nwhile [ "${1#-}" != "$1" ]; do shift; done\n'
-                'h=$1; shift\n[ "$h" = 127.0.1.9 ] && exec sleep 100\neval "exec $*"\n' % directory)
+                'h=$1; shift\n[ "$h" = 127.0.1.9 ] && exec sleep 10000\neval "exec $*"\n' % directory)
     os.chmod(path, 0o755)
     return path
 
@@ -64,7 +64,7 @@ def test_all_version_help_usage():
 
 
 def test_keelrun_alone_prints_its_usage_in_one_line():
-    result = subprocess.run([KEELRUN], capture_output=True, text=True, timeout=10)
+    result = subprocess.run([KEELRUN], capture_output=True, text=True, timeout=HANG_S)
     assert result.returncode == 2 and result.stdout == "", result
     assert result.stderr.startswith("usage: keelrun -n RANKS ") and len(result.stderr.splitlines()) == 1, result
 
@@ -216,7 +216,7 @@ def test_keelrun_label_begins_lines_with_the_rank():
 def test_keelrun_event_log_is_json_lines():
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         path = os.path.join(directory, "log")
-        assert subprocess.run([KEELRUN, "--event-log", path, "-n", "1", "true"], timeout=20).returncode == 0
+        assert subprocess.run([KEELRUN, "--event-log", path, "-n", "1", "true"], timeout=HANG_S).returncode == 0
         with open(path) as f:
             events = [json.loads(line)["event"] for line in f]
         assert events[0] == "started" and "over" in events and "rank_start" in events, events
@@ -233,7 +233,7 @@ def test_keelrun_start_timeout_is_the_patience():
 
 
 def test_keelrun_timeout_ends_the_job():
-    code, _, err = run(["-n", "1", "--timeout", "1", "sleep", "60"])
+    code, _, err = run(["-n", "1", "--timeout", "1", "sleep", "10000"])
     assert code == 124 and err == "keelrun: the job's time of 1 s is over\n", (code, err)
 
 
@@ -250,12 +250,12 @@ def test_keelctl_json_is_one_object_a_line():
 
 
 def test_keelctl_host_asks_there():
-    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory, Job(["-n", "1", "sleep", "100"]) as job:
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory, Job(["-n", "1", "sleep", "10000"]) as job:
         ssh(directory)
         job.wait_ranks(1)
 
         def there(*arguments):
-            return subprocess.run([KEELCTL, "--host", "n1", *arguments], capture_output=True, text=True, timeout=20,
+            return subprocess.run([KEELCTL, "--host", "n1", *arguments], capture_output=True, text=True, timeout=HANG_S,
                                   env=dict(os.environ, PATH=directory + ":" + os.environ["PATH"]))
         assert json.loads(there("status", "--json", job.id()).stdout)["job"] == job.id()
         assert " n1 " + os.path.realpath(KEELCTL) + " --json status " + job.id() in calls(directory), calls(directory)
@@ -265,7 +265,7 @@ def test_keelctl_host_asks_there():
 
 
 def test_keelctl_detect_shows_what_nodes_see_of_each_other():
-    with Job(["-n", "3", "--nodes", "3", "sleep", "100"]) as job:
+    with Job(["-n", "3", "--nodes", "3", "sleep", "10000"]) as job:
         job.wait_ranks(3)
         assert "watches" not in said("keelctl", "status", job.id())
 
@@ -304,14 +304,14 @@ def state_of(pid):
 
 
 def test_keelctl_signal_is_the_one_sent():
-    with Job(["-n", "2", "--nodes", "2", "sleep", "100"]) as job:
+    with Job(["-n", "2", "--nodes", "2", "sleep", "10000"]) as job:
         pid = job.wait_ranks(2)["nodes"][1]["ranks"][0]["pid"]
         told = json.loads(said("keelctl", "kill-node", "--signal", "19", job.id(), "1"))
         assert told["signal"] == 19 and pid in told["pids"], told
         wait_for(lambda: state_of(pid) == "T", "the rank to be frozen")
         for frozen in told["pids"]:
             os.kill(frozen, signal.SIGCONT)
-        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=20).returncode == 0
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
         assert job.wait() == 143
 
 

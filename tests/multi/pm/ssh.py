@@ -9,14 +9,14 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import IS_ROOT, KEELCTL, Job, Skip, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, wait_for
 
 CRASH, MPI_SUM = os.environ["KEEL_CRASH"], os.environ.get("KEEL_MPI_SUM", "")
 HOSTS = ["10.88.0.%d" % k for k in (2, 3, 4)]
 
 
 def do(*words, check=True):
-    return subprocess.run(words, check=check, capture_output=True, text=True, timeout=30).stdout
+    return subprocess.run(words, check=check, capture_output=True, text=True, timeout=HANG_S).stdout
 
 
 class Hosts:
@@ -85,7 +85,7 @@ class Hosts:
 
     def job(self, options, program, hosts=HOSTS):
         words = ["--launcher-exec", self.path("ssh"), "--hosts", ",".join(hosts), *options, *program]
-        return Job(words, program=self.keelrun(), seconds=90)
+        return Job(words, program=self.keelrun())
 
     def keelrun(self):
         with open(self.path("keelrun"), "w") as f:
@@ -126,7 +126,7 @@ def test_host_that_is_cut_off_is_replaced():
 
 def test_interrupt_leaves_nothing_on_any_host():
     with Hosts() as hosts:
-        with hosts.job(["-n", "3"], ["sleep", "100"]) as job:
+        with hosts.job(["-n", "3"], ["sleep", "10000"]) as job:
             job.id()
             wait_for(lambda: len(job.events("rank_start")) == 3, "the ranks")
             job.process.send_signal(signal.SIGINT)
@@ -136,10 +136,10 @@ def test_interrupt_leaves_nothing_on_any_host():
 
 def test_keelctl_works_on_the_host():
     with Hosts() as hosts:
-        with hosts.job(["-n", "3"], ["sleep", "100"]) as job:
+        with hosts.job(["-n", "3"], ["sleep", "10000"]) as job:
             job.id()
             wait_for(lambda: len(job.events("rank_start")) == 3, "the ranks")
-            result = subprocess.run(["ip", "netns", "exec", hosts.names[1], KEELCTL, "stop", job.id()], capture_output=True, timeout=60)
+            result = subprocess.run(["ip", "netns", "exec", hosts.names[1], KEELCTL, "stop", job.id()], capture_output=True, timeout=HANG_S)
             assert result.returncode == 0, result
             assert job.wait() == 143, job.stderr()
         hosts.expect_nothing_left()

@@ -94,7 +94,7 @@ def test_agent_that_crashes_leaves_no_file():
 def test_program_without_keel_ends_with_its_first_death():
     # rank 1 dies only when rank 0 has written: else the job may end before rank 0 runs
     script = 'echo rank $KEEL_RANK; if [ $KEEL_RANK = 0 ]; then : >"$1"; else until [ -e "$1" ]; do :; done; kill -KILL $$; fi; ' \
-             'exec sleep 30'
+             'exec sleep 10000'
     for options in ([], ["--spares", "1"]):
         with tempfile.TemporaryDirectory() as directory:
             code, out, err = run(["-n", "2", "--nodes", "2"] + options +
@@ -106,7 +106,7 @@ def test_program_without_keel_ends_with_its_first_death():
 
 def test_program_without_keel_ends_when_a_node_dies():
     for options, outcome in (([], "the job goes on without rank 1"), (["--spares", "1"], "rank 1 continues on node 2")):
-        with Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "echo rank $KEEL_RANK; exec sleep 100"]) as job:
+        with Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "echo rank $KEEL_RANK; exec sleep 10000"]) as job:
             wait_for(lambda: job.stdout().count("rank") == 2, "both ranks")
             assert subprocess.run([KEELCTL, "kill-node", job.id(), "1"], stdout=subprocess.DEVNULL).returncode == 0
             assert job.wait() == 137, job.stderr()
@@ -119,7 +119,7 @@ def test_program_without_keel_ends_when_a_node_dies():
 
 def test_program_without_keel_that_lost_a_node_has_not_succeeded():
     for options, expected in (([], 137), (["--on-failure", "degrade"], 0)):
-        with Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "echo begun; [ $KEEL_RANK = 1 ] && exec sleep 100; exec cat"]) as job:
+        with Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "echo begun; [ $KEEL_RANK = 1 ] && exec sleep 10000; exec cat"]) as job:
             wait_for(lambda: job.stdout().count("begun") == 2, "both ranks")
             assert subprocess.run([KEELCTL, "kill-node", job.id(), "1"], stdout=subprocess.DEVNULL).returncode == 0
             wait_for(lambda: job.events("view"), "the view without node 1")

@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import IS_ROOT, KEELCTL, Job, Skip, alive, run, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, run, wait_for
 
 NODES = 7
 TREE = ["-n", str(NODES), "--nodes", str(NODES), "--fan-out", "2"]
@@ -39,7 +39,7 @@ class Held(Job):
         self.place = tempfile.TemporaryDirectory(prefix="keel-test-")
         self.fifo = os.path.join(self.place.name, "go")
         os.mkfifo(self.fifo)
-        super().__init__(TREE + list(options) + WAIT, env={"FIFO": self.fifo}, seconds=60, **kw)
+        super().__init__(TREE + list(options) + WAIT, env={"FIFO": self.fifo}, **kw)
 
     def begun(self):
         self.wait_ranks(NODES)
@@ -112,7 +112,7 @@ def test_death_of_an_agent_leaves_the_nodes_that_it_has_started():
             if how == "agent":
                 os.kill(job.known[victim]["agent_pid"], signal.SIGKILL)
             else:
-                assert subprocess.run([KEELCTL, "kill-node", job.id(), str(victim)], capture_output=True, timeout=20).returncode == 0
+                assert subprocess.run([KEELCTL, "kill-node", job.id(), str(victim)], capture_output=True, timeout=HANG_S).returncode == 0
             wait_for(lambda: job.events("view"), "the view without node %d" % victim)
             assert [e["dead_node"] for e in job.events("view") if e.get("dead_node", -1) >= 0][0] == victim
             wait_for(lambda: not alive(job.known[victim]["stub_pid"]), "the stub to end what is left")
@@ -136,9 +136,9 @@ def test_death_of_hydra_and_keelrun_is_not_felt():
         for _ in range(NODES):
             assert watch.stdout.readline() == b"begun\n"  # it is there
         job.go()
-        out = watch.communicate(timeout=30)[0]
+        out = watch.communicate(timeout=HANG_S)[0]
         assert watch.returncode == 0 and sorted(out.split()) == [b"%d" % k for k in range(NODES)], out
-        job.check_leftovers(15)
+        job.check_leftovers()
 
 
 def test_end_during_the_start_leaves_nothing():
@@ -150,7 +150,7 @@ def test_end_during_the_start_leaves_nothing():
             time.sleep(chance.uniform(0.02, 0.8))
             job.process.send_signal(number)
             job.process.wait()
-            job.check_leftovers(15)
+            job.check_leftovers()
 
 
 FAKE_SSH = """#!/bin/sh
@@ -162,7 +162,7 @@ read -r starter <"/proc/$(sed 's/.*) . \\([0-9]*\\) .*/\\1/' /proc/$PPID/stat)/c
 if [ "$starter" = keeld ]; then
     echo "$host" >>"$CALLS"
     [ "$HOW" = refused ] && { echo "Permission denied (publickey)." >&2; exit 255; }
-    [ "$HOW" = silent ] && exec sleep 100
+    [ "$HOW" = silent ] && exec sleep 10000
 fi
 eval "exec $*"
 """
@@ -176,7 +176,7 @@ def by_ssh(how, *options):
         os.chmod(path, 0o755)
         hosts = ",".join("127.0.1.%d" % (k + 1) for k in range(5))
         result = run(["-n", "5", "--hosts", hosts, "--fan-out", "2", "--launcher", "ssh", "--launcher-exec", path, *options,
-                      "sh", "-c", "echo $KEEL_NODE"], env={"CALLS": calls, "HOW": how}, seconds=60)
+                      "sh", "-c", "echo $KEEL_NODE"], env={"CALLS": calls, "HOW": how})
         with open(calls) as f:
             return result, f.read().split()
 
@@ -208,11 +208,11 @@ def test_what_a_dead_agent_was_starting_does_not_stay():
         os.chmod(path, 0o755)
         hosts = ",".join("127.0.1.%d" % (k + 1) for k in range(3))
         with Job(["-n", "3", "--hosts", hosts, "--fan-out", "1", "--launcher", "ssh", "--launcher-exec", path, "true"],
-                 env={"CALLS": calls, "HOW": "silent"}, seconds=60) as job:
+                 env={"CALLS": calls, "HOW": "silent"}) as job:
             wait_for(lambda: os.path.exists(calls), "an agent to start another host")
 
             def hanging():
-                return [p for p in keeltest.processes_with(job.tag) if keeltest.command_of(p) == "sleep 100"]
+                return [p for p in keeltest.processes_with(job.tag) if keeltest.command_of(p) == "sleep 10000"]
             hung = wait_for(hanging, "an ssh without an answer")[0]
             mpiexec = parent(hung)
             agent = parent(mpiexec)
