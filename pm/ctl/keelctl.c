@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { ANSWER_MS = 2000, VERIFY_MS = 600000, ARGS_MAX = 6, EXIT_DIFFER = 3, EXIT_BUSY = 4 };
@@ -340,9 +341,22 @@ static int do_attach(const struct job_agents *job)
     return code;
 }
 
+/* A pidfd of the agent whose console this is; -1 if it has ended. */
+static int agent_behind(int fd)
+{
+    struct ucred peer;
+    socklen_t len = sizeof peer;
+    if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+        return -1;
+    return (int)syscall(SYS_pidfd_open, peer.pid, 0);
+}
+
 static int do_stop(const struct job_agents *job)
 {
     bool any = false;
+    int *ends = pm_alloc(sizeof *ends * (size_t)job->count);
+    for (int i = 0; i < job->count; i++)
+        ends[i] = agent_behind(job->agents[i].fd);
     for (int i = 0; i < job->count; i++)
         any |= ask(job->agents[i].fd, MSG_STOP, "{\"code\":143,\"why\":\"stopped by keelctl\",\"hard\":false}");
     if (!any)
@@ -353,7 +367,13 @@ static int do_stop(const struct job_agents *job)
         struct pollfd p = {.fd = job->agents[i].fd, .events = POLLIN};
         while (p.fd >= 0 && poll(&p, 1, 10000) > 0 && read(p.fd, byte, sizeof byte) > 0)
             ;
+        /* it has closed its console; its process may take a moment more */
+        if (ends[i] >= 0) {
+            poll(&(struct pollfd){.fd = ends[i], .events = POLLIN}, 1, 10000);
+            close(ends[i]);
+        }
     }
+    free(ends);
     return 0;
 }
 
