@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
 from cluster import Cluster
-from keeltest import IS_ROOT, Skip, wait_for
+from keeltest import IS_ROOT, Skip, state_of, wait_for
 
 FAILURES = os.environ.get("KEEL_FAILURES", "build/tests/fault/failures")
 FINAL = 200000  # ms: long enough on any machine; a verdict comes when it is there
@@ -81,11 +81,6 @@ class Talk(Cluster):
         assert code == 0, (code, self.stderr())
 
 
-def state_of(pid):
-    with open("/proc/%d/stat" % pid) as f:
-        return f.read().rsplit(")", 1)[1].split()[0]
-
-
 def test_all_are_well():
     with Talk(3, spares=1) as job:
         assert [job.ask("node %d %d" % (n, FINAL)) for n in range(4)] == ["KEEL_ALIVE"] * 4
@@ -109,11 +104,7 @@ def test_a_rank_that_does_not_run_is_hung():
             assert job.ask("rank %d %d" % (rank, FINAL)) == "KEEL_ALIVE"
         for rank in (1, 3):
             assert job.ask("stick %d" % rank) == "KEEL_OK"
-
-            def in_vfork():
-                with open("/proc/%d/stat" % job.pid_of(rank)) as f:
-                    return f.read().rsplit(")", 1)[1].split()[0] == "D"
-            wait_for(in_vfork, "rank %d to wait for its child" % rank)
+            wait_for(lambda: state_of(job.pid_of(rank)) == "D", "rank %d to wait for its child" % rank)
             assert job.ask("rank %d %d" % (rank, FINAL)) == "KEEL_RANK_HUNG"
             assert job.ask("node %d %d" % (rank // 2, FINAL)) == "KEEL_ALIVE"
             assert job.ask("free %d" % rank) == "KEEL_OK"

@@ -48,12 +48,17 @@ def processes_with(tag):
     return found
 
 
-def alive(pid):
+def state_of(pid):
+    """The letter of /proc/PID/stat; "" if it is not there."""
     try:
         with open("/proc/%d/stat" % pid) as f:
-            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+            return f.read().rsplit(")", 1)[1].split()[0]
     except OSError:
-        return False
+        return ""
+
+
+def alive(pid):
+    return state_of(pid) not in ("", "Z")
 
 
 def command_of(pid):
@@ -153,7 +158,8 @@ class Job:
             return ""
 
     def events(self, name=None):
-        lines = [json.loads(line) for line in self.events_text().splitlines()]
+        text = self.events_text()
+        lines = [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines()]  # the last one may be half there
         return [e for e in lines if name is None or e["event"] == name]
 
     def id(self):
@@ -168,12 +174,16 @@ class Job:
         return self.known_id
 
     def status(self):
-        """keelctl status --json, nodes as a dict by number."""
-        text = subprocess.run([KEELCTL, "status", "--json", self.id()], capture_output=True, timeout=HANG_S)
-        assert text.returncode == 0, text.stderr.decode()
-        status = json.loads(text.stdout)
-        status["nodes"] = {n["node"]: n for n in status["nodes"]}
-        return status
+        """keelctl status --json, nodes as a dict by number. Of an agent that got no processor for too long nothing is known: again."""
+        def answered():
+            text = subprocess.run([KEELCTL, "status", "--json", self.id()], capture_output=True, timeout=HANG_S)
+            assert text.returncode == 0, text.stderr.decode()
+            status = json.loads(text.stdout)
+            status["nodes"] = {n["node"]: n for n in status["nodes"]}
+            agents = {e["node"]: e["pid"] for e in self.events("start")}
+            silent = [n for n, node in status["nodes"].items() if node["state"] == "silent"]
+            return None if any(state_of(agents[n]) not in ("T", "") for n in silent if n in agents) else status
+        return wait_for(answered, "all agents that run to answer")
 
     def verify(self, *codes):
         """What keelctl verify says; its exit code is one of these (0)."""

@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import BIN, HANG_S, IS_ROOT, KEELCTL, KEELRUN, Job, run, wait_for
+from keeltest import BIN, HANG_S, IS_ROOT, KEELCTL, KEELRUN, Job, run, state_of, wait_for
 from recorder import Recorder
 
 CRASH = os.environ["KEEL_CRASH"]
@@ -296,11 +296,6 @@ def test_keelctl_status_tells_of_dead_nodes_and_used_spares():
         assert len(lines) == 3 and re.fullmatch(r"node 1 +dead", lines[1]) and "spare" not in lines[2], lines
         assert job.status()["nodes"][1]["state"] == "dead"
         assert job.wait() == 0, job.stderr()
-
-
-def state_of(pid):
-    with open("/proc/%d/stat" % pid) as f:
-        return f.read().rsplit(")", 1)[1].split()[0]
 
 
 def test_keelctl_signal_is_the_one_sent():
