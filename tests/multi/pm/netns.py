@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
@@ -13,34 +12,39 @@ from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, run, wait_for
 MPI_SUM = os.environ.get("KEEL_MPI_SUM", "")
 
 
-# Rank 1 echoes datagrams; rank 0 prints each change between "up" and "down" and ends at the second "up".
+# Rank 1 echoes datagrams. Rank 0 obeys its input: "ask" sends one again and again until one of these comes back, "send" sends some
+# that must not.
 ECHO = """
-import os, socket, time
+import os, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 there = ("10.77.0.3", 7000)
 if os.environ["KEEL_RANK"] == "1":
     s.bind(there)
-    s.settimeout(10)
-    while True:
+    data = b""
+    while data != b"end":
         data, sender = s.recvfrom(100)
         s.sendto(data, sender)
-        if data == b"end":
-            break
 else:
     s.settimeout(0.1)
-    changes = []
-    while changes.count("up") < 2:
-        try:
-            s.sendto(b"x", there)
-            s.recvfrom(100)
-            now = "up"
-        except socket.timeout:
-            now = "down" if changes else None
-        if now and (not changes or changes[-1] != now):
-            changes.append(now)
-            print(now, flush=True)
-        time.sleep(0.01)
-    s.sendto(b"end", there)
+    lost = 0
+    for n, line in enumerate(sys.stdin):
+        word = line.strip()
+        if word == "send":
+            for _ in range(5):
+                s.sendto(b"lost", there)
+            print("sent", flush=True)
+            continue
+        mark, back = b"end" if word == "end" else b"%d" % n, b""
+        while back != mark:
+            s.sendto(mark, there)
+            try:
+                back = s.recv(100)
+            except socket.timeout:
+                pass
+            lost += back == b"lost"
+        print("up, %d came back" % lost, flush=True)
+        if word == "end":
+            break
 """
 
 
@@ -59,8 +63,10 @@ def test_nodes_have_networks_of_their_own():
 
 def test_two_beds_at_once_do_not_meet():
     need_root()
-    args = ["-n", "2", "--nodes", "2", "--bed", "netns", "sh", "-c", "sleep 0.3; echo $KEEL_JOB"]
+    args = ["-n", "2", "--nodes", "2", "--bed", "netns", "sh", "-c", "[ $KEEL_RANK = 1 ] || read line; echo $KEEL_JOB"]
     with Job(args) as a, Job(args) as b:
+        for job in a, b:
+            wait_for(lambda job=job: len(job.events("rank_start")) == 2, "the ranks")
         assert a.wait() == 0 and b.wait() == 0
         assert len(set(a.stdout().split()) | set(b.stdout().split())) == 2
 
@@ -77,34 +83,47 @@ def test_mpi_program_runs_between_namespaces():
 def test_cut_and_heal_are_silent():
     need_root()
     with Job(["-n", "2", "--nodes", "2", "--bed", "netns", sys.executable, "-c", ECHO]) as job:
-        wait_for(lambda: job.stdout().endswith("up\n"), "the first answer")
-        for _ in range(2):  # the second changes nothing
-            cut = subprocess.run([KEELCTL, "bed", "cut", job.id(), "1"], capture_output=True, timeout=HANG_S)
-            assert cut.returncode == 0 and json.loads(cut.stdout)["link"] == "down", cut.stderr
-        wait_for(lambda: job.stdout().endswith("down\n"), "the cut to be felt")
-        for _ in range(2):
-            assert subprocess.run([KEELCTL, "bed", "heal", job.id(), "1"], capture_output=True, timeout=HANG_S).returncode == 0
+        told = []
+
+        def say(word, answer):
+            told.append(answer)
+            job.process.stdin.write(word.encode() + b"\n")
+            job.process.stdin.flush()
+            wait_for(lambda: len(job.stdout().splitlines()) >= len(told) or job.process.poll() is not None, word)
+            assert job.stdout().splitlines() == told, (job.stdout(), job.stderr())
+
+        def bed(what, link):
+            for _ in range(2):  # the second changes nothing
+                done = subprocess.run([KEELCTL, "bed", what, job.id(), "1"], capture_output=True, timeout=HANG_S)
+                assert done.returncode == 0 and json.loads(done.stdout)["link"] == link, done
+        say("ask", "up, 0 came back")
+        bed("cut", "down")
+        say("send", "sent")
+        bed("heal", "up")
+        say("end", "up, 0 came back")
         assert job.wait() == 0, job.stderr()
-        assert job.stdout().split() == ["up", "down", "up"], job.stdout()
 
 
 def test_kill_of_keelrun_leaves_no_namespace_after_the_job():
     need_root()
-    with Job(["-n", "2", "--nodes", "2", "--bed", "netns", "sleep", "1.5"]) as job:
+    with Job(["-n", "2", "--nodes", "2", "--bed", "netns", "sleep", "10000"]) as job:
         job.wait_ranks(2)
         job.process.send_signal(signal.SIGKILL)
         job.process.wait()
-        time.sleep(0.2)
-        status = job.status()  # found in the namespaces, still running
+
+        def alone():
+            now = job.status()
+            return now if now["keelrun"] is False else None
+        status = wait_for(alone, "the agents to know that keelrun is gone")  # found in the namespaces, still running
         assert [status["nodes"][k]["ranks"][0]["state"] for k in (0, 1)] == ["running", "running"]
-        assert status["keelrun"] is False
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
         job.check_leftovers()
 
 
 def test_kill_of_the_guardian_leaves_no_namespace():
     need_root()
-    with Job(["-n", "2", "--nodes", "2", "--bed", "netns", "sleep", "1"]) as job:
-        job.wait_ranks(2)
+    with Job(["-n", "2", "--nodes", "2", "--bed", "netns", "cat"]) as job:
+        wait_for(lambda: len(job.events("rank_start")) == 2, "the ranks")
         guardians = []
         for pid in keeltest.processes_with(job.tag):
             with open("/proc/%d/comm" % pid) as f:
