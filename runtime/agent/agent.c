@@ -81,7 +81,7 @@ bool agent_acked(const struct agent *a, int node, uint64_t position)
 static void peer_received(void *user, int from, const struct wire *w, const void *body)
 {
     struct agent *a = user;
-    if (w->type == WIRE_FORWARD || w->type == WIRE_PATCH)
+    if ((w->type == WIRE_FORWARD || w->type == WIRE_PATCH) && w->flags & WIRE_F_RELAY)
         chain_came(a, from);
     if (w->type == WIRE_FORWARD)
         execute_forwarded(a, from, w, body);

@@ -32,15 +32,18 @@ void chain_mark(const struct agent *a, int group, struct chain_mark *mark)
     }
 }
 
-void chain_send(struct agent *a, int group, struct wire *w, const void *body, struct chain_mark *mark)
+void chain_send(struct agent *a, int group, const struct wire *w, const void *body, struct chain_mark *mark)
 {
     const struct view_group *g = &a->view.group[group];
     for (int i = 1; i < g->copies; i++) {
         if (i > 1 && g->copy[i].whole)
             continue;
+        bool relayed = i == 1 && chain_keeps(g);
+        struct wire out = *w;
+        out.flags |= relayed ? WIRE_F_RELAY : 0;
         FAULT_POINT("replica.forwarding");
-        agent_tell(a, g->copy[i].node, w, body);
-        if (i == 1 && chain_keeps(g)) /* one that is cut off never passes it on: it will be sent again */
+        agent_tell(a, g->copy[i].node, &out, body);
+        if (relayed) /* one that is cut off never passes it on: it will be sent again */
             a->relay_sent[g->copy[i].node] = agent_position(a, g->copy[i].node);
     }
     chain_mark(a, group, mark);
@@ -99,6 +102,7 @@ void chain_relay(struct agent *a, int group, int from, const struct wire *w, con
         return;
     }
     struct wire relayed = *w;
+    relayed.flags &= (uint8_t)~WIRE_F_RELAY; /* nobody comes behind it */
     agent_tell(a, g->copy[next].node, &relayed, body);
     *r = (struct relay){
         .from = from, .from_seq = w->seq, .to = g->copy[next].node, .to_seq = agent_position(a, g->copy[next].node)};

@@ -12,7 +12,7 @@
 #include "runtime/agent/agent.h"
 
 /* Send to all other copies; *mark says when they have it (and all that was sent before). */
-void chain_send(struct agent *a, int group, struct wire *w, const void *body, struct chain_mark *mark);
+void chain_send(struct agent *a, int group, const struct wire *w, const void *body, struct chain_mark *mark);
 /* What is sent may have to be sent again. */
 bool chain_keeps(const struct view_group *g);
 /* Nothing new: *mark says when they have all that was sent so far. */
@@ -23,7 +23,7 @@ bool chain_reached_living(const struct agent *a, const struct chain_mark *mark);
 /* May `from` send what changes this node's copy of the group? It is the one before in the chain, or the primary of a copy
  * that is being filled. */
 bool chain_is_before(const struct agent *a, int group, int from);
-/* Something came that is passed on, or is of no use any more: either way they will be told. */
+/* Something came with WIRE_F_RELAY, is passed on, or is of no use any more: either way they will be told. */
 void chain_came(struct agent *a, int from);
 /* What came from there was applied here: pass it on. */
 void chain_relay(struct agent *a, int group, int from, const struct wire *w, const void *body);

@@ -52,7 +52,9 @@ enum wire_type {
 enum { WIRE_RMW_32 = 0x100 };
 
 enum {
-    WIRE_F_THROUGH = 1,  /* through the primary */
+    WIRE_F_THROUGH = 1, /* through the primary */
+    WIRE_F_RELAY =
+        2, /* WIRE_FORWARD, WIRE_PATCH: tell the sender when what is passed on is acknowledged (WIRE_RELAYED) */
     WIRE_F_TASK = 4,     /* task and step identify the operation */
     WIRE_F_FREED = 8,    /* the segment was freed */
     WIRE_F_AGAIN = 16,   /* WIRE_FORWARD: the receiver may have it */

@@ -224,9 +224,29 @@ static void test_chain_repetition_without_memory_to_keep_it_is_asked_again(void 
     repeat_without_memory(true);
 }
 
+/* Messages of its own in the stream of copy 1 to the primary, while an accumulate is executed and answered. */
+static uint64_t told_by_copy_1(uint32_t seg)
+{
+    const struct peer *stream = &w.node[1].agent.peers.peer[0];
+    uint64_t before = stream->next;
+    struct wire acc = acc_of(1);
+    acc.seg = seg;
+    assert_int_equal(rank_ask(origin, 0, acc, ones), KEEL_OK);
+    world_pump();
+    return stream->next - before;
+}
+
+static void test_chain_copy_that_passes_nothing_on_tells_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(told_by_copy_1(SEG_SHADOW), 0);
+    assert_true(told_by_copy_1(SEG_TRIPLE) > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_chain_copy_that_passes_nothing_on_tells_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_chain_what_comes_again_takes_nothing_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_chain_what_the_last_copy_answered_is_not_taken_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_chain_what_comes_again_is_applied_where_it_was_not, setup, teardown),
