@@ -14,6 +14,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -87,6 +88,15 @@ static int stub_run(pid_t agent, int fd, atomic_bool *runs)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
+/* Bodies of messages come and go, up to 128 KiB each. By default their pages go back to the kernel every time, and come again by a fault
+ * each. */
+static void keep_memory(void)
+{
+    enum { LARGEST_KEPT = 1 << 20, KEPT = 8 << 20 };
+    mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT);
+    mallopt(M_TRIM_THRESHOLD, KEPT);
+}
+
 /* Leave Hydra: no controlling terminal, none of its descriptors. say is what remains of it. */
 static void detach(int say)
 {
@@ -137,6 +147,7 @@ int main(int argc, char **argv)
         return stub_run(agent, pair[0], launch.runs);
     }
     detach(pair[1]);
+    keep_memory();
     char who[32];
     snprintf(who, sizeof who, "keeld node %d", launch.node);
     log_init(who);

@@ -227,6 +227,8 @@ enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const 
         return PEER_NO_MEMORY;
     if (w->len)
         memcpy(m->body, body, w->len);
+    if (w->len > COPIED_MAX) /* it goes alone: on its way while the next one is made */
+        flush(peer);
     return PEER_SENT;
 }
 
