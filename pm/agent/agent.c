@@ -148,13 +148,12 @@ void agent_own_why(struct agent *a, const char *fmt, ...)
 /* A job that came to its end is no success if a rank crashed too often on the way. */
 static int judge(struct agent *a, int code)
 {
-    int slot = code == 0 && !a->job.settings.degrade_asked ? agent_ranks_fault(a) : -1;
-    if (slot < 0)
+    struct fault fault = agent_ranks_fault(a);
+    if (code != 0 || a->job.settings.degrade_asked || fault.signal == 0)
         return code;
-    const struct process *p = a->processes[slot].p;
-    agent_own_why(a, "rank %d was killed by SIG%s%s", p->rank, sigabbrev_np(p->signal),
-                  p->incarnation ? " once more than it is started again" : "");
-    return 128 + p->signal;
+    agent_own_why(a, "rank %d was killed by SIG%s%s", fault.rank, sigabbrev_np(fault.signal),
+                  fault.again ? " once more than it is started again" : "");
+    return 128 + fault.signal;
 }
 
 void agent_end(struct agent *a, int code, const char *why, bool hard)
@@ -434,6 +433,14 @@ static void run_open(struct conn *c)
                              (int)getpid(), "stub_pid", (int)a->stub_pid, "hostname", name));
 }
 
+static void on_fault(struct agent *a, const json_t *m)
+{
+    long long rank, signal_number;
+    if (codec_int(m, "rank", 0, a->job.settings.ranks - 1, &rank) && codec_int(m, "signal", 1, 31, &signal_number) &&
+        fault_is_own((int)signal_number))
+        a->fault = (struct fault){(int)rank, (int)signal_number, json_is_true(json_object_get(m, "again"))};
+}
+
 static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     struct agent *a = c->user;
@@ -471,6 +478,8 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
         agent_stop(a, m);
     else if (type == MSG_LAUNCH)
         agent_starts_begin(a, m);
+    else if (type == MSG_FAULT)
+        on_fault(a, m);
     json_decref(m);
 }
 

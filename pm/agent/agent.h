@@ -9,6 +9,7 @@
 
 #include "pm/agent/backlog.h"
 #include "pm/wire/conn.h"
+#include "pm/wire/fault.h"
 #include "pm/wire/message.h"
 #include "pm/plane.h"
 #include "pm/pmi/pmi.h"
@@ -120,6 +121,7 @@ struct agent {
 
     int over_code;
     char *over_why;
+    struct fault fault;         /* of any node; kept here because that node may be gone at the end */
     char *own_why;              /* what this node alone knows about the end */
     struct agent_start *starts; /* of other nodes */
     bool departing;             /* only the ends of those are waited for */
@@ -170,8 +172,8 @@ void agent_ranks_assigned(struct agent *a, int slot, int rank, uint32_t incarnat
 void agent_ranks_respawn(struct agent *a, int rank, uint32_t incarnation);
 void agent_ranks_plain_death(struct agent *a, int slot);
 void agent_ranks_standby(struct agent *a);
-/* A rank that died of its own fault and was not started again: its slot, or -1. */
-int agent_ranks_fault(const struct agent *a);
+/* A rank, here or elsewhere, that died of its own fault and was not started again. */
+struct fault agent_ranks_fault(const struct agent *a);
 bool agent_ranks_gone(const struct agent *a);
 void agent_ranks_signal(struct agent *a, int signal, bool standbys_only);
 void agent_ranks_stdin(struct agent *a, const uint8_t *data, size_t len);

@@ -65,13 +65,6 @@ static void on_stdin_taken(struct process *p, size_t len)
         conn_send(a->run, MSG_STDIN_TAKEN, count, sizeof count);
 }
 
-/* What a program does to itself, as opposed to what is done to it. */
-static bool is_own_fault(int signal_number)
-{
-    return signal_number == SIGSEGV || signal_number == SIGBUS || signal_number == SIGFPE || signal_number == SIGILL ||
-           signal_number == SIGABRT || signal_number == SIGTRAP || signal_number == SIGSYS;
-}
-
 static void on_exited(struct process *p)
 {
     struct agent *a = p->user;
@@ -82,7 +75,7 @@ static void on_exited(struct process *p)
         agent_pmi_fence(a);
     if (a->state != AGENT_RUNNING)
         return;
-    entry_of(p)->own_fault = p->rank >= 0 && is_own_fault(p->signal);
+    entry_of(p)->own_fault = p->rank >= 0 && fault_is_own(p->signal);
     if (a->run && p->rank >= 0)
         conn_send_json(a->run, MSG_ENDED,
                        json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code, "signal",
@@ -300,16 +293,17 @@ void agent_ranks_plain_death(struct agent *a, int slot)
                   p->rank, (int)p->pid, a->launch.node, name);
 }
 
-int agent_ranks_fault(const struct agent *a)
+struct fault agent_ranks_fault(const struct agent *a)
 {
     for (int i = 0; i < a->process_count; i++) {
         bool again = false;
         for (int k = i + 1; k < a->process_count; k++)
             again |= a->processes[k].p->rank == a->processes[i].p->rank;
+        const struct process *p = a->processes[i].p;
         if (a->processes[i].own_fault && !again)
-            return i;
+            return (struct fault){p->rank, p->signal, p->incarnation > 0};
     }
-    return -1;
+    return a->fault;
 }
 
 /* ---- all of them ---- */

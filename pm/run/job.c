@@ -452,6 +452,16 @@ static void on_over(struct job *j, int node, const json_t *m)
     end_if_all_gone(j);
 }
 
+/* A rank crashed for good: every agent remembers it, the node's own may not be there at the end. */
+static void tell_fault(struct job *j)
+{
+    const struct fault *f = &j->news.fault;
+    if (f->signal == 0 || j->fault_told)
+        return;
+    j->fault_told = true;
+    send_all_json(j, MSG_FAULT, json_pack("{s:i, s:i, s:b}", "rank", f->rank, "signal", f->signal, "again", f->again));
+}
+
 static void tell_view(struct job *j, const json_t *m)
 {
     const json_t *alive = json_object_get(m, "alive");
@@ -463,6 +473,7 @@ static void tell_view(struct job *j, const json_t *m)
     if (j->phase >= JOB_RUNNING && !j->forced && codec_int(m, "epoch", 1, INT64_MAX, &epoch) &&
         codec_to_ints(json_object_get(m, "rank_node"), rank_node, j->options->job.ranks, -1, j->total - 1))
         news_view(&j->news, (uint64_t)epoch, rank_node, is_alive, clock_now_ns());
+    tell_fault(j);
     free(rank_node);
     free(is_alive);
 }
@@ -500,6 +511,7 @@ static void on_process(struct job *j, int node, uint8_t type, const json_t *m)
         news_ended(&j->news, node, (int)rank, (int)pid, (int)signal_number);
     else
         news_begun(&j->news, node, (int)rank);
+    tell_fault(j);
 }
 
 /* The program is one of Keel's: its ranks can go on elsewhere, and the spares' processes may wait for their use. */

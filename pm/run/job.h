@@ -54,7 +54,7 @@ struct job {
     bool why_own; /* that node alone knows it */
     bool forced;  /* the hard way was taken */
     bool closing_forced;
-    bool standbys_begun;
+    bool standbys_begun, fault_told;
     struct news news;
     uv_timer_t deadline, limit, doubt;
     uv_signal_t signals[3];

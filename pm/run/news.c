@@ -100,6 +100,8 @@ static void leave_out(struct news *n, int rank)
     struct line l = {.len = 0};
     add_death(n, &l, rank);
     add(&l, "; the job goes on without it");
+    if (n->fault.signal == 0 && fault_is_own(n->rank[rank].signal))
+        n->fault = (struct fault){rank, n->rank[rank].signal, n->rank[rank].restarts > 0};
     n->rank[rank].signal = 0;
     n->lost_ranks++;
     n->say(n->user, l.text);

@@ -7,6 +7,8 @@
 #ifndef KEEL_PM_NEWS_H
 #define KEEL_PM_NEWS_H
 
+#include "pm/wire/fault.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,6 +29,7 @@ struct news {
     uint64_t epoch;
     uint64_t begin_ns;
     int lost_nodes, lost_ranks, restarts;
+    struct fault fault; /* the first rank that crashed and was left out */
     void (*say)(void *user, const char *line);
     void *user;
 };

@@ -30,6 +30,7 @@ enum message {
     MSG_BYE = 37,     /* the launcher has everything: go */
     MSG_PING = 38,    /* answered by MSG_PONG */
     MSG_LAUNCH = 40,  /* json: node, argv, from: start another node's agent */
+    MSG_FAULT = 41,   /* json: rank, signal, again: it crashed for good, which the job's end has to say */
     MSG_STANDBY = 39, /* the program is Keel's: on spares, start the processes that wait */
 
     /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */

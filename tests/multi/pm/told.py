@@ -45,6 +45,16 @@ def test_rank_that_crashes_without_spares_fails_the_job():
     assert lines(err)[1] == "rank 1 was killed by SIGSEGV", err
 
 
+def test_rank_that_crashed_fails_the_job_when_its_node_is_gone_too():
+    with Job(["-n", "3", "--nodes", "3", CRASH, "1", SEGV, "always", "hold"]) as job:
+        wait_for(lambda: "the job goes on without it" in job.stderr(), "the crash")
+        assert subprocess.run([KEELCTL, "kill-node", job.id(), "1"], stdout=subprocess.DEVNULL).returncode == 0
+        wait_for(lambda: "node 1 died" in job.stderr(), "the node's death")
+        assert job.wait() == 139, job.stderr()
+        assert lines(job.stderr())[2:] == ["rank 1 was killed by SIGSEGV",
+                                           "the job ended with exit code 139 after the loss of 1 node, the loss of 1 rank"], job.stderr()
+
+
 def test_rank_that_crashes_is_no_failure_if_degrade_was_asked_for():
     code, _, err = run(["-n", "2", "--nodes", "2", "--on-failure", "degrade", CRASH, "1", SEGV, "always"])
     assert code == 0, (code, err)

@@ -51,6 +51,26 @@ static void test_news_job_without_mishap_tells_nothing(void **state)
     news_fini(&n);
 }
 
+static void test_news_rank_that_crashed_for_good_is_remembered(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_ended(&n, 1, 3, 76, SIGKILL);
+    VIEW(&n, 1, 6 * S, SET(0, 0, 1, -1, 2, 2), SET(true, true, true, true));
+    assert_int_equal(n.fault.signal, 0);
+    news_ended(&n, 1, 2, 77, SIGSEGV);
+    news_begun(&n, 1, 2);
+    assert_int_equal(n.fault.signal, 0);
+    news_ended(&n, 1, 2, 78, SIGBUS);
+    VIEW(&n, 2, 6 * S, SET(0, 0, -1, -1, 2, 2), SET(true, true, true, true));
+    news_ended(&n, 0, 0, 79, SIGABRT);
+    VIEW(&n, 3, 6 * S, SET(-1, 0, -1, -1, 2, 2), SET(true, true, true, true));
+    assert_int_equal(n.fault.rank, 2);
+    assert_int_equal(n.fault.signal, SIGBUS);
+    assert_true(n.fault.again);
+    news_fini(&n);
+}
+
 static void test_news_killed_rank_begins_again_on_its_node(void **state)
 {
     (void)state;
@@ -155,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_news_job_without_mishap_tells_nothing),
+        cmocka_unit_test(test_news_rank_that_crashed_for_good_is_remembered),
         cmocka_unit_test(test_news_killed_rank_begins_again_on_its_node),
         cmocka_unit_test(test_news_killed_rank_is_left_out_by_a_view),
         cmocka_unit_test(test_news_view_that_comes_before_the_death_it_is_about),
