@@ -20,17 +20,16 @@
 #define KEEL_LIBEXECDIR "/usr/libexec/keel"
 #endif
 
-/* A program of ours: beside keelrun, or where it was installed. */
+/* A program of ours: beside keelrun, where an installation has it seen from there (it may have been moved as a whole), or where it was
+ * installed. */
 static char *find_program(const char *name)
 {
+    static const char *const places[] = {"", "../libexec/keel/"};
     char self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n > 0) {
-        self[n] = '\0';
-        char *slash = strrchr(self, '/');
-        if (slash)
-            *slash = '\0';
-        char *path = pm_printf("%s/%s", self, name);
+    char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
+    for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
+        char *path = pm_printf("%.*s/%s%s", (int)(slash - self), self, places[i], name);
         if (access(path, X_OK) == 0)
             return path;
         free(path);

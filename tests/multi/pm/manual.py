@@ -1,5 +1,6 @@
-"""Every sentence of keelrun(1), keelctl(1) and keeld(8) with the tests that try it: manual.txt, in the order of the pages. A sentence that
-has no line there, a line whose sentence is gone and a test that does not exist fail. Below are the tests of what no other file tries.
+"""Every sentence of keelrun(1), keelctl(1), keeld(8) and README.md with the tests that try it: manual.txt, in the order of the pages. A
+sentence that has no line there, a line whose sentence is gone and a test that does not exist fail. Below are the tests of what no other file
+tries.
 
 manual.txt: "== PAGE"; then of each sentence its beginning, and on the next line FILE:TEST ... (from tests/), or - for what promises nothing or is tried
 elsewhere, with the place."""
@@ -20,6 +21,7 @@ from keeltest import HANG_S, IS_ROOT, KEELCTL, KEELRUN, Job, Skip, alive, run, w
 
 CRASH = os.environ["KEEL_CRASH"]
 TESTS, PAGES = os.path.join(HERE, "../.."), os.path.join(HERE, "../../../docs/man")
+README = os.path.join(HERE, "../../../README.md")
 MACRO = re.compile(r"\.(BR|BI|IR|RB|RI|IB) (.*)")
 
 
@@ -42,8 +44,27 @@ def paragraphs(page):
         words.append(re.sub(r'\\\([lr]q|"', "", line).strip())
 
 
+def blocks(markdown):
+    """(section, text) of paragraphs, items, rows of tables and lines of commands; without programs and what they print."""
+    section, words = "", []
+    with open(markdown) as f:
+        text = re.sub(r"^```.*?^```$", "", f.read(), flags=re.MULTILINE | re.DOTALL)
+    for line in text.splitlines() + [""]:
+        line = re.sub(r"^    rank .*", "", line)
+        if not line.strip() or line.startswith(("#", "|", "    ", "- ")):
+            if words:
+                yield section, " ".join(words)
+            words = []
+        if line.startswith("#"):
+            section = line.strip("# ")
+        elif line.startswith("|") or line.startswith("    "):
+            yield section, "" if set(line) <= set("|- ") else line.strip("| ").replace(" | ", ": ")
+        else:
+            words.append(re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", line.removeprefix("- ")).strip())
+
+
 def sentences(page):
-    for section, text in paragraphs(page):
+    for section, text in blocks(README) if page == "README.md" else paragraphs(page):
         if section in ("NAME", "SYNOPSIS", "SEE ALSO"):
             continue
         for sentence in re.split(r"(?<=[.;:]) (?=[A-Za-z(`\[-])", text):
@@ -67,7 +88,7 @@ def table():
 
 def test_every_sentence_has_a_line():
     pages = table()
-    assert set(pages) == {"keelrun.1", "keelctl.1", "keeld.8"}
+    assert set(pages) == {"keelrun.1", "keelctl.1", "keeld.8", "README.md"}
     for page, rows in pages.items():
         found = list(sentences(page))
         for i, (beginning, _) in enumerate(rows):

@@ -1,0 +1,107 @@
+"""README.md taken at its word: its program built as it says, from the build folder and after an installation, and ./check's packages."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
+import keeltest
+from keeltest import BIN, Skip, run
+
+TOP, BUILD = os.environ["KEEL_TOP"], os.path.dirname(BIN)
+with open(os.path.join(TOP, "README.md")) as readme:
+    TEXT = readme.read()
+PRINTED = re.findall(r"^    (rank \d of 4 .*)$", TEXT, re.MULTILINE)
+
+
+def program(directory):
+    """The README's program as sum.c; the lines that compile it, as the README has them."""
+    with open(os.path.join(directory, "sum.c"), "w") as f:
+        f.write(re.search(r"^```c\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL).group(1))
+
+
+def unless_sanitized():
+    symbols = subprocess.run(["nm", "-D", "--undefined-only", os.path.join(BUILD, "runtime/client/libkeel.so")], capture_output=True, text=True)
+    if re.search(r"__(asan|tsan|ubsan)_", symbols.stdout):
+        raise Skip("a library with sanitizers needs them in the program, too")
+
+
+def shell(command, directory, **environment):
+    done = subprocess.run(["sh", "-c", command], cwd=directory, capture_output=True, text=True, timeout=100, env=dict(os.environ, **environment))
+    assert done.returncode == 0, (command, done)
+    return done.stdout
+
+
+def expect_printed(out):
+    assert len(PRINTED) == 4 and sorted(out.splitlines()) == sorted(PRINTED), out
+
+
+def test_program_runs_from_the_build_folder_as_the_readme_says():
+    unless_sanitized()
+    compile_line = re.search(r"^    (cc sum\.c -o sum .*)$", TEXT, re.MULTILINE).group(1)
+    options = re.search(r"^    build/pm/keelrun (-n .*) \./sum$", TEXT, re.MULTILINE).group(1)
+    with tempfile.TemporaryDirectory() as directory:
+        program(directory)
+        os.symlink(BUILD, os.path.join(directory, "build"))
+        os.symlink(os.path.join(TOP, "include"), os.path.join(directory, "include"))
+        shell(compile_line, directory)
+        code, out, err = run(options.split() + [os.path.join(directory, "sum")])
+        assert (code, err) == (0, ""), (code, err)
+        expect_printed(out)
+
+
+def test_program_is_compiled_and_run_after_an_installation():
+    unless_sanitized()
+    compile_words = re.search(r"After `meson install` it is `(cc sum\.c \$\(pkg-config [^`]*)` and `keelrun`", TEXT).group(1)
+    with tempfile.TemporaryDirectory() as directory:
+        root = os.path.join(directory, "root")
+        shell("meson install --no-rebuild --quiet -C '%s' --destdir '%s'" % (BUILD, root), directory)
+        keel_pc = [os.path.join(where, "keel.pc") for where, _, names in os.walk(root) if "keel.pc" in names]
+        assert len(keel_pc) == 1, keel_pc
+        with open(keel_pc[0]) as f:
+            text = f.read()
+        with open(keel_pc[0], "w") as f:  # where it would be, had the prefix been this folder
+            f.write(re.sub(r"^prefix=", "prefix=" + root, text, flags=re.MULTILINE))
+        program(directory)
+        clean = {"PKG_CONFIG_PATH": os.path.dirname(keel_pc[0]), "LD_LIBRARY_PATH": ""}
+        shell(compile_words.replace("cc sum.c", "cc sum.c -o sum"), directory, **clean)
+        keelrun = [os.path.join(where, "keelrun") for where, _, names in os.walk(root) if "keelrun" in names and "bash" not in where]
+        code, out, err = run(["-n", "4", "--nodes", "2", os.path.join(directory, "sum")], program=keelrun[0], env={"LD_LIBRARY_PATH": ""})
+        assert (code, err) == (0, ""), (code, err)
+        expect_printed(out)
+
+
+def packages(directory, uid, missing):
+    """need_packages of scripts/common.sh where this package is missing, for this user; what apt-get was asked for."""
+    fakes = {"dpkg-query": 'for last; do :; done; [ "$last" = "%s" ] || echo install ok installed' % missing,
+             "id": "echo %d" % uid, "apt-get": 'echo "$@" >>"%s/asked"' % directory}
+    for name, text in fakes.items():
+        path = os.path.join(directory, name)
+        with open(path, "w") as f:
+            f.write("#!/bin/sh\n" + text + "\n")
+        os.chmod(path, 0o755)
+    return subprocess.run(["bash", "-c", ". scripts/common.sh; need_packages build run"], cwd=TOP, capture_output=True, text=True, timeout=50,
+                          env=dict(os.environ, PATH=directory + ":" + os.environ["PATH"]))
+
+
+def test_missing_packages_are_installed_by_root_and_named_to_others():
+    for script in ("check", "demo"):
+        with open(os.path.join(TOP, script)) as f:
+            assert re.search(r"^need_packages build run", f.read(), re.MULTILINE), script
+    with tempfile.TemporaryDirectory() as directory:
+        asked = os.path.join(directory, "asked")
+        done = packages(directory, 1000, "mpich")
+        assert done.returncode == 2 and "mpich" in done.stderr and "meson" not in done.stderr and not os.path.exists(asked), done
+        done = packages(directory, 0, "mpich")
+        with open(asked) as f:
+            assert done.returncode == 0 and re.search(r"\binstall\b.* mpich$", f.read()), done
+        os.unlink(asked)
+        done = packages(directory, 0, "none of them")
+        assert done.returncode == 0 and not os.path.exists(asked), done
+
+
+if not shutil.which("cc") or not shutil.which("pkg-config"):
+    sys.exit(77)
+keeltest.main(globals())
