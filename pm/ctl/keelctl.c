@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { ANSWER_MS = 2000, VERIFY_MS = 600000, ARGS_MAX = 6, EXIT_DIFFER = 3, EXIT_BUSY = 4 };
+enum { ANSWER_MS = 2000, STOP_MS = 10000, VERIFY_MS = 600000, ARGS_MAX = 6, EXIT_DIFFER = 3, EXIT_BUSY = 4 };
 
 __attribute__((visibility("default"))) const char *argp_program_version = "keelctl (Keel) " KEEL_VERSION;
 
@@ -341,8 +341,8 @@ static int do_attach(const struct job_agents *job)
     return code;
 }
 
-/* A pidfd of the agent whose console this is; -1 if it has ended. */
-static int agent_behind(int fd)
+/* The process at the other end of a console; -1: it has ended. */
+static int process_behind(int fd)
 {
     struct ucred peer;
     socklen_t len = sizeof peer;
@@ -354,26 +354,22 @@ static int agent_behind(int fd)
 static int do_stop(const struct job_agents *job)
 {
     bool any = false;
-    int *ends = pm_alloc(sizeof *ends * (size_t)job->count);
-    for (int i = 0; i < job->count; i++)
-        ends[i] = agent_behind(job->agents[i].fd);
-    for (int i = 0; i < job->count; i++)
+    int *processes = pm_alloc((size_t)job->count * sizeof *processes);
+    for (int i = 0; i < job->count; i++) {
+        processes[i] = process_behind(job->agents[i].fd);
         any |= ask(job->agents[i].fd, MSG_STOP, "{\"code\":143,\"why\":\"stopped by keelctl\",\"hard\":false}");
+    }
     if (!any)
         pm_quit(1, "no node of the job takes the request");
-    /* until they are gone */
+    /* until they are gone; one that is frozen is not waited for for ever */
     for (int i = 0; i < job->count; i++) {
-        char byte[256];
-        struct pollfd p = {.fd = job->agents[i].fd, .events = POLLIN};
-        while (p.fd >= 0 && poll(&p, 1, 10000) > 0 && read(p.fd, byte, sizeof byte) > 0)
-            ;
-        /* it has closed its console; its process may take a moment more */
-        if (ends[i] >= 0) {
-            poll(&(struct pollfd){.fd = ends[i], .events = POLLIN}, 1, 10000);
-            close(ends[i]);
-        }
+        struct pollfd p = {.fd = processes[i], .events = POLLIN};
+        if (p.fd < 0)
+            continue;
+        (void)poll(&p, 1, STOP_MS);
+        close(p.fd);
     }
-    free(ends);
+    free(processes);
     return 0;
 }
 
