@@ -41,7 +41,7 @@ def main():
     failed = 0
     cases = [(target, LARGE, "op.chunk_in_%s_cop%s:%d" % (where + (nth,)), 0.0)
              for target, where, nth in ((ELSEWHERE, ("one", "y"), 8), (ELSEWHERE, ("one", "y"), 11),
-                                        (ELSEWHERE, ("both", "ies"), 8), (ELSEWHERE, ("both", "ies"), 15))]
+                                        (ELSEWHERE, ("all", "ies"), 8), (ELSEWHERE, ("all", "ies"), 15))]
     cases += [(ELSEWHERE, 8192, "op.put_between_copies:4", 0.0), (SHADOW_HERE, LARGE, "op.before_local_store:14", 0.0),
               (PRIMARY_HERE, LARGE, "op.before_local_store:14", 0.0), (SHADOW_HERE, LARGE, "op.after_local_store:14", 0.0),
               (PRIMARY_HERE, LARGE, "op.after_local_store:15", 0.0), (PRIMARY_HERE, 8192, "op.before_local_store:3", 0.0)]

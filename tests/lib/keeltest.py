@@ -2,8 +2,10 @@
 
 A test file defines functions test_*, each taking no argument, and ends with keeltest.main(globals()).
 Exit codes as everywhere: 0 passed, 1 failed, 77 skipped. KEEL_BIN is the folder of the built programs."""
+import glob
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import traceback
 
 BIN = os.environ.get("KEEL_BIN", "build/pm")
 KEELRUN, KEELCTL = os.path.join(BIN, "keelrun"), os.path.join(BIN, "keelctl")
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 IS_ROOT = os.geteuid() == 0
 HANG_S = 300  # what takes longer hangs, on a machine of any speed; no test is about this number
 LEFT_S = 50  # what is there for so long after the end was left behind; less than any lease by which what was forgotten ends itself
@@ -69,6 +72,19 @@ def command_of(pid):
         return "?"
 
 
+def expect_points(faults):
+    """Who is to die at a point that no source names never dies."""
+    if not faults:
+        return
+    points = set()
+    for folder in "runtime", "collectives", "detect", "pm":
+        for source in glob.glob(os.path.join(SOURCE, folder, "**", "*.c"), recursive=True):
+            with open(source) as f:
+                points.update(re.findall(r'FAULT_POINT\("([^"]+)"\)', f.read()))
+    for fault in faults.split(","):
+        assert fault.split(":")[0] in points, "no fault point has the name " + fault
+
+
 class Job:
     """One keelrun. with Job(["-n", "4", "--nodes", "4", "prog"]) as job: ... ; leaving the block checks for leftovers."""
 
@@ -83,6 +99,7 @@ class Job:
         self.log = log or os.path.join(self.directory.name, "events")
         self.shm_before = set(os.listdir("/dev/shm"))
         environment = dict(os.environ, **(env or {}))
+        expect_points(environment.get("KEEL_FAULT", ""))
         name, value = self.tag.split("=")
         environment[name] = value
         self.out = open(os.path.join(self.directory.name, "out"), "w+b")
