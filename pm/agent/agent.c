@@ -122,9 +122,11 @@ void agent_processes_gone(struct agent *a)
     agent_event(a, "over", json_pack("{s:i}", "code", a->over_code));
     agent_log_drain(a);
     agent_console_over(a);
+    if (a->launch.join)
+        agent_join_over(a);
     if (!a->run) {
         /* a watcher gets a moment to take the last output */
-        uv_timer_start(&a->lease, leave_late, 200, 0);
+        uv_timer_start(&a->lease, leave_late, a->guests || !a->launch.join ? 200 : 0, 0);
         return;
     }
     conn_send_json(
@@ -180,6 +182,8 @@ void agent_fail(struct agent *a, int code, const char *why)
     log_info("%s", why);
     if (a->run)
         conn_send_json(a->run, MSG_FAILED, json_pack("{s:i, s:o}", "code", code, "why", codec_text(why)));
+    if (a->launch.join)
+        agent_join_failed(a, why);
     agent_end(a, code, why, true);
 }
 
@@ -340,15 +344,9 @@ static bool enough_descriptors(struct agent *a)
     return false;
 }
 
-static void on_config(struct agent *a, const json_t *m)
+void agent_configure(struct agent *a)
 {
-    if (a->state != AGENT_JOINING || !job_from_json(a, m)) {
-        log_error("keelrun sent a job description that does not make sense");
-        leave(a, 1);
-        return;
-    }
     int total = a->job.settings.nodes + a->job.settings.spares;
-    agent_output_widen(a, a->job.window);
     if (!enough_descriptors(a))
         return;
     a->view_rank_node = pm_alloc((size_t)a->job.settings.ranks * sizeof(int));
@@ -365,15 +363,28 @@ static void on_config(struct agent *a, const json_t *m)
         agent_fail(a, 1, "no listener for the other nodes");
         return;
     }
-    conn_send_json(a->run, MSG_READY,
-                   json_pack("{s:o, s:s, s:i}", "blob", codec_blob(blob.bytes, blob.len), "host", a->self_host, "port",
-                             a->listener_port));
+    json_t *ready = json_pack("{s:o, s:s, s:i}", "blob", codec_blob(blob.bytes, blob.len), "host", a->self_host, "port",
+                              a->listener_port);
+    if (a->launch.join)
+        agent_join_ready(a, ready);
+    else
+        conn_send_json(a->run, MSG_READY, ready);
 }
 
-static void on_start(struct agent *a, const json_t *m)
+static void on_config(struct agent *a, const json_t *m)
+{
+    if (a->state != AGENT_JOINING || !job_from_json(a, m)) {
+        log_error("keelrun sent a job description that does not make sense");
+        leave(a, 1);
+        return;
+    }
+    agent_output_widen(a, a->job.window);
+    agent_configure(a);
+}
+
+void agent_start(struct agent *a, const json_t *list, const json_t *peers)
 {
     size_t total = (size_t)(a->job.settings.nodes + a->job.settings.spares);
-    const json_t *list = json_object_get(m, "blobs"), *peers = json_object_get(m, "peers");
     if (a->state != AGENT_CONFIGURED || json_array_size(list) != total || json_array_size(peers) != total)
         return;
     a->peers = pm_alloc(total * sizeof *a->peers);
@@ -403,7 +414,10 @@ static void on_start(struct agent *a, const json_t *m)
     a->state = AGENT_RUNNING;
     a->ran = true;
     atomic_store(a->launch.runs, true);
-    agent_ranks_start(a);
+    if (a->launch.join)
+        agent_join_run(a);
+    else
+        agent_ranks_start(a);
 }
 
 void agent_stop(struct agent *a, const json_t *m)
@@ -473,7 +487,7 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
     if (type == MSG_CONFIG)
         on_config(a, m);
     else if (type == MSG_START)
-        on_start(a, m);
+        agent_start(a, json_object_get(m, "blobs"), json_object_get(m, "peers"));
     else if (type == MSG_STOP)
         agent_stop(a, m);
     else if (type == MSG_LAUNCH)
@@ -570,9 +584,12 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
     backlog_init(&a.backlog, BACKLOG_BYTES);
     uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
-    if (!agent_console_open(&a))
+    if (launch->join)
+        agent_join_begin(&a);
+    else if (!agent_console_open(&a))
         log_warn("no console socket: keelctl will not find this node");
-    connect_run(&a);
+    if (!launch->join)
+        connect_run(&a);
     uv_run(&a.loop, UV_RUN_DEFAULT);
     agent_console_close(&a);
     agent_kill_all(&a);

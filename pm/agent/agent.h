@@ -21,6 +21,7 @@
 enum agent_state { AGENT_JOINING, AGENT_CONFIGURED, AGENT_RUNNING, AGENT_ENDING, AGENT_OVER };
 
 struct agent_launch { /* KEEL_LAUNCH */
+    bool join;        /* instead: a process of the node has started us, see agent_join.c */
     uint64_t job_id;
     uint8_t ticket[SESSION_SECRET]; /* for keelrun only, which then tells the job's secret */
     char host[64];
@@ -183,6 +184,24 @@ void agent_ranks_pmi_release(struct agent *a, const json_t *kvs);
  */
 void agent_ranks_orphans(struct agent *a, bool kill_them);
 void agent_ranks_free(struct agent *a);
+
+/* A process of this rank that is there already, as the next slot. NULL: it has ended. The lifeline is ours then. */
+struct process *agent_ranks_adopt(struct agent *a, int rank, pid_t pid, int lifeline);
+
+/* agent.c, for agent_join.c */
+/* The job is known: open memory and transport, and say so. */
+void agent_configure(struct agent *a);
+/* All nodes are known: what each has said, in their order. */
+void agent_start(struct agent *a, const json_t *blobs, const json_t *peers);
+
+/* agent_join.c: a node whose processes keelrun did not start */
+void agent_join_begin(struct agent *a);
+/* takes ready */
+void agent_join_ready(struct agent *a, json_t *ready);
+void agent_join_failed(struct agent *a, const char *why);
+void agent_join_run(struct agent *a);
+void agent_join_say(const struct agent *a, const char *line);
+void agent_join_over(const struct agent *a);
 
 /* agent_starts.c */
 void agent_starts_begin(struct agent *a, const json_t *m);

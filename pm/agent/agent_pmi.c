@@ -45,7 +45,7 @@ static void root_advance(struct agent *a)
 void agent_pmi_report(struct agent *a, struct agent_guest *guest, const json_t *m)
 {
     long long node, round;
-    if (a->state < AGENT_RUNNING || !codec_int(m, "node", 0, a->job.settings.nodes - 1, &node) ||
+    if (a->state < AGENT_RUNNING || !a->root || !codec_int(m, "node", 0, a->job.settings.nodes - 1, &node) ||
         !codec_int(m, "round", 1, INT64_MAX, &round))
         return;
     guest->node = (int)node;
@@ -128,6 +128,8 @@ void agent_pmi_fence(struct agent *a)
 
 void agent_pmi_view(struct agent *a)
 {
+    if (!a->root)
+        return; /* another launcher's processes */
     for (int i = 0; i < a->job.settings.nodes; i++)
         pmi_root_set_alive(a->root, i, a->view_alive[i]);
     if (root_node(a) == a->launch.node)

@@ -71,8 +71,10 @@ static void on_exited(struct process *p)
     agent_event(
         a, "exit",
         json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code, "signal", p->signal));
-    if (pmi_client_gone(entry_of(p)->pmi) & PMI_FENCE)
+    if (entry_of(p)->pmi && pmi_client_gone(entry_of(p)->pmi) & PMI_FENCE)
         agent_pmi_fence(a);
+    if (a->launch.join && a->state < AGENT_RUNNING)
+        agent_fail(a, 1, "a process of the node has ended before the job began");
     if (a->state != AGENT_RUNNING)
         return;
     entry_of(p)->own_fault = p->rank >= 0 && fault_is_own(p->signal);
@@ -157,10 +159,32 @@ static struct env_list rank_env(const struct agent *a, int rank)
     return env;
 }
 
+static const struct process_events events = {on_output, on_pmi, on_stdin_taken, on_exited, on_drained};
+
+static int next_slot(struct agent *a, struct process *p, int rank, uint32_t incarnation)
+{
+    int slot = a->process_count++;
+    a->processes = realloc(a->processes, (size_t)a->process_count * sizeof *a->processes);
+    if (!a->processes)
+        abort();
+    p->slot = slot;
+    p->rank = rank;
+    p->incarnation = incarnation;
+    return slot;
+}
+
+struct process *agent_ranks_adopt(struct agent *a, int rank, pid_t pid, int lifeline)
+{
+    struct process *p = process_adopt(&a->loop, pid, lifeline, &events, a);
+    int slot = p ? next_slot(a, p, rank, 0) : -1;
+    if (p)
+        a->processes[slot] = (struct agent_process){.p = p};
+    return p;
+}
+
 /* Returns the errno of a failure, described in why. */
 static int start_one(struct agent *a, int rank, uint32_t incarnation, bool late, char *why, size_t why_size)
 {
-    static const struct process_events events = {on_output, on_pmi, on_stdin_taken, on_exited, on_drained};
     struct env_list env = rank_env(a, rank);
     struct process_spec spec = {.argv = a->job.argv,
                                 .env = env.list,
@@ -181,13 +205,7 @@ static int start_one(struct agent *a, int rank, uint32_t incarnation, bool late,
             snprintf(why, why_size, "node %d: cannot run %s: %s", a->launch.node, a->job.argv[0], strerror(error));
         return error;
     }
-    int slot = a->process_count++;
-    a->processes = realloc(a->processes, (size_t)a->process_count * sizeof *a->processes);
-    if (!a->processes)
-        abort();
-    p->slot = slot;
-    p->rank = rank;
-    p->incarnation = incarnation;
+    int slot = next_slot(a, p, rank, incarnation);
     for (int stream = 0; stream < 2; stream++)
         process_pause_output(p, stream, agent_output_closed(a, stream));
     /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
@@ -308,8 +326,16 @@ struct fault agent_ranks_fault(const struct agent *a)
 
 /* ---- all of them ---- */
 
+/* Processes of others that never became ranks: they are told that they cannot, and do as they like. */
+static bool are_not_ours(const struct agent *a)
+{
+    return a->launch.join && !a->ran;
+}
+
 bool agent_ranks_gone(const struct agent *a)
 {
+    if (are_not_ours(a))
+        return true;
     for (int i = 0; i < a->process_count; i++)
         if (!a->processes[i].p->drained)
             return false;
@@ -318,7 +344,7 @@ bool agent_ranks_gone(const struct agent *a)
 
 void agent_ranks_signal(struct agent *a, int signal, bool standbys_only)
 {
-    for (int i = 0; i < a->process_count; i++)
+    for (int i = 0; i < a->process_count && !are_not_ours(a); i++)
         if (!standbys_only || a->processes[i].p->rank < 0)
             process_kill(a->processes[i].p, signal);
 }
@@ -344,7 +370,7 @@ void agent_ranks_pmi_release(struct agent *a, const json_t *kvs)
         return;
     pmi_release(a->pmi, kvs);
     for (int i = 0; i < a->process_count; i++)
-        if (pmi_client_release(a->processes[i].pmi))
+        if (a->processes[i].pmi && pmi_client_release(a->processes[i].pmi))
             process_write_pmi(a->processes[i].p, (const uint8_t *)pmi_barrier_out, strlen(pmi_barrier_out));
 }
 

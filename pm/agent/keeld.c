@@ -9,6 +9,7 @@
 #include "pm/wire/descriptors.h"
 #include "pm/wire/orphans.h"
 #include "pm/wire/ticket.h"
+#include "runtime/base/join.h"
 #include "runtime/base/log.h"
 
 #include <argp.h>
@@ -111,13 +112,50 @@ static void detach(int say)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
+/* A process of the node has started us, waits for our end, and gets it at once: the agent is nobody's child. */
+static int run_joined(void)
+{
+    struct agent_launch launch = {.join = true};
+    atomic_bool runs = false;
+    pid_t agent = fork();
+    if (agent != 0)
+        return agent < 0;
+    launch.runs = &runs;
+    setsid();
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, STDIN_FILENO);
+    dup2(null, STDOUT_FILENO);
+    syscall(SYS_close_range, JOIN_CHANNEL + 1u, ~0u, 0u);
+    signal(SIGPIPE, SIG_IGN);
+    descriptors_raise(&launch.descriptors);
+    log_init("keeld");
+    return agent_run(&launch, 0);
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    (void)arg;
+    if (key != 'j')
+        return ARGP_ERR_UNKNOWN;
+    *(bool *)state->input = true;
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    static const struct argp argp = {.doc = "The agent of one node of a Keel job. Started by keelrun, not by hand."};
+    static const struct argp_option options[] = {{"join", 'j', NULL, OPTION_HIDDEN, NULL, 0}, {0}};
+    static const struct argp argp = {.options = options,
+                                     .parser = parse_option,
+                                     .doc = "The agent of one node of a Keel job. Started by keelrun, not by hand."};
+    bool join = false;
     struct agent_launch launch = {0};
     int pair[2];
     argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+    argp_parse(&argp, argc, argv, 0, NULL, &join);
+    if (join && sodium_init() >= 0) {
+        forget_launch();
+        return run_joined();
+    }
     const char *text = getenv(LAUNCH_ENV);
     if (!text || sodium_init() < 0 || !parse_launch(text, &launch)) {
         fprintf(stderr, "keeld: not started by keelrun (no usable " LAUNCH_ENV " in the environment)\n");

@@ -169,9 +169,14 @@ static void emit_err(void *user, const uint8_t *data, size_t len)
     p->events.output(p, 2, data, len);
 }
 
+static bool output_is_open(const struct process *p, int i)
+{
+    return p->lifeline < 0 && !uv_is_closing((const uv_handle_t *)&p->out[i]);
+}
+
 static void output_end(struct process *p, int i)
 {
-    if (uv_is_closing((uv_handle_t *)&p->out[i]))
+    if (!output_is_open(p, i))
         return;
     lines_end(&p->lines[i], i == 0 ? emit_out : emit_err, p);
     uv_close((uv_handle_t *)&p->out[i], handle_closed);
@@ -182,8 +187,8 @@ static bool has_more(const struct process *p, int i)
 {
     uv_os_fd_t fd;
     int bytes = 0;
-    return !uv_is_closing((uv_handle_t *)&p->out[i]) && uv_fileno((uv_handle_t *)&p->out[i], &fd) == 0 &&
-           ioctl(fd, FIONREAD, &bytes) == 0 && bytes > 0;
+    return output_is_open(p, i) && uv_fileno((uv_handle_t *)&p->out[i], &fd) == 0 && ioctl(fd, FIONREAD, &bytes) == 0 &&
+           bytes > 0;
 }
 
 /* The beginning of a line that stands for a while may be a prompt. Only who has an input prompts; of the others it is
@@ -240,7 +245,7 @@ static void read_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 static void read_outputs(struct process *p)
 {
     for (int i = 0; i < 2; i++)
-        if (!p->paused[i] && !uv_is_closing((uv_handle_t *)&p->out[i]))
+        if (!p->paused[i] && output_is_open(p, i))
             uv_read_start((uv_stream_t *)&p->out[i], read_alloc, output_ready);
 }
 
@@ -250,7 +255,7 @@ static void take_rest(struct process *p, int i)
     uint8_t buffer[16 * 1024];
     uv_os_fd_t fd;
     ssize_t n = -1;
-    if (uv_is_closing((uv_handle_t *)&p->out[i]) || uv_fileno((uv_handle_t *)&p->out[i], &fd) != 0)
+    if (!output_is_open(p, i) || uv_fileno((uv_handle_t *)&p->out[i], &fd) != 0)
         return;
     for (long left = fcntl(fd, F_GETPIPE_SZ); left > 0; left -= n) {
         n = read(fd, buffer, sizeof buffer); /* libuv has made it non-blocking */
@@ -272,12 +277,30 @@ static void drain_passed(uv_timer_t *timer)
     finish_if_drained(p);
 }
 
+static void adopted_ended(struct process *p)
+{
+    int32_t code;
+    p->exited = true;
+    p->signal = SIGKILL;
+    while (recv(p->lifeline, &code, sizeof code, MSG_DONTWAIT) == sizeof code) {
+        p->code = code;
+        p->signal = 0;
+    }
+    uv_close((uv_handle_t *)&p->exit_watch, handle_closed);
+    p->events.exited(p);
+    finish_if_drained(p);
+}
+
 static void exit_ready(uv_poll_t *watch, int status, int events)
 {
     struct process *p = watch->data;
     int wait_status;
     (void)status;
     (void)events;
+    if (p->lifeline >= 0) {
+        adopted_ended(p);
+        return;
+    }
     pid_t got = waitpid(p->pid, &wait_status, WNOHANG);
     if (got == 0 || (got < 0 && errno == EINTR))
         return;
@@ -323,6 +346,7 @@ struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, 
     }
     struct process *p = pm_alloc(sizeof *p);
     p->pid = pid;
+    p->lifeline = -1;
     p->rank = -1;
     p->user = user;
     p->events = *events;
@@ -363,6 +387,28 @@ struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, 
     return p;
 }
 
+struct process *process_adopt(uv_loop_t *loop, pid_t pid, int lifeline, const struct process_events *events, void *user)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0)
+        return NULL;
+    fcntl(pidfd, F_SETFD, FD_CLOEXEC);
+    struct process *p = pm_alloc(sizeof *p);
+    p->pid = pid;
+    p->pidfd = pidfd;
+    p->lifeline = lifeline;
+    p->user = user;
+    p->events = *events;
+    uv_poll_init(loop, &p->exit_watch, pidfd);
+    p->exit_watch.data = p;
+    uv_timer_init(loop, &p->drain);
+    uv_timer_init(loop, &p->silence);
+    p->drain.data = p->silence.data = p;
+    p->open_handles = 3;
+    uv_poll_start(&p->exit_watch, UV_READABLE, exit_ready);
+    return p;
+}
+
 void process_release_output(struct process *p)
 {
     p->hold_output = false;
@@ -371,7 +417,7 @@ void process_release_output(struct process *p)
 
 void process_pause_output(struct process *p, int stream, bool pause)
 {
-    if (p->paused[stream] == pause || uv_is_closing((uv_handle_t *)&p->out[stream]))
+    if (p->paused[stream] == pause || !output_is_open(p, stream))
         return;
     p->paused[stream] = pause;
     if (pause)
@@ -471,6 +517,10 @@ void process_kill(struct process *p, int signal_number)
 {
     if (p->exited)
         return;
+    if (p->lifeline >= 0) { /* its group may be its launcher's */
+        (void)syscall(SYS_pidfd_send_signal, p->pidfd, signal_number, NULL, 0);
+        return;
+    }
     kill(-p->pid, signal_number);
     kill(p->pid, signal_number);
 }
@@ -483,4 +533,6 @@ void process_free(struct process *p)
     uv_close((uv_handle_t *)&p->silence, handle_closed);
     close(p->pidfd);
     p->pidfd = -1;
+    if (p->lifeline >= 0)
+        close(p->lifeline);
 }

@@ -461,6 +461,13 @@ static void add_tree(struct pid_list *l, long long pid)
         fclose(f);
 }
 
+static void add_live(struct pid_list *l, const json_t *rank)
+{
+    const char *state = json_string_value(json_object_get(rank, "state"));
+    if (state && (strcmp(state, "running") == 0 || strcmp(state, "standby") == 0))
+        add_tree(l, int_of(rank, "pid"));
+}
+
 static long long parent_of(long long pid)
 {
     char path[64], line[512];
@@ -489,6 +496,9 @@ static int do_kill_node(const struct job_agents *job, const char *text, int sign
         pm_quit(1, "node %d of the job is not on this machine, or does not answer", node);
     long long stub = int_of(status, "stub_pid");
     add_tree(&l, int_of(status, "agent_pid"));
+    const json_t *ranks = json_object_get(status, "ranks"); /* children of others where keelrun did not start them */
+    for (size_t i = 0; i < json_array_size(ranks); i++)
+        add_live(&l, json_array_get(ranks, i));
     if (parent_of(int_of(status, "agent_pid")) == stub) {
         long long proxy = parent_of(stub);
         if (proxy != int_of(status, "mpiexec_pid") && parent_of(proxy) == int_of(status, "mpiexec_pid"))
