@@ -3,6 +3,7 @@
 #define KEEL_JOB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <keel/status.h>
@@ -11,12 +12,37 @@
 extern "C" {
 #endif
 
-/* Join the job that keelrun started. First call of a program; once per process.
+/* Join the job that keelrun started; or make one of the processes that another launcher started, if it speaks PMI-1 (`mpiexec` of
+ * MPICH, `srun --mpi=pmi2`): see keel_init_over. First call of a program; once per process.
  * blocks    on a spare node until this process is given a rank, which may be never: the process is then ended from
  *           inside this call when the job ends.  Elsewhere until the node's agent answers.
  * threads   call it from one thread; the others may use Keel after it returned.
- * errors    KEEL_ERR_NOT_LAUNCHED without keelrun, KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE. */
+ * errors    KEEL_ERR_NOT_LAUNCHED without either, KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE. */
 KEEL_MUST_CHECK keel_status keel_init(void);
+
+/* How processes that keelrun did not start tell each other where they are: any launcher's or library's way. */
+struct keel_exchange {
+    int rank, size;
+    void *user;
+    /* Called by all processes of the job together: each gives len bytes, and has in `all` the bytes of rank 0, 1, ... one after the other.
+     * 0: done. MPI_Allgather is one. */
+    int (*gather)(void *user, const void *mine, size_t len, void *all);
+};
+
+/* keel_init for a job that keelrun did not start, such as an MPI program: all its processes call it. The first one on each machine starts the
+ * node's agent, which ends when all processes of the job have ended, however they do; the exchange is used twice, inside this call only, and should
+ * be as private as the job's data are to be. With KEEL_NODES=n in the environment of rank 0 the processes of one machine make n nodes.
+ *
+ * What such a job does without: its processes are the launcher's. There are no spares, nobody is started again, there is no event log; keelctl
+ * works. Whether the others go on when a process dies is for the launcher to say: mpiexec ends all of them, unless it was
+ * given -disable-auto-cleanup; then it ends those that it has started on the same host, and those on other hosts go on with the dead one's data, as under
+ * `keelrun --on-failure degrade` (SIGUSR1, with which mpiexec tells them, is ignored if the program has not set it). A process whose agent dies is
+ * killed: a node dies as a whole. One that ends with neither keel_finalize nor exit counts as killed. With MPICH's launcher, a program
+ * that calls keel_finalize before MPI_Init must not call MPI_Init any more.
+ * blocks    until all processes have called it; what the exchange blocks.
+ * errors    KEEL_ERR_ARG; KEEL_ERR_STATE at the second call, also after keel_init; KEEL_ERR_NOT_LAUNCHED with a line on standard error: an agent
+ *           could not be started, the same on all processes; KEEL_ERR_SYSTEM: the exchange failed; KEEL_ERR_AGENT_GONE. */
+KEEL_MUST_CHECK keel_status keel_init_over(const struct keel_exchange *exchange);
 
 /* Leave the job. Completes this rank's outstanding operations first, and waits until every rank to which it has sent messages
  * (keel_message_send) has them, has left or is dead: a rank takes messages inside its Keel calls, so it blocks while one makes none. A

@@ -29,7 +29,7 @@ extern "C" {
     X(KEEL_ERR_DATA_LOST, -50, "no copy of the data is left")                                                          \
     /* the job */                                                                                                      \
     X(KEEL_ERR_FENCED, -60, "this node was declared dead by the others")                                               \
-    X(KEEL_ERR_NOT_LAUNCHED, -61, "the program was not started by keelrun")                                            \
+    X(KEEL_ERR_NOT_LAUNCHED, -61, "the program was not started by keelrun, nor could it join a job")                   \
     X(KEEL_ERR_AGENT_GONE, -62, "this node's agent is gone")
 
 typedef enum keel_status {

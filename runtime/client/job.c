@@ -17,6 +17,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/client/join.h"
 #include "runtime/client/near.h"
 #include "runtime/client/notify.h"
 #include "runtime/client/process.h"
@@ -247,7 +248,8 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     char who[32];
     snprintf(who, sizeof who, "rank %d", w->rank);
     log_init(who);
-    fault_init(w->node, w->rank, w->incarnation);
+    if (!join_is()) /* else it has been */
+        fault_init(w->node, w->rank, w->incarnation);
     const struct page *page = NULL;
     struct tp *net = NULL, *shm = NULL;
     keel_status status = map_page(fds[0], &page);
@@ -274,19 +276,9 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     return status;
 }
 
-KEEL_EXPORT keel_status keel_init(void)
+static keel_status begin(int control_fd)
 {
-    if (process_client.ready || process_client.left)
-        return KEEL_ERR_STATE;
-    log_init("keel");
-    const char *text = getenv("KEEL_FD");
-    char *end;
-    long fd = text ? strtol(text, &end, 10) : -1;
-    if (!text || *end || fd < 0)
-        return KEEL_ERR_NOT_LAUNCHED;
-    if (sodium_init() < 0)
-        return KEEL_ERR_SYSTEM;
-    process.control_fd = (int)fd;
+    process.control_fd = control_fd;
     struct control_welcome w;
     int fds[WELCOME_FDS];
     /* A standby waits here until it is needed: as long as the job runs. */
@@ -309,12 +301,59 @@ KEEL_EXPORT keel_status keel_init(void)
     return status;
 }
 
+/* The number of the descriptor in KEEL_FD, -1: none. */
+static int launched_with(void)
+{
+    const char *text = getenv("KEEL_FD");
+    char *end;
+    long fd = text ? strtol(text, &end, 10) : -1;
+    return !text || *end || fd < 0 ? -1 : (int)fd;
+}
+
+static keel_status init_over(const struct keel_exchange *e)
+{
+    int fd;
+    keel_status status = join_job(e, &fd);
+    if (status != KEEL_OK)
+        return status;
+    status = begin(fd);
+    return status == KEEL_OK && !join_hold() ? KEEL_ERR_AGENT_GONE : status;
+}
+
+KEEL_EXPORT keel_status keel_init(void)
+{
+    struct keel_exchange e;
+    if (process_client.ready || process_client.left)
+        return KEEL_ERR_STATE;
+    log_init("keel");
+    int fd = launched_with();
+    if (fd < 0 && !pmi_exchange_found())
+        return KEEL_ERR_NOT_LAUNCHED;
+    if (sodium_init() < 0)
+        return KEEL_ERR_SYSTEM;
+    if (fd >= 0)
+        return begin(fd);
+    keel_status status = pmi_exchange_open(&e);
+    return status == KEEL_OK ? init_over(&e) : status;
+}
+
+KEEL_EXPORT keel_status keel_init_over(const struct keel_exchange *e)
+{
+    if (process_client.ready || process_client.left)
+        return KEEL_ERR_STATE;
+    if (!e || !e->gather || e->size < 1 || e->rank < 0 || e->rank >= e->size)
+        return KEEL_ERR_ARG;
+    log_init("keel");
+    return sodium_init() < 0 ? KEEL_ERR_SYSTEM : init_over(e);
+}
+
 KEEL_EXPORT keel_status keel_finalize(void)
 {
     notify_fini();
     keel_status status = client_leave(&process_client);
     if (!process_client.left || !process_client.net)
         return status;
+    join_release();
     process_client.net->table->close(process_client.net);
     process_client.shm->table->close(process_client.shm);
     process_client.net = process_client.shm = NULL;

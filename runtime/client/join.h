@@ -1,0 +1,29 @@
+/* A process that keelrun did not start: who did start it lets all processes of the job exchange a few bytes (keel_exchange), the
+ * first process of each node starts its agent, and all the node's processes come to that. */
+#ifndef KEEL_CLIENT_JOIN_H
+#define KEEL_CLIENT_JOIN_H
+
+#include <stdbool.h>
+
+#include <keel/job.h>
+
+/* Collective over the job. *control_fd is then what KEEL_FD is to the others. Errors are told on standard error, and are an error on all
+ * processes, but for those of the exchange itself. */
+keel_status join_job(const struct keel_exchange *e, int *control_fd);
+/* The agent has welcomed us: from now on the kernel ends us when it dies. False: it has. */
+bool join_hold(void);
+/* Has joined so. */
+bool join_is(void);
+/* We have left the job: may outlive the agent, and have done what we were to. */
+void join_release(void);
+
+/* Process managers that speak PMI-1 on the descriptor PMI_FD: MPICH's Hydra, Slurm with --mpi=pmi2, Keel's own agents. */
+bool pmi_exchange_found(void);
+keel_status pmi_exchange_open(struct keel_exchange *e);
+/* Tells the process manager that this process ends well, unless MPI does or will. */
+void pmi_exchange_close(void);
+
+/* Pure: the node of each of n ranks, from what tells their machines apart; as many nodes (at most n) in blocks if all are on one and
+ * `wanted` is not 0. Nodes are numbered by their first rank. Returns their number, or -1: wanted, and there are several machines. */
+int join_place(const char *machines, int stride, int n, int wanted, int *rank_node);
+#endif
