@@ -35,11 +35,41 @@ void armci_check_all(keel_status status, const char *call)
     armci_check(status, call, keel_rank());
 }
 
+#pragma weak PMPI_Initialized
+#pragma weak PMPI_Comm_dup
+#pragma weak PMPI_Comm_free
+#pragma weak PMPI_Comm_rank
+#pragma weak PMPI_Comm_size
+#pragma weak PMPI_Allgather
+static int gather(void *comm, const void *mine, size_t len, void *all)
+{
+    return PMPI_Allgather(mine, (int)len, MPI_BYTE, all, (int)len, MPI_BYTE, *(const MPI_Comm *)comm) != MPI_SUCCESS;
+}
+
+/* keelrun's processes have their agent; those of an MPI program that another launcher started find each other by MPI. */
+static keel_status join(void)
+{
+    MPI_Comm comm;
+    struct keel_exchange e = {.user = &comm, .gather = gather};
+    int runs = 0;
+    if (PMPI_Initialized)
+        (void)PMPI_Initialized(&runs);
+    if (getenv("KEEL_FD") || !runs)
+        return keel_init();
+    if (PMPI_Comm_dup(MPI_COMM_WORLD, &comm) != MPI_SUCCESS)
+        return KEEL_ERR_SYSTEM;
+    (void)PMPI_Comm_rank(comm, &e.rank);
+    (void)PMPI_Comm_size(comm, &e.size);
+    keel_status status = keel_init_over(&e);
+    (void)PMPI_Comm_free(&comm);
+    return status;
+}
+
 ARMCI_EXPORT int ARMCI_Init(void)
 {
     if (started)
         return 0;
-    keel_status status = keel_init();
+    keel_status status = join();
     if (status != KEEL_OK) {
         fprintf(stderr, "ARMCI_Init: %s\n", keel_status_text(status));
         return 1;
