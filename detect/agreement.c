@@ -44,7 +44,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { LOG_WINDOW = 4, CANDIDATES_LOG2 = 6, LOOK_AFTER = 3, UNDECLARED_LIMITS = 3 };
+enum { LOG_WINDOW = 4, UNDECLARED_LIMITS = 3 };
 
 int agreement_coordinator(const struct member *m)
 {
@@ -52,7 +52,7 @@ int agreement_coordinator(const struct member *m)
     return lowest < m->p.n ? lowest : m->p.self;
 }
 
-static uint32_t last_ordered(const struct member *m, int node)
+uint32_t agreement_last_ordered(const struct member *m, int node)
 {
     for (int lo = 0, hi = m->n_ordered; lo < hi;) {
         int mid = (lo + hi) / 2;
@@ -152,12 +152,12 @@ static void drop_pending(struct member *m)
 {
     int k = 0;
     for (int i = 0; i < m->n_queue; i++)
-        if (is_member(m, m->queue[i].node) && m->queue[i].seq > last_ordered(m, m->queue[i].node))
+        if (is_member(m, m->queue[i].node) && m->queue[i].seq > agreement_last_ordered(m, m->queue[i].node))
             m->queue[k++] = m->queue[i];
     m->n_queue = k;
     k = 0;
     for (int i = 0; i < m->n_mine; i++)
-        if (m->mine[i].seq > last_ordered(m, m->p.self))
+        if (m->mine[i].seq > agreement_last_ordered(m, m->p.self))
             m->mine[k++] = m->mine[i];
     m->n_mine = k;
     k = 0;
@@ -231,10 +231,7 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
         m->next_collect = m->t;
     }
     drop_pending(m);
-    m->report_attempts = 0;
-    m->report_rto = m->p.rto_ns;
-    m->poll_rto = 4 * m->p.rto_ns;
-    m->next_poll = m->t + m->poll_rto;
+    report_committed(m);
     detector_rewatch(m);
     member_note(m, MEMBER_REPORT_VIEW, -1, MEMBER_ALIVE, m->epoch, "committed");
     const struct log_entry *e = m->log[m->epoch - 1];
@@ -399,16 +396,9 @@ void agreement_round_complete(struct member *m)
     }
 }
 
-/* Our own verdict is reported at once; what others told us only if nothing has come of it after a while. */
 void agreement_deaths_changed(struct member *m, bool own)
 {
-    if (own) {
-        m->next_report = m->t;
-        m->report_rto = m->p.rto_ns;
-        m->report_attempts = 0;
-    } else if (m->next_report <= m->t) {
-        m->next_report = m->t + m->p.rto_max_ns;
-    }
+    report_death(m, own);
     round_recheck(m);
     if (!m->halted)
         round_tell_deaths(m);
@@ -503,33 +493,6 @@ static void take_round(struct member *m, const struct wire_msg *msg)
     round_join(m, msg);
 }
 
-/* The last number of a submitter's events that is ordered or queued here. */
-static uint32_t last_known(const struct member *m, int node)
-{
-    uint32_t last = last_ordered(m, node);
-    for (int k = 0; k < m->n_queue; k++)
-        if (m->queue[k].node == node && m->queue[k].seq > last)
-            last = m->queue[k].seq;
-    return last;
-}
-
-static void take_report(struct member *m, const struct wire_msg *msg)
-{
-    for (int i = 0; i < msg->n_deaths && !m->halted; i++)
-        if (!detector_believe_dead(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported"))
-            detector_contact(m, 0); /* are we cut off, or the one who reports? */
-    for (int i = 0; i < msg->batch.n && !m->halted; i++) {
-        const struct batch_entry *e = &msg->batch.e[i];
-        if (e->seq != last_known(m, e->node) + 1 || e->event.type < MEMBER_EVENT_FIRST || !is_member(m, e->node) ||
-            !grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue))
-            continue;
-        m->queue[m->n_queue++] = (struct pending){.node = e->node, .seq = e->seq, .event = e->event};
-    }
-    struct wire_msg pong = {.type = WIRE_PONG};
-    if (!m->halted)
-        member_post(m, msg->src, &pong);
-}
-
 void agreement_receive(struct member *m, const struct wire_msg *msg)
 {
     switch (msg->type) {
@@ -543,7 +506,7 @@ void agreement_receive(struct member *m, const struct wire_msg *msg)
         step_down(m, msg->ballot);
         break;
     case WIRE_REPORT:
-        take_report(m, msg);
+        report_take(m, msg);
         break;
     case WIRE_FETCH:
         if (msg->slot > 0)
@@ -557,93 +520,7 @@ void agreement_receive(struct member *m, const struct wire_msg *msg)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ submissions, reports */
-
-uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now)
-{
-    member_enter(m, now);
-    uint32_t seq = 0;
-    if (!m->halted && event->type >= MEMBER_EVENT_FIRST &&
-        grow((void **)&m->mine, &m->cap_mine, m->n_mine + 1, sizeof *m->mine)) {
-        seq = ++m->next_seq;
-        m->mine[m->n_mine++] = (struct pending){.node = m->p.self, .seq = seq, .event = *event};
-        m->next_report = m->t;
-    }
-    member_leave(m);
-    return seq;
-}
-
-static void queue_mine(struct member *m)
-{
-    uint32_t last = last_known(m, m->p.self);
-    for (int i = 0; i < m->n_mine; i++)
-        if (m->mine[i].seq == last + 1 && grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue)) {
-            m->queue[m->n_queue++] = m->mine[i];
-            last++;
-        }
-}
-
-static void add_deaths(const struct member *m, struct wire_msg *msg)
-{
-    for (int i = 0; i < m->n_deaths && i < MEMBER_BATCH_MAX; i++)
-        msg->deaths[msg->n_deaths++] = m->deaths[i];
-}
-
-void agreement_tell_deaths(struct member *m, int to)
-{
-    struct wire_msg msg = {.type = WIRE_REPORT};
-    add_deaths(m, &msg);
-    member_post(m, to, &msg);
-}
-
-static void send_report(struct member *m, int to)
-{
-    struct wire_msg msg = {.type = WIRE_REPORT};
-    add_deaths(m, &msg);
-    for (int i = 0; i < m->n_mine && i < MEMBER_BATCH_MAX; i++)
-        msg.batch.e[msg.batch.n++] =
-            (struct batch_entry){.node = m->p.self, .seq = m->mine[i].seq, .event = m->mine[i].event};
-    member_post(m, to, &msg);
-}
-
-/* To the coordinator; while nothing comes of it, to more and more of those that would be coordinator after it, who are
- * also looked at: several may be gone, and each believed alive by somebody else. */
-void agreement_report(struct member *m)
-{
-    if ((!m->n_mine && !m->n_deaths) || m->t < m->next_report)
-        return;
-    m->next_report = m->t + m->report_rto;
-    m->report_rto = 2 * m->report_rto < m->p.rto_max_ns ? 2 * m->report_rto : m->p.rto_max_ns;
-    int candidates = m->report_attempts < CANDIDATES_LOG2 ? 1 << m->report_attempts : 1 << CANDIDATES_LOG2;
-    bool look = m->report_attempts >= LOOK_AFTER;
-    m->report_attempts++;
-    for (int id = idset_next_out(&m->dead, 0); id < m->p.n && candidates > 0 && !m->halted;
-         id = idset_next_out(&m->dead, id + 1)) {
-        if (id == m->p.self) {
-            queue_mine(m);
-            break; /* those after us would not be coordinator before us */
-        }
-        send_report(m, id);
-        if (look)
-            detector_check(m, id, "no answer to a report");
-        candidates--;
-    }
-}
-
-/* Something is under way and we have not heard its end: ask the coordinator how far it is (its answer's header says
- * it). A coordinator that does not answer at all comes under suspicion. */
-static void poll_tick(struct member *m)
-{
-    int coordinator = agreement_coordinator(m);
-    if (coordinator == m->p.self || (m->settled == m->epoch && !m->has_proposal) || m->t < m->next_poll)
-        return;
-    struct wire_msg ping = {.type = WIRE_PING, .nonce = ++m->nonce};
-    member_post(m, coordinator, &ping);
-    m->next_poll = m->t + m->poll_rto;
-    m->poll_rto = 2 * m->poll_rto < m->p.rto_max_ns ? 2 * m->poll_rto : m->p.rto_max_ns;
-    if (m->has_proposal && m->t >= m->proposed_at + m->p.late_ns)
-        detector_check(m, coordinator, "proposal without an end");
-}
+/* ------------------------------------------------------------------------------------------------ time */
 
 /* A quorum would have proposed the deaths that we believe in: the others must think otherwise. (One that believes the
  * coordinators dead that its view lives on with does no good.) A phase waits for all who live, also for one of whom nobody has
@@ -663,7 +540,7 @@ void agreement_tick(struct member *m)
     if (!m->halted)
         round_tick(m);
     if (!m->halted)
-        agreement_report(m);
+        report_send(m);
     if (!m->halted)
         poll_tick(m);
 }
@@ -672,10 +549,10 @@ uint64_t agreement_deadline(const struct member *m)
 {
     uint64_t d = m->round.phase != PHASE_NONE ? m->round.next_resend : NEVER;
     int coordinator = agreement_coordinator(m);
-    if ((m->n_mine || m->n_deaths) && m->next_report < d)
-        d = m->next_report;
-    if (coordinator != m->p.self && (m->settled != m->epoch || m->has_proposal) && m->next_poll < d)
-        d = m->next_poll;
+    if (report_deadline(m) < d)
+        d = report_deadline(m);
+    if (poll_deadline(m) < d)
+        d = poll_deadline(m);
     if (coordinator == m->p.self && !m->leading && !is_root(m, PHASE_COLLECT) && m->next_collect < d)
         d = m->next_collect;
     return d;

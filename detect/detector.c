@@ -321,7 +321,10 @@ void detector_receive(struct member *m, const struct wire_msg *msg)
         vote_take(m, msg);
         break;
     case WIRE_PONG:
-        take_pong(m, msg);
+        if (msg->flags & WIRE_TAKEN)
+            report_taken(m, msg->src, msg->nonce);
+        else
+            take_pong(m, msg);
         break;
     default: /* the sign of life was noted for every message */
         break;

@@ -78,7 +78,7 @@ struct member *member_create(const struct member_params *params, const struct me
         m->detours[i].node = m->detours[i].via = -1;
     m->round.next_resend = NEVER;
     m->leading = params->self == 0; /* ballot 0 belongs to node 0 and is promised by all */
-    m->report_rto = params->rto_ns;
+    m->report.rto = params->rto_ns;
     m->poll_rto = 4 * params->rto_ns;
     detector_rewatch(m);
     if (!m->halted)
@@ -131,7 +131,7 @@ void member_enter(struct member *m, uint64_t now)
 void member_leave(struct member *m)
 {
     if (m->depth == 1 && !m->halted) {
-        agreement_report(m);
+        report_send(m);
         agreement_pump(m);
     }
     m->depth--;
@@ -269,6 +269,7 @@ static void receive(struct member *m, int from, const struct wire_msg *msg)
         detector_clear_detour(m, msg->src);
         detector_sign_of_life(m, msg->src, 0);
     }
+    report_heard(m, msg->src);
     if (msg->epoch > m->epoch && msg->type != WIRE_LOG && msg->type != WIRE_ROUND)
         agreement_behind(m, msg->src);
     agreement_receive(m, msg);

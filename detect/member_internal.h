@@ -7,7 +7,8 @@
  *   contact.c    the check of one's own contact
  *   topology.c   who reads whom
  *   quorum.c     what a majority is
- *   agreement.c  ballots, promises, the log, reports to the coordinator
+ *   agreement.c  ballots, promises, the log
+ *   reports.c    reports to the coordinator
  *   status.c     what is known, for people
  *   linkmap.c    broken links, told to everybody
  *   round.c      one phase of a view change: down a tree and back
@@ -127,9 +128,32 @@ struct round {
     uint64_t next_resend, rto;
     struct idset out; /* not in the tree: declared dead before the slot, or left out by the root */
     int n_left, cap_left;
-    int *left;       /* of these, in ascending order, whom the root left out */
-    uint64_t *acked; /* root: bitset of positions, acked_words long */
+    int *left; /* of these, in ascending order, whom the root left out */
+    uint64_t
+        *acked; /* root: bitset of positions, acked_words long; behind it, of those that said that they are at work: */
+    uint64_t *heard;
     unsigned acked_words;
+    int copy_from; /* the message that we answer: whose, its number (when it was sent), and when it came (outer time) */
+    uint64_t copy_nonce, copy_at;
+};
+
+/* How long answers take, as seen here, without the time for which they were kept: half of them came sooner. (Not the mean: what a network
+ * delays or loses now and then makes nobody slow.) Who repeats a message earlier only adds to what is under way. */
+struct pace {
+    uint64_t half;
+};
+
+/* What this member has to say to the coordinator. */
+struct report {
+    int to;           /* the coordinator, as believed at the last look */
+    uint64_t heard;   /* its last sign of life, 0: none */
+    uint64_t changed; /* reports with a later number contain all that there is to say */
+    uint64_t since;   /* the first of them */
+    bool taken;       /* one of them was answered so */
+    uint64_t next, rto, hold;
+    uint32_t said;    /* number of the last own event in the last one */
+    bool more_deaths; /* than fitted */
+    struct pace pace;
 };
 
 struct pending {
@@ -210,8 +234,8 @@ struct member {
         uint32_t seq;
     } * ordered; /* last seq ordered, by node ascending; absent: 0 */
     int n_ordered, cap_ordered;
-    uint64_t next_report, report_rto;
-    int report_attempts;
+    struct report report;
+    struct pace round_pace; /* of subtrees */
     uint64_t next_poll, poll_rto;
     uint64_t next_fetch;
 };
@@ -318,17 +342,33 @@ uint64_t linkmap_deadline(const struct member *m);
 int agreement_coordinator(const struct member *m);
 void agreement_receive(struct member *m, const struct wire_msg *msg);
 void agreement_pump(struct member *m);
-void agreement_report(struct member *m);
 void agreement_tick(struct member *m);
 uint64_t agreement_deadline(const struct member *m);
 void agreement_deaths_changed(struct member *m, bool own);
-void agreement_tell_deaths(struct member *m, int to); /* those believed dead and not declared yet */
+uint32_t agreement_last_ordered(const struct member *m, int node); /* number of its last event in the log */
 void agreement_behind(struct member *m, int who);
 void agreement_prepare(struct member *m, const struct batch *batch);
 void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value);
 void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_value);
 void agreement_settle(struct member *m, uint64_t epoch);
 void agreement_round_complete(struct member *m); /* root: everybody live has answered */
+
+/* reports.c */
+void pace_note(struct pace *pace, uint64_t took);
+uint64_t pace_rto(const struct member *m, const struct pace *pace,
+                  int hops); /* to the first repetition, and the longest */
+uint64_t pace_rto_max(const struct member *m, const struct pace *pace, int hops);
+void report_due(struct member *m);
+void report_death(struct member *m, bool own);
+void report_committed(struct member *m);
+void report_heard(struct member *m, int node); /* a sign of life, or of work */
+void report_taken(struct member *m, int node, uint64_t nonce);
+void report_take(struct member *m, const struct wire_msg *msg);
+void report_send(struct member *m);
+uint64_t report_deadline(const struct member *m);
+void poll_tick(struct member *m);
+uint64_t poll_deadline(const struct member *m);
+void report_tell_deaths(struct member *m, int to); /* those believed dead and not declared yet */
 
 /* round.c */
 void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value);

@@ -44,6 +44,14 @@ static int child_count(const struct round *r)
     return n < 0 ? 0 : n < FANOUT ? n : FANOUT;
 }
 
+static int levels_below(const struct round *r)
+{
+    int n = 0;
+    for (int p = FANOUT * r->pos + 1; p < r->size; p = FANOUT * p + 1)
+        n++;
+    return n > 1 ? n : 1;
+}
+
 static bool subtree_done(const struct round *r)
 {
     return r->self_done && r->child_done == (1u << child_count(r)) - 1;
@@ -69,6 +77,7 @@ static void send_down(struct member *m, int to, bool direct)
                            .ballot = r->ballot,
                            .slot = r->slot,
                            .value = r->phase == PHASE_ACCEPT || r->phase == PHASE_COMMIT ? r->value : 0,
+                           .nonce = m->now,
                            .n_left = r->n_left,
                            .left = r->left,
                            .batch = r->batch};
@@ -96,6 +105,7 @@ static void send_ack(struct member *m, int to, unsigned flags)
                            .ballot = r->ballot,
                            .slot = r->slot,
                            .value = r->phase == PHASE_COLLECT ? r->best_value : r->value,
+                           .nonce = to == r->copy_from ? r->copy_nonce + (m->now - r->copy_at) : 0,
                            .accepted_ballot = r->best_ballot};
     if (r->phase == PHASE_COLLECT && r->best_ballot)
         msg.batch = r->best;
@@ -126,12 +136,14 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
                         .left = old.left,
                         .acked = old.acked,
                         .acked_words = old.acked_words,
-                        .rto = m->p.rto_ns,
-                        .next_resend = phase == PHASE_SETTLE ? NEVER : m->t + m->p.rto_ns};
+                        .heard = old.heard,
+                        .copy_from = -1};
     if (batch)
         r->batch = *batch;
     r->size = m->p.n - r->out.count;
     r->pos = pos_of(m, m->p.self);
+    r->rto = pace_rto(m, &m->round_pace, levels_below(r));
+    r->next_resend = phase == PHASE_SETTLE ? NEVER : m->t + r->rto;
     if (phase == PHASE_COLLECT && m->has_accepted) {
         r->best_ballot = m->accepted_ballot + 1; /* 0 is "none", and ballot 0 exists */
         r->best = m->accepted;
@@ -338,13 +350,14 @@ static bool make_acked(struct round *r, int size)
 {
     unsigned words = BITSET_WORDS(size);
     if (words > r->acked_words) {
-        uint64_t *more = realloc(r->acked, (size_t)words * sizeof *more);
+        uint64_t *more = realloc(r->acked, 2ul * words * sizeof *more);
         if (!more)
             return false;
         r->acked = more;
+        r->acked_words = words;
     }
-    r->acked_words = words > r->acked_words ? words : r->acked_words;
-    memset(r->acked, 0, (size_t)r->acked_words * 8);
+    memset(r->acked, 0, 2ul * r->acked_words * sizeof *r->acked);
+    r->heard = r->acked + r->acked_words;
     return true;
 }
 
@@ -373,6 +386,13 @@ static int key_cmp(const struct wire_msg *msg, const struct round *r)
     return (int)msg->phase - (int)r->phase;
 }
 
+static void note_copy(struct member *m, const struct wire_msg *msg)
+{
+    m->round.copy_from = msg->src;
+    m->round.copy_nonce = msg->nonce;
+    m->round.copy_at = m->now;
+}
+
 /* The same message again: whoever sent it misses our answer. */
 static void repeat(struct member *m, const struct wire_msg *msg)
 {
@@ -381,6 +401,8 @@ static void repeat(struct member *m, const struct wire_msg *msg)
         return;
     bool direct = msg->flags & WIRE_DIRECT;
     r->answer_root |= direct;
+    if (r->full_sent || direct)
+        note_copy(m, msg);
     if (r->full_sent)
         send_ack(m, direct ? r->root : msg->src, WIRE_FULL);
     else if (direct)
@@ -427,6 +449,8 @@ void round_join(struct member *m, const struct wire_msg *msg)
         return;
     }
     begin(m, msg->phase, msg->ballot, msg->slot, msg->root, &msg->batch, msg->value);
+    note_copy(m, msg);
+    report_heard(m, msg->root);
     r->answer_root = msg->flags & WIRE_DIRECT;
     r->certain = msg->flags & WIRE_CERTAIN;
     send_to_children(m);
@@ -435,14 +459,25 @@ void round_join(struct member *m, const struct wire_msg *msg)
         send_ack(m, r->root, r->self_done ? 0 : WIRE_WORKING);
 }
 
+static void child_complete(struct member *m, int child, uint64_t nonce)
+{
+    struct round *r = &m->round;
+    if (!(r->child_done >> child & 1) && nonce && nonce <= m->now)
+        pace_note(&m->round_pace, m->now - nonce);
+    r->child_done |= 1u << child;
+}
+
 void round_ack(struct member *m, const struct wire_msg *msg)
 {
     struct round *r = &m->round;
     if (r->phase == PHASE_NONE || key_cmp(msg, r) != 0 || !in_tree(m, msg->src))
         return;
     int pos = pos_of(m, msg->src);
-    if (msg->flags & WIRE_WORKING)
-        return; /* it lives: that was noted */
+    if (msg->flags & WIRE_WORKING) {
+        if (r->root == m->p.self)
+            bitset_add(r->heard, pos);
+        return;
+    }
     if (r->phase == PHASE_PREPARE && msg->value > r->value)
         r->value = msg->value;
     if (r->phase == PHASE_COLLECT && msg->accepted_ballot > r->best_ballot) {
@@ -452,7 +487,7 @@ void round_ack(struct member *m, const struct wire_msg *msg)
     }
     bool full = msg->flags & WIRE_FULL;
     if (full && pos > 0 && (pos - 1) / FANOUT == r->pos)
-        r->child_done |= 1u << ((pos - 1) % FANOUT);
+        child_complete(m, (pos - 1) % FANOUT, msg->nonce);
     if (r->root == m->p.self) {
         if (full)
             mark_subtree(m, pos);
@@ -477,7 +512,7 @@ void round_tell_deaths(struct member *m)
         int id = id_at(m, p);
         if (!is_live(m, id))
             continue;
-        agreement_tell_deaths(m, id);
+        report_tell_deaths(m, id);
         told++;
     }
 }
@@ -492,9 +527,9 @@ static void root_resend(struct member *m)
             continue;
         send_down(m, id, true);
         if (tells_deaths(m))
-            agreement_tell_deaths(m, id);
+            report_tell_deaths(m, id);
         sent++;
-        if (r->attempts >= CHECK_AFTER)
+        if (r->attempts >= CHECK_AFTER && !bitset_has(r->heard, p)) /* who says that it works is slow, not dead */
             detector_check(m, id, "no answer to a view change");
     }
 }
@@ -510,7 +545,9 @@ void round_tick(struct member *m)
             return;
     }
     r->attempts++;
-    r->rto = 2 * r->rto < m->p.rto_max_ns ? 2 * r->rto : m->p.rto_max_ns;
+    r->rto = 2 * r->rto < pace_rto_max(m, &m->round_pace, levels_below(r))
+                 ? 2 * r->rto
+                 : pace_rto_max(m, &m->round_pace, levels_below(r));
     r->next_resend = m->t + r->rto;
     if (r->root == m->p.self && r->attempts >= DIRECT_AFTER)
         root_resend(m);

@@ -180,6 +180,7 @@ size_t wire_encode(const struct wire_msg *m, uint8_t out[MEMBER_DATAGRAM_MAX])
         put(&c, m->ballot, 8);
         put(&c, m->slot, 8);
         put(&c, m->value, 8);
+        put(&c, m->nonce, 8);
         if (m->type == WIRE_ROUND)
             put_left(&c, m);
         else
@@ -190,6 +191,7 @@ size_t wire_encode(const struct wire_msg *m, uint8_t out[MEMBER_DATAGRAM_MAX])
         put(&c, m->ballot, 8);
         break;
     case WIRE_REPORT:
+        put(&c, m->nonce, 8);
         put_deaths(&c, m);
         put_batch(&c, &m->batch);
         break;
@@ -222,6 +224,7 @@ static bool decode_round(struct cursor *c, int n, struct wire_msg *m, int *left)
     m->ballot = get(c, 8);
     m->slot = get(c, 8);
     m->value = get(c, 8);
+    m->nonce = get(c, 8);
     if (m->type == WIRE_ROUND)
         get_left(c, n, m, left);
     else
@@ -270,6 +273,7 @@ bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, int le
         ok = (int)(m->ballot & ((1u << BALLOT_BITS) - 1)) < n;
         break;
     case WIRE_REPORT:
+        m->nonce = get(&c, 8);
         get_deaths(&c, n, m);
         get_batch(&c, n, &m->batch);
         break;

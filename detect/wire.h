@@ -16,21 +16,29 @@ _Static_assert(MEMBER_NODES_MAX <= 1 << BALLOT_BITS, "fits");
 
 enum wire_type {
     WIRE_PING = 1, /* nonce; flag LONELY: "I hear too few of you" */
-    WIRE_PONG,     /* nonce */
+    WIRE_PONG,     /* nonce; flag TAKEN: of a report, and its sender has nothing more to do for what it said */
     WIRE_VOTE_ASK, /* node: can you reach it? */
     WIRE_VOTE,     /* node, vote, age_us since its last sign of life */
     WIRE_ROUND,    /* one phase of a view change on its way down the tree; flags DIRECT: answer the root,
-                    * CERTAIN: who is left out, but not declared dead here, is dead for certain */
-    WIRE_ACK,      /* on its way up; flag FULL: the whole subtree, WORKING: alive, not done yet */
-    WIRE_NACK,     /* ballot: I promised a higher one */
-    WIRE_REPORT,   /* to the coordinator: deaths seen, events to order */
-    WIRE_FETCH,    /* slot: send me the log from there */
-    WIRE_LOG,      /* slot, value, batch: what was committed */
-    WIRE_DEAD,     /* you were declared dead */
-    WIRE_LINK,     /* root says of its link to node: flag BROKEN or not; slot: its number, value: since so many us */
+                    * CERTAIN: who is left out, but not declared dead here, is dead for certain; nonce: when it was sent */
+    WIRE_ACK, /* on its way up; flag FULL: the whole subtree, WORKING: alive, not done yet; nonce: when what it answers was sent, and for how long it was kept, added */
+    WIRE_NACK,   /* ballot: I promised a higher one */
+    WIRE_REPORT, /* to the coordinator: deaths seen, events to order; nonce */
+    WIRE_FETCH,  /* slot: send me the log from there */
+    WIRE_LOG,    /* slot, value, batch: what was committed */
+    WIRE_DEAD,   /* you were declared dead */
+    WIRE_LINK,   /* root says of its link to node: flag BROKEN or not; slot: its number, value: since so many us */
     WIRE_TYPES
 };
-enum wire_flag { WIRE_LONELY = 1, WIRE_DIRECT = 1, WIRE_FULL = 2, WIRE_WORKING = 4, WIRE_CERTAIN = 8, WIRE_BROKEN = 1 };
+enum wire_flag {
+    WIRE_LONELY = 1,
+    WIRE_TAKEN = 1,
+    WIRE_DIRECT = 1,
+    WIRE_FULL = 2,
+    WIRE_WORKING = 4,
+    WIRE_CERTAIN = 8,
+    WIRE_BROKEN = 1
+};
 enum wire_vote { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED, VOTE_KERNEL }; /* KERNEL: its host answers, it does not */
 enum wire_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_ACCEPT, PHASE_COMMIT, PHASE_SETTLE };
 

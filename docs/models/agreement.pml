@@ -19,7 +19,7 @@
  *   complete            round_recheck, agreement_round_complete detect/round.c, detect/agreement.c
  *   commit              agreement_commit                        detect/agreement.c
  *   fetch               agreement_behind, send_log, take_log    detect/agreement.c
- *   report              send_report, take_report                detect/agreement.c
+ *   report              report_send, report_take                detect/reports.c
  *
  * Properties (asserted where the step is made):
  *   P1  one slot, one decision: every member commits the same batch and the same value in it

@@ -8,6 +8,8 @@
 
 static struct plan plan = {.n = 1000, .seed = 1, .end = 2 * SEC, .at = 500 * MS};
 static int silence_ms, dark_ms, suspect_ms;
+static double most_messages;
+static bool kinds;
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -66,6 +68,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'T':
         plan.together = true;
         break;
+    case 'e':
+        plan.submitted = (int)x;
+        break;
+    case 'm':
+        plan.cores = (int)x;
+        if (plan.cores < 1 || plan.cores > 64)
+            argp_failure(state, 2, 0, "--cores must be from 1 to 64");
+        break;
+    case 'M':
+        plan.work_ns = (uint64_t)(x * 1000);
+        break;
+    case 'b':
+        most_messages = x;
+        break;
+    case 'K':
+        kinds = true;
+        break;
     case 'q':
         silence_ms = (int)x;
         break;
@@ -79,6 +98,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
     return 0;
+}
+
+static void print_kinds(const struct outcome *o)
+{
+    static const char *const names[SCALE_TYPES] = {"",     "ping",   "pong",  "vote?", "vote", "round", "ack",
+                                                   "nack", "report", "fetch", "log",   "dead", "link"};
+    for (int i = 0; i < SCALE_TYPES; i++)
+        if (o->by_type[i])
+            printf(" %s %llu", names[i] ? names[i] : "?", (unsigned long long)o->by_type[i]);
+    printf("\n");
 }
 
 int main(int argc, char **argv)
@@ -101,6 +130,11 @@ int main(int argc, char **argv)
         {"cut", 'c', "PERCENT", 0, "of the nodes are cut off from the others", 2},
         {"cut-ms", 'C', "MS", 0, "for so long; 0: for good", 2},
         {"flapping", 'F', "K", 0, "links between neighbours fail and come back every 20 to 720 ms", 2},
+        {"submitted", 'e', "K", 0, "nodes have an event ordered each when the failures come", 2},
+        {"cores", 'm', "K", 0, "processors that all nodes share (each has its own)", 2},
+        {"work-us", 'M', "US", 0, "of one of them for each event, and for each message sent", 2},
+        {"most-messages", 'b', "M", 0, "more than so many are a fault", 2},
+        {"kinds", 'K', NULL, 0, "print how many messages of each kind there were", 2},
         {"silence", 'q', "MS", 0, "as keelrun's", 3},
         {"dark", 'd', "MS", 0, "as keelrun's", 3},
         {"late", 'u', "MS", 0, "after which a read is late", 3},
@@ -121,16 +155,20 @@ int main(int argc, char **argv)
         return 1;
     }
     double seconds = (double)plan.end / SEC, periods = seconds * SEC / (double)plan.params.period_ns * plan.n;
-    bool ok = o.consistent && o.agreed && o.wrong == 0;
+    bool storm = most_messages > 0 && (double)o.messages > most_messages;
+    bool ok = o.consistent && o.agreed && o.wrong == 0 && o.ordered == plan.submitted && !storm;
     printf("%d nodes, %.1f s, %.3g node-periods: %d failed, found after %.1f ms, known to all after %.1f ms; %d "
            "declared, %d wrong, "
            "%d ended, %llu suspicions; %.1f messages and %.1f reads per node and second, the longest %zu bytes; %zu "
            "bytes per node; %llu "
-           "events, %.2f million/s of processor time%s%s%s\n",
+           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s\n",
            plan.n, seconds, periods, o.failed, (double)o.detected / MS, (double)o.known / MS, o.declared, o.wrong,
            o.halted, (unsigned long long)o.suspicions, (double)o.messages / plan.n / seconds,
            (double)o.reads / plan.n / seconds, o.longest, o.node_bytes, (unsigned long long)o.events,
-           (double)o.events / o.cpu_s / 1e6, o.consistent ? "" : "; TWO HISTORIES", o.agreed ? "" : "; NOT ALL AGREE",
-           o.wrong ? "; WRONG" : "");
+           (double)o.events / o.cpu_s / 1e6, o.ordered, plan.submitted, (unsigned long long)o.messages,
+           o.consistent ? "" : "; TWO HISTORIES", o.agreed ? "" : "; NOT ALL AGREE", o.wrong ? "; WRONG" : "",
+           storm ? "; TOO MANY MESSAGES" : "");
+    if (kinds)
+        print_kinds(&o);
     return ok ? 0 : 1;
 }

@@ -7,7 +7,7 @@
 #include <time.h>
 
 enum kind { EV_TICK, EV_DATAGRAM, EV_READ, EV_BROKEN, EV_REFUSED, EV_KERNEL, EV_FAIL, EV_HEAL, EV_FLAP };
-enum { WATCHERS = 8, RETRIES = 3 };
+enum { WATCHERS = 8, RETRIES = 3, CORES_MAX = 64 };
 #define RETRY_NS (20 * MS)
 #define DELAY_NS 40000
 #define JITTER_NS 100000
@@ -30,6 +30,8 @@ static struct world {
     uint64_t *history; /* hash of each epoch's events */
     uint64_t n_history, cap_history;
     bool *link_down; /* between i and i + 1 */
+    uint64_t free_at[CORES_MAX];
+    int core; /* on which the event that is handled runs */
 } w;
 
 static bool path(int a, int b)
@@ -73,6 +75,8 @@ static void on_send(void *user, int to, const void *data, size_t len)
 {
     struct node *s = user;
     w.out->messages++;
+    w.out->by_type[((const uint8_t *)data)[0] % SCALE_TYPES]++;
+    w.free_at[w.core] += w.p.work_ns;
     w.out->longest = len > w.out->longest ? len : w.out->longest;
     if (is_lost() || !path(s->id, to))
         return;
@@ -132,6 +136,17 @@ static uint64_t hash_of(const struct member_event *events, int n)
     return h;
 }
 
+static void note_event(const struct member_event *e)
+{
+    if (e->type != MEMBER_NODE_DEAD) {
+        w.out->ordered++;
+        return;
+    }
+    const struct node *victim = &w.nodes[e->a];
+    w.out->declared++;
+    w.out->wrong += !victim->dead && !victim->excused;
+}
+
 static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
 {
     struct node *s = user;
@@ -145,11 +160,8 @@ static void on_commit(void *user, uint64_t epoch, const struct member_event *eve
             w.history = more;
         }
         w.history[w.n_history++] = hash_of(events, n);
-        for (int i = 0; i < n; i++) {
-            struct node *victim = &w.nodes[events[i].a];
-            w.out->declared++;
-            w.out->wrong += !victim->dead && !victim->excused;
-        }
+        for (int i = 0; i < n; i++)
+            note_event(&events[i]);
     }
     if (epoch > w.n_history || w.history[epoch - 1] != hash_of(events, n))
         w.out->consistent = false;
@@ -227,6 +239,12 @@ static void fail_all(void)
         s->stopped = k >= off && k < frozen;
     }
     w.out->failed = frozen;
+    for (int i = 0; i < w.p.submitted; i++) {
+        struct node *s = &w.nodes[(int64_t)i * w.p.n / w.p.submitted];
+        struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = (uint32_t)s->id};
+        if (!s->dead)
+            member_submit(s->m, &e, w.now);
+    }
     for (int i = w.p.n - (int)(w.p.cut * w.p.n); i < w.p.n; i++)
         w.nodes[i].cut = true;
     for (int i = 0; i < w.p.n && w.p.cut > 0;
@@ -239,8 +257,6 @@ static void handle(struct node *s, struct occurrence *o)
     const uint8_t *data = o->far ? o->far : o->near;
     switch ((enum kind)o->kind) {
     case EV_TICK:
-        if (o->t < s->tick_at)
-            return;
         s->tick_at = UINT64_MAX;
         if (w.now >= member_deadline(s->m))
             member_tick(s->m, w.now);
@@ -274,6 +290,44 @@ static void handle(struct node *s, struct occurrence *o)
         set_timer(s);
 }
 
+/* A timer that was set anew since. */
+static bool is_stale(const struct node *s, const struct occurrence *o)
+{
+    return o->kind == EV_TICK && !o->has_turn && o->t < s->tick_at;
+}
+
+/* The same event, later. */
+static void put_off(struct occurrence *o, uint64_t t)
+{
+    struct occurrence *again = later(t, (enum kind)o->kind, o->node, o->from);
+    uint32_t next = again->next;
+    *again = *o;
+    again->next = next;
+    again->t = t;
+    o->far = NULL;
+}
+
+/* Is there a processor for it now? If not, it has its turn later. */
+static bool has_turn(struct occurrence *o)
+{
+    int core = 0;
+    if (!w.p.cores || o->has_turn) {
+        w.core = o->has_turn ? o->has_turn - 1 : 0;
+        return true;
+    }
+    for (int i = 1; i < w.p.cores; i++)
+        if (w.free_at[i] < w.free_at[core])
+            core = i;
+    uint64_t start = w.free_at[core] > w.now ? w.free_at[core] : w.now;
+    w.free_at[core] = start + w.p.work_ns;
+    w.core = core;
+    if (start == w.now)
+        return true;
+    o->has_turn = (uint8_t)(core + 1);
+    put_off(o, start);
+    return false;
+}
+
 static void dispatch(struct occurrence *o)
 {
     struct node *s = o->node >= 0 ? &w.nodes[o->node] : NULL;
@@ -288,16 +342,10 @@ static void dispatch(struct occurrence *o)
     } else if (s && s->thaw_at > w.now) {
         if (s->thaw_at == UINT64_MAX)
             return;
-        struct occurrence *again = later(s->thaw_at, (enum kind)o->kind, o->node, o->from);
-        uint32_t next = again->next;
-        uint64_t t = again->t;
-        *again = *o;
-        again->next = next;
-        again->t = t;
+        put_off(o, s->thaw_at);
         if (o->kind == EV_TICK)
-            s->tick_at = t;
-        o->far = NULL;
-    } else if (s && !s->dead && !s->off) {
+            s->tick_at = s->thaw_at;
+    } else if (s && !s->dead && !s->off && !is_stale(s, o) && has_turn(o)) {
         handle(s, o);
     }
 }

@@ -3,7 +3,10 @@
  * of the number of nodes.
  *
  * A message takes delay_ns and up to jitter_ns more, and is lost with probability `loss`. A heartbeat read and its answer are one
- * event; where one of the two is lost they are repeated after 20, 40, 80 ms as an RC queue pair does, and then the read has failed. */
+ * event; where one of the two is lost they are repeated after 20, 40, 80 ms as an RC queue pair does, and then the read has failed.
+ *
+ * With `cores` the nodes share so many processors, first come first served: to take an event in costs `work_ns`, each message that is
+ * sent because of it as much again. */
 #ifndef KEEL_TESTS_SIM_SCALE_SCALE_H
 #define KEEL_TESTS_SIM_SCALE_SCALE_H
 
@@ -28,13 +31,18 @@ struct plan {
     uint64_t cut_ns;
     int flapping;  /* links between neighbours that fail and come back all the time */
     bool together; /* the failed ones are neighbours */
+    int submitted; /* nodes that submit an event each, at `at` */
+    int cores;     /* shared by all nodes; 0: each has its own */
+    uint64_t work_ns;
     struct member_params params;
 };
 
+enum { SCALE_TYPES = 16 };
 struct outcome {
     uint64_t events, messages, reads, suspicions;
-    uint64_t detected, known; /* from `at`: the first verdict; the last live node's commit. 0: none */
-    int failed, declared, wrong, halted;
+    uint64_t by_type[SCALE_TYPES]; /* of the messages, enum wire_type; the rest are knocks */
+    uint64_t detected, known;      /* from `at`: the first verdict; the last live node's commit. 0: none */
+    int failed, declared, wrong, halted, ordered; /* ordered: of the events submitted */
     bool consistent, agreed; /* one history; at the end all that run have its end, and the failed are out */
     size_t longest;          /* message, in bytes */
     size_t node_bytes;       /* of a core, at the end */

@@ -102,6 +102,7 @@ struct occurrence *wheel_add(struct wheel *w, uint64_t t)
     o->far = NULL;
     o->len = 0;
     o->value = 0;
+    o->has_turn = 0;
     if (t / WHEEL_SLOT_NS < w->slot + SLOTS)
         into_slot(w, k);
     else

@@ -13,7 +13,7 @@ struct occurrence {
     int node, from;
     uint32_t next; /* the wheel's */
     uint16_t len;
-    uint8_t kind;
+    uint8_t kind, has_turn; /* has_turn: waits for the processor has_turn - 1 */
     uint8_t near[WHEEL_INLINE];
     uint8_t *far; /* longer bytes; freed by whoever takes it out */
 };

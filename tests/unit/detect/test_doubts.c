@@ -14,14 +14,20 @@ enum { N = 500 };
 
 static struct member *m;
 static uint64_t now;
-static int suspicions, datagrams, pings_to[N], halted, reads[N];
+static int suspicions, datagrams, pings_to[N], reports_to[N], halted, reads[N];
+static uint64_t last_report; /* its number */
 
 static void on_send(void *user, int to, const void *data, size_t len)
 {
+    struct wire_msg msg;
+    int left[WIRE_LEFT_MAX];
     (void)user;
-    (void)len;
+    assert_true(wire_decode(data, len, N, &msg, left));
     datagrams++;
-    pings_to[to] += ((const uint8_t *)data)[0] == WIRE_PING;
+    pings_to[to] += msg.type == WIRE_PING;
+    reports_to[to] += msg.type == WIRE_REPORT;
+    if (msg.type == WIRE_REPORT)
+        last_report = msg.nonce;
 }
 static void on_read(void *user, int node)
 {
@@ -79,6 +85,7 @@ static int set_up(void **state)
     suspicions = datagrams = halted = 0;
     memset(pings_to, 0, sizeof pings_to);
     memset(reads, 0, sizeof reads);
+    memset(reports_to, 0, sizeof reports_to);
     member_params_default(&p, N, 7);
     p.startup_ns = 0;
     m = member_create(&p, &ops, now);
@@ -175,12 +182,89 @@ static void test_doubts_links_beyond_the_bound_are_dropped(void **state)
     assert_false(knows_link(20));
 }
 
+static void hear(int node, struct wire_msg msg)
+{
+    uint8_t bytes[MEMBER_DATAGRAM_MAX];
+    msg.src = node;
+    msg.dst = 7;
+    member_receive(m, node, bytes, wire_encode(&msg, bytes), now);
+}
+
+static int reports_beside_the_first(void)
+{
+    int n = 0;
+    for (int i = 1; i < N; i++)
+        n += reports_to[i];
+    return n;
+}
+
+static void test_doubts_a_report_that_was_taken_is_not_repeated(void **state)
+{
+    (void)state;
+    const struct member_event e = {.type = MEMBER_EVENT_FIRST};
+    pass(100 * MS, true);
+    member_submit(m, &e, now);
+    assert_int_equal(reports_to[0], 1);
+    hear(0, (struct wire_msg){.type = WIRE_PONG, .flags = WIRE_TAKEN, .nonce = last_report});
+    pass(140 * MS, true);
+    assert_int_equal(reports_to[0], 1);
+    for (int i = 0; i < 20; i++) { /* now and then it asks whether that is still so */
+        pass(100 * MS, true);
+        hear(0, (struct wire_msg){.type = WIRE_PONG, .flags = WIRE_TAKEN, .nonce = last_report});
+    }
+    assert_in_range(reports_to[0], 2, 25);
+    assert_int_equal(reports_beside_the_first(), 0);
+    assert_int_equal(pings_to[0], 0);
+    int before = reports_to[0];
+    member_submit(m, &e, now); /* that is another thing */
+    assert_int_equal(reports_to[0], before + 1);
+    hear(0, (struct wire_msg){.type = WIRE_PONG, .flags = WIRE_TAKEN, .nonce = 1}); /* an old answer */
+    pass(50 * MS, true);
+    assert_true(reports_to[0] > before + 1);
+}
+
+/* One that says something is slow. */
+static void test_doubts_a_slow_coordinator_is_not_looked_at(void **state)
+{
+    (void)state;
+    const struct member_event e = {.type = MEMBER_EVENT_FIRST};
+    pass(100 * MS, true);
+    member_submit(m, &e, now);
+    for (int i = 0; i < 7; i++) {
+        pass(100 * MS, true);
+        hear(0, (struct wire_msg){.type = WIRE_PONG});
+    }
+    assert_in_range(reports_to[0], 4, 20);
+    assert_int_equal(reports_beside_the_first(), 0);
+    assert_int_equal(pings_to[0], 0);
+}
+
+/* One that says nothing is, and the next ones are told, one after the other. */
+static void test_doubts_a_silent_coordinator_is_looked_at(void **state)
+{
+    (void)state;
+    const struct member_event e = {.type = MEMBER_EVENT_FIRST};
+    pass(100 * MS, true);
+    member_submit(m, &e, now);
+    pass(140 * MS, true);
+    assert_int_equal(pings_to[0] + reports_beside_the_first(), 0);
+    pass(160 * MS, true);
+    assert_true(pings_to[0] > 0);
+    pass(300 * MS, true);
+    assert_true(reports_to[1] > 0);
+    pass(2000 * MS, true);
+    assert_int_equal(reports_to[20], 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_doubts_of_a_node_that_hears_nobody_are_few),
         TEST(test_doubts_ask_everybody_a_few_times),
+        TEST(test_doubts_a_report_that_was_taken_is_not_repeated),
+        TEST(test_doubts_a_slow_coordinator_is_not_looked_at),
+        TEST(test_doubts_a_silent_coordinator_is_looked_at),
         TEST(test_doubts_links_beyond_the_bound_are_dropped),
     };
     return cmocka_run_group_tests_name("doubts", tests, NULL, NULL);

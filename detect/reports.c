@@ -1,0 +1,282 @@
+/* Having deaths and events ordered: what this member has to say goes to the coordinator, once for each change, and again until the
+ * coordinator has taken it: a pong with the flag TAKEN and the report's number. From then on it is the coordinator's, and this member
+ * only asks again in long intervals, or when another becomes coordinator.
+ *
+ * A coordinator that takes nothing, and of which nothing is heard, is looked at. While it does not answer, who would be coordinator after
+ * it is told as well, and looked at, and so on: several may be gone, and each believed alive by somebody else. One that is heard is
+ * slow, not dead: to say it more often, or to ask others, would only make it slower. */
+#include "detect/member_internal.h"
+
+enum { CANDIDATES_MAX = 8, PACE_STEP = 4, PACE_TIMES = 4, PACE_LEAST_NS = 100000 };
+
+/* ------------------------------------------------------------------------------------------------ how long answers take */
+
+void pace_note(struct pace *pace, uint64_t took)
+{
+    uint64_t step = pace->half / PACE_STEP;
+    if (!pace->half)
+        pace->half = later(took, PACE_LEAST_NS);
+    else
+        pace->half = took > pace->half ? pace->half + step : later(pace->half - step, PACE_LEAST_NS);
+}
+
+uint64_t pace_rto(const struct member *m, const struct pace *pace, int hops)
+{
+    uint64_t rto = later((uint64_t)hops * PACE_TIMES * pace->half, m->p.rto_ns);
+    return rto < m->p.limit_ns / 2 ? rto : m->p.limit_ns / 2;
+}
+
+uint64_t pace_rto_max(const struct member *m, const struct pace *pace, int hops)
+{
+    return later(m->p.rto_max_ns, pace_rto(m, pace, hops));
+}
+
+/* ------------------------------------------------------------------------------------------------ as member */
+
+/* There is something new to say: what was taken so far does not contain it. */
+void report_due(struct member *m)
+{
+    struct report *r = &m->report;
+    r->taken = false;
+    r->changed = detector_nonce(m);
+    r->since = r->next = m->t;
+    r->rto = pace_rto(m, &r->pace, 1);
+    r->hold = m->p.late_ns;
+}
+
+uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now)
+{
+    member_enter(m, now);
+    uint32_t seq = 0;
+    if (!m->halted && event->type >= MEMBER_EVENT_FIRST &&
+        grow((void **)&m->mine, &m->cap_mine, m->n_mine + 1, sizeof *m->mine)) {
+        seq = ++m->next_seq;
+        m->mine[m->n_mine++] = (struct pending){.node = m->p.self, .seq = seq, .event = *event};
+        if (m->n_mine <= MEMBER_BATCH_MAX) /* later ones have their turn after a commit */
+            report_due(m);
+    }
+    member_leave(m);
+    return seq;
+}
+
+/* Our own verdict is reported at once; what others told us only if nothing has come of it after a while. */
+void report_death(struct member *m, bool own)
+{
+    struct report *r = &m->report;
+    if (own) {
+        report_due(m);
+    } else if (r->next <= m->t || (m->n_deaths == 1 && !m->n_mine)) {
+        r->taken = false;
+        r->since = r->next = m->t + m->p.rto_max_ns + rng_below(&m->rng, m->p.late_ns);
+    }
+}
+
+static void poll_later(struct member *m)
+{
+    m->next_poll = m->t + later(m->poll_rto, pace_rto(m, &m->report.pace, 1));
+}
+
+/* A view came: what did not fit into the report before has its turn. */
+void report_committed(struct member *m)
+{
+    struct report *r = &m->report;
+    m->poll_rto = 4 * m->p.rto_ns;
+    poll_later(m);
+    int last = m->n_mine < MEMBER_BATCH_MAX ? m->n_mine : MEMBER_BATCH_MAX;
+    if (r->more_deaths || (last > 0 && m->mine[last - 1].seq > r->said))
+        report_due(m);
+}
+
+/* A sign of life of the coordinator. */
+void report_heard(struct member *m, int node)
+{
+    if (node == m->report.to)
+        m->report.heard = m->t;
+}
+
+void report_taken(struct member *m, int node, uint64_t nonce)
+{
+    struct report *r = &m->report;
+    if (node != r->to || r->taken || nonce <= r->changed || nonce > m->nonce)
+        return;
+    pace_note(&r->pace, m->now > nonce ? m->now - nonce : 0);
+    r->taken = true;
+    r->next = m->t + r->hold;
+    r->hold = 2 * r->hold < m->p.limit_ns ? 2 * r->hold : m->p.limit_ns;
+}
+
+static uint32_t last_known(const struct member *m, int node)
+{
+    uint32_t last = agreement_last_ordered(m, node);
+    for (int k = 0; k < m->n_queue; k++)
+        if (m->queue[k].node == node && m->queue[k].seq > last)
+            last = m->queue[k].seq;
+    return last;
+}
+
+static void queue_mine(struct member *m)
+{
+    uint32_t last = last_known(m, m->p.self);
+    for (int i = 0; i < m->n_mine; i++)
+        if (m->mine[i].seq == last + 1 && grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue)) {
+            m->queue[m->n_queue++] = m->mine[i];
+            last++;
+        }
+}
+
+static void add_deaths(const struct member *m, struct wire_msg *msg)
+{
+    for (int i = 0; i < m->n_deaths && i < MEMBER_BATCH_MAX; i++)
+        msg->deaths[msg->n_deaths++] = m->deaths[i];
+}
+
+void report_tell_deaths(struct member *m, int to)
+{
+    struct wire_msg msg = {.type = WIRE_REPORT};
+    add_deaths(m, &msg);
+    member_post(m, to, &msg);
+}
+
+static void send_report(struct member *m, int to)
+{
+    struct wire_msg msg = {.type = WIRE_REPORT, .nonce = detector_nonce(m)};
+    add_deaths(m, &msg);
+    for (int i = 0; i < m->n_mine && i < MEMBER_BATCH_MAX; i++) {
+        msg.batch.e[msg.batch.n++] =
+            (struct batch_entry){.node = m->p.self, .seq = m->mine[i].seq, .event = m->mine[i].event};
+        m->report.said = m->mine[i].seq;
+    }
+    m->report.more_deaths = m->n_deaths > MEMBER_BATCH_MAX;
+    member_post(m, to, &msg);
+}
+
+/* For how long has the coordinator taken nothing and said nothing? One that only talks has a limit, too: it may not hear us. */
+static uint64_t silence(const struct member *m)
+{
+    const struct report *r = &m->report;
+    uint64_t untaken = since(m, r->since), silent = since(m, later(r->since, r->heard));
+    return untaken > m->p.limit_ns ? later(silent, untaken - m->p.limit_ns) : silent;
+}
+
+static bool has_own(const struct member *m)
+{
+    bool own = m->n_mine > 0;
+    for (int i = 0; i < m->n_deaths; i++)
+        own |= m->deaths[i].finder == m->p.self;
+    return own;
+}
+
+static bool is_doubted(struct member *m, int node)
+{
+    const struct target *tg = target_find(m, node);
+    return tg && (tg->state == TARGET_SUSPECT || tg->state == TARGET_DETOUR);
+}
+
+void report_send(struct member *m)
+{
+    struct report *r = &m->report;
+    int to = agreement_coordinator(m);
+    if (!m->n_mine && !m->n_deaths)
+        return;
+    if (to != r->to) {
+        r->to = to;
+        r->heard = 0;
+        if (has_own(m))
+            report_due(m);
+    }
+    if (m->t < r->next)
+        return;
+    if (r->taken) {
+        r->taken = false;
+        r->since = m->t;
+        r->rto = pace_rto(m, &r->pace, 1);
+    }
+    r->next = m->t + r->rto;
+    r->rto = 2 * r->rto < pace_rto_max(m, &r->pace, 1) ? 2 * r->rto : pace_rto_max(m, &r->pace, 1);
+    bool look = silence(m) >= m->p.late_ns;
+    int candidates = 1;
+    for (int id = to; id < m->p.n && !m->halted; id = idset_next_out(&m->dead, id + 1)) {
+        if (id == m->p.self) {
+            queue_mine(m);
+            break; /* those after us would not be coordinator before us */
+        }
+        send_report(m, id);
+        if (look)
+            detector_check(m, id, "no answer to a report");
+        if (!look || !is_doubted(m, id) || ++candidates > CANDIDATES_MAX)
+            break;
+    }
+}
+
+uint64_t report_deadline(const struct member *m)
+{
+    return m->n_mine || m->n_deaths ? m->report.next : NEVER;
+}
+
+/* ------------------------------------------------------------------------------------------------ what has come of it */
+
+/* Something is under way whose end we have not heard. */
+static bool polls(const struct member *m)
+{
+    return agreement_coordinator(m) != m->p.self && (m->settled != m->epoch || m->has_proposal);
+}
+
+/* Then the coordinator is asked how far it is (its answer's header says it), if nothing is heard of it. One that does not answer at all
+ * comes under suspicion. */
+void poll_tick(struct member *m)
+{
+    const struct report *r = &m->report;
+    int coordinator = agreement_coordinator(m);
+    uint64_t heard = coordinator == r->to ? r->heard : 0;
+    if (!polls(m) || m->t < m->next_poll)
+        return;
+    if (heard + m->poll_rto > m->t) {
+        poll_later(m);
+        return;
+    }
+    struct wire_msg ping = {.type = WIRE_PING, .nonce = ++m->nonce};
+    member_post(m, coordinator, &ping);
+    poll_later(m);
+    m->poll_rto = 2 * m->poll_rto < pace_rto_max(m, &r->pace, 1) ? 2 * m->poll_rto : pace_rto_max(m, &r->pace, 1);
+    if (m->has_proposal && since(m, later(m->proposed_at, heard)) >= m->p.late_ns)
+        detector_check(m, coordinator, "proposal without an end");
+}
+
+uint64_t poll_deadline(const struct member *m)
+{
+    return polls(m) ? m->next_poll : NEVER;
+}
+
+/* ------------------------------------------------------------------------------------------------ as coordinator */
+
+/* Is all that it says known here, and ours to have ordered? */
+static bool is_taken(const struct member *m, const struct wire_msg *msg)
+{
+    bool taken = agreement_coordinator(m) == m->p.self;
+    for (int i = 0; i < msg->n_deaths; i++)
+        taken &= !is_live(m, msg->deaths[i].node);
+    for (int i = 0; i < msg->batch.n; i++)
+        taken &= msg->batch.e[i].seq <= last_known(m, msg->batch.e[i].node);
+    return taken;
+}
+
+void report_take(struct member *m, const struct wire_msg *msg)
+{
+    for (int i = 0; i < msg->n_deaths && !m->halted; i++)
+        if (!detector_believe_dead(m, msg->deaths[i].node, msg->deaths[i].evidence, msg->deaths[i].finder, "reported"))
+            detector_contact(m, 0); /* are we cut off, or the one who reports? */
+    for (int i = 0; i < msg->batch.n && !m->halted; i++) {
+        const struct batch_entry *e = &msg->batch.e[i];
+        if (e->seq != last_known(m, e->node) + 1 || e->event.type < MEMBER_EVENT_FIRST || !is_member(m, e->node) ||
+            !grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue))
+            continue;
+        m->queue[m->n_queue++] = (struct pending){.node = e->node, .seq = e->seq, .event = e->event};
+    }
+    struct wire_msg pong = {.type = WIRE_PONG};
+    if (is_taken(m, msg)) {
+        pong.flags = WIRE_TAKEN;
+        pong.nonce = msg->nonce;
+    }
+    if (!m->halted && (msg->nonce || !pong.flags))
+        member_post(m, msg->src, &pong);
+}
