@@ -14,8 +14,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 
-#define FRESH_NS (100 * KEEL_NS_PER_MS)  /* an answer to an older question tells what was */
-#define SILENT_NS (40 * KEEL_NS_PER_MS)  /* without an answer to several questions */
+#define FRESH_NS (100 * KEEL_NS_PER_MS) /* an answer to an older question tells what was */
+#define SILENT_NS                                                                                                      \
+    (60 * KEEL_NS_PER_MS)                /* without an answer to several questions; longer than the 50 ms of each second
+                                         * for which a kernel holds all real-time threads back when they take too much */
 #define PAUSE_NS (200 * KEEL_NS_PER_MS)  /* nobody asked for so long: what was asked before is forgotten */
 #define LEARN_NS (1000 * KEEL_NS_PER_MS) /* between questions to one that has not answered yet */
 

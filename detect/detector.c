@@ -79,6 +79,7 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
         tg->next_probe = m->t;
         tg->probe_gap = PROBE_GAP_MIN;
         tg->next_panel = m->t;
+        tg->panel_gap = m->p.ping_ns;
         tg->stopped_since = tg->last_stopped = 0;
         tg->agent_told = false;
         member_note(m, MEMBER_REPORT_SUSPECT, tg->node, MEMBER_ALIVE, m->epoch, text);
@@ -443,8 +444,22 @@ static void check_lonely(struct member *m, const struct target *tg)
         detector_contact(m, tg->base + m->p.limit_ns);
 }
 
+/* May a verdict fall soon? Not on one that was never heard of and may only be starting, nor between the two limits: then it is asked about
+ * less and less often, for a machine where many are late has no time for so many questions. */
+static bool is_urgent(const struct member *m, const struct target *tg)
+{
+    uint64_t sign = later(tg->base, later(tg->last_direct, tg->last_indirect));
+    return tg->state != TARGET_SUSPECT || (detector_has_seen(m, tg->node) && m->t < sign + m->p.dark_ns);
+}
+
+static uint64_t slower(uint64_t gap, uint64_t most)
+{
+    return 2 * gap < most ? 2 * gap : most;
+}
+
 static void target_act(struct member *m, struct target *tg)
 {
+    bool urgent = is_urgent(m, tg);
     if (m->t >= tg->next_ping) {
         struct wire_msg ping = {.type = WIRE_PING, .nonce = detector_nonce(m)};
         if (!tg->first_ping)
@@ -452,16 +467,19 @@ static void target_act(struct member *m, struct target *tg)
         tg->next_ping = m->t + (tg->state == TARGET_ANSWERS ? m->p.late_ns / 3 : tg->ping_gap);
         if (tg->state == TARGET_CHECK)
             tg->ping_gap *= 2;
+        else if (!urgent)
+            tg->ping_gap = slower(tg->ping_gap, PINGS_SLOW * m->p.ping_ns);
         member_post_direct(m, tg->node, &ping);
     }
     if (tg->state == TARGET_SUSPECT && m->t >= tg->next_probe) {
         tg->next_probe = m->t + tg->probe_gap;
-        if (tg->probe_gap < PROBE_GAP_MAX)
-            tg->probe_gap *= 2;
+        tg->probe_gap = slower(tg->probe_gap, urgent ? PROBE_GAP_MAX : later(PROBE_GAP_MAX, PINGS_SLOW * m->p.ping_ns));
         m->ops.probe(m->ops.user, tg->node);
     }
     if ((tg->state == TARGET_SUSPECT || tg->state == TARGET_DETOUR) && m->t >= tg->next_panel) {
         vote_ask(m, tg);
+        tg->panel_gap = urgent ? m->p.ping_ns : slower(tg->panel_gap, PINGS_SLOW * m->p.ping_ns);
+        tg->next_panel = m->t + tg->panel_gap;
         if (tg->state == TARGET_SUSPECT)
             check_lonely(m, tg);
     }

@@ -27,6 +27,7 @@
 #define NEVER UINT64_MAX
 enum { DOUBTS = 8 }; /* open at once before nodes behind a suspect are no longer looked at; more with each verdict */
 enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX, DETOURS = 16, FANOUT = 8, DIRECT_MAX = 64 };
+enum { PINGS_SLOW = 3 }; /* times ping_ns: between questions about one on whom no verdict is near */
 enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 32000000, CHECK_GAP_MIN = 4000000, ALONE_LIMITS = 2 };
 
 /* A node whose heartbeat this one reads. */
@@ -60,7 +61,7 @@ struct target {
     uint64_t stopped_since, last_stopped; /* its host says so; 0: it does not */
     bool agent_told;                      /* in this suspicion */
     uint64_t next_ping, next_probe, next_panel;
-    uint64_t ping_gap, probe_gap;
+    uint64_t ping_gap, probe_gap, panel_gap;
     uint64_t asked;              /* outer time: since then somebody waits for its answer; 0: nobody */
     uint64_t duty_until;         /* votes are asked of us until then */
     uint64_t majority_unreached; /* since when a majority of voters does not reach it, 0: it does */

@@ -56,7 +56,6 @@ void vote_ask(struct member *m, struct target *tg)
         struct wire_msg ask = {.type = WIRE_VOTE_ASK, .node = tg->node};
         member_post(m, tg->voters[i].node, &ask);
     }
-    tg->next_panel = m->t + m->p.ping_ns;
 }
 
 /* Do more than half of the panel (the voters and us) fail to reach it, and more than succeed? */
@@ -97,8 +96,8 @@ void vote_answer(struct member *m, const struct wire_msg *ask)
         tg = target_add(m, node);
     if (!tg)
         return;
-    tg->duty_until = m->t + 4 * m->p.ping_ns;
-    if (tg->state == TARGET_DUTY && m->t >= tg->next_probe) { /* its kernel may answer where it does not */
+    tg->duty_until = m->t + (2 * PINGS_SLOW + 1) * m->p.ping_ns; /* one question may be lost */
+    if (tg->state == TARGET_DUTY && m->t >= tg->next_probe) {    /* its kernel may answer where it does not */
         tg->next_probe = m->t + m->p.ping_ns / 2;
         m->ops.probe(m->ops.user, node);
     }
