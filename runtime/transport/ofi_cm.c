@@ -148,7 +148,10 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
         ep_discard(ep);
         return KEEL_ERR_SYSTEM;
     }
-    rc = fi_connect(ep->fid, &ep->peer, hello, len);
+    struct ofi_hello whole = {.len = (uint8_t)len};
+    if (len > 0)
+        memcpy(whole.bytes, hello, len);
+    rc = fi_connect(ep->fid, &ep->peer, &whole, sizeof(whole));
     if (rc) /* refused or unreachable at once: the event follows as in the other cases */
         ep_begin_end(ep, EP_FLUSHING, status_of_connect_error(-rc, false));
     else
@@ -190,6 +193,9 @@ keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, stru
     struct ofi_ep *ep = ep_new(tp, user, EP_ACCEPTING);
     if (!ep)
         return KEEL_ERR_NOMEM;
+    struct sockaddr_in6 peer = {0};
+    memcpy(&peer, req->info->dest_addr,
+           req->info->dest_addrlen < sizeof(peer) ? req->info->dest_addrlen : sizeof(peer));
     int rc = ep_open(ep, req->info);
     if (!rc)
         rc = fi_accept(ep->fid, NULL, 0);
@@ -202,6 +208,11 @@ keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, stru
     LIST_REMOVE(req, link);
     fi_freeinfo(req->info);
     free(req);
+    if (!ofi_sock_setup_accepted(tp, &peer)) {
+        log_warn("transport: the socket of an accepted connection was not found");
+        ep_discard(ep);
+        return KEEL_ERR_SYSTEM;
+    }
     tp->eq_due = true;
     *out = &ep->base;
     return KEEL_OK;
@@ -280,17 +291,21 @@ static void cm_tell(struct ofi_tp *tp, struct tp_event event)
 
 static void on_connreq(struct ofi_tp *tp, const struct fi_eq_cm_entry *cm, size_t data_len)
 {
-    struct tp_connreq *req = data_len <= TP_HELLO_MAX ? calloc(1, sizeof(*req)) : NULL;
+    struct ofi_hello hello = {0};
+    if (data_len == sizeof(hello))
+        memcpy(&hello, cm->data, sizeof(hello));
+    bool good = data_len == sizeof(hello) && hello.len <= TP_HELLO_MAX;
+    struct tp_connreq *req = good ? calloc(1, sizeof(*req)) : NULL;
     if (!req) {
         fi_reject(tp->pep, cm->info->handle, REJECTED, sizeof(REJECTED));
         fi_freeinfo(cm->info);
         return;
     }
     req->info = cm->info;
-    req->len = data_len;
-    memcpy(req->hello, cm->data, data_len);
+    req->len = hello.len;
+    memcpy(req->hello, hello.bytes, hello.len);
     LIST_INSERT_HEAD(&tp->reqs, req, link);
-    cm_tell(tp, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = data_len});
+    cm_tell(tp, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = req->len});
 }
 
 static void on_connected(struct ofi_tp *tp, struct ofi_ep *ep)

@@ -9,6 +9,7 @@
 
 #include "runtime/transport/transport.h"
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -30,6 +31,10 @@ enum {
     OFI_EQ_EVERY = 1024,
     OFI_EQ_EVERY_OPENING = 16, /* while a connection is being made */
     OFI_RECV_DEPTH = 8,
+    /* The provider (tcp, 1.17) reads a connection request with blocking calls: its own header, then as many bytes of connect data as
+     * that says. So connect data have one length, the largest that it takes, and a socket counts as readable when all is there. */
+    OFI_CONNECT_HEADER = 32,
+    OFI_CONNECT_DATA = 256,
     OFI_CQ_BATCH = 16,
 };
 
@@ -94,6 +99,14 @@ struct tp_connreq {
     uint8_t hello[TP_HELLO_MAX];
 };
 
+/* Connect data as they travel. */
+struct ofi_hello {
+    uint8_t len;
+    uint8_t bytes[OFI_CONNECT_DATA - 1];
+};
+static_assert(sizeof(struct ofi_hello) == OFI_CONNECT_DATA && (int)TP_HELLO_MAX < (int)OFI_CONNECT_DATA,
+              "a hello fits");
+
 /* Connection events already read from the event queue and not yet told. */
 struct cm_event {
     STAILQ_ENTRY(cm_event) link;
@@ -131,6 +144,7 @@ struct ofi_tp {
     struct fid_cq *cq;
     struct fid_pep *pep;
     struct sockaddr_in6 listen_addr;
+    bool whole_hellos; /* the listener's sockets are readable when their hello is whole */
     int eq_fd, cq_fd, epoll_fd;
     int recv_depth;
     size_t inject_max;
@@ -191,6 +205,8 @@ void ofi_ep_shut(struct ofi_ep *ep);
 /* ofi_sock.c */
 void ofi_sock_setup_listener(struct ofi_tp *tp);
 void ofi_sock_setup_connecting(struct ofi_ep *ep);
+/* An accepted connection is readable again with the first byte; false if its socket was not found. */
+bool ofi_sock_setup_accepted(struct ofi_tp *tp, const struct sockaddr_in6 *peer);
 /* shutdown(2) on the ep's socket, behind the provider's back; false if it was not found */
 bool ofi_sock_shutdown(struct ofi_ep *ep);
 /* Drop incoming connections that have not said hello in time, or are too many. When it is time for it, or at once. */

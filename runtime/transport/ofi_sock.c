@@ -70,15 +70,19 @@ static bool visit_listener(int fd, void *arg)
     if (!local_is(fd, arg) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
         return false;
     sock_set_liveness(fd);
-    /* The provider reads a hello with blocking calls: a header without its body would stop the whole process. */
+    /* The provider reads a hello with blocking calls: a header without its body would stop the whole process, for a tick of the kernel's
+     * clock with the first option, not at all with the second. */
     const struct timeval wait = {.tv_usec = HELLO_WAIT_MS * 1000};
+    const int whole = OFI_CONNECT_HEADER + OFI_CONNECT_DATA;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &whole, sizeof(whole));
     return true;
 }
 
 void ofi_sock_setup_listener(struct ofi_tp *tp)
 {
-    if (!sockets_of_epoll(tp->eq_fd, visit_listener, &tp->listen_addr))
+    tp->whole_hellos = sockets_of_epoll(tp->eq_fd, visit_listener, &tp->listen_addr);
+    if (!tp->whole_hellos)
         log_info("transport: the listening socket was not found; silent connections are noticed late");
 }
 
@@ -112,6 +116,14 @@ void ofi_sock_setup_connecting(struct ofi_ep *ep)
     if (fi_getname(&ep->fid->fid, &want.local, &len) == 0 &&
         sockets_of_epoll(ofi_tp_of_ep(ep)->eq_fd, visit_local, &want))
         sock_set_liveness(want.fd);
+}
+
+bool ofi_sock_setup_accepted(struct ofi_tp *tp, const struct sockaddr_in6 *peer)
+{
+    struct wanted want = {.local = tp->listen_addr, .peer = *peer, .fd = -1};
+    const int first = 1;
+    return !tp->whole_hellos || (sockets_of_epoll(tp->eq_fd, visit_both, &want) &&
+                                 setsockopt(want.fd, SOL_SOCKET, SO_RCVLOWAT, &first, sizeof(first)) == 0);
 }
 
 bool ofi_sock_shutdown(struct ofi_ep *ep)

@@ -1,5 +1,5 @@
-/* A transport that closes while others knock: the end of its connections needs steps of the provider, and these must not meet a
- * handshake whose listener is gone. */
+/* Strangers at the provider's listener: what they do not say, and a transport that closes while they knock: the end of its connections
+ * needs steps of the provider, and these must not meet a handshake whose listener is gone. */
 #include "tests/unit/transport/tp_peer.h"
 
 #include <arpa/inet.h>
@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -20,19 +21,20 @@ struct street {
     atomic_bool over;      /* written by the test */
 };
 
-/* The provider's own first message, without data of the user. */
+/* The provider's own first message, as long as Keel's. */
 struct connreq {
     uint8_t version, type;
     uint16_t size;
     uint32_t number;
     uint64_t ids[2], endian;
+    uint8_t data[256];
 };
 
 /* Connect, wait a little, say hello. */
 static void *knock(void *arg)
 {
     struct street *street = arg;
-    const struct connreq hello = {.version = CONTROL_VERSION, .type = CONTROL_CONNREQ, .endian = 1};
+    const struct connreq hello = {.version = CONTROL_VERSION, .type = CONTROL_CONNREQ, .size = htons(256), .endian = 1};
     unsigned int pause_us = 0;
     while (!atomic_load(&street->over)) {
         struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = (in_port_t)atomic_load(&street->port)};
@@ -89,9 +91,47 @@ static void test_ofi_close_while_others_connect_ends_a_read_in_flight(void **sta
     free(memory);
 }
 
+/* The provider's first message without what it announces: the same number of bytes less than a whole one. */
+static int half_a_hello(const struct peer *to, size_t len)
+{
+    const struct connreq hello = {.version = CONTROL_VERSION, .type = CONTROL_CONNREQ, .size = htons(256), .endian = 1};
+    struct sockaddr_in addr;
+    memcpy(&addr, to->addr.bytes, sizeof addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(send(fd, &hello, len, MSG_NOSIGNAL), len);
+    return fd;
+}
+
+static void test_ofi_half_a_hello_makes_nobody_wait(void **state)
+{
+    (void)state;
+    enum { COUNT = 60, STEPS = 200000, HEADER = sizeof(struct connreq) - 256 };
+    struct world world = {0};
+    struct peer a, b;
+    struct tp_ep *a_ep, *b_ep;
+    struct rusage before, after;
+    int fds[COUNT];
+    peer_open(&world, &a, &tp_ofi, "127.0.0.1", true);
+    peer_open(&world, &b, &tp_ofi, "127.0.0.1", true);
+    for (int i = 0; i < COUNT; i++)
+        fds[i] = half_a_hello(&a, HEADER + (i % 2 ? (size_t)i * 4 : 0));
+    getrusage(RUSAGE_THREAD, &before);
+    for (int i = 0; i < STEPS; i++)
+        peer_step(&a);
+    getrusage(RUSAGE_THREAD, &after);
+    assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 0, COUNT / 4); /* each wait is one */
+    world_connect(&world, &b, &a, &b_ep, &a_ep);
+    peer_close(&world, &b);
+    peer_close(&world, &a);
+    for (int i = 0; i < COUNT; i++)
+        close(fds[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ofi_half_a_hello_makes_nobody_wait),
         cmocka_unit_test(test_ofi_close_while_others_connect_ends_a_read_in_flight),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
