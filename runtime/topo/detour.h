@@ -60,7 +60,7 @@ struct detour_config {
                 * that know the same expect the same. Each looks every plan_look_ns; at most one new expectation is
                 * made every plan_every_ns, as it takes time, and one that another source has use for, too
                 * (detour_compare), unless it is as old as plan_after_ns; until then a source keeps the one it has, or expects what
-                * uniform traffic does without faults. Only where flow_takes the network, and while a pattern is seen. */
+                * uniform traffic does without faults. Only in grids of one or two dimensions, and while a pattern is seen. */
     uint64_t plan_after_ns, plan_look_ns, plan_every_ns;
     size_t plan_pairs;
     struct flow_traffic traffic;

@@ -8,6 +8,12 @@
 
 #include <stdlib.h>
 
+/* Patterns are maps of coordinates: a source plans in grids only. */
+static bool plans(const struct detour *d)
+{
+    return d->fabric->kind == FABRIC_GRID && flow_takes(d->fabric);
+}
+
 enum { PLANS_MAX = 64, PLANS_BYTES = 16 << 20, MAP_SWEEPS = 16, MOVE_SWEEPS = 3 };
 static const double MOVE_BUSY = 0.4; /* a link predicted to be busier: whole ways are left, too */
 
@@ -230,7 +236,7 @@ bool detour_compare(struct detour_source *s, const struct detour_digest *other)
 
 bool detour_plan_way(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now, struct detour_path *path)
 {
-    if (!flow_takes(d->fabric))
+    if (!plans(d))
         return false;
     const struct detour_plan *p = plan_of(d, s, now);
     if (!p || !p->routes)
@@ -247,20 +253,20 @@ bool detour_plan_way(struct detour *d, struct detour_source *s, int32_t dest, ui
 bool detour_plan_route(struct detour *d, struct detour_source *s, int32_t dest, double noise, uint64_t now,
                        struct rng *rng, struct detour_path *path)
 {
-    if (!d->config.plan || !flow_takes(d->fabric))
+    if (!d->config.plan || !plans(d))
         return false;
     struct detour_plan *p = plan_of(d, s, now);
     if (!p)
         return false;
     detour_mark_faults(d, s, 1);
-    double price = flow_route(&p->flow, fabric_home(d->fabric, s->endpoint), dest, noise, rng, path);
+    double price = flow_route(&p->flow, s->endpoint, dest, noise, rng, path);
     detour_mark_faults(d, s, 0);
     return price >= 0;
 }
 
 static struct demand *demand_of(const struct detour *d, struct detour_source *s)
 {
-    if (!s->demand && d->config.plan && flow_takes(d->fabric))
+    if (!s->demand && d->config.plan && plans(d))
         s->demand = calloc(1, sizeof *s->demand);
     return s->demand; /* NULL: nothing is expected */
 }

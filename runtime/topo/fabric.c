@@ -122,13 +122,30 @@ int fabric_hops_avoiding(const struct fabric *f, int32_t from, int32_t to, int32
     return hops;
 }
 
+/* The lowest level at which two switches of the last level have common ancestors: that of the first digit they differ in. */
+static int tree_meet(const struct fabric *f, int32_t from, int32_t to)
+{
+    int first = 0;
+    while (first < f->levels - 1 && tree_digits(f, from)[first] == tree_digits(f, to)[first])
+        first++;
+    return first;
+}
+
+int32_t fabric_ancestor(const struct fabric *f, int32_t from, int32_t to, int32_t i)
+{
+    int level = f->levels - 1, first = tree_meet(f, from, to);
+    int32_t sw = first * f->row + from % f->row;
+    for (int digit = first; digit < level; digit++, i /= f->arity)
+        sw = tree_switch(f, sw, first, digit, i % f->arity);
+    return i == 0 ? sw : -1; /* all below are counted */
+}
+
 static int32_t tree_between(const struct fabric *f, int32_t from, int32_t to, struct rng *rng)
 {
-    int level = f->levels - 1, first = 0;
+    int level = f->levels - 1;
     if (from / f->row != level || to / f->row != level || from == to)
         return from;
-    while (tree_digits(f, from)[first] == tree_digits(f, to)[first])
-        first++;
+    int first = tree_meet(f, from, to);
     int32_t sw = first * f->row + from % f->row;
     for (int i = first; i < level; i++)
         sw = tree_switch(f, sw, first, i, (int)rng_below(rng, (uint64_t)f->arity));

@@ -85,6 +85,10 @@ int fabric_hops_avoiding(const struct fabric *f, int32_t from, int32_t to, int32
  * they span, in a tree a common ancestor at the lowest level that has one, when both are at the last level. */
 int32_t fabric_between(const struct fabric *f, int32_t from, int32_t to, struct rng *rng);
 
+/* Of a tree, two switches at the last level: the i-th, from 0, of their common ancestors at the lowest level that has any; -1
+ * when there are no more. */
+int32_t fabric_ancestor(const struct fabric *f, int32_t from, int32_t to, int32_t i);
+
 /* Cables of the network. */
 int32_t fabric_cables(const struct fabric *f);
 

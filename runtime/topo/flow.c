@@ -1,5 +1,7 @@
 #include "runtime/topo/flow.h"
 
+#include "runtime/topo/flow_tree.h"
+
 #include <assert.h>
 #include <float.h>
 #include <math.h>
@@ -8,19 +10,53 @@
 
 enum { NOISE = 256 };
 
+enum { QUEUED = 0x80 }; /* beside an input, in `back` of a search through all links */
+
 bool flow_takes(const struct fabric *f)
 {
+    if (f->kind == FABRIC_TREE)
+        return f->ports + f->arity <= QUEUED;
     return f->kind == FABRIC_GRID && f->grid.ndims <= 2;
+}
+
+/* The inputs of a router are its ports, and those of its endpoints behind them. Of a grid an input has the number of the
+ * port that leads on in the same direction, of a tree that of the port it comes in by. */
+static int input_of(const struct fabric *f, int32_t link)
+{
+    return (f->kind == FABRIC_GRID ? link : f->reverse[link]) % f->ports;
+}
+
+static int32_t link_into(const struct fabric *f, int32_t at, int input)
+{
+    return f->reverse[at * f->ports + (f->kind == FABRIC_GRID ? input ^ 1 : input)];
+}
+
+static int first_input(const struct fabric *f, int32_t from)
+{
+    return f->ports + (f->kind == FABRIC_TREE ? from % f->arity : 0);
+}
+
+/* Links to endpoints that are priced. */
+static int32_t ends(const struct fabric *f)
+{
+    return f->kind == FABRIC_TREE ? f->endpoints : 0;
+}
+
+/* The outputs of all routers: links to others, then those to endpoints. */
+static size_t outputs(const struct fabric *f)
+{
+    return (size_t)(fabric_links(f) + ends(f));
 }
 
 bool flow_init(struct flow *w, const struct fabric *f, const struct flow_traffic *t)
 {
     assert(flow_takes(f));
-    size_t links = (size_t)fabric_links(f), inputs = (size_t)f->ports + 1;
+    size_t links = (size_t)fabric_links(f), outs = outputs(f);
+    size_t inputs = (size_t)(f->ports + (f->kind == FABRIC_TREE ? f->arity : 1));
     *w = (struct flow){.fabric = f, .traffic = *t, .inputs = (int)inputs};
-    w->stream = calloc(links * inputs, sizeof *w->stream);
-    w->sum = calloc(links, sizeof *w->sum);
-    w->gain = calloc(links, sizeof *w->gain);
+    w->stream = calloc(outs * inputs, sizeof *w->stream);
+    w->sum = calloc(outs, sizeof *w->sum);
+    w->gain = calloc(outs, sizeof *w->gain);
     w->cost = malloc(links * sizeof *w->cost);
     w->back = malloc(links);
     w->queue = malloc(links * sizeof *w->queue);
@@ -51,48 +87,69 @@ static void update_gain(struct flow *w, int32_t link)
 
 void flow_clear(struct flow *w)
 {
-    size_t links = (size_t)fabric_links(w->fabric);
-    memset(w->stream, 0, links * (size_t)w->inputs * sizeof *w->stream);
-    memset(w->sum, 0, links * sizeof *w->sum);
-    for (size_t l = 0; l < links; l++)
+    size_t outs = outputs(w->fabric);
+    memset(w->stream, 0, outs * (size_t)w->inputs * sizeof *w->stream);
+    memset(w->sum, 0, outs * sizeof *w->sum);
+    for (size_t l = 0; l < outs; l++)
         update_gain(w, (int32_t)l);
+}
+
+static float wait_at(const struct flow *w, int32_t out, int input)
+{
+    return w->gain[out] * (w->sum[out] - w->stream[out * w->inputs + input]);
 }
 
 static float price(const struct flow *w, int32_t link, int input)
 {
-    return (float)w->traffic.hop_ns + w->gain[link] * (w->sum[link] - w->stream[link * w->inputs + input]);
+    return (float)w->traffic.hop_ns + wait_at(w, link, input);
+}
+
+/* At the link to the endpoint. In a grid it is left out: that gains nothing there. */
+static float wait_at_end(const struct flow *w, int32_t dest, int input)
+{
+    return ends(w->fabric) ? wait_at(w, fabric_links(w->fabric) + dest, input) : 0;
+}
+
+static void add_at(struct flow *w, int32_t out, int input, double rate)
+{
+    w->stream[out * w->inputs + input] += (float)rate;
+    w->sum[out] += (float)rate;
+    update_gain(w, out);
 }
 
 void flow_add(struct flow *w, int32_t from, const struct detour_path *path, int32_t dest, double rate)
 {
     struct detour_walk walk;
-    int input = w->fabric->ports;
-    detour_walk_begin(&walk, w->fabric, from, path, dest);
-    for (int32_t link; (link = detour_walk_next(&walk)) >= 0; input = link % w->fabric->ports) {
-        w->stream[link * w->inputs + input] += (float)rate;
-        w->sum[link] += (float)rate;
-        update_gain(w, link);
-    }
+    int input = first_input(w->fabric, from);
+    detour_walk_begin(&walk, w->fabric, fabric_home(w->fabric, from), path, dest);
+    for (int32_t link; (link = detour_walk_next(&walk)) >= 0; input = input_of(w->fabric, link))
+        add_at(w, link, input, rate);
+    if (ends(w->fabric))
+        add_at(w, fabric_links(w->fabric) + dest, input, rate);
 }
 
 double flow_price(const struct flow *w, int32_t from, const struct detour_path *path, int32_t dest)
 {
     struct detour_walk walk;
-    int input = w->fabric->ports;
+    int input = first_input(w->fabric, from);
     double sum = 0;
-    detour_walk_begin(&walk, w->fabric, from, path, dest);
-    for (int32_t link; (link = detour_walk_next(&walk)) >= 0; input = link % w->fabric->ports)
+    detour_walk_begin(&walk, w->fabric, fabric_home(w->fabric, from), path, dest);
+    for (int32_t link; (link = detour_walk_next(&walk)) >= 0; input = input_of(w->fabric, link)) {
+        if (w->avoid && w->avoid[link])
+            return -1;
         sum += (double)price(w, link, input);
-    return sum;
+    }
+    return sum + (double)wait_at_end(w, dest, input);
 }
 
 double flow_waiting(const struct flow *w)
 {
     double sum = 0;
-    for (int32_t l = 0; l < fabric_links(w->fabric); l++) {
+    for (size_t l = 0; l < outputs(w->fabric); l++) {
         double pairs = (double)w->sum[l] * w->sum[l], busy = w->sum[l] * w->traffic.serial_ns;
         for (int i = 0; i < w->inputs; i++)
-            pairs -= (double)w->stream[l * w->inputs + i] * w->stream[l * w->inputs + i];
+            pairs -=
+                (double)w->stream[l * (size_t)w->inputs + (size_t)i] * w->stream[l * (size_t)w->inputs + (size_t)i];
         sum += pairs * w->traffic.serial2_ns / 2 / (busy < 0.95 ? 1 - busy : 0.05);
     }
     return sum / (w->traffic.rate * w->fabric->endpoints);
@@ -118,9 +175,12 @@ static bool segment_extend(const struct grid *g, struct segment *s, int port)
 }
 
 /* A multi-step path that follows these ports. returns false when it takes too many segments. */
-static bool path_of(const struct flow *w, int32_t from, const uint8_t *ports, int n, struct detour_path *path)
+static bool path_of(const struct flow *w, int32_t from, int32_t dest, const uint8_t *ports, int n,
+                    struct detour_path *path)
 {
     const struct fabric *f = w->fabric;
+    if (f->kind == FABRIC_TREE)
+        return flow_tree_path(f, fabric_home(f, from), dest, ports, n, path);
     struct segment s = {0};
     path->nvia = 0;
     for (int32_t i = 0, at = from; i < n; at = f->neighbor[at * f->ports + ports[i++]]) {
@@ -221,8 +281,6 @@ static float box_search(const struct flow *w, const struct box *b, const float *
 
 /* Any way, with costs that spread from link to link until nothing gets cheaper: for the few pairs whose shortest ways are
  * all cut. back[link] is the input by which the way came to the link's router. returns the price or FLT_MAX. */
-enum { QUEUED = 0x80 };
-
 static void relax(struct flow *w, int32_t link, int input, float so_far, int32_t *head, int32_t *waiting)
 {
     int32_t links = fabric_links(w->fabric);
@@ -238,30 +296,33 @@ static void relax(struct flow *w, int32_t link, int input, float so_far, int32_t
         w->queue[(*head + (*waiting)++) % links] = link;
 }
 
-static float search_all(struct flow *w, int32_t from, int32_t home, uint8_t *ports, int *n)
+static float search_all(struct flow *w, int32_t from, int32_t dest, uint8_t *ports, int *n)
 {
     const struct fabric *f = w->fabric;
-    int32_t links = fabric_links(f), head = 0, waiting = 0, best = -1;
+    int32_t links = fabric_links(f), home = fabric_home(f, dest), head = 0, waiting = 0, best = -1;
+    float least = FLT_MAX;
     for (int32_t l = 0; l < links; l++) {
         w->cost[l] = FLT_MAX;
         w->back[l] = 0;
     }
-    for (int p = 0; p < f->ports; p++)
-        relax(w, from * f->ports + p, f->ports, 0, &head, &waiting);
+    for (int p = 0, input = first_input(f, from); p < f->ports; p++)
+        relax(w, fabric_home(f, from) * f->ports + p, input, 0, &head, &waiting);
     while (waiting) {
         int32_t link = w->queue[head], at = f->neighbor[link];
         head = (head + 1) % links;
         waiting--;
         w->back[link] &= (uint8_t)~QUEUED;
         if (at == home) {
-            best = best < 0 || w->cost[link] < w->cost[best] ? link : best;
+            float all = w->cost[link] + wait_at_end(w, dest, input_of(f, link));
+            best = all < least ? link : best;
+            least = all < least ? all : least;
             continue;
         }
-        if (best >= 0 && w->cost[link] >= w->cost[best])
+        if (w->cost[link] >= least)
             continue;
         for (int p = 0; p < f->ports; p++)
-            if (p != (link % f->ports ^ 1)) /* not back at once */
-                relax(w, at * f->ports + p, link % f->ports, w->cost[link], &head, &waiting);
+            if (at * f->ports + p != f->reverse[link]) /* not back at once */
+                relax(w, at * f->ports + p, input_of(f, link), w->cost[link], &head, &waiting);
     }
     if (best < 0)
         return FLT_MAX;
@@ -271,19 +332,19 @@ static float search_all(struct flow *w, int32_t from, int32_t home, uint8_t *por
         ports[*n] = (uint8_t)(link % f->ports);
         int input = w->back[link];
         int32_t at = link / f->ports;
-        started = input == f->ports;
+        started = input >= f->ports;
         if (started) {
             ++*n;
             break;
         }
-        link = f->neighbor[at * f->ports + (input ^ 1)] * f->ports + input;
+        link = link_into(f, at, input);
     }
     for (int i = 0; i < *n / 2; i++) {
         uint8_t swap = ports[i];
         ports[i] = ports[*n - 1 - i];
         ports[*n - 1 - i] = swap;
     }
-    return started ? w->cost[best] : FLT_MAX; /* longer than any path can be */
+    return started ? least : FLT_MAX; /* longer than any path can be */
 }
 
 /* The shortest ways between two routers lie in one box, or in more where half of a ring lies between them. */
@@ -309,10 +370,11 @@ static int boxes(const struct fabric *f, int32_t from, int32_t home, struct box 
     return n;
 }
 
-double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng, struct detour_path *path)
+/* The cheapest of the shortest ways of a grid. returns its price or FLT_MAX. */
+static float route_in_grid(const struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng,
+                           struct detour_path *path)
 {
     float dearer[NOISE], best = FLT_MAX;
-    int32_t home = fabric_home(w->fabric, dest);
     uint8_t ports[PORTS_MAX] = {0};
     struct box box[4];
     struct detour_path found;
@@ -322,20 +384,31 @@ double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, stru
             for (int k = 0; k < 4; k++)
                 dearer[i + k] = 1 + (float)noise * (float)(r >> 16 * k & 0xffff) / 65536.0f;
         }
-    for (int i = 0, n = boxes(w->fabric, from, home, box); i < n; i++) {
+    for (int i = 0, n = boxes(w->fabric, from, dest, box); i < n; i++) {
         float cost = box_search(w, &box[i], noise > 0 ? dearer : NULL, ports);
-        if (cost < best && path_of(w, from, ports, box[i].nx + box[i].ny, &found)) {
+        if (cost < best && path_of(w, from, dest, ports, box[i].nx + box[i].ny, &found)) {
             best = cost;
             *path = found;
         }
     }
+    return best;
+}
+
+double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng, struct detour_path *path)
+{
+    uint8_t ports[PORTS_MAX] = {0};
     int n = 0;
-    if (best >= FLT_MAX) {
-        best = search_all(w, from, home, ports, &n);
-        if (best < FLT_MAX && !path_of(w, from, ports, n, path))
-            best = FLT_MAX;
+    if (w->fabric->kind == FABRIC_TREE) {
+        double price = flow_tree_route(w, from, dest, noise, rng, path);
+        if (price >= 0)
+            return price;
+    } else {
+        float cost = route_in_grid(w, from, dest, noise, rng, path);
+        if (cost < FLT_MAX)
+            return (double)cost;
     }
-    return best < FLT_MAX ? (double)best : -1;
+    float cost = search_all(w, from, dest, ports, &n);
+    return cost < FLT_MAX && path_of(w, from, dest, ports, n, path) ? (double)cost : -1;
 }
 
 static const struct detour_path original = {.nvia = 0};
@@ -383,19 +456,18 @@ bool flow_expect(struct flow *w, const struct flow_plan *p)
         pair[i].cut = w->avoid && fabric_hops_avoiding(w->fabric, from, to, pair[i].dest, w->avoid, INT32_MAX) < 0;
         pair[i].routed = !pair[i].cut;
         if (!pair[i].cut)
-            flow_add(w, from, &original, pair[i].dest, pair[i].rate);
+            flow_add(w, pair[i].from, &original, pair[i].dest, pair[i].rate);
     }
     for (int k = 0; k < p->sweeps; k++)
         for (int32_t i = 0; i < n; i++) {
             struct pair *q = &pair[i];
-            int32_t from = fabric_home(w->fabric, q->from);
             if (!q->cut && !p->all_move)
                 continue;
             if (q->routed)
-                flow_add(w, from, &q->path, q->dest, -q->rate);
-            q->routed = flow_route(w, from, q->dest, p->noise, &rng, &q->path) >= 0;
+                flow_add(w, q->from, &q->path, q->dest, -q->rate);
+            q->routed = flow_route(w, q->from, q->dest, p->noise, &rng, &q->path) >= 0;
             if (q->routed)
-                flow_add(w, from, &q->path, q->dest, q->rate);
+                flow_add(w, q->from, &q->path, q->dest, q->rate);
         }
     for (int32_t i = 0; p->routes && i < n; i++)
         if (pair[i].routed) {

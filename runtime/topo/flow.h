@@ -1,4 +1,5 @@
-/* Traffic expected on the links of a grid of at most two dimensions, what it makes a path cost, and the cheapest path.
+/* Traffic expected on the links of a grid of at most two dimensions or of a tree, what it makes a path cost, and the
+ * cheapest path.
  *
  * Below saturation messages wait where streams merge: a packet that comes to an output from one input meets those that
  * come from the others, while those of its own input arrive one behind the other. So a hop that leaves by link l,
@@ -7,7 +8,8 @@
  *     hop_ns + E[S^2] * (sum of the streams into l - the stream from i) / (1 - share of time l is busy)^2
  *
  * with S the time a packet fills a link and streams in messages per ns. A turn is dear where the way straight on is
- * busy, and cheap elsewhere.
+ * busy, and cheap elsewhere. In a tree the link to an endpoint is priced likewise, as static routes all reach it by one
+ * input and others would merge with them there.
  * Pure; scratch space for one thread. Memory: linear in the links. */
 #ifndef KEEL_TOPO_FLOW_H
 #define KEEL_TOPO_FLOW_H
@@ -25,11 +27,11 @@ struct flow {
     const struct fabric *fabric; /* not owned */
     struct flow_traffic traffic;
     const uint8_t *avoid; /* [link] not owned: 1 where a link may not be used; NULL: nowhere */
-    int inputs;           /* of a router: its ports, and its endpoint last */
-    float *stream;        /* [link * inputs + input] messages per ns */
-    float *sum;           /* [link] of its streams */
-    float *gain;          /* [link] price of a stream of another input, ns^2 */
-    float *cost;          /* scratch of searches */
+    int inputs;           /* of a router: its ports, and its endpoints last */
+    float *stream; /* [out * inputs + input] messages per ns; out: a link, or of a tree fabric_links + an endpoint */
+    float *sum;    /* [out] of its streams */
+    float *gain;   /* [out] price of a stream of another input, ns^2 */
+    float *cost;   /* scratch of searches */
     uint8_t *back;
     int32_t *queue;
 };
@@ -40,13 +42,13 @@ bool flow_takes(const struct fabric *f);
 bool flow_init(struct flow *w, const struct fabric *f, const struct flow_traffic *t);
 void flow_fini(struct flow *w);
 void flow_clear(struct flow *w);
-/* Add (or with a negative rate take away) a stream of messages along a path. */
+/* Add (or with a negative rate take away) a stream of messages along a path between two endpoints. */
 void flow_add(struct flow *w, int32_t from, const struct detour_path *path, int32_t dest, double rate);
-/* Price of a path as the streams are. */
+/* Price of a path as the streams are, or a negative number when it uses what must be avoided. */
 double flow_price(const struct flow *w, int32_t from, const struct detour_path *path, int32_t dest);
 /* Mean waiting that these streams cause, ns per message, when all endpoints send. */
 double flow_waiting(const struct flow *w);
-/* The cheapest way between two routers that avoids what must be avoided: a shortest one where there is any. Prices of
+/* The cheapest way between two endpoints that avoids what must be avoided: a shortest one where there is any. Prices of
  * inputs are drawn up to `noise` (0..1) dearer, so that near equals share the traffic; rng may be NULL without noise.
  * returns its price, or a negative number when there is none (or none of at most DETOUR_MAX_VIA intermediates). */
 double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng, struct detour_path *path);

@@ -48,7 +48,7 @@ static const char *best_routes(const struct batch_cell *cell, const struct outag
     struct flow flow = {0};
     struct flow_traffic traffic = sim_flow_traffic(c);
     if (!flow_takes(f))
-        return "the best routes are known of grids of one or two dimensions only";
+        return "the best routes are known of grids of one or two dimensions and of trees only";
     if (c->pattern != SIM_UNIFORM && c->pattern != SIM_TRANSPOSE && c->pattern != SIM_COMPLEMENT)
         return "the best routes are known of uniform, transpose and complement traffic only";
     if (f->endpoints > BEST_MAX)

@@ -272,6 +272,8 @@ static const char *cells_tree(const struct figure *f, struct options *o, struct 
     for (size_t s = 0; s < sizeof series / sizeof *series; s++)
         for (int n = 25; n <= 100; n += 25)
             set_random(figure_cell(p, &at, series[s].method, series[s].name, n, 0), n, series[s].permanent, 0);
+    for (int n = 25; n <= 100; n += 25)
+        set_best(figure_cell(p, &at, SIM_FT, "permanent: best known", n, 0), &best_all, n, 0);
     return NULL;
 }
 

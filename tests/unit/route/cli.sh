@@ -15,7 +15,7 @@ fail()
 # refused ARGS...: exit code 2 and one line on standard error
 refused()
 {
-    timeout 20 "$route" "$@" >"$dir/out" 2>"$dir/err"
+    "$route" "$@" >"$dir/out" 2>"$dir/err"
     local code=$?
     [ $code -eq 2 ] || fail "'$*' ended with $code, not 2"
     [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "'$*' wrote $(wc -l <"$dir/err") lines: $(cat "$dir/err")"

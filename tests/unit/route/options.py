@@ -227,7 +227,12 @@ def optimise(folder):
     expect("optimise --progress", " of 4 runs" in run(*base[:7], "--failures", 3, "--progress").stderr)
     refused(*given)
     refused(*given, "--failures", 3, "--pattern", "hotspot")
-    refused("optimise", "--topology", "tree:2,3", "--failures", 1)
+    tree = {name: json.loads(run(name, "--topology", "tree:4,3", "--time", 1, "--reps", 2, "--failures", 12, "--load", 0.3,
+                                 "--json", "--no-progress", *more).stdout)["runs"][1]
+            for name, more in (("optimise", []), ("simulate", ["--permanent", "--method", "ft-plus"]))}
+    expect("optimise --topology tree", tree["optimise"]["hit"]["mean"] == 0 and
+           tree["optimise"]["latency_ns"]["mean"] < tree["simulate"]["latency_ns"]["mean"])
+    refused("optimise", "--topology", "4x4x4", "--failures", 1)
     refused("optimise", "--topology", "300x300", "--failures", 1, "--time", 0.01)
 
 

@@ -82,6 +82,30 @@ static void test_fabric_trees_route_minimally_between_endpoints(void **state)
     }
 }
 
+/* Each named once, none forgotten, all of them on shortest ways. */
+static void test_fabric_ancestors_are_all_the_turning_points_of_shortest_ways(void **state)
+{
+    (void)state;
+    struct fabric f = make("tree:3,4");
+    int32_t from = fabric_home(&f, 0);
+    int up[108], down[108];
+    assert_int_equal(f.routers, 108);
+    distances(&f, from, up);
+    for (int32_t dest = 3; dest < f.endpoints; dest++) {
+        int32_t to = fabric_home(&f, dest), turning = 0, n = 0, top;
+        distances(&f, to, down);
+        for (int32_t r = 0; r < f.routers; r++)
+            turning += to != from && up[r] == down[r] && 2 * up[r] == up[to];
+        bool seen[108] = {false};
+        for (; to != from && (top = fabric_ancestor(&f, from, to, n)) >= 0; n++) {
+            assert_true(up[top] == down[top] && 2 * up[top] == up[to] && !seen[top]);
+            seen[top] = true;
+        }
+        assert_int_equal(n, turning);
+    }
+    fabric_fini(&f);
+}
+
 static void test_fabric_trees_reach_every_switch_from_every_switch(void **state)
 {
     (void)state;
@@ -196,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fabric_grids_route_minimally_between_all_routers),
         cmocka_unit_test(test_fabric_trees_route_minimally_between_endpoints),
+        cmocka_unit_test(test_fabric_ancestors_are_all_the_turning_points_of_shortest_ways),
         cmocka_unit_test(test_fabric_trees_reach_every_switch_from_every_switch),
         cmocka_unit_test(test_fabric_trees_spread_destinations_over_roots),
         cmocka_unit_test(test_fabric_32x32_torus_has_2048_cables_and_mean_distance_16),

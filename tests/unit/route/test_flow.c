@@ -38,6 +38,11 @@ static int setup_torus(void **state)
     return make(state, "8tx8t");
 }
 
+static int setup_tree(void **state)
+{
+    return make(state, "tree:3,3");
+}
+
 static int setup_mesh(void **state)
 {
     return make(state, "6x5");
@@ -75,30 +80,67 @@ static void test_flow_price_counts_streams_of_other_inputs_only(void **state)
     assert_true(fabs(flow_price(&t->flow, 1, &original, 3) - 400) < 0.01);
 }
 
+/* Of a tree: 0 to 2 hang on one switch. Their streams are inputs of their own; a way down does not meet one up. */
+static void test_flow_price_in_a_tree_tells_endpoints_and_children_apart(void **state)
+{
+    struct fixture *t = *state;
+    const struct detour_path original = {.nvia = 0};
+    int others = 0;
+    assert_true(fabs(flow_price(&t->flow, 0, &original, 9) - 800) < 0.01); /* up twice, down twice */
+    assert_true(fabs(flow_price(&t->flow, 0, &original, 1)) < 0.01);       /* the same switch */
+    flow_add(&t->flow, 0, &original, 9, 1e-4);
+    assert_true(fabs(flow_price(&t->flow, 0, &original, 9) - 800) < 0.01);
+    /* The neighbour shares all four links, and comes by another input at the first: 2e6 * 1e-4 / (1 - 0.1)^2. */
+    assert_true(fabs(flow_price(&t->flow, 1, &original, 9) - 1046.9) < 0.1);
+    /* By whichever root, it meets the stream once: at the last link, to the endpoint, if not before. */
+    for (int i = 0, top;
+         (top = fabric_ancestor(&t->fabric, fabric_home(&t->fabric, 3), fabric_home(&t->fabric, 9), i)) >= 0; i++)
+        others += fabs(flow_price(&t->flow, 3, &(struct detour_path){.via = {top}, .nvia = 1}, 9) - 1046.9) < 0.1;
+    assert_int_equal(others, 9);
+    /* From the next switch up to the same root: meets it at the second link. */
+    int32_t root = fabric_ancestor(&t->fabric, fabric_home(&t->fabric, 0), fabric_home(&t->fabric, 9), 0);
+    flow_clear(&t->flow);
+    flow_add(&t->flow, 0, &(struct detour_path){.via = {root}, .nvia = 1}, 9, 1e-4);
+    assert_true(fabs(flow_price(&t->flow, 3, &(struct detour_path){.via = {root}, .nvia = 1}, 9) - 1046.9) < 0.1);
+    assert_true(fabs(flow_price(&t->flow, 9, &(struct detour_path){.via = {root}, .nvia = 1}, 0) - 800) < 0.01);
+    t->avoid[root * t->fabric.ports + 1] = 1; /* down to 9 */
+    assert_true(flow_price(&t->flow, 3, &(struct detour_path){.via = {root}, .nvia = 1}, 9) < 0);
+}
+
 static int hops_of(const struct fixture *t, int32_t from, const struct detour_path *path, int32_t dest)
 {
     struct detour_walk w;
     int hops = 0;
-    detour_walk_begin(&w, &t->fabric, from, path, dest);
+    detour_walk_begin(&w, &t->fabric, fabric_home(&t->fabric, from), path, dest);
     for (int32_t link; (link = detour_walk_next(&w)) >= 0; hops++)
         assert_false(t->avoid[link]);
-    assert_int_equal(w.at, dest);
+    assert_int_equal(w.at, fabric_home(&t->fabric, dest));
     return hops;
+}
+
+/* The input by which a hop comes to the next router. */
+static int input_by(const struct fixture *t, int32_t link)
+{
+    return (t->fabric.kind == FABRIC_TREE ? t->fabric.reverse[link] : link) % t->fabric.ports;
 }
 
 /* The price of the cheapest of all shortest ways, by trying each. */
 static double cheapest(const struct fixture *t, int32_t at, int32_t dest, int input, const int *dist)
 {
     double best = HUGE_VAL;
-    if (at == dest)
-        return 0;
+    if (at == fabric_home(&t->fabric, dest)) {
+        int32_t out = fabric_links(&t->fabric) + dest;
+        return t->fabric.kind != FABRIC_TREE
+                   ? 0
+                   : (double)(t->flow.gain[out] * (t->flow.sum[out] - t->flow.stream[out * t->flow.inputs + input]));
+    }
     for (int p = 0; p < t->fabric.ports; p++) {
         int32_t link = at * t->fabric.ports + p, to = t->fabric.neighbor[link];
         if (to < 0 || t->avoid[link] || dist[to] != dist[at] - 1)
             continue;
         double wait =
             (double)(t->flow.gain[link] * (t->flow.sum[link] - t->flow.stream[link * t->flow.inputs + input]));
-        double cost = traffic.hop_ns + wait + cheapest(t, to, dest, p, dist);
+        double cost = traffic.hop_ns + wait + cheapest(t, to, dest, input_by(t, link), dist);
         best = cost < best ? cost : best;
     }
     return best;
@@ -131,8 +173,8 @@ static void test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left(voi
         flow_clear(&t->flow);
         memset(t->avoid, 0, (size_t)fabric_links(&t->fabric));
         for (int i = 0; i < 40; i++) {
-            int32_t a = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.routers);
-            int32_t b = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.routers);
+            int32_t a = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.endpoints);
+            int32_t b = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.endpoints);
             flow_add(&t->flow, a, &(struct detour_path){.nvia = 0}, b, 1e-4 * rng_double(&t->rng));
         }
         for (int i = 0; i < round % 30; i++) {
@@ -140,28 +182,30 @@ static void test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left(voi
             if (t->fabric.neighbor[link] >= 0)
                 cut(t, link, 1);
         }
-        int32_t from = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.routers), dest = from;
+        int32_t from = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.endpoints), dest = from;
         while (dest == from)
-            dest = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.routers);
-        int dist[64], left[64];
-        distances(t, dest, true, dist);
-        distances(t, dest, false, left);
+            dest = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.endpoints);
+        int dist[64], left[64], input = t->fabric.ports;
+        int32_t home = fabric_home(&t->fabric, from), to = fabric_home(&t->fabric, dest);
+        input += t->fabric.kind == FABRIC_TREE ? from % t->fabric.arity : 0;
+        distances(t, to, true, dist);
+        distances(t, to, false, left);
         struct detour_path path;
         double price = flow_route(&t->flow, from, dest, 0, NULL, &path);
-        double best = cheapest(t, from, dest, t->fabric.ports, dist);
+        double best = cheapest(t, home, dest, input, dist);
         if (price < 0) {
-            none += left[from] < 0;
-            assert_true(left[from] < 0 || left[from] > dist[from]); /* too many turns to name, at most */
+            none += left[home] < 0;
+            assert_true(left[home] < 0 || left[home] > dist[home]); /* too many turns to name, at most */
             continue;
         }
         int hops = hops_of(t, from, &path, dest);
-        assert_true(fabs(price - flow_price(&t->flow, from, &path, dest)) < 0.01 * price);
+        assert_true(fabs(price - flow_price(&t->flow, from, &path, dest)) <= 0.01 * price);
         if (best < HUGE_VAL) {
-            assert_int_equal(hops, dist[from]);
-            assert_true(fabs(price - best) < 0.001 * best);
+            assert_int_equal(hops, dist[home]);
+            assert_true(fabs(price - best) <= 0.001 * best);
             shortest++;
         } else {
-            assert_true(hops >= left[from]);
+            assert_true(hops >= left[home]);
             longer++;
         }
     }
@@ -342,6 +386,8 @@ int main(void)
         ON(torus, test_flow_price_counts_streams_of_other_inputs_only),
         ON(torus, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
         ON(mesh, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
+        ON(tree, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
+        ON(tree, test_flow_price_in_a_tree_tells_endpoints_and_children_apart),
         ON(torus, test_flow_expected_streams_carry_all_traffic_and_no_broken_link),
         ON(torus, test_flow_expectation_gets_better_with_sweeps),
         ON(torus, test_flow_plan_is_made_when_others_know_and_shared),
