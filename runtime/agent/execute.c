@@ -331,15 +331,17 @@ static void intent_over(struct agent *a, struct conn *c, const struct wire *w)
 }
 
 /* A note of a remote write that follows on this connection, or that every copy has it. One of bytes that are not here can be
- * followed by no write. */
+ * followed by no write, nor one of an older generation. */
 static void intent(struct agent *a, struct conn *c, const struct wire *w)
 {
     if (w->note && w->note <= NOTES_MAX && w->count == 0) {
         intent_over(a, c, w);
         return;
     }
-    const struct store_copy *copy = w->slot < a->view.nodes ? store_copy(&a->store, w->seg, w->slot) : NULL;
-    if (w->note == 0 || w->note > NOTES_MAX || !copy || !in_range(copy, w->offset, w->count))
+    const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
+    const struct store_copy *copy = s ? store_copy(&a->store, w->seg, w->slot) : NULL;
+    if (w->note == 0 || w->note > NOTES_MAX || !copy || !in_range(copy, w->offset, w->count) ||
+        w->epoch < a->view.group[group_of(w->slot, s->redundancy)].generation)
         return;
     c->note[w->note - 1] = (struct patch){.seg = w->seg,
                                           .slot = w->slot,
@@ -347,7 +349,8 @@ static void intent(struct agent *a, struct conn *c, const struct wire *w)
                                           .len = w->count,
                                           .torn = true,
                                           .level = (uint8_t)(w->lane < COPIES_MAX ? w->lane : COPIES_MAX - 1),
-                                          .put = w->identity};
+                                          .put = w->identity,
+                                          .generation = w->epoch};
 }
 
 /* What one answer can carry. */

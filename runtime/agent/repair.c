@@ -32,7 +32,7 @@ struct claim {
     int copy; /* place in the group's list */
     uint32_t rank, incarnation;
     struct patch patch;
-    bool living; /* the writer lives, and will repeat it: it only says that this copy may be torn there */
+    bool living; /* the writer lives, and will repeat its stores: it only says that this copy may be torn there */
 };
 
 /* A copy that is being filled. Goes on when the generation changes. */
@@ -141,15 +141,34 @@ static void forget_settled_doubts(struct agent *a)
     }
 }
 
+static bool is_torn_in(const struct agent *a, int group, const struct patch *p)
+{
+    return p->len && p->torn && group_of_patch(a, p) == group;
+}
+
 static bool has_torn(const struct agent *a, int group)
 {
     for (const struct doubt *d = a->doubts; d; d = d->next)
-        if (d->epoch && d->patch.torn && group_of_patch(a, &d->patch) == group)
+        if (d->epoch && is_torn_in(a, group, &d->patch))
             return true;
+    for (const struct conn *c = a->conns; c; c = c->next)
+        for (int i = 0; i < NOTES_MAX; i++)
+            if (is_torn_in(a, group, &c->note[i]))
+                return true;
     return false;
 }
 
-/* What is known here of the group's patches goes to `know`: doubts, and what living writers may have torn. */
+/* The group was made equal, with what living writers had left there. */
+static void forget_torn(struct agent *a, int group)
+{
+    for (struct conn *c = a->conns; c; c = c->next)
+        for (int i = 0; i < NOTES_MAX; i++)
+            if (is_torn_in(a, group, &c->note[i]) && c->note[i].generation < a->view.group[group].generation)
+                c->note[i].torn = false;
+}
+
+/* What is known here of the group's patches goes to `know`: doubts, and what living writers may have torn. What they wrote remotely
+ * is cut off (recover.c) and treated like a dead writer's: a copy that is torn must not be where others are filled from. */
 typedef void knows(struct agent *a, int group, uint32_t rank, uint32_t incarnation, const struct patch *patch,
                    bool living);
 
@@ -161,8 +180,8 @@ static void for_each_patch(struct agent *a, int group, knows *know)
             know(a, group, d->rank, d->incarnation, &d->patch, false);
     for (const struct conn *c = a->conns; c; c = c->next)
         for (int i = 0; i < NOTES_MAX; i++)
-            if (c->note[i].len && c->note[i].torn && group_of_patch(a, &c->note[i]) == group)
-                know(a, group, (uint32_t)c->rank, c->incarnation, &c->note[i], true);
+            if (is_torn_in(a, group, &c->note[i]))
+                know(a, group, (uint32_t)c->rank, c->incarnation, &c->note[i], false);
     for (const struct proc *p = a->procs; p; p = p->next)
         for (int i = 0; i < INTENT_MAX; i++)
             if (ranks_intent(a, p, i, &patch) && group_of_patch(a, &patch) == group)
@@ -632,6 +651,8 @@ void repair_view_committed(struct agent *a, const struct view_group *before)
         memset(r->told_by, 0, sizeof r->told_by);
         keep_fills(r, g, is_primary(a, &before[group]) && is_primary(a, g));
         r->torn = is_primary(a, g) && g->mode == GROUP_REPAIR && g->copies > 1 && has_torn(a, group);
+        if (g->mode == GROUP_DIRECT && view_copy_at(g, a->self) >= 0)
+            forget_torn(a, group);
     }
 }
 

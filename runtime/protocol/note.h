@@ -25,8 +25,9 @@ struct patch {
     uint64_t offset;
     uint64_t len; /* 0: no patch */
     bool torn;
-    uint8_t level; /* torn: below COPIES_MAX */
-    uint64_t put;  /* torn: the number of the writer's put, the same at every copy */
+    uint8_t level;       /* torn: below COPIES_MAX */
+    uint64_t put;        /* torn: the number of the writer's put, the same at every copy */
+    uint64_t generation; /* an announced one: for which the put was planned */
 };
 
 enum { INTENT_MAX = 64 };

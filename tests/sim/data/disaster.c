@@ -170,6 +170,40 @@ static struct point *point_of(const char *name)
     return &sim_point[sim_points++];
 }
 
+struct pair {
+    struct world *w;
+    int node, rank; /* what is to die later; -1: not that */
+};
+
+static void other_dies(void *arg, uint64_t unused)
+{
+    (void)unused;
+    struct pair *p = arg;
+    struct runner *r = p->rank >= 0 ? world_rank(p->w, p->rank) : NULL;
+    if (r)
+        runner_kill(r, 9);
+    else if (p->node >= 0 && may_lose_node(p->w, p->node))
+        node_kill(&p->w->node[p->node], false);
+}
+
+/* The rank, and a node before it, with it or behind it. In between the rank does nothing. */
+static void kill_pair(struct world *w, struct runner *r, uint64_t gap)
+{
+    struct pair *p = sim_alloc(sizeof *p);
+    int node = some_node(w);
+    *p = (struct pair){w, node, -1};
+    if (node == r->process.node || !may_lose_node(w, node))
+        p->node = -1;
+    if (p->node >= 0 && sched_chance(&w->sched, 0.5)) {
+        *p = (struct pair){w, -1, r->rank};
+        runner_freeze(r, gap + MS);
+        node_kill(&w->node[node], false);
+    } else {
+        runner_kill(r, 9);
+    }
+    sched_at(&w->sched, w->sched.now + gap, other_dies, p, 0);
+}
+
 static void act(struct world *w, const struct aim *a, struct process *p)
 {
     struct node *n = &w->node[p->node];
@@ -199,6 +233,10 @@ static void act(struct world *w, const struct aim *a, struct process *p)
         break;
     case AIM_STALL:
         process_spend(p, a->ns);
+        break;
+    case AIM_PAIR:
+        if (r)
+            kill_pair(w, r, a->ns);
         break;
     }
 }

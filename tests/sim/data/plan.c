@@ -63,6 +63,8 @@ static void plan_segment(struct world *w, int tasks)
     s->redundancy = tasks || kind < 6 ? KEEL_REDUNDANCY_SHADOW : kind < 8 ? (keel_redundancy)2 : KEEL_REDUNDANCY_NONE;
     if (tasks && sched_chance(r, 0.2))
         s->redundancy = (keel_redundancy)2;
+    if (w->setup.triple)
+        s->redundancy = (keel_redundancy)2;
     s->own = 8 * sched_between(r, 1, 48);
     s->sum_n = sched_chance(r, 0.1) ? sched_between(r, 2049, 20000) : sched_between(r, 1, 12);
     static const keel_type types[] = {KEEL_DOUBLE, KEEL_DOUBLE, KEEL_INT64,
@@ -73,6 +75,8 @@ static void plan_segment(struct world *w, int tasks)
         s->wide = sched_chance(r, 0.1)   ? sched_between(r, 300000, 1200000)
                   : sched_chance(r, 0.5) ? sched_between(r, 140000, 400000) /* chunks */
                                          : sched_between(r, 17000, 120000);
+    if (w->setup.triple)
+        s->wide = sched_between(r, 140000, 1200000);
     s->pool.tasks = tasks;
     if (i > 0 && !tasks && sched_chance(r, 0.3))
         s->alloc_at = (int)sched_below(r, (uint64_t)m->stages);

@@ -159,6 +159,29 @@ static void large_puts(struct setup *s, struct rng *rng)
     writer_aims(s, rng, 5);
 }
 
+/* A writer in the middle of a chunk, and a node that may hold one of the copies, die together or one soon after the other. */
+static void three_copies(struct setup *s, struct rng *rng)
+{
+    s->wide = s->triple = true;
+    s->nodes = 4 + (int)rng_below(rng, 3);
+    s->spares = (int)rng_below(rng, 3);
+    s->ranks = s->nodes + (int)rng_below(rng, 2);
+    s->rounds = 1 + (int)rng_below(rng, 3);
+    s->actions = 6 + (int)rng_below(rng, 10);
+    s->timeout_ns = 20 * SEC;
+    s->kinds = 1 << DISASTER_RANK_KILL | 1 << DISASTER_BREAK;
+    s->disasters = (int)rng_below(rng, 3);
+    writer_aims(s, rng, 5);
+    for (int i = 0; i < s->aims; i++) {
+        static const char *const at[] = {"op.chunk_in_one_copy", "op.chunk_in_two_copies"};
+        struct aim *a = &s->aim[i];
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 2)]);
+        a->nth = 1 + (unsigned)rng_below(rng, 12);
+        a->action = AIM_PAIR;
+        a->ns = rng_below(rng, 2) ? 0 : rng_below(rng, 30 * MS);
+    }
+}
+
 /* One allocation fails, in a rank or in an agent; nothing else goes wrong. */
 static void no_memory(struct setup *s, struct rng *rng)
 {
@@ -218,6 +241,7 @@ const struct scenario scenario[] = {
     {"freezes", "frozen nodes, agents and ranks; zombies", freezes},
     {"cuts", "silent paths, broken connections, puts that are given up", cuts},
     {"large-puts", "chunks, and deaths between their copies", large_puts},
+    {"three-copies", "chunks of three copies, whose writer dies with the node of one of them", three_copies},
     {"storm", "all of it at once", storm},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},

@@ -124,7 +124,8 @@ enum disaster {
 };
 
 /* Something that is to happen at the k-th passing of a fault point. */
-enum aim_action { AIM_KILL, AIM_NODE, AIM_OFF, AIM_FREEZE, AIM_FREEZE_NODE, AIM_STALL };
+/* PAIR: the rank, and soon before or after it a node. */
+enum aim_action { AIM_KILL, AIM_NODE, AIM_OFF, AIM_FREEZE, AIM_FREEZE_NODE, AIM_STALL, AIM_PAIR };
 struct aim {
     char point[48];
     unsigned nth, passed;
@@ -161,6 +162,7 @@ struct setup {
     struct aim aim[AIMS_MAX];
     int aims;
     bool wide;                       /* mostly puts of more than 16 KiB */
+    bool triple;                     /* three copies of everything, with large puts into each segment */
     bool quiet;                      /* nothing goes wrong */
     unsigned kinds;                  /* of disasters, a bit each; 0: all */
     void (*script)(struct world *w); /* instead of random disasters */

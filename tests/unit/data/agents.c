@@ -132,7 +132,7 @@ static void open_node(int i, enum view_policy policy)
 {
     struct node *n = &w.node[i];
     struct tp_config tp = {.host = "agents"};
-    const int rank_node[NODES_MAX] = {0, 1, 2, 3};
+    const int rank_node[NODES_MAX] = {0, 1, 2, 3, 4};
     int members = w.nodes + w.spares;
     assert_int_equal(tp_mem.open(&tp, &n->net), KEEL_OK);
     assert_int_equal(tp_mem.open(&tp, &n->shm), KEEL_OK);

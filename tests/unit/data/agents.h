@@ -5,7 +5,7 @@
 
 #include "runtime/agent/agent.h"
 
-enum { NODES_MAX = 4, SEG_SHADOW = 1, SEG_TRIPLE = 2, SEG_NONE = 3, SUBMITTED_MAX = 256, SEG_BYTES = 1024 * 1024 };
+enum { NODES_MAX = 5, SEG_SHADOW = 1, SEG_TRIPLE = 2, SEG_NONE = 3, SUBMITTED_MAX = 256, SEG_BYTES = 1024 * 1024 };
 
 struct node {
     struct agent agent;

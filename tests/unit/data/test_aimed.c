@@ -1023,9 +1023,9 @@ static void test_aimed_what_the_dead_have_asked_for_is_not_executed(void **state
     assert_non_null(w.node[0].agent.stash);
     world_prepare(&dead, 1);
     world_pump();
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < w.nodes + w.spares; i++)
         world_commit(i, &dead, 1);
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < w.nodes + w.spares; i++)
         world_settle(i);
     world_pump();
     assert_int_equal(word_at(0, SEG_NONE, 0, 8), 0);
@@ -1284,16 +1284,14 @@ static bool cut_off(uint32_t seg, int whole, int node, enum cut_end end, bool wi
     return cut;
 }
 
-static void cut_everywhere(void **state, uint32_t seg, int node, enum cut_end end)
+static void cut_everywhere(void **state, uint32_t seg, int node, enum cut_end end, int spares)
 {
     for (int its_node = 0; its_node < 2; its_node++) {
         int whole = 0;
         bool cut;
         do {
-            if (c.link) { /* of the schedule before */
-                client_close(state);
-                setup(state);
-            }
+            c.link ? client_close(state) : teardown(state);
+            world_open(4, spares, spares ? VIEW_SUBSTITUTE : VIEW_DEGRADE);
             cut = cut_off(seg, whole, node, end, its_node);
             whole++;
         } while (cut);
@@ -1304,28 +1302,29 @@ static void cut_everywhere(void **state, uint32_t seg, int node, enum cut_end en
 /* a large put is cut off between any two of its writes, and in each of them: what is there of it are whole words. */
 static void test_aimed_large_put_cut_off_leaves_whole_words(void **state)
 {
-    cut_everywhere(state, SEG_SHADOW, -1, WRITER_ALONE);
-    cut_everywhere(state, SEG_TRIPLE, -1, WRITER_ALONE);
+    cut_everywhere(state, SEG_SHADOW, -1, WRITER_ALONE, 0);
+    cut_everywhere(state, SEG_TRIPLE, -1, WRITER_ALONE, 0);
 }
 
 /* the same, and the node of a copy dies with the writer: of three copies one is whole among those left. */
 static void test_aimed_large_put_cut_off_together_with_a_copy(void **state)
 {
     for (int node = 0; node < 3; node++)
-        cut_everywhere(state, SEG_TRIPLE, node, TOGETHER);
+        cut_everywhere(state, SEG_TRIPLE, node, TOGETHER, 0);
 }
 
 static void test_aimed_large_put_cut_off_before_a_copy_dies(void **state)
 {
     for (int node = 0; node < 3; node++)
-        cut_everywhere(state, SEG_TRIPLE, node, WRITER_FIRST);
+        cut_everywhere(state, SEG_TRIPLE, node, WRITER_FIRST, 0);
 }
 
 /* a copy dies, the others are made equal and a new one filled, and the writer has not come to repeat anything when it dies. */
 static void test_aimed_large_put_cut_off_after_a_copy_died(void **state)
 {
     for (int node = 0; node < 3; node++)
-        cut_everywhere(state, SEG_TRIPLE, node, NODE_FIRST);
+        for (int spares = 0; spares < 2; spares++)
+            cut_everywhere(state, SEG_TRIPLE, node, NODE_FIRST, spares);
 }
 
 int main(void)

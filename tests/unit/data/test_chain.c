@@ -71,9 +71,9 @@ static void middle_is_declared_dead(void)
 {
     world_prepare(&middle_dies, 1);
     world_pump();
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < w.nodes + w.spares; i++)
         assert_true(w.node[i].still || w.node[i].prepared == w.epoch);
-    for (int i = NODES_MAX - 1; i >= 0; i--)
+    for (int i = w.nodes + w.spares - 1; i >= 0; i--)
         world_commit(i, &middle_dies, 1);
 }
 
@@ -153,7 +153,7 @@ static void test_chain_repetition_is_not_answered_before_it_has_arrived_again(vo
     w.node[2].still = false;
     middle_is_declared_dead();
     w.node[2].still = true;
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < w.nodes + w.spares; i++)
         world_settle(i);
     world_pump();
     bool answered = origin->replies > before && origin->reply.status == KEEL_OK;
@@ -199,9 +199,9 @@ static void repeat_without_memory(bool frozen)
     next = acc;
     next.step = origin->reply.status == KEEL_ERR_NOMEM ? 0 : 1; /* as the client does */
     if (frozen) {
-        for (int i = 0; i < NODES_MAX; i++)
+        for (int i = 0; i < w.nodes + w.spares; i++)
             world_commit(i, &elsewhere, 1);
-        for (int i = 0; i < NODES_MAX; i++)
+        for (int i = 0; i < w.nodes + w.spares; i++)
             world_settle(i);
         world_pump();
     }

@@ -129,9 +129,9 @@ static void announced_and_not_looked_at(bool prepared)
         world_prepare(&e, 1);
     else
         w.epoch++;
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < w.nodes + w.spares; i++)
         world_commit(i, &e, 1);
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < w.nodes + w.spares; i++)
         world_settle(i);
     world_pump();
     world_restore();
@@ -168,9 +168,9 @@ static void test_repair_does_not_fill_the_queue_to_a_copy(void **state)
     const struct view_event e = death_of(3);
     world_prepare(&e, 1);
     world_pump();
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < w.nodes + w.spares; i++)
         world_commit(i, &e, 1);
-    for (int i = 0; i < NODES_MAX; i++)
+    for (int i = 0; i < w.nodes + w.spares; i++)
         world_settle(i);
     for (int i = 0; i < 400; i++) {
         w.node[1].still = i % 4 != 0;
