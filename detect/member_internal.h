@@ -134,6 +134,8 @@ struct round {
         *acked; /* root: bitset of positions, acked_words long; behind it, of those that said that they are at work: */
     uint64_t *heard;
     unsigned acked_words;
+    int direct_at, direct,
+        direct_answers; /* root: the next position to write to directly; those written to last; what came since */
     int copy_from; /* the message that we answer: whose, its number (when it was sent), and when it came (outer time) */
     uint64_t copy_nonce, copy_at;
 };

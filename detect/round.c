@@ -137,7 +137,8 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
                         .acked = old.acked,
                         .acked_words = old.acked_words,
                         .heard = old.heard,
-                        .copy_from = -1};
+                        .copy_from = -1,
+                        .direct_at = 1};
     if (batch)
         r->batch = *batch;
     r->size = m->p.n - r->out.count;
@@ -459,6 +460,51 @@ void round_join(struct member *m, const struct wire_msg *msg)
         send_ack(m, r->root, r->self_done ? 0 : WIRE_WORKING);
 }
 
+/* Whose answer to a PREPARE is missing may wait for somebody that was found dead since it began. */
+static bool tells_deaths(const struct member *m)
+{
+    return m->round.phase == PHASE_PREPARE && m->round.root == m->p.self && m->n_deaths > 0;
+}
+
+/* Directly to the next DIRECT_MAX of those whose answer is missing. When most of them have said something the next ones have their turn at
+ * once, and nobody is written to twice so; else when the time has come: a thousand whose parents died are reached in a moment, and
+ * members that are slow are asked as fast as they answer. */
+static void write_to_some(struct member *m, bool again)
+{
+    struct round *r = &m->round;
+    r->direct = r->direct_answers = 0;
+    int p = next_unanswered(r, r->direct_at);
+    for (; p >= 0 && r->direct < DIRECT_MAX && !m->halted; p = next_unanswered(r, p + 1)) {
+        int id = id_at(m, p);
+        if (!is_live(m, id) || (!again && bitset_has(r->heard, p)))
+            continue;
+        send_down(m, id, true);
+        if (tells_deaths(m))
+            report_tell_deaths(m, id);
+        r->direct++;
+        if (again && r->attempts >= CHECK_AFTER &&
+            !bitset_has(r->heard, p)) /* who says that it works is slow, not dead */
+            detector_check(m, id, "no answer to a view change");
+    }
+    r->direct_at = p >= 0 ? p : r->size;
+}
+
+static void root_resend(struct member *m)
+{
+    struct round *r = &m->round;
+    if (next_unanswered(r, r->direct_at) < 0) /* all have had their turn: from the beginning */
+        r->direct_at = 1;
+    write_to_some(m, true);
+}
+
+/* One of those written to has answered. */
+static void note_direct_answer(struct member *m)
+{
+    struct round *r = &m->round;
+    if (++r->direct_answers * 4 >= r->direct * 3 && r->direct == DIRECT_MAX)
+        write_to_some(m, false);
+}
+
 static void child_complete(struct member *m, int child, uint64_t nonce)
 {
     struct round *r = &m->round;
@@ -474,8 +520,10 @@ void round_ack(struct member *m, const struct wire_msg *msg)
         return;
     int pos = pos_of(m, msg->src);
     if (msg->flags & WIRE_WORKING) {
-        if (r->root == m->p.self)
+        if (r->root == m->p.self) {
             bitset_add(r->heard, pos);
+            note_direct_answer(m);
+        }
         return;
     }
     if (r->phase == PHASE_PREPARE && msg->value > r->value)
@@ -494,13 +542,10 @@ void round_ack(struct member *m, const struct wire_msg *msg)
         else
             bitset_add(r->acked, pos);
     }
+    bool same = r->root == m->p.self;
     subtree_progress(m);
-}
-
-/* Whose answer to a PREPARE is missing may wait for somebody that was found dead since it began. */
-static bool tells_deaths(const struct member *m)
-{
-    return m->round.phase == PHASE_PREPARE && m->round.root == m->p.self && m->n_deaths > 0;
+    if (same && r->phase != PHASE_NONE && key_cmp(msg, r) == 0 && !m->halted)
+        note_direct_answer(m);
 }
 
 void round_tell_deaths(struct member *m)
@@ -514,23 +559,6 @@ void round_tell_deaths(struct member *m)
             continue;
         report_tell_deaths(m, id);
         told++;
-    }
-}
-
-static void root_resend(struct member *m)
-{
-    struct round *r = &m->round;
-    int sent = 0;
-    for (int p = next_unanswered(r, 1); p >= 0 && sent < DIRECT_MAX && !m->halted; p = next_unanswered(r, p + 1)) {
-        int id = id_at(m, p);
-        if (!is_live(m, id))
-            continue;
-        send_down(m, id, true);
-        if (tells_deaths(m))
-            report_tell_deaths(m, id);
-        sent++;
-        if (r->attempts >= CHECK_AFTER && !bitset_has(r->heard, p)) /* who says that it works is slow, not dead */
-            detector_check(m, id, "no answer to a view change");
     }
 }
 

@@ -8,7 +8,7 @@
 
 static struct plan plan = {.n = 1000, .seed = 1, .end = 2 * SEC, .at = 500 * MS};
 static int silence_ms, dark_ms, suspect_ms;
-static double most_messages;
+static double most_messages, known_within_ms;
 static bool kinds;
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -76,6 +76,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (plan.cores < 1 || plan.cores > 64)
             argp_failure(state, 2, 0, "--cores must be from 1 to 64");
         break;
+    case 'B':
+        known_within_ms = x;
+        break;
     case 'M':
         plan.work_ns = (uint64_t)(x * 1000);
         break;
@@ -134,6 +137,7 @@ int main(int argc, char **argv)
         {"cores", 'm', "K", 0, "processors that all nodes share (each has its own)", 2},
         {"work-us", 'M', "US", 0, "of one of them for each event, and for each message sent", 2},
         {"most-messages", 'b', "M", 0, "more than so many are a fault", 2},
+        {"known-within", 'B', "MS", 0, "after the failures; known to all later is a fault", 2},
         {"kinds", 'K', NULL, 0, "print how many messages of each kind there were", 2},
         {"silence", 'q', "MS", 0, "as keelrun's", 3},
         {"dark", 'd', "MS", 0, "as keelrun's", 3},
@@ -156,18 +160,19 @@ int main(int argc, char **argv)
     }
     double seconds = (double)plan.end / SEC, periods = seconds * SEC / (double)plan.params.period_ns * plan.n;
     bool storm = most_messages > 0 && (double)o.messages > most_messages;
-    bool ok = o.consistent && o.agreed && o.wrong == 0 && o.ordered == plan.submitted && !storm;
+    bool late = known_within_ms > 0 && (double)o.known > known_within_ms * MS;
+    bool ok = !late && o.consistent && o.agreed && o.wrong == 0 && o.ordered == plan.submitted && !storm;
     printf("%d nodes, %.1f s, %.3g node-periods: %d failed, found after %.1f ms, known to all after %.1f ms; %d "
            "declared, %d wrong, "
            "%d ended, %llu suspicions; %.1f messages and %.1f reads per node and second, the longest %zu bytes; %zu "
            "bytes per node; %llu "
-           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s\n",
+           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s\n",
            plan.n, seconds, periods, o.failed, (double)o.detected / MS, (double)o.known / MS, o.declared, o.wrong,
            o.halted, (unsigned long long)o.suspicions, (double)o.messages / plan.n / seconds,
            (double)o.reads / plan.n / seconds, o.longest, o.node_bytes, (unsigned long long)o.events,
            (double)o.events / o.cpu_s / 1e6, o.ordered, plan.submitted, (unsigned long long)o.messages,
            o.consistent ? "" : "; TWO HISTORIES", o.agreed ? "" : "; NOT ALL AGREE", o.wrong ? "; WRONG" : "",
-           storm ? "; TOO MANY MESSAGES" : "");
+           storm ? "; TOO MANY MESSAGES" : "", late ? "; LATE" : "");
     if (kinds)
         print_kinds(&o);
     return ok ? 0 : 1;
