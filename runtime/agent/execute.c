@@ -512,5 +512,7 @@ void execute_forwarded(struct agent *a, int from, const struct wire *w, const vo
     if (answer && a->view.group[group].copy[a->view.group[group].copies - 1].node == a->self) {
         FAULT_POINT("replica.answering_for_primary");
         answer_origin(a, w);
+        if (!a->frozen) /* else a view waits for it */
+            peer_unhurried(&a->peers, from);
     }
 }

@@ -101,6 +101,7 @@ void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const s
     atomic_store(&a->page->frozen, 1);
     fence(a, events, n);
     hide_routes(a);
+    peers_hurry(&a->peers);
     FAULT_POINT("recover.fenced");
     a->preparing = proposal;
     recover_try_answer(a);

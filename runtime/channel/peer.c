@@ -273,6 +273,8 @@ void peer_kill(struct peers *p, int node)
     if (peer->dead)
         return;
     peer->dead = true;
+    peer->ack_due = false;
+    peer->unhurried = 0;
     drop_out(peer);
     if (peer->in)
         tp_ep_destroy(peer->in);
@@ -315,6 +317,7 @@ static void received_one(struct peers *p, struct peer *peer, const struct wire *
         }
         return;
     }
+    bool was_due = peer->ack_due;
     peer->ack_due = true;
     if (w->seq != (peer->held ? peer->held_last : peer->received) + 1)
         return; /* a repetition */
@@ -322,8 +325,21 @@ static void received_one(struct peers *p, struct peer *peer, const struct wire *
         hold(p, peer, w);
         return;
     }
+    unsigned unhurried = peer->unhurried;
     peer->received++;
     p->ops.receive(p->ops.user, peer->node, w, w + 1);
+    peer->ack_due = was_due || peer->unhurried == unhurried;
+}
+
+void peer_unhurried(struct peers *p, int node)
+{
+    p->peer[node].unhurried++;
+}
+
+void peers_hurry(struct peers *p)
+{
+    for (int i = 0; i < p->count; i++)
+        p->peer[i].ack_due = p->peer[i].ack_due || p->peer[i].unhurried;
 }
 
 static void received(struct peers *p, struct peer *peer, const struct tp_event *event)
@@ -394,16 +410,27 @@ void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event
     }
 }
 
+/* Without a connection the messages come again, on a new one. */
+static void acknowledge(struct peer *peer, uint64_t now)
+{
+    if (peer->unhurried && !peer->ack_at)
+        peer->ack_at = now + PEER_ACK_NS;
+    if (!peer->ack_due && peer->unhurried < PEER_UNHURRIED_MAX && (!peer->unhurried || now < peer->ack_at))
+        return;
+    struct wire ack = {.type = WIRE_PEER_ACK, .seq = peer->received};
+    if (peer->in)
+        send_or_break(peer->in, &ack, NULL);
+    peer->ack_due = false;
+    peer->unhurried = 0;
+    peer->ack_at = 0;
+}
+
 void peers_tick(struct peers *p, uint64_t now)
 {
     for (int i = 0; i < p->count; i++) {
         struct peer *peer = &p->peer[i];
         flush(peer);
-        if (peer->ack_due && peer->in) {
-            struct wire ack = {.type = WIRE_PEER_ACK, .seq = peer->received};
-            send_or_break(peer->in, &ack, NULL);
-        }
-        peer->ack_due = false;
+        acknowledge(peer, now);
         if (peer->head)
             connect_if_due(p, peer, now);
     }
@@ -412,9 +439,12 @@ void peers_tick(struct peers *p, uint64_t now)
 uint64_t peers_deadline(const struct peers *p)
 {
     uint64_t deadline = UINT64_MAX;
-    for (int i = 0; i < p->count; i++)
-        if (!p->peer[i].dead && p->peer[i].out.state == WAY_DOWN && p->peer[i].head &&
-            p->peer[i].out.retry_at < deadline)
-            deadline = p->peer[i].out.retry_at;
+    for (int i = 0; i < p->count; i++) {
+        const struct peer *peer = &p->peer[i];
+        if (!peer->dead && peer->out.state == WAY_DOWN && peer->head && peer->out.retry_at < deadline)
+            deadline = peer->out.retry_at;
+        if (!peer->dead && peer->unhurried && peer->ack_at < deadline)
+            deadline = peer->ack_at;
+    }
     return deadline;
 }

@@ -36,6 +36,8 @@ struct peer {
     struct peer_message *held, **held_tail; /* of a view that has not come here yet */
     uint64_t held_last;                     /* position of the last one */
     bool ack_due;
+    unsigned unhurried; /* messages that nobody waits to see acknowledged, received since the last acknowledgement */
+    uint64_t ack_at;    /* when they are acknowledged at last; 0: not yet known */
 };
 
 struct peers_ops {
@@ -71,6 +73,12 @@ enum peer_sent peer_send(struct peers *p, int node, const struct wire *w, const 
 enum peer_sent peer_send_kept(struct peers *p, int node, const struct wire *w, const void *bytes, uint64_t now);
 /* Bytes in this range will not be readable any more: what still needs them goes out with an empty body. */
 void peers_let_go(struct peers *p, const void *from, size_t len);
+/* For ops.receive: nobody waits for the acknowledgement of this message. It is sent with the next one that somebody waits for, when there are
+ * PEER_UNHURRIED_MAX such messages, or after PEER_ACK_NS. */
+enum { PEER_UNHURRIED_MAX = 16, PEER_ACK_NS = 100000 };
+void peer_unhurried(struct peers *p, int node);
+/* From now on somebody does. */
+void peers_hurry(struct peers *p);
 /* The view here is that of epoch from now on: process what waited for it. */
 void peers_epoch(struct peers *p, uint64_t epoch);
 /* The node is declared dead: drop its connections and streams, refuse everything. */

@@ -24,7 +24,8 @@ struct end {
     uint64_t received; /* messages; each carries its number in a */
     uint64_t acked;
     int refused, broken, no_memory;
-    bool deaf; /* takes no connection */
+    bool deaf;      /* takes no connection */
+    bool unhurried; /* says so of what comes */
 };
 
 static struct end end[NODES];
@@ -38,6 +39,8 @@ static void on_receive(void *user, int from, const struct wire *w, const void *b
     assert_true(w->epoch <= e->peers.epoch);
     for (uint32_t i = 0; i < w->len; i++)
         assert_int_equal(((const uint8_t *)body)[i], (uint8_t)(w->a + i));
+    if (e->unhurried)
+        peer_unhurried(&e->peers, from);
 }
 
 static void on_acked(void *user, int node, uint64_t seq)
@@ -208,6 +211,50 @@ static void test_peer_acknowledgement_follows_processing(void **state)
     assert_int_equal(end[0].acked, 1);
     pump();
     assert_int_equal(end[0].acked, 2);
+}
+
+/* Time stands still. */
+static void turns(void)
+{
+    for (int i = 0; i < 50; i++) {
+        turn(0);
+        turn(1);
+    }
+}
+
+static void test_peer_unhurried_acknowledgement_waits_for_others(void **state)
+{
+    (void)state;
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    pump();
+    uint64_t acked = end[0].acked;
+    end[1].unhurried = true;
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    turns();
+    assert_int_equal(end[1].received, 2);
+    assert_int_equal(end[0].acked, acked);
+    assert_true(peers_deadline(&end[1].peers) == now + PEER_ACK_NS);
+    now += PEER_ACK_NS; /* after some time it comes by itself, */
+    turns();
+    assert_int_equal(end[0].acked, ++acked);
+    assert_true(peers_deadline(&end[1].peers) == UINT64_MAX);
+    for (int i = 0; i < PEER_UNHURRIED_MAX; i++) /* when there are many, */
+        assert_int_equal(send_next(0, 8), PEER_SENT);
+    turns();
+    assert_int_equal(end[0].acked, acked += PEER_UNHURRIED_MAX);
+    assert_int_equal(send_next(0, 8), PEER_SENT); /* with one that somebody waits for, */
+    turns();
+    end[1].unhurried = false;
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    turns();
+    assert_int_equal(end[0].acked, acked += 2);
+    end[1].unhurried = true; /* and when somebody begins to wait */
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    turns();
+    assert_int_equal(end[0].acked, acked);
+    peers_hurry(&end[1].peers);
+    turns();
+    assert_int_equal(end[0].acked, acked + 1);
 }
 
 /* ---- breaks ---- */
@@ -532,6 +579,7 @@ int main(void)
         TEST(test_peer_uses_no_bytes_that_were_let_go),
         TEST(test_peer_messages_arrive_in_order_and_are_acknowledged),
         TEST(test_peer_acknowledgement_follows_processing),
+        TEST(test_peer_unhurried_acknowledgement_waits_for_others),
         TEST(test_peer_message_on_a_broken_connection_is_sent_again),
         TEST(test_peer_message_whose_acknowledgement_was_lost_counts_once),
         TEST(test_peer_that_does_not_accept_yet_gets_all_later),
