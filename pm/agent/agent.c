@@ -583,13 +583,14 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
     a.lease.data = a.grace.data = a.again.data = a.child_signal.data = &a;
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
     backlog_init(&a.backlog, BACKLOG_BYTES);
-    uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
-    if (launch->join)
+    if (launch->join) {
         agent_join_begin(&a);
-    else if (!agent_console_open(&a))
-        log_warn("no console socket: keelctl will not find this node");
-    if (!launch->join)
+    } else {
+        uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
+        if (!agent_console_open(&a))
+            log_warn("no console socket: keelctl will not find this node");
         connect_run(&a);
+    }
     uv_run(&a.loop, UV_RUN_DEFAULT);
     agent_console_close(&a);
     agent_kill_all(&a);

@@ -170,7 +170,8 @@ static void channel_ready(uv_poll_t *watch, int status, int events)
 
 /* ---- the processes ---- */
 
-/* One packet with one descriptor. */
+/* One packet with one descriptor. It is sent right after the connection is made, by a process of our user; if that is stopped meanwhile we
+ * are, too: nothing can be done without it. */
 static bool hear(int fd, struct join_rank *hello, int *lifeline)
 {
     union {
@@ -180,9 +181,10 @@ static bool hear(int fd, struct join_rank *hello, int *lifeline)
     struct iovec iov = {hello, sizeof *hello};
     struct msghdr msg = {
         .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    struct timeval patience = {.tv_sec = 1}; /* it has sent it before it waits for anything */
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+    ssize_t n;
+    do
+        n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
     const struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
     *lifeline = -1;
     if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS && h->cmsg_len == CMSG_LEN(sizeof(int)))
