@@ -5,6 +5,7 @@
  * all members: each says the lowest that is free at itself from the last proposal on, the greatest is the next proposal, until
  * nobody has to say another. What members agree on (engine_call AGREE) is the same for all that return, whoever dies. */
 #include "collectives/group.h"
+#include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/protocol/collective_slot.h"
 
@@ -51,6 +52,7 @@ static keel_status draw_number(struct keel_group *g, uint32_t *index)
         keel_status mine = KEEL_OK;
         if (is_first(g))
             mine = rma_fetch_add(c, c->system, 0, SYSTEM_COUNTER_AT, 1, &drawn);
+        FAULT_POINT("segment.group_number");
         status = agree_status(g, mine, &worst);
         if (status == KEEL_OK)
             status = agree(g, (uint64_t)(drawn + 1), &number);
@@ -98,6 +100,7 @@ static keel_status make(struct keel_group *g, struct keel_segment *s, uint32_t i
         r.redundancy = (uint32_t)s->redundancy;
         able = c->env.request(c->env.user, &r, NULL);
     }
+    FAULT_POINT("segment.group_made");
     if (able == KEEL_ERR_AGENT_GONE || able == KEEL_ERR_FENCED)
         return able;
     keel_status status = agree_status(g, able, &worst);
@@ -117,6 +120,7 @@ static keel_status together(struct keel_group *g, const struct segment_want *wan
     keel_status before = rma_fence(c, -1);
     uint32_t index = 0;
     struct keel_segment *s = NULL;
+    FAULT_POINT("segment.group_entering");
     keel_status status = agree(g, mine, &theirs);
     if (status == KEEL_OK)
         status = draw_number(g, &index);
@@ -129,8 +133,10 @@ static keel_status together(struct keel_group *g, const struct segment_want *wan
     status = choose_place(g, s ? segment_lay_out(s) : 0, &place);
     if (s && place && range_take_above(&c->range, place, segment_lay_out(s), s))
         s->base = place;
+    FAULT_POINT("segment.group_placed");
     if (status == KEEL_OK)
         status = make(g, s, index, able);
+    FAULT_POINT("segment.group_agreed");
     if (status != KEEL_OK && s)
         segment_release(s);
     if (status == KEEL_OK && s) {
