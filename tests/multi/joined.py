@@ -33,7 +33,7 @@ class Run:
     def __init__(self, args, nodes=0, env=None):
         self.tag = "KEEL_TEST_TAG=%d.%d" % (os.getpid(), time.monotonic_ns())
         name, value = self.tag.split("=")
-        environment = dict(os.environ, **dict({"KEEL_KEELD": KEELD, name: value}, **(env or {})))
+        environment = dict(os.environ, **dict({"KEEL_KEELD": KEELD, "KEEL_TIMEOUT_MS": "600000", name: value}, **(env or {})))
         if nodes:
             environment["KEEL_NODES"] = str(nodes)
         self.out, self.err = tempfile.TemporaryFile(), tempfile.TemporaryFile()
