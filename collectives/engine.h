@@ -143,6 +143,8 @@ bool engine_board(struct engine *e, const struct board *board);
 /* Post the next call of its stream. False: it cannot be done so, or is rarely (nothing has happened). */
 bool engine_post(struct engine *e, const struct engine_call *call);
 uint64_t engine_posted(const struct engine *e); /* the name of the last one */
+/* How many turns the call that was posted takes at least. */
+unsigned engine_turns(const struct engine *e);
 /* DONE: *result is there, members as in done, until the next call on the engine. */
 enum engine_post engine_look(struct engine *e, struct engine_result *result);
 /* Wait no longer: DONE or LEFT. */

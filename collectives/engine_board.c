@@ -135,6 +135,11 @@ uint64_t engine_posted(const struct engine *e)
     return seq_make(e->shortcut.number, e->shortcut.meeting.lane);
 }
 
+unsigned engine_turns(const struct engine *e)
+{
+    return e->shortcut.how.turns;
+}
+
 /* ---- looking ---- */
 
 static bool all_alike(const struct shortcut *s)

@@ -38,7 +38,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
     if (!c->link)
         return KEEL_ERR_NOMEM;
     link_init(c);
-    if (!coll_init(c))
+    if (!direct_init(c) || !coll_init(c))
         return KEEL_ERR_NOMEM;
     c->system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_SHADOW);
     return c->system ? KEEL_OK : KEEL_ERR_NOMEM;
@@ -70,6 +70,8 @@ keel_status client_leave(struct client *c)
     client_wait(c, none_left, c); /* those with handles too: who leaves leaves nothing half-done */
     mail_farewell(c);
     client_wait(c, mail_all_taken_over, c);
+    courier_farewell(c);
+    client_wait(c, courier_has_handed_over, c);
     while (c->active)
         client_progress(c);
     pthread_mutex_unlock(&c->lock);
@@ -88,6 +90,7 @@ keel_status client_leave(struct client *c)
 void client_fini(struct client *c)
 {
     coll_free(c);
+    direct_free(c);
     segment_forget_all(c);
     range_fini(&c->range);
     for (struct piece *p = c->free_pieces, *next; p; p = next) {

@@ -7,6 +7,7 @@
  *   rma.c, shaped.c, segment.c, collective.c, task.c, signal.c   what the public calls do
  *   coll.h       groups and their collectives, between ranks
  *   hall.h       messages to ranks of the same node
+ *   direct.h     connections to ranks of others
  *   job.c, public*.c  the process's instance and its entry points
  *
  * One mutex (lock) covers links and operations. Same-node access to unreplicated segments, and same-node gets, take none. */
@@ -21,6 +22,7 @@
 #include <keel/keel.h>
 
 #include "runtime/client/coll.h"
+#include "runtime/client/direct.h"
 #include "runtime/client/hall.h"
 #include "runtime/client/op.h"
 #include "runtime/client/range.h"
@@ -90,6 +92,7 @@ enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
 struct link {
     struct client *client;
     int node;
+    int rank;                       /* -1: to the node's agent; else to a rank, part of a struct direct */
     struct way way;                 /* the own agent's is up, and not this module's to make */
     uint64_t check_at;              /* when the agent was last asked about the node */
     uint64_t notes[NOTES_MAX / 64]; /* bit set: in use */
@@ -112,7 +115,13 @@ struct client {
     const struct page *page;
     struct intent_page *intents;
     uint64_t timeout_ns;
-    uint64_t spin_ns;
+    /* Who waits looks so long before it sleeps; the longer time where there may be a processor for each rank: spin_begin. */
+    uint64_t spin_ns, spin_long_ns;
+    struct {
+        unsigned vain;          /* weight of the long ones of late at whose end nothing had come */
+        unsigned good;          /* others since then */
+        unsigned pause, pauses; /* so many short ones follow; and will, when they are in vain again */
+    } looks;
     /* operations and links */
     pthread_mutex_t lock;
     struct tp *net, *shm;
@@ -166,6 +175,7 @@ struct client {
     struct coll coll; /* groups and their collectives */
     struct mail mail;
     struct hall hall;
+    struct directs direct;
     uint64_t signals;       /* that have come */
     uint64_t pieces_living; /* for leak checks */
     uint64_t ops_living;
@@ -194,6 +204,13 @@ int link_note_take(struct link *l); /* -1: none is free */
 void link_note_free(struct client *c, struct link *l, int note);
 
 /* progress.c; lock held */
+/* A look of one who waits: the processor is offered to others from `keep` on, and it ends at `until`; then say how. */
+struct spin {
+    uint64_t keep, until;
+    bool longer;
+};
+struct spin spin_begin(struct client *c);
+void spin_end(struct client *c, const struct spin *spin, bool came);
 void client_progress(struct client *c);
 /* Wait until done(arg), with the lock given back in between; false if the process has lost the job. */
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg);

@@ -139,6 +139,7 @@ static void apply(struct client *c, const struct page_change *change, size_t n, 
         l->changed = change[i].epoch;
         l->after = change[i].after;
         courier_reset(c, (int)change[i].rank);
+        direct_reset(c, (int)change[i].rank);
         mail_reset(c, (int)change[i].rank);
     }
     coll_strays_view(c);
@@ -268,6 +269,10 @@ void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, con
     uint64_t id;
     if (kind == PARCEL_SIGNAL) {
         c->signals++;
+        return;
+    }
+    if (kind == PARCEL_WHERE) {
+        direct_told(c, from, data, len, now);
         return;
     }
     if (kind == PARCEL_LOST || kind == PARCEL_GONE) {
@@ -401,6 +406,7 @@ void coll_tick(struct client *c, uint64_t now)
         coll_wake_at(c, engine_deadline(g->engine));
     }
     coll_wake_at(c, courier_tick(c, now));
+    coll_wake_at(c, direct_tick(c, now));
 }
 
 void coll_break(struct client *c, keel_status status)

@@ -26,7 +26,15 @@ struct group; /* collectives/group.h, which names a function that unistd.h has *
 
 enum { STRAY_BYTES_MAX = 16 * 1024 * 1024, COLL_BUCKETS = 256 };
 
-enum parcel_kind { PARCEL_ENGINE, PARCEL_LOST, PARCEL_GONE, PARCEL_MAIL, PARCEL_MAIL_TAKEN, PARCEL_SIGNAL };
+enum parcel_kind {
+    PARCEL_ENGINE,
+    PARCEL_LOST,
+    PARCEL_GONE,
+    PARCEL_MAIL,
+    PARCEL_MAIL_TAKEN,
+    PARCEL_SIGNAL,
+    PARCEL_WHERE
+};
 
 /* What is known here of a rank, as of the last view that was gone through. */
 struct life {

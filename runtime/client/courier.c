@@ -7,7 +7,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 
-enum { RETRY_FIRST_NS = 500000, RETRY_MAX_NS = 16000000 };
+enum { RETRY_FIRST_NS = 500000, RETRY_MAX_NS = 16000000, PARCEL_OVERHEAD = 768 };
 
 struct parcel {
     struct parcel *next;
@@ -30,7 +30,7 @@ static int node_of(const struct client *c, int rank)
     return (int)(int32_t)(atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire) >> 32);
 }
 
-/* A place in the hall, or the connection to the agent of the rank's node. */
+/* A place in the hall, or the connection to the rank, or to the agent of its node. */
 struct path {
     int place; /* -1: none */
     struct tp_ep *ep;
@@ -43,14 +43,17 @@ static bool path_to(struct client *c, int rank, uint64_t now, struct path *path)
     if (path->place >= 0)
         return true;
     int node = node_of(c, rank);
-    path->ep = node >= 0 ? link_up(c, node, now) : NULL;
+    if (stream_of(c, rank)->direct)
+        path->ep = direct_up(c, rank);
+    else
+        path->ep = node >= 0 ? link_up(c, node, now) : NULL;
     if (!path->ep)
         coll_wake_at(c, now + RETRY_FIRST_NS);
     return path->ep != NULL;
 }
 
-static void post_to_agent(struct tp_ep *ep, const struct wire *w, const void *head, size_t head_len, const void *data,
-                          size_t len)
+static void post_over(struct tp_ep *ep, const struct wire *w, const void *head, size_t head_len, const void *data,
+                      size_t len)
 {
     uint8_t header[sizeof *w + COURIER_HEAD_MAX];
     memcpy(header, w, sizeof *w);
@@ -72,7 +75,7 @@ static bool post(struct client *c, int rank, const struct path *path, struct wir
     w->b = (int64_t)s->received;
     w->len = (uint32_t)(head_len + len);
     if (path->place < 0)
-        post_to_agent(path->ep, w, head, head_len, data, len);
+        post_over(path->ep, w, head, head_len, data, len);
     else if (!hall_send(c, path->place, w, head, head_len, data, len))
         return false;
     s->told = s->received;
@@ -86,8 +89,9 @@ static bool send_piece(struct client *c, int rank, const struct path *path, cons
     size_t to = total - from > COURIER_PIECE ? from + COURIER_PIECE : total;
     size_t head_len = from == 0 ? p->head_len : 0, at = from == 0 ? 0 : from - p->head_len;
     bool last = number + 1 == p->first + p->pieces;
+    bool detour = path->ep && !stream_of(c, rank)->direct && direct_up(c, rank); /* until all is acknowledged */
     struct wire w = {.type = WIRE_PARCEL,
-                     .flags = (uint8_t)(p->tag.flags | (last && p->borrowed ? WIRE_F_TELL : 0)),
+                     .flags = (uint8_t)(p->tag.flags | (last && (p->borrowed || detour) ? WIRE_F_TELL : 0)),
                      .seq = number,
                      .offset = from,
                      .identity = total,
@@ -95,9 +99,28 @@ static bool send_piece(struct client *c, int rank, const struct path *path, cons
     return post(c, rank, path, &w, p->head, head_len, p->data + at, to - from - head_len);
 }
 
+static void rewind_stream(struct stream *s)
+{
+    s->sent = s->acked;
+    s->at = s->head;
+}
+
+/* The way that the next piece goes. A receiver that is not looking leaves what we send it in sockets and in queues of this process, and who
+ * returns from a call may make no further one for long: so what nobody waits for is little, or goes through the agent, who always takes. */
+static void choose_way(struct client *c, int rank)
+{
+    struct stream *s = stream_of(c, rank);
+    bool direct = !s->handed_on && s->loose <= COURIER_LOOSE_MAX && direct_up(c, rank);
+    if (direct == s->direct || (direct && s->sent != s->acked))
+        return;
+    rewind_stream(s);
+    s->direct = direct;
+}
+
 static void pump(struct client *c, int rank, uint64_t now)
 {
     struct stream *s = stream_of(c, rank);
+    choose_way(c, rank);
     if (!s->at || now < s->retry_at || c->coll.broken != KEEL_OK || s->sent - s->acked >= COURIER_WINDOW)
         return;
     struct path path;
@@ -110,12 +133,21 @@ static void pump(struct client *c, int rank, uint64_t now)
     }
 }
 
+/* Of a message that no caller waits for, with what the kernel needs for it. */
+static size_t weight(const struct parcel *p)
+{
+    return p->borrowed ? 0 : p->head_len + p->len + PARCEL_OVERHEAD;
+}
+
 bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                   const void *data, size_t len)
 {
     struct stream *s = stream_of(c, rank);
     if (!c->coll.life[rank].life || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK)
         return true;
+    uint64_t now = c->env.now(c->env.user);
+    if (tag->kind != PARCEL_WHERE && node_of(c, rank) != c->node)
+        direct_want(c, rank, now);
     bool borrowed = len > COURIER_COPY_MAX && tag->group;
     struct parcel *p = malloc(sizeof *p + (borrowed ? 0 : len));
     if (!p) {
@@ -134,20 +166,15 @@ bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, cons
     if (!borrowed && len)
         memcpy(p->copy, data, len);
     s->next += p->pieces;
+    s->loose += weight(p);
     *s->tail = p;
     s->tail = &p->next;
     if (!s->at)
         s->at = p;
     FAULT_POINT("parcel.sending");
-    pump(c, rank, c->env.now(c->env.user));
+    pump(c, rank, now);
     FAULT_POINT("parcel.sent");
     return !borrowed;
-}
-
-static void rewind_stream(struct stream *s)
-{
-    s->sent = s->acked;
-    s->at = s->head;
 }
 
 /* ---- what comes ---- */
@@ -170,6 +197,7 @@ static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t no
         s->head = p->next;
         if (!s->head)
             s->tail = &s->head;
+        s->loose -= weight(p);
         if (p->borrowed)
             coll_delivered(c, p->tag.group, p->tag.seq, now);
         free(p);
@@ -200,7 +228,7 @@ bool courier_lacks_connection(const struct client *c, int rank)
     const struct stream *s = &c->coll.stream[rank];
     int node = node_of(c, rank);
     return c->coll.life[rank].life && s->at && s->sent - s->acked < COURIER_WINDOW && hall_place(c, rank) < 0 &&
-           !(node >= 0 && c->link[node].way.state == WAY_UP);
+           !s->direct && !(node >= 0 && c->link[node].way.state == WAY_UP);
 }
 
 void courier_wake(struct client *c, int rank)
@@ -222,8 +250,10 @@ void courier_room(struct client *c, int rank, uint64_t now)
 /* Not now: the sender tries again later. */
 static void refuse(struct client *c, const struct wire *w, uint64_t now)
 {
-    int node = node_of(c, (int)w->rank);
-    struct tp_ep *ep = node >= 0 ? link_up(c, node, now) : NULL;
+    int rank = (int)w->rank, node = node_of(c, rank);
+    struct tp_ep *ep = stream_of(c, rank)->direct ? direct_up(c, rank) : NULL;
+    if (!ep)
+        ep = node >= 0 ? link_up(c, node, now) : NULL;
     struct wire back = *w;
     back.type = WIRE_PARCEL_BACK;
     back.rank = (uint32_t)c->rank;
@@ -332,12 +362,49 @@ void courier_link_lost(struct client *c, int node)
 {
     for (int r = 0; r < c->size; r++) {
         struct stream *s = stream_of(c, r);
-        if ((s->head || s->received) && node_of(c, r) == node) {
+        if (!s->direct && (s->head || s->received) && node_of(c, r) == node) {
             rewind_stream(s);
             s->ack_due = s->received != 0;
         }
     }
     coll_wake_at(c, 0);
+}
+
+void courier_direct_up(struct client *c, int rank, uint64_t now)
+{
+    struct stream *s = stream_of(c, rank);
+    if (s->sent != s->acked)
+        rewind_stream(s); /* from the beginning, so that nothing waits for what comes the other way */
+    pump(c, rank, now);
+}
+
+void courier_direct_lost(struct client *c, int rank)
+{
+    struct stream *s = stream_of(c, rank);
+    rewind_stream(s);
+    s->direct = false;
+    s->ack_due = s->received != 0;
+    coll_wake_at(c, 0);
+}
+
+void courier_farewell(struct client *c)
+{
+    uint64_t now = c->env.now(c->env.user);
+    for (int r = 0; r < c->size; r++) {
+        stream_of(c, r)->handed_on = stream_of(c, r)->direct;
+        pump(c, r, now);
+    }
+}
+
+bool courier_has_handed_over(void *arg)
+{
+    struct client *c = arg;
+    for (int r = 0; r < c->size && c->coll.broken == KEEL_OK; r++) {
+        const struct stream *s = stream_of(c, r);
+        if (c->coll.life[r].life && s->handed_on && s->at && s->sent - s->acked < COURIER_WINDOW)
+            return false;
+    }
+    return true;
 }
 
 void courier_reset(struct client *c, int rank)

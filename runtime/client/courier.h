@@ -1,5 +1,6 @@
-/* Messages between ranks: a reliable ordered stream to each, through the agent of the receiver's node, or through the hall
- * (hall.h) to a rank of this node: one or the other as long as both lives last. A message is cut into
+/* Messages between ranks: a reliable ordered stream to each. To a rank of this node through the hall (hall.h), as long as both lives
+ * last; to a rank of another over a connection between the two (direct.h) while there is one, else through the agent of the
+ * receiver's node. Whenever its way changes a stream begins anew after what was acknowledged, and what comes twice is dropped. A message is cut into
  * pieces; the sender keeps them until the receiver has acknowledged them, and sends them again on a new connection, or when
  * the receiver was not there yet. A stream belongs to one life of the receiver and one of the sender: when a view says
  * that either has ended, so has the stream.
@@ -21,6 +22,7 @@ enum {
     COURIER_HEAD_MAX = 128,
     COURIER_PIECE = WIRE_BODY_MAX,
     COURIER_COPY_MAX = 4096, /* longer data stay the caller's until they are acknowledged */
+    COURIER_LOOSE_MAX = 64 * 1024,
 };
 
 struct client;
@@ -33,6 +35,9 @@ struct stream {
     struct parcel *at;           /* holds piece sent + 1, NULL: all are sent */
     uint64_t next, sent, acked;
     uint64_t retry_at, retry_ns;
+    size_t loose;   /* weight of what is not acknowledged and no caller waits for */
+    bool direct;    /* the way it goes now */
+    bool handed_on; /* this process leaves: it goes through the agent from now on */
     /* in */
     uint64_t received, told; /* told: of it the sender knows */
     bool ack_due;
@@ -55,6 +60,12 @@ bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, cons
 void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
 void courier_link_up(struct client *c, int node, uint64_t now);
 void courier_link_lost(struct client *c, int node);
+void courier_direct_up(struct client *c, int rank, uint64_t now);
+void courier_direct_lost(struct client *c, int rank);
+/* This process leaves, and what it has sent to ranks that are not looking leaves with its sockets: the agents take that over. Then
+ * wait until they have. */
+void courier_farewell(struct client *c);
+bool courier_has_handed_over(void *client);
 /* What a view says: that life of the rank is over. */
 void courier_reset(struct client *c, int rank);
 /* Something of a call of the group (or of no certain one) has not been sent yet: a connection is being made, or there is no room. */

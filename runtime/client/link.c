@@ -56,7 +56,7 @@ void link_init(struct client *c)
     c->ways = (struct ways){
         .tp = c->net, .first_ns = KEEL_NS_PER_MS, .max_ns = 50 * KEEL_NS_PER_MS, .hello = make_hello, .user = c};
     for (int m = 0; m < (int)c->page->members; m++) {
-        c->link[m] = (struct link){.client = c, .node = m};
+        c->link[m] = (struct link){.client = c, .node = m, .rank = -1};
         way_init(&c->link[m].way, &c->ways, way_direct(m));
     }
 }
@@ -92,6 +92,10 @@ static void take(struct client *c, const struct wire *w, size_t len, uint64_t no
 void link_event(struct link *l, const struct tp_event *e, uint64_t now)
 {
     struct client *c = l->client;
+    if (l->rank >= 0) {
+        direct_event(l, e, now);
+        return;
+    }
     switch (e->type) {
     case TP_CONNECTED:
         way_connected(&l->way, &c->ways);

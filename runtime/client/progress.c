@@ -10,6 +10,11 @@ enum {
     YIELD_EVERY = 8, /* polls */
     BATCH = 32,
     GLANCES = 50,
+    GLANCES_DIRECT = 5,
+    VAIN_WEIGHT = 4, /* of a long look in vain, to one that is not */
+    VAIN_MAX = 16,
+    PAUSE_MIN = 64, /* short looks */
+    PAUSE_MAX = 4096,
 };
 
 static uint64_t look(struct client *c)
@@ -27,10 +32,11 @@ static void poll_transport(struct client *c, struct tp *tp, uint64_t now)
     for (int i = 0; i < n; i++) {
         if (events[i].type == TP_DONE)
             op_access_done(events[i].op->user, events[i].status);
+        else if (events[i].type == TP_CONNREQ)
+            direct_asked(c, &events[i], now);
         else if (events[i].ep)
             link_event(tp_ep_user(events[i].ep), &events[i], now);
     }
-    (void)c;
 }
 
 static void check_fatal(struct client *c)
@@ -115,6 +121,8 @@ void client_progress(struct client *c)
     hall_poll(c, now);
     poll_transport(c, c->shm, now);
     poll_transport(c, c->net, now);
+    if (c->direct.tp != c->net)
+        poll_transport(c, c->direct.tp, now);
     if (c->serve && c->waiting)
         op_serve(c, now);
     if (now >= c->retry_at)
@@ -144,14 +152,16 @@ static void relax(void)
 #endif
 }
 
-/* Nothing of ours is under way, so what we wait for comes from another rank through shared memory, by the hall or the own agent.
- * Looking there costs some ten nanoseconds, asking the network microseconds. True: it is done. */
+/* Nothing of ours is under way, so what we wait for comes from another rank: through shared memory, by the hall or the own agent, or over a
+ * connection. Looking into memory costs some ten nanoseconds, asking the network a microsecond. True: it is done. */
 static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
 {
     for (int i = 0; i < GLANCES && !c->active; i++) {
         if (c->hall.blocked || hall_has(c))
             hall_poll(c, c->looked_at);
         poll_transport(c, c->shm, c->looked_at);
+        if (c->direct.ups && i % GLANCES_DIRECT == 0)
+            poll_transport(c, c->direct.tp, c->looked_at);
         if (done(arg))
             return true;
         relax();
@@ -159,9 +169,43 @@ static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
     return false;
 }
 
+/* Where each rank has a processor the others run while this one waits, and what they send comes soon: giving the processor away, or sleeping,
+ * costs more than looking on, all the more when somebody else wants to run there: the kernel lets him for milliseconds. Two of us that
+ * share a processor are parted by it when it sees that both want to run. Where long looks are in vain short ones follow for a while, with which
+ * many ranks on few processors get on, and for longer if that happens again. */
+struct spin spin_begin(struct client *c)
+{
+    uint64_t now = c->env.now(c->env.user);
+    bool longer = !c->active && c->spin_long_ns > c->spin_ns; /* what is active is answered by an agent */
+    if (!longer || c->looks.pause) {
+        c->looks.pause -= longer;
+        return (struct spin){.keep = now, .until = now + c->spin_ns};
+    }
+    return (struct spin){.keep = UINT64_MAX, .until = now + c->spin_long_ns, .longer = true};
+}
+
+void spin_end(struct client *c, const struct spin *spin, bool came)
+{
+    if (!spin->longer)
+        return;
+    if (came) {
+        c->looks.vain -= c->looks.vain > 0;
+        c->looks.pauses = ++c->looks.good >= PAUSE_MIN ? PAUSE_MIN : c->looks.pauses;
+        return;
+    }
+    c->looks.good = 0;
+    c->looks.vain += VAIN_WEIGHT;
+    if (c->looks.vain < VAIN_MAX)
+        return;
+    c->looks.vain = 0;
+    c->looks.pause = c->looks.pauses < PAUSE_MIN ? PAUSE_MIN : c->looks.pauses;
+    c->looks.pauses = c->looks.pause < PAUSE_MAX ? 2 * c->looks.pause : PAUSE_MAX;
+}
+
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
 {
-    uint64_t spin_until = c->env.now(c->env.user) + c->spin_ns;
+    bool slept = false;
+    struct spin spin = spin_begin(c);
     bool alone = c->active && !c->active->next; /* nothing else is on its way: no answer can be here yet */
     unsigned polls = alone ? 0 : 1;
     while (!done(arg)) {
@@ -169,22 +213,29 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
             return false;
         if (glance(c, done, arg))
             break;
-        if (polls++ % YIELD_EVERY == 0 || !c->active || waits_for_own_agent(c))
+        if ((polls++ % YIELD_EVERY == 0 || !c->active || waits_for_own_agent(c)) &&
+            (c->active || c->env.now(c->env.user) >= spin.keep))
             c->env.yield(c->env.user); /* the agent that must answer may need this processor */
         client_progress(c);
         if (done(arg))
             break;
-        if (c->env.now(c->env.user) < spin_until)
+        if (c->env.now(c->env.user) < spin.until)
             continue;
-        bool idle = c->shm->table->arm(c->shm) && c->net->table->arm(c->net) && hall_sleep(c);
+        if (!slept)
+            spin_end(c, &spin, false);
+        slept = true;
+        bool idle = c->shm->table->arm(c->shm) && c->net->table->arm(c->net) &&
+                    (c->direct.tp == c->net || c->direct.tp->table->arm(c->direct.tp)) && hall_sleep(c);
         bool soon = c->retry_at != UINT64_MAX || c->coll.at < c->looked_at + SLEEP_MS * KEEL_NS_PER_MS;
         int ms = !idle ? 0 : soon ? 1 : SLEEP_MS;
         pthread_mutex_unlock(&c->lock);
         c->env.sleep(c->env.user, ms);
         pthread_mutex_lock(&c->lock);
         hall_awake(c);
-        spin_until = c->env.now(c->env.user) + c->spin_ns / 4;
+        spin.until = c->env.now(c->env.user) + c->spin_ns / 4;
     }
+    if (!slept)
+        spin_end(c, &spin, true);
     return c->fatal == KEEL_OK || done(arg);
 }
 

@@ -8,6 +8,8 @@
 enum {
     GLANCES = 100,       /* at the board, then the clock is looked at, and the processor offered to others */
     PROGRESS_EVERY = 64, /* calls: what else there is to do */
+    TURN_NS = 60 * 1000, /* with messages, about */
+    PATIENCE_NS = 10 * 1000 * 1000,
 };
 
 /* The board, if every member that lives now can use it. */
@@ -35,11 +37,15 @@ void quick_forget(struct keel_group *g)
         board_release(&g->board, group_id(g->ranks));
 }
 
+static bool view_is_seen(const struct client *c)
+{
+    return atomic_load_explicit(&c->page->changes, memory_order_acquire) == c->coll.changes;
+}
+
 static bool nothing_else(const struct keel_group *g)
 {
     const struct client *c = g->client;
-    return c->fatal == KEEL_OK && c->coll.broken == KEEL_OK && !g->requests &&
-           atomic_load_explicit(&c->page->changes, memory_order_acquire) == c->coll.changes;
+    return c->fatal == KEEL_OK && c->coll.broken == KEEL_OK && !g->requests && view_is_seen(c);
 }
 
 static void relax(void)
@@ -51,30 +57,46 @@ static void relax(void)
 #endif
 }
 
-static enum engine_post glance(struct engine *e, struct engine_result *result)
+/* *went: turns were met, and others follow. */
+static enum engine_post glance(struct engine *e, struct engine_result *result, bool *went)
 {
     enum engine_post state = ENGINE_POST_WAITS;
     for (int i = 0; i < GLANCES && state < ENGINE_POST_DONE; i++) {
         state = engine_look(e, result);
-        if (state == ENGINE_POST_GOES_ON)
+        if (state == ENGINE_POST_GOES_ON) {
+            *went = true;
             i = 0;
-        else if (state == ENGINE_POST_WAITS)
+        } else if (state == ENGINE_POST_WAITS) {
             relax();
+        }
     }
     return state;
 }
 
+/* Where each rank has a processor a call of many bytes is not given up as soon as one of them loses it: messages take longer than a call
+ * that begins late, and all of it would have to be done again. But what was waited for in all stays below what messages take. */
 static enum engine_post wait(struct keel_group *g, struct engine_result *result)
 {
-    const struct client *c = g->client;
-    enum engine_post state = glance(g->engine, result);
+    struct client *c = g->client;
+    bool went = false;
+    enum engine_post state = glance(g->engine, result, &went);
     if (state >= ENGINE_POST_DONE)
         return state;
-    uint64_t until = c->env.now(c->env.user) + c->spin_ns;
+    struct spin spin = spin_begin(c);
+    uint64_t now = c->env.now(c->env.user), until = spin.until;
+    bool patient = c->spin_long_ns > c->spin_ns && engine_turns(g->engine) > 1;
+    uint64_t all = now + (patient ? (uint64_t)engine_turns(g->engine) * TURN_NS : 0);
+    until = all > until ? all : until;
     do {
-        c->env.yield(c->env.user);
-        state = glance(g->engine, result);
-    } while (state < ENGINE_POST_DONE && c->env.now(c->env.user) < until);
+        if (now >= spin.keep && !patient)
+            c->env.yield(c->env.user);
+        went = false;
+        state = glance(g->engine, result, &went);
+        now = c->env.now(c->env.user);
+        if (went)
+            until = now + (patient && now < all ? PATIENCE_NS : c->spin_ns);
+    } while (state < ENGINE_POST_DONE && now < until && view_is_seen(c));
+    spin_end(c, &spin, state >= ENGINE_POST_DONE);
     return state < ENGINE_POST_DONE ? engine_leave(g->engine, result) : state;
 }
 

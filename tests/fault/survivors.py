@@ -66,6 +66,12 @@ def one_after_the_other():
     assert run("parcel.sent:25:kill:rank=1,parcel.sent:25:kill:rank=2,coll.view_seen:1:kill:rank=0") == 3
 
 
+def connections():
+    """Who dies while two ranks make a connection of their own, as the one that is asked and the one that asks; whenever that comes about."""
+    for fault in "direct.asked:1:kill:rank=0", "direct.connected:1:kill:rank=0", "direct.connected:1:kill:rank=3", "direct.connected:2:node:rank=2":
+        assert run(fault, left=NODES - 1) == 1, fault
+
+
 def substituted():
     """A process takes the dead rank's place: it is no member, and the others go on without it."""
     for point in "coll.entering", "parcel.sent":
@@ -94,4 +100,5 @@ sweep("parcel.passing", "kill", full, ranks=2 * NODES)
 sweep("parcel.passing", "stop", full, calls=12)
 one_after_the_other()
 on_one_node(full)
+connections()
 substituted()

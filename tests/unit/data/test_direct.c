@@ -1,0 +1,436 @@
+/* Two ranks on two nodes and their messages: over a connection of their own, and through agents when there is none. The agents here
+ * pass on and count; ranks do something when the other waits, or the test says so. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/channel/hello.h"
+#include "runtime/client/client.h"
+
+enum { RANKS = 2 };
+
+static struct rank {
+    struct client c;
+    struct intent_page intents;
+    struct tp *net, *shm;
+    struct tp_ep *own, *agent[RANKS]; /* the agents' ends: of its own agent, and of that of node i */
+    bool asleep;                      /* does not look */
+    bool deaf;                        /* what comes over its connections to others is lost, as with the connection */
+} rank[RANKS];
+
+static struct page *page;
+static struct tp *agents;
+static uint64_t now_ns;
+static int passed; /* by the agents */
+
+static uint64_t e_now(void *user)
+{
+    (void)user;
+    return now_ns += 1000;
+}
+
+static void e_yield(void *user)
+{
+    (void)user;
+}
+
+static bool e_tell(void *user, const struct control *r)
+{
+    (void)user, (void)r;
+    return true;
+}
+
+static bool e_gone(void *user)
+{
+    (void)user;
+    return false;
+}
+
+/* ---- agents ---- */
+
+static void on_asked(const struct tp_event *e)
+{
+    struct wire_hello h;
+    struct tp_ep *ep;
+    memcpy(&h, e->data, sizeof h);
+    struct tp_ep **at = h.to_node == h.node ? &rank[h.rank].own : &rank[h.rank].agent[h.to_node];
+    assert_int_equal(agents->table->accept(agents, e->req, at, &ep), KEEL_OK);
+    *at = ep;
+}
+
+static void agents_turn(void)
+{
+    struct tp_event e[16];
+    int n = tp_poll(agents, e, 16);
+    for (int i = 0; i < n; i++) {
+        struct wire w;
+        if (e[i].type == TP_CONNREQ)
+            on_asked(&e[i]);
+        if (e[i].type == TP_CLOSED) {
+            *(struct tp_ep **)tp_ep_user(e[i].ep) = NULL;
+            tp_ep_destroy(e[i].ep);
+        }
+        if (e[i].type != TP_RECV)
+            continue;
+        memcpy(&w, e[i].data, sizeof w);
+        if (w.type != WIRE_PARCEL)
+            continue;
+        passed++;
+        struct tp_ep *to = rank[parcel_rank(w.a)].own;
+        if (to)
+            assert_int_equal(tp_send(to, e[i].data, e[i].len, NULL, 0, NULL), KEEL_OK);
+    }
+}
+
+static void turn(void)
+{
+    agents_turn();
+    for (int r = 0; r < RANKS; r++)
+        if (!rank[r].asleep && pthread_mutex_trylock(&rank[r].c.lock) == 0) {
+            client_progress(&rank[r].c);
+            pthread_mutex_unlock(&rank[r].c.lock);
+        }
+}
+
+static void e_sleep(void *user, int ms)
+{
+    (void)user;
+    now_ns += (uint64_t)ms * KEEL_NS_PER_MS;
+    turn();
+}
+
+static void pump(void)
+{
+    for (int i = 0; i < 50; i++) {
+        now_ns += KEEL_NS_PER_MS;
+        turn();
+    }
+}
+
+/* ---- connections that lose ---- */
+
+static int lossy_poll(struct tp *tp, struct tp_event *e, int max)
+{
+    int n = tp_mem.poll(tp, e, max), kept = 0;
+    bool deaf = tp == rank[0].net ? rank[0].deaf : rank[1].deaf;
+    for (int i = 0; i < n; i++)
+        if (!deaf || e[i].type != TP_RECV)
+            e[kept++] = e[i];
+    return kept;
+}
+
+static struct tp_table lossy;
+
+/* The connection ends, and what was sent over it to `to` meanwhile with it. */
+static void lose(int to, int breaks)
+{
+    rank[to].deaf = true;
+    rank[to].asleep = false;
+    turn();
+    tp_disconnect(direct_up(&rank[breaks].c, 1 - breaks));
+    turn();
+    rank[to].deaf = false;
+}
+
+/* ---- set-up ---- */
+
+static const struct client_env env = {
+    .now = e_now, .sleep = e_sleep, .yield = e_yield, .tell = e_tell, .agent_is_gone = e_gone};
+
+static void start(int r)
+{
+    struct rank *k = &rank[r];
+    struct tp_config config = {.host = "rank"};
+    struct control_welcome welcome = {.rank = r, .size = RANKS, .node = r, .job = 1};
+    struct wire_hello hello = {.node = r, .rank = r, .to_node = r};
+    assert_int_equal(tp_mem.open(&config, &k->net), KEEL_OK);
+    assert_int_equal(tp_mem.open(&config, &k->shm), KEEL_OK);
+    lossy = tp_mem;
+    lossy.poll = lossy_poll;
+    k->net->table = &lossy;
+    assert_int_equal(client_init(&k->c, &env, &welcome, page, &k->intents, k->net, k->shm), KEEL_OK);
+    struct tp_ep *own;
+    assert_int_equal(
+        k->shm->table->connect(k->shm, &page_node(page, r)->addr, &hello, sizeof hello, client_own_link(&k->c), &own),
+        KEEL_OK);
+    struct tp_event e[4];
+    while (!k->own)
+        agents_turn();
+    while (tp_poll(k->shm, e, 4) == 0)
+        agents_turn();
+    client_attach(&k->c, own);
+    k->c.ready = true;
+    k->asleep = false;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct tp_config config = {.host = "agents"};
+    memset(rank, 0, sizeof rank);
+    page = calloc(1, page_bytes(RANKS, RANKS, RANKS));
+    *page = (struct page){.magic = PAGE_MAGIC, .nodes = RANKS, .members = RANKS, .ranks = RANKS};
+    assert_int_equal(tp_mem.open(&config, &agents), KEEL_OK);
+    struct tp_addr addr;
+    assert_int_equal(agents->table->listen(agents, &addr), KEEL_OK);
+    for (int r = 0; r < RANKS; r++) {
+        page_node(page, r)->alive = 1;
+        page_node(page, r)->addr = addr;
+        page_rank(page, r)->where = (uint64_t)r << 32;
+        page_rank(page, r)->slot = (uint32_t)r;
+        page_rank(page, r)->life = 1;
+    }
+    passed = 0;
+    for (int r = 0; r < RANKS; r++)
+        start(r);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    for (int r = 0; r < RANKS; r++) {
+        if (rank[r].net)
+            rank[r].net->table->close(rank[r].net);
+        rank[r].shm->table->close(rank[r].shm);
+        client_fini(&rank[r].c);
+    }
+    agents->table->close(agents);
+    free(page);
+    return 0;
+}
+
+/* ---- messages, each with its number ---- */
+
+static int sent[RANKS], got[RANKS];
+
+static void send_some(int from, int n, size_t len)
+{
+    uint8_t *data = calloc(1, len);
+    for (int i = 0; i < n; i++) {
+        memcpy(data, &sent[from], sizeof sent[from]);
+        assert_int_equal(mail_send(&rank[from].c, 1 - from, 7, data, len), KEEL_OK);
+        sent[from]++;
+    }
+    free(data);
+}
+
+/* All that was sent has come, once and in order. */
+static void get_all(int to, size_t len)
+{
+    uint8_t *data = malloc(len);
+    pump();
+    for (int from = 1 - to; got[to] < sent[from]; got[to]++) {
+        size_t have;
+        assert_int_equal(mail_test(&rank[to].c, from, 7, &have, NULL), KEEL_OK);
+        assert_int_equal(mail_receive(&rank[to].c, from, 7, data, len, &have, NULL), KEEL_OK);
+        assert_int_equal(have, len);
+        assert_memory_equal(data, &got[to], sizeof got[to]);
+    }
+    free(data);
+    pump();
+    size_t have;
+    assert_int_equal(mail_test(&rank[to].c, 1 - to, 7, &have, NULL), KEEL_IN_PROGRESS);
+}
+
+static void meet(void)
+{
+    memset(sent, 0, sizeof sent);
+    memset(got, 0, sizeof got);
+    send_some(0, 1, 100);
+    get_all(1, 100);
+    send_some(1, 1, 100);
+    get_all(0, 100);
+    assert_non_null(direct_up(&rank[0].c, 1));
+    assert_non_null(direct_up(&rank[1].c, 0));
+}
+
+/* ---- tests ---- */
+
+static void test_direct_messages_pass_no_agent_once_ranks_have_met(void **state)
+{
+    (void)state;
+    meet();
+    assert_true(passed > 0); /* the first, and where the ranks listen */
+    passed = 0;
+    for (int i = 0; i < 20; i++) {
+        send_some(i % 2, 5, 100);
+        get_all(1 - i % 2, 100);
+    }
+    assert_int_equal(passed, 0);
+}
+
+static void test_direct_who_only_receives_is_connected_to(void **state)
+{
+    (void)state;
+    for (int from = 0; from < RANKS; from++) {
+        memset(sent, 0, sizeof sent);
+        memset(got, 0, sizeof got);
+        send_some(from, 3, 100);
+        get_all(1 - from, 100);
+        assert_non_null(direct_up(&rank[from].c, 1 - from));
+        passed = 0;
+        send_some(from, 3, 100);
+        get_all(1 - from, 100);
+        assert_int_equal(passed, 0);
+        assert_int_equal(tear_down(state), 0);
+        assert_int_equal(set_up(state), 0);
+    }
+}
+
+static void test_direct_lost_connection_loses_and_repeats_no_message(void **state)
+{
+    (void)state;
+    meet();
+    for (int i = 0; i < 40; i++) {
+        int from = i % 2, breaks = i / 2 % 2;
+        rank[1 - from].asleep = true;
+        send_some(from, 1 + i % 7, 100);
+        lose(1 - from, breaks);
+        if (i % 3 == 0)
+            agents_turn();
+        send_some(from, 2, 100);
+        get_all(1 - from, 100);
+        assert_non_null(direct_up(&rank[0].c, 1)); /* there is another one */
+        assert_non_null(direct_up(&rank[1].c, 0));
+    }
+}
+
+static void test_direct_what_nobody_waits_for_does_not_stay_in_sockets(void **state)
+{
+    (void)state;
+    meet();
+    passed = 0;
+    rank[1].asleep = true;
+    send_some(0, 4, 1000);
+    assert_int_equal(passed, 0);
+    send_some(0, 40, 4000); /* more than a socket takes for sure: the agents have it when the sender looks away */
+    rank[0].asleep = true;
+    for (int i = 0; i < 10; i++)
+        agents_turn();
+    assert_true(passed >= 40);
+    rank[1].asleep = false;
+    rank[0].asleep = false;
+    for (int i = 0; i < 4; i++, got[1]++) {
+        uint8_t data[1000];
+        assert_int_equal(mail_receive(&rank[1].c, 0, 7, data, sizeof data, NULL, NULL), KEEL_OK);
+    }
+    get_all(1, 4000);
+    passed = 0;
+    send_some(0, 3, 100); /* and back */
+    get_all(1, 100);
+    assert_int_equal(passed, 0);
+}
+
+static void test_direct_who_leaves_hands_over_to_agents(void **state)
+{
+    (void)state;
+    meet();
+    rank[1].asleep = true;
+    send_some(0, 5, 100);
+    pthread_mutex_lock(&rank[0].c.lock);
+    courier_farewell(&rank[0].c);
+    assert_true(client_wait(&rank[0].c, courier_has_handed_over, &rank[0].c));
+    pthread_mutex_unlock(&rank[0].c.lock);
+    for (int i = 0; i < 10; i++)
+        agents_turn();
+    rank[0].asleep = true;
+    lose(1, 1); /* the sockets end */
+    rank[0].net->table->close(rank[0].net);
+    rank[0].net = NULL;
+    get_all(1, 100);
+}
+
+static keel_status ask(const struct wire_hello *h)
+{
+    struct tp_config config = {.host = "stranger"};
+    struct tp *tp;
+    struct tp_ep *ep;
+    struct tp_event e = {.type = TP_DONE};
+    assert_int_equal(tp_mem.open(&config, &tp), KEEL_OK);
+    assert_int_equal(tp->table->connect(tp, &rank[0].c.direct.here, h, sizeof *h, NULL, &ep), KEEL_OK);
+    for (int i = 0; i < 100 && e.type == TP_DONE; i++) {
+        turn();
+        (void)tp_poll(tp, &e, 1);
+    }
+    keel_status status = e.type == TP_CLOSED ? e.status : e.type == TP_CONNECTED ? KEEL_OK : KEEL_IN_PROGRESS;
+    tp->table->close(tp);
+    return status;
+}
+
+static void test_direct_hello_of_a_stranger_or_of_another_time_is_refused(void **state)
+{
+    (void)state;
+    meet();
+    uint8_t wrong[32] = {1};
+    const struct client *c = &rank[1].c;
+    struct wire_hello good = {.job = c->job, .node = 1, .rank = 1, .to_node = -1, .attempt = 1000}, h = good;
+    wire_hello_sign(&h, wrong);
+    assert_int_equal(ask(&h), KEEL_ERR_AUTH);
+    h = good;
+    h.to_node = 0; /* meant for the agent */
+    wire_hello_sign(&h, c->secret);
+    assert_int_equal(ask(&h), KEEL_ERR_AUTH);
+    h = good;
+    h.incarnation = 1; /* of no life that is known here */
+    wire_hello_sign(&h, c->secret);
+    assert_int_equal(ask(&h), KEEL_ERR_AUTH);
+    h = good;
+    h.attempt = 1; /* recorded */
+    wire_hello_sign(&h, c->secret);
+    assert_int_equal(ask(&h), KEEL_ERR_AUTH);
+    h = good;
+    h.rank = 0; /* nobody connects to himself, nor to a higher one */
+    wire_hello_sign(&h, c->secret);
+    assert_int_equal(ask(&h), KEEL_ERR_AUTH);
+    assert_non_null(direct_up(&rank[0].c, 1)); /* and the connection that is there stays */
+    wire_hello_sign(&good, c->secret);
+    assert_int_equal(ask(&good), KEEL_OK);
+    send_some(0, 3, 100); /* whoever that was: it has gone, and the messages have not */
+    get_all(1, 100);
+}
+
+static void end_life(int r)
+{
+    uint64_t n = page->changes;
+    page->change[n] = (struct page_change){.epoch = 5, .life = 0, .rank = (uint32_t)r};
+    page_rank(page, r)->life = 0;
+    atomic_store(&page->changes, n + 1);
+    atomic_store(&page->epoch, 5);
+}
+
+static void test_direct_nothing_comes_of_a_life_that_is_over(void **state)
+{
+    (void)state;
+    meet();
+    rank[0].asleep = true;
+    send_some(1, 3, 100);
+    rank[1].asleep = true; /* declared dead, and goes on */
+    end_life(1);
+    rank[0].asleep = false;
+    pump();
+    size_t have;
+    assert_int_equal(mail_test(&rank[0].c, 1, 7, &have, NULL), KEEL_ERR_RANK_DEAD);
+    assert_null(direct_up(&rank[0].c, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_direct_messages_pass_no_agent_once_ranks_have_met, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_who_only_receives_is_connected_to, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_lost_connection_loses_and_repeats_no_message, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_what_nobody_waits_for_does_not_stay_in_sockets, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_who_leaves_hands_over_to_agents, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_hello_of_a_stranger_or_of_another_time_is_refused, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_nothing_comes_of_a_life_that_is_over, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+/* How long who waits looks on before it sleeps (client.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runtime/client/client.h"
+
+enum { SHORT = 30, LONG = 1000 };
+
+static uint64_t e_now(void *user)
+{
+    (void)user;
+    return 5000;
+}
+
+static struct spin look(struct client *c, bool came)
+{
+    struct spin s = spin_begin(c);
+    spin_end(c, &s, came);
+    return s;
+}
+
+static void test_spin_with_room_it_keeps_the_processor_and_looks_long(void **state)
+{
+    (void)state;
+    struct client c = {.env.now = e_now, .spin_ns = SHORT, .spin_long_ns = LONG};
+    for (int i = 0; i < 1000; i++) {
+        struct spin s = look(&c, i % 7 != 0);
+        assert_int_equal(s.until, 5000 + LONG);
+        assert_true(s.keep >= s.until);
+    }
+}
+
+static void test_spin_without_room_it_gives_the_processor_away_and_sleeps_soon(void **state)
+{
+    (void)state;
+    struct client c = {.env.now = e_now, .spin_ns = SHORT};
+    for (int i = 0; i < 100; i++) {
+        struct spin s = look(&c, i % 2);
+        assert_int_equal(s.until, 5000 + SHORT);
+        assert_int_equal(s.keep, 5000);
+    }
+}
+
+static int long_looks(struct client *c, int looks, int of_which_in_vain)
+{
+    int longer = 0;
+    for (int i = 0; i < looks; i++)
+        longer += look(c, i % 100 >= of_which_in_vain).until == 5000 + LONG;
+    return longer;
+}
+
+static void test_spin_long_looks_in_vain_are_few_and_tried_again(void **state)
+{
+    (void)state;
+    struct client c = {.env.now = e_now, .spin_ns = SHORT, .spin_long_ns = LONG};
+    assert_in_range(long_looks(&c, 1000, 100), 8, 30);
+    assert_in_range(long_looks(&c, 100000, 100), 80, 400);
+    while (look(&c, true).until != 5000 + LONG)
+        ;
+    assert_int_equal(long_looks(&c, 100, 0), 100); /* something comes again: it is as before */
+    assert_in_range(long_looks(&c, 1000, 100), 8, 30);
+}
+
+static void test_spin_half_in_vain_is_too_much(void **state)
+{
+    (void)state;
+    struct client c = {.env.now = e_now, .spin_ns = SHORT, .spin_long_ns = LONG};
+    int longer = 0;
+    for (int i = 0; i < 10000; i++)
+        longer += look(&c, i % 2).until == 5000 + LONG;
+    assert_in_range(longer, 10, 500);
+}
+
+static void test_spin_what_an_agent_answers_is_waited_for_briefly(void **state)
+{
+    (void)state;
+    struct op op;
+    struct client c = {.env.now = e_now, .spin_ns = SHORT, .spin_long_ns = LONG, .active = &op};
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(look(&c, false).until, 5000 + SHORT);
+    c.active = NULL; /* and that counts for nothing here */
+    assert_int_equal(look(&c, false).until, 5000 + LONG);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_spin_with_room_it_keeps_the_processor_and_looks_long),
+        cmocka_unit_test(test_spin_without_room_it_gives_the_processor_away_and_sleeps_soon),
+        cmocka_unit_test(test_spin_long_looks_in_vain_are_few_and_tried_again),
+        cmocka_unit_test(test_spin_half_in_vain_is_too_much),
+        cmocka_unit_test(test_spin_what_an_agent_answers_is_waited_for_briefly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
