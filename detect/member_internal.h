@@ -7,11 +7,13 @@
  *   contact.c    the check of one's own contact
  *   topology.c   who reads whom
  *   quorum.c     what a majority is
- *   agreement.c  ballots, promises, the log
+ *   agreement.c  ballots, the coordinator
+ *   ledger.c     what is prepared, accepted, committed; the log
  *   reports.c    reports to the coordinator
  *   status.c     what is known, for people
  *   linkmap.c    broken links, told to everybody
  *   round.c      one phase of a view change: down a tree and back
+ *   tree.c       who is where in this tree
  *
  * Inner time. All times here are in `m->t`: the owner's clock minus the time in which the owner was late with its
  * tick. What it could not see it does not hold against others. */
@@ -356,6 +358,10 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
 void agreement_settle(struct member *m, uint64_t epoch);
 void agreement_round_complete(struct member *m); /* root: everybody live has answered */
 
+/* ledger.c */
+void ledger_send(struct member *m, int to, uint64_t from); /* the log from this epoch on, some of it */
+void ledger_take(struct member *m, const struct wire_msg *msg);
+
 /* reports.c */
 void pace_note(struct pace *pace, uint64_t took);
 uint64_t pace_rto(const struct member *m, const struct pace *pace,
@@ -372,6 +378,17 @@ uint64_t report_deadline(const struct member *m);
 void poll_tick(struct member *m);
 uint64_t poll_deadline(const struct member *m);
 void report_tell_deaths(struct member *m, int to); /* those believed dead and not declared yet */
+
+/* tree.c: of the round under way */
+bool tree_has(const struct member *m, int id);
+int tree_pos(const struct member *m, int id);
+int tree_id(const struct member *m, int pos);
+int tree_children(const struct round *r);
+int tree_levels(const struct round *r);              /* below this member, at least 1 */
+void tree_mark(struct member *m, int pos);           /* root: all from there down have answered */
+bool tree_left_add(struct round *r, int id);         /* these three: false if there is no memory */
+bool tree_make_out(struct member *m, uint64_t slot); /* from `left` */
+bool tree_leave_out(struct member *m, uint64_t slot, const struct batch *batch); /* as root */
 
 /* round.c */
 void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value);

@@ -2,67 +2,18 @@
  * back up combined. Fan-out 8, so four levels below the root for 4,096 members, six for 100,000. A message names only those whom the root
  * leaves out beyond the ones declared dead before the slot: these everybody knows who takes part in it.
  *
- * The tree is computed, not built: the ids that are not in `out`, in ascending order starting at the root, are positions 0, 1, ...;
- * position p has the children 8p+1 .. 8p+8. A parent sends again to children whose subtree has not answered; the root,
- * after a while, writes directly to whoever is not accounted for (inner nodes may have died), and those answer it
- * directly. Who still does not answer is checked by the detector, and once it is believed dead no longer waited for. */
+ * The tree is in tree.c. A parent sends again to children whose subtree has not answered; the root, after a while, writes directly to
+ * whoever is not accounted for (inner nodes may have died), as fast as they answer, and those answer it directly. Who still does not answer is
+ * checked by the detector, and once it is believed dead no longer waited for. */
 #include "detect/member_internal.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 enum { DIRECT_AFTER = 2, CHECK_AFTER = 4, INNER_ATTEMPTS = 8 };
 
-/* ------------------------------------------------------------------------------------------------ the tree */
-
-static bool in_tree(const struct member *m, int id)
-{
-    return !idset_has(&m->round.out, id);
-}
-
-static int rank_of(const struct member *m, int id) /* ids of the tree below id */
-{
-    return id - idset_below(&m->round.out, id);
-}
-
-static int pos_of(const struct member *m, int id)
-{
-    int d = rank_of(m, id) - rank_of(m, m->round.root);
-    return d < 0 ? d + m->round.size : d;
-}
-
-static int id_at(const struct member *m, int pos)
-{
-    assert(m->round.size > 0);
-    return idset_nth_out(&m->round.out, (rank_of(m, m->round.root) + pos) % m->round.size);
-}
-
-static int child_count(const struct round *r)
-{
-    int first = FANOUT * r->pos + 1;
-    int n = r->size - first;
-    return n < 0 ? 0 : n < FANOUT ? n : FANOUT;
-}
-
-static int levels_below(const struct round *r)
-{
-    int n = 0;
-    for (int p = FANOUT * r->pos + 1; p < r->size; p = FANOUT * p + 1)
-        n++;
-    return n > 1 ? n : 1;
-}
-
 static bool subtree_done(const struct round *r)
 {
-    return r->self_done && r->child_done == (1u << child_count(r)) - 1;
-}
-
-static void mark_subtree(struct member *m, int pos)
-{
-    struct round *r = &m->round;
-    for (int lo = pos, hi = pos; lo < r->size; lo = FANOUT * lo + 1, hi = FANOUT * hi + FANOUT)
-        for (int p = lo; p <= hi && p < r->size; p++)
-            bitset_add(r->acked, p);
+    return r->self_done && r->child_done == (1u << tree_children(r)) - 1;
 }
 
 /* ------------------------------------------------------------------------------------------------ sending */
@@ -87,9 +38,9 @@ static void send_down(struct member *m, int to, bool direct)
 static void send_to_children(struct member *m)
 {
     struct round *r = &m->round;
-    int n = child_count(r);
+    int n = tree_children(r);
     for (int i = 0; i < n && !m->halted; i++) {
-        int child = id_at(m, FANOUT * r->pos + 1 + i);
+        int child = tree_id(m, FANOUT * r->pos + 1 + i);
         if (!(r->child_done >> i & 1) && is_live(m, child))
             send_down(m, child, false);
     }
@@ -142,8 +93,8 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
     if (batch)
         r->batch = *batch;
     r->size = m->p.n - r->out.count;
-    r->pos = pos_of(m, m->p.self);
-    r->rto = pace_rto(m, &m->round_pace, levels_below(r));
+    r->pos = tree_pos(m, m->p.self);
+    r->rto = pace_rto(m, &m->round_pace, tree_levels(r));
     r->next_resend = phase == PHASE_SETTLE ? NEVER : m->t + r->rto;
     if (phase == PHASE_COLLECT && m->has_accepted) {
         r->best_ballot = m->accepted_ballot + 1; /* 0 is "none", and ballot 0 exists */
@@ -154,7 +105,7 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
 
 static bool has_answered(const struct member *m, int id)
 {
-    return in_tree(m, id) && bitset_has(m->round.acked, pos_of(m, id));
+    return tree_has(m, id) && bitset_has(m->round.acked, tree_pos(m, id));
 }
 
 /* Are those who answered enough to bind the others? All others are believed dead. */
@@ -192,7 +143,7 @@ void round_recheck(struct member *m)
     if (!r->self_done)
         return;
     for (int p = next_unanswered(r, 0); p >= 0; p = next_unanswered(r, p + 1))
-        if (is_live(m, id_at(m, p)))
+        if (is_live(m, tree_id(m, p)))
             return;
     if (answers_are_a_quorum(m))
         agreement_round_complete(m);
@@ -229,7 +180,7 @@ static void subtree_progress(struct member *m)
         return;
     r->full_sent = true;
     r->next_resend = NEVER;
-    int parent = id_at(m, (r->pos - 1) / FANOUT);
+    int parent = tree_id(m, (r->pos - 1) / FANOUT);
     send_ack(m, parent, WIRE_FULL);
     if (r->answer_root && parent != r->root)
         send_ack(m, r->root, WIRE_FULL);
@@ -277,76 +228,6 @@ static void act(struct member *m)
     }
 }
 
-/* `out` for the slot, from `left`. False: out of memory. */
-static bool make_out(struct member *m, uint64_t slot)
-{
-    struct round *r = &m->round;
-    bool ok = idset_copy(&r->out, &m->gone);
-    for (uint64_t s = slot; s <= m->epoch; s++) /* our view may be a later one */
-        for (int i = 0; i < m->log[s - 1]->n; i++)
-            if (m->log[s - 1]->events[i].type == MEMBER_NODE_DEAD)
-                ok = ok && idset_del(&r->out, (int)m->log[s - 1]->events[i].a);
-    for (int i = 0; i < r->n_left; i++)
-        ok = ok && idset_add(&r->out, r->left[i]);
-    return ok;
-}
-
-static bool left_add(struct round *r, int id)
-{
-    if (!grow((void **)&r->left, &r->cap_left, r->n_left + 1, sizeof *r->left))
-        return false;
-    r->left[r->n_left++] = id;
-    return true;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    return *(const int *)a - *(const int *)b;
-}
-
-/* The deaths among events, into `left`. */
-static bool left_add_deaths(struct round *r, const struct member_event *events, int n)
-{
-    bool ok = true;
-    for (int i = 0; i < n; i++)
-        if (events[i].type == MEMBER_NODE_DEAD)
-            ok = ok && left_add(r, (int)events[i].a);
-    return ok;
-}
-
-static void sort_left(struct round *r)
-{
-    int k = 0;
-    if (r->n_left)
-        qsort(r->left, (size_t)r->n_left, sizeof *r->left, by_id);
-    for (int i = 0; i < r->n_left; i++)
-        if (k == 0 || r->left[k - 1] != r->left[i])
-            r->left[k++] = r->left[i];
-    r->n_left = k;
-}
-
-/* As root: whom the batch declares, who was declared since the slot, and whom we believe dead, as many as a message can name. Others
- * believed dead stay in the tree, and are not waited for. */
-static bool leave_out(struct member *m, uint64_t slot, const struct batch *batch)
-{
-    struct round *r = &m->round;
-    for (int most = m->n_deaths < WIRE_LEFT_MAX ? m->n_deaths : WIRE_LEFT_MAX;; most = most * 3 / 4) {
-        bool ok = true;
-        r->n_left = 0;
-        for (int i = 0; batch && i < batch->n; i++)
-            ok = ok && left_add_deaths(r, &batch->e[i].event, 1);
-        for (uint64_t s = slot; s <= m->epoch; s++)
-            ok = ok && left_add_deaths(r, m->log[s - 1]->events, m->log[s - 1]->n);
-        for (int i = 0; i < most; i++)
-            ok = ok && left_add(r, m->deaths[i].node);
-        sort_left(r);
-        if (!ok)
-            return false;
-        if (most == 0 || (r->n_left <= WIRE_LEFT_MAX && wire_left_bytes(r->left, r->n_left) <= WIRE_LEFT_BYTES))
-            return make_out(m, slot);
-    }
-}
-
 static bool make_acked(struct round *r, int size)
 {
     unsigned words = BITSET_WORDS(size);
@@ -366,7 +247,7 @@ void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const s
 {
     struct round *r = &m->round;
     bool proposal = phase == PHASE_PREPARE || phase == PHASE_ACCEPT;
-    if (!leave_out(m, slot, proposal ? batch : NULL) || !make_acked(r, m->p.n - r->out.count)) {
+    if (!tree_leave_out(m, slot, proposal ? batch : NULL) || !make_acked(r, m->p.n - r->out.count)) {
         member_halt(m, "out of memory");
         return;
     }
@@ -440,12 +321,12 @@ void round_join(struct member *m, const struct wire_msg *msg)
     r->n_left = 0;
     bool ok = true;
     for (int i = 0; i < msg->n_left; i++)
-        ok = ok && left_add(r, msg->left[i]);
-    if (!ok || !make_out(m, msg->slot)) {
+        ok = ok && tree_left_add(r, msg->left[i]);
+    if (!ok || !tree_make_out(m, msg->slot)) {
         member_halt(m, "out of memory");
         return;
     }
-    if (!in_tree(m, m->p.self) || !in_tree(m, msg->root)) {
+    if (!tree_has(m, m->p.self) || !tree_has(m, msg->root)) {
         round_cancel(m);
         return;
     }
@@ -475,7 +356,7 @@ static void write_to_some(struct member *m, bool again)
     r->direct = r->direct_answers = 0;
     int p = next_unanswered(r, r->direct_at);
     for (; p >= 0 && r->direct < DIRECT_MAX && !m->halted; p = next_unanswered(r, p + 1)) {
-        int id = id_at(m, p);
+        int id = tree_id(m, p);
         if (!is_live(m, id) || (!again && bitset_has(r->heard, p)))
             continue;
         send_down(m, id, true);
@@ -516,9 +397,9 @@ static void child_complete(struct member *m, int child, uint64_t nonce)
 void round_ack(struct member *m, const struct wire_msg *msg)
 {
     struct round *r = &m->round;
-    if (r->phase == PHASE_NONE || key_cmp(msg, r) != 0 || !in_tree(m, msg->src))
+    if (r->phase == PHASE_NONE || key_cmp(msg, r) != 0 || !tree_has(m, msg->src))
         return;
-    int pos = pos_of(m, msg->src);
+    int pos = tree_pos(m, msg->src);
     if (msg->flags & WIRE_WORKING) {
         if (r->root == m->p.self) {
             bitset_add(r->heard, pos);
@@ -538,7 +419,7 @@ void round_ack(struct member *m, const struct wire_msg *msg)
         child_complete(m, (pos - 1) % FANOUT, msg->nonce);
     if (r->root == m->p.self) {
         if (full)
-            mark_subtree(m, pos);
+            tree_mark(m, pos);
         else
             bitset_add(r->acked, pos);
     }
@@ -554,7 +435,7 @@ void round_tell_deaths(struct member *m)
     int told = 0;
     for (int p = next_unanswered(r, 1); tells_deaths(m) && p >= 0 && told < DIRECT_MAX && !m->halted;
          p = next_unanswered(r, p + 1)) {
-        int id = id_at(m, p);
+        int id = tree_id(m, p);
         if (!is_live(m, id))
             continue;
         report_tell_deaths(m, id);
@@ -573,9 +454,9 @@ void round_tick(struct member *m)
             return;
     }
     r->attempts++;
-    r->rto = 2 * r->rto < pace_rto_max(m, &m->round_pace, levels_below(r))
+    r->rto = 2 * r->rto < pace_rto_max(m, &m->round_pace, tree_levels(r))
                  ? 2 * r->rto
-                 : pace_rto_max(m, &m->round_pace, levels_below(r));
+                 : pace_rto_max(m, &m->round_pace, tree_levels(r));
     r->next_resend = m->t + r->rto;
     if (r->root == m->p.self && r->attempts >= DIRECT_AFTER)
         root_resend(m);

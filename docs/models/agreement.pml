@@ -17,8 +17,8 @@
  *   pump                agreement_pump, make_batch              detect/agreement.c
  *   take                take_round, round_join, repeat          detect/agreement.c, detect/round.c
  *   complete            round_recheck, agreement_round_complete detect/round.c, detect/agreement.c
- *   commit              agreement_commit                        detect/agreement.c
- *   fetch               agreement_behind, send_log, take_log    detect/agreement.c
+ *   commit              agreement_commit                        detect/ledger.c
+ *   fetch               agreement_behind, ledger_send, _take    detect/ledger.c
  *   report              report_send, report_take                detect/reports.c
  *
  * Properties (asserted where the step is made):

@@ -1,0 +1,237 @@
+/* What a member has prepared, accepted and committed: the part of the view agreement that every member has, coordinator or not (diagram and
+ * table: agreement.c), and the log, which is sent to whoever is behind. */
+#include "detect/member_internal.h"
+
+#include <stdlib.h>
+
+enum { LOG_WINDOW = 4 };
+
+uint32_t agreement_last_ordered(const struct member *m, int node)
+{
+    for (int lo = 0, hi = m->n_ordered; lo < hi;) {
+        int mid = (lo + hi) / 2;
+        if (m->ordered[mid].node == node)
+            return m->ordered[mid].seq;
+        if (m->ordered[mid].node < node)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return 0;
+}
+
+static void set_ordered(struct member *m, int node, uint32_t seq)
+{
+    int i = 0;
+    while (i < m->n_ordered && m->ordered[i].node < node)
+        i++;
+    if (i == m->n_ordered || m->ordered[i].node != node) {
+        if (!grow((void **)&m->ordered, &m->cap_ordered, m->n_ordered + 1, sizeof *m->ordered)) {
+            member_halt(m, "out of memory");
+            return;
+        }
+        memmove(&m->ordered[i + 1], &m->ordered[i], (size_t)(m->n_ordered - i) * sizeof *m->ordered);
+        m->n_ordered++;
+    }
+    m->ordered[i].node = node;
+    m->ordered[i].seq = seq;
+}
+
+static bool same_batch(const struct batch *a, const struct batch *b)
+{
+    if (a->n != b->n)
+        return false;
+    for (int i = 0; i < a->n; i++) {
+        const struct batch_entry *x = &a->e[i], *y = &b->e[i];
+        if (x->node != y->node || x->seq != y->seq || x->event.type != y->event.type || x->event.a != y->event.a ||
+            x->event.b != y->event.b || x->event.c != y->event.c || x->event.d != y->event.d)
+            return false;
+    }
+    return true;
+}
+
+static int batch_events(const struct batch *b, struct member_event *out)
+{
+    for (int i = 0; i < b->n; i++)
+        out[i] = b->e[i].event;
+    return b->n;
+}
+
+void agreement_prepare(struct member *m, const struct batch *batch)
+{
+    if (m->has_proposal && same_batch(&m->proposal, batch))
+        return; /* a new coordinator takes up what the old one began: our answer stands */
+    m->has_proposal = true;
+    m->proposal = *batch;
+    m->proposal_number++;
+    m->proposed_at = m->t;
+    m->prepared = false;
+    m->prepared_value = 0;
+    member_note(m, MEMBER_REPORT_PREPARE, -1, MEMBER_ALIVE, m->epoch + 1, "proposed");
+    for (int i = 0; i < batch->n && !m->halted; i++) {
+        const struct member_event *e = &batch->e[i].event;
+        if (e->type == MEMBER_NODE_DEAD)
+            detector_adopt_death(m, (int)e->a, (enum member_evidence)e->b, (int)e->c, "declared in a proposal");
+    }
+    if (m->halted)
+        return;
+    struct member_event events[MEMBER_BATCH_MAX];
+    int n = batch_events(batch, events);
+    m->ops.prepare(m->ops.user, m->epoch + 1, m->proposal_number, events, n);
+}
+
+void agreement_accept(struct member *m, uint64_t ballot, const struct batch *batch, uint64_t value)
+{
+    m->has_accepted = true;
+    m->accepted_ballot = ballot;
+    m->accepted = *batch;
+    m->accepted_value = value;
+}
+
+void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now)
+{
+    member_enter(m, now);
+    if (!m->halted && m->has_proposal && !m->prepared && proposal == m->proposal_number) {
+        m->prepared = true;
+        m->prepared_value = value;
+        if (m->round.phase == PHASE_PREPARE && m->round.slot == m->epoch + 1)
+            round_self_done(m);
+    }
+    member_leave(m);
+}
+
+static void drop_pending(struct member *m)
+{
+    int k = 0;
+    for (int i = 0; i < m->n_queue; i++)
+        if (is_member(m, m->queue[i].node) && m->queue[i].seq > agreement_last_ordered(m, m->queue[i].node))
+            m->queue[k++] = m->queue[i];
+    m->n_queue = k;
+    k = 0;
+    for (int i = 0; i < m->n_mine; i++)
+        if (m->mine[i].seq > agreement_last_ordered(m, m->p.self))
+            m->mine[k++] = m->mine[i];
+    m->n_mine = k;
+    k = 0;
+    for (int i = 0; i < m->n_deaths; i++)
+        if (is_member(m, m->deaths[i].node))
+            m->deaths[k++] = m->deaths[i];
+    m->n_deaths = k;
+}
+
+static bool log_append(struct member *m, const struct batch *batch, uint64_t max_value)
+{
+    if (m->epoch == m->cap_log) {
+        uint64_t cap = m->cap_log ? 2 * m->cap_log : 8;
+        struct log_entry **log = realloc(m->log, cap * sizeof *log); // NOLINT(bugprone-sizeof-expression): of pointers
+        if (!log)
+            return false;
+        m->log = log;
+        m->cap_log = cap;
+    }
+    struct log_entry *e = calloc(1, sizeof *e);
+    if (!e)
+        return false;
+    e->max_value = max_value;
+    e->n = batch_events(batch, e->events);
+    for (int i = 0; i < batch->n; i++) {
+        e->id[i].node = batch->e[i].node;
+        e->id[i].seq = batch->e[i].seq;
+    }
+    m->log[m->epoch++] = e;
+    return true;
+}
+
+static void declare_dead(struct member *m, const struct member_event *e)
+{
+    int node = (int)e->a;
+    if (e->b != MEMBER_REFUSED && (m->p.self == agreement_coordinator(m) || m->p.self == (int)e->c)) {
+        /* If it lives it should end; if this is lost, it learns when it asks somebody. */
+        struct wire_msg dead = {.type = WIRE_DEAD};
+        member_post(m, node, &dead);
+    }
+    member_put(m, &m->gone, node);
+    member_put(m, &m->dead, node);
+    if (e->b == MEMBER_REFUSED)
+        member_put(m, &m->positive, node);
+    detector_forget(m, node);
+}
+
+/* Decided. The only place where the epoch moves. */
+void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_value)
+{
+    for (int i = 0; i < batch->n; i++)
+        if (batch->e[i].event.type == MEMBER_NODE_DEAD && (int)batch->e[i].event.a == m->p.self) {
+            member_halt(m, "declared dead by the others");
+            return;
+        }
+    if (!log_append(m, batch, max_value)) {
+        member_halt(m, "out of memory");
+        return;
+    }
+    for (int i = 0; i < batch->n; i++) {
+        const struct batch_entry *e = &batch->e[i];
+        if (e->event.type == MEMBER_NODE_DEAD)
+            declare_dead(m, &e->event);
+        else
+            set_ordered(m, e->node, e->seq);
+    }
+    m->has_proposal = m->prepared = m->has_accepted = m->bound = false;
+    /* What was under way for this slot is over; as coordinator we go on with the next one. */
+    if (m->round.phase >= PHASE_COLLECT && m->round.phase <= PHASE_ACCEPT && m->round.slot <= m->epoch) {
+        round_cancel(m);
+        m->next_collect = m->t;
+    }
+    drop_pending(m);
+    report_committed(m);
+    detector_rewatch(m);
+    member_note(m, MEMBER_REPORT_VIEW, -1, MEMBER_ALIVE, m->epoch, "committed");
+    const struct log_entry *e = m->log[m->epoch - 1];
+    m->ops.commit(m->ops.user, m->epoch, e->events, e->n, max_value);
+}
+
+void agreement_settle(struct member *m, uint64_t epoch)
+{
+    if (epoch > m->epoch)
+        epoch = m->epoch;
+    if (epoch <= m->settled || m->halted)
+        return;
+    m->settled = epoch;
+    m->all_seen = true; /* all have been there to commit it */
+    idset_free(&m->seen);
+    member_note(m, MEMBER_REPORT_SETTLED, -1, MEMBER_ALIVE, epoch, "committed by all");
+    m->ops.settled(m->ops.user, epoch);
+}
+
+/* ------------------------------------------------------------------------------------------------ who is behind */
+
+void ledger_send(struct member *m, int to, uint64_t from)
+{
+    for (uint64_t slot = from; slot <= m->epoch && slot < from + LOG_WINDOW; slot++) {
+        const struct log_entry *e = m->log[slot - 1];
+        struct wire_msg msg = {.type = WIRE_LOG, .slot = slot, .value = e->max_value, .batch = {.n = e->n}};
+        for (int i = 0; i < e->n; i++)
+            msg.batch.e[i] = (struct batch_entry){.node = e->id[i].node, .seq = e->id[i].seq, .event = e->events[i]};
+        member_post(m, to, &msg);
+    }
+}
+
+/* `who` has committed more than we have. */
+void agreement_behind(struct member *m, int who)
+{
+    if (m->t < m->next_fetch)
+        return;
+    m->next_fetch = m->t + m->p.rto_ns;
+    struct wire_msg msg = {.type = WIRE_FETCH, .slot = m->epoch + 1};
+    member_post(m, who, &msg);
+}
+
+void ledger_take(struct member *m, const struct wire_msg *msg)
+{
+    if (msg->slot != m->epoch + 1)
+        return;
+    agreement_commit(m, &msg->batch, msg->value);
+    if (m->halted)
+        return;
+    m->next_fetch = 0;
+}
