@@ -103,11 +103,16 @@ def die(job, before, action, may_lose):
 
 def fall_silent(job, before, how, may_lose):
     """The process stops at the point; then its whole node freezes, or is cut off and goes on by itself."""
-    job.until(lambda c: c.stopped(), "the point to be passed, or the end")
+    looks = [time.monotonic()]
+
+    def stopped(c):
+        looks.append(time.monotonic())
+        return c.stopped()
+    job.until(stopped, "the point to be passed, or the end")
     where = job.stopped()
     if where:
         node, pid = where
-        begin, pids = time.monotonic(), job.node_pids(node)
+        begin, pids = looks[-2], job.node_pids(node)  # it ran when it was looked at before
         if how in ("freeze", "pause"):
             job.signal_node(node, signal.SIGSTOP)
         else:
