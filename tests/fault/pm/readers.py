@@ -11,12 +11,13 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
 import recorder
-from keeltest import HANG_S, KEELCTL, Job, wait_for
+from keeltest import HANG_S, KEELCTL, Job, state_of, wait_for
 
 # Writes numbered lines for ever, and after each how many it has written into the file named by its rank in $DIR.
 COUNTING = [sys.executable, "-c", """import os
 rank, i = os.environ["KEEL_RANK"], 0
 count = os.open(os.path.join(os.environ["DIR"], rank), os.O_WRONLY | os.O_CREAT)
+os.pwrite(count, b"%12d %d" % (0, os.getpid()), 0)
 to = 2 if rank == os.environ.get("TO_ERROR") else 1
 while True:
     os.write(to, b"%s %d %s\\n" % (rank.encode(), i, b"x" * 100))
@@ -30,8 +31,17 @@ def counts(directory):
     found = {}
     for rank in os.listdir(directory):
         with open(os.path.join(directory, rank)) as f:
-            found[rank] = int(f.read() or 0)
+            found[rank] = int(f.read(12) or 0)
     return found
+
+
+def writers(directory):
+    """Their pids."""
+    texts = []
+    for rank in os.listdir(directory):
+        with open(os.path.join(directory, rank)) as f:
+            texts.append(f.read())
+    return [int(text.split()[1]) for text in texts if " " in text.strip()]
 
 
 def stand_still(directory, ranks):
@@ -41,7 +51,8 @@ def stand_still(directory, ranks):
     def still():
         seen.append(counts(directory))
         time.sleep(0.3)
-        return len(seen[-1]) == ranks and seen[-1] == counts(directory) and seen[-1] == seen[-2] == seen[-3]
+        asleep = all(state_of(pid) == "S" for pid in writers(directory))  # who waits for a processor is none that stands still
+        return asleep and len(seen[-1]) == ranks and seen[-1] == counts(directory) and seen[-1] == seen[-2] == seen[-3]
     wait_for(still, "the ranks to stand still")
     return counts(directory)
 

@@ -50,6 +50,7 @@ def test_replayed_data_connection_changes_nothing():
         hellos = [(ends[1], data) for ends, data in streams.items() if b"ihleek" in data[:300]]
         assert len(hellos) >= 3, "the agents' connections to each other, and rank 1's: %s" % list(streams)
         replayed = [say_again(*hello) for hello in hellos]
+        wait_for(lambda: job.events("refused"), "a replayed hello to be refused")
         go_on(job)
         assert job.wait() == 0, job.stderr()
         assert job.stdout() == "put 1\nput 2\nhas 2\n", "an old put took effect: " + job.stdout()
@@ -76,6 +77,7 @@ def test_replayed_control_connections_are_dropped():
                 for where in {source, to} & set(listeners()):
                     replayed.append(say_again(where, data))
             assert len(replayed) >= 4, (len(replayed), list(said))
+            wait_for(lambda: "dropped a connection from" in job.stderr() and "authentication failed" in job.stderr(), "them to be dropped")
             status = job.status()
             assert [n["state"] for n in status["nodes"].values()] == ["running"] * 2 and status["keelrun"], status
             open(os.path.join(directory, "go"), "w").close()
