@@ -82,7 +82,8 @@ def test_mpi_program_runs_between_namespaces():
 
 def test_cut_and_heal_are_silent():
     need_root()
-    with Job(["-n", "2", "--nodes", "2", "--bed", "netns", sys.executable, "-c", ECHO]) as job:
+    far = ["--silence", "600000", "--dark", "600000"]  # nobody is declared dead meanwhile
+    with Job(["-n", "2", "--nodes", "2", "--bed", "netns", *far, sys.executable, "-c", ECHO]) as job:
         told = []
 
         def say(word, answer):
