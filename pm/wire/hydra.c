@@ -194,6 +194,7 @@ void hydra_start(struct hydra *h, const struct hydra_command *command)
 {
     int fds[2], rc = 0;
     h->line_len = 0;
+    h->last[0] = '\0'; /* what an earlier one said is no sign that this one has started anything */
     h->had_child = false;
     h->childless = 0;
     h->wait_status = -1;
