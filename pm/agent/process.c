@@ -87,7 +87,8 @@ static _Noreturn void child_run(const struct process_spec *spec, const struct ch
     _exit(127);
 }
 
-static char **env_with_fds(char *const *env, int keel_fd, int pmi_fd)
+/* The caller frees the list; the strings are others'. */
+static char **env_with_fds(char *const *env, char *keel_fd, char *pmi_fd)
 {
     size_t n = 0;
     while (env[n])
@@ -96,25 +97,16 @@ static char **env_with_fds(char *const *env, int keel_fd, int pmi_fd)
     memcpy(all, env, n * sizeof *all);
     all[n] = (char *)NO_BACKTRACE_IPATH;
     all[n + 1] = (char *)NO_BACKTRACE_HFI;
-    all[n + 2] = pm_printf("KEEL_FD=%d", keel_fd);
-    all[n + 3] = pm_printf("PMI_FD=%d", pmi_fd);
+    all[n + 2] = keel_fd;
+    all[n + 3] = pmi_fd;
     return all;
-}
-
-static void env_free(char **env)
-{
-    size_t n = 0;
-    while (env[n])
-        n++;
-    free(env[n - 2]);
-    free(env[n - 1]);
-    free(env);
 }
 
 /* Forks and waits for the exec to happen or fail. Returns 0 or an errno (negative errno: of chdir). */
 static int spawn(const struct process_spec *spec, struct child_fds *f, pid_t *pid)
 {
-    char **env = env_with_fds(spec->env, f->keel[1], f->pmi[1]);
+    char *keel_fd = pm_printf("KEEL_FD=%d", f->keel[1]), *pmi_fd = pm_printf("PMI_FD=%d", f->pmi[1]);
+    char **env = env_with_fds(spec->env, keel_fd, pmi_fd);
     pid_t agent = getpid();
     /* Signals stay blocked across the fork so that the child never runs one of our handlers. */
     sigset_t all, before;
@@ -125,7 +117,9 @@ static int spawn(const struct process_spec *spec, struct child_fds *f, pid_t *pi
         child_run(spec, f, env, agent);
     int failed = *pid < 0 ? errno : 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    env_free(env);
+    free(env);
+    free(keel_fd);
+    free(pmi_fd);
     if (failed)
         return failed;
     close(f->error[1]);
