@@ -17,7 +17,7 @@ BIN = os.environ.get("KEEL_BIN", "build/pm")
 KEELRUN, KEELCTL = os.path.join(BIN, "keelrun"), os.path.join(BIN, "keelctl")
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 IS_ROOT = os.geteuid() == 0
-HANG_S = 300  # what takes longer hangs, on a machine of any speed; no test is about this number
+HANG_S = 900  # what takes longer hangs, on a machine of any speed; no test is about this number
 LEFT_S = 50  # what is there for so long after the end was left behind; less than any lease by which what was forgotten ends itself
 
 
