@@ -98,6 +98,14 @@ static void keep_memory(void)
     mallopt(M_TRIM_THRESHOLD, KEPT);
 }
 
+/* What cannot be written is an error of that call: nobody reads, or a file may not become so large (RLIMIT_FSIZE, which memory files obey,
+ * too). */
+static void survive_writing(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
 /* Leave Hydra: no controlling terminal, none of its descriptors. say is what remains of it. */
 static void detach(int say)
 {
@@ -108,7 +116,7 @@ static void detach(int say)
     dup2(say, STDERR_FILENO);
     fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK); /* a frozen stub must not freeze us */
     syscall(SYS_close_range, 3u, ~0u, 0u);
-    signal(SIGPIPE, SIG_IGN);
+    survive_writing();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
@@ -126,7 +134,7 @@ static int run_joined(void)
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     syscall(SYS_close_range, JOIN_CHANNEL + 1u, ~0u, 0u);
-    signal(SIGPIPE, SIG_IGN);
+    survive_writing();
     descriptors_raise(&launch.descriptors);
     log_init("keeld");
     return agent_run(&launch, 0);

@@ -140,6 +140,7 @@ int main(int argc, char **argv)
     if (sodium_init() < 0)
         pm_quit(1, "no source of random numbers");
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not become larger (ulimit -f) is told like a full disk */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     job.options = &options;
     randombytes_buf(&job.id, sizeof job.id);

@@ -178,6 +178,17 @@ def test_a_segment_for_which_an_agent_has_no_descriptor_is_refused_to_all():
             assert not job.has("view"), job.seen
 
 
+def test_a_segment_larger_than_an_agent_may_make_a_file_is_refused_to_all():
+    for node in (0, 2):
+        with audit("refused") as job:
+            at_rest(job)
+            resource.prlimit(job.agents[node], resource.RLIMIT_FSIZE, (1, 1))
+            job.process.stdin.close()
+            ends_well(job)
+            job.poll()
+            assert not job.has("view"), job.seen
+
+
 def test_finalize_completes_what_has_handles():
     with audit("handles") as job:
         at_rest(job)

@@ -2,6 +2,7 @@
 import hashlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -91,6 +92,16 @@ def test_output_that_cannot_be_written_is_told_and_fails():
         job = keelrun("-n", "1", "echo", "lost", stdout=full, stderr=subprocess.PIPE)
         err = job.communicate(timeout=HANG_S)[1]
     assert job.returncode == 1 and len(err.splitlines()) == 1 and b"No space left" in err, (job.returncode, err)
+
+
+def test_output_to_a_file_that_may_not_become_so_large_is_told_and_fails():
+    limit = 16 << 20  # nodes keep their memory in files, too
+    with tempfile.TemporaryFile() as out:
+        job = keelrun("-n", "1", "head", "-c", str(limit + 1), "/dev/zero", stdout=out, stderr=subprocess.PIPE,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+        err = job.communicate(timeout=HANG_S)[1]
+        assert job.returncode == 1 and len(err.splitlines()) == 1 and b"File too large" in err, (job.returncode, err)
+        assert os.fstat(out.fileno()).st_size == limit
 
 
 def test_closed_descriptors_are_no_trouble():
