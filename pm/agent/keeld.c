@@ -133,6 +133,9 @@ static int run_joined(void)
     int null = open("/dev/null", O_RDWR);
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
+    if (fcntl(STDERR_FILENO, F_GETFD) < 0)
+        dup2(null,
+             STDERR_FILENO); /* else something of ours gets that number, and is lost when the log is caught there */
     syscall(SYS_close_range, JOIN_CHANNEL + 1u, ~0u, 0u);
     survive_writing();
     descriptors_raise(&launch.descriptors);

@@ -3,6 +3,7 @@
  * agent opens memory and transport and says how it is reached; the second exchange carries that, or what went wrong, and the job starts. */
 #include "runtime/client/join.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
@@ -120,7 +121,8 @@ static void fill_card(struct card *c, int rank)
         return;
     randombytes_buf(&c->job, sizeof c->job);
     randombytes_buf(c->secret, sizeof c->secret);
-    c->nodes_wanted = (int)env_number("KEEL_NODES", 0);
+    uint64_t wanted = env_number("KEEL_NODES", 0);
+    c->nodes_wanted = wanted < INT32_MAX ? (int32_t)wanted : INT32_MAX;
     c->degrade = said && strcmp(said, "degrade") == 0;
 }
 
@@ -303,6 +305,21 @@ static void exiting(int code, void *pid)
         pmi_exchange_close();
 }
 
+/* Libraries that libfabric loads (libinfinipath, libpsm2) catch the signals of a crash when the program is loaded, write a file and exit
+ * with 1: a death would look like an end that the program has chosen. keelrun's ranks have a variable for it in their environment. */
+static void forget_handlers_of_libraries(void)
+{
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGABRT, SIGFPE, SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction now;
+        Dl_info where;
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN &&
+            dladdr((void *)(uintptr_t)now.sa_handler, &where) && where.dli_fname && // NOLINT(performance-no-int-to-ptr)
+            (strstr(where.dli_fname, "/libinfinipath.") || strstr(where.dli_fname, "/libpsm")))
+            signal(numbers[i], SIG_DFL);
+    }
+}
+
 bool join_hold(void)
 {
     struct pollfd gone = {.fd = lifeline};
@@ -311,6 +328,7 @@ bool join_hold(void)
     if (fcntl(lifeline, F_SETOWN, getpid()) != 0 || fcntl(lifeline, F_SETSIG, SIGKILL) != 0 ||
         fcntl(lifeline, F_SETFL, O_ASYNC) != 0 || poll(&gone, 1, 0) != 0)
         return false;
+    forget_handlers_of_libraries();
     /* Hydra's way to say that another process has failed, which we know */
     if (sigaction(SIGUSR1, NULL, &usr1) == 0 && usr1.sa_handler == SIG_DFL)
         signal(SIGUSR1, SIG_IGN);

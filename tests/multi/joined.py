@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -158,8 +159,15 @@ def test_an_agent_that_cannot_be_started_is_told():
 
 
 def test_more_hosts_and_nodes_wanted():
-    with Run(mpiexec("-n", "2", JOINED, "work"), 5) as job:  # not more than there are ranks
-        assert job.wait() == 0 and "on node 1" in job.stdout(), job.stderr()
+    for wanted in 5, 3 << 30:  # not more than there are ranks
+        with Run(mpiexec("-n", "2", JOINED, "work"), wanted) as job:
+            assert job.wait() == 0 and "on node 1" in job.stdout(), job.stderr()
+
+
+def test_closed_descriptors_are_no_trouble():
+    for closed in "2>&-", "<&- 2>&-":
+        with Run(mpiexec("-n", "2", "sh", "-c", '"$@" ' + closed, "sh", JOINED, "work"), 2) as job:
+            assert job.wait() == 0 and "rank 1 of 2 on node 1: right" in job.stdout(), (closed, job.stdout())
 
 
 def test_nothing_stays_whatever_is_killed():
@@ -223,18 +231,22 @@ def two_hosts():
 
 
 def test_others_go_on_when_a_node_dies():
-    for what in "rank", "agent":
+    for what in signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, "agent":
+        before = set(os.listdir("."))
         with two_hosts() as command, Run(command + ["-n", "4", JOINED, "survive"], 2) as job:
             pids = job.pids(4)
-            if what == "rank":
-                os.kill(pids[3][0], signal.SIGKILL)  # its proxy then kills rank 2
+            if what != "agent":
+                resource.prlimit(pids[3][0], resource.RLIMIT_CORE, (0, 0))
+                os.kill(pids[3][0], what)  # its proxy then kills rank 2
             else:
                 assert len(job.agents()) == 2
                 killed = subprocess.run([keeltest.KEELCTL, "kill-node", job.id, "1"], capture_output=True, text=True)
                 assert killed.returncode == 0, killed.stderr
             job.wait()  # its code is the launcher's, which knows of the dead
             said = sorted(re.findall(r"rank (\d) goes on without rank \d: right", job.stdout()))
-            assert said[:2] == ["0", "1"], (job.stdout(), job.stderr())
+            assert said[:2] == ["0", "1"], (what, job.stdout(), job.stderr())
+        left = [name for name in set(os.listdir(".")) - before if name.endswith(".btr")]
+        assert not left, left
 
 
 @contextlib.contextmanager
