@@ -120,6 +120,13 @@ static void detach(int say)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
+static bool is_socket(int fd)
+{
+    int type;
+    socklen_t len = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0;
+}
+
 /* A process of the node has started us, waits for our end, and gets it at once: the agent is nobody's child. */
 static int run_joined(void)
 {
@@ -163,6 +170,10 @@ int main(int argc, char **argv)
     int pair[2];
     argp_err_exit_status = 2;
     argp_parse(&argp, argc, argv, 0, NULL, &join);
+    if (join && (!is_socket(JOIN_LISTENER) || !is_socket(JOIN_CHANNEL))) {
+        fprintf(stderr, "keeld: not started by a program that uses Keel\n");
+        return 2;
+    }
     if (join && sodium_init() >= 0) {
         forget_launch();
         return run_joined();

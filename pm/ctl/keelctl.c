@@ -588,7 +588,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     }
 }
 
-int main(int argc, char **argv)
+/* Returns the exit code. */
+static int run(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"json", 'j', NULL, 0, "list, status, verify: one line of JSON", 0},
@@ -637,4 +638,12 @@ int main(int argc, char **argv)
     default:
         return do_verify(&job, &r);
     }
+}
+
+int main(int argc, char **argv)
+{
+    int code = run(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        pm_quit(1, "cannot write standard output: %s", strerror(errno));
+    return code;
 }

@@ -146,6 +146,9 @@ int main(int argc, char **argv)
     randombytes_buf(&job.id, sizeof job.id);
     randombytes_buf(job.secret, sizeof job.secret);
     randombytes_buf(job.ticket, sizeof job.ticket);
+    char cwd[4096];
+    if (!getcwd(cwd, sizeof cwd))
+        pm_quit(1, "the working directory, which is that of the ranks: %s", strerror(errno));
     enough_descriptors(options.job.nodes + options.job.spares);
     static char *keeld; /* until the end, which may come by pm_quit */
     keeld = find_program("keeld");

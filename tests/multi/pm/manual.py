@@ -233,7 +233,24 @@ def test_keelctl_exit_codes():
             assert result.returncode == code and (code == 0 or len(result.stderr.splitlines()) >= 1), (words, result)
 
 
+def test_what_keelctl_cannot_write_is_a_failure():
+    with Job(["-n", "1", "cat"]) as job:
+        job.wait_ranks(1)
+        for words in ("list",), ("status", job.id()), ("status", "--json", job.id()):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([keeltest.KEELCTL, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=HANG_S)
+            said = "keelctl: cannot write standard output: No space left on device\n"
+            assert (result.returncode, result.stderr) == (1, said), (words, result)
+
+
 # ---- keeld
+
+def test_keeld_is_not_started_by_hand():
+    for options in (), ("--join",):
+        result = subprocess.run([os.path.join(keeltest.BIN, "keeld"), *options], capture_output=True, text=True, timeout=HANG_S)
+        assert result.returncode == 2 and result.stderr.startswith("keeld: not started by "), (options, result)
+        assert len(result.stderr.splitlines()) == 1, result
+
 
 def test_agent_has_a_session_and_nothing_of_hydra():
     def ends(pid):

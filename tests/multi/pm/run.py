@@ -196,6 +196,16 @@ def test_environment_and_directory_reach_the_ranks():
     assert out.splitlines() == ["a b\tc=\"'\\", os.getcwd(), "0"], out
 
 
+def test_directory_that_is_gone_is_one_line():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        gone = os.path.join(directory, "gone")
+        os.mkdir(gone)
+        result = subprocess.run(["sh", "-c", 'cd "$1" && rmdir "$1" && exec "$2" -n 1 true', "sh", gone, os.path.abspath(keeltest.KEELRUN)],
+                                capture_output=True, text=True, timeout=HANG_S)
+    said = "keelrun: the working directory, which is that of the ranks: No such file or directory\n"
+    assert (result.returncode, result.stderr) == (1, said), result
+
+
 def test_secret_is_in_no_argument_list():
     with Job(["-n", "2", "--nodes", "2"] + sh("sleep 0.5")) as job:
         job.wait_ranks(2)
