@@ -1,6 +1,7 @@
 /* Tagged messages between any number of ranks: order, tags, any sender, lengths, the limit of what waits. Exit 0 if all is right. */
 #include <keel/keel.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,35 @@ static void any_rank(void)
     EXPECT(n == 1 || keel_message_test(1, 9, NULL, NULL) == KEEL_IN_PROGRESS);
 }
 
+enum { PER_THREAD = 50 };
+static int got_by[2][PER_THREAD], left_of_me;
+
+static void *receiver(void *which)
+{
+    for (int k = 0; k < PER_THREAD; k++)
+        CHECK(keel_message_receive(left_of_me, 10, (int *)which + k, sizeof(int), NULL, NULL));
+    return NULL;
+}
+
+/* Two threads that receive the same: each message in one of them, in each in order. */
+static void two_receivers(void)
+{
+    pthread_t id[2];
+    int n = keel_size(), me = keel_rank(), seen[2 * PER_THREAD] = {0};
+    left_of_me = (me + n - 1) % n;
+    for (int i = 0; i < 2; i++)
+        EXPECT(pthread_create(&id[i], NULL, receiver, got_by[i]) == 0);
+    for (int k = 0; k < 2 * PER_THREAD; k++)
+        CHECK(keel_message_send((me + 1) % n, 10, &k, sizeof k));
+    for (int i = 0; i < 2; i++) {
+        EXPECT(pthread_join(id[i], NULL) == 0);
+        for (int k = 0; k < PER_THREAD; k++) {
+            EXPECT(got_by[i][k] >= 0 && got_by[i][k] < 2 * PER_THREAD && !seen[got_by[i][k]]++);
+            EXPECT(k == 0 || got_by[i][k] > got_by[i][k - 1]);
+        }
+    }
+}
+
 static void wrong_arguments(void)
 {
     EXPECT(keel_message_send(-1, 0, data, 1) == KEEL_ERR_ARG);
@@ -111,6 +141,7 @@ int main(void)
     all_to_all();
     floods();
     any_rank();
+    two_receivers();
     CHECK(keel_barrier());
     /* the last rank leaves: what it had sent is received, and then it is known that nothing comes any more */
     int last = keel_size() - 1, me = keel_rank();
