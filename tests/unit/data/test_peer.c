@@ -26,6 +26,7 @@ struct end {
     int refused, broken, no_memory;
     bool deaf;      /* takes no connection */
     bool unhurried; /* says so of what comes */
+    bool then;      /* says so of what comes behind the next one */
 };
 
 static struct end end[NODES];
@@ -41,6 +42,7 @@ static void on_receive(void *user, int from, const struct wire *w, const void *b
         assert_int_equal(((const uint8_t *)body)[i], (uint8_t)(w->a + i));
     if (e->unhurried)
         peer_unhurried(&e->peers, from);
+    e->unhurried = e->unhurried || e->then;
 }
 
 static void on_acked(void *user, int node, uint64_t seq)
@@ -254,7 +256,13 @@ static void test_peer_unhurried_acknowledgement_waits_for_others(void **state)
     assert_int_equal(end[0].acked, acked);
     peers_hurry(&end[1].peers);
     turns();
-    assert_int_equal(end[0].acked, acked + 1);
+    assert_int_equal(end[0].acked, ++acked);
+    end[1].unhurried = false; /* or if it comes behind such a one */
+    end[1].then = true;
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    assert_int_equal(send_next(0, 8), PEER_SENT);
+    turns();
+    assert_int_equal(end[0].acked, acked + 2);
 }
 
 /* ---- breaks ---- */

@@ -322,11 +322,10 @@ static void test_repair_doubts_of_a_proposal_that_was_given_up_are_kept(void **s
 
 /* ---- torn copies ---- */
 
-static void test_repair_torn_primary_is_fetched_before_anybody_reads_it(void **state)
+static void torn_primary_is_fetched(int rank)
 {
-    (void)state;
     enum { LEN = 30000 };
-    const struct view_event dead = death_of(3);
+    const struct view_event dead = death_of(rank);
     announce(writer, 0, SEG_SHADOW, 512, LEN, 1, 0, 1);
     world_pump();
     memset(bytes_at(0, SEG_SHADOW, 0) + 512, 0xee, LEN / 2); /* half of the remote write */
@@ -350,6 +349,61 @@ static void test_repair_torn_primary_is_fetched_before_anybody_reads_it(void **s
     for (int i = 0; i < LEN; i++)
         assert_int_equal(bytes_at(0, SEG_SHADOW, 0)[512 + i], 0);
     assert_true(copies_are_equal());
+}
+
+static void test_repair_torn_primary_is_fetched_before_anybody_reads_it(void **state)
+{
+    (void)state;
+    torn_primary_is_fetched(3);
+}
+
+/* What its writer, who lives, has left there may not be repeated before it dies, too. */
+static void test_repair_primary_torn_by_who_lives_is_fetched_before_anybody_reads_it(void **state)
+{
+    (void)state;
+    torn_primary_is_fetched(2);
+}
+
+/* The primary's copy was announced to be torn under an older generation; the writer repeats its put, at the other copy first, and
+ * dies in the middle of it. late: the announcement comes when that generation is over. */
+static void older_announcement_calls_nothing_torn(bool late)
+{
+    struct wire old = rank_wire(writer, WIRE_INTENT, SEG_SHADOW, 0, 512);
+    uint64_t torn = 0xeeee;
+    old.count = 4096;
+    old.identity = 1;
+    old.note = 2;
+    if (!late) {
+        rank_send(writer, 0, old, NULL);
+        world_pump();
+    }
+    world_kill_rank(1);
+    world_restore();
+    assert_true(is_direct(SEG_SHADOW, 0));
+    for (int node = 0; node < 2; node++)
+        if (!writer->ep[node])
+            rank_connect(writer, node);
+    if (late)
+        rank_send(writer, 0, old, NULL);
+    announce(writer, 1, SEG_SHADOW, 512, 4096, 1, 0, 1);
+    world_pump();
+    memcpy(bytes_at(1, SEG_SHADOW, 0) + 512, &torn, 4);
+    world_kill_rank(3);
+    world_restore();
+    assert_true(copies_are_equal());
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 512), 0);
+}
+
+static void test_repair_what_was_made_equal_is_not_called_torn_any_more(void **state)
+{
+    (void)state;
+    older_announcement_calls_nothing_torn(false);
+}
+
+static void test_repair_announcement_of_an_older_generation_calls_nothing_torn(void **state)
+{
+    (void)state;
+    older_announcement_calls_nothing_torn(true);
 }
 
 static void test_repair_torn_shadow_gets_the_primarys_bytes(void **state)
@@ -908,6 +962,9 @@ int main(void)
         TEST(test_repair_does_not_begin_before_the_view_is_settled),
         TEST(test_repair_doubts_of_a_proposal_that_was_given_up_are_kept),
         TEST(test_repair_torn_primary_is_fetched_before_anybody_reads_it),
+        TEST(test_repair_primary_torn_by_who_lives_is_fetched_before_anybody_reads_it),
+        TEST(test_repair_what_was_made_equal_is_not_called_torn_any_more),
+        TEST(test_repair_announcement_of_an_older_generation_calls_nothing_torn),
         TEST(test_repair_torn_shadow_gets_the_primarys_bytes),
         TEST(test_repair_copy_torn_last_gets_whole_bytes_of_one_before),
         TEST(test_repair_announced_range_larger_than_the_window_is_repaired),
