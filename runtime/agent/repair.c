@@ -33,6 +33,7 @@ struct claim {
     uint32_t rank, incarnation;
     struct patch patch;
     bool living; /* the writer lives, and will repeat its stores: it only says that this copy may be torn there */
+    bool around; /* copies that are filled have these bytes from another copy */
 };
 
 /* A copy that is being filled. Goes on when the generation changes. */
@@ -182,6 +183,7 @@ static void for_each_patch(struct agent *a, int group, knows *know)
         for (int i = 0; i < NOTES_MAX; i++)
             if (is_torn_in(a, group, &c->note[i]))
                 know(a, group, (uint32_t)c->rank, c->incarnation, &c->note[i], false);
+    atomic_thread_fence(memory_order_seq_cst); /* the route was changed before: with op_store_here */
     for (const struct proc *p = a->procs; p; p = p->next)
         for (int i = 0; i < INTENT_MAX; i++)
             if (ranks_intent(a, p, i, &patch) && group_of_patch(a, &patch) == group)
@@ -285,8 +287,8 @@ static int untorn_copy(const struct repair *r, const struct view_group *g, const
     for (int i = 1; i < g->copies; i++)
         torn[i] = !g->copy[i].whole;
     for (const struct claim *o = r->claims; o; o = o->next)
-        if (o->patch.torn && !went_on(r, o) && o->patch.seg == p->seg && o->patch.offset < p->offset + p->len &&
-            p->offset < o->patch.offset + o->patch.len)
+        if (o->patch.torn && o->patch.seg == p->seg && o->patch.offset < p->offset + p->len &&
+            p->offset < o->patch.offset + o->patch.len && !went_on(r, o))
             torn[o->copy] = true;
     for (int i = 1; i < g->copies; i++)
         if (!torn[i])
@@ -322,20 +324,50 @@ static bool must_fetch(const struct repair *r, const struct claim *c)
     return !c->living && c->copy == 0 && c->patch.torn && !went_on(r, c);
 }
 
+static bool is_one_filled(const struct view_group *g)
+{
+    return view_whole_copies(g) < g->copies;
+}
+
+/* A process of this node that lives may stand still in the middle of these bytes, here. A copy that is filled gets them from another
+ * one, where they are whole; they are not stored here, where the process may go on at any moment. */
+static int copy_around(const struct repair *r, const struct view_group *g, const struct claim *c, struct patch *bytes)
+{
+    *bytes = in_words(&c->patch);
+    return c->living && c->copy == 0 && is_one_filled(g) ? untorn_copy(r, g, bytes) : 0;
+}
+
+static bool fills_are_open(const struct agent *a, const struct view_group *g)
+{
+    for (int i = 1; i < g->copies; i++)
+        if (!g->copy[i].whole && !window_is_open(a, g->copy[i].node))
+            return false;
+    return true;
+}
+
+static void fill_begin(struct agent *a, int group, struct fill *f);
+
 /* Ask for some of the bytes of the claim at r->at; false when the window is full. */
 static bool fetch_some(struct agent *a, int group)
 {
     struct repair *r = &a->repair[group];
     const struct view_group *g = &a->view.group[group];
     struct patch patch;
-    int from = whole_copy(r, g, r->at, &patch);
-    if (from == 0 || !must_fetch(r, r->at))
+    int from = copy_around(r, g, r->at, &patch);
+    r->at->around = from > 0;
+    if (!r->at->around && must_fetch(r, r->at))
+        from = whole_copy(r, g, r->at, &patch);
+    if (from == 0)
         r->at_offset = patch.len;
+    for (int i = 1; i < g->copies && r->at->around; i++)
+        if (!g->copy[i].whole && !r->fill[i].begun)
+            fill_begin(a, group, &r->fill[i]);
     for (; r->at_offset < patch.len; r->at_offset += WIRE_BODY_MAX) {
-        if (!window_is_open(a, g->copy[from].node) || r->fetches >= WINDOW)
+        if (!window_is_open(a, g->copy[from].node) || r->fetches >= WINDOW || (r->at->around && !fills_are_open(a, g)))
             return false;
         uint64_t left = patch.len - r->at_offset;
         struct wire w = {.type = WIRE_FETCH,
+                         .flags = r->at->around ? WIRE_F_LIVING : 0,
                          .slot = (uint16_t)group_slot(group),
                          .seg = patch.seg,
                          .offset = patch.offset + r->at_offset,
@@ -449,6 +481,22 @@ static const struct store_segment *segment_from(const struct agent *a, uint32_t 
     return best;
 }
 
+/* The next block ends before what the copy has from another one; false: it would begin in it, and is behind it now. */
+static bool goes_around(const struct repair *r, struct fill *f, uint64_t *end)
+{
+    for (const struct claim *c = r->claims; c; c = c->next) {
+        const struct patch p = in_words(&c->patch);
+        if (!c->around || p.seg != f->seg || p.offset + p.len <= f->offset || p.offset >= *end)
+            continue;
+        if (p.offset <= f->offset) {
+            f->offset = p.offset + p.len;
+            return false;
+        }
+        *end = p.offset;
+    }
+    return true;
+}
+
 /* Send the next block; false when all are sent. */
 static bool fill_block(struct agent *a, int group, struct fill *f)
 {
@@ -471,7 +519,10 @@ static bool fill_block(struct agent *a, int group, struct fill *f)
             agent_tell(a, f->node, &w, NULL);
             w.count = 0;
         } else if (copy->base && f->offset < copy->bytes) {
-            uint64_t left = copy->bytes - f->offset;
+            uint64_t end = copy->bytes;
+            if (!goes_around(&a->repair[group], f, &end))
+                continue;
+            uint64_t left = end - f->offset;
             w.offset = f->offset;
             w.len = (uint32_t)(left < BLOCK ? left : BLOCK);
             agent_tell_from_store(a, f->node, &w, copy->base + f->offset);
@@ -520,8 +571,12 @@ static void claim_own(struct agent *a, int group, uint32_t rank, uint32_t incarn
 
 static void gather(struct agent *a, int group)
 {
-    set_phase(&a->repair[group], PHASE_GATHER);
+    struct repair *r = &a->repair[group];
+    const struct view_group *g = &a->view.group[group];
+    set_phase(r, PHASE_GATHER);
     for_each_patch(a, group, claim_own);
+    for (const struct claim *c = r->claims; c && is_one_filled(g) && view_whole_copies(g) > 1; c = c->next)
+        r->torn = r->torn || c->living;
 }
 
 static bool all_told(const struct repair *r, const struct view_group *g)
@@ -571,7 +626,8 @@ static bool group_step(struct agent *a, int group)
     struct repair *r = &a->repair[group];
     const struct view_group *g = &a->view.group[group];
     bool moved = false;
-    if (r->phase == PHASE_GATHER && all_told(r, g)) {
+    /* What this copy has executed is in those that it fetches from. */
+    if (r->phase == PHASE_GATHER && all_told(r, g) && (!r->torn || all_acked(a, group))) {
         set_phase(r, PHASE_FETCH);
         moved = true;
     }
@@ -722,6 +778,7 @@ static bool copy_is_in_range(const struct store_copy *copy, uint64_t offset, uin
 static void answer_fetch(struct agent *a, int from, const struct wire *w)
 {
     struct wire answer = {.type = WIRE_PATCH,
+                          .flags = w->flags & WIRE_F_LIVING,
                           .slot = w->slot,
                           .seg = w->seg,
                           .offset = w->offset,
@@ -739,6 +796,26 @@ static void answer_fetch(struct agent *a, int from, const struct wire *w)
     agent_tell(a, from, &answer, body);
 }
 
+/* Bytes of another copy for those that are filled. */
+static void fill_around(struct agent *a, int group, const struct wire *w, const void *body)
+{
+    const struct view_group *g = &a->view.group[group];
+    for (int i = 1; i < g->copies; i++) {
+        struct fill *f = &a->repair[group].fill[i];
+        struct wire block = {.type = WIRE_SNAP_BLOCK,
+                             .slot = w->slot,
+                             .seg = w->seg,
+                             .offset = w->offset,
+                             .len = w->len,
+                             .step = w->step,
+                             .identity = f->placed};
+        if (g->copy[i].whole)
+            continue;
+        agent_tell(a, f->node, &block, body);
+        f->bytes += w->len;
+    }
+}
+
 static void receive_patch(struct agent *a, int from, const struct wire *w, const void *body)
 {
     int group = group_of_message(a, w);
@@ -752,7 +829,9 @@ static void receive_patch(struct agent *a, int from, const struct wire *w, const
         return;
     const struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     FAULT_POINT("push.patch_received");
-    if (copy_is_in_range(copy, w->offset, w->len))
+    if (answer && w->flags & WIRE_F_LIVING && w->len)
+        fill_around(a, group, w, body);
+    else if (copy_is_in_range(copy, w->offset, w->len))
         memcpy(copy->base + w->offset, body, w->len);
     if (answer)
         r->fetches--;

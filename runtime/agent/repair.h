@@ -4,7 +4,8 @@
  *
  *   GATHER   every other whole copy tells the primary which patches a dead writer may have left unequal there
  *   FETCH    where the primary's own copy may be torn, the bytes of a copy that is whole there come first. Until then the
- *            group executes nothing and answers no get
+ *            group executes nothing and answers no get. Where a process that lives is storing into it, copies that are filled have
+ *            these bytes from another one, in this step
  *   SPREAD   the primary's bytes of every such patch go to the other copies; new copies are filled: what is remembered of
  *            operations, then all bytes, in one stream with the operations that are executed meanwhile
  *   DONE     all of it is acknowledged: VIEW_RESTORED was submitted. If the view that follows makes another copy the

@@ -270,12 +270,13 @@ void op_advance(struct op *op, uint64_t now)
     }
     if (op->finished)
         return;
-    if (op->kind == OP_PUT && op->plan.here && op->plan.way == PLAN_MESSAGES && !op->replan)
-        op_store_here(op);
-    if (op->replan || !all_done(op))
+    if (op->replan)
+        return;
+    bool stays = op->kind != OP_PUT || !op->plan.here || op->plan.way != PLAN_MESSAGES || op_store_here(op);
+    if (stays && !all_done(op))
         return;
     bool repeatable = op->kind == OP_PUT || op->kind == OP_GET;
-    if (repeatable && page_tag(op->client->page, op->group) != op->route.tag) {
+    if (!stays || (repeatable && page_tag(op->client->page, op->group) != op->route.tag)) {
         op->replan = true;
         op->retry_at = 0;
         op_advance(op, now);

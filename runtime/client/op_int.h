@@ -58,5 +58,5 @@ void note_free_all(struct op *op);
 
 /* op_send.c */
 void op_post(struct op *op, int leg, uint64_t now);
-void op_store_here(struct op *op);
+bool op_store_here(struct op *op);
 #endif

@@ -199,20 +199,24 @@ void op_post(struct op *op, int leg, uint64_t now)
             return;
 }
 
-/* The copy on this node gets what is on its way to all others. */
-void op_store_here(struct op *op)
+/* The copy on this node gets what is on its way to all others. False: the route is another one by now, and this copy may be what others are
+ * filled from. Who has changed it sees the note, or we see the change. */
+bool op_store_here(struct op *op)
 {
     uint64_t sent = op->len;
     for (int leg = 0; leg < op->plan.legs; leg++)
         if (op->plan.leg[leg].posted < sent)
             sent = op->plan.leg[leg].posted;
     if (sent <= op->stored)
-        return;
+        return true;
     struct client *c = op->client;
     hold_intent_move(op, sent);
+    if (page_tag(c->page, op->group) != op->route.tag)
+        return false;
     FAULT_POINT("op.before_local_store");
     uint64_t from = op->stored;
     c->env.copy(c->env.user, op->base + from, op->src + from, sent - from);
     op->stored = sent;
     FAULT_POINT("op.after_local_store");
+    return true;
 }

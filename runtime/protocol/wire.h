@@ -61,7 +61,8 @@ enum {
     WIRE_F_STRONG = 128, /* WIRE_GET: what is answered is never taken back */
     WIRE_F_ANSWER = 128, /* WIRE_FORWARD: the last copy answers the origin's request of seq b */
     WIRE_F_TORN = 64,    /* WIRE_DOUBT: the sender's copy may be torn there */
-    WIRE_F_LIVING = 16,  /* WIRE_DOUBT: by a writer that lives, and will repeat it */
+    WIRE_F_LIVING =
+        16, /* WIRE_DOUBT: by a writer that lives, and will repeat it. WIRE_FETCH, WIRE_PATCH: for copies that are filled */
     WIRE_F_TELL = 128,   /* WIRE_PARCEL: acknowledge at once */
     WIRE_F_CREATING = 1, /* WIRE_PARCEL: of a group that is being created */
 };
