@@ -9,6 +9,8 @@
  *   unlock  compare-and-swap of one's own word without arrivals for 0. Else: choose who waits next, and make it the owner by a
  *           compare-and-swap, which fails if somebody has arrived since the choice; then tell it (a signal, as keel/signal.h has them).
  *
+ * An operation that ended by its time may have taken effect. It is done again: what the word is then says who the owner is.
+ *
  * An owner that is dead by the view was fenced before anybody saw that view, so whoever waits may hand over in its place.
  * While the word has an owner nobody but that one (or, for a dead one, the waiters, each by compare-and-swap) changes the owner: so a rank that was chosen is
  * still waiting. Who is told and who is not makes no difference but in time: the word decides. */
@@ -94,11 +96,46 @@ static int64_t myself(const struct client *c)
     return owner_of(c->rank, c->incarnation);
 }
 
+/* What does not answer in time is asked again: nobody can tell whether he holds a mutex by giving up. */
+
+static keel_status load(keel_mutexes *m, int home, size_t at, int64_t *words, size_t n)
+{
+    keel_status status;
+    do
+        status = rma_get(m->client, m->segment, home, at, words, n * sizeof *words);
+    while (status == KEEL_ERR_TIMEOUT);
+    return status;
+}
+
+static keel_status store(keel_mutexes *m, int home, size_t at, int64_t word)
+{
+    keel_status status;
+    do
+        status = rma_put(m->client, m->segment, home, at, &word, sizeof word);
+    while (status == KEEL_ERR_TIMEOUT);
+    return status;
+}
+
+/* *word: what it is then. Twice does as well. */
+static keel_status arrive(keel_mutexes *m, int home, int number, int64_t *word)
+{
+    keel_status status;
+    do
+        status = rma_fetch_add(m->client, m->segment, home, place(m, number), ARRIVAL, word);
+    while (status == KEEL_ERR_TIMEOUT);
+    if (status == KEEL_OK)
+        *word += ARRIVAL;
+    return status;
+}
+
 /* *word: what it was seen to be, and then what it is. *done: it was so, and is `to` now. */
 static keel_status swap(keel_mutexes *m, int home, int number, int64_t *word, int64_t to, bool *done)
 {
     int64_t old;
-    keel_status status = rma_compare_swap(m->client, m->segment, home, place(m, number), *word, to, &old);
+    keel_status status;
+    do
+        status = rma_compare_swap(m->client, m->segment, home, place(m, number), *word, to, &old);
+    while (status == KEEL_ERR_TIMEOUT);
     *done = status == KEEL_OK && old == *word;
     *word = *done ? to : old;
     return status;
@@ -110,12 +147,11 @@ static keel_status swap(keel_mutexes *m, int home, int number, int64_t *word, in
 static keel_status choose(keel_mutexes *m, int home, int number, int after, int64_t *next)
 {
     struct client *c = m->client;
-    size_t bytes = (size_t)c->size * 8;
-    int64_t *wants = malloc(bytes);
+    int64_t *wants = malloc((size_t)c->size * sizeof *wants);
     *next = 0;
     if (!wants)
         return KEEL_ERR_NOMEM;
-    keel_status status = rma_get(c, m->segment, home, place_of_wants(m, number, 0), wants, bytes);
+    keel_status status = load(m, home, place_of_wants(m, number, 0), wants, (size_t)c->size);
     for (int i = 1; status == KEEL_OK && i <= c->size && !*next; i++) {
         int r = (after + i) % c->size;
         uint64_t incarnation;
@@ -145,8 +181,7 @@ static void tell(struct client *c, int rank)
 
 static keel_status note_dead(keel_mutexes *m, int home, int number, int64_t word)
 {
-    int64_t rank = rank_of(word);
-    return rma_put(m->client, m->segment, home, place_of_dead(m, number), &rank, sizeof rank);
+    return store(m, home, place_of_dead(m, number), rank_of(word));
 }
 
 /* From the owner in *word, this process or a dead one, to who is next. *word: what it is then; if somebody else was faster, what that one made of it. */
@@ -221,11 +256,11 @@ static keel_status wait_for(keel_mutexes *m, int home, int number, int64_t *word
             status = hand_over(m, home, number, word);
             continue;
         }
-        status = rma_get(c, m->segment, home, place(m, number), word, sizeof *word);
+        status = load(m, home, place(m, number), word, 1);
         if (status == KEEL_OK && (*word & OWNER) && (*word & OWNER) != myself(c) && owner_lives(c, *word))
             status = sleep_until(&w);
         if (status == KEEL_OK)
-            status = rma_get(c, m->segment, home, place(m, number), word, sizeof *word);
+            status = load(m, home, place(m, number), word, 1);
     }
     return status;
 }
@@ -285,7 +320,7 @@ static keel_status bad_call(const keel_mutexes *m, int home, int number)
 
 static keel_status say(keel_mutexes *m, int home, int number, int64_t wants)
 {
-    return rma_put(m->client, m->segment, home, place_of_wants(m, number, m->client->rank), &wants, sizeof wants);
+    return store(m, home, place_of_wants(m, number, m->client->rank), wants);
 }
 
 /* Somebody has it. Afterwards this process has it, or waits no more. */
@@ -294,12 +329,12 @@ static keel_status arrive_and_wait(keel_mutexes *m, int home, int number, int64_
     keel_status status = say(m, home, number, (int64_t)m->client->incarnation + 1);
     FAULT_POINT("mutex.waiting");
     if (status == KEEL_OK)
-        status = rma_fetch_add(m->client, m->segment, home, place(m, number), ARRIVAL, word);
-    if (status == KEEL_OK) {
-        *word += ARRIVAL;
+        status = arrive(m, home, number, word);
+    if (status == KEEL_OK)
         status = wait_for(m, home, number, word);
-    }
     keel_status after = say(m, home, number, 0);
+    if (status != KEEL_OK) /* whoever has chosen this process before has made it the owner, or chooses again */
+        (void)arrive(m, home, number, word);
     bool given = (*word & OWNER) == myself(m->client);
     if (given && (status != KEEL_OK || after != KEEL_OK))
         (void)hand_over(m, home, number, word);
@@ -311,6 +346,7 @@ static keel_status take(keel_mutexes *m, int home, int number, bool waits, int *
     int64_t word = 0, who = -1;
     bool done;
     keel_status status = swap(m, home, number, &word, myself(m->client), &done);
+    done = done || (status == KEEL_OK && (word & OWNER) == myself(m->client)); /* by an attempt that was not answered */
     if (status == KEEL_OK && !done && waits)
         status = arrive_and_wait(m, home, number, &word);
     while (status == KEEL_OK && !done &&
@@ -323,9 +359,10 @@ static keel_status take(keel_mutexes *m, int home, int number, bool waits, int *
         if (status == KEEL_OK)
             status =
                 swap(m, home, number, &word, (word & ARRIVALS) | (dead ? TAKEN_OVER : 0) | myself(m->client), &done);
+        done = done || (status == KEEL_OK && (word & OWNER) == myself(m->client));
     }
     if (status == KEEL_OK && (word & TAKEN_OVER))
-        status = rma_get(m->client, m->segment, home, place_of_dead(m, number), &who, sizeof who);
+        status = load(m, home, place_of_dead(m, number), &who, 1);
     *dead_owner = (int)who;
     return status;
 }
@@ -403,12 +440,18 @@ keel_status mutex_unlock(keel_mutexes *m, int home, int number)
     struct busy *b = find(m, home, number);
     bool held = b && b->held;
     if (held)
-        b->held = false;
+        b->held = false; /* another thread does not unlock it as well */
     pthread_mutex_unlock(&m->lock);
     if (!held)
         return KEEL_ERR_STATE;
     int64_t word = myself(m->client);
     status = hand_over(m, home, number, &word);
-    turn_end(m, home, number);
+    if (status == KEEL_OK || status == KEEL_ERR_DATA_LOST) {
+        turn_end(m, home, number);
+    } else {
+        pthread_mutex_lock(&m->lock);
+        b->held = true;
+        pthread_mutex_unlock(&m->lock);
+    }
     return status;
 }

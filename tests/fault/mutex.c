@@ -1,9 +1,11 @@
-/* mutex TURNS: ranks take a mutex in turns while some of them die in all places. Who holds it says so in a word, adds one to a sum and to its own
+/* mutex alone: rank 1 takes and frees a mutex while the agent that keeps it stands still; then each rank does.
+ * mutex TURNS: ranks take a mutex in turns while some of them die in all places. Who holds it says so in a word, adds one to a sum and to its own
  * count; whoever is let in finds nobody inside, but one that died and of which it was told. Exit 0 if that is so. */
 #include <keel/keel.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EXPECT(c)                                                                                                      \
     do {                                                                                                               \
@@ -48,10 +50,36 @@ static void turn(keel_mutexes *m, int *told)
     CHECK(keel_mutex_unlock(m, 0, 0));
 }
 
+/* Whatever stands still meanwhile, who is told that he has it has it, and who is told that it is free has freed it. */
+static int alone(void)
+{
+    keel_mutexes *m;
+    CHECK(keel_init());
+    CHECK(keel_mutexes_create(1, &m));
+    CHECK(keel_barrier());
+    if (keel_rank() == 1) {
+        CHECK(keel_mutex_lock(m, 0, 0, NULL));
+        CHECK(keel_mutex_unlock(m, 0, 0));
+        CHECK(keel_mutex_try(m, 0, 0, NULL));
+        CHECK(keel_mutex_unlock(m, 0, 0));
+        CHECK(keel_mutex_lock(m, 0, 0, NULL));
+        CHECK(keel_mutex_unlock(m, 0, 0));
+    }
+    CHECK(keel_barrier());
+    CHECK(keel_mutex_lock(m, 0, 0, NULL));
+    CHECK(keel_mutex_unlock(m, 0, 0));
+    CHECK(keel_barrier());
+    CHECK(keel_mutexes_free(m));
+    CHECK(keel_finalize());
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     keel_mutexes *m;
     uint64_t collectives;
+    if (argc > 1 && strcmp(argv[1], "alone") == 0)
+        return alone();
     int turns = argc > 1 ? atoi(argv[1]) : 20, told = 0;
     CHECK(keel_init());
     CHECK(keel_segment_alloc(COUNTS + 8 * (size_t)keel_size(), KEEL_REDUNDANCY_SHADOW, &memory));

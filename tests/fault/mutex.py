@@ -1,10 +1,14 @@
-"""Mutexes whose holders, waiters and those that hand over die at each named step, alone and with their node; and are taken over by a spare."""
+"""Mutexes whose holders, waiters and those that hand over die at each named step, alone and with their node; and are taken over by a spare; and that
+stand still for longer than an operation may take."""
 import os
+import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
 from cluster import Cluster
+from keeltest import state_of, wait_for
 
 MUTEX = os.environ.get("KEEL_MUTEX", "build/tests/fault/mutex")
 POINTS = ["mutex.waiting", "mutex.locked", "mutex.chosen", "mutex.handed_over"]
@@ -43,6 +47,21 @@ def test_a_spare_goes_on_for_the_holder_and_waits_for_nobody_that_is_gone():
         right, told = run("%s:2:node:rank=2" % point, "substitute", 1)
         assert right == RANKS, (point, right)
         assert told == (1 if point == "mutex.locked" else told), (point, told)
+
+
+def test_who_is_not_answered_in_time_does_not_hold_a_mutex_without_knowing():
+    for step in "locked:1", "handed_over:1", "handed_over:2":  # it is about to unlock, to try, to lock
+        with Cluster(NODES, [MUTEX, "alone"], on_failure="degrade", options=["--silence", "600000", "--dark", "600000"],
+                     env={"KEEL_FAULT": "mutex.%s:stop:rank=1" % step, "KEEL_TIMEOUT_MS": "200"}) as job:
+            assert job.until(lambda c: c.stopped(), "the rank to stand still"), job.stderr()
+            pid, agent = job.stopped()[1], job.agents[0]
+            os.kill(agent, signal.SIGSTOP)
+            wait_for(lambda: state_of(agent) == "T", "the agent to stand still")
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(1)  # five times as long as an operation may take
+            os.kill(agent, signal.SIGCONT)
+            code = job.wait()
+            assert code == 0, (step, code, job.stderr())
 
 
 keeltest.main(globals())
