@@ -73,6 +73,15 @@ static bool is_single(const struct world *w, const struct region *g)
            1;
 }
 
+/* One begins while all copies but one are dead, and nobody knows it yet. */
+static bool begins_alone(const struct world *w, const struct region *g, size_t len)
+{
+    const struct model *m = w->model;
+    unsigned redundancy = (unsigned)m->planned[g->segment].redundancy;
+    return len > WIRE_BULK_MAX &&
+           copies_left(m, &m->view.group[group_of(w->setup.rank_node[g->rank], redundancy)]) == 1;
+}
+
 static void note_singles(struct world *w)
 {
     for (struct region *g = w->model->regions; g; g = g->next)
@@ -203,7 +212,7 @@ struct pending *model_put(struct world *w, struct runner *r, struct region *regi
                           .len = len,
                           .rank = r->rank,
                           .incarnation = r->incarnation,
-                          .may_tear = is_single(w, region)};
+                          .may_tear = is_single(w, region) || begins_alone(w, region, len)};
     memcpy(p->bytes, src, len);
     struct pending **link = &region->pending;
     while (*link)
