@@ -2,14 +2,18 @@
  * rests.
  *   1  each rank has stored all of its part, once watched and once told; all copies have it
  *   2  the same after some more stores, between what others put and added there
- *   3  stores that no other copy has
- *   4  the test has killed a node: what was brought to the copies is there, and the stores of phase 3 are there or not */
+ *   3  stores that no other copy has, and stores into another segment, which alone was flushed
+ *   4  the test has killed a node or a rank: what was brought to the copies is there, and the stores of phase 3 are there or not */
 #include <keel/keel.h>
 
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "../lib/expect.h"
@@ -17,10 +21,15 @@
 enum {
     WORDS = 40003,
     STEP = 7,
-    OTHERS = 3
-}; /* parts do not begin at pages; who stores: i % STEP == 0, who puts: == OTHERS */
+    OTHERS = 3,
+    FAR = 20 * STEP,
+    ROWS = 1000,
+    PIECES = 20011,
+    THREADS = 4,
+    FLUSHES = 5
+}; /* parts do not begin at pages; who stores: i % STEP == 0, others put and add: i % FAR == OTHERS */
 static int me, n;
-static keel_segment *seen, *told;
+static keel_segment *seen, *told, *shared, *pieces, *threaded, *threads_told;
 
 static int64_t value(int rank, int i, int round)
 {
@@ -61,6 +70,128 @@ static void store_all(void)
     EXPECT(((int64_t *)keel_address(told, me))[WORDS - 1] == value(me, WORDS - 1, 1));
 }
 
+/* The first rank of a node stores into the parts of all that are on it. */
+static void store_for_neighbours(int round)
+{
+    for (int r = 0; r < me; r++)
+        if (keel_rank_node(r) == keel_rank_node(me))
+            return;
+    for (int r = me; r < n; r++)
+        for (int i = 0; i < WORDS && keel_rank_node(r) == keel_rank_node(me); i++)
+            ((int64_t *)keel_address(shared, r))[i] = value(r, i, round);
+}
+
+/* Several updates at a time, which overlap; of one byte, of all; one that is never ended, and one that never began. */
+static void store_pieces(void)
+{
+    void *low, *high, *byte;
+    CHECK(keel_update_begin(pieces, 4097, 1, &byte));
+    CHECK(keel_update_begin(pieces, 0, 8200, &low));
+    CHECK(keel_update_begin(pieces, 8000, PIECES - 8000, &high));
+    CHECK(keel_update_begin(pieces, 0, PIECES, NULL));
+    memset(low, 1, 8200);
+    memset(high, 2, PIECES - 8000);
+    memset(byte, 3, 1);
+    CHECK(keel_update_end(pieces, 4097, 1));
+    CHECK(keel_update_end(pieces, 8000, PIECES - 8000));
+    CHECK(keel_update_end(pieces, 0, 8200));
+    memset((char *)keel_address(pieces, me) + 9000, 4, 1);
+    CHECK(keel_update_end(pieces, 9000, 1));
+}
+
+static int piece_at(size_t at)
+{
+    return at == 4097 ? 3 : at == 9000 ? 4 : at < 8000 ? 1 : 2;
+}
+
+/* What update_end and flushes of store_pieces, store_for_neighbours and stores_of_threads have brought. */
+static void look_at_pieces(int rank, int round)
+{
+    static unsigned char byte[PIECES];
+    static int64_t word[WORDS];
+    CHECK(keel_get(pieces, rank, 0, byte, sizeof byte));
+    for (size_t i = 0; i < PIECES; i++)
+        EXPECT(byte[i] == piece_at(i));
+    CHECK(keel_get(shared, rank, 0, word, sizeof word));
+    for (int i = 0; i < WORDS; i++)
+        EXPECT(word[i] == value(rank, i, round));
+    CHECK(keel_get(threaded, rank, 0, word, sizeof word));
+    for (int i = 0; i < WORDS; i++)
+        EXPECT(word[i] == value(rank, i, FLUSHES));
+    CHECK(keel_get(threads_told, rank, 0, word, sizeof word));
+    for (int i = 0; i < WORDS; i++)
+        EXPECT(word[i] == value(rank, i, 1));
+}
+
+/* Each thread stores again and again into a stretch of its own, whose ends lie in one page with the others', and tells of another. */
+static void *thread(void *number)
+{
+    int from = (int)(intptr_t)number, lo = from * WORDS / THREADS, hi = (from + 1) * WORDS / THREADS;
+    int64_t *mine = keel_address(threaded, me);
+    for (int round = 1; round <= FLUSHES; round++)
+        for (int i = lo; i < hi; i++)
+            __atomic_store_n(&mine[i], value(me, i, round), __ATOMIC_RELAXED);
+    void *at;
+    CHECK(keel_update_begin(threads_told, 8 * (size_t)lo, 8 * (size_t)(hi - lo), &at));
+    for (int i = lo; i < hi; i++)
+        ((int64_t *)at)[i - lo] = value(me, i, 1);
+    CHECK(keel_update_end(threads_told, 8 * (size_t)lo, 8 * (size_t)(hi - lo)));
+    return NULL;
+}
+
+/* While they store, flushes bring what is there; the last one, in main, has all. */
+static void stores_of_threads(void)
+{
+    pthread_t id[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        EXPECT(pthread_create(&id[i], NULL, thread, (void *)(intptr_t)i) == 0); // NOLINT(performance-no-int-to-ptr)
+    for (int i = 0; i < FLUSHES; i++)
+        CHECK(keel_update_flush(threaded));
+    for (int i = 0; i < THREADS; i++)
+        EXPECT(pthread_join(id[i], NULL) == 0);
+}
+
+static void *own_page;
+static volatile sig_atomic_t own_faults;
+
+static void on_own_fault(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)context;
+    if (info->si_addr != own_page || mprotect(own_page, 4096, PROT_READ | PROT_WRITE))
+        _exit(2);
+    own_faults = own_faults + 1;
+}
+
+/* Before the first segment is tracked. */
+static void handle_own_faults(void)
+{
+    struct sigaction how = {.sa_sigaction = on_own_fault, .sa_flags = SA_SIGINFO};
+    EXPECT(sigaction(SIGSEGV, &how, NULL) == 0);
+    own_page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(own_page != MAP_FAILED);
+}
+
+/* A fault of another kind is the program's own; a system call fails where no store was before. */
+static void faults(keel_redundancy copies)
+{
+    keel_segment *s;
+    int end[2];
+    CHECK(keel_segment_alloc(4096, copies, &s));
+    CHECK(keel_segment_track(s));
+    char *mine = keel_address(s, me);
+    EXPECT(pipe(end) == 0 && write(end[1], "word", 4) == 4);
+    EXPECT(read(end[0], mine + 8, 4) == -1 && errno == EFAULT);
+    *(volatile char *)mine = 1;
+    EXPECT(own_faults == 0);
+    *(volatile char *)own_page = 1;
+    EXPECT(own_faults == 1 && *(char *)own_page == 1);
+    EXPECT(read(end[0], mine + 8, 4) == 4 && memcmp(mine + 8, "word", 4) == 0);
+    EXPECT(close(end[0]) == 0 && close(end[1]) == 0);
+    bring();
+    CHECK(keel_segment_free(s));
+}
+
 /* Others put and add to my part while I store into other words of it. */
 static void store_among_others(void)
 {
@@ -70,20 +201,20 @@ static void store_among_others(void)
         int64_t v = value(next, i, 2), one = 1;
         if (i % STEP == 0)
             mine[i] = value(me, i, 2);
-        else if (i % OTHERS == 3 && i % 5 == 0)
+        else if (i % FAR == OTHERS && i % 5 == 0)
             CHECK(keel_put_nb(seen, next, 8 * (size_t)i, &v, 8, NULL));
-        else if (i % OTHERS == 3)
+        else if (i % FAR == OTHERS)
             CHECK(keel_acc(seen, next, 8 * (size_t)i, KEEL_INT64, NULL, &one, 1));
-        if (i % OTHERS == 100)
+        if (i % 1000 == 0)
             CHECK(keel_fence_all());
     }
 }
 
 static int64_t expected(int rank, int i)
 {
-    if (i % STEP == 0 || (i % OTHERS == 3 && i % 5 == 0))
+    if (i % STEP == 0 || (i % FAR == OTHERS && i % 5 == 0))
         return value(rank, i, 2);
-    return value(rank, i, 1) + (i % OTHERS == 3);
+    return value(rank, i, 1) + (i % FAR == OTHERS);
 }
 
 /* The number of words with the stores of phase 3; every other one is as it was brought. */
@@ -127,17 +258,20 @@ static void get_into_watched(keel_redundancy copies)
     CHECK(keel_segment_alloc(3 * sizeof(int64_t) * WORDS, copies, &s));
     CHECK(keel_segment_track(s));
     int64_t *mine = keel_address(s, me);
-    keel_strided shape = {.levels = 1, .count = {8, WORDS}, .global_stride = {8}, .local_stride = {16}};
+    keel_strided shape = {.levels = 1, .count = {8, ROWS}, .global_stride = {8}, .local_stride = {16}};
     CHECK(keel_get(told, next, 0, mine, sizeof(int64_t) * WORDS));
     CHECK(keel_get_strided(told, next, 0, mine + WORDS, &shape));
     for (int i = 0; i < WORDS; i++)
-        EXPECT(mine[i] == value(next, i, 1) && mine[WORDS + 2 * i] == value(next, i, 1));
+        EXPECT(mine[i] == value(next, i, 1));
+    for (int i = 0; i < ROWS; i++)
+        EXPECT(mine[WORDS + 2 * i] == value(next, i, 1));
     bring();
     CHECK(keel_segment_free(s));
 }
 
 int main(int argc, char **argv)
 {
+    EXPECT(keel_update_begin(NULL, 0, 0, NULL) == KEEL_ERR_STATE && keel_update_end(NULL, 0, 0) == KEEL_ERR_STATE);
     EXPECT(keel_segment_track(NULL) == KEEL_ERR_STATE && keel_update_flush(NULL) == KEEL_ERR_STATE);
     CHECK(keel_init());
     me = keel_rank();
@@ -146,13 +280,29 @@ int main(int argc, char **argv)
     keel_redundancy copies = strcmp(argv[1], "triple") == 0 ? KEEL_REDUNDANCY_TRIPLE : KEEL_REDUNDANCY_SHADOW;
     CHECK(keel_segment_alloc(sizeof(int64_t) * WORDS, copies, &seen));
     CHECK(keel_segment_alloc(sizeof(int64_t) * WORDS, copies, &told));
+    CHECK(keel_segment_alloc(sizeof(int64_t) * WORDS, copies, &shared));
+    CHECK(keel_segment_alloc(PIECES, copies, &pieces));
+    CHECK(keel_segment_alloc(sizeof(int64_t) * WORDS, copies, &threaded));
+    CHECK(keel_segment_alloc(sizeof(int64_t) * WORDS, copies, &threads_told));
     void *before = keel_address(seen, me);
+    handle_own_faults();
+    CHECK(keel_segment_track(shared));
+    CHECK(keel_segment_track(threaded));
     CHECK(keel_segment_track(seen));
     CHECK(keel_segment_track(seen));
     EXPECT(keel_address(seen, me) == before);
     wrong_arguments();
+    faults(copies);
     store_all();
+    store_for_neighbours(1);
+    store_pieces();
+    for (int r = 0; r < n; r++) { /* one after the other: a node's ranks share what is watched */
+        CHECK(keel_barrier());
+        if (r == me)
+            stores_of_threads();
+    }
     bring();
+    look_at_pieces((me + 1) % n, 1);
     get_into_watched(copies);
     rest(1);
     store_among_others();
@@ -161,12 +311,16 @@ int main(int argc, char **argv)
     int64_t *mine = keel_address(seen, me);
     for (int i = 1; i < WORDS; i += STEP)
         mine[i] = value(me, i, 3);
+    store_for_neighbours(2);
+    CHECK(keel_update_flush(shared));
     rest(3);
     for (int r = me; r < n; r += n) {
         int late = look(r);
         EXPECT(late == (WORDS + STEP - 2) / STEP); /* its own node's copy has them */
     }
     if (me == 0) {
+        for (int r = 0; r < n; r++)
+            look_at_pieces(r, 2);
         for (int r = 1; r < n; r++)
             printf("rank %d: %s\n", r, look(r) ? "kept" : "lost");
         CHECK(keel_segment_free(NULL));

@@ -8,10 +8,11 @@ from cluster import Cluster
 
 UPDATE = os.environ.get("KEEL_UPDATE", "build/tests/fault/update")
 RANKS, NODES = 5, 3
+FAR = ["--silence", "600000", "--dark", "600000"]  # who dies is killed, and that is seen; silence is want of a processor
 
 
 def update(redundancy):
-    return Cluster(NODES, [UPDATE, redundancy], ranks=RANKS, on_failure="degrade")
+    return Cluster(NODES, [UPDATE, redundancy], ranks=RANKS, on_failure="degrade", options=FAR)
 
 
 def at_phase(job, phase):
@@ -23,8 +24,9 @@ def go_on(job):
     job.process.stdin.flush()
 
 
-def run(redundancy, node):
-    """A node dies while it has stores that no other copy has; those that it has brought there stay."""
+def run(redundancy, die):
+    """Ranks die (die(job) says which) while they have stores that no other copy has; those that they have brought there stay. The ranks
+    whose stores are lost with them."""
     with update(redundancy) as job:
         for phase in (1, 2):
             at_phase(job, phase)
@@ -32,23 +34,40 @@ def run(redundancy, node):
             go_on(job)
         at_phase(job, 3)
         assert job.verify(3)["result"] == "differs"
-        gone = sorted(job.rank_pids[node].values())
-        assert gone and 0 not in gone
-        job.kill_node(node)
-        assert job.until(lambda c: c.redundant(), "the copies to be made again"), job.stderr()
+        lost = die(job)
         go_on(job)
         code, lines = job.wait(), job.stdout().splitlines()
         assert code == 0, (code, job.stderr())
         for rank in range(1, RANKS):
-            assert "rank %d: %s" % (rank, "lost" if rank in gone else "kept") in lines, (gone, lines)
+            assert "rank %d: %s" % (rank, "lost" if rank in lost else "kept") in lines, (lost, lines)
+
+
+def node_dies(job, node):
+    gone = sorted(job.rank_pids[node].values())
+    assert gone and 0 not in gone
+    job.kill_node(node)
+    assert job.until(lambda c: c.redundant(), "the copies to be made again"), job.stderr()
+    return gone
+
+
+def rank_dies(job, node):
+    pid, rank = next(iter(job.rank_pids[node].items()))
+    assert rank != 0
+    job.kill_pid(pid)
+    assert job.until(lambda c: c.has("exit", pid=pid), "the rank's end"), job.stderr()
+    return []
 
 
 def test_stores_brought_to_a_shadow_outlive_their_node():
-    run("shadow", 1)
+    run("shadow", lambda job: node_dies(job, 1))
 
 
 def test_stores_brought_to_two_more_copies_outlive_their_node():
-    run("triple", 2)
+    run("triple", lambda job: node_dies(job, 2))
+
+
+def test_nothing_is_lost_with_a_rank_alone():
+    run("shadow", lambda job: rank_dies(job, 1))
 
 
 keeltest.main(globals())
