@@ -86,6 +86,17 @@ def may_lack_quorum(plan, job):
     return bool(silent) and 2 * len(left) <= len(members)
 
 
+def all_were_struck(job):
+    """Each rank was killed, or the node on which it had ended, which may not have got round to telling the others."""
+    where, killed = {}, set()
+    for e in job.seen:
+        if e["event"] in ("rank_start", "assigned") and e.get("rank", -1) >= 0:
+            where[e["rank"]] = e["node"]
+        elif e["event"] == "exit" and e["signal"]:
+            killed.add(e["rank"])
+    return all(rank in killed or where.get(rank) in job.touched() for rank in range(job.size))
+
+
 def drive(plan, job):
     overlapped, going, lacking, kills = False, job.started(), False, sorted(plan.kills, key=lambda k: k[1])
     for i, (what, phase, delay) in enumerate(kills):
@@ -118,6 +129,8 @@ def drive(plan, job):
         result = "data lost, as it must be"
     elif code == 1 and lacking and any(t in err for t in ("no quorum", "has not answered", "without a word")):
         result = "no quorum, as it may be"
+    elif code == 137 and right and re.search(r"all \d+ ranks died", err) and all_were_struck(job):
+        result = "right, and killed before all knew that it had ended"
     elif code == 0 and right and int(right.group(1)) <= job.process_deaths:
         result = "right after " + (", ".join(k for _, k in job.killed) or "no node's death")
     else:
