@@ -191,8 +191,8 @@ struct process *agent_ranks_adopt(struct agent *a, int rank, pid_t pid, int life
 /* agent.c, for agent_join.c */
 /* The job is known: open memory and transport, and say so. */
 void agent_configure(struct agent *a);
-/* All nodes are known: what each has said, in their order. */
-void agent_start(struct agent *a, const json_t *blobs, const json_t *peers);
+/* All nodes are known: the list has what each has said, in their order; peers their hosts and ports. */
+void agent_start(struct agent *a, const json_t *list, const json_t *peers);
 
 /* agent_join.c: a node whose processes keelrun did not start */
 void agent_join_begin(struct agent *a);
