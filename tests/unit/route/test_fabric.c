@@ -88,7 +88,7 @@ static void test_fabric_ancestors_are_all_the_turning_points_of_shortest_ways(vo
     (void)state;
     struct fabric f = make("tree:3,4");
     int32_t from = fabric_home(&f, 0);
-    int up[108], down[108];
+    int up[108] = {0}, down[108] = {0};
     assert_int_equal(f.routers, 108);
     distances(&f, from, up);
     for (int32_t dest = 3; dest < f.endpoints; dest++) {
