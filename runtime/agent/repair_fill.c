@@ -1,0 +1,183 @@
+#include <string.h>
+
+#include "runtime/agent/repair_int.h"
+#include "runtime/agent/segments.h"
+#include "runtime/base/fault.h"
+
+enum {
+    BLOCK = 64 * 1024,
+    BLOCKS = 1, /* per round of the loop: what others ask for waits for no more than one to be sent */
+    TASKS_PER_MESSAGE = WIRE_BODY_MAX / sizeof(struct dedup_task),
+};
+
+/* Copies that go on being filled by this primary. */
+void fill_keep(struct repair *r, const struct view_group *g, bool was_primary)
+{
+    struct fill old[COPIES_MAX];
+    memcpy(old, r->fill, sizeof old);
+    for (int i = 0; i < COPIES_MAX; i++) {
+        r->fill[i] = (struct fill){.node = i < g->copies ? g->copy[i].node : -1,
+                                   .placed = i < g->copies ? g->copy[i].placed : 0};
+        for (int k = 0; was_primary && k < COPIES_MAX; k++)
+            if (i < g->copies && !g->copy[i].whole && old[k].node == r->fill[i].node &&
+                old[k].placed == r->fill[i].placed)
+                r->fill[i] = old[k];
+    }
+}
+
+static void send_dedup(struct agent *a, int group, int node, uint64_t placed)
+{
+    const struct dedup *d = &a->dedup[group];
+    struct wire w = {.slot = (uint16_t)group_slot(group), .step = group_class(group), .identity = placed};
+    for (int r = 0; r < d->ranks; r++)
+        if (d->origin[r]) {
+            w.type = WIRE_SNAP_ORIGIN;
+            w.len = (uint32_t)dedup_origin_bytes(d->origin[r]);
+            agent_tell(a, node, &w, d->origin[r]);
+        }
+    struct dedup_task batch[TASKS_PER_MESSAGE];
+    size_t n = 0;
+    for (size_t i = 0; i <= d->task_capacity; i++) {
+        bool end = i == d->task_capacity;
+        if (!end && d->task[i].steps)
+            batch[n++] = d->task[i];
+        if (n && (end || n == TASKS_PER_MESSAGE)) {
+            w.type = WIRE_SNAP_TASKS;
+            w.len = (uint32_t)(n * sizeof batch[0]);
+            agent_tell(a, node, &w, batch);
+            n = 0;
+        }
+    }
+}
+
+void fill_begin(struct agent *a, int group, struct fill *f)
+{
+    struct wire begin = {.type = WIRE_SNAP_BEGIN,
+                         .slot = (uint16_t)group_slot(group),
+                         .step = group_class(group),
+                         .status = (int32_t)a->forwards[group],
+                         .identity = f->placed};
+    agent_tell(a, f->node, &begin, NULL);
+    FAULT_POINT("push.rebuild_begun");
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        segments_tell(a, f->node, s);
+    send_dedup(a, group, f->node, f->placed);
+    f->begun = true;
+    f->started_at = a->now;
+    if (segments_use(a, group_class(group)))
+        agent_say(a, "rebuild", ",\"slot\":%d,\"redundancy\":%u,\"to\":%d", group_slot(group), group_class(group),
+                  f->node);
+}
+
+static const struct store_segment *segment_from(const struct agent *a, uint32_t seg, unsigned redundancy)
+{
+    const struct store_segment *best = NULL;
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        if (s->seg >= seg && s->redundancy == redundancy && (!best || s->seg < best->seg))
+            best = s;
+    return best;
+}
+
+/* Send the next block; false when all are sent. */
+static bool fill_block(struct agent *a, int group, struct fill *f)
+{
+    int slot = group_slot(group);
+    struct wire w = {
+        .type = WIRE_SNAP_BLOCK, .slot = (uint16_t)slot, .step = group_class(group), .identity = f->placed};
+    for (;;) {
+        const struct store_segment *s = store_find(&a->store, f->seg);
+        if (!s || s->redundancy != group_class(group)) {
+            s = segment_from(a, f->seg, group_class(group));
+            if (!s)
+                return false;
+            f->seg = s->seg;
+            f->offset = 0;
+        }
+        const struct store_copy *copy = &s->copy[slot];
+        w.seg = s->seg;
+        if (copy->lost) {
+            w.count = BLOCK_LOST;
+            agent_tell(a, f->node, &w, NULL);
+            w.count = 0;
+        } else if (copy->base && f->offset < copy->bytes) {
+            uint64_t end = copy->bytes;
+            if (!claim_goes_around(&a->repair[group], f, &end))
+                continue;
+            uint64_t left = end - f->offset;
+            w.offset = f->offset;
+            w.len = (uint32_t)(left < BLOCK ? left : BLOCK);
+            agent_tell_from_store(a, f->node, &w, copy->base + f->offset);
+            a->blocks++;
+            pace_sent(&f->pace, agent_position(a, f->node), a->now);
+            f->offset += w.len;
+            f->bytes += w.len;
+            return true;
+        }
+        f->seg++;
+        f->offset = 0;
+    }
+}
+
+bool fill_step(struct agent *a, int group, struct fill *f)
+{
+    bool moved = false;
+    if (!f->begun) {
+        fill_begin(a, group, f);
+        moved = true;
+    }
+    if (f->bytes)
+        FAULT_POINT("push.rebuild_middle");
+    for (int i = 0; i < BLOCKS && !f->sent && pace_may_send(&f->pace, a->peers.peer[f->node].acked, a->now); i++) {
+        moved = true;
+        if (fill_block(a, group, f))
+            continue;
+        struct wire end = {.type = WIRE_SNAP_END,
+                           .slot = (uint16_t)group_slot(group),
+                           .step = group_class(group),
+                           .identity = f->placed};
+        FAULT_POINT("push.rebuild_end");
+        agent_tell(a, f->node, &end, NULL);
+        f->sent = true;
+    }
+    return moved;
+}
+
+/* Bytes of another copy for those that are filled. */
+void fill_around(struct agent *a, int group, const struct wire *w, const void *body)
+{
+    const struct view_group *g = &a->view.group[group];
+    for (int i = 1; i < g->copies; i++) {
+        struct fill *f = &a->repair[group].fill[i];
+        struct wire block = {.type = WIRE_SNAP_BLOCK,
+                             .slot = w->slot,
+                             .seg = w->seg,
+                             .offset = w->offset,
+                             .len = w->len,
+                             .step = w->step,
+                             .identity = f->placed};
+        if (g->copy[i].whole)
+            continue;
+        agent_tell(a, f->node, &block, body);
+        f->bytes += w->len;
+    }
+}
+
+void fill_receive_here(struct agent *a, int from, const struct wire *w)
+{
+    if (w->step >= CLASSES)
+        return;
+    int group = group_of(w->slot, w->step);
+    for (int i = 1; i < COPIES_MAX && repair_is_primary(a, &a->view.group[group]); i++) {
+        struct fill *f = &a->repair[group].fill[i];
+        if (f->node == from && f->placed == w->identity)
+            f->here = true;
+    }
+}
+
+bool fill_all_here(const struct repair *r, const struct view_group *g)
+{
+    for (int i = 1; i < g->copies; i++)
+        if (!g->copy[i].whole && !(r->fill[i].sent && r->fill[i].here))
+            return false;
+    return true;
+}
