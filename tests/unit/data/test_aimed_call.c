@@ -1,0 +1,209 @@
+/* Aimed schedules of allocations, and of agents and ranks that have no memory for something. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "aimed.h"
+#include "memory.h"
+#include "runtime/agent/segments.h"
+#include "runtime/protocol/collective_slot.h"
+
+/* an allocation after one that failed. */
+static void test_aimed_allocation_after_a_failed_one(void **state)
+{
+    (void)state;
+    struct proc proc = {.rank = 0, .id = 1, .next = w.node[0].agent.procs};
+    struct agent *a = &w.node[0].agent;
+    a->procs = &proc;
+    struct control r = {.type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
+    memory_fail_at(4); /* the copy, behind the waiter and the segment */
+    segments_create(a, &proc, &r);
+    assert_true(memory_failed());
+    assert_int_equal(w.answer.status, KEEL_ERR_NOMEM);
+    r = (struct control){.type = CONTROL_SEG_CREATE, .id = 2, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
+    segments_create(a, &proc, &r);
+    world_pump();
+    print_message("status %d, freed %d\n", w.answer.status, (int)w.answer.a);
+    a->procs = proc.next;
+    assert_int_equal(w.answer.id, 2);
+    if (w.answer.status == KEEL_OK)
+        assert_non_null(store_find(&a->store, 4));
+}
+
+/* the copy on this node cannot be mapped. */
+static void test_aimed_copy_that_cannot_be_mapped_is_told(void **state)
+{
+    (void)state;
+    client_open();
+    struct keel_segment *none = segment_attach(&c, SEG_NONE, SEG_BYTES, KEEL_REDUNDANCY_NONE);
+    int64_t one = 1;
+    map_fails = true;
+    uint64_t from = w.now;
+    assert_int_equal(rma_put(&c, none, 3, 0, &one, 8), KEEL_ERR_NOMEM);
+    assert_int_equal(rma_get(&c, none, 3, 0, &one, 8), KEEL_ERR_NOMEM);
+    assert_true(w.now - from < 1000000000);
+    map_fails = false;
+    assert_int_equal(rma_put(&c, none, 3, 0, &one, 8), KEEL_OK);
+}
+
+/* one node has no memory for a segment that the others allocate: it says so to its own rank, and does not end. */
+static void test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so(void **state)
+{
+    (void)state;
+    struct agent *a = &w.node[1].agent;
+    struct proc first = {.rank = 0, .id = 1}, here = {.rank = 1, .id = 2};
+    w.node[0].agent.procs = &first;
+    a->procs = &here;
+    struct control r = {.type = CONTROL_SEG_CREATE, .id = 1, .seg = 4, .bytes = 64, .redundancy = 1, .b = 1};
+    struct wire tell = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1};
+    memory_fail_at(3); /* the copy, behind the segment */
+    segments_told(a, &tell);
+    assert_true(memory_failed());
+    assert_false(w.node[1].fatal);
+    for (int node = 0; node < 4; node += 2)
+        segments_told(&w.node[node].agent, &tell);
+    memory_fail_at(2); /* behind the waiter */
+    segments_create(a, &here, &r);
+    assert_true(memory_failed());
+    assert_int_equal(w.answer.status, KEEL_ERR_NOMEM);
+    r = (struct control){.type = CONTROL_SEG_FREE, .seg = 4, .b = 1};
+    segments_free(a, &here, &r); /* as all ranks do then */
+    world_pump();
+    for (int node = 0; node < 4; node++)
+        assert_null(store_find(&w.node[node].agent.store, 4));
+    w.node[0].agent.procs = a->procs = NULL;
+}
+
+/* the same, and the rank that would have said so dies: the node cannot keep its promise. */
+static void test_aimed_node_without_memory_ends_if_nobody_says_so(void **state)
+{
+    (void)state;
+    struct wire tell = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1};
+    memory_fail_at(3);
+    segments_told(&w.node[1].agent, &tell);
+    assert_true(memory_failed());
+    assert_false(w.node[1].fatal);
+    struct view_event dead = {.type = VIEW_RANK_DEAD, .a = 1, .c = 9};
+    world_prepare(&dead, 1);
+    world_pump();
+    for (int node = 0; node < 4; node++) {
+        memory_fail_at(node == 1 ? 1 : 0);
+        world_commit(node, &dead, 1);
+        memory_failed();
+    }
+    assert_true(w.node[1].fatal);
+    w.node[1].still = true;
+    world_kill_node(1);
+    world_restore();
+}
+
+/* an agent that could not tell something answers nobody. */
+static void test_aimed_agent_without_memory_answers_nobody(void **state)
+{
+    (void)state;
+    assert_non_null(w.rank[2].ep[0]);
+    agent_break(&w.node[0].agent, "out of memory, says the test");
+    world_pump();
+    assert_null(w.rank[2].ep[0]);
+    assert_int_equal(rank_put(&w.rank[2], 0, SEG_SHADOW, 0, 8, 1, 1), -1000);
+    w.node[0].still = true;
+}
+
+/* an agent that could not tell something tells nothing that follows it. */
+static void test_aimed_agent_without_memory_tells_nothing_more(void **state)
+{
+    (void)state;
+    struct agent *a = &w.node[0].agent;
+    struct wire forward = {.type = WIRE_FORWARD, .seg = SEG_SHADOW, .offset = 8, .len = 8, .count = WIRE_PUT};
+    int64_t value = 7;
+    uint64_t before = agent_position(a, 1);
+    memory_fail_at(1);
+    assert_int_equal(agent_tell(a, 1, &forward, &value), 0);
+    assert_true(memory_failed());
+    assert_true(w.node[0].fatal);
+    assert_int_equal(agent_tell(a, 1, &forward, &value), 0);
+    assert_int_equal(agent_position(a, 1), before);
+    world_pump();
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 0);
+    w.node[0].still = true;
+}
+
+static int64_t contributed(uint64_t instance)
+{
+    int64_t value;
+    memcpy(&value,
+           bytes_at(3, SYSTEM_SEGMENT, 3) + (instance & 1) * sizeof(struct collective_slot) +
+               offsetof(struct collective_slot, data),
+           sizeof value);
+    return value;
+}
+
+/* a rank that began again does not change what its predecessor had contributed: some may have read it. */
+static void test_aimed_contribution_of_a_dead_process_stays(void **state)
+{
+    (void)state;
+    int64_t first = 111, second = 222;
+    client_open();
+    assert_int_equal(collective_contribute(&c, 1, &first, sizeof first), KEEL_OK);
+    c.restarted = true;
+    assert_int_equal(collective_contribute(&c, 1, &second, sizeof second), KEEL_OK);
+    assert_int_equal(contributed(1), first);
+    c.instance++; /* the others went on, and so does it */
+    assert_int_equal(collective_contribute(&c, 1, &second, sizeof second), KEEL_OK);
+    assert_int_equal(contributed(2), second);
+}
+
+/* nobody else could tell the others that a rank has no memory to take part. */
+static void test_aimed_contribution_waits_for_memory(void **state)
+{
+    (void)state;
+    int64_t value = 111, got;
+    client_open();
+    assert_int_equal(rma_get_strong(&c, shadow, 3, 0, &got, sizeof got), KEEL_OK); /* the link is there */
+    free(c.free_pieces);
+    c.free_pieces = NULL;
+    memory_fail_at(1);
+    assert_int_equal(collective_contribute(&c, 1, &value, sizeof value), KEEL_OK);
+    assert_true(memory_failed());
+    assert_int_equal(contributed(1), value);
+}
+
+/* what an implicit operation met is everybody's error, and no reason to stay away. */
+static void test_aimed_allocation_tells_all_what_one_met(void **state)
+{
+    (void)state;
+    keel_segment *s;
+    client_open();
+    op_keep_error(&c, 0, KEEL_ERR_TIMEOUT);
+    gone_in = 50; /* the others never come */
+    assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_ERR_AGENT_GONE);
+    gone_in = 0;
+    int32_t made;
+    memcpy(&made,
+           bytes_at(3, SYSTEM_SEGMENT, 3) + sizeof(struct collective_slot) + offsetof(struct collective_slot, data) +
+               16,
+           sizeof made);
+    assert_int_equal(made, KEEL_ERR_TIMEOUT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_aimed_agent_without_memory_tells_nothing_more, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_contribution_of_a_dead_process_stays, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_contribution_waits_for_memory, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_allocation_tells_all_what_one_met, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_allocation_after_a_failed_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_copy_that_cannot_be_mapped_is_told, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_ends_if_nobody_says_so, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_agent_without_memory_answers_nobody, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,405 @@
+/* Aimed schedules of what counts once: accumulates, atomic operations, tasks. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "aimed.h"
+#include "memory.h"
+#include "runtime/agent/segments.h"
+#include "runtime/protocol/task_id.h"
+#include "runtime/transport/shm.h"
+
+/* the same with a client. */
+static void test_aimed_task_goes_on_after_a_lost_part(void **state)
+{
+    (void)state;
+    world_kill_node(1);
+    world_restore();
+    for (int i = 0; i < 4; i++)
+        if (i != 1) {
+            assert_int_equal(store_define(&w.node[i].agent.store, 9, 64, 0, 0), KEEL_OK);
+            assert_int_equal(segments_make_copies(&w.node[i].agent, store_find(&w.node[i].agent.store, 9)), KEEL_OK);
+        }
+    client_open();
+    c.timeout_ns = 3000000000ull;
+    struct keel_segment *lost = segment_attach(&c, SEG_NONE, SEG_BYTES, KEEL_REDUNDANCY_NONE),
+                        *later = segment_attach(&c, 9, 64, KEEL_REDUNDANCY_NONE);
+    c.in_task = true;
+    c.task = task_id(77, 0);
+    c.task_round = 1;
+    double one = 1;
+    assert_int_equal(rma_acc_double(&c, lost, 1, 0, 1, &one, 1), KEEL_OK); /* ignored */
+    uint64_t from = w.now;
+    assert_int_equal(rma_acc_double(&c, later, 1, 0, 1, &one, 1), KEEL_OK);
+    assert_true(w.now - from < 1000000000);
+}
+
+static _Atomic bool stop_cas;
+static _Atomic long cas_done;
+static void *cas_adds(void *at)
+{
+    _Atomic int64_t *word = at;
+    while (!atomic_load(&stop_cas)) {
+        int64_t before = atomic_load(word), after;
+        double d;
+        memcpy(&d, &before, 8);
+        d += 1;
+        memcpy(&after, &d, 8);
+        cas_done += atomic_compare_exchange_strong(word, &before, after);
+    }
+    return NULL;
+}
+
+static void test_aimed_accumulate_is_atomic_against_local_atomics(void **state)
+{
+    (void)state;
+    pthread_t t;
+    const int n = 3000;
+    double one[64], sum;
+    for (int i = 0; i < 64; i++)
+        one[i] = 1;
+    struct wire first = rank_wire(&w.rank[0], WIRE_RMW, SEG_NONE, 0, 8 * 64);
+    first.identity = 1;
+    assert_int_equal(rank_ask(&w.rank[0], 0, first, NULL), KEEL_OK);
+    assert_int_not_equal(w.rank[0].reply.epoch, 0); /* from here on ranks of that node do it themselves */
+    pthread_create(&t, NULL, cas_adds, bytes_at(0, SEG_NONE, 0) + 8 * 33);
+    while (atomic_load(&cas_done) == 0)
+        sched_yield();
+    for (int i = 0; i < n; i++) {
+        struct wire acc = rank_wire(&w.rank[1], WIRE_ACC, SEG_NONE, 0, 0);
+        acc.len = sizeof one;
+        acc.count = KEEL_DOUBLE;
+        acc.f = 1;
+        acc.identity = (uint64_t)i + 1;
+        rank_send(&w.rank[1], 0, acc, one);
+        if (i % 32 == 31)
+            world_pump();
+    }
+    world_pump();
+    atomic_store(&stop_cas, true);
+    pthread_join(t, NULL);
+    memcpy(&sum, bytes_at(0, SEG_NONE, 0) + 8 * 33, 8);
+    print_message("compare-and-swaps %ld + accumulates %d, there is %.0f\n", atomic_load(&cas_done), n, sum);
+    assert_true((long)sum == atomic_load(&cas_done) + n);
+}
+
+/* an operation of a task fails for want of memory at the n-th allocation, and another one follows. */
+static void test_aimed_task_goes_on_after_an_operation_without_memory(void **state)
+{
+    (void)state;
+    int failures = 0;
+    client_open();
+    c.timeout_ns = 3000000000ull;
+    double one = 1, done = 0;
+    c.in_task = true;
+    c.task = task_id(77, 0);
+    c.task_round = 1;
+    assert_int_equal(rma_acc_double(&c, shadow, 0, 0, 1, &one, 1), KEEL_OK); /* what is made once is made */
+    done++;
+    for (long n = 1; n < 12; n++) {
+        memory_fail_at(n);
+        keel_status status = rma_acc_double(&c, shadow, 0, 0, 1, &one, 1);
+        memory_failed();
+        if (w.node[0].fatal || w.node[1].fatal)
+            break; /* an agent could not tell the other: it ends, which is another test */
+        assert_true(status == KEEL_OK || status == KEEL_ERR_NOMEM);
+        failures += status != KEEL_OK;
+        done += status == KEEL_OK;
+        assert_int_equal(rma_acc_double(&c, shadow, 0, 0, 1, &one, 1), KEEL_OK);
+        done++;
+        double sum;
+        memcpy(&sum, bytes_at(0, SEG_SHADOW, 0), sizeof sum);
+        assert_true(sum == done);
+    }
+    assert_true(failures > 0);
+}
+
+/* what is remembered of a pool's tasks goes when the pool is freed. */
+static void test_aimed_freed_pool_leaves_no_records(void **state)
+{
+    (void)state;
+    struct wire add = rank_wire(&w.rank[3], WIRE_RMW, SEG_SHADOW, 0, 8);
+    size_t before[2];
+    for (int node = 0; node < 2; node++)
+        before[node] = dedup_bytes(&w.node[node].agent.dedup[group_of(0, 1)]);
+    add.flags = WIRE_F_TASK;
+    add.a = 1;
+    add.identity = task_id(SEG_TRIPLE, 0); /* as if that segment were the pool */
+    add.round = 1;
+    assert_int_equal(rank_ask(&w.rank[3], 0, add, NULL), KEEL_OK);
+    assert_true(dedup_bytes(&w.node[1].agent.dedup[group_of(0, 1)]) > before[1]);
+    struct proc proc = {.rank = 0};
+    struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_TRIPLE, .b = 1};
+    segments_free(&w.node[0].agent, &proc, &r);
+    world_pump();
+    for (int node = 0; node < 2; node++)
+        assert_int_equal(dedup_bytes(&w.node[node].agent.dedup[group_of(0, 1)]), before[node]);
+}
+
+/* the first forward ever to a middle copy that is cut off but not declared yet. */
+static void test_aimed_forward_to_a_cut_off_copy_is_sent_again(void **state)
+{
+    (void)state;
+    struct view_event dead = {.type = VIEW_NODE_DEAD, .a = 1}, left = {.type = VIEW_RANK_LEFT, .a = 2};
+    w.node[1].still = true;
+    world_prepare(&dead, 1); /* fences node 1 everywhere */
+    world_pump();
+    struct wire add = rank_wire(&w.rank[3], WIRE_RMW, SEG_TRIPLE, 0, 8);
+    add.a = 5;
+    add.identity = 1;
+    int before = w.rank[3].replies;
+    rank_send(&w.rank[3], 0, add, NULL); /* waits: frozen */
+    world_pump();
+    w.epoch--; /* its coordinator died; another one proposes something else for the slot */
+    world_change(&left, 1);
+    assert_int_equal(w.rank[3].replies, before);
+    world_change(&dead, 1);
+    print_message("answered %d, word at 0: %ld, at 2: %ld, whole %d\n", w.rank[3].replies - before,
+                  (long)word_at(0, SEG_TRIPLE, 0, 8), (long)word_at(2, SEG_TRIPLE, 0, 8),
+                  group_at(0, SEG_TRIPLE, 0)->copy[1].whole);
+    if (w.rank[3].replies > before)
+        assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 5);
+    world_restore();
+    assert_true(copies_are_equal());
+}
+
+/* a put and an addition on their way through a chain, of which the end has both, when the middle dies. */
+static void test_aimed_chain_that_is_mended_repeats_all_or_nothing(void **state)
+{
+    (void)state;
+    struct wire put = rank_wire(&w.rank[3], WIRE_PUT, SEG_TRIPLE, 0, 8), add = put;
+    int64_t hundred = 100;
+    put.flags = WIRE_F_THROUGH;
+    put.len = sizeof hundred;
+    add.type = WIRE_RMW;
+    add.flags = 0;
+    add.len = 0;
+    add.a = 5;
+    add.identity = 1;
+    rank_send(&w.rank[3], 0, put, &hundred);
+    rank_send(&w.rank[3], 0, add, NULL);
+    for (int i = 0; i < 100 && word_at(2, SEG_TRIPLE, 0, 8) != 105; i++)
+        world_turn();
+    w.node[1].still = true;
+    world_pump();
+    assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 105);
+    world_kill_node(1);
+    assert_int_equal(word_at(0, SEG_TRIPLE, 0, 8), 105);
+    assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 105);
+    world_restore();
+    assert_true(copies_are_equal());
+}
+
+/* The last copy has what it is to answer for the primary, and the connection that the answer leaves by breaks. */
+static void test_aimed_answer_of_the_last_copy_is_lost(void **state)
+{
+    (void)state;
+    client_open();
+    static keel_handle h;
+    int64_t one = 1;
+    for (int i = 0; i < 2; i++) { /* links to nodes 2 and 3 */
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, 2 + i, 64, &one, NULL, 8, &h), KEEL_OK);
+        turns(50);
+        assert_int_equal(h.opaque[0], 0);
+    }
+    w.node[3].still = true;
+    assert_int_equal(rma_acc_nb(&c, shadow, 2, 0, KEEL_INT64, NULL, &one, 1, &h), KEEL_OK);
+    turns(5); /* node 2 has passed it on */
+    assert_int_equal(word_at(2, SEG_SHADOW, 2, 0), 1);
+    for (struct conn *k = w.node[3].agent.conns; k; k = k->next)
+        if (k->rank == 3)
+            tp_disconnect(k->ep);
+    w.node[3].still = false;
+    turns(5000); /* 5 s of virtual time */
+    assert_int_equal(word_at(3, SEG_SHADOW, 2, 0), 1);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+}
+
+static struct tp_op *kept;
+static keel_status send_that_keeps(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
+                                   struct tp_op *op)
+{
+    if (op)
+        kept = op;
+    return tp_mem.send(ep, header, hlen, body, len, NULL);
+}
+
+static void test_aimed_answer_is_lost_of_a_request_still_in_use(void **state)
+{
+    (void)state;
+    enum { WORDS = 1500 };
+    static int64_t ones[WORDS];
+    static keel_handle h;
+    struct tp_table table = tp_mem;
+    table.send = send_that_keeps;
+    for (int i = 0; i < WORDS; i++)
+        ones[i] = 1;
+    client_open();
+    for (int i = 0; i < 2; i++) { /* links to nodes 2 and 3 */
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, 2 + i, 65536, ones, NULL, 8, &h), KEEL_OK);
+        turns(50);
+        assert_int_equal(h.opaque[0], 0);
+    }
+    w.node[3].still = true;
+    net->table = &table;
+    assert_int_equal(rma_acc_nb(&c, shadow, 2, 0, KEEL_INT64, NULL, ones, WORDS, &h), KEEL_OK);
+    net->table = &tp_mem;
+    assert_non_null(kept);
+    turns(5);
+    for (struct conn *k = w.node[3].agent.conns; k; k = k->next)
+        if (k->rank == 3)
+            tp_disconnect(k->ep);
+    w.node[3].still = false;
+    turns(500);
+    assert_int_not_equal(h.opaque[0], 0);
+    op_access_done(kept->user, KEEL_OK);
+    turns(5000);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    assert_int_equal(word_at(2, SEG_SHADOW, 2, 0), 1);
+    assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)(WORDS - 1)), 1);
+}
+
+/* A task is run again by a rank that has another way to the primary: its accumulates must be cut into the same steps. */
+static void test_aimed_task_run_again_beside_the_primary_counts_once(void **state)
+{
+    (void)state;
+    enum { WORDS = 8192 }; /* one message between nodes, four within one */
+    static int64_t ones[WORDS];
+    for (int i = 0; i < WORDS; i++)
+        ones[i] = 1;
+    client_open();
+    c.in_task = true;
+    c.task = task_id(77, 0);
+    c.task_round = 1;
+    assert_int_equal(rma_acc(&c, shadow, 2, 0, KEEL_INT64, NULL, ones, WORDS), KEEL_OK);
+    world_kill_node(2);
+    world_restore();
+    assert_int_equal(group_at(3, SEG_SHADOW, 2)->copy[0].node, 3);
+    c.task_groups = 0; /* another rank takes it over, and runs it from the beginning */
+    assert_int_equal(rma_acc(&c, shadow, 2, 0, KEEL_INT64, NULL, ones, WORDS), KEEL_OK);
+    for (int i = 0; i < WORDS; i++)
+        assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)i), 1);
+}
+
+/* One request of a rank waits for a view that is being prepared, and the rank is in that view's successor, as dead. */
+static void test_aimed_what_the_dead_have_asked_for_is_not_executed(void **state)
+{
+    (void)state;
+    const struct view_event first = {.type = VIEW_RANK_LEFT, .a = 1}, dead = {.type = VIEW_RANK_DEAD, .a = 2, .c = 9};
+    struct wire add = rank_wire(&w.rank[2], WIRE_RMW, SEG_NONE, 0, 8);
+    add.a = 5;
+    add.identity = 1;
+    world_prepare(&first, 1);
+    rank_send(&w.rank[2], 0, add, NULL);
+    world_pump();
+    assert_non_null(w.node[0].agent.stash);
+    world_prepare(&dead, 1);
+    world_pump();
+    for (int i = 0; i < w.nodes + w.spares; i++)
+        world_commit(i, &dead, 1);
+    for (int i = 0; i < w.nodes + w.spares; i++)
+        world_settle(i);
+    world_pump();
+    assert_int_equal(word_at(0, SEG_NONE, 0, 8), 0);
+    assert_null(w.node[0].agent.stash);
+    world_restore();
+}
+
+/* a task is open: drawing from any pool would end what protects its accumulates. */
+static void test_aimed_no_task_is_drawn_inside_a_task(void **state)
+{
+    (void)state;
+    int64_t task;
+    client_open();
+    c.resumed = true;
+    c.in_task = true;
+    assert_int_equal(task_next(&c, (keel_taskpool *)&task, &task), KEEL_ERR_STATE);
+    assert_true(c.in_task);
+}
+
+/* To the own agent there is a ring (transport/shm.c), whose limit is its own. */
+static keel_status ring_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
+                             struct tp_op *op)
+{
+    if (ep == c.link[3].way.ep && hlen + len > TP_SHM_MAX)
+        return KEEL_ERR_ARG;
+    return tp_mem.send(ep, header, hlen, body, len, op);
+}
+
+/* The primary of a large accumulate dies, and the rank's own node comes to take its place: with the next copy, or after further
+ * deaths with one that was filled meanwhile. What was cut for a node elsewhere goes there as it is, to be recognised. */
+static void large_accumulate_goes_on_at_the_own_node(int slot, int deaths)
+{
+    enum { WORDS = 8192 };
+    static int64_t ones[WORDS];
+    static keel_handle h;
+    struct tp_table table = tp_mem;
+    for (int i = 0; i < WORDS; i++)
+        ones[i] = 1;
+    table.send = ring_send;
+    client_open();
+    net->table = &table;
+    for (int i = 0; i < 2; i++) { /* links to the primary and to node 3 */
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, i ? 3 : slot, WORDS * 8, ones, NULL, 8, &h), KEEL_OK);
+        turns(50);
+        assert_int_equal(h.opaque[0], 0);
+    }
+    w.node[slot].still = true;
+    assert_int_equal(rma_acc_nb(&c, shadow, slot, 0, KEEL_INT64, NULL, ones, WORDS, &h), KEEL_OK);
+    turns(5);
+    for (int i = 0; i < deaths; i++) {
+        int primary = group_at(3, SEG_SHADOW, slot)->copy[0].node;
+        world_kill_node(primary);
+        if (c.link[primary].way.ep)
+            tp_disconnect(c.link[primary].way.ep);
+        world_restore();
+    }
+    assert_int_equal(group_at(3, SEG_SHADOW, slot)->copy[0].node, 3);
+    turns(5000); /* 5 s of virtual time */
+    net->table = &tp_mem;
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    for (int i = 0; i < WORDS; i++)
+        assert_int_equal(word_at(3, SEG_SHADOW, slot, 8 * (uint64_t)i), 1);
+}
+
+static void test_aimed_large_accumulate_goes_on_at_the_own_node(void **state)
+{
+    (void)state;
+    large_accumulate_goes_on_at_the_own_node(2, 1);
+}
+
+static void test_aimed_large_accumulate_goes_on_at_the_own_node_that_had_no_copy(void **state)
+{
+    (void)state;
+    large_accumulate_goes_on_at_the_own_node(1, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_aimed_answer_of_the_last_copy_is_lost, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_answer_is_lost_of_a_request_still_in_use, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_large_accumulate_goes_on_at_the_own_node, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_what_the_dead_have_asked_for_is_not_executed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_no_task_is_drawn_inside_a_task, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_large_accumulate_goes_on_at_the_own_node_that_had_no_copy, setup,
+                                        client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_run_again_beside_the_primary_counts_once, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_forward_to_a_cut_off_copy_is_sent_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_a_lost_part, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_accumulate_is_atomic_against_local_atomics, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_an_operation_without_memory, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_chain_that_is_mended_repeats_all_or_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_freed_pool_leaves_no_records, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
