@@ -156,7 +156,7 @@ static void plot_panel(FILE *gp, const struct options *o, const struct figure *f
     fputc('\n', gp);
 }
 
-static void write_script(const struct options *o, const struct figure *f, const struct batch *b)
+void figure_script(const struct options *o, const struct figure *f, const struct batch *b)
 {
     FILE *gp = figure_open(o, f->name, "gp");
     figure_script_begin(gp, f->name, f->title);
@@ -209,7 +209,7 @@ static bool make(const struct figure *f, const struct options *given)
     FILE *csv = figure_open(o, f->name, "csv");
     write_csv(csv, &b);
     fclose(csv);
-    write_script(o, f, &b);
+    figure_script(o, f, &b);
     wrong = b.finished ? figure_plot(o, f->name) : "interrupted before the first run was done";
     fprintf(stderr, "%s%s: %d runs, %" PRIu64 " events, %.3g million events per second and thread, %.1f s\n",
             whole ? "" : "interrupted: ", f->name, b.finished, b.events,

@@ -51,4 +51,6 @@ FILE *figure_open(const struct options *o, const char *name, const char *ext);
 /* Run OUT/name.gp for both pictures; the script plots to the terminal it is given by this header. */
 void figure_script_begin(FILE *gp, const char *name, const char *title);
 const char *figure_plot(const struct options *o, const char *name);
+/* OUT/name.gp of a figure of means: two panels, a line or row of points for each series of the cells. */
+void figure_script(const struct options *o, const struct figure *f, const struct batch *b);
 #endif
