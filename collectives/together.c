@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "runtime/base/stream.h"
+
 /* ---- how ---- */
 
 static bool reduces(const struct engine_call *c)
@@ -60,6 +62,12 @@ bool together_begin(struct together *t, const struct engine_call *call, const st
     return turns < BOARD_CHUNKS_MAX && (!reduces(call) || roster_live(live) <= 2 || t->scratch);
 }
 
+/* What a member needs of its own bytes it takes from where they are, unless they are written over meanwhile. */
+static bool keeps_own(const struct together *t)
+{
+    return t->call->in != t->call->out;
+}
+
 /* ---- giving ---- */
 
 static size_t len_of(const struct together *t, unsigned chunk, size_t *at)
@@ -67,6 +75,12 @@ static size_t len_of(const struct together *t, unsigned chunk, size_t *at)
     *at = chunk * t->piece;
     size_t left = *at < t->call->len ? t->call->len - *at : 0;
     return left < t->piece ? left : t->piece;
+}
+
+/* The root gets what all give, and nobody else anything. */
+static bool takes_all(const struct engine_call *c)
+{
+    return c->move == SCHEDULE_REDUCE || c->move == SCHEDULE_GATHER;
 }
 
 void together_give(const struct together *t, const struct board *b, int lane, uint64_t turn, unsigned chunk)
@@ -81,12 +95,13 @@ void together_give(const struct together *t, const struct board *b, int lane, ui
     bool root = c->root == t->self;
     if (c->move == SCHEDULE_BCAST) {
         if (root)
-            memcpy(to, (const uint8_t *)c->out + at, len);
+            stream_copy(to, (const uint8_t *)c->out + at, len);
     } else if (c->move == SCHEDULE_ALLTOALL || (c->move == SCHEDULE_SCATTER && root)) {
         for (size_t m = 0; m < (size_t)t->n; m++)
-            memcpy(to + m * t->piece, (const uint8_t *)c->in + m * c->len + at, len);
-    } else if (c->move != SCHEDULE_SCATTER) {
-        memcpy(to, (const uint8_t *)c->in + at, len);
+            if (m != (size_t)t->self || !keeps_own(t))
+                stream_copy(to + m * t->piece, (const uint8_t *)c->in + m * c->len + at, len);
+    } else if (c->move != SCHEDULE_SCATTER && !(takes_all(c) && root && keeps_own(t))) {
+        stream_copy(to, (const uint8_t *)c->in + at, len);
     }
 }
 
@@ -145,7 +160,8 @@ static void reduce(const struct together *t, const struct board *b, int lane, ui
     struct operands o = {.element = &c->element, .len = len, .n = n, .scratch = t->scratch};
     for (int place = 0; place < n; place++) {
         int from = roster_member(t->live, all || ordered ? place : (root + place) % n);
-        o.bytes[place] = board_bytes(b, lane, from, turn, t->given);
+        o.bytes[place] =
+            from == t->self && keeps_own(t) ? (const uint8_t *)c->in + at : board_bytes(b, lane, from, turn, t->given);
     }
     while (all ? 2 * power <= n : power < n)
         power *= 2;
@@ -171,10 +187,13 @@ static uint64_t agree(const struct together *t, const struct board *b, int lane,
 static void collect(const struct together *t, const struct board *b, int lane, uint64_t turn, size_t at, size_t len)
 {
     const struct engine_call *c = t->call;
-    size_t skip = c->move == SCHEDULE_ALLTOALL ? (size_t)t->self * t->piece : 0;
+    bool each = c->move == SCHEDULE_ALLTOALL;
+    size_t skip = each ? (size_t)t->self * t->piece : 0, own = each ? (size_t)t->self * c->len : 0;
     for (int m = 0; m < t->n; m++) {
         uint8_t *to = (uint8_t *)c->out + (size_t)m * c->len + at;
-        if (roster_has(t->live, m))
+        if (m == t->self && keeps_own(t))
+            memcpy(to, (const uint8_t *)c->in + own + at, len);
+        else if (roster_has(t->live, m))
             memcpy(to, board_bytes(b, lane, m, turn, t->given) + skip, len);
         else
             memset(to, 0, len);
@@ -193,7 +212,9 @@ void together_take(const struct together *t, const struct board *b, int lane, ui
         return;
     if (c->move == SCHEDULE_BCAST || c->move == SCHEDULE_SCATTER) {
         size_t skip = c->move == SCHEDULE_SCATTER ? (size_t)t->self * t->piece : 0;
-        if (!root || c->move == SCHEDULE_SCATTER)
+        if (root && c->move == SCHEDULE_SCATTER && keeps_own(t))
+            memcpy((uint8_t *)c->out + at, (const uint8_t *)c->in + (size_t)t->self * c->len + at, len);
+        else if (!root || c->move == SCHEDULE_SCATTER)
             memcpy((uint8_t *)c->out + at, board_bytes(b, lane, c->root, turn, t->given) + skip, len);
     } else if (c->move == SCHEDULE_REDUCE || c->move == SCHEDULE_ALLREDUCE) {
         if (c->move == SCHEDULE_ALLREDUCE || root)
