@@ -59,6 +59,7 @@ void board_post(const struct board *b, const struct board_meeting *m, uint32_t s
     l->group = m->group;
     l->epoch = m->epoch;
     l->signature = signature;
+    atomic_store_explicit(&l->processor, m->processor, memory_order_relaxed);
     atomic_store(&l->turn, m->turn);
 }
 
@@ -97,6 +98,21 @@ enum board_state board_look(const struct board *b, struct board_meeting *m)
     if (closed)
         return verdict(b, m);
     return m->seen == m->n ? BOARD_MET : BOARD_WAITS;
+}
+
+int board_beside(const struct board *b, const struct board_meeting *m, uint32_t processor)
+{
+    for (int i = m->seen; processor && i < m->n; i++) {
+        int member = m->other[i];
+        const struct board_line *now = line_of(b, m->lane, board_side(m->turn), member),
+                                *last = line_of(b, m->lane, !board_side(m->turn), member);
+        uint64_t turn = atomic_load_explicit(&now->turn, memory_order_relaxed);
+        if (turn < atomic_load_explicit(&last->turn, memory_order_relaxed))
+            now = last;
+        if (turn != m->turn && atomic_load_explicit(&now->processor, memory_order_relaxed) == processor)
+            return member;
+    }
+    return -1;
 }
 
 enum board_state board_leave(const struct board *b, const struct board_meeting *m)

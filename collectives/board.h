@@ -44,8 +44,8 @@ struct board_head {
 struct board_line {
     alignas(128) _Atomic uint64_t turn;
     uint64_t group, epoch;
-    uint32_t signature; /* of what the member wants to do */
-    uint32_t pad;
+    uint32_t signature;         /* of what the member wants to do */
+    _Atomic uint32_t processor; /* on which it ran, + 1; 0: unknown */
     uint8_t data[BOARD_INLINE];
 };
 
@@ -61,6 +61,7 @@ struct board {
 struct board_meeting {
     int lane, me;
     uint64_t turn, group, epoch;
+    uint32_t processor;
     int n; /* the others that live in that view */
     uint8_t other[BOARD_MEMBERS_MAX];
     int seen; /* so many of them have posted */
@@ -100,6 +101,8 @@ uint32_t board_signature(const struct board *b, int lane, int member, uint64_t t
 void board_post(const struct board *b, const struct board_meeting *m, uint32_t signature);
 /* Is it met? BOARD_LEFT: it will not be. */
 enum board_state board_look(const struct board *b, struct board_meeting *m);
+/* Of those who have not posted, the first that ran on that processor when it last posted: while we look it cannot. -1: none. */
+int board_beside(const struct board *b, const struct board_meeting *m, uint32_t processor);
 /* Wait no longer: BOARD_MET or BOARD_LEFT. */
 enum board_state board_leave(const struct board *b, const struct board_meeting *m);
 /* By a member that has not posted the turn, and will not: so that nobody waits for it here. */

@@ -145,6 +145,9 @@ bool engine_post(struct engine *e, const struct engine_call *call);
 uint64_t engine_posted(const struct engine *e); /* the name of the last one */
 /* How many turns the call that was posted takes at least. */
 unsigned engine_turns(const struct engine *e);
+/* This process runs on that processor, counted from 1 (0: unknown): said with what is posted from now on, and who of those that the call waits
+ * for said the same last. -1: nobody. */
+int engine_beside(struct engine *e, uint32_t processor);
 /* DONE: *result is there, members as in done, until the next call on the engine. */
 enum engine_post engine_look(struct engine *e, struct engine_result *result);
 /* Wait no longer: DONE or LEFT. */

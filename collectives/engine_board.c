@@ -140,6 +140,13 @@ unsigned engine_turns(const struct engine *e)
     return e->shortcut.how.turns;
 }
 
+int engine_beside(struct engine *e, uint32_t processor)
+{
+    struct shortcut *s = &e->shortcut;
+    s->meeting.processor = processor;
+    return s->active ? board_beside(&s->board, &s->meeting, processor) : -1;
+}
+
 /* ---- looking ---- */
 
 static bool all_alike(const struct shortcut *s)

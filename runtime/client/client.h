@@ -52,6 +52,10 @@ struct client_env {
     void (*copy)(void *user, void *dst, const void *src, size_t len);
     /* Addresses that are kept free for the parts of segments, the same in every process of the job; range_bytes 0: none. */
     uint64_t range, range_bytes;
+    /* Where this thread runs, counted from 1; 0, or NULL: unknown. */
+    uint32_t (*processor)(void *user);
+    /* Run on another processor that it is allowed to, if there is one. */
+    void (*move)(void *user);
 };
 
 /* A rank's part that this process reaches by plain loads and stores as long as the route's tag has the value it had when
@@ -122,6 +126,7 @@ struct client {
         unsigned good;          /* others since then */
         unsigned pause, pauses; /* so many short ones follow; and will, when they are in vain again */
     } looks;
+    uint64_t move_at; /* not before */
     /* operations and links */
     pthread_mutex_t lock;
     struct tp *net, *shm;
@@ -211,6 +216,9 @@ struct spin {
 };
 struct spin spin_begin(struct client *c);
 void spin_end(struct client *c, const struct spin *spin, bool came);
+/* Who is waited for runs on the processor that we look on. The second of two (`moves`) goes to another one, where there is room; both give this one
+ * away until that is so. */
+void spin_beside(struct client *c, uint64_t now, bool moves);
 void client_progress(struct client *c);
 /* Wait until done(arg), with the lock given back in between; false if the process has lost the job. */
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg);

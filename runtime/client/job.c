@@ -187,6 +187,26 @@ static void yield(void *user)
     sched_yield();
 }
 
+static uint32_t processor(void *user)
+{
+    (void)user;
+    return (uint32_t)(sched_getcpu() + 1);
+}
+
+/* Left to itself the kernel parts two that share a processor only after many milliseconds. */
+static void move(void *user)
+{
+    (void)user;
+    cpu_set_t mine, others;
+    int here = sched_getcpu();
+    if (here < 0 || sched_getaffinity(0, sizeof mine, &mine) != 0)
+        return;
+    others = mine;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+        (void)sched_setaffinity(0, sizeof mine, &mine);
+}
+
 static void copy(void *user, void *dst, const void *src, size_t len)
 {
     (void)user;
@@ -200,7 +220,9 @@ static struct client_env environment = {.now = now,
                                         .unmap = unmap,
                                         .tell = tell,
                                         .agent_is_gone = agent_is_gone,
-                                        .copy = copy};
+                                        .copy = copy,
+                                        .processor = processor,
+                                        .move = move};
 
 /* ---- keel_init ---- */
 

@@ -6,6 +6,7 @@ enum {
     SCAN_EVERY_NS = 1000000,
     ASK_AFTER_NS = 100000000, /* no answer for so long: is the node alive? */
     LIVED_MAX_NS = 50000000,  /* between two looks at the clock: what is more, this process did not run */
+    MOVE_EVERY_NS = 2000000,
     SLEEP_MS = 5,
     YIELD_EVERY = 8, /* polls */
     BATCH = 32,
@@ -200,6 +201,16 @@ void spin_end(struct client *c, const struct spin *spin, bool came)
     c->looks.vain = 0;
     c->looks.pause = c->looks.pauses < PAUSE_MIN ? PAUSE_MIN : c->looks.pauses;
     c->looks.pauses = c->looks.pause < PAUSE_MAX ? 2 * c->looks.pause : PAUSE_MAX;
+}
+
+void spin_beside(struct client *c, uint64_t now, bool moves)
+{
+    if (moves && c->spin_long_ns > c->spin_ns && now >= c->move_at) {
+        c->move_at = now + MOVE_EVERY_NS;
+        c->env.move(c->env.user);
+    } else {
+        c->env.yield(c->env.user);
+    }
 }
 
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)

@@ -57,6 +57,11 @@ static void relax(void)
 #endif
 }
 
+static uint32_t where(const struct client *c)
+{
+    return c->env.processor ? c->env.processor(c->env.user) : 0;
+}
+
 /* *went: turns were met, and others follow. */
 static enum engine_post glance(struct engine *e, struct engine_result *result, bool *went)
 {
@@ -88,7 +93,10 @@ static enum engine_post wait(struct keel_group *g, struct engine_result *result)
     uint64_t all = now + (patient ? (uint64_t)engine_turns(g->engine) * TURN_NS : 0);
     until = all > until ? all : until;
     do {
-        if (now >= spin.keep && !patient)
+        int beside = engine_beside(g->engine, where(c));
+        if (beside >= 0)
+            spin_beside(c, now, beside < group_member(g->ranks, c->rank));
+        else if (now >= spin.keep && !patient)
             c->env.yield(c->env.user);
         went = false;
         state = glance(g->engine, result, &went);
@@ -111,6 +119,7 @@ bool quick_call(struct keel_group *g, struct engine_call *call, struct engine_re
         return false;
     if (++c->coll.quick % PROGRESS_EVERY == 0)
         client_progress(c);
+    (void)engine_beside(g->engine, where(c));
     if (!nothing_else(g) || !engine_post(g->engine, call))
         return false;
     FAULT_POINT("coll.posted");

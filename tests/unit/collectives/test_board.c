@@ -103,6 +103,41 @@ static void board_posts_of_another_view_or_group_do_not_count(void **state)
     free(board.head);
 }
 
+static void board_tells_who_that_is_waited_for_ran_on_the_same_processor(void **state)
+{
+    (void)state;
+    words(3);
+    struct board_meeting m[3];
+    for (int i = 0; i < 3; i++) {
+        m[i] = meeting(i, 3, board_turn(1, 0), 1);
+        m[i].processor = i == 1 ? 8 : 7;
+        assert_int_equal(board_beside(&board, &m[i], 7), -1); /* nobody has said anything yet, or has posted */
+        board_post(&board, &m[i], 5);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(board_beside(&board, &m[i], 7), -1); /* all have posted: nobody is waited for */
+    for (int i = 0; i < 3; i++) {
+        m[i] = meeting(i, 3, board_turn(2, 0), 1);
+        m[i].processor = 7;
+    }
+    board_post(&board, &m[0], 5);
+    assert_int_equal(board_beside(&board, &m[0], 7), 2);
+    assert_int_equal(board_beside(&board, &m[0], 8), 1);
+    assert_int_equal(board_beside(&board, &m[0], 9), -1);
+    assert_int_equal(board_beside(&board, &m[0], 0), -1);
+    board_post(&board, &m[1], 5); /* here now; but it has come */
+    assert_int_equal(board_beside(&board, &m[0], 8), -1);
+    assert_int_equal(board_beside(&board, &m[2], 7), -1);
+    for (int i = 1; i >= 0; i--) {
+        m[i] = meeting(i, 3, board_turn(3, 0), 1);
+        m[i].processor = 9;
+        if (i)
+            board_post(&board, &m[i], 5);
+    }
+    assert_int_equal(board_beside(&board, &m[1], 7), 0); /* what was said last counts, whichever side it is on */
+    free(board.head);
+}
+
 static void board_is_had_by_one_group_and_empty_for_the_next(void **state)
 {
     (void)state;
@@ -540,6 +575,7 @@ int main(void)
         cmocka_unit_test(board_that_was_left_is_left_by_all),
         cmocka_unit_test(board_is_closed_by_who_takes_another_way),
         cmocka_unit_test(board_posts_of_another_view_or_group_do_not_count),
+        cmocka_unit_test(board_tells_who_that_is_waited_for_ran_on_the_same_processor),
         cmocka_unit_test(board_is_had_by_one_group_and_empty_for_the_next),
         cmocka_unit_test(board_sides_alternate_within_a_call_and_between_calls),
         cmocka_unit_test(board_verdicts_are_the_same_for_all_threads),

@@ -86,6 +86,45 @@ static void test_spin_what_an_agent_answers_is_waited_for_briefly(void **state)
     assert_int_equal(look(&c, false).until, 5000 + LONG);
 }
 
+static int moves, yields;
+static uint64_t clock_at;
+
+static uint64_t e_clock(void *user)
+{
+    (void)user;
+    return clock_at;
+}
+
+static void e_move(void *user)
+{
+    (void)user;
+    moves++;
+}
+
+static void e_yield(void *user)
+{
+    (void)user;
+    yields++;
+}
+
+static void test_spin_beside_who_is_waited_for_one_of_two_moves_now_and_then(void **state)
+{
+    (void)state;
+    struct client c = {
+        .env = {.now = e_clock, .move = e_move, .yield = e_yield}, .spin_ns = SHORT, .spin_long_ns = LONG};
+    for (int ms = 0; ms < 10; ms++)
+        for (int i = 0; i < 100; i++)
+            spin_beside(&c, (uint64_t)ms * 1000000 + (uint64_t)i, true);
+    assert_in_range(moves, 2, 10);
+    assert_int_equal(moves + yields, 1000);
+    moves = yields = 0;
+    spin_beside(&c, 1000000000, false); /* the other one does */
+    c.spin_long_ns = 0;
+    spin_beside(&c, 2000000000, true); /* more ranks than processors: there is nowhere to go */
+    assert_int_equal(moves, 0);
+    assert_int_equal(yields, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +133,7 @@ int main(void)
         cmocka_unit_test(test_spin_long_looks_in_vain_are_few_and_tried_again),
         cmocka_unit_test(test_spin_half_in_vain_is_too_much),
         cmocka_unit_test(test_spin_what_an_agent_answers_is_waited_for_briefly),
+        cmocka_unit_test(test_spin_beside_who_is_waited_for_one_of_two_moves_now_and_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
