@@ -5,6 +5,7 @@
 #include "pm/wire/orphans.h"
 #include "pm/wire/ticket.h"
 #include "runtime/base/log.h"
+#include "runtime/base/signals.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -301,14 +302,9 @@ void agent_ranks_respawn(struct agent *a, int rank, uint32_t incarnation)
 void agent_ranks_plain_death(struct agent *a, int slot)
 {
     const struct process *p = a->processes[slot].p;
-    const char *abbreviation = sigabbrev_np(p->signal);
-    char name[32];
-    if (abbreviation)
-        snprintf(name, sizeof name, "SIG%s", abbreviation);
-    else
-        snprintf(name, sizeof name, "signal %d", p->signal); /* a real-time one */
+    char name[16];
     agent_own_why(a, "rank %d (pid %d, node %d) was killed by %s before it called keel_init, so it cannot be replaced",
-                  p->rank, (int)p->pid, a->launch.node, name);
+                  p->rank, (int)p->pid, a->launch.node, signal_name(p->signal, name, sizeof name));
 }
 
 struct fault agent_ranks_fault(const struct agent *a)

@@ -2,6 +2,7 @@
 
 #include "pm/plane.h"
 #include "pm/wire/bytes.h"
+#include "runtime/base/signals.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -85,12 +86,9 @@ static void add_death(const struct news *n, struct line *l, int rank)
 {
     char name[NAME];
     const struct news_rank *k = &n->rank[rank];
-    const char *abbreviation = sigabbrev_np(k->signal);
-    add(l, "rank %d (pid %d, %s) was killed by ", rank, k->pid, news_node(n, k->died_at, name, sizeof name));
-    if (abbreviation)
-        add(l, "SIG%s", abbreviation);
-    else
-        add(l, "signal %d", k->signal);
+    char signal_text[16];
+    add(l, "rank %d (pid %d, %s) was killed by %s", rank, k->pid, news_node(n, k->died_at, name, sizeof name),
+        signal_name(k->signal, signal_text, sizeof signal_text));
 }
 
 /* ---- ranks ---- */

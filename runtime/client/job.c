@@ -341,6 +341,8 @@ static keel_status begin(int control_fd)
     keel_status status = n == sizeof w && w.type == CONTROL_WELCOME && fds[WELCOME_FDS - 1] >= 0
                              ? accept_welcome(&w, fds)
                              : KEEL_ERR_NOT_LAUNCHED;
+    if (status != KEEL_OK)
+        fprintf(stderr, "keel_init: %s\n", keel_status_text(status));
     int failure_fd = status == KEEL_OK ? fds[WELCOME_FDS - 1] : -1;
     for (int i = 0; i < WELCOME_FDS; i++)
         if (fds[i] >= 0 && fds[i] != failure_fd)
@@ -363,6 +365,13 @@ static int launched_with(void)
     return !text || *end || fd < 0 ? -1 : (int)fd;
 }
 
+static bool leads_to_agent(int fd)
+{
+    int type;
+    socklen_t len = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
+}
+
 static keel_status init_over(const struct keel_exchange *e)
 {
     int fd;
@@ -380,10 +389,20 @@ KEEL_EXPORT keel_status keel_init(void)
         return KEEL_ERR_STATE;
     log_init("keel");
     int fd = launched_with();
-    if (fd < 0 && !pmi_exchange_found())
+    if (fd < 0 && !pmi_exchange_found()) {
+        fprintf(stderr,
+                "keel_init: the program was not started by keelrun (keelrun -n RANKS %s), nor by a launcher that "
+                "speaks PMI-1\n",
+                program_invocation_short_name);
         return KEEL_ERR_NOT_LAUNCHED;
+    }
     if (sodium_init() < 0)
         return KEEL_ERR_SYSTEM;
+    if (fd >= 0 && !leads_to_agent(fd)) {
+        fprintf(stderr,
+                "keel_init: KEEL_FD names descriptor %d, which does not lead to an agent (has it been closed?)\n", fd);
+        return KEEL_ERR_NOT_LAUNCHED;
+    }
     if (fd >= 0)
         return begin(fd);
     keel_status status = pmi_exchange_open(&e);

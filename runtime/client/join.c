@@ -124,6 +124,10 @@ static void fill_card(struct card *c, int rank)
     uint64_t wanted = env_number("KEEL_NODES", 0);
     c->nodes_wanted = wanted < INT32_MAX ? (int32_t)wanted : INT32_MAX;
     c->degrade = said && strcmp(said, "degrade") == 0;
+    if (said && *said && !c->degrade)
+        log_warn(
+            "KEEL_ON_FAILURE=%s has no effect without keelrun: nobody is started again, and only degrade can be chosen",
+            said);
 }
 
 /* ---- the agent ---- */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/signals.h"
 #include "runtime/view/policy.h"
 
 static int members(const struct view *v)
@@ -219,8 +220,9 @@ static void rank_dead(struct view *v, const struct view_event *e)
         return;
     }
     rank_died(v, k, (int)e->c);
+    char name[16];
     if (v->policy == VIEW_ABORT)
-        stop(v, 128 + (int)e->c, "rank %d was killed by signal %d", (int)e->a, (int)e->c);
+        stop(v, 128 + (int)e->c, "rank %d was killed by %s", (int)e->a, signal_name((int)e->c, name, sizeof name));
     if (v->policy == VIEW_SUBSTITUTE && k->restarts < VIEW_MAX_RESTARTS) {
         k->restarts++;
         k->incarnation++;

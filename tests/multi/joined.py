@@ -131,6 +131,16 @@ def test_without_any_launcher():
     expect_right([JOINED, "wrong"], 1, 1)
     with Run([JOINED, "work"]) as job:
         assert job.wait() == 3 and "KEEL_ERR_NOT_LAUNCHED" in job.stderr(), job.stderr()
+        assert re.search(r"^keel_init: the program was not started by keelrun .*PMI-1$", job.stderr(), re.M), job.stderr()
+    with Run([JOINED, "work"], env={"KEEL_FD": "0"}) as job:  # as in a shell's descendant that has closed it
+        assert job.wait() == 3 and "keel_init: KEEL_FD names descriptor 0, which does not lead to an agent" in job.stderr(), job.stderr()
+
+
+def test_a_way_to_go_on_that_only_keelrun_knows_is_told_once():
+    for said, told in ("substitute", 1), ("degrade", 0), ("", 0):
+        with Run(mpiexec("-n", "2", JOINED, "work"), 2, {"KEEL_ON_FAILURE": said}) as job:
+            assert job.wait() == 0, job.stderr()
+            assert job.stderr().count("KEEL_ON_FAILURE=substitute has no effect without keelrun") == told, job.stderr()
 
 
 def test_a_global_arrays_program():

@@ -180,6 +180,11 @@ static void test_view_abort_ends_the_job_when_a_node_with_ranks_dies(void **stat
     open_view(&v, VIEW_ABORT, 2, 0, 2);
     apply(&v, VIEW_RANK_DEAD, 1, 0, 11, 0);
     assert_int_equal(v.code, 128 + 11);
+    assert_string_equal(v.why, "rank 1 was killed by SIGSEGV");
+    view_fini(&v);
+    open_view(&v, VIEW_ABORT, 2, 0, 2);
+    apply(&v, VIEW_RANK_DEAD, 1, 0, 40, 0); /* a real-time one */
+    assert_string_equal(v.why, "rank 1 was killed by signal 40");
     view_fini(&v);
 }
 
