@@ -517,8 +517,8 @@ uint64_t detector_deadline(const struct member *m)
     for (int i = 0; i < m->n_watch; i++) {
         const struct watch *w = &m->watch[i];
         sooner(&d, w->posted ? later(w->next_read, w->posted + p->late_ns) : w->next_read);
-        if (w->last_life + p->late_ns > m->t)
-            sooner(&d, w->last_life + p->late_ns);
+        if (watch_late_at(m, w) > m->t)
+            sooner(&d, watch_late_at(m, w));
     }
     for (int i = 0; i < m->n_targets; i++) {
         const struct target *tg = &m->targets[i];

@@ -39,11 +39,24 @@ void member_params_default(struct member_params *p, int n, int self)
                                 .rto_max_ns = 100 * ms};
 }
 
+/* Who is more patient looks less often. With the square root: where N times as many nodes share a processor as it carries easily, the
+ * limit is N * N times as long, and the processor is asked for as many looks as before. */
+static void stretch(struct member_params *p, uint64_t limit)
+{
+    uint64_t sixteenths = 16, *times[] = {&p->late_ns, &p->period_ns, &p->ping_ns, &p->startup_ns};
+    while ((sixteenths + 1) * (sixteenths + 1) * p->limit_ns <= 256 * limit)
+        sixteenths++;
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+        *times[i] = *times[i] * sixteenths / 16;
+}
+
 /* A voter needs two pings before it says no, and all that must fit between the suspicion and the verdict. */
 void member_params_silence(struct member_params *p, int limit_ms, int dark_ms)
 {
-    const uint64_t ms = 1000 * 1000, dark = (uint64_t)dark_ms * ms, late = dark * 6 / 10;
-    p->limit_ns = (uint64_t)limit_ms * ms;
+    const uint64_t ms = 1000 * 1000, dark = (uint64_t)dark_ms * ms, limit = (uint64_t)limit_ms * ms;
+    stretch(p, limit);
+    uint64_t late = dark * 6 / 10;
+    p->limit_ns = limit;
     p->dark_ns = dark;
     if (late >= p->late_ns)
         return;

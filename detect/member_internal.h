@@ -293,6 +293,8 @@ bool quorum_admissible(int total, int stay, bool certain, bool lowest);
 /* watch.c */
 struct watch *watch_find(struct member *m, int node);
 void watch_tick(struct member *m, struct watch *w);
+/* When its heartbeat is late: one that was never heard of may only be starting. */
+uint64_t watch_late_at(const struct member *m, const struct watch *w);
 void detector_rewatch(struct member *m);
 
 /* vote.c */

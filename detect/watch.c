@@ -78,6 +78,12 @@ void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now
     member_leave(m);
 }
 
+uint64_t watch_late_at(const struct member *m, const struct watch *w)
+{
+    uint64_t sign = detector_has_seen(m, w->node) ? w->last_life : later(w->last_life, m->created + m->p.startup_ns);
+    return sign + m->p.late_ns;
+}
+
 void watch_tick(struct member *m, struct watch *w)
 {
     if (m->t >= w->next_read && (!w->posted || since(m, w->posted) >= m->p.late_ns)) {
@@ -87,6 +93,6 @@ void watch_tick(struct member *m, struct watch *w)
             w->next_read = m->t + m->p.period_ns;
         m->ops.read(m->ops.user, w->node);
     }
-    if (since(m, w->last_life) >= m->p.late_ns)
+    if (m->t >= watch_late_at(m, w))
         detector_suspect(m, w->node, w->last_life, "heartbeat late");
 }

@@ -75,9 +75,8 @@ static void on_report(void *user, const struct member_report *r)
     suspicions += r->kind == MEMBER_REPORT_SUSPECT;
 }
 
-static int set_up(void **state)
+static void start(uint64_t startup_ns)
 {
-    (void)state;
     struct member_params p;
     const struct member_ops ops = {NULL,       on_send,   on_read,    on_watch, on_probe,
                                    on_prepare, on_commit, on_settled, on_halt,  on_report};
@@ -87,9 +86,15 @@ static int set_up(void **state)
     memset(reads, 0, sizeof reads);
     memset(reports_to, 0, sizeof reports_to);
     member_params_default(&p, N, 7);
-    p.startup_ns = 0;
+    p.startup_ns = startup_ns;
     m = member_create(&p, &ops, now);
     assert_non_null(m);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    start(0);
     return 0;
 }
 
@@ -256,6 +261,40 @@ static void test_doubts_a_silent_coordinator_is_looked_at(void **state)
     assert_int_equal(reports_to[20], 0);
 }
 
+/* Nodes begin one after the other. The first ones have no time for doubts about the last ones, which need the processor themselves;
+ * whoever has to know, for a round, asks. */
+static void test_doubts_who_may_only_be_starting_is_not_doubted(void **state)
+{
+    (void)state;
+    member_destroy(m);
+    start(3000 * MS);
+    pass(3000 * MS, false);
+    assert_int_equal(suspicions + datagrams + halted, 0);
+    pass(200 * MS, false);
+    assert_true(suspicions > 0); /* by now it is late */
+}
+
+static void test_doubts_who_is_patient_looks_less_often(void **state)
+{
+    (void)state;
+    struct member_params usual, p;
+    member_params_default(&usual, N, 7);
+    p = usual;
+    member_params_silence(&p, 780, 250);
+    assert_memory_equal(&p, &usual, sizeof p);
+    member_params_silence(&p, 64 * 780, 64 * 250); /* eight times as many nodes on a processor as it carries easily */
+    assert_int_equal(p.period_ns, 8 * usual.period_ns);
+    assert_int_equal(p.late_ns, 8 * usual.late_ns);
+    assert_int_equal(p.ping_ns, 8 * usual.ping_ns);
+    assert_int_equal(p.startup_ns, 8 * usual.startup_ns);
+    assert_int_equal(p.limit_ns, 64 * usual.limit_ns);
+    assert_int_equal(p.dark_ns, 64 * usual.dark_ns);
+    p = usual;
+    member_params_silence(&p, 600000, 100); /* what the shorter limit asks for goes first */
+    assert_int_equal(p.late_ns, 60 * MS);
+    assert_int_equal(p.period_ns, 24 * MS);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 int main(void)
 {
@@ -265,6 +304,8 @@ int main(void)
         TEST(test_doubts_a_report_that_was_taken_is_not_repeated),
         TEST(test_doubts_a_slow_coordinator_is_not_looked_at),
         TEST(test_doubts_a_silent_coordinator_is_looked_at),
+        TEST(test_doubts_who_may_only_be_starting_is_not_doubted),
+        TEST(test_doubts_who_is_patient_looks_less_often),
         TEST(test_doubts_links_beyond_the_bound_are_dropped),
     };
     return cmocka_run_group_tests_name("doubts", tests, NULL, NULL);
