@@ -31,6 +31,7 @@ struct conn {
     struct conn_events events;
     char peer[80];
     bool open, closing, quiet;
+    bool late;   /* the handshake's time is over; what has arrived is still read */
     int handles; /* uv handles still to be closed before the memory goes */
     char why[160];
     void *user;

@@ -1,0 +1,122 @@
+/* A connection's handshake over TCP, each end with a loop of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pm/wire/conn.h"
+
+enum { JOB = 7, PATIENCE_MS = 30 };
+
+static const uint8_t secret[SESSION_SECRET] = {1};
+static uv_loop_t there, here; /* of the client, of the server */
+static uv_tcp_t listener;
+static struct conn *server;
+static int opened, lost;
+static char why_lost[160];
+
+static void on_open(struct conn *c)
+{
+    opened += c == server;
+}
+
+static void on_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
+{
+    (void)c;
+    (void)type;
+    (void)body;
+    (void)len;
+}
+
+static void on_lost(struct conn *c, const char *why)
+{
+    if (c != server)
+        return;
+    lost++;
+    server = NULL;
+    strncpy(why_lost, why, sizeof why_lost - 1);
+}
+
+static const struct conn_events events = {on_open, on_frame, on_lost};
+
+static void on_connection(uv_stream_t *stream, int status)
+{
+    assert_int_equal(status, 0);
+    server = conn_accept(stream, JOB, secret, PATIENCE_MS, &events, NULL);
+    assert_non_null(server);
+}
+
+/* Opens the listener; its port. */
+static int set_up(void)
+{
+    struct sockaddr_in a;
+    int len = sizeof a;
+    opened = lost = 0;
+    server = NULL;
+    assert_int_equal(uv_loop_init(&there) + uv_loop_init(&here), 0);
+    uv_ip4_addr("127.0.0.1", 0, &a);
+    uv_tcp_init(&here, &listener);
+    assert_int_equal(uv_tcp_bind(&listener, (struct sockaddr *)&a, 0), 0);
+    assert_int_equal(uv_listen((uv_stream_t *)&listener, 8, on_connection), 0);
+    assert_int_equal(uv_tcp_getsockname(&listener, (struct sockaddr *)&a, &len), 0);
+    return ntohs(a.sin_port);
+}
+
+static void turn_both(void)
+{
+    uv_run(&there, UV_RUN_NOWAIT);
+    uv_run(&here, UV_RUN_NOWAIT);
+}
+
+static void tear_down(struct conn *client)
+{
+    conn_close(client);
+    conn_close(server);
+    uv_close((uv_handle_t *)&listener, NULL);
+    uv_run(&there, UV_RUN_DEFAULT);
+    uv_run(&here, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&there) | uv_loop_close(&here), 0);
+}
+
+/* The client has proved itself; the server, which had no processor for longer than its patience, finds that in its socket. */
+static void test_conn_proof_that_lies_there_is_read_before_it_is_too_late(void **state)
+{
+    (void)state;
+    struct conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, secret, 60000, &events, NULL);
+    while (!server || server->session.state == SESSION_GREETING)
+        turn_both();
+    while (!client->open)
+        uv_run(&there, UV_RUN_ONCE);
+    assert_int_equal(opened, 0);
+    usleep(2000 * PATIENCE_MS);
+    while (!opened && !lost)
+        uv_run(&here, UV_RUN_ONCE);
+    assert_int_equal(opened, 1);
+    assert_int_equal(lost, 0);
+    tear_down(client);
+}
+
+static void test_conn_without_a_proof_is_dropped(void **state)
+{
+    (void)state;
+    struct conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, secret, 60000, &events, NULL);
+    while (!server)
+        turn_both();
+    while (!lost) /* while the client's loop stands still */
+        uv_run(&here, UV_RUN_ONCE);
+    assert_string_equal(why_lost, "no proof of membership in time");
+    tear_down(client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_conn_proof_that_lies_there_is_read_before_it_is_too_late),
+        cmocka_unit_test(test_conn_without_a_proof_is_dropped),
+    };
+    return cmocka_run_group_tests_name("conn", tests, NULL, NULL);
+}
