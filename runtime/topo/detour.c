@@ -26,6 +26,7 @@ struct detour_config detour_config_paper(void)
         .retry_ns = 20000,
         .turns_ns = 8000000,
         .tell_ns = 200000,
+        .tell_times = 16,
         .lasting_ns = 5000000,
         .retry_max_ns = 256000000,
         .sharpness = 1,
@@ -57,7 +58,7 @@ bool detour_init(struct detour *d, const struct fabric *fabric, const struct det
     memset(d, 0, sizeof *d);
     if (config->threshold < 1 || config->max_paths < 1 || config->max_paths > DETOUR_MAX_PATHS ||
         config->max_distance < 1 || config->max_faults < 1 || config->cache < 1 || config->sharpness < 1 ||
-        config->sharpness > 16)
+        config->sharpness > 16 || config->tell_times < 1 || config->tell_times > UINT8_MAX)
         return false;
     d->fabric = fabric;
     d->config = *config;

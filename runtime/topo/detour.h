@@ -46,7 +46,8 @@ struct detour_config {
                   * work as not: after as long as it has been out already, that being from retry_ns to retry_max_ns, or
                   * up to 16 times as long where that is turns_ns and more (sources take turns) */
     uint64_t retry_ns, retry_max_ns, turns_ns;
-    uint64_t tell_ns; /* shorter outages are over before others have heard of them */
+    uint64_t tell_ns;    /* shorter outages are over before others have heard of them */
+    uint32_t tell_times; /* news are passed on that often (1 to 255), then with every so many-th message only */
     uint64_t
         lasting_ns; /* longer ones are remembered until a message came through (or for 2 * retry_max_ns and more) */
     bool tell;      /* acknowledgements pass on what their sender knows: detour_recall and detour_told */
@@ -108,6 +109,7 @@ struct detour_source {
     uint32_t npaths, cap;
     uint64_t choices;
     uint32_t turn, turn_latest; /* where detour_recall goes on */
+    uint32_t recalls;           /* its calls for some */
     struct demand *demand;      /* what it sees of the traffic; NULL before its first message, and without `plan` */
     uint64_t scene, scene_ns;   /* what it plans for, faults and pattern, and since when; when it looks again */
     uint64_t look_ns;
@@ -175,8 +177,10 @@ struct detour_news {
 void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now);
 /* Up to max things to pass on: half of them the latest, the others in turn over calls. Only what changes another's
  * choice is passed on: outages of tell_ns and more, broken ones for as long as they are likely to last, ended ones for
- * as long as others may still avoid them. What can change nobody's choice any more is dropped. returns how many. */
-int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news);
+ * as long as others may still avoid them; and unless `all`, with most calls only what has been passed on less than
+ * tell_times, as news that ride on each message are traffic, too. What can change nobody's choice any more is dropped.
+ * returns how many. */
+int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, bool all, int max, struct detour_news *news);
 /* Where somebody sends to: returns whether that was new. And up to max such things to pass on: returns how many. Nothing
  * without `plan`. */
 bool detour_told_flow(struct detour *d, struct detour_source *s, const struct demand_flow *flow);

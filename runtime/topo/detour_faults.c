@@ -99,6 +99,7 @@ void detour_faults_end(struct detour_fault *f, uint64_t out_ns, uint64_t seen)
 {
     f->lasting = false;
     f->works = true;
+    f->told = 0;
     f->permanent = false;
     f->count = 0;
     f->out_ns = out_ns > f->out_ns ? out_ns : f->out_ns;

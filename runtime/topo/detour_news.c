@@ -7,6 +7,8 @@
 
 #include <assert.h>
 
+enum { LOOKS = 4 }; /* entries looked at for each that may be passed on, where most have been often enough */
+
 static uint64_t before(uint64_t now, uint64_t age)
 {
     return age < now ? now - age : 0;
@@ -36,6 +38,7 @@ static void note_broken(const struct detour *d, struct detour_source *s, struct 
         out_ns = before(seen, since); /* it is the same outage */
     f->out_ns = out_ns;
     f->works = false;
+    f->told = 0;
     f->last_ns = seen;
     f->retry_ns = retry_after(d, s, f);
     f->lasting = out_ns >= d->config.lasting_ns;
@@ -99,22 +102,30 @@ static struct detour_news news_of(const struct detour_fault *f, uint64_t now)
     return (struct detour_news){f->cable, f->works, f->out_ns, before(now, f->last_ns), before(now, f->found_ns)};
 }
 
-int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, int max, struct detour_news *news)
+/* Pass it on, unless it has been often enough: whoever is to hear of it has, most likely. */
+static int pass_on(const struct detour *d, struct detour_fault *f, bool all, uint64_t now, struct detour_news *news)
+{
+    if (!is_worth_telling(d, f, now) || (!all && f->told >= d->config.tell_times))
+        return 0;
+    f->told = (uint8_t)(f->told + (f->told < UINT8_MAX));
+    *news = news_of(f, now);
+    return 1;
+}
+
+int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, bool all, int max, struct detour_news *news)
 {
     struct detour_faults *t = &s->faults;
-    uint32_t latest = max / 2 > 8 ? (uint32_t)max / 2 : 8;
+    uint32_t latest = max / 2 > 8 ? (uint32_t)max / 2 : 8, most = max > 0 ? LOOKS * (uint32_t)max : 0;
     int n = 0;
-    for (uint32_t i = 0; i < latest && t->used > latest && n < max / 2; i++) {
-        const struct detour_fault *f = &t->entry[t->used - 1 - s->turn_latest++ % latest];
-        if (is_worth_telling(d, f, now))
-            news[n++] = news_of(f, now);
-    }
-    for (uint32_t left = t->used; left > 0 && t->used && n < max; left--) {
-        const struct detour_fault *f = &t->entry[s->turn++ % t->used];
+    all = all || s->recalls++ % d->config.tell_times == 0;
+    for (uint32_t i = 0; i < latest && t->used > latest && n < max / 2; i++)
+        n += pass_on(d, &t->entry[t->used - 1 - s->turn_latest++ % latest], all, now, &news[n]);
+    for (uint32_t left = all || t->used < most ? t->used : most; left > 0 && t->used && n < max; left--) {
+        struct detour_fault *f = &t->entry[s->turn++ % t->used];
         if (is_over(d, f, now))
             detour_faults_remove(t, f->cable);
-        else if (is_worth_telling(d, f, now))
-            news[n++] = news_of(f, now);
+        else
+            n += pass_on(d, f, all, now, &news[n]);
     }
     return n;
 }

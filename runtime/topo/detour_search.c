@@ -1,16 +1,16 @@
 /* Candidates are grouped by the sum of two distances: that of a first intermediate from the start and that of a last
  * one from the destination. The paper's order takes the nearest group with a usable path; within a group, the path
- * with the fewest hops. The `shortest` order first tries random routers on shortest ways, at no cost in hops; then it
- * looks at every group up to max_distance and takes the fewest hops, with a random draw among equals, so that the
- * traffic of many sources spreads around a hole instead of piling up on one side. Where no group has a usable path a
- * breadth-first search over the cables not to be avoided finds one, cut into as few minimal segments as a greedy walk
- * gives. */
+ * with the fewest hops. The `shortest` order first tries random routers on shortest ways, those with few turns first, at
+ * no cost in hops; then it looks at every group up to max_distance and takes the fewest hops, with a random draw among
+ * equals, so that the traffic of many sources spreads around a hole instead of piling up on one side. Where no group has
+ * a usable path a breadth-first search over the cables not to be avoided finds one, cut into as few minimal segments as a
+ * greedy walk gives. */
 #include "runtime/topo/detour_search.h"
 
 #include <limits.h>
 #include <string.h>
 
-enum { RING_MAX = 128, DISTANCE_MAX = 8, BETWEEN_TRIES = 16 };
+enum { RING_MAX = 128, DISTANCE_MAX = 8, BETWEEN_TRIES = 16, BETWEEN_INNER = 6 };
 
 /* Routers around a centre by distance: those at distance k are router[start[k]] .. router[start[k + 1] - 1]. */
 struct rings {
@@ -203,13 +203,15 @@ static int search_anywhere(struct detour *d, const struct detour_query *q, struc
     return is_known(q, path) ? -1 : hops;
 }
 
-/* A clean path over a random router between both ends is as short as the original one. */
+/* A clean path over a random router between both ends is as short as the original one. Corners of the box that they span
+ * come first, then its edges: messages wait where streams merge, so each turn costs, and a path over a corner has no more
+ * of them than the original one, while one over the middle may have three. */
 static bool search_between(struct detour *d, const struct detour_query *q, int least, struct rng *rng,
                            struct best *best)
 {
     int32_t home = fabric_home(d->fabric, q->dest);
     for (int i = 0; i < BETWEEN_TRIES && best->hops < 0; i++) {
-        int32_t via = fabric_between(d->fabric, q->from, home, rng);
+        int32_t via = fabric_between(d->fabric, q->from, home, i / BETWEEN_INNER, rng);
         struct detour_path path = {.nvia = 1, .via = {via}};
         if (via == q->from || via == home || is_known(q, &path))
             continue;

@@ -152,7 +152,7 @@ static int32_t tree_between(const struct fabric *f, int32_t from, int32_t to, st
     return sw;
 }
 
-int32_t fabric_between(const struct fabric *f, int32_t from, int32_t to, struct rng *rng)
+int32_t fabric_between(const struct fabric *f, int32_t from, int32_t to, int inner, struct rng *rng)
 {
     if (f->kind == FABRIC_TREE)
         return tree_between(f, from, to, rng);
@@ -161,9 +161,13 @@ int32_t fabric_between(const struct fabric *f, int32_t from, int32_t to, struct 
     const struct grid *g = &f->grid;
     const uint16_t *a = f->digits + (size_t)from * (size_t)g->ndims, *b = f->digits + (size_t)to * (size_t)g->ndims;
     int32_t via = 0;
+    int first = inner < g->ndims ? (int)rng_below(rng, (uint64_t)g->ndims) : 0;
+    uint64_t corners = UINT64_C(1) << g->ndims; /* the first and the last one are the two routers */
+    uint64_t corner = inner == 0 && corners > 2 ? 1 + rng_below(rng, corners - 2) : rng_below(rng, corners);
     for (int d = 0; d < g->ndims; d++) {
-        int off = grid_offset(g, d, a[d], b[d]);
-        int part = (int)rng_below(rng, (uint64_t)abs(off) + 1);
+        int off = grid_offset(g, d, a[d], b[d]), size = abs(off);
+        bool within = (d - first + g->ndims) % g->ndims < inner;
+        int part = within ? (int)rng_below(rng, (uint64_t)size + 1) : corner >> d & 1 ? size : 0;
         int c = (a[d] + (off < 0 ? -part : part) + g->size[d]) % g->size[d];
         via += c * g->stride[d];
     }

@@ -238,6 +238,11 @@ struct batch_mean batch_degradation(const struct batch *b, int cell, batch_value
     return collect(b, cell, value, b->cell[cell].reference);
 }
 
+struct batch_mean batch_against(const struct batch *b, int cell, int reference, batch_value *value)
+{
+    return collect(b, cell, value, reference);
+}
+
 double batch_latency_us(const struct sim_result *r)
 {
     return r->latency_ns / 1000;

@@ -54,6 +54,8 @@ typedef double batch_value(const struct sim_result *r);
 struct batch_mean batch_mean(const struct batch *b, int cell, batch_value *value);
 /* The same for 100 * (value / value in the reference cell - 1), pair by pair. */
 struct batch_mean batch_degradation(const struct batch *b, int cell, batch_value *value);
+/* And against any other cell. */
+struct batch_mean batch_against(const struct batch *b, int cell, int reference, batch_value *value);
 double batch_student(int degrees);
 
 /* values */

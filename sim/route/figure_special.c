@@ -174,40 +174,60 @@ const char *figure_learning(struct options *o)
     return figure_plot(o, "learning");
 }
 
-/* Length of outages by load by how many are out at a time, each once under ft and once under ft-plus. */
-enum { MAP_LENGTHS = 6, MAP_LOADS = 5, MAP_COUNTS = 2, MAP_CELLS = MAP_LOADS * (1 + 2 * MAP_LENGTHS * MAP_COUNTS) };
-static const double map_us[MAP_LENGTHS] = {20, 50, 200, 1000, 5000, 0}; /* 0: for ever */
+/* Length of outages by load by how many are out at a time, each once under ft and once under ft-plus. Those for ever twice:
+ * while the sources learn of them, and afterwards, in the second half of a run that is the longer the less traffic there is
+ * to learn from. */
+enum {
+    MAP_LENGTHS = 7,
+    MAP_LOADS = 5,
+    MAP_COUNTS = 2,
+    MAP_REFERENCES = 2, /* runs without failures: short ones and those to learn in */
+    MAP_PER_LOAD = MAP_REFERENCES + 2 * MAP_LENGTHS * MAP_COUNTS,
+    MAP_CELLS = MAP_LOADS * MAP_PER_LOAD
+};
+static const double map_us[MAP_LENGTHS] = {20, 50, 200, 1000, 5000, 0, -1}; /* 0: for ever; -1: and learned */
 static const double map_load[MAP_LOADS] = {0.01, 0.05, 0.2, 0.4, 0.8};
-static const int map_count[MAP_COUNTS] = {5, 40};
+static const double map_learn[MAP_LOADS] = {30, 16, 8, 4, 2}; /* times as long */
+static const int map_count[MAP_COUNTS] = {3, 40};
 
 static int map_cell(int load, int count, int length, int plus)
 {
-    return load * (1 + 2 * MAP_LENGTHS * MAP_COUNTS) + 1 + (count * MAP_LENGTHS + length) * 2 + plus;
+    return load * MAP_PER_LOAD + MAP_REFERENCES + (count * MAP_LENGTHS + length) * 2 + plus;
+}
+
+static struct batch_cell map_plain(const struct options *o, const struct fabric *f, int load, bool learned)
+{
+    struct batch_cell plain = {.config = o->config, .reference = -1, .series = "no failures"};
+    struct sim_config *c = &plain.config;
+    c->fabric = f;
+    c->time_ns = o->has_time ? c->time_ns : 10000000;
+    if (learned)
+        c->time_ns = (uint64_t)((double)c->time_ns * map_learn[load]);
+    c->warmup_ns = c->time_ns / (learned ? 2 : 10);
+    c->drain_ns = c->time_ns;
+    c->rate_gbps = map_load[load] * fabric_bisection_bound(f) * c->link_gbps;
+    sim_method_apply(c, SIM_FT);
+    return plain;
 }
 
 static void map_fill(const struct options *o, const struct fabric *f, struct batch_cell *cell)
 {
     for (int l = 0; l < MAP_LOADS; l++) {
-        int reference = map_cell(l, 0, 0, 0) - 1;
-        struct batch_cell plain = {.config = o->config, .reference = -1, .series = "no failures"};
-        plain.config.fabric = f;
-        plain.config.time_ns = o->has_time ? plain.config.time_ns : 10000000;
-        plain.config.warmup_ns = plain.config.time_ns / 10;
-        plain.config.drain_ns = plain.config.time_ns;
-        plain.config.rate_gbps = map_load[l] * fabric_bisection_bound(f) * plain.config.link_gbps;
-        sim_method_apply(&plain.config, SIM_FT);
-        cell[reference] = plain;
+        int reference = l * MAP_PER_LOAD;
+        for (int learned = 0; learned < MAP_REFERENCES; learned++)
+            cell[reference + learned] = map_plain(o, f, l, learned);
         for (int i = 0; i < MAP_LENGTHS * MAP_COUNTS * 2; i++) {
-            struct batch_cell *c = &cell[reference + 1 + i];
-            int length = i / 2 % MAP_LENGTHS, count = map_count[i / 2 / MAP_LENGTHS];
-            *c = plain;
-            c->reference = reference;
+            int length = i / 2 % MAP_LENGTHS, count = map_count[i / 2 / MAP_LENGTHS], learned = map_us[length] < 0;
+            struct batch_cell *c = &cell[reference + MAP_REFERENCES + i];
+            *c = cell[reference + learned];
+            c->reference = reference + learned;
             sim_method_apply(&c->config, i % 2 ? SIM_FT_PLUS : SIM_FT);
-            double turns = map_us[length] > 0 ? (double)plain.config.time_ns / 1000 / map_us[length] : 1;
+            bool ends = map_us[length] > 0;
+            double turns = ends ? (double)c->config.time_ns / 1000 / map_us[length] : 1;
             c->random = (struct outage_random){.count = (int32_t)(count * turns),
-                                               .permanent = map_us[length] <= 0,
-                                               .onset = map_us[length] > 0,
-                                               .length_ns = (uint64_t)(map_us[length] * 1000),
+                                               .permanent = !ends,
+                                               .onset = ends,
+                                               .length_ns = ends ? (uint64_t)(map_us[length] * 1000) : 0,
                                                .keep_connected = true};
         }
     }
@@ -221,15 +241,16 @@ static double get_dropped(const struct sim_result *r)
 static void map_write(FILE *csv, const struct batch *b)
 {
     fprintf(csv, "at_a_time,length_us,load_pct,reps,ft_pct,ft_ci,ft_plus_pct,ft_plus_ci,ft_plus_against_ft_pct,"
-                 "dropped_connected\n");
+                 "ft_plus_against_ft_ci,dropped_connected\n");
     for (int n = 0; n < MAP_COUNTS; n++)
         for (int i = 0; i < MAP_LENGTHS; i++)
             for (int l = 0; l < MAP_LOADS; l++) {
                 int ft = map_cell(l, n, i, 0), plus = map_cell(l, n, i, 1);
                 struct batch_mean a = batch_degradation(b, ft, batch_latency_us);
                 struct batch_mean c = batch_degradation(b, plus, batch_latency_us);
-                fprintf(csv, "%d,%g,%g,%d,%.3f,%.3f,%.3f,%.3f,%.3f,%g\n", map_count[n], map_us[i], map_load[l] * 100,
-                        a.n, a.mean, a.half, c.mean, c.half, 100 * ((100 + c.mean) / (100 + a.mean) - 1),
+                struct batch_mean gain = batch_against(b, plus, ft, batch_latency_us);
+                fprintf(csv, "%d,%g,%g,%d,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%g\n", map_count[n], map_us[i],
+                        map_load[l] * 100, a.n, a.mean, a.half, c.mean, c.half, gain.mean, gain.half,
                         batch_mean(b, ft, get_dropped).mean + batch_mean(b, plus, get_dropped).mean);
             }
 }
@@ -262,9 +283,9 @@ const char *figure_outages(struct options *o)
             "set palette defined (-60 '#1b6ca8', 0 '#ffffff', 60 '#d1495b')\nset cbrange [-60:60]\n"
             "set xlabel 'load, %% of the bisection bound'\nset ylabel 'length of an outage'\n"
             "set xtics ('1' 0, '5' 1, '20' 2, '40' 3, '80' 4)\n"
-            "set ytics ('20 us' 0, '50 us' 1, '200 us' 2, '1 ms' 3, '5 ms' 4, 'for ever' 5)\n"
+            "set ytics ('20 us' 0, '50 us' 1, '200 us' 2, '1 ms' 3, '5 ms' 4, 'for ever' 5, 'learned' 6)\n"
             "load(l) = l < 2 ? 0 : l < 10 ? 1 : l < 30 ? 2 : l < 60 ? 3 : 4\n"
-            "size(u) = u == 0 ? 5 : u < 30 ? 0 : u < 100 ? 1 : u < 500 ? 2 : u < 2000 ? 3 : 4\n");
+            "size(u) = u < 0 ? 6 : u == 0 ? 5 : u < 30 ? 0 : u < 100 ? 1 : u < 500 ? 2 : u < 2000 ? 3 : 4\n");
     for (int n = 0; n < MAP_COUNTS; n++)
         fprintf(
             gp,

@@ -59,7 +59,7 @@ static void tell(struct sim *s, int32_t e, int32_t to, int most, bool answer)
     r->answer = answer;
     r->digest = detour_digest(from);
     r->nflows = detour_recall_flows(&s->detour, from, at_most(fit, RUMOUR_FLOWS), r->flow);
-    r->nnews = detour_recall(&s->detour, from, s->now, at_most(fit - r->nflows, most), r->news);
+    r->nnews = detour_recall(&s->detour, from, s->now, true, at_most(fit - r->nflows, most), r->news);
     s->packet[p].bytes = (uint16_t)(s->packet[p].bytes + (r->nflows + r->nnews) * RUMOUR_BYTES);
     s->r->rumours++;
     traffic_inject(s, p);

@@ -207,7 +207,7 @@ static void pass_on(struct sim *s, int32_t ack, const struct packet *p)
         if (n.out_ns >= s->c.detour.tell_ns && n.age_ns <= n.out_ns)
             x->news[x->nnews++] = n;
     }
-    x->nnews += detour_recall(&s->detour, &s->source[p->dst], s->now, NEWS_MAX - x->nnews, x->news + x->nnews);
+    x->nnews += detour_recall(&s->detour, &s->source[p->dst], s->now, false, NEWS_MAX - x->nnews, x->news + x->nnews);
     while (x->nnews && s->packet[ack].bytes + x->nnews * RUMOUR_BYTES > UINT16_MAX) /* an acknowledgement of 65535 */
         x->nnews--;
     s->packet[ack].bytes = (uint16_t)(s->packet[ack].bytes + x->nnews * (s->c.rumour_ns ? RUMOUR_BYTES : NEWS_BYTES));

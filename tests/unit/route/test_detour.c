@@ -285,15 +285,15 @@ static void test_detour_told_faults_are_avoided_and_passed_on_while_they_are_lik
     const struct detour_news first = {.cable = broken, .out_ns = 5 * MS, .age_ns = MS};
     detour_told(&t->d, &t->s, &first, 10 * MS);
     assert_int_not_equal(choose(t, 3, 10 * MS).nvia, 0);
-    assert_int_equal(detour_recall(&t->d, &t->s, 12 * MS, 4, news), 1);
+    assert_int_equal(detour_recall(&t->d, &t->s, 12 * MS, true, 4, news), 1);
     assert_int_equal(news[0].cable, broken);
     assert_false(news[0].works);
     assert_true(news[0].out_ns == 5 * MS);
     assert_true(news[0].age_ns == 3 * MS); /* since it was seen, not since it was told */
-    assert_int_equal(detour_recall(&t->d, &t->s, 14 * MS + 1, 4, news), 0);
-    assert_int_equal(detour_recall(&t->d, &t->s, 9 * MS + 2 * max, 4, news), 0);
+    assert_int_equal(detour_recall(&t->d, &t->s, 14 * MS + 1, true, 4, news), 0);
+    assert_int_equal(detour_recall(&t->d, &t->s, 9 * MS + 2 * max, true, 4, news), 0);
     assert_int_equal(t->s.faults.used, 1); /* it lasted: remembered, if not for ever */
-    assert_int_equal(detour_recall(&t->d, &t->s, 9 * MS + 2 * max + 16 * 5 * MS + 1, 4, news), 0);
+    assert_int_equal(detour_recall(&t->d, &t->s, 9 * MS + 2 * max + 16 * 5 * MS + 1, true, 4, news), 0);
     assert_int_equal(t->s.faults.used, 0);
     const struct detour_news old = {.cable = broken, .out_ns = max, .age_ns = max + 1};
     detour_told(&t->d, &t->s, &old, 10 * max); /* too old to be believed */
@@ -301,7 +301,7 @@ static void test_detour_told_faults_are_avoided_and_passed_on_while_they_are_lik
     /* What is over before others have heard of it is not passed on, nor kept once it works. */
     const struct detour_path original = {.nvia = 0};
     detour_faulted(&t->d, &t->s, broken, t->config.tell_ns - 1, 10 * max);
-    assert_int_equal(detour_recall(&t->d, &t->s, 10 * max, 4, news), 0);
+    assert_int_equal(detour_recall(&t->d, &t->s, 10 * max, true, 4, news), 0);
     detour_acked(&t->d, &t->s, 3, &original, 3000, 10 * max + MS);
     assert_int_equal(t->s.faults.used, 0);
 }
@@ -319,7 +319,7 @@ static void test_detour_good_news_is_passed_on_and_the_latest_counts(void **stat
     assert_int_not_equal(choose(t, 3, 10 * MS + 6 * US).nvia, 0);
     detour_acked(&t->d, &t->s, 3, &original, 3000, 11 * MS);
     assert_int_equal(choose(t, 3, 11 * MS).nvia, 0);
-    assert_int_equal(detour_recall(&t->d, &t->s, 11 * MS, 4, news), 1);
+    assert_int_equal(detour_recall(&t->d, &t->s, 11 * MS, true, 4, news), 1);
     assert_true(news[0].works && news[0].out_ns == 5 * MS);
     /* An older story of its being broken changes nothing; a newer one does, and counts from then. */
     const struct detour_news older = {.cable = broken, .out_ns = MS, .age_ns = 2 * MS};
@@ -343,7 +343,7 @@ static void test_detour_latest_news_comes_first(void **state)
     struct detour_news news[8];
     bool told[60] = {false};
     for (int i = 0; i < 15; i++) {
-        assert_int_equal(detour_recall(&t->d, &t->s, 5 * MS + 100, 8, news), 8);
+        assert_int_equal(detour_recall(&t->d, &t->s, 5 * MS + 100, true, 8, news), 8);
         for (int n = 0; n < 8; n++) {
             told[100 - news[n].age_ns] = true;
             assert_true(n >= 4 || news[n].age_ns <= 100 - 52);
@@ -351,6 +351,60 @@ static void test_detour_latest_news_comes_first(void **state)
     }
     for (int r = 0; r < 60; r++)
         assert_true(told[r]); /* the others have their turn too */
+}
+
+/* What rides on every message is traffic: a fault that is there to stay is passed on tell_times, and then seldom, until
+ * there is something new about it. */
+static void test_detour_news_that_were_told_often_ride_on_few_messages(void **state)
+{
+    struct fixture *t = *state;
+    t->d.config.forget = t->d.config.tell = true;
+    const int often = (int)t->config.tell_times, calls = 100 * often;
+    struct detour_news news[8];
+    uint64_t now = 300 * MS;
+    for (int again = 0; again < 2; again++) {
+        detour_faulted(&t->d, &t->s, cable(t, 1, 0), now / 2, now);
+        for (int i = 0; i < often; i++)
+            assert_int_equal(detour_recall(&t->d, &t->s, now + US, false, 8, news), 1);
+        int told = 0;
+        for (int i = 0; i < calls; i++)
+            told += detour_recall(&t->d, &t->s, now + US, false, 8, news);
+        assert_int_equal(told, calls / often);
+        for (int i = 0; i < often; i++)
+            assert_int_equal(detour_recall(&t->d, &t->s, now + US, true, 8, news), 1); /* who asks for all gets it */
+        now += MS;
+    }
+    const struct detour_news good = {.cable = cable(t, 1, 0), .works = true};
+    detour_told(&t->d, &t->s, &good, now);
+    for (int i = 0; i < often; i++) {
+        assert_int_equal(detour_recall(&t->d, &t->s, now + US, false, 8, news), 1);
+        assert_true(news[0].works);
+    }
+    t->config.tell_times = 0;
+    struct detour none;
+    assert_false(detour_init(&none, &t->fabric, &t->config));
+}
+
+/* Among ways as short as the original one those with few turns come first, as messages wait where streams merge. */
+static void test_detour_shortest_ways_turn_seldom(void **state)
+{
+    struct fixture *t = *state;
+    t->d.config = detour_config_plus();
+    int turns = 0;
+    for (int round = 0; round < 200; round++) {
+        struct detour_source s;
+        struct detour_path path;
+        detour_source_init(&s, 0);
+        detour_faulted(&t->d, &s, cable(t, 1, 0), 5 * MS, 10 * MS);
+        assert_true(detour_choose(&t->d, &s, 27, 10 * MS + US, &t->rng, &path));
+        assert_int_equal(hops_of(t, &path, 27, cable(t, 1, 0)), 6);
+        struct detour_walk w;
+        detour_walk_begin(&w, &t->fabric, 0, &path, 27);
+        for (int32_t link, last = -1; (link = detour_walk_next(&w)) >= 0; last = link)
+            turns += last >= 0 && last % t->fabric.ports != link % t->fabric.ports;
+        detour_source_fini(&s);
+    }
+    assert_in_range(turns, 200, 220); /* one each but for unlucky draws; a router anywhere in between makes 1.9 */
 }
 
 static void test_detour_spread_measures_paths_and_prefers_the_fastest(void **state)
@@ -470,6 +524,8 @@ int main(void)
         ON_TORUS(test_detour_told_faults_are_avoided_and_passed_on_while_they_are_likely),
         ON_TORUS(test_detour_good_news_is_passed_on_and_the_latest_counts),
         ON_TORUS(test_detour_latest_news_comes_first),
+        ON_TORUS(test_detour_news_that_were_told_often_ride_on_few_messages),
+        ON_TORUS(test_detour_shortest_ways_turn_seldom),
         ON_TORUS(test_detour_spread_measures_paths_and_prefers_the_fastest),
         ON_TORUS(test_detour_memory_of_a_source_is_bounded),
         ON_TORUS(test_detour_escape_takes_the_nearest_way_round),

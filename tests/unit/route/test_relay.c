@@ -122,7 +122,7 @@ static void add(struct bed *b, int id, int at, int dest, uint64_t ready)
 static void tell(struct bed *b, int from, int to, uint64_t now)
 {
     struct detour_news news[8];
-    int n = detour_recall(&b->d, &b->s[from], now, 8, news);
+    int n = detour_recall(&b->d, &b->s[from], now, true, 8, news);
     for (int i = 0; i < n; i++)
         detour_told(&b->d, &b->s[to], &news[i], now);
 }

@@ -303,6 +303,33 @@ static void test_sim_short_outages_cost_ft_plus_no_more_than_ft(void **state)
     fabric_fini(&f);
 }
 
+/* A few lasting faults under a high load, once they are known: what ft-plus says of them must not cost more than its ways
+ * gain. */
+static void test_sim_lasting_faults_under_load_cost_ft_plus_no_more_than_ft(void **state)
+{
+    (void)state;
+    struct fabric f = make("12tx12t");
+    double latency[2] = {0};
+    for (uint64_t seed = 1; seed <= 2; seed++)
+        for (int plus = 0; plus < 2; plus++) {
+            struct sim_config c = short_run(&f, plus ? SIM_FT_PLUS : SIM_FT, 0.42, 24000);
+            struct outages o = {0};
+            struct rng rng;
+            rng_seed(&rng, seed);
+            const struct outage_random r = {
+                .count = 3, .permanent = true, .time_ns = c.time_ns, .keep_connected = true};
+            assert_null(outages_random(&o, &f, &r, &rng));
+            c.outages = &o;
+            c.seed = seed;
+            c.warmup_ns = c.time_ns / 2;
+            latency[plus] += run(&c).latency_ns;
+            outages_fini(&o);
+        }
+    if (latency[1] > latency[0])
+        fail_msg("ft %g us, ft-plus %g us", latency[0] / 2000, latency[1] / 2000);
+    fabric_fini(&f);
+}
+
 /* Latency once the sources have learned, summed over sets of lasting faults. */
 static double learned_latency(const struct fabric *f, enum sim_method method, enum sim_pattern pattern)
 {
@@ -554,6 +581,7 @@ int main(void)
         cmocka_unit_test(test_sim_overload_with_links_changing_never_stands_still),
         cmocka_unit_test(test_sim_connected_network_never_drops_a_message),
         cmocka_unit_test(test_sim_short_outages_cost_ft_plus_no_more_than_ft),
+        cmocka_unit_test(test_sim_lasting_faults_under_load_cost_ft_plus_no_more_than_ft),
         cmocka_unit_test(test_sim_ft_plan_learns_faults_and_pattern),
         cmocka_unit_test(test_outages_of_one_length_keep_the_network_connected_at_every_instant),
         cmocka_unit_test(test_sim_failed_links_lose_messages_only_without_fault_tolerance),
