@@ -83,6 +83,24 @@ bool stream_flush(struct stream_ep *ep)
     return true;
 }
 
+/* What nobody wants to hear of goes to the kernel from where it is, if nothing waits before it. *at: how much of it, with its words, has gone. False
+ * if the connection is lost. */
+static bool send_now(struct stream_ep *ep, uint64_t word, const void *header, size_t hlen, const void *body, size_t len,
+                     size_t *at)
+{
+    struct iovec iov[4] = {{&word, WORD},
+                           {(void *)(uintptr_t)header, hlen},
+                           {(void *)(uintptr_t)body, len},
+                           {(void *)(uintptr_t)zeros, -(hlen + len) % WORD}};
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 4};
+    ssize_t n;
+    do
+        n = sendmsg(ep->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    *at = n > 0 ? (size_t)n : 0;
+    return n >= 0 || errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM;
+}
+
 keel_status stream_send(struct tp_ep *tp_ep, const void *header, size_t hlen, const void *body, size_t len,
                         struct tp_op *op)
 {
@@ -95,13 +113,28 @@ keel_status stream_send(struct tp_ep *tp_ep, const void *header, size_t hlen, co
         stream_ep_drop(ep);
         return KEEL_ERR_LINK;
     }
+    bool first = STAILQ_EMPTY(&ep->out);
+    uint64_t word = ep->marked ? word_of(ep->send_key, ep->sent, hlen + len) : hlen + len;
+    size_t at = 0;
+    if (first && !op) {
+        if (!send_now(ep, word, header, hlen, body, len, &at)) {
+            stream_ep_lost(ep);
+            return KEEL_OK; /* told by TP_CLOSED */
+        }
+        if (at == WORD + hlen + len + -(hlen + len) % WORD) {
+            ep->sent += ep->marked;
+            return KEEL_OK;
+        }
+    }
     bool copy = !op || len > 0; /* the caller keeps one piece only in one place */
     struct output *o = malloc(sizeof *o + (copy ? hlen + len : 0));
-    if (!o)
-        return KEEL_ERR_NOMEM;
-    *o = (struct output){.op = op, .data = copy ? o->bytes : header, .len = hlen + len, .word = hlen + len};
-    if (ep->marked)
-        o->word = word_of(ep->send_key, ep->sent++, o->len);
+    if (!o) {
+        if (at > 0)
+            stream_ep_drop(ep); /* half a message is out */
+        return at > 0 ? KEEL_ERR_LINK : KEEL_ERR_NOMEM;
+    }
+    *o = (struct output){.op = op, .data = copy ? o->bytes : header, .len = hlen + len, .at = at, .word = word};
+    ep->sent += ep->marked;
     if (copy && hlen)
         memcpy(o->bytes, header, hlen);
     if (copy && len)
@@ -110,7 +143,6 @@ keel_status stream_send(struct tp_ep *tp_ep, const void *header, size_t hlen, co
         op->ep = tp_ep;
     else
         ep->copied += o->len;
-    bool first = STAILQ_EMPTY(&ep->out);
     STAILQ_INSERT_TAIL(&ep->out, o, link);
     if (first)
         stream_flush(ep); /* a loss is told by TP_CLOSED */
