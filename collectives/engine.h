@@ -160,6 +160,12 @@ void engine_left_free(struct engine *e);
  * memory, nothing has changed. */
 bool engine_view(struct engine *e, struct roster *roster, uint64_t now) __attribute__((warn_unused_result));
 void engine_receive(struct engine *e, int from, const void *data, size_t len, uint64_t now);
+/* A piece of a long message that comes in pieces, in their order: `total` bytes of data after the head, of which these are those from `at` on. True: it
+ * was taken, or nobody needs it any more. False (of the first only): the engine takes it as a whole. Lengths, but for the last, are
+ * multiples of ENGINE_PIECE_UNIT. */
+enum { ENGINE_HEAD = 40, ENGINE_PIECE_UNIT = 8 };
+bool engine_place(struct engine *e, int from, const void *head, size_t total, size_t at, const void *data, size_t len,
+                  uint64_t now);
 /* A message whose first bytes are these could not be kept for want of memory: a call that needs it ends with ENGINE_NOMEM, on all. */
 void engine_starved(struct engine *e, int from, const void *head, size_t len, uint64_t now);
 void engine_sent(struct engine *e, uint64_t seq, uint64_t now);

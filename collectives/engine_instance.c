@@ -309,11 +309,12 @@ static bool build(const struct engine *e, struct instance *i)
     if (!i->repairs)
         clear_absent(e, i);
     i->at = 0;
+    i->placing = false;
     i->built = true;
     return true;
 }
 
-static uint8_t *bytes_of(const struct instance *i, struct schedule_region r)
+uint8_t *engine_bytes_of(const struct instance *i, struct schedule_region r)
 {
     if (r.buffer == SCHEDULE_TMP)
         return i->tmp + r.at;
@@ -328,7 +329,7 @@ static void send_data(struct engine *e, struct instance *i, const struct schedul
     struct message_head h = {MESSAGE_DATA, i->attempt, s->tag, i->signature, e->id, i->seq, roster_epoch(i->members)};
     message_head_write(head, &h);
     if (!e->ops.send(e->ops.user, roster_member(i->members, s->peer), i->seq, head, sizeof head,
-                     s->len ? bytes_of(i, s->to) : NULL, s->len))
+                     s->len ? engine_bytes_of(i, s->to) : NULL, s->len))
         i->sending++;
 }
 
@@ -341,7 +342,7 @@ static enum outcome receive_data(struct instance *i, const struct schedule_step 
         return STEP_WAITS;
     bool fits = l->len == s->len;
     if (fits && l->len)
-        memcpy(bytes_of(i, s->to), l->data, l->len);
+        memcpy(engine_bytes_of(i, s->to), l->data, l->len);
     if (!fits)
         i->trouble = ENGINE_MISMATCH;
     free(l);
@@ -358,7 +359,7 @@ static enum outcome take_step(struct engine *e, struct instance *i, const struct
         return STEP_WAITS;
     if (s->op == SCHEDULE_RECV)
         return receive_data(i, s);
-    uint8_t *to = bytes_of(i, s->to), *from = bytes_of(i, s->from);
+    uint8_t *to = engine_bytes_of(i, s->to), *from = engine_bytes_of(i, s->from);
     if (s->op == SCHEDULE_COPY) {
         memmove(to, from, s->len);
     } else {

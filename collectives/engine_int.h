@@ -51,7 +51,10 @@ struct instance {
     bool built;             /* the schedule is; not before the sends of the last attempt are done */
     bool lost;              /* of what we sent something may be: others must not wait for it */
     struct schedule schedule;
-    size_t at; /* next step */
+    size_t at;      /* next step */
+    bool placing;   /* what it waits for is coming in pieces (engine_place.c), */
+    bool combining; /* and is combined at once, as the step after it would */
+    size_t placed;  /* so many bytes of it are here */
     uint8_t *tmp;
     void *saved; /* the input, if the output overwrites it */
     unsigned sending;
@@ -167,6 +170,7 @@ uint32_t engine_signature(const struct engine *e, const struct engine_call *c);
 size_t engine_input_len(const struct engine *e, const struct engine_call *c);
 uint64_t engine_combine(enum engine_agree op, uint64_t a, uint64_t b);
 
+uint8_t *engine_bytes_of(const struct instance *i, struct schedule_region r);
 /* engine_instance.c. progress and receive: the instance may be gone on return. */
 struct instance *instance_create(struct engine *e, uint64_t seq, const struct engine_call *call);
 void instance_destroy(struct instance *i);

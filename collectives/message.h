@@ -41,7 +41,7 @@ struct vote {
     uint32_t trouble;    /* the worst error code of any member */
 };
 
-enum { MESSAGE_HEAD = 40, MESSAGE_VOTE_BYTES = 56 };
+enum { MESSAGE_HEAD = 40, MESSAGE_VOTE_BYTES = 56 }; /* engine.h says the first, too */
 
 void message_head_write(uint8_t *p, const struct message_head *h);
 /* False if it is no message of collectives, or its length is not that of its kind. */

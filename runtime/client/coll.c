@@ -298,6 +298,19 @@ void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, con
     coll_wake_at(c, engine_deadline(g->engine));
 }
 
+bool coll_place(struct client *c, int from, const void *head, size_t total, size_t at, const void *data, size_t len,
+                uint64_t now)
+{
+    uint64_t id;
+    struct keel_group *g = engine_peek(head, ENGINE_HEAD, &id) ? coll_group_find(c, id) : NULL;
+    int member = g && g->engine ? group_member(g->ranks, from) : -1;
+    if (member < 0 || !coll_member_lives(g, member))
+        return at > 0;
+    bool taken = engine_place(g->engine, member, head, total, at, data, len, now);
+    coll_wake_at(c, engine_deadline(g->engine));
+    return taken;
+}
+
 bool coll_starved(struct client *c, int from, uint32_t kind, const void *head, size_t len, uint64_t now)
 {
     uint64_t id;

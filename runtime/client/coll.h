@@ -160,6 +160,9 @@ void coll_tick(struct client *c, uint64_t now);
 void coll_wake_at(struct client *c, uint64_t at);
 void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, const void *data, size_t len,
                    uint64_t now);
+/* As engine_place, of whichever group it is for. */
+bool coll_place(struct client *c, int from, const void *head, size_t total, size_t at, const void *data, size_t len,
+                uint64_t now);
 /* There is no memory for a message that begins so. True: it need not be sent again, its call will say so. */
 bool coll_starved(struct client *c, int from, uint32_t kind, const void *head, size_t len, uint64_t now);
 void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, uint64_t now);

@@ -280,6 +280,41 @@ static void returned(struct client *c, const struct wire *w, uint64_t now)
     coll_wake_at(c, s->retry_at);
 }
 
+_Static_assert((COURIER_PIECE - ENGINE_HEAD) % ENGINE_PIECE_UNIT == 0 && COURIER_PIECE % ENGINE_PIECE_UNIT == 0,
+               "pieces of data");
+
+/* The first piece of a message of a collective that waits for just this one: there is no need to gather it. */
+static bool place_first(struct client *c, const struct wire *w, const uint8_t *body, uint64_t now)
+{
+    int from = (int)w->rank;
+    struct stream *s = stream_of(c, from);
+    if (w->step != PARCEL_ENGINE || w->len <= ENGINE_HEAD || w->identity < w->len ||
+        !coll_place(c, from, body, w->identity - ENGINE_HEAD, 0, body + ENGINE_HEAD, w->len - ENGINE_HEAD, now))
+        return false;
+    free(s->whole);
+    s->whole = NULL;
+    s->dropping = false;
+    memcpy(s->first, body, ENGINE_HEAD);
+    s->placed = true;
+    s->whole_len = w->identity;
+    s->whole_have = w->len;
+    s->received++;
+    return true;
+}
+
+static bool place_next(struct client *c, const struct wire *w, const uint8_t *body, uint64_t now)
+{
+    int from = (int)w->rank;
+    struct stream *s = stream_of(c, from);
+    if (w->identity != s->whole_len || w->offset != s->whole_have || w->len > s->whole_len - s->whole_have)
+        return false; /* no piece of a sender of ours */
+    s->whole_have += w->len;
+    s->placed = s->whole_have < s->whole_len;
+    s->received++;
+    (void)coll_place(c, from, s->first, s->whole_len - ENGINE_HEAD, w->offset - ENGINE_HEAD, body, w->len, now);
+    return true;
+}
+
 /* The piece that is next. False: there is no memory for it now. */
 static bool take(struct client *c, const struct wire *w, const void *body, uint64_t now)
 {
@@ -290,7 +325,12 @@ static bool take(struct client *c, const struct wire *w, const void *body, uint6
         coll_received(c, from, w->step, w->flags, body, w->len, now);
         return true;
     }
+    if (w->offset == 0 && place_first(c, w, body, now))
+        return true;
+    if (w->offset > 0 && s->placed)
+        return place_next(c, w, body, now);
     if (w->offset == 0) {
+        s->placed = false;
         free(s->whole);
         s->whole = malloc(w->identity);
         s->whole_len = w->identity;

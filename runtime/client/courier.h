@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "collectives/engine.h"
 #include "runtime/protocol/wire.h"
 
 enum {
@@ -44,6 +45,8 @@ struct stream {
     uint8_t *whole; /* the message whose pieces are coming */
     size_t whole_len, whole_have;
     bool dropping; /* there was no memory for it, and who waits for it knows */
+    bool placed;   /* its pieces go where they belong as they come; it began with these: */
+    uint8_t first[ENGINE_HEAD];
 };
 
 struct parcel_tag {

@@ -48,6 +48,7 @@ static const struct variant {
     {"reduce-scatter doubling", {MOVE(REDUCE_SCATTER, DOUBLING), .varying = true}, 0},
     {"reduce-scatter ring", {MOVE(REDUCE_SCATTER, RING), .varying = true, .async = true}, 0},
     {"scan", {MOVE(SCAN, DOUBLING), .user_op = true, .in_place = true}, 0},
+    {"scan, sum", {MOVE(SCAN, DOUBLING)}, 0},
     {"exscan", {MOVE(EXSCAN, DOUBLING), .user_op = true}, 0},
     {"gather binomial", {MOVE(GATHER, BINOMIAL)}, 0},
     {"gather linear", {MOVE(GATHER, LINEAR), .varying = true}, 0},
@@ -84,7 +85,7 @@ static const struct variant boarded[] = {
 enum { BOARDED = sizeof boarded / sizeof boarded[0] };
 
 static int nodes[MEMBERS_MAX];
-static uint64_t runs, over_board, left_board;
+static uint64_t runs, over_board, left_board, placed;
 
 /* The variant's call, then a barrier: so some leave while others are behind. */
 static struct coll_params world_of(const struct variant *v, int n, uint64_t seed)
@@ -112,6 +113,7 @@ static uint64_t run(const struct coll_params *p)
     struct coll_stats stats = {0};
     coll_world_run(p, &stats);
     runs++;
+    placed += stats.placed;
     over_board += stats.boarded;
     left_board += stats.left;
     return stats.events;
@@ -197,7 +199,8 @@ static void sweep(const char *kind, int from, int to)
             else
                 two(&p, !strcmp(kind, "pairs") ? COLL_DIES : COLL_FREEZES);
         }
-    printf("%s, %d to %d members: %llu runs\n", kind, from, to, (unsigned long long)runs);
+    printf("%s, %d to %d members: %llu runs, %llu pieces placed\n", kind, from, to, (unsigned long long)runs,
+           (unsigned long long)placed);
 }
 
 /* ------------------------------------------------------------------------------------------------ chaos */

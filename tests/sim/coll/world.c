@@ -243,7 +243,7 @@ static void lose_letters(struct coll_world *w, int member, bool both)
 {
     for (int i = 0; i < w->n_heap; i++) {
         struct coll_event *e = &w->heap[i];
-        if (e->kind != EV_MESSAGE || (e->from != member && !(both && e->to == member)))
+        if ((e->kind != EV_MESSAGE && e->kind != EV_PIECE) || (e->from != member && !(both && e->to == member)))
             continue;
         e->kind = EV_LOST; /* delivered to the sender instead */
         int sender = e->from;
@@ -293,6 +293,39 @@ static void see_views(struct coll_world *w, struct coll_member *m, int view)
             abort();
 }
 
+enum { PIECE = 24, PIECES = 3 };
+
+static size_t piece_of(size_t total)
+{
+    size_t third = (total / PIECES + ENGINE_PIECE_UNIT) / ENGINE_PIECE_UNIT * ENGINE_PIECE_UNIT;
+    return third > PIECE ? third : PIECE;
+}
+
+/* The next piece of a message; what comes after it comes later. False: it is not taken so. */
+static bool place(struct coll_world *w, struct coll_member *m, struct coll_event *e)
+{
+    size_t total = e->len - ENGINE_HEAD, at = e->value, most = piece_of(total),
+           len = total - at < most ? total - at : most;
+    if (!engine_place(m->engine, e->from, e->data, total, at, e->data + ENGINE_HEAD + at, len, w->now))
+        return false;
+    w->stats.placed++;
+    if (at + len == total)
+        return true;
+    struct coll_event *next = push(w, w->now + 1 + upto(w, 300), EV_PIECE, e->to, e->from);
+    next->len = e->len;
+    next->value = at + len;
+    next->data = e->data;
+    e->data = NULL;
+    return true;
+}
+
+static void receive(struct coll_world *w, struct coll_member *m, struct coll_event *e)
+{
+    bool pieces = e->len > ENGINE_HEAD + PIECE && rng_below(&w->rng, 2);
+    if (!pieces || !place(w, m, e))
+        engine_receive(m->engine, e->from, e->data, e->len, w->now);
+}
+
 static void dispatch(struct coll_world *w, struct coll_event *e)
 {
     struct coll_member *m = &w->member[e->to];
@@ -309,7 +342,10 @@ static void dispatch(struct coll_world *w, struct coll_event *e)
     }
     switch (e->kind) {
     case EV_MESSAGE:
-        engine_receive(m->engine, e->from, e->data, e->len, w->now);
+        receive(w, m, e);
+        break;
+    case EV_PIECE:
+        place(w, m, e);
         break;
     case EV_VIEW:
         see_views(w, m, (int)e->value);

@@ -5,10 +5,10 @@
 
 struct coll_event {
     uint64_t t, order;
-    enum { EV_MESSAGE, EV_VIEW, EV_TICK, EV_CALL, EV_SENT, EV_LOST, EV_LOOK } kind;
+    enum { EV_MESSAGE, EV_VIEW, EV_TICK, EV_CALL, EV_SENT, EV_LOST, EV_LOOK, EV_PIECE } kind;
     int to, from;
     size_t len;
-    uint64_t value; /* VIEW: index of the view; SENT: instance */
+    uint64_t value; /* VIEW: index of the view; SENT: instance; PIECE: of the data, so much has come before */
     uint8_t *data;
     const void *source; /* SENT */
 };
