@@ -227,19 +227,30 @@ static int rank_poll(struct rank *r)
     return n;
 }
 
+static int turn_of(int node)
+{
+    struct agent *a = &w.node[node].agent;
+    int did = 0;
+    if (w.node[node].still)
+        return 0;
+    a->now = w.now;
+    did += agent_poll(a, a->net);
+    did += agent_step(a);
+    did += agent_deadline(a) != UINT64_MAX;
+    return did;
+}
+
+void world_turn_of(int node)
+{
+    turn_of(node);
+}
+
 static int turn(void)
 {
     int did = 0;
     w.now += 1000000;
-    for (int i = 0; i < w.nodes + w.spares; i++) {
-        struct agent *a = &w.node[i].agent;
-        if (w.node[i].still)
-            continue;
-        a->now = w.now;
-        did += agent_poll(a, a->net);
-        did += agent_step(a);
-        did += agent_deadline(a) != UINT64_MAX;
-    }
+    for (int i = 0; i < w.nodes + w.spares; i++)
+        did += turn_of(i);
     for (int i = 0; i < w.ranks; i++)
         did += rank_poll(&w.rank[i]);
     return did;

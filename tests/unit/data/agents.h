@@ -56,6 +56,8 @@ void world_close(void);
 /* Agents and ranks that are not still do what there is to do, once or until it is all done. */
 void world_turn(void);
 void world_pump(void);
+/* One agent alone. */
+void world_turn_of(int node);
 
 /* A view change in its steps, at all nodes that are not still; world_change is all of them, pumped. */
 void world_prepare(const struct view_event *events, int n);

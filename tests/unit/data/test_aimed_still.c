@@ -35,13 +35,22 @@ static struct proc *stand_still(struct intent_page *page)
     return proc;
 }
 
-/* What others add within the range meanwhile, which is wider than what is torn. */
+/* What others add within the range meanwhile, which is wider than what is torn: one to each word, so that no later one brings back
+ * what is lost. */
 static void add_while_filled(int *sum)
 {
-    struct wire add = rank_wire(&w.rank[3], WIRE_RMW, SEG_TRIPLE, 0, STILL_SUM);
+    struct wire add = rank_wire(&w.rank[3], WIRE_RMW, SEG_TRIPLE, 0, STILL_SUM + 8 * (uint64_t)*sum);
     add.a = 1;
     add.identity = (uint64_t)++ * sum;
     rank_send(&w.rank[3], 0, add, NULL);
+}
+
+static bool all_are_added(int node, int sum)
+{
+    for (int i = 0; i < sum; i++)
+        if (word_at(node, SEG_TRIPLE, 0, STILL_SUM + 8 * (uint64_t)i) != 1)
+            return false;
+    return true;
 }
 
 static void stands_still(int copy, enum still_end end, int spares)
@@ -59,14 +68,15 @@ static void stands_still(int copy, enum still_end end, int spares)
     world_turn();
     for (int i = 0; i < w.nodes + w.spares; i++)
         world_settle(i);
-    add_while_filled(&sum); /* before the repair begins, and while it goes on */
-    for (int i = 0; i < 12; i++) {
-        world_turn();
-        add_while_filled(&sum);
-    }
+    add_while_filled(&sum); /* before the repair begins, and while it goes on: between any two steps of two agents */
+    for (int i = 0; i < 12; i++)
+        for (int node = 0; node < w.nodes + w.spares; node++) {
+            world_turn_of(node);
+            add_while_filled(&sum);
+        }
     world_pump();
     world_restore();
-    assert_int_equal(word_at(0, SEG_TRIPLE, 0, STILL_SUM), sum);
+    assert_true(all_are_added(0, sum));
     assert_true(word_at(0, SEG_TRIPLE, 0, STILL_WORD) == still_torn); /* the process may go on with its stores */
     if (end == THIRD_DIES_FIRST || end == THIRD_DIES_THEN_IT) {
         world_kill_node(third);
@@ -90,7 +100,7 @@ static void stands_still(int copy, enum still_end end, int spares)
     int64_t word = word_at(at, SEG_TRIPLE, 0, STILL_WORD);
     if (word != still_old && (end != GOES_ON || word != 0x7777777777777777))
         fail_msg("copy %d, %d, %d spares: the word is %llx", copy, end, spares, (unsigned long long)word);
-    assert_int_equal(word_at(at, SEG_TRIPLE, 0, STILL_SUM), sum);
+    assert_true(all_are_added(at, sum));
 }
 
 /* its node has the primary; another copy dies, and what takes its place is filled meanwhile: with whole words. */
