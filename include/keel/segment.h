@@ -24,6 +24,7 @@ typedef enum keel_redundancy {
 /* Collective over all live ranks: allocate a segment with bytes_per_rank bytes (0 is allowed) for every rank, zeroed.
  * All ranks must pass the same arguments. A restarted rank gets the job's existing segments in the order of allocation.
  * *out      owned by Keel until keel_segment_free.
+ * blocks    until all have called it. A node that does not answer and is not declared dead is waited for, longer than KEEL_TIMEOUT_MS.
  * errors    the same on all ranks, and then nothing is left of it: KEEL_ERR_MISMATCH if arguments differ; KEEL_ERR_NOMEM or
  *           KEEL_ERR_LIMIT if one of them cannot have its part; what keel_fence_all would have told one of them. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);

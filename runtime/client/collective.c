@@ -4,7 +4,8 @@
  * where the others were when that view was prepared (page.frozen), or one behind, and gets what they got (engine_join).
  * Allocation: a contribution into replicated memory, the agents' barrier, and reading everybody's. What a rank contributed
  * before it died is in memory or it is not, the same for all readers after the barrier; so all live ranks get the same result.
- * Who takes its place leaves what is there as it is. For want of memory a contribution waits; nobody could tell the others. */
+ * Who takes its place leaves what is there as it is. For want of memory, and for a node that does not answer and is not declared dead, all
+ * of this waits without an end: nobody could tell the others. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

@@ -291,7 +291,7 @@ void op_start(struct op *op)
     struct client *c = op->client;
     op->status = KEEL_IN_PROGRESS;
     op->started = c->lived_ns;
-    op->deadline = c->lived_ns + c->timeout_ns;
+    op->deadline = op->patient ? UINT64_MAX : c->lived_ns + c->timeout_ns;
     if (op_is_unit(op))
         op->len = 1;
     op->next = NULL;

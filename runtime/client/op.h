@@ -64,7 +64,7 @@ struct op {
     uint32_t round;
     uint8_t flags;
     bool always_through; /* through the primary also when the copies are equal */
-    bool patient;        /* waits for memory, here or at an agent, until its time is over */
+    bool patient;        /* waits for memory, and for a node that does not answer, until that is declared dead */
     /* the plan, for one route */
     struct route route;
     struct plan plan;

@@ -173,6 +173,36 @@ static void test_aimed_contribution_waits_for_memory(void **state)
     assert_int_equal(contributed(1), value);
 }
 
+static int stands_still_for; /* so many milliseconds, then node 0 goes on */
+static void sleep_beside_one_that_stands_still(void *u, int ms)
+{
+    (void)u, (void)ms;
+    w.node[0].still = --stands_still_for > 0;
+    world_turn();
+}
+
+/* a node that does not answer for longer than an operation may take, and is not declared dead: all ranks wait for it, or some would fail and
+ * others not. */
+static void test_aimed_contribution_waits_for_a_node_that_stands_still(void **state)
+{
+    (void)state;
+    int64_t value = 111, got = 0;
+    bool present = true;
+    client_open();
+    assert_int_equal(rma_get_strong(&c, shadow, 0, 0, &got, sizeof got), KEEL_OK); /* the links are there */
+    c.timeout_ns = 100000000;
+    c.env.sleep = sleep_beside_one_that_stands_still;
+    stands_still_for = 500;
+    assert_int_equal(collective_contribute(&c, 1, &value, sizeof value), KEEL_OK); /* its other copy is there */
+    assert_true(stands_still_for <= 0);
+    assert_int_equal(contributed(1), value);
+    c.instance++;
+    stands_still_for = 500;
+    assert_int_equal(collective_read(&c, 0, 1, &got, sizeof got, &present), KEEL_OK);
+    assert_true(stands_still_for <= 0);
+    assert_false(present);
+}
+
 /* what an implicit operation met is everybody's error, and no reason to stay away. */
 static void test_aimed_allocation_tells_all_what_one_met(void **state)
 {
@@ -197,6 +227,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_agent_without_memory_tells_nothing_more, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_contribution_of_a_dead_process_stays, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_contribution_waits_for_memory, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_contribution_waits_for_a_node_that_stands_still, setup,
+                                        client_close),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_tells_all_what_one_met, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_after_a_failed_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_copy_that_cannot_be_mapped_is_told, setup, client_close),
