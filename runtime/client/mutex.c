@@ -11,7 +11,7 @@
  *
  * An operation that ended by its time may have taken effect. It is done again: what the word is then says who the owner is.
  *
- * An owner that is dead by the view was fenced before anybody saw that view, so whoever waits may hand over in its place.
+ * An owner that is dead by the view (it, or a later process of its rank) was fenced before anybody saw that view, so whoever waits may hand over in its place.
  * While the word has an owner nobody but that one (or, for a dead one, the waiters, each by compare-and-swap) changes the owner: so a rank that was chosen is
  * still waiting. Who is told and who is not makes no difference but in time: the word decides. */
 #include <stdlib.h>
@@ -84,11 +84,18 @@ static uint64_t view_of(const struct client *c)
     return atomic_load_explicit(&c->page->epoch, memory_order_acquire);
 }
 
+/* As far as the view here says. A process that is in no view here yet lives: its rank began again, and a view that says so, or that it is dead, is
+ * to come. */
 static bool owner_lives(const struct client *c, int64_t word)
 {
     uint64_t incarnation;
     int rank = rank_of(word);
-    return rank < c->size && lives(c, rank, &incarnation) && owner_of(rank, incarnation) == (word & OWNER);
+    if (rank >= c->size)
+        return false;
+    bool running = lives(c, rank, &incarnation);
+    unsigned ahead = (unsigned)((word & OWNER) >> RANK_BITS) - (unsigned)incarnation;
+    ahead &= (1u << INCARNATION_BITS) - 1;
+    return ahead ? ahead < 1u << (INCARNATION_BITS - 1) : running;
 }
 
 static int64_t myself(const struct client *c)
@@ -391,6 +398,33 @@ keel_status mutex_lock(keel_mutexes *m, int home, int number, bool waits, int *d
     return KEEL_OK;
 }
 
+size_t mutexes_bytes(const struct client *c, int per_rank)
+{
+    return per_rank < 0 ? 0 : (size_t)per_rank * 8 * (2 + (size_t)c->size);
+}
+
+static void attach(keel_mutexes *m, struct client *c, keel_segment *segment, int per_rank)
+{
+    *m = (keel_mutexes){.client = c, .segment = segment, .per_rank = per_rank};
+    pthread_mutex_init(&m->lock, NULL);
+    pthread_cond_init(&m->left, NULL);
+}
+
+keel_mutexes *mutexes_attach(struct client *c, keel_segment *segment, int per_rank)
+{
+    keel_mutexes *m = malloc(sizeof *m);
+    if (m)
+        attach(m, c, segment, per_rank);
+    return m;
+}
+
+void mutexes_detach(keel_mutexes *m)
+{
+    pthread_mutex_destroy(&m->lock);
+    pthread_cond_destroy(&m->left);
+    free(m);
+}
+
 keel_status mutexes_create(struct client *c, int per_rank, keel_mutexes **out)
 {
     if (out)
@@ -399,16 +433,13 @@ keel_status mutexes_create(struct client *c, int per_rank, keel_mutexes **out)
         return KEEL_ERR_STATE;
     keel_mutexes *m = calloc(1, sizeof *m);
     keel_status able = !out || per_rank < 0 ? KEEL_ERR_ARG : m ? KEEL_OK : KEEL_ERR_NOMEM;
-    size_t bytes = per_rank < 0 ? 0 : (size_t)per_rank * 8 * (2 + (size_t)c->size);
     keel_segment *segment;
-    keel_status status = segment_alloc_if(c, able, bytes, KEEL_REDUNDANCY_SHADOW, &segment);
+    keel_status status = segment_alloc_if(c, able, mutexes_bytes(c, per_rank), KEEL_REDUNDANCY_SHADOW, &segment);
     if (status != KEEL_OK || !m || !out) {
         free(m);
         return status;
     }
-    *m = (keel_mutexes){.client = c, .segment = segment, .per_rank = per_rank};
-    pthread_mutex_init(&m->lock, NULL);
-    pthread_cond_init(&m->left, NULL);
+    attach(m, c, segment, per_rank);
     *out = m;
     return KEEL_OK;
 }
@@ -425,9 +456,7 @@ keel_status mutexes_free(struct client *c, keel_mutexes *m)
     if (busy)
         return KEEL_ERR_STATE;
     keel_status status = segment_free(c, m->segment);
-    pthread_mutex_destroy(&m->lock);
-    pthread_cond_destroy(&m->left);
-    free(m);
+    mutexes_detach(m);
     return status;
 }
 
