@@ -39,7 +39,7 @@ struct region {
     struct region *next;
     int segment, rank; /* rank whose part it is in */
     size_t offset, len;
-    int writer;
+    int writer;       /* -1: who has the mutex */
     uint64_t changes; /* puts begun or ended */
     struct pending *pending;
     uint8_t *base;
@@ -91,6 +91,7 @@ struct planned {
     keel_type sum_type;
     size_t own, wide, sum_n; /* sum_n: words */
     bool is_pool;
+    int mutexes;        /* per rank: it is a keel_mutexes */
     struct pool pool;   /* is_pool: results are in the segment before it */
     int64_t index;      /* the runtime's number, -1: not yet allocated */
     bool freed;         /* somebody has begun to free it */
@@ -114,6 +115,7 @@ struct model {
     struct region *regions;
     struct sum *sums;
     struct word *words;
+    struct lock *locks;
     bool *lost;              /* [groups] */
     bool dead[NODES_MAX];    /* for the data: killed, or declared dead */
     bool tainted[NODES_MAX]; /* may rightly be declared dead */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "runtime/protocol/arith.h"
+#include "tests/sim/data/lock.h"
 #include "tests/sim/data/model.h"
 
 static void add_region(struct world *w, int segment, int rank, size_t offset, size_t len, int writer)
@@ -103,6 +104,26 @@ static void plan_pool(struct world *w)
         }
 }
 
+/* Each guards some bytes of the first segment. */
+static void plan_mutexes(struct world *w)
+{
+    struct model *m = w->model;
+    int i = m->segments++, ranks = w->setup.ranks;
+    size_t at = m->planned[0].bytes;
+    m->planned[i] = (struct planned){.index = -1,
+                                     .free_at = -1,
+                                     .redundancy = KEEL_REDUNDANCY_SHADOW,
+                                     .mutexes = w->setup.mutexes,
+                                     .bytes = (size_t)w->setup.mutexes * 8 * (2 + (size_t)ranks)};
+    m->planned[0].free_at = -1;
+    lock_plan(w, i, w->setup.mutexes);
+    for (struct lock *l = m->locks; l; l = l->next) {
+        add_region(w, 0, l->home, at + 24 * (size_t)l->number, 24, -1);
+        l->guarded = m->regions;
+    }
+    m->planned[0].bytes = at + 24 * (size_t)w->setup.mutexes;
+}
+
 void program_plan(struct world *w)
 {
     struct model *m = w->model;
@@ -117,6 +138,8 @@ void program_plan(struct world *w)
         plan_segment(w, 0);
     if (sched_chance(r, 0.5))
         plan_pool(w);
+    if (w->setup.mutexes)
+        plan_mutexes(w);
     for (int k = 0; k + 1 < m->stages; k++)
         if (sched_chance(r, 0.15))
             m->stage[k].gate = ++m->gates;

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "runtime/base/fault.h"
+#include "runtime/client/mutex.h"
 #include "runtime/protocol/arith.h"
+#include "tests/sim/data/lock.h"
 #include "tests/sim/data/model.h"
 
 /* An operation that was started and not waited for. */
@@ -25,6 +27,8 @@ struct program {
     struct world *w;
     keel_segment *seg[SEGMENTS_MAX];
     keel_taskpool *pool[SEGMENTS_MAX];
+    keel_mutexes *mutexes;
+    int mutexes_at; /* of the plan */
     struct outstanding *out;
     int outstanding, outstanding_max;
     bool over; /* the job is lost for this process */
@@ -471,11 +475,69 @@ static void word_op(struct program *p, int segment)
         history_return(&word->history, at, old, p->w->sched.now);
 }
 
+/* What it guards is as the last holder left it; then it is changed. */
+static void change_guarded(struct program *p, struct region *g)
+{
+    struct client *c = &p->r->client;
+    uint64_t changes = g->changes;
+    uint8_t *before = sim_alloc(2 * g->len), *bytes = before + g->len;
+    memcpy(before, g->base, g->len);
+    begin(p, "a get under a mutex");
+    keel_status status = rma_get(c, p->seg[g->segment], g->rank, g->offset, bytes, g->len);
+    ended(p, status, true);
+    model_status(p->w, p->r, g->segment, g->rank, status, "a get under a mutex");
+    if (status == KEEL_OK)
+        model_got(p->w, p->r, g, 0, bytes, g->len, before, changes);
+    size_t offset = sched_below(random_of(p), g->len), len = sched_between(random_of(p), 1, g->len - offset);
+    fill(p, bytes, len);
+    struct pending *put = model_put(p->w, p->r, g, offset, bytes, len);
+    begin(p, "a put under a mutex");
+    status = rma_put(c, p->seg[g->segment], g->rank, g->offset + offset, bytes, len);
+    ended(p, status, true);
+    model_status(p->w, p->r, g->segment, g->rank, status, "a put under a mutex");
+    model_put_done(p->w, put, status);
+    free(before);
+}
+
+static void critical(struct program *p)
+{
+    struct world *w = p->w;
+    struct sched *s = random_of(p);
+    int home = (int)sched_below(s, sched_chance(s, 0.6) ? 1 : (uint64_t)w->setup.ranks), dead = -1;
+    int number = (int)sched_below(s, (uint64_t)w->setup.mutexes);
+    struct lock *l = lock_find(w, p->mutexes_at, home, number);
+    bool waits = sched_chance(s, 0.8);
+    begin(p, waits ? "keel_mutex_lock" : "keel_mutex_try");
+    keel_status status = mutex_lock(p->mutexes, home, number, waits, &dead);
+    ended(p, status, false);
+    if (!waits && status == KEEL_IN_PROGRESS)
+        return;
+    model_status(w, p->r, l->segment, home, status, "a mutex");
+    if (status != KEEL_OK)
+        return;
+    lock_taken(w, p->r, l, dead);
+    if (sched_chance(s, 0.3))
+        process_spend(&p->r->process, sched_below(s, 500 * US));
+    if (p->seg[l->guarded->segment])
+        change_guarded(p, l->guarded);
+    if (p->over)
+        return;
+    lock_given_back(w, p->r, l);
+    begin(p, "keel_mutex_unlock");
+    status = mutex_unlock(p->mutexes, home, number);
+    ended(p, status, false);
+    model_status(w, p->r, l->segment, home, status, "keel_mutex_unlock");
+}
+
 static void one_action(struct program *p)
 {
     struct sched *s = random_of(p);
     int segment = some_segment(p);
     unsigned kind = (unsigned)sched_below(s, 100);
+    if (p->mutexes && sched_chance(s, 0.4)) {
+        critical(p);
+        return;
+    }
     if (segment < 0 || kind < 8)
         process_spend(&p->r->process, sched_below(s, 200 * US));
     else if (kind < 48)
@@ -604,8 +666,11 @@ static bool allocate(struct program *p, int i)
     int64_t index = p->r->client.segments_next;
     fence(p, -1);
     begin(p, "an allocation");
-    keel_status status = s->is_pool ? taskpool_create(&p->r->client, s->pool.tasks, &p->pool[i])
-                                    : segment_alloc(&p->r->client, s->bytes, s->redundancy, &p->seg[i]);
+    keel_status status = s->is_pool   ? taskpool_create(&p->r->client, s->pool.tasks, &p->pool[i])
+                         : s->mutexes ? mutexes_create(&p->r->client, s->mutexes, &p->mutexes)
+                                      : segment_alloc(&p->r->client, s->bytes, s->redundancy, &p->seg[i]);
+    if (s->mutexes)
+        p->mutexes_at = i;
     ended(p, status, false);
     if (p->r->incarnation == 0 && !model_is_zombie(w, p->r->rank, 0)) {
         s->made = s->made || status == KEEL_OK;
@@ -733,11 +798,23 @@ static void free_pools(struct program *p)
     }
 }
 
+static void free_mutexes(struct program *p)
+{
+    if (!p->mutexes || p->over)
+        return;
+    begin(p, "keel_mutexes_free");
+    p->w->model->planned[p->mutexes_at].freed = true;
+    keel_status status = mutexes_free(&p->r->client, p->mutexes);
+    ended(p, status, false);
+    (void)data_lost(p, status, "keel_mutexes_free");
+}
+
 static void leave(struct program *p)
 {
     struct runner *r = p->r;
     wait_all(p);
     free_pools(p);
+    free_mutexes(p);
     if (p->over)
         return;
     r->leaving = true;

@@ -182,6 +182,22 @@ static void three_copies(struct setup *s, struct rng *rng)
     }
 }
 
+/* Who has a mutex, waits for one, or hands it over dies or freezes, and the nodes of its word. */
+static void mutexes(struct setup *s, struct rng *rng)
+{
+    static const char *const at[] = {"mutex.waiting", "mutex.chosen", "mutex.handed_over", "mutex.locked"};
+    s->mutexes = 1 + (int)rng_below(rng, 2);
+    s->actions = 10 + (int)rng_below(rng, 30);
+    s->disasters = (int)rng_below(rng, 6);
+    for (int i = (int)rng_below(rng, 5); i > 0 && s->aims < AIMS_MAX; i--) {
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, 60)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, 4)]);
+        a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
+    }
+}
+
 /* One allocation fails, in a rank or in an agent; nothing else goes wrong. */
 static void no_memory(struct setup *s, struct rng *rng)
 {
@@ -243,6 +259,7 @@ const struct scenario scenario[] = {
     {"large-puts", "chunks, and deaths between their copies", large_puts},
     {"three-copies", "chunks of three copies, whose writer dies with the node of one of them", three_copies},
     {"storm", "all of it at once", storm},
+    {"mutexes", "who has a mutex, waits for one or hands it over dies or freezes", mutexes},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},
     {"each-of-an-agent", "the same with those of an agent", each_of_an_agent},
