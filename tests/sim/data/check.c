@@ -23,6 +23,13 @@ const uint8_t *check_copy(const struct world *w, int node, int segment, int slot
 /* Where a rank's part begins in a copy. */
 static size_t part_at(const struct world *w, int segment, int rank)
 {
+    const size_t *part = w->model->planned[segment].part;
+    size_t at = 0;
+    for (int before = 0; part && before < rank; before++)
+        if (w->setup.rank_node[before] == w->setup.rank_node[rank])
+            at += layout_stride(part[before]);
+    if (part)
+        return at;
     return (size_t)w->model->view.rank[rank].index * layout_stride(w->model->planned[segment].bytes);
 }
 

@@ -53,6 +53,20 @@ static void watch(struct world *w, int segment)
     }
 }
 
+/* Some parts have more behind what all have: up to their last byte. */
+static void watch_ends(struct world *w, int segment)
+{
+    struct planned *s = &w->model->planned[segment];
+    struct sched *r = &w->sched;
+    s->part = sim_alloc((size_t)w->setup.ranks * sizeof *s->part);
+    for (int rank = 0; rank < w->setup.ranks; rank++) {
+        size_t more = sched_chance(r, 0.3) ? 0 : sched_between(r, 1, sched_chance(r, 0.3) ? 200000 : 3000);
+        s->part[rank] = s->bytes + more;
+        if (more)
+            add_region(w, segment, rank, s->bytes, more, (int)sched_below(r, (uint64_t)w->setup.ranks));
+    }
+}
+
 static void plan_segment(struct world *w, int tasks)
 {
     struct model *m = w->model;
@@ -84,6 +98,8 @@ static void plan_segment(struct world *w, int tasks)
     if (!tasks && sched_chance(r, 0.2))
         s->free_at = s->alloc_at + 1 + (int)sched_below(r, (uint64_t)m->stages);
     watch(w, i);
+    if (w->setup.uneven && sched_chance(r, 0.8))
+        watch_ends(w, i);
     s->pool.tasks = 0;
 }
 
