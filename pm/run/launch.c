@@ -40,6 +40,7 @@ struct launch {
     int total, direct;     /* nodes; those that we start ourselves */
     int next, next_handed; /* not begun yet, of the two kinds */
     int waiting, running;  /* ours */
+    int asked;             /* of agents, and not joined */
     int turn;              /* whose turn it is among the agents */
     bool stopped;          /* nothing more is started */
     struct start *starts;
@@ -153,10 +154,12 @@ static void settle(struct launch *l, struct start *s)
     if (!s->waiting)
         return;
     s->waiting = false;
-    if (s->by == OURS)
+    if (s->by == OURS) {
         l->waiting--;
-    else
+    } else {
         l->starts[s->by].asked--;
+        l->asked--;
+    }
 }
 
 static void ended(struct hydra *h, int wait_status)
@@ -219,7 +222,14 @@ static void hand_over(struct launch *l, int by, int node)
     s->waiting = true;
     l->starts[by].room--;
     l->starts[by].asked++;
+    l->asked++;
     l->events.hand_over(l->user, by, node, argv, address);
+}
+
+/* The nodes of a bed have this machine's processors: with more at a time each is late for everything. */
+static bool may_hand_over(const struct launch *l)
+{
+    return l->plan.options->bed == BED_NONE || l->waiting + l->asked < OURS_AT_A_TIME;
 }
 
 void launch_begin(struct launch *l)
@@ -227,7 +237,7 @@ void launch_begin(struct launch *l)
     int by;
     while (!l->stopped && l->next < l->direct && l->waiting < OURS_AT_A_TIME)
         start_ours(l, l->next++);
-    while (!l->stopped && l->next_handed < l->total && (by = next_starter(l)) != OURS)
+    while (!l->stopped && l->next_handed < l->total && may_hand_over(l) && (by = next_starter(l)) != OURS)
         hand_over(l, by, l->next_handed++);
 }
 
