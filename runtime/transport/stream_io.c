@@ -211,6 +211,7 @@ void stream_recycle(struct stream_tp *tp)
     while ((ep = TAILQ_FIRST(&tp->looked)) != NULL) {
         TAILQ_REMOVE(&tp->looked, ep, looked_link);
         ep->looked = false;
+        ep->alone = false; /* the keys have come, if there are any */
         memmove(ep->in, ep->in + ep->from, ep->to - ep->from);
         ep->to -= ep->from;
         ep->from = 0;
