@@ -127,6 +127,7 @@ struct client {
         unsigned pause, pauses; /* so many short ones follow; and will, when they are in vain again */
     } looks;
     uint64_t move_at; /* not before */
+    uint64_t came;    /* events of transports and the hall, so many so far */
     /* operations and links */
     pthread_mutex_t lock;
     struct tp *net, *shm;
@@ -216,6 +217,8 @@ struct spin {
 };
 struct spin spin_begin(struct client *c);
 void spin_end(struct client *c, const struct spin *spin, bool came);
+/* Something came, though not all that is waited for: the look begins anew. */
+void spin_again(const struct client *c, struct spin *spin, uint64_t now);
 /* Who is waited for runs on the processor that we look on. The second of two (`moves`) goes to another one, where there is room; both give this one
  * away until that is so. */
 void spin_beside(struct client *c, uint64_t now, bool moves);

@@ -30,6 +30,7 @@ static void poll_transport(struct client *c, struct tp *tp, uint64_t now)
 {
     struct tp_event events[BATCH];
     int n = tp_poll(tp, events, BATCH);
+    c->came += (uint64_t)n;
     for (int i = 0; i < n; i++) {
         if (events[i].type == TP_DONE)
             op_access_done(events[i].op->user, events[i].status);
@@ -203,6 +204,12 @@ void spin_end(struct client *c, const struct spin *spin, bool came)
     c->looks.pauses = c->looks.pause < PAUSE_MAX ? 2 * c->looks.pause : PAUSE_MAX;
 }
 
+void spin_again(const struct client *c, struct spin *spin, uint64_t now)
+{
+    uint64_t until = now + (spin->longer ? c->spin_long_ns : c->spin_ns);
+    spin->until = until > spin->until ? until : spin->until;
+}
+
 void spin_beside(struct client *c, uint64_t now, bool moves)
 {
     if (moves && c->spin_long_ns > c->spin_ns && now >= c->move_at) {
@@ -219,6 +226,7 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
     struct spin spin = spin_begin(c);
     bool alone = c->active && !c->active->next; /* nothing else is on its way: no answer can be here yet */
     unsigned polls = alone ? 0 : 1;
+    uint64_t came = c->came;
     while (!done(arg)) {
         if (c->fatal != KEEL_OK)
             return false;
@@ -230,7 +238,11 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
         client_progress(c);
         if (done(arg))
             break;
-        if (c->env.now(c->env.user) < spin.until)
+        uint64_t now = c->env.now(c->env.user);
+        if (c->came != came)
+            spin_again(c, &spin, now);
+        came = c->came;
+        if (now < spin.until)
             continue;
         if (!slept)
             spin_end(c, &spin, false);

@@ -86,6 +86,19 @@ static void test_spin_what_an_agent_answers_is_waited_for_briefly(void **state)
     assert_int_equal(look(&c, false).until, 5000 + LONG);
 }
 
+static void test_spin_what_comes_meanwhile_begins_the_look_anew(void **state)
+{
+    (void)state;
+    struct client c = {.env.now = e_now, .spin_ns = SHORT, .spin_long_ns = LONG};
+    struct spin s = spin_begin(&c);
+    spin_again(&c, &s, 5000 + LONG - 1);
+    assert_int_equal(s.until, 5000 + 2 * LONG - 1);
+    c.spin_long_ns = 0; /* without room for all it stays a short one */
+    s = spin_begin(&c);
+    spin_again(&c, &s, 5000 + SHORT / 2);
+    assert_int_equal(s.until, 5000 + SHORT / 2 + SHORT);
+}
+
 static int moves, yields;
 static uint64_t clock_at;
 
@@ -133,6 +146,7 @@ int main(void)
         cmocka_unit_test(test_spin_long_looks_in_vain_are_few_and_tried_again),
         cmocka_unit_test(test_spin_half_in_vain_is_too_much),
         cmocka_unit_test(test_spin_what_an_agent_answers_is_waited_for_briefly),
+        cmocka_unit_test(test_spin_what_comes_meanwhile_begins_the_look_anew),
         cmocka_unit_test(test_spin_beside_who_is_waited_for_one_of_two_moves_now_and_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
