@@ -579,7 +579,7 @@ static void check_history(struct world *w, struct word *word)
         return;
     for (size_t i = 0; i < word->history.n; i++) {
         const struct history_op *op = &word->history.op[i];
-        static const char *const name[] = {"add", "cas", "put", "get"};
+        static const char *const name[] = {"atomic", "put", "get", "plain get"};
         world_say(w, "  rank %d: %s %lld %lld = %lld, from %.6f to %.6f", op->rank, name[op->kind], (long long)op->a,
                   (long long)op->b, (long long)op->result, (double)op->called / MS, (double)op->returned / MS);
     }

@@ -5,7 +5,7 @@
 
 #include "tests/sim/data/sched.h"
 
-enum { STATES = 1 << 16, STEPS_MAX = 2000000 };
+enum { STATES_MIN = 1 << 10, STATES = 1 << 16, STEPS_MAX = 2000000 };
 
 size_t history_call(struct history *h, const struct history_op *op)
 {
@@ -35,7 +35,7 @@ struct search {
     size_t n, words;
     uint64_t *done;
     uint64_t *seen; /* hashes of states, open addressing, 0: free */
-    size_t seen_n;
+    size_t states, seen_n;
     uint64_t steps;
 };
 
@@ -54,12 +54,12 @@ static bool remember(struct search *s, int64_t value)
         h ^= h >> 29;
     }
     h += h == 0;
-    size_t at = (size_t)h & (STATES - 1);
+    size_t at = (size_t)h & (s->states - 1);
     while (s->seen[at] && s->seen[at] != h)
-        at = (at + 1) & (STATES - 1);
+        at = (at + 1) & (s->states - 1);
     if (s->seen[at] == h)
         return false;
-    if (s->seen_n < STATES / 2) {
+    if (s->seen_n < s->states / 2) {
         s->seen[at] = h;
         s->seen_n++;
     }
@@ -112,19 +112,52 @@ static int by_call(const void *a, const void *b)
     return x->called < y->called ? -1 : x->called > y->called;
 }
 
+/* op: any order. states: memory for so many, a power of two. */
+static enum history_verdict check(struct history_op *op, size_t n, size_t states, int64_t initial)
+{
+    qsort(op, n, sizeof *op, by_call);
+    struct search s = {.op = op, .n = n, .words = (n + 63) / 64, .states = states};
+    s.done = sim_alloc(s.words * sizeof *s.done);
+    s.seen = sim_alloc(states * sizeof *s.seen);
+    bool ok = search(&s, initial);
+    free(s.done);
+    free(s.seen);
+    return !ok ? HISTORY_BROKEN : s.steps > STEPS_MAX ? HISTORY_TOO_LONG : HISTORY_OK;
+}
+
+/* A plain get, the last of what was complete before it, and of what was under way. */
+static enum history_verdict check_plain(const struct history *h, const struct history_op *get, int64_t initial)
+{
+    struct history_op *op = sim_alloc(h->n * sizeof *op);
+    size_t n = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        if (h->op[i].kind == HISTORY_PLAIN_GET || h->op[i].called > get->returned)
+            continue;
+        op[n] = h->op[i];
+        if (op[n].returned > get->called)
+            op[n].returned = UINT64_MAX;
+        n++;
+    }
+    op[n] = *get;
+    op[n++].kind = HISTORY_GET;
+    enum history_verdict verdict = check(op, n, STATES_MIN, initial);
+    free(op);
+    return verdict;
+}
+
 enum history_verdict history_check(const struct history *h, int64_t initial)
 {
     if (h->n == 0)
         return HISTORY_OK;
     struct history_op *op = sim_alloc(h->n * sizeof *op);
-    memcpy(op, h->op, h->n * sizeof *op);
-    qsort(op, h->n, sizeof *op, by_call);
-    struct search s = {.op = op, .n = h->n, .words = (h->n + 63) / 64};
-    s.done = sim_alloc(s.words * sizeof *s.done);
-    s.seen = sim_alloc(STATES * sizeof *s.seen);
-    bool ok = search(&s, initial);
+    size_t n = 0;
+    for (size_t i = 0; i < h->n; i++)
+        if (h->op[i].kind != HISTORY_PLAIN_GET)
+            op[n++] = h->op[i];
+    enum history_verdict verdict = n ? check(op, n, STATES, initial) : HISTORY_OK;
     free(op);
-    free(s.done);
-    free(s.seen);
-    return !ok ? HISTORY_BROKEN : s.steps > STEPS_MAX ? HISTORY_TOO_LONG : HISTORY_OK;
+    for (size_t i = 0; i < h->n && verdict == HISTORY_OK; i++)
+        if (h->op[i].kind == HISTORY_PLAIN_GET && h->op[i].returned != UINT64_MAX)
+            verdict = check_plain(h, &h->op[i], initial);
+    return verdict;
 }

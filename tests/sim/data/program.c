@@ -412,7 +412,7 @@ static void accumulate_pieces(struct program *p, int segment)
 }
 
 /* One operation on a word: to the first one adds, to the second one all atomics, to the third one puts of the rank whose part
- * it is in; gets, everywhere, strong ones unless nothing goes wrong. */
+ * it is in; gets, everywhere, strong ones and plain ones; these count as strong where nothing goes wrong. */
 static struct history_op some_word_op(struct program *p, int which, int rank)
 {
     static const keel_rmw_op some_rmw[] = {KEEL_RMW_ADD,  KEEL_RMW_ADD, KEEL_RMW_COMPARE_SWAP, KEEL_RMW_COMPARE_SWAP,
@@ -427,7 +427,7 @@ static struct history_op some_word_op(struct program *p, int which, int rank)
                             .called = p->w->sched.now,
                             .rank = p->r->rank};
     if (sched_chance(s, 0.3) || (which == 2 && rank != p->r->rank))
-        op.kind = HISTORY_GET;
+        op.kind = p->w->setup.quiet || sched_chance(s, 0.5) ? HISTORY_GET : HISTORY_PLAIN_GET;
     else if (which == 2) {
         op.kind = HISTORY_PUT;
         op.a = (int64_t)rng_u64(&s->rng);
@@ -445,15 +445,16 @@ static keel_status run_word_op(struct program *p, keel_segment *segment, int ran
                        result);
     if (op->kind == HISTORY_PUT)
         return rma_put(c, segment, rank, offset, &op->a, sizeof op->a);
-    return p->w->setup.quiet && sched_chance(random_of(p), 0.5)
-               ? rma_get(c, segment, rank, offset, result, sizeof *result)
-               : rma_get_strong(c, segment, rank, offset, result, sizeof *result);
+    bool plain = op->kind == HISTORY_PLAIN_GET || (p->w->setup.quiet && sched_chance(random_of(p), 0.5));
+    return (plain ? rma_get : rma_get_strong)(c, segment, rank, offset, result, sizeof *result);
 }
 
 static void word_op(struct program *p, int segment)
 {
-    static const char *const call[] = {
-        [HISTORY_RMW] = "keel_rmw", [HISTORY_PUT] = "keel_put of a word", [HISTORY_GET] = "a get of a word"};
+    static const char *const call[] = {[HISTORY_RMW] = "keel_rmw",
+                                       [HISTORY_PUT] = "keel_put of a word",
+                                       [HISTORY_GET] = "a get of a word",
+                                       [HISTORY_PLAIN_GET] = "a plain get of a word"};
     struct sched *s = random_of(p);
     struct word *word = p->w->model->words;
     int rank = (int)sched_below(s, (uint64_t)p->w->setup.ranks), which = (int)sched_below(s, WORDS_PER_RANK);
