@@ -46,7 +46,7 @@ static struct parts parts_of(const struct world *w, int segment, int rank)
     const struct model *m = w->model;
     const struct planned *s = &m->planned[segment];
     int slot = w->setup.rank_node[rank], g = group_of(slot, (unsigned)s->redundancy);
-    if (s->index < 0 || s->freed || m->lost[g])
+    if (s->index < 0 || s->freed || m->lost[g] || (s->part && !s->part[rank]))
         return p;
     const struct view_group *group = &m->view.group[g];
     for (int i = 0; i < group->copies; i++) {

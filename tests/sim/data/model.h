@@ -90,7 +90,8 @@ struct planned {
     int alloc_at, free_at; /* stages; free_at -1: never */
     keel_type sum_type;
     size_t own, wide, sum_n; /* sum_n: words */
-    size_t *part;            /* [ranks] of different sizes, bytes and more each; NULL: bytes */
+    size_t *part;            /* [ranks] of different sizes, bytes and more each, 0: no part; NULL: bytes */
+    bool of_group;           /* of those first processes that lived when it was made; others have no part */
     bool is_pool;
     int mutexes;        /* per rank: it is a keel_mutexes */
     struct pool pool;   /* is_pool: results are in the segment before it */

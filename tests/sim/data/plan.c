@@ -140,6 +140,26 @@ static void plan_mutexes(struct world *w)
     m->planned[0].bytes = at + 24 * (size_t)w->setup.mutexes;
 }
 
+/* Blocks in the parts of all; who is no member when it is made has none, and nobody writes there. */
+static void plan_group_segment(struct world *w)
+{
+    struct model *m = w->model;
+    struct sched *r = &w->sched;
+    int i = m->segments++, ranks = w->setup.ranks;
+    size_t own = 8 * sched_between(r, 1, 48);
+    m->planned[i] =
+        (struct planned){.index = -1,
+                         .free_at = -1,
+                         .alloc_at = (int)sched_below(r, (uint64_t)m->stages),
+                         .redundancy = sched_chance(r, 0.5) ? KEEL_REDUNDANCY_SHADOW : KEEL_REDUNDANCY_TRIPLE,
+                         .bytes = own * (size_t)ranks,
+                         .of_group = true};
+    for (int rank = 0; rank < ranks; rank++)
+        for (int writer = 0; writer < ranks; writer++)
+            add_region(w, i, rank, own * (size_t)writer, own, writer);
+    watch_ends(w, i);
+}
+
 void program_plan(struct world *w)
 {
     struct model *m = w->model;
@@ -156,6 +176,8 @@ void program_plan(struct world *w)
         plan_pool(w);
     if (w->setup.mutexes)
         plan_mutexes(w);
+    if (w->setup.grouped)
+        plan_group_segment(w);
     for (int k = 0; k + 1 < m->stages; k++)
         if (sched_chance(r, 0.15))
             m->stage[k].gate = ++m->gates;

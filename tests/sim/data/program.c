@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectives/group.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/mutex.h"
 #include "runtime/protocol/arith.h"
@@ -151,7 +152,8 @@ static struct region *some_region(struct program *p, int segment, bool own)
     struct region *at[4 * RANKS_MAX * RANKS_MAX];
     int n = 0;
     for (struct region *g = p->w->model->regions; g; g = g->next)
-        if (g->segment == segment && (!own || g->writer == p->r->rank))
+        if (g->segment == segment && (!own || g->writer == p->r->rank) &&
+            !(p->w->model->planned[segment].part && !p->w->model->planned[segment].part[g->rank]))
             at[n++] = g;
     return n ? at[sched_below(random_of(p), (uint64_t)n)] : NULL;
 }
@@ -545,7 +547,7 @@ static void one_action(struct program *p)
         put(p, segment);
     else if (kind < 55)
         put_pieces(p, segment);
-    else if (kind < 70)
+    else if (kind < 70 || p->w->model->planned[segment].of_group)
         get(p, segment);
     else if (kind < 77)
         accumulate(p, segment);
@@ -660,10 +662,52 @@ static bool collective(struct program *p, const struct stage *stage)
     return !data_lost(p, status, "a collective");
 }
 
+/* Those of the first processes that live make it; a death, or a member that stands still, may keep them from it. */
+static bool allocate_in_group(struct program *p, int i)
+{
+    struct world *w = p->w;
+    struct client *c = &p->r->client;
+    struct planned *s = &w->model->planned[i];
+    keel_group *g = NULL;
+    if (p->r->incarnation > 0)
+        return true;
+    begin(p, "keel_group_shrink");
+    keel_status status = coll_shrink(c->coll.world, &g);
+    ended(p, status, false);
+    int n = status == KEEL_OK ? group_size(g->ranks) : 0;
+    size_t bytes[RANKS_MAX], part[RANKS_MAX] = {0};
+    for (int member = 0; member < n; member++) {
+        int rank = group_rank(g->ranks, member);
+        part[rank] = bytes[member] = s->part[rank];
+    }
+    begin(p, "keel_segment_alloc_group");
+    if (status == KEEL_OK)
+        status = segment_alloc_group(g, bytes, s->redundancy, &p->seg[i]);
+    ended(p, status, false);
+    world_trace(w, "rank %d.%u: a segment of %d members: %s", p->r->rank, p->r->incarnation, n,
+                keel_status_name(status));
+    if (p->over || model_is_zombie(w, p->r->rank, 0))
+        return !p->over;
+    if (status == KEEL_ERR_RANK_DEAD || status == KEEL_ERR_REVOKED || status == KEEL_ERR_TIMEOUT)
+        return true;
+    if (data_lost(p, status, "keel_segment_alloc_group"))
+        return false;
+    int64_t index = p->seg[i]->index;
+    if (s->made && (s->index != index || memcmp(s->part, part, (size_t)w->setup.ranks * sizeof *part) != 0))
+        world_fail(w, "rank %d: the group's segment has number %lld, not %lld, or other members", p->r->rank,
+                   (long long)index, (long long)s->index);
+    memcpy(s->part, part, (size_t)w->setup.ranks * sizeof *part);
+    s->index = index;
+    s->made = true;
+    return true;
+}
+
 static bool allocate(struct program *p, int i)
 {
     struct world *w = p->w;
     struct planned *s = &w->model->planned[i];
+    if (s->of_group)
+        return allocate_in_group(p, i);
     int64_t index = p->r->client.segments_next;
     fence(p, -1);
     begin(p, "an allocation");

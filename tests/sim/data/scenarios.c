@@ -198,10 +198,11 @@ static void mutexes(struct setup *s, struct rng *rng)
     }
 }
 
-/* Parts of different sizes; disasters as in any run. */
+/* Parts of different sizes, and a segment of a group; disasters as in any run. */
 static void parts(struct setup *s, struct rng *rng)
 {
     s->uneven = true;
+    s->grouped = rng_below(rng, 2);
     s->ranks = s->nodes + 1 + (int)rng_below(rng, 5);
 }
 
@@ -267,7 +268,7 @@ const struct scenario scenario[] = {
     {"three-copies", "chunks of three copies, whose writer dies with the node of one of them", three_copies},
     {"storm", "all of it at once", storm},
     {"mutexes", "who has a mutex, waits for one or hands it over dies or freezes", mutexes},
-    {"parts", "ranks have parts of different sizes", parts},
+    {"parts", "parts of different sizes, segments of groups", parts},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},
     {"each-of-an-agent", "the same with those of an agent", each_of_an_agent},

@@ -164,7 +164,7 @@ struct setup {
     bool wide;                       /* mostly puts of more than 16 KiB */
     bool triple;                     /* three copies of everything, with large puts into each segment */
     int mutexes;                     /* per rank, 0: none */
-    bool uneven;                     /* parts of different sizes */
+    bool uneven, grouped;            /* parts of different sizes; a segment of a group */
     bool quiet;                      /* nothing goes wrong */
     unsigned kinds;                  /* of disasters, a bit each; 0: all */
     void (*script)(struct world *w); /* instead of random disasters */
