@@ -9,6 +9,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/protocol/arith.h"
+#include "runtime/protocol/pack.h"
 
 void execute_reply(struct conn *c, const struct wire *request, int status, int64_t value, const void *body,
                    uint32_t len)
@@ -154,7 +155,13 @@ struct target {
     int group;
     const struct view_group *g;
     struct store_copy *copy;
+    struct pack pack; /* with WIRE_F_PACKED */
 };
+
+static bool is_packed(const struct wire *w)
+{
+    return w->flags & WIRE_F_PACKED;
+}
 
 static bool in_range(const struct store_copy *copy, uint64_t offset, uint64_t len)
 {
@@ -174,10 +181,15 @@ static void put_direct(struct agent *a, const struct target *t)
         answer(t, WIRE_RETRY);
         return;
     }
+    /* Of pieces, all that lies between them, too: a repair may bring more than what differs. */
     if (w->note)
-        t->conn->note[w->note - 1] = (struct patch){.seg = w->seg, .slot = w->slot, .offset = w->offset, .len = w->len};
+        t->conn->note[w->note - 1] = (struct patch){
+            .seg = w->seg, .slot = w->slot, .offset = w->offset, .len = is_packed(w) ? pack_reach(&t->pack) : w->len};
     FAULT_POINT("replica.put_noted");
-    memcpy(t->copy->base + w->offset, t->body, w->len);
+    if (is_packed(w))
+        pack_scatter(&t->pack, t->copy->base + w->offset);
+    else
+        memcpy(t->copy->base + w->offset, t->body, w->len);
     FAULT_POINT("replica.put_applied");
     answer(t, KEEL_OK);
 }
@@ -187,19 +199,42 @@ static size_t rmw_bytes(const struct wire *w)
     return w->count & WIRE_RMW_32 ? 4 : 8;
 }
 
+static void add(const struct target *t, uint8_t *at, const void *by, size_t len)
+{
+    int64_t scale[] = {t->w->a, t->w->b};
+    static_assert(sizeof scale >= ARITH_SCALE_MAX, "a message carries a scale of any type");
+    arith_add(t->w->count, at, by, len / arith_size(t->w->count), scale, t->copy->shared);
+}
+
+static void apply_pieces(const struct target *t, uint8_t *at)
+{
+    const uint8_t *data = t->pack.data;
+    if (t->w->type == WIRE_PUT) {
+        pack_scatter(&t->pack, at);
+        return;
+    }
+    for (uint32_t i = 0; i < t->pack.runs; i++) {
+        struct pack_run run = pack_run(&t->pack, i);
+        add(t, at + run.at, data, run.len);
+        data += run.len;
+    }
+}
+
 static int64_t apply(const struct target *t)
 {
     const struct wire *w = t->w;
     uint8_t *at = t->copy->base + w->offset;
+    if (is_packed(w)) {
+        apply_pieces(t, at);
+        return 0;
+    }
     if (w->type == WIRE_RMW)
         return arith_rmw((enum arith_rmw)(w->count & ~(uint32_t)WIRE_RMW_32), rmw_bytes(w), at, w->a, w->b);
     if (w->type == WIRE_PUT) {
         memcpy(at, t->body, w->len);
         return 0;
     }
-    int64_t scale[] = {w->a, w->b};
-    static_assert(sizeof scale >= ARITH_SCALE_MAX, "a message carries a scale of any type");
-    arith_add(w->count, at, t->body, w->len / arith_size(w->count), scale, t->copy->shared);
+    add(t, at, t->body, w->len);
     return 0;
 }
 
@@ -243,12 +278,16 @@ static void forward(struct agent *a, const struct target *t, struct waiter *wait
 {
     struct wire f = *t->w;
     f.type = WIRE_FORWARD;
-    f.flags &= WIRE_F_THROUGH | WIRE_F_TASK;
+    f.flags &= WIRE_F_THROUGH | WIRE_F_TASK | WIRE_F_PACKED;
     f.len = len;
     f.a = value;
     f.count = t->w->type;
     f.status = (int32_t)++a->forwards[t->group];
     const uint8_t *bytes = t->copy->base + f.offset;
+    if (is_packed(t->w) && t->g->copies > 1) {
+        pack_again(&t->pack, bytes, waiter->bytes);
+        bytes = waiter->bytes;
+    }
     waiter->answered_there = is_answered_there(a, t);
     if (waiter->answered_there) {
         f.flags |= WIRE_F_ANSWER;
@@ -258,7 +297,8 @@ static void forward(struct agent *a, const struct target *t, struct waiter *wait
     waiter->forwarded = waiter->mark.relayed != 0;
     if (waiter->forwarded) {
         waiter->forward = f;
-        memcpy(waiter->bytes, bytes, len);
+        if (bytes != waiter->bytes)
+            memcpy(waiter->bytes, bytes, len);
     }
 }
 
@@ -294,8 +334,9 @@ static void execute(struct agent *a, const struct target *t)
         return;
     }
     uint32_t len = w->type == WIRE_RMW ? (uint32_t)rmw_bytes(w) : w->len;
+    bool keeps = chain_keeps(t->g) || (is_packed(w) && t->g->copies > 1);
     struct waiter *waiter =
-        malloc(sizeof *waiter + (chain_keeps(t->g) ? len : 0)); /* before it takes effect: nothing is half-done */
+        malloc(sizeof *waiter + (keeps ? len : 0)); /* before it takes effect: nothing is half-done */
     bool once = w->type != WIRE_PUT;
     if (!waiter || (once && verdict == DEDUP_NEW && !reserve(&a->dedup[t->group], w))) {
         free(waiter);
@@ -359,14 +400,32 @@ static uint32_t get_max(const struct agent *a, const struct target *t)
     return t->conn->node == a->self || t->w->flags & WIRE_F_STRONG ? WIRE_BODY_MAX : WIRE_BULK_MAX;
 }
 
+static bool is_well_packed(struct target *t)
+{
+    const struct wire *w = t->w;
+    size_t align = 1, size = 1;
+    if (w->type == WIRE_ACC) {
+        align = arith_align(w->count);
+        size = arith_size(w->count);
+        if (!arith_can_add(w->count))
+            return false;
+    } else if (w->type != WIRE_PUT && (w->type != WIRE_GET || w->flags & WIRE_F_STRONG)) {
+        return false;
+    }
+    return pack_open(&t->pack, t->body, w->len, w->type != WIRE_GET) && in_range(t->copy, w->offset, 0) &&
+           w->offset % align == 0 && pack_fits(&t->pack, t->copy->bytes - w->offset, align, size);
+}
+
 /* What the request does fits its kind and the copy. */
-static bool is_well_formed(const struct agent *a, const struct target *t)
+static bool is_well_formed(const struct agent *a, struct target *t)
 {
     const struct wire *w = t->w;
     uint64_t len = w->len;
     size_t align = 1;
     if (w->lane >= LANES_MAX || w->note > NOTES_MAX)
         return false;
+    if (is_packed(w))
+        return is_well_packed(t);
     if (w->type == WIRE_GET) {
         len = w->count;
         if (len > get_max(a, t))
@@ -414,6 +473,18 @@ static bool find_target(struct agent *a, struct target *t)
     return true;
 }
 
+static void get_pieces(const struct target *t)
+{
+    uint8_t *data = malloc(t->pack.bytes + 1);
+    if (!data) {
+        answer(t, KEEL_ERR_NOMEM);
+        return;
+    }
+    pack_gather(&t->pack, t->copy->base + t->w->offset, data);
+    execute_reply(t->conn, t->w, KEEL_OK, 0, data, t->pack.bytes);
+    free(data);
+}
+
 void execute_request(struct agent *a, struct conn *c, const struct wire *w, const void *body)
 {
     if (w->type == WIRE_INTENT) {
@@ -444,6 +515,8 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         answer(&t, WIRE_RETRY);
     else if (w->type == WIRE_GET && w->flags & WIRE_F_STRONG && view_whole_copies(t.g) > 1)
         strong_request(a, c, w, t.group);
+    else if (w->type == WIRE_GET && is_packed(w))
+        get_pieces(&t);
     else if (w->type == WIRE_GET)
         execute_reply(c, w, KEEL_OK, 0, t.copy->base + w->offset, w->count);
     else
@@ -458,13 +531,16 @@ static bool is_known(const struct agent *a, int group, const struct wire *w)
 
 /* False: it cannot be remembered. */
 static bool store_forward(struct agent *a, int group, const struct store_copy *copy, const struct wire *w,
-                          const void *body)
+                          const void *body, const struct pack *pack)
 {
     bool counts = w->count != WIRE_PUT;
     if (counts && !reserve(&a->dedup[group], w))
         return false;
     FAULT_POINT("replica.forward_received");
-    memcpy(copy->base + w->offset, body, w->len);
+    if (pack)
+        pack_scatter(pack, copy->base + w->offset);
+    else
+        memcpy(copy->base + w->offset, body, w->len);
     FAULT_POINT("replica.forward_stored");
     if (counts)
         record(&a->dedup[group], w, w->a);
@@ -479,6 +555,15 @@ static void answer_origin(const struct agent *a, const struct wire *w)
     struct wire reply = {.type = WIRE_REPLY, .seq = (uint64_t)w->b, .a = w->a};
     if (c && c->incarnation == w->incarnation)
         agent_answer(c, &reply, NULL);
+}
+
+static bool is_forward_in_range(const struct store_copy *copy, const struct wire *w, const void *body,
+                                struct pack *pieces)
+{
+    if (!pieces)
+        return in_range(copy, w->offset, w->len);
+    return in_range(copy, w->offset, 0) && pack_open(pieces, body, w->len, true) &&
+           pack_fits(pieces, copy->bytes - w->offset, 1, 1);
 }
 
 void execute_forwarded(struct agent *a, int from, const struct wire *w, const void *body)
@@ -500,11 +585,12 @@ void execute_forwarded(struct agent *a, int from, const struct wire *w, const vo
     struct store_copy *copy = store_copy(&a->store, w->seg, w->slot);
     if (!copy || !copy->base)
         return;
-    if (!in_range(copy, w->offset, w->len)) {
+    struct pack pack, *pieces = is_packed(w) ? &pack : NULL;
+    if (!is_forward_in_range(copy, w, body, pieces)) {
         log_error("node %d forwards beyond segment %u", from, w->seg);
         return;
     }
-    if (!is_known(a, group, w) && !store_forward(a, group, copy, w, body)) {
+    if (!is_known(a, group, w) && !store_forward(a, group, copy, w, body, pieces)) {
         agent_break(a, "out of memory for the records of operations");
         return;
     }

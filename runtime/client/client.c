@@ -6,6 +6,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
+#include "runtime/client/packed.h"
 #include "runtime/protocol/collective_slot.h"
 
 keel_status client_init(struct client *c, const struct client_env *env, const struct control_welcome *w,
@@ -101,6 +102,7 @@ void client_fini(struct client *c)
         next = op->next;
         free(op);
     }
+    packed_free_all(c);
     for (struct given_up *g = c->given_up, *next; g; g = next) {
         next = g->next;
         free(g);

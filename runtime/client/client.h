@@ -143,6 +143,7 @@ struct client {
     struct piece *by_seq[SEQ_SLOTS];
     struct piece *free_pieces;
     struct op *free_ops;
+    struct packed *free_packed;
     struct op *active, *active_last;
     struct op *announced;               /* active puts some plan of which was in chunks */
     struct op *waiting, **waiting_tail; /* served in order when something is given back */
@@ -185,6 +186,7 @@ struct client {
     uint64_t signals;       /* that have come */
     uint64_t pieces_living; /* for leak checks */
     uint64_t ops_living;
+    uint64_t packed_living;
 };
 
 /* ---- the instance ---- */

@@ -18,6 +18,7 @@
 #include "runtime/client/client.h"
 #include "runtime/client/handle.h"
 #include "runtime/client/op_int.h"
+#include "runtime/client/packed.h"
 
 enum {
     RETRY_FIRST_NS = 20000,
@@ -40,6 +41,7 @@ struct op *op_alloc(struct client *c)
 void op_free(struct op *op)
 {
     struct client *c = op->client;
+    packed_give(c, op->packed);
     op->next = c->free_ops;
     c->free_ops = op;
     c->ops_living--;
@@ -189,6 +191,7 @@ static bool plan(struct op *op, uint64_t now)
                             .always_through = op->always_through || op->notes >= OP_NOTES_MAX / COPIES_MAX,
                             .strong = op->flags & WIRE_F_STRONG,
                             .in_task = op->flags & WIRE_F_TASK,
+                            .packed = op->packed != NULL,
                             .self = c->node};
     hold_large_end(op);
     op->replan = false;

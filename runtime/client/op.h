@@ -17,6 +17,7 @@
 
 struct client;
 struct op;
+struct packed;
 
 /* A part of an operation on its way to one node: a message that awaits its answer, or a remote write or read. Accumulates
  * and atomics keep theirs, with its identity, until it is answered, whatever route it goes meanwhile. */
@@ -56,6 +57,7 @@ struct op {
     int group, slot;
     uint64_t offset; /* in the slot's part */
     uint64_t len;
+    struct packed *packed; /* many pieces in one message (packed.h), the operation's own; NULL: none */
     const uint8_t *src;
     uint8_t *dst;
     uint32_t what;        /* element type or atomic operation, as in a message */

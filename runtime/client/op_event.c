@@ -4,6 +4,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op_int.h"
+#include "runtime/client/packed.h"
 
 /* FT-ARMCI: a put or accumulate to a part that died with its node is ignored. */
 static bool is_ignored(const struct op *op, int status)
@@ -41,7 +42,9 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         op_fail(op, is_ignored(op, w->status) ? KEEL_OK : (keel_status)w->status);
         return;
     }
-    if (op->kind == OP_GET)
+    if (op->kind == OP_GET && op->packed)
+        packed_answered(op->packed, body, len);
+    else if (op->kind == OP_GET)
         memcpy(op->dst + p->offset, body, len < p->len ? len : p->len);
     FAULT_POINT("op.answered");
     op->result = w->a;

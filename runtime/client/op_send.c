@@ -2,6 +2,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 #include "runtime/client/op_int.h"
+#include "runtime/client/packed.h"
 
 enum { COPIED_MAX = 8 * 1024 }; /* bytes of a message's body: larger ones are sent from the caller's memory */
 
@@ -17,7 +18,7 @@ static uint8_t wire_type(const struct op *op)
 static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep, int note)
 {
     const struct client *c = op->client;
-    bool body = op->kind == OP_PUT || op->kind == OP_ACC, task = op->flags & WIRE_F_TASK;
+    bool body = op->kind == OP_PUT || op->kind == OP_ACC || op->packed, task = op->flags & WIRE_F_TASK;
     piece_hash(p);
     struct wire w = {.type = wire_type(op),
                      .flags = (uint8_t)(op->flags | (op->plan.through ? WIRE_F_THROUGH : 0)),
@@ -26,7 +27,7 @@ static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep
                      .seq = p->seq,
                      .offset = op->offset + p->offset,
                      .len = body ? (uint32_t)p->len : 0,
-                     .count = op->kind == OP_GET ? (uint32_t)p->len : op->what,
+                     .count = op->kind != OP_GET ? op->what : (uint32_t)(op->packed ? op->packed->bytes : p->len),
                      .a = op->a,
                      .b = op->b,
                      .identity = task ? op->task : p->number,

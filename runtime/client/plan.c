@@ -16,6 +16,8 @@ static void add_leg(struct plan *p, int node, unsigned window)
  * ones. Each message of a task is one of its steps, which another rank must count alike, wherever it runs. */
 static unsigned most_of_message(const struct plan *p, const struct plan_input *in)
 {
+    if (in->packed)
+        return WIRE_BULK_MAX;
     if (in->strong || in->in_task)
         return WIRE_BODY_MAX;
     for (int leg = 0; leg < p->legs; leg++)
@@ -40,6 +42,12 @@ static void plan_put(struct plan *p, const struct plan_input *in, const struct r
         return;
     }
     bool several = r->copies > 1;
+    if (in->packed) { /* the agent here stores them into a copy here */
+        p->noted = several;
+        for (int i = 0; i < r->copies; i++)
+            add_leg(p, r->node[i], MESSAGE_WINDOW);
+        return;
+    }
     p->here = is_here(in, r) && !r->lost; /* what was lost has no memory: an agent says so */
     p->noted = several;
     if (!several && !r->lost && (p->here || !in->by_message)) {
@@ -60,18 +68,25 @@ static void plan_put(struct plan *p, const struct plan_input *in, const struct r
 static void plan_get(struct plan *p, const struct plan_input *in, const struct route *r)
 {
     bool by_message = route_mode(r->tag) == ROUTE_THROUGH || r->lost || (in->by_message && r->node[0] != in->self) ||
-                      (in->strong && r->copies > 1);
+                      (in->strong && r->copies > 1) || in->packed;
     p->here = r->node[0] == in->self && !by_message;
     p->way = p->here ? PLAN_PLAIN : by_message ? PLAN_MESSAGES : PLAN_ACCESS;
     if (!p->here)
         add_leg(p, r->node[0], by_message ? MESSAGE_WINDOW : 1);
 }
 
+bool plan_packs(enum op_kind kind, const struct route *r, int self)
+{
+    if (kind == OP_ACC || r->lost || route_mode(r->tag) != ROUTE_DIRECT)
+        return true;
+    return r->node[0] != self || (kind == OP_PUT && r->copies > 1);
+}
+
 void plan_make(struct plan *p, const struct plan_input *in, const struct route *route)
 {
     memset(p, 0, sizeof *p);
     p->way = PLAN_MESSAGES;
-    p->skew = in->kind == OP_PUT ? (unsigned)(in->offset % 8) : 0;
+    p->skew = in->kind == OP_PUT && !in->packed ? (unsigned)(in->offset % 8) : 0;
     if (in->kind == OP_PUT)
         plan_put(p, in, route);
     else if (in->kind == OP_GET)

@@ -7,6 +7,7 @@
  *                                      to the next copy, so that connections are busy
  *         one copy of several here     messages to the others; what they have is then stored here, piece by piece: should
  *                                      this node die, no other copy is torn
+ *         many pieces in a message     to each copy at once; one here is stored to by its agent
  *         copies being made equal      messages through the primary
  *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost,
  *         and if it is strong, for the primary asks the other copies
@@ -54,10 +55,14 @@ struct plan_input {
     bool always_through;
     bool strong;     /* get: of what all copies have */
     bool in_task;    /* whoever runs the task cuts it into the same pieces */
+    bool packed;     /* many pieces in one message: never cut */
     bool by_message; /* an access under this route found no memory: an agent says why */
     int self;        /* this node */
 };
 
+/* Do small pieces of one operation go together, many in a message? Else each is an operation of its own. Pieces that loads and stores reach
+ * here do not; accumulates do under each route, as whoever runs a task again makes the same messages. */
+bool plan_packs(enum op_kind kind, const struct route *route, int self);
 /* A plan for the route. */
 void plan_make(struct plan *p, const struct plan_input *in, const struct route *route);
 /* The next bytes for the leg; false: none now. Remote writes to one copy complete in the order in which they were taken. */

@@ -1,16 +1,21 @@
-/* Strided and vector calls on an instance: validated as a whole, then the runs one by one. Each run is an operation of its own,
- * so that what op.c guarantees of one (whole words, exactly once, repeated after a death) holds for each; all count in one
- * handle. */
+/* Strided and vector calls on an instance: validated as a whole, then the runs one by one, or those that are small many in a message
+ * (packed.h). Each run, or message, is an operation of its own, so that what op.c guarantees of one (whole words, exactly once, repeated after a
+ * death) holds for each; all count in one handle. */
 #include <stdlib.h>
 
+#include "runtime/base/fault.h"
 #include "runtime/client/handle.h"
 #include "runtime/client/near.h"
+#include "runtime/client/packed.h"
 #include "runtime/protocol/arith.h"
 #include "runtime/protocol/shape.h"
 
 static_assert((int)KEEL_STRIDE_LEVELS_MAX == (int)SHAPE_LEVELS_MAX, "descriptors have as many levels");
 
-enum { OPS_MAX = 256 }; /* of a client, beyond which a call waits before it starts another run */
+enum {
+    OPS_MAX = 256,             /* of a client, beyond which a call waits before it starts another run */
+    NOTED_REACH_MAX = 1 << 20, /* bytes that a repair may have to bring for the pieces of one message */
+};
 
 /* One call. */
 struct call {
@@ -88,17 +93,98 @@ static bool has_room(void *arg)
     return ((const struct client *)arg)->ops_living < OPS_MAX;
 }
 
+static bool packs(const struct call *q)
+{
+    const struct client *c = q->c;
+    struct route route;
+    int slot = (int)page_rank(c->page, q->rank)->slot;
+    return q->kind == OP_ACC ||
+           (page_route_read(c->page, group_of(slot, q->s->redundancy), &route) && plan_packs(q->kind, &route, c->node));
+}
+
+/* What goes into one message of what comes next; less than two pieces: none do. */
+static struct packing pack_ahead(const struct call *q, struct source source)
+{
+    bool noted = q->kind == OP_PUT && q->s->redundancy != KEEL_REDUNDANCY_NONE;
+    struct packing p = {.reach_max = noted ? NOTED_REACH_MAX : UINT32_MAX};
+    for (keel_piece run; source_next(&source, &run) && packing_add(&p, &run);)
+        ;
+    return p;
+}
+
+static void acc_scale(struct op *op, const struct call *q)
+{
+    int64_t by[2] = {0, 0};
+    memcpy(by, q->scale, arith_size(q->type));
+    op->what = q->type;
+    op->a = by[0];
+    op->b = by[1];
+}
+
+/* NULL: out of memory. */
+static struct op *pack_init(const struct call *q, struct source *source, const struct packing *p)
+{
+    struct client *c = q->c;
+    struct op *op = op_alloc(c);
+    struct packed *packed = op ? packed_take(c) : NULL;
+    if (!packed) {
+        if (op) {
+            op_init(c, op, q->kind, NULL, q->rank, 0, 0);
+            op_free(op);
+        }
+        return NULL;
+    }
+    packed_init(c, op, packed, p, q->kind, q->s, q->rank);
+    if (q->kind == OP_ACC)
+        acc_scale(op, q);
+    struct pack_writer w;
+    pack_begin(&w, packed->body, p->runs);
+    for (keel_piece run; packed->runs < p->runs && source_next(source, &run);)
+        packed_add(packed, &w, q->kind, &run);
+    (void)pack_end(&w, q->kind != OP_GET);
+    return op;
+}
+
+static keel_status pack_in_task(const struct call *q, struct source *source, const struct packing *p)
+{
+    struct client *c = q->c;
+    keel_handle handle = {{0}};
+    pthread_mutex_lock(&c->lock);
+    keel_status status = handle_use(&handle);
+    struct op *op = status == KEEL_OK ? pack_init(q, source, p) : NULL;
+    if (op) {
+        op->flags |= WIRE_F_TASK;
+        op->task = c->task;
+        op->round = c->task_round;
+        FAULT_POINT("task.accumulating");
+        rma_op_start(op, &handle);
+    } else if (status == KEEL_OK) {
+        status = KEEL_ERR_NOMEM;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return status == KEEL_OK ? rma_wait(c, &handle) : status;
+}
+
 /* The accumulates of a task come one after the other, so that whoever runs it again makes them in the same order. */
 static keel_status runs_in_task(const struct call *q, struct source *source)
 {
     keel_status first = KEEL_OK;
-    for (keel_piece run; source_next(source, &run);) {
-        keel_status status =
-            rma_acc(q->c, q->s, q->rank, run.offset, q->type, q->scale, run.local, run.len / arith_size(q->type));
+    for (;;) {
+        struct packing p = pack_ahead(q, *source);
+        keel_status status;
+        keel_piece run;
+        if (p.runs > 1)
+            status = pack_in_task(q, source, &p);
+        else if (source_next(source, &run))
+            status =
+                rma_acc(q->c, q->s, q->rank, run.offset, q->type, q->scale, run.local, run.len / arith_size(q->type));
+        else
+            return first;
         if (first == KEEL_OK)
             first = status;
+        if (status == KEEL_ERR_NOMEM)
+            return first;
     }
-    return first;
 }
 
 /* Out of memory. What has been started uses the caller's memory: that it has failed is told when it is waited for. */
@@ -113,27 +199,39 @@ static keel_status no_more(struct client *c, const struct call *q, keel_handle *
     return KEEL_OK;
 }
 
+static struct op *run_init(const struct call *q, const keel_piece *run)
+{
+    struct client *c = q->c;
+    struct op *op = op_alloc(c);
+    if (op && q->kind == OP_ACC) {
+        rma_acc_init(c, op, q->s, q->rank, run->offset, q->type, q->scale, run->local, run->len / arith_size(q->type));
+    } else if (op) {
+        op_init(c, op, q->kind, q->s, q->rank, run->offset, run->len);
+        op->src = run->local;
+        op->dst = run->local;
+    }
+    return op;
+}
+
 /* Lock held. */
 static keel_status runs_start(const struct call *q, struct source *source, keel_handle *handle)
 {
     struct client *c = q->c;
-    bool started = false;
-    for (keel_piece run; source_next(source, &run);) {
-        client_wait(c, has_room, c);
-        struct op *op = op_alloc(c);
+    bool started = false, packed = packs(q);
+    for (;;) {
+        struct packing p = {0};
+        keel_piece run;
+        if (packed)
+            p = pack_ahead(q, *source);
+        if (p.runs < 2 && !source_next(source, &run))
+            return KEEL_OK;
+        client_wait(c, p.runs < 2 ? has_room : packed_has_room, c);
+        struct op *op = p.runs < 2 ? run_init(q, &run) : pack_init(q, source, &p);
         if (!op)
             return no_more(c, q, handle, started);
         started = true;
-        if (q->kind == OP_ACC) {
-            rma_acc_init(c, op, q->s, q->rank, run.offset, q->type, q->scale, run.local, run.len / arith_size(q->type));
-        } else {
-            op_init(c, op, q->kind, q->s, q->rank, run.offset, run.len);
-            op->src = run.local;
-            op->dst = run.local;
-        }
         rma_op_start(op, handle);
     }
-    return KEEL_OK;
 }
 
 static keel_status call_run(const struct call *q, struct source *source)

@@ -58,6 +58,7 @@ enum {
     WIRE_F_TASK = 4,     /* task and step identify the operation */
     WIRE_F_FREED = 8,    /* the segment was freed */
     WIRE_F_AGAIN = 16,   /* WIRE_FORWARD: the receiver may have it */
+    WIRE_F_PACKED = 32,  /* WIRE_PUT, WIRE_GET, WIRE_ACC, WIRE_FORWARD: body: pieces from offset on (protocol/pack.h) */
     WIRE_F_STRONG = 128, /* WIRE_GET: what is answered is never taken back */
     WIRE_F_ANSWER = 128, /* WIRE_FORWARD: the last copy answers the origin's request of seq b */
     WIRE_F_TORN = 64,    /* WIRE_DOUBT: the sender's copy may be torn there */

@@ -135,6 +135,50 @@ static void test_plan_put_always_through_goes_through_the_primary(void **state)
     assert_legs(&p, 1, 2, 0, 0);
 }
 
+static void test_plan_packed_put_is_a_message_to_each_copy_and_never_cut(void **state)
+{
+    (void)state;
+    const uint64_t len = WIRE_BODY_MAX + 99;
+    for (int mode = ROUTE_DIRECT; mode <= ROUTE_FILLING; mode++)
+        for (int copies = 1; copies <= 3; copies++)
+            for (int here = 0; here <= copies; here++) { /* the place of the copy here; the last: none */
+                struct route r = route_of((enum route_mode)mode, copies, here == 0 ? SELF : 1, here == 1 ? SELF : 2,
+                                          here == 2 ? SELF : 3);
+                struct plan_input in = {.kind = OP_PUT, .offset = 3, .len = len, .packed = true, .self = SELF};
+                struct plan p;
+                struct stripe_piece piece;
+                plan_make(&p, &in, &r);
+                bool through = mode != ROUTE_DIRECT;
+                assert_int_equal(p.way, PLAN_MESSAGES);
+                assert_true(!p.here && p.through == through && p.noted == (copies > 1 && !through));
+                assert_legs(&p, through ? 1 : copies, r.node[0], r.node[1], r.node[2]);
+                for (int leg = 0; leg < p.legs; leg++) {
+                    assert_true(plan_take(&p, len, leg, &piece));
+                    assert_int_equal(piece.len, len);
+                }
+            }
+}
+
+static void test_plan_packs_what_loads_and_stores_do_not_reach(void **state)
+{
+    (void)state;
+    struct route here = route_of(ROUTE_DIRECT, 1, SELF, -1, -1), there = route_of(ROUTE_DIRECT, 1, 2, -1, -1);
+    struct route both = route_of(ROUTE_DIRECT, 2, SELF, 2, -1), through = route_of(ROUTE_THROUGH, 2, SELF, 2, -1);
+    assert_false(plan_packs(OP_PUT, &here, SELF));
+    assert_false(plan_packs(OP_GET, &here, SELF));
+    assert_true(plan_packs(OP_ACC, &here, SELF));
+    assert_true(plan_packs(OP_PUT, &there, SELF));
+    assert_true(plan_packs(OP_GET, &there, SELF));
+    assert_true(plan_packs(OP_PUT, &both, SELF));
+    assert_false(plan_packs(OP_GET, &both, SELF));
+    assert_true(plan_packs(OP_GET, &through, SELF));
+    struct plan_input in = {.kind = OP_GET, .len = SMALL, .packed = true, .self = SELF};
+    struct plan p;
+    plan_make(&p, &in, &here); /* it has become near meanwhile: the agent here answers */
+    assert_int_equal(p.way, PLAN_MESSAGES);
+    assert_legs(&p, 1, SELF, 0, 0);
+}
+
 static void test_plan_of_what_was_lost_asks_an_agent(void **state)
 {
     (void)state;
@@ -314,6 +358,8 @@ int main(void)
         cmocka_unit_test(test_plan_put_with_a_copy_here_sends_messages_to_the_others),
         cmocka_unit_test(test_plan_put_while_made_equal_goes_through_the_primary),
         cmocka_unit_test(test_plan_put_always_through_goes_through_the_primary),
+        cmocka_unit_test(test_plan_packed_put_is_a_message_to_each_copy_and_never_cut),
+        cmocka_unit_test(test_plan_packs_what_loads_and_stores_do_not_reach),
         cmocka_unit_test(test_plan_of_what_was_lost_asks_an_agent),
         cmocka_unit_test(test_plan_get_loads_here_reads_elsewhere),
         cmocka_unit_test(test_plan_get_is_a_message_while_bytes_may_be_torn),
