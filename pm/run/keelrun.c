@@ -109,8 +109,8 @@ static void enough_descriptors(int nodes)
     descriptors_raise(&before);
     missing = descriptors_missing(needed);
     if (missing)
-        pm_quit(1, "%d nodes need %ld descriptors (4 each), the hard limit is %ld: see ulimit -Hn", nodes, needed,
-                needed - missing);
+        pm_quit(1, "%d node%s need%s %ld descriptors (4 each), the hard limit is %ld: see ulimit -Hn", nodes,
+                nodes == 1 ? "" : "s", nodes == 1 ? "s" : "", needed, needed - missing);
 }
 
 static void mpiexec_ended(void *user, int node, int wait_status, const char *text)

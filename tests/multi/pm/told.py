@@ -1,4 +1,5 @@
 """What keelrun tells about ranks and nodes that die, and what it counts as success."""
+import contextlib
 import os
 import re
 import resource
@@ -115,10 +116,14 @@ def test_program_without_keel_ends_with_its_first_death():
 
 
 def test_program_without_keel_ends_when_a_node_dies():
-    for options, outcome in (([], "the job goes on without rank 1"), (["--spares", "1"], "rank 1 continues on node 2")):
-        with Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "echo rank $KEEL_RANK; exec sleep 10000"]) as job:
+    cases = ([], "the job goes on without rank 1"), (["--spares", "1"], "rank 1 continues on node 2")
+    with contextlib.ExitStack() as stack:  # at once: each waits for seconds whether the program calls keel_init
+        jobs = [stack.enter_context(Job(["-n", "2", "--nodes", "2"] + options + ["sh", "-c", "echo rank $KEEL_RANK; exec sleep 10000"]))
+                for options, _ in cases]
+        for job in jobs:
             wait_for(lambda: job.stdout().count("rank") == 2, "both ranks")
             assert subprocess.run([KEELCTL, "kill-node", job.id(), "1"], stdout=subprocess.DEVNULL).returncode == 0
+        for job, (_, outcome) in zip(jobs, cases):
             assert job.wait() == 137, job.stderr()
             told = lines(job.stderr())
             assert re.fullmatch(r"node 1 died \d+\.\d s after the start; " + outcome + " if the program calls keel_init", told[0]), told
