@@ -23,7 +23,10 @@ static bool order_is_known(const struct engine_call *c, int places)
                                    .uniform = true,
                                    .ordered = c->element.op == ELEMENT_USER && !c->commutes};
     enum schedule_algorithm a = schedule_choose(&shape);
-    return places <= 2 || a == (c->move == SCHEDULE_REDUCE ? SCHEDULE_BINOMIAL : SCHEDULE_DOUBLING);
+    if (c->move == SCHEDULE_REDUCE)
+        return places <= 2 || a == SCHEDULE_BINOMIAL;
+    return places <= 2 || a == SCHEDULE_DOUBLING ||
+           a == SCHEDULE_RABENSEIFNER; /* one tree, of which the second computes a part each */
 }
 
 static bool is_rooted(const struct engine_call *c)

@@ -403,6 +403,9 @@ static void board_gives_the_bits_that_messages_give(void **state)
                 same_both_ways(n, SCHEDULE_ALLREDUCE, 0, 8, user, false);
                 same_both_ways(n, SCHEDULE_ALLREDUCE, 0, 16000, user, true);
             }
+    for (int n = 3; n <= MEMBERS; n++)
+        for (int user = 0; user < 2; user++)
+            same_both_ways(n, SCHEDULE_ALLREDUCE, 0, 100000, user, n % 2);
     for (int user = 0; user < 2; user++)
         for (int in_place = 0; in_place < 2; in_place++)
             same_both_ways(2, SCHEDULE_ALLREDUCE, 0, 150000, user, in_place);
