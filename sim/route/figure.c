@@ -234,9 +234,18 @@ static bool make_special(struct options *o, const char *name, const char *(*run)
     return !atomic_load(&cli_stop);
 }
 
+/* Before the runs, not after them: can the folder be written? */
+static void check_folder(const struct options *o)
+{
+    char path[1024];
+    fclose(figure_open(o, o->name, "tmp"));
+    snprintf(path, sizeof path, "%s/%s.tmp", o->out_dir, o->name);
+    remove(path);
+}
+
 int command_figure(struct options *o)
 {
-    bool all = o->name && strcmp(o->name, "all") == 0, found = false, whole = true;
+    bool all = o->name && strcmp(o->name, "all") == 0, found = all, whole = true;
     if (!o->name)
         cli_die("figure needs a name: " FIGURE_NAMES ", or all");
     static const struct {
@@ -246,17 +255,18 @@ int command_figure(struct options *o)
                    {"connectivity", figure_connectivity},
                    {"learning", figure_learning},
                    {"outages", figure_outages}};
-    for (int i = 0; i < 4 && whole; i++)
-        if (all || strcmp(o->name, special[i].name) == 0) {
-            found = true;
-            whole = make_special(o, special[i].name, special[i].run);
-        }
-    for (int i = 0; i < nfigures && whole; i++)
-        if (all || strcmp(o->name, figures[i].name) == 0) {
-            found = true;
-            whole = make(&figures[i], o);
-        }
+    for (int i = 0; i < 4; i++)
+        found = found || strcmp(o->name, special[i].name) == 0;
+    for (int i = 0; i < nfigures; i++)
+        found = found || strcmp(o->name, figures[i].name) == 0;
     if (!found)
         cli_die("there is no figure '%.40s' (" FIGURE_NAMES ", or all)", o->name);
+    check_folder(o);
+    for (int i = 0; i < 4 && whole; i++)
+        if (all || strcmp(o->name, special[i].name) == 0)
+            whole = make_special(o, special[i].name, special[i].run);
+    for (int i = 0; i < nfigures && whole; i++)
+        if (all || strcmp(o->name, figures[i].name) == 0)
+            whole = make(&figures[i], o);
     return whole ? 0 : 130;
 }

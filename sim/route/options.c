@@ -395,6 +395,8 @@ static void apply(struct options *o, const struct parse *p)
         cli_die("--length is for --failures that are not --permanent");
     if (o->onset < 0)
         o->onset = o->length_ns ? 1 : 0;
+    if (!p->needs_name && !o->trace_file && (o->trace.system || o->trace.all || o->trace.skip_bad))
+        cli_die("--system, --all-failures and --skip-bad are for --trace");
     if (o->heat_image)
         check_picture(o);
 }

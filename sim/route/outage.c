@@ -268,6 +268,10 @@ bool outages_read(struct outages *o, const struct fabric *f, FILE *in, const cha
             return false;
         }
     }
+    if (ferror(in)) {
+        snprintf(what, 160, "%.80s: %s", name, strerror(errno));
+        return false;
+    }
     outages_sort(o);
     return true;
 }

@@ -50,12 +50,17 @@ refused simulate --trace "$dir/bad.csv" --topology 4tx4t --time 1 --reps 1
 refused simulate --trace "$dir/empty.csv"
 refused simulate --trace "$dir/none.csv"
 refused simulate --failure-file "$dir/bad-link" --topology 4tx4t
+refused simulate --failure-file "$dir" --topology 4tx4t
 refused simulate --profile vax
+refused simulate --system 12 --topology 4tx4t --time 1 --reps 1
+refused simulate --all-failures --topology 4tx4t --time 1 --reps 1
+refused simulate --skip-bad --topology 4tx4t --time 1 --reps 1
 refused simulate --failures 3 --profile lanl12
 refused trace "$dir/bad.csv"
 refused trace
 refused figure
 refused figure nonsense
+refused figure learning --out "$dir/bad.csv/none" --time 0.1 --reps 1 # told before the runs, so that there is one line
 grep -q 'bad.csv:3:' < <("$route" trace "$dir/bad.csv" 2>&1) || fail "the line of a bad row is not named"
 "$route" trace "$dir/bad.csv" --skip-bad | grep -q '1 malformed' || fail "--skip-bad does not count"
 
