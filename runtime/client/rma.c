@@ -16,6 +16,22 @@ static keel_status bad_call(const struct client *c)
     return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
 }
 
+static bool may_add(const keel_segment *s, uint32_t slot, const struct route *route)
+{
+    return route->copies == 1 && route_mode(route->tag) == ROUTE_DIRECT &&
+           atomic_load(&s->shared[slot]) == route_generation(route->tag) + 1;
+}
+
+/* Puts and gets map what they reach; who only accumulates or counts has nothing mapped when its agent says that it may do so itself. */
+static uint8_t *mapped(keel_segment *s, uint32_t slot, const struct route *route)
+{
+    uint8_t *base = atomic_load_explicit(&s->map[slot], memory_order_acquire);
+    if (base || route->lost || !may_add(s, slot, route))
+        return base;
+    keel_status status;
+    return segment_map(s, (int)slot, &status);
+}
+
 /* Fill in whether and how the part is reached by plain loads and stores under the current route. The slow path does it
  * after an operation, when the copy is mapped. Several threads may: all write the same. */
 void rma_near_update(struct client *c, keel_segment *s, int rank)
@@ -25,15 +41,15 @@ void rma_near_update(struct client *c, keel_segment *s, int rank)
     struct route route;
     if (!page_route_read(c->page, group_of((int)r->slot, s->redundancy), &route))
         return;
-    uint8_t *base = atomic_load_explicit(&s->map[r->slot], memory_order_acquire);
-    if (route.node[0] != c->node || !base || route.lost || route_mode(route.tag) == ROUTE_THROUGH)
+    uint8_t *base = route.node[0] == c->node ? mapped(s, r->slot, &route) : NULL;
+    if (!base || route.lost || route_mode(route.tag) == ROUTE_THROUGH)
         return;
     __atomic_store_n(&n->tag, &page_route(c->page, group_of((int)r->slot, s->redundancy))->tag, __ATOMIC_RELAXED);
     atomic_store_explicit(&n->base, base + s->part_at[rank], memory_order_release);
     bool alone = route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT;
     if (alone)
         __atomic_store_n(&n->put_tag, route.tag, __ATOMIC_RELEASE);
-    if (alone && atomic_load(&s->shared[r->slot]) == route_generation(route.tag) + 1)
+    if (may_add(s, r->slot, &route))
         __atomic_store_n(&n->add_tag, route.tag, __ATOMIC_RELEASE);
     __atomic_store_n(&n->get_tag, route.tag, __ATOMIC_RELEASE);
 }
@@ -313,6 +329,15 @@ keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t o
     return rma_acc(c, s, rank, offset, KEEL_DOUBLE, &scale, src, n);
 }
 
+/* By the processor's atomics: unreplicated, on this node, and its agent adds so, too. */
+static bool acc_near(struct client *c, keel_segment *s, int rank)
+{
+    const struct near *n = &s->near[rank];
+    if (!near_valid(n, &n->add_tag))
+        rma_near_update(c, s, rank); /* the answer to an earlier one may have said so */
+    return near_valid(n, &n->add_tag);
+}
+
 keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
                        const void *src, size_t n, keel_handle *handle)
 {
@@ -327,6 +352,14 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
         pthread_mutex_unlock(&c->lock);
         if (status == KEEL_OK)
             handle_note(handle, rma_acc(c, s, rank, offset, type, scale, src, n));
+        return status;
+    }
+    if (acc_near(c, s, rank)) {
+        pthread_mutex_lock(&c->lock);
+        keel_status status = handle ? handle_use(handle) : KEEL_OK;
+        pthread_mutex_unlock(&c->lock);
+        if (status == KEEL_OK)
+            arith_add(type, near_base(&s->near[rank]) + offset, src, n, scale ? scale : arith_one(type), true);
         return status;
     }
     pthread_mutex_lock(&c->lock);

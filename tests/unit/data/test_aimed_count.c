@@ -222,6 +222,45 @@ static void test_aimed_answer_of_the_last_copy_is_lost(void **state)
     assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
 }
 
+/* Once the agent has told that ranks of its node may add themselves, an accumulate with a handle is complete when it returns. */
+static void test_aimed_accumulate_with_a_handle_on_the_own_node_needs_no_agent(void **state)
+{
+    (void)state;
+    client_open();
+    static keel_handle h;
+    int64_t one = 1, value;
+    struct keel_segment *none = segment_attach(&c, SEG_NONE, SEG_BYTES / 4, KEEL_REDUNDANCY_NONE);
+    assert_int_equal(rma_acc_nb(&c, none, 3, 0, KEEL_INT64, NULL, &one, 1, &h), KEEL_OK);
+    assert_int_equal(h.opaque[0], 1);
+    turns(50);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal(word_at(3, SEG_NONE, 3, 0), 1);
+    w.node[3].still = true;
+    int64_t three = 3;
+    assert_int_equal(rma_acc_nb(&c, none, 3, 0, KEEL_INT64, &three, &one, 1, &h), KEEL_OK);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    assert_int_equal(rma_acc_nb(&c, none, 3, 0, KEEL_INT64, NULL, &one, 1, NULL), KEEL_OK);
+    memcpy(&value, bytes_at(3, SEG_NONE, 3), sizeof value);
+    assert_int_equal(value, 5);
+}
+
+/* The same for who only counts: no put nor get has mapped the part. */
+static void test_aimed_counter_on_the_own_node_needs_its_agent_once(void **state)
+{
+    (void)state;
+    client_open();
+    int64_t old = -1;
+    struct keel_segment *none = segment_attach(&c, SEG_NONE, SEG_BYTES / 4, KEEL_REDUNDANCY_NONE);
+    assert_int_equal(rma_fetch_add(&c, none, 3, 8, 5, &old), KEEL_OK);
+    assert_int_equal(old, 0);
+    assert_true(none->near[3].add_tag != 0);
+    w.node[3].still = true;
+    assert_int_equal(rma_fetch_add(&c, none, 3, 8, 6, &old), KEEL_OK);
+    assert_int_equal(old, 5);
+    assert_int_equal(word_at(3, SEG_NONE, 3, 8), 11);
+}
+
 static struct tp_op *kept;
 static keel_status send_that_keeps(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                                    struct tp_op *op)
@@ -386,6 +425,9 @@ static void test_aimed_large_accumulate_goes_on_at_the_own_node_that_had_no_copy
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_aimed_accumulate_with_a_handle_on_the_own_node_needs_no_agent, setup,
+                                        client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_counter_on_the_own_node_needs_its_agent_once, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_answer_of_the_last_copy_is_lost, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_answer_is_lost_of_a_request_still_in_use, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_large_accumulate_goes_on_at_the_own_node, setup, client_close),
