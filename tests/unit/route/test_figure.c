@@ -89,8 +89,10 @@ static void test_figure_has_two_panels_and_no_colour_twice(void **state)
         figure_script(&o, f, &b);
         char *text = script_of(f), *first = strstr(text, "\nplot "),
              *second = first ? strstr(first + 1, "\nplot ") : NULL;
-        if (!first || !second || strstr(second + 1, "\nplot "))
+        if (!first || !second || strstr(second + 1, "\nplot ")) {
             fail_msg("figure %s has not two panels", f->name);
+            return;
+        }
         check_panel(f, first, second);
         check_panel(f, second, NULL);
         free(text);
