@@ -1,6 +1,7 @@
 /* Mutexes in replicated memory. At its home a mutex is a word, and for each rank a word that says whether it waits:
  *
- *   word    bit 0-19 owner + 1, 20-30 its incarnation modulo 2^11, 31: taken over from a dead owner, 32-63 arrivals; 0: free
+ *   word    bit 0-19 owner + 1, 0: free, 20-30 its incarnation modulo 2^11, 31: taken over from a dead owner, which one holder is
+ *           told, 32-63 arrivals
  *   dead    the rank whose process died last while it was the owner: written before the word says so
  *   wants   [ranks] 1 + the incarnation of the process that waits, 0: none does
  *
@@ -10,6 +11,8 @@
  *           compare-and-swap, which fails if somebody has arrived since the choice; then tell it (a signal, as keel/signal.h has them).
  *
  * An operation that ended by its time may have taken effect. It is done again: what the word is then says who the owner is.
+ *
+ * What was only read may be in one copy, and die with it: who reads that it is the owner makes sure by a compare-and-swap.
  *
  * An owner that is dead by the view (it, or a later process of its rank) was fenced before anybody saw that view, so whoever waits may hand over in its place.
  * While the word has an owner nobody but that one (or, for a dead one, the waiters, each by compare-and-swap) changes the owner: so a rank that was chosen is
@@ -138,7 +141,7 @@ static keel_status arrive(keel_mutexes *m, int home, int number, int64_t *word)
 /* *word: what it was seen to be, and then what it is. *done: it was so, and is `to` now. */
 static keel_status swap(keel_mutexes *m, int home, int number, int64_t *word, int64_t to, bool *done)
 {
-    int64_t old;
+    int64_t old = *word;
     keel_status status;
     do
         status = rma_compare_swap(m->client, m->segment, home, place(m, number), *word, to, &old);
@@ -191,17 +194,19 @@ static keel_status note_dead(keel_mutexes *m, int home, int number, int64_t word
     return store(m, home, place_of_dead(m, number), rank_of(word));
 }
 
-/* From the owner in *word, this process or a dead one, to who is next. *word: what it is then; if somebody else was faster, what that one made of it. */
-static keel_status hand_over(keel_mutexes *m, int home, int number, int64_t *word)
+/* From the owner in *word, this process or a dead one, to who is next. *word: what it is then; if somebody else was faster, what
+ * that one made of it. untold: if this process took it over from a dead one it has not told its caller. */
+static keel_status hand_over(keel_mutexes *m, int home, int number, int64_t *word, bool untold)
 {
-    int64_t owner = *word & OWNER, next = 0;
+    int64_t owner = *word & OWNER, next = 0, over;
     bool dead = owner != myself(m->client), done = false;
     keel_status status = dead ? note_dead(m, home, number, owner) : KEEL_OK;
     while (status == KEEL_OK && !done && (*word & OWNER) == owner) {
         status = *word & ARRIVALS ? choose(m, home, number, rank_of(owner), &next) : KEEL_OK;
         FAULT_POINT("mutex.chosen");
+        over = dead ? TAKEN_OVER : untold ? *word & TAKEN_OVER : 0;
         if (status == KEEL_OK)
-            status = swap(m, home, number, word, next ? (*word & ARRIVALS) | (dead ? TAKEN_OVER : 0) | next : 0, &done);
+            status = swap(m, home, number, word, (next ? *word & ARRIVALS : 0) | over | next, &done);
     }
     FAULT_POINT("mutex.handed_over");
     if (done && next)
@@ -252,17 +257,20 @@ static keel_status wait_for(keel_mutexes *m, int home, int number, int64_t *word
     struct client *c = m->client;
     struct waiting w = {.c = c};
     keel_status status = KEEL_OK;
-    while (status == KEEL_OK && (*word & OWNER) != myself(c)) {
-        bool done;
+    bool sure = true, done;
+    while (status == KEEL_OK && !(sure && (*word & OWNER) == myself(c))) {
         remember(&w);
-        if (!(*word & OWNER)) {
-            status = swap(m, home, number, word, (*word & ARRIVALS) | myself(c), &done);
+        if (!(*word & OWNER) || (*word & OWNER) == myself(c)) {
+            status = swap(m, home, number, word, (*word & ~OWNER) | myself(c), &done);
+            sure = true;
             continue;
         }
         if (!owner_lives(c, *word)) {
-            status = hand_over(m, home, number, word);
+            status = hand_over(m, home, number, word, false);
+            sure = true;
             continue;
         }
+        sure = false;
         status = load(m, home, place(m, number), word, 1);
         if (status == KEEL_OK && (*word & OWNER) && (*word & OWNER) != myself(c) && owner_lives(c, *word))
             status = sleep_until(&w);
@@ -344,7 +352,7 @@ static keel_status arrive_and_wait(keel_mutexes *m, int home, int number, int64_
         (void)arrive(m, home, number, word);
     bool given = (*word & OWNER) == myself(m->client);
     if (given && (status != KEEL_OK || after != KEEL_OK))
-        (void)hand_over(m, home, number, word);
+        (void)hand_over(m, home, number, word, true);
     return status != KEEL_OK ? status : after;
 }
 
@@ -364,12 +372,13 @@ static keel_status take(keel_mutexes *m, int home, int number, bool waits, int *
         if (dead)
             status = note_dead(m, home, number, word);
         if (status == KEEL_OK)
-            status =
-                swap(m, home, number, &word, (word & ARRIVALS) | (dead ? TAKEN_OVER : 0) | myself(m->client), &done);
+            status = swap(m, home, number, &word, (word & ~OWNER) | (dead ? TAKEN_OVER : 0) | myself(m->client), &done);
         done = done || (status == KEEL_OK && (word & OWNER) == myself(m->client));
     }
     if (status == KEEL_OK && (word & TAKEN_OVER))
         status = load(m, home, place_of_dead(m, number), &who, 1);
+    if (status != KEEL_OK && (word & OWNER) == myself(m->client)) /* the caller has not got it */
+        (void)hand_over(m, home, number, &word, true);
     *dead_owner = (int)who;
     return status;
 }
@@ -474,7 +483,7 @@ keel_status mutex_unlock(keel_mutexes *m, int home, int number)
     if (!held)
         return KEEL_ERR_STATE;
     int64_t word = myself(m->client);
-    status = hand_over(m, home, number, &word);
+    status = hand_over(m, home, number, &word, false);
     if (status == KEEL_OK || status == KEEL_ERR_DATA_LOST) {
         turn_end(m, home, number);
     } else {
