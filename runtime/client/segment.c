@@ -10,6 +10,8 @@ enum {
     RETIRED_MIN = 1024, /* segments that were freed and stay what they are */
 };
 
+#define SLOT_BYTES_MAX (SIZE_MAX / 4)
+
 struct alloc_arguments {
     uint64_t bytes;
     uint32_t redundancy;
@@ -26,16 +28,19 @@ static size_t part_of(const struct segment_want *want, uint32_t rank)
 }
 
 /* Parts that differ lie one behind the other in their slot's copy, in the order of their ranks. The agents make all copies for
- * parts of one size: for one with which the fullest slot has room. */
+ * parts of one size: for one with which the fullest slot has room, or, where that is beyond what can be counted, for one that none
+ * of them makes. */
 static void lay_out_parts(struct keel_segment *s, const struct segment_want *want)
 {
     const struct page *page = s->client->page;
     uint64_t *used = s->slot_at; /* so far; laid out later */
+    bool countable = true;
     for (uint32_t r = 0; r < page->ranks; r++) {
         const struct page_rank *k = page_rank(page, (int)r);
         size_t bytes = part_of(want, r);
         s->part_bytes[r] = bytes;
         s->part_at[r] = want->parts ? used[k->slot] : (uint64_t)k->index * layout_stride(bytes);
+        countable = countable && bytes <= SLOT_BYTES_MAX && used[k->slot] <= SLOT_BYTES_MAX - bytes;
         used[k->slot] += layout_stride(bytes);
         s->largest = bytes > s->largest ? bytes : s->largest;
     }
@@ -47,6 +52,8 @@ static void lay_out_parts(struct keel_segment *s, const struct segment_want *wan
         uint64_t unit = ranks ? (used[slot] + ranks - 1) / ranks : 0;
         s->unit = unit > s->unit ? unit : s->unit;
     }
+    if (want->parts && !countable)
+        s->unit = UINT64_MAX;
 }
 
 uint64_t segment_lay_out(struct keel_segment *s)
