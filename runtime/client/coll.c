@@ -294,7 +294,10 @@ void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, con
     int member = group_member(g->ranks, from);
     if (!g->engine || member < 0 || !coll_member_lives(g, member))
         return;
+    bool revoked = engine_revoked(g->engine);
     engine_receive(g->engine, member, data, len, now);
+    if (engine_revoked(g->engine) && !revoked)
+        courier_keep(c, g, now);
     coll_wake_at(c, engine_deadline(g->engine));
 }
 
@@ -342,6 +345,7 @@ static void give_up(struct keel_group *g, struct keel_request *r, int member, ui
               (unsigned long long)((now - r->stopped_since) / KEEL_NS_PER_MS));
     if (g != c->coll.living && engine_is_ordinary(r->seq)) {
         engine_revoke_for(g->engine, member, now);
+        courier_keep(c, g, now);
         r->status = KEEL_ERR_TIMEOUT;
     } else if (r->own) {
         r->stopped_since = now; /* no caller waits; it is said again */

@@ -219,7 +219,10 @@ keel_status coll_wait(struct keel_request *r, keel_covered **covered, uint64_t *
         return KEEL_ERR_ARG;
     struct client *c = r->group->client;
     pthread_mutex_lock(&c->lock);
-    (void)coll_await(r);
+    do { /* an agreement of the runtime's own waits for who is stopped: nobody else would go on with it */
+        r->stalled = false;
+        (void)coll_await(r);
+    } while (!r->done);
     keel_status status = take(r, covered, value);
     pthread_mutex_unlock(&c->lock);
     return status;

@@ -456,7 +456,9 @@ keel_status coll_revoke(struct keel_group *g)
         return status;
     struct client *c = g->client;
     pthread_mutex_lock(&c->lock);
-    engine_revoke(g->engine, c->env.now(c->env.user));
+    uint64_t now = c->env.now(c->env.user);
+    engine_revoke(g->engine, now);
+    courier_keep(c, g, now);
     coll_wake_at(c, engine_deadline(g->engine));
     pthread_mutex_unlock(&c->lock);
     return KEEL_OK;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectives/group.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
@@ -15,10 +16,17 @@ struct parcel {
     uint64_t first, pieces; /* numbers */
     bool borrowed;          /* data are the caller's */
     const uint8_t *data;
+    uint8_t *kept; /* they were, and the caller has them back; NULL: they were not */
     size_t head_len, len;
     uint8_t head[COURIER_HEAD_MAX];
     uint8_t copy[];
 };
+
+static void parcel_free(struct parcel *p)
+{
+    free(p->kept);
+    free(p);
+}
 
 static struct stream *stream_of(struct client *c, int rank)
 {
@@ -200,7 +208,7 @@ static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t no
         s->loose -= weight(p);
         if (p->borrowed)
             coll_delivered(c, p->tag.group, p->tag.seq, now);
-        free(p);
+        parcel_free(p);
     }
     pump(c, rank, now);
 }
@@ -214,12 +222,30 @@ static void acknowledge(struct client *c, int rank, uint64_t now)
         s->ack_due = true;
 }
 
-bool courier_has_engine(const struct client *c, const struct keel_group *group)
+void courier_keep(struct client *c, const struct keel_group *group, uint64_t now)
 {
     for (int r = 0; r < c->size; r++)
+        for (struct parcel *p = stream_of(c, r)->head; p; p = p->next) {
+            if (!p->borrowed || p->tag.group != group || !(p->kept = malloc(p->len)))
+                continue; /* without memory they are waited for */
+            memcpy(p->kept, p->data, p->len);
+            p->data = p->kept;
+            p->borrowed = false;
+            stream_of(c, r)->loose += weight(p);
+            coll_delivered(c, p->tag.group, p->tag.seq, now);
+        }
+}
+
+bool courier_has_engine(const struct client *c, const struct keel_group *group)
+{
+    int blamed = engine_revoked(group->engine) ? engine_blamed(group->engine) : -1;
+    for (int r = 0; r < c->size; r++) {
+        if (blamed >= 0 && r == group_rank(group->ranks, blamed))
+            continue; /* it is stopped: there is no room before it goes on */
         for (const struct parcel *p = c->coll.life[r].life ? c->coll.stream[r].at : NULL; p; p = p->next)
             if (p->tag.kind == PARCEL_ENGINE && (!p->tag.group || p->tag.group == group))
                 return true;
+    }
     return false;
 }
 
@@ -457,7 +483,7 @@ void courier_reset(struct client *c, int rank)
         struct parcel *next = p->next;
         if (p->borrowed)
             coll_delivered(c, p->tag.group, p->tag.seq, c->env.now(c->env.user));
-        free(p);
+        parcel_free(p);
         p = next;
     }
 }
@@ -485,7 +511,7 @@ void courier_free(struct client *c)
     for (int r = 0; c->coll.stream && r < c->size; r++) {
         for (struct parcel *p = c->coll.stream[r].head, *next; p; p = next) {
             next = p->next;
-            free(p);
+            parcel_free(p);
         }
         free(c->coll.stream[r].whole);
     }

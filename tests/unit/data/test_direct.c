@@ -98,10 +98,15 @@ static void turn(void)
         }
 }
 
+static int sleeps; /* so many until `then` happens, 0: it does not */
+static void (*then)(void);
+
 static void e_sleep(void *user, int ms)
 {
     (void)user;
     now_ns += (uint64_t)ms * KEEL_NS_PER_MS;
+    if (sleeps && --sleeps == 0)
+        then();
     turn();
 }
 
@@ -420,6 +425,84 @@ static void test_direct_nothing_comes_of_a_life_that_is_over(void **state)
     assert_null(direct_up(&rank[0].c, 1));
 }
 
+/* ---- a process that is stopped ---- */
+
+static void stop(int r, bool stopped)
+{
+    rank[r].asleep = stopped;
+    atomic_store(&page_rank(page, r)->process, stopped ? PAGE_PROCESS_STOPPED : PAGE_PROCESS_RUNS);
+    atomic_store(&page_rank(page, r)->looked, UINT64_MAX);
+}
+
+static struct keel_request *others;
+
+static void agree_on_nine(void)
+{
+    struct engine_call call = {.kind = ENGINE_AGREE, .agree = ENGINE_MAX, .value = 9};
+    stop(1, false);
+    assert_int_equal(coll_call(rank[1].c.coll.world, &call, &others), KEEL_OK);
+}
+
+/* What the runtime agrees on by itself waits for a process that is stopped: the other one hears what both have. */
+static void test_direct_agreement_waits_for_who_is_stopped(void **state)
+{
+    (void)state;
+    struct engine_call call = {.kind = ENGINE_AGREE, .agree = ENGINE_MAX, .value = 7};
+    struct keel_request *r = NULL;
+    uint64_t value = 0;
+    meet();
+    rank[0].c.timeout_ns = 100 * KEEL_NS_PER_MS;
+    stop(1, true);
+    sleeps = 2000;
+    then = agree_on_nine;
+    assert_int_equal(coll_call(rank[0].c.coll.world, &call, &r), KEEL_OK);
+    assert_int_equal(coll_wait(r, NULL, &value), KEEL_OK);
+    assert_int_equal(value, 9);
+    assert_int_equal(coll_wait(others, NULL, &value), KEEL_OK);
+    assert_int_equal(value, 9);
+}
+
+static void give_up(void)
+{
+    fail_msg("the caller still waits for a process that is stopped");
+}
+
+/* The bytes of a long message to one that is stopped are the caller's again when the call has ended; also of one that is longer
+ * than what may be on its way. */
+static void long_message_to_who_is_stopped(size_t len)
+{
+    uint8_t *data = malloc(len), *out = calloc(1, len);
+    struct engine_call call = {.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .root = 0, .out = data, .len = len};
+    memset(data, 0x5a, len);
+    meet();
+    rank[0].c.timeout_ns = 100 * KEEL_NS_PER_MS;
+    stop(1, true);
+    sleeps = 5000;
+    then = give_up;
+    assert_int_equal(coll_run(rank[0].c.coll.world, &call, NULL), KEEL_ERR_TIMEOUT);
+    memset(data, 0, len);
+    free(data);
+    stop(1, false);
+    sleeps = 5000;
+    call.out = out;
+    keel_status status = coll_run(rank[1].c.coll.world, &call, NULL);
+    assert_true(status == KEEL_OK || status == KEEL_ERR_REVOKED);
+    for (size_t i = 0; i < len && status == KEEL_OK; i++)
+        assert_int_equal(out[i], 0x5a); /* what was sent is what was there */
+    send_some(0, 3, 100);               /* the stream goes on */
+    get_all(1, 100);
+    free(out);
+    sleeps = 0;
+}
+
+static void test_direct_long_message_to_who_is_stopped_ends_with_the_call(void **state)
+{
+    long_message_to_who_is_stopped(100000);
+    assert_int_equal(tear_down(state), 0);
+    assert_int_equal(set_up(state), 0);
+    long_message_to_who_is_stopped(5000000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +512,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_direct_what_nobody_waits_for_does_not_stay_in_sockets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_who_leaves_hands_over_to_agents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_hello_of_a_stranger_or_of_another_time_is_refused, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_agreement_waits_for_who_is_stopped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_long_message_to_who_is_stopped_ends_with_the_call, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_direct_nothing_comes_of_a_life_that_is_over, set_up, tear_down),
     };
