@@ -394,6 +394,12 @@ static void test_direct_hello_of_a_stranger_or_of_another_time_is_refused(void *
     h.rank = 0; /* nobody connects to himself, nor to a higher one */
     wire_hello_sign(&h, c->secret);
     assert_int_equal(ask(&h), KEEL_ERR_AUTH);
+    wire_hello_sign(&good, c->secret);
+    for (size_t bit = 0; bit < 8 * sizeof h; bit += 3) { /* good, and garbled on the way */
+        h = good;
+        ((uint8_t *)&h)[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(ask(&h), KEEL_ERR_AUTH);
+    }
     assert_non_null(direct_up(&rank[0].c, 1)); /* and the connection that is there stays */
     wire_hello_sign(&good, c->secret);
     assert_int_equal(ask(&good), KEEL_OK);
