@@ -10,7 +10,7 @@
 
 #include "pm/wire/conn.h"
 
-enum { JOB = 7, PATIENCE_MS = 30 };
+enum { JOB = 7, PATIENCE_MS = 300 };
 
 static const uint8_t secret[SESSION_SECRET] = {1};
 static uv_loop_t there, here; /* of the client, of the server */
