@@ -3,6 +3,7 @@
  * collective before that. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "armci/armci_int.h"
 
@@ -12,11 +13,13 @@ static bool any;
 static _Noreturn void end_by(const keel_failure *f)
 {
     char line[200];
+    char number[16];
+    const char *name = sigabbrev_np(f->signal);
+    snprintf(number, sizeof number, "signal %d", f->signal); /* of one that has no name */
     if (f->signal)
-        snprintf(
-            line, sizeof line,
-            "rank %d: process %d was killed by signal %d on node %d; the program has not called keel_survive and ends",
-            keel_rank(), f->rank, f->signal, f->node);
+        snprintf(line, sizeof line,
+                 "rank %d: process %d was killed by %s%s on node %d; the program has not called keel_survive and ends",
+                 keel_rank(), f->rank, name ? "SIG" : "", name ? name : number, f->node);
     else
         snprintf(line, sizeof line,
                  "rank %d: process %d died with its node %d; the program has not called keel_survive and ends",

@@ -137,6 +137,7 @@ int main(int argc, char **argv)
     occupy_standard_descriptors();
     options_parse(&options, argc, argv);
     log_init("keelrun");
+    log_check_level();
     if (sodium_init() < 0)
         pm_quit(1, "no source of random numbers");
     signal(SIGPIPE, SIG_IGN);

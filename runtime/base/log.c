@@ -16,13 +16,29 @@ static void *log_user;
 
 static const char *const level_name[] = {"error", "warn", "info", "debug", "trace"};
 
-void log_init(const char *who)
+/* -1: KEEL_LOG is not set, or is none. */
+static int level_wanted(void)
 {
-    snprintf(log_who, sizeof log_who, "%s", who);
     const char *wanted = getenv("KEEL_LOG");
     for (int i = 0; wanted && i <= LOG_TRACE; i++)
         if (strcmp(wanted, level_name[i]) == 0)
-            log_threshold = i;
+            return i;
+    return -1;
+}
+
+void log_init(const char *who)
+{
+    snprintf(log_who, sizeof log_who, "%s", who);
+    int wanted = level_wanted();
+    if (wanted >= 0)
+        log_threshold = wanted;
+}
+
+void log_check_level(void)
+{
+    const char *text = getenv("KEEL_LOG");
+    if (text && level_wanted() < 0)
+        log_warn("KEEL_LOG='%s' is none of error, warn, info, debug, trace; using warn", text);
 }
 
 void log_to(void (*write_line)(void *user, const char *line, size_t len), void *user)

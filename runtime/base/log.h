@@ -13,6 +13,8 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 
 /* Who speaks, for example "keeld node 2" or "rank 3"; at most 47 bytes are kept. */
 void log_init(const char *who);
+/* One line if KEEL_LOG is set and is no level (it counts as warn then): for the one process of a job that says it for all. */
+void log_check_level(void);
 /* Where lines go instead: for a program whose standard error may stand still while it must not. NULL: to standard error again.
  * From then on log from one thread only. */
 void log_to(void (*write_line)(void *user, const char *line, size_t len), void *user);

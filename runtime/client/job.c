@@ -375,6 +375,9 @@ static bool leads_to_agent(int fd)
 static keel_status init_over(const struct keel_exchange *e)
 {
     int fd;
+    log_init("keel");
+    if (e->rank == 0)
+        log_check_level(); /* as keelrun does, where there is one */
     keel_status status = join_job(e, &fd);
     if (status != KEEL_OK)
         return status;
@@ -415,7 +418,6 @@ KEEL_EXPORT keel_status keel_init_over(const struct keel_exchange *e)
         return KEEL_ERR_STATE;
     if (!e || !e->gather || e->size < 1 || e->rank < 0 || e->rank >= e->size)
         return KEEL_ERR_ARG;
-    log_init("keel");
     return sodium_init() < 0 ? KEEL_ERR_SYSTEM : init_over(e);
 }
 

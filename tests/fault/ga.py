@@ -87,7 +87,7 @@ def not_said_that_it_goes_on():
         assert job.until(lambda c: c.phase() >= 2, "phase 2"), job.stderr()
         kill(job, ("rank", 2))
         code, said = job.wait(), job.stderr()
-        assert code == 1 and "process 2 was killed by signal 9 on node 1; the program has not called keel_survive and ends" in said, (code, said)
+        assert code == 1 and "process 2 was killed by SIGKILL on node 1; the program has not called keel_survive and ends" in said, (code, said)
         assert "ga-survive" not in job.stdout(), job.stdout()
     with job_of(PROGRAM + ["quiet"]) as job:
         assert job.until(lambda c: c.phase() >= 2, "phase 2"), job.stderr()

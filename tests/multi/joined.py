@@ -143,6 +143,11 @@ def test_a_way_to_go_on_that_only_keelrun_knows_is_told_once():
             assert job.stderr().count("KEEL_ON_FAILURE=substitute has no effect without keelrun") == told, job.stderr()
 
 
+def test_a_level_of_the_log_that_is_none_is_told_once():
+    with Run(mpiexec("-n", "3", JOINED, "work"), 2, {"KEEL_LOG": "rubbish"}) as job:
+        assert job.wait() == 0 and job.stderr().count("KEEL_LOG='rubbish' is none of ") == 1, job.stderr()
+
+
 def test_a_global_arrays_program():
     if not os.environ.get("KEEL_GA"):
         raise Skip("no Global Arrays")

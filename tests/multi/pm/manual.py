@@ -193,6 +193,12 @@ def test_keel_log_says_how_much_is_told():
     assert not [level for _, level in told("info") if level == "debug"]
 
 
+def test_what_is_no_level_is_told_once():
+    code, _, err = run(["-n", "2", "--nodes", "2", "true"], env={"KEEL_LOG": "rubbish"})
+    assert code == 0 and err.endswith("KEEL_LOG='rubbish' is none of error, warn, info, debug, trace; using warn\n"), err
+    assert len(err.splitlines()) == 1, err
+
+
 # ---- keelctl
 
 def ctl(*arguments):
