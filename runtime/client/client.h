@@ -207,6 +207,8 @@ void link_init(struct client *c);
 struct tp_ep *link_up(struct client *c, int node, uint64_t now); /* the connection, or NULL and it is being made */
 void link_event(struct link *link, const struct tp_event *e, uint64_t now);
 void link_drop(struct client *c, int node);
+/* What this rank says at the start of a connection, to an agent (link.c) or to a rank (direct.c). Returns its bytes. */
+size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out);
 void link_ask_agent(struct client *c, int node, uint64_t now);
 int link_note_take(struct link *l); /* -1: none is free */
 void link_note_free(struct client *c, struct link *l, int note);

@@ -30,16 +30,7 @@ static int place_of(int rank)
 static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 {
     const struct client *c = user;
-    struct wire_hello hello = {.job = c->job,
-                               .incarnation = c->incarnation,
-                               .node = c->node,
-                               .rank = c->rank,
-                               .to_node = w->key.node,
-                               .to_incarnation = c->coll.life[-1 - w->key.node].life - 1,
-                               .attempt = w->attempts};
-    wire_hello_sign(&hello, c->secret);
-    memcpy(out, &hello, sizeof hello);
-    return sizeof hello;
+    return link_hello(c, w, c->coll.life[-1 - w->key.node].life - 1, out);
 }
 
 bool direct_init(struct client *c)

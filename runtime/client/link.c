@@ -36,19 +36,24 @@ void link_note_free(struct client *c, struct link *l, int note)
     c->serve = true;
 }
 
-static size_t make_hello(void *user, const struct way *w, uint8_t *out)
+size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out)
 {
-    const struct client *c = user;
     struct wire_hello hello = {.job = c->job,
                                .incarnation = c->incarnation,
                                .node = c->node,
                                .rank = c->rank,
                                .to_node = w->key.node,
-                               .to_incarnation = page_node(c->page, w->key.node)->incarnation,
+                               .to_incarnation = to_incarnation,
                                .attempt = w->attempts};
     wire_hello_sign(&hello, c->secret);
     memcpy(out, &hello, sizeof hello);
     return sizeof hello;
+}
+
+static size_t make_hello(void *user, const struct way *w, uint8_t *out)
+{
+    const struct client *c = user;
+    return link_hello(c, w, page_node(c->page, w->key.node)->incarnation, out);
 }
 
 void link_init(struct client *c)
