@@ -81,8 +81,9 @@ struct op {
     int intent;     /* entry of the intent page, -1: none */
     bool announced; /* some plan of it was in chunks: its notes may say torn */
     struct op *next_announced;
-    bool large;   /* counts in client.large */
-    bool counted; /* in intents->open */
+    bool large;        /* counts in client.large */
+    bool counted;      /* in intents->open */
+    bool to_own_agent; /* some of it, in messages */
     struct piece *pieces, **pieces_tail;
     int accesses; /* pieces with remote_access */
     /* the end */

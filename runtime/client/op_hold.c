@@ -143,7 +143,9 @@ void hold_give_up(struct op *op)
     atomic_fetch_add(&c->intents->doubted, 1);
     struct control r = {.type = CONTROL_DOUBT};
     c->doubt_untold = !c->env.tell(c->env.user, &r); /* else client_progress does it */
-    if (g) {                                         /* without memory these notes are never used again */
+    if (op->to_own_agent)
+        c->behind = atomic_load(&c->intents->doubted);
+    if (g) { /* without memory these notes are never used again */
         *g = (struct given_up){.next = c->given_up,
                                .number = atomic_load(&c->intents->doubted),
                                .notes = op->notes,
@@ -157,13 +159,22 @@ void hold_give_up(struct op *op)
     op->counted = false;
 }
 
+static bool is_taken_up(const struct client *c, uint32_t doubt)
+{
+    return (int32_t)(atomic_load_explicit(&page_rank(c->page, c->rank)->doubted, memory_order_acquire) - doubt) >= 0;
+}
+
+bool hold_is_behind(const struct client *c)
+{
+    return c->behind && !is_taken_up(c, c->behind);
+}
+
 void op_given_up_done(struct client *c)
 {
-    uint32_t taken = atomic_load_explicit(&page_rank(c->page, c->rank)->doubted, memory_order_acquire);
     struct given_up **link = &c->given_up;
     while (*link) {
         struct given_up *g = *link;
-        if ((int32_t)(taken - g->number) < 0) {
+        if (!is_taken_up(c, g->number)) {
             link = &g->next;
             continue;
         }

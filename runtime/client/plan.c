@@ -42,7 +42,7 @@ static void plan_put(struct plan *p, const struct plan_input *in, const struct r
         return;
     }
     bool several = r->copies > 1;
-    if (in->packed) { /* the agent here stores them into a copy here */
+    if (in->packed || (in->behind && several && !r->lost)) { /* the agent here stores them into a copy here */
         p->noted = several;
         for (int i = 0; i < r->copies; i++)
             add_leg(p, r->node[i], MESSAGE_WINDOW);

@@ -7,7 +7,8 @@
  *                                      to the next copy, so that connections are busy
  *         one copy of several here     messages to the others; what they have is then stored here, piece by piece: should
  *                                      this node die, no other copy is torn
- *         many pieces in a message     to each copy at once; one here is stored to by its agent
+ *         many pieces in a message     to each copy at once; one here is stored to by its agent. So is what is put after such
+ *                                      a message was given up: plain stores would overtake it
  *         copies being made equal      messages through the primary
  *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost,
  *         and if it is strong, for the primary asks the other copies
@@ -57,7 +58,8 @@ struct plan_input {
     bool in_task;    /* whoever runs the task cuts it into the same pieces */
     bool packed;     /* many pieces in one message: never cut */
     bool by_message; /* an access under this route found no memory: an agent says why */
-    int self;        /* this node */
+    bool behind; /* an earlier put may still be on its way to the agent here: this one comes after it, the same way */
+    int self;    /* this node */
 };
 
 /* Do small pieces of one operation go together, many in a message? Else each is an operation of its own. Pieces that loads and stores reach

@@ -35,6 +35,8 @@ RULES = [
          "return d->epoch && g->mode == GROUP_DIRECT &&", "return !d->epoch || g->mode == GROUP_DIRECT &&"),
     rule("R5", "a put that is given up is not in doubt", CLIENT + "op.c",
          "    if (status != KEEL_ERR_DATA_LOST)\n        hold_give_up(op);", "    (void)hold_give_up;"),
+    rule("R5", "plain stores overtake what was given up and lies at the own agent", CLIENT + "op.c",
+         ".behind = hold_is_behind(c),", ".behind = false,"),
     rule("R5", "who exits with puts under way is not in doubt", AGENT + "ranks.c",
          ".d = proc->intents && atomic_load(&proc->intents->open) != 0", ".d = 0"),
     rule("R5", "time that a process did not live counts", CLIENT + "progress.c",
