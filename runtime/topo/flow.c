@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <float.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,10 +194,20 @@ static bool path_of(const struct flow *w, int32_t from, int32_t dest, const uint
     return true;
 }
 
+/* A turn from the second dimension to the first begins a segment, and a path has room for a few only. Where the cheapest
+ * way has more, such turns are made dearer until one is found that can be named. */
+enum { DEARER_TURNS = 10 };
+
+static float turn_price(const struct flow *w, int round)
+{
+    return round ? (float)w->traffic.hop_ns * (float)(1u << 2 * (round - 1)) : 0;
+}
+
 /* A rectangle of shortest ways: nx and ny hops by the ports px and py. */
 struct box {
     int32_t from, home;
     int nx, ny, px, py;
+    float turn; /* what a turn from y to x costs beside the waiting there */
 };
 
 enum { BY_X, BY_Y, CELL = 2, WIDTH_MAX = 256, WAYS_MAX = 16384, PORTS_MAX = 1024 };
@@ -209,7 +218,7 @@ struct cell {
 };
 
 /* One step of the search: the cheapest way out of a cell by a link. *by becomes the dimension of the hop before. */
-static float step(const struct flow *w, const struct cell *c, const struct box *b, int32_t link, bool first,
+static float step(const struct flow *w, const struct cell *c, const struct box *b, int32_t link, bool first, float turn,
                   const float *dearer, uint8_t *by)
 {
     int ports = w->fabric->ports;
@@ -226,6 +235,8 @@ static float step(const struct flow *w, const struct cell *c, const struct box *
         float wait = gain * (sum - stream[input]);
         float cost =
             c->cost[d] + (float)w->traffic.hop_ns + (dearer ? wait * dearer[(link * 5 + input) & (NOISE - 1)] : wait);
+        if (d == BY_Y)
+            cost += turn;
         if (cost < best) {
             best = cost;
             *by = (uint8_t)d;
@@ -253,12 +264,12 @@ static float box_search(const struct flow *w, const struct box *b, const float *
             if (x > 0) {
                 int32_t link = at; /* the router before, along x */
                 c.cost[BY_X] =
-                    step(w, &here[x - 1], b, link * f->ports + b->px, x == 1 && y == 0, dearer, &c.back[BY_X]);
+                    step(w, &here[x - 1], b, link * f->ports + b->px, x == 1 && y == 0, b->turn, dearer, &c.back[BY_X]);
                 at = f->neighbor[link * f->ports + b->px];
             }
             if (y > 0) {
                 int32_t up = f->neighbor[at * f->ports + (b->py ^ 1)];
-                c.cost[BY_Y] = step(w, &above[x], b, up * f->ports + b->py, x == 0 && y == 1, dearer, &c.back[BY_Y]);
+                c.cost[BY_Y] = step(w, &above[x], b, up * f->ports + b->py, x == 0 && y == 1, 0, dearer, &c.back[BY_Y]);
             }
             here[x] = c;
             for (int d = 0; d < CELL; d++)
@@ -281,36 +292,44 @@ static float box_search(const struct flow *w, const struct box *b, const float *
 
 /* Any way, with costs that spread from link to link until nothing gets cheaper: for the few pairs whose shortest ways are
  * all cut. back[link] is the input by which the way came to the link's router. returns the price or FLT_MAX. */
-static void relax(struct flow *w, int32_t link, int input, float so_far, int32_t *head, int32_t *waiting)
+struct frontier {
+    int32_t head, waiting;
+    float turn; /* as in a box */
+};
+
+static void relax(struct flow *w, int32_t link, int input, float so_far, struct frontier *q)
 {
     int32_t links = fabric_links(w->fabric);
     if (w->fabric->neighbor[link] < 0 || (w->avoid && w->avoid[link]))
         return;
     float cost = so_far + price(w, link, input);
+    if (q->turn > 0 && input / 2 == BY_Y && link % w->fabric->ports / 2 == BY_X)
+        cost += q->turn;
     if (cost >= w->cost[link])
         return;
     bool queued = w->back[link] & QUEUED;
     w->cost[link] = cost;
     w->back[link] = (uint8_t)(input | QUEUED);
     if (!queued)
-        w->queue[(*head + (*waiting)++) % links] = link;
+        w->queue[(q->head + q->waiting++) % links] = link;
 }
 
-static float search_all(struct flow *w, int32_t from, int32_t dest, uint8_t *ports, int *n)
+static float search_all(struct flow *w, int32_t from, int32_t dest, float turn, uint8_t *ports, int *n)
 {
     const struct fabric *f = w->fabric;
-    int32_t links = fabric_links(f), home = fabric_home(f, dest), head = 0, waiting = 0, best = -1;
+    int32_t links = fabric_links(f), home = fabric_home(f, dest), best = -1;
+    struct frontier q = {.turn = turn};
     float least = FLT_MAX;
     for (int32_t l = 0; l < links; l++) {
         w->cost[l] = FLT_MAX;
         w->back[l] = 0;
     }
     for (int p = 0, input = first_input(f, from); p < f->ports; p++)
-        relax(w, fabric_home(f, from) * f->ports + p, input, 0, &head, &waiting);
-    while (waiting) {
-        int32_t link = w->queue[head], at = f->neighbor[link];
-        head = (head + 1) % links;
-        waiting--;
+        relax(w, fabric_home(f, from) * f->ports + p, input, 0, &q);
+    while (q.waiting) {
+        int32_t link = w->queue[q.head], at = f->neighbor[link];
+        q.head = (q.head + 1) % links;
+        q.waiting--;
         w->back[link] &= (uint8_t)~QUEUED;
         if (at == home) {
             float all = w->cost[link] + wait_at_end(w, dest, input_of(f, link));
@@ -322,7 +341,7 @@ static float search_all(struct flow *w, int32_t from, int32_t dest, uint8_t *por
             continue;
         for (int p = 0; p < f->ports; p++)
             if (at * f->ports + p != f->reverse[link]) /* not back at once */
-                relax(w, at * f->ports + p, input_of(f, link), w->cost[link], &head, &waiting);
+                relax(w, at * f->ports + p, input_of(f, link), w->cost[link], &q);
     }
     if (best < 0)
         return FLT_MAX;
@@ -370,45 +389,63 @@ static int boxes(const struct fabric *f, int32_t from, int32_t home, struct box 
     return n;
 }
 
-/* The cheapest of the shortest ways of a grid. returns its price or FLT_MAX. */
-static float route_in_grid(const struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng,
-                           struct detour_path *path)
+/* The cheapest of the shortest ways of a grid. returns its price or a negative number. */
+static double route_in_grid(const struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng,
+                            struct detour_path *path)
 {
     float dearer[NOISE], best = FLT_MAX;
     uint8_t ports[PORTS_MAX] = {0};
     struct box box[4];
     struct detour_path found;
+    bool any = true;
     if (noise > 0)
         for (int i = 0; i < NOISE; i += 4) {
             uint64_t r = rng_u64(rng);
             for (int k = 0; k < 4; k++)
                 dearer[i + k] = 1 + (float)noise * (float)(r >> 16 * k & 0xffff) / 65536.0f;
         }
-    for (int i = 0, n = boxes(w->fabric, from, dest, box); i < n; i++) {
-        float cost = box_search(w, &box[i], noise > 0 ? dearer : NULL, ports);
-        if (cost < best && path_of(w, from, dest, ports, box[i].nx + box[i].ny, &found)) {
-            best = cost;
-            *path = found;
+    int n = boxes(w->fabric, from, dest, box);
+    for (int round = 0; round < DEARER_TURNS && any; round++) {
+        any = false;
+        for (int i = 0; i < n; i++) {
+            box[i].turn = turn_price(w, round);
+            float cost = box_search(w, &box[i], noise > 0 ? dearer : NULL, ports);
+            any = any || cost < FLT_MAX;
+            if (cost < best && path_of(w, from, dest, ports, box[i].nx + box[i].ny, &found)) {
+                best = cost;
+                *path = found;
+            }
         }
+        if (best < FLT_MAX)
+            return round ? flow_price(w, from, path, dest) : (double)best;
     }
-    return best;
+    return -1;
+}
+
+/* The cheapest way of any length. */
+static double route_anywhere(struct flow *w, int32_t from, int32_t dest, struct detour_path *path)
+{
+    uint8_t ports[PORTS_MAX] = {0};
+    for (int round = 0; round < DEARER_TURNS; round++) {
+        int n = 0;
+        if (search_all(w, from, dest, turn_price(w, round), ports, &n) >= FLT_MAX)
+            return -1;
+        if (path_of(w, from, dest, ports, n, path))
+            return flow_price(w, from, path, dest);
+    }
+    return -1;
 }
 
 double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng, struct detour_path *path)
 {
-    uint8_t ports[PORTS_MAX] = {0};
-    int n = 0;
-    if (w->fabric->kind == FABRIC_TREE) {
-        double price = flow_tree_route(w, from, dest, noise, rng, path);
-        if (price >= 0)
-            return price;
-    } else {
-        float cost = route_in_grid(w, from, dest, noise, rng, path);
-        if (cost < FLT_MAX)
-            return (double)cost;
-    }
-    float cost = search_all(w, from, dest, ports, &n);
-    return cost < FLT_MAX && path_of(w, from, dest, ports, n, path) ? (double)cost : -1;
+    struct detour_path found;
+    double price = w->fabric->kind == FABRIC_TREE ? flow_tree_route(w, from, dest, noise, rng, &found)
+                                                  : route_in_grid(w, from, dest, noise, rng, &found);
+    if (price < 0)
+        price = route_anywhere(w, from, dest, &found);
+    if (price >= 0)
+        *path = found;
+    return price;
 }
 
 static const struct detour_path original = {.nvia = 0};
@@ -465,7 +502,8 @@ bool flow_expect(struct flow *w, const struct flow_plan *p)
                 continue;
             if (q->routed)
                 flow_add(w, q->from, &q->path, q->dest, -q->rate);
-            q->routed = flow_route(w, q->from, q->dest, p->noise, &rng, &q->path) >= 0;
+            if (flow_route(w, q->from, q->dest, p->noise, &rng, &q->path) >= 0)
+                q->routed = true; /* else it keeps the way it has */
             if (q->routed)
                 flow_add(w, q->from, &q->path, q->dest, q->rate);
         }

@@ -50,7 +50,8 @@ double flow_price(const struct flow *w, int32_t from, const struct detour_path *
 double flow_waiting(const struct flow *w);
 /* The cheapest way between two endpoints that avoids what must be avoided: a shortest one where there is any. Prices of
  * inputs are drawn up to `noise` (0..1) dearer, so that near equals share the traffic; rng may be NULL without noise.
- * returns its price, or a negative number when there is none (or none of at most DETOUR_MAX_VIA intermediates). */
+ * A way of more than DETOUR_MAX_VIA intermediates cannot be named: then the cheapest of those with fewer turns.
+ * returns its price, or a negative number, *path untouched, when there is none. */
 double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng, struct detour_path *path);
 
 /* Streams of a pattern when `avoid` is out: whole static routes keep their traffic, the others look for the cheapest way
