@@ -135,7 +135,10 @@ static void plot_panel(FILE *gp, const struct options *o, const struct figure *f
     bool of_delivering = strstr(column, "degradation") != NULL, any = false;
     int color = 0;
     const char *style = f->xtics ? "yerrorbars" : "yerrorlines"; /* what lies between two categories is nothing */
-    fprintf(gp, "set ylabel '%s'\n%s\nplot ", f->panel[panel].label, f->panel[panel].set ? f->panel[panel].set : "");
+    const char *set = f->panel[panel].set ? f->panel[panel].set : "";
+    const char *room = strstr(set, "logscale") ? "0, 0" : "graph 0.08, graph 0.02"; /* there offsets would be decades */
+    fprintf(gp, "unset logscale\nset offsets graph 0.03, graph 0.03, %s\nset ylabel '%s'\n%s\nplot ", room,
+            f->panel[panel].label, set);
     for (int i = 0; i < b->ncells; i++) {
         const struct batch_cell *c = &b->cell[i];
         bool seen = strstr(c->series, "no failures") || strncmp(c->series, only, strlen(only)) != 0;
@@ -147,10 +150,10 @@ static void plot_panel(FILE *gp, const struct options *o, const struct figure *f
         if (of_delivering && !c->config.escape)
             continue;
         fprintf(gp,
-                "%s'%s/%s.csv' using (strcol('series') eq '%s' ? column('x') + %g : NaN):(column('%s')):(column('%s')) "
+                "%s'%s/%s.csv' using (of('%s', 'x') + %g):(of('%s', '%s')):(column('%s')) "
                 "with %s lc rgb '%s' pt %d ps 0.8 title '%s'",
-                any ? ", \\\n  " : "", o->out_dir, f->name, c->series, f->xtics ? 0.05 * (color - 3) : 0, column, ci,
-                style, figure_color(color), color, c->series + strlen(only));
+                any ? ", \\\n  " : "", o->out_dir, f->name, c->series, f->xtics ? 0.05 * (color - 3) : 0, c->series,
+                column, ci, style, figure_color(color), color, c->series + strlen(only));
         any = true;
     }
     fputc('\n', gp);
@@ -161,7 +164,8 @@ void figure_script(const struct options *o, const struct figure *f, const struct
     FILE *gp = figure_open(o, f->name, "gp");
     figure_script_begin(gp, f->name, f->title);
     fprintf(gp,
-            "set datafile columnheaders\nset xlabel '%s'\nset offsets graph 0.03, graph 0.03, graph 0.08, graph 0.02\n",
+            "set datafile columnheaders\nset xlabel '%s'\n"
+            "of(series, name) = strcol('series') eq series ? column(name) : NaN\n",
             f->xlabel);
     if (f->xtics)
         fprintf(gp, "set xtics %s\n", f->xtics);

@@ -157,7 +157,7 @@ static const char *cells_traces(const struct figure *f, struct options *o, struc
                 c->best = s == sizeof series / sizeof *series - 1 ? &best_cut : NULL;
             }
         if (log->record[0].end_s >= 0) { /* the same failures, a thousand times as long */
-            c = figure_cell(p, o, SIM_FT, "log 1000 times as long: ft", t, 0);
+            c = figure_cell(p, o, SIM_FT, "log 1000x as long: ft", t, 0);
             c->trace = log;
             c->lasting = 1000;
         }
@@ -329,7 +329,7 @@ const struct figure figures[] = {
      240,
      0.05,
      true,
-     "('LANL 12' 0, 'LANL 18' 1, 'LANL 19' 2, 'PNNL' 3, 'PNNL at once' 4)",
+     "('LANL 12' 0, 'LANL 18' 1, 'LANL 19' 2, 'PNNL' 3, 'PNNL at once' 4) rotate by -25",
      "set xrange [-0.5:4.5]",
      {DEGRADATION, {"delivered_pct", "messages delivered, %", NULL, NULL}},
      cells_traces},
@@ -353,8 +353,8 @@ const struct figure figures[] = {
      0.05,
      true,
      NULL,
-     "set logscale y",
-     {{"degradation_pct", "latency above fault-free, %", NULL, NULL}, {"hops", "mean hops", "unset logscale y", NULL}},
+     NULL,
+     {{"degradation_pct", "latency above fault-free, %", "set logscale y", NULL}, {"hops", "mean hops", NULL, NULL}},
      cells_load},
     {"saturation",
      "Throughput and latency, 32x32 torus, method ft",
@@ -388,7 +388,7 @@ const struct figure figures[] = {
      false,
      NULL,
      NULL,
-     {DEGRADATION, DELIVERED},
+     {{"degradation_pct", "latency above fault-free, %", "set logscale y", NULL}, DELIVERED},
      cells_tree},
 };
 const int nfigures = sizeof figures / sizeof *figures;

@@ -84,7 +84,7 @@ const char *figure_connectivity(struct options *o)
     fprintf(
         gp,
         "set xlabel 'cables cut'\nset ylabel 'pairs of endpoints, %%'\nset yrange [0:102]\nset y2label 'mean hops'\n"
-        "set y2tics\nset y2range [15:18]\nset key center right\n"
+        "set y2tics\nset y2range [15:18]\nset key at graph 0.97, graph 0.85 right\n"
         "plot '%s/connectivity.csv' using 1:3 with linespoints title 'with a path', "
         "'' using 1:5 with linespoints title 'with their dimension-order route whole', "
         "'' using 1:6 axes x1y2 with linespoints title 'mean shortest path (right)'\n",

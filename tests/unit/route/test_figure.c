@@ -13,8 +13,16 @@
 
 static char folder[] = "/tmp/keel-figure-XXXXXX";
 
-static void given(struct options *o, const struct figure *f)
+/* A figure as a batch of cells; figure_script and the caller's checks need no results. */
+struct drawing {
+    struct options o;
+    struct figure_plan *plan;
+    struct batch batch;
+};
+
+static void drawing_init(struct drawing *d, const struct figure *f)
 {
+    struct options *o = &d->o;
     *o = (struct options){.seed = 1, .out_dir = folder, .trace_file = folder, .lasting = 1};
     assert_null(fabric_parse(&o->fabric, "32tx32t"));
     o->config = sim_config_default(&o->fabric);
@@ -22,24 +30,21 @@ static void given(struct options *o, const struct figure *f)
     o->config.drain_ns = o->config.time_ns;
     o->config.warmup_ns = o->config.time_ns / 10;
     o->config.rate_gbps = f->load * fabric_bisection_bound(&o->fabric);
+    d->plan = calloc(1, sizeof *d->plan);
+    assert_non_null(d->plan);
+    assert_null(f->cells(f, o, d->plan));
+    for (int i = 0; i < d->plan->n; i++)
+        assert_null(sim_config_wrong(&d->plan->cell[i].config));
+    d->batch = (struct batch){.cell = d->plan->cell, .ncells = d->plan->n, .reps = 1};
 }
 
-/* The cells of a figure as a batch; figure_script and the caller's checks need no results. */
-static struct batch plan(const struct figure *f, struct options *o, struct figure_plan *p)
+static void drawing_fini(struct drawing *d)
 {
-    assert_null(f->cells(f, o, p));
-    for (int i = 0; i < p->n; i++)
-        assert_null(sim_config_wrong(&p->cell[i].config));
-    return (struct batch){.cell = p->cell, .ncells = p->n, .reps = 1};
-}
-
-static void plan_fini(struct options *o, struct figure_plan *p)
-{
-    for (int i = 0; i < p->ntraces; i++)
-        trace_fini(&p->trace[i]);
-    fabric_fini(&p->fabric);
-    fabric_fini(&o->fabric);
-    free(p);
+    for (int i = 0; i < d->plan->ntraces; i++)
+        trace_fini(&d->plan->trace[i]);
+    fabric_fini(&d->plan->fabric);
+    fabric_fini(&d->o.fabric);
+    free(d->plan);
 }
 
 static char *script_of(const struct figure *f)
@@ -70,63 +75,91 @@ static void check_panel(const struct figure *f, const char *panel, const char *e
         n++;
     }
     assert_true(n > 1);
+    const char *all = strstr(panel, "):(column('"), *column = f->panel[end ? 0 : 1].column;
+    for (; all && (!end || all < end); all = strstr(all + 1, "):(column('")) /* else they stretch the axis */
+        if (strncmp(all + 11, column, strlen(column)) == 0 && all[11 + strlen(column)] == '\'')
+            fail_msg("figure %s: points of all series count for the range of each", f->name);
     const char *wrong = f->xtics ? "with yerrorlines" : "with yerrorbars"; /* between two categories is nothing */
     const char *found = strstr(panel, wrong);
     if (found && (!end || found < end))
         fail_msg("figure %s: %s", f->name, wrong);
 }
 
+static void check_script(const struct figure *f, const struct drawing *d)
+{
+    figure_script(&d->o, f, &d->batch);
+    char *text = script_of(f), *first = strstr(text, "\nplot "), *second = first ? strstr(first + 1, "\nplot ") : NULL;
+    if (!first || !second || strstr(second + 1, "\nplot ")) {
+        fail_msg("figure %s has not two panels", f->name);
+        return;
+    }
+    check_panel(f, first, second);
+    check_panel(f, second, NULL);
+    free(text);
+}
+
 static void test_figure_has_two_panels_and_no_colour_twice(void **state)
 {
     (void)state;
     for (int i = 0; i < nfigures; i++) {
-        const struct figure *f = &figures[i];
-        struct options o;
-        given(&o, f);
-        struct figure_plan *p = calloc(1, sizeof *p);
-        assert_non_null(p);
-        const struct batch b = plan(f, &o, p);
-        figure_script(&o, f, &b);
-        char *text = script_of(f), *first = strstr(text, "\nplot "),
-             *second = first ? strstr(first + 1, "\nplot ") : NULL;
-        if (!first || !second || strstr(second + 1, "\nplot ")) {
-            fail_msg("figure %s has not two panels", f->name);
-            return;
+        struct drawing d;
+        drawing_init(&d, &figures[i]);
+        check_script(&figures[i], &d);
+        drawing_fini(&d);
+    }
+}
+
+/* Names of categories do not run into each other: two half as long as what lies between them, or at an angle. A panel is
+ * 340 pixels wide, a letter 9. */
+static void test_figure_categories_have_room_for_their_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < nfigures; i++) {
+        const char *names = figures[i].xtics;
+        if (!names || strstr(names, "rotate"))
+            continue;
+        size_t n = 0, longest = 0;
+        for (const char *at = strchr(names, '\''), *end; at; at = strchr(end + 1, '\''), n++) {
+            end = strchr(at + 1, '\'');
+            assert_non_null(end);
+            longest = (size_t)(end - at - 1) > longest ? (size_t)(end - at - 1) : longest;
         }
-        check_panel(f, first, second);
-        check_panel(f, second, NULL);
-        free(text);
-        plan_fini(&o, p);
+        assert_true(n > 0);
+        if (9 * longest * n > 340)
+            fail_msg("figure %s: names of %zu letters for %zu categories", figures[i].name, longest, n);
     }
 }
 
 /* Best known ways are looked for in networks that the search takes, and compared with a run without failures. */
+static int check_best(const struct drawing *d)
+{
+    int best = 0;
+    for (int i = 0; i < d->batch.ncells; i++) {
+        const struct batch_cell *cell = &d->batch.cell[i];
+        if (!cell->best)
+            continue;
+        assert_non_null(strstr(cell->series, "best known"));
+        assert_true(cell->trace || cell->random.permanent);
+        assert_true(cell->reference >= 0 && flow_takes(cell->config.fabric));
+        best++;
+    }
+    return best;
+}
+
 static void test_figure_best_known_ways_stand_beside_the_methods(void **state)
 {
     (void)state;
     static const char *const with[] = {"uniform", "readings", "patterns", "turn", "load", "tree", "traces"};
     for (int i = 0; i < nfigures; i++) {
-        const struct figure *f = &figures[i];
-        struct options o;
-        given(&o, f);
-        struct figure_plan *p = calloc(1, sizeof *p);
-        assert_non_null(p);
-        const struct batch b = plan(f, &o, p);
-        int best = 0;
-        for (int c = 0; c < b.ncells; c++)
-            if (b.cell[c].best) {
-                const struct batch_cell *cell = &b.cell[c];
-                assert_non_null(strstr(cell->series, "best known"));
-                assert_true(cell->trace || cell->random.permanent);
-                assert_true(cell->reference >= 0 && flow_takes(cell->config.fabric));
-                best++;
-            }
+        struct drawing d;
+        drawing_init(&d, &figures[i]);
+        int best = check_best(&d);
         bool expected = false;
         for (size_t w = 0; w < sizeof with / sizeof *with; w++)
-            expected = expected || strcmp(with[w], f->name) == 0;
+            expected = expected || strcmp(with[w], figures[i].name) == 0;
         if (expected != (best > 0))
-            fail_msg("figure %s has %d cells of best known ways", f->name, best);
-        plan_fini(&o, p);
+            fail_msg("figure %s has %d cells of best known ways", figures[i].name, best);
+        drawing_fini(&d);
     }
 }
 
@@ -154,6 +187,7 @@ int main(void)
         return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_figure_has_two_panels_and_no_colour_twice),
+        cmocka_unit_test(test_figure_categories_have_room_for_their_names),
         cmocka_unit_test(test_figure_best_known_ways_stand_beside_the_methods),
     };
     int failed = cmocka_run_group_tests_name("figure", tests, NULL, NULL);
