@@ -220,7 +220,10 @@ static struct batch_mean collect(const struct batch *b, int cell, batch_value *v
         if (!b->done[i] || (reference >= 0 && !b->done[j]))
             continue;
         double v = value(&b->result[i]);
-        x[n++] = reference >= 0 ? 100 * (v / value(&b->result[j]) - 1) : v;
+        if (reference >= 0)
+            v = 100 * (v / value(&b->result[j]) - 1);
+        if (!isnan(v))
+            x[n++] = v;
     }
     if (x && n)
         m = mean_of(x, n);
@@ -243,24 +246,37 @@ struct batch_mean batch_against(const struct batch *b, int cell, int reference, 
     return collect(b, cell, value, reference);
 }
 
+int batch_runs(const struct batch *b, int cell)
+{
+    int n = 0;
+    for (int rep = 0; rep < b->reps; rep++)
+        n += b->done[cell * b->reps + rep];
+    return n;
+}
+
+double batch_measured(const struct sim_result *r, double value)
+{
+    return r->measured ? value : (double)NAN;
+}
+
 double batch_latency_us(const struct sim_result *r)
 {
-    return r->latency_ns / 1000;
+    return batch_measured(r, r->latency_ns / 1000);
 }
 
 double batch_head_us(const struct sim_result *r)
 {
-    return r->head_ns / 1000;
+    return batch_measured(r, r->head_ns / 1000);
 }
 
 double batch_hops(const struct sim_result *r)
 {
-    return r->hops;
+    return batch_measured(r, r->hops);
 }
 
 double batch_delivered(const struct sim_result *r)
 {
-    return r->created ? 100.0 * (double)r->delivered / (double)r->created : 0;
+    return r->created ? 100.0 * (double)r->delivered / (double)r->created : (double)NAN;
 }
 
 double batch_accepted(const struct sim_result *r)

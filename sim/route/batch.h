@@ -50,6 +50,10 @@ struct batch_mean {
 const char *batch_run_one(const struct batch_cell *c, uint64_t seed, int rep, const struct outages *o,
                           struct sim_result *r, float *link_busy);
 
+/* Repetitions that are finished. */
+int batch_runs(const struct batch *b, int cell);
+
+/* returns NAN where the run has no such value: it does not count in means, then. */
 typedef double batch_value(const struct sim_result *r);
 struct batch_mean batch_mean(const struct batch *b, int cell, batch_value *value);
 /* The same for 100 * (value / value in the reference cell - 1), pair by pair. */
@@ -59,6 +63,7 @@ struct batch_mean batch_against(const struct batch *b, int cell, int reference, 
 double batch_student(int degrees);
 
 /* values */
+double batch_measured(const struct sim_result *r, double value); /* NAN when no message was measured */
 double batch_latency_us(const struct sim_result *r);
 double batch_head_us(const struct sim_result *r);
 double batch_hops(const struct sim_result *r);

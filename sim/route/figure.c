@@ -96,6 +96,15 @@ static void write_row(FILE *out, const struct batch *b, int i)
             batch_mean(b, i, value_exchanges).mean);
 }
 
+const char *figure_run(struct batch *b)
+{
+    const char *wrong = batch_run(b);
+    bool any = wrong || !b->finished;
+    for (int i = 0; i < b->ncells && !any; i++)
+        any = batch_mean(b, i, batch_latency_us).n;
+    return any ? wrong : "no message was measured; give it more --time";
+}
+
 /* Series by series, as gnuplot joins only rows that follow each other. */
 static void write_csv(FILE *out, const struct batch *b)
 {
@@ -206,7 +215,7 @@ static bool make(const struct figure *f, const struct options *given)
                       .seed = o->seed,
                       .show_progress = o->progress,
                       .stop = &cli_stop};
-    wrong = batch_run(&b);
+    wrong = figure_run(&b);
     if (wrong)
         cli_die("figure %s: %s", f->name, wrong);
     bool whole = b.finished == b.ncells * b.reps;
@@ -227,6 +236,19 @@ static bool make(const struct figure *f, const struct options *given)
         cli_die("figure %s: %s", f->name, wrong);
     printf("%s/%s.png %s/%s.svg %s/%s.csv\n", o->out_dir, f->name, o->out_dir, f->name, o->out_dir, f->name);
     return whole;
+}
+
+/* Of most figures the loads, and of some the length of the runs, are what they show. */
+static void check_effect(const struct options *o)
+{
+    static const char *const with_load[] = {"uniform", "learning", "readings", "patterns", "traces", "tree", "all"};
+    bool load = false, time = strcmp(o->name, "latency") != 0 && strcmp(o->name, "connectivity") != 0;
+    for (size_t i = 0; i < sizeof with_load / sizeof *with_load; i++)
+        load = load || strcmp(o->name, with_load[i]) == 0;
+    if (o->has_load && !load)
+        cli_die("figure %s: --load changes nothing in it", o->name);
+    if (o->has_time && !time)
+        cli_die("figure %s: --time changes nothing in it", o->name);
 }
 
 static bool make_special(struct options *o, const char *name, const char *(*run)(struct options *))
@@ -265,6 +287,7 @@ int command_figure(struct options *o)
         found = found || strcmp(o->name, figures[i].name) == 0;
     if (!found)
         cli_die("there is no figure '%.40s' (" FIGURE_NAMES ", or all)", o->name);
+    check_effect(o);
     check_folder(o);
     for (int i = 0; i < 4 && whole; i++)
         if (all || strcmp(o->name, special[i].name) == 0)

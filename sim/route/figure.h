@@ -46,6 +46,9 @@ const char *figure_outages(struct options *o);
 /* Of a series, from 1. */
 const char *figure_color(int i);
 
+/* batch_run, and something must have been measured. */
+const char *figure_run(struct batch *b);
+
 /* Open OUT/name.ext for writing; ends the program with one line when that fails. */
 FILE *figure_open(const struct options *o, const char *name, const char *ext);
 /* Run OUT/name.gp for both pictures; the script plots to the terminal it is given by this header. */

@@ -2,6 +2,7 @@
  * network, how latency goes down as sources learn, and where ft-plus gains over ft. */
 #include "sim/route/figure.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 const char *figure_latency(struct options *o)
@@ -100,14 +101,14 @@ static const char *run_cells(struct options *o, const char *name, struct batch *
     b->seed = o->seed;
     b->show_progress = o->progress;
     b->stop = &cli_stop;
-    const char *wrong = batch_run(b);
+    const char *wrong = figure_run(b);
     if (!wrong)
         fprintf(stderr, "%s: %d runs, %llu events, %.1f s\n", name, b->finished, (unsigned long long)b->events,
                 b->wall_seconds);
     return wrong;
 }
 
-/* Mean latency of the messages made in one part of a run, in microseconds. */
+/* Mean latency of the messages made in one part of a run, in microseconds; NAN where none was. */
 static double latency_then(const struct batch *b, int cell, int bin)
 {
     double sum = 0, n = 0;
@@ -118,7 +119,7 @@ static double latency_then(const struct batch *b, int cell, int bin)
         sum += r->lat_by_time[bin];
         n += (double)r->n_by_time[bin];
     }
-    return n > 0 ? sum / n / 1000 : 0;
+    return n > 0 ? sum / n / 1000 : (double)NAN;
 }
 
 /* 200 permanent failures at once: latency against the time since. */
@@ -155,10 +156,11 @@ const char *figure_learning(struct options *o)
     for (int i = 0; i < LINES; i++)
         fprintf(csv, ",%s", line[i].name);
     for (int bin = 0; bin < SIM_BINS; bin++) {
-        fprintf(csv, "\n%g,%d", (bin + 0.5) * (double)cell[0].config.time_ns / 1e6 / SIM_BINS,
-                batch_mean(&b, 0, batch_hops).n);
-        for (int i = 0; i < LINES; i++)
-            fprintf(csv, ",%.4f", latency_then(&b, i, bin));
+        fprintf(csv, "\n%g,%d", (bin + 0.5) * (double)cell[0].config.time_ns / 1e6 / SIM_BINS, batch_runs(&b, 0));
+        for (int i = 0; i < LINES; i++) {
+            double us = latency_then(&b, i, bin);
+            (isnan(us) ? (void)fputc(',', csv) : (void)fprintf(csv, ",%.4f", us));
+        }
     }
     fputc('\n', csv);
     fclose(csv);
@@ -249,6 +251,8 @@ static void map_write(FILE *csv, const struct batch *b)
                 struct batch_mean a = batch_degradation(b, ft, batch_latency_us);
                 struct batch_mean c = batch_degradation(b, plus, batch_latency_us);
                 struct batch_mean gain = batch_against(b, plus, ft, batch_latency_us);
+                if (!a.n || !c.n || !gain.n)
+                    continue;
                 fprintf(csv, "%d,%g,%g,%d,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%g\n", map_count[n], map_us[i],
                         map_load[l] * 100, a.n, a.mean, a.half, c.mean, c.half, gain.mean, gain.half,
                         batch_mean(b, ft, get_dropped).mean + batch_mean(b, plus, get_dropped).mean);

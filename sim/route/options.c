@@ -172,6 +172,7 @@ static bool parse_failures(struct options *o, int key, char *arg)
     switch (key) {
     case KEY_FAILURES:
         o->failures = (int32_t)cli_whole(arg, "--failures", 0, INT32_MAX);
+        o->has_failures = true;
         return true;
     case KEY_PERMANENT:
         o->permanent = true;
@@ -184,6 +185,7 @@ static bool parse_failures(struct options *o, int key, char *arg)
         return true;
     case KEY_LASTING:
         o->lasting = cli_number(arg, "--lasting", 0, 1e9);
+        o->has_lasting = true;
         return true;
     case KEY_LENGTH:
         o->length_ns = (uint64_t)(cli_number(arg, "--length", 0.001, 1e12) * 1e3);
@@ -367,6 +369,20 @@ static void check_picture(const struct options *o)
         unlink(o->heat_image);
 }
 
+/* What says how failures are must find failures of that kind. */
+static void check_failures(const struct options *o)
+{
+    bool logged = o->trace_file || o->profile, ends = o->has_failures && !o->permanent;
+    if (o->has_failures + (o->failure_file != NULL) + (o->trace_file != NULL) + (o->profile != NULL) > 1)
+        cli_die("give one of --failures, --failure-file, --trace and --profile");
+    if (!o->has_failures && (o->permanent || o->allow_cut || o->onset >= 0 || o->length_ns))
+        cli_die("--permanent, --allow-cut, --onset and --length are for --failures");
+    if (o->length_ns && o->permanent)
+        cli_die("--length is for --failures that are not --permanent");
+    if (o->has_lasting && !logged && (!ends || o->length_ns))
+        cli_die("--lasting is for --trace, --profile, and --failures without --permanent or --length");
+}
+
 static void apply(struct options *o, const struct parse *p)
 {
     const char *wrong = fabric_parse(&o->fabric, p->topology);
@@ -387,16 +403,15 @@ static void apply(struct options *o, const struct parse *p)
     wrong = sim_config_wrong(c);
     if (wrong)
         cli_die("%s", wrong);
-    if ((o->failures > 0) + (o->failure_file != NULL) + (o->trace_file != NULL) + (o->profile != NULL) > 1)
-        cli_die("give one of --failures, --failure-file, --trace and --profile");
     if (o->has_load && p->rate > 0)
         cli_die("give one of --load and --rate");
-    if (o->length_ns && (o->permanent || o->failures == 0))
-        cli_die("--length is for --failures that are not --permanent");
+    check_failures(o);
     if (o->onset < 0)
         o->onset = o->length_ns ? 1 : 0;
     if (!p->needs_name && !o->trace_file && (o->trace.system || o->trace.all || o->trace.skip_bad))
         cli_die("--system, --all-failures and --skip-bad are for --trace");
+    if (o->heat && o->output != OUTPUT_TEXT)
+        cli_die("--heat is for the terminal: neither --json nor --csv goes with it (--heat-image does)");
     if (o->heat_image)
         check_picture(o);
 }

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,12 +53,18 @@ struct column {
     {                                                                                                                  \
         return (double)r->field;                                                                                       \
     }
-COLUMN(latency_ns)
-COLUMN(head_ns)
-COLUMN(p50_ns)
-COLUMN(p99_ns)
-COLUMN(max_ns)
-COLUMN(hops)
+/* Of the messages that are measured. */
+#define MEASURED(field)                                                                                                \
+    static double get_##field(const struct sim_result *r)                                                              \
+    {                                                                                                                  \
+        return batch_measured(r, (double)r->field);                                                                    \
+    }
+MEASURED(latency_ns)
+MEASURED(head_ns)
+MEASURED(p50_ns)
+MEASURED(p99_ns)
+MEASURED(max_ns)
+MEASURED(hops)
 COLUMN(offered_gbps)
 COLUMN(accepted_gbps)
 COLUMN(created)
@@ -119,15 +126,17 @@ static void print_csv(const struct batch *b)
             if (!b->done[cell * b->reps + rep])
                 continue;
             printf("%s,%d", b->cell[cell].series, rep);
-            for (int i = 0; i < COLUMNS; i++)
-                printf(",%.10g", columns[i].value(&b->result[cell * b->reps + rep]));
+            for (int i = 0; i < COLUMNS; i++) {
+                double v = columns[i].value(&b->result[cell * b->reps + rep]);
+                (isnan(v) ? (void)putchar(',') : (void)printf(",%.10g", v));
+            }
             putchar('\n');
         }
 }
 
 static json_t *json_mean(struct batch_mean m)
 {
-    return json_pack("{s:f,s:f}", "mean", m.mean, "ci95", m.half);
+    return m.n ? json_pack("{s:f,s:f}", "mean", m.mean, "ci95", m.half) : json_null();
 }
 
 static const char *method_name(const struct options *o)
@@ -146,7 +155,7 @@ static void print_json(const struct options *o, const struct batch *b)
             json_object_set_new(j, columns[i].name, json_mean(batch_mean(b, cell, columns[i].value)));
         if (b->cell[cell].reference >= 0)
             json_object_set_new(j, "degradation_percent", json_mean(batch_degradation(b, cell, batch_latency_us)));
-        json_object_set_new(j, "repetitions", json_integer(batch_mean(b, cell, batch_hops).n));
+        json_object_set_new(j, "repetitions", json_integer(batch_runs(b, cell)));
         json_array_append_new(cells, j);
     }
     json_t *root =
@@ -164,7 +173,10 @@ static void print_line(const struct batch *b, int cell, const char *label, batch
                        const char *unit)
 {
     struct batch_mean m = batch_mean(b, cell, value);
-    printf("  %-34s %14.6g +- %-10.3g %s\n", label, m.mean * scale, m.half * scale, unit);
+    if (m.n)
+        printf("  %-34s %14.6g +- %-10.3g %s\n", label, m.mean * scale, m.half * scale, unit);
+    else
+        printf("  %-34s %14s\n", label, "none");
 }
 
 static double sum_of(const struct batch *b, int cell, batch_value *value)
@@ -198,9 +210,9 @@ static void print_events(const struct batch *b, int cell)
         stuck += b->done[cell * b->reps + rep] && b->result[cell * b->reps + rep].stuck;
     }
     if (dead)
-        printf("  DEADLOCK in %d of %d runs\n", dead, batch_mean(b, cell, batch_hops).n);
+        printf("  DEADLOCK in %d of %d runs\n", dead, batch_runs(b, cell));
     if (stuck)
-        printf("  nothing moves any more in %d of %d runs\n", stuck, batch_mean(b, cell, batch_hops).n);
+        printf("  nothing moves any more in %d of %d runs\n", stuck, batch_runs(b, cell));
 }
 
 static void print_text(const struct options *o, const struct batch *b)
@@ -210,8 +222,7 @@ static void print_text(const struct options *o, const struct batch *b)
            fabric_format(&o->fabric, net, sizeof net), sim_pattern_name(o->config.pattern), method_name(o),
            o->config.rate_gbps, (double)o->config.time_ns / 1e6, o->seed);
     for (int cell = 0; cell < b->ncells; cell++) {
-        printf("%s (%d repetitions, mean and 95 %% confidence)\n", b->cell[cell].series,
-               batch_mean(b, cell, batch_hops).n);
+        printf("%s (%d repetitions, mean and 95 %% confidence)\n", b->cell[cell].series, batch_runs(b, cell));
         print_line(b, cell, "latency", get_latency_ns, 1e-3, "us");
         print_line(b, cell, "latency, 99th percentile", get_p99_ns, 1e-3, "us");
         print_line(b, cell, "hops", get_hops, 1, "");
@@ -224,7 +235,8 @@ static void print_text(const struct options *o, const struct batch *b)
         print_events(b, cell);
         if (b->cell[cell].reference >= 0) {
             struct batch_mean m = batch_degradation(b, cell, batch_latency_us);
-            printf("  %-34s %14.4g +- %-10.3g %% of the latency without failures\n", "degradation", m.mean, m.half);
+            if (m.n)
+                printf("  %-34s %14.4g +- %-10.3g %% of the latency without failures\n", "degradation", m.mean, m.half);
         }
     }
 }
@@ -246,6 +258,20 @@ static void print_heat(const struct options *o, const struct batch_cell *c)
     free(r);
     if (wrong)
         cli_die("%s", wrong);
+}
+
+/* Did any message count? If not, whoever reads zeros must be told. */
+static bool has_measured(const struct batch *b)
+{
+    bool all = true;
+    for (int cell = 0; cell < b->ncells; cell++)
+        if (batch_runs(b, cell) && !batch_mean(b, cell, batch_hops).n) {
+            fprintf(stderr,
+                    "keel-route: %s: no message arrived that was made after the warm-up, so nothing is measured\n",
+                    b->cell[cell].series);
+            all = false;
+        }
+    return all;
 }
 
 static int simulate(struct options *o, const struct flow_plan *best)
@@ -270,7 +296,7 @@ static int simulate(struct options *o, const struct flow_plan *best)
     if (wrong)
         cli_die("%s", wrong);
     (o->output == OUTPUT_CSV ? (void)print_csv(&b) : o->output == OUTPUT_JSON ? print_json(o, &b) : print_text(o, &b));
-    bool interrupted = b.finished < b.ncells * b.reps;
+    bool interrupted = b.finished < b.ncells * b.reps, measured = has_measured(&b);
     fprintf(stderr, "%s%d runs, %" PRIu64 " events, %.3g million events per second and thread, %.1f s\n",
             interrupted ? "interrupted: " : "", b.finished, b.events,
             b.cpu_seconds > 0 ? (double)b.events / b.cpu_seconds / 1e6 : 0, b.wall_seconds);
@@ -279,7 +305,7 @@ static int simulate(struct options *o, const struct flow_plan *best)
     batch_fini(&b);
     trace_fini(&trace);
     outages_fini(&fixed);
-    return interrupted ? 130 : 0;
+    return interrupted ? 130 : measured ? 0 : 1;
 }
 
 int command_simulate(struct options *o)

@@ -95,6 +95,12 @@ def failures(folder):
     expect("--length", brief["hit"] > longer["hit"] > 0)  # as many broken at a time; who learns of five us?
     refused("simulate", "--length", 5)
     refused("simulate", "--length", 5, "--failures", 3, "--permanent")
+    for more in (["--permanent"], ["--length", 5]):
+        refused("simulate", "--failures", 3, "--lasting", 0.5, *more)
+    for alone in (["--permanent"], ["--allow-cut"], ["--onset", 0.5], ["--lasting", 0.5]):
+        refused("simulate", *alone)
+    refused("simulate", "--profile", "pnnl", "--onset", 0.5)
+    refused("simulate", "--profile", "pnnl", "--failures", 0)
     refused("simulate", "--topology", "8t", "--failures", 2, "--permanent")
     expect("--allow-cut", runs(topology="8t", failures=2, permanent=None, allow_cut=None)[1]["undeliverable"] > 0)
     with open(os.path.join(folder, "list"), "w") as out:
@@ -163,12 +169,33 @@ def running():
     checked["simulate"].add("--threads")
 
 
+def nothing_measured():
+    """Nothing is not a latency of zero."""
+    short = ["simulate", "--topology", "8tx8t", "--time", 0.0001, "--reps", 2, "--no-progress"]
+    done = run(*short)
+    expect("nothing measured: a line and code 1, not %d %r" % (done.returncode, done.stderr),
+           done.returncode == 1 and "nothing is measured" in done.stderr)
+    expect("nothing measured: none, not %r" % done.stdout, re.search(r"latency +none", done.stdout) and
+           re.search(r"delivered +none", done.stdout))
+    done = run(*short, "--json")
+    cell = json.loads(done.stdout)["runs"][0]
+    expect("nothing measured: null", done.returncode == 1 and cell["latency_ns"] is None and cell["repetitions"] == 2)
+    row = next(csv.DictReader(io.StringIO(run(*short, "--csv").stdout)))
+    expect("nothing measured: an empty field", row["latency_ns"] == "" and row["hops"] == "" and row["created"] == "0")
+    # with failures only, while without all is well
+    cut = run("simulate", "--topology", "4t", "--time", 1, "--reps", 1, "--no-progress", "--failures", 4, "--permanent",
+              "--allow-cut")
+    expect("all cut: %r" % cut.stderr, cut.returncode == 1 and "with failures: no message" in cut.stderr)
+
+
 def output(folder):
     small = ["simulate", "--topology", "8tx8t", "--time", 1, "--reps", 2]
     rows = list(csv.DictReader(io.StringIO(run(*small, "--csv", "--failures", 3).stdout)))
     expect("--csv", len(rows) == 4 and float(rows[0]["latency_ns"]) > 0)
     expect("--json", runs()[-1]["topology"] == "6tx6t")
     refused(*small, "--json", "--csv")
+    refused(*small, "--json", "--heat")
+    nothing_measured()
     expect("--heat", "X" in run(*small, "--heat", "--failures", 3, "--permanent").stdout)
     for end, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
         picture = os.path.join(folder, "heat" + end)
@@ -250,6 +277,8 @@ def figures(folder):
         with open(os.path.join(out, args[1] + ".csv")) as text:
             return list(csv.DictReader(text)), done.stderr
 
+    for name in ("deadlock", "outages"):
+        refused("figure", name, "--out", out, "--reps", 1, "--time", 0.000001)
     plain, stderr = data("--no-progress")
     expect("figure --no-progress", "runs  " not in stderr)
     expect("figure --reps", {row["reps"] for row in plain} == {"1"} and data("--reps", 2)[0][0]["reps"] == "2")
@@ -301,6 +330,8 @@ def helps():
     refused("simulate", "--out", "x")
     refused("trace", "--load", "1")
     refused("figure", "tree", "--topology", "4tx4t")
+    refused("figure", "turn", "--load", 0.1)
+    refused("figure", "latency", "--time", 1)
 
 
 with tempfile.TemporaryDirectory() as scratch:
