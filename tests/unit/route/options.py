@@ -233,7 +233,7 @@ def optimise(folder):
     for more in (["--topology", "6tx6t"], ["--link-gbps", 2], ["--hop-ns", 500], ["--store-forward"], ["--load", 0.1],
                  ["--pattern", "complement"], ["--sizes", 256], ["--ack", 0], ["--poisson"], ["--failures", 5], ["--time", 1],
                  ["--warmup", 1], ["--seed", 5], ["--buffer", 20480, "--load", 0.9],
-                 ["--buffer", 20480, "--load", 0.9, "--no-avoidance"], ["--topology", "8tx8t", "--load", 2, "--drain", 0]):
+                 ["--buffer", 20480, "--no-avoidance"], ["--topology", "8tx8t", "--load", 2, "--drain", 0]):
         expect("optimise %s" % more, best(*more)["latency_ns"] != plain["latency_ns"])
     expect("optimise --reps", best("--reps", 3)["repetitions"] == 3)
     expect("optimise --check", best("--check", 500)["checks"] > 0)
