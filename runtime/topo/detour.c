@@ -90,6 +90,7 @@ void detour_alive(struct detour *d, int32_t router, bool alive)
     if (d->dead[router] == !alive)
         return;
     d->dead[router] = !alive;
+    d->view++;
     for (int p = 0; p < d->fabric->ports; p++) {
         int32_t link = router * d->fabric->ports + p;
         if (d->fabric->neighbor[link] >= 0)
@@ -159,7 +160,7 @@ static struct detour_metapath *metapath_make(struct detour *d, struct detour_sou
         return NULL;
     int hops = fabric_hops(d->fabric, home_of(d, s), fabric_home(d->fabric, dest), dest);
     *m = (struct detour_metapath){
-        .dest = dest, .open = 1, .nroutes = 1, .version = s->faults.version, .changed_ns = now};
+        .dest = dest, .open = 1, .nroutes = 1, .version = s->faults.version, .view = d->view, .changed_ns = now};
     s->key[m - s->paths] = (struct detour_key){dest, s->choices};
     m->route[0].hops = (uint16_t)hops;
     m->route[0].latency_ns = (hops + 1) * (double)d->config.hop_ns;
@@ -217,10 +218,10 @@ void detour_mark_faults(struct detour *d, const struct detour_source *s, uint8_t
             detour_mark(d, s->faults.entry[i].cable, value);
 }
 
-/* Drop alternatives that use a cable known as broken. */
+/* Drop alternatives that use a cable known as broken or a dead router. */
 static void metapath_refresh(struct detour *d, const struct detour_source *s, struct detour_metapath *m)
 {
-    if (m->version == s->faults.version)
+    if (m->version == s->faults.version && m->view == d->view)
         return;
     int n = 1;
     if (m->nroutes > 1)
@@ -232,6 +233,7 @@ static void metapath_refresh(struct detour *d, const struct detour_source *s, st
         detour_mark_faults(d, s, 0);
     m->nroutes = n;
     m->version = s->faults.version;
+    m->view = d->view;
 }
 
 /* One more alternative, not among those there are. */

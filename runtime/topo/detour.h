@@ -96,7 +96,8 @@ struct detour_metapath {
     int32_t dest; /* endpoint */
     int open;     /* how many paths traffic is spread over */
     int nroutes;
-    uint32_t version; /* of the faults, when the routes were last checked */
+    uint32_t version; /* of the faults, and of the view, when the routes were last checked */
+    uint32_t view;
     uint64_t changed_ns;
     struct detour_route route[DETOUR_MAX_PATHS];
 };
@@ -133,6 +134,7 @@ struct detour {
     struct detour_config config;
     uint8_t *avoid;  /* [link] how many reasons there are not to use it: dead routers, and faults during a search */
     uint8_t *dead;   /* [router] */
+    uint32_t view;   /* counts changes of it */
     uint32_t *stamp; /* [router] scratch of breadth-first walks */
     int32_t *queue, *parent;
     uint32_t round;
@@ -173,7 +175,8 @@ struct detour_news {
     uint64_t age_ns;   /* how long ago that was */
     uint64_t known_ns; /* how long ago somebody first found it broken, that time */
 };
-/* Makes no fault permanent by itself. */
+/* Makes no fault permanent by itself. Whatever the news say, a cable is left alone for a bounded time, and what is no cable
+ * of the network is ignored. */
 void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now);
 /* Up to max things to pass on: half of them the latest, the others in turn over calls. Only what changes another's
  * choice is passed on: outages of tell_ns and more, broken ones for as long as they are likely to last, ended ones for
@@ -207,7 +210,8 @@ bool detour_escape(struct detour *d, int32_t at, int32_t dest, const int32_t *kn
                    struct detour_path *path);
 
 /* What a message carries where nodes relay: broken cables it has met, nodes that have held it, and of these the trail
- * from where it began to where it is: without the holder, and without those that sent it back. */
+ * from where it began to where it is: without the holder, and without those that sent it back. Where there is little room
+ * cables that do not end at the holder may be left out: what is lost is time. */
 struct detour_met {
     const int32_t *cable, *node, *trail;
     int ncables, nnodes, ntrail;

@@ -60,11 +60,17 @@ void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, ui
     }
 }
 
+/* Others may say anything. */
+static bool is_cable(const struct fabric *f, int32_t link)
+{
+    return link >= 0 && link < fabric_links(f) && f->neighbor[link] >= 0 && fabric_cable(f, link) == link &&
+           !(f->firm && f->firm[link]);
+}
+
 void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now)
 {
-    assert(news->cable >= 0 && news->cable < fabric_links(d->fabric));
-    if (news->age_ns > d->config.retry_max_ns)
-        return; /* an old story */
+    if (news->age_ns > d->config.retry_max_ns || !is_cable(d->fabric, news->cable))
+        return; /* an old story, or none of this network's */
     struct detour_fault *f = detour_faults_add(&s->faults, news->cable, d->config.max_faults);
     uint64_t seen = before(now, news->age_ns);
     if (f && !f->works && !news->works && f->last_ns && before(now, news->known_ns) < f->found_ns)

@@ -13,12 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES_MAX = 64, KNOWN = 16, MESSAGES = 1000, COPIES = 4 * MESSAGES };
+enum { NODES_MAX = 64, KNOWN = 2 * NODES_MAX, MESSAGES = 1000, COPIES = 4 * MESSAGES, NEWS_OLD = 64 };
 static const uint64_t HOP_NS = 10000, SILENCE_NS = 1000000, END_NS = 200000000;
 
 struct message {
     int id, at, dest, hops, nknown, nheld, ntrail, starts;
-    uint64_t ready;
+    uint64_t ready, begun;
     int32_t known[KNOWN], held[NODES_MAX], trail[NODES_MAX];
 };
 
@@ -31,9 +31,16 @@ struct bed {
     uint8_t *cut; /* [link] this direction is cut */
     bool dead[NODES_MAX];
     struct message m[COPIES];
+    uint64_t ready[COPIES]; /* of each, apart from it as it is looked at for each attempt */
     int n;
     bool delivered[MESSAGES];
     int arrived, silences, late_silences, hops, most_hops, starts, to_dead;
+    uint64_t longest_ns;              /* from a message's beginning to its arrival */
+    double share;                     /* of cables that flap() leaves cut */
+    uint8_t *other;                   /* what alternate() cuts next time */
+    struct detour_news old[NEWS_OLD]; /* what liars have heard, to be said again */
+    int nold;
+    bool lies;
 };
 
 static bool works(const struct bed *b, int32_t link)
@@ -67,7 +74,7 @@ static bool is_joined(const struct bed *b)
 }
 
 /* Cut a random cable, one way or both, or mend it; not where that takes the nodes apart. */
-static void flap(struct bed *b, double share)
+static void flap_for(struct bed *b, double share)
 {
     int32_t link = (int32_t)rng_below(&b->rng, (uint64_t)fabric_links(&b->f));
     if (b->f.neighbor[link] < 0 || b->f.firm[link])
@@ -83,11 +90,17 @@ static void flap(struct bed *b, double share)
     }
 }
 
+static void flap(struct bed *b)
+{
+    flap_for(b, b->share);
+}
+
 static void setup(struct bed *b, int nodes, int rails, double share, uint64_t seed)
 {
     memset(b, 0, sizeof *b);
     b->nodes = nodes;
     b->rails = rails;
+    b->share = share;
     rng_seed(&b->rng, seed);
     assert_null(fabric_full(&b->f, nodes, rails));
     struct detour_config c = detour_config_plus();
@@ -100,8 +113,8 @@ static void setup(struct bed *b, int nodes, int rails, double share, uint64_t se
     assert_non_null(b->cut);
     for (int i = 0; i < nodes; i++)
         detour_source_init(&b->s[i], i);
-    for (int i = 0; i < 30 * fabric_cables(&b->f); i++)
-        flap(b, share);
+    for (int i = 0; i < 5 * fabric_cables(&b->f); i++)
+        flap(b);
 }
 
 static void teardown(struct bed *b)
@@ -111,20 +124,46 @@ static void teardown(struct bed *b)
     detour_fini(&b->d);
     fabric_fini(&b->f);
     free(b->cut);
+    free(b->other);
 }
 
 static void add(struct bed *b, int id, int at, int dest, uint64_t ready)
 {
     assert_true(b->n < COPIES);
-    b->m[b->n++] = (struct message){.id = id, .at = at, .dest = dest, .ready = ready};
+    b->m[b->n++] = (struct message){.id = id, .at = at, .dest = dest, .ready = ready, .begun = ready};
+}
+
+/* Half of the news are old ones said again, and of each something may be made up. */
+static void garble(struct bed *b, struct detour_news *news)
+{
+    static const uint64_t odd[] = {0, 1, 1000000, 255999999, 256000000, 1ull << 40, 1ull << 59, 1ull << 63, UINT64_MAX};
+    enum { ODD = sizeof odd / sizeof *odd };
+    struct detour_news *kept = &b->old[rng_below(&b->rng, NEWS_OLD)], said = *news;
+    if (rng_below(&b->rng, 2) && b->nold >= NEWS_OLD)
+        *news = *kept;
+    *kept = said;
+    b->nold++;
+    if (!rng_below(&b->rng, 3))
+        news->works = !news->works;
+    if (!rng_below(&b->rng, 3))
+        news->out_ns = odd[rng_below(&b->rng, ODD)];
+    if (!rng_below(&b->rng, 3))
+        news->age_ns = odd[rng_below(&b->rng, ODD)];
+    if (!rng_below(&b->rng, 3))
+        news->known_ns = odd[rng_below(&b->rng, ODD)];
+    if (!rng_below(&b->rng, 16))
+        news->cable = (int32_t)rng_u64(&b->rng);
 }
 
 static void tell(struct bed *b, int from, int to, uint64_t now)
 {
     struct detour_news news[8];
     int n = detour_recall(&b->d, &b->s[from], now, true, 8, news);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        if (b->lies)
+            garble(b, &news[i]);
         detour_told(&b->d, &b->s[to], &news[i], now);
+    }
 }
 
 /* The first hop of a path: its cable as a link, and the path to the node at its end alone. */
@@ -167,10 +206,25 @@ static void arrive(struct bed *b, struct message *m, int at, bool back, uint64_t
     b->arrived++;
     b->hops += m->hops;
     b->starts += m->starts;
+    b->longest_ns = now - m->begun > b->longest_ns ? now - m->begun : b->longest_ns;
     /* between two beginnings each other node is entered once and left once */
     if (m->hops > (m->starts + 1) * 2 * (b->nodes - 1))
         fail_msg("message %d made %d hops after %d beginnings", m->id, m->hops, m->starts);
     b->most_hops = m->hops > b->most_hops ? m->hops : b->most_hops;
+}
+
+/* Where there is no room left, those of nodes that have passed it on go: it does not come to these again but backwards. */
+static void meet(const struct bed *b, struct message *m, int32_t cable)
+{
+    int n = 0;
+    for (int i = 0; i < m->nknown && m->nknown == KNOWN; i++) {
+        int32_t link = m->known[i];
+        if (link / b->f.ports % b->nodes == m->at || b->f.neighbor[link] % b->nodes == m->at)
+            m->known[n++] = link;
+    }
+    m->nknown = m->nknown == KNOWN ? n : m->nknown;
+    assert_true(m->nknown < KNOWN);
+    m->known[m->nknown++] = cable;
 }
 
 /* One attempt of who holds the message. */
@@ -204,9 +258,7 @@ static void attempt(struct bed *b, struct message *m)
     b->silences++;
     b->late_silences += now > END_NS / 2;
     detour_silent(&b->d, s, next, &hop, now + SILENCE_NS);
-    if (m->nknown == KNOWN)
-        m->nknown = 0;
-    m->known[m->nknown++] = cable;
+    meet(b, m, cable);
     m->ready = now + SILENCE_NS;
     if (!b->cut[link] && !b->dead[next]) { /* it came through, but who sent it does not know */
         struct message copy = *m;
@@ -216,30 +268,43 @@ static void attempt(struct bed *b, struct message *m)
     }
 }
 
-static int next_message(const struct bed *b)
+/* The one to go on next; -1 when all have arrived. */
+static int next_message(struct bed *b)
 {
-    int best = -1;
-    for (int i = 0; i < b->n; i++)
-        if (!b->delivered[b->m[i].id] && (best < 0 || b->m[i].ready < b->m[best].ready))
-            best = i;
-    return best;
+    for (;;) {
+        int best = 0;
+        for (int i = 1; i < b->n; i++)
+            best = b->ready[i] < b->ready[best] ? i : best;
+        if (b->ready[best] == UINT64_MAX)
+            return -1;
+        if (!b->delivered[b->m[best].id])
+            return best;
+        b->ready[best] = UINT64_MAX;
+    }
 }
 
-static void run(struct bed *b, double share, uint64_t flap_ns)
+/* Messages from and to the nodes from `first` on, while `step` is done every period. */
+static void run(struct bed *b, int messages, int first, uint64_t period_ns, void (*step)(struct bed *b))
 {
-    for (int id = 0; id < MESSAGES; id++) {
-        int at = (int)rng_below(&b->rng, (uint64_t)b->nodes);
-        int dest = (at + 1 + (int)rng_below(&b->rng, (uint64_t)b->nodes - 1)) % b->nodes;
-        add(b, id, at, dest, END_NS / MESSAGES * (uint64_t)id);
+    for (int id = 0; id < messages; id++) {
+        int ends = b->nodes - first, at = (int)rng_below(&b->rng, (uint64_t)ends);
+        int dest = (at + 1 + (int)rng_below(&b->rng, (uint64_t)ends - 1)) % ends;
+        add(b, id, first + at, first + dest, END_NS / (uint64_t)messages * (uint64_t)id);
+        b->ready[id] = b->m[id].ready;
     }
-    uint64_t flapped = 0;
+    uint64_t done = 0;
     for (int i; (i = next_message(b)) >= 0;) {
-        for (; flap_ns && flapped + flap_ns < b->m[i].ready; flapped += flap_ns)
-            flap(b, share);
+        for (; period_ns && done + period_ns < b->m[i].ready; done += period_ns)
+            step(b);
         if (b->m[i].ready > 20 * END_NS)
             fail_msg("message %d from %d is still at %d", b->m[i].id, i, b->m[i].at);
+        int n = b->n;
         attempt(b, &b->m[i]);
+        b->ready[i] = b->m[i].ready;
+        for (; n < b->n; n++)
+            b->ready[n] = b->m[n].ready;
     }
+    assert_int_equal(b->arrived, messages);
 }
 
 static int broken_cables(const struct bed *b)
@@ -263,9 +328,7 @@ static void test_relay_delivers_everything_while_cables_are_cut(void **state)
         uint64_t flap_ns = (round + round / 4 + round / 12) % 2 ? 200000000 / ((uint64_t)n * (uint64_t)n)
                                                                 : 0; /* every cable a few times */
         setup(&bed, n, rails, cut, round);
-        run(&bed, cut, flap_ns);
-        if (bed.arrived != MESSAGES)
-            fail_msg("round %d: %d of %d messages", (int)round, bed.arrived, MESSAGES);
+        run(&bed, MESSAGES, 0, flap_ns, flap);
         /* With so many nodes and 60 % of the pairs cut nearly every two have a node between them that reaches both. No
          * message is at a node twice but on its way back. */
         double mean = (double)bed.hops / MESSAGES;
@@ -279,6 +342,127 @@ static void test_relay_delivers_everything_while_cables_are_cut(void **state)
     }
 }
 
+/* All cables of one set are cut, then all of the other: what was learned of either is false in the next period. */
+static void alternate(struct bed *b)
+{
+    uint8_t *now = b->cut;
+    b->cut = b->other;
+    b->other = now;
+}
+
+/* What a schedule may cost: hops on average, and time from the begin of a message to its end. */
+static void check_cost(const char *what, int i, double hops, double ms)
+{
+    double mean = (double)bed.hops / bed.arrived, longest = (double)bed.longest_ns / 1e6;
+    if (mean > hops || longest > ms)
+        fail_msg("%s, %d: %.2f hops on average, %d at most, %.1f ms at most", what, i, mean, bed.most_hops, longest);
+}
+
+static void test_relay_delivers_while_what_is_cut_alternates(void **state)
+{
+    (void)state;
+    static const uint64_t period[] = {500000, 1000000, 5000000, 20000000};
+    for (int i = 0; i < 8; i++) {
+        setup(&bed, i % 2 ? 16 : 8, 1, 0.5, 100 + (uint64_t)i);
+        size_t links = (size_t)fabric_links(&bed.f);
+        bed.other = malloc(links);
+        memcpy(bed.other, bed.cut, links);
+        for (size_t l = 0; l < links; l++)
+            bed.cut[l] = bed.f.neighbor[l] >= 0 && works(&bed, (int32_t)l);
+        while (!is_joined(&bed))
+            flap_for(&bed, 0);
+        run(&bed, 300, 0, period[i / 2], alternate);
+        check_cost("alternating", i, 3, 50);
+        teardown(&bed);
+    }
+}
+
+/* Only a line joins the nodes; each other cable works one way, so that a message comes through, and who sent it does not
+ * know. */
+static void cut_all_but_a_line(struct bed *b, int one_way)
+{
+    for (int a = 0; a < b->nodes; a++)
+        for (int k = a + 2; k < b->nodes; k++) {
+            int32_t link = a * b->f.ports + fabric_next(&b->f, a, k, k), back = b->f.reverse[link];
+            bool up = one_way == 2 ? rng_below(&b->rng, 2) : (k - a) * 2 < b->nodes; /* a ring, or at random */
+            b->cut[link] = !one_way || up;
+            b->cut[back] = !one_way || !up;
+        }
+}
+
+static void test_relay_delivers_along_a_line_longer_than_a_path(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 9; i++) {
+        setup(&bed, 8 << i % 3, 1, 0, 200 + (uint64_t)i);
+        cut_all_but_a_line(&bed, i / 3);
+        run(&bed, 100, 0, 0, NULL);
+        check_cost("line", i, i < 3 ? bed.nodes : 3, i < 3 ? 1000 : 30);
+        teardown(&bed);
+    }
+}
+
+static void test_relay_delivers_though_news_are_old_late_or_made_up(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        setup(&bed, i % 2 ? 33 : 8, 1, i < 2 ? 0.1 : i < 4 ? 0.3 : 0.6, 300 + (uint64_t)i);
+        bed.lies = true;
+        run(&bed, 500, 0, 2000000, flap);
+        check_cost("lies", i, 1.2 + 2 * bed.share, 50);
+        teardown(&bed);
+    }
+}
+
+/* Two nodes that no message is from or for leave with the view, and others that know nothing take their numbers, with
+ * cables that all work, while they are still remembered as they were. */
+static void replace(struct bed *b)
+{
+    int node = (int)rng_below(&b->rng, 2);
+    if (!b->dead[node]) {
+        for (int i = 0; i < b->n; i++)
+            if (b->ready[i] != UINT64_MAX && b->m[i].at == node)
+                return; /* its messages would have to be sent again */
+        b->dead[node] = true;
+        if (!is_joined(b)) {
+            b->dead[node] = false;
+            return;
+        }
+        detour_alive(&b->d, node, false);
+        return;
+    }
+    b->dead[node] = false;
+    detour_alive(&b->d, node, true);
+    detour_source_fini(&b->s[node]);
+    detour_source_init(&b->s[node], node);
+    for (int p = 0; p < b->f.ports; p++) {
+        int32_t link = node * b->f.ports + p;
+        if (b->f.neighbor[link] >= 0)
+            b->cut[link] = b->cut[b->f.reverse[link]] = 0;
+    }
+}
+
+static void test_relay_delivers_while_nodes_leave_and_others_take_their_numbers(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        setup(&bed, i % 2 ? 16 : 8, 1, i < 2 ? 0.2 : i < 4 ? 0.4 : 0.6, 400 + (uint64_t)i);
+        run(&bed, 300, 2, 3000000, replace);
+        assert_int_equal(bed.to_dead, 0);
+        check_cost("replaced", i, 1.2 + 2 * bed.share, 50);
+        /* Whoever is there in the end is reached directly when what was known of the former one is too old. */
+        for (int node = 0; node < 2; node++) {
+            struct detour_path path;
+            if (bed.dead[node])
+                replace(&bed);
+            uint64_t late = 20 * END_NS + 17 * bed.d.config.retry_max_ns;
+            for (int a = 2; a < bed.nodes && !bed.dead[node]; a++)
+                assert_true(detour_choose(&bed.d, &bed.s[a], node, late, &bed.rng, &path) && path.nvia == 0);
+        }
+        teardown(&bed);
+    }
+}
+
 static void test_relay_sends_nothing_to_the_dead_and_uses_who_comes_back(void **state)
 {
     (void)state;
@@ -288,7 +472,7 @@ static void test_relay_sends_nothing_to_the_dead_and_uses_who_comes_back(void **
         detour_alive(&bed.d, i, false);
     }
     for (int i = 0; i < 2000; i++) /* mended where the living were cut apart */
-        flap(&bed, is_joined(&bed) ? 0.3 : 0);
+        flap_for(&bed, is_joined(&bed) ? 0.3 : 0);
     struct detour_path path;
     for (int a = 4; a < 16; a++)
         for (int k = 4; k < 16; k++)
@@ -398,6 +582,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_relay_delivers_everything_while_cables_are_cut),
+        cmocka_unit_test(test_relay_delivers_while_what_is_cut_alternates),
+        cmocka_unit_test(test_relay_delivers_along_a_line_longer_than_a_path),
+        cmocka_unit_test(test_relay_delivers_though_news_are_old_late_or_made_up),
+        cmocka_unit_test(test_relay_delivers_while_nodes_leave_and_others_take_their_numbers),
         cmocka_unit_test(test_relay_sends_nothing_to_the_dead_and_uses_who_comes_back),
         cmocka_unit_test(test_relay_goes_back_from_a_dead_end_and_not_into_it_again),
         cmocka_unit_test(test_relay_silence_on_a_long_path_blames_the_cable_that_never_works),
