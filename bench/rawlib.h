@@ -35,6 +35,10 @@ double raw_write_batch_us(struct raw *raw, size_t size, int iters);
 double raw_read_batch_us(struct raw *raw, size_t size, int iters);
 double raw_write_batch_kops(struct raw *raw, size_t size, int outstanding, int iters);
 
+/* Thousands of answers a second: so many processes ask one server, each over a TCP connection of its own, and wait; for us microseconds. 0: it
+ * could not be measured. */
+double raw_crowd_kops(int clients, size_t bytes, double us);
+
 /* Nanoseconds: a call of a function that is not inlined and stores 8 bytes. */
 double raw_store_call_ns(void);
 /* Nanoseconds for one memcpy of size bytes, source and destination walking through much more than the caches if cold.

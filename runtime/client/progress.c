@@ -12,6 +12,7 @@ enum {
     BATCH = 32,
     GLANCES = 50,
     GLANCES_DIRECT = 5,
+    GLANCES_AGENT = 8,
     VAIN_WEIGHT = 4, /* of a long look in vain, to one that is not */
     VAIN_MAX = 16,
     PAUSE_MIN = 64, /* short looks */
@@ -137,12 +138,14 @@ void client_progress(struct client *c)
     }
 }
 
-/* The only operation under way is answered by the agent on this node, which may wait for this processor. */
+/* The only operation under way is answered by the agent on this node, which may wait for this processor, and nothing of it has still to be sent. */
 static bool waits_for_own_agent(const struct client *c)
 {
     const struct op *op = c->active;
-    return op && !op->next && op->planned && op->route.copies > 1 && op->route.node[op->route.copies - 1] == c->node &&
-           op_is_once(op);
+    if (!op || op->next || !op->planned || op->plan.way != PLAN_MESSAGES || op->plan.legs != 1 || op->accesses)
+        return false;
+    bool last_is_here = op->route.copies > 1 && op->route.node[op->route.copies - 1] == c->node;
+    return op->plan.leg[0].node == c->node || (last_is_here && op_is_once(op));
 }
 
 static void relax(void)
@@ -220,6 +223,19 @@ void spin_beside(struct client *c, uint64_t now, bool moves)
     }
 }
 
+/* What comes from the agent here comes through memory: looking there costs some ten nanoseconds, asking the network microseconds, which the agent, and
+ * other ranks of this node that wait for it too, could have had. True: it is done. */
+static bool glance_at_agent(struct client *c, bool (*done)(void *arg), void *arg)
+{
+    for (int i = 0; i < GLANCES_AGENT && waits_for_own_agent(c); i++) {
+        c->env.yield(c->env.user);
+        poll_transport(c, c->shm, c->looked_at);
+        if (done(arg))
+            return true;
+    }
+    return false;
+}
+
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
 {
     bool slept = false;
@@ -230,9 +246,9 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
     while (!done(arg)) {
         if (c->fatal != KEEL_OK)
             return false;
-        if (glance(c, done, arg))
+        if (glance(c, done, arg) || glance_at_agent(c, done, arg))
             break;
-        if ((polls++ % YIELD_EVERY == 0 || !c->active || waits_for_own_agent(c)) &&
+        if ((polls++ % YIELD_EVERY == 0 || !c->active) && !waits_for_own_agent(c) &&
             (c->active || c->env.now(c->env.user) >= spin.keep))
             c->env.yield(c->env.user); /* the agent that must answer may need this processor */
         client_progress(c);
