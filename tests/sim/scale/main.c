@@ -8,7 +8,7 @@
 
 static struct plan plan = {.n = 1000, .seed = 1, .end = 2 * SEC, .at = 500 * MS};
 static int silence_ms, dark_ms, suspect_ms;
-static double most_messages, known_within_ms;
+static double most_messages, known_within_ms, many_periods;
 static bool kinds;
 
 /* What keelrun would be told, and what is asked of the outcome. */
@@ -23,6 +23,12 @@ static bool parse_limits(int key, double x)
         break;
     case 'K':
         kinds = true;
+        break;
+    case 'v':
+        plan.trace = (int)x + 1;
+        break;
+    case 'N':
+        many_periods = x;
         break;
     case 'q':
         silence_ms = (int)x;
@@ -53,6 +59,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         break;
     case 't':
         plan.end = (uint64_t)(x * SEC);
+        break;
+    case 'A':
+        plan.at = (uint64_t)(x * SEC);
         break;
     case 'k':
         plan.killed = (int)x;
@@ -123,12 +132,76 @@ static void print_kinds(const struct outcome *o)
     printf("\n");
 }
 
+/* Is it as it should be? One line says all of it. */
+static bool tell(const struct outcome *o)
+{
+    double seconds = (double)plan.end / SEC, periods = seconds * SEC / (double)plan.params.period_ns * plan.n;
+    bool storm = most_messages > 0 && (double)o->messages > most_messages;
+    bool late = known_within_ms > 0 && (double)o->known > known_within_ms * MS;
+    printf("%d nodes, %.1f s, %.3g node-periods: %d failed, found after %.1f ms, known to all after %.1f ms; %d "
+           "declared, %d wrong, "
+           "%d ended, %llu suspicions; %.1f messages and %.1f reads per node and second, the longest %zu bytes; %zu "
+           "bytes per node; %llu "
+           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s\n",
+           plan.n, seconds, periods, o->failed, (double)o->detected / MS, (double)o->known / MS, o->declared, o->wrong,
+           o->halted, (unsigned long long)o->suspicions, (double)o->messages / plan.n / seconds,
+           (double)o->reads / plan.n / seconds, o->longest, o->node_bytes, (unsigned long long)o->events,
+           (double)o->events / o->cpu_s / 1e6, o->ordered, plan.submitted, (unsigned long long)o->messages,
+           o->consistent ? "" : "; TWO HISTORIES", o->agreed ? "" : "; NOT ALL AGREE", o->wrong ? "; WRONG" : "",
+           storm ? "; TOO MANY MESSAGES" : "", late ? "; LATE" : "");
+    if (kinds)
+        print_kinds(o);
+    return !late && o->consistent && o->agreed && o->wrong == 0 && o->ordered == plan.submitted && !storm;
+}
+
+static bool run(struct outcome *o)
+{
+    if (!scale_run(&plan, o))
+        fprintf(stderr, "sim-scale: out of memory\n");
+    else
+        return true;
+    return false;
+}
+
+/* One seed after the other until all runs together have so many node-periods. Says now and then how far it is; a run that is not as it should
+ * be is the last one, and its seed is told. */
+static bool run_many(void)
+{
+    double each = (double)plan.end / (double)plan.params.period_ns * plan.n, done = 0, cpu = 0, told = 0;
+    uint64_t first = plan.seed, events = 0, suspicions = 0;
+    bool ok = true;
+    for (; ok && done < many_periods; plan.seed++) {
+        struct outcome o;
+        if (!run(&o))
+            return false;
+        done += each;
+        cpu += o.cpu_s;
+        events += o.events;
+        suspicions += o.suspicions;
+        ok = o.consistent && o.agreed && o.wrong == 0;
+        if (ok && done < many_periods && done < told + many_periods / 100)
+            continue;
+        told = done;
+        printf("%.4g node-periods of %d nodes, seeds %llu to %llu: %d wrong, %llu suspicions, %llu events, %.2f "
+               "million/s of processor time\n",
+               done, plan.n, (unsigned long long)first, (unsigned long long)plan.seed, o.wrong,
+               (unsigned long long)suspicions, (unsigned long long)events, (double)events / cpu / 1e6);
+        fflush(stdout);
+        if (!ok)
+            tell(&o);
+    }
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"nodes", 'n', "N", 0, "number of nodes (1000)", 0},
         {"seed", 'S', "S", 0, "seed (1)", 0},
-        {"seconds", 't', "S", 0, "simulated time (2); failures come after 0.5", 0},
+        {"seconds", 't', "S", 0, "simulated time (2)", 0},
+        {"at", 'A', "S", 0, "when the failures come (0.5); nodes may only be starting before 3", 0},
+        {"periods", 'N', "P", 0,
+         "run one seed after the other until there were so many node-periods; ends at the first wrong one", 0},
         {"killed", 'k', "K", 0, "so many processes are killed", 1},
         {"off", 'o', "K", 0, "... nodes are switched off", 1},
         {"frozen", 'f', "K", 0, "... processes are stopped for good", 1},
@@ -149,6 +222,7 @@ int main(int argc, char **argv)
         {"most-messages", 'b', "M", 0, "more than so many are a fault", 2},
         {"known-within", 'B', "MS", 0, "after the failures; known to all later is a fault", 2},
         {"kinds", 'K', NULL, 0, "print how many messages of each kind there were", 2},
+        {"trace", 'v', "NODE", 0, "print what it reports", 2},
         {"silence", 'q', "MS", 0, "as keelrun's", 3},
         {"dark", 'd', "MS", 0, "as keelrun's", 3},
         {"late", 'u', "MS", 0, "after which a read is late", 3},
@@ -164,26 +238,7 @@ int main(int argc, char **argv)
         member_params_silence(&plan.params, silence_ms ? silence_ms : 780, dark_ms ? dark_ms : 250);
     if (suspect_ms)
         plan.params.late_ns = (uint64_t)suspect_ms * MS;
-    if (!scale_run(&plan, &o)) {
-        fprintf(stderr, "sim-scale: out of memory\n");
-        return 1;
-    }
-    double seconds = (double)plan.end / SEC, periods = seconds * SEC / (double)plan.params.period_ns * plan.n;
-    bool storm = most_messages > 0 && (double)o.messages > most_messages;
-    bool late = known_within_ms > 0 && (double)o.known > known_within_ms * MS;
-    bool ok = !late && o.consistent && o.agreed && o.wrong == 0 && o.ordered == plan.submitted && !storm;
-    printf("%d nodes, %.1f s, %.3g node-periods: %d failed, found after %.1f ms, known to all after %.1f ms; %d "
-           "declared, %d wrong, "
-           "%d ended, %llu suspicions; %.1f messages and %.1f reads per node and second, the longest %zu bytes; %zu "
-           "bytes per node; %llu "
-           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s\n",
-           plan.n, seconds, periods, o.failed, (double)o.detected / MS, (double)o.known / MS, o.declared, o.wrong,
-           o.halted, (unsigned long long)o.suspicions, (double)o.messages / plan.n / seconds,
-           (double)o.reads / plan.n / seconds, o.longest, o.node_bytes, (unsigned long long)o.events,
-           (double)o.events / o.cpu_s / 1e6, o.ordered, plan.submitted, (unsigned long long)o.messages,
-           o.consistent ? "" : "; TWO HISTORIES", o.agreed ? "" : "; NOT ALL AGREE", o.wrong ? "; WRONG" : "",
-           storm ? "; TOO MANY MESSAGES" : "", late ? "; LATE" : "");
-    if (kinds)
-        print_kinds(&o);
-    return ok ? 0 : 1;
+    if (many_periods > 0)
+        return run_many() ? 0 : 1;
+    return run(&o) && tell(&o) ? 0 : 1;
 }

@@ -194,7 +194,11 @@ static void on_halt(void *user, const char *reason)
 
 static void on_report(void *user, const struct member_report *r)
 {
-    (void)user;
+    const struct node *s = user;
+    if (w.p.trace && s->id == w.p.trace - 1)
+        fprintf(stderr, "%.3f ms, node %d, epoch %llu: %s %d (%s), %s\n", ((double)w.now - SEC) / MS, s->id,
+                (unsigned long long)r->epoch, member_report_name(r->kind), r->node, member_evidence_name(r->evidence),
+                r->text ? r->text : "");
     w.out->suspicions += r->kind == MEMBER_REPORT_SUSPECT;
     if (r->kind == MEMBER_REPORT_VERDICT && !w.out->detected && w.now > w.p.at + SEC)
         w.out->detected = w.now - w.p.at - SEC;

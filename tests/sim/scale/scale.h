@@ -34,6 +34,7 @@ struct plan {
     int submitted; /* nodes that submit an event each, at `at` */
     int cores;     /* shared by all nodes; 0: each has its own */
     uint64_t work_ns;
+    int trace; /* what the node trace - 1 reports goes to stderr; 0: nobody */
     struct member_params params;
 };
 

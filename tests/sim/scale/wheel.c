@@ -10,7 +10,8 @@ struct wheel {
     struct occurrence *pool; /* 0 is none */
     uint32_t n_pool, cap_pool, free;
     uint32_t head[SLOTS], tail[SLOTS];
-    uint64_t slot; /* being taken */
+    uint64_t used[SLOTS / 64]; /* bit: the slot has events */
+    uint64_t slot;             /* being taken */
     uint32_t *heap;
     uint32_t n_heap, cap_heap;
 };
@@ -83,6 +84,20 @@ static void into_slot(struct wheel *w, uint32_t k)
     else
         w->pool[w->tail[at]].next = k;
     w->tail[at] = k;
+    w->used[at / 64] |= 1ull << at % 64;
+}
+
+/* The first slot from the present one on that has events. UINT64_MAX: there are none. */
+static uint64_t next_slot(const struct wheel *w)
+{
+    uint32_t at = (uint32_t)(w->slot % SLOTS);
+    for (uint32_t i = 0; i <= SLOTS / 64; i++) { /* the word where it begins comes a second time, for its lower bits */
+        uint32_t word = (at / 64 + i) % (SLOTS / 64);
+        uint64_t bits = w->used[word] & (i == 0 ? ~0ull << at % 64 : ~0ull);
+        if (bits)
+            return w->slot + (word * 64 + (uint32_t)__builtin_ctzll(bits) - at) % SLOTS;
+    }
+    return w->n_heap ? w->pool[w->heap[0]].t / WHEEL_SLOT_NS : UINT64_MAX;
 }
 
 struct occurrence *wheel_add(struct wheel *w, uint64_t t)
@@ -112,22 +127,17 @@ struct occurrence *wheel_add(struct wheel *w, uint64_t t)
 
 bool wheel_take(struct wheel *w, uint64_t end, struct occurrence *out)
 {
-    uint64_t last = end / WHEEL_SLOT_NS;
-    while (w->head[w->slot % SLOTS] == NONE) {
-        if (w->slot >= last || (w->n_heap == 0 && w->slot + SLOTS < last && end == UINT64_MAX)) {
-            bool any = false;
-            for (uint32_t i = 0; end == UINT64_MAX && i < SLOTS; i++)
-                any |= w->head[i] != NONE;
-            if (!any)
-                return false;
-        }
-        w->slot++;
-        while (w->n_heap && w->pool[w->heap[0]].t / WHEEL_SLOT_NS < w->slot + SLOTS)
-            into_slot(w, heap_take(w));
-    }
+    uint64_t slot = next_slot(w);
+    if (slot == UINT64_MAX || slot > end / WHEEL_SLOT_NS)
+        return false;
+    w->slot = slot;
+    while (w->n_heap && w->pool[w->heap[0]].t / WHEEL_SLOT_NS < slot + SLOTS)
+        into_slot(w, heap_take(w));
     uint32_t at = (uint32_t)(w->slot % SLOTS), k = w->head[at];
     *out = w->pool[k];
     w->head[at] = w->pool[k].next;
+    if (w->head[at] == NONE)
+        w->used[at / 64] &= ~(1ull << at % 64);
     w->pool[k].next = w->free;
     w->free = k;
     return true;
