@@ -64,18 +64,40 @@ static void start_collect(struct member *m)
     round_start(m, PHASE_COLLECT, m->epoch + 1, NULL, 0);
 }
 
-/* What the next slot carries: deaths first, then events in the order they came. */
+/* With a ballot of its own, for a tree without those that have died meanwhile. What somebody has accepted is proposed again. */
+void agreement_begin_anew(struct member *m)
+{
+    start_collect(m);
+}
+
+/* Into the entry before, if that is near and they are many. False: the batch is full. */
+static bool add_death(const struct member *m, struct batch *b, const struct death *d)
+{
+    struct member_event *last = b->n ? &b->e[b->n - 1].event : NULL;
+    int behind = last ? d->node - (int)last->a : 0;
+    if (m->n_deaths > MEMBER_BATCH_MAX && last && last->b == d->evidence && behind > 0 && behind < BATCH_SPAN) {
+        last->d |= 1ull << (behind - 1);
+        return true;
+    }
+    if (b->n == MEMBER_BATCH_MAX)
+        return false;
+    b->e[b->n++] = (struct batch_entry){
+        .node = d->finder,
+        .event = {
+            .type = MEMBER_NODE_DEAD, .a = (uint32_t)d->node, .b = (uint32_t)d->evidence, .c = (uint32_t)d->finder}};
+    return true;
+}
+
+/* What the next slot carries: deaths first, those that are not certain before the others (a proposal that leaves them out must name them to
+ * everybody), then events in the order they came. */
 static bool make_batch(struct member *m, struct batch *b)
 {
+    int said = 0, room = MEMBER_EVENTS_MAX - MEMBER_BATCH_MAX;
     b->n = 0;
-    for (int i = 0; i < m->n_deaths && b->n < MEMBER_BATCH_MAX; i++) {
-        const struct death *d = &m->deaths[i];
-        b->e[b->n++] = (struct batch_entry){.node = d->finder,
-                                            .event = {.type = MEMBER_NODE_DEAD,
-                                                      .a = (uint32_t)d->node,
-                                                      .b = (uint32_t)d->evidence,
-                                                      .c = (uint32_t)d->finder}};
-    }
+    for (int certain = 0; certain < 2; certain++)
+        for (int i = 0; i < m->n_deaths && said < room; i++)
+            if (idset_has(&m->positive, m->deaths[i].node) == certain && add_death(m, b, &m->deaths[i]))
+                said++;
     for (int i = 0; i < m->n_queue && b->n < MEMBER_BATCH_MAX; i++)
         b->e[b->n++] =
             (struct batch_entry){.node = m->queue[i].node, .seq = m->queue[i].seq, .event = m->queue[i].event};
@@ -86,10 +108,7 @@ static bool make_batch(struct member *m, struct batch *b)
  * we make sure that a quorum hears us. */
 static bool leaves_out_silent(const struct member *m)
 {
-    for (int i = 0; i < m->n_deaths; i++)
-        if (!idset_has(&m->positive, m->deaths[i].node))
-            return true;
-    return false;
+    return m->n_uncertain > 0;
 }
 
 void agreement_pump(struct member *m)
@@ -113,11 +132,18 @@ void agreement_pump(struct member *m)
         round_start(m, PHASE_PREPARE, m->epoch + 1, &b, 0);
     } else if (m->settled < m->epoch && !is_root(m, PHASE_COMMIT)) {
         const struct log_entry *e = m->log[m->epoch - 1];
-        b.n = e->n;
-        for (int i = 0; i < e->n; i++)
-            b.e[i] = (struct batch_entry){.node = e->id[i].node, .seq = e->id[i].seq, .event = e->events[i]};
-        round_start(m, PHASE_COMMIT, m->epoch, &b, e->max_value);
+        round_start(m, PHASE_COMMIT, m->epoch, &e->batch, e->max_value);
     }
+}
+
+static bool says_certain(const struct batch *batch, int node)
+{
+    for (int i = 0; i < batch->n; i++) {
+        const struct batch one = {.n = 1, .e = {batch->e[i]}};
+        if (batch->e[i].event.b == MEMBER_REFUSED && batch_declares(&one, node))
+            return true;
+    }
+    return false;
 }
 
 /* Would those whom we and the batch leave alive be a quorum? */
@@ -127,22 +153,16 @@ static bool batch_admissible(const struct member *m, const struct batch *batch)
     bool certain = true, lowest_stays = is_live(m, lowest);
     for (int i = 0; i < batch->n; i++) {
         const struct member_event *e = &batch->e[i].event;
-        bool again = false;
-        for (int k = 0; k < i; k++)
-            again |= batch->e[k].event.type == MEMBER_NODE_DEAD && batch->e[k].event.a == e->a;
-        if (e->type != MEMBER_NODE_DEAD || again || !is_live(m, (int)e->a))
-            continue;
-        stay--;
-        certain &= e->b == MEMBER_REFUSED;
-        lowest_stays &= (int)e->a != lowest;
+        for (int node = batch_next_death(e, -1); node >= 0; node = batch_next_death(e, node)) {
+            if (!is_live(m, node))
+                continue; /* each is in a batch but once */
+            stay--;
+            certain &= e->b == MEMBER_REFUSED;
+            lowest_stays &= node != lowest;
+        }
     }
-    for (int i = 0; i < m->n_deaths; i++) {
-        bool said = false; /* by the batch */
-        for (int k = 0; k < batch->n; k++)
-            said |= batch->e[k].event.type == MEMBER_NODE_DEAD && (int)batch->e[k].event.a == m->deaths[i].node &&
-                    batch->e[k].event.b == MEMBER_REFUSED;
-        certain &= said || idset_has(&m->positive, m->deaths[i].node);
-    }
+    for (int i = 0; i < m->n_deaths; i++)
+        certain &= idset_has(&m->positive, m->deaths[i].node) || says_certain(batch, m->deaths[i].node);
     return quorum_admissible(member_count(m), stay, certain, lowest_stays);
 }
 

@@ -70,8 +70,7 @@ void detector_sign_of_life_relayed(struct member *m, int node)
 bool contact_stays_admissible(struct member *m, int node, enum member_evidence evidence)
 {
     bool was = idset_has(&m->dead, node), certain = evidence == MEMBER_REFUSED || idset_has(&m->positive, node);
-    for (int i = 0; i < m->n_deaths; i++)
-        certain &= m->deaths[i].node == node || idset_has(&m->positive, m->deaths[i].node);
+    certain &= m->n_uncertain == (was && !idset_has(&m->positive, node)); /* no other one */
     int lowest = lowest_member(m);
     if (!was && !idset_add(&m->dead, node)) {
         member_halt(m, "out of memory");

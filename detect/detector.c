@@ -254,11 +254,25 @@ void member_stopped(struct member *m, int node, uint64_t now)
         tg->stopped_since = m->t;
 }
 
+/* Where it is among the deaths, or belongs. */
+static struct death *death_at(struct member *m, int node)
+{
+    int lo = 0, hi = m->n_deaths;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (m->deaths[mid].node < node)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return &m->deaths[lo];
+}
+
 void detector_adopt_death(struct member *m, int node, enum member_evidence evidence, int finder, const char *text)
 {
     if (node == m->p.self || !is_member(m, node) || m->halted)
         return;
-    bool known = idset_has(&m->dead, node);
+    bool known = idset_has(&m->dead, node), was_certain = idset_has(&m->positive, node);
     if (known && (evidence != MEMBER_REFUSED || idset_has(&m->positive, node)))
         return;
     if (!known && !grow((void **)&m->deaths, &m->cap_deaths, m->n_deaths + 1, sizeof *m->deaths))
@@ -268,11 +282,16 @@ void detector_adopt_death(struct member *m, int node, enum member_evidence evide
     member_put(m, &m->dead, node);
     if (!m->n_deaths)
         m->undeclared_since = m->t;
-    if (!known)
-        m->deaths[m->n_deaths++] = (struct death){.node = node, .finder = finder, .evidence = evidence};
-    for (int i = 0; i < m->n_deaths; i++)
-        if (m->deaths[i].node == node)
-            m->deaths[i].evidence = evidence;
+    struct death *d = death_at(m, node);
+    if (!known) {
+        memmove(d + 1, d, (size_t)(m->deaths + m->n_deaths++ - d) * sizeof *d);
+        *d = (struct death){.node = node, .finder = finder};
+    }
+    d->evidence = evidence;
+    if (evidence == MEMBER_REFUSED)
+        m->n_uncertain -= known && !was_certain;
+    else
+        m->n_uncertain += !known && !was_certain;
     detector_forget(m, node);
     member_note(m, MEMBER_REPORT_VERDICT, node, evidence, m->epoch, text);
     if (!known)

@@ -165,6 +165,36 @@ bool idset_copy(struct idset *to, const struct idset *from)
     return true;
 }
 
+/* A range behind, or into, the last one. There is room for it. */
+static void append(struct idset *s, int lo, int hi)
+{
+    struct idrange *last = s->n ? &s->r[s->n - 1] : NULL;
+    if (last && lo <= last->hi + 1)
+        last->hi = hi > last->hi ? hi : last->hi;
+    else
+        s->r[s->n++] = (struct idrange){.lo = lo, .hi = hi};
+}
+
+bool idset_union(struct idset *to, const struct idset *from, const int *ids, int n)
+{
+    if (!reserve(to, from->n + n))
+        return false;
+    idset_clear(to);
+    for (int i = 0, k = 0; i < from->n || k < n;) {
+        if (k == n || (i < from->n && from->r[i].lo <= ids[k])) {
+            append(to, from->r[i].lo, from->r[i].hi);
+            i++;
+        } else {
+            append(to, ids[k], ids[k]);
+            k++;
+        }
+    }
+    count_from(to, 0);
+    if (to->n)
+        to->count = to->r[to->n - 1].before + to->r[to->n - 1].hi - to->r[to->n - 1].lo + 1;
+    return true;
+}
+
 void idset_clear(struct idset *s)
 {
     s->n = s->count = 0;

@@ -21,6 +21,8 @@ struct idset {
 bool idset_add(struct idset *s, int id);
 bool idset_del(struct idset *s, int id);
 bool idset_copy(struct idset *to, const struct idset *from);
+/* `to` becomes `from` and n ids more, which ascend. */
+bool idset_union(struct idset *to, const struct idset *from, const int *ids, int n);
 void idset_clear(struct idset *s);
 void idset_free(struct idset *s);
 

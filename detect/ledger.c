@@ -50,13 +50,6 @@ static bool same_batch(const struct batch *a, const struct batch *b)
     return true;
 }
 
-static int batch_events(const struct batch *b, struct member_event *out)
-{
-    for (int i = 0; i < b->n; i++)
-        out[i] = b->e[i].event;
-    return b->n;
-}
-
 void agreement_prepare(struct member *m, const struct batch *batch)
 {
     if (m->has_proposal && same_batch(&m->proposal, batch))
@@ -70,12 +63,12 @@ void agreement_prepare(struct member *m, const struct batch *batch)
     member_note(m, MEMBER_REPORT_PREPARE, -1, MEMBER_ALIVE, m->epoch + 1, "proposed");
     for (int i = 0; i < batch->n && !m->halted; i++) {
         const struct member_event *e = &batch->e[i].event;
-        if (e->type == MEMBER_NODE_DEAD)
-            detector_adopt_death(m, (int)e->a, (enum member_evidence)e->b, (int)e->c, "declared in a proposal");
+        for (int node = batch_next_death(e, -1); node >= 0 && !m->halted; node = batch_next_death(e, node))
+            detector_adopt_death(m, node, (enum member_evidence)e->b, (int)e->c, "declared in a proposal");
     }
     if (m->halted)
         return;
-    struct member_event events[MEMBER_BATCH_MAX];
+    struct member_event events[MEMBER_EVENTS_MAX];
     int n = batch_events(batch, events);
     m->ops.prepare(m->ops.user, m->epoch + 1, m->proposal_number, events, n);
 }
@@ -117,6 +110,9 @@ static void drop_pending(struct member *m)
         if (is_member(m, m->deaths[i].node))
             m->deaths[k++] = m->deaths[i];
     m->n_deaths = k;
+    m->n_uncertain = 0;
+    for (int i = 0; i < k; i++)
+        m->n_uncertain += !idset_has(&m->positive, m->deaths[i].node);
 }
 
 static bool log_append(struct member *m, const struct batch *batch, uint64_t max_value)
@@ -133,18 +129,13 @@ static bool log_append(struct member *m, const struct batch *batch, uint64_t max
     if (!e)
         return false;
     e->max_value = max_value;
-    e->n = batch_events(batch, e->events);
-    for (int i = 0; i < batch->n; i++) {
-        e->id[i].node = batch->e[i].node;
-        e->id[i].seq = batch->e[i].seq;
-    }
+    e->batch = *batch;
     m->log[m->epoch++] = e;
     return true;
 }
 
-static void declare_dead(struct member *m, const struct member_event *e)
+static void declare_dead(struct member *m, const struct member_event *e, int node)
 {
-    int node = (int)e->a;
     if (e->b != MEMBER_REFUSED && (m->p.self == agreement_coordinator(m) || m->p.self == (int)e->c)) {
         /* If it lives it should end; if this is lost, it learns when it asks somebody. */
         struct wire_msg dead = {.type = WIRE_DEAD};
@@ -160,20 +151,19 @@ static void declare_dead(struct member *m, const struct member_event *e)
 /* Decided. The only place where the epoch moves. */
 void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_value)
 {
-    for (int i = 0; i < batch->n; i++)
-        if (batch->e[i].event.type == MEMBER_NODE_DEAD && (int)batch->e[i].event.a == m->p.self) {
-            member_halt(m, "declared dead by the others");
-            return;
-        }
+    if (batch_declares(batch, m->p.self)) {
+        member_halt(m, "declared dead by the others");
+        return;
+    }
     if (!log_append(m, batch, max_value)) {
         member_halt(m, "out of memory");
         return;
     }
     for (int i = 0; i < batch->n; i++) {
         const struct batch_entry *e = &batch->e[i];
-        if (e->event.type == MEMBER_NODE_DEAD)
-            declare_dead(m, &e->event);
-        else
+        for (int node = batch_next_death(&e->event, -1); node >= 0; node = batch_next_death(&e->event, node))
+            declare_dead(m, &e->event, node);
+        if (e->event.type != MEMBER_NODE_DEAD)
             set_ordered(m, e->node, e->seq);
     }
     m->has_proposal = m->prepared = m->has_accepted = m->bound = false;
@@ -186,8 +176,9 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
     report_committed(m);
     detector_rewatch(m);
     member_note(m, MEMBER_REPORT_VIEW, -1, MEMBER_ALIVE, m->epoch, "committed");
-    const struct log_entry *e = m->log[m->epoch - 1];
-    m->ops.commit(m->ops.user, m->epoch, e->events, e->n, max_value);
+    struct member_event events[MEMBER_EVENTS_MAX];
+    int n = batch_events(batch, events);
+    m->ops.commit(m->ops.user, m->epoch, events, n, max_value);
 }
 
 void agreement_settle(struct member *m, uint64_t epoch)
@@ -209,9 +200,7 @@ void ledger_send(struct member *m, int to, uint64_t from)
 {
     for (uint64_t slot = from; slot <= m->epoch && slot < from + LOG_WINDOW; slot++) {
         const struct log_entry *e = m->log[slot - 1];
-        struct wire_msg msg = {.type = WIRE_LOG, .slot = slot, .value = e->max_value, .batch = {.n = e->n}};
-        for (int i = 0; i < e->n; i++)
-            msg.batch.e[i] = (struct batch_entry){.node = e->id[i].node, .seq = e->id[i].seq, .event = e->events[i]};
+        struct wire_msg msg = {.type = WIRE_LOG, .slot = slot, .value = e->max_value, .batch = e->batch};
         member_post(m, to, &msg);
     }
 }

@@ -107,6 +107,7 @@ void member_destroy(struct member *m)
     for (uint64_t i = 0; i < m->epoch; i++)
         free(m->log[i]);
     free(m->log);
+    free(m->log_out);
     struct idset *sets[] = {&m->gone, &m->dead, &m->positive, &m->seen, &m->contact.heard, &m->round.out};
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         idset_free(sets[i]);
@@ -359,13 +360,15 @@ bool member_halted(const struct member *m)
     return m->halted;
 }
 
-const struct member_event *member_log(const struct member *m, uint64_t epoch, int *n, uint64_t *max_value)
+const struct member_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value)
 {
     if (epoch < 1 || epoch > m->epoch)
         return NULL;
+    if (!m->log_out && !(m->log_out = malloc(MEMBER_EVENTS_MAX * sizeof *m->log_out)))
+        return NULL;
     const struct log_entry *e = m->log[epoch - 1];
-    *n = e->n;
+    *n = batch_events(&e->batch, m->log_out);
     if (max_value)
         *max_value = e->max_value;
-    return e->events;
+    return m->log_out;
 }

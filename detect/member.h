@@ -27,7 +27,8 @@
 enum {
     MEMBER_NODES_MAX = 100000,
     MEMBER_LINKS_MAX = 64,      /* reports of broken links that are kept; more are dropped */
-    MEMBER_BATCH_MAX = 16,      /* events in one epoch */
+    MEMBER_BATCH_MAX = 16,      /* entries in one epoch: events, or deaths of neighbours */
+    MEMBER_EVENTS_MAX = 128,    /* events in one epoch */
     MEMBER_DATAGRAM_MAX = 1344, /* bytes of the longest datagram a core sends */
 };
 
@@ -35,7 +36,7 @@ enum {
  * runtime's and opaque here. */
 enum { MEMBER_NODE_DEAD = 1, MEMBER_EVENT_FIRST = 16 };
 
-/* MEMBER_NODE_DEAD: a = node, b = enum member_evidence, c = the node that found it. */
+/* MEMBER_NODE_DEAD: a = node, b = enum member_evidence, c = the node that found it, or one that died with it. */
 struct member_event {
     uint32_t type;
     uint32_t a;
@@ -200,6 +201,6 @@ struct member_status {
     struct member_link links[MEMBER_LINKS_MAX];
 };
 void member_status(const struct member *m, struct member_status *out);
-/* Events of a committed epoch 1..member_epoch; *n their number. Valid until the next call into the core. */
-const struct member_event *member_log(const struct member *m, uint64_t epoch, int *n, uint64_t *max_value);
+/* Events of a committed epoch 1..member_epoch; *n their number. Valid until the next call into the core. NULL too if out of memory. */
+const struct member_event *member_log(struct member *m, uint64_t epoch, int *n, uint64_t *max_value);
 #endif

@@ -28,7 +28,7 @@
 
 #define NEVER UINT64_MAX
 enum { DOUBTS = 8 }; /* open at once before nodes behind a suspect are no longer looked at; more with each verdict */
-enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX, DETOURS = 16, FANOUT = 8, DIRECT_MAX = 64 };
+enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX, DETOURS = 16, FANOUT = 8, PIECES_MAX = 32, DIRECT_MAX = 64 };
 enum { PINGS_SLOW = 3 }; /* times ping_ns: between questions about one on whom no verdict is near */
 enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 32000000, CHECK_GAP_MIN = 4000000, ALONE_LIMITS = 2 };
 
@@ -105,23 +105,26 @@ struct contact_check {
 
 struct log_entry {
     uint64_t max_value;
-    int n;
-    struct member_event events[MEMBER_BATCH_MAX];
-    struct {
-        int node;
-        uint32_t seq;
-    } id[MEMBER_BATCH_MAX];
+    struct batch batch;
+};
+
+/* Whom a member passes a message on to: the head of these ids, for all of them. */
+struct piece {
+    int head, end;
 };
 
 /* One phase under way: as root (coordinator), inner node or leaf of the tree. */
 struct round {
     enum wire_phase phase;
-    int root;
+    int root, parent;
     uint64_t ballot, slot;
-    int size, pos; /* members of the tree, my position (root: 0) */
+    int end;  /* this member's part: the ids from its own up to here, exclusive */
+    int size; /* members of the tree in it, itself included */
+    int n_pieces;
+    struct piece piece[PIECES_MAX];
     bool self_done, full_sent, answer_root;
     bool certain;        /* whom the tree leaves out is dead for certain, or declared in this batch */
-    unsigned child_done; /* bit i: subtree of child i is complete */
+    uint64_t child_done; /* bit i: all of piece i is complete */
     uint64_t value;      /* PREPARE: max so far. ACCEPT, COMMIT: the decision's */
     struct batch batch;
     uint64_t best_ballot; /* COLLECT: highest accepted proposal of the subtree, 0: none */
@@ -131,13 +134,15 @@ struct round {
     uint64_t next_resend, rto;
     struct idset out; /* not in the tree: declared dead before the slot, or left out by the root */
     int n_left, cap_left;
-    int *left; /* of these, in ascending order, whom the root left out */
+    int *
+        left; /* of these, in ascending order, whom the root left out and does not declare in this batch; at others: those that it named to them */
     uint64_t
         *acked; /* root: bitset of positions, acked_words long; behind it, of those that said that they are at work: */
     uint64_t *heard;
     unsigned acked_words;
     int direct_at, direct,
         direct_answers; /* root: the next position to write to directly; those written to last; what came since */
+    uint64_t told_at;   /* root: of deaths, those who have not answered */
     int copy_from; /* the message that we answer: whose, its number (when it was sent), and when it came (outer time) */
     uint64_t copy_nonce, copy_at;
 };
@@ -156,8 +161,9 @@ struct report {
     uint64_t since;   /* the first of them */
     bool taken;       /* one of them was answered so */
     uint64_t next, rto, hold;
-    uint32_t said;    /* number of the last own event in the last one */
-    bool more_deaths; /* than fitted */
+    uint32_t said;       /* number of the last own event in the last one */
+    uint64_t said_nonce; /* of the last one, and the deaths in it */
+    int said_dead[MEMBER_BATCH_MAX], n_said;
     struct pace pace;
 };
 
@@ -179,16 +185,18 @@ struct member {
 
     /* membership */
     uint64_t epoch, settled;
-    struct idset gone;     /* declared dead up to epoch: all others are the view */
-    struct idset dead;     /* declared, or believed dead here */
-    struct idset positive; /* of these: certain */
-    struct idset seen;     /* ever heard of; */
-    bool all_seen;         /* all in the view were */
-    struct death *deaths;  /* believed, not yet declared */
-    int n_deaths, cap_deaths;
+    struct idset gone;         /* declared dead up to epoch: all others are the view */
+    struct idset dead;         /* declared, or believed dead here */
+    struct idset positive;     /* of these: certain */
+    struct idset seen;         /* ever heard of; */
+    bool all_seen;             /* all in the view were */
+    struct death *deaths;      /* believed, not yet declared */
+    int n_deaths, cap_deaths;  /* by node, ascending */
+    int n_uncertain;           /* of these */
     uint64_t undeclared_since; /* that nobody proposes them */
     struct log_entry **log;
     uint64_t cap_log;
+    struct member_event *log_out; /* what member_log has shown last */
 
     /* detector */
     struct watch *watch;
@@ -349,6 +357,7 @@ uint64_t linkmap_deadline(const struct member *m);
 int agreement_coordinator(const struct member *m);
 void agreement_receive(struct member *m, const struct wire_msg *msg);
 void agreement_pump(struct member *m);
+void agreement_begin_anew(struct member *m);
 void agreement_tick(struct member *m);
 uint64_t agreement_deadline(const struct member *m);
 void agreement_deaths_changed(struct member *m, bool own);
@@ -381,16 +390,18 @@ void poll_tick(struct member *m);
 uint64_t poll_deadline(const struct member *m);
 void report_tell_deaths(struct member *m, int to); /* those believed dead and not declared yet */
 
-/* tree.c: of the round under way */
+/* tree.c: of the round under way. Positions count the members of the tree in this member's part, itself being 0. */
 bool tree_has(const struct member *m, int id);
 int tree_pos(const struct member *m, int id);
 int tree_id(const struct member *m, int pos);
-int tree_children(const struct round *r);
-int tree_levels(const struct round *r);              /* below this member, at least 1 */
-void tree_mark(struct member *m, int pos);           /* root: all from there down have answered */
-bool tree_left_add(struct round *r, int id);         /* these three: false if there is no memory */
-bool tree_make_out(struct member *m, uint64_t slot); /* from `left` */
+int tree_levels(const struct round *r);            /* below this member, at least 1 */
+void tree_mark(struct member *m, int id, int end); /* root: all members from id up to end have answered */
+void tree_split(struct member *m);                 /* makes the pieces */
+bool tree_left_add(struct round *r, int id);       /* this and the next two: false if there is no memory */
+bool tree_make_out(struct member *m, uint64_t slot, const struct batch *batch);  /* from `left`, in any order */
 bool tree_leave_out(struct member *m, uint64_t slot, const struct batch *batch); /* as root */
+/* Of `left`, as many as a message can name: of those in a piece, or of all if there is none. Returns their number. */
+int tree_named(const struct round *r, const struct piece *piece, const int **first);
 
 /* round.c */
 void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value);

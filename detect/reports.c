@@ -83,7 +83,7 @@ void report_committed(struct member *m)
     m->poll_rto = 4 * m->p.rto_ns;
     poll_later(m);
     int last = m->n_mine < MEMBER_BATCH_MAX ? m->n_mine : MEMBER_BATCH_MAX;
-    if (r->more_deaths || (last > 0 && m->mine[last - 1].seq > r->said))
+    if (last > 0 && m->mine[last - 1].seq > r->said)
         report_due(m);
 }
 
@@ -94,12 +94,29 @@ void report_heard(struct member *m, int node)
         m->report.heard = m->t;
 }
 
+static bool is_own(const struct member *m, const struct death *d)
+{
+    return d->finder == m->p.self;
+}
+
 void report_taken(struct member *m, int node, uint64_t nonce)
 {
     struct report *r = &m->report;
-    if (node != r->to || r->taken || nonce <= r->changed || nonce > m->nonce)
+    if (node != r->to || nonce > m->nonce)
+        return;
+    bool more = false; /* than one message holds: the next ones have their turn */
+    for (int i = 0; i < m->n_deaths; i++) {
+        for (int k = 0; k < r->n_said && nonce == r->said_nonce; k++)
+            m->deaths[i].taken |= m->deaths[i].node == r->said_dead[k];
+        more |= is_own(m, &m->deaths[i]) && !m->deaths[i].taken;
+    }
+    if (r->taken || nonce <= r->changed)
         return;
     pace_note(&r->pace, m->now > nonce ? m->now - nonce : 0);
+    if (more) {
+        report_due(m);
+        return;
+    }
     r->taken = true;
     r->next = m->t + r->hold;
     r->hold = 2 * r->hold < m->p.limit_ns ? 2 * r->hold : m->p.limit_ns;
@@ -124,10 +141,13 @@ static void queue_mine(struct member *m)
         }
 }
 
+/* As many as a message holds: first our own that the coordinator has not taken yet, then what else there is. */
 static void add_deaths(const struct member *m, struct wire_msg *msg)
 {
-    for (int i = 0; i < m->n_deaths && i < MEMBER_BATCH_MAX; i++)
-        msg->deaths[msg->n_deaths++] = m->deaths[i];
+    for (int first = 1; first >= 0; first--)
+        for (int i = 0; i < m->n_deaths && msg->n_deaths < MEMBER_BATCH_MAX; i++)
+            if ((is_own(m, &m->deaths[i]) && !m->deaths[i].taken) == first)
+                msg->deaths[msg->n_deaths++] = m->deaths[i];
 }
 
 void report_tell_deaths(struct member *m, int to)
@@ -146,7 +166,10 @@ static void send_report(struct member *m, int to)
             (struct batch_entry){.node = m->p.self, .seq = m->mine[i].seq, .event = m->mine[i].event};
         m->report.said = m->mine[i].seq;
     }
-    m->report.more_deaths = m->n_deaths > MEMBER_BATCH_MAX;
+    m->report.said_nonce = msg.nonce;
+    m->report.n_said = msg.n_deaths;
+    for (int i = 0; i < msg.n_deaths; i++)
+        m->report.said_dead[i] = msg.deaths[i].node;
     member_post(m, to, &msg);
 }
 
@@ -162,7 +185,7 @@ static bool has_own(const struct member *m)
 {
     bool own = m->n_mine > 0;
     for (int i = 0; i < m->n_deaths; i++)
-        own |= m->deaths[i].finder == m->p.self;
+        own |= is_own(m, &m->deaths[i]);
     return own;
 }
 
@@ -181,6 +204,8 @@ void report_send(struct member *m)
     if (to != r->to) {
         r->to = to;
         r->heard = 0;
+        for (int i = 0; i < m->n_deaths; i++)
+            m->deaths[i].taken = false;
         if (has_own(m))
             report_due(m);
     }

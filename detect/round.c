@@ -1,24 +1,30 @@
-/* One phase of a view change: the root's message goes down a tree over all members that are to live, the answers come
- * back up combined. Fan-out 8, so four levels below the root for 4,096 members, six for 100,000. A message names only those whom the root
- * leaves out beyond the ones declared dead before the slot: these everybody knows who takes part in it.
+/* One phase of a view change: the root's message goes down a tree over all members that are to live (tree.c), the answers come back up
+ * combined. Fan-out 8, so four levels below the root for 4,096 members, six for 100,000. A message names only those whom the root leaves out
+ * beyond the ones declared dead before the slot: these everybody knows who takes part in it.
  *
- * The tree is in tree.c. A parent sends again to children whose subtree has not answered; the root, after a while, writes directly to
- * whoever is not accounted for (inner nodes may have died), as fast as they answer, and those answer it directly. Who still does not answer is
- * checked by the detector, and once it is believed dead no longer waited for. */
+ * A parent sends again to children whose part has not answered; the root, after a while, writes directly to whoever is not accounted for
+ * (inner nodes may have died), as fast as they answer, and those answer it directly, for themselves. Who still does not answer is checked
+ * by the detector, and once it is believed dead no longer waited for. If that happens to many at once, the root begins again without them. */
 #include "detect/member_internal.h"
 
 #include <stdlib.h>
 
-enum { DIRECT_AFTER = 2, CHECK_AFTER = 4, INNER_ATTEMPTS = 8 };
+enum { DIRECT_AFTER = 2, CHECK_AFTER = 4, INNER_ATTEMPTS = 8, ANEW_DEATHS = 16 };
 
 static bool subtree_done(const struct round *r)
 {
-    return r->self_done && r->child_done == (1u << tree_children(r)) - 1;
+    return r->self_done && r->child_done == (1ull << r->n_pieces) - 1;
 }
 
 /* ------------------------------------------------------------------------------------------------ sending */
 
-static void send_down(struct member *m, int to, bool direct)
+/* A proposal names whom its root leaves out to everybody, if one of them may live (adopt_left_out). */
+static bool names_to_all(const struct round *r)
+{
+    return (r->phase == PHASE_PREPARE || r->phase == PHASE_ACCEPT) && !r->certain;
+}
+
+static void send_down(struct member *m, struct piece to, bool direct)
 {
     struct round *r = &m->round;
     struct wire_msg msg = {.type = WIRE_ROUND,
@@ -29,21 +35,29 @@ static void send_down(struct member *m, int to, bool direct)
                            .slot = r->slot,
                            .value = r->phase == PHASE_ACCEPT || r->phase == PHASE_COMMIT ? r->value : 0,
                            .nonce = m->now,
-                           .n_left = r->n_left,
-                           .left = r->left,
+                           .end = to.end,
                            .batch = r->batch};
-    member_post(m, to, &msg);
+    msg.n_left = tree_named(r, names_to_all(r) ? NULL : &to, &msg.left);
+    member_post(m, to.head, &msg);
+}
+
+/* To one of our children for its piece, to others for themselves. */
+static void send_direct(struct member *m, int id)
+{
+    const struct round *r = &m->round;
+    struct piece to = {id, id + 1};
+    for (int i = 0; i < r->n_pieces; i++)
+        if (r->piece[i].head == id)
+            to = r->piece[i];
+    send_down(m, to, true);
 }
 
 static void send_to_children(struct member *m)
 {
     struct round *r = &m->round;
-    int n = tree_children(r);
-    for (int i = 0; i < n && !m->halted; i++) {
-        int child = tree_id(m, FANOUT * r->pos + 1 + i);
-        if (!(r->child_done >> i & 1) && is_live(m, child))
-            send_down(m, child, false);
-    }
+    for (int i = 0; i < r->n_pieces && !m->halted; i++)
+        if (!(r->child_done >> i & 1) && is_live(m, r->piece[i].head))
+            send_down(m, r->piece[i], false);
 }
 
 static void send_ack(struct member *m, int to, unsigned flags)
@@ -56,6 +70,7 @@ static void send_ack(struct member *m, int to, unsigned flags)
                            .ballot = r->ballot,
                            .slot = r->slot,
                            .value = r->phase == PHASE_COLLECT ? r->best_value : r->value,
+                           .end = r->end,
                            .nonce = to == r->copy_from ? r->copy_nonce + (m->now - r->copy_at) : 0,
                            .accepted_ballot = r->best_ballot};
     if (r->phase == PHASE_COLLECT && r->best_ballot)
@@ -69,6 +84,20 @@ void round_cancel(struct member *m)
 {
     m->round.phase = PHASE_NONE;
     m->round.next_resend = NEVER;
+}
+
+/* This member's part of the tree, whose `out` is known. */
+static void take_part(struct member *m, int parent, int end)
+{
+    struct round *r = &m->round;
+    r->parent = parent;
+    r->end = end;
+    r->size = tree_pos(m, end);
+    r->child_done = 0;
+    r->full_sent = false;
+    tree_split(m);
+    r->rto = pace_rto(m, &m->round_pace, tree_levels(r));
+    r->next_resend = r->phase == PHASE_SETTLE ? NEVER : m->t + r->rto;
 }
 
 static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint64_t slot, int root,
@@ -89,13 +118,10 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
                         .acked_words = old.acked_words,
                         .heard = old.heard,
                         .copy_from = -1,
-                        .direct_at = 1};
+                        .direct_at = 1,
+                        .told_at = old.told_at};
     if (batch)
         r->batch = *batch;
-    r->size = m->p.n - r->out.count;
-    r->pos = tree_pos(m, m->p.self);
-    r->rto = pace_rto(m, &m->round_pace, tree_levels(r));
-    r->next_resend = phase == PHASE_SETTLE ? NEVER : m->t + r->rto;
     if (phase == PHASE_COLLECT && m->has_accepted) {
         r->best_ballot = m->accepted_ballot + 1; /* 0 is "none", and ballot 0 exists */
         r->best = m->accepted;
@@ -105,7 +131,7 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
 
 static bool has_answered(const struct member *m, int id)
 {
-    return tree_has(m, id) && bitset_has(m->round.acked, tree_pos(m, id));
+    return m->round.root == m->p.self && tree_has(m, id) && bitset_has(m->round.acked, tree_pos(m, id));
 }
 
 /* Are those who answered enough to bind the others? All others are believed dead. */
@@ -158,10 +184,7 @@ bool round_everybody(struct member *m)
     const struct round *r = &m->round;
     for (int k = 0; k < m->n_deaths; k++) { /* all others have answered, or the phase would not be complete */
         int id = m->deaths[k].node;
-        bool declared = false;
-        for (int i = 0; i < r->batch.n && r->phase == PHASE_ACCEPT; i++)
-            declared |= r->batch.e[i].event.type == MEMBER_NODE_DEAD && (int)r->batch.e[i].event.a == id;
-        if (!declared && !has_answered(m, id))
+        if (!has_answered(m, id) && !(r->phase == PHASE_ACCEPT && batch_declares(&r->batch, id)))
             return false;
     }
     return true;
@@ -180,9 +203,8 @@ static void subtree_progress(struct member *m)
         return;
     r->full_sent = true;
     r->next_resend = NEVER;
-    int parent = tree_id(m, (r->pos - 1) / FANOUT);
-    send_ack(m, parent, WIRE_FULL);
-    if (r->answer_root && parent != r->root)
+    send_ack(m, r->parent, WIRE_FULL);
+    if (r->answer_root && r->parent != r->root)
         send_ack(m, r->root, WIRE_FULL);
 }
 
@@ -246,8 +268,7 @@ static bool make_acked(struct round *r, int size)
 void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value)
 {
     struct round *r = &m->round;
-    bool proposal = phase == PHASE_PREPARE || phase == PHASE_ACCEPT;
-    if (!tree_leave_out(m, slot, proposal ? batch : NULL) || !make_acked(r, m->p.n - r->out.count)) {
+    if (!tree_leave_out(m, slot, batch) || !make_acked(r, m->p.n - r->out.count)) {
         member_halt(m, "out of memory");
         return;
     }
@@ -255,6 +276,7 @@ void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const s
     r->certain = true;
     for (int i = 0; i < r->n_left; i++)
         r->certain &= !is_member(m, r->left[i]) || idset_has(&m->positive, r->left[i]);
+    take_part(m, m->p.self, m->p.n);
     send_to_children(m);
     act(m);
 }
@@ -275,6 +297,28 @@ static void note_copy(struct member *m, const struct wire_msg *msg)
     m->round.copy_at = m->now;
 }
 
+static bool take_left(struct member *m, const struct wire_msg *msg)
+{
+    struct round *r = &m->round;
+    r->n_left = 0;
+    bool ok = true;
+    for (int i = 0; i < msg->n_left; i++)
+        ok = ok && tree_left_add(r, msg->left[i]);
+    if (!ok || !tree_make_out(m, msg->slot, &msg->batch))
+        member_halt(m, "out of memory");
+    return !m->halted;
+}
+
+static void widen(struct member *m, const struct wire_msg *msg)
+{
+    if (!take_left(m, msg))
+        return;
+    take_part(m, msg->src, msg->end);
+    note_copy(m, msg);
+    send_to_children(m);
+    subtree_progress(m);
+}
+
 /* The same message again: whoever sent it misses our answer. */
 static void repeat(struct member *m, const struct wire_msg *msg)
 {
@@ -283,6 +327,10 @@ static void repeat(struct member *m, const struct wire_msg *msg)
         return;
     bool direct = msg->flags & WIRE_DIRECT;
     r->answer_root |= direct;
+    if (msg->end > r->end) { /* the root's own message was here first, and asked of us alone */
+        widen(m, msg);
+        return;
+    }
     if (r->full_sent || direct)
         note_copy(m, msg);
     if (r->full_sent)
@@ -297,12 +345,8 @@ static bool adopt_left_out(struct member *m, const struct wire_msg *msg)
 {
     enum member_evidence evidence = msg->flags & WIRE_CERTAIN ? MEMBER_REFUSED : MEMBER_UNREACHABLE;
     for (int k = 0; k < msg->n_left && !m->halted; k++) {
-        int id = msg->left[k];
-        bool declared = false;
-        for (int i = 0; i < msg->batch.n; i++)
-            declared |= msg->batch.e[i].event.type == MEMBER_NODE_DEAD && (int)msg->batch.e[i].event.a == id;
-        if (!declared && is_live(m, id))
-            detector_adopt_death(m, id, evidence, msg->root, "left out of a proposal");
+        if (is_live(m, msg->left[k]))
+            detector_adopt_death(m, msg->left[k], evidence, msg->root, "left out of a proposal");
     }
     return !m->halted;
 }
@@ -310,7 +354,7 @@ static bool adopt_left_out(struct member *m, const struct wire_msg *msg)
 void round_join(struct member *m, const struct wire_msg *msg)
 {
     struct round *r = &m->round;
-    if (msg->root == m->p.self)
+    if (msg->root >= m->p.self || msg->end <= m->p.self)
         return;
     int cmp = r->phase == PHASE_NONE ? 1 : key_cmp(msg, r);
     if (cmp == 0)
@@ -318,23 +362,18 @@ void round_join(struct member *m, const struct wire_msg *msg)
     bool proposal = msg->phase == PHASE_PREPARE || msg->phase == PHASE_ACCEPT;
     if (cmp <= 0 || (proposal && !adopt_left_out(m, msg)))
         return;
-    r->n_left = 0;
-    bool ok = true;
-    for (int i = 0; i < msg->n_left; i++)
-        ok = ok && tree_left_add(r, msg->left[i]);
-    if (!ok || !tree_make_out(m, msg->slot)) {
-        member_halt(m, "out of memory");
+    if (!take_left(m, msg))
         return;
-    }
-    if (!tree_has(m, m->p.self) || !tree_has(m, msg->root)) {
+    if (idset_has(&r->out, m->p.self) || idset_has(&r->out, msg->root)) {
         round_cancel(m);
         return;
     }
     begin(m, msg->phase, msg->ballot, msg->slot, msg->root, &msg->batch, msg->value);
-    note_copy(m, msg);
-    report_heard(m, msg->root);
     r->answer_root = msg->flags & WIRE_DIRECT;
     r->certain = msg->flags & WIRE_CERTAIN;
+    take_part(m, msg->src, msg->end);
+    note_copy(m, msg);
+    report_heard(m, msg->root);
     send_to_children(m);
     act(m);
     if (!m->halted && r->answer_root && !r->full_sent && r->phase == msg->phase)
@@ -359,7 +398,7 @@ static void write_to_some(struct member *m, bool again)
         int id = tree_id(m, p);
         if (!is_live(m, id) || (!again && bitset_has(r->heard, p)))
             continue;
-        send_down(m, id, true);
+        send_direct(m, id);
         if (tells_deaths(m))
             report_tell_deaths(m, id);
         r->direct++;
@@ -386,12 +425,18 @@ static void note_direct_answer(struct member *m)
         write_to_some(m, false);
 }
 
-static void child_complete(struct member *m, int child, uint64_t nonce)
+/* All of a piece, if it is one: what is asked of a member by the root alone is less. */
+static void piece_complete(struct member *m, struct piece piece, uint64_t nonce)
 {
     struct round *r = &m->round;
-    if (!(r->child_done >> child & 1) && nonce && nonce <= m->now)
+    int i = 0;
+    while (i < r->n_pieces && (r->piece[i].head != piece.head || r->piece[i].end > piece.end))
+        i++;
+    if (i == r->n_pieces)
+        return;
+    if (!(r->child_done >> i & 1) && nonce && nonce <= m->now)
         pace_note(&m->round_pace, m->now - nonce);
-    r->child_done |= 1u << child;
+    r->child_done |= 1ull << i;
 }
 
 void round_ack(struct member *m, const struct wire_msg *msg)
@@ -399,10 +444,9 @@ void round_ack(struct member *m, const struct wire_msg *msg)
     struct round *r = &m->round;
     if (r->phase == PHASE_NONE || key_cmp(msg, r) != 0 || !tree_has(m, msg->src))
         return;
-    int pos = tree_pos(m, msg->src);
     if (msg->flags & WIRE_WORKING) {
         if (r->root == m->p.self) {
-            bitset_add(r->heard, pos);
+            bitset_add(r->heard, tree_pos(m, msg->src));
             note_direct_answer(m);
         }
         return;
@@ -415,14 +459,10 @@ void round_ack(struct member *m, const struct wire_msg *msg)
         r->best_value = msg->value;
     }
     bool full = msg->flags & WIRE_FULL;
-    if (full && pos > 0 && (pos - 1) / FANOUT == r->pos)
-        child_complete(m, (pos - 1) % FANOUT, msg->nonce);
-    if (r->root == m->p.self) {
-        if (full)
-            tree_mark(m, pos);
-        else
-            bitset_add(r->acked, pos);
-    }
+    if (full)
+        piece_complete(m, (struct piece){msg->src, msg->end}, msg->nonce);
+    if (r->root == m->p.self)
+        tree_mark(m, msg->src, full ? msg->end : msg->src + 1);
     bool same = r->root == m->p.self;
     subtree_progress(m);
     if (same && r->phase != PHASE_NONE && key_cmp(msg, r) == 0 && !m->halted)
@@ -433,6 +473,9 @@ void round_tell_deaths(struct member *m)
 {
     struct round *r = &m->round;
     int told = 0;
+    if (!tells_deaths(m) || since(m, r->told_at) < m->p.rto_ns)
+        return; /* what is not told now is told with the next repetition */
+    r->told_at = m->t;
     for (int p = next_unanswered(r, 1); tells_deaths(m) && p >= 0 && told < DIRECT_MAX && !m->halted;
          p = next_unanswered(r, p + 1)) {
         int id = tree_id(m, p);
@@ -441,6 +484,15 @@ void round_tell_deaths(struct member *m)
         report_tell_deaths(m, id);
         told++;
     }
+}
+
+/* Root: so many in the tree have died since the phase began that most parts of it will not be complete. */
+static bool is_torn(const struct member *m)
+{
+    int torn = 0;
+    for (int i = 0; i < m->n_deaths; i++)
+        torn += tree_has(m, m->deaths[i].node);
+    return torn >= ANEW_DEATHS && m->round.phase != PHASE_COMMIT;
 }
 
 void round_tick(struct member *m)
@@ -452,6 +504,10 @@ void round_tick(struct member *m)
         round_recheck(m);
         if (r->phase == PHASE_NONE || m->t < r->next_resend || m->halted)
             return;
+        if (is_torn(m)) {
+            agreement_begin_anew(m);
+            return;
+        }
     }
     r->attempts++;
     r->rto = 2 * r->rto < pace_rto_max(m, &m->round_pace, tree_levels(r))

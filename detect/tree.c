@@ -1,71 +1,127 @@
-/* The tree of a phase: the ids that are not in `out`, in ascending order starting at the root, are positions 0, 1, ...; position p has the children
- * 8p+1 .. 8p+8. It is computed, not built. Out are those declared dead before the slot, whom everybody knows who takes part in it, and those
- * whom the root leaves out, whom its messages name. */
+/* The tree of a phase: ids in ascending order from the root on, without those in `out`. Each member has a part of them, which begins with
+ * itself; it cuts the rest of its part into pieces of about equal size and passes the message on to the first of each piece, which answers for
+ * all of it. So who is dead matters to those only in whose part it lies, and a message names no others: ten thousand dead of a hundred
+ * thousand are told in shares of some hundred bytes. (The coordinator is the lowest that it does not believe dead, so none are below the root.)
+ *
+ * Out are those declared dead before the slot, whom everybody knows who takes part in it, those that the batch declares, and those whom the
+ * root leaves out. Where some of the latter may live, a proposal names the same ones to everybody (round.c, adopt_left_out). */
 #include "detect/member_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
+enum { RUN_MIN = 16 }; /* so many dead in a row are worth a cut between them */
+
 bool tree_has(const struct member *m, int id)
 {
-    return !idset_has(&m->round.out, id);
+    return id >= m->round.root && !idset_has(&m->round.out, id);
 }
 
-static int rank_of(const struct member *m, int id) /* ids of the tree below id */
+static int rank_of(const struct member *m, int id) /* ids of the tree below id, and ids below the root */
 {
     return id - idset_below(&m->round.out, id);
 }
 
 int tree_pos(const struct member *m, int id)
 {
-    int d = rank_of(m, id) - rank_of(m, m->round.root);
-    return d < 0 ? d + m->round.size : d;
+    return rank_of(m, id) - rank_of(m, m->p.self);
 }
 
 int tree_id(const struct member *m, int pos)
 {
-    assert(m->round.size > 0);
-    return idset_nth_out(&m->round.out, (rank_of(m, m->round.root) + pos) % m->round.size);
-}
-
-int tree_children(const struct round *r)
-{
-    int first = FANOUT * r->pos + 1;
-    int n = r->size - first;
-    return n < 0 ? 0 : n < FANOUT ? n : FANOUT;
+    assert(pos >= 0 && pos < m->round.size);
+    return idset_nth_out(&m->round.out, rank_of(m, m->p.self) + pos);
 }
 
 int tree_levels(const struct round *r)
 {
     int n = 0;
-    for (int p = FANOUT * r->pos + 1; p < r->size; p = FANOUT * p + 1)
+    for (int below = r->size - 1; below > 0; below = (below - 1) / FANOUT)
         n++;
     return n > 1 ? n : 1;
 }
 
-void tree_mark(struct member *m, int pos)
+void tree_mark(struct member *m, int id, int end)
+{
+    int to = tree_pos(m, end);
+    for (int p = tree_pos(m, id); p < to && p < m->round.size; p++)
+        bitset_add(m->round.acked, p);
+}
+
+/* ------------------------------------------------------------------------------------------------ pieces */
+
+/* The least index in `left` of an id that is >= from. */
+static int left_at(const struct round *r, int from)
+{
+    int lo = 0, hi = r->n_left;
+    while (lo < hi) {
+        int mid = lo + (hi - lo) / 2;
+        if (r->left[mid] < from)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+int tree_named(const struct round *r, const struct piece *piece, const int **first)
+{
+    int lo = piece ? left_at(r, piece->head) : 0, hi = piece ? left_at(r, piece->end) : r->n_left;
+    *first = r->left + lo;
+    int n = hi - lo < WIRE_LEFT_MAX ? hi - lo : WIRE_LEFT_MAX;
+    while (n > 0 && wire_left_bytes(*first, n) > WIRE_LEFT_BYTES)
+        n = n * 3 / 4;
+    return n;
+}
+
+static bool can_be_named(const struct round *r, const struct piece *piece)
+{
+    const int *first;
+    return tree_named(r, piece, &first) == left_at(r, piece->end) - left_at(r, piece->head);
+}
+
+/* Positions from .. to - 1, up to the last member: the dead behind it are in nobody's part. */
+static struct piece piece_of(const struct member *m, int from, int to)
+{
+    return (struct piece){tree_id(m, from), tree_id(m, to - 1) + 1};
+}
+
+/* Where a long row of dead lies in it, there; else in the middle. A piece with dead in it has two members at least. */
+static void cut(struct member *m, struct piece *piece, struct piece *rest)
 {
     struct round *r = &m->round;
-    for (int lo = pos, hi = pos; lo < r->size; lo = FANOUT * lo + 1, hi = FANOUT * hi + FANOUT)
-        for (int p = lo; p <= hi && p < r->size; p++)
-            bitset_add(r->acked, p);
+    int best = -1, most = RUN_MIN - 1, hi = left_at(r, piece->end);
+    for (int i = left_at(r, piece->head), begun = i; i < hi; i++) {
+        begun = i > 0 && r->left[i] == r->left[i - 1] + 1 && begun < i ? begun : i;
+        if (i - begun + 1 > most) {
+            most = i - begun + 1;
+            best = r->left[i];
+        }
+    }
+    int from = tree_pos(m, piece->head), to = tree_pos(m, piece->end - 1) + 1;
+    int at =
+        best >= 0 ? tree_pos(m, best) : (from + to) / 2; /* the position of a dead one is that of the next member */
+    *rest = piece_of(m, at, to);
+    *piece = piece_of(m, from, at);
+}
+
+void tree_split(struct member *m)
+{
+    struct round *r = &m->round;
+    int below = r->size - 1;
+    r->n_pieces = below < FANOUT ? below : FANOUT;
+    for (int i = 0; i < r->n_pieces; i++)
+        r->piece[i] =
+            piece_of(m, 1 + (int)((int64_t)i * below / r->n_pieces), 1 + (int)((int64_t)(i + 1) * below / r->n_pieces));
+    for (int i = 0; i < r->n_pieces && r->n_pieces < PIECES_MAX;) {
+        if (can_be_named(r, &r->piece[i]))
+            i++;
+        else
+            cut(m, &r->piece[i], &r->piece[r->n_pieces]), r->n_pieces++;
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------ who is in it */
-
-/* `out` for the slot, from `left`. False: out of memory. */
-bool tree_make_out(struct member *m, uint64_t slot)
-{
-    struct round *r = &m->round;
-    bool ok = idset_copy(&r->out, &m->gone);
-    for (uint64_t s = slot; s <= m->epoch; s++) /* our view may be a later one */
-        for (int i = 0; i < m->log[s - 1]->n; i++)
-            if (m->log[s - 1]->events[i].type == MEMBER_NODE_DEAD)
-                ok = ok && idset_del(&r->out, (int)m->log[s - 1]->events[i].a);
-    for (int i = 0; i < r->n_left; i++)
-        ok = ok && idset_add(&r->out, r->left[i]);
-    return ok;
-}
 
 bool tree_left_add(struct round *r, int id)
 {
@@ -80,16 +136,6 @@ static int by_id(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* The deaths among events, into `left`. */
-static bool left_add_deaths(struct round *r, const struct member_event *events, int n)
-{
-    bool ok = true;
-    for (int i = 0; i < n; i++)
-        if (events[i].type == MEMBER_NODE_DEAD)
-            ok = ok && tree_left_add(r, (int)events[i].a);
-    return ok;
-}
-
 static void sort_left(struct round *r)
 {
     int k = 0;
@@ -101,24 +147,48 @@ static void sort_left(struct round *r)
     r->n_left = k;
 }
 
-/* As root: whom the batch declares, who was declared since the slot, and whom we believe dead, as many as a message can name. Others
- * believed dead stay in the tree, and are not waited for. */
+static bool left_add_deaths(struct round *r, const struct batch *batch)
+{
+    bool ok = true;
+    for (int i = 0; i < batch->n; i++)
+        for (int node = batch_next_death(&batch->e[i].event, -1); node >= 0;
+             node = batch_next_death(&batch->e[i].event, node))
+            ok = ok && tree_left_add(r, node);
+    return ok;
+}
+
+bool tree_make_out(struct member *m, uint64_t slot, const struct batch *batch)
+{
+    struct round *r = &m->round;
+    struct idset gone = {0}; /* before the slot: our view may be a later one */
+    bool ok = slot > m->epoch || idset_copy(&gone, &m->gone);
+    for (uint64_t s = slot; s <= m->epoch; s++) {
+        const struct batch *b = &m->log[s - 1]->batch;
+        for (int i = 0; i < b->n; i++)
+            for (int k = batch_next_death(&b->e[i].event, -1); k >= 0; k = batch_next_death(&b->e[i].event, k))
+                ok = ok && idset_del(&gone, k);
+    }
+    ok = ok && (!batch || left_add_deaths(r, batch));
+    sort_left(r);
+    ok = ok && idset_union(&r->out, slot > m->epoch ? &m->gone : &gone, r->left, r->n_left);
+    idset_free(&gone);
+    int k = 0;
+    for (int i = 0; i < r->n_left; i++)
+        if (!batch || !batch_declares(batch, r->left[i]))
+            r->left[k++] = r->left[i];
+    r->n_left = k;
+    return ok;
+}
+
+/* As root: whom the batch declares, who was declared since the slot, and whom we believe dead. */
 bool tree_leave_out(struct member *m, uint64_t slot, const struct batch *batch)
 {
     struct round *r = &m->round;
-    for (int most = m->n_deaths < WIRE_LEFT_MAX ? m->n_deaths : WIRE_LEFT_MAX;; most = most * 3 / 4) {
-        bool ok = true;
-        r->n_left = 0;
-        for (int i = 0; batch && i < batch->n; i++)
-            ok = ok && left_add_deaths(r, &batch->e[i].event, 1);
-        for (uint64_t s = slot; s <= m->epoch; s++)
-            ok = ok && left_add_deaths(r, m->log[s - 1]->events, m->log[s - 1]->n);
-        for (int i = 0; i < most; i++)
-            ok = ok && tree_left_add(r, m->deaths[i].node);
-        sort_left(r);
-        if (!ok)
-            return false;
-        if (most == 0 || (r->n_left <= WIRE_LEFT_MAX && wire_left_bytes(r->left, r->n_left) <= WIRE_LEFT_BYTES))
-            return tree_make_out(m, slot);
-    }
+    bool ok = true;
+    r->n_left = 0;
+    for (uint64_t s = slot; s <= m->epoch; s++)
+        ok = ok && left_add_deaths(r, &m->log[s - 1]->batch);
+    for (int i = 0; i < m->n_deaths; i++)
+        ok = ok && tree_left_add(r, m->deaths[i].node);
+    return ok && tree_make_out(m, slot, batch);
 }

@@ -3,6 +3,41 @@
 #include <assert.h>
 #include <string.h>
 
+int batch_next_death(const struct member_event *e, int after)
+{
+    int first = (int)e->a, bit = after - first; /* of the next one */
+    if (e->type != MEMBER_NODE_DEAD || bit >= BATCH_SPAN - 1)
+        return -1;
+    if (bit < 0)
+        return first;
+    uint64_t rest = e->d & ~0ull << bit;
+    return rest ? first + 1 + __builtin_ctzll(rest) : -1;
+}
+
+bool batch_declares(const struct batch *b, int node)
+{
+    for (int i = 0; i < b->n; i++)
+        if (batch_next_death(&b->e[i].event, node - 1 < (int)b->e[i].event.a ? -1 : node - 1) == node)
+            return true;
+    return false;
+}
+
+int batch_events(const struct batch *b, struct member_event out[MEMBER_EVENTS_MAX])
+{
+    int n = 0;
+    for (int i = 0; i < b->n; i++) {
+        const struct member_event *e = &b->e[i].event;
+        if (e->type != MEMBER_NODE_DEAD)
+            out[n++] = *e;
+        for (int node = batch_next_death(e, -1); node >= 0 && n < MEMBER_EVENTS_MAX; node = batch_next_death(e, node)) {
+            out[n] = *e;
+            out[n].a = (uint32_t)node;
+            out[n++].d = 0;
+        }
+    }
+    return n;
+}
+
 struct cursor {
     uint8_t *p;
     const uint8_t *r, *end;
@@ -58,6 +93,7 @@ static void get_batch(struct cursor *c, int n, struct batch *b)
         c->bad = true;
     if (c->bad)
         b->n = 0;
+    int said = 0;
     for (int i = 0; i < b->n; i++) {
         struct batch_entry *e = &b->e[i];
         e->node = get_id(c, n);
@@ -67,9 +103,14 @@ static void get_batch(struct cursor *c, int n, struct batch *b)
         e->event.b = (uint32_t)get(c, 4);
         e->event.c = (uint32_t)get(c, 4);
         e->event.d = get(c, 8);
-        if (e->event.type == MEMBER_NODE_DEAD && e->event.a >= (uint32_t)n)
+        bool dead = e->event.type == MEMBER_NODE_DEAD;
+        said += dead ? 1 + __builtin_popcountll(e->event.d) : 1;
+        int last = dead && e->event.d ? 64 - __builtin_clzll(e->event.d) : 0; /* of those from a on */
+        if (said > MEMBER_EVENTS_MAX || (dead && (uint64_t)e->event.a + (uint64_t)last >= (uint64_t)n))
             c->bad = true;
     }
+    if (c->bad)
+        b->n = 0;
 }
 
 static int bytes_of(unsigned distance)
@@ -181,6 +222,7 @@ size_t wire_encode(const struct wire_msg *m, uint8_t out[MEMBER_DATAGRAM_MAX])
         put(&c, m->slot, 8);
         put(&c, m->value, 8);
         put(&c, m->nonce, 8);
+        put(&c, (uint64_t)m->end, 4);
         if (m->type == WIRE_ROUND)
             put_left(&c, m);
         else
@@ -225,6 +267,10 @@ static bool decode_round(struct cursor *c, int n, struct wire_msg *m, int *left)
     m->slot = get(c, 8);
     m->value = get(c, 8);
     m->nonce = get(c, 8);
+    uint64_t end = get(c, 4);
+    if (end > (uint64_t)n)
+        c->bad = true;
+    m->end = c->bad ? 0 : (int)end;
     if (m->type == WIRE_ROUND)
         get_left(c, n, m, left);
     else

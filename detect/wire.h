@@ -47,14 +47,23 @@ struct batch_entry {
     uint32_t seq; /* its number on that node; 0 for MEMBER_NODE_DEAD */
     struct member_event event;
 };
+/* Where many have died at once an entry of deaths stands for several: bit i of d says that node a + 1 + i is dead, too, and by the same evidence.
+ * Together a batch says no more than MEMBER_EVENTS_MAX things. */
 struct batch {
     int n;
     struct batch_entry e[MEMBER_BATCH_MAX];
 };
+enum { BATCH_SPAN = 65 }; /* ids that one entry may stand for */
+/* The least node above `after` that the event declares dead, or -1. From after = -1 on. */
+int batch_next_death(const struct member_event *e, int after);
+bool batch_declares(const struct batch *b, int node);
+/* As the runtime gets them, one for each death. Returns their number. */
+int batch_events(const struct batch *b, struct member_event out[MEMBER_EVENTS_MAX]);
 struct death {
     int node;
     int finder;
     enum member_evidence evidence;
+    bool taken; /* not on the wire: it was reported, and the coordinator has it */
 };
 
 struct wire_msg {
@@ -71,6 +80,7 @@ struct wire_msg {
     int root;
     uint64_t ballot, slot, value;
     uint64_t accepted_ballot; /* WIRE_ACK of COLLECT: of batch and value; 0: none */
+    int end;                  /* ids from src (WIRE_ACK) or dst (WIRE_ROUND) up to here, exclusive, are meant */
     int n_left; /* WIRE_ROUND: whom the tree leaves out beside those declared dead before the slot, in ascending order */
     const int *left;
     struct batch batch;

@@ -46,7 +46,7 @@ struct command {
     uint32_t incarnation;
     uint64_t epoch, value;
     int n;
-    struct view_event event[MEMBER_BATCH_MAX];
+    struct view_event event[MEMBER_EVENTS_MAX];
     struct member_report report;
     char text[160];
 };

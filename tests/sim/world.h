@@ -114,7 +114,7 @@ struct simnode {
 struct decision {
     int n;
     uint64_t max_value;
-    struct member_event events[MEMBER_BATCH_MAX];
+    struct member_event events[MEMBER_EVENTS_MAX];
 };
 
 struct world {

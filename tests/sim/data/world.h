@@ -37,7 +37,7 @@ struct command {
     int code, signal;
     uint64_t epoch, value;
     int n;
-    struct view_event event[MEMBER_BATCH_MAX];
+    struct view_event event[MEMBER_EVENTS_MAX];
     struct control control;
 };
 

@@ -8,7 +8,7 @@
 
 static struct plan plan = {.n = 1000, .seed = 1, .end = 2 * SEC, .at = 500 * MS};
 static int silence_ms, dark_ms, suspect_ms;
-static double most_messages, known_within_ms, many_periods;
+static double most_messages, known_within_ms, many_periods, longest, node_bytes;
 static bool kinds;
 
 /* What keelrun would be told, and what is asked of the outcome. */
@@ -26,6 +26,12 @@ static bool parse_limits(int key, double x)
         break;
     case 'v':
         plan.trace = (int)x + 1;
+        break;
+    case 'L':
+        longest = x;
+        break;
+    case 'D':
+        node_bytes = x;
         break;
     case 'N':
         many_periods = x;
@@ -137,21 +143,23 @@ static bool tell(const struct outcome *o)
 {
     double seconds = (double)plan.end / SEC, periods = seconds * SEC / (double)plan.params.period_ns * plan.n;
     bool storm = most_messages > 0 && (double)o->messages > most_messages;
+    bool large =
+        (longest > 0 && (double)o->longest > longest) || (node_bytes > 0 && (double)o->node_bytes > node_bytes);
     bool late = known_within_ms > 0 && (double)o->known > known_within_ms * MS;
     printf("%d nodes, %.1f s, %.3g node-periods: %d failed, found after %.1f ms, known to all after %.1f ms; %d "
            "declared, %d wrong, "
            "%d ended, %llu suspicions; %.1f messages and %.1f reads per node and second, the longest %zu bytes; %zu "
            "bytes per node; %llu "
-           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s\n",
+           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s%s\n",
            plan.n, seconds, periods, o->failed, (double)o->detected / MS, (double)o->known / MS, o->declared, o->wrong,
            o->halted, (unsigned long long)o->suspicions, (double)o->messages / plan.n / seconds,
            (double)o->reads / plan.n / seconds, o->longest, o->node_bytes, (unsigned long long)o->events,
            (double)o->events / o->cpu_s / 1e6, o->ordered, plan.submitted, (unsigned long long)o->messages,
            o->consistent ? "" : "; TWO HISTORIES", o->agreed ? "" : "; NOT ALL AGREE", o->wrong ? "; WRONG" : "",
-           storm ? "; TOO MANY MESSAGES" : "", late ? "; LATE" : "");
+           storm ? "; TOO MANY MESSAGES" : "", large ? "; TOO LARGE" : "", late ? "; LATE" : "");
     if (kinds)
         print_kinds(o);
-    return !late && o->consistent && o->agreed && o->wrong == 0 && o->ordered == plan.submitted && !storm;
+    return !late && !large && o->consistent && o->agreed && o->wrong == 0 && o->ordered == plan.submitted && !storm;
 }
 
 static bool run(struct outcome *o)
@@ -221,6 +229,8 @@ int main(int argc, char **argv)
         {"work-us", 'M', "US", 0, "of one of them for each event, and for each message sent", 2},
         {"most-messages", 'b', "M", 0, "more than so many are a fault", 2},
         {"known-within", 'B', "MS", 0, "after the failures; known to all later is a fault", 2},
+        {"longest", 'L', "BYTES", 0, "a longer message is a fault", 2},
+        {"node-bytes", 'D', "BYTES", 0, "more for each node, at the end, are a fault", 2},
         {"kinds", 'K', NULL, 0, "print how many messages of each kind there were", 2},
         {"trace", 'v', "NODE", 0, "print what it reports", 2},
         {"silence", 'q', "MS", 0, "as keelrun's", 3},

@@ -407,11 +407,9 @@ bool scale_run(const struct plan *plan, struct outcome *out)
         return false;
     for (int i = 0; i < plan->n; i++)
         memset(w.nodes[i].watchers, -1, sizeof w.nodes[i].watchers);
-    size_t begun = mallinfo2().uordblks + mallinfo2().hblkhd;
     for (int i = 0; i < plan->n; i++)
         if (!create(&w.nodes[i], i))
             return false;
-    out->node_bytes = (mallinfo2().uordblks + mallinfo2().hblkhd - begun) / (size_t)plan->n;
     later(SEC + plan->at, EV_FAIL, -1, -1);
     if (plan->cut > 0 && plan->cut_ns)
         later(SEC + plan->at + plan->cut_ns, EV_HEAL, -1, -1);
@@ -427,8 +425,10 @@ bool scale_run(const struct plan *plan, struct outcome *out)
     }
     out->cpu_s = cpu_s() - cpu;
     out->agreed = all_agree();
+    size_t full = mallinfo2().uordblks + mallinfo2().hblkhd;
     for (int i = 0; i < plan->n; i++)
         member_destroy(w.nodes[i].m);
+    out->node_bytes = (full - mallinfo2().uordblks - mallinfo2().hblkhd) / (size_t)plan->n;
     wheel_destroy(w.wheel);
     free(w.nodes);
     free(w.link_down);

@@ -61,6 +61,17 @@ static void test_idset_is_what_was_put_in(void **state)
         assert_int_equal(idset_common(&other, &s), common);
         assert_true(idset_copy(&copy, &s));
         same(&copy, in);
+        int ids[IDS], n = 0;
+        bool both[IDS];
+        for (int id = 0; id < IDS; id++) {
+            both[id] = in[id] || in_other[id];
+            if (in_other[id])
+                ids[n++] = id;
+        }
+        assert_true(idset_union(&copy, &s, ids, n));
+        same(&copy, both);
+        assert_true(idset_union(&copy, &s, ids, 0));
+        same(&copy, in);
         idset_clear(&copy);
         assert_int_equal(idset_below(&copy, IDS), 0);
         idset_free(&s);

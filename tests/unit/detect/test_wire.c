@@ -64,6 +64,60 @@ static void test_wire_largest_round_fits_and_returns(void **state)
     }
 }
 
+/* Of each list of deaths in which the ids ascend, whatever the distances: what comes out is what was said. */
+static void test_wire_deaths_of_neighbours_share_an_entry(void **state)
+{
+    (void)state;
+    struct rng r;
+    rng_seed(&r, 5);
+    for (int run = 0; run < 2000; run++) {
+        const int n = 300;
+        struct wire_msg m = {.type = WIRE_LOG, .src = 1, .dst = 2, .slot = 3}, got;
+        bool dead[300] = {false};
+        int left[WIRE_LEFT_MAX], said = 0, at = (int)rng_below(&r, 40);
+        while (m.batch.n < 3 && at < n) {
+            struct member_event *e = &m.batch.e[m.batch.n++].event;
+            *e = (struct member_event){.type = MEMBER_NODE_DEAD, .a = (uint32_t)at, .b = MEMBER_SILENT, .c = 7};
+            for (int i = at + 1; i < n && i < at + BATCH_SPAN && said < 100; i++)
+                if (rng_below(&r, 3) == 0 || i == at + BATCH_SPAN - 1) {
+                    e->d |= 1ull << (i - at - 1);
+                    dead[i] = true;
+                    said++;
+                }
+            dead[at] = true;
+            said++;
+            at += BATCH_SPAN + (int)rng_below(&r, 20);
+        }
+        m.batch.e[m.batch.n++].event = (struct member_event){.type = MEMBER_EVENT_FIRST, .a = 5, .d = 77};
+        uint8_t bytes[MEMBER_DATAGRAM_MAX];
+        size_t len = wire_encode(&m, bytes);
+        assert_true(wire_decode(bytes, len, n, &got, left));
+        struct member_event out[MEMBER_EVENTS_MAX];
+        assert_int_equal(batch_events(&got.batch, out), said + 1);
+        assert_true(out[said].type == MEMBER_EVENT_FIRST && out[said].d == 77);
+        int k = 0;
+        for (int i = 0; i < n; i++) {
+            assert_int_equal(batch_declares(&got.batch, i), dead[i]);
+            if (!dead[i])
+                continue;
+            assert_true((int)out[k].a == i && out[k].b == MEMBER_SILENT && out[k].c == 7 && out[k].d == 0);
+            k++;
+        }
+        int last = (int)m.batch.e[m.batch.n - 2].event.a;
+        m.batch.e[m.batch.n - 2].event.d |= 1ull << 63; /* of a node that there is not */
+        len = wire_encode(&m, bytes);
+        assert_int_equal(wire_decode(bytes, len, n, &got, left), last + BATCH_SPAN <= n);
+    }
+    struct wire_msg many = {.type = WIRE_LOG, .src = 1, .dst = 2, .slot = 3, .batch = {.n = 2}}, got;
+    uint8_t bytes[MEMBER_DATAGRAM_MAX];
+    int left[WIRE_LEFT_MAX];
+    for (int i = 0; i < 2; i++)
+        many.batch.e[i].event = (struct member_event){.type = MEMBER_NODE_DEAD, .a = 100 * (uint32_t)i, .d = ~0ull};
+    assert_false(wire_decode(bytes, wire_encode(&many, bytes), 300, &got, left)); /* 130 events */
+    many.batch.e[1].event.d = ~0ull >> 2;
+    assert_true(wire_decode(bytes, wire_encode(&many, bytes), 300, &got, left));
+}
+
 /* Damaged or truncated bytes are refused or decoded into fields in range: run under ASan. */
 static void test_wire_damaged_message_stays_in_range(void **state)
 {
@@ -174,6 +228,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_largest_round_fits_and_returns),
+        cmocka_unit_test(test_wire_deaths_of_neighbours_share_an_entry),
         cmocka_unit_test(test_wire_damaged_message_stays_in_range),
         cmocka_unit_test(test_wire_and_seal_know_large_ids),
         cmocka_unit_test(test_seal_altered_or_foreign_is_refused),
