@@ -339,14 +339,13 @@ void engine_complete(struct engine *e, struct instance *i, const struct engine_r
         finish(e, i);
 }
 
-void engine_sent(struct engine *e, uint64_t seq, uint64_t now)
+void engine_sent(struct engine *e, int member, uint64_t seq, uint64_t now)
 {
     e->now = now;
     struct instance *i = find(e, seq);
     if (!i)
         return;
-    assert(i->sending > 0);
-    i->sending--;
+    instance_sent(i, member);
     if (i->state != INSTANCE_COMPLETE)
         instance_progress(e, i);
     else if (!i->sending)

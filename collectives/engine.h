@@ -95,7 +95,8 @@ struct engine_result {
 struct engine_ops {
     void *user;
     /* Reliable and in order while the connection holds; what is lost with it is made good (see engine_lost). True (and always with
-     * seq 0): data may be changed at once. False: the engine does not touch data until engine_sent(seq), which must come, also if the peer died. */
+     * seq 0): data may be changed at once. False: the engine does not touch data until engine_sent(member, seq), which must come, also if the peer died;
+     * for what goes to one member in the order of sending. */
     bool (*send)(void *user, int member, uint64_t seq, const void *head, size_t head_len, const void *data, size_t len);
     /* The instance is complete. Once for each started one; may come from within engine_start. May call engine_start. */
     void (*done)(void *user, uint64_t seq, const struct engine_result *result);
@@ -168,7 +169,7 @@ bool engine_place(struct engine *e, int from, const void *head, size_t total, si
                   uint64_t now);
 /* A message whose first bytes are these could not be kept for want of memory: a call that needs it ends with ENGINE_NOMEM, on all. */
 void engine_starved(struct engine *e, int from, const void *head, size_t len, uint64_t now);
-void engine_sent(struct engine *e, uint64_t seq, uint64_t now);
+void engine_sent(struct engine *e, int member, uint64_t seq, uint64_t now);
 /* What was sent to a live member may be lost: the connection broke. */
 void engine_lost(struct engine *e, int member, uint64_t now);
 void engine_tick(struct engine *e, uint64_t now);

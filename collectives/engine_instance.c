@@ -303,9 +303,12 @@ static bool build(const struct engine *e, struct instance *i)
     free(nodes);
     if (!ok)
         return false;
-    i->tmp = malloc(i->schedule.tmp + scratch_of(i) + 1);
+    size_t data = i->schedule.tmp + scratch_of(i);
+    i->tmp = malloc(data + i->schedule.n + 1);
     if (!i->tmp)
         return false;
+    i->under_way = i->tmp + data;
+    memset(i->under_way, 0, i->schedule.n);
     if (!i->repairs)
         clear_absent(e, i);
     i->at = 0;
@@ -323,14 +326,36 @@ uint8_t *engine_bytes_of(const struct instance *i, struct schedule_region r)
     return (uint8_t *)(r.buffer == SCHEDULE_IN ? (void *)(uintptr_t)i->call.in : i->call.out) + r.at;
 }
 
-static void send_data(struct engine *e, struct instance *i, const struct schedule_step *s)
+bool instance_sends(const struct instance *i, const struct schedule_region *r, size_t len)
 {
+    for (size_t k = 0; k < i->at && i->sending; k++)
+        if (i->under_way[k] && schedule_overlap(&i->schedule.step[k].to, r, i->schedule.step[k].len, len))
+            return true;
+    return false;
+}
+
+void instance_sent(struct instance *i, int member)
+{
+    assert(i->sending > 0);
+    i->sending--;
+    for (size_t k = 0; k < i->schedule.n; k++)
+        if (i->under_way[k] && roster_member(i->members, i->schedule.step[k].peer) == member) {
+            i->under_way[k] = false;
+            return;
+        }
+}
+
+static void send_data(struct engine *e, struct instance *i, size_t at)
+{
+    const struct schedule_step *s = &i->schedule.step[at];
     uint8_t head[MESSAGE_HEAD];
     struct message_head h = {MESSAGE_DATA, i->attempt, s->tag, i->signature, e->id, i->seq, roster_epoch(i->members)};
     message_head_write(head, &h);
     if (!e->ops.send(e->ops.user, roster_member(i->members, s->peer), i->seq, head, sizeof head,
-                     s->len ? engine_bytes_of(i, s->to) : NULL, s->len))
+                     s->len ? engine_bytes_of(i, s->to) : NULL, s->len)) {
         i->sending++;
+        i->under_way[at] = true;
+    }
 }
 
 enum outcome { STEP_DONE, STEP_WAITS, STEP_FAILED };
@@ -352,10 +377,10 @@ static enum outcome receive_data(struct instance *i, const struct schedule_step 
 static enum outcome take_step(struct engine *e, struct instance *i, const struct schedule_step *s)
 {
     if (s->op == SCHEDULE_SEND) {
-        send_data(e, i, s);
+        send_data(e, i, i->at);
         return STEP_DONE;
     }
-    if (i->sending) /* what is being sent must not change */
+    if (instance_sends(i, &s->to, s->len))
         return STEP_WAITS;
     if (s->op == SCHEDULE_RECV)
         return receive_data(i, s);

@@ -56,8 +56,9 @@ struct instance {
     bool combining; /* and is combined at once, as the step after it would */
     size_t placed;  /* so many bytes of it are here */
     uint8_t *tmp;
-    void *saved; /* the input, if the output overwrites it */
-    unsigned sending;
+    void *saved;        /* the input, if the output overwrites it */
+    unsigned sending;   /* data that must not change, */
+    uint8_t *under_way; /* those of these steps, in tmp */
     /* meeting */
     uint64_t epoch;
     struct vote vote;
@@ -173,6 +174,10 @@ uint64_t engine_combine(enum engine_agree op, uint64_t a, uint64_t b);
 uint8_t *engine_bytes_of(const struct instance *i, struct schedule_region r);
 /* engine_instance.c. progress and receive: the instance may be gone on return. */
 struct instance *instance_create(struct engine *e, uint64_t seq, const struct engine_call *call);
+/* What was sent to that member, first of what is under way, may change. */
+void instance_sent(struct instance *i, int member);
+/* Is something of that region under way? */
+bool instance_sends(const struct instance *i, const struct schedule_region *r, size_t len);
 void instance_destroy(struct instance *i);
 void instance_begin(struct engine *e, struct instance *i); /* the first attempt */
 void instance_progress(struct engine *e, struct instance *i);

@@ -7,22 +7,6 @@
 
 #include "collectives/engine_int.h"
 
-static bool overlap(const struct schedule_region *a, const struct schedule_region *b, size_t a_len, size_t b_len)
-{
-    return a->buffer == b->buffer && a->at < b->at + b_len && b->at < a->at + a_len;
-}
-
-/* What is being sent must not change. Which of the sends are over is not known one by one. */
-static bool is_being_sent(const struct instance *i, const struct schedule_region *r, size_t len)
-{
-    for (size_t k = 0; k < i->at && i->sending; k++) {
-        const struct schedule_step *s = &i->schedule.step[k];
-        if (s->op == SCHEDULE_SEND && overlap(&s->to, r, s->len, len))
-            return true;
-    }
-    return false;
-}
-
 /* The instance that waits for this message, at its step `at`, or NULL. */
 static struct instance *waiting(const struct engine *e, const struct message_head *h, int from)
 {
@@ -47,8 +31,9 @@ static bool is_needed_once(const struct instance *i)
             s->to.at + s->len >= came->to.at + came->len)
             return true;
         bool reads = s->op == SCHEDULE_SEND || s->op == SCHEDULE_COMBINE;
-        if ((reads && overlap(&s->to, &came->to, s->len, came->len)) ||
-            (s->op != SCHEDULE_SEND && s->op != SCHEDULE_RECV && overlap(&s->from, &came->to, s->len, came->len)))
+        if ((reads && schedule_overlap(&s->to, &came->to, s->len, came->len)) ||
+            (s->op != SCHEDULE_SEND && s->op != SCHEDULE_RECV &&
+             schedule_overlap(&s->from, &came->to, s->len, came->len)))
             return false;
     }
     return true;
@@ -74,7 +59,7 @@ static bool may_begin(struct instance *i, size_t total)
     i->combining = is_combined_next(i);
     const struct schedule_step *s = &i->schedule.step[i->at], *next = combined(i);
     bool good =
-        total == s->len && !is_being_sent(i, &s->to, s->len) && !(next && is_being_sent(i, &next->to, next->len));
+        total == s->len && !instance_sends(i, &s->to, s->len) && !(next && instance_sends(i, &next->to, next->len));
     i->placed = 0;
     i->placing = good;
     return good;

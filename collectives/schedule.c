@@ -132,6 +132,11 @@ bool schedule_build(struct schedule *s, enum schedule_algorithm a, const struct 
     return !s->failed;
 }
 
+bool schedule_overlap(const struct schedule_region *a, const struct schedule_region *b, size_t a_len, size_t b_len)
+{
+    return a->buffer == b->buffer && a->at < b->at + b_len && b->at < a->at + a_len;
+}
+
 void schedule_fini(struct schedule *s)
 {
     free(s->step);

@@ -94,9 +94,13 @@ static struct schedule_block span(const struct schedule_shape *shape, int p, int
 static void rabenseifner(struct schedule *s, const struct team *t, const struct schedule_shape *shape)
 {
     struct schedule_region data = region(SCHEDULE_OUT, 0), tmp = add_tmp(s, shape->len);
-    int me = fold(s, t, data, tmp, shape->len), p = power_of_two_below(t->n), lo = 0, hi = p;
+    int p = power_of_two_below(t->n), lo = 0, hi = p;
+    if (p < t->n || t->n == 1)
+        add_copy(s, data, region(SCHEDULE_IN, 0), shape->len);
+    int me = fold(s, t, data, tmp, shape->len);
     int lows[32] = {0}, highs[32] = {0}, depth = 0;
     uint32_t tag = STEP_TAGS;
+    bool whole = p < t->n; /* else only what is kept is copied, while the rest is on its way */
     for (int mask = 1; me >= 0 && mask < p; mask <<= 1, tag++) {
         int peer = unfolded(t, me ^ mask), mid = (lo + hi) / 2;
         bool upper = me & mask;
@@ -106,7 +110,10 @@ static void rabenseifner(struct schedule *s, const struct team *t, const struct 
         highs[depth++] = hi;
         lo = upper ? mid : lo;
         hi = upper ? hi : mid;
-        add_send(s, t, peer, tag, offset(data, give.at), give.len);
+        bool first = mask == 1 && !whole;
+        add_send(s, t, peer, tag, first ? region(SCHEDULE_IN, give.at) : offset(data, give.at), give.len);
+        if (first)
+            add_copy(s, offset(data, keep.at), region(SCHEDULE_IN, keep.at), keep.len);
         add_recv(s, t, peer, tag, offset(tmp, keep.at), keep.len);
         add_combine(s, offset(data, keep.at), offset(tmp, keep.at), upper, keep.len);
     }
@@ -170,7 +177,8 @@ void build_allreduce(struct schedule *s, enum schedule_algorithm a, const struct
 {
     struct schedule_region data = region(SCHEDULE_OUT, 0);
     struct team t = team_all(shape, 0, 0);
-    add_copy(s, data, region(SCHEDULE_IN, 0), shape->len);
+    if (a != SCHEDULE_RABENSEIFNER)
+        add_copy(s, data, region(SCHEDULE_IN, 0), shape->len);
     if (a == SCHEDULE_RABENSEIFNER) {
         rabenseifner(s, &t, shape);
     } else if (a == SCHEDULE_RING) {

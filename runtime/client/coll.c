@@ -229,9 +229,9 @@ void coll_wake_at(struct client *c, uint64_t at)
         c->coll.at = at;
 }
 
-void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, uint64_t now)
+void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, int rank, uint64_t now)
 {
-    engine_sent(g->engine, seq, now);
+    engine_sent(g->engine, group_member(g->ranks, rank), seq, now);
     coll_wake_at(c, engine_deadline(g->engine));
 }
 

@@ -165,7 +165,8 @@ bool coll_place(struct client *c, int from, const void *head, size_t total, size
                 uint64_t now);
 /* There is no memory for a message that begins so. True: it need not be sent again, its call will say so. */
 bool coll_starved(struct client *c, int from, uint32_t kind, const void *head, size_t len, uint64_t now);
-void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, uint64_t now);
+/* What was sent to that rank. */
+void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, int rank, uint64_t now);
 /* All calls end with that status, from now on. */
 void coll_break(struct client *c, keel_status status);
 /* The same without a word: this process leaves the job. Threads that wait return with the status. */

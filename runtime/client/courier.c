@@ -91,12 +91,24 @@ static bool post(struct client *c, int rank, const struct path *path, struct wir
     return true;
 }
 
-static bool send_piece(struct client *c, int rank, const struct path *path, const struct parcel *p, uint64_t number)
+static uint64_t window_of(const struct stream *s)
+{
+    return s->direct ? COURIER_WINDOW_DIRECT : COURIER_WINDOW;
+}
+
+static bool may_send(const struct stream *s)
+{
+    return s->at && s->sent - s->acked < window_of(s);
+}
+
+/* Piece `number` and up to n - 1 that follow it. */
+static bool send_pieces(struct client *c, int rank, const struct path *path, const struct parcel *p, uint64_t number,
+                        uint64_t n)
 {
     size_t total = p->head_len + p->len, from = (size_t)(number - p->first) * COURIER_PIECE;
-    size_t to = total - from > COURIER_PIECE ? from + COURIER_PIECE : total;
+    size_t to = total - from > n * COURIER_PIECE ? from + n * COURIER_PIECE : total;
     size_t head_len = from == 0 ? p->head_len : 0, at = from == 0 ? 0 : from - p->head_len;
-    bool last = number + 1 == p->first + p->pieces;
+    bool last = number + n == p->first + p->pieces;
     bool detour = path->ep && !stream_of(c, rank)->direct && direct_up(c, rank); /* until all is acknowledged */
     struct wire w = {.type = WIRE_PARCEL,
                      .flags = (uint8_t)(p->tag.flags | (last && (p->borrowed || detour) ? WIRE_F_TELL : 0)),
@@ -105,6 +117,22 @@ static bool send_piece(struct client *c, int rank, const struct path *path, cons
                      .identity = total,
                      .step = p->tag.kind};
     return post(c, rank, path, &w, p->head, head_len, p->data + at, to - from - head_len);
+}
+
+/* Of the parcel that is next, as many as go in one message. */
+static uint64_t pieces_next(const struct stream *s)
+{
+    uint64_t left = s->at->first + s->at->pieces - (s->sent + 1), open = window_of(s) - (s->sent - s->acked);
+    uint64_t most = s->direct ? COURIER_TOGETHER : 1;
+    left = left < open ? left : open;
+    return left < most ? left : most;
+}
+
+static bool has_room(struct client *c, const struct stream *s, const struct path *path)
+{
+    bool room = !s->direct || tp_room(path->ep);
+    c->direct.crowded = c->direct.crowded || !room;
+    return room;
 }
 
 static void rewind_stream(struct stream *s)
@@ -129,16 +157,27 @@ static void pump(struct client *c, int rank, uint64_t now)
 {
     struct stream *s = stream_of(c, rank);
     choose_way(c, rank);
-    if (!s->at || now < s->retry_at || c->coll.broken != KEEL_OK || s->sent - s->acked >= COURIER_WINDOW)
+    if (!may_send(s) || now < s->retry_at || c->coll.broken != KEEL_OK)
         return;
     struct path path;
     if (!path_to(c, rank, now, &path))
         return;
-    while (s->at && s->sent - s->acked < COURIER_WINDOW && send_piece(c, rank, &path, s->at, s->sent + 1)) {
-        s->sent++;
+    while (may_send(s) && (path.place >= 0 || has_room(c, s, &path))) {
+        uint64_t n = pieces_next(s);
+        if (!send_pieces(c, rank, &path, s->at, s->sent + 1, n))
+            return;
+        s->sent += n;
         if (s->sent + 1 == s->at->first + s->at->pieces)
             s->at = s->at->next;
     }
+}
+
+void courier_flow(struct client *c, uint64_t now)
+{
+    c->direct.crowded = false;
+    for (int r = 0; r < c->size; r++)
+        if (stream_of(c, r)->direct)
+            pump(c, r, now);
 }
 
 /* Of a message that no caller waits for, with what the kernel needs for it. */
@@ -207,7 +246,7 @@ static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t no
             s->tail = &s->head;
         s->loose -= weight(p);
         if (p->borrowed)
-            coll_delivered(c, p->tag.group, p->tag.seq, now);
+            coll_delivered(c, p->tag.group, p->tag.seq, rank, now);
         parcel_free(p);
     }
     pump(c, rank, now);
@@ -232,7 +271,7 @@ void courier_keep(struct client *c, const struct keel_group *group, uint64_t now
             p->data = p->kept;
             p->borrowed = false;
             stream_of(c, r)->loose += weight(p);
-            coll_delivered(c, p->tag.group, p->tag.seq, now);
+            coll_delivered(c, p->tag.group, p->tag.seq, r, now);
         }
 }
 
@@ -253,8 +292,8 @@ bool courier_lacks_connection(const struct client *c, int rank)
 {
     const struct stream *s = &c->coll.stream[rank];
     int node = node_of(c, rank);
-    return c->coll.life[rank].life && s->at && s->sent - s->acked < COURIER_WINDOW && hall_place(c, rank) < 0 &&
-           !s->direct && !(node >= 0 && c->link[node].way.state == WAY_UP);
+    return c->coll.life[rank].life && may_send(s) && hall_place(c, rank) < 0 && !s->direct &&
+           !(node >= 0 && c->link[node].way.state == WAY_UP);
 }
 
 void courier_wake(struct client *c, int rank)
@@ -309,7 +348,12 @@ static void returned(struct client *c, const struct wire *w, uint64_t now)
 _Static_assert((COURIER_PIECE - ENGINE_HEAD) % ENGINE_PIECE_UNIT == 0 && COURIER_PIECE % ENGINE_PIECE_UNIT == 0,
                "pieces of data");
 
-/* The first piece of a message of a collective that waits for just this one: there is no need to gather it. */
+static uint64_t pieces_of(const struct wire *w)
+{
+    return w->len ? ((uint64_t)w->len + COURIER_PIECE - 1) / COURIER_PIECE : 1;
+}
+
+/* The first pieces of a message of a collective that waits for just this one: there is no need to gather it. */
 static bool place_first(struct client *c, const struct wire *w, const uint8_t *body, uint64_t now)
 {
     int from = (int)w->rank;
@@ -324,7 +368,7 @@ static bool place_first(struct client *c, const struct wire *w, const uint8_t *b
     s->placed = true;
     s->whole_len = w->identity;
     s->whole_have = w->len;
-    s->received++;
+    s->received += pieces_of(w);
     return true;
 }
 
@@ -336,18 +380,34 @@ static bool place_next(struct client *c, const struct wire *w, const uint8_t *bo
         return false; /* no piece of a sender of ours */
     s->whole_have += w->len;
     s->placed = s->whole_have < s->whole_len;
-    s->received++;
+    s->received += pieces_of(w);
     (void)coll_place(c, from, s->first, s->whole_len - ENGINE_HEAD, w->offset - ENGINE_HEAD, body, w->len, now);
     return true;
 }
 
-/* The piece that is next. False: there is no memory for it now. */
+/* Who waits for it has come meanwhile. */
+static bool place_rest(struct client *c, const struct wire *w, const uint8_t *body, uint64_t now)
+{
+    int from = (int)w->rank;
+    struct stream *s = stream_of(c, from);
+    if (!s->whole || w->step != PARCEL_ENGINE || s->whole_have <= ENGINE_HEAD ||
+        !coll_place(c, from, s->whole, s->whole_len - ENGINE_HEAD, 0, s->whole + ENGINE_HEAD,
+                    s->whole_have - ENGINE_HEAD, now))
+        return false;
+    memcpy(s->first, s->whole, ENGINE_HEAD);
+    free(s->whole);
+    s->whole = NULL;
+    s->placed = true;
+    return place_next(c, w, body, now);
+}
+
+/* The pieces that are next. False: there is no memory for them now. */
 static bool take(struct client *c, const struct wire *w, const void *body, uint64_t now)
 {
     int from = (int)w->rank;
     struct stream *s = stream_of(c, from);
     if (w->offset == 0 && w->identity == w->len) {
-        s->received++;
+        s->received += pieces_of(w);
         coll_received(c, from, w->step, w->flags, body, w->len, now);
         return true;
     }
@@ -355,6 +415,8 @@ static bool take(struct client *c, const struct wire *w, const void *body, uint6
         return true;
     if (w->offset > 0 && s->placed)
         return place_next(c, w, body, now);
+    if (w->offset > 0 && place_rest(c, w, body, now))
+        return true;
     if (w->offset == 0) {
         s->placed = false;
         free(s->whole);
@@ -370,7 +432,7 @@ static bool take(struct client *c, const struct wire *w, const void *body, uint6
     if (s->whole)
         memcpy(s->whole + s->whole_have, body, w->len);
     s->whole_have += w->len;
-    s->received++;
+    s->received += pieces_of(w);
     if (s->whole && s->whole_have == s->whole_len) {
         uint8_t *whole = s->whole;
         s->whole = NULL;
@@ -378,6 +440,24 @@ static bool take(struct client *c, const struct wire *w, const void *body, uint6
         free(whole);
     }
     return true;
+}
+
+/* Of pieces that came together some may be here: they came one by one before, another way. */
+static const uint8_t *without_known(const struct stream *s, struct wire *w, const uint8_t *body)
+{
+    uint64_t known = w->seq <= s->received ? s->received + 1 - w->seq : 0;
+    if (!known || known >= pieces_of(w))
+        return body;
+    w->seq += known;
+    w->offset += known * COURIER_PIECE;
+    w->len -= (uint32_t)known * COURIER_PIECE;
+    return body + known * COURIER_PIECE;
+}
+
+/* Where a message holds several pieces many are on their way. */
+static uint64_t told_after(const struct wire *w)
+{
+    return (pieces_of(w) > 1 ? COURIER_WINDOW_DIRECT / 2 : COURIER_WINDOW) / 4;
 }
 
 void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now)
@@ -401,12 +481,14 @@ void courier_receive(struct client *c, const struct wire *w, const void *body, s
     acknowledged(c, from, (uint64_t)w->b, now);
     if (!w->seq)
         return;
-    bool again = w->seq <= s->received;
-    if (w->seq == s->received + 1) {
-        if (!take(c, w, body, now))
-            refuse(c, w, now);
+    struct wire next = *w;
+    body = without_known(s, &next, body);
+    bool again = next.seq <= s->received;
+    if (next.seq == s->received + 1) {
+        if (!take(c, &next, body, now))
+            refuse(c, &next, now);
     }
-    if (again || (s->received != s->told && (w->flags & WIRE_F_TELL)) || s->received - s->told >= COURIER_WINDOW / 4)
+    if (again || (s->received != s->told && (w->flags & WIRE_F_TELL)) || s->received - s->told >= told_after(w))
         acknowledge(c, from, now);
 }
 
@@ -467,7 +549,7 @@ bool courier_has_handed_over(void *arg)
     struct client *c = arg;
     for (int r = 0; r < c->size && c->coll.broken == KEEL_OK; r++) {
         const struct stream *s = stream_of(c, r);
-        if (c->coll.life[r].life && s->handed_on && s->at && s->sent - s->acked < COURIER_WINDOW)
+        if (c->coll.life[r].life && s->handed_on && may_send(s))
             return false;
     }
     return true;
@@ -482,7 +564,7 @@ void courier_reset(struct client *c, int rank)
     while (p) {
         struct parcel *next = p->next;
         if (p->borrowed)
-            coll_delivered(c, p->tag.group, p->tag.seq, c->env.now(c->env.user));
+            coll_delivered(c, p->tag.group, p->tag.seq, rank, c->env.now(c->env.user));
         parcel_free(p);
         p = next;
     }
@@ -498,7 +580,7 @@ uint64_t courier_tick(struct client *c, uint64_t now)
         if (s->ack_due)
             acknowledge(c, r, now);
         pump(c, r, now);
-        bool waits = s->ack_due || (s->at && s->sent - s->acked < COURIER_WINDOW);
+        bool waits = s->ack_due || may_send(s);
         uint64_t at = now < s->retry_at ? s->retry_at : now + RETRY_FIRST_NS;
         if (waits && at < next)
             next = at;

@@ -5,7 +5,8 @@
  * the receiver was not there yet. A stream belongs to one life of the receiver and one of the sender: when a view says
  * that either has ended, so has the stream.
  *
- *   sent, not acknowledged: at most COURIER_WINDOW pieces, so a receiver that is not looking costs so much and no more
+ *   sent, not acknowledged: at most a window of pieces, so a receiver that is not looking costs so much and no more; between two ranks
+ *   nothing is sent while what was sent waits for the socket, so that no copies of it pile up here
  *
  * Like all of the client: under its lock. */
 #ifndef KEEL_CLIENT_COURIER_H
@@ -19,10 +20,12 @@
 #include "runtime/protocol/wire.h"
 
 enum {
-    COURIER_WINDOW = 64,
+    COURIER_WINDOW = 64,         /* through an agent or the hall */
+    COURIER_WINDOW_DIRECT = 512, /* where the sockets say how much they take */
     COURIER_HEAD_MAX = 128,
     COURIER_PIECE = WIRE_BODY_MAX,
-    COURIER_COPY_MAX = 4096, /* longer data stay the caller's until they are acknowledged */
+    COURIER_TOGETHER = WIRE_BULK_MAX / WIRE_BODY_MAX, /* pieces in one message between two ranks */
+    COURIER_COPY_MAX = 4096,                          /* longer data stay the caller's until they are acknowledged */
     COURIER_LOOSE_MAX = 64 * 1024,
 };
 
@@ -81,6 +84,8 @@ bool courier_lacks_connection(const struct client *c, int rank);
 void courier_wake(struct client *c, int rank);
 /* There may be room again in the ring to it. */
 void courier_room(struct client *c, int rank, uint64_t now);
+/* There may be room again in the sockets to other ranks. */
+void courier_flow(struct client *c, uint64_t now);
 /* Returns when it is needed next. */
 uint64_t courier_tick(struct client *c, uint64_t now);
 void courier_free(struct client *c);

@@ -26,6 +26,7 @@ struct directs {
     int n, ups;
     bool down; /* one that we would make again is */
     bool asked, listens;
+    bool crowded; /* something waits until a socket takes it */
     struct tp_addr here;
     struct ways ways;
 };

@@ -126,6 +126,8 @@ void client_progress(struct client *c)
     poll_transport(c, c->net, now);
     if (c->direct.tp != c->net)
         poll_transport(c, c->direct.tp, now);
+    if (c->direct.crowded)
+        courier_flow(c, now);
     if (c->serve && c->waiting)
         op_serve(c, now);
     if (now >= c->retry_at)
@@ -167,6 +169,8 @@ static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
         poll_transport(c, c->shm, c->looked_at);
         if (c->direct.ups && i % GLANCES_DIRECT == 0)
             poll_transport(c, c->direct.tp, c->looked_at);
+        if (c->direct.crowded)
+            courier_flow(c, c->looked_at);
         if (done(arg))
             return true;
         relax();

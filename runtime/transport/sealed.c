@@ -115,6 +115,7 @@ static const struct tp_table tp_sealed = {
     .reg = sealed_reg,
     .unreg = sealed_unreg,
     .send = sealed_send,
+    .room = sealed_room,
     .write = sealed_write,
     .read = sealed_read,
     .poll = sealed_poll,

@@ -227,6 +227,12 @@ keel_status sealed_send(struct tp_ep *tp_ep, const void *header, size_t hlen, co
     return KEEL_OK;
 }
 
+bool sealed_room(const struct tp_ep *tp_ep)
+{
+    const struct sealed_ep *ep = (const struct sealed_ep *)tp_ep;
+    return TAILQ_EMPTY(&ep->todo) && (ep->state != EP_UP || tp_room(ep->inner));
+}
+
 static keel_status post_access(struct tp_ep *tp_ep, enum frame_type type, const void *memory, size_t len,
                                struct place place, struct tp_op *op)
 {

@@ -168,6 +168,7 @@ const struct tp_table tp_stream = {
     .read = stream_read,
     .mark = stream_mark,
     .reset = stream_reset,
+    .room = stream_room,
     .poll = stream_poll,
     .wait_fd = stream_wait_fd,
     .arm = stream_arm,

@@ -122,6 +122,7 @@ void stream_mark(struct tp_ep *tp_ep, const uint8_t *send_key, const uint8_t *re
 bool stream_flush(struct stream_ep *ep);
 keel_status stream_send(struct tp_ep *tp_ep, const void *header, size_t hlen, const void *body, size_t len,
                         struct tp_op *op);
+bool stream_room(const struct tp_ep *ep);
 bool stream_fill(struct stream_ep *ep);
 int stream_deliver(struct stream_ep *ep, struct tp_event *events, int max);
 void stream_recycle(struct stream_tp *tp);

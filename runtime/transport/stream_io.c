@@ -149,6 +149,11 @@ keel_status stream_send(struct tp_ep *tp_ep, const void *header, size_t hlen, co
     return KEEL_OK;
 }
 
+bool stream_room(const struct tp_ep *tp_ep)
+{
+    return STAILQ_EMPTY(&((const struct stream_ep *)tp_ep)->out);
+}
+
 /* ---- receiving ---- */
 
 /* Reads what fits. False at the end of the stream. */

@@ -119,6 +119,10 @@ struct tp_table {
     void (*mark)(struct tp_ep *ep, const uint8_t *send_key, const uint8_t *recv_key);
     void (*reset)(struct tp_ep *ep);
 
+    /* Optional: does the next message go out at once? False: some wait for that in the ep's own queue, in copies; it empties in polls. NULL:
+     * not known. */
+    bool (*room)(const struct tp_ep *ep);
+
     /* Make progress; up to max events. Returns their number. Never blocks. */
     int (*poll)(struct tp *tp, struct tp_event *events, int max);
     /* The descriptor that becomes readable when there is work (one per tp, for epoll; stable until close). */
@@ -157,6 +161,10 @@ static inline keel_status tp_read(struct tp_ep *ep, void *dst, size_t len, uint6
                                   struct tp_op *op)
 {
     return ep->tp->table->read(ep, dst, len, key, offset, op);
+}
+static inline bool tp_room(const struct tp_ep *ep)
+{
+    return !ep->tp->table->room || ep->tp->table->room(ep);
 }
 static inline int tp_poll(struct tp *tp, struct tp_event *events, int max)
 {

@@ -106,7 +106,9 @@ static bool on_send(void *user, int to, uint64_t seq, const void *head, size_t h
     if (len)
         memcpy(e->data + head_len, data, len);
     if (async) { /* as if it were read from memory while it travels: it must not change before */
-        struct coll_event *sent = push(w, at + w->p.delay_ns, EV_SENT, m->id, to);
+        uint64_t *last = &m->sent_at[to % COLL_LANES]; /* in the order of sending */
+        *last = at + w->p.delay_ns > *last ? at + w->p.delay_ns : *last + 1;
+        struct coll_event *sent = push(w, *last, EV_SENT, m->id, to);
         sent->value = seq;
         sent->source = data;
         sent->len = len;
@@ -360,7 +362,7 @@ static void dispatch(struct coll_world *w, struct coll_event *e)
     case EV_SENT:
         if (memcmp(e->source, e->data, e->len) != 0)
             coll_fail(w, m->id, "writes to what is being sent");
-        engine_sent(m->engine, e->value, w->now);
+        engine_sent(m->engine, e->from, e->value, w->now);
         break;
     case EV_LOST:
         engine_lost(m->engine, e->from, w->now);

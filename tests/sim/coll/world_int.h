@@ -20,6 +20,8 @@ struct coll_outcome { /* of a call on one member */
     struct roster *members;
 };
 
+enum { COLL_LANES = 16 };
+
 struct coll_member {
     struct coll_world *w;
     int id;
@@ -29,6 +31,7 @@ struct coll_member {
     uint64_t frozen_until, tick_at;
     int view, call; /* last view seen; call under way */
     uint64_t messages;
+    uint64_t sent_at[COLL_LANES]; /* when the last send to these is over */
     struct coll_outcome outcome[COLL_CALLS_MAX];
     uint8_t *in, *out;
     size_t in_len, out_len;

@@ -31,6 +31,7 @@ static struct letter {
 static int head, tail, n_members;
 static uint64_t now;
 static struct roster *roster;
+static bool borrows; /* data are the engine's again when the test says so */
 
 static bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head_len, const void *data, size_t len)
 {
@@ -43,7 +44,7 @@ static bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head
     if (len)
         memcpy(queue[tail].data + head_len, data, len);
     tail++;
-    return true;
+    return !(borrows && len);
 }
 
 static void on_done(void *user, uint64_t seq, const struct engine_result *r)
@@ -358,6 +359,59 @@ static void test_engine_alone_completes_at_once(void **state)
 }
 
 /* ------------------------------------------------------------------------------------------------ revoke, agree, shrink */
+
+/* The first letter that waits, as a long message of one piece. */
+static bool place_first_letter(void)
+{
+    struct letter l = queue[head];
+    bool taken = engine_place(fakes[l.to].e, l.from, l.data, l.len - ENGINE_HEAD, 0, l.data + ENGINE_HEAD,
+                              l.len - ENGINE_HEAD, now);
+    if (taken) {
+        free(l.data);
+        head++;
+    }
+    return taken;
+}
+
+/* An allreduce of halves: the half that was given away comes back as soon as its send is over, though another send is not. */
+static void test_engine_long_message_is_placed_when_the_send_of_its_place_is_over(void **state)
+{
+    (void)state;
+    int64_t in[2][16], out[2][16];
+    uint64_t seq[2];
+    start(2);
+    borrows = true;
+    for (int m = 0; m < 2; m++) {
+        for (int i = 0; i < 16; i++)
+            in[m][i] = 100 * m + i;
+        struct engine_call call = {.kind = ENGINE_MOVE,
+                                   .move = SCHEDULE_ALLREDUCE,
+                                   .in = in[m],
+                                   .out = out[m],
+                                   .len = sizeof in[m],
+                                   .element = {.type = ELEMENT_INT64, .op = ELEMENT_SUM},
+                                   .algorithm = SCHEDULE_RABENSEIFNER + 1};
+        assert_int_equal(engine_start(fakes[m].e, &call, now, &seq[m]), ENGINE_OK);
+    }
+    assert_true(place_first_letter()); /* 0 -> 1: it has its half, and sends it */
+    assert_true(place_first_letter()); /* 1 -> 0: the same */
+    for (int to = 0; to < 2; to++) {
+        int other = 1 - to;
+        assert_int_equal(queue[head].to, to);
+        engine_sent(fakes[to].e, other, seq[to], now);
+        assert_true(place_first_letter());
+        engine_sent(fakes[to].e, other, seq[to], now);
+    }
+    deliver();
+    borrows = false;
+    for (int m = 0; m < 2; m++) {
+        assert_int_equal(fakes[m].done, 1);
+        assert_int_equal(fakes[m].result[0].status, ENGINE_OK);
+        for (int i = 0; i < 16; i++)
+            assert_int_equal(out[m][i], 100 + 2 * i);
+    }
+    stop();
+}
 
 static void test_engine_revoke_ends_pending_and_future_calls_of_all(void **state)
 {
@@ -868,6 +922,7 @@ int main(void)
         cmocka_unit_test(test_engine_late_member_keeps_everybody_waiting_and_is_named),
         cmocka_unit_test(test_engine_many_at_a_time_complete_in_order),
         cmocka_unit_test(test_engine_alone_completes_at_once),
+        cmocka_unit_test(test_engine_long_message_is_placed_when_the_send_of_its_place_is_over),
         cmocka_unit_test(test_engine_revoke_ends_pending_and_future_calls_of_all),
         cmocka_unit_test(test_engine_who_missed_the_revocation_hears_of_it_when_it_waits),
         cmocka_unit_test(test_engine_agree_combines_by_each_operation),

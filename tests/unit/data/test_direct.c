@@ -27,7 +27,11 @@ static struct rank {
 static struct page *page;
 static struct tp *agents;
 static uint64_t now_ns;
-static int passed; /* by the agents */
+static int passed;            /* by the agents */
+static int pieces;            /* of long messages, passed by the agents */
+static int loses;             /* those after so many are lost, and all answers; 0: none */
+static int arrived, together; /* over connections of ranks; those that hold more than a usual message does */
+static bool crowded;          /* their sockets are full */
 
 static uint64_t e_now(void *user)
 {
@@ -82,8 +86,10 @@ static void agents_turn(void)
         if (w.type != WIRE_PARCEL)
             continue;
         passed++;
+        pieces += w.identity > COURIER_PIECE;
         struct tp_ep *to = rank[parcel_rank(w.a)].own;
-        if (to)
+        bool lost = loses && (parcel_rank(w.a) == 0 || (w.identity > COURIER_PIECE && pieces > loses));
+        if (to && !lost)
             assert_int_equal(tp_send(to, e[i].data, e[i].len, NULL, 0, NULL), KEEL_OK);
     }
 }
@@ -124,10 +130,20 @@ static int lossy_poll(struct tp *tp, struct tp_event *e, int max)
 {
     int n = tp_mem.poll(tp, e, max), kept = 0;
     bool deaf = tp == rank[0].net ? rank[0].deaf : rank[1].deaf;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        const struct link *l = e[i].type == TP_RECV ? tp_ep_user(e[i].ep) : NULL;
+        arrived += l && l->rank >= 0;
+        together += l && l->rank >= 0 && e[i].len > TP_MSG_MAX;
         if (!deaf || e[i].type != TP_RECV)
             e[kept++] = e[i];
+    }
     return kept;
+}
+
+static bool lossy_room(const struct tp_ep *ep)
+{
+    const struct link *l = tp_ep_user(ep);
+    return !crowded || l->rank < 0;
 }
 
 static struct tp_table lossy;
@@ -158,6 +174,7 @@ static void start(int r)
     assert_int_equal(tp_mem.open(&config, &k->shm), KEEL_OK);
     lossy = tp_mem;
     lossy.poll = lossy_poll;
+    lossy.room = lossy_room;
     k->net->table = &lossy;
     assert_int_equal(client_init(&k->c, &env, &welcome, page, &k->intents, k->net, k->shm), KEEL_OK);
     struct tp_ep *own;
@@ -191,7 +208,8 @@ static int set_up(void **state)
         page_rank(page, r)->slot = (uint32_t)r;
         page_rank(page, r)->life = 1;
     }
-    passed = 0;
+    passed = loses = 0;
+    crowded = false;
     for (int r = 0; r < RANKS; r++)
         start(r);
     return 0;
@@ -305,6 +323,56 @@ static void test_direct_lost_connection_loses_and_repeats_no_message(void **stat
         assert_non_null(direct_up(&rank[0].c, 1)); /* there is another one */
         assert_non_null(direct_up(&rank[1].c, 0));
     }
+}
+
+static void test_direct_pieces_of_a_long_message_go_together(void **state)
+{
+    (void)state;
+    meet();
+    together = passed = 0;
+    send_some(0, 1, 50000);
+    get_all(1, 50000);
+    assert_int_equal(together, 1);
+    assert_int_equal(passed, 0);
+}
+
+/* The agents pass so many pieces on, of which the sender does not hear; then all come together. */
+static void test_direct_pieces_that_came_one_by_one_are_not_taken_again(void **state)
+{
+    (void)state;
+    for (int known = 1; known < 4; known++) {
+        meet();
+        rank[1].asleep = true;
+        lose(1, 0);
+        assert_null(direct_up(&rank[0].c, 1));
+        pieces = together = 0;
+        loses = known;
+        send_some(0, 1, 50000);
+        for (int i = 0; i < 4; i++)
+            agents_turn();
+        assert_int_equal(pieces, 4);
+        get_all(1, 50000);
+        assert_int_equal(together, 1);
+        loses = 0;
+        send_some(0, 3, 100);
+        get_all(1, 100);
+        assert_int_equal(tear_down(state), 0);
+        assert_int_equal(set_up(state), 0);
+    }
+}
+
+static void test_direct_what_sockets_do_not_take_waits_where_it_is(void **state)
+{
+    (void)state;
+    meet();
+    arrived = 0;
+    crowded = true;
+    send_some(0, 3, 3000);
+    pump();
+    assert_int_equal(arrived, 0);
+    crowded = false;
+    get_all(1, 3000);
+    assert_int_equal(arrived, 3);
 }
 
 static void test_direct_what_nobody_waits_for_does_not_stay_in_sockets(void **state)
@@ -515,6 +583,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_direct_messages_pass_no_agent_once_ranks_have_met, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_who_only_receives_is_connected_to, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_lost_connection_loses_and_repeats_no_message, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_pieces_of_a_long_message_go_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_pieces_that_came_one_by_one_are_not_taken_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_what_sockets_do_not_take_waits_where_it_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_what_nobody_waits_for_does_not_stay_in_sockets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_who_leaves_hands_over_to_agents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_hello_of_a_stranger_or_of_another_time_is_refused, set_up,
