@@ -198,6 +198,36 @@ static void mutexes(struct setup *s, struct rng *rng)
     }
 }
 
+/* Who dies or freezes in a collective, between two messages to another rank, while a group allocates, or while the last copy answers for the
+ * first. */
+static void meetings(struct setup *s, struct rng *rng)
+{
+    static const char *const at[] = {"coll.entering",
+                                     "coll.left",
+                                     "coll.view_seen",
+                                     "direct.asked",
+                                     "direct.connected",
+                                     "parcel.sending",
+                                     "parcel.sent",
+                                     "parcel.passing",
+                                     "segment.group_entering",
+                                     "segment.group_agreed",
+                                     "segment.group_number",
+                                     "segment.group_placed",
+                                     "segment.group_made",
+                                     "replica.answering_for_primary"};
+    enum { AT = sizeof at / sizeof at[0] };
+    s->grouped = rng_below(rng, 2);
+    s->rounds = 2 + (int)rng_below(rng, 6);
+    for (int i = 1 + (int)rng_below(rng, 5); i > 0 && s->aims < AIMS_MAX; i--) {
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 6 : 60)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, AT)]);
+        a->action = (enum aim_action)rng_below(rng, AIM_STALL + 1);
+        a->ns = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 120 * MS);
+    }
+}
+
 /* Parts of different sizes, and a segment of a group; disasters as in any run. */
 static void parts(struct setup *s, struct rng *rng)
 {
@@ -268,6 +298,7 @@ const struct scenario scenario[] = {
     {"three-copies", "chunks of three copies, whose writer dies with the node of one of them", three_copies},
     {"storm", "all of it at once", storm},
     {"mutexes", "who has a mutex, waits for one or hands it over dies or freezes", mutexes},
+    {"meetings", "who dies or freezes in collectives, messages between ranks and allocations of groups", meetings},
     {"parts", "parts of different sizes, segments of groups", parts},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},
