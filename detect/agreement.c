@@ -311,11 +311,12 @@ void agreement_receive(struct member *m, const struct wire_msg *msg)
 
 /* A quorum would have proposed the deaths that we believe in: the others must think otherwise. (One that believes the
  * coordinators dead that its view lives on with does no good.) A phase waits for all who live, also for one of whom nobody has
- * ever heard: that one is given the time to start, and is found silent then. */
+ * ever heard: that one is given the time to start, and is found silent then. Where messages are lost a coordinator that has taken the verdicts may
+ * need long. */
 static void undeclared_tick(struct member *m)
 {
     uint64_t started = m->created + m->p.startup_ns + m->p.limit_ns;
-    if (!m->n_deaths || m->has_proposal || m->t < started)
+    if (!m->n_deaths || m->has_proposal || m->report.taken || m->t < started)
         m->undeclared_since = m->t;
     else if (m->t - m->undeclared_since >= UNDECLARED_LIMITS * m->p.limit_ns)
         member_halt(m, "no quorum shares its verdicts");
