@@ -72,12 +72,12 @@ def open_mpi(program, ranks, nodes):
 
 def row(operation, size, got):
     """the medians, and those of the rounds' ratios of Keel's time to each peer's"""
-    line = f"{operation:15}{size:9}{statistics.median(r[0] for r in got):10.2f}"
+    line = f"{operation:15}{size:9}{statistics.median(r[0] for r in got):10.3f}"
     for peer in range(1, len(got[0])):
         if got[0][peer] is None:
             line += f"{'-':>10}{'-':>8}"
             continue
-        line += f"{statistics.median(r[peer] for r in got):10.2f}{statistics.median(r[0] / r[peer] for r in got):8.2f}"
+        line += f"{statistics.median(r[peer] for r in got):10.3f}{statistics.median(r[0] / r[peer] for r in got):8.3f}"
     return line
 
 

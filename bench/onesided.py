@@ -1,0 +1,58 @@
+"""Keel's one-sided operations beside those of other libraries on the same machine: onesided.py KEELRUN KEEL-PROGRAM [--armci-mpi PROGRAM]
+[--mpich PROGRAM] [--openmpi PROGRAM] [--nodes 1|2] [--rounds N] [--only OPERATION ...]
+
+The programs (bench/onesided.c) run all the time and take turns, round by round; who has no turn is stopped (bench/collectives.py). Each line: the
+median of the rounds in microseconds, and the median of the rounds' ratios of Keel's time to the peer's. Two processes, of which one works on the
+other's memory: on one node, or (--nodes 2) over TCP on loopback. Open MPI's RMA takes shared memory on one host whatever transport it is told to take:
+it is left out there."""
+import argparse
+import os
+import shutil
+import sys
+
+from collectives import Side, open_mpi, row
+
+SIZES = [("put", 8, 2000), ("put", 4096, 1000), ("put", 65536, 200), ("put", 1 << 20, 20), ("get", 8, 2000), ("get", 4096, 1000), ("get", 65536, 200),
+         ("get", 1 << 20, 20), ("accumulate", 8, 2000), ("accumulate", 4096, 500), ("accumulate", 1 << 20, 10), ("accumulate-handle", 8, 2000),
+         ("fetch-add", 8, 2000), ("strided", 64, 10), ("strided", 1024, 20), ("strided", 4096, 20), ("strided", 16384, 20), ("put-busy", 8, 2000),
+         ("get-busy", 8, 2000), ("fetch-add-busy", 8, 2000), ("alloc", 8, 50), ("alloc", 1 << 20, 20), ("threads", 1, 200000),
+         ("threads", 2, 200000), ("threads", 4, 200000)]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("keelrun")
+    parser.add_argument("keel")
+    parser.add_argument("--armci-mpi")
+    parser.add_argument("--mpich")
+    parser.add_argument("--openmpi")
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--only", nargs="*")
+    args = parser.parse_args()
+    env, nodes = dict(os.environ), str(args.nodes)
+    if args.nodes > 1:
+        env.update(MPIR_CVAR_NOLOCAL="1", UCX_TLS="tcp,self", UCX_NET_DEVICES="lo")
+    sides, header = [Side([args.keelrun, "-n", "2", "--nodes", nodes, args.keel], 2, os.environ, False)], f"{'':15}{'bytes':>9}{'Keel':>10}"
+    for name, program in (("ARMCI-MPI", args.armci_mpi), ("MPICH", args.mpich)):
+        if program and shutil.which("mpiexec.hydra"):
+            sides.append(Side(["mpiexec.hydra", "-n", "2", program], 2, env, True))
+            header += f"{name:>10}{'ratio':>8}"
+    if args.openmpi and args.nodes == 1 and shutil.which("mpiexec.openmpi"):
+        sides.append(Side(open_mpi(args.openmpi, 2, 1), 2, os.environ, True))
+        header += f"{'Open MPI':>10}{'ratio':>8}"
+    print(f"2 processes, {nodes} nodes, {os.cpu_count()} processors, {args.rounds} rounds; microseconds\n{header}")
+    for operation, size, times in SIZES:
+        if args.only and operation not in args.only:
+            continue
+        got = []
+        for number in range(args.rounds):
+            first = number % len(sides)
+            turn = {side: side.measure(operation, size, times) for side in sides[first:] + sides[:first]}
+            got.append([turn[side] for side in sides])
+        print(row(operation, size, got), flush=True)
+    return max([side.end() for side in sides])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
