@@ -8,6 +8,7 @@ it is left out there."""
 import argparse
 import os
 import shutil
+import signal
 import sys
 
 from collectives import Side, open_mpi, row
@@ -42,15 +43,21 @@ def main():
         sides.append(Side(open_mpi(args.openmpi, 2, 1), 2, os.environ, True))
         header += f"{'Open MPI':>10}{'ratio':>8}"
     print(f"2 processes, {nodes} nodes, {os.cpu_count()} processors, {args.rounds} rounds; microseconds\n{header}")
-    for operation, size, times in SIZES:
-        if args.only and operation not in args.only:
-            continue
-        got = []
-        for number in range(args.rounds):
-            first = number % len(sides)
-            turn = {side: side.measure(operation, size, times) for side in sides[first:] + sides[:first]}
-            got.append([turn[side] for side in sides])
-        print(row(operation, size, got), flush=True)
+    try:
+        for operation, size, times in SIZES:
+            if args.only and operation not in args.only:
+                continue
+            got = []
+            for number in range(args.rounds):
+                first = number % len(sides)
+                turn = {side: side.measure(operation, size, times) for side in sides[first:] + sides[:first]}
+                got.append([turn[side] for side in sides])
+            print(row(operation, size, got), flush=True)
+    except BaseException: # who is stopped would stay so
+        for side in sides:
+            side.signal(signal.SIGCONT)
+            side.process.terminate()
+        raise
     return max([side.end() for side in sides])
 
 
