@@ -50,7 +50,7 @@ const char *figure_plot(const struct options *o, const char *name)
 
 static double value_p99(const struct sim_result *r)
 {
-    return r->p99_ns / 1000;
+    return batch_measured(r, r->p99_ns / 1000);
 }
 
 static double value_lost(const struct sim_result *r)
@@ -73,26 +73,40 @@ static double value_escapes(const struct sim_result *r)
     return (double)r->escapes / (r->created ? (double)r->created : 1);
 }
 
+/* A mean and its interval; nothing where there is no value. */
+static void write_mean(FILE *out, struct batch_mean m)
+{
+    if (m.n)
+        fprintf(out, "%.4f,%.4f,", m.mean, m.half);
+    else
+        fputs(",,", out);
+}
+
+/* A run in which no message was measured counts as well: it may say that everything stands still. */
 static void write_row(FILE *out, const struct batch *b, int i)
 {
     const struct batch_cell *c = &b->cell[i];
-    struct batch_mean lat = batch_mean(b, i, batch_latency_us), got = batch_mean(b, i, batch_delivered);
-    struct batch_mean hops = batch_mean(b, i, batch_hops), acc = batch_mean(b, i, batch_accepted);
-    struct batch_mean dead = batch_mean(b, i, value_deadlock), deg = {0}, thr = {0};
-    double bound = fabric_bisection_bound(c->config.fabric) * c->config.link_gbps;
-    if (!lat.n)
+    struct batch_mean acc = batch_mean(b, i, batch_accepted), dead = batch_mean(b, i, value_deadlock);
+    struct batch_mean deg = {.n = 1}, thr = {.n = 1}, p99 = batch_mean(b, i, value_p99);
+    double bound = fabric_bisection_bound(c->config.fabric) * c->config.link_gbps / 100;
+    if (!batch_runs(b, i))
         return;
     if (c->reference >= 0) {
         deg = batch_degradation(b, i, batch_latency_us);
         thr = batch_degradation(b, i, batch_accepted);
     }
     double slower = 1 + deg.mean / 100;
-    fprintf(out, "\"%s\",%g,%d,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,", c->series, c->x, lat.n, lat.mean,
-            lat.half, deg.mean, deg.half, got.mean, got.half, hops.mean, hops.half, 100 * acc.mean / bound,
-            100 * acc.half / bound);
-    fprintf(out, "%.4f,%.4f,%.4f,%.4f,%.2f,%.2f,%.2f,%.2f,%.4f,%.2f\n", 100 / slower, deg.half / slower / slower,
-            100 + thr.mean, thr.half, dead.mean, dead.half, batch_mean(b, i, value_p99).mean,
-            batch_mean(b, i, value_lost).mean, batch_mean(b, i, value_escapes).mean,
+    fprintf(out, "\"%s\",%g,%d,", c->series, c->x, batch_runs(b, i));
+    write_mean(out, batch_mean(b, i, batch_latency_us));
+    write_mean(out, deg);
+    write_mean(out, batch_mean(b, i, batch_delivered));
+    write_mean(out, batch_mean(b, i, batch_hops));
+    write_mean(out, (struct batch_mean){acc.mean / bound, acc.half / bound, acc.n});
+    write_mean(out, (struct batch_mean){100 / slower, deg.half / slower / slower, deg.n});
+    write_mean(out, (struct batch_mean){100 + thr.mean, thr.half, thr.n});
+    fprintf(out, "%.2f,%.2f,", dead.mean, dead.half);
+    (p99.n ? (void)fprintf(out, "%.2f,", p99.mean) : (void)fputc(',', out));
+    fprintf(out, "%.2f,%.4f,%.2f\n", batch_mean(b, i, value_lost).mean, batch_mean(b, i, value_escapes).mean,
             batch_mean(b, i, value_exchanges).mean);
 }
 
