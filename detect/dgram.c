@@ -41,7 +41,7 @@ static struct fi_info *find(const char *host)
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_DGRAM;
     hints->fabric_attr->prov_name = strdup("udp");
-    ofi_init();
+    ofi_init(false);
     int rc = fi_getinfo(FI_VERSION(1, 17), host, NULL, FI_SOURCE | FI_NUMERICHOST, hints, &info);
     fi_freeinfo(hints);
     if (rc == 0 && strcmp(info->fabric_attr->prov_name, "udp") == 0)

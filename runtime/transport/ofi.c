@@ -1,9 +1,8 @@
-/* Connections between nodes: libfabric 1.17, FI_EP_MSG, exactly the provider asked for (docs/adr/0020, 0021).
+/* Connections between nodes: libfabric 1.17, FI_EP_MSG, exactly the provider asked for (docs/adr/0020, 0021, 0112).
  *
  * Memory keys. The tcp provider registers in "scalable" mode: the key is ours and remote addresses are offsets from 0.
- * A verbs provider would want FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY: then reg() has to
- * publish (key -> provider key, base address) to peers, local buffers need descriptors, and read and write look the
- * pair up; the table above stays as it is. */
+ * That of RDMA devices, verbs, gives its own keys and takes virtual addresses: who writes or reads asks the peer for them
+ * (ofi_frame.c). */
 #include "runtime/transport/ofi_init.h"
 #include "runtime/transport/ofi_int.h"
 
@@ -16,8 +15,26 @@
 
 /* ---- open and close ---- */
 
-static struct fi_info *find_provider(const char *provider, const char *host)
+static bool is_rdma(const char *provider)
 {
+    return strcmp(provider, "verbs") == 0;
+}
+
+/* The one line that says what is missing. */
+static void complain(const struct tp_config *config, int rc)
+{
+    bool rdma = is_rdma(config->provider);
+    const char *hint = rc == -FI_ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)"
+                       : rc == -FI_ENODATA && rdma
+                           ? " (is there an RDMA device with this address, and permission to open it?)"
+                           : "";
+    LOG_AT(config->optional ? LOG_INFO : LOG_ERROR, "transport: libfabric's provider \"%s\" cannot be used on %s: %s%s",
+           config->provider, config->host, fi_strerror(-rc), hint);
+}
+
+static struct fi_info *find_provider(const struct tp_config *config)
+{
+    const char *provider = config->provider;
     struct fi_info *hints = fi_allocinfo(), *info = NULL;
     if (!hints)
         return NULL;
@@ -29,13 +46,15 @@ static struct fi_info *find_provider(const char *provider, const char *host)
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     hints->domain_attr->mr_mode = 0;
     hints->fabric_attr->prov_name = strdup(provider);
-    ofi_init();
-    int rc = fi_getinfo(FI_VERSION(1, 17), host, NULL, FI_SOURCE | FI_NUMERICHOST, hints, &info);
+    if (is_rdma(provider))
+        rdma_hints(hints);
+    ofi_init(is_rdma(provider));
+    int rc = fi_getinfo(FI_VERSION(1, 17), config->host, NULL, FI_SOURCE | FI_NUMERICHOST, hints, &info);
     fi_freeinfo(hints);
     if (rc == 0 && strcmp(info->fabric_attr->prov_name, provider) == 0 && info->src_addr &&
         info->src_addrlen <= sizeof(struct sockaddr_in6))
         return info;
-    log_error("transport: libfabric has no provider \"%s\" for address %s: %s", provider, host, fi_strerror(-rc));
+    complain(config, rc ? rc : -FI_ENODATA);
     fi_freeinfo(info);
     return NULL;
 }
@@ -43,7 +62,7 @@ static struct fi_info *find_provider(const char *provider, const char *host)
 static int open_queues(struct ofi_tp *tp)
 {
     struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_FD};
-    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = 4096};
+    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = tp->rdma ? RDMA_CQ : 4096};
     int rc;
     if ((rc = fi_fabric(tp->info->fabric_attr, &tp->fabric, tp)) != 0 ||
         (rc = fi_domain(tp->fabric, tp->info, &tp->domain, tp)) != 0 ||
@@ -73,9 +92,11 @@ static void end_waiting_connections(struct ofi_tp *tp)
     if (!tp->pep)
         return;
     struct tp_connreq *req;
-    ofi_eq_drain(tp);
-    ofi_sock_guard(tp, GUARD_ALL);
-    ofi_eq_drain(tp);
+    if (!tp->rdma) {
+        ofi_eq_drain(tp);
+        ofi_sock_guard(tp, GUARD_ALL);
+        ofi_eq_drain(tp);
+    }
     while ((req = LIST_FIRST(&tp->reqs)) != NULL)
         ofi_reject(&tp->base, req);
     fi_close(&tp->pep->fid);
@@ -104,14 +125,16 @@ static void ofi_close(struct tp *base)
         fi_close(&region->mr->fid);
         free(region);
     }
+    if (tp->rdma)
+        rdma_close(tp);
     close_fid(tp->cq);
     close_fid(tp->eq);
+    ofi_pools_free(tp);
     close_fid(tp->domain);
     close_fid(tp->fabric);
     if (tp->epoll_fd >= 0)
         close(tp->epoll_fd);
     fi_freeinfo(tp->info);
-    ofi_pools_free(tp);
     free(tp);
 }
 
@@ -132,11 +155,17 @@ static keel_status ofi_open(const struct tp_config *config, struct tp **out)
     TAILQ_INIT(&tp->held);
     TAILQ_INIT(&tp->free_xfers);
     TAILQ_INIT(&tp->free_rbufs);
-    tp->recv_depth = config->recv_depth > 0 ? config->recv_depth : OFI_RECV_DEPTH;
-    tp->info = find_provider(config->provider, config->host);
+    tp->rdma = is_rdma(config->provider);
+    tp->recv_depth = tp->rdma                 ? RDMA_CREDITS + RDMA_RESERVE
+                     : config->recv_depth > 0 ? config->recv_depth
+                                              : OFI_RECV_DEPTH;
+    tp->rbuf_bytes = tp->rdma ? RDMA_FRAME : TP_BULK_MAX;
+    tp->info = find_provider(config);
     int rc = tp->info ? open_queues(tp) : 0;
+    if (!rc && tp->info && tp->rdma)
+        rc = rdma_open(tp);
     if (rc)
-        log_error("transport: cannot open provider \"%s\" on %s: %s", config->provider, config->host, fi_strerror(-rc));
+        complain(config, rc);
     if (!tp->info || rc) {
         ofi_close(&tp->base);
         return KEEL_ERR_SYSTEM;
@@ -153,15 +182,22 @@ static keel_status ofi_open(const struct tp_config *config, struct tp **out)
 static keel_status ofi_reg(struct tp *base, void *memory, size_t len, uint64_t key)
 {
     struct ofi_tp *tp = ofi_tp_of(base);
-    struct region *region = calloc(1, sizeof(*region));
+    struct region *region;
+    if (tp->rdma) /* the provider keeps keys of its own */
+        LIST_FOREACH(region, &tp->regions, link)
+            if (region->key == key)
+                return KEEL_ERR_ARG;
+    region = calloc(1, sizeof(*region));
     if (!region)
         return KEEL_ERR_NOMEM;
     int rc = fi_mr_reg(tp->domain, memory, len, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, &region->mr, NULL);
     if (rc) {
         free(region);
-        return rc == -FI_ENOKEY ? KEEL_ERR_ARG : KEEL_ERR_SYSTEM;
+        return rc == -FI_ENOKEY ? KEEL_ERR_ARG : rc == -FI_ENOMEM ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
     }
     region->key = key;
+    region->memory = memory;
+    region->len = len;
     LIST_INSERT_HEAD(&tp->regions, region, link);
     return KEEL_OK;
 }
@@ -191,6 +227,11 @@ static void recycle(struct ofi_tp *tp)
         if (!x->ep || x->ep->state != EP_UP || !ofi_recv_post(x->ep, x))
             ofi_xfer_free(tp, x);
     }
+    while (tp->held_wholes) {
+        struct copybuf *copy = tp->held_wholes;
+        tp->held_wholes = copy->next;
+        ofi_copy_free(tp, copy);
+    }
     while ((ep = TAILQ_FIRST(&tp->graveyard)) != NULL) {
         TAILQ_REMOVE(&tp->graveyard, ep, all);
         free(ep);
@@ -213,6 +254,8 @@ static int tell_cm(struct ofi_tp *tp, struct tp_event *events, int max)
 static int on_received(struct ofi_tp *tp, struct xfer *x, size_t len, struct tp_event *event)
 {
     struct ofi_ep *ep = x->ep;
+    if (tp->rdma)
+        return rdma_on_frame(tp, x, len, event);
     if (ep)
         TAILQ_REMOVE(&ep->posted_recvs, x, link);
     if (!ep || ep->state > EP_DOWN) {
@@ -228,6 +271,8 @@ static int on_finished(struct ofi_tp *tp, struct xfer *x, keel_status status, st
 {
     struct tp_op *op = x->op;
     struct ofi_ep *ep = x->ep;
+    if (tp->rdma && !rdma_finish(x, status == KEEL_OK))
+        status = KEEL_ERR_LINK;
     ofi_xfer_done(tp, x);
     if (!op)
         return 0;
@@ -300,7 +345,9 @@ static int tell_end(struct ofi_tp *tp, struct ofi_ep *ep, struct tp_event *event
         if (op)
             events[n++] = (struct tp_event){.type = TP_DONE, .status = KEEL_ERR_LINK, .ep = &ep->base, .op = op};
     }
-    if (n < max) {
+    if (ep->hidden) {
+        ofi_ep_destroy(&ep->base);
+    } else if (n < max) {
         TAILQ_REMOVE(&tp->ending, ep, end_link);
         ep->in_ending = false;
         ofi_ep_set_state(ep, EP_CLOSED);
@@ -347,8 +394,10 @@ static int ofi_poll(struct tp *base, struct tp_event *events, int max)
     struct ofi_ep *ep, *next;
     bool drained = false;
     int n = 0;
-    if (!TAILQ_EMPTY(&tp->held) || !TAILQ_EMPTY(&tp->graveyard))
+    if (!TAILQ_EMPTY(&tp->held) || !TAILQ_EMPTY(&tp->graveyard) || tp->held_wholes)
         recycle(tp);
+    if (tp->rdma && rdma_any_opened(tp))
+        rdma_take_opened(tp);
     /* The event queue goes first: an endpoint's connected event is read before its first completion can be there. */
     uint32_t every = tp->opening ? OFI_EQ_EVERY_OPENING : OFI_EQ_EVERY;
     if (tp->eq_due || (++tp->polls & (every - 1)) == 0) {
@@ -383,10 +432,11 @@ static bool ofi_arm(struct tp *base)
     struct fid *fids[] = {&tp->cq->fid, &tp->eq->fid};
     struct ofi_ep *ep;
     tp->eq_due = true; /* whatever wakes us may be a connection event */
-    if (!TAILQ_EMPTY(&tp->held) || !TAILQ_EMPTY(&tp->ending) || !STAILQ_EMPTY(&tp->cm_events))
+    if (!TAILQ_EMPTY(&tp->held) || !TAILQ_EMPTY(&tp->ending) || !STAILQ_EMPTY(&tp->cm_events) || tp->held_wholes ||
+        (tp->rdma && rdma_any_opened(tp)))
         return false;
     TAILQ_FOREACH(ep, &tp->waiting, wait_link)
-        if (ep->inflight_count == 0)
+        if (ep->inflight_count == 0 && !(tp->rdma && (ep->asked || !ep->credits)))
             return false; /* nothing in flight whose end would wake us */
     if (fi_trywait(tp->fabric, fids, 2) != 0)
         return false;

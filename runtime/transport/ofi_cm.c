@@ -68,13 +68,18 @@ static void provider_forget_reads(struct ofi_ep *ep)
 void ofi_ep_shut(struct ofi_ep *ep)
 {
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    struct xfer *x;
+    rdma_abandon(ep);
     if (!ep->fid)
         return;
-    if (ep->reads && !ep->provider_down)
+    if (ep->reads && !ep->provider_down && !tp->rdma)
         provider_forget_reads(ep);
     fi_close(&ep->fid->fid);
     ep->fid = NULL;
-    struct xfer *x;
+    TAILQ_FOREACH(x, &ep->inflight, link)
+        rdma_give_up(x);
+    TAILQ_FOREACH(x, &ep->waiting, link)
+        rdma_give_up(x);
     while ((x = TAILQ_FIRST(&ep->posted_recvs)) != NULL) {
         TAILQ_REMOVE(&ep->posted_recvs, x, link);
         x->ep = NULL; /* back to the pool when the provider's report comes */
@@ -87,7 +92,7 @@ void ofi_ep_shut(struct ofi_ep *ep)
 
 /* ---- endpoints ---- */
 
-static struct ofi_ep *ep_new(struct ofi_tp *tp, void *user, enum ep_state state)
+struct ofi_ep *ofi_ep_new(struct ofi_tp *tp, void *user, enum ep_state state)
 {
     struct ofi_ep *ep = calloc(1, sizeof(*ep));
     if (!ep)
@@ -103,10 +108,10 @@ static struct ofi_ep *ep_new(struct ofi_tp *tp, void *user, enum ep_state state)
     return ep;
 }
 
-static int ep_open(struct ofi_ep *ep, struct fi_info *info)
+int ofi_ep_open(struct ofi_ep *ep, struct fi_info *info)
 {
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
-    int rc = fi_endpoint(tp->domain, info, &ep->fid, ep);
+    int rc = ep->fid ? 0 : fi_endpoint(tp->domain, info, &ep->fid, ep);
     if (rc)
         return rc;
     if ((rc = fi_ep_bind(ep->fid, &tp->eq->fid, 0)) != 0 ||
@@ -116,7 +121,7 @@ static int ep_open(struct ofi_ep *ep, struct fi_info *info)
     return ofi_recv_fill(ep) ? 0 : -FI_ENOMEM;
 }
 
-static void ep_discard(struct ofi_ep *ep)
+void ofi_ep_discard(struct ofi_ep *ep)
 {
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
     ofi_ep_shut(ep);
@@ -125,7 +130,7 @@ static void ep_discard(struct ofi_ep *ep)
     free(ep);
 }
 
-static keel_status status_of_connect_error(int err, bool rejected)
+keel_status ofi_status_of_connect_error(int err, bool rejected)
 {
     if (err == FI_ECONNREFUSED)
         return rejected ? KEEL_ERR_AUTH : KEEL_ERR_NODE_DEAD;
@@ -138,14 +143,18 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
     struct ofi_tp *tp = ofi_tp_of(base);
     if (len > TP_HELLO_MAX || to->len != tp->info->src_addrlen || to->len > sizeof(struct sockaddr_in6))
         return KEEL_ERR_ARG;
-    struct ofi_ep *ep = ep_new(tp, user, EP_CONNECTING);
+    struct ofi_ep *ep = ofi_ep_new(tp, user, EP_CONNECTING);
     if (!ep)
         return KEEL_ERR_NOMEM;
     memcpy(&ep->peer, to->bytes, to->len);
-    int rc = ep_open(ep, tp->info);
+    if (tp->rdma) {
+        *out = &ep->base;
+        return rdma_connect(ep, hello, len);
+    }
+    int rc = ofi_ep_open(ep, tp->info);
     if (rc) {
         log_warn("transport: cannot open an endpoint: %s", fi_strerror(-rc));
-        ep_discard(ep);
+        ofi_ep_discard(ep);
         return KEEL_ERR_SYSTEM;
     }
     struct ofi_hello whole = {.len = (uint8_t)len};
@@ -153,7 +162,7 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
         memcpy(whole.bytes, hello, len);
     rc = fi_connect(ep->fid, &ep->peer, &whole, sizeof(whole));
     if (rc) /* refused or unreachable at once: the event follows as in the other cases */
-        ep_begin_end(ep, EP_FLUSHING, status_of_connect_error(-rc, false));
+        ep_begin_end(ep, EP_FLUSHING, ofi_status_of_connect_error(-rc, false));
     else
         ofi_sock_setup_connecting(ep);
     tp->eq_due = true;
@@ -183,25 +192,28 @@ keel_status ofi_listen(struct tp *base, struct tp_addr *out)
     }
     out->len = (uint32_t)len;
     memcpy(&tp->listen_addr, out->bytes, len < sizeof(tp->listen_addr) ? len : sizeof(tp->listen_addr));
-    ofi_sock_setup_listener(tp);
+    if (!tp->rdma)
+        ofi_sock_setup_listener(tp);
     return KEEL_OK;
 }
 
 keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, struct tp_ep **out)
 {
     struct ofi_tp *tp = ofi_tp_of(base);
-    struct ofi_ep *ep = ep_new(tp, user, EP_ACCEPTING);
+    if (tp->rdma)
+        return rdma_accept(tp, req, user, out);
+    struct ofi_ep *ep = ofi_ep_new(tp, user, EP_ACCEPTING);
     if (!ep)
         return KEEL_ERR_NOMEM;
     struct sockaddr_in6 peer = {0};
     memcpy(&peer, req->info->dest_addr,
            req->info->dest_addrlen < sizeof(peer) ? req->info->dest_addrlen : sizeof(peer));
-    int rc = ep_open(ep, req->info);
+    int rc = ofi_ep_open(ep, req->info);
     if (!rc)
         rc = fi_accept(ep->fid, NULL, 0);
     if (rc) {
         log_warn("transport: cannot accept a connection: %s", fi_strerror(-rc));
-        ep_discard(ep);
+        ofi_ep_discard(ep);
         ofi_reject(base, req);
         return KEEL_ERR_SYSTEM;
     }
@@ -210,7 +222,7 @@ keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, stru
     free(req);
     if (!ofi_sock_setup_accepted(tp, &peer)) {
         log_warn("transport: the socket of an accepted connection was not found");
-        ep_discard(ep);
+        ofi_ep_discard(ep);
         return KEEL_ERR_SYSTEM;
     }
     tp->eq_due = true;
@@ -221,6 +233,10 @@ keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, stru
 void ofi_reject(struct tp *base, struct tp_connreq *req)
 {
     struct ofi_tp *tp = ofi_tp_of(base);
+    if (tp->rdma) {
+        rdma_reject(tp, req);
+        return;
+    }
     fi_reject(tp->pep, req->info->handle, REJECTED, sizeof(REJECTED));
     LIST_REMOVE(req, link);
     fi_freeinfo(req->info);
@@ -261,6 +277,11 @@ void ofi_ep_destroy(struct tp_ep *tp_ep)
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
     ofi_ep_shut(ep);
     orphan_all(tp, ep);
+    if (ep->req)
+        ep->req->ep = NULL;
+    tp->hidden -= ep->hidden;
+    if (ep->whole)
+        ofi_copy_free(tp, ep->whole);
     struct cm_event *event = STAILQ_FIRST(&tp->cm_events), *next;
     for (; event; event = next) {
         next = STAILQ_NEXT(event, link);
@@ -280,7 +301,7 @@ void ofi_ep_destroy(struct tp_ep *tp_ep)
 
 /* ---- the event queue ---- */
 
-static void cm_tell(struct ofi_tp *tp, struct tp_event event)
+void ofi_cm_tell(struct ofi_tp *tp, struct tp_event event)
 {
     struct cm_event *entry = malloc(sizeof(*entry));
     if (!entry)
@@ -305,19 +326,25 @@ static void on_connreq(struct ofi_tp *tp, const struct fi_eq_cm_entry *cm, size_
     req->len = hello.len;
     memcpy(req->hello, hello.bytes, hello.len);
     LIST_INSERT_HEAD(&tp->reqs, req, link);
-    cm_tell(tp, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = req->len});
+    ofi_cm_tell(tp, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = req->len});
 }
 
 static void on_connected(struct ofi_tp *tp, struct ofi_ep *ep)
 {
+    if (tp->rdma) {
+        rdma_on_connected(ep);
+        return;
+    }
     if (ep->state != EP_CONNECTING && ep->state != EP_ACCEPTING)
         return;
     ofi_ep_set_state(ep, EP_UP);
-    cm_tell(tp, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
+    ofi_cm_tell(tp, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
 }
 
 static void on_shutdown(struct ofi_ep *ep)
 {
+    if (ofi_tp_of_ep(ep)->rdma && ep->fid)
+        fi_shutdown(ep->fid, 0); /* what is posted comes back */
     ep->provider_down = true;
     ofi_ep_lost(ep, KEEL_ERR_LINK);
 }
@@ -330,7 +357,9 @@ static void on_error(struct ofi_tp *tp)
     struct ofi_ep *ep = err.fid->context;
     bool connecting = ep->state == EP_CONNECTING;
     ep->provider_down = true;
-    ofi_ep_lost(ep, connecting ? status_of_connect_error(err.err, err.err_data_size > 0) : KEEL_ERR_LINK);
+    ofi_ep_lost(ep, connecting && tp->rdma ? rdma_on_connect_error(&err)
+                    : connecting           ? ofi_status_of_connect_error(err.err, err.err_data_size > 0)
+                                           : KEEL_ERR_LINK);
 }
 
 static void read_events(struct ofi_tp *tp)
@@ -351,7 +380,9 @@ static void read_events(struct ofi_tp *tp)
         }
         if (n < 0)
             break;
-        if (type == FI_CONNREQ)
+        if (type == FI_CONNREQ && tp->rdma)
+            rdma_on_connreq(tp, entry.cm.info);
+        else if (type == FI_CONNREQ)
             on_connreq(tp, &entry.cm, (size_t)n - sizeof(entry.cm));
         else if (type == FI_CONNECTED)
             on_connected(tp, entry.cm.fid->context);
@@ -371,6 +402,8 @@ void ofi_eq_drain(struct ofi_tp *tp)
         (void)fi_trywait(tp->fabric, &fid, 1); /* takes back the wake-up of what we have just read */
     } while (++rounds < EQ_ROUNDS && poll(&more, 1, 0) == 1);
     tp->eq_due |= rounds == EQ_ROUNDS;
-    if (tp->pep)
+    if (tp->rdma)
+        rdma_guard(tp);
+    else if (tp->pep)
         ofi_sock_guard(tp, rounds == EQ_ROUNDS ? GUARD_NOW : GUARD_IF_DUE); /* many: a flood */
 }

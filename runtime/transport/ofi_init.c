@@ -2,7 +2,10 @@
  * /proc/kallsyms to its end, twice, to learn whether the kernel passes on device memory (1.17): ten megabytes that the kernel
  * makes up line by line, 90 ms, and 85 % of the processor time in which a job starts. It does without if the file cannot be
  * opened. So the first call is made by a thread of its own that may not open that file (landlock, which any process may use on
- * itself; the restriction ends with the thread). Where the kernel has no landlock nothing is lost but time. */
+ * itself; the restriction ends with the thread). Where the kernel has no landlock nothing is lost but time.
+ *
+ * The provider opens the devices in that call, and the kernel takes commands for a device only from threads of the same
+ * credentials as the one that opened it; a restricted thread has others (EACCES). So who wants to use them lets it read its file. */
 #include "runtime/transport/ofi_init.h"
 
 #include <dirent.h>
@@ -50,14 +53,19 @@ static void restrict_thread(void)
         close(rules);
 }
 
-static void *first_call(void *arg)
+static void call(void)
 {
     struct fi_param *params;
     int count;
-    (void)arg;
-    restrict_thread();
     if (fi_getparams(&params, &count) == 0)
         fi_freeparams(params);
+}
+
+static void *first_call(void *arg)
+{
+    (void)arg;
+    restrict_thread();
+    call();
     return NULL;
 }
 
@@ -68,8 +76,8 @@ static void run_first_call(void)
         pthread_join(thread, NULL);
 }
 
-void ofi_init(void)
+void ofi_init(bool devices)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, run_first_call);
+    pthread_once(&once, devices ? call : run_first_call);
 }

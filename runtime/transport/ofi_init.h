@@ -1,6 +1,9 @@
 #ifndef KEEL_TRANSPORT_OFI_INIT_H
 #define KEEL_TRANSPORT_OFI_INIT_H
 
-/* Before the first call into libfabric. Any thread; blocks for the initialisation. */
-void ofi_init(void);
+#include <stdbool.h>
+
+/* Before the first call into libfabric. Any thread; blocks for the initialisation.
+ * devices: this process will use RDMA devices through libfabric. What the first call of a process said is so for all. */
+void ofi_init(bool devices);
 #endif

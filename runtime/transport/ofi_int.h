@@ -1,5 +1,6 @@
 /* Inside of the libfabric transport. ofi.c: the table and progress; ofi_cm.c: connections and their end; ofi_xfer.c:
- * transfers and their queue; ofi_sock.c: the sockets the provider hides.
+ * transfers and their queue; ofi_pool.c: their memory; ofi_sock.c: the sockets that the tcp provider hides; ofi_rdma.c and ofi_frame.c:
+ * what a provider over an RDMA device wants instead.
  *
  * Ownership. Every transfer handed to the provider is described by a `struct xfer` of the tp's own pool, never by
  * the caller's memory: the provider may report a transfer after the caller has forgotten it (it does when an endpoint
@@ -36,9 +37,24 @@ enum {
     OFI_CONNECT_HEADER = 32,
     OFI_CONNECT_DATA = 256,
     OFI_CQ_BATCH = 16,
+    /* over an RDMA device: see ofi_rdma.c */
+    RDMA_WINDOW = 64,
+    RDMA_CREDITS = 24, /* messages that a peer may have sent and we have not looked at */
+    RDMA_RESERVE = 8,  /* receive buffers beside them, for what the ends tell each other */
+    RDMA_KEYS = 64,    /* of a peer's memory, remembered */
+    RDMA_CQ = 16384,
 };
 
 enum xfer_kind { XFER_RECV, XFER_SEND, XFER_WRITE, XFER_READ };
+
+/* Begins each message over an RDMA device. */
+struct rdma_head {
+    uint8_t kind;     /* enum rdma_frame */
+    uint8_t more;     /* the message goes on in the next frame */
+    uint16_t credits; /* so many more may be sent */
+    uint32_t zero;
+};
+enum { RDMA_FRAME = TP_MSG_MAX + (int)sizeof(struct rdma_head), OFI_LARGE_COPY = RDMA_FRAME };
 
 struct ofi_ep;
 
@@ -46,6 +62,7 @@ struct ofi_ep;
 struct copybuf {
     struct copybuf *next;
     uint32_t size;
+    void *desc; /* of its registration */
     uint8_t data[];
 };
 
@@ -59,12 +76,25 @@ struct xfer {
     struct iovec iov[2];
     uint32_t iov_count;
     uint64_t key, offset;
+    bool control;      /* RDMA: needs no credit */
+    bool given_up;     /* RDMA: its endpoint is gone, the caller's memory is not looked at */
+    bool written;      /* RDMA: a write is with the provider, the read that says that it has arrived is not */
+    struct fid_mr *mr; /* RDMA: of the caller's memory, for this transfer */
+    void *dst;         /* RDMA: of a read whose bytes come into copy */
 };
 TAILQ_HEAD(xfer_list, xfer);
 
 struct rbuf {
     struct xfer x;
-    uint8_t data[TP_BULK_MAX];
+    void *desc;
+    bool counts; /* RDMA: took a credit of the peer */
+    uint8_t data[];
+};
+
+/* RDMA: where a peer's memory is. */
+struct rdma_region {
+    uint64_t key, provider_key, base, len;
+    uint64_t there; /* 0: there is none */
 };
 
 /*  CONNECTING, ACCEPTING --> UP --> DOWN --> FLUSHING --> CLOSED
@@ -86,8 +116,18 @@ struct ofi_ep {
     uint32_t inflight_count, injected, reads;
     uint64_t copied;    /* bytes in copybufs */
     bool provider_down; /* the provider has ended it and flushed its transfers */
-    bool in_waiting;    /* on tp->waiting */
-    bool in_ending;     /* on tp->ending */
+    bool hidden;        /* RDMA: came in, and the caller has not accepted it */
+    uint64_t since_ns;  /* it came */
+    struct tp_connreq *req;
+    struct opening *opening;
+    bool asked; /* RDMA: where a key's memory is */
+    uint16_t credits, owed;
+    struct rdma_region regions[RDMA_KEYS];
+    uint32_t next_region;
+    struct copybuf *whole; /* RDMA: a message of several frames */
+    size_t whole_len;
+    bool in_waiting; /* on tp->waiting */
+    bool in_ending;  /* on tp->ending */
     TAILQ_ENTRY(ofi_ep) all, wait_link, end_link;
 };
 TAILQ_HEAD(ep_list, ofi_ep);
@@ -95,6 +135,7 @@ TAILQ_HEAD(ep_list, ofi_ep);
 struct tp_connreq {
     LIST_ENTRY(tp_connreq) link;
     struct fi_info *info;
+    struct ofi_ep *ep; /* RDMA: instead */
     size_t len;
     uint8_t hello[TP_HELLO_MAX];
 };
@@ -116,11 +157,14 @@ struct cm_event {
 struct region {
     LIST_ENTRY(region) link;
     uint64_t key;
+    void *memory;
+    size_t len;
     struct fid_mr *mr;
 };
 
 struct pool_block {
     struct pool_block *next;
+    struct fid_mr *mr;
 };
 
 /* Incoming connections that have not said hello yet. */
@@ -145,6 +189,7 @@ struct ofi_tp {
     struct fid_pep *pep;
     struct sockaddr_in6 listen_addr;
     bool whole_hellos; /* the listener's sockets are readable when their hello is whole */
+    bool rdma;         /* the provider is verbs */
     int eq_fd, cq_fd, epoll_fd;
     int recv_depth;
     size_t inject_max;
@@ -158,7 +203,13 @@ struct ofi_tp {
     struct xfer_list held; /* receive buffers the caller is looking at until the next poll */
     struct xfer_list free_xfers, free_rbufs;
     struct copybuf *free_small, *free_large, *free_bulk;
+    struct copybuf *held_wholes; /* as held */
     struct pool_block *blocks;
+    size_t rbuf_bytes;
+    uint8_t scratch[8]; /* RDMA: what a read that follows a write brings */
+    struct fid_mr *scratch_mr;
+    struct openings *openings;
+    int hidden;
     struct guard guard;
 };
 
@@ -179,11 +230,19 @@ keel_status ofi_write(struct tp_ep *tp_ep, const void *src, size_t len, uint64_t
 keel_status ofi_read(struct tp_ep *tp_ep, void *dst, size_t len, uint64_t key, uint64_t offset, struct tp_op *op);
 /* Give waiting transfers to the provider while it takes them. */
 void ofi_ep_push(struct ofi_ep *ep);
+/* Give it to the provider, or let it wait behind the others; a control frame goes before them. */
+void ofi_post_or_wait(struct ofi_ep *ep, struct xfer *x);
 /* A transfer ended: off its ep's lists and back to the pool. */
 void ofi_xfer_done(struct ofi_tp *tp, struct xfer *x);
-void ofi_xfer_free(struct ofi_tp *tp, struct xfer *x);
 bool ofi_recv_post(struct ofi_ep *ep, struct xfer *x);
 bool ofi_recv_fill(struct ofi_ep *ep);
+
+/* ofi_pool.c: what is taken is NULL without memory */
+struct xfer *ofi_xfer_take(struct ofi_tp *tp);
+void ofi_xfer_free(struct ofi_tp *tp, struct xfer *x);
+struct xfer *ofi_rbuf_take(struct ofi_tp *tp);
+struct copybuf *ofi_copy_take(struct ofi_tp *tp, size_t len);
+void ofi_copy_free(struct ofi_tp *tp, struct copybuf *copy);
 void ofi_pools_free(struct ofi_tp *tp);
 
 /* ofi_cm.c */
@@ -201,6 +260,12 @@ void ofi_eq_drain(struct ofi_tp *tp);
 void ofi_ep_lost(struct ofi_ep *ep, keel_status why);
 /* Close the endpoint. When it returns the provider touches no memory of any op of this ep. */
 void ofi_ep_shut(struct ofi_ep *ep);
+struct ofi_ep *ofi_ep_new(struct ofi_tp *tp, void *user, enum ep_state state);
+/* Make the provider's endpoint ready, which it opens first if there is none: 0, or an error. */
+int ofi_ep_open(struct ofi_ep *ep, struct fi_info *info);
+void ofi_ep_discard(struct ofi_ep *ep);
+keel_status ofi_status_of_connect_error(int err, bool rejected);
+void ofi_cm_tell(struct ofi_tp *tp, struct tp_event event);
 
 /* ofi_sock.c */
 void ofi_sock_setup_listener(struct ofi_tp *tp);
@@ -212,4 +277,49 @@ bool ofi_sock_shutdown(struct ofi_ep *ep);
 /* Drop incoming connections that have not said hello in time, or are too many. When it is time for it, or at once. */
 enum guard_when { GUARD_IF_DUE, GUARD_NOW, GUARD_ALL };
 void ofi_sock_guard(struct ofi_tp *tp, enum guard_when when);
+
+/* ofi_rdma.c: connections */
+void rdma_hints(struct fi_info *hints);
+/* 0, or libfabric's error */
+int rdma_open(struct ofi_tp *tp);
+void rdma_close(struct ofi_tp *tp);
+keel_status rdma_connect(struct ofi_ep *ep, const void *hello, size_t len);
+void rdma_abandon(struct ofi_ep *ep);
+/* Endpoints that the provider has opened meanwhile. */
+bool rdma_any_opened(const struct ofi_tp *tp);
+void rdma_take_opened(struct ofi_tp *tp);
+void rdma_on_connreq(struct ofi_tp *tp, struct fi_info *info);
+void rdma_on_connected(struct ofi_ep *ep);
+keel_status rdma_on_connect_error(const struct fi_eq_err_entry *err);
+keel_status rdma_accept(struct ofi_tp *tp, struct tp_connreq *req, void *user, struct tp_ep **out);
+void rdma_reject(struct ofi_tp *tp, struct tp_connreq *req);
+/* Of what the ends tell each other: what concerns the connection. */
+void rdma_on_hello(struct ofi_ep *ep, const void *hello, size_t len);
+void rdma_on_verdict(struct ofi_ep *ep, bool accepted);
+void rdma_guard(struct ofi_tp *tp);
+
+/* ofi_frame.c: transfers */
+enum rdma_frame {
+    FRAME_MESSAGE = 1,
+    FRAME_CREDIT,
+    FRAME_HELLO,
+    FRAME_ACCEPTED,
+    FRAME_REJECTED,
+    FRAME_ASK,
+    FRAME_REGION
+};
+void rdma_tell(struct ofi_ep *ep, enum rdma_frame kind, const void *data, size_t len);
+keel_status rdma_send(struct ofi_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
+                      struct tp_op *op);
+/* The local side of a write or read, from or to the caller's memory. */
+keel_status rdma_prepare(struct ofi_ep *ep, struct xfer *x, void *local, size_t len);
+ssize_t rdma_post(struct ofi_ep *ep, struct xfer *x);
+/* The endpoint of a transfer is gone: the caller's memory is the caller's again. */
+void rdma_give_up(struct xfer *x);
+/* A transfer ended; true if it is as the provider says. */
+bool rdma_finish(struct xfer *x, bool good);
+/* A receive buffer is with the provider again. */
+void rdma_reposted(struct ofi_ep *ep, struct rbuf *buf);
+/* 1 if it became an event */
+int rdma_on_frame(struct ofi_tp *tp, struct xfer *x, size_t len, struct tp_event *event);
 #endif

@@ -3,102 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { XFERS_PER_BLOCK = 64, RBUFS_PER_BLOCK = 8 };
-
-/* ---- pools: grow by blocks, shrink only when the tp closes ---- */
-
-static void *block_add(struct ofi_tp *tp, size_t size)
-{
-    struct pool_block *block = calloc(1, sizeof(struct pool_block) + sizeof(max_align_t) + size);
-    if (!block)
-        return NULL;
-    block->next = tp->blocks;
-    tp->blocks = block;
-    return (uint8_t *)block + sizeof(max_align_t);
-}
-
-static struct xfer *xfer_take(struct ofi_tp *tp)
-{
-    struct xfer *x = TAILQ_FIRST(&tp->free_xfers);
-    if (!x) {
-        struct xfer *fresh = block_add(tp, XFERS_PER_BLOCK * sizeof(*fresh));
-        if (!fresh)
-            return NULL;
-        for (int i = 0; i < XFERS_PER_BLOCK; i++)
-            TAILQ_INSERT_TAIL(&tp->free_xfers, &fresh[i], link);
-        x = fresh;
-    }
-    TAILQ_REMOVE(&tp->free_xfers, x, link);
-    return x;
-}
-
-static struct xfer *rbuf_take(struct ofi_tp *tp)
-{
-    struct xfer *x = TAILQ_FIRST(&tp->free_rbufs);
-    if (!x) {
-        struct rbuf *fresh = block_add(tp, RBUFS_PER_BLOCK * sizeof(*fresh));
-        if (!fresh)
-            return NULL;
-        for (int i = 0; i < RBUFS_PER_BLOCK; i++) {
-            fresh[i].x.kind = XFER_RECV;
-            TAILQ_INSERT_TAIL(&tp->free_rbufs, &fresh[i].x, link);
-        }
-        x = &fresh->x;
-    }
-    TAILQ_REMOVE(&tp->free_rbufs, x, link);
-    return x;
-}
-
-static struct copybuf **copies_of(struct ofi_tp *tp, uint32_t size)
-{
-    return size == OFI_SMALL_COPY ? &tp->free_small : size == TP_MSG_MAX ? &tp->free_large : &tp->free_bulk;
-}
-
-static struct copybuf *copy_take(struct ofi_tp *tp, size_t len)
-{
-    uint32_t size = len <= OFI_SMALL_COPY ? OFI_SMALL_COPY : len <= TP_MSG_MAX ? TP_MSG_MAX : TP_BULK_MAX;
-    struct copybuf **list = copies_of(tp, size), *copy = *list;
-    if (copy) {
-        *list = copy->next;
-        return copy;
-    }
-    copy = block_add(tp, sizeof(*copy) + size);
-    if (copy)
-        copy->size = size;
-    return copy;
-}
-
-static void copy_free(struct ofi_tp *tp, struct copybuf *copy)
-{
-    struct copybuf **list = copies_of(tp, copy->size);
-    copy->next = *list;
-    *list = copy;
-}
-
-void ofi_pools_free(struct ofi_tp *tp)
-{
-    while (tp->blocks) {
-        struct pool_block *next = tp->blocks->next;
-        free(tp->blocks);
-        tp->blocks = next;
-    }
-}
-
-void ofi_xfer_free(struct ofi_tp *tp, struct xfer *x)
-{
-    x->ep = NULL;
-    x->op = NULL;
-    if (x->kind == XFER_RECV) {
-        TAILQ_INSERT_HEAD(&tp->free_rbufs, x, link);
-        return;
-    }
-    if (x->copy) {
-        copy_free(tp, x->copy);
-        x->copy = NULL;
-    }
-    TAILQ_INSERT_HEAD(&tp->free_xfers, x, link);
-}
-
 void ofi_xfer_done(struct ofi_tp *tp, struct xfer *x)
 {
     struct ofi_ep *ep = x->ep;
@@ -121,10 +25,13 @@ void ofi_xfer_done(struct ofi_tp *tp, struct xfer *x)
 bool ofi_recv_post(struct ofi_ep *ep, struct xfer *x)
 {
     struct rbuf *buf = (struct rbuf *)x;
-    if (fi_recv(ep->fid, buf->data, sizeof(buf->data), NULL, FI_ADDR_UNSPEC, x) != 0)
+    struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    if (fi_recv(ep->fid, buf->data, tp->rbuf_bytes, buf->desc, FI_ADDR_UNSPEC, x) != 0)
         return false;
     x->ep = ep;
     TAILQ_INSERT_TAIL(&ep->posted_recvs, x, link);
+    if (tp->rdma)
+        rdma_reposted(ep, buf);
     return true;
 }
 
@@ -132,7 +39,7 @@ bool ofi_recv_fill(struct ofi_ep *ep)
 {
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
     for (int i = 0; i < tp->recv_depth; i++) {
-        struct xfer *x = rbuf_take(tp);
+        struct xfer *x = ofi_rbuf_take(tp);
         if (!x)
             return false;
         if (!ofi_recv_post(ep, x)) {
@@ -149,6 +56,8 @@ bool ofi_recv_fill(struct ofi_ep *ep)
  * in the target's memory, which only FI_DELIVERY_COMPLETE says; a read completes with its bytes. */
 static ssize_t provider_post(struct ofi_ep *ep, struct xfer *x)
 {
+    if (ofi_tp_of_ep(ep)->rdma)
+        return rdma_post(ep, x);
     if (x->kind == XFER_SEND) {
         struct fi_msg msg = {.msg_iov = x->iov, .iov_count = x->iov_count, .context = x};
         return fi_sendmsg(ep->fid, &msg, FI_COMPLETION);
@@ -162,7 +71,8 @@ static ssize_t provider_post(struct ofi_ep *ep, struct xfer *x)
 
 static bool try_post(struct ofi_ep *ep, struct xfer *x)
 {
-    if (ep->inflight_count >= OFI_WINDOW || provider_post(ep, x) != 0)
+    uint32_t window = ofi_tp_of_ep(ep)->rdma ? RDMA_WINDOW : OFI_WINDOW;
+    if ((ep->inflight_count >= window && !x->control) || provider_post(ep, x) != 0)
         return false;
     TAILQ_INSERT_TAIL(&ep->inflight, x, link);
     ep->inflight_count++;
@@ -171,12 +81,15 @@ static bool try_post(struct ofi_ep *ep, struct xfer *x)
     return true;
 }
 
-static void post_or_wait(struct ofi_ep *ep, struct xfer *x)
+void ofi_post_or_wait(struct ofi_ep *ep, struct xfer *x)
 {
     x->ep = ep;
-    if (TAILQ_EMPTY(&ep->waiting) && try_post(ep, x))
+    if ((x->control || TAILQ_EMPTY(&ep->waiting)) && try_post(ep, x))
         return;
-    TAILQ_INSERT_TAIL(&ep->waiting, x, link);
+    if (x->control)
+        TAILQ_INSERT_HEAD(&ep->waiting, x, link);
+    else
+        TAILQ_INSERT_TAIL(&ep->waiting, x, link);
     if (!ep->in_waiting) {
         ep->in_waiting = true;
         TAILQ_INSERT_TAIL(&ofi_tp_of_ep(ep)->waiting, ep, wait_link);
@@ -221,11 +134,11 @@ static keel_status send_copy(struct ofi_ep *ep, const void *header, size_t hlen,
         ofi_disconnect(&ep->base);
         return KEEL_ERR_LINK;
     }
-    struct xfer *x = xfer_take(tp);
+    struct xfer *x = ofi_xfer_take(tp);
     if (!x)
         return KEEL_ERR_NOMEM;
     x->kind = XFER_SEND;
-    x->copy = copy_take(tp, hlen + len);
+    x->copy = ofi_copy_take(tp, hlen + len);
     if (!x->copy) {
         ofi_xfer_free(tp, x);
         return KEEL_ERR_NOMEM;
@@ -233,7 +146,7 @@ static keel_status send_copy(struct ofi_ep *ep, const void *header, size_t hlen,
     ep->copied += x->copy->size;
     x->iov[0] = (struct iovec){.iov_base = gather(x->copy->data, header, hlen, body, len), .iov_len = hlen + len};
     x->iov_count = 1;
-    post_or_wait(ep, x);
+    ofi_post_or_wait(ep, x);
     return KEEL_OK;
 }
 
@@ -245,9 +158,11 @@ keel_status ofi_send(struct tp_ep *tp_ep, const void *header, size_t hlen, const
         return KEEL_ERR_ARG;
     if (ep->state != EP_UP)
         return KEEL_ERR_LINK;
+    if (ofi_tp_of_ep(ep)->rdma)
+        return rdma_send(ep, header, hlen, body, len, op);
     if (!op)
         return send_copy(ep, header, hlen, body, len);
-    struct xfer *x = xfer_take(ofi_tp_of_ep(ep));
+    struct xfer *x = ofi_xfer_take(ofi_tp_of_ep(ep));
     if (!x)
         return KEEL_ERR_NOMEM;
     x->kind = XFER_SEND;
@@ -258,7 +173,7 @@ keel_status ofi_send(struct tp_ep *tp_ep, const void *header, size_t hlen, const
     if (len)
         x->iov[x->iov_count++] = (struct iovec){.iov_base = (void *)(uintptr_t)body, .iov_len = len};
     op->ep = tp_ep;
-    post_or_wait(ep, x);
+    ofi_post_or_wait(ep, x);
     return KEEL_OK;
 }
 
@@ -268,7 +183,7 @@ static keel_status rma(struct tp_ep *tp_ep, enum xfer_kind kind, void *local, si
     struct ofi_ep *ep = (struct ofi_ep *)tp_ep;
     if (ep->state != EP_UP)
         return KEEL_ERR_LINK;
-    struct xfer *x = xfer_take(ofi_tp_of_ep(ep));
+    struct xfer *x = ofi_xfer_take(ofi_tp_of_ep(ep));
     if (!x)
         return KEEL_ERR_NOMEM;
     x->kind = kind;
@@ -277,8 +192,14 @@ static keel_status rma(struct tp_ep *tp_ep, enum xfer_kind kind, void *local, si
     x->iov_count = 1;
     x->key = key;
     x->offset = offset;
+    keel_status status = ofi_tp_of_ep(ep)->rdma ? rdma_prepare(ep, x, local, len) : KEEL_OK;
+    if (status != KEEL_OK) {
+        x->op = NULL;
+        ofi_xfer_free(ofi_tp_of_ep(ep), x);
+        return status;
+    }
     op->ep = tp_ep;
-    post_or_wait(ep, x);
+    ofi_post_or_wait(ep, x);
     return KEEL_OK;
 }
 

@@ -18,7 +18,8 @@
  *             an error posted nothing; KEEL_ERR_LINK says that the ep is ending, its TP_CLOSED comes or has come.
  *  dead peer  a silent peer produces no event: deadlines are the caller's. tp_disconnect drops hard and at once: when it
  *             returns nothing of that peer's reaches our memory and the memory of our ops is not touched any more (the same
- *             holds for tp_ep_destroy). The events of the ops follow from tp_poll.
+ *             holds for tp_ep_destroy). The events of the ops follow from tp_poll. Messages that were sent before it may be lost.
+ *  keys       of memory are not used again for other memory while a connection lasts over which they were used.
  *  batches    events of one tp_poll may still name an ep destroyed while working on that batch; its memory lives until
  *             the next tp_poll.
  */
@@ -79,7 +80,8 @@ struct tp_event {
 
 struct tp_config {
     const char *host;     /* ofi: the address of the job's interface, numeric; connections leave from it too */
-    const char *provider; /* ofi: "tcp" */
+    const char *provider; /* ofi: "tcp" or "verbs" */
+    bool optional;        /* ofi: that it cannot be had is told as information, not as an error */
     int recv_depth;       /* receive buffers per ep (0: default) */
 };
 

@@ -31,7 +31,7 @@ static void test_ofi_init_reads_little_and_restricts_nobody_else(void **state)
     if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 0)
         skip(); /* a kernel without landlock */
     long long before = bytes_read();
-    ofi_init();
+    ofi_init(false);
     long long after = bytes_read();
     assert_true(before >= 0 && after >= before);
     assert_in_range(after - before, 0, 2000000); /* the kernel's symbols are ten megabytes */

@@ -8,9 +8,11 @@
 
 #include "runtime/base/clock.h"
 
+const char *peer_provider = "tcp";
+
 void peer_open(struct world *world, struct peer *peer, const struct tp_table *table, const char *host, bool listening)
 {
-    struct tp_config config = {.host = host, .provider = "tcp"};
+    struct tp_config config = {.host = host, .provider = peer_provider};
     *peer = (struct peer){.table = table, .batch = 16};
     peer->last = &peer->first;
     assert_int_equal(table->open(&config, &peer->tp), KEEL_OK);

@@ -7,6 +7,8 @@
 
 enum { PEER_PATIENCE_S = 20, PEERS_MAX = 8 };
 
+extern const char *peer_provider; /* of libfabric, if the transport is over it: tcp, unless a test says otherwise */
+
 struct peer_record {
     struct tp_event event; /* data points to a copy */
     struct peer_record *next;
