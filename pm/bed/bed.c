@@ -1,6 +1,7 @@
 #include "pm/bed/bed.h"
 
 #include "pm/wire/bytes.h"
+#include "pm/wire/quit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +38,11 @@ struct bed_netns {
 
 void bed_loopback_address(int node, char *out, size_t size)
 {
-    snprintf(out, size, "127.0.%d.%d", (node + 2) / 256, (node + 2) % 256);
+    const char *net = getenv("KEEL_BED_NET"); /* X.Y */
+    int a = 127, b = 0;
+    if (net && (sscanf(net, "%d.%d", &a, &b) != 2 || a < 1 || a > 255 || b < 0 || b > 255))
+        pm_quit(2, "KEEL_BED_NET=%s is not two numbers, as 127.0", net);
+    snprintf(out, size, "%d.%d.%d.%d", a, b, (node + 2) / 256, (node + 2) % 256);
 }
 
 void bed_netns_address(int node, char *out, size_t size)

@@ -15,7 +15,7 @@
 
 enum { BED_NODES_MAX = 1000 }; /* a bridge has 1,023 ports */
 
-/* On the loopback bed: 127.0.0.0 + node + 2. */
+/* On the loopback bed: 127.0.0.0 + node + 2, or in the network whose first two numbers KEEL_BED_NET gives. */
 void bed_loopback_address(int node, char *out, size_t size);
 
 struct bed_netns;

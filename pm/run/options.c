@@ -31,6 +31,7 @@ enum option_key {
     KEY_EVENT_LOG,
     KEY_START_TIMEOUT,
     KEY_TIMEOUT,
+    KEY_PROVIDER,
     KEY_PROBE,
     KEY_TOPOLOGY,
     KEY_SECURE,
@@ -56,6 +57,8 @@ static const struct argp_option option_table[] = {
     {"launcher-exec", KEY_LAUNCHER_EXEC, "FILE", 0, "program to use as the launcher's", 4},
     {"fan-out", KEY_FAN_OUT, "K", 0,
      "keelrun starts at most K nodes itself; of more the others are started by agents, K by each (default 100)", 4},
+    {"provider", KEY_PROVIDER, "WAY", 0,
+     "what carries data between nodes: tcp (the default), verbs (RDMA devices), auto (verbs if all nodes have one)", 4},
     {"probe", KEY_PROBE, "WAY", 0,
      "how nodes watch each other: verbs (RDMA devices), ofi (libfabric), auto (verbs where there is a device; the "
      "default)",
@@ -145,7 +148,11 @@ static void parse_topology(struct parsing *p, const char *text)
 static error_t parse_watching(struct parsing *p, int key, const char *arg)
 {
     static const char *const ways[] = {"auto", "verbs", "ofi", NULL};
+    static const char *const providers[] = {"tcp", "verbs", "auto", NULL};
     switch (key) {
+    case KEY_PROVIDER:
+        p->o->job.provider = (enum provider_choice)choice("--provider", arg, providers);
+        return 0;
     case KEY_PROBE:
         p->o->job.probe = (enum probe_choice)choice("--probe", arg, ways);
         return 0;
@@ -262,6 +269,8 @@ static void check_nodes(struct options *o, const struct parsing *p)
         pm_quit(2, "--hosts and --hostfile cannot be used with --nodes or --bed");
     if (o->job.secure && o->job.probe == PROBE_VERBS)
         pm_quit(2, "--secure cannot be used with --probe verbs: what RDMA devices read carries no authenticator");
+    if (o->job.secure && o->job.provider == PROVIDER_VERBS)
+        pm_quit(2, "--secure cannot be used with --provider verbs: what RDMA devices write and read is not encrypted");
     if (!p->hosts_given && (o->launcher || o->launcher_exec))
         pm_quit(2, "--launcher is of use only with --hosts or --hostfile");
     if (p->hosts_given) {

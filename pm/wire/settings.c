@@ -8,11 +8,11 @@
 
 json_t *settings_encode(const struct job_settings *s)
 {
-    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:o, s:i, s:i}", "nodes", s->nodes, "spares",
+    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:i, s:o, s:i, s:i}", "nodes", s->nodes, "spares",
                      s->spares, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks), "on_failure",
-                     (int)s->on_failure, "degrade_asked", (int)s->degrade_asked, "secure", (int)s->secure, "probe",
-                     (int)s->probe, "topology", (int)s->topology, "edges", codec_ints(s->edges, 2 * s->edge_count),
-                     "silence", s->silence_ms, "dark", s->dark_ms);
+                     (int)s->on_failure, "degrade_asked", (int)s->degrade_asked, "secure", (int)s->secure, "provider",
+                     (int)s->provider, "probe", (int)s->probe, "topology", (int)s->topology, "edges",
+                     codec_ints(s->edges, 2 * s->edge_count), "silence", s->silence_ms, "dark", s->dark_ms);
 }
 
 /* A whole number of the range, into an int. */
@@ -36,12 +36,13 @@ bool settings_decode(struct job_settings *s, const json_t *object)
 {
     *s = (struct job_settings){0};
     const json_t *edges = json_object_get(object, "edges");
-    int on_failure, probe, topology;
+    int on_failure, provider, probe, topology;
     if (!number(object, "nodes", 1, LAYOUT_MAX_NODES, &s->nodes) ||
         !number(object, "spares", 0, LAYOUT_MAX_NODES, &s->spares) ||
         !number(object, "ranks", 1, LAYOUT_MAX_RANKS, &s->ranks) ||
         !number(object, "on_failure", VIEW_SUBSTITUTE, VIEW_ABORT, &on_failure) ||
         !yes_or_no(object, "degrade_asked", &s->degrade_asked) || !yes_or_no(object, "secure", &s->secure) ||
+        !number(object, "provider", PROVIDER_TCP, PROVIDER_AUTO, &provider) ||
         !number(object, "probe", PROBE_AUTO, PROBE_OFI, &probe) ||
         !number(object, "topology", MEMBER_RING, MEMBER_FILE, &topology) ||
         !number(object, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS, &s->silence_ms) ||
@@ -49,6 +50,7 @@ bool settings_decode(struct job_settings *s, const json_t *object)
         json_array_size(edges) % 2 || json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * WATCHERS_MAX)
         return false;
     s->on_failure = (enum view_policy)on_failure;
+    s->provider = (enum provider_choice)provider;
     s->probe = (enum probe_choice)probe;
     s->topology = (enum member_topology)topology;
     int values = (int)json_array_size(edges);

@@ -9,6 +9,8 @@
 enum view_policy { VIEW_SUBSTITUTE, VIEW_DEGRADE, VIEW_ABORT };
 /* How heartbeats are read. */
 enum probe_choice { PROBE_AUTO, PROBE_VERBS, PROBE_OFI };
+/* What carries the data between nodes: libfabric's provider. AUTO: verbs, if all nodes have a device. */
+enum provider_choice { PROVIDER_TCP, PROVIDER_VERBS, PROVIDER_AUTO };
 /* Who reads whose. */
 enum member_topology { MEMBER_RING, MEMBER_TORUS, MEMBER_HYPERCUBE, MEMBER_RANDOM, MEMBER_FILE };
 
@@ -24,6 +26,7 @@ struct job_settings {
     bool
         degrade_asked; /* VIEW_DEGRADE by the user, not as the default without spares: a rank that dies of its own fault is no failure */
     bool secure; /* data connections are encrypted and authenticated */
+    enum provider_choice provider;
     enum probe_choice probe;
     enum member_topology topology;
     int *edges; /* MEMBER_FILE: [edge_count][2] reader, watched */

@@ -244,14 +244,14 @@ static keel_status watch(struct tp *tp)
     return epoll_ctl(process.epoll_fd, EPOLL_CTL_ADD, tp->table->wait_fd(tp), &ev) == 0 ? KEEL_OK : KEEL_ERR_SYSTEM;
 }
 
-/* between: between ranks. Sockets of our own have less between a message and the wire than libfabric's. */
+/* between: between ranks. Sockets of our own have less between a message and the wire than libfabric's; an RDMA device has less than both. */
 static keel_status open_transports(const struct control_welcome *w, struct tp **net, struct tp **shm,
                                    struct tp **between)
 {
-    struct tp_config config = {.host = w->host, .provider = "tcp"};
+    struct tp_config config = {.host = w->host, .provider = w->provider};
     keel_status status = tp_net_open(&config, w->secure ? w->secret : NULL, net);
     *between = *net;
-    if (status == KEEL_OK && !w->secure)
+    if (status == KEEL_OK && !w->secure && strcmp(w->provider, "tcp") == 0)
         status = tp_stream.open(&config, between);
     if (status == KEEL_OK)
         status = tp_shm_open(shm);

@@ -80,10 +80,12 @@ struct plane {
     struct plane_callbacks callbacks;
     struct helper *helper;
     struct tp *net, *shm;
+    struct tp *device_net; /* until it is known whether all nodes have one */
+    char provider[8];      /* of net */
+    bool agent_made;
     struct page *page;
     size_t page_size;
     uint64_t incarnation;
-    struct tp_addr addr;
     char host[64];
     pthread_t thread;
     bool running;

@@ -180,6 +180,7 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
     ranks_welcome(a, k->proc, rank, incarnation, ep, k->intents, &w);
     w.secure = p->config.settings->secure;
     snprintf(w.host, sizeof w.host, "%s", p->host);
+    snprintf(w.provider, sizeof w.provider, "%s", p->provider);
     int fds[WELCOME_FDS] = {p->page_fd,   intents_fd, shm_fds[0],
                             shm_fds[1],   shm_fds[2], p->hall_fd >= 0 ? p->hall_fd : p->page_fd,
                             k->failure_fd};

@@ -21,7 +21,8 @@
 enum { SPIN_US_DEFAULT = 50 };
 
 struct blob {
-    struct tp_addr addr;
+    struct tp_addr addr;        /* by the provider that was asked for; with auto by tcp */
+    struct tp_addr device_addr; /* with auto: by verbs; of length 0: no device here */
     uint64_t incarnation;
     struct helper_blob helper;
 };
@@ -150,12 +151,24 @@ static keel_status make_agent(struct plane *p)
     return agent_init(&p->agent, &c);
 }
 
-static keel_status open_transports(struct plane *p)
+static keel_status open_net(struct plane *p, const char *provider, bool optional, struct tp **net, struct tp_addr *addr)
 {
-    struct tp_config config = {.host = p->host, .provider = "tcp"};
-    keel_status status = tp_net_open(&config, p->config.settings->secure ? p->config.secret : NULL, &p->net);
+    struct tp_config config = {.host = p->host, .provider = provider, .optional = optional};
+    keel_status status = tp_net_open(&config, p->config.settings->secure ? p->config.secret : NULL, net);
     if (status == KEEL_OK)
-        status = p->net->table->listen(p->net, &p->addr);
+        status = (*net)->table->listen(*net, addr);
+    return status;
+}
+
+/* With auto both are opened, and which it is is said when all nodes have been heard. The devices go first (ofi_init.h). */
+static keel_status open_transports(struct plane *p, struct blob *b)
+{
+    const struct job_settings *s = p->config.settings;
+    snprintf(p->provider, sizeof p->provider, "%s", s->provider == PROVIDER_VERBS ? "verbs" : "tcp");
+    if (s->provider == PROVIDER_AUTO && !s->secure &&
+        open_net(p, "verbs", true, &p->device_net, &b->device_addr) != KEEL_OK)
+        b->device_addr.len = 0;
+    keel_status status = open_net(p, p->provider, false, &p->net, &b->addr);
     if (status == KEEL_OK)
         status = tp_shm_open(&p->shm);
     return status;
@@ -173,7 +186,8 @@ static void tell_watched(struct plane *p)
     char list[8 * HELPER_WATCHED_MAX] = "";
     for (int i = 0, at = 0; i < n; i++)
         at += snprintf(list + at, sizeof list - (size_t)at, "%s%d", i ? "," : "", reads[i]);
-    agent_say(&p->agent, "watch", ",\"probe\":\"%s\",\"reads\":[%s]", helper_probe(p->helper), list);
+    agent_say(&p->agent, "watch", ",\"probe\":\"%s\",\"provider\":\"%s\",\"reads\":[%s]", helper_probe(p->helper),
+              p->provider, list);
 }
 
 static keel_status make_helper(struct plane *p, struct helper_blob *blob)
@@ -224,24 +238,19 @@ keel_status plane_create(const struct plane_config *config, const struct plane_c
     struct blob b = {0};
     keel_status status = p->epoll_fd < 0 || p->command_fd < 0 || p->wake_fd < 0 ? KEEL_ERR_SYSTEM : KEEL_OK;
     if (status == KEEL_OK)
-        status = open_transports(p);
+        status = open_transports(p, &b);
     if (status == KEEL_OK)
         status = make_page(p);
-    if (status == KEEL_OK)
-        status = make_agent(p);
     if (status == KEEL_OK)
         status = watch(p, p->command_fd);
     if (status == KEEL_OK)
         status = watch(p, p->shm->table->wait_fd(p->shm));
-    if (status == KEEL_OK)
-        status = watch(p, p->net->table->wait_fd(p->net));
     if (status == KEEL_OK)
         status = make_helper(p, &b.helper);
     if (status != KEEL_OK) {
         plane_destroy(p);
         return status;
     }
-    b.addr = p->addr;
     b.incarnation = p->incarnation;
     blob->len = sizeof b;
     memcpy(blob->bytes, &b, sizeof b);
@@ -249,20 +258,55 @@ keel_status plane_create(const struct plane_config *config, const struct plane_c
     return KEEL_OK;
 }
 
-keel_status plane_start(struct plane *p, const struct plane_blob *blobs)
+static struct blob blob_of(const struct plane_blob *blob)
 {
-    struct agent *a = &p->agent;
-    struct helper_blob *helpers = calloc((size_t)a->members, sizeof *helpers);
+    struct blob b;
+    memcpy(&b, blob->bytes, sizeof b);
+    return b;
+}
+
+/* The devices, if all nodes have one. All come to the same result: all read the same. */
+static void choose_net(struct plane *p, const struct plane_blob *blobs, int members)
+{
+    bool all = p->device_net != NULL;
+    for (int m = 0; all && m < members; m++)
+        all = blob_of(&blobs[m]).device_addr.len > 0;
+    struct tp *other = all ? p->net : p->device_net;
+    if (all) {
+        p->net = p->device_net;
+        snprintf(p->provider, sizeof p->provider, "verbs");
+    }
+    p->device_net = NULL;
+    if (other)
+        other->table->close(other);
+}
+
+static keel_status introduce(struct plane *p, const struct plane_blob *blobs, int members)
+{
+    struct helper_blob *helpers = calloc((size_t)members, sizeof *helpers);
+    bool device = p->config.settings->provider == PROVIDER_AUTO && strcmp(p->provider, "verbs") == 0;
     if (!helpers)
         return KEEL_ERR_NOMEM;
-    for (int m = 0; m < a->members; m++) {
-        struct blob b;
-        memcpy(&b, blobs[m].bytes, sizeof b);
+    for (int m = 0; m < members; m++) {
+        struct blob b = blob_of(&blobs[m]);
         helpers[m] = b.helper;
-        agent_address(a, m, &b.addr, b.incarnation);
+        agent_address(&p->agent, m, device ? &b.device_addr : &b.addr, b.incarnation);
     }
     keel_status status = helper_start(p->helper, helpers);
     free(helpers);
+    return status;
+}
+
+keel_status plane_start(struct plane *p, const struct plane_blob *blobs)
+{
+    int members = p->config.settings->nodes + p->config.settings->spares;
+    choose_net(p, blobs, members);
+    keel_status status = make_agent(p);
+    p->agent_made = true;
+    if (status == KEEL_OK)
+        status = watch(p, p->net->table->wait_fd(p->net));
+    if (status == KEEL_OK)
+        status = introduce(p, blobs, members);
     if (status != KEEL_OK)
         return status;
     tell_watched(p);
@@ -284,7 +328,10 @@ void plane_destroy(struct plane *p)
     helper_destroy(p->helper);
     procs_free(p);
     queue_free(p);
-    agent_fini(&p->agent);
+    if (p->agent_made)
+        agent_fini(&p->agent);
+    if (p->device_net)
+        p->device_net->table->close(p->device_net);
     if (p->net)
         p->net->table->close(p->net);
     if (p->shm)

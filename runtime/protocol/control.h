@@ -48,5 +48,6 @@ struct control_welcome {
     uint64_t collectives; /* of all live ranks, completed likewise */
     uint32_t segments;    /* segments whose allocation is complete */
     uint32_t secure;      /* data connections are sealed */
+    char provider[8];     /* and what carries them */
 };
 #endif

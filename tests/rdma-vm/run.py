@@ -119,7 +119,8 @@ def initramfs(root, version, test, programs):
         a.file(driver, driver)
         needed |= libraries(driver)
     for library in sorted(needed):
-        a.file(library, os.path.realpath(library))
+        system = library.startswith(("/lib", "/usr/lib"))
+        a.file(library if system else os.path.join(LIB, os.path.basename(library)), os.path.realpath(library))
     a.file("etc/libibverbs.d/rxe.driver", "/etc/libibverbs.d/rxe.driver")
     a.add("etc/passwd", stat.S_IFREG | 0o644, b"root:x:0:0::/:/bin/sh\n")
     a.file("init", os.path.join(HERE, "init"))

@@ -161,6 +161,11 @@ def test_nodes_of_the_loopback_bed_have_addresses_of_their_own():
         hosts = [n["host"] for n in job.wait_ranks(3)["nodes"].values()]
         assert len(set(hosts)) == 3 and all(host.startswith("127.") for host in hosts), hosts
         assert ctl("stop", job.id()).returncode == 0
+    with Job(["-n", "1", "sleep", "10000"], env={"KEEL_BED_NET": "127.9"}) as job:
+        assert [n["host"] for n in job.wait_ranks(1)["nodes"].values()] == ["127.9.0.2"]
+        assert ctl("stop", job.id()).returncode == 0
+    r = subprocess.run([KEELRUN, "-n", "1", "true"], env={**os.environ, "KEEL_BED_NET": "here"}, capture_output=True, text=True)
+    assert (r.returncode, r.stderr) == (2, "keelrun: KEEL_BED_NET=here is not two numbers, as 127.0\n"), r
 
 
 def test_defaults_are_those_of_the_help():

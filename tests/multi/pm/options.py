@@ -162,6 +162,24 @@ def test_keelrun_probe_is_how_nodes_watch_each_other():
     assert (code, err) == (2, "keelrun: --probe: magic is not known\n"), (code, err)
 
 
+def test_keelrun_provider_is_what_carries_data():
+    def provider(*options):
+        with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+            path = os.path.join(directory, "log")
+            assert run(["--event-log", path, "-n", "2", "--nodes", "2", *options, "true"]) == (0, "", "")
+            with open(path) as f:
+                return {e["provider"] for e in map(json.loads, f) if e["event"] == "watch"}
+    assert provider() == {"tcp"}
+    if not os.path.isdir("/sys/class/infiniband") or not os.listdir("/sys/class/infiniband"):
+        assert provider("--provider", "auto") == {"tcp"}
+        code, out, err = run(["--provider", "verbs", "-n", "1", "echo", "ran"])
+        assert code == 1 and out == "" and 'provider "verbs" cannot be used on 127.0.0.2' in err, (code, out, err)
+    code, _, err = run(["--provider", "pigeon", "-n", "1", "true"])
+    assert (code, err) == (2, "keelrun: --provider: pigeon is not known\n"), (code, err)
+    code, _, err = run(["--secure", "--provider", "verbs", "-n", "1", "true"])
+    assert code == 2 and "--secure cannot be used with --provider verbs" in err, (code, err)
+
+
 def test_keelrun_secure_seals_every_data_connection():
     for options, sealed in [([], False), (["--secure"], True)]:
         recorder = Recorder()

@@ -18,6 +18,7 @@ static const struct job_settings all = {.nodes = 3,
                                         .on_failure = VIEW_DEGRADE,
                                         .degrade_asked = true,
                                         .secure = true,
+                                        .provider = PROVIDER_VERBS,
                                         .probe = PROBE_OFI,
                                         .topology = MEMBER_FILE,
                                         .edges = edges,
@@ -39,6 +40,7 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_int_equal(got.on_failure, VIEW_DEGRADE);
     assert_true(got.degrade_asked);
     assert_true(got.secure);
+    assert_int_equal(got.provider, PROVIDER_VERBS);
     assert_int_equal(got.probe, PROBE_OFI);
     assert_int_equal(got.topology, MEMBER_FILE);
     assert_int_equal(got.edge_count, 4);
@@ -73,7 +75,7 @@ static void test_settings_lack_nothing(void **state)
         assert_false(is_taken(less));
         json_decref(less);
     }
-    assert_int_equal(json_object_size(object), 12);
+    assert_int_equal(json_object_size(object), 13);
     json_decref(object);
     assert_false(is_taken(NULL));
 }
@@ -87,7 +89,7 @@ static void test_settings_are_in_range(void **state)
     } bad[] = {{"nodes", 0},       {"nodes", 1 << 30}, {"spares", -1},      {"ranks", 0},
                {"ranks", 1 << 30}, {"on_failure", 3},  {"on_failure", -1},  {"probe", 3},
                {"topology", 5},    {"silence", 99},    {"silence", 600001}, {"dark", 901} /* more than silence */,
-               {"dark", 99}};
+               {"dark", 99},       {"provider", 3}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         json_t *object = settings_encode(&all);
         json_object_set_new(object, bad[i].key, json_integer(bad[i].value));
