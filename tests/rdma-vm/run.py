@@ -3,6 +3,7 @@
 
 The kernel comes from Debian's package, unpacked into CACHE, not installed. No root, no KVM needed.
 Exit 77: something that is needed is not here, said in one line."""
+import fcntl
 import lzma
 import os
 import re
@@ -136,7 +137,10 @@ def main():
         skip("not installed: " + " ".join(missing))
     if not os.path.exists("/etc/libibverbs.d/rxe.driver"):
         skip("not installed: ibverbs-providers")
-    root, version, image = kernel(cache)
+    os.makedirs(cache, exist_ok=True)
+    with open(os.path.join(cache, "lock"), "w") as lock:  # two tests at once fetch it once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        root, version, image = kernel(cache)
     with tempfile.TemporaryDirectory() as where:
         initrd = os.path.join(where, "initrd")
         with open(initrd, "wb") as f:
