@@ -34,9 +34,22 @@ static bool seen_by_the_living(const struct world *w, const struct simnode *but,
     return false;
 }
 
+/* Of two that run, at most one has the other outside its view: there are never two jobs. */
+static void check_one_job(struct world *w, const struct simnode *s)
+{
+    for (int i = 0; i < w->sc.n; i++) {
+        const struct simnode *o = &w->nodes[i];
+        if (o != s && !o->dead && !member_alive(s->m, i) && !member_alive(o->m, s->id))
+            sim_fail(w, s->id,
+                     "its view of epoch %llu and that of node %d, of epoch %llu, exclude each other, and both run",
+                     (unsigned long long)member_epoch(s->m), i, (unsigned long long)member_epoch(o->m));
+    }
+}
+
 void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, const struct member_event *events, int n,
                         uint64_t max_value)
 {
+    check_one_job(w, s);
     if (epoch <= w->n_history && !seen_by_the_living(w, s, epoch))
         w->n_history = epoch - 1;
     if (epoch == w->n_history + 1) {

@@ -3,6 +3,7 @@
  *
  * Checked at every step (a breach ends the program with the seed):
  *   - every node commits the same events with the same value in the same epoch;
+ *   - no two nodes that run have views that exclude each other;
  *   - nobody is declared dead who is well (the scenario says who may be);
  *   - each submitted event is ordered once, in its submitter's order;
  *   - an epoch is settled only when every live member has committed it;

@@ -1,4 +1,4 @@
-/* sim-scale [OPTIONS]: one run of detection at size, a line of figures. Exit 0: nobody who was well was declared dead or ended, one history,
+/* sim-scale [OPTIONS]: one run of detection at size, a line of figures. Exit 0: nobody who was well was declared dead or ended, one history and one job,
  * and at the end everybody who runs agrees on who failed. */
 #include <argp.h>
 #include <stdio.h>
@@ -150,16 +150,18 @@ static bool tell(const struct outcome *o)
            "declared, %d wrong, "
            "%d ended, %llu suspicions; %.1f messages and %.1f reads per node and second, the longest %zu bytes; %zu "
            "bytes per node; %llu "
-           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s%s\n",
+           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s%s%s\n",
            plan.n, seconds, periods, o->failed, (double)o->detected / MS, (double)o->known / MS, o->declared, o->wrong,
            o->halted, (unsigned long long)o->suspicions, (double)o->messages / plan.n / seconds,
            (double)o->reads / plan.n / seconds, o->longest, o->node_bytes, (unsigned long long)o->events,
            (double)o->events / o->cpu_s / 1e6, o->ordered, plan.submitted, (unsigned long long)o->messages,
-           o->consistent ? "" : "; TWO HISTORIES", o->agreed ? "" : "; NOT ALL AGREE", o->wrong ? "; WRONG" : "",
-           storm ? "; TOO MANY MESSAGES" : "", large ? "; TOO LARGE" : "", late ? "; LATE" : "");
+           o->consistent ? "" : "; TWO HISTORIES", o->two_jobs ? "; TWO JOBS" : "", o->agreed ? "" : "; NOT ALL AGREE",
+           o->wrong ? "; WRONG" : "", storm ? "; TOO MANY MESSAGES" : "", large ? "; TOO LARGE" : "",
+           late ? "; LATE" : "");
     if (kinds)
         print_kinds(o);
-    return !late && !large && o->consistent && o->agreed && o->wrong == 0 && o->ordered == plan.submitted && !storm;
+    return !late && !large && o->consistent && !o->two_jobs && o->agreed && o->wrong == 0 &&
+           o->ordered == plan.submitted && !storm;
 }
 
 static bool run(struct outcome *o)
@@ -186,7 +188,7 @@ static bool run_many(void)
         cpu += o.cpu_s;
         events += o.events;
         suspicions += o.suspicions;
-        ok = o.consistent && o.agreed && o.wrong == 0;
+        ok = o.consistent && !o.two_jobs && o.agreed && o.wrong == 0;
         if (ok && done < many_periods && done < told + many_periods / 100)
             continue;
         told = done;

@@ -147,6 +147,15 @@ static void note_event(const struct member_event *e)
     w.out->wrong += !victim->dead && !victim->excused;
 }
 
+/* Of two that run, at most one has the other outside its view. Looked at where nodes are cut off, since it is work for each pair. */
+static bool is_one_job(const struct node *s)
+{
+    for (int i = 0; w.p.cut > 0 && i < w.p.n; i++)
+        if (i != s->id && !w.nodes[i].dead && !member_alive(s->m, i) && !member_alive(w.nodes[i].m, s->id))
+            return false;
+    return true;
+}
+
 static void on_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
 {
     struct node *s = user;
@@ -165,6 +174,7 @@ static void on_commit(void *user, uint64_t epoch, const struct member_event *eve
     }
     if (epoch > w.n_history || w.history[epoch - 1] != hash_of(events, n))
         w.out->consistent = false;
+    w.out->two_jobs |= !is_one_job(s);
     if (!s->cut && !s->failed)
         w.out->known = w.now - w.p.at - SEC;
 }
