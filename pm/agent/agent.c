@@ -272,8 +272,21 @@ static void plane_woken(uv_poll_t *handle, int status, int events)
         plane_dispatch(a->plane);
 }
 
+/* What is missing here becomes the one line that keelrun says of the job; all other nodes may miss the same. */
+static void plane_not_opened(struct agent *a, keel_status status, const char *error)
+{
+    char why[400];
+    if (error[0])
+        snprintf(why, sizeof why, "node %d: %s", a->launch.node, error);
+    else
+        snprintf(why, sizeof why, "node %d: its memory and transport could not be set up: %s", a->launch.node,
+                 keel_status_text(status));
+    agent_fail(a, 1, why);
+}
+
 static bool plane_open(struct agent *a, struct plane_blob *blob)
 {
+    char error[300];
     struct plane_config config = {
         .job_id = a->launch.job_id, .node = a->launch.node, .host = a->self_host, .settings = &a->job.settings};
     struct plane_callbacks callbacks = {.user = a,
@@ -287,10 +300,12 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
                                         .event = plane_event,
                                         .verified = plane_verified};
     memcpy(config.secret, a->job.secret, sizeof config.secret);
+    log_keep_errors(error, sizeof error);
     keel_status status = plane_create(&config, &callbacks, &a->plane, blob);
+    log_keep_errors(NULL, 0);
     sodium_memzero(config.secret, sizeof config.secret);
     if (status != KEEL_OK) {
-        log_error("the node's memory and transport could not be set up: %s", keel_status_text(status));
+        plane_not_opened(a, status, error);
         return false;
     }
     uv_poll_init(&a->loop, &a->plane_wake, plane_wake_fd(a->plane));
@@ -355,10 +370,8 @@ void agent_configure(struct agent *a)
     memset(a->view_alive, true, (size_t)total);
     a->state = AGENT_CONFIGURED;
     struct plane_blob blob = {0};
-    if (!plane_open(a, &blob)) {
-        agent_fail(a, 1, "the node's memory and transport could not be set up");
+    if (!plane_open(a, &blob))
         return;
-    }
     if (!agent_console_listen(a)) {
         agent_fail(a, 1, "no listener for the other nodes");
         return;

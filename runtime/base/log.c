@@ -13,6 +13,8 @@ int log_threshold = LOG_WARN;
 static char log_who[48] = "keel";
 static void (*log_line)(void *user, const char *line, size_t len);
 static void *log_user;
+static char *log_kept;
+static size_t log_kept_size;
 
 static const char *const level_name[] = {"error", "warn", "info", "debug", "trace"};
 
@@ -45,6 +47,23 @@ void log_to(void (*write_line)(void *user, const char *line, size_t len), void *
 {
     log_line = write_line;
     log_user = user;
+}
+
+void log_keep_errors(char *first, size_t size)
+{
+    log_kept = first;
+    log_kept_size = size;
+    if (first)
+        first[0] = 0;
+}
+
+static bool keep(enum log_level level, const char *fmt, va_list ap)
+{
+    if (!log_kept || level != LOG_ERROR)
+        return false;
+    if (!log_kept[0])
+        vsnprintf(log_kept, log_kept_size, fmt, ap);
+    return true;
 }
 
 bool log_some_may(struct log_some *s, uint64_t now_ns, unsigned *left_out)
@@ -81,10 +100,15 @@ void log_write(enum log_level level, const char *fmt, ...)
     int saved = errno;
     char line[1024];
     uint64_t now = clock_now_ns();
-    int n = snprintf(line, sizeof line - 1, "%s: %s: [%llu.%06llu] ", log_who, level_name[level],
-                     (unsigned long long)(now / KEEL_NS_PER_S), (unsigned long long)(now % KEEL_NS_PER_S / 1000));
     va_list ap;
     va_start(ap, fmt);
+    if (keep(level, fmt, ap)) {
+        va_end(ap);
+        errno = saved;
+        return;
+    }
+    int n = snprintf(line, sizeof line - 1, "%s: %s: [%llu.%06llu] ", log_who, level_name[level],
+                     (unsigned long long)(now / KEEL_NS_PER_S), (unsigned long long)(now % KEEL_NS_PER_S / 1000));
     int m = vsnprintf(line + n, sizeof line - 1 - (size_t)n, fmt, ap);
     va_end(ap);
     size_t len = (size_t)n + (m < 0 ? 0 : (size_t)m);

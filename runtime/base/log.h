@@ -18,6 +18,9 @@ void log_check_level(void);
 /* Where lines go instead: for a program whose standard error may stand still while it must not. NULL: to standard error again.
  * From then on log from one thread only. */
 void log_to(void (*write_line)(void *user, const char *line, size_t len), void *user);
+/* From now on an error is not written: the first one's text goes to `first`, others nowhere. For what is going to tell somebody that
+ * it failed, and why, in one line of its own. NULL: they are written again. One thread only, as long as that lasts. */
+void log_keep_errors(char *first, size_t size);
 extern int log_threshold;
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

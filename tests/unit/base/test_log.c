@@ -1,4 +1,4 @@
-/* Warnings that others can cause. */
+/* Warnings that others can cause; errors that somebody else tells. */
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 
@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 static void test_log_some_says_a_few_then_one_a_period_with_the_count(void **state)
 {
@@ -28,10 +29,42 @@ static void test_log_some_says_a_few_then_one_a_period_with_the_count(void **sta
     }
 }
 
+static char written[200];
+
+static void write_line(void *user, const char *line, size_t len)
+{
+    (void)user;
+    assert_true(len < sizeof written);
+    memcpy(written, line, len);
+    written[len] = 0;
+}
+
+static void test_log_errors_that_are_kept_are_not_written(void **state)
+{
+    (void)state;
+    char first[12] = "before";
+    log_to(write_line, NULL);
+    log_keep_errors(first, sizeof first);
+    assert_string_equal(first, "");
+    log_warn("a warning");
+    assert_non_null(strstr(written, ": warn: "));
+    written[0] = 0;
+    log_error("%s of %d", "the first", 20);
+    log_error("the second");
+    assert_string_equal(first, "the first o");
+    assert_string_equal(written, "");
+    log_keep_errors(NULL, 0);
+    log_error("the third");
+    assert_non_null(strstr(written, "the third\n"));
+    assert_string_equal(first, "the first o");
+    log_to(NULL, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_some_says_a_few_then_one_a_period_with_the_count),
+        cmocka_unit_test(test_log_errors_that_are_kept_are_not_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
