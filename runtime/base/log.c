@@ -59,7 +59,7 @@ void log_keep_errors(char *first, size_t size)
 
 static bool keep(enum log_level level, const char *fmt, va_list ap)
 {
-    if (!log_kept || level != LOG_ERROR)
+    if (level != LOG_ERROR || !log_kept)
         return false;
     if (!log_kept[0])
         vsnprintf(log_kept, log_kept_size, fmt, ap);
