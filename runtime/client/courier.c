@@ -135,10 +135,19 @@ static bool has_room(struct client *c, const struct stream *s, const struct path
     return room;
 }
 
+/* In the middle of an acknowledgement those that it has reached stand before it. */
+static struct parcel *first_not_acked(const struct stream *s)
+{
+    struct parcel *p = s->head;
+    while (p && p->first + p->pieces <= s->acked + 1)
+        p = p->next;
+    return p;
+}
+
 static void rewind_stream(struct stream *s)
 {
     s->sent = s->acked;
-    s->at = s->head;
+    s->at = first_not_acked(s);
 }
 
 /* The way that the next piece goes. A receiver that is not looking leaves what we send it in sockets and in queues of this process, and who
@@ -235,9 +244,7 @@ static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t no
     s->retry_ns = RETRY_FIRST_NS;
     if (s->sent < up_to) { /* an acknowledgement of what was to be sent again */
         s->sent = up_to;
-        s->at = s->head;
-        while (s->at && s->at->first + s->at->pieces <= up_to + 1)
-            s->at = s->at->next;
+        s->at = first_not_acked(s);
     }
     while (s->head && s->head->first + s->head->pieces <= up_to + 1) {
         struct parcel *p = s->head;

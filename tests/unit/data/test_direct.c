@@ -94,14 +94,19 @@ static void agents_turn(void)
     }
 }
 
-static void turn(void)
+static void ranks_turn(void)
 {
-    agents_turn();
     for (int r = 0; r < RANKS; r++)
         if (!rank[r].asleep && pthread_mutex_trylock(&rank[r].c.lock) == 0) {
             client_progress(&rank[r].c);
             pthread_mutex_unlock(&rank[r].c.lock);
         }
+}
+
+static void turn(void)
+{
+    agents_turn();
+    ranks_turn();
 }
 
 static int sleeps; /* so many until `then` happens, 0: it does not */
@@ -126,12 +131,21 @@ static void pump(void)
 
 /* ---- connections that lose ---- */
 
+static void check_parcel(const struct tp_event *e)
+{
+    struct wire w;
+    memcpy(&w, e->data, sizeof w);
+    assert_true(w.type != WIRE_PARCEL || !w.seq || (w.offset <= w.identity && w.len <= w.identity - w.offset));
+}
+
 static int lossy_poll(struct tp *tp, struct tp_event *e, int max)
 {
     int n = tp_mem.poll(tp, e, max), kept = 0;
     bool deaf = tp == rank[0].net ? rank[0].deaf : rank[1].deaf;
     for (int i = 0; i < n; i++) {
         const struct link *l = e[i].type == TP_RECV ? tp_ep_user(e[i].ep) : NULL;
+        if (l && l->rank >= 0)
+            check_parcel(&e[i]);
         arrived += l && l->rank >= 0;
         together += l && l->rank >= 0 && e[i].len > TP_MSG_MAX;
         if (!deaf || e[i].type != TP_RECV)
@@ -375,6 +389,58 @@ static void test_direct_what_sockets_do_not_take_waits_where_it_is(void **state)
     assert_int_equal(arrived, 3);
 }
 
+/* What is acknowledged together ends one by one, and with one of them the engine sends more; the way changes then, as
+ * little is left. */
+static void test_direct_way_changes_in_the_middle_of_an_acknowledgement(void **state)
+{
+    (void)state;
+    enum { N = 6000, LEN = 20000 };
+    static double in[RANKS][N], out[RANKS][N];
+    struct keel_request *r[RANKS] = {NULL};
+    struct engine_call call = {.kind = ENGINE_MOVE,
+                               .move = SCHEDULE_ALLREDUCE,
+                               .len = sizeof in[0],
+                               .element = {.type = ELEMENT_DOUBLE, .op = ELEMENT_SUM},
+                               .algorithm = SCHEDULE_DOUBLING + 1};
+    for (int i = 0; i < N; i++) {
+        in[0][i] = i;
+        in[1][i] = 2 * i;
+    }
+    meet();
+    call.in = in[1];
+    call.out = out[1];
+    assert_int_equal(coll_call(rank[1].c.coll.world, &call, &r[1]), KEEL_OK);
+    pump();
+    rank[1].asleep = true;
+    call.in = in[0];
+    call.out = out[0];
+    send_some(0, 4, LEN); /* more than goes over a connection while nobody waits for it: through the agents */
+    assert_int_equal(coll_call(rank[0].c.coll.world, &call, &r[0]), KEEL_OK);
+    send_some(0, 2, LEN);
+    for (int i = 0; i < 10; i++)
+        agents_turn();
+    rank[0].deaf = true;
+    rank[1].asleep = false;
+    for (int i = 0; i < 10; i++)
+        ranks_turn();
+    tp_disconnect(direct_up(&rank[0].c, 1)); /* and with it all answers */
+    ranks_turn();
+    rank[0].deaf = false;
+    for (int i = 0; i < 100 && !(direct_up(&rank[0].c, 1) && direct_up(&rank[1].c, 0)); i++) {
+        now_ns += KEEL_NS_PER_MS;
+        ranks_turn();
+    }
+    assert_non_null(direct_up(&rank[0].c, 1)); /* before the agents bring one answer to all */
+    pump();
+    for (int k = 0; k < RANKS; k++) {
+        assert_int_equal(coll_wait(r[k], NULL, NULL), KEEL_OK);
+        for (int i = 0; i < N; i++)
+            assert_true(out[k][i] == 3.0 * i);
+    }
+    get_all(1, LEN);
+    assert_null(rank[0].c.coll.stream[1].head);
+}
+
 static void test_direct_what_nobody_waits_for_does_not_stay_in_sockets(void **state)
 {
     (void)state;
@@ -586,6 +652,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_direct_pieces_of_a_long_message_go_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_pieces_that_came_one_by_one_are_not_taken_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_what_sockets_do_not_take_waits_where_it_is, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_way_changes_in_the_middle_of_an_acknowledgement, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_what_nobody_waits_for_does_not_stay_in_sockets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_who_leaves_hands_over_to_agents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_hello_of_a_stranger_or_of_another_time_is_refused, set_up,
