@@ -282,16 +282,26 @@ void courier_keep(struct client *c, const struct keel_group *group, uint64_t now
         }
 }
 
+/* Some group was revoked because it is stopped: there is no room to it before it goes on. */
+static bool is_stopped(const struct client *c, int rank)
+{
+    for (const struct keel_group *g = c->coll.groups; g; g = g->next) {
+        int blamed = g->engine && engine_revoked(g->engine) ? engine_blamed(g->engine) : -1;
+        if (blamed >= 0 && group_rank(g->ranks, blamed) == rank)
+            return true;
+    }
+    return false;
+}
+
 bool courier_has_engine(const struct client *c, const struct keel_group *group)
 {
-    int blamed = engine_revoked(group->engine) ? engine_blamed(group->engine) : -1;
-    for (int r = 0; r < c->size; r++) {
-        if (blamed >= 0 && r == group_rank(group->ranks, blamed))
-            continue; /* it is stopped: there is no room before it goes on */
+    for (int r = 0; r < c->size; r++)
         for (const struct parcel *p = c->coll.life[r].life ? c->coll.stream[r].at : NULL; p; p = p->next)
-            if (p->tag.kind == PARCEL_ENGINE && (!p->tag.group || p->tag.group == group))
-                return true;
-    }
+            if (p->tag.kind == PARCEL_ENGINE && (!p->tag.group || p->tag.group == group)) {
+                if (!is_stopped(c, r))
+                    return true;
+                break;
+            }
     return false;
 }
 

@@ -643,6 +643,31 @@ static void test_direct_long_message_to_who_is_stopped_ends_with_the_call(void *
     long_message_to_who_is_stopped(5000000);
 }
 
+/* Those who go on without the one that is stopped wait for nothing that is for it, not even to leave. */
+static void test_direct_group_without_who_is_stopped_does_not_wait_for_it(void **state)
+{
+    (void)state;
+    size_t len = 12000000; /* more than may be on its way */
+    uint8_t *data = calloc(1, len);
+    struct engine_call call = {.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .root = 0, .out = data, .len = len};
+    keel_group *alone;
+    meet();
+    rank[0].c.timeout_ns = 100 * KEEL_NS_PER_MS;
+    stop(1, true);
+    sleeps = 5000;
+    then = give_up;
+    assert_int_equal(coll_run(rank[0].c.coll.world, &call, NULL), KEEL_ERR_TIMEOUT);
+    free(data);
+    assert_int_equal(coll_create(&rank[0].c, (int[]){0}, 1, 1, &alone), KEEL_OK);
+    call = (struct engine_call){.kind = ENGINE_BARRIER};
+    assert_int_equal(coll_run(alone, &call, NULL), KEEL_OK);
+    sleeps = 0;
+    stop(1, false);
+    pump();
+    send_some(0, 3, 100); /* the stream goes on */
+    get_all(1, 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -659,6 +684,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_direct_agreement_waits_for_who_is_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_long_message_to_who_is_stopped_ends_with_the_call, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_group_without_who_is_stopped_does_not_wait_for_it, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_direct_nothing_comes_of_a_life_that_is_over, set_up, tear_down),
     };
