@@ -45,10 +45,12 @@ static void e_unmap(void *u, void *m, size_t b)
 {
     (void)u, (void)m, (void)b;
 }
+int asked[NODES_MAX + 1];
 static bool e_tell(void *u, const struct control *r)
 {
     (void)u;
     told += r->type == CONTROL_DOUBT && !tell_fails;
+    asked[r->type == CONTROL_CHECK ? r->slot : NODES_MAX]++;
     return !tell_fails;
 }
 int gone_in;

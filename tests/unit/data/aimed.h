@@ -11,6 +11,7 @@ extern struct intent_page intents;
 extern struct keel_segment *triple, *shadow;
 extern bool tell_fails, map_fails; /* what the client asks of its process */
 extern int told;                   /* doubts, to the agent */
+extern int asked[NODES_MAX + 1];   /* how often the agent was asked whether a node lives */
 extern int gone_in;                /* so many looks until the agent is gone, 0: it stays */
 
 /* The client of a world that is open. */

@@ -421,6 +421,28 @@ static void test_aimed_fence_of_a_rank_tells_of_its_own_errors(void **state)
     turns(50);
 }
 
+/* an operation that gets no answer has the agent look whether that node lives; other nodes are not asked about. */
+static void test_aimed_operation_without_answer_asks_whether_the_node_lives(void **state)
+{
+    (void)state;
+    client_open();
+    memset(asked, 0, sizeof asked);
+    int64_t one = 1;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 1, 0, &one, NULL, 8, NULL), KEEL_OK); /* at nodes 1 and 2 */
+    turns(200);
+    assert_int_equal(asked[1] + asked[2], 0); /* they have answered */
+    w.node[0].still = true;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, NULL), KEEL_OK); /* at nodes 0 and 1 */
+    turns(40);
+    assert_int_equal(asked[0], 0); /* it may be busy */
+    turns(160);
+    assert_true(asked[0] >= 1);
+    assert_int_equal(asked[2], 0);
+    w.node[0].still = false;
+    turns(50);
+    assert_int_equal(rma_fence(&c, 0), KEEL_OK);
+}
+
 /* bytes of a repair that was given up come late. */
 static void test_aimed_bytes_of_an_older_repair_change_nothing(void **state)
 {
@@ -536,6 +558,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_who_has_begun_goes_before_who_waits, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_time_that_was_not_lived_does_not_count, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_fence_of_a_rank_tells_of_its_own_errors, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_operation_without_answer_asks_whether_the_node_lives, setup,
+                                        client_close),
         cmocka_unit_test_setup_teardown(test_aimed_bytes_of_an_older_repair_change_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_read_from_a_node_that_wakes_is_not_believed, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_announced_write_does_not_outlive_the_group, setup, teardown),
