@@ -1,4 +1,5 @@
-/* Inside the engine: engine.c keeps instances and messages, engine_instance.c takes one through its attempts. */
+/* Inside the engine: engine.c keeps instances and messages, engine_instance.c takes one through its attempts,
+ * with engine_call.c, engine_move.c and engine_meeting.c (engine_instance.h). */
 #ifndef KEEL_COLLECTIVES_ENGINE_INT_H
 #define KEEL_COLLECTIVES_ENGINE_INT_H
 
@@ -165,28 +166,32 @@ bool engine_arguments_fit(const struct engine *e, const struct engine_call *c);
 void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d, enum engine_status status,
                         const void *bytes, size_t len);
 
-/* What all members must have passed alike. */
+/* engine_call.c: what all members must have passed alike. */
 uint32_t engine_signature(const struct engine *e, const struct engine_call *c);
 /* Bytes that in holds. */
 size_t engine_input_len(const struct engine *e, const struct engine_call *c);
-uint64_t engine_combine(enum engine_agree op, uint64_t a, uint64_t b);
-
-uint8_t *engine_bytes_of(const struct instance *i, struct schedule_region r);
-/* engine_instance.c. progress and receive: the instance may be gone on return. */
 struct instance *instance_create(struct engine *e, uint64_t seq, const struct engine_call *call);
+void instance_destroy(struct instance *i);
+/* Before the roster is the engine's, or the instance is there. False: no memory. */
+bool instance_admit(struct instance *i, struct roster *r);
+
+/* engine_move.c */
+uint8_t *engine_bytes_of(const struct instance *i, struct schedule_region r);
 /* What was sent to that member, first of what is under way, may change. */
 void instance_sent(struct instance *i, int member);
 /* Is something of that region under way? */
 bool instance_sends(const struct instance *i, const struct schedule_region *r, size_t len);
-void instance_destroy(struct instance *i);
+
+/* engine_meeting.c */
+uint64_t engine_combine(enum engine_agree op, uint64_t a, uint64_t b);
+void instance_tick(struct engine *e, struct instance *i);
+int instance_waits_for(const struct engine *e, const struct instance *i);
+
+/* engine_instance.c. progress and receive: the instance may be gone on return. */
 void instance_begin(struct engine *e, struct instance *i); /* the first attempt */
 void instance_progress(struct engine *e, struct instance *i);
 void instance_receive(struct engine *e, struct instance *i, struct letter *l); /* takes the letter over */
 void instance_view(struct engine *e, struct instance *i);
-/* Before the roster is the engine's, or the instance is there. False: no memory. */
-bool instance_admit(struct instance *i, struct roster *r);
 void instance_lost(struct engine *e, struct instance *i, int member);
 void instance_starved(struct engine *e, struct instance *i, const struct message_head *h);
-void instance_tick(struct engine *e, struct instance *i);
-int instance_waits_for(const struct engine *e, const struct instance *i);
 #endif
