@@ -1,7 +1,7 @@
 /* How a helper thread reads the others' heartbeats and sends its datagrams. One table, two implementations:
  *
  *   ofi     libfabric: reads over FI_EP_MSG (links.c), datagrams over FI_EP_DGRAM (dgram.c). Always there.
- *   verbs   libibverbs: RDMA READ over RC queue pairs, datagrams over one UD queue pair (verbs.c). Where a device is.
+ *   verbs   libibverbs: RDMA READ over RC queue pairs, datagrams over one UD queue pair (verbs*.c). Where a device is.
  *
  * The helper asks the first that can and the next if it cannot, so what one does not carry (a peer without a device, a
  * device that has gone, a datagram longer than the device's MTU) goes the other way. The core knows of none of this. What

@@ -1,0 +1,63 @@
+/* The datagrams of the probe over libibverbs: one UD queue pair, receive buffers that go back to the device at once. */
+#include <string.h>
+
+#include "detect/seal.h"
+#include "detect/verbs_int.h"
+#include "runtime/base/log.h"
+
+bool verbs_post_recv(struct verbs *v, unsigned slot)
+{
+    struct ibv_sge sge = {.addr = (uintptr_t)v->memory->recv[slot], .length = SLOT, .lkey = v->mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = (uint64_t)slot << 8 | TAG_RECV, .sg_list = &sge, .num_sge = 1}, *bad;
+    return ibv_post_recv(v->ud, &wr, &bad) == 0;
+}
+
+static bool send_datagram(struct verbs *v, struct conn *c, const void *data, size_t len)
+{
+    if (!v->usable || !c->ah || c->fenced || len > v->ud_max || len > (128u << c->to.mtu) || !v->sends_free)
+        return false;
+    unsigned slot = v->next_send++ % SENDS; /* completions come in order */
+    memcpy(v->memory->send[slot], data, len);
+    struct ibv_sge sge = {.addr = (uintptr_t)v->memory->send[slot], .length = (uint32_t)len, .lkey = v->mr->lkey};
+    struct ibv_send_wr wr = {
+        .wr_id = TAG_SEND, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr *bad;
+    wr.wr.ud.ah = c->ah;
+    wr.wr.ud.remote_qpn = c->to.ud_qpn;
+    wr.wr.ud.remote_qkey = QKEY;
+    if (ibv_post_send(v->ud, &wr, &bad))
+        return false;
+    v->sends_free--;
+    return true;
+}
+
+bool verbs_send(struct probe *probe, int node, const void *data, size_t len)
+{
+    struct verbs *v = (struct verbs *)probe;
+    return !v->conns[node].avoid && send_datagram(v, &v->conns[node], data, len);
+}
+
+void verbs_send_setup(struct verbs *v, int node, uint8_t type, uint32_t qpn, uint32_t asked)
+{
+    struct setup setup = {.type = type, .qpn = qpn, .asked = asked};
+    uint8_t sealed[sizeof setup + SEAL_OVERHEAD];
+    size_t len = v->callbacks.seal(v->callbacks.user, node, &setup, sizeof setup, sealed);
+    send_datagram(v, &v->conns[node], sealed, len); /* also to one that went the other way: this brings it back */
+}
+
+void verbs_heard(struct probe *probe, int node, bool by_device, size_t len)
+{
+    struct verbs *v = (struct verbs *)probe;
+    struct conn *c = &v->conns[node];
+    if (c->ah && (by_device || len <= (128u << c->to.mtu)))
+        c->avoid = !by_device;
+}
+
+void verbs_datagram_done(struct verbs *v, const struct ibv_wc *wc)
+{
+    unsigned slot = (unsigned)(wc->wr_id >> 8);
+    if (wc->status == IBV_WC_SUCCESS && wc->byte_len > GRH)
+        v->callbacks.datagram(v->callbacks.user, v->memory->recv[slot] + GRH, wc->byte_len - GRH);
+    if (wc->status != IBV_WC_WR_FLUSH_ERR && !verbs_post_recv(v, slot))
+        log_warn("detect: a receive buffer could not be given to the device");
+}
