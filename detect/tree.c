@@ -67,7 +67,7 @@ static int left_at(const struct round *r, int from)
 int tree_named(const struct round *r, const struct piece *piece, const int **first)
 {
     int lo = piece ? left_at(r, piece->head) : 0, hi = piece ? left_at(r, piece->end) : r->n_left;
-    *first = r->left + lo;
+    *first = r->left ? r->left + lo : NULL; /* NULL: nobody was ever left */
     int n = hi - lo < WIRE_LEFT_MAX ? hi - lo : WIRE_LEFT_MAX;
     while (n > 0 && wire_left_bytes(*first, n) > WIRE_LEFT_BYTES)
         n = n * 3 / 4;

@@ -88,7 +88,7 @@ struct rbuf {
     struct xfer x;
     void *desc;
     bool counts; /* RDMA: took a credit of the peer */
-    uint8_t data[];
+    _Alignas(max_align_t) uint8_t data[];
 };
 
 /* RDMA: where a peer's memory is. */
