@@ -360,6 +360,8 @@ static void check_picture(const struct options *o)
         cli_die("--heat-image %.80s: the name of a picture ends in .png or .svg", o->heat_image);
     if (o->fabric.kind != FABRIC_GRID || o->fabric.grid.ndims != 2)
         cli_die("--heat-image: a heat picture needs a network of two dimensions");
+    if (strchr(o->heat_image, '\''))
+        cli_die("--heat-image %.80s: the name of a picture may not hold a quote", o->heat_image);
     bool is_new = access(o->heat_image, F_OK) != 0;
     FILE *out = fopen(o->heat_image, "ab");
     if (!out)
@@ -525,6 +527,8 @@ int main(int argc, char **argv)
     options_parse(&o, c, argc - 1, argv + 1);
     cli_catch_signals();
     int status = c->run(&o);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        cli_die("cannot write standard output: %s", strerror(errno));
     options_fini(&o);
     return status;
 }

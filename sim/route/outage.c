@@ -254,15 +254,43 @@ static const char *read_line(struct outages *o, const struct fabric *f, const ch
     return outages_add(o, fabric_cable(f, link), (uint64_t)(start * 1000), end_ns) ? NULL : "out of memory";
 }
 
+/* A line of any length, without its comment. Zero bytes are none of it: they would hide what follows them.
+ * fits   false when it has zero bytes or more than there is room for. */
+static bool next_line(char *line, size_t size, FILE *in, bool *fits)
+{
+    size_t n = 0;
+    int c, comment = 0;
+    *fits = true;
+    while ((c = getc(in)) != EOF && c != '\n') {
+        comment |= c == '#';
+        if (comment || c == '\r')
+            continue;
+        *fits &= c != '\0' && n + 1 < size;
+        if (n + 1 < size)
+            line[n++] = (char)c;
+    }
+    line[n] = '\0';
+    return c == '\n' || n > 0 || comment || !*fits;
+}
+
+/* Names of columns; "nan" is none. */
+static bool is_header(const char *p)
+{
+    char *end;
+    strtod(p, &end);
+    return isalpha((unsigned char)*p) && end == p;
+}
+
 bool outages_read(struct outages *o, const struct fabric *f, FILE *in, const char *name, char what[160])
 {
     char line[256];
-    for (int number = 1; fgets(line, sizeof line, in); number++) {
-        line[strcspn(line, "#\r\n")] = '\0';
-        const char *p = line + strspn(line, " \t");
-        if (*p == '\0' || (number == 1 && isalpha((unsigned char)*p)))
+    bool fits;
+    for (int number = 1; next_line(line, sizeof line, in, &fits); number++) {
+        const char *p = line + strspn(line, " \t"), *wrong = fits ? NULL : "a line is start_us,end_us,router,port";
+        if (!wrong && (*p == '\0' || (number == 1 && is_header(p))))
             continue;
-        const char *wrong = read_line(o, f, p);
+        if (!wrong)
+            wrong = read_line(o, f, p);
         if (wrong) {
             snprintf(what, 160, "%.80s:%d: %s", name, number, wrong);
             return false;

@@ -346,6 +346,8 @@ int command_trace(struct options *o)
                               "bad", (json_int_t)t.bad, "failures", (json_int_t)t.n, "overlap", (json_int_t)s.overlap,
                               "span_h", s.span_h, "weibull_shape", s.weibull_shape, "weibull_scale_h",
                               s.weibull_scale_h, "repair_mu", s.repair_mu, "repair_sigma", s.repair_sigma);
+        if (!j)
+            cli_die("%s: JSON takes names in UTF-8 only", o->name);
         json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
         putchar('\n');
         json_decref(j);

@@ -61,6 +61,11 @@ refused trace
 refused figure
 refused figure nonsense
 refused figure learning --out "$dir/bad.csv/none" --time 0.1 --reps 1 # told before the runs, so that there is one line
+refused simulate --heat-image "$dir/it's.png" -t 4tx4t --time 0.1 --reps 1
+printf 'start,end,node,cause,downtime_min\n2003-11-12 14:42:00,2003-11-12 14:43:00,153,Interconnect,1\n' >"$dir/name"$'\xff.csv'
+refused trace "$dir/name"$'\xff.csv' --json
+"$route" simulate -t 4tx4t --time 0.1 -r 1 --json >/dev/full 2>"$dir/err"
+[ $? -eq 2 ] && grep -q 'standard output' "$dir/err" || fail "a full disk is not told"
 grep -q 'bad.csv:3:' < <("$route" trace "$dir/bad.csv" 2>&1) || fail "the line of a bad row is not named"
 "$route" trace "$dir/bad.csv" --skip-bad | grep -q '1 malformed' || fail "--skip-bad does not count"
 

@@ -557,8 +557,25 @@ static void test_outages_file_errors_name_the_line(void **state)
         outages_fini(&o);
     }
     struct outages o = {0};
-    char what[160], good[] = "start_us,end_us,router,port\n# a comment\n20,,3,1\n10,30.5,0,0 # another\n\n";
-    FILE *in = fmemopen(good, strlen(good), "r");
+    char what[160] = "", long_comment[600], *end = long_comment + sizeof long_comment;
+    memset(long_comment, '#', sizeof long_comment);
+    memcpy(end - 9, "\n1,,0,0\n", 9); /* a number follows a comment longer than any line */
+    FILE *in = fmemopen(long_comment, sizeof long_comment - 1, "r");
+    assert_true(outages_read(&o, &f, in, "f", what));
+    assert_int_equal(o.n, 1);
+    fclose(in);
+    outages_fini(&o);
+    static const char *const first[] = {"nan,inf,5,0\n", "1,,0,0\0junk\n"};
+    static const size_t size[] = {12, 12};
+    for (int i = 0; i < 2; i++) {
+        in = fmemopen((void *)first[i], size[i], "r");
+        assert_false(outages_read(&o, &f, in, "f", what));
+        assert_non_null(strstr(what, "f:1: "));
+        fclose(in);
+        outages_fini(&o);
+    }
+    char good[] = "start_us,end_us,router,port\n# a comment\n20,,3,1\n10,30.5,0,0 # another\n\n";
+    in = fmemopen(good, strlen(good), "r");
     assert_true(outages_read(&o, &f, in, "f", what));
     assert_int_equal(o.n, 2);
     assert_true(o.list[0].start_ns == 10000 && o.list[0].end_ns == 30500);
