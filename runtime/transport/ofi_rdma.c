@@ -18,6 +18,7 @@
  * on writing there. So the cache is switched off, by the only way there is, before libfabric starts; rdma_open sees that it is off. */
 #include "runtime/transport/ofi_int.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -241,10 +242,11 @@ void rdma_close(struct ofi_tp *tp)
     struct openings *all = tp->openings;
     while (all && all->running > 0) {
         struct opening *o = take_one(all);
+        struct pollfd opened = {.fd = all->event_fd, .events = POLLIN};
         if (o)
             go_on(o);
         else
-            usleep(1000);
+            (void)poll(&opened, 1, 100); /* each thread that ends writes */
     }
     if (all) {
         if (all->event_fd >= 0)
