@@ -324,11 +324,13 @@ void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d
     forget_records(e, seq_stream(seq), seq_number(seq) - 1);
 }
 
+#define KEEP_AFTER_NS (20ull * 1000 * 1000)
+
 void engine_complete(struct engine *e, struct instance *i, const struct engine_result *result)
 {
     int s = seq_stream(i->seq);
     i->state = INSTANCE_COMPLETE;
-    i->resend_at = UINT64_MAX;
+    i->resend_at = i->sending && e->ops.keep ? e->now + KEEP_AFTER_NS : UINT64_MAX;
     i->result = *result;
     struct record *r = i->last.made ? record_make(e, i, result->status) : NULL;
     if (r) { /* without it others may wait until a member that has one answers them */
@@ -400,8 +402,12 @@ void engine_tick(struct engine *e, uint64_t now)
     e->now = now;
     for (struct instance *i = after(e, 0); i;) {
         uint64_t seq = i->seq;
-        if (now >= i->resend_at)
+        if (now >= i->resend_at && i->state != INSTANCE_COMPLETE) {
             instance_tick(e, i);
+        } else if (now >= i->resend_at) {
+            i->resend_at = now + KEEP_AFTER_NS; /* again, if there was no memory */
+            e->ops.keep(e->ops.user, seq);
+        }
         i = after(e, seq);
     }
 }

@@ -100,6 +100,9 @@ struct engine_ops {
     bool (*send)(void *user, int member, uint64_t seq, const void *head, size_t head_len, const void *data, size_t len);
     /* The instance is complete. Once for each started one; may come from within engine_start. May call engine_start. */
     void (*done)(void *user, uint64_t seq, const struct engine_result *result);
+    /* The call is complete but for data that are under way, and has been for a while: whoever they go to may compute, and need not say for
+     * long that it has them. Whoever can copies them, and says engine_sent, from within this call if it likes. NULL: nobody can. */
+    void (*keep)(void *user, uint64_t seq);
 };
 
 struct engine;

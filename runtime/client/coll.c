@@ -211,9 +211,15 @@ static void on_done(void *user, uint64_t seq, const struct engine_result *result
     }
 }
 
+static void on_keep(void *user, uint64_t seq)
+{
+    struct keel_group *g = user;
+    courier_keep(g->client, g, seq, g->client->env.now(g->client->env.user));
+}
+
 bool coll_start_engine(struct keel_group *g)
 {
-    struct engine_ops ops = {g, on_send, on_done};
+    struct engine_ops ops = {g, on_send, on_done, on_keep};
     int self = group_member(g->ranks, g->client->rank);
     struct roster *r = roster_now(g);
     if (r && self >= 0 && roster_has(r, self))
@@ -297,7 +303,7 @@ void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, con
     bool revoked = engine_revoked(g->engine);
     engine_receive(g->engine, member, data, len, now);
     if (engine_revoked(g->engine) && !revoked)
-        courier_keep(c, g, now);
+        courier_keep(c, g, 0, now);
     coll_wake_at(c, engine_deadline(g->engine));
 }
 
@@ -345,7 +351,7 @@ static void give_up(struct keel_group *g, struct keel_request *r, int member, ui
               (unsigned long long)((now - r->stopped_since) / KEEL_NS_PER_MS));
     if (g != c->coll.living && engine_is_ordinary(r->seq)) {
         engine_revoke_for(g->engine, member, now);
-        courier_keep(c, g, now);
+        courier_keep(c, g, 0, now);
         r->status = KEEL_ERR_TIMEOUT;
     } else if (r->own) {
         r->stopped_since = now; /* no caller waits; it is said again */

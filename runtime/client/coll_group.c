@@ -458,7 +458,7 @@ keel_status coll_revoke(struct keel_group *g)
     pthread_mutex_lock(&c->lock);
     uint64_t now = c->env.now(c->env.user);
     engine_revoke(g->engine, now);
-    courier_keep(c, g, now);
+    courier_keep(c, g, 0, now);
     coll_wake_at(c, engine_deadline(g->engine));
     pthread_mutex_unlock(&c->lock);
     return KEEL_OK;

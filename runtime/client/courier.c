@@ -268,11 +268,11 @@ static void acknowledge(struct client *c, int rank, uint64_t now)
         s->ack_due = true;
 }
 
-void courier_keep(struct client *c, const struct keel_group *group, uint64_t now)
+void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now)
 {
     for (int r = 0; r < c->size; r++)
         for (struct parcel *p = stream_of(c, r)->head; p; p = p->next) {
-            if (!p->borrowed || p->tag.group != group || !(p->kept = malloc(p->len)))
+            if (!p->borrowed || p->tag.group != group || (seq && p->tag.seq != seq) || !(p->kept = malloc(p->len)))
                 continue; /* without memory they are waited for */
             memcpy(p->kept, p->data, p->len);
             p->data = p->kept;

@@ -63,8 +63,8 @@ struct parcel_tag {
 /* True: head and data are copied, or nobody is there to get them. Else coll_delivered follows, also if the receiver dies. */
 bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                   const void *data, size_t len);
-/* The group was revoked: its callers have their memory back. */
-void courier_keep(struct client *c, const struct keel_group *group, uint64_t now);
+/* The group was revoked, or its call of that name is complete (0: all of its calls are over): its callers have their memory back. */
+void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
 void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
 void courier_link_up(struct client *c, int node, uint64_t now);
 void courier_link_lost(struct client *c, int node);

@@ -43,7 +43,7 @@ static const struct variant {
     {"allreduce doubling, early", {MOVE(ALLREDUCE, DOUBLING), .early = true}, 0},
     {"allgather bruck, early in place", {MOVE(ALLGATHER, BRUCK), .early = true, .in_place = true}, 0},
     {"bcast binomial, early", {MOVE(BCAST, BINOMIAL), .early = true}, 0},
-    {"allreduce two-level, early", {MOVE(ALLREDUCE, TWO_LEVEL), .early = true, .async = true}, 2},
+    {"allreduce two-level, early", {MOVE(ALLREDUCE, TWO_LEVEL), .early = true}, 2},
     {"allreduce two-level", {MOVE(ALLREDUCE, TWO_LEVEL)}, 3},
     {"reduce-scatter doubling", {MOVE(REDUCE_SCATTER, DOUBLING), .varying = true}, 0},
     {"reduce-scatter ring", {MOVE(REDUCE_SCATTER, RING), .varying = true, .async = true}, 0},
@@ -85,7 +85,7 @@ static const struct variant boarded[] = {
 enum { BOARDED = sizeof boarded / sizeof boarded[0] };
 
 static int nodes[MEMBERS_MAX];
-static uint64_t runs, over_board, left_board, placed;
+static uint64_t runs, over_board, left_board, placed, kept;
 
 /* The variant's call, then a barrier: so some leave while others are behind. */
 static struct coll_params world_of(const struct variant *v, int n, uint64_t seed)
@@ -114,6 +114,7 @@ static uint64_t run(const struct coll_params *p)
     coll_world_run(p, &stats);
     runs++;
     placed += stats.placed;
+    kept += stats.kept;
     over_board += stats.boarded;
     left_board += stats.left;
     return stats.events;
@@ -145,6 +146,16 @@ static void alone(struct coll_params *p, int kind)
             p->fault[0].kind = kind;
             run(p);
         }
+}
+
+/* Then also with nothing after the call: who is through with it does not look at what comes. */
+static void losses(struct coll_params *p)
+{
+    alone(p, COLL_LOSES);
+    p->calls = 1;
+    p->faults = 0;
+    if (p->call[0].async)
+        alone(p, COLL_LOSES);
 }
 
 static void two(struct coll_params *p, int second)
@@ -193,14 +204,14 @@ static void sweep(const char *kind, int from, int to)
             if (!strcmp(kind, "single"))
                 single(&p);
             else if (!strcmp(kind, "loss"))
-                alone(&p, COLL_LOSES);
+                losses(&p);
             else if (!strcmp(kind, "outcast"))
                 alone(&p, COLL_OUTCAST);
             else
                 two(&p, !strcmp(kind, "pairs") ? COLL_DIES : COLL_FREEZES);
         }
-    printf("%s, %d to %d members: %llu runs, %llu pieces placed\n", kind, from, to, (unsigned long long)runs,
-           (unsigned long long)placed);
+    printf("%s, %d to %d members: %llu runs, %llu pieces placed, %llu sends kept\n", kind, from, to,
+           (unsigned long long)runs, (unsigned long long)placed, (unsigned long long)kept);
 }
 
 /* ------------------------------------------------------------------------------------------------ chaos */

@@ -245,7 +245,10 @@ static void lose_letters(struct coll_world *w, int member, bool both)
 {
     for (int i = 0; i < w->n_heap; i++) {
         struct coll_event *e = &w->heap[i];
-        if ((e->kind != EV_MESSAGE && e->kind != EV_PIECE) || (e->from != member && !(both && e->to == member)))
+        if (e->from != member && !(both && e->to == member))
+            continue;
+        e->unheard |= both && e->kind == EV_SENT;
+        if (e->kind != EV_MESSAGE && e->kind != EV_PIECE)
             continue;
         e->kind = EV_LOST; /* delivered to the sender instead */
         int sender = e->from;
@@ -328,18 +331,57 @@ static void receive(struct coll_world *w, struct coll_member *m, struct coll_eve
         engine_receive(m->engine, e->from, e->data, e->len, w->now);
 }
 
+static void put_off(struct coll_world *w, struct coll_event *e, uint64_t until)
+{
+    struct coll_event *later = push(w, until, (int)e->kind, e->to, e->from);
+    later->len = e->len;
+    later->value = e->value;
+    later->data = e->data;
+    later->source = e->source;
+    later->unheard = e->unheard;
+    e->data = NULL;
+}
+
+static void sent(struct coll_world *w, struct coll_member *m, const struct coll_event *e)
+{
+    if (memcmp(e->source, e->data, e->len) != 0)
+        coll_fail(w, m->id, "writes to what is being sent");
+    engine_sent(m->engine, e->from, e->value, w->now);
+}
+
+/* What went with a broken connection goes again, and the receiver says that it has it, once it calls: those that are through compute. */
+static bool is_unheard(const struct coll_world *w, const struct coll_event *e)
+{
+    const struct coll_member *to = &w->member[e->from];
+    return e->unheard && !to->dead && to->call == w->p.calls;
+}
+
+/* It is copied: those sends are over. */
+static void on_keep(void *user, uint64_t seq)
+{
+    struct coll_member *m = user;
+    struct coll_world *w = m->w;
+    for (int i = 0; i < w->n_heap; i++) {
+        struct coll_event *e = &w->heap[i];
+        if (e->kind != EV_SENT || e->to != m->id || e->value != seq)
+            continue;
+        struct coll_event now = *e;
+        e->kind = EV_NOTHING;
+        e->data = NULL;
+        w->stats.kept++;
+        sent(w, m, &now);
+        free(now.data);
+        i = -1; /* the call may be over, and others begun */
+    }
+}
+
 static void dispatch(struct coll_world *w, struct coll_event *e)
 {
     struct coll_member *m = &w->member[e->to];
     if (m->dead && !m->outcast)
         return;
     if (w->now < m->frozen_until) {
-        struct coll_event *later = push(w, m->frozen_until, (int)e->kind, e->to, e->from);
-        later->len = e->len;
-        later->value = e->value;
-        later->data = e->data;
-        later->source = e->source;
-        e->data = NULL;
+        put_off(w, e, m->frozen_until);
         return;
     }
     switch (e->kind) {
@@ -360,15 +402,18 @@ static void dispatch(struct coll_world *w, struct coll_event *e)
         next_call(w, m);
         break;
     case EV_SENT:
-        if (memcmp(e->source, e->data, e->len) != 0)
-            coll_fail(w, m->id, "writes to what is being sent");
-        engine_sent(m->engine, e->from, e->value, w->now);
+        if (is_unheard(w, e))
+            put_off(w, e, w->now + SEC / 1000);
+        else
+            sent(w, m, e);
         break;
     case EV_LOST:
         engine_lost(m->engine, e->from, w->now);
         break;
     case EV_LOOK:
         look(w, m);
+        break;
+    case EV_NOTHING:
         break;
     }
     sync_tick(m);
@@ -391,7 +436,7 @@ static void kill_some(struct coll_world *w, int count)
 
 static void start(struct coll_world *w)
 {
-    struct engine_ops ops = {.send = on_send, .done = on_done};
+    struct engine_ops ops = {.send = on_send, .done = on_done, .keep = on_keep};
     if (w->p.board) {
         w->board = aligned_alloc(alignof(struct board_head), board_size(w->p.n));
         memset(w->board, 0, board_size(w->p.n));

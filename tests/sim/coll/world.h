@@ -68,6 +68,7 @@ struct coll_stats {
     uint64_t retries;         /* results that do not cover a member that was live at the start */
     uint64_t placed;          /* pieces of data that went where they belong at once */
     uint64_t boarded, left;   /* calls that a member has completed on the board; that it has left */
+    uint64_t kept;            /* sends that ended because the call's data were copied */
     double *sums;             /* [calls]: first element of the first member's result, if DOUBLE */
 };
 

@@ -5,12 +5,13 @@
 
 struct coll_event {
     uint64_t t, order;
-    enum { EV_MESSAGE, EV_VIEW, EV_TICK, EV_CALL, EV_SENT, EV_LOST, EV_LOOK, EV_PIECE } kind;
+    enum { EV_MESSAGE, EV_VIEW, EV_TICK, EV_CALL, EV_SENT, EV_LOST, EV_LOOK, EV_PIECE, EV_NOTHING } kind;
     int to, from;
     size_t len;
     uint64_t value; /* VIEW: index of the view; SENT: instance; PIECE: of the data, so much has come before */
     uint8_t *data;
     const void *source; /* SENT */
+    bool unheard;       /* SENT: it went with a broken connection */
 };
 
 struct coll_outcome { /* of a call on one member */

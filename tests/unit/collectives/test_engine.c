@@ -69,7 +69,7 @@ static void start(int n)
     now = SEC;
     roster = all_but(n, -1, 1);
     for (int i = 0; i < n; i++) {
-        struct engine_ops ops = {&fakes[i], on_send, on_done};
+        struct engine_ops ops = {&fakes[i], on_send, on_done, NULL};
         fakes[i] = (struct fake){.id = i, .e = engine_create(7, i, roster, NULL, &ops)};
         assert_non_null(fakes[i].e);
     }
@@ -638,7 +638,7 @@ static void rejoin(uint64_t complete)
 {
     struct roster *without = all_but(3, 2, 2), *with = all_but(3, -1, 3);
     assert_true(roster_set_after(with, (uint64_t[]){0, 0, complete}));
-    struct engine_ops ops = {&fakes[2], on_send, on_done};
+    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL};
     for (int i = 0; i < 2; i++) {
         assert_true(engine_view(fakes[i].e, without, now));
         assert_true(engine_view(fakes[i].e, with, now));
@@ -808,7 +808,7 @@ static void test_engine_joined_member_goes_to_the_attempt_of_the_others(void **s
     }
     lose();
     struct roster *with = all_but(3, -1, 3);
-    struct engine_ops ops = {&fakes[2], on_send, on_done};
+    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL};
     for (int i = 0; i < 2; i++)
         assert_true(engine_view(fakes[i].e, with, now));
     engine_destroy(fakes[2].e);
