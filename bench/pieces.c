@@ -1,5 +1,5 @@
 /* Strided puts, gets and accumulates of pieces of one size, beside the same bytes by an operation of each piece and by one contiguous
- * operation: keelrun -n 2 --nodes 2 pieces. Rank 0 measures; the three take turns, medians are printed. */
+ * operation: keelrun -n 2 --nodes 2 pieces [BYTES...]. Rank 0 measures; the three take turns, medians are printed. */
 #include <keel/keel.h>
 
 #include <stdio.h>
@@ -85,9 +85,14 @@ static void compare(const char *copies, const struct job *j, enum what what)
     fflush(stdout);
 }
 
-int main(void)
+static size_t sizes[] = {8, 64, 256, 1024, 4096, 16384, 65536};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+int main(int argc, char **argv)
 {
-    static const size_t sizes[] = {8, 64, 256, 1024, 4096, 16384};
+    size_t n_sizes = argc > 1 && argc - 1 < SIZES ? (size_t)argc - 1 : SIZES;
+    for (int i = 1; i < argc && i <= SIZES; i++)
+        sizes[i - 1] = strtoul(argv[i], NULL, 10);
     CHECK(keel_init());
     if (keel_size() < 2) {
         fprintf(stderr, "two ranks are needed\n");
@@ -97,7 +102,7 @@ int main(void)
     keel_segment *none, *shadow;
     CHECK(keel_segment_alloc(MEMORY, KEEL_REDUNDANCY_NONE, &none));
     CHECK(keel_segment_alloc(MEMORY, KEEL_REDUNDANCY_SHADOW, &shadow));
-    for (size_t i = 0; keel_rank() == 0 && i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; keel_rank() == 0 && i < n_sizes; i++) {
         size_t n = BYTES / sizes[i] < PIECES_MAX ? BYTES / sizes[i] : PIECES_MAX;
         for (int what = PUT; what <= ACC; what++) {
             compare("none", &(struct job){none, sizes[i], n}, (enum what)what);

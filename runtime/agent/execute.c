@@ -141,6 +141,7 @@ void execute_fini(struct agent *a)
         next = s->next;
         free(s);
     }
+    free(a->gathered);
     a->waiters = NULL;
     a->stash = NULL;
 }
@@ -473,16 +474,16 @@ static bool find_target(struct agent *a, struct target *t)
     return true;
 }
 
-static void get_pieces(const struct target *t)
+static void get_pieces(struct agent *a, const struct target *t)
 {
-    uint8_t *data = malloc(t->pack.bytes + 1);
-    if (!data) {
+    if (!a->gathered)
+        a->gathered = malloc(PACK_BODY_MAX);
+    if (!a->gathered) {
         answer(t, KEEL_ERR_NOMEM);
         return;
     }
-    pack_gather(&t->pack, t->copy->base + t->w->offset, data);
-    execute_reply(t->conn, t->w, KEEL_OK, 0, data, t->pack.bytes);
-    free(data);
+    pack_gather(&t->pack, t->copy->base + t->w->offset, a->gathered);
+    execute_reply(t->conn, t->w, KEEL_OK, 0, a->gathered, t->pack.bytes);
 }
 
 void execute_request(struct agent *a, struct conn *c, const struct wire *w, const void *body)
@@ -516,7 +517,7 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
     else if (w->type == WIRE_GET && w->flags & WIRE_F_STRONG && view_whole_copies(t.g) > 1)
         strong_request(a, c, w, t.group);
     else if (w->type == WIRE_GET && is_packed(w))
-        get_pieces(&t);
+        get_pieces(a, &t);
     else if (w->type == WIRE_GET)
         execute_reply(c, w, KEEL_OK, 0, t.copy->base + w->offset, w->count);
     else

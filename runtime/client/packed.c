@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces that are longer go as operations of their own: at that length a message costs less than copying twice. */
-enum { RUN_MAX = 4096 };
+/* Pieces that are longer go as operations of their own: less than four would fit a message. */
+enum { RUN_MAX = PACK_BODY_MAX / 4 };
 
 bool packing_add(struct packing *p, const keel_piece *run)
 {

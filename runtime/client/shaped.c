@@ -68,6 +68,50 @@ static bool source_next(struct source *s, keel_piece *run)
 
 /* ---- by plain loads and stores ---- */
 
+/* A length that the compiler knows: each piece is a few loads and stores in place of a call. */
+#define ROW_OF(LEN)                                                                                                    \
+    case LEN:                                                                                                          \
+        for (uint64_t i = 0; i < n; i++)                                                                               \
+            memcpy(to + i * to_stride, from + i * from_stride, LEN);                                                   \
+        return
+
+static void copy_row(uint8_t *to, uint64_t to_stride, const uint8_t *from, uint64_t from_stride, uint64_t n, size_t len)
+{
+    switch (len) {
+        ROW_OF(8); /* one store: 8-byte elements are never torn */
+        ROW_OF(16);
+        ROW_OF(32);
+        ROW_OF(64);
+        ROW_OF(128);
+    default:
+        for (uint64_t i = 0; i < n; i++)
+            memcpy(to + i * to_stride, from + i * from_stride, len);
+    }
+}
+
+static void piece_near(const struct call *q, uint8_t *base, const keel_piece *run)
+{
+    if (q->kind == OP_PUT)
+        near_copy(base + run->offset, run->local, run->len);
+    else if (q->kind == OP_GET)
+        near_copy(run->local, base + run->offset, run->len);
+    else
+        arith_add(q->type, base + run->offset, run->local, run->len / arith_size(q->type), q->scale, true);
+}
+
+static void rows_near(const struct call *q, uint8_t *base, struct source *source)
+{
+    uint64_t place[SHAPE_SIDES], stride[SHAPE_SIDES], n;
+    while ((n = shape_walk_row(&source->walk, place, stride)) > 0) {
+        uint8_t *there = base + source->offset + place[SHAPE_GLOBAL];
+        uint8_t *here = (uint8_t *)source->local + place[SHAPE_LOCAL];
+        if (q->kind == OP_PUT)
+            copy_row(there, stride[SHAPE_GLOBAL], here, stride[SHAPE_LOCAL], n, source->run);
+        else
+            copy_row(here, stride[SHAPE_LOCAL], there, stride[SHAPE_GLOBAL], n, source->run);
+    }
+}
+
 static bool runs_near(const struct call *q, struct source source)
 {
     const struct near *n = &q->s->near[q->rank];
@@ -75,14 +119,11 @@ static bool runs_near(const struct call *q, struct source source)
     if (!near_valid(n, wanted) || (q->kind == OP_ACC && q->c->in_task))
         return false;
     uint8_t *base = near_base(n);
-    for (keel_piece run; source_next(&source, &run);) {
-        if (q->kind == OP_PUT)
-            near_copy(base + run.offset, run.local, run.len);
-        else if (q->kind == OP_GET)
-            near_copy(run.local, base + run.offset, run.len);
-        else
-            arith_add(q->type, base + run.offset, run.local, run.len / arith_size(q->type), q->scale, true);
-    }
+    if (q->kind != OP_ACC && !source.piece)
+        rows_near(q, base, &source);
+    else
+        for (keel_piece run; source_next(&source, &run);)
+            piece_near(q, base, &run);
     return q->kind == OP_ACC || near_valid(n, wanted); /* else all again: nobody knows yet which took effect */
 }
 

@@ -7,9 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/protocol/limits.h"
+
 enum {
-    PACK_BODY_MAX = 64 * 1024, /* bytes of a body, and of the pieces that a get is answered with */
-    PACK_RUNS_MAX = 4096,      /* pieces of a message */
+    PACK_BODY_MAX = WIRE_BULK_MAX, /* bytes of a body, and of the pieces that a get is answered with */
+    PACK_RUNS_MAX = 4096,          /* pieces of a message */
 };
 
 /* The first is not a piece: at is their number, len their bytes. */

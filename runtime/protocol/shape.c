@@ -97,6 +97,23 @@ bool shape_walk_next(struct shape_walk *w, uint64_t place[SHAPE_SIDES])
     return true;
 }
 
+uint64_t shape_walk_row(struct shape_walk *w, uint64_t place[SHAPE_SIDES], uint64_t stride[SHAPE_SIDES])
+{
+    const struct shape *s = w->shape;
+    if (w->over)
+        return 0;
+    uint64_t n = s->levels ? s->count[0] - w->at[0] : 1;
+    for (int side = 0; side < SHAPE_SIDES; side++) {
+        stride[side] = s->levels ? s->stride[side][0] : 0;
+        w->place[side] += (n - 1) * stride[side];
+        place[side] = w->place[side] - (n - 1) * stride[side];
+    }
+    w->at[0] += n - 1;
+    uint64_t last[SHAPE_SIDES];
+    (void)shape_walk_next(w, last);
+    return n;
+}
+
 static int by_place(const void *a, const void *b)
 {
     const struct shape_span *x = a, *y = b;

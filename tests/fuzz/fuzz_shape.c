@@ -45,6 +45,24 @@ static void touch(struct map *m, uint64_t global, uint64_t local)
     m->bytes++;
 }
 
+/* Row by row, after some runs one by one: the same runs in the same order. */
+static void compare_rows(const struct shape *s, uint64_t singly)
+{
+    struct shape_walk one, row;
+    uint64_t want[SHAPE_SIDES], got[SHAPE_SIDES], stride[SHAPE_SIDES], n;
+    shape_walk_init(&one, s);
+    shape_walk_init(&row, s);
+    for (uint64_t i = 0; i < singly && shape_walk_next(&row, got); i++)
+        expect(shape_walk_next(&one, want) && memcmp(want, got, sizeof want) == 0);
+    while ((n = shape_walk_row(&row, got, stride)) > 0)
+        for (uint64_t i = 0; i < n; i++) {
+            expect(shape_walk_next(&one, want));
+            for (int side = 0; side < SHAPE_SIDES; side++)
+                expect(want[side] == got[side] + i * stride[side]);
+        }
+    expect(!shape_walk_next(&one, want) && !shape_walk_next(&row, got));
+}
+
 /* Small strides and counts: everything is compared. */
 static void compare(const struct shape *s, int levels, const size_t *count, const size_t *global, const size_t *local)
 {
@@ -75,6 +93,7 @@ static void compare(const struct shape *s, int levels, const size_t *count, cons
             touch(&got, place[SHAPE_GLOBAL] + b, place[SHAPE_LOCAL] + b);
         }
     expect(runs == shape_runs(s));
+    compare_rows(s, total % 7);
     expect(want.bytes == got.bytes && want.twice == got.twice);
     expect(memcmp(want.from, got.from, sizeof want.from) == 0); /* in the same order: of two, the last */
     expect(!want.twice || !shape_is_apart(s, SHAPE_GLOBAL));

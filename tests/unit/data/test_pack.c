@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "runtime/client/packed.h"
 #include "runtime/protocol/pack.h"
 #include "seed.h"
 
@@ -123,6 +124,27 @@ static void test_pack_has_room_up_to_the_limits(void **state)
     assert_false(pack_has_room(1, 1, SIZE_MAX));
 }
 
+/* Four of the longest would fit but for their places: a message carries three, and what is longer goes by itself. */
+static void test_packing_takes_pieces_of_up_to_a_quarter_of_a_message(void **state)
+{
+    (void)state;
+    struct packing p = {.reach_max = UINT32_MAX};
+    keel_piece run = {.offset = PACK_BODY_MAX, .len = PACK_BODY_MAX / 4 + 1};
+    assert_false(packing_add(&p, &run));
+    run.len--;
+    for (size_t i = 0; i < 3; i++, run.offset += 2 * run.len)
+        assert_true(packing_add(&p, &run));
+    assert_false(packing_add(&p, &run));
+    assert_int_equal(p.runs, 3);
+    assert_int_equal(p.first, PACK_BODY_MAX);
+    assert_int_equal(p.end - p.first, 5 * run.len);
+    run = (keel_piece){.offset = 0, .len = 8};
+    p.reach_max = p.end - 1;
+    assert_false(packing_add(&p, &run));
+    p.reach_max++;
+    assert_true(packing_add(&p, &run));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_pack_what_is_no_such_body_is_refused),
         cmocka_unit_test(test_pack_fits_looks_at_each_piece),
         cmocka_unit_test(test_pack_has_room_up_to_the_limits),
+        cmocka_unit_test(test_packing_takes_pieces_of_up_to_a_quarter_of_a_message),
     };
     return cmocka_run_group_tests_name("pack", tests, NULL, NULL);
 }
