@@ -1,4 +1,4 @@
-/* What a keel_handle holds. Under the client's lock.
+/* What a keel_handle holds. Under the client's lock, unless it rests: then nobody but the caller, whose it is, changes it.
  *
  *   opaque[0]  operations that are not complete
  *   opaque[1]  the first error of those that are
@@ -12,18 +12,30 @@
 
 enum { HANDLE_AGGREGATE = 1, HANDLE_SEEN = 2 };
 
-static inline uint64_t handle_mark(const keel_handle *h)
+/* Over what it holds, at that place. */
+static inline uint64_t handle_sum(const keel_handle *h, const void *place)
 {
-    uint64_t sum = (uint64_t)(uintptr_t)h ^ 0x6b65656c68616e64u;
+    uint64_t sum = (uint64_t)(uintptr_t)place ^ 0x6b65656c68616e64u;
     for (int i = 0; i < 3; i++)
         sum = (sum ^ h->opaque[i]) * 0x9e3779b97f4a7c15u;
     return sum;
 }
 
-/* After each change. */
+static inline uint64_t handle_mark(const keel_handle *h)
+{
+    return handle_sum(h, h);
+}
+
+/* Who looks whether it rests has no lock. */
+static inline void handle_set(keel_handle *h, int i, uint64_t value)
+{
+    __atomic_store_n(&h->opaque[i], value, __ATOMIC_RELAXED);
+}
+
+/* After each change, the last store: who sees the sum sees what was stored before it, also the bytes of a get. */
 static inline void handle_seal(keel_handle *h)
 {
-    h->opaque[3] = handle_mark(h);
+    __atomic_store_n(&h->opaque[3], handle_mark(h), __ATOMIC_RELEASE);
 }
 
 static inline bool handle_is(const keel_handle *h)
@@ -36,37 +48,53 @@ static inline bool handle_is_done(const keel_handle *h)
     return h->opaque[0] == 0;
 }
 
+/* No operation uses it. Without the lock: what a handle in use shows meanwhile is no sum, or the sum of one in use. Aggregates are left to the lock. */
+static inline bool handle_rests(const keel_handle *h)
+{
+    keel_handle now = {{0, 0, 0, __atomic_load_n(&h->opaque[3], __ATOMIC_ACQUIRE)}};
+    for (int i = 0; i < 3; i++)
+        now.opaque[i] = __atomic_load_n(&h->opaque[i], __ATOMIC_RELAXED);
+    return now.opaque[0] == 0 && !(now.opaque[2] & HANDLE_AGGREGATE) && now.opaque[3] == handle_sum(&now, h);
+}
+
+/* An operation that has ended in the call itself is its last. */
+static inline void handle_begin_done(keel_handle *h)
+{
+    for (int i = 0; i < 3; i++)
+        handle_set(h, i, 0);
+    handle_seal(h);
+}
+
 /* An operation is about to use it. KEEL_ERR_STATE: another does, and it is no aggregate. */
 static inline keel_status handle_use(keel_handle *h)
 {
     if (handle_is(h) && h->opaque[2] & HANDLE_AGGREGATE) {
-        h->opaque[2] &= ~(uint64_t)HANDLE_SEEN;
+        handle_set(h, 2, h->opaque[2] & ~(uint64_t)HANDLE_SEEN);
         handle_seal(h);
         return KEEL_OK;
     }
     if (handle_is(h) && !handle_is_done(h))
         return KEEL_ERR_STATE;
-    *h = (keel_handle){{0}};
-    handle_seal(h);
+    handle_begin_done(h);
     return KEEL_OK;
 }
 
 static inline void handle_add(keel_handle *h)
 {
-    h->opaque[0]++;
+    handle_set(h, 0, h->opaque[0] + 1);
     handle_seal(h);
 }
 
 static inline void handle_note(keel_handle *h, keel_status status)
 {
     if (h->opaque[1] == 0)
-        h->opaque[1] = (uint64_t)(int64_t)status;
+        handle_set(h, 1, (uint64_t)(int64_t)status);
     handle_seal(h);
 }
 
 static inline void handle_end(keel_handle *h, keel_status status)
 {
-    h->opaque[0]--;
+    handle_set(h, 0, h->opaque[0] - 1);
     handle_note(h, status);
 }
 
@@ -74,9 +102,9 @@ static inline void handle_end(keel_handle *h, keel_status status)
 static inline keel_status handle_result(keel_handle *h)
 {
     keel_status status = (keel_status)(int64_t)h->opaque[1];
-    h->opaque[2] |= HANDLE_SEEN;
+    handle_set(h, 2, h->opaque[2] | HANDLE_SEEN);
     if (h->opaque[2] & HANDLE_AGGREGATE)
-        h->opaque[1] = 0;
+        handle_set(h, 1, 0);
     handle_seal(h);
     return status;
 }

@@ -160,6 +160,8 @@ keel_status rma_wait(struct client *c, keel_handle *handle)
 {
     if (!handle || !handle_is(handle))
         return KEEL_ERR_ARG;
+    if (handle_rests(handle))
+        return handle_result(handle);
     pthread_mutex_lock(&c->lock);
     client_wait(c, handle_done, handle);
     while (!handle_done(handle))
@@ -338,6 +340,21 @@ static bool acc_near(struct client *c, keel_segment *s, int rank)
     return near_valid(n, &n->add_tag);
 }
 
+/* For an operation that ends in the call itself: no lock, if no other uses the handle. */
+static keel_status use_at_once(struct client *c, keel_handle *handle)
+{
+    if (!handle)
+        return KEEL_OK;
+    if (handle_rests(handle)) {
+        handle_begin_done(handle);
+        return KEEL_OK;
+    }
+    pthread_mutex_lock(&c->lock);
+    keel_status status = handle_use(handle);
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
 keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
                        const void *src, size_t n, keel_handle *handle)
 {
@@ -355,9 +372,7 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
         return status;
     }
     if (acc_near(c, s, rank)) {
-        pthread_mutex_lock(&c->lock);
-        keel_status status = handle ? handle_use(handle) : KEEL_OK;
-        pthread_mutex_unlock(&c->lock);
+        keel_status status = use_at_once(c, handle);
         if (status == KEEL_OK)
             arith_add(type, near_base(&s->near[rank]) + offset, src, n, scale ? scale : arith_one(type), true);
         return status;
