@@ -194,9 +194,42 @@ static void test_aimed_packed_operation_without_memory_is_whole_or_not_at_all(vo
     assert_true(ends > 0 && errors > 0);
 }
 
+/* the primary has not answered yet: the handle is that operation's, whatever else it is given to. */
+static void test_aimed_handle_in_use_is_refused_until_its_operation_ends(void **state)
+{
+    (void)state;
+    static keel_handle h;
+    int64_t four = 4;
+    open_warm(&at_2);
+    w.node[2].still = true;
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 2, 0, &four, NULL, sizeof four, &h), KEEL_OK);
+    keel_piece piece = {.offset = 8, .local = &four, .len = sizeof four};
+    struct shaped how = {.kind = OP_PUT, .handle = &h};
+    for (int t = 0; t < 5; t++) {
+        assert_int_equal(rma_test(&c, &h), KEEL_IN_PROGRESS);
+        assert_int_equal(rma_start(&c, OP_GET, shadow, 2, 0, NULL, &four, sizeof four, &h), KEEL_ERR_STATE);
+        assert_int_equal(rma_acc_nb(&c, shadow, 2, 0, KEEL_INT64, NULL, &four, 1, &h), KEEL_ERR_STATE);
+        assert_int_equal(shaped_vector(&c, &how, shadow, 2, &piece, 1), KEEL_ERR_STATE);
+        assert_int_equal(rma_aggregate(&c, &h), KEEL_ERR_STATE);
+        turns(1);
+    }
+    w.node[2].still = false;
+    turns(20);
+    assert_int_equal(rma_wait(&c, &h), KEEL_OK);
+    assert_int_equal(word_at(2, SEG_SHADOW, 2, 0), 4);
+    keel_handle moved = h; /* one that no operation was given to */
+    assert_int_equal(rma_wait(&c, &moved), KEEL_ERR_ARG);
+    assert_int_equal(shaped_vector(&c, &how, shadow, 2, &piece, 1), KEEL_OK);
+    turns(20);
+    assert_int_equal(rma_wait(&c, &h), KEEL_OK);
+    assert_int_equal(word_at(2, SEG_SHADOW, 2, 8), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_aimed_handle_in_use_is_refused_until_its_operation_ends, setup,
+                                        client_close),
         cmocka_unit_test_setup_teardown(test_aimed_packed_put_given_up_comes_before_later_ones, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_packed_put_whose_writer_dies_leaves_equal_copies, setup,
                                         client_close),
