@@ -7,6 +7,11 @@
 
 #include "collectives/engine_int.h"
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* ------------------------------------------------------------------------------------------------ life */
 
 struct engine *engine_create(uint64_t id, int self, struct roster *roster, const int *node,
@@ -88,10 +93,13 @@ struct roster *engine_roster_at(const struct engine *e, uint64_t epoch)
     return NULL;
 }
 
-/* With nothing going on only the current view matters. */
+/* With nothing going on only the current view matters. Who lingers goes on in a view that is still to come here, or in this one. */
 static void forget_rosters(struct engine *e)
 {
-    if (e->instances || e->n_rosters == 1)
+    for (const struct instance *i = e->instances; i; i = i->next)
+        if (i->state != INSTANCE_LINGERING)
+            return;
+    if (e->n_rosters == 1)
         return;
     for (int i = 0; i < e->n_rosters - 1; i++)
         roster_unref(e->rosters[i]);
@@ -123,7 +131,7 @@ void engine_send(struct engine *e, const struct instance *i, int to, enum messag
                  uint64_t epoch)
 {
     uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES];
-    struct message_head h = {kind, i->attempt, tag, i->signature, e->id, i->seq, epoch};
+    struct message_head h = {kind, i->attempt, tag, i->signature, 0, e->id, i->seq, epoch};
     size_t len = MESSAGE_HEAD;
     message_head_write(bytes, &h);
     if (kind == MESSAGE_VOTE) {
@@ -137,7 +145,7 @@ static void send_decided(struct engine *e, int to, enum message_kind kind, uint3
                          const struct decision *d)
 {
     uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES];
-    struct message_head h = {kind, d->attempt, tag, d->vote.signature_min, e->id, seq, d->epoch};
+    struct message_head h = {kind, d->attempt, tag, d->vote.signature_min, 0, e->id, seq, d->epoch};
     message_head_write(bytes, &h);
     message_vote_write(bytes + MESSAGE_HEAD, &d->vote);
     e->ops.send(e->ops.user, to, seq, bytes, sizeof bytes, NULL, 0);
@@ -221,22 +229,62 @@ static void forget_records(struct engine *e, int stream, uint64_t number)
     }
 }
 
-static void finish(struct engine *e, struct instance *i)
+static void count_complete(struct engine *e, int s)
 {
-    int s = seq_stream(i->seq);
+    uint64_t complete = e->stream[s].started;
+    for (const struct instance *i = e->instances; i; i = i->next)
+        if (seq_stream(i->seq) == s && !i->told && seq_number(i->seq) <= complete)
+            complete = seq_number(i->seq) - 1;
+    e->stream[s].complete = complete;
+}
+
+static void take_out(struct engine *e, struct instance *i)
+{
     struct instance **at = &e->instances;
     while (*at != i)
         at = &(*at)->next;
     *at = i->next;
-    uint64_t complete = e->stream[s].started;
-    for (const struct instance *other = e->instances; other; other = other->next)
-        if (seq_stream(other->seq) == s && seq_number(other->seq) <= complete)
-            complete = seq_number(other->seq) - 1;
-    e->stream[s].complete = complete;
+}
+
+static void finish(struct engine *e, struct instance *i)
+{
+    take_out(e, i);
+    count_complete(e, seq_stream(i->seq));
     if (!i->told)
         e->ops.done(e->ops.user, i->seq, &i->result);
     instance_destroy(i);
     forget_rosters(e);
+}
+
+void engine_returned_everywhere(struct engine *e, int stream, uint64_t number)
+{
+    if (number > e->stream[stream].everywhere)
+        e->stream[stream].everywhere = number;
+}
+
+uint32_t engine_behind(const struct engine *e, const struct instance *i)
+{
+    uint32_t behind =
+        (uint32_t)(seq_number(i->seq) - 1 - least(e->stream[seq_stream(i->seq)].complete, seq_number(i->seq) - 1));
+    return behind > i->behind ? behind : i->behind;
+}
+
+/* What was returned early lingers for those who have not returned. Not from inside an instance. */
+static void forget_returned(struct engine *e)
+{
+    bool any = false;
+    for (struct instance *i = e->instances, *next; i; i = next) {
+        next = i->next;
+        int s = seq_stream(i->seq);
+        if (!i->told || i->sending || seq_number(i->seq) > e->stream[s].everywhere)
+            continue;
+        take_out(e, i);
+        instance_destroy(i);
+        forget_records(e, s, e->stream[s].everywhere);
+        any = true;
+    }
+    if (any)
+        forget_rosters(e);
 }
 
 static void send_revoked(struct engine *e, int to)
@@ -288,6 +336,7 @@ enum engine_status engine_start(struct engine *e, const struct engine_call *call
 void engine_tell_early(struct engine *e, struct instance *i, const struct engine_result *result)
 {
     i->told = true;
+    count_complete(e, seq_stream(i->seq));
     e->ops.done(e->ops.user, i->seq, result);
 }
 
@@ -337,6 +386,8 @@ void engine_complete(struct engine *e, struct instance *i, const struct engine_r
         e->records = r;
         forget_records(e, s, i->last.vote.complete_min);
     }
+    if (i->last.made)
+        engine_returned_everywhere(e, s, i->last.vote.complete_min);
     if (!i->sending)
         finish(e, i);
 }
@@ -471,7 +522,7 @@ static void send_result(struct engine *e, int to, const struct record *r, uint32
 {
     uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES];
     const struct decision *d = &r->decision;
-    struct message_head h = {MESSAGE_RESULT, d->attempt, (uint32_t)r->status, signature, e->id, r->seq, d->epoch};
+    struct message_head h = {MESSAGE_RESULT, d->attempt, (uint32_t)r->status, signature, 0, e->id, r->seq, d->epoch};
     message_head_write(bytes, &h);
     message_vote_write(bytes + MESSAGE_HEAD, &d->vote);
     e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, r->len ? r->bytes : NULL, r->len);
@@ -529,10 +580,17 @@ void engine_starved(struct engine *e, int from, const void *head, size_t len, ui
         starve(e, i, &h);
 }
 
-void engine_receive(struct engine *e, int from, const void *data, size_t len, uint64_t now)
+static void send_over(struct engine *e, int to, uint64_t seq)
+{
+    uint8_t bytes[MESSAGE_HEAD];
+    struct message_head h = {.kind = MESSAGE_OVER, .group = e->id, .seq = seq};
+    message_head_write(bytes, &h);
+    e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, NULL, 0);
+}
+
+static void receive(struct engine *e, int from, const void *data, size_t len)
 {
     struct message_head h;
-    e->now = now;
     if (!message_head_read(data, len, &h) || h.group != e->id || from == e->self || !roster_has(engine_roster(e), from))
         return;
     int s = seq_stream(h.seq);
@@ -544,6 +602,15 @@ void engine_receive(struct engine *e, int from, const void *data, size_t len, ui
     struct instance *i = find(e, h.seq);
     if (r) {
         answer(e, r, &h, from);
+        return;
+    }
+    if (!i && h.kind == MESSAGE_WANT && seq_number(h.seq) <= e->stream[s].everywhere) {
+        send_over(e, from, h.seq);
+        return;
+    }
+    if (h.kind == MESSAGE_OVER) {
+        if (i && i->told)
+            engine_returned_everywhere(e, s, seq_number(h.seq));
         return;
     }
     bool early = seq_number(h.seq) > e->stream[s].started;
@@ -567,6 +634,41 @@ void engine_receive(struct engine *e, int from, const void *data, size_t len, ui
     *end = l;
 }
 
+void engine_receive(struct engine *e, int from, const void *data, size_t len, uint64_t now)
+{
+    e->now = now;
+    receive(e, from, data, len);
+    forget_returned(e);
+}
+
+/* ------------------------------------------------------------------------------------------------ leaving */
+
+void engine_settle(struct engine *e, uint64_t now)
+{
+    e->now = now;
+    forget_returned(e);
+    for (struct instance *i = after(e, 0); i;) {
+        uint64_t seq = i->seq;
+        if (i->state == INSTANCE_LINGERING)
+            instance_settle(e, i);
+        i = after(e, seq);
+    }
+    forget_returned(e);
+}
+
+uint64_t engine_unsettled(const struct engine *e)
+{
+    for (const struct instance *i = e->instances; i; i = i->next)
+        if (i->told)
+            return i->seq;
+    return 0;
+}
+
+bool engine_settled(const struct engine *e)
+{
+    return !engine_unsettled(e);
+}
+
 /* ------------------------------------------------------------------------------------------------ queries */
 
 bool engine_is_ordinary(uint64_t seq)
@@ -582,11 +684,6 @@ int engine_blamed(const struct engine *e)
 bool engine_revoked(const struct engine *e)
 {
     return e->revoked;
-}
-
-bool engine_idle(const struct engine *e)
-{
-    return !e->instances;
 }
 
 int engine_waits_for(const struct engine *e, uint64_t seq)

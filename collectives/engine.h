@@ -51,8 +51,8 @@ enum engine_kind {
 
 enum engine_agree { ENGINE_AND, ENGINE_OR, ENGINE_MIN, ENGINE_MAX };
 
-enum { ENGINE_EARLY_MAX = 4096 }; /* longer ones wait, whatever call.early says */
-enum { ENGINE_WINDOW = 64 };      /* instances of a stream that may be incomplete at a time */
+enum { ENGINE_EARLY_MAX = 16384 }; /* longer ones wait, whatever call.early says */
+enum { ENGINE_WINDOW = 64 };       /* instances of a stream that may be incomplete at a time */
 
 /* Blocks of members, one entry each, in bytes. */
 struct engine_blocks {
@@ -77,10 +77,10 @@ struct engine_call {
     bool varying;                               /* blocks have different lengths: */
     size_t mine;                                /* GATHER, SCATTER, ALLGATHER: bytes of the own block */
     struct engine_blocks in_blocks, out_blocks; /* where the kind has them; REDUCE_SCATTER: in_blocks cover len bytes */
-    /* ALLREDUCE, ALLGATHER, BCAST of at most ENGINE_EARLY_MAX bytes: done when the data are here, without waiting for the meeting, which
-     * goes on; a copy of the result is kept for those who have not got it. Who lives gets the same, as ever; but a member that
-     * returns and dies may have returned what the others did not, a mismatch may be told to some only, and a broadcast does not
-     * wait for all to have begun. */
+    /* ALLREDUCE, ALLGATHER, BCAST of at most ENGINE_EARLY_MAX bytes: done when the data are here, without a meeting. A copy of the result is kept
+     * for those who have not got it, until it is known that all have returned: they meet when somebody asks. (A broadcast's
+     * meeting goes on at once.) Who lives gets the same, as ever; but a member that returns and dies may have returned what the others did not, and of a
+     * broadcast a mismatch may be told to some only, and it does not wait for all to have begun. Who leaves settles first (engine_settle). */
     bool early;
     int algorithm; /* enum schedule_algorithm + 1 to force one that fits, 0: the table chooses */
 };
@@ -185,8 +185,11 @@ void engine_revoke_for(struct engine *e, int member, uint64_t now);
 int engine_blamed(const struct engine *e); /* -1: nobody */
 
 bool engine_revoked(const struct engine *e);
-/* Nothing was started that is not complete. */
-bool engine_idle(const struct engine *e);
+/* Before this member leaves, which is no death: what it has returned early reaches all who live, too. Settled: it has. */
+void engine_settle(struct engine *e, uint64_t now);
+bool engine_settled(const struct engine *e);
+/* The first call of which it is not so, or 0. */
+uint64_t engine_unsettled(const struct engine *e);
 /* Whom the instance waits for right now, or -1: for a check of its life, and for messages about a hang. */
 int engine_waits_for(const struct engine *e, uint64_t seq);
 /* The group a message is for. False: not a message of collectives. */

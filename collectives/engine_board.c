@@ -163,6 +163,7 @@ static void done(struct engine *e, struct engine_result *result)
     struct shortcut *s = &e->shortcut;
     int stream = s->meeting.lane;
     e->stream[stream].started = e->stream[stream].complete = s->number;
+    engine_returned_everywhere(e, stream, s->number - 1); /* only then is it posted */
     s->row[stream] = 0;
     if (e->keeps && stream == STREAM_ORDINARY) {
         uint64_t epoch = s->meeting.epoch;

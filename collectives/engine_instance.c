@@ -10,6 +10,8 @@
 
 #include "collectives/engine_instance.h"
 
+#define PAUSE_NS (20ull * 1000 * 1000)
+
 /* ------------------------------------------------------------------------------------------------ the decision */
 
 /* The result is made from the root's data alone: who lives has it. Else it is made from those of the attempt's members. */
@@ -54,9 +56,11 @@ static bool is_over(struct engine *e, struct instance *i, const struct decision 
     const struct vote *v = &d->vote;
     struct roster *then = instance_roster_at(e, i, d->epoch);
     *result = (struct engine_result){.status = ENGINE_OK, .value = v->value, .members = then};
+    bool no_memory = v->trouble == ENGINE_NOMEM &&
+                     v->returned_max; /* others have returned the result: there will be memory for it */
     if (v->signature_min != v->signature_max)
         *result = (struct engine_result){.status = ENGINE_MISMATCH};
-    else if (v->trouble)
+    else if (v->trouble && !no_memory)
         *result = (struct engine_result){.status = (enum engine_status)v->trouble};
     else if (i->call.kind == ENGINE_AGREE)
         return i->attempt > 0;
@@ -90,6 +94,21 @@ void instance_begin(struct engine *e, struct instance *i)
     instance_progress(e, i);
 }
 
+/* Nobody has to be told that it has returned: all have begun, as their data are in it, and who cannot finish asks. */
+static void linger(struct engine *e, struct instance *i)
+{
+    uint64_t number = seq_number(i->seq);
+    instance_set_state(i, INSTANCE_LINGERING);
+    i->resend_at = UINT64_MAX;
+    engine_returned_everywhere(e, seq_stream(i->seq), number - 1 - engine_behind(e, i));
+    schedule_fini(&i->schedule);
+    free(i->tmp);
+    free(i->saved);
+    i->tmp = NULL;
+    i->saved = NULL;
+    i->built = false;
+}
+
 /* What is here is what all will get, if not from those who sent it then from us. */
 static void return_early(struct engine *e, struct instance *i)
 {
@@ -98,13 +117,29 @@ static void return_early(struct engine *e, struct instance *i)
         return;
     memcpy(i->kept, i->call.out, i->out_len);
     i->returned = i->repairs ? i->repairs : roster_epoch(i->members);
-    instance_enter_meeting(e, i); /* with the vote that says so */
+    if (only_root_gives(i) || i->attempt > 0 || roster_live(i->members) == 1)
+        instance_enter_meeting(e, i); /* with the vote that says so */
+    else
+        linger(e, i);
     engine_tell_early(e, i, &result);
+}
+
+/* Somebody asks. */
+static void rejoin(struct engine *e, struct instance *i)
+{
+    if (i->state == INSTANCE_LINGERING)
+        instance_enter_meeting(e, i);
+}
+
+void instance_settle(struct engine *e, struct instance *i)
+{
+    rejoin(e, i);
+    instance_progress(e, i);
 }
 
 static void move(struct engine *e, struct instance *i)
 {
-    if (!i->built && i->sending)
+    if (!i->built && (i->sending || e->now < i->pause))
         return;
     if (!i->built && !instance_build(e, i)) {
         i->trouble = ENGINE_NOMEM;
@@ -184,6 +219,9 @@ void instance_progress(struct engine *e, struct instance *i)
     if (i->call.kind == ENGINE_AGREE)
         i->call.value = d.vote.value; /* the second meeting makes sure that all have it */
     i->attempt++;
+    if (i->trouble)
+        i->pause = e->now + PAUSE_NS;
+    i->trouble = ENGINE_OK;
     begin_attempt(e, i, instance_roster_at(e, i, d.epoch));
     go_on(e, i);
 }
@@ -204,6 +242,8 @@ static bool receive_now(struct engine *e, struct instance *i, const struct lette
     const struct message_head *h = &l->head;
     bool moving = i->state == INSTANCE_MOVING;
     uint64_t ours = roster_epoch(i->members);
+    if (h->kind == MESSAGE_VOTE || h->kind == MESSAGE_WANT || h->kind == MESSAGE_DECIDED)
+        rejoin(e, i);
     switch (h->kind) {
     case MESSAGE_DATA:
     case MESSAGE_ASK:
@@ -217,6 +257,7 @@ static bool receive_now(struct engine *e, struct instance *i, const struct lette
     case MESSAGE_FLUSH:
         if (moving)
             instance_flush(e, i);
+        rejoin(e, i);
         return true;
     case MESSAGE_WANT:
         for (int k = 0; !moving && h->epoch == i->epoch && k < i->step; k++)
@@ -258,6 +299,8 @@ void instance_receive(struct engine *e, struct instance *i, struct letter *l)
 
 void instance_view(struct engine *e, struct instance *i)
 {
+    if (i->state == INSTANCE_LINGERING)
+        return; /* whoever has not got it meets, and asks */
     if (i->last.made)
         engine_tell_all(e, i->seq, &i->last);
     if (i->state == INSTANCE_MOVING)
@@ -275,7 +318,8 @@ void instance_lost(struct engine *e, struct instance *i, int member)
         else
             engine_send(e, i, member, MESSAGE_FLUSH, 0, roster_epoch(instance_roster(e, i)));
     }
-    instance_set_timer(e, i);
+    if (i->state != INSTANCE_LINGERING)
+        instance_set_timer(e, i);
     instance_progress(e, i);
 }
 

@@ -24,7 +24,8 @@ struct decision {
     struct vote vote;
 };
 
-enum instance_state { INSTANCE_MOVING, INSTANCE_MEETING, INSTANCE_COMPLETE };
+/* LINGERING: it has returned early, and waits for somebody to ask, or for nobody to need it any more. */
+enum instance_state { INSTANCE_MOVING, INSTANCE_LINGERING, INSTANCE_MEETING, INSTANCE_COMPLETE };
 
 struct instance {
     struct instance *next;
@@ -41,6 +42,8 @@ struct instance {
     bool early;                 /* may return before the meeting */
     uint64_t returned; /* epoch of the attempt whose result is in `kept` and was returned by somebody; 0: none */
     bool told;         /* done was called */
+    uint32_t behind;   /* as in a message's head, of the data that are here */
+    uint64_t pause;    /* until then there is no new attempt: there was no memory for one */
     uint8_t *kept;     /* the result, out_len bytes */
     size_t out_len;
     uint64_t repairs; /* epoch of a returned result: this attempt brings it from `root` to those who have not got it */
@@ -116,7 +119,8 @@ struct engine {
     struct roster **rosters; /* the views since the oldest incomplete instance began; the last is the current one */
     int n_rosters, cap_rosters;
     struct {
-        uint64_t started, complete; /* all up to `complete` are */
+        uint64_t started, complete; /* all up to `complete` have returned here, */
+        uint64_t everywhere;        /* and up to this one on all members that live */
         uint64_t starved;           /* bit number % ENGINE_WINDOW: for that one, not started yet, memory was missing */
     } stream[STREAMS];
     struct instance *instances; /* by rising seq */
@@ -153,6 +157,10 @@ void engine_send_skip(struct engine *e, int to, const struct instance *i);
 /* The instance is complete: its record is kept, its memory goes when the last send is done. It may be gone on return. */
 /* The caller gets its result now; the instance goes on. */
 void engine_tell_early(struct engine *e, struct instance *i, const struct engine_result *result);
+/* All members that live have returned from the calls of the stream up to that one. */
+void engine_returned_everywhere(struct engine *e, int stream, uint64_t number);
+/* How far the returns from earlier calls are behind that one here. */
+uint32_t engine_behind(const struct engine *e, const struct instance *i);
 void engine_complete(struct engine *e, struct instance *i, const struct engine_result *result);
 /* To everybody whom the current plan of a meeting would send to. */
 void engine_tell_all(struct engine *e, uint64_t seq, const struct decision *d);
@@ -193,5 +201,6 @@ void instance_progress(struct engine *e, struct instance *i);
 void instance_receive(struct engine *e, struct instance *i, struct letter *l); /* takes the letter over */
 void instance_view(struct engine *e, struct instance *i);
 void instance_lost(struct engine *e, struct instance *i, int member);
+void instance_settle(struct engine *e, struct instance *i);
 void instance_starved(struct engine *e, struct instance *i, const struct message_head *h);
 #endif

@@ -43,8 +43,11 @@ void instance_tick(struct engine *e, struct instance *i)
     int member = instance_waits_for(e, i);
     i->rto = least(2 * i->rto, RESEND_MAX_NS);
     i->resend_at = e->now + i->rto;
-    if (member < 0)
+    if (member < 0) {
+        if (i->pause)
+            instance_progress(e, i);
         return;
+    }
     if (i->state == INSTANCE_MEETING)
         engine_send(e, i, member, MESSAGE_WANT, i->plan[i->step].tag, i->epoch);
     else

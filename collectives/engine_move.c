@@ -137,7 +137,8 @@ static void send_data(struct engine *e, struct instance *i, size_t at)
 {
     const struct schedule_step *s = &i->schedule.step[at];
     uint8_t head[MESSAGE_HEAD];
-    struct message_head h = {MESSAGE_DATA, i->attempt, s->tag, i->signature, e->id, i->seq, roster_epoch(i->members)};
+    struct message_head h = {MESSAGE_DATA,        i->attempt, s->tag, i->signature,
+                             engine_behind(e, i), e->id,      i->seq, roster_epoch(i->members)};
     message_head_write(head, &h);
     if (!e->ops.send(e->ops.user, roster_member(i->members, s->peer), i->seq, head, sizeof head,
                      s->len ? engine_bytes_of(i, s->to) : NULL, s->len)) {
@@ -153,6 +154,7 @@ static enum outcome receive_data(struct instance *i, const struct schedule_step 
     if (!l)
         return STEP_WAITS;
     bool fits = l->len == s->len;
+    i->behind = l->head.behind > i->behind ? l->head.behind : i->behind;
     if (fits && l->len)
         memcpy(engine_bytes_of(i, s->to), l->data, l->len);
     if (!fits)

@@ -97,6 +97,7 @@ bool engine_place(struct engine *e, int from, const void *head, size_t total, si
     if (i->placed < total)
         return true;
     i->placing = false;
+    i->behind = h.behind > i->behind ? h.behind : i->behind;
     i->at += combined(i) ? 2 : 1;
     e->now = now;
     instance_progress(e, i);

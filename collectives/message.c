@@ -21,7 +21,7 @@ void message_head_write(uint8_t *p, const struct message_head *h)
     p = put(p, h->attempt, 2);
     p = put(p, h->tag, 4);
     p = put(p, h->signature, 4);
-    p = put(p, 0, 4);
+    p = put(p, h->behind, 4);
     p = put(p, h->group, 8);
     p = put(p, h->seq, 8);
     put(p, h->epoch, 8);
@@ -36,7 +36,7 @@ bool message_head_read(const void *data, size_t len, struct message_head *h)
     h->attempt = (uint16_t)get(&p, 2);
     h->tag = (uint32_t)get(&p, 4);
     h->signature = (uint32_t)get(&p, 4);
-    get(&p, 4);
+    h->behind = (uint32_t)get(&p, 4);
     h->group = get(&p, 8);
     h->seq = get(&p, 8);
     h->epoch = get(&p, 8);
@@ -53,6 +53,7 @@ bool message_head_read(const void *data, size_t len, struct message_head *h)
     case MESSAGE_ASK:
     case MESSAGE_FLUSH:
     case MESSAGE_REVOKED:
+    case MESSAGE_OVER:
         return len == MESSAGE_HEAD;
     default:
         return false;

@@ -16,6 +16,7 @@ enum message_kind {
     MESSAGE_FLUSH,    /* the attempt cannot be finished: go to the meeting; no body */
     MESSAGE_REVOKED,  /* the group is revoked; tag: 1 + the member that is blamed for it, 0: none; no body */
     MESSAGE_RESULT, /* of a complete instance, for who joined after it; tag: its enum engine_status; vote, then the bytes */
+    MESSAGE_OVER, /* answers a WANT: everybody has returned from that call and those before it; no body */
     MESSAGE_SKIP, /* that attempt is decided, and the instance goes on; for who joined after it; tag: the root; vote */
     MESSAGE_KINDS,
 };
@@ -25,6 +26,9 @@ struct message_head {
     uint16_t attempt;   /* 0, 1, ... of its instance; each ends with a meeting */
     uint32_t tag;       /* VOTE, WANT: step of the meeting; DATA, ASK: of the schedule */
     uint32_t signature; /* of the call's arguments */
+    uint32_t
+        behind; /* DATA: of the calls before this one, those from which not all have returned whose data are in it: at most the last so
+                         * many */
     uint64_t group;
     uint64_t seq;   /* instance */
     uint64_t epoch; /* of the roster that the sender's attempt or meeting goes by; DECIDED: in which it was decided */

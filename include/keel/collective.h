@@ -45,6 +45,8 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  *   KEEL_ERR_REVOKED    keel_group_revoke. The one call that was under way then may be complete for some members, and revoked for others
  *   KEEL_ERR_NOMEM      on some member
  *
+ * This is for those who live, and those who have left (keel_finalize): a member that returns and dies may have returned what the others do not.
+ *
  * A member whose process is stopped (by a signal or a debugger; one that computes or sleeps is not) is waited for for KEEL_TIMEOUT_MS. Then
  * the group is revoked: who found out gets KEEL_ERR_TIMEOUT, the others KEEL_ERR_REVOKED, and keel_group_stopped names the member.
  * Agree, shrink and creation end with KEEL_ERR_TIMEOUT and go on when they are repeated (keel/group.h); a list without it does not wait.

@@ -69,6 +69,8 @@ keel_status client_leave(struct client *c)
     keel_status status = rma_fence(c, -1);
     pthread_mutex_lock(&c->lock);
     client_wait(c, none_left, c); /* those with handles too: who leaves leaves nothing half-done */
+    coll_settle(c);
+    client_wait(c, coll_is_settled, c);
     mail_farewell(c);
     client_wait(c, mail_all_taken_over, c);
     courier_farewell(c);

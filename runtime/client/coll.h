@@ -204,6 +204,10 @@ keel_status coll_await(struct keel_request *r);
  * shrink that ends by its time-out is gone on with by the next, equal one; another until then is KEEL_ERR_STATE. */
 keel_status coll_finish(struct keel_group *g, const struct engine_call *call, struct keel_request **out);
 
+/* Before this process leaves: what it has returned early (engine_settle) is sent round; and it has reached all who live. */
+void coll_settle(struct client *c);
+bool coll_is_settled(void *client);
+
 /* The public calls on an instance; these take the lock. */
 keel_status coll_wait(struct keel_request *r, keel_covered **covered, uint64_t *value);
 keel_status coll_test(struct keel_request *r, keel_covered **covered);

@@ -107,6 +107,35 @@ keel_status coll_call(struct keel_group *g, const struct engine_call *call, stru
     return status;
 }
 
+/* The request is for nobody but who asks how a member is that is waited for: if it is stopped the group is revoked. */
+static void settle(struct keel_group *g, uint64_t now)
+{
+    engine_settle(g->engine, now);
+    coll_wake_at(g->client, engine_deadline(g->engine));
+    struct keel_request *r = engine_settled(g->engine) ? NULL : malloc(sizeof *r);
+    if (!r)
+        return;
+    *r = (struct keel_request){
+        .group = g, .next = g->requests, .seq = engine_unsettled(g->engine), .own = true, .asked = -1, .stopped = -1};
+    g->requests = r;
+}
+
+void coll_settle(struct client *c)
+{
+    for (struct keel_group *g = c->coll.groups; g && c->coll.broken == KEEL_OK; g = g->next)
+        if (g->engine)
+            settle(g, c->env.now(c->env.user));
+}
+
+bool coll_is_settled(void *client)
+{
+    const struct client *c = client;
+    for (const struct keel_group *g = c->coll.groups; g && c->coll.broken == KEEL_OK; g = g->next)
+        if (g->engine && !engine_settled(g->engine))
+            return false;
+    return true;
+}
+
 /* Complete: the caller gets what there is, and the request is gone. */
 static keel_status take(struct keel_request *r, keel_covered **covered, uint64_t *value)
 {

@@ -395,6 +395,7 @@ static keel_status do_allreduce(keel_group *group, const void *in, void *out, si
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLREDUCE, 0, in, out, 0);
+    call.early = true;
     return begin_reduction(group, &call, n, how, request);
 }
 
@@ -493,6 +494,7 @@ static keel_status do_allgather(keel_group *group, const void *in, void *out, si
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLGATHER, 0, in, out, len);
+    call.early = true;
     return begin_bytes(group, &call, true, true, request);
 }
 

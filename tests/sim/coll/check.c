@@ -248,6 +248,12 @@ static bool rooted(const struct coll_spec *s)
                                       s->move == SCHEDULE_GATHER || s->move == SCHEDULE_SCATTER);
 }
 
+/* What it returns is made from everybody's data for everybody: then also that of members that have left is the same. */
+static bool from_all_for_all(const struct coll_spec *s)
+{
+    return s->kind == ENGINE_AGREE || (s->kind == ENGINE_MOVE && !rooted(s));
+}
+
 void coll_check_done(const struct coll_member *m, int call, const struct engine_result *r)
 {
     struct coll_world *w = m->w;
@@ -257,13 +263,16 @@ void coll_check_done(const struct coll_member *m, int call, const struct engine_
     bool one_way = s->early && s->move == SCHEDULE_BCAST; /* waits for nobody but who sends */
     if (w->awaited[call] && !one_way)
         coll_fail(w, m->id, "leaves call %d before %d others have come", call, w->awaited[call]);
-    if (r->status == ENGINE_ROOT_DEAD && rooted(s) && w->member[s->root].dead)
+    if (r->status == ENGINE_ROOT_DEAD && rooted(s) && (w->member[s->root].dead || w->member[s->root].left))
         return;
     if (r->status != ENGINE_OK || !r->members)
         coll_fail(w, m->id, "call %d returns %d", call, (int)r->status);
     for (int i = 0; i < w->p.n && w->p.n <= EACH_MAX; i++) {
         const struct coll_member *other = &w->member[i];
-        if (!other->dead && !roster_has(r->members, i))
+        bool stays = !other->left ||
+                     (s->kind == ENGINE_MOVE && from_all_for_all(s) && other->outcome[call].status != ENGINE_REVOKED);
+        bool counts = !other->dead && stays;
+        if (counts && !roster_has(r->members, i))
             coll_fail(w, m->id, "call %d does not cover %d, which lives", call, i);
         bool empty = s->kind == ENGINE_MOVE && (s->varying || !s->count || one_way); /* nothing of it was needed */
         bool later = (s->move == SCHEDULE_SCAN || s->move == SCHEDULE_EXSCAN) && i > m->id;
@@ -293,7 +302,8 @@ void coll_check_end(struct coll_world *w)
         bool one_way = s->early && s->move == SCHEDULE_BCAST;
         for (int i = 0; i < w->p.n; i++) {
             const struct coll_outcome *o = &w->member[i].outcome[c];
-            if (!o->done || o->status == ENGINE_REVOKED || (w->member[i].dead && !uniform))
+            if (!o->done || o->status == ENGINE_REVOKED || (w->member[i].dead && !uniform) ||
+                (w->member[i].left && !from_all_for_all(s)))
                 continue;
             if (!first)
                 first = o;

@@ -1,5 +1,5 @@
 /* Simulation of collectives. Exit 0 if every property held (world.h).
- *   coll --sweep single|pairs|freeze|loss|outcast [--members N] [--stride K]   every fault at every step of every algorithm
+ *   coll --sweep single|pairs|freeze|loss|leave|outcast [--members N] [--stride K]   every fault at every step of every algorithm
  *   coll --sweep board|board-pairs|board-freeze                            the same for members that share memory
  *   coll --chaos COUNT [--seed S]                                      random everything
  *   coll --scale MEMBERS                                               steps and messages of groups up to this size (scale.c)
@@ -85,7 +85,7 @@ static const struct variant boarded[] = {
 enum { BOARDED = sizeof boarded / sizeof boarded[0] };
 
 static int nodes[MEMBERS_MAX];
-static uint64_t runs, over_board, left_board, placed, kept;
+static uint64_t runs, over_board, left_board, placed, kept, left_group;
 
 /* The variant's call, then a barrier: so some leave while others are behind. */
 static struct coll_params world_of(const struct variant *v, int n, uint64_t seed)
@@ -115,6 +115,7 @@ static uint64_t run(const struct coll_params *p)
     runs++;
     placed += stats.placed;
     kept += stats.kept;
+    left_group += stats.left_group;
     over_board += stats.boarded;
     left_board += stats.left;
     return stats.events;
@@ -146,6 +147,20 @@ static void alone(struct coll_params *p, int kind)
             p->fault[0].kind = kind;
             run(p);
         }
+}
+
+/* The same where who is through leaves, and with nothing after the call. */
+static void leaving(struct coll_params *p)
+{
+    p->leave = true;
+    p->calls = 1;
+    single(p);
+    p->calls = 2;
+    p->call[1] = p->call[0];
+    p->faults = 0;
+    single(p);
+    p->faults = 0;
+    alone(p, COLL_LOSES);
 }
 
 /* Then also with nothing after the call: who is through with it does not look at what comes. */
@@ -203,6 +218,8 @@ static void sweep(const char *kind, int from, int to)
             struct coll_params p = world_of(&variants[v], n, (uint64_t)n * 100 + (uint64_t)v);
             if (!strcmp(kind, "single"))
                 single(&p);
+            else if (!strcmp(kind, "leave"))
+                leaving(&p);
             else if (!strcmp(kind, "loss"))
                 losses(&p);
             else if (!strcmp(kind, "outcast"))
@@ -210,8 +227,9 @@ static void sweep(const char *kind, int from, int to)
             else
                 two(&p, !strcmp(kind, "pairs") ? COLL_DIES : COLL_FREEZES);
         }
-    printf("%s, %d to %d members: %llu runs, %llu pieces placed, %llu sends kept\n", kind, from, to,
-           (unsigned long long)runs, (unsigned long long)placed, (unsigned long long)kept);
+    printf("%s, %d to %d members: %llu runs, %llu pieces placed, %llu sends kept, %llu left\n", kind, from, to,
+           (unsigned long long)runs, (unsigned long long)placed, (unsigned long long)kept,
+           (unsigned long long)left_group);
 }
 
 /* ------------------------------------------------------------------------------------------------ chaos */
@@ -244,6 +262,7 @@ static void chaos(uint64_t seed)
             p.call[c].root = (int)rng_below(&r, (uint64_t)n);
         }
     p.board = together;
+    p.leave = rng_below(&r, 2);
     p.start_dead = (int)rng_below(&r, (uint64_t)n);
     p.start_dead = rng_below(&r, 2) ? 0 : p.start_dead;
     p.faults = (int)rng_below(&r, COLL_FAULTS_MAX);
@@ -270,7 +289,7 @@ static struct options {
 
 static bool is_sweep(const char *name)
 {
-    static const char *const names[] = {"single",  "pairs", "freeze",      "loss",
+    static const char *const names[] = {"single",  "pairs", "freeze",      "loss",        "leave",
                                         "outcast", "board", "board-pairs", "board-freeze"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(name, names[i]))
@@ -317,7 +336,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"sweep", 's', "KIND", 0, "single, pairs, freeze, loss, outcast, board, board-pairs or board-freeze", 0},
+        {"sweep", 's', "KIND", 0, "single, pairs, freeze, loss, leave, outcast, board, board-pairs or board-freeze", 0},
         {"from", 'f', "N", 0, "sweep groups from this size (2)", 0},
         {"to", 't', "N", 0, "to this (8)", 0},
         {"stride", 'k', "K", 0, "take every K-th fault only (1)", 0},

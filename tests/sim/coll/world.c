@@ -157,8 +157,12 @@ static void look_later(struct coll_world *w, struct coll_member *m)
 
 static void next_call(struct coll_world *w, struct coll_member *m)
 {
-    if (m->call == w->p.calls)
+    if (m->call == w->p.calls) {
+        if (w->p.leave && !m->leaving && !m->outcast)
+            engine_settle(m->engine, w->now);
+        m->leaving = w->p.leave && !m->outcast;
         return;
+    }
     struct engine_call call;
     struct coll_outcome *o = &m->outcome[m->call];
     coll_prepare(m, &w->p.call[m->call], &call);
@@ -219,7 +223,7 @@ static void spread_view(struct coll_world *w)
     unsigned words = BITSET_WORDS(w->p.n);
     uint64_t *bits = calloc(words, sizeof *bits);
     for (int i = 0; bits && i < w->p.n; i++)
-        if (!w->member[i].dead)
+        if (!w->member[i].dead && !w->member[i].left)
             bitset_add(bits, i);
     if (w->views == w->cap_views) {
         w->cap_views = w->cap_views ? 2 * w->cap_views : 8;
@@ -236,7 +240,7 @@ static void tell_view(struct coll_world *w)
 {
     spread_view(w);
     for (int i = 0; i < w->p.n; i++)
-        if (!w->member[i].dead)
+        if (!w->member[i].dead && !w->member[i].left)
             push(w, w->now + w->p.detect_ns + upto(w, w->p.spread_ns), EV_VIEW, i, -1)->value = (uint64_t)w->views - 1;
 }
 
@@ -266,7 +270,7 @@ static void no_more_awaited(struct coll_world *w, const struct coll_member *m)
 static void fault(struct coll_world *w, const struct coll_fault *f)
 {
     struct coll_member *m = &w->member[f->member];
-    if (m->dead)
+    if (m->dead || m->left)
         return;
     if (f->kind == COLL_DIES || f->kind == COLL_OUTCAST)
         no_more_awaited(w, m);
@@ -289,6 +293,20 @@ static void fault(struct coll_world *w, const struct coll_fault *f)
         engine_revoke(m->engine, w->now);
         sync_tick(m);
     }
+}
+
+/* What it has sent goes on, but a view may come first. The last one stays. */
+static void leave(struct coll_world *w, struct coll_member *m)
+{
+    int others = 0;
+    for (int i = 0; i < w->p.n; i++)
+        others += i != m->id && !w->member[i].dead && !w->member[i].left;
+    m->leaving = false;
+    if (!others)
+        return;
+    m->left = true;
+    w->stats.left_group++;
+    tell_view(w);
 }
 
 static void see_views(struct coll_world *w, struct coll_member *m, int view)
@@ -378,7 +396,7 @@ static void on_keep(void *user, uint64_t seq)
 static void dispatch(struct coll_world *w, struct coll_event *e)
 {
     struct coll_member *m = &w->member[e->to];
-    if (m->dead && !m->outcast)
+    if ((m->dead && !m->outcast) || m->left)
         return;
     if (w->now < m->frozen_until) {
         put_off(w, e, m->frozen_until);
@@ -417,6 +435,8 @@ static void dispatch(struct coll_world *w, struct coll_event *e)
         break;
     }
     sync_tick(m);
+    if (m->leaving && engine_settled(m->engine))
+        leave(w, m);
 }
 
 /* ------------------------------------------------------------------------------------------------ a run */

@@ -7,7 +7,8 @@
  *   - all who complete a call, those who die later included, get the same: status, members covered, agreed value;
  *   - the members covered are at least those who live at the end, and have all begun the call; for them the data are right;
  *   - an error is one that the failures explain;
- *   - all who live at the end have completed all calls. */
+ *   - all who live at the end have completed all calls;
+ *   - who is through and leaves has returned what the others return, where the result is made from everybody's data for everybody. */
 #ifndef KEEL_TESTS_SIM_COLL_WORLD_H
 #define KEEL_TESTS_SIM_COLL_WORLD_H
 
@@ -56,6 +57,7 @@ struct coll_params {
     struct coll_fault fault[COLL_FAULTS_MAX];
     uint64_t skew_ns; /* members begin up to so much later */
     bool board;       /* they share memory, and try that first */
+    bool leave;       /* who is through leaves the group, as soon as it may; views say so */
     const char *what; /* printed with a breach */
 };
 
@@ -68,6 +70,7 @@ struct coll_stats {
     uint64_t retries;         /* results that do not cover a member that was live at the start */
     uint64_t placed;          /* pieces of data that went where they belong at once */
     uint64_t boarded, left;   /* calls that a member has completed on the board; that it has left */
+    uint64_t left_group;      /* members that were through, and left */
     uint64_t kept;            /* sends that ended because the call's data were copied */
     double *sums;             /* [calls]: first element of the first member's result, if DOUBLE */
 };

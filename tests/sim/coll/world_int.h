@@ -29,6 +29,7 @@ struct coll_member {
     struct engine *engine;
     bool dead, outcast; /* outcast: dead for the others */
     bool posted;        /* its call is on the board */
+    bool leaving, left; /* it is through */
     uint64_t frozen_until, tick_at;
     int view, call; /* last view seen; call under way */
     uint64_t messages;

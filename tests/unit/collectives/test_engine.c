@@ -11,138 +11,7 @@
 #include "collectives/engine.h"
 #include "collectives/group.h"
 #include "collectives/message.h"
-
-enum { N = 6, QUEUE = 4096, DONE_MAX = 200 };
-#define SEC 1000000000ull
-
-struct fake {
-    int id;
-    struct engine *e;
-    int done;
-    struct engine_result result[DONE_MAX];
-    uint64_t seq[DONE_MAX];
-};
-static struct fake fakes[N];
-static struct letter {
-    int from, to;
-    size_t len;
-    uint8_t *data;
-} queue[QUEUE];
-static int head, tail, n_members;
-static uint64_t now;
-static struct roster *roster;
-static bool borrows; /* data are the engine's again when the test says so */
-
-static bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head_len, const void *data, size_t len)
-{
-    struct fake *f = user;
-    (void)seq;
-    assert_true(tail < QUEUE);
-    queue[tail] = (struct letter){f->id, to, head_len + len, malloc(head_len + len)};
-    assert_non_null(queue[tail].data);
-    memcpy(queue[tail].data, h, head_len);
-    if (len)
-        memcpy(queue[tail].data + head_len, data, len);
-    tail++;
-    return !(borrows && len);
-}
-
-static void on_done(void *user, uint64_t seq, const struct engine_result *r)
-{
-    struct fake *f = user;
-    assert_true(f->done < DONE_MAX);
-    f->seq[f->done] = seq;
-    f->result[f->done++] = *r;
-}
-
-static struct roster *all_but(int n, int dead, uint64_t epoch)
-{
-    uint64_t bits[1] = {(1ull << n) - 1};
-    if (dead >= 0)
-        bits[0] &= ~(1ull << dead);
-    return roster_create(n, bits, epoch);
-}
-
-static void start(int n)
-{
-    n_members = n;
-    now = SEC;
-    roster = all_but(n, -1, 1);
-    for (int i = 0; i < n; i++) {
-        struct engine_ops ops = {&fakes[i], on_send, on_done, NULL};
-        fakes[i] = (struct fake){.id = i, .e = engine_create(7, i, roster, NULL, &ops)};
-        assert_non_null(fakes[i].e);
-    }
-}
-
-static void lose(void)
-{
-    for (; head < tail; head++)
-        free(queue[head].data);
-    head = tail = 0;
-}
-
-static void stop(void)
-{
-    lose();
-    for (int i = 0; i < n_members; i++)
-        engine_destroy(fakes[i].e);
-    roster_unref(roster);
-}
-
-static void deliver(void)
-{
-    for (; head < tail; head++) {
-        engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
-        free(queue[head].data);
-    }
-    head = tail = 0;
-}
-
-static void deliver_but(int dead)
-{
-    for (; head < tail; head++) {
-        if (queue[head].to != dead && queue[head].from != dead)
-            engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
-        free(queue[head].data);
-    }
-    head = tail = 0;
-}
-
-static void let_time_pass(void)
-{
-    for (int round = 0; round < 40; round++) {
-        now += SEC;
-        for (int i = 0; i < n_members; i++)
-            if (fakes[i].e && engine_deadline(fakes[i].e) <= now)
-                engine_tick(fakes[i].e, now);
-        deliver();
-    }
-}
-
-static void begin(int member, const struct engine_call *call)
-{
-    uint64_t seq;
-    assert_int_equal(engine_start(fakes[member].e, call, now, &seq), ENGINE_OK);
-}
-
-static void assert_all(enum engine_status status, int done)
-{
-    for (int i = 0; i < n_members; i++) {
-        assert_int_equal(fakes[i].done, done);
-        assert_int_equal(fakes[i].result[done - 1].status, status);
-    }
-}
-
-static struct engine_call sum_of(const uint64_t *in, uint64_t *out, int n)
-{
-    return (struct engine_call){.kind = ENGINE_MOVE,
-                                .move = SCHEDULE_ALLREDUCE,
-                                .in = in,
-                                .out = out,
-                                .len = (size_t)n * 8,
-                                .element = {.type = ELEMENT_UINT64, .op = ELEMENT_SUM}};
-}
+#include "tests/unit/collectives/fakes.h"
 
 /* ------------------------------------------------------------------------------------------------ mismatch */
 
@@ -572,65 +441,6 @@ static void test_engine_broadcast_goes_on_from_who_has_the_bytes(void **state)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ early */
-
-/* Everybody has returned from the sum before anybody has met; the buffers are the callers' again. */
-static void test_engine_early_sum_returns_before_the_meeting(void **state)
-{
-    (void)state;
-    uint64_t in[4], out[4];
-    start(4);
-    for (int i = 0; i < 4; i++) {
-        in[i] = 1ull << i;
-        struct engine_call call = sum_of(&in[i], &out[i], 1);
-        call.early = true;
-        begin(i, &call);
-    }
-    for (bool all = false; !all && head < tail; head++) {
-        struct message_head h;
-        struct letter *l = &queue[head];
-        assert_true(message_head_read(l->data, l->len, &h));
-        if (h.kind != MESSAGE_VOTE)
-            engine_receive(fakes[l->to].e, l->from, l->data, l->len, now);
-        free(l->data);
-        all = fakes[0].done && fakes[1].done && fakes[2].done && fakes[3].done;
-    }
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(fakes[i].done, 1);
-        assert_int_equal(out[i], 15);
-        assert_true(engine_deadline(fakes[i].e) < UINT64_MAX); /* it still has to meet */
-    }
-    deliver();
-    let_time_pass(); /* votes that were thrown away above are asked for */
-    for (int i = 0; i < 4; i++) {
-        assert_int_equal(fakes[i].done, 1);
-        assert_true(engine_deadline(fakes[i].e) == UINT64_MAX);
-    }
-    stop();
-}
-
-/* The root has sent to two of three and returned; it lives, the third's letter is lost with its connection: it gets the bytes. */
-static void test_engine_early_broadcast_reaches_who_missed_it(void **state)
-{
-    (void)state;
-    uint64_t data[3] = {42, 0, 0};
-    start(3);
-    for (int i = 0; i < 3; i++)
-        begin(i, &(struct engine_call){
-                     .kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = &data[i], .len = 8, .early = true});
-    assert_int_equal(fakes[0].done, 1);
-    data[0] = 0; /* the root's buffer is its own again */
-    for (int i = head; i < tail; i++)
-        if (queue[i].from == 0 && queue[i].to == 2)
-            queue[i].len = 0; /* lost */
-    engine_lost(fakes[0].e, 2, now);
-    deliver();
-    let_time_pass();
-    assert_all(ENGINE_OK, 1);
-    assert_true(data[1] == 42 && data[2] == 42);
-    stop();
-}
-
 /* ------------------------------------------------------------------------------------------------ members that join */
 
 /* Member 2 dies and another process takes its place, that has so many calls behind it. */
@@ -881,7 +691,7 @@ static void test_engine_garbage_and_strangers_change_nothing(void **state)
     uint8_t bytes[MESSAGE_HEAD + MESSAGE_VOTE_BYTES] = {0};
     for (int kind = 0; kind < 256; kind++)
         for (size_t len = 0; len <= sizeof bytes; len += 8) {
-            struct message_head h = {(enum message_kind)kind, 0, 0, 0, 8, 2, 1};
+            struct message_head h = {(enum message_kind)kind, 0, 0, 0, 0, 8, 2, 1};
             message_head_write(bytes, &h); /* of another group */
             engine_receive(fakes[0].e, 2, bytes, len, now);
             h.group = 7;
@@ -892,7 +702,7 @@ static void test_engine_garbage_and_strangers_change_nothing(void **state)
             engine_receive(fakes[0].e, 3, bytes, len, now); /* from nobody */
             engine_receive(fakes[0].e, 0, bytes, len, now);
         }
-    struct message_head h = {MESSAGE_DECIDED, 0, 0, 0, 7, 2, 99}; /* of a view that is yet to come */
+    struct message_head h = {MESSAGE_DECIDED, 0, 0, 0, 0, 7, 2, 99}; /* of a view that is yet to come */
     message_head_write(bytes, &h);
     engine_receive(fakes[0].e, 2, bytes, sizeof bytes, now);
     deliver();
@@ -929,8 +739,6 @@ int main(void)
         cmocka_unit_test(test_engine_shrink_gives_all_callers_the_same_live_set),
         cmocka_unit_test(test_engine_group_is_created_by_its_members_alone),
         cmocka_unit_test(test_engine_broadcast_goes_on_from_who_has_the_bytes),
-        cmocka_unit_test(test_engine_early_sum_returns_before_the_meeting),
-        cmocka_unit_test(test_engine_early_broadcast_reaches_who_missed_it),
         cmocka_unit_test(test_engine_joined_member_gets_what_the_others_got),
         cmocka_unit_test(test_engine_joined_member_passes_the_result_on),
         cmocka_unit_test(test_engine_joined_member_is_not_waited_for_in_calls_before_it),

@@ -668,6 +668,59 @@ static void test_direct_group_without_who_is_stopped_does_not_wait_for_it(void *
     get_all(1, 100);
 }
 
+/* Rank 0 returns from a small sum with rank 1's data, and wants to leave; rank 1 has not got its data, and computes. */
+static void one_returns_and_leaves(double *out, struct keel_request **other)
+{
+    static double in[RANKS] = {1, 2};
+    struct engine_call call = {.kind = ENGINE_MOVE,
+                               .move = SCHEDULE_ALLREDUCE,
+                               .in = &in[1],
+                               .out = &out[1],
+                               .len = sizeof in[0],
+                               .element = {.type = ELEMENT_DOUBLE, .op = ELEMENT_SUM},
+                               .early = true};
+    meet();
+    assert_int_equal(coll_call(rank[1].c.coll.world, &call, other), KEEL_OK);
+    pump();
+    rank[1].asleep = true;
+    call.in = &in[0];
+    call.out = &out[0];
+    assert_int_equal(coll_run(rank[0].c.coll.world, &call, NULL), KEEL_OK);
+    assert_true(out[0] == 3);
+    coll_settle(&rank[0].c);
+    pump();
+    assert_false(coll_is_settled(&rank[0].c));
+}
+
+static void test_direct_who_leaves_waits_until_others_have_what_it_returned(void **state)
+{
+    (void)state;
+    double out[RANKS];
+    struct keel_request *other = NULL;
+    one_returns_and_leaves(out, &other);
+    rank[1].asleep = false;
+    pump();
+    assert_true(coll_is_settled(&rank[0].c));
+    assert_int_equal(coll_wait(other, NULL, NULL), KEEL_OK);
+    assert_true(out[1] == 3);
+}
+
+static void test_direct_who_leaves_does_not_wait_for_who_is_stopped(void **state)
+{
+    (void)state;
+    double out[RANKS];
+    struct keel_request *other = NULL;
+    rank[0].c.timeout_ns = 100 * KEEL_NS_PER_MS;
+    one_returns_and_leaves(out, &other);
+    stop(1, true);
+    for (int i = 0; i < 100; i++)
+        pump();
+    assert_true(coll_is_settled(&rank[0].c));
+    stop(1, false);
+    keel_status status = coll_wait(other, NULL, NULL);
+    assert_true(status == KEEL_ERR_REVOKED || (status == KEEL_OK && out[1] == 3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -687,6 +740,9 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_direct_group_without_who_is_stopped_does_not_wait_for_it, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_who_leaves_waits_until_others_have_what_it_returned, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_who_leaves_does_not_wait_for_who_is_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_nothing_comes_of_a_life_that_is_over, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
