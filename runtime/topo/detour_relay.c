@@ -36,11 +36,11 @@ static void mark_met(struct detour *d, const struct detour_source *s, const stru
 
 /* returns hops, or -1 */
 static int search(struct detour *d, const struct detour_source *s, int32_t dest, const struct detour_met *met,
-                  enum doubt most, uint64_t now, struct rng *rng, struct detour_path *path)
+                  uint64_t now, struct rng *rng, struct detour_path *path)
 {
     const struct detour_query q = {.from = fabric_home(d->fabric, s->endpoint), .dest = dest, .both_ends = true};
     int hops = -1;
-    for (enum doubt doubt = TRY_NONE; doubt <= most && hops < 0; doubt++) {
+    for (enum doubt doubt = TRY_NONE; doubt <= TRY_ALL && hops < 0; doubt++) {
         mark_met(d, s, met, now, doubt, 1);
         hops = detour_search(d, &q, rng, path);
         mark_met(d, s, met, now, doubt, 0);
@@ -48,29 +48,82 @@ static int search(struct detour *d, const struct detour_source *s, int32_t dest,
     return hops;
 }
 
-/* The node at the end of the first hop between nodes. */
-static int32_t next_node(const struct detour *d, const struct detour_source *s, const struct detour_path *path,
-                         int32_t dest)
+/* The node that a router is, or hangs on by a firm link; -1: none, it belongs to the network. */
+static int32_t node_of(const struct fabric *f, int32_t router)
+{
+    for (int p = 0; p < f->ports && router >= f->endpoints; p++)
+        if (f->neighbor[router * f->ports + p] >= 0 && fabric_firm(f, router * f->ports + p))
+            return f->neighbor[router * f->ports + p];
+    return router < f->endpoints ? router : -1;
+}
+
+/* A link from a router of the holder that leads to the node `back`, and that nothing is marked against. */
+static bool link_back(const struct detour *d, int32_t router, int32_t back, struct detour_path *path)
+{
+    const struct fabric *f = d->fabric;
+    for (int p = 0; p < f->ports; p++) {
+        int32_t link = router * f->ports + p, to = f->neighbor[link];
+        if (to < 0 || d->avoid[link] || fabric_firm(f, link) || node_of(f, to) != back ||
+            fabric_next(f, router, to, back) != p)
+            continue;
+        if (to != back)
+            path->via[path->nvia++] = to;
+        return true;
+    }
+    return false;
+}
+
+/* By one cable from the holder, or from what hangs on it. */
+static bool hop_back(const struct detour *d, int32_t home, int32_t back, struct detour_path *path)
+{
+    const struct fabric *f = d->fabric;
+    path->nvia = 0;
+    if (link_back(d, home, back, path))
+        return true;
+    for (int p = 0; p < f->ports; p++) {
+        int32_t rail = f->neighbor[home * f->ports + p];
+        if (rail < 0 || !fabric_firm(f, home * f->ports + p))
+            continue;
+        *path = (struct detour_path){.via = {rail}, .nvia = 1};
+        if (link_back(d, rail, back, path))
+            return true;
+    }
+    return false;
+}
+
+/* The first node on a path from here. */
+static int32_t next_node(const struct detour *d, int32_t home, const struct detour_path *path, int32_t dest)
 {
     struct detour_walk w;
-    int32_t link;
-    detour_walk_begin(&w, d->fabric, fabric_home(d->fabric, s->endpoint), path, dest);
-    while ((link = detour_walk_next(&w)) >= 0 && d->fabric->firm && d->fabric->firm[link])
-        ;
-    while (w.at >= d->fabric->endpoints && detour_walk_next(&w) >= 0) /* from its rail to the node itself */
-        ;
-    return w.at;
+    int32_t node = home;
+    detour_walk_begin(&w, d->fabric, home, path, dest);
+    while ((node < 0 || node == home) && detour_walk_next(&w) >= 0)
+        node = node_of(d->fabric, w.at);
+    return node;
+}
+
+/* Back by one hop between nodes. The message came by it, so it is tried whatever s knows of it, last what is not due. */
+static bool go_back(struct detour *d, const struct detour_source *s, const struct detour_met *met, int32_t back,
+                    uint64_t now, struct rng *rng, struct detour_path *path)
+{
+    const struct detour_query q = {.from = fabric_home(d->fabric, s->endpoint), .dest = back, .both_ends = true};
+    const struct detour_met cables = {.cable = met->cable, .ncables = met->ncables};
+    bool found = false;
+    for (enum doubt doubt = TRY_NONE; doubt <= TRY_ALL && !found; doubt++) {
+        mark_met(d, s, &cables, now, doubt, 1);
+        found = hop_back(d, q.from, back, path) ||
+                (detour_search(d, &q, rng, path) >= 0 && next_node(d, q.from, path, back) == back);
+        mark_met(d, s, &cables, now, doubt, 0);
+    }
+    return found;
 }
 
 enum detour_relayed detour_relay(struct detour *d, const struct detour_source *s, int32_t dest,
                                  const struct detour_met *met, uint64_t now, struct rng *rng, struct detour_path *path)
 {
-    if (search(d, s, dest, met, TRY_ALL, now, rng, path) >= 0)
+    if (search(d, s, dest, met, now, rng, path) >= 0)
         return DETOUR_ON;
-    const struct detour_met cables = {.cable = met->cable, .ncables = met->ncables};
-    if (met->ntrail == 0)
-        return DETOUR_NO_WAY;
-    int32_t back = met->trail[met->ntrail - 1];
-    bool direct = search(d, s, back, &cables, TRY_DUE, now, rng, path) >= 0 && next_node(d, s, path, back) == back;
-    return direct ? DETOUR_BACK : DETOUR_NO_WAY;
+    if (met->ntrail > 0 && go_back(d, s, met, met->trail[met->ntrail - 1], now, rng, path))
+        return DETOUR_BACK;
+    return DETOUR_NO_WAY;
 }

@@ -146,29 +146,37 @@ static void search_rings(struct detour *d, const struct detour_query *q, int lea
                 consider_rings(d, q, &near, i, &far, sum - i, rng, best);
 }
 
-/* Breadth-first over the cables that are not avoided, from the destination, so that parent[] leads there. */
-static bool flood(struct detour *d, int32_t from, int32_t home, int32_t dest)
+/* The routers beyond queue[first..last-1] that have not been reached: by firm links, or by cables. returns where they end. */
+static int32_t flood_on(struct detour *d, int32_t first, int32_t last, int32_t tail, bool firm, int32_t dest)
 {
     const struct fabric *f = d->fabric;
-    uint32_t round = ++d->round;
-    int32_t head = 0, tail = 0;
-    d->stamp[home] = round;
-    d->queue[tail++] = home;
-    while (head < tail && d->stamp[from] != round) {
-        int32_t r = d->queue[head++];
+    for (int32_t i = first; i < (firm ? tail : last); i++)
         for (int p = 0; p < f->ports; p++) {
-            int32_t link = r * f->ports + p, to = f->neighbor[link];
-            if (to < 0 || d->stamp[to] == round || d->avoid[link])
+            int32_t r = d->queue[i], link = r * f->ports + p, to = f->neighbor[link];
+            if (to < 0 || d->stamp[to] == d->round || d->avoid[link] || fabric_firm(f, link) != firm)
                 continue;
             /* Only hops a static route takes: of two cables between the same routers it takes one. */
             if (to * f->ports + fabric_next(f, to, r, dest) != f->reverse[link])
                 continue;
-            d->stamp[to] = round;
+            d->stamp[to] = d->round;
             d->parent[to] = r;
             d->queue[tail++] = to;
         }
+    return tail;
+}
+
+/* Breadth-first over the cables that are not avoided, from the destination, so that parent[] leads there. What firm links
+ * join is equally far. */
+static bool flood(struct detour *d, int32_t from, int32_t home, int32_t dest)
+{
+    int32_t first = 0, last, tail = 0;
+    d->stamp[home] = ++d->round;
+    d->queue[tail++] = home;
+    for (; first < tail && d->stamp[from] != d->round; first = last) {
+        last = d->fabric->firm ? flood_on(d, first, tail, tail, true, dest) : tail;
+        tail = flood_on(d, first, last, last, false, dest);
     }
-    return d->stamp[from] == round;
+    return d->stamp[from] == d->round;
 }
 
 /* Cut the flooded way into segments: from each start the farthest router whose static route avoids what it must. */
@@ -198,8 +206,8 @@ static int search_anywhere(struct detour *d, const struct detour_query *q, struc
     struct detour_walk w;
     detour_walk_begin(&w, d->fabric, q->from, path, q->dest);
     int hops = 0;
-    while (detour_walk_next(&w) >= 0)
-        hops++;
+    for (int32_t link; (link = detour_walk_next(&w)) >= 0;)
+        hops += !fabric_firm(d->fabric, link);
     return is_known(q, path) ? -1 : hops;
 }
 

@@ -79,8 +79,11 @@ int fabric_next(const struct fabric *f, int32_t at, int32_t to, int32_t endpoint
 int fabric_hops(const struct fabric *f, int32_t from, int32_t to, int32_t endpoint)
 {
     int hops = 0;
-    for (int port; (port = fabric_next(f, from, to, endpoint)) >= 0; hops++)
-        from = f->neighbor[from * f->ports + port];
+    for (int port; (port = fabric_next(f, from, to, endpoint)) >= 0;) {
+        int32_t link = from * f->ports + port;
+        hops += !fabric_firm(f, link);
+        from = f->neighbor[link];
+    }
     return hops;
 }
 
@@ -113,9 +116,10 @@ int fabric_hops_avoiding(const struct fabric *f, int32_t from, int32_t to, int32
     if (f->kind == FABRIC_GRID)
         return grid_hops_avoiding(f, from, to, avoid, limit);
     int hops = 0;
-    for (int port; (port = fabric_next(f, from, to, endpoint)) >= 0; hops++) {
+    for (int port; (port = fabric_next(f, from, to, endpoint)) >= 0;) {
         int32_t link = from * f->ports + port;
-        if (avoid[link] || hops >= limit)
+        hops += !fabric_firm(f, link);
+        if (avoid[link] || hops > limit)
             return -1;
         from = f->neighbor[link];
     }

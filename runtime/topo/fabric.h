@@ -70,11 +70,17 @@ static inline int32_t fabric_cable(const struct fabric *f, int32_t link)
     return f->reverse[link] < link ? f->reverse[link] : link;
 }
 
+/* Is it a link that cannot break by itself? It is no hop, as both its ends are the same node's. */
+static inline bool fabric_firm(const struct fabric *f, int32_t link)
+{
+    return f->firm && f->firm[link];
+}
+
 /* The port of the static route's next hop, or -1 when at == to.
  * endpoint  whose traffic it is: a tree spreads the way up by the final destination, a grid ignores it. */
 int fabric_next(const struct fabric *f, int32_t at, int32_t to, int32_t endpoint);
 
-/* Hops of the static route between two routers. */
+/* Hops of the static route between two routers, firm links not counted. */
 int fabric_hops(const struct fabric *f, int32_t from, int32_t to, int32_t endpoint);
 
 /* The same, but -1 when the route uses a link with avoid[link] set, or has more than limit hops. */

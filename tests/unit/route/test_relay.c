@@ -534,6 +534,84 @@ static void test_relay_goes_back_from_a_dead_end_and_not_into_it_again(void **st
     fabric_fini(&f);
 }
 
+/* Of nodes on two rails: the cable of two of them on one. */
+static int32_t cable_on(const struct fabric *f, int32_t a, int32_t b, int32_t rail)
+{
+    int32_t from = rail * f->endpoints + a, to = rail * f->endpoints + b;
+    return fabric_cable(f, from * f->ports + fabric_next(f, from, to, to));
+}
+
+static int32_t first_node(const struct bed *b, int at, const struct detour_path *path, int dest)
+{
+    struct detour_path hop;
+    return b->f.neighbor[first_hop(b, at, path, dest, &hop)] % b->nodes;
+}
+
+static void test_relay_takes_the_other_rail_before_another_node(void **state)
+{
+    (void)state;
+    setup(&bed, 4, 2, 0, 6);
+    struct detour_path path;
+    detour_faulted(&bed.d, &bed.s[0], cable_on(&bed.f, 0, 1, 0), 0, 1);
+    int direct = 0; /* the others are measured now and then */
+    for (int i = 0; i < 100; i++) {
+        assert_true(detour_choose(&bed.d, &bed.s[0], 1, 2, &bed.rng, &path));
+        direct += first_node(&bed, 0, &path, 1) == 1;
+    }
+    assert_true(direct > 75);
+    detour_faulted(&bed.d, &bed.s[0], cable_on(&bed.f, 0, 1, 1), 0, 3);
+    assert_true(detour_choose(&bed.d, &bed.s[0], 1, 4, &bed.rng, &path));
+    assert_int_not_equal(first_node(&bed, 0, &path, 1), 1);
+    teardown(&bed);
+}
+
+/* A message for 3 that 2 and 0 have held is at 1, who knows no way on. */
+static void test_relay_goes_back_by_any_cable_to_that_node_and_to_no_other(void **state)
+{
+    (void)state;
+    setup(&bed, 4, 2, 0, 7);
+    static const int32_t held[] = {2, 0};
+    int32_t known[5] = {cable_on(&bed.f, 1, 3, 0), cable_on(&bed.f, 1, 3, 1), cable_on(&bed.f, 1, 0, 0)};
+    struct detour_met met = {known, held, held, 3, 2, 2};
+    struct detour_path path;
+    assert_int_equal(detour_relay(&bed.d, &bed.s[1], 3, &met, 1, &bed.rng, &path), DETOUR_BACK);
+    assert_int_equal(first_node(&bed, 1, &path, 0), 0);
+    /* What it takes for broken, as others say, is tried all the same: the message has come by it. */
+    detour_faulted(&bed.d, &bed.s[1], cable_on(&bed.f, 1, 0, 1), 1000000000, 1);
+    assert_int_equal(detour_relay(&bed.d, &bed.s[1], 3, &met, 2, &bed.rng, &path), DETOUR_BACK);
+    assert_int_equal(first_node(&bed, 1, &path, 0), 0);
+    known[met.ncables++] = cable_on(&bed.f, 1, 0, 1);
+    known[met.ncables++] = cable_on(&bed.f, 1, 2, 0);
+    assert_int_equal(detour_relay(&bed.d, &bed.s[1], 3, &met, 3, &bed.rng, &path), DETOUR_NO_WAY);
+    teardown(&bed);
+}
+
+/* 0 and 1 on one switch, 1 and 2 on another one: a hop between nodes has two cables. */
+static void test_relay_goes_back_over_a_switch(void **state)
+{
+    (void)state;
+    static const struct fabric_edge edges[] = {{0, 3, false}, {1, 3, false}, {1, 4, false}, {2, 4, false}};
+    static const int32_t held[] = {0};
+    struct fabric f;
+    struct detour d;
+    struct detour_source s;
+    struct detour_path path;
+    struct rng rng;
+    rng_seed(&rng, 1);
+    const struct detour_config c = detour_config_plus();
+    assert_null(fabric_graph(&f, 5, 3, edges, 4));
+    assert_true(detour_init(&d, &f, &c));
+    detour_source_init(&s, 1);
+    int32_t known[2] = {fabric_cable(&f, f.ports + fabric_next(&f, 1, 4, 4)), -1};
+    struct detour_met met = {known, held, held, 1, 1, 1};
+    assert_int_equal(detour_relay(&d, &s, 2, &met, 1, &rng, &path), DETOUR_BACK);
+    known[met.ncables++] = fabric_cable(&f, 3 * f.ports + fabric_next(&f, 3, 0, 0));
+    assert_int_equal(detour_relay(&d, &s, 2, &met, 1, &rng, &path), DETOUR_NO_WAY);
+    detour_source_fini(&s);
+    detour_fini(&d);
+    fabric_fini(&f);
+}
+
 /* End to end, without completions of hops: silence raises doubts about each cable of a path, and what came through
  * clears them, so that the broken one is blamed. */
 static void test_relay_silence_on_a_long_path_blames_the_cable_that_never_works(void **state)
@@ -588,6 +666,9 @@ int main(void)
         cmocka_unit_test(test_relay_delivers_while_nodes_leave_and_others_take_their_numbers),
         cmocka_unit_test(test_relay_sends_nothing_to_the_dead_and_uses_who_comes_back),
         cmocka_unit_test(test_relay_goes_back_from_a_dead_end_and_not_into_it_again),
+        cmocka_unit_test(test_relay_takes_the_other_rail_before_another_node),
+        cmocka_unit_test(test_relay_goes_back_by_any_cable_to_that_node_and_to_no_other),
+        cmocka_unit_test(test_relay_goes_back_over_a_switch),
         cmocka_unit_test(test_relay_silence_on_a_long_path_blames_the_cable_that_never_works),
         cmocka_unit_test(test_relay_any_connected_graph_is_taken_and_others_are_refused),
     };
