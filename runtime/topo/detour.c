@@ -57,8 +57,8 @@ bool detour_init(struct detour *d, const struct fabric *fabric, const struct det
 {
     memset(d, 0, sizeof *d);
     if (config->threshold < 1 || config->max_paths < 1 || config->max_paths > DETOUR_MAX_PATHS ||
-        config->max_distance < 1 || config->max_faults < 1 || config->cache < 1 || config->sharpness < 1 ||
-        config->sharpness > 16 || config->tell_times < 1 || config->tell_times > UINT8_MAX)
+        config->max_distance < 1 || config->max_faults < 1 || config->max_faults > INT32_MAX || config->cache < 1 ||
+        config->sharpness < 1 || config->sharpness > 16 || config->tell_times < 1 || config->tell_times > UINT8_MAX)
         return false;
     d->fabric = fabric;
     d->config = *config;
@@ -186,10 +186,16 @@ static bool path_usable(const struct detour *d, const struct detour_source *s, c
     return true;
 }
 
+/* Nothing is known against any cable: original paths need not be walked along. */
+static bool is_whole(const struct detour *d, const struct detour_source *s)
+{
+    return !s->faults.used && !d->view && d->fabric->kind != FABRIC_GRAPH;
+}
+
 /* "If there are no permanent link failures along the original path, each new message is sent through that path." */
 static bool original_usable(const struct detour *d, const struct detour_source *s, int32_t dest, uint64_t now)
 {
-    return (!s->faults.used && d->fabric->kind != FABRIC_GRAPH) || path_usable(d, s, &original, dest, now);
+    return is_whole(d, s) || path_usable(d, s, &original, dest, now);
 }
 
 /* One message tries what is due to be tried; the next ones wait until the answer or another retry_ns. returns whether
@@ -311,7 +317,7 @@ bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint
     *path = original;
     s->choices++;
     struct detour_metapath *m = metapath_find(s, dest);
-    if (!m && !s->faults.used && d->fabric->kind != FABRIC_GRAPH)
+    if (!m && is_whole(d, s))
         return true;
     bool ok = original_usable(d, s, dest, now);
     if (d->config.plan && choose_planned(d, s, dest, ok, now, path))
@@ -408,7 +414,7 @@ static void clear_faults(const struct detour *d, struct detour_source *s, int32_
 void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const struct detour_path *path,
                   uint64_t latency_ns, uint64_t now)
 {
-    clear_faults(d, s, dest, path, now - (2 * latency_ns < now ? 2 * latency_ns : now));
+    clear_faults(d, s, dest, path, latency_ns <= now / 2 ? now - 2 * latency_ns : 0);
     struct detour_metapath *m = metapath_find(s, dest);
     if (!m) {
         if (path->nvia || d->config.max_paths < 2)
@@ -458,7 +464,7 @@ static void doubt_cables(struct detour *d, struct detour_source *s, int32_t dest
             return;            /* out of memory: the next silence tries again */
         if (f->last_ns == 0) { /* a new entry: under suspicion only */
             f->works = true;
-            f->last_ns = now;
+            f->last_ns = now ? now : 1;
         }
         if (++f->doubts >= d->config.silence_limit) {
             f->doubts = 0;

@@ -11,7 +11,8 @@
  *                         beyond grow_wait_ns per hop further paths are opened, and closed below shrink_wait_ns;
  *                         with several, a path's probability is proportional to 1 / latency
  *
- * Pure: no clock, no I/O, no threads; `now` and random numbers are arguments. A struct detour is scratch space for one
+ * Pure: no clock, no I/O, no threads; `now` and random numbers are arguments. `now` may begin anywhere, differ between
+ * sources, stand still and leap ahead, but not go back. A struct detour is scratch space for one
  * thread; a struct detour_source belongs to one source. Memory: detour is linear in the links; a source holds at most
  * max_faults faults and `cache` destinations, and nothing at all for destinations whose original path works and is not
  * crowded.
@@ -39,7 +40,7 @@ struct detour_config {
     uint64_t settle_ns;     /* least time between two changes of the number of paths */
     uint32_t silence_limit; /* messages in a row without an answer that put a path to rest */
     uint64_t silence_hold_ns;
-    uint32_t max_faults; /* per source */
+    uint32_t max_faults; /* per source, 1 to INT32_MAX */
     uint32_t cache;      /* destinations remembered per source */
     /* Improvements over the paper */
     bool forget; /* avoid a cable from its first notification, and try it again with one message when it is as likely to
@@ -153,7 +154,7 @@ void detour_source_fini(struct detour_source *s);
 void detour_alive(struct detour *d, int32_t router, bool alive);
 
 /* The path of the next message from s to the endpoint dest.
- * returns  false when every path is cut by what s knows; *path is then the original one. */
+ * returns  false when every path is cut by what s knows, or rests; *path is then the original one. */
 bool detour_choose(struct detour *d, struct detour_source *s, int32_t dest, uint64_t now, struct rng *rng,
                    struct detour_path *path);
 
@@ -211,7 +212,8 @@ bool detour_escape(struct detour *d, int32_t at, int32_t dest, const int32_t *kn
 
 /* What a message carries where nodes relay: broken cables it has met, nodes that have held it, and of these the trail
  * from where it began to where it is: without the holder, and without those that sent it back. Where there is little room
- * cables that do not end at the holder may be left out: what is lost is time. */
+ * cables that do not end at the holder may be left out: what is lost is time. None is named twice; numbers that the network
+ * does not have are ignored. */
 struct detour_met {
     const int32_t *cable, *node, *trail;
     int ncables, nnodes, ntrail;

@@ -10,10 +10,10 @@ struct detour_fault {
     uint32_t count;    /* notifications since the entry was made */
     bool permanent;    /* count has reached the threshold */
     bool lasting;      /* out for long enough to be planned for */
-    uint8_t doubts;    /* silences since a message came through */
     bool works;        /* the last thing heard is that a message came through */
     uint8_t told;      /* how often it has been passed on since that was heard, 255 at most */
-    uint64_t last_ns;  /* time of the last thing heard of it */
+    uint32_t doubts;   /* silences since a message came through */
+    uint64_t last_ns;  /* time of the last thing heard of it; 0: nothing yet */
     uint64_t out_ns;   /* how long it had been out when it was last found broken */
     uint64_t found_ns; /* when somebody first found it broken, this time */
     uint64_t retry_ns; /* until then no message tries the cable (only where faults are forgotten by time) */

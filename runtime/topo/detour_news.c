@@ -3,7 +3,7 @@
  *     found broken, or told so  --> left alone for as long as it has been out, or longer (`forget`)
  *     a message came through    --> works; with `tell` the entry stays, so that others hear of it (detour.c)
  */
-#include "runtime/topo/detour.h"
+#include "runtime/topo/detour_search.h"
 
 #include <assert.h>
 
@@ -12,6 +12,12 @@ enum { LOOKS = 4 }; /* entries looked at for each that may be passed on, where m
 static uint64_t before(uint64_t now, uint64_t age)
 {
     return age < now ? now - age : 0;
+}
+
+/* When something was heard of. What is older than the clock is taken for as old as that, as 0 stands for never. */
+static uint64_t time_of(uint64_t now, uint64_t age)
+{
+    return age < now ? now - age : 1;
 }
 
 /* How long a cable that was found broken is left alone: as long as it has been out already, as then it is as likely to
@@ -52,7 +58,7 @@ void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, ui
         return; /* out of memory: the next notification tries again */
     if (f->works)
         f = detour_faults_renew(&s->faults, f);
-    note_broken(d, s, f, out_ns, now, now);
+    note_broken(d, s, f, out_ns, time_of(now, 0), time_of(now, 0));
     f->count++;
     if (!f->permanent && f->count >= d->config.threshold) {
         f->permanent = true;
@@ -60,29 +66,31 @@ void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, ui
     }
 }
 
-/* Others may say anything. */
-static bool is_cable(const struct fabric *f, int32_t link)
+bool detour_is_cable(const struct fabric *f, int32_t link)
 {
     return link >= 0 && link < fabric_links(f) && f->neighbor[link] >= 0 && fabric_cable(f, link) == link &&
-           !(f->firm && f->firm[link]);
+           !fabric_firm(f, link);
 }
 
 void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now)
 {
-    if (news->age_ns > d->config.retry_max_ns || !is_cable(d->fabric, news->cable))
+    if (news->age_ns > d->config.retry_max_ns || !detour_is_cable(d->fabric, news->cable))
         return; /* an old story, or none of this network's */
-    struct detour_fault *f = detour_faults_add(&s->faults, news->cable, d->config.max_faults);
-    uint64_t seen = before(now, news->age_ns);
-    if (f && !f->works && !news->works && f->last_ns && before(now, news->known_ns) < f->found_ns)
-        f->found_ns = before(now, news->known_ns); /* old news, of who found it first */
-    if (!f || f->last_ns >= seen)
+    struct detour_fault *f = detour_faults_find(&s->faults, news->cable);
+    uint64_t seen = time_of(now, news->age_ns), found = time_of(now, news->known_ns);
+    if (f && !f->works && !news->works && found < f->found_ns)
+        f->found_ns = found; /* old news, of who found it first */
+    if (f && f->last_ns >= seen)
         return;
+    f = f ? f : detour_faults_add(&s->faults, news->cable, d->config.max_faults);
+    if (!f)
+        return; /* out of memory: the next news try again */
     if (f->last_ns && f->works != news->works)
         f = detour_faults_renew(&s->faults, f);
     if (news->works)
         detour_faults_end(f, news->out_ns, seen);
     else
-        note_broken(d, s, f, news->out_ns, seen, before(now, news->known_ns));
+        note_broken(d, s, f, news->out_ns, seen, found);
 }
 
 /* Does it change another's choice? */

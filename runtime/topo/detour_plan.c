@@ -207,7 +207,7 @@ static void look(struct detour *d, struct detour_source *s, uint64_t now)
 static struct detour_plan *plan_of(struct detour *d, struct detour_source *s, uint64_t now)
 {
     if (!d->scene)
-        d->scene = malloc((d->config.max_faults + 1) * sizeof *d->scene);
+        d->scene = malloc(((size_t)d->config.max_faults + 1) * sizeof *d->scene);
     if (!d->scene)
         return NULL;
     look(d, s, now);

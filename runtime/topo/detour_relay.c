@@ -21,6 +21,11 @@ static void mark_node(struct detour *d, int32_t node, uint8_t value)
     }
 }
 
+static bool is_node(const struct detour *d, int32_t node)
+{
+    return node >= 0 && node < d->fabric->endpoints;
+}
+
 static void mark_met(struct detour *d, const struct detour_source *s, const struct detour_met *met, uint64_t now,
                      enum doubt doubt, uint8_t value)
 {
@@ -28,9 +33,10 @@ static void mark_met(struct detour *d, const struct detour_source *s, const stru
         if (!s->faults.entry[i].works && doubt != TRY_ALL && (doubt == TRY_NONE || now < s->faults.entry[i].retry_ns))
             detour_mark(d, s->faults.entry[i].cable, value);
     for (int i = 0; i < met->ncables; i++)
-        detour_mark(d, met->cable[i], value);
+        if (detour_is_cable(d->fabric, met->cable[i]))
+            detour_mark(d, met->cable[i], value);
     for (int i = 0; i < met->nnodes; i++)
-        if (met->node[i] != fabric_home(d->fabric, s->endpoint))
+        if (is_node(d, met->node[i]) && met->node[i] != fabric_home(d->fabric, s->endpoint))
             mark_node(d, met->node[i], value);
 }
 
@@ -123,7 +129,8 @@ enum detour_relayed detour_relay(struct detour *d, const struct detour_source *s
 {
     if (search(d, s, dest, met, now, rng, path) >= 0)
         return DETOUR_ON;
-    if (met->ntrail > 0 && go_back(d, s, met, met->trail[met->ntrail - 1], now, rng, path))
+    int32_t back = met->ntrail > 0 ? met->trail[met->ntrail - 1] : -1;
+    if (is_node(d, back) && go_back(d, s, met, back, now, rng, path))
         return DETOUR_BACK;
     return DETOUR_NO_WAY;
 }

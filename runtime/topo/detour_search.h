@@ -1,4 +1,4 @@
-/* The search for multi-step paths (FT-routing section 2.1); used by detour.c only. */
+/* The search for multi-step paths (FT-routing section 2.1), and what else the sources of the policy share. */
 #ifndef KEEL_TOPO_DETOUR_SEARCH_H
 #define KEEL_TOPO_DETOUR_SEARCH_H
 #include "runtime/topo/detour.h"
@@ -16,6 +16,8 @@ struct detour_query {
 int detour_search(struct detour *d, const struct detour_query *q, struct rng *rng, struct detour_path *path);
 /* Hops of a path, or -1 when it uses a link marked in d->avoid or has more than limit hops. */
 int detour_path_hops(const struct detour *d, int32_t from, const struct detour_path *path, int32_t dest, int limit);
+/* Is it a number of a cable that can break? Others may say anything. */
+bool detour_is_cable(const struct fabric *f, int32_t link);
 /* Mark or unmark a cable, both directions of it. */
 void detour_mark(struct detour *d, int32_t cable, uint8_t value);
 /* The same for every cable that s knows as broken. */

@@ -277,6 +277,10 @@ static const char *graph_join(struct fabric *f, uint16_t *degree, const struct f
 {
     if (e->a < 0 || e->b < 0 || e->a >= f->routers || e->b >= f->routers || e->a == e->b)
         return "an edge must join two routers of the graph";
+    uint16_t *seen = f->hop + (size_t)(e->a < e->b ? e->a : e->b) * (size_t)f->routers + (e->a < e->b ? e->b : e->a);
+    if (*seen == 0)
+        return "two routers of a graph are joined by one edge at most";
+    *seen = 0;
     int32_t ab = e->a * f->ports + degree[e->a]++, ba = e->b * f->ports + degree[e->b]++;
     f->neighbor[ab] = e->b;
     f->neighbor[ba] = e->a;
@@ -334,6 +338,7 @@ const char *fabric_graph(struct fabric *f, int32_t routers, int32_t endpoints, c
     memset(degree, 0, (size_t)routers * sizeof *degree);
     for (int32_t i = 0; i < n && !wrong; i++)
         wrong = graph_join(f, degree, &edge[i]);
+    memset(f->hop, -1, (size_t)routers * (size_t)routers * sizeof *f->hop);
     for (int32_t to = 0; to < routers && !wrong; to++)
         if (!graph_routes(f, to, queue))
             wrong = "a graph must be in one piece";

@@ -479,6 +479,80 @@ static void test_detour_escape_finds_any_path_or_says_there_is_none(void **state
     assert_true(found > 20 && cut > 20);
 }
 
+static void use(struct fixture *t, struct detour_config c)
+{
+    detour_fini(&t->d);
+    assert_true(detour_init(&t->d, &t->fabric, &c));
+}
+
+static void test_detour_no_way_of_a_grid_leads_over_or_to_who_left(void **state)
+{
+    struct fixture *t = *state;
+    struct detour_path path;
+    detour_alive(&t->d, 1, false);
+    path = choose(t, 3, 1);
+    hops_of(t, &path, 3, cable(t, 0, 1));
+    assert_int_not_equal(path.nvia, 0);
+    assert_false(detour_choose(&t->d, &t->s, 1, 1, &t->rng, &path));
+    detour_alive(&t->d, 1, true);
+    assert_int_equal(choose(t, 1, 2).nvia, 0);
+}
+
+/* The clock of a process that has just begun, at 0. */
+static void test_detour_news_older_than_the_clock_are_heard(void **state)
+{
+    struct fixture *t = *state;
+    use(t, detour_config_plus());
+    int32_t broken = cable(t, 1, 1), mended = cable(t, 2, 1);
+    const struct detour_news news[] = {{broken, false, 5 * MS, 10 * MS, 15 * MS},
+                                       {mended, true, 5 * MS, 10 * MS, 10 * MS}};
+    detour_told(&t->d, &t->s, &news[0], 1 * MS);
+    detour_told(&t->d, &t->s, &news[1], 1 * MS);
+    const struct detour_path path = choose(t, 3, 1 * MS);
+    hops_of(t, &path, 3, broken);
+    assert_true(detour_faults_find(&t->s.faults, mended)->works);
+    assert_false(detour_faults_find(&t->s.faults, broken)->works);
+}
+
+static void test_detour_suspicion_at_the_begin_of_the_clock_mends_nothing(void **state)
+{
+    struct fixture *t = *state;
+    const struct detour_path original = {.nvia = 0};
+    use(t, detour_config_plus());
+    detour_faulted(&t->d, &t->s, cable(t, 1, 1), 5 * MS, 0);
+    detour_silent(&t->d, &t->s, 3, &original, 0);
+    assert_false(detour_faults_find(&t->s.faults, cable(t, 1, 1))->works);
+}
+
+static void test_detour_acknowledgement_of_what_left_before_the_clock_began_clears_nothing(void **state)
+{
+    struct fixture *t = *state;
+    const struct detour_path original = {.nvia = 0};
+    use(t, detour_config_plus());
+    detour_faulted(&t->d, &t->s, cable(t, 1, 1), 5 * MS, 1 * MS);
+    detour_acked(&t->d, &t->s, 3, &original, 1ull << 63, 2 * MS);
+    assert_false(detour_faults_find(&t->s.faults, cable(t, 1, 1))->works);
+    detour_acked(&t->d, &t->s, 3, &original, MS / 4, 2 * MS);
+    assert_true(detour_faults_find(&t->s.faults, cable(t, 1, 1))->works);
+}
+
+static void test_detour_limits_may_be_large_or_are_refused(void **state)
+{
+    struct fixture *t = *state;
+    const struct detour_path original = {.nvia = 0};
+    struct detour_config c = detour_config_plus();
+    c.silence_limit = 300;
+    use(t, c);
+    for (uint64_t i = 1; i < 300; i++)
+        detour_silent(&t->d, &t->s, 3, &original, i * MS);
+    assert_true(detour_faults_find(&t->s.faults, cable(t, 1, 1))->works);
+    detour_silent(&t->d, &t->s, 3, &original, 300 * MS);
+    assert_false(detour_faults_find(&t->s.faults, cable(t, 1, 1))->works);
+    struct detour other;
+    c.max_faults = UINT32_MAX; /* the table of a source has no room for the last one */
+    assert_false(detour_init(&other, &t->fabric, &c));
+}
+
 static void test_detour_faults_table_behaves_as_a_set(void **state)
 {
     (void)state;
@@ -529,6 +603,11 @@ int main(void)
         ON_TORUS(test_detour_spread_measures_paths_and_prefers_the_fastest),
         ON_TORUS(test_detour_memory_of_a_source_is_bounded),
         ON_TORUS(test_detour_escape_takes_the_nearest_way_round),
+        ON_TORUS(test_detour_no_way_of_a_grid_leads_over_or_to_who_left),
+        ON_TORUS(test_detour_news_older_than_the_clock_are_heard),
+        ON_TORUS(test_detour_suspicion_at_the_begin_of_the_clock_mends_nothing),
+        ON_TORUS(test_detour_acknowledgement_of_what_left_before_the_clock_began_clears_nothing),
+        ON_TORUS(test_detour_limits_may_be_large_or_are_refused),
         ON_TORUS(test_detour_escape_finds_any_path_or_says_there_is_none),
         cmocka_unit_test(test_detour_faults_table_behaves_as_a_set),
     };

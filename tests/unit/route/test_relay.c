@@ -586,6 +586,21 @@ static void test_relay_goes_back_by_any_cable_to_that_node_and_to_no_other(void 
     teardown(&bed);
 }
 
+static void test_relay_ignores_numbers_that_the_network_does_not_have(void **state)
+{
+    (void)state;
+    setup(&bed, 4, 2, 0, 8);
+    const int32_t odd[] = {-1, fabric_links(&bed.f), INT32_MIN, 1 << 30,
+                           fabric_cable(&bed.f, fabric_next(&bed.f, 0, 4, 4))};
+    const struct detour_met met = {odd, odd, odd, 5, 4, 4};
+    struct detour_path path;
+    assert_int_equal(detour_relay(&bed.d, &bed.s[0], 3, &met, 1, &bed.rng, &path), DETOUR_ON);
+    detour_alive(&bed.d, 3, false);
+    detour_alive(&bed.d, 7, false);
+    assert_int_equal(detour_relay(&bed.d, &bed.s[0], 3, &met, 1, &bed.rng, &path), DETOUR_NO_WAY);
+    teardown(&bed);
+}
+
 /* 0 and 1 on one switch, 1 and 2 on another one: a hop between nodes has two cables. */
 static void test_relay_goes_back_over_a_switch(void **state)
 {
@@ -648,6 +663,8 @@ static void test_relay_any_connected_graph_is_taken_and_others_are_refused(void 
     fabric_fini(&f);
     assert_non_null(fabric_graph(&f, 5, 5, ring, 4)); /* not in one piece */
     assert_non_null(fabric_graph(&f, 4, 4, ring, 5)); /* an edge to nowhere */
+    static const struct fabric_edge twice[] = {{0, 1, false}, {1, 0, false}};
+    assert_non_null(fabric_graph(&f, 2, 2, twice, 2)); /* no message would go by the second one */
     assert_non_null(fabric_full(&f, 1, 1));
     assert_null(fabric_full(&f, 4, 3));
     assert_int_equal(f.endpoints, 4);
@@ -669,6 +686,7 @@ int main(void)
         cmocka_unit_test(test_relay_takes_the_other_rail_before_another_node),
         cmocka_unit_test(test_relay_goes_back_by_any_cable_to_that_node_and_to_no_other),
         cmocka_unit_test(test_relay_goes_back_over_a_switch),
+        cmocka_unit_test(test_relay_ignores_numbers_that_the_network_does_not_have),
         cmocka_unit_test(test_relay_silence_on_a_long_path_blames_the_cable_that_never_works),
         cmocka_unit_test(test_relay_any_connected_graph_is_taken_and_others_are_refused),
     };
