@@ -215,7 +215,9 @@ static bool fabric_alloc(struct fabric *f, int ndigits)
 
 static const char *fabric_make_grid(struct fabric *f)
 {
-    const struct grid *g = &f->grid;
+    struct grid *g = &f->grid;
+    for (int d = 0; d < g->ndims; d++)
+        g->torus[d] = g->torus[d] && g->size[d] > 2;
     if (g->nodes > FABRIC_MAX_ROUTERS)
         return "the network is too large (4194304 routers at most)";
     for (int d = 0; d < g->ndims; d++)

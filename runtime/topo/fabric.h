@@ -1,5 +1,7 @@
 /* Networks of routers with a static minimal route between any two of them: what the path policy and the network
- * simulator see of a topology. Grids (mesh or torus in each dimension) take their dimension-order routes from grid.h;
+ * simulator see of a topology. Grids (mesh or torus in each dimension) take their dimension-order routes from grid.h; a
+ * torus of two is a mesh of two, as static routes would use each of two cables between its ends one way only, and the
+ * messages of both ways would be cut off by either;
  * a k-ary n-tree has n levels of k^(n-1) switches and k^n endpoints below the last level.
  *
  * A link is directed and named after the router it leaves: link = router * ports + port, so arrays indexed by link have

@@ -43,6 +43,8 @@ static void assert_cables_join_both_ways(const struct fabric *f)
         assert_int_equal(f->neighbor[back], l / f->ports);
         assert_int_equal(back / f->ports, f->neighbor[l]);
         assert_int_equal(fabric_cable(f, l), fabric_cable(f, back));
+        /* A path can be made of any hops. */
+        assert_int_equal(fabric_next(f, l / f->ports, f->neighbor[l], 0), l % f->ports);
     }
 }
 
