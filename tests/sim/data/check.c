@@ -1,11 +1,10 @@
 /* The checks: agents' memory against the model. */
-#include "runtime/protocol/arith.h"
 #include "tests/sim/data/check.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "runtime/protocol/arith.h"
 #include "runtime/protocol/layout.h"
 
 const uint8_t *check_copy(const struct world *w, int node, int segment, int slot, size_t *bytes)
@@ -20,8 +19,7 @@ const uint8_t *check_copy(const struct world *w, int node, int segment, int slot
     return c->base;
 }
 
-/* Where a rank's part begins in a copy. */
-static size_t part_at(const struct world *w, int segment, int rank)
+size_t check_part_at(const struct world *w, int segment, int rank)
 {
     const size_t *part = w->model->planned[segment].part;
     size_t at = 0;
@@ -33,16 +31,9 @@ static size_t part_at(const struct world *w, int segment, int rank)
     return (size_t)w->model->view.rank[rank].index * layout_stride(w->model->planned[segment].bytes);
 }
 
-/* The whole copies of the rank's part that live. */
-struct parts {
-    int n;
-    int node[COPIES_MAX];
-    const uint8_t *part[COPIES_MAX];
-};
-
-static struct parts parts_of(const struct world *w, int segment, int rank)
+struct check_parts check_parts(const struct world *w, int segment, int rank)
 {
-    struct parts p = {0};
+    struct check_parts p = {0};
     const struct model *m = w->model;
     const struct planned *s = &m->planned[segment];
     int slot = w->setup.rank_node[rank], g = group_of(slot, (unsigned)s->redundancy);
@@ -57,14 +48,14 @@ static struct parts parts_of(const struct world *w, int segment, int rank)
         if (!copy)
             continue;
         p.node[p.n] = node;
-        p.part[p.n++] = copy + part_at(w, segment, rank);
+        p.part[p.n++] = copy + check_part_at(w, segment, rank);
     }
     return p;
 }
 
 /* ---- regions ---- */
 
-enum { WORD = 8, OVERLAPS_MAX = 3 };
+enum { OVERLAPS_MAX = 3 };
 
 static void overlay(uint8_t *value, const struct pending *p, size_t word, size_t len)
 {
@@ -96,25 +87,44 @@ static bool reachable(const uint8_t *got, const uint8_t *value, const struct pen
     return false;
 }
 
+/* The puts that may be in a word, for a span of words that have the same. */
+struct span {
+    size_t from, until;
+    int n; /* OVERLAPS_MAX + 1: too many to tell */
+    const struct pending *list[OVERLAPS_MAX];
+};
+
+static struct span span_at(const struct region *g, size_t from)
+{
+    struct span s = {.from = from, .until = g->len};
+    for (const struct pending *p = g->pending; p; p = p->next) {
+        size_t first = p->offset / WORD * WORD, end = (p->offset + p->len + WORD - 1) / WORD * WORD;
+        if (first > from && first < s.until)
+            s.until = first;
+        if (first > from || end <= from)
+            continue;
+        if (end < s.until)
+            s.until = end;
+        if (s.n < OVERLAPS_MAX)
+            s.list[s.n] = p;
+        s.n += s.n <= OVERLAPS_MAX;
+    }
+    return s;
+}
+
 enum word_verdict { WORD_OK, WORD_TORN, WORD_WRONG };
 
-static enum word_verdict check_word(const struct region *g, const uint8_t *part, size_t word, size_t len)
+static enum word_verdict check_word(const struct region *g, const struct span *s, const uint8_t *part, size_t word,
+                                    size_t len)
 {
     const struct pending *list[OVERLAPS_MAX];
-    int n = 0;
     const uint8_t *got = part + g->offset + word;
-    if (memcmp(got, g->base + word, len) == 0)
+    if (s->n > OVERLAPS_MAX || memcmp(got, g->base + word, len) == 0)
         return WORD_OK;
-    for (const struct pending *p = g->pending; p; p = p->next) {
-        if (p->offset >= word + len || word >= p->offset + p->len)
-            continue;
-        if (n == OVERLAPS_MAX)
-            return WORD_OK; /* too many to tell */
-        list[n++] = p;
-    }
-    if (n == 0)
+    if (s->n == 0)
         return WORD_WRONG;
-    return reachable(got, g->base + word, list, n, word, len) ? WORD_OK : WORD_TORN;
+    memcpy(list, s->list, sizeof list);
+    return reachable(got, g->base + word, list, s->n, word, len) ? WORD_OK : WORD_TORN;
 }
 
 /* Is every byte of the word that of the base or of a put that may be there? */
@@ -175,8 +185,8 @@ static void hex(char *to, const uint8_t *bytes, size_t len)
         sprintf(to + 2 * i, "%02x", bytes[i]);
 }
 
-static void region_fail(struct world *w, const char *when, const struct region *g, const struct parts *p, size_t word,
-                        size_t len, const char *what)
+void check_region_failed(struct world *w, const char *when, const struct region *g, const struct check_parts *p,
+                         size_t word, size_t len, const char *what)
 {
     char text[200] = "", bytes[2 * WORD + 1];
     int at = 0;
@@ -197,7 +207,7 @@ static void region_fail(struct world *w, const char *when, const struct region *
         "%s: %s: segment %d (no. %lld), rank %d's part, offset %zu (of slot %zu), written by rank %d:%s, should be %s; "
         "%d puts may be there%s",
         when, what, g->segment, (long long)w->model->planned[g->segment].index, g->rank, g->offset + word,
-        part_at(w, g->segment, g->rank) + g->offset + word, g->writer, text, bytes, n,
+        check_part_at(w, g->segment, g->rank) + g->offset + word, g->writer, text, bytes, n,
         !some                         ? ""
         : some->state == PENDING_RUNS ? " (one in progress)"
                                       : " (one in doubt)");
@@ -217,27 +227,71 @@ static void note_look(struct region *g, int node, const uint8_t *bytes)
     g->looked[node].changes = g->changes + 1;
 }
 
+static uint64_t load(const uint8_t *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* Is it what the put leaves, which covers all of the word? */
+static bool is_put(const struct pending *p, size_t word, uint64_t got)
+{
+    return word >= p->offset && word + WORD <= p->offset + p->len && load(p->bytes + (word - p->offset)) == got &&
+           !(p->hidden && load(p->hidden + (word - p->offset)));
+}
+
+/* The first word from `word` on, within the span, that is neither what is complete nor what one of the puts leaves. */
+static size_t skip_good(const struct region *g, const struct span *s, const uint8_t *bytes, size_t word)
+{
+    if (s->n > OVERLAPS_MAX)
+        return s->until;
+    for (; word + WORD <= s->until; word += WORD) {
+        uint64_t got = load(bytes + word);
+        bool good = got == load(g->base + word);
+        for (int i = 0; !good && i < s->n; i++)
+            good = is_put(s->list[i], word, got);
+        if (!good)
+            break;
+    }
+    return word;
+}
+
+/* One word of one copy, that is not simply what should be there. */
+static bool check_odd_word(struct world *w, const char *when, const struct region *g, const struct check_parts *p,
+                           int i, const struct span *s, size_t word)
+{
+    size_t len = g->len - word < WORD ? g->len - word : WORD;
+    enum word_verdict v = check_word(g, s, p->part[i], word, len);
+    if (v == WORD_WRONG || (v == WORD_TORN && !bytes_possible(g, p->part[i], word, len)))
+        check_region_failed(w, when, g, p, word, len, "a completed put is lost");
+    if (v == WORD_TORN && w->model->planned[g->segment].redundancy != KEEL_REDUNDANCY_NONE) {
+        bool good = may_be_torn(g, word, len);
+        for (int k = 0; k < p->n; k++)
+            good = good || check_word(g, s, p->part[k], word, len) == WORD_OK;
+        if (!good)
+            check_region_failed(w, when, g, p, word, len, "no copy is whole");
+    }
+    return v == WORD_OK;
+}
+
 static void check_region(struct world *w, struct region *g, const char *when)
 {
-    struct parts p = parts_of(w, g->segment, g->rank);
+    struct check_parts p = check_parts(w, g->segment, g->rank);
     for (int i = 0; i < p.n && !w->failed; i++) {
         const uint8_t *bytes = p.part[i] + g->offset;
         bool all = true;
         if (memcmp(bytes, g->base, g->len) == 0 || is_as_it_was(g, p.node[i], bytes))
             continue;
-        for (size_t word = 0; word < g->len && !w->failed; word += WORD) {
-            size_t len = g->len - word < WORD ? g->len - word : WORD;
-            enum word_verdict v = check_word(g, p.part[i], word, len);
-            all = all && v == WORD_OK;
-            if (v == WORD_WRONG || (v == WORD_TORN && !bytes_possible(g, p.part[i], word, len)))
-                region_fail(w, when, g, &p, word, len, "a completed put is lost");
-            if (v != WORD_TORN || w->model->planned[g->segment].redundancy == KEEL_REDUNDANCY_NONE)
+        struct span s = {0};
+        for (size_t word = 0; word < g->len && !w->failed;) {
+            if (word >= s.until)
+                s = span_at(g, word);
+            word = skip_good(g, &s, bytes, word);
+            if (word >= s.until)
                 continue;
-            bool good = may_be_torn(g, word, len);
-            for (int k = 0; k < p.n; k++)
-                good = good || check_word(g, p.part[k], word, len) == WORD_OK;
-            if (!good)
-                region_fail(w, when, g, &p, word, len, "no copy is whole");
+            all = check_odd_word(w, when, g, &p, i, &s, word) && all;
+            word += WORD;
         }
         if (all)
             note_look(g, p.node[i], bytes);
@@ -301,9 +355,15 @@ double sum_element(const struct sum *s, const uint8_t *part, size_t i)
 
 static void check_sum(struct world *w, const struct sum *s, const char *when)
 {
-    struct parts p = parts_of(w, s->segment, s->rank);
+    struct check_parts p = check_parts(w, s->segment, s->rank);
+    size_t size = arith_size(s->type);
     for (int k = 0; k < p.n && !w->failed; k++) {
+        const uint8_t *bytes = p.part[k] + s->offset;
+        if (memcmp(bytes, s->expected, s->n * size) == 0)
+            continue;
         for (size_t i = 0; i < s->n && !w->failed; i++) {
+            if (memcmp(bytes + i * size, s->expected + i * size, size) == 0)
+                continue;
             double got = sum_element(s, p.part[k], i);
             if (got != s->done[i] && !sum_possible(s, i, got))
                 world_fail(
@@ -325,13 +385,16 @@ double task_value(int64_t task, int step)
 static void check_pool(struct world *w, const struct pool *pool, const char *when)
 {
     int ranks = w->setup.ranks;
+    struct check_parts of[RANKS_MAX] = {0};
+    for (int rank = 0; rank < ranks; rank++)
+        of[rank] = check_parts(w, pool->segment, rank);
     for (int64_t t = 0; t < pool->tasks && !w->failed; t++)
         for (int step = 0; step < TASK_STEPS && !w->failed; step++) {
             int rank = (int)((t + step) % ranks);
-            struct parts p = parts_of(w, pool->segment, rank);
-            for (int k = 0; k < p.n && !w->failed; k++) {
+            const struct check_parts *p = &of[rank];
+            for (int k = 0; k < p->n && !w->failed; k++) {
                 double got;
-                memcpy(&got, p.part[k] + pool->offset + 8 * (size_t)(t * TASK_STEPS + step), sizeof got);
+                memcpy(&got, p->part[k] + pool->offset + 8 * (size_t)(t * TASK_STEPS + step), sizeof got);
                 double low = (double)pool->complete * task_value(t, step),
                        high = (double)pool->begun * task_value(t, step);
                 if (got != low && got != high)
@@ -339,7 +402,7 @@ static void check_pool(struct world *w, const struct pool *pool, const char *whe
                         w,
                         "%s: task %lld, step %d, on node %d: %.0f; %llu rounds are complete, %llu begun: %.0f or "
                         "%.0f",
-                        when, (long long)t, step, p.node[k], got, (unsigned long long)pool->complete,
+                        when, (long long)t, step, p->node[k], got, (unsigned long long)pool->complete,
                         (unsigned long long)pool->begun, low, high);
             }
         }
@@ -364,233 +427,4 @@ void model_check(struct world *w, const char *when)
     for (int i = 0; i < m->segments && !w->failed; i++)
         if (m->planned[i].is_pool && !pool_is_excused(w, i))
             check_pool(w, &m->planned[i].pool, when);
-}
-
-/* ---- quiet moments ---- */
-
-static bool runs_over(const struct region *g, size_t word, size_t len)
-{
-    for (const struct pending *p = g->pending; p; p = p->next)
-        if (p->offset < word + len && word < p->offset + p->len && (p->state == PENDING_RUNS || !p->known))
-            return true;
-    return false;
-}
-
-/* "Restored" was said under this view: every group in use has its copies, and what the dead left is decided. */
-void model_check_restored(struct world *w, const struct node *n)
-{
-    const struct model *m = w->model;
-    if (n->agent.view.epoch != m->view.epoch)
-        return; /* others know of a later one */
-    for (int i = 0; i < m->segments; i++) {
-        const struct planned *s = &m->planned[i];
-        for (int slot = 0; slot < w->setup.nodes && s->index >= 0 && !s->freed && !w->failed; slot++) {
-            int g = group_of(slot, (unsigned)s->redundancy);
-            const struct view_group *group = &m->view.group[g];
-            if (s->redundancy == KEEL_REDUNDANCY_NONE || m->lost[g])
-                continue;
-            if (group->copies != (int)s->redundancy + 1)
-                world_fail(w, "restored: slot %d of segment %d has %d copies", slot, i, group->copies);
-            for (int k = 0; k < group->copies; k++) {
-                size_t bytes;
-                int node = group->copy[k].node;
-                if (!m->dead[node] && s->made && !check_copy(w, node, i, slot, &bytes))
-                    world_fail(w, "restored: node %d has no copy of slot %d of segment %d", node, slot, i);
-            }
-        }
-    }
-    for (const struct region *g = m->regions; g && !w->failed; g = g->next) {
-        struct parts p = parts_of(w, g->segment, g->rank);
-        for (size_t word = 0; p.n > 1 && word < g->len && !w->failed; word += WORD) {
-            size_t len = g->len - word < WORD ? g->len - word : WORD;
-            for (int k = 1; k < p.n; k++)
-                if (memcmp(p.part[0] + g->offset + word, p.part[k] + g->offset + word, len) != 0 &&
-                    !runs_over(g, word, len))
-                    region_fail(w, "restored", g, &p, word, len, "copies differ");
-        }
-    }
-}
-
-/* Nobody is under way with a put: no agent may call a copy torn for one who lives. */
-static void check_notes(struct world *w)
-{
-    for (int i = 0; i < w->members && !w->failed; i++)
-        for (const struct conn *c = w->node[i].dead ? NULL : w->node[i].agent.conns; c && !w->failed; c = c->next)
-            for (int k = 0; k < NOTES_MAX; k++)
-                if (c->note[k].len && c->note[k].torn && !model_is_zombie(w, c->rank, c->incarnation))
-                    world_fail(w, "quiet: node %d has a note of rank %d.%u that its copy may be torn", i, c->rank,
-                               c->incarnation);
-}
-
-static bool group_is_used(const struct model *m, int group)
-{
-    if (group_class(group) == KEEL_REDUNDANCY_SHADOW)
-        return true; /* the runtime's own */
-    for (int i = 0; i < m->segments; i++)
-        if (m->planned[i].index >= 0 && !m->planned[i].freed &&
-            (unsigned)m->planned[i].redundancy == group_class(group))
-            return true;
-    return false;
-}
-
-bool model_is_quiet(const struct world *w, const char **why)
-{
-    const struct model *m = w->model;
-    *why = "a node is not settled";
-    for (int i = 0; i < w->members; i++) {
-        const struct node *n = &w->node[i];
-        if (n->dead)
-            continue;
-        if (n->process.frozen || n->agent.view.epoch != m->view.epoch || n->agent.settled != m->view.epoch ||
-            n->commands || n->agent.preparing || n->agent.waiters || n->agent.relays)
-            return false;
-    }
-    *why = "a dead node is not declared dead";
-    for (int i = 0; i < w->members; i++)
-        if (w->node[i].dead && m->view.alive[i])
-            return false;
-    *why = "a group is not restored";
-    for (int g = 0; g < w->setup.nodes * CLASSES; g++)
-        if (group_is_used(m, g) && m->view.group[g].mode != GROUP_DIRECT)
-            return false;
-    *why = "a rank's end is not known";
-    for (const struct runner *r = w->runners; r; r = r->next) {
-        if (r->rank < 0 || r->node->dead)
-            continue;
-        const struct view_rank *k = &m->view.rank[r->rank];
-        if (r->state == RUNNER_ENDED && k->state == RANK_RUNNING && k->incarnation == r->incarnation)
-            return false;
-        if (r->state == RUNNER_RUNS && r->joined && (r->client.doubt_untold || r->client.given_up)) {
-            *why = "a rank's doubts are not known";
-            return false;
-        }
-    }
-    return true;
-}
-
-/* What lies at the offset of a slot's part of a segment. */
-static void where(struct world *w, int segment, int slot, size_t at, char *text, size_t bytes)
-{
-    *text = 0;
-    for (const struct region *g = w->model->regions; g; g = g->next) {
-        size_t from = part_at(w, g->segment, g->rank) + g->offset;
-        if (g->segment == segment && w->setup.rank_node[g->rank] == slot && at >= from && at < from + g->len)
-            snprintf(text, bytes, " (rank %d's part, byte %zu of what rank %d writes)", g->rank, at - from, g->writer);
-    }
-}
-
-/* All copies that the group should have, byte for byte. */
-static void compare_copies(struct world *w, int segment, int slot)
-{
-    const struct model *m = w->model;
-    int g = group_of(slot, (unsigned)m->planned[segment].redundancy);
-    const struct view_group *group = &m->view.group[g];
-    const uint8_t *first = NULL;
-    size_t bytes = 0;
-    if (m->lost[g])
-        return;
-    for (int i = 0; i < group->copies && !w->failed; i++) {
-        size_t here;
-        const uint8_t *copy = check_copy(w, group->copy[i].node, segment, slot, &here);
-        if (!copy) {
-            world_fail(w, "quiet: node %d has no copy of slot %d of segment %d", group->copy[i].node, slot, segment);
-            return;
-        }
-        if (!first) {
-            first = copy;
-            bytes = here;
-            continue;
-        }
-        size_t at = 0;
-        while (at < bytes && first[at] == copy[at])
-            at++;
-        char text[100];
-        where(w, segment, slot, at, text, sizeof text);
-        if (at < bytes)
-            world_fail(w,
-                       "quiet: copies differ: segment %d (no. %lld, redundancy %d), slot %d, offset %zu%s: node %d has "
-                       "%02x, node %d %02x",
-                       segment, (long long)m->planned[segment].index, (int)m->planned[segment].redundancy, slot, at,
-                       text, group->copy[0].node, first[at], group->copy[i].node, copy[at]);
-    }
-}
-
-/* What a dead writer left is decided: it is what the copies say, and stays so. */
-static void decide_region(struct world *w, struct region *g)
-{
-    struct parts p = parts_of(w, g->segment, g->rank);
-    for (struct pending *q = g->pending, *next; q; q = next) {
-        next = q->next;
-        if (q->state != PENDING_DOUBT)
-            continue;
-        if (p.n)
-            memcpy(g->base + q->offset, p.part[0] + g->offset + q->offset, q->len);
-        g->changes++;
-        struct pending **link = &g->pending;
-        while (*link != q)
-            link = &(*link)->next;
-        *link = q->next;
-        q->region = NULL; /* its writer may be a zombie that has not heard of its end */
-    }
-}
-
-static void decide_sum(struct world *w, struct sum *s)
-{
-    struct parts p = parts_of(w, s->segment, s->rank);
-    for (const struct adding *a = s->adding; a; a = a->next)
-        if (!a->doubt || a->by_timeout)
-            return; /* one that was given up may come late */
-    while (s->adding) {
-        s->adding->sum = NULL;
-        s->adding = s->adding->next;
-    }
-    for (size_t i = 0; p.n && i < s->n; i++)
-        s->done[i] = sum_element(s, p.part[0], i);
-}
-
-void model_check_quiet(struct world *w)
-{
-    struct model *m = w->model;
-    model_check(w, "quiet");
-    check_notes(w);
-    for (int i = 0; i < m->segments; i++)
-        for (int slot = 0; slot < w->setup.nodes && m->planned[i].index >= 0 && !m->planned[i].freed; slot++)
-            if (!w->failed && w->node[0].agent.view.slot_ranks[slot] > 0)
-                compare_copies(w, i, slot);
-    if (w->failed)
-        return;
-    for (struct region *g = m->regions; g; g = g->next)
-        decide_region(w, g);
-    for (struct sum *s = m->sums; s; s = s->next)
-        decide_sum(w, s);
-}
-
-static void check_history(struct world *w, struct word *word)
-{
-    struct parts p = parts_of(w, word->segment, word->rank);
-    if (p.n == 0)
-        return;
-    struct history_op last = {.kind = HISTORY_GET, .called = w->sched.now};
-    size_t at = history_call(&word->history, &last);
-    int64_t value;
-    memcpy(&value, p.part[0] + word->offset, sizeof value);
-    history_return(&word->history, at, value, w->sched.now + 1);
-    if (history_check(&word->history, 0) != HISTORY_BROKEN)
-        return;
-    for (size_t i = 0; i < word->history.n; i++) {
-        const struct history_op *op = &word->history.op[i];
-        static const char *const name[] = {"atomic", "put", "get", "plain get"};
-        world_say(w, "  rank %d: %s %lld %lld = %lld, from %.6f to %.6f", op->rank, name[op->kind], (long long)op->a,
-                  (long long)op->b, (long long)op->result, (double)op->called / MS, (double)op->returned / MS);
-    }
-    if (!w->failed)
-        world_fail(
-            w, "the history of the word at %zu of rank %d's part of segment %d is not linearizable (%zu operations)",
-            word->offset, word->rank, word->segment, word->history.n);
-}
-
-void model_check_end(struct world *w)
-{
-    for (struct word *word = w->model->words; word && !w->failed; word = word->next)
-        check_history(w, word);
 }

@@ -6,4 +6,20 @@
 
 /* A live node's copy of the slot's part of a planned segment, or NULL. */
 const uint8_t *check_copy(const struct world *w, int node, int segment, int slot, size_t *bytes);
+/* Where a rank's part begins in a copy. */
+size_t check_part_at(const struct world *w, int segment, int rank);
+
+/* The whole copies of the rank's part that live. */
+struct check_parts {
+    int n;
+    int node[COPIES_MAX];
+    const uint8_t *part[COPIES_MAX];
+};
+struct check_parts check_parts(const struct world *w, int segment, int rank);
+
+enum { WORD = 8 };
+
+/* A breach: the word of a region is not what it may be. */
+void check_region_failed(struct world *w, const char *when, const struct region *g, const struct check_parts *p,
+                         size_t word, size_t len, const char *what);
 #endif

@@ -14,6 +14,7 @@ static struct heap *current;
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are the linker's
 void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
 void *__real_realloc(void *p, size_t bytes);
 void __real_free(void *p);
 void *__wrap_malloc(size_t bytes);
@@ -71,9 +72,8 @@ static bool fails(void)
     return current && ++current->allocations == current->fail_at;
 }
 
-void *__wrap_malloc(size_t bytes)
+static void *made(struct heap_block *b, size_t bytes)
 {
-    struct heap_block *b = fails() || bytes > SIZE_MAX - sizeof *b ? NULL : __real_malloc(sizeof *b + bytes);
     if (!b)
         return NULL;
     b->owner = current;
@@ -82,14 +82,22 @@ void *__wrap_malloc(size_t bytes)
     return b + 1;
 }
 
+static bool has_room(size_t bytes)
+{
+    return !fails() && bytes <= SIZE_MAX - sizeof(struct heap_block);
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return made(has_room(bytes) ? __real_malloc(sizeof(struct heap_block) + bytes) : NULL, bytes);
+}
+
+/* The library knows which memory is new, and zero already. */
 void *__wrap_calloc(size_t n, size_t bytes)
 {
     if (bytes && n > SIZE_MAX / bytes)
         return NULL;
-    void *p = __wrap_malloc(n * bytes);
-    if (p)
-        memset(p, 0, n * bytes);
-    return p;
+    return made(has_room(n * bytes) ? __real_calloc(1, sizeof(struct heap_block) + n * bytes) : NULL, n * bytes);
 }
 
 void __wrap_free(void *p)

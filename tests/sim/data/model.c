@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/protocol/arith.h"
 #include "tests/sim/data/check.h"
 
 static struct heap model_heap;
@@ -272,6 +273,26 @@ void model_put_done(struct world *w, struct pending *p, keel_status status)
     pending_drop(p);
 }
 
+void sum_write(keel_type type, uint8_t *at, double value)
+{
+    int32_t narrow = (int32_t)value;
+    int64_t wide = (int64_t)value;
+    float single = (float)value;
+    double complex_[2] = {value, 0};
+    const void *from = type == KEEL_INT32   ? (void *)&narrow
+                       : type == KEEL_INT64 ? (void *)&wide
+                       : type == KEEL_FLOAT ? (void *)&single
+                                            : (void *)complex_;
+    memcpy(at, from, arith_size(type));
+}
+
+/* So much is complete. */
+void sum_done(struct sum *s, size_t i, double value)
+{
+    s->done[i] = value;
+    sum_write(s->type, s->expected + i * arith_size(s->type), value);
+}
+
 struct adding *model_add(struct world *w, struct runner *r, struct sum *s, size_t first, size_t n, double value)
 {
     struct adding *a = sim_alloc(sizeof *a);
@@ -297,7 +318,7 @@ void model_add_done(struct world *w, struct adding *a, keel_status status)
         return;
     }
     for (size_t i = 0; i < a->n; i++)
-        a->sum->done[a->first + i] += a->value;
+        sum_done(a->sum, a->first + i, a->sum->done[a->first + i] + a->value);
     struct adding **link = &a->sum->adding;
     while (*link != a)
         link = &(*link)->next;

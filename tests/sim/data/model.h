@@ -64,7 +64,8 @@ struct sum {
     int segment, rank;
     keel_type type;
     size_t offset, n;
-    double *done; /* [n] of each element, which is a whole number; the real part of a complex one */
+    double *done;      /* [n] of each element, which is a whole number; the real part of a complex one */
+    uint8_t *expected; /* the same as it is in memory */
     struct adding *adding;
 };
 
@@ -153,6 +154,10 @@ bool model_is_lost(const struct world *w, int segment, int rank);
 void model_got(struct world *w, struct runner *r, struct region *region, size_t offset, const void *got, size_t len,
                const uint8_t *base_before, uint64_t changes_before);
 
+/* So much of an element is complete. */
+void sum_done(struct sum *s, size_t i, double value);
+/* A number as an element of the type. */
+void sum_write(keel_type type, uint8_t *at, double value);
 /* An element of a sum as a number. */
 double sum_element(const struct sum *s, const uint8_t *part, size_t i);
 /* A strong get of them gave this: what it has seen stays. */

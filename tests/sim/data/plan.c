@@ -42,7 +42,8 @@ static void watch(struct world *w, int segment)
                             .type = s->sum_type,
                             .offset = at,
                             .n = n,
-                            .done = sim_alloc(n * sizeof(double))};
+                            .done = sim_alloc(n * sizeof(double)),
+                            .expected = sim_alloc(8 * s->sum_n)};
         m->sums = sum;
         at += 8 * s->sum_n;
         s->pool.offset = at;

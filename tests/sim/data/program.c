@@ -271,19 +271,6 @@ static void get(struct program *p, int segment)
         out_ended(p, o, status);
 }
 
-static void element_set(keel_type type, uint8_t *at, double value)
-{
-    int32_t narrow = (int32_t)value;
-    int64_t wide = (int64_t)value;
-    float single = (float)value;
-    double complex_[2] = {value, 0};
-    const void *from = type == KEEL_INT32   ? (void *)&narrow
-                       : type == KEEL_INT64 ? (void *)&wide
-                       : type == KEEL_FLOAT ? (void *)&single
-                                            : (void *)complex_;
-    memcpy(at, from, arith_size(type));
-}
-
 static void accumulate(struct program *p, int segment)
 {
     struct sched *s = random_of(p);
@@ -295,9 +282,9 @@ static void accumulate(struct program *p, int segment)
     size_t first = sched_below(s, sum->n - n + 1);
     double value = 2.0 * (double)sched_between(s, 1, sum->type == KEEL_FLOAT ? 1 << 9 : 1 << 19);
     uint8_t scale[ARITH_SCALE_MAX], *src = sim_alloc(n * arith_size(sum->type) + 1);
-    element_set(sum->type, scale, 2);
+    sum_write(sum->type, scale, 2);
     for (size_t i = 0; i < n; i++)
-        element_set(sum->type, src + i * arith_size(sum->type), value / 2);
+        sum_write(sum->type, src + i * arith_size(sum->type), value / 2);
     struct adding *a = model_add(p->w, p->r, sum, first, n, value);
     begin(p, "keel_acc");
     keel_status status = rma_acc(&p->r->client, p->seg[segment], rank, sum->offset + first * arith_size(sum->type),
@@ -403,7 +390,7 @@ static void accumulate_pieces(struct program *p, int segment)
     double value = (double)sched_between(s, 1, sum->type == KEEL_FLOAT ? 1 << 10 : 1 << 20);
     for (size_t i = 0; i < q.n; i++) {
         for (size_t k = 0; k < q.shape.count[0]; k += size)
-            element_set(sum->type, (uint8_t *)q.piece[i].local + k, value);
+            sum_write(sum->type, (uint8_t *)q.piece[i].local + k, value);
         adding[i] = model_add(p->w, p->r, sum, q.piece[i].offset / size, q.shape.count[0] / size, value);
     }
     struct shaped how = {.kind = OP_ACC, .type = sum->type};
