@@ -84,6 +84,7 @@ struct op {
     bool large;        /* counts in client.large */
     bool counted;      /* in intents->open */
     bool to_own_agent; /* some of it, in messages */
+    bool went_through; /* some of it, to a primary that passes it on */
     struct piece *pieces, **pieces_tail;
     int accesses; /* pieces with remote_access */
     /* the end */

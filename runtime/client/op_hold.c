@@ -145,6 +145,8 @@ void hold_give_up(struct op *op)
     c->doubt_untold = !c->env.tell(c->env.user, &r); /* else client_progress does it */
     if (op->to_own_agent)
         c->behind = atomic_load(&c->intents->doubted);
+    if (op->went_through)
+        c->behind_primary = atomic_load(&c->intents->doubted);
     if (g) { /* without memory these notes are never used again */
         *g = (struct given_up){.next = c->given_up,
                                .number = atomic_load(&c->intents->doubted),
@@ -164,9 +166,9 @@ static bool is_taken_up(const struct client *c, uint32_t doubt)
     return (int32_t)(atomic_load_explicit(&page_rank(c->page, c->rank)->doubted, memory_order_acquire) - doubt) >= 0;
 }
 
-bool hold_is_behind(const struct client *c)
+bool hold_is_behind(const struct client *c, uint32_t doubt)
 {
-    return c->behind && !is_taken_up(c, c->behind);
+    return doubt && !is_taken_up(c, doubt);
 }
 
 void op_given_up_done(struct client *c)

@@ -40,8 +40,8 @@ void hold_large_end(struct op *op);
 void hold_release(struct op *op);
 /* It ends, and may be in some copies only. */
 void hold_give_up(struct op *op);
-/* Bytes of one that was given up may still be on their way to the agent here. */
-bool hold_is_behind(const struct client *c);
+/* Bytes of the one with this doubt may still be on their way (client.h: behind, behind_primary). */
+bool hold_is_behind(const struct client *c, uint32_t doubt);
 
 /* op_note.c. A note at the agent of a leg for these bytes, the one that it has already if they are sent again; -1: none is free. */
 bool note_has_room(const struct op *op, int node);

@@ -59,7 +59,8 @@ struct plan_input {
     bool packed;     /* many pieces in one message: never cut */
     bool by_message; /* an access under this route found no memory: an agent says why */
     bool behind; /* an earlier put may still be on its way to the agent here: this one comes after it, the same way */
-    int self;    /* this node */
+    bool behind_primary; /* or to a copy, from its primary: this one goes through the primary */
+    int self;            /* this node */
 };
 
 /* Do small pieces of one operation go together, many in a message? Else each is an operation of its own. Pieces that loads and stores reach

@@ -1,4 +1,4 @@
-/* A large put that is cut off, anywhere. */
+/* A large put that is cut off, anywhere, or given up. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -142,10 +142,50 @@ static void test_aimed_large_put_cut_off_after_a_copy_died(void **state)
             cut_everywhere(state, SEG_TRIPLE, node, NODE_FIRST, spares);
 }
 
+/* its connections break when it has so many notes that it goes through the primary, which passes it on to a copy that does not look at it: it is
+ * given up, and what the rank puts there next comes after it in each copy. */
+static void test_aimed_put_through_the_primary_given_up_comes_before_later_ones(void **state)
+{
+    (void)state;
+    static keel_handle h;
+    static int64_t three = 3;
+    client_open();
+    memset(big, 1, sizeof big);
+    assert_int_equal(rma_start(&c, OP_PUT, triple, 2, 0, big, NULL, sizeof big, &h), KEEL_OK);
+    for (int i = 0; i < 2000 && h.opaque[0]; i++)
+        turns(1);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    c.timeout_ns = 40000000;
+    w.node[0].still = w.node[2].still = true;
+    memset(big, 2, sizeof big);
+    assert_int_equal(rma_start(&c, OP_PUT, triple, 2, 0, big, NULL, sizeof big, &h), KEEL_OK);
+    turns(3);
+    tp_disconnect(c.link[0].way.ep);
+    tp_disconnect(c.link[2].way.ep);
+    w.node[0].still = w.node[2].still = false;
+    w.node[3].still = true;
+    turns(60);
+    assert_memory_equal(bytes_at(2, SEG_TRIPLE, 2), big, sizeof big);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_ERR_TIMEOUT);
+    assert_int_equal(told, 1);
+    c.timeout_ns = 30000000000ull;
+    assert_int_equal(rma_start(&c, OP_PUT, triple, 2, 0, &three, NULL, sizeof three, &h), KEEL_OK);
+    turns(5);
+    w.node[3].still = false;
+    turns(40);
+    assert_int_equal(h.opaque[0], 0);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    assert_int_equal(word_at(2, SEG_TRIPLE, 2, 0), 3);
+    assert_int_equal(word_at(3, SEG_TRIPLE, 2, 0), 3);
+    assert_int_equal(word_at(0, SEG_TRIPLE, 2, 0), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_aimed_large_put_cut_off_leaves_whole_words, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_put_through_the_primary_given_up_comes_before_later_ones, setup,
+                                        client_close),
         cmocka_unit_test_setup_teardown(test_aimed_large_put_cut_off_together_with_a_copy, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_large_put_cut_off_before_a_copy_dies, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_large_put_cut_off_after_a_copy_died, setup, client_close),
