@@ -498,6 +498,8 @@ bool flow_expect(struct flow *w, const struct flow_plan *p)
     for (int k = 0; k < p->sweeps; k++)
         for (int32_t i = 0; i < n; i++) {
             struct pair *q = &pair[i];
+            if (i % 64 == 0 && p->stop && atomic_load_explicit(p->stop, memory_order_relaxed))
+                goto out;
             if (!q->cut && !p->all_move)
                 continue;
             if (q->routed)
@@ -507,6 +509,7 @@ bool flow_expect(struct flow *w, const struct flow_plan *p)
             if (q->routed)
                 flow_add(w, q->from, &q->path, q->dest, q->rate);
         }
+out:
     for (int32_t i = 0; p->routes && i < n; i++)
         if (pair[i].routed) {
             size_t from = (size_t)pair[i].from;

@@ -16,6 +16,8 @@
 #include "runtime/base/rng.h"
 #include "runtime/topo/detour_path.h"
 
+#include <stdatomic.h>
+
 struct flow_traffic {
     double rate;       /* messages per ns of an endpoint that sends */
     double serial_ns;  /* mean time of a message on a link */
@@ -63,7 +65,8 @@ struct flow_plan {
     int sweeps;
     double noise;
     uint64_t seed;
-    bool all_move; /* whole static routes may be left, too, for cheaper ways */
+    bool all_move;           /* whole static routes may be left, too, for cheaper ways */
+    const atomic_bool *stop; /* NULL, or set from outside: the search ends, with what it has found */
     struct detour_path
         *routes; /* NULL; or the ways found, original ones where there is none: [from] where there are partners, else
                   * [from * endpoints + dest] */

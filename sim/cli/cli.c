@@ -1,5 +1,6 @@
 #include "sim/cli/cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,12 +18,15 @@ void cli_name(const char *name)
 
 void cli_die(const char *format, ...)
 {
+    char line[1024];
     va_list ap;
     va_start(ap, format);
-    fprintf(stderr, "%s: ", program);
-    vfprintf(stderr, format, ap);
-    fputc('\n', stderr);
+    vsnprintf(line, sizeof line, format, ap);
     va_end(ap);
+    for (char *c = line; *c; c++) /* what the user gave may hold an end of line, too */
+        if (iscntrl((unsigned char)*c))
+            *c = '?';
+    fprintf(stderr, "%s: %s\n", program, line);
     exit(2);
 }
 

@@ -65,6 +65,7 @@ static const char *best_routes(const struct batch_cell *cell, const struct outag
             avoid[o->list[i].cable] = avoid[f->reverse[o->list[i].cable]] = 1;
     flow.avoid = avoid;
     plan.partner = partner;
+    plan.stop = c->stop;
     plan.routes = partner ? calloc((size_t)f->endpoints, sizeof *plan.routes) : *routes;
     if (!plan.routes || !flow_expect(&flow, &plan))
         goto out;

@@ -36,14 +36,17 @@ const char *figure_plot(const struct options *o, const char *name)
     } kind[] = {{"png", "png size 940,560"}, {"svg", "svg size 1000,600 font 'sans,11'"}};
     const char *wrong = NULL;
     for (int i = 0; i < 2 && !wrong; i++) {
-        FILE *run = figure_open(o, name, "tmp");
-        fprintf(run, "set terminal %s\nset output '%s/%s.%s'\nload '%s/%s.gp'\n", kind[i].terminal, o->out_dir, name,
-                kind[i].ext, o->out_dir, name);
+        char picture[1024];
+        snprintf(picture, sizeof picture, "%s/%s.%s", o->out_dir, name, kind[i].ext);
+        FILE *run = heat_script();
+        if (!run)
+            return "the script for gnuplot cannot be written";
+        fprintf(run, "set terminal %s\nset output '%s'\nload '%s/%s.gp'\n", kind[i].terminal, picture, o->out_dir,
+                name);
+        wrong = heat_gnuplot(run);
         fclose(run);
-        char path[1024];
-        snprintf(path, sizeof path, "%s/%s.tmp", o->out_dir, name);
-        wrong = heat_gnuplot(path);
-        remove(path);
+        if (wrong)
+            remove(picture); /* what there is of it */
     }
     return wrong;
 }
@@ -110,13 +113,30 @@ static void write_row(FILE *out, const struct batch *b, int i)
             batch_mean(b, i, value_exchanges).mean);
 }
 
+static const char nothing_measured[] = "no message was measured; give it more --time";
+
+const char *figure_try(const struct batch_cell *cell, uint64_t seed)
+{
+    struct sim_result *r = malloc(sizeof *r);
+    const struct outages none = {0};
+    struct batch_cell plain = *cell;
+    plain.config.stop = &cli_stop;
+    const char *wrong = r ? batch_run_one(&plain, seed, 0, &none, r, NULL) : "out of memory";
+    if (!wrong && !r->measured && !r->stopped)
+        wrong = nothing_measured;
+    free(r);
+    return wrong;
+}
+
 const char *figure_run(struct batch *b)
 {
     const char *wrong = batch_run(b);
-    bool any = wrong || !b->finished;
+    if (!wrong && !b->finished)
+        return FIGURE_NOTHING_YET;
+    bool any = wrong;
     for (int i = 0; i < b->ncells && !any; i++)
         any = batch_mean(b, i, batch_latency_us).n;
-    return any ? wrong : "no message was measured; give it more --time";
+    return any ? wrong : nothing_measured;
 }
 
 /* Series by series, as gnuplot joins only rows that follow each other. */
@@ -203,6 +223,17 @@ void figure_script(const struct options *o, const struct figure *f, const struct
     fclose(gp);
 }
 
+/* Ends the program where there is nothing to draw; what is drawn already stays. */
+static void figure_failed(const char *name, const char *wrong)
+{
+    if (wrong && strcmp(wrong, FIGURE_NOTHING_YET) != 0)
+        cli_die("figure %s: %s", name, wrong);
+    if (!wrong)
+        return;
+    fprintf(stderr, "keel-route: figure %s: %s\n", name, wrong);
+    exit(130);
+}
+
 static bool make(const struct figure *f, const struct options *given)
 {
     struct options at = *given;
@@ -220,6 +251,8 @@ static bool make(const struct figure *f, const struct options *given)
     const char *wrong = f->cells(f, o, p);
     for (int i = 0; i < p->n && !wrong; i++)
         wrong = sim_config_wrong(&p->cell[i].config);
+    if (!wrong && o->has_time)
+        wrong = figure_try(&p->cell[0], o->seed);
     if (wrong)
         cli_die("figure %s: %s", f->name, wrong);
     struct batch b = {.cell = p->cell,
@@ -230,14 +263,18 @@ static bool make(const struct figure *f, const struct options *given)
                       .show_progress = o->progress,
                       .stop = &cli_stop};
     wrong = figure_run(&b);
-    if (wrong)
-        cli_die("figure %s: %s", f->name, wrong);
+    figure_failed(f->name, wrong);
     bool whole = b.finished == b.ncells * b.reps;
     FILE *csv = figure_open(o, f->name, "csv");
     write_csv(csv, &b);
     fclose(csv);
     figure_script(o, f, &b);
-    wrong = b.finished ? figure_plot(o, f->name) : "interrupted before the first run was done";
+    wrong = figure_plot(o, f->name);
+    if (wrong && !whole) { /* of some lines there may be no point yet */
+        fprintf(stderr, "keel-route: figure %s: %s; what is done is in %s/%s.csv\n", f->name, wrong, o->out_dir,
+                f->name);
+        wrong = NULL;
+    }
     fprintf(stderr, "%s%s: %d runs, %" PRIu64 " events, %.3g million events per second and thread, %.1f s\n",
             whole ? "" : "interrupted: ", f->name, b.finished, b.events,
             b.cpu_seconds > 0 ? (double)b.events / b.cpu_seconds / 1e6 : 0, b.wall_seconds);
@@ -267,9 +304,7 @@ static void check_effect(const struct options *o)
 
 static bool make_special(struct options *o, const char *name, const char *(*run)(struct options *))
 {
-    const char *wrong = run(o);
-    if (wrong)
-        cli_die("figure %s: %s", name, wrong);
+    figure_failed(name, run(o));
     printf("%s/%s.png %s/%s.svg %s/%s.csv\n", o->out_dir, name, o->out_dir, name, o->out_dir, name);
     return !atomic_load(&cli_stop);
 }

@@ -46,6 +46,12 @@ const char *figure_outages(struct options *o);
 /* Of a series, from 1. */
 const char *figure_color(int i);
 
+/* What a figure that was interrupted too early says: it has written nothing. */
+#define FIGURE_NOTHING_YET "interrupted before there was anything to draw"
+
+/* One run of a cell without failures, before searches of routes that take longer than it: is anything measured? returns
+ * NULL or what is wrong. */
+const char *figure_try(const struct batch_cell *cell, uint64_t seed);
 /* batch_run, and something must have been measured. */
 const char *figure_run(struct batch *b);
 

@@ -8,10 +8,11 @@
 const char *figure_latency(struct options *o)
 {
     static const enum sim_pattern pattern[] = {SIM_UNIFORM, SIM_TRANSPOSE, SIM_COMPLEMENT};
-    FILE *csv = figure_open(o, "latency", "csv");
+    char *rows = NULL; /* the file is written when all runs are done */
+    size_t len = 0;
+    FILE *csv = open_memstream(&rows, &len);
     struct sim_result *r = malloc(sizeof *r);
-    const char *wrong = r ? NULL : "out of memory";
-    fprintf(csv, "pattern,hops,messages,head_ns,expected_ns\n");
+    const char *wrong = r && csv ? NULL : "out of memory";
     for (int i = 0; i < 3 && !wrong; i++) {
         struct sim_config c = o->config;
         sim_method_apply(&c, SIM_FT);
@@ -23,6 +24,8 @@ const char *figure_latency(struct options *o)
         c.seed = o->seed;
         c.stop = &cli_stop;
         wrong = sim_run(&c, r, NULL);
+        if (!wrong && r->stopped)
+            wrong = FIGURE_NOTHING_YET;
         for (int h = 1; h < SIM_HOPS_MAX && !wrong; h++)
             if (r->n_by_hops[h])
                 fprintf(csv, "%s,%d,%llu,%.2f,%.0f\n", sim_pattern_name(pattern[i]), h,
@@ -33,7 +36,14 @@ const char *figure_latency(struct options *o)
                    (unsigned long long)r->measured);
     }
     free(r);
-    fclose(csv);
+    if (csv && fclose(csv) != 0)
+        wrong = "out of memory";
+    if (!wrong) {
+        csv = figure_open(o, "latency", "csv");
+        fprintf(csv, "pattern,hops,messages,head_ns,expected_ns\n%s", rows);
+        fclose(csv);
+    }
+    free(rows);
     if (wrong)
         return wrong;
     FILE *gp = figure_open(o, "latency", "gp");
@@ -51,8 +61,7 @@ const char *figure_connectivity(struct options *o)
 {
     enum { STEP = 50, STEPS = 9 };
     int reps = o->has_reps ? o->reps : 30;
-    FILE *csv = figure_open(o, "connectivity", "csv");
-    fprintf(csv, "cables,samples,pairs_connected_pct,samples_whole_pct,pairs_static_pct,mean_hops\n");
+    FILE *csv = NULL; /* opened when there is a first line */
     for (int step = 0; step < STEPS; step++) {
         struct outage_connectivity sum = {0};
         int whole = 0, n = 0;
@@ -67,7 +76,8 @@ const char *figure_connectivity(struct options *o)
                 wrong = "out of memory";
             outages_fini(&out);
             if (wrong) {
-                fclose(csv);
+                if (csv)
+                    fclose(csv);
                 return wrong;
             }
             whole += c.pairs_connected >= 1.0;
@@ -75,10 +85,16 @@ const char *figure_connectivity(struct options *o)
             sum.pairs_static += c.pairs_static;
             sum.mean_hops += c.mean_hops;
         }
+        if (n && !csv) {
+            csv = figure_open(o, "connectivity", "csv");
+            fprintf(csv, "cables,samples,pairs_connected_pct,samples_whole_pct,pairs_static_pct,mean_hops\n");
+        }
         if (n)
             fprintf(csv, "%d,%d,%.4f,%.1f,%.4f,%.4f\n", step * STEP, n, 100 * sum.pairs_connected / n,
                     100.0 * whole / n, 100 * sum.pairs_static / n, sum.mean_hops / n);
     }
+    if (!csv)
+        return FIGURE_NOTHING_YET;
     fclose(csv);
     FILE *gp = figure_open(o, "connectivity", "gp");
     figure_script_begin(gp, "connectivity", "Cables cut at random for good");
@@ -148,7 +164,9 @@ const char *figure_learning(struct options *o)
         cell[i].best = i == LINES - 1 ? &best : NULL;
     }
     struct batch b = {.cell = cell, .ncells = LINES, .reps = 10};
-    const char *wrong = run_cells(o, "learning", &b);
+    const char *wrong = o->has_time ? figure_try(&cell[0], o->seed) : NULL;
+    if (!wrong)
+        wrong = run_cells(o, "learning", &b);
     if (wrong)
         return wrong;
     FILE *csv = figure_open(o, "learning", "csv");

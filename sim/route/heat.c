@@ -103,18 +103,46 @@ void heat_print(FILE *out, const struct fabric *f, const float *load, const stru
     free(broken);
 }
 
-const char *heat_gnuplot(const char *script_path)
+FILE *heat_script(void)
 {
-    char *argv[] = {(char *)"gnuplot", (char *)script_path, NULL};
-    pid_t pid;
-    int status, error;
+    int fd = memfd_create("keel-route", 0); /* gnuplot inherits it */
+    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (fd >= 0 && !out)
+        close(fd);
+    return out;
+}
+
+/* In a process group of its own: a terminal's interruption is for us, and a picture begun is drawn to its end. */
+static int spawn_gnuplot(char *argv[], pid_t *pid)
+{
     posix_spawn_file_actions_t actions;
-    if (posix_spawn_file_actions_init(&actions))
-        return "out of memory";
-    error = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    if (!error)
-        error = posix_spawnp(&pid, "gnuplot", &actions, NULL, argv, environ);
+    posix_spawnattr_t attr;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error)
+        return error;
+    error = posix_spawnattr_init(&attr);
+    if (!error) {
+        posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP);
+        posix_spawnattr_setpgroup(&attr, 0);
+        error = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+        if (!error)
+            error = posix_spawnp(pid, "gnuplot", &actions, &attr, argv, environ);
+        posix_spawnattr_destroy(&attr);
+    }
     posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+const char *heat_gnuplot(FILE *script)
+{
+    char path[32];
+    char *argv[] = {(char *)"gnuplot", path, NULL};
+    pid_t pid;
+    int status;
+    if (fflush(script) != 0)
+        return "the script for gnuplot cannot be written";
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(script));
+    int error = spawn_gnuplot(argv, &pid);
     if (error)
         return "gnuplot cannot be started (Debian package gnuplot-nox)";
     while (waitpid(pid, &status, 0) < 0)
@@ -143,9 +171,7 @@ const char *heat_image(const char *path, const struct fabric *f, const float *lo
 {
     if (strchr(path, '\''))
         return "the name of a picture may not hold a quote";
-    char script[32];
-    int fd = memfd_create("keel-route", 0); /* gnuplot inherits it: no file is left whatever happens */
-    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    FILE *out = heat_script();
     uint8_t *broken = broken_map(f, o);
     const char *wrong = "the script for gnuplot cannot be written";
     if (!out || !broken)
@@ -161,9 +187,7 @@ const char *heat_image(const char *path, const struct fabric *f, const float *lo
     }
     fprintf(out, "EOD\n");
     write_script(out, path, f);
-    snprintf(script, sizeof script, "/proc/self/fd/%d", fd);
-    if (fflush(out) == 0)
-        wrong = heat_gnuplot(script);
+    wrong = heat_gnuplot(out);
 out:
     if (out)
         fclose(out);

@@ -308,6 +308,7 @@ static bool parse_run(struct parse *p, int key, char *arg)
         return true;
     case KEY_SEED:
         o->seed = (uint64_t)cli_whole(arg, "--seed", 0, INT64_MAX);
+        o->has_seed = true;
         return true;
     case KEY_CHECK:
         o->config.check_every = (uint32_t)cli_whole(arg, "--check", 1, INT32_MAX);
@@ -395,6 +396,10 @@ static void apply(struct options *o, const struct parse *p)
     struct sim_config *c = &o->config;
     c->fabric = &o->fabric;
     sim_method_apply(c, (enum sim_method)p->method);
+    if (p->threshold && p->method != SIM_FT && p->method != SIM_SINGLE)
+        cli_die("--threshold is for --method ft and single: the others have none, or one of their own");
+    if (p->max_paths && p->method == SIM_DOR)
+        cli_die("--max-paths: --method dor has one path");
     if (p->threshold)
         c->detour.threshold = (uint32_t)p->threshold;
     if (p->max_paths)

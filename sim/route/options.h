@@ -32,7 +32,7 @@ struct options {
     struct flow_plan best; /* of optimise */
     bool optimise;         /* the routes are those, not a method's */
     /* what the user gave, so that figures keep their own values otherwise */
-    bool has_time, has_load, has_reps, has_failures, has_lasting;
+    bool has_time, has_load, has_reps, has_failures, has_lasting, has_seed;
     double load;
 };
 

@@ -9,13 +9,23 @@
 #include <string.h>
 #include <unistd.h>
 
+static void load_trace(const struct options *o, struct trace *t, const char *path)
+{
+    char what[TRACE_WHAT] = "";
+    if (!trace_load(t, path, &o->trace, what))
+        cli_die("%s", what);
+    if (o->trace.system && t->format != TRACE_LANL)
+        cli_die("%.100s: --system is for the whole log of Los Alamos", path);
+    if (o->trace.all && t->format != TRACE_LANL && t->format != TRACE_PNNL)
+        cli_die("%.100s: --all-failures is for whole logs, not for extracts", path);
+}
+
 /* The failures the user asked for, into a cell. */
 static void load_failures(const struct options *o, struct batch_cell *c, struct trace *trace, struct outages *fixed)
 {
     char what[TRACE_WHAT] = "";
     if (o->trace_file) {
-        if (!trace_load(trace, o->trace_file, &o->trace, what))
-            cli_die("%s", what);
+        load_trace(o, trace, o->trace_file);
         if (trace->bad)
             fprintf(stderr, "keel-route: %s: %zu malformed rows left out\n", o->trace_file, trace->bad);
         c->trace = trace;
@@ -284,6 +294,9 @@ static int simulate(struct options *o, const struct flow_plan *best)
     cell[1].series = "with failures";
     cell[1].best = best;
     load_failures(o, &cell[1], &trace, &fixed);
+    for (size_t i = 0; best && i < fixed.n; i++)
+        if (fixed.list[i].start_ns || fixed.list[i].end_ns != OUTAGE_FOREVER)
+            cli_die("%.100s: optimise is for failures that are out from the begin and for good", o->failure_file);
     bool broken = cell[1].trace || cell[1].fixed || o->failures > 0;
     struct batch b = {.cell = cell,
                       .ncells = broken ? 2 : 1,
@@ -323,13 +336,20 @@ int command_optimise(struct options *o)
     return simulate(o, &o->best);
 }
 
+/* null where there was nothing to fit. */
+static json_t *json_fit(double value)
+{
+    return isnan(value) ? json_null() : json_real(value);
+}
+
 int command_trace(struct options *o)
 {
     struct trace t = {0};
-    char what[TRACE_WHAT] = "";
     if (o->generate) {
         if (!o->profile)
             cli_die("--generate needs --profile");
+        if (o->name || o->output != OUTPUT_TEXT || o->trace.system || o->trace.all || o->trace.skip_bad)
+            cli_die("--generate takes --profile and --seed only: it reads no file, and its log has one form");
         struct rng rng;
         rng_seed(&rng, o->seed);
         bool ok = trace_generate(&t, trace_profile_find(o->profile), &rng) && trace_write(&t, stdout);
@@ -338,14 +358,16 @@ int command_trace(struct options *o)
     }
     if (!o->name)
         cli_die("trace needs a file, or --generate --profile NAME");
-    if (!trace_load(&t, o->name, &o->trace, what))
-        cli_die("%s", what);
+    if (o->profile || o->has_seed)
+        cli_die("--profile and --seed are for --generate");
+    load_trace(o, &t, o->name);
     struct trace_statistics s = trace_statistics(&t);
     if (o->output == OUTPUT_JSON) {
-        json_t *j = json_pack("{s:s,s:I,s:I,s:I,s:I,s:f,s:f,s:f,s:f,s:f}", "file", o->name, "rows", (json_int_t)t.rows,
+        json_t *j = json_pack("{s:s,s:I,s:I,s:I,s:I,s:f,s:o,s:o,s:o,s:o}", "file", o->name, "rows", (json_int_t)t.rows,
                               "bad", (json_int_t)t.bad, "failures", (json_int_t)t.n, "overlap", (json_int_t)s.overlap,
-                              "span_h", s.span_h, "weibull_shape", s.weibull_shape, "weibull_scale_h",
-                              s.weibull_scale_h, "repair_mu", s.repair_mu, "repair_sigma", s.repair_sigma);
+                              "span_h", s.span_h, "weibull_shape", json_fit(s.weibull_shape), "weibull_scale_h",
+                              json_fit(s.weibull_scale_h), "repair_mu", json_fit(s.repair_mu), "repair_sigma",
+                              json_fit(s.repair_sigma));
         if (!j)
             cli_die("%s: JSON takes names in UTF-8 only", o->name);
         json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
@@ -361,8 +383,13 @@ int command_trace(struct options *o)
             printf(", mean repair %.2f h\n", s.mean_repair_h);
         else
             puts(", no times of repair");
-        printf("  between failures: Weibull, shape %.3f, scale %.1f h\n", s.weibull_shape, s.weibull_scale_h);
-        if (repaired)
+        if (isnan(s.weibull_shape))
+            puts("  between failures: too few times to fit");
+        else
+            printf("  between failures: Weibull, shape %.3f, scale %.1f h\n", s.weibull_shape, s.weibull_scale_h);
+        if (repaired && isnan(s.repair_mu))
+            puts("  repair: too few times to fit");
+        else if (repaired)
             printf("  repair: lognormal, mu %.3f, sigma %.3f (hours)\n", s.repair_mu, s.repair_sigma);
     }
     trace_fini(&t);

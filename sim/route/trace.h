@@ -44,7 +44,7 @@ bool trace_load(struct trace *t, const char *path, const struct trace_options *o
 void trace_fini(struct trace *t);
 
 /* Maximum-likelihood fits: times between failures to a Weibull distribution (zeros left out), repair times to a
- * lognormal one (zeros and unknown ones left out), in hours. Values that cannot be fitted are 0. */
+ * lognormal one (zeros and unknown ones left out), in hours. What has less than two values to fit is NAN. */
 struct trace_statistics {
     double span_h;
     double weibull_shape, weibull_scale_h;

@@ -57,12 +57,13 @@ static void fit_weibull(const double *x, size_t n, struct trace_statistics *s)
 
 static void fit_lognormal(const double *x, size_t n, struct trace_statistics *s)
 {
-    double sum = 0, square = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += log(x[i]);
+    double sum = 0;
     if (n < 2)
         return;
+    for (size_t i = 0; i < n; i++)
+        sum += log(x[i]);
     s->repair_mu = sum / (double)n;
+    double square = 0;
     for (size_t i = 0; i < n; i++)
         square += (log(x[i]) - s->repair_mu) * (log(x[i]) - s->repair_mu);
     s->repair_sigma = sqrt(square / (double)n);
@@ -92,7 +93,10 @@ static size_t most_at_once(const struct trace *t)
 
 struct trace_statistics trace_statistics(const struct trace *t)
 {
-    struct trace_statistics s = {0};
+    struct trace_statistics s = {.weibull_shape = (double)NAN,
+                                 .weibull_scale_h = (double)NAN,
+                                 .repair_mu = (double)NAN,
+                                 .repair_sigma = (double)NAN};
     double *x = malloc((t->n + 1) * sizeof *x);
     if (!x || !t->n)
         goto out;

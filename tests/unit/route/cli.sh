@@ -44,6 +44,8 @@ refused simulate --time 1 --warmup 2
 refused simulate --pattern spiral
 refused simulate --topology 4tx8t --pattern transpose
 refused simulate --method magic
+refused simulate --method $'a\nb' # one line, whatever is given
+refused trace $'no\nfile'
 refused simulate --reps 0
 refused simulate --seed x
 refused simulate --trace "$dir/bad.csv" --topology 4tx4t --time 1 --reps 1
@@ -92,6 +94,19 @@ grep -q 'million events per second' "$dir/1.err" || fail "events per second are 
 printf '0,,5,0\n0,,5,1\n0,,5,2\n0,,5,3\n' >"$dir/island"
 "$route" simulate -t 4tx4t --failure-file "$dir/island" --time 1 -r 1 --no-progress 2>/dev/null | grep -q undeliverable ||
     fail "undeliverable messages are not reported"
+
+# An interrupted figure that has nothing to draw yet leaves no file: the first run of each of these takes a second.
+for figure in uniform latency; do
+    timeout 600 "$route" figure $figure -r 1 -j 1 --no-progress --out "$dir/$figure" 2>"$dir/figure.err" &
+    pid=$!
+    until [ -d "$dir/$figure" ]; do sleep 0.01; done
+    kill -INT "$(pgrep -P $pid)"
+    wait $pid
+    code=$?
+    [ $code -eq 130 ] || fail "an interrupted figure $figure ended with $code"
+    grep -q interrupted "$dir/figure.err" || fail "an interrupted figure $figure does not say so"
+    [ -z "$(ls "$dir/$figure")" ] || fail "an interrupted figure $figure leaves $(ls "$dir/$figure")"
+done
 
 # Ctrl-C leaves what was done.
 timeout 600 "$route" simulate -t 4tx4t -f 2 --time 1 -r 100000 -j 1 --progress --csv >"$dir/cut.csv" 2>"$dir/cut.err" &

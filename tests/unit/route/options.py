@@ -79,6 +79,11 @@ def method():
     broken = {"failures": 10, "permanent": None, "load": 0.3, "time": 4}
     expect("--method", runs(method="dor", **broken)[1]["lost"] > 0 == runs(method="ft", **broken)[1]["lost"])
     expect("--threshold", runs(threshold=100000, **broken)[1]["hit"] > 1.2 * runs(threshold=1, **broken)[1]["hit"])
+    for name in ("dor", "ft-perm", "ft-plus", "ft-plan"):  # their thresholds are none, or 1
+        refused("simulate", "--method", name, "--threshold", 5)
+    refused("simulate", "--method", "dor", "--max-paths", 2)
+    one = {"method": "single", **broken}
+    expect("--threshold, single", runs(threshold=100000, **one)[1]["multistep"] == 0 < runs(**one)[1]["multistep"])
     expect("--max-paths", runs(max_paths=1, load=1)[0]["multistep"] == 0 < runs(max_paths=4, load=1)[0]["multistep"])
 
 
@@ -126,6 +131,17 @@ def traces(folder):
     expect("trace --csv", again.count("\n") == 59)
     expect("simulate --trace", runs(trace=made, lasting=1000, load=0.3)[1]["hit"] > 0)
     expect("simulate --profile", runs(profile="pnnl", load=0.3, topology="12tx12t")[1]["hit"] > 0)
+    for more in (["--profile", "lanl12"], ["--seed", 2], ["--system", 12], ["--all-failures"]):
+        refused("trace", made, *more)
+    for more in ([made], ["--json"], ["--csv"], ["--system", 12], ["--all-failures"], ["--skip-bad"]):
+        refused("trace", "--generate", "--profile", "lanl12", *more)
+    refused("simulate", "--trace", made, "--system", 12)
+    single = os.path.join(folder, "single.csv")
+    with open(single, "w") as out:
+        out.write(LOG)
+    fits = json.loads(run("trace", single, "--json").stdout)
+    expect("one failure has no fits: %s" % fits, fits["failures"] == 1 and fits["weibull_shape"] is fits["repair_mu"] is None)
+    expect("one failure has no fits", run("trace", single).stdout.count("too few times to fit") == 2)
     rubbish = os.path.join(folder, "rubbish.csv")
     with open(rubbish, "w") as out:
         out.write(LOG + "rubbish\n")
@@ -243,6 +259,10 @@ def optimise(folder):
         out.write("0,,0,0\n0,,9,2\n")
     rows = run(*given, "--failure-file", os.path.join(folder, "two"), "--csv").stdout
     expect("optimise --csv --failure-file", rows.count("\n") == 5)
+    for ends in ("0,500,0,0\n", "0,,0,0\n5,,9,2\n"):  # not for good; not from the begin
+        with open(os.path.join(folder, "ends"), "w") as out:
+            out.write(ends)
+        refused(*given, "--failure-file", os.path.join(folder, "ends"))
     rate = run(*given, "--failures", 3, "--rate", 0.01).stdout
     expect("optimise --rate", rate.count("0.01 Gbps per endpoint") == 1)
     expect("optimise --heat", "X" in run(*given, "--failures", 3, "--heat").stdout)
@@ -277,7 +297,7 @@ def figures(folder):
         with open(os.path.join(out, args[1] + ".csv")) as text:
             return list(csv.DictReader(text)), done.stderr
 
-    for name in ("deadlock", "outages"):
+    for name in ("deadlock", "outages", "tree"):  # of tree before the search for the best ways
         refused("figure", name, "--out", out, "--reps", 1, "--time", 0.000001)
     args[5] = 3  # some runs are at a standstill before anything is measured, and count
     still = [row for row in data("--no-progress")[0] if not row["latency_us"]]

@@ -438,11 +438,32 @@ static void test_flow_plan_of_a_map_names_each_way(void **state)
     pair_end(&p);
 }
 
+/* A search that is stopped leaves each pair where it was. */
+static void test_expected_traffic_stopped_keeps_the_ways_it_has(void **state)
+{
+    struct fixture *t = *state;
+    atomic_bool stop = true;
+    struct detour_path *ways = calloc((size_t)t->fabric.endpoints * (size_t)t->fabric.endpoints, sizeof *ways);
+    assert_non_null(ways);
+    for (int stopped = 0; stopped < 2; stopped++) {
+        int moved = 0;
+        const struct flow_plan p = {
+            .sweeps = 1, .seed = 1, .all_move = true, .routes = ways, .stop = stopped ? &stop : NULL};
+        memset(ways, 0, (size_t)t->fabric.endpoints * (size_t)t->fabric.endpoints * sizeof *ways);
+        assert_true(flow_expect(&t->flow, &p));
+        for (int32_t i = 0; i < t->fabric.endpoints * t->fabric.endpoints; i++)
+            moved += ways[i].nvia > 0;
+        assert_true(stopped ? moved == 0 : moved > 0);
+    }
+    free(ways);
+}
+
 #define ON(net, test) cmocka_unit_test_setup_teardown(test, setup_##net, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        ON(torus, test_expected_traffic_stopped_keeps_the_ways_it_has),
         ON(torus, test_flow_price_counts_streams_of_other_inputs_only),
         ON(torus, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
         ON(mesh, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
