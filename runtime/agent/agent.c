@@ -170,6 +170,10 @@ static int poll_once(struct agent *a, struct tp *tp)
             connect_asked(a, e);
             continue;
         }
+        if (e->type == TP_GONE) {
+            agent_break(a, "the RDMA device of this node was taken away, and its data with it");
+            continue;
+        }
         if (!e->ep)
             continue; /* closed while working on this batch */
         struct peer *peer = tp_ep_user(e->ep);

@@ -306,7 +306,7 @@ static enum inject_point point_of(enum tp_event_type type)
 static void admit(struct inject_tp *tp, struct tp_event event)
 {
     struct inject_ep *ep = event.ep ? tp_ep_user(event.ep) : NULL;
-    assert(ep || event.type == TP_CONNREQ);
+    assert(ep || event.type == TP_CONNREQ || event.type == TP_GONE);
     event.ep = ep ? &ep->base : NULL;
     if (event.op)
         event.op->ep = event.ep;

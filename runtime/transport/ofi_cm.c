@@ -352,7 +352,13 @@ static void on_shutdown(struct ofi_ep *ep)
 static void on_error(struct ofi_tp *tp)
 {
     struct fi_eq_err_entry err = {0};
-    if (fi_eq_readerr(tp->eq, &err, 0) < 0 || !err.fid || err.fid->fclass != FI_CLASS_EP)
+    if (fi_eq_readerr(tp->eq, &err, 0) < 0)
+        return;
+    if (err.err == FI_ENODEV && tp->rdma && !tp->gone) { /* each connection and the listener say it */
+        tp->gone = true;
+        ofi_cm_tell(tp, (struct tp_event){.type = TP_GONE});
+    }
+    if (!err.fid || err.fid->fclass != FI_CLASS_EP)
         return;
     struct ofi_ep *ep = err.fid->context;
     bool connecting = ep->state == EP_CONNECTING;

@@ -196,6 +196,7 @@ struct ofi_tp {
     uint32_t polls;
     int opening; /* eps in EP_CONNECTING or EP_ACCEPTING */
     bool eq_due; /* read the event queue at the next poll */
+    bool gone;   /* RDMA: the device was taken away, which has been told */
     struct ep_list eps, waiting, ending, graveyard;
     STAILQ_HEAD(, cm_event) cm_events;
     LIST_HEAD(, tp_connreq) reqs;

@@ -41,6 +41,10 @@ static int on_event(struct sealed_tp *tp, const struct tp_event *inner, struct t
 {
     if (inner->type == TP_CONNREQ)
         return sealed_on_request(tp, inner, event);
+    if (inner->type == TP_GONE) {
+        *event = *inner;
+        return 1;
+    }
     struct sealed_ep *ep = tp_ep_user(inner->ep);
     switch (inner->type) {
     case TP_CONNECTED:

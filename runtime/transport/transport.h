@@ -66,6 +66,7 @@ enum tp_event_type {
                    * listens there: the process is gone), KEEL_ERR_AUTH if the peer rejected, KEEL_ERR_LINK otherwise */
     TP_RECV,      /* a message on ep: data/len, valid until the next tp_poll on this tp */
     TP_DONE,      /* op finished with status */
+    TP_GONE,      /* the device was taken away: no connection will come up any more. Of the tp, no ep; once */
 };
 
 struct tp_event {
