@@ -229,11 +229,17 @@ static void forget_records(struct engine *e, int stream, uint64_t number)
     }
 }
 
+/* A broadcast's root may have returned before others have begun: until they have met it must not run away from them. */
+static bool has_returned(const struct instance *i)
+{
+    return i->told && i->call.move != SCHEDULE_BCAST;
+}
+
 static void count_complete(struct engine *e, int s)
 {
     uint64_t complete = e->stream[s].started;
     for (const struct instance *i = e->instances; i; i = i->next)
-        if (seq_stream(i->seq) == s && !i->told && seq_number(i->seq) <= complete)
+        if (seq_stream(i->seq) == s && !has_returned(i) && seq_number(i->seq) <= complete)
             complete = seq_number(i->seq) - 1;
     e->stream[s].complete = complete;
 }
