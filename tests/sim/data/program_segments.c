@@ -1,0 +1,128 @@
+/* Segments of a rank's program: made, by all or by a group, and freed. */
+#include <string.h>
+
+#include "collectives/group.h"
+#include "runtime/client/mutex.h"
+#include "tests/sim/data/program_int.h"
+
+bool program_data_lost(struct program *p, keel_status status, const char *call)
+{
+    struct world *w = p->w;
+    if (status == KEEL_OK)
+        return false;
+    if (p->over)
+        return true;
+    if (status == KEEL_ERR_NOMEM && w->setup.each && !w->setup.kills)
+        runner_exit(p->r, 3);
+    if (status == KEEL_ERR_NOMEM && w->setup.fail_at) /* as an application would */
+        runner_kill(p->r, 6);
+    for (int g = 0; g < w->setup.nodes * CLASSES; g++)
+        if (w->model->lost[g])
+            w->hopeless = true; /* what the pools, or the runtime, keep there is gone */
+    if (!w->hopeless)
+        world_fail(w, "rank %d.%u: %s says %s", p->r->rank, p->r->incarnation, call, keel_status_name(status));
+    return true;
+}
+
+/* Those of the first processes that live make it; a death, or a member that stands still, may keep them from it. */
+static bool allocate_in_group(struct program *p, int i)
+{
+    struct world *w = p->w;
+    struct client *c = &p->r->client;
+    struct planned *s = &w->model->planned[i];
+    keel_group *g = NULL;
+    if (p->r->incarnation > 0)
+        return true;
+    program_begin(p, "keel_group_shrink");
+    keel_status status = coll_shrink(c->coll.world, &g);
+    program_ended(p, status, false);
+    int n = status == KEEL_OK ? group_size(g->ranks) : 0;
+    size_t bytes[RANKS_MAX], part[RANKS_MAX] = {0};
+    for (int member = 0; member < n; member++) {
+        int rank = group_rank(g->ranks, member);
+        part[rank] = bytes[member] = s->part[rank];
+    }
+    program_begin(p, "keel_segment_alloc_group");
+    if (status == KEEL_OK)
+        status = segment_alloc_group(g, bytes, s->redundancy, &p->seg[i]);
+    program_ended(p, status, false);
+    world_trace(w, "rank %d.%u: a segment of %d members: %s", p->r->rank, p->r->incarnation, n,
+                keel_status_name(status));
+    if (p->over || model_is_zombie(w, p->r->rank, 0))
+        return !p->over;
+    if (status == KEEL_ERR_RANK_DEAD || status == KEEL_ERR_REVOKED || status == KEEL_ERR_TIMEOUT)
+        return true;
+    if (program_data_lost(p, status, "keel_segment_alloc_group"))
+        return false;
+    int64_t index = p->seg[i]->index;
+    if (s->made && (s->index != index || memcmp(s->part, part, (size_t)w->setup.ranks * sizeof *part) != 0))
+        world_fail(w, "rank %d: the group's segment has number %lld, not %lld, or other members", p->r->rank,
+                   (long long)index, (long long)s->index);
+    memcpy(s->part, part, (size_t)w->setup.ranks * sizeof *part);
+    s->index = index;
+    s->made = true;
+    return true;
+}
+
+static bool allocate(struct program *p, int i)
+{
+    struct world *w = p->w;
+    struct planned *s = &w->model->planned[i];
+    if (s->of_group)
+        return allocate_in_group(p, i);
+    int64_t index = p->r->client.segments_next;
+    program_fence(p, -1);
+    program_begin(p, "an allocation");
+    keel_status status = s->is_pool   ? taskpool_create(&p->r->client, s->pool.tasks, &p->pool[i])
+                         : s->mutexes ? mutexes_create(&p->r->client, s->mutexes, &p->mutexes)
+                         : s->part    ? segment_alloc_parts(&p->r->client, s->part, s->redundancy, &p->seg[i])
+                                      : segment_alloc(&p->r->client, s->bytes, s->redundancy, &p->seg[i]);
+    if (s->mutexes)
+        p->mutexes_at = i;
+    program_ended(p, status, false);
+    if (p->r->incarnation == 0 && !model_is_zombie(w, p->r->rank, 0)) {
+        s->made = s->made || status == KEEL_OK;
+        s->refused = s->refused || status == KEEL_ERR_NOMEM;
+        if (s->made && s->refused)
+            world_fail(w, "rank %d: allocation %d says %s, and another one to others", p->r->rank, i,
+                       keel_status_name(status));
+    }
+    if (p->r->incarnation > 0 && s->refused && status == KEEL_OK)
+        world_fail(w, "rank %d.%u: allocation %d, which the others were refused, says KEEL_OK", p->r->rank,
+                   p->r->incarnation, i);
+    if (status == KEEL_ERR_NOMEM && w->setup.fail_at) /* all get it, and end together */
+        runner_exit(p->r, 3);
+    if (program_data_lost(p, status, "an allocation"))
+        return false;
+    if (s->index >= 0 && s->index != index)
+        world_fail(w, "rank %d.%u: segment %d has number %lld, not %lld", p->r->rank, p->r->incarnation, i,
+                   (long long)index, (long long)s->index);
+    s->index = index;
+    return true;
+}
+
+static bool release(struct program *p, int i)
+{
+    struct planned *s = &p->w->model->planned[i];
+    program_wait_all(p);
+    if (p->over)
+        return false;
+    program_begin(p, "keel_segment_free");
+    s->freed = true;
+    keel_status status = segment_free(&p->r->client, p->seg[i]);
+    p->seg[i] = NULL;
+    program_ended(p, status, false);
+    return !program_data_lost(p, status, "keel_segment_free");
+}
+
+bool program_change_segments(struct program *p, int stage)
+{
+    const struct model *m = p->w->model;
+    for (int i = 0; i < m->segments; i++)
+        if (m->planned[i].alloc_at == stage && !allocate(p, i))
+            return false;
+    for (int i = 0; i < m->segments; i++)
+        if (m->planned[i].free_at == stage && p->seg[i] && !release(p, i))
+            return false;
+    return true;
+}
