@@ -219,9 +219,9 @@ struct detour_met {
     int ncables, nnodes, ntrail;
 };
 enum detour_relayed {
-    DETOUR_NO_WAY, /* the caller lets the message forget, waits, and asks again */
-    DETOUR_ON,     /* to a node that has not held it; the holder goes to the end of the trail */
-    DETOUR_BACK,   /* to the last of the trail, who is taken from it */
+    DETOUR_NO_WAY, /* the caller lets the message forget, waits for a random time (else in step with what flaps), asks again */
+    DETOUR_ON,   /* to a node that has not held it; the holder goes to the end of the trail */
+    DETOUR_BACK, /* to the last of the trail, who is taken from it */
 };
 /* The way on from the home of s by what the message carries and what s knows: a depth-first search. Cables that s takes
  * for broken are used only where there is no way without, those that are due to be tried first, and never those that the
