@@ -86,6 +86,13 @@ static void put_batch(struct cursor *c, const struct batch *b)
     }
 }
 
+/* last: of the nodes that it declares, from a on. */
+static bool death_ok(const struct member_event *e, int last, int n)
+{
+    return (uint64_t)e->a + (uint64_t)last < (uint64_t)n && e->b >= MEMBER_REFUSED && e->b <= MEMBER_UNREACHABLE &&
+           e->c < (uint32_t)n;
+}
+
 static void get_batch(struct cursor *c, int n, struct batch *b)
 {
     b->n = (int)get(c, 1);
@@ -105,8 +112,8 @@ static void get_batch(struct cursor *c, int n, struct batch *b)
         e->event.d = get(c, 8);
         bool dead = e->event.type == MEMBER_NODE_DEAD;
         said += dead ? 1 + __builtin_popcountll(e->event.d) : 1;
-        int last = dead && e->event.d ? 64 - __builtin_clzll(e->event.d) : 0; /* of those from a on */
-        if (said > MEMBER_EVENTS_MAX || (dead && (uint64_t)e->event.a + (uint64_t)last >= (uint64_t)n))
+        int last = dead && e->event.d ? 64 - __builtin_clzll(e->event.d) : 0;
+        if (said > MEMBER_EVENTS_MAX || (dead ? !death_ok(&e->event, last, n) : e->event.type < MEMBER_EVENT_FIRST))
             c->bad = true;
     }
     if (c->bad)

@@ -112,10 +112,38 @@ static void test_wire_deaths_of_neighbours_share_an_entry(void **state)
     uint8_t bytes[MEMBER_DATAGRAM_MAX];
     int left[WIRE_LEFT_MAX];
     for (int i = 0; i < 2; i++)
-        many.batch.e[i].event = (struct member_event){.type = MEMBER_NODE_DEAD, .a = 100 * (uint32_t)i, .d = ~0ull};
+        many.batch.e[i].event =
+            (struct member_event){.type = MEMBER_NODE_DEAD, .a = 100 * (uint32_t)i, .b = MEMBER_SILENT, .d = ~0ull};
     assert_false(wire_decode(bytes, wire_encode(&many, bytes), 300, &got, left)); /* 130 events */
     many.batch.e[1].event.d = ~0ull >> 2;
     assert_true(wire_decode(bytes, wire_encode(&many, bytes), 300, &got, left));
+}
+
+/* Of what cannot be, nothing is taken: evidence that there is not, a finder or a dead node that is no member. */
+static void test_wire_death_out_of_range_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        struct member_event event;
+        bool good;
+    } cases[] = {
+        {{.type = MEMBER_NODE_DEAD, .a = 99, .b = MEMBER_UNREACHABLE, .c = 99}, true},
+        {{.type = MEMBER_NODE_DEAD, .a = 100, .b = MEMBER_SILENT, .c = 5}, false},
+        {{.type = MEMBER_NODE_DEAD, .a = 50, .b = MEMBER_SILENT, .c = 100}, false},
+        {{.type = MEMBER_NODE_DEAD, .a = 50, .b = MEMBER_ALIVE, .c = 5}, false},
+        {{.type = MEMBER_NODE_DEAD, .a = 50, .b = MEMBER_UNREACHABLE + 1, .c = 5}, false},
+        {{.type = MEMBER_NODE_DEAD, .a = 50, .b = 1u << 31, .c = 5}, false},
+        {{.type = MEMBER_EVENT_FIRST, .a = 1000, .b = 1u << 31, .c = 1000}, true}, /* the runtime's */
+        {{.type = MEMBER_NODE_DEAD + 1, .a = 50, .b = MEMBER_SILENT, .c = 5}, false},
+        {{.type = 0}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct wire_msg log = {.type = WIRE_LOG, .src = 1, .dst = 2, .slot = 3, .batch = {.n = 1}}, got;
+        uint8_t bytes[MEMBER_DATAGRAM_MAX];
+        int left[WIRE_LEFT_MAX];
+        log.batch.e[0].event = cases[i].event;
+        assert_int_equal(wire_decode(bytes, wire_encode(&log, bytes), 100, &got, left), cases[i].good);
+    }
 }
 
 /* Damaged or truncated bytes are refused or decoded into fields in range: run under ASan. */
@@ -229,6 +257,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_largest_round_fits_and_returns),
         cmocka_unit_test(test_wire_deaths_of_neighbours_share_an_entry),
+        cmocka_unit_test(test_wire_death_out_of_range_is_refused),
         cmocka_unit_test(test_wire_damaged_message_stays_in_range),
         cmocka_unit_test(test_wire_and_seal_know_large_ids),
         cmocka_unit_test(test_seal_altered_or_foreign_is_refused),
