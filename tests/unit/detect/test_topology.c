@@ -74,6 +74,36 @@ static void test_topology_file_with_gaps_reads_every_live_node(void **state)
     every_live_node_is_read(MEMBER_FILE, edges, 3);
 }
 
+/* Whose readers have more to read than the one that takes it over may: its next live node is among that in any case. */
+static void test_topology_file_of_busy_readers_reads_every_live_node(void **state)
+{
+    (void)state;
+    enum { BUSY = 3, EACH = WATCHERS_MAX, NODES = 2 * BUSY + BUSY * EACH };
+    int edges[2 * BUSY * EACH], out[WATCH_MAX];
+    struct idset gone = {0};
+    struct member_params p;
+    uint64_t read[1 + NODES / 64] = {0};
+    member_params_default(&p, NODES, 0);
+    p.topology = MEMBER_FILE;
+    p.edges = edges;
+    p.edge_count = BUSY * EACH;
+    for (int i = 0; i < BUSY * EACH;
+         i++) { /* the last of them reads the node behind itself, and the others those far away */
+        edges[2 * i] = i / EACH;
+        edges[2 * i + 1] = i == BUSY * EACH - 1 ? BUSY : 2 * BUSY + i;
+    }
+    for (int i = 1; i < BUSY; i++)
+        assert_true(idset_add(&gone, i));
+    for (p.self = 0; p.self < NODES; p.self++) {
+        int count = idset_has(&gone, p.self) ? 0 : topology_targets(&p, &gone, out, WATCH_MAX);
+        for (int i = 0; i < count; i++)
+            bitset_add(read, out[i]);
+    }
+    for (int i = 0; i < NODES; i++)
+        assert_int_equal(bitset_has(read, i), !idset_has(&gone, i));
+    idset_free(&gone);
+}
+
 static void test_topology_ring_closes_over_the_dead(void **state)
 {
     (void)state;
@@ -96,6 +126,7 @@ int main(void)
         cmocka_unit_test(test_topology_hypercube_reads_every_live_node),
         cmocka_unit_test(test_topology_random_reads_every_live_node),
         cmocka_unit_test(test_topology_file_with_gaps_reads_every_live_node),
+        cmocka_unit_test(test_topology_file_of_busy_readers_reads_every_live_node),
         cmocka_unit_test(test_topology_ring_closes_over_the_dead),
     };
     return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
