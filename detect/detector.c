@@ -82,6 +82,7 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
         tg->panel_gap = m->p.ping_ns;
         tg->stopped_since = tg->last_stopped = 0;
         tg->agent_told = false;
+        linkmap_doubted(m, tg->node);
         member_note(m, MEMBER_REPORT_SUSPECT, tg->node, MEMBER_ALIVE, m->epoch, text);
     } else if (to == TARGET_DETOUR) {
         linkmap_broken(m, tg->node);
@@ -280,8 +281,8 @@ void detector_adopt_death(struct member *m, int node, enum member_evidence evide
     if (evidence == MEMBER_REFUSED)
         member_put(m, &m->positive, node);
     member_put(m, &m->dead, node);
-    if (!m->n_deaths)
-        m->undeclared_since = m->t;
+    if (!known)
+        m->undeclared_since = m->t; /* as long as verdicts fall there is more to propose */
     struct death *d = death_at(m, node);
     if (!known) {
         memmove(d + 1, d, (size_t)(m->deaths + m->n_deaths++ - d) * sizeof *d);
@@ -434,7 +435,8 @@ static bool target_judge(struct member *m, struct target *tg)
     case TARGET_ANSWERS:
         if (!direct)
             set_state(m, tg, TARGET_SUSPECT, "answers pings no more");
-        else if ((!w || since(m, w->last_life) < p->late_ns) && since(m, tg->since) >= p->late_ns && !tg->asked) {
+        else if ((!w || since(m, w->last_life) < p->late_ns) && since(m, tg->since) >= p->late_ns && !tg->asked &&
+                 !linkmap_is_tried(m, tg->node)) {
             tg->duty_until = later(tg->duty_until, m->t);
             set_state(m, tg, TARGET_DUTY, NULL);
         }

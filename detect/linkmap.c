@@ -104,6 +104,21 @@ void linkmap_works(struct member *m, int node)
     l->works_since = m->t;
 }
 
+/* It does not, for the moment. */
+void linkmap_doubted(struct member *m, int node)
+{
+    struct link_word *l = m->n_links ? find(m, m->p.self, node) : NULL;
+    if (l)
+        l->works_since = 0;
+}
+
+/* Was it broken, and is it only to be seen whether it works for long enough? */
+bool linkmap_is_tried(struct member *m, int node)
+{
+    const struct link_word *l = m->n_links ? find(m, m->p.self, node) : NULL;
+    return l && l->broken;
+}
+
 /* What another says of a link of its own, maybe one with us. */
 void linkmap_receive(struct member *m, const struct wire_msg *msg)
 {

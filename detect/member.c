@@ -65,13 +65,22 @@ void member_params_silence(struct member_params *p, int limit_ms, int dark_ms)
     p->ping_ns = late / 5;
 }
 
+static bool edges_ok(const struct member_params *p)
+{
+    for (int i = 0; i < 2 * p->edge_count; i++)
+        if (p->edges[i] < 0 || p->edges[i] >= p->n)
+            return false;
+    return true;
+}
+
 static bool params_ok(const struct member_params *p)
 {
     return p->n >= 1 && p->n <= MEMBER_NODES_MAX && p->self >= 0 && p->self < p->n && p->degree >= 1 &&
            p->degree <= WATCH_MAX / 2 && p->voters >= 1 && p->voters <= VOTERS_MAX && p->period_ns > 0 &&
            p->late_ns > p->period_ns && p->limit_ns > p->late_ns && p->dark_ns > p->late_ns &&
            p->dark_ns <= p->limit_ns && p->ping_ns > 0 && p->rto_ns > 0 && p->rto_max_ns >= p->rto_ns &&
-           (p->edge_count == 0 || p->edges);
+           (unsigned)p->topology <= MEMBER_FILE && p->edge_count >= 0 && (p->edge_count == 0 || p->edges) &&
+           edges_ok(p);
 }
 
 struct member *member_create(const struct member_params *params, const struct member_ops *ops, uint64_t now)

@@ -164,6 +164,7 @@ struct report {
     uint32_t said;       /* number of the last own event in the last one */
     uint64_t said_nonce; /* of the last one, and the deaths in it */
     int said_dead[MEMBER_BATCH_MAX], n_said;
+    int from; /* of the deaths, that the next report begins with */
     struct pace pace;
 };
 
@@ -348,6 +349,8 @@ void detector_adopt_death(struct member *m, int node, enum member_evidence evide
 /* linkmap.c */
 void linkmap_broken(struct member *m, int node);
 void linkmap_works(struct member *m, int node);
+void linkmap_doubted(struct member *m, int node);
+bool linkmap_is_tried(struct member *m, int node);
 void linkmap_receive(struct member *m, const struct wire_msg *msg);
 void linkmap_forget(struct member *m, int node);
 void linkmap_tick(struct member *m);

@@ -141,13 +141,15 @@ static void queue_mine(struct member *m)
         }
 }
 
-/* As many as a message holds: first our own that the coordinator has not taken yet, then what else there is. */
+/* As many as a message holds, others in each: first our own that the coordinator has not taken yet, then what else there is. */
 static void add_deaths(const struct member *m, struct wire_msg *msg)
 {
     for (int first = 1; first >= 0; first--)
-        for (int i = 0; i < m->n_deaths && msg->n_deaths < MEMBER_BATCH_MAX; i++)
-            if ((is_own(m, &m->deaths[i]) && !m->deaths[i].taken) == first)
-                msg->deaths[msg->n_deaths++] = m->deaths[i];
+        for (int i = 0; i < m->n_deaths && msg->n_deaths < MEMBER_BATCH_MAX; i++) {
+            const struct death *d = &m->deaths[(i + m->report.from) % m->n_deaths];
+            if ((is_own(m, d) && !d->taken) == first)
+                msg->deaths[msg->n_deaths++] = *d;
+        }
 }
 
 void report_tell_deaths(struct member *m, int to)
@@ -231,6 +233,9 @@ void report_send(struct member *m)
         if (!look || !is_doubted(m, id) || ++candidates > CANDIDATES_MAX)
             break;
     }
+    /* Who is told is coordinator, and takes what it was told, only when it knows of all deaths below it: so the next ones next time. */
+    if (m->n_deaths > MEMBER_BATCH_MAX)
+        r->from = (r->from + MEMBER_BATCH_MAX) % m->n_deaths;
 }
 
 uint64_t report_deadline(const struct member *m)

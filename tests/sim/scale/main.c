@@ -8,6 +8,7 @@
 
 static struct plan plan = {.n = 1000, .seed = 1, .end = 2 * SEC, .at = 500 * MS};
 static int silence_ms, dark_ms, suspect_ms;
+static int least_declared;
 static double most_messages, known_within_ms, many_periods, longest, node_bytes;
 static bool kinds;
 
@@ -17,6 +18,9 @@ static bool parse_limits(int key, double x)
     switch (key) {
     case 'B':
         known_within_ms = x;
+        break;
+    case 'a':
+        least_declared = (int)x;
         break;
     case 'b':
         most_messages = x;
@@ -145,22 +149,23 @@ static bool tell(const struct outcome *o)
     bool storm = most_messages > 0 && (double)o->messages > most_messages;
     bool large =
         (longest > 0 && (double)o->longest > longest) || (node_bytes > 0 && (double)o->node_bytes > node_bytes);
+    bool few = o->declared < least_declared;
     bool late = known_within_ms > 0 && (double)o->known > known_within_ms * MS;
     printf("%d nodes, %.1f s, %.3g node-periods: %d failed, found after %.1f ms, known to all after %.1f ms; %d "
            "declared, %d wrong, "
            "%d ended, %llu suspicions; %.1f messages and %.1f reads per node and second, the longest %zu bytes; %zu "
            "bytes per node; %llu "
-           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s%s%s\n",
+           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s%s%s%s\n",
            plan.n, seconds, periods, o->failed, (double)o->detected / MS, (double)o->known / MS, o->declared, o->wrong,
            o->halted, (unsigned long long)o->suspicions, (double)o->messages / plan.n / seconds,
            (double)o->reads / plan.n / seconds, o->longest, o->node_bytes, (unsigned long long)o->events,
            (double)o->events / o->cpu_s / 1e6, o->ordered, plan.submitted, (unsigned long long)o->messages,
            o->consistent ? "" : "; TWO HISTORIES", o->two_jobs ? "; TWO JOBS" : "", o->agreed ? "" : "; NOT ALL AGREE",
            o->wrong ? "; WRONG" : "", storm ? "; TOO MANY MESSAGES" : "", large ? "; TOO LARGE" : "",
-           late ? "; LATE" : "");
+           late ? "; LATE" : "", few ? "; TOO FEW DECLARED" : "");
     if (kinds)
         print_kinds(o);
-    return !late && !large && o->consistent && !o->two_jobs && o->agreed && o->wrong == 0 &&
+    return !late && !few && !large && o->consistent && !o->two_jobs && o->agreed && o->wrong == 0 &&
            o->ordered == plan.submitted && !storm;
 }
 
@@ -223,7 +228,7 @@ int main(int argc, char **argv)
         {"spikes-ms", 'P', "MS", 0, "by up to so much", 2},
         {"slow", 'w', "PERCENT", 0, "of the nodes handle everything late", 2},
         {"slow-ms", 'W', "MS", 0, "by up to so much", 2},
-        {"cut", 'c', "PERCENT", 0, "of the nodes are cut off from the others", 2},
+        {"cut", 'c', "PERCENT", 0, "of the nodes, the last ones, are cut off from the others", 2},
         {"cut-ms", 'C', "MS", 0, "for so long; 0: for good", 2},
         {"flapping", 'F', "K", 0, "links between neighbours fail and come back every 20 to 720 ms", 2},
         {"submitted", 'e', "K", 0, "nodes have an event ordered each when the failures come", 2},
@@ -231,6 +236,7 @@ int main(int argc, char **argv)
         {"work-us", 'M', "US", 0, "of one of them for each event, and for each message sent", 2},
         {"most-messages", 'b', "M", 0, "more than so many are a fault", 2},
         {"known-within", 'B', "MS", 0, "after the failures; known to all later is a fault", 2},
+        {"least-declared", 'a', "K", 0, "fewer nodes than that declared dead are a fault", 2},
         {"longest", 'L', "BYTES", 0, "a longer message is a fault", 2},
         {"node-bytes", 'D', "BYTES", 0, "more for each node, at the end, are a fault", 2},
         {"kinds", 'K', NULL, 0, "print how many messages of each kind there were", 2},

@@ -259,8 +259,8 @@ static void fail_all(void)
         if (!s->dead)
             member_submit(s->m, &e, w.now);
     }
-    for (int i = w.p.n - (int)(w.p.cut * w.p.n); i < w.p.n; i++)
-        w.nodes[i].cut = true;
+    for (int i = 0; i < w.p.n; i++) /* the smaller part; it may be the one that has the coordinator */
+        w.nodes[i].cut = (i >= w.p.n - (int)(w.p.cut * w.p.n)) == (w.p.cut <= 0.5);
     for (int i = 0; i < w.p.n && w.p.cut > 0;
          i++) /* each side finds the other dead; when they meet again a quorum decides */
         w.nodes[i].excused = true;

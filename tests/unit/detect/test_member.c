@@ -291,6 +291,78 @@ static void test_member_check_says_when_the_node_has_answered(void **state)
         assert_int_equal(fakes[i].answered[0], 0); /* nobody asked */
 }
 
+/* A link between nodes that do not read each other. It works for a moment, is still looked at after that, and breaks again: it was never whole. */
+static void test_member_link_that_works_for_a_moment_stays_broken(void **state)
+{
+    struct member_link known[MEMBER_LINKS_MAX];
+    tear_down(state);
+    nodes = 8;
+    set_up(state);
+    pass(500 * MS);
+    lost[0][4] = lost[4][0] = true;
+    member_check(fakes[0].m, 4, now);
+    pass(400 * MS);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(member_links(fakes[0].m, known, MEMBER_LINKS_MAX), 1);
+        lost[0][4] = lost[4][0] = false;
+        pass(300 * MS);
+        lost[0][4] = lost[4][0] = true;
+        for (int i = 0; i < 1600; i++) {
+            pass(MS);
+            assert_int_equal(member_links(fakes[0].m, known, MEMBER_LINKS_MAX), 1);
+        }
+    }
+    lost[0][4] = lost[4][0] = false;
+    pass(16 * 780 * MS + 1000 * MS);
+    for (int i = 0; i < nodes; i++)
+        assert_int_equal(member_links(fakes[i].m, known, MEMBER_LINKS_MAX), 0);
+}
+
+static struct member *created_with(const struct member_params *p)
+{
+    struct member_ops ops = {&fakes[0],  on_send,   on_read,    on_watch, on_probe,
+                             on_prepare, on_commit, on_settled, on_halt,  on_report};
+    return member_create(p, &ops, now);
+}
+
+static void test_member_parameters_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    static const int good[] = {0, 1, 2, 3}, unknown[] = {0, 1, 2, 4}, below[] = {0, 1, -1, 3};
+    struct member_params p, bad[20];
+    member_params_default(&p, 4, 0);
+    p.topology = MEMBER_FILE;
+    p.edges = good;
+    p.edge_count = 2;
+    struct member *m = created_with(&p);
+    assert_non_null(m);
+    member_destroy(m);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        bad[i] = p;
+    bad[0].edges = unknown;
+    bad[1].edges = below;
+    bad[2].edges = NULL;
+    bad[3].edge_count = -1;
+    bad[4].topology = (enum member_topology)(MEMBER_FILE + 1);
+    bad[5].topology = (enum member_topology) - 1;
+    bad[6].n = 0;
+    bad[7].n = MEMBER_NODES_MAX + 1;
+    bad[8].self = 4;
+    bad[9].self = -1;
+    bad[10].degree = 0;
+    bad[11].degree = MEMBER_WATCHES_MAX;
+    bad[12].voters = 0;
+    bad[13].period_ns = 0;
+    bad[14].late_ns = p.period_ns;
+    bad[15].dark_ns = p.late_ns;
+    bad[16].dark_ns = p.limit_ns + 1;
+    bad[17].ping_ns = 0;
+    bad[18].rto_ns = 0;
+    bad[19].rto_max_ns = p.rto_ns - 1;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_null(created_with(&bad[i]));
+}
+
 /* Whom this member doubts already, and who answers by and by. */
 static void test_member_check_of_a_suspect_is_answered_too(void **state)
 {
@@ -642,6 +714,8 @@ int main(void)
         TEST(test_member_prepare_waits_for_no_node_that_died_since),
         TEST(test_member_refused_node_is_dead_without_waiting),
         TEST(test_member_check_says_when_the_node_has_answered),
+        TEST(test_member_link_that_works_for_a_moment_stays_broken),
+        TEST(test_member_parameters_out_of_range_are_refused),
         TEST(test_member_check_of_a_suspect_is_answered_too),
         TEST(test_member_broken_connection_asks_the_kernel_at_once),
         cmocka_unit_test_setup_teardown(test_member_silent_node_is_dead_after_the_limit_not_before, set_up_patient,
