@@ -537,9 +537,10 @@ uint64_t detector_deadline(const struct member *m)
     const struct member_params *p = &m->p;
     for (int i = 0; i < m->n_watch; i++) {
         const struct watch *w = &m->watch[i];
+        uint64_t late_at = watch_late_at(m, w);
         sooner(&d, w->posted ? later(w->next_read, w->posted + p->late_ns) : w->next_read);
-        if (watch_late_at(m, w) > m->t)
-            sooner(&d, watch_late_at(m, w));
+        if (late_at > m->t)
+            sooner(&d, late_at);
     }
     for (int i = 0; i < m->n_targets; i++) {
         const struct target *tg = &m->targets[i];

@@ -80,7 +80,8 @@ void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now
 
 uint64_t watch_late_at(const struct member *m, const struct watch *w)
 {
-    uint64_t sign = detector_has_seen(m, w->node) ? w->last_life : later(w->last_life, m->created + m->p.startup_ns);
+    bool seen = w->have_counter || detector_has_seen(m, w->node);
+    uint64_t sign = seen ? w->last_life : later(w->last_life, m->created + m->p.startup_ns);
     return sign + m->p.late_ns;
 }
 

@@ -9,7 +9,9 @@ enum { SLOTS = 1 << 16, NONE = 0 };
 struct wheel {
     struct occurrence *pool; /* 0 is none */
     uint32_t n_pool, cap_pool, free;
-    uint32_t head[SLOTS], tail[SLOTS];
+    struct {
+        uint32_t head, tail; /* beside each other: an event touches one line of the cache */
+    } list[SLOTS];
     uint64_t used[SLOTS / 64]; /* bit: the slot has events */
     uint64_t slot;             /* being taken */
     uint32_t *heap;
@@ -79,11 +81,11 @@ static void into_slot(struct wheel *w, uint32_t k)
     uint64_t slot = w->pool[k].t / WHEEL_SLOT_NS;
     uint32_t at = (uint32_t)((slot > w->slot ? slot : w->slot) % SLOTS);
     w->pool[k].next = NONE;
-    if (w->head[at] == NONE)
-        w->head[at] = k;
+    if (w->list[at].head == NONE)
+        w->list[at].head = k;
     else
-        w->pool[w->tail[at]].next = k;
-    w->tail[at] = k;
+        w->pool[w->list[at].tail].next = k;
+    w->list[at].tail = k;
     w->used[at / 64] |= 1ull << at % 64;
 }
 
@@ -133,10 +135,10 @@ bool wheel_take(struct wheel *w, uint64_t end, struct occurrence *out)
     w->slot = slot;
     while (w->n_heap && w->pool[w->heap[0]].t / WHEEL_SLOT_NS < slot + SLOTS)
         into_slot(w, heap_take(w));
-    uint32_t at = (uint32_t)(w->slot % SLOTS), k = w->head[at];
+    uint32_t at = (uint32_t)(w->slot % SLOTS), k = w->list[at].head;
     *out = w->pool[k];
-    w->head[at] = w->pool[k].next;
-    if (w->head[at] == NONE)
+    w->list[at].head = w->pool[k].next;
+    if (w->list[at].head == NONE)
         w->used[at / 64] &= ~(1ull << at % 64);
     w->pool[k].next = w->free;
     w->free = k;
