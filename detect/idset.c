@@ -225,7 +225,8 @@ static bool insert_at(struct idset *s, int i, int lo, int hi)
 /* n ranges or more, up to `highest`, take less room so. */
 static bool are_bits_less(int n, int highest)
 {
-    return n > SPARSE_MAX && (size_t)n * sizeof(struct idrange) > (size_t)(highest / IDBLOCK_IDS + 1) * sizeof(struct idblock);
+    return n > SPARSE_MAX &&
+           (size_t)n * sizeof(struct idrange) > (size_t)(highest / IDBLOCK_IDS + 1) * sizeof(struct idblock);
 }
 
 static bool to_bits(struct idset *s, int highest)

@@ -11,8 +11,8 @@
  *
  * threads   none inside; the owner serialises all calls. Callbacks are made from inside the calls; of this header's
  *           functions they may call only member_submit, member_prepared, member_check and the queries.
- * memory    under 6 KiB per core whatever n, 12 bytes for each range of dead ids in each of four sets, and the log: 700 bytes an epoch.
- *           The coordinator: n / 8 bytes more.
+ * memory    under 6 KiB per core whatever n, 12 bytes for each range of dead ids in each of four sets, at most n / 7 bytes a set
+ *           (idset.h), and the log: 700 bytes an epoch. The coordinator: n / 8 bytes more.
  * source    FT-ARMCI, "Remote-Node Fault Detection Module": heartbeat reads on a ring, datagram pings, a quorum. Differs:
  *           a failed read is only a suspicion; a death becomes a totally ordered view. */
 #ifndef KEEL_DETECT_MEMBER_H

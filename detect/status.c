@@ -30,7 +30,7 @@ void member_status(const struct member *m, struct member_status *out)
             .node = tg->node, .state = state_name(tg->state), .since_ns = outer(m, tg->since), .asked = tg->n_voters};
         for (int k = 0; k < tg->n_voters; k++) {
             s->reached += tg->voters[k].vote == VOTE_REACHED;
-            s->unreached += tg->voters[k].vote == VOTE_UNREACHED;
+            s->unreached += tg->voters[k].vote == VOTE_UNREACHED || tg->voters[k].vote == VOTE_KERNEL;
         }
         out->n_doubts++;
     }

@@ -1,5 +1,8 @@
 /* What makes operations go on: events of the transports, deadlines, views; and waiting for them. */
+#include <stdio.h>
+
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 #include "runtime/client/client.h"
 
 enum {
@@ -80,6 +83,35 @@ static void ask_about(struct client *c, const struct op *op, uint64_t now)
         link_ask_agent(c, op->plan.leg[leg].node, now);
 }
 
+/* The node whose answer is missing, or to which there was no way; -1: it had no plan, or it was not its turn. */
+static int waits_for(const struct op *op, bool *went_out)
+{
+    for (const struct piece *p = op->pieces; p; p = p->sibling)
+        if (!p->done) {
+            *went_out = true;
+            return p->node;
+        }
+    *went_out = false;
+    for (int leg = 0; op->planned && leg < op->plan.legs; leg++)
+        if (op->plan.leg[leg].posted < op->len)
+            return op->plan.leg[leg].node;
+    return -1;
+}
+
+static void give_up(struct op *op)
+{
+    static const char *const names[] = {"a put", "a get", "an accumulate", "an atomic operation", "an entry"};
+    bool went_out;
+    int node = waits_for(op, &went_out);
+    char why[48] = "waited for others";
+    if (node >= 0)
+        snprintf(why, sizeof why, "%s node %d", went_out ? "has no answer of" : "had no connection to", node);
+    log_warn_some("%s of %llu bytes with rank %d took longer than the %llu ms of KEEL_TIMEOUT_MS: it %s",
+                  names[op->kind], (unsigned long long)op->len, op->rank,
+                  (unsigned long long)(op->client->timeout_ns / KEEL_NS_PER_MS), why);
+    op_fail(op, KEEL_ERR_TIMEOUT);
+}
+
 /* Deadlines, views, nodes that do not answer. */
 static void scan(struct client *c, uint64_t now)
 {
@@ -95,7 +127,7 @@ static void scan(struct client *c, uint64_t now)
         if (op->kind == OP_ENTER)
             continue;
         if (c->lived_ns > op->deadline && op->status == KEEL_IN_PROGRESS) {
-            op_fail(op, KEEL_ERR_TIMEOUT);
+            give_up(op);
             continue;
         }
         if (op->planned && !op->replan && page_tag(c->page, op->group) != op->route.tag)

@@ -2,6 +2,7 @@
 processes that are killed, stopped, frozen and cut off for real."""
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
 from cluster import Cluster
-from keeltest import IS_ROOT, Skip, state_of, wait_for
+from keeltest import IS_ROOT, KEELCTL, Skip, state_of, wait_for
 
 FAILURES = os.environ.get("KEEL_FAILURES", "build/tests/fault/failures")
 FINAL = 200000  # ms: long enough on any machine; a verdict comes when it is there
@@ -247,6 +248,11 @@ def broken_link(both_ways):
         wait_for(both_ends_say_so, "both ends to say that it is broken")
         for node in range(4):
             assert job.ask("node %d %d" % (node, FINAL)) == "KEEL_ALIVE"
+
+        def all_show_it():
+            shown = subprocess.run([KEELCTL, "status", "--detect", job.id()], capture_output=True, text=True, timeout=keeltest.HANG_S)
+            return len(re.findall(r"    link between nodes 2 and 3 broken for \d+ ms\n", shown.stdout)) == 4
+        wait_for(all_show_it, "keelctl status --detect to show the link at all four nodes")
         for a, b in ways:
             way(job, a, b, "del")
         wait_for(lambda: job.ask("links") == "links", "node 0 to be told that it is whole")

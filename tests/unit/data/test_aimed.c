@@ -10,6 +10,7 @@
 
 #include "aimed.h"
 #include "runtime/agent/segments.h"
+#include "runtime/base/log.h"
 
 static uint8_t big[SEG_BYTES];
 static int dead_of(int node)
@@ -187,6 +188,45 @@ static void test_aimed_doubt_told_late_counts_for_later_puts(void **state)
     print_message("doubted %u, given up %d, the last is number %u\n", atomic_load(&intents.doubted), given,
                   c.given_up->number);
     assert_int_equal(c.given_up->number, 3);
+}
+
+static char logged[4096];
+
+static void keep_line(void *user, const char *line, size_t len)
+{
+    size_t at = strlen(logged);
+    (void)user;
+    if (at + len < sizeof logged)
+        memcpy(logged + at, line, len);
+}
+
+/* what timed out says which operation it was, and whose answer is missing; or to whom there was no way. */
+static void test_aimed_operation_without_answer_says_whose(void **state)
+{
+    (void)state;
+    client_open();
+    static keel_handle h;
+    int64_t one = 1;
+    memset(logged, 0, sizeof logged);
+    log_to(keep_line, NULL);
+    for (int met = 0; met < 2; met++) {
+        c.timeout_ns = 10000000;
+        w.node[1].still = true; /* of the two that have copies of the part of rank 0 */
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, &h), KEEL_OK);
+        turns(20);
+        assert_int_equal(rma_test(&c, &h), KEEL_ERR_TIMEOUT);
+        w.node[1].still = false;
+        c.timeout_ns = 30000000000ull;
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 0, &one, NULL, 8, &h), KEEL_OK);
+        turns(50);
+        assert_int_equal(rma_test(&c, &h), KEEL_OK);
+    }
+    log_to(NULL, NULL);
+    const char *text = "a put of 8 bytes with rank 0 took longer than the 10 ms of KEEL_TIMEOUT_MS: it ";
+    const char *first = strstr(logged, text), *second = first ? strstr(first + 1, text) : NULL;
+    assert_non_null(second);
+    assert_memory_equal(first + strlen(text), "had no connection to node 1", 27);
+    assert_memory_equal(second + strlen(text), "has no answer of node 1", 23);
 }
 
 /* a put through the primary is given up, its message is still on its way: nobody is told, and it takes effect over what another
@@ -542,6 +582,8 @@ static void test_aimed_who_leaves_completes_its_puts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        /* the first: such lines are not said more than a few times in a while */
+        cmocka_unit_test_setup_teardown(test_aimed_operation_without_answer_says_whose, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_waiting_in_line_is_planned_again, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_goes_on_after_a_break, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_who_leaves_completes_its_puts, setup, client_close),

@@ -44,9 +44,12 @@ static void e_yield(void *user)
     (void)user;
 }
 
+static int checked[RANKS]; /* how often rank 0 had its agent look whether that node lives */
+
 static bool e_tell(void *user, const struct control *r)
 {
-    (void)user, (void)r;
+    if (user == &rank[0] && r->type == CONTROL_CHECK)
+        checked[r->slot]++;
     return true;
 }
 
@@ -191,6 +194,7 @@ static void start(int r)
     lossy.room = lossy_room;
     k->net->table = &lossy;
     assert_int_equal(client_init(&k->c, &env, &welcome, page, &k->intents, k->net, k->shm), KEEL_OK);
+    k->c.env.user = k;
     struct tp_ep *own;
     assert_int_equal(
         k->shm->table->connect(k->shm, &page_node(page, r)->addr, &hello, sizeof hello, client_own_link(&k->c), &own),
@@ -607,6 +611,36 @@ static void give_up(void)
     fail_msg("the caller still waits for a process that is stopped");
 }
 
+static void enter_late(void)
+{
+    struct engine_call call = {.kind = ENGINE_BARRIER};
+    others = NULL;
+    rank[1].asleep = false;
+    assert_int_equal(coll_call(rank[1].c.coll.world, &call, &others), KEEL_OK);
+}
+
+/* Who waits in a collective for long has the agent look whether that node lives: now and then, and not at all when it was short. */
+static void test_direct_collective_that_waits_asks_whether_the_node_lives(void **state)
+{
+    (void)state;
+    struct engine_call call = {.kind = ENGINE_BARRIER};
+    meet();
+    memset(checked, 0, sizeof checked);
+    for (int late = 0; late < 2; late++) {
+        uint64_t begin = now_ns;
+        rank[1].asleep = true;
+        sleeps = late ? 300 : 2;
+        then = enter_late;
+        assert_int_equal(coll_run(rank[0].c.coll.world, &call, NULL), KEEL_OK);
+        assert_int_equal(coll_wait(others, NULL, NULL), KEEL_OK);
+        if (late)
+            assert_in_range(checked[1], 1, (now_ns - begin) / (200 * KEEL_NS_PER_MS) + 1);
+        else
+            assert_int_equal(checked[1], 0);
+    }
+    assert_int_equal(checked[0], 0); /* its own agent needs no question */
+}
+
 /* The bytes of a long message to one that is stopped are the caller's again when the call has ended; also of one that is longer
  * than what may be on its way. */
 static void long_message_to_who_is_stopped(size_t len)
@@ -736,6 +770,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_direct_hello_of_a_stranger_or_of_another_time_is_refused, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_direct_agreement_waits_for_who_is_stopped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_collective_that_waits_asks_whether_the_node_lives, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_direct_long_message_to_who_is_stopped_ends_with_the_call, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_direct_group_without_who_is_stopped_does_not_wait_for_it, set_up,

@@ -195,6 +195,44 @@ static void hear(int node, struct wire_msg msg)
     member_receive(m, node, bytes, wire_encode(&msg, bytes), now);
 }
 
+/* What keelctl status --detect shows of a doubt and of a broken link. */
+static void test_doubts_and_links_are_in_the_status(void **state)
+{
+    (void)state;
+    struct member_status s;
+    pass(500 * MS, true);
+    member_status(m, &s);
+    assert_int_equal(s.n_doubts + s.n_links, 0);
+    assert_int_equal(s.n_watches, 2);
+    uint64_t begin = now;
+    pass(200 * MS, false);
+    member_status(m, &s);
+    const struct member_doubt_status *d = &s.doubts[s.doubts[0].node == 8 ? 0 : 1];
+    assert_true(s.n_doubts >= 2 && d->node == 8);
+    assert_string_equal(d->state, "suspect");
+    assert_in_range(d->since_ns, begin + 80 * MS, begin + 160 * MS);
+    assert_int_equal(d->asked, 3);
+    assert_int_equal(d->reached + d->unreached, 0);
+    for (int i = 20, said = 0; i < N; i++) { /* only those that it asked count */
+        hear(i, (struct wire_msg){.type = WIRE_VOTE,
+                                  .node = 8,
+                                  .vote = said == 0   ? VOTE_UNREACHED
+                                          : said == 1 ? VOTE_KERNEL
+                                                      : VOTE_REACHED});
+        member_status(m, &s);
+        d = &s.doubts[s.doubts[0].node == 8 ? 0 : 1];
+        said = d->reached + d->unreached;
+    }
+    assert_int_equal(d->reached + d->unreached, 3); /* who answers without reaching its agent does not reach it */
+    assert_int_equal(d->unreached, 2);
+    hear_of_link(20, true, 1);
+    member_status(m, &s);
+    assert_true(s.n_links == 1 && s.links[0].a == 20 && s.links[0].b == 21 && s.links[0].since_ns <= now);
+    hear_of_link(20, false, 2);
+    member_status(m, &s);
+    assert_int_equal(s.n_links, 0);
+}
+
 static int reports_beside_the_first(void)
 {
     int n = 0;
@@ -307,6 +345,7 @@ int main(void)
         TEST(test_doubts_who_may_only_be_starting_is_not_doubted),
         TEST(test_doubts_who_is_patient_looks_less_often),
         TEST(test_doubts_links_beyond_the_bound_are_dropped),
+        TEST(test_doubts_and_links_are_in_the_status),
     };
     return cmocka_run_group_tests_name("doubts", tests, NULL, NULL);
 }
