@@ -1,5 +1,5 @@
 /* sim-scale [OPTIONS]: one run of detection at size, a line of figures. Exit 0: nobody who was well was declared dead or ended, one history and one job,
- * and at the end everybody who runs agrees on who failed. */
+ * and at the end everybody who runs agrees on who failed, and nobody runs who was cut off with a minority. */
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,11 +161,11 @@ static bool tell(const struct outcome *o)
            (double)o->reads / plan.n / seconds, o->longest, o->node_bytes, (unsigned long long)o->events,
            (double)o->events / o->cpu_s / 1e6, o->ordered, plan.submitted, (unsigned long long)o->messages,
            o->consistent ? "" : "; TWO HISTORIES", o->two_jobs ? "; TWO JOBS" : "", o->agreed ? "" : "; NOT ALL AGREE",
-           o->wrong ? "; WRONG" : "", storm ? "; TOO MANY MESSAGES" : "", large ? "; TOO LARGE" : "",
-           late ? "; LATE" : "", few ? "; TOO FEW DECLARED" : "");
+           o->ended ? "" : "; A MINORITY RUNS ON", o->wrong ? "; WRONG" : "", storm ? "; TOO MANY MESSAGES" : "",
+           large ? "; TOO LARGE" : "", late ? "; LATE" : "", few ? "; TOO FEW DECLARED" : "");
     if (kinds)
         print_kinds(o);
-    return !late && !few && !large && o->consistent && !o->two_jobs && o->agreed && o->wrong == 0 &&
+    return !late && !few && !large && o->consistent && !o->two_jobs && o->agreed && o->ended && o->wrong == 0 &&
            o->ordered == plan.submitted && !storm;
 }
 

@@ -382,6 +382,16 @@ static bool create(struct node *s, int id)
     return true;
 }
 
+/* Has everybody of the smaller part ended, where the nodes are cut apart for good? Of two halves that without the lowest id is the smaller. */
+static bool has_minority_ended(void)
+{
+    int n_cut = (int)(w.p.cut * w.p.n);
+    for (int i = 0; i < w.p.n && n_cut > 0 && !w.p.cut_ns; i++)
+        if (w.nodes[i].cut == (2 * n_cut <= w.p.n) && !w.nodes[i].dead)
+            return false;
+    return true;
+}
+
 /* Does everybody who runs, and was not cut off with a minority, have the end of the history, in which all that failed are out? */
 static bool all_agree(void)
 {
@@ -435,6 +445,7 @@ bool scale_run(const struct plan *plan, struct outcome *out)
     }
     out->cpu_s = cpu_s() - cpu;
     out->agreed = all_agree();
+    out->ended = has_minority_ended();
     size_t full = mallinfo2().uordblks + mallinfo2().hblkhd;
     for (int i = 0; i < plan->n; i++)
         member_destroy(w.nodes[i].m);

@@ -45,6 +45,7 @@ struct outcome {
     uint64_t detected, known;      /* from `at`: the first verdict; the last live node's commit. 0: none */
     int failed, declared, wrong, halted, ordered; /* ordered: of the events submitted */
     bool consistent, agreed; /* one history; at the end all that run have its end, and the failed are out */
+    bool ended;              /* nobody runs of the smaller part that was cut off for good */
     bool two_jobs;           /* two that ran had each other outside their views; only looked at with `cut` */
     size_t longest;          /* message, in bytes */
     size_t node_bytes;       /* of a core, at the end */
