@@ -461,7 +461,7 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
     return KEEL_OK;
 }
 
-static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs)
+static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs, int *bad)
 {
     int n = h->config.params.n;
     struct dgram_addr *addrs = calloc((size_t)n, sizeof *addrs);
@@ -476,6 +476,7 @@ static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs)
         struct blob b;
         if (blobs[i].len != sizeof b) {
             status = KEEL_ERR_ARG;
+            *bad = i;
             break;
         }
         memcpy(&b, blobs[i].bytes, sizeof b);
@@ -496,9 +497,9 @@ static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs)
     return status;
 }
 
-keel_status helper_start(struct helper *h, const struct helper_blob *blobs)
+keel_status helper_start(struct helper *h, const struct helper_blob *blobs, int *bad)
 {
-    keel_status status = take_blobs(h, blobs);
+    keel_status status = take_blobs(h, blobs, bad);
     if (status != KEEL_OK)
         return status;
     struct member_ops ops = {.user = h,

@@ -58,8 +58,8 @@ struct helper;
  * errors  KEEL_ERR_ARG, KEEL_ERR_NOMEM, KEEL_ERR_SYSTEM (logged; with PROBE_VERBS also if there is no usable device). */
 keel_status helper_create(const struct helper_config *config, const struct helper_callbacks *callbacks,
                           struct helper **out, struct helper_blob *blob);
-/* blobs[n] in node order. Starts the thread. */
-keel_status helper_start(struct helper *h, const struct helper_blob *blobs);
+/* blobs[n] in node order. Starts the thread. KEEL_ERR_ARG: *bad is the node whose blob is none, or as it was (-1 before the call). */
+keel_status helper_start(struct helper *h, const struct helper_blob *blobs, int *bad);
 /* "verbs" or "ofi": what it began with. */
 const char *helper_probe(const struct helper *h);
 /* Whose heartbeats it read at the start; their number. */

@@ -17,6 +17,7 @@
 
 enum {
     PLANE_BLOB_MAX = 512,
+    PLANE_WHY_MAX = 160,
     PLANE_MAX_RESTARTS = 3, /* of a rank on a live node, then it is left dead */
 };
 
@@ -64,8 +65,8 @@ struct plane;
 /* Opens listeners and memory; blob receives what other nodes need to reach this one. */
 keel_status plane_create(const struct plane_config *config, const struct plane_callbacks *callbacks, struct plane **out,
                          struct plane_blob *blob);
-/* All nodes' blobs, in node order. Starts the threads. */
-keel_status plane_start(struct plane *plane, const struct plane_blob *blobs);
+/* All nodes' blobs, in node order. Starts the threads. If it fails, why gets what could not be done, and at which node's blob. */
+keel_status plane_start(struct plane *plane, const struct plane_blob *blobs, char why[PLANE_WHY_MAX]);
 /* A process was started in slot (0.. unique on this node, never reused) for `rank` (-1: standby on a spare node).
  * fd is our end of its SOCK_SEQPACKET socketpair (the child's end is KEEL_FD in its environment); the plane owns fd
  * now. */

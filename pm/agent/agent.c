@@ -416,10 +416,12 @@ void agent_start(struct agent *a, const json_t *list, const json_t *peers)
         good &= codec_to_blob(json_array_get(list, i), blobs[i].bytes, sizeof blobs[i].bytes, &len);
         blobs[i].len = (uint32_t)len;
     }
-    keel_status status = good ? plane_start(a->plane, blobs) : KEEL_ERR_ARG;
+    char what[PLANE_WHY_MAX] = "keelrun's list of the nodes cannot be read", why[PLANE_WHY_MAX + 32];
+    keel_status status = good ? plane_start(a->plane, blobs, what) : KEEL_ERR_ARG;
     free(blobs);
     if (status != KEEL_OK) {
-        agent_fail(a, 1, keel_status_text(status));
+        snprintf(why, sizeof why, "node %d: %s", a->launch.node, what);
+        agent_fail(a, 1, why);
         return;
     }
     uv_timer_stop(&a->lease);

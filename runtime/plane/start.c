@@ -281,37 +281,50 @@ static void choose_net(struct plane *p, const struct plane_blob *blobs, int memb
         other->table->close(other);
 }
 
-static keel_status introduce(struct plane *p, const struct plane_blob *blobs, int members)
+static keel_status fail(char why[PLANE_WHY_MAX], keel_status status, const char *what)
+{
+    if (!why[0])
+        snprintf(why, PLANE_WHY_MAX, "%s: %s", what, keel_status_text(status));
+    return status;
+}
+
+static keel_status introduce(struct plane *p, const struct plane_blob *blobs, int members, char why[PLANE_WHY_MAX])
 {
     struct helper_blob *helpers = calloc((size_t)members, sizeof *helpers);
     bool device = p->config.settings->provider == PROVIDER_AUTO && strcmp(p->provider, "verbs") == 0;
+    int bad = -1;
     if (!helpers)
-        return KEEL_ERR_NOMEM;
+        return fail(why, KEEL_ERR_NOMEM, "the nodes' addresses");
     for (int m = 0; m < members; m++) {
         struct blob b = blob_of(&blobs[m]);
         helpers[m] = b.helper;
         agent_address(&p->agent, m, device ? &b.device_addr : &b.addr, b.incarnation);
     }
-    keel_status status = helper_start(p->helper, helpers);
+    keel_status status = helper_start(p->helper, helpers, &bad);
     free(helpers);
-    return status;
+    if (status != KEEL_OK && bad >= 0)
+        snprintf(why, PLANE_WHY_MAX, "what node %d says of itself is not what this agent reads: another version of it?",
+                 bad);
+    return status == KEEL_OK ? KEEL_OK : fail(why, status, "the detector cannot start");
 }
 
-keel_status plane_start(struct plane *p, const struct plane_blob *blobs)
+keel_status plane_start(struct plane *p, const struct plane_blob *blobs, char why[PLANE_WHY_MAX])
 {
     int members = p->config.settings->nodes + p->config.settings->spares;
+    why[0] = 0;
     choose_net(p, blobs, members);
     keel_status status = make_agent(p);
     p->agent_made = true;
-    if (status == KEEL_OK)
-        status = watch(p, p->net->table->wait_fd(p->net));
-    if (status == KEEL_OK)
-        status = introduce(p, blobs, members);
+    if (status != KEEL_OK)
+        return fail(why, status, "the state of this node's memory");
+    if (watch(p, p->net->table->wait_fd(p->net)) != KEEL_OK)
+        return fail(why, KEEL_ERR_SYSTEM, "to wait for the data network");
+    status = introduce(p, blobs, members, why);
     if (status != KEEL_OK)
         return status;
     tell_watched(p);
     if (pthread_create(&p->thread, NULL, plane_thread, p) != 0)
-        return KEEL_ERR_SYSTEM;
+        return fail(why, KEEL_ERR_SYSTEM, "the thread of this node's memory cannot start");
     p->running = true;
     return KEEL_OK;
 }

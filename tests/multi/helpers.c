@@ -156,7 +156,7 @@ static void node_main(int node, int from)
     if (helper_create(&config, &callbacks, &s.h, &first.blob) != KEEL_OK)
         _exit(4);
     say(&first);
-    if (read(from, blobs, sizeof blobs) != sizeof blobs || helper_start(s.h, blobs) != KEEL_OK)
+    if (read(from, blobs, sizeof blobs) != sizeof blobs || helper_start(s.h, blobs, &(int){-1}) != KEEL_OK)
         _exit(4);
     char order;
     while (read(from, &order, 1) == 1) { /* 'p': statistics */
