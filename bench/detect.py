@@ -1,0 +1,92 @@
+"""What detection costs: detect.py KEELRUN PROGRAM [--seconds S] [--rounds N]    PROGRAM: bench/onesided.c
+
+First the processor time of an agent (with its witness) while its job sleeps, in per cent of one processor, for 2, 4, 8 and 16 nodes on this machine: the
+mean and the most of all agents, with the default period and with one so long that hardly anything is read.
+Then puts of 8 bytes between two nodes with and without detection (the same two), a job each, in turns: the median of the rounds' medians,
+and of the ratios of neighbouring rounds."""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from collectives import Side
+
+WITHOUT = ["--silence", "600000", "--dark", "600000"]
+
+
+def own_and_children(pid):
+    """The agent and its witness: processes of the same program."""
+    program = os.readlink(f"/proc/{pid}/exe")
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [pid] + [c for c in map(int, f.read().split()) if os.readlink(f"/proc/{c}/exe") == program]
+
+
+def used(pids):
+    ns = 0
+    for pid in pids:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/schedstat") as f:
+                ns += int(f.read().split()[0])
+    return ns / 1e9
+
+
+def idle(keelrun, nodes, options, seconds):
+    """Per cent of a processor of each agent."""
+    with tempfile.TemporaryDirectory() as directory:
+        log = os.path.join(directory, "log")
+        job = subprocess.Popen([keelrun, "--event-log", log, "-n", str(nodes), "--nodes", str(nodes), *options, "sleep", "10000"], stderr=subprocess.DEVNULL)
+        try:
+            agents, started = {}, 0
+            while started < nodes:
+                time.sleep(0.1)
+                assert job.poll() is None
+                with open(log) as f:
+                    events = [json.loads(line) for line in f.read().split("\n")[:-1]]
+                agents = {e["node"]: e["pid"] for e in events if e["event"] == "start"}
+                started = sum(e["event"] == "rank_start" for e in events)
+            time.sleep(4) # in the first three seconds nodes may only be starting
+            groups = [own_and_children(pid) for pid in agents.values()]
+            begin, before = time.monotonic(), [used(g) for g in groups]
+            time.sleep(seconds)
+            after, end = [used(g) for g in groups], time.monotonic()
+        finally:
+            job.terminate()
+            job.wait()
+    return [100 * (b - a) / (end - begin) for a, b in zip(before, after)]
+
+
+def put(keelrun, program, options):
+    side = Side([keelrun, "-n", "2", "--nodes", "2", *options, program], 2, os.environ, False)
+    got = statistics.median(side.measure("put", 8, 2000) for _ in range(5))
+    assert side.end() == 0
+    return got
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("keelrun")
+    parser.add_argument("program")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--rounds", type=int, default=10)
+    args = parser.parse_args()
+    print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\nnodes   per cent of a processor for each agent: mean, most; without detection")
+    for nodes in (2, 4, 8, 16):
+        own, none = (idle(args.keelrun, nodes, options, args.seconds) for options in ([], WITHOUT))
+        print(f"{nodes:5} {statistics.mean(own):10.2f} {max(own):6.2f} {statistics.mean(none):8.2f}", flush=True)
+    pairs = []
+    for number in range(args.rounds):
+        first = put(args.keelrun, args.program, WITHOUT if number % 2 else [])
+        second = put(args.keelrun, args.program, [] if number % 2 else WITHOUT)
+        pairs.append((second, first) if number % 2 else (first, second))
+    ratios = sorted(a / b for a, b in pairs)
+    print(f"put of 8 bytes, {args.rounds} pairs of jobs: {statistics.median(a for a, _ in pairs):.2f} us with detection, "
+          f"{statistics.median(b for _, b in pairs):.2f} without; ratio {statistics.median(ratios):.3f} "
+          f"(half of them {ratios[len(ratios) // 4]:.3f} to {ratios[-1 - len(ratios) // 4]:.3f})")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
