@@ -153,8 +153,11 @@ static keel_status make_agent(struct plane *p)
 
 static keel_status open_net(struct plane *p, const char *provider, bool optional, struct tp **net, struct tp_addr *addr)
 {
-    struct tp_config config = {.host = p->host, .provider = provider, .optional = optional};
-    keel_status status = tp_net_open(&config, p->config.settings->secure ? p->config.secret : NULL, net);
+    const struct job_settings *s = p->config.settings;
+    int others = s->nodes + s->spares - 1; /* to each and from each */
+    struct tp_config config = {
+        .host = p->host, .provider = provider, .optional = optional, .connections = 2 * others + s->ranks};
+    keel_status status = tp_net_open(&config, s->secure ? p->config.secret : NULL, net);
     if (status == KEEL_OK)
         status = (*net)->table->listen(*net, addr);
     return status;

@@ -163,7 +163,7 @@ static keel_status ofi_open(const struct tp_config *config, struct tp **out)
     tp->info = find_provider(config);
     int rc = tp->info ? open_queues(tp) : 0;
     if (!rc && tp->info && tp->rdma)
-        rc = rdma_open(tp);
+        rc = rdma_open(tp, config->connections);
     if (rc)
         complain(config, rc);
     if (!tp->info || rc) {

@@ -282,7 +282,7 @@ void ofi_sock_guard(struct ofi_tp *tp, enum guard_when when);
 /* ofi_rdma.c: connections */
 void rdma_hints(struct fi_info *hints);
 /* 0, or libfabric's error */
-int rdma_open(struct ofi_tp *tp);
+int rdma_open(struct ofi_tp *tp, int connections);
 void rdma_close(struct ofi_tp *tp);
 keel_status rdma_connect(struct ofi_ep *ep, const void *hello, size_t len);
 void rdma_abandon(struct ofi_ep *ep);

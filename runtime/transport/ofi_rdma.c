@@ -26,6 +26,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
@@ -85,9 +87,30 @@ static bool cache_is_off(struct ofi_tp *tp)
     return off;
 }
 
-int rdma_open(struct ofi_tp *tp)
+/* May the receive buffers of so many connections be locked? Who has the privilege may lock more than the limit, so it is tried. */
+static int try_to_lock(struct ofi_tp *tp, int connections)
 {
-    int rc = register_scratch(tp, &tp->scratch_mr);
+    size_t needed = (size_t)connections * (size_t)tp->recv_depth * tp->rbuf_bytes;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur >= needed)
+        return 0;
+    size_t len = limit.rlim_cur + (size_t)sysconf(_SC_PAGESIZE);
+    void *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -FI_ENOMEM;
+    struct fid_mr *mr;
+    int rc = fi_mr_reg(tp->domain, memory, len, FI_RECV, 0, 0, 0, &mr, NULL);
+    if (!rc)
+        fi_close(&mr->fid);
+    munmap(memory, len);
+    return rc;
+}
+
+int rdma_open(struct ofi_tp *tp, int connections)
+{
+    int rc = try_to_lock(tp, connections);
+    if (!rc)
+        rc = register_scratch(tp, &tp->scratch_mr);
     if (rc)
         return rc;
     if (!cache_is_off(tp)) {

@@ -84,6 +84,7 @@ struct tp_config {
     const char *provider; /* ofi: "tcp" or "verbs" */
     bool optional;        /* ofi: that it cannot be had is told as information, not as an error */
     int recv_depth;       /* receive buffers per ep (0: default) */
+    int connections;      /* ofi: so many must be possible at once; each locks memory if the provider is verbs */
 };
 
 struct tp_table {

@@ -40,6 +40,27 @@ lose()
 echo "== transport"
 KEEL_TEST_VERBS="10.2.0.2 10.2.0.3" test_transport || exit 1
 
+# refuse WHAT LIMIT OPTION: what a user may not have is one line of keelrun's, before anything starts.
+refuse()
+{
+    /usr/bin/setpriv --reuid 1000 --regid 1000 --clear-groups sh -c "ulimit -l $2; exec keelrun --nodes 2 -n 2 $3 torture 1 1 16 3" >/tmp/out 2>/tmp/err
+    code=$?
+    sed "s/^/$2 KiB: /" /tmp/err
+    [ $code = 1 ] && [ $(grep -c . /tmp/err) = 1 ] && grep -q "^keelrun: node [01]: .*$1" /tmp/err && [ ! -s /tmp/out ] || die "$3 ended with $code"
+}
+
+echo "== without permission"
+echo "user:x:1000:1000::/tmp:/bin/sh" >>/etc/passwd
+chmod 1777 /tmp /dev/shm
+chmod 600 /dev/infiniband/*
+refuse 'permission' 64 '--probe verbs'
+refuse 'permission' 64 '--provider verbs'
+chmod 666 /dev/infiniband/*
+refuse 'ulimit -l' 64 '--probe verbs'
+refuse 'ulimit -l' 64 '--provider verbs'
+refuse 'ulimit -l' 2000 '--provider verbs'
+rm -f /tmp/out /tmp/err
+
 echo "== puts, gets, accumulates, tasks"
 second='"number":2,"name":"phase"'
 lose "a node's processes killed" "$second" 'kill -9 $(processes 1)' torture 7 5 3000 30

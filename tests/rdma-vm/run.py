@@ -15,7 +15,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODULES = ["sch_netem", "sch_ingress", "cls_u32", "act_gact", "crc32_pclmul", "crc32c_intel", "rdma_rxe", "rdma_ucm", "veth", "bridge"]
-TOOLS = ["qemu-system-x86_64", "busybox", "modprobe", "depmod", "rdma", "ip", "tc", "ldd", "apt-get", "dpkg"]
+TOOLS = ["qemu-system-x86_64", "busybox", "modprobe", "depmod", "rdma", "ip", "tc", "setpriv", "ldd", "apt-get", "dpkg"]
 LIB = "/usr/lib/x86_64-linux-gnu"
 
 
@@ -113,7 +113,7 @@ def initramfs(root, version, test, programs):
     a.add("modules/order", stat.S_IFREG | 0o644, "\n".join(order).encode())
     drivers = [os.path.join(LIB, "libibverbs", f) for f in os.listdir(os.path.join(LIB, "libibverbs")) if "rxe" in f]
     needed = set()
-    for program in [shutil.which(t) for t in ("rdma", "ip", "tc")] + programs:
+    for program in [shutil.which(t) for t in ("rdma", "ip", "tc", "setpriv")] + programs:
         a.file("usr/bin/" + os.path.basename(program), os.path.realpath(program))
         needed |= libraries(program)
     for driver in drivers:
