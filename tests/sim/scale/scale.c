@@ -382,12 +382,11 @@ static bool create(struct node *s, int id)
     return true;
 }
 
-/* Has everybody of the smaller part ended, where the nodes are cut apart for good? Of two halves that without the lowest id is the smaller. */
+/* Has everybody of the smaller part ended, where the nodes are cut apart for good? */
 static bool has_minority_ended(void)
 {
-    int n_cut = (int)(w.p.cut * w.p.n);
-    for (int i = 0; i < w.p.n && n_cut > 0 && !w.p.cut_ns; i++)
-        if (w.nodes[i].cut == (2 * n_cut <= w.p.n) && !w.nodes[i].dead)
+    for (int i = 0; i < w.p.n && !w.p.cut_ns; i++)
+        if (w.nodes[i].cut && !w.nodes[i].dead)
             return false;
     return true;
 }
