@@ -155,7 +155,7 @@ static bool tell(const struct outcome *o)
            "declared, %d wrong, "
            "%d ended, %llu suspicions; %.1f messages and %.1f reads per node and second, the longest %zu bytes; %zu "
            "bytes per node; %llu "
-           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s%s%s%s\n",
+           "events, %.2f million/s of processor time; %d of %d ordered, %llu messages%s%s%s%s%s%s%s%s%s\n",
            plan.n, seconds, periods, o->failed, (double)o->detected / MS, (double)o->known / MS, o->declared, o->wrong,
            o->halted, (unsigned long long)o->suspicions, (double)o->messages / plan.n / seconds,
            (double)o->reads / plan.n / seconds, o->longest, o->node_bytes, (unsigned long long)o->events,
