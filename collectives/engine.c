@@ -652,6 +652,7 @@ void engine_receive(struct engine *e, int from, const void *data, size_t len, ui
 void engine_settle(struct engine *e, uint64_t now)
 {
     e->now = now;
+    e->leaves = true;
     forget_returned(e);
     for (struct instance *i = after(e, 0); i;) {
         uint64_t seq = i->seq;

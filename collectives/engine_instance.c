@@ -113,7 +113,7 @@ static void linger(struct engine *e, struct instance *i)
 static void return_early(struct engine *e, struct instance *i)
 {
     struct engine_result result = {.status = ENGINE_OK, .members = covered(e, i, i->members)};
-    if (!i->early || i->returned || i->sending || !(i->kept = malloc(i->out_len)))
+    if (!i->early || e->leaves || i->returned || i->sending || !(i->kept = malloc(i->out_len)))
         return;
     memcpy(i->kept, i->call.out, i->out_len);
     i->returned = i->repairs ? i->repairs : roster_epoch(i->members);
@@ -221,7 +221,8 @@ void instance_progress(struct engine *e, struct instance *i)
     i->attempt++;
     if (i->trouble)
         i->pause = e->now + PAUSE_NS;
-    i->trouble = ENGINE_OK;
+    i->trouble = i->starved ? ENGINE_NOMEM : ENGINE_OK;
+    i->starved = false;
     begin_attempt(e, i, instance_roster_at(e, i, d.epoch));
     go_on(e, i);
 }
@@ -327,8 +328,11 @@ void instance_starved(struct engine *e, struct instance *i, const struct message
 {
     if (h->attempt < i->attempt || (h->attempt == i->attempt && i->state != INSTANCE_MOVING))
         return; /* nobody needs it any more */
+    if (h->attempt > i->attempt) {
+        i->starved = true;
+        return;
+    }
     i->trouble = ENGINE_NOMEM;
-    if (i->state == INSTANCE_MOVING)
-        instance_flush(e, i);
+    instance_flush(e, i);
     instance_progress(e, i);
 }

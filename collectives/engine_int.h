@@ -35,6 +35,7 @@ struct instance {
     enum instance_state state;
     uint16_t attempt;
     enum engine_status trouble; /* an error of our own that all shall return */
+    bool starved;               /* there was no memory for data of the next attempt */
     int root;                   /* member; of a broadcast, whoever has the bytes */
     bool holds;                 /* BCAST: the whole of out is here */
     uint64_t finished;          /* epoch of the attempt whose result is here, 0: none */
@@ -109,9 +110,10 @@ struct engine {
     int n, self;
     const int *node;
     bool revoked;
-    int blamed; /* for it, -1: for nobody */
-    bool keeps; /* results, for members that join */
-    struct {    /* of one view: calls in it meet alike */
+    int blamed;  /* for it, -1: for nobody */
+    bool keeps;  /* results, for members that join */
+    bool leaves; /* engine_settle: what returns from now on has met, as nobody would ask about it any more */
+    struct {     /* of one view: calls in it meet alike */
         struct roster *view;
         int steps;
         struct meet_step plan[MEET_STEPS_MAX];

@@ -118,6 +118,25 @@ static void test_early_sum_that_others_have_forgotten_is_settled(void **state)
     stop();
 }
 
+/* A call that was begun and comes to its end while its member leaves: nobody would ask about it, so it has met before it returns. */
+static void test_early_sum_that_ends_while_its_member_leaves_is_settled(void **state)
+{
+    (void)state;
+    start_sum(2);
+    deliver();
+    begin_sum(0);
+    for (int i = 0; i < tail; i++)
+        assert_int_equal(queue[i].to, 1);
+    engine_settle(fakes[0].e, now); /* the first one: member 1 has not heard that it has returned */
+    assert_false(engine_settled(fakes[0].e));
+    begin_sum(1);
+    deliver();
+    let_time_pass();
+    assert_all(ENGINE_OK, 2);
+    assert_true(engine_settled(fakes[0].e));
+    stop();
+}
+
 /* Who had no memory for the others' data gets the result when there is some: they have returned it. */
 static void test_early_sum_returned_by_others_is_no_want_of_memory(void **state)
 {
@@ -135,6 +154,36 @@ static void test_early_sum_returned_by_others_is_no_want_of_memory(void **state)
     let_time_pass();
     assert_all(ENGINE_OK, 1);
     assert_int_equal(out[1], 3);
+    stop();
+}
+
+/* It was the data of the second attempt that it had none for, while it was in the meeting before that: nobody waits for ever. */
+static void test_early_sum_ends_without_memory_for_data_of_the_next_attempt(void **state)
+{
+    (void)state;
+    start_sum(2);
+    lose();
+    engine_lost(fakes[0].e, 1, now);
+    engine_lost(fakes[1].e, 0, now);
+    int starved = 0, seen = 0;
+    for (; seen < tail; seen++) /* member 0 is through with the meeting first, */
+        if (queue[seen].to == 0)
+            engine_receive(fakes[0].e, 1, queue[seen].data, queue[seen].len, now);
+    for (int i = 0; i < seen; i++) /* and its data for the second attempt come before its vote in the first */
+        if (queue[i].to == 1 && queue[i].data[0] == MESSAGE_DATA) {
+            engine_starved(fakes[1].e, 0, queue[i].data, MESSAGE_HEAD, now);
+            starved++;
+        }
+    assert_int_equal(starved, 1);
+    for (; head < seen; head++) {
+        if (queue[head].to == 1 && queue[head].data[0] != MESSAGE_DATA)
+            engine_receive(fakes[1].e, 0, queue[head].data, queue[head].len, now);
+        free(queue[head].data);
+    }
+    deliver();
+    let_time_pass();
+    assert_true(fakes[0].done == 1 && fakes[1].done == 1);
+    assert_int_equal(fakes[0].result[0].status, fakes[1].result[0].status);
     stop();
 }
 
@@ -214,7 +263,9 @@ int main(void)
         cmocka_unit_test(test_early_sum_reaches_who_missed_it),
         cmocka_unit_test(test_early_sum_is_settled_before_its_member_leaves),
         cmocka_unit_test(test_early_sum_that_others_have_forgotten_is_settled),
+        cmocka_unit_test(test_early_sum_that_ends_while_its_member_leaves_is_settled),
         cmocka_unit_test(test_early_sum_returned_by_others_is_no_want_of_memory),
+        cmocka_unit_test(test_early_sum_ends_without_memory_for_data_of_the_next_attempt),
         cmocka_unit_test(test_early_sums_begun_at_once_remain_until_all_have_returned),
         cmocka_unit_test(test_early_sums_are_kept_for_who_is_behind),
         cmocka_unit_test(test_early_broadcast_reaches_who_missed_it),
