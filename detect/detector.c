@@ -123,31 +123,55 @@ void detector_forget(struct member *m, int node)
     linkmap_forget(m, node);
 }
 
-static int open_doubts(const struct member *m)
+static int in_state(const struct member *m, enum target_state state)
 {
     int n = 0;
     for (int i = 0; i < m->n_targets; i++)
-        n += m->targets[i].state == TARGET_CHECK || m->targets[i].state == TARGET_SUSPECT;
+        n += m->targets[i].state == state;
     return n;
 }
 
-/* While a node that we read is suspect, nobody may be reading those behind it: have a look at them now, not only
- * when it is declared dead. */
+static int open_doubts(const struct member *m)
+{
+    return in_state(m, TARGET_CHECK) + in_state(m, TARGET_SUSPECT);
+}
+
+/* Dead, suspect or looked at. False: no memory. */
+static bool make_away(const struct member *m, struct idset *away)
+{
+    bool ok = idset_copy(away, &m->dead);
+    for (int i = 0; i < m->n_targets; i++)
+        if (m->targets[i].state == TARGET_CHECK || m->targets[i].state == TARGET_SUSPECT)
+            ok = ok && idset_add(away, m->targets[i].node);
+    return ok;
+}
+
+/* While a node that we read is suspect, nobody may be reading those behind it: have a look at them now, not only when it is declared dead.
+ * At as many as are suspect or were found dead before, so a row of dead is gone through in steps that double; where those behind it answer it
+ * ends. */
 static void check_behind(struct member *m)
 {
-    if (open_doubts(m) >= DOUBTS + 2 * m->verdicts)
-        return; /* so many are not silent at once, we would rather be slow; or verdicts come, and make room */
-    int want[WATCH_MAX];
+    /* so many are not silent at once, we would rather be slow; or verdicts come, and make room */
+    int room = DOUBTS + DOUBTS_VERDICT * m->verdicts, open = open_doubts(m);
+    room = room < DOUBTS_MAX ? room : DOUBTS_MAX;
+    int suspects = in_state(m, TARGET_SUSPECT), looks = open - suspects;
     struct idset away = {0};
-    bool ok = idset_copy(&away, &m->dead);
-    for (int i = 0; i < m->n_targets; i++)
-        if (m->targets[i].state == TARGET_SUSPECT)
-            ok = ok && idset_add(&away, m->targets[i].node);
-    int n = ok ? topology_targets(&m->p, &away, want, WATCH_MAX) : 0;
-    idset_free(&away);
-    for (int i = 0; i < n; i++)
-        if (!watch_find(m, want[i]))
+    bool more = make_away(m, &away);
+    while (more && open < room && looks < suspects + m->verdicts) {
+        int want[WATCH_MAX];
+        int n = topology_targets(&m->p, &away, want, WATCH_MAX);
+        more = false;
+        for (int i = 0; i < n; i++) {
+            const struct target *tg = target_find(m, want[i]);
+            if (watch_find(m, want[i]) || (tg && tg->state != TARGET_DUTY))
+                continue;
             detector_check(m, want[i], "behind a suspect");
+            more = idset_add(&away, want[i]);
+            open++;
+            looks++;
+        }
+    }
+    idset_free(&away);
 }
 
 /* ------------------------------------------------------------------------------------------------ doubts */
@@ -365,10 +389,12 @@ static bool is_stopped(const struct member *m, const struct target *tg)
 static bool verdict(struct member *m, const struct target *tg, enum member_evidence evidence, const char *text)
 {
     int node = tg->node;
-    if (detector_believe_dead(m, node, evidence, m->p.self, text))
+    if (detector_believe_dead(m, node, evidence, m->p.self, text)) {
         m->verdicts++;
-    else
+        check_behind(m);
+    } else {
         detector_no_quorum(m);
+    }
     return m->halted || idset_has(&m->dead, node);
 }
 

@@ -27,7 +27,8 @@
 #include "runtime/base/rng.h"
 
 #define NEVER UINT64_MAX
-enum { DOUBTS = 8 }; /* open at once before nodes behind a suspect are no longer looked at; more with each verdict */
+/* Open at once before nodes behind a suspect are no longer looked at; so many more with each verdict; and never more. */
+enum { DOUBTS = 8, DOUBTS_VERDICT = 4, DOUBTS_MAX = 1024 };
 enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX, DETOURS = 16, FANOUT = 8, PIECES_MAX = 32, DIRECT_MAX = 64 };
 enum { PINGS_SLOW = 3 }; /* times ping_ns: between questions about one on whom no verdict is near */
 enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 32000000, CHECK_GAP_MIN = 4000000, ALONE_LIMITS = 2 };
