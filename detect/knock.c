@@ -1,6 +1,7 @@
 /* Knocking: a TCP connection to a node's listener that is given up as soon as it stands. It is taken, or refused, by the kernel
  * of that host alone, so it tells a host that is not there from an agent that does not run. Nothing is sent over it; who
- * listens finds it closed. */
+ * listens finds it closed. It comes from this node's own address: where hosts have several networks the answer takes the job's, and
+ * another one does not speak for a node that is cut off. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -25,6 +26,20 @@ static void end(struct helper *h, struct peer *p)
     h->n_knocks--;
 }
 
+/* False: the address is not there any more. */
+static bool from_here(const struct helper *h, int fd, int family)
+{
+    struct sockaddr_storage at;
+    int later = 1; /* the port is chosen by connect: as many as there are targets may have the same one */
+    memset(&at, 0, sizeof at);
+    memcpy(&at, h->addr.bytes, h->addr.len <= sizeof at ? h->addr.len : sizeof at);
+    if (at.ss_family != family)
+        return true;                           /* an address of another network */
+    ((struct sockaddr_in *)&at)->sin_port = 0; /* at the same place in both families */
+    (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &later, sizeof later);
+    return bind(fd, (struct sockaddr *)&at, h->addr.len) == 0;
+}
+
 void knock_start(struct helper *h, int node)
 {
     struct peer *p = &h->peers[node];
@@ -43,8 +58,9 @@ void knock_start(struct helper *h, int node)
     h->n_knocks++;
     p->knock_until = h->now + KNOCK_NS;
     struct epoll_event event = {.events = EPOLLOUT, .data.fd = p->knock_fd};
-    bool here = connect(p->knock_fd, (struct sockaddr *)&to, p->addr.len) == 0;
-    p->knock_error = here ? 0 : errno; /* on the same host the answer may be there already */
+    bool taken =
+        from_here(h, p->knock_fd, to.ss_family) && connect(p->knock_fd, (struct sockaddr *)&to, p->addr.len) == 0;
+    p->knock_error = taken ? 0 : errno; /* on the same host the answer may be there already */
     if ((p->knock_error && p->knock_error != EINPROGRESS && p->knock_error != ECONNREFUSED) ||
         epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, p->knock_fd, &event) != 0)
         end(h, p); /* no way there: that says nothing of the node */
