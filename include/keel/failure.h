@@ -61,8 +61,9 @@ typedef struct keel_failure {
  * errors   KEEL_ERR_ARG, KEEL_ERR_STATE; KEEL_ERR_LIMIT: max is less than *count, and out is unchanged. */
 keel_status keel_failures(uint64_t since_epoch, keel_failure *out, size_t max, size_t *count, uint64_t *epoch);
 
-/* A descriptor for poll, select or epoll: readable while there are failures that no call of keel_failures has given; such a call
- * makes it unreadable. Keel's: not to be read or closed. -1 before keel_init, after keel_finalize, or if the
+/* A descriptor for poll, select or epoll: readable while there are failures of views that no call of keel_failures has covered. A
+ * call that returns KEEL_OK covers all views up to its *epoch: the later ones than since_epoch it gives, those before its caller says
+ * that it knows, also if no call has given them. Keel's: not to be read or closed. -1 before keel_init, after keel_finalize, or if the
  * system refuses it. */
 int keel_failure_fd(void);
 

@@ -127,6 +127,8 @@ def test_a_rank_that_is_killed_stays_dead():
         assert job.ask("quiet") == "KEEL_OK"
         job.kill_pid(job.pid_of(1))
         assert job.ask("poll %d" % FINAL) == "readable"
+        assert job.ask("failures %d" % job.epoch_of(dead_rank=1)) == "failures"
+        assert job.ask("poll 0") == "not readable"  # who asks for later ones knows of this one
         since = int(first.split()[1].split(":")[0])
         second = job.ask("failures %d" % since)
         assert second.split()[1].split(":")[1] == "1@0/9*1" and len(second.split()) == 3, second
