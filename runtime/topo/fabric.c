@@ -37,8 +37,8 @@ static int tree_endpoint_digit(const struct fabric *f, int32_t endpoint, int i)
 
 /* Down until every digit below both switches agrees, then up until the rest can be set on the way down, then down.
  * The digits that are free on the way up follow the destination endpoint, so that the endpoints of one switch are
- * reached through different roots. */
-static int tree_next(const struct fabric *f, int32_t at, int32_t to, int32_t endpoint)
+ * reached through different roots. On its own, so that a hop of a grid saves no registers for it. */
+__attribute__((noinline)) static int tree_next(const struct fabric *f, int32_t at, int32_t to, int32_t endpoint)
 {
     const uint16_t *w = tree_digits(f, at), *v = tree_digits(f, to);
     int l = (int)(at / f->row), m = (int)(to / f->row);
@@ -59,11 +59,11 @@ static int tree_next(const struct fabric *f, int32_t at, int32_t to, int32_t end
 
 static int grid_next(const struct fabric *f, int32_t at, int32_t to)
 {
-    const struct grid *g = &f->grid;
-    const uint16_t *a = f->digits + (size_t)at * (size_t)g->ndims, *b = f->digits + (size_t)to * (size_t)g->ndims;
-    for (int d = 0; d < g->ndims; d++)
+    size_t n = (size_t)f->grid.ndims;
+    const uint16_t *a = f->digits + (size_t)at * n, *b = f->digits + (size_t)to * n;
+    for (size_t d = 0; d < n; d++)
         if (a[d] != b[d])
-            return 2 * d + (grid_offset(g, d, a[d], b[d]) > 0 ? GRID_UP : GRID_DOWN);
+            return f->toward[d][b[d] - a[d]];
     return -1;
 }
 
@@ -71,9 +71,10 @@ int fabric_next(const struct fabric *f, int32_t at, int32_t to, int32_t endpoint
 {
     if (at == to)
         return -1;
-    if (f->kind == FABRIC_GRAPH)
-        return f->hop[(size_t)at * (size_t)f->routers + (size_t)to];
-    return f->kind == FABRIC_GRID ? grid_next(f, at, to) : tree_next(f, at, to, endpoint);
+    if (f->kind == FABRIC_GRID)
+        return grid_next(f, at, to);
+    return f->kind == FABRIC_GRAPH ? f->hop[(size_t)at * (size_t)f->routers + (size_t)to]
+                                   : tree_next(f, at, to, endpoint);
 }
 
 int fabric_hops(const struct fabric *f, int32_t from, int32_t to, int32_t endpoint)
@@ -213,6 +214,27 @@ static bool fabric_alloc(struct fabric *f, int ndigits)
     return f->neighbor && f->reverse && f->digits;
 }
 
+/* The direction of each way in each dimension, looked up at every hop. */
+static bool grid_make_toward(struct fabric *f)
+{
+    const struct grid *g = &f->grid;
+    size_t n = 0;
+    for (int d = 0; d < g->ndims; d++)
+        n += 2 * (size_t)g->size[d] - 1;
+    uint8_t *all = f->ports_toward = malloc(n);
+    if (!all)
+        return false;
+    for (int d = 0; d < g->ndims; d++) {
+        int size = g->size[d];
+        for (int off = 1 - size; off < size; off++)
+            all[off + size - 1] =
+                (uint8_t)(2 * d + (grid_offset(g, d, off < 0 ? -off : 0, off < 0 ? 0 : off) > 0 ? GRID_UP : GRID_DOWN));
+        f->toward[d] = all + size - 1;
+        all += 2 * size - 1;
+    }
+    return true;
+}
+
 static const char *fabric_make_grid(struct fabric *f)
 {
     struct grid *g = &f->grid;
@@ -226,7 +248,7 @@ static const char *fabric_make_grid(struct fabric *f)
     f->kind = FABRIC_GRID;
     f->routers = f->endpoints = g->nodes;
     f->ports = 2 * g->ndims;
-    if (!fabric_alloc(f, g->ndims))
+    if (!fabric_alloc(f, g->ndims) || !grid_make_toward(f))
         return "out of memory";
     for (int32_t r = 0; r < f->routers; r++)
         for (int d = 0; d < g->ndims; d++) {
@@ -397,6 +419,7 @@ void fabric_fini(struct fabric *f)
     free(f->neighbor);
     free(f->reverse);
     free(f->digits);
+    free(f->ports_toward);
     free(f->hop);
     free(f->firm);
     memset(f, 0, sizeof *f);

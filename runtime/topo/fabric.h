@@ -35,6 +35,9 @@ struct fabric {
     uint16_t *hop;     /* [at * routers + to] port of the static route, of a graph */
     uint8_t *firm;     /* [link] 1: no cable, it cannot break by itself; of a graph, else NULL */
     uint16_t *digits;  /* [router * ndims] coordinates, or [router * (levels - 1)] digits of a tree's switch */
+    /* Of a grid: [dim][coordinate to - coordinate at] the port of the way there; points into ports_toward. */
+    const uint8_t *toward[GRID_MAX_DIMS];
+    uint8_t *ports_toward;
 };
 
 struct fabric_edge {
