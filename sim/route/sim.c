@@ -1,6 +1,5 @@
 #include "sim/route/sim_internal.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,34 +111,6 @@ const char *sim_config_wrong(const struct sim_config *c)
     if (c->stall_ns < 1)
         return "the stall time must be at least 1 ns";
     return NULL;
-}
-
-static int32_t *event_link(struct sim *s, enum event type, int32_t i)
-{
-    switch (type) {
-    case EV_HEAD:
-        return &s->packet[i].ev_next;
-    case EV_PORT:
-        return &s->port[i].ev_next;
-    case EV_STALL:
-        return &s->port[i].stall_next;
-    case EV_NIC:
-        return &s->nic_next[i];
-    case EV_RUMOUR:
-        return &s->nic_next[s->f->endpoints + i];
-    default:
-        return &s->nic_next[2 * s->f->endpoints + (type == EV_TICK)];
-    }
-}
-
-void sim_at(struct sim *s, uint64_t time, enum event type, int32_t i)
-{
-    assert(time >= s->now);
-    uint32_t code = event_code(type, i);
-    if (time - s->now < WHEEL_SLOTS)
-        wheel_push(&s->wheel, time, code, event_link(s, type, i));
-    else if (!wheel_push_far(&s->wheel, time, code))
-        s->failed = true;
 }
 
 void sim_port_at(struct sim *s, int32_t o, uint64_t time)

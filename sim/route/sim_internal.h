@@ -6,6 +6,8 @@
 #include "sim/route/sim.h"
 #include "sim/route/wheel.h"
 
+#include <assert.h>
+
 enum packet_kind { PACKET_DATA, PACKET_ACK, PACKET_FAULT, PACKET_NEWS, PACKET_RUMOUR };
 
 /* Whose slot a packet fills. */
@@ -141,7 +143,36 @@ static inline uint32_t event_code(enum event type, int32_t index)
     return (uint32_t)index << 3 | (uint32_t)type;
 }
 
-void sim_at(struct sim *s, uint64_t time, enum event type, int32_t index);
+/* Where the link of an event's list lives. */
+static inline int32_t *event_link(struct sim *s, enum event type, int32_t i)
+{
+    switch (type) {
+    case EV_HEAD:
+        return &s->packet[i].ev_next;
+    case EV_PORT:
+        return &s->port[i].ev_next;
+    case EV_STALL:
+        return &s->port[i].stall_next;
+    case EV_NIC:
+        return &s->nic_next[i];
+    case EV_RUMOUR:
+        return &s->nic_next[s->f->endpoints + i];
+    default:
+        return &s->nic_next[2 * s->f->endpoints + (type == EV_TICK)];
+    }
+}
+
+/* Inline, so that each caller has the code of its own event alone. */
+static inline void sim_at(struct sim *s, uint64_t time, enum event type, int32_t index)
+{
+    assert(time >= s->now);
+    uint32_t code = event_code(type, index);
+    if (time - s->now < WHEEL_SLOTS)
+        wheel_push(&s->wheel, time, code, event_link(s, type, index));
+    else if (!wheel_push_far(&s->wheel, time, code))
+        s->failed = true;
+}
+
 void sim_port_at(struct sim *s, int32_t o, uint64_t time);
 
 static inline int packet_class(const struct packet *p)
