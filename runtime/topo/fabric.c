@@ -221,7 +221,7 @@ static bool grid_make_toward(struct fabric *f)
     size_t n = 0;
     for (int d = 0; d < g->ndims; d++)
         n += 2 * (size_t)g->size[d] - 1;
-    uint8_t *all = f->ports_toward = malloc(n);
+    uint8_t *all = f->ports_toward = malloc(n + 1);
     if (!all)
         return false;
     for (int d = 0; d < g->ndims; d++) {
