@@ -61,6 +61,7 @@ void engine_destroy(struct engine *e)
         free(r);
     }
     free_letters(e->early);
+    free(e->leaving.heard);
     engine_board_fini(e);
     roster_unref(e->nodes.view);
     for (int i = 0; i < e->n_rosters; i++)
@@ -154,6 +155,14 @@ static void send_decided(struct engine *e, int to, enum message_kind kind, uint3
 void engine_send_decision(struct engine *e, int to, uint64_t seq, const struct decision *d)
 {
     send_decided(e, to, MESSAGE_DECIDED, 0, seq, d);
+}
+
+void engine_ask_whether_over(struct engine *e, int to, uint64_t seq)
+{
+    uint8_t bytes[MESSAGE_HEAD];
+    struct message_head h = {.kind = MESSAGE_WANT, .tag = MESSAGE_WHETHER_OVER, .group = e->id, .seq = seq};
+    message_head_write(bytes, &h);
+    e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, NULL, 0);
 }
 
 void engine_send_skip(struct engine *e, int to, const struct instance *i)
@@ -346,6 +355,15 @@ void engine_tell_early(struct engine *e, struct instance *i, const struct engine
     e->ops.done(e->ops.user, i->seq, result);
 }
 
+/* Without this member the others might decide otherwise: whether a root that is gone had got the data, or why a call failed, only the votes of all say. */
+static bool binds(const struct engine *e, const struct instance *i, enum engine_status status)
+{
+    bool at_root = i->call.kind == ENGINE_MOVE && i->call.root == e->self &&
+                   (i->call.move == SCHEDULE_REDUCE || i->call.move == SCHEDULE_GATHER);
+    return !e->keeps && seq_stream(i->seq) == STREAM_ORDINARY &&
+           (status == ENGINE_OK ? at_root : status != ENGINE_REVOKED);
+}
+
 /* With the result, if members may join that need it; every one has the same. */
 static struct record *record_make(const struct engine *e, const struct instance *i, enum engine_status status)
 {
@@ -354,8 +372,13 @@ static struct record *record_make(const struct engine *e, const struct instance 
     struct record *r = malloc(sizeof *r + len);
     if (!r)
         return NULL;
-    *r = (struct record){
-        .next = e->records, .seq = i->seq, .decision = i->last, .keeps = keeps, .status = status, .len = len};
+    *r = (struct record){.next = e->records,
+                         .seq = i->seq,
+                         .decision = i->last,
+                         .keeps = keeps,
+                         .binds = binds(e, i, status),
+                         .status = status,
+                         .len = len};
     if (len)
         memcpy(r->bytes, i->call.out, len);
     return r;
@@ -440,6 +463,7 @@ bool engine_view(struct engine *e, struct roster *roster, uint64_t now)
             instance_view(e, i);
         i = after(e, seq);
     }
+    engine_go_on_leaving(e);
     return true;
 }
 
@@ -467,11 +491,12 @@ void engine_tick(struct engine *e, uint64_t now)
         }
         i = after(e, seq);
     }
+    engine_go_on_leaving(e);
 }
 
 uint64_t engine_deadline(const struct engine *e)
 {
-    uint64_t first = UINT64_MAX;
+    uint64_t first = engine_leaving_deadline(e);
     for (const struct instance *i = e->instances; i; i = i->next)
         first = i->resend_at < first ? i->resend_at : first;
     return first;
@@ -606,6 +631,13 @@ static void receive(struct engine *e, int from, const void *data, size_t len)
     }
     const struct record *r = record_of(e, h.seq);
     struct instance *i = find(e, h.seq);
+    if (h.kind == MESSAGE_WANT && h.tag == MESSAGE_WHETHER_OVER) {
+        if (seq_number(h.seq) <= e->stream[s].started && (!i || i->told || i->state == INSTANCE_COMPLETE))
+            send_over(e, from, h.seq);
+        return;
+    }
+    if (h.kind == MESSAGE_OVER)
+        engine_heard_over(e, from, h.seq);
     if (r) {
         answer(e, r, &h, from);
         return;
@@ -645,6 +677,7 @@ void engine_receive(struct engine *e, int from, const void *data, size_t len, ui
     e->now = now;
     receive(e, from, data, len);
     forget_returned(e);
+    engine_go_on_leaving(e);
 }
 
 /* ------------------------------------------------------------------------------------------------ leaving */
@@ -661,19 +694,7 @@ void engine_settle(struct engine *e, uint64_t now)
         i = after(e, seq);
     }
     forget_returned(e);
-}
-
-uint64_t engine_unsettled(const struct engine *e)
-{
-    for (const struct instance *i = e->instances; i; i = i->next)
-        if (i->told)
-            return i->seq;
-    return 0;
-}
-
-bool engine_settled(const struct engine *e)
-{
-    return !engine_unsettled(e);
+    engine_go_on_leaving(e);
 }
 
 /* ------------------------------------------------------------------------------------------------ queries */
@@ -696,7 +717,7 @@ bool engine_revoked(const struct engine *e)
 int engine_waits_for(const struct engine *e, uint64_t seq)
 {
     const struct instance *i = find(e, seq);
-    return i && i->state != INSTANCE_COMPLETE ? instance_waits_for(e, i) : -1;
+    return i && i->state != INSTANCE_COMPLETE ? instance_waits_for(e, i) : engine_leaving_waits_for(e, seq);
 }
 
 bool engine_peek(const void *data, size_t len, uint64_t *group)

@@ -79,6 +79,7 @@ struct record { /* of a complete instance, for those who have not heard */
     uint64_t seq;
     struct decision decision;
     bool keeps; /* what follows is the call's result */
+    bool binds; /* this member must not leave before the others have heard of it */
     enum engine_status status;
     size_t len;
     uint8_t bytes[];
@@ -113,7 +114,11 @@ struct engine {
     int blamed;  /* for it, -1: for nobody */
     bool keeps;  /* results, for members that join */
     bool leaves; /* engine_settle: what returns from now on has met, as nobody would ask about it any more */
-    struct {     /* of one view: calls in it meet alike */
+    struct {     /* of the record that binds: */
+        uint64_t seq, *heard; /* those who have said that it is over there */
+        uint64_t at, rto;
+    } leaving;
+    struct { /* of one view: calls in it meet alike */
         struct roster *view;
         int steps;
         struct meet_step plan[MEET_STEPS_MAX];
@@ -154,6 +159,8 @@ struct roster *engine_roster_at(const struct engine *e, uint64_t epoch);
 void engine_send(struct engine *e, const struct instance *i, int to, enum message_kind kind, uint32_t tag,
                  uint64_t epoch);
 void engine_send_decision(struct engine *e, int to, uint64_t seq, const struct decision *d);
+/* Has it returned from that call? MESSAGE_OVER, if so. */
+void engine_ask_whether_over(struct engine *e, int to, uint64_t seq);
 /* For a member that joined after the last decision. */
 void engine_send_skip(struct engine *e, int to, const struct instance *i);
 /* The instance is complete: its record is kept, its memory goes when the last send is done. It may be gone on return. */
@@ -175,6 +182,12 @@ bool engine_arguments_fit(const struct engine *e, const struct engine_call *c);
 /* For members that join later: the call was completed so. */
 void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d, enum engine_status status,
                         const void *bytes, size_t len);
+
+/* engine_leave.c: whom else a member that leaves must ask, and that one has answered */
+void engine_go_on_leaving(struct engine *e);
+void engine_heard_over(struct engine *e, int from, uint64_t seq);
+uint64_t engine_leaving_deadline(const struct engine *e);
+int engine_leaving_waits_for(const struct engine *e, uint64_t seq);
 
 /* engine_call.c: what all members must have passed alike. */
 uint32_t engine_signature(const struct engine *e, const struct engine_call *c);

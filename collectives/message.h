@@ -16,10 +16,13 @@ enum message_kind {
     MESSAGE_FLUSH,    /* the attempt cannot be finished: go to the meeting; no body */
     MESSAGE_REVOKED,  /* the group is revoked; tag: 1 + the member that is blamed for it, 0: none; no body */
     MESSAGE_RESULT, /* of a complete instance, for who joined after it; tag: its enum engine_status; vote, then the bytes */
-    MESSAGE_OVER, /* answers a WANT: everybody has returned from that call and those before it; no body */
+    MESSAGE_OVER, /* answers a WANT: everybody has returned from that call and those before it, or, if that is what it asks, the sender from that call;
+                   * no body */
     MESSAGE_SKIP, /* that attempt is decided, and the instance goes on; for who joined after it; tag: the root; vote */
     MESSAGE_KINDS,
 };
+
+enum { MESSAGE_WHETHER_OVER = 0xffffffffu }; /* tag of a WANT: is the call over there? Of who leaves */
 
 struct message_head {
     enum message_kind kind;

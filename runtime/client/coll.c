@@ -402,6 +402,8 @@ static void ask_about(struct keel_group *g, uint64_t now)
     struct client *c = g->client;
     for (struct keel_request *r = g->requests, *next; r; r = next) {
         next = r->next;
+        if (r->settles)
+            r->seq = engine_unsettled(g->engine);
         int member = r->done ? -1 : engine_waits_for(g->engine, r->seq);
         int node = member < 0 ? -1 : node_of(c, group_rank(g->ranks, member));
         if (node >= 0)

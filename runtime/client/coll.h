@@ -71,6 +71,7 @@ struct keel_request {
     struct keel_group *group;
     uint64_t seq;
     bool done, own; /* own: the runtime's, no caller waits */
+    bool settles;   /* of who leaves: for whatever keeps it, one call after the other */
     bool stalled;   /* a process that it needs is stopped, for longer than the time-out */
     int asked;      /* the member that was asked about last, at asked_at */
     int stopped;    /* the member whose process was seen to be stopped, first at stopped_since; -1: none */

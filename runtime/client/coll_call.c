@@ -115,8 +115,13 @@ static void settle(struct keel_group *g, uint64_t now)
     struct keel_request *r = engine_settled(g->engine) ? NULL : malloc(sizeof *r);
     if (!r)
         return;
-    *r = (struct keel_request){
-        .group = g, .next = g->requests, .seq = engine_unsettled(g->engine), .own = true, .asked = -1, .stopped = -1};
+    *r = (struct keel_request){.group = g,
+                               .next = g->requests,
+                               .seq = engine_unsettled(g->engine),
+                               .own = true,
+                               .settles = true,
+                               .asked = -1,
+                               .stopped = -1};
     g->requests = r;
 }
 

@@ -263,7 +263,8 @@ void coll_check_done(const struct coll_member *m, int call, const struct engine_
     bool one_way = s->early && s->move == SCHEDULE_BCAST; /* waits for nobody but who sends */
     if (w->awaited[call] && !one_way)
         coll_fail(w, m->id, "leaves call %d before %d others have come", call, w->awaited[call]);
-    if (r->status == ENGINE_ROOT_DEAD && rooted(s) && (w->member[s->root].dead || w->member[s->root].left))
+    if (r->status == ENGINE_ROOT_DEAD && rooted(s) &&
+        (w->member[s->root].dead || (w->member[s->root].left && w->member[s->root].outcome[call].status != ENGINE_OK)))
         return;
     if (r->status != ENGINE_OK || !r->members)
         coll_fail(w, m->id, "call %d returns %d", call, (int)r->status);

@@ -137,6 +137,28 @@ static void test_early_sum_that_ends_while_its_member_leaves_is_settled(void **s
     stop();
 }
 
+/* What a call failed for only the votes of all say: who leaves makes sure that the others have heard it. */
+static void test_mismatch_is_heard_by_all_before_a_member_leaves(void **state)
+{
+    (void)state;
+    start(2);
+    begin_sum(0);
+    begin(1, &(struct engine_call){.kind = ENGINE_BARRIER});
+    int seen = 0;
+    for (; seen < tail; seen++)
+        if (queue[seen].to == 0)
+            engine_receive(fakes[0].e, 1, queue[seen].data, queue[seen].len, now);
+    assert_true(fakes[0].done == 1 && !fakes[1].done);
+    engine_settle(fakes[0].e, now);
+    assert_false(engine_settled(fakes[0].e));
+    assert_int_equal(engine_waits_for(fakes[0].e, engine_unsettled(fakes[0].e)), 1);
+    lose(); /* it asks again */
+    let_time_pass();
+    assert_all(ENGINE_MISMATCH, 1);
+    assert_true(engine_settled(fakes[0].e));
+    stop();
+}
+
 /* Who had no memory for the others' data gets the result when there is some: they have returned it. */
 static void test_early_sum_returned_by_others_is_no_want_of_memory(void **state)
 {
@@ -264,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_early_sum_is_settled_before_its_member_leaves),
         cmocka_unit_test(test_early_sum_that_others_have_forgotten_is_settled),
         cmocka_unit_test(test_early_sum_that_ends_while_its_member_leaves_is_settled),
+        cmocka_unit_test(test_mismatch_is_heard_by_all_before_a_member_leaves),
         cmocka_unit_test(test_early_sum_returned_by_others_is_no_want_of_memory),
         cmocka_unit_test(test_early_sum_ends_without_memory_for_data_of_the_next_attempt),
         cmocka_unit_test(test_early_sums_begun_at_once_remain_until_all_have_returned),
