@@ -113,9 +113,7 @@ def test_kill_of_keelrun_leaves_the_job_and_attach_finds_it():
         job.begun()
         kill(job.process.pid)
         job.process.wait()
-        time.sleep(0.3)
-        status = job.status()
-        assert status["keelrun"] is False
+        status = wait_for(lambda: next((s for s in [job.status()] if not s["keelrun"]), None), "the agents to miss keelrun")
         assert [status["nodes"][k]["ranks"][0]["state"] for k in range(RANKS)] == ["running"] * RANKS
         watch = attached(job)
         job.go()

@@ -69,7 +69,8 @@ run="simulate --grid 16x16x16 --cases 300000 --seed 5 --threads 2"
 "$place" $run --out "$dir/whole.csv" 2>/dev/null || fail "whole run"
 "$place" $run --out "$dir/cut.csv" 2>/dev/null &
 pid=$!
-sleep 0.2
+# In the middle of it: a processor has worked for it for a twentieth of a second.
+until awk '{ exit !($14 + $15 >= 5 || $3 == "Z") }' "/proc/$pid/stat"; do sleep 0.01; done
 kill -INT $pid
 wait $pid
 code=$?
