@@ -21,8 +21,8 @@ enum {
     FLAG_FAULTED = 1,  /* met a broken link */
     FLAG_MEASURED = 2, /* counts in the means */
     FLAG_PLACED = 4,   /* on a link by way of the avoidance queue; its slot at the far end is held already */
-    KNOWN_MAX = 64,
-    NEWS_MAX = 8, /* faults that an acknowledgement passes on */
+    KNOWN_MAX = 256,   /* broken cables that a message can name */
+    NEWS_MAX = 8,      /* faults that an acknowledgement passes on */
     NEWS_BYTES = 8,
     RUMOUR_BYTES = 10, /* of a thing that a rumour passes on: of a fault also when it was first found */
     RUMOUR_DIGEST = 16,

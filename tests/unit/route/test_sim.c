@@ -274,6 +274,30 @@ static void test_sim_connected_network_never_drops_a_message(void **state)
     assert_true(starts > 100); /* these are the messages that would have been dropped */
 }
 
+/* Where two cables in five are gone for good, a message may meet more than a hundred of them. One that has forgotten the first ones wanders until
+ * it has made all the hops it may. */
+static void test_sim_message_remembers_each_cable_it_met(void **state)
+{
+    (void)state;
+    struct fabric f = make("16tx16t");
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct sim_config c = short_run(&f, SIM_FT, 0.05, 3000);
+        struct outages o = {0};
+        struct rng rng;
+        rng_seed(&rng, seed);
+        const struct outage_random r = {
+            .count = 215, .permanent = true, .time_ns = c.time_ns, .lasting = 1, .keep_connected = true};
+        assert_null(outages_random(&o, &f, &r, &rng));
+        c.outages = &o;
+        c.seed = seed;
+        struct sim_result result = run(&c);
+        if (result.delivered != result.created)
+            fail_msg("seed %d: %d of %d delivered", (int)seed, (int)result.delivered, (int)result.created);
+        outages_fini(&o);
+    }
+    fabric_fini(&f);
+}
+
 /* ft-plus must not avoid for long what works again soon, nor speak of it: short outages under any load cost it no more
  * than ft. */
 static void test_sim_short_outages_cost_ft_plus_no_more_than_ft(void **state)
@@ -597,6 +621,7 @@ int main(void)
         cmocka_unit_test(test_sim_deadlocks_without_avoidance_and_not_with_it),
         cmocka_unit_test(test_sim_overload_with_links_changing_never_stands_still),
         cmocka_unit_test(test_sim_connected_network_never_drops_a_message),
+        cmocka_unit_test(test_sim_message_remembers_each_cable_it_met),
         cmocka_unit_test(test_sim_short_outages_cost_ft_plus_no_more_than_ft),
         cmocka_unit_test(test_sim_lasting_faults_under_load_cost_ft_plus_no_more_than_ft),
         cmocka_unit_test(test_sim_ft_plan_learns_faults_and_pattern),
