@@ -69,7 +69,8 @@ static bool has_posted(const struct board *b, const struct board_meeting *m, int
     return atomic_load(&l->turn) == m->turn && l->group == m->group && l->epoch == m->epoch;
 }
 
-/* Of a meeting that somebody has closed. */
+/* Of a meeting that somebody has closed. Who has closed a later turn has met in this one: it would have left it to do the call with
+ * messages, and could not have gone on without us. */
 static enum board_state verdict(const struct board *b, const struct board_meeting *m)
 {
     _Atomic uint64_t *word = &b->head->verdict[m->lane][board_side(m->turn)];
@@ -78,7 +79,7 @@ static enum board_state verdict(const struct board *b, const struct board_meetin
         all = has_posted(b, m, m->other[i]) ? MET : LEFT;
     if (atomic_compare_exchange_strong(word, &seen, m->turn << STATE_BITS | all))
         seen = m->turn << STATE_BITS | all;
-    return seen == (m->turn << STATE_BITS | MET) ? BOARD_MET : BOARD_LEFT;
+    return seen == (m->turn << STATE_BITS | MET) || seen >> STATE_BITS > m->turn ? BOARD_MET : BOARD_LEFT;
 }
 
 /* From here on nobody finds the turn met without the verdict. Not of a turn before the last one that was closed. */

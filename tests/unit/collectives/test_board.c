@@ -84,6 +84,23 @@ static void board_is_closed_by_who_takes_another_way(void **state)
     free(board.head);
 }
 
+/* Who has met may be two calls further, begun without waiting, before somebody who was looking gives up. */
+static void board_that_others_have_met_and_gone_on_from_is_met(void **state)
+{
+    (void)state;
+    words(2);
+    struct board_meeting a = meeting(0, 2, board_turn(1, 0), 1), b = meeting(1, 2, board_turn(1, 0), 1);
+    board_post(&board, &a, 5);
+    assert_int_equal(board_look(&board, &a), BOARD_WAITS);
+    board_post(&board, &b, 5);
+    assert_int_equal(board_look(&board, &b), BOARD_MET);
+    board_close(&board, 0, board_turn(2, 0));
+    board_close(&board, 0, board_turn(3, 0));
+    assert_int_equal(board_leave(&board, &a), BOARD_MET);
+    assert_int_equal(board_look(&board, &a), BOARD_MET);
+    free(board.head);
+}
+
 static void board_posts_of_another_view_or_group_do_not_count(void **state)
 {
     (void)state;
@@ -577,6 +594,7 @@ int main(void)
         cmocka_unit_test(board_is_met_when_all_have_posted),
         cmocka_unit_test(board_that_was_left_is_left_by_all),
         cmocka_unit_test(board_is_closed_by_who_takes_another_way),
+        cmocka_unit_test(board_that_others_have_met_and_gone_on_from_is_met),
         cmocka_unit_test(board_posts_of_another_view_or_group_do_not_count),
         cmocka_unit_test(board_tells_who_that_is_waited_for_ran_on_the_same_processor),
         cmocka_unit_test(board_is_had_by_one_group_and_empty_for_the_next),
