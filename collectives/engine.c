@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collectives/engine_int.h"
+#include "runtime/base/bitset.h"
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
@@ -28,7 +29,10 @@ struct engine *engine_create(uint64_t id, int self, struct roster *roster, const
                          .blamed = -1,
                          .node = node};
     e->rosters = malloc(sizeof(struct roster *));
-    if (!e->rosters) {
+    e->leaving.heard = calloc(BITSET_WORDS(e->n), sizeof *e->leaving.heard);
+    if (!e->rosters || !e->leaving.heard) {
+        free(e->leaving.heard);
+        free(e->rosters);
         free(e);
         return NULL;
     }
@@ -61,6 +65,7 @@ void engine_destroy(struct engine *e)
         free(r);
     }
     free_letters(e->early);
+    free(e->spare);
     free(e->leaving.heard);
     engine_board_fini(e);
     roster_unref(e->nodes.view);
@@ -302,7 +307,7 @@ static void forget_returned(struct engine *e)
         forget_rosters(e);
 }
 
-static void send_revoked(struct engine *e, int to)
+void engine_send_revoked(struct engine *e, int to)
 {
     uint8_t bytes[MESSAGE_HEAD];
     struct message_head h = {.kind = MESSAGE_REVOKED, .tag = (uint32_t)(e->blamed + 1), .group = e->id};
@@ -317,7 +322,7 @@ static void tell_revoked(struct engine *e)
     int n = meet_plan(MEET_CUBE, engine_roster(e), e->self, plan);
     for (int k = 0; k < n; k++)
         if (!plan[k].wait)
-            send_revoked(e, plan[k].member);
+            engine_send_revoked(e, plan[k].member);
 }
 
 enum engine_status engine_start(struct engine *e, const struct engine_call *call, uint64_t now, uint64_t *seq)
@@ -355,50 +360,62 @@ void engine_tell_early(struct engine *e, struct instance *i, const struct engine
     e->ops.done(e->ops.user, i->seq, result);
 }
 
+bool engine_is_sink(const struct engine *e, const struct instance *i)
+{
+    return i->call.kind == ENGINE_MOVE && i->call.root == e->self &&
+           (i->call.move == SCHEDULE_REDUCE || i->call.move == SCHEDULE_GATHER);
+}
+
 /* Without this member the others might decide otherwise: whether a root that is gone had got the data, or why a call failed, only the votes of all say. */
 static bool binds(const struct engine *e, const struct instance *i, enum engine_status status)
 {
-    bool at_root = i->call.kind == ENGINE_MOVE && i->call.root == e->self &&
-                   (i->call.move == SCHEDULE_REDUCE || i->call.move == SCHEDULE_GATHER);
     return !e->keeps && seq_stream(i->seq) == STREAM_ORDINARY &&
-           (status == ENGINE_OK ? at_root : status != ENGINE_REVOKED);
+           (status == ENGINE_OK ? engine_is_sink(e, i) : status != ENGINE_REVOKED);
 }
 
 /* With the result, if members may join that need it; every one has the same. */
-static struct record *record_make(const struct engine *e, const struct instance *i, enum engine_status status)
+static void keep_record(struct engine *e, struct instance *i, enum engine_status status)
 {
     bool keeps = e->keeps && seq_stream(i->seq) == STREAM_ORDINARY;
+    struct record *r = i->record;
     size_t len = keeps && status == ENGINE_OK && i->call.kind == ENGINE_MOVE ? i->out_len : 0;
-    struct record *r = malloc(sizeof *r + len);
-    if (!r)
-        return NULL;
+    i->record = NULL;
     *r = (struct record){.next = e->records,
                          .seq = i->seq,
                          .decision = i->last,
                          .keeps = keeps,
                          .binds = binds(e, i, status),
                          .status = status,
-                         .len = len};
+                         .len = len,
+                         .room = r->room};
     if (len)
         memcpy(r->bytes, i->call.out, len);
-    return r;
+    e->records = r;
+}
+
+bool engine_reserve_record(struct engine *e, size_t len)
+{
+    if (e->spare && e->spare->room >= len)
+        return true;
+    free(e->spare);
+    e->spare = record_create(len);
+    return e->spare;
 }
 
 void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d, enum engine_status status,
                         const void *bytes, size_t len)
 {
-    struct record *r = e->records; /* usually that of the call before, which nobody needs any more */
-    bool again = r && r->keeps && r->len == len && seq_stream(r->seq) == seq_stream(seq);
-    if (!again) {
-        r = malloc(sizeof *r + len);
-        if (!r)
-            return;
-        r->next = e->records;
-        e->records = r;
+    struct record *r = e->spare, *before = e->records;
+    e->spare = NULL;
+    if (before && before->keeps && seq_stream(before->seq) == seq_stream(seq)) { /* that of the call before */
+        e->records = before->next;
+        e->spare = before;
     }
-    *r = (struct record){.next = r->next, .seq = seq, .decision = *d, .keeps = true, .status = status, .len = len};
+    *r = (struct record){
+        .next = e->records, .seq = seq, .decision = *d, .keeps = true, .status = status, .len = len, .room = r->room};
     if (len)
         memcpy(r->bytes, bytes, len);
+    e->records = r;
     forget_records(e, seq_stream(seq), seq_number(seq) - 1);
 }
 
@@ -410,13 +427,11 @@ void engine_complete(struct engine *e, struct instance *i, const struct engine_r
     i->state = INSTANCE_COMPLETE;
     i->resend_at = i->sending && e->ops.keep ? e->now + KEEP_AFTER_NS : UINT64_MAX;
     i->result = *result;
-    struct record *r = i->last.made ? record_make(e, i, result->status) : NULL;
-    if (r) { /* without it others may wait until a member that has one answers them */
-        e->records = r;
+    if (i->last.made) {
+        keep_record(e, i, result->status);
         forget_records(e, s, i->last.vote.complete_min);
-    }
-    if (i->last.made)
         engine_returned_everywhere(e, s, i->last.vote.complete_min);
+    }
     if (!i->sending)
         finish(e, i);
 }
@@ -507,6 +522,8 @@ void engine_revoke_for(struct engine *e, int member, uint64_t now)
     if (!e->revoked)
         e->blamed = member;
     engine_revoke(e, now);
+    if (member >= 0)
+        engine_heard_revoked(e, member);
 }
 
 void engine_revoke(struct engine *e, uint64_t now)
@@ -516,6 +533,7 @@ void engine_revoke(struct engine *e, uint64_t now)
     if (e->revoked)
         return;
     e->revoked = true;
+    engine_owes_revocation(e);
     tell_revoked(e);
     for (struct instance *i = after(e, 0); i;) {
         uint64_t seq = i->seq;
@@ -583,8 +601,9 @@ static void receive_revoked(struct engine *e, const struct message_head *h, int 
 {
     if (h->kind == MESSAGE_REVOKED) {
         engine_revoke_for(e, h->tag <= (uint32_t)e->n ? (int)h->tag - 1 : -1, e->now);
+        engine_heard_revoked(e, from);
     } else if (h->kind == MESSAGE_VOTE || h->kind == MESSAGE_WANT || h->kind == MESSAGE_ASK) {
-        send_revoked(e, from);
+        engine_send_revoked(e, from);
     }
 }
 

@@ -119,6 +119,8 @@ bool engine_post(struct engine *e, const struct engine_call *call)
     if (!together_begin(&s->how, &s->call, engine_roster(e), e->n, e->self) ||
         (stream == STREAM_ORDINARY && !save_input(e, s)))
         return false;
+    if (e->keeps && stream == STREAM_ORDINARY && !engine_reserve_record(e, call->kind == ENGINE_MOVE ? call->len : 0))
+        return false;
     forget(s);
     s->live = roster_ref(engine_roster(e));
     s->how.live = s->live;

@@ -70,6 +70,22 @@ static size_t output_len(const struct engine *e, const struct engine_call *c)
     return len;
 }
 
+struct record *record_create(size_t room)
+{
+    struct record *r = malloc(sizeof *r + room);
+    if (r)
+        *r = (struct record){.room = room};
+    return r;
+}
+
+/* For what remains of it, which others may need. */
+static bool has_record(const struct engine *e, struct instance *i)
+{
+    bool keeps = e->keeps && seq_stream(i->seq) == STREAM_ORDINARY && i->call.kind == ENGINE_MOVE;
+    i->record = record_create(keeps ? i->out_len : 0);
+    return i->record;
+}
+
 struct instance *instance_create(struct engine *e, uint64_t seq, const struct engine_call *call)
 {
     struct instance *i = calloc(1, sizeof *i);
@@ -85,10 +101,14 @@ struct instance *instance_create(struct engine *e, uint64_t seq, const struct en
             instance_destroy(i);
             return NULL;
         }
+    i->out_len = call->kind == ENGINE_MOVE ? output_len(e, call) : 0;
+    if (!has_record(e, i)) {
+        instance_destroy(i);
+        return NULL;
+    }
     if (call->kind != ENGINE_MOVE)
         return i;
     i->holds = call->move == SCHEDULE_BCAST && call->root == e->self;
-    i->out_len = output_len(e, call);
     i->early = call->early && !call->varying && i->out_len && i->out_len <= ENGINE_EARLY_MAX &&
                (call->move == SCHEDULE_BCAST || call->move == SCHEDULE_ALLREDUCE || call->move == SCHEDULE_ALLGATHER);
     size_t len = call->in == call->out ? engine_input_len(e, call) : 0;
@@ -119,6 +139,7 @@ void instance_destroy(struct instance *i)
     free(i->tmp);
     free(i->kept);
     free(i->saved);
+    free(i->record);
     free(i);
 }
 

@@ -50,6 +50,13 @@ static bool has_moved(const struct engine *e, struct instance *i, const struct v
     return result->status != ENGINE_OK;
 }
 
+/* The first meeting was decided in one view for all who come to the end of the second: those who lived in it gave the value. */
+static bool agreement_is_over(const struct instance *i, struct engine_result *result)
+{
+    result->members = i->members;
+    return i->attempt > 0;
+}
+
 /* Is the instance over, and how? */
 static bool is_over(struct engine *e, struct instance *i, const struct decision *d, struct engine_result *result)
 {
@@ -63,7 +70,7 @@ static bool is_over(struct engine *e, struct instance *i, const struct decision 
     else if (v->trouble && !no_memory)
         *result = (struct engine_result){.status = (enum engine_status)v->trouble};
     else if (i->call.kind == ENGINE_AGREE)
-        return i->attempt > 0;
+        return agreement_is_over(i, result);
     else if (i->call.kind == ENGINE_MOVE)
         return has_moved(e, i, v, then, result);
     return true;

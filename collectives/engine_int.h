@@ -72,6 +72,7 @@ struct instance {
     /* timer */
     uint64_t resend_at, rto;
     struct engine_result result; /* COMPLETE, but sends are still under way */
+    struct record *record;       /* the memory for what remains of it */
 };
 
 struct record { /* of a complete instance, for those who have not heard */
@@ -81,7 +82,7 @@ struct record { /* of a complete instance, for those who have not heard */
     bool keeps; /* what follows is the call's result */
     bool binds; /* this member must not leave before the others have heard of it */
     enum engine_status status;
-    size_t len;
+    size_t len, room; /* bytes; room for so many */
     uint8_t bytes[];
 };
 
@@ -114,9 +115,11 @@ struct engine {
     int blamed;  /* for it, -1: for nobody */
     bool keeps;  /* results, for members that join */
     bool leaves; /* engine_settle: what returns from now on has met, as nobody would ask about it any more */
-    struct {     /* of the record that binds: */
-        uint64_t seq, *heard; /* those who have said that it is over there */
+    struct {     /* of the record that binds, or of the revocation: */
+        uint64_t seq;
+        uint64_t *heard; /* those who have said that it is over there, or that they know */
         uint64_t at, rto;
+        bool revoked; /* others may not know of the revocation, and of a call from which this member has returned */
     } leaving;
     struct { /* of one view: calls in it meet alike */
         struct roster *view;
@@ -130,9 +133,9 @@ struct engine {
         uint64_t everywhere;        /* and up to this one on all members that live */
         uint64_t starved;           /* bit number % ENGINE_WINDOW: for that one, not started yet, memory was missing */
     } stream[STREAMS];
-    struct instance *instances; /* by rising seq */
-    struct record *records;
-    struct letter *early; /* for instances not started here */
+    struct instance *instances;     /* by rising seq */
+    struct record *records, *spare; /* spare: memory for that of the call that is posted */
+    struct letter *early;           /* for instances not started here */
     struct shortcut shortcut;
 };
 
@@ -179,13 +182,20 @@ void engine_begin_beside(struct engine *e, int stream, uint64_t number);
 void engine_board_fini(struct engine *e);
 /* engine.c */
 bool engine_arguments_fit(const struct engine *e, const struct engine_call *c);
-/* For members that join later: the call was completed so. */
+/* For members that join later: the call was completed so. There must be room for len bytes: */
+bool engine_reserve_record(struct engine *e, size_t len);
 void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d, enum engine_status status,
                         const void *bytes, size_t len);
 
 /* engine_leave.c: whom else a member that leaves must ask, and that one has answered */
 void engine_go_on_leaving(struct engine *e);
 void engine_heard_over(struct engine *e, int from, uint64_t seq);
+/* It is revoked here: whoever leaves tells all. That one knows, or cannot be told. */
+void engine_owes_revocation(struct engine *e);
+void engine_heard_revoked(struct engine *e, int from);
+void engine_send_revoked(struct engine *e, int to);
+/* Is it the root of this reduction or gathering, which alone knows that it came to its end? */
+bool engine_is_sink(const struct engine *e, const struct instance *i);
 uint64_t engine_leaving_deadline(const struct engine *e);
 int engine_leaving_waits_for(const struct engine *e, uint64_t seq);
 
@@ -195,6 +205,7 @@ uint32_t engine_signature(const struct engine *e, const struct engine_call *c);
 size_t engine_input_len(const struct engine *e, const struct engine_call *c);
 struct instance *instance_create(struct engine *e, uint64_t seq, const struct engine_call *call);
 void instance_destroy(struct instance *i);
+struct record *record_create(size_t room);
 /* Before the roster is the engine's, or the instance is there. False: no memory. */
 bool instance_admit(struct instance *i, struct roster *r);
 

@@ -47,7 +47,8 @@ KEEL_MUST_CHECK keel_status keel_init_over(const struct keel_exchange *exchange)
 /* Leave the job. Completes this rank's outstanding operations first, and waits until every rank to which it has sent messages
  * (keel_message_send) has them, has left or is dead: a rank takes messages inside its Keel calls, so it blocks while one makes none. So it does
  * until it has heard of the members of a group that they, too, have the result of the last allreduce or allgather (keel/collective.h) that it has returned from, and know of
- * the end of the last reduce or gather of which it was the root, and of an error of the last call. A
+ * the end of the last reduce or gather of which it was the root, of an error of the last call, and that the group is revoked; for one whose process is
+ * stopped KEEL_TIMEOUT_MS at most. A
  * thread that is in a collective or waits for a message gets KEEL_ERR_STATE, as do requests that were not waited for.
  * Not collective: other ranks go on, and this rank's data stays readable until the job ends.  Returning from main (or exit) without it ends the rank, too; what it had under way
  * is then in doubt like the puts of a dead rank: old or new bytes, the same in all copies. */

@@ -353,6 +353,7 @@ static void give_up(struct keel_group *g, struct keel_request *r, int member, ui
         engine_revoke_for(g->engine, member, now);
         courier_keep(c, g, 0, now);
         r->status = KEEL_ERR_TIMEOUT;
+        r->stopped = -1; /* of who leaves: another one may be, too */
     } else if (r->own) {
         r->stopped_since = now; /* no caller waits; it is said again */
     } else {

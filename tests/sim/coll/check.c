@@ -248,10 +248,22 @@ static bool rooted(const struct coll_spec *s)
                                       s->move == SCHEDULE_GATHER || s->move == SCHEDULE_SCATTER);
 }
 
-/* What it returns is made from everybody's data for everybody: then also that of members that have left is the same. */
+/* What it returns is made from everybody's data for everybody: then who has left is covered, too. */
 static bool from_all_for_all(const struct coll_spec *s)
 {
     return s->kind == ENGINE_AGREE || (s->kind == ENGINE_MOVE && !rooted(s));
+}
+
+/* The list of a barrier, a broadcast or the like is who lives when it ends: one that has left may have been told a longer one. */
+static bool lists_givers(const struct coll_spec *s)
+{
+    return from_all_for_all(s) ||
+           (s->kind == ENGINE_MOVE && (s->move == SCHEDULE_REDUCE || s->move == SCHEDULE_GATHER));
+}
+
+static bool has_returned(const struct coll_outcome *o)
+{
+    return o->done && o->status != ENGINE_REVOKED;
 }
 
 void coll_check_done(const struct coll_member *m, int call, const struct engine_result *r)
@@ -264,14 +276,16 @@ void coll_check_done(const struct coll_member *m, int call, const struct engine_
     if (w->awaited[call] && !one_way)
         coll_fail(w, m->id, "leaves call %d before %d others have come", call, w->awaited[call]);
     if (r->status == ENGINE_ROOT_DEAD && rooted(s) &&
-        (w->member[s->root].dead || (w->member[s->root].left && w->member[s->root].outcome[call].status != ENGINE_OK)))
+        (w->member[s->root].dead ||
+         (w->member[s->root].left &&
+          !(w->member[s->root].outcome[call].done && w->member[s->root].outcome[call].status == ENGINE_OK))))
         return;
     if (r->status != ENGINE_OK || !r->members)
         coll_fail(w, m->id, "call %d returns %d", call, (int)r->status);
     for (int i = 0; i < w->p.n && w->p.n <= EACH_MAX; i++) {
         const struct coll_member *other = &w->member[i];
-        bool stays = !other->left ||
-                     (s->kind == ENGINE_MOVE && from_all_for_all(s) && other->outcome[call].status != ENGINE_REVOKED);
+        bool stays =
+            !other->left || (s->kind == ENGINE_MOVE && from_all_for_all(s) && has_returned(&other->outcome[call]));
         bool counts = !other->dead && stays;
         if (counts && !roster_has(r->members, i))
             coll_fail(w, m->id, "call %d does not cover %d, which lives", call, i);
@@ -296,21 +310,26 @@ static bool same_members(const struct roster *a, const struct roster *b)
 void coll_check_end(struct coll_world *w)
 {
     for (int c = 0; c < w->p.calls; c++) {
-        const struct coll_outcome *first = NULL;
+        const struct coll_outcome *status = NULL, *first = NULL;
         const struct coll_spec *s = &w->p.call[c];
         bool agreed = s->kind == ENGINE_AGREE;
         bool uniform = agreed || (s->kind == ENGINE_MOVE && !rooted(s) && !s->early);
         bool one_way = s->early && s->move == SCHEDULE_BCAST;
         for (int i = 0; i < w->p.n; i++) {
             const struct coll_outcome *o = &w->member[i].outcome[c];
-            if (!o->done || o->status == ENGINE_REVOKED || (w->member[i].dead && !uniform) ||
-                (w->member[i].left && !from_all_for_all(s)))
+            if (!has_returned(o) || (w->member[i].dead && !uniform))
+                continue;
+            if (!status)
+                status = o;
+            bool lost = s->kind == ENGINE_MOVE && rooted(s) && w->member[s->root].dead; /* with the root that had it */
+            if ((status->status != o->status && !lost) || (agreed && status->value != o->value))
+                coll_fail(w, i, "call %d: another result than others", c);
+            if (one_way || (w->member[i].left && (lost || !lists_givers(s))))
                 continue;
             if (!first)
                 first = o;
-            if (first->status != o->status || (agreed && first->value != o->value) ||
-                (!agreed && !one_way && !same_members(first->members, o->members)))
-                coll_fail(w, i, "call %d: another result than others", c);
+            if (!same_members(first->members, o->members))
+                coll_fail(w, i, "call %d: other members covered than others", c);
             w->stats.retries += o->members && roster_live(o->members) < roster_live(w->view[0]);
         }
     }

@@ -1,5 +1,5 @@
 /* Simulation of collectives. Exit 0 if every property held (world.h).
- *   coll --sweep single|pairs|freeze|loss|leave|outcast [--members N] [--stride K]   every fault at every step of every algorithm
+ *   coll --sweep single|pairs|freeze|loss|leave|parting|revoking|outcast [--members N] [--stride K]   every fault at every step of every algorithm
  *   coll --sweep board|board-pairs|board-freeze                            the same for members that share memory
  *   coll --chaos COUNT [--seed S]                                      random everything
  *   coll --scale MEMBERS                                               steps and messages of groups up to this size (scale.c)
@@ -163,6 +163,31 @@ static void leaving(struct coll_params *p)
     alone(p, COLL_LOSES);
 }
 
+/* Whoever leaves without waiting for what it has begun; the others leave when they are through. */
+static void parting(struct coll_params *p)
+{
+    p->leave = true;
+    p->jitter_ns = 20000;
+    p->detect_ns = 0;
+    p->calls = 1;
+    alone(p, COLL_PARTS);
+}
+
+/* Whoever revokes, at any time; all leave when they are through, with nothing after the call and with one more. That somebody has left is
+ * often known before what it has sent is here. */
+static void revoking(struct coll_params *p)
+{
+    p->leave = true;
+    p->jitter_ns = 20000;
+    p->detect_ns = 0;
+    p->calls = 1;
+    alone(p, COLL_REVOKES);
+    p->calls = 2;
+    p->call[1] = p->call[0];
+    p->faults = 0;
+    alone(p, COLL_REVOKES);
+}
+
 /* Then also with nothing after the call: who is through with it does not look at what comes. */
 static void losses(struct coll_params *p)
 {
@@ -222,6 +247,10 @@ static void sweep(const char *kind, int from, int to)
                 leaving(&p);
             else if (!strcmp(kind, "loss"))
                 losses(&p);
+            else if (!strcmp(kind, "parting"))
+                parting(&p);
+            else if (!strcmp(kind, "revoking"))
+                revoking(&p);
             else if (!strcmp(kind, "outcast"))
                 alone(&p, COLL_OUTCAST);
             else
@@ -275,6 +304,8 @@ static void chaos(uint64_t seed)
         p.fault[f].with_letters = rng_below(&r, 2);
         p.fault[f].duration = rng_below(&r, rng_below(&r, 2) ? 100000 : 3000000000);
     }
+    if (p.leave && p.faults && !rng_below(&r, 3))
+        p.fault[0].kind = COLL_PARTS;
     run(&p);
 }
 
@@ -289,8 +320,8 @@ static struct options {
 
 static bool is_sweep(const char *name)
 {
-    static const char *const names[] = {"single",  "pairs", "freeze",      "loss",        "leave",
-                                        "outcast", "board", "board-pairs", "board-freeze"};
+    static const char *const names[] = {"single",   "pairs",   "freeze", "loss",        "leave",       "parting",
+                                        "revoking", "outcast", "board",  "board-pairs", "board-freeze"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(name, names[i]))
             return true;
@@ -336,7 +367,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        {"sweep", 's', "KIND", 0, "single, pairs, freeze, loss, leave, outcast, board, board-pairs or board-freeze", 0},
+        {"sweep", 's', "KIND", 0,
+         "single, pairs, freeze, loss, leave, parting, revoking, outcast, board, board-pairs or board-freeze", 0},
         {"from", 'f', "N", 0, "sweep groups from this size (2)", 0},
         {"to", 't', "N", 0, "to this (8)", 0},
         {"stride", 'k', "K", 0, "take every K-th fault only (1)", 0},

@@ -155,14 +155,19 @@ static void look_later(struct coll_world *w, struct coll_member *m)
     push(w, w->now + 1 + upto(w, 500), EV_LOOK, m->id, m->id);
 }
 
+static void settle(struct coll_world *w, struct coll_member *m)
+{
+    if (!m->leaving && !m->outcast)
+        engine_settle(m->engine, w->now);
+    m->leaving = !m->outcast;
+}
+
 static void next_call(struct coll_world *w, struct coll_member *m)
 {
-    if (m->call == w->p.calls) {
-        if (w->p.leave && !m->leaving && !m->outcast)
-            engine_settle(m->engine, w->now);
-        m->leaving = w->p.leave && !m->outcast;
+    if (m->call == w->p.calls && w->p.leave)
+        settle(w, m);
+    if (m->call == w->p.calls || m->leaving)
         return;
-    }
     struct engine_call call;
     struct coll_outcome *o = &m->outcome[m->call];
     coll_prepare(m, &w->p.call[m->call], &call);
@@ -289,24 +294,30 @@ static void fault(struct coll_world *w, const struct coll_fault *f)
         m->frozen_until = w->now + f->duration;
     } else if (f->kind == COLL_LOSES) {
         lose_letters(w, f->member, true);
+    } else if (f->kind == COLL_PARTS) {
+        if (!m->posted)
+            settle(w, m);
+        sync_tick(m);
     } else {
         engine_revoke(m->engine, w->now);
         sync_tick(m);
     }
 }
 
-/* What it has sent goes on, but a view may come first. The last one stays. */
+/* What it has sent goes on, but a view may come first. */
 static void leave(struct coll_world *w, struct coll_member *m)
 {
     int others = 0;
     for (int i = 0; i < w->p.n; i++)
         others += i != m->id && !w->member[i].dead && !w->member[i].left;
     m->leaving = false;
-    if (!others)
-        return;
     m->left = true;
     w->stats.left_group++;
-    tell_view(w);
+    no_more_awaited(w, m);
+    if (m->call < w->p.calls)
+        one_less(w);
+    if (others)
+        tell_view(w);
 }
 
 static void see_views(struct coll_world *w, struct coll_member *m, int view)
@@ -435,7 +446,7 @@ static void dispatch(struct coll_world *w, struct coll_event *e)
         break;
     }
     sync_tick(m);
-    if (m->leaving && engine_settled(m->engine))
+    if (m->leaving && !m->outcast && engine_settled(m->engine))
         leave(w, m);
 }
 
@@ -534,7 +545,7 @@ void coll_world_run(const struct coll_params *p, struct coll_stats *stats)
     }
     if (w.left)
         for (int i = 0; i < p->n; i++)
-            if (!w.member[i].dead && w.member[i].call < p->calls)
+            if (!w.member[i].dead && !w.member[i].left && w.member[i].call < p->calls)
                 coll_fail(&w, i, "hangs in call %d", w.member[i].call);
     coll_check_end(&w);
     for (int i = 0; i < p->n; i++)

@@ -8,7 +8,8 @@
  *   - the members covered are at least those who live at the end, and have all begun the call; for them the data are right;
  *   - an error is one that the failures explain;
  *   - all who live at the end have completed all calls;
- *   - who is through and leaves has returned what the others return, where the result is made from everybody's data for everybody. */
+ *   - who is through and leaves has returned what the others return: the status, and where the result is made from everybody's data the members
+ *     covered. */
 #ifndef KEEL_TESTS_SIM_COLL_WORLD_H
 #define KEEL_TESTS_SIM_COLL_WORLD_H
 
@@ -35,8 +36,9 @@ struct coll_spec {
 
 struct coll_fault {
     /* LOSES: its connections break, with what is on the way. OUTCAST: it is declared dead and goes on without knowing, after a
-     * freeze perhaps; those who know take nothing from it any more. */
-    enum { COLL_DIES, COLL_FREEZES, COLL_LOSES, COLL_OUTCAST, COLL_REVOKES } kind;
+     * freeze perhaps; those who know take nothing from it any more. PARTS: it leaves, as soon as it may, without waiting for the call that it has
+     * begun. */
+    enum { COLL_DIES, COLL_FREEZES, COLL_LOSES, COLL_OUTCAST, COLL_PARTS, COLL_REVOKES } kind;
     int member;
     uint64_t after;    /* so many events have happened */
     bool with_letters; /* DIES: what it has sent and is on its way is lost, too */

@@ -13,12 +13,14 @@ struct letter queue[QUEUE];
 int head, tail, n_members;
 uint64_t now;
 struct roster *roster;
-bool borrows;
+bool borrows, poor;
 
 bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head_len, const void *data, size_t len)
 {
     struct fake *f = user;
+    bool was = poor;
     (void)seq;
+    poor = false;
     assert_true(tail < QUEUE);
     queue[tail] = (struct letter){f->id, to, head_len + len, malloc(head_len + len)};
     assert_non_null(queue[tail].data);
@@ -26,6 +28,7 @@ bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head_len, c
     if (len)
         memcpy(queue[tail].data + head_len, data, len);
     tail++;
+    poor = was;
     return !(borrows && len);
 }
 

@@ -28,6 +28,7 @@ extern struct letter queue[QUEUE];
 extern int head, tail, n_members;
 extern uint64_t now;
 extern struct roster *roster;
+extern bool poor;    /* allocations may fail (test_nomem.c), those of the engine */
 extern bool borrows; /* data are the engine's again when the test says so */
 
 bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head_len, const void *data, size_t len);

@@ -1,0 +1,129 @@
+/* Collectives where memory runs out: whichever allocation fails on a member, nobody waits for ever, and all return the same. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "tests/unit/collectives/fakes.h"
+
+/* The allocator, by the linker: while a member is `poor` allocation number `fail` fails, and with `all` each after it, too. */
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are the linker's
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+static int done, fail;
+static bool all;
+
+static bool fails(void)
+{
+    if (!poor)
+        return false;
+    done++;
+    return fail && (all ? done >= fail : done == fail);
+}
+
+void *__wrap_malloc(size_t n)
+{
+    return fails() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+    return fails() ? NULL : __real_realloc(p, n);
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+static uint64_t in[N], out[N];
+
+static struct engine_call call_of(int kind, int i)
+{
+    struct engine_call call = sum_of(&in[i], &out[i], 1);
+    in[i] = 1ull << i;
+    if (kind == 1)
+        call = (struct engine_call){.kind = ENGINE_AGREE, .agree = ENGINE_OR, .value = in[i]};
+    if (kind == 2)
+        call.move = SCHEDULE_REDUCE;
+    if (kind == 3)
+        call = (struct engine_call){.kind = ENGINE_BARRIER};
+    call.early = kind == 4;
+    return call;
+}
+
+/* What member 0 sends is lost while it has no memory: what the others need of it they ask for when it has. True: all allocations were made. */
+static bool one_fails(int n, int kind)
+{
+    bool started;
+    done = 0;
+    start(n);
+    for (int i = 1; i < n; i++) {
+        struct engine_call call = call_of(kind, i);
+        begin(i, &call);
+    }
+    struct engine_call mine = call_of(kind, 0);
+    uint64_t seq;
+    enum engine_status status;
+    poor = true;
+    status = engine_start(fakes[0].e, &mine, now, &seq);
+    poor = false;
+    started = status == ENGINE_OK;
+    assert_true(started || status == ENGINE_NOMEM);
+    for (int k = head; k < tail; k++) {
+        poor = queue[k].to == 0;
+        if (queue[k].to == 0)
+            engine_receive(fakes[0].e, queue[k].from, queue[k].data, queue[k].len, now);
+        poor = false;
+    }
+    lose();
+    for (int i = 1; i < n; i++) {
+        engine_lost(fakes[0].e, i, now);
+        engine_lost(fakes[i].e, 0, now);
+    }
+    if (!started)
+        begin(0, &mine); /* nothing was started: the same call */
+    deliver();
+    let_time_pass();
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(fakes[i].done, 1);
+        assert_int_equal(fakes[i].result[0].status, fakes[0].result[0].status);
+    }
+    for (int i = 0; i < n; i++)
+        engine_settle(fakes[i].e, now);
+    deliver();
+    let_time_pass();
+    for (int i = 0; i < n; i++)
+        assert_true(engine_settled(fakes[i].e));
+    stop();
+    return done < fail;
+}
+
+static void test_nomem_whatever_fails_all_return_the_same(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 5; kind++)
+        for (int n = 2; n <= 5; n++)
+            for (int each = 0; each < 2; each++) {
+                bool through = false;
+                all = each;
+                for (fail = 1; !through; fail++)
+                    through = one_fails(n, kind);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nomem_whatever_fails_all_return_the_same),
+    };
+    return cmocka_run_group_tests_name("coll-nomem", tests, NULL, NULL);
+}
