@@ -363,6 +363,13 @@ static void give_up(struct keel_group *g, struct keel_request *r, int member, ui
     }
 }
 
+static void ask_process(struct client *c, int rank, uint64_t now)
+{
+    struct control ask = {.type = CONTROL_STATUS, .slot = node_of(c, rank), .a = rank, .b = (int64_t)now};
+    if (ask.slot >= 0 && rank != c->rank)
+        (void)c->env.tell(c->env.user, &ask); /* asked again, if it was lost */
+}
+
 /* A request waits for long: the kernel is asked how a process is, the one that it waits for and each other in turn, since the
  * one that is stopped may be waited for by others only. */
 static void look_after(struct keel_group *g, struct keel_request *r, uint64_t now)
@@ -389,12 +396,39 @@ static void look_after(struct keel_group *g, struct keel_request *r, uint64_t no
     int member = r->stopped >= 0                   ? r->stopped
                  : waits >= 0 && waits != r->asked ? waits
                                                    : (r->turn = (r->turn + 1) % group_size(g->ranks));
-    int rank = group_rank(g->ranks, member), node = coll_member_lives(g, member) ? node_of(c, rank) : -1;
     r->asked = member;
     r->asked_at = now;
-    struct control ask = {.type = CONTROL_STATUS, .slot = node, .a = rank, .b = (int64_t)now};
-    if (node >= 0 && rank != c->rank)
-        (void)c->env.tell(c->env.user, &ask); /* asked again, if it was lost */
+    if (coll_member_lives(g, member))
+        ask_process(c, group_rank(g->ranks, member), now);
+}
+
+/* A call is complete, but there is no room for what the rank is to get: is it stopped? Then nobody waits for that. */
+static void look_after_receiver(struct client *c, int rank, uint64_t now)
+{
+    struct stream *s = &c->coll.stream[rank];
+    const struct page_rank *k = page_rank(c->page, rank);
+    bool stopped = atomic_load_explicit(&k->process, memory_order_relaxed) == PAGE_PROCESS_STOPPED;
+    if (s->asked_at && atomic_load_explicit(&k->looked, memory_order_acquire) >= s->asked_at)
+        s->stopped_since = !stopped ? 0 : s->stopped_since ? s->stopped_since : now;
+    s->given_up = s->stopped_since && now - s->stopped_since > c->timeout_ns;
+    if (s->given_up)
+        log_error("rank %d is stopped, what it is to get of a collective has waited for it for %llu ms", rank,
+                  (unsigned long long)((now - s->stopped_since) / KEEL_NS_PER_MS));
+    s->asked_at = now;
+    ask_process(c, rank, now);
+}
+
+static void look_after_receivers(struct keel_group *g, uint64_t now)
+{
+    struct client *c = g->client;
+    const struct keel_request *r = g->requests;
+    while (r && !r->done)
+        r = r->next;
+    for (int rank = r ? courier_engine_next(c, g, 0) : -1; rank >= 0; rank = courier_engine_next(c, g, rank + 1)) {
+        if (now >= c->coll.stream[rank].asked_at + COLL_LOOK_NS)
+            look_after_receiver(c, rank, now);
+        coll_wake_at(c, now + COLL_LOOK_NS);
+    }
 }
 
 /* Who is waited for for long: does its node live, does its process run? */
@@ -430,6 +464,7 @@ void coll_tick(struct client *c, uint64_t now)
             ask_about(g, now);
         }
         coll_wake_at(c, engine_deadline(g->engine));
+        look_after_receivers(g, now);
     }
     coll_wake_at(c, courier_tick(c, now));
     coll_wake_at(c, direct_tick(c, now));

@@ -24,6 +24,8 @@
 
 struct group; /* collectives/group.h, which names a function that unistd.h has */
 
+#define COLL_LOOK_NS (20ull * 1000 * 1000) /* whoever is waited for longer is asked about */
+
 enum { STRAY_BYTES_MAX = 16 * 1024 * 1024, COLL_BUCKETS = 256 };
 
 enum parcel_kind {

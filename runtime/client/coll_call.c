@@ -60,8 +60,11 @@ keel_status coll_begin(struct keel_group *g, const struct engine_call *call, str
 /* Done, and what other members need of it is on its way: who returns may make no further call for long. */
 static bool is_over(const struct keel_request *r)
 {
-    const struct client *c = r->group->client;
-    return r->done && (c->fatal != KEEL_OK || c->coll.broken != KEEL_OK || !courier_has_engine(c, r->group));
+    struct client *c = r->group->client;
+    if (!r->done || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK || !courier_has_engine(c, r->group))
+        return r->done;
+    coll_wake_at(c, c->looked_at + COLL_LOOK_NS);
+    return false;
 }
 
 static bool is_done(void *arg)

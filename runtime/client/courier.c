@@ -242,6 +242,8 @@ static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t no
         return;
     s->acked = up_to;
     s->retry_ns = RETRY_FIRST_NS;
+    s->stopped_since = 0;
+    s->given_up = false;
     if (s->sent < up_to) { /* an acknowledgement of what was to be sent again */
         s->sent = up_to;
         s->at = first_not_acked(s);
@@ -282,9 +284,11 @@ void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq
         }
 }
 
-/* Some group was revoked because it is stopped: there is no room to it before it goes on. */
+/* It is stopped, and a call has waited for it long enough: there is no room to it before it goes on. */
 static bool is_stopped(const struct client *c, int rank)
 {
+    if (c->coll.stream[rank].given_up)
+        return true;
     for (const struct keel_group *g = c->coll.groups; g; g = g->next) {
         int blamed = g->engine && engine_revoked(g->engine) ? engine_blamed(g->engine) : -1;
         if (blamed >= 0 && group_rank(g->ranks, blamed) == rank)
@@ -293,16 +297,25 @@ static bool is_stopped(const struct client *c, int rank)
     return false;
 }
 
+static bool has_engine(const struct stream *s, const struct keel_group *group)
+{
+    for (const struct parcel *p = s->at; p; p = p->next)
+        if (p->tag.kind == PARCEL_ENGINE && (!p->tag.group || p->tag.group == group))
+            return true;
+    return false;
+}
+
+int courier_engine_next(const struct client *c, const struct keel_group *group, int rank)
+{
+    for (int r = rank; r < c->size; r++)
+        if (c->coll.life[r].life && has_engine(&c->coll.stream[r], group) && !is_stopped(c, r))
+            return r;
+    return -1;
+}
+
 bool courier_has_engine(const struct client *c, const struct keel_group *group)
 {
-    for (int r = 0; r < c->size; r++)
-        for (const struct parcel *p = c->coll.life[r].life ? c->coll.stream[r].at : NULL; p; p = p->next)
-            if (p->tag.kind == PARCEL_ENGINE && (!p->tag.group || p->tag.group == group)) {
-                if (!is_stopped(c, r))
-                    return true;
-                break;
-            }
-    return false;
+    return courier_engine_next(c, group, 0) >= 0;
 }
 
 bool courier_lacks_connection(const struct client *c, int rank)

@@ -42,6 +42,9 @@ struct stream {
     size_t loose;   /* weight of what is not acknowledged and no caller waits for */
     bool direct;    /* the way it goes now */
     bool handed_on; /* this process leaves: it goes through the agent from now on */
+    /* a call is complete but for what waits here: the receiver's process was asked about, and was seen to be stopped first (0: it is not) */
+    uint64_t asked_at, stopped_since;
+    bool given_up; /* it has been for longer than the time-out: calls do not wait for room to it */
     /* in */
     uint64_t received, told; /* told: of it the sender knows */
     bool ack_due;
@@ -78,6 +81,8 @@ bool courier_has_handed_over(void *client);
 void courier_reset(struct client *c, int rank);
 /* Something of a call of the group (or of no certain one) has not been sent yet: a connection is being made, or there is no room. */
 bool courier_has_engine(const struct client *c, const struct keel_group *group);
+/* To which rank, from that one on; -1: none. */
+int courier_engine_next(const struct client *c, const struct keel_group *group, int rank);
 /* What is for the rank could go, if there were a connection. */
 bool courier_lacks_connection(const struct client *c, int rank);
 /* Something small for a rank of this node, through its agent: the rank sleeps and has work to do. */
