@@ -262,6 +262,12 @@ static keel_status inject_read(struct tp_ep *ep, void *dst, size_t len, uint64_t
                 (struct parcel){.point = INJECT_READ, .dst = dst, .len = len, .key = key, .offset = offset, .op = op});
 }
 
+static bool inject_room(const struct tp_ep *tp_ep)
+{
+    const struct inject_ep *ep = (const struct inject_ep *)tp_ep;
+    return STAILQ_EMPTY(&ep->out) && tp_room(ep->inner);
+}
+
 /* What has not left yet will not. */
 static void fail_waiting(struct inject_ep *ep)
 {
@@ -513,6 +519,7 @@ static const struct tp_table tp_inject = {
     .send = inject_send,
     .write = inject_write,
     .read = inject_read,
+    .room = inject_room,
     .poll = inject_poll,
     .wait_fd = inject_wait_fd,
     .arm = inject_arm,

@@ -459,6 +459,7 @@ const struct tp_table tp_ofi = {
     .send = ofi_send,
     .write = ofi_write,
     .read = ofi_read,
+    .room = ofi_room,
     .poll = ofi_poll,
     .wait_fd = ofi_wait_fd,
     .arm = ofi_arm,

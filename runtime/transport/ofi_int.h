@@ -26,6 +26,7 @@ enum {
     OFI_INJECT_MAX = 256,             /* bytes, whatever the provider offers */
     OFI_INJECT_RUN = 32,              /* injected messages between two tracked ones, so that they are bounded too */
     OFI_SMALL_COPY = 512,             /* bytes of the small copy buffers */
+    OFI_ROOM = 512 * 1024,            /* copied bytes that the provider may hold while there is said to be room */
     OFI_QUEUE_MAX = 64 * 1024 * 1024, /* copied bytes one ep may hold */
     /* Polls of the completion queue for one of the event queue, which costs a system call. A loss shows on the
      * completion queue first (the posted receives come back), an arming sleeper and a waker look by themselves. */
@@ -224,6 +225,7 @@ static inline struct ofi_tp *ofi_tp_of_ep(const struct ofi_ep *ep)
 }
 
 /* ofi_xfer.c */
+bool ofi_room(const struct tp_ep *tp_ep);
 keel_status ofi_send(struct tp_ep *tp_ep, const void *header, size_t hlen, const void *body, size_t len,
                      struct tp_op *op);
 keel_status ofi_write(struct tp_ep *tp_ep, const void *src, size_t len, uint64_t key, uint64_t offset,

@@ -177,6 +177,13 @@ keel_status ofi_send(struct tp_ep *tp_ep, const void *header, size_t hlen, const
     return KEEL_OK;
 }
 
+/* The provider takes a copy and sends it when it can: it says so by a completion, which a poll finds. */
+bool ofi_room(const struct tp_ep *tp_ep)
+{
+    const struct ofi_ep *ep = (const struct ofi_ep *)tp_ep;
+    return TAILQ_EMPTY(&ep->waiting) && ep->copied < OFI_ROOM;
+}
+
 static keel_status rma(struct tp_ep *tp_ep, enum xfer_kind kind, void *local, size_t len, uint64_t key, uint64_t offset,
                        struct tp_op *op)
 {

@@ -123,8 +123,8 @@ struct tp_table {
     void (*mark)(struct tp_ep *ep, const uint8_t *send_key, const uint8_t *recv_key);
     void (*reset)(struct tp_ep *ep);
 
-    /* Optional: does the next message go out at once? False: some wait for that in the ep's own queue, in copies; it empties in polls. NULL:
-     * not known. */
+    /* Optional: does the next message go out at once? False: some wait for that in the ep's own queue, or many bytes in the provider's, in
+     * copies; it empties in polls. NULL: each does (mem), or it is not known (shm). */
     bool (*room)(const struct tp_ep *ep);
 
     /* Make progress; up to max events. Returns their number. Never blocks. */

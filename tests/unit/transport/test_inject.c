@@ -79,6 +79,20 @@ static void test_inject_delay_holds_back_what_follows_in_order(void **state)
     pair_close(&p);
 }
 
+static void test_inject_has_no_room_while_it_holds_something_back(void **state)
+{
+    (void)state;
+    struct pair p;
+    struct plan plan = {.point = INJECT_SEND, .nth = 0, .verdict = {.action = INJECT_DELAY, .polls = 5}};
+    pair_open(&p, decide_once, &plan);
+    assert_true(tp_room(p.a_ep));
+    send_number(&p, 0);
+    assert_false(tp_room(p.a_ep));
+    expect_number(&p, 0);
+    assert_true(tp_room(p.a_ep));
+    pair_close(&p);
+}
+
 static void test_inject_held_connection_is_silent_until_released(void **state)
 {
     (void)state;
@@ -265,6 +279,7 @@ int main(int argc, char **argv)
         cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inject_delay_holds_back_what_follows_in_order),
+        cmocka_unit_test(test_inject_has_no_room_while_it_holds_something_back),
         cmocka_unit_test(test_inject_held_connection_is_silent_until_released),
         cmocka_unit_test(test_inject_disconnect_of_a_held_connection_ends_it),
         cmocka_unit_test(test_inject_break_before_a_write_it_fails_and_did_not_happen),

@@ -177,6 +177,32 @@ static void test_transport_burst_to_a_sleeping_receiver_is_kept_and_delivered_in
     pair_close(&p);
 }
 
+/* Who sends only while there is room leaves little in copies, whoever does not look, and has room again when he has looked. */
+static void test_transport_room_ends_where_bytes_wait(void **state)
+{
+    (void)state;
+    enum { COUNT = 384 };
+    struct pair p;
+    static uint8_t bytes[TP_BULK_MAX];
+    pair_open(&p);
+    uint64_t sent = 0, vain = 0;
+    while (sent < COUNT && vain < 1000) {
+        vain = tp_room(p.a_ep) ? 0 : vain + 1;
+        if (!vain) {
+            fill_pattern(bytes, sizeof bytes, sent++);
+            assert_int_equal(tp_send(p.a_ep, bytes, 16, bytes + 16, sizeof bytes - 16, NULL), KEEL_OK);
+        }
+        peer_step(&p.a);
+    }
+    if (impl->host_a[0] != 'a') /* in memory all goes out at once */
+        assert_in_range(sent, 1, (16u << 20) / sizeof bytes);
+    for (uint64_t i = 0; i < sent; i++)
+        expect_message(&p, &p.b, p.b_ep, sizeof bytes, i);
+    while (!tp_room(p.a_ep))
+        world_step(&p.world);
+    pair_close(&p);
+}
+
 static void test_transport_queue_past_its_bound_ends_the_connection(void **state)
 {
     (void)state;
@@ -788,6 +814,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_transport_messages_of_all_sizes_arrive_whole_and_in_order),
         cmocka_unit_test(test_transport_message_with_op_reports_it_once),
         cmocka_unit_test(test_transport_burst_to_a_sleeping_receiver_is_kept_and_delivered_in_order),
+        cmocka_unit_test(test_transport_room_ends_where_bytes_wait),
         cmocka_unit_test(test_transport_queue_past_its_bound_ends_the_connection),
         cmocka_unit_test(test_transport_both_directions_at_once_do_not_block_each_other),
         cmocka_unit_test(test_transport_writes_and_reads_of_all_sizes_move_exact_bytes),
