@@ -15,6 +15,7 @@
 
 enum { HEARTBEAT_KEY = 1 };
 #define STATUS_NS (200 * KEEL_NS_PER_MS)
+#define LATE_NS (2 * KEEL_NS_PER_MS) /* who ticks later has lost its processor since it looked */
 
 struct blob {
     uint32_t incarnation;
@@ -303,9 +304,27 @@ static bool on_verbs_admit(void *user, int node)
     return !member_believes_dead(h->m, node);
 }
 
+static void look_everywhere(struct helper *h)
+{
+    h->due.links = h->due.datagrams = h->due.answers = true;
+}
+
+static void note_ready(struct helper *h, int fd)
+{
+    eventfd_t value;
+    if (fd == h->wake_fd)
+        (void)eventfd_read(h->wake_fd, &value);
+    else if (fd == h->ask_fd)
+        h->due.answers = true;
+    else if (fd == h->tp->table->wait_fd(h->tp))
+        h->due.links = true;
+    else if (fd == dgram_wait_fd(h->dgram))
+        h->due.datagrams = true;
+}
+
 static void sleep_until(struct helper *h, uint64_t deadline)
 {
-    struct epoll_event event;
+    struct epoll_event events[8];
     uint64_t now = clock_now_ns(), wait = deadline > now ? deadline - now : 0;
     if (wait > KEEL_NS_PER_S)
         wait = KEEL_NS_PER_S;
@@ -313,11 +332,9 @@ static void sleep_until(struct helper *h, uint64_t deadline)
     for (int i = 0; i < h->n_probes; i++)
         if (!h->probes[i]->table->arm(h->probes[i]))
             return;
-    int n = epoll_pwait2(h->epoll_fd, &event, 1, &ts, NULL);
-    if (n > 0 && event.data.fd == h->wake_fd) {
-        eventfd_t value;
-        (void)eventfd_read(h->wake_fd, &value);
-    }
+    int n = epoll_pwait2(h->epoll_fd, events, 8, &ts, NULL);
+    for (int i = 0; i < n; i++)
+        note_ready(h, events[i].data.fd);
     h->count.wakeups++;
 }
 
@@ -331,23 +348,34 @@ static void note_status(struct helper *h)
     pthread_mutex_unlock(&h->lock);
 }
 
+static void look(struct helper *h)
+{
+    bool more;
+    do {
+        h->now = clock_now_ns();
+        h->heartbeat++;
+        more = take_commands(h);
+        for (int i = 0; i < h->n_probes; i++)
+            more |= h->probes[i]->table->poll(h->probes[i], h->now);
+        if (h->due.answers) /* before the knocks: they look at who has not answered */
+            more |= h->due.answers = ask_poll(h);
+        more |= knock_poll(h);
+    } while (more && !h->stop);
+    h->now = clock_now_ns();
+}
+
 static void *run(void *arg)
 {
     struct helper *h = arg;
     runs_here = h;
     witness_raise_priority(); /* being late looks like being dead */
+    look_everywhere(h);
     while (!h->stop) {
-        bool more;
-        do { /* everything that has arrived before the tick: see member_tick */
-            h->now = clock_now_ns();
-            h->heartbeat++;
-            more = take_commands(h);
-            for (int i = 0; i < h->n_probes; i++)
-                more |= h->probes[i]->table->poll(h->probes[i], h->now);
-            more |= ask_poll(h); /* before the knocks: they look at who has not answered */
-            more |= knock_poll(h);
-        } while (more && !h->stop);
-        h->now = clock_now_ns();
+        look(h); /* everything that has arrived before the tick: see member_tick */
+        if (h->now >= member_deadline(h->m) + LATE_NS) { /* the descriptors were asked that long ago */
+            look_everywhere(h);
+            look(h);
+        }
         if (h->now >= member_deadline(h->m))
             member_tick(h->m, h->now);
         links_tick(h);

@@ -60,6 +60,7 @@ struct helper {
     struct ofi {
         struct probe probe;
         struct helper *h;
+        bool links_armed, datagrams_armed; /* looked at and nothing done with them since: their descriptors wake us */
     } ofi;
     struct tp *tp;
     struct ways ways;
@@ -70,6 +71,9 @@ struct helper {
     struct peer *peers;
     volatile _Atomic uint64_t heartbeat; /* read by the others; written by the thread */
     int epoll_fd, wake_fd;
+    struct {
+        bool links, datagrams, answers;
+    } due; /* may have something: their descriptors said so, or were not asked. The rest is looked at each time */
     int n_knocks;
     bool probing; /* some peer may have a probe */
     int ask_fd;

@@ -32,6 +32,12 @@ void links_init(struct helper *h)
         way_init(&h->peers[i].way, &h->ways, way_direct(i));
 }
 
+/* Something is posted or closed: its transport is armed anew before the helper sleeps. */
+static void touch(struct helper *h)
+{
+    h->ofi.links_armed = false;
+}
+
 static void drop(struct peer *p)
 {
     way_drop(&p->way);
@@ -42,6 +48,7 @@ void links_watch(struct helper *h, int node, bool on)
 {
     struct peer *p = &h->peers[node];
     p->watched = on;
+    touch(h);
     if (!on)
         drop(p);
     else if (h->started)
@@ -51,6 +58,7 @@ void links_watch(struct helper *h, int node, bool on)
 void links_keep(struct helper *h, int node)
 {
     struct peer *p = &h->peers[node];
+    touch(h);
     (void)way_try(&p->way, &h->ways, &p->addr, p, h->now); /* else once more when it is wanted next */
 }
 
@@ -71,6 +79,7 @@ void links_probe(struct helper *h, int node)
     struct peer *p = &h->peers[node];
     if (p->probe && h->now < p->probe_until)
         return;
+    touch(h);
     if (p->probe)
         tp_ep_destroy(p->probe);
     p->probe = NULL;
@@ -85,6 +94,7 @@ void links_probe(struct helper *h, int node)
 void links_fence(struct helper *h, int node)
 {
     struct peer *p = &h->peers[node];
+    touch(h);
     if (p->incoming)
         tp_ep_destroy(p->incoming);
     p->incoming = NULL;
@@ -187,6 +197,7 @@ void links_tick(struct helper *h)
     for (int i = 0; h->probing && i < h->config.params.n; i++) {
         struct peer *p = &h->peers[i];
         if (p->probe && h->now >= p->probe_until) {
+            touch(h);
             tp_ep_destroy(p->probe);
             p->probe = NULL;
         }

@@ -31,23 +31,40 @@ static void ofi_fence(struct probe *probe, int node)
     links_fence(helper_of(probe), node);
 }
 
-static bool ofi_poll(struct probe *probe, uint64_t now)
+static bool poll_datagrams(struct helper *h)
 {
-    struct helper *h = helper_of(probe);
     size_t len;
     const uint8_t *data;
     int taken = 0;
-    (void)now;
-    bool more = links_poll(h);
     for (; taken < 64 && (data = dgram_recv(h->dgram, &len)) != NULL; taken++)
         helper_datagram(h, data, len, false);
-    return more || taken > 0;
+    return taken > 0;
 }
 
+static bool ofi_poll(struct probe *probe, uint64_t now)
+{
+    struct helper *h = helper_of(probe);
+    (void)now;
+    if (h->due.links) {
+        h->ofi.links_armed = false;
+        h->due.links = links_poll(h);
+    }
+    if (h->due.datagrams) {
+        h->ofi.datagrams_armed = false;
+        h->due.datagrams = poll_datagrams(h);
+    }
+    return h->due.links || h->due.datagrams;
+}
+
+/* What could not be armed has something. */
 static bool ofi_arm(struct probe *probe)
 {
     struct helper *h = helper_of(probe);
-    return h->tp->table->arm(h->tp) && dgram_arm(h->dgram);
+    if (!h->ofi.links_armed)
+        h->due.links = !(h->ofi.links_armed = h->tp->table->arm(h->tp));
+    if (!h->ofi.datagrams_armed)
+        h->due.datagrams = !(h->ofi.datagrams_armed = dgram_arm(h->dgram));
+    return h->ofi.links_armed && h->ofi.datagrams_armed;
 }
 
 static int ofi_wait_fds(const struct probe *probe, int fds[2])

@@ -397,16 +397,23 @@ static void read_events(struct ofi_tp *tp)
     }
 }
 
-/* One read takes one step of each handshake and accepts one connection: go on while there is something to do. */
+static bool eq_has_something(struct ofi_tp *tp)
+{
+    struct pollfd fd = {.fd = tp->eq_fd, .events = POLLIN};
+    return poll(&fd, 1, 0) == 1;
+}
+
+/* One read takes one step of each handshake and accepts one connection: go on while there is something to do. The
+ * descriptor of tcp's queue says whether there is, in one system call for the three of a look in vain. */
 void ofi_eq_drain(struct ofi_tp *tp)
 {
     struct fid *fid = &tp->eq->fid;
-    struct pollfd more = {.fd = tp->eq_fd, .events = POLLIN};
     int rounds = 0;
-    do {
+    while (rounds < EQ_ROUNDS && ((tp->rdma && rounds == 0) || eq_has_something(tp))) {
         read_events(tp);
         (void)fi_trywait(tp->fabric, &fid, 1); /* takes back the wake-up of what we have just read */
-    } while (++rounds < EQ_ROUNDS && poll(&more, 1, 0) == 1);
+        rounds++;
+    }
     tp->eq_due |= rounds == EQ_ROUNDS;
     if (tp->rdma)
         rdma_guard(tp);
