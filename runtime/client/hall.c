@@ -79,7 +79,7 @@ static void take(struct client *c, int place, uint64_t now)
 {
     struct hall *h = &c->hall;
     struct ring_rx *rx = &h->from[place];
-    size_t len;
+    size_t len = 0;
     enum ring_result got = RING_OK;
     int taken = 0;
     for (; taken < BATCH && (got = ring_take(rx, h->buffer, sizeof h->buffer, &len)) == RING_OK; taken++) {
@@ -88,7 +88,7 @@ static void take(struct client *c, int place, uint64_t now)
         if (len >= sizeof w && w.rank == (uint32_t)h->rank[place] && w.incarnation == 0)
             courier_receive(c, &w, h->buffer + sizeof w, len - sizeof w, now);
     }
-    if (got == RING_BROKEN) {
+    if (got == RING_BROKEN || (got == RING_NONE && len)) { /* longer than any message here */
         log_error("rank %d has written nonsense into the hall", h->rank[place]);
         coll_break(c, KEEL_ERR_SYSTEM); /* what it has sent cannot be had */
     }
