@@ -26,7 +26,7 @@ enum {
 
 /* To a rank, the caller's own too. The bytes are copied; with KEEL_OK they are on their way, and arrive if neither dies: keel_finalize
  * waits for them.
- * blocks    while 1 MiB of the caller's messages to the rank was not received. */
+ * blocks    while 1 MiB of the caller's messages to the rank, each with 64 bytes more, was not received. */
 KEEL_MUST_CHECK keel_status keel_message_send(int rank, uint32_t tag, const void *data, size_t len);
 /* The oldest message with the tag from the rank, or from any. *len (may be NULL): its bytes; *from (may be NULL): who sent it.
  * blocks    until there is one.

@@ -1,5 +1,5 @@
 /* Tagged messages of users, over the streams between ranks. The receiver keeps them until somebody wants them, so the sender has to
- * stop in time: it may be MAIL_AHEAD bytes ahead of what it was told to have been received. */
+ * stop in time: it may be MAIL_AHEAD bytes ahead of what it was told to have been received, so MAIL_BYTES of what was received. */
 #include <keel/message.h>
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 
-enum { MAIL_AHEAD = 1024 * 1024, MAIL_TELL = MAIL_AHEAD / 4, MAIL_OVERHEAD = 64 };
+enum { MAIL_BYTES = 1024 * 1024, MAIL_TELL = MAIL_BYTES / 4, MAIL_AHEAD = MAIL_BYTES + MAIL_TELL, MAIL_OVERHEAD = 64 };
 
 struct letter_in {
     struct letter_in *next;

@@ -67,6 +67,20 @@ static void floods(void)
             CHECK(keel_message_receive(KEEL_ANY_RANK, 6, got, sizeof got, NULL, NULL));
 }
 
+/* What was not received alone holds a sender back: both send nearly as much as may wait before either receives, again and again. */
+static void crossing(void)
+{
+    enum { ROUNDS = 6, MESSAGES = 15 };
+    static char bytes[KEEL_MESSAGE_MAX];
+    int me = keel_rank();
+    for (int round = 0; round < ROUNDS && me < 2 && keel_size() > 1; round++) {
+        for (int k = 0; k < MESSAGES; k++)
+            CHECK(keel_message_send(1 - me, 8, bytes, sizeof bytes));
+        for (int k = 0; k < MESSAGES; k++)
+            CHECK(keel_message_receive(1 - me, 8, bytes, sizeof bytes, NULL, NULL));
+    }
+}
+
 static void any_rank(void)
 {
     int n = keel_size(), me = keel_rank(), seen = 0;
@@ -140,6 +154,7 @@ int main(void)
     wrong_arguments();
     all_to_all();
     floods();
+    crossing();
     any_rank();
     two_receivers();
     CHECK(keel_barrier());
