@@ -69,8 +69,8 @@ static bool has_posted(const struct board *b, const struct board_meeting *m, int
     return atomic_load(&l->turn) == m->turn && l->group == m->group && l->epoch == m->epoch;
 }
 
-/* Of a meeting that somebody has closed. Who has closed a later turn has met in this one: it would have left it to do the call with
- * messages, and could not have gone on without us. */
+/* Of a meeting that somebody has closed. If a later one was closed since, we are the last to ask: who had posted and left waits for us elsewhere. So
+ * either all had posted, and the others have met, or somebody never did. */
 static enum board_state verdict(const struct board *b, const struct board_meeting *m)
 {
     _Atomic uint64_t *word = &b->head->verdict[m->lane][board_side(m->turn)];
@@ -79,7 +79,9 @@ static enum board_state verdict(const struct board *b, const struct board_meetin
         all = has_posted(b, m, m->other[i]) ? MET : LEFT;
     if (atomic_compare_exchange_strong(word, &seen, m->turn << STATE_BITS | all))
         seen = m->turn << STATE_BITS | all;
-    return seen == (m->turn << STATE_BITS | MET) || seen >> STATE_BITS > m->turn ? BOARD_MET : BOARD_LEFT;
+    if (seen >> STATE_BITS > m->turn)
+        seen = m->turn << STATE_BITS | all;
+    return seen == (m->turn << STATE_BITS | MET) ? BOARD_MET : BOARD_LEFT;
 }
 
 /* From here on nobody finds the turn met without the verdict. Not of a turn before the last one that was closed. */

@@ -129,7 +129,7 @@ enum engine_status engine_start(struct engine *e, const struct engine_call *call
 
 /* ---- without messages (collectives/board.h) ----
  * Members that share memory may do a call there, as long as all who live take that way. A call that was posted is looked at until it is done,
- * or left; then engine_start does it with messages, with the same arguments. Either way it is one call of its stream.
+ * or left; then engine_start does it with messages, with the same arguments. Either way it is one call of its stream. Nothing else of its stream is begun before it is complete.
  *
  *   engine_post ──► engine_look ... ──► ENGINE_POST_DONE
  *                        │ engine_look, engine_leave

@@ -85,48 +85,48 @@ static void fill_blocks(struct coll_member *m, const struct coll_spec *s, int wh
         len[i] = elements(s, in ? m->id : i, in ? i : m->id) * UNIT;
         sum += len[i];
     }
-    free(m->lens[which]);
-    free(m->lens[which + 1]);
-    m->lens[which] = at;
-    m->lens[which + 1] = len;
+    free(m->b->lens[which]);
+    free(m->b->lens[which + 1]);
+    m->b->lens[which] = at;
+    m->b->lens[which + 1] = len;
 }
 
 void coll_prepare(struct coll_member *m, const struct coll_spec *s, struct engine_call *c)
 {
     *c = (struct engine_call){.kind = s->kind, .shape = s->shape, .agree = s->agree, .move = s->move, .root = s->root};
-    c->value = contribution(s, m->call, m->id, 0);
+    c->value = contribution(s, m->current, m->id, 0);
     if (s->kind != ENGINE_MOVE)
         return;
-    m->in_len = total(m, s, true) * UNIT;
-    m->out_len = total(m, s, false) * UNIT;
-    size_t room = m->in_len > m->out_len ? m->in_len : m->out_len;
-    free(m->in);
-    free(m->out);
-    m->in = malloc(room + 1);
-    m->out = malloc(room + 1);
-    if (!m->in || !m->out)
+    m->b->in_len = total(m, s, true) * UNIT;
+    m->b->out_len = total(m, s, false) * UNIT;
+    size_t room = m->b->in_len > m->b->out_len ? m->b->in_len : m->b->out_len;
+    free(m->b->in);
+    free(m->b->out);
+    m->b->in = malloc(room + 1);
+    m->b->out = malloc(room + 1);
+    if (!m->b->in || !m->b->out)
         abort();
-    memset(m->out, 0xee, room);
-    for (size_t j = 0; j < m->in_len / UNIT; j++) {
-        uint64_t v = contribution(s, m->call, m->id, j);
-        memcpy(m->in + j * UNIT, &v, UNIT);
+    memset(m->b->out, 0xee, room);
+    for (size_t j = 0; j < m->b->in_len / UNIT; j++) {
+        uint64_t v = contribution(s, m->current, m->id, j);
+        memcpy(m->b->in + j * UNIT, &v, UNIT);
     }
     if (s->in_place || (s->move == SCHEDULE_BCAST && s->root == m->id))
-        memcpy(m->out, m->in, m->in_len);
+        memcpy(m->b->out, m->b->in, m->b->in_len);
     if (!takes_vector(s)) {
         fill_blocks(m, s, 0, true);
         fill_blocks(m, s, 2, false);
     }
-    c->in = s->in_place ? m->out : m->in;
-    c->out = m->out;
-    c->len = s->move == SCHEDULE_REDUCE_SCATTER ? m->in_len : (size_t)s->count * UNIT;
+    c->in = s->in_place ? m->b->out : m->b->in;
+    c->out = m->b->out;
+    c->len = s->move == SCHEDULE_REDUCE_SCATTER ? m->b->in_len : (size_t)s->count * UNIT;
     c->element = (struct element){.type = s->type ? s->type : ELEMENT_UINT64, .op = s->op, .user = compose};
     c->varying = s->varying;
     c->mine =
         elements(s, s->move == SCHEDULE_SCATTER ? s->root : m->id, s->move == SCHEDULE_SCATTER ? m->id : s->root) *
         UNIT;
-    c->in_blocks = (struct engine_blocks){m->lens[0], m->lens[1]};
-    c->out_blocks = (struct engine_blocks){m->lens[2], m->lens[3]};
+    c->in_blocks = (struct engine_blocks){m->b->lens[0], m->b->lens[1]};
+    c->out_blocks = (struct engine_blocks){m->b->lens[2], m->b->lens[3]};
     c->algorithm = s->algorithm;
     c->early = s->early;
     if (s->user_op)
@@ -144,7 +144,7 @@ static bool reduced(const struct coll_member *m, const struct coll_spec *s, cons
     struct element e = {.type = ELEMENT_UINT64, .op = s->op};
     bool any = false;
     for (int i = roster_next(r, 0); i >= 0 && i < last; i = roster_next(r, i + 1)) {
-        uint64_t v = contribution(s, m->call, i, j), sum = *value;
+        uint64_t v = contribution(s, m->current, i, j), sum = *value;
         if (!any)
             *value = v;
         else if (s->user_op)
@@ -159,9 +159,9 @@ static bool reduced(const struct coll_member *m, const struct coll_spec *s, cons
 static void expect(const struct coll_member *m, const struct coll_spec *s, size_t j, uint64_t want)
 {
     uint64_t have;
-    memcpy(&have, m->out + j * UNIT, UNIT);
+    memcpy(&have, m->b->out + j * UNIT, UNIT);
     if (have != want)
-        coll_fail(m->w, m->id, "call %d (%s, algorithm %d): element %zu is %llx, not %llx", m->call,
+        coll_fail(m->w, m->id, "call %d (%s, algorithm %d): element %zu is %llx, not %llx", m->current,
                   schedule_kind_name(s->move), s->algorithm - 1, j, (unsigned long long)have, (unsigned long long)want);
 }
 
@@ -170,10 +170,10 @@ static bool reduced_for_all(const struct coll_member *m, const struct coll_spec 
                             uint64_t *value)
 {
     struct coll_known *k = &m->w->known;
-    if (j || k->call != m->call + 1 || k->members != r) {
+    if (j || k->call != m->current + 1 || k->members != r) {
         bool any = reduced(m, s, r, m->w->p.n, j, value);
         if (!j && any)
-            *k = (struct coll_known){m->call + 1, r, *value};
+            *k = (struct coll_known){m->current + 1, r, *value};
         return any;
     }
     *value = k->first;
@@ -187,7 +187,7 @@ static void check_vector(const struct coll_member *m, const struct coll_spec *s,
     for (size_t j = 0; j < (size_t)s->count; j++) {
         uint64_t v = 0;
         if (s->move == SCHEDULE_BCAST)
-            v = contribution(s, m->call, s->root, j);
+            v = contribution(s, m->current, s->root, j);
         else if (scans ? !reduced(m, s, r, last, j, &v) : !reduced_for_all(m, s, r, j, &v))
             return;
         expect(m, s, j, v);
@@ -206,7 +206,7 @@ static void check_blocks(const struct coll_member *m, const struct coll_spec *s,
         for (size_t j = 0; j < elements(s, s->root, m->id); j++) {
             uint64_t v = 0;
             if (s->move == SCHEDULE_SCATTER)
-                v = contribution(s, m->call, s->root, at + j);
+                v = contribution(s, m->current, s->root, at + j);
             else
                 reduced(m, s, r, n, at + j, &v);
             expect(m, s, j, v);
@@ -218,7 +218,7 @@ static void check_blocks(const struct coll_member *m, const struct coll_spec *s,
         for (int k = 0; s->move == SCHEDULE_ALLTOALL && k < m->id; k++)
             there += elements(s, i, k);
         for (size_t j = 0; j < elements(s, i, m->id); j++)
-            expect(m, s, at + j, roster_has(r, i) ? contribution(s, m->call, i, there + j) : 0);
+            expect(m, s, at + j, roster_has(r, i) ? contribution(s, m->current, i, there + j) : 0);
     }
 }
 
@@ -296,7 +296,7 @@ void coll_check_done(const struct coll_member *m, int call, const struct engine_
     }
     coll_check_data(m, s, r);
     if (w->stats.sums && s->type == ELEMENT_DOUBLE && s->move == SCHEDULE_ALLREDUCE)
-        memcpy(&w->stats.sums[call], m->out, sizeof(double));
+        memcpy(&w->stats.sums[call], m->b->out, sizeof(double));
 }
 
 static bool same_members(const struct roster *a, const struct roster *b)

@@ -1,6 +1,6 @@
 /* Simulation of collectives. Exit 0 if every property held (world.h).
- *   coll --sweep single|pairs|freeze|loss|leave|parting|revoking|outcast [--members N] [--stride K]   every fault at every step of every algorithm
- *   coll --sweep board|board-pairs|board-freeze                            the same for members that share memory
+ *   coll --sweep single|pairs|freeze|loss|leave|parting|revoking|ahead|outcast [--members N] [--stride K]   every fault at every step of every algorithm
+ *   coll --sweep board|board-pairs|board-freeze|board-ahead                          the same for members that share memory
  *   coll --chaos COUNT [--seed S]                                      random everything
  *   coll --scale MEMBERS                                               steps and messages of groups up to this size (scale.c)
  * KEEL_SEED in the environment replaces --seed. */
@@ -188,6 +188,19 @@ static void revoking(struct coll_params *p)
     alone(p, COLL_REVOKES);
 }
 
+/* Three calls, begun before those before are complete: whoever dies, and on boards that all gave up or not. */
+static void ahead(struct coll_params *p, bool boarded_call)
+{
+    p->ahead = true;
+    p->board = boarded_call;
+    p->calls = 4;
+    p->call[2] = p->call[0];
+    p->call[3] = p->call[1];
+    single(p);
+    p->faults = 0;
+    alone(p, COLL_LOSES);
+}
+
 /* Then also with nothing after the call: who is through with it does not look at what comes. */
 static void losses(struct coll_params *p)
 {
@@ -225,6 +238,8 @@ static void sweep_boards(const char *kind, int from, int to)
             p.board = true;
             if (!strcmp(kind, "board"))
                 single(&p);
+            else if (!strcmp(kind, "board-ahead"))
+                ahead(&p, true);
             else
                 two(&p, !strcmp(kind, "board-pairs") ? COLL_DIES : COLL_FREEZES);
         }
@@ -247,6 +262,8 @@ static void sweep(const char *kind, int from, int to)
                 leaving(&p);
             else if (!strcmp(kind, "loss"))
                 losses(&p);
+            else if (!strcmp(kind, "ahead"))
+                ahead(&p, false);
             else if (!strcmp(kind, "parting"))
                 parting(&p);
             else if (!strcmp(kind, "revoking"))
@@ -304,6 +321,7 @@ static void chaos(uint64_t seed)
         p.fault[f].with_letters = rng_below(&r, 2);
         p.fault[f].duration = rng_below(&r, rng_below(&r, 2) ? 100000 : 3000000000);
     }
+    p.ahead = seed % 4 == 1;
     if (p.leave && p.faults && !rng_below(&r, 3))
         p.fault[0].kind = COLL_PARTS;
     run(&p);
@@ -320,8 +338,9 @@ static struct options {
 
 static bool is_sweep(const char *name)
 {
-    static const char *const names[] = {"single",   "pairs",   "freeze", "loss",        "leave",       "parting",
-                                        "revoking", "outcast", "board",  "board-pairs", "board-freeze"};
+    static const char *const names[] = {"single",      "pairs",        "freeze",     "loss",    "leave",
+                                        "parting",     "revoking",     "ahead",      "outcast", "board",
+                                        "board-pairs", "board-freeze", "board-ahead"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(name, names[i]))
             return true;
@@ -368,7 +387,9 @@ int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"sweep", 's', "KIND", 0,
-         "single, pairs, freeze, loss, leave, parting, revoking, outcast, board, board-pairs or board-freeze", 0},
+         "single, pairs, freeze, loss, leave, parting, revoking, ahead, outcast, board, board-pairs, board-freeze or "
+         "board-ahead",
+         0},
         {"from", 'f', "N", 0, "sweep groups from this size (2)", 0},
         {"to", 't', "N", 0, "to this (8)", 0},
         {"stride", 'k', "K", 0, "take every K-th fault only (1)", 0},

@@ -84,6 +84,29 @@ static void sync_tick(struct coll_member *m)
 
 /* ------------------------------------------------------------------------------------------------ a member */
 
+static bool is_repair(const struct coll_spec *s)
+{
+    return s->kind == ENGINE_AGREE || s->kind == ENGINE_SHRINK;
+}
+
+/* Which of the calls has that name. */
+static int call_of(const struct coll_world *w, uint64_t seq)
+{
+    bool repair = !engine_is_ordinary(seq);
+    uint64_t number = seq / 2;
+    int c = 0;
+    for (; c < w->p.calls; c++)
+        if (is_repair(&w->p.call[c]) == repair && --number == 0)
+            break;
+    return c;
+}
+
+static void look_at(struct coll_member *m, int call)
+{
+    m->current = call;
+    m->b = &m->buffers[call];
+}
+
 static bool on_send(void *user, int to, uint64_t seq, const void *head, size_t head_len, const void *data, size_t len)
 {
     struct coll_member *m = user;
@@ -102,7 +125,7 @@ static bool on_send(void *user, int to, uint64_t seq, const void *head, size_t h
     if (!e->data)
         abort();
     memcpy(e->data, head, head_len);
-    bool async = len && w->p.call[m->call].async;
+    bool async = len && seq && w->p.call[call_of(w, seq)].async;
     if (len)
         memcpy(e->data + head_len, data, len);
     if (async) { /* as if it were read from memory while it travels: it must not change before */
@@ -137,7 +160,7 @@ static void next_call(struct coll_world *w, struct coll_member *m);
 
 static void start_call(struct coll_world *w, struct coll_member *m, const struct engine_call *call)
 {
-    struct coll_outcome *o = &m->outcome[m->call];
+    struct coll_outcome *o = &m->outcome[m->begun - 1];
     uint64_t seq;
     enum engine_status status = engine_start(m->engine, call, w->now, &seq);
     if (status == ENGINE_REVOKED) {
@@ -146,7 +169,7 @@ static void start_call(struct coll_world *w, struct coll_member *m, const struct
         advance(m);
         next_call(w, m);
     } else if (status != ENGINE_OK) {
-        coll_fail(w, m->id, "call %d was refused: %d", m->call, (int)status);
+        coll_fail(w, m->id, "call %d was refused: %d", m->begun - 1, (int)status);
     }
 }
 
@@ -166,15 +189,22 @@ static void next_call(struct coll_world *w, struct coll_member *m)
 {
     if (m->call == w->p.calls && w->p.leave)
         settle(w, m);
-    if (m->call == w->p.calls || m->leaving)
+    int under_way = m->begun - m->call;
+    bool waits = m->waits && !m->outcome[m->waits - 1].done;
+    if (m->begun == w->p.calls || m->leaving || waits || under_way >= (w->p.ahead ? COLL_AHEAD : 1))
         return;
     struct engine_call call;
-    struct coll_outcome *o = &m->outcome[m->call];
-    coll_prepare(m, &w->p.call[m->call], &call);
+    int c = m->begun++;
+    look_at(m, c);
+    coll_prepare(m, &w->p.call[c], &call);
     if (!m->dead)
-        w->awaited[m->call]--;
-    o->begun = true;
+        w->awaited[c]--;
+    m->outcome[c].begun = true;
+    if (w->p.ahead)
+        push(w, w->now + upto(w, 4000), EV_CALL, m->id, m->id);
     m->posted = w->board && rng_below(&w->rng, 16) && engine_post(m->engine, &call);
+    if (m->posted)
+        m->waits = c + 1;
     if (m->posted)
         look_later(w, m);
     else
@@ -184,18 +214,19 @@ static void next_call(struct coll_world *w, struct coll_member *m)
 static void on_done(void *user, uint64_t seq, const struct engine_result *r)
 {
     struct coll_member *m = user;
-    struct coll_outcome *o = &m->outcome[m->call];
-    (void)seq;
+    int call = call_of(m->w, seq);
+    struct coll_outcome *o = &m->outcome[call];
     if (m->outcast) { /* what it believes counts no more */
         advance(m);
         push(m->w, m->w->now, EV_CALL, m->id, m->id);
         return;
     }
-    if (m->call >= m->w->p.calls || o->done)
+    if (call >= m->begun || o->done)
         coll_fail(m->w, m->id, "completes what it has not begun");
     *o = (struct coll_outcome){true, true, r->status, r->value,
                                r->members ? roster_ref((struct roster *)r->members) : NULL};
-    coll_check_done(m, m->call, r);
+    look_at(m, call);
+    coll_check_done(m, call, r);
     advance(m);
     m->w->stats.end_ns = m->w->now - START_NS;
     push(m->w, m->w->now, EV_CALL, m->id, m->id);
@@ -506,12 +537,14 @@ static void finish(struct coll_world *w)
     for (int i = 0; i < w->p.n; i++) {
         struct coll_member *m = &w->member[i];
         engine_destroy(m->engine);
-        for (int c = 0; c < w->p.calls; c++)
+        for (int c = 0; c < w->p.calls; c++) {
+            struct coll_buffers *b = &m->buffers[c];
             roster_unref(m->outcome[c].members);
-        for (int k = 0; k < 4; k++)
-            free(m->lens[k]);
-        free(m->in);
-        free(m->out);
+            for (int k = 0; k < 4; k++)
+                free(b->lens[k]);
+            free(b->in);
+            free(b->out);
+        }
     }
     for (int i = 0; i < w->n_heap; i++)
         free(w->heap[i].data);

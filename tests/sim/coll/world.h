@@ -58,6 +58,7 @@ struct coll_params {
     int faults;
     struct coll_fault fault[COLL_FAULTS_MAX];
     uint64_t skew_ns; /* members begin up to so much later */
+    bool ahead;       /* they begin calls before those before are complete */
     bool board;       /* they share memory, and try that first */
     bool leave;       /* who is through leaves the group, as soon as it may; views say so */
     const char *what; /* printed with a breach */

@@ -21,23 +21,31 @@ struct coll_outcome { /* of a call on one member */
     struct roster *members;
 };
 
-enum { COLL_LANES = 16 };
+struct coll_buffers { /* of a call on one member */
+    uint8_t *in, *out;
+    size_t in_len, out_len;
+    size_t *lens[4]; /* in_at, in_len, out_at, out_len of varying calls */
+};
+
+enum { COLL_LANES = 16, COLL_AHEAD = 3 };
 
 struct coll_member {
     struct coll_world *w;
     int id;
     struct engine *engine;
     bool dead, outcast; /* outcast: dead for the others */
-    bool posted;        /* its call is on the board */
+    bool posted;        /* its call is on the board, */
+    int waits;          /* and it waits for that one: it begins no other before its end; + 1 */
     bool leaving, left; /* it is through */
     uint64_t frozen_until, tick_at;
-    int view, call; /* last view seen; call under way */
+    int view;               /* last seen */
+    int call, begun;        /* so many calls are complete; so many were begun */
+    int current;            /* the one that is looked at, */
+    struct coll_buffers *b; /* and its buffers */
     uint64_t messages;
     uint64_t sent_at[COLL_LANES]; /* when the last send to these is over */
     struct coll_outcome outcome[COLL_CALLS_MAX];
-    uint8_t *in, *out;
-    size_t in_len, out_len;
-    size_t *lens[4]; /* in_at, in_len, out_at, out_len of varying calls */
+    struct coll_buffers buffers[COLL_CALLS_MAX];
 };
 
 struct coll_known { /* the first element of a reduction over all */

@@ -101,6 +101,20 @@ static void board_that_others_have_met_and_gone_on_from_is_met(void **state)
     free(board.head);
 }
 
+/* Nor does it count if who is three calls further has never posted. */
+static void board_that_somebody_never_posted_is_left_however_far_it_is(void **state)
+{
+    (void)state;
+    words(2);
+    struct board_meeting a = meeting(0, 2, board_turn(1, 0), 1);
+    board_post(&board, &a, 5);
+    for (uint64_t number = 1; number <= 3; number++)
+        board_close(&board, 0, board_turn(number, 0));
+    assert_int_equal(board_look(&board, &a), BOARD_WAITS);
+    assert_int_equal(board_leave(&board, &a), BOARD_LEFT);
+    free(board.head);
+}
+
 static void board_posts_of_another_view_or_group_do_not_count(void **state)
 {
     (void)state;
@@ -595,6 +609,7 @@ int main(void)
         cmocka_unit_test(board_that_was_left_is_left_by_all),
         cmocka_unit_test(board_is_closed_by_who_takes_another_way),
         cmocka_unit_test(board_that_others_have_met_and_gone_on_from_is_met),
+        cmocka_unit_test(board_that_somebody_never_posted_is_left_however_far_it_is),
         cmocka_unit_test(board_posts_of_another_view_or_group_do_not_count),
         cmocka_unit_test(board_tells_who_that_is_waited_for_ran_on_the_same_processor),
         cmocka_unit_test(board_is_had_by_one_group_and_empty_for_the_next),
