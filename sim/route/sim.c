@@ -38,7 +38,6 @@ struct sim_config sim_config_default(const struct fabric *fabric)
         .time_ns = 20000000,
         .drain_ns = 20000000,
         .watchdog_ns = 5000000,
-        .hop_limit = 10000,
         .seed = 1,
     };
     c.rate_gbps = 0.3 * fabric_bisection_bound(fabric) * c.link_gbps;

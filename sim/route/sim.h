@@ -50,7 +50,6 @@ struct sim_config {
     uint64_t time_ns;     /* messages are made until then */
     uint64_t drain_ns;    /* time after that for those under way */
     uint64_t watchdog_ns; /* nothing moved for so long: the run is stuck */
-    uint32_t hop_limit;   /* a message that makes more hops is counted as undeliverable */
     uint64_t seed;
     const struct outages *outages;    /* NULL: none */
     const struct detour_path *routes; /* [source * endpoints + destination] fixed ways; NULL: the policy chooses */

@@ -5,8 +5,10 @@
  * A message carries the broken cables it has met, with the times from when to when each is known to be out, and every
  * escape avoids them, with the router's own broken ones. Cables come back while it is under way, so what it knows may
  * cut it off although there is a way. It is given up only on proof: all cables of the cut were out at one instant. As
- * long as there is none it forgets all but what the router sees now, and begins again. So nothing is dropped while the
- * network is in one piece; that something was, without proof and with a way left, is a broken invariant. */
+ * long as there is none it forgets all but what the router sees now, and begins again; one that has made as many hops as
+ * there are routers does so by way of a random endpoint, else it could be in step with what flaps for ever. So nothing
+ * is dropped while the network is in one piece; that something was, without proof and with a way left, is a broken
+ * invariant. */
 #include "sim/route/sim_internal.h"
 
 #include <assert.h>
@@ -111,9 +113,9 @@ static bool proves_cut(const struct known *k, int n)
     return n > 0 && since <= seen;
 }
 
-/* A way that avoids what the packet knows. Where faults are forgotten by time, also by the packet: as the source does.
- */
-static bool way_around(struct sim *s, const struct packet *p, struct ext *e, bool *proof)
+/* A way to an endpoint that avoids what the packet knows. Where faults are forgotten by time, also by the packet: as
+ * the source does. */
+static bool way_around(struct sim *s, const struct packet *p, struct ext *e, int32_t dest, bool *proof)
 {
     struct known k[KNOWN_MAX];
     int32_t avoid[KNOWN_MAX];
@@ -126,21 +128,29 @@ static bool way_around(struct sim *s, const struct packet *p, struct ext *e, boo
         k[n++] = e->known[i];
     }
     *proof = proves_cut(k, n);
-    return detour_escape(&s->detour, p->at, p->dst, avoid, n, &s->rng, &e->way);
+    return detour_escape(&s->detour, p->at, dest, avoid, n, &s->rng, &e->way);
+}
+
+static bool begin_again(struct sim *s, const struct packet *p, struct ext *e, bool *proof)
+{
+    s->r->fresh_starts++;
+    e->nknown = 0;
+    look_around(s, p, e);
+    if (p->hops >= (uint32_t)s->f->routers) {
+        int32_t over = (int32_t)rng_below(&s->rng, (uint64_t)s->f->endpoints), home = fabric_home(s->f, over);
+        if (home != p->at && over != p->dst && way_around(s, p, e, over, proof) && e->way.nvia < DETOUR_MAX_VIA) {
+            e->way.via[e->way.nvia++] = home;
+            return true;
+        }
+    }
+    return way_around(s, p, e, p->dst, proof);
 }
 
 static bool find_way(struct sim *s, const struct packet *p, struct ext *e)
 {
     bool proof;
-    if (way_around(s, p, e, &proof))
+    if (way_around(s, p, e, p->dst, &proof) || (!proof && begin_again(s, p, e, &proof)))
         return true;
-    if (!proof) {
-        s->r->fresh_starts++;
-        e->nknown = 0;
-        look_around(s, p, e);
-        if (way_around(s, p, e, &proof))
-            return true;
-    }
     s->r->dropped_connected += !proof && is_connected(s, p->at, fabric_home(s->f, p->dst));
     return false;
 }
@@ -153,10 +163,6 @@ static bool escape(struct sim *s, int32_t i, int32_t cable)
         return false;
     learn(s, p, e, cable);
     look_around(s, p, e);
-    if (p->hops >= s->c.hop_limit) {
-        s->r->dropped_connected += is_connected(s, p->at, fabric_home(s->f, p->dst));
-        return false;
-    }
     if (!find_way(s, p, e))
         return false;
     p->step = 0;

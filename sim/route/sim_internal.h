@@ -40,15 +40,16 @@ struct packet {
     uint64_t started; /* on its first link; of a notification: since when the cable is out */
     int32_t next;     /* in an output buffer, a list of waiting packets, or the free list */
     int32_t ev_next;
-    int32_t at;       /* the router its head is at or goes to; NONE behind an ejection port */
-    int32_t target;   /* router at the end of the present segment */
-    int32_t src, dst; /* endpoints */
-    int32_t hold;     /* port */
-    int32_t ext;      /* index of its struct ext, or NONE */
-    int32_t came;     /* the link whose avoidance slot it fills, while FLAG_PLACED */
-    uint32_t info;    /* of an acknowledgement: latency in ns, or the broken cable */
-    uint16_t bytes, hops;
-    uint8_t kind, hold_kind, flags, step;
+    int32_t at;                   /* the router its head is at or goes to; NONE behind an ejection port */
+    int32_t target;               /* router at the end of the present segment */
+    int32_t src, dst;             /* endpoints */
+    int32_t hold;                 /* port */
+    int32_t ext;                  /* index of its struct ext, or NONE */
+    int32_t came;                 /* the link whose avoidance slot it fills, while FLAG_PLACED */
+    uint32_t info;                /* of an acknowledgement: latency in ns, or the broken cable */
+    uint32_t hops : 28, step : 4; /* step: of the path's segments */
+    uint16_t bytes;
+    uint8_t kind : 4, hold_kind : 4, flags;
 };
 
 /* A broken cable a packet has met. Times since the packet was made, at most UINT32_MAX ns. */

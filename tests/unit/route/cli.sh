@@ -90,6 +90,15 @@ grep -q 'million events per second' "$dir/1.err" || fail "events per second are 
 "$route" simulate -t 6tx6t --trace "$dir/made.csv" --time 1 -r 2 --no-progress 2>/dev/null | grep -q degradation || fail "--trace"
 "$route" simulate -t 8tx8t -f 6 --permanent --time 1 -r 1 --no-progress --heat 2>/dev/null | grep -q X || fail "--heat shows no broken link"
 
+# Without gnuplot there is a line that says so, no picture, and the results all the same.
+PATH=$dir/none "$route" simulate -t 4tx4t --time 0.1 -r 1 --no-progress --heat-image "$dir/heat.png" >"$dir/out" 2>"$dir/err"
+[ $? -eq 2 ] && grep -q 'gnuplot cannot be started' "$dir/err" || fail "it is not told that gnuplot is missing"
+grep -q latency "$dir/out" || fail "results are lost where gnuplot is missing"
+PATH=$dir/none "$route" figure deadlock --time 0.1 -r 1 --no-progress --out "$dir/plain" >/dev/null 2>"$dir/err"
+[ $? -eq 2 ] && grep -q 'gnuplot cannot be started' "$dir/err" || fail "a figure does not tell that gnuplot is missing"
+[ "$(cd "$dir/plain" && echo *)" = 'deadlock.csv deadlock.gp' ] || fail "without gnuplot a figure leaves $(ls "$dir/plain")"
+[ -e "$dir/heat.png" ] && fail "an empty picture is left where gnuplot is missing"
+
 # A cut-off endpoint is reported and the run ends.
 printf '0,,5,0\n0,,5,1\n0,,5,2\n0,,5,3\n' >"$dir/island"
 "$route" simulate -t 4tx4t --failure-file "$dir/island" --time 1 -r 1 --no-progress 2>/dev/null | grep -q undeliverable ||

@@ -84,6 +84,8 @@ def method():
     refused("simulate", "--method", "dor", "--max-paths", 2)
     one = {"method": "single", **broken}
     expect("--threshold, single", runs(threshold=100000, **one)[1]["multistep"] == 0 < runs(**one)[1]["multistep"])
+    for number in (0, 9):
+        refused("simulate", "--max-paths", number)
     expect("--max-paths", runs(max_paths=1, load=1)[0]["multistep"] == 0 < runs(max_paths=4, load=1)[0]["multistep"])
 
 
@@ -354,7 +356,8 @@ def helps():
     refused("simulate", "--out", "x")
     refused("trace", "--load", "1")
     refused("figure", "tree", "--topology", "4tx4t")
-    refused("figure", "turn", "--load", 0.1)
+    for name in ("outages", "turn", "load", "latency", "saturation", "connectivity", "deadlock"):  # have loads of their own
+        refused("figure", name, "--load", 0.1)
     refused("figure", "latency", "--time", 1)
 
 

@@ -306,6 +306,50 @@ static void test_detour_told_faults_are_avoided_and_passed_on_while_they_are_lik
     assert_int_equal(t->s.faults.used, 0);
 }
 
+/* Plans are for the faults that all know, so who asks for all hears of a lasting one for as long as it is remembered; also that
+ * it works again, so that no old story makes it broken once more. */
+static void test_detour_lasting_faults_are_told_for_as_long_as_they_are_remembered(void **state)
+{
+    struct fixture *t = *state;
+    t->d.config = detour_config_plan();
+    const struct detour_path original = {.nvia = 0};
+    const uint64_t out = 10 * MS, last = 2 * t->config.retry_max_ns + 16 * out;
+    const uint64_t age[] = {out + 1, t->config.retry_max_ns + 1, last};
+    int32_t broken = cable(t, 1, 0);
+    struct detour_news news[4];
+    struct detour_source other;
+    for (int i = 0; i < 3; i++) {
+        detour_source_init(&other, 9);
+        detour_faulted(&t->d, &t->s, broken, out, 20 * MS);
+        for (uint32_t often = 0; often < 2 * t->config.tell_times; often++) /* not with messages */
+            assert_int_equal(detour_recall(&t->d, &t->s, 20 * MS + age[i], false, 4, news), 0);
+        assert_int_equal(detour_recall(&t->d, &t->s, 20 * MS + age[i], true, 4, news), 1);
+        assert_true(!news[0].works && news[0].age_ns == age[i] && news[0].out_ns == out);
+        const struct detour_news story = news[0];
+        detour_told(&t->d, &other, &story, 20 * MS + age[i]);
+        assert_true(detour_digest(&other).faults == detour_digest(&t->s).faults);
+        assert_false(detour_compare(&other, &(struct detour_digest){.faults = detour_digest(&t->s).faults}));
+        /* It works again, and one who has not heard of that tells the old story for as long. */
+        uint64_t works = 20 * MS + age[i] + MS;
+        detour_acked(&t->d, &t->s, 3, &original, 3000, works);
+        assert_true(detour_digest(&t->s).faults == 0);
+        assert_int_equal(detour_recall(&t->d, &t->s, works + last - MS, true, 4, news), 1);
+        assert_true(news[0].works);
+        struct detour_news late = story;
+        late.age_ns = age[i] + last;
+        detour_told(&t->d, &t->s, &late, 20 * MS + late.age_ns);
+        assert_true(detour_digest(&t->s).faults == 0);
+        detour_told(&t->d, &other, &news[0], works + last - MS);
+        assert_true(detour_digest(&other).faults == 0);
+        assert_int_equal(detour_recall(&t->d, &t->s, works + 2 * last, true, 4, news), 0);
+        assert_int_equal(t->s.faults.used, 0);
+        late.age_ns = last + 1; /* longer than anybody remembers */
+        detour_told(&t->d, &t->s, &late, works + 2 * last);
+        assert_int_equal(t->s.faults.used, 0);
+        detour_source_fini(&other);
+    }
+}
+
 static void test_detour_good_news_is_passed_on_and_the_latest_counts(void **state)
 {
     struct fixture *t = *state;
@@ -596,6 +640,7 @@ int main(void)
         ON_TORUS(test_detour_sources_try_a_cable_again_one_after_the_other),
         ON_TORUS(test_detour_cable_is_left_alone_for_as_long_as_it_has_been_out),
         ON_TORUS(test_detour_told_faults_are_avoided_and_passed_on_while_they_are_likely),
+        ON_TORUS(test_detour_lasting_faults_are_told_for_as_long_as_they_are_remembered),
         ON_TORUS(test_detour_good_news_is_passed_on_and_the_latest_counts),
         ON_TORUS(test_detour_latest_news_comes_first),
         ON_TORUS(test_detour_news_that_were_told_often_ride_on_few_messages),

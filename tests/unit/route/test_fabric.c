@@ -181,6 +181,71 @@ static void test_fabric_hops_avoiding_agrees_with_the_walk(void **state)
     }
 }
 
+/* Coordinates of a router that are neither of the two ends'. */
+static int inside(const struct fabric *f, int32_t via, int32_t from, int32_t to)
+{
+    int n = 0;
+    for (int d = 0; d < f->grid.ndims; d++) {
+        int c = grid_coord(&f->grid, via, d);
+        n += c != grid_coord(&f->grid, from, d) && c != grid_coord(&f->grid, to, d);
+    }
+    return n;
+}
+
+/* A random router on a shortest way: on the corners of the box but for `inner` dimensions, or a lowest common ancestor. */
+static void test_fabric_between_is_on_a_shortest_way_and_anywhere_on_it(void **state)
+{
+    (void)state;
+    const char *const texts[] = {"12t", "7x6", "8tx5t", "4tx3x5t", "tree:3,3"};
+    struct rng rng;
+    rng_seed(&rng, 3);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct fabric f = make(texts[i]);
+        bool tree = f.kind == FABRIC_TREE;
+        int dims = tree ? 0 : f.grid.ndims;
+        for (int n = 0; n < 2000; n++) {
+            int32_t from = fabric_home(&f, (int32_t)rng_below(&rng, (uint64_t)f.endpoints));
+            int32_t dest = (int32_t)rng_below(&rng, (uint64_t)f.endpoints), to = fabric_home(&f, dest);
+            int inner = (int)rng_below(&rng, 5);
+            int32_t via = fabric_between(&f, from, to, inner, &rng);
+            assert_in_range(via, 0, f.routers - 1);
+            assert_int_equal(fabric_hops(&f, from, via, dest) + fabric_hops(&f, via, to, dest),
+                             fabric_hops(&f, from, to, dest));
+            assert_true(tree || inside(&f, via, from, to) <= inner);
+        }
+        int32_t from = fabric_home(&f, 0), to = fabric_home(&f, tree ? f.endpoints - 1 : f.endpoints / 2 + 1), seen = 0;
+        uint8_t met[64] = {0};
+        assert_in_range(f.routers, 1, 64);
+        for (int n = 0; n < 4000; n++)
+            met[fabric_between(&f, from, to, dims, &rng)] = 1;
+        for (int32_t r = 0; r < f.routers; r++)
+            seen += met[r];
+        assert_true(seen > 1);
+        fabric_fini(&f);
+    }
+}
+
+/* Rails hang on their node by links that are no hop and cannot break. */
+static void test_fabric_full_joins_all_nodes_on_each_rail(void **state)
+{
+    (void)state;
+    enum { NODES = 4, RAILS = 3 };
+    struct fabric f;
+    assert_null(fabric_full(&f, NODES, RAILS));
+    assert_int_equal(f.endpoints, NODES);
+    assert_int_equal(f.routers, NODES * RAILS);
+    assert_int_equal(fabric_cables(&f), RAILS * NODES * (NODES - 1) / 2);
+    for (int32_t node = 0; node < NODES; node++)
+        for (int rail = 1; rail < RAILS; rail++) {
+            int32_t router = rail * NODES + node, to = (node + 1) % NODES;
+            assert_true(fabric_firm(&f, node * f.ports + fabric_next(&f, node, router, node)));
+            assert_int_equal(fabric_hops(&f, node, router, node), 0);
+            assert_int_equal(fabric_hops(&f, router, rail * NODES + to, to), 1);
+            assert_false(fabric_firm(&f, router * f.ports + fabric_next(&f, router, rail * NODES + to, to)));
+        }
+    fabric_fini(&f);
+}
+
 static void test_fabric_parse_malformed_says_why(void **state)
 {
     (void)state;
@@ -227,6 +292,8 @@ int main(void)
         cmocka_unit_test(test_fabric_trees_spread_destinations_over_roots),
         cmocka_unit_test(test_fabric_32x32_torus_has_2048_cables_and_mean_distance_16),
         cmocka_unit_test(test_fabric_hops_avoiding_agrees_with_the_walk),
+        cmocka_unit_test(test_fabric_between_is_on_a_shortest_way_and_anywhere_on_it),
+        cmocka_unit_test(test_fabric_full_joins_all_nodes_on_each_rail),
         cmocka_unit_test(test_fabric_parse_malformed_says_why),
         cmocka_unit_test(test_fabric_format_reads_back),
     };

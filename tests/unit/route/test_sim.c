@@ -144,6 +144,36 @@ static void test_sim_mean_distance_on_a_32x32_torus_is_16_hops(void **state)
 }
 
 /* Without waiting a head takes hop_ns per link: one into the network, the hops, one out. */
+/* What more comes in than goes out at a router is for its endpoint: a tenth of what the others send, and its share of the
+ * rest; all others send as much as they get, but for that. */
+static void test_sim_hotspot_gets_a_tenth_of_the_messages(void **state)
+{
+    (void)state;
+    struct fabric f = make("8tx8t");
+    struct sim_config c = short_run(&f, SIM_FT, 0.1, 50000);
+    c.pattern = SIM_HOTSPOT;
+    c.ack_bytes = 0;
+    c.warmup_ns = 0;
+    float *busy = calloc((size_t)fabric_links(&f), sizeof *busy);
+    struct sim_result r;
+    assert_non_null(busy);
+    assert_null(sim_run(&c, &r, busy));
+    double rate = r.offered_gbps / c.link_gbps * (double)c.time_ns / (double)r.end_ns;
+    int hot = 0;
+    for (int32_t at = 0; at < f.routers; at++) {
+        double more = 0;
+        for (int p = 0; p < f.ports; p++)
+            more += (double)busy[f.reverse[at * f.ports + p]] - (double)busy[at * f.ports + p];
+        double expected = more > rate ? 0.1 * 63 + 0.9 - 1 : 0.9 * 62 / 63 + 1.0 / 63 - 1;
+        hot += more > rate;
+        if (fabs(more / rate - expected) > 0.3)
+            fail_msg("router %d gets %g of what it sends more, not %g", (int)at, more / rate, expected);
+    }
+    assert_int_equal(hot, 1);
+    free(busy);
+    fabric_fini(&f);
+}
+
 static void test_sim_latency_at_low_load_is_linear_in_hops(void **state)
 {
     (void)state;
@@ -274,6 +304,42 @@ static void test_sim_connected_network_never_drops_a_message(void **state)
     assert_true(starts > 100); /* these are the messages that would have been dropped */
 }
 
+/* Of the two cables of an endpoint on a ring one is out at a time, now this one, now that one, each for as long as a message
+ * takes to come around to it: whoever begins again at once, the other way, is always too late. */
+static void test_sim_message_does_not_keep_step_with_what_flaps(void **state)
+{
+    (void)state;
+    const struct {
+        const char *net;
+        uint64_t period_ns;
+    } rings[] = {{"8t", 1330}, {"16t", 3084}, {"32t", 6600}};
+    uint64_t starts = 0;
+    for (int i = 0; i < 6; i++) {
+        struct fabric f = make(rings[i / 2].net);
+        struct sim_config c = short_run(&f, i % 2 ? SIM_FT_PLUS : SIM_FT, 0.01, 6000);
+        c.size[0] = 64;
+        c.nsizes = 1;
+        c.ack_bytes = 0;
+        c.check_every = 1009;
+        struct outages o = {0};
+        int32_t beside[] = {fabric_cable(&f, 0), fabric_cable(&f, (f.routers - 1) * f.ports)};
+        for (uint64_t n = 0; n * rings[i / 2].period_ns < c.time_ns + c.drain_ns; n++)
+            assert_true(
+                outages_add(&o, beside[n % 2], n * rings[i / 2].period_ns, (n + 1) * rings[i / 2].period_ns - 1));
+        c.outages = &o;
+        struct sim_result result = run(&c);
+        if (result.delivered != result.created)
+            fail_msg("%s: %d of %d delivered", rings[i / 2].net, (int)result.delivered, (int)result.created);
+        assert_int_equal(result.dropped_connected, 0);
+        if (result.max_ns > 1e6)
+            fail_msg("%s: a message takes %.0f us", rings[i / 2].net, result.max_ns / 1e3);
+        starts += result.fresh_starts;
+        outages_fini(&o);
+        fabric_fini(&f);
+    }
+    assert_true(starts > 100);
+}
+
 /* Where two cables in five are gone for good, a message may meet more than a hundred of them. One that has forgotten the first ones wanders until
  * it has made all the hops it may. */
 static void test_sim_message_remembers_each_cable_it_met(void **state)
@@ -293,6 +359,48 @@ static void test_sim_message_remembers_each_cable_it_met(void **state)
         struct sim_result result = run(&c);
         if (result.delivered != result.created)
             fail_msg("seed %d: %d of %d delivered", (int)seed, (int)result.delivered, (int)result.created);
+        outages_fini(&o);
+    }
+    fabric_fini(&f);
+}
+
+/* Nothing but one way is left between any two routers, and it turns more often than a path has room for: a row after the other,
+ * there and back (form 0), or a random tree. */
+static struct outages leave_a_tree(const struct fabric *f, int form)
+{
+    struct outages o = {0};
+    struct rng rng;
+    rng_seed(&rng, (uint64_t)form);
+    const struct outage_random r = {
+        .count = fabric_cables(f) - f->routers + 1, .permanent = true, .time_ns = 1, .keep_connected = true};
+    if (form > 0) {
+        assert_null(outages_random(&o, f, &r, &rng));
+        return o;
+    }
+    int width = f->grid.size[0];
+    for (int32_t at = 0; at + width < f->routers; at++) {
+        bool open = at % width == (at / width % 2 ? 0 : width - 1);
+        int32_t up = fabric_cable(f, at * f->ports + 2 + GRID_UP);
+        assert_true(open || outages_add(&o, up, 0, OUTAGE_FOREVER));
+    }
+    assert_int_equal((int32_t)o.n, r.count);
+    return o;
+}
+
+/* A path names six intermediates. What needs more goes on as the router says that meets the next cable. */
+static void test_sim_way_of_more_turns_than_a_path_names_is_found(void **state)
+{
+    (void)state;
+    static const enum sim_method method[] = {SIM_FT, SIM_FT_PLUS, SIM_FT_PLAN};
+    struct fabric f = make("12x12");
+    for (int form = 0; form < 6; form++) {
+        struct sim_config c = short_run(&f, method[form % 3], 0.001, 40000);
+        struct outages o = leave_a_tree(&f, form);
+        c.outages = &o;
+        c.check_every = 997;
+        struct sim_result r = run(&c);
+        if (r.delivered != r.created || r.escapes < r.created)
+            fail_msg("form %d: %d of %d delivered, %d escapes", form, (int)r.delivered, (int)r.created, (int)r.escapes);
         outages_fini(&o);
     }
     fabric_fini(&f);
@@ -616,12 +724,15 @@ int main(void)
         cmocka_unit_test(test_sim_same_seed_gives_the_same_result),
         cmocka_unit_test(test_sim_result_is_the_same_for_any_number_of_threads),
         cmocka_unit_test(test_sim_mean_distance_on_a_32x32_torus_is_16_hops),
+        cmocka_unit_test(test_sim_hotspot_gets_a_tenth_of_the_messages),
         cmocka_unit_test(test_sim_latency_at_low_load_is_linear_in_hops),
         cmocka_unit_test(test_sim_saturation_stays_below_the_bisection_bound),
         cmocka_unit_test(test_sim_deadlocks_without_avoidance_and_not_with_it),
         cmocka_unit_test(test_sim_overload_with_links_changing_never_stands_still),
         cmocka_unit_test(test_sim_connected_network_never_drops_a_message),
+        cmocka_unit_test(test_sim_message_does_not_keep_step_with_what_flaps),
         cmocka_unit_test(test_sim_message_remembers_each_cable_it_met),
+        cmocka_unit_test(test_sim_way_of_more_turns_than_a_path_names_is_found),
         cmocka_unit_test(test_sim_short_outages_cost_ft_plus_no_more_than_ft),
         cmocka_unit_test(test_sim_lasting_faults_under_load_cost_ft_plus_no_more_than_ft),
         cmocka_unit_test(test_sim_ft_plan_learns_faults_and_pattern),
