@@ -260,6 +260,17 @@ void member_kernel(struct member *m, int node, uint64_t now)
     member_leave(m);
 }
 
+void member_unasked(struct member *m, int node, uint64_t now)
+{
+    if (node < 0 || node >= m->p.n || node == m->p.self)
+        return;
+    member_enter(m, now);
+    struct target *tg = target_find(m, node);
+    if (tg && !m->halted)
+        tg->last_unasked = m->t;
+    member_leave(m);
+}
+
 void member_runs(struct member *m, int node, uint64_t now)
 {
     struct target *tg = node >= 0 && node < m->p.n ? target_find(m, node) : NULL;
@@ -300,8 +311,10 @@ void detector_adopt_death(struct member *m, int node, enum member_evidence evide
     bool known = idset_has(&m->dead, node), was_certain = idset_has(&m->positive, node);
     if (known && (evidence != MEMBER_REFUSED || idset_has(&m->positive, node)))
         return;
-    if (!known && !grow((void **)&m->deaths, &m->cap_deaths, m->n_deaths + 1, sizeof *m->deaths))
+    if (!known && !grow((void **)&m->deaths, &m->cap_deaths, m->n_deaths + 1, sizeof *m->deaths)) {
+        member_halt(m, "out of memory");
         return;
+    }
     if (evidence == MEMBER_REFUSED)
         member_put(m, &m->positive, node);
     member_put(m, &m->dead, node);
@@ -368,6 +381,8 @@ void detector_receive(struct member *m, const struct wire_msg *msg)
     case WIRE_PONG:
         if (msg->flags & WIRE_TAKEN)
             report_taken(m, msg->src, msg->nonce);
+        else if (msg->flags & WIRE_KNOWN)
+            report_known(m, msg->src, msg->nonce);
         else
             take_pong(m, msg);
         break;

@@ -1,6 +1,5 @@
 #include "detect/helper_internal.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,124 +131,6 @@ static void on_report(void *user, const struct member_report *report)
         h->callbacks.report(h->callbacks.user, report);
 }
 
-/* ------------------------------------------------------------------------------------------------ what others ask */
-
-static void enqueue(struct helper *h, const struct command *c)
-{
-    pthread_mutex_lock(&h->lock);
-    if (h->n_commands == h->cap_commands) {
-        int cap = h->cap_commands ? 2 * h->cap_commands : 16;
-        struct command *more = realloc(h->commands, (size_t)cap * sizeof *more);
-        if (!more) {
-            pthread_mutex_unlock(&h->lock);
-            log_error("detect: out of memory");
-            return;
-        }
-        h->commands = more;
-        h->cap_commands = cap;
-    }
-    bool first = h->n_commands == 0;
-    h->commands[h->n_commands++] = *c;
-    pthread_mutex_unlock(&h->lock);
-    if (first && eventfd_write(h->wake_fd, 1))
-        log_error("detect: cannot wake the helper thread: %m");
-}
-
-static void carry_out(struct helper *h, const struct command *c)
-{
-    switch (c->kind) {
-    case CMD_SUBMIT:
-        member_submit(h->m, &c->event, h->now);
-        break;
-    case CMD_PREPARED:
-        member_prepared(h->m, c->proposal, c->value, h->now);
-        break;
-    case CMD_CHECK:
-        member_check(h->m, c->node, h->now);
-        break;
-    case CMD_BROKEN:
-        member_broken(h->m, c->node, h->now);
-        break;
-    case CMD_REFUSED:
-        member_refused(h->m, c->node, h->now);
-        break;
-    }
-}
-
-static _Thread_local const struct helper *runs_here; /* the helper whose thread this is */
-
-void helper_submit(struct helper *h, const struct member_event *event)
-{
-    enqueue(h, &(struct command){.kind = CMD_SUBMIT, .event = *event});
-}
-
-void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value)
-{
-    struct command c = {.kind = CMD_PREPARED, .proposal = proposal, .value = value};
-    if (runs_here == h) /* the usual case, from within the callback: no detour */
-        carry_out(h, &c);
-    else
-        enqueue(h, &c);
-}
-
-void helper_check(struct helper *h, int node)
-{
-    enqueue(h, &(struct command){.kind = CMD_CHECK, .node = node});
-}
-
-void helper_broken(struct helper *h, int node)
-{
-    enqueue(h, &(struct command){.kind = CMD_BROKEN, .node = node});
-}
-
-void helper_refused(struct helper *h, int node)
-{
-    enqueue(h, &(struct command){.kind = CMD_REFUSED, .node = node});
-}
-
-static bool take_commands(struct helper *h)
-{
-    pthread_mutex_lock(&h->lock);
-    int n = h->n_commands;
-    struct command *list = h->commands;
-    h->commands = NULL;
-    h->n_commands = h->cap_commands = 0;
-    pthread_mutex_unlock(&h->lock);
-    for (int i = 0; i < n; i++)
-        carry_out(h, &list[i]);
-    free(list);
-    return n > 0;
-}
-
-void helper_status(struct helper *h, struct helper_status *out)
-{
-    pthread_mutex_lock(&h->lock);
-    *out = h->status;
-    pthread_mutex_unlock(&h->lock);
-}
-
-int helper_links(struct helper *h, struct member_link out[MEMBER_LINKS_MAX])
-{
-    pthread_mutex_lock(&h->lock);
-    int n = h->n_links;
-    memcpy(out, h->links, (size_t)n * sizeof *out);
-    pthread_mutex_unlock(&h->lock);
-    return n;
-}
-
-void helper_counters(struct helper *h, struct helper_counters *out)
-{
-    *out = (struct helper_counters){.wakeups = h->count.wakeups,
-                                    .datagrams_sent = h->count.sent,
-                                    .datagrams_received = h->count.received,
-                                    .datagrams_dropped = h->count.dropped,
-                                    .hellos_rejected = h->count.rejected,
-                                    .reads = h->count.reads,
-                                    .reads_failed = h->count.reads_failed,
-                                    .verbs_reads = h->count.verbs_reads,
-                                    .verbs_sent = h->count.verbs_sent};
-}
-
 /* ------------------------------------------------------------------------------------------------ the thread */
 
 void helper_datagram(struct helper *h, const void *data, size_t len, bool by_verbs)
@@ -272,36 +153,6 @@ void helper_datagram(struct helper *h, const void *data, size_t len, bool by_ver
         member_receive(h->m, s.from, s.content, s.len, h->now);
     else if (h->verbs && by_verbs)
         verbs_control(h->verbs, s.from, s.content, s.len, h->now);
-}
-
-static void on_verbs_heartbeat(void *user, int node, uint64_t value)
-{
-    struct helper *h = user;
-    member_heartbeat(h->m, node, value, h->now);
-}
-
-static void on_verbs_broken(void *user, int node)
-{
-    struct helper *h = user;
-    h->count.reads_failed++;
-    member_broken(h->m, node, h->now);
-}
-
-static void on_verbs_datagram(void *user, const void *data, size_t len)
-{
-    helper_datagram(user, data, len, true);
-}
-
-static size_t on_verbs_seal(void *user, int to, const void *data, size_t len, uint8_t *out)
-{
-    struct helper *h = user;
-    return seal_close(&h->seal, SEAL_VERBS, to, ++h->peers[to].datagrams_sent, data, len, out);
-}
-
-static bool on_verbs_admit(void *user, int node)
-{
-    struct helper *h = user;
-    return !member_believes_dead(h->m, node);
 }
 
 static void look_everywhere(struct helper *h)
@@ -354,7 +205,7 @@ static void look(struct helper *h)
     do {
         h->now = clock_now_ns();
         h->heartbeat++;
-        more = take_commands(h);
+        more = helper_take_commands(h);
         for (int i = 0; i < h->n_probes; i++)
             more |= h->probes[i]->table->poll(h->probes[i], h->now);
         if (h->due.answers) /* before the knocks: they look at who has not answered */
@@ -367,10 +218,10 @@ static void look(struct helper *h)
 static void *run(void *arg)
 {
     struct helper *h = arg;
-    runs_here = h;
+    helper_commands_here(h);
     witness_raise_priority(); /* being late looks like being dead */
     look_everywhere(h);
-    while (!h->stop) {
+    while (!h->stop && !h->poor) {
         look(h); /* everything that has arrived before the tick: see member_tick */
         if (h->now >= member_deadline(h->m) + LATE_NS) { /* the descriptors were asked that long ago */
             look_everywhere(h);
@@ -382,6 +233,8 @@ static void *run(void *arg)
         note_status(h);
         sleep_until(h, member_deadline(h->m));
     }
+    if (h->poor)
+        on_halt(h, "out of memory");
     return NULL;
 }
 
@@ -396,19 +249,7 @@ static bool watch_fd(struct helper *h, int fd)
 /* In order of preference. */
 static keel_status open_probes(struct helper *h)
 {
-    struct verbs_config config = {.host = h->host,
-                                  .self = h->config.params.self,
-                                  .n = h->config.params.n,
-                                  .late_ns = h->config.params.late_ns,
-                                  .heartbeat = &h->heartbeat,
-                                  .required = h->config.probe == PROBE_VERBS};
-    struct probe_callbacks callbacks = {.user = h,
-                                        .heartbeat = on_verbs_heartbeat,
-                                        .broken = on_verbs_broken,
-                                        .datagram = on_verbs_datagram,
-                                        .seal = on_verbs_seal,
-                                        .admit = on_verbs_admit};
-    if (h->config.probe != PROBE_OFI && verbs_open(&config, &callbacks, &h->verbs, &h->verbs_addr) == KEEL_OK)
+    if (h->config.probe != PROBE_OFI && probe_verbs_open(h))
         h->probes[h->n_probes++] = h->verbs;
     probe_ofi_init(h);
     h->probes[h->n_probes++] = &h->ofi.probe;

@@ -1,4 +1,4 @@
-/* helper.c: the thread and what other threads ask of it. links.c: heartbeat connections and probes.
+/* helper.c: the thread. commands.c: what other threads ask of it. links.c: heartbeat connections and probes.
  * Everything here belongs to the helper thread, but what `lock` guards. */
 #ifndef KEEL_DETECT_HELPER_INTERNAL_H
 #define KEEL_DETECT_HELPER_INTERNAL_H
@@ -75,13 +75,14 @@ struct helper {
         bool links, datagrams, answers;
     } due; /* may have something: their descriptors said so, or were not asked. The rest is looked at each time */
     int n_knocks;
-    bool probing; /* some peer may have a probe */
+    bool told_full; /* that there was no descriptor for one */
+    bool probing;   /* some peer may have a probe */
     int ask_fd;
     struct witness witness; /* ours */
     pthread_t thread;
     bool started;
     int watched[HELPER_WATCHED_MAX], n_watched; /* at the start; fixed before the thread runs */
-    atomic_bool stop;
+    atomic_bool stop, poor;                     /* poor: there was no memory for what another thread asked */
     uint64_t now;
 
     pthread_mutex_t lock;
@@ -112,6 +113,14 @@ void ask_start(struct helper *h, int node);
 void ask_learn(struct helper *h, int node);        /* that it answers at all; asks now and then until it did */
 bool ask_silent(const struct helper *h, int node); /* it would answer if it ran, and does not */
 bool ask_poll(struct helper *h);                   /* false: nothing was there */
+
+/* commands.c */
+/* By h's thread, at its beginning: what it asks of itself from now on makes no detour. */
+void helper_commands_here(struct helper *h);
+bool helper_take_commands(struct helper *h); /* false: nothing was there */
+
+/* probe_verbs.c: verbs*.c */
+bool probe_verbs_open(struct helper *h); /* false: cannot be had here */
 
 /* probe_ofi.c: reads over links.c, datagrams over dgram.c */
 void probe_ofi_init(struct helper *h);

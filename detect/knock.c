@@ -40,6 +40,22 @@ static bool from_here(const struct helper *h, int fd, int family)
     return bind(fd, (struct sockaddr *)&at, h->addr.len) == 0;
 }
 
+/* Nothing was asked: the descriptors, ports or memory of this host are used up. */
+static void cannot_ask(struct helper *h, int node, int error)
+{
+    if (!h->told_full)
+        log_warn("detect: cannot ask whether the host of node %d answers: %s. Nodes that are silent are given the "
+                 "longer limit while that lasts (said once)",
+                 node, strerror(error));
+    h->told_full = true;
+    member_unasked(h->m, node, h->now);
+}
+
+static bool is_lack(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
 void knock_start(struct helper *h, int node)
 {
     struct peer *p = &h->peers[node];
@@ -53,14 +69,19 @@ void knock_start(struct helper *h, int node)
     if (to.ss_family != AF_INET && to.ss_family != AF_INET6)
         return; /* an address of another network */
     p->knock_fd = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (p->knock_fd < 0)
+    if (p->knock_fd < 0) {
+        if (is_lack(errno))
+            cannot_ask(h, node, errno);
         return;
+    }
     h->n_knocks++;
     p->knock_until = h->now + KNOCK_NS;
     struct epoll_event event = {.events = EPOLLOUT, .data.fd = p->knock_fd};
-    bool taken =
-        from_here(h, p->knock_fd, to.ss_family) && connect(p->knock_fd, (struct sockaddr *)&to, p->addr.len) == 0;
+    bool here = from_here(h, p->knock_fd, to.ss_family);
+    bool taken = here && connect(p->knock_fd, (struct sockaddr *)&to, p->addr.len) == 0;
     p->knock_error = taken ? 0 : errno; /* on the same host the answer may be there already */
+    if (is_lack(p->knock_error) || (here && p->knock_error == EADDRNOTAVAIL)) /* no port is free */
+        cannot_ask(h, node, p->knock_error);
     if ((p->knock_error && p->knock_error != EINPROGRESS && p->knock_error != ECONNREFUSED) ||
         epoll_ctl(h->epoll_fd, EPOLL_CTL_ADD, p->knock_fd, &event) != 0)
         end(h, p); /* no way there: that says nothing of the node */

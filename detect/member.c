@@ -205,13 +205,47 @@ void member_note_answer(struct member *m, int node, uint64_t asked)
         m->ops.report(m->ops.user, &r);
 }
 
+/* What a core that has ended still asks for: it may be in the middle of something, and what that is about may not be true any more. */
+static void no_send(void *user, int to, const void *data, size_t len)
+{
+    (void)user, (void)to, (void)data, (void)len;
+}
+static void no_read(void *user, int node)
+{
+    (void)user, (void)node;
+}
+static void no_watch(void *user, int node, bool on)
+{
+    (void)user, (void)node, (void)on;
+}
+static void no_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
+{
+    (void)user, (void)epoch, (void)proposal, (void)events, (void)n;
+}
+static void no_commit(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value)
+{
+    (void)user, (void)epoch, (void)events, (void)n, (void)max_value;
+}
+static void no_settled(void *user, uint64_t epoch)
+{
+    (void)user, (void)epoch;
+}
+
 void member_halt(struct member *m, const char *reason)
 {
+    const struct member_ops nothing = {.send = no_send,
+                                       .read = no_read,
+                                       .watch = no_watch,
+                                       .probe = no_read,
+                                       .prepare = no_prepare,
+                                       .commit = no_commit,
+                                       .settled = no_settled};
     if (m->halted)
         return;
     m->halted = true;
     member_note(m, MEMBER_REPORT_HALT, m->p.self, MEMBER_ALIVE, m->epoch, reason);
     m->ops.halt(m->ops.user, reason);
+    m->ops = nothing;
 }
 
 void member_put(struct member *m, struct idset *set, int node)

@@ -130,7 +130,7 @@ struct member_ops {
     void (*commit)(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value);
     /* Every live member has committed all epochs up to this one. Comes in order, may skip numbers. */
     void (*settled)(void *user, uint64_t epoch);
-    /* This member was declared dead or has no quorum. It does nothing any more: the process must end. */
+    /* This member was declared dead, has no quorum or no memory. It does nothing any more, and calls nothing: the process must end. */
     void (*halt)(void *user, const char *reason);
     void (*report)(void *user, const struct member_report *report);
 };
@@ -152,6 +152,8 @@ void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now
 void member_broken(struct member *m, int node, uint64_t now);  /* a connection to node broke, a read failed */
 void member_refused(struct member *m, int node, uint64_t now); /* node's kernel: nobody listens. Certain death */
 void member_kernel(struct member *m, int node, uint64_t now);  /* node's kernel takes connections */
+/* Nobody could ask its host, for want of something here: it is silent to nobody on that account. */
+void member_unasked(struct member *m, int node, uint64_t now);
 void member_stopped(struct member *m, int node, uint64_t now); /* node's host says: its agent was stopped */
 void member_runs(struct member *m, int node, uint64_t now);    /* ... it was not, it waits for a processor or a disk */
 /* Somebody has doubts about node: find out now. MEMBER_REPORT_ANSWERED follows, with an asked_ns not before now, if the way
@@ -159,7 +161,8 @@ void member_runs(struct member *m, int node, uint64_t now);    /* ... it was not
 void member_check(struct member *m, int node, uint64_t now);
 
 /* Have an event ordered. Kept and resent until it is; each exactly once, in the order submitted here, unless this
- * member dies first. type >= MEMBER_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...). */
+ * member dies first. type >= MEMBER_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...), or 0: it has ended, maybe now, for
+ * want of memory. */
 uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now);
 /* The answer to prepare(). Ignored if that proposal was superseded. */
 void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now);

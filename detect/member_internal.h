@@ -61,6 +61,7 @@ struct target {
     uint64_t last_direct; /* signs of life, 0: none */
     uint64_t last_indirect;
     uint64_t last_kernel;                 /* of its host; 0: none */
+    uint64_t last_unasked;                /* it could not be asked; 0: it could */
     uint64_t stopped_since, last_stopped; /* its host says so; 0: it does not */
     bool agent_told;                      /* in this suspicion */
     uint64_t next_ping, next_probe, next_panel;
@@ -387,6 +388,7 @@ void report_death(struct member *m, bool own);
 void report_committed(struct member *m);
 void report_heard(struct member *m, int node); /* a sign of life, or of work */
 void report_taken(struct member *m, int node, uint64_t nonce);
+void report_known(struct member *m, int node, uint64_t nonce);
 void report_take(struct member *m, const struct wire_msg *msg);
 void report_send(struct member *m);
 uint64_t report_deadline(const struct member *m);

@@ -4,7 +4,10 @@
  *
  * A coordinator that takes nothing, and of which nothing is heard, is looked at. While it does not answer, who would be coordinator after
  * it is told as well, and looked at, and so on: several may be gone, and each believed alive by somebody else. One that is heard is
- * slow, not dead: to say it more often, or to ask others, would only make it slower. */
+ * slow, not dead: to say it more often, or to ask others, would only make it slower.
+ *
+ * Many deaths are told in shares of a message. Whoever is to be coordinator, but does not believe it yet, answers a share that it
+ * believes with the flag KNOWN, and gets the next one at once: where half of all have died it believes it after the last share only. */
 #include "detect/member_internal.h"
 
 enum { CANDIDATES_MAX = 8, PACE_STEP = 4, PACE_TIMES = 4, PACE_LEAST_NS = 100000 };
@@ -48,8 +51,10 @@ uint32_t member_submit(struct member *m, const struct member_event *event, uint6
 {
     member_enter(m, now);
     uint32_t seq = 0;
-    if (!m->halted && event->type >= MEMBER_EVENT_FIRST &&
-        grow((void **)&m->mine, &m->cap_mine, m->n_mine + 1, sizeof *m->mine)) {
+    bool valid = !m->halted && event->type >= MEMBER_EVENT_FIRST;
+    if (valid && !grow((void **)&m->mine, &m->cap_mine, m->n_mine + 1, sizeof *m->mine)) {
+        member_halt(m, "out of memory");
+    } else if (valid) {
         seq = ++m->next_seq;
         m->mine[m->n_mine++] = (struct pending){.node = m->p.self, .seq = seq, .event = *event};
         if (m->n_mine <= MEMBER_BATCH_MAX) /* later ones have their turn after a commit */
@@ -99,6 +104,14 @@ static bool is_own(const struct member *m, const struct death *d)
     return d->finder == m->p.self;
 }
 
+static bool was_said(const struct report *r, int node)
+{
+    for (int k = 0; k < r->n_said; k++)
+        if (r->said_dead[k] == node)
+            return true;
+    return false;
+}
+
 void report_taken(struct member *m, int node, uint64_t nonce)
 {
     struct report *r = &m->report;
@@ -106,8 +119,7 @@ void report_taken(struct member *m, int node, uint64_t nonce)
         return;
     bool more = false; /* than one message holds: the next ones have their turn */
     for (int i = 0; i < m->n_deaths; i++) {
-        for (int k = 0; k < r->n_said && nonce == r->said_nonce; k++)
-            m->deaths[i].taken |= m->deaths[i].node == r->said_dead[k];
+        m->deaths[i].taken |= nonce == r->said_nonce && was_said(r, m->deaths[i].node);
         more |= is_own(m, &m->deaths[i]) && !m->deaths[i].taken;
     }
     if (r->taken || nonce <= r->changed)
@@ -120,6 +132,22 @@ void report_taken(struct member *m, int node, uint64_t nonce)
     r->taken = true;
     r->next = m->t + r->hold;
     r->hold = 2 * r->hold < m->p.limit_ns ? 2 * r->hold : m->p.limit_ns;
+}
+
+void report_known(struct member *m, int node, uint64_t nonce)
+{
+    struct report *r = &m->report;
+    if (node != r->to || nonce != r->said_nonce || r->taken)
+        return;
+    bool more = false;
+    for (int i = 0; i < m->n_deaths; i++) {
+        m->deaths[i].told |= was_said(r, m->deaths[i].node);
+        more |= !m->deaths[i].told;
+    }
+    if (more) {
+        r->next = m->t;
+        r->rto = pace_rto(m, &r->pace, 1);
+    }
 }
 
 static uint32_t last_known(const struct member *m, int node)
@@ -141,13 +169,21 @@ static void queue_mine(struct member *m)
         }
 }
 
-/* As many as a message holds, others in each: first our own that the coordinator has not taken yet, then what else there is. */
+/* How soon a death has its turn in a report, 0 the first: those that who is to have them ordered does not know, our own before others'. */
+enum { URGENCIES = 4 };
+static int urgency(const struct member *m, const struct death *d)
+{
+    bool urgent = is_own(m, d) && !d->taken;
+    return 2 * d->told + !urgent;
+}
+
+/* As many as a message holds, others in each. */
 static void add_deaths(const struct member *m, struct wire_msg *msg)
 {
-    for (int first = 1; first >= 0; first--)
+    for (int turn = 0; turn < URGENCIES; turn++)
         for (int i = 0; i < m->n_deaths && msg->n_deaths < MEMBER_BATCH_MAX; i++) {
             const struct death *d = &m->deaths[(i + m->report.from) % m->n_deaths];
-            if ((is_own(m, d) && !d->taken) == first)
+            if (urgency(m, d) == turn)
                 msg->deaths[msg->n_deaths++] = *d;
         }
 }
@@ -207,7 +243,7 @@ void report_send(struct member *m)
         r->to = to;
         r->heard = 0;
         for (int i = 0; i < m->n_deaths; i++)
-            m->deaths[i].taken = false;
+            m->deaths[i].taken = m->deaths[i].told = false;
         if (has_own(m))
             report_due(m);
     }
@@ -233,7 +269,7 @@ void report_send(struct member *m)
         if (!look || !is_doubted(m, id) || ++candidates > CANDIDATES_MAX)
             break;
     }
-    /* Who is told is coordinator, and takes what it was told, only when it knows of all deaths below it: so the next ones next time. */
+    /* Who is told is coordinator, and takes what it was told, only when it knows of all deaths below it: so the next ones next time, also if all answers are lost. */
     if (m->n_deaths > MEMBER_BATCH_MAX)
         r->from = (r->from + MEMBER_BATCH_MAX) % m->n_deaths;
 }
@@ -279,12 +315,19 @@ uint64_t poll_deadline(const struct member *m)
 
 /* ------------------------------------------------------------------------------------------------ as coordinator */
 
+/* Are all deaths that it says believed here? */
+static bool is_known(const struct member *m, const struct wire_msg *msg)
+{
+    bool known = true;
+    for (int i = 0; i < msg->n_deaths; i++)
+        known &= !is_live(m, msg->deaths[i].node);
+    return known;
+}
+
 /* Is all that it says known here, and ours to have ordered? */
 static bool is_taken(const struct member *m, const struct wire_msg *msg)
 {
-    bool taken = agreement_coordinator(m) == m->p.self;
-    for (int i = 0; i < msg->n_deaths; i++)
-        taken &= !is_live(m, msg->deaths[i].node);
+    bool taken = agreement_coordinator(m) == m->p.self && is_known(m, msg);
     for (int i = 0; i < msg->batch.n; i++)
         taken &= msg->batch.e[i].seq <= last_known(m, msg->batch.e[i].node);
     return taken;
@@ -305,6 +348,9 @@ void report_take(struct member *m, const struct wire_msg *msg)
     struct wire_msg pong = {.type = WIRE_PONG};
     if (is_taken(m, msg)) {
         pong.flags = WIRE_TAKEN;
+        pong.nonce = msg->nonce;
+    } else if (msg->nonce && msg->n_deaths && agreement_coordinator(m) != m->p.self && is_known(m, msg)) {
+        pong.flags = WIRE_KNOWN;
         pong.nonce = msg->nonce;
     }
     if (!m->halted && (msg->nonce || !pong.flags))

@@ -1,14 +1,21 @@
-/* The datagrams of the probe over libibverbs: one UD queue pair, receive buffers that go back to the device at once. */
+/* The datagrams of the probe over libibverbs: one UD queue pair, receive buffers that go back to the device at once.
+ * A send or a receive that fails takes the queue pair with it: all that is posted is flushed, and all that will be. So the
+ * device is not used until the queue pair was made ready again (verbs.c). What is still told of a former round is ignored. */
 #include <string.h>
 
 #include "detect/seal.h"
 #include "detect/verbs_int.h"
 #include "runtime/base/log.h"
 
+static uint64_t number(const struct verbs *v, unsigned slot, unsigned tag)
+{
+    return (uint64_t)v->ud_round << 32 | slot << 8 | tag;
+}
+
 bool verbs_post_recv(struct verbs *v, unsigned slot)
 {
     struct ibv_sge sge = {.addr = (uintptr_t)v->memory->recv[slot], .length = SLOT, .lkey = v->mr->lkey};
-    struct ibv_recv_wr wr = {.wr_id = (uint64_t)slot << 8 | TAG_RECV, .sg_list = &sge, .num_sge = 1}, *bad;
+    struct ibv_recv_wr wr = {.wr_id = number(v, slot, TAG_RECV), .sg_list = &sge, .num_sge = 1}, *bad;
     return ibv_post_recv(v->ud, &wr, &bad) == 0;
 }
 
@@ -16,17 +23,21 @@ static bool send_datagram(struct verbs *v, struct conn *c, const void *data, siz
 {
     if (!v->usable || !c->ah || c->fenced || len > v->ud_max || len > (128u << c->to.mtu) || !v->sends_free)
         return false;
-    unsigned slot = v->next_send++ % SENDS; /* completions come in order */
+    unsigned slot = v->next_send % SENDS; /* completions come in order */
     memcpy(v->memory->send[slot], data, len);
     struct ibv_sge sge = {.addr = (uintptr_t)v->memory->send[slot], .length = (uint32_t)len, .lkey = v->mr->lkey};
-    struct ibv_send_wr wr = {
-        .wr_id = TAG_SEND, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr wr = {.wr_id = number(v, slot, TAG_SEND),
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_SEND,
+                             .send_flags = IBV_SEND_SIGNALED};
     struct ibv_send_wr *bad;
     wr.wr.ud.ah = c->ah;
     wr.wr.ud.remote_qpn = c->to.ud_qpn;
     wr.wr.ud.remote_qkey = QKEY;
     if (ibv_post_send(v->ud, &wr, &bad))
         return false;
+    v->next_send++;
     v->sends_free--;
     return true;
 }
@@ -53,11 +64,29 @@ void verbs_heard(struct probe *probe, int node, bool by_device, size_t len)
         c->avoid = !by_device;
 }
 
+void verbs_datagrams_failed(struct verbs *v, const char *why)
+{
+    if (v->ud_failed)
+        return;
+    if (v->usable)
+        log_warn_some("detect: the RDMA device is not used: its datagrams: %s", why);
+    v->ud_failed = v->now;
+    verbs_stop(v);
+}
+
 void verbs_datagram_done(struct verbs *v, const struct ibv_wc *wc)
 {
-    unsigned slot = (unsigned)(wc->wr_id >> 8);
-    if (wc->status == IBV_WC_SUCCESS && wc->byte_len > GRH)
-        v->callbacks.datagram(v->callbacks.user, v->memory->recv[slot] + GRH, wc->byte_len - GRH);
-    if (wc->status != IBV_WC_WR_FLUSH_ERR && !verbs_post_recv(v, slot))
-        log_warn("detect: a receive buffer could not be given to the device");
+    unsigned slot = (unsigned)(wc->wr_id >> 8 & 0xffffff);
+    bool received = (wc->wr_id & 0xff) == TAG_RECV;
+    if (wc->wr_id >> 32 != v->ud_round)
+        return;
+    v->sends_free += !received;
+    if (wc->status != IBV_WC_SUCCESS) {
+        verbs_datagrams_failed(v, verbs_ib.wc_status_str(wc->status));
+    } else if (received) {
+        if (wc->byte_len > GRH)
+            v->callbacks.datagram(v->callbacks.user, v->memory->recv[slot] + GRH, wc->byte_len - GRH);
+        if (!verbs_post_recv(v, slot))
+            verbs_datagrams_failed(v, "a receive buffer cannot be given to it");
+    }
 }

@@ -31,6 +31,23 @@ static bool load_library(void)
 
 /* ------------------------------------------------------------------------------------------------ queue pairs */
 
+/* Ready to be joined; one for datagrams: ready to send. */
+static bool begin(struct verbs *v, struct ibv_qp *qp, bool ud)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT, .port_num = v->port, .qkey = QKEY, .qp_access_flags = IBV_ACCESS_REMOTE_READ};
+    int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+    if (verbs_ib.modify_qp(qp, &attr, mask))
+        return false;
+    if (!ud)
+        return true;
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR};
+    if (verbs_ib.modify_qp(qp, &attr, IBV_QP_STATE))
+        return false;
+    attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS};
+    return verbs_ib.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0;
+}
+
 struct ibv_qp *verbs_make_qp(struct verbs *v, enum ibv_qp_type type)
 {
     bool ud = type == IBV_QPT_UD;
@@ -42,21 +59,29 @@ struct ibv_qp *verbs_make_qp(struct verbs *v, enum ibv_qp_type type)
     struct ibv_qp *qp = verbs_ib.create_qp(v->pd, &init);
     if (!qp)
         return NULL;
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_INIT, .port_num = v->port, .qkey = QKEY, .qp_access_flags = IBV_ACCESS_REMOTE_READ};
-    int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
-    bool ok = verbs_ib.modify_qp(qp, &attr, mask) == 0;
-    if (ok && ud) {
-        attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR};
-        ok = verbs_ib.modify_qp(qp, &attr, IBV_QP_STATE) == 0;
-        attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS};
-        ok = ok && verbs_ib.modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0;
-    }
-    if (!ok) {
+    if (!begin(v, qp, ud)) {
         verbs_ib.destroy_qp(qp);
         return NULL;
     }
     return qp;
+}
+
+static bool post_receives(struct verbs *v)
+{
+    for (unsigned i = 0; i < RECVS; i++)
+        if (!verbs_post_recv(v, i))
+            return false;
+    return true;
+}
+
+bool verbs_renew_datagrams(struct verbs *v)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+    if (verbs_ib.modify_qp(v->ud, &attr, IBV_QP_STATE) || !begin(v, v->ud, true))
+        return false;
+    v->ud_round++;
+    v->sends_free = SENDS;
+    return post_receives(v);
 }
 
 struct ibv_ah_attr verbs_route(const struct verbs *v, const struct address *to)
@@ -223,8 +248,5 @@ const char *verbs_device_open(struct verbs *v)
     v->ud = v->cq ? verbs_make_qp(v, IBV_QPT_UD) : NULL;
     if (!v->ud || !nonblocking(v->channel->fd) || !nonblocking(v->context->async_fd))
         return "no datagram queue pair";
-    for (unsigned i = 0; i < RECVS; i++)
-        if (!verbs_post_recv(v, i))
-            return "no receive buffers";
-    return NULL;
+    return post_receives(v) ? NULL : "no receive buffers";
 }

@@ -114,15 +114,25 @@ struct verbs {
     enum ibv_mtu mtu;
     uint32_t ud_max;
     unsigned sends_free, next_send;
-    bool usable; /* the device works, its port is up */
+    uint64_t now;       /* of the last poll */
+    uint64_t ud_failed; /* when the datagram queue pair did; 0: it works */
+    uint32_t ud_round;  /* how often it was made ready again; part of the number of what is posted to it */
+    bool port_down;
+    bool usable; /* not dead, its port is up, datagrams work */
     bool dead;   /* the device is gone, for good, and released */
 };
+
+/* verbs.c */
+/* Everything goes the other way from here on; what was under way is not waited for. */
+void verbs_stop(struct verbs *v);
 
 /* verbs_device.c */
 struct ibv_qp *verbs_make_qp(struct verbs *v, enum ibv_qp_type type);
 struct ibv_ah_attr verbs_route(const struct verbs *v, const struct address *to);
 bool verbs_join(struct verbs *v, struct ibv_qp *qp, const struct address *to, uint32_t qpn); /* ready to send */
 const char *verbs_device_open(struct verbs *v); /* NULL, or what is missing */
+/* The datagram queue pair works as if it were new; its number, by which the others know it, is the same. */
+bool verbs_renew_datagrams(struct verbs *v);
 /* All that is of the device. A device that is taken away waits for this. */
 void verbs_release(struct verbs *v);
 
@@ -131,6 +141,7 @@ bool verbs_post_recv(struct verbs *v, unsigned slot);
 bool verbs_send(struct probe *probe, int node, const void *data, size_t len);
 void verbs_send_setup(struct verbs *v, int node, uint8_t type, uint32_t qpn, uint32_t asked);
 void verbs_datagram_done(struct verbs *v, const struct ibv_wc *wc);
+void verbs_datagrams_failed(struct verbs *v, const char *why);
 
 /* verbs_watch.c */
 void verbs_watch(struct probe *probe, int node, bool on, uint64_t now);

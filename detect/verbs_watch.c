@@ -31,8 +31,10 @@ void verbs_drop_incoming(struct conn *c)
 static void ask(struct verbs *v, int node, uint64_t now)
 {
     struct conn *c = &v->conns[node];
-    if (!c->qp && !(c->qp = verbs_make_qp(v, IBV_QPT_RC)))
+    if (!c->qp && !(c->qp = verbs_make_qp(v, IBV_QPT_RC))) {
+        log_warn_some("detect: no queue pair to read node %d by the RDMA device: %m", node);
         return;
+    }
     set_state(c, CONN_ASKED);
     c->since = now;
     verbs_send_setup(v, node, MSG_ASK, c->qp->qp_num, 0);
@@ -47,7 +49,9 @@ static void take_ask(struct verbs *v, int node, uint32_t qpn)
         verbs_drop_incoming(c);
         c->incoming = verbs_make_qp(v, IBV_QPT_RC);
         c->incoming_peer = qpn;
-        if (c->incoming && !verbs_join(v, c->incoming, &c->to, qpn)) {
+        if (!c->incoming)
+            log_warn_some("detect: no queue pair for node %d to read this one by the RDMA device: %m", node);
+        else if (!verbs_join(v, c->incoming, &c->to, qpn)) {
             log_info("detect: node %d cannot be connected: %m", node);
             verbs_drop_incoming(c);
         }

@@ -69,7 +69,8 @@ bool vote_majority_unreached(const struct member *m, const struct target *tg)
     return 2 * unreached > panel && unreached > reached;
 }
 
-/* Does the kernel of its host say nothing either, to us and to more than half of the panel? Then it is no busy machine. */
+/* Does the kernel of its host say nothing either, to us and to more than half of the panel? Then it is no busy machine. Who could not ask
+ * it does not know. */
 bool vote_is_dark(const struct member *m, const struct target *tg)
 {
     int dark = 1, panel = 1 + vote_panel(m, tg);
@@ -78,7 +79,7 @@ bool vote_is_dark(const struct member *m, const struct target *tg)
         if (tg->voters[i].vote == VOTE_REACHED || tg->voters[i].vote == VOTE_KERNEL)
             return false;
     }
-    return 2 * dark > panel && tg->last_kernel < tg->since;
+    return 2 * dark > panel && tg->last_kernel < tg->since && tg->last_unasked < tg->since;
 }
 
 void vote_answer(struct member *m, const struct wire_msg *ask)
@@ -110,7 +111,8 @@ void vote_answer(struct member *m, const struct wire_msg *ask)
         vote.vote = VOTE_REACHED;
         vote.age_us = (uint32_t)(since(m, sign) / 1000);
     } else if (tg->first_ping && since(m, tg->first_ping) >= 2 * m->p.ping_ns) {
-        bool kernel = tg->last_kernel >= tg->first_ping && since(m, tg->last_kernel) < m->p.late_ns;
+        uint64_t said = later(tg->last_kernel, tg->last_unasked);
+        bool kernel = said >= tg->first_ping && since(m, said) < m->p.late_ns;
         vote.vote = kernel ? VOTE_KERNEL : VOTE_UNREACHED;
     }
     member_post(m, ask->src, &vote);

@@ -16,7 +16,8 @@ _Static_assert(MEMBER_NODES_MAX <= 1 << BALLOT_BITS, "fits");
 
 enum wire_type {
     WIRE_PING = 1, /* nonce; flag LONELY: "I hear too few of you" */
-    WIRE_PONG,     /* nonce; flag TAKEN: of a report, and its sender has nothing more to do for what it said */
+    WIRE_PONG, /* nonce; flag TAKEN: of a report, and its sender has nothing more to do for what it said; KNOWN: of a report whose
+                    * deaths its receiver believes, but not to be coordinator */
     WIRE_VOTE_ASK, /* node: can you reach it? */
     WIRE_VOTE,     /* node, vote, age_us since its last sign of life */
     WIRE_ROUND,    /* one phase of a view change on its way down the tree; flags DIRECT: answer the root,
@@ -33,13 +34,15 @@ enum wire_type {
 enum wire_flag {
     WIRE_LONELY = 1,
     WIRE_TAKEN = 1,
+    WIRE_KNOWN = 2,
     WIRE_DIRECT = 1,
     WIRE_FULL = 2,
     WIRE_WORKING = 4,
     WIRE_CERTAIN = 8,
     WIRE_BROKEN = 1
 };
-enum wire_vote { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED, VOTE_KERNEL }; /* KERNEL: its host answers, it does not */
+/* KERNEL: its host answers, or could not be asked, and it does not. */
+enum wire_vote { VOTE_NONE, VOTE_REACHED, VOTE_UNREACHED, VOTE_KERNEL };
 enum wire_phase { PHASE_NONE, PHASE_COLLECT, PHASE_PREPARE, PHASE_ACCEPT, PHASE_COMMIT, PHASE_SETTLE };
 
 struct batch_entry {
@@ -64,6 +67,7 @@ struct death {
     int finder;
     enum member_evidence evidence;
     bool taken; /* not on the wire: it was reported, and the coordinator has it */
+    bool told;  /* not on the wire: it was reported, and whom we take for the coordinator believes it */
 };
 
 struct wire_msg {

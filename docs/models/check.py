@@ -5,7 +5,7 @@ Prints states and time per search. --full: the bounds named in README.md, minute
 from search import check
 
 # members, deaths, false verdicts, messages held back
-BOUNDS = [(2, 1, 2, 1), (3, 0, 3, 0), (3, 2, 1, 1), (4, 1, 1, 0)]
+BOUNDS = [(2, 1, 2, 1), (3, 0, 3, 0), (3, 2, 1, 1), (4, 1, 1, 0), (4, 2, 1, 0)]
 FULL = [(3, 2, 2, 1), (4, 1, 1, 1), (4, 2, 1, 1)]
 # the rule taken away, and bounds within which that shows
 BROKEN = [

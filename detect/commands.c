@@ -1,0 +1,129 @@
+/* What other threads ask of the helper: commands, which its thread takes, and what it noted for them. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "detect/helper_internal.h"
+#include "runtime/base/log.h"
+
+static void enqueue(struct helper *h, const struct command *c)
+{
+    pthread_mutex_lock(&h->lock);
+    if (h->n_commands == h->cap_commands) {
+        int cap = h->cap_commands ? 2 * h->cap_commands : 16;
+        struct command *more = realloc(h->commands, (size_t)cap * sizeof *more);
+        if (!more) { /* what is lost others may wait for, for ever: so this node ends */
+            h->poor = true;
+            pthread_mutex_unlock(&h->lock);
+            (void)eventfd_write(h->wake_fd, 1);
+            return;
+        }
+        h->commands = more;
+        h->cap_commands = cap;
+    }
+    bool first = h->n_commands == 0;
+    h->commands[h->n_commands++] = *c;
+    pthread_mutex_unlock(&h->lock);
+    if (first && eventfd_write(h->wake_fd, 1))
+        log_error("detect: cannot wake the helper thread: %m");
+}
+
+static void carry_out(struct helper *h, const struct command *c)
+{
+    switch (c->kind) {
+    case CMD_SUBMIT:
+        member_submit(h->m, &c->event, h->now);
+        break;
+    case CMD_PREPARED:
+        member_prepared(h->m, c->proposal, c->value, h->now);
+        break;
+    case CMD_CHECK:
+        member_check(h->m, c->node, h->now);
+        break;
+    case CMD_BROKEN:
+        member_broken(h->m, c->node, h->now);
+        break;
+    case CMD_REFUSED:
+        member_refused(h->m, c->node, h->now);
+        break;
+    }
+}
+
+static _Thread_local const struct helper *runs_here; /* the helper whose thread this is */
+
+void helper_commands_here(struct helper *h)
+{
+    runs_here = h;
+}
+
+void helper_submit(struct helper *h, const struct member_event *event)
+{
+    enqueue(h, &(struct command){.kind = CMD_SUBMIT, .event = *event});
+}
+
+void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value)
+{
+    struct command c = {.kind = CMD_PREPARED, .proposal = proposal, .value = value};
+    if (runs_here == h) /* the usual case, from within the callback: no detour */
+        carry_out(h, &c);
+    else
+        enqueue(h, &c);
+}
+
+void helper_check(struct helper *h, int node)
+{
+    enqueue(h, &(struct command){.kind = CMD_CHECK, .node = node});
+}
+
+void helper_broken(struct helper *h, int node)
+{
+    enqueue(h, &(struct command){.kind = CMD_BROKEN, .node = node});
+}
+
+void helper_refused(struct helper *h, int node)
+{
+    enqueue(h, &(struct command){.kind = CMD_REFUSED, .node = node});
+}
+
+bool helper_take_commands(struct helper *h)
+{
+    pthread_mutex_lock(&h->lock);
+    int n = h->n_commands;
+    struct command *list = h->commands;
+    h->commands = NULL;
+    h->n_commands = h->cap_commands = 0;
+    pthread_mutex_unlock(&h->lock);
+    for (int i = 0; i < n; i++)
+        carry_out(h, &list[i]);
+    free(list);
+    return n > 0;
+}
+
+void helper_status(struct helper *h, struct helper_status *out)
+{
+    pthread_mutex_lock(&h->lock);
+    *out = h->status;
+    pthread_mutex_unlock(&h->lock);
+}
+
+int helper_links(struct helper *h, struct member_link out[MEMBER_LINKS_MAX])
+{
+    pthread_mutex_lock(&h->lock);
+    int n = h->n_links;
+    memcpy(out, h->links, (size_t)n * sizeof *out);
+    pthread_mutex_unlock(&h->lock);
+    return n;
+}
+
+void helper_counters(struct helper *h, struct helper_counters *out)
+{
+    *out = (struct helper_counters){.wakeups = h->count.wakeups,
+                                    .datagrams_sent = h->count.sent,
+                                    .datagrams_received = h->count.received,
+                                    .datagrams_dropped = h->count.dropped,
+                                    .hellos_rejected = h->count.rejected,
+                                    .reads = h->count.reads,
+                                    .reads_failed = h->count.reads_failed,
+                                    .verbs_reads = h->count.verbs_reads,
+                                    .verbs_sent = h->count.verbs_sent};
+}
