@@ -37,7 +37,7 @@ struct check_parts check_parts(const struct world *w, int segment, int rank)
     const struct model *m = w->model;
     const struct planned *s = &m->planned[segment];
     int slot = w->setup.rank_node[rank], g = group_of(slot, (unsigned)s->redundancy);
-    if (s->index < 0 || s->freed || m->lost[g] || (s->part && !s->part[rank]))
+    if (s->index < 0 || s->freed || s->lost[slot] || (s->part && !s->part[rank]))
         return p;
     const struct view_group *group = &m->view.group[g];
     for (int i = 0; i < group->copies; i++) {
@@ -155,7 +155,8 @@ void model_got_strong(struct world *w, struct runner *r, struct region *g, size_
         const uint8_t *bytes = (const uint8_t *)got + (word - offset);
         const struct pending *list[OVERLAPS_MAX];
         int n = 0;
-        if (memcmp(bytes, g->base + word, WORD) == 0 || memcmp(base_before + word, g->base + word, WORD) != 0)
+        if (memcmp(bytes, g->base + word, WORD) == 0 ||
+            memcmp(base_before + (word - offset), g->base + word, WORD) != 0)
             continue;
         for (const struct pending *p = g->pending; p; p = p->next) {
             if (p->offset >= word + WORD || word >= p->offset + p->len)
@@ -167,7 +168,7 @@ void model_got_strong(struct world *w, struct runner *r, struct region *g, size_
         if (n == OVERLAPS_MAX || !reachable(bytes, g->base + word, list, n, word, WORD))
             continue;
         memcpy(g->base + word, bytes, WORD);
-        g->changes++;
+        model_changed(w, g, word, WORD);
     }
 }
 
@@ -211,20 +212,6 @@ void check_region_failed(struct world *w, const char *when, const struct region 
         !some                         ? ""
         : some->state == PENDING_RUNS ? " (one in progress)"
                                       : " (one in doubt)");
-}
-
-/* Looking at every word again is most of the time that a run takes. */
-static bool is_as_it_was(const struct region *g, int node, const uint8_t *bytes)
-{
-    return g->looked[node].changes == g->changes + 1 && memcmp(g->looked[node].bytes, bytes, g->len) == 0;
-}
-
-static void note_look(struct region *g, int node, const uint8_t *bytes)
-{
-    if (!g->looked[node].bytes)
-        g->looked[node].bytes = sim_alloc(g->len);
-    memcpy(g->looked[node].bytes, bytes, g->len);
-    g->looked[node].changes = g->changes + 1;
 }
 
 static uint64_t load(const uint8_t *at)
@@ -275,26 +262,59 @@ static bool check_odd_word(struct world *w, const char *when, const struct regio
     return v == WORD_OK;
 }
 
+/* One block of one copy: true if every word in it is as it may be, and none of them torn. */
+static bool check_block(struct world *w, const char *when, const struct region *g, const struct check_parts *p, int i,
+                        size_t from, size_t until)
+{
+    const uint8_t *bytes = p->part[i] + g->offset;
+    bool all = true;
+    if (memcmp(bytes + from, g->base + from, until - from) == 0)
+        return true;
+    struct span s = {0};
+    for (size_t word = from; word < until && !w->failed;) {
+        if (word >= s.until) {
+            s = span_at(g, word);
+            s.until = s.until < until ? s.until : until;
+        }
+        word = skip_good(g, &s, bytes, word);
+        if (word >= s.until)
+            continue;
+        all = check_odd_word(w, when, g, p, i, &s, word) && all;
+        word += WORD;
+    }
+    return all;
+}
+
+/* The checks by which each block of the copy was last seen to be well. */
+static uint64_t *seen_well(struct region *g, int node, const struct memory *m)
+{
+    if (!g->looked[node].well)
+        g->looked[node].well = sim_alloc(region_blocks(g) * sizeof(uint64_t));
+    else if (g->looked[node].memory != m->handle)
+        memset(g->looked[node].well, 0, region_blocks(g) * sizeof(uint64_t));
+    g->looked[node].memory = m->handle;
+    return g->looked[node].well;
+}
+
 static void check_region(struct world *w, struct region *g, const char *when)
 {
     struct check_parts p = check_parts(w, g->segment, g->rank);
     for (int i = 0; i < p.n && !w->failed; i++) {
         const uint8_t *bytes = p.part[i] + g->offset;
-        bool all = true;
-        if (memcmp(bytes, g->base, g->len) == 0 || is_as_it_was(g, p.node[i], bytes))
-            continue;
-        struct span s = {0};
-        for (size_t word = 0; word < g->len && !w->failed;) {
-            if (word >= s.until)
-                s = span_at(g, word);
-            word = skip_good(g, &s, bytes, word);
-            if (word >= s.until)
+        const struct memory *m = g->len > REGION_BLOCK ? memory_at(w, p.node[i], bytes) : NULL;
+        uint64_t *well = m ? seen_well(g, p.node[i], m) : NULL;
+        for (size_t b = 0, from = 0; from < g->len && !w->failed; b++, from += REGION_BLOCK) {
+            size_t until = g->len - from < REGION_BLOCK ? g->len : from + REGION_BLOCK;
+            bool due = !well || well[b] == 0 || g->changed[b] > well[b] ||
+                       pages_written(m->pages, bytes + from, until - from, well[b]);
+            if (!due && !w->model->whole)
                 continue;
-            all = check_odd_word(w, when, g, &p, i, &s, word) && all;
-            word += WORD;
+            bool good = check_block(w, when, g, &p, i, from, until);
+            if (w->failed && !due)
+                world_also(w, "; it was well, and nothing is known to have changed since");
+            if (well && !w->failed)
+                well[b] = good ? w->model->checks : 0;
         }
-        if (all)
-            note_look(g, p.node[i], bytes);
     }
 }
 
@@ -427,4 +447,12 @@ void model_check(struct world *w, const char *when)
     for (int i = 0; i < m->segments && !w->failed; i++)
         if (m->planned[i].is_pool && !pool_is_excused(w, i))
             check_pool(w, &m->planned[i].pool, when);
+    pages_looked(m->checks);
+}
+
+void model_check_whole(struct world *w, const char *when)
+{
+    w->model->whole = true;
+    model_check(w, when);
+    w->model->whole = w->setup.whole;
 }

@@ -31,8 +31,11 @@ static void dump_op(struct world *w, const struct op *op)
 void world_dump(struct world *w, const struct runner *r)
 {
     const struct client *c = &r->client;
-    world_say(w, "rank %d.%u of node %d is in %s for %llu ms%s:", r->rank, r->incarnation, r->node->id, r->call,
-              (unsigned long long)((w->sched.now - r->call_at) / MS), r->process.frozen ? ", frozen" : "");
+    uint64_t since = w->sched.now;
+    const char *call = program_call(r, &since);
+    world_say(w, "rank %d.%u of node %d is in %s for %llu ms%s:", r->rank, r->incarnation, r->node->id,
+              call ? call : "no call", (unsigned long long)((w->sched.now - since) / MS),
+              r->process.frozen ? ", frozen" : "");
     for (const struct op *op = c->active; op; op = op->next)
         dump_op(w, op);
     for (int m = 0; m < w->members; m++) {

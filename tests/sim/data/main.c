@@ -6,9 +6,11 @@
  *   --keep-going      do not stop at the first breach; say how many there were
  *   --fail-at N       in a scenario "each": only the N-th allocation fails
  *   --kill-on-nomem   there, too: a rank that gets no memory ends by a signal and is started again, not with the job
+ *   --whole           each look compares all of every copy, not only what was written since the last one
  *   --points          say how often each fault point was passed
  *   --verbose         say what happens
  *   --trace           and every operation */
+#include <malloc.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -55,16 +57,15 @@ static void guard(void)
 struct options {
     const char *scenario;
     unsigned long long seed, count, fail_at;
-    bool verbose, trace, keep_going, points, kills;
+    bool verbose, trace, keep_going, points, kills, whole;
 };
 
 static int usage(void)
 {
-    fprintf(
-        stderr,
-        "usage: sim-data [--scenario NAME|all] [--seed N] [--count N] [--fail-at N] [--kill-on-nomem] [--keep-going] "
-        "[--points] [--verbose] [--trace] "
-        "[--list]\n");
+    fprintf(stderr, "usage: sim-data [--scenario NAME|all] [--seed N] [--count N] [--fail-at N] [--kill-on-nomem] "
+                    "[--whole] [--keep-going] "
+                    "[--points] [--verbose] [--trace] "
+                    "[--list]\n");
     return 2;
 }
 
@@ -76,6 +77,7 @@ static unsigned long long run_seed(const struct setup *setup, const struct optio
     s.verbose = o->verbose;
     s.trace = o->trace;
     s.kills = o->kills;
+    s.whole = o->whole;
     if (s.each)
         s.fail_at = o->fail_at ? o->fail_at : 1;
     for (bool more = true; more; s.fail_at++) {
@@ -119,6 +121,8 @@ int main(int argc, char **argv)
             o.keep_going = true;
         else if (strcmp(argv[i], "--kill-on-nomem") == 0)
             o.kills = true;
+        else if (strcmp(argv[i], "--whole") == 0)
+            o.whole = true;
         else if (strcmp(argv[i], "--points") == 0)
             o.points = true;
         else if (strcmp(argv[i], "--verbose") == 0)
@@ -132,6 +136,8 @@ int main(int argc, char **argv)
         } else
             return usage();
     }
+    mallopt(M_MMAP_THRESHOLD, 64 << 20); /* what one run has had the next one gets again */
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
     log_threshold = o.verbose ? LOG_INFO : -1;
     if (o.keep_going)
         guard();

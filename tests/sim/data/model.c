@@ -18,7 +18,9 @@ bool model_init(struct world *w)
     struct heap *outer = heap_enter(&model_heap);
     m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, s->ranks, s->rank_node);
     heap_enter(outer);
+    m->whole = s->whole;
     m->lost = sim_alloc((size_t)s->nodes * CLASSES * sizeof *m->lost);
+    m->losing = sim_alloc((size_t)s->nodes * CLASSES * sizeof *m->losing);
     return m->view_made;
 }
 
@@ -38,15 +40,37 @@ static int copies_left(const struct model *m, const struct view_group *group)
     return left;
 }
 
-/* The last whole copy of a group is gone: it is excused. */
+static void lose(struct model *m, int group)
+{
+    m->lost[group] = true;
+    m->losing[group] = NEVER; /* it does not begin anew yet */
+    for (int i = 0; i < m->segments; i++)
+        if (m->planned[i].begun && (unsigned)m->planned[i].redundancy == group_class(group))
+            m->planned[i].lost[group_slot(group)] = true;
+}
+
+/* What is allocated after every agent has heard of the loss is there; before that it may be lost with the rest. */
+void model_allocates(struct world *w, int segment)
+{
+    const struct model *m = w->model;
+    struct planned *s = &w->model->planned[segment];
+    for (int slot = 0; slot < w->setup.nodes && !s->begun; slot++)
+        s->lost[slot] = m->losing[group_of(slot, (unsigned)s->redundancy)] != 0;
+    s->begun = true;
+}
+
+/* The last whole copy of a group is gone: what it held is excused. */
 static void look_for_losses(struct world *w)
 {
     struct model *m = w->model;
     for (int g = 0; g < w->setup.nodes * CLASSES; g++) {
         const struct view_group *group = &m->view.group[g];
-        if (copies_left(m, group) == 0 && !m->lost[g]) {
-            m->lost[g] = true;
-            world_say(w, "slot %d, redundancy %u: no whole copy is left", group_slot(g), group_class(g));
+        if (copies_left(m, group) == 0) {
+            if (m->losing[g] != NEVER)
+                world_say(w, "slot %d, redundancy %u: no whole copy is left", group_slot(g), group_class(g));
+            lose(m, g);
+        } else if (m->losing[g] == NEVER) {
+            m->losing[g] = m->view.epoch;
         }
     }
 }
@@ -131,7 +155,9 @@ void model_commit(struct world *w, struct node *n, const struct command *c)
 void model_settled(struct world *w, struct node *n, uint64_t epoch)
 {
     (void)n;
-    (void)epoch;
+    for (int g = 0; g < w->setup.nodes * CLASSES; g++)
+        if (w->model->losing[g] <= epoch)
+            w->model->losing[g] = 0;
     model_check(w, "settled");
 }
 
@@ -179,14 +205,9 @@ void model_node_dies(struct world *w, struct node *n)
 
 /* ---- what ranks do ---- */
 
-static int group_of_part(const struct world *w, int segment, int rank)
-{
-    return group_of(w->setup.rank_node[rank], (unsigned)w->model->planned[segment].redundancy);
-}
-
 bool model_is_lost(const struct world *w, int segment, int rank)
 {
-    return w->model->lost[group_of_part(w, segment, rank)];
+    return w->model->planned[segment].lost[w->setup.rank_node[rank]];
 }
 
 /* Puts and accumulates to lost unreplicated parts are ignored; what returns data says that they are lost. */
@@ -204,6 +225,13 @@ void model_status(struct world *w, struct runner *r, int segment, int rank, keel
                segment, keel_status_name(status));
 }
 
+void model_changed(struct world *w, struct region *g, size_t offset, size_t len)
+{
+    g->changes++;
+    for (size_t b = offset / REGION_BLOCK; len && b <= (offset + len - 1) / REGION_BLOCK; b++)
+        g->changed[b] = w->model->checks + 1;
+}
+
 struct pending *model_put(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src,
                           size_t len)
 {
@@ -219,7 +247,7 @@ struct pending *model_put(struct world *w, struct runner *r, struct region *regi
     while (*link)
         link = &(*link)->next;
     *link = p;
-    region->changes++;
+    model_changed(w, region, offset, len);
     world_trace(w, "rank %d: put %zu+%zu to rank %d, segment %d, region of %d", r->rank, offset, len, region->rank,
                 region->segment, region->writer);
     return p;
@@ -260,7 +288,7 @@ void model_put_done(struct world *w, struct pending *p, keel_status status)
         return;
     world_trace(w, "rank %d: put %zu+%zu to rank %d, segment %d done: %s", p->rank, p->offset, p->len, region->rank,
                 region->segment, keel_status_name(status));
-    region->changes++;
+    model_changed(w, region, p->offset, p->len);
     if (status != KEEL_OK || model_is_zombie(w, p->rank, p->incarnation)) {
         p->state = PENDING_DOUBT;
         return;
@@ -359,7 +387,7 @@ void model_got(struct world *w, struct runner *r, struct region *region, size_t 
     /* Nothing happened meanwhile: exactly what is there. Else each byte is one that was or may be there. */
     for (size_t i = 0; i < len; i++) {
         size_t at = offset + i;
-        bool ok = bytes[i] == region->base[at] || bytes[i] == base_before[at];
+        bool ok = bytes[i] == region->base[at] || bytes[i] == base_before[i];
         for (const struct pending *p = region->pending; !ok && p; p = p->next)
             ok = at >= p->offset && at < p->offset + p->len && p->bytes[at - p->offset] == bytes[i];
         if (ok)

@@ -9,7 +9,7 @@
  *             checked for linearizability (history.h)
  *   pool      tasks, each of which adds to doubles of its own: once a round (G4)
  *
- * A group of which all whole copies died is excused from then on; nothing else is. */
+ * What a group held when all its whole copies died is excused from then on; nothing else is. */
 #ifndef KEEL_TESTS_SIM_DATA_MODEL_H
 #define KEEL_TESTS_SIM_DATA_MODEL_H
 
@@ -37,17 +37,24 @@ struct pending {
 
 struct region {
     struct region *next;
+    int number;
     int segment, rank; /* rank whose part it is in */
     size_t offset, len;
     int writer;       /* -1: who has the mutex */
     uint64_t changes; /* puts begun or ended */
     struct pending *pending;
     uint8_t *base;
+    uint64_t *changed; /* [blocks]: the number of the check that came next when a put there began or ended */
     struct {
-        uint64_t changes; /* 1 + those when it was looked at, 0: never, or something was torn */
-        uint8_t *bytes;
-    } looked[NODES_MAX]; /* a copy in which every word was as it may be: it is as long as nothing has changed */
+        int64_t memory;  /* its handle */
+        uint64_t *well;  /* [blocks]: the last check in which every word was as it may be, 0: none was */
+    } looked[NODES_MAX]; /* a copy is as it may be as long as nothing was written and nothing has changed */
 };
+enum { REGION_BLOCK = 16 * 1024 };
+static inline size_t region_blocks(const struct region *g)
+{
+    return (g->len + REGION_BLOCK - 1) / REGION_BLOCK;
+}
 
 struct adding {
     struct adding *next;
@@ -94,11 +101,13 @@ struct planned {
     size_t *part;            /* [ranks] of different sizes, bytes and more each, 0: no part; NULL: bytes */
     bool of_group;           /* of those first processes that lived when it was made; others have no part */
     bool is_pool;
-    int mutexes;        /* per rank: it is a keel_mutexes */
-    struct pool pool;   /* is_pool: results are in the segment before it */
-    int64_t index;      /* the runtime's number, -1: not yet allocated */
-    bool freed;         /* somebody has begun to free it */
-    bool made, refused; /* what first processes were told of its allocation */
+    int mutexes;          /* per rank: it is a keel_mutexes */
+    struct pool pool;     /* is_pool: results are in the segment before it */
+    int64_t index;        /* the runtime's number, -1: not yet allocated */
+    bool begun;           /* somebody has begun to allocate it */
+    bool lost[NODES_MAX]; /* [slots]: all whole copies died */
+    bool freed;           /* somebody has begun to free it */
+    bool made, refused;   /* what first processes were told of its allocation */
 };
 
 enum stage_kind { STAGE_BARRIER, STAGE_BCAST, STAGE_SUM, STAGE_RESET };
@@ -119,10 +128,12 @@ struct model {
     struct sum *sums;
     struct word *words;
     struct lock *locks;
-    bool *lost;              /* [groups] */
+    bool *lost;              /* [groups]: what was allocated then, and nothing else */
+    uint64_t *losing;        /* [groups]: 0, or the epoch of the view in which it starts again, until that is settled */
     bool dead[NODES_MAX];    /* for the data: killed, or declared dead */
     bool tainted[NODES_MAX]; /* may rightly be declared dead */
     uint64_t checks;
+    bool whole; /* this one takes nothing from those before */
     int gates;
     uint64_t commits;
 };
@@ -133,6 +144,7 @@ void model_fini(struct world *w);
 /* What agents do. */
 void model_commit(struct world *w, struct node *n, const struct command *c);
 void model_settled(struct world *w, struct node *n, uint64_t epoch);
+void model_allocates(struct world *w, int segment);
 void model_event(struct world *w, struct node *n, const char *name);
 void model_agent_ends(struct world *w, struct node *n, const char *why);
 void model_over(struct world *w, struct node *n);
@@ -146,11 +158,13 @@ struct pending *model_put(struct world *w, struct runner *r, struct region *regi
 void model_put_done(struct world *w, struct pending *p, keel_status status);
 struct adding *model_add(struct world *w, struct runner *r, struct sum *s, size_t first, size_t n, double value);
 void model_add_done(struct world *w, struct adding *a, keel_status status);
+/* What may be in these bytes of the region is not what it was. */
+void model_changed(struct world *w, struct region *g, size_t offset, size_t len);
 /* Is the status one that a call to that part may have? */
 void model_status(struct world *w, struct runner *r, int segment, int rank, keel_status status, const char *call);
 bool model_is_zombie(const struct world *w, int rank, uint32_t incarnation);
 bool model_is_lost(const struct world *w, int segment, int rank);
-/* Are the bytes that a get of part of the region gave possible? before: changes when it began. */
+/* Are the bytes that a get of part of the region gave possible? before: what was complete there, and changes, when it began. */
 void model_got(struct world *w, struct runner *r, struct region *region, size_t offset, const void *got, size_t len,
                const uint8_t *base_before, uint64_t changes_before);
 
@@ -169,8 +183,10 @@ double task_value(int64_t task, int step);
 
 /* An agent says that redundancy is restored. */
 void model_check_restored(struct world *w, const struct node *n);
-/* Everything that may be looked at now. */
+/* Everything that may be looked at now; of large regions what may differ from what was there at the last look. */
 void model_check(struct world *w, const char *when);
+/* All of everything. */
+void model_check_whole(struct world *w, const char *when);
 /* Nothing is going on: all copies are equal, byte for byte, and what was in doubt is decided. False: not yet quiet. */
 bool model_is_quiet(const struct world *w, const char **why);
 void model_check_quiet(struct world *w);

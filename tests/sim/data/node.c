@@ -66,13 +66,12 @@ static keel_status ops_memory_make(void *user, size_t bytes, void **base, int64_
     if (!has_room(n, bytes))
         return n->id % 2 ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
     struct memory *m = sim_alloc(sizeof *m);
-    *m = (struct memory){.next = n->w->memory,
-                         .node = n->id,
-                         .base = sim_alloc(bytes),
-                         .bytes = bytes,
-                         .handle = ++n->w->next_handle,
-                         .refs = 1,
-                         .agents = true};
+    *m = (struct memory){
+        .next = n->w->memory, .node = n->id, .bytes = bytes, .handle = ++n->w->next_handle, .refs = 1, .agents = true};
+    if (bytes > PAGES_MIN)
+        m->pages = pages_alloc(bytes, &m->base);
+    else
+        m->base = sim_alloc(bytes);
     n->w->memory = m;
     *base = m->base;
     *handle = m->handle;
@@ -113,6 +112,15 @@ struct memory *memory_find(struct world *w, int64_t handle)
     return m;
 }
 
+struct memory *memory_at(struct world *w, int node, const void *at)
+{
+    const uint8_t *byte = at;
+    struct memory *m = w->memory;
+    while (m && !(m->pages && m->node == node && byte >= m->base && byte < m->base + m->bytes))
+        m = m->next;
+    return m;
+}
+
 void memory_unref(struct world *w, struct memory *m)
 {
     if (--m->refs > 0)
@@ -121,7 +129,10 @@ void memory_unref(struct world *w, struct memory *m)
     while (*link != m)
         link = &(*link)->next;
     *link = m->next;
-    free(m->base);
+    if (m->pages)
+        pages_free(m->pages);
+    else
+        free(m->base);
     free(m);
 }
 
@@ -428,7 +439,7 @@ void node_kill(struct node *n, bool off)
     for (struct runner *r = w->runners; r; r = r->next) {
         if (r->node != n || r->state == RUNNER_ENDED)
             continue;
-        if (process_current() == &r->process && off)
+        if (process_is_current(&r->process) && off)
             own = r;
         else if (off)
             runner_kill(r, 9);
@@ -465,7 +476,7 @@ void node_freeze(struct node *n, bool ranks, uint64_t ns)
     struct runner *own = NULL;
     for (struct runner *r = w->runners; ranks && r; r = r->next)
         if (r->node == n && r->state == RUNNER_RUNS) {
-            if (process_current() == &r->process)
+            if (process_is_current(&r->process))
                 own = r;
             else
                 process_freeze(&r->process);

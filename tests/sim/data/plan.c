@@ -10,12 +10,14 @@ static void add_region(struct world *w, int segment, int rank, size_t offset, si
     struct model *m = w->model;
     struct region *g = sim_alloc(sizeof *g);
     *g = (struct region){.next = m->regions,
+                         .number = m->regions ? m->regions->number + 1 : 0,
                          .segment = segment,
                          .rank = rank,
                          .offset = offset,
                          .len = len,
                          .writer = writer,
                          .base = sim_alloc(len)};
+    g->changed = sim_alloc(region_blocks(g) * sizeof *g->changed);
     m->regions = g;
 }
 

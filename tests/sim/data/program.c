@@ -125,11 +125,13 @@ static bool one_stage(struct program *p, int k)
     int actions = (int)sched_below(&w->sched, 2 * (uint64_t)w->setup.actions + 1);
     c->timeout_ns = w->setup.timeout_ns;
     int exit_at = sched_chance(&w->sched, w->setup.exits) ? (int)sched_below(&w->sched, (uint64_t)actions + 1) : -1;
+    program_threads_start(p, actions);
     for (int i = 0; i < actions && !p->over && !w->failed; i++) {
         if (i == exit_at) /* what is under way stays where it is */
             runner_exit(p->r, 0);
         program_action(p);
     }
+    program_threads_join(p);
     c->timeout_ns = all;
     if (stage->gate || sched_chance(&w->sched, 0.4))
         program_wait_all(p);
@@ -160,7 +162,8 @@ static void free_pools(struct program *p)
             continue;
         program_begin(p, "keel_taskpool_free");
         w->model->planned[i].freed = true;
-        keel_status status = taskpool_free(&p->r->client, p->pool[i]);
+        bool gone;
+        keel_status status = taskpool_free(&p->r->client, p->pool[i], &gone);
         program_ended(p, status, false);
         if (program_data_lost(p, status, "keel_taskpool_free"))
             return;
@@ -173,7 +176,8 @@ static void free_mutexes(struct program *p)
         return;
     program_begin(p, "keel_mutexes_free");
     p->w->model->planned[p->mutexes_at].freed = true;
-    keel_status status = mutexes_free(&p->r->client, p->mutexes);
+    bool gone;
+    keel_status status = mutexes_free(&p->r->client, p->mutexes, &gone);
     program_ended(p, status, false);
     (void)program_data_lost(p, status, "keel_mutexes_free");
 }
@@ -208,7 +212,7 @@ void program_run(struct runner *r)
     struct world *w = r->w;
     const struct model *m = w->model;
     struct program *p = sim_alloc(sizeof *p);
-    *p = (struct program){.r = r, .w = w};
+    *p = (struct program){.r = r, .w = w, .process = &r->process};
     p->outstanding_max = sched_chance(&w->sched, 0.1) ? 300 : (int)sched_between(&w->sched, 0, 24);
     r->program = p;
     r->client.timeout_ns = 20 * SEC;

@@ -20,6 +20,12 @@ struct outstanding {
 struct program {
     struct runner *r;
     struct world *w;
+    struct program *next;    /* of the rank's threads, its own first */
+    struct process *process; /* what runs it */
+    int thread;              /* 0: the rank's own */
+    int actions;             /* of another one */
+    uint64_t call_at;        /* it is in a call since then, 0: it is not */
+    const char *call;
     keel_segment *seg[SEGMENTS_MAX];
     keel_taskpool *pool[SEGMENTS_MAX];
     keel_mutexes *mutexes;
@@ -43,6 +49,10 @@ void program_wait_all(struct program *p);
 /* program_ops.c. One action, whatever the dice say. */
 void program_action(struct program *p);
 struct sched *program_random(const struct program *p);
+
+/* program_thread.c. A stage's other threads: started, and when all have ended. */
+void program_threads_start(struct program *p, int actions);
+void program_threads_join(struct program *p);
 
 /* program_segments.c. What is made and freed at the beginning of a stage; false: this process has come to its end. */
 bool program_change_segments(struct program *p, int stage);

@@ -21,12 +21,18 @@ static int some_segment(const struct program *p)
     return n ? at[sched_below(program_random(p), (uint64_t)n)] : -1;
 }
 
+/* Two threads that put to the same bytes at the same time are a race of the program: each has regions of its own. */
+static bool is_of_thread(const struct program *p, const struct region *g)
+{
+    return g->number % (p->w->setup.threads + 1) == p->thread;
+}
+
 static struct region *some_region(struct program *p, int segment, bool own)
 {
     struct region *at[4 * RANKS_MAX * RANKS_MAX];
     int n = 0;
     for (struct region *g = p->w->model->regions; g; g = g->next)
-        if (g->segment == segment && (!own || g->writer == p->r->rank) &&
+        if (g->segment == segment && (!own || (g->writer == p->r->rank && is_of_thread(p, g))) &&
             !(p->w->model->planned[segment].part && !p->w->model->planned[segment].part[g->rank]))
             at[n++] = g;
     return n ? at[sched_below(program_random(p), (uint64_t)n)] : NULL;
@@ -107,7 +113,7 @@ static void put(struct program *p, int segment)
         program_out_ended(p, o, status);
         return;
     }
-    o->implicit = sched_chance(s, 0.3);
+    o->implicit = p->thread == 0 && sched_chance(s, 0.3); /* a fence is the process's */
     keel_status status = rma_start(&p->r->client, OP_PUT, p->seg[segment], g->rank, at, o->bytes, NULL, len,
                                    o->implicit ? NULL : &o->handle);
     if (status != KEEL_OK)
@@ -124,8 +130,8 @@ static void get(struct program *p, int segment)
     some_range(p, g, &offset, &len);
     struct outstanding *o = out_new(p, g, offset, len);
     o->changes = g->changes;
-    o->base = sim_alloc(g->len);
-    memcpy(o->base, g->base, g->len);
+    o->base = sim_alloc(len);
+    memcpy(o->base, g->base + offset, len);
     size_t at = g->offset + offset;
     o->strong = sched_chance(s, 0.5);
     world_trace(p->w, "rank %d: get %zu+%zu from rank %d, segment %d, region of %d", p->r->rank, offset, len, g->rank,
@@ -321,6 +327,8 @@ static void word_op(struct program *p, int segment)
     struct sched *s = program_random(p);
     struct word *word = p->w->model->words;
     int rank = (int)sched_below(s, (uint64_t)p->w->setup.ranks), which = (int)sched_below(s, WORDS_PER_RANK);
+    if (which == 2 && p->thread > 0)
+        which = (int)sched_below(s, 2); /* one thread puts there */
     if (which == 2 && sched_chance(s, 0.4))
         rank = p->r->rank;
     for (int seen = 0;; word = word->next)
@@ -381,7 +389,7 @@ static void critical(struct program *p)
         return;
     lock_taken(w, p->r, l, dead);
     if (sched_chance(s, 0.3))
-        process_spend(&p->r->process, sched_below(s, 500 * US));
+        process_spend(p->process, sched_below(s, 500 * US));
     if (p->seg[l->guarded->segment])
         change_guarded(p, l->guarded);
     if (p->over)
@@ -398,12 +406,12 @@ void program_action(struct program *p)
     struct sched *s = program_random(p);
     int segment = some_segment(p);
     unsigned kind = (unsigned)sched_below(s, 100);
-    if (p->mutexes && sched_chance(s, 0.4)) {
+    if (p->mutexes && p->thread == 0 && sched_chance(s, 0.4)) {
         critical(p);
         return;
     }
     if (segment < 0 || kind < 8)
-        process_spend(&p->r->process, sched_below(s, 200 * US));
+        process_spend(p->process, sched_below(s, 200 * US));
     else if (kind < 48)
         put(p, segment);
     else if (kind < 55)
@@ -416,7 +424,7 @@ void program_action(struct program *p)
         accumulate_pieces(p, segment);
     else if (kind < 92)
         word_op(p, segment);
-    else if (kind < 95)
+    else if (kind < 95 && p->thread == 0)
         program_fence(p, (int)sched_below(s, (uint64_t)p->w->setup.ranks));
     else if (p->out && !p->out->implicit)
         program_out_wait(p, p->out);

@@ -5,22 +5,33 @@
 
 void program_begin(struct program *p, const char *call)
 {
-    p->r->call_at = p->w->sched.now;
-    p->r->call = call;
-    p->r->process.frozen_ns = 0;
+    p->call_at = p->w->sched.now;
+    p->call = call;
+    p->process->frozen_ns = 0;
 }
 
 /* Its time: nothing takes longer than the operations' limit, but for what the process itself did not live. */
 void program_ended(struct program *p, keel_status status, bool limited)
 {
     struct runner *r = p->r;
-    uint64_t took = p->w->sched.now - r->call_at - r->process.frozen_ns;
-    r->call_at = 0;
+    uint64_t took = p->w->sched.now - p->call_at - p->process->frozen_ns;
+    p->call_at = 0;
     if (limited && took > r->client.timeout_ns + SEC)
-        world_fail(p->w, "rank %d.%u: %s took %llu ms", r->rank, r->incarnation, r->call,
+        world_fail(p->w, "rank %d.%u: %s took %llu ms", r->rank, r->incarnation, p->call,
                    (unsigned long long)(took / MS));
     if (status == KEEL_ERR_FENCED || status == KEEL_ERR_AGENT_GONE)
         p->over = true;
+}
+
+const char *program_call(const struct runner *r, uint64_t *since)
+{
+    const char *call = NULL;
+    for (const struct program *p = r->program; p; p = p->next)
+        if (p->call_at && (!call || p->call_at < *since)) {
+            *since = p->call_at;
+            call = p->call;
+        }
+    return call;
 }
 
 /* ---- what is outstanding ---- */

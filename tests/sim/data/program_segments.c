@@ -68,6 +68,7 @@ static bool allocate(struct program *p, int i)
 {
     struct world *w = p->w;
     struct planned *s = &w->model->planned[i];
+    model_allocates(w, i);
     if (s->of_group)
         return allocate_in_group(p, i);
     int64_t index = p->r->client.segments_next;

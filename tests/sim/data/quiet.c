@@ -31,7 +31,7 @@ void model_check_restored(struct world *w, const struct node *n)
         for (int slot = 0; slot < w->setup.nodes && s->index >= 0 && !s->freed && !w->failed; slot++) {
             int g = group_of(slot, (unsigned)s->redundancy);
             const struct view_group *group = &m->view.group[g];
-            if (s->redundancy == KEEL_REDUNDANCY_NONE || m->lost[g])
+            if (s->redundancy == KEEL_REDUNDANCY_NONE || s->lost[slot])
                 continue;
             if (group->copies != (int)s->redundancy + 1)
                 world_fail(w, "restored: slot %d of segment %d has %d copies", slot, i, group->copies);
@@ -133,7 +133,7 @@ static void compare_copies(struct world *w, int segment, int slot)
     const struct view_group *group = &m->view.group[g];
     const uint8_t *first = NULL;
     size_t bytes = 0;
-    if (m->lost[g])
+    if (m->planned[segment].lost[slot])
         return;
     for (int i = 0; i < group->copies && !w->failed; i++) {
         size_t here;
@@ -172,7 +172,7 @@ static void decide_region(struct world *w, struct region *g)
             continue;
         if (p.n)
             memcpy(g->base + q->offset, p.part[0] + g->offset + q->offset, q->len);
-        g->changes++;
+        model_changed(w, g, q->offset, q->len);
         struct pending **link = &g->pending;
         while (*link != q)
             link = &(*link)->next;
@@ -198,7 +198,7 @@ static void decide_sum(struct world *w, struct sum *s)
 void model_check_quiet(struct world *w)
 {
     struct model *m = w->model;
-    model_check(w, "quiet");
+    model_check_whole(w, "quiet");
     check_notes(w);
     for (int i = 0; i < m->segments; i++)
         for (int slot = 0; slot < w->setup.nodes && m->planned[i].index >= 0 && !m->planned[i].freed; slot++)

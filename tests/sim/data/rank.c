@@ -19,20 +19,19 @@ static void env_sleep(void *user, int ms)
 {
     struct runner *r = user;
     if (!net_has_work(r->net) && !net_has_work(r->shm))
-        process_sleep(&r->process, r->w->sched.now + (uint64_t)ms * MS);
+        process_sleep(process_current(), r->w->sched.now + (uint64_t)ms * MS);
     else
-        process_spend(&r->process, 100);
+        process_spend(process_current(), 100);
 }
 
 static void env_yield(void *user)
 {
     struct runner *r = user;
-    process_spend(&r->process, sched_between(&r->w->sched, 50, 500));
+    process_spend(process_current(), sched_between(&r->w->sched, 50, 500));
 }
 
-static keel_status env_request(void *user, struct control *request, void **memory)
+static keel_status ask(struct runner *r, struct control *request, void **memory)
 {
-    struct runner *r = user;
     struct world *w = r->w;
     request->id = ++r->request;
     r->answered = false;
@@ -44,7 +43,7 @@ static keel_status env_request(void *user, struct control *request, void **memor
             return KEEL_ERR_AGENT_GONE;
         if (w->sched.now >= deadline)
             return KEEL_ERR_TIMEOUT;
-        process_sleep(&r->process, w->sched.now + 5 * MS);
+        process_sleep(process_current(), w->sched.now + 5 * MS);
     }
     *request = r->answer;
     struct memory *m = r->answer_memory;
@@ -54,6 +53,18 @@ static keel_status env_request(void *user, struct control *request, void **memor
     else if (m)
         memory_unref(w, m);
     return (keel_status)request->status;
+}
+
+/* One thread at a time. */
+static keel_status env_request(void *user, struct control *request, void **memory)
+{
+    struct runner *r = user;
+    while (r->asks)
+        process_spend(process_current(), US);
+    r->asks = true;
+    keel_status status = ask(r, request, memory);
+    r->asks = false;
+    return status;
 }
 
 static void env_unmap(void *user, void *base, size_t bytes)
@@ -100,7 +111,7 @@ static void env_copy(void *user, void *dst, const void *src, size_t len)
         from += part;
         len -= part;
         if (len > 0)
-            process_spend(&r->process, sched_between(&r->w->sched, 20, 2 * US));
+            process_spend(process_current(), sched_between(&r->w->sched, 20, 2 * US));
     }
 }
 

@@ -182,6 +182,32 @@ static void three_copies(struct setup *s, struct rng *rng)
     }
 }
 
+/* Three copies: a node dies, and while what it held is filled elsewhere two more, the one that sends, the one that gets, or any other. */
+static void rebuilds(struct setup *s, struct rng *rng)
+{
+    static const char *const at[] = {"push.doubts_told",        "push.rebuild_begun",  "push.rebuild_middle",
+                                     "push.rebuild_end",        "push.snapshot_begun", "push.snapshot_block",
+                                     "push.snapshot_end",       "push.patch_received", "push.restored_not_submitted",
+                                     "push.restored_submitted", "recover.answered",    "recover.committed"};
+    enum { AT = sizeof at / sizeof at[0] };
+    s->triple = rng_below(rng, 4) > 0;
+    s->nodes = 5 + (int)rng_below(rng, 2);
+    s->spares = 2 + (int)rng_below(rng, 3);
+    s->ranks = s->nodes + (int)rng_below(rng, 3);
+    s->rounds = 2 + (int)rng_below(rng, 4);
+    s->actions = 8 + (int)rng_below(rng, 20);
+    s->kinds = 1 << DISASTER_NODE_KILL | 1 << DISASTER_NODE_OFF;
+    s->disasters = 1;
+    s->aims = 0;
+    for (int i = 0; i < 3; i++) {
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.node = -1, .rank = -1, .nth = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 4 : 30)};
+        snprintf(a->point, sizeof a->point, "%s", at[rng_below(rng, AT)]);
+        a->action = rng_below(rng, 3) ? rng_below(rng, 2) ? AIM_NODE : AIM_OFF : AIM_FREEZE_NODE;
+        a->ns = rng_below(rng, 120 * MS);
+    }
+}
+
 /* Who has a mutex, waits for one, or hands it over dies or freezes, and the nodes of its word. */
 static void mutexes(struct setup *s, struct rng *rng)
 {
@@ -234,6 +260,17 @@ static void parts(struct setup *s, struct rng *rng)
     s->uneven = true;
     s->grouped = rng_below(rng, 2);
     s->ranks = s->nodes + 1 + (int)rng_below(rng, 5);
+}
+
+/* Each rank has several threads; now and then more than there are lanes. Disasters as in any run, or aimed at writers. */
+static void threads(struct setup *s, struct rng *rng)
+{
+    s->threads = rng_below(rng, 30) ? 1 + (int)rng_below(rng, 5) : 140;
+    s->actions = s->threads > 5 ? 70 : 10 + (int)rng_below(rng, 60);
+    if (s->threads > 5)
+        s->rounds = 1;
+    if (rng_below(rng, 3) == 0)
+        writer_aims(s, rng, 4);
 }
 
 /* One allocation fails, in a rank or in an agent; nothing else goes wrong. */
@@ -296,10 +333,12 @@ const struct scenario scenario[] = {
     {"cuts", "silent paths, broken connections, puts that are given up", cuts},
     {"large-puts", "chunks, and deaths between their copies", large_puts},
     {"three-copies", "chunks of three copies, whose writer dies with the node of one of them", three_copies},
+    {"rebuilds", "three copies: two more nodes die while what the first one held is filled elsewhere", rebuilds},
     {"storm", "all of it at once", storm},
     {"mutexes", "who has a mutex, waits for one or hands it over dies or freezes", mutexes},
     {"meetings", "who dies or freezes in collectives, messages between ranks and allocations of groups", meetings},
     {"parts", "parts of different sizes, segments of groups", parts},
+    {"threads", "several threads of each rank put, get, accumulate and count at once", threads},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},
     {"each-of-an-agent", "the same with those of an agent", each_of_an_agent},

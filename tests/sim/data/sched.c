@@ -1,5 +1,7 @@
 #include "tests/sim/data/sched.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,7 +121,7 @@ static void resume(void *arg, uint64_t token)
     p->token++;
     p->state = PROCESS_RUNNING;
     current = p;
-    struct heap *outer = heap_enter(&p->heap);
+    struct heap *outer = heap_enter(p->of ? &p->of->heap : &p->heap);
     fiber_resume(p->fiber);
     heap_enter(outer);
     current = NULL;
@@ -162,7 +164,7 @@ void process_spend(struct process *p, uint64_t ns)
     suspend(p, p->sched->now + ns, true);
 }
 
-void process_signal(struct process *p)
+static void signal_one(struct process *p)
 {
     if (p->state == PROCESS_DEAD)
         return;
@@ -177,28 +179,51 @@ void process_signal(struct process *p)
     sched_at(p->sched, p->sched->now + delay, resume, p, p->token);
 }
 
+void process_signal(struct process *p)
+{
+    signal_one(p);
+    for (struct process *t = p->threads; t; t = t->next_thread)
+        signal_one(t);
+}
+
+bool process_is_current(const struct process *p)
+{
+    return current && (current == p || current->of == p);
+}
+
 void process_kill(struct process *p)
 {
     if (p->state == PROCESS_DEAD)
         return;
     p->state = PROCESS_DEAD;
-    if (p == current)
+    for (struct process *t = p->threads; t; t = t->next_thread)
+        t->state = PROCESS_DEAD;
+    if (process_is_current(p))
         fiber_suspend(); /* never resumed */
+}
+
+static void freeze_one(struct process *p)
+{
+    if (p->state == PROCESS_DEAD)
+        return;
+    p->frozen = true;
+    p->frozen_at = p->sched->now;
 }
 
 void process_freeze(struct process *p)
 {
     if (p->frozen || p->state == PROCESS_DEAD)
         return;
-    p->frozen = true;
-    p->frozen_at = p->sched->now;
-    if (p == current) {
-        p->due = true;
-        suspend(p, NEVER, true);
+    freeze_one(p);
+    for (struct process *t = p->threads; t; t = t->next_thread)
+        freeze_one(t);
+    if (process_is_current(p)) {
+        current->due = true;
+        suspend(current, NEVER, true);
     }
 }
 
-void process_thaw(struct process *p)
+static void thaw_one(struct process *p)
 {
     if (!p->frozen || p->state == PROCESS_DEAD)
         return;
@@ -209,8 +234,65 @@ void process_thaw(struct process *p)
     p->due = false;
 }
 
+void process_thaw(struct process *p)
+{
+    thaw_one(p);
+    for (struct process *t = p->threads; t; t = t->next_thread)
+        thaw_one(t);
+}
+
+/* ---- threads ---- */
+
+void process_thread(struct process *t, void (*main)(void *arg), void *arg, uint64_t delay)
+{
+    struct process *of = current;
+    process_start(t, of->sched, of->node, of->rank, of->incarnation, main, arg, delay);
+    t->of = of;
+    t->user = of->user;
+    t->next_thread = of->threads;
+    of->threads = t;
+}
+
+static bool threads_run(const struct process *p)
+{
+    for (const struct process *t = p->threads; t; t = t->next_thread)
+        if (process_lives(t))
+            return true;
+    return false;
+}
+
+static void free_threads(struct process *p)
+{
+    struct heap *outer = heap_enter(NULL);
+    for (struct process *t = p->threads; t; t = t->next_thread)
+        fiber_destroy(t->fiber);
+    heap_enter(outer);
+    p->threads = NULL;
+}
+
+void process_join(struct process *p)
+{
+    while (threads_run(p))
+        process_spend(p, sched_between(p->sched, 100, 10 * US));
+    free_threads(p);
+}
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the name is the linker's
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
+
+/* Who has it sleeps on another fiber of the same thread of the system. */
+int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
+{
+    int error;
+    while ((error = pthread_mutex_trylock(m)) == EBUSY && current)
+        process_spend(current, sched_between(current->sched, 20, 300));
+    return error;
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
 void process_free(struct process *p)
 {
+    free_threads(p);
     struct heap *outer = heap_enter(NULL);
     if (p->fiber)
         fiber_destroy(p->fiber);

@@ -40,6 +40,9 @@ enum process_state {
 
 struct process {
     struct sched *sched;
+    struct process *of;      /* a thread: of that process, whose memory and fate it shares; NULL: the process itself */
+    struct process *threads; /* of this process, those that were started since the last process_join */
+    struct process *next_thread;
     void *user;
     int node, rank; /* rank -1: the agent */
     uint32_t incarnation;
@@ -73,21 +76,27 @@ void sim_free_all(void);
 /* Starts to run main(user) after delay. */
 void process_start(struct process *p, struct sched *s, int node, int rank, uint32_t incarnation,
                    void (*main)(void *user), void *user, uint64_t delay);
+/* One more thread of the process that runs: it runs main(arg), and its end is its own. */
+void process_thread(struct process *t, void (*main)(void *arg), void *arg, uint64_t delay);
+/* From inside: when all threads have ended. */
+void process_join(struct process *p);
 /* From inside: sleep until that time, or until it is signalled. */
 void process_sleep(struct process *p, uint64_t until);
 /* From inside: spend time, whatever comes. */
 void process_spend(struct process *p, uint64_t ns);
-/* Something is there for it. */
+/* Something is there for it, and its threads. */
 void process_signal(struct process *p);
-/* It never runs again. May be itself: then this does not return. */
+/* It never runs again, nor do its threads. May be itself: then this does not return. */
 void process_kill(struct process *p);
 void process_freeze(struct process *p);
 void process_thaw(struct process *p);
+/* Does it, or a thread of it, run? */
+bool process_is_current(const struct process *p);
 static inline bool process_lives(const struct process *p)
 {
     return p->state != PROCESS_DEAD;
 }
-/* The process whose fiber runs, or NULL. */
+/* The process, or thread, whose fiber runs, or NULL. */
 struct process *process_current(void);
 /* Its fiber and its memory. */
 void process_free(struct process *p);

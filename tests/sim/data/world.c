@@ -26,6 +26,12 @@ void world_fail(struct world *w, const char *fmt, ...)
     va_end(ap);
 }
 
+void world_also(struct world *w, const char *more)
+{
+    size_t at = strlen(w->why);
+    snprintf(w->why + at, sizeof w->why - at, "%s", more);
+}
+
 void world_say(struct world *w, const char *fmt, ...)
 {
     if (!w->setup.verbose)
@@ -101,12 +107,15 @@ static void not_in_time(struct world *w)
     char text[160] = "";
     bool quiet = model_is_quiet(w, &why);
     int at = 0;
-    for (const struct runner *r = w->runners; r && at < 120; r = r->next)
+    for (const struct runner *r = w->runners; r && at < 120; r = r->next) {
+        uint64_t since;
+        const char *call = r->state == RUNNER_RUNS ? program_call(r, &since) : NULL;
         if (r->state == RUNNER_RUNS)
             at += snprintf(text + at, sizeof text - (size_t)at, "; rank %d.%u %s", r->rank, r->incarnation,
-                           r->at_gate   ? "at a gate"
-                           : r->call_at ? r->call
-                                        : "computes");
+                           r->at_gate ? "at a gate"
+                           : call     ? call
+                                      : "computes");
+    }
     world_fail(w, "no end: %s%s", quiet ? "quiet" : why, text);
 }
 
@@ -114,16 +123,18 @@ static void watch(void *arg, uint64_t n)
 {
     struct world *w = arg;
     look_at_gate(w);
+    uint64_t since;
     for (struct runner *r = w->runners; w->setup.verbose && r; r = r->next)
-        if (!r->dumped && r->state == RUNNER_RUNS && r->call_at && w->sched.now - r->call_at > 5 * SEC) {
+        if (!r->dumped && r->state == RUNNER_RUNS && program_call(r, &since) && w->sched.now - since > 5 * SEC) {
             r->dumped = true;
             world_dump(w, r);
         }
     if (n % 16 == 0 && !w->failed)
         model_check(w, "at some time");
-    if (is_over(w))
+    if (is_over(w)) {
+        model_check_whole(w, "at the end");
         w->done = true;
-    else if (w->healing && w->sched.now > w->healed_at + HEALED_LIMIT)
+    } else if (w->healing && w->sched.now > w->healed_at + HEALED_LIMIT)
         not_in_time(w);
     else
         sched_at(&w->sched, w->sched.now + MS / 4, watch, w, n + 1);
@@ -197,6 +208,7 @@ static void tear_down(struct world *w)
     for (struct runner *r = w->runners; r; r = r->next)
         runner_free(r);
     model_fini(w);
+    pages_free_all();
     sim_free_all();
 }
 
@@ -218,6 +230,7 @@ static bool is_spared(const struct world *w)
 
 bool world_run(const struct setup *setup)
 {
+    pages_free_all(); /* of a run that was given up */
     struct world *w = sim_alloc(sizeof *w);
     w->setup = *setup;
     world_now = w;

@@ -8,6 +8,7 @@
 #include "runtime/agent/agent.h"
 #include "runtime/client/client.h"
 #include "tests/sim/data/net.h"
+#include "tests/sim/data/pages.h"
 #include "tests/sim/data/sched.h"
 
 enum { NODES_MAX = 10, RANKS_MAX = 16, AIMS_MAX = 8, POINTS_MAX = 128 };
@@ -76,6 +77,7 @@ struct memory {
     struct memory *next;
     int node;
     uint8_t *base;
+    struct pages *pages; /* of large ones: what was written when */
     size_t bytes;
     int64_t handle;
     int refs;
@@ -100,12 +102,10 @@ struct runner {
     struct tp *net, *shm;
     struct tp_ep *own;
     uint32_t request; /* number of the last one */
-    bool answered;
+    bool asks, answered;
     struct control answer;
     struct memory *answer_memory;
     struct program *program;
-    uint64_t call_at; /* the program is in a call since then, 0: it is not */
-    const char *call;
     bool dumped;
     int at_gate; /* 1 + the gate it waits at, 0: none */
     bool leaving;
@@ -164,8 +164,10 @@ struct setup {
     bool wide;                       /* mostly puts of more than 16 KiB */
     bool triple;                     /* three copies of everything, with large puts into each segment */
     int mutexes;                     /* per rank, 0: none */
+    int threads;                     /* of a rank, that put, get and accumulate beside it */
     bool uneven, grouped;            /* parts of different sizes; a segment of a group */
     bool quiet;                      /* nothing goes wrong */
+    bool whole;                      /* each check looks at all of everything */
     unsigned kinds;                  /* of disasters, a bit each; 0: all */
     void (*script)(struct world *w); /* instead of random disasters */
 };
@@ -197,6 +199,7 @@ extern int sim_points;
 /* world.c */
 bool world_run(const struct setup *setup);
 __attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const char *fmt, ...);
+void world_also(struct world *w, const char *more); /* about the failure */
 __attribute__((format(printf, 2, 3))) void world_say(struct world *w, const char *fmt, ...);
 /* With --trace. */
 #define world_trace(w, ...)                                                                                            \
@@ -237,6 +240,7 @@ void runner_freeze(struct runner *r, uint64_t ns);
 void runner_answer(struct runner *r, const struct control *reply, int64_t handle);
 void runner_free(struct runner *r);
 struct memory *memory_find(struct world *w, int64_t handle);
+struct memory *memory_at(struct world *w, int node, const void *at); /* a large one that holds this byte, or NULL */
 void memory_unref(struct world *w, struct memory *m);
 
 /* plan.c: the program of the run, the same for all ranks, into the model */
@@ -244,6 +248,8 @@ void program_plan(struct world *w);
 
 /* program.c: what ranks do */
 void program_run(struct runner *r);
+/* The call that its program is in for the longest time, and since when; NULL: none. */
+const char *program_call(const struct runner *r, uint64_t *since);
 
 /* disaster.c */
 void disasters_plan(struct world *w);

@@ -173,6 +173,8 @@ RULES = [
          "TP_SHM_MAX = TP_BULK_MAX", "TP_SHM_MAX = TP_MSG_MAX"),
     rule("R13", "a contribution to an allocation is given up for want of memory", CLIENT + "op_send.c",
          "        if (op->patient)\n            op_later", "        if (op->patient && !p)\n            op_fail(op, KEEL_ERR_NOMEM);\n        else if (op->patient)\n            op_later"),
+    rule("G5", "what is allocated after a loss is lost, too", AGENT + "execute.c",
+         "    if (t->copy->lost) {", "    if (t->copy->lost || t->g->lost_at) {"),
     rule("G5", "who takes a dead rank's place contributes anew", CLIENT + "collective.c",
          "    if (status != KEEL_OK || there)\n        return status;", "    (void)there;"),
     rule("G5", "an earlier error keeps a rank from an allocation", CLIENT + "segment.c",

@@ -413,13 +413,13 @@ static void test_direct_way_changes_in_the_middle_of_an_acknowledgement(void **s
     meet();
     call.in = in[1];
     call.out = out[1];
-    assert_int_equal(coll_call(rank[1].c.coll.world, &call, &r[1]), KEEL_OK);
+    assert_int_equal(coll_call(rank[1].c.coll.world, &call, NULL, &r[1]), KEEL_OK);
     pump();
     rank[1].asleep = true;
     call.in = in[0];
     call.out = out[0];
     send_some(0, 4, LEN); /* more than goes over a connection while nobody waits for it: through the agents */
-    assert_int_equal(coll_call(rank[0].c.coll.world, &call, &r[0]), KEEL_OK);
+    assert_int_equal(coll_call(rank[0].c.coll.world, &call, NULL, &r[0]), KEEL_OK);
     send_some(0, 2, LEN);
     for (int i = 0; i < 10; i++)
         agents_turn();
@@ -443,6 +443,57 @@ static void test_direct_way_changes_in_the_middle_of_an_acknowledgement(void **s
     }
     get_all(1, LEN);
     assert_null(rank[0].c.coll.stream[1].head);
+}
+
+/* Rank 1 has taken everything, and its answers are lost. What is known to have arrived of a call, and all before it, is not sent again, be it sent
+ * or about to be sent again then; what comes after it is. */
+static void test_direct_what_is_known_to_have_arrived_is_not_sent_again(void **state)
+{
+    static uint8_t out[RANKS][100000];
+    struct engine_call call = {.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .root = 0, .len = sizeof out[0]};
+    for (int rewound = 0; rewound < 2; rewound++) {
+        struct client *c = &rank[0].c;
+        const struct stream *s = &c->coll.stream[1];
+        struct keel_request *r[RANKS] = {NULL};
+        meet();
+        memset(out[0], 0x5a, sizeof out[0]);
+        memset(out[1], 0, sizeof out[1]);
+        call.out = out[1];
+        assert_int_equal(coll_call(rank[1].c.coll.world, &call, NULL, &r[1]), KEEL_OK);
+        pump();
+        rank[1].asleep = true;
+        send_some(0, 2, 100);
+        call.out = out[0];
+        assert_int_equal(coll_call(c->coll.world, &call, NULL, &r[0]), KEEL_OK);
+        send_some(0, 2, 100);
+        rank[0].deaf = true;
+        rank[1].asleep = false;
+        for (int i = 0; i < 10; i++)
+            ranks_turn();
+        assert_int_equal(rank[1].c.coll.stream[0].received, s->next);
+        uint64_t acked = s->acked, seq = r[0]->seq;
+        pthread_mutex_lock(&c->lock);
+        if (rewound)
+            courier_direct_lost(c, 1);
+        courier_arrived(c, c->coll.world, seq + 2, now_ns);
+        assert_int_equal(s->acked, acked); /* of another call nothing was said */
+        courier_arrived(c, c->coll.world, seq, now_ns);
+        pthread_mutex_unlock(&c->lock);
+        assert_true(s->acked > acked + 2 && s->acked < s->next && s->sent >= s->acked && s->head);
+        together = pieces = 0;
+        tp_disconnect(direct_up(c, 1));
+        ranks_turn();
+        rank[0].deaf = false;
+        get_all(1, 100);
+        for (int k = 0; k < RANKS; k++) {
+            assert_int_equal(coll_wait(r[k], NULL, NULL), KEEL_OK);
+            assert_int_equal(out[k][sizeof out[k] - 1], 0x5a);
+        }
+        assert_int_equal(together + pieces, 0);
+        assert_null(s->head);
+        assert_int_equal(tear_down(state), 0);
+        assert_int_equal(set_up(state), 0);
+    }
 }
 
 static void test_direct_what_nobody_waits_for_does_not_stay_in_sockets(void **state)
@@ -584,7 +635,7 @@ static void agree_on_nine(void)
 {
     struct engine_call call = {.kind = ENGINE_AGREE, .agree = ENGINE_MAX, .value = 9};
     stop(1, false);
-    assert_int_equal(coll_call(rank[1].c.coll.world, &call, &others), KEEL_OK);
+    assert_int_equal(coll_call(rank[1].c.coll.world, &call, NULL, &others), KEEL_OK);
 }
 
 /* What the runtime agrees on by itself waits for a process that is stopped: the other one hears what both have. */
@@ -599,7 +650,7 @@ static void test_direct_agreement_waits_for_who_is_stopped(void **state)
     stop(1, true);
     sleeps = 2000;
     then = agree_on_nine;
-    assert_int_equal(coll_call(rank[0].c.coll.world, &call, &r), KEEL_OK);
+    assert_int_equal(coll_call(rank[0].c.coll.world, &call, NULL, &r), KEEL_OK);
     assert_int_equal(coll_wait(r, NULL, &value), KEEL_OK);
     assert_int_equal(value, 9);
     assert_int_equal(coll_wait(others, NULL, &value), KEEL_OK);
@@ -616,7 +667,7 @@ static void enter_late(void)
     struct engine_call call = {.kind = ENGINE_BARRIER};
     others = NULL;
     rank[1].asleep = false;
-    assert_int_equal(coll_call(rank[1].c.coll.world, &call, &others), KEEL_OK);
+    assert_int_equal(coll_call(rank[1].c.coll.world, &call, NULL, &others), KEEL_OK);
 }
 
 /* Who waits in a collective for long has the agent look whether that node lives: now and then, and not at all when it was short. */
@@ -714,7 +765,7 @@ static void one_returns_and_leaves(double *out, struct keel_request **other)
                                .element = {.type = ELEMENT_DOUBLE, .op = ELEMENT_SUM},
                                .early = true};
     meet();
-    assert_int_equal(coll_call(rank[1].c.coll.world, &call, other), KEEL_OK);
+    assert_int_equal(coll_call(rank[1].c.coll.world, &call, NULL, other), KEEL_OK);
     pump();
     rank[1].asleep = true;
     call.in = &in[0];
@@ -765,6 +816,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_direct_pieces_that_came_one_by_one_are_not_taken_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_what_sockets_do_not_take_waits_where_it_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_way_changes_in_the_middle_of_an_acknowledgement, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_what_is_known_to_have_arrived_is_not_sent_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_what_nobody_waits_for_does_not_stay_in_sockets, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_who_leaves_hands_over_to_agents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_hello_of_a_stranger_or_of_another_time_is_refused, set_up,

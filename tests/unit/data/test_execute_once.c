@@ -1,0 +1,300 @@
+/* Accumulates and atomics: each counts once, and who answers it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "execute_steps.h"
+#include "runtime/protocol/arith.h"
+
+static void test_execute_accumulate_is_answered_when_all_copies_have_it(void **state)
+{
+    (void)state;
+    const double two[2] = {1.5, -2};
+    struct wire acc = rank_wire(writer, WIRE_ACC, SEG_TRIPLE, 0, 8);
+    acc.count = KEEL_DOUBLE;
+    acc.f = 2;
+    acc.identity = 1;
+    acc.len = sizeof two;
+    w.node[2].still = true;
+    assert_int_equal(rank_ask(writer, 0, acc, two), -1000); /* the third copy's node does not run */
+    double got[2];
+    memcpy(got, bytes_at(0, SEG_TRIPLE, 0) + 8, sizeof got);
+    assert_true(got[0] == 3 && got[1] == -4);
+    assert_int_equal(word_at(1, SEG_TRIPLE, 0, 8), word_at(0, SEG_TRIPLE, 0, 8));
+    assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 0);
+    w.node[2].still = false;
+    world_pump();
+    assert_int_equal(writer->replies, 1);
+    assert_int_equal(writer->reply.status, KEEL_OK);
+    assert_true(copies_are_equal());
+}
+
+static void test_execute_repeated_operation_counts_once_with_its_first_result(void **state)
+{
+    (void)state;
+    assert_int_equal(rank_ask(writer, 0, add_of(SEG_SHADOW, 0, 5, 1), NULL), KEEL_OK);
+    assert_int_equal(writer->reply.a, 0);
+    assert_int_equal(rank_ask(writer, 0, add_of(SEG_SHADOW, 0, 5, 2), NULL), KEEL_OK);
+    assert_int_equal(writer->reply.a, 5);
+    assert_int_equal(rank_ask(writer, 0, add_of(SEG_SHADOW, 0, 5, 2), NULL), KEEL_OK);
+    assert_int_equal(writer->reply.a, 5);
+    assert_int_equal(rank_ask(writer, 0, add_of(SEG_SHADOW, 0, 5, 1), NULL), -1000); /* an echo: nobody waits for it */
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), 10);
+    assert_true(copies_are_equal());
+}
+
+/* Each type: the second copy has what the first computed, and knows that it came. */
+static void test_execute_accumulate_of_every_type_counts_once_at_the_promoted_copy(void **state)
+{
+    (void)state;
+    struct wire acc[KEEL_COMPLEX_DOUBLE + 1];
+    uint8_t body[KEEL_COMPLEX_DOUBLE + 1][3 * 16];
+    for (unsigned type = KEEL_INT32; type <= KEEL_COMPLEX_DOUBLE; type++) {
+        size_t size = arith_size(type);
+        acc[type] = rank_wire(writer, WIRE_ACC, SEG_SHADOW, 0, 256 * type + arith_align(type));
+        acc[type].count = type;
+        acc[type].len = (uint32_t)size * 3;
+        acc[type].identity = 1;
+        acc[type].lane = (uint16_t)type;
+        memcpy(&acc[type].a, arith_one(type), size < 8 ? size : 8);
+        for (size_t i = 0; i < 3; i++)
+            memcpy(body[type] + i * size, arith_one(type), size);
+        assert_int_equal(rank_ask(writer, 0, acc[type], body[type]), KEEL_OK);
+        assert_memory_equal(bytes_at(0, SEG_SHADOW, 0) + acc[type].offset, body[type], acc[type].len);
+    }
+    assert_true(copies_are_equal());
+    world_kill_node(0);
+    for (unsigned type = KEEL_INT32; type <= KEEL_COMPLEX_DOUBLE; type++) {
+        acc[type].epoch = group_at(1, SEG_SHADOW, 0)->generation;
+        assert_int_equal(rank_ask(writer, 1, acc[type], body[type]), KEEL_OK);
+        assert_memory_equal(bytes_at(1, SEG_SHADOW, 0) + acc[type].offset, body[type], acc[type].len);
+    }
+}
+
+static void test_execute_atomics_of_32_bits_leave_the_word_beside_them(void **state)
+{
+    (void)state;
+    struct wire q = add_of(SEG_SHADOW, 0, -3, 1);
+    q.offset = 12;
+    q.count = ARITH_ADD | WIRE_RMW_32;
+    assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_OK);
+    assert_int_equal(writer->reply.a, 0);
+    q.identity = 2;
+    q.count = ARITH_XOR | WIRE_RMW_32;
+    q.a = 1;
+    assert_int_equal(rank_ask(writer, 0, q, NULL), KEEL_OK);
+    assert_int_equal(writer->reply.a, -3);
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), (int64_t)((uint64_t)(uint32_t)(-3 ^ 1) << 32));
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 16), 0);
+    assert_true(copies_are_equal());
+}
+
+static void test_execute_operation_repeated_at_the_promoted_copy_counts_once(void **state)
+{
+    (void)state;
+    struct wire cas = add_of(SEG_TRIPLE, 0, 0, 1);
+    cas.count = ARITH_CAS;
+    cas.b = 9;
+    assert_int_equal(rank_ask(writer, 0, add_of(SEG_TRIPLE, 0, 5, 1), NULL), KEEL_OK);
+    cas.identity = 2;
+    cas.a = 5;
+    assert_int_equal(rank_ask(writer, 0, cas, NULL), KEEL_OK);
+    world_kill_node(0);
+    cas.epoch = group_at(1, SEG_TRIPLE, 0)->generation;
+    assert_int_equal(rank_ask(writer, 1, cas, NULL), KEEL_OK); /* its answer was lost with the primary */
+    assert_int_equal(writer->reply.a, 5);
+    assert_int_equal(word_at(1, SEG_TRIPLE, 0, 8), 9);
+    assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 9);
+}
+
+static void test_execute_steps_of_a_task_count_once_whoever_runs_it(void **state)
+{
+    (void)state;
+    struct wire step = add_of(SEG_SHADOW, 0, 1, 77);
+    step.flags = WIRE_F_TASK;
+    step.round = 3;
+    step.step = 1;
+    assert_int_equal(rank_ask(writer, 0, step, NULL), WIRE_RETRY); /* its predecessor did not come */
+    step.step = 0;
+    assert_int_equal(rank_ask(writer, 0, step, NULL), KEEL_OK);
+    step.rank = 1; /* another runner */
+    assert_int_equal(rank_ask(&w.rank[1], 0, step, NULL), KEEL_OK);
+    step.step = 1;
+    assert_int_equal(rank_ask(&w.rank[1], 0, step, NULL), KEEL_OK);
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), 2);
+    assert_true(copies_are_equal());
+}
+
+static void test_execute_forward_of_a_node_that_is_no_primary_is_ignored(void **state)
+{
+    (void)state;
+    const int64_t value = 66;
+    struct wire f = rank_wire(writer, WIRE_FORWARD, SEG_SHADOW, 0, 16);
+    f.count = WIRE_PUT;
+    f.len = sizeof value;
+    assert_true(agent_tell(&w.node[2].agent, 1, &f, &value) > 0);
+    world_pump();
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 16), 0);
+    assert_true(agent_tell(&w.node[0].agent, 1, &f, &value) > 0);
+    world_pump();
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 16), 66);
+}
+
+/* The middle of a chain: what the primary sends reaches the last copy through it only. */
+static void test_execute_forward_that_leaves_out_a_copy_is_ignored(void **state)
+{
+    (void)state;
+    const int64_t value = 66;
+    struct wire f = rank_wire(writer, WIRE_FORWARD, SEG_TRIPLE, 0, 16);
+    f.count = WIRE_PUT;
+    f.len = sizeof value;
+    assert_true(agent_tell(&w.node[0].agent, 2, &f, &value) > 0);
+    world_pump();
+    assert_int_equal(word_at(2, SEG_TRIPLE, 0, 16), 0);
+    w.node[1].still = true;
+    assert_int_equal(rank_ask(writer, 0, add_of(SEG_TRIPLE, 0, 5, 1), NULL), -1000);
+    assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 0); /* no copy has what one before it lacks */
+    w.node[1].still = false;
+    world_pump();
+    assert_int_equal(writer->reply.status, KEEL_OK);
+    assert_int_equal(word_at(2, SEG_TRIPLE, 0, 8), 5);
+}
+
+static void test_execute_malformed_forward_changes_nothing(void **state)
+{
+    (void)state;
+    const int64_t value = 66;
+    struct wire good = rank_wire(writer, WIRE_FORWARD, SEG_SHADOW, 0, 16), f;
+    good.count = WIRE_PUT;
+    good.len = sizeof value;
+    for (int wrong = 0; wrong < 6; wrong++) {
+        f = good;
+        if (wrong == 0)
+            f.offset = 1 << 30;
+        else if (wrong == 1)
+            f.offset = UINT64_MAX;
+        else if (wrong == 2)
+            f.slot = 99;
+        else if (wrong == 3)
+            f.seg = 99;
+        else if (wrong == 4)
+            f.rank = 99;
+        else
+            f.lane = LANES_MAX;
+        assert_true(agent_tell(&w.node[0].agent, 1, &f, &value) > 0);
+    }
+    world_pump();
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 16), 0);
+    assert_false(w.node[1].fatal);
+}
+
+static void test_execute_last_copy_answers_the_ranks_of_its_node(void **state)
+{
+    (void)state;
+    struct rank *near = &w.rank[1];
+    struct wire add = rank_wire(near, WIRE_RMW, SEG_SHADOW, 0, 8);
+    add.a = 5;
+    add.identity = 1;
+    rank_send(near, 0, add, NULL);
+    (void)agent_poll(&w.node[0].agent, w.node[0].agent.net);
+    (void)agent_step(&w.node[0].agent);
+    w.node[0].still = true; /* it has passed it on, and does not hear of the acknowledgement */
+    world_pump();
+    assert_int_equal(near->replies, 1);
+    assert_int_equal(near->reply.status, KEEL_OK);
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 5);
+    w.node[0].still = false;
+    world_pump();
+    assert_int_equal(near->replies, 1); /* once */
+    assert_null(w.node[0].agent.waiters);
+    add.identity = 2;
+    assert_int_equal(rank_ask(near, 0, add, NULL), KEEL_OK);
+    assert_int_equal(near->reply.a, 5);
+    assert_int_equal(rank_ask(near, 0, add, NULL), KEEL_OK); /* again: the primary knows it */
+    assert_int_equal(near->reply.a, 5);
+    assert_true(copies_are_equal());
+}
+
+static void test_execute_last_of_three_answers_when_all_have_it(void **state)
+{
+    (void)state;
+    struct rank *near = &w.rank[2];
+    struct wire add = rank_wire(near, WIRE_RMW, SEG_TRIPLE, 0, 8);
+    add.a = 5;
+    add.identity = 1;
+    w.node[1].still = true; /* in the middle of the chain */
+    rank_send(near, 0, add, NULL);
+    world_pump();
+    assert_int_equal(near->replies, 0);
+    w.node[1].still = false;
+    world_pump();
+    assert_int_equal(near->replies, 1);
+    assert_true(copies_are_equal());
+}
+
+/* What was not answered when the view changed is answered by the primary, whoever answered it before. */
+static void test_execute_primary_answers_after_a_view_change(void **state)
+{
+    (void)state;
+    struct rank *near = &w.rank[1];
+    struct wire add = rank_wire(near, WIRE_RMW, SEG_SHADOW, 0, 8);
+    const struct view_event elsewhere = {.type = VIEW_RANK_LEFT, .a = 2, .b = 0};
+    add.a = 5;
+    add.identity = 1;
+    rank_send(near, 0, add, NULL);
+    (void)agent_poll(&w.node[0].agent, w.node[0].agent.net);
+    assert_non_null(w.node[0].agent.waiters);
+    world_change(&elsewhere, 1);
+    assert_int_equal(near->replies, 2);
+    assert_int_equal(word_at(1, SEG_SHADOW, 0, 8), 5);
+    assert_true(copies_are_equal());
+}
+
+static void test_execute_says_when_ranks_of_its_node_may_add_themselves(void **state)
+{
+    (void)state;
+    struct rank *own = &w.rank[0];
+    double one = 1, scale = 1;
+    struct wire acc = rank_wire(writer, WIRE_ACC, SEG_NONE, 0, 8);
+    acc.count = KEEL_DOUBLE;
+    acc.len = sizeof one;
+    memcpy(&acc.a, &scale, sizeof scale);
+    acc.identity = 1;
+    assert_int_equal(rank_ask(writer, 0, acc, &one), KEEL_OK);
+    assert_int_equal(writer->reply.epoch, 0); /* it is on another node */
+    assert_false(store_copy(&w.node[0].agent.store, SEG_NONE, 0)->shared);
+    struct wire add = rank_wire(own, WIRE_RMW, SEG_NONE, 0, 16);
+    add.identity = 1;
+    assert_int_equal(rank_ask(own, 0, add, NULL), KEEL_OK);
+    assert_int_equal(own->reply.epoch, group_at(0, SEG_NONE, 0)->generation + 1);
+    assert_true(store_copy(&w.node[0].agent.store, SEG_NONE, 0)->shared);
+    add = rank_wire(own, WIRE_RMW, SEG_SHADOW, 0, 16);
+    add.identity = 2;
+    assert_int_equal(rank_ask(own, 0, add, NULL), KEEL_OK);
+    assert_int_equal(own->reply.epoch, 0); /* several copies */
+    assert_false(store_copy(&w.node[0].agent.store, SEG_SHADOW, 0)->shared);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_execute_accumulate_is_answered_when_all_copies_have_it),
+        TEST(test_execute_repeated_operation_counts_once_with_its_first_result),
+        TEST(test_execute_accumulate_of_every_type_counts_once_at_the_promoted_copy),
+        TEST(test_execute_atomics_of_32_bits_leave_the_word_beside_them),
+        TEST(test_execute_operation_repeated_at_the_promoted_copy_counts_once),
+        TEST(test_execute_steps_of_a_task_count_once_whoever_runs_it),
+        TEST(test_execute_forward_of_a_node_that_is_no_primary_is_ignored),
+        TEST(test_execute_forward_that_leaves_out_a_copy_is_ignored),
+        TEST(test_execute_malformed_forward_changes_nothing),
+        TEST(test_execute_last_copy_answers_the_ranks_of_its_node),
+        TEST(test_execute_last_of_three_answers_when_all_have_it),
+        TEST(test_execute_primary_answers_after_a_view_change),
+        TEST(test_execute_says_when_ranks_of_its_node_may_add_themselves),
+    };
+    return cmocka_run_group_tests_name("execute_once", tests, NULL, NULL);
+}
