@@ -47,6 +47,9 @@ typedef struct {
 /* ---- start and end ---- */
 int ARMCI_Init(void);
 int ARMCI_Init_args(int *argc, char ***argv);
+/* For the processes of a communicator, in its order: all of them call, MPI runs, and the communicator stays until ARMCI_Finalize. Under
+ * keelrun it is of all processes in MPI_COMM_WORLD's order; with another one it returns 1 on all, with a line. */
+int ARMCI_Init_mpi_comm(MPI_Comm comm);
 int ARMCI_Initialized(void);
 int ARMCI_Finalize(void);
 void ARMCI_Cleanup(void);
@@ -163,6 +166,8 @@ void armci_msg_abort(int code);
 double armci_timer(void);
 void armci_msg_snd(int tag, void *buffer, int len, int to);
 void armci_msg_rcv(int tag, void *buffer, int buflen, int *msglen, int from);
+/* The oldest with the tag from any process, or from this one; returns who has sent it. */
+int armci_msg_rcvany(int tag, void *buffer, int buflen, int *msglen);
 /* A counter for each pair of processes: notify adds one, and fences first; wait waits for one more than before. Both return how many the
  * notifier has sent; *pval (NULL is allowed) gets how many were waited for. */
 int armci_notify(int proc);
@@ -178,6 +183,9 @@ void armci_msg_group_bcast_scope(int scope, void *buffer, int len, int root, ARM
 void armci_msg_sel(void *x, int n, char *op, int type, int contribute);
 void armci_msg_sel_scope(int scope, void *x, int n, char *op, int type, int contribute);
 void armci_msg_gop_scope(int scope, void *x, int n, char *op, int type);
+/* The same as these for all processes: everybody has the result, not armci_msg_bintree's root alone. */
+void armci_msg_reduce(void *x, int n, char *op, int type);
+void armci_msg_reduce_scope(int scope, void *x, int n, char *op, int type);
 void armci_msg_igop(int *x, int n, char *op);
 void armci_msg_lgop(long *x, int n, char *op);
 void armci_msg_llgop(long long *x, int n, char *op);

@@ -41,10 +41,10 @@ size_t armci_distinct(keel_piece *piece, size_t n);
 /* A handle for the library's call: NULL for an implicit operation. */
 keel_handle *armci_handle(armci_hdl_t *handle);
 
-/* The members of a group, NULL: the default group. */
-keel_group *armci_group(const ARMCI_Group *group);
-/* At the start, collective; and at the end. */
-void armci_groups_init(void);
+/* The members of a group, NULL: the default group. Ends the job, with the call's name, if there are none. */
+keel_group *armci_group(const ARMCI_Group *group, const char *call);
+/* At the start, collective: comm is of all processes. And at the end. */
+void armci_groups_init(MPI_Comm comm);
 void armci_groups_fini(void);
 void armci_memory_fini(void);
 /* In each barrier of the group (or of all processes), before its members meet: what they stored into memory of theirs goes to its copies. */

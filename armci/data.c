@@ -24,6 +24,7 @@ static keel_type type_of(const struct call *q, int datatype)
     static const keel_type types[] = {
         [ARMCI_ACC_INT] = KEEL_INT32,  [ARMCI_ACC_LNG] = KEEL_INT64,         [ARMCI_ACC_FLT] = KEEL_FLOAT,
         [ARMCI_ACC_DBL] = KEEL_DOUBLE, [ARMCI_ACC_CPL] = KEEL_COMPLEX_FLOAT, [ARMCI_ACC_DCP] = KEEL_COMPLEX_DOUBLE};
+    armci_running(q->name);
     if (datatype < 0 || datatype > ARMCI_ACC_DCP)
         armci_end(q->name, q->proc, "no such type of accumulate");
     return types[datatype];
@@ -43,6 +44,8 @@ static void describe(const struct call *q, keel_strided *d, const int *global, c
 {
     if (levels < 0 || levels > KEEL_STRIDE_LEVELS_MAX)
         armci_end(q->name, q->proc, "more stride levels than 8, or less than none");
+    if (!count || (levels && (!global || !local)))
+        armci_end(q->name, q->proc, "no counts or strides");
     *d = (keel_strided){.levels = levels};
     for (int i = 0; i <= levels; i++) {
         if (count[i] < 0 || (i < levels && count[i + 1] > 1 && (global[i] < 0 || local[i] < 0)))
@@ -163,7 +166,9 @@ ARMCI_EXPORT int ARMCI_NbAcc(int datatype, void *scale, void *src, void *dst, in
 
 ARMCI_EXPORT void ARMCI_Copy(void *src, void *dst, int bytes)
 {
-    if (bytes > 0)
+    if (bytes < 0)
+        armci_end("ARMCI_Copy", keel_rank(), "a negative length");
+    if (bytes)
         memmove(dst, src, (size_t)bytes);
 }
 
@@ -209,17 +214,25 @@ ARMCI_EXPORT int ARMCI_NbAccS(int datatype, void *scale, void *src, int *src_str
     return strided(&q, dst, dst_stride, src, src_stride, count, levels);
 }
 
+/* Who sees the flag sees the bytes. */
+static int flag_put(const struct call *q, int *flag, int value)
+{
+    return contiguous(q, flag, &value, (int)sizeof value);
+}
+
 ARMCI_EXPORT int ARMCI_PutS_flag(void *src, int *src_stride, void *dst, int *dst_stride, int *count, int levels,
                                  int *flag, int value, int proc)
 {
-    (void)ARMCI_PutS(src, src_stride, dst, dst_stride, count, levels, proc);
-    return ARMCI_PutValueInt(value, flag, proc);
+    const struct call q = {.name = "ARMCI_PutS_flag", .what = PUT, .proc = proc, .blocks = true};
+    (void)strided(&q, dst, dst_stride, src, src_stride, count, levels);
+    return flag_put(&q, flag, value);
 }
 
 ARMCI_EXPORT int ARMCI_Put_flag(void *src, void *dst, int bytes, int *flag, int value, int proc)
 {
-    (void)ARMCI_Put(src, dst, bytes, proc);
-    return ARMCI_PutValueInt(value, flag, proc);
+    const struct call q = {.name = "ARMCI_Put_flag", .what = PUT, .proc = proc, .blocks = true};
+    (void)contiguous(&q, dst, src, bytes);
+    return flag_put(&q, flag, value);
 }
 
 static void pack(char *strided_at, int level, const int *stride, const int *count, char **buf, bool to_buf)
@@ -233,13 +246,24 @@ static void pack(char *strided_at, int level, const int *stride, const int *coun
         pack(strided_at + (ptrdiff_t)i * stride[level - 1], level - 1, stride, count, buf, to_buf);
 }
 
+static void check_pack(const char *call, int levels, const int *count)
+{
+    if (levels < 0 || levels > KEEL_STRIDE_LEVELS_MAX)
+        armci_end(call, keel_rank(), "more stride levels than 8, or less than none");
+    for (int i = 0; i <= levels; i++)
+        if (count[i] < 0)
+            armci_end(call, keel_rank(), "a negative count");
+}
+
 ARMCI_EXPORT void armci_write_strided(void *ptr, int levels, int *stride, int *count, char *buf)
 {
+    check_pack("armci_write_strided", levels, count);
     pack(ptr, levels, stride, count, &buf, true);
 }
 
 ARMCI_EXPORT void armci_read_strided(void *ptr, int levels, int *stride, int *count, char *buf)
 {
+    check_pack("armci_read_strided", levels, count);
     pack(ptr, levels, stride, count, &buf, false);
 }
 
@@ -272,11 +296,19 @@ static keel_status pieces_start(const struct call *q, keel_segment *s, const kee
     return keel_acc_vector_nb(s, q->proc, q->type, q->scale, piece, n, handle);
 }
 
-static void one_vector(const struct call *q, const armci_giov_t *v)
+static void check_vectors(const struct call *q, const armci_giov_t *iov, int n)
 {
     check_call(q);
+    if (n < 0 || (n && !iov))
+        armci_end(q->name, q->proc, "a negative number of vectors, or none where there are some");
+}
+
+static void one_vector(const struct call *q, const armci_giov_t *v)
+{
     if (v->bytes < 0 || v->ptr_array_len < 0)
         armci_end(q->name, q->proc, "a negative length");
+    if (v->ptr_array_len && (!v->src_ptr_array || !v->dst_ptr_array))
+        armci_end(q->name, q->proc, "no addresses");
     size_t n = (size_t)v->ptr_array_len;
     keel_piece *piece = malloc(n * sizeof *piece + 1);
     keel_segment *s = NULL, *other;
@@ -301,6 +333,7 @@ static void one_vector(const struct call *q, const armci_giov_t *v)
 
 static int vectors(const struct call *q, const armci_giov_t *iov, int n)
 {
+    check_vectors(q, iov, n);
     for (int i = 0; i < n; i++)
         one_vector(q, &iov[i]);
     return 0;
@@ -329,6 +362,7 @@ ARMCI_EXPORT int ARMCI_AccV(int datatype, void *scale, armci_giov_t *iov, int n,
 static int vectors_nb(struct call *q, const armci_giov_t *iov, int n, armci_hdl_t *handle)
 {
     int aggregate = handle ? handle->aggregate : 0;
+    check_vectors(q, iov, n);
     q->handle = handle;
     for (int i = 0; i < n; i++) {
         one_vector(q, &iov[i]);
@@ -361,21 +395,33 @@ ARMCI_EXPORT int ARMCI_NbAccV(int datatype, void *scale, armci_giov_t *iov, int 
 
 /* ---- values: the caller's is gone when the call returns, so these are complete then ---- */
 
+static int value_put(const char *call, void *value, size_t bytes, void *dst, int proc)
+{
+    const struct call q = {.name = call, .what = PUT, .proc = proc, .blocks = true};
+    return contiguous(&q, dst, value, (int)bytes);
+}
+
+static void value_get(const char *call, void *src, void *value, size_t bytes, int proc)
+{
+    const struct call q = {.name = call, .what = GET, .proc = proc, .blocks = true};
+    (void)contiguous(&q, src, value, (int)bytes);
+}
+
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define VALUES(NAME, T)                                                                                                \
     ARMCI_EXPORT int ARMCI_PutValue##NAME(T src, void *dst, int proc)                                                  \
     {                                                                                                                  \
-        return ARMCI_Put(&src, dst, (int)sizeof src, proc);                                                            \
+        return value_put("ARMCI_PutValue" #NAME, &src, sizeof src, dst, proc);                                         \
     }                                                                                                                  \
     ARMCI_EXPORT int ARMCI_NbPutValue##NAME(T src, void *dst, int proc, armci_hdl_t *handle)                           \
     {                                                                                                                  \
         (void)handle;                                                                                                  \
-        return ARMCI_Put(&src, dst, (int)sizeof src, proc);                                                            \
+        return value_put("ARMCI_NbPutValue" #NAME, &src, sizeof src, dst, proc);                                       \
     }                                                                                                                  \
     ARMCI_EXPORT T ARMCI_GetValue##NAME(void *src, int proc)                                                           \
     {                                                                                                                  \
         T value = 0;                                                                                                   \
-        (void)ARMCI_Get(src, &value, (int)sizeof value, proc);                                                         \
+        value_get("ARMCI_GetValue" #NAME, src, &value, sizeof value, proc);                                            \
         return value;                                                                                                  \
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
@@ -394,6 +440,8 @@ ARMCI_EXPORT int ARMCI_Rmw(int op, void *ploc, void *prem, int value, int proc)
     armci_running("ARMCI_Rmw");
     if (op < ARMCI_FETCH_AND_ADD || op > ARMCI_SWAP_LONG)
         armci_end("ARMCI_Rmw", proc, "no such operation");
+    if (!ploc)
+        armci_end("ARMCI_Rmw", proc, "no place for the value");
     if (!armci_find(proc, prem, &s, &at))
         armci_end("ARMCI_Rmw", proc, "the address is in no memory of that process");
     bool is_long = op == ARMCI_FETCH_AND_ADD_LONG || op == ARMCI_SWAP_LONG;

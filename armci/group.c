@@ -28,10 +28,10 @@ static MPI_Comm communicator(const ARMCI_Group *g)
     int runs = 0;
     if (PMPI_Initialized)
         (void)PMPI_Initialized(&runs);
-    if (!runs || keel_survives() || PMPI_Comm_group(MPI_COMM_WORLD, &all) != MPI_SUCCESS)
+    if (!runs || keel_survives() || PMPI_Comm_group(world.comm, &all) != MPI_SUCCESS)
         return comm;
     if (PMPI_Group_incl(all, g->size, g->grp_to_abs, &some) == MPI_SUCCESS) {
-        if (PMPI_Comm_create_group(MPI_COMM_WORLD, some, 0, &comm) != MPI_SUCCESS)
+        if (PMPI_Comm_create_group(world.comm, some, 0, &comm) != MPI_SUCCESS)
             comm = MPI_COMM_NULL;
         (void)PMPI_Group_free(&some);
     }
@@ -58,10 +58,10 @@ static void describe(ARMCI_Group *g, keel_group *group)
     entries = e;
 }
 
-void armci_groups_init(void)
+void armci_groups_init(MPI_Comm comm)
 {
     describe(&world, keel_group_world());
-    world.comm = MPI_COMM_WORLD;
+    world.comm = comm;
     current = world;
 }
 
@@ -86,48 +86,71 @@ void armci_groups_fini(void)
     forget(&world);
 }
 
-keel_group *armci_group(const ARMCI_Group *group)
+/* NULL: there is none of these members here. */
+static keel_group *found(const ARMCI_Group *g)
 {
-    const ARMCI_Group *g = group ? group : &current;
-    for (const struct entry *e = entries; e; e = e->next)
-        if (e->key == g->grp_to_abs)
-            return e->group;
-    armci_end("a call on a group", keel_rank(), "the group does not exist, or this process is no member");
+    const struct entry *e = entries;
+    while (e && e->key != g->grp_to_abs)
+        e = e->next;
+    return e ? e->group : NULL;
+}
+
+keel_group *armci_group(const ARMCI_Group *group, const char *call)
+{
+    armci_running(call);
+    keel_group *g = found(group ? group : &current);
+    if (!g)
+        armci_end(call, keel_rank(), "the group does not exist, or was freed, or this process is no member");
+    return g;
 }
 
 /* Those who are no members call, too, in some programs: they get a group without a place. */
-ARMCI_EXPORT void ARMCI_Group_create_child(int n, int *pid_list, ARMCI_Group *group, ARMCI_Group *parent)
+static void create(const char *call, int n, const int *pid_list, ARMCI_Group *group, const ARMCI_Group *parent)
 {
     const ARMCI_Group *in = parent ? parent : &current;
-    int *ranks = malloc((size_t)n * sizeof *ranks + 1);
     bool member = false;
-    if (!ranks || n < 0)
-        armci_end("ARMCI_Group_create", keel_rank(), "out of memory, or a negative size");
+    armci_running(call);
+    if (in->grp_to_abs) /* else no process is a member */
+        (void)armci_group(in, call);
+    if (n < 0 || (n && !pid_list) || !group)
+        armci_end(call, keel_rank(), "a negative size, or no list, or no place for the group");
+    int *ranks = malloc((size_t)n * sizeof *ranks + 1);
+    if (!ranks)
+        armci_end(call, keel_rank(), "out of memory");
     for (int i = 0; i < n; i++) {
-        if (pid_list[i] < 0 || pid_list[i] >= in->size)
-            armci_end("ARMCI_Group_create", pid_list[i], "no member of the parent group");
+        if (!in->grp_to_abs || pid_list[i] < 0 || pid_list[i] >= in->size)
+            armci_end(call, pid_list[i], "no member of the parent group");
         ranks[i] = in->grp_to_abs[pid_list[i]];
         member = member || ranks[i] == keel_rank();
     }
     *group = (ARMCI_Group){.comm = MPI_COMM_NULL, .noncoll_pgroup_comm = MPI_COMM_NULL, .rank = -1};
     if (member) {
         keel_group *made;
-        armci_check(keel_group_create(ranks, n, 0, &made), "ARMCI_Group_create", keel_rank());
+        armci_check(keel_group_create(ranks, n, 0, &made), call, keel_rank());
         describe(group, made);
         group->comm = communicator(group);
     }
     free(ranks);
 }
 
+ARMCI_EXPORT void ARMCI_Group_create_child(int n, int *pid_list, ARMCI_Group *group, ARMCI_Group *parent)
+{
+    create("ARMCI_Group_create_child", n, pid_list, group, parent);
+}
+
 ARMCI_EXPORT void ARMCI_Group_create(int n, int *pid_list, ARMCI_Group *group)
 {
-    ARMCI_Group_create_child(n, pid_list, group, &current);
+    create("ARMCI_Group_create", n, pid_list, group, &current);
 }
 
 ARMCI_EXPORT void ARMCI_Group_free(ARMCI_Group *group)
 {
-    if (group->grp_to_abs == world.grp_to_abs)
-        return;
+    armci_running("ARMCI_Group_free");
+    if (!group)
+        armci_end("ARMCI_Group_free", keel_rank(), "no group");
+    if (!group->grp_to_abs || group->grp_to_abs == world.grp_to_abs)
+        return; /* of a process that is no member, or of all */
+    (void)armci_group(group, "ARMCI_Group_free");
     if (group->comm != MPI_COMM_NULL && PMPI_Comm_free)
         (void)PMPI_Comm_free(&group->comm);
     forget(group);
@@ -135,31 +158,42 @@ ARMCI_EXPORT void ARMCI_Group_free(ARMCI_Group *group)
 
 ARMCI_EXPORT int ARMCI_Group_rank(ARMCI_Group *group, int *rank)
 {
+    armci_running("ARMCI_Group_rank");
     *rank = group->rank;
     return group->rank < 0;
 }
 
 ARMCI_EXPORT void ARMCI_Group_size(ARMCI_Group *group, int *size)
 {
+    armci_running("ARMCI_Group_size");
     *size = group->size;
 }
 
 ARMCI_EXPORT void ARMCI_Group_set_default(ARMCI_Group *group)
 {
+    armci_running("ARMCI_Group_set_default");
+    if (group->grp_to_abs) /* else of a process that is no member */
+        (void)armci_group(group, "ARMCI_Group_set_default");
     current = *group;
 }
 
 ARMCI_EXPORT void ARMCI_Group_get_default(ARMCI_Group *group)
 {
+    armci_running("ARMCI_Group_get_default");
     *group = current;
 }
 
 ARMCI_EXPORT void ARMCI_Group_get_world(ARMCI_Group *group)
 {
+    armci_running("ARMCI_Group_get_world");
     *group = world;
 }
 
 ARMCI_EXPORT int ARMCI_Absolute_id(ARMCI_Group *group, int group_rank)
 {
+    armci_running("ARMCI_Absolute_id");
+    if (!group->grp_to_abs)
+        return -1; /* of a process that is no member */
+    (void)armci_group(group, "ARMCI_Absolute_id");
     return group_rank >= 0 && group_rank < group->size ? group->grp_to_abs[group_rank] : -1;
 }

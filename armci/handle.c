@@ -91,6 +91,7 @@ ARMCI_EXPORT int ARMCI_Test(armci_hdl_t *handle)
 
 ARMCI_EXPORT int ARMCI_WaitProc(int proc)
 {
+    armci_running("ARMCI_WaitProc");
     armci_check(keel_fence(proc), "ARMCI_WaitProc", proc);
     return 0;
 }
@@ -98,6 +99,7 @@ ARMCI_EXPORT int ARMCI_WaitProc(int proc)
 /* Those without a handle, and those with one. */
 ARMCI_EXPORT int ARMCI_WaitAll(void)
 {
+    armci_running("ARMCI_WaitAll");
     ARMCI_AllFence();
     for (int i = 0; i < slots_n; i++)
         if (slots[i]->owner)
@@ -120,6 +122,7 @@ ARMCI_EXPORT void ARMCI_AllFence(void)
 
 ARMCI_EXPORT void ARMCI_Barrier(void)
 {
+    armci_running("ARMCI_Barrier");
     ARMCI_AllFence();
     armci_msg_barrier();
 }

@@ -107,7 +107,7 @@ ARMCI_EXPORT int ARMCI_Malloc(void **base_ptrs, armci_size_t size)
 
 ARMCI_EXPORT int ARMCI_Malloc_group(void **base_ptrs, armci_size_t size, ARMCI_Group *group)
 {
-    return malloc_on(armci_group(group), base_ptrs, size, "ARMCI_Malloc_group");
+    return malloc_on(armci_group(group, "ARMCI_Malloc_group"), base_ptrs, size, "ARMCI_Malloc_group");
 }
 
 /* Which allocation is it? Each process gives its own pointer, which is NULL where it asked for nothing: those that know tell whose parts
@@ -155,7 +155,7 @@ ARMCI_EXPORT int ARMCI_Free(void *ptr)
 
 ARMCI_EXPORT int ARMCI_Free_group(void *ptr, ARMCI_Group *group)
 {
-    return free_on(armci_group(group), ptr, "ARMCI_Free_group");
+    return free_on(armci_group(group, "ARMCI_Free_group"), ptr, "ARMCI_Free_group");
 }
 
 /* When all processes meet, nobody writes to any; when a group does, nobody to what is its own. */
@@ -197,18 +197,18 @@ bool armci_find(int proc, const void *address, keel_segment **segment, size_t *o
 ARMCI_EXPORT int ARMCI_Malloc_memdev(void **base_ptrs, armci_size_t size, const char *device)
 {
     (void)device;
-    return ARMCI_Malloc(base_ptrs, size);
+    return malloc_on(keel_group_world(), base_ptrs, size, "ARMCI_Malloc_memdev");
 }
 
 ARMCI_EXPORT int ARMCI_Malloc_group_memdev(void **base_ptrs, armci_size_t size, ARMCI_Group *group, const char *device)
 {
     (void)device;
-    return ARMCI_Malloc_group(base_ptrs, size, group);
+    return malloc_on(armci_group(group, "ARMCI_Malloc_group_memdev"), base_ptrs, size, "ARMCI_Malloc_group_memdev");
 }
 
 ARMCI_EXPORT int ARMCI_Free_memdev(void *ptr)
 {
-    return ARMCI_Free(ptr);
+    return free_on(keel_group_world(), ptr, "ARMCI_Free_memdev");
 }
 
 ARMCI_EXPORT void *ARMCI_Malloc_local(armci_size_t size)

@@ -83,28 +83,42 @@ ARMCI_EXPORT void armci_msg_snd(int tag, void *buffer, int len, int to)
     }
 }
 
-ARMCI_EXPORT void armci_msg_rcv(int tag, void *buffer, int buflen, int *msglen, int from)
+/* Returns who has sent it. */
+static int receive(const char *call, int tag, void *buffer, int buflen, int *msglen, int from)
 {
-    check_process("armci_msg_rcv", from);
+    if (buflen < 0)
+        armci_end(call, from, "a negative length");
     char *piece = malloc(KEEL_MESSAGE_MAX);
     uint32_t as = (uint32_t)tag ^ TAG_BIT;
     size_t got = 0;
     int len;
     if (!piece)
-        armci_end("armci_msg_rcv", from, "out of memory");
-    armci_check(keel_message_receive(from, as, piece, KEEL_MESSAGE_MAX, &got, NULL), "armci_msg_rcv", from);
+        armci_end(call, from, "out of memory");
+    armci_check(keel_message_receive(from, as, piece, KEEL_MESSAGE_MAX, &got, &from), call, from);
     memcpy(&len, piece, sizeof len);
     if (len > buflen)
-        armci_end("armci_msg_rcv", from, "the message is longer than the buffer");
+        armci_end(call, from, "the message is longer than the buffer");
     got -= sizeof len;
     if (got)
         memcpy(buffer, piece + sizeof len, got);
     free(piece);
     for (size_t at = got; at < (size_t)len; at += got)
-        armci_check(keel_message_receive(from, as, (char *)buffer + at, (size_t)len - at, &got, NULL), "armci_msg_rcv",
-                    from);
+        armci_check(keel_message_receive(from, as, (char *)buffer + at, (size_t)len - at, &got, NULL), call, from);
     if (msglen)
         *msglen = len;
+    return from;
+}
+
+ARMCI_EXPORT void armci_msg_rcv(int tag, void *buffer, int buflen, int *msglen, int from)
+{
+    check_process("armci_msg_rcv", from);
+    (void)receive("armci_msg_rcv", tag, buffer, buflen, msglen, from);
+}
+
+ARMCI_EXPORT int armci_msg_rcvany(int tag, void *buffer, int buflen, int *msglen)
+{
+    armci_running("armci_msg_rcvany");
+    return receive("armci_msg_rcvany", tag, buffer, buflen, msglen, KEEL_ANY_RANK);
 }
 
 /* ---- notifications: who has seen one sees what the notifier had put before ---- */
@@ -132,11 +146,11 @@ ARMCI_EXPORT int armci_notify_wait(int proc, int *pval)
 /* ---- scopes ---- */
 
 /* NULL: this process has nothing to do with it. */
-static keel_group *scope_group(int scope)
+static keel_group *scope_group(int scope, const char *call)
 {
-    armci_running("a call on a scope");
+    armci_running(call);
     if (scope < SCOPE_ALL || scope > SCOPE_MASTERS)
-        armci_end("a call on a scope", keel_rank(), "no such scope");
+        armci_end(call, keel_rank(), "no such scope");
     if (scope == SCOPE_NODE)
         return keel_group_node();
     return scope == SCOPE_MASTERS ? masters_group() : keel_group_world();
@@ -151,7 +165,7 @@ ARMCI_EXPORT void armci_msg_barrier(void)
 
 ARMCI_EXPORT void armci_msg_group_barrier(ARMCI_Group *group)
 {
-    keel_group *g = armci_group(group);
+    keel_group *g = armci_group(group, "armci_msg_group_barrier");
     armci_update_copies(g);
     armci_check_all(keel_group_barrier(g), "armci_msg_group_barrier");
 }
@@ -159,7 +173,7 @@ ARMCI_EXPORT void armci_msg_group_barrier(ARMCI_Group *group)
 /* A binary tree over the places of a scope. */
 ARMCI_EXPORT void armci_msg_bintree(int scope, int *root, int *up, int *left, int *right)
 {
-    keel_group *g = scope_group(scope);
+    keel_group *g = scope_group(scope, "armci_msg_bintree");
     *root = *up = *left = *right = -1;
     if (!g)
         return;
@@ -193,13 +207,13 @@ ARMCI_EXPORT void armci_msg_brdcst(void *buffer, int len, int root)
 
 ARMCI_EXPORT void armci_msg_bcast_scope(int scope, void *buffer, int len, int root)
 {
-    keel_group *g = scope_group(scope);
+    keel_group *g = scope_group(scope, "armci_msg_bcast_scope");
     bcast(g, buffer, len, g ? keel_group_from_world(g, root) : -1, "armci_msg_bcast_scope");
 }
 
 ARMCI_EXPORT void armci_msg_group_bcast_scope(int scope, void *buffer, int len, int root, ARMCI_Group *group)
 {
-    keel_group *g = armci_group(group);
+    keel_group *g = armci_group(group, "armci_msg_group_bcast_scope");
     if (scope == SCOPE_ALL)
         bcast(g, buffer, len, keel_group_from_world(g, root), "armci_msg_group_bcast_scope");
     else
@@ -258,12 +272,12 @@ static bool is_op(const char *op, const char *name)
     return strncmp(op, name, strlen(name)) == 0;
 }
 
-static keel_combine combine_of(const char *op, int type)
+static keel_combine combine_of(const char *call, const char *op, int type)
 {
     static char yes;
+    if (!op || type < ARMCI_INT || type > ARMCI_DOUBLE)
+        armci_end(call, keel_rank(), "no such type, or no operation");
     bool both = is_op(op, "&&") || is_op(op, "land");
-    if (type < ARMCI_INT || type > ARMCI_DOUBLE)
-        armci_end("a reduction", keel_rank(), "no such type");
     keel_combine how = {.type = types[type].type, .op = KEEL_USER, .commutes = true};
     if (is_op(op, "absmax") || is_op(op, "absmin")) {
         how.function = types[type].absolute;
@@ -279,39 +293,56 @@ static keel_combine combine_of(const char *op, int type)
             how.op = ops[i].op;
     bool of_bits = how.op == KEEL_OR || how.op == KEEL_AND;
     if ((how.op == KEEL_USER && !how.function) || (of_bits && !types[type].logical))
-        armci_end("a reduction", keel_rank(), "no such operation, or not for this type");
+        armci_end(call, keel_rank(), "no such operation, or not for this type");
     return how;
 }
 
-static void reduce(keel_group *g, void *x, int n, const char *op, int type)
+static void reduce(const char *call, keel_group *g, void *x, int n, const char *op, int type)
 {
-    armci_running("a reduction");
-    keel_combine how = combine_of(op, type);
+    keel_combine how = combine_of(call, op, type);
     if (n < 0)
-        armci_end("a reduction", keel_rank(), "a negative length");
+        armci_end(call, keel_rank(), "a negative length");
     if (g)
-        armci_check_all(keel_group_allreduce(g, x, x, (size_t)n, &how), "a reduction");
+        armci_check_all(keel_group_allreduce(g, x, x, (size_t)n, &how), call);
 }
 
 ARMCI_EXPORT void armci_msg_gop_scope(int scope, void *x, int n, char *op, int type)
 {
-    reduce(scope_group(scope), x, n, op, type);
+    reduce("armci_msg_gop_scope", scope_group(scope, "armci_msg_gop_scope"), x, n, op, type);
 }
 
 ARMCI_EXPORT void armci_msg_group_gop_scope(int scope, void *x, int n, char *op, int type, ARMCI_Group *group)
 {
-    reduce(scope == SCOPE_ALL ? armci_group(group) : scope_group(scope), x, n, op, type);
+    const char *call = "armci_msg_group_gop_scope";
+    reduce(call, scope == SCOPE_ALL ? armci_group(group, call) : scope_group(scope, call), x, n, op, type);
+}
+
+static void reduce_all(const char *call, void *x, int n, const char *op, int type)
+{
+    armci_running(call);
+    reduce(call, keel_group_world(), x, n, op, type);
+}
+
+ARMCI_EXPORT void armci_msg_reduce(void *x, int n, char *op, int type)
+{
+    reduce_all("armci_msg_reduce", x, n, op, type);
+}
+
+ARMCI_EXPORT void armci_msg_reduce_scope(int scope, void *x, int n, char *op, int type)
+{
+    reduce("armci_msg_reduce_scope", scope_group(scope, "armci_msg_reduce_scope"), x, n, op, type);
 }
 
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define GOP(LETTER, T, TYPE)                                                                                           \
     ARMCI_EXPORT void armci_msg_##LETTER##gop(T *x, int n, char *op)                                                   \
     {                                                                                                                  \
-        reduce(keel_group_world(), x, n, op, TYPE);                                                                    \
+        reduce_all("armci_msg_" #LETTER "gop", x, n, op, TYPE);                                                        \
     }                                                                                                                  \
     ARMCI_EXPORT void armci_msg_group_##LETTER##gop(T *x, int n, char *op, ARMCI_Group *group)                         \
     {                                                                                                                  \
-        reduce(armci_group(group), x, n, op, TYPE);                                                                    \
+        const char *call = "armci_msg_group_" #LETTER "gop";                                                           \
+        reduce(call, armci_group(group, call), x, n, op, TYPE);                                                        \
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
 GOP(i, int, ARMCI_INT)
@@ -346,20 +377,21 @@ static bool is_before(const void *a, const void *b, int type)
     }
 }
 
-ARMCI_EXPORT void armci_msg_sel_scope(int scope, void *x, int n, char *op, int type, int contribute)
+static void select_one(const char *call, keel_group *g, void *x, int n, char *op, int type, int contribute)
 {
-    keel_group *g = scope_group(scope);
+    if (!op || type < ARMCI_INT || type > ARMCI_DOUBLE || (!is_op(op, "max") && !is_op(op, "min")))
+        armci_end(call, keel_rank(), "no such type or operation");
+    if (n < 0 || (size_t)n < keel_type_size(types[type].type))
+        armci_end(call, keel_rank(), "a negative length, or less than what is compared");
     if (!g)
         return;
-    if (n < 0 || type < ARMCI_INT || type > ARMCI_DOUBLE || (!is_op(op, "max") && !is_op(op, "min")))
-        armci_end("armci_msg_sel", keel_rank(), "a negative length, or no such type or operation");
     size_t one = 8 + (size_t)n, members = (size_t)keel_group_size(g);
     char *mine = calloc(members + 1, one), *all = mine + one, *best = NULL;
     if (!mine)
-        armci_end("armci_msg_sel", keel_rank(), "out of memory");
+        armci_end(call, keel_rank(), "out of memory");
     mine[0] = (char)(contribute != 0);
     memcpy(mine + 8, x, (size_t)n);
-    armci_check_all(keel_group_allgather(g, mine, all, one), "armci_msg_sel");
+    armci_check_all(keel_group_allgather(g, mine, all, one), call);
     for (size_t m = 0; m < members; m++) {
         char *theirs = all + m * one;
         if (theirs[0] && (!best || (is_op(op, "max") ? is_before(best + 8, theirs + 8, type)
@@ -371,7 +403,12 @@ ARMCI_EXPORT void armci_msg_sel_scope(int scope, void *x, int n, char *op, int t
     free(mine);
 }
 
+ARMCI_EXPORT void armci_msg_sel_scope(int scope, void *x, int n, char *op, int type, int contribute)
+{
+    select_one("armci_msg_sel_scope", scope_group(scope, "armci_msg_sel_scope"), x, n, op, type, contribute);
+}
+
 ARMCI_EXPORT void armci_msg_sel(void *x, int n, char *op, int type, int contribute)
 {
-    armci_msg_sel_scope(SCOPE_ALL, x, n, op, type, contribute);
+    select_one("armci_msg_sel", scope_group(SCOPE_ALL, "armci_msg_sel"), x, n, op, type, contribute);
 }

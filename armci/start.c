@@ -36,6 +36,7 @@ void armci_check_all(keel_status status, const char *call)
 }
 
 #pragma weak PMPI_Initialized
+#pragma weak PMPI_Comm_compare
 #pragma weak PMPI_Comm_dup
 #pragma weak PMPI_Comm_free
 #pragma weak PMPI_Comm_rank
@@ -46,17 +47,22 @@ static int gather(void *comm, const void *mine, size_t len, void *all)
     return PMPI_Allgather(mine, (int)len, MPI_BYTE, all, (int)len, MPI_BYTE, *(const MPI_Comm *)comm) != MPI_SUCCESS;
 }
 
-/* keelrun's processes have their agent; those of an MPI program that another launcher started find each other by MPI. */
-static keel_status join(void)
+static bool mpi_runs(void)
 {
-    MPI_Comm comm;
-    struct keel_exchange e = {.user = &comm, .gather = gather};
     int runs = 0;
     if (PMPI_Initialized)
         (void)PMPI_Initialized(&runs);
-    if (getenv("KEEL_FD") || !runs)
+    return runs;
+}
+
+/* keelrun's processes have their agent; those of an MPI program that another launcher started find each other by MPI. */
+static keel_status join(MPI_Comm all)
+{
+    MPI_Comm comm;
+    struct keel_exchange e = {.user = &comm, .gather = gather};
+    if (getenv("KEEL_FD") || !mpi_runs())
         return keel_init();
-    if (PMPI_Comm_dup(MPI_COMM_WORLD, &comm) != MPI_SUCCESS)
+    if (PMPI_Comm_dup(all, &comm) != MPI_SUCCESS)
         return KEEL_ERR_SYSTEM;
     (void)PMPI_Comm_rank(comm, &e.rank);
     (void)PMPI_Comm_size(comm, &e.size);
@@ -65,20 +71,40 @@ static keel_status join(void)
     return status;
 }
 
-ARMCI_EXPORT int ARMCI_Init(void)
+/* The job that keelrun started is of all its processes, in MPI_COMM_WORLD's order; without it the communicator makes the job. */
+static bool can_be_job(MPI_Comm comm)
+{
+    int result = MPI_UNEQUAL;
+    if (comm == MPI_COMM_NULL || !mpi_runs())
+        return comm == MPI_COMM_WORLD;
+    return !getenv("KEEL_FD") || (PMPI_Comm_compare(comm, MPI_COMM_WORLD, &result) == MPI_SUCCESS &&
+                                  (result == MPI_IDENT || result == MPI_CONGRUENT));
+}
+
+ARMCI_EXPORT int ARMCI_Init_mpi_comm(MPI_Comm comm)
 {
     if (started)
         return 0;
-    keel_status status = join();
+    if (!can_be_job(comm)) {
+        fprintf(stderr, "ARMCI_Init_mpi_comm: the communicator is not of the job's processes in their order, or MPI "
+                        "does not run\n");
+        return 1;
+    }
+    keel_status status = join(comm);
     if (status != KEEL_OK) {
         fprintf(stderr, "ARMCI_Init: %s\n", keel_status_text(status));
         return 1;
     }
     started = true;
     armci_loss_init();
-    armci_groups_init();
+    armci_groups_init(comm);
     armci_messages_init();
     return 0;
+}
+
+ARMCI_EXPORT int ARMCI_Init(void)
+{
+    return ARMCI_Init_mpi_comm(MPI_COMM_WORLD);
 }
 
 ARMCI_EXPORT int ARMCI_Init_args(int *argc, char ***argv)
@@ -144,12 +170,13 @@ ARMCI_EXPORT double armci_timer(void)
 static int *domain; /* [processes] */
 static int domains;
 
-static int domain_of(int proc)
+static int domain_of(const char *call, int proc)
 {
+    armci_running(call);
     if (!domain) {
         domain = malloc((size_t)keel_size() * sizeof *domain);
         if (!domain)
-            armci_end("armci_domain_id", proc, "out of memory");
+            armci_end(call, proc, "out of memory");
         for (int p = 0; p < keel_size(); p++) {
             domain[p] = -1;
             for (int q = 0; q < p && domain[p] < 0; q++)
@@ -165,47 +192,50 @@ static int domain_of(int proc)
 ARMCI_EXPORT int armci_domain_id(armci_domain_t kind, int proc)
 {
     (void)kind;
-    return domain_of(proc);
+    return domain_of("armci_domain_id", proc);
 }
 
 ARMCI_EXPORT int armci_domain_my_id(armci_domain_t kind)
 {
     (void)kind;
-    return domain_of(keel_rank());
+    return domain_of("armci_domain_my_id", keel_rank());
 }
 
 ARMCI_EXPORT int armci_domain_count(armci_domain_t kind)
 {
     (void)kind;
-    (void)domain_of(0);
+    (void)domain_of("armci_domain_count", 0);
     return domains;
 }
 
 ARMCI_EXPORT int armci_domain_same_id(armci_domain_t kind, int proc)
 {
-    return armci_domain_id(kind, proc) == armci_domain_my_id(kind);
+    (void)kind;
+    return domain_of("armci_domain_same_id", proc) == domain_of("armci_domain_same_id", keel_rank());
 }
 
 ARMCI_EXPORT int armci_domain_nprocs(armci_domain_t kind, int id)
 {
-    int n = 0;
+    int n = 0, mine = domain_of("armci_domain_nprocs", keel_rank());
+    (void)kind;
     if (id < 0)
-        id = armci_domain_my_id(kind);
+        id = mine;
     for (int p = 0; p < keel_size(); p++)
-        n += domain_of(p) == id;
+        n += domain_of("armci_domain_nprocs", p) == id;
     return n;
 }
 
 ARMCI_EXPORT int armci_domain_glob_proc_id(armci_domain_t kind, int id, int proc_in_domain)
 {
     (void)kind;
+    armci_running("armci_domain_glob_proc_id");
     for (int p = 0; p < keel_size(); p++)
-        if (domain_of(p) == id && proc_in_domain-- == 0)
+        if (domain_of("armci_domain_glob_proc_id", p) == id && proc_in_domain-- == 0)
             return p;
     return -1;
 }
 
 ARMCI_EXPORT int ARMCI_Same_node(int proc)
 {
-    return domain_of(proc) == domain_of(keel_rank());
+    return domain_of("ARMCI_Same_node", proc) == domain_of("ARMCI_Same_node", keel_rank());
 }

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from collectives import Side
+from collectives import Side, guarded
 
 WINDOW = 0.5
 WITHOUT = ["--silence", "600000", "--dark", "600000"]
@@ -97,4 +97,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(guarded(main))

@@ -30,7 +30,8 @@ struct engine *engine_create(uint64_t id, int self, struct roster *roster, const
                          .node = node};
     e->rosters = malloc(sizeof(struct roster *));
     e->leaving.heard = calloc(BITSET_WORDS(e->n), sizeof *e->leaving.heard);
-    if (!e->rosters || !e->leaving.heard) {
+    if (!e->rosters || !e->leaving.heard || !engine_put_by(e)) {
+        engine_put_by_fini(e);
         free(e->leaving.heard);
         free(e->rosters);
         free(e);
@@ -57,7 +58,7 @@ void engine_destroy(struct engine *e)
     while (e->instances) {
         struct instance *i = e->instances;
         e->instances = i->next;
-        instance_destroy(i);
+        instance_destroy(e, i);
     }
     while (e->records) {
         struct record *r = e->records;
@@ -65,6 +66,7 @@ void engine_destroy(struct engine *e)
         free(r);
     }
     free_letters(e->early);
+    engine_put_by_fini(e);
     free(e->spare);
     free(e->leaving.heard);
     engine_board_fini(e);
@@ -197,7 +199,7 @@ bool engine_arguments_fit(const struct engine *e, const struct engine_call *c)
         return false;
     if (reduces && (!element_valid(&c->element) || c->len % element_size(&c->element)))
         return false;
-    if (reduces && c->move == SCHEDULE_REDUCE_SCATTER && !c->in_blocks.len)
+    if (reduces && c->move == SCHEDULE_REDUCE_SCATTER && !c->in_blocks.len && !c->refuses)
         return false;
     return true;
 }
@@ -236,7 +238,7 @@ static void forget_records(struct engine *e, int stream, uint64_t number)
         struct record *r = *at;
         if (seq_stream(r->seq) == stream && seq_number(r->seq) <= number) {
             *at = r->next;
-            free(r);
+            record_destroy(e, r);
         } else {
             at = &r->next;
         }
@@ -272,7 +274,7 @@ static void finish(struct engine *e, struct instance *i)
     count_complete(e, seq_stream(i->seq));
     if (!i->told)
         e->ops.done(e->ops.user, i->seq, &i->result);
-    instance_destroy(i);
+    instance_destroy(e, i);
     forget_rosters(e);
 }
 
@@ -299,7 +301,7 @@ static void forget_returned(struct engine *e)
         if (!i->told || i->sending || seq_number(i->seq) > e->stream[s].everywhere)
             continue;
         take_out(e, i);
-        instance_destroy(i);
+        instance_destroy(e, i);
         forget_records(e, s, e->stream[s].everywhere);
         any = true;
     }
@@ -335,9 +337,11 @@ enum engine_status engine_start(struct engine *e, const struct engine_call *call
         return ENGINE_REVOKED;
     if (e->stream[s].started - e->stream[s].complete >= ENGINE_WINDOW)
         return ENGINE_LIMIT;
-    struct instance *i = instance_create(e, seq_make(e->stream[s].started + 1, s), call);
-    if (!i)
-        return ENGINE_NOMEM;
+    struct instance *i;
+    (void)engine_put_by(e); /* what was used is there again, as soon as there is memory */
+    enum engine_status status = instance_create(e, seq_make(e->stream[s].started + 1, s), call, &i);
+    if (status != ENGINE_OK)
+        return status;
     uint64_t bit = 1ull << (++e->stream[s].started % ENGINE_WINDOW);
     if (e->stream[s].starved & bit)
         i->trouble = ENGINE_NOMEM;
@@ -376,9 +380,10 @@ static bool binds(const struct engine *e, const struct instance *i, enum engine_
 /* With the result, if members may join that need it; every one has the same. */
 static void keep_record(struct engine *e, struct instance *i, enum engine_status status)
 {
-    bool keeps = e->keeps && seq_stream(i->seq) == STREAM_ORDINARY;
     struct record *r = i->record;
-    size_t len = keeps && status == ENGINE_OK && i->call.kind == ENGINE_MOVE ? i->out_len : 0;
+    size_t len = e->keeps && status == ENGINE_OK && i->call.kind == ENGINE_MOVE ? i->out_len : 0;
+    bool keeps = e->keeps && seq_stream(i->seq) == STREAM_ORDINARY && len <= r->room; /* else the others have it */
+    len = keeps ? len : 0;
     i->record = NULL;
     *r = (struct record){.next = e->records,
                          .seq = i->seq,
@@ -421,6 +426,15 @@ void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d
 
 #define KEEP_AFTER_NS (20ull * 1000 * 1000)
 
+/* All who live have finished this member's attempt: each has had what was sent to it. Nothing of an earlier one is under way, for an attempt moves nothing
+ * before the last one's sends are over. Whoever joined later and was told the result has not voted: what it has sent is of an attempt of its own. */
+static bool all_has_arrived(const struct instance *i)
+{
+    const struct vote *v = &i->last.vote;
+    return i->call.kind == ENGINE_MOVE && i->result.status == ENGINE_OK && i->last.made && i->finished &&
+           v->finished_min == i->finished && v->finished_max == i->finished;
+}
+
 void engine_complete(struct engine *e, struct instance *i, const struct engine_result *result)
 {
     int s = seq_stream(i->seq);
@@ -434,6 +448,8 @@ void engine_complete(struct engine *e, struct instance *i, const struct engine_r
     }
     if (!i->sending)
         finish(e, i);
+    else if (e->ops.arrived && all_has_arrived(i))
+        e->ops.arrived(e->ops.user, i->seq);
 }
 
 void engine_sent(struct engine *e, int member, uint64_t seq, uint64_t now)

@@ -33,8 +33,9 @@
 
 enum engine_status {
     ENGINE_OK,
-    ENGINE_BAD,       /* of engine_start: an argument is wrong; nothing was started */
-    ENGINE_LIMIT,     /* of engine_start: too many instances are not complete */
+    ENGINE_BAD, /* of engine_start: an argument is wrong; nothing was started */
+    ENGINE_LIMIT, /* of engine_start: too many instances are not complete; or one for which there was no memory is not, and
+                         there is none for another */
     ENGINE_NOMEM,     /* some member had no memory */
     ENGINE_MISMATCH,  /* the members' arguments do not fit together */
     ENGINE_ROOT_DEAD, /* the root died, and with it what only it had, or what only it was to get */
@@ -82,6 +83,8 @@ struct engine_call {
      * meeting goes on at once.) Who lives gets the same, as ever; but a member that returns and dies may have returned what the others did not, and of a
      * broadcast a mismatch may be told to some only, and it does not wait for all to have begun. Who leaves settles first (engine_settle). */
     bool early;
+    bool
+        refuses; /* this member's owner has no memory for it: all are told ENGINE_NOMEM; in, out and blocks are not looked at */
     int algorithm; /* enum schedule_algorithm + 1 to force one that fits, 0: the table chooses */
 };
 
@@ -103,6 +106,9 @@ struct engine_ops {
     /* The call is complete but for data that are under way, and has been for a while: whoever they go to may compute, and need not say for
      * long that it has them. Whoever can copies them, and says engine_sent, from within this call if it likes. NULL: nobody can. */
     void (*keep)(void *user, uint64_t seq);
+    /* The call is complete, and whatever was sent of it to members that live has arrived, as their votes say: it need not be sent again,
+     * nor be acknowledged. engine_sent, as in keep. NULL: who sends learns of it otherwise. */
+    void (*arrived)(void *user, uint64_t seq);
 };
 
 struct engine;
@@ -123,8 +129,9 @@ void engine_join(struct engine *e, uint64_t complete);
 
 /* Of the calls that end when the group is revoked? */
 bool engine_is_ordinary(uint64_t seq);
-/* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED, ENGINE_NOMEM: with an
- * error nothing was started. */
+/* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED: with an
+ * error nothing was started. Without memory for its part the member takes part all the same, in memory that was put by, and all are told
+ * ENGINE_NOMEM. To be told ENGINE_NOMEM here is possible only where members join (engine_join), while one has just joined: nothing was started. */
 enum engine_status engine_start(struct engine *e, const struct engine_call *call, uint64_t now, uint64_t *seq);
 
 /* ---- without messages (collectives/board.h) ----

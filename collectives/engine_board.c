@@ -112,7 +112,7 @@ bool engine_post(struct engine *e, const struct engine_call *call)
         return false;
     if (s->row[stream] >= ROW_MAX && number % RARELY)
         return false;
-    if (!engine_arguments_fit(e, call) || has_letter(e, seq_make(number, stream)))
+    if (call->refuses || !engine_arguments_fit(e, call) || has_letter(e, seq_make(number, stream)))
         return false;
     s->call = *call;
     s->number = number;

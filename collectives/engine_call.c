@@ -78,53 +78,134 @@ struct record *record_create(size_t room)
     return r;
 }
 
-/* For what remains of it, which others may need. */
-static bool has_record(const struct engine *e, struct instance *i)
+/* ---- what is put by ---- */
+
+/* Of two streams the last call, which others may ask about, and the one that is under way. */
+enum { RECORDS_PUT_BY = 2 * STREAMS };
+
+bool engine_put_by(struct engine *e)
+{
+    if (!e->put_by.instance)
+        e->put_by.instance = calloc(1, sizeof *e->put_by.instance);
+    for (struct record *r; e->put_by.n_records < RECORDS_PUT_BY && (r = record_create(0)); e->put_by.n_records++) {
+        r->next = e->put_by.records;
+        e->put_by.records = r;
+    }
+    return e->put_by.instance && e->put_by.n_records == RECORDS_PUT_BY;
+}
+
+void engine_put_by_fini(struct engine *e)
+{
+    free(e->put_by.instance);
+    for (struct record *r = e->put_by.records, *next; r; r = next) {
+        next = r->next;
+        free(r);
+    }
+}
+
+void record_destroy(struct engine *e, struct record *r)
+{
+    if (!r || r->room || e->put_by.n_records == RECORDS_PUT_BY) {
+        free(r);
+        return;
+    }
+    r->next = e->put_by.records;
+    e->put_by.records = r;
+    e->put_by.n_records++;
+}
+
+static struct record *take_record(struct engine *e)
+{
+    struct record *r = e->put_by.records;
+    if (r) {
+        e->put_by.records = r->next;
+        e->put_by.n_records--;
+    }
+    return r;
+}
+
+/* ---- an instance ---- */
+
+/* For what remains of it, which others may need: that it failed at least. */
+static bool has_record(struct engine *e, struct instance *i)
 {
     bool keeps = e->keeps && seq_stream(i->seq) == STREAM_ORDINARY && i->call.kind == ENGINE_MOVE;
     i->record = record_create(keeps ? i->out_len : 0);
+    if (!i->record) {
+        i->trouble = keeps && i->out_len ? ENGINE_NOMEM : i->trouble;
+        i->record = take_record(e);
+    }
     return i->record;
 }
 
-struct instance *instance_create(struct engine *e, uint64_t seq, const struct engine_call *call)
+static bool is_admitted(const struct engine *e, struct instance *i)
+{
+    for (int k = 0; k < e->n_rosters; k++)
+        if (!instance_admit(i, e->rosters[k]))
+            return false;
+    return true;
+}
+
+/* The input must outlive a failed attempt. */
+static bool save_input(const struct engine *e, struct instance *i)
+{
+    size_t len = i->call.in == i->call.out ? engine_input_len(e, &i->call) : 0;
+    if (!len)
+        return true;
+    i->saved = malloc(len);
+    if (!i->saved)
+        return false;
+    memcpy(i->saved, i->call.in, len);
+    i->call.in = i->saved;
+    return true;
+}
+
+/* Memory for it: its own, or, and then the call fails on all members, what was put by. */
+static struct instance *instance_new(struct engine *e)
 {
     struct instance *i = calloc(1, sizeof *i);
-    if (!i)
-        return NULL;
-    i->seq = seq;
-    i->call = *call;
-    i->signature = engine_signature(e, call);
-    i->root = call->root;
-    i->resend_at = UINT64_MAX;
-    for (int k = 0; k < e->n_rosters; k++)
-        if (!instance_admit(i, e->rosters[k])) {
-            instance_destroy(i);
-            return NULL;
-        }
-    i->out_len = call->kind == ENGINE_MOVE ? output_len(e, call) : 0;
-    if (!has_record(e, i)) {
-        instance_destroy(i);
-        return NULL;
-    }
-    if (call->kind != ENGINE_MOVE)
+    if (i)
         return i;
-    i->holds = call->move == SCHEDULE_BCAST && call->root == e->self;
-    i->early = call->early && !call->varying && i->out_len && i->out_len <= ENGINE_EARLY_MAX &&
-               (call->move == SCHEDULE_BCAST || call->move == SCHEDULE_ALLREDUCE || call->move == SCHEDULE_ALLGATHER);
-    size_t len = call->in == call->out ? engine_input_len(e, call) : 0;
-    if (len) { /* the input must outlive a failed attempt */
-        i->saved = malloc(len);
-        if (!i->saved) {
-            instance_destroy(i);
-            return NULL;
-        }
-        memcpy(i->saved, call->in, len);
-        i->call.in = i->saved;
-    }
+    i = e->put_by.instance;
+    e->put_by.instance = NULL;
+    if (i)
+        *i = (struct instance){.trouble = ENGINE_NOMEM};
     return i;
 }
 
-void instance_destroy(struct instance *i)
+enum engine_status instance_create(struct engine *e, uint64_t seq, const struct engine_call *call,
+                                   struct instance **out)
+{
+    struct instance *i = instance_new(e);
+    if (!i)
+        return ENGINE_LIMIT;
+    i->seq = seq;
+    i->call = *call;
+    i->root = call->root;
+    i->resend_at = UINT64_MAX;
+    if (!call->refuses) {
+        i->signature = engine_signature(e, call);
+        i->out_len = call->kind == ENGINE_MOVE ? output_len(e, call) : 0;
+    }
+    bool admitted = is_admitted(e, i);
+    if (!admitted || !has_record(e, i)) {
+        instance_destroy(e, i);
+        return admitted ? ENGINE_LIMIT : ENGINE_NOMEM;
+    }
+    *out = i;
+    if (call->refuses)
+        i->trouble = ENGINE_NOMEM;
+    if (call->kind != ENGINE_MOVE || call->refuses)
+        return ENGINE_OK;
+    i->holds = call->move == SCHEDULE_BCAST && call->root == e->self;
+    i->early = call->early && !call->varying && i->out_len && i->out_len <= ENGINE_EARLY_MAX &&
+               (call->move == SCHEDULE_BCAST || call->move == SCHEDULE_ALLREDUCE || call->move == SCHEDULE_ALLGATHER);
+    if (!save_input(e, i))
+        i->trouble = ENGINE_NOMEM;
+    return ENGINE_OK;
+}
+
+void instance_destroy(struct engine *e, struct instance *i)
 {
     while (i->inbox) {
         struct letter *l = i->inbox;
@@ -139,8 +220,11 @@ void instance_destroy(struct instance *i)
     free(i->tmp);
     free(i->kept);
     free(i->saved);
-    free(i->record);
-    free(i);
+    record_destroy(e, i->record);
+    if (e->put_by.instance)
+        free(i);
+    else
+        e->put_by.instance = i;
 }
 
 /* ------------------------------------------------------------------------------------------------ who takes part */

@@ -65,7 +65,7 @@ static bool is_over(struct engine *e, struct instance *i, const struct decision 
     *result = (struct engine_result){.status = ENGINE_OK, .value = v->value, .members = then};
     bool no_memory = v->trouble == ENGINE_NOMEM &&
                      v->returned_max; /* others have returned the result: there will be memory for it */
-    if (v->signature_min != v->signature_max)
+    if (v->signature_min < v->signature_max)
         *result = (struct engine_result){.status = ENGINE_MISMATCH};
     else if (v->trouble && !no_memory)
         *result = (struct engine_result){.status = (enum engine_status)v->trouble};
@@ -228,7 +228,7 @@ void instance_progress(struct engine *e, struct instance *i)
     i->attempt++;
     if (i->trouble)
         i->pause = e->now + PAUSE_NS;
-    i->trouble = i->starved ? ENGINE_NOMEM : ENGINE_OK;
+    i->trouble = i->starved || i->call.refuses ? ENGINE_NOMEM : ENGINE_OK;
     i->starved = false;
     begin_attempt(e, i, instance_roster_at(e, i, d.epoch));
     go_on(e, i);

@@ -135,7 +135,12 @@ struct engine {
     } stream[STREAMS];
     struct instance *instances;     /* by rising seq */
     struct record *records, *spare; /* spare: memory for that of the call that is posted */
-    struct letter *early;           /* for instances not started here */
+    struct {                        /* put by, for a call for which there is no memory, and for what remains of it */
+        struct instance *instance;  /* NULL: in use, or there was no memory for another */
+        struct record *records;
+        int n_records;
+    } put_by;
+    struct letter *early; /* for instances not started here */
     struct shortcut shortcut;
 };
 
@@ -203,9 +208,14 @@ int engine_leaving_waits_for(const struct engine *e, uint64_t seq);
 uint32_t engine_signature(const struct engine *e, const struct engine_call *c);
 /* Bytes that in holds. */
 size_t engine_input_len(const struct engine *e, const struct engine_call *c);
-struct instance *instance_create(struct engine *e, uint64_t seq, const struct engine_call *call);
-void instance_destroy(struct instance *i);
+enum engine_status instance_create(struct engine *e, uint64_t seq, const struct engine_call *call,
+                                   struct instance **out);
+void instance_destroy(struct engine *e, struct instance *i);
 struct record *record_create(size_t room);
+void record_destroy(struct engine *e, struct record *r);
+/* False: there is no memory to put by. */
+bool engine_put_by(struct engine *e);
+void engine_put_by_fini(struct engine *e);
 /* Before the roster is the engine's, or the instance is there. False: no memory. */
 bool instance_admit(struct instance *i, struct roster *r);
 

@@ -83,8 +83,8 @@ void instance_enter_meeting(struct engine *e, struct instance *i)
         .returned_max = i->returned,
         .complete_min = e->stream[s].complete,
         .value = i->call.value,
-        .signature_min = i->signature,
-        .signature_max = i->signature,
+        .signature_min = i->call.refuses ? UINT32_MAX : i->signature, /* fits to any */
+        .signature_max = i->call.refuses ? 0 : i->signature,
         .holder_min = i->holds || i->returned ? (uint32_t)e->self : UINT32_MAX,
         .trouble = i->trouble,
     };

@@ -38,7 +38,8 @@ static bool is_rooted(const struct engine_call *c)
 static bool can_move(const struct engine_call *c, const struct roster *live)
 {
     bool known = c->move <= SCHEDULE_ALLREDUCE || (c->move >= SCHEDULE_GATHER && c->move <= SCHEDULE_ALLTOALL);
-    return known && !c->varying && !c->early && !c->algorithm && (!is_rooted(c) || roster_has(live, c->root)) &&
+    bool one_way = c->early && c->move == SCHEDULE_BCAST; /* its root waits for nobody, here all meet */
+    return known && !c->varying && !one_way && !c->algorithm && (!is_rooted(c) || roster_has(live, c->root)) &&
            (!reduces(c) || order_is_known(c, roster_live(live)));
 }
 

@@ -55,13 +55,13 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  * Agree, shrink and creation end with KEEL_ERR_TIMEOUT and go on when they are repeated (keel/group.h); a list without it does not wait.
  *
  * With an error the output is undefined, the input unchanged. Wrong arguments (KEEL_ERR_ARG: a root that is no member, NULL for
- * bytes, an operation that does not exist for the type), too many begun requests (KEEL_ERR_LIMIT: 64 of a group) and a
- * call inside a task (KEEL_ERR_STATE) are told to the caller, and nothing is sent.
+ * bytes, an operation that does not exist for the type), too many begun requests (KEEL_ERR_LIMIT: 64 of a
+ * group, or there is no memory for one more) and a call inside a task (KEEL_ERR_STATE) are told to the caller, and nothing is sent.
  * in and out may be the same memory (in place); else they do not overlap. Sums have the same bits with the same members,
  * whatever the timing. Blocks of members that are not covered are filled with zeros.
  *
  * NAME_begin returns at once; the buffers belong to Keel until keel_request_wait, or keel_request_test with another answer than
- * KEEL_IN_PROGRESS, has returned, which also frees the request. */
+ * KEEL_IN_PROGRESS, has returned, which also frees the request: after that it is KEEL_ERR_ARG. */
 
 typedef struct keel_request keel_request;
 /* The members that a result covers. */

@@ -44,8 +44,9 @@ struct keel_exchange {
  *           could not be started, the same on all processes; KEEL_ERR_SYSTEM: the exchange failed; KEEL_ERR_AGENT_GONE. */
 KEEL_MUST_CHECK keel_status keel_init_over(const struct keel_exchange *exchange);
 
-/* Leave the job. Completes this rank's outstanding operations first, and waits until every rank to which it has sent messages
- * (keel_message_send) has them, has left or is dead: a rank takes messages inside its Keel calls, so it blocks while one makes none. So it does
+/* Leave the job: every call of Keel's that returns a status returns KEEL_ERR_STATE from then on, as it does before keel_init.
+ * Completes this rank's outstanding operations first, and waits until every rank to which it has sent messages (keel_message_send) has them,
+ * has left or is dead: a rank takes messages inside its Keel calls, so it blocks while one makes none. So it does
  * until it has heard of the members of a group that they, too, have the result of the last allreduce or allgather (keel/collective.h) that it has returned from, and know of
  * the end of the last reduce or gather of which it was the root, of an error of the last call, and that the group is revoked; for one whose process is
  * stopped KEEL_TIMEOUT_MS at most. A

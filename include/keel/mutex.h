@@ -8,7 +8,7 @@
  *  blocks    until the mutex is free. A process that holds one and is stopped, or computes, is waited for; so is a node that does not answer
  *            and is not declared dead, longer than KEEL_TIMEOUT_MS, also by keel_mutex_try and keel_mutex_unlock.
  *  threads   any; another thread of the rank may unlock.
- *  errors    KEEL_ERR_ARG; KEEL_ERR_STATE before keel_init; KEEL_ERR_DATA_LOST: the node of the home and its copy died together; those of
+ *  errors    KEEL_ERR_ARG, also for mutexes that were freed; KEEL_ERR_STATE before keel_init; KEEL_ERR_DATA_LOST: the node of the home and its copy died together; those of
  *            keel/rma.h but KEEL_ERR_TIMEOUT. After an error of keel_mutex_lock or _try the caller does not hold the mutex; after one of
  *            keel_mutex_unlock other than KEEL_ERR_DATA_LOST it still does, and may try again. */
 #ifndef KEEL_MUTEX_H

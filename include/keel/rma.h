@@ -4,7 +4,7 @@
  *  threads   may be made by any thread; one process-wide lock is held on the other-node path only.
  *  blocks    at most the operation timeout (KEEL_TIMEOUT_MS, default 30000), never for a dead, frozen or cut-off peer:
  *            the failure is found, the view changes, and the operation goes to the copy that is left.
- *  errors    KEEL_ERR_ARG (nothing done); KEEL_ERR_DATA_LOST when no copy is left; KEEL_ERR_TIMEOUT (outcome unknown);
+ *  errors    KEEL_ERR_ARG (nothing done); KEEL_ERR_STATE before keel_init and after keel_finalize; KEEL_ERR_DATA_LOST when no copy is left; KEEL_ERR_TIMEOUT (outcome unknown);
  *            KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE (this process has lost the job and must end).
  * On a segment with KEEL_REDUNDANCY_NONE whose owner's node is dead, a put or accumulate is ignored and returns KEEL_OK, a
  * get or an atomic operation returns KEEL_ERR_DATA_LOST (FT-ARMCI, "Error Propagation and Return Codes"). */
@@ -58,7 +58,8 @@ KEEL_MUST_CHECK keel_status keel_handle_aggregate(keel_handle *handle);
 /* Wait for all n; the first error in their order. */
 KEEL_MUST_CHECK keel_status keel_wait_all(keel_handle *handles, size_t n);
 /* Wait until one of the n is complete that was not waited for yet; *which tells which, and the status is its. n, with KEEL_OK: there
- * is none. A handle that no operation was given to is KEEL_ERR_ARG for all of these calls. */
+ * is none. A handle that no operation was given to is KEEL_ERR_ARG for all of these calls. After keel_finalize,
+ * which completes what is under way, handles say what became of their operations. */
 KEEL_MUST_CHECK keel_status keel_wait_any(keel_handle *handles, size_t n, size_t *which);
 
 /* Complete all implicit operations of this process to the rank's parts (all ranks' parts), on all live copies.

@@ -12,7 +12,8 @@
  *      check(keel_taskpool_reset(pool));                // collective: all tasks are open again
  *
  * A task must be deterministic: run twice on the same global data it must make the same accumulates in the same order
- * with the same values. It must not put, and not read what tasks of the same round accumulate. */
+ * with the same values. It must not put, and not read what tasks of the same round accumulate.
+ *  errors    KEEL_ERR_ARG, also for a pool that was freed; KEEL_ERR_STATE before keel_init; those of keel/rma.h. */
 #ifndef KEEL_TASK_H
 #define KEEL_TASK_H
 
@@ -26,7 +27,8 @@ extern "C" {
 
 typedef struct keel_taskpool keel_taskpool;
 
-/* Collective. A pool of count tasks, numbered 0..count-1, in replicated memory. */
+/* Collective. A pool of count tasks, numbered 0..count-1, in replicated memory.
+ * errors    as keel_segment_alloc: KEEL_ERR_MISMATCH on all ranks if the counts differ. */
 KEEL_MUST_CHECK keel_status keel_taskpool_create(int64_t count, keel_taskpool **out);
 /* Collective; frees the pool. NULL is allowed. */
 keel_status keel_taskpool_free(keel_taskpool *pool);

@@ -105,7 +105,7 @@ static void decide(struct job *j, int code, const char *why)
     j->code = code;
     j->why = pm_strdup(why ? why : "");
     if (*j->why)
-        job_say(j, "%s", why);
+        job_say(j, "%s", j->why);
 }
 
 /* What a node says of the end: all say the same, but for what one of them alone knows. */

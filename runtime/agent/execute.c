@@ -8,6 +8,7 @@
 #include "runtime/agent/strong.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/base/words.h"
 #include "runtime/protocol/arith.h"
 #include "runtime/protocol/pack.h"
 
@@ -190,7 +191,7 @@ static void put_direct(struct agent *a, const struct target *t)
     if (is_packed(w))
         pack_scatter(&t->pack, t->copy->base + w->offset);
     else
-        memcpy(t->copy->base + w->offset, t->body, w->len);
+        words_store(t->copy->base + w->offset, t->body, w->len);
     FAULT_POINT("replica.put_applied");
     answer(t, KEEL_OK);
 }
@@ -232,7 +233,7 @@ static int64_t apply(const struct target *t)
     if (w->type == WIRE_RMW)
         return arith_rmw((enum arith_rmw)(w->count & ~(uint32_t)WIRE_RMW_32), rmw_bytes(w), at, w->a, w->b);
     if (w->type == WIRE_PUT) {
-        memcpy(at, t->body, w->len);
+        words_store(at, t->body, w->len);
         return 0;
     }
     add(t, at, t->body, w->len);
@@ -541,7 +542,7 @@ static bool store_forward(struct agent *a, int group, const struct store_copy *c
     if (pack)
         pack_scatter(pack, copy->base + w->offset);
     else
-        memcpy(copy->base + w->offset, body, w->len);
+        words_store(copy->base + w->offset, body, w->len);
     FAULT_POINT("replica.forward_stored");
     if (counts)
         record(&a->dedup[group], w, w->a);

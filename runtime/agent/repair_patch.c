@@ -3,6 +3,7 @@
 #include "runtime/agent/chain.h"
 #include "runtime/agent/repair_int.h"
 #include "runtime/base/fault.h"
+#include "runtime/base/words.h"
 
 enum {
     WINDOW = 96,      /* messages on their way to one copy */
@@ -131,7 +132,7 @@ void patch_receive(struct agent *a, int from, const struct wire *w, const void *
     if (answer && w->flags & WIRE_F_LIVING && w->len)
         fill_around(a, group, w, body);
     else if (repair_is_in_range(copy, w->offset, w->len))
-        memcpy(copy->base + w->offset, body, w->len);
+        words_store(copy->base + w->offset, body, w->len);
     if (answer)
         r->fetches--;
     else

@@ -6,6 +6,7 @@
 #include "runtime/agent/chain.h"
 #include "runtime/agent/execute.h"
 #include "runtime/base/fault.h"
+#include "runtime/base/words.h"
 
 enum {
     AGAIN_FIRST_NS = 10000,
@@ -91,7 +92,7 @@ static void ask(struct agent *a, struct check *k)
     for (unsigned i = 0; i < words_of(&k->request, k->request.count); i++)
         if (k->open[i / 64] >> (i % 64) & 1) {
             uint32_t from, len = word_at(&k->request, k->request.count, i, &from);
-            memcpy(k->bytes + from, memory + from, len);
+            words_load(k->bytes + from, memory + from, len);
         }
     struct wire w = {.type = WIRE_COMPARE,
                      .slot = k->request.slot,

@@ -7,6 +7,7 @@
 #include <sodium.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/words.h"
 
 enum {
     HASH = 32,                      /* bytes */
@@ -153,7 +154,7 @@ static void look(const struct agent *a, const struct wire *w, struct said *said)
         return;
     if (w->status == BYTES_ASKED) {
         said->len = w->count;
-        memcpy(said->bytes, copy->base + w->offset, w->count);
+        words_load(said->bytes, copy->base + w->offset, w->count);
     } else {
         said->len = HASH;
         crypto_generichash(said->hash, HASH, copy->base + w->offset, w->count, NULL, 0);

@@ -77,6 +77,7 @@ struct keel_segment {
     uint64_t *part_at;    /* [ranks] where it begins in its slot's copy */
     struct near *near;    /* [ranks] */
     keel_redundancy redundancy;
+    uint64_t what;            /* 0: the program's own */
     struct keel_group *group; /* whose members made it, NULL: all live ranks */
     uint16_t group_generation;
     bool freed;              /* before this process joined */
@@ -246,9 +247,12 @@ uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status);
 /* Map the copy with the rank's part a second time, for the library; *view is where it was and what the program goes on to get. */
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view);
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
-/* The same, for a rank that takes part whether it is able to or not: then all get its error. */
-keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_per_rank, keel_redundancy redundancy,
-                             keel_segment **out);
+/* With a shadow, for mutexes or a pool of so many tasks, which nobody may take for anything else; a rank takes part whether it is able to or
+ * not: then all get its error. */
+enum { SEGMENT_OF_MUTEXES = 1 };
+#define SEGMENT_OF_TASKS ((uint64_t)1 << 33)
+keel_status segment_alloc_for(struct client *c, keel_status able, uint64_t what, size_t bytes_per_rank,
+                              keel_segment **out);
 /* Parts of different sizes: bytes [ranks]. */
 keel_status segment_alloc_parts(struct client *c, const size_t *bytes, keel_redundancy redundancy, keel_segment **out);
 keel_status segment_free(struct client *c, struct keel_segment *segment);
@@ -267,6 +271,7 @@ struct segment_want {
     const size_t *parts; /* [ranks], or NULL: bytes each */
     uint64_t bytes;
     keel_redundancy redundancy;
+    uint64_t what; /* 0: the program's own */
 };
 /* Not in the address range yet. NULL: out of memory. */
 struct keel_segment *segment_new(struct client *c, uint32_t index, const struct segment_want *want);
@@ -275,7 +280,7 @@ struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t b
                                     keel_redundancy redundancy);
 /* Lays out its copies. Bytes of the address range that it takes, 0: more than there are. */
 uint64_t segment_lay_out(struct keel_segment *s);
-/* Another number for other sizes. */
+/* Another number for other sizes, or something else. */
 uint64_t segment_fingerprint(const struct client *c, const struct segment_want *want);
 
 /* rma.c: the public calls on an instance */
@@ -335,7 +340,8 @@ keel_status collective_allreduce_sum(struct client *c, const double *in, double 
 
 /* task.c */
 keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out);
-keel_status taskpool_free(struct client *c, keel_taskpool *pool);
+/* *gone: the pool is not there any more. */
+keel_status taskpool_free(struct client *c, keel_taskpool *pool, bool *gone);
 keel_status taskpool_reset(struct client *c, keel_taskpool *pool);
 keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task);
 keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task);

@@ -217,9 +217,15 @@ static void on_keep(void *user, uint64_t seq)
     courier_keep(g->client, g, seq, g->client->env.now(g->client->env.user));
 }
 
+static void on_arrived(void *user, uint64_t seq)
+{
+    struct keel_group *g = user;
+    courier_arrived(g->client, g, seq, g->client->env.now(g->client->env.user));
+}
+
 bool coll_start_engine(struct keel_group *g)
 {
-    struct engine_ops ops = {g, on_send, on_done, on_keep};
+    struct engine_ops ops = {g, on_send, on_done, on_keep, on_arrived};
     int self = group_member(g->ranks, g->client->rank);
     struct roster *r = roster_now(g);
     if (r && self >= 0 && roster_has(r, self))
@@ -239,6 +245,17 @@ void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, int ra
 {
     engine_sent(g->engine, group_member(g->ranks, rank), seq, now);
     coll_wake_at(c, engine_deadline(g->engine));
+}
+
+void coll_lost(struct client *c, int rank, uint64_t now)
+{
+    for (struct keel_group *g = c->coll.groups; g; g = g->next) {
+        int member = g->engine ? group_member(g->ranks, rank) : -1;
+        if (member < 0 || !coll_member_lives(g, member))
+            continue;
+        engine_lost(g->engine, member, now);
+        coll_wake_at(c, engine_deadline(g->engine));
+    }
 }
 
 void coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group)

@@ -61,6 +61,7 @@ struct keel_group {
     struct keel_group *creator;
     struct keel_request *requests; /* not complete, or not taken */
     struct keel_request *starting;
+    struct keel_request *put_by; /* a request for a call for which there is no memory; NULL: in use */
     struct keel_request
         *unfinished; /* agree, shrink, creation: a call that ended by its time-out, to be gone on with */
     struct engine_call unfinished_call;
@@ -70,7 +71,7 @@ struct keel_group {
 
 struct keel_request {
     struct keel_request *next;
-    struct keel_group *group;
+    struct keel_group *group; /* on whose list it is; NULL: on none */
     uint64_t seq;
     bool done, own; /* own: the runtime's, no caller waits */
     bool settles;   /* of who leaves: for whatever keeps it, one call after the other */
@@ -83,7 +84,8 @@ struct keel_request {
     keel_status status;
     uint64_t value;
     struct roster *covered;
-    size_t *blocks; /* the caller's lists of blocks, copied */
+    size_t *blocks;      /* the caller's lists of blocks, copied */
+    keel_covered *cover; /* memory for what the caller may ask for in the end */
 };
 
 struct keel_covered {
@@ -136,8 +138,10 @@ struct mail_peer {
 
 struct mail {
     struct letter_in *head, **tail; /* not wanted yet */
-    bool starved;                   /* one is waiting at its sender until there is memory for it here */
-    struct mail_peer *peer;         /* [ranks] */
+    struct letter_in *room;         /* memory for the next that comes, NULL: none; of room_len bytes */
+    size_t room_len;
+    bool starved;           /* one is waiting at its sender until there is memory for it here */
+    struct mail_peer *peer; /* [ranks] */
 };
 
 struct client;
@@ -146,6 +150,8 @@ bool mail_init(struct client *c);
 void mail_free(struct client *c);
 void mail_received(struct client *c, int from, uint32_t kind, const void *data, size_t len);
 void mail_starved(struct client *c);
+/* There is memory to keep a message of so many bytes, its tag included, which comes next. */
+bool mail_room(struct client *c, size_t len);
 void mail_reset(struct client *c, int rank);
 /* Before this process leaves: ask for, and look for, the acknowledgements of what it has sent. */
 void mail_farewell(struct client *c);
@@ -168,6 +174,8 @@ bool coll_place(struct client *c, int from, const void *head, size_t total, size
                 uint64_t now);
 /* There is no memory for a message that begins so. True: it need not be sent again, its call will say so. */
 bool coll_starved(struct client *c, int from, uint32_t kind, const void *head, size_t len, uint64_t now);
+/* Messages to that rank are lost, of whatever group. */
+void coll_lost(struct client *c, int rank, uint64_t now);
 /* What was sent to that rank. */
 void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, int rank, uint64_t now);
 /* All calls end with that status, from now on. */
@@ -200,7 +208,10 @@ void quick_view(struct keel_group *g); /* another view: who lives may use the bo
 void quick_forget(struct keel_group *g);
 /* Takes the request over; it is freed with an error. */
 keel_status coll_begin(struct keel_group *g, const struct engine_call *call, struct keel_request *r);
-void coll_request_free(struct keel_request *r);
+/* Zeroed. KEEL_ERR_LIMIT: there is no memory for it, and what was put by is in use. */
+keel_status coll_request_new(struct keel_group *g, struct keel_request **out);
+/* g: the one that it was made for. */
+void coll_request_free(struct keel_group *g, struct keel_request *r);
 /* Until it is complete; the lock is given back meanwhile. KEEL_ERR_TIMEOUT, with !r->done: a process that it needs is stopped. */
 keel_status coll_await(struct keel_request *r);
 /* A call to its end, over a board or with messages. *out: its request, the caller's, or NULL if there is none with an error. An agree or
@@ -215,7 +226,9 @@ bool coll_is_settled(void *client);
 keel_status coll_wait(struct keel_request *r, keel_covered **covered, uint64_t *value);
 keel_status coll_test(struct keel_request *r, keel_covered **covered);
 keel_status coll_check(const struct client *c, const struct keel_group *g);
-keel_status coll_call(struct keel_group *g, const struct engine_call *call, struct keel_request **request);
+/* blocks: the lists that the call points to, taken over; or NULL. */
+keel_status coll_call(struct keel_group *g, const struct engine_call *call, size_t *blocks,
+                      struct keel_request **request);
 /* To its end; *value (NULL is allowed): of an agreement. */
 keel_status coll_run(struct keel_group *g, const struct engine_call *call, uint64_t *value);
 keel_status coll_create(struct client *c, const int *list, int n, uint64_t tag, keel_group **out);

@@ -22,7 +22,17 @@ keel_status coll_status(enum engine_status status)
 
 /* ---- requests ---- */
 
-void coll_request_free(struct keel_request *r)
+keel_status coll_request_new(struct keel_group *g, struct keel_request **out)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) {
+        *out = g->put_by;
+        g->put_by = NULL;
+    }
+    return *out ? KEEL_OK : KEEL_ERR_LIMIT;
+}
+
+void coll_request_free(struct keel_group *g, struct keel_request *r)
 {
     if (r->group) {
         struct keel_request **link = &r->group->requests;
@@ -32,7 +42,13 @@ void coll_request_free(struct keel_request *r)
     }
     roster_unref(r->covered);
     free(r->blocks);
-    free(r);
+    free(r->cover);
+    if (g->put_by) {
+        free(r);
+        return;
+    }
+    *r = (struct keel_request){0};
+    g->put_by = r;
 }
 
 keel_status coll_begin(struct keel_group *g, const struct engine_call *call, struct keel_request *r)
@@ -51,7 +67,7 @@ keel_status coll_begin(struct keel_group *g, const struct engine_call *call, str
         g->starting = NULL;
     }
     if (status != KEEL_OK)
-        coll_request_free(r);
+        coll_request_free(g, r);
     else
         coll_wake_at(c, engine_deadline(g->engine));
     return status;
@@ -88,22 +104,29 @@ keel_status coll_check(const struct client *c, const struct keel_group *g)
     return c->ready && !c->in_task && g->engine ? KEEL_OK : KEEL_ERR_STATE;
 }
 
-keel_status coll_call(struct keel_group *g, const struct engine_call *call, struct keel_request **request)
+keel_status coll_call(struct keel_group *g, const struct engine_call *call, size_t *blocks,
+                      struct keel_request **request)
 {
     struct client *c = g->client;
     keel_status status = coll_check(c, g);
-    struct keel_request *r = *request;
-    if (!r && status == KEEL_OK && !(r = calloc(1, sizeof *r)))
-        status = KEEL_ERR_NOMEM;
     *request = NULL;
     if (status != KEEL_OK) {
-        if (r)
-            coll_request_free(r);
+        free(blocks);
         return status;
     }
     pthread_mutex_lock(&c->lock);
     FAULT_POINT("coll.entering");
-    status = coll_begin(g, call, r);
+    struct keel_request *r;
+    status = coll_request_new(g, &r);
+    if (status == KEEL_OK) {
+        struct engine_call mine = *call;
+        r->blocks = blocks;
+        r->cover = malloc(sizeof *r->cover);
+        mine.refuses = mine.refuses || !r->cover;
+        status = coll_begin(g, &mine, r);
+    } else {
+        free(blocks);
+    }
     pthread_mutex_unlock(&c->lock);
     if (status == KEEL_OK)
         *request = r;
@@ -145,19 +168,17 @@ bool coll_is_settled(void *client)
 }
 
 /* Complete: the caller gets what there is, and the request is gone. */
-static keel_status take(struct keel_request *r, keel_covered **covered, uint64_t *value)
+static keel_status take(struct keel_group *g, struct keel_request *r, keel_covered **covered, uint64_t *value)
 {
     keel_status status = r->status;
     if (value)
         *value = r->value;
     if (covered && status == KEEL_OK) {
-        *covered = malloc(sizeof **covered);
-        if (*covered)
-            **covered = (keel_covered){r->group->client, roster_ref(r->covered)};
-        else
-            status = KEEL_ERR_NOMEM;
+        *covered = r->cover;
+        **covered = (keel_covered){g->client, roster_ref(r->covered)};
+        r->cover = NULL;
     }
-    coll_request_free(r);
+    coll_request_free(g, r);
     FAULT_POINT("coll.left");
     return status;
 }
@@ -181,11 +202,12 @@ static keel_status begin(struct keel_group *g, struct engine_call *call, struct 
     bool repair = call->kind == ENGINE_AGREE || call->kind == ENGINE_SHRINK;
     if (repair && g->unfinished)
         return go_on_with(g, call, out);
-    struct keel_request *r = calloc(1, sizeof *r);
-    if (!r)
-        return KEEL_ERR_NOMEM;
+    struct keel_request *r;
+    keel_status status = coll_request_new(g, &r);
+    if (status != KEEL_OK)
+        return status;
     if (!quick_call(g, call, &result)) {
-        keel_status status = coll_begin(g, call, r);
+        status = coll_begin(g, call, r);
         *out = status == KEEL_OK ? r : NULL;
         return status;
     }
@@ -233,7 +255,7 @@ static keel_status run(struct keel_group *g, const struct engine_call *call, uin
         return coll_status(result.status);
     }
     keel_status status = coll_finish(g, &mine, &r);
-    return r ? take(r, NULL, value) : status;
+    return r ? take(g, r, NULL, value) : status;
 }
 
 keel_status coll_run(struct keel_group *g, const struct engine_call *call, uint64_t *value)
@@ -260,7 +282,7 @@ keel_status coll_wait(struct keel_request *r, keel_covered **covered, uint64_t *
         r->stalled = false;
         (void)coll_await(r);
     } while (!r->done);
-    keel_status status = take(r, covered, value);
+    keel_status status = take(r->group, r, covered, value);
     pthread_mutex_unlock(&c->lock);
     return status;
 }
@@ -277,7 +299,7 @@ keel_status coll_test(struct keel_request *r, keel_covered **covered)
         client_progress(c);
     if (c->fatal != KEEL_OK)
         coll_break(c, c->fatal);
-    keel_status status = is_over(r) ? take(r, covered, NULL) : KEEL_IN_PROGRESS;
+    keel_status status = is_over(r) ? take(r->group, r, covered, NULL) : KEEL_IN_PROGRESS;
     pthread_mutex_unlock(&c->lock);
     return status;
 }

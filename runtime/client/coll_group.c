@@ -67,7 +67,8 @@ struct keel_group *coll_group_new(struct client *c, struct group *ranks, uint64_
     struct keel_group **bucket = &c->coll.by_id[group_id(ranks) % COLL_BUCKETS];
     g->next_of_id = *bucket;
     *bucket = g;
-    if (set_nodes(g) && coll_start_engine(g))
+    g->put_by = calloc(1, sizeof *g->put_by);
+    if (g->put_by && set_nodes(g) && coll_start_engine(g))
         return g;
     coll_group_destroy(g);
     return NULL;
@@ -85,7 +86,8 @@ void coll_group_destroy(struct keel_group *g)
         link = &(*link)->next_of_id;
     *link = g->next_of_id;
     while (g->requests)
-        coll_request_free(g->requests);
+        coll_request_free(g, g->requests);
+    free(g->put_by);
     engine_destroy(g->engine);
     group_unref(g->ranks);
     free(g->node);
@@ -299,7 +301,7 @@ static keel_status create(struct client *c, struct group *ranks, uint64_t birth,
             status = make(c, group, birth == UINT64_MAX ? epoch : birth, creator, out);
     }
     if (r)
-        coll_request_free(r);
+        coll_request_free(creator, r);
     creator->made--;
     if (!creator->made) {
         c->coll.gone = true;
@@ -312,8 +314,6 @@ static keel_status create(struct client *c, struct group *ranks, uint64_t birth,
 keel_status coll_create(struct client *c, const int *list, int n, uint64_t tag, keel_group **out)
 {
     struct group *ranks;
-    if (!out)
-        return KEEL_ERR_ARG;
     *out = NULL;
     if (!c->ready || c->in_task)
         return KEEL_ERR_STATE;
@@ -335,10 +335,8 @@ keel_status coll_create(struct client *c, const int *list, int n, uint64_t tag, 
 
 keel_status coll_shrink_among(struct keel_group *g, const int *members, int n, keel_group **out)
 {
-    if (!out)
-        return KEEL_ERR_ARG;
     *out = NULL;
-    keel_status status = g ? coll_check(g->client, g) : KEEL_ERR_ARG;
+    keel_status status = coll_check(g->client, g);
     if (status != KEEL_OK)
         return status;
     struct client *c = g->client;
@@ -360,10 +358,8 @@ keel_status coll_shrink_among(struct keel_group *g, const int *members, int n, k
 
 keel_status coll_shrink(struct keel_group *g, keel_group **out)
 {
-    if (!out)
-        return KEEL_ERR_ARG;
     *out = NULL;
-    keel_status status = g ? coll_check(g->client, g) : KEEL_ERR_ARG;
+    keel_status status = coll_check(g->client, g);
     if (status != KEEL_OK)
         return status;
     struct client *c = g->client;
@@ -386,7 +382,7 @@ keel_status coll_shrink(struct keel_group *g, keel_group **out)
             status = make(c, group, g->birth, NULL, out);
     }
     if (r)
-        coll_request_free(r);
+        coll_request_free(g, r);
     created(c);
     pthread_mutex_unlock(&c->lock);
     return status;
@@ -421,26 +417,22 @@ static keel_status split(struct keel_group *g, const struct keel_request *r, con
 
 keel_status coll_split(struct keel_group *g, int colour, int key, keel_group **out)
 {
-    if (!out)
-        return KEEL_ERR_ARG;
     *out = NULL;
-    keel_status status = g ? coll_check(g->client, g) : KEEL_ERR_ARG;
+    keel_status status = coll_check(g->client, g);
     if (status != KEEL_OK)
         return status;
     struct client *c = g->client;
     struct wish mine = {colour, key}, *all = calloc((size_t)group_size(g->ranks), sizeof *all);
     struct engine_call call = {
-        .kind = ENGINE_MOVE, .move = SCHEDULE_ALLGATHER, .in = &mine, .out = all, .len = sizeof mine};
+        .kind = ENGINE_MOVE, .move = SCHEDULE_ALLGATHER, .in = &mine, .out = all, .len = sizeof mine, .refuses = !all};
     struct keel_request *r = NULL;
-    if (!all)
-        return KEEL_ERR_NOMEM;
     pthread_mutex_lock(&c->lock);
     c->coll.creating++;
     status = coll_finish(g, &call, &r);
     if (status == KEEL_OK)
-        status = split(g, r, all, colour, out);
+        status = all ? split(g, r, all, colour, out) : KEEL_ERR_NOMEM; /* without it the call has ended so for all */
     if (r)
-        coll_request_free(r);
+        coll_request_free(g, r);
     created(c);
     pthread_mutex_unlock(&c->lock);
     free(all);
@@ -451,7 +443,7 @@ keel_status coll_split(struct keel_group *g, int colour, int key, keel_group **o
 
 keel_status coll_revoke(struct keel_group *g)
 {
-    keel_status status = g ? coll_check(g->client, g) : KEEL_ERR_ARG;
+    keel_status status = coll_check(g->client, g);
     if (status != KEEL_OK)
         return status;
     struct client *c = g->client;
@@ -466,8 +458,6 @@ keel_status coll_revoke(struct keel_group *g)
 
 keel_status coll_group_free(struct keel_group *g)
 {
-    if (!g)
-        return KEEL_OK;
     struct client *c = g->client;
     if (g->freed || g == c->coll.world || g == c->coll.node)
         return KEEL_ERR_ARG;
@@ -476,9 +466,9 @@ keel_status coll_group_free(struct keel_group *g)
     pthread_mutex_lock(&c->lock);
     keel_status status = g->requests ? KEEL_ERR_STATE : KEEL_OK;
     struct engine_call call = {.kind = ENGINE_SHRINK};
-    struct keel_request *r = status == KEEL_OK ? calloc(1, sizeof *r) : NULL;
-    if (status == KEEL_OK && !r)
-        status = KEEL_ERR_NOMEM;
+    struct keel_request *r = NULL;
+    if (status == KEEL_OK)
+        status = coll_request_new(g, &r);
     if (status == KEEL_OK) {
         r->own = true;
         status = coll_begin(g, &call, r);

@@ -107,14 +107,12 @@ static bool is_thawed(void *arg)
 
 static keel_status begin(struct client *c, const struct engine_call *call, struct keel_request **out)
 {
-    struct keel_request *r = calloc(1, sizeof *r);
-    if (!r)
-        return KEEL_ERR_NOMEM;
-    if (!client_wait(c, is_thawed, c)) {
-        free(r);
+    struct keel_request *r;
+    if (!client_wait(c, is_thawed, c))
         return c->fatal;
-    }
-    keel_status status = coll_begin(c->coll.living, call, r);
+    keel_status status = coll_request_new(c->coll.living, &r);
+    if (status == KEEL_OK)
+        status = coll_begin(c->coll.living, call, r);
     *out = status == KEEL_OK ? r : NULL;
     return status;
 }
@@ -142,7 +140,7 @@ static keel_status run_locked(struct client *c, struct engine_call *call)
     status = coll_await(r);
     if (!r->done && c->fatal == KEEL_OK)
         return status;
-    coll_request_free(r);
+    coll_request_free(c->coll.living, r);
     c->coll.unfinished = NULL;
     engine_left_free(c->coll.living->engine);
     if (c->fatal == KEEL_OK && c->coll.broken == KEEL_OK)

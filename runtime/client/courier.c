@@ -8,7 +8,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 
-enum { RETRY_FIRST_NS = 500000, RETRY_MAX_NS = 16000000, PARCEL_OVERHEAD = 768 };
+enum { RETRY_FIRST_NS = 500000, RETRY_MAX_NS = 16000000, MISSED_NS = 1000000, PARCEL_OVERHEAD = 768 };
 
 struct parcel {
     struct parcel *next;
@@ -195,21 +195,26 @@ static size_t weight(const struct parcel *p)
     return p->borrowed ? 0 : p->head_len + p->len + PARCEL_OVERHEAD;
 }
 
-bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
-                  const void *data, size_t len)
+/* There is no memory to send it: as if it had been lost with a connection. */
+static void missed(struct client *c, int rank, uint64_t now)
 {
     struct stream *s = stream_of(c, rank);
-    if (!c->coll.life[rank].life || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK)
-        return true;
+    s->missed = true;
+    s->missed_at = now + MISSED_NS;
+    coll_wake_at(c, s->missed_at);
+}
+
+/* False: there is no memory. */
+static bool enqueue(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
+                    const void *data, size_t len, bool borrowed)
+{
+    struct stream *s = stream_of(c, rank);
     uint64_t now = c->env.now(c->env.user);
     if (tag->kind != PARCEL_WHERE && node_of(c, rank) != c->node)
         direct_want(c, rank, now);
-    bool borrowed = len > COURIER_COPY_MAX && tag->group;
     struct parcel *p = malloc(sizeof *p + (borrowed ? 0 : len));
-    if (!p) {
-        coll_break(c, KEEL_ERR_NOMEM); /* what others wait for would never come */
-        return true;
-    }
+    if (!p)
+        return false;
     size_t total = head_len + len;
     *p = (struct parcel){.tag = *tag,
                          .first = s->next + 1,
@@ -230,7 +235,33 @@ bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, cons
     FAULT_POINT("parcel.sending");
     pump(c, rank, now);
     FAULT_POINT("parcel.sent");
-    return !borrowed;
+    return true;
+}
+
+static bool nobody_gets_it(const struct client *c, int rank)
+{
+    return !c->coll.life[rank].life || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK;
+}
+
+bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
+                  const void *data, size_t len)
+{
+    bool borrowed = len > COURIER_COPY_MAX && tag->group;
+    if (nobody_gets_it(c, rank))
+        return true;
+    if (enqueue(c, rank, tag, head, head_len, data, len, borrowed))
+        return !borrowed;
+    if (tag->kind == PARCEL_ENGINE)
+        missed(c, rank, c->env.now(c->env.user));
+    else
+        coll_break(c, KEEL_ERR_NOMEM); /* what others wait for would never come */
+    return true;
+}
+
+bool courier_offer(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
+                   const void *data, size_t len)
+{
+    return nobody_gets_it(c, rank) || enqueue(c, rank, tag, head, head_len, data, len, false);
 }
 
 /* ---- what comes ---- */
@@ -282,6 +313,17 @@ void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq
             stream_of(c, r)->loose += weight(p);
             coll_delivered(c, p->tag.group, p->tag.seq, r, now);
         }
+}
+
+void courier_arrived(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now)
+{
+    for (int r = 0; r < c->size; r++) {
+        uint64_t last = 0;
+        for (const struct parcel *p = stream_of(c, r)->head; p; p = p->next)
+            if (p->borrowed && p->tag.group == group && p->tag.seq == seq)
+                last = p->first + p->pieces - 1;
+        acknowledged(c, r, last, now);
+    }
 }
 
 /* It is stopped, and a call has waited for it long enough: there is no room to it before it goes on. */
@@ -431,11 +473,19 @@ static bool place_rest(struct client *c, const struct wire *w, const uint8_t *bo
     return place_next(c, w, body, now);
 }
 
+/* A user's message that is whole with these pieces must be kept. */
+static bool can_be_kept(struct client *c, const struct wire *w)
+{
+    return w->step != PARCEL_MAIL || w->offset + w->len != w->identity || mail_room(c, w->identity);
+}
+
 /* The pieces that are next. False: there is no memory for them now. */
 static bool take(struct client *c, const struct wire *w, const void *body, uint64_t now)
 {
     int from = (int)w->rank;
     struct stream *s = stream_of(c, from);
+    if (!can_be_kept(c, w))
+        return false;
     if (w->offset == 0 && w->identity == w->len) {
         s->received += pieces_of(w);
         coll_received(c, from, w->step, w->flags, body, w->len, now);
@@ -609,6 +659,11 @@ uint64_t courier_tick(struct client *c, uint64_t now)
             continue;
         if (s->ack_due)
             acknowledge(c, r, now);
+        if (s->missed && now >= s->missed_at) {
+            s->missed = false;
+            coll_lost(c, r, now);
+        }
+        next = s->missed && s->missed_at < next ? s->missed_at : next;
         pump(c, r, now);
         bool waits = s->ack_due || may_send(s);
         uint64_t at = now < s->retry_at ? s->retry_at : now + RETRY_FIRST_NS;

@@ -42,6 +42,8 @@ struct stream {
     size_t loose;   /* weight of what is not acknowledged and no caller waits for */
     bool direct;    /* the way it goes now */
     bool handed_on; /* this process leaves: it goes through the agent from now on */
+    bool missed; /* there was no memory to send a message of a collective: its engines are to hear of it at missed_at */
+    uint64_t missed_at;
     /* a call is complete but for what waits here: the receiver's process was asked about, and was seen to be stopped first (0: it is not) */
     uint64_t asked_at, stopped_since;
     bool given_up; /* it has been for longer than the time-out: calls do not wait for room to it */
@@ -66,8 +68,13 @@ struct parcel_tag {
 /* True: head and data are copied, or nobody is there to get them. Else coll_delivered follows, also if the receiver dies. */
 bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                   const void *data, size_t len);
+/* All is copied. False: there is no memory for it, nothing was sent. */
+bool courier_offer(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
+                   const void *data, size_t len);
 /* The group was revoked, or its call of that name is complete (0: all of its calls are over): its callers have their memory back. */
 void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
+/* What the ranks were sent of that call has arrived, and whatever was sent to them before it: it is known otherwise than by their acknowledgements. */
+void courier_arrived(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
 void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
 void courier_link_up(struct client *c, int node, uint64_t now);
 void courier_link_lost(struct client *c, int node);

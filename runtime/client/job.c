@@ -17,8 +17,8 @@
 #include "runtime/base/env.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/base/words.h"
 #include "runtime/client/join.h"
-#include "runtime/client/near.h"
 #include "runtime/client/notify.h"
 #include "runtime/client/process.h"
 #include "runtime/transport/sealed.h"
@@ -210,7 +210,7 @@ static void move(void *user)
 static void copy(void *user, void *dst, const void *src, size_t len)
 {
     (void)user;
-    near_copy(dst, src, len);
+    words_store(dst, src, len);
 }
 
 static struct client_env environment = {.now = now,

@@ -29,13 +29,23 @@ void mail_starved(struct client *c)
     c->mail.starved = true;
 }
 
+bool mail_room(struct client *c, size_t len)
+{
+    struct mail *m = &c->mail;
+    if (len > KEEL_MESSAGE_MAX + sizeof(uint32_t) || (m->room && m->room_len >= len))
+        return true; /* one that long is none of ours */
+    free(m->room);
+    m->room = malloc(sizeof *m->room + len);
+    m->room_len = len;
+    m->starved = m->starved || !m->room;
+    return m->room;
+}
+
+/* There is room. */
 static void keep(struct client *c, int from, uint32_t tag, const void *data, size_t len)
 {
-    struct letter_in *m = malloc(sizeof *m + len);
-    if (!m) {
-        coll_break(c, KEEL_ERR_NOMEM); /* what was acknowledged cannot be lost */
-        return;
-    }
+    struct letter_in *m = c->mail.room;
+    c->mail.room = NULL;
     *m = (struct letter_in){.from = from, .life = c->coll.life[from].life, .tag = tag, .len = len};
     if (len)
         memcpy(m->data, data, len);
@@ -48,7 +58,7 @@ void mail_received(struct client *c, int from, uint32_t kind, const void *data, 
 {
     uint32_t tag;
     uint64_t taken;
-    if (kind == PARCEL_MAIL && len >= sizeof tag) {
+    if (kind == PARCEL_MAIL && len >= sizeof tag && len <= KEEL_MESSAGE_MAX + sizeof tag) {
         memcpy(&tag, data, sizeof tag);
         keep(c, from, tag, (const char *)data + sizeof tag, len - sizeof tag);
     } else if (kind == PARCEL_MAIL_TAKEN && len == sizeof taken) {
@@ -70,7 +80,9 @@ void mail_free(struct client *c)
         next = m->next;
         free(m);
     }
+    free(c->mail.room);
     free(c->mail.peer);
+    c->mail.room = NULL;
     c->mail.head = NULL;
     c->mail.peer = NULL;
 }
@@ -110,6 +122,8 @@ static keel_status send_locked(struct client *c, int rank, uint32_t tag, const v
 {
     struct sending s = {c, rank, c->coll.life[rank].life, weight(len)};
     if (rank == c->rank) {
+        if (!mail_room(c, len + sizeof tag))
+            return KEEL_ERR_NOMEM;
         keep(c, rank, tag, data, len);
         return c->coll.broken;
     }
@@ -123,7 +137,10 @@ static keel_status send_locked(struct client *c, int rank, uint32_t tag, const v
         return KEEL_ERR_RANK_DEAD;
     struct parcel_tag t = {.kind = PARCEL_MAIL};
     c->mail.peer[rank].sent += s.weight;
-    (void)courier_send(c, rank, &t, &tag, sizeof tag, data, len);
+    if (!courier_offer(c, rank, &t, &tag, sizeof tag, data, len)) {
+        c->mail.peer[rank].sent -= s.weight;
+        return KEEL_ERR_NOMEM;
+    }
     if (!client_wait(c, has_left, &s))
         return c->fatal;
     return c->coll.broken;

@@ -326,8 +326,6 @@ static void turn_end(keel_mutexes *m, int home, int number)
 
 static keel_status bad_call(const keel_mutexes *m, int home, int number)
 {
-    if (!m)
-        return KEEL_ERR_ARG;
     if (!m->client->ready)
         return KEEL_ERR_STATE;
     return home < 0 || home >= m->client->size || number < 0 || number >= m->per_rank ? KEEL_ERR_ARG : KEEL_OK;
@@ -443,7 +441,7 @@ keel_status mutexes_create(struct client *c, int per_rank, keel_mutexes **out)
     keel_mutexes *m = calloc(1, sizeof *m);
     keel_status able = !out || per_rank < 0 ? KEEL_ERR_ARG : m ? KEEL_OK : KEEL_ERR_NOMEM;
     keel_segment *segment;
-    keel_status status = segment_alloc_if(c, able, mutexes_bytes(c, per_rank), KEEL_REDUNDANCY_SHADOW, &segment);
+    keel_status status = segment_alloc_for(c, able, SEGMENT_OF_MUTEXES, mutexes_bytes(c, per_rank), &segment);
     if (status != KEEL_OK || !m || !out) {
         free(m);
         return status;
@@ -453,8 +451,9 @@ keel_status mutexes_create(struct client *c, int per_rank, keel_mutexes **out)
     return KEEL_OK;
 }
 
-keel_status mutexes_free(struct client *c, keel_mutexes *m)
+keel_status mutexes_free(struct client *c, keel_mutexes *m, bool *gone)
 {
+    *gone = false;
     if (!c->ready)
         return KEEL_ERR_STATE;
     if (!m)
@@ -466,6 +465,7 @@ keel_status mutexes_free(struct client *c, keel_mutexes *m)
         return KEEL_ERR_STATE;
     keel_status status = segment_free(c, m->segment);
     mutexes_detach(m);
+    *gone = true;
     return status;
 }
 

@@ -7,7 +7,8 @@
 #include "runtime/client/client.h"
 
 keel_status mutexes_create(struct client *c, int per_rank, keel_mutexes **out);
-keel_status mutexes_free(struct client *c, keel_mutexes *m);
+/* *gone: they are not there any more. */
+keel_status mutexes_free(struct client *c, keel_mutexes *m, bool *gone);
 /* The same without the others, in a segment that is there, of so many bytes per rank at least. NULL: out of memory. */
 size_t mutexes_bytes(const struct client *c, int per_rank);
 keel_mutexes *mutexes_attach(struct client *c, keel_segment *segment, int per_rank);

@@ -2,8 +2,7 @@
 #ifndef KEEL_CLIENT_NEAR_H
 #define KEEL_CLIENT_NEAR_H
 
-#include <string.h>
-
+#include "runtime/base/words.h"
 #include "runtime/client/client.h"
 
 static inline bool near_bad_range(const struct client *c, const keel_segment *s, int rank, size_t offset, size_t len)
@@ -21,13 +20,5 @@ static inline bool near_valid(const struct near *n, const uint64_t *wanted)
 static inline uint8_t *near_base(const struct near *n)
 {
     return atomic_load_explicit(&n->base, memory_order_acquire);
-}
-
-static inline void near_copy(void *dst, const void *src, size_t len)
-{
-    if (len == 8)
-        memcpy(dst, src, 8); /* one store: 8-byte elements are never torn */
-    else
-        memcpy(dst, src, len);
 }
 #endif

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "runtime/base/fault.h"
+#include "runtime/base/words.h"
 #include "runtime/client/client.h"
 #include "runtime/client/handle.h"
 #include "runtime/client/op_int.h"
@@ -175,7 +176,7 @@ static bool plan_here(struct op *op, uint64_t now)
     if (op->kind == OP_PUT)
         op->client->env.copy(op->client->env.user, op->base, op->src, op->len);
     else
-        memcpy(op->dst, op->base, op->len);
+        words_load(op->dst, op->base, op->len);
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* The public calls, on the process's instance. Same-node parts take the fast path: no lock, no system call. */
 #include <sys/mman.h>
 
+#include "runtime/client/living.h"
 #include "runtime/client/mutex.h"
 #include "runtime/client/near.h"
 #include "runtime/client/process.h"
@@ -14,7 +15,7 @@ KEEL_EXPORT keel_status keel_put(keel_segment *segment, int rank, size_t offset,
     if (__builtin_expect(!near_bad_range(&process_client, segment, rank, offset, len) && src, 1)) {
         const struct near *n = &segment->near[rank];
         if (near_valid(n, &n->put_tag)) {
-            near_copy(near_base(n) + offset, src, len);
+            words_store(near_base(n) + offset, src, len);
             if (near_valid(n, &n->put_tag))
                 return KEEL_OK;
         }
@@ -27,7 +28,7 @@ KEEL_EXPORT keel_status keel_get(keel_segment *segment, int rank, size_t offset,
     if (__builtin_expect(!near_bad_range(&process_client, segment, rank, offset, len) && dst, 1)) {
         const struct near *n = &segment->near[rank];
         if (near_valid(n, &n->get_tag)) {
-            near_copy(dst, near_base(n) + offset, len);
+            words_load(dst, near_base(n) + offset, len);
             if (near_valid(n, &n->get_tag))
                 return KEEL_OK;
         }
@@ -258,29 +259,58 @@ KEEL_EXPORT void keel_local_free(void *memory)
     (void)munmap(begin, whole);
 }
 
+static keel_status bad_call(void)
+{
+    return process_client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
+}
+
+/* Mutexes and pools are numbers to the program (living.h). A number that cannot be had is this rank's error in a collective of all. */
+static keel_mutexes *mutexes_of(const keel_mutexes *number)
+{
+    return living_find(number, LIVING_MUTEXES);
+}
+
 KEEL_EXPORT keel_status keel_mutexes_create(int per_rank, keel_mutexes **out)
 {
-    return mutexes_create(&process_client, per_rank, out);
+    void *number = out ? living_take(LIVING_MUTEXES) : NULL;
+    keel_mutexes *made = NULL;
+    keel_status status = mutexes_create(&process_client, per_rank, number ? &made : NULL);
+    living_set(number, made);
+    if (status != KEEL_OK)
+        living_give_back(number);
+    if (out)
+        *out = status == KEEL_OK ? number : NULL;
+    return status;
 }
 
 KEEL_EXPORT keel_status keel_mutexes_free(keel_mutexes *mutexes)
 {
-    return mutexes_free(&process_client, mutexes);
+    keel_mutexes *m = mutexes_of(mutexes);
+    if (mutexes && !m)
+        return bad_call();
+    bool gone = false;
+    keel_status status = mutexes_free(&process_client, m, &gone);
+    if (gone)
+        living_give_back(mutexes);
+    return status;
 }
 
 KEEL_EXPORT keel_status keel_mutex_lock(keel_mutexes *mutexes, int rank, int number, int *dead)
 {
-    return mutex_lock(mutexes, rank, number, true, dead);
+    keel_mutexes *m = mutexes_of(mutexes);
+    return m ? mutex_lock(m, rank, number, true, dead) : bad_call();
 }
 
 KEEL_EXPORT keel_status keel_mutex_try(keel_mutexes *mutexes, int rank, int number, int *dead)
 {
-    return mutex_lock(mutexes, rank, number, false, dead);
+    keel_mutexes *m = mutexes_of(mutexes);
+    return m ? mutex_lock(m, rank, number, false, dead) : bad_call();
 }
 
 KEEL_EXPORT keel_status keel_mutex_unlock(keel_mutexes *mutexes, int rank, int number)
 {
-    return mutex_unlock(mutexes, rank, number);
+    keel_mutexes *m = mutexes_of(mutexes);
+    return m ? mutex_unlock(m, rank, number) : bad_call();
 }
 
 KEEL_EXPORT keel_status keel_barrier(void)
@@ -298,27 +328,50 @@ KEEL_EXPORT keel_status keel_allreduce_sum(const double *in, double *out, size_t
     return collective_allreduce_sum(&process_client, in, out, n);
 }
 
+static keel_taskpool *pool_of(const keel_taskpool *number)
+{
+    return living_find(number, LIVING_POOL);
+}
+
 KEEL_EXPORT keel_status keel_taskpool_create(int64_t count, keel_taskpool **out)
 {
-    return taskpool_create(&process_client, count, out);
+    void *number = out ? living_take(LIVING_POOL) : NULL;
+    keel_taskpool *made = NULL;
+    keel_status status = taskpool_create(&process_client, count, number ? &made : NULL);
+    living_set(number, made);
+    if (status != KEEL_OK)
+        living_give_back(number);
+    if (out)
+        *out = status == KEEL_OK ? number : NULL;
+    return status;
 }
 
 KEEL_EXPORT keel_status keel_taskpool_free(keel_taskpool *pool)
 {
-    return taskpool_free(&process_client, pool);
+    keel_taskpool *p = pool_of(pool);
+    if (pool && !p)
+        return bad_call();
+    bool gone = false;
+    keel_status status = taskpool_free(&process_client, p, &gone);
+    if (gone)
+        living_give_back(pool);
+    return status;
 }
 
 KEEL_EXPORT keel_status keel_taskpool_reset(keel_taskpool *pool)
 {
-    return taskpool_reset(&process_client, pool);
+    keel_taskpool *p = pool_of(pool);
+    return p ? taskpool_reset(&process_client, p) : bad_call();
 }
 
 KEEL_EXPORT keel_status keel_task_next(keel_taskpool *pool, int64_t *task)
 {
-    return task_next(&process_client, pool, task);
+    keel_taskpool *p = pool_of(pool);
+    return p ? task_next(&process_client, p, task) : bad_call();
 }
 
 KEEL_EXPORT keel_status keel_task_commit(keel_taskpool *pool, int64_t task)
 {
-    return task_commit(&process_client, pool, task);
+    keel_taskpool *p = pool_of(pool);
+    return p ? task_commit(&process_client, p, task) : bad_call();
 }

@@ -6,6 +6,7 @@
 
 #include "collectives/group.h"
 #include "runtime/client/client.h"
+#include "runtime/client/living.h"
 #include "runtime/client/process.h"
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
@@ -31,12 +32,25 @@ static keel_group *of(const keel_group *handle)
     return g && g->generation == bits >> HANDLE_SHIFT ? g : NULL;
 }
 
+/* What is wrong with a call on no group, or with wrong arguments: at the wrong moment, the moment is. */
+static keel_status wrong(void)
+{
+    return process_client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
+}
+
 /* What a call has made becomes the caller's handle. */
 static keel_status give(keel_status status, keel_group **group)
 {
     if (status == KEEL_OK && *group) // NOLINTNEXTLINE(performance-no-int-to-ptr)
         *group = (keel_group *)((uintptr_t)*group | (uintptr_t)(*group)->generation << HANDLE_SHIFT);
     return status;
+}
+
+static keel_status none(keel_group **group)
+{
+    if (group)
+        *group = NULL;
+    return wrong();
 }
 
 KEEL_EXPORT keel_group *keel_group_world(void)
@@ -51,32 +65,39 @@ KEEL_EXPORT keel_group *keel_group_node(void)
 
 KEEL_EXPORT keel_status keel_group_create(const int *ranks, int n, uint64_t tag, keel_group **group)
 {
-    return give(coll_create(&process_client, ranks, n, tag, group), group);
+    return group ? give(coll_create(&process_client, ranks, n, tag, group), group) : none(group);
 }
 
 KEEL_EXPORT keel_status keel_group_split(keel_group *parent, int colour, int key, keel_group **group)
 {
-    return give(coll_split(of(parent), colour, key, group), group);
+    keel_group *g = of(parent);
+    return g && group ? give(coll_split(g, colour, key, group), group) : none(group);
 }
 
 KEEL_EXPORT keel_status keel_group_shrink(keel_group *group, keel_group **survivors)
 {
-    return give(coll_shrink(of(group), survivors), survivors);
+    keel_group *g = of(group);
+    return g && survivors ? give(coll_shrink(g, survivors), survivors) : none(survivors);
 }
 
 KEEL_EXPORT keel_status keel_group_shrink_among(keel_group *group, const int *members, int n, keel_group **survivors)
 {
-    return give(coll_shrink_among(of(group), members, n, survivors), survivors);
+    keel_group *g = of(group);
+    return g && survivors ? give(coll_shrink_among(g, members, n, survivors), survivors) : none(survivors);
 }
 
 KEEL_EXPORT keel_status keel_group_revoke(keel_group *group)
 {
-    return coll_revoke(of(group));
+    keel_group *g = of(group);
+    return g ? coll_revoke(g) : wrong();
 }
 
 KEEL_EXPORT keel_status keel_group_free(keel_group *group)
 {
-    return !group || of(group) ? coll_group_free(of(group)) : KEEL_ERR_ARG;
+    keel_group *g = of(group);
+    if (g)
+        return coll_group_free(g);
+    return group || !process_client.ready ? wrong() : KEEL_OK;
 }
 
 static bool is_group(const keel_group *g)
@@ -147,8 +168,8 @@ KEEL_EXPORT keel_status keel_group_union(const keel_group *a, const keel_group *
 {
     a = of(a);
     b = of(b);
-    if (!is_group(a) || !is_group(b) || !ranks || !n)
-        return KEEL_ERR_ARG;
+    if (!is_here(a) || !is_here(b) || !ranks || !n)
+        return wrong();
     *n = 0;
     for (int m = 0; m < group_size(a->ranks); m++)
         ranks[(*n)++] = group_rank(a->ranks, m);
@@ -160,8 +181,8 @@ KEEL_EXPORT keel_status keel_group_difference(const keel_group *a, const keel_gr
 {
     a = of(a);
     b = of(b);
-    if (!is_group(a) || !is_group(b) || !ranks || !n)
-        return KEEL_ERR_ARG;
+    if (!is_here(a) || !is_here(b) || !ranks || !n)
+        return wrong();
     *n = 0;
     pick(a->ranks, b->ranks, false, ranks, n);
     return KEEL_OK;
@@ -173,7 +194,7 @@ KEEL_EXPORT keel_status keel_segment_alloc_group(keel_group *group, const size_t
     keel_group *g = of(group);
     if (!g && out)
         *out = NULL;
-    return g ? segment_alloc_group(g, bytes, redundancy, out) : process_client.ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
+    return g ? segment_alloc_group(g, bytes, redundancy, out) : wrong();
 }
 
 /* ---- messages ---- */
@@ -195,40 +216,84 @@ KEEL_EXPORT keel_status keel_message_test(int rank, uint32_t tag, size_t *len, i
 
 /* ---- requests ---- */
 
+/* Requests and lists of members are numbers to the program (living.h). */
+
+static keel_status end_of(keel_request *number, keel_covered **covered, bool waits)
+{
+    keel_covered *list = NULL;
+    keel_request *r = living_find(number, LIVING_REQUEST);
+    if (covered)
+        *covered = NULL;
+    if (!r)
+        return wrong();
+    keel_covered **wanted = covered ? &list : NULL;
+    keel_status status = waits ? coll_wait(r, wanted, NULL) : coll_test(r, wanted);
+    if (status == KEEL_IN_PROGRESS)
+        return status;
+    if (list) {
+        living_become(number, LIVING_COVERED, list);
+        *covered = (keel_covered *)(void *)number;
+    } else {
+        living_give_back(number);
+    }
+    return status;
+}
+
 KEEL_EXPORT keel_status keel_request_test(keel_request *request, keel_covered **covered)
 {
-    return coll_test(request, covered);
+    return end_of(request, covered, false);
 }
 
 KEEL_EXPORT keel_status keel_request_wait(keel_request *request, keel_covered **covered)
 {
-    return coll_wait(request, covered, NULL);
+    return end_of(request, covered, true);
 }
 
 KEEL_EXPORT bool keel_covered_has(const keel_covered *covered, int member)
 {
-    return covered && member >= 0 && member < roster_size(covered->roster) && roster_has(covered->roster, member);
+    const keel_covered *list = living_find(covered, LIVING_COVERED);
+    return list && member >= 0 && member < roster_size(list->roster) && roster_has(list->roster, member);
 }
 
 KEEL_EXPORT int keel_covered_count(const keel_covered *covered)
 {
-    return covered ? roster_live(covered->roster) : 0;
+    const keel_covered *list = living_find(covered, LIVING_COVERED);
+    return list ? roster_live(list->roster) : 0;
 }
 
 KEEL_EXPORT void keel_covered_free(keel_covered *covered)
 {
-    if (!covered)
+    keel_covered *list = living_find(covered, LIVING_COVERED);
+    if (!list)
         return;
-    pthread_mutex_lock(&covered->client->lock);
-    roster_unref(covered->roster);
-    pthread_mutex_unlock(&covered->client->lock);
-    free(covered);
+    living_give_back(covered);
+    pthread_mutex_lock(&list->client->lock);
+    roster_unref(list->roster);
+    pthread_mutex_unlock(&list->client->lock);
+    free(list);
 }
 
-/* The end of a blocking call. */
-static keel_status finish(keel_status begun, keel_request *r)
+/* request NULL: to the end. blocks: the lists that the call points to, taken over; or NULL. */
+static keel_status start(keel_group *g, const struct engine_call *call, size_t *blocks, keel_request **request)
 {
-    return begun == KEEL_OK ? coll_wait(r, NULL, NULL) : begun;
+    keel_status status;
+    if (!request) {
+        status = coll_run(g, call, NULL);
+        free(blocks);
+        return status;
+    }
+    keel_request *number = living_take(LIVING_REQUEST), *r;
+    if (!number) {
+        free(blocks);
+        return KEEL_ERR_LIMIT;
+    }
+    status = coll_call(g, call, blocks, &r);
+    living_set(number, r);
+    if (status == KEEL_OK)
+        *request = number;
+    else
+        living_give_back(number);
+    return status;
 }
 
 /* ---- without data ---- */
@@ -239,8 +304,8 @@ static keel_status begin(keel_group *g, const struct engine_call *call, keel_req
     if (request)
         *request = NULL;
     if (!g)
-        return KEEL_ERR_ARG;
-    return request ? coll_call(g, call, request) : coll_run(g, call, NULL);
+        return wrong();
+    return start(g, call, NULL, request);
 }
 
 static keel_status do_barrier(keel_group *group, keel_request **request)
@@ -252,13 +317,13 @@ static keel_status do_barrier(keel_group *group, keel_request **request)
 
 KEEL_EXPORT keel_status keel_group_barrier_begin(keel_group *group, keel_request **request)
 {
-    return request ? do_barrier(group, request) : KEEL_ERR_ARG;
+    return request ? do_barrier(group, request) : wrong();
 }
 
 KEEL_EXPORT keel_status keel_group_sync(keel_group *group)
 {
     const keel_group *g = of(group);
-    keel_status status = g ? coll_check(g->client, g) : KEEL_ERR_ARG;
+    keel_status status = g ? coll_check(g->client, g) : wrong();
     if (status == KEEL_OK)
         status = rma_fence(g->client, -1);
     return status == KEEL_OK ? keel_group_barrier(group) : status;
@@ -269,7 +334,7 @@ KEEL_EXPORT keel_status keel_group_agree(keel_group *group, keel_group_op op, ui
     group = of(group);
     struct engine_call call = {.kind = ENGINE_AGREE, .agree = (enum engine_agree)op, .value = value};
     if (!result || !group || (unsigned)op > KEEL_GROUP_MAX)
-        return KEEL_ERR_ARG;
+        return wrong();
     return coll_run(group, &call, result);
 }
 
@@ -290,9 +355,9 @@ static keel_status begin_bytes(keel_group *g, const struct engine_call *call, bo
                                keel_request **request)
 {
     if (call->len && ((gives && !call->in) || (gets && !call->out)))
-        return KEEL_ERR_ARG;
+        return wrong();
     if (is_group(g) && call->len > SIZE_MAX / 2 / (size_t)group_size(g->ranks))
-        return KEEL_ERR_ARG;
+        return wrong();
     return begin(g, call, request);
 }
 
@@ -318,31 +383,32 @@ static keel_status begin_reduction(keel_group *g, struct engine_call *call, size
                                    keel_request **request)
 {
     if (!set_combine(call, how, n) || (call->len && (!call->in || !call->out)))
-        return KEEL_ERR_ARG;
+        return wrong();
     return begin(g, call, request);
 }
 
-/* Copies of the caller's lists of lengths and places, two lists of each if there are; the request, or NULL. */
-static keel_request *keep_blocks(const keel_group *g, const size_t *at, const size_t *lens, const size_t *at2,
-                                 const size_t *lens2)
+/* Copies of the caller's lists of lengths and places, two lists of each if there are. NULL: there is no memory, and the call refuses. */
+static size_t *keep_blocks(const keel_group *g, struct engine_call *call, const size_t *at, const size_t *lens,
+                           const size_t *at2, const size_t *lens2)
 {
     size_t n = (size_t)group_size(g->ranks), bytes = n * sizeof *at;
-    keel_request *r = calloc(1, sizeof *r);
-    if (!r || !(r->blocks = calloc(4 * n + 1, sizeof *r->blocks))) {
-        free(r);
+    size_t *blocks = calloc(4 * n + 1, sizeof *blocks);
+    call->refuses = !blocks;
+    if (!blocks)
         return NULL;
-    }
     const size_t *lists[] = {at, lens, at2, lens2};
     for (size_t i = 0; i < 4; i++)
         if (lists[i])
-            memcpy(r->blocks + i * n, lists[i], bytes);
-    return r;
+            memcpy(blocks + i * n, lists[i], bytes);
+    return blocks;
 }
 
-static struct engine_blocks blocks_of(const keel_group *g, const keel_request *r, int which)
+static struct engine_blocks blocks_of(const keel_group *g, const size_t *blocks, int which)
 {
     size_t n = (size_t)group_size(g->ranks);
-    return (struct engine_blocks){r->blocks + 2 * (size_t)which * n, r->blocks + (2 * (size_t)which + 1) * n};
+    if (!blocks)
+        return (struct engine_blocks){NULL, NULL};
+    return (struct engine_blocks){blocks + 2 * (size_t)which * n, blocks + (2 * (size_t)which + 1) * n};
 }
 
 /* Lists are there, and no block ends beyond what can be. */
@@ -356,13 +422,6 @@ static bool lists_fit(const keel_group *g, const size_t *at, const size_t *lens,
     return true;
 }
 
-static keel_status start(keel_group *g, const struct engine_call *call, keel_request *r, keel_request **request)
-{
-    keel_status status = coll_call(g, call, &r);
-    *request = r;
-    return status;
-}
-
 static keel_status do_bcast(keel_group *group, int root, void *data, size_t len, keel_request **request)
 {
     group = of(group);
@@ -373,7 +432,7 @@ static keel_status do_bcast(keel_group *group, int root, void *data, size_t len,
 KEEL_EXPORT keel_status keel_group_bcast_begin(keel_group *group, int root, void *data, size_t len,
                                                keel_request **request)
 {
-    return request ? do_bcast(group, root, data, len, request) : KEEL_ERR_ARG;
+    return request ? do_bcast(group, root, data, len, request) : wrong();
 }
 
 static keel_status do_reduce(keel_group *group, int root, const void *in, void *out, size_t n, const keel_combine *how,
@@ -387,7 +446,7 @@ static keel_status do_reduce(keel_group *group, int root, const void *in, void *
 KEEL_EXPORT keel_status keel_group_reduce_begin(keel_group *group, int root, const void *in, void *out, size_t n,
                                                 const keel_combine *how, keel_request **request)
 {
-    return request ? do_reduce(group, root, in, out, n, how, request) : KEEL_ERR_ARG;
+    return request ? do_reduce(group, root, in, out, n, how, request) : wrong();
 }
 
 static keel_status do_allreduce(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
@@ -402,7 +461,7 @@ static keel_status do_allreduce(keel_group *group, const void *in, void *out, si
 KEEL_EXPORT keel_status keel_group_allreduce_begin(keel_group *group, const void *in, void *out, size_t n,
                                                    const keel_combine *how, keel_request **request)
 {
-    return request ? do_allreduce(group, in, out, n, how, request) : KEEL_ERR_ARG;
+    return request ? do_allreduce(group, in, out, n, how, request) : wrong();
 }
 
 static keel_status do_scan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
@@ -416,7 +475,7 @@ static keel_status do_scan(keel_group *group, const void *in, void *out, size_t 
 KEEL_EXPORT keel_status keel_group_scan_begin(keel_group *group, const void *in, void *out, size_t n,
                                               const keel_combine *how, keel_request **request)
 {
-    return request ? do_scan(group, in, out, n, how, request) : KEEL_ERR_ARG;
+    return request ? do_scan(group, in, out, n, how, request) : wrong();
 }
 
 static keel_status do_exscan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how,
@@ -430,37 +489,42 @@ static keel_status do_exscan(keel_group *group, const void *in, void *out, size_
 KEEL_EXPORT keel_status keel_group_exscan_begin(keel_group *group, const void *in, void *out, size_t n,
                                                 const keel_combine *how, keel_request **request)
 {
-    return request ? do_exscan(group, in, out, n, how, request) : KEEL_ERR_ARG;
+    return request ? do_exscan(group, in, out, n, how, request) : wrong();
+}
+
+static keel_status do_reduce_scatter(keel_group *group, const void *in, void *out, const size_t *n,
+                                     const keel_combine *how, keel_request **request)
+{
+    group = of(group);
+    struct engine_call call = moves(SCHEDULE_REDUCE_SCATTER, 0, in, out, 0);
+    if (!is_group(group) || !n)
+        return wrong();
+    if (request)
+        *request = NULL;
+    size_t total = 0;
+    for (int m = 0; m < group_size(group->ranks); m++) {
+        if (n[m] > SIZE_MAX / 2 - total)
+            return wrong();
+        total += n[m];
+    }
+    int me = group_member(group->ranks, group->client->rank);
+    if (!set_combine(&call, how, total) || (call.len && !in) || (me >= 0 && n[me] && !out))
+        return wrong();
+    size_t *blocks = keep_blocks(group, &call, NULL, NULL, NULL, NULL);
+    size_t members = (size_t)group_size(group->ranks), at = 0;
+    for (size_t m = 0; blocks && m < members; m++) {
+        blocks[m] = at;
+        blocks[members + m] = n[m] * element_size(&call.element);
+        at += blocks[members + m];
+    }
+    call.in_blocks = blocks_of(group, blocks, 0);
+    return start(group, &call, blocks, request);
 }
 
 KEEL_EXPORT keel_status keel_group_reduce_scatter_begin(keel_group *group, const void *in, void *out, const size_t *n,
                                                         const keel_combine *how, keel_request **request)
 {
-    group = of(group);
-    struct engine_call call = moves(SCHEDULE_REDUCE_SCATTER, 0, in, out, 0);
-    if (!request || !is_group(group) || !n)
-        return KEEL_ERR_ARG;
-    *request = NULL;
-    size_t total = 0;
-    for (int m = 0; m < group_size(group->ranks); m++) {
-        if (n[m] > SIZE_MAX / 2 - total)
-            return KEEL_ERR_ARG;
-        total += n[m];
-    }
-    int me = group_member(group->ranks, group->client->rank);
-    if (!set_combine(&call, how, total) || (call.len && !in) || (me >= 0 && n[me] && !out))
-        return KEEL_ERR_ARG;
-    keel_request *r = keep_blocks(group, NULL, NULL, NULL, NULL);
-    if (!r)
-        return KEEL_ERR_NOMEM;
-    size_t members = (size_t)group_size(group->ranks), at = 0;
-    for (size_t m = 0; m < members; m++) {
-        r->blocks[m] = at;
-        r->blocks[members + m] = n[m] * element_size(&call.element);
-        at += r->blocks[members + m];
-    }
-    call.in_blocks = blocks_of(group, r, 0);
-    return start(group, &call, r, request);
+    return request ? do_reduce_scatter(group, in, out, n, how, request) : wrong();
 }
 
 static keel_status do_gather(keel_group *group, int root, const void *in, void *out, size_t len, keel_request **request)
@@ -473,7 +537,7 @@ static keel_status do_gather(keel_group *group, int root, const void *in, void *
 KEEL_EXPORT keel_status keel_group_gather_begin(keel_group *group, int root, const void *in, void *out, size_t len,
                                                 keel_request **request)
 {
-    return request ? do_gather(group, root, in, out, len, request) : KEEL_ERR_ARG;
+    return request ? do_gather(group, root, in, out, len, request) : wrong();
 }
 
 static keel_status do_scatter(keel_group *group, int root, const void *in, void *out, size_t len,
@@ -487,7 +551,7 @@ static keel_status do_scatter(keel_group *group, int root, const void *in, void 
 KEEL_EXPORT keel_status keel_group_scatter_begin(keel_group *group, int root, const void *in, void *out, size_t len,
                                                  keel_request **request)
 {
-    return request ? do_scatter(group, root, in, out, len, request) : KEEL_ERR_ARG;
+    return request ? do_scatter(group, root, in, out, len, request) : wrong();
 }
 
 static keel_status do_allgather(keel_group *group, const void *in, void *out, size_t len, keel_request **request)
@@ -501,7 +565,7 @@ static keel_status do_allgather(keel_group *group, const void *in, void *out, si
 KEEL_EXPORT keel_status keel_group_allgather_begin(keel_group *group, const void *in, void *out, size_t len,
                                                    keel_request **request)
 {
-    return request ? do_allgather(group, in, out, len, request) : KEEL_ERR_ARG;
+    return request ? do_allgather(group, in, out, len, request) : wrong();
 }
 
 static keel_status do_alltoall(keel_group *group, const void *in, void *out, size_t len, keel_request **request)
@@ -514,79 +578,98 @@ static keel_status do_alltoall(keel_group *group, const void *in, void *out, siz
 KEEL_EXPORT keel_status keel_group_alltoall_begin(keel_group *group, const void *in, void *out, size_t len,
                                                   keel_request **request)
 {
-    return request ? do_alltoall(group, in, out, len, request) : KEEL_ERR_ARG;
+    return request ? do_alltoall(group, in, out, len, request) : wrong();
+}
+
+static keel_status do_gather_v(keel_group *group, int root, const void *in, size_t len, void *out, const size_t *lens,
+                               const size_t *at, keel_request **request)
+{
+    group = of(group);
+    struct engine_call call = moves(SCHEDULE_GATHER, root, in, out, 0);
+    bool lists = is_root(group, root);
+    if (!is_group(group) || (len && !in) || (lists && !lists_fit(group, at, lens, out)))
+        return wrong();
+    if (request)
+        *request = NULL;
+    size_t *blocks = keep_blocks(group, &call, lists ? at : NULL, lists ? lens : NULL, NULL, NULL);
+    call.varying = true;
+    call.mine = len;
+    call.out_blocks = blocks_of(group, blocks, 0);
+    return start(group, &call, blocks, request);
 }
 
 KEEL_EXPORT keel_status keel_group_gather_v_begin(keel_group *group, int root, const void *in, size_t len, void *out,
                                                   const size_t *lens, const size_t *at, keel_request **request)
 {
+    return request ? do_gather_v(group, root, in, len, out, lens, at, request) : wrong();
+}
+
+static keel_status do_scatter_v(keel_group *group, int root, const void *in, const size_t *lens, const size_t *at,
+                                void *out, size_t len, keel_request **request)
+{
     group = of(group);
-    struct engine_call call = moves(SCHEDULE_GATHER, root, in, out, 0);
+    struct engine_call call = moves(SCHEDULE_SCATTER, root, in, out, 0);
     bool lists = is_root(group, root);
-    if (!request || !is_group(group) || (len && !in) || (lists && !lists_fit(group, at, lens, out)))
-        return KEEL_ERR_ARG;
-    *request = NULL;
-    keel_request *r = lists ? keep_blocks(group, at, lens, NULL, NULL) : keep_blocks(group, NULL, NULL, NULL, NULL);
-    if (!r)
-        return KEEL_ERR_NOMEM;
+    if (!is_group(group) || (len && !out) || (lists && !lists_fit(group, at, lens, in)))
+        return wrong();
+    if (request)
+        *request = NULL;
+    size_t *blocks = keep_blocks(group, &call, lists ? at : NULL, lists ? lens : NULL, NULL, NULL);
     call.varying = true;
     call.mine = len;
-    call.out_blocks = blocks_of(group, r, 0);
-    return start(group, &call, r, request);
+    call.in_blocks = blocks_of(group, blocks, 0);
+    return start(group, &call, blocks, request);
 }
 
 KEEL_EXPORT keel_status keel_group_scatter_v_begin(keel_group *group, int root, const void *in, const size_t *lens,
                                                    const size_t *at, void *out, size_t len, keel_request **request)
 {
+    return request ? do_scatter_v(group, root, in, lens, at, out, len, request) : wrong();
+}
+
+static keel_status do_allgather_v(keel_group *group, const void *in, size_t len, void *out, const size_t *lens,
+                                  const size_t *at, keel_request **request)
+{
     group = of(group);
-    struct engine_call call = moves(SCHEDULE_SCATTER, root, in, out, 0);
-    bool lists = is_root(group, root);
-    if (!request || !is_group(group) || (len && !out) || (lists && !lists_fit(group, at, lens, in)))
-        return KEEL_ERR_ARG;
-    *request = NULL;
-    keel_request *r = lists ? keep_blocks(group, at, lens, NULL, NULL) : keep_blocks(group, NULL, NULL, NULL, NULL);
-    if (!r)
-        return KEEL_ERR_NOMEM;
+    struct engine_call call = moves(SCHEDULE_ALLGATHER, 0, in, out, 0);
+    if (!is_group(group) || (len && !in) || !lists_fit(group, at, lens, out))
+        return wrong();
+    if (request)
+        *request = NULL;
+    size_t *blocks = keep_blocks(group, &call, at, lens, NULL, NULL);
     call.varying = true;
     call.mine = len;
-    call.in_blocks = blocks_of(group, r, 0);
-    return start(group, &call, r, request);
+    call.out_blocks = blocks_of(group, blocks, 0);
+    return start(group, &call, blocks, request);
 }
 
 KEEL_EXPORT keel_status keel_group_allgather_v_begin(keel_group *group, const void *in, size_t len, void *out,
                                                      const size_t *lens, const size_t *at, keel_request **request)
 {
+    return request ? do_allgather_v(group, in, len, out, lens, at, request) : wrong();
+}
+
+static keel_status do_alltoall_v(keel_group *group, const void *in, const size_t *in_lens, const size_t *in_at,
+                                 void *out, const size_t *out_lens, const size_t *out_at, keel_request **request)
+{
     group = of(group);
-    struct engine_call call = moves(SCHEDULE_ALLGATHER, 0, in, out, 0);
-    if (!request || !is_group(group) || (len && !in) || !lists_fit(group, at, lens, out))
-        return KEEL_ERR_ARG;
-    *request = NULL;
-    keel_request *r = keep_blocks(group, at, lens, NULL, NULL);
-    if (!r)
-        return KEEL_ERR_NOMEM;
+    struct engine_call call = moves(SCHEDULE_ALLTOALL, 0, in, out, 0);
+    if (!is_group(group) || !lists_fit(group, in_at, in_lens, in) || !lists_fit(group, out_at, out_lens, out))
+        return wrong();
+    if (request)
+        *request = NULL;
+    size_t *blocks = keep_blocks(group, &call, in_at, in_lens, out_at, out_lens);
     call.varying = true;
-    call.mine = len;
-    call.out_blocks = blocks_of(group, r, 0);
-    return start(group, &call, r, request);
+    call.in_blocks = blocks_of(group, blocks, 0);
+    call.out_blocks = blocks_of(group, blocks, 1);
+    return start(group, &call, blocks, request);
 }
 
 KEEL_EXPORT keel_status keel_group_alltoall_v_begin(keel_group *group, const void *in, const size_t *in_lens,
                                                     const size_t *in_at, void *out, const size_t *out_lens,
                                                     const size_t *out_at, keel_request **request)
 {
-    group = of(group);
-    struct engine_call call = moves(SCHEDULE_ALLTOALL, 0, in, out, 0);
-    if (!request || !is_group(group) || !lists_fit(group, in_at, in_lens, in) ||
-        !lists_fit(group, out_at, out_lens, out))
-        return KEEL_ERR_ARG;
-    *request = NULL;
-    keel_request *r = keep_blocks(group, in_at, in_lens, out_at, out_lens);
-    if (!r)
-        return KEEL_ERR_NOMEM;
-    call.varying = true;
-    call.in_blocks = blocks_of(group, r, 0);
-    call.out_blocks = blocks_of(group, r, 1);
-    return start(group, &call, r, request);
+    return request ? do_alltoall_v(group, in, in_lens, in_at, out, out_lens, out_at, request) : wrong();
 }
 
 /* ---- blocking ---- */
@@ -616,9 +699,7 @@ KEEL_EXPORT keel_status keel_group_allreduce(keel_group *group, const void *in, 
 KEEL_EXPORT keel_status keel_group_reduce_scatter(keel_group *group, const void *in, void *out, const size_t *n,
                                                   const keel_combine *how)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_reduce_scatter_begin(group, in, out, n, how, &r);
-    return finish(begun, r);
+    return do_reduce_scatter(group, in, out, n, how, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_scan(keel_group *group, const void *in, void *out, size_t n, const keel_combine *how)
@@ -655,32 +736,24 @@ KEEL_EXPORT keel_status keel_group_alltoall(keel_group *group, const void *in, v
 KEEL_EXPORT keel_status keel_group_gather_v(keel_group *group, int root, const void *in, size_t len, void *out,
                                             const size_t *lens, const size_t *at)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_gather_v_begin(group, root, in, len, out, lens, at, &r);
-    return finish(begun, r);
+    return do_gather_v(group, root, in, len, out, lens, at, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_scatter_v(keel_group *group, int root, const void *in, const size_t *lens,
                                              const size_t *at, void *out, size_t len)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_scatter_v_begin(group, root, in, lens, at, out, len, &r);
-    return finish(begun, r);
+    return do_scatter_v(group, root, in, lens, at, out, len, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_allgather_v(keel_group *group, const void *in, size_t len, void *out,
                                                const size_t *lens, const size_t *at)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_allgather_v_begin(group, in, len, out, lens, at, &r);
-    return finish(begun, r);
+    return do_allgather_v(group, in, len, out, lens, at, NULL);
 }
 
 KEEL_EXPORT keel_status keel_group_alltoall_v(keel_group *group, const void *in, const size_t *in_lens,
                                               const size_t *in_at, void *out, const size_t *out_lens,
                                               const size_t *out_at)
 {
-    keel_request *r = NULL;
-    keel_status begun = keel_group_alltoall_v_begin(group, in, in_lens, in_at, out, out_lens, out_at, &r);
-    return finish(begun, r);
+    return do_alltoall_v(group, in, in_lens, in_at, out, out_lens, out_at, NULL);
 }

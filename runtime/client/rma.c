@@ -127,8 +127,8 @@ static keel_status start_copy(struct client *c, enum op_kind kind, uint8_t flags
 
 keel_status rma_aggregate(struct client *c, keel_handle *handle)
 {
-    if (!handle)
-        return KEEL_ERR_ARG;
+    if (!c->ready || !handle)
+        return bad_call(c);
     pthread_mutex_lock(&c->lock);
     bool in_use = handle_is(handle) && !handle_is_done(handle);
     if (!in_use) {
@@ -159,11 +159,12 @@ static bool handle_done(void *arg)
 keel_status rma_wait(struct client *c, keel_handle *handle)
 {
     if (!handle || !handle_is(handle))
-        return KEEL_ERR_ARG;
+        return bad_call(c);
     if (handle_rests(handle))
         return handle_result(handle);
     pthread_mutex_lock(&c->lock);
-    client_wait(c, handle_done, handle);
+    if (c->ready) /* who has left has nothing under way */
+        client_wait(c, handle_done, handle);
     while (!handle_done(handle))
         client_progress(c); /* the job is lost: the operation fails as soon as nothing uses its memory */
     keel_status status = handle_result(handle);
@@ -174,8 +175,8 @@ keel_status rma_wait(struct client *c, keel_handle *handle)
 keel_status rma_wait_all(struct client *c, keel_handle *handles, size_t n)
 {
     keel_status first = KEEL_OK;
-    if (!handles && n)
-        return KEEL_ERR_ARG;
+    if ((!handles && n) || (!c->ready && !n))
+        return bad_call(c);
     for (size_t i = 0; i < n; i++) {
         keel_status status = rma_wait(c, &handles[i]);
         if (first == KEEL_OK)
@@ -208,14 +209,15 @@ static bool any_done(void *arg)
 
 keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_t *which)
 {
-    if (!which || (!handles && n))
-        return KEEL_ERR_ARG;
+    if (!which || (!handles && n) || (!c->ready && !n))
+        return bad_call(c);
     for (size_t i = 0; i < n; i++)
         if (!handle_is(&handles[i]))
-            return KEEL_ERR_ARG;
+            return bad_call(c);
     struct any any = {handles, n, n};
     pthread_mutex_lock(&c->lock);
-    client_wait(c, any_done, &any);
+    if (c->ready)
+        client_wait(c, any_done, &any);
     while (!any_done(&any))
         client_progress(c);
     keel_status status = any.which < n ? handle_result(&handles[any.which]) : KEEL_OK;
@@ -227,9 +229,9 @@ keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_
 keel_status rma_test(struct client *c, keel_handle *handle)
 {
     if (!handle || !handle_is(handle))
-        return KEEL_ERR_ARG;
+        return bad_call(c);
     pthread_mutex_lock(&c->lock);
-    if (!handle_done(handle))
+    if (c->ready && !handle_done(handle))
         client_progress(c);
     keel_status status = handle_done(handle) ? handle_result(handle) : KEEL_IN_PROGRESS;
     pthread_mutex_unlock(&c->lock);

@@ -77,7 +77,7 @@ uint64_t segment_lay_out(struct keel_segment *s)
 
 uint64_t segment_fingerprint(const struct client *c, const struct segment_want *want)
 {
-    uint64_t hash = 0xcbf29ce484222325u ^ want->redundancy;
+    uint64_t hash = 0xcbf29ce484222325u ^ want->redundancy ^ want->what << 8;
     for (uint32_t r = 0; r < c->page->ranks; r++)
         hash = (hash ^ part_of(want, r)) * 0x100000001b3u;
     return hash;
@@ -220,6 +220,7 @@ struct keel_segment *segment_new(struct client *c, uint32_t index, const struct 
         return NULL;
     s->index = index;
     s->redundancy = want->redundancy;
+    s->what = want->what;
     lay_out_parts(s, want);
     s->next = c->segments;
     c->segments = s;
@@ -379,16 +380,17 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
     return KEEL_OK;
 }
 
-keel_status segment_alloc_if(struct client *c, keel_status able, size_t bytes_per_rank, keel_redundancy redundancy,
-                             keel_segment **out)
+keel_status segment_alloc_for(struct client *c, keel_status able, uint64_t what, size_t bytes_per_rank,
+                              keel_segment **out)
 {
-    const struct segment_want want = {.bytes = bytes_per_rank, .redundancy = redundancy};
+    const struct segment_want want = {.bytes = bytes_per_rank, .redundancy = KEEL_REDUNDANCY_SHADOW, .what = what};
     return alloc(c, able, &want, out);
 }
 
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out)
 {
-    return segment_alloc_if(c, KEEL_OK, bytes_per_rank, redundancy, out);
+    const struct segment_want want = {.bytes = bytes_per_rank, .redundancy = redundancy};
+    return alloc(c, KEEL_OK, &want, out);
 }
 
 keel_status segment_alloc_parts(struct client *c, const size_t *bytes, keel_redundancy redundancy, keel_segment **out)
@@ -440,7 +442,7 @@ keel_status segment_locate(struct client *c, int rank, const void *address, keel
         return KEEL_ERR_ARG;
     *segment = NULL;
     *offset = 0;
-    if (!s || s == c->system || at < address_of(s, rank) || at - address_of(s, rank) >= s->part_bytes[rank])
+    if (!s || s == c->system || s->what || at < address_of(s, rank) || at - address_of(s, rank) >= s->part_bytes[rank])
         return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
     *segment = s;
     *offset = (size_t)(at - address_of(s, rank));

@@ -15,7 +15,7 @@ static keel_status agree(struct keel_group *g, uint64_t value, uint64_t *greates
 {
     struct engine_call call = {.kind = ENGINE_AGREE, .agree = ENGINE_MAX, .value = value};
     struct keel_request *r = NULL;
-    keel_status status = coll_call(g, &call, &r);
+    keel_status status = coll_call(g, &call, NULL, &r);
     return status == KEEL_OK ? coll_wait(r, NULL, greatest) : status;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/fault.h"
+#include "runtime/base/words.h"
 #include "runtime/client/handle.h"
 #include "runtime/client/near.h"
 #include "runtime/client/packed.h"
@@ -75,7 +76,8 @@ static bool source_next(struct source *s, keel_piece *run)
             memcpy(to + i * to_stride, from + i * from_stride, LEN);                                                   \
         return
 
-static void copy_row(uint8_t *to, uint64_t to_stride, const uint8_t *from, uint64_t from_stride, uint64_t n, size_t len)
+static void copy_row(enum op_kind kind, uint8_t *to, uint64_t to_stride, const uint8_t *from, uint64_t from_stride,
+                     uint64_t n, size_t len)
 {
     switch (len) {
         ROW_OF(8); /* one store: 8-byte elements are never torn */
@@ -85,16 +87,19 @@ static void copy_row(uint8_t *to, uint64_t to_stride, const uint8_t *from, uint6
         ROW_OF(128);
     default:
         for (uint64_t i = 0; i < n; i++)
-            memcpy(to + i * to_stride, from + i * from_stride, len);
+            if (kind == OP_PUT)
+                words_store(to + i * to_stride, from + i * from_stride, len);
+            else
+                words_load(to + i * to_stride, from + i * from_stride, len);
     }
 }
 
 static void piece_near(const struct call *q, uint8_t *base, const keel_piece *run)
 {
     if (q->kind == OP_PUT)
-        near_copy(base + run->offset, run->local, run->len);
+        words_store(base + run->offset, run->local, run->len);
     else if (q->kind == OP_GET)
-        near_copy(run->local, base + run->offset, run->len);
+        words_load(run->local, base + run->offset, run->len);
     else
         arith_add(q->type, base + run->offset, run->local, run->len / arith_size(q->type), q->scale, true);
 }
@@ -106,9 +111,9 @@ static void rows_near(const struct call *q, uint8_t *base, struct source *source
         uint8_t *there = base + source->offset + place[SHAPE_GLOBAL];
         uint8_t *here = (uint8_t *)source->local + place[SHAPE_LOCAL];
         if (q->kind == OP_PUT)
-            copy_row(there, stride[SHAPE_GLOBAL], here, stride[SHAPE_LOCAL], n, source->run);
+            copy_row(q->kind, there, stride[SHAPE_GLOBAL], here, stride[SHAPE_LOCAL], n, source->run);
         else
-            copy_row(here, stride[SHAPE_LOCAL], there, stride[SHAPE_GLOBAL], n, source->run);
+            copy_row(q->kind, here, stride[SHAPE_LOCAL], there, stride[SHAPE_GLOBAL], n, source->run);
     }
 }
 

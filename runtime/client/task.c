@@ -93,15 +93,18 @@ static keel_status find_round(struct client *c, keel_taskpool *pool)
 
 keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out)
 {
-    if (!out || count < 0 || count > UINT32_MAX)
-        return KEEL_ERR_ARG;
-    *out = NULL;
-    keel_taskpool *pool = calloc(1, sizeof *pool);
-    int64_t *words = calloc((size_t)count + 1, sizeof *words);
-    size_t share = c->size ? (size_t)(count + c->size - 1) / (size_t)c->size : 0;
+    if (out)
+        *out = NULL;
+    if (!c->ready)
+        return KEEL_ERR_STATE;
+    bool wrong = !out || count < 0 || count > UINT32_MAX; /* told to all: the others would wait for this rank */
+    keel_taskpool *pool = wrong ? NULL : calloc(1, sizeof *pool);
+    int64_t *words = wrong ? NULL : calloc((size_t)count + 1, sizeof *words);
+    size_t share = wrong ? 0 : (size_t)(count + c->size - 1) / (size_t)c->size;
     keel_segment *segment;
-    keel_status status = segment_alloc_if(c, pool && words ? KEEL_OK : KEEL_ERR_NOMEM, POOL_HEAD + 8 * share,
-                                          KEEL_REDUNDANCY_SHADOW, &segment);
+    keel_status able = wrong ? KEEL_ERR_ARG : pool && words ? KEEL_OK : KEEL_ERR_NOMEM;
+    keel_status status =
+        segment_alloc_for(c, able, SEGMENT_OF_TASKS + (uint64_t)count, POOL_HEAD + 8 * share, &segment);
     if (status == KEEL_OK) {
         assert(pool && words); /* else this rank would have made the allocation fail */
         pool->segment = segment;
@@ -120,8 +123,11 @@ keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out
     return KEEL_OK;
 }
 
-keel_status taskpool_free(struct client *c, keel_taskpool *pool)
+keel_status taskpool_free(struct client *c, keel_taskpool *pool, bool *gone)
 {
+    *gone = false;
+    if (!c->ready)
+        return KEEL_ERR_STATE;
     if (!pool)
         return KEEL_OK;
     if (pool->current >= 0)
@@ -129,14 +135,13 @@ keel_status taskpool_free(struct client *c, keel_taskpool *pool)
     keel_status status = segment_free(c, pool->segment);
     free(pool->words);
     free(pool);
+    *gone = true;
     return status;
 }
 
 keel_status taskpool_reset(struct client *c, keel_taskpool *pool)
 {
-    if (!pool)
-        return KEEL_ERR_ARG;
-    if (!c->resumed || c->in_task)
+    if (!c->ready || !c->resumed || c->in_task)
         return KEEL_ERR_STATE;
     if (pool->round == ROUND_MAX)
         return KEEL_ERR_LIMIT;
@@ -279,10 +284,10 @@ static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out
 
 keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task)
 {
-    if (!pool || !task)
-        return KEEL_ERR_ARG;
     if (!c->ready || !c->resumed || c->in_task)
         return KEEL_ERR_STATE;
+    if (!task)
+        return KEEL_ERR_ARG;
     keel_status status = draw(c, pool, task);
     while (status == KEEL_OK && *task < 0) {
         bool busy;
@@ -297,7 +302,9 @@ keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task)
 
 keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task)
 {
-    if (!pool || task < 0 || task >= pool->count)
+    if (!c->ready)
+        return KEEL_ERR_STATE;
+    if (task < 0 || task >= pool->count)
         return KEEL_ERR_ARG;
     if (pool->current != task)
         return KEEL_ERR_STATE;

@@ -21,7 +21,7 @@
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
 
-enum { GRANULE_BYTES = 65536, GRANULES_MAX = 8192, BATCH = 256, RUN_BYTES = 65536 };
+enum { GRANULE_BYTES = 65536, GRANULES_MAX = 8192, BATCH = 1024, RUN_BYTES = 65536, UNDER_WAY_MAX = 64 };
 enum { CLEAN, TAKING, DIRTY, FLUSHING };
 
 struct tracked {
@@ -172,7 +172,7 @@ static keel_status track(struct client *c, keel_segment *s)
 KEEL_EXPORT keel_status keel_segment_track(keel_segment *segment)
 {
     struct client *c = &process_client;
-    if (!c->ready || !segment)
+    if (!c->ready || !segment || segment->retired)
         return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
     if (segment->redundancy == KEEL_REDUNDANCY_NONE || segment->largest == 0)
         return KEEL_OK;
@@ -205,11 +205,15 @@ void track_touch(const void *dst, size_t len)
 
 /* ---- flush ---- */
 
+/* Runs of words of one rank's part go together: many of them are short. */
 struct flush {
     struct tracked *tracked;
     keel_handle handle;
     int begun; /* puts of the handle */
     keel_status status;
+    int rank; /* whose the pieces are */
+    size_t n;
+    keel_piece piece[BATCH];
 };
 
 static void flush_wait(struct flush *f)
@@ -220,17 +224,28 @@ static void flush_wait(struct flush *f)
     f->begun = 0;
 }
 
-static void flush_put(struct flush *f, int rank, size_t offset, const uint8_t *src, size_t len)
+static void flush_pieces(struct flush *f)
 {
+    if (!f->n)
+        return;
     keel_status status = f->begun ? KEEL_OK : keel_handle_aggregate(&f->handle);
     if (status == KEEL_OK)
-        status = keel_put_nb(f->tracked->segment, rank, offset, src, len, &f->handle);
+        status = keel_put_vector_nb(f->tracked->segment, f->rank, f->piece, f->n, &f->handle);
     if (status == KEEL_OK)
         f->begun++;
     else if (f->status == KEEL_OK)
         f->status = status;
-    if (f->begun == BATCH)
+    f->n = 0;
+    if (f->begun == UNDER_WAY_MAX)
         flush_wait(f);
+}
+
+static void flush_put(struct flush *f, int rank, size_t offset, uint8_t *src, size_t len)
+{
+    if (f->n == BATCH || f->rank != rank)
+        flush_pieces(f);
+    f->rank = rank;
+    f->piece[f->n++] = (keel_piece){offset, src, len};
 }
 
 /* Bytes of the copy, which lie in the parts of the ranks of this node. */
@@ -274,7 +289,11 @@ static void flush_granule(struct flush *f, size_t g)
 static keel_status flush(struct tracked *t)
 {
     uint8_t *view = (uint8_t *)atomic_load(&t->base); // NOLINT(performance-no-int-to-ptr)
-    struct flush f = {.tracked = t, .status = KEEL_OK};
+    static struct flush f;                            /* under the lock */
+    f.tracked = t;
+    f.begun = 0;
+    f.n = 0;
+    f.status = KEEL_OK;
     for (size_t g = 0; g < t->granules; g++) {
         uint8_t was = DIRTY;
         if (!atomic_compare_exchange_strong(&t->state[g], &was, FLUSHING))
@@ -283,6 +302,7 @@ static keel_status flush(struct tracked *t)
             f.status = KEEL_ERR_SYSTEM;
         flush_granule(&f, g);
     }
+    flush_pieces(&f);
     flush_wait(&f);
     for (size_t g = 0; g < t->granules; g++) {
         size_t at = g * t->granule, bytes = granule_bytes(t, g);

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "runtime/base/words.h"
+
 bool pack_has_room(size_t runs, size_t bytes, size_t len)
 {
     size_t head = pack_head(runs + 1);
@@ -86,21 +88,12 @@ uint64_t pack_reach(const struct pack *p)
     return reach;
 }
 
-/* Whole words with one store each: none is ever torn for who looks at the same moment. */
-static void copy(uint8_t *to, const uint8_t *from, size_t len)
-{
-    if (len == 8)
-        memcpy(to, from, 8);
-    else
-        memcpy(to, from, len);
-}
-
 void pack_scatter(const struct pack *p, uint8_t *base)
 {
     const uint8_t *data = p->data;
     for (uint32_t i = 0; i < p->runs; i++) {
         struct pack_run run = pack_run(p, i);
-        copy(base + run.at, data, run.len);
+        words_store(base + run.at, data, run.len);
         data += run.len;
     }
 }
@@ -109,7 +102,7 @@ void pack_gather(const struct pack *p, const uint8_t *base, uint8_t *data)
 {
     for (uint32_t i = 0; i < p->runs; i++) {
         struct pack_run run = pack_run(p, i);
-        copy(data, base + run.at, run.len);
+        words_load(data, base + run.at, run.len);
         data += run.len;
     }
 }

@@ -182,7 +182,9 @@ void detour_told(struct detour *d, struct detour_source *s, const struct detour_
 /* Up to max things to pass on: half of them the latest, the others in turn over calls. Only what changes another's
  * choice is passed on: outages of tell_ns and more, broken ones for as long as they are likely to last, ended ones for
  * as long as others may still avoid them; and unless `all`, with most calls only what has been passed on less than
- * tell_times, as news that ride on each message are traffic, too. What can change nobody's choice any more is dropped.
+ * tell_times, as news that ride on each message are traffic, too. With `all` and `plan` outages of lasting_ns and more,
+ * ended ones too, for as long as they are remembered, as a plan is for the faults that everybody knows. What can change
+ * nobody's choice any more is dropped.
  * returns how many. */
 int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, bool all, int max, struct detour_news *news);
 /* Where somebody sends to: returns whether that was new. And up to max such things to pass on: returns how many. Nothing

@@ -72,9 +72,24 @@ bool detour_is_cable(const struct fabric *f, int32_t link)
            !fabric_firm(f, link);
 }
 
+/* A lasting fault is remembered until a message came through: it counts for what is expected. */
+static bool is_remembered(const struct detour *d, uint64_t out_ns, uint64_t age_ns)
+{
+    uint64_t more = before(age_ns, 2 * d->config.retry_max_ns);
+    return more == 0 || (more - 1) / 16 < out_ns;
+}
+
+/* Plans are for the faults that all know: of a lasting one it is told for as long as it is remembered, also that it works
+ * again, as otherwise who has not heard of that tells the others once more that it is broken. */
+static bool is_planned_for(const struct detour *d, uint64_t out_ns, uint64_t age_ns)
+{
+    return d->config.plan && out_ns >= d->config.lasting_ns && is_remembered(d, out_ns, age_ns);
+}
+
 void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now)
 {
-    if (news->age_ns > d->config.retry_max_ns || !detour_is_cable(d->fabric, news->cable))
+    bool old = news->age_ns > d->config.retry_max_ns && !is_planned_for(d, news->out_ns, news->age_ns);
+    if (old || !detour_is_cable(d->fabric, news->cable))
         return; /* an old story, or none of this network's */
     struct detour_fault *f = detour_faults_find(&s->faults, news->cable);
     uint64_t seen = time_of(now, news->age_ns), found = time_of(now, news->known_ns);
@@ -101,14 +116,14 @@ static bool is_worth_telling(const struct detour *d, const struct detour_fault *
     return f->out_ns >= d->config.tell_ns && age <= d->config.retry_max_ns && age <= (f->works ? 16 : 1) * out;
 }
 
-/* A lasting fault is remembered until a message came through: it counts for what is expected. */
 static bool is_over(const struct detour *d, const struct detour_fault *f, uint64_t now)
 {
+    uint64_t age = before(now, f->last_ns);
     if (f->doubts)
-        return before(now, f->last_ns) > d->config.retry_max_ns;
+        return age > d->config.retry_max_ns;
     if (f->lasting)
-        return before(now, f->last_ns) > 2 * d->config.retry_max_ns + 16 * f->out_ns;
-    return now > f->retry_ns && !is_worth_telling(d, f, now);
+        return !is_remembered(d, f->out_ns, age);
+    return now > f->retry_ns && !is_worth_telling(d, f, now) && !is_planned_for(d, f->out_ns, age);
 }
 
 static struct detour_news news_of(const struct detour_fault *f, uint64_t now)
@@ -116,10 +131,21 @@ static struct detour_news news_of(const struct detour_fault *f, uint64_t now)
     return (struct detour_news){f->cable, f->works, f->out_ns, before(now, f->last_ns), before(now, f->found_ns)};
 }
 
+/* What a call passes on. */
+enum telling {
+    TELL_NEW,   /* only what has not been passed on often */
+    TELL_OFTEN, /* that, too */
+    TELL_ALL,   /* and what plans are for */
+};
+
 /* Pass it on, unless it has been often enough: whoever is to hear of it has, most likely. */
-static int pass_on(const struct detour *d, struct detour_fault *f, bool all, uint64_t now, struct detour_news *news)
+static int pass_on(const struct detour *d, struct detour_fault *f, enum telling telling, uint64_t now,
+                   struct detour_news *news)
 {
-    if (!is_worth_telling(d, f, now) || (!all && f->told >= d->config.tell_times))
+    bool planned = telling == TELL_ALL && is_planned_for(d, f->out_ns, before(now, f->last_ns));
+    if (!planned && !is_worth_telling(d, f, now))
+        return 0;
+    if (telling == TELL_NEW && f->told >= d->config.tell_times)
         return 0;
     f->told = (uint8_t)(f->told + (f->told < UINT8_MAX));
     *news = news_of(f, now);
@@ -131,15 +157,16 @@ int detour_recall(struct detour *d, struct detour_source *s, uint64_t now, bool 
     struct detour_faults *t = &s->faults;
     uint32_t latest = max / 2 > 8 ? (uint32_t)max / 2 : 8, most = max > 0 ? LOOKS * (uint32_t)max : 0;
     int n = 0;
-    all = all || s->recalls++ % d->config.tell_times == 0;
+    bool often = all || s->recalls++ % d->config.tell_times == 0;
+    enum telling telling = all ? TELL_ALL : often ? TELL_OFTEN : TELL_NEW;
     for (uint32_t i = 0; i < latest && t->used > latest && n < max / 2; i++)
-        n += pass_on(d, &t->entry[t->used - 1 - s->turn_latest++ % latest], all, now, &news[n]);
-    for (uint32_t left = all || t->used < most ? t->used : most; left > 0 && t->used && n < max; left--) {
+        n += pass_on(d, &t->entry[t->used - 1 - s->turn_latest++ % latest], telling, now, &news[n]);
+    for (uint32_t left = often || t->used < most ? t->used : most; left > 0 && t->used && n < max; left--) {
         struct detour_fault *f = &t->entry[s->turn++ % t->used];
         if (is_over(d, f, now))
             detour_faults_remove(t, f->cable);
         else
-            n += pass_on(d, f, all, now, &news[n]);
+            n += pass_on(d, f, telling, now, &news[n]);
     }
     return n;
 }

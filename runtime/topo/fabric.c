@@ -183,7 +183,7 @@ int32_t fabric_cables(const struct fabric *f)
 {
     int32_t n = 0;
     for (int32_t l = 0; l < fabric_links(f); l++)
-        n += f->neighbor[l] >= 0 && f->reverse[l] > l;
+        n += f->neighbor[l] >= 0 && f->reverse[l] > l && !fabric_firm(f, l);
     return n;
 }
 

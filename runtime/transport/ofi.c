@@ -130,6 +130,8 @@ static void ofi_close(struct tp *base)
     close_fid(tp->cq);
     close_fid(tp->eq);
     ofi_pools_free(tp);
+    if (tp->spare_fd >= 0)
+        close(tp->spare_fd);
     close_fid(tp->domain);
     close_fid(tp->fabric);
     if (tp->epoll_fd >= 0)
@@ -146,7 +148,7 @@ static keel_status ofi_open(const struct tp_config *config, struct tp **out)
     if (!tp)
         return KEEL_ERR_NOMEM;
     tp->base.table = &tp_ofi;
-    tp->epoll_fd = -1;
+    tp->epoll_fd = tp->listen_fd = tp->spare_fd = -1;
     TAILQ_INIT(&tp->eps);
     TAILQ_INIT(&tp->waiting);
     TAILQ_INIT(&tp->ending);
@@ -418,6 +420,8 @@ static int ofi_poll(struct tp *base, struct tp_event *events, int max)
         close_ended(tp, drained);
         n += tell_ends(tp, events + n, max - n);
     }
+    if (n)
+        tp->idle_arms = 0;
     return n;
 }
 
@@ -432,6 +436,10 @@ static bool ofi_arm(struct tp *base)
     struct fid *fids[] = {&tp->cq->fid, &tp->eq->fid};
     struct ofi_ep *ep;
     tp->eq_due = true; /* whatever wakes us may be a connection event */
+    if (++tp->idle_arms >= OFI_IDLE_ARMS) {
+        tp->idle_arms = 0;
+        ofi_sock_drop_unacceptable(tp);
+    }
     if (!TAILQ_EMPTY(&tp->held) || !TAILQ_EMPTY(&tp->ending) || !STAILQ_EMPTY(&tp->cm_events) || tp->held_wholes ||
         (tp->rdma && rdma_any_opened(tp)))
         return false;

@@ -153,7 +153,7 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
     }
     int rc = ofi_ep_open(ep, tp->info);
     if (rc) {
-        log_warn("transport: cannot open an endpoint: %s", fi_strerror(-rc));
+        log_warn_some("transport: cannot open an endpoint: %s", fi_strerror(-rc));
         ofi_ep_discard(ep);
         return KEEL_ERR_SYSTEM;
     }

@@ -32,6 +32,7 @@ enum {
      * completion queue first (the posted receives come back), an arming sleeper and a waker look by themselves. */
     OFI_EQ_EVERY = 1024,
     OFI_EQ_EVERY_OPENING = 16, /* while a connection is being made */
+    OFI_IDLE_ARMS = 32,        /* without an event between them: what wakes us may be what the provider cannot take */
     OFI_RECV_DEPTH = 8,
     /* The provider (tcp, 1.17) reads a connection request with blocking calls: its own header, then as many bytes of connect data as
      * that says. So connect data have one length, the largest that it takes, and a socket counts as readable when all is there. */
@@ -192,6 +193,8 @@ struct ofi_tp {
     bool whole_hellos; /* the listener's sockets are readable when their hello is whole */
     bool rdma;         /* the provider is verbs */
     int eq_fd, cq_fd, epoll_fd;
+    int listen_fd, spare_fd; /* the provider's; given up to take what it has no descriptor for. -1: not there */
+    unsigned idle_arms;      /* in a row, without an event between them */
     int recv_depth;
     size_t inject_max;
     uint32_t polls;
@@ -272,6 +275,7 @@ void ofi_cm_tell(struct ofi_tp *tp, struct tp_event event);
 
 /* ofi_sock.c */
 void ofi_sock_setup_listener(struct ofi_tp *tp);
+void ofi_sock_drop_unacceptable(struct ofi_tp *tp);
 void ofi_sock_setup_connecting(struct ofi_ep *ep);
 /* An accepted connection is readable again with the first byte; false if its socket was not found. */
 bool ofi_sock_setup_accepted(struct ofi_tp *tp, const struct sockaddr_in6 *peer);

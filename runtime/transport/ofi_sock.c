@@ -6,10 +6,13 @@
 #include "runtime/transport/ofi_int.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
@@ -65,9 +68,10 @@ static bool peer_of(int fd, struct sockaddr_in6 *peer)
 
 static bool visit_listener(int fd, void *arg)
 {
+    struct ofi_tp *tp = arg;
     int listening = 0;
     socklen_t len = sizeof(listening);
-    if (!local_is(fd, arg) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
+    if (!local_is(fd, &tp->listen_addr) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
         return false;
     sock_set_liveness(fd);
     /* The provider reads a hello with blocking calls: a header without its body would stop the whole process, for a tick of the kernel's
@@ -76,14 +80,34 @@ static bool visit_listener(int fd, void *arg)
     const int whole = OFI_CONNECT_HEADER + OFI_CONNECT_DATA;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
     setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &whole, sizeof(whole));
+    tp->listen_fd = fd;
     return true;
 }
 
 void ofi_sock_setup_listener(struct ofi_tp *tp)
 {
-    tp->whole_hellos = sockets_of_epoll(tp->eq_fd, visit_listener, &tp->listen_addr);
+    tp->whole_hellos = sockets_of_epoll(tp->eq_fd, visit_listener, tp);
+    tp->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (!tp->whole_hellos)
         log_info("transport: the listening socket was not found; silent connections are noticed late");
+}
+
+/* A connection for which the provider has no descriptor would wake us for ever: it is taken and closed. Who made it tries again. */
+void ofi_sock_drop_unacceptable(struct ofi_tp *tp)
+{
+    struct pollfd waits = {.fd = tp->listen_fd, .events = POLLIN};
+    if (tp->listen_fd < 0 || tp->spare_fd < 0 || poll(&waits, 1, 0) <= 0)
+        return;
+    int more = dup(tp->spare_fd);
+    if (more >= 0) { /* there is one */
+        close(more);
+        return;
+    }
+    close(tp->spare_fd);
+    int fd = accept4(tp->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        close(fd);
+    tp->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 /* ---- one connection ---- */

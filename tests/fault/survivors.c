@@ -34,7 +34,7 @@ static int64_t value(int rank, long of, size_t i)
     return (rank + 1) * 1000003L + of * 31 + (int64_t)i * 7;
 }
 
-/* One line; members by rank of the job. */
+/* One line: who, which call, how it ended; members by rank of the job. */
 static void tell(const char *name, keel_status status, const keel_group *g, const keel_covered *covered, uint64_t hash)
 {
     char members[512] = "";
@@ -42,7 +42,7 @@ static void tell(const char *name, keel_status status, const keel_group *g, cons
         if (keel_covered_has(covered, m))
             snprintf(members + strlen(members), sizeof members - strlen(members), "%s%d", *members ? "," : "",
                      keel_group_to_world(g, m));
-    printf("%ld %s %s %s %llx\n", call, name, keel_status_name(status), *members ? members : "-",
+    printf("%d %ld %s %s %s %llx\n", keel_rank(), call, name, keel_status_name(status), *members ? members : "-",
            (unsigned long long)hash);
     fflush(stdout);
 }
@@ -223,7 +223,7 @@ int main(int argc, char **argv)
         }
     if (!keel_restarted())
         until_left(world, left);
-    printf("end\n");
+    printf("%d end\n", keel_rank());
     expect_ok(keel_finalize(), "finalize");
     return 0;
 }

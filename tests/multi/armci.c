@@ -346,6 +346,12 @@ static void test_collectives(void)
         armci_msg_gop_scope(SCOPE_MASTERS, node, 1, "+", ARMCI_INT);
         EXPECT(node[0] == armci_domain_count(ARMCI_DOMAIN_SMP));
     }
+    long long sum = me;
+    armci_msg_reduce(&sum, 1, "+", ARMCI_LONG_LONG);
+    EXPECT(sum == n * (n - 1) / 2); /* everybody's */
+    node[0] = me;
+    armci_msg_reduce_scope(SCOPE_NODE, node, 1, "min", ARMCI_INT);
+    EXPECT(node[0] == first);
     int top, up, left, right;
     armci_msg_bintree(SCOPE_ALL, &top, &up, &left, &right);
     EXPECT(top == 0 && up == (me ? (me - 1) / 2 : -1) && left == (2 * me + 1 < n ? 2 * me + 1 : -1));
@@ -370,6 +376,29 @@ static void test_messages(void)
                     EXPECT(in[i] == (char)(i * 3 + from));
             }
         }
+    }
+}
+
+/* Long ones of several processes at once stay whole; and empty ones. */
+static void test_messages_from_anybody(void)
+{
+    enum { LONG = 150000 };
+    static char out[LONG], in[LONG];
+    static int lengths[2] = {LONG, 0};
+    for (int i = 0; i < LONG; i++)
+        out[i] = (char)(i * 5 + me);
+    for (int k = 0; k < 2; k++) {
+        int length = -1, senders = 0;
+        if (me)
+            armci_msg_snd(7, out, lengths[k], 0);
+        for (int i = 1; !me && i < n; i++) {
+            int from = armci_msg_rcvany(7, in, LONG, i % 2 ? &length : NULL);
+            EXPECT(from > 0 && from < n && (senders & 1 << from) == 0 && (i % 2 == 0 || length == lengths[k]));
+            senders |= 1 << from;
+            for (int j = 0; j < lengths[k]; j++)
+                EXPECT(in[j] == (char)(j * 5 + from));
+        }
+        armci_msg_barrier();
     }
 }
 
@@ -515,6 +544,7 @@ int main(int argc, char **argv)
     test_rmw_and_mutexes();
     test_collectives();
     test_messages();
+    test_messages_from_anybody();
     test_groups_and_domains();
     test_memory_of_groups();
     test_notifications();

@@ -6,6 +6,8 @@
  *   load    8 busy processes at nice 0 (KEEL_LOAD_NICE) for 20 s (KEEL_LOAD_S): nobody dies
  *   idle    how often an idle node wakes up: less than a hundred times a second. Processor time is printed: below 0.5 % of a core on a
  *           machine that has nothing else to do
+ *   full    no node may open a descriptor more: one whose thread stands still for 450 ms, and whose witness has died, does not die of
+ *           that; a connection that waits to be taken keeps no processor busy; a death is found
  *   forge   garbage, foreign and altered datagrams and connections: dropped and counted, nobody dies
  * and, where the environment says how (tests/rdma-vm does),
  *   cut     the network of each node in turn is cut without a word: the others commit its death, it ends itself
@@ -17,10 +19,12 @@
  * Prints the times measured. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +65,7 @@ static int dark_ms; /* 0: the default */
 struct self {
     int node;
     struct helper *h;
+    atomic_bool stands; /* the helper's thread, at the next report */
 };
 
 static void say(const struct note *n)
@@ -111,6 +116,8 @@ static void on_report(void *user, const struct member_report *r)
         fprintf(stderr, "%.3f node %d: %s node %d epoch %llu %s: %s\n", (double)r->now_ns / 1e6, s->node,
                 member_report_name(r->kind), r->node, (unsigned long long)r->epoch, member_evidence_name(r->evidence),
                 r->text);
+    if (atomic_exchange(&s->stands, false))
+        usleep(450 * 1000);
     if (r->kind == MEMBER_REPORT_SUSPECT)
         say(&(struct note){.node = s->node, .kind = NOTE_SUSPECT, .about = r->node, .t = clock_now_ns()});
     if (r->kind == MEMBER_REPORT_VERDICT)
@@ -136,6 +143,23 @@ static enum probe_choice wanted_probe(void)
     return strcmp(text, "verbs") == 0 ? PROBE_VERBS : PROBE_OFI;
 }
 
+/* All that are free; what is closed later may be used again. */
+static void use_up_descriptors(void)
+{
+    struct rlimit limit;
+    rlim_t top = 0;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        _exit(4);
+    for (int fd = 0; fd < 1000; fd++)
+        if (fcntl(fd, F_GETFD) >= 0)
+            top = (rlim_t)fd;
+    limit.rlim_cur = top + 1;
+    if (setrlimit(RLIMIT_NOFILE, &limit))
+        _exit(4);
+    while (dup(0) >= 0)
+        ;
+}
+
 static void node_main(int node, int from)
 {
     struct self s = {.node = node};
@@ -159,8 +183,16 @@ static void node_main(int node, int from)
     if (read(from, blobs, sizeof blobs) != sizeof blobs || helper_start(s.h, blobs, &(int){-1}) != KEEL_OK)
         _exit(4);
     char order;
-    while (read(from, &order, 1) == 1) { /* 'p': statistics */
+    while (read(from, &order, 1) ==
+           1) { /* 'p': statistics; 'd': no descriptors; 's': the helper's thread stands still */
         struct rusage u;
+        if (order == 'd')
+            use_up_descriptors();
+        if (order == 's') {
+            s.stands = true;
+            helper_check(s.h, (node + 1) % NODES);
+            continue;
+        }
         struct note n = {.node = node, .kind = NOTE_STATS, .t = clock_now_ns()};
         getrusage(RUSAGE_SELF, &u);
         n.cpu =
@@ -268,9 +300,11 @@ static bool closed_through(uint64_t verdict)
     return dying.fd < 0 || (dying.gone && dying.gone <= silence);
 }
 
+enum basis { SILENT, CERTAIN, EITHER };
+
 /* All but the victim have committed its death: the time of the last, in ms since t. The first verdict rested on certain evidence,
  * or on silence: what takes 1 ms and what takes the limit of silence. */
-static double wait_commits(int victim, uint64_t t, bool certain)
+static double wait_commits(int victim, uint64_t t, enum basis basis)
 {
     struct note n;
     bool has[NODES] = {false};
@@ -282,9 +316,9 @@ static double wait_commits(int victim, uint64_t t, bool certain)
             fail("a node halted");
         if (n.kind == NOTE_VERDICT && n.about == victim && !verdicts++) {
             evidence = n.evidence;
-            if (certain && evidence != MEMBER_REFUSED && closed_through(n.t))
+            if (basis == CERTAIN && evidence != MEMBER_REFUSED && closed_through(n.t))
                 fail("a certain death was taken for silence");
-            if (!certain && evidence == MEMBER_REFUSED)
+            if (basis == SILENT && evidence == MEMBER_REFUSED)
                 fail("silence was taken for a certain death");
         }
         if (n.kind != NOTE_COMMIT)
@@ -309,7 +343,7 @@ static double kill_node(int victim)
     dying.gone = 0;
     if (dying.fd < 0 || kill(nodes[victim].pid, SIGKILL))
         fail("kill");
-    double ms = wait_commits(victim, t, true);
+    double ms = wait_commits(victim, t, CERTAIN);
     close(dying.fd);
     dying.fd = -1;
     return ms;
@@ -396,7 +430,7 @@ static void freeze(bool witness_too)
             fail("a node has no witness");
         uint64_t t = clock_now_ns();
         kill(nodes[victim].pid, SIGSTOP);
-        double ms = wait_commits(victim, t, false);
+        double ms = wait_commits(victim, t, SILENT);
         printf("node %d stopped: everywhere in %.1f ms, %s\n", victim, ms, member_evidence_name(evidence));
         if (prompt && evidence != MEMBER_HUNG)
             fail("an agent that was stopped was taken for a silent one");
@@ -582,6 +616,58 @@ static void mode_forge(void)
     end_job();
 }
 
+static double cpu_of(int node, uint64_t ns)
+{
+    struct note a[NODES], b[NODES];
+    int suspicions = 0;
+    statistics(a);
+    nobody_dies(clock_now_ns() + ns, &suspicions);
+    statistics(b);
+    return 100 * (b[node].cpu - a[node].cpu) / ((double)(b[node].t - a[node].t) / 1e9);
+}
+
+static void order_all(char order)
+{
+    struct note n;
+    for (int i = 0; i < NODES; i++)
+        if (write(nodes[i].to, &order, 1) != 1 || !next_note(&n, clock_now_ns() + 2000 * MS) || n.kind != NOTE_STATS)
+            fail("a node does not do what it is told");
+}
+
+static void mode_full(void)
+{
+    struct sockaddr_in to[2];
+    int suspicions = 0, victim = 1;
+    start_job();
+    if (addresses(&job_blobs[victim], to) != 2)
+        fail("no addresses in the blob");
+    order_all('d');
+    for (int i = 0; i < NODES; i++) {
+        int witness = witness_of(i);
+        if (witness && kill(witness, SIGKILL))
+            fail("kill");
+        if (write(nodes[i].to, "s", 1) != 1)
+            fail("write");
+        nobody_dies(clock_now_ns() + 1200 * MS, &suspicions);
+    }
+    printf("no descriptors: %d threads stood still for 450 ms, %d suspicions, nobody died\n", NODES, suspicions);
+    if (!suspicions)
+        fail("nobody noticed that a thread stood still");
+    int tcp = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(tcp, (struct sockaddr *)&to[0], sizeof to[0]) != 0)
+        fail("connect");
+    double cpu = cpu_of(victim, 2000 * MS);
+    printf("a connection that cannot be taken: %.1f %% of a core\n", cpu);
+    if (cpu > 20)
+        fail("a connection that cannot be taken keeps a processor busy");
+    close(tcp);
+    uint64_t t = clock_now_ns();
+    if (kill(nodes[victim].pid, SIGKILL))
+        fail("kill");
+    printf("afterwards node %d killed: everywhere in %.0f ms\n", victim, wait_commits(victim, t, EITHER));
+    end_job();
+}
+
 /* Does what a variable of the environment says. False: it says nothing. */
 static void command(const char *variable, int node)
 {
@@ -637,7 +723,7 @@ static void mode_cut(void)
         start_job();
         uint64_t t = clock_now_ns();
         command("KEEL_HELPERS_CUT", victim);
-        printf("node %d cut off: everywhere in %.1f ms\n", victim, wait_commits(victim, t, false));
+        printf("node %d cut off: everywhere in %.1f ms\n", victim, wait_commits(victim, t, SILENT));
         wait_halt(victim);
         command("KEEL_HELPERS_HEAL", victim);
         end_job();
@@ -716,9 +802,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } modes[] = {{"kill", mode_kill}, {"freeze", mode_freeze}, {"blind", mode_blind},      {"pause", mode_pause},
-                 {"load", mode_load}, {"idle", mode_idle},     {"forge", mode_forge},      {"cut", mode_cut},
-                 {"loss", mode_loss}, {"delay", mode_delay},   {"fallback", mode_fallback}};
+    } modes[] = {{"kill", mode_kill}, {"freeze", mode_freeze}, {"blind", mode_blind},       {"pause", mode_pause},
+                 {"load", mode_load}, {"idle", mode_idle},     {"forge", mode_forge},       {"cut", mode_cut},
+                 {"loss", mode_loss}, {"delay", mode_delay},   {"fallback", mode_fallback}, {"full", mode_full}};
     setvbuf(stdout, NULL, _IONBF, 0);
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
@@ -726,6 +812,6 @@ int main(int argc, char **argv)
             modes[i].run();
             return 0;
         }
-    fprintf(stderr, "usage: helpers kill|freeze|blind|pause|load|idle|forge|cut|loss|delay|fallback\n");
+    fprintf(stderr, "usage: helpers kill|freeze|blind|pause|load|idle|full|forge|cut|loss|delay|fallback\n");
     return 2;
 }

@@ -148,6 +148,14 @@ def test_a_level_of_the_log_that_is_none_is_told_once():
         assert job.wait() == 0 and job.stderr().count("KEEL_LOG='rubbish' is none of ") == 1, job.stderr()
 
 
+def test_an_armci_program_of_some_processes():
+    if not os.environ.get("KEEL_ARMCI_COMM"):
+        raise Skip("no ARMCI")
+    for nodes in 0, 2:
+        with Run(mpiexec("-genv", "ASAN_OPTIONS", "detect_leaks=0", "-n", "4", os.environ["KEEL_ARMCI_COMM"], "part"), nodes) as job:
+            assert job.wait() == 0 and job.stdout().count("right") == 1, (job.process.returncode, job.stdout(), job.stderr())
+
+
 def test_a_global_arrays_program():
     if not os.environ.get("KEEL_GA"):
         raise Skip("no Global Arrays")

@@ -1,5 +1,5 @@
 /* Simulation of collectives. Exit 0 if every property held (world.h).
- *   coll --sweep single|pairs|freeze|loss|leave|parting|revoking|ahead|outcast [--members N] [--stride K]   every fault at every step of every algorithm
+ *   coll --sweep single|pairs|freeze|loss|slow|leave|parting|revoking|ahead|outcast [--members N] [--stride K]   every fault at every step of every algorithm
  *   coll --sweep board|board-pairs|board-freeze|board-ahead                          the same for members that share memory
  *   coll --chaos COUNT [--seed S]                                      random everything
  *   coll --scale MEMBERS                                               steps and messages of groups up to this size (scale.c)
@@ -81,11 +81,15 @@ static const struct variant boarded[] = {
     {"allgather, board, three turns in place", {TOGETHER(ALLGATHER, 9000), .in_place = true}, 0},
     {"alltoall, board", {TOGETHER(ALLTOALL, 9), .in_place = true}, 0},
     {"alltoall, board, several turns in place", {TOGETHER(ALLTOALL, 4000), .in_place = true}, 0},
+    {"allreduce, board, early", {TOGETHER(ALLREDUCE, 9), .early = true}, 0},
+    {"allreduce, board, early in place", {TOGETHER(ALLREDUCE, 1500), .early = true, .in_place = true}, 0},
+    {"allgather, board, early in place", {TOGETHER(ALLGATHER, 9), .early = true, .in_place = true}, 0},
 };
-enum { BOARDED = sizeof boarded / sizeof boarded[0] };
+/* Chance draws from the first ones: a seed stays the same world. Calls that may return early are among `variants`. */
+enum { BOARDED = sizeof boarded / sizeof boarded[0], DRAWN = BOARDED - 3 };
 
 static int nodes[MEMBERS_MAX];
-static uint64_t runs, over_board, left_board, placed, kept, left_group;
+static uint64_t runs, over_board, left_board, placed, kept, arrived, left_group;
 
 /* The variant's call, then a barrier: so some leave while others are behind. */
 static struct coll_params world_of(const struct variant *v, int n, uint64_t seed)
@@ -115,6 +119,7 @@ static uint64_t run(const struct coll_params *p)
     runs++;
     placed += stats.placed;
     kept += stats.kept;
+    arrived += stats.arrived;
     left_group += stats.left_group;
     over_board += stats.boarded;
     left_board += stats.left;
@@ -211,6 +216,32 @@ static void losses(struct coll_params *p)
         alone(p, COLL_LOSES);
 }
 
+/* Acknowledgements come late, or not at all where who should give them is through, and nothing is copied: that all have finished must do,
+ * also in a later attempt, which a broken connection or the death of any but the root makes necessary. */
+static void slow(struct coll_params *p)
+{
+    if (p->call[0].kind != ENGINE_MOVE ||
+        p->call[0].early) /* of what may return early there is little, which is copied */
+        return;
+    p->calls = 1;
+    p->call[0].async = p->no_keep = true;
+    p->ack_ns = 20000;
+    alone(p, COLL_LOSES);
+    p->faults = 0;
+    uint64_t events = run(p), pair = 0;
+    p->faults = 2;
+    for (uint64_t t = 0; t < events; t++)
+        for (uint64_t u = t; u < events + 20; u++)
+            for (int a = 0; a < p->n; a++)
+                for (int b = 0; b < p->n; b++) {
+                    if (a == p->call[0].root || a == b || pair++ % (7 * stride))
+                        continue;
+                    p->fault[0] = (struct coll_fault){COLL_DIES, a, t, pair & 1, 0};
+                    p->fault[1] = (struct coll_fault){.kind = COLL_LOSES, .member = b, .after = u};
+                    run(p);
+                }
+}
+
 static void two(struct coll_params *p, int second)
 {
     uint64_t events = run(p), pair = 0;
@@ -230,12 +261,28 @@ static void two(struct coll_params *p, int second)
                 }
 }
 
+/* Who comes late is not waited for on the board; but members that all live and come together now and then meet there. */
+static void meets_there(struct coll_params p)
+{
+    uint64_t before = over_board;
+    p.calls = 1;
+    for (uint64_t seed = 0; seed < 20 && over_board == before; seed++) {
+        p.seed = seed;
+        run(&p);
+    }
+    if (over_board == before) {
+        fprintf(stderr, "%s of %d members: never over the board\n", p.what, p.n);
+        exit(1);
+    }
+}
+
 static void sweep_boards(const char *kind, int from, int to)
 {
     for (int n = from; n <= to; n++)
         for (int v = 0; v < BOARDED; v++) {
             struct coll_params p = world_of(&boarded[v], n, (uint64_t)n * 100 + (uint64_t)v);
             p.board = true;
+            meets_there(p);
             if (!strcmp(kind, "board"))
                 single(&p);
             else if (!strcmp(kind, "board-ahead"))
@@ -264,6 +311,8 @@ static void sweep(const char *kind, int from, int to)
                 losses(&p);
             else if (!strcmp(kind, "ahead"))
                 ahead(&p, false);
+            else if (!strcmp(kind, "slow"))
+                slow(&p);
             else if (!strcmp(kind, "parting"))
                 parting(&p);
             else if (!strcmp(kind, "revoking"))
@@ -273,9 +322,9 @@ static void sweep(const char *kind, int from, int to)
             else
                 two(&p, !strcmp(kind, "pairs") ? COLL_DIES : COLL_FREEZES);
         }
-    printf("%s, %d to %d members: %llu runs, %llu pieces placed, %llu sends kept, %llu left\n", kind, from, to,
-           (unsigned long long)runs, (unsigned long long)placed, (unsigned long long)kept,
-           (unsigned long long)left_group);
+    printf("%s, %d to %d members: %llu runs, %llu pieces placed, %llu sends kept, %llu calls arrived, %llu left\n",
+           kind, from, to, (unsigned long long)runs, (unsigned long long)placed, (unsigned long long)kept,
+           (unsigned long long)arrived, (unsigned long long)left_group);
 }
 
 /* ------------------------------------------------------------------------------------------------ chaos */
@@ -304,7 +353,7 @@ static void chaos(uint64_t seed)
     bool together = n > 1 && n <= BOARD_MEMBERS_MAX && rng_below(&r, 3) == 0;
     for (int c = 0; together && c < p.calls; c++)
         if (rng_below(&r, 4)) {
-            p.call[c] = boarded[rng_below(&r, BOARDED)].spec;
+            p.call[c] = boarded[rng_below(&r, DRAWN)].spec;
             p.call[c].root = (int)rng_below(&r, (uint64_t)n);
         }
     p.board = together;
@@ -338,9 +387,9 @@ static struct options {
 
 static bool is_sweep(const char *name)
 {
-    static const char *const names[] = {"single",      "pairs",        "freeze",     "loss",    "leave",
-                                        "parting",     "revoking",     "ahead",      "outcast", "board",
-                                        "board-pairs", "board-freeze", "board-ahead"};
+    static const char *const names[] = {"single",      "pairs",        "freeze",      "loss",    "leave",
+                                        "parting",     "revoking",     "ahead",       "outcast", "board",
+                                        "board-pairs", "board-freeze", "board-ahead", "slow"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(name, names[i]))
             return true;
@@ -387,7 +436,8 @@ int main(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         {"sweep", 's', "KIND", 0,
-         "single, pairs, freeze, loss, leave, parting, revoking, ahead, outcast, board, board-pairs, board-freeze or "
+         "single, pairs, freeze, loss, slow, leave, parting, revoking, ahead, outcast, board, board-pairs, "
+         "board-freeze or "
          "board-ahead",
          0},
         {"from", 'f', "N", 0, "sweep groups from this size (2)", 0},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectives/message.h"
 #include "runtime/base/bitset.h"
 #include "tests/sim/coll/world_int.h"
 
@@ -130,7 +131,8 @@ static bool on_send(void *user, int to, uint64_t seq, const void *head, size_t h
         memcpy(e->data + head_len, data, len);
     if (async) { /* as if it were read from memory while it travels: it must not change before */
         uint64_t *last = &m->sent_at[to % COLL_LANES]; /* in the order of sending */
-        *last = at + w->p.delay_ns > *last ? at + w->p.delay_ns : *last + 1;
+        uint64_t heard = at + w->p.delay_ns + w->p.ack_ns;
+        *last = heard > *last ? heard : *last + 1;
         struct coll_event *sent = push(w, *last, EV_SENT, m->id, to);
         sent->value = seq;
         sent->source = data;
@@ -416,10 +418,8 @@ static bool is_unheard(const struct coll_world *w, const struct coll_event *e)
     return e->unheard && !to->dead && to->call == w->p.calls;
 }
 
-/* It is copied: those sends are over. */
-static void on_keep(void *user, uint64_t seq)
+static void sends_are_over(struct coll_member *m, uint64_t seq)
 {
-    struct coll_member *m = user;
     struct coll_world *w = m->w;
     for (int i = 0; i < w->n_heap; i++) {
         struct coll_event *e = &w->heap[i];
@@ -433,6 +433,30 @@ static void on_keep(void *user, uint64_t seq)
         free(now.data);
         i = -1; /* the call may be over, and others begun */
     }
+}
+
+/* It is copied. */
+static void on_keep(void *user, uint64_t seq)
+{
+    sends_are_over(user, seq);
+}
+
+/* So it must have. */
+static void on_arrived(void *user, uint64_t seq)
+{
+    struct coll_member *m = user;
+    const struct coll_world *w = m->w;
+    struct message_head h;
+    for (int i = 0; i < w->n_heap; i++) {
+        const struct coll_event *e = &w->heap[i];
+        const struct coll_member *to = &w->member[e->to];
+        if ((e->kind != EV_MESSAGE && e->kind != EV_PIECE) || e->from != m->id || to->dead || to->left)
+            continue;
+        if (message_head_read(e->data, e->len, &h) && h.kind == MESSAGE_DATA && h.seq == seq)
+            coll_fail(w, m->id, "says that member %d has what is under way to it", to->id);
+    }
+    m->w->stats.arrived++;
+    sends_are_over(m, seq);
 }
 
 static void dispatch(struct coll_world *w, struct coll_event *e)
@@ -498,7 +522,9 @@ static void kill_some(struct coll_world *w, int count)
 
 static void start(struct coll_world *w)
 {
-    struct engine_ops ops = {.send = on_send, .done = on_done, .keep = on_keep};
+    struct engine_ops ops = {.send = on_send, .done = on_done, .keep = on_keep, .arrived = on_arrived};
+    if (w->p.no_keep)
+        ops.keep = NULL;
     if (w->p.board) {
         w->board = aligned_alloc(alignof(struct board_head), board_size(w->p.n));
         memset(w->board, 0, board_size(w->p.n));

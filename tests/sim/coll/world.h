@@ -60,6 +60,8 @@ struct coll_params {
     uint64_t skew_ns; /* members begin up to so much later */
     bool ahead;       /* they begin calls before those before are complete */
     bool board;       /* they share memory, and try that first */
+    uint64_t ack_ns;  /* so much later than it could who has sent something hears that it is there; */
+    bool no_keep;     /* and nobody copies it meanwhile */
     bool leave;       /* who is through leaves the group, as soon as it may; views say so */
     const char *what; /* printed with a breach */
 };
@@ -75,6 +77,7 @@ struct coll_stats {
     uint64_t boarded, left;   /* calls that a member has completed on the board; that it has left */
     uint64_t left_group;      /* members that were through, and left */
     uint64_t kept;            /* sends that ended because the call's data were copied */
+    uint64_t arrived;         /* calls of which it was known that what was sent had arrived */
     double *sums;             /* [calls]: first element of the first member's result, if DOUBLE */
 };
 

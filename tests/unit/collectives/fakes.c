@@ -29,7 +29,16 @@ bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head_len, c
         memcpy(queue[tail].data + head_len, data, len);
     tail++;
     poor = was;
+    f->lent[to] += borrows && len;
     return !(borrows && len);
+}
+
+void on_arrived(void *user, uint64_t seq)
+{
+    struct fake *f = user;
+    for (int to = 0; to < N; to++)
+        for (; f->lent[to]; f->lent[to]--)
+            engine_sent(f->e, to, seq, now);
 }
 
 void on_done(void *user, uint64_t seq, const struct engine_result *r)
@@ -54,7 +63,7 @@ void start(int n)
     now = SEC;
     roster = all_but(n, -1, 1);
     for (int i = 0; i < n; i++) {
-        struct engine_ops ops = {&fakes[i], on_send, on_done, NULL};
+        struct engine_ops ops = {&fakes[i], on_send, on_done, NULL, on_arrived};
         fakes[i] = (struct fake){.id = i, .e = engine_create(7, i, roster, NULL, &ops)};
         assert_non_null(fakes[i].e);
     }

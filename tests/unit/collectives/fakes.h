@@ -17,6 +17,7 @@ struct fake {
     int done;
     struct engine_result result[DONE_MAX];
     uint64_t seq[DONE_MAX];
+    int lent[N]; /* sends to that one whose data are not the engine's again, by what on_arrived knows */
 };
 extern struct fake fakes[N];
 struct letter {
@@ -32,6 +33,7 @@ extern bool poor;    /* allocations may fail (test_nomem.c), those of the engine
 extern bool borrows; /* data are the engine's again when the test says so */
 
 bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head_len, const void *data, size_t len);
+void on_arrived(void *user, uint64_t seq);
 void on_done(void *user, uint64_t seq, const struct engine_result *r);
 struct roster *all_but(int n, int dead, uint64_t epoch);
 void start(int n);

@@ -242,6 +242,31 @@ static bool place_first_letter(void)
     return taken;
 }
 
+/* All members have voted that they have finished: what they were sent has arrived, whether they say so or not. */
+static void test_engine_what_all_have_finished_need_not_be_acknowledged(void **state)
+{
+    (void)state;
+    static uint64_t in[N][8], out[N][8 * N];
+    const struct engine_call calls[] = {
+        {.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .len = 64},
+        {.kind = ENGINE_MOVE, .move = SCHEDULE_GATHER, .root = 2, .in = in[0], .len = 64},
+    };
+    for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++) {
+        start(N);
+        borrows = true;
+        for (int i = 0; i < N; i++) {
+            struct engine_call call = calls[k];
+            call.in = call.in ? in[i] : NULL;
+            call.out = out[i];
+            begin(i, &call);
+        }
+        deliver();
+        borrows = false;
+        assert_all(ENGINE_OK, 1);
+        stop();
+    }
+}
+
 /* An allreduce of halves: the half that was given away comes back as soon as its send is over, though another send is not. */
 static void test_engine_long_message_is_placed_when_the_send_of_its_place_is_over(void **state)
 {
@@ -448,7 +473,7 @@ static void rejoin(uint64_t complete)
 {
     struct roster *without = all_but(3, 2, 2), *with = all_but(3, -1, 3);
     assert_true(roster_set_after(with, (uint64_t[]){0, 0, complete}));
-    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL};
+    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived};
     for (int i = 0; i < 2; i++) {
         assert_true(engine_view(fakes[i].e, without, now));
         assert_true(engine_view(fakes[i].e, with, now));
@@ -508,6 +533,48 @@ static void test_engine_joined_member_gets_what_the_others_got(void **state)
         in[2] = 3;
         stop();
     }
+}
+
+static void deliver_next(void)
+{
+    assert_true(head < tail);
+    struct letter *l = &queue[head++];
+    engine_receive(fakes[l->to].e, l->from, l->data, l->len, now);
+    free(l->data);
+}
+
+/* It sends what one says that it need not, with all the others' votes; what is on its way to the other has not arrived for that. */
+static void test_engine_joined_member_has_not_sent_what_the_others_voted_on(void **state)
+{
+    (void)state;
+    uint64_t data[3] = {0, 0, 42};
+    const struct engine_call call = {.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .root = 2, .len = 8};
+    struct engine_call of[3] = {call, call, call};
+    start_joinable();
+    for (int i = 0; i < 3; i++) {
+        of[i].out = &data[i];
+        begin(i, &of[i]);
+    }
+    deliver();
+    assert_all(ENGINE_OK, 1);
+    rejoin(0);
+    lose();
+    borrows = true;
+    begin(2, &of[2]);
+    borrows = false;
+    assert_true(fakes[2].lent[0] == 1 && fakes[2].lent[1] == 1 && queue[head + 1].from == 2);
+    deliver_next(); /* to one, who answers */
+    while (queue[tail - 1].to != 2)
+        deliver_next();
+    struct letter answer = queue[--tail];
+    engine_receive(fakes[2].e, answer.from, answer.data, answer.len, now);
+    free(answer.data);
+    assert_true(head < tail && fakes[2].lent[0] == 1 && fakes[2].lent[1] == 1 && fakes[2].done == 0);
+    lose();
+    on_arrived(&fakes[2], 2); /* they say that they have it */
+    assert_int_equal(fakes[2].done, 1);
+    assert_int_equal(fakes[2].result[0].status, ENGINE_OK);
+    stop();
 }
 
 /* Who got it from one that completed it then dies or goes on can give it to the others that have not heard. */
@@ -618,7 +685,7 @@ static void test_engine_joined_member_goes_to_the_attempt_of_the_others(void **s
     }
     lose();
     struct roster *with = all_but(3, -1, 3);
-    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL};
+    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived};
     for (int i = 0; i < 2; i++)
         assert_true(engine_view(fakes[i].e, with, now));
     engine_destroy(fakes[2].e);
@@ -732,6 +799,7 @@ int main(void)
         cmocka_unit_test(test_engine_late_member_keeps_everybody_waiting_and_is_named),
         cmocka_unit_test(test_engine_many_at_a_time_complete_in_order),
         cmocka_unit_test(test_engine_alone_completes_at_once),
+        cmocka_unit_test(test_engine_what_all_have_finished_need_not_be_acknowledged),
         cmocka_unit_test(test_engine_long_message_is_placed_when_the_send_of_its_place_is_over),
         cmocka_unit_test(test_engine_revoke_ends_pending_and_future_calls_of_all),
         cmocka_unit_test(test_engine_who_missed_the_revocation_hears_of_it_when_it_waits),
@@ -740,6 +808,7 @@ int main(void)
         cmocka_unit_test(test_engine_group_is_created_by_its_members_alone),
         cmocka_unit_test(test_engine_broadcast_goes_on_from_who_has_the_bytes),
         cmocka_unit_test(test_engine_joined_member_gets_what_the_others_got),
+        cmocka_unit_test(test_engine_joined_member_has_not_sent_what_the_others_voted_on),
         cmocka_unit_test(test_engine_joined_member_passes_the_result_on),
         cmocka_unit_test(test_engine_joined_member_is_not_waited_for_in_calls_before_it),
         cmocka_unit_test(test_engine_joined_member_goes_to_the_attempt_of_the_others),

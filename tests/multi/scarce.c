@@ -1,0 +1,275 @@
+/* scarce: rank 0 has no memory now and then. In each call of a group the first allocation of Keel's that it makes fails, then the second, and so on,
+ * until none is left; then the first one and those that follow it fail, the second one and those that follow, ... Whatever fails, all ranks return the same, and nobody waits.
+ * Exit 0 if all is right. */
+#include <keel/keel.h>
+
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lib/expect.h"
+
+/* ---- an allocator that fails ---- */
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the C library's own
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t n);
+// NOLINTEND(bugprone-reserved-identifier)
+
+static uintptr_t keel_from, keel_to; /* the library */
+static _Thread_local bool poor;
+static int done, fail, total;
+static bool rest; /* not only that one, but many after it */
+
+enum { SHORTAGE = 4 };
+
+#define INSTEAD __attribute__((visibility("default"))) /* of the C library's */
+
+static bool fails(const void *caller)
+{
+    if (!poor || (uintptr_t)caller < keel_from || (uintptr_t)caller >= keel_to)
+        return false;
+    done++;
+    total++;
+    return done >= fail && done < fail + (rest ? SHORTAGE : 1);
+}
+
+INSTEAD void *malloc(size_t n) // NOLINT(readability-inconsistent-declaration-parameter-name)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(n);
+}
+
+INSTEAD void *calloc(size_t n, size_t size) // NOLINT(readability-inconsistent-declaration-parameter-name)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size);
+}
+
+INSTEAD void *realloc(void *p, size_t n) // NOLINT(readability-inconsistent-declaration-parameter-name)
+{
+    return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(p, n);
+}
+
+static int find_keel(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size;
+    (void)user;
+    if (!strstr(info->dlpi_name, "libkeel.so"))
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X)) {
+            keel_from = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+            keel_to = keel_from + info->dlpi_phdr[i].p_memsz;
+        }
+    return 1;
+}
+
+/* ---- calls ---- */
+
+enum { RANKS = 8, LONG = 4096 };
+
+static keel_group *g;
+static int64_t in[RANKS * LONG], out[RANKS * LONG];
+static size_t lens[RANKS], at[RANKS];
+static const keel_combine sum = {.type = KEEL_INT64, .op = KEEL_SUM};
+
+static keel_status barrier(void)
+{
+    return keel_group_barrier(g);
+}
+
+static keel_status allreduce(void)
+{
+    return keel_group_allreduce(g, in, out, 1, &sum);
+}
+
+static keel_status allreduce_long(void)
+{
+    return keel_group_allreduce(g, in, out, LONG, &sum);
+}
+
+static keel_status allreduce_in_place(void)
+{
+    return keel_group_allreduce(g, out, out, 100, &sum);
+}
+
+static keel_status bcast(void)
+{
+    return keel_group_bcast(g, 0, out, LONG);
+}
+
+static keel_status reduce(void)
+{
+    return keel_group_reduce(g, 1, in, out, 10, &sum);
+}
+
+static keel_status reduce_scatter(void)
+{
+    size_t n[RANKS];
+    for (int i = 0; i < RANKS; i++)
+        n[i] = 3;
+    return keel_group_reduce_scatter(g, in, out, n, &sum);
+}
+
+static keel_status scan(void)
+{
+    return keel_group_scan(g, in, out, 10, &sum);
+}
+
+static keel_status alltoall(void)
+{
+    return keel_group_alltoall(g, in, out, 64);
+}
+
+static keel_status allgather_v(void)
+{
+    return keel_group_allgather_v(g, in, lens[keel_rank()], out, lens, at);
+}
+
+static keel_status gather_v(void)
+{
+    return keel_group_gather_v(g, 1, in, lens[keel_rank()], out, lens, at);
+}
+
+static keel_status scatter_v(void)
+{
+    return keel_group_scatter_v(g, 0, in, lens, at, out, lens[keel_rank()]);
+}
+
+static keel_status alltoall_v(void)
+{
+    return keel_group_alltoall_v(g, in, lens, at, out, lens, at);
+}
+
+static keel_status begun(void)
+{
+    keel_request *r;
+    keel_covered *covered = NULL;
+    keel_status status = keel_group_allreduce_begin(g, in, out, 1, &sum, &r);
+    if (status == KEEL_ERR_LIMIT) { /* told to this rank alone: there is no memory for the request */
+        poor = false;
+        status = keel_group_allreduce_begin(g, in, out, 1, &sum, &r);
+    }
+    if (status == KEEL_OK)
+        status = keel_request_wait(r, &covered);
+    if (status == KEEL_OK)
+        EXPECT(keel_covered_count(covered) == keel_size());
+    keel_covered_free(covered);
+    return status;
+}
+
+static keel_status agree(void)
+{
+    uint64_t value;
+    return keel_group_agree(g, KEEL_GROUP_MAX, 7, &value);
+}
+
+static keel_status all_barrier(void)
+{
+    return keel_barrier();
+}
+
+static keel_status all_sum(void)
+{
+    double one = 1, all;
+    return keel_allreduce_sum(&one, &all, 1);
+}
+
+/* Each other rank and the one without memory send each other messages: what there is no memory for is not sent, and what comes waits for it. */
+static keel_status mail(void)
+{
+    static const size_t length[] = {0, 100, 4 * LONG};
+    for (int k = 0; k < 3; k++)
+        for (int r = 0; r < keel_size(); r++) {
+            keel_status sent, got;
+            size_t len = 0;
+            if (keel_rank() && r)
+                continue;
+            while ((sent = keel_message_send(r, 5, in, length[k])) == KEEL_ERR_NOMEM)
+                ;
+            CHECK(sent);
+            while ((got = keel_message_receive(r, 5, out, sizeof out, &len, NULL)) == KEEL_ERR_NOMEM)
+                ;
+            CHECK(got);
+            EXPECT(len == length[k] && memcmp(in, out, len) == 0);
+        }
+    return KEEL_OK;
+}
+
+static const struct call {
+    const char *name;
+    keel_status (*make)(void);
+} calls[] = {
+    {"barrier", barrier},
+    {"allreduce", allreduce},
+    {"allreduce, long", allreduce_long},
+    {"allreduce, in place", allreduce_in_place},
+    {"bcast", bcast},
+    {"reduce", reduce},
+    {"reduce_scatter", reduce_scatter},
+    {"scan", scan},
+    {"alltoall", alltoall},
+    {"allgather_v", allgather_v},
+    {"gather_v", gather_v},
+    {"scatter_v", scatter_v},
+    {"alltoall_v", alltoall_v},
+    {"begun", begun},
+    {"agree", agree},
+    {"mail", mail},
+    {"barrier of all", all_barrier},
+    {"sum of all", all_sum},
+};
+
+/* ---- the sweep ---- */
+
+/* True: all allocations were made. */
+static bool one(const struct call *call)
+{
+    uint64_t least, most, through;
+    done = 0;
+    poor = keel_rank() == 0;
+    keel_status status = call->make();
+    poor = false;
+    if (status != KEEL_OK && status != KEEL_ERR_NOMEM) {
+        fprintf(stderr, "rank %d: %s, allocation %d: %s\n", keel_rank(), call->name, fail, keel_status_name(status));
+        EXPECT(false);
+    }
+    CHECK(keel_group_agree(g, KEEL_GROUP_MIN, (uint64_t)(status == KEEL_OK), &least));
+    CHECK(keel_group_agree(g, KEEL_GROUP_MAX, (uint64_t)(status == KEEL_OK), &most));
+    CHECK(keel_group_agree(g, KEEL_GROUP_MAX, keel_rank() == 0 && done < fail, &through));
+    if (least != most)
+        fprintf(stderr, "rank %d: %s, allocation %d: %s\n", keel_rank(), call->name, fail, keel_status_name(status));
+    EXPECT(least == most);
+    return through;
+}
+
+static void sweep(const struct call *call)
+{
+    for (int all_after = 0; all_after < 2; all_after++) {
+        rest = all_after;
+        bool through = false;
+        for (fail = 1; !through; fail++)
+            through = one(call);
+    }
+}
+
+int main(void)
+{
+    CHECK(keel_init());
+    dl_iterate_phdr(find_keel, NULL);
+    EXPECT(keel_to > keel_from && keel_size() <= RANKS);
+    g = keel_group_world();
+    for (int i = 0; i < RANKS; i++) {
+        lens[i] = 16;
+        at[i] = 16 * (size_t)i;
+        in[i] = i + 1;
+    }
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        sweep(&calls[i]);
+    EXPECT(keel_rank() != 0 || total > 100);
+    keel_finalize();
+    return 0;
+}
