@@ -36,6 +36,7 @@ void world_dump(struct world *w, const struct runner *r)
     world_say(w, "rank %d.%u of node %d is in %s for %llu ms%s:", r->rank, r->incarnation, r->node->id,
               call ? call : "no call", (unsigned long long)((w->sched.now - since) / MS),
               r->process.frozen ? ", frozen" : "");
+    program_dump(r);
     for (const struct op *op = c->active; op; op = op->next)
         dump_op(w, op);
     for (int m = 0; m < w->members; m++) {

@@ -56,6 +56,9 @@ static inline size_t region_blocks(const struct region *g)
     return (g->len + REGION_BLOCK - 1) / REGION_BLOCK;
 }
 
+/* What a sum is for: everybody's accumulates, everybody's signals, or the signals of the rank before its own. */
+enum bell { BELL_NONE, BELL_OF_ALL, BELL_OF_ONE };
+
 struct adding {
     struct adding *next;
     struct sum *sum;
@@ -70,6 +73,7 @@ struct sum {
     struct sum *next;
     int segment, rank;
     keel_type type;
+    enum bell bell;
     size_t offset, n;
     double *done;      /* [n] of each element, which is a whole number; the real part of a complex one */
     uint8_t *expected; /* the same as it is in memory */
@@ -113,8 +117,9 @@ struct planned {
 enum stage_kind { STAGE_BARRIER, STAGE_BCAST, STAGE_SUM, STAGE_RESET };
 struct stage {
     enum stage_kind kind;
-    int pool; /* of the plan */
-    int gate; /* 1 + number of the quiet moment that all wait for behind it, 0: none */
+    int pool;   /* of the plan */
+    bool chain; /* each rank signals to the next one, and waits for the one before */
+    int gate;   /* 1 + number of the quiet moment that all wait for behind it, 0: none */
 };
 
 struct model {

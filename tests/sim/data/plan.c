@@ -21,6 +21,17 @@ static void add_region(struct world *w, int segment, int rank, size_t offset, si
     m->regions = g;
 }
 
+static void add_sum(struct world *w, const struct sum *like)
+{
+    struct model *m = w->model;
+    struct sum *sum = sim_alloc(sizeof *sum);
+    *sum = *like;
+    sum->next = m->sums;
+    sum->done = sim_alloc(sum->n * sizeof(double));
+    sum->expected = sim_alloc(sum->n * arith_size(sum->type));
+    m->sums = sum;
+}
+
 /* A rank's part: blocks that one rank each writes, words of atomics, sums, results of tasks, one wide block. */
 static void watch(struct world *w, int segment)
 {
@@ -36,17 +47,18 @@ static void watch(struct world *w, int segment)
             *word = (struct word){.next = m->words, .segment = segment, .rank = rank, .offset = at};
             m->words = word;
         }
-        struct sum *sum = sim_alloc(sizeof *sum);
-        size_t n = 8 * s->sum_n / arith_size(s->sum_type);
-        *sum = (struct sum){.next = m->sums,
-                            .segment = segment,
-                            .rank = rank,
-                            .type = s->sum_type,
-                            .offset = at,
-                            .n = n,
-                            .done = sim_alloc(n * sizeof(double)),
-                            .expected = sim_alloc(8 * s->sum_n)};
-        m->sums = sum;
+        for (int bell = BELL_OF_ALL; w->setup.signals && bell <= BELL_OF_ONE; bell++, at += 8)
+            add_sum(w, &(struct sum){.segment = segment,
+                                     .rank = rank,
+                                     .type = KEEL_INT64,
+                                     .bell = (enum bell)bell,
+                                     .offset = at,
+                                     .n = 1});
+        add_sum(w, &(struct sum){.segment = segment,
+                                 .rank = rank,
+                                 .type = s->sum_type,
+                                 .offset = at,
+                                 .n = 8 * s->sum_n / arith_size(s->sum_type)});
         at += 8 * s->sum_n;
         s->pool.offset = at;
         at += 8 * (size_t)(s->pool.tasks * TASK_STEPS);
@@ -181,6 +193,10 @@ void program_plan(struct world *w)
         plan_mutexes(w);
     if (w->setup.grouped)
         plan_group_segment(w);
+    if (w->setup.signals)
+        m->planned[0].free_at = -1;
+    for (int k = 0; w->setup.signals && k < m->stages; k++)
+        m->stage[k].chain = sched_chance(r, 0.5);
     for (int k = 0; k + 1 < m->stages; k++)
         if (sched_chance(r, 0.15))
             m->stage[k].gate = ++m->gates;

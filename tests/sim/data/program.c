@@ -58,6 +58,10 @@ static bool collective(struct program *p, const struct stage *stage)
     double in[3] = {1, p->r->rank, 2}, out[3] = {0};
     uint64_t word = 0x1234;
     keel_status status = KEEL_OK;
+    struct fencing f = {
+        0, -1}; /* beside other threads it is not counted on: it may wait for a rank that waits for these */
+    if (!p->next)
+        f = program_fence_begins(p, -1); /* as it begins with one */
     program_begin(p, "a collective");
     switch (stage->kind) {
     case STAGE_BARRIER:
@@ -82,9 +86,8 @@ static bool collective(struct program *p, const struct stage *stage)
         break;
     }
     program_ended(p, status, false);
-    /* It began with a fence of all implicit operations. */
     if (!p->over)
-        program_implicit_ended(p, -1, status);
+        program_fence_ended(p, &f, status);
     return !program_data_lost(p, status, "a collective");
 }
 
@@ -131,8 +134,16 @@ static bool one_stage(struct program *p, int k)
             runner_exit(p->r, 0);
         program_action(p);
     }
-    program_threads_join(p);
+    while (program_give_back(p))
+        ; /* nobody waits for what this thread keeps */
+    bool beside = p->next && w->setup.timeout_ns >= SEC && stage->kind != STAGE_RESET && sched_chance(&w->sched, 0.5);
+    if (!beside)
+        program_threads_join(p);
     c->timeout_ns = all;
+    if (stage->chain) {
+        program_chain_tell(p, k + 1);
+        program_chain_wait(p, k + 1);
+    }
     if (stage->gate || sched_chance(&w->sched, 0.4))
         program_wait_all(p);
     if (w->setup.timeout_ns < SEC)
@@ -142,7 +153,9 @@ static bool one_stage(struct program *p, int k)
     world_trace(w, "rank %d.%u: stage %d, collective %d; %llu instances, %llu collectives", p->r->rank,
                 p->r->incarnation, k, (int)stage->kind, (unsigned long long)c->instance,
                 (unsigned long long)c->collectives);
-    if (!collective(p, stage))
+    bool good = collective(p, stage);
+    program_threads_join(p);
+    if (!good)
         return false;
     wait_at_gate(p, stage->gate);
     return !p->over;
@@ -227,6 +240,8 @@ void program_run(struct runner *r)
     r->client.resumed = true;
     if (first > 0 && first <= m->stages && ok)
         wait_at_gate(p, m->stage[first - 1].gate);
+    if (first > 0 && ok && w->setup.signals)
+        program_chain_tell(p, first); /* what a process before it did not */
     for (int k = first; k < m->stages && ok && !w->failed; k++)
         ok = one_stage(p, k);
     if (ok && !p->over)

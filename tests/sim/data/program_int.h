@@ -9,6 +9,10 @@ struct outstanding {
     struct outstanding *next;
     keel_handle handle;
     bool implicit, strong;
+    bool starting;           /* its call has not returned */
+    uint64_t born;           /* number of the last fence that was called before it */
+    int fences;              /* that cover it and have not returned */
+    bool suspect;            /* its error may be what another thread's fence was told */
     struct pending *pending; /* a put; NULL: a get */
     struct region *region;
     size_t offset, len;
@@ -32,7 +36,8 @@ struct program {
     int mutexes_at; /* of the plan */
     struct outstanding *out;
     int outstanding, outstanding_max;
-    bool over; /* the job is lost for this process */
+    struct lock *kept; /* a mutex that any thread of the rank gives back */
+    bool over;         /* the job is lost for this process */
 };
 
 /* program_out.c. Around each call: its time is limited, or not, and a status may be the end. */
@@ -41,14 +46,31 @@ void program_ended(struct program *p, keel_status status, bool limited);
 /* Such an operation is over. */
 void program_out_ended(struct program *p, struct outstanding *o, keel_status status);
 void program_out_wait(struct program *p, struct outstanding *o);
-/* All implicit ones to the rank (-1: to any) are over. */
-void program_implicit_ended(struct program *p, int rank, keel_status status);
+/* Around a call that completes the implicit operations of all threads to the rank, -1: to any. */
+struct fencing {
+    uint64_t number;
+    int rank;
+};
+struct fencing program_fence_begins(struct program *p, int rank);
+void program_fence_ended(struct program *p, const struct fencing *f, keel_status status);
 void program_fence(struct program *p, int rank);
 void program_wait_all(struct program *p);
 
 /* program_ops.c. One action, whatever the dice say. */
 void program_action(struct program *p);
 struct sched *program_random(const struct program *p);
+
+/* program_signal.c. A signal, perhaps behind a put; or a wait for what has come already. */
+void program_signal(struct program *p, int segment);
+/* The rank behind this one hears that the stage (from 1) has come. */
+void program_chain_tell(struct program *p, int stage);
+/* Until the rank before this one has come to the stage, or is dead. */
+void program_chain_wait(struct program *p, int stage);
+
+/* program_ops.c, too: a put of its own into that rank's part of the segment that is complete at its return; false: it is not. */
+bool program_put_to(struct program *p, int segment, int rank);
+/* A mutex that a thread of the rank has left to the others; false: none. */
+bool program_give_back(struct program *p);
 
 /* program_thread.c. A stage's other threads: started, and when all have ended. */
 void program_threads_start(struct program *p, int actions);

@@ -57,16 +57,18 @@ static void some_range(struct program *p, const struct region *g, size_t *offset
 /* Two puts of one rank to the same bytes at the same time are a race of its own. */
 static void wait_for_overlap(struct program *p, const struct region *g, size_t offset, size_t len)
 {
-    for (struct outstanding *o = p->out; o && !p->over; o = o->next) {
-        if (!o->pending || o->region != g || o->offset >= offset + len || offset >= o->offset + o->len)
-            continue;
-        if (o->implicit)
+    struct outstanding *o = p->out;
+    while (o && !p->over)
+        if (!o->pending || o->region != g || o->offset >= offset + len || offset >= o->offset + o->len) {
+            o = o->next;
+        } else if (o->implicit) {
             program_fence(p, -1);
-        else
+            process_spend(p->process, US); /* another thread's fence may still complete it */
+            o = p->out;
+        } else {
             program_out_wait(p, o);
-        wait_for_overlap(p, g, offset, len);
-        return;
-    }
+            o = p->out;
+        }
 }
 
 static void fill(struct program *p, uint8_t *bytes, size_t len)
@@ -113,11 +115,38 @@ static void put(struct program *p, int segment)
         program_out_ended(p, o, status);
         return;
     }
-    o->implicit = p->thread == 0 && sched_chance(s, 0.3); /* a fence is the process's */
+    o->implicit = sched_chance(s, 0.3);
+    o->starting = true;
     keel_status status = rma_start(&p->r->client, OP_PUT, p->seg[segment], g->rank, at, o->bytes, NULL, len,
                                    o->implicit ? NULL : &o->handle);
+    o->starting = false;
+    o->born = p->r->fences;
     if (status != KEEL_OK)
         program_out_ended(p, o, status);
+}
+
+bool program_put_to(struct program *p, int segment, int rank)
+{
+    struct region *g = p->w->model->regions;
+    while (g && !(g->segment == segment && g->rank == rank && g->writer == p->r->rank && is_of_thread(p, g)))
+        g = g->next;
+    if (!g)
+        return true;
+    size_t offset, len;
+    some_range(p, g, &offset, &len);
+    wait_for_overlap(p, g, offset, len);
+    if (p->over)
+        return false;
+    uint8_t *bytes = sim_alloc(len);
+    fill(p, bytes, len);
+    struct pending *put = model_put(p->w, p->r, g, offset, bytes, len);
+    program_begin(p, "a put before a signal");
+    keel_status status = rma_put(&p->r->client, p->seg[segment], rank, g->offset + offset, bytes, len);
+    program_ended(p, status, true);
+    model_status(p->w, p->r, segment, rank, status, "a put before a signal");
+    model_put_done(p->w, put, status);
+    free(bytes);
+    return status == KEEL_OK;
 }
 
 static void get(struct program *p, int segment)
@@ -156,7 +185,7 @@ static void accumulate(struct program *p, int segment)
     struct sched *s = program_random(p);
     int rank = (int)sched_below(s, (uint64_t)p->w->setup.ranks);
     struct sum *sum = p->w->model->sums;
-    while (sum->segment != segment || sum->rank != rank)
+    while (sum->segment != segment || sum->rank != rank || sum->bell)
         sum = sum->next;
     size_t n = sched_chance(s, 0.2) ? sum->n : sched_between(s, 1, sum->n < 8 ? sum->n : 8);
     size_t first = sched_below(s, sum->n - n + 1);
@@ -260,7 +289,7 @@ static void accumulate_pieces(struct program *p, int segment)
     struct sched *s = program_random(p);
     int rank = (int)sched_below(s, (uint64_t)p->w->setup.ranks);
     struct sum *sum = p->w->model->sums;
-    while (sum->segment != segment || sum->rank != rank)
+    while (sum->segment != segment || sum->rank != rank || sum->bell)
         sum = sum->next;
     struct pieces q;
     struct adding *adding[PIECES_MAX];
@@ -371,8 +400,32 @@ static void change_guarded(struct program *p, struct region *g)
     free(before);
 }
 
+static void give_back(struct program *p, struct lock *l)
+{
+    lock_given_back(p->w, p->r, l);
+    program_begin(p, "keel_mutex_unlock");
+    keel_status status = mutex_unlock(p->mutexes, l->home, l->number);
+    program_ended(p, status, false);
+    model_status(p->w, p->r, l->segment, l->home, status, "keel_mutex_unlock");
+}
+
+bool program_give_back(struct program *p)
+{
+    struct program *t = p->r->program;
+    while (t && !t->kept)
+        t = t->next;
+    if (!t || p->over)
+        return false;
+    struct lock *l = t->kept;
+    t->kept = NULL;
+    give_back(p, l);
+    return true;
+}
+
 static void critical(struct program *p)
 {
+    if ((p->kept || (p->r->program->next && sched_chance(program_random(p), 0.3))) && program_give_back(p))
+        return; /* who keeps one waits for no other */
     struct world *w = p->w;
     struct sched *s = program_random(p);
     int home = (int)sched_below(s, sched_chance(s, 0.6) ? 1 : (uint64_t)w->setup.ranks), dead = -1;
@@ -394,11 +447,10 @@ static void critical(struct program *p)
         change_guarded(p, l->guarded);
     if (p->over)
         return;
-    lock_given_back(w, p->r, l);
-    program_begin(p, "keel_mutex_unlock");
-    status = mutex_unlock(p->mutexes, home, number);
-    program_ended(p, status, false);
-    model_status(w, p->r, l->segment, home, status, "keel_mutex_unlock");
+    if (p->r->program->next && sched_chance(s, 0.3))
+        p->kept = l;
+    else
+        give_back(p, l);
 }
 
 void program_action(struct program *p)
@@ -406,8 +458,12 @@ void program_action(struct program *p)
     struct sched *s = program_random(p);
     int segment = some_segment(p);
     unsigned kind = (unsigned)sched_below(s, 100);
-    if (p->mutexes && p->thread == 0 && sched_chance(s, 0.4)) {
+    if (p->mutexes && sched_chance(s, 0.4)) {
         critical(p);
+        return;
+    }
+    if (p->w->setup.signals && segment >= 0 && sched_chance(s, 0.15)) {
+        program_signal(p, segment);
         return;
     }
     if (segment < 0 || kind < 8)
@@ -424,7 +480,7 @@ void program_action(struct program *p)
         accumulate_pieces(p, segment);
     else if (kind < 92)
         word_op(p, segment);
-    else if (kind < 95 && p->thread == 0)
+    else if (kind < 95)
         program_fence(p, (int)sched_below(s, (uint64_t)p->w->setup.ranks));
     else if (p->out && !p->out->implicit)
         program_out_wait(p, p->out);

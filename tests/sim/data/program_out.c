@@ -34,6 +34,13 @@ const char *program_call(const struct runner *r, uint64_t *since)
     return call;
 }
 
+void program_dump(const struct runner *r)
+{
+    for (const struct program *p = r->program; p; p = p->next)
+        world_say(r->w, "  thread %d is in %s%s", p->thread, p->call_at ? p->call : "no call",
+                  p->kept ? ", keeps a mutex" : "");
+}
+
 /* ---- what is outstanding ---- */
 
 static void out_remove(struct program *p, struct outstanding *o)
@@ -70,39 +77,62 @@ void program_out_wait(struct program *p, struct outstanding *o)
     program_out_ended(p, o, status);
 }
 
-void program_implicit_ended(struct program *p, int rank, keel_status status)
+/* ---- fences, which are the process's ---- */
+
+static bool is_covered(const struct outstanding *o, const struct fencing *f)
 {
-    for (struct outstanding *o = p->out, *next; o; o = next) {
-        next = o->next;
-        if (!o->implicit)
-            continue;
-        const struct region *g = o->region;
-        if (status != KEEL_OK && o->pending) {
-            /* which of them it was is not known; one in doubt is completed by a later one only */
-            model_put_done(p->w, o->pending, KEEL_ERR_TIMEOUT);
-            out_remove(p, o);
-        } else if (rank < 0 || g->rank == rank) {
-            program_out_ended(p, o, KEEL_OK);
-        }
+    return o->implicit && !o->starting && o->born < f->number && (f->rank < 0 || o->region->rank == f->rank);
+}
+
+struct fencing program_fence_begins(struct program *p, int rank)
+{
+    struct fencing f = {++p->r->fences, rank};
+    for (struct program *t = p->r->program; t; t = t->next)
+        for (struct outstanding *o = t->out; o; o = o->next)
+            o->fences += is_covered(o, &f);
+    return f;
+}
+
+/* No fence that covers it is under way any more. Which one an error is told to is not known, nor which operation's it is; one in doubt
+ * is completed by a later put only. */
+static void implicit_ended(struct program *t, struct outstanding *o)
+{
+    if (!o->suspect) {
+        program_out_ended(t, o, KEEL_OK);
+        return;
     }
+    model_put_done(t->w, o->pending, KEEL_ERR_TIMEOUT);
+    out_remove(t, o);
+}
+
+void program_fence_ended(struct program *p, const struct fencing *f, keel_status status)
+{
+    for (struct program *t = p->r->program; t; t = t->next)
+        for (struct outstanding *o = t->out, *next; o; o = next) {
+            next = o->next;
+            o->suspect = o->suspect || (status != KEEL_OK && (o->implicit || o->starting));
+            if (is_covered(o, f) && --o->fences == 0)
+                implicit_ended(t, o);
+        }
 }
 
 void program_fence(struct program *p, int rank)
 {
+    struct fencing f = program_fence_begins(p, rank);
     program_begin(p, "keel_fence");
     keel_status status = rma_fence(&p->r->client, rank);
-    if (status != KEEL_OK &&
-        rank >= 0) { /* which of them it was is not said; the others must end before they are given up */
-        (void)rma_fence(&p->r->client, -1);
-        rank = -1;
-    }
     program_ended(p, status, true);
-    program_implicit_ended(p, rank, status);
+    program_fence_ended(p, &f, status);
 }
 
 void program_wait_all(struct program *p)
 {
     program_fence(p, -1);
     while (p->out && !p->over)
-        program_out_wait(p, p->out);
+        if (!p->out->implicit)
+            program_out_wait(p, p->out);
+        else {
+            program_fence(p, -1);
+            process_spend(p->process, US); /* another thread's fence may still complete it */
+        }
 }

@@ -1,5 +1,5 @@
-/* Further threads of a rank: in each stage they put, get, accumulate and count beside its own one, on the same client. Collectives, tasks,
- * mutexes, fences and what they complete are of the first. */
+/* Further threads of a rank: in each stage they do beside its own one what it does, on the same client. A task is the process's, and all its accumulates
+ * are the task's: tasks are run, and collectives called, by the first; collectives also while the others go on. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,9 @@ static void thread_main(void *arg)
     struct program *p = arg;
     for (int i = 0; i < p->actions && !p->over && !p->w->failed; i++)
         program_action(p);
-    while (p->out && !p->over)
-        program_out_wait(p, p->out);
+    while (program_give_back(p))
+        ;
+    program_wait_all(p);
 }
 
 void program_threads_start(struct program *p, int actions)
@@ -25,6 +26,8 @@ void program_threads_start(struct program *p, int actions)
                               .process = sim_alloc(sizeof *t->process),
                               .thread = i,
                               .actions = (int)sched_below(s, 2 * (uint64_t)actions / (uint64_t)p->w->setup.threads + 2),
+                              .mutexes = p->mutexes,
+                              .mutexes_at = p->mutexes_at,
                               .outstanding_max = p->outstanding_max};
         memcpy(t->seg, p->seg, sizeof t->seg);
         p->next = t;

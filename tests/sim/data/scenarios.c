@@ -271,6 +271,18 @@ static void threads(struct setup *s, struct rng *rng)
         s->rounds = 1;
     if (rng_below(rng, 3) == 0)
         writer_aims(s, rng, 4);
+    s->mutexes = s->threads <= 5 ? (int)rng_below(rng, 3) : 0;
+    s->signals = rng_below(rng, 2);
+}
+
+/* Ranks wait for each other's words, one thread each or several. Disasters as in any run. */
+static void signals(struct setup *s, struct rng *rng)
+{
+    s->signals = true;
+    s->threads = rng_below(rng, 3) ? 0 : 1 + (int)rng_below(rng, 3);
+    s->mutexes = (int)rng_below(rng, 2);
+    s->rounds = 2 + (int)rng_below(rng, 6);
+    s->actions = 4 + (int)rng_below(rng, 40);
 }
 
 /* One allocation fails, in a rank or in an agent; nothing else goes wrong. */
@@ -338,7 +350,8 @@ const struct scenario scenario[] = {
     {"mutexes", "who has a mutex, waits for one or hands it over dies or freezes", mutexes},
     {"meetings", "who dies or freezes in collectives, messages between ranks and allocations of groups", meetings},
     {"parts", "parts of different sizes, segments of groups", parts},
-    {"threads", "several threads of each rank put, get, accumulate and count at once", threads},
+    {"threads", "several threads of each rank do all that at once", threads},
+    {"signals", "who signals to another rank, or waits for it, dies or freezes", signals},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},
     {"each-of-an-agent", "the same with those of an agent", each_of_an_agent},
@@ -378,5 +391,6 @@ void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
     sc->change(&s, &rng);
     some_are_full(&s, &rng);
     place(&s);
+    s.signals = s.signals || rng_below(&rng, 4) == 0;
     *out = s;
 }

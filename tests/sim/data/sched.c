@@ -9,6 +9,15 @@
 static struct process *current;
 static struct heap simulator;
 
+/* Who waits for a condition: woken by a broadcast, and by nothing else. */
+struct sleeper {
+    struct sleeper *next;
+    const pthread_cond_t *condition;
+    struct process *process;
+    uint64_t token;
+};
+static struct sleeper *sleepers;
+
 void *sim_alloc(size_t bytes)
 {
     struct heap *outer = heap_enter(&simulator);
@@ -31,6 +40,7 @@ void sim_free_all(void)
 void sched_init(struct sched *s, uint64_t seed)
 {
     *s = (struct sched){.capacity = 256};
+    sleepers = NULL; /* those of the run before have gone with its memory */
     s->heap = sim_alloc(s->capacity * sizeof *s->heap);
     rng_seed(&s->rng, seed);
 }
@@ -287,6 +297,34 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
     while ((error = pthread_mutex_trylock(m)) == EBUSY && current)
         process_spend(current, sched_between(current->sched, 20, 300));
     return error;
+}
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *m);
+
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *m)
+{
+    struct sleeper *s = sim_alloc(sizeof *s);
+    *s = (struct sleeper){sleepers, condition, current, current->token};
+    sleepers = s;
+    pthread_mutex_unlock(m);
+    suspend(current, NEVER, true);
+    return __wrap_pthread_mutex_lock(m);
+}
+
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
+
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
+{
+    for (struct sleeper **link = &sleepers, *s; (s = *link);) {
+        if (s->condition != condition) {
+            link = &s->next;
+            continue;
+        }
+        *link = s->next;
+        struct sched *of = s->process->sched;
+        sched_at(of, of->now + sched_between(of, 100, 3 * US), resume, s->process, s->token);
+        free(s);
+    }
+    return 0;
 }
 // NOLINTEND(bugprone-reserved-identifier)
 

@@ -106,6 +106,7 @@ struct runner {
     struct control answer;
     struct memory *answer_memory;
     struct program *program;
+    uint64_t fences; /* that its program has called */
     bool dumped;
     int at_gate; /* 1 + the gate it waits at, 0: none */
     bool leaving;
@@ -164,7 +165,8 @@ struct setup {
     bool wide;                       /* mostly puts of more than 16 KiB */
     bool triple;                     /* three copies of everything, with large puts into each segment */
     int mutexes;                     /* per rank, 0: none */
-    int threads;                     /* of a rank, that put, get and accumulate beside it */
+    int threads;                     /* of a rank, that do beside it what it does */
+    bool signals;                    /* words that ranks wait for */
     bool uneven, grouped;            /* parts of different sizes; a segment of a group */
     bool quiet;                      /* nothing goes wrong */
     bool whole;                      /* each check looks at all of everything */
@@ -250,6 +252,7 @@ void program_plan(struct world *w);
 void program_run(struct runner *r);
 /* The call that its program is in for the longest time, and since when; NULL: none. */
 const char *program_call(const struct runner *r, uint64_t *since);
+void program_dump(const struct runner *r); /* where its threads are */
 
 /* disaster.c */
 void disasters_plan(struct world *w);
