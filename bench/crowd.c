@@ -15,6 +15,7 @@
 enum { ROUNDS = 15, MEMORY = 4 << 20, OUTSTANDING_MAX = 1024, CROWD_US = 50000, LOOK_EVERY = 16, WIRE_BYTES = 88 };
 
 static uint8_t *buffer;
+static keel_segment *none, *shadow;
 
 /* ---- one counter ---- */
 
@@ -35,10 +36,10 @@ static double crowd_kops(keel_segment *s, bool takes_part)
 }
 
 /* Beside it: as many processes as there are ranks that take part, each with a TCP connection of its own to one server, a message there and one back,
- * as large as the runtime's header. */
-static double raw_kops(int clients)
+ * as large as the runtime's header. For a shadowed counter the server asks a second one before it answers, once for all that it has found. */
+static double raw_kops(int clients, bool shadowed)
 {
-    double kops = keel_rank() == 0 ? raw_crowd_kops(clients, WIRE_BYTES, CROWD_US) : 0;
+    double kops = keel_rank() == 0 ? raw_crowd_kops(clients, WIRE_BYTES, CROWD_US, shadowed) : 0;
     CHECK(keel_barrier());
     return kops;
 }
@@ -49,7 +50,7 @@ static void crowd(const char *name, keel_segment *s, bool takes_part)
     CHECK(keel_allreduce_sum(&parts, &all, 1));
     for (int i = 0; i < ROUNDS; i++) {
         kops[i] = crowd_kops(s, takes_part);
-        raw[i] = raw_kops((int)all);
+        raw[i] = raw_kops((int)all, s == shadow);
         ratio[i] = kops[i] / raw[i];
     }
     double median = raw_median(kops, ROUNDS);
@@ -111,7 +112,7 @@ static double accumulate_us(keel_segment *s, size_t size, int iters)
 }
 
 /* The put is one to an unreplicated part, whatever the accumulate is to. */
-static void accumulates(const char *name, keel_segment *s, keel_segment *none)
+static void accumulates(const char *name, keel_segment *s)
 {
     static const size_t sizes[] = {8, 4096, 65536, 1 << 20, 4 << 20};
     for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
@@ -132,7 +133,6 @@ int main(void)
 {
     CHECK(keel_init());
     buffer = calloc(1, MEMORY);
-    keel_segment *none, *shadow;
     CHECK(keel_segment_alloc(MEMORY, KEEL_REDUNDANCY_NONE, &none));
     CHECK(keel_segment_alloc(MEMORY, KEEL_REDUNDANCY_SHADOW, &shadow));
     if (keel_size() > 2) {
@@ -144,8 +144,8 @@ int main(void)
     } else if (keel_rank() == 0 && keel_size() == 2) {
         outstanding("puts of 8 B", none);
         outstanding("puts of 8 B, shadowed", shadow);
-        accumulates("accumulate", none, none);
-        accumulates("accumulate, shadowed", shadow, none);
+        accumulates("accumulate", none);
+        accumulates("accumulate, shadowed", shadow);
     }
     CHECK(keel_barrier());
     CHECK(keel_finalize());

@@ -35,9 +35,10 @@ double raw_write_batch_us(struct raw *raw, size_t size, int iters);
 double raw_read_batch_us(struct raw *raw, size_t size, int iters);
 double raw_write_batch_kops(struct raw *raw, size_t size, int outstanding, int iters);
 
-/* Thousands of answers a second: so many processes ask one server, each over a TCP connection of its own, and wait; for us microseconds. 0: it
- * could not be measured. */
-double raw_crowd_kops(int clients, size_t bytes, double us);
+/* Thousands of answers a second: so many processes ask one server, each over a TCP connection of its own, and wait; for us microseconds. Shadowed:
+ * what the server finds together it sends to a second one, all in one message, and answers when that has sent `bytes` back. 0: it could not be
+ * measured. */
+double raw_crowd_kops(int clients, size_t bytes, double us, bool shadowed);
 
 /* Nanoseconds: a call of a function that is not inlined and stores 8 bytes. */
 double raw_store_call_ns(void);
