@@ -39,6 +39,7 @@ lose()
 
 echo "== transport"
 KEEL_TEST_VERBS="10.2.0.2 10.2.0.3" test_transport || exit 1
+KEEL_TEST_VERBS="10.2.0.2 10.2.0.3" test_transport_end || exit 1
 
 # refuse WHAT LIMIT OPTION: what a user may not have is one line of keelrun's, before anything starts.
 refuse()

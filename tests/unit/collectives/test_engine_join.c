@@ -1,0 +1,260 @@
+/* The engine's members that join: a process that takes a dead one's place, and what the others have done before. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collectives/engine.h"
+#include "collectives/group.h"
+#include "collectives/message.h"
+#include "tests/unit/collectives/fakes.h"
+
+/* Member 2 dies and another process takes its place, that has so many calls behind it. */
+static void rejoin(uint64_t complete)
+{
+    struct roster *without = all_but(3, 2, 2), *with = all_but(3, -1, 3);
+    assert_true(roster_set_after(with, (uint64_t[]){0, 0, complete}));
+    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived};
+    for (int i = 0; i < 2; i++) {
+        assert_true(engine_view(fakes[i].e, without, now));
+        assert_true(engine_view(fakes[i].e, with, now));
+    }
+    for (int i = head; i < tail; i++)
+        if (queue[i].to == 2 || queue[i].from == 2)
+            queue[i].len = 0; /* its life is over */
+    engine_destroy(fakes[2].e);
+    fakes[2] = (struct fake){.id = 2, .e = engine_create(7, 2, with, NULL, &ops)};
+    assert_non_null(fakes[2].e);
+    engine_join(fakes[2].e, complete);
+    roster_unref(without);
+    roster_unref(with);
+}
+
+static void start_joinable(void)
+{
+    start(3);
+    for (int i = 0; i < 3; i++)
+        engine_join(fakes[i].e, 0);
+}
+
+/* It repeats what the others completed without it: a sum, a broadcast, a barrier; they have gone on and wait for it. */
+static void test_engine_joined_member_gets_what_the_others_got(void **state)
+{
+    (void)state;
+    uint64_t in[3] = {1, 2, 3}, out[3] = {0}, data[3] = {42, 0, 0};
+    for (int kind = 0; kind < 3; kind++) {
+        struct engine_call call[3];
+        start_joinable();
+        for (int i = 0; i < 3; i++) {
+            call[i] = kind == 0 ? sum_of(&in[i], &out[i], 1)
+                      : kind == 1
+                          ? (struct engine_call){.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = &data[i], .len = 8}
+                          : (struct engine_call){.kind = ENGINE_BARRIER};
+            begin(i, &call[i]);
+        }
+        deliver();
+        assert_all(ENGINE_OK, 1);
+        in[2] = 100;
+        out[2] = data[2] = 0;
+        rejoin(0);
+        for (int i = 0; i < 2; i++)
+            begin(i, &(struct engine_call){.kind = ENGINE_BARRIER});
+        deliver();
+        begin(2, &call[2]);
+        deliver();
+        let_time_pass();
+        assert_int_equal(fakes[2].done, 1);
+        assert_int_equal(fakes[2].result[0].status, ENGINE_OK);
+        assert_true(kind == 0 ? out[2] == 6 : kind == 1 ? data[2] == 42 : true);
+        assert_int_equal(fakes[0].done, 1);
+        begin(2, &(struct engine_call){.kind = ENGINE_BARRIER});
+        deliver();
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(fakes[i].done, 2);
+        in[2] = 3;
+        stop();
+    }
+}
+
+static void deliver_next(void)
+{
+    assert_true(head < tail);
+    struct letter *l = &queue[head++];
+    engine_receive(fakes[l->to].e, l->from, l->data, l->len, now);
+    free(l->data);
+}
+
+/* It sends what one says that it need not, with all the others' votes; what is on its way to the other has not arrived for that. */
+static void test_engine_joined_member_has_not_sent_what_the_others_voted_on(void **state)
+{
+    (void)state;
+    uint64_t data[3] = {0, 0, 42};
+    const struct engine_call call = {.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .root = 2, .len = 8};
+    struct engine_call of[3] = {call, call, call};
+    start_joinable();
+    for (int i = 0; i < 3; i++) {
+        of[i].out = &data[i];
+        begin(i, &of[i]);
+    }
+    deliver();
+    assert_all(ENGINE_OK, 1);
+    rejoin(0);
+    lose();
+    borrows = true;
+    begin(2, &of[2]);
+    borrows = false;
+    assert_true(fakes[2].lent[0] == 1 && fakes[2].lent[1] == 1 && queue[head + 1].from == 2);
+    deliver_next(); /* to one, who answers */
+    while (queue[tail - 1].to != 2)
+        deliver_next();
+    struct letter answer = queue[--tail];
+    engine_receive(fakes[2].e, answer.from, answer.data, answer.len, now);
+    free(answer.data);
+    assert_true(head < tail && fakes[2].lent[0] == 1 && fakes[2].lent[1] == 1 && fakes[2].done == 0);
+    lose();
+    on_arrived(&fakes[2], 2); /* they say that they have it */
+    assert_int_equal(fakes[2].done, 1);
+    assert_int_equal(fakes[2].result[0].status, ENGINE_OK);
+    stop();
+}
+
+/* Who got it from one that completed it then dies or goes on can give it to the others that have not heard. */
+static void test_engine_joined_member_passes_the_result_on(void **state)
+{
+    (void)state;
+    uint64_t data[3] = {42, 0, 0};
+    start_joinable();
+    for (int i = 0; i < 3; i++)
+        begin(i, &(struct engine_call){.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = &data[i], .len = 8});
+    while (head < tail) { /* 0 completes, 1 misses the last vote */
+        struct letter *l = &queue[head++];
+        struct message_head h;
+        assert_true(message_head_read(l->data, l->len, &h));
+        if (!(h.kind == MESSAGE_VOTE && l->to == 1 && h.tag == 1))
+            engine_receive(fakes[l->to].e, l->from, l->data, l->len, now);
+        free(l->data);
+    }
+    assert_true(fakes[0].done == 1 && fakes[1].done == 0);
+    rejoin(0);
+    data[2] = 0;
+    begin(2, &(struct engine_call){.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = &data[2], .len = 8});
+    for (; head < tail; head++) { /* of all that is said 1 hears nothing from 0 */
+        if (queue[head].len && !(queue[head].to == 1 && queue[head].from == 0))
+            engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
+        free(queue[head].data);
+    }
+    head = tail = 0;
+    struct roster *last = all_but(3, 0, 4);
+    assert_true(engine_view(fakes[1].e, last, now) && engine_view(fakes[2].e, last, now));
+    for (int round = 0; round < 40; round++) {
+        deliver_but(0);
+        now += SEC;
+        engine_tick(fakes[1].e, now);
+        engine_tick(fakes[2].e, now);
+    }
+    for (int i = 1; i < 3; i++) {
+        assert_int_equal(fakes[i].done, 1);
+        assert_int_equal(fakes[i].result[0].status, ENGINE_OK);
+        assert_int_equal(data[i], 42);
+    }
+    roster_unref(last);
+    stop();
+}
+
+/* The only one that had completed the first call is dead: the others do it without its successor, which comes after it. */
+static void test_engine_joined_member_is_not_waited_for_in_calls_before_it(void **state)
+{
+    (void)state;
+    uint64_t in[3] = {1, 2, 3}, out[3] = {0};
+    struct engine_call call[3];
+    for (int order = 0; order < 2; order++) { /* the others begin before it joins, or after */
+        start_joinable();
+        for (int i = 0; i < 2 && order == 0; i++) {
+            call[i] = sum_of(&in[i], &out[i], 1);
+            begin(i, &call[i]);
+        }
+        lose();
+        rejoin(1);
+        for (int i = 0; i < 2 && order == 1; i++) {
+            call[i] = sum_of(&in[i], &out[i], 1);
+            begin(i, &call[i]);
+        }
+        begin(2, &(struct engine_call){.kind = ENGINE_BARRIER}); /* its first, the second of all */
+        deliver();
+        let_time_pass();
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(fakes[i].done, 1);
+            assert_int_equal(fakes[i].result[0].status, ENGINE_OK);
+            assert_int_equal(out[i], 3);
+        }
+        assert_int_equal(fakes[2].done, 0);
+        for (int i = 0; i < 2; i++)
+            begin(i, &(struct engine_call){.kind = ENGINE_BARRIER});
+        deliver();
+        let_time_pass();
+        assert_int_equal(fakes[2].done, 1);
+        assert_true(fakes[0].done == 2 && fakes[1].done == 2);
+        stop();
+    }
+}
+
+/* The others are in a later attempt when it joins; the sum is of those who live at the end. */
+static void test_engine_joined_member_goes_to_the_attempt_of_the_others(void **state)
+{
+    (void)state;
+    uint64_t in[3] = {1, 2, 3}, out[3] = {0};
+    struct engine_call call[3];
+    start_joinable();
+    for (int i = 0; i < 2; i++) {
+        call[i] = sum_of(&in[i], &out[i], 1);
+        begin(i, &call[i]);
+    }
+    struct roster *without = all_but(3, 2, 2);
+    for (int i = 0; i < 2; i++)
+        assert_true(engine_view(fakes[i].e, without, now));
+    for (bool votes = true; votes;) { /* only votes arrive: attempt 0 is decided, attempt 1 waits for data */
+        votes = false;
+        for (int k = head, end = tail; k < end; k++) {
+            struct message_head h;
+            struct letter l = queue[k];
+            if (l.len && message_head_read(l.data, l.len, &h) && h.kind == MESSAGE_VOTE && l.to != 2) {
+                queue[k].len = 0;
+                engine_receive(fakes[l.to].e, l.from, l.data, l.len, now);
+                votes = true;
+            }
+        }
+    }
+    lose();
+    struct roster *with = all_but(3, -1, 3);
+    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived};
+    for (int i = 0; i < 2; i++)
+        assert_true(engine_view(fakes[i].e, with, now));
+    engine_destroy(fakes[2].e);
+    fakes[2] = (struct fake){.id = 2, .e = engine_create(7, 2, with, NULL, &ops)};
+    engine_join(fakes[2].e, 0);
+    call[2] = sum_of(&in[2], &out[2], 1);
+    begin(2, &call[2]);
+    deliver();
+    let_time_pass();
+    assert_all(ENGINE_OK, 1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(out[i], 6);
+    roster_unref(without);
+    roster_unref(with);
+    stop();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_engine_joined_member_gets_what_the_others_got),
+        cmocka_unit_test(test_engine_joined_member_has_not_sent_what_the_others_voted_on),
+        cmocka_unit_test(test_engine_joined_member_passes_the_result_on),
+        cmocka_unit_test(test_engine_joined_member_is_not_waited_for_in_calls_before_it),
+        cmocka_unit_test(test_engine_joined_member_goes_to_the_attempt_of_the_others),
+    };
+    return cmocka_run_group_tests_name("engine_join", tests, NULL, NULL);
+}
