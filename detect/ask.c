@@ -45,7 +45,7 @@ bool ask_init(struct helper *h)
 
 void ask_start(struct helper *h, int node)
 {
-    struct peer *p = &h->peers[node];
+    struct reach *p = &h->peers[node];
     struct sockaddr_storage to;
     uint8_t bytes[SEAL_OVERHEAD];
     if (h->ask_fd < 0 || !p->witness.port)
@@ -65,14 +65,14 @@ void ask_start(struct helper *h, int node)
 
 void ask_learn(struct helper *h, int node)
 {
-    struct peer *p = &h->peers[node];
+    struct reach *p = &h->peers[node];
     if (!p->witness.heard && h->now >= p->witness.asked * 1000 + LEARN_NS)
         ask_start(h, node);
 }
 
 bool ask_silent(const struct helper *h, int node)
 {
-    const struct peer *p = &h->peers[node];
+    const struct reach *p = &h->peers[node];
     return p->witness.prompt && p->witness.heard && p->witness.waits_since &&
            h->now >= p->witness.waits_since + SILENT_NS;
 }
@@ -86,7 +86,7 @@ static void take(struct helper *h, const uint8_t *data, size_t len)
         h->count.dropped++;
         return;
     }
-    struct peer *p = &h->peers[s.from];
+    struct reach *p = &h->peers[s.from];
     p->witness.answered = s.number;
     p->witness.waits_since = 0;
     p->witness.heard = true;

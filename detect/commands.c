@@ -6,12 +6,12 @@
 #include "detect/helper_internal.h"
 #include "runtime/base/log.h"
 
-static void enqueue(struct helper *h, const struct command *c)
+static void enqueue(struct helper *h, const struct order *c)
 {
     pthread_mutex_lock(&h->lock);
     if (h->n_commands == h->cap_commands) {
         int cap = h->cap_commands ? 2 * h->cap_commands : 16;
-        struct command *more = realloc(h->commands, (size_t)cap * sizeof *more);
+        struct order *more = realloc(h->commands, (size_t)cap * sizeof *more);
         if (!more) { /* what is lost others may wait for, for ever: so this node ends */
             h->poor = true;
             pthread_mutex_unlock(&h->lock);
@@ -28,7 +28,7 @@ static void enqueue(struct helper *h, const struct command *c)
         log_error("detect: cannot wake the helper thread: %m");
 }
 
-static void carry_out(struct helper *h, const struct command *c)
+static void carry_out(struct helper *h, const struct order *c)
 {
     switch (c->kind) {
     case CMD_SUBMIT:
@@ -58,12 +58,12 @@ void helper_commands_here(struct helper *h)
 
 void helper_submit(struct helper *h, const struct member_event *event)
 {
-    enqueue(h, &(struct command){.kind = CMD_SUBMIT, .event = *event});
+    enqueue(h, &(struct order){.kind = CMD_SUBMIT, .event = *event});
 }
 
 void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value)
 {
-    struct command c = {.kind = CMD_PREPARED, .proposal = proposal, .value = value};
+    struct order c = {.kind = CMD_PREPARED, .proposal = proposal, .value = value};
     if (runs_here == h) /* the usual case, from within the callback: no detour */
         carry_out(h, &c);
     else
@@ -72,24 +72,24 @@ void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value)
 
 void helper_check(struct helper *h, int node)
 {
-    enqueue(h, &(struct command){.kind = CMD_CHECK, .node = node});
+    enqueue(h, &(struct order){.kind = CMD_CHECK, .node = node});
 }
 
 void helper_broken(struct helper *h, int node)
 {
-    enqueue(h, &(struct command){.kind = CMD_BROKEN, .node = node});
+    enqueue(h, &(struct order){.kind = CMD_BROKEN, .node = node});
 }
 
 void helper_refused(struct helper *h, int node)
 {
-    enqueue(h, &(struct command){.kind = CMD_REFUSED, .node = node});
+    enqueue(h, &(struct order){.kind = CMD_REFUSED, .node = node});
 }
 
 bool helper_take_commands(struct helper *h)
 {
     pthread_mutex_lock(&h->lock);
     int n = h->n_commands;
-    struct command *list = h->commands;
+    struct order *list = h->commands;
     h->commands = NULL;
     h->n_commands = h->cap_commands = 0;
     pthread_mutex_unlock(&h->lock);

@@ -16,7 +16,7 @@ enum { HEARTBEAT_KEY = 1 };
 #define STATUS_NS (200 * KEEL_NS_PER_MS)
 #define LATE_NS (2 * KEEL_NS_PER_MS) /* who ticks later has lost its processor since it looked */
 
-struct blob {
+struct whereabouts {
     uint32_t incarnation;
     struct tp_addr addr;
     struct dgram_addr dgram;
@@ -24,7 +24,7 @@ struct blob {
     uint16_t witness_port;
     bool witness_prompt;
 };
-_Static_assert(sizeof(struct blob) <= HELPER_BLOB_MAX, "fits");
+_Static_assert(sizeof(struct whereabouts) <= HELPER_BLOB_MAX, "fits");
 
 /* ------------------------------------------------------------------------------------------------ what the core wants */
 
@@ -318,12 +318,12 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
         helper_destroy(h);
         return status;
     }
-    struct blob b = {.incarnation = config->incarnation,
-                     .addr = h->addr,
-                     .dgram = h->dgram_addr,
-                     .verbs = h->verbs_addr,
-                     .witness_port = h->witness.pid ? h->witness.port : 0,
-                     .witness_prompt = h->witness.prompt};
+    struct whereabouts b = {.incarnation = config->incarnation,
+                            .addr = h->addr,
+                            .dgram = h->dgram_addr,
+                            .verbs = h->verbs_addr,
+                            .witness_port = h->witness.pid ? h->witness.port : 0,
+                            .witness_prompt = h->witness.prompt};
     blob->len = sizeof b;
     memcpy(blob->bytes, &b, sizeof b);
     *out = h;
@@ -342,7 +342,7 @@ static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs,
     }
     keel_status status = KEEL_OK;
     for (int i = 0; i < n && status == KEEL_OK; i++) {
-        struct blob b;
+        struct whereabouts b;
         if (blobs[i].len != sizeof b) {
             status = KEEL_ERR_ARG;
             *bad = i;

@@ -14,7 +14,7 @@
 #include "runtime/transport/way.h"
 
 /* Our side of the connections with one other node. */
-struct peer {
+struct reach {
     int node;
     uint32_t incarnation;
     struct tp_addr addr;
@@ -41,7 +41,7 @@ struct peer {
     struct seal_window datagrams, hellos;
 };
 
-struct command {
+struct order {
     enum { CMD_SUBMIT, CMD_PREPARED, CMD_CHECK, CMD_BROKEN, CMD_REFUSED } kind;
     int node;
     uint64_t proposal, value;
@@ -68,7 +68,7 @@ struct helper {
     struct tp_addr addr;
     struct dgram_addr dgram_addr;
     struct probe_addr verbs_addr;
-    struct peer *peers;
+    struct reach *peers;
     volatile _Atomic uint64_t heartbeat; /* read by the others; written by the thread */
     int epoll_fd, wake_fd;
     struct {
@@ -86,7 +86,7 @@ struct helper {
     uint64_t now;
 
     pthread_mutex_t lock;
-    struct command *commands;                   /* lock */
+    struct order *commands;                     /* lock */
     int n_commands, cap_commands;               /* lock */
     struct member_link links[MEMBER_LINKS_MAX]; /* lock */
     int n_links;                                /* lock */

@@ -17,7 +17,7 @@
 
 #define KNOCK_NS (40 * KEEL_NS_PER_MS) /* without any answer the next one may come: packets get lost */
 
-static void end(struct helper *h, struct peer *p)
+static void end(struct helper *h, struct reach *p)
 {
     struct linger at_once = {.l_onoff = 1}; /* a reset: nothing waits for its end on this side */
     setsockopt(p->knock_fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -58,7 +58,7 @@ static bool is_lack(int error)
 
 void knock_start(struct helper *h, int node)
 {
-    struct peer *p = &h->peers[node];
+    struct reach *p = &h->peers[node];
     struct sockaddr_storage to;
     if (p->knock_fd >= 0 && h->now < p->knock_until)
         return;
@@ -87,7 +87,7 @@ void knock_start(struct helper *h, int node)
         end(h, p); /* no way there: that says nothing of the node */
 }
 
-static bool look(struct helper *h, struct peer *p)
+static bool look(struct helper *h, struct reach *p)
 {
     struct pollfd ready = {.fd = p->knock_fd, .events = POLLOUT};
     int error = p->knock_error;

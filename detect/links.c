@@ -38,7 +38,7 @@ static void touch(struct helper *h)
     h->ofi.links_armed = false;
 }
 
-static void drop(struct peer *p)
+static void drop(struct reach *p)
 {
     way_drop(&p->way);
     p->reading = false;
@@ -46,7 +46,7 @@ static void drop(struct peer *p)
 
 void links_watch(struct helper *h, int node, bool on)
 {
-    struct peer *p = &h->peers[node];
+    struct reach *p = &h->peers[node];
     p->watched = on;
     touch(h);
     if (!on)
@@ -57,14 +57,14 @@ void links_watch(struct helper *h, int node, bool on)
 
 void links_keep(struct helper *h, int node)
 {
-    struct peer *p = &h->peers[node];
+    struct reach *p = &h->peers[node];
     touch(h);
     (void)way_try(&p->way, &h->ways, &p->addr, p, h->now); /* else once more when it is wanted next */
 }
 
 bool links_read(struct helper *h, int node)
 {
-    struct peer *p = &h->peers[node];
+    struct reach *p = &h->peers[node];
     links_keep(h, node);
     if (p->way.state != WAY_UP || p->reading)
         return true; /* an old read stays posted: it completes when the peer or the path comes back */
@@ -76,7 +76,7 @@ bool links_read(struct helper *h, int node)
 
 void links_probe(struct helper *h, int node)
 {
-    struct peer *p = &h->peers[node];
+    struct reach *p = &h->peers[node];
     if (p->probe && h->now < p->probe_until)
         return;
     touch(h);
@@ -93,7 +93,7 @@ void links_probe(struct helper *h, int node)
 
 void links_fence(struct helper *h, int node)
 {
-    struct peer *p = &h->peers[node];
+    struct reach *p = &h->peers[node];
     touch(h);
     if (p->incoming)
         tp_ep_destroy(p->incoming);
@@ -120,7 +120,7 @@ static void on_request(struct helper *h, const struct tp_event *e)
         h->tp->table->reject(h->tp, e->req);
         return;
     }
-    struct peer *p = &h->peers[s.from];
+    struct reach *p = &h->peers[s.from];
     if (p->incoming)
         tp_ep_destroy(p->incoming);
     if (h->tp->table->accept(h->tp, e->req, p, &p->incoming) != KEEL_OK)
@@ -129,7 +129,7 @@ static void on_request(struct helper *h, const struct tp_event *e)
 
 static void on_closed(struct helper *h, const struct tp_event *e)
 {
-    struct peer *p = tp_ep_user(e->ep);
+    struct reach *p = tp_ep_user(e->ep);
     bool ours = e->ep == p->way.ep, probe = e->ep == p->probe, was_up = ours && p->way.state == WAY_UP;
     if (ours)
         drop(p);
@@ -147,7 +147,7 @@ static void on_closed(struct helper *h, const struct tp_event *e)
 
 static void on_done(struct helper *h, const struct tp_event *e)
 {
-    struct peer *p = e->op->user;
+    struct reach *p = e->op->user;
     if (e->ep != p->way.ep)
         return;
     p->reading = false;
@@ -166,7 +166,7 @@ bool links_poll(struct helper *h)
             on_request(h, &events[i]);
             continue;
         }
-        struct peer *p = tp_ep_user(events[i].ep);
+        struct reach *p = tp_ep_user(events[i].ep);
         switch (events[i].type) {
         case TP_CONNECTED:
             if (events[i].ep == p->way.ep) {
@@ -195,7 +195,7 @@ void links_tick(struct helper *h)
 {
     bool any = false;
     for (int i = 0; h->probing && i < h->config.params.n; i++) {
-        struct peer *p = &h->peers[i];
+        struct reach *p = &h->peers[i];
         if (p->probe && h->now >= p->probe_until) {
             touch(h);
             tp_ep_destroy(p->probe);

@@ -286,7 +286,7 @@ keel_status verbs_set_peers(struct probe *probe, const struct probe_addr *addrs)
 {
     struct verbs *v = (struct verbs *)probe;
     for (int i = 0; i < v->config.n; i++) {
-        struct conn *c = &v->conns[i];
+        struct rc_conn *c = &v->conns[i];
         if (addrs[i].len == 0 || i == v->config.self)
             continue;
         if (addrs[i].len != sizeof c->to)

@@ -19,7 +19,7 @@ bool verbs_post_recv(struct verbs *v, unsigned slot)
     return ibv_post_recv(v->ud, &wr, &bad) == 0;
 }
 
-static bool send_datagram(struct verbs *v, struct conn *c, const void *data, size_t len)
+static bool send_datagram(struct verbs *v, struct rc_conn *c, const void *data, size_t len)
 {
     if (!v->usable || !c->ah || c->fenced || len > v->ud_max || len > (128u << c->to.mtu) || !v->sends_free)
         return false;
@@ -59,7 +59,7 @@ void verbs_send_setup(struct verbs *v, int node, uint8_t type, uint32_t qpn, uin
 void verbs_heard(struct probe *probe, int node, bool by_device, size_t len)
 {
     struct verbs *v = (struct verbs *)probe;
-    struct conn *c = &v->conns[node];
+    struct rc_conn *c = &v->conns[node];
     if (c->ah && (by_device || len <= (128u << c->to.mtu)))
         c->avoid = !by_device;
 }

@@ -75,13 +75,13 @@ struct setup { /* ASK: qpn is the reader's. ANSWER: asked repeats it, qpn is the
     uint32_t qpn, asked;
 };
 
-enum conn_state { CONN_DOWN, CONN_ASKED, CONN_UP };
+enum rc_state { CONN_DOWN, CONN_ASKED, CONN_UP };
 
-struct conn {
+struct rc_conn {
     bool has_device, watched, avoid, fenced;
     struct address to;
     struct ibv_ah *ah;
-    enum conn_state state;
+    enum rc_state state;
     struct ibv_qp *qp; /* over which we read it */
     bool reading;
     uint64_t since;          /* asked, or the read posted */
@@ -108,7 +108,7 @@ struct verbs {
     struct ibv_mr *mr, *heartbeat_mr;
     uint64_t *values; /* destination of the read of each node */
     struct ibv_mr *values_mr;
-    struct conn *conns;
+    struct rc_conn *conns;
     struct address self;
     uint8_t port, gid_index;
     enum ibv_mtu mtu;
@@ -148,6 +148,6 @@ void verbs_watch(struct probe *probe, int node, bool on, uint64_t now);
 bool verbs_read(struct probe *probe, int node, uint64_t now);
 void verbs_fence(struct probe *probe, int node);
 void verbs_read_done(struct verbs *v, const struct ibv_wc *wc);
-void verbs_drop(struct conn *c);
-void verbs_drop_incoming(struct conn *c);
+void verbs_drop(struct rc_conn *c);
+void verbs_drop_incoming(struct rc_conn *c);
 #endif

@@ -5,13 +5,13 @@
 #include "detect/verbs_int.h"
 #include "runtime/base/log.h"
 
-static void set_state(struct conn *c, enum conn_state to)
+static void set_state(struct rc_conn *c, enum rc_state to)
 {
     c->state = to;
     c->reading = false;
 }
 
-void verbs_drop(struct conn *c)
+void verbs_drop(struct rc_conn *c)
 {
     if (c->qp)
         verbs_ib.destroy_qp(c->qp);
@@ -19,7 +19,7 @@ void verbs_drop(struct conn *c)
     set_state(c, CONN_DOWN);
 }
 
-void verbs_drop_incoming(struct conn *c)
+void verbs_drop_incoming(struct rc_conn *c)
 {
     if (c->incoming)
         verbs_ib.destroy_qp(c->incoming);
@@ -30,7 +30,7 @@ void verbs_drop_incoming(struct conn *c)
 
 static void ask(struct verbs *v, int node, uint64_t now)
 {
-    struct conn *c = &v->conns[node];
+    struct rc_conn *c = &v->conns[node];
     if (!c->qp && !(c->qp = verbs_make_qp(v, IBV_QPT_RC))) {
         log_warn_some("detect: no queue pair to read node %d by the RDMA device: %m", node);
         return;
@@ -42,7 +42,7 @@ static void ask(struct verbs *v, int node, uint64_t now)
 
 static void take_ask(struct verbs *v, int node, uint32_t qpn)
 {
-    struct conn *c = &v->conns[node];
+    struct rc_conn *c = &v->conns[node];
     if (!v->callbacks.admit(v->callbacks.user, node))
         return;
     if (!c->incoming || c->incoming_peer != qpn) {
@@ -63,7 +63,7 @@ static void take_ask(struct verbs *v, int node, uint32_t qpn)
 void verbs_control(struct probe *probe, int node, const void *data, size_t len, uint64_t now)
 {
     struct verbs *v = (struct verbs *)probe;
-    struct conn *c = &v->conns[node];
+    struct rc_conn *c = &v->conns[node];
     struct setup setup;
     if (len != sizeof setup || !v->usable || !c->ah || c->fenced)
         return;
@@ -86,7 +86,7 @@ void verbs_control(struct probe *probe, int node, const void *data, size_t len, 
 void verbs_watch(struct probe *probe, int node, bool on, uint64_t now)
 {
     struct verbs *v = (struct verbs *)probe;
-    struct conn *c = &v->conns[node];
+    struct rc_conn *c = &v->conns[node];
     c->watched = on;
     if (!on)
         verbs_drop(c);
@@ -98,7 +98,7 @@ void verbs_watch(struct probe *probe, int node, bool on, uint64_t now)
 bool verbs_read(struct probe *probe, int node, uint64_t now)
 {
     struct verbs *v = (struct verbs *)probe;
-    struct conn *c = &v->conns[node];
+    struct rc_conn *c = &v->conns[node];
     if (!v->usable || !c->ah || c->fenced)
         return false;
     if (c->state == CONN_DOWN || (c->state == CONN_ASKED && now - c->since >= v->config.late_ns / 2))
@@ -132,7 +132,7 @@ bool verbs_read(struct probe *probe, int node, uint64_t now)
 
 void verbs_fence(struct probe *probe, int node)
 {
-    struct conn *c = &((struct verbs *)probe)->conns[node];
+    struct rc_conn *c = &((struct verbs *)probe)->conns[node];
     c->fenced = true;
     verbs_drop_incoming(c);
     verbs_drop(c);
@@ -141,7 +141,7 @@ void verbs_fence(struct probe *probe, int node)
 void verbs_read_done(struct verbs *v, const struct ibv_wc *wc)
 {
     int node = (int)(wc->wr_id >> 8 & 0xffffff);
-    struct conn *c = &v->conns[node];
+    struct rc_conn *c = &v->conns[node];
     if (!c->qp || c->qp->qp_num != wc->wr_id >> 32 || !c->reading)
         return; /* of a queue pair that was given up */
     c->reading = false;

@@ -30,7 +30,7 @@ enum {
 
 /* ---- what others see ---- */
 
-void agent_event(struct agent *a, const char *event, json_t *members)
+void agent_event(struct daemon *a, const char *event, json_t *members)
 {
     json_t *line =
         json_pack("{s:I, s:i, s:s}", "t_ns", (json_int_t)clock_now_ns(), "node", a->launch.node, "event", event);
@@ -46,7 +46,7 @@ void agent_event(struct agent *a, const char *event, json_t *members)
 
 /* ---- the end ---- */
 
-static void leave(struct agent *a, int exit_code)
+static void leave(struct daemon *a, int exit_code)
 {
     a->exit_code = exit_code;
     uv_stop(&a->loop);
@@ -54,7 +54,7 @@ static void leave(struct agent *a, int exit_code)
 
 static void depart_passed(uv_timer_t *timer)
 {
-    struct agent *a = timer->data;
+    struct daemon *a = timer->data;
     agent_starts_signal(a, a->departing_forced ? SIGKILL : SIGTERM);
     if (a->departing_forced)
         uv_stop(&a->loop);
@@ -63,7 +63,7 @@ static void depart_passed(uv_timer_t *timer)
 }
 
 /* In order: when the mpiexec that we run have ended, as they do when the nodes that they have started do. */
-static void depart(struct agent *a, int exit_code)
+static void depart(struct daemon *a, int exit_code)
 {
     if (a->departing)
         return;
@@ -75,7 +75,7 @@ static void depart(struct agent *a, int exit_code)
         uv_timer_start(&a->lease, depart_passed, a->ran ? DEPART_MS : 0, 0);
 }
 
-void agent_starts_ended(struct agent *a)
+void agent_starts_ended(struct daemon *a)
 {
     if (a->departing && !a->starts)
         uv_stop(&a->loop);
@@ -86,7 +86,7 @@ static void leave_late(uv_timer_t *timer)
     depart(timer->data, 0);
 }
 
-void agent_kill_all(struct agent *a)
+void agent_kill_all(struct daemon *a)
 {
     agent_ranks_signal(a, SIGKILL, false);
     agent_ranks_orphans(a, true);
@@ -95,12 +95,12 @@ void agent_kill_all(struct agent *a)
 /* A rank that does not end after SIGKILL: another user's, or stuck in the kernel. */
 static void force_passed(uv_timer_t *timer)
 {
-    struct agent *a = timer->data;
+    struct daemon *a = timer->data;
     log_error("a rank does not end; node %d goes without it", a->launch.node);
     agent_processes_gone(a);
 }
 
-static void kill_ranks(struct agent *a, bool asked)
+static void kill_ranks(struct daemon *a, bool asked)
 {
     agent_event(a, "kill", json_pack("{s:b}", "asked", (int)asked));
     agent_kill_all(a);
@@ -112,7 +112,7 @@ static void grace_passed(uv_timer_t *timer)
     kill_ranks(timer->data, false);
 }
 
-void agent_processes_gone(struct agent *a)
+void agent_processes_gone(struct daemon *a)
 {
     if (a->state != AGENT_ENDING)
         return;
@@ -135,7 +135,7 @@ void agent_processes_gone(struct agent *a)
     uv_timer_start(&a->lease, leave_late, BYE_LEASE_MS, 0);
 }
 
-void agent_own_why(struct agent *a, const char *fmt, ...)
+void agent_own_why(struct daemon *a, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
@@ -148,7 +148,7 @@ void agent_own_why(struct agent *a, const char *fmt, ...)
 }
 
 /* A job that came to its end is no success if a rank crashed too often on the way. */
-static int judge(struct agent *a, int code)
+static int judge(struct daemon *a, int code)
 {
     struct fault fault = agent_ranks_fault(a);
     if (code != 0 || a->job.settings.degrade_asked || fault.signal == 0)
@@ -158,7 +158,7 @@ static int judge(struct agent *a, int code)
     return 128 + fault.signal;
 }
 
-void agent_end(struct agent *a, int code, const char *why, bool hard)
+void agent_end(struct daemon *a, int code, const char *why, bool hard)
 {
     if (a->state < AGENT_ENDING) {
         a->over_code = agent_kind_judge(a, judge(a, code));
@@ -177,7 +177,7 @@ void agent_end(struct agent *a, int code, const char *why, bool hard)
         agent_processes_gone(a);
 }
 
-void agent_fail(struct agent *a, int code, const char *why)
+void agent_fail(struct daemon *a, int code, const char *why)
 {
     log_info("%s", why);
     if (a->run)
@@ -196,14 +196,14 @@ static void plane_assigned(void *user, int slot, int rank, uint32_t incarnation)
 
 static void plane_respawn(void *user, int rank, uint32_t incarnation)
 {
-    struct agent *a = user;
+    struct daemon *a = user;
     if (a->state == AGENT_RUNNING && !agent_kind_holds(a, rank, incarnation))
         agent_ranks_respawn(a, rank, incarnation);
 }
 
 static void plane_here(void *user)
 {
-    struct agent *a = user;
+    struct daemon *a = user;
     if (a->here)
         return;
     a->here = true;
@@ -219,7 +219,7 @@ static void plane_plain_death(void *user, int slot)
 
 static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive)
 {
-    struct agent *a = user;
+    struct daemon *a = user;
     int total = a->job.settings.nodes + a->job.settings.spares;
     if (a->state != AGENT_RUNNING)
         return;
@@ -245,7 +245,7 @@ static void plane_over(void *user, int code, const char *why)
 
 static void plane_fatal(void *user, const char *why)
 {
-    struct agent *a = user;
+    struct daemon *a = user;
     log_error("this node ends: %s", why);
     agent_kill_all(a);
     leave(a, 1);
@@ -253,7 +253,7 @@ static void plane_fatal(void *user, const char *why)
 
 static void plane_event(void *user, const char *json)
 {
-    struct agent *a = user;
+    struct daemon *a = user;
     /* once the job is over nodes go one by one, which is no failure */
     if (a->run && a->state == AGENT_RUNNING)
         conn_send(a->run, MSG_EVENT, json, strlen(json));
@@ -266,14 +266,14 @@ static void plane_verified(void *user, uint64_t id, const char *json)
 
 static void plane_woken(uv_poll_t *handle, int status, int events)
 {
-    struct agent *a = handle->data;
+    struct daemon *a = handle->data;
     (void)events;
     if (status == 0)
         plane_dispatch(a->plane);
 }
 
 /* What is missing here becomes the one line that keelrun says of the job; all other nodes may miss the same. */
-static void plane_not_opened(struct agent *a, keel_status status, const char *error)
+static void plane_not_opened(struct daemon *a, keel_status status, const char *error)
 {
     char why[400];
     if (error[0])
@@ -284,7 +284,7 @@ static void plane_not_opened(struct agent *a, keel_status status, const char *er
     agent_fail(a, 1, why);
 }
 
-static bool plane_open(struct agent *a, struct plane_blob *blob)
+static bool plane_open(struct daemon *a, struct plane_blob *blob)
 {
     char error[300];
     struct plane_config config = {
@@ -316,7 +316,7 @@ static bool plane_open(struct agent *a, struct plane_blob *blob)
 
 /* ---- messages from keelrun ---- */
 
-static bool job_from_json(struct agent *a, const json_t *m)
+static bool job_from_json(struct daemon *a, const json_t *m)
 {
     struct agent_job *job = &a->job;
     long long standbys, mpiexec, starts, window;
@@ -342,7 +342,7 @@ static bool job_from_json(struct agent *a, const json_t *m)
     return job->argv && job->argv[0] && job->env && job->cwd;
 }
 
-static bool enough_descriptors(struct agent *a)
+static bool enough_descriptors(struct daemon *a)
 {
     int here = a->job.standbys;
     long needed = descriptors_of_agent(here, a->job.settings.ranks - here,
@@ -359,7 +359,7 @@ static bool enough_descriptors(struct agent *a)
     return false;
 }
 
-void agent_configure(struct agent *a)
+void agent_configure(struct daemon *a)
 {
     int total = a->job.settings.nodes + a->job.settings.spares;
     if (!enough_descriptors(a))
@@ -384,7 +384,7 @@ void agent_configure(struct agent *a)
         conn_send_json(a->run, MSG_READY, ready);
 }
 
-static void on_config(struct agent *a, const json_t *m)
+static void on_config(struct daemon *a, const json_t *m)
 {
     if (a->state != AGENT_JOINING || !job_from_json(a, m)) {
         log_error("keelrun sent a job description that does not make sense");
@@ -395,7 +395,7 @@ static void on_config(struct agent *a, const json_t *m)
     agent_configure(a);
 }
 
-void agent_start(struct agent *a, const json_t *list, const json_t *peers)
+void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
 {
     size_t total = (size_t)(a->job.settings.nodes + a->job.settings.spares);
     if (a->state != AGENT_CONFIGURED || json_array_size(list) != total || json_array_size(peers) != total)
@@ -435,7 +435,7 @@ void agent_start(struct agent *a, const json_t *list, const json_t *peers)
         agent_ranks_start(a);
 }
 
-void agent_stop(struct agent *a, const json_t *m)
+void agent_stop(struct daemon *a, const json_t *m)
 {
     long long code = 1;
     bool hard = json_is_true(json_object_get(m, "hard"));
@@ -449,9 +449,9 @@ void agent_stop(struct agent *a, const json_t *m)
         agent_end(a, (int)code, why, hard);
 }
 
-static void run_open(struct conn *c)
+static void run_open(struct wire_conn *c)
 {
-    struct agent *a = c->user;
+    struct daemon *a = c->user;
     char name[256] = "?";
     gethostname(name, sizeof name - 1);
     a->joined = true;
@@ -462,7 +462,7 @@ static void run_open(struct conn *c)
                              (int)getpid(), "stub_pid", (int)a->stub_pid, "hostname", name));
 }
 
-static void on_fault(struct agent *a, const json_t *m)
+static void on_fault(struct daemon *a, const json_t *m)
 {
     long long rank, signal_number;
     if (codec_int(m, "rank", 0, a->job.settings.ranks - 1, &rank) && codec_int(m, "signal", 1, 31, &signal_number) &&
@@ -470,9 +470,9 @@ static void on_fault(struct agent *a, const json_t *m)
         a->fault = (struct fault){(int)rank, (int)signal_number, json_is_true(json_object_get(m, "again"))};
 }
 
-static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void run_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
-    struct agent *a = c->user;
+    struct daemon *a = c->user;
     if (type == MSG_STDIN) {
         agent_ranks_stdin(a, body, len);
         return;
@@ -512,16 +512,16 @@ static void run_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t 
     json_decref(m);
 }
 
-static void connect_run(struct agent *a);
+static void connect_run(struct daemon *a);
 
 static void connect_again(uv_timer_t *timer)
 {
     connect_run(timer->data);
 }
 
-static void run_lost(struct conn *c, const char *why)
+static void run_lost(struct wire_conn *c, const char *why)
 {
-    struct agent *a = c->user;
+    struct daemon *a = c->user;
     a->run = NULL;
     if (a->state == AGENT_JOINING && !a->joined && strcmp(why, uv_strerror(UV_ECONNREFUSED)) != 0 &&
         strcmp(why, "authentication failed") != 0 && ++a->tries < CONNECT_TRIES) {
@@ -541,7 +541,7 @@ static void run_lost(struct conn *c, const char *why)
     }
 }
 
-static void connect_run(struct agent *a)
+static void connect_run(struct daemon *a)
 {
     static const struct conn_events events = {run_open, run_frame, run_lost};
     const struct agent_launch *l = &a->launch;
@@ -560,7 +560,7 @@ static void child_signalled(uv_signal_t *handle, int signal_number)
     agent_ranks_orphans(handle->data, false);
 }
 
-static void agent_free(struct agent *a)
+static void agent_free(struct daemon *a)
 {
     plane_destroy(a->plane);
     agent_ranks_free(a);
@@ -584,7 +584,7 @@ static void agent_free(struct agent *a)
 
 int agent_run(const struct agent_launch *launch, pid_t stub_pid)
 {
-    static struct agent a;
+    static struct daemon a;
     a.launch = *launch;
     a.stub_pid = stub_pid;
     a.console_fd = -1;

@@ -57,16 +57,16 @@ struct agent_peer { /* another node's listener */
 
 /* A connection made to us: an agent that reports to the PMI root, or keelctl. */
 struct agent_guest {
-    struct agent *agent;
+    struct daemon *agent;
     struct agent_guest *next;
-    struct conn *conn;
+    struct wire_conn *conn;
     int node;        /* of an agent, -1 otherwise */
     bool attached;   /* keelctl attach */
     uint64_t verify; /* the audit that it waits for, 0: none */
     bool known;      /* has sent a frame: it belongs to the job */
 };
 
-struct agent {
+struct daemon {
     uv_loop_t loop;
     enum agent_state state;
     struct agent_launch launch;
@@ -74,9 +74,9 @@ struct agent {
     pid_t stub_pid;
     char self_host[64]; /* our address on the job's interface */
 
-    struct conn *run; /* keelrun; NULL once it is gone */
-    bool joined;      /* keelrun has proved itself once */
-    int tries;        /* to reach it */
+    struct wire_conn *run; /* keelrun; NULL once it is gone */
+    bool joined;           /* keelrun has proved itself once */
+    int tries;             /* to reach it */
     uv_timer_t again;
     uv_timer_t lease;
     uv_timer_t grace; /* between SIGTERM and SIGKILL */
@@ -101,7 +101,7 @@ struct agent {
     int held_count;
     struct pmi_server *pmi;
     struct pmi_root *root; /* in use at one node only */
-    struct conn *root_conn;
+    struct wire_conn *root_conn;
     int root_at;
     long long root_released;           /* highest round that we, as the root, have declared complete */
     long long fence_round, fence_done; /* the round our ranks are in; the last one that was released */
@@ -136,103 +136,103 @@ struct agent {
 int agent_run(const struct agent_launch *launch, pid_t stub_pid);
 
 /* agent.c: for the other agent_*.c files */
-void agent_event(struct agent *a, const char *event, json_t *members); /* takes members; may be NULL */
+void agent_event(struct daemon *a, const char *event, json_t *members); /* takes members; may be NULL */
 /* This node cannot take part: tell keelrun and end. */
-void agent_fail(struct agent *a, int code, const char *why);
+void agent_fail(struct daemon *a, int code, const char *why);
 /* MSG_STOP, from keelrun or keelctl. */
-void agent_stop(struct agent *a, const json_t *m);
+void agent_stop(struct daemon *a, const json_t *m);
 /* What ended the job, known here only. The first one counts. */
-void agent_own_why(struct agent *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void agent_own_why(struct daemon *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* End the local processes: hard at once, else with a grace. */
-void agent_end(struct agent *a, int code, const char *why, bool hard);
+void agent_end(struct daemon *a, int code, const char *why, bool hard);
 /* One of the mpiexec that we ran has ended. */
-void agent_starts_ended(struct agent *a);
+void agent_starts_ended(struct daemon *a);
 /* All processes of the node, now. */
-void agent_kill_all(struct agent *a);
-void agent_processes_gone(struct agent *a);
+void agent_kill_all(struct daemon *a);
+void agent_processes_gone(struct daemon *a);
 
 /* agent_output.c */
-void agent_output_init(struct agent *a);
+void agent_output_init(struct daemon *a);
 /* stream is 1 or 2 here, as in MSG_OUTPUT; 0 or 1 below. */
-void agent_output(struct agent *a, int rank, int stream, const uint8_t *lines, size_t len);
+void agent_output(struct daemon *a, int rank, int stream, const uint8_t *lines, size_t len);
 /* Nothing of that stream may be sent now. */
-bool agent_output_closed(const struct agent *a, int stream);
-void agent_output_widen(struct agent *a, int window);
+bool agent_output_closed(const struct daemon *a, int stream);
+void agent_output_widen(struct daemon *a, int window);
 /* MSG_TAKEN */
-void agent_output_taken(struct agent *a, const uint8_t *body, size_t len);
+void agent_output_taken(struct daemon *a, const uint8_t *body, size_t len);
 /* keelrun is gone: all is read, for keelctl attach. */
-void agent_output_free(struct agent *a);
+void agent_output_free(struct daemon *a);
 /* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
-void agent_log_capture(struct agent *a);
+void agent_log_capture(struct daemon *a);
 /* What we have said and not read back yet. */
-void agent_log_drain(struct agent *a);
+void agent_log_drain(struct daemon *a);
 
 /* agent_ranks.c */
-void agent_ranks_start(struct agent *a);
-void agent_ranks_assigned(struct agent *a, int slot, int rank, uint32_t incarnation);
-void agent_ranks_respawn(struct agent *a, int rank, uint32_t incarnation);
-void agent_ranks_plain_death(struct agent *a, int slot);
-void agent_ranks_standby(struct agent *a);
+void agent_ranks_start(struct daemon *a);
+void agent_ranks_assigned(struct daemon *a, int slot, int rank, uint32_t incarnation);
+void agent_ranks_respawn(struct daemon *a, int rank, uint32_t incarnation);
+void agent_ranks_plain_death(struct daemon *a, int slot);
+void agent_ranks_standby(struct daemon *a);
 /* A rank, here or elsewhere, that died of its own fault and was not started again. */
-struct fault agent_ranks_fault(const struct agent *a);
-bool agent_ranks_gone(const struct agent *a);
-void agent_ranks_signal(struct agent *a, int signal, bool standbys_only);
-void agent_ranks_stdin(struct agent *a, const uint8_t *data, size_t len);
-void agent_ranks_pause(struct agent *a, int stream, bool pause);
-void agent_ranks_pmi_release(struct agent *a, const json_t *kvs);
+struct fault agent_ranks_fault(const struct daemon *a);
+bool agent_ranks_gone(const struct daemon *a);
+void agent_ranks_signal(struct daemon *a, int signal, bool standbys_only);
+void agent_ranks_stdin(struct daemon *a, const uint8_t *data, size_t len);
+void agent_ranks_pause(struct daemon *a, int stream, bool pause);
+void agent_ranks_pmi_release(struct daemon *a, const json_t *kvs);
 /* Descendants of ranks that outlived them (they become children of the agent): reap the dead, kill the live if asked.
  */
-void agent_ranks_orphans(struct agent *a, bool kill_them);
-void agent_ranks_free(struct agent *a);
+void agent_ranks_orphans(struct daemon *a, bool kill_them);
+void agent_ranks_free(struct daemon *a);
 
 /* A process of this rank that is there already, as the next slot. NULL: it has ended. The lifeline is ours then. */
-struct process *agent_ranks_adopt(struct agent *a, int rank, pid_t pid, int lifeline);
+struct process *agent_ranks_adopt(struct daemon *a, int rank, pid_t pid, int lifeline);
 
 /* agent.c, for agent_join.c */
 /* The job is known: open memory and transport, and say so. */
-void agent_configure(struct agent *a);
+void agent_configure(struct daemon *a);
 /* All nodes are known: the list has what each has said, in their order; peers their hosts and ports. */
-void agent_start(struct agent *a, const json_t *list, const json_t *peers);
+void agent_start(struct daemon *a, const json_t *list, const json_t *peers);
 
 /* agent_join.c: a node whose processes keelrun did not start */
-void agent_join_begin(struct agent *a);
+void agent_join_begin(struct daemon *a);
 /* takes ready */
-void agent_join_ready(struct agent *a, json_t *ready);
-void agent_join_failed(struct agent *a, const char *why);
-void agent_join_run(struct agent *a);
-void agent_join_say(const struct agent *a, const char *line);
-void agent_join_over(const struct agent *a);
+void agent_join_ready(struct daemon *a, json_t *ready);
+void agent_join_failed(struct daemon *a, const char *why);
+void agent_join_run(struct daemon *a);
+void agent_join_say(const struct daemon *a, const char *line);
+void agent_join_over(const struct daemon *a);
 
 /* agent_starts.c */
-void agent_starts_begin(struct agent *a, const json_t *m);
+void agent_starts_begin(struct daemon *a, const json_t *m);
 /* All nodes have joined. */
-void agent_starts_settled(struct agent *a);
-void agent_starts_signal(struct agent *a, int signal);
-bool agent_starts_has(const struct agent *a, pid_t pid);
+void agent_starts_settled(struct daemon *a);
+void agent_starts_signal(struct daemon *a, int signal);
+bool agent_starts_has(const struct daemon *a, pid_t pid);
 
 /* agent_kind.c: programs that do not use Keel cannot survive the loss of a node. */
-void agent_kind_init(struct agent *a);
+void agent_kind_init(struct daemon *a);
 /* A process of the job has called keel_init. */
-void agent_kind_is_keels(struct agent *a);
+void agent_kind_is_keels(struct daemon *a);
 /* Before the view is taken over: what is lost by it? */
-void agent_kind_view(struct agent *a, const int *rank_node, const bool *node_alive);
+void agent_kind_view(struct daemon *a, const int *rank_node, const bool *node_alive);
 /* The exit code of a job that would end with this one. */
-int agent_kind_judge(struct agent *a, int code);
+int agent_kind_judge(struct daemon *a, int code);
 /* A rank is to go on here: true if it waits until the program has shown what it is. */
-bool agent_kind_holds(struct agent *a, int rank, uint32_t incarnation);
+bool agent_kind_holds(struct daemon *a, int rank, uint32_t incarnation);
 
 /* agent_pmi.c */
-void agent_pmi_open(struct agent *a);
-void agent_pmi_fence(struct agent *a);
-void agent_pmi_view(struct agent *a);
-void agent_pmi_report(struct agent *a, struct agent_guest *guest, const json_t *m);
-void agent_pmi_release(struct agent *a, const json_t *m);
+void agent_pmi_open(struct daemon *a);
+void agent_pmi_fence(struct daemon *a);
+void agent_pmi_view(struct daemon *a);
+void agent_pmi_report(struct daemon *a, struct agent_guest *guest, const json_t *m);
+void agent_pmi_release(struct daemon *a, const json_t *m);
 
 /* agent_console.c */
-bool agent_console_open(struct agent *a);
-bool agent_console_listen(struct agent *a); /* for agents; self_host must be known */
-void agent_console_output(struct agent *a, const void *frame, size_t len);
-void agent_console_over(struct agent *a);
-void agent_console_verified(struct agent *a, uint64_t id, const char *json);
-void agent_console_close(struct agent *a);
+bool agent_console_open(struct daemon *a);
+bool agent_console_listen(struct daemon *a); /* for agents; self_host must be known */
+void agent_console_output(struct daemon *a, const void *frame, size_t len);
+void agent_console_over(struct daemon *a);
+void agent_console_verified(struct daemon *a, uint64_t id, const char *json);
+void agent_console_close(struct daemon *a);
 #endif

@@ -26,7 +26,7 @@ static const char *process_state(const struct process *p)
 }
 
 /* A node that waits for its use; after a take-over it is one like the others. */
-static bool is_spare(const struct agent *a)
+static bool is_spare(const struct daemon *a)
 {
     for (int r = 0; a->view_rank_node && r < a->job.settings.ranks; r++)
         if (a->view_rank_node[r] == a->launch.node)
@@ -34,7 +34,7 @@ static bool is_spare(const struct agent *a)
     return a->job.settings.nodes > 0 && a->launch.node >= a->job.settings.nodes;
 }
 
-static json_t *detection(const struct agent *a)
+static json_t *detection(const struct daemon *a)
 {
     char *text = a->state == AGENT_RUNNING ? plane_detection_json(a->plane) : NULL;
     json_t *json = text ? json_loads(text, 0, NULL) : NULL;
@@ -42,7 +42,7 @@ static json_t *detection(const struct agent *a)
     return json ? json : json_null();
 }
 
-static json_t *status_json(const struct agent *a)
+static json_t *status_json(const struct daemon *a)
 {
     static const char *const states[] = {"joining", "configured", "running", "ending", "over"};
     int total = a->job.settings.nodes + a->job.settings.spares;
@@ -83,15 +83,15 @@ static void resend(void *user, const uint8_t *frame, size_t len)
     conn_send(user, MSG_OUTPUT, frame, len);
 }
 
-static void guest_open(struct conn *c)
+static void guest_open(struct wire_conn *c)
 {
     (void)c;
 }
 
-static void guest_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void guest_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     struct agent_guest *g = c->user;
-    struct agent *a = g->agent;
+    struct daemon *a = g->agent;
     json_t *m = codec_object(body, len);
     g->known = true;
     if (type == MSG_ASK_STATUS) {
@@ -110,7 +110,7 @@ static void guest_frame(struct conn *c, uint8_t type, const uint8_t *body, size_
     json_decref(m);
 }
 
-static void guest_lost(struct conn *c, const char *why)
+static void guest_lost(struct wire_conn *c, const char *why)
 {
     struct agent_guest *g = c->user;
     if (!g->known)
@@ -120,7 +120,7 @@ static void guest_lost(struct conn *c, const char *why)
 
 static const struct conn_events guest_events = {guest_open, guest_frame, guest_lost};
 
-static struct agent_guest *guest_add(struct agent *a)
+static struct agent_guest *guest_add(struct daemon *a)
 {
     struct agent_guest *g = pm_alloc(sizeof *g);
     *g = (struct agent_guest){.agent = a, .next = a->guests, .node = -1};
@@ -130,7 +130,7 @@ static struct agent_guest *guest_add(struct agent *a)
 }
 
 /* Of those that have said nothing, the oldest of the address that has most. Those that belong to the job speak at once. */
-static struct agent_guest *surplus_guest(struct agent *a)
+static struct agent_guest *surplus_guest(struct daemon *a)
 {
     struct agent_guest *worst = NULL;
     int most = 0;
@@ -146,7 +146,7 @@ static struct agent_guest *surplus_guest(struct agent *a)
     return worst;
 }
 
-static void guests_limit(struct agent *a)
+static void guests_limit(struct daemon *a)
 {
     struct agent_guest *worst = a->guest_count > GUESTS_MAX + a->job.settings.nodes ? surplus_guest(a) : NULL;
     if (worst) {
@@ -157,7 +157,7 @@ static void guests_limit(struct agent *a)
 
 static void console_ready(uv_poll_t *handle, int status, int events)
 {
-    struct agent *a = handle->data;
+    struct daemon *a = handle->data;
     struct ucred peer;
     socklen_t len = sizeof peer;
     char name[48];
@@ -180,7 +180,7 @@ static void console_ready(uv_poll_t *handle, int status, int events)
 
 static void peer_waiting(uv_stream_t *listener, int status)
 {
-    struct agent *a = listener->data;
+    struct daemon *a = listener->data;
     if (status != 0)
         return;
     struct agent_guest *g = guest_add(a);
@@ -190,7 +190,7 @@ static void peer_waiting(uv_stream_t *listener, int status)
     guests_limit(a);
 }
 
-bool agent_console_listen(struct agent *a)
+bool agent_console_listen(struct daemon *a)
 {
     struct sockaddr_storage address;
     int len = sizeof address;
@@ -212,7 +212,7 @@ bool agent_console_listen(struct agent *a)
     return true;
 }
 
-bool agent_console_open(struct agent *a)
+bool agent_console_open(struct daemon *a)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, CONSOLE_PREFIX "%016llx/%d",
@@ -233,7 +233,7 @@ bool agent_console_open(struct agent *a)
     return true;
 }
 
-void agent_console_output(struct agent *a, const void *frame, size_t len)
+void agent_console_output(struct daemon *a, const void *frame, size_t len)
 {
     for (struct agent_guest *g = a->guests, *next; g; g = next) {
         next = g->next;
@@ -247,14 +247,14 @@ void agent_console_output(struct agent *a, const void *frame, size_t len)
     }
 }
 
-void agent_console_verified(struct agent *a, uint64_t id, const char *json)
+void agent_console_verified(struct daemon *a, uint64_t id, const char *json)
 {
     for (struct agent_guest *g = a->guests; g; g = g->next)
         if (g->verify == id)
             conn_send(g->conn, MSG_VERIFIED, json, strlen(json));
 }
 
-void agent_console_over(struct agent *a)
+void agent_console_over(struct daemon *a)
 {
     for (struct agent_guest *g = a->guests; g; g = g->next)
         if (g->attached)
@@ -262,7 +262,7 @@ void agent_console_over(struct agent *a)
                            json_pack("{s:i, s:o}", "code", a->over_code, "why", codec_text(a->over_why)));
 }
 
-void agent_console_close(struct agent *a)
+void agent_console_close(struct daemon *a)
 {
     if (a->console_fd >= 0)
         close(a->console_fd);

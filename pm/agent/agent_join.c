@@ -36,7 +36,7 @@ static struct {
     int say_fd;            /* the standard error that we were started with */
 } join = {.say_fd = -1};
 
-static void tell(struct agent *a, bool failed, const char *text)
+static void tell(struct daemon *a, bool failed, const char *text)
 {
     struct join_ready ready = {.failed = failed};
     if (join.told || a->state >= AGENT_RUNNING)
@@ -47,12 +47,12 @@ static void tell(struct agent *a, bool failed, const char *text)
         log_warn("the process that started this agent does not hear it: %s", strerror(errno));
 }
 
-void agent_join_failed(struct agent *a, const char *why)
+void agent_join_failed(struct daemon *a, const char *why)
 {
     tell(a, true, why);
 }
 
-void agent_join_ready(struct agent *a, json_t *ready)
+void agent_join_ready(struct daemon *a, json_t *ready)
 {
     char *text = json_dumps(ready, JSON_COMPACT);
     tell(a, !text || strlen(text) >= JOIN_TEXT, text ? text : "out of memory");
@@ -60,7 +60,7 @@ void agent_join_ready(struct agent *a, json_t *ready)
     json_decref(ready);
 }
 
-void agent_join_say(const struct agent *a, const char *line)
+void agent_join_say(const struct daemon *a, const char *line)
 {
     struct pollfd out = {.fd = join.say_fd, .events = POLLOUT};
     /* who has stopped reading it would stop us */
@@ -70,7 +70,7 @@ void agent_join_say(const struct agent *a, const char *line)
 
 /* ---- the job ---- */
 
-static bool describe(struct agent *a, const struct join_job *j, const int32_t *rank_node)
+static bool describe(struct daemon *a, const struct join_job *j, const int32_t *rank_node)
 {
     struct job_settings *s = &a->job.settings;
     if (strncmp(j->version, KEEL_VERSION, sizeof j->version) != 0 || j->nodes < 1 || j->nodes > LAYOUT_MAX_NODES ||
@@ -100,7 +100,7 @@ static bool describe(struct agent *a, const struct join_job *j, const int32_t *r
     return true;
 }
 
-static void configure_when_all_are_here(struct agent *a)
+static void configure_when_all_are_here(struct daemon *a)
 {
     if (join.described && join.come == join.here && a->state == AGENT_JOINING)
         agent_configure(a);
@@ -108,7 +108,7 @@ static void configure_when_all_are_here(struct agent *a)
 
 static void listener_ready(uv_poll_t *watch, int status, int events);
 
-static void take_job(struct agent *a, const uint8_t *packet, size_t len)
+static void take_job(struct daemon *a, const uint8_t *packet, size_t len)
 {
     struct join_job j;
     char who[32];
@@ -128,7 +128,7 @@ static void take_job(struct agent *a, const uint8_t *packet, size_t len)
     uv_poll_start(&join.listener, UV_READABLE, listener_ready);
 }
 
-static void take_node(struct agent *a, const uint8_t *packet, size_t len)
+static void take_node(struct daemon *a, const uint8_t *packet, size_t len)
 {
     const struct join_ready *ready = (const struct join_ready *)packet;
     json_t *m = len == sizeof *ready && !ready->failed
@@ -147,7 +147,7 @@ static void take_node(struct agent *a, const uint8_t *packet, size_t len)
 
 static void channel_ready(uv_poll_t *watch, int status, int events)
 {
-    struct agent *a = watch->data;
+    struct daemon *a = watch->data;
     (void)events;
     ssize_t len = status == 0 ? recv(JOIN_CHANNEL, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT) : 0;
     if (len < 0 && (errno == EAGAIN || errno == EINTR))
@@ -192,7 +192,7 @@ static bool hear(int fd, struct join_rank *hello, int *lifeline)
     return n == sizeof *hello && *lifeline >= 0;
 }
 
-static bool is_awaited(const struct agent *a, int rank)
+static bool is_awaited(const struct daemon *a, int rank)
 {
     if (rank < 0 || rank >= a->job.settings.ranks || a->job.settings.rank_node[rank] != a->launch.node)
         return false;
@@ -202,7 +202,7 @@ static bool is_awaited(const struct agent *a, int rank)
     return true;
 }
 
-static void take_process(struct agent *a, int fd)
+static void take_process(struct daemon *a, int fd)
 {
     struct join_rank hello;
     struct ucred cred;
@@ -223,7 +223,7 @@ static void take_process(struct agent *a, int fd)
 
 static void listener_ready(uv_poll_t *watch, int status, int events)
 {
-    struct agent *a = watch->data;
+    struct daemon *a = watch->data;
     (void)status;
     (void)events;
     int fd = a->state == AGENT_JOINING ? accept4(JOIN_LISTENER, NULL, NULL, SOCK_CLOEXEC) : -1;
@@ -236,7 +236,7 @@ static void listener_ready(uv_poll_t *watch, int status, int events)
     configure_when_all_are_here(a);
 }
 
-void agent_join_run(struct agent *a)
+void agent_join_run(struct daemon *a)
 {
     agent_kind_is_keels(a);
     join.say_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
@@ -253,7 +253,7 @@ void agent_join_run(struct agent *a)
     join.joined = NULL;
 }
 
-void agent_join_begin(struct agent *a)
+void agent_join_begin(struct daemon *a)
 {
     fcntl(JOIN_LISTENER, F_SETFD, FD_CLOEXEC);
     fcntl(JOIN_CHANNEL, F_SETFD, FD_CLOEXEC);
@@ -264,7 +264,7 @@ void agent_join_begin(struct agent *a)
 }
 
 /* What ends a job is told once: by the node that alone knows of it, else by the first one that lives. */
-void agent_join_over(const struct agent *a)
+void agent_join_over(const struct daemon *a)
 {
     bool first = true;
     for (int i = 0; i < a->launch.node && a->view_alive; i++)

@@ -8,13 +8,13 @@
 
 enum { KIND_MS = 5000 };
 
-static void lost_for_good(struct agent *a)
+static void lost_for_good(struct daemon *a)
 {
     agent_own_why(a, "rank %d died with node %d before the program called keel_init, so it cannot be replaced",
                   a->lost_rank, a->lost_node);
 }
 
-static void release_held(struct agent *a)
+static void release_held(struct daemon *a)
 {
     struct agent_held *held = a->held;
     int count = a->held_count;
@@ -28,7 +28,7 @@ static void release_held(struct agent *a)
 /* Those that have ranks of the program know best; a spare without keelrun knows nothing, and lets its ranks run at last. */
 static void kind_passed(uv_timer_t *timer)
 {
-    struct agent *a = timer->data;
+    struct daemon *a = timer->data;
     if (a->state != AGENT_RUNNING)
         return;
     if (a->launch.node >= a->job.settings.nodes) {
@@ -40,14 +40,14 @@ static void kind_passed(uv_timer_t *timer)
     plane_stop_job(a->plane, 128 + SIGKILL, a->own_why);
 }
 
-void agent_kind_init(struct agent *a)
+void agent_kind_init(struct daemon *a)
 {
     a->lost_rank = -1;
     uv_timer_init(&a->loop, &a->kind);
     a->kind.data = a;
 }
 
-void agent_kind_is_keels(struct agent *a)
+void agent_kind_is_keels(struct daemon *a)
 {
     a->is_keels = true;
     a->lost_rank = -1;
@@ -55,12 +55,12 @@ void agent_kind_is_keels(struct agent *a)
     release_held(a);
 }
 
-static bool matters(const struct agent *a)
+static bool matters(const struct daemon *a)
 {
     return !a->is_keels && settings_plain_death_ends(&a->job.settings);
 }
 
-void agent_kind_view(struct agent *a, const int *rank_node, const bool *node_alive)
+void agent_kind_view(struct daemon *a, const int *rank_node, const bool *node_alive)
 {
     for (int r = 0; r < a->job.settings.ranks && matters(a) && a->lost_rank < 0; r++) {
         int was = a->view_rank_node[r];
@@ -72,7 +72,7 @@ void agent_kind_view(struct agent *a, const int *rank_node, const bool *node_ali
     }
 }
 
-int agent_kind_judge(struct agent *a, int code)
+int agent_kind_judge(struct daemon *a, int code)
 {
     if (code != 0 || !matters(a) || a->lost_rank < 0 || a->launch.node >= a->job.settings.nodes)
         return code;
@@ -80,7 +80,7 @@ int agent_kind_judge(struct agent *a, int code)
     return 128 + SIGKILL;
 }
 
-bool agent_kind_holds(struct agent *a, int rank, uint32_t incarnation)
+bool agent_kind_holds(struct daemon *a, int rank, uint32_t incarnation)
 {
     if (!matters(a) || a->launch.node < a->job.settings.nodes)
         return false;

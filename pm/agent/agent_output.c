@@ -10,13 +10,13 @@
 static void log_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
 static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
 
-void agent_output_init(struct agent *a)
+void agent_output_init(struct daemon *a)
 {
     a->window[0] = a->window[1] = OUTPUT_WINDOW;
 }
 
 /* Read what may be sent, and nothing else. */
-static void apply(struct agent *a, int stream)
+static void apply(struct daemon *a, int stream)
 {
     bool closed = agent_output_closed(a, stream);
     agent_ranks_pause(a, stream, closed);
@@ -28,7 +28,7 @@ static void apply(struct agent *a, int stream)
         uv_read_start((uv_stream_t *)&a->log_pipe, log_alloc, log_ready);
 }
 
-static void give(struct agent *a, int stream, long long count)
+static void give(struct daemon *a, int stream, long long count)
 {
     bool was_closed = agent_output_closed(a, stream);
     a->window[stream] += count;
@@ -36,30 +36,30 @@ static void give(struct agent *a, int stream, long long count)
         apply(a, stream);
 }
 
-bool agent_output_closed(const struct agent *a, int stream)
+bool agent_output_closed(const struct daemon *a, int stream)
 {
     return a->run && a->window[stream] <= 0;
 }
 
-void agent_output_widen(struct agent *a, int window)
+void agent_output_widen(struct daemon *a, int window)
 {
     for (int stream = 0; stream < 2; stream++)
         give(a, stream, window - OUTPUT_WINDOW);
 }
 
-void agent_output_taken(struct agent *a, const uint8_t *body, size_t len)
+void agent_output_taken(struct daemon *a, const uint8_t *body, size_t len)
 {
     if (len == 8 && get_u32(body) < 2)
         give(a, (int)get_u32(body), get_u32(body + 4));
 }
 
-void agent_output_free(struct agent *a)
+void agent_output_free(struct daemon *a)
 {
     for (int stream = 0; stream < 2; stream++)
         apply(a, stream);
 }
 
-void agent_output(struct agent *a, int rank, int stream, const uint8_t *lines, size_t len)
+void agent_output(struct daemon *a, int rank, int stream, const uint8_t *lines, size_t len)
 {
     struct bytes frame = {0};
     uint8_t *p = bytes_reserve(&frame, OUTPUT_HEADER + len);
@@ -93,14 +93,14 @@ static void log_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    struct agent *a = stream->data;
+    struct daemon *a = stream->data;
     if (n > 0)
         lines_feed(&a->log_lines, buf->base, (size_t)n, log_emit, a);
     free(buf->base);
 }
 
 /* What we have said and not read back yet. */
-void agent_log_drain(struct agent *a)
+void agent_log_drain(struct daemon *a)
 {
     char buffer[4096];
     uv_os_fd_t fd;
@@ -112,7 +112,7 @@ void agent_log_drain(struct agent *a)
 }
 
 /* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
-void agent_log_capture(struct agent *a)
+void agent_log_capture(struct daemon *a)
 {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) < 0)

@@ -10,9 +10,9 @@
 
 enum { ROOT_CONNECT_MS = 5000, ROOT_AGAIN_MS = 50 };
 
-static void report(struct agent *a);
+static void report(struct daemon *a);
 
-static int root_node(const struct agent *a)
+static int root_node(const struct daemon *a)
 {
     for (int i = 0; i < a->job.settings.nodes; i++)
         if (a->view_alive[i])
@@ -22,13 +22,13 @@ static int root_node(const struct agent *a)
 
 /* ---- at the root ---- */
 
-static json_t *release_message(const struct agent *a)
+static json_t *release_message(const struct daemon *a)
 {
     return json_pack("{s:I, s:o}", "round", (json_int_t)a->root_released, "kvs", pmi_root_pairs(a->root));
 }
 
 /* A round may have become complete: tell everybody who has reported here. */
-static void root_advance(struct agent *a)
+static void root_advance(struct daemon *a)
 {
     long long complete = pmi_root_complete(a->root);
     if (complete <= a->root_released)
@@ -42,7 +42,7 @@ static void root_advance(struct agent *a)
     json_decref(m);
 }
 
-void agent_pmi_report(struct agent *a, struct agent_guest *guest, const json_t *m)
+void agent_pmi_report(struct daemon *a, struct agent_guest *guest, const json_t *m)
 {
     long long node, round;
     if (a->state < AGENT_RUNNING || !a->root || !codec_int(m, "node", 0, a->job.settings.nodes - 1, &node) ||
@@ -57,7 +57,7 @@ void agent_pmi_report(struct agent *a, struct agent_guest *guest, const json_t *
 
 /* ---- at every node ---- */
 
-void agent_pmi_release(struct agent *a, const json_t *m)
+void agent_pmi_release(struct daemon *a, const json_t *m)
 {
     long long round;
     if (!codec_int(m, "round", 1, INT64_MAX, &round) || a->fence_round == a->fence_done || round < a->fence_round)
@@ -66,12 +66,12 @@ void agent_pmi_release(struct agent *a, const json_t *m)
     agent_ranks_pmi_release(a, json_object_get(m, "kvs"));
 }
 
-static void root_open(struct conn *c)
+static void root_open(struct wire_conn *c)
 {
     report(c->user);
 }
 
-static void root_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void root_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     json_t *m = type == MSG_PMI_RELEASE ? codec_object(body, len) : NULL;
     if (m)
@@ -84,9 +84,9 @@ static void root_again(uv_timer_t *timer)
     report(timer->data);
 }
 
-static void root_lost(struct conn *c, const char *why)
+static void root_lost(struct wire_conn *c, const char *why)
 {
-    struct agent *a = c->user;
+    struct daemon *a = c->user;
     log_info("the PMI root, node %d, is not reached: %s", a->root_at, why);
     a->root_conn = NULL;
     if (a->fence_round != a->fence_done && a->state == AGENT_RUNNING)
@@ -94,7 +94,7 @@ static void root_lost(struct conn *c, const char *why)
 }
 
 /* Tell the root of the round that we are in, unless we know its end. */
-static void report(struct agent *a)
+static void report(struct daemon *a)
 {
     static const struct conn_events events = {root_open, root_frame, root_lost};
     if (a->fence_round == a->fence_done || a->state != AGENT_RUNNING)
@@ -120,13 +120,13 @@ static void report(struct agent *a)
     }
 }
 
-void agent_pmi_fence(struct agent *a)
+void agent_pmi_fence(struct daemon *a)
 {
     a->fence_round++;
     report(a);
 }
 
-void agent_pmi_view(struct agent *a)
+void agent_pmi_view(struct daemon *a)
 {
     if (!a->root)
         return; /* another launcher's processes */
@@ -137,7 +137,7 @@ void agent_pmi_view(struct agent *a)
     report(a);
 }
 
-void agent_pmi_open(struct agent *a)
+void agent_pmi_open(struct daemon *a)
 {
     a->root = pmi_root_create(a->job.settings.nodes);
     uv_timer_init(&a->loop, &a->root_timer);

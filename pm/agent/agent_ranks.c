@@ -17,7 +17,7 @@
 
 static struct agent_process *entry_of(struct process *p)
 {
-    struct agent *a = p->user;
+    struct daemon *a = p->user;
     return &a->processes[p->slot];
 }
 
@@ -25,13 +25,13 @@ static struct agent_process *entry_of(struct process *p)
 
 static void on_output(struct process *p, int stream, const uint8_t *lines, size_t len)
 {
-    const struct agent *a = p->user;
+    const struct daemon *a = p->user;
     if (p->rank < 0 && a->state >= AGENT_ENDING)
         return; /* what a standby that was never needed printed before keel_init */
     agent_output(p->user, p->rank, stream, lines, len);
 }
 
-static void pmi_feed(struct agent *a, struct agent_process *e, const uint8_t *data, size_t len)
+static void pmi_feed(struct daemon *a, struct agent_process *e, const uint8_t *data, size_t len)
 {
     struct bytes out = {0};
     int abort_code = 0;
@@ -59,7 +59,7 @@ static void on_pmi(struct process *p, const uint8_t *data, size_t len)
 
 static void on_stdin_taken(struct process *p, size_t len)
 {
-    struct agent *a = p->user;
+    struct daemon *a = p->user;
     uint8_t count[4];
     put_u32(count, (uint32_t)len);
     if (a->run)
@@ -68,7 +68,7 @@ static void on_stdin_taken(struct process *p, size_t len)
 
 static void on_exited(struct process *p)
 {
-    struct agent *a = p->user;
+    struct daemon *a = p->user;
     agent_event(
         a, "exit",
         json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code, "signal", p->signal));
@@ -88,7 +88,7 @@ static void on_exited(struct process *p)
 
 static void on_drained(struct process *p)
 {
-    struct agent *a = p->user;
+    struct daemon *a = p->user;
     if (a->state == AGENT_ENDING && agent_ranks_gone(a))
         agent_processes_gone(a);
 }
@@ -126,7 +126,7 @@ static bool belongs_to_launcher(const char *variable)
     return false;
 }
 
-static struct env_list rank_env(const struct agent *a, int rank)
+static struct env_list rank_env(const struct daemon *a, int rank)
 {
     struct env_list env = {0};
     int local = 0, before = 0;
@@ -162,7 +162,7 @@ static struct env_list rank_env(const struct agent *a, int rank)
 
 static const struct process_events events = {on_output, on_pmi, on_stdin_taken, on_exited, on_drained};
 
-static int next_slot(struct agent *a, struct process *p, int rank, uint32_t incarnation)
+static int next_slot(struct daemon *a, struct process *p, int rank, uint32_t incarnation)
 {
     int slot = a->process_count++;
     a->processes = realloc(a->processes, (size_t)a->process_count * sizeof *a->processes);
@@ -174,7 +174,7 @@ static int next_slot(struct agent *a, struct process *p, int rank, uint32_t inca
     return slot;
 }
 
-struct process *agent_ranks_adopt(struct agent *a, int rank, pid_t pid, int lifeline)
+struct process *agent_ranks_adopt(struct daemon *a, int rank, pid_t pid, int lifeline)
 {
     struct process *p = process_adopt(&a->loop, pid, lifeline, &events, a);
     int slot = p ? next_slot(a, p, rank, 0) : -1;
@@ -184,7 +184,7 @@ struct process *agent_ranks_adopt(struct agent *a, int rank, pid_t pid, int life
 }
 
 /* Returns the errno of a failure, described in why. */
-static int start_one(struct agent *a, int rank, uint32_t incarnation, bool late, char *why, size_t why_size)
+static int start_one(struct daemon *a, int rank, uint32_t incarnation, bool late, char *why, size_t why_size)
 {
     struct env_list env = rank_env(a, rank);
     struct process_spec spec = {.argv = a->job.argv,
@@ -227,7 +227,7 @@ static int exit_code_of(int error)
     return error == ENOENT ? 127 : error == EACCES || error == ENOEXEC ? 126 : 1;
 }
 
-void agent_ranks_start(struct agent *a)
+void agent_ranks_start(struct daemon *a)
 {
     char why[512], kvsname[64];
     int local = 0;
@@ -253,7 +253,7 @@ void agent_ranks_start(struct agent *a)
 }
 
 /* A spare's processes, once somebody has called keel_init: a program that does not would run there from end to end. */
-void agent_ranks_standby(struct agent *a)
+void agent_ranks_standby(struct daemon *a)
 {
     char why[512];
     if (a->state != AGENT_RUNNING || a->launch.node < a->job.settings.nodes || a->standbys_begun)
@@ -268,13 +268,13 @@ void agent_ranks_standby(struct agent *a)
     }
 }
 
-static void tell_begun(struct agent *a, const struct process *p)
+static void tell_begun(struct daemon *a, const struct process *p)
 {
     if (a->run)
         conn_send_json(a->run, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->rank, "pid", (int)p->pid));
 }
 
-void agent_ranks_assigned(struct agent *a, int slot, int rank, uint32_t incarnation)
+void agent_ranks_assigned(struct daemon *a, int slot, int rank, uint32_t incarnation)
 {
     if (slot < 0 || slot >= a->process_count || a->state != AGENT_RUNNING)
         return;
@@ -288,7 +288,7 @@ void agent_ranks_assigned(struct agent *a, int slot, int rank, uint32_t incarnat
                 json_pack("{s:i, s:i, s:i}", "rank", rank, "pid", (int)e->p->pid, "incarnation", (int)incarnation));
 }
 
-void agent_ranks_respawn(struct agent *a, int rank, uint32_t incarnation)
+void agent_ranks_respawn(struct daemon *a, int rank, uint32_t incarnation)
 {
     char why[512];
     if (start_one(a, rank, incarnation, true, why, sizeof why) != 0) {
@@ -299,7 +299,7 @@ void agent_ranks_respawn(struct agent *a, int rank, uint32_t incarnation)
     tell_begun(a, a->processes[a->process_count - 1].p);
 }
 
-void agent_ranks_plain_death(struct agent *a, int slot)
+void agent_ranks_plain_death(struct daemon *a, int slot)
 {
     const struct process *p = a->processes[slot].p;
     char name[16];
@@ -307,7 +307,7 @@ void agent_ranks_plain_death(struct agent *a, int slot)
                   p->rank, (int)p->pid, a->launch.node, signal_name(p->signal, name, sizeof name));
 }
 
-struct fault agent_ranks_fault(const struct agent *a)
+struct fault agent_ranks_fault(const struct daemon *a)
 {
     for (int i = 0; i < a->process_count; i++) {
         bool again = false;
@@ -323,12 +323,12 @@ struct fault agent_ranks_fault(const struct agent *a)
 /* ---- all of them ---- */
 
 /* Processes of others that never became ranks: they are told that they cannot, and do as they like. */
-static bool are_not_ours(const struct agent *a)
+static bool are_not_ours(const struct daemon *a)
 {
     return a->launch.join && !a->ran;
 }
 
-bool agent_ranks_gone(const struct agent *a)
+bool agent_ranks_gone(const struct daemon *a)
 {
     if (are_not_ours(a))
         return true;
@@ -338,14 +338,14 @@ bool agent_ranks_gone(const struct agent *a)
     return true;
 }
 
-void agent_ranks_signal(struct agent *a, int signal, bool standbys_only)
+void agent_ranks_signal(struct daemon *a, int signal, bool standbys_only)
 {
     for (int i = 0; i < a->process_count && !are_not_ours(a); i++)
         if (!standbys_only || a->processes[i].p->rank < 0)
             process_kill(a->processes[i].p, signal);
 }
 
-void agent_ranks_stdin(struct agent *a, const uint8_t *data, size_t len)
+void agent_ranks_stdin(struct daemon *a, const uint8_t *data, size_t len)
 {
     for (int i = 0; i < a->process_count; i++)
         if (a->processes[i].p->rank == 0 && !a->processes[i].assigned_late) {
@@ -354,13 +354,13 @@ void agent_ranks_stdin(struct agent *a, const uint8_t *data, size_t len)
         }
 }
 
-void agent_ranks_pause(struct agent *a, int stream, bool pause)
+void agent_ranks_pause(struct daemon *a, int stream, bool pause)
 {
     for (int i = 0; i < a->process_count; i++)
         process_pause_output(a->processes[i].p, stream, pause);
 }
 
-void agent_ranks_pmi_release(struct agent *a, const json_t *kvs)
+void agent_ranks_pmi_release(struct daemon *a, const json_t *kvs)
 {
     if (!a->pmi)
         return;
@@ -373,7 +373,7 @@ void agent_ranks_pmi_release(struct agent *a, const json_t *kvs)
 /* Their ends are heard elsewhere. */
 static bool is_waited_for(void *user, pid_t pid)
 {
-    const struct agent *a = user;
+    const struct daemon *a = user;
     for (int i = 0; i < a->process_count; i++)
         if (a->processes[i].p->pid == pid && !a->processes[i].p->exited)
             return true;
@@ -384,11 +384,11 @@ static bool is_waited_for(void *user, pid_t pid)
  * not started: then they do not either, and an ssh that gets no answer waits for ever. */
 static bool stays(void *user, pid_t pid)
 {
-    const struct agent *a = user;
+    const struct daemon *a = user;
     return a->departing && !a->ran ? false : is_waited_for(user, pid) || (a->ran && ticket_is_with(pid));
 }
 
-void agent_ranks_orphans(struct agent *a, bool kill_them)
+void agent_ranks_orphans(struct daemon *a, bool kill_them)
 {
     if (kill_them)
         orphans_kill(stays, a);
@@ -396,7 +396,7 @@ void agent_ranks_orphans(struct agent *a, bool kill_them)
         orphans_reap(is_waited_for, a);
 }
 
-void agent_ranks_free(struct agent *a)
+void agent_ranks_free(struct daemon *a)
 {
     for (int i = 0; i < a->process_count; i++)
         pmi_client_destroy(a->processes[i].pmi);

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 struct agent_start {
-    struct agent *agent;
+    struct daemon *agent;
     struct agent_start *next;
     struct hydra hydra;
 };
 
-static void tell_ended(struct agent *a, int node, const char *why)
+static void tell_ended(struct daemon *a, int node, const char *why)
 {
     if (a->run)
         conn_send_json(a->run, MSG_LAUNCHED, json_pack("{s:i, s:o}", "node", node, "why", codec_text(why)));
@@ -27,7 +27,7 @@ static void tell_ended(struct agent *a, int node, const char *why)
 static void ended(struct hydra *h, int wait_status)
 {
     struct agent_start *s = h->user, **at = &s->agent->starts;
-    struct agent *a = s->agent;
+    struct daemon *a = s->agent;
     (void)wait_status;
     tell_ended(a, h->node, h->last[0] ? h->last : "its mpiexec ended");
     while (*at != s)
@@ -42,7 +42,7 @@ static void idle(struct hydra *h)
     hydra_signal(h, SIGTERM);
 }
 
-static void run(struct agent *a, int node, const char *const *argv, const char *from)
+static void run(struct daemon *a, int node, const char *const *argv, const char *from)
 {
     static const struct hydra_events events = {ended, idle};
     struct agent_start *s = pm_alloc(sizeof *s);
@@ -65,7 +65,7 @@ static void run(struct agent *a, int node, const char *const *argv, const char *
     free(env);
 }
 
-void agent_starts_begin(struct agent *a, const json_t *m)
+void agent_starts_begin(struct daemon *a, const json_t *m)
 {
     long long node;
     const char *from = json_string_value(json_object_get(m, "from"));
@@ -75,19 +75,19 @@ void agent_starts_begin(struct agent *a, const json_t *m)
     free(argv);
 }
 
-void agent_starts_settled(struct agent *a)
+void agent_starts_settled(struct daemon *a)
 {
     for (struct agent_start *s = a->starts; s; s = s->next)
         hydra_settled(&s->hydra);
 }
 
-void agent_starts_signal(struct agent *a, int signal)
+void agent_starts_signal(struct daemon *a, int signal)
 {
     for (struct agent_start *s = a->starts; s; s = s->next)
         hydra_signal(&s->hydra, signal);
 }
 
-bool agent_starts_has(const struct agent *a, pid_t pid)
+bool agent_starts_has(const struct daemon *a, pid_t pid)
 {
     for (const struct agent_start *s = a->starts; s; s = s->next)
         if (s->hydra.pid == pid)

@@ -27,7 +27,7 @@ enum {
 struct peer {
     struct job *job;
     int node; /* -1 until MSG_HELLO */
-    struct conn *conn;
+    struct wire_conn *conn;
     struct peer *newer, *older; /* strangers only */
 };
 
@@ -326,7 +326,7 @@ static void tell_restart(struct job *j, int node)
     tell_news(j, line);
 }
 
-static void on_hello(struct job *j, struct conn *c, const json_t *m)
+static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
 {
     struct peer *peer = c->user;
     long long node, pid;
@@ -387,7 +387,7 @@ static void on_launched(struct job *j, int by, const json_t *m)
 static void feed_send(void *user, const uint8_t *data, size_t len)
 {
     struct job *j = user;
-    struct conn *c = j->nodes[j->options->job.rank_node[0]].conn;
+    struct wire_conn *c = j->nodes[j->options->job.rank_node[0]].conn;
     if (c)
         conn_send(c, MSG_STDIN, data, len);
 }
@@ -540,7 +540,7 @@ static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
         on_over(j, node, m);
 }
 
-static void agent_frame(struct conn *c, uint8_t type, const uint8_t *body, size_t len)
+static void agent_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     struct peer *peer = c->user;
     struct job *j = peer->job;
@@ -571,12 +571,12 @@ static void agent_frame(struct conn *c, uint8_t type, const uint8_t *body, size_
     }
 }
 
-static void agent_open(struct conn *c)
+static void agent_open(struct wire_conn *c)
 {
     log_debug("%s belongs to the job", c->peer);
 }
 
-static void agent_lost(struct conn *c, const char *why)
+static void agent_lost(struct wire_conn *c, const char *why)
 {
     struct peer *peer = c->user;
     struct job *j = peer->job;

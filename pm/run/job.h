@@ -19,7 +19,7 @@ enum node_phase { NODE_AWAITED, NODE_JOINED, NODE_READY, NODE_OVER, NODE_LOST };
 
 struct job_node {
     enum node_phase phase;
-    struct conn *conn;
+    struct wire_conn *conn;
     int agent_fd;     /* pidfd of the agent on a bed, -1 elsewhere */
     json_t *ready;    /* MSG_READY */
     bool unexplained; /* its connection broke, and no view has called it dead yet */

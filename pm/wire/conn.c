@@ -27,7 +27,7 @@ struct write_req {
 
 static void handle_closed(uv_handle_t *handle)
 {
-    struct conn *c = handle->data;
+    struct wire_conn *c = handle->data;
     if (--c->handles > 0)
         return;
     if (!c->quiet)
@@ -36,7 +36,7 @@ static void handle_closed(uv_handle_t *handle)
     free(c);
 }
 
-static void shut(struct conn *c, const char *why, bool quiet)
+static void shut(struct wire_conn *c, const char *why, bool quiet)
 {
     if (c->closing) {
         c->quiet |= quiet;
@@ -53,7 +53,7 @@ static void shut(struct conn *c, const char *why, bool quiet)
 static void write_done(uv_write_t *req, int status)
 {
     struct write_req *w = (struct write_req *)req;
-    struct conn *c = req->handle->data;
+    struct wire_conn *c = req->handle->data;
     bytes_free(&w->data);
     free(w);
     if (status < 0 && status != UV_ECANCELED)
@@ -61,7 +61,7 @@ static void write_done(uv_write_t *req, int status)
 }
 
 /* Takes the memory of data. */
-static void write_out(struct conn *c, struct bytes *data)
+static void write_out(struct wire_conn *c, struct bytes *data)
 {
     if (data->len == 0 || c->closing) {
         bytes_free(data);
@@ -80,7 +80,7 @@ static void write_out(struct conn *c, struct bytes *data)
 }
 
 /* Nothing of what we send has been answered for long, nor have the kernel's questions whether there is room again. */
-static bool is_silent(struct conn *c)
+static bool is_silent(struct wire_conn *c)
 {
     struct tcp_info info;
     socklen_t len = sizeof info;
@@ -100,14 +100,14 @@ static bool is_silent(struct conn *c)
 
 static void look_passed(uv_timer_t *timer)
 {
-    struct conn *c = timer->data;
+    struct wire_conn *c = timer->data;
     if (is_silent(c))
         shut(c, "its host does not answer", false);
 }
 
 static void read_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
-    struct conn *c = stream->data;
+    struct wire_conn *c = stream->data;
     if (n > 0)
         session_feed(&c->session, buf->base, (size_t)n);
     free(buf->base);
@@ -145,7 +145,7 @@ static void read_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 /* The loop looks at its timers before it reads: if it was we who had no time, what came meanwhile is read first. */
 static void deadline_passed(uv_timer_t *timer)
 {
-    struct conn *c = timer->data;
+    struct wire_conn *c = timer->data;
     if (c->late) {
         shut(c, "no proof of membership in time", false);
         return;
@@ -154,9 +154,9 @@ static void deadline_passed(uv_timer_t *timer)
     uv_timer_start(timer, deadline_passed, 1, 0);
 }
 
-static struct conn *conn_new(uv_loop_t *loop, const struct conn_events *events, void *user)
+static struct wire_conn *conn_new(uv_loop_t *loop, const struct conn_events *events, void *user)
 {
-    struct conn *c = pm_alloc(sizeof *c);
+    struct wire_conn *c = pm_alloc(sizeof *c);
     c->events = *events;
     c->user = user;
     c->handles = 2;
@@ -165,7 +165,7 @@ static struct conn *conn_new(uv_loop_t *loop, const struct conn_events *events, 
     return c;
 }
 
-static void start_session(struct conn *c, enum session_role role, uint64_t job_id, const uint8_t *secret)
+static void start_session(struct wire_conn *c, enum session_role role, uint64_t job_id, const uint8_t *secret)
 {
     struct bytes out = {0};
     uint8_t scalar[SESSION_POINT];
@@ -177,7 +177,7 @@ static void start_session(struct conn *c, enum session_role role, uint64_t job_i
     write_out(c, &out);
 }
 
-static void tune(struct conn *c)
+static void tune(struct wire_conn *c)
 {
     uv_tcp_nodelay(&c->uv.tcp, 1);
     uv_tcp_keepalive(&c->uv.tcp, 1, KEEPALIVE_S);
@@ -192,7 +192,7 @@ struct connecting {
 static void connected(uv_connect_t *req, int status)
 {
     struct connecting *k = (struct connecting *)req;
-    struct conn *c = req->handle->data;
+    struct wire_conn *c = req->handle->data;
     if (status < 0) {
         shut(c, uv_strerror(status), false);
     } else if (!c->closing) {
@@ -203,10 +203,10 @@ static void connected(uv_connect_t *req, int status)
     free(k);
 }
 
-struct conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
-                          const uint8_t *secret, uint64_t timeout_ms, const struct conn_events *events, void *user)
+struct wire_conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
+                               const uint8_t *secret, uint64_t timeout_ms, const struct conn_events *events, void *user)
 {
-    struct conn *c = conn_new(loop, events, user);
+    struct wire_conn *c = conn_new(loop, events, user);
     uv_tcp_init(loop, &c->uv.tcp);
     c->uv.tcp.data = c;
     snprintf(c->peer, sizeof c->peer, "%s:%d", host, port);
@@ -234,7 +234,7 @@ struct conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, i
     return c;
 }
 
-static void name_peer(struct conn *c)
+static void name_peer(struct wire_conn *c)
 {
     struct sockaddr_storage a;
     int len = sizeof a;
@@ -244,10 +244,10 @@ static void name_peer(struct conn *c)
     snprintf(c->peer, sizeof c->peer, "%s:%d", host, ntohs(((struct sockaddr_in *)&a)->sin_port));
 }
 
-struct conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const uint8_t *secret, uint64_t timeout_ms,
-                         const struct conn_events *events, void *user)
+struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const uint8_t *secret, uint64_t timeout_ms,
+                              const struct conn_events *events, void *user)
 {
-    struct conn *c = conn_new(listener->loop, events, user);
+    struct wire_conn *c = conn_new(listener->loop, events, user);
     uv_tcp_init(listener->loop, &c->uv.tcp);
     c->uv.tcp.data = c;
     if (uv_accept(listener, &c->uv.stream) < 0) {
@@ -261,9 +261,9 @@ struct conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const uint8_t *
     return c;
 }
 
-struct conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user)
+struct wire_conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user)
 {
-    struct conn *c = conn_new(loop, events, user);
+    struct wire_conn *c = conn_new(loop, events, user);
     uv_pipe_init(loop, &c->uv.pipe, 0);
     c->uv.pipe.data = c;
     snprintf(c->peer, sizeof c->peer, "%s", peer);
@@ -275,7 +275,7 @@ struct conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct 
     return c;
 }
 
-void conn_send(struct conn *c, uint8_t type, const void *body, size_t len)
+void conn_send(struct wire_conn *c, uint8_t type, const void *body, size_t len)
 {
     if (!c->open || c->closing)
         return;
@@ -284,7 +284,7 @@ void conn_send(struct conn *c, uint8_t type, const void *body, size_t len)
     write_out(c, &out);
 }
 
-void conn_send_json(struct conn *c, uint8_t type, json_t *body)
+void conn_send_json(struct wire_conn *c, uint8_t type, json_t *body)
 {
     char *text = json_dumps(body, JSON_COMPACT);
     if (text)
@@ -295,18 +295,18 @@ void conn_send_json(struct conn *c, uint8_t type, json_t *body)
     json_decref(body);
 }
 
-bool conn_same_host(const struct conn *a, const struct conn *b)
+bool conn_same_host(const struct wire_conn *a, const struct wire_conn *b)
 {
     size_t n = (size_t)(strrchr(a->peer, ':') - a->peer), m = (size_t)(strrchr(b->peer, ':') - b->peer);
     return n == m && memcmp(a->peer, b->peer, n) == 0;
 }
 
-size_t conn_queued(const struct conn *c)
+size_t conn_queued(const struct wire_conn *c)
 {
     return c->closing ? 0 : uv_stream_get_write_queue_size(&c->uv.stream);
 }
 
-void conn_local_host(const struct conn *c, char *out, size_t size)
+void conn_local_host(const struct wire_conn *c, char *out, size_t size)
 {
     struct sockaddr_storage a;
     int len = sizeof a;
@@ -315,7 +315,7 @@ void conn_local_host(const struct conn *c, char *out, size_t size)
         uv_ip_name((struct sockaddr *)&a, out, size);
 }
 
-void conn_close(struct conn *c)
+void conn_close(struct wire_conn *c)
 {
     if (c)
         shut(c, "", true);

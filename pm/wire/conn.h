@@ -8,17 +8,17 @@
 #include <jansson.h>
 #include <uv.h>
 
-struct conn;
+struct wire_conn;
 
 struct conn_events {
     /* The peer proved that it belongs to the job; frames may be sent. */
-    void (*open)(struct conn *c);
-    void (*frame)(struct conn *c, uint8_t type, const uint8_t *body, size_t len);
+    void (*open)(struct wire_conn *c);
+    void (*frame)(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len);
     /* Gone, for the reason given; called once, never from inside conn_close. c is freed after it returns. */
-    void (*lost)(struct conn *c, const char *why);
+    void (*lost)(struct wire_conn *c, const char *why);
 };
 
-struct conn {
+struct wire_conn {
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -38,23 +38,24 @@ struct conn {
 };
 
 /* Connect to host:port (numeric) from local address `from` (NULL: any), prove within timeout_ms. */
-struct conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
-                          const uint8_t *secret, uint64_t timeout_ms, const struct conn_events *events, void *user);
+struct wire_conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
+                               const uint8_t *secret, uint64_t timeout_ms, const struct conn_events *events,
+                               void *user);
 /* Take a waiting connection from a TCP listener; the peer has timeout_ms to prove itself. NULL if there is none. */
-struct conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const uint8_t *secret, uint64_t timeout_ms,
-                         const struct conn_events *events, void *user);
+struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const uint8_t *secret, uint64_t timeout_ms,
+                              const struct conn_events *events, void *user);
 /* Take over a connected unix socket of a peer that the kernel vouched for. */
-struct conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user);
+struct wire_conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user);
 
-void conn_send(struct conn *c, uint8_t type, const void *body, size_t len);
+void conn_send(struct wire_conn *c, uint8_t type, const void *body, size_t len);
 /* Takes the reference to body. */
-void conn_send_json(struct conn *c, uint8_t type, json_t *body);
+void conn_send_json(struct wire_conn *c, uint8_t type, json_t *body);
 /* Both come from one address. */
-bool conn_same_host(const struct conn *a, const struct conn *b);
+bool conn_same_host(const struct wire_conn *a, const struct wire_conn *b);
 /* Bytes accepted by conn_send and not yet by the kernel. */
-size_t conn_queued(const struct conn *c);
+size_t conn_queued(const struct wire_conn *c);
 /* Numeric local address of a TCP connection. */
-void conn_local_host(const struct conn *c, char *out, size_t size);
+void conn_local_host(const struct wire_conn *c, char *out, size_t size);
 /* Drop the connection without events.lost; what is queued is lost. c must not be used any more. */
-void conn_close(struct conn *c);
+void conn_close(struct wire_conn *c);
 #endif

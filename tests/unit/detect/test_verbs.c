@@ -106,7 +106,7 @@ static bool can_read(void)
 /* The peer answers what was asked of it, however often. */
 static void answer(void)
 {
-    struct conn *c = &t.v->conns[PEER];
+    struct rc_conn *c = &t.v->conns[PEER];
     if (c->state != CONN_ASKED)
         return;
     struct setup setup = {.type = MSG_ANSWER, .qpn = 77, .asked = c->qp->qp_num};
