@@ -4,6 +4,7 @@
 
 #include "agents.h"
 #include "memory.h"
+#include "runtime/agent/execute.h"
 
 static inline int setup(void **state)
 {
@@ -20,6 +21,24 @@ static inline int teardown(void **state)
 }
 
 static struct rank *const writer = &w.rank[2];
+
+/* The writer's connection to that node. */
+static inline struct conn *conn_of_writer(int node)
+{
+    struct conn *c = w.node[node].agent.conns;
+    while (c->rank != 2)
+        c = c->next;
+    return c;
+}
+
+/* The put comes to node 0, whose next allocation fails. */
+static inline void ask_without_memory(const struct wire *put, const void *value)
+{
+    memory_fail_at(1);
+    execute_request(&w.node[0].agent, conn_of_writer(0), put, value);
+    assert_true(memory_failed());
+    world_pump();
+}
 
 static inline struct wire add_of(uint32_t seg, int slot, int64_t value, uint64_t number)
 {

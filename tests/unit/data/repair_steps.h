@@ -2,22 +2,7 @@
 #ifndef KEEL_TESTS_UNIT_DATA_REPAIR_STEPS_H
 #define KEEL_TESTS_UNIT_DATA_REPAIR_STEPS_H
 
-#include "agents.h"
-#include "memory.h"
-
-static inline int setup(void **state)
-{
-    (void)state;
-    world_open(4, 0, VIEW_DEGRADE);
-    return 0;
-}
-
-static inline int teardown(void **state)
-{
-    (void)state;
-    world_close();
-    return memory_living() == 0 ? 0 : -1;
-}
+#include "world_steps.h"
 
 /* Group (slot 0, triple) has its copies on nodes 0, 1, 2; (slot 0, shadow) on 0, 1. The writer is on no node of theirs. */
 static struct rank *const writer = &w.rank[3], *const other = &w.rank[1];
@@ -25,6 +10,19 @@ static struct rank *const writer = &w.rank[3], *const other = &w.rank[1];
 static inline struct view_event death_of(int rank)
 {
     return (struct view_event){.type = VIEW_RANK_DEAD, .a = (uint32_t)rank, .b = w.rank[rank].incarnation, .c = 9};
+}
+
+/* The node stands still, and a view that says that it is dead is settled; nothing is repaired yet. */
+static inline void declare_dead(int node)
+{
+    const struct view_event dead = {.type = VIEW_NODE_DEAD, .a = (uint32_t)node};
+    w.node[node].still = true;
+    world_prepare(&dead, 1);
+    world_pump();
+    for (int i = 0; i < 4; i++)
+        world_commit(i, &dead, 1);
+    for (int i = 0; i < 4; i++)
+        world_settle(i);
 }
 
 static inline bool was_submitted(uint32_t seg, int slot)

@@ -19,9 +19,7 @@ static void test_execute_direct_put_is_stored_by_each_copy_and_noted(void **stat
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 16), 0); /* nobody passes it on */
     assert_int_equal(rank_put(writer, 1, SEG_SHADOW, 0, 16, 77, 3), KEEL_OK);
     assert_true(copies_are_equal());
-    const struct conn *c = w.node[0].agent.conns;
-    while (c->rank != 2)
-        c = c->next;
+    const struct conn *c = conn_of_writer(0);
     assert_int_equal(c->note[2].len, 8);
     assert_int_equal(c->note[2].offset, 16);
     assert_false(c->note[2].torn);

@@ -43,9 +43,7 @@ static void test_execute_packed_put_is_stored_by_each_copy_and_noted_from_end_to
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 40), 78);
     assert_int_equal(word_at(0, SEG_SHADOW, 0, 24), 0);
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 16), 0); /* nobody passes it on */
-    const struct conn *c = w.node[0].agent.conns;
-    while (c->rank != 2)
-        c = c->next;
+    const struct conn *c = conn_of_writer(0);
     assert_int_equal(c->note[3].offset, 16);
     assert_int_equal(c->note[3].len, 32);
     assert_int_equal(rank_ask(writer, 1, put, &body), KEEL_OK);

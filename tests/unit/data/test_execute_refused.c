@@ -126,9 +126,7 @@ static void test_execute_without_memory_nothing_is_half_done(void **state)
         world_open(3, 0, VIEW_DEGRADE);
         struct wire add = add_of(SEG_SHADOW, 0, 5, 1);
         struct agent *a = &w.node[0].agent;
-        struct conn *c = a->conns;
-        while (c->rank != 2)
-            c = c->next;
+        struct conn *c = conn_of_writer(0);
         add.seq = 1;
         memory_fail_at(n);
         execute_request(a, c, &add, NULL);
@@ -164,14 +162,7 @@ static void test_execute_without_memory_for_an_answer_the_connection_breaks(void
     struct wire put = rank_wire(writer, WIRE_PUT, SEG_SHADOW, 0, 16);
     const int64_t value = 4;
     put.len = sizeof value;
-    struct agent *a = &w.node[0].agent;
-    struct conn *c = a->conns;
-    while (c->rank != 2)
-        c = c->next;
-    memory_fail_at(1);
-    execute_request(a, c, &put, &value);
-    assert_true(memory_failed());
-    world_pump();
+    ask_without_memory(&put, &value);
     assert_int_equal(writer->replies, 0);
     assert_null(writer->ep[0]); /* the rank learns of it, and repeats what was not answered */
     rank_connect(writer, 0);
@@ -185,16 +176,9 @@ static void test_execute_without_memory_to_keep_a_request_it_is_told(void **stat
     const int64_t value = 4;
     put.len = sizeof value;
     put.epoch++;
-    struct agent *a = &w.node[0].agent;
-    struct conn *c = a->conns;
-    while (c->rank != 2)
-        c = c->next;
-    memory_fail_at(1);
-    execute_request(a, c, &put, &value);
-    assert_true(memory_failed());
-    world_pump();
+    ask_without_memory(&put, &value);
     assert_int_equal(writer->reply.status, KEEL_ERR_NOMEM);
-    assert_null(a->stash);
+    assert_null(w.node[0].agent.stash);
 }
 
 /* Of a copy: the primary will count on it. */

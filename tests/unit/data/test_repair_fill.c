@@ -51,15 +51,8 @@ static void test_repair_third_copy_is_filled_with_bytes_and_records(void **state
 static void test_repair_copy_counts_when_all_of_it_is_acknowledged(void **state)
 {
     (void)state;
-    const struct view_event dead = {.type = VIEW_NODE_DEAD, .a = 2};
     assert_int_equal(add(writer, 0, SEG_TRIPLE, 8, 100, 1), KEEL_OK);
-    w.node[2].still = true;
-    world_prepare(&dead, 1);
-    world_pump();
-    for (int i = 0; i < 4; i++)
-        world_commit(i, &dead, 1);
-    for (int i = 0; i < 4; i++)
-        world_settle(i);
+    declare_dead(2);
     w.node[3].still = true;
     world_pump();
     assert_false(was_submitted(SEG_TRIPLE, 0));
@@ -75,15 +68,8 @@ static void test_repair_operations_during_the_fill_are_in_the_new_copy(void **st
 {
     (void)state;
     struct rng rng;
-    const struct view_event dead = {.type = VIEW_NODE_DEAD, .a = 2};
     seed_rng(&rng);
-    w.node[2].still = true;
-    world_prepare(&dead, 1);
-    world_pump();
-    for (int i = 0; i < 4; i++)
-        world_commit(i, &dead, 1);
-    for (int i = 0; i < 4; i++)
-        world_settle(i);
+    declare_dead(2);
     for (uint64_t number = 1; number <= 300; number++) {
         struct wire q =
             rank_wire(writer, number % 2 ? WIRE_RMW : WIRE_PUT, SEG_TRIPLE, 0, 8 * rng_below(&rng, SEG_BYTES / 8));
@@ -110,17 +96,10 @@ static void test_repair_writer_dies_during_the_fill_all_copies_are_made_equal(vo
     (void)state;
     for (int reached = 0; reached < 2; reached++)
         for (int turns = 0; turns < 12; turns++) {
-            const struct view_event dead = {.type = VIEW_NODE_DEAD, .a = 2};
             world_close();
             world_open(4, 0, VIEW_DEGRADE);
             assert_int_equal(rank_put(writer, reached, SEG_TRIPLE, 0, 24, 7, 1), KEEL_OK);
-            w.node[2].still = true;
-            world_prepare(&dead, 1);
-            world_pump();
-            for (int i = 0; i < 4; i++)
-                world_commit(i, &dead, 1);
-            for (int i = 0; i < 4; i++)
-                world_settle(i);
+            declare_dead(2);
             for (int i = 0; i < turns; i++)
                 world_turn();
             world_kill_rank(3);
@@ -135,17 +114,10 @@ static void test_repair_node_that_is_filled_dies_another_is_filled(void **state)
 {
     (void)state;
     for (int turns = 0; turns < 10; turns++) {
-        const struct view_event dead = {.type = VIEW_NODE_DEAD, .a = 1};
         world_close();
         world_open(4, 0, VIEW_DEGRADE);
         assert_int_equal(add(writer, 0, SEG_SHADOW, 8, 100, 1), KEEL_OK);
-        w.node[1].still = true;
-        world_prepare(&dead, 1);
-        world_pump();
-        for (int i = 0; i < 4; i++)
-            world_commit(i, &dead, 1);
-        for (int i = 0; i < 4; i++)
-            world_settle(i);
+        declare_dead(1);
         for (int i = 0; i < turns; i++)
             world_turn();
         int filled = group_at(0, SEG_SHADOW, 0)->copy[1].node;

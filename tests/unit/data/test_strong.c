@@ -7,23 +7,8 @@
 
 #include <string.h>
 
-#include "agents.h"
-#include "memory.h"
 #include "runtime/agent/segments.h"
-
-static int setup(void **state)
-{
-    (void)state;
-    world_open(4, 0, VIEW_DEGRADE);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    world_close();
-    return memory_living() == 0 ? 0 : -1;
-}
+#include "world_steps.h"
 
 static struct rank *const writer = &w.rank[2], *const reader = &w.rank[3];
 

@@ -8,26 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agents.h"
-#include "memory.h"
 #include "runtime/agent/segments.h"
 #include "runtime/agent/verify.h"
+#include "world_steps.h"
 
 static uint64_t asked;
-
-static int setup(void **state)
-{
-    (void)state;
-    world_open(4, 0, VIEW_DEGRADE);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    world_close();
-    return memory_living() == 0 ? 0 : -1;
-}
 
 static void begin(int node)
 {
