@@ -391,6 +391,6 @@ void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
     sc->change(&s, &rng);
     some_are_full(&s, &rng);
     place(&s);
-    s.signals = s.signals || rng_below(&rng, 4) == 0;
+    s.signals = s.signals || (!s.fail_at && !s.each && rng_below(&rng, 4) == 0);
     *out = s;
 }
