@@ -116,15 +116,28 @@ static struct roster *roster_now(const struct keel_group *g)
 static void group_view(struct keel_group *g, uint64_t now)
 {
     int self = group_member(g->ranks, g->client->rank);
+    g->view_missed = false;
     if (!g->engine || !coll_member_lives(g, self)) /* this process has left the job */
         return;
     struct roster *r = roster_now(g);
     quick_view(g);
     if (!r || !engine_view(g->engine, r, now))
-        coll_break(g->client, KEEL_ERR_NOMEM);
+        g->view_missed = g->client->coll.view_missed = true;
     else
         coll_wake_at(g->client, engine_deadline(g->engine));
     roster_unref(r);
+}
+
+/* The groups that had no memory for the last view. False: some still have none. */
+static bool missed_view(struct client *c, uint64_t now)
+{
+    c->coll.view_missed = false;
+    for (struct keel_group *g = c->coll.groups; g; g = g->next)
+        if (g->view_missed)
+            group_view(g, now);
+    if (c->coll.view_missed)
+        coll_wake_at(c, now + COLL_MISSED_NS);
+    return !c->coll.view_missed;
 }
 
 /* The changes of one view; n of them. */
@@ -155,7 +168,9 @@ void coll_see_views(struct client *c, uint64_t now)
 {
     const struct page *p = c->page;
     uint64_t seen = c->coll.changes, n = atomic_load_explicit(&p->changes, memory_order_acquire) - seen;
-    if (n == 0 || c->coll.broken != KEEL_OK)
+    if ((n == 0 && !c->coll.view_missed) || c->coll.broken != KEEL_OK)
+        return;
+    if ((c->coll.view_missed && !missed_view(c, now)) || n == 0)
         return;
     struct page_change *change = calloc(n > PAGE_CHANGES ? 1 : n, sizeof *change);
     for (uint64_t i = 0; change && n <= PAGE_CHANGES && i < n; i++)
@@ -163,17 +178,23 @@ void coll_see_views(struct client *c, uint64_t now)
     atomic_thread_fence(memory_order_acquire);
     bool writing = atomic_load_explicit(&p->showing, memory_order_relaxed) & 1;
     uint64_t after = atomic_load_explicit(&p->changes, memory_order_relaxed) - seen;
-    if (!change || after + (writing ? p->ranks : 0) > PAGE_CHANGES) {
-        coll_break(c, change ? KEEL_ERR_LIMIT : KEEL_ERR_NOMEM);
+    if (!change) {
+        coll_wake_at(c, now + COLL_MISSED_NS);
+        return;
+    }
+    if (after + (writing ? p->ranks : 0) > PAGE_CHANGES) {
+        coll_break(c, KEEL_ERR_LIMIT);
         free(change);
         return;
     }
-    c->coll.changes += n;
-    for (uint64_t from = 0, to; from < n; from = to) {
+    for (uint64_t from = 0, to; from < n && !c->coll.view_missed; from = to) {
         for (to = from + 1; to < n && change[to].epoch == change[from].epoch;)
             to++;
+        c->coll.changes = seen + to;
         apply(c, change + from, to - from, now);
     }
+    if (c->coll.view_missed)
+        coll_wake_at(c, now + COLL_MISSED_NS);
     free(change);
     FAULT_POINT("coll.view_seen");
 }
@@ -258,10 +279,10 @@ void coll_lost(struct client *c, int rank, uint64_t now)
     }
 }
 
-void coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group)
+bool coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group)
 {
     struct parcel_tag tag = {.kind = kind};
-    (void)courier_send(c, rank, &tag, &group, sizeof group, NULL, 0);
+    return courier_offer(c, rank, &tag, &group, sizeof group, NULL, 0);
 }
 
 static void noted(struct client *c, int from, uint32_t kind, const void *data, uint64_t now)
@@ -471,6 +492,7 @@ void coll_tick(struct client *c, uint64_t now)
     if (c->coll.broken != KEEL_OK)
         return;
     coll_see_views(c, now);
+    coll_strays_told(c, now);
     if (c->coll.gone)
         coll_collect(c);
     for (struct keel_group *g = c->coll.groups; g; g = g->next) {

@@ -57,7 +57,8 @@ struct keel_group {
     int made;              /* creation: groups that came of it and are not freed, and calls under way */
     uint16_t generation;   /* of this memory: how many groups it held before */
     bool freed;
-    bool gone; /* it can be destroyed */
+    bool gone;        /* it can be destroyed */
+    bool view_missed; /* there was no memory for the last view */
     struct keel_group *creator;
     struct keel_request *requests; /* not complete, or not taken */
     struct keel_request *starting;
@@ -109,6 +110,8 @@ struct made_count {
     uint64_t id, number;
 };
 
+enum { COLL_MISSED_NS = 1000000 }; /* what there was no memory for is tried again then */
+
 struct coll {
     struct life *life;     /* [ranks] */
     struct stream *stream; /* [ranks] */
@@ -123,6 +126,10 @@ struct coll {
     struct stray *strays, **strays_tail;
     size_t stray_bytes;
     int creating; /* creations, splits and shrinks under way */
+    bool
+        strays_left; /* nothing is being created any more, and the senders of strays were not told, for want of memory */
+    bool view_missed; /* some group has not taken the last view for want of memory: none is looked at until it has */
+    struct parcel *spare; /* for the next note, if there is no memory then */
     struct made_count *made;
     size_t n_made, cap_made;
     unsigned quick;     /* calls over boards */
@@ -133,7 +140,9 @@ struct coll {
 /* Users' messages (mail.c): the bytes sent to a rank, and of them received as far as it has said; received from it, and told. */
 struct mail_peer {
     uint64_t sent, known, taken, told;
-    uint64_t last; /* the piece of the stream up to which it must have all before we leave */
+    uint64_t
+        last; /* the piece of the stream up to which it must have all before we leave; asked: it knows that we wait */
+    bool asked;
 };
 
 struct mail {
@@ -185,7 +194,8 @@ void coll_end(struct client *c, keel_status status);
 bool coll_member_lives(const struct keel_group *g, int member);
 /* The group of the members that live now: an engine, or NULL (KEEL_ERR_NOMEM). */
 bool coll_start_engine(struct keel_group *g);
-void coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group);
+/* False: there is no memory, not even what was reserved (courier_reserve). */
+bool coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group);
 
 /* coll_group.c; lock held */
 /* The world, the node, and all who live. */
@@ -198,6 +208,8 @@ void coll_group_destroy(struct keel_group *g);
 void coll_stray(struct client *c, uint64_t group, int from, bool creating, const void *data, size_t len);
 void coll_strays_of(struct client *c, struct keel_group *g, uint64_t now);
 void coll_strays_view(struct client *c);
+/* The senders of what is left when nothing is being created any more. */
+void coll_strays_told(struct client *c, uint64_t now);
 void coll_collect(struct client *c);
 
 /* coll_call.c; lock held unless it says so */

@@ -147,12 +147,12 @@ void coll_stray(struct client *c, uint64_t group, int from, bool creating, const
     struct message_head h;
     bool done = creating && message_head_read(data, len, &h) && h.seq / 2 <= made_number(c, group);
     if (done || (!creating && !c->coll.creating)) {
-        coll_note(c, from, PARCEL_GONE, group);
+        (void)coll_note(c, from, PARCEL_GONE, group); /* memory for it is reserved, here and below */
         return;
     }
     struct stray *s = c->coll.stray_bytes + len <= STRAY_BYTES_MAX ? malloc(sizeof *s + len) : NULL;
     if (!s) { /* the sender's timers and attempts make it good */
-        coll_note(c, from, PARCEL_LOST, group);
+        (void)coll_note(c, from, PARCEL_LOST, group);
         return;
     }
     *s =
@@ -191,19 +191,32 @@ void coll_strays_view(struct client *c)
     }
 }
 
-/* Nothing is being created any more: what is left is of groups that were freed here. */
-static void created(struct client *c)
+void coll_strays_told(struct client *c, uint64_t now)
 {
-    if (--c->coll.creating)
+    if (!c->coll.strays_left || c->coll.creating)
         return;
+    c->coll.strays_left = false;
     for (struct stray **link = &c->coll.strays; *link;) {
         if ((*link)->creating) {
             link = &(*link)->next;
             continue;
         }
-        coll_note(c, (*link)->from, PARCEL_GONE, (*link)->group);
+        if (!coll_note(c, (*link)->from, PARCEL_GONE, (*link)->group)) {
+            c->coll.strays_left = true;
+            coll_wake_at(c, now + COLL_MISSED_NS);
+            return;
+        }
         drop_stray(c, link);
     }
+}
+
+/* Nothing is being created any more: what is left is of groups that were freed here. */
+static void created(struct client *c)
+{
+    if (--c->coll.creating)
+        return;
+    c->coll.strays_left = true;
+    coll_strays_told(c, c->env.now(c->env.user));
 }
 
 /* ---- those that are always there ---- */

@@ -8,7 +8,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 
-enum { RETRY_FIRST_NS = 500000, RETRY_MAX_NS = 16000000, MISSED_NS = 1000000, PARCEL_OVERHEAD = 768 };
+enum { RETRY_FIRST_NS = 500000, RETRY_MAX_NS = 16000000, PARCEL_OVERHEAD = 768 };
 
 struct parcel {
     struct parcel *next;
@@ -200,7 +200,7 @@ static void missed(struct client *c, int rank, uint64_t now)
 {
     struct stream *s = stream_of(c, rank);
     s->missed = true;
-    s->missed_at = now + MISSED_NS;
+    s->missed_at = now + COLL_MISSED_NS;
     coll_wake_at(c, s->missed_at);
 }
 
@@ -213,6 +213,10 @@ static bool enqueue(struct client *c, int rank, const struct parcel_tag *tag, co
     if (tag->kind != PARCEL_WHERE && node_of(c, rank) != c->node)
         direct_want(c, rank, now);
     struct parcel *p = malloc(sizeof *p + (borrowed ? 0 : len));
+    if (!p && !len && tag->kind != PARCEL_ENGINE) {
+        p = c->coll.spare;
+        c->coll.spare = NULL;
+    }
     if (!p)
         return false;
     size_t total = head_len + len;
@@ -251,11 +255,15 @@ bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, cons
         return true;
     if (enqueue(c, rank, tag, head, head_len, data, len, borrowed))
         return !borrowed;
-    if (tag->kind == PARCEL_ENGINE)
-        missed(c, rank, c->env.now(c->env.user));
-    else
-        coll_break(c, KEEL_ERR_NOMEM); /* what others wait for would never come */
+    missed(c, rank, c->env.now(c->env.user));
     return true;
+}
+
+bool courier_reserve(struct client *c)
+{
+    if (!c->coll.spare)
+        c->coll.spare = malloc(sizeof *c->coll.spare);
+    return c->coll.spare;
 }
 
 bool courier_offer(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
@@ -473,10 +481,12 @@ static bool place_rest(struct client *c, const struct wire *w, const uint8_t *bo
     return place_next(c, w, body, now);
 }
 
-/* A user's message that is whole with these pieces must be kept. */
+/* What is whole with these pieces: a user's message must be kept, one of a collective may have to be answered with a note. */
 static bool can_be_kept(struct client *c, const struct wire *w)
 {
-    return w->step != PARCEL_MAIL || w->offset + w->len != w->identity || mail_room(c, w->identity);
+    if (w->offset + w->len != w->identity)
+        return true;
+    return w->step == PARCEL_MAIL ? mail_room(c, w->identity) : w->step != PARCEL_ENGINE || courier_reserve(c);
 }
 
 /* The pieces that are next. False: there is no memory for them now. */
@@ -683,5 +693,7 @@ void courier_free(struct client *c)
         free(c->coll.stream[r].whole);
     }
     free(c->coll.stream);
+    free(c->coll.spare);
     c->coll.stream = NULL;
+    c->coll.spare = NULL;
 }

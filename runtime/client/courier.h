@@ -65,12 +65,15 @@ struct parcel_tag {
     uint64_t seq;
 };
 
-/* True: head and data are copied, or nobody is there to get them. Else coll_delivered follows, also if the receiver dies. */
+/* A message of a collective. True: head and data are copied, or nobody is there to get them. Else coll_delivered follows, also if the receiver
+ * dies. What there is no memory for is as if it had been lost (coll_lost, later). */
 bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                   const void *data, size_t len);
 /* All is copied. False: there is no memory for it, nothing was sent. */
 bool courier_offer(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                    const void *data, size_t len);
+/* There will be memory for one more note (head only, not of a collective). False: there is none. */
+bool courier_reserve(struct client *c);
 /* The group was revoked, or its call of that name is complete (0: all of its calls are over): its callers have their memory back. */
 void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
 /* What the ranks were sent of that call has arrived, and whatever was sent to them before it: it is known otherwise than by their acknowledgements. */

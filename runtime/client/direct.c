@@ -97,8 +97,8 @@ void direct_want(struct client *c, int rank, uint64_t now)
         return;
     if (!d->told) {
         struct parcel_tag tag = {.kind = PARCEL_WHERE};
-        d->told = true;
-        (void)courier_send(c, rank, &tag, &c->direct.here, sizeof c->direct.here, NULL, 0);
+        d->told = true; /* what follows comes here again */
+        d->told = courier_offer(c, rank, &tag, &c->direct.here, sizeof c->direct.here, NULL, 0);
     }
     try(c, d, now);
 }

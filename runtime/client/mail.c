@@ -163,22 +163,30 @@ keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data
 /* ---- leaving ---- */
 
 /* Whoever has not acknowledged all of our messages is asked to. */
+static void ask_to_acknowledge(struct client *c, int r)
+{
+    struct mail_peer *p = &c->mail.peer[r];
+    struct parcel_tag t = {.kind = PARCEL_MAIL_TAKEN, .flags = WIRE_F_TELL};
+    p->asked = courier_offer(c, r, &t, &p->taken, sizeof p->taken, NULL, 0);
+    p->last = c->coll.stream[r].next;
+}
+
 void mail_farewell(struct client *c)
 {
-    for (int r = 0; r < c->size; r++) {
-        struct parcel_tag t = {.kind = PARCEL_MAIL_TAKEN, .flags = WIRE_F_TELL};
+    for (int r = 0; r < c->size; r++)
         if (c->mail.peer[r].sent && c->coll.stream[r].head)
-            (void)courier_send(c, r, &t, &c->mail.peer[r].taken, sizeof c->mail.peer[r].taken, NULL, 0);
-        c->mail.peer[r].last = c->mail.peer[r].sent && c->coll.stream[r].head ? c->coll.stream[r].next : 0;
-    }
+            ask_to_acknowledge(c, r);
 }
 
 bool mail_all_taken_over(void *arg)
 {
     struct client *c = arg;
-    for (int r = 0; r < c->size; r++)
+    for (int r = 0; r < c->size; r++) {
+        if (c->mail.peer[r].last && !c->mail.peer[r].asked) /* there was no memory to */
+            ask_to_acknowledge(c, r);
         if (c->coll.stream[r].acked < c->mail.peer[r].last && c->coll.broken == KEEL_OK)
             return false; /* what is sent later, when a view comes, is nothing to wait for: nobody is asked to acknowledge it */
+    }
     return true;
 }
 
@@ -215,17 +223,21 @@ static bool is_there(void *arg)
     return w->hopeless || c->mail.starved || c->coll.broken != KEEL_OK;
 }
 
-static void tell_taken(struct client *c, const struct letter_in *m)
+/* False: there is no memory to do so. */
+static bool tell_taken(struct client *c, const struct letter_in *m)
 {
     struct mail_peer *p = &c->mail.peer[m->from];
     if (m->from == c->rank || m->life != c->coll.life[m->from].life)
-        return;
-    p->taken += weight(m->len);
-    if (p->taken - p->told < MAIL_TELL)
-        return;
+        return true;
+    uint64_t taken = p->taken + weight(m->len);
     struct parcel_tag t = {.kind = PARCEL_MAIL_TAKEN};
-    p->told = p->taken;
-    (void)courier_send(c, m->from, &t, &p->taken, sizeof p->taken, NULL, 0);
+    if (taken - p->told >= MAIL_TELL) {
+        if (!courier_offer(c, m->from, &t, &taken, sizeof taken, NULL, 0))
+            return false;
+        p->told = taken;
+    }
+    p->taken = taken;
+    return true;
 }
 
 static keel_status take(struct wanted *w, void *data, size_t max)
@@ -234,12 +246,13 @@ static keel_status take(struct wanted *w, void *data, size_t max)
     struct letter_in *m = *w->at;
     if (m->len > max)
         return KEEL_ERR_LIMIT;
+    if (!tell_taken(c, m))
+        return KEEL_ERR_NOMEM;
     if (m->len)
         memcpy(data, m->data, m->len);
     *w->at = m->next;
     if (!*w->at)
         c->mail.tail = w->at;
-    tell_taken(c, m);
     free(m);
     return KEEL_OK;
 }

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "runtime/base/clock.h"
+#include "memory.h"
 #include "runtime/client/client.h"
 
 enum { RANKS = 4, HERE = 3, MAX = 65536 }; /* the last one is on another node */
@@ -238,6 +239,49 @@ static void test_hall_boards_are_apart(void **state)
     assert_null(hall_board(&rank[HERE].c, 0, 0));
 }
 
+/* ---- without memory ---- */
+
+static void end_life(int r)
+{
+    uint64_t n = page->changes;
+    page->change[n] = (struct page_change){.epoch = 5, .life = 0, .rank = (uint32_t)r};
+    page_rank(page, r)->life = 0;
+    atomic_store(&page->changes, n + 1);
+    atomic_store(&page->epoch, 5);
+}
+
+static void agree_without(int dead)
+{
+    struct keel_request *request[RANKS] = {NULL};
+    for (int r = 0; r < dead; r++) {
+        struct engine_call call = {.kind = ENGINE_AGREE, .agree = ENGINE_MAX, .value = (uint64_t)r + 1};
+        assert_int_equal(coll_call(rank[r].c.coll.world, &call, NULL, &request[r]), KEEL_OK);
+    }
+    for (int r = 0; r < dead; r++) {
+        uint64_t value = 0;
+        assert_int_equal(coll_wait(request[r], NULL, &value), KEEL_OK);
+        assert_int_equal(value, dead);
+    }
+}
+
+/* The n-th allocation fails while a process looks at a view, for each n: it takes the view later, and its collectives go on. */
+static void test_hall_a_view_that_there_is_no_memory_for_is_taken_later(void **state)
+{
+    bool failed = true;
+    for (int n = 1; failed; n++) {
+        end_life(RANKS - 1);
+        memory_fail_at(n);
+        coll_see_views(&rank[0].c, e_now(NULL));
+        failed = memory_failed();
+        agree_without(RANKS - 1);
+        assert_false(rank[0].c.coll.view_missed);
+        assert_int_equal(rank[0].c.coll.broken, KEEL_OK);
+        tear_down(state);
+        set_up(state);
+        assert_true(n > 3 || failed);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +292,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_hall_nonsense_ends_collectives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_hall_boards_are_apart, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_hall_a_view_that_there_is_no_memory_for_is_taken_later, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("hall", tests, NULL, NULL);
 }
