@@ -417,9 +417,10 @@ static void returned(struct client *c, const struct wire *w, uint64_t now)
     if (rank < 0 || rank >= c->size || (uint64_t)parcel_incarnation(who) + 1 != c->coll.life[rank].life)
         return;
     struct stream *s = stream_of(c, rank);
-    if (w->seq <= s->acked || w->seq > s->sent)
+    if (w->seq > s->sent || s->sent == s->acked)
         return;
-    rewind_stream(s);
+    rewind_stream(
+        s); /* what followed was not taken either; so also if the piece itself has come another way meanwhile */
     s->retry_ns = 2 * s->retry_ns > RETRY_MAX_NS ? RETRY_MAX_NS : 2 * s->retry_ns;
     s->retry_at = now + s->retry_ns;
     coll_wake_at(c, s->retry_at);

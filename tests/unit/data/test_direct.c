@@ -229,6 +229,26 @@ static void test_direct_what_nobody_waits_for_does_not_stay_in_sockets(void **st
     assert_int_equal(passed, 0);
 }
 
+/* A piece is refused, what follows it is passed over; then it comes, by the other way, and its acknowledgement is faster than the refusal. */
+static void test_direct_a_refusal_that_is_late_still_brings_what_followed(void **state)
+{
+    (void)state;
+    meet();
+    struct stream *s = &rank[1].c.coll.stream[0];
+    rank[0].deaf = true;
+    send_some(1, 3, 100);
+    turn();
+    rank[0].deaf = false;
+    assert_true(s->sent >= s->acked + 3);
+    struct wire back = {.type = WIRE_PARCEL_BACK,
+                        .rank = 0,
+                        .incarnation = rank[0].c.incarnation,
+                        .a = parcel_to(1, 0),
+                        .seq = s->acked};
+    courier_receive(&rank[1].c, &back, NULL, 0, now_ns);
+    get_all(0, 100);
+}
+
 static void test_direct_who_leaves_hands_over_to_agents(void **state)
 {
     (void)state;
@@ -339,6 +359,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_direct_way_changes_in_the_middle_of_an_acknowledgement, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_what_is_known_to_have_arrived_is_not_sent_again, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_what_nobody_waits_for_does_not_stay_in_sockets, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_a_refusal_that_is_late_still_brings_what_followed, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_direct_who_leaves_hands_over_to_agents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_hello_of_a_stranger_or_of_another_time_is_refused, set_up,
                                         tear_down),

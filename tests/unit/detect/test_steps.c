@@ -99,7 +99,8 @@ static void test_steps_one_death_or_loss_anywhere(void **state)
 static void test_steps_two_deaths_or_a_loss_too_anywhere(void **state)
 {
     (void)state;
-    int most = getenv("KEEL_STEPS_NODES") ? atoi(getenv("KEEL_STEPS_NODES")) : 4; // NOLINT(cert-err34-c)
+    const char *nodes = getenv("KEEL_STEPS_NODES");
+    int most = nodes ? atoi(nodes) : 4; // NOLINT(cert-err34-c)
     for (int n = 3; n <= most; n++)
         for (enum story s = EVENTS; s < STORIES; s++)
             for (int off = 0; off < 2; off++)
