@@ -170,10 +170,9 @@ const char *figure_color(int i)
 static void plot_panel(FILE *gp, const struct options *o, const struct figure *f, int panel, const struct batch *b)
 {
     const char *column = f->panel[panel].column;
+    const char *unit = strrchr(column, '_'); /* in whose place its confidence interval has "_ci" */
     char ci[64];
-    snprintf(ci, sizeof ci, "%.*s_ci", (int)strcspn(column, "_"), column);
-    if (strncmp(column, "latency_ratio", 13) == 0 || strncmp(column, "accepted_ratio", 14) == 0)
-        snprintf(ci, sizeof ci, "%.*s_ci", (int)(strrchr(column, '_') - column), column);
+    snprintf(ci, sizeof ci, "%.*s_ci", unit ? (int)(unit - column) : 40, column);
     const char *only = f->panel[panel].only ? f->panel[panel].only : "";
     bool of_delivering = strstr(column, "degradation") != NULL, any = false;
     int color = 0;

@@ -214,35 +214,35 @@ int outages_keep_connected(struct outages *o, const struct fabric *f)
     return gone;
 }
 
-/* One number at *p up to a comma or the end; moves *p behind it. */
-static bool field_number(const char **p, double *value)
+/* One decimal number at *p with blanks around it, up to the comma or zero that ends it; moves *p behind a comma. */
+static bool field_number(const char **p, char ends, double *value)
 {
+    const char *first = *p + strspn(*p, " \t");
+    size_t length = strspn(first, "0123456789.eE+-");
     char *end;
     errno = 0;
-    *value = strtod(*p, &end);
-    if (end == *p || errno)
+    *value = strtod(first, &end);
+    if (length == 0 || end != first + length || errno)
         return false;
-    while (*end == ' ' || *end == '\t')
-        end++;
-    if (*end == ',')
-        end++;
-    else if (*end != '\0')
+    end += strspn(end, " \t");
+    if (*end != ends)
         return false;
-    *p = end;
+    *p = end + (ends != '\0');
     return true;
 }
 
 static const char *read_line(struct outages *o, const struct fabric *f, const char *p)
 {
     double start, end = 0, router, port;
-    if (!field_number(&p, &start))
+    if (!field_number(&p, ',', &start))
         return "the start is not a number";
-    bool forever = *p == ',';
+    const char *behind = p + strspn(p, " \t");
+    bool forever = *behind == ',';
     if (forever)
-        p++;
-    else if (!field_number(&p, &end))
+        p = behind + 1;
+    else if (!field_number(&p, ',', &end))
         return "the end is neither empty nor a number";
-    if (!field_number(&p, &router) || !field_number(&p, &port) || *p)
+    if (!field_number(&p, ',', &router) || !field_number(&p, '\0', &port))
         return "a line is start_us,end_us,router,port";
     if (!(start >= 0 && start < 1e15) || (!forever && !(end > start && end < 1e15)))
         return "times must be positive and the end behind the start";

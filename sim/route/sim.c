@@ -258,6 +258,12 @@ static double percentile(const struct sim *s, double share)
     return s->r->max_ns;
 }
 
+/* Time a link was busy: of a packet that is on it at the end, only what has left. */
+static uint64_t busy_until_now(const struct sim *s, const struct port *port)
+{
+    return port->busy_ns - (port->busy_until > s->now ? port->busy_until - s->now : 0);
+}
+
 static void summarize(struct sim *s, float *link_busy)
 {
     struct sim_result *r = s->r;
@@ -279,7 +285,7 @@ static void summarize(struct sim *s, float *link_busy)
             link_busy[l] = 0;
         if (s->f->neighbor[l] < 0)
             continue;
-        double share = s->now ? (double)s->port[l].busy_ns / (double)s->now : 0;
+        double share = s->now ? (double)busy_until_now(s, &s->port[l]) / (double)s->now : 0;
         if (link_busy)
             link_busy[l] = (float)share;
         sum += share;

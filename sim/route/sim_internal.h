@@ -89,9 +89,9 @@ struct port {
     int32_t whead[2], wtail[2]; /* packets in input buffers that wait for a slot of the output buffer */
     int32_t ev_next, stall_next;
     int32_t to;                 /* router at the far end, NONE for ejection */
+    uint32_t down;              /* outages in force */
     uint16_t out_used, in_used; /* slots: of this output buffer, of the input buffer at the far end */
     uint16_t stranded;          /* slots of this output buffer held by packets that wait for another output */
-    uint16_t down;              /* outages in force */
     uint8_t sending;            /* 0, 1, or 2 when the slot of the packet on the link is not to be freed */
     uint8_t daq_used;           /* the avoidance queue's slot at the far end */
     uint8_t claimed;            /* the other direction wants to exchange as soon as this link is idle */

@@ -104,6 +104,41 @@ static void test_sim_same_seed_gives_the_same_result(void **state)
     fabric_fini(&f);
 }
 
+/* As many outages of one cable at a time as there is room for: they are one. */
+static void test_sim_outages_of_one_cable_may_overlap_without_bound(void **state)
+{
+    (void)state;
+    struct fabric f = make("4t");
+    struct sim_config c = short_run(&f, SIM_FT_PLUS, 0.1, 100);
+    struct sim_result r[2];
+    for (int i = 0; i < 2; i++) {
+        struct outages o = {0};
+        for (int n = 0; n < (i ? 1 << 16 : 1); n++)
+            assert_true(outages_add(&o, 0, 20000, 50000));
+        c.outages = &o;
+        r[i] = run(&c);
+        outages_fini(&o);
+    }
+    assert_int_equal(r[1].delivered, r[1].created);
+    assert_true(r[1].latency_ns == r[0].latency_ns && r[1].end_ns == r[0].end_ns);
+    fabric_fini(&f);
+}
+
+/* A run that ends in the middle of packets: a link was busy for no longer than the run. */
+static void test_sim_no_link_is_busy_for_longer_than_the_run(void **state)
+{
+    (void)state;
+    struct fabric f = make("4t");
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct sim_config c = short_run(&f, SIM_FT_PLUS, 2, 20);
+        c.seed = seed;
+        c.drain_ns = 0;
+        struct sim_result r = run(&c);
+        assert_true(r.link_max > 0.5 && r.link_max <= 1);
+    }
+    fabric_fini(&f);
+}
+
 static void test_sim_result_is_the_same_for_any_number_of_threads(void **state)
 {
     (void)state;
@@ -677,8 +712,10 @@ static void test_outages_file_errors_name_the_line(void **state)
 {
     (void)state;
     struct fabric f = make("4tx4t");
-    const char *const bad[] = {"start\n1,2,3\n", "h\n5,4,0,0\n",    "h\n-1,4,0,0\n",  "h\n1,2,99,0\n", "h\n1,2,0,7\n",
-                               "h\n1,x,0,0\n",   "h\n1,1e30,0,0\n", "h\n1,2,0.5,0\n", "h\nnan,2,0,0\n"};
+    const char *const bad[] = {"start\n1,2,3\n", "h\n5,4,0,0\n",   "h\n-1,4,0,0\n",   "h\n1,2,99,0\n",
+                               "h\n1,2,0,7\n",   "h\n1,x,0,0\n",   "h\n1,1e30,0,0\n", "h\n1,2,0.5,0\n",
+                               "h\nnan,2,0,0\n", "h\n0x1,2,0,0\n", "h\n1,0X2,0,0\n",  "h\n1,2,0,0,\n",
+                               "h\n1,2,0 0,0\n", "h\n1, ,0\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct outages o = {0};
         char what[160] = "";
@@ -706,11 +743,12 @@ static void test_outages_file_errors_name_the_line(void **state)
         fclose(in);
         outages_fini(&o);
     }
-    char good[] = "start_us,end_us,router,port\n# a comment\n20,,3,1\n10,30.5,0,0 # another\n\n";
+    char good[] = "start_us,end_us,router,port\n# a comment\n20,,3,1\n10,30.5,0,0 # another\n\n \t40 , \t, 3\t,1 \r\n";
     in = fmemopen(good, strlen(good), "r");
     assert_true(outages_read(&o, &f, in, "f", what));
-    assert_int_equal(o.n, 2);
+    assert_int_equal(o.n, 3);
     assert_true(o.list[0].start_ns == 10000 && o.list[0].end_ns == 30500);
+    assert_true(o.list[2].start_ns == 40000 && o.list[2].end_ns == OUTAGE_FOREVER);
     assert_true(o.list[1].end_ns == OUTAGE_FOREVER);
     fclose(in);
     outages_fini(&o);
@@ -722,6 +760,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sim_invariants_hold_at_every_event),
         cmocka_unit_test(test_sim_same_seed_gives_the_same_result),
+        cmocka_unit_test(test_sim_outages_of_one_cable_may_overlap_without_bound),
+        cmocka_unit_test(test_sim_no_link_is_busy_for_longer_than_the_run),
         cmocka_unit_test(test_sim_result_is_the_same_for_any_number_of_threads),
         cmocka_unit_test(test_sim_mean_distance_on_a_32x32_torus_is_16_hops),
         cmocka_unit_test(test_sim_hotspot_gets_a_tenth_of_the_messages),
