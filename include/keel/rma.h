@@ -22,6 +22,9 @@
 extern "C" {
 #endif
 
+/* Aligned 8-byte words of a part are never torn, with one exception: a put or get of more than 64 KiB between nodes over TCP is copied byte by byte by a kernel,
+ * and who reads a word while such a put writes it, or reads it by such a get, may find a part of it old and a part new. */
+
 /* Copy len bytes from local src to (segment, rank, offset). Returns when every live copy holds them. */
 KEEL_MUST_CHECK keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len);
 /* Copy len bytes from (segment, rank, offset) to local dst. Sees every put, accumulate and atomic that had completed before

@@ -132,6 +132,7 @@ struct client {
     /* operations and links */
     pthread_mutex_t lock;
     struct tp *net, *shm;
+    bool bytewise; /* net's remote writes and reads may tear aligned words: a kernel copies the bytes */
     struct ways ways;
     struct link *link; /* [members]; the own node's is the shared-memory connection */
     uint64_t epoch_seen;

@@ -315,6 +315,7 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
         status = client_init(&process_client, &environment, w, page, intents, net, shm);
     if (status != KEEL_OK)
         return status;
+    process_client.bytewise = w->secure || strcmp(w->provider, "verbs") != 0;
     direct_over(&process_client, between);
     process_client.timeout_ns = env_number("KEEL_TIMEOUT_MS", TIMEOUT_MS_DEFAULT) * KEEL_NS_PER_MS;
     process_client.spin_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;

@@ -193,6 +193,7 @@ static bool plan(struct op *op, uint64_t now)
                             .strong = op->flags & WIRE_F_STRONG,
                             .in_task = op->flags & WIRE_F_TASK,
                             .packed = op->packed != NULL,
+                            .bytewise = c->bytewise,
                             .behind = hold_is_behind(c, c->behind),
                             .behind_primary = hold_is_behind(c, c->behind_primary),
                             .self = c->node};

@@ -34,6 +34,12 @@ static bool is_here(const struct plan_input *in, const struct route *r)
     return false;
 }
 
+/* Not by a remote write or read, though there might be one. */
+static bool in_messages(const struct plan_input *in)
+{
+    return in->by_message || (in->bytewise && in->len <= PLAN_WHOLE_MAX);
+}
+
 static void plan_put(struct plan *p, const struct plan_input *in, const struct route *r)
 {
     bool several = r->copies > 1;
@@ -50,7 +56,7 @@ static void plan_put(struct plan *p, const struct plan_input *in, const struct r
     }
     p->here = is_here(in, r) && !r->lost; /* what was lost has no memory: an agent says so */
     p->noted = several;
-    if (!several && !r->lost && (p->here || !in->by_message)) {
+    if (!several && !r->lost && (p->here || !in_messages(in))) {
         p->way = p->here ? PLAN_PLAIN : PLAN_ACCESS;
         if (!p->here)
             add_leg(p, r->node[0], 1);
@@ -67,7 +73,7 @@ static void plan_put(struct plan *p, const struct plan_input *in, const struct r
 
 static void plan_get(struct plan *p, const struct plan_input *in, const struct route *r)
 {
-    bool by_message = route_mode(r->tag) == ROUTE_THROUGH || r->lost || (in->by_message && r->node[0] != in->self) ||
+    bool by_message = route_mode(r->tag) == ROUTE_THROUGH || r->lost || (in_messages(in) && r->node[0] != in->self) ||
                       (in->strong && r->copies > 1) || in->packed;
     p->here = r->node[0] == in->self && !by_message;
     p->way = p->here ? PLAN_PLAIN : by_message ? PLAN_MESSAGES : PLAN_ACCESS;
@@ -86,7 +92,7 @@ void plan_make(struct plan *p, const struct plan_input *in, const struct route *
 {
     memset(p, 0, sizeof *p);
     p->way = PLAN_MESSAGES;
-    p->skew = in->kind == OP_PUT && !in->packed ? (unsigned)(in->offset % 8) : 0;
+    p->skew = (in->kind == OP_PUT || in->kind == OP_GET) && !in->packed ? (unsigned)(in->offset % 8) : 0;
     if (in->kind == OP_PUT)
         plan_put(p, in, route);
     else if (in->kind == OP_GET)

@@ -160,6 +160,7 @@ static void runner_main(void *user)
     r->client.timeout_ns = w->setup.timeout_ns;
     r->client.spin_ns = sched_chance(&w->sched, 0.5) ? 0 : 2 * US;
     r->own->user = client_own_link(&r->client);
+    r->client.bytewise = sched_chance(&w->sched, 0.5);
     client_attach(&r->client, r->own);
     hall_attach(&r->client, hall_of(r->node));
     r->client.ready = true;

@@ -61,6 +61,35 @@ static void test_plan_put_one_copy_elsewhere_is_one_remote_write(void **state)
     assert_int_equal(piece.len, LARGE);
 }
 
+static struct plan bytewise_plan_of(enum op_kind kind, uint64_t len, const struct route *route)
+{
+    struct plan p;
+    struct plan_input in = {.kind = kind, .len = len, .bytewise = true, .self = SELF};
+    plan_make(&p, &in, route);
+    return p;
+}
+
+/* One message's bytes: an agent stores and loads whole words. */
+static void test_plan_small_access_that_would_tear_words_is_a_message(void **state)
+{
+    (void)state;
+    const struct route there = route_of(ROUTE_DIRECT, 1, 2, -1, -1), here = route_of(ROUTE_DIRECT, 1, SELF, -1, -1);
+    const enum op_kind kind[] = {OP_PUT, OP_GET};
+    for (int k = 0; k < 2; k++) {
+        struct plan p = bytewise_plan_of(kind[k], PLAN_WHOLE_MAX, &there);
+        assert_int_equal(p.way, PLAN_MESSAGES);
+        assert_true(!p.here && !p.noted && !p.through);
+        assert_legs(&p, 1, 2, 0, 0);
+        struct stripe_piece piece;
+        assert_true(plan_take(&p, PLAN_WHOLE_MAX, 0, &piece));
+        assert_int_equal(piece.len, PLAN_WHOLE_MAX);
+        p = bytewise_plan_of(kind[k], PLAN_WHOLE_MAX + 1, &there);
+        assert_int_equal(p.way, PLAN_ACCESS);
+        p = bytewise_plan_of(kind[k], 8, &here);
+        assert_int_equal(p.way, PLAN_PLAIN);
+    }
+}
+
 static void test_plan_put_small_to_several_elsewhere_is_a_message_to_each(void **state)
 {
     (void)state;
@@ -368,6 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plan_put_one_copy_here_is_plain),
         cmocka_unit_test(test_plan_put_one_copy_elsewhere_is_one_remote_write),
+        cmocka_unit_test(test_plan_small_access_that_would_tear_words_is_a_message),
         cmocka_unit_test(test_plan_put_small_to_several_elsewhere_is_a_message_to_each),
         cmocka_unit_test(test_plan_put_large_to_several_elsewhere_is_chunks),
         cmocka_unit_test(test_plan_put_with_a_copy_here_sends_messages_to_the_others),
