@@ -33,7 +33,8 @@ static struct roster *covered(const struct engine *e, const struct instance *i, 
 }
 
 /* Is what was to move where it should be? Else i->root becomes who has the bytes of a broadcast whose root is dead, or of a
- * result that somebody has returned: then nobody may get another. */
+ * result that somebody has returned: then nobody may get another. Each decision names it anew: who has taken the place of one that
+ * had them has nothing. */
 static bool has_moved(const struct engine *e, struct instance *i, const struct vote *v, struct roster *then,
                       struct engine_result *result)
 {
@@ -43,6 +44,8 @@ static bool has_moved(const struct engine *e, struct instance *i, const struct v
         return true;
     }
     i->repairs = v->returned_max;
+    i->root = i->call.root;
+    dead = is_rooted(i) && !roster_has(then, i->root);
     if (v->returned_max || (dead && i->call.move == SCHEDULE_BCAST && v->holder_min != UINT32_MAX))
         i->root = (int)v->holder_min;
     else if (dead)

@@ -127,15 +127,16 @@ void ranks_free(struct agent *a, struct proc *proc)
 
 /* ---- what it says ---- */
 
-/* The rank has given up puts that may be in some copies only. */
+/* The rank has given up operations that may be in some copies only, or still come. */
 static void take_doubts(struct agent *a, struct proc *proc)
 {
     uint32_t told = proc->intents ? atomic_load(&proc->intents->doubted) : 0;
     struct view_event e = {.type = VIEW_RANK_DOUBT, .a = (uint32_t)proc->rank, .b = proc->incarnation};
-    while (proc->doubts_told != told) {
-        proc->doubts_told++;
-        a->ops.submit(a->ops.user, &e);
-    }
+    if (proc->doubts_told == told)
+        return;
+    e.c = told - proc->doubts_told - 1;
+    proc->doubts_told = told;
+    a->ops.submit(a->ops.user, &e);
 }
 
 void ranks_control(struct agent *a, struct proc *proc, const struct control *r)

@@ -4,9 +4,14 @@
 #include "runtime/agent/segments.h"
 #include "runtime/base/fault.h"
 
+/* What of it is lost says the primary. A segment that was being allocated when the last copy died may have been known here and not
+ * there: then it begins anew with all other contents, and is not lost. */
 static void snap_begin(struct agent *a, int group)
 {
     FAULT_POINT("push.snapshot_begun");
+    for (struct store_segment *s = a->store.first; s; s = s->next)
+        if (s->redundancy == group_class(group))
+            s->copy[group_slot(group)].lost = false;
     dedup_fini(&a->dedup[group]);
     if (!dedup_init(&a->dedup[group], a->view.ranks))
         agent_break(a, "out of memory for the records of operations");

@@ -164,9 +164,7 @@ struct client {
     /* Puts given up while they were in some copies only: told to the agent, not yet taken up by a view. */
     bool doubt_untold;
     struct given_up *given_up; /* their notes stay until then */
-    /* Numbers of the last of these doubts some of whose bytes went to the agent here, or through a primary: they may still be
-     * on their way; 0: none. */
-    uint32_t behind, behind_primary;
+    uint32_t behind; /* the number of the last of these doubts, 0: there is none. It may still be on its way */
     /* segments, collectives: user's thread, under the rule that collectives are called in order */
     struct keel_segment *segments, *system;
     struct keel_segment *retired, *retired_last; /* in the order in which they were freed */

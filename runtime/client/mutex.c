@@ -10,7 +10,7 @@
  *   unlock  compare-and-swap of one's own word without arrivals for 0. Else: choose who waits next, and make it the owner by a
  *           compare-and-swap, which fails if somebody has arrived since the choice; then tell it (a signal, as keel/signal.h has them).
  *
- * An operation that ended by its time may have taken effect. It is done again: what the word is then says who the owner is.
+ * None of these operations has a time-out (nobody can tell by giving up whether he is the owner): the node that is to answer does, or is declared dead.
  *
  * What was only read may be in one copy, and die with it: who reads that it is the owner makes sure by a compare-and-swap.
  *
@@ -106,33 +106,51 @@ static int64_t myself(const struct client *c)
     return owner_of(c->rank, c->incarnation);
 }
 
-/* What does not answer in time is asked again: nobody can tell whether he holds a mutex by giving up. */
+static bool prepare(const keel_mutexes *m, struct op *op, enum op_kind kind, int home, size_t at, size_t len)
+{
+    if (near_bad_range(m->client, m->segment, home, at, len))
+        return false;
+    op_init(m->client, op, kind, m->segment, home, at, len);
+    op->patient = true;
+    return true;
+}
 
 static keel_status load(keel_mutexes *m, int home, size_t at, int64_t *words, size_t n)
 {
-    keel_status status;
-    do
-        status = rma_get(m->client, m->segment, home, at, words, n * sizeof *words);
-    while (status == KEEL_ERR_TIMEOUT);
-    return status;
+    struct op op;
+    if (!prepare(m, &op, OP_GET, home, at, n * sizeof *words))
+        return KEEL_ERR_ARG;
+    op.dst = (uint8_t *)words;
+    return op_run(&op);
 }
 
 static keel_status store(keel_mutexes *m, int home, size_t at, int64_t word)
 {
-    keel_status status;
-    do
-        status = rma_put(m->client, m->segment, home, at, &word, sizeof word);
-    while (status == KEEL_ERR_TIMEOUT);
+    struct op op;
+    if (!prepare(m, &op, OP_PUT, home, at, sizeof word))
+        return KEEL_ERR_ARG;
+    op.src = (const uint8_t *)&word;
+    return op_run(&op);
+}
+
+/* *old: what the word was. */
+static keel_status change(keel_mutexes *m, int home, int number, keel_rmw_op how, int64_t a, int64_t b, int64_t *old)
+{
+    struct op op;
+    if (!prepare(m, &op, OP_RMW, home, place(m, number), sizeof *old))
+        return KEEL_ERR_ARG;
+    op.what = (uint32_t)how;
+    op.a = a;
+    op.b = b;
+    keel_status status = op_run(&op);
+    *old = op.result;
     return status;
 }
 
-/* *word: what it is then. Twice does as well. */
+/* *word: what it is then. */
 static keel_status arrive(keel_mutexes *m, int home, int number, int64_t *word)
 {
-    keel_status status;
-    do
-        status = rma_fetch_add(m->client, m->segment, home, place(m, number), ARRIVAL, word);
-    while (status == KEEL_ERR_TIMEOUT);
+    keel_status status = change(m, home, number, KEEL_RMW_ADD, ARRIVAL, 0, word);
     if (status == KEEL_OK)
         *word += ARRIVAL;
     return status;
@@ -142,10 +160,7 @@ static keel_status arrive(keel_mutexes *m, int home, int number, int64_t *word)
 static keel_status swap(keel_mutexes *m, int home, int number, int64_t *word, int64_t to, bool *done)
 {
     int64_t old = *word;
-    keel_status status;
-    do
-        status = rma_compare_swap(m->client, m->segment, home, place(m, number), *word, to, &old);
-    while (status == KEEL_ERR_TIMEOUT);
+    keel_status status = change(m, home, number, KEEL_RMW_COMPARE_SWAP, *word, to, &old);
     *done = status == KEEL_OK && old == *word;
     *word = *done ? to : old;
     return status;
@@ -359,7 +374,7 @@ static keel_status take(keel_mutexes *m, int home, int number, bool waits, int *
     int64_t word = 0, who = -1;
     bool done;
     keel_status status = swap(m, home, number, &word, myself(m->client), &done);
-    done = done || (status == KEEL_OK && (word & OWNER) == myself(m->client)); /* by an attempt that was not answered */
+    done = done || (status == KEEL_OK && (word & OWNER) == myself(m->client)); /* by a call that ended with an error */
     if (status == KEEL_OK && !done && waits)
         status = arrive_and_wait(m, home, number, &word);
     while (status == KEEL_OK && !done &&

@@ -72,6 +72,11 @@ bool op_is_once(const struct op *op)
     return op->kind == OP_ACC || op->kind == OP_RMW;
 }
 
+bool op_changes(const struct op *op)
+{
+    return op->kind == OP_PUT || op_is_once(op);
+}
+
 bool op_is_unit(const struct op *op)
 {
     return op->kind == OP_RMW || op->kind == OP_ENTER;
@@ -135,7 +140,7 @@ void op_fail(struct op *op, keel_status status)
             link_drop(c, p->node);
         return;
     }
-    if (status != KEEL_ERR_DATA_LOST)
+    if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK)
         hold_give_up(op);
     finish(op, status);
 }
@@ -194,13 +199,12 @@ static bool plan(struct op *op, uint64_t now)
                             .in_task = op->flags & WIRE_F_TASK,
                             .packed = op->packed != NULL,
                             .bytewise = c->bytewise,
-                            .behind = hold_is_behind(c, c->behind),
-                            .behind_primary = hold_is_behind(c, c->behind_primary),
                             .self = c->node};
     hold_large_end(op);
     op->replan = false;
     op->planned = false;
-    if (op->kind != OP_ENTER && !page_route_read(c->page, op->group, &op->route)) {
+    if ((op_changes(op) && hold_is_behind(c)) ||
+        (op->kind != OP_ENTER && !page_route_read(c->page, op->group, &op->route))) {
         op_later(op, now);
         return false;
     }

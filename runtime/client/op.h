@@ -81,10 +81,9 @@ struct op {
     int intent;     /* entry of the intent page, -1: none */
     bool announced; /* some plan of it was in chunks: its notes may say torn */
     struct op *next_announced;
-    bool large;        /* counts in client.large */
-    bool counted;      /* in intents->open */
-    bool to_own_agent; /* some of it, in messages */
-    bool went_through; /* some of it, to a primary that passes it on */
+    bool large;     /* counts in client.large */
+    bool counted;   /* in intents->open */
+    int unanswered; /* messages: what was sent again counts twice */
     struct piece *pieces, **pieces_tail;
     int accesses; /* pieces with remote_access */
     /* the end */
@@ -120,6 +119,7 @@ struct op *op_alloc(struct client *c); /* lock held; NULL when out of memory */
 void op_free(struct op *op);
 void op_advance(struct op *op, uint64_t now);
 bool op_is_once(const struct op *op); /* it must count once, however often it is sent */
+bool op_changes(const struct op *op); /* memory */
 void op_fail(struct op *op, keel_status status);
 void op_later(struct op *op, uint64_t now);
 void op_serve(struct client *c, uint64_t now); /* those that wait for what was given back */

@@ -132,21 +132,21 @@ void hold_release(struct op *op)
     op->counted = false;
 }
 
-/* A put that ends here may be in some copies only, or come later than what others write from now on. Its notes stay, and a view
+/* What ends here may be in some copies only, or come later than what is written from now on. Its notes stay, and a view
  * will make the copies equal and end its connections. */
 void hold_give_up(struct op *op)
 {
     struct client *c = op->client;
-    if (op->notes == 0 && op->intent < 0 && !op->counted)
+    if (op->notes == 0 && op->intent < 0 && !op->counted && !(op->unanswered && op_changes(op)))
         return;
     struct given_up *g = malloc(sizeof *g);
     atomic_fetch_add(&c->intents->doubted, 1);
     struct control r = {.type = CONTROL_DOUBT};
     c->doubt_untold = !c->env.tell(c->env.user, &r); /* else client_progress does it */
-    if (op->to_own_agent)
-        c->behind = atomic_load(&c->intents->doubted);
-    if (op->went_through)
-        c->behind_primary = atomic_load(&c->intents->doubted);
+    c->behind = atomic_load(&c->intents->doubted);
+    struct near *n = &op->segment->near[op->rank]; /* the fast path waits, too */
+    __atomic_store_n(&n->put_tag, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&n->add_tag, 0, __ATOMIC_RELEASE);
     if (g) { /* without memory these notes are never used again */
         *g = (struct given_up){.next = c->given_up,
                                .number = atomic_load(&c->intents->doubted),
@@ -166,9 +166,9 @@ static bool is_taken_up(const struct client *c, uint32_t doubt)
     return (int32_t)(atomic_load_explicit(&page_rank(c->page, c->rank)->doubted, memory_order_acquire) - doubt) >= 0;
 }
 
-bool hold_is_behind(const struct client *c, uint32_t doubt)
+bool hold_is_behind(const struct client *c)
 {
-    return doubt && !is_taken_up(c, doubt);
+    return c->behind && !is_taken_up(c, c->behind);
 }
 
 void op_given_up_done(struct client *c)

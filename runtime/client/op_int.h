@@ -40,8 +40,8 @@ void hold_large_end(struct op *op);
 void hold_release(struct op *op);
 /* It ends, and may be in some copies only. */
 void hold_give_up(struct op *op);
-/* Bytes of the one with this doubt may still be on their way (client.h: behind, behind_primary). */
-bool hold_is_behind(const struct client *c, uint32_t doubt);
+/* What was given up may still be on its way: until a view has taken up the doubt, what is written now could come first. */
+bool hold_is_behind(const struct client *c);
 
 /* op_note.c. A note at the agent of a leg for these bytes, the one that it has already if they are sent again; -1: none is free. */
 bool note_has_room(const struct op *op, int node);

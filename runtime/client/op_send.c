@@ -79,9 +79,8 @@ static keel_status start_access(struct op *op, struct piece *p, struct tp_ep *ep
 static bool send_piece(struct op *op, struct piece *p, struct tp_ep *ep, int note)
 {
     p->node = op->plan.leg[p->leg].node;
-    op->to_own_agent = op->to_own_agent || p->node == op->client->node;
-    op->went_through = op->went_through || op->plan.through;
     keel_status status = op->plan.way == PLAN_MESSAGES ? send_message(op, p, ep, note) : start_access(op, p, ep, note);
+    op->unanswered += op->plan.way == PLAN_MESSAGES;
     if (status == KEEL_OK)
         return true;
     /* The connection breaks: TP_CLOSED follows. */

@@ -43,12 +43,12 @@ static bool in_messages(const struct plan_input *in)
 static void plan_put(struct plan *p, const struct plan_input *in, const struct route *r)
 {
     bool several = r->copies > 1;
-    if (in->always_through || (in->behind_primary && several) || route_mode(r->tag) != ROUTE_DIRECT) {
+    if (in->always_through || route_mode(r->tag) != ROUTE_DIRECT) {
         p->through = true;
         add_leg(p, r->node[0], MESSAGE_WINDOW);
         return;
     }
-    if (in->packed || (in->behind && several && !r->lost)) { /* the agent here stores them into a copy here */
+    if (in->packed) { /* the agent here stores them into a copy here */
         p->noted = several;
         for (int i = 0; i < r->copies; i++)
             add_leg(p, r->node[i], MESSAGE_WINDOW);

@@ -8,8 +8,7 @@
  *                                      to the next copy, so that connections are busy
  *         one copy of several here     messages to the others; what they have is then stored here, piece by piece: should
  *                                      this node die, no other copy is torn
- *         many pieces in a message     to each copy at once; one here is stored to by its agent. So is what is put after such
- *                                      a message was given up: plain stores would overtake it
+ *         many pieces in a message     to each copy at once; one here is stored to by its agent
  *         copies being made equal      messages through the primary
  *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost,
  *         if it is strong, for the primary asks the other copies, and up to PLAN_WHOLE_MAX where a remote read may tear words
@@ -64,9 +63,7 @@ struct plan_input {
     bool packed;     /* many pieces in one message: never cut */
     bool by_message; /* an access under this route found no memory: an agent says why */
     bool bytewise;   /* remote writes and reads may tear words */
-    bool behind; /* an earlier put may still be on its way to the agent here: this one comes after it, the same way */
-    bool behind_primary; /* or to a copy, from its primary: this one goes through the primary */
-    int self;            /* this node */
+    int self;        /* this node */
 };
 
 /* Do small pieces of one operation go together, many in a message? Else each is an operation of its own. Pieces that loads and stores reach

@@ -4,6 +4,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
+#include "runtime/client/op_int.h"
 
 enum {
     SCAN_EVERY_NS = 1000000,
@@ -104,7 +105,9 @@ static void give_up(struct op *op)
     bool went_out;
     int node = waits_for(op, &went_out);
     char why[48] = "waited for others";
-    if (node >= 0)
+    if (op_changes(op) && !op->planned && hold_is_behind(op->client))
+        snprintf(why, sizeof why, "waited for what was given up before");
+    else if (node >= 0)
         snprintf(why, sizeof why, "%s node %d", went_out ? "has no answer of" : "had no connection to", node);
     log_warn_some("%s of %llu bytes with rank %d took longer than the %llu ms of KEEL_TIMEOUT_MS: it %s",
                   names[op->kind], (unsigned long long)op->len, op->rank,

@@ -5,6 +5,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/client/handle.h"
 #include "runtime/client/near.h"
+#include "runtime/client/op_int.h"
 #include "runtime/protocol/arith.h"
 
 static_assert((int)KEEL_RMW_ADD == (int)ARITH_ADD && (int)KEEL_RMW_XOR == (int)ARITH_XOR &&
@@ -46,6 +47,8 @@ void rma_near_update(struct client *c, keel_segment *s, int rank)
         return;
     __atomic_store_n(&n->tag, &page_route(c->page, group_of((int)r->slot, s->redundancy))->tag, __ATOMIC_RELAXED);
     atomic_store_explicit(&n->base, base + s->part_at[rank], memory_order_release);
+    if (hold_is_behind(c))
+        return;
     bool alone = route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT;
     if (alone)
         __atomic_store_n(&n->put_tag, route.tag, __ATOMIC_RELEASE);

@@ -333,7 +333,7 @@ static void apply_one(struct view *v, const struct view_event *e)
         break;
     case VIEW_RANK_DOUBT:
         if (is_current(v, e))
-            v->rank[e->a].doubted++;
+            v->rank[e->a].doubted += 1 + e->c;
         break;
     case VIEW_RESTORED:
         restored(v, e);

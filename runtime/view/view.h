@@ -98,14 +98,15 @@ struct view {
 
 /* Types of the events that agents submit to the membership log; operands a, b, c. Node deaths are the log's own. */
 enum view_event_type {
-    VIEW_NODE_DEAD = 1,   /* a node, b evidence, c who found it */
-    VIEW_RANK_DEAD = 16,  /* a rank, b incarnation, c signal */
-    VIEW_RANK_DONE = 17,  /* a rank, b incarnation, c exit code, d 1: with puts that were not complete */
-    VIEW_RANK_LEFT = 18,  /* a rank, b incarnation */
-    VIEW_RESTORED = 19,   /* a group, d its generation */
-    VIEW_STOP = 20,       /* a exit code, b rank + 1 of who asked (0: the user) */
-    VIEW_RANK_DOUBT = 21, /* a rank, b incarnation: it lives, and gave up puts that may be in some copies only */
-    VIEW_DECLINED = 22,   /* a node: it has no memory for the copies that are being filled there, or for further ones */
+    VIEW_NODE_DEAD = 1,  /* a node, b evidence, c who found it */
+    VIEW_RANK_DEAD = 16, /* a rank, b incarnation, c signal */
+    VIEW_RANK_DONE = 17, /* a rank, b incarnation, c exit code, d 1: with puts that were not complete */
+    VIEW_RANK_LEFT = 18, /* a rank, b incarnation */
+    VIEW_RESTORED = 19,  /* a group, d its generation */
+    VIEW_STOP = 20,      /* a exit code, b rank + 1 of who asked (0: the user) */
+    VIEW_RANK_DOUBT =
+        21, /* a rank, b incarnation: it lives, and gave up 1 + c operations that may be in some copies only, or still come */
+    VIEW_DECLINED = 22, /* a node: it has no memory for the copies that are being filled there, or for further ones */
 };
 
 struct view_event {

@@ -98,7 +98,7 @@ static struct span span_at(const struct region *g, size_t from)
 {
     struct span s = {.from = from, .until = g->len};
     for (const struct pending *p = g->pending; p; p = p->next) {
-        size_t first = p->offset / WORD * WORD, end = (p->offset + p->len + WORD - 1) / WORD * WORD;
+        size_t first = word_from(g, p->offset), end = word_until(g, p->offset + p->len - 1);
         if (first > from && first < s.until)
             s.until = first;
         if (first > from || end <= from)
@@ -151,7 +151,10 @@ void model_got_strong(struct world *w, struct runner *r, struct region *g, size_
 {
     if (model_is_zombie(w, r->rank, r->incarnation) || model_is_lost(w, g->segment, g->rank))
         return;
-    for (size_t word = (offset + WORD - 1) / WORD * WORD; word + WORD <= offset + len; word += WORD) {
+    size_t first = word_from(g, offset) < offset ? word_until(g, offset) : offset;
+    for (size_t word = first; word + WORD <= offset + len; word += WORD) {
+        if (word_until(g, word) != word + WORD)
+            continue;
         const uint8_t *bytes = (const uint8_t *)got + (word - offset);
         const struct pending *list[OVERLAPS_MAX];
         int n = 0;
@@ -233,6 +236,8 @@ static size_t skip_good(const struct region *g, const struct span *s, const uint
 {
     if (s->n > OVERLAPS_MAX)
         return s->until;
+    if (word_until(g, word) != word + WORD)
+        return word;
     for (; word + WORD <= s->until; word += WORD) {
         uint64_t got = load(bytes + word);
         bool good = got == load(g->base + word);
@@ -248,7 +253,7 @@ static size_t skip_good(const struct region *g, const struct span *s, const uint
 static bool check_odd_word(struct world *w, const char *when, const struct region *g, const struct check_parts *p,
                            int i, const struct span *s, size_t word)
 {
-    size_t len = g->len - word < WORD ? g->len - word : WORD;
+    size_t len = word_until(g, word) - word;
     enum word_verdict v = check_word(g, s, p->part[i], word, len);
     if (v == WORD_WRONG || (v == WORD_TORN && !bytes_possible(g, p->part[i], word, len)))
         check_region_failed(w, when, g, p, word, len, "a completed put is lost");
@@ -268,6 +273,7 @@ static bool check_block(struct world *w, const char *when, const struct region *
 {
     const uint8_t *bytes = p->part[i] + g->offset;
     bool all = true;
+    from = word_from(g, from);
     if (memcmp(bytes + from, g->base + from, until - from) == 0)
         return true;
     struct span s = {0};
@@ -280,7 +286,7 @@ static bool check_block(struct world *w, const char *when, const struct region *
         if (word >= s.until)
             continue;
         all = check_odd_word(w, when, g, p, i, &s, word) && all;
-        word += WORD;
+        word = word_until(g, word);
     }
     return all;
 }

@@ -19,6 +19,18 @@ struct check_parts check_parts(const struct world *w, int segment, int rank);
 
 enum { WORD = 8 };
 
+/* The bytes of a region that are in one aligned word of memory: from, until. A region begins and ends where it likes. */
+static inline size_t word_from(const struct region *g, size_t at)
+{
+    size_t skew = g->offset % WORD, from = (at + skew) / WORD * WORD;
+    return from > skew ? from - skew : 0;
+}
+static inline size_t word_until(const struct region *g, size_t at)
+{
+    size_t skew = g->offset % WORD, until = ((at + skew) / WORD + 1) * WORD - skew;
+    return until < g->len ? until : g->len;
+}
+
 /* A breach: the word of a region is not what it may be. */
 void check_region_failed(struct world *w, const char *when, const struct region *g, const struct check_parts *p,
                          size_t word, size_t len, const char *what);

@@ -47,8 +47,8 @@ void model_check_restored(struct world *w, const struct node *n)
         struct check_parts p = check_parts(w, g->segment, g->rank);
         if (all_equal(g, &p))
             continue;
-        for (size_t word = 0; word < g->len && !w->failed; word += WORD) {
-            size_t len = g->len - word < WORD ? g->len - word : WORD;
+        for (size_t word = 0, len; word < g->len && !w->failed; word += len) {
+            len = word_until(g, word) - word;
             for (int k = 1; k < p.n; k++)
                 if (memcmp(p.part[0] + g->offset + word, p.part[k] + g->offset + word, len) != 0 &&
                     !runs_over(g, word, len))

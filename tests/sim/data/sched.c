@@ -290,12 +290,16 @@ void process_join(struct process *p)
 // NOLINTBEGIN(bugprone-reserved-identifier): the name is the linker's
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
 
-/* Who has it sleeps on another fiber of the same thread of the system. */
+/* Who has it sleeps on another fiber of the same thread of the system. The more wait, the longer until one looks again. */
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 {
     int error;
-    while ((error = pthread_mutex_trylock(m)) == EBUSY && current)
-        process_spend(current, sched_between(current->sched, 20, 300));
+    while ((error = pthread_mutex_trylock(m)) == EBUSY && current) {
+        struct process *of = current->of ? current->of : current;
+        of->locking++;
+        process_spend(current, of->locking * sched_between(current->sched, 20, 300));
+        of->locking--;
+    }
     return error;
 }
 int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *m);

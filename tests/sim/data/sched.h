@@ -48,9 +48,10 @@ struct process {
     uint32_t incarnation;
     enum process_state state;
     bool frozen;
-    bool due;    /* something to run came while it was frozen */
-    bool deaf;   /* waits for its time only */
-    bool handed; /* signalled before it slept */
+    bool due;         /* something to run came while it was frozen */
+    bool deaf;        /* waits for its time only */
+    bool handed;      /* signalled before it slept */
+    uint64_t locking; /* of its threads that wait for a mutex of the program's */
     uint64_t token;
     struct fiber *fiber;
     struct heap heap;

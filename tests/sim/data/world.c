@@ -90,6 +90,18 @@ static void look_at_gate(struct world *w)
     w->gates++;
 }
 
+/* Have the agents nothing under way? What the job's end finds on its way between them arrives soon. */
+static bool is_settled(struct world *w)
+{
+    bool under_way = false;
+    for (int i = 0; i < w->members; i++) {
+        const struct agent *a = &w->node[i].agent;
+        under_way = under_way || (!w->node[i].dead && (a->waiters || a->stash || a->seg_waits));
+    }
+    w->over_at = w->over_at ? w->over_at : w->sched.now;
+    return !under_way || w->hopeless || w->sched.now > w->over_at + SEC;
+}
+
 /* Has everything ended? */
 static bool is_over(const struct world *w)
 {
@@ -131,7 +143,7 @@ static void watch(void *arg, uint64_t n)
         }
     if (n % 16 == 0 && !w->failed)
         model_check(w, "at some time");
-    if (is_over(w)) {
+    if (is_over(w) && is_settled(w)) {
         model_check_whole(w, "at the end");
         w->done = true;
     } else if (w->healing && w->sched.now > w->healed_at + HEALED_LIMIT)

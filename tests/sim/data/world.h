@@ -188,6 +188,7 @@ struct world {
     bool healing; /* no more disasters: progress is demanded */
     bool failed, done;
     uint64_t healed_at;
+    uint64_t over_at; /* all agents know that the job is over, 0: not yet */
     int restored_said, reduced_said, lost_said;
     uint64_t deaths; /* of nodes */
     int gates;       /* quiet moments that are over: ranks do not go beyond the next one */

@@ -33,10 +33,10 @@ static void rejoin(uint64_t complete)
     roster_unref(with);
 }
 
-static void start_joinable(void)
+static void start_joinable(int n)
 {
-    start(3);
-    for (int i = 0; i < 3; i++)
+    start(n);
+    for (int i = 0; i < n; i++)
         engine_join(fakes[i].e, 0);
 }
 
@@ -47,7 +47,7 @@ static void test_engine_joined_member_gets_what_the_others_got(void **state)
     uint64_t in[3] = {1, 2, 3}, out[3] = {0}, data[3] = {42, 0, 0};
     for (int kind = 0; kind < 3; kind++) {
         struct engine_call call[3];
-        start_joinable();
+        start_joinable(3);
         for (int i = 0; i < 3; i++) {
             call[i] = kind == 0 ? sum_of(&in[i], &out[i], 1)
                       : kind == 1
@@ -94,7 +94,7 @@ static void test_engine_joined_member_has_not_sent_what_the_others_voted_on(void
     uint64_t data[3] = {0, 0, 42};
     const struct engine_call call = {.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .root = 2, .len = 8};
     struct engine_call of[3] = {call, call, call};
-    start_joinable();
+    start_joinable(3);
     for (int i = 0; i < 3; i++) {
         of[i].out = &data[i];
         begin(i, &of[i]);
@@ -121,12 +121,23 @@ static void test_engine_joined_member_has_not_sent_what_the_others_voted_on(void
     stop();
 }
 
+/* Of those that live: of the others nothing is said any more. */
+static void go_on_without_0(void)
+{
+    for (int round = 0; round < 40; round++) {
+        deliver_but(0);
+        now += SEC;
+        for (int i = 1; i < n_members; i++)
+            engine_tick(fakes[i].e, now);
+    }
+}
+
 /* Who got it from one that completed it then dies or goes on can give it to the others that have not heard. */
 static void test_engine_joined_member_passes_the_result_on(void **state)
 {
     (void)state;
     uint64_t data[3] = {42, 0, 0};
-    start_joinable();
+    start_joinable(3);
     for (int i = 0; i < 3; i++)
         begin(i, &(struct engine_call){.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = &data[i], .len = 8});
     while (head < tail) { /* 0 completes, 1 misses the last vote */
@@ -149,12 +160,7 @@ static void test_engine_joined_member_passes_the_result_on(void **state)
     head = tail = 0;
     struct roster *last = all_but(3, 0, 4);
     assert_true(engine_view(fakes[1].e, last, now) && engine_view(fakes[2].e, last, now));
-    for (int round = 0; round < 40; round++) {
-        deliver_but(0);
-        now += SEC;
-        engine_tick(fakes[1].e, now);
-        engine_tick(fakes[2].e, now);
-    }
+    go_on_without_0();
     for (int i = 1; i < 3; i++) {
         assert_int_equal(fakes[i].done, 1);
         assert_int_equal(fakes[i].result[0].status, ENGINE_OK);
@@ -171,7 +177,7 @@ static void test_engine_joined_member_is_not_waited_for_in_calls_before_it(void 
     uint64_t in[3] = {1, 2, 3}, out[3] = {0};
     struct engine_call call[3];
     for (int order = 0; order < 2; order++) { /* the others begin before it joins, or after */
-        start_joinable();
+        start_joinable(3);
         for (int i = 0; i < 2 && order == 0; i++) {
             call[i] = sum_of(&in[i], &out[i], 1);
             begin(i, &call[i]);
@@ -207,7 +213,7 @@ static void test_engine_joined_member_goes_to_the_attempt_of_the_others(void **s
     (void)state;
     uint64_t in[3] = {1, 2, 3}, out[3] = {0};
     struct engine_call call[3];
-    start_joinable();
+    start_joinable(3);
     for (int i = 0; i < 2; i++) {
         call[i] = sum_of(&in[i], &out[i], 1);
         begin(i, &call[i]);
@@ -247,6 +253,60 @@ static void test_engine_joined_member_goes_to_the_attempt_of_the_others(void **s
     stop();
 }
 
+/* The root dies, and then the only one that has its data, which all have agreed on as the root: its successor has nothing to give. */
+static void test_engine_joined_member_has_not_what_it_was_to_give(void **state)
+{
+    (void)state;
+    uint64_t data[4] = {42, 0, 0, 0};
+    struct engine_call call[4];
+    start_joinable(4);
+    for (int i = 0; i < 4; i++)
+        call[i] = (struct engine_call){.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = &data[i], .len = 8};
+    begin(0, &call[0]);
+    begin(2, &call[2]);
+    while (head < tail) {
+        struct letter l = queue[head++];
+        if (l.to == 0 || l.to == 2)
+            engine_receive(fakes[l.to].e, l.from, l.data, l.len, now);
+        free(l.data);
+    }
+    assert_int_equal(data[2], 42);
+    struct roster *three = all_but(4, 0, 2), *two = roster_create(4, (uint64_t[]){1 << 1 | 1 << 3}, 3),
+                  *again = all_but(4, 0, 4);
+    for (int i = 1; i < 4; i++)
+        assert_true(engine_view(fakes[i].e, three, now));
+    begin(1, &call[1]);
+    begin(3, &call[3]);
+    while (head < tail) { /* they agree, and no data arrive */
+        struct letter l = queue[head++];
+        struct message_head h;
+        assert_true(message_head_read(l.data, l.len, &h));
+        if (l.to != 0 && h.kind != MESSAGE_DATA)
+            engine_receive(fakes[l.to].e, l.from, l.data, l.len, now);
+        free(l.data);
+    }
+    for (int i = 1; i < 4; i++)
+        assert_int_equal(fakes[i].done, 0);
+    assert_true(engine_view(fakes[1].e, two, now) && engine_view(fakes[3].e, two, now));
+    lose();
+    assert_true(engine_view(fakes[1].e, again, now) && engine_view(fakes[3].e, again, now));
+    engine_destroy(fakes[2].e);
+    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived};
+    fakes[2] = (struct fake){.id = 2, .e = engine_create(7, 2, again, NULL, &ops)};
+    engine_join(fakes[2].e, 0);
+    data[2] = 0;
+    begin(2, &call[2]);
+    go_on_without_0();
+    for (int i = 1; i < 4; i++) {
+        assert_int_equal(fakes[i].done, 1);
+        assert_int_equal(fakes[i].result[0].status, ENGINE_ROOT_DEAD);
+    }
+    roster_unref(three);
+    roster_unref(two);
+    roster_unref(again);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +315,7 @@ int main(void)
         cmocka_unit_test(test_engine_joined_member_passes_the_result_on),
         cmocka_unit_test(test_engine_joined_member_is_not_waited_for_in_calls_before_it),
         cmocka_unit_test(test_engine_joined_member_goes_to_the_attempt_of_the_others),
+        cmocka_unit_test(test_engine_joined_member_has_not_what_it_was_to_give),
     };
     return cmocka_run_group_tests_name("engine_join", tests, NULL, NULL);
 }

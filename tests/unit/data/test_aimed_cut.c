@@ -173,6 +173,10 @@ static void test_aimed_put_through_the_primary_given_up_comes_before_later_ones(
     turns(5);
     w.node[3].still = false;
     turns(40);
+    assert_int_not_equal(h.opaque[0], 0);
+    change(&(struct view_event){.type = VIEW_RANK_DOUBT, .a = 3}, 1);
+    restore();
+    turns(40);
     assert_int_equal(h.opaque[0], 0);
     assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
     assert_int_equal(word_at(2, SEG_TRIPLE, 2, 0), 3);

@@ -95,6 +95,10 @@ static void test_aimed_packed_put_given_up_comes_before_later_ones(void **state)
     turns(5);
     w.node[3].still = false;
     turns(20);
+    assert_false(is_over(&later));
+    change(&(struct view_event){.type = VIEW_RANK_DOUBT, .a = 3}, 1);
+    restore();
+    turns(20);
     assert_true(is_over(&later));
     assert_int_equal((int64_t)later.opaque[1], KEEL_OK);
     assert_true(all_copies_are(&at_2, 3));

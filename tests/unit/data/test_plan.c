@@ -164,21 +164,6 @@ static void test_plan_put_always_through_goes_through_the_primary(void **state)
     assert_legs(&p, 1, 2, 0, 0);
 }
 
-/* what was given up may be on its way from the primary to another copy; there is none if the primary is alone. */
-static void test_plan_put_behind_what_the_primary_passes_on_goes_the_same_way(void **state)
-{
-    (void)state;
-    for (int copies = 1; copies <= 3; copies++) {
-        struct route r = route_of(ROUTE_DIRECT, copies, 2, SELF, 3);
-        struct plan_input in = {.kind = OP_PUT, .len = SMALL, .redundancy = 2, .behind_primary = true, .self = SELF};
-        struct plan p;
-        plan_make(&p, &in, &r);
-        assert_int_equal(p.through, copies > 1);
-        assert_true(copies == 1 || p.legs == 1);
-        assert_int_equal(p.leg[0].node, 2);
-    }
-}
-
 static void test_plan_packed_put_is_a_message_to_each_copy_and_never_cut(void **state)
 {
     (void)state;
@@ -403,7 +388,6 @@ int main(void)
         cmocka_unit_test(test_plan_put_with_a_copy_here_sends_messages_to_the_others),
         cmocka_unit_test(test_plan_put_while_made_equal_goes_through_the_primary),
         cmocka_unit_test(test_plan_put_always_through_goes_through_the_primary),
-        cmocka_unit_test(test_plan_put_behind_what_the_primary_passes_on_goes_the_same_way),
         cmocka_unit_test(test_plan_packed_put_is_a_message_to_each_copy_and_never_cut),
         cmocka_unit_test(test_plan_packs_what_loads_and_stores_do_not_reach),
         cmocka_unit_test(test_plan_of_what_was_lost_asks_an_agent),

@@ -10,6 +10,7 @@
 
 #include "repair_steps.h"
 #include "runtime/agent/dedup.h"
+#include "runtime/agent/segments.h"
 #include "runtime/protocol/task_id.h"
 #include "seed.h"
 
@@ -186,6 +187,41 @@ static void test_repair_two_of_three_die_together_the_last_one_fills_others(void
     assert_null(strstr(w.node[2].said, "redundancy_restored"));
 }
 
+/* A segment is being allocated when all copies die. One of those that are left knows of it and calls it lost, the one that begins anew learns of it
+ * later: it is not lost, and everywhere the same. */
+static void test_repair_segment_that_only_one_knew_is_the_same_in_all_copies(void **state)
+{
+    (void)state;
+    enum { NEW = 9 };
+    const struct view_event dead[3] = {
+        {.type = VIEW_NODE_DEAD, .a = 0}, {.type = VIEW_NODE_DEAD, .a = 1}, {.type = VIEW_NODE_DEAD, .a = 2}};
+    int lost = 0;
+    for (int knows = 3; knows < 5; knows++) {
+        struct agent *a = &w.node[knows].agent;
+        world_close();
+        world_open(5, 0, VIEW_DEGRADE);
+        assert_int_equal(store_define(&a->store, NEW, SEG_BYTES, 2, 0), KEEL_OK);
+        assert_int_equal(segments_make_copies(a, store_find(&a->store, NEW)), KEEL_OK);
+        for (int node = 0; node < 3; node++)
+            w.node[node].still = true;
+        world_change(dead, 3);
+        segments_tell(a, 7 - knows, store_find(&a->store, NEW));
+        world_restore();
+        const struct view_group *g = group_at(3, NEW, 0);
+        assert_true(g->copies == 2 && is_direct(NEW, 0));
+        const struct store_copy *first = store_copy(&w.node[g->copy[0].node].agent.store, NEW, 0),
+                                *second = store_copy(&w.node[g->copy[1].node].agent.store, NEW, 0);
+        assert_int_equal(first->lost, second->lost);
+        lost += first->lost;
+        assert_true(first->lost || (first->base && second->base));
+        for (int i = 0; i < 2 && !first->lost; i++)
+            assert_int_equal(rank_put(&w.rank[4], g->copy[i].node, NEW, 0, 8, 55, 1), KEEL_OK);
+        for (int i = 0; i < 2 && !first->lost; i++)
+            assert_int_equal(word_at(g->copy[i].node, NEW, 0, 8), 55);
+    }
+    assert_int_equal(lost, 1); /* where the one that knew it begins anew */
+}
+
 static void test_repair_restored_group_goes_home_with_all_that_was_executed(void **state)
 {
     (void)state;
@@ -215,6 +251,7 @@ int main(void)
         TEST(test_repair_node_that_is_filled_dies_another_is_filled),
         TEST(test_repair_copy_dies_amid_additions_each_counts_once_everywhere),
         TEST(test_repair_two_of_three_die_together_the_last_one_fills_others),
+        TEST(test_repair_segment_that_only_one_knew_is_the_same_in_all_copies),
         TEST(test_repair_restored_group_goes_home_with_all_that_was_executed),
     };
     return cmocka_run_group_tests_name("repair_fill", tests, NULL, NULL);

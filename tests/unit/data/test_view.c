@@ -388,9 +388,11 @@ static void test_view_doubts_of_a_living_rank_are_counted(void **state)
     apply(&v, VIEW_RANK_DOUBT, 1, 0, 0, 0);
     apply(&v, VIEW_RANK_DOUBT, 1, 0, 0, 0);
     assert_int_equal(v.rank[1].doubted, 2);
+    apply(&v, VIEW_RANK_DOUBT, 1, 0, 4, 0); /* five at once */
+    assert_int_equal(v.rank[1].doubted, 7);
     assert_int_equal(v.rank[1].state, RANK_RUNNING);
     apply(&v, VIEW_RANK_DOUBT, 1, 7, 0, 0); /* no such incarnation */
-    assert_int_equal(v.rank[1].doubted, 2);
+    assert_int_equal(v.rank[1].doubted, 7);
     apply(&v, VIEW_RANK_DEAD, 1, 0, 9, 0);
     assert_int_equal(v.rank[1].doubted, 0); /* of the next incarnation */
     view_fini(&v);
