@@ -47,6 +47,8 @@ struct detour_config {
                   * work as not: after as long as it has been out already, that being from retry_ns to retry_max_ns, or
                   * up to 16 times as long where that is turns_ns and more (sources take turns) */
     uint64_t retry_ns, retry_max_ns, turns_ns;
+    uint64_t flight_ns;  /* how long news may have been on their way without who hears them knowing: as much is added to
+                          * their ages */
     uint64_t tell_ns;    /* shorter outages are over before others have heard of them */
     uint32_t tell_times; /* news are passed on that often (1 to 255), then with every so many-th message only */
     uint64_t
@@ -168,7 +170,8 @@ void detour_acked(struct detour *d, struct detour_source *s, int32_t dest, const
 /* A router found this cable broken, out_ns after it went out (0: not known). */
 void detour_faulted(struct detour *d, struct detour_source *s, int32_t cable, uint64_t out_ns, uint64_t now);
 /* What one endpoint says to another about a cable: that it was found broken, or that it works again. Ages, as clocks
- * differ; the receiver adds what it knows of the time on the way. */
+ * differ; the receiver adds what it knows of the time on the way, and flight_ns must be no less than the rest: else what is
+ * said again and again stays new, and what was found broken once is left alone for ever. */
 struct detour_news {
     int32_t cable;
     bool works;

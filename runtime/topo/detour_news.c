@@ -86,13 +86,20 @@ static bool is_planned_for(const struct detour *d, uint64_t out_ns, uint64_t age
     return d->config.plan && out_ns >= d->config.lasting_ns && is_remembered(d, out_ns, age_ns);
 }
 
+static uint64_t more(uint64_t age, uint64_t by)
+{
+    return age < UINT64_MAX - by ? age + by : UINT64_MAX;
+}
+
 void detour_told(struct detour *d, struct detour_source *s, const struct detour_news *news, uint64_t now)
 {
-    bool old = news->age_ns > d->config.retry_max_ns && !is_planned_for(d, news->out_ns, news->age_ns);
+    /* Rather too old than too new: else what was seen once would be new again each time that it is said, for ever. */
+    uint64_t age = more(news->age_ns, d->config.flight_ns), known = more(news->known_ns, d->config.flight_ns);
+    bool old = age > d->config.retry_max_ns && !is_planned_for(d, news->out_ns, age);
     if (old || !detour_is_cable(d->fabric, news->cable))
         return; /* an old story, or none of this network's */
     struct detour_fault *f = detour_faults_find(&s->faults, news->cable);
-    uint64_t seen = time_of(now, news->age_ns), found = time_of(now, news->known_ns);
+    uint64_t seen = time_of(now, age), found = time_of(now, known);
     if (f && !f->works && !news->works && found < f->found_ns)
         f->found_ns = found; /* old news, of who found it first */
     if (f && f->last_ns >= seen)

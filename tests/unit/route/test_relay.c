@@ -1,321 +1,16 @@
-/* The path policy where nodes are their own routers: 8 to 64 nodes, each joined to each by a cable on every rail, while
- * a share of the cables is cut at random, one way or both, and flaps. Whoever holds a message tries one hop; the hop is
- * done when its completion came back, else there is silence and the holder tries another way. Nothing but the policy
- * decides. The cables that work both ways always join all nodes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "runtime/topo/detour.h"
+/* The path policy where nodes hand messages on: schedules of cuts on the bed of relay_bed.h, and aimed single calls. */
+#include "relay_bed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES_MAX = 64, KNOWN = 2 * NODES_MAX, MESSAGES = 1000, COPIES = 4 * MESSAGES, NEWS_OLD = 64 };
-static const uint64_t HOP_NS = 10000, SILENCE_NS = 1000000, END_NS = 200000000;
-
-struct message {
-    int id, at, dest, hops, nknown, nheld, ntrail, starts;
-    uint64_t ready, begun;
-    int32_t known[KNOWN], held[NODES_MAX], trail[NODES_MAX];
-};
-
-struct bed {
-    int nodes, rails;
-    struct fabric f;
-    struct detour d;
-    struct detour_source s[NODES_MAX];
-    struct rng rng;
-    uint8_t *cut; /* [link] this direction is cut */
-    bool dead[NODES_MAX];
-    struct message m[COPIES];
-    uint64_t ready[COPIES]; /* of each, apart from it as it is looked at for each attempt */
-    int n;
-    bool delivered[MESSAGES];
-    int arrived, silences, late_silences, hops, most_hops, starts, to_dead;
-    uint64_t longest_ns;              /* from a message's beginning to its arrival */
-    double share;                     /* of cables that flap() leaves cut */
-    uint8_t *other;                   /* what alternate() cuts next time */
-    struct detour_news old[NEWS_OLD]; /* what liars have heard, to be said again */
-    int nold;
-    bool lies;
-};
-
-static bool works(const struct bed *b, int32_t link)
-{
-    return !b->cut[link] && !b->cut[b->f.reverse[link]];
-}
-
-static bool is_joined(const struct bed *b)
-{
-    uint8_t seen[NODES_MAX * 4] = {0};
-    int32_t queue[NODES_MAX * 4], head = 0, tail = 0;
-    int left = 0, first = 0;
-    while (b->dead[first])
-        first++;
-    for (int i = 0; i < b->nodes; i++)
-        left += !b->dead[i];
-    seen[first] = 1;
-    queue[tail++] = first;
-    while (head < tail) {
-        int32_t r = queue[head++];
-        left -= r < b->nodes;
-        for (int p = 0; p < b->f.ports; p++) {
-            int32_t link = r * b->f.ports + p, to = b->f.neighbor[link];
-            if (to < 0 || seen[to] || b->dead[to % b->nodes] || !works(b, link))
-                continue;
-            seen[to] = 1;
-            queue[tail++] = to;
-        }
-    }
-    return left == 0;
-}
-
-/* Cut a random cable, one way or both, or mend it; not where that takes the nodes apart. */
-static void flap_for(struct bed *b, double share)
-{
-    int32_t link = (int32_t)rng_below(&b->rng, (uint64_t)fabric_links(&b->f));
-    if (b->f.neighbor[link] < 0 || b->f.firm[link])
-        return;
-    int32_t back = b->f.reverse[link];
-    uint8_t was[2] = {b->cut[link], b->cut[back]};
-    bool broken = rng_double(&b->rng) < share;
-    b->cut[link] = broken;
-    b->cut[back] = broken && rng_below(&b->rng, 2);
-    if (!is_joined(b)) {
-        b->cut[link] = was[0];
-        b->cut[back] = was[1];
-    }
-}
-
-static void flap(struct bed *b)
-{
-    flap_for(b, b->share);
-}
-
-static void setup(struct bed *b, int nodes, int rails, double share, uint64_t seed)
-{
-    memset(b, 0, sizeof *b);
-    b->nodes = nodes;
-    b->rails = rails;
-    b->share = share;
-    rng_seed(&b->rng, seed);
-    assert_null(fabric_full(&b->f, nodes, rails));
-    struct detour_config c = detour_config_plus();
-    c.retry_ns = 5 * SILENCE_NS; /* a trial costs a silence */
-    c.turns_ns = 20 * SILENCE_NS;
-    c.tell_ns = 0;
-    c.max_faults = 4096;
-    assert_true(detour_init(&b->d, &b->f, &c));
-    b->cut = calloc((size_t)fabric_links(&b->f), 1);
-    assert_non_null(b->cut);
-    for (int i = 0; i < nodes; i++)
-        detour_source_init(&b->s[i], i);
-    for (int i = 0; i < 5 * fabric_cables(&b->f); i++)
-        flap(b);
-}
-
-static void teardown(struct bed *b)
-{
-    for (int i = 0; i < b->nodes; i++)
-        detour_source_fini(&b->s[i]);
-    detour_fini(&b->d);
-    fabric_fini(&b->f);
-    free(b->cut);
-    free(b->other);
-}
-
-static void add(struct bed *b, int id, int at, int dest, uint64_t ready)
-{
-    assert_true(b->n < COPIES);
-    b->m[b->n++] = (struct message){.id = id, .at = at, .dest = dest, .ready = ready, .begun = ready};
-}
-
-/* Half of the news are old ones said again, and of each something may be made up. */
-static void garble(struct bed *b, struct detour_news *news)
-{
-    static const uint64_t odd[] = {0, 1, 1000000, 255999999, 256000000, 1ull << 40, 1ull << 59, 1ull << 63, UINT64_MAX};
-    enum { ODD = sizeof odd / sizeof *odd };
-    struct detour_news *kept = &b->old[rng_below(&b->rng, NEWS_OLD)], said = *news;
-    if (rng_below(&b->rng, 2) && b->nold >= NEWS_OLD)
-        *news = *kept;
-    *kept = said;
-    b->nold++;
-    if (!rng_below(&b->rng, 3))
-        news->works = !news->works;
-    if (!rng_below(&b->rng, 3))
-        news->out_ns = odd[rng_below(&b->rng, ODD)];
-    if (!rng_below(&b->rng, 3))
-        news->age_ns = odd[rng_below(&b->rng, ODD)];
-    if (!rng_below(&b->rng, 3))
-        news->known_ns = odd[rng_below(&b->rng, ODD)];
-    if (!rng_below(&b->rng, 16))
-        news->cable = (int32_t)rng_u64(&b->rng);
-}
-
-static void tell(struct bed *b, int from, int to, uint64_t now)
-{
-    struct detour_news news[8];
-    int n = detour_recall(&b->d, &b->s[from], now, true, 8, news);
-    for (int i = 0; i < n; i++) {
-        if (b->lies)
-            garble(b, &news[i]);
-        detour_told(&b->d, &b->s[to], &news[i], now);
-    }
-}
-
-/* The first hop of a path: its cable as a link, and the path to the node at its end alone. */
-static int32_t first_hop(const struct bed *b, int at, const struct detour_path *path, int dest, struct detour_path *hop)
-{
-    struct detour_walk w;
-    int32_t link;
-    detour_walk_begin(&w, &b->f, at, path, dest);
-    while ((link = detour_walk_next(&w)) >= 0 && b->f.firm[link])
-        ;
-    assert_true(link >= 0);
-    int32_t from = link / b->f.ports, to = b->f.neighbor[link];
-    *hop = (struct detour_path){.nvia = 0};
-    if (from >= b->nodes) {
-        hop->nvia = 2;
-        hop->via[0] = from;
-        hop->via[1] = to;
-    }
-    return link;
-}
-
-static void arrive(struct bed *b, struct message *m, int at, bool back, uint64_t now)
-{
-    bool again = m->nheld == NODES_MAX;
-    for (int i = 0; i < m->nheld; i++)
-        again |= m->held[i] == m->at;
-    if (!again)
-        m->held[m->nheld++] = m->at;
-    assert_true(!back || m->trail[m->ntrail - 1] == at);
-    if (back)
-        m->ntrail--;
-    else
-        m->trail[m->ntrail++] = m->at;
-    m->at = at;
-    m->hops++;
-    m->ready = now + HOP_NS;
-    if (at != m->dest || b->delivered[m->id])
-        return;
-    b->delivered[m->id] = true;
-    b->arrived++;
-    b->hops += m->hops;
-    b->starts += m->starts;
-    b->longest_ns = now - m->begun > b->longest_ns ? now - m->begun : b->longest_ns;
-    /* between two beginnings each other node is entered once and left once */
-    if (m->hops > (m->starts + 1) * 2 * (b->nodes - 1))
-        fail_msg("message %d made %d hops after %d beginnings", m->id, m->hops, m->starts);
-    b->most_hops = m->hops > b->most_hops ? m->hops : b->most_hops;
-}
-
-/* Where there is no room left, those of nodes that have passed it on go: it does not come to these again but backwards. */
-static void meet(const struct bed *b, struct message *m, int32_t cable)
-{
-    int n = 0;
-    for (int i = 0; i < m->nknown && m->nknown == KNOWN; i++) {
-        int32_t link = m->known[i];
-        if (link / b->f.ports % b->nodes == m->at || b->f.neighbor[link] % b->nodes == m->at)
-            m->known[n++] = link;
-    }
-    m->nknown = m->nknown == KNOWN ? n : m->nknown;
-    assert_true(m->nknown < KNOWN);
-    m->known[m->nknown++] = cable;
-}
-
-/* One attempt of who holds the message. */
-static void attempt(struct bed *b, struct message *m)
-{
-    uint64_t now = m->ready;
-    struct detour_source *s = &b->s[m->at];
-    struct detour_path path, hop;
-    const struct detour_met met = {m->known, m->held, m->trail, m->nknown, m->nheld, m->ntrail};
-    enum detour_relayed way = DETOUR_ON;
-    if (m->nheld || m->nknown || !detour_choose(&b->d, s, m->dest, now, &b->rng, &path))
-        way = detour_relay(&b->d, s, m->dest, &met, now, &b->rng, &path);
-    if (way == DETOUR_NO_WAY) { /* what it has met may work again */
-        m->nknown = m->nheld = m->ntrail = 0;
-        m->starts++;
-        m->ready = now + SILENCE_NS;
-        return;
-    }
-    bool back = way == DETOUR_BACK;
-    int32_t link = first_hop(b, m->at, &path, back ? m->trail[m->ntrail - 1] : m->dest, &hop),
-            cable = fabric_cable(&b->f, link);
-    int next = b->f.neighbor[link] % b->nodes, here = m->at;
-    b->to_dead += b->dead[next];
-    if (works(b, link) && !b->dead[next]) {
-        detour_acked(&b->d, s, next, &hop, HOP_NS, now + 2 * HOP_NS);
-        tell(b, here, next, now + HOP_NS);
-        tell(b, next, here, now + 2 * HOP_NS);
-        arrive(b, m, next, back, now);
-        return;
-    }
-    b->silences++;
-    b->late_silences += now > END_NS / 2;
-    detour_silent(&b->d, s, next, &hop, now + SILENCE_NS);
-    meet(b, m, cable);
-    m->ready = now + SILENCE_NS;
-    if (!b->cut[link] && !b->dead[next]) { /* it came through, but who sent it does not know */
-        struct message copy = *m;
-        arrive(b, &copy, next, back, now);
-        assert_true(b->n < COPIES);
-        b->m[b->n++] = copy;
-    }
-}
-
-/* The one to go on next; -1 when all have arrived. */
-static int next_message(struct bed *b)
-{
-    for (;;) {
-        int best = 0;
-        for (int i = 1; i < b->n; i++)
-            best = b->ready[i] < b->ready[best] ? i : best;
-        if (b->ready[best] == UINT64_MAX)
-            return -1;
-        if (!b->delivered[b->m[best].id])
-            return best;
-        b->ready[best] = UINT64_MAX;
-    }
-}
-
-/* Messages from and to the nodes from `first` on, while `step` is done every period. */
-static void run(struct bed *b, int messages, int first, uint64_t period_ns, void (*step)(struct bed *b))
-{
-    for (int id = 0; id < messages; id++) {
-        int ends = b->nodes - first, at = (int)rng_below(&b->rng, (uint64_t)ends);
-        int dest = (at + 1 + (int)rng_below(&b->rng, (uint64_t)ends - 1)) % ends;
-        add(b, id, first + at, first + dest, END_NS / (uint64_t)messages * (uint64_t)id);
-        b->ready[id] = b->m[id].ready;
-    }
-    uint64_t done = 0;
-    for (int i; (i = next_message(b)) >= 0;) {
-        for (; period_ns && done + period_ns < b->m[i].ready; done += period_ns)
-            step(b);
-        if (b->m[i].ready > 20 * END_NS)
-            fail_msg("message %d from %d is still at %d", b->m[i].id, i, b->m[i].at);
-        int n = b->n;
-        attempt(b, &b->m[i]);
-        b->ready[i] = b->m[i].ready;
-        for (; n < b->n; n++)
-            b->ready[n] = b->m[n].ready;
-    }
-    assert_int_equal(b->arrived, messages);
-}
-
-static int broken_cables(const struct bed *b)
-{
-    int n = 0;
-    for (int32_t l = 0; l < fabric_links(&b->f); l++)
-        n += b->f.neighbor[l] >= 0 && b->f.reverse[l] > l && !works(b, l);
-    return n;
-}
-
 static struct bed bed;
+
+static void flap(struct bed *b, uint64_t now)
+{
+    (void)now;
+    bed_flap(b);
+}
 
 static void test_relay_delivers_everything_while_cables_are_cut(void **state)
 {
@@ -327,35 +22,28 @@ static void test_relay_delivers_everything_while_cables_are_cut(void **state)
         double cut = share[round / 4 % 3];
         uint64_t flap_ns = (round + round / 4 + round / 12) % 2 ? 200000000 / ((uint64_t)n * (uint64_t)n)
                                                                 : 0; /* every cable a few times */
-        setup(&bed, n, rails, cut, round);
-        run(&bed, MESSAGES, 0, flap_ns, flap);
+        bed_full(&bed, n, rails, cut, round);
+        bed_run(&bed, MESSAGES, 0, flap_ns, flap);
         /* With so many nodes and 60 % of the pairs cut nearly every two have a node between them that reaches both. No
          * message is at a node twice but on its way back. */
         double mean = (double)bed.hops / MESSAGES;
         if (mean > 1.2 + 2 * cut || bed.most_hops > 2 * (n - 1))
             fail_msg("round %d: %.2f hops, %d at most", (int)round, mean, bed.most_hops);
         /* What is broken for good is tried again ever more seldom: less than twice from each end in the second half. */
-        if (!flap_ns && bed.late_silences > 4 * broken_cables(&bed))
+        if (!flap_ns && bed.late_silences > 4 * bed_broken_cables(&bed))
             fail_msg("round %d: %d silences in the second half, %d cables cut", (int)round, bed.late_silences,
-                     broken_cables(&bed));
-        teardown(&bed);
+                     bed_broken_cables(&bed));
+        bed_fini(&bed);
     }
 }
 
 /* All cables of one set are cut, then all of the other: what was learned of either is false in the next period. */
-static void alternate(struct bed *b)
+static void alternate(struct bed *b, uint64_t now)
 {
-    uint8_t *now = b->cut;
+    (void)now;
+    uint8_t *was = b->cut;
     b->cut = b->other;
-    b->other = now;
-}
-
-/* What a schedule may cost: hops on average, and time from the begin of a message to its end. */
-static void check_cost(const char *what, int i, double hops, double ms)
-{
-    double mean = (double)bed.hops / bed.arrived, longest = (double)bed.longest_ns / 1e6;
-    if (mean > hops || longest > ms)
-        fail_msg("%s, %d: %.2f hops on average, %d at most, %.1f ms at most", what, i, mean, bed.most_hops, longest);
+    b->other = was;
 }
 
 static void test_relay_delivers_while_what_is_cut_alternates(void **state)
@@ -363,17 +51,17 @@ static void test_relay_delivers_while_what_is_cut_alternates(void **state)
     (void)state;
     static const uint64_t period[] = {500000, 1000000, 5000000, 20000000};
     for (int i = 0; i < 8; i++) {
-        setup(&bed, i % 2 ? 16 : 8, 1, 0.5, 100 + (uint64_t)i);
+        bed_full(&bed, i % 2 ? 16 : 8, 1, 0.5, 100 + (uint64_t)i);
         size_t links = (size_t)fabric_links(&bed.f);
         bed.other = malloc(links);
         memcpy(bed.other, bed.cut, links);
         for (size_t l = 0; l < links; l++)
-            bed.cut[l] = bed.f.neighbor[l] >= 0 && works(&bed, (int32_t)l);
-        while (!is_joined(&bed))
-            flap_for(&bed, 0);
-        run(&bed, 300, 0, period[i / 2], alternate);
-        check_cost("alternating", i, 3, 50);
-        teardown(&bed);
+            bed.cut[l] = bed.f.neighbor[l] >= 0 && bed_works(&bed, (int32_t)l);
+        while (!bed_is_joined(&bed))
+            bed_flap_for(&bed, 0);
+        bed_run(&bed, 300, 0, period[i / 2], alternate);
+        bed_check_cost(&bed, "alternating", i, 3, 50);
+        bed_fini(&bed);
     }
 }
 
@@ -394,11 +82,11 @@ static void test_relay_delivers_along_a_line_longer_than_a_path(void **state)
 {
     (void)state;
     for (int i = 0; i < 9; i++) {
-        setup(&bed, 8 << i % 3, 1, 0, 200 + (uint64_t)i);
+        bed_full(&bed, 8 << i % 3, 1, 0, 200 + (uint64_t)i);
         cut_all_but_a_line(&bed, i / 3);
-        run(&bed, 100, 0, 0, NULL);
-        check_cost("line", i, i < 3 ? bed.nodes : 3, i < 3 ? 1000 : 30);
-        teardown(&bed);
+        bed_run(&bed, 100, 0, 0, NULL);
+        bed_check_cost(&bed, "line", i, i < 3 ? bed.nodes : 3, i < 3 ? 1000 : 30);
+        bed_fini(&bed);
     }
 }
 
@@ -406,17 +94,17 @@ static void test_relay_delivers_though_news_are_old_late_or_made_up(void **state
 {
     (void)state;
     for (int i = 0; i < 6; i++) {
-        setup(&bed, i % 2 ? 33 : 8, 1, i < 2 ? 0.1 : i < 4 ? 0.3 : 0.6, 300 + (uint64_t)i);
+        bed_full(&bed, i % 2 ? 33 : 8, 1, i < 2 ? 0.1 : i < 4 ? 0.3 : 0.6, 300 + (uint64_t)i);
         bed.lies = true;
-        run(&bed, 500, 0, 2000000, flap);
-        check_cost("lies", i, 1.2 + 2 * bed.share, 50);
-        teardown(&bed);
+        bed_run(&bed, 500, 0, 2000000, flap);
+        bed_check_cost(&bed, "lies", i, 1.2 + 2 * bed.share, 50);
+        bed_fini(&bed);
     }
 }
 
 /* Two nodes that no message is from or for leave with the view, and others that know nothing take their numbers, with
  * cables that all work, while they are still remembered as they were. */
-static void replace(struct bed *b)
+static void replace(struct bed *b, uint64_t now)
 {
     int node = (int)rng_below(&b->rng, 2);
     if (!b->dead[node]) {
@@ -424,15 +112,13 @@ static void replace(struct bed *b)
             if (b->ready[i] != UINT64_MAX && b->m[i].at == node)
                 return; /* its messages would have to be sent again */
         b->dead[node] = true;
-        if (!is_joined(b)) {
-            b->dead[node] = false;
-            return;
-        }
-        detour_alive(&b->d, node, false);
+        bool joined = bed_is_joined(b);
+        b->dead[node] = false;
+        if (joined)
+            bed_view(b, node, false, now);
         return;
     }
-    b->dead[node] = false;
-    detour_alive(&b->d, node, true);
+    bed_view(b, node, true, now);
     detour_source_fini(&b->s[node]);
     detour_source_init(&b->s[node], node);
     for (int p = 0; p < b->f.ports; p++) {
@@ -446,51 +132,50 @@ static void test_relay_delivers_while_nodes_leave_and_others_take_their_numbers(
 {
     (void)state;
     for (int i = 0; i < 6; i++) {
-        setup(&bed, i % 2 ? 16 : 8, 1, i < 2 ? 0.2 : i < 4 ? 0.4 : 0.6, 400 + (uint64_t)i);
-        run(&bed, 300, 2, 3000000, replace);
+        bed_full(&bed, i % 2 ? 16 : 8, 1, i < 2 ? 0.2 : i < 4 ? 0.4 : 0.6, 400 + (uint64_t)i);
+        bed_run(&bed, 300, 2, 3000000, replace);
         assert_int_equal(bed.to_dead, 0);
-        check_cost("replaced", i, 1.2 + 2 * bed.share, 50);
+        bed_check_cost(&bed, "replaced", i, 1.2 + 2 * bed.share, 50);
         /* Whoever is there in the end is reached directly when what was known of the former one is too old. */
         for (int node = 0; node < 2; node++) {
             struct detour_path path;
             if (bed.dead[node])
-                replace(&bed);
-            uint64_t late = 20 * END_NS + 17 * bed.d.config.retry_max_ns;
+                replace(&bed, 20 * END_NS);
+            uint64_t late = 20 * END_NS + 17 * bed.d[0].config.retry_max_ns;
             for (int a = 2; a < bed.nodes && !bed.dead[node]; a++)
-                assert_true(detour_choose(&bed.d, &bed.s[a], node, late, &bed.rng, &path) && path.nvia == 0);
+                assert_true(detour_choose(&bed.d[a], &bed.s[a], node, late, &bed.rng, &path) && path.nvia == 0);
         }
-        teardown(&bed);
+        bed_fini(&bed);
     }
 }
 
 static void test_relay_sends_nothing_to_the_dead_and_uses_who_comes_back(void **state)
 {
     (void)state;
-    setup(&bed, 16, 1, 0.3, 5);
+    bed_full(&bed, 16, 1, 0.3, 5);
     for (int i = 0; i < 4; i++) {
-        bed.dead[i] = true;
-        detour_alive(&bed.d, i, false);
+        bed_view(&bed, i, false, 0);
     }
     for (int i = 0; i < 2000; i++) /* mended where the living were cut apart */
-        flap_for(&bed, is_joined(&bed) ? 0.3 : 0);
+        bed_flap_for(&bed, bed_is_joined(&bed) ? 0.3 : 0);
     struct detour_path path;
     for (int a = 4; a < 16; a++)
         for (int k = 4; k < 16; k++)
             if (a != k) {
-                assert_true(detour_choose(&bed.d, &bed.s[a], k, 1, &bed.rng, &path));
+                assert_true(detour_choose(&bed.d[a], &bed.s[a], k, 1, &bed.rng, &path));
                 const int32_t known = fabric_cable(&bed.f, a * bed.f.ports), held = 4 + (a + 1) % 12;
                 const struct detour_met met = {.cable = &known, .node = &held, .ncables = 1, .nnodes = held != k};
-                assert_int_equal(detour_relay(&bed.d, &bed.s[a], k, &met, 1, &bed.rng, &path), DETOUR_ON);
+                assert_int_equal(detour_relay(&bed.d[a], &bed.s[a], k, &met, 1, &bed.rng, &path), DETOUR_ON);
                 struct detour_walk w;
                 detour_walk_begin(&w, &bed.f, a, &path, k);
                 while (detour_walk_next(&w) >= 0)
                     assert_false(bed.dead[w.at] || (met.nnodes && held != a && w.at == held));
             }
-    assert_false(detour_choose(&bed.d, &bed.s[5], 2, 1, &bed.rng, &path));
-    detour_alive(&bed.d, 2, true);
-    assert_true(detour_choose(&bed.d, &bed.s[5], 2, 2, &bed.rng, &path));
+    assert_false(detour_choose(&bed.d[5], &bed.s[5], 2, 1, &bed.rng, &path));
+    bed_view(&bed, 2, true, 1);
+    assert_true(detour_choose(&bed.d[5], &bed.s[5], 2, 2, &bed.rng, &path));
     assert_int_equal(path.nvia, 0);
-    teardown(&bed);
+    bed_fini(&bed);
 }
 
 /* 2 - 1 - 0 - 3 - 4: a message for 4 that has come to 1 goes back, and on by the other side. */
@@ -544,61 +229,60 @@ static int32_t cable_on(const struct fabric *f, int32_t a, int32_t b, int32_t ra
 static int32_t first_node(const struct bed *b, int at, const struct detour_path *path, int dest)
 {
     struct detour_path hop;
-    return b->f.neighbor[first_hop(b, at, path, dest, &hop)] % b->nodes;
+    return b->f.neighbor[bed_first_hop(b, at, path, dest, &hop)] % b->nodes;
 }
 
 static void test_relay_takes_the_other_rail_before_another_node(void **state)
 {
     (void)state;
-    setup(&bed, 4, 2, 0, 6);
+    bed_full(&bed, 4, 2, 0, 6);
     struct detour_path path;
-    detour_faulted(&bed.d, &bed.s[0], cable_on(&bed.f, 0, 1, 0), 0, 1);
+    detour_faulted(&bed.d[0], &bed.s[0], cable_on(&bed.f, 0, 1, 0), 0, 1);
     int direct = 0; /* the others are measured now and then */
     for (int i = 0; i < 100; i++) {
-        assert_true(detour_choose(&bed.d, &bed.s[0], 1, 2, &bed.rng, &path));
+        assert_true(detour_choose(&bed.d[0], &bed.s[0], 1, 2, &bed.rng, &path));
         direct += first_node(&bed, 0, &path, 1) == 1;
     }
     assert_true(direct > 75);
-    detour_faulted(&bed.d, &bed.s[0], cable_on(&bed.f, 0, 1, 1), 0, 3);
-    assert_true(detour_choose(&bed.d, &bed.s[0], 1, 4, &bed.rng, &path));
+    detour_faulted(&bed.d[0], &bed.s[0], cable_on(&bed.f, 0, 1, 1), 0, 3);
+    assert_true(detour_choose(&bed.d[0], &bed.s[0], 1, 4, &bed.rng, &path));
     assert_int_not_equal(first_node(&bed, 0, &path, 1), 1);
-    teardown(&bed);
+    bed_fini(&bed);
 }
 
 /* A message for 3 that 2 and 0 have held is at 1, who knows no way on. */
 static void test_relay_goes_back_by_any_cable_to_that_node_and_to_no_other(void **state)
 {
     (void)state;
-    setup(&bed, 4, 2, 0, 7);
+    bed_full(&bed, 4, 2, 0, 7);
     static const int32_t held[] = {2, 0};
     int32_t known[5] = {cable_on(&bed.f, 1, 3, 0), cable_on(&bed.f, 1, 3, 1), cable_on(&bed.f, 1, 0, 0)};
     struct detour_met met = {known, held, held, 3, 2, 2};
     struct detour_path path;
-    assert_int_equal(detour_relay(&bed.d, &bed.s[1], 3, &met, 1, &bed.rng, &path), DETOUR_BACK);
+    assert_int_equal(detour_relay(&bed.d[1], &bed.s[1], 3, &met, 1, &bed.rng, &path), DETOUR_BACK);
     assert_int_equal(first_node(&bed, 1, &path, 0), 0);
     /* What it takes for broken, as others say, is tried all the same: the message has come by it. */
-    detour_faulted(&bed.d, &bed.s[1], cable_on(&bed.f, 1, 0, 1), 1000000000, 1);
-    assert_int_equal(detour_relay(&bed.d, &bed.s[1], 3, &met, 2, &bed.rng, &path), DETOUR_BACK);
+    detour_faulted(&bed.d[1], &bed.s[1], cable_on(&bed.f, 1, 0, 1), 1000000000, 1);
+    assert_int_equal(detour_relay(&bed.d[1], &bed.s[1], 3, &met, 2, &bed.rng, &path), DETOUR_BACK);
     assert_int_equal(first_node(&bed, 1, &path, 0), 0);
     known[met.ncables++] = cable_on(&bed.f, 1, 0, 1);
     known[met.ncables++] = cable_on(&bed.f, 1, 2, 0);
-    assert_int_equal(detour_relay(&bed.d, &bed.s[1], 3, &met, 3, &bed.rng, &path), DETOUR_NO_WAY);
-    teardown(&bed);
+    assert_int_equal(detour_relay(&bed.d[1], &bed.s[1], 3, &met, 3, &bed.rng, &path), DETOUR_NO_WAY);
+    bed_fini(&bed);
 }
 
 static void test_relay_ignores_numbers_that_the_network_does_not_have(void **state)
 {
     (void)state;
-    setup(&bed, 4, 2, 0, 8);
+    bed_full(&bed, 4, 2, 0, 8);
     const int32_t odd[] = {-1, fabric_links(&bed.f), INT32_MIN, 1 << 30,
                            fabric_cable(&bed.f, fabric_next(&bed.f, 0, 4, 4))};
     const struct detour_met met = {odd, odd, odd, 5, 4, 4};
     struct detour_path path;
-    assert_int_equal(detour_relay(&bed.d, &bed.s[0], 3, &met, 1, &bed.rng, &path), DETOUR_ON);
-    detour_alive(&bed.d, 3, false);
-    detour_alive(&bed.d, 7, false);
-    assert_int_equal(detour_relay(&bed.d, &bed.s[0], 3, &met, 1, &bed.rng, &path), DETOUR_NO_WAY);
-    teardown(&bed);
+    assert_int_equal(detour_relay(&bed.d[0], &bed.s[0], 3, &met, 1, &bed.rng, &path), DETOUR_ON);
+    bed_view(&bed, 3, false, 0);
+    assert_int_equal(detour_relay(&bed.d[0], &bed.s[0], 3, &met, 1, &bed.rng, &path), DETOUR_NO_WAY);
+    bed_fini(&bed);
 }
 
 /* 0 and 1 on one switch, 1 and 2 on another one: a hop between nodes has two cables. */
@@ -632,19 +316,19 @@ static void test_relay_goes_back_over_a_switch(void **state)
 static void test_relay_silence_on_a_long_path_blames_the_cable_that_never_works(void **state)
 {
     (void)state;
-    setup(&bed, 8, 1, 0, 3);
+    bed_full(&bed, 8, 1, 0, 3);
     const struct detour_path over_1 = {.via = {1}, .nvia = 1}, direct = {.nvia = 0};
     int32_t first = fabric_cable(&bed.f, fabric_next(&bed.f, 0, 1, 1));
     int32_t second = fabric_cable(&bed.f, bed.f.ports + fabric_next(&bed.f, 1, 2, 2));
-    for (uint64_t i = 1; i <= bed.d.config.silence_limit; i++) {
-        detour_silent(&bed.d, &bed.s[0], 2, &over_1, i * SILENCE_NS);
-        detour_acked(&bed.d, &bed.s[0], 1, &direct, HOP_NS, i * SILENCE_NS + HOP_NS);
+    for (uint64_t i = 1; i <= bed.d[0].config.silence_limit; i++) {
+        detour_silent(&bed.d[0], &bed.s[0], 2, &over_1, i * SILENCE_NS);
+        detour_acked(&bed.d[0], &bed.s[0], 1, &direct, HOP_NS, i * SILENCE_NS + HOP_NS);
     }
     assert_true(detour_faults_find(&bed.s[0].faults, second) && !detour_faults_find(&bed.s[0].faults, second)->works);
     assert_true(!detour_faults_find(&bed.s[0].faults, first) || detour_faults_find(&bed.s[0].faults, first)->works);
-    detour_silent(&bed.d, &bed.s[0], 1, &direct, 10 * SILENCE_NS); /* of one cable: at once */
+    detour_silent(&bed.d[0], &bed.s[0], 1, &direct, 10 * SILENCE_NS); /* of one cable: at once */
     assert_false(detour_faults_find(&bed.s[0].faults, first)->works);
-    teardown(&bed);
+    bed_fini(&bed);
 }
 
 static void test_relay_any_connected_graph_is_taken_and_others_are_refused(void **state)
