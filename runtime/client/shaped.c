@@ -30,10 +30,18 @@ struct call {
     bool blocks;
 };
 
+/* An accumulate of a task: into which steps it is cut is the same wherever its local side lies, for another process that runs
+ * the task has it elsewhere. */
+static bool is_step(const struct call *q)
+{
+    return q->kind == OP_ACC && q->c->in_task;
+}
+
 /* A vector's pieces, or what a shape says from here on. */
 struct source {
     const keel_piece *piece;
     size_t pieces;
+    bool apart; /* pieces stay what they are, also where they follow each other without a gap */
     struct shape_walk walk;
     uint64_t run;
     uint64_t offset; /* of the first byte */
@@ -51,7 +59,7 @@ static bool source_next(struct source *s, keel_piece *run)
             return false;
         *run = *s->piece++;
         s->pieces--;
-        while (s->pieces && s->piece->offset == run->offset + run->len &&
+        while (!s->apart && s->pieces && s->piece->offset == run->offset + run->len &&
                s->piece->local == (char *)run->local + run->len) {
             run->len += s->piece++->len;
             s->pieces--;
@@ -121,7 +129,7 @@ static bool runs_near(const struct call *q, struct source source)
 {
     const struct near *n = &q->s->near[q->rank];
     const uint64_t *wanted = q->kind == OP_GET ? &n->get_tag : q->kind == OP_PUT ? &n->put_tag : &n->add_tag;
-    if (!near_valid(n, wanted) || (q->kind == OP_ACC && q->c->in_task))
+    if (!near_valid(n, wanted) || is_step(q))
         return false;
     uint8_t *base = near_base(n);
     if (q->kind != OP_ACC && !source.piece)
@@ -289,7 +297,7 @@ static keel_status call_run(const struct call *q, struct source *source)
     pthread_mutex_unlock(&c->lock);
     if (status != KEEL_OK || runs_near(q, *source))
         return status;
-    if (q->kind == OP_ACC && c->in_task) {
+    if (is_step(q)) {
         status = runs_in_task(q, source);
         if (handle)
             handle_note(handle, status);
@@ -321,6 +329,8 @@ static keel_status strided(const struct call *q, size_t offset, const void *loca
     struct shape shape;
     if (bad_type(q) || !d || !shape_init(&shape, d->levels, d->count, d->global_stride, d->local_stride))
         return bad_call(q->c);
+    if (!is_step(q) || shape.run % arith_size(q->type)) /* an element may be in several pieces, if they have no gaps */
+        shape_join(&shape);
     if (near_bad_range(q->c, q->s, q->rank, offset, (size_t)shape.extent[SHAPE_GLOBAL]) || (!local && shape.run) ||
         (uintptr_t)local > UINTPTR_MAX - shape.extent[SHAPE_LOCAL] ||
         !shape_is_apart(&shape, q->kind == OP_GET ? SHAPE_LOCAL : SHAPE_GLOBAL))
@@ -366,7 +376,7 @@ static keel_status vector(const struct call *q, const keel_piece *piece, size_t 
     keel_status status = pieces_are_apart(q, piece, n);
     if (status != KEEL_OK)
         return status;
-    struct source source = {.piece = piece, .pieces = n};
+    struct source source = {.piece = piece, .pieces = n, .apart = is_step(q)};
     static const keel_piece none;
     if (n == 0)
         source.piece = &none;

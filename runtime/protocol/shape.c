@@ -6,17 +6,11 @@
 /* One more level around what is there. */
 static bool add_level(struct shape *s, uint64_t count, const uint64_t stride[SHAPE_SIDES])
 {
-    bool goes_on = true;
     for (int side = 0; side < SHAPE_SIDES; side++) {
         uint64_t more;
         if (__builtin_mul_overflow(count - 1, stride[side], &more) ||
             __builtin_add_overflow(s->extent[side], more, &s->extent[side]) || s->extent[side] > SIZE_MAX)
             return false;
-        goes_on = goes_on && s->levels == 0 && stride[side] == s->run;
-    }
-    if (goes_on) {
-        s->run *= count; /* the extent, which fits */
-        return true;
     }
     s->count[s->levels] = count;
     for (int side = 0; side < SHAPE_SIDES; side++)
@@ -38,6 +32,17 @@ bool shape_init(struct shape *s, int levels, const size_t *count, const size_t *
         if (count[i + 1] > 1 && !add_level(s, count[i + 1], (const uint64_t[SHAPE_SIDES]){global[i], local[i]}))
             return false;
     return true;
+}
+
+void shape_join(struct shape *s)
+{
+    int joined = 0;
+    while (joined < s->levels && s->stride[SHAPE_GLOBAL][joined] == s->run && s->stride[SHAPE_LOCAL][joined] == s->run)
+        s->run *= s->count[joined++]; /* the extent, which fits */
+    s->levels -= joined;
+    memmove(s->count, s->count + joined, (size_t)s->levels * sizeof *s->count);
+    for (int side = 0; side < SHAPE_SIDES; side++)
+        memmove(s->stride[side], s->stride[side] + joined, (size_t)s->levels * sizeof *s->stride[side]);
 }
 
 bool shape_is_apart(const struct shape *s, enum shape_side side)

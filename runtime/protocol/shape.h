@@ -11,8 +11,7 @@ enum { SHAPE_LEVELS_MAX = 8 };
 /* Sides of a piece. */
 enum shape_side { SHAPE_GLOBAL, SHAPE_LOCAL, SHAPE_SIDES };
 
-/* A strided descriptor in its shortest form: levels with one piece are left out, and those that go on without a gap on both
- * sides are part of the run. */
+/* A strided descriptor without the levels that have one piece. */
 struct shape {
     int levels;
     uint64_t run;                                   /* bytes; 0: there is nothing */
@@ -23,6 +22,8 @@ struct shape {
 
 /* count has levels + 1 entries, the strides have levels. False: too many levels, or an extent that no size_t holds. */
 bool shape_init(struct shape *s, int levels, const size_t *count, const size_t *global, const size_t *local);
+/* Levels that go on without a gap on both sides become part of the run. */
+void shape_join(struct shape *s);
 /* Are the runs on that side known to be apart, by each stride being at least the extent of what has smaller ones? */
 bool shape_is_apart(const struct shape *s, enum shape_side side);
 /* Does everything on that side start and end at multiples of align, if the first byte does? */

@@ -125,6 +125,8 @@ static void small(struct input *in)
         return;
     expect(shape_init(&s, levels, count, global, local));
     compare(&s, levels, count, global, local);
+    shape_join(&s);
+    compare(&s, levels, count, global, local);
 }
 
 /* Anything: what is accepted fits, by numbers that are twice as wide. */
@@ -156,6 +158,8 @@ static void wild(struct input *in)
     expect(empty == (s.run == 0));
     for (int side = 0; side < SHAPE_SIDES && !empty; side++)
         expect(s.extent[side] == extent[side]);
+    if (take(in, 1) % 2)
+        shape_join(&s);
     (void)shape_is_apart(&s, SHAPE_LOCAL);
     struct shape_walk w;
     uint64_t place[SHAPE_SIDES];

@@ -328,6 +328,59 @@ static void test_aimed_task_run_again_beside_the_primary_counts_once(void **stat
         assert_int_equal(word_at(3, SEG_SHADOW, 2, 8 * (uint64_t)i), 1);
 }
 
+/* A task is run again by a process whose data lie elsewhere: pieces that follow each other in the one's memory are apart in the other's. */
+static void run_pieces(void **state, bool strided, bool apart_first)
+{
+    enum { PIECES = 10, WORDS = 20 * 1024 / 8, GAP = 8 };
+    static int64_t ones[PIECES * (WORDS + GAP)];
+    struct shaped how = {.kind = OP_ACC, .type = KEEL_INT64, .blocks = true};
+    for (int i = 0; i < PIECES * (WORDS + GAP); i++)
+        ones[i] = 1;
+    client_close(state);
+    setup(state);
+    client_open();
+    c.in_task = true;
+    c.task = task_id(77, 0);
+    c.task_round = 1;
+    for (int run = 0; run < 2; run++) {
+        size_t between = 8 * (size_t)(WORDS + ((run == 0) == apart_first ? GAP : 0));
+        keel_piece piece[PIECES];
+        keel_strided shape = {
+            .levels = 1, .count = {8 * WORDS, PIECES}, .global_stride = {8 * WORDS}, .local_stride = {between}};
+        for (size_t i = 0; i < PIECES; i++)
+            piece[i] = (keel_piece){i * 8 * WORDS, (char *)ones + i * between, 8 * WORDS};
+        c.task_groups = 0; /* from the beginning */
+        assert_int_equal(strided ? shaped_strided(&c, &how, shadow, 0, 0, ones, &shape)
+                                 : shaped_vector(&c, &how, shadow, 0, piece, PIECES),
+                         KEEL_OK);
+    }
+    for (int i = 0; i < PIECES * WORDS; i++)
+        assert_int_equal(word_at(0, SEG_SHADOW, 0, 8 * (uint64_t)i), 1);
+}
+
+static void test_aimed_task_whose_data_lie_elsewhere_counts_once(void **state)
+{
+    client_open();
+    for (int how = 0; how < 4; how++)
+        run_pieces(state, how & 1, how & 2);
+}
+
+/* Elements that lie across pieces without a gap are whole ones, inside a task, too. */
+static void test_aimed_task_adds_elements_that_lie_across_pieces(void **state)
+{
+    (void)state;
+    struct shaped how = {.kind = OP_ACC, .type = KEEL_INT64, .blocks = true};
+    keel_strided shape = {.levels = 1, .count = {4, 4}, .global_stride = {4}, .local_stride = {4}};
+    int64_t two[2] = {5, 6};
+    client_open();
+    c.in_task = true;
+    c.task = task_id(77, 0);
+    c.task_round = 1;
+    assert_int_equal(shaped_strided(&c, &how, shadow, 0, 0, two, &shape), KEEL_OK);
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 0), 5);
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 8), 6);
+}
+
 /* One request of a rank waits for a view that is being prepared, and the rank is in that view's successor, as dead. */
 static void test_aimed_what_the_dead_have_asked_for_is_not_executed(void **state)
 {
@@ -437,6 +490,8 @@ int main(void)
                                         client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_run_again_beside_the_primary_counts_once, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_forward_to_a_cut_off_copy_is_sent_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_task_whose_data_lie_elsewhere_counts_once, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_adds_elements_that_lie_across_pieces, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_a_lost_part, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_accumulate_is_atomic_against_local_atomics, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_an_operation_without_memory, setup, client_close),
