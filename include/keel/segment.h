@@ -65,7 +65,8 @@ void keel_local_free(void *memory); /* NULL is allowed */
  * touching it is a segmentation fault. Plain stores reach the copy on this node only: they are right where it is the only
  * one (KEEL_REDUNDANCY_NONE). NULL for wrong arguments, or if the system did not give the process its address range and the part
  * is not here.
- * threads   any.  blocks  at the first call for a part, until the node's agent has answered. */
+ * threads   any.  blocks  at the first call for a part, until the node's agent has answered; and, where the node's copy is being made
+ *           again after a death (a process that takes a dead one's place on another node finds it so), until that is whole. */
 void *keel_address(keel_segment *segment, int rank);
 /* The segment in whose part of the rank the address lies, and how far: what keel_address gave, plus *offset. In time that grows
  * with the logarithm of the number of segments. Not while another thread allocates or frees one.

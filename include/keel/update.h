@@ -8,6 +8,7 @@
  * A segment with KEEL_REDUNDANCY_NONE has one copy: there all of these do nothing.
  *
  *  threads  any, except keel_segment_track.
+ *  blocks   keel_update_begin and keel_segment_track as keel_address does.
  *  errors   KEEL_ERR_ARG, KEEL_ERR_STATE (before keel_init, or the node has no copy of the caller's part); those of keel_put. */
 #ifndef KEEL_UPDATE_H
 #define KEEL_UPDATE_H

@@ -198,11 +198,23 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
     segments_acked(a);
 }
 
+static bool is_being_filled(const struct agent *a, uint32_t seg, int slot)
+{
+    const struct store_segment *s = slot >= 0 && slot < a->view.nodes ? store_find(&a->store, seg) : NULL;
+    const struct view_group *g = s ? &a->view.group[group_of(slot, s->redundancy)] : NULL;
+    int at = g ? view_copy_at(g, a->self) : -1;
+    return at >= 0 && !g->copy[at].whole;
+}
+
+/* Not what is being filled: who loads there finds zeros, and what is stored there is overwritten. */
 void segments_map(struct agent *a, struct proc *proc, const struct control *r)
 {
     const struct store_copy *copy = store_copy(&a->store, r->seg, r->slot);
     struct control reply = *r;
-    reply.status = copy                                 ? copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK
+    bool filled = is_being_filled(a, r->seg, r->slot);
+    copy = filled ? NULL : copy;
+    reply.status = filled                               ? KEEL_IN_PROGRESS
+                   : copy                               ? copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK
                    : store_was_freed(&a->store, r->seg) ? KEEL_ERR_ARG
                                                         : KEEL_ERR_STATE;
     reply.bytes = copy ? copy->bytes : 0;

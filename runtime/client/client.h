@@ -241,8 +241,10 @@ keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_com
                         int64_t *got);
 
 /* segment.c */
-/* This node's copy of the slot's part, or NULL. *status says why not: KEEL_ERR_DATA_LOST or KEEL_ERR_STATE (not here). */
+/* This node's copy of the slot's part, or NULL. *status says why not: KEEL_ERR_DATA_LOST, KEEL_ERR_STATE (not here) or KEEL_IN_PROGRESS (it is being
+ * filled; the second call waits for its end). */
 uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status);
+uint8_t *segment_map_whole(struct keel_segment *s, int slot, keel_status *status);
 /* Map the copy with the rank's part a second time, for the library; *view is where it was and what the program goes on to get. */
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view);
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);

@@ -265,12 +265,22 @@ uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status)
     return m;
 }
 
+uint8_t *segment_map_whole(struct keel_segment *s, int slot, keel_status *status)
+{
+    enum { LOOK_AGAIN_MS = 1 };
+    struct client *c = s->client;
+    uint8_t *base;
+    while (!(base = segment_map(s, slot, status)) && *status == KEEL_IN_PROGRESS)
+        c->env.sleep(c->env.user, LOOK_AGAIN_MS);
+    return base;
+}
+
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
 {
     struct client *c = s->client;
     int slot = (int)page_rank(c->page, rank)->slot;
     keel_status status;
-    *view = s->view ? s->view : segment_map(s, slot, &status);
+    *view = s->view ? s->view : segment_map_whole(s, slot, &status);
     if (s->view || !*view)
         return s->view ? KEEL_OK : status;
     struct control r = {.type = CONTROL_SEG_MAP, .seg = s->index, .slot = slot};
@@ -428,7 +438,7 @@ void *segment_address(keel_segment *s, int rank)
     const struct page_rank *r = page_rank(s->client->page, rank);
     keel_status status;
     bool viewed = s->view && s->view_slot == (int)r->slot;
-    uint8_t *copy = viewed ? s->view : segment_map(s, (int)r->slot, &status);
+    uint8_t *copy = viewed ? s->view : segment_map_whole(s, (int)r->slot, &status);
     if (copy)
         return copy + s->part_at[rank];
     return s->base ? (void *)(uintptr_t)address_of(s, rank) : NULL; // NOLINT(performance-no-int-to-ptr)

@@ -344,7 +344,7 @@ static keel_status update(keel_segment *s, size_t offset, size_t len, uint8_t **
         return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
     const struct page_rank *k = page_rank(c->page, c->rank);
     keel_status status;
-    uint8_t *copy = segment_map(s, (int)k->slot, &status);
+    uint8_t *copy = segment_map_whole(s, (int)k->slot, &status);
     if (copy)
         *at = copy + s->part_at[c->rank] + offset;
     return status;

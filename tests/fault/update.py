@@ -7,6 +7,7 @@ import keeltest
 from cluster import Cluster
 
 UPDATE = os.environ.get("KEEL_UPDATE", "build/tests/fault/update")
+TAKEN = os.environ.get("KEEL_TAKEN", "build/tests/fault/taken")
 RANKS, NODES = 5, 3
 FAR = ["--silence", "600000", "--dark", "600000"]  # who dies is killed, and that is seen; silence is want of a processor
 
@@ -68,6 +69,12 @@ def test_stores_brought_to_two_more_copies_outlive_their_node():
 
 def test_nothing_is_lost_with_a_rank_alone():
     run("shadow", lambda job: rank_dies(job, 1))
+
+
+def test_who_takes_a_place_loads_and_stores_in_what_is_made_again():
+    with Cluster(3, [TAKEN], spares=1, options=FAR) as job:
+        assert job.wait() == 0, job.stderr()
+        assert "rank 1 continues on node 3" in job.stderr(), job.stderr()
 
 
 keeltest.main(globals())

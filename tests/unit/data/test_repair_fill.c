@@ -64,6 +64,26 @@ static void test_repair_copy_counts_when_all_of_it_is_acknowledged(void **state)
     assert_int_equal(word_at(3, SEG_TRIPLE, 0, 8), 100);
 }
 
+/* A process may not load and store where blocks are still to come. */
+static void test_repair_copy_that_is_filled_is_mapped_when_it_is_whole(void **state)
+{
+    (void)state;
+    struct proc proc = {.rank = 3};
+    const struct control map = {.type = CONTROL_SEG_MAP, .seg = SEG_TRIPLE, .slot = 0};
+    segments_map(&w.node[3].agent, &proc, &map);
+    assert_int_equal(w.answer.status, KEEL_ERR_STATE); /* none is here */
+    declare_dead(2);
+    segments_map(&w.node[3].agent, &proc, &map);
+    assert_int_equal(w.answer.status, KEEL_IN_PROGRESS);
+    world_pump();
+    assert_true(was_submitted(SEG_TRIPLE, 0));
+    segments_map(&w.node[3].agent, &proc, &map);
+    assert_int_equal(w.answer.status, KEEL_IN_PROGRESS);
+    world_restore();
+    segments_map(&w.node[3].agent, &proc, &map);
+    assert_int_equal(w.answer.status, KEEL_OK);
+}
+
 /* What is executed while a copy is filled is in it, before its block was sent or after. */
 static void test_repair_operations_during_the_fill_are_in_the_new_copy(void **state)
 {
@@ -246,6 +266,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_repair_third_copy_is_filled_with_bytes_and_records),
         TEST(test_repair_copy_counts_when_all_of_it_is_acknowledged),
+        TEST(test_repair_copy_that_is_filled_is_mapped_when_it_is_whole),
         TEST(test_repair_operations_during_the_fill_are_in_the_new_copy),
         TEST(test_repair_writer_dies_during_the_fill_all_copies_are_made_equal),
         TEST(test_repair_node_that_is_filled_dies_another_is_filled),

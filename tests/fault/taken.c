@@ -1,0 +1,94 @@
+/* Rank 1 kills its node. Who takes its place loads all of its parts, stores into them, and tells of it, while the copies on its new node are
+ * being made again. */
+#include <keel/keel.h>
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../lib/expect.h"
+
+enum { WORDS = 2 * 1024 * 1024, STORES = 1000, DIES = 1 };
+static int me, n;
+static keel_segment *told, *seen;
+
+static keel_segment *allocate(void)
+{
+    keel_segment *s;
+    size_t *bytes = calloc((size_t)n, sizeof *bytes);
+    bytes[DIES] = sizeof(int64_t) * WORDS;
+    CHECK(keel_segment_alloc_parts(bytes, KEEL_REDUNDANCY_SHADOW, &s));
+    free(bytes);
+    return s;
+}
+
+static void fill(void)
+{
+    int64_t *word = malloc(sizeof *word * WORDS);
+    for (int64_t i = 0; i < WORDS; i++)
+        word[i] = i + 1;
+    CHECK(keel_put(told, DIES, 0, word, sizeof *word * WORDS));
+    CHECK(keel_put(seen, DIES, 0, word, sizeof *word * WORDS));
+    free(word);
+}
+
+static void look(keel_segment *s)
+{
+    const int64_t *word = keel_address(s, me);
+    for (int64_t i = 0; i < WORDS; i++)
+        EXPECT(word[i] == i + 1);
+}
+
+/* At the end of the part, where the last block comes. */
+static void store(void)
+{
+    const size_t at = sizeof(int64_t) * (WORDS - STORES);
+    void *place;
+    CHECK(keel_update_begin(told, at, sizeof(int64_t) * STORES, &place));
+    int64_t *mine = place, *watched = (int64_t *)keel_address(seen, me) + WORDS - STORES;
+    for (int64_t i = 0; i < STORES; i++)
+        mine[i] = watched[i] = -i;
+    CHECK(keel_update_end(told, at, sizeof(int64_t) * STORES));
+    CHECK(keel_update_flush(seen));
+}
+
+static void check(keel_segment *s)
+{
+    int64_t *word = malloc(sizeof *word * WORDS);
+    CHECK(keel_get(s, DIES, 0, word, sizeof *word * WORDS));
+    for (int64_t i = 0; i < WORDS; i++)
+        EXPECT(word[i] == (i < WORDS - STORES ? i + 1 : WORDS - STORES - i));
+    free(word);
+}
+
+int main(void)
+{
+    uint64_t done;
+    CHECK(keel_init());
+    me = keel_rank();
+    n = keel_size();
+    told = allocate();
+    seen = allocate();
+    CHECK(keel_segment_track(seen));
+    if (keel_restarted()) {
+        look(told);
+        look(seen);
+        store();
+        CHECK(keel_resume(&done));
+        EXPECT(done == 1);
+    } else {
+        if (me == DIES)
+            fill();
+        CHECK(keel_barrier());
+        if (me == DIES) {
+            kill(getppid(), SIGKILL);
+            kill(getpid(), SIGKILL);
+        }
+    }
+    CHECK(keel_barrier());
+    check(told);
+    check(seen);
+    return keel_finalize() != KEEL_OK;
+}
