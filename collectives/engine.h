@@ -91,8 +91,9 @@ struct engine_call {
 struct engine_result {
     enum engine_status status;
     uint64_t value; /* AGREE */
-    const struct roster
-        *members; /* whom the result covers; NULL with an error. Valid during the callback: take a reference */
+    const struct roster *
+        members; /* whom the result covers; NULL with an error, and for who joined later. Valid during the callback: take a reference */
+    uint64_t epoch; /* for who joined later and is told the others' result: of the view that they decided in; else 0 */
 };
 
 struct engine_ops {

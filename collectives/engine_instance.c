@@ -214,7 +214,7 @@ void instance_progress(struct engine *e, struct instance *i)
         move(e, i);
     const struct letter *late = instance_late_letter(e, i);
     if (late) {
-        result = (struct engine_result){.status = instance_late_result(e, i, late)};
+        result = (struct engine_result){.status = instance_late_result(e, i, late), .epoch = late->head.epoch};
         i->last = (struct decision){e->keeps, late->head.attempt, late->head.epoch, late->vote};
         engine_complete(e, i, &result);
         return;

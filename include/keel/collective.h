@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <keel/group.h>
 #include <keel/status.h>
@@ -24,6 +25,21 @@ extern "C" {
 /* Fault-resilient hypercube barrier (FT-ARMCI, "non-data-moving collectives"), with an implicit keel_fence_all before.
  * Returns when every live rank has entered. */
 KEEL_MUST_CHECK keel_status keel_barrier(void);
+/* keel_barrier, under the name of what it does: keel_fence_all, then a barrier. */
+KEEL_MUST_CHECK keel_status keel_sync(void);
+
+/* The same barrier in two phases, for work between them; other ranks may call keel_barrier meanwhile. begin: this rank has entered, after a
+ * keel_fence_all. test: KEEL_IN_PROGRESS until every live rank has entered; else it is over, as by end, which waits for it. What is
+ * put, added or fetched between the two belongs to after the barrier. The others may need this process to go on: it takes part inside its Keel calls.
+ * *epoch (NULL is allowed) receives the view that the barrier was completed in: that of the last death, departure or replacement of a rank that it
+ * goes by; 0: there was none, or the barrier has not ended with KEEL_OK. All ranks that live in that view have entered. It is the same on all ranks
+ * but those that die or leave (keel_finalize) before the others know of the end.
+ * blocks    begin: as keel_fence_all. test: no. end: as keel_barrier; after KEEL_ERR_TIMEOUT it is called again.
+ * errors    as keel_barrier. KEEL_ERR_STATE of test and end: none was begun; of begin and all other collectives of all live ranks,
+ *           allocations too: one was begun and is not over. */
+KEEL_MUST_CHECK keel_status keel_barrier_begin(void);
+KEEL_MUST_CHECK keel_status keel_barrier_test(uint64_t *epoch);
+KEEL_MUST_CHECK keel_status keel_barrier_end(uint64_t *epoch);
 
 /* Copy len bytes (the same on all ranks, at most 64 KiB) from root's buffer into everybody's.
  * errors    KEEL_ERR_RANK_DEAD on all ranks if root died before its data was safe; KEEL_ERR_MISMATCH. */

@@ -70,6 +70,9 @@ KEEL_MUST_CHECK keel_status keel_wait_any(keel_handle *handles, size_t n, size_t
  * Returns the first error one of them met since the last fence that covered it. */
 KEEL_MUST_CHECK keel_status keel_fence(int rank);
 KEEL_MUST_CHECK keel_status keel_fence_all(void);
+/* The same for the parts of all members of a group, the dead ones' too. Local: no other member calls. Of several errors, that of the first
+ * member in the group's order.   errors  KEEL_ERR_ARG: the group was freed. */
+KEEL_MUST_CHECK keel_status keel_group_fence(const keel_group *group);
 
 /* Element by element: part[offset ..] += scale * src[0..n-1]. scale is one element of the type, NULL stands for one. Every type but
  * KEEL_BYTE; integers wrap. offset is a multiple of what a component (the real part of a complex number) takes. Takes effect

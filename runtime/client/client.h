@@ -336,6 +336,12 @@ keel_status collective_read(struct client *c, int rank, uint32_t kind, void *dat
 /* A collective of all live ranks, with a fence before. */
 keel_status collective_run(struct client *c, const struct engine_call *call);
 keel_status collective_barrier(struct client *c);
+keel_status collective_barrier_begin(struct client *c);
+/* KEEL_IN_PROGRESS: not complete. *epoch (or NULL): 0 but for KEEL_OK. */
+keel_status collective_barrier_test(struct client *c, uint64_t *epoch);
+keel_status collective_barrier_end(struct client *c, uint64_t *epoch);
+/* This process takes part in what all live ranks do, and is not in the middle of such a call. */
+bool collective_may_begin(const struct client *c);
 keel_status collective_bcast(struct client *c, int root, void *buffer, size_t len);
 keel_status collective_allreduce_sum(struct client *c, const double *in, double *out, size_t n);
 

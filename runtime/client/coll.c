@@ -85,6 +85,11 @@ bool coll_member_lives(const struct keel_group *g, int member)
     return l->life && l->joined < g->birth;
 }
 
+uint64_t coll_epoch(uint64_t of_roster)
+{
+    return of_roster ? of_roster - 1 : 0; /* rosters count from 1 */
+}
+
 /* Who lives of the group, as of the last view that changed anything of its ranks. */
 static struct roster *roster_now(const struct keel_group *g)
 {
@@ -224,6 +229,7 @@ static void on_done(void *user, uint64_t seq, const struct engine_result *result
     r->done = true;
     r->status = coll_status(result->status);
     r->value = result->value;
+    r->epoch = result->epoch;
     if (result->members)
         r->covered = roster_ref((struct roster *)(uintptr_t)result->members);
     if (r->own) {

@@ -83,7 +83,7 @@ struct keel_request {
     uint64_t asked_at, stopped_since;
     int turn; /* members are asked about in turn */
     keel_status status;
-    uint64_t value;
+    uint64_t value, epoch; /* epoch: as in engine_result */
     struct roster *covered;
     size_t *blocks;      /* the caller's lists of blocks, copied */
     keel_covered *cover; /* memory for what the caller may ask for in the end */
@@ -121,8 +121,10 @@ struct coll {
     struct keel_group *groups;
     struct keel_group *idle, *spent; /* memory of freed groups, to be used again and not */
     struct keel_group *world, *node;
-    struct keel_group *living;       /* whoever lives: the collectives of all live ranks */
-    struct keel_request *unfinished; /* of that one: a call that ended by its time-out, to be gone on with */
+    struct keel_group *living; /* whoever lives: the collectives of all live ranks */
+    struct keel_request
+        *unfinished; /* of that one: a call that ended by its time-out, to be gone on with; or the split barrier */
+    bool split;      /* a barrier was begun and is not over */
     struct stray *strays, **strays_tail;
     size_t stray_bytes;
     int creating; /* creations, splits and shrinks under way */
@@ -191,6 +193,8 @@ void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, int ra
 void coll_break(struct client *c, keel_status status);
 /* The same without a word: this process leaves the job. Threads that wait return with the status. */
 void coll_end(struct client *c, keel_status status);
+/* The epoch of the view, as agents count, in which a roster's epoch began; 0: nobody's life has changed yet. */
+uint64_t coll_epoch(uint64_t of_roster);
 bool coll_member_lives(const struct keel_group *g, int member);
 /* The group of the members that live now: an engine, or NULL (KEEL_ERR_NOMEM). */
 bool coll_start_engine(struct keel_group *g);
@@ -226,6 +230,8 @@ keel_status coll_request_new(struct keel_group *g, struct keel_request **out);
 void coll_request_free(struct keel_group *g, struct keel_request *r);
 /* Until it is complete; the lock is given back meanwhile. KEEL_ERR_TIMEOUT, with !r->done: a process that it needs is stopped. */
 keel_status coll_await(struct keel_request *r);
+/* Is it complete? Looks once at what has come. */
+bool coll_poll(struct keel_request *r);
 /* A call to its end, over a board or with messages. *out: its request, the caller's, or NULL if there is none with an error. An agree or
  * shrink that ends by its time-out is gone on with by the next, equal one; another until then is KEEL_ERR_STATE. */
 keel_status coll_finish(struct keel_group *g, const struct engine_call *call, struct keel_request **out);

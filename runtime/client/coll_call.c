@@ -97,6 +97,16 @@ keel_status coll_await(struct keel_request *r)
     return r->done ? r->status : KEEL_ERR_TIMEOUT;
 }
 
+bool coll_poll(struct keel_request *r)
+{
+    struct client *c = r->group->client;
+    if (!is_over(r))
+        client_progress(c);
+    if (c->fatal != KEEL_OK)
+        coll_break(c, c->fatal);
+    return is_over(r);
+}
+
 keel_status coll_check(const struct client *c, const struct keel_group *g)
 {
     if (g->freed)
@@ -295,11 +305,7 @@ keel_status coll_test(struct keel_request *r, keel_covered **covered)
         return KEEL_ERR_ARG;
     struct client *c = r->group->client;
     pthread_mutex_lock(&c->lock);
-    if (!is_over(r))
-        client_progress(c);
-    if (c->fatal != KEEL_OK)
-        coll_break(c, c->fatal);
-    keel_status status = is_over(r) ? take(r->group, r, covered, NULL) : KEEL_IN_PROGRESS;
+    keel_status status = coll_poll(r) ? take(r->group, r, covered, NULL) : KEEL_IN_PROGRESS;
     pthread_mutex_unlock(&c->lock);
     return status;
 }

@@ -99,6 +99,11 @@ keel_status collective_enter(struct client *c)
     return status;
 }
 
+bool collective_may_begin(const struct client *c)
+{
+    return c->ready && c->resumed && !c->in_task && !c->coll.split;
+}
+
 static bool is_thawed(void *arg)
 {
     const struct client *c = arg;
@@ -123,6 +128,21 @@ static void completed(struct client *c)
     atomic_store(&c->intents->collectives, ++c->collectives);
 }
 
+/* The request is complete: its status. *epoch (or NULL): of the view that it was decided in. */
+static keel_status finish(struct client *c, struct keel_request *r, uint64_t *epoch)
+{
+    keel_status status = r->status;
+    if (epoch && status == KEEL_OK)
+        *epoch = coll_epoch(r->covered ? roster_epoch(r->covered) : r->epoch);
+    coll_request_free(c->coll.living, r);
+    c->coll.unfinished = NULL;
+    c->coll.split = false;
+    engine_left_free(c->coll.living->engine);
+    if (c->fatal == KEEL_OK && c->coll.broken == KEEL_OK)
+        completed(c);
+    return status;
+}
+
 /* The lock is held, and given back meanwhile. What ended by its time-out is gone on with. */
 static keel_status run_locked(struct client *c, struct engine_call *call)
 {
@@ -138,19 +158,12 @@ static keel_status run_locked(struct client *c, struct engine_call *call)
     r->stalled = false;
     c->coll.unfinished = r;
     status = coll_await(r);
-    if (!r->done && c->fatal == KEEL_OK)
-        return status;
-    coll_request_free(c->coll.living, r);
-    c->coll.unfinished = NULL;
-    engine_left_free(c->coll.living->engine);
-    if (c->fatal == KEEL_OK && c->coll.broken == KEEL_OK)
-        completed(c);
-    return status;
+    return r->done || c->fatal != KEEL_OK ? finish(c, r, NULL) : status;
 }
 
 keel_status collective_run(struct client *c, const struct engine_call *call)
 {
-    if (!c->ready || !c->resumed || c->in_task)
+    if (!collective_may_begin(c))
         return KEEL_ERR_STATE;
     keel_status status = rma_fence(c, -1);
     if (status != KEEL_OK)
@@ -168,6 +181,58 @@ keel_status collective_barrier(struct client *c)
 {
     struct engine_call call = {.kind = ENGINE_BARRIER};
     return collective_run(c, &call);
+}
+
+/* ---- the barrier in two phases ---- */
+
+keel_status collective_barrier_begin(struct client *c)
+{
+    struct engine_call call = {.kind = ENGINE_BARRIER};
+    if (!collective_may_begin(c))
+        return KEEL_ERR_STATE;
+    keel_status status = rma_fence(c, -1);
+    if (status != KEEL_OK)
+        return status;
+    FAULT_POINT("rank.barrier_entering");
+    pthread_mutex_lock(&c->lock);
+    struct keel_request *r = NULL;
+    status = c->coll.unfinished ? KEEL_ERR_STATE : begin(c, &call, &r);
+    if (r) {
+        c->coll.unfinished = r;
+        c->coll.split = true;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+static keel_status end(struct client *c, uint64_t *epoch, bool waits)
+{
+    keel_status status = KEEL_IN_PROGRESS;
+    if (epoch)
+        *epoch = 0;
+    if (!c->ready || c->in_task || !c->coll.split)
+        return KEEL_ERR_STATE;
+    pthread_mutex_lock(&c->lock);
+    struct keel_request *r = c->coll.unfinished;
+    r->stalled = false;
+    if (waits)
+        status = coll_await(r);
+    if (waits ? r->done || c->fatal != KEEL_OK : coll_poll(r))
+        status = finish(c, r, epoch);
+    pthread_mutex_unlock(&c->lock);
+    if (status != KEEL_IN_PROGRESS)
+        FAULT_POINT("rank.barrier_left");
+    return status;
+}
+
+keel_status collective_barrier_test(struct client *c, uint64_t *epoch)
+{
+    return end(c, epoch, false);
+}
+
+keel_status collective_barrier_end(struct client *c, uint64_t *epoch)
+{
+    return end(c, epoch, true);
 }
 
 keel_status collective_bcast(struct client *c, int root, void *buffer, size_t len)

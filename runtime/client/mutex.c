@@ -476,7 +476,7 @@ keel_status mutexes_free(struct client *c, keel_mutexes *m, bool *gone)
     pthread_mutex_lock(&m->lock);
     bool busy = m->busy;
     pthread_mutex_unlock(&m->lock);
-    if (busy)
+    if (busy || c->coll.split)
         return KEEL_ERR_STATE;
     keel_status status = segment_free(c, m->segment);
     mutexes_detach(m);

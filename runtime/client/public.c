@@ -318,6 +318,26 @@ KEEL_EXPORT keel_status keel_barrier(void)
     return collective_barrier(&process_client);
 }
 
+KEEL_EXPORT keel_status keel_sync(void)
+{
+    return collective_barrier(&process_client);
+}
+
+KEEL_EXPORT keel_status keel_barrier_begin(void)
+{
+    return collective_barrier_begin(&process_client);
+}
+
+KEEL_EXPORT keel_status keel_barrier_test(uint64_t *epoch)
+{
+    return collective_barrier_test(&process_client, epoch);
+}
+
+KEEL_EXPORT keel_status keel_barrier_end(uint64_t *epoch)
+{
+    return collective_barrier_end(&process_client, epoch);
+}
+
 KEEL_EXPORT keel_status keel_bcast(int root, void *buffer, size_t len)
 {
     return collective_bcast(&process_client, root, buffer, len);

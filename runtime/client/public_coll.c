@@ -329,6 +329,17 @@ KEEL_EXPORT keel_status keel_group_sync(keel_group *group)
     return status == KEEL_OK ? keel_group_barrier(group) : status;
 }
 
+KEEL_EXPORT keel_status keel_group_fence(const keel_group *group)
+{
+    const keel_group *g = of(group);
+    keel_status first = is_here(g) ? KEEL_OK : wrong();
+    for (int m = 0; first != KEEL_ERR_ARG && is_here(g) && m < group_size(g->ranks); m++) {
+        keel_status status = rma_fence(g->client, group_rank(g->ranks, m));
+        first = first == KEEL_OK ? status : first;
+    }
+    return first;
+}
+
 KEEL_EXPORT keel_status keel_group_agree(keel_group *group, keel_group_op op, uint64_t value, uint64_t *result)
 {
     group = of(group);

@@ -357,7 +357,7 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
 {
     if (out)
         *out = NULL;
-    if (!c->ready)
+    if (!c->ready || c->coll.split)
         return KEEL_ERR_STATE;
     if (c->segments_next == SEGMENT_GROUP_FIRST)
         return KEEL_ERR_LIMIT;
@@ -469,6 +469,8 @@ keel_status segment_free(struct client *c, struct keel_segment *segment)
         return KEEL_ERR_ARG; /* it was freed */
     if (segment->group)
         return segment_free_group(c, segment);
+    if (c->coll.split)
+        return KEEL_ERR_STATE;
     keel_status status = KEEL_OK;
     if (!segment->freed) { /* else the others freed it before this process joined */
         keel_status before = rma_fence(c, -1);

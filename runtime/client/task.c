@@ -130,7 +130,7 @@ keel_status taskpool_free(struct client *c, keel_taskpool *pool, bool *gone)
         return KEEL_ERR_STATE;
     if (!pool)
         return KEEL_OK;
-    if (pool->current >= 0)
+    if (pool->current >= 0 || c->coll.split)
         return KEEL_ERR_STATE;
     keel_status status = segment_free(c, pool->segment);
     free(pool->words);
@@ -141,7 +141,7 @@ keel_status taskpool_free(struct client *c, keel_taskpool *pool, bool *gone)
 
 keel_status taskpool_reset(struct client *c, keel_taskpool *pool)
 {
-    if (!c->ready || !c->resumed || c->in_task)
+    if (!collective_may_begin(c))
         return KEEL_ERR_STATE;
     if (pool->round == ROUND_MAX)
         return KEEL_ERR_LIMIT;

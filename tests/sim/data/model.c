@@ -270,6 +270,31 @@ bool model_is_zombie(const struct world *w, int rank, uint32_t incarnation)
     return k->incarnation != incarnation || k->state == RANK_DEAD;
 }
 
+void model_enters(struct runner *r)
+{
+    r->entered = r->client.collectives + 1;
+}
+
+void model_met(struct world *w, const struct runner *r, uint64_t in)
+{
+    uint64_t n = r->client.collectives;
+    struct met *met = &w->model->met[n];
+    if (model_is_zombie(w, r->rank, r->incarnation))
+        return;
+    for (const struct runner *o = w->runners; o; o = o->next)
+        if (o->state == RUNNER_RUNS && o->joined && !o->leaving && o->process.state != PROCESS_DEAD && o->entered < n &&
+            n > o->met_at && !model_is_zombie(w, o->rank, o->incarnation))
+            world_fail(w, "rank %d.%u is through collective %llu, which rank %d.%u has not begun", r->rank,
+                       r->incarnation, (unsigned long long)n, o->rank, o->incarnation);
+    if (!in)
+        return;
+    if (met->in && met->in != in && !model_is_zombie(w, met->rank, met->incarnation) &&
+        !w->model->view.rank[met->rank].left)
+        world_fail(w, "rank %d.%u has ended barrier %llu in view %llu, rank %d in view %llu", r->rank, r->incarnation,
+                   (unsigned long long)n, (unsigned long long)in - 1, met->rank, (unsigned long long)met->in - 1);
+    *met = (struct met){in, r->rank, r->incarnation};
+}
+
 /* A completed put covers what earlier puts in doubt may have left. */
 static void hide(struct pending *p, size_t from, size_t to)
 {

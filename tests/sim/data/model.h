@@ -141,6 +141,11 @@ struct model {
     bool whole; /* this one takes nothing from those before */
     int gates;
     uint64_t commits;
+    struct met {     /* what a rank was told of a barrier */
+        uint64_t in; /* 1 + the view that it was completed in, 0: not known */
+        int rank;
+        uint32_t incarnation;
+    } met[STAGES_MAX + 1]; /* by collective */
 };
 
 bool model_init(struct world *w);
@@ -172,6 +177,10 @@ bool model_is_lost(const struct world *w, int segment, int rank);
 /* Are the bytes that a get of part of the region gave possible? before: what was complete there, and changes, when it began. */
 void model_got(struct world *w, struct runner *r, struct region *region, size_t offset, const void *got, size_t len,
                const uint8_t *base_before, uint64_t changes_before);
+
+/* The rank has begun its next collective of all live ranks; the last one is over, in: 1 + the view in which, 0: not known. */
+void model_enters(struct runner *r);
+void model_met(struct world *w, const struct runner *r, uint64_t in);
 
 /* So much of an element is complete. */
 void sum_done(struct sum *s, size_t i, double value);

@@ -51,21 +51,49 @@ static bool tasks(struct program *p, int pool, uint64_t round)
 
 /* ---- stages ---- */
 
+/* In one call, or in two with something between them; then *in is 1 + the view that it was completed in, and *f is over. */
+static keel_status barrier(struct program *p, struct fencing *f, bool *fenced, uint64_t *in)
+{
+    struct client *c = &p->r->client;
+    bool acts = !p->mutexes && !p->w->setup.signals && !p->next;
+    if (!sched_chance(&p->w->sched, 0.3))
+        return collective_barrier(c);
+    keel_status status = collective_barrier_begin(c);
+    if (status != KEEL_OK)
+        return status;
+    program_fence_ended(p, f, status);
+    *fenced = true;
+    for (uint64_t n = sched_below(&p->w->sched, 4); acts && n > 0 && !p->over; n--)
+        program_action(p);
+    program_begin(p, "the end of a barrier");
+    uint64_t epoch, looks = sched_below(&p->w->sched, 4);
+    do {
+        status = collective_barrier_test(c, &epoch);
+        process_spend(p->process, sched_below(&p->w->sched, 20 * US));
+    } while (status == KEEL_IN_PROGRESS && looks-- > 0);
+    if (status == KEEL_IN_PROGRESS)
+        status = collective_barrier_end(c, &epoch);
+    *in = status == KEEL_OK ? epoch + 1 : 0;
+    return status;
+}
+
 static bool collective(struct program *p, const struct stage *stage)
 {
     struct world *w = p->w;
     struct client *c = &p->r->client;
     double in[3] = {1, p->r->rank, 2}, out[3] = {0};
-    uint64_t word = 0x1234;
+    uint64_t word = 0x1234, epoch = 0;
     keel_status status = KEEL_OK;
+    bool fenced = false;
     struct fencing f = {
         0, -1}; /* beside other threads it is not counted on: it may wait for a rank that waits for these */
     if (!p->next)
         f = program_fence_begins(p, -1); /* as it begins with one */
     program_begin(p, "a collective");
+    model_enters(p->r);
     switch (stage->kind) {
     case STAGE_BARRIER:
-        status = collective_barrier(c);
+        status = barrier(p, &f, &fenced, &epoch);
         break;
     case STAGE_BCAST:
         word = p->r->rank == 0 ? 0x5555 : 0;
@@ -86,7 +114,9 @@ static bool collective(struct program *p, const struct stage *stage)
         break;
     }
     program_ended(p, status, false);
-    if (!p->over)
+    if (!p->over && status == KEEL_OK)
+        model_met(w, p->r, epoch);
+    if (!p->over && !fenced)
         program_fence_ended(p, &f, status);
     return !program_data_lost(p, status, "a collective");
 }
@@ -230,6 +260,8 @@ void program_run(struct runner *r)
     r->program = p;
     r->client.timeout_ns = 20 * SEC;
     int first = (int)r->client.collectives;
+    r->entered = r->client.collectives;
+    r->met_at = r->incarnation ? r->entered + 1 : 0;
     world_trace(w, "rank %d.%u joins: %llu instances, %llu collectives, %u segments", r->rank, r->incarnation,
                 (unsigned long long)r->client.instance, (unsigned long long)r->client.collectives,
                 r->client.segments_known);

@@ -108,7 +108,9 @@ struct runner {
     struct program *program;
     uint64_t fences; /* that its program has called */
     bool dumped;
-    int at_gate; /* 1 + the gate it waits at, 0: none */
+    int at_gate;      /* 1 + the gate it waits at, 0: none */
+    uint64_t entered; /* of the collectives of all live ranks */
+    uint64_t met_at;  /* those it did not need to enter, and the one that it may repeat */
     bool leaving;
 };
 
