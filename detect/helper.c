@@ -265,7 +265,7 @@ static keel_status open_all(struct helper *h)
     (void)witness_start(&h->seal, h->host, &h->witness); /* before there is anything of ours to inherit */
     keel_status status = tp_net_open(&tp_config, h->config.secure ? h->config.secret : NULL, &h->tp);
     if (status == KEEL_OK)
-        status = h->tp->table->listen(h->tp, &h->addr);
+        status = links_listen(h);
     if (status == KEEL_OK)
         status = h->tp->table->reg(h->tp, (void *)(uintptr_t)&h->heartbeat, sizeof h->heartbeat, HEARTBEAT_KEY);
     if (status == KEEL_OK)

@@ -128,6 +128,7 @@ void probe_ofi_init(struct helper *h);
 /* links.c */
 void links_init(struct helper *h);           /* when h->tp is there */
 void links_keep(struct helper *h, int node); /* whoever reads: a process that ends breaks its connections at once */
+keel_status links_listen(struct helper *h);  /* h->addr is where */
 bool links_read(struct helper *h, int node);
 void links_watch(struct helper *h, int node, bool on);
 void links_probe(struct helper *h, int node);

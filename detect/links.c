@@ -10,13 +10,17 @@
  * at once (it knows probes by their hello). */
 #include "detect/helper_internal.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 
 #define PROBE_NS (100 * KEEL_NS_PER_MS) /* a probe without any answer is given up */
 enum { HEARTBEAT_KEY = 1 };
+enum { HIGH = 250 }; /* the listener's descriptor, where a quarter of the limit is not less */
 
 static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 {
@@ -36,6 +40,35 @@ void links_init(struct helper *h)
 static void touch(struct helper *h)
 {
     h->ofi.links_armed = false;
+}
+
+/* Descriptors below `high`, as many as may be had: the next one is above them. The first sets the size of the table once. */
+static int hold_low(int held[HIGH], int high)
+{
+    int n = 0, fd = open("/dev/null", O_RDONLY | O_CLOEXEC), far = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, high - 1);
+    if (far >= 0)
+        close(far);
+    for (; fd >= 0 && fd < high; fd = fcntl(fd, F_DUPFD_CLOEXEC, 0))
+        held[n++] = fd;
+    if (fd >= 0)
+        close(fd);
+    return n;
+}
+
+/* Linux closes what an ended process had from its highest descriptor down. The listener has a high one, so whoever sees
+ * a connection to this process break, and knocks, is refused at once. (Otherwise it knocks again until the rest is
+ * closed, the queue pairs of a device for instance: that is slower, and as right.) */
+keel_status links_listen(struct helper *h)
+{
+    struct rlimit limit;
+    int held[HIGH], high = HIGH;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 < HIGH)
+        high = (int)(limit.rlim_cur / 4);
+    int n = hold_low(held, high);
+    keel_status status = h->tp->table->listen(h->tp, &h->addr);
+    while (n > 0)
+        close(held[--n]);
+    return status;
 }
 
 static void drop(struct reach *p)
