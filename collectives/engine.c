@@ -459,9 +459,9 @@ void engine_sent(struct engine *e, int member, uint64_t seq, uint64_t now)
     if (!i)
         return;
     instance_sent(i, member);
-    if (i->state != INSTANCE_COMPLETE)
+    if (i->state != INSTANCE_COMPLETE && !i->taking_back)
         instance_progress(e, i);
-    else if (!i->sending)
+    else if (i->state == INSTANCE_COMPLETE && !i->sending)
         finish(e, i);
 }
 

@@ -78,8 +78,8 @@ struct engine_call {
     bool varying;                               /* blocks have different lengths: */
     size_t mine;                                /* GATHER, SCATTER, ALLGATHER: bytes of the own block */
     struct engine_blocks in_blocks, out_blocks; /* where the kind has them; REDUCE_SCATTER: in_blocks cover len bytes */
-    /* ALLREDUCE, ALLGATHER, BCAST of at most ENGINE_EARLY_MAX bytes: done when the data are here, without a meeting. A copy of the result is kept
-     * for those who have not got it, until it is known that all have returned: they meet when somebody asks. (A broadcast's
+    /* ALLREDUCE, ALLGATHER, BCAST of at most ENGINE_EARLY_MAX bytes, ALLTOALL of at most as many given where two live: done when the data are here, without
+     * a meeting. A copy of the result (of what was given) is kept for those who have not got it, until it is known that all have returned: they meet when somebody asks. (A broadcast's
      * meeting goes on at once.) Who lives gets the same, as ever; but a member that returns and dies may have returned what the others did not, and of a
      * broadcast a mismatch may be told to some only, and it does not wait for all to have begun. Who leaves settles first (engine_settle). */
     bool early;
@@ -104,8 +104,8 @@ struct engine_ops {
     bool (*send)(void *user, int member, uint64_t seq, const void *head, size_t head_len, const void *data, size_t len);
     /* The instance is complete. Once for each started one; may come from within engine_start. May call engine_start. */
     void (*done)(void *user, uint64_t seq, const struct engine_result *result);
-    /* The call is complete but for data that are under way, and has been for a while: whoever they go to may compute, and need not say for
-     * long that it has them. Whoever can copies them, and says engine_sent, from within this call if it likes. NULL: nobody can. */
+    /* The call is complete but for data that are under way, and has been for a while, or could return early: whoever they go to may compute, and need not
+     * say for long that it has them. Whoever can copies them, and says engine_sent, from within this call if it likes. NULL: nobody can. */
     void (*keep)(void *user, uint64_t seq);
     /* The call is complete, and whatever was sent of it to members that live has arrived, as their votes say: it need not be sent again,
      * nor be acknowledged. engine_sent, as in keep. NULL: who sends learns of it otherwise. */

@@ -173,6 +173,15 @@ static struct instance *instance_new(struct engine *e)
     return i;
 }
 
+static bool may_return_early(const struct engine *e, struct instance *i)
+{
+    const struct engine_call *c = &i->call;
+    bool same = c->move == SCHEDULE_BCAST || c->move == SCHEDULE_ALLREDUCE || c->move == SCHEDULE_ALLGATHER;
+    size_t len = instance_differs(i) ? engine_input_len(e, c) : i->out_len;
+    i->kept_len = instance_differs(i) ? 2 * len : len;
+    return c->early && !c->varying && (same || instance_differs(i)) && len && len <= ENGINE_EARLY_MAX;
+}
+
 enum engine_status instance_create(struct engine *e, uint64_t seq, const struct engine_call *call,
                                    struct instance **out)
 {
@@ -198,8 +207,7 @@ enum engine_status instance_create(struct engine *e, uint64_t seq, const struct 
     if (call->kind != ENGINE_MOVE || call->refuses)
         return ENGINE_OK;
     i->holds = call->move == SCHEDULE_BCAST && call->root == e->self;
-    i->early = call->early && !call->varying && i->out_len && i->out_len <= ENGINE_EARLY_MAX &&
-               (call->move == SCHEDULE_BCAST || call->move == SCHEDULE_ALLREDUCE || call->move == SCHEDULE_ALLGATHER);
+    i->early = may_return_early(e, i);
     if (!save_input(e, i))
         i->trouble = ENGINE_NOMEM;
     return ENGINE_OK;

@@ -119,13 +119,29 @@ static void linger(struct engine *e, struct instance *i)
     i->built = false;
 }
 
+/* Where each gets something else nobody but the sender has what another one gets: both of two that return keep it for each other. Of three one could
+ * have had its block, and died before the third had. */
+static bool may_return(const struct engine *e, const struct instance *i)
+{
+    return i->early && !e->leaves && !i->returned && (!instance_differs(i) || roster_live(i->members) <= 2);
+}
+
+static bool keep_for_others(struct instance *i)
+{
+    i->kept = malloc(i->kept_len);
+    if (i->kept && instance_differs(i))
+        memcpy(i->kept, i->call.in, i->kept_len / 2);
+    else if (i->kept)
+        memcpy(i->kept, i->call.out, i->kept_len);
+    return i->kept;
+}
+
 /* What is here is what all will get, if not from those who sent it then from us. */
 static void return_early(struct engine *e, struct instance *i)
 {
     struct engine_result result = {.status = ENGINE_OK, .members = covered(e, i, i->members)};
-    if (!i->early || e->leaves || i->returned || i->sending || !(i->kept = malloc(i->out_len)))
+    if (!keep_for_others(i))
         return;
-    memcpy(i->kept, i->call.out, i->out_len);
     i->returned = i->repairs ? i->repairs : roster_epoch(i->members);
     if (only_root_gives(i) || i->attempt > 0 || roster_live(i->members) == 1)
         instance_enter_meeting(e, i); /* with the vote that says so */
@@ -165,7 +181,11 @@ static void move(struct engine *e, struct instance *i)
     }
     i->finished = roster_epoch(i->members);
     i->holds |= i->call.move == SCHEDULE_BCAST;
-    return_early(e, i);
+    if (may_return(e, i)) {
+        if (i->sending) /* those who have returned would not come to a meeting before they are asked */
+            return;
+        return_early(e, i);
+    }
     if (i->state == INSTANCE_MOVING)
         instance_enter_meeting(e, i);
 }

@@ -45,7 +45,9 @@ struct instance {
     bool told;         /* done was called */
     uint32_t behind;   /* as in a message's head, of the data that are here */
     uint64_t pause;    /* until then there is no new attempt: there was no memory for one */
-    uint8_t *kept;     /* the result, out_len bytes */
+    uint8_t *kept; /* the result; where each gets something else, the input, and as much room for what comes twice */
+    size_t kept_len;
+    bool taking_back; /* what is under way, as it is copied */
     size_t out_len;
     uint64_t repairs; /* epoch of a returned result: this attempt brings it from `root` to those who have not got it */
     struct letter *inbox;
@@ -230,6 +232,12 @@ bool instance_sends(const struct instance *i, const struct schedule_region *r, s
 uint64_t engine_combine(enum engine_agree op, uint64_t a, uint64_t b);
 void instance_tick(struct engine *e, struct instance *i);
 int instance_waits_for(const struct engine *e, const struct instance *i);
+
+/* Does this call give each member something else? */
+static inline bool instance_differs(const struct instance *i)
+{
+    return i->call.move == SCHEDULE_ALLTOALL;
+}
 
 /* engine_instance.c. progress and receive: the instance may be gone on return. */
 void instance_begin(struct engine *e, struct instance *i); /* the first attempt */

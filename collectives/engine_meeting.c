@@ -44,7 +44,7 @@ void instance_tick(struct engine *e, struct instance *i)
     i->rto = least(2 * i->rto, RESEND_MAX_NS);
     i->resend_at = e->now + i->rto;
     if (member < 0) {
-        if (i->pause)
+        if (i->pause || i->sending)
             instance_progress(e, i);
         return;
     }

@@ -64,6 +64,8 @@ static bool make_schedule(const struct engine *e, struct instance *i, struct sch
         .out = blocks + places,
         .node = e->node ? nodes : NULL,
     };
+    if (i->repairs && instance_differs(i)) /* both live, and the one that has returned sends what it has kept */
+        return schedule_build(&i->schedule, SCHEDULE_PAIRWISE, &shape);
     if (i->repairs) {
         shape.kind = SCHEDULE_BCAST;
         shape.len = i->out_len;
@@ -109,7 +111,9 @@ uint8_t *engine_bytes_of(const struct instance *i, struct schedule_region r)
 {
     if (r.buffer == SCHEDULE_TMP)
         return i->tmp + r.at;
-    if (r.buffer == SCHEDULE_OUT && i->returned) /* out is the caller's again, and the bytes are the same */
+    if (i->returned && instance_differs(i)) /* both are the caller's again */
+        return i->kept + (r.buffer == SCHEDULE_OUT ? i->kept_len / 2 : 0) + r.at;
+    if (r.buffer == SCHEDULE_OUT && i->returned) /* out is, and the bytes are the same */
         return i->kept + r.at;
     return (uint8_t *)(r.buffer == SCHEDULE_IN ? (void *)(uintptr_t)i->call.in : i->call.out) + r.at;
 }
@@ -133,6 +137,15 @@ void instance_sent(struct instance *i, int member)
         }
 }
 
+/* Of a call that returns early: it is little, and can be copied. Whoever it is for may compute, and need not take it for long. */
+static void take_back(struct engine *e, struct instance *i)
+{
+    i->taking_back = true;
+    if (e->ops.keep)
+        e->ops.keep(e->ops.user, i->seq);
+    i->taking_back = false;
+}
+
 static void send_data(struct engine *e, struct instance *i, size_t at)
 {
     const struct schedule_step *s = &i->schedule.step[at];
@@ -144,6 +157,8 @@ static void send_data(struct engine *e, struct instance *i, size_t at)
                      s->len ? engine_bytes_of(i, s->to) : NULL, s->len)) {
         i->sending++;
         i->under_way[at] = true;
+        if (i->early)
+            take_back(e, i);
     }
 }
 

@@ -583,6 +583,7 @@ static keel_status do_alltoall(keel_group *group, const void *in, void *out, siz
 {
     group = of(group);
     struct engine_call call = moves(SCHEDULE_ALLTOALL, 0, in, out, len);
+    call.early = true;
     return begin_bytes(group, &call, true, true, request);
 }
 

@@ -13,7 +13,7 @@ struct letter queue[QUEUE];
 int head, tail, n_members;
 uint64_t now;
 struct roster *roster;
-bool borrows, poor;
+bool borrows, keeps, poor;
 
 bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head_len, const void *data, size_t len)
 {
@@ -63,7 +63,7 @@ void start(int n)
     now = SEC;
     roster = all_but(n, -1, 1);
     for (int i = 0; i < n; i++) {
-        struct engine_ops ops = {&fakes[i], on_send, on_done, NULL, on_arrived};
+        struct engine_ops ops = {&fakes[i], on_send, on_done, keeps ? on_arrived : NULL, on_arrived};
         fakes[i] = (struct fake){.id = i, .e = engine_create(7, i, roster, NULL, &ops)};
         assert_non_null(fakes[i].e);
     }

@@ -31,6 +31,7 @@ extern uint64_t now;
 extern struct roster *roster;
 extern bool poor;    /* allocations may fail (test_nomem.c), those of the engine */
 extern bool borrows; /* data are the engine's again when the test says so */
+extern bool keeps;   /* of engines that start: or when the engine asks, as they are copied */
 
 bool on_send(void *user, int to, uint64_t seq, const void *h, size_t head_len, const void *data, size_t len);
 void on_arrived(void *user, uint64_t seq);

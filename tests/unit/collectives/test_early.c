@@ -278,6 +278,147 @@ static void test_early_sums_are_kept_for_who_is_behind(void **state)
     stop();
 }
 
+enum { FIRST = 2 }; /* the name of the first ordinary call */
+
+static void deliver_data(void)
+{
+    for (; head < tail; head++) {
+        assert_int_equal(queue[head].data[0], MESSAGE_DATA);
+        engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
+        free(queue[head].data);
+    }
+    head = tail = 0;
+}
+
+/* What it has sent is not its own again when its data are here: it waits for that, but nobody has to meet, nor to ask. */
+static void test_early_gathering_waits_for_what_it_has_lent_and_meets_nobody(void **state)
+{
+    (void)state;
+    static uint64_t all[4][4];
+    borrows = true;
+    start(4);
+    for (int i = 0; i < 4; i++) {
+        in[i] = (uint64_t)i;
+        begin(i, &(struct engine_call){.kind = ENGINE_MOVE,
+                                       .move = SCHEDULE_ALLGATHER,
+                                       .algorithm = SCHEDULE_BRUCK + 1,
+                                       .in = &in[i],
+                                       .out = all[i],
+                                       .len = 8,
+                                       .early = true});
+    }
+    deliver_data();
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(fakes[i].done, 0);
+        on_arrived(&fakes[i], FIRST);
+        assert_int_equal(fakes[i].done, 1);
+        assert_int_equal(all[i][3 - i], 3 - i);
+    }
+    assert_int_equal(head, tail);
+    stop();
+    borrows = false;
+}
+
+/* Or has it copied, and need not wait. */
+static void test_early_sum_takes_back_what_it_has_lent(void **state)
+{
+    (void)state;
+    borrows = keeps = true;
+    start_sum(4);
+    deliver_data();
+    assert_all(ENGINE_OK, 1);
+    stop();
+    borrows = keeps = false;
+}
+
+static uint64_t gives[N][N], gets[N][N];
+
+static void begin_exchange(int i, bool in_place)
+{
+    for (int to = 0; to < n_members; to++) {
+        gives[i][to] = (uint64_t)(10 * i + to + 1);
+        gets[i][to] = in_place ? gives[i][to] : 99;
+    }
+    begin(i, &(struct engine_call){.kind = ENGINE_MOVE,
+                                   .move = SCHEDULE_ALLTOALL,
+                                   .in = in_place ? gets[i] : gives[i],
+                                   .out = gets[i],
+                                   .len = 8,
+                                   .early = true});
+}
+
+/* Two exchange: who has the other's block has all, and does not meet. */
+static void test_early_exchange_of_two_returns_without_a_meeting(void **state)
+{
+    (void)state;
+    start(2);
+    for (int i = 0; i < 2; i++)
+        begin_exchange(i, i);
+    deliver_data();
+    assert_all(ENGINE_OK, 1);
+    for (int i = 0; i < 2; i++)
+        for (int from = 0; from < 2; from++)
+            assert_int_equal(gets[i][from], 10 * from + i + 1);
+    stop();
+}
+
+/* Three do: one that returned and died would have been alone with its block for the third. */
+static void test_early_exchange_of_three_meets(void **state)
+{
+    (void)state;
+    start(3);
+    for (int i = 0; i < 3; i++)
+        begin_exchange(i, false);
+    for (; queue[head].data[0] == MESSAGE_DATA; head++) {
+        engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
+        free(queue[head].data);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fakes[i].done, 0);
+    deliver();
+    assert_all(ENGINE_OK, 1);
+    stop();
+}
+
+/* The third is dead, and was in the first attempt of member 1. Member 0 has returned, and its buffers are its own again, when what it sent is lost: it sends that
+ * again, from what it has kept. */
+static void test_early_exchange_reaches_who_missed_it(void **state)
+{
+    (void)state;
+    start(3);
+    begin_exchange(1, true);
+    struct roster *two = all_but(3, 2, 2);
+    for (int i = 0; i < 2; i++)
+        assert_true(engine_view(fakes[i].e, two, now));
+    begin_exchange(0, false);
+    deliver_but(2);
+    let_time_pass();
+    assert_true(fakes[0].done == 1 && fakes[1].done == 1);
+    for (int i = 0; i < 2; i++)
+        begin_exchange(i, i);
+    int lost = 0;
+    for (; head < tail; head++) {
+        if (queue[head].to == 0)
+            engine_receive(fakes[0].e, 1, queue[head].data, queue[head].len, now);
+        lost += queue[head].to == 1;
+        free(queue[head].data);
+    }
+    assert_true(lost && fakes[0].done == 2 && fakes[1].done == 1);
+    assert_true(gets[0][0] == 1 && gets[0][1] == 11 && gets[0][2] == 0);
+    memset(gives[0], 0, sizeof gives[0]);
+    memset(gets[0], 7, sizeof gets[0]);
+    engine_lost(fakes[0].e, 1, now);
+    deliver_but(2);
+    let_time_pass();
+    assert_true(fakes[1].done == 2 && fakes[1].result[1].status == ENGINE_OK);
+    assert_true(gets[1][0] == 2 && gets[1][1] == 12 && gets[1][2] == 0);
+    for (size_t b = 0; b < sizeof gets[0]; b++)
+        assert_int_equal(((const uint8_t *)gets[0])[b], 7);
+    assert_true(engine_settled(fakes[0].e) && engine_settled(fakes[1].e));
+    roster_unref(two);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +433,11 @@ int main(void)
         cmocka_unit_test(test_early_sums_begun_at_once_remain_until_all_have_returned),
         cmocka_unit_test(test_early_sums_are_kept_for_who_is_behind),
         cmocka_unit_test(test_early_broadcast_reaches_who_missed_it),
+        cmocka_unit_test(test_early_gathering_waits_for_what_it_has_lent_and_meets_nobody),
+        cmocka_unit_test(test_early_sum_takes_back_what_it_has_lent),
+        cmocka_unit_test(test_early_exchange_of_two_returns_without_a_meeting),
+        cmocka_unit_test(test_early_exchange_of_three_meets),
+        cmocka_unit_test(test_early_exchange_reaches_who_missed_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
