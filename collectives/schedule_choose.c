@@ -1,12 +1,18 @@
 /* Which algorithm for which size and group: the only place where lengths are compared.
  *
- * The limits follow from a message costing a + len / b with a = 6.5 us (a round trip of two small messages over loopback TCP takes 13) and
- * b = 1.8 GB/s (one stream of large messages there), so a * b = 12 KiB is worth one message more. They are to be measured
- * again on the transport that carries them (docs/collectives.md, "choice of algorithms"). */
+ * The limits for up to MANY places are measured on Keel's own transport (bench/algorithms/; docs/collectives.md, "choice of algorithms", has the
+ * numbers and what they do not say). Those for more, and for more than 4 MiB, follow from a message costing a + len / b with a = 6.5 us and b = 1.8 GB/s (loopback TCP),
+ * so that a * b = 12 KiB is worth one message more. */
 #include "collectives/schedule.h"
 
 #define KIB 1024u
+#define MIB (1024u * KIB)
 #define ANY SIZE_MAX
+
+enum { MANY = 16 };
+
+/* LEVELS: some node has several places, and there are several nodes. */
+enum where { ANYWHERE, LEVELS };
 
 /* The first line that fits is taken: kind, at most so many bytes, at least so many places. Bytes are those of the whole vector,
  * or of one block where the kind has blocks. */
@@ -14,41 +20,49 @@ static const struct rule {
     enum schedule_kind kind;
     size_t bytes;
     int places;
+    enum where where;
     enum schedule_algorithm algorithm;
 } rules[] = {
-    {SCHEDULE_BCAST, 64 * KIB, 3, SCHEDULE_TWO_LEVEL},
-    {SCHEDULE_BCAST, 32 * KIB, 1, SCHEDULE_BINOMIAL},
-    {SCHEDULE_BCAST, ANY, 64, SCHEDULE_SCATTER_RING},
-    {SCHEDULE_BCAST, 512 * KIB, 4, SCHEDULE_SCATTER_RING},
-    {SCHEDULE_BCAST, ANY, 3, SCHEDULE_PIPELINE},
-    {SCHEDULE_BCAST, ANY, 1, SCHEDULE_BINOMIAL},
-    {SCHEDULE_REDUCE, 64 * KIB, 3, SCHEDULE_TWO_LEVEL},
-    {SCHEDULE_REDUCE, 64 * KIB, 1, SCHEDULE_BINOMIAL},
-    {SCHEDULE_REDUCE, ANY, 4, SCHEDULE_RING},
-    {SCHEDULE_REDUCE, ANY, 1, SCHEDULE_BINOMIAL},
-    {SCHEDULE_ALLREDUCE, 16 * KIB, 3, SCHEDULE_TWO_LEVEL},
-    {SCHEDULE_ALLREDUCE, 16 * KIB, 1, SCHEDULE_DOUBLING},
-    {SCHEDULE_ALLREDUCE, 512 * KIB, 3, SCHEDULE_RABENSEIFNER},
-    {SCHEDULE_ALLREDUCE, ANY, 64, SCHEDULE_RABENSEIFNER},
-    {SCHEDULE_ALLREDUCE, ANY, 3, SCHEDULE_RING},
-    {SCHEDULE_ALLREDUCE, ANY, 1, SCHEDULE_RABENSEIFNER},
-    {SCHEDULE_REDUCE_SCATTER, 16 * KIB, 1, SCHEDULE_DOUBLING},
-    {SCHEDULE_REDUCE_SCATTER, ANY, 1, SCHEDULE_RING},
-    {SCHEDULE_SCAN, ANY, 1, SCHEDULE_DOUBLING},
-    {SCHEDULE_EXSCAN, ANY, 1, SCHEDULE_DOUBLING},
-    {SCHEDULE_GATHER, 16 * KIB, 1, SCHEDULE_BINOMIAL},
-    {SCHEDULE_SCATTER, 16 * KIB, 1, SCHEDULE_BINOMIAL},
-    {SCHEDULE_ALLGATHER, 16 * KIB, 1, SCHEDULE_BRUCK},
-    {SCHEDULE_ALLGATHER, ANY, 1, SCHEDULE_RING},
-    {SCHEDULE_ALLTOALL, 1 * KIB, 8, SCHEDULE_BRUCK},
-    {SCHEDULE_ALLTOALL, ANY, 1, SCHEDULE_PAIRWISE},
+    {SCHEDULE_BCAST, 128 * KIB, MANY, LEVELS, SCHEDULE_TWO_LEVEL},
+    {SCHEDULE_BCAST, 8 * KIB, 1, ANYWHERE, SCHEDULE_BINOMIAL},
+    {SCHEDULE_BCAST, 128 * KIB, 3, LEVELS, SCHEDULE_TWO_LEVEL},
+    {SCHEDULE_BCAST, ANY, 3, LEVELS, SCHEDULE_PIPELINE},
+    {SCHEDULE_BCAST, 32 * KIB, MANY, ANYWHERE, SCHEDULE_BINOMIAL},
+    {SCHEDULE_BCAST, ANY, 64, ANYWHERE, SCHEDULE_SCATTER_RING},
+    {SCHEDULE_BCAST, 512 * KIB, MANY, ANYWHERE, SCHEDULE_SCATTER_RING},
+    {SCHEDULE_BCAST, ANY, MANY, ANYWHERE, SCHEDULE_PIPELINE},
+    {SCHEDULE_BCAST, 4 * MIB, 1, ANYWHERE, SCHEDULE_BINOMIAL},
+    {SCHEDULE_BCAST, ANY, 3, ANYWHERE, SCHEDULE_PIPELINE},
+    {SCHEDULE_REDUCE, 4 * MIB, 3, LEVELS, SCHEDULE_TWO_LEVEL},
+    {SCHEDULE_REDUCE, 64 * KIB, MANY, ANYWHERE, SCHEDULE_BINOMIAL},
+    {SCHEDULE_REDUCE, ANY, MANY, ANYWHERE, SCHEDULE_RING},
+    {SCHEDULE_REDUCE, 4 * MIB, 1, ANYWHERE, SCHEDULE_BINOMIAL},
+    {SCHEDULE_REDUCE, ANY, 4, ANYWHERE, SCHEDULE_RING},
+    {SCHEDULE_ALLREDUCE, 16 * KIB, MANY, LEVELS, SCHEDULE_TWO_LEVEL},
+    {SCHEDULE_ALLREDUCE, 2 * KIB, 1, ANYWHERE, SCHEDULE_DOUBLING},
+    {SCHEDULE_ALLREDUCE, 16 * KIB, 3, LEVELS, SCHEDULE_TWO_LEVEL},
+    {SCHEDULE_ALLREDUCE, 16 * KIB, 1, ANYWHERE, SCHEDULE_DOUBLING},
+    {SCHEDULE_ALLREDUCE, 512 * KIB, 3, ANYWHERE, SCHEDULE_RABENSEIFNER},
+    {SCHEDULE_ALLREDUCE, ANY, 64, ANYWHERE, SCHEDULE_RABENSEIFNER},
+    {SCHEDULE_ALLREDUCE, ANY, 3, ANYWHERE, SCHEDULE_RING},
+    {SCHEDULE_ALLREDUCE, ANY, 1, ANYWHERE, SCHEDULE_RABENSEIFNER},
+    {SCHEDULE_REDUCE_SCATTER, 8 * KIB, 3, ANYWHERE, SCHEDULE_DOUBLING},
+    {SCHEDULE_REDUCE_SCATTER, ANY, 1, ANYWHERE, SCHEDULE_RING},
+    {SCHEDULE_SCAN, ANY, 1, ANYWHERE, SCHEDULE_DOUBLING},
+    {SCHEDULE_EXSCAN, ANY, 1, ANYWHERE, SCHEDULE_DOUBLING},
+    {SCHEDULE_GATHER, 16 * KIB, MANY, ANYWHERE, SCHEDULE_BINOMIAL},
+    {SCHEDULE_SCATTER, 16 * KIB, MANY, ANYWHERE, SCHEDULE_BINOMIAL},
+    {SCHEDULE_ALLGATHER, 16 * KIB, 1, ANYWHERE, SCHEDULE_BRUCK},
+    {SCHEDULE_ALLGATHER, ANY, 1, ANYWHERE, SCHEDULE_RING},
+    {SCHEDULE_ALLTOALL, 2 * KIB, 8, ANYWHERE, SCHEDULE_BRUCK},
+    {SCHEDULE_ALLTOALL, ANY, 1, ANYWHERE, SCHEDULE_PAIRWISE},
     /* what remains: operations that do not commute, blocks of different lengths */
-    {SCHEDULE_BCAST, ANY, 1, SCHEDULE_BINOMIAL},
-    {SCHEDULE_REDUCE, ANY, 1, SCHEDULE_BINOMIAL},
-    {SCHEDULE_ALLREDUCE, ANY, 1, SCHEDULE_DOUBLING},
-    {SCHEDULE_REDUCE_SCATTER, ANY, 1, SCHEDULE_DOUBLING},
-    {SCHEDULE_GATHER, ANY, 1, SCHEDULE_LINEAR},
-    {SCHEDULE_SCATTER, ANY, 1, SCHEDULE_LINEAR},
+    {SCHEDULE_BCAST, ANY, 1, ANYWHERE, SCHEDULE_BINOMIAL},
+    {SCHEDULE_REDUCE, ANY, 1, ANYWHERE, SCHEDULE_BINOMIAL},
+    {SCHEDULE_ALLREDUCE, ANY, 1, ANYWHERE, SCHEDULE_DOUBLING},
+    {SCHEDULE_REDUCE_SCATTER, ANY, 1, ANYWHERE, SCHEDULE_DOUBLING},
+    {SCHEDULE_GATHER, ANY, 1, ANYWHERE, SCHEDULE_LINEAR},
+    {SCHEDULE_SCATTER, ANY, 1, ANYWHERE, SCHEDULE_LINEAR},
 };
 
 #define A(x) (1u << SCHEDULE_##x)
@@ -101,10 +115,11 @@ static size_t bytes_of(const struct schedule_shape *shape)
 
 enum schedule_algorithm schedule_choose(const struct schedule_shape *shape)
 {
+    bool levels = has_levels(shape);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         const struct rule *r = &rules[i];
         if (r->kind == shape->kind && bytes_of(shape) <= r->bytes && shape->places >= r->places &&
-            schedule_fits(r->algorithm, shape))
+            (levels || r->where != LEVELS) && schedule_fits(r->algorithm, shape))
             return r->algorithm;
     }
     return SCHEDULE_LINEAR; /* not reached: the last lines fit everything */
