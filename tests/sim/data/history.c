@@ -5,7 +5,7 @@
 
 #include "tests/sim/data/sched.h"
 
-enum { STATES_MIN = 1 << 10, STATES = 1 << 16, STEPS_MAX = 2000000 };
+enum { STATES_FIRST = 1 << 8, STATES_MIN = 1 << 10, STATES = 1 << 16, STEPS_MAX = 2000000 };
 
 size_t history_call(struct history *h, const struct history_op *op)
 {
@@ -35,13 +35,34 @@ struct search {
     size_t n, words;
     uint64_t *done;
     uint64_t *seen; /* hashes of states, open addressing, 0: free */
-    size_t states, seen_n;
+    size_t states, states_max, seen_n;
     uint64_t steps;
 };
 
 static bool is_done(const struct search *s, size_t i)
 {
     return s->done[i / 64] >> (i % 64) & 1;
+}
+
+static size_t place_of(const struct search *s, uint64_t h)
+{
+    size_t at = (size_t)h & (s->states - 1);
+    while (s->seen[at] && s->seen[at] != h)
+        at = (at + 1) & (s->states - 1);
+    return at;
+}
+
+/* Most searches see few states: the table is as large as they need. */
+static void widen(struct search *s)
+{
+    uint64_t *old = s->seen;
+    size_t n = s->states;
+    s->states *= 4;
+    s->seen = sim_alloc(s->states * sizeof *s->seen);
+    for (size_t i = 0; i < n; i++)
+        if (old[i])
+            s->seen[place_of(s, old[i])] = old[i];
+    free(old);
 }
 
 /* New here? A collision of 64-bit hashes would only make the search miss a way, one time in billions of runs. */
@@ -54,9 +75,9 @@ static bool remember(struct search *s, int64_t value)
         h ^= h >> 29;
     }
     h += h == 0;
-    size_t at = (size_t)h & (s->states - 1);
-    while (s->seen[at] && s->seen[at] != h)
-        at = (at + 1) & (s->states - 1);
+    if (s->seen_n == s->states / 2 && s->states < s->states_max)
+        widen(s);
+    size_t at = place_of(s, h);
     if (s->seen[at] == h)
         return false;
     if (s->seen_n < s->states / 2) {
@@ -112,13 +133,13 @@ static int by_call(const void *a, const void *b)
     return x->called < y->called ? -1 : x->called > y->called;
 }
 
-/* op: any order. states: memory for so many, a power of two. */
+/* op: any order. states: memory for so many at most, a power of four. */
 static enum history_verdict check(struct history_op *op, size_t n, size_t states, int64_t initial)
 {
     qsort(op, n, sizeof *op, by_call);
-    struct search s = {.op = op, .n = n, .words = (n + 63) / 64, .states = states};
+    struct search s = {.op = op, .n = n, .words = (n + 63) / 64, .states = STATES_FIRST, .states_max = states};
     s.done = sim_alloc(s.words * sizeof *s.done);
-    s.seen = sim_alloc(states * sizeof *s.seen);
+    s.seen = sim_alloc(s.states * sizeof *s.seen);
     bool ok = search(&s, initial);
     free(s.done);
     free(s.seen);

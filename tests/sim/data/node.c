@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
@@ -489,6 +490,7 @@ void node_freeze(struct node *n, bool ranks, uint64_t ns)
 void node_fini(struct node *n)
 {
     process_free(&n->process);
-    free(n->hall);
+    if (n->hall)
+        munmap(n->hall, n->hall_bytes);
     helper_fini(n);
 }

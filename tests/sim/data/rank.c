@@ -1,8 +1,10 @@
 /* A rank's process: its client (runtime/client), its control socket, its birth and death. */
 #include "tests/sim/data/world.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runtime/agent/ranks.h"
 #include "tests/sim/data/model.h"
@@ -132,13 +134,6 @@ struct runner *runner_new(struct node *n, int rank, uint32_t incarnation)
     return r;
 }
 
-/* Aligned as pages are. */
-static void *hall_of(const struct node *n)
-{
-    uintptr_t skip = -(uintptr_t)n->hall % alignof(struct board_head);
-    return n->hall ? (uint8_t *)n->hall + skip : NULL;
-}
-
 static void runner_main(void *user)
 {
     struct runner *r = user;
@@ -162,13 +157,27 @@ static void runner_main(void *user)
     r->own->user = client_own_link(&r->client);
     r->client.bytewise = sched_chance(&w->sched, 0.5);
     client_attach(&r->client, r->own);
-    hall_attach(&r->client, hall_of(r->node));
+    hall_attach(&r->client, r->node->hall);
     r->client.ready = true;
     r->joined = true;
     if (w->setup.fail_at && w->setup.fail_rank == r->rank && r->incarnation == 0)
         r->process.heap.fail_at = r->process.heap.allocations + w->setup.fail_at;
     program_run(r);
     runner_exit(r, 0);
+}
+
+/* Megabytes, of which little is used: only that costs time. */
+static void open_hall(struct node *n)
+{
+    size_t bytes = hall_bytes(n->page, (uint32_t)n->id);
+    if (n->hall || !bytes)
+        return;
+    n->hall = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    n->hall_bytes = bytes;
+    if (n->hall == MAP_FAILED) {
+        perror("hall");
+        exit(2);
+    }
 }
 
 void runner_welcome(struct runner *r)
@@ -181,8 +190,7 @@ void runner_welcome(struct runner *r)
         agent_break(&n->agent, "no memory to talk to a rank");
         return;
     }
-    if (!n->hall && hall_bytes(n->page, (uint32_t)n->id))
-        n->hall = sim_alloc(hall_bytes(n->page, (uint32_t)n->id) + alignof(struct board_head));
+    open_hall(n);
     r->intents = sim_alloc(sizeof *r->intents);
     r->state = RUNNER_RUNS;
     process_start(&r->process, &w->sched, n->id, r->rank, r->incarnation, runner_main, r,

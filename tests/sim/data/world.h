@@ -58,6 +58,7 @@ struct node {
     struct agent agent;
     struct page *page;
     void *hall; /* of its ranks */
+    size_t hall_bytes;
     struct member *member;
     struct tp *net, *shm;
     struct command *commands, **commands_tail;
