@@ -1,8 +1,10 @@
-"""sweep.py [--how death|silence] [--full] [--only POINT]: each named step of the protocols
+"""sweep.py [--how death|silence] [--passings 1,4] [--every N] [--full] [--only POINT]: each named step of the protocols
   death    is the last one of a rank, of a node or of an agent;
   silence  is where its node freezes, or is cut off (netns bed, root), for shorter or longer than the limit;
-at the 1st, 2nd, 3rd ... time that it is passed, until nobody passes it any more. The torture program tells whether the data is right."""
+at the 1st time that it is passed, or at those of --passings, until nobody passes it any more. --every N: only each N-th step. The
+torture program tells whether the data is right."""
 import argparse
+import itertools
 import os
 import signal
 import sys
@@ -150,13 +152,16 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--how", choices=["death", "silence"], default="death")
     parser.add_argument("--full", action="store_true", help="every passing (at most 100), each kind of death")
+    parser.add_argument("--passings", default="1")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--only", default="", help="points whose name begins like this")
     options = parser.parse_args()
     runs, failed, never, begin = 0, [], [], time.monotonic()
-    listed, passings = cases, range(1, 101) if options.full else (1, 4)
-    if options.how == "silence":
-        listed, passings = silent_cases, (1, 2, 4) if options.full else (1,)
-    for point, before, action, where, words, may_lose in listed(options.full):
+    passings = [int(n) for n in options.passings.split(",")]
+    if options.full:
+        passings = range(1, 101) if options.how == "death" else (1, 2, 4)
+    listed = cases if options.how == "death" else silent_cases
+    for point, before, action, where, words, may_lose in itertools.islice(listed(options.full), 0, None, options.every):
         if not point.startswith(options.only):
             continue
         for nth in passings:

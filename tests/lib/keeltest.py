@@ -1,6 +1,7 @@
 """Running jobs under keelrun in tests: deadlines, results, and a check that nothing is left behind.
 
-A test file defines functions test_*, each taking no argument, and ends with keeltest.main(globals()).
+A test file defines functions test_*, each taking no argument, and ends with keeltest.main(globals()). Its arguments: all of them,
+or those that are named, or, behind --but, all but those.
 Exit codes as everywhere: 0 passed, 1 failed, 77 skipped. KEEL_BIN is the folder of the built programs."""
 import glob
 import json
@@ -258,9 +259,12 @@ def run(args, stdin=b"", **kw):
 
 def main(names):
     failed = skipped = passed = 0
-    wanted = sys.argv[1:]
+    but = sys.argv[1:2] == ["--but"]
+    named = sys.argv[1 + but:]
+    unknown = [name for name in named if name not in names]
+    assert not unknown, "no such test: %s" % unknown
     for name, function in list(names.items()):
-        if not name.startswith("test_") or (wanted and name not in wanted):
+        if not name.startswith("test_") or (named and (name in named) == but):
             continue
         begin = time.monotonic()
         try:
