@@ -141,7 +141,7 @@ static bool expect(struct detour *d, struct detour_plan *p)
         for (int32_t e = 0; e < d->fabric->endpoints; e++)
             partner[e] = demand_partner(p->pattern, &d->fabric->grid, e);
         plan.partner = partner;
-        plan.all_move = true;
+        plan.all_move = plan.longer = true;
         plan.sweeps = MAP_SWEEPS;
     }
     bool made = flow_expect(&p->flow, &plan);

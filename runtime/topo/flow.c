@@ -290,12 +290,42 @@ static float box_search(const struct flow *w, const struct box *b, const float *
     return best;
 }
 
-/* Any way, with costs that spread from link to link until nothing gets cheaper: for the few pairs whose shortest ways are
- * all cut. back[link] is the input by which the way came to the link's router. returns the price or FLT_MAX. */
+/* Any way, with costs that spread from link to link until nothing gets cheaper: for the pairs whose shortest ways are
+ * all cut, or are dear. Only ways cheaper than the limit are found, so that in a grid the search stays near the shortest
+ * ones. back[link] is the input by which the way came to the link's router. returns the price or FLT_MAX. */
 struct frontier {
     int32_t head, waiting;
-    float turn; /* as in a box */
+    float turn;               /* as in a box */
+    float limit;              /* FLT_MAX: none */
+    float left[2][WIDTH_MAX]; /* what the hops that are left along a dimension cost at least, where there is a limit */
 };
+
+/* returns false where no limit can be kept: then there is none. */
+static bool set_limit(const struct flow *w, int32_t home, float limit, struct frontier *q)
+{
+    const struct fabric *f = w->fabric;
+    const struct grid *g = &f->grid;
+    q->limit = FLT_MAX;
+    if (f->kind != FABRIC_GRID || limit >= FLT_MAX)
+        return limit >= FLT_MAX;
+    for (int d = 0; d < g->ndims; d++)
+        if (g->size[d] > WIDTH_MAX)
+            return false;
+    for (int d = 0; d < g->ndims; d++)
+        for (int at = 0, to = f->digits[home * g->ndims + d]; at < g->size[d]; at++)
+            q->left[d][at] = (float)(abs(grid_offset(g, d, at, to)) * w->traffic.hop_ns);
+    q->limit = limit;
+    return true;
+}
+
+static bool is_beyond(const struct flow *w, const struct frontier *q, int32_t at, float cost)
+{
+    const struct grid *g = &w->fabric->grid;
+    const uint16_t *digit = w->fabric->digits + (size_t)at * (size_t)g->ndims;
+    for (int d = 0; d < g->ndims; d++)
+        cost += q->left[d][digit[d]];
+    return cost >= q->limit;
+}
 
 static void relax(struct flow *w, int32_t link, int input, float so_far, struct frontier *q)
 {
@@ -305,7 +335,7 @@ static void relax(struct flow *w, int32_t link, int input, float so_far, struct 
     float cost = so_far + price(w, link, input);
     if (q->turn > 0 && input / 2 == BY_Y && link % w->fabric->ports / 2 == BY_X)
         cost += q->turn;
-    if (cost >= w->cost[link])
+    if (cost >= w->cost[link] || (q->limit < FLT_MAX && is_beyond(w, q, w->fabric->neighbor[link], cost)))
         return;
     bool queued = w->back[link] & QUEUED;
     w->cost[link] = cost;
@@ -314,12 +344,16 @@ static void relax(struct flow *w, int32_t link, int input, float so_far, struct 
         w->queue[(q->head + q->waiting++) % links] = link;
 }
 
-static float search_all(struct flow *w, int32_t from, int32_t dest, float turn, uint8_t *ports, int *n)
+static float search_all(struct flow *w, int32_t from, int32_t dest, float turn, float limit, uint8_t *ports, int *n)
 {
     const struct fabric *f = w->fabric;
     int32_t links = fabric_links(f), home = fabric_home(f, dest), best = -1;
-    struct frontier q = {.turn = turn};
+    struct frontier q;
+    q.head = q.waiting = 0;
+    q.turn = turn;
     float least = FLT_MAX;
+    if (!set_limit(w, home, limit, &q))
+        return FLT_MAX;
     for (int32_t l = 0; l < links; l++) {
         w->cost[l] = FLT_MAX;
         w->back[l] = 0;
@@ -422,18 +456,28 @@ static double route_in_grid(const struct flow *w, int32_t from, int32_t dest, do
     return -1;
 }
 
-/* The cheapest way of any length. */
-static double route_anywhere(struct flow *w, int32_t from, int32_t dest, struct detour_path *path)
+/* The cheapest way of any length, if it costs less than the limit. */
+static double route_anywhere(struct flow *w, int32_t from, int32_t dest, float limit, struct detour_path *path)
 {
     uint8_t ports[PORTS_MAX] = {0};
     for (int round = 0; round < DEARER_TURNS; round++) {
         int n = 0;
-        if (search_all(w, from, dest, turn_price(w, round), ports, &n) >= FLT_MAX)
+        if (search_all(w, from, dest, turn_price(w, round), limit, ports, &n) >= FLT_MAX)
             return -1;
         if (path_of(w, from, dest, ports, n, path))
             return flow_price(w, from, path, dest);
     }
     return -1;
+}
+
+/* May a longer way be cheaper than this one, a shortest? */
+static bool is_dear(const struct flow *w, int32_t from, const struct detour_path *path, int32_t dest, double *price)
+{
+    const struct fabric *f = w->fabric;
+    if (f->kind != FABRIC_GRID)
+        return false;
+    *price = flow_price(w, from, path, dest);
+    return *price > (fabric_hops(f, fabric_home(f, from), fabric_home(f, dest), dest) + 1) * w->traffic.hop_ns;
 }
 
 double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng, struct detour_path *path)
@@ -442,10 +486,24 @@ double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, stru
     double price = w->fabric->kind == FABRIC_TREE ? flow_tree_route(w, from, dest, noise, rng, &found)
                                                   : route_in_grid(w, from, dest, noise, rng, &found);
     if (price < 0)
-        price = route_anywhere(w, from, dest, &found);
+        price = route_anywhere(w, from, dest, FLT_MAX, &found);
     if (price >= 0)
         *path = found;
     return price;
+}
+
+double flow_route_longer(struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng,
+                         struct detour_path *path)
+{
+    struct detour_path longer;
+    double limit, price = flow_route(w, from, dest, noise, rng, path);
+    if (price < 0 || !is_dear(w, from, path, dest, &limit))
+        return price;
+    double less = route_anywhere(w, from, dest, (float)limit, &longer);
+    if (less < 0)
+        return price;
+    *path = longer;
+    return less;
 }
 
 static const struct detour_path original = {.nvia = 0};
@@ -504,7 +562,7 @@ bool flow_expect(struct flow *w, const struct flow_plan *p)
                 continue;
             if (q->routed)
                 flow_add(w, q->from, &q->path, q->dest, -q->rate);
-            if (flow_route(w, q->from, q->dest, p->noise, &rng, &q->path) >= 0)
+            if ((p->longer ? flow_route_longer : flow_route)(w, q->from, q->dest, p->noise, &rng, &q->path) >= 0)
                 q->routed = true; /* else it keeps the way it has */
             if (q->routed)
                 flow_add(w, q->from, &q->path, q->dest, q->rate);

@@ -55,6 +55,9 @@ double flow_waiting(const struct flow *w);
  * A way of more than DETOUR_MAX_VIA intermediates cannot be named: then the cheapest of those with fewer turns.
  * returns its price, or a negative number, *path untouched, when there is none. */
 double flow_route(struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng, struct detour_path *path);
+/* The same, but a longer way where one is cheaper than the shortest, in a grid. It takes many times as long. */
+double flow_route_longer(struct flow *w, int32_t from, int32_t dest, double noise, struct rng *rng,
+                         struct detour_path *path);
 
 /* Streams of a pattern when `avoid` is out: whole static routes keep their traffic, the others look for the cheapest way
  * as the streams are, `sweeps` times over, of `sample` pairs drawn with the seed (0: all pairs).
@@ -66,6 +69,7 @@ struct flow_plan {
     double noise;
     uint64_t seed;
     bool all_move;           /* whole static routes may be left, too, for cheaper ways */
+    bool longer;             /* ways longer than the shortest may be taken, too, in a grid: flow_route_longer */
     const atomic_bool *stop; /* NULL, or set from outside: the search ends, with what it has found */
     struct detour_path
         *routes; /* NULL; or the ways found, original ones where there is none: [from] where there are partners, else

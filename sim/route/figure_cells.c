@@ -29,10 +29,11 @@ struct series {
     bool permanent;
 };
 
-/* The best routes known, as optimise finds them: with every pair of the network, and with fixed partners or a small
- * network also whole routes left. */
+/* The best routes known, as optimise finds them: with every pair of the network; in a small one also whole routes left; with
+ * fixed partners longer ones, too. */
 static const struct flow_plan best_cut = {.sweeps = 3, .seed = 1},
-                              best_all = {.sweeps = 10, .all_move = true, .seed = 1};
+                              best_all = {.sweeps = 10, .all_move = true, .seed = 1},
+                              best_map = {.sweeps = 16, .all_move = true, .longer = true, .seed = 1};
 
 static void set_best(struct batch_cell *c, const struct flow_plan *best, int count, double onset)
 {
@@ -114,7 +115,7 @@ static const char *cells_patterns(const struct figure *f, struct options *o, str
                 struct batch_cell *c = figure_cell(p, o, method[s], name[t][s], n, reference);
                 c->config.pattern = pattern;
                 set_random(c, n, s < LASTING || s == BEST, 0);
-                c->best = s == BEST ? &best_all : NULL;
+                c->best = s == BEST ? &best_map : NULL;
             }
     }
     return NULL;

@@ -47,6 +47,7 @@ enum key {
     KEY_MAX_PATHS,
     KEY_SWEEPS,
     KEY_ALL_MOVE,
+    KEY_LONGER,
     KEY_NO_AVOIDANCE,
     KEY_SAF,
     KEY_POISSON,
@@ -92,6 +93,7 @@ static const struct {
     {SIMULATE, {"max-paths", KEY_MAX_PATHS, "N", 0, "paths per destination at most, 1 to 8 (4)", 3}},
     {OPTIMISE, {"sweeps", KEY_SWEEPS, "N", 0, "times that every route is looked for again (3)", 3}},
     {OPTIMISE, {"all-move", KEY_ALL_MOVE, 0, 0, "whole static routes may be left, too", 3}},
+    {OPTIMISE, {"longer", KEY_LONGER, 0, 0, "ways longer than the shortest may be taken, too", 3}},
     {ALL, {0, 0, 0, 0, "Failures:", 4}},
     {SIMULATE | OPTIMISE, {"failures", KEY_FAILURES, "N", 0, "break N random cables", 4}},
     {SIMULATE, {"permanent", KEY_PERMANENT, 0, 0, "they stay broken; otherwise each is repaired", 4}},
@@ -277,6 +279,9 @@ static bool parse_network(struct parse *p, int key, char *arg)
         return true;
     case KEY_ALL_MOVE:
         o->best.all_move = true;
+        return true;
+    case KEY_LONGER:
+        o->best.longer = true;
         return true;
     case KEY_MAX_PATHS:
         p->max_paths = cli_whole(arg, "--max-paths", 1, DETOUR_MAX_PATHS);

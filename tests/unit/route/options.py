@@ -248,6 +248,7 @@ def optimise(folder):
     expect("optimise", plain["latency_ns"] < runs(method="ft", **learnt)[1]["latency_ns"])
     expect("optimise --sweeps", best("--sweeps", 1)["latency_ns"] != plain["latency_ns"])
     expect("optimise --all-move", best("--all-move")["multistep"] > plain["multistep"])
+    expect("optimise --longer", best("--longer", "--load", 0.8)["hops"] > best("--load", 0.8)["hops"])
     for more in (["--topology", "6tx6t"], ["--link-gbps", 2], ["--hop-ns", 500], ["--store-forward"], ["--load", 0.1],
                  ["--pattern", "complement"], ["--sizes", 256], ["--ack", 0], ["--poisson"], ["--failures", 5], ["--time", 1],
                  ["--warmup", 1], ["--seed", 5], ["--buffer", 20480, "--load", 0.9],

@@ -220,6 +220,105 @@ static void test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left(voi
     (void)none;
 }
 
+/* The price of the cheapest way of any length: costs spread over the links until none falls. */
+static double cheapest_of_all(const struct fixture *t, int32_t from, int32_t dest)
+{
+    static float cost[ROUTERS * 4];
+    const struct fabric *f = &t->fabric;
+    const struct flow *w = &t->flow;
+    double best = HUGE_VAL;
+    for (int32_t l = 0; l < fabric_links(f); l++)
+        cost[l] = HUGE_VALF;
+    for (bool falls = true; falls;) {
+        falls = false;
+        for (int32_t l = 0; l < fabric_links(f); l++) {
+            int32_t at = l / f->ports;
+            for (int p = -1; p < f->ports && f->neighbor[l] >= 0 && !t->avoid[l]; p++) {
+                int32_t before = p < 0 || f->neighbor[at * f->ports + p] < 0 ? -1 : f->reverse[at * f->ports + p];
+                int input = p < 0 ? f->ports : before % f->ports;
+                float so_far = p < 0 ? (at == from ? 0 : HUGE_VALF) : before < 0 ? HUGE_VALF : cost[before];
+                float sum =
+                    so_far + (float)traffic.hop_ns + w->gain[l] * (w->sum[l] - w->stream[l * w->inputs + input]);
+                if (sum < cost[l] * 0.99999f) {
+                    cost[l] = sum;
+                    falls = true;
+                }
+            }
+        }
+    }
+    for (int32_t l = 0; l < fabric_links(f); l++)
+        best = f->neighbor[l] == dest && (double)cost[l] < best ? (double)cost[l] : best;
+    return best;
+}
+
+/* Longer ways where they are cheaper: as cheap as any, but for those with more turns than can be named, and never dearer
+ * than the shortest. */
+static void test_flow_longer_route_is_the_cheapest_of_all(void **state)
+{
+    struct fixture *t = *state;
+    int longer = 0, dearer = 0;
+    for (int round = 0; round < 400; round++) {
+        flow_clear(&t->flow);
+        memset(t->avoid, 0, (size_t)fabric_links(&t->fabric));
+        for (int i = 0; i < 60; i++) {
+            int32_t a = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.endpoints);
+            int32_t b = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.endpoints);
+            flow_add(&t->flow, a, &(struct detour_path){.nvia = 0}, b, 2.5e-4 * rng_double(&t->rng));
+        }
+        for (int i = 0; i < round % 15; i++) {
+            int32_t link = (int32_t)rng_below(&t->rng, (uint64_t)fabric_links(&t->fabric));
+            if (t->fabric.neighbor[link] >= 0)
+                cut(t, link, 1);
+        }
+        int32_t from = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.endpoints), dest = from;
+        while (dest == from)
+            dest = (int32_t)rng_below(&t->rng, (uint64_t)t->fabric.endpoints);
+        struct detour_path path, shortest;
+        double price = flow_route_longer(&t->flow, from, dest, 0, NULL, &path);
+        double least = flow_route(&t->flow, from, dest, 0, NULL, &shortest);
+        assert_true((price < 0) == (least < 0));
+        if (price < 0)
+            continue;
+        double best = cheapest_of_all(t, from, dest);
+        longer += hops_of(t, from, &path, dest) > hops_of(t, from, &shortest, dest);
+        assert_true(fabs(price - flow_price(&t->flow, from, &path, dest)) <= 0.001 * price);
+        assert_true(price <= least * 1.001 && price >= best * 0.999);
+        dearer += price > best * 1.001;
+    }
+    if (longer < 40 || dearer > 4)
+        fail_msg("%d of 400 are longer, %d dearer than the cheapest", longer, dearer);
+}
+
+/* Everybody sends to the other end of the network and a fifth of the cables is out: with longer ways they wait less. */
+static void test_flow_longer_ways_wait_less(void **state)
+{
+    struct fixture *t = *state;
+    double cost[2];
+    t->flow.traffic.rate = 5e-5;
+    int32_t partner[ROUTERS], endpoints = t->fabric.endpoints;
+    struct detour_path routes[ROUTERS];
+    for (int32_t e = 0; e < endpoints; e++)
+        partner[e] = endpoints - 1 - e;
+    for (int32_t c = 0, out = 0; out < fabric_cables(&t->fabric) / 5; c += 7) {
+        int32_t link = c % fabric_links(&t->fabric);
+        if (t->fabric.neighbor[link] < 0 || t->avoid[link])
+            continue;
+        cut(t, link, 1);
+        out++;
+    }
+    for (int longer = 0; longer < 2; longer++) {
+        const struct flow_plan plan = {
+            .partner = partner, .sweeps = 16, .all_move = true, .longer = longer, .seed = 1, .routes = routes};
+        memset(routes, 0, sizeof routes);
+        assert_true(flow_expect(&t->flow, &plan));
+        cost[longer] = flow_waiting(&t->flow);
+        for (int32_t e = 0; e < endpoints; e++)
+            cost[longer] += hops_of(t, e, &routes[e], partner[e]) * traffic.hop_ns / endpoints;
+    }
+    if (cost[1] > 0.99 * cost[0])
+        fail_msg("%g ns a message with longer ways, %g without", cost[1], cost[0]);
+}
+
 /* Where all traffic turns at every hop, so does the cheapest way: more often than a path has room for. What can be named
  * is found, nevertheless, and it is among the shortest. */
 static void test_flow_route_of_many_turns_is_one_that_can_be_named(void **state)
@@ -468,6 +567,9 @@ int main(void)
         ON(torus, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
         ON(mesh, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
         ON(tree, test_flow_route_is_the_cheapest_shortest_way_or_any_that_is_left),
+        ON(torus, test_flow_longer_route_is_the_cheapest_of_all),
+        ON(mesh, test_flow_longer_route_is_the_cheapest_of_all),
+        ON(wide, test_flow_longer_ways_wait_less),
         ON(tree, test_flow_price_in_a_tree_tells_endpoints_and_children_apart),
         ON(wide, test_flow_route_of_many_turns_is_one_that_can_be_named),
         ON(wide, test_flow_plan_of_everybody_leaves_nobody_on_a_cut_way),
