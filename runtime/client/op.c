@@ -82,6 +82,16 @@ bool op_is_unit(const struct op *op)
     return op->kind == OP_RMW || op->kind == OP_ENTER;
 }
 
+/* The program has stored its bytes in the copy here itself, and brings them to the others (keel/update.h). Nothing is torn there, and no other
+ * copy's bytes may take their place. */
+bool op_is_in_place(const struct op *op)
+{
+    const struct keel_segment *s = op->segment;
+    if (op->kind != OP_PUT || op->packed)
+        return false;
+    return op->src == op->base || (s->view && s->view_slot == op->slot && op->src == s->view + op->offset);
+}
+
 /* ---- the end ---- */
 
 static void unlink_active(struct op *op)
@@ -172,11 +182,11 @@ static bool plan_here(struct op *op, uint64_t now)
         return false;
     }
     op->base = base + op->offset;
-    if (op->plan.noted && !hold_intent(op)) {
+    if (op->plan.noted && !op_is_in_place(op) && !hold_intent(op)) {
         hold_wait(op);
         return false;
     }
-    if (op->plan.way != PLAN_PLAIN)
+    if (op->plan.way != PLAN_PLAIN || op_is_in_place(op))
         return true;
     if (op->kind == OP_PUT)
         op->client->env.copy(op->client->env.user, op->base, op->src, op->len);

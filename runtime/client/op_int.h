@@ -13,6 +13,8 @@
 
 /* op.c: atomics and barrier entries have no bytes; they are one unit long. */
 bool op_is_unit(const struct op *op);
+/* A put whose bytes are in the copy here from the beginning; once that is mapped. */
+bool op_is_in_place(const struct op *op);
 
 /* op_piece.c. NULL: out of memory. */
 struct piece *piece_new(struct op *op, int leg, const struct stripe_piece *part);

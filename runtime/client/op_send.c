@@ -211,6 +211,10 @@ bool op_store_here(struct op *op)
             sent = op->plan.leg[leg].posted;
     if (sent <= op->stored)
         return true;
+    if (op_is_in_place(op)) {
+        op->stored = sent;
+        return true;
+    }
     struct client *c = op->client;
     hold_intent_move(op, sent);
     if (page_tag(c->page, op->group) != op->route.tag)

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "runtime/agent/ranks.h"
 #include "runtime/client/near.h"
 
 #include "aimed.h"
@@ -140,12 +141,61 @@ static void test_aimed_accumulate_given_up_here_comes_before_plain_stores(void *
     assert_int_equal(word_at(3, SEG_NONE, 3, 0), 2);
 }
 
+/* To another node: it will be refused there, as if it had been lost with the connection. */
+static keel_status send_in_vain(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
+                                struct tp_op *op)
+{
+    struct wire in_vain;
+    assert_int_equal(hlen, sizeof in_vain);
+    memcpy(&in_vain, header, sizeof in_vain);
+    in_vain.epoch = 0;
+    in_vain.note = 0;
+    return tp_mem.send(ep, &in_vain, sizeof in_vain, body, len, op);
+}
+
+/* What a process has stored by plain stores stays in the copy here when the call that brings it to the others is given up. */
+static void test_aimed_update_given_up_keeps_what_was_stored(void **state)
+{
+    (void)state;
+    static struct control_welcome welcome;
+    client_open();
+    struct proc *proc = ranks_started(&w.node[3].agent, 1);
+    assert_non_null(ranks_conn(&w.node[3].agent, proc));
+    ranks_welcome(&w.node[3].agent, proc, 3, 0, NULL, &intents, &welcome);
+    memset(big, 0x11, sizeof big);
+    assert_int_equal(rma_put(&c, shadow, 3, 0, big, sizeof big), KEEL_OK);
+    uint8_t *mine = bytes_at(3, SEG_SHADOW, 3);
+    memset(mine, 0x77, sizeof big);
+    struct tp_table table = tp_mem;
+    table.send = send_in_vain;
+    net->table = &table;
+    change(&(struct view_event){.type = VIEW_RANK_DOUBT, .a = 2}, 1); /* there is an older generation */
+    restore();
+    w.node[0].still = true;
+    c.timeout_ns = 10000000;
+    assert_int_equal(rma_put(&c, shadow, 3, 0, mine, sizeof big), KEEL_ERR_TIMEOUT);
+    assert_int_equal(told, 1);
+    net->table = &tp_mem;
+    c.timeout_ns = 30000000000ull;
+    w.node[0].still = false;
+    change(&(struct view_event){.type = VIEW_RANK_DOUBT, .a = 3}, 1);
+    restore();
+    turns(50);
+    memset(big, 0x77, sizeof big);
+    assert_memory_equal(mine, big, sizeof big);
+    assert_int_equal(rma_put(&c, shadow, 3, 0, mine, sizeof big), KEEL_OK);
+    turns(20);
+    assert_memory_equal(mine, big, sizeof big);
+    assert_true(copies_are_equal());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_aimed_write_given_up_comes_before_later_ones, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_accumulate_given_up_here_comes_before_plain_stores, setup,
                                         client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_update_given_up_keeps_what_was_stored, setup, client_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
