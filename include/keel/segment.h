@@ -42,6 +42,7 @@ KEEL_MUST_CHECK keel_status keel_segment_alloc_parts(const size_t *bytes, keel_r
 KEEL_MUST_CHECK keel_status keel_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
                                                      keel_segment **out);
 /* Collective over those who allocated it. NULL is allowed (on all ranks). The segment is freed also where the call tells what keel_fence_all would have told.
+ * Operations of the caller that are under way to it, with handles, too, are completed first; their handles are to be waited for as ever.
  * Afterwards, until many others have been freed after it, calls on it are KEEL_ERR_ARG and its parts have no bytes.
  * errors    KEEL_ERR_ARG: it was freed before; of a group, that the group was freed. */
 keel_status keel_segment_free(keel_segment *segment);

@@ -56,6 +56,8 @@ struct client_env {
     uint32_t (*processor)(void *user);
     /* Run on another processor that it is allowed to, if there is one. */
     void (*move)(void *user);
+    /* The segment is about to be unmapped. NULL: nobody wants to know. */
+    void (*leaving)(void *user, const struct keel_segment *segment);
 };
 
 /* A rank's part that this process reaches by plain loads and stores as long as the route's tag has the value it had when

@@ -21,6 +21,7 @@
 #include "runtime/client/join.h"
 #include "runtime/client/notify.h"
 #include "runtime/client/process.h"
+#include "runtime/client/track.h"
 #include "runtime/transport/sealed.h"
 #include "runtime/transport/shm.h"
 #include "runtime/transport/stream.h"
@@ -222,7 +223,8 @@ static struct client_env environment = {.now = now,
                                         .agent_is_gone = agent_is_gone,
                                         .copy = copy,
                                         .processor = processor,
-                                        .move = move};
+                                        .move = move,
+                                        .leaving = track_forget};
 
 /* ---- keel_init ---- */
 

@@ -193,8 +193,6 @@ KEEL_EXPORT keel_status keel_segment_alloc_parts(const size_t *bytes, keel_redun
 
 KEEL_EXPORT keel_status keel_segment_free(keel_segment *segment)
 {
-    if (process_client.ready)
-        track_forget(segment);
     return segment_free(&process_client, segment);
 }
 

@@ -154,6 +154,8 @@ void segment_release(struct keel_segment *s)
             *link = s->next;
             break;
         }
+    if (c->env.leaving)
+        c->env.leaving(c->env.user, s);
     unmap_all(s);
     if (s->map && s->near && s->part_bytes)
         retire(s);
@@ -459,6 +461,31 @@ keel_status segment_locate(struct client *c, int rank, const void *address, keel
     return KEEL_OK;
 }
 
+struct use {
+    const struct client *c;
+    const struct keel_segment *segment;
+};
+
+static bool none_uses(void *arg)
+{
+    const struct use *u = arg;
+    for (const struct op *op = u->c->active; op; op = op->next)
+        if (op->segment == u->segment)
+            return false;
+    return true;
+}
+
+/* What is under way to it, with a handle, too, comes to its end: it loads and stores where nothing will be mapped. */
+static void await_operations(struct client *c, const struct keel_segment *segment)
+{
+    struct use u = {c, segment};
+    pthread_mutex_lock(&c->lock);
+    client_wait(c, none_uses, &u);
+    while (!none_uses(&u))
+        client_progress(c); /* the job is lost */
+    pthread_mutex_unlock(&c->lock);
+}
+
 keel_status segment_free(struct client *c, struct keel_segment *segment)
 {
     if (!c->ready)
@@ -467,6 +494,7 @@ keel_status segment_free(struct client *c, struct keel_segment *segment)
         return KEEL_OK;
     if (segment->retired)
         return KEEL_ERR_ARG; /* it was freed */
+    await_operations(c, segment);
     if (segment->group)
         return segment_free_group(c, segment);
     if (c->coll.split)

@@ -9,6 +9,7 @@
  * if its words could not be put. Who stores into one that another thread takes or flushes gets the signal again and again until that
  * is done. The handler calls memcpy, mprotect
  * and atomics only. Entries are never freed, so that it can walk them without a lock; one whose base is 0 is free. */
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,10 +183,11 @@ KEEL_EXPORT keel_status keel_segment_track(keel_segment *segment)
     return status;
 }
 
-void track_forget(const keel_segment *segment)
+void track_forget(void *user, const keel_segment *segment)
 {
+    (void)user;
     pthread_mutex_lock(&track_lock);
-    struct tracked *t = segment ? entry_of(segment) : NULL;
+    struct tracked *t = entry_of(segment);
     if (t)
         entry_clear(t);
     pthread_mutex_unlock(&track_lock);
@@ -285,6 +287,19 @@ static void flush_granule(struct flush *f, size_t g)
     }
 }
 
+/* Where another thread's store has just made it writable a third one's may be there already: it is dirty in a moment. */
+static bool flush_takes(struct tracked *t, size_t g)
+{
+    uint8_t was = DIRTY;
+    while (!atomic_compare_exchange_strong(&t->state[g], &was, FLUSHING)) {
+        if (was != TAKING)
+            return false;
+        sched_yield();
+        was = DIRTY;
+    }
+    return true;
+}
+
 /* Lock held. What is dirty is protected first: a store after that waits, and is the next flush's. */
 static keel_status flush(struct tracked *t)
 {
@@ -295,8 +310,7 @@ static keel_status flush(struct tracked *t)
     f.n = 0;
     f.status = KEEL_OK;
     for (size_t g = 0; g < t->granules; g++) {
-        uint8_t was = DIRTY;
-        if (!atomic_compare_exchange_strong(&t->state[g], &was, FLUSHING))
+        if (!flush_takes(t, g))
             continue;
         if (mprotect(view + g * t->granule, granule_bytes(t, g), PROT_READ))
             f.status = KEEL_ERR_SYSTEM;

@@ -4,8 +4,8 @@
 
 #include "runtime/client/client.h"
 
-/* The segment is about to be freed; NULL, and one that is not tracked, are allowed. */
-void track_forget(const keel_segment *segment);
+/* The segment is about to be unmapped (client_env.leaving); one that is not tracked is allowed. */
+void track_forget(void *user, const keel_segment *segment);
 /* The system is about to write there, which raises no signal: it may if it is tracked memory. */
 void track_touch(const void *dst, size_t len);
 #endif
