@@ -3,9 +3,10 @@
 First the processor time of an agent (with its witness) while its job sleeps, in per cent of one processor, for 2, 4, 8 and 16 nodes on this machine: the
 mean and the most of all agents' medians over windows of half a second, with the default period and with one so long that hardly anything is read.
 Then puts of 8 bytes between two nodes with and without detection (the same two), a job each, in turns: the median of the rounds' medians,
-and of the ratios of neighbouring rounds."""
+and of the ratios of neighbouring rounds, with their geometric mean and its 95 % interval. --nodes: only these, "" for none; --rounds 0: no puts."""
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -69,7 +70,7 @@ def idle(keelrun, nodes, options, seconds):
 
 def put(keelrun, program, options):
     side = Side([keelrun, "-n", "2", "--nodes", "2", *options, program], 2, os.environ, False)
-    got = statistics.median(side.measure("put", 8, 2000) for _ in range(5))
+    got = statistics.median(side.measure("put", 8, 1000) for _ in range(9))
     assert side.end() == 0
     return got
 
@@ -80,9 +81,10 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--nodes", default="2,4,8,16")
     args = parser.parse_args()
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\nnodes   per cent of a processor for each agent: mean, most; without detection")
-    for nodes in (2, 4, 8, 16):
+    for nodes in map(int, filter(None, args.nodes.split(","))):
         own, none = (idle(args.keelrun, nodes, options, args.seconds) for options in ([], WITHOUT))
         print(f"{nodes:5} {statistics.mean(own):10.2f} {max(own):6.2f} {statistics.mean(none):8.2f}", flush=True)
     pairs = []
@@ -90,10 +92,13 @@ def main():
         first = put(args.keelrun, args.program, WITHOUT if number % 2 else [])
         second = put(args.keelrun, args.program, [] if number % 2 else WITHOUT)
         pairs.append((second, first) if number % 2 else (first, second))
-    ratios = sorted(a / b for a, b in pairs)
+    if len(pairs) < 2:
+        return
+    logs = [math.log(a / b) for a, b in pairs]
+    mean, error = statistics.mean(logs), 1.96 * statistics.stdev(logs) / math.sqrt(len(logs))
     print(f"put of 8 bytes, {args.rounds} pairs of jobs: {statistics.median(a for a, _ in pairs):.2f} us with detection, "
-          f"{statistics.median(b for _, b in pairs):.2f} without; ratio {statistics.median(ratios):.3f} "
-          f"(half of them {ratios[len(ratios) // 4]:.3f} to {ratios[-1 - len(ratios) // 4]:.3f})")
+          f"{statistics.median(b for _, b in pairs):.2f} without; ratio: median {math.exp(statistics.median(logs)):.3f}, "
+          f"mean {math.exp(mean):.3f}, 95 %: {math.exp(mean - error):.3f} to {math.exp(mean + error):.3f}")
 
 
 if __name__ == "__main__":
