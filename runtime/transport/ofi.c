@@ -76,6 +76,8 @@ static int open_queues(struct ofi_tp *tp)
     if (tp->epoll_fd < 0 || epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->eq_fd, &event) ||
         epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->cq_fd, &event))
         return -FI_EOTHER;
+    if (!tp->rdma)
+        ofi_sock_mute(tp);
     return 0;
 }
 

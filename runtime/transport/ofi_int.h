@@ -275,6 +275,7 @@ void ofi_cm_tell(struct ofi_tp *tp, struct tp_event event);
 
 /* ofi_sock.c */
 void ofi_sock_setup_listener(struct ofi_tp *tp);
+void ofi_sock_mute(struct ofi_tp *tp);
 void ofi_sock_drop_unacceptable(struct ofi_tp *tp);
 void ofi_sock_setup_connecting(struct ofi_ep *ep);
 /* An accepted connection is readable again with the first byte; false if its socket was not found. */

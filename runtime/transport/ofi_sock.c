@@ -1,6 +1,6 @@
-/* The provider keeps its sockets to itself, and three things need them: keepalive and TCP_USER_TIMEOUT (no FI_ knob),
- * a shutdown(2) it has to notice by itself (see ofi_ep_shut), and incoming connections that never say hello, which it
- * would keep for ever. The kernel tells which sockets the provider's own epoll sets hold (/proc/self/fdinfo), so
+/* The provider keeps its sockets to itself, and four things need them: keepalive and TCP_USER_TIMEOUT (no FI_ knob),
+ * a shutdown(2) it has to notice by itself (see ofi_ep_shut), incoming connections that never say hello, which it
+ * would keep for ever, and its wake-ups. The kernel tells which sockets the provider's own epoll sets hold (/proc/self/fdinfo), so
  * nothing else of the process is ever looked at. None of this is on a hot path, and everything works, if less well,
  * without. */
 #include "runtime/transport/ofi_int.h"
@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -23,6 +24,10 @@ enum {
     GUARD_EVERY_MS = 500,
     GUARD_AFTER_MS = 1000,
     GUARD_WAITING = 128, /* beyond: the oldest of the address that has most goes */
+};
+
+struct only {
+    int fd, count;
 };
 
 /* Call visit for every socket of an epoll set, until it returns true. */
@@ -62,6 +67,26 @@ static bool peer_of(int fd, struct sockaddr_in6 *peer)
     socklen_t len = sizeof(*peer);
     memset(peer, 0, sizeof(*peer));
     return getpeername(fd, (struct sockaddr *)peer, &len) == 0;
+}
+
+/* ---- the completion queue's wake-up ---- */
+
+static bool visit_only(int fd, void *arg)
+{
+    struct only *only = arg;
+    only->fd = fd;
+    return ++only->count > 1;
+}
+
+/* The provider writes a byte into a pair of sockets for each completion and reads it again at the next look, for a sleeper: two system calls, between
+ * what came and its answer. Nobody sleeps while this thread works, and who arms looks again afterwards. A byte that the provider is never
+ * told of is not read, and where one stands it writes no other. */
+void ofi_sock_mute(struct ofi_tp *tp)
+{
+    struct only only = {.fd = -1};
+    sockets_of_epoll(tp->cq_fd, visit_only, &only);
+    if (only.count == 1)
+        epoll_ctl(tp->cq_fd, EPOLL_CTL_DEL, only.fd, NULL);
 }
 
 /* ---- listener: accepted sockets inherit what is set here ---- */

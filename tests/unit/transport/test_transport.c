@@ -306,6 +306,31 @@ static void test_transport_armed_sleeper_wakes_for_messages_and_for_the_close(vo
     pair_close(&p);
 }
 
+/* What was posted may be done before the call returns: who arms hears of that, or is woken for it. */
+static void test_transport_who_arms_after_a_post_does_not_sleep_over_its_end(void **state)
+{
+    (void)state;
+    enum { COUNT = 50 };
+    static uint8_t bytes[256];
+    struct pair p;
+    pair_open(&p);
+    for (int i = 0; i < COUNT; i++) {
+        struct tp_op op = {0};
+        arm(&p.a);
+        assert_int_equal(tp_send(p.a_ep, bytes, sizeof bytes, NULL, 0, &op), KEEL_OK);
+        for (int looks = 0; !p.a.first; looks++) {
+            assert_true(looks < 1000);
+            peer_step(&p.b); /* mem: it is done when the peer has looked */
+            bool slept = impl->table->arm(p.a.tp);
+            assert_true(!slept || readable(&p.a, 5000));
+            peer_step(&p.a);
+        }
+        record_free(world_await(&p.world, &p.a, TP_DONE, p.a_ep));
+        record_free(world_await(&p.world, &p.b, TP_RECV, p.b_ep));
+    }
+    pair_close(&p);
+}
+
 /* ---- threads ---- */
 
 enum { THREADS = 2, THREAD_MESSAGES = 3000 };
@@ -435,6 +460,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_transport_write_past_the_end_of_a_region_fails_and_touches_nothing),
         cmocka_unit_test(test_transport_key_given_twice_is_refused),
         cmocka_unit_test(test_transport_armed_sleeper_wakes_for_messages_and_for_the_close),
+        cmocka_unit_test(test_transport_who_arms_after_a_post_does_not_sleep_over_its_end),
         cmocka_unit_test(test_transport_tps_of_different_threads_are_independent),
         cmocka_unit_test(test_transport_random_traffic_keeps_order_and_bytes),
     };
