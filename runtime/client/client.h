@@ -140,6 +140,7 @@ struct client {
     uint64_t epoch_seen;
     /* Time that this process lived: a long time between two looks at the clock is its own, not its peers'. */
     uint64_t lived_ns, looked_at;
+    unsigned polls;
     uint64_t next_seq;
     uint64_t next_number; /* of puts */
     int large;            /* announced puts under way */

@@ -89,7 +89,7 @@ void link_drop(struct client *c, int node)
 static void take(struct client *c, const struct wire *w, size_t len, uint64_t now)
 {
     if (w->type == WIRE_REPLY)
-        op_answered(c, w, w + 1, len);
+        op_answered(c, w, w + 1, len, now);
     else
         courier_receive(c, w, w + 1, len, now);
 }

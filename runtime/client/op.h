@@ -125,7 +125,7 @@ void op_later(struct op *op, uint64_t now);
 void op_serve(struct client *c, uint64_t now); /* those that wait for what was given back */
 void op_link_lost(struct client *c, int node);
 void op_link_up(struct client *c, int node);
-void op_answered(struct client *c, const struct wire *w, const void *body, size_t len);
+void op_answered(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
 void op_access_done(struct piece *p, keel_status status);
 /* For the next fence of the rank, or of all: the first one of each rank. */
 void op_keep_error(struct client *c, int rank, keel_status status);

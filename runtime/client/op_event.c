@@ -13,7 +13,7 @@ static bool is_ignored(const struct op *op, int status)
            (op->kind == OP_PUT || op->kind == OP_ACC);
 }
 
-void op_answered(struct client *c, const struct wire *w, const void *body, size_t len)
+void op_answered(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now)
 {
     if (w->note) {
         note_cleared(c, w->seq);
@@ -23,7 +23,6 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
     if (!p)
         return; /* an answer to what was given up */
     struct op *op = p->op;
-    uint64_t now = c->env.now(c->env.user);
     op->unanswered--;
     if (w->status == WIRE_RETRY || (w->status == KEEL_ERR_NOMEM && op->patient)) {
         if (op_is_once(op))

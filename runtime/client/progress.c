@@ -13,6 +13,7 @@ enum {
     MOVE_EVERY_NS = 2000000,
     SLEEP_MS = 5,
     YIELD_EVERY = 8, /* polls */
+    DIRECT_EVERY = 4,
     BATCH = 32,
     GLANCES = 50,
     GLANCES_DIRECT = 5,
@@ -159,7 +160,8 @@ void client_progress(struct client *c)
     hall_poll(c, now);
     poll_transport(c, c->shm, now);
     poll_transport(c, c->net, now);
-    if (c->direct.tp != c->net)
+    /* what we wait for comes from an agent, if anything of ours is under way */
+    if (c->direct.tp != c->net && (!c->active || ++c->polls % DIRECT_EVERY == 0))
         poll_transport(c, c->direct.tp, now);
     if (c->direct.crowded)
         courier_flow(c, now);
@@ -293,11 +295,10 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
         client_progress(c);
         if (done(arg))
             break;
-        uint64_t now = c->env.now(c->env.user);
         if (c->came != came)
-            spin_again(c, &spin, now);
+            spin_again(c, &spin, c->looked_at);
         came = c->came;
-        if (now < spin.until)
+        if (c->looked_at < spin.until)
             continue;
         if (!slept)
             spin_end(c, &spin, false);

@@ -180,8 +180,10 @@ static void drop_surplus(struct stream_tp *tp)
 void stream_drop_late(struct stream_tp *tp)
 {
     struct tp_connreq *req, *next;
+    if (tp->strangers == 0)
+        return;
     uint64_t now = clock_now_ns();
-    if (tp->strangers == 0 || now < tp->guard_ns)
+    if (now < tp->guard_ns)
         return;
     tp->guard_ns = now + HELLO_MS * KEEL_NS_PER_MS / 10;
     for (req = TAILQ_FIRST(&tp->reqs); req; req = next) {
