@@ -70,8 +70,11 @@ static int give(struct block *b, const size_t *bytes, void **base_ptrs)
     b->copied = redundancy() != KEEL_REDUNDANCY_NONE;
     if (b->copied && bytes[keel_group_rank(b->group)])
         armci_check(keel_segment_track(b->segment), "ARMCI_Malloc", keel_rank());
-    for (int m = 0; m < keel_group_size(b->group); m++)
+    for (int m = 0; m < keel_group_size(b->group); m++) {
         base_ptrs[m] = bytes[m] ? keel_address(b->segment, keel_group_to_world(b->group, m)) : NULL;
+        if (bytes[m] && !base_ptrs[m])
+            armci_end("ARMCI_Malloc", keel_rank(), "no memory, or no descriptor, to map what is on this node");
+    }
     b->base = base_ptrs[keel_group_rank(b->group)];
     b->number = ++numbers;
     b->next = blocks;

@@ -64,8 +64,8 @@ void keel_local_free(void *memory); /* NULL is allowed */
 /* Where the rank's part lies: at the same address in every process. Where a copy of the part is on
  * the caller's node the memory is there, and plain loads and stores work; elsewhere the address is kept free, and
  * touching it is a segmentation fault. Plain stores reach the copy on this node only: they are right where it is the only
- * one (KEEL_REDUNDANCY_NONE). NULL for wrong arguments, or if the system did not give the process its address range and the part
- * is not here.
+ * one (KEEL_REDUNDANCY_NONE). NULL for wrong arguments, if there is no memory or no descriptor to map what is here (another call may find some), or if
+ * the system did not give the process its address range and the part is not here.
  * threads   any.  blocks  at the first call for a part, until the node's agent has answered; and, where the node's copy is being made
  *           again after a death (a process that takes a dead one's place on another node finds it so), until that is whole. */
 void *keel_address(keel_segment *segment, int rank);

@@ -438,11 +438,13 @@ void *segment_address(keel_segment *s, int rank)
     if (!s || !s->client->ready || s->retired || rank < 0 || rank >= s->client->size)
         return NULL;
     const struct page_rank *r = page_rank(s->client->page, rank);
-    keel_status status;
+    keel_status status = KEEL_OK;
     bool viewed = s->view && s->view_slot == (int)r->slot;
     uint8_t *copy = viewed ? s->view : segment_map_whole(s, (int)r->slot, &status);
     if (copy)
         return copy + s->part_at[rank];
+    if (status == KEEL_ERR_NOMEM) /* it is here, and cannot be mapped */
+        return NULL;
     return s->base ? (void *)(uintptr_t)address_of(s, rank) : NULL; // NOLINT(performance-no-int-to-ptr)
 }
 

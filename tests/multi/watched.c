@@ -1,5 +1,5 @@
 /* Plain stores and segments that are freed, where something comes in between: a store while another thread's first store to the same piece is
- * being taken; a free that is refused; a free with operations under way. What a strong get returns, all copies have. */
+ * being taken; a free that is refused; a free with operations under way; no descriptors. What a strong get returns, all copies have. */
 #include <keel/keel.h>
 
 #include <pthread.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -130,11 +131,30 @@ static void free_with_operations_under_way(keel_redundancy redundancy, bool of_g
     free(bytes);
 }
 
+/* Touching an address that is only kept free would end the process. */
+static void no_address_without_a_descriptor(void)
+{
+    keel_segment *s;
+    struct rlimit many, none;
+    CHECK(keel_segment_alloc(4096, KEEL_REDUNDANCY_SHADOW, &s));
+    CHECK(keel_barrier());
+    EXPECT(getrlimit(RLIMIT_NOFILE, &many) == 0);
+    none = many;
+    none.rlim_cur = (rlim_t)dup(0);
+    EXPECT(close((int)none.rlim_cur) == 0 && setrlimit(RLIMIT_NOFILE, &none) == 0);
+    EXPECT(keel_address(s, me) == NULL);
+    EXPECT(setrlimit(RLIMIT_NOFILE, &many) == 0);
+    EXPECT(*(int64_t *)keel_address(s, me) == 0);
+    CHECK(keel_barrier());
+    CHECK(keel_segment_free(s));
+}
+
 int main(void)
 {
     CHECK(keel_init());
     me = keel_rank();
     n = keel_size();
+    no_address_without_a_descriptor();
     store_beside_a_first_store();
     store_after_a_free_that_is_refused();
     for (keel_redundancy r = KEEL_REDUNDANCY_NONE; r <= KEEL_REDUNDANCY_TRIPLE; r++) {
