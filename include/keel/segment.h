@@ -4,6 +4,7 @@
 #define KEEL_SEGMENT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <keel/group.h>
 #include <keel/status.h>
@@ -41,6 +42,19 @@ KEEL_MUST_CHECK keel_status keel_segment_alloc_parts(const size_t *bytes, keel_r
  * errors    as above; KEEL_ERR_ARG, KEEL_ERR_STATE: of the group (keel/group.h). KEEL_ERR_LIMIT after 2^31 of them in a job. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
                                                      keel_segment **out);
+/* How a process that is no member reaches one part of a group's segment. keel_segment_describe fills *out with the rank's part; any message carries
+ * it to processes of the job. keel_segment_attach makes a segment of that one part (those of other ranks have no bytes), in which put, get, accumulate
+ * and all else of keel/rma.h, shape.h and signal.h do what they do for a member. Its address (keel_address) is the process's own and not the
+ * members'. Both are local: nobody else is needed, also not later: what dies is survived as by the members. keel_segment_free of it is local, too, and
+ * frees nothing of theirs; it completes the caller's implicit operations before. It should come before the members free theirs: operations that an agent
+ * carries out are KEEL_ERR_ARG afterwards, those within a node reach memory that is nobody's.
+ * threads   one thread at a time, as for keel_locate.
+ * errors    KEEL_ERR_ARG: the segment is one of all ranks, no such rank, or no description; KEEL_ERR_NOMEM; KEEL_ERR_STATE. */
+typedef struct keel_segment_part {
+    uint64_t opaque[8];
+} keel_segment_part;
+KEEL_MUST_CHECK keel_status keel_segment_describe(const keel_segment *segment, int rank, keel_segment_part *out);
+KEEL_MUST_CHECK keel_status keel_segment_attach(const keel_segment_part *part, keel_segment **out);
 /* Collective over those who allocated it. NULL is allowed (on all ranks). The segment is freed also where the call tells what keel_fence_all would have told.
  * Operations of the caller that are under way to it, with handles, too, are completed first; their handles are to be waited for as ever.
  * Afterwards, until many others have been freed after it, calls on it are KEEL_ERR_ARG and its parts have no bytes.

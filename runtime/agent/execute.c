@@ -450,7 +450,9 @@ static bool find_target(struct agent *a, struct target *t)
     const struct wire *w = t->w;
     const struct store_segment *s = w->slot < a->view.nodes ? store_find(&a->store, w->seg) : NULL;
     if (!s) {
-        answer(t, w->slot >= a->view.nodes || store_was_freed(&a->store, w->seg) ? KEEL_ERR_ARG : WIRE_RETRY);
+        /* all nodes know a group's segment before anybody has it */
+        bool gone = store_was_freed(&a->store, w->seg) || w->seg >= SEGMENT_GROUP_FIRST;
+        answer(t, w->slot >= a->view.nodes || gone ? KEEL_ERR_ARG : WIRE_RETRY);
         return false;
     }
     t->group = group_of(w->slot, s->redundancy);

@@ -212,11 +212,13 @@ void segments_map(struct agent *a, struct proc *proc, const struct control *r)
     const struct store_copy *copy = store_copy(&a->store, r->seg, r->slot);
     struct control reply = *r;
     bool filled = is_being_filled(a, r->seg, r->slot);
+    /* all nodes know a group's segment before anybody has it */
+    bool gone = store_was_freed(&a->store, r->seg) || (r->seg >= SEGMENT_GROUP_FIRST && !store_find(&a->store, r->seg));
     copy = filled ? NULL : copy;
-    reply.status = filled                               ? KEEL_IN_PROGRESS
-                   : copy                               ? copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK
-                   : store_was_freed(&a->store, r->seg) ? KEEL_ERR_ARG
-                                                        : KEEL_ERR_STATE;
+    reply.status = filled ? KEEL_IN_PROGRESS
+                   : copy ? copy->lost ? KEEL_ERR_DATA_LOST : KEEL_OK
+                   : gone ? KEEL_ERR_ARG
+                          : KEEL_ERR_STATE;
     reply.bytes = copy ? copy->bytes : 0;
     a->ops.answer(a->ops.user, proc, &reply, reply.status == KEEL_OK ? copy->handle : -1);
 }

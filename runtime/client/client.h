@@ -84,6 +84,7 @@ struct keel_segment {
     uint16_t group_generation;
     bool freed;              /* before this process joined */
     bool retired;            /* freed by this process */
+    bool attached;           /* one part of it, which this process has no share in (segment_part.c) */
     _Atomic(uint8_t *) *map; /* [nodes] this node's copy of each slot's part, NULL until mapped */
     size_t *map_bytes;       /* [nodes] */
     _Atomic uint64_t
@@ -264,6 +265,10 @@ keel_status segment_free(struct client *c, struct keel_segment *segment);
 keel_status segment_alloc_group(struct keel_group *g, const size_t *bytes, keel_redundancy redundancy,
                                 keel_segment **out);
 keel_status segment_free_group(struct client *c, struct keel_segment *segment);
+/* segment_part.c: a part of such a segment, for others; all local. */
+keel_status segment_describe(const struct keel_segment *s, int rank, keel_segment_part *out);
+keel_status segment_attach_part(struct client *c, const keel_segment_part *part, struct keel_segment **out);
+keel_status segment_detach(struct client *c, struct keel_segment *s);
 /* The nodes that hold the copies of the rank's part now, the primary first; *n gets their number, 0: it is lost. */
 keel_status segment_copies(const keel_segment *s, int rank, int *nodes, int *n);
 void segment_release(struct keel_segment *s);

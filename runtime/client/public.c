@@ -191,6 +191,20 @@ KEEL_EXPORT keel_status keel_segment_alloc_parts(const size_t *bytes, keel_redun
     return segment_alloc_parts(&process_client, bytes, redundancy, out);
 }
 
+KEEL_EXPORT keel_status keel_segment_describe(const keel_segment *segment, int rank, keel_segment_part *out)
+{
+    return process_client.ready ? segment_describe(segment, rank, out) : KEEL_ERR_STATE;
+}
+
+KEEL_EXPORT keel_status keel_segment_attach(const keel_segment_part *part, keel_segment **out)
+{
+    if (process_client.ready)
+        return segment_attach_part(&process_client, part, out);
+    if (out)
+        *out = NULL;
+    return KEEL_ERR_STATE;
+}
+
 KEEL_EXPORT keel_status keel_segment_free(keel_segment *segment)
 {
     return segment_free(&process_client, segment);

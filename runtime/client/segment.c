@@ -497,6 +497,8 @@ keel_status segment_free(struct client *c, struct keel_segment *segment)
     if (segment->retired)
         return KEEL_ERR_ARG; /* it was freed */
     await_operations(c, segment);
+    if (segment->attached)
+        return segment_detach(c, segment);
     if (segment->group)
         return segment_free_group(c, segment);
     if (c->coll.split)

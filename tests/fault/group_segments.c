@@ -1,5 +1,6 @@
 /* group_segments COUNT: all ranks but the last are a group, and allocate and free segments of it while some of them die inside these
- * calls. Those who live get the same segments, at the same place, and use each part of them, those of the dead, too. Exit 0 if so. */
+ * calls. Those who live get the same segments, at the same place, and use each part of them, those of the dead, too. The last rank
+ * has attached memory that rank 0 made alone, and uses it in the end. Exit 0 if so. */
 #include "../lib/expect.h"
 
 #include <stdlib.h>
@@ -36,6 +37,45 @@ static void same(keel_segment *s, keel_group *g)
     EXPECT(least == most && mine != 0);
 }
 
+/* Rank 0 makes memory alone, and the last rank uses it, whatever becomes of rank 0 and its node. */
+static keel_segment *lend_and_attach(void)
+{
+    int me = keel_rank(), last = keel_size() - 1;
+    size_t bytes = UNIT + 8;
+    keel_segment *s = NULL;
+    keel_segment_part part;
+    keel_group *alone;
+    if (me == 0) {
+        CHECK(keel_group_create(&me, 1, 0, &alone));
+        CHECK(keel_segment_alloc_group(alone, &bytes, KEEL_REDUNDANCY_SHADOW, &s));
+        CHECK(keel_segment_describe(s, 0, &part));
+        CHECK(keel_message_send(last, 1, &part, sizeof part));
+        CHECK(keel_wait_until(s, 0, KEEL_EQ, 1, last, NULL));
+    }
+    if (me == last) {
+        unsigned char piece[UNIT];
+        memset(piece, 99, sizeof piece);
+        CHECK(keel_message_receive(0, 1, &part, sizeof part, NULL, NULL));
+        CHECK(keel_segment_attach(&part, &s));
+        CHECK(keel_put_signal(s, 0, 8, piece, sizeof piece, 0, 1));
+    }
+    return s;
+}
+
+static void look_at_it(keel_segment *s)
+{
+    unsigned char piece[UNIT];
+    int64_t old;
+    CHECK(keel_get(s, 0, 8, piece, sizeof piece));
+    for (int i = 0; i < UNIT; i++)
+        EXPECT(piece[i] == 99);
+    CHECK(keel_fetch_add(s, 0, 0, 5, &old));
+    EXPECT(old == 1);
+    CHECK(keel_put(s, 0, 8, &old, 8));
+    CHECK(keel_fetch_add(s, 0, 8, 5, &old));
+    EXPECT(old == 1);
+}
+
 int main(int argc, char **argv)
 {
     int count = argc > 1 ? atoi(argv[1]) : 3;
@@ -47,6 +87,7 @@ int main(int argc, char **argv)
         list[m] = m;
         bytes[m] = (size_t)n * UNIT;
     }
+    keel_segment *lent = lend_and_attach();
     if (keel_rank() < members) {
         CHECK(keel_group_create(list, members, 0, &g));
         keel_segment *before = NULL, *s;
@@ -66,6 +107,8 @@ int main(int argc, char **argv)
     CHECK(keel_segment_alloc(64, KEEL_REDUNDANCY_SHADOW, &of_all));
     CHECK(keel_put(of_all, n - 1, 8 * ((size_t)keel_rank() % 8), &(int64_t){1}, 8));
     CHECK(keel_barrier());
+    if (keel_rank() == n - 1)
+        look_at_it(lent);
     printf("rank %d: right\n", keel_rank());
     fflush(stdout);
     CHECK(keel_finalize());

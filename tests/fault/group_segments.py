@@ -24,13 +24,13 @@ def test_nobody_dies():
 
 def test_a_rank_dies_at_each_step():
     for point in POINTS:
-        run("%s:1:kill:rank=0" % point, 1)  # who draws the number
+        run("%s:2:kill:rank=0" % point, 1)  # who draws the number; the first time is the memory that it makes alone
         run("%s:2:kill:rank=3" % point, 1)
 
 
 def test_a_node_dies_at_each_step():
     for point in POINTS:
-        run("%s:1:node:rank=0" % point, 2)
+        run("%s:2:node:rank=0" % point, 2)
         run("%s:2:node:rank=4" % point, 1)
 
 

@@ -30,6 +30,7 @@ static keel_failure failures[8];
 static keel_link links[8];
 static void *address;
 static keel_segment *found;
+static keel_segment_part part;
 
 struct tried {
     const char *name;
@@ -145,6 +146,8 @@ static int objects(const char *when, bool list)
         STATE(keel_segment_alloc, 64, KEEL_REDUNDANCY_SHADOW, &found),
         STATE(keel_segment_alloc_parts, lens, KEEL_REDUNDANCY_SHADOW, &found),
         STATE(keel_segment_alloc_group, group, lens, KEEL_REDUNDANCY_SHADOW, &found),
+        STATE(keel_segment_describe, segment, 0, &part),
+        STATE(keel_segment_attach, &part, &found),
         STATE(keel_segment_free, segment),
         STATE(keel_segment_free, NULL),
         TRY(NULL, keel_group_world, ),
