@@ -18,7 +18,7 @@ struct block {
 static struct block *blocks;
 static int64_t numbers; /* of blocks so far: the same at all members of a block's group only if it is the world */
 
-static keel_redundancy redundancy(void)
+static keel_redundancy read_redundancy(void)
 {
     const char *text = getenv("KEEL_ARMCI_REDUNDANCY");
     if (!text || strcmp(text, "none") == 0)
@@ -28,6 +28,17 @@ static keel_redundancy redundancy(void)
     if (strcmp(text, "triple") == 0)
         return KEEL_REDUNDANCY_TRIPLE;
     armci_end("ARMCI_Malloc", keel_rank(), "KEEL_ARMCI_REDUNDANCY is neither none, shadow nor triple");
+}
+
+/* Each barrier asks. */
+static keel_redundancy redundancy(void)
+{
+    static bool known;
+    static keel_redundancy is;
+    if (!known)
+        is = read_redundancy();
+    known = true;
+    return is;
 }
 
 static const keel_combine largest = {.type = KEEL_INT64, .op = KEEL_MAX};
@@ -173,7 +184,8 @@ void armci_update_copies(keel_group *g)
     const struct block *b = blocks;
     while (b && !is_still(b, g))
         b = b->next;
-    if (!b)
+    /* All members do the same: each has the group's blocks, but of other groups' the others know nothing. */
+    if (is_world(g) ? redundancy() == KEEL_REDUNDANCY_NONE : !b)
         return;
     (void)ARMCI_WaitAll();
     armci_check_all(keel_group_barrier(g), "a barrier");

@@ -491,6 +491,28 @@ static void test_memory_of_groups(void)
     ARMCI_Group_free(&half);
 }
 
+/* Nobody but the members of a group has memory: all meet all the same. */
+static void test_memory_of_some(void)
+{
+    ARMCI_Group some;
+    void *base[64];
+    int list[2] = {0, n / 2}, members = n > 1 ? 2 : 1;
+    bool member = me == 0 || me == n / 2;
+    ARMCI_Group_create(members, list, &some);
+    if (member) {
+        EXPECT(ARMCI_Malloc_group(base, 16, &some) == 0);
+        *(long *)base[some.rank] = me;
+    }
+    ARMCI_Barrier();
+    int sum = 1;
+    armci_msg_igop(&sum, 1, "+");
+    EXPECT(sum == n);
+    ARMCI_Barrier();
+    if (member)
+        EXPECT(ARMCI_Free_group(base[some.rank], &some) == 0);
+    ARMCI_Group_free(&some);
+}
+
 /* Round a ring: who is notified sees what was put before, also without waiting for the put. */
 static void test_notifications(void)
 {
@@ -536,6 +558,7 @@ int main(int argc, char **argv)
     EXPECT(ARMCI_Init_args(&argc, &argv) == 0 && ARMCI_Initialized() && ARMCI_Init() == 0);
     me = armci_msg_me();
     n = armci_msg_nproc();
+    test_memory_of_some(); /* before there is any of all */
     test_contiguous();
     test_values();
     test_strided();
