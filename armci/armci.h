@@ -6,6 +6,8 @@
 #ifndef ARMCI_H
 #define ARMCI_H
 
+#include <stddef.h>
+
 #include <mpi.h>
 
 #ifdef __cplusplus
@@ -44,6 +46,15 @@ typedef struct {
     int size;
 } ARMCI_Group;
 
+/* Memory that one process has made: sent to another as it is. */
+typedef struct armci_meminfo_ds {
+    char *armci_addr; /* at its maker; NULL: given back */
+    char *addr;       /* the same */
+    size_t size;
+    int cpid;         /* who has made it */
+    long idlist[128]; /* the library's */
+} armci_meminfo_t;
+
 /* ---- start and end ---- */
 int ARMCI_Init(void);
 int ARMCI_Init_args(int *argc, char ***argv);
@@ -68,6 +79,14 @@ int ARMCI_Free_local(void *ptr);
 void ARMCI_Set_shm_limit(unsigned long shmemlimit);
 int ARMCI_Uses_shm(void);
 int ARMCI_Uses_shm_grp(ARMCI_Group *group);
+/* By this process alone: bytes of memory (zeroed, at least one) that others reach once they have the description. memflg is 0. */
+void ARMCI_Memget(size_t bytes, armci_meminfo_t *meminfo, int memflg);
+/* Where this process finds it, plus offset bytes (the maker: without): the remote address for the calls below with cpid as the process. On cpid's node it can be
+ * touched. As often as Memat was called, Memdt ends it; nothing is given back by it. All others end it before the maker calls Memctl, which gives
+ * the memory back; at another process it forgets the description. */
+void *ARMCI_Memat(armci_meminfo_t *meminfo, long offset);
+void ARMCI_Memdt(armci_meminfo_t *meminfo, long offset);
+void ARMCI_Memctl(armci_meminfo_t *meminfo);
 void ARMCI_Access_begin(void *ptr);
 void ARMCI_Access_end(void *ptr);
 
@@ -129,6 +148,7 @@ int ARMCI_Test(armci_hdl_t *handle); /* 0: complete, 1: not yet, as Global Array
 int ARMCI_WaitProc(int proc);
 int ARMCI_WaitAll(void);
 void ARMCI_Fence(int proc);
+void ARMCI_GroupFence(ARMCI_Group *group); /* of its members */
 void ARMCI_AllFence(void);
 void ARMCI_Barrier(void);
 
@@ -160,6 +180,9 @@ int armci_domain_same_id(armci_domain_t kind, int proc);
 int ARMCI_Same_node(int proc);
 
 /* ---- messages and collectives: also in message.h ---- */
+/* MPI's own, if the program has it: they need no ARMCI_Init. */
+void armci_msg_init(int *argc, char ***argv);
+void armci_msg_finalize(void);
 int armci_msg_me(void);
 int armci_msg_nproc(void);
 void armci_msg_abort(int code);
@@ -180,6 +203,8 @@ void armci_msg_brdcst(void *buffer, int len, int root);
 void armci_msg_bcast_scope(int scope, void *buffer, int len, int root);
 /* The root is a number among all processes, as Global Arrays gives it. */
 void armci_msg_group_bcast_scope(int scope, void *buffer, int len, int root, ARMCI_Group *group);
+/* Within the node, from its first process. */
+void armci_msg_clus_brdcst(void *buffer, int len);
 void armci_msg_sel(void *x, int n, char *op, int type, int contribute);
 void armci_msg_sel_scope(int scope, void *x, int n, char *op, int type, int contribute);
 void armci_msg_gop_scope(int scope, void *x, int n, char *op, int type);
@@ -191,6 +216,15 @@ void armci_msg_lgop(long *x, int n, char *op);
 void armci_msg_llgop(long long *x, int n, char *op);
 void armci_msg_fgop(float *x, int n, char *op);
 void armci_msg_dgop(double *x, int n, char *op);
+/* Within the node. */
+void armci_msg_clus_igop(int *x, int n, char *op);
+void armci_msg_clus_lgop(long *x, int n, char *op);
+void armci_msg_clus_llgop(long long *x, int n, char *op);
+void armci_msg_clus_fgop(float *x, int n, char *op);
+void armci_msg_clus_dgop(double *x, int n, char *op);
+/* n addresses, of which each process gives some and NULL for the rest: all get all. */
+void armci_exchange_address(void *addresses[], int n);
+void armci_exchange_address_grp(void *addresses[], int n, ARMCI_Group *group);
 void armci_msg_group_gop_scope(int scope, void *x, int n, char *op, int type, ARMCI_Group *group);
 void armci_msg_group_igop(int *x, int n, char *op, ARMCI_Group *group);
 void armci_msg_group_lgop(long *x, int n, char *op, ARMCI_Group *group);

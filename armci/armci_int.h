@@ -1,6 +1,7 @@
 /* What the files of libarmci share. Everything rests on Keel's public calls:
  *   start.c    start, end, errors, where processes are
  *   memory.c   allocation; from (process, address) to (segment, offset)
+ *   memget.c   memory that one process makes alone
  *   data.c     put, get, accumulate, atomics, in every shape
  *   handle.c   non-blocking operations, fences
  *   group.c    groups
@@ -47,6 +48,12 @@ keel_group *armci_group(const ARMCI_Group *group, const char *call);
 void armci_groups_init(MPI_Comm comm);
 void armci_groups_fini(void);
 void armci_memory_fini(void);
+/* Collective over the group, for the library's call: what ARMCI_Malloc_group and ARMCI_Free_group do. */
+int armci_malloc_on(keel_group *g, void **base_ptrs, armci_size_t size, const char *call);
+int armci_free_on(keel_group *g, void *ptr, const char *call);
+/* This process's stores into what it has attached of others' own memory go to the copies. At the end. */
+void armci_memget_update(void);
+void armci_memget_fini(void);
 /* In each barrier of the group (or of all processes), before its members meet: what they stored into memory of theirs goes to its copies. */
 void armci_update_copies(keel_group *g);
 void armci_messages_init(void);

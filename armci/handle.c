@@ -114,6 +114,13 @@ ARMCI_EXPORT void ARMCI_Fence(int proc)
     armci_check(keel_fence(proc), "ARMCI_Fence", proc);
 }
 
+ARMCI_EXPORT void ARMCI_GroupFence(ARMCI_Group *group)
+{
+    const keel_group *g = armci_group(group, "ARMCI_GroupFence");
+    for (int m = 0; m < keel_group_size(g); m++)
+        armci_check(keel_fence(keel_group_to_world(g, m)), "ARMCI_GroupFence", keel_group_to_world(g, m));
+}
+
 ARMCI_EXPORT void ARMCI_AllFence(void)
 {
     armci_running("ARMCI_AllFence");

@@ -93,7 +93,7 @@ static int give(struct block *b, const size_t *bytes, void **base_ptrs)
     return 0;
 }
 
-static int malloc_on(keel_group *g, void **base_ptrs, armci_size_t size, const char *call)
+int armci_malloc_on(keel_group *g, void **base_ptrs, armci_size_t size, const char *call)
 {
     armci_running(call);
     struct block *b = calloc(1, sizeof *b);
@@ -116,12 +116,12 @@ static int malloc_on(keel_group *g, void **base_ptrs, armci_size_t size, const c
 
 ARMCI_EXPORT int ARMCI_Malloc(void **base_ptrs, armci_size_t size)
 {
-    return malloc_on(keel_group_world(), base_ptrs, size, "ARMCI_Malloc");
+    return armci_malloc_on(keel_group_world(), base_ptrs, size, "ARMCI_Malloc");
 }
 
 ARMCI_EXPORT int ARMCI_Malloc_group(void **base_ptrs, armci_size_t size, ARMCI_Group *group)
 {
-    return malloc_on(armci_group(group, "ARMCI_Malloc_group"), base_ptrs, size, "ARMCI_Malloc_group");
+    return armci_malloc_on(armci_group(group, "ARMCI_Malloc_group"), base_ptrs, size, "ARMCI_Malloc_group");
 }
 
 /* Which allocation is it? Each process gives its own pointer, which is NULL where it asked for nothing: those that know tell whose parts
@@ -143,7 +143,7 @@ static int64_t place_of(const keel_group *g, const struct block *wanted)
     return place;
 }
 
-static int free_on(keel_group *g, void *ptr, const char *call)
+int armci_free_on(keel_group *g, void *ptr, const char *call)
 {
     armci_running(call);
     int64_t mine = place_of(g, block_of(g, ptr)), all = 0;
@@ -164,12 +164,12 @@ static int free_on(keel_group *g, void *ptr, const char *call)
 
 ARMCI_EXPORT int ARMCI_Free(void *ptr)
 {
-    return free_on(keel_group_world(), ptr, "ARMCI_Free");
+    return armci_free_on(keel_group_world(), ptr, "ARMCI_Free");
 }
 
 ARMCI_EXPORT int ARMCI_Free_group(void *ptr, ARMCI_Group *group)
 {
-    return free_on(armci_group(group, "ARMCI_Free_group"), ptr, "ARMCI_Free_group");
+    return armci_free_on(armci_group(group, "ARMCI_Free_group"), ptr, "ARMCI_Free_group");
 }
 
 /* When all processes meet, nobody writes to any; when a group does, nobody to what is its own. */
@@ -184,11 +184,13 @@ void armci_update_copies(keel_group *g)
     const struct block *b = blocks;
     while (b && !is_still(b, g))
         b = b->next;
-    /* All members do the same: each has the group's blocks, but of other groups' the others know nothing. */
+    /* All members do the same: each has the group's blocks, but of other groups' and of its own ones the others know nothing. */
     if (is_world(g) ? redundancy() == KEEL_REDUNDANCY_NONE : !b)
         return;
     (void)ARMCI_WaitAll();
     armci_check_all(keel_group_barrier(g), "a barrier");
+    if (is_world(g))
+        armci_memget_update();
     for (; b; b = b->next)
         if (is_still(b, g))
             armci_check(keel_update_flush(b->segment), "a barrier", keel_rank());
@@ -212,18 +214,19 @@ bool armci_find(int proc, const void *address, keel_segment **segment, size_t *o
 ARMCI_EXPORT int ARMCI_Malloc_memdev(void **base_ptrs, armci_size_t size, const char *device)
 {
     (void)device;
-    return malloc_on(keel_group_world(), base_ptrs, size, "ARMCI_Malloc_memdev");
+    return armci_malloc_on(keel_group_world(), base_ptrs, size, "ARMCI_Malloc_memdev");
 }
 
 ARMCI_EXPORT int ARMCI_Malloc_group_memdev(void **base_ptrs, armci_size_t size, ARMCI_Group *group, const char *device)
 {
     (void)device;
-    return malloc_on(armci_group(group, "ARMCI_Malloc_group_memdev"), base_ptrs, size, "ARMCI_Malloc_group_memdev");
+    return armci_malloc_on(armci_group(group, "ARMCI_Malloc_group_memdev"), base_ptrs, size,
+                           "ARMCI_Malloc_group_memdev");
 }
 
 ARMCI_EXPORT int ARMCI_Free_memdev(void *ptr)
 {
-    return free_on(keel_group_world(), ptr, "ARMCI_Free_memdev");
+    return armci_free_on(keel_group_world(), ptr, "ARMCI_Free_memdev");
 }
 
 ARMCI_EXPORT void *ARMCI_Malloc_local(armci_size_t size)

@@ -211,6 +211,11 @@ ARMCI_EXPORT void armci_msg_bcast_scope(int scope, void *buffer, int len, int ro
     bcast(g, buffer, len, g ? keel_group_from_world(g, root) : -1, "armci_msg_bcast_scope");
 }
 
+ARMCI_EXPORT void armci_msg_clus_brdcst(void *buffer, int len)
+{
+    bcast(scope_group(SCOPE_NODE, "armci_msg_clus_brdcst"), buffer, len, 0, "armci_msg_clus_brdcst");
+}
+
 ARMCI_EXPORT void armci_msg_group_bcast_scope(int scope, void *buffer, int len, int root, ARMCI_Group *group)
 {
     keel_group *g = armci_group(group, "armci_msg_group_bcast_scope");
@@ -343,6 +348,11 @@ ARMCI_EXPORT void armci_msg_reduce_scope(int scope, void *x, int n, char *op, in
     {                                                                                                                  \
         const char *call = "armci_msg_group_" #LETTER "gop";                                                           \
         reduce(call, armci_group(group, call), x, n, op, TYPE);                                                        \
+    }                                                                                                                  \
+    ARMCI_EXPORT void armci_msg_clus_##LETTER##gop(T *x, int n, char *op)                                              \
+    {                                                                                                                  \
+        const char *call = "armci_msg_clus_" #LETTER "gop";                                                            \
+        reduce(call, scope_group(SCOPE_NODE, call), x, n, op, TYPE);                                                   \
     }
 /* NOLINTEND(bugprone-macro-parentheses) */
 GOP(i, int, ARMCI_INT)
@@ -350,6 +360,23 @@ GOP(l, long, ARMCI_LONG)
 GOP(ll, long long, ARMCI_LONG_LONG)
 GOP(f, float, ARMCI_FLOAT)
 GOP(d, double, ARMCI_DOUBLE)
+
+/* Each address is given by one process, and NULL by all others. */
+static void exchange(const char *call, keel_group *g, void **addresses, int n)
+{
+    _Static_assert(sizeof(void *) == sizeof(long), "an address is summed as a long");
+    reduce(call, g, addresses, n, "+", ARMCI_LONG);
+}
+
+ARMCI_EXPORT void armci_exchange_address(void *addresses[], int n)
+{
+    exchange("armci_exchange_address", scope_group(SCOPE_ALL, "armci_exchange_address"), addresses, n);
+}
+
+ARMCI_EXPORT void armci_exchange_address_grp(void *addresses[], int n, ARMCI_Group *group)
+{
+    exchange("armci_exchange_address_grp", armci_group(group, "armci_exchange_address_grp"), addresses, n);
+}
 
 /* ---- selection: everybody gets the n bytes of who has the largest or smallest first element ---- */
 

@@ -35,6 +35,7 @@ void armci_check_all(keel_status status, const char *call)
     armci_check(status, call, keel_rank());
 }
 
+#pragma weak PMPI_Init
 #pragma weak PMPI_Initialized
 #pragma weak PMPI_Comm_compare
 #pragma weak PMPI_Comm_dup
@@ -125,6 +126,7 @@ ARMCI_EXPORT int ARMCI_Finalize(void)
         return 0;
     ARMCI_Barrier();
     armci_messages_fini();
+    armci_memget_fini();
     armci_memory_fini();
     armci_groups_fini();
     ended = true;
@@ -140,6 +142,18 @@ ARMCI_EXPORT void ARMCI_Error(const char *msg, int code)
     char line[512];
     snprintf(line, sizeof line, "rank %d: %s (%d)", keel_rank(), msg ? msg : "ARMCI_Error", code);
     keel_abort(code, line);
+}
+
+ARMCI_EXPORT void armci_msg_init(int *argc, char ***argv)
+{
+    if (PMPI_Init && !mpi_runs() && PMPI_Init(argc, argv) != MPI_SUCCESS)
+        ARMCI_Error("armci_msg_init: MPI_Init failed", 1);
+}
+
+ARMCI_EXPORT void armci_msg_finalize(void)
+{
+    if (mpi_runs())
+        (void)MPI_Finalize();
 }
 
 ARMCI_EXPORT int armci_msg_me(void)

@@ -402,6 +402,30 @@ static void test_messages_from_anybody(void)
     }
 }
 
+static void test_nodes(void)
+{
+    char word[8] = "";
+    int first = armci_domain_glob_proc_id(ARMCI_DOMAIN_SMP, armci_domain_my_id(ARMCI_DOMAIN_SMP), 0);
+    int here = armci_domain_nprocs(ARMCI_DOMAIN_SMP, -1), one = 1;
+    long all[2] = {1, me}, long_one = 2;
+    long long longer = 3;
+    float half = 0.5F;
+    double quarter = 0.25;
+    if (me == first)
+        snprintf(word, sizeof word, "%d", first);
+    armci_msg_clus_brdcst(word, sizeof word);
+    EXPECT(atoi(word) == first);
+    armci_msg_clus_igop(&one, 1, "+");
+    armci_msg_clus_lgop(&long_one, 1, "+");
+    armci_msg_clus_llgop(&longer, 1, "+");
+    armci_msg_clus_fgop(&half, 1, "+");
+    armci_msg_clus_dgop(&quarter, 1, "+");
+    EXPECT(one == here && long_one == 2L * here && longer == 3LL * here && half == 0.5F * (float)here &&
+           quarter == 0.25 * here);
+    armci_msg_clus_lgop(all, 2, "min");
+    EXPECT(all[0] == 1 && all[1] == first);
+}
+
 static void test_groups_and_domains(void)
 {
     ARMCI_Group world, half, now;
@@ -488,7 +512,64 @@ static void test_memory_of_groups(void)
         EXPECT(ARMCI_Free_group(second[half.rank], &half) == 0 && ARMCI_Free_group(first[half.rank], &half) == 0);
         EXPECT(ARMCI_Free(all[me]) == 0);
     }
+    void *places[64] = {NULL}, *of_half[64] = {NULL};
+    places[me] = &places[me];
+    of_half[half.rank] = places[me];
+    armci_exchange_address(places, n);
+    armci_exchange_address_grp(of_half, size, &half);
+    EXPECT(places[me] == (void *)&places[me] && places[0]);
+    for (int m = 0; m < size; m++)
+        EXPECT(of_half[m] == places[list[m]]);
+    long value = 40 + me, found = -1;
+    void *base[64];
+    EXPECT(ARMCI_Malloc_group(base, 8 * size, &half) == 0);
+    for (int m = 0; m < size; m++)
+        EXPECT(ARMCI_NbPut(&value, address(base[m], 8 * half.rank), 8, list[m], NULL) == 0);
+    ARMCI_GroupFence(&half); /* by others, too, as a get tells */
+    EXPECT(ARMCI_Get(address(base[size - 1], 8 * half.rank), &found, 8, list[size - 1]) == 0 && found == value);
+    armci_msg_group_barrier(&half);
+    EXPECT(ARMCI_Free_group(base[half.rank], &half) == 0);
     ARMCI_Group_free(&half);
+}
+
+/* What one process makes by itself, others use; in any order, while all have memory of their own. */
+static void test_memory_of_one(void)
+{
+    enum { WORDS = 600 };
+    armci_meminfo_t own, other;
+    int to = (me + 1) % n, from = (me + n - 1) % n;
+    ARMCI_Memget(8 * WORDS, &own, 0);
+    EXPECT(own.cpid == me && own.size == 8 * WORDS && own.armci_addr && ARMCI_Memat(&own, 0) == own.armci_addr);
+    long *mine = ARMCI_Memat(&own, 0), value = 1000 + me, got = -1;
+    EXPECT(mine[0] == 0 && mine[WORDS - 1] == 0);
+    other = own;
+    if (n > 1) {
+        armci_msg_snd(11, &own, sizeof own, from);
+        armci_msg_rcv(11, &other, sizeof other, NULL, to);
+    }
+    char *theirs = ARMCI_Memat(&other, 0);
+    EXPECT(theirs && (n == 1 || (char *)ARMCI_Memat(&other, 16) == theirs + 16));
+    EXPECT(ARMCI_Put(&value, theirs + 8, 8, to) == 0);
+    EXPECT(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &got, theirs, 3, to) == 0 && got == 0);
+    EXPECT(ARMCI_GetValueLong(theirs + 8, to) == value);
+    ARMCI_Barrier();
+    EXPECT(mine[0] == 3 && mine[1] == 1000 + from);
+    mine[2] = 5 + me; /* plain stores, of the maker and of who shares its node */
+    if (ARMCI_Same_node(to))
+        ((long *)(void *)theirs)[3] = 7 + me;
+    ARMCI_Barrier();
+    EXPECT(ARMCI_GetValueLong(theirs + 16, to) == 5 + to);
+    EXPECT(!ARMCI_Same_node(from) || mine[3] == 7 + from);
+    ARMCI_Memdt(&other, 0);
+    if (n > 1) {
+        EXPECT(ARMCI_GetValueLong(theirs + 8, to) == value); /* attached twice */
+        ARMCI_Memdt(&other, 16);
+    }
+    ARMCI_Barrier();
+    ARMCI_Memctl(&own);
+    EXPECT(!own.armci_addr && !own.addr);
+    if (to != me)
+        ARMCI_Memctl(&other);
 }
 
 /* Nobody but the members of a group has memory: all meet all the same. */
@@ -569,7 +650,9 @@ int main(int argc, char **argv)
     test_messages();
     test_messages_from_anybody();
     test_groups_and_domains();
+    test_nodes();
     test_memory_of_groups();
+    test_memory_of_one();
     test_notifications();
     test_long_messages();
     if (me == 0)

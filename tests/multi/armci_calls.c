@@ -19,6 +19,7 @@ static long wide;
 static int list2[2] = {0, 1}, list_bad[2] = {0, 2}, list_twice[2], here;
 static armci_hdl_t handle;
 static ARMCI_Group world, gone, made;
+static armci_meminfo_t info, given_back, damaged, not_mine_to_give;
 static int stride[2] = {16, 64}, count[3] = {8, 2, 2}, down[2] = {-16, 64}, close_by[2] = {4, 4},
            far[2] = {INT_MAX, INT_MAX}, negative[3] = {8, -2, 2}, cut[3] = {12, 2, 2}, many[3] = {8, INT_MAX, INT_MAX};
 static void *to[2], *from[2], *outside[2], *nowhere[2];
@@ -36,6 +37,19 @@ static char buffer[256];
     X(ARMCI_Free, (base[me]))                                                                                          \
     X(ARMCI_Free_group, (base[me], &world))                                                                            \
     X(ARMCI_Free_memdev, (base[me]))                                                                                   \
+    X(ARMCI_Memget, (8, &info, 0))                                                                                     \
+    X(ARMCI_Memat, (&info, 0))                                                                                         \
+    X(ARMCI_Memdt, (&info, 0))                                                                                         \
+    X(ARMCI_Memctl, (&info))                                                                                           \
+    X(ARMCI_GroupFence, (&world))                                                                                      \
+    X(armci_msg_clus_brdcst, (value, 8))                                                                               \
+    X(armci_msg_clus_igop, (&got, 1, "+"))                                                                             \
+    X(armci_msg_clus_lgop, (&wide, 1, "+"))                                                                            \
+    X(armci_msg_clus_llgop, ((long long *)(void *)&wide, 1, "+"))                                                      \
+    X(armci_msg_clus_fgop, ((float *)(void *)value, 1, "+"))                                                           \
+    X(armci_msg_clus_dgop, (value, 1, "+"))                                                                            \
+    X(armci_exchange_address, (base, 1))                                                                               \
+    X(armci_exchange_address_grp, (base, 1, &world))                                                                   \
     X(ARMCI_Put, (value, base[me], 8, me))                                                                             \
     X(ARMCI_Get, (base[me], value, 8, me))                                                                             \
     X(ARMCI_Acc, (ARMCI_ACC_DBL, value, value, base[me], 8, me))                                                       \
@@ -145,6 +159,8 @@ static char buffer[256];
     X(ARMCI_Test, (&handle))                                                                                           \
     X(armci_msg_me, ())                                                                                                \
     X(armci_msg_nproc, ())                                                                                             \
+    X(armci_msg_init, (NULL, NULL))                                                                                    \
+    X(armci_msg_finalize, ())                                                                                          \
     X(armci_timer, ())
 
 /* NOLINTBEGIN(bugprone-macro-parentheses) */
@@ -170,6 +186,7 @@ enum { ENDING = sizeof ending / sizeof *ending, RETURNING = sizeof returning / s
 #define RANGE "an argument is out of range"
 #define SIGN "a negative count or stride"
 #define LEVELS "more stride levels than 8, or less than none"
+#define NO_DESCRIPTION "no description of memory, or it was given back"
 #define NO_TYPE "no such type of accumulate"
 
 /* X(number, call, arguments, what is said). */
@@ -287,7 +304,21 @@ enum { ENDING = sizeof ending / sizeof *ending, RETURNING = sizeof returning / s
     X(111, armci_msg_reduce, (value, 1, "median", ARMCI_DOUBLE), "no such operation")                                  \
     X(112, armci_msg_reduce, (value, 1, "+", 5), "no such type")                                                       \
     X(113, armci_msg_reduce_scope, (3, value, 1, "+", ARMCI_DOUBLE), "no such scope")                                  \
-    X(114, armci_msg_reduce_scope, (SCOPE_NODE, value, 1, "or", ARMCI_DOUBLE), "not for this type")
+    X(114, armci_msg_reduce_scope, (SCOPE_NODE, value, 1, "or", ARMCI_DOUBLE), "not for this type")                    \
+    X(115, ARMCI_Memget, (0, &info, 0), "no bytes")                                                                    \
+    X(116, ARMCI_Memget, (8, NULL, 0), "no place for the description")                                                 \
+    X(117, ARMCI_Memget, (8, &info, 1), "flags that are not 0")                                                        \
+    X(118, ARMCI_Memat, (NULL, 0), NO_DESCRIPTION)                                                                     \
+    X(119, ARMCI_Memat, (&given_back, 0), NO_DESCRIPTION)                                                              \
+    X(120, ARMCI_Memat, (&damaged, 0), RANGE)                                                                          \
+    X(121, ARMCI_Memdt, (&damaged, 0), "this process has not attached the memory")                                     \
+    X(122, ARMCI_Memctl, (&given_back), NO_DESCRIPTION)                                                                \
+    X(123, ARMCI_Memctl, (&not_mine_to_give), "not the address of this process's part")                                \
+    X(124, ARMCI_GroupFence, (&gone), "the group does not exist, or was freed")                                        \
+    X(125, armci_msg_clus_brdcst, (value, -8), "a negative length")                                                    \
+    X(126, armci_msg_clus_dgop, (value, -1, "+"), "a negative length")                                                 \
+    X(127, armci_exchange_address, (base, -1), "a negative length")                                                    \
+    X(128, armci_exchange_address_grp, (base, 1, &gone), "the group does not exist, or was freed")
 
 #define WRONG(NUMBER, NAME, ARGUMENTS, TEXT)                                                                           \
     static void wrong_##NUMBER(void)                                                                                   \
@@ -406,6 +437,12 @@ static void have_everything(void)
         bytes[i] = (unsigned char)(7 * i + me);
     (void)ARMCI_Put(bytes, base[me], BYTES, me);
     mine_only = base[me];
+    ARMCI_Memget(8, &info, 0);
+    given_back = damaged = not_mine_to_give = info;
+    given_back.armci_addr = NULL;
+    damaged.cpid = other;
+    damaged.idlist[1] ^= 1;
+    not_mine_to_give.addr = base[me];
     if (ARMCI_Create_mutexes(1))
         abort();
     ARMCI_Group_get_world(&world);
