@@ -109,6 +109,7 @@ static int operations(const char *when, bool list)
         STATE(keel_wait_any, handles, 2, &which),
         STATE(keel_fence, 0),
         STATE(keel_fence_all, ),
+        STATE(keel_group_fence, group),
         STATE(keel_signal, segment, 0, 0, 1),
         STATE(keel_put_signal, segment, 0, 8, in, 8, 0, 1),
         STATE(keel_wait_until, segment, 0, KEEL_GE, 0, KEEL_ANY_RANK, &old),
@@ -175,6 +176,10 @@ static int collectives(const char *when, keel_group *g, bool list)
 {
     const struct tried tried[] = {
         STATE(keel_barrier, ),
+        STATE(keel_sync, ),
+        STATE(keel_barrier_begin, ),
+        STATE(keel_barrier_test, &value),
+        STATE(keel_barrier_end, &value),
         STATE(keel_bcast, 0, out, 8),
         STATE(keel_allreduce_sum, in, out, 1),
         STATE(keel_group_barrier, g),
