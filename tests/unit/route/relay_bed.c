@@ -123,7 +123,7 @@ void bed_fini(struct bed *b)
 
 uint64_t bed_clock(const struct bed *b, int node, uint64_t now)
 {
-    return b->begin_ns[node] + now + (uint64_t)((double)now * b->drift[node]);
+    return b->begin_ns[node] + now + (uint64_t)(int64_t)((double)now * b->drift[node]);
 }
 
 /* Of what a node has not heard yet, what is due. */

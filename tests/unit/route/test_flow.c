@@ -234,11 +234,12 @@ static double cheapest_of_all(const struct fixture *t, int32_t from, int32_t des
         for (int32_t l = 0; l < fabric_links(f); l++) {
             int32_t at = l / f->ports;
             for (int p = -1; p < f->ports && f->neighbor[l] >= 0 && !t->avoid[l]; p++) {
-                int32_t before = p < 0 || f->neighbor[at * f->ports + p] < 0 ? -1 : f->reverse[at * f->ports + p];
+                int32_t before = p < 0 ? -1 : f->reverse[at * f->ports + p]; /* the link that comes in there */
+                if (before < 0 && (p >= 0 || at != from))
+                    continue;
                 int input = p < 0 ? f->ports : before % f->ports;
-                float so_far = p < 0 ? (at == from ? 0 : HUGE_VALF) : before < 0 ? HUGE_VALF : cost[before];
-                float sum =
-                    so_far + (float)traffic.hop_ns + w->gain[l] * (w->sum[l] - w->stream[l * w->inputs + input]);
+                float sum = (p < 0 ? 0 : cost[before]) + (float)traffic.hop_ns +
+                            w->gain[l] * (w->sum[l] - w->stream[l * w->inputs + input]);
                 if (sum < cost[l] * 0.99999f) {
                     cost[l] = sum;
                     falls = true;
