@@ -34,7 +34,7 @@ static uint8_t *mapped(keel_segment *s, uint32_t slot, const struct route *route
 }
 
 /* Fill in whether and how the part is reached by plain loads and stores under the current route. The slow path does it
- * after an operation, when the copy is mapped. Several threads may: all write the same. */
+ * after an operation, when the copy is mapped. Several threads may: all write the same. The lock is not held. */
 void rma_near_update(struct client *c, keel_segment *s, int rank)
 {
     const struct page_rank *r = page_rank(c->page, rank);
@@ -47,14 +47,16 @@ void rma_near_update(struct client *c, keel_segment *s, int rank)
         return;
     __atomic_store_n(&n->tag, &page_route(c->page, group_of((int)r->slot, s->redundancy))->tag, __ATOMIC_RELAXED);
     atomic_store_explicit(&n->base, base + s->part_at[rank], memory_order_release);
-    if (hold_is_behind(c))
-        return;
-    bool alone = route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT;
-    if (alone)
+    bool alone = route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT, adds = may_add(s, r->slot, &route);
+    pthread_mutex_lock(&c->lock); /* else another thread may give something up between the look and the stores (hold_give_up) */
+    bool behind = hold_is_behind(c);
+    if (!behind && alone)
         __atomic_store_n(&n->put_tag, route.tag, __ATOMIC_RELEASE);
-    if (may_add(s, r->slot, &route))
+    if (!behind && adds)
         __atomic_store_n(&n->add_tag, route.tag, __ATOMIC_RELEASE);
-    __atomic_store_n(&n->get_tag, route.tag, __ATOMIC_RELEASE);
+    if (!behind)
+        __atomic_store_n(&n->get_tag, route.tag, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&c->lock);
 }
 
 keel_status rma_put(struct client *c, keel_segment *s, int rank, size_t offset, const void *src, size_t len)
