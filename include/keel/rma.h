@@ -7,6 +7,7 @@
  *  errors    KEEL_ERR_ARG (nothing done); KEEL_ERR_STATE before keel_init and after keel_finalize; KEEL_ERR_DATA_LOST when no copy is left; KEEL_ERR_TIMEOUT (outcome unknown, but
  *            what this rank writes after it is not overwritten by it: that waits until no byte of it can come any more);
  *            KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE (this process has lost the job and must end).
+ *            KEEL_ERR_NOMEM, nothing done: no memory, or at the first touch of a part on this node no descriptor to map it.
  * On a segment with KEEL_REDUNDANCY_NONE whose owner's node is dead, a put or accumulate is ignored and returns KEEL_OK, a
  * get or an atomic operation returns KEEL_ERR_DATA_LOST (FT-ARMCI, "Error Propagation and Return Codes"). */
 #ifndef KEEL_RMA_H

@@ -64,7 +64,7 @@ size_t keel_segment_bytes_per_rank(const keel_segment *segment);  /* of the larg
 size_t keel_segment_bytes(const keel_segment *segment, int rank); /* of the rank's part; 0 for wrong arguments */
 keel_redundancy keel_segment_redundancy(const keel_segment *segment);
 /* The nodes that hold copies of the rank's part in this view, the one that gets are served from first; *n: how many, 0: the data are lost.
- * Changes with the view.   errors  KEEL_ERR_ARG, KEEL_ERR_STATE. */
+ * Changes with the view.   errors  KEEL_ERR_ARG, KEEL_ERR_STATE; KEEL_ERR_AGENT_GONE while a view is being made. */
 enum { KEEL_COPIES_MAX = 3 };
 KEEL_MUST_CHECK keel_status keel_segment_copies(const keel_segment *segment, int rank, int nodes[KEEL_COPIES_MAX],
                                                 int *n);

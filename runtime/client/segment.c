@@ -417,8 +417,11 @@ keel_status segment_copies(const keel_segment *s, int rank, int *nodes, int *n)
     if (!s || s->retired || rank < 0 || rank >= s->client->size || !nodes || !n)
         return KEEL_ERR_ARG;
     const struct page *page = s->client->page;
-    while (!page_route_read(page, group_of((int)page_rank(page, rank)->slot, s->redundancy), &route))
+    while (!page_route_read(page, group_of((int)page_rank(page, rank)->slot, s->redundancy), &route)) {
+        if (s->client->env.agent_is_gone(s->client->env.user))
+            return KEEL_ERR_AGENT_GONE;
         s->client->env.yield(s->client->env.user); /* a view is being made */
+    }
     *n = route.lost ? 0 : route.copies;
     for (int i = 0; i < *n; i++)
         nodes[i] = route.node[i];

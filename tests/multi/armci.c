@@ -535,13 +535,13 @@ static void test_memory_of_groups(void)
 /* What one process makes by itself, others use; in any order, while all have memory of their own. */
 static void test_memory_of_one(void)
 {
-    enum { WORDS = 600 };
+    enum { MEMGET_WORDS = 600 };
     armci_meminfo_t own, other;
     int to = (me + 1) % n, from = (me + n - 1) % n;
-    ARMCI_Memget(8 * WORDS, &own, 0);
-    EXPECT(own.cpid == me && own.size == 8 * WORDS && own.armci_addr && ARMCI_Memat(&own, 0) == own.armci_addr);
+    ARMCI_Memget(8 * MEMGET_WORDS, &own, 0);
+    EXPECT(own.cpid == me && own.size == 8 * MEMGET_WORDS && own.armci_addr && ARMCI_Memat(&own, 0) == own.armci_addr);
     long *mine = ARMCI_Memat(&own, 0), value = 1000 + me, got = -1;
-    EXPECT(mine[0] == 0 && mine[WORDS - 1] == 0);
+    EXPECT(mine[0] == 0 && mine[MEMGET_WORDS - 1] == 0);
     other = own;
     if (n > 1) {
         armci_msg_snd(11, &own, sizeof own, from);

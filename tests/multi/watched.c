@@ -142,7 +142,10 @@ static void no_address_without_a_descriptor(void)
     none = many;
     none.rlim_cur = (rlim_t)dup(0);
     EXPECT(close((int)none.rlim_cur) == 0 && setrlimit(RLIMIT_NOFILE, &none) == 0);
+    int64_t word = 5;
     EXPECT(keel_address(s, me) == NULL);
+    EXPECT_STATUS(keel_put(s, me, 0, &word, sizeof word), KEEL_ERR_NOMEM);
+    EXPECT_STATUS(keel_get(s, me, 0, &word, sizeof word), KEEL_ERR_NOMEM);
     EXPECT(setrlimit(RLIMIT_NOFILE, &many) == 0);
     EXPECT(*(int64_t *)keel_address(s, me) == 0);
     CHECK(keel_barrier());
