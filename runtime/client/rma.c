@@ -48,7 +48,8 @@ void rma_near_update(struct client *c, keel_segment *s, int rank)
     __atomic_store_n(&n->tag, &page_route(c->page, group_of((int)r->slot, s->redundancy))->tag, __ATOMIC_RELAXED);
     atomic_store_explicit(&n->base, base + s->part_at[rank], memory_order_release);
     bool alone = route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT, adds = may_add(s, r->slot, &route);
-    pthread_mutex_lock(&c->lock); /* else another thread may give something up between the look and the stores (hold_give_up) */
+    pthread_mutex_lock(
+        &c->lock); /* else another thread may give something up between the look and the stores (hold_give_up) */
     bool behind = hold_is_behind(c);
     if (!behind && alone)
         __atomic_store_n(&n->put_tag, route.tag, __ATOMIC_RELEASE);
