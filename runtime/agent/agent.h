@@ -171,7 +171,7 @@ struct agent {
     uint64_t *relayed;        /* [members] and up to where they say that it has arrived, */
     uint64_t *relayed_living; /* [members] but for nodes that they do not wait for */
     struct stashed *stash, **stash_tail;
-    uint8_t *gathered;       /* pieces of a get on their way into an answer (agent/execute.c); NULL: none yet */
+    uint8_t *gathered;       /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
     struct refused *refused; /* agent/segments.c */
     struct check *checks;    /* agent/strong.c */
     uint64_t rounds;         /* of theirs, so far */

@@ -477,16 +477,23 @@ static bool find_target(struct agent *a, struct target *t)
     return true;
 }
 
-static void get_pieces(struct agent *a, const struct target *t)
+/* By way of memory of our own: a transport copies as it likes, and may tear words that a process of this node, or another copy's message, is
+ * storing. */
+static void get(struct agent *a, const struct target *t)
 {
+    const uint8_t *from = t->copy->base + t->w->offset;
+    uint32_t len = is_packed(t->w) ? t->pack.bytes : t->w->count;
     if (!a->gathered)
         a->gathered = malloc(PACK_BODY_MAX);
     if (!a->gathered) {
         answer(t, KEEL_ERR_NOMEM);
         return;
     }
-    pack_gather(&t->pack, t->copy->base + t->w->offset, a->gathered);
-    execute_reply(t->conn, t->w, KEEL_OK, 0, a->gathered, t->pack.bytes);
+    if (is_packed(t->w))
+        pack_gather(&t->pack, from, a->gathered);
+    else
+        words_load(a->gathered, from, len);
+    execute_reply(t->conn, t->w, KEEL_OK, 0, a->gathered, len);
 }
 
 void execute_request(struct agent *a, struct conn *c, const struct wire *w, const void *body)
@@ -519,10 +526,8 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         answer(&t, WIRE_RETRY);
     else if (w->type == WIRE_GET && w->flags & WIRE_F_STRONG && view_whole_copies(t.g) > 1)
         strong_request(a, c, w, t.group);
-    else if (w->type == WIRE_GET && is_packed(w))
-        get_pieces(a, &t);
     else if (w->type == WIRE_GET)
-        execute_reply(c, w, KEEL_OK, 0, t.copy->base + w->offset, w->count);
+        get(a, &t);
     else
         execute(a, &t);
 }
