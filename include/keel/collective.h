@@ -33,7 +33,7 @@ KEEL_MUST_CHECK keel_status keel_sync(void);
  * put, added or fetched between the two belongs to after the barrier. The others may need this process to go on: it takes part inside its Keel calls.
  * *epoch (NULL is allowed) receives the view that the barrier was completed in: that of the last death, departure or replacement of a rank that it
  * goes by; 0: there was none, or the barrier has not ended with KEEL_OK. All ranks that live in that view have entered. It is the same on all ranks
- * but those that die or leave (keel_finalize) before the others know of the end.
+ * but those that die, end or leave (keel_finalize) before the others know of the end.
  * blocks    begin: as keel_fence_all. test: no. end: as keel_barrier; after KEEL_ERR_TIMEOUT it is called again.
  * errors    as keel_barrier. KEEL_ERR_STATE of test and end: none was begun; of begin and all other collectives of all live ranks,
  *           allocations too: one was begun and is not over. */

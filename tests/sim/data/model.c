@@ -288,8 +288,9 @@ void model_met(struct world *w, const struct runner *r, uint64_t in)
                        r->incarnation, (unsigned long long)n, o->rank, o->incarnation);
     if (!in)
         return;
-    if (met->in && met->in != in && !model_is_zombie(w, met->rank, met->incarnation) &&
-        !w->model->view.rank[met->rank].left)
+    const struct view_rank *told = &w->model->view.rank[met->rank];
+    bool lives = told->state == RANK_RUNNING && told->incarnation == met->incarnation && !told->left;
+    if (met->in && met->in != in && lives)
         world_fail(w, "rank %d.%u has ended barrier %llu in view %llu, rank %d in view %llu", r->rank, r->incarnation,
                    (unsigned long long)n, (unsigned long long)in - 1, met->rank, (unsigned long long)met->in - 1);
     *met = (struct met){in, r->rank, r->incarnation};
