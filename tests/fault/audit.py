@@ -170,8 +170,9 @@ def test_a_segment_for_which_an_agent_has_no_descriptor_is_refused_to_all():
     for node in (0, 2):
         with audit("refused") as job:
             at_rest(job)
-            used = max(int(name) for name in os.listdir("/proc/%d/fd" % job.agents[node]))
-            resource.prlimit(job.agents[node], resource.RLIMIT_NOFILE, (used + 1, used + 1))
+            used = {int(name) for name in os.listdir("/proc/%d/fd" % job.agents[node])}
+            free = min(set(range(len(used) + 1)) - used)
+            resource.prlimit(job.agents[node], resource.RLIMIT_NOFILE, (free, free))
             job.process.stdin.close()
             ends_well(job)
             job.poll()
