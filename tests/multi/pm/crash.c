@@ -8,18 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Sanitizers catch the signal to tell of it, and exit. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define WITH_SANITIZER 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define WITH_SANITIZER 1
-#endif
-#ifndef WITH_SANITIZER
-#define WITH_SANITIZER 0
-#endif
+#include "tests/lib/sanitized.h"
 
 int main(int argc, char **argv)
 {
@@ -33,7 +22,7 @@ int main(int argc, char **argv)
     }
     if (keel_rank() == atoi(argv[1]) && (!keel_restarted() || strcmp(argv[3], "always") == 0)) {
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-        if (WITH_SANITIZER)
+        if (SANITIZED) // they catch the signal to tell of it, and exit
             signal(atoi(argv[2]), SIG_DFL);
         kill(getpid(), atoi(argv[2]));
     }

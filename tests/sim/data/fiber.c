@@ -6,29 +6,16 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-/* clang tells by __has_feature, gcc by a macro. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FIBER_ASAN 1
-#endif
-#if __has_feature(thread_sanitizer)
-#define FIBER_TSAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define FIBER_ASAN 1
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define FIBER_TSAN 1
-#endif
-#ifdef FIBER_ASAN
+#include "tests/lib/sanitized.h"
+
+#ifdef SANITIZED_ADDRESS
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#ifdef FIBER_TSAN
+#ifdef SANITIZED_THREAD
 #include <sanitizer/tsan_interface.h>
 #endif
-#if defined(FIBER_ASAN) || defined(FIBER_TSAN)
+#if SANITIZED
 #define FIBER_CONTEXTS                                                                                                 \
     1 /* the sanitizers do not follow _longjmp to another stack; without them it saves system calls */
 #endif
@@ -52,12 +39,12 @@ static ucontext_t scheduler;
 #ifndef FIBER_CONTEXTS
 static jmp_buf scheduler_jump;
 #endif
-#ifdef FIBER_ASAN
+#ifdef SANITIZED_ADDRESS
 static const void *scheduler_stack;
 static size_t scheduler_bytes;
 static void *scheduler_fake;
 #endif
-#ifdef FIBER_TSAN
+#ifdef SANITIZED_THREAD
 static void *scheduler_thread;
 #endif
 
@@ -84,10 +71,10 @@ struct fiber *fiber_create(void (*run)(void *arg), void *arg)
     f->arg = arg;
     f->begun = f->done = false;
     f->fake_stack = NULL;
-#ifdef FIBER_ASAN
+#ifdef SANITIZED_ADDRESS
     ASAN_UNPOISON_MEMORY_REGION(f->stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES);
 #endif
-#ifdef FIBER_TSAN
+#ifdef SANITIZED_THREAD
     f->thread = __tsan_create_fiber(0);
 #endif
     return f;
@@ -96,17 +83,17 @@ struct fiber *fiber_create(void (*run)(void *arg), void *arg)
 /* The other side of a switch has arrived. */
 static void arrived_in_fiber(void)
 {
-#ifdef FIBER_ASAN
+#ifdef SANITIZED_ADDRESS
     __sanitizer_finish_switch_fiber(running->fake_stack, &scheduler_stack, &scheduler_bytes);
 #endif
 }
 
 static void to_scheduler(void)
 {
-#ifdef FIBER_ASAN
+#ifdef SANITIZED_ADDRESS
     __sanitizer_start_switch_fiber(running->done ? NULL : &running->fake_stack, scheduler_stack, scheduler_bytes);
 #endif
-#ifdef FIBER_TSAN
+#ifdef SANITIZED_THREAD
     __tsan_switch_to_fiber(scheduler_thread, 0);
 #endif
 #ifdef FIBER_CONTEXTS
@@ -159,15 +146,15 @@ void fiber_resume(struct fiber *f)
     if (running || f->done)
         abort();
     running = f;
-#ifdef FIBER_ASAN
+#ifdef SANITIZED_ADDRESS
     __sanitizer_start_switch_fiber(&scheduler_fake, f->stack + GUARD_BYTES, STACK_BYTES - GUARD_BYTES);
 #endif
-#ifdef FIBER_TSAN
+#ifdef SANITIZED_THREAD
     scheduler_thread = __tsan_get_current_fiber();
     __tsan_switch_to_fiber(f->thread, 0);
 #endif
     enter(f);
-#ifdef FIBER_ASAN
+#ifdef SANITIZED_ADDRESS
     __sanitizer_finish_switch_fiber(scheduler_fake, NULL, NULL);
 #endif
     running = NULL;
@@ -192,7 +179,7 @@ void fiber_destroy(struct fiber *f)
 {
     if (!f)
         return;
-#ifdef FIBER_TSAN
+#ifdef SANITIZED_THREAD
     __tsan_destroy_fiber(f->thread);
 #endif
     f->next_free = free_fibers;

@@ -314,8 +314,8 @@ def figures(folder):
     expect("figure --threads", data("--threads", 2)[0] == plain)
     expect("figure --time", data("--time", 0.6)[0] != plain)
     expect("figure --check", data("--check", 50)[0] == plain)
-    args[1], args[5] = "patterns", 0.1
-    light, busy = data("--load", 0.1)[0], data("--load", 0.6)[0]
+    args[1], args[5] = "patterns", 0.02
+    light, busy = data("--load", 0.05)[0], data("--load", 0.2)[0]
     expect("figure --load", float(busy[0]["latency_us"]) > float(light[0]["latency_us"]))
     known = [float(row["delivered_pct"]) for row in light if row["series"] == "complement permanent: best known"]
     expect("figure's best known ways: %s" % known, known == [100, 100])

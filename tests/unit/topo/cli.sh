@@ -65,7 +65,7 @@ reader=$!
 wait $reader
 cmp -s "$dir/a" "$dir/from-pipe" || fail "a pipe gets another result"
 
-run="simulate --grid 16x16x16 --cases 300000 --seed 5 --threads 2"
+run="simulate --grid 16x16x16 --cases 100000 --seed 5 --threads 2"
 "$place" $run --out "$dir/whole.csv" 2>/dev/null || fail "whole run"
 "$place" $run --out "$dir/cut.csv" 2>/dev/null &
 pid=$!
