@@ -56,12 +56,12 @@ ALLOWED = {
     "tests/fault": PUBLIC | {"tests/lib"},
     "tests/fault/pm": PUBLIC,
     "tests/multi": PUBLIC | BASE | {"detect", "tests/lib"},
-    "tests/multi/pm": PUBLIC,
+    "tests/multi/pm": PUBLIC | {"tests/lib"},
     "tests/multi/transport": TRANSPORT | {"tests/unit/transport"},
     "tests/sim": BASE | {"detect", "collectives"},
     "tests/sim/scale": BASE | {"detect"},
     "tests/sim/coll": BASE | {"collectives"},
-    "tests/sim/data": AGENT | CLIENT | {"detect"},
+    "tests/sim/data": AGENT | CLIENT | {"detect", "tests/lib"},
     # tests of a unit
     "tests/unit/armci": {"armci"},
     "tests/fuzz": AGENT | {"pm", "detect", "tests/unit/data"},
@@ -73,7 +73,7 @@ ALLOWED = {
     "tests/unit/route": BASE | {"runtime/topo", "sim/route"},
     "tests/unit/scf": BASE | {"apps/scf"} | PUBLIC,
     "tests/unit/sim": BASE | {"sim/cli"},
-    "tests/unit/topo": BASE | {"runtime/topo", "sim/place"},
+    "tests/unit/topo": BASE | {"runtime/topo", "sim/place", "tests/lib"},
     "tests/unit/transport": TRANSPORT,
 }
 
