@@ -10,7 +10,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import HANG_S, Job, Skip, run
+from keeltest import HANG_S, Job, Skip, processes_with, run, wait_for
 
 MPI_SUM = os.environ.get("KEEL_MPI_SUM", "")
 
@@ -264,6 +264,31 @@ def test_event_log_has_the_whole_life():
         for name, count in (("started", 1), ("start", 3), ("exit", 2), ("over", 1)):
             assert len([e for e in events if e["event"] == name]) >= count, (name, events)
         assert all(isinstance(e["t_ns"], int) and isinstance(e["node"], int) for e in events)
+
+
+STOPPED_FOR_GOOD = """import sys, signal
+sys.path.insert(0, sys.argv.pop(1))
+import keeltest
+def test_forever():
+    with keeltest.Job(["-n", "2", "--nodes", "2", "sleep", "10000"]) as job:
+        job.wait_ranks(2)
+        job.process.send_signal(signal.SIGSTOP)
+        print("here", flush=True)
+        signal.pause()
+keeltest.main(globals())
+"""
+
+
+def test_a_test_that_is_told_to_end_leaves_nothing():
+    """As those that take too long are: what it has stopped does not outlive it."""
+    name = "KEEL_TEST_OF_TESTS=%d" % os.getpid()
+    with subprocess.Popen([sys.executable, "-c", STOPPED_FOR_GOOD, os.path.dirname(keeltest.__file__)], stdout=subprocess.PIPE,
+                          env=dict(os.environ, **dict([name.split("=")]))) as test:
+        assert test.stdout.readline() == b"here\n"
+        assert len(processes_with(name)) > 5
+        test.send_signal(signal.SIGTERM)
+        assert test.wait(HANG_S) == 143
+    wait_for(lambda: not processes_with(name), "its processes to be gone")
 
 
 keeltest.main(globals())
