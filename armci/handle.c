@@ -1,39 +1,83 @@
-/* Non-blocking operations. A Keel handle has more bytes than an ARMCI one, and a place of its own: the ARMCI handle holds its
- * number. */
+/* Non-blocking operations. A Keel handle has more bytes than an ARMCI one, and a place of its own. What the ARMCI handle holds is a value,
+ * which programs copy and forget: the number of the place and which use of it this is. Who asks for a use that is over asks for what is complete. */
 #include <stdlib.h>
 
 #include "armci/armci_int.h"
 
+enum { INDEX_BITS = 20, USES = 1 << (31 - INDEX_BITS), SLOTS_FIRST = 64, SLOTS_MAX = 1 << INDEX_BITS };
+
 struct slot {
     keel_handle handle;
-    const armci_hdl_t *owner; /* NULL: free */
+    int use; /* 1 .. USES - 1 */
+    bool taken;
 };
 
-static struct slot **slots; /* each stays where it is */
+static struct slot *slots[SLOTS_MAX / SLOTS_FIRST]; /* in chunks: each stays where it is */
 static int slots_n;
+static int *spare; /* those that are not taken */
+static int spares;
+
+static struct slot *slot_at(int i)
+{
+    return &slots[i / SLOTS_FIRST][i % SLOTS_FIRST];
+}
 
 static struct slot *slot_of(const armci_hdl_t *h)
 {
-    int i = h->target - 1;
-    return i >= 0 && i < slots_n && slots[i]->owner == h ? slots[i] : NULL;
+    int i = h->target & (SLOTS_MAX - 1);
+    struct slot *s = h->target > 0 && i < slots_n ? slot_at(i) : NULL;
+    return s && s->taken && s->use == h->target >> INDEX_BITS ? s : NULL;
+}
+
+static void give_back(int i)
+{
+    struct slot *s = slot_at(i);
+    s->taken = false;
+    s->use = s->use % (USES - 1) + 1;
+    spare[spares++] = i;
+}
+
+static void more_slots(void)
+{
+    int n = slots_n ? 2 * slots_n : SLOTS_FIRST;
+    int *wider = realloc(spare, (size_t)n * sizeof *wider);
+    if (!wider)
+        armci_end("a non-blocking call", keel_rank(), "out of memory");
+    spare = wider;
+    while (slots_n < n) {
+        struct slot *chunk = calloc(SLOTS_FIRST, sizeof *chunk);
+        if (!chunk)
+            armci_end("a non-blocking call", keel_rank(), "out of memory");
+        slots[slots_n / SLOTS_FIRST] = chunk;
+        for (int i = 0; i < SLOTS_FIRST; i++)
+            give_back(slots_n++);
+    }
+}
+
+/* Of handles that were forgotten the operations end all the same. If few have, there are more places, so that this is not
+ * looked for at each call. */
+static void find_spares(void)
+{
+    for (int i = 0; i < slots_n; i++) {
+        keel_status status = slots_n < SLOTS_MAX ? keel_test(&slot_at(i)->handle) : keel_wait(&slot_at(i)->handle);
+        if (status == KEEL_IN_PROGRESS)
+            continue;
+        give_back(i);
+        armci_check(status, "a non-blocking call", keel_rank());
+    }
+    if (spares < slots_n / 2 || slots_n == 0)
+        more_slots();
 }
 
 static struct slot *slot_take(armci_hdl_t *h)
 {
-    int i = 0;
-    while (i < slots_n && slots[i]->owner)
-        i++;
-    if (i == slots_n) {
-        struct slot **wider = realloc((void *)slots, (size_t)(slots_n + 1) * sizeof(struct slot *));
-        struct slot *more = calloc(1, sizeof *more);
-        if (!wider || !more)
-            armci_end("a non-blocking call", keel_rank(), "out of memory");
-        slots = wider;
-        slots[slots_n++] = more;
-    }
-    slots[i]->owner = h;
-    h->target = i + 1;
-    return slots[i];
+    if (spares == 0)
+        find_spares();
+    int i = spare[--spares];
+    struct slot *s = slot_at(i);
+    s->taken = true;
+    h->target = s->use << INDEX_BITS | i;
+    return s;
 }
 
 keel_handle *armci_handle(armci_hdl_t *h)
@@ -66,9 +110,9 @@ ARMCI_EXPORT void ARMCI_UNSET_AGGREGATE_HANDLE(armci_hdl_t *handle)
     handle->aggregate = 0;
 }
 
-static int complete(armci_hdl_t *h, struct slot *s, keel_status status, const char *call)
+static int complete(armci_hdl_t *h, keel_status status, const char *call)
 {
-    s->owner = NULL;
+    give_back(h->target & (SLOTS_MAX - 1));
     h->target = 0;
     armci_check(status, call, keel_rank());
     return 0;
@@ -77,7 +121,7 @@ static int complete(armci_hdl_t *h, struct slot *s, keel_status status, const ch
 ARMCI_EXPORT int ARMCI_Wait(armci_hdl_t *handle)
 {
     struct slot *s = handle ? slot_of(handle) : NULL;
-    return s ? complete(handle, s, keel_wait(&s->handle), "ARMCI_Wait") : 0;
+    return s ? complete(handle, keel_wait(&s->handle), "ARMCI_Wait") : 0;
 }
 
 ARMCI_EXPORT int ARMCI_Test(armci_hdl_t *handle)
@@ -86,7 +130,7 @@ ARMCI_EXPORT int ARMCI_Test(armci_hdl_t *handle)
     keel_status status = s ? keel_test(&s->handle) : KEEL_OK;
     if (status == KEEL_IN_PROGRESS)
         return 1;
-    return s ? complete(handle, s, status, "ARMCI_Test") : 0;
+    return s ? complete(handle, status, "ARMCI_Test") : 0;
 }
 
 ARMCI_EXPORT int ARMCI_WaitProc(int proc)
@@ -102,8 +146,11 @@ ARMCI_EXPORT int ARMCI_WaitAll(void)
     armci_running("ARMCI_WaitAll");
     ARMCI_AllFence();
     for (int i = 0; i < slots_n; i++)
-        if (slots[i]->owner)
-            armci_check(keel_wait(&slots[i]->handle), "ARMCI_WaitAll", keel_rank());
+        if (slot_at(i)->taken) {
+            keel_status status = keel_wait(&slot_at(i)->handle);
+            give_back(i);
+            armci_check(status, "ARMCI_WaitAll", keel_rank());
+        }
     return 0;
 }
 

@@ -27,7 +27,8 @@ extern "C" {
 /* Aligned 8-byte words of a part are never torn, with one exception: a put or get of more than 64 KiB between nodes over TCP is copied byte by byte by a kernel,
  * and who reads a word while such a put writes it, or reads it by such a get, may find a part of it old and a part new. */
 
-/* Copy len bytes from local src to (segment, rank, offset). Returns when every live copy holds them. */
+/* Copy len bytes from local src to (segment, rank, offset). Returns when every live copy holds them. The local memory may be a segment's, too, but in no
+ * call of this page bytes that overlap those it reads or writes there. */
 KEEL_MUST_CHECK keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len);
 /* Copy len bytes from (segment, rank, offset) to local dst. Sees every put, accumulate and atomic that had completed before
  * the call. It may also see one that is under way; if a copy of the segment then dies, that may be taken back: a later get

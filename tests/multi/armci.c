@@ -69,6 +69,44 @@ static void test_contiguous(void)
     EXPECT(ARMCI_Free(base[me]) == 0);
 }
 
+/* A handle is a value: its copy is waited for as well. One that nobody waits for, at a place that is used again or not, is no
+ * error, and costs those after it nothing: what is complete gives its place back. */
+static void test_handles(void)
+{
+    enum { ROUNDS = 50, FORGOTTEN = 3000 };
+    static long out[WORDS], in[WORDS];
+    static armci_hdl_t forgotten[FORGOTTEN];
+    void *base[64];
+    armci_hdl_t handle, copy;
+    int to = (me + 1) % n;
+    EXPECT(ARMCI_Malloc(base, sizeof out) == 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < WORDS; i++)
+            out[i] = 1000L * round + i + me;
+        EXPECT(ARMCI_Put(out, base[to], sizeof out, to) == 0);
+        ARMCI_INIT_HANDLE(&handle);
+        EXPECT(ARMCI_NbGet(base[to], in, sizeof in, to, &handle) == 0);
+        copy = handle;
+        EXPECT(ARMCI_Wait(&copy) == 0 && memcmp(in, out, sizeof in) == 0);
+        EXPECT(ARMCI_Wait(&handle) == 0 && ARMCI_Test(&handle) == 0);
+        copy = handle;
+        EXPECT(ARMCI_NbGet(base[to], in, 8, to, &copy) == 0 && ARMCI_Wait(&copy) == 0);
+    }
+    for (long i = 0; i < FORGOTTEN; i++) {
+        ARMCI_INIT_HANDLE(&handle);
+        ARMCI_INIT_HANDLE(&forgotten[i]);
+        out[i] = -i;
+        EXPECT(ARMCI_NbPut(&out[i], address(base[to], 8 * (size_t)i), 8, to, &forgotten[i]) == 0);
+        EXPECT(ARMCI_NbPut(&out[i], address(base[to], 8 * (size_t)i), 8, to, &handle) == 0);
+        if (i % 100 == 99)
+            ARMCI_AllFence();
+    }
+    EXPECT(ARMCI_WaitAll() == 0 && ARMCI_Wait(&forgotten[FORGOTTEN - 1]) == 0 && ARMCI_Wait(&forgotten[0]) == 0);
+    EXPECT(ARMCI_Get(base[to], in, 8 * FORGOTTEN, to) == 0 && memcmp(in, out, 8 * FORGOTTEN) == 0);
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Free(base[me]) == 0);
+}
+
 static void test_values(void)
 {
     void *base[64];
@@ -641,6 +679,7 @@ int main(int argc, char **argv)
     n = armci_msg_nproc();
     test_memory_of_some(); /* before there is any of all */
     test_contiguous();
+    test_handles();
     test_values();
     test_strided();
     test_vector();
