@@ -1,6 +1,7 @@
 """clang-tidy-14, with the checks of .clang-tidy, over what a build folder compiles.
 
 Usage: tidy.py BUILD [FILE...]   only the sources whose path ends with one of FILE, else all
+The static analyzer, which takes nine tenths of the time, looks at what is installed and shown: tests are run with sanitizers.
 Prints each finding once; exit 1 if there is one. BUILD/meson-logs/tidy.json receives one result, of the form that
 scripts/summarize.py reads.
 """
@@ -14,8 +15,12 @@ import sys
 import time
 
 
+TESTS = os.path.abspath(os.path.join(os.path.dirname(__file__), "../tests")) + "/"
+
+
 def tidy(build, source):
-    run = subprocess.run(["clang-tidy-14", "-p", build, "--quiet", source], capture_output=True, text=True)
+    fewer = ["--checks=-clang-analyzer-*"] if os.path.abspath(source).startswith(TESTS) else []
+    run = subprocess.run(["clang-tidy-14", "-p", build, "--quiet", *fewer, source], capture_output=True, text=True)
     return run.returncode, run.stdout if run.stdout or not run.returncode else run.stderr
 
 
