@@ -29,7 +29,7 @@ uint32_t engine_signature(const struct engine *e, const struct engine_call *c)
         c->move == SCHEDULE_SCATTER)
         h = hash(h, (uint64_t)c->root);
     if (c->move >= SCHEDULE_REDUCE && c->move <= SCHEDULE_EXSCAN)
-        h = hash(hash(hash(h, c->element.type), c->element.op), c->commutes);
+        h = hash(hash(hash(hash(h, c->element.type), c->element.op), element_size(&c->element)), c->commutes);
     const size_t *lens = c->move == SCHEDULE_REDUCE_SCATTER            ? c->in_blocks.len
                          : c->varying && c->move == SCHEDULE_ALLGATHER ? c->out_blocks.len
                                                                        : NULL;
@@ -55,6 +55,21 @@ size_t engine_input_len(const struct engine *e, const struct engine_call *c)
         if (c->in_blocks.at[m] + c->in_blocks.len[m] > len)
             len = c->in_blocks.at[m] + c->in_blocks.len[m];
     return len;
+}
+
+/* Whoever knows both how long its own block is where it comes from and where it goes says the same. */
+static bool own_block_fits(const struct engine *e, const struct engine_call *c)
+{
+    size_t self = (size_t)e->self;
+    if (!c->varying)
+        return true;
+    if (c->move == SCHEDULE_ALLTOALL)
+        return c->in_blocks.len[self] == c->out_blocks.len[self];
+    if (c->move == SCHEDULE_SCATTER)
+        return c->root != e->self || c->in_blocks.len[self] == c->mine;
+    if (c->move == SCHEDULE_GATHER)
+        return c->root != e->self || c->out_blocks.len[self] == c->mine;
+    return c->move != SCHEDULE_ALLGATHER || c->out_blocks.len[self] == c->mine;
 }
 
 /* Bytes that out holds on every member, where that is the same. */
@@ -210,6 +225,8 @@ enum engine_status instance_create(struct engine *e, uint64_t seq, const struct 
     i->early = may_return_early(e, i);
     if (!save_input(e, i))
         i->trouble = ENGINE_NOMEM;
+    if (!own_block_fits(e, call)) /* all are told, as if it had been another member's */
+        i->trouble = ENGINE_MISMATCH;
     return ENGINE_OK;
 }
 

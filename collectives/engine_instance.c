@@ -282,7 +282,9 @@ static bool receive_now(struct engine *e, struct instance *i, const struct lette
             instance_flush(e, i); /* it has another idea of the call, or of who takes part */
         else if (moving)
             return h->kind == MESSAGE_ASK;
-        else if (h->kind == MESSAGE_ASK && (i->lost || i->finished != h->epoch))
+        else if (h->kind == MESSAGE_ASK &&
+                 (i->lost || i->finished != h->epoch ||
+                  h->signature != i->signature)) /* who has finished may have had nothing to send */
             engine_send(e, i, l->from, MESSAGE_FLUSH, 0, roster_epoch(instance_roster(e, i)));
         return true;
     case MESSAGE_FLUSH:
@@ -296,7 +298,8 @@ static bool receive_now(struct engine *e, struct instance *i, const struct lette
                 engine_send(e, i, l->from, MESSAGE_VOTE, h->tag, i->epoch);
         return true;
     case MESSAGE_VOTE: /* who could not finish, or finished something else, tells that we cannot */
-        if (moving && (l->vote.finished_min != ours || l->vote.finished_max != ours))
+        if (moving && (l->vote.finished_min != ours || l->vote.finished_max != ours ||
+                       l->vote.signature_min != i->signature || l->vote.signature_max != i->signature))
             instance_flush(e, i);
         return false;
     default:

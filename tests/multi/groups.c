@@ -381,10 +381,38 @@ static void mismatches(keel_group *g)
             KEEL_ERR_MISMATCH);
         EXPECT_STATUS(other ? keel_group_barrier(g) : keel_group_scan(g, x, y, 1, &sum64), KEEL_ERR_MISMATCH);
         EXPECT_STATUS(other ? keel_group_barrier(g) : keel_group_gather(g, 0, x, y, 8), KEEL_ERR_MISMATCH);
+        EXPECT_STATUS(keel_group_bcast(g, 0, x, other ? 0 : 8), KEEL_ERR_MISMATCH); /* a root that gives nothing */
         uint64_t v;
         EXPECT_STATUS(keel_group_agree(g, other ? KEEL_GROUP_OR : KEEL_GROUP_AND, 1, &v), KEEL_ERR_MISMATCH);
     }
     CHECK(keel_group_barrier(g));
+}
+
+/* The first, which is the root, says two lengths of its own block. */
+static void own_blocks(keel_group *g)
+{
+    int me = keel_group_rank(g), members = keel_group_size(g);
+    size_t n = (size_t)members, mine = me ? 8 : 4, *lens = calloc(n, sizeof *lens), *at = calloc(n, sizeof *at);
+    size_t *less = calloc(n, sizeof *less);
+    char block[8] = "|||||||", *all = calloc(n, 8);
+    for (int m = 0; m < members; m++) {
+        lens[m] = 8;
+        less[m] = m == 0 ? mine : 8;
+        at[m] = 8 * (size_t)m;
+    }
+    EXPECT_STATUS(keel_group_gather_v(g, 0, block, mine, all, lens, at), KEEL_ERR_MISMATCH);
+    EXPECT_STATUS(keel_group_scatter_v(g, 0, all, lens, at, block, mine), KEEL_ERR_MISMATCH);
+    EXPECT(me || block[4] == '|'); /* not written beyond what the caller said */
+    EXPECT_STATUS(keel_group_allgather_v(g, block, mine, all, lens, at), KEEL_ERR_MISMATCH);
+    if (me == 0)
+        EXPECT_STATUS(keel_group_alltoall_v(g, all, less, at, all, lens, at), KEEL_ERR_MISMATCH);
+    else
+        EXPECT_STATUS(keel_group_alltoall_v(g, all, lens, at, all, lens, at), KEEL_ERR_MISMATCH);
+    CHECK(keel_group_barrier(g));
+    free(lens);
+    free(less);
+    free(at);
+    free(all);
 }
 
 static void translation(keel_group *g, const int *ranks, int n)
@@ -574,6 +602,7 @@ int main(int argc, char **argv)
     wrong_groups(world);
     limit();
     mismatches(world);
+    own_blocks(world);
     created();
     splits();
     revocation();

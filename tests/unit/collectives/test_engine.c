@@ -32,6 +32,14 @@ static void mismatch(struct engine_call *call, struct engine_call *other, bool t
     stop();
 }
 
+static void leave_alone(const void *left, void *right, size_t n, void *context)
+{
+    (void)left;
+    (void)right;
+    (void)n;
+    (void)context;
+}
+
 static void test_engine_different_arguments_are_a_mismatch_for_all(void **state)
 {
     (void)state;
@@ -57,6 +65,32 @@ static void test_engine_different_arguments_are_a_mismatch_for_all(void **state)
     other = call;
     other.root = 4; /* who thinks itself root waits for nobody: found when it comes to the meeting */
     mismatch(&call, &other, true);
+    call = (struct engine_call){.kind = ENGINE_MOVE,
+                                .move = SCHEDULE_ALLREDUCE,
+                                .in = in,
+                                .out = out,
+                                .len = 16,
+                                .element = {.op = ELEMENT_USER, .user = leave_alone, .user_size = 8}};
+    other = call;
+    other.element.user_size = 4;
+    mismatch(&call, &other, false);
+}
+
+/* Who gives nothing has nothing to send, and is through with the data at once: it has been told nothing, and tells nobody. */
+static void test_engine_root_that_gives_nothing_is_a_mismatch_for_all(void **state)
+{
+    (void)state;
+    static uint64_t out[8];
+    for (int n = 2; n <= N; n++) {
+        start(n);
+        for (int i = 0; i < n; i++)
+            begin(i, &(struct engine_call){
+                         .kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .out = out, .len = i ? 64 : 0, .root = 0});
+        deliver();
+        let_time_pass();
+        assert_all(ENGINE_MISMATCH, 1);
+        stop();
+    }
 }
 
 /* Everybody waits for another root's data and nobody sends any: the question that is asked after a while tells. */
@@ -93,6 +127,35 @@ static void test_engine_block_of_another_length_is_a_mismatch_for_all(void **sta
     deliver();
     assert_all(ENGINE_MISMATCH, 1);
     stop();
+}
+
+/* A member that knows two lengths of its own block: nobody gets it, and nothing is read or written beyond the shorter one. */
+static void test_engine_own_block_of_two_lengths_is_a_mismatch_for_all(void **state)
+{
+    (void)state;
+    static const size_t at[N] = {0, 8, 16, 24, 32, 40}, len[N] = {8, 8, 8, 8, 8, 8}, less[N] = {8, 8, 8, 0, 8, 8};
+    static const enum schedule_kind moves[] = {SCHEDULE_GATHER, SCHEDULE_SCATTER, SCHEDULE_ALLGATHER,
+                                               SCHEDULE_ALLTOALL};
+    static uint64_t in[N], out[N];
+    for (size_t k = 0; k < sizeof moves / sizeof *moves; k++) {
+        start(N);
+        for (int i = 0; i < N; i++) {
+            bool odd = i == 3;
+            struct engine_call call = {.kind = ENGINE_MOVE,
+                                       .move = moves[k],
+                                       .root = 3,
+                                       .in = in,
+                                       .out = out,
+                                       .varying = true,
+                                       .mine = odd ? 0 : 8,
+                                       .in_blocks = {at, odd && moves[k] == SCHEDULE_ALLTOALL ? less : len},
+                                       .out_blocks = {at, len}};
+            begin(i, &call);
+        }
+        deliver();
+        assert_all(ENGINE_MISMATCH, 1);
+        stop();
+    }
 }
 
 static void test_engine_arguments_that_make_no_sense_start_nothing(void **state)
@@ -555,6 +618,8 @@ int main(void)
         cmocka_unit_test(test_engine_different_arguments_are_a_mismatch_for_all),
         cmocka_unit_test(test_engine_two_that_wait_for_each_other_find_the_mismatch_in_time),
         cmocka_unit_test(test_engine_block_of_another_length_is_a_mismatch_for_all),
+        cmocka_unit_test(test_engine_own_block_of_two_lengths_is_a_mismatch_for_all),
+        cmocka_unit_test(test_engine_root_that_gives_nothing_is_a_mismatch_for_all),
         cmocka_unit_test(test_engine_arguments_that_make_no_sense_start_nothing),
         cmocka_unit_test(test_engine_lost_messages_of_a_meeting_are_made_good_by_time),
         cmocka_unit_test(test_engine_lost_data_are_sent_in_another_attempt),
