@@ -10,8 +10,9 @@ struct block {
     struct block *next;
     keel_segment *segment;
     keel_group *group;
-    bool copied; /* plain stores are brought to its copies when all its processes meet */
-    void *base;  /* of this process's part, NULL: it asked for nothing */
+    bool nobodys; /* nobody has asked for anything */
+    bool copied;  /* plain stores are brought to its copies when all its processes meet */
+    void *base;   /* of this process's part, NULL: it asked for nothing */
     int64_t number;
 };
 
@@ -81,7 +82,9 @@ static int give(struct block *b, const size_t *bytes, void **base_ptrs)
     b->copied = redundancy() != KEEL_REDUNDANCY_NONE;
     if (b->copied && bytes[keel_group_rank(b->group)])
         armci_check(keel_segment_track(b->segment), "ARMCI_Malloc", keel_rank());
+    b->nobodys = true;
     for (int m = 0; m < keel_group_size(b->group); m++) {
+        b->nobodys = b->nobodys && !bytes[m];
         base_ptrs[m] = bytes[m] ? keel_address(b->segment, keel_group_to_world(b->group, m)) : NULL;
         if (bytes[m] && !base_ptrs[m])
             armci_end("ARMCI_Malloc", keel_rank(), "no memory, or no descriptor, to map what is on this node");
@@ -134,6 +137,15 @@ static struct block *block_of(const keel_group *g, const void *ptr)
     return NULL;
 }
 
+/* NULL of all members: memory of which nobody has a part. NULL: there is none of it; those that had parts have died since. */
+static struct block *block_of_nobody(const keel_group *g)
+{
+    struct block *b = blocks;
+    while (b && (b->group != g || !b->nobodys))
+        b = b->next;
+    return b;
+}
+
 /* The same number at all members: how many allocations of the group are older. */
 static int64_t place_of(const keel_group *g, const struct block *wanted)
 {
@@ -150,11 +162,13 @@ int armci_free_on(keel_group *g, void *ptr, const char *call)
     if (ptr && !mine)
         armci_end(call, keel_rank(), "not the address of this process's part, or it was freed");
     keel_status status = keel_group_allreduce(g, &mine, &all, 1, &largest);
+    if (status == KEEL_OK && all == 0 && !(all = place_of(g, block_of_nobody(g))))
+        return 0;
     struct block **link = &blocks;
     while (*link && ((*link)->group != g || place_of(g, *link) != all))
         link = &(*link)->next;
     struct block *b = *link;
-    if (status != KEEL_OK || !b || all == 0 || (mine && mine != all))
+    if (status != KEEL_OK || !b || (mine && mine != all))
         armci_end(call, keel_rank(), "not what ARMCI_Malloc gave, or not the same for all");
     *link = b->next;
     status = keel_segment_free(b->segment);

@@ -8,9 +8,15 @@
 static keel_mutexes *mutexes;
 static int64_t *counts; /* [processes] */
 
+/* The dead have told no count (0): nobody knows theirs, so they have as many as who has most, as with memory. */
+static int64_t count_of(int proc, int64_t most)
+{
+    return (counts[proc] ? counts[proc] : most) - 1;
+}
+
 ARMCI_EXPORT int ARMCI_Create_mutexes(int count)
 {
-    int64_t mine = count, most = 0;
+    int64_t mine = (int64_t)count + 1, most = 1;
     armci_running("ARMCI_Create_mutexes");
     if (mutexes || count < 0)
         armci_end("ARMCI_Create_mutexes", keel_rank(), "a negative count, or there are mutexes already");
@@ -20,8 +26,10 @@ ARMCI_EXPORT int ARMCI_Create_mutexes(int count)
     keel_status status = keel_group_allgather(keel_group_world(), &mine, counts, sizeof mine);
     for (int p = 0; p < keel_size(); p++)
         most = counts[p] > most ? counts[p] : most;
+    for (int p = 0; p < keel_size(); p++)
+        counts[p] = count_of(p, most);
     if (status == KEEL_OK)
-        status = keel_mutexes_create((int)most, &mutexes);
+        status = keel_mutexes_create((int)most - 1, &mutexes);
     armci_loss_look();
     if (status != KEEL_OK) {
         free(counts);

@@ -1,0 +1,131 @@
+/* armci-dead VICTIM: a process dies that holds mutexes. Those who live take them over, also the ones that were kept at the dead one, and go on with ARMCI's
+ * memory, mutexes and groups, old ones and new ones, in which the dead one has its place. */
+#include <armci.h>
+#include <keel/job.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPECT_WHO me
+#include "../lib/expect.h"
+
+enum { ROUNDS = 10, PROCESSES_MAX = 64 };
+
+static int me, n, dead, other;
+
+static void *address(void *base, size_t offset)
+{
+    return (char *)base + offset;
+}
+
+static void count_under(int mutex, int home, void *at)
+{
+    ARMCI_Lock(mutex, home);
+    EXPECT(ARMCI_PutValueLong(ARMCI_GetValueLong(at, home) + 1, at, home) == 0);
+    ARMCI_Unlock(mutex, home);
+}
+
+static void test_mutexes_of_the_dead(void **base)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        count_under(0, other, address(base[other], 64));
+        count_under(1, dead, address(base[dead], 64));
+        ARMCI_Lock(0, dead); /* nobody held it */
+        ARMCI_Unlock(0, dead);
+    }
+    ARMCI_Barrier();
+    EXPECT(ARMCI_GetValueLong(address(base[other], 64), other) == ROUNDS * (n - 1));
+    EXPECT(ARMCI_GetValueLong(address(base[dead], 64), dead) == ROUNDS * (n - 1));
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Destroy_mutexes() == 0 && ARMCI_Create_mutexes(me == other ? 2 : 1) == 0);
+    ARMCI_Lock(1, dead); /* as many as who has most */
+    ARMCI_Unlock(1, dead);
+    EXPECT(ARMCI_Destroy_mutexes() == 0);
+}
+
+/* A group that was made before has a place for the dead. Sizes differ; the dead one's part is as large as the largest. */
+static void test_memory_of_an_old_group(ARMCI_Group *group, const int *process)
+{
+    void *base[PROCESSES_MAX];
+    const size_t last = 128 * ((size_t)n - (dead == n - 1)) - 8;
+    const long five = 5;
+    const double one = 1, two = 2;
+    long old, got;
+    EXPECT(ARMCI_Malloc_group(base, 128 * (me + 1), group) == 0);
+    EXPECT(ARMCI_PutValueLong(6, address(base[n - 1 - dead], last), dead) == 0);
+    for (int m = 0; m < n; m++) {
+        EXPECT(ARMCI_Put((void *)&five, base[m], 8, process[m]) == 0);
+        EXPECT(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, address(base[m], 8), 1, process[m]) == 0 && old < n - 1);
+        EXPECT(ARMCI_Acc(ARMCI_ACC_DBL, (void *)&two, (void *)&one, address(base[m], 16), 8, process[m]) == 0);
+    }
+    ARMCI_Fence(dead);
+    ARMCI_GroupFence(group);
+    armci_msg_group_barrier(group);
+    EXPECT(ARMCI_GetValueLong(address(base[n - 1 - dead], last), dead) == 6);
+    for (int m = 0; m < n; m++) {
+        EXPECT(ARMCI_Get(base[m], &got, 8, process[m]) == 0 && got == 5);
+        EXPECT(ARMCI_GetValueLong(address(base[m], 8), process[m]) == n - 1);
+        EXPECT(ARMCI_GetValueDouble(address(base[m], 16), process[m]) == 2 * (n - 1));
+    }
+    armci_msg_group_barrier(group);
+    EXPECT(ARMCI_Free_group(base[group->rank], group) == 0);
+}
+
+static void test_new_memory(void)
+{
+    void *base[PROCESSES_MAX];
+    double sum[2] = {me, 1};
+    EXPECT(ARMCI_Malloc(base, me == other ? 0 : 256) == 0 && !base[other] && (n == 2 || base[dead]));
+    if (base[dead])
+        EXPECT(ARMCI_PutValueLong(5, base[dead], dead) == 0 && ARMCI_GetValueLong(base[dead], dead) == 5);
+    armci_msg_dgop(sum, 2, "+");
+    EXPECT(sum[1] == n - 1 && sum[0] == n * (n - 1) / 2 - dead);
+    ARMCI_Barrier();
+    EXPECT(ARMCI_Free(base[me]) == 0);
+}
+
+/* The dead are left out of new groups. */
+static void test_new_groups(void)
+{
+    ARMCI_Group pair;
+    void *base[2];
+    int both[2] = {me, dead};
+    ARMCI_Group_create(2, both, &pair);
+    EXPECT(pair.size == 1 && pair.rank == 0 && ARMCI_Malloc_group(base, 64, &pair) == 0);
+    EXPECT(ARMCI_PutValueLong(me, base[0], me) == 0 && *(long *)base[0] == me);
+    EXPECT(ARMCI_Free_group(base[0], &pair) == 0);
+    ARMCI_Group_free(&pair);
+}
+
+int main(int argc, char **argv)
+{
+    void *base[PROCESSES_MAX];
+    int process[PROCESSES_MAX];
+    ARMCI_Group group;
+    EXPECT(argc == 2 && ARMCI_Init() == 0);
+    keel_survive();
+    me = armci_msg_me();
+    n = armci_msg_nproc();
+    dead = atoi(argv[1]);
+    other = (dead + 1) % n;
+    for (int p = 0; p < n; p++)
+        process[n - 1 - p] = p;
+    EXPECT(ARMCI_Malloc(base, 4096) == 0 && ARMCI_Create_mutexes(2) == 0);
+    ARMCI_Group_create(n, process, &group);
+    ARMCI_Barrier();
+    if (me == dead) {
+        ARMCI_Lock(0, other);
+        ARMCI_Lock(1, dead);
+        (void)raise(SIGKILL);
+    }
+    test_mutexes_of_the_dead(base);
+    test_memory_of_an_old_group(&group, process);
+    test_new_memory();
+    test_new_groups();
+    EXPECT(ARMCI_Free(base[me]) == 0);
+    ARMCI_Group_free(&group);
+    EXPECT(ARMCI_Finalize() == 0);
+    return 0;
+}
