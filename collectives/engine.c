@@ -15,30 +15,39 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 /* ------------------------------------------------------------------------------------------------ life */
 
-struct engine *engine_create(uint64_t id, int self, struct roster *roster, const int *node,
-                             const struct engine_ops *ops)
+struct engine *engine_room(int n)
 {
     struct engine *e = calloc(1, sizeof *e);
     if (!e)
         return NULL;
-    *e = (struct engine){.ops = *ops,
-                         .id = id,
-                         .born = roster_epoch(roster),
-                         .n = roster_size(roster),
-                         .self = self,
-                         .blamed = -1,
-                         .node = node};
     e->rosters = malloc(sizeof(struct roster *));
-    e->leaving.heard = calloc(BITSET_WORDS(e->n), sizeof *e->leaving.heard);
-    if (!e->rosters || !e->leaving.heard || !engine_put_by(e)) {
-        engine_put_by_fini(e);
-        free(e->leaving.heard);
-        free(e->rosters);
-        free(e);
-        return NULL;
-    }
+    e->leaving.heard = calloc(BITSET_WORDS(n), sizeof *e->leaving.heard);
+    if (e->rosters && e->leaving.heard && engine_put_by(e))
+        return e;
+    engine_destroy(e);
+    return NULL;
+}
+
+void engine_init(struct engine *e, uint64_t id, int self, struct roster *roster, const int *node,
+                 const struct engine_ops *ops)
+{
+    e->ops = *ops;
+    e->id = id;
+    e->born = roster_epoch(roster);
+    e->n = roster_size(roster);
+    e->self = self;
+    e->blamed = -1;
+    e->node = node;
     e->rosters[0] = roster_ref(roster);
     e->n_rosters = e->cap_rosters = 1;
+}
+
+struct engine *engine_create(uint64_t id, int self, struct roster *roster, const int *node,
+                             const struct engine_ops *ops)
+{
+    struct engine *e = engine_room(roster_size(roster));
+    if (e)
+        engine_init(e, id, self, roster, node, ops);
     return e;
 }
 
@@ -737,6 +746,11 @@ void engine_settle(struct engine *e, uint64_t now)
 bool engine_is_ordinary(uint64_t seq)
 {
     return seq_stream(seq) == STREAM_ORDINARY;
+}
+
+uint64_t engine_number(uint64_t seq)
+{
+    return seq_number(seq);
 }
 
 int engine_blamed(const struct engine *e)

@@ -118,6 +118,10 @@ struct engine;
  * the caller's, kept. The roster gets a reference. NULL if out of memory. */
 struct engine *engine_create(uint64_t id, int self, struct roster *roster, const int *node,
                              const struct engine_ops *ops);
+/* The same in two steps, of which the first takes all memory: for at most n members, whose roster comes with the second. */
+struct engine *engine_room(int n);
+void engine_init(struct engine *e, uint64_t id, int self, struct roster *roster, const int *node,
+                 const struct engine_ops *ops);
 void engine_destroy(struct engine *e); /* takes NULL; no callback */
 /* Of a new engine: so many repairs of this group were complete before it was made (an earlier engine had the same identity). */
 void engine_skip_repairs(struct engine *e, uint64_t number);
@@ -130,6 +134,8 @@ void engine_join(struct engine *e, uint64_t complete);
 
 /* Of the calls that end when the group is revoked? */
 bool engine_is_ordinary(uint64_t seq);
+/* Of those of its stream, from 1 on. */
+uint64_t engine_number(uint64_t seq);
 /* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED: with an
  * error nothing was started. Without memory for its part the member takes part all the same, in memory that was put by, and all are told
  * ENGINE_NOMEM. To be told ENGINE_NOMEM here is possible only where members join (engine_join), while one has just joined: nothing was started. */

@@ -31,22 +31,6 @@ static int by_rank(const void *a, const void *b, void *ranks)
     return (x > y) - (x < y);
 }
 
-/* The list becomes the group's, or is freed. */
-static enum group_status keep_list(struct group *g, int *list)
-{
-    g->rank = list;
-    g->sorted = malloc((size_t)g->n * sizeof *g->sorted);
-    if (!g->sorted)
-        return GROUP_NOMEM;
-    for (int i = 0; i < g->n; i++)
-        g->sorted[i] = i;
-    qsort_r(g->sorted, (size_t)g->n, sizeof *g->sorted, by_rank, list);
-    for (int i = 1; i < g->n; i++)
-        if (list[g->sorted[i]] == list[g->sorted[i - 1]])
-            return GROUP_BAD;
-    return GROUP_OK;
-}
-
 static bool is_stride(const int *list, int n, int *stride)
 {
     *stride = n > 1 ? list[1] - list[0] : 1;
@@ -56,26 +40,65 @@ static bool is_stride(const int *list, int n, int *stride)
     return *stride != 0;
 }
 
-/* Takes list over. */
-static enum group_status make(int ranks, int *list, int n, uint64_t number, struct group **out)
+static int *new_list(int n)
 {
-    enum group_status status = GROUP_OK;
+    return malloc((size_t)(n ? n : 1) * sizeof(int));
+}
+
+struct group *group_room(int n)
+{
     struct group *g = calloc(1, sizeof *g);
-    if (!g) {
-        free(list);
-        return GROUP_NOMEM;
-    }
-    *g = (struct group){.refs = 1, .ranks = ranks, .n = n, .first = n ? list[0] : 0, .stride = 1};
+    if (!g)
+        return NULL;
+    *g = (struct group){.refs = 1, .rank = new_list(n), .sorted = new_list(n)};
+    if (g->rank && g->sorted)
+        return g;
+    group_unref(g);
+    return NULL;
+}
+
+static void trim(int **list, int n)
+{
+    int *less = realloc(*list, (size_t)n * sizeof **list);
+    *list = less ? less : *list;
+}
+
+/* The list is in the room, of which so much is needed no more. */
+static enum group_status fill(struct group *g, int ranks, int n, int room, uint64_t number)
+{
+    int *list = g->rank;
+    g->ranks = ranks;
+    g->n = n;
+    g->first = n ? list[0] : 0;
     g->id = mix(mix(0, (uint64_t)n), number);
     for (int i = 0; i < n; i++) {
         g->id = mix(g->id, (uint64_t)list[i]);
         if (list[i] < 0 || list[i] >= ranks)
-            status = GROUP_BAD;
+            return GROUP_BAD;
     }
-    if (status != GROUP_OK || is_stride(list, n, &g->stride))
-        free(list);
-    else
-        status = keep_list(g, list);
+    if (is_stride(list, n, &g->stride)) {
+        free(g->rank);
+        free(g->sorted);
+        g->rank = g->sorted = NULL;
+        return GROUP_OK;
+    }
+    if (n < room) {
+        trim(&g->rank, n);
+        trim(&g->sorted, n);
+    }
+    for (int i = 0; i < n; i++)
+        g->sorted[i] = i;
+    qsort_r(g->sorted, (size_t)n, sizeof *g->sorted, by_rank, g->rank);
+    for (int i = 1; i < n; i++)
+        if (g->rank[g->sorted[i]] == g->rank[g->sorted[i - 1]])
+            return GROUP_BAD;
+    return GROUP_OK;
+}
+
+/* The first n of the list in a room. */
+static enum group_status make(struct group *g, int ranks, int n, int room, uint64_t number, struct group **out)
+{
+    enum group_status status = fill(g, ranks, n, room, number);
     if (status == GROUP_OK)
         *out = g;
     else
@@ -83,33 +106,35 @@ static enum group_status make(int ranks, int *list, int n, uint64_t number, stru
     return status;
 }
 
-static int *new_list(int n)
+enum group_status group_list_in(struct group *room, int ranks, const int *list, int n, uint64_t number)
 {
-    return malloc((size_t)(n ? n : 1) * sizeof(int));
+    for (int i = 0; i < n; i++)
+        room->rank[i] = list[i];
+    return fill(room, ranks, n, n, number);
 }
 
 enum group_status group_list(int ranks, const int *list, int n, uint64_t number, struct group **out)
 {
     if (ranks < 1 || n < 0 || n > ranks)
         return GROUP_BAD;
-    int *copy = new_list(n);
-    if (!copy)
+    struct group *g = group_room(n);
+    if (!g)
         return GROUP_NOMEM;
     for (int i = 0; i < n; i++)
-        copy[i] = list[i];
-    return make(ranks, copy, n, number, out);
+        g->rank[i] = list[i];
+    return make(g, ranks, n, n, number, out);
 }
 
 enum group_status group_world(int ranks, struct group **out)
 {
     if (ranks < 1)
         return GROUP_BAD;
-    int *list = new_list(ranks);
-    if (!list)
+    struct group *g = group_room(ranks);
+    if (!g)
         return GROUP_NOMEM;
     for (int i = 0; i < ranks; i++)
-        list[i] = i;
-    return make(ranks, list, ranks, 0, out);
+        g->rank[i] = i;
+    return make(g, ranks, ranks, ranks, 0, out);
 }
 
 struct group *group_ref(struct group *g)
@@ -202,12 +227,12 @@ enum group_status group_union(const struct group *a, const struct group *b, uint
 {
     if (a->ranks != b->ranks)
         return GROUP_BAD;
-    int *list = new_list(a->n + b->n);
-    if (!list)
+    struct group *g = group_room(a->n + b->n);
+    if (!g)
         return GROUP_NOMEM;
-    int n = append(list, 0, a, NULL, true);
-    n = append(list, n, b, a, false);
-    return make(a->ranks, list, n, number, out);
+    int n = append(g->rank, 0, a, NULL, true);
+    n = append(g->rank, n, b, a, false);
+    return make(g, a->ranks, n, a->n + b->n, number, out);
 }
 
 static enum group_status filtered(const struct group *a, const struct group *b, bool inside, uint64_t number,
@@ -215,11 +240,10 @@ static enum group_status filtered(const struct group *a, const struct group *b, 
 {
     if (a->ranks != b->ranks)
         return GROUP_BAD;
-    int *list = new_list(a->n);
-    if (!list)
+    struct group *g = group_room(a->n);
+    if (!g)
         return GROUP_NOMEM;
-    int n = append(list, 0, a, b, inside);
-    return make(a->ranks, list, n, number, out);
+    return make(g, a->ranks, append(g->rank, 0, a, b, inside), a->n, number, out);
 }
 
 enum group_status group_intersection(const struct group *a, const struct group *b, uint64_t number, struct group **out)
@@ -232,16 +256,27 @@ enum group_status group_difference(const struct group *a, const struct group *b,
     return filtered(a, b, false, number, out);
 }
 
+enum group_status group_include_in(struct group *room, const struct group *g, const int *members, int n,
+                                   uint64_t number)
+{
+    for (int i = 0; i < n; i++)
+        room->rank[i] = group_rank(g, members[i]); /* -1 of a wrong member is no rank and found out */
+    return fill(room, g->ranks, n, n, number);
+}
+
 enum group_status group_include(const struct group *g, const int *members, int n, uint64_t number, struct group **out)
 {
     if (n < 0 || n > g->n)
         return GROUP_BAD;
-    int *list = new_list(n);
-    if (!list)
+    struct group *room = group_room(n);
+    if (!room)
         return GROUP_NOMEM;
-    for (int i = 0; i < n; i++)
-        list[i] = group_rank(g, members[i]); /* -1 of a wrong member is no rank and found out */
-    return make(g->ranks, list, n, number, out);
+    enum group_status status = group_include_in(room, g, members, n, number);
+    if (status == GROUP_OK)
+        *out = room;
+    else
+        group_unref(room);
+    return status;
 }
 
 enum group_status group_exclude(const struct group *g, const int *members, int n, uint64_t number, struct group **out)
@@ -255,15 +290,13 @@ enum group_status group_exclude(const struct group *g, const int *members, int n
     return status;
 }
 
-enum group_status group_keep(const struct group *g, const uint64_t *members, uint64_t number, struct group **out)
+void group_keep_in(struct group *room, const struct group *g, const uint64_t *members, uint64_t number)
 {
-    int *list = new_list(g->n), n = 0;
-    if (!list)
-        return GROUP_NOMEM;
+    int n = 0;
     for (int i = 0; i < g->n; i++)
         if (bitset_has(members, i))
-            list[n++] = group_rank(g, i);
-    return make(g->ranks, list, n, mix(g->id, number), out);
+            room->rank[n++] = group_rank(g, i);
+    (void)fill(room, g->ranks, n, g->n, mix(g->id, number)); /* a part of a group is one */
 }
 
 static int by_key(const void *a, const void *b, void *keys)
@@ -275,19 +308,15 @@ static int by_key(const void *a, const void *b, void *keys)
     return (x > y) - (x < y);
 }
 
-enum group_status group_split(const struct group *g, const int *colour, const int *key, int mine, uint64_t number,
-                              struct group **out)
+void group_split_in(struct group *room, const struct group *g, const int *colour, const int *key, int mine,
+                    uint64_t number)
 {
-    if (mine < 0)
-        return GROUP_BAD;
-    int *list = new_list(g->n), n = 0;
-    if (!list)
-        return GROUP_NOMEM;
+    int n = 0;
     for (int i = 0; i < g->n; i++)
         if (colour[i] == mine)
-            list[n++] = i;
-    qsort_r(list, (size_t)n, sizeof *list, by_key, (void *)key);
+            room->rank[n++] = i;
+    qsort_r(room->rank, (size_t)n, sizeof *room->rank, by_key, (void *)key);
     for (int i = 0; i < n; i++)
-        list[i] = group_rank(g, list[i]);
-    return make(g->ranks, list, n, mix(number, (uint64_t)mine), out);
+        room->rank[i] = group_rank(g, room->rank[i]);
+    (void)fill(room, g->ranks, n, g->n, mix(number, (uint64_t)mine));
 }

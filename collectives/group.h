@@ -22,6 +22,10 @@ enum group_status { GROUP_OK, GROUP_BAD, GROUP_NOMEM }; /* BAD: a negative count
 enum group_status group_world(int ranks, struct group **out);
 /* The listed ranks of a job of so many, in the order of the list; number tells apart groups of the same list. */
 enum group_status group_list(int ranks, const int *list, int n, uint64_t number, struct group **out);
+/* Room for at most n members: all memory that a group needs. A function whose name ends with _in makes it a group, once; with GROUP_BAD it is none, and
+ * is to be given back. At least as much room as a list has, or the group that the new one is part of. NULL: out of memory. */
+struct group *group_room(int n);
+enum group_status group_list_in(struct group *room, int ranks, const int *list, int n, uint64_t number);
 struct group *group_ref(struct group *g);
 void group_unref(struct group *g); /* takes NULL */
 
@@ -40,11 +44,13 @@ enum group_status group_difference(const struct group *a, const struct group *b,
 /* The named members of g in the named order; the members that are not named, in g's order. */
 enum group_status group_include(const struct group *g, const int *members, int n, uint64_t number, struct group **out);
 enum group_status group_exclude(const struct group *g, const int *members, int n, uint64_t number, struct group **out);
+enum group_status group_include_in(struct group *room, const struct group *g, const int *members, int n,
+                                   uint64_t number);
 /* The members in the set (bitset of the group's size): who lives, for a group that shrinks or is created. With the view's
  * epoch as number all who have the same set have the same identity. */
-enum group_status group_keep(const struct group *g, const uint64_t *members, uint64_t number, struct group **out);
+void group_keep_in(struct group *room, const struct group *g, const uint64_t *members, uint64_t number);
 /* The members of the given colour, by key, those of equal keys in g's order. colour and key: one per member.
  * A member absent from the split (dead, or with no wish for a group) has a negative colour. */
-enum group_status group_split(const struct group *g, const int *colour, const int *key, int mine, uint64_t number,
-                              struct group **out);
+void group_split_in(struct group *room, const struct group *g, const int *colour, const int *key, int mine,
+                    uint64_t number);
 #endif

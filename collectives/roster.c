@@ -7,30 +7,47 @@
 struct roster {
     int refs, n, live;
     uint64_t epoch;
-    int *before;     /* [words] live members before that word; NULL if all live */
+    int *before;     /* [words] live members before that word; NULL if all live. Behind the bits. */
     uint64_t *after; /* [n], NULL: 0 for all */
     uint64_t bits[];
 };
 
-struct roster *roster_create(int n, const uint64_t *live, uint64_t epoch)
+struct roster *roster_room(int n)
 {
     unsigned words = BITSET_WORDS(n);
-    struct roster *r = calloc(1, sizeof *r + words * sizeof *r->bits);
-    if (!r)
-        return NULL;
-    *r = (struct roster){.refs = 1, .n = n, .live = bitset_count(live, words), .epoch = epoch};
-    memcpy(r->bits, live, words * sizeof *r->bits);
+    struct roster *r = calloc(1, sizeof *r + words * (sizeof *r->bits + sizeof *r->before));
+    if (r)
+        r->refs = 1;
+    return r;
+}
+
+uint64_t *roster_room_bits(struct roster *room)
+{
+    return room->bits;
+}
+
+void roster_fill(struct roster *r, int n, uint64_t epoch)
+{
+    unsigned words = BITSET_WORDS(n);
+    r->n = n;
+    r->live = bitset_count(r->bits, words);
+    r->epoch = epoch;
     if (r->live == n)
-        return r;
-    r->before = malloc(words * sizeof *r->before);
-    if (!r->before) {
-        free(r);
-        return NULL;
-    }
+        return;
+    r->before = (int *)(r->bits + words);
     for (unsigned i = 0, sum = 0; i < words; i++) {
         r->before[i] = (int)sum;
-        sum += (unsigned)__builtin_popcountll(live[i]);
+        sum += (unsigned)__builtin_popcountll(r->bits[i]);
     }
+}
+
+struct roster *roster_create(int n, const uint64_t *live, uint64_t epoch)
+{
+    struct roster *r = roster_room(n);
+    if (!r)
+        return NULL;
+    memcpy(r->bits, live, BITSET_WORDS(n) * sizeof *r->bits);
+    roster_fill(r, n, epoch);
     return r;
 }
 
@@ -49,12 +66,13 @@ struct roster *roster_for(struct roster *r, uint64_t number)
         all = r->after[m] < number;
     if (all)
         return roster_ref(r);
-    uint64_t *bits = calloc(BITSET_WORDS(r->n), sizeof *bits);
-    for (int m = roster_next(r, 0); bits && m >= 0; m = roster_next(r, m + 1))
+    struct roster *smaller = roster_room(r->n);
+    if (!smaller)
+        return NULL;
+    for (int m = roster_next(r, 0); m >= 0; m = roster_next(r, m + 1))
         if (r->after[m] < number)
-            bitset_add(bits, m);
-    struct roster *smaller = bits ? roster_create(r->n, bits, r->epoch) : NULL;
-    free(bits);
+            bitset_add(smaller->bits, m);
+    roster_fill(smaller, r->n, r->epoch);
     return smaller;
 }
 
@@ -68,7 +86,6 @@ void roster_unref(struct roster *r)
 {
     if (!r || --r->refs)
         return;
-    free(r->before);
     free(r->after);
     free(r);
 }

@@ -14,6 +14,10 @@ struct roster;
 
 /* live: bitset of BITSET_WORDS(n), copied. epoch > 0. One reference. NULL if out of memory. */
 struct roster *roster_create(int n, const uint64_t *live, uint64_t epoch);
+/* The same in steps, of which the first takes all memory: who lives is to be added to the bits; then the room is the roster of at most so many members. */
+struct roster *roster_room(int n);
+uint64_t *roster_room_bits(struct roster *room);
+void roster_fill(struct roster *room, int n, uint64_t epoch);
 /* Members may join while calls go on: after[n], copied, says how many calls were complete when each did. Before anybody else has the
  * roster. False if out of memory. */
 bool roster_set_after(struct roster *r, const uint64_t *after);

@@ -7,7 +7,9 @@
  *  blocks    where it says so: until all members that live have called. Nobody waits for a dead member, nor for one that has called
  *            keel_finalize: each is left out once the job's view says so. Keel makes progress inside its calls only.
  *  errors    KEEL_ERR_ARG: an argument is wrong, or the group was freed (whatever was made since); KEEL_ERR_STATE: before keel_init, inside a task, or not
- *            a member (any more); nothing was sent. KEEL_ERR_NOMEM, KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE as everywhere.
+ *            a member (any more); nothing was sent. KEEL_ERR_NOMEM of create, split, shrink, agree: some member had no memory; all that live are told, and
+ *            nothing is left. KEEL_ERR_LIMIT: this member had none for the last such call either, and that one is not over everywhere; it alone is
+ *            told, has begun nothing, and may call again. KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE as everywhere.
  *            KEEL_ERR_TIMEOUT of create, shrink, agree: the process of a member is stopped (by a signal or a debugger), and has been for
  *            KEEL_TIMEOUT_MS; its rank is said on standard error. The call is not over: the same one (create: with the same list and
  *            tag; agree: the value that it began with counts) goes on with it, and returns what the others get; until it is complete

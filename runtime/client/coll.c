@@ -66,6 +66,7 @@ void coll_free(struct client *c)
     struct coll *k = &c->coll;
     while (k->groups)
         coll_group_destroy(k->groups);
+    coll_room_free(c, k->room);
     free_list(k->idle);
     free_list(k->spent);
     for (struct stray *s = k->strays, *next; s; s = next) {
@@ -90,32 +91,41 @@ uint64_t coll_epoch(uint64_t of_roster)
     return of_roster ? of_roster - 1 : 0; /* rosters count from 1 */
 }
 
-/* Who lives of the group, as of the last view that changed anything of its ranks. */
-static struct roster *roster_now(const struct keel_group *g)
+/* When each of them joined. */
+static bool add_after(const struct keel_group *g, struct roster *r)
 {
     int n = group_size(g->ranks);
-    uint64_t *live = calloc(BITSET_WORDS(n), sizeof *live), epoch = 0;
-    if (!live)
-        return NULL;
+    uint64_t *after = malloc((size_t)n * sizeof *after);
+    for (int m = 0; after && m < n; m++)
+        after[m] = g->client->coll.life[group_rank(g->ranks, m)].after;
+    bool ok = after && roster_set_after(r, after);
+    free(after);
+    return ok;
+}
+
+/* Who lives of the group, as of the last view that changed anything of its ranks. False: there is no memory for those of the group of whoever lives. */
+static bool fill_roster(const struct keel_group *g, struct roster *room)
+{
+    int n = group_size(g->ranks);
+    uint64_t epoch = 0;
     for (int m = 0; m < n; m++) {
         const struct life *l = &g->client->coll.life[group_rank(g->ranks, m)];
         epoch = l->changed > epoch ? l->changed : epoch;
         if (coll_member_lives(g, m))
-            bitset_add(live, m);
+            bitset_add(roster_room_bits(room), m);
     }
-    struct roster *r = roster_create(n, live, epoch + 1);
-    free(live);
-    if (!r || g->birth != UINT64_MAX || g->creation)
+    roster_fill(room, n, epoch + 1);
+    return g->birth != UINT64_MAX || g->creation || add_after(g, room);
+}
+
+/* NULL: there is no memory. */
+static struct roster *roster_now(const struct keel_group *g)
+{
+    struct roster *r = roster_room(group_size(g->ranks));
+    if (!r || fill_roster(g, r))
         return r;
-    uint64_t *after = malloc((size_t)n * sizeof *after);
-    for (int m = 0; after && m < n; m++)
-        after[m] = g->client->coll.life[group_rank(g->ranks, m)].after;
-    if (!after || !roster_set_after(r, after)) {
-        roster_unref(r);
-        r = NULL;
-    }
-    free(after);
-    return r;
+    roster_unref(r);
+    return NULL;
 }
 
 static void group_view(struct keel_group *g, uint64_t now)
@@ -224,6 +234,11 @@ static void on_done(void *user, uint64_t seq, const struct engine_result *result
         r = r->next;
     if (!r)
         r = g->starting;
+    if (!r && (seq == g->closing || g->closing == CLOSING_BEGINS)) {
+        g->closing = 0;
+        g->client->coll.gone = true;
+        coll_wake_at(g->client, 0);
+    }
     if (!r || r->done)
         return;
     r->done = true;
@@ -254,10 +269,17 @@ bool coll_start_engine(struct keel_group *g)
 {
     struct engine_ops ops = {g, on_send, on_done, on_keep, on_arrived};
     int self = group_member(g->ranks, g->client->rank);
-    struct roster *r = roster_now(g);
-    if (r && self >= 0 && roster_has(r, self))
-        g->engine = engine_create(group_id(g->ranks), self, r, g->node, &ops);
-    bool ok = r && (g->engine || self < 0 || !roster_has(r, self));
+    struct engine *room = g->engine;
+    struct roster *r = g->first;
+    bool ok = fill_roster(g, r);
+    g->engine = NULL;
+    g->first = NULL;
+    if (self >= 0 && roster_has(r, self)) {
+        engine_init(room, group_id(g->ranks), self, r, g->node, &ops);
+        g->engine = room;
+    } else {
+        engine_destroy(room);
+    }
     roster_unref(r);
     return ok;
 }
@@ -285,33 +307,49 @@ void coll_lost(struct client *c, int rank, uint64_t now)
     }
 }
 
-bool coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group)
+/* What a PARCEL_LOST or _GONE says, of which group; GONE: of its calls up to that one. */
+struct note {
+    uint64_t group, number;
+};
+
+bool coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group, uint64_t number)
 {
     struct parcel_tag tag = {.kind = kind};
-    return courier_offer(c, rank, &tag, &group, sizeof group, NULL, 0);
+    struct note note = {group, number};
+    return courier_offer(c, rank, &tag, &note, sizeof note, NULL, 0);
+}
+
+/* All have freed it, or are through with a creation, or made it without us. */
+static void gone(struct client *c, struct keel_group *g, uint64_t number)
+{
+    bool over = g->freed || (g->closing && engine_number(g->closing) <= number);
+    for (struct keel_request *r = g->requests; r && (g->freed || g->creation); r = r->next) {
+        if (!g->freed && engine_number(r->seq) > number)
+            continue;
+        r->status = r->done ? r->status : KEEL_ERR_STATE;
+        r->done = true;
+    }
+    if (!over)
+        return;
+    g->gone = g->gone || g->freed;
+    g->closing = 0;
+    c->coll.gone = true;
+    coll_wake_at(c, 0);
 }
 
 static void noted(struct client *c, int from, uint32_t kind, const void *data, uint64_t now)
 {
-    uint64_t id;
-    memcpy(&id, data, sizeof id);
-    struct keel_group *g = coll_group_find(c, id);
+    struct note note;
+    memcpy(&note, data, sizeof note);
+    struct keel_group *g = coll_group_find(c, note.group);
     if (!g || !g->engine)
         return;
-    if (kind == PARCEL_LOST) {
-        engine_lost(g->engine, group_member(g->ranks, from), now);
-        coll_wake_at(c, engine_deadline(g->engine));
+    if (kind == PARCEL_GONE) {
+        gone(c, g, note.number);
         return;
     }
-    /* All have freed it, or made it without us. */
-    for (struct keel_request *r = g->requests; r && (g->freed || g->creation); r = r->next) {
-        r->status = r->done ? r->status : KEEL_ERR_STATE;
-        r->done = true;
-    }
-    if (g->freed) {
-        g->gone = c->coll.gone = true;
-        coll_wake_at(c, 0);
-    }
+    engine_lost(g->engine, group_member(g->ranks, from), now);
+    coll_wake_at(c, engine_deadline(g->engine));
 }
 
 void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, const void *data, size_t len, uint64_t now)
@@ -326,7 +364,7 @@ void coll_received(struct client *c, int from, uint32_t kind, uint8_t flags, con
         return;
     }
     if (kind == PARCEL_LOST || kind == PARCEL_GONE) {
-        if (len == sizeof id)
+        if (len == sizeof(struct note))
             noted(c, from, kind, data, now);
         return;
     }

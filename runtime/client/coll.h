@@ -52,9 +52,12 @@ struct keel_group {
     struct group *ranks;
     struct engine *engine; /* NULL: this process is no member any more */
     int *node;             /* [size] for two-level algorithms */
+    struct roster *first;  /* of a room: for that of the members that live when it becomes a group */
     uint64_t birth;        /* members are lives that joined before; UINT64_MAX: whoever lives (creation) */
     bool creation;         /* not a group yet: engine of a keel_group_create */
     int made;              /* creation: groups that came of it and are not freed, and calls under way */
+    bool owes;             /* creation: a last shrink that is to be begun before any other call, */
+    uint64_t closing;      /* and the seq of the one under way, 0: none */
     uint16_t generation;   /* of this memory: how many groups it held before */
     bool freed;
     bool gone;        /* it can be destroyed */
@@ -66,9 +69,13 @@ struct keel_group {
     struct keel_request
         *unfinished; /* agree, shrink, creation: a call that ended by its time-out, to be gone on with */
     struct engine_call unfinished_call;
+    struct keel_group *room;   /* for what an unfinished call makes; NULL: there was no memory */
     struct board board;        /* head NULL: none */
     bool asked_board, boarded; /* in this view, by those who live in it */
 };
+
+/* keel_group.closing: while it begins. */
+#define CLOSING_BEGINS UINT64_MAX
 
 struct keel_request {
     struct keel_request *next;
@@ -120,6 +127,7 @@ struct coll {
     struct keel_group *by_id[COLL_BUCKETS];
     struct keel_group *groups;
     struct keel_group *idle, *spent; /* memory of freed groups, to be used again and not */
+    struct keel_group *room;         /* for a creation for which there is no memory: all are told; NULL: in use */
     struct keel_group *world, *node;
     struct keel_group *living; /* whoever lives: the collectives of all live ranks */
     struct keel_request
@@ -196,17 +204,19 @@ void coll_end(struct client *c, keel_status status);
 /* The epoch of the view, as agents count, in which a roster's epoch began; 0: nobody's life has changed yet. */
 uint64_t coll_epoch(uint64_t of_roster);
 bool coll_member_lives(const struct keel_group *g, int member);
-/* The group of the members that live now: an engine, or NULL (KEEL_ERR_NOMEM). */
+/* A room becomes the group of the members that live now, with an engine if this process is one of them. False: there is no memory, which is possible for
+ * the group of whoever lives only. */
 bool coll_start_engine(struct keel_group *g);
 /* False: there is no memory, not even what was reserved (courier_reserve). */
-bool coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group);
+bool coll_note(struct client *c, int rank, enum parcel_kind kind, uint64_t group, uint64_t number);
 
 /* coll_group.c; lock held */
 /* The world, the node, and all who live. */
 bool coll_first_groups(struct client *c);
 struct keel_group *coll_group_find(const struct client *c, uint64_t id);
-/* Takes the reference of ranks over. NULL: out of memory. */
-struct keel_group *coll_group_new(struct client *c, struct group *ranks, uint64_t birth, bool creation);
+/* All memory for a group of at most n members. NULL: there is not so much. */
+struct keel_group *coll_room_new(struct client *c, int n);
+void coll_room_free(struct client *c, struct keel_group *room); /* takes NULL */
 void coll_group_destroy(struct keel_group *g);
 /* True: kept, or answered. */
 void coll_stray(struct client *c, uint64_t group, int from, bool creating, const void *data, size_t len);

@@ -6,7 +6,8 @@
  *
  *   freed ── a shrink of the group among those who live ──► gone: all have freed it, so all have completed what came before
  *
- * and who is still in that last shrink hears so from whoever is through with it (PARCEL_GONE). */
+ * and who is still in that last shrink hears so from whoever is through with it (PARCEL_GONE). A creation of which nothing came, as some had
+ * no memory, ends so, too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,17 +36,7 @@ struct keel_group *coll_group_find(const struct client *c, uint64_t id)
     return g;
 }
 
-/* The slot of a rank, where it started: the same for all, whatever happened since. */
-static bool set_nodes(struct keel_group *g)
-{
-    int n = group_size(g->ranks);
-    g->node = malloc((size_t)(n ? n : 1) * sizeof *g->node);
-    for (int m = 0; g->node && m < n; m++)
-        g->node[m] = (int)page_rank(g->client->page, group_rank(g->ranks, m))->slot;
-    return g->node != NULL;
-}
-
-struct keel_group *coll_group_new(struct client *c, struct group *ranks, uint64_t birth, bool creation)
+static struct keel_group *take_memory(struct client *c)
 {
     struct keel_group *g = c->coll.idle;
     uint16_t generation = g ? (uint16_t)(g->generation + 1) : 0;
@@ -53,25 +44,77 @@ struct keel_group *coll_group_new(struct client *c, struct group *ranks, uint64_
         c->coll.idle = g->next;
     else
         g = malloc(sizeof *g);
-    if (!g) {
-        group_unref(ranks);
-        return NULL;
+    if (g)
+        *g = (struct keel_group){.client = c, .generation = generation};
+    return g;
+}
+
+static void give_memory(struct client *c, struct keel_group *g)
+{
+    free(g->put_by);
+    engine_destroy(g->engine);
+    roster_unref(g->first);
+    group_unref(g->ranks);
+    free(g->node);
+    *g = (struct keel_group){.client = c, .generation = g->generation, .freed = true};
+    if (g->generation ==
+        UINT16_MAX) { /* handles of all its groups may be about: it is kept for them, and not used again */
+        g->next = c->coll.spent;
+        c->coll.spent = g;
+        return;
     }
-    *g = (struct keel_group){.client = c,
-                             .generation = generation,
-                             .ranks = ranks,
-                             .birth = birth,
-                             .creation = creation,
-                             .next = c->coll.groups};
+    g->next = c->coll.idle;
+    c->coll.idle = g;
+}
+
+struct keel_group *coll_room_new(struct client *c, int n)
+{
+    struct keel_group *g = take_memory(c);
+    if (!g)
+        return NULL;
+    g->put_by = calloc(1, sizeof *g->put_by);
+    g->node = malloc((size_t)(n ? n : 1) * sizeof *g->node);
+    g->engine = engine_room(n);
+    g->first = roster_room(n);
+    g->ranks = group_room(n);
+    if (g->put_by && g->node && g->engine && g->first && g->ranks)
+        return g;
+    give_memory(c, g);
+    return NULL;
+}
+
+void coll_room_free(struct client *c, struct keel_group *room)
+{
+    if (room)
+        give_memory(c, room);
+}
+
+/* The slot of a rank, where it started: the same for all, whatever happened since. */
+static void set_nodes(struct keel_group *g)
+{
+    int n = group_size(g->ranks);
+    int *less = realloc(g->node, (size_t)(n ? n : 1) * sizeof *g->node);
+    g->node = less ? less : g->node;
+    for (int m = 0; m < n; m++)
+        g->node[m] = (int)page_rank(g->client->page, group_rank(g->ranks, m))->slot;
+}
+
+/* The room, whose ranks are known, becomes a group. False (coll_start_engine): it is gone. */
+static bool open_group(struct keel_group *g, uint64_t birth, bool creation)
+{
+    struct client *c = g->client;
+    g->birth = birth;
+    g->creation = creation;
+    g->next = c->coll.groups;
     c->coll.groups = g;
-    struct keel_group **bucket = &c->coll.by_id[group_id(ranks) % COLL_BUCKETS];
+    struct keel_group **bucket = &c->coll.by_id[group_id(g->ranks) % COLL_BUCKETS];
     g->next_of_id = *bucket;
     *bucket = g;
-    g->put_by = calloc(1, sizeof *g->put_by);
-    if (g->put_by && set_nodes(g) && coll_start_engine(g))
-        return g;
+    set_nodes(g);
+    if (coll_start_engine(g))
+        return true;
     coll_group_destroy(g);
-    return NULL;
+    return false;
 }
 
 void coll_group_destroy(struct keel_group *g)
@@ -87,19 +130,8 @@ void coll_group_destroy(struct keel_group *g)
     *link = g->next_of_id;
     while (g->requests)
         coll_request_free(g, g->requests);
-    free(g->put_by);
-    engine_destroy(g->engine);
-    group_unref(g->ranks);
-    free(g->node);
-    *g = (struct keel_group){.client = c, .generation = g->generation, .freed = true};
-    if (g->generation ==
-        UINT16_MAX) { /* handles of all its groups may be about: it is kept for them, and not used again */
-        g->next = c->coll.spent;
-        c->coll.spent = g;
-        return;
-    }
-    g->next = c->coll.idle;
-    c->coll.idle = g;
+    coll_room_free(c, g->room);
+    give_memory(c, g);
 }
 
 /* ---- messages of unknown groups ---- */
@@ -145,14 +177,15 @@ static void drop_stray(struct client *c, struct stray **link)
 void coll_stray(struct client *c, uint64_t group, int from, bool creating, const void *data, size_t len)
 {
     struct message_head h;
-    bool done = creating && message_head_read(data, len, &h) && h.seq / 2 <= made_number(c, group);
+    uint64_t made = creating ? made_number(c, group) : UINT64_MAX;
+    bool done = creating && message_head_read(data, len, &h) && engine_number(h.seq) <= made;
     if (done || (!creating && !c->coll.creating)) {
-        (void)coll_note(c, from, PARCEL_GONE, group); /* memory for it is reserved, here and below */
+        (void)coll_note(c, from, PARCEL_GONE, group, made); /* memory for it is reserved, here and below */
         return;
     }
     struct stray *s = c->coll.stray_bytes + len <= STRAY_BYTES_MAX ? malloc(sizeof *s + len) : NULL;
     if (!s) { /* the sender's timers and attempts make it good */
-        (void)coll_note(c, from, PARCEL_LOST, group);
+        (void)coll_note(c, from, PARCEL_LOST, group, 0);
         return;
     }
     *s =
@@ -201,7 +234,7 @@ void coll_strays_told(struct client *c, uint64_t now)
             link = &(*link)->next;
             continue;
         }
-        if (!coll_note(c, (*link)->from, PARCEL_GONE, (*link)->group)) {
+        if (!coll_note(c, (*link)->from, PARCEL_GONE, (*link)->group, UINT64_MAX)) {
             c->coll.strays_left = true;
             coll_wake_at(c, now + COLL_MISSED_NS);
             return;
@@ -221,100 +254,142 @@ static void created(struct client *c)
 
 /* ---- those that are always there ---- */
 
-bool coll_first_groups(struct client *c)
+static struct keel_group *first_group(struct client *c, const int *list, int n, uint64_t number, uint64_t birth)
 {
-    struct group *ranks;
-    int *list = malloc((size_t)c->size * sizeof *list), n = 0;
-    for (int r = 0; list && r < c->size; r++)
-        list[r] = r;
-    if (list && group_list(c->size, list, c->size, NUMBER_LIVING, &ranks) == GROUP_OK)
-        c->coll.living = coll_group_new(c, ranks, UINT64_MAX, false);
-    if (c->coll.living && c->coll.living->engine)
-        engine_join(c->coll.living->engine, c->collectives);
-    for (int r = 0; list && r < c->size; r++)
-        if (page_rank(c->page, r)->slot == page_rank(c->page, c->rank)->slot)
-            list[n++] = r;
-    if (list && group_world(c->size, &ranks) == GROUP_OK)
-        c->coll.world = coll_group_new(c, ranks, 1, false);
-    if (list && group_list(c->size, list, n, NUMBER_NODE, &ranks) == GROUP_OK)
-        c->coll.node = coll_group_new(c, ranks, 1, false);
-    free(list);
-    return c->coll.world && c->coll.node && c->coll.living;
+    struct keel_group *g = coll_room_new(c, n);
+    if (!g)
+        return NULL;
+    (void)group_list_in(g->ranks, c->size, list, n, number); /* a right one */
+    return open_group(g, birth, false) ? g : NULL;
 }
 
-/* ---- creation ---- */
+bool coll_first_groups(struct client *c)
+{
+    struct coll *k = &c->coll;
+    int *list = malloc((size_t)c->size * sizeof *list), n = 0;
+    if (!list)
+        return false;
+    for (int r = 0; r < c->size; r++)
+        list[r] = r;
+    k->living = first_group(c, list, c->size, NUMBER_LIVING, UINT64_MAX);
+    if (k->living && k->living->engine)
+        engine_join(k->living->engine, c->collectives);
+    k->world = first_group(c, list, c->size, 0, 1);
+    for (int r = 0; r < c->size; r++)
+        if (page_rank(c->page, r)->slot == page_rank(c->page, c->rank)->slot)
+            list[n++] = r;
+    k->node = first_group(c, list, n, NUMBER_NODE, 1);
+    k->room = coll_room_new(c, c->size);
+    free(list);
+    return k->world && k->node && k->living && k->room;
+}
+
+/* ---- creation ----
+ *
+ * All memory is taken before the call that finds out who is in the group. Who has none takes part all the same, and all are told (engine_call.refuses). */
 
 static keel_status from_group(enum group_status s)
 {
     return s == GROUP_OK ? KEEL_OK : s == GROUP_BAD ? KEEL_ERR_ARG : KEEL_ERR_NOMEM;
 }
 
-/* The new group of the members in the set of old. */
-static keel_status make(struct client *c, struct group *ranks, uint64_t birth, struct keel_group *creator,
-                        keel_group **out)
+/* The room, whose ranks are known, becomes the new group. */
+static keel_status make(struct keel_group *room, uint64_t birth, struct keel_group *creator, keel_group **out)
 {
-    if (coll_group_find(c, group_id(ranks))) {
-        group_unref(ranks);
+    struct client *c = room->client;
+    if (coll_group_find(c, group_id(room->ranks))) {
+        coll_room_free(c, room);
         return KEEL_ERR_STATE;
     }
-    struct keel_group *g = coll_group_new(c, ranks, birth, false);
-    if (!g)
-        return KEEL_ERR_NOMEM;
-    g->creator = creator;
+    (void)open_group(room, birth, false);
+    room->creator = creator;
     if (creator)
         creator->made++;
-    coll_strays_of(c, g, c->env.now(c->env.user));
-    *out = g;
+    coll_strays_of(c, room, c->env.now(c->env.user));
+    *out = room;
     return KEEL_OK;
 }
 
-static keel_status creator_of(struct client *c, struct group *ranks, uint64_t birth, struct keel_group **out)
+/* The same as the caller's: there is one under way. Else the room becomes it. */
+static keel_status creator_of(struct client *c, struct keel_group *room, uint64_t birth, struct keel_group **out)
 {
-    *out = coll_group_find(c, group_id(ranks));
+    uint64_t id = group_id(room->ranks);
+    *out = coll_group_find(c, id);
     if (*out) {
-        group_unref(ranks);
+        coll_room_free(c, room);
         return KEEL_OK;
     }
-    uint64_t id = group_id(ranks);
-    *out = coll_group_new(c, ranks, birth, true);
-    if (!*out)
-        return KEEL_ERR_NOMEM;
-    if (!(*out)->engine) {
-        coll_group_destroy(*out);
+    *out = room;
+    (void)open_group(room, birth, true);
+    if (!room->engine) {
+        coll_group_destroy(room);
         return KEEL_ERR_STATE;
     }
-    engine_skip_repairs((*out)->engine, made_number(c, id));
+    engine_skip_repairs(room->engine, made_number(c, id));
     return KEEL_OK;
 }
 
-/* Takes ranks over. Lock held. */
-static keel_status create(struct client *c, struct group *ranks, uint64_t birth, keel_group **out)
+/* For the creator, from what is put by if there is no memory. */
+static keel_status room_of_creator(struct client *c, int n, struct keel_group **room)
+{
+    if (!c->coll.room)
+        coll_collect(c);
+    *room = coll_room_new(c, n);
+    if (*room)
+        return KEEL_OK;
+    *room = c->coll.room;
+    c->coll.room = NULL;
+    return *room ? KEEL_OK : KEEL_ERR_LIMIT;
+}
+
+/* A call on the creator has come to nothing on all members. Who has not heard may ask, until all have begun one more. False: there is no memory for it. */
+static bool close_creation(struct client *c, struct keel_group *creator)
+{
+    struct engine_call call = {.kind = ENGINE_SHRINK};
+    uint64_t seq;
+    creator->closing = CLOSING_BEGINS;
+    creator->owes = engine_start(creator->engine, &call, c->env.now(c->env.user), &seq) != ENGINE_OK;
+    if (creator->closing == CLOSING_BEGINS)
+        creator->closing = creator->owes ? 0 : seq;
+    coll_wake_at(c, engine_deadline(creator->engine));
+    return !creator->owes;
+}
+
+/* Takes the creator's room over. Lock held. */
+static keel_status create(struct client *c, struct keel_group *room, uint64_t birth, keel_group **out)
 {
     struct keel_group *creator;
     struct keel_request *r = NULL;
-    struct engine_call call = {.kind = ENGINE_SHRINK};
-    keel_status status = creator_of(c, ranks, birth, &creator);
+    keel_status status = creator_of(c, room, birth, &creator);
+    if (status == KEEL_OK && creator->owes && !close_creation(c, creator))
+        status = KEEL_ERR_LIMIT;
     if (status != KEEL_OK)
         return status;
     if (!creator->unfinished) {
         creator->made++;
         c->coll.creating++;
+        creator->room = coll_room_new(c, group_size(creator->ranks));
     }
+    struct engine_call call = {.kind = ENGINE_SHRINK, .refuses = !creator->room};
     coll_strays_of(c, creator, c->env.now(c->env.user));
     FAULT_POINT("group.creating");
     status = coll_finish(creator, &call, &r);
     FAULT_POINT("group.created");
     if (creator->unfinished)
         return status;
-    if (status == KEEL_OK) {
-        struct group *group;
+    room = creator->room;
+    creator->room = NULL;
+    if (status == KEEL_OK && room) { /* it is OK nowhere if somebody has none */
         uint64_t number = mix(mix(group_id(creator->ranks), r->seq), NUMBER_CREATE), epoch = roster_epoch(r->covered);
-        status = from_group(group_keep(creator->ranks, roster_bits(r->covered), number, &group));
-        if (status == KEEL_OK)
-            status = make(c, group, birth == UINT64_MAX ? epoch : birth, creator, out);
+        group_keep_in(room->ranks, creator->ranks, roster_bits(r->covered), number);
+        status = make(room, birth == UINT64_MAX ? epoch : birth, creator, out);
+    } else {
+        coll_room_free(c, room);
     }
     if (r)
         coll_request_free(creator, r);
+    if (status == KEEL_ERR_NOMEM)
+        (void)close_creation(c, creator); /* else it is owed */
     creator->made--;
     if (!creator->made) {
         c->coll.gone = true;
@@ -324,24 +399,37 @@ static keel_status create(struct client *c, struct group *ranks, uint64_t birth,
     return status;
 }
 
+/* Lock held. among: the group whose members are listed; NULL: they are ranks. */
+static keel_status create_of(struct client *c, const struct keel_group *among, const int *list, int n, uint64_t number,
+                             keel_group **out)
+{
+    struct keel_group *room;
+    if (n > (among ? group_size(among->ranks) : c->size))
+        return KEEL_ERR_ARG;
+    keel_status status = room_of_creator(c, n, &room);
+    if (status != KEEL_OK)
+        return status;
+    status = from_group(among ? group_include_in(room->ranks, among->ranks, list, n, number)
+                              : group_list_in(room->ranks, c->size, list, n, number));
+    if (status == KEEL_OK && group_member(room->ranks, c->rank) < 0)
+        status = KEEL_ERR_ARG;
+    if (status != KEEL_OK) {
+        coll_room_free(c, room);
+        return status;
+    }
+    coll_see_views(c, c->env.now(c->env.user));
+    return create(c, room, among ? among->birth : UINT64_MAX, out);
+}
+
 keel_status coll_create(struct client *c, const int *list, int n, uint64_t tag, keel_group **out)
 {
-    struct group *ranks;
     *out = NULL;
     if (!c->ready || c->in_task)
         return KEEL_ERR_STATE;
     if (n <= 0 || !list)
         return KEEL_ERR_ARG;
-    keel_status status = from_group(group_list(c->size, list, n, mix(tag, NUMBER_CREATE), &ranks));
-    if (status != KEEL_OK)
-        return status;
-    if (group_member(ranks, c->rank) < 0) {
-        group_unref(ranks);
-        return KEEL_ERR_ARG;
-    }
     pthread_mutex_lock(&c->lock);
-    coll_see_views(c, c->env.now(c->env.user));
-    status = create(c, ranks, UINT64_MAX, out);
+    keel_status status = create_of(c, NULL, list, n, mix(tag, NUMBER_CREATE), out);
     pthread_mutex_unlock(&c->lock);
     return status;
 }
@@ -353,19 +441,41 @@ keel_status coll_shrink_among(struct keel_group *g, const int *members, int n, k
     if (status != KEEL_OK)
         return status;
     struct client *c = g->client;
-    struct group *ranks;
     if (n <= 0 || !members)
         return KEEL_ERR_ARG;
     pthread_mutex_lock(&c->lock);
-    status = from_group(group_include(g->ranks, members, n, mix(group_id(g->ranks), NUMBER_AMONG), &ranks));
-    if (status == KEEL_OK && group_member(ranks, c->rank) < 0) {
-        group_unref(ranks);
-        status = KEEL_ERR_ARG;
-    }
-    coll_see_views(c, c->env.now(c->env.user));
-    if (status == KEEL_OK)
-        status = create(c, ranks, g->birth, out);
+    status = create_of(c, g, members, n, mix(group_id(g->ranks), NUMBER_AMONG), out);
     pthread_mutex_unlock(&c->lock);
+    return status;
+}
+
+/* Lock held. */
+static keel_status shrink(struct keel_group *g, keel_group **out)
+{
+    struct client *c = g->client;
+    struct keel_request *r = NULL;
+    bool other = g->unfinished; /* its own, or one that is in the way */
+    c->coll.creating += !other;
+    if (!other)
+        g->room = coll_room_new(c, group_size(g->ranks));
+    struct engine_call call = {.kind = ENGINE_SHRINK, .refuses = !g->room};
+    keel_status status = coll_finish(g, &call, &r);
+    if (g->unfinished) {
+        c->coll.creating -= !other && g->unfinished_call.kind != ENGINE_SHRINK;
+        return status;
+    }
+    struct keel_group *room = g->room;
+    g->room = NULL;
+    if (status == KEEL_OK && room) {
+        uint64_t number = mix(mix(group_id(g->ranks), r->seq), NUMBER_SHRINK);
+        group_keep_in(room->ranks, g->ranks, roster_bits(r->covered), number);
+        status = make(room, g->birth, NULL, out);
+    } else {
+        coll_room_free(c, room);
+    }
+    if (r)
+        coll_request_free(g, r);
+    created(c);
     return status;
 }
 
@@ -375,29 +485,9 @@ keel_status coll_shrink(struct keel_group *g, keel_group **out)
     keel_status status = coll_check(g->client, g);
     if (status != KEEL_OK)
         return status;
-    struct client *c = g->client;
-    struct engine_call call = {.kind = ENGINE_SHRINK};
-    struct keel_request *r = NULL;
-    pthread_mutex_lock(&c->lock);
-    bool other = g->unfinished; /* its own, or one that is in the way */
-    c->coll.creating += !other;
-    status = coll_finish(g, &call, &r);
-    if (g->unfinished) {
-        c->coll.creating -= !other && g->unfinished_call.kind != ENGINE_SHRINK;
-        pthread_mutex_unlock(&c->lock);
-        return status;
-    }
-    if (status == KEEL_OK) {
-        struct group *group;
-        uint64_t number = mix(mix(group_id(g->ranks), r->seq), NUMBER_SHRINK);
-        status = from_group(group_keep(g->ranks, roster_bits(r->covered), number, &group));
-        if (status == KEEL_OK)
-            status = make(c, group, g->birth, NULL, out);
-    }
-    if (r)
-        coll_request_free(g, r);
-    created(c);
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&g->client->lock);
+    status = shrink(g, out);
+    pthread_mutex_unlock(&g->client->lock);
     return status;
 }
 
@@ -405,27 +495,21 @@ struct wish {
     int32_t colour, key;
 };
 
-/* What the covered members wish for becomes the caller's group. */
-static keel_status split(struct keel_group *g, const struct keel_request *r, const struct wish *wish, int colour,
-                         keel_group **out)
+/* What they wish for becomes the caller's group; wish, and colours and keys, have an entry for each member. */
+static keel_status split(struct keel_group *g, const struct keel_request *r, const struct wish *wish, int *colours,
+                         int colour, struct keel_group *room, keel_group **out)
 {
-    int n = group_size(g->ranks);
-    int *colours = calloc((size_t)n, sizeof *colours), *keys = calloc((size_t)n, sizeof *keys);
-    keel_status status = colours && keys ? KEEL_OK : KEEL_ERR_NOMEM;
-    for (int m = 0; status == KEEL_OK && m < n; m++) {
+    int n = group_size(g->ranks), *keys = colours + n;
+    if (colour < 0) {
+        coll_room_free(g->client, room);
+        return KEEL_OK;
+    }
+    for (int m = 0; m < n; m++) {
         colours[m] = roster_has(r->covered, m) ? wish[m].colour : -1;
         keys[m] = wish[m].key;
     }
-    struct group *group;
-    if (status == KEEL_OK && colour >= 0) {
-        uint64_t number = mix(mix(group_id(g->ranks), r->seq), NUMBER_SPLIT);
-        status = from_group(group_split(g->ranks, colours, keys, colour, number, &group));
-        if (status == KEEL_OK)
-            status = make(g->client, group, g->birth, NULL, out);
-    }
-    free(colours);
-    free(keys);
-    return status;
+    group_split_in(room->ranks, g->ranks, colours, keys, colour, mix(mix(group_id(g->ranks), r->seq), NUMBER_SPLIT));
+    return make(room, g->birth, NULL, out);
 }
 
 keel_status coll_split(struct keel_group *g, int colour, int key, keel_group **out)
@@ -435,19 +519,29 @@ keel_status coll_split(struct keel_group *g, int colour, int key, keel_group **o
     if (status != KEEL_OK)
         return status;
     struct client *c = g->client;
-    struct wish mine = {colour, key}, *all = calloc((size_t)group_size(g->ranks), sizeof *all);
-    struct engine_call call = {
-        .kind = ENGINE_MOVE, .move = SCHEDULE_ALLGATHER, .in = &mine, .out = all, .len = sizeof mine, .refuses = !all};
+    size_t n = (size_t)group_size(g->ranks);
+    struct wish mine = {colour, key}, *all = calloc(n, sizeof *all);
+    int *both = malloc(2 * n * sizeof *both);
     struct keel_request *r = NULL;
     pthread_mutex_lock(&c->lock);
+    struct keel_group *room = coll_room_new(c, (int)n);
+    struct engine_call call = {.kind = ENGINE_MOVE,
+                               .move = SCHEDULE_ALLGATHER,
+                               .in = &mine,
+                               .out = all,
+                               .len = sizeof mine,
+                               .refuses = !all || !both || !room};
     c->coll.creating++;
     status = coll_finish(g, &call, &r);
-    if (status == KEEL_OK)
-        status = all ? split(g, r, all, colour, out) : KEEL_ERR_NOMEM; /* without it the call has ended so for all */
+    if (status == KEEL_OK && all && both && room) /* it is OK nowhere if somebody has not got them */
+        status = split(g, r, all, both, colour, room, out);
+    else
+        coll_room_free(c, room);
     if (r)
         coll_request_free(g, r);
     created(c);
     pthread_mutex_unlock(&c->lock);
+    free(both);
     free(all);
     return status;
 }
@@ -499,12 +593,20 @@ void coll_collect(struct client *c)
     c->coll.gone = false;
     for (struct keel_group *g = c->coll.groups, *next; g; g = next) {
         next = g->next; /* a group's creator was made before it, and comes behind it */
-        if (!g->gone &&
-            (!g->creation || g->made || !remember_made(c, group_id(g->ranks), engine_repairs_started(g->engine))))
+        if (!g->gone && (!g->creation || g->made || g->closing))
             continue;
+        if (g->owes && close_creation(c, g) && g->closing)
+            continue;
+        if (g->owes || (g->creation && !remember_made(c, group_id(g->ranks), engine_repairs_started(g->engine)))) {
+            c->coll.gone = true;
+            coll_wake_at(c, c->env.now(c->env.user) + COLL_MISSED_NS);
+            continue;
+        }
         if (g->creator)
             g->creator->made--;
         quick_forget(g);
         coll_group_destroy(g);
     }
+    if (!c->coll.room)
+        c->coll.room = coll_room_new(c, c->size); /* there is memory again, it may be */
 }

@@ -14,7 +14,7 @@ void signal_tell(struct client *c, int rank)
     if (rank == c->rank)
         c->signals++; /* another thread may wait */
     else
-        (void)coll_note(c, rank, PARCEL_SIGNAL, 0); /* who waits looks by itself, too */
+        (void)coll_note(c, rank, PARCEL_SIGNAL, 0, 0); /* who waits looks by itself, too */
     pthread_mutex_unlock(&c->lock);
 }
 

