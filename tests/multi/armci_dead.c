@@ -81,7 +81,7 @@ static void test_new_memory(void)
     if (base[dead])
         EXPECT(ARMCI_PutValueLong(5, base[dead], dead) == 0 && ARMCI_GetValueLong(base[dead], dead) == 5);
     armci_msg_dgop(sum, 2, "+");
-    EXPECT(sum[1] == n - 1 && sum[0] == n * (n - 1) / 2 - dead);
+    EXPECT(sum[1] == n - 1 && (int)sum[0] == n * (n - 1) / 2 - dead);
     ARMCI_Barrier();
     EXPECT(ARMCI_Free(base[me]) == 0);
 }
