@@ -13,11 +13,10 @@ struct part {
     struct record records[BOARD_SLOTS];
 };
 
-keel_status board_create(struct board *out)
+keel_status board_create(keel_redundancy redundancy, struct board *out)
 {
     *out = (struct board){.size = keel_size()};
-    return keel_segment_alloc(sizeof(struct part) + (size_t)out->size * sizeof(int64_t), KEEL_REDUNDANCY_SHADOW,
-                              &out->segment);
+    return keel_segment_alloc(sizeof(struct part) + (size_t)out->size * sizeof(int64_t), redundancy, &out->segment);
 }
 
 /* iteration, rank and verdict in one word; 0 is no decision */

@@ -1,4 +1,4 @@
-/* The board: the small shared facts of a run, in one replicated Keel segment.
+/* The board: the small shared facts of a run, in one Keel segment.
  *
  *  decision words  (rank 0's part) one per iteration: go on, converged or given up, and the rank whose record counts. Set once,
  *                  by compare-and-swap, so that all ranks, also later ones, take the same way.
@@ -46,7 +46,7 @@ struct board {
 };
 
 /* Collective. */
-keel_status board_create(struct board *out);
+keel_status board_create(keel_redundancy redundancy, struct board *out);
 
 /* The decision on an iteration, with verdict VERDICT_NONE if it is still open. */
 keel_status board_decision(const struct board *board, int iteration, struct decision *out);

@@ -2,12 +2,11 @@
 
 #include <stdlib.h>
 
-keel_status dmatrix_create(int n, int slots, struct dmatrix *out)
+keel_status dmatrix_create(int n, int slots, keel_redundancy redundancy, struct dmatrix *out)
 {
     int blocks = keel_size(), rows = (n + blocks - 1) / blocks;
     *out = (struct dmatrix){.n = n, .slots = slots, .blocks = blocks, .rows = rows};
-    return keel_segment_alloc((size_t)slots * (size_t)rows * (size_t)n * sizeof(double), KEEL_REDUNDANCY_SHADOW,
-                              &out->segment);
+    return keel_segment_alloc((size_t)slots * (size_t)rows * (size_t)n * sizeof(double), redundancy, &out->segment);
 }
 
 /* Where a block lies: elements of it, and the place of its first element in a whole matrix. */

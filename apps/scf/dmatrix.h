@@ -1,5 +1,5 @@
-/* Distributed matrix ring: `slots` square matrices in one replicated Keel segment, each cut into blocks of rows, one block a
- * rank. A rank's block stays readable and writable when the rank is dead.
+/* Distributed matrix ring: `slots` square matrices in one Keel segment, each cut into blocks of rows, one block a
+ * rank. A rank's block stays readable and writable when the rank is dead, and with copies when its node is.
  * Calls return what Keel returned; buffers are whole n x n matrices, of which a block call uses its rows. */
 #ifndef KEEL_SCF_DMATRIX_H
 #define KEEL_SCF_DMATRIX_H
@@ -15,7 +15,7 @@ struct dmatrix {
 };
 
 /* Collective. n may be 0. All zero at first. */
-keel_status dmatrix_create(int n, int slots, struct dmatrix *out);
+keel_status dmatrix_create(int n, int slots, keel_redundancy redundancy, struct dmatrix *out);
 
 /* Whole matrix. number is any number >= 0; it lives in slot number % slots. */
 keel_status dmatrix_get(const struct dmatrix *matrix, int number, double *out);

@@ -67,6 +67,7 @@ static uint64_t fingerprint(const struct prepared *prepared)
     }
     hash = mix(hash, &prepared->options.max_iterations, sizeof(int));
     hash = mix(hash, &prepared->options.threshold, sizeof(double));
+    hash = mix(hash, &prepared->options.redundancy, sizeof(keel_redundancy));
     return mix(hash, &prepared->options.screening, sizeof(double));
 }
 
@@ -123,6 +124,7 @@ int main(int argc, char **argv)
                               .fingerprint = prepared.good ? fingerprint(&prepared) : 0,
                               .max_iterations = prepared.options.max_iterations,
                               .threshold = prepared.options.threshold,
+                              .redundancy = prepared.options.redundancy,
                               .molecule = prepared.options.molecule,
                               .basis = prepared.options.basis_file != NULL ? prepared.options.basis_file
                                                                            : prepared.options.basis};

@@ -9,7 +9,7 @@
 
 __attribute__((visibility("default"))) const char *argp_program_version = "keel-scf " KEEL_VERSION;
 
-enum { KEY_BASIS_FILE = 256, KEY_SCREENING };
+enum { KEY_BASIS_FILE = 256, KEY_SCREENING, KEY_REDUNDANCY };
 
 static const struct argp_option rows[] = {
     {"basis", 'b', "NAME", 0, "shipped basis set: sto-3g (default), 6-31g or 6-31gs", 0},
@@ -18,6 +18,7 @@ static const struct argp_option rows[] = {
     {"threshold", 't', "X", 0, "converged when no element of FDS-SDF exceeds X (default 1e-7)", 0},
     {"screening", KEY_SCREENING, "X", 0, "leave out integrals that change no Fock element by X Hartree (default 1e-12)",
      0},
+    {"redundancy", KEY_REDUNDANCY, "NAME", 0, "copies of what is shared: none, shadow (default) or triple", 0},
     {0},
 };
 
@@ -51,6 +52,19 @@ static error_t parse_basis(struct parse *parse, const char *name)
     return EINVAL;
 }
 
+static error_t parse_redundancy(struct parse *parse, const char *name)
+{
+    static const char *const names[] = {
+        [KEEL_REDUNDANCY_NONE] = "none", [KEEL_REDUNDANCY_SHADOW] = "shadow", [KEEL_REDUNDANCY_TRIPLE] = "triple"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) {
+            parse->options->redundancy = (keel_redundancy)i;
+            return 0;
+        }
+    complain(parse->why, "--redundancy %s: there are none, shadow and triple", name);
+    return EINVAL;
+}
+
 static error_t parse_key(int key, char *text, struct argp_state *state)
 {
     struct parse *parse = state->input;
@@ -69,6 +83,8 @@ static error_t parse_key(int key, char *text, struct argp_state *state)
         return error;
     case 't':
         return parse_real(parse, "threshold", text, 1e-10, 1e-2, &options->threshold);
+    case KEY_REDUNDANCY:
+        return parse_redundancy(parse, text);
     case KEY_SCREENING:
         return parse_real(parse, "screening", text, 0, 1e-4, &options->screening);
     case ARGP_KEY_ARG:
@@ -99,7 +115,11 @@ bool options_parse(int argc, char **argv, struct scf_options *out, struct compla
         NULL,
         NULL};
     struct parse parse = {out, why, argc};
-    *out = (struct scf_options){.basis = "sto-3g", .max_iterations = 100, .threshold = 1e-7, .screening = 1e-12};
+    *out = (struct scf_options){.basis = "sto-3g",
+                                .max_iterations = 100,
+                                .threshold = 1e-7,
+                                .screening = 1e-12,
+                                .redundancy = KEEL_REDUNDANCY_SHADOW};
     bool asks = false;
     for (int i = 1; i < argc; i++)
         asks = asks || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0 ||

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include <keel/segment.h>
+
 #include "apps/scf/complaint.h"
 
 struct scf_options {
@@ -13,6 +15,7 @@ struct scf_options {
     int max_iterations;
     double threshold;
     double screening; /* Hartree */
+    keel_redundancy redundancy;
 };
 
 /* False with a complaint if it is wrong; prints the text and exits after --help, --usage and --version. Says nothing

@@ -54,11 +54,12 @@ static double seconds_now(void)
 static keel_status allocate(struct run *run)
 {
     int n = run->hf != NULL ? run->hf->n : 0;
-    keel_status status = dmatrix_create(n, BOARD_SLOTS, &run->densities);
+    keel_redundancy copies = run->input->redundancy;
+    keel_status status = dmatrix_create(n, BOARD_SLOTS, copies, &run->densities);
     if (status == KEEL_OK)
-        status = dmatrix_create(n, BOARD_SLOTS, &run->twoelectron);
+        status = dmatrix_create(n, BOARD_SLOTS, copies, &run->twoelectron);
     if (status == KEEL_OK)
-        status = board_create(&run->board);
+        status = board_create(copies, &run->board);
     if (status == KEEL_OK)
         status = keel_taskpool_create(run->hf != NULL ? run->hf->plan.ntasks : 1, &run->pool);
     return status;

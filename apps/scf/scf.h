@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <keel/segment.h>
+
 #include "apps/scf/complaint.h"
 #include "apps/scf/hf.h"
 
@@ -13,6 +15,7 @@ struct scf_input {
     const struct basis_library *library;
     uint64_t fingerprint; /* of everything that must be the same on all ranks */
     int max_iterations;
+    keel_redundancy redundancy; /* of all that the ranks share */
     double threshold; /* of the largest element of F D S - S D F; the energy must settle to 1 % of it, in Hartree */
     const char *molecule, *basis; /* names for the heading */
 };

@@ -44,6 +44,7 @@ static void job_load(struct job *job, const char *molecule, const char *basis)
                                     .fingerprint = 12345,
                                     .max_iterations = 50,
                                     .threshold = 1e-7,
+                                    .redundancy = KEEL_REDUNDANCY_SHADOW,
                                     .molecule = molecule,
                                     .basis = basis};
 }
