@@ -80,6 +80,7 @@ void engine_destroy(struct engine *e)
     free(e->leaving.heard);
     engine_board_fini(e);
     roster_unref(e->nodes.view);
+    engine_forget_smaller(e, true);
     for (int i = 0; i < e->n_rosters; i++)
         roster_unref(e->rosters[i]);
     free(e->rosters);
@@ -91,10 +92,11 @@ void engine_skip_repairs(struct engine *e, uint64_t number)
     e->stream[STREAM_REPAIR].started = e->stream[STREAM_REPAIR].complete = number;
 }
 
-void engine_join(struct engine *e, uint64_t complete)
+bool engine_join(struct engine *e, uint64_t complete)
 {
     e->keeps = true;
     e->stream[STREAM_ORDINARY].started = e->stream[STREAM_ORDINARY].complete = complete;
+    return engine_admit(e, e->rosters[0]);
 }
 
 uint64_t engine_repairs_started(const struct engine *e)
@@ -122,6 +124,7 @@ static void forget_rosters(struct engine *e)
         roster_unref(e->rosters[i]);
     e->rosters[0] = e->rosters[e->n_rosters - 1];
     e->n_rosters = 1;
+    engine_forget_smaller(e, false);
 }
 
 static struct instance *find(const struct engine *e, uint64_t seq)
@@ -488,10 +491,14 @@ bool engine_view(struct engine *e, struct roster *roster, uint64_t now)
         e->rosters = more;
         e->cap_rosters = cap;
     }
-    for (struct instance *i = e->instances; i; i = i->next)
-        if (i->state != INSTANCE_COMPLETE && !instance_admit(i, roster))
-            return false;
-    e->rosters[e->n_rosters++] = roster_ref(roster);
+    bool admitted = engine_admit(e, roster);
+    e->rosters[e->n_rosters] = roster_ref(roster);
+    e->n_rosters += admitted;
+    if (!admitted) {
+        roster_unref(roster);
+        engine_forget_smaller(e, false);
+        return false;
+    }
     forget_rosters(e);
     if (e->revoked)
         tell_revoked(e);

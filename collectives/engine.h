@@ -129,8 +129,8 @@ uint64_t engine_repairs_started(const struct engine *e);
 /* Of a new engine, the same on all members: members may join later, with a roster that names them. So many ordinary calls were
  * complete when this one joined (0: it was there from the start), as a member that lives has counted them; others may be one
  * ahead, and some one behind: of the calls up to that number it is no member (roster_set_after). Barriers, broadcasts and allreduces keep their results until nobody can join who has not got them: a member that comes
- * too late for such a call, which would be ENGINE_LATE, gets the status and the bytes that the others got. */
-void engine_join(struct engine *e, uint64_t complete);
+ * too late for such a call, which would be ENGINE_LATE, gets the status and the bytes that the others got. False: there is no memory. */
+bool engine_join(struct engine *e, uint64_t complete);
 
 /* Of the calls that end when the group is revoked? */
 bool engine_is_ordinary(uint64_t seq);
@@ -138,7 +138,7 @@ bool engine_is_ordinary(uint64_t seq);
 uint64_t engine_number(uint64_t seq);
 /* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED: with an
  * error nothing was started. Without memory for its part the member takes part all the same, in memory that was put by, and all are told
- * ENGINE_NOMEM. To be told ENGINE_NOMEM here is possible only where members join (engine_join), while one has just joined: nothing was started. */
+ * ENGINE_NOMEM. */
 enum engine_status engine_start(struct engine *e, const struct engine_call *call, uint64_t now, uint64_t *seq);
 
 /* ---- without messages (collectives/board.h) ----

@@ -153,14 +153,6 @@ static bool has_record(struct engine *e, struct instance *i)
     return i->record;
 }
 
-static bool is_admitted(const struct engine *e, struct instance *i)
-{
-    for (int k = 0; k < e->n_rosters; k++)
-        if (!instance_admit(i, e->rosters[k]))
-            return false;
-    return true;
-}
-
 /* The input must outlive a failed attempt. */
 static bool save_input(const struct engine *e, struct instance *i)
 {
@@ -211,10 +203,9 @@ enum engine_status instance_create(struct engine *e, uint64_t seq, const struct 
         i->signature = engine_signature(e, call);
         i->out_len = call->kind == ENGINE_MOVE ? output_len(e, call) : 0;
     }
-    bool admitted = is_admitted(e, i);
-    if (!admitted || !has_record(e, i)) {
+    if (!has_record(e, i)) {
         instance_destroy(e, i);
-        return admitted ? ENGINE_LIMIT : ENGINE_NOMEM;
+        return ENGINE_LIMIT;
     }
     *out = i;
     if (call->refuses)
@@ -238,9 +229,6 @@ void instance_destroy(struct engine *e, struct instance *i)
         free(l);
     }
     roster_unref(i->members);
-    for (int k = 0; k < i->n_views; k++)
-        roster_unref(i->views[k]);
-    free(i->views);
     schedule_fini(&i->schedule);
     free(i->tmp);
     free(i->kept);
@@ -254,28 +242,54 @@ void instance_destroy(struct engine *e, struct instance *i)
 
 /* ------------------------------------------------------------------------------------------------ who takes part */
 
-bool instance_admit(struct instance *i, struct roster *r)
+void engine_forget_smaller(struct engine *e, bool all)
 {
-    struct roster *mine = seq_stream(i->seq) == STREAM_ORDINARY ? roster_for(r, seq_number(i->seq)) : roster_ref(r);
-    if (!mine || mine == r) {
-        roster_unref(mine);
-        return mine;
+    for (struct smaller **at = &e->smaller; *at;) {
+        struct smaller *s = *at;
+        if (!all && s->number > e->stream[STREAM_ORDINARY].complete && engine_roster_at(e, roster_epoch(s->members))) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        roster_unref(s->members);
+        free(s);
     }
-    struct roster **more = realloc(i->views, (size_t)(i->n_views + 1) * sizeof(struct roster *));
-    if (!more) {
-        roster_unref(mine);
+}
+
+/* False: there is no memory. */
+static bool admit_for(struct engine *e, struct roster *r, uint64_t number)
+{
+    struct roster *members = roster_for(r, number);
+    if (!members || members == r) {
+        roster_unref(members);
+        return members;
+    }
+    struct smaller *s = malloc(sizeof *s);
+    if (!s) {
+        roster_unref(members);
         return false;
     }
-    i->views = more;
-    i->views[i->n_views++] = mine;
+    *s = (struct smaller){e->smaller, number, members};
+    e->smaller = s;
+    return true;
+}
+
+/* Who joins has no more calls behind it than the others, who have begun each of those, or are one behind. */
+bool engine_admit(struct engine *e, struct roster *r)
+{
+    uint64_t first = e->stream[STREAM_ORDINARY].complete + 1, last = roster_last_after(r);
+    last = last < first + ENGINE_WINDOW ? last : first + ENGINE_WINDOW;
+    for (uint64_t number = first; number <= last; number++)
+        if (!admit_for(e, r, number))
+            return false;
     return true;
 }
 
 struct roster *instance_roster_at(const struct engine *e, const struct instance *i, uint64_t epoch)
 {
-    for (int k = 0; k < i->n_views; k++)
-        if (roster_epoch(i->views[k]) == epoch)
-            return i->views[k];
+    for (const struct smaller *s = seq_stream(i->seq) == STREAM_ORDINARY ? e->smaller : NULL; s; s = s->next)
+        if (s->number == seq_number(i->seq) && roster_epoch(s->members) == epoch)
+            return s->members;
     return engine_roster_at(e, epoch);
 }
 

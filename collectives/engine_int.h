@@ -51,8 +51,6 @@ struct instance {
     size_t out_len;
     uint64_t repairs; /* epoch of a returned result: this attempt brings it from `root` to those who have not got it */
     struct letter *inbox;
-    struct roster **views; /* those of the engine's in which there is somebody who joined later, without them */
-    int n_views;
     /* moving */
     struct roster *members; /* of the attempt */
     bool built;             /* the schedule is; not before the sends of the last attempt are done */
@@ -89,6 +87,12 @@ struct record { /* of a complete instance, for those who have not heard */
 };
 
 enum { STREAM_ORDINARY, STREAM_REPAIR, STREAMS };
+
+struct smaller { /* the members of a view that take part in a call */
+    struct smaller *next;
+    uint64_t number;
+    struct roster *members;
+};
 
 /* The way over a board, before an instance is made (engine_board.c). */
 struct shortcut {
@@ -130,6 +134,7 @@ struct engine {
     } nodes;
     struct roster **rosters; /* the views since the oldest incomplete instance began; the last is the current one */
     int n_rosters, cap_rosters;
+    struct smaller *smaller; /* of them, for the ordinary calls that are not complete, without those who joined after */
     struct {
         uint64_t started, complete; /* all up to `complete` have returned here, */
         uint64_t everywhere;        /* and up to this one on all members that live */
@@ -218,8 +223,10 @@ void record_destroy(struct engine *e, struct record *r);
 /* False: there is no memory to put by. */
 bool engine_put_by(struct engine *e);
 void engine_put_by_fini(struct engine *e);
-/* Before the roster is the engine's, or the instance is there. False: no memory. */
-bool instance_admit(struct instance *i, struct roster *r);
+/* Before the roster is the engine's: who takes part in each call to come and under way. False: no memory. */
+bool engine_admit(struct engine *e, struct roster *r);
+void engine_forget_smaller(
+    struct engine *e, bool all); /* all; or those of views that are not the engine's any more, or of complete calls */
 
 /* engine_move.c */
 uint8_t *engine_bytes_of(const struct instance *i, struct schedule_region r);

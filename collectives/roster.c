@@ -59,6 +59,14 @@ bool roster_set_after(struct roster *r, const uint64_t *after)
     return r->after;
 }
 
+uint64_t roster_last_after(const struct roster *r)
+{
+    uint64_t last = 0;
+    for (int m = r->after ? roster_next(r, 0) : -1; m >= 0; m = roster_next(r, m + 1))
+        last = r->after[m] > last ? r->after[m] : last;
+    return last;
+}
+
 struct roster *roster_for(struct roster *r, uint64_t number)
 {
     bool all = true;

@@ -21,6 +21,7 @@ void roster_fill(struct roster *room, int n, uint64_t epoch);
 /* Members may join while calls go on: after[n], copied, says how many calls were complete when each did. Before anybody else has the
  * roster. False if out of memory. */
 bool roster_set_after(struct roster *r, const uint64_t *after);
+uint64_t roster_last_after(const struct roster *r); /* the greatest of who lives */
 /* Who takes part in call `number`: the roster itself, or a smaller one of the same epoch without those that joined later; one reference
  * more. NULL if out of memory. */
 struct roster *roster_for(struct roster *r, uint64_t number);

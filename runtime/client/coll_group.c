@@ -272,8 +272,7 @@ bool coll_first_groups(struct client *c)
     for (int r = 0; r < c->size; r++)
         list[r] = r;
     k->living = first_group(c, list, c->size, NUMBER_LIVING, UINT64_MAX);
-    if (k->living && k->living->engine)
-        engine_join(k->living->engine, c->collectives);
+    bool joined = k->living && (!k->living->engine || engine_join(k->living->engine, c->collectives));
     k->world = first_group(c, list, c->size, 0, 1);
     for (int r = 0; r < c->size; r++)
         if (page_rank(c->page, r)->slot == page_rank(c->page, c->rank)->slot)
@@ -281,7 +280,7 @@ bool coll_first_groups(struct client *c)
     k->node = first_group(c, list, n, NUMBER_NODE, 1);
     k->room = coll_room_new(c, c->size);
     free(list);
-    return k->world && k->node && k->living && k->room;
+    return k->world && k->node && joined && k->room;
 }
 
 /* ---- creation ----

@@ -574,7 +574,7 @@ static void board_results_are_kept_for_who_joins(void **state)
     for (int i = 0; i < 2; i++) {
         engine_destroy(fakes[i].e);
         create(i, 3);
-        engine_join(fakes[i].e, 0);
+        assert_true(engine_join(fakes[i].e, 0));
         assert_true(board_attach(&b, memory, 3, GROUP));
         assert_true(engine_board(fakes[i].e, &b));
     }
@@ -592,7 +592,7 @@ static void board_results_are_kept_for_who_joins(void **state)
         assert_false(engine_post(fakes[i].e, &calls[i]));
     }
     create(2, 3);
-    engine_join(fakes[2].e, 0);
+    assert_true(engine_join(fakes[2].e, 0));
     begin(2, &calls[2]);
     engine_tick(fakes[2].e, engine_deadline(fakes[2].e)); /* it asks */
     deliver();

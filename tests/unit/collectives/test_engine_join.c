@@ -28,7 +28,7 @@ static void rejoin(uint64_t complete)
     engine_destroy(fakes[2].e);
     fakes[2] = (struct fake){.id = 2, .e = engine_create(7, 2, with, NULL, &ops)};
     assert_non_null(fakes[2].e);
-    engine_join(fakes[2].e, complete);
+    assert_true(engine_join(fakes[2].e, complete));
     roster_unref(without);
     roster_unref(with);
 }
@@ -37,7 +37,7 @@ static void start_joinable(int n)
 {
     start(n);
     for (int i = 0; i < n; i++)
-        engine_join(fakes[i].e, 0);
+        assert_true(engine_join(fakes[i].e, 0));
 }
 
 /* It repeats what the others completed without it: a sum, a broadcast, a barrier; they have gone on and wait for it. */
@@ -240,7 +240,7 @@ static void test_engine_joined_member_goes_to_the_attempt_of_the_others(void **s
         assert_true(engine_view(fakes[i].e, with, now));
     engine_destroy(fakes[2].e);
     fakes[2] = (struct fake){.id = 2, .e = engine_create(7, 2, with, NULL, &ops)};
-    engine_join(fakes[2].e, 0);
+    assert_true(engine_join(fakes[2].e, 0));
     call[2] = sum_of(&in[2], &out[2], 1);
     begin(2, &call[2]);
     deliver();
@@ -293,7 +293,7 @@ static void test_engine_joined_member_has_not_what_it_was_to_give(void **state)
     engine_destroy(fakes[2].e);
     struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived};
     fakes[2] = (struct fake){.id = 2, .e = engine_create(7, 2, again, NULL, &ops)};
-    engine_join(fakes[2].e, 0);
+    assert_true(engine_join(fakes[2].e, 0));
     data[2] = 0;
     begin(2, &call[2]);
     go_on_without_0();

@@ -147,11 +147,54 @@ static void test_nomem_begun_while_there_is_none_fails_for_all(void **state)
     stop();
 }
 
+/* Somebody has joined after the call that the others are about to begin: who has no memory begins it all the same. */
+static bool one_fails_beside_who_joins(int kind)
+{
+    uint64_t seq;
+    start(3);
+    for (int i = 0; i < 3; i++)
+        assert_true(engine_join(fakes[i].e, 0));
+    struct roster *without = all_but(3, 2, 2), *with = all_but(3, -1, 3);
+    assert_true(roster_set_after(with, (uint64_t[]){0, 0, 1}));
+    for (int i = 0; i < 2; i++) {
+        assert_true(engine_view(fakes[i].e, without, now));
+        assert_true(engine_view(fakes[i].e, with, now));
+    }
+    struct engine_call call = call_of(kind, 1), mine = call_of(kind, 0);
+    begin(1, &call);
+    done = 0;
+    poor = true;
+    assert_int_equal(engine_start(fakes[0].e, &mine, now, &seq), ENGINE_OK);
+    poor = false;
+    deliver_but(2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(fakes[i].done, 1);
+        assert_int_equal(fakes[i].result[0].status, fakes[0].result[0].status);
+    }
+    roster_unref(without);
+    roster_unref(with);
+    stop();
+    return done < fail;
+}
+
+static void test_nomem_beside_who_joins_all_are_told(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4; kind += 3)
+        for (int each = 0; each < 2; each++) {
+            bool through = false;
+            all = each;
+            for (fail = 1; !through; fail++)
+                through = one_fails_beside_who_joins(kind);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nomem_whatever_fails_all_return_the_same),
         cmocka_unit_test(test_nomem_begun_while_there_is_none_fails_for_all),
+        cmocka_unit_test(test_nomem_beside_who_joins_all_are_told),
     };
     return cmocka_run_group_tests_name("coll-nomem", tests, NULL, NULL);
 }
