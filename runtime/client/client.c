@@ -62,9 +62,29 @@ static bool none_left(void *arg)
     return !c->active && !c->given_up;
 }
 
+/* Nothing is begun any more, and a thread that waits in an allocation goes: its rank has entered, and the others do without its leaving. False: another
+ * thread has been faster. Lock held. */
+static bool begin_to_leave(struct client *c)
+{
+    if (!c->ready || c->leaving)
+        return false;
+    c->leaving = true;
+    for (struct op *op = c->active, *next; op; op = next) {
+        next = op->next;
+        if (op->kind == OP_ENTER)
+            op_fail(op, KEEL_ERR_STATE);
+    }
+    return true;
+}
+
 keel_status client_leave(struct client *c)
 {
     if (!c->ready)
+        return KEEL_ERR_STATE;
+    pthread_mutex_lock(&c->lock);
+    bool begins = begin_to_leave(c);
+    pthread_mutex_unlock(&c->lock);
+    if (!begins)
         return KEEL_ERR_STATE;
     keel_status status = rma_fence(c, -1);
     pthread_mutex_lock(&c->lock);

@@ -114,7 +114,8 @@ struct lane {
 struct client {
     struct client_env env;
     atomic_bool ready; /* other threads may call while one finalizes */
-    bool left;
+    bool leaving,
+        left; /* a thread is in keel_finalize; has left: the transports are, or will soon be, gone. Under the lock */
     int rank, size, node;
     uint32_t incarnation;
     bool restarted, resumed;

@@ -36,7 +36,7 @@ enum {
     ANSWER_MS = 30000
 };
 
-struct client process_client;
+struct client process_client = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* What the instance does not know of: the control socket, epoll, mappings. */
 static struct {
@@ -428,14 +428,19 @@ KEEL_EXPORT keel_status keel_finalize(void)
 {
     notify_fini();
     keel_status status = client_leave(&process_client);
-    if (!process_client.left || !process_client.net)
+    pthread_mutex_lock(&process_client.lock);
+    struct tp *net = process_client.left ? process_client.net : NULL, *shm = process_client.shm,
+              *direct = process_client.direct.tp;
+    if (net) /* this thread's to close: nobody looks there any more */
+        process_client.net = process_client.shm = NULL;
+    pthread_mutex_unlock(&process_client.lock);
+    if (!net)
         return status;
     join_release();
-    if (process_client.direct.tp != process_client.net)
-        process_client.direct.tp->table->close(process_client.direct.tp);
-    process_client.net->table->close(process_client.net);
-    process_client.shm->table->close(process_client.shm);
-    process_client.net = process_client.shm = NULL;
+    if (direct != net)
+        direct->table->close(direct);
+    net->table->close(net);
+    shm->table->close(shm);
     return status;
 }
 

@@ -322,8 +322,8 @@ void op_start(struct op *op)
     else
         c->active = op;
     c->active_last = op;
-    if (c->fatal != KEEL_OK)
-        op_fail(op, c->fatal);
+    if (c->fatal != KEEL_OK || c->leaving)
+        op_fail(op, c->leaving ? KEEL_ERR_STATE : c->fatal);
     else
         op_advance(op, c->env.now(c->env.user));
 }

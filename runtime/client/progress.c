@@ -157,6 +157,8 @@ static void retry(struct client *c, uint64_t now)
 void client_progress(struct client *c)
 {
     uint64_t now = look(c);
+    if (c->left)
+        return;
     hall_poll(c, now);
     poll_transport(c, c->shm, now);
     poll_transport(c, c->net, now);
@@ -287,6 +289,8 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
     while (!done(arg)) {
         if (c->fatal != KEEL_OK)
             return false;
+        if (c->left) /* by another thread: nothing comes any more */
+            break;
         if (glance(c, done, arg) || glance_at_agent(c, done, arg))
             break;
         if ((polls++ % YIELD_EVERY == 0 || !c->active) && !waits_for_own_agent(c) &&

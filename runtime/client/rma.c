@@ -107,7 +107,7 @@ void rma_op_start(struct op *op, keel_handle *handle)
 /* An operation of its own, for the handle or implicit. Lock held. */
 static keel_status op_for(struct client *c, keel_handle *handle, struct op **op)
 {
-    keel_status status = handle ? handle_use(handle) : KEEL_OK;
+    keel_status status = c->leaving ? KEEL_ERR_STATE : handle ? handle_use(handle) : KEEL_OK;
     *op = status == KEEL_OK ? op_alloc(c) : NULL;
     return status != KEEL_OK || *op ? status : KEEL_ERR_NOMEM;
 }
