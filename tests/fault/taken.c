@@ -1,5 +1,5 @@
-/* Rank 1 kills its node. Who takes its place loads all of its parts, stores into them, and tells of it, while the copies on its new node are
- * being made again. */
+/* Rank 1 kills its node. Who takes its place finds its parts at the addresses where they were, as everybody else does, loads all of them, stores into them,
+ * and tells of it, while the copies on its new node are being made again. */
 #include <keel/keel.h>
 
 #include <signal.h>
@@ -12,7 +12,7 @@
 
 enum { WORDS = 2 * 1024 * 1024, STORES = 1000, DIES = 1 };
 static int me, n;
-static keel_segment *told, *seen;
+static keel_segment *told, *seen, *places;
 
 static keel_segment *allocate(void)
 {
@@ -32,6 +32,24 @@ static void fill(void)
     CHECK(keel_put(told, DIES, 0, word, sizeof *word * WORDS));
     CHECK(keel_put(seen, DIES, 0, word, sizeof *word * WORDS));
     free(word);
+}
+
+/* Where the parts of who dies lie; rank 0 keeps it. */
+static void remember_places(void)
+{
+    const void *at[2] = {keel_address(told, DIES), keel_address(seen, DIES)};
+    CHECK(keel_put(places, 0, 0, at, sizeof at));
+}
+
+static void check_places(void)
+{
+    keel_segment *found;
+    size_t offset;
+    void *at[2];
+    CHECK(keel_get(places, 0, 0, at, sizeof at));
+    EXPECT(at[0] && at[0] == keel_address(told, DIES) && at[1] && at[1] == keel_address(seen, DIES));
+    CHECK(keel_locate(DIES, (char *)at[1] + 8, &found, &offset));
+    EXPECT(found == seen && offset == 8);
 }
 
 static void look(keel_segment *s)
@@ -72,22 +90,28 @@ int main(void)
     told = allocate();
     seen = allocate();
     CHECK(keel_segment_track(seen));
+    CHECK(keel_segment_alloc(2 * sizeof(void *), KEEL_REDUNDANCY_SHADOW, &places));
     if (keel_restarted()) {
+        check_places();
         look(told);
         look(seen);
         store();
         CHECK(keel_resume(&done));
         EXPECT(done == 1);
     } else {
-        if (me == DIES)
+        if (me == DIES) {
             fill();
+            remember_places();
+        }
         CHECK(keel_barrier());
+        check_places();
         if (me == DIES) {
             kill(getppid(), SIGKILL);
             kill(getpid(), SIGKILL);
         }
     }
     CHECK(keel_barrier());
+    check_places();
     check(told);
     check(seen);
     return keel_finalize() != KEEL_OK;
