@@ -31,6 +31,9 @@ void armci_check(keel_status status, const char *call, int proc);
 void armci_check_all(keel_status status, const char *call);
 /* At the start; and whenever all meet. */
 void armci_loss_init(void);
+/* Has ARMCI been started, and ended? Where MPI runs under keelrun the process leaves the job later, by MPI_Finalize or at exit: until then a death is known. */
+bool armci_has_run(void);
+void armci_leave(void);
 void armci_loss_look(void);
 
 /* The part of proc that the address lies in; false: none. */

@@ -59,9 +59,13 @@ void armci_loss_look(void)
     free(f);
 }
 
-/* MPI's own end waits for all processes, the dead ones too. It is left out after a loss; the processes end all the same. */
+/* MPI's own end waits for all processes, also for those that die before it is over. It is left out after a loss, and by programs that go on after losses;
+ * the processes end all the same. Where a death ends the program one is told of it while it waits here. */
 #pragma weak PMPI_Finalize
 ARMCI_EXPORT int MPI_Finalize(void)
 {
-    return any || !PMPI_Finalize ? 0 : PMPI_Finalize();
+    bool alone = any || (armci_has_run() && getenv("KEEL_FD") && keel_survives());
+    int code = alone || !PMPI_Finalize ? 0 : PMPI_Finalize();
+    armci_leave();
+    return code;
 }

@@ -120,6 +120,21 @@ ARMCI_EXPORT int ARMCI_Initialized(void)
     return started && !ended;
 }
 
+static bool stays; /* in the job, though ARMCI has ended */
+
+void armci_leave(void)
+{
+    bool leaves = stays;
+    stays = false;
+    if (leaves && keel_finalize() != KEEL_OK)
+        fprintf(stderr, "rank %d: the end of the job's processes could not be waited for\n", keel_rank());
+}
+
+bool armci_has_run(void)
+{
+    return ended;
+}
+
 ARMCI_EXPORT int ARMCI_Finalize(void)
 {
     if (!started || ended)
@@ -130,7 +145,8 @@ ARMCI_EXPORT int ARMCI_Finalize(void)
     armci_memory_fini();
     armci_groups_fini();
     ended = true;
-    return keel_finalize() == KEEL_OK ? 0 : 1;
+    stays = getenv("KEEL_FD") && mpi_runs() && atexit(armci_leave) == 0;
+    return stays || keel_finalize() == KEEL_OK ? 0 : 1;
 }
 
 ARMCI_EXPORT void ARMCI_Cleanup(void)

@@ -1,4 +1,5 @@
-"""armci_bad.py KEELRUN PROGRAM: each wrong call of tests/multi/armci_bad.c ends the job with its exit code and a line that names call and reason."""
+"""armci_bad.py KEELRUN PROGRAM END-PROGRAM: each wrong call of tests/multi/armci_bad.c ends the job with its exit code and a line that names call and reason; so does
+a death between ARMCI_Finalize and MPI_Finalize (armci_end.c)."""
 import subprocess
 import sys
 
@@ -13,10 +14,12 @@ CASES = {
     "error": "the program says so (3)",
 }
 
-keelrun, program = sys.argv[1:]
+keelrun, program, end_program = sys.argv[1:]
 for name, wanted in CASES.items():
     run = subprocess.run([keelrun, "--quiet", "-n", "2", "--nodes", "2", program, name], capture_output=True, text=True)
     lines = [wanted % rank for rank in (0, 1)] if "%d" in wanted else [wanted]
     assert run.returncode == (3 if name == "error" else 1), (name, run.returncode, run.stderr)
     assert any(line in run.stderr for line in lines) and "nothing was said" not in run.stderr, (name, run.stderr)
+run = subprocess.run([keelrun, "-n", "3", "--nodes", "2", end_program], capture_output=True, text=True)
+assert run.returncode == 1 and "process 1 was killed by SIGKILL on node 0; the program has not called keel_survive and ends" in run.stderr, (run.returncode, run.stderr)
 print("armci-bad: %d wrong calls told" % len(CASES))
