@@ -17,7 +17,7 @@ extern "C" {
 /* ---- all live ranks ----
  * A rank that dies is left out; a restarted rank takes part from keel_resume on. All live ranks call the same collectives in
  * the same order. A restarted rank that repeats one which the others completed without it (keel_resume) gets what they got,
- * status and bytes, and waits for nobody. KEEL_ERR_STATE before keel_resume and inside a task.
+ * status and bytes, and waits for nobody. KEEL_ERR_STATE before keel_resume and inside a task. One thread of a rank at a time makes these calls.
  * KEEL_ERR_TIMEOUT: a process that is waited for is stopped (by a signal or a debugger), and has been for KEEL_TIMEOUT_MS; its rank is
  * said on standard error. The collective is not over: the same call with the same arguments, whose memory is Keel's until then, goes on
  * with it. No time passes that makes a process that computes or sleeps an error. */

@@ -1,5 +1,6 @@
 /* Start and end of a rank, its control socket, and what it can ask about the job. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -335,6 +336,8 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
 static keel_status begin(int control_fd)
 {
     process.control_fd = control_fd;
+    /* A program that this one starts is not this rank, and hears nothing of what is said to it. */
+    (void)fcntl(control_fd, F_SETFD, FD_CLOEXEC);
     struct control_welcome w;
     int fds[WELCOME_FDS];
     /* A standby waits here until it is needed: as long as the job runs. */
@@ -406,7 +409,7 @@ KEEL_EXPORT keel_status keel_init(void)
         return KEEL_ERR_SYSTEM;
     if (fd >= 0 && !leads_to_agent(fd)) {
         fprintf(stderr,
-                "keel_init: KEEL_FD names descriptor %d, which does not lead to an agent (has it been closed?)\n", fd);
+                "keel_init: KEEL_FD names descriptor %d, which does not lead to an agent (has it been closed, or was this program started by a rank?)\n", fd);
         return KEEL_ERR_NOT_LAUNCHED;
     }
     if (fd >= 0)
