@@ -59,7 +59,7 @@ void client_attach(struct client *c, struct tp_ep *own)
 static bool none_left(void *arg)
 {
     const struct client *c = arg;
-    return !c->active && !c->given_up;
+    return !c->active && !c->given_up.any;
 }
 
 /* Nothing is begun any more, and a thread that waits in an allocation goes: its rank has entered, and the others do without its leaving. False: another
@@ -125,10 +125,6 @@ void client_fini(struct client *c)
         free(op);
     }
     packed_free_all(c);
-    for (struct given_up *g = c->given_up, *next; g; g = next) {
-        next = g->next;
-        free(g);
-    }
     for (struct implicit_error *e = c->implicit_errors, *next; e; e = next) {
         next = e->next;
         free(e);
@@ -138,7 +134,6 @@ void client_fini(struct client *c)
     c->link = NULL;
     c->free_pieces = NULL;
     c->free_ops = NULL;
-    c->given_up = NULL;
     c->implicit_errors = NULL;
     c->task_steps = NULL;
 }

@@ -100,10 +100,11 @@ enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
 struct link {
     struct client *client;
     int node;
-    int rank;                       /* -1: to the node's agent; else to a rank, part of a struct direct */
-    struct way way;                 /* the own agent's is up, and not this module's to make */
-    uint64_t check_at;              /* when the agent was last asked about the node */
-    uint64_t notes[NOTES_MAX / 64]; /* bit set: in use */
+    int rank;                          /* -1: to the node's agent; else to a rank, part of a struct direct */
+    struct way way;                    /* the own agent's is up, and not this module's to make */
+    uint64_t check_at;                 /* when the agent was last asked about the node */
+    uint64_t notes[NOTES_MAX / 64];    /* bit set: in use */
+    uint64_t given_up[NOTES_MAX / 64]; /* of these, by what was given up */
 };
 
 struct lane {
@@ -168,8 +169,13 @@ struct client {
     keel_status fatal; /* the job is lost for this process */
     /* Puts given up while they were in some copies only: told to the agent, not yet taken up by a view. */
     bool doubt_untold;
-    struct given_up *given_up; /* their notes stay until then */
     uint32_t behind; /* the number of the last of these doubts, 0: there is none. It may still be on its way */
+    /* What they hold, and their notes (link.given_up), until it is taken up: a process without memory gets these back, too. */
+    struct {
+        bool any;
+        uint64_t intents; /* bit set: an entry of the page */
+        uint32_t open;    /* in intents->open */
+    } given_up;
     /* segments, collectives: user's thread, under the rule that collectives are called in order */
     struct keel_segment *segments, *system;
     struct keel_segment *retired, *retired_last; /* in the order in which they were freed */
@@ -220,6 +226,9 @@ size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incar
 void link_ask_agent(struct client *c, int node, uint64_t now);
 int link_note_take(struct link *l); /* -1: none is free */
 void link_note_free(struct client *c, struct link *l, int note);
+/* It is given back with all others that were given up at that link. */
+void link_note_give_up(struct link *l, int note);
+void link_notes_taken_up(struct client *c, struct link *l);
 
 /* progress.c; lock held */
 /* A look of one who waits: the processor is offered to others from `keep` on, and it ends at `until`; then say how. */
@@ -291,6 +300,8 @@ struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t b
 /* Lays out its copies. Bytes of the address range that it takes, 0: more than there are. */
 uint64_t segment_lay_out(struct keel_segment *s);
 /* Another number for other sizes, or something else. */
+/* Zeroed memory of the process for the next allocation; NULL only where all are told that there is none. */
+void *segment_zeroed(struct client *c, size_t n, size_t bytes);
 uint64_t segment_fingerprint(const struct client *c, const struct segment_want *want);
 
 /* rma.c: the public calls on an instance */

@@ -36,6 +36,20 @@ void link_note_free(struct client *c, struct link *l, int note)
     c->serve = true;
 }
 
+void link_note_give_up(struct link *l, int note)
+{
+    l->given_up[note / 64] |= (uint64_t)1 << (note % 64);
+}
+
+void link_notes_taken_up(struct client *c, struct link *l)
+{
+    for (int w = 0; w < NOTES_MAX / 64; w++) {
+        l->notes[w] &= ~l->given_up[w];
+        l->given_up[w] = 0;
+    }
+    c->serve = true;
+}
+
 size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out)
 {
     struct wire_hello hello = {.job = c->job,

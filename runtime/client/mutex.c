@@ -453,7 +453,7 @@ keel_status mutexes_create(struct client *c, int per_rank, keel_mutexes **out)
         *out = NULL;
     if (!c->ready)
         return KEEL_ERR_STATE;
-    keel_mutexes *m = calloc(1, sizeof *m);
+    keel_mutexes *m = segment_zeroed(c, 1, sizeof *m);
     keel_status able = !out || per_rank < 0 ? KEEL_ERR_ARG : m ? KEEL_OK : KEEL_ERR_NOMEM;
     keel_segment *segment;
     keel_status status = segment_alloc_for(c, able, SEGMENT_OF_MUTEXES, mutexes_bytes(c, per_rank), &segment);

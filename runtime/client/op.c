@@ -150,7 +150,7 @@ void op_fail(struct op *op, keel_status status)
             link_drop(c, p->node);
         return;
     }
-    if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK)
+    if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK && status != KEEL_ERR_NOMEM) /* then nothing was done */
         hold_give_up(op);
     finish(op, status);
 }
@@ -167,14 +167,32 @@ void op_later(struct op *op, uint64_t now)
         c->retry_at = op->retry_at;
 }
 
+/* Of an operation that changes something so much is sent that all of it has to be: then there is memory when that has come back. */
+bool op_may_fail_here(const struct op *op, uint64_t sent)
+{
+    return !op->patient && (!op_changes(op) || (op->sent <= sent && op->stored == 0));
+}
+
+void op_no_memory(struct op *op, uint64_t now)
+{
+    if (op_may_fail_here(op, 0))
+        op_fail(op, KEEL_ERR_NOMEM);
+    else
+        op_later(op, now);
+}
+
 /* What is stored and loaded here. False: not now. */
 static bool plan_here(struct op *op, uint64_t now)
 {
     keel_status status;
     uint8_t *base = segment_map(op->segment, op->slot, &status);
     bool for_good = status == KEEL_ERR_ARG || status == KEEL_ERR_SYSTEM; /* ARG: it was freed here */
-    if (for_good || (status == KEEL_ERR_NOMEM && !op->patient)) {
+    if (for_good) {
         op_fail(op, status);
+        return false;
+    }
+    if (status == KEEL_ERR_NOMEM) {
+        op_no_memory(op, now);
         return false;
     }
     if (!base) {

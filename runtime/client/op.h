@@ -84,6 +84,7 @@ struct op {
     bool large;     /* counts in client.large */
     bool counted;   /* in intents->open */
     int unanswered; /* messages: what was sent again counts twice */
+    uint64_t sent;  /* pieces, under any plan */
     struct piece *pieces, **pieces_tail;
     int accesses; /* pieces with remote_access */
     /* the end */
@@ -98,15 +99,6 @@ struct op {
     bool first_in_line; /* it is its turn */
     bool wants;         /* and it could not go on */
     bool waiting;       /* for a note, a lane, an intent entry, the message window, or a large put to end */
-};
-
-/* What a put that was given up holds. */
-struct given_up {
-    struct given_up *next;
-    uint32_t number; /* of the doubt */
-    int notes, intent;
-    bool counted;
-    struct held_note note[OP_NOTES_MAX];
 };
 
 void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_segment *segment, int rank, size_t offset,

@@ -24,7 +24,7 @@ void op_answered(struct client *c, const struct wire *w, const void *body, size_
         return; /* an answer to what was given up */
     struct op *op = p->op;
     op->unanswered--;
-    if (w->status == WIRE_RETRY || (w->status == KEEL_ERR_NOMEM && op->patient)) {
+    if (w->status == WIRE_RETRY || (w->status == KEEL_ERR_NOMEM && !op_may_fail_here(op, 1))) {
         if (op_is_once(op))
             piece_unhash(p);
         else

@@ -1,6 +1,5 @@
 /* What an operation holds while it is under way, of which there is only so much: notes at agents (op_note.c), an entry of
  * the intent page, the right to be one of the large puts. Who finds none left waits in line; what is given back is served in the order of asking. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/fault.h"
@@ -8,6 +7,7 @@
 #include "runtime/client/op_int.h"
 
 enum { INTENT_STEP = 1024 * 1024 };
+_Static_assert(INTENT_MAX <= 64, "a word has a bit for each of those that were given up");
 
 /* ---- the line ---- */
 
@@ -139,7 +139,6 @@ void hold_give_up(struct op *op)
     struct client *c = op->client;
     if (op->notes == 0 && op->intent < 0 && !op->counted && !(op->unanswered && op_changes(op)))
         return;
-    struct given_up *g = malloc(sizeof *g);
     atomic_fetch_add(&c->intents->doubted, 1);
     struct control r = {.type = CONTROL_DOUBT};
     c->doubt_untold = !c->env.tell(c->env.user, &r); /* else client_progress does it */
@@ -147,15 +146,12 @@ void hold_give_up(struct op *op)
     struct near *n = &op->segment->near[op->rank]; /* the fast path waits, too */
     __atomic_store_n(&n->put_tag, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&n->add_tag, 0, __ATOMIC_RELEASE);
-    if (g) { /* without memory these notes are never used again */
-        *g = (struct given_up){.next = c->given_up,
-                               .number = atomic_load(&c->intents->doubted),
-                               .notes = op->notes,
-                               .intent = op->intent,
-                               .counted = op->counted};
-        memcpy(g->note, op->note, sizeof g->note);
-        c->given_up = g;
-    }
+    for (int i = 0; i < op->notes; i++)
+        link_note_give_up(&c->link[op->note[i].node], op->note[i].note);
+    c->given_up.any = true;
+    if (op->intent >= 0)
+        c->given_up.intents |= (uint64_t)1 << op->intent;
+    c->given_up.open += op->counted;
     op->notes = 0;
     op->intent = -1;
     op->counted = false;
@@ -173,21 +169,16 @@ bool hold_is_behind(const struct client *c)
 
 void op_given_up_done(struct client *c)
 {
-    struct given_up **link = &c->given_up;
-    while (*link) {
-        struct given_up *g = *link;
-        if (!is_taken_up(c, g->number)) {
-            link = &g->next;
-            continue;
-        }
-        *link = g->next;
-        for (int i = 0; i < g->notes; i++)
-            link_note_free(c, &c->link[g->note[i].node], g->note[i].note);
-        if (g->intent >= 0)
-            atomic_store_explicit(&c->intents->entry[g->intent].active, 0, memory_order_release);
-        if (g->counted)
-            atomic_fetch_sub_explicit(&c->intents->open, 1, memory_order_relaxed);
-        c->serve = true;
-        free(g);
-    }
+    if (hold_is_behind(c))
+        return;
+    for (int m = 0; m < (int)c->page->members; m++)
+        link_notes_taken_up(c, &c->link[m]);
+    for (int i = 0; i < INTENT_MAX; i++)
+        if (c->given_up.intents >> i & 1)
+            atomic_store_explicit(&c->intents->entry[i].active, 0, memory_order_release);
+    atomic_fetch_sub_explicit(&c->intents->open, c->given_up.open, memory_order_relaxed);
+    c->given_up.any = false;
+    c->given_up.intents = 0;
+    c->given_up.open = 0;
+    c->serve = true;
 }

@@ -60,6 +60,11 @@ void note_cleared(struct client *c, uint64_t seq);
 void note_clear_again(const struct client *c, int node);
 void note_free_all(struct op *op);
 
+/* op.c. May it end with an error, and nothing was done, if no more than that was sent? */
+bool op_may_fail_here(const struct op *op, uint64_t sent);
+/* There is none for something that it needs now. */
+void op_no_memory(struct op *op, uint64_t now);
+
 /* op_send.c */
 void op_post(struct op *op, int leg, uint64_t now);
 bool op_store_here(struct op *op);

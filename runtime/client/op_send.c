@@ -81,6 +81,7 @@ static bool send_piece(struct op *op, struct piece *p, struct tp_ep *ep, int not
     p->node = op->plan.leg[p->leg].node;
     keel_status status = op->plan.way == PLAN_MESSAGES ? send_message(op, p, ep, note) : start_access(op, p, ep, note);
     op->unanswered += op->plan.way == PLAN_MESSAGES;
+    op->sent++;
     if (status == KEEL_OK)
         return true;
     /* The connection breaks: TP_CLOSED follows. */
@@ -160,21 +161,14 @@ static bool post_one(struct op *op, int leg, struct tp_ep *ep)
         part = (struct stripe_piece){.len = 1};
     else if (!plan_take(&op->plan, op->len, leg, &part))
         return false;
-    int note = op->plan.noted ? note_take(op, op->plan.leg[leg].node, &part) : -1;
-    if (op->plan.noted && note < 0) {
-        op->plan = before;
-        hold_wait(op);
-        return false;
-    }
     struct piece *p = piece_new(op, leg, &part);
     if (!p) {
-        if (op->patient)
-            op_later(op, op->client->env.now(op->client->env.user));
-        else
-            op_fail(op, KEEL_ERR_NOMEM);
+        op->plan = before;
+        op_no_memory(op, op->client->env.now(op->client->env.user));
         return false;
     }
-    if (op_is_once(op) && !identify(op, p)) {
+    int note = op->plan.noted ? note_take(op, op->plan.leg[leg].node, &part) : -1;
+    if ((op->plan.noted && note < 0) || (op_is_once(op) && !identify(op, p))) {
         piece_free(p);
         op->plan = before;
         hold_wait(op);

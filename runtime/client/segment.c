@@ -299,6 +299,16 @@ keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
     return KEEL_OK;
 }
 
+static void compare(const struct alloc_arguments *theirs, const struct alloc_arguments *mine, keel_status *agreed)
+{
+    if (theirs->bytes != mine->bytes || theirs->redundancy != mine->redundancy || theirs->index != mine->index ||
+        theirs->fingerprint != mine->fingerprint ||
+        (theirs->base && mine->base && theirs->base != mine->base)) /* 0: without memory for it */
+        *agreed = KEEL_ERR_MISMATCH;
+    else if (*agreed == KEEL_OK)
+        *agreed = (keel_status)theirs->made;
+}
+
 /* All ranks pass what they were given, and whether they could; each compares its own with everybody's. *agreed is the same at
  * all: that the arguments differ, or the lowest rank's error. */
 static keel_status agree_on_arguments(struct client *c, const struct alloc_arguments *mine, keel_status *agreed)
@@ -311,16 +321,17 @@ static keel_status agree_on_arguments(struct client *c, const struct alloc_argum
         struct alloc_arguments theirs;
         bool present;
         status = collective_read(c, r, KIND_ALLOC, &theirs, sizeof theirs, &present);
-        if (status != KEEL_OK || !present)
-            continue;
-        if (theirs.bytes != mine->bytes || theirs.redundancy != mine->redundancy || theirs.index != mine->index ||
-            theirs.fingerprint != mine->fingerprint ||
-            (theirs.base && mine->base && theirs.base != mine->base)) /* 0: without memory for it */
-            *agreed = KEEL_ERR_MISMATCH;
-        else if (*agreed == KEEL_OK)
-            *agreed = (keel_status)theirs.made;
+        if (status == KEEL_OK && present)
+            compare(&theirs, mine, agreed);
     }
     return status;
+}
+
+/* Nothing is left of it. */
+static void give_up_together(struct client *c, uint32_t seg, keel_status agreed)
+{
+    struct control r = {.type = CONTROL_SEG_FREE, .seg = seg, .a = (int64_t)agreed, .b = (int64_t)c->instance};
+    (void)c->env.request(c->env.user, &r, NULL); /* lost with the agent, if at all */
 }
 
 /* Every rank's agent makes its copies before the barrier, so that all are there after it. A rank that cannot, or whose
@@ -348,10 +359,81 @@ static keel_status alloc_together(struct client *c, const struct control *r, uin
         return status;
     if (agreed == KEEL_OK)
         return made; /* not what the others were told, if it was a predecessor that told them */
-    request =
-        (struct control){.type = CONTROL_SEG_FREE, .seg = r->seg, .a = (int64_t)agreed, .b = (int64_t)c->instance};
-    (void)c->env.request(c->env.user, &request, NULL); /* lost with the agent, if at all */
+    give_up_together(c, r->seg, agreed);
     return agreed;
+}
+
+/* What this rank allocates again was perhaps the last that the others did before this process joined, and they have yet to tell their
+ * agents what they agreed on: it stands where they read it, until they have been in another one with this process, or on the entry of the one
+ * whose place it took. *gone_on: so it is. */
+static keel_status read_as_others(struct client *c, const struct alloc_arguments *mine, bool *gone_on)
+{
+    keel_status status = KEEL_OK, agreed = KEEL_OK;
+    *gone_on = false;
+    if (c->instance != c->joined_at || mine->index + 1 != c->segments_known)
+        return KEEL_OK;
+    for (int r = 0; r < c->size && status == KEEL_OK; r++) {
+        struct alloc_arguments theirs;
+        bool present;
+        status = collective_read(c, r, KIND_ALLOC, &theirs, sizeof theirs, &present);
+        if (status != KEEL_OK || !present)
+            continue;
+        *gone_on = theirs.index != mine->index;
+        if (*gone_on)
+            return KEEL_OK;
+        compare(&theirs, mine, &agreed);
+    }
+    if (status != KEEL_OK)
+        return status == KEEL_ERR_MISMATCH ? KEEL_OK : status; /* the last one was something else */
+    if (agreed != KEEL_OK)
+        give_up_together(c, mine->index, agreed);
+    return agreed;
+}
+
+enum { MEMORY_AGAIN_MS = 1 };
+
+static bool others_have_it(const struct client *c)
+{
+    return c->segments_next < c->segments_known; /* from before this process joined */
+}
+
+void *segment_zeroed(struct client *c, size_t n, size_t bytes)
+{
+    void *memory;
+    while (!(memory = calloc(n, bytes)) && others_have_it(c))
+        c->env.sleep(c->env.user, MEMORY_AGAIN_MS);
+    return memory;
+}
+
+/* The others have it, and nobody could tell them that here is no memory for it: there will be. */
+static keel_status ask_again(struct client *c, const struct control *request, struct control *answer)
+{
+    for (;;) {
+        *answer = *request;
+        keel_status status = c->env.request(c->env.user, answer, NULL);
+        if (status != KEEL_ERR_NOMEM || answer->a == 1) /* 1: it was freed, or came to nothing */
+            return status;
+        c->env.sleep(c->env.user, MEMORY_AGAIN_MS);
+    }
+}
+
+static keel_status allocate_again(struct client *c, struct keel_segment **s, struct control *r,
+                                  const struct segment_want *want)
+{
+    struct control request = *r;
+    while (!*s && !(*s = attach(c, request.seg, want)))
+        c->env.sleep(c->env.user, MEMORY_AGAIN_MS);
+    request.bytes = (*s)->unit;
+    const struct alloc_arguments mine = {.bytes = request.bytes,
+                                         .redundancy = request.redundancy,
+                                         .index = request.seg,
+                                         .base = (*s)->base,
+                                         .fingerprint = segment_fingerprint(c, want)};
+    bool gone_on = false;
+    keel_status status = ask_again(c, &request, r);
+    if (status == KEEL_OK && r->a != 1)
+        status = read_as_others(c, &mine, &gone_on);
+    return gone_on ? ask_again(c, &request, r) : status;
 }
 
 /* A rank whose own arguments are wrong takes part all the same: the others would wait for it. */
@@ -366,9 +448,9 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
     if (able == KEEL_OK && (!out || (unsigned)want->redundancy >= CLASSES))
         able = KEEL_ERR_ARG;
     uint32_t index = c->segments_next;
-    bool exists = index < c->segments_known; /* from before this process joined */
+    bool exists = others_have_it(c);
     struct keel_segment *s = attach(c, index, want);
-    if (!s && able == KEEL_OK)
+    if (!s && able == KEEL_OK && !exists)
         able = KEEL_ERR_NOMEM;
     struct control r = {.type = CONTROL_SEG_CREATE,
                         .seg = index,
@@ -380,7 +462,7 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
     if (!exists)
         status = alloc_together(c, &r, s ? s->base : 0, segment_fingerprint(c, want), able);
     else if (able == KEEL_OK)
-        status = c->env.request(c->env.user, &r, NULL);
+        status = allocate_again(c, &s, &r, want);
     c->segments_next++;
     if (status != KEEL_OK || !s || !out) {
         if (s)

@@ -98,8 +98,8 @@ keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out
     if (!c->ready)
         return KEEL_ERR_STATE;
     bool wrong = !out || count < 0 || count > UINT32_MAX; /* told to all: the others would wait for this rank */
-    keel_taskpool *pool = wrong ? NULL : calloc(1, sizeof *pool);
-    int64_t *words = wrong ? NULL : calloc((size_t)count + 1, sizeof *words);
+    keel_taskpool *pool = wrong ? NULL : segment_zeroed(c, 1, sizeof *pool);
+    int64_t *words = wrong ? NULL : segment_zeroed(c, (size_t)count + 1, sizeof *words);
     size_t share = wrong ? 0 : (size_t)(count + c->size - 1) / (size_t)c->size;
     keel_segment *segment;
     keel_status able = wrong ? KEEL_ERR_ARG : pool && words ? KEEL_OK : KEEL_ERR_NOMEM;

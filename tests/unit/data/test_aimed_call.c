@@ -11,6 +11,7 @@
 #include "aimed.h"
 #include "memory.h"
 #include "runtime/agent/segments.h"
+#include "runtime/client/mutex.h"
 #include "runtime/protocol/collective_slot.h"
 
 /* an allocation after one that failed. */
@@ -221,6 +222,134 @@ static void test_aimed_allocation_tells_all_what_one_met(void **state)
     assert_int_equal(made, KEEL_ERR_TIMEOUT);
 }
 
+static int refusals; /* the agent has no memory so often */
+static keel_status (*request_before)(void *u, struct control *r, void **memory);
+static keel_status request_of_one_again(void *u, struct control *r, void **memory)
+{
+    if (r->type == CONTROL_SEG_MAP)
+        return request_before(u, r, memory);
+    return r->type == CONTROL_SEG_CREATE && refusals-- > 0 ? KEEL_ERR_NOMEM : KEEL_OK;
+}
+
+/* What a rank says of an allocation. */
+struct contribution {
+    uint64_t bytes;
+    uint32_t redundancy, index;
+    int32_t made;
+    uint32_t pad;
+    uint64_t base, fingerprint;
+};
+
+/* The process whose place the client takes was the only one that contributed to the last allocation. */
+static void joins_after_an_allocation(keel_status made)
+{
+    const struct segment_want want = {.bytes = 64, .redundancy = KEEL_REDUNDANCY_SHADOW};
+    client_open();
+    struct contribution said = {.bytes = 64,
+                                .redundancy = KEEL_REDUNDANCY_SHADOW,
+                                .index = c.segments_next,
+                                .made = made,
+                                .fingerprint = segment_fingerprint(&c, &want)};
+    assert_int_equal(collective_contribute(&c, 1, &said, sizeof said), KEEL_OK);
+    request_before = c.env.request;
+    c.env.request = request_of_one_again;
+    c.restarted = true;
+    c.instance = c.joined_at = 1;
+    c.segments_known = c.segments_next + 1;
+}
+
+/* a process joins when the others have agreed that an allocation has failed, and nobody has told its agent yet. */
+static void test_aimed_allocation_that_failed_before_it_joined_fails(void **state)
+{
+    (void)state;
+    keel_segment *s;
+    joins_after_an_allocation(KEEL_ERR_TIMEOUT);
+    assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_ERR_TIMEOUT);
+}
+
+/* a process that takes a dead one's place has no memory for what the others have: it waits for some. */
+static void test_aimed_allocation_done_again_waits_for_memory(void **state)
+{
+    (void)state;
+    keel_segment *s;
+    keel_mutexes *m;
+    joins_after_an_allocation(KEEL_OK);
+    c.instance = 2; /* long ago */
+    for (int n = 1; n <= 12; n++) {
+        refusals = n % 3;
+        memory_fail_at(n);
+        assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_OK);
+        memory_failed();
+        c.segments_next--;
+        memory_fail_at(n);
+        assert_int_equal(mutexes_create(&c, 1, &m), KEEL_OK);
+        memory_failed();
+        mutexes_detach(m);
+        c.segments_next--;
+    }
+}
+
+/* a put to two copies gets no memory for what goes to the second one: the first one may have it already. */
+static void test_aimed_put_without_memory_for_the_second_copy_waits(void **state)
+{
+    (void)state;
+    int64_t value = 111, got;
+    client_open();
+    assert_int_equal(rma_get(&c, shadow, 0, 0, &got, sizeof got), KEEL_OK);
+    assert_int_equal(rma_put(&c, shadow, 0, 0, &got, sizeof got), KEEL_OK); /* the links are there */
+    while (c.free_pieces->next) {
+        struct piece *p = c.free_pieces;
+        c.free_pieces = p->next;
+        free(p);
+    }
+    memory_fail_at(1);
+    assert_int_equal(rma_put(&c, shadow, 0, 0, &value, sizeof value), KEEL_OK);
+    assert_true(memory_failed());
+    turns(20);
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 0), value);
+    assert_true(copies_are_equal());
+    free(c.free_pieces);
+    c.free_pieces = NULL;
+    memory_fail_at(1);
+    value = 112;
+    assert_int_equal(rma_put(&c, shadow, 0, 0, &value, sizeof value), KEEL_ERR_NOMEM);
+    turns(20);
+    assert_int_equal(told, 0); /* nothing was done */
+    assert_int_equal(word_at(0, SEG_SHADOW, 0, 0), 111);
+}
+
+/* what a put held that was given up comes back, whether there was memory then or not. */
+static void test_aimed_put_given_up_without_memory_gives_all_back(void **state)
+{
+    (void)state;
+    int64_t value = 111;
+    static keel_handle h;
+    client_open();
+    for (int node = 0; node < 2; node++)
+        w.node[node].still = true;
+    c.timeout_ns = 10000000;
+    turns(20);
+    assert_int_equal(rma_start(&c, OP_PUT, shadow, 2, 0, &value, NULL, sizeof value, &h), KEEL_OK);
+    w.node[2].still = true;
+    while (h.opaque[0]) {
+        memory_fail_at(1);
+        turns(1);
+        memory_failed();
+    }
+    assert_int_equal(told, 1);
+    assert_int_equal(atomic_load(&intents.open), 1);
+    for (int node = 0; node < 4; node++)
+        w.node[node].still = false;
+    change(&(struct view_event){.type = VIEW_RANK_DOUBT, .a = 3}, 1);
+    restore();
+    turns(50);
+    assert_int_equal(atomic_load(&intents.open), 0);
+    for (int node = 0; node < 4; node++)
+        assert_int_equal(c.link[node].notes[0] | c.link[node].notes[1], 0);
+    for (int i = 0; i < INTENT_MAX; i++)
+        assert_int_equal(atomic_load(&intents.entry[i].active), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +359,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_contribution_waits_for_a_node_that_stands_still, setup,
                                         client_close),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_tells_all_what_one_met, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_allocation_that_failed_before_it_joined_fails, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_allocation_done_again_waits_for_memory, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_put_without_memory_for_the_second_copy_waits, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_put_given_up_without_memory_gives_all_back, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_after_a_failed_one, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_copy_that_cannot_be_mapped_is_told, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_node_without_memory_for_a_segment_lets_its_rank_say_so, setup,
