@@ -13,6 +13,12 @@
  *
  * A task must be deterministic: run twice on the same global data it must make the same accumulates in the same order
  * with the same values. It must not put, and not read what tasks of the same round accumulate.
+ *
+ * An accumulate of a task that ends with KEEL_ERR_TIMEOUT, or one of many pieces that ends with KEEL_ERR_NOMEM, may have taken effect in part. The
+ * task's further accumulates, and its commit, are KEEL_ERR_STATE then, and keel_task_next gives the same task again, to be run from its beginning:
+ * what has taken effect does not count a second time.
+ *  threads   any; the process has one task at a time, which all its threads' accumulates belong to. keel_task_next is KEEL_ERR_STATE while
+ *            another thread draws a task or one is open.
  *  errors    KEEL_ERR_ARG, also for a pool that was freed; KEEL_ERR_STATE before keel_init; those of keel/rma.h. */
 #ifndef KEEL_TASK_H
 #define KEEL_TASK_H

@@ -188,6 +188,8 @@ struct client {
     uint64_t task;
     uint32_t task_round;
     bool in_task;
+    bool drawing;     /* some thread draws a task */
+    bool task_broken; /* an accumulate of it may have taken effect in part: it is run again from its beginning */
     struct task_steps {
         int group;
         uint32_t steps;

@@ -150,8 +150,10 @@ void op_fail(struct op *op, keel_status status)
             link_drop(c, p->node);
         return;
     }
-    if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK && status != KEEL_ERR_NOMEM) /* then nothing was done */
+    if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK && status != KEEL_ERR_NOMEM) { /* then nothing was done */
+        c->task_broken = c->task_broken || op->flags & WIRE_F_TASK;
         hold_give_up(op);
+    }
     finish(op, status);
 }
 

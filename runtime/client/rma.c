@@ -319,6 +319,8 @@ keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, 
 {
     if (bad_elements(c, s, rank, offset, type, src, n))
         return bad_call(c);
+    if (c->in_task && c->task_broken)
+        return KEEL_ERR_STATE;
     struct op op;
     rma_acc_init(c, &op, s, rank, offset, type, scale, src, n);
     if (c->in_task) {

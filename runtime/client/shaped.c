@@ -204,7 +204,7 @@ static keel_status pack_in_task(const struct call *q, struct source *source, con
     struct client *c = q->c;
     keel_handle handle = {{0}};
     pthread_mutex_lock(&c->lock);
-    keel_status status = handle_use(&handle);
+    keel_status status = c->task_broken ? KEEL_ERR_STATE : handle_use(&handle);
     struct op *op = status == KEEL_OK ? pack_init(q, source, p) : NULL;
     if (op) {
         op->flags |= WIRE_F_TASK;
@@ -222,8 +222,7 @@ static keel_status pack_in_task(const struct call *q, struct source *source, con
 /* The accumulates of a task come one after the other, so that whoever runs it again makes them in the same order. */
 static keel_status runs_in_task(const struct call *q, struct source *source)
 {
-    keel_status first = KEEL_OK;
-    for (;;) {
+    for (bool any = false;; any = true) {
         struct packing p = pack_ahead(q, *source);
         keel_status status;
         keel_piece run;
@@ -233,11 +232,11 @@ static keel_status runs_in_task(const struct call *q, struct source *source)
             status =
                 rma_acc(q->c, q->s, q->rank, run.offset, q->type, q->scale, run.local, run.len / arith_size(q->type));
         else
-            return first;
-        if (first == KEEL_OK)
-            first = status;
-        if (status == KEEL_ERR_NOMEM)
-            return first;
+            return KEEL_OK;
+        if (status != KEEL_OK) { /* nothing more of the task, if some of it was done */
+            q->c->task_broken = q->c->task_broken || any;
+            return status;
+        }
     }
 }
 

@@ -192,6 +192,7 @@ static keel_status begin(struct client *c, keel_taskpool *pool, int64_t task, in
     c->task = task_id(pool->segment->index, (uint32_t)task);
     c->task_round = pool->round;
     c->task_groups = 0;
+    c->task_broken = false;
     FAULT_POINT("task.claimed");
     *out = task;
     return KEEL_OK;
@@ -282,12 +283,26 @@ static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out
     return status;
 }
 
-keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task)
+/* One thread at a time, and none while a task is open, but for one that is broken: *again. */
+static bool may_draw(struct client *c, const keel_taskpool *pool, bool *again)
 {
-    if (!c->ready || !c->resumed || c->in_task)
-        return KEEL_ERR_STATE;
-    if (!task)
-        return KEEL_ERR_ARG;
+    pthread_mutex_lock(&c->lock);
+    bool busy = c->drawing || (c->in_task && !(c->task_broken && pool->current >= 0));
+    *again = !busy && c->in_task;
+    c->drawing = c->drawing || !busy;
+    pthread_mutex_unlock(&c->lock);
+    return !busy;
+}
+
+static void drawn(struct client *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->drawing = false;
+    pthread_mutex_unlock(&c->lock);
+}
+
+static keel_status draw_or_take_over(struct client *c, keel_taskpool *pool, int64_t *task)
+{
     keel_status status = draw(c, pool, task);
     while (status == KEEL_OK && *task < 0) {
         bool busy;
@@ -300,13 +315,25 @@ keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task)
     return status;
 }
 
+keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task)
+{
+    bool again;
+    if (!c->ready || !c->resumed || !may_draw(c, pool, &again))
+        return KEEL_ERR_STATE;
+    keel_status status = !task   ? KEEL_ERR_ARG
+                         : again ? begin(c, pool, pool->current, task)
+                                 : draw_or_take_over(c, pool, task);
+    drawn(c);
+    return status;
+}
+
 keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task)
 {
     if (!c->ready)
         return KEEL_ERR_STATE;
     if (task < 0 || task >= pool->count)
         return KEEL_ERR_ARG;
-    if (pool->current != task)
+    if (pool->current != task || c->task_broken)
         return KEEL_ERR_STATE;
     FAULT_POINT("task.committing");
     int64_t mine = claim_word(c, pool->round), old;

@@ -120,6 +120,80 @@ static void test_aimed_task_goes_on_after_an_operation_without_memory(void **sta
     assert_true(failures > 0);
 }
 
+static keel_status (*request_before)(void *u, struct control *r, void **memory);
+static keel_status request_of_a_pool(void *u, struct control *r, void **memory)
+{
+    return r->type == CONTROL_SEG_CREATE ? KEEL_OK : request_before(u, r, memory);
+}
+
+/* A pool that the others had made before this process joined. */
+static keel_taskpool *pool_open(void)
+{
+    keel_taskpool *pool = NULL;
+    client_open();
+    request_before = c.env.request;
+    c.env.request = request_of_a_pool;
+    c.resumed = true;
+    c.segments_next = SEG_SHADOW;
+    c.segments_known = SEG_SHADOW + 1;
+    c.instance = 2;
+    assert_int_equal(taskpool_create(&c, 3, &pool), KEEL_OK);
+    return pool;
+}
+
+static void pool_close(keel_taskpool *pool)
+{
+    bool gone;
+    c.segments->freed = true; /* with the others, who are not here */
+    assert_int_equal(taskpool_free(&c, pool, &gone), KEEL_OK);
+}
+
+/* an accumulate of a task is given up: what of it has taken effect is not known, and the task is run again from its beginning. */
+static void test_aimed_task_whose_accumulate_is_given_up_is_run_again(void **state)
+{
+    (void)state;
+    keel_taskpool *pool = pool_open();
+    int64_t task = -1, again = -1;
+    double one = 1, sum;
+    assert_int_equal(task_next(&c, pool, &task), KEEL_OK);
+    assert_int_equal(task, 0);
+    assert_int_equal(rma_acc_double(&c, triple, 0, 0, 1, &one, 1), KEEL_OK);
+    w.node[0].still = true;
+    c.timeout_ns = 10000000;
+    assert_int_equal(rma_acc_double(&c, triple, 0, 0, 1, &one, 1), KEEL_ERR_TIMEOUT);
+    c.timeout_ns = 30000000000ull;
+    assert_int_equal(rma_acc_double(&c, triple, 0, 0, 1, &one, 1), KEEL_ERR_STATE);
+    assert_int_equal(task_commit(&c, pool, task), KEEL_ERR_STATE);
+    w.node[0].still = false;
+    change(&(struct view_event){.type = VIEW_RANK_DOUBT, .a = 3}, 1);
+    restore();
+    assert_int_equal(task_next(&c, pool, &again), KEEL_OK);
+    assert_int_equal(again, task);
+    for (int step = 0; step < 3; step++)
+        assert_int_equal(rma_acc_double(&c, triple, 0, 0, 1, &one, 1), KEEL_OK);
+    assert_int_equal(task_next(&c, pool, &again), KEEL_ERR_STATE); /* it is well, and open */
+    assert_int_equal(task_commit(&c, pool, task), KEEL_OK);
+    turns(20);
+    memcpy(&sum, bytes_at(0, SEG_TRIPLE, 0), sizeof sum);
+    assert_true(sum == 3);
+    assert_true(copies_are_equal());
+    pool_close(pool);
+}
+
+/* two threads draw at the same time: the second one's task would be the first one's. */
+static void test_aimed_one_thread_draws_at_a_time(void **state)
+{
+    (void)state;
+    keel_taskpool *pool = pool_open();
+    int64_t task = -1;
+    c.drawing = true;
+    assert_int_equal(task_next(&c, pool, &task), KEEL_ERR_STATE);
+    c.drawing = false;
+    assert_int_equal(task_next(&c, pool, &task), KEEL_OK);
+    assert_int_equal(task_commit(&c, pool, task), KEEL_OK);
+    pool_close(pool);
+}
+
 /* what is remembered of a pool's tasks goes when the pool is freed. */
 static void test_aimed_freed_pool_leaves_no_records(void **state)
 {
@@ -495,6 +569,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_a_lost_part, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_accumulate_is_atomic_against_local_atomics, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_an_operation_without_memory, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_whose_accumulate_is_given_up_is_run_again, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_one_thread_draws_at_a_time, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_chain_that_is_mended_repeats_all_or_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_freed_pool_leaves_no_records, setup, teardown),
     };
