@@ -69,7 +69,9 @@ void heap_drop(struct heap *h)
 
 static bool fails(void)
 {
-    return current && ++current->allocations == current->fail_at;
+    if (!current || ++current->allocations < current->fail_at || !current->fail_at)
+        return false;
+    return current->allocations - current->fail_at <= current->fail_more;
 }
 
 static void *made(struct heap_block *b, size_t bytes)

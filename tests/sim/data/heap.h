@@ -16,6 +16,7 @@ struct heap {
     uint64_t blocks;      /* living */
     uint64_t allocations; /* made, from the start on */
     uint64_t fail_at;     /* this one fails (counted from 1), 0: none */
+    uint64_t fail_more;   /* and so many behind it */
 };
 
 /* Allocations from now on belong to it; NULL: to the simulator itself. Returns who was before. */

@@ -29,6 +29,11 @@ void history_return(struct history *h, size_t at, int64_t result, uint64_t now)
     h->op[at].returned = now;
 }
 
+void history_refused(struct history *h, size_t at)
+{
+    h->op[at].kind = HISTORY_PLAIN_GET; /* that never returned */
+}
+
 /* The search: which operations are done (a set), and the word's value. */
 struct search {
     const struct history_op *op; /* in the order of their calls */

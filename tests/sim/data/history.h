@@ -31,6 +31,8 @@ struct history {
 
 /* The place of the operation in the history. */
 size_t history_call(struct history *h, const struct history_op *op);
+/* It was refused, and nothing was done. */
+void history_refused(struct history *h, size_t at);
 void history_return(struct history *h, size_t at, int64_t result, uint64_t now);
 enum history_verdict { HISTORY_OK, HISTORY_BROKEN, HISTORY_TOO_LONG };
 enum history_verdict history_check(const struct history *h, int64_t initial);

@@ -19,6 +19,8 @@ bool model_init(struct world *w)
     m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, s->ranks, s->rank_node);
     heap_enter(outer);
     m->whole = s->whole;
+    if (s->fail_at && s->fail_node >= 0)
+        m->tainted[s->fail_node] = true; /* it may end itself: others must be enough */
     m->lost = sim_alloc((size_t)s->nodes * CLASSES * sizeof *m->lost);
     m->losing = sim_alloc((size_t)s->nodes * CLASSES * sizeof *m->losing);
     return m->view_made;
@@ -315,6 +317,10 @@ void model_put_done(struct world *w, struct pending *p, keel_status status)
     world_trace(w, "rank %d: put %zu+%zu to rank %d, segment %d done: %s", p->rank, p->offset, p->len, region->rank,
                 region->segment, keel_status_name(status));
     model_changed(w, region, p->offset, p->len);
+    if (status == KEEL_ERR_NOMEM) { /* nothing was done */
+        pending_drop(p);
+        return;
+    }
     if (status != KEEL_OK || model_is_zombie(w, p->rank, p->incarnation)) {
         p->state = PENDING_DOUBT;
         return;
@@ -366,12 +372,13 @@ void model_add_done(struct world *w, struct adding *a, keel_status status)
 {
     if (!a->sum)
         return;
-    if (status != KEEL_OK || model_is_zombie(w, a->rank, a->incarnation)) {
+    bool none = status == KEEL_ERR_NOMEM; /* nothing was done */
+    if (!none && (status != KEEL_OK || model_is_zombie(w, a->rank, a->incarnation))) {
         a->doubt = true;
         a->by_timeout = a->by_timeout || status == KEEL_ERR_TIMEOUT;
         return;
     }
-    for (size_t i = 0; i < a->n; i++)
+    for (size_t i = 0; i < a->n && !none; i++)
         sum_done(a->sum, a->first + i, a->sum->done[a->first + i] + a->value);
     struct adding **link = &a->sum->adding;
     while (*link != a)

@@ -383,8 +383,10 @@ void node_init(struct world *w, int id)
     heap_enter(outer);
     if (status != KEEL_OK || !helper_init(n))
         world_fail(w, "node %d does not start: %s", id, keel_status_name(status));
-    if (s->fail_at && s->fail_node == id)
+    if (s->fail_at && s->fail_node == id) {
         n->process.heap.fail_at = n->process.heap.allocations + s->fail_at;
+        n->process.heap.fail_more = s->fail_more;
+    }
 }
 
 void node_start(struct node *n)

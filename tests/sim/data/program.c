@@ -8,44 +8,69 @@
 
 /* ---- tasks ---- */
 
+/* What failed for want of memory was not done, and is done again; *again: the task is, from its beginning. */
+static bool step_of_task(struct program *p, const struct planned *s, int64_t task, int step, bool *again)
+{
+    int rank = (int)((task + step) % p->w->setup.ranks);
+    double value = task_value(task, step);
+    size_t at = s->pool.offset + 8 * (size_t)(task * TASK_STEPS + step);
+    keel_status status;
+    do {
+        program_begin(p, "an accumulate of a task");
+        status = rma_acc_double(&p->r->client, p->seg[s->pool.segment], rank, at, 1.0, &value, 1);
+        program_ended(p, status, true);
+    } while (status == KEEL_ERR_NOMEM && p->w->setup.fail_at && !p->over);
+    *again = status == KEEL_ERR_TIMEOUT && p->w->setup.timeout_ns < SEC;
+    return *again || !program_data_lost(p, status, "an accumulate of a task");
+}
+
 static bool one_task(struct program *p, int pool, int64_t task)
 {
     const struct planned *s = &p->w->model->planned[pool];
+    keel_status status;
     for (int step = 0; step < TASK_STEPS; step++) {
-        int rank = (int)((task + step) % p->w->setup.ranks);
-        double value = task_value(task, step);
-        size_t at = s->pool.offset + 8 * (size_t)(task * TASK_STEPS + step);
-        program_begin(p, "an accumulate of a task");
-        keel_status status = rma_acc_double(&p->r->client, p->seg[s->pool.segment], rank, at, 1.0, &value, 1);
-        program_ended(p, status, true);
-        if (program_data_lost(p, status, "an accumulate of a task"))
+        bool again;
+        if (!step_of_task(p, s, task, step, &again))
             return false;
+        if (again)
+            return true;
     }
-    program_begin(p, "keel_task_commit");
-    keel_status status = task_commit(&p->r->client, p->pool[pool], task);
-    program_ended(p, status, true);
+    do {
+        program_begin(p, "keel_task_commit");
+        status = task_commit(&p->r->client, p->pool[pool], task);
+        program_ended(p, status, true);
+    } while (status == KEEL_ERR_TIMEOUT && p->w->setup.timeout_ns < SEC && !p->over);
     return !program_data_lost(p, status, "keel_task_commit");
 }
 
-static bool tasks(struct program *p, int pool, uint64_t round)
+bool program_tasks(struct program *p)
 {
-    struct pool *t = &p->w->model->planned[pool].pool;
-    if (t->begun < round)
-        t->begun = round;
-    for (;;) {
+    struct pool *t = &p->w->model->planned[p->tasks_of].pool;
+    bool alone = !p->r->program->next;
+    if (t->begun < p->round)
+        t->begun = p->round;
+    while (!p->over && !p->w->failed) {
         int64_t task;
         program_begin(p, "keel_task_next");
-        keel_status status = task_next(&p->r->client, p->pool[pool], &task);
+        keel_status status = task_next(&p->r->client, p->pool[p->tasks_of], &task);
         program_ended(p, status, false);
+        if (status == KEEL_ERR_TIMEOUT && p->w->setup.timeout_ns < SEC)
+            continue;
+        if (status == KEEL_ERR_STATE && !alone) { /* another thread has one */
+            process_spend(p->process, sched_below(program_random(p), 20 * US));
+            continue;
+        }
         if (program_data_lost(p, status, "keel_task_next"))
             return false;
         if (task < 0)
             break;
-        if (!one_task(p, pool, task))
+        if (!one_task(p, p->tasks_of, task))
             return false;
     }
-    if (t->complete < round)
-        t->complete = round;
+    if (p->over || p->w->failed)
+        return false;
+    if (t->complete < p->round)
+        t->complete = p->round;
     return true;
 }
 
@@ -129,6 +154,19 @@ static uint64_t round_of(const struct model *m, int stage)
     return round;
 }
 
+/* All threads of the rank draw from the pool. */
+static bool tasks(struct program *p, int pool, uint64_t round)
+{
+    if (sched_chance(program_random(p), 0.5))
+        p->r->client.timeout_ns = p->w->setup.timeout_ns;
+    p->tasks_of = pool;
+    p->round = round;
+    program_threads_draw(p);
+    bool good = program_tasks(p);
+    program_threads_join(p);
+    return good && !p->over;
+}
+
 /* All wait here until nothing goes on anywhere; meanwhile the runtime may have to tell its agent something. */
 static void wait_at_gate(struct program *p, int gate)
 {
@@ -180,6 +218,7 @@ static bool one_stage(struct program *p, int k)
         program_fence(p, -1); /* a collective fails if one of them did */
     if (p->over || (stage->kind == STAGE_RESET && !tasks(p, stage->pool, round_of(w->model, k))))
         return false;
+    c->timeout_ns = all;
     world_trace(w, "rank %d.%u: stage %d, collective %d; %llu instances, %llu collectives", p->r->rank,
                 p->r->incarnation, k, (int)stage->kind, (unsigned long long)c->instance,
                 (unsigned long long)c->collectives);

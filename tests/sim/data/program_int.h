@@ -28,7 +28,9 @@ struct program {
     struct process *process; /* what runs it */
     int thread;              /* 0: the rank's own */
     int actions;             /* of another one */
-    uint64_t call_at;        /* it is in a call since then, 0: it is not */
+    int tasks_of;            /* it draws tasks of that pool, for the round */
+    uint64_t round;
+    uint64_t call_at; /* it is in a call since then, 0: it is not */
     const char *call;
     keel_segment *seg[SEGMENTS_MAX];
     keel_taskpool *pool[SEGMENTS_MAX];
@@ -75,6 +77,11 @@ bool program_give_back(struct program *p);
 /* program_thread.c. A stage's other threads: started, and when all have ended. */
 void program_threads_start(struct program *p, int actions);
 void program_threads_join(struct program *p);
+/* Others that draw tasks as this one is to. */
+void program_threads_draw(struct program *p);
+
+/* program.c: until the round's tasks are done; false: this process has come to its end. */
+bool program_tasks(struct program *p);
 
 /* program_segments.c. What is made and freed at the beginning of a stage; false: this process has come to its end. */
 bool program_change_segments(struct program *p, int stage);

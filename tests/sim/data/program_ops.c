@@ -374,6 +374,8 @@ static void word_op(struct program *p, int segment)
     model_status(p->w, p->r, segment, rank, status, call[op.kind]);
     if (status == KEEL_OK && !model_is_zombie(p->w, p->r->rank, p->r->incarnation))
         history_return(&word->history, at, old, p->w->sched.now);
+    else if (status == KEEL_ERR_NOMEM)
+        history_refused(&word->history, at);
 }
 
 /* What it guards is as the last holder left it; then it is changed. */
@@ -403,9 +405,12 @@ static void change_guarded(struct program *p, struct region *g)
 static void give_back(struct program *p, struct lock *l)
 {
     lock_given_back(p->w, p->r, l);
-    program_begin(p, "keel_mutex_unlock");
-    keel_status status = mutex_unlock(p->mutexes, l->home, l->number);
-    program_ended(p, status, false);
+    keel_status status;
+    do { /* whom it failed has it still */
+        program_begin(p, "keel_mutex_unlock");
+        status = mutex_unlock(p->mutexes, l->home, l->number);
+        program_ended(p, status, false);
+    } while (status == KEEL_ERR_NOMEM && !p->over);
     model_status(p->w, p->r, l->segment, l->home, status, "keel_mutex_unlock");
 }
 

@@ -160,8 +160,10 @@ static void runner_main(void *user)
     hall_attach(&r->client, r->node->hall);
     r->client.ready = true;
     r->joined = true;
-    if (w->setup.fail_at && w->setup.fail_rank == r->rank && r->incarnation == 0)
+    if (w->setup.fail_at && w->setup.fail_rank == r->rank && (r->incarnation == 0 || w->setup.fail_again)) {
         r->process.heap.fail_at = r->process.heap.allocations + w->setup.fail_at;
+        r->process.heap.fail_more = w->setup.fail_more;
+    }
     program_run(r);
     runner_exit(r, 0);
 }

@@ -298,6 +298,26 @@ static void no_memory(struct setup *s, struct rng *rng)
     s->fail_at = 1 + rng_below(rng, node ? 1200 : 80);
 }
 
+/* Allocations fail, in a rank, also in those that take its place, or in an agent, while other things go wrong. */
+static void scarce(struct setup *s, struct rng *rng)
+{
+    s->nodes = 3 + (int)rng_below(rng, 4);
+    s->ranks = s->nodes + (int)rng_below(rng, 3);
+    s->disasters = (int)rng_below(rng, 6);
+    s->triple = rng_below(rng, 8) == 0;
+    s->threads = rng_below(rng, 4) ? 0 : 1 + (int)rng_below(rng, 3);
+    s->mutexes = rng_below(rng, 3) ? 0 : 1;
+    if (s->threads > 0 || rng_below(rng, 2))
+        some_aims(s, rng, 1 + (int)rng_below(rng, 3));
+    bool node = rng_below(rng, 2);
+    s->fail_node = node ? (int)rng_below(rng, (uint64_t)(s->nodes + s->spares)) : -1;
+    s->fail_rank = node ? -1 : (int)rng_below(rng, (uint64_t)s->ranks);
+    s->fail_again = rng_below(rng, 2);
+    uint64_t most = node ? 2500 : 200;
+    s->fail_at = 1 + rng_below(rng, rng_below(rng, 2) ? most : most / 10);
+    s->fail_more = rng_below(rng, 3) ? 0 : rng_below(rng, rng_below(rng, 2) ? 4 : 60);
+}
+
 /* A small program, of which one allocation after the other fails. */
 static void each_allocation(struct setup *s, struct rng *rng)
 {
@@ -353,6 +373,7 @@ const struct scenario scenario[] = {
     {"threads", "several threads of each rank do all that at once", threads},
     {"signals", "who signals to another rank, or waits for it, dies or freezes", signals},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
+    {"scarce", "allocations of a rank or of an agent fail while other things go wrong", scarce},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},
     {"each-of-an-agent", "the same with those of an agent", each_of_an_agent},
 };
@@ -391,6 +412,6 @@ void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
     sc->change(&s, &rng);
     some_are_full(&s, &rng);
     place(&s);
-    s.signals = s.signals || (!s.fail_at && !s.each && rng_below(&rng, 4) == 0);
+    s.signals = s.signals || rng_below(&rng, 4) == 0;
     *out = s;
 }

@@ -156,9 +156,10 @@ struct setup {
     int actions;         /* per round and rank */
     int disasters;       /* random ones */
     double yield;        /* at a fault point */
-    uint64_t
-        fail_at; /* the n-th allocation of fail_rank's first process, or of fail_node's agent, fails; 0: none does */
+    uint64_t fail_at;    /* the n-th allocation of fail_rank's process, or of fail_node's agent, fails; 0: none does */
+    uint64_t fail_more;  /* and so many behind it */
     int fail_rank, fail_node; /* one of them -1 */
+    bool fail_again;          /* in each process of the rank, not in the first one only */
     bool each;                /* the same run again and again: every allocation fails in one of them */
     bool kills;               /* in such a run a rank that gets no memory ends by a signal, not with the job */
     double exits;             /* of a rank in a stage, with 0 and without keel_finalize */
