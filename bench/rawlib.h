@@ -40,6 +40,14 @@ double raw_write_batch_kops(struct raw *raw, size_t size, int outstanding, int i
  * measured. */
 double raw_crowd_kops(int clients, size_t bytes, double us, bool shadowed);
 
+/* Two processes begin to send so many bytes to each other and to store them, as agents do that fill copies. NULL: they could not be made. */
+struct raw_fill;
+struct raw_fill *raw_fill_start(size_t bytes);
+/* Both are at it. */
+bool raw_fill_runs(struct raw_fill *f);
+/* GB/s, both together; when they are through. */
+double raw_fill_end(struct raw_fill *f);
+
 /* Nanoseconds: a call of a function that is not inlined and stores 8 bytes. */
 double raw_store_call_ns(void);
 /* Nanoseconds for one memcpy of size bytes, source and destination walking through much more than the caches if cold.

@@ -2,7 +2,8 @@
  * Rank 0 measures keel_put's rate between the nodes, of one MiB again and again and of as many bytes as the node has, into memory that was
  * never touched and into the same once more, and the time of an 8-byte get; then the last node dies, and while the
  * copies that it held are filled elsewhere rank 0 goes on getting. It prints both distributions, and how long it took from the
- * first view without the node to the last view that was changed by a filled copy. */
+ * first view without the node to the last view that was changed by a filled copy; then the same gets beside two processes that send as many bytes to
+ * each other by plain sockets. */
 #include <keel/keel.h>
 
 #include <stdbool.h>
@@ -62,6 +63,18 @@ static void measure_during(keel_segment *s, uint64_t before)
     printf("restored in %.1f ms\n", (changed - start) / 1e3);
 }
 
+/* The same gets while two processes send as many bytes to each other by plain sockets: what is possible on this machine. */
+static void measure_raw(keel_segment *s, size_t bytes)
+{
+    struct raw_fill *fill = raw_fill_start(bytes);
+    CHECK(fill ? KEEL_OK : KEEL_ERR_SYSTEM);
+    int n = 0;
+    while (raw_fill_runs(fill) && n < GETS_MAX)
+        us[n++] = get_us(s);
+    print_gets("raw", n);
+    printf("raw streams %.3f GB/s\n", raw_fill_end(fill));
+}
+
 int main(int argc, char **argv)
 {
     size_t mib = argc > 1 ? strtoul(argv[1], NULL, 10) : 512;
@@ -98,8 +111,10 @@ int main(int argc, char **argv)
     double one = 1;
     if (keel_rank() == keel_size() - 1)
         CHECK(keel_acc_double(data, 0, 0, 1, &one, 1)); /* acc.done: its node dies here */
-    if (keel_rank() == 0)
+    if (keel_rank() == 0) {
         measure_during(data, epoch);
+        measure_raw(data, mib << 20);
+    }
     CHECK(keel_barrier());
     CHECK(keel_finalize());
     free(us);

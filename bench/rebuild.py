@@ -23,7 +23,10 @@ def main():
     if copied and put:
         print("all streams %.3f GB/s:" % together, ", ".join(
             "%.2f of keel_put %s" % (together / rate, what or "to the same MiB") for what, rate in put.items()))
-    slow = [float(us) for us in re.findall(r"get 8 B .* 99% +([\d.]+) us", out)]
+    raw = re.findall(r"raw streams ([\d.]+) GB/s", out)
+    if copied and raw:
+        print("%.2f of the raw streams" % (together / float(raw[0])))
+    slow = [float(us) for us in re.findall(r"get 8 B (?!raw).* 99% +([\d.]+) us", out)]
     if len(slow) == 2:
         print("99%% of the gets meanwhile: %.1f times as long" % (slow[1] / slow[0]))
     return 0 if copied and put else 1

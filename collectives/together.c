@@ -43,6 +43,15 @@ static bool can_move(const struct engine_call *c, const struct roster *live)
            (!reduces(c) || order_is_known(c, roster_live(live)));
 }
 
+/* No turn without bytes: who gives returns from its last one while the others still take from it. */
+static size_t even_piece(size_t len, size_t turns, size_t unit, size_t most)
+{
+    enum { LINE = 64 };
+    size_t whole = LINE % unit ? unit : LINE, piece = (len + turns - 1) / turns;
+    piece += (whole - piece % whole) % whole;
+    return piece < most ? piece : most;
+}
+
 bool together_begin(struct together *t, const struct engine_call *call, const struct roster *live, int n, int self)
 {
     *t = (struct together){.call = call, .live = live, .n = n, .self = self, .turns = 1, .scratch = t->scratch};
@@ -59,11 +68,13 @@ bool together_begin(struct together *t, const struct engine_call *call, const st
     if (!t->piece)
         return false;
     size_t turns = (call->len + t->piece - 1) / t->piece;
+    if (turns >= BOARD_CHUNKS_MAX)
+        return false;
     t->turns = (unsigned)turns | 1;
-    if (turns <= 1) /* beside the turn itself, if it is so little */
-        t->piece = call->len;
+    t->piece =
+        turns <= 1 ? call->len : even_piece(call->len, t->turns, unit, t->piece); /* so little lies beside the turn */
     t->given = t->piece * (each ? (size_t)n : 1);
-    return turns < BOARD_CHUNKS_MAX && (!reduces(call) || roster_live(live) <= 2 || t->scratch);
+    return !reduces(call) || roster_live(live) <= 2 || t->scratch;
 }
 
 /* What a member needs of its own bytes it takes from where they are, unless they are written over meanwhile. */

@@ -8,7 +8,7 @@
 #include "apps/scf/basis.h"
 #include "apps/scf/pair.h"
 
-enum { FOCK_TASKS_WANTED = 320 };
+enum { FOCK_TASKS_WANTED = 160 };
 
 struct fock_plan {
     int npairs;

@@ -194,6 +194,8 @@ struct agent {
     uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
     uint64_t now;           /* of this round of the owner's loop */
     uint64_t blocks;        /* of fillings that were sent and received here */
+    bool block_came;        /* since the last step */
+    bool block_rests;       /* this step sends none */
     uint64_t refused_count;
     bool broken;   /* agent_break was called */
     bool declined; /* there was no memory for a copy that was to be filled: VIEW_DECLINED was submitted */

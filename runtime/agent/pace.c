@@ -12,7 +12,10 @@ static void set_window(struct pace *p, unsigned window, uint64_t last)
 /* The window is full of blocks sent under it: how many of them waited? */
 static void judge(struct pace *p, uint64_t last)
 {
-    double waiting = p->window * (1 - (double)p->short_ns * p->samples / (double)p->sum_ns);
+    uint64_t mean = p->sum_ns / p->samples;
+    if (p->short_ns > 2 * mean)
+        p->short_ns = mean;
+    double waiting = p->window * (1 - (double)p->short_ns / (double)mean);
     unsigned too_many = waiting > PACE_HIGH ? 1 + (unsigned)(waiting - PACE_HIGH) / 2 : 0;
     set_window(p, p->window + (waiting < PACE_LOW) - too_many, last);
 }

@@ -5,14 +5,15 @@
  * when only PACE_MIN are on their way (found out in the first PACE_BASE blocks, and anew every PACE_ANEW_NS); of a window of W blocks that take
  * `time` each, W * (1 - short/time) wait. Fewer than PACE_LOW: one more may be on its way. More than PACE_HIGH: fewer by half of those. All times
  * are means, so that it does not matter by how much they vary: where ranks and agents share processors some blocks take many times as long
- * as others, however few are on their way, and to wait for those would leave the way idle. */
+ * as others, however few are on their way, and to wait for those would leave the way idle. A `short_ns` that is found to be twice what blocks take
+ * with more on their way had such blocks in it. */
 #ifndef KEEL_AGENT_PACE_H
 #define KEEL_AGENT_PACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PACE_MIN = 2, PACE_MAX = 32, PACE_LOW = 2, PACE_HIGH = 4, PACE_BASE = 16, PACE_ANEW_NS = 100000000 };
+enum { PACE_MIN = 2, PACE_MAX = 32, PACE_LOW = 1, PACE_HIGH = 3, PACE_BASE = 16, PACE_ANEW_NS = 100000000 };
 
 struct pace {
     unsigned window;   /* blocks; 0: nothing was sent yet */

@@ -118,6 +118,10 @@ bool repair_step(struct agent *a)
     bool moved = false;
     if (a->frozen)
         return false; /* what is sent now would only be sent again */
+    /* What ranks ask for waits for a round of the loop, so it has one block: after one that came none goes. Not twice in a row: who is sent one
+     * each round would send none. */
+    a->block_rests = a->block_came && !a->block_rests;
+    a->block_came = false;
     for (int group = 0; group < agent_groups(a); group++)
         if (a->repair[group].phase != PHASE_IDLE && a->repair[group].phase != PHASE_DONE)
             moved |= group_step(a, group);

@@ -127,6 +127,8 @@ bool fill_step(struct agent *a, int group, struct fill *f)
     }
     if (f->bytes)
         FAULT_POINT("push.rebuild_middle");
+    if (a->block_rests && !f->sent)
+        return true; /* in the next round */
     for (int i = 0; i < BLOCKS && !f->sent && pace_may_send(&f->pace, a->peers.peer[f->node].acked, a->now); i++) {
         moved = true;
         if (fill_block(a, group, f))

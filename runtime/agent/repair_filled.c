@@ -46,6 +46,7 @@ static void snap_block(struct agent *a, const struct wire *w, const void *body)
     }
     FAULT_POINT("push.snapshot_block");
     a->blocks++;
+    a->block_came = true;
     const struct store_copy *copy = &s->copy[w->slot];
     if (repair_is_in_range(copy, w->offset, w->len) &&
         store_fill(&a->store, copy, w->offset, body, w->len) != KEEL_OK) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "collectives/engine.h"
+#include "collectives/together.h"
 
 enum { MEMBERS = 9, GROUP = 7, QUEUE = 8192 };
 
@@ -602,6 +603,22 @@ static void board_results_are_kept_for_who_joins(void **state)
     stop();
 }
 
+/* However long: turns are odd, none is without bytes, and all of it goes. */
+static void board_gives_bytes_in_every_turn(void **state)
+{
+    (void)state;
+    uint64_t bits = 3;
+    struct roster *two = roster_create(2, &bits, 1);
+    for (size_t len = 1; len <= (size_t)9 * BOARD_CHUNK; len += 333) {
+        struct engine_call call = {.kind = ENGINE_MOVE, .move = SCHEDULE_BCAST, .len = len};
+        struct together t = {0};
+        assert_true(together_begin(&t, &call, two, 2, 0));
+        assert_true(t.turns % 2 && t.piece && t.piece <= BOARD_CHUNK);
+        assert_true((t.turns - 1) * t.piece < len && len <= t.turns * t.piece);
+    }
+    roster_unref(two);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -623,6 +640,7 @@ int main(void)
         cmocka_unit_test(board_that_is_in_vain_is_tried_rarely),
         cmocka_unit_test(board_is_not_for_who_has_revoked),
         cmocka_unit_test(board_results_are_kept_for_who_joins),
+        cmocka_unit_test(board_gives_bytes_in_every_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,6 +96,17 @@ static void test_pace_is_not_misled_by_processors_that_are_shared(void **state)
     assert_in_range(w.most, 8, PACE_MAX);
 }
 
+/* The other agent stood still while it was to be found out how long a block takes. */
+static void test_pace_does_not_take_a_stop_for_the_way(void **state)
+{
+    (void)state;
+    struct way w = {.busy_until = 5000000};
+    run(&w, 20000000, 40000);
+    w.most = 0;
+    run(&w, 50000000, 40000);
+    assert_in_range(w.most, PACE_MIN, 8);
+}
+
 /* Everything takes five times as long: what waits is what counts, not the time. */
 static void test_pace_keeps_busy_what_has_become_slow(void **state)
 {
@@ -126,6 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pace_is_not_misled_by_processors_that_are_shared),
+        cmocka_unit_test(test_pace_does_not_take_a_stop_for_the_way),
         cmocka_unit_test(test_pace_keeps_busy_what_has_become_slow),
         cmocka_unit_test(test_turns_are_as_long_as_the_others),
         cmocka_unit_test(test_pace_keeps_a_free_way_busy),
