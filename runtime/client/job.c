@@ -409,7 +409,9 @@ KEEL_EXPORT keel_status keel_init(void)
         return KEEL_ERR_SYSTEM;
     if (fd >= 0 && !leads_to_agent(fd)) {
         fprintf(stderr,
-                "keel_init: KEEL_FD names descriptor %d, which does not lead to an agent (has it been closed, or was this program started by a rank?)\n", fd);
+                "keel_init: KEEL_FD names descriptor %d, which does not lead to an agent (has it been closed, or was "
+                "this program started by a rank?)\n",
+                fd);
         return KEEL_ERR_NOT_LAUNCHED;
     }
     if (fd >= 0)
