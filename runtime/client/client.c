@@ -81,13 +81,13 @@ keel_status client_leave(struct client *c)
 {
     if (!c->ready)
         return KEEL_ERR_STATE;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     bool begins = begin_to_leave(c);
     pthread_mutex_unlock(&c->lock);
     if (!begins)
         return KEEL_ERR_STATE;
     keel_status status = rma_fence(c, -1);
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     client_wait(c, none_left, c); /* those with handles too: who leaves leaves nothing half-done */
     coll_settle(c);
     client_wait(c, coll_is_settled, c);
@@ -102,7 +102,7 @@ keel_status client_leave(struct client *c)
     FAULT_POINT("rank.leaving");
     keel_status left = c->env.request(c->env.user, &r, NULL);
     FAULT_POINT("rank.left");
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     c->ready = false;
     c->left = true;
     coll_end(c, KEEL_ERR_STATE); /* other threads that wait, and requests that nobody waited for */

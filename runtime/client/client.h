@@ -136,6 +136,9 @@ struct client {
     uint64_t came;    /* events of transports and the hall, so many so far */
     /* operations and links */
     pthread_mutex_t lock;
+    _Atomic int lookers, wanted; /* threads in client_wait that do not sleep; those that want the lock of them */
+    atomic_bool several;         /* threads have met at the lock */
+    struct follower *followers;
     struct tp *net, *shm;
     bool bytewise; /* net's remote writes and reads may tear aligned words: a kernel copies the bytes */
     struct ways ways;
@@ -246,6 +249,8 @@ void spin_again(const struct client *c, struct spin *spin, uint64_t now);
  * away until that is so. */
 void spin_beside(struct client *c, uint64_t now, bool moves);
 void client_progress(struct client *c);
+/* Take the lock: a thread that looks for what is under way has it most of the time, and gives it to who wants it by this. */
+void client_lock(struct client *c);
 /* Wait until done(arg), with the lock given back in between; false if the process has lost the job. */
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg);
 

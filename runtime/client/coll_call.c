@@ -124,7 +124,7 @@ keel_status coll_call(struct keel_group *g, const struct engine_call *call, size
         free(blocks);
         return status;
     }
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     FAULT_POINT("coll.entering");
     struct keel_request *r;
     status = coll_request_new(g, &r);
@@ -274,7 +274,7 @@ keel_status coll_run(struct keel_group *g, const struct engine_call *call, uint6
     keel_status status = coll_check(c, g);
     if (status != KEEL_OK)
         return status;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     status = run(g, call, value);
     pthread_mutex_unlock(&c->lock);
     return status;
@@ -287,7 +287,7 @@ keel_status coll_wait(struct keel_request *r, keel_covered **covered, uint64_t *
     if (!r)
         return KEEL_ERR_ARG;
     struct client *c = r->group->client;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     do { /* an agreement of the runtime's own waits for who is stopped: nobody else would go on with it */
         r->stalled = false;
         (void)coll_await(r);
@@ -304,7 +304,7 @@ keel_status coll_test(struct keel_request *r, keel_covered **covered)
     if (!r)
         return KEEL_ERR_ARG;
     struct client *c = r->group->client;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     keel_status status = coll_poll(r) ? take(r->group, r, covered, NULL) : KEEL_IN_PROGRESS;
     pthread_mutex_unlock(&c->lock);
     return status;

@@ -427,7 +427,7 @@ keel_status coll_create(struct client *c, const int *list, int n, uint64_t tag, 
         return KEEL_ERR_STATE;
     if (n <= 0 || !list)
         return KEEL_ERR_ARG;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     keel_status status = create_of(c, NULL, list, n, mix(tag, NUMBER_CREATE), out);
     pthread_mutex_unlock(&c->lock);
     return status;
@@ -442,7 +442,7 @@ keel_status coll_shrink_among(struct keel_group *g, const int *members, int n, k
     struct client *c = g->client;
     if (n <= 0 || !members)
         return KEEL_ERR_ARG;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     status = create_of(c, g, members, n, mix(group_id(g->ranks), NUMBER_AMONG), out);
     pthread_mutex_unlock(&c->lock);
     return status;
@@ -484,7 +484,7 @@ keel_status coll_shrink(struct keel_group *g, keel_group **out)
     keel_status status = coll_check(g->client, g);
     if (status != KEEL_OK)
         return status;
-    pthread_mutex_lock(&g->client->lock);
+    client_lock(g->client);
     status = shrink(g, out);
     pthread_mutex_unlock(&g->client->lock);
     return status;
@@ -522,7 +522,7 @@ keel_status coll_split(struct keel_group *g, int colour, int key, keel_group **o
     struct wish mine = {colour, key}, *all = calloc(n, sizeof *all);
     int *both = malloc(2 * n * sizeof *both);
     struct keel_request *r = NULL;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     struct keel_group *room = coll_room_new(c, (int)n);
     struct engine_call call = {.kind = ENGINE_MOVE,
                                .move = SCHEDULE_ALLGATHER,
@@ -553,7 +553,7 @@ keel_status coll_revoke(struct keel_group *g)
     if (status != KEEL_OK)
         return status;
     struct client *c = g->client;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     uint64_t now = c->env.now(c->env.user);
     engine_revoke(g->engine, now);
     courier_keep(c, g, 0, now);
@@ -569,7 +569,7 @@ keel_status coll_group_free(struct keel_group *g)
         return KEEL_ERR_ARG;
     if (!c->ready || c->in_task)
         return KEEL_ERR_STATE;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     keel_status status = g->requests ? KEEL_ERR_STATE : KEEL_OK;
     struct engine_call call = {.kind = ENGINE_SHRINK};
     struct keel_request *r = NULL;

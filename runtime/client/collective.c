@@ -170,7 +170,7 @@ keel_status collective_run(struct client *c, const struct engine_call *call)
         return status;
     FAULT_POINT("rank.barrier_entering");
     struct engine_call mine = *call;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     status = run_locked(c, &mine);
     pthread_mutex_unlock(&c->lock);
     FAULT_POINT("rank.barrier_left");
@@ -194,7 +194,7 @@ keel_status collective_barrier_begin(struct client *c)
     if (status != KEEL_OK)
         return status;
     FAULT_POINT("rank.barrier_entering");
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     struct keel_request *r = NULL;
     status = c->coll.unfinished ? KEEL_ERR_STATE : begin(c, &call, &r);
     if (r) {
@@ -212,7 +212,7 @@ static keel_status end(struct client *c, uint64_t *epoch, bool waits)
         *epoch = 0;
     if (!c->ready || c->in_task || !c->coll.split)
         return KEEL_ERR_STATE;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     struct keel_request *r = c->coll.unfinished;
     r->stalled = false;
     if (waits)

@@ -185,7 +185,7 @@ static void ask(struct question *q, uint64_t now)
 
 static keel_status job_lost(struct client *c)
 {
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     client_progress(c);
     keel_status status = c->fatal;
     pthread_mutex_unlock(&c->lock);

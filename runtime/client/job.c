@@ -433,7 +433,7 @@ KEEL_EXPORT keel_status keel_finalize(void)
 {
     notify_fini();
     keel_status status = client_leave(&process_client);
-    pthread_mutex_lock(&process_client.lock);
+    client_lock(&process_client);
     struct tp *net = process_client.left ? process_client.net : NULL, *shm = process_client.shm,
               *direct = process_client.direct.tp;
     if (net) /* this thread's to close: nobody looks there any more */

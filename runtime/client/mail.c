@@ -152,7 +152,7 @@ keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data
         return KEEL_ERR_STATE;
     if (rank < 0 || rank >= c->size || len > KEEL_MESSAGE_MAX || (len && !data))
         return KEEL_ERR_ARG;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     coll_see_views(c, c->env.now(c->env.user));
     FAULT_POINT("mail.sending");
     keel_status status = c->fatal != KEEL_OK ? c->fatal : send_locked(c, rank, tag, data, len);
@@ -266,7 +266,7 @@ static keel_status receive(struct client *c, int rank, uint32_t tag, void *data,
     if (rank < KEEL_ANY_RANK || rank >= c->size || (wait && max && !data))
         return KEEL_ERR_ARG;
     keel_status status = KEEL_OK;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     if (!wait) {
         client_progress(c);
         status = is_there(&w) || c->fatal != KEEL_OK ? KEEL_OK : KEEL_IN_PROGRESS;

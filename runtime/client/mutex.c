@@ -199,7 +199,7 @@ static void tell(struct client *c, int rank)
     if (rank == c->rank)
         return;
     signal_tell(c, rank);
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     (void)client_wait(c, told, &c->coll.stream[rank]);
     pthread_mutex_unlock(&c->lock);
 }
@@ -246,7 +246,7 @@ static bool may_have_changed(void *arg)
 
 static void remember(struct waiting *w)
 {
-    pthread_mutex_lock(&w->c->lock);
+    client_lock(w->c);
     w->signals = w->c->signals;
     pthread_mutex_unlock(&w->c->lock);
     w->epoch = view_of(w->c);
@@ -257,7 +257,7 @@ static void remember(struct waiting *w)
 static keel_status sleep_until(struct waiting *w)
 {
     struct client *c = w->c;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     w->look_at = c->env.now(c->env.user) + LOOK_EVERY_NS;
     bool going = client_wait(c, may_have_changed, w);
     coll_see_views(c, c->env.now(c->env.user));

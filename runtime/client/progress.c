@@ -20,6 +20,9 @@ enum {
     GLANCES_AGENT = 8,
     VAIN_WEIGHT = 4, /* of a long look in vain, to one that is not */
     VAIN_MAX = 16,
+    TRIES = 16,     /* before who wants the lock sleeps */
+    LETS_IN = 16,   /* times that the processor is given away for who wants the lock */
+    FOLLOWS = 64,   /* before who follows looks whether all is well */
     PAUSE_MIN = 64, /* short looks */
     PAUSE_MAX = 4096,
 };
@@ -279,26 +282,94 @@ static bool glance_at_agent(struct client *c, bool (*done)(void *arg), void *arg
     return false;
 }
 
+/* ---- several threads ---- */
+
+/* It waits for something that a thread that looks brings about. That one takes it off the list, and does not touch it any more once it is over. */
+struct follower {
+    struct follower *next;
+    bool (*done)(void *arg);
+    void *arg;
+    atomic_bool over;
+};
+
+void client_lock(struct client *c)
+{
+    if (pthread_mutex_trylock(&c->lock) == 0)
+        return;
+    atomic_store_explicit(&c->several, true, memory_order_relaxed);
+    atomic_fetch_add(&c->wanted, 1);
+    bool taken = false;
+    for (int i = 0; i < TRIES && !taken; i++) {
+        c->env.yield(c->env.user);
+        taken = pthread_mutex_trylock(&c->lock) == 0;
+    }
+    if (!taken)
+        pthread_mutex_lock(&c->lock);
+    atomic_fetch_sub(&c->wanted, 1);
+}
+
+/* What we have looked for may be all that other threads wait for. */
+static void tell_followers(struct client *c)
+{
+    for (struct follower **link = &c->followers, *f; (f = *link) != NULL;) {
+        if (!f->done(f->arg)) {
+            link = &f->next;
+            continue;
+        }
+        *link = f->next;
+        atomic_store_explicit(&f->over, true, memory_order_release);
+    }
+}
+
+/* They may want to begin something. */
+static void let_others_in(struct client *c)
+{
+    if (!atomic_load_explicit(&c->wanted, memory_order_relaxed))
+        return;
+    pthread_mutex_unlock(&c->lock);
+    for (int i = 0; i < LETS_IN && atomic_load_explicit(&c->wanted, memory_order_relaxed); i++)
+        c->env.yield(c->env.user);
+    client_lock(c);
+}
+
+/* Without the lock, where there are other threads: one of ours may be the one that runs then, and want to begin something. */
+static void give_way(struct client *c)
+{
+    if (!atomic_load_explicit(&c->several, memory_order_relaxed)) {
+        c->env.yield(c->env.user);
+        return;
+    }
+    pthread_mutex_unlock(&c->lock);
+    c->env.yield(c->env.user);
+    client_lock(c);
+}
+
 bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
 {
     bool slept = false;
+    atomic_fetch_add(&c->lookers, 1);
     struct spin spin = spin_begin(c);
     bool alone = c->active && !c->active->next; /* nothing else is on its way: no answer can be here yet */
     unsigned polls = alone ? 0 : 1;
     uint64_t came = c->came;
     while (!done(arg)) {
-        if (c->fatal != KEEL_OK)
+        if (c->fatal != KEEL_OK) {
+            atomic_fetch_sub(&c->lookers, 1);
             return false;
+        }
         if (c->left) /* by another thread: nothing comes any more */
             break;
         if (glance(c, done, arg) || glance_at_agent(c, done, arg))
             break;
         if ((polls++ % YIELD_EVERY == 0 || !c->active) && !waits_for_own_agent(c) &&
             (c->active || c->env.now(c->env.user) >= spin.keep))
-            c->env.yield(c->env.user); /* the agent that must answer may need this processor */
-        client_progress(c);
+            give_way(c); /* the agent that must answer may need this processor */
+        else
+            let_others_in(c);
+        client_progress(c); /* from here on the lock is kept: no other thread leaves and closes what is armed below */
         if (done(arg))
             break;
+        tell_followers(c);
         if (c->came != came)
             spin_again(c, &spin, c->looked_at);
         came = c->came;
@@ -311,15 +382,47 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
                     (c->direct.tp == c->net || c->direct.tp->table->arm(c->direct.tp)) && hall_sleep(c);
         bool soon = c->retry_at != UINT64_MAX || c->coll.at < c->looked_at + SLEEP_MS * KEEL_NS_PER_MS;
         int ms = !idle ? 0 : soon ? 1 : SLEEP_MS;
+        atomic_fetch_sub(&c->lookers, 1);
         pthread_mutex_unlock(&c->lock);
         c->env.sleep(c->env.user, ms);
-        pthread_mutex_lock(&c->lock);
+        client_lock(c);
+        atomic_fetch_add(&c->lookers, 1);
         hall_awake(c);
         spin.until = c->env.now(c->env.user) + c->spin_ns / 4;
     }
     if (!slept)
         spin_end(c, &spin, true);
+    tell_followers(c);
+    atomic_fetch_sub(&c->lookers, 1);
     return c->fatal == KEEL_OK || done(arg);
+}
+
+/* For a thread that has something under way and need not look itself: another one does. True: it is done, and the lock was given back. */
+static bool follow(struct client *c, bool (*done)(void *arg), void *arg)
+{
+    struct follower f = {c->followers, done, arg, false};
+    if (!atomic_load_explicit(&c->lookers, memory_order_relaxed))
+        return false;
+    c->followers = &f;
+    while (atomic_load_explicit(&c->lookers, memory_order_relaxed) && c->fatal == KEEL_OK) {
+        pthread_mutex_unlock(&c->lock);
+        for (int i = 0; i < FOLLOWS && !atomic_load_explicit(&f.over, memory_order_acquire) &&
+                        atomic_load_explicit(&c->lookers, memory_order_relaxed);
+             i++)
+            c->env.yield(c->env.user);
+        if (atomic_load_explicit(&f.over, memory_order_acquire))
+            return true;
+        client_lock(c);
+        if (atomic_load_explicit(&f.over, memory_order_relaxed)) {
+            pthread_mutex_unlock(&c->lock);
+            return true;
+        }
+    }
+    struct follower **link = &c->followers;
+    while (*link != &f)
+        link = &(*link)->next;
+    *link = f.next;
+    return false;
 }
 
 static bool is_finished(void *arg)
@@ -330,9 +433,11 @@ static bool is_finished(void *arg)
 keel_status op_run(struct op *op)
 {
     struct client *c = op->client;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     look(c);
     op_start(op);
+    if (!op->finished && follow(c, is_finished, op))
+        return op->status;
     client_wait(c, is_finished, op);
     /* Even when the job is lost, nothing may use the caller's memory any more. */
     while (!op->finished)

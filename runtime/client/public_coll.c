@@ -149,7 +149,7 @@ KEEL_EXPORT bool keel_group_alive(const keel_group *group, int member)
     group = of(group);
     if (!is_here(group) || group_rank(group->ranks, member) < 0)
         return false;
-    pthread_mutex_lock(&group->client->lock);
+    client_lock(group->client);
     coll_see_views(group->client, group->client->env.now(group->client->env.user));
     bool lives = coll_member_lives(group, member);
     pthread_mutex_unlock(&group->client->lock);
@@ -267,7 +267,7 @@ KEEL_EXPORT void keel_covered_free(keel_covered *covered)
     if (!list)
         return;
     living_give_back(covered);
-    pthread_mutex_lock(&list->client->lock);
+    client_lock(list->client);
     roster_unref(list->roster);
     pthread_mutex_unlock(&list->client->lock);
     free(list);

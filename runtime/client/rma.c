@@ -48,8 +48,7 @@ void rma_near_update(struct client *c, keel_segment *s, int rank)
     __atomic_store_n(&n->tag, &page_route(c->page, group_of((int)r->slot, s->redundancy))->tag, __ATOMIC_RELAXED);
     atomic_store_explicit(&n->base, base + s->part_at[rank], memory_order_release);
     bool alone = route.copies == 1 && route_mode(route.tag) == ROUTE_DIRECT, adds = may_add(s, r->slot, &route);
-    pthread_mutex_lock(
-        &c->lock); /* else another thread may give something up between the look and the stores (hold_give_up) */
+    client_lock(c); /* else another thread may give something up between the look and the stores (hold_give_up) */
     bool behind = hold_is_behind(c);
     if (!behind && alone)
         __atomic_store_n(&n->put_tag, route.tag, __ATOMIC_RELEASE);
@@ -118,7 +117,7 @@ static keel_status start_copy(struct client *c, enum op_kind kind, uint8_t flags
     if (near_bad_range(c, s, rank, offset, len) || (!src && !dst && len))
         return bad_call(c);
     struct op *op;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     keel_status status = op_for(c, handle, &op);
     if (op) {
         op_init(c, op, kind, s, rank, offset, len);
@@ -135,7 +134,7 @@ keel_status rma_aggregate(struct client *c, keel_handle *handle)
 {
     if (!c->ready || !handle)
         return bad_call(c);
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     bool in_use = handle_is(handle) && !handle_is_done(handle);
     if (!in_use) {
         *handle = (keel_handle){{0, 0, HANDLE_AGGREGATE}};
@@ -162,13 +161,26 @@ static bool handle_done(void *arg)
     return handle_is_done(arg);
 }
 
+/* With the lock, for another thread that looks may be ending what these have under way. Without: they are none, and the lock was given back. */
+static bool lock_handles(struct client *c, const keel_handle *handles, size_t n)
+{
+    client_lock(c);
+    for (size_t i = 0; i < n; i++)
+        if (!handle_is(&handles[i])) {
+            pthread_mutex_unlock(&c->lock);
+            return false;
+        }
+    return true;
+}
+
 keel_status rma_wait(struct client *c, keel_handle *handle)
 {
-    if (!handle || !handle_is(handle))
+    if (!handle)
         return bad_call(c);
     if (handle_rests(handle))
         return handle_result(handle);
-    pthread_mutex_lock(&c->lock);
+    if (!lock_handles(c, handle, 1))
+        return bad_call(c);
     if (c->ready) /* who has left has nothing under way */
         client_wait(c, handle_done, handle);
     while (!handle_done(handle))
@@ -217,11 +229,9 @@ keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_
 {
     if (!which || (!handles && n) || (!c->ready && !n))
         return bad_call(c);
-    for (size_t i = 0; i < n; i++)
-        if (!handle_is(&handles[i]))
-            return bad_call(c);
+    if (!lock_handles(c, handles, n))
+        return bad_call(c);
     struct any any = {handles, n, n};
-    pthread_mutex_lock(&c->lock);
     if (c->ready)
         client_wait(c, any_done, &any);
     while (!any_done(&any))
@@ -234,9 +244,8 @@ keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_
 
 keel_status rma_test(struct client *c, keel_handle *handle)
 {
-    if (!handle || !handle_is(handle))
+    if (!handle || !lock_handles(c, handle, 1))
         return bad_call(c);
-    pthread_mutex_lock(&c->lock);
     if (c->ready && !handle_done(handle))
         client_progress(c);
     keel_status status = handle_done(handle) ? handle_result(handle) : KEEL_IN_PROGRESS;
@@ -283,7 +292,7 @@ keel_status rma_fence(struct client *c, int rank)
     if (rank < -1 || rank >= c->size)
         return KEEL_ERR_ARG;
     struct fence f = {c, rank};
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     client_wait(c, none_implicit, &f);
     keel_status status = take_errors(c, rank);
     if (c->fatal != KEEL_OK)
@@ -359,7 +368,7 @@ static keel_status use_at_once(struct client *c, keel_handle *handle)
         handle_begin_done(handle);
         return KEEL_OK;
     }
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     keel_status status = handle_use(handle);
     pthread_mutex_unlock(&c->lock);
     return status;
@@ -374,7 +383,7 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
     if (c->in_task && !handle)
         return rma_acc(c, s, rank, offset, type, scale, src, n);
     if (c->in_task) {
-        pthread_mutex_lock(&c->lock);
+        client_lock(c);
         keel_status status = handle_use(handle);
         pthread_mutex_unlock(&c->lock);
         if (status == KEEL_OK)
@@ -387,7 +396,7 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
             arith_add(type, near_base(&s->near[rank]) + offset, src, n, scale ? scale : arith_one(type), true);
         return status;
     }
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     keel_status status = op_for(c, handle, &op);
     if (op) {
         rma_acc_init(c, op, s, rank, offset, type, scale, src, n);

@@ -566,7 +566,7 @@ static bool none_uses(void *arg)
 static void await_operations(struct client *c, const struct keel_segment *segment)
 {
     struct use u = {c, segment};
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     client_wait(c, none_uses, &u);
     while (!none_uses(&u))
         client_progress(c); /* the job is lost */

@@ -32,7 +32,7 @@ static bool is_first(struct keel_group *g)
 {
     struct client *c = g->client;
     int first = 0;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     coll_see_views(c, c->env.now(c->env.user));
     while (first < group_size(g->ranks) && !coll_member_lives(g, first))
         first++;

@@ -203,7 +203,7 @@ static keel_status pack_in_task(const struct call *q, struct source *source, con
 {
     struct client *c = q->c;
     keel_handle handle = {{0}};
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     keel_status status = c->task_broken ? KEEL_ERR_STATE : handle_use(&handle);
     struct op *op = status == KEEL_OK ? pack_init(q, source, p) : NULL;
     if (op) {
@@ -291,7 +291,7 @@ static keel_status call_run(const struct call *q, struct source *source)
 {
     struct client *c = q->c;
     keel_handle own = {{0}}, *handle = q->blocks ? &own : q->handle;
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     keel_status status = handle ? handle_use(handle) : KEEL_OK;
     pthread_mutex_unlock(&c->lock);
     if (status != KEEL_OK || runs_near(q, *source))
@@ -302,7 +302,7 @@ static keel_status call_run(const struct call *q, struct source *source)
             handle_note(handle, status);
         return q->blocks || !handle ? status : KEEL_OK;
     }
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     status = runs_start(q, source, handle);
     pthread_mutex_unlock(&c->lock);
     keel_status waited = q->blocks ? rma_wait(c, &own) : KEEL_OK;

@@ -10,7 +10,7 @@ enum { LOOK_EVERY_NS = 5000000 };
 
 void signal_tell(struct client *c, int rank)
 {
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     if (rank == c->rank)
         c->signals++; /* another thread may wait */
     else
@@ -98,7 +98,7 @@ keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_com
         from < KEEL_ANY_RANK || from >= c->size)
         return KEEL_ERR_ARG;
     for (bool gone = false;;) {
-        pthread_mutex_lock(&c->lock);
+        client_lock(c);
         w.seen = c->signals;
         pthread_mutex_unlock(&c->lock);
         rma_near_update(c, s, c->rank);
@@ -109,7 +109,7 @@ keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_com
             return status;
         if (gone)
             return KEEL_ERR_RANK_DEAD;
-        pthread_mutex_lock(&c->lock);
+        client_lock(c);
         w.look_at = c->env.now(c->env.user) + LOOK_EVERY_NS;
         bool going = client_wait(c, may_hold, &w);
         coll_see_views(c, c->env.now(c->env.user));

@@ -286,7 +286,7 @@ static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out
 /* One thread at a time, and none while a task is open, but for one that is broken: *again. */
 static bool may_draw(struct client *c, const keel_taskpool *pool, bool *again)
 {
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     bool busy = c->drawing || (c->in_task && !(c->task_broken && pool->current >= 0));
     *again = !busy && c->in_task;
     c->drawing = c->drawing || !busy;
@@ -296,7 +296,7 @@ static bool may_draw(struct client *c, const keel_taskpool *pool, bool *again)
 
 static void drawn(struct client *c)
 {
-    pthread_mutex_lock(&c->lock);
+    client_lock(c);
     c->drawing = false;
     pthread_mutex_unlock(&c->lock);
 }
