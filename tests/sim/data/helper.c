@@ -141,7 +141,9 @@ static void heartbeat_there(void *arg, uint64_t unused)
     bool frozen = target->process.frozen && !target->dead;
     if (frozen && !w->net.card && deferred(target, heartbeat_there, m, unused))
         return;
-    m->value = target->dead ? 0 : 1 + (frozen ? target->frozen_at : w->sched.now);
+    bool closed =
+        target->dead || (works(target) && !member_alive(target->member, m->to->id)); /* to who was left out, too */
+    m->value = closed ? 0 : 1 + (frozen ? target->frozen_at : w->sched.now);
     sched_at(&w->sched, w->sched.now + net_delay(&w->net), heartbeat_back, m, 0);
 }
 
