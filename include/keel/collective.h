@@ -23,7 +23,8 @@ extern "C" {
  * with it. No time passes that makes a process that computes or sleeps an error. */
 
 /* Fault-resilient hypercube barrier (FT-ARMCI, "non-data-moving collectives"), with an implicit keel_fence_all before.
- * Returns when every live rank has entered. */
+ * Returns when every live rank has entered. An error of the fence, here and in all collectives with one before, is told to this rank alone and
+ * once: it has not entered, and the others wait for it until it calls again. */
 KEEL_MUST_CHECK keel_status keel_barrier(void);
 /* keel_barrier, under the name of what it does: keel_fence_all, then a barrier. */
 KEEL_MUST_CHECK keel_status keel_sync(void);

@@ -1,6 +1,7 @@
 /* split MODE: the barrier in two phases, keel_sync and keel_group_fence, on real processes. Exit 0 if all is right.
  *   rounds   barriers of all kinds in turns, with puts between the phases; what may not be called meanwhile
  *   die      the last rank dies before it enters (two ranks or more, --on-failure degrade)
+ *   lost     an operation before it has failed: who began that has not entered (three ranks on three nodes, --on-failure degrade)
  *   stop     the last rank stops itself before it enters; the first lets it go on (two ranks or more)
  *   leave    the process leaves between the phases */
 #include <keel/keel.h>
@@ -153,6 +154,46 @@ static void die(void)
     expect_same_epoch(epoch);
 }
 
+/* An implicit get of what is lost with the last rank's node. */
+static void get_the_lost(keel_segment *frail)
+{
+    static int64_t word;
+    CHECK(keel_get_nb(frail, n - 1, 0, &word, sizeof word, NULL));
+}
+
+static void lost(void)
+{
+    keel_segment *frail;
+    int64_t word = 0, sum = 0;
+    double in = 1, out;
+    CHECK(keel_segment_alloc(8, KEEL_REDUNDANCY_NONE, &frail));
+    if (me == n - 1) {
+        kill(getppid(), SIGKILL); /* its agent, and with it the node */
+        pause();
+    }
+    while (keel_rank_alive(n - 1))
+        CHECK(keel_get(seg, me, 0, &word, sizeof word));
+    if (me == 0) {
+        get_the_lost(frail);
+        EXPECT_STATUS(keel_barrier(), KEEL_ERR_DATA_LOST);
+        get_the_lost(frail);
+        EXPECT_STATUS(keel_sync(), KEEL_ERR_DATA_LOST);
+        get_the_lost(frail);
+        EXPECT_STATUS(keel_allreduce_sum(&in, &out, 1), KEEL_ERR_DATA_LOST);
+        get_the_lost(frail);
+        EXPECT_STATUS(keel_group_sync(keel_group_world()), KEEL_ERR_DATA_LOST);
+        get_the_lost(frail);
+        EXPECT_STATUS(keel_barrier_begin(), KEEL_ERR_DATA_LOST);
+        EXPECT_STATUS(keel_barrier_end(NULL), KEEL_ERR_STATE);
+        sum = 5;
+        CHECK(keel_put(seg, 1, 0, &sum, sizeof sum));
+    }
+    CHECK(keel_barrier_begin()); /* once told, an error is over; rank 1 was not let through by any of these */
+    CHECK(keel_barrier_end(NULL));
+    CHECK(keel_get(seg, 1, 0, &sum, sizeof sum));
+    EXPECT(sum == 5);
+}
+
 static void stop(void)
 {
     pid_t pid = getpid();
@@ -206,6 +247,8 @@ int main(int argc, char **argv)
         CHECK(keel_segment_free(seg));
     } else if (strcmp(mode, "die") == 0) {
         die();
+    } else if (strcmp(mode, "lost") == 0) {
+        lost();
     } else if (strcmp(mode, "stop") == 0) {
         stop();
     } else if (strcmp(mode, "leave") == 0) {
