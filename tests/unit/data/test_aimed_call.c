@@ -159,6 +159,16 @@ static void test_aimed_contribution_of_a_dead_process_stays(void **state)
     assert_int_equal(contributed(2), second);
 }
 
+/* Of those that the client has ready. */
+static void keep_pieces(int n)
+{
+    struct piece **at = &c.free_pieces;
+    for (; *at && n > 0; n--)
+        at = &(*at)->next;
+    for (struct piece *p; (p = *at) != NULL; free(p))
+        *at = p->next;
+}
+
 /* nobody else could tell the others that a rank has no memory to take part. */
 static void test_aimed_contribution_waits_for_memory(void **state)
 {
@@ -166,8 +176,7 @@ static void test_aimed_contribution_waits_for_memory(void **state)
     int64_t value = 111, got;
     client_open();
     assert_int_equal(rma_get_strong(&c, shadow, 3, 0, &got, sizeof got), KEEL_OK); /* the link is there */
-    free(c.free_pieces);
-    c.free_pieces = NULL;
+    keep_pieces(0);
     memory_fail_at(1);
     assert_int_equal(collective_contribute(&c, 1, &value, sizeof value), KEEL_OK);
     assert_true(memory_failed());
@@ -298,11 +307,7 @@ static void test_aimed_put_without_memory_for_the_second_copy_waits(void **state
     assert_int_equal(rma_get(&c, shadow, 0, 0, &got, sizeof got), KEEL_OK);
     assert_int_equal(rma_put(&c, shadow, 0, 0, &got, sizeof got), KEEL_OK); /* the links are there */
     for (int n = 1; n <= 6; n++) {                                          /* some of these are the transport's */
-        while (c.free_pieces->next) {
-            struct piece *p = c.free_pieces;
-            c.free_pieces = p->next;
-            free(p);
-        }
+        keep_pieces(1);
         value++;
         memory_fail_at(n);
         assert_int_equal(rma_put(&c, shadow, 0, 0, &value, sizeof value), KEEL_OK);
@@ -311,8 +316,7 @@ static void test_aimed_put_without_memory_for_the_second_copy_waits(void **state
         assert_int_equal(word_at(0, SEG_SHADOW, 0, 0), value);
         assert_true(copies_are_equal());
     }
-    free(c.free_pieces);
-    c.free_pieces = NULL;
+    keep_pieces(0);
     memory_fail_at(1);
     value++;
     assert_int_equal(rma_put(&c, shadow, 0, 0, &value, sizeof value), KEEL_ERR_NOMEM);
