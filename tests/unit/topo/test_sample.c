@@ -214,7 +214,7 @@ static void test_worst_pruned_search_equals_the_full_one(void **state)
         struct setup s = setup(cases[i].grid, cases[i].spares, cases[i].method);
         assert_pruned_equals_full(&s, cases[i].failures);
     }
-assert_true(pruned_maps * (SANITIZED ? 2 : 10) < full_maps);
+    assert_true(pruned_maps * (SANITIZED ? 2 : 10) < full_maps);
 }
 
 static void test_worst_pruned_search_of_wide_stencils_equals_the_full_one(void **state)
