@@ -73,6 +73,8 @@ void net_host_off(struct net *n, int host)
 
 void net_cut(struct net *n, int from, int to, bool cut)
 {
+    if (!cut && !n->cut[from][to]) /* healed before its time was over */
+        return;
     n->cut[from][to] += cut ? 1 : -1;
     if (n->cut[from][to])
         return;
