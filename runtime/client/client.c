@@ -59,7 +59,7 @@ void client_attach(struct client *c, struct tp_ep *own)
 static bool none_left(void *arg)
 {
     const struct client *c = arg;
-    return !c->active && !c->given_up.any;
+    return !c->active && !c->given_up[0].any;
 }
 
 /* Nothing is begun any more, and a thread that waits in an allocation goes: its rank has entered, and the others do without its leaving. False: another

@@ -97,14 +97,16 @@ struct keel_segment {
 
 enum { SEQ_SLOTS = 256 }; /* hash of messages that wait for an answer */
 
+enum { GIVEN_UP = 2 }; /* those whose taking up is waited for, and those that were given up since */
+
 struct link {
     struct client *client;
     int node;
-    int rank;                          /* -1: to the node's agent; else to a rank, part of a struct direct */
-    struct way way;                    /* the own agent's is up, and not this module's to make */
-    uint64_t check_at;                 /* when the agent was last asked about the node */
-    uint64_t notes[NOTES_MAX / 64];    /* bit set: in use */
-    uint64_t given_up[NOTES_MAX / 64]; /* of these, by what was given up */
+    int rank;                                    /* -1: to the node's agent; else to a rank, part of a struct direct */
+    struct way way;                              /* the own agent's is up, and not this module's to make */
+    uint64_t check_at;                           /* when the agent was last asked about the node */
+    uint64_t notes[NOTES_MAX / 64];              /* bit set: in use */
+    uint64_t given_up[GIVEN_UP][NOTES_MAX / 64]; /* of these, by what was given up: client.given_up */
 };
 
 struct lane {
@@ -173,12 +175,14 @@ struct client {
     /* Puts given up while they were in some copies only: told to the agent, not yet taken up by a view. */
     bool doubt_untold;
     uint32_t behind; /* the number of the last of these doubts, 0: there is none. It may still be on its way */
-    /* What they hold, and their notes (link.given_up), until it is taken up: a process without memory gets these back, too. */
-    struct {
+    /* What they hold, and their notes (link.given_up), until it is taken up: a process without memory gets these back, too, and so does one that
+     * goes on giving up. */
+    struct given_up {
         bool any;
+        uint32_t number;  /* of the last doubt */
         uint64_t intents; /* bit set: an entry of the page */
         uint32_t open;    /* in intents->open */
-    } given_up;
+    } given_up[GIVEN_UP];
     /* segments, collectives: user's thread, under the rule that collectives are called in order */
     struct keel_segment *segments, *system;
     struct keel_segment *retired, *retired_last; /* in the order in which they were freed */
@@ -231,8 +235,9 @@ size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incar
 void link_ask_agent(struct client *c, int node, uint64_t now);
 int link_note_take(struct link *l); /* -1: none is free */
 void link_note_free(struct client *c, struct link *l, int note);
-/* It is given back with all others that were given up at that link. */
-void link_note_give_up(struct link *l, int note);
+/* It is given back with the others of client.given_up[which]. */
+void link_note_give_up(struct link *l, int note, int which);
+/* Those of given_up[0] are free, and the others are these now. */
 void link_notes_taken_up(struct client *c, struct link *l);
 
 /* progress.c; lock held */
@@ -306,9 +311,9 @@ struct keel_segment *segment_attach(struct client *c, uint32_t index, uint64_t b
                                     keel_redundancy redundancy);
 /* Lays out its copies. Bytes of the address range that it takes, 0: more than there are. */
 uint64_t segment_lay_out(struct keel_segment *s);
-/* Another number for other sizes, or something else. */
 /* Zeroed memory of the process for the next allocation; NULL only where all are told that there is none. */
 void *segment_zeroed(struct client *c, size_t n, size_t bytes);
+/* Another number for other sizes, or something else. */
 uint64_t segment_fingerprint(const struct client *c, const struct segment_want *want);
 
 /* rma.c: the public calls on an instance */

@@ -36,16 +36,17 @@ void link_note_free(struct client *c, struct link *l, int note)
     c->serve = true;
 }
 
-void link_note_give_up(struct link *l, int note)
+void link_note_give_up(struct link *l, int note, int which)
 {
-    l->given_up[note / 64] |= (uint64_t)1 << (note % 64);
+    l->given_up[which][note / 64] |= (uint64_t)1 << (note % 64);
 }
 
 void link_notes_taken_up(struct client *c, struct link *l)
 {
     for (int w = 0; w < NOTES_MAX / 64; w++) {
-        l->notes[w] &= ~l->given_up[w];
-        l->given_up[w] = 0;
+        l->notes[w] &= ~l->given_up[0][w];
+        l->given_up[0][w] = l->given_up[1][w];
+        l->given_up[1][w] = 0;
     }
     c->serve = true;
 }

@@ -146,12 +146,15 @@ void hold_give_up(struct op *op)
     struct near *n = &op->segment->near[op->rank]; /* the fast path waits, too */
     __atomic_store_n(&n->put_tag, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&n->add_tag, 0, __ATOMIC_RELEASE);
+    int which = c->given_up[0].any;
+    struct given_up *g = &c->given_up[which];
     for (int i = 0; i < op->notes; i++)
-        link_note_give_up(&c->link[op->note[i].node], op->note[i].note);
-    c->given_up.any = true;
+        link_note_give_up(&c->link[op->note[i].node], op->note[i].note, which);
+    g->any = true;
+    g->number = c->behind;
     if (op->intent >= 0)
-        c->given_up.intents |= (uint64_t)1 << op->intent;
-    c->given_up.open += op->counted;
+        g->intents |= (uint64_t)1 << op->intent;
+    g->open += op->counted;
     op->notes = 0;
     op->intent = -1;
     op->counted = false;
@@ -167,18 +170,22 @@ bool hold_is_behind(const struct client *c)
     return c->behind && !is_taken_up(c, c->behind);
 }
 
-void op_given_up_done(struct client *c)
+static void first_taken_up(struct client *c)
 {
-    if (hold_is_behind(c))
-        return;
+    const struct given_up *g = &c->given_up[0];
     for (int m = 0; m < (int)c->page->members; m++)
         link_notes_taken_up(c, &c->link[m]);
     for (int i = 0; i < INTENT_MAX; i++)
-        if (c->given_up.intents >> i & 1)
+        if (g->intents >> i & 1)
             atomic_store_explicit(&c->intents->entry[i].active, 0, memory_order_release);
-    atomic_fetch_sub_explicit(&c->intents->open, c->given_up.open, memory_order_relaxed);
-    c->given_up.any = false;
-    c->given_up.intents = 0;
-    c->given_up.open = 0;
+    atomic_fetch_sub_explicit(&c->intents->open, g->open, memory_order_relaxed);
+    c->given_up[0] = c->given_up[1];
+    c->given_up[1] = (struct given_up){0};
     c->serve = true;
+}
+
+void op_given_up_done(struct client *c)
+{
+    while (c->given_up[0].any && is_taken_up(c, c->given_up[0].number))
+        first_taken_up(c);
 }

@@ -74,7 +74,7 @@ static void see_view(struct client *c)
         if (!atomic_load_explicit(&page_node(c->page, m)->alive, memory_order_acquire))
             link_drop(c, m);
     coll_see_views(c, c->env.now(c->env.user));
-    if (c->given_up.any)
+    if (c->given_up[0].any)
         op_given_up_done(c);
 }
 

@@ -184,8 +184,48 @@ static void test_aimed_doubt_told_late_counts_for_later_puts(void **state)
     while (h[2].opaque[0])
         turns(1);
     assert_int_equal((int64_t)h[2].opaque[1], KEEL_ERR_TIMEOUT);
-    assert_true(c.given_up.any);
+    assert_true(c.given_up[0].any);
     assert_int_equal(c.behind, 3);
+}
+
+/* Operations in the rank's page that are not over, as others see it, and notes that it has at agents. */
+static int held(void)
+{
+    int n = (int)atomic_load(&intents.open);
+    for (int m = 0; m < (int)c.page->members; m++)
+        for (int i = 0; i < NOTES_MAX / 64; i++)
+            n += __builtin_popcountll(c.link[m].notes[i]);
+    return n;
+}
+
+/* a rank that goes on giving up gets back what the first ones hold as soon as these are taken up, and the others' then. */
+static void test_aimed_given_up_again_and_again_gives_back_in_turn(void **state)
+{
+    (void)state;
+    client_open();
+    int64_t v = 1;
+    static keel_handle h[3];
+    w.node[1].still = true;
+    for (unsigned i = 0; i < 3; i++) {
+        c.timeout_ns = (i + 1) * 20000000;
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, 0, 8 * i, &v, NULL, 8, &h[i]), KEEL_OK);
+    }
+    tell_fails = true; /* no view takes up any of them by itself */
+    while (h[2].opaque[0])
+        turns(1);
+    assert_int_equal(held(), 6);
+    static const struct {
+        unsigned doubted;
+        int held;
+    } after[] = {{1, 4}, {2, 4}, {3, 0}};
+    for (unsigned i = 0; i < 3; i++) {
+        atomic_store(&page_rank(c.page, c.rank)->doubted, after[i].doubted);
+        pthread_mutex_lock(&c.lock);
+        op_given_up_done(&c);
+        pthread_mutex_unlock(&c.lock);
+        assert_int_equal(held(), after[i].held);
+    }
+    assert_false(c.given_up[0].any);
 }
 
 static char logged[4096];
@@ -591,6 +631,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_stale_note_does_not_condemn_the_whole_copy, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_segment_freed_during_fetch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_doubt_told_late_counts_for_later_puts, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_given_up_again_and_again_gives_back_in_turn, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_given_up_put_through_the_primary_is_in_doubt, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_through_the_primary_is_open, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_notes_of_chunks_are_cleared_after_a_break, setup, client_close),
