@@ -84,6 +84,7 @@ static bool connect_both(int *out, int *in)
     }
     if (listener >= 0)
         close(listener);
+    raw_unpaced();
     return good;
 }
 

@@ -1,5 +1,8 @@
 #include "bench/rawlib.h"
 
+#include <dirent.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <errno.h>
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
@@ -194,6 +197,22 @@ static void target_serve(struct side *side, struct control *control)
     }
 }
 
+void raw_unpaced(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        char now[16] = "";
+        socklen_t len = sizeof now;
+        int fd = (int)strtol(entry->d_name, NULL, 10);
+        if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, now, &len) == 0 && strncmp(now, "bbr", 3) == 0 &&
+            setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5))
+            (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+    }
+    if (dir)
+        closedir(dir);
+    errno = 0; /* the provider takes it for its own */
+}
+
 static void target_run(const char *host, const char *provider, size_t memory, struct control *control, int me)
 {
     struct side side = {0};
@@ -207,8 +226,10 @@ static void target_run(const char *host, const char *provider, size_t memory, st
     control->addr_len[me] = len;
     atomic_store(&control->ready[me], up ? 1 : -1);
     if (up && await_cm(&side, &info) == FI_CONNREQ && ep_open(&side, info, &side.ep[0]) &&
-        !failed("fi_accept", fi_accept(side.ep[0], NULL, 0)) && await_cm(&side, NULL) == FI_CONNECTED)
+        !failed("fi_accept", fi_accept(side.ep[0], NULL, 0)) && await_cm(&side, NULL) == FI_CONNECTED) {
+        raw_unpaced();
         target_serve(&side, control);
+    }
     _exit(0);
 }
 
@@ -217,9 +238,11 @@ static bool target_connect(struct raw *raw, int i)
     double deadline = raw_now_us() + 10e6;
     while (atomic_load(&raw->control->ready[i]) == 0 && raw_now_us() < deadline)
         usleep(1000);
-    return atomic_load(&raw->control->ready[i]) == 1 && ep_open(&raw->side, raw->side.info, &raw->side.ep[i]) &&
-           !failed("fi_connect", fi_connect(raw->side.ep[i], raw->control->addr[i], NULL, 0)) &&
-           await_cm(&raw->side, NULL) == FI_CONNECTED;
+    bool up = atomic_load(&raw->control->ready[i]) == 1 && ep_open(&raw->side, raw->side.info, &raw->side.ep[i]) &&
+              !failed("fi_connect", fi_connect(raw->side.ep[i], raw->control->addr[i], NULL, 0)) &&
+              await_cm(&raw->side, NULL) == FI_CONNECTED;
+    raw_unpaced();
+    return up;
 }
 
 static void pause_targets(struct raw *raw)

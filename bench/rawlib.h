@@ -56,6 +56,9 @@ double raw_memcpy_ns(size_t size, bool cold);
 /* Nanoseconds there and back for one cache line between two processes. */
 double raw_pingpong_ns(void);
 
+/* All TCP sockets of this process have what Keel's have: no congestion control that paces (docs/adr/0115). */
+void raw_unpaced(void);
+
 double raw_median(double *values, int count);
 /* Iterations that make a batch of about 10 ms if one takes us microseconds. */
 int raw_iters(double us);

@@ -98,7 +98,7 @@ static bool visit_listener(int fd, void *arg)
     socklen_t len = sizeof(listening);
     if (!local_is(fd, &tp->listen_addr) || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) || !listening)
         return false;
-    sock_set_liveness(fd);
+    sock_set_options(fd);
     /* The provider reads a hello with blocking calls: a header without its body would stop the whole process, for a tick of the kernel's
      * clock with the first option, not at all with the second. */
     const struct timeval wait = {.tv_usec = HELLO_WAIT_MS * 1000};
@@ -164,7 +164,7 @@ void ofi_sock_setup_connecting(struct ofi_ep *ep)
     size_t len = sizeof(want.local);
     if (fi_getname(&ep->fid->fid, &want.local, &len) == 0 &&
         sockets_of_epoll(ofi_tp_of_ep(ep)->eq_fd, visit_local, &want))
-        sock_set_liveness(want.fd);
+        sock_set_options(want.fd);
 }
 
 bool ofi_sock_setup_accepted(struct ofi_tp *tp, const struct sockaddr_in6 *peer)

@@ -2,6 +2,8 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdbool.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "runtime/base/log.h"
@@ -14,8 +16,28 @@ enum {
     USER_TIMEOUT_MS = 30 * 1000,
 };
 
-void sock_set_liveness(int fd)
+static bool paces(int fd)
 {
+    char control[16] = ""; /* of the kernel, TCP_CA_NAME_MAX */
+    socklen_t len = sizeof(control);
+    return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, &len) == 0 && strncmp(control, "bbr", 3) == 0;
+}
+
+/* One that paces holds back what follows a segment until a timer has fired: longer than the message takes. */
+static void set_unpaced(int fd)
+{
+    static const char *const instead[] = {"cubic", "reno"}; /* everybody may have the last one */
+    if (!paces(fd))
+        return;
+    for (size_t i = 0; i < sizeof(instead) / sizeof(instead[0]); i++)
+        if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, instead[i], (socklen_t)strlen(instead[i])) == 0)
+            return;
+    log_debug("transport: a connection stays with bbr: %m");
+}
+
+void sock_set_options(int fd)
+{
+    set_unpaced(fd);
     const int on = 1, idle = KEEPALIVE_IDLE_S, interval = KEEPALIVE_INTERVAL_S;
     const unsigned timeout = USER_TIMEOUT_MS;
     if (setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) ||

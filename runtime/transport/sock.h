@@ -2,6 +2,7 @@
 #ifndef KEEL_TRANSPORT_SOCK_H
 #define KEEL_TRANSPORT_SOCK_H
 
-/* Keepalive, and a bound for what is not acknowledged. Accepted sockets inherit it from their listener. */
-void sock_set_liveness(int fd);
+/* Keepalive, a bound for what is not acknowledged, and no congestion control that paces (docs/adr/0115). Accepted sockets inherit them from
+ * their listener. */
+void sock_set_options(int fd);
 #endif

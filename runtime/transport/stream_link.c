@@ -43,7 +43,7 @@ static int socket_open(const struct stream_tp *tp, bool connecting)
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (connecting)
         setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-    sock_set_liveness(fd);
+    sock_set_options(fd);
     if (bind(fd, (const struct sockaddr *)&any_port, tp->host_len) == 0)
         return fd;
     close(fd);
@@ -217,7 +217,7 @@ bool stream_accept_one(struct stream_tp *tp)
         return false;
     }
     setsockopt(req->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    sock_set_liveness(req->fd);
+    sock_set_options(req->fd);
     TAILQ_INSERT_TAIL(&tp->reqs, req, link);
     tp->strangers++;
     if (!stream_watch(tp, req->fd, EPOLLIN, &req->what, EPOLL_CTL_ADD))
