@@ -392,21 +392,35 @@ void courier_room(struct client *c, int rank, uint64_t now)
     pump(c, rank, now);
 }
 
-/* Not now: the sender tries again later. */
-static void refuse(struct client *c, const struct wire *w, uint64_t now)
+/* The life of that rank is told that what it has sent from the next piece on was not taken: it sends it again, later. False: not now. */
+static bool tell_refused(struct client *c, int rank, uint64_t life, uint64_t now)
 {
-    int rank = (int)w->rank, node = node_of(c, rank);
-    struct tp_ep *ep = stream_of(c, rank)->direct ? direct_up(c, rank) : NULL;
+    struct stream *s = stream_of(c, rank);
+    int node = node_of(c, rank);
+    struct tp_ep *ep = s->direct ? direct_up(c, rank) : NULL;
     if (!ep)
         ep = node >= 0 ? link_up(c, node, now) : NULL;
-    struct wire back = *w;
-    back.type = WIRE_PARCEL_BACK;
-    back.rank = (uint32_t)c->rank;
-    back.incarnation = c->incarnation;
-    back.a = parcel_to((int)w->rank, w->incarnation);
-    back.len = 0;
-    if (ep)
-        (void)tp_send(ep, &back, sizeof back, NULL, 0, NULL);
+    struct wire back = {.type = WIRE_PARCEL_BACK,
+                        .rank = (uint32_t)c->rank,
+                        .incarnation = c->incarnation,
+                        .a = parcel_to(rank, (uint32_t)(life - 1)),
+                        .seq = life == c->coll.life[rank].life ? s->received + 1 : 1};
+    return ep && tp_send(ep, &back, sizeof back, NULL, 0, NULL) == KEEL_OK;
+}
+
+static void retry_refusal(struct client *c, int rank, uint64_t now)
+{
+    struct stream *s = stream_of(c, rank);
+    s->refusal_due = !tell_refused(c, rank, s->refused, now);
+    if (s->refusal_due)
+        coll_wake_at(c, now + RETRY_FIRST_NS);
+}
+
+/* Not now. The sender does not send it again by itself, so it must hear of it. */
+static void refuse(struct client *c, int rank, uint64_t life, uint64_t now)
+{
+    stream_of(c, rank)->refused = life;
+    retry_refusal(c, rank, now);
 }
 
 static void returned(struct client *c, const struct wire *w, uint64_t now)
@@ -564,8 +578,8 @@ void courier_receive(struct client *c, const struct wire *w, const void *body, s
         return;
     int from = (int)w->rank;
     uint64_t life = (uint64_t)w->incarnation + 1;
-    if (life > c->coll.life[from].newest)
-        refuse(c, w, now); /* a view that is still to come here names it */
+    if (w->seq && life > c->coll.life[from].newest)
+        refuse(c, from, life, now); /* a view that is still to come here names it */
     if (life != c->coll.life[from].life)
         return;
     struct stream *s = stream_of(c, from);
@@ -576,8 +590,11 @@ void courier_receive(struct client *c, const struct wire *w, const void *body, s
     body = without_known(s, &next, body);
     bool again = next.seq <= s->received;
     if (next.seq == s->received + 1) {
-        if (!take(c, &next, body, now))
-            refuse(c, &next, now);
+        bool taken = take(c, &next, body, now);
+        s->refused = s->refused == life ? 0 : s->refused;
+        s->refusal_due = s->refusal_due && s->refused;
+        if (!taken)
+            refuse(c, from, life, now);
     }
     if (again || (s->received != s->told && (w->flags & WIRE_F_TELL)) || s->received - s->told >= told_after(w))
         acknowledge(c, from, now);
@@ -589,7 +606,11 @@ void courier_link_up(struct client *c, int node, uint64_t now)
 {
     for (int r = 0; r < c->size; r++) {
         struct stream *s = stream_of(c, r);
-        if ((s->head || s->received) && node_of(c, r) == node) {
+        if (node_of(c, r) != node)
+            continue;
+        if (s->refusal_due)
+            retry_refusal(c, r, now);
+        if (s->head || s->received) {
             if (s->received && (s->ack_due || !s->at))
                 acknowledge(c, r, now);
             pump(c, r, now);
@@ -597,14 +618,21 @@ void courier_link_up(struct client *c, int node, uint64_t now)
     }
 }
 
+/* With the connection to the own agent whatever others had sent this way may be lost: pieces, acknowledgements, refusals. They do not know. */
 void courier_link_lost(struct client *c, int node)
 {
+    bool own = node == c->node;
     for (int r = 0; r < c->size; r++) {
         struct stream *s = stream_of(c, r);
-        if (!s->direct && (s->head || s->received) && node_of(c, r) == node) {
+        if (!own && (s->direct || node_of(c, r) != node))
+            continue;
+        if (s->head || s->received) {
             rewind_stream(s);
             s->ack_due = s->received != 0;
         }
+        if (own && r != c->rank && !s->refused)
+            s->refused = c->coll.life[r].life;
+        s->refusal_due = s->refused != 0;
     }
     coll_wake_at(c, 0);
 }
@@ -623,6 +651,7 @@ void courier_direct_lost(struct client *c, int rank)
     rewind_stream(s);
     s->direct = false;
     s->ack_due = s->received != 0;
+    s->refusal_due = s->refused != 0;
     coll_wake_at(c, 0);
 }
 
@@ -650,8 +679,12 @@ void courier_reset(struct client *c, int rank)
 {
     struct stream *s = stream_of(c, rank);
     struct parcel *p = s->head;
+    const struct life *l = &c->coll.life[rank];
+    bool keeps = s->refused && (s->refused == l->life || s->refused > l->newest); /* that life is still to hear of it */
+    uint64_t refused = keeps ? s->refused : 0;
+    bool due = keeps && s->refusal_due;
     free(s->whole);
-    *s = (struct stream){.tail = &s->head, .retry_ns = RETRY_FIRST_NS};
+    *s = (struct stream){.tail = &s->head, .retry_ns = RETRY_FIRST_NS, .refused = refused, .refusal_due = due};
     while (p) {
         struct parcel *next = p->next;
         if (p->borrowed)
@@ -666,6 +699,10 @@ uint64_t courier_tick(struct client *c, uint64_t now)
     uint64_t next = UINT64_MAX;
     for (int r = 0; r < c->size; r++) {
         struct stream *s = stream_of(c, r);
+        if (s->refusal_due) {
+            retry_refusal(c, r, now);
+            next = s->refusal_due && now + RETRY_FIRST_NS < next ? now + RETRY_FIRST_NS : next;
+        }
         if (!c->coll.life[r].life)
             continue;
         if (s->ack_due)

@@ -50,7 +50,9 @@ struct stream {
     /* in */
     uint64_t received, told; /* told: of it the sender knows */
     bool ack_due;
-    uint8_t *whole; /* the message whose pieces are coming */
+    uint64_t refused; /* of that life of the sender the next piece was not taken, and has not come again; 0: none */
+    bool refusal_due; /* it has not been told, or may not have heard */
+    uint8_t *whole;   /* the message whose pieces are coming */
     size_t whole_len, whole_have;
     bool dropping; /* there was no memory for it, and who waits for it knows */
     bool placed;   /* its pieces go where they belong as they come; it began with these: */

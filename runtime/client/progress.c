@@ -123,8 +123,7 @@ static void give_up(struct op *op)
 static void scan(struct client *c, uint64_t now)
 {
     see_view(c);
-    if (c->active)
-        (void)link_up(c, c->node, now); /* the agent here answers for others, too */
+    (void)link_up(c, c->node, now); /* the agent here answers for others, and passes on what other ranks send */
     if (c->doubt_untold) {
         struct control r = {.type = CONTROL_DOUBT};
         c->doubt_untold = !c->env.tell(c->env.user, &r);

@@ -35,6 +35,7 @@ static int pieces;            /* of long messages, passed by the agents */
 static int loses;             /* those after so many are lost, and all answers; 0: none */
 static int arrived, together; /* over connections of ranks; those that hold more than a usual message does */
 static bool crowded;          /* their sockets are full */
+static bool deserted;         /* they can have none */
 
 static inline uint64_t e_now(void *user)
 {
@@ -89,10 +90,10 @@ static inline void agents_turn(void)
         if (e[i].type != TP_RECV)
             continue;
         memcpy(&w, e[i].data, sizeof w);
-        if (w.type != WIRE_PARCEL)
+        if (w.type != WIRE_PARCEL && w.type != WIRE_PARCEL_BACK)
             continue;
-        passed++;
-        pieces += w.identity > COURIER_PIECE;
+        passed += w.type == WIRE_PARCEL;
+        pieces += w.type == WIRE_PARCEL && w.identity > COURIER_PIECE;
         struct tp_ep *to = rank[parcel_rank(w.a)].own;
         bool lost = loses && (parcel_rank(w.a) == 0 || (w.identity > COURIER_PIECE && pieces > loses));
         if (to && !lost)
@@ -166,6 +167,11 @@ static inline bool lossy_room(const struct tp_ep *ep)
     return !crowded || l->rank < 0;
 }
 
+static inline keel_status lossy_listen(struct tp *tp, struct tp_addr *here)
+{
+    return deserted ? KEEL_ERR_SYSTEM : tp_mem.listen(tp, here);
+}
+
 static struct tp_table lossy;
 
 /* The connection ends, and what was sent over it to `to` meanwhile with it. */
@@ -195,6 +201,7 @@ static inline void start(int r)
     lossy = tp_mem;
     lossy.poll = lossy_poll;
     lossy.room = lossy_room;
+    lossy.listen = lossy_listen;
     k->net->table = &lossy;
     assert_int_equal(client_init(&k->c, &env, &welcome, page, &k->intents, k->net, k->shm), KEEL_OK);
     k->c.env.user = k;

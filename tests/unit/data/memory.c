@@ -3,7 +3,8 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-static long left; /* allocations until one fails; 0: none fails */
+static long left;    /* allocations until one fails; 0: none fails */
+static size_t least; /* smaller ones are not counted */
 static bool failed;
 static size_t living;
 
@@ -18,10 +19,16 @@ void *__wrap_realloc(void *old, size_t size);
 void __wrap_free(void *memory);
 // NOLINTEND(bugprone-reserved-identifier)
 
-void memory_fail_at(long n)
+void memory_fail_large(long n, size_t bytes)
 {
     left = n;
+    least = bytes;
     failed = false;
+}
+
+void memory_fail_at(long n)
+{
+    memory_fail_large(n, 0);
 }
 
 bool memory_failed(void)
@@ -35,9 +42,9 @@ size_t memory_living(void)
     return living;
 }
 
-static bool fails(void)
+static bool fails(size_t size)
 {
-    if (left == 0 || --left > 0)
+    if (size < least || left == 0 || --left > 0)
         return false;
     failed = true;
     return true;
@@ -52,17 +59,17 @@ static void *count(void *memory)
 
 void *__wrap_malloc(size_t size)
 {
-    return fails() ? NULL : count(__real_malloc(size));
+    return fails(size) ? NULL : count(__real_malloc(size));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-    return fails() ? NULL : count(__real_calloc(n, size));
+    return fails(n * size) ? NULL : count(__real_calloc(n, size));
 }
 
 void *__wrap_realloc(void *old, size_t size)
 {
-    if (fails())
+    if (fails(size))
         return NULL;
     size_t before = old ? malloc_usable_size(old) : 0;
     void *grown = __real_realloc(old, size);
