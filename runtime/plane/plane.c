@@ -6,6 +6,7 @@
 
 #include "runtime/agent/turns.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/slice.h"
 #include "runtime/plane/plane_int.h"
 
 enum {
@@ -13,6 +14,7 @@ enum {
     SPIN_MAX_NS = 400000,
     YIELD_EVERY = 8,           /* polls without work */
     SOCKETS_EVERY_NS = 100000, /* while spinning, look at the sockets this often */
+    SLICE_NS = 100000, /* an answer is some microseconds of work; what waits must not wait for those who compute */
 };
 
 static void handle_sockets(struct plane *p, int timeout_ms)
@@ -77,6 +79,7 @@ void *plane_thread(void *arg)
     struct plane *p = arg;
     struct agent *a = &p->agent;
     pthread_setname_np(pthread_self(), "keel-data");
+    slice_set(SLICE_NS);
     uint64_t busy_at = clock_now_ns(), sockets_at = 0, spin_ns = p->spin_ns;
     struct turns turns = {0};
     unsigned idle = 0;

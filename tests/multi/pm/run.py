@@ -1,7 +1,9 @@
 """Programs under keelrun on the loopback bed: output, input, exit codes, MPI."""
+import ctypes
 import hashlib
 import json
 import os
+import platform
 import resource
 import signal
 import subprocess
@@ -23,6 +25,36 @@ def test_hello_runs_on_every_node():
     code, out, err = run(["-n", "8", "--nodes", "4"] + sh("echo $KEEL_RANK $KEEL_SIZE $KEEL_NODE"))
     assert code == 0 and err == "", (code, err)
     assert sorted(out.splitlines()) == ["%d 8 %d" % (r, r // 2) for r in range(8)], out
+
+
+def slice_of(thread):
+    """Nanoseconds of a turn that the thread asks for; 0 on a kernel that has no such thing."""
+    number = {"x86_64": 315, "aarch64": 275}.get(platform.machine())
+    if not number:
+        raise Skip("the number of sched_getattr is not known here")
+    attributes = (ctypes.c_uint64 * 6)()
+    assert ctypes.CDLL(None, use_errno=True).syscall(number, thread, attributes, ctypes.sizeof(attributes), 0) == 0, os.strerror(ctypes.get_errno())
+    return attributes[3]
+
+
+def threads(pid, name):
+    for task in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/comm" % (pid, task)) as f:
+            if f.read().strip() == name:
+                yield int(task)
+
+
+def test_data_thread_asks_for_short_turns_and_ranks_do_not():
+    with Job(["-n", "2", "--nodes", "2", "sleep", "10000"]) as job:
+        status, usual = job.wait_ranks(2), slice_of(0)
+        agents = [e["pid"] for e in job.events("start")]
+        data = [wait_for(lambda: [slice_of(t) for t in threads(pid, "keel-data")], "the data thread") for pid in agents]
+        assert data == [[100000 if usual else 0]] * 2, data
+        ranks = [r["pid"] for n in status["nodes"].values() for r in n["ranks"]]
+        assert [slice_of(pid) for pid in ranks] == [usual] * 2, ranks
+        for pid in ranks:
+            os.kill(pid, signal.SIGTERM)
+        job.wait()
 
 
 def test_label_names_the_rank_of_every_line():
