@@ -3,14 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Pieces that are longer go as operations of their own: less than four would fit a message. */
-enum { RUN_MAX = PACK_BODY_MAX / 4 };
-
 bool packing_add(struct packing *p, const keel_piece *run)
 {
     uint64_t first = p->runs && p->first < run->offset ? p->first : run->offset;
     uint64_t end = p->runs && p->end > run->offset + run->len ? p->end : run->offset + run->len;
-    if (run->len > RUN_MAX || end - first > p->reach_max || !pack_has_room(p->runs, p->bytes, run->len))
+    if (run->len > p->run_max || end - first > p->reach_max || !pack_has_room(p->runs, p->bytes, run->len))
         return false;
     p->runs++;
     p->bytes += run->len;

@@ -19,6 +19,7 @@ struct packed {
 
 /* What one message can have of what comes next. */
 struct packing {
+    size_t run_max;     /* of a piece */
     uint64_t reach_max; /* from the first byte to the last */
     size_t runs, bytes;
     uint64_t first, end; /* where the pieces lie */

@@ -26,10 +26,10 @@ static unsigned most_of_message(const struct plan *p, const struct plan_input *i
     return WIRE_BULK_MAX;
 }
 
-static bool is_here(const struct plan_input *in, const struct route *r)
+static bool is_here(int self, const struct route *r)
 {
     for (int i = 0; i < r->copies; i++)
-        if (r->node[i] == in->self)
+        if (r->node[i] == self)
             return true;
     return false;
 }
@@ -54,7 +54,7 @@ static void plan_put(struct plan *p, const struct plan_input *in, const struct r
             add_leg(p, r->node[i], MESSAGE_WINDOW);
         return;
     }
-    p->here = is_here(in, r) && !r->lost; /* what was lost has no memory: an agent says so */
+    p->here = is_here(in->self, r) && !r->lost; /* what was lost has no memory: an agent says so */
     p->noted = several;
     if (!several && !r->lost && (p->here || !in_messages(in))) {
         p->way = p->here ? PLAN_PLAIN : PLAN_ACCESS;
@@ -81,11 +81,14 @@ static void plan_get(struct plan *p, const struct plan_input *in, const struct r
         add_leg(p, r->node[0], by_message ? MESSAGE_WINDOW : 1);
 }
 
-bool plan_packs(enum op_kind kind, const struct route *r, int self)
+size_t plan_packs(enum op_kind kind, const struct route *r, int self)
 {
     if (kind == OP_ACC || r->lost || route_mode(r->tag) != ROUTE_DIRECT)
-        return true;
-    return r->node[0] != self || (kind == OP_PUT && r->copies > 1);
+        return PLAN_PACKED_MAX;
+    bool here = kind == OP_GET ? r->node[0] == self : is_here(self, r);
+    if (!here)
+        return PLAN_PACKED_MAX;
+    return kind == OP_PUT && r->copies > 1 ? PLAN_PACKED_HERE_MAX : 0;
 }
 
 void plan_make(struct plan *p, const struct plan_input *in, const struct route *route)

@@ -17,6 +17,7 @@
 #define KEEL_CLIENT_PLAN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/protocol/page.h"
@@ -25,6 +26,10 @@
 /* Bytes of a put or get whose aligned words are whole on any transport: said in rma.h. Each costs a copy at the agent that a remote write or
  * read does not make: up to here some 15 % of its time, 43 % for a get of twice as many. */
 enum { PLAN_WHOLE_MAX = 64 * 1024 };
+
+/* Bytes of a piece that goes together with others: of the longest a message has three. Longer ones by themselves are faster to a copy on this node,
+ * which takes no agent then. */
+enum { PLAN_PACKED_MAX = WIRE_BULK_MAX / 4, PLAN_PACKED_HERE_MAX = 12 * 1024 };
 
 enum op_kind { OP_PUT, OP_GET, OP_ACC, OP_RMW, OP_ENTER };
 
@@ -66,9 +71,9 @@ struct plan_input {
     int self;        /* this node */
 };
 
-/* Do small pieces of one operation go together, many in a message? Else each is an operation of its own. Pieces that loads and stores reach
- * here do not; accumulates do under each route, as whoever runs a task again makes the same messages. */
-bool plan_packs(enum op_kind kind, const struct route *route, int self);
+/* Pieces of one operation of up to so many bytes go together, many in a message; longer ones are operations of their own. 0: all are. Pieces that
+ * loads and stores reach here do not go together; accumulates do alike under each route, as whoever runs a task again makes the same messages. */
+size_t plan_packs(enum op_kind kind, const struct route *route, int self);
 /* A plan for the route. */
 void plan_make(struct plan *p, const struct plan_input *in, const struct route *route);
 /* The next bytes for the leg; false: none now. Remote writes to one copy complete in the order in which they were taken. */

@@ -147,20 +147,23 @@ static bool has_room(void *arg)
     return ((const struct client *)arg)->ops_living < OPS_MAX;
 }
 
-static bool packs(const struct call *q)
+/* Bytes of the longest pieces that go together; 0: none do. */
+static size_t packs(const struct call *q)
 {
     const struct client *c = q->c;
     struct route route;
     int slot = (int)page_rank(c->page, q->rank)->slot;
-    return q->kind == OP_ACC ||
-           (page_route_read(c->page, group_of(slot, q->s->redundancy), &route) && plan_packs(q->kind, &route, c->node));
+    if (q->kind == OP_ACC)
+        return PLAN_PACKED_MAX;
+    return page_route_read(c->page, group_of(slot, q->s->redundancy), &route) ? plan_packs(q->kind, &route, c->node)
+                                                                              : 0;
 }
 
 /* What goes into one message of what comes next; less than two pieces: none do. */
-static struct packing pack_ahead(const struct call *q, struct source source)
+static struct packing pack_ahead(const struct call *q, struct source source, size_t run_max)
 {
     bool noted = q->kind == OP_PUT && q->s->redundancy != KEEL_REDUNDANCY_NONE;
-    struct packing p = {.reach_max = noted ? NOTED_REACH_MAX : UINT32_MAX};
+    struct packing p = {.run_max = run_max, .reach_max = noted ? NOTED_REACH_MAX : UINT32_MAX};
     for (keel_piece run; source_next(&source, &run) && packing_add(&p, &run);)
         ;
     return p;
@@ -223,7 +226,7 @@ static keel_status pack_in_task(const struct call *q, struct source *source, con
 static keel_status runs_in_task(const struct call *q, struct source *source)
 {
     for (bool any = false;; any = true) {
-        struct packing p = pack_ahead(q, *source);
+        struct packing p = pack_ahead(q, *source, PLAN_PACKED_MAX);
         keel_status status;
         keel_piece run;
         if (p.runs > 1)
@@ -270,12 +273,13 @@ static struct op *run_init(const struct call *q, const keel_piece *run)
 static keel_status runs_start(const struct call *q, struct source *source, keel_handle *handle)
 {
     struct client *c = q->c;
-    bool started = false, packed = packs(q);
+    bool started = false;
+    size_t run_max = packs(q);
     for (;;) {
         struct packing p = {0};
         keel_piece run;
-        if (packed)
-            p = pack_ahead(q, *source);
+        if (run_max)
+            p = pack_ahead(q, *source, run_max);
         if (p.runs < 2 && !source_next(source, &run))
             return KEEL_OK;
         client_wait(c, p.runs < 2 ? has_room : packed_has_room, c);

@@ -193,14 +193,19 @@ static void test_plan_packs_what_loads_and_stores_do_not_reach(void **state)
     (void)state;
     struct route here = route_of(ROUTE_DIRECT, 1, SELF, -1, -1), there = route_of(ROUTE_DIRECT, 1, 2, -1, -1);
     struct route both = route_of(ROUTE_DIRECT, 2, SELF, 2, -1), through = route_of(ROUTE_THROUGH, 2, SELF, 2, -1);
-    assert_false(plan_packs(OP_PUT, &here, SELF));
-    assert_false(plan_packs(OP_GET, &here, SELF));
-    assert_true(plan_packs(OP_ACC, &here, SELF));
-    assert_true(plan_packs(OP_PUT, &there, SELF));
-    assert_true(plan_packs(OP_GET, &there, SELF));
-    assert_true(plan_packs(OP_PUT, &both, SELF));
-    assert_false(plan_packs(OP_GET, &both, SELF));
-    assert_true(plan_packs(OP_GET, &through, SELF));
+    struct route second = route_of(ROUTE_DIRECT, 2, 2, SELF, -1), two = route_of(ROUTE_DIRECT, 2, 2, 3, -1);
+    assert_int_equal(plan_packs(OP_PUT, &here, SELF), 0);
+    assert_int_equal(plan_packs(OP_GET, &here, SELF), 0);
+    assert_int_equal(plan_packs(OP_ACC, &here, SELF), PLAN_PACKED_MAX);
+    assert_int_equal(plan_packs(OP_PUT, &there, SELF), PLAN_PACKED_MAX);
+    assert_int_equal(plan_packs(OP_GET, &there, SELF), PLAN_PACKED_MAX);
+    assert_int_equal(plan_packs(OP_GET, &both, SELF), 0);
+    assert_int_equal(plan_packs(OP_GET, &second, SELF), PLAN_PACKED_MAX);
+    assert_int_equal(plan_packs(OP_GET, &through, SELF), PLAN_PACKED_MAX);
+    assert_int_equal(plan_packs(OP_ACC, &both, SELF), PLAN_PACKED_MAX); /* as under each other route */
+    assert_int_equal(plan_packs(OP_PUT, &both, SELF), PLAN_PACKED_HERE_MAX);
+    assert_int_equal(plan_packs(OP_PUT, &second, SELF), PLAN_PACKED_HERE_MAX);
+    assert_int_equal(plan_packs(OP_PUT, &two, SELF), PLAN_PACKED_MAX);
     struct plan_input in = {.kind = OP_GET, .len = SMALL, .packed = true, .self = SELF};
     struct plan p;
     plan_make(&p, &in, &here); /* it has become near meanwhile: the agent here answers */
