@@ -444,6 +444,14 @@ static bool is_well_formed(const struct agent *a, struct target *t)
     return in_range(t->copy, w->offset, len) && w->offset % align == 0;
 }
 
+/* It is of before something that its rank has given up, and perhaps just that: what it writes from now on must not be overtaken. What it has
+ * not given up it sends again. */
+static bool is_given_up(const struct agent *a, const struct wire *w)
+{
+    const struct view_rank *k = &a->view.rank[w->rank];
+    return w->type != WIRE_GET && w->incarnation == k->incarnation && (int32_t)((uint32_t)w->status - k->doubted) < 0;
+}
+
 /* Is the request well formed, and for a copy that is here? Answers it if not. */
 static bool find_target(struct agent *a, struct target *t)
 {
@@ -462,7 +470,7 @@ static bool find_target(struct agent *a, struct target *t)
         stash(a, t->conn, w, t->body);
         return false;
     }
-    if (w->epoch < t->g->generation || !t->copy) {
+    if (w->epoch < t->g->generation || !t->copy || is_given_up(a, w)) {
         answer(t, WIRE_RETRY);
         return false;
     }

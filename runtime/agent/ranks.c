@@ -127,7 +127,7 @@ void ranks_free(struct agent *a, struct proc *proc)
 
 /* ---- what it says ---- */
 
-/* The rank has given up operations that may be in some copies only, or still come. */
+/* The rank has given up operations that may still come, or be in some copies only. */
 static void take_doubts(struct agent *a, struct proc *proc)
 {
     uint32_t told = proc->intents ? atomic_load(&proc->intents->doubted) : 0;
@@ -135,6 +135,7 @@ static void take_doubts(struct agent *a, struct proc *proc)
     if (proc->doubts_told == told)
         return;
     e.c = told - proc->doubts_told - 1;
+    e.d = (int32_t)(atomic_load(&proc->intents->unequal) - proc->doubts_told) <= 0;
     proc->doubts_told = told;
     a->ops.submit(a->ops.user, &e);
 }

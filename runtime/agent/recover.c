@@ -47,22 +47,24 @@ static void fence(struct agent *a, const struct view_event *events, int n)
         const struct view_event *e = &events[i];
         if (e->type == VIEW_NODE_DEAD && e->a < (uint32_t)a->members)
             fence_node(a, (int)e->a);
-        else if (e->type == VIEW_RANK_DOUBT && e->a < (uint32_t)a->view.ranks)
+        else if (e->type == VIEW_RANK_DOUBT && !e->d && e->a < (uint32_t)a->view.ranks)
             ranks_doubt_intents(a, (int)e->a, e->b);
         else if (e->a < (uint32_t)a->view.ranks && view_event_doubts(e, e->a, e->b))
             fence_rank(a, e->a, e->b);
     }
     for (struct conn *c = a->conns, *next; c; c = next) {
         next = c->next;
-        bool dead = c->incarnation < a->rank_fence[c->rank] || a->node_fence[c->node], doubted = false;
-        for (int i = 0; i < n; i++)
-            doubted = doubted || (events[i].type == VIEW_RANK_DOUBT &&
-                                  view_event_doubts(&events[i], (uint32_t)c->rank, c->incarnation));
-        if (!dead && !doubted)
+        bool dead = c->incarnation < a->rank_fence[c->rank] || a->node_fence[c->node], doubted = dead, fenced = dead;
+        for (int i = 0; i < n; i++) {
+            doubted = doubted || view_event_doubts(&events[i], (uint32_t)c->rank, c->incarnation);
+            fenced = fenced || view_event_fences(&events[i], (uint32_t)c->rank, c->incarnation);
+        }
+        if (!fenced)
             continue;
         if (dead || c->node != a->self)
-            agent_close_conn(a, c); /* a live one connects again; on this node nothing comes late */
-        doubt_conn(a, c);
+            agent_close_conn(a, c); /* a live one connects again; no remote write comes late from this node */
+        if (doubted)
+            doubt_conn(a, c);
         if (dead)
             agent_drop_conn(a, c);
     }

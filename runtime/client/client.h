@@ -172,7 +172,7 @@ struct client {
     keel_status implicit_error; /* one for which there was no memory */
     uint64_t scan_at;
     keel_status fatal; /* the job is lost for this process */
-    /* Puts given up while they were in some copies only: told to the agent, not yet taken up by a view. */
+    /* What was given up while it may still come, or be in some copies only: told to the agent, not yet taken up by a view. */
     bool doubt_untold;
     uint32_t behind; /* the number of the last of these doubts, 0: there is none. It may still be on its way */
     /* What they hold, and their notes (link.given_up), until it is taken up: a process without memory gets these back, too, and so does one that

@@ -132,18 +132,20 @@ void hold_release(struct op *op)
     op->counted = false;
 }
 
-/* What ends here may be in some copies only, or come later than what is written from now on. Its notes stay, and a view
- * will make the copies equal and end its connections. */
+/* What ends here may come later than what is written from now on: a view will end its connections, and have agents refuse what was sent before. What
+ * went to copies one by one may be in some only: its notes stay, and that view will make the copies equal. */
 void hold_give_up(struct op *op)
 {
     struct client *c = op->client;
     if (op->notes == 0 && op->intent < 0 && !op->counted && !(op->unanswered && op_changes(op)))
         return;
-    atomic_fetch_add(&c->intents->doubted, 1);
+    c->behind = atomic_load(&c->intents->doubted) + 1;
+    if (op->notes > 0 || op->intent >= 0)
+        atomic_store(&c->intents->unequal, c->behind);
+    atomic_store(&c->intents->doubted, c->behind);
     struct control r = {.type = CONTROL_DOUBT};
     c->doubt_untold = !c->env.tell(c->env.user, &r); /* else client_progress does it */
-    c->behind = atomic_load(&c->intents->doubted);
-    struct near *n = &op->segment->near[op->rank]; /* the fast path waits, too */
+    struct near *n = &op->segment->near[op->rank];   /* the fast path waits, too */
     __atomic_store_n(&n->put_tag, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&n->add_tag, 0, __ATOMIC_RELEASE);
     int which = c->given_up[0].any;

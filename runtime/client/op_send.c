@@ -34,6 +34,7 @@ static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep
                      .step = p->step,
                      .round = op->round,
                      .epoch = route_generation(op->route.tag),
+                     .status = (int32_t)c->behind,
                      .rank = (uint32_t)c->rank,
                      .incarnation = c->incarnation,
                      .note = (uint16_t)(note + 1),

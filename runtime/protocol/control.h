@@ -15,7 +15,7 @@ enum control_type {
     CONTROL_CHECK,   /* rank: is that node alive? no answer */
     CONTROL_LEAVING, /* rank: keel_finalize was called; answered */
     CONTROL_ABORT,   /* rank: end the job with code a; text. no answer */
-    CONTROL_DOUBT,   /* rank: it gave up a put (note.h: doubted). no answer */
+    CONTROL_DOUBT,   /* rank: it gave something up (note.h: doubted). no answer */
     CONTROL_EVENT,   /* rank: event log line: text = name, NUL, text; a = number. no answer */
     CONTROL_STATUS,  /* rank: look now whether node `slot` answers, and at the process of rank a if it is not -1; b: its
                           * time. The view page has what comes of it. no answer */

@@ -44,7 +44,8 @@ struct intent {
 
 struct intent_page {
     _Atomic uint32_t open;    /* puts that are not complete: a rank that exits with some is in doubt */
-    _Atomic uint32_t doubted; /* times the rank gave up a put that may be in some copies only (KEEL_ERR_TIMEOUT) */
+    _Atomic uint32_t doubted; /* times the rank gave up what changes memory and may still come (KEEL_ERR_TIMEOUT) */
+    _Atomic uint32_t unequal; /* the last of those times after which copies may differ; written before doubted */
     /* Collectives of all live ranks that this one has completed. The rank writes it and then looks at page.frozen before it
      * enters the next one, the agent writes that and then reads this, all sequentially consistent: so from then on the rank
      * completes one more at most. */

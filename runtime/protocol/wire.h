@@ -87,8 +87,9 @@ struct wire {
     uint32_t round;    /* with WIRE_F_TASK */
     uint64_t epoch; /* of a rank's request: the generation of the route it was planned for; of an agent's message: the
                         * sender's view */
-    int32_t status;
-    uint32_t rank;        /* origin */
+    int32_t status; /* of an answer; of a rank's request that changes memory: how often the rank had given something up
+                     * (note.h: doubted) when it was sent */
+    uint32_t rank;  /* origin */
     uint32_t incarnation; /* of the origin */
     uint16_t note;        /* 1 + the note that covers this put or write, 0: none; in an answer: that was forgotten */
     uint16_t lane;        /* WIRE_INTENT, WIRE_DOUBT: the patch's level (protocol/note.h) */

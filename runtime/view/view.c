@@ -303,8 +303,15 @@ static void check_finished(struct view *v)
 
 bool view_event_doubts(const struct view_event *e, uint32_t rank, uint32_t incarnation)
 {
-    return (e->type == VIEW_RANK_DEAD || e->type == VIEW_RANK_DOUBT || (e->type == VIEW_RANK_DONE && e->d)) &&
+    return (e->type == VIEW_RANK_DEAD || (e->type == VIEW_RANK_DOUBT && !e->d) ||
+            (e->type == VIEW_RANK_DONE && e->d)) &&
            e->a == rank && e->b == incarnation;
+}
+
+bool view_event_fences(const struct view_event *e, uint32_t rank, uint32_t incarnation)
+{
+    return view_event_doubts(e, rank, incarnation) ||
+           (e->type == VIEW_RANK_DOUBT && e->a == rank && e->b == incarnation);
 }
 
 /* A writer died: what it was writing may be in one copy and not in the others. */

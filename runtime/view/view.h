@@ -105,7 +105,8 @@ enum view_event_type {
     VIEW_RESTORED = 19,  /* a group, d its generation */
     VIEW_STOP = 20,      /* a exit code, b rank + 1 of who asked (0: the user) */
     VIEW_RANK_DOUBT =
-        21, /* a rank, b incarnation: it lives, and gave up 1 + c operations that may be in some copies only, or still come */
+        21, /* a rank, b incarnation: it lives, and gave up 1 + c operations that may still come, and, unless d is 1, be in
+             * some copies only */
     VIEW_DECLINED = 22, /* a node: it has no memory for the copies that are being filled there, or for further ones */
 };
 
@@ -124,8 +125,10 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
 bool view_rank_takes_part(const struct view *v, int rank);
 /* Does the node run a rank that takes part in collectives? */
 bool view_node_takes_part(const struct view *v, int node);
-/* Does the event end, or put in doubt, what the writer (rank, incarnation) has on its way? */
+/* Does the event put in doubt what the writer (rank, incarnation) has on its way: may copies differ? */
 bool view_event_doubts(const struct view_event *event, uint32_t rank, uint32_t incarnation);
+/* Does it end what the writer has on its way? That is so of all that put it in doubt. */
+bool view_event_fences(const struct view_event *event, uint32_t rank, uint32_t incarnation);
 /* Copies of the group that hold every completed write. */
 int view_whole_copies(const struct view_group *g);
 /* Is the node one of the group's copies? Its place in the list, or -1. */

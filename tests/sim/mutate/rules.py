@@ -9,7 +9,8 @@ AGENT, CLIENT, PROTOCOL = "runtime/agent/", "runtime/client/", "runtime/protocol
 
 RULES = [
     rule("R1", "messages of an older generation are executed", AGENT + "execute.c",
-         "if (w->epoch < t->g->generation || !t->copy) {", "if (!t->copy) {"),
+         "if (w->epoch < t->g->generation || !t->copy || is_given_up(a, w)) {",
+         "if (!t->copy || is_given_up(a, w)) {"),
     rule("R1", "remote keys outlive their generation", PROTOCOL + "wire.h", "(generation & 0xffff)", "(generation & 0)"),
     rule("R1", "connections with announced writes survive the group's change", AGENT + "recover.c",
          "    drop_old_writes(a, before);\n", "    (void)drop_old_writes;\n"),
@@ -41,6 +42,10 @@ RULES = [
          " && !(op->unanswered && op_changes(op)))", ")"),
     rule("R5", "the fast path overtakes what was given up", CLIENT + "op_hold.c",
          "__atomic_store_n(&n->put_tag, 0, __ATOMIC_RELEASE);", "(void)n;"),
+    rule("R5", "what was sent before something was given up is executed", AGENT + "execute.c",
+         "|| !t->copy || is_given_up(a, w)) {", "|| !t->copy || (is_given_up(a, w) && false)) {"),
+    rule("R5", "copies are taken for equal whatever was given up", CLIENT + "op_hold.c",
+         "    if (op->notes > 0 || op->intent >= 0)\n        atomic_store", "    if (op->notes > 0 && false)\n        atomic_store"),
     rule("R5", "who exits with puts under way is not in doubt", AGENT + "ranks.c",
          ".d = proc->intents && atomic_load(&proc->intents->open) != 0", ".d = 0"),
     rule("R5", "time that a process did not live counts", CLIENT + "progress.c",

@@ -56,6 +56,28 @@ static void assert_first_is(uint32_t seg, int rank, int64_t value)
         assert_int_equal(word_at(g->copy[i].node, seg, rank, 0), value);
 }
 
+/* The client's process, for its agent. */
+static struct proc *client_proc(void)
+{
+    static struct control_welcome welcome;
+    struct proc *proc = ranks_started(&w.node[3].agent, 1);
+    assert_non_null(ranks_conn(&w.node[3].agent, proc));
+    ranks_welcome(&w.node[3].agent, proc, 3, 0, NULL, &intents, &welcome);
+    return proc;
+}
+
+/* The agent reads what it was told, and the view that it asks for comes. */
+static struct view_event take_up(struct proc *proc)
+{
+    struct control r = {.type = CONTROL_DOUBT};
+    assert_int_equal(w.submissions, 0);
+    ranks_control(&w.node[3].agent, proc, &r);
+    assert_int_equal(w.submissions, 1);
+    struct view_event e = w.submitted[--w.submissions];
+    change(&e, 1);
+    return e;
+}
+
 static void one_after_the_other(void **state, uint32_t seg, int rank, enum write first, enum write then, size_t len)
 {
     static keel_handle h, later;
@@ -63,6 +85,7 @@ static void one_after_the_other(void **state, uint32_t seg, int rank, enum write
     setup(state);
     client_open();
     none = segment_attach(&c, SEG_NONE, SEG_BYTES, KEEL_REDUNDANCY_NONE);
+    struct proc *proc = client_proc();
     struct keel_segment *s = seg == SEG_NONE ? none : seg == SEG_SHADOW ? shadow : triple;
     start(PUT, s, rank, 2, 8, &h);
     settle(&h);
@@ -83,7 +106,11 @@ static void one_after_the_other(void **state, uint32_t seg, int rank, enum write
         w.node[node].still = false;
     turns(50);
     assert_false(is_over(&later)); /* nobody knows whether the first one has come */
-    change(&(struct view_event){.type = VIEW_RANK_DOUBT, .a = 3}, 1);
+    uint64_t generation = group_at(3, SEG_SHADOW, 0)->generation;
+    bool differs = first != ACCUMULATE && seg != SEG_NONE;
+    assert_int_equal(take_up(proc).d, !differs);
+    if (!differs) /* nothing is made equal for it */
+        assert_int_equal(group_at(3, SEG_SHADOW, 0)->generation, generation);
     restore();
     settle(&later);
     assert_int_equal((int64_t)later.opaque[1], KEEL_OK);
@@ -141,6 +168,95 @@ static void test_aimed_accumulate_given_up_here_comes_before_plain_stores(void *
     assert_int_equal(word_at(3, SEG_NONE, 3, 0), 2);
 }
 
+static struct {
+    struct wire w;
+    uint8_t body[64];
+    size_t len;
+    struct tp_ep *ep;
+} kept;
+
+/* In a queue of the process, as what does not fit into a ring. */
+static keel_status keep_back(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
+                             struct tp_op *op)
+{
+    (void)op;
+    assert_true(hlen == sizeof kept.w && len <= sizeof kept.body);
+    memcpy(&kept.w, header, hlen);
+    if (len)
+        memcpy(kept.body, body, len);
+    kept.len = len;
+    kept.ep = ep;
+    return KEEL_OK;
+}
+
+/* What comes to the own agent when the view that took up its end is there is not executed, whatever route it was meant for. */
+static void comes_late(void **state, uint32_t seg)
+{
+    static keel_handle h;
+    static struct tp_table table;
+    client_close(state);
+    setup(state);
+    client_open();
+    none = segment_attach(&c, SEG_NONE, SEG_BYTES, KEEL_REDUNDANCY_NONE);
+    struct proc *proc = client_proc();
+    struct keel_segment *s = seg == SEG_NONE ? none : shadow;
+    c.bytewise = true;
+    start(PUT, s, 3, 2, 8, &h);
+    settle(&h);
+    start(PACKED_PUT, shadow, 2, 2, 8, &h); /* the agent here is connected */
+    settle(&h);
+    c.timeout_ns = 10000000;
+    table = tp_mem;
+    table.send = keep_back;
+    net->table = &table;
+    start(ACCUMULATE, s, 3, 77, 8, &h);
+    turns(20);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_ERR_TIMEOUT);
+    net->table = &tp_mem;
+    c.timeout_ns = 30000000000ull;
+    assert_int_equal(take_up(proc).d, 1);
+    start(PUT, s, 3, 3, 8, &h);
+    settle(&h);
+    assert_int_equal((int64_t)h.opaque[1], KEEL_OK);
+    assert_int_equal(tp_mem.send(kept.ep, &kept.w, sizeof kept.w, kept.body, kept.len, NULL), KEEL_OK);
+    turns(20);
+    assert_first_is(seg, 3, 3);
+}
+
+static void test_aimed_what_was_given_up_comes_to_the_own_agent_in_vain(void **state)
+{
+    client_open();
+    comes_late(state, SEG_NONE);
+    comes_late(state, SEG_SHADOW);
+}
+
+/* What the rank has not given up, and sent before, is sent again and counts once. */
+static void test_aimed_what_was_not_given_up_goes_on(void **state)
+{
+    (void)state;
+    static keel_handle lost, stays;
+    client_open();
+    struct proc *proc = client_proc();
+    start(PUT, shadow, 0, 2, 8, &stays);
+    settle(&stays);
+    start(PUT, shadow, 2, 2, 8, &stays);
+    settle(&stays);
+    for (int node = 0; node < 4; node++)
+        w.node[node].still = true;
+    c.timeout_ns = 10000000;
+    start(ACCUMULATE, shadow, 0, 77, 8, &lost);
+    c.timeout_ns = 30000000000ull;
+    start(ACCUMULATE, shadow, 2, 7, 8, &stays);
+    turns(20);
+    assert_true(is_over(&lost) && !is_over(&stays));
+    for (int node = 0; node < 4; node++)
+        w.node[node].still = false;
+    assert_int_equal(take_up(proc).d, 1);
+    settle(&stays);
+    assert_int_equal((int64_t)stays.opaque[1], KEEL_OK);
+    assert_first_is(SEG_SHADOW, 2, 7);
+}
+
 /* To another node: it will be refused there, as if it had been lost with the connection. */
 static keel_status send_in_vain(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                                 struct tp_op *op)
@@ -157,11 +273,8 @@ static keel_status send_in_vain(struct tp_ep *ep, const void *header, size_t hle
 static void test_aimed_update_given_up_keeps_what_was_stored(void **state)
 {
     (void)state;
-    static struct control_welcome welcome;
     client_open();
-    struct proc *proc = ranks_started(&w.node[3].agent, 1);
-    assert_non_null(ranks_conn(&w.node[3].agent, proc));
-    ranks_welcome(&w.node[3].agent, proc, 3, 0, NULL, &intents, &welcome);
+    struct proc *proc = client_proc();
     memset(big, 0x11, sizeof big);
     assert_int_equal(rma_put(&c, shadow, 3, 0, big, sizeof big), KEEL_OK);
     uint8_t *mine = bytes_at(3, SEG_SHADOW, 3);
@@ -178,7 +291,7 @@ static void test_aimed_update_given_up_keeps_what_was_stored(void **state)
     net->table = &tp_mem;
     c.timeout_ns = 30000000000ull;
     w.node[0].still = false;
-    change(&(struct view_event){.type = VIEW_RANK_DOUBT, .a = 3}, 1);
+    assert_int_equal(take_up(proc).d, 0);
     restore();
     turns(50);
     memset(big, 0x77, sizeof big);
@@ -195,6 +308,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_write_given_up_comes_before_later_ones, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_accumulate_given_up_here_comes_before_plain_stores, setup,
                                         client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_what_was_given_up_comes_to_the_own_agent_in_vain, setup,
+                                        client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_what_was_not_given_up_goes_on, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_update_given_up_keeps_what_was_stored, setup, client_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

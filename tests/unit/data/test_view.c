@@ -391,6 +391,13 @@ static void test_view_doubts_of_a_living_rank_are_counted(void **state)
     apply(&v, VIEW_RANK_DOUBT, 1, 0, 4, 0); /* five at once */
     assert_int_equal(v.rank[1].doubted, 7);
     assert_int_equal(v.rank[1].state, RANK_RUNNING);
+    for (int g = 0; g < 2 * CLASSES; g++)
+        assert_int_equal(v.group[g].doubted_at, v.epoch);
+    apply(&v, VIEW_RANK_DOUBT, 1, 0, 0, 1); /* of which nothing can differ */
+    assert_int_equal(v.rank[1].doubted, 8);
+    for (int g = 0; g < 2 * CLASSES; g++)
+        assert_true(v.group[g].doubted_at < v.epoch && v.group[g].generation < v.epoch);
+    v.rank[1].doubted = 7;
     apply(&v, VIEW_RANK_DOUBT, 1, 7, 0, 0); /* no such incarnation */
     assert_int_equal(v.rank[1].doubted, 7);
     apply(&v, VIEW_RANK_DEAD, 1, 0, 9, 0);
