@@ -82,6 +82,7 @@ struct sum {
 
 struct word {
     struct word *next;
+    bool half; /* 32 bits of it */
     int segment, rank;
     size_t offset;
     struct history history;

@@ -45,6 +45,9 @@ static void watch(struct world *w, int segment)
         for (int i = 0; i < WORDS_PER_RANK; i++, at += 8) {
             struct word *word = sim_alloc(sizeof *word);
             *word = (struct word){.next = m->words, .segment = segment, .rank = rank, .offset = at};
+            word->half = i < 2 && sched_chance(&w->sched, 0.3); /* the third one is put to, as a whole */
+            if (word->half && sched_chance(&w->sched, 0.5))
+                word->offset += 4;
             m->words = word;
         }
         for (int bell = BELL_OF_ALL; w->setup.signals && bell <= BELL_OF_ONE; bell++, at += 8)

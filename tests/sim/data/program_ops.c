@@ -284,6 +284,84 @@ static void put_pieces(struct program *p, int segment)
     free(q.bytes);
 }
 
+static void get_pieces(struct program *p, int segment)
+{
+    struct region *g = some_region(p, segment, sched_chance(program_random(p), 0.3));
+    struct pieces q;
+    size_t first, len = 1 + sched_below(program_random(p), 24);
+    if (!g || !some_pieces(p, &q, len, 1, g->len < 4096 ? g->len : 4096, &first))
+        return;
+    size_t extent = q.stride * (q.n - 1) + len, local = q.shape.local_stride[0];
+    uint64_t changes = g->changes;
+    uint8_t *base = sim_alloc(extent);
+    memcpy(base, g->base + first, extent);
+    keel_status status = pieces_run(p, &q, (struct shaped){.kind = OP_GET}, segment, g->rank, g->offset);
+    for (size_t i = 0; i < q.n && status == KEEL_OK; i++)
+        model_got(p->w, p->r, g, first + i * q.stride, q.bytes + i * local, len, base + i * q.stride, changes);
+    free(base);
+    free(q.bytes);
+}
+
+enum { GATHERED_MAX = 12 };
+
+static bool overlaps(const struct pending *put, const struct region *g, size_t offset, size_t len)
+{
+    for (const struct pending *o = g->pending; o; o = o->next)
+        if (o == put)
+            return o->offset < offset + len && offset < o->offset + o->len;
+    return false;
+}
+
+/* Many puts, and one handle for all of them: if one fails all are in doubt. */
+static void put_gathered(struct program *p, int segment)
+{
+    struct client *c = &p->r->client;
+    keel_handle handle = {{0}};
+    struct pending *put[GATHERED_MAX];
+    uint8_t *bytes[GATHERED_MAX];
+    size_t offset, len, n = 0, most = sched_between(program_random(p), 1, GATHERED_MAX);
+    int rank = -1;
+    if (rma_aggregate(c, &handle) != KEEL_OK)
+        world_fail(p->w, "rank %d: a fresh handle cannot gather", p->r->rank);
+    for (size_t i = 0; i < most && !p->over; i++) {
+        struct region *g = some_region(p, segment, true);
+        if (!g)
+            return;
+        if (n > 0 && g->rank != rank)
+            continue;
+        rank = g->rank;
+        some_range(p, g, &offset, &len);
+        wait_for_overlap(p, g, offset, len);
+        bool again = false;
+        for (size_t k = 0; k < n; k++)
+            again = again || overlaps(put[k], g, offset, len);
+        if (again || p->over)
+            continue;
+        bytes[n] = sim_alloc(len);
+        fill(p, bytes[n], len);
+        put[n] = model_put(p->w, p->r, g, offset, bytes[n], len);
+        keel_status status =
+            rma_start(c, OP_PUT, p->seg[segment], g->rank, g->offset + offset, bytes[n], NULL, len, &handle);
+        if (status == KEEL_OK) {
+            n++;
+            continue;
+        }
+        model_status(p->w, p->r, segment, g->rank, status, "a put that is gathered");
+        model_put_done(p->w, put[n], status);
+        free(bytes[n]);
+    }
+    if (n == 0)
+        return;
+    program_begin(p, "keel_wait of a handle that gathers");
+    keel_status status = rma_wait(c, &handle);
+    program_ended(p, status, true);
+    model_status(p->w, p->r, segment, rank, status, "keel_wait of a handle that gathers");
+    for (size_t i = 0; i < n; i++) {
+        model_put_done(p->w, put[i], status == KEEL_OK ? KEEL_OK : KEEL_ERR_TIMEOUT);
+        free(bytes[i]);
+    }
+}
+
 static void accumulate_pieces(struct program *p, int segment)
 {
     struct sched *s = program_random(p);
@@ -333,11 +411,30 @@ static struct history_op some_word_op(struct program *p, int which, int rank)
     return op;
 }
 
-static keel_status run_word_op(struct program *p, keel_segment *segment, int rank, size_t offset,
+/* On a word of 32 bits. */
+static keel_status run_half_op(struct program *p, keel_segment *segment, int rank, size_t offset,
                                const struct history_op *op, int64_t *result)
 {
     struct client *c = &p->r->client;
     bool cas = op->rmw == (enum arith_rmw)KEEL_RMW_COMPARE_SWAP;
+    int32_t a = (int32_t)op->a, b = (int32_t)op->b, got = 0;
+    keel_status status;
+    if (op->kind == HISTORY_RMW)
+        status = rma_rmw(c, segment, rank, offset, KEEL_INT32, (keel_rmw_op)op->rmw, cas ? &b : &a, &a, &got);
+    else
+        status = (op->kind == HISTORY_PLAIN_GET ? rma_get : rma_get_strong)(c, segment, rank, offset, &got, sizeof got);
+    *result = got;
+    return status;
+}
+
+static keel_status run_word_op(struct program *p, keel_segment *segment, int rank, const struct word *word,
+                               const struct history_op *op, int64_t *result)
+{
+    struct client *c = &p->r->client;
+    size_t offset = word->offset;
+    bool cas = op->rmw == (enum arith_rmw)KEEL_RMW_COMPARE_SWAP;
+    if (word->half)
+        return run_half_op(p, segment, rank, offset, op, result);
     if (op->kind == HISTORY_RMW)
         return rma_rmw(c, segment, rank, offset, KEEL_INT64, (keel_rmw_op)op->rmw, cas ? &op->b : &op->a, &op->a,
                        result);
@@ -367,7 +464,7 @@ static void word_op(struct program *p, int segment)
     size_t at = history_call(&word->history, &op);
     int64_t old = 0;
     program_begin(p, call[op.kind]);
-    keel_status status = run_word_op(p, p->seg[segment], rank, word->offset, &op, &old);
+    keel_status status = run_word_op(p, p->seg[segment], rank, word, &op, &old);
     program_ended(p, status, true);
     world_trace(p->w, "rank %d: %s of %zu of rank %d, segment %d: %s", p->r->rank, call[op.kind], word->offset, rank,
                 segment, keel_status_name(status));
@@ -473,10 +570,14 @@ void program_action(struct program *p)
     }
     if (segment < 0 || kind < 8)
         process_spend(p->process, sched_below(s, 200 * US));
-    else if (kind < 48)
+    else if (kind < 45)
         put(p, segment);
+    else if (kind < 48)
+        put_gathered(p, segment);
     else if (kind < 55)
         put_pieces(p, segment);
+    else if (kind < 60)
+        get_pieces(p, segment);
     else if (kind < 70 || p->w->model->planned[segment].of_group)
         get(p, segment);
     else if (kind < 77)

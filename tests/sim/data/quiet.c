@@ -212,6 +212,18 @@ void model_check_quiet(struct world *w)
         decide_sum(w, s);
 }
 
+/* An atomic operation on 32 bits changes nothing beside them. */
+static int64_t half_at(struct world *w, const struct word *word, const uint8_t *part)
+{
+    int32_t value, beside;
+    memcpy(&value, part + word->offset, sizeof value);
+    memcpy(&beside, part + (word->offset ^ sizeof beside), sizeof beside);
+    if (beside && !w->failed)
+        world_fail(w, "beside the word at %zu of rank %d's part of segment %d is %d", word->offset, word->rank,
+                   word->segment, (int)beside);
+    return value;
+}
+
 static void check_history(struct world *w, struct word *word)
 {
     struct check_parts p = check_parts(w, word->segment, word->rank);
@@ -220,7 +232,10 @@ static void check_history(struct world *w, struct word *word)
     struct history_op last = {.kind = HISTORY_GET, .called = w->sched.now};
     size_t at = history_call(&word->history, &last);
     int64_t value;
-    memcpy(&value, p.part[0] + word->offset, sizeof value);
+    if (word->half)
+        value = half_at(w, word, p.part[0]);
+    else
+        memcpy(&value, p.part[0] + word->offset, sizeof value);
     history_return(&word->history, at, value, w->sched.now + 1);
     if (history_check(&word->history, 0) != HISTORY_BROKEN)
         return;
