@@ -332,7 +332,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
     if (status == KEEL_OK)
         status = store_init(&a->store, &store_ops, a->net, a->view.nodes, a->view.slot_ranks);
     if (status == KEEL_OK)
-        status = store_define(&a->store, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_SHADOW, 0);
+        status = store_define(&a->store, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_TRIPLE, 0);
     if (status == KEEL_OK)
         status = segments_make_copies(a, store_find(&a->store, SYSTEM_SEGMENT));
     if (status == KEEL_OK && !(a->barrier = barrier_create(a->members, a->self, &barrier_ops)))

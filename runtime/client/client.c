@@ -41,7 +41,7 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
     link_init(c);
     if (!direct_init(c) || !coll_init(c))
         return KEEL_ERR_NOMEM;
-    c->system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_SHADOW);
+    c->system = segment_attach(c, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_TRIPLE);
     return c->system ? KEEL_OK : KEEL_ERR_NOMEM;
 }
 

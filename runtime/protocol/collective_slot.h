@@ -20,6 +20,7 @@ struct collective_slot {
     uint8_t data[COLLECTIVE_BYTES_MAX];
 };
 
+/* It has three copies (KEEL_REDUNDANCY_TRIPLE): a program whose data survive two nodes also allocates after they have died. */
 enum { SYSTEM_SEGMENT = 0 };
 /* Behind them in rank 0's part: how many numbers were drawn for segments of groups. */
 #define SYSTEM_COUNTER_AT (2 * sizeof(struct collective_slot))

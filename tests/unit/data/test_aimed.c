@@ -129,10 +129,10 @@ static void test_aimed_segment_freed_during_fetch(void **state)
     (void)state;
     int stuck = 0;
     for (int k = 0; k < 12; k++)
-        for (int at = 0; at < 2; at++) {
+        for (int at = 0; at < 3; at++) {
             world_close();
             world_open(4, 0, VIEW_DEGRADE);
-            announce(&w.rank[3], 0, SEG_SHADOW, 0, 64, 1, 0, 1);
+            announce(&w.rank[3], 0, SEG_TRIPLE, 0, 64, 1, 0, 1);
             world_pump();
             struct view_event e = {.type = VIEW_RANK_DEAD, .a = 3, .c = 9};
             world_prepare(&e, 1);
@@ -144,12 +144,12 @@ static void test_aimed_segment_freed_during_fetch(void **state)
             for (int i = 0; i < k; i++)
                 world_turn();
             struct proc proc = {.rank = at};
-            struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_SHADOW, .b = 1};
+            struct control r = {.type = CONTROL_SEG_FREE, .seg = SEG_TRIPLE, .b = 1};
             segments_free(&w.node[at].agent, &proc, &r);
             world_pump();
             world_restore();
             struct wire add = rank_wire(&w.rank[2], WIRE_RMW, 0, 0, 0); /* the system segment: the same group */
-            add.epoch = w.node[0].agent.view.group[group_of(0, 1)].generation;
+            add.epoch = w.node[0].agent.view.group[group_of(0, 2)].generation;
             add.a = 1;
             add.identity = 1;
             int status = rank_ask(&w.rank[2], 0, add, NULL);
