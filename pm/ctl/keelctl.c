@@ -36,7 +36,7 @@ static const char doc[] = "Look at running Keel jobs and control them.\v"
                           "JOB is an id from list, or the beginning of one. It may be left out if there is one job.";
 
 struct request {
-    bool json, detect;
+    bool json, detect, aimed; /* aimed: --signal was given */
     int signal;
     const char *host;
     char *words[ARGS_MAX];
@@ -577,6 +577,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         r->signal = (int)strtol(arg, &end, 10);
         if (*end || r->signal < 1 || r->signal > 64)
             pm_quit(2, "--signal: %s is not a signal number", arg);
+        r->aimed = true;
         return 0;
     case ARGP_KEY_ARG:
         if (r->count == ARGS_MAX)
@@ -618,6 +619,12 @@ static int run(int argc, char **argv)
                 command);
     if (r.count - 1 < known[k].low || r.count - 1 > known[k].high)
         pm_quit(2, "wrong number of arguments for %s; see keelctl --help", command);
+    if (r.json && k != 0 && k != 1 && k != 6)
+        pm_quit(2, "--json is for list, status and verify");
+    if (r.detect && k != 1)
+        pm_quit(2, "--detect is for status");
+    if (r.aimed && k != 4)
+        pm_quit(2, "--signal is for kill-node");
     static struct found_agent *all; /* until the end of the program */
     const char *wanted = k == 5 ? r.words[2] : r.count > 1 ? r.words[1] : NULL;
     all = finder_agents(wanted, &count);

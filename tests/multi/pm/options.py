@@ -270,6 +270,13 @@ def test_keelctl_json_is_one_object_a_line():
         assert job.id() in said("keelctl", "list") and "rank 0" in said("keelctl", "status", job.id())
 
 
+def test_keelctl_option_of_another_command_is_not_good():
+    for words in (["stop", "--json"], ["attach", "--json"], ["kill-node", "--json", "x", "0"], ["bed", "--json", "cut", "x", "0"],
+                  ["list", "--detect"], ["verify", "--detect"], ["status", "--signal", "9"], ["stop", "--signal", "9"]):
+        result = subprocess.run([KEELCTL, *words], capture_output=True, text=True, timeout=HANG_S)
+        assert result.returncode == 2 and " is for " in result.stderr, (words, result)
+
+
 def test_keelctl_host_asks_there():
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory, Job(["-n", "1", "sleep", "10000"]) as job:
         ssh(directory)
