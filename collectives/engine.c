@@ -342,7 +342,7 @@ static void tell_revoked(struct engine *e)
 enum engine_status engine_start(struct engine *e, const struct engine_call *call, uint64_t now, uint64_t *seq)
 {
     e->now = now;
-    int s = call->kind == ENGINE_AGREE || call->kind == ENGINE_SHRINK ? STREAM_REPAIR : STREAM_ORDINARY;
+    int s = stream_of(call->kind);
     if (!engine_arguments_fit(e, call))
         return ENGINE_BAD;
     if (e->revoked && s == STREAM_ORDINARY)

@@ -47,7 +47,9 @@ enum engine_kind {
     ENGINE_BARRIER,
     ENGINE_SHRINK, /* who lives: the result's members */
     ENGINE_AGREE, /* on call.value, combined by call.agree; what a member that died returned is what the others return */
-    ENGINE_MOVE,  /* data, by call.move */
+    ENGINE_DECIDE, /* the same among the ordinary calls: whoever joined after it is told the value, too. call.arguments are the same on all, and
+                    * call.place where it is said, or all are told ENGINE_MISMATCH. It needs no memory but what was put by. */
+    ENGINE_MOVE,   /* data, by call.move */
 };
 
 enum engine_agree { ENGINE_AND, ENGINE_OR, ENGINE_MIN, ENGINE_MAX };
@@ -63,8 +65,9 @@ struct engine_blocks {
 struct engine_call {
     enum engine_kind kind;
     enum meet_shape shape; /* of the meeting; the same on all members */
-    enum engine_agree agree;
+    enum engine_agree agree; /* AGREE, DECIDE */
     uint64_t value;
+    uint64_t arguments, place; /* DECIDE; place 0: not said */
     /* ENGINE_MOVE. in and out: as in schedule.h, but with blocks by member instead of place; both stay valid until done. in may be
      * equal to out; otherwise they do not overlap. Blocks of members that the result does not cover are filled with zeros.
      * For BCAST there is only out; for REDUCE members other than the root give out too, len bytes that may be overwritten. */
@@ -90,7 +93,7 @@ struct engine_call {
 
 struct engine_result {
     enum engine_status status;
-    uint64_t value; /* AGREE */
+    uint64_t value; /* AGREE, DECIDE */
     const struct roster *
         members; /* whom the result covers; NULL with an error, and for who joined later. Valid during the callback: take a reference */
     uint64_t epoch; /* for who joined later and is told the others' result: of the view that they decided in; else 0 */

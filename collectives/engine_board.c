@@ -105,7 +105,7 @@ static void begin_meeting(const struct engine *e, struct shortcut *s, int stream
 bool engine_post(struct engine *e, const struct engine_call *call)
 {
     struct shortcut *s = &e->shortcut;
-    int stream = call->kind == ENGINE_AGREE || call->kind == ENGINE_SHRINK ? STREAM_REPAIR : STREAM_ORDINARY;
+    int stream = stream_of(call->kind);
     uint64_t number = e->stream[stream].started + 1;
     if (!s->usable || s->active || e->stream[stream].started != e->stream[stream].complete ||
         e->stream[stream].starved || (e->revoked && stream == STREAM_ORDINARY) || s->left[stream] == number)

@@ -21,6 +21,8 @@ uint32_t engine_signature(const struct engine *e, const struct engine_call *c)
     uint64_t h = hash(hash(2166136261u, c->kind), c->shape);
     if (c->kind == ENGINE_AGREE)
         return folded(hash(h, c->agree));
+    if (c->kind == ENGINE_DECIDE)
+        return folded(hash(hash(h, c->agree), c->arguments));
     if (c->kind != ENGINE_MOVE)
         return folded(h);
     h = hash(hash(hash(hash(h, c->move), (uint64_t)c->algorithm), c->varying), c->early);
@@ -208,6 +210,8 @@ enum engine_status instance_create(struct engine *e, uint64_t seq, const struct 
         return ENGINE_LIMIT;
     }
     *out = i;
+    if (call->kind == ENGINE_DECIDE)
+        i->trouble = ENGINE_OK;
     if (call->refuses)
         i->trouble = ENGINE_NOMEM;
     if (call->kind != ENGINE_MOVE || call->refuses)

@@ -53,11 +53,33 @@ static bool has_moved(const struct engine *e, struct instance *i, const struct v
     return result->status != ENGINE_OK;
 }
 
-/* The first meeting was decided in one view for all who come to the end of the second: those who lived in it gave the value. */
-static bool agreement_is_over(const struct instance *i, struct engine_result *result)
+/* Do they meet twice, so that what a member that died returned is what the others return? Agreements always; a shrink where it fails, as it is told from an
+ * agreement by its signature only. */
+static bool is_binding(const struct instance *i)
 {
-    result->members = i->members;
-    return i->attempt > 0;
+    return i->call.kind != ENGINE_BARRIER && i->call.kind != ENGINE_MOVE;
+}
+
+static enum engine_status trouble_of(const struct instance *i, const struct vote *v)
+{
+    bool places = i->call.kind == ENGINE_DECIDE && v->finished_min < v->finished_max;
+    return v->signature_min < v->signature_max || places ? ENGINE_MISMATCH : (enum engine_status)v->trouble;
+}
+
+/* The first meeting was decided in one view for all who come to the end of the second: those who lived in it gave the value. */
+static bool agreement_is_over(const struct instance *i, enum engine_status trouble, struct engine_result *result)
+{
+    if (trouble)
+        *result = (struct engine_result){.status = trouble};
+    else if (i->call.kind != ENGINE_SHRINK)
+        result->members = i->members;
+    return i->attempt > 0 || (!trouble && i->call.kind == ENGINE_SHRINK);
+}
+
+void instance_bind(struct instance *i, const struct vote *v)
+{
+    i->call.value = v->value;
+    i->trouble = trouble_of(i, v);
 }
 
 /* Is the instance over, and how? */
@@ -68,12 +90,11 @@ static bool is_over(struct engine *e, struct instance *i, const struct decision 
     *result = (struct engine_result){.status = ENGINE_OK, .value = v->value, .members = then};
     bool no_memory = v->trouble == ENGINE_NOMEM &&
                      v->returned_max; /* others have returned the result: there will be memory for it */
-    if (v->signature_min < v->signature_max)
-        *result = (struct engine_result){.status = ENGINE_MISMATCH};
-    else if (v->trouble && !no_memory)
-        *result = (struct engine_result){.status = (enum engine_status)v->trouble};
-    else if (i->call.kind == ENGINE_AGREE)
-        return agreement_is_over(i, result);
+    enum engine_status trouble = trouble_of(i, v);
+    if (is_binding(i))
+        return agreement_is_over(i, trouble, result);
+    if (trouble == ENGINE_MISMATCH || (trouble && !no_memory))
+        *result = (struct engine_result){.status = trouble};
     else if (i->call.kind == ENGINE_MOVE)
         return has_moved(e, i, v, then, result);
     return true;
@@ -234,7 +255,8 @@ void instance_progress(struct engine *e, struct instance *i)
         move(e, i);
     const struct letter *late = instance_late_letter(e, i);
     if (late) {
-        result = (struct engine_result){.status = instance_late_result(e, i, late), .epoch = late->head.epoch};
+        result = (struct engine_result){
+            .status = instance_late_result(e, i, late), .value = late->vote.value, .epoch = late->head.epoch};
         i->last = (struct decision){e->keeps, late->head.attempt, late->head.epoch, late->vote};
         engine_complete(e, i, &result);
         return;
@@ -246,12 +268,12 @@ void instance_progress(struct engine *e, struct instance *i)
         engine_complete(e, i, &result);
         return;
     }
-    if (i->call.kind == ENGINE_AGREE)
-        i->call.value = d.vote.value; /* the second meeting makes sure that all have it */
     i->attempt++;
     if (i->trouble)
         i->pause = e->now + PAUSE_NS;
     i->trouble = i->starved || i->call.refuses ? ENGINE_NOMEM : ENGINE_OK;
+    if (is_binding(i))
+        instance_bind(i, &d.vote);
     i->starved = false;
     begin_attempt(e, i, instance_roster_at(e, i, d.epoch));
     go_on(e, i);

@@ -165,6 +165,11 @@ static inline uint64_t seq_number(uint64_t seq)
     return seq / STREAMS;
 }
 
+static inline int stream_of(enum engine_kind kind)
+{
+    return kind == ENGINE_AGREE || kind == ENGINE_SHRINK ? STREAM_REPAIR : STREAM_ORDINARY;
+}
+
 static inline struct roster *engine_roster(const struct engine *e)
 {
     return e->rosters[e->n_rosters - 1];

@@ -88,6 +88,10 @@ void instance_enter_meeting(struct engine *e, struct instance *i)
         .holder_min = i->holds || i->returned ? (uint32_t)e->self : UINT32_MAX,
         .trouble = i->trouble,
     };
+    if (i->call.kind == ENGINE_DECIDE) {
+        i->vote.finished_min = i->call.place ? i->call.place : UINT64_MAX;
+        i->vote.finished_max = i->call.place;
+    }
     plan_meeting(e, i);
     i->step = 0;
     instance_set_timer(e, i);
@@ -202,6 +206,8 @@ bool instance_skip(struct engine *e, struct instance *i)
         *at = l->next;
         i->last = (struct decision){true, l->head.attempt, l->head.epoch, l->vote};
         i->attempt = (uint16_t)(l->head.attempt + 1);
+        if (i->call.kind == ENGINE_DECIDE)
+            instance_bind(i, &l->vote);
         if ((int)l->head.tag >= 0 && (int)l->head.tag < e->n)
             i->root = (int)l->head.tag;
         free(l);

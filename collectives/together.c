@@ -56,7 +56,7 @@ bool together_begin(struct together *t, const struct engine_call *call, const st
 {
     *t = (struct together){.call = call, .live = live, .n = n, .self = self, .turns = 1, .scratch = t->scratch};
     t->given = call->kind == ENGINE_AGREE ? sizeof call->value : 0;
-    if (call->shape != MEET_CUBE || roster_live(live) < 2)
+    if (call->shape != MEET_CUBE || roster_live(live) < 2 || call->kind == ENGINE_DECIDE)
         return false;
     if (call->kind != ENGINE_MOVE)
         return true;

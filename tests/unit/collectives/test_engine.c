@@ -613,6 +613,43 @@ static void test_engine_garbage_and_strangers_change_nothing(void **state)
     stop();
 }
 
+/* The first two have no memory, or another idea of the call; they die after so many messages. False: there are not so many. */
+static bool agree_and_die(enum engine_kind kind, bool mismatch, int messages)
+{
+    start(3);
+    for (int i = 0; i < 3; i++) {
+        struct engine_call call = {.kind = kind, .agree = mismatch && i == 0 ? ENGINE_MIN : ENGINE_MAX};
+        if (mismatch && i == 0 && kind == ENGINE_SHRINK)
+            call.kind = ENGINE_AGREE;
+        call.refuses = !mismatch && i == 0;
+        begin(i, &call);
+    }
+    for (; messages > 0 && head < tail; messages--, head++) {
+        engine_receive(fakes[queue[head].to].e, queue[head].from, queue[head].data, queue[head].len, now);
+        free(queue[head].data);
+    }
+    bool all = head == tail;
+    lose();
+    struct roster *alone = roster_create(3, (uint64_t[]){1 << 2}, 2);
+    assert_true(engine_view(fakes[2].e, alone, now));
+    assert_int_equal(fakes[2].done, 1);
+    for (int i = 0; i < 2; i++)
+        assert_true(!fakes[i].done || (fakes[i].result[0].status == fakes[2].result[0].status &&
+                                       fakes[2].result[0].status == (mismatch ? ENGINE_MISMATCH : ENGINE_NOMEM)));
+    roster_unref(alone);
+    stop();
+    return !all;
+}
+
+/* The error of an agreement, too: nobody is told that it came to its end of which one that has died was told that it failed. */
+static void test_engine_error_of_an_agreement_binds(void **state)
+{
+    (void)state;
+    for (int of = 0; of < 4; of++)
+        for (int messages = 0; agree_and_die(of % 2 ? ENGINE_AGREE : ENGINE_SHRINK, of / 2, messages); messages++)
+            ;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -637,6 +674,7 @@ int main(void)
         cmocka_unit_test(test_engine_group_is_created_by_its_members_alone),
         cmocka_unit_test(test_engine_broadcast_goes_on_from_who_has_the_bytes),
         cmocka_unit_test(test_engine_data_without_memory_are_an_error_for_all),
+        cmocka_unit_test(test_engine_error_of_an_agreement_binds),
         cmocka_unit_test(test_engine_garbage_and_strangers_change_nothing),
     };
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

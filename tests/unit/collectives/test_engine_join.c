@@ -307,6 +307,82 @@ static void test_engine_joined_member_has_not_what_it_was_to_give(void **state)
     stop();
 }
 
+/* Member i says so, of a decision. */
+static struct engine_call decision(int i, uint64_t value)
+{
+    return (struct engine_call){
+        .kind = ENGINE_DECIDE, .agree = ENGINE_MAX, .value = value, .arguments = 77, .place = i == 1 ? 0 : 0x1000};
+}
+
+/* The first says something of it: 0 as it should be, else other arguments or another place. Then it dies, and the second, whose place is taken,
+ * after so many messages. Returns false if there are not so many. */
+static bool decide_and_die(int wrong, int messages)
+{
+    start_joinable(3);
+    for (int i = 0; i < 3; i++) {
+        struct engine_call call = decision(i, i == 0 ? 5 : 0);
+        call.arguments += wrong == 1 && i == 0;
+        call.place += wrong == 2 && i == 0 ? 0x1000 : 0;
+        begin(i, &call);
+    }
+    for (; messages > 0 && head < tail; messages--)
+        deliver_next();
+    bool known = fakes[1].done, all = head == tail;
+    struct engine_result was = fakes[1].result[0];
+    lose();
+    struct roster *alone = roster_create(3, (uint64_t[]){1 << 2}, 2), *with = roster_create(3, (uint64_t[]){6}, 3);
+    assert_true(engine_view(fakes[2].e, alone, now) && engine_view(fakes[2].e, with, now));
+    engine_destroy(fakes[1].e);
+    struct engine_ops ops = {&fakes[1], on_send, on_done, NULL, on_arrived};
+    fakes[1] = (struct fake){.id = 1, .e = engine_create(7, 1, with, NULL, &ops)};
+    assert_true(engine_join(fakes[1].e, 0));
+    struct engine_call call = decision(1, 0);
+    begin(1, &call);
+    go_on_without_0();
+    const struct engine_result *now_1 = &fakes[1].result[0], *now_2 = &fakes[2].result[0];
+    assert_true(fakes[1].done == 1 && fakes[2].done == 1);
+    assert_int_equal(now_1->status, now_2->status);
+    assert_true(now_1->status || now_1->value == now_2->value);
+    assert_true(!known || (was.status == now_2->status && (was.status || was.value == now_2->value)));
+    assert_true(!known || was.status == (wrong ? ENGINE_MISMATCH : ENGINE_OK));
+    assert_true(!known || wrong || was.value == 5);
+    roster_unref(alone);
+    roster_unref(with);
+    stop();
+    return !all;
+}
+
+/* What one that is dead was told of a decision the others are told, and who takes its place. */
+static void test_engine_decision_of_the_dead_holds_for_who_joins(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 3; wrong++)
+        for (int messages = 0; decide_and_die(wrong, messages); messages++)
+            ;
+}
+
+/* One that joins among those who have decided is told what they decided. */
+static void test_engine_joined_member_is_told_the_decision(void **state)
+{
+    (void)state;
+    start_joinable(3);
+    for (int i = 0; i < 3; i++) {
+        struct engine_call call = decision(i, i == 0 ? 5 : 0);
+        begin(i, &call);
+    }
+    deliver();
+    assert_all(ENGINE_OK, 1);
+    rejoin(0);
+    struct engine_call call = decision(2, 0);
+    begin(2, &call);
+    deliver();
+    let_time_pass();
+    assert_all(ENGINE_OK, 1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fakes[i].result[0].value, 5);
+    stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +392,8 @@ int main(void)
         cmocka_unit_test(test_engine_joined_member_is_not_waited_for_in_calls_before_it),
         cmocka_unit_test(test_engine_joined_member_goes_to_the_attempt_of_the_others),
         cmocka_unit_test(test_engine_joined_member_has_not_what_it_was_to_give),
+        cmocka_unit_test(test_engine_decision_of_the_dead_holds_for_who_joins),
+        cmocka_unit_test(test_engine_joined_member_is_told_the_decision),
     };
     return cmocka_run_group_tests_name("engine_join", tests, NULL, NULL);
 }
