@@ -64,7 +64,7 @@ struct engine_blocks {
 
 struct engine_call {
     enum engine_kind kind;
-    enum meet_shape shape; /* of the meeting; the same on all members */
+    enum meet_shape shape;   /* of the meeting; the same on all members */
     enum engine_agree agree; /* AGREE, DECIDE */
     uint64_t value;
     uint64_t arguments, place; /* DECIDE; place 0: not said */

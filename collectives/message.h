@@ -39,7 +39,8 @@ struct message_head {
 
 /* What members bring to a meeting, and what is combined on the way. Each part takes no harm from being counted twice. */
 struct vote {
-    uint64_t finished_min, finished_max; /* epoch of the attempt whose result the member has; 0: none. Of ENGINE_DECIDE: its place */
+    uint64_t finished_min,
+        finished_max;      /* epoch of the attempt whose result the member has; 0: none. Of ENGINE_DECIDE: its place */
     uint64_t returned_max; /* epoch of the attempt whose result some member has returned already; 0: none */
     uint64_t complete_min; /* all instances up to this one are complete there */
     uint64_t value;        /* of an agreement, combined by its operation */

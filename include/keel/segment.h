@@ -27,7 +27,9 @@ typedef enum keel_redundancy {
  * *out      owned by Keel until keel_segment_free.
  * blocks    until all have called it. A node that does not answer and is not declared dead is waited for, longer than KEEL_TIMEOUT_MS.
  * errors    the same on all ranks, and then nothing is left of it: KEEL_ERR_MISMATCH if arguments differ; KEEL_ERR_NOMEM or
- *           KEEL_ERR_LIMIT if one of them cannot have its part; what keel_fence_all would have told one of them. */
+ *           KEEL_ERR_LIMIT if one of them cannot have its part; what keel_fence_all would have told one of them.
+ *           A rank alone may be told KEEL_ERR_TIMEOUT: a process has been stopped (SIGSTOP) for KEEL_TIMEOUT_MS. Then the same call is made again, and goes on; until it has
+ *           ended other allocations and frees, and keel_barrier, keel_bcast and keel_allreduce_sum, are KEEL_ERR_STATE. Freeing, mutexes and task pools do the same. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
 /* The same with parts of different sizes.
  * bytes     [keel_size()] of each rank's part, the same on all ranks; the caller's, read before the call returns. A restarted rank passes
@@ -39,7 +41,8 @@ KEEL_MUST_CHECK keel_status keel_segment_alloc_parts(const size_t *bytes, keel_r
  * bytes     [keel_group_size(group)] of each member's part, the same on all members; also read before the call returns.
  * *out      as above; the group must not be freed before it. keel_segment_free is then collective over the group, too. A process that takes the
  *           place of a member is none, and does not get the segment.
- * errors    as above; KEEL_ERR_ARG, KEEL_ERR_STATE: of the group (keel/group.h). KEEL_ERR_LIMIT after 2^31 of them in a job. */
+ * blocks    as above, and until a member that is stopped goes on or is killed.
+ * errors    as above, but for KEEL_ERR_TIMEOUT; KEEL_ERR_ARG, KEEL_ERR_STATE: of the group (keel/group.h). KEEL_ERR_LIMIT after 2^31 of them in a job. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
                                                      keel_segment **out);
 /* How a process that is no member reaches one part of a group's segment. keel_segment_describe fills *out with the rank's part; any message carries
@@ -58,7 +61,8 @@ KEEL_MUST_CHECK keel_status keel_segment_attach(const keel_segment_part *part, k
 /* Collective over those who allocated it. NULL is allowed (on all ranks). The segment is freed also where the call tells what keel_fence_all would have told.
  * Operations of the caller that are under way to it, with handles, too, are completed first; their handles are to be waited for as ever.
  * Afterwards, until many others have been freed after it, calls on it are KEEL_ERR_ARG and its parts have no bytes.
- * errors    KEEL_ERR_ARG: it was freed before; of a group, that the group was freed. */
+ * errors    KEEL_ERR_ARG: it was freed before; of a group, that the group was freed. KEEL_ERR_TIMEOUT: as above; it is not freed yet. KEEL_ERR_MISMATCH: others
+ *           make another call; it is not freed. */
 keel_status keel_segment_free(keel_segment *segment);
 size_t keel_segment_bytes_per_rank(const keel_segment *segment);  /* of the largest part */
 size_t keel_segment_bytes(const keel_segment *segment, int rank); /* of the rank's part; 0 for wrong arguments */

@@ -18,7 +18,7 @@
 #include "runtime/agent/strong.h"
 #include "runtime/agent/verify.h"
 #include "runtime/base/log.h"
-#include "runtime/protocol/collective_slot.h"
+#include "runtime/protocol/system.h"
 
 /* ---- for the parts ---- */
 
@@ -93,8 +93,6 @@ static void peer_received(void *user, int from, const struct wire *w, const void
         verify_asked(a, from, w);
     else if (w->type == WIRE_HASHED)
         verify_told(a, from, w, body);
-    else if (w->type == WIRE_BARRIER)
-        barrier_receive(a->barrier, from, body, w->len, a->now);
     else if (w->type == WIRE_SEGMENT)
         segments_told(a, w);
     else if (w->type == WIRE_RANK_ASK || w->type == WIRE_RANK_SAYS)
@@ -111,7 +109,7 @@ static void peer_acked(void *user, int node, uint64_t seq)
     (void)seq;
     struct agent *a = user;
     execute_acked(a, node);
-    if (a->seg_waits)
+    if (a->seg_waits || a->freeing)
         segments_acked(a);
 }
 
@@ -132,17 +130,6 @@ static void peer_no_memory(void *user)
     agent_break(user, "out of memory for a message of another node");
 }
 
-static void barrier_send(void *user, int to, const void *data, size_t len)
-{
-    struct wire w = {.type = WIRE_BARRIER, .len = (uint32_t)len};
-    agent_tell(user, to, &w, data);
-}
-
-static void barrier_complete(void *user, uint64_t seq)
-{
-    ranks_barrier_complete(user, seq);
-}
-
 static void receive(struct agent *a, struct conn *c, const struct tp_event *e)
 {
     const struct wire *w = e->data;
@@ -150,9 +137,7 @@ static void receive(struct agent *a, struct conn *c, const struct tp_event *e)
         log_error("malformed message from rank %d", c->rank);
         return;
     }
-    if (w->type == WIRE_ENTER)
-        ranks_enter(a, c, w);
-    else if (w->type == WIRE_PARCEL || w->type == WIRE_PARCEL_BACK)
+    if (w->type == WIRE_PARCEL || w->type == WIRE_PARCEL_BACK)
         ranks_parcel(a, c, w);
     else
         execute_request(a, c, w, w + 1);
@@ -204,12 +189,6 @@ bool agent_step(struct agent *a)
     if (a->broken)
         return false;
     bool busy = repair_step(a);
-    if (a->now >= barrier_deadline(a->barrier))
-        barrier_tick(a->barrier, a->now);
-    if (a->enter_due) {
-        a->enter_due = false;
-        ranks_try_enter(a);
-    }
     chain_step(a);
     strong_step(a);
     verify_step(a);
@@ -222,9 +201,7 @@ uint64_t agent_deadline(const struct agent *a)
 {
     if (a->broken)
         return UINT64_MAX;
-    uint64_t p = peers_deadline(&a->peers), b = barrier_deadline(a->barrier), s = strong_deadline(a),
-             v = verify_deadline(a);
-    p = p < b ? p : b;
+    uint64_t p = peers_deadline(&a->peers), s = strong_deadline(a), v = verify_deadline(a);
     s = s < v ? s : v;
     return p < s ? p : s;
 }
@@ -265,13 +242,14 @@ static bool make_tables(struct agent *a, const struct agent_config *config)
     a->relay_sent = calloc(members, sizeof *a->relay_sent);
     a->relayed = calloc(members, sizeof *a->relayed);
     a->relayed_living = calloc(members, sizeof *a->relayed_living);
+    a->freed_told = calloc(members, sizeof *a->freed_told);
     a->rank_joined = calloc(ranks, sizeof *a->rank_joined);
     a->rank_started = calloc(ranks, sizeof *a->rank_started);
     a->dedup = calloc(groups, sizeof *a->dedup);
     a->forwards = calloc(groups, sizeof *a->forwards);
     if (!a->groups_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed ||
-        !a->relay_due || !a->relay_told || !a->relay_sent || !a->relayed || !a->relayed_living || !a->rank_joined ||
-        !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
+        !a->relay_due || !a->relay_told || !a->relay_sent || !a->relayed || !a->relayed_living || !a->freed_told ||
+        !a->rank_joined || !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
         return false;
     for (size_t g = 0; g < groups; g++)
         if (!dedup_init(&a->dedup[g], config->ranks))
@@ -294,16 +272,6 @@ static void first_page(struct agent *a)
     recover_show_view(a);
 }
 
-static void first_members(struct agent *a)
-{
-    uint64_t members[BARRIER_NODES_MAX / 64] = {0};
-    for (int m = 0; m < a->members; m++)
-        if (view_node_takes_part(&a->view, m))
-            members[m / 64] |= (uint64_t)1 << (m % 64);
-    a->takes_part = view_node_takes_part(&a->view, a->self);
-    barrier_set_members(a->barrier, members, a->now);
-}
-
 keel_status agent_init(struct agent *a, const struct agent_config *config)
 {
     *a = (struct agent){.ops = config->ops,
@@ -323,7 +291,6 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         !make_tables(a, config))
         return KEEL_ERR_NOMEM;
     struct peers_ops peer_ops = {a, peer_received, peer_acked, peer_refused, peer_broken, peer_no_memory};
-    struct barrier_ops barrier_ops = {a, barrier_send, barrier_complete};
     struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill};
     keel_status status =
         peers_init(&a->peers, a->self, a->members, a->net, a->job, a->incarnation, a->secret, &peer_ops);
@@ -335,12 +302,9 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
         status = store_define(&a->store, SYSTEM_SEGMENT, SYSTEM_SEGMENT_BYTES, KEEL_REDUNDANCY_TRIPLE, 0);
     if (status == KEEL_OK)
         status = segments_make_copies(a, store_find(&a->store, SYSTEM_SEGMENT));
-    if (status == KEEL_OK && !(a->barrier = barrier_create(a->members, a->self, &barrier_ops)))
-        status = KEEL_ERR_NOMEM;
     if (status != KEEL_OK)
         return status;
     first_page(a);
-    first_members(a);
     return KEEL_OK;
 }
 
@@ -374,7 +338,6 @@ void agent_fini(struct agent *a)
         store_fini(&a->store);
     for (int g = 0; a->dedup && g < agent_groups(a); g++)
         dedup_fini(&a->dedup[g]);
-    barrier_destroy(a->barrier);
     free(a->groups_before);
     free(a->node_incarnation);
     free(a->rank_fence);
@@ -386,6 +349,7 @@ void agent_fini(struct agent *a)
     free(a->relay_sent);
     free(a->relayed);
     free(a->relayed_living);
+    free(a->freed_told);
     free(a->rank_joined);
     free(a->rank_started);
     free(a->dedup);

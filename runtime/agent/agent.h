@@ -13,7 +13,6 @@
 #ifndef KEEL_AGENT_AGENT_H
 #define KEEL_AGENT_AGENT_H
 
-#include "collectives/barrier.h"
 #include "runtime/agent/dedup.h"
 #include "runtime/agent/store.h"
 #include "runtime/channel/peer.h"
@@ -46,9 +45,8 @@ struct proc {
     struct conn *conn;           /* its shared-memory connection */
     struct intent_page *intents; /* the owner's memory, valid until proc_end */
     uint32_t doubts_told;        /* of intents->doubted */
-    uint64_t entered;            /* last barrier instance entered */
-    bool entering;               /* waits for the answer */
-    struct wire enter;           /* the request to answer */
+    bool freeing;                /* waits until all nodes know what became of a segment, */
+    uint32_t freeing_id;         /* by this request */
 };
 
 /* A rank waits until all nodes know a segment. */
@@ -182,15 +180,16 @@ struct agent {
     uint64_t settled;   /* highest settled epoch */
     struct doubt *doubts;
     struct repair *repair; /* [groups] */
-    struct barrier *barrier;
-    bool takes_part;      /* in barriers */
-    bool enter_due;       /* a barrier instance was completed: ranks may be waiting for the next one */
-    uint64_t collectives; /* of all live ranks, known to be complete somewhere: the largest value of a view */
+    uint64_t
+        complete; /* by all live ranks, known to be so somewhere: the greatest value of a view (protocol/complete.h) */
     struct proc *procs;
     struct seg_wait *seg_waits;
-    uint32_t freed_segment; /* the last one, and the barrier instance by which it was freed */
+    uint32_t freed_segment; /* the last one, and the number of the call by which it was freed */
     uint64_t freed_instance;
-    uint64_t *rank_joined;  /* [ranks] barrier value with which the rank's incarnation joins */
+    uint64_t *freed_told;   /* [members] position of the last word of one that was freed */
+    uint32_t freed_by_us;   /* of which one that was */
+    int freeing;            /* processes that wait for it */
+    uint64_t *rank_joined;  /* [ranks] value with which the rank's incarnation joins */
     uint32_t *rank_started; /* [ranks] 1 + incarnation that was started on this node, 0: none */
     uint64_t now;           /* of this round of the owner's loop */
     uint64_t blocks;        /* of fillings that were sent and received here */

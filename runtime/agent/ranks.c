@@ -9,6 +9,7 @@
 #include "runtime/agent/segments.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/protocol/complete.h"
 
 struct proc *ranks_find(const struct agent *a, int id)
 {
@@ -22,14 +23,6 @@ static struct proc *of_rank(const struct agent *a, int rank, uint32_t incarnatio
 {
     for (struct proc *p = a->procs; p; p = p->next)
         if (p->rank == rank && p->incarnation == incarnation)
-            return p;
-    return NULL;
-}
-
-static struct proc *of_conn(const struct agent *a, const struct conn *c)
-{
-    for (struct proc *p = a->procs; p; p = p->next)
-        if (p->conn == c)
             return p;
     return NULL;
 }
@@ -63,8 +56,8 @@ void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarn
     proc->rank = rank;
     proc->incarnation = incarnation;
     proc->intents = intents;
-    proc->entered = recover_value_instances(joined);
-    atomic_store(&intents->collectives, recover_value_collectives(joined));
+    atomic_store(&intents->segments, complete_segments(joined));
+    atomic_store(&intents->collectives, complete_collectives(joined));
     a->rank_started[rank] = incarnation + 1;
     struct conn *c = proc->conn;
     c->ep = ep;
@@ -80,9 +73,9 @@ void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarn
                                   .incarnation = incarnation,
                                   .restarted = incarnation > 0,
                                   .job = a->job,
-                                  .instance = recover_value_instances(joined),
-                                  .collectives = recover_value_collectives(joined),
-                                  .segments = segments_complete(a, recover_value_instances(joined))};
+                                  .instance = complete_segments(joined),
+                                  .collectives = complete_collectives(joined),
+                                  .segments = segments_complete(a, complete_segments(joined))};
     memcpy(w->secret, a->secret, sizeof w->secret);
 }
 
@@ -114,7 +107,7 @@ void ranks_free(struct agent *a, struct proc *proc)
     struct proc **link = &a->procs;
     while (*link != proc)
         link = &(*link)->next;
-    a->collectives = ranks_collectives(a);
+    a->complete = ranks_complete(a);
     *link = proc->next;
     segments_proc_gone(a, proc);
     if (proc->conn && proc->rank >= 0)
@@ -221,7 +214,6 @@ void ranks_view_committed(struct agent *a)
         if (k && proc->exited && (k->incarnation != proc->incarnation || k->state != RANK_RUNNING))
             ranks_free(a, proc);
     }
-    ranks_try_enter(a);
 }
 
 static struct proc *free_standby(const struct agent *a)
@@ -249,71 +241,31 @@ void ranks_view_settled(struct agent *a)
     }
 }
 
-/* ---- barriers ---- */
+/* ---- what all do together ---- */
 
-/* The instance that the rank has entered: a rank that joined counts as having entered what was complete before. */
-static uint64_t rank_entered(const struct agent *a, int rank)
+uint64_t ranks_complete(const struct agent *a)
 {
-    const struct view_rank *k = &a->view.rank[rank];
-    const struct proc *proc = of_rank(a, rank, k->incarnation);
-    return proc ? proc->entered : k->joined ? recover_value_instances(a->rank_joined[rank]) : 0;
-}
-
-void ranks_try_enter(struct agent *a)
-{
-    if (!a->takes_part || barrier_waiting(a->barrier))
-        return;
-    uint64_t next = barrier_completed(a->barrier) + 1;
-    for (int r = 0; r < a->view.ranks; r++)
-        if (a->view.rank[r].node == a->self && view_rank_takes_part(&a->view, r) && rank_entered(a, r) < next)
-            return;
-    FAULT_POINT("barrier.all_ranks_entered");
-    barrier_enter(a->barrier, a->now);
-    FAULT_POINT("barrier.entered");
-}
-
-static void let_go(const struct proc *proc, int64_t instance)
-{
-    struct wire reply = {.type = WIRE_REPLY, .seq = proc->enter.seq, .a = instance};
-    agent_answer(proc->conn, &reply, NULL);
-}
-
-void ranks_barrier_complete(struct agent *a, uint64_t instance)
-{
-    FAULT_POINT("barrier.completed");
-    a->enter_due = true;
-    for (struct proc *proc = a->procs; proc; proc = proc->next) {
-        if (!proc->entering || proc->entered != instance)
-            continue;
-        proc->entering = false;
-        let_go(proc, (int64_t)instance);
-    }
-}
-
-uint64_t ranks_collectives(const struct agent *a)
-{
-    uint64_t most = a->collectives;
+    uint64_t most = a->complete;
     for (const struct proc *p = a->procs; p; p = p->next) {
-        uint64_t here = p->intents ? atomic_load(&p->intents->collectives) : 0;
+        uint64_t here =
+            p->intents ? complete_value(atomic_load(&p->intents->segments), atomic_load(&p->intents->collectives)) : 0;
         most = here > most ? here : most;
     }
     return most;
 }
 
-void ranks_enter(struct agent *a, struct conn *c, const struct wire *w)
+bool ranks_come_to(const struct agent *a, uint64_t number)
 {
-    struct proc *proc = of_conn(a, c);
-    if (!proc)
-        return;
-    proc->enter = *w;
-    proc->entering = true;
-    proc->entered = (uint64_t)w->a;
-    if (proc->entered <= barrier_completed(a->barrier)) { /* it joined while this one was being completed */
-        proc->entering = false;
-        let_go(proc, w->a);
-        return;
+    for (int r = 0; r < a->view.ranks; r++) {
+        const struct view_rank *k = &a->view.rank[r];
+        if (k->node != a->self || !view_rank_takes_part(&a->view, r))
+            continue;
+        const struct proc *p = of_rank(a, r, k->incarnation);
+        uint64_t before = k->joined ? complete_segments(a->rank_joined[r]) : 0;
+        if ((p && p->intents ? atomic_load(&p->intents->segments) : before) < number)
+            return true;
     }
-    ranks_try_enter(a);
+    return false;
 }
 
 /* ---- between ranks ---- */

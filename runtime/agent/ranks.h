@@ -1,4 +1,4 @@
-/* This node's ranks, as the agent's data half sees them: who joins, who is in a barrier, what the dead leave behind. */
+/* This node's ranks, as the agent's data half sees them: who joins, how far they are, what the dead leave behind. */
 #ifndef KEEL_AGENT_RANKS_H
 #define KEEL_AGENT_RANKS_H
 
@@ -27,14 +27,12 @@ void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation);
 bool ranks_intent(const struct agent *a, const struct proc *proc, int i, struct patch *patch);
 void ranks_view_committed(struct agent *a);
 void ranks_view_settled(struct agent *a);
-/* A barrier request of a rank of this node. */
-void ranks_enter(struct agent *a, struct conn *c, const struct wire *w);
-void ranks_try_enter(struct agent *a);
-/* Collectives of all live ranks that are complete, as far as this node's ranks know. */
-uint64_t ranks_collectives(const struct agent *a);
+/* What is complete by all live ranks, as far as this node's ranks know (protocol/complete.h). */
+uint64_t ranks_complete(const struct agent *a);
+/* Has a rank of this node still to come to the allocation or free of that number? */
+bool ranks_come_to(const struct agent *a, uint64_t number);
 /* Of this view: with which value who joins joins. */
 void ranks_joined(struct agent *a, uint64_t value);
-void ranks_barrier_complete(struct agent *a, uint64_t instance);
 /* What a rank sends to a rank of this node. */
 void ranks_parcel(struct agent *a, struct conn *c, const struct wire *w);
 #endif

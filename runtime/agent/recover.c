@@ -99,7 +99,6 @@ void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const s
     FAULT_POINT("recover.prepare_received");
     hand_in(a);
     execute_freeze(a);
-    barrier_freeze(a->barrier);
     atomic_store(&a->page->frozen, 1);
     fence(a, events, n);
     hide_routes(a);
@@ -115,7 +114,7 @@ void recover_try_answer(struct agent *a)
         return;
     uint64_t proposal = a->preparing;
     a->preparing = 0;
-    a->ops.prepared(a->ops.user, proposal, recover_value(barrier_completed(a->barrier), ranks_collectives(a)));
+    a->ops.prepared(a->ops.user, proposal, ranks_complete(a));
     FAULT_POINT("recover.answered");
 }
 
@@ -160,7 +159,7 @@ static void show_lives(struct agent *a)
         atomic_store_explicit(&k->life, life, memory_order_relaxed);
         atomic_store_explicit(&k->joined, v->rank[r].joined, memory_order_relaxed);
         atomic_store_explicit(&k->changed, v->epoch, memory_order_relaxed);
-        uint64_t after = recover_value_collectives(a->rank_joined[r]);
+        uint64_t after = a->rank_joined[r];
         atomic_store_explicit(&k->after, after, memory_order_relaxed);
         page->change[changes++ % PAGE_CHANGES] =
             (struct page_change){.epoch = v->epoch, .life = life, .after = after, .rank = (uint32_t)r};
@@ -218,23 +217,9 @@ static void drop_old_writes(struct agent *a, const struct view_group *before)
         }
 }
 
-static void update_barrier(struct agent *a, uint64_t joined)
+static void thaw(struct agent *a, uint64_t joined)
 {
-    enum { WORDS = BARRIER_NODES_MAX / 64 };
-    uint64_t members[WORDS] = {0};
-    bool self = false;
-    for (int m = 0; m < a->members; m++)
-        if (view_node_takes_part(&a->view, m)) {
-            members[m / 64] |= (uint64_t)1 << (m % 64);
-            self = self || m == a->self;
-        }
-    if (self && recover_value_instances(joined) > barrier_completed(a->barrier) && !a->takes_part)
-        barrier_join(a->barrier, recover_value_instances(joined));
-    if (recover_value_collectives(joined) > a->collectives)
-        a->collectives = recover_value_collectives(joined);
-    a->takes_part = self;
-    barrier_set_members(a->barrier, members, a->now);
-    barrier_thaw(a->barrier, a->now);
+    a->complete = joined > a->complete ? joined : a->complete;
     atomic_store(&a->page->frozen, 0); /* after the view: who sees this sees that */
 }
 
@@ -325,7 +310,6 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     hand_in(a);
     fence(a, events, n); /* a member that was cut off gets commits without a prepare */
     bool was_whole = redundancy_now(a).repairing == 0 && !has_node_death(events, n);
-    barrier_freeze(a->barrier);
     struct view_group *before = a->groups_before;
     memcpy(before, a->view.group, (size_t)agent_groups(a) * sizeof *before);
     view_apply(&a->view, epoch, events, n);
@@ -342,7 +326,7 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     execute_thaw(a);
     peers_epoch(&a->peers, epoch);
     segments_acked(a);
-    update_barrier(a, joined);
+    thaw(a, joined);
     ranks_view_committed(a);
     tell_deaths(a, events, n);
     health_committed(a);

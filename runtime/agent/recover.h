@@ -16,25 +16,11 @@
 void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n);
 /* Answer the prepare if nothing of this node's is on its way any more. Called after acknowledgements, too. */
 void recover_try_answer(struct agent *a);
-/* joined: the barrier value of ranks that join with this view (see recover_value). */
+/* joined: the value of ranks that join with this view (protocol/complete.h). */
 void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *events, int n, uint64_t joined);
 void recover_settled(struct agent *a, uint64_t epoch);
 /* This agent's detector believes the node dead. */
 void recover_doomed(struct agent *a, int node);
-
-/* The value that a view change carries: barrier instances completed here, and the ranks' own collectives (ranks_collectives). */
-static inline uint64_t recover_value(uint64_t instances, uint64_t collectives)
-{
-    return instances << 32 | (collectives & 0xffffffff);
-}
-static inline uint64_t recover_value_instances(uint64_t value)
-{
-    return value >> 32;
-}
-static inline uint64_t recover_value_collectives(uint64_t value)
-{
-    return value & 0xffffffff;
-}
 
 /* Write the whole view page (at the start and after each commit). */
 void recover_show_view(struct agent *a);

@@ -1,11 +1,20 @@
 #include "runtime/agent/segments.h"
+#include "runtime/agent/ranks.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/strong.h"
 
 #include <stdlib.h>
 
 #include "runtime/base/log.h"
-#include "runtime/protocol/collective_slot.h"
+#include "runtime/protocol/system.h"
+
+/* An allocation that came to nothing at all ranks: a restarted rank that repeats it gets the same answer. */
+struct refused {
+    struct refused *next;
+    uint32_t seg;
+    uint64_t number; /* of the allocation */
+    keel_status status;
+};
 
 void segments_decline(struct agent *a)
 {
@@ -47,6 +56,9 @@ uint32_t segments_complete(const struct agent *a, uint64_t instances)
     for (const struct store_segment *s = a->store.first; s; s = s->next)
         if (s->instance > instances && s->seg < n)
             n = s->seg;
+    for (const struct refused *f = a->refused; f; f = f->next)
+        if (f->number > instances && f->seg < n)
+            n = f->seg;
     return n;
 }
 
@@ -84,6 +96,26 @@ static bool everybody_knows(const struct agent *a, uint32_t seg)
     return true;
 }
 
+static bool all_know_of_freed(const struct agent *a)
+{
+    for (int m = 0; m < a->members; m++)
+        if (m != a->self && !agent_acked(a, m, a->freed_told[m]))
+            return false;
+    return true;
+}
+
+static void answer_those_who_free(struct agent *a)
+{
+    for (struct proc *p = a->freeing && all_know_of_freed(a) ? a->procs : NULL; p; p = p->next) {
+        struct control reply = {.type = CONTROL_SEG_FREE, .id = p->freeing_id};
+        if (!p->freeing)
+            continue;
+        p->freeing = false;
+        a->freeing--;
+        a->ops.answer(a->ops.user, p, &reply, -1);
+    }
+}
+
 void segments_acked(struct agent *a)
 {
     struct seg_wait **link = &a->seg_waits;
@@ -100,11 +132,13 @@ void segments_acked(struct agent *a)
         *link = w->next;
         free(w);
     }
+    answer_those_who_free(a);
 }
 
 void segments_proc_gone(struct agent *a, const struct proc *proc)
 {
     struct seg_wait **link = &a->seg_waits;
+    a->freeing -= proc->freeing;
     while (*link) {
         struct seg_wait *w = *link;
         if (w->proc != proc->id) {
@@ -118,13 +152,6 @@ void segments_proc_gone(struct agent *a, const struct proc *proc)
 
 /* ---- requests of ranks ---- */
 
-/* An allocation that came to nothing at all ranks: a restarted rank that repeats it gets the same answer. */
-struct refused {
-    struct refused *next;
-    uint32_t seg;
-    keel_status status;
-};
-
 static keel_status refused(const struct agent *a, uint32_t seg)
 {
     const struct refused *f = a->refused;
@@ -133,12 +160,12 @@ static keel_status refused(const struct agent *a, uint32_t seg)
     return f ? f->status : KEEL_OK;
 }
 
-static void remember_refusal(struct agent *a, uint32_t seg, keel_status status)
+static void remember_refusal(struct agent *a, uint32_t seg, uint64_t number, keel_status status)
 {
     struct refused *f = refused(a, seg) == KEEL_OK ? malloc(sizeof *f) : NULL;
     if (!f)
         return; /* without memory it looks freed */
-    *f = (struct refused){.next = a->refused, .seg = seg, .status = status};
+    *f = (struct refused){.next = a->refused, .seg = seg, .number = number, .status = status};
     a->refused = f;
     if (a->store.limit <= seg)
         a->store.limit = seg + 1; /* where it never was, too */
@@ -227,7 +254,7 @@ void segments_map(struct agent *a, struct proc *proc, const struct control *r)
 static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status status)
 {
     if (status != KEEL_OK && seg < SEGMENT_GROUP_FIRST)
-        remember_refusal(a, seg, status);
+        remember_refusal(a, seg, instance, status);
     if (instance > a->freed_instance) {
         a->freed_segment = seg;
         a->freed_instance = instance;
@@ -238,19 +265,36 @@ static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status
     strong_segment_freed(a, seg);
 }
 
+/* Each node whose ranks free it says so, and all wait until everybody has heard it: then it may count as done (intent_page.segments), and
+ * who joins where it is done finds it so. */
+static void tell_freed(struct agent *a, const struct control *r)
+{
+    struct wire w = {.type = WIRE_SEGMENT, .seg = r->seg, .flags = WIRE_F_FREED, .a = r->a, .identity = (uint64_t)r->b};
+    a->freed_by_us = r->seg;
+    for (int m = 0; m < a->members; m++)
+        if (m != a->self && a->view.alive[m]) {
+            agent_tell(a, m, &w, NULL);
+            a->freed_told[m] = agent_position(a, m);
+        }
+}
+
 void segments_free(struct agent *a, struct proc *proc, const struct control *r)
 {
     keel_status status = (keel_status)r->a;
+    bool of_all = r->seg < SEGMENT_GROUP_FIRST && r->seg != SYSTEM_SEGMENT;
     bool known = store_find(&a->store, r->seg) || (status != KEEL_OK && refused(a, r->seg) == KEEL_OK);
-    if (r->seg != SYSTEM_SEGMENT && known) {
-        struct wire w = {
-            .type = WIRE_SEGMENT, .seg = r->seg, .flags = WIRE_F_FREED, .a = r->a, .identity = (uint64_t)r->b};
+    if (known && r->seg != SYSTEM_SEGMENT)
         forget(a, r->seg, (uint64_t)r->b, status);
-        for (int m = 0; m < a->members; m++)
-            if (m != a->self && a->view.alive[m])
-                agent_tell(a, m, &w, NULL);
+    if (of_all ? a->freed_by_us != r->seg : known && r->seg != SYSTEM_SEGMENT)
+        tell_freed(a, r);
+    if (!of_all) {
+        refuse(a, proc, r, KEEL_OK);
+        return;
     }
-    refuse(a, proc, r, KEEL_OK);
+    a->freeing += !proc->freeing;
+    proc->freeing = true;
+    proc->freeing_id = r->id;
+    segments_acked(a);
 }
 
 void segments_told(struct agent *a, const struct wire *w)
@@ -266,7 +310,7 @@ void segments_told(struct agent *a, const struct wire *w)
         status = segments_make_copies(a, store_find(&a->store, w->seg));
     struct store_segment *s = store_find(&a->store, w->seg);
     /* A rank here that allocates it, too, tries again, and tells all others if it cannot. */
-    bool asked_again = s && w->identity > barrier_completed(a->barrier) && view_node_takes_part(&a->view, a->self);
+    bool asked_again = s && ranks_come_to(a, w->identity);
     if (s) {
         s->uneven = s->uneven || w->count != 0;
         s->starved = status == KEEL_ERR_NOMEM && asked_again;
@@ -279,11 +323,11 @@ void segments_told(struct agent *a, const struct wire *w)
 
 /* ---- views ---- */
 
-/* The rank that would have told of it may be gone, or the barrier over. */
+/* The rank that would have told of it may be gone. */
 static void feed(struct agent *a, struct store_segment *s)
 {
     s->starved = s->starved && segments_make_copies(a, s) != KEEL_OK;
-    if (s->starved && (s->instance <= barrier_completed(a->barrier) || !view_node_takes_part(&a->view, a->self)))
+    if (s->starved && !ranks_come_to(a, s->instance))
         agent_break(a, "no memory for a segment");
 }
 

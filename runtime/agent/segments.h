@@ -1,5 +1,5 @@
 /* Which segments exist, and who knows of them. A rank's agent makes its own copies, tells all other agents, and answers the
- * rank when all have theirs: after the barrier that follows every copy is there. */
+ * rank when all have theirs: when the ranks have agreed on it every copy is there. */
 #ifndef KEEL_AGENT_SEGMENTS_H
 #define KEEL_AGENT_SEGMENTS_H
 
@@ -22,7 +22,7 @@ void segments_decline(struct agent *a);
 keel_status segments_make_copies(struct agent *a, struct store_segment *s);
 /* After a view change: drop, mark and register copies as the groups say now. before: the groups of the old view. */
 void segments_view_committed(struct agent *a, const struct view_group *before);
-/* Segments whose allocation was complete after so many barrier instances. */
+/* Segments whose allocation was complete after so many allocations and frees. */
 uint32_t segments_complete(const struct agent *a, uint64_t instances);
 void segments_fini(struct agent *a);
 /* Is there a segment of this redundancy? */

@@ -7,7 +7,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/packed.h"
-#include "runtime/protocol/collective_slot.h"
+#include "runtime/protocol/system.h"
 
 keel_status client_init(struct client *c, const struct client_env *env, const struct control_welcome *w,
                         const struct page *page, struct intent_page *intents, struct tp *net, struct tp *shm)
@@ -26,7 +26,6 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
                          .shm = shm,
                          .retry_at = UINT64_MAX,
                          .instance = w->instance,
-                         .joined_at = w->instance,
                          .collectives = w->collectives,
                          .segments_next = SYSTEM_SEGMENT + 1,
                          .segments_known = w->segments};
@@ -62,18 +61,12 @@ static bool none_left(void *arg)
     return !c->active && !c->given_up[0].any;
 }
 
-/* Nothing is begun any more, and a thread that waits in an allocation goes: its rank has entered, and the others do without its leaving. False: another
- * thread has been faster. Lock held. */
+/* Nothing is begun any more. False: another thread has been faster. Lock held. */
 static bool begin_to_leave(struct client *c)
 {
     if (!c->ready || c->leaving)
         return false;
     c->leaving = true;
-    for (struct op *op = c->active, *next; op; op = next) {
-        next = op->next;
-        if (op->kind == OP_ENTER)
-            op_fail(op, KEEL_ERR_STATE);
-    }
     return true;
 }
 

@@ -189,8 +189,15 @@ struct client {
     unsigned retired_n;
     struct range range;
     uint32_t segments_next, segments_known;
-    uint64_t instance, collectives;
-    uint64_t joined_at; /* instance, with which this process began */
+    uint64_t instance;    /* allocations and frees of all live ranks that are complete here */
+    uint64_t collectives; /* their collectives */
+    struct unfinished {   /* an allocation or a free that ended by its time-out, to be gone on with; NULL: none */
+        struct keel_segment *segment;
+        bool frees;
+        keel_status said; /* by this rank */
+        keel_status met;  /* before, by operations */
+        bool under_way;
+    } unfinished;
     /* the task being run */
     uint64_t task;
     uint32_t task_round;
@@ -362,9 +369,11 @@ keel_status shaped_vector(struct client *c, const struct shaped *how, keel_segme
                           const keel_piece *pieces, size_t n);
 
 /* collective.c */
-keel_status collective_enter(struct client *c); /* the agents' barrier */
-keel_status collective_contribute(struct client *c, uint32_t kind, const void *data, size_t len);
-keel_status collective_read(struct client *c, int rank, uint32_t kind, void *data, size_t len, bool *present);
+/* Of allocations and frees: what all live ranks say of it, combined; those that joined after it are told the same. KEEL_ERR_TIMEOUT: a process is stopped;
+ * the same call goes on with it, and nothing else does. KEEL_ERR_MISMATCH: they do not say it of the same. */
+keel_status collective_decide(struct client *c, const struct engine_call *call, uint64_t *value);
+/* What was decided is done, and known to all agents. */
+void collective_decided(struct client *c);
 /* A collective of all live ranks, with a fence before. */
 keel_status collective_run(struct client *c, const struct engine_call *call);
 keel_status collective_barrier(struct client *c);

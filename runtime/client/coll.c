@@ -10,6 +10,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
+#include "runtime/protocol/complete.h"
 
 /* ---- lives ---- */
 
@@ -86,6 +87,11 @@ bool coll_member_lives(const struct keel_group *g, int member)
     return l->life && l->joined < g->birth;
 }
 
+bool coll_is_of_all(const struct keel_group *g)
+{
+    return g->birth == UINT64_MAX && !g->creation;
+}
+
 uint64_t coll_epoch(uint64_t of_roster)
 {
     return of_roster ? of_roster - 1 : 0; /* rosters count from 1 */
@@ -96,14 +102,16 @@ static bool add_after(const struct keel_group *g, struct roster *r)
 {
     int n = group_size(g->ranks);
     uint64_t *after = malloc((size_t)n * sizeof *after);
-    for (int m = 0; after && m < n; m++)
-        after[m] = g->client->coll.life[group_rank(g->ranks, m)].after;
+    for (int m = 0; after && m < n; m++) {
+        uint64_t complete = g->client->coll.life[group_rank(g->ranks, m)].after;
+        after[m] = g->of_segments ? complete_segments(complete) : complete_collectives(complete);
+    }
     bool ok = after && roster_set_after(r, after);
     free(after);
     return ok;
 }
 
-/* Who lives of the group, as of the last view that changed anything of its ranks. False: there is no memory for those of the group of whoever lives. */
+/* Who lives of the group, as of the last view that changed anything of its ranks. False: there is no memory for those of the groups of whoever lives. */
 static bool fill_roster(const struct keel_group *g, struct roster *room)
 {
     int n = group_size(g->ranks);
@@ -115,7 +123,7 @@ static bool fill_roster(const struct keel_group *g, struct roster *room)
             bitset_add(roster_room_bits(room), m);
     }
     roster_fill(room, n, epoch + 1);
-    return g->birth != UINT64_MAX || g->creation || add_after(g, room);
+    return !coll_is_of_all(g) || add_after(g, room);
 }
 
 /* NULL: there is no memory. */
@@ -431,7 +439,7 @@ static void give_up(struct keel_group *g, struct keel_request *r, int member, ui
     struct client *c = g->client;
     log_error("rank %d is stopped, a collective has waited for it for %llu ms", group_rank(g->ranks, member),
               (unsigned long long)((now - r->stopped_since) / KEEL_NS_PER_MS));
-    if (g != c->coll.living && engine_is_ordinary(r->seq)) {
+    if (!coll_is_of_all(g) && engine_is_ordinary(r->seq)) {
         engine_revoke_for(g->engine, member, now);
         courier_keep(c, g, 0, now);
         r->status = KEEL_ERR_TIMEOUT;

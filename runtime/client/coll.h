@@ -43,7 +43,7 @@ struct life {
     uint64_t life;   /* page_rank.life */
     uint64_t newest; /* the greatest there was */
     uint64_t joined, changed;
-    uint64_t after; /* collectives of all live ranks that were complete when it joined */
+    uint64_t after; /* what of all live ranks was complete when it joined (protocol/complete.h) */
 };
 
 struct keel_group {
@@ -54,6 +54,7 @@ struct keel_group {
     int *node;             /* [size] for two-level algorithms */
     struct roster *first;  /* of a room: for that of the members that live when it becomes a group */
     uint64_t birth;        /* members are lives that joined before; UINT64_MAX: whoever lives (creation) */
+    bool of_segments;      /* coll.segments */
     bool creation;         /* not a group yet: engine of a keel_group_create */
     int made;              /* creation: groups that came of it and are not freed, and calls under way */
     bool owes;             /* creation: a last shrink that is to be begun before any other call, */
@@ -129,10 +130,12 @@ struct coll {
     struct keel_group *idle, *spent; /* memory of freed groups, to be used again and not */
     struct keel_group *room;         /* for a creation for which there is no memory: all are told; NULL: in use */
     struct keel_group *world, *node;
-    struct keel_group *living; /* whoever lives: the collectives of all live ranks */
+    /* Whoever lives: the collectives of all live ranks; and another time, for allocations and frees of segments. */
+    struct keel_group *living, *segments;
     struct keel_request
         *unfinished; /* of that one: a call that ended by its time-out, to be gone on with; or the split barrier */
     bool split;      /* a barrier was begun and is not over */
+    struct keel_request *deciding; /* of the other one: likewise */
     struct stray *strays, **strays_tail;
     size_t stray_bytes;
     int creating; /* creations, splits and shrinks under way */
@@ -204,6 +207,8 @@ void coll_end(struct client *c, keel_status status);
 /* The epoch of the view, as agents count, in which a roster's epoch began; 0: nobody's life has changed yet. */
 uint64_t coll_epoch(uint64_t of_roster);
 bool coll_member_lives(const struct keel_group *g, int member);
+/* A group of whoever lives, that is always there? */
+bool coll_is_of_all(const struct keel_group *g);
 /* A room becomes the group of the members that live now, with an engine if this process is one of them. False: there is no memory, which is possible for
  * the group of whoever lives only. */
 bool coll_start_engine(struct keel_group *g);

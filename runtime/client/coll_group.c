@@ -24,7 +24,15 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return h ^ (h >> 27);
 }
 
-enum { NUMBER_NODE = 1, NUMBER_CREATE = 2, NUMBER_AMONG = 3, NUMBER_SPLIT = 4, NUMBER_SHRINK = 5, NUMBER_LIVING = 6 };
+enum {
+    NUMBER_NODE = 1,
+    NUMBER_CREATE = 2,
+    NUMBER_AMONG = 3,
+    NUMBER_SPLIT = 4,
+    NUMBER_SHRINK = 5,
+    NUMBER_LIVING = 6,
+    NUMBER_SEGMENTS = 7
+};
 
 /* ---- handles ---- */
 
@@ -260,6 +268,7 @@ static struct keel_group *first_group(struct client *c, const int *list, int n, 
     if (!g)
         return NULL;
     (void)group_list_in(g->ranks, c->size, list, n, number); /* a right one */
+    g->of_segments = number == NUMBER_SEGMENTS;
     return open_group(g, birth, false) ? g : NULL;
 }
 
@@ -272,7 +281,9 @@ bool coll_first_groups(struct client *c)
     for (int r = 0; r < c->size; r++)
         list[r] = r;
     k->living = first_group(c, list, c->size, NUMBER_LIVING, UINT64_MAX);
-    bool joined = k->living && (!k->living->engine || engine_join(k->living->engine, c->collectives));
+    k->segments = first_group(c, list, c->size, NUMBER_SEGMENTS, UINT64_MAX);
+    bool joined = k->living && (!k->living->engine || engine_join(k->living->engine, c->collectives)) && k->segments &&
+                  (!k->segments->engine || engine_join(k->segments->engine, c->instance));
     k->world = first_group(c, list, c->size, 0, 1);
     for (int r = 0; r < c->size; r++)
         if (page_rank(c->page, r)->slot == page_rank(c->page, c->rank)->slot)

@@ -2,106 +2,19 @@
  *
  * Barrier, broadcast, sum: collectives of one group of theirs (coll_group.c), whose members join with a view. Who joins begins
  * where the others were when that view was prepared (page.frozen), or one behind, and gets what they got (engine_join).
- * Allocation: a contribution into replicated memory, the agents' barrier, and reading everybody's. What a rank contributed
- * before it died is in memory or it is not, the same for all readers after the barrier; so all live ranks get the same result.
- * Who takes its place leaves what is there as it is. For want of memory, and for a node that does not answer and is not declared dead, all
- * of this waits without an end: nobody could tell the others. */
+ * Allocation and free of segments: decisions of another such group, with numbers of their own (segment.c). */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
-#include "runtime/protocol/collective_slot.h"
 
-static size_t slot_offset(uint64_t instance)
-{
-    return (instance & 1) * sizeof(struct collective_slot);
-}
-
-/* Through the primary, so that one copy decides whether it has taken effect. */
-static keel_status put_through(struct client *c, size_t offset, const void *src, size_t len)
-{
-    struct op op;
-    op_init(c, &op, OP_PUT, c->system, c->rank, offset, len);
-    op.src = src;
-    op.always_through = op.patient = true;
-    return op_run(&op);
-}
-
-static keel_status get(struct client *c, uint8_t flags, int rank, size_t offset, void *dst, size_t len)
-{
-    struct op op;
-    op_init(c, &op, OP_GET, c->system, rank, offset, len);
-    op.dst = dst;
-    op.flags = flags;
-    op.patient = true;
-    return op_run(&op);
-}
-
-/* Did the process whose place this one took contribute, before it died? It may have been read: it stays. */
-static keel_status predecessor_contributed(struct client *c, uint32_t kind, size_t len, bool *did)
-{
-    struct collective_head head;
-    *did = false;
-    if (!c->restarted || c->instance != c->joined_at)
-        return KEEL_OK;
-    keel_status status = get(c, WIRE_F_STRONG, c->rank, slot_offset(c->instance + 1), &head, sizeof head);
-    *did = status == KEEL_OK && head.tag == c->instance + 1 && head.kind == kind && head.len == len;
-    return status == KEEL_ERR_DATA_LOST ? KEEL_OK : status;
-}
-
-keel_status collective_contribute(struct client *c, uint32_t kind, const void *data, size_t len)
-{
-    uint64_t instance = c->instance + 1;
-    size_t at = slot_offset(instance);
-    bool there;
-    keel_status status = predecessor_contributed(c, kind, len, &there);
-    if (status != KEEL_OK || there)
-        return status;
-    if (len)
-        status = put_through(c, at + offsetof(struct collective_slot, data), data, len);
-    struct collective_head head = {.tag = instance, .kind = kind, .len = (uint32_t)len};
-    if (status == KEEL_OK)
-        status = put_through(c, at, &head, sizeof head);
-    return status;
-}
-
-/* What rank contributed to the last instance; *present is false if it did not. */
-keel_status collective_read(struct client *c, int rank, uint32_t kind, void *data, size_t len, bool *present)
-{
-    size_t at = slot_offset(c->instance);
-    struct collective_head head;
-    keel_status status = get(c, 0, rank, at, &head, sizeof head);
-    *present = status == KEEL_OK && head.tag == c->instance;
-    if (status == KEEL_ERR_DATA_LOST) { /* so is it for everybody */
-        *present = false;
-        return KEEL_OK;
-    }
-    if (status != KEEL_OK || !*present)
-        return status;
-    if (head.kind != kind || head.len != len)
-        return KEEL_ERR_MISMATCH;
-    return len ? get(c, 0, rank, at + offsetof(struct collective_slot, data), data, len) : KEEL_OK;
-}
-
-keel_status collective_enter(struct client *c)
-{
-    struct op op;
-    op_init(c, &op, OP_ENTER, NULL, 0, 0, 0);
-    op.a = (int64_t)c->instance + 1;
-    op.patient = true;
-    FAULT_POINT("rank.barrier_entering");
-    keel_status status = op_run(&op);
-    FAULT_POINT("rank.barrier_left");
-    if (status == KEEL_OK)
-        c->instance++;
-    return status;
-}
+enum { COLLECTIVE_BYTES_MAX = 64 * 1024, MEMORY_AGAIN_MS = 1 };
 
 bool collective_may_begin(const struct client *c)
 {
-    return c->ready && c->resumed && !c->in_task && !c->coll.split;
+    return c->ready && c->resumed && !c->in_task && !c->coll.split && !c->unfinished.under_way;
 }
 
 static bool is_thawed(void *arg)
@@ -110,14 +23,15 @@ static bool is_thawed(void *arg)
     return !atomic_load(&c->page->frozen) || c->coll.broken != KEEL_OK;
 }
 
-static keel_status begin(struct client *c, const struct engine_call *call, struct keel_request **out)
+static keel_status begin(struct client *c, struct keel_group *all, const struct engine_call *call,
+                         struct keel_request **out)
 {
     struct keel_request *r;
     if (!client_wait(c, is_thawed, c))
         return c->fatal;
-    keel_status status = coll_request_new(c->coll.living, &r);
+    keel_status status = coll_request_new(all, &r);
     if (status == KEEL_OK)
-        status = coll_begin(c->coll.living, call, r);
+        status = coll_begin(all, call, r);
     *out = status == KEEL_OK ? r : NULL;
     return status;
 }
@@ -152,7 +66,7 @@ static keel_status run_locked(struct client *c, struct engine_call *call)
         completed(c);
         return coll_status(result.status);
     }
-    keel_status status = r ? KEEL_OK : begin(c, call, &r);
+    keel_status status = r ? KEEL_OK : begin(c, c->coll.living, call, &r);
     if (status != KEEL_OK || !r)
         return status;
     r->stalled = false;
@@ -196,7 +110,7 @@ keel_status collective_barrier_begin(struct client *c)
     FAULT_POINT("rank.barrier_entering");
     client_lock(c);
     struct keel_request *r = NULL;
-    status = c->coll.unfinished ? KEEL_ERR_STATE : begin(c, &call, &r);
+    status = c->coll.unfinished ? KEEL_ERR_STATE : begin(c, c->coll.living, &call, &r);
     if (r) {
         c->coll.unfinished = r;
         c->coll.split = true;
@@ -258,4 +172,51 @@ keel_status collective_allreduce_sum(struct client *c, const double *in, double 
     if (n > COLLECTIVE_BYTES_MAX / sizeof *in || (n && (!in || !out)))
         return KEEL_ERR_ARG;
     return collective_run(c, &call);
+}
+
+/* ---- decisions on segments ---- */
+
+/* Lock held. Nobody could tell the others that here is no memory to begin with: there will be. */
+static keel_status begin_to_decide(struct client *c, const struct engine_call *call, struct keel_request **out)
+{
+    keel_status status;
+    while ((status = begin(c, c->coll.segments, call, out)) == KEEL_ERR_LIMIT) {
+        pthread_mutex_unlock(&c->lock);
+        c->env.sleep(c->env.user, MEMORY_AGAIN_MS);
+        client_lock(c);
+    }
+    return status;
+}
+
+/* Lock held, and given back meanwhile. */
+static keel_status decide(struct client *c, const struct engine_call *call, uint64_t *value)
+{
+    struct keel_request *r = c->coll.deciding;
+    keel_status status = r ? KEEL_OK : begin_to_decide(c, call, &r);
+    if (!r)
+        return status;
+    r->stalled = false;
+    c->coll.deciding = r;
+    status = coll_await(r);
+    if (!r->done && c->fatal == KEEL_OK && c->coll.broken == KEEL_OK)
+        return status;
+    *value = r->value;
+    coll_request_free(c->coll.segments, r);
+    c->coll.deciding = NULL;
+    return status;
+}
+
+keel_status collective_decide(struct client *c, const struct engine_call *call, uint64_t *value)
+{
+    FAULT_POINT("segment.deciding");
+    client_lock(c);
+    keel_status status = decide(c, call, value);
+    pthread_mutex_unlock(&c->lock);
+    FAULT_POINT("segment.decided");
+    return status;
+}
+
+void collective_decided(struct client *c)
+{
+    atomic_store(&c->intents->segments, ++c->instance);
 }

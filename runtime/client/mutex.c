@@ -478,7 +478,11 @@ keel_status mutexes_free(struct client *c, keel_mutexes *m, bool *gone)
     pthread_mutex_unlock(&m->lock);
     if (busy || c->coll.split)
         return KEEL_ERR_STATE;
+    if (c->unfinished.under_way && c->unfinished.segment != m->segment)
+        return KEEL_ERR_STATE;
     keel_status status = segment_free(c, m->segment);
+    if (c->unfinished.under_way) /* it ended by its time-out */
+        return status;
     mutexes_detach(m);
     *gone = true;
     return status;

@@ -79,7 +79,7 @@ bool op_changes(const struct op *op)
 
 bool op_is_unit(const struct op *op)
 {
-    return op->kind == OP_RMW || op->kind == OP_ENTER;
+    return op->kind == OP_RMW;
 }
 
 /* The program has stored its bytes in the copy here itself, and brings them to the others (keel/update.h). Nothing is torn there, and no other
@@ -233,8 +233,7 @@ static bool plan(struct op *op, uint64_t now)
     hold_large_end(op);
     op->replan = false;
     op->planned = false;
-    if ((op_changes(op) && hold_is_behind(c)) ||
-        (op->kind != OP_ENTER && !page_route_read(c->page, op->group, &op->route))) {
+    if ((op_changes(op) && hold_is_behind(c)) || !page_route_read(c->page, op->group, &op->route)) {
         op_later(op, now);
         return false;
     }

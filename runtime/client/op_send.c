@@ -10,8 +10,7 @@ enum { COPIED_MAX = 8 * 1024 }; /* bytes of a message's body: larger ones are se
 
 static uint8_t wire_type(const struct op *op)
 {
-    static const uint8_t type[] = {
-        [OP_PUT] = WIRE_PUT, [OP_GET] = WIRE_GET, [OP_ACC] = WIRE_ACC, [OP_RMW] = WIRE_RMW, [OP_ENTER] = WIRE_ENTER};
+    static const uint8_t type[] = {[OP_PUT] = WIRE_PUT, [OP_GET] = WIRE_GET, [OP_ACC] = WIRE_ACC, [OP_RMW] = WIRE_RMW};
     return type[op->kind];
 }
 

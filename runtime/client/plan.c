@@ -100,8 +100,6 @@ void plan_make(struct plan *p, const struct plan_input *in, const struct route *
         plan_put(p, in, route);
     else if (in->kind == OP_GET)
         plan_get(p, in, route);
-    else if (in->kind == OP_ENTER)
-        add_leg(p, in->self, 1);
     else
         add_leg(p, route->node[0], MESSAGE_WINDOW);
     p->most = most_of_message(p, in);

@@ -31,7 +31,7 @@ enum { PLAN_WHOLE_MAX = 64 * 1024 };
  * which takes no agent then. */
 enum { PLAN_PACKED_MAX = WIRE_BULK_MAX / 4, PLAN_PACKED_HERE_MAX = 12 * 1024 };
 
-enum op_kind { OP_PUT, OP_GET, OP_ACC, OP_RMW, OP_ENTER };
+enum op_kind { OP_PUT, OP_GET, OP_ACC, OP_RMW };
 
 enum plan_way {
     PLAN_MESSAGES, /* in messages, the same pieces to every leg */

@@ -130,8 +130,6 @@ static void scan(struct client *c, uint64_t now)
     }
     for (struct op *op = c->active, *next; op; op = next) {
         next = op->next;
-        if (op->kind == OP_ENTER)
-            continue;
         if (c->lived_ns > op->deadline && op->status == KEEL_IN_PROGRESS) {
             give_up(op);
             continue;

@@ -2,25 +2,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/fault.h"
 #include "runtime/client/client.h"
-#include "runtime/protocol/collective_slot.h"
+#include "runtime/protocol/system.h"
 
 enum {
-    KIND_ALLOC = 1,
     RETIRED_MIN = 1024, /* segments that were freed and stay what they are */
+    MEMORY_AGAIN_MS = 1,
 };
 
 #define SLOT_BYTES_MAX (SIZE_MAX / 4)
-
-struct alloc_arguments {
-    uint64_t bytes;
-    uint32_t redundancy;
-    uint32_t index;
-    int32_t made; /* a keel_status: what became of it at this rank */
-    uint32_t pad;
-    uint64_t base;        /* in the address range */
-    uint64_t fingerprint; /* of the parts' sizes */
-};
 
 static size_t part_of(const struct segment_want *want, uint32_t rank)
 {
@@ -299,98 +290,90 @@ keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
     return KEEL_OK;
 }
 
-static void compare(const struct alloc_arguments *theirs, const struct alloc_arguments *mine, keel_status *agreed)
+/* ---- together ----
+ *
+ * Allocations and frees are decisions of all live ranks, each with the next number. Before it says that it can a rank's agent has made its copies and all
+ * agents know of the segment; what was refused, or is freed, counts as done when they all know that. So who joins where number n is the last that
+ * counts finds at its own agent what all up to n came to, and takes part in what follows. */
+
+enum segment_call { CALL_ALLOC, CALL_FREE };
+
+static uint64_t mix(uint64_t hash, uint64_t value)
 {
-    if (theirs->bytes != mine->bytes || theirs->redundancy != mine->redundancy || theirs->index != mine->index ||
-        theirs->fingerprint != mine->fingerprint ||
-        (theirs->base && mine->base && theirs->base != mine->base)) /* 0: without memory for it */
-        *agreed = KEEL_ERR_MISMATCH;
-    else if (*agreed == KEEL_OK)
-        *agreed = (keel_status)theirs->made;
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
 }
 
-/* All ranks pass what they were given, and whether they could; each compares its own with everybody's. *agreed is the same at
- * all: that the arguments differ, or the lowest rank's error. */
-static keel_status agree_on_arguments(struct client *c, const struct alloc_arguments *mine, keel_status *agreed)
+static struct engine_call decision(enum segment_call what, uint32_t seg, uint64_t fingerprint, uint64_t place,
+                                   keel_status said)
 {
-    keel_status status = collective_contribute(c, KIND_ALLOC, mine, sizeof *mine);
-    if (status == KEEL_OK)
-        status = collective_enter(c);
-    *agreed = KEEL_OK;
-    for (int r = 0; r < c->size && status == KEEL_OK; r++) {
-        struct alloc_arguments theirs;
-        bool present;
-        status = collective_read(c, r, KIND_ALLOC, &theirs, sizeof theirs, &present);
-        if (status == KEEL_OK && present)
-            compare(&theirs, mine, agreed);
-    }
+    uint64_t arguments = mix(mix(mix(0, what), seg), fingerprint);
+    return (struct engine_call){.kind = ENGINE_DECIDE,
+                                .agree = ENGINE_MAX,
+                                .value = (uint64_t) - (int64_t)said,
+                                .arguments = arguments,
+                                .place = place};
+}
+
+/* Has nothing been decided? It is gone on with, or this process has lost the job. */
+static bool is_open(const struct client *c)
+{
+    return c->coll.deciding || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK;
+}
+
+static void keep_for_later(struct client *c, struct keel_segment *s, bool frees, keel_status said, keel_status met)
+{
+    c->unfinished = (struct unfinished){.segment = s, .frees = frees, .said = said, .met = met, .under_way = true};
+}
+
+/* All agents know it before it counts. */
+static keel_status tell_end(struct client *c, uint32_t seg, keel_status agreed)
+{
+    struct control r;
+    keel_status status;
+    do { /* as long as a node neither answers nor is dead */
+        r = (struct control){.type = CONTROL_SEG_FREE, .seg = seg, .a = (int64_t)agreed, .b = (int64_t)c->instance + 1};
+        status = c->env.request(c->env.user, &r, NULL);
+    } while (status == KEEL_ERR_TIMEOUT);
+    FAULT_POINT("segment.told");
     return status;
 }
 
-/* Nothing is left of it. */
-static void give_up_together(struct client *c, uint32_t seg, keel_status agreed)
+/* Every rank's agent makes its copies before, so that all are there afterwards. A rank that cannot, or whose
+ * arguments differ, takes part all the same, so that everybody learns of it; then nothing is left. *made: what became of it here. */
+static keel_status alloc_together(struct client *c, struct keel_segment *s, const struct control *r,
+                                  uint64_t fingerprint, keel_status *made)
 {
-    struct control r = {.type = CONTROL_SEG_FREE, .seg = seg, .a = (int64_t)agreed, .b = (int64_t)c->instance};
-    (void)c->env.request(c->env.user, &r, NULL); /* lost with the agent, if at all */
-}
-
-/* Every rank's agent makes its copies before the barrier, so that all are there after it. A rank that cannot, or whose
- * arguments differ, takes part all the same, so that everybody learns of it; then nothing is left. */
-static keel_status alloc_together(struct client *c, const struct control *r, uint64_t base, uint64_t fingerprint,
-                                  keel_status made)
-{
-    struct control request = *r;
-    keel_status agreed;
-    keel_status before = rma_fence(c, -1); /* what an earlier operation of this rank met is everybody's error, too */
-    if (made == KEEL_OK)
-        made = before;
-    if (made == KEEL_OK)
-        made = c->env.request(c->env.user, &request, NULL);
-    if (made == KEEL_ERR_AGENT_GONE || made == KEEL_ERR_FENCED)
-        return made;
-    struct alloc_arguments mine = {.bytes = r->bytes,
-                                   .redundancy = r->redundancy,
-                                   .index = r->seg,
-                                   .made = (int32_t)made,
-                                   .base = base,
-                                   .fingerprint = fingerprint};
-    keel_status status = agree_on_arguments(c, &mine, &agreed);
-    if (status != KEEL_OK)
-        return status;
-    if (agreed == KEEL_OK)
-        return made; /* not what the others were told, if it was a predecessor that told them */
-    give_up_together(c, r->seg, agreed);
-    return agreed;
-}
-
-/* What this rank allocates again was perhaps the last that the others did before this process joined, and they have yet to tell their
- * agents what they agreed on: it stands where they read it, until they have been in another one with this process, or on the entry of the one
- * whose place it took. *gone_on: so it is. */
-static keel_status read_as_others(struct client *c, const struct alloc_arguments *mine, bool *gone_on)
-{
-    keel_status status = KEEL_OK, agreed = KEEL_OK;
-    *gone_on = false;
-    if (c->instance != c->joined_at || mine->index + 1 != c->segments_known)
-        return KEEL_OK;
-    for (int r = 0; r < c->size && status == KEEL_OK; r++) {
-        struct alloc_arguments theirs;
-        bool present;
-        status = collective_read(c, r, KIND_ALLOC, &theirs, sizeof theirs, &present);
-        if (status != KEEL_OK || !present)
-            continue;
-        *gone_on = theirs.index != mine->index;
-        if (*gone_on)
-            return KEEL_OK;
-        compare(&theirs, mine, &agreed);
+    uint64_t worst = 0;
+    keel_status before = c->unfinished.met;
+    if (!c->unfinished.under_way) {
+        struct control request = *r;
+        before = rma_fence(c, -1); /* what an earlier operation of this rank met is everybody's error, too */
+        if (*made == KEEL_OK)
+            *made = before;
+        if (*made == KEEL_OK)
+            *made = c->env.request(c->env.user, &request, NULL);
+        if (*made == KEEL_ERR_AGENT_GONE || *made == KEEL_ERR_FENCED)
+            return *made;
+        FAULT_POINT("segment.made");
     }
-    if (status != KEEL_OK)
-        return status == KEEL_ERR_MISMATCH ? KEEL_OK : status; /* the last one was something else */
+    struct engine_call call = decision(CALL_ALLOC, r->seg, fingerprint, s ? s->base : 0, *made);
+    keel_status agreed = collective_decide(c, &call, &worst);
+    if (c->coll.deciding)
+        keep_for_later(c, s, false, *made, before);
+    else
+        c->unfinished.under_way = false;
+    if (is_open(c))
+        return agreed;
+    if (agreed == KEEL_OK)
+        agreed = (keel_status) - (int64_t)worst;
     if (agreed != KEEL_OK)
-        give_up_together(c, mine->index, agreed);
+        (void)tell_end(c, r->seg, agreed); /* lost with the agent, if at all */
+    else if (before != KEEL_OK)
+        op_keep_error(c, c->rank, before); /* that a predecessor had no such error was told to the others */
+    collective_decided(c);
     return agreed;
 }
-
-enum { MEMORY_AGAIN_MS = 1 };
 
 static bool others_have_it(const struct client *c)
 {
@@ -424,16 +407,20 @@ static keel_status allocate_again(struct client *c, struct keel_segment **s, str
     while (!*s && !(*s = attach(c, request.seg, want)))
         c->env.sleep(c->env.user, MEMORY_AGAIN_MS);
     request.bytes = (*s)->unit;
-    const struct alloc_arguments mine = {.bytes = request.bytes,
-                                         .redundancy = request.redundancy,
-                                         .index = request.seg,
-                                         .base = (*s)->base,
-                                         .fingerprint = segment_fingerprint(c, want)};
-    bool gone_on = false;
-    keel_status status = ask_again(c, &request, r);
-    if (status == KEEL_OK && r->a != 1)
-        status = read_as_others(c, &mine, &gone_on);
-    return gone_on ? ask_again(c, &request, r) : status;
+    return ask_again(c, &request, r);
+}
+
+/* The segment that an allocation which ended by its time-out is for. */
+static struct keel_segment *go_on(struct client *c, keel_status *said)
+{
+    *said = c->unfinished.said;
+    return c->unfinished.segment;
+}
+
+static bool may_begin(const struct client *c, bool frees, const struct keel_segment *s)
+{
+    const struct unfinished *u = &c->unfinished;
+    return c->ready && !c->coll.unfinished && (!u->under_way || (u->frees == frees && (!frees || u->segment == s)));
 }
 
 /* A rank whose own arguments are wrong takes part all the same: the others would wait for it. */
@@ -441,16 +428,17 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
 {
     if (out)
         *out = NULL;
-    if (!c->ready || c->coll.split)
+    if (!may_begin(c, false, NULL))
         return KEEL_ERR_STATE;
     if (c->segments_next == SEGMENT_GROUP_FIRST)
         return KEEL_ERR_LIMIT;
     if (able == KEEL_OK && (!out || (unsigned)want->redundancy >= CLASSES))
         able = KEEL_ERR_ARG;
     uint32_t index = c->segments_next;
-    bool exists = others_have_it(c);
-    struct keel_segment *s = attach(c, index, want);
-    if (!s && able == KEEL_OK && !exists)
+    bool exists = others_have_it(c), again = c->unfinished.under_way;
+    keel_status callers = able;
+    struct keel_segment *s = again ? go_on(c, &able) : attach(c, index, want);
+    if (!again && !s && able == KEEL_OK && !exists)
         able = KEEL_ERR_NOMEM;
     struct control r = {.type = CONTROL_SEG_CREATE,
                         .seg = index,
@@ -459,17 +447,22 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
                         .redundancy = (uint32_t)want->redundancy,
                         .b = (int64_t)c->instance + 1};
     keel_status status = able;
-    if (!exists)
-        status = alloc_together(c, &r, s ? s->base : 0, segment_fingerprint(c, want), able);
-    else if (able == KEEL_OK)
+    if (!exists) {
+        status = alloc_together(c, s, &r, segment_fingerprint(c, want), &able);
+        if (c->coll.deciding)
+            return status;
+    }
+    /* Told so though it could not: the others had it before this process joined. */
+    if (able == KEEL_OK ? exists : !exists && status == KEEL_OK)
         status = allocate_again(c, &s, &r, want);
+    status = status == KEEL_OK ? callers : status; /* what the caller has no memory for, it has not */
     c->segments_next++;
     if (status != KEEL_OK || !s || !out) {
         if (s)
             segment_release(s);
         return status == KEEL_OK ? KEEL_ERR_NOMEM : status;
     }
-    s->freed = exists && r.a == 1 && (uint64_t)r.b <= c->instance; /* else the barrier that freed it is to come here */
+    s->freed = exists && r.a == 1 && (uint64_t)r.b <= c->instance; /* else the call that freed it is to come here */
     *out = s;
     return KEEL_OK;
 }
@@ -573,6 +566,27 @@ static void await_operations(struct client *c, const struct keel_segment *segmen
     pthread_mutex_unlock(&c->lock);
 }
 
+/* Nobody uses it any more. */
+static keel_status free_together(struct client *c, struct keel_segment *segment)
+{
+    uint64_t value = 0;
+    keel_status before = c->unfinished.under_way ? c->unfinished.met : rma_fence(c, -1);
+    struct engine_call call = decision(CALL_FREE, segment->index, 0, 0, KEEL_OK);
+    keel_status status = collective_decide(c, &call, &value);
+    if (c->coll.deciding)
+        keep_for_later(c, segment, true, KEEL_OK, before);
+    else
+        c->unfinished.under_way = false;
+    if (is_open(c))
+        return status;
+    if (status == KEEL_OK) {
+        status = tell_end(c, segment->index, KEEL_OK);
+        status = status != KEEL_OK ? status : before;
+    }
+    collective_decided(c);
+    return status;
+}
+
 keel_status segment_free(struct client *c, struct keel_segment *segment)
 {
     if (!c->ready)
@@ -586,17 +600,13 @@ keel_status segment_free(struct client *c, struct keel_segment *segment)
         return segment_detach(c, segment);
     if (segment->group)
         return segment_free_group(c, segment);
-    if (c->coll.split)
+    if (!may_begin(c, true, segment))
         return KEEL_ERR_STATE;
     keel_status status = KEEL_OK;
     if (!segment->freed) { /* else the others freed it before this process joined */
-        keel_status before = rma_fence(c, -1);
-        status = collective_enter(c);
-        if (status != KEEL_OK)
+        status = free_together(c, segment);
+        if (is_open(c) || status == KEEL_ERR_MISMATCH)
             return status;
-        struct control r = {.type = CONTROL_SEG_FREE, .seg = segment->index, .b = (int64_t)c->instance};
-        status = c->env.request(c->env.user, &r, NULL);
-        status = status != KEEL_OK ? status : before;
     }
     segment_release(segment);
     return status;

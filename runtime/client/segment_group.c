@@ -7,7 +7,7 @@
 #include "collectives/group.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
-#include "runtime/protocol/collective_slot.h"
+#include "runtime/protocol/system.h"
 
 #include <stdlib.h>
 

@@ -16,6 +16,7 @@
 
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
+#include "runtime/client/near.h"
 #include "runtime/protocol/task_id.h"
 
 enum { POOL_HEAD = 64, MARK_AT = 16, WAIT_MS = 1, ROUND_MAX = INT32_MAX, RANK_BITS = 20, INCARNATION_BITS = 11 };
@@ -80,10 +81,16 @@ static size_t word_offset(const struct client *c, int64_t task)
 static keel_status find_round(struct client *c, keel_taskpool *pool)
 {
     struct mark mark[2];
+    struct op op;
     pool->round = 1;
-    if (pool->segment->freed)
+    if (pool->segment->freed || !c->restarted)
         return KEEL_OK;
-    keel_status status = rma_get(c, pool->segment, pool->home, MARK_AT, mark, sizeof mark);
+    if (near_bad_range(c, pool->segment, pool->home, MARK_AT, sizeof mark))
+        return KEEL_ERR_ARG;
+    op_init(c, &op, OP_GET, pool->segment, pool->home, MARK_AT, sizeof mark);
+    op.dst = (uint8_t *)mark;
+    op.patient = true; /* the others were told that the pool is there */
+    keel_status status = op_run(&op);
     for (int i = 0; status == KEEL_OK && i < 2; i++)
         if (mark[i].collective <= c->collectives && mark[i].round > pool->round)
             pool->round = (uint32_t)mark[i].round;
@@ -132,7 +139,11 @@ keel_status taskpool_free(struct client *c, keel_taskpool *pool, bool *gone)
         return KEEL_OK;
     if (pool->current >= 0 || c->coll.split)
         return KEEL_ERR_STATE;
+    if (c->unfinished.under_way && c->unfinished.segment != pool->segment)
+        return KEEL_ERR_STATE;
     keel_status status = segment_free(c, pool->segment);
+    if (c->unfinished.under_way) /* it ended by its time-out */
+        return status;
     free(pool->words);
     free(pool);
     *gone = true;

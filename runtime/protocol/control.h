@@ -44,7 +44,7 @@ struct control_welcome {
     uint64_t job;
     uint8_t secret[32];
     char host[64];
-    uint64_t instance;    /* barrier instances completed when this process joined */
+    uint64_t instance;    /* allocations and frees of segments that were complete when this process joined */
     uint64_t collectives; /* of all live ranks, completed likewise */
     uint32_t segments;    /* segments whose allocation is complete */
     uint32_t secure;      /* data connections are sealed */

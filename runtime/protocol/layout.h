@@ -20,7 +20,7 @@ static inline size_t layout_copy_bytes(uint64_t bytes_per_rank, uint64_t ranks)
     return bytes ? (bytes + 4095) & ~(size_t)4095 : 4096;
 }
 
-/* Segments of groups are numbered from here on, in the order in which numbers were drawn (collective_slot.h); those of all ranks below,
+/* Segments of groups are numbered from here on, in the order in which numbers were drawn (system.h); those of all ranks below,
  * in the order of their allocation. */
 #define SEGMENT_GROUP_FIRST 0x80000000u
 

@@ -50,6 +50,8 @@ struct intent_page {
      * enters the next one, the agent writes that and then reads this, all sequentially consistent: so from then on the rank
      * completes one more at most. */
     _Atomic uint64_t collectives;
+    /* Likewise of allocations and frees of segments; written when all agents know what it came to. */
+    _Atomic uint64_t segments;
     struct intent entry[INTENT_MAX];
 };
 #endif

@@ -66,7 +66,7 @@ struct page_rank {
     _Atomic uint64_t life;    /* 1 + incarnation while it takes part in collectives, 0 while nobody does for it */
     _Atomic uint64_t joined;  /* epoch at which that incarnation joined, 0 for the first */
     _Atomic uint64_t changed; /* epoch of the last change of life */
-    _Atomic uint64_t after;   /* collectives of all live ranks that were complete when it joined */
+    _Atomic uint64_t after;   /* what of all live ranks was complete when it joined: protocol/complete.h */
 };
 
 enum page_process {

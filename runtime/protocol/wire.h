@@ -17,7 +17,6 @@ enum wire_type {
     WIRE_RMW,     /* count: arith.h's operation, and WIRE_RMW_32 for words of 32 bits; with a, b */
     WIRE_INTENT, /* note: a remote write of count bytes at (seg, slot, offset) follows on this connection; count 0: every
                    * copy has it, the answer (same note) says that the agent forgot it. identity: the put's number */
-    WIRE_ENTER,  /* barrier instance seq: the local rank has entered */
     WIRE_REPLY, /* status, a; body of a get; epoch: 1 + the generation under which ranks of this node may add themselves, or 0 */
     /* an agent to an agent, inside the reliable stream of channel/peer.h */
     WIRE_PEER_ACK, /* seq: everything up to it was processed (itself outside the stream) */
@@ -32,12 +31,11 @@ enum wire_type {
     WIRE_SNAP_BLOCK,  /* body to (seg, slot, offset) */
     WIRE_SNAP_END,
     WIRE_SNAP_HERE, /* the copy to the primary: I have it all */
-    WIRE_SEGMENT, /* segment seg exists: a = bytes per rank, b = redundancy, identity = alloc instance; body none. FREED: identity =
-                   * barrier instance after which it was freed, a: or the status for which it never came to be */
+    WIRE_SEGMENT, /* segment seg exists: a = bytes per rank, b = redundancy, identity = number of its allocation among allocations and
+                   * frees; body none. FREED: identity = number of the call that freed it, a: or the status for which it never came to be */
     WIRE_DOUBT,     /* patches in doubt, a copy to the primary */
     WIRE_FETCH,     /* send me your bytes of this patch */
     WIRE_PATCH,     /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
-    WIRE_BARRIER,   /* body: a message of collectives/barrier.h */
     WIRE_COMPARE,   /* for a strong get, a primary to the copies: the bytes that it has; a: number of the question */
     WIRE_COMPARED,  /* which aligned words of them differ here: a bit each */
     WIRE_HASH,      /* for an audit: the hash of your count bytes at (seg, slot, offset)? a: number of the question */

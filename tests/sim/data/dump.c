@@ -1,4 +1,6 @@
 /* For --verbose: what somebody who does not go on is waiting for. */
+#include "runtime/agent/ranks.h"
+#include "runtime/protocol/complete.h"
 #include "tests/sim/data/world.h"
 
 static void dump_op(struct world *w, const struct op *op)
@@ -11,8 +13,7 @@ static void dump_op(struct world *w, const struct op *op)
               kind[op->kind], (unsigned long long)op->len, op->segment ? (long long)op->segment->index : -1, op->slot,
               op->group, op->planned ? ", planned" : "", op->replan ? ", to be planned again" : "",
               op->waiting ? ", waits" : "", op->accesses ? ", accesses" : "", op->status,
-              (unsigned long long)op->route.tag,
-              (unsigned long long)(op->kind == OP_ENTER ? 0 : page_tag(c->page, op->group)),
+              (unsigned long long)op->route.tag, (unsigned long long)page_tag(c->page, op->group),
               (long long)((c->lived_ns - op->started) / MS));
     for (int leg = 0; leg < op->plan.legs; leg++) {
         const struct link *l = &c->link[op->plan.leg[leg].node];
@@ -49,10 +50,12 @@ void world_dump(struct world *w, const struct runner *r)
             stashed++;
         for (const struct waiter *q = a->waiters; q; q = q->next)
             waiting++;
-        world_say(
-            w, "  node %d: epoch %llu, settled %llu%s%s, %d stashed, %d waiters, barrier %llu complete, %llu entered",
-            m, (unsigned long long)a->view.epoch, (unsigned long long)a->settled, n->process.frozen ? ", frozen" : "",
-            a->frozen ? ", prepares" : "", stashed, waiting, (unsigned long long)barrier_completed(a->barrier),
-            (unsigned long long)barrier_waiting(a->barrier));
+        world_say(w,
+                  "  node %d: epoch %llu, settled %llu%s%s, %d stashed, %d waiters, %llu segments and %llu collectives "
+                  "complete",
+                  m, (unsigned long long)a->view.epoch, (unsigned long long)a->settled,
+                  n->process.frozen ? ", frozen" : "", a->frozen ? ", prepares" : "", stashed, waiting,
+                  (unsigned long long)complete_segments(ranks_complete(a)),
+                  (unsigned long long)complete_collectives(ranks_complete(a)));
     }
 }

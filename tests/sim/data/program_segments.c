@@ -88,9 +88,9 @@ static bool allocate(struct program *p, int i)
             world_fail(w, "rank %d: allocation %d says %s, and another one to others", p->r->rank, i,
                        keel_status_name(status));
     }
-    if (p->r->incarnation > 0 && s->refused && status == KEEL_OK)
-        world_fail(w, "rank %d.%u: allocation %d, which the others were refused, says KEEL_OK", p->r->rank,
-                   p->r->incarnation, i);
+    if (p->r->incarnation > 0 && ((s->refused && status == KEEL_OK) || (s->made && status == KEEL_ERR_NOMEM)))
+        world_fail(w, "rank %d.%u: allocation %d says %s, and another one to others", p->r->rank, p->r->incarnation, i,
+                   keel_status_name(status));
     if (status == KEEL_ERR_NOMEM && w->setup.fail_at) /* all get it, and end together */
         runner_exit(p->r, 3);
     if (program_data_lost(p, status, "an allocation"))

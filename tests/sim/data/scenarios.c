@@ -53,9 +53,10 @@ static const char *const points[] = {
     "push.restored_submitted",
     "procs.joining",
     "procs.joined",
-    "barrier.all_ranks_entered",
-    "barrier.entered",
-    "barrier.completed",
+    "segment.made",
+    "segment.deciding",
+    "segment.decided",
+    "segment.told",
 };
 enum { POINTS = sizeof points / sizeof points[0] };
 

@@ -10,9 +10,11 @@
 
 #include "aimed.h"
 #include "memory.h"
+#include "runtime/agent/ranks.h"
 #include "runtime/agent/segments.h"
 #include "runtime/client/mutex.h"
-#include "runtime/protocol/collective_slot.h"
+#include "runtime/protocol/complete.h"
+#include "runtime/protocol/system.h"
 
 /* an allocation after one that failed. */
 static void test_aimed_allocation_after_a_failed_one(void **state)
@@ -134,31 +136,6 @@ static void test_aimed_agent_without_memory_tells_nothing_more(void **state)
     w.node[0].still = true;
 }
 
-static int64_t contributed(uint64_t instance)
-{
-    int64_t value;
-    memcpy(&value,
-           bytes_at(3, SYSTEM_SEGMENT, 3) + (instance & 1) * sizeof(struct collective_slot) +
-               offsetof(struct collective_slot, data),
-           sizeof value);
-    return value;
-}
-
-/* a rank that began again does not change what its predecessor had contributed: some may have read it. */
-static void test_aimed_contribution_of_a_dead_process_stays(void **state)
-{
-    (void)state;
-    int64_t first = 111, second = 222;
-    client_open();
-    assert_int_equal(collective_contribute(&c, 1, &first, sizeof first), KEEL_OK);
-    c.restarted = true;
-    assert_int_equal(collective_contribute(&c, 1, &second, sizeof second), KEEL_OK);
-    assert_int_equal(contributed(1), first);
-    c.instance++; /* the others went on, and so does it */
-    assert_int_equal(collective_contribute(&c, 1, &second, sizeof second), KEEL_OK);
-    assert_int_equal(contributed(2), second);
-}
-
 /* Of those that the client has ready. */
 static void keep_pieces(int n)
 {
@@ -169,111 +146,148 @@ static void keep_pieces(int n)
         *at = p->next;
 }
 
-/* nobody else could tell the others that a rank has no memory to take part. */
-static void test_aimed_contribution_waits_for_memory(void **state)
+static keel_status (*request_before)(void *u, struct control *r, void **memory);
+static struct control last_freed;
+static uint64_t complete_then; /* when the agent was told */
+static keel_status request_of_one_alone(void *u, struct control *r, void **memory)
 {
-    (void)state;
-    int64_t value = 111, got;
+    if (r->type == CONTROL_SEG_MAP)
+        return request_before(u, r, memory);
+    if (r->type == CONTROL_SEG_FREE) {
+        last_freed = *r;
+        complete_then = atomic_load(&intents.segments);
+    }
+    return KEEL_OK;
+}
+
+/* The other ranks are dead: it decides alone. */
+static void client_open_alone(void)
+{
+    struct view_event dead[3];
+    for (uint32_t r = 0; r < 3; r++)
+        dead[r] = (struct view_event){.type = VIEW_RANK_DEAD, .a = r, .c = 9};
+    change(dead, 3);
     client_open();
-    assert_int_equal(rma_get_strong(&c, shadow, 3, 0, &got, sizeof got), KEEL_OK); /* the link is there */
-    keep_pieces(0);
-    memory_fail_at(1);
-    assert_int_equal(collective_contribute(&c, 1, &value, sizeof value), KEEL_OK);
-    assert_true(memory_failed());
-    assert_int_equal(contributed(1), value);
+    request_before = c.env.request;
+    c.env.request = request_of_one_alone;
 }
 
-static int stands_still_for; /* so many milliseconds, then node 0 goes on */
-static void sleep_beside_one_that_stands_still(void *u, int ms)
-{
-    (void)u, (void)ms;
-    w.node[0].still = --stands_still_for > 0;
-    world_turn();
-}
-
-/* a node that does not answer for longer than an operation may take, and is not declared dead: all ranks wait for it, or some would fail and
- * others not. */
-static void test_aimed_contribution_waits_for_a_node_that_stands_still(void **state)
-{
-    (void)state;
-    int64_t value = 111, got = 0;
-    bool present = true;
-    client_open();
-    assert_int_equal(rma_get_strong(&c, shadow, 0, 0, &got, sizeof got), KEEL_OK); /* the links are there */
-    c.timeout_ns = 100000000;
-    c.env.sleep = sleep_beside_one_that_stands_still;
-    stands_still_for = 500;
-    assert_int_equal(collective_contribute(&c, 1, &value, sizeof value), KEEL_OK); /* its other copy is there */
-    assert_true(stands_still_for <= 0);
-    assert_int_equal(contributed(1), value);
-    c.instance++;
-    stands_still_for = 500;
-    assert_int_equal(collective_read(&c, 0, 1, &got, sizeof got, &present), KEEL_OK);
-    assert_true(stands_still_for <= 0);
-    assert_false(present);
-}
-
-/* what an implicit operation met is everybody's error, and no reason to stay away. */
+/* what an implicit operation met is everybody's error, and no reason to stay away; it counts when the agents know. */
 static void test_aimed_allocation_tells_all_what_one_met(void **state)
 {
     (void)state;
     keel_segment *s;
-    client_open();
+    client_open_alone();
+    uint32_t index = c.segments_next;
     op_keep_error(&c, 0, KEEL_ERR_TIMEOUT);
-    gone_in = 50; /* the others never come */
-    assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_ERR_AGENT_GONE);
-    gone_in = 0;
-    int32_t made;
-    memcpy(&made,
-           bytes_at(3, SYSTEM_SEGMENT, 3) + sizeof(struct collective_slot) + offsetof(struct collective_slot, data) +
-               16,
-           sizeof made);
-    assert_int_equal(made, KEEL_ERR_TIMEOUT);
+    complete_then = 77;
+    assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_ERR_TIMEOUT);
+    assert_null(s);
+    assert_false(c.unfinished.under_way);
+    assert_int_equal(last_freed.seg, index);
+    assert_int_equal(last_freed.a, KEEL_ERR_TIMEOUT);
+    assert_int_equal(last_freed.b, 1);
+    assert_int_equal(complete_then, 0);
+    assert_int_equal(atomic_load(&intents.segments), 1);
+    assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_OK);
+    assert_int_equal(s->index, index + 1);
+    assert_int_equal(segment_free(&c, s), KEEL_OK);
+    assert_int_equal(complete_then, 2);
+    assert_int_equal(atomic_load(&intents.segments), 3);
+}
+
+/* who has no memory to begin the call begins it with what was put by, and nothing fails for it. */
+static void test_aimed_allocation_without_memory_for_its_call(void **state)
+{
+    (void)state;
+    keel_segment *s;
+    client_open_alone();
+    for (int n = 1, failed = 1; failed; n++) {
+        assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_OK);
+        memory_fail_at(n);
+        keel_status status = segment_free(&c, s);
+        failed = memory_failed();
+        assert_int_equal(status, KEEL_OK);
+    }
+}
+
+/* A rank of node 0, whose agent is told what became of segment 4. */
+static struct proc freer = {.rank = 0, .id = 1};
+static void one_frees(keel_status agreed, uint64_t number)
+{
+    struct control r = {.type = CONTROL_SEG_FREE, .id = 9, .seg = 4, .a = agreed, .b = (int64_t)number};
+    freer = (struct proc){.rank = 0, .id = 1};
+    w.node[0].agent.procs = &freer;
+    w.answer.id = 0;
+    ranks_control(&w.node[0].agent, &freer, &r);
+}
+
+static void four_are_told_of_it(void)
+{
+    struct wire tell = {.type = WIRE_SEGMENT, .seg = 4, .a = 64, .b = 1, .identity = 1};
+    for (int node = 0; node < 4; node++)
+        segments_told(&w.node[node].agent, &tell);
+}
+
+/* an agent answers who tells it what a segment came to when all others know it. */
+static void test_aimed_end_of_a_segment_is_known_to_all_before_it_counts(void **state)
+{
+    (void)state;
+    for (int refused = 0; refused < 2; refused++) {
+        four_are_told_of_it();
+        w.node[2].still = true;
+        one_frees(refused ? KEEL_ERR_NOMEM : KEEL_OK, 2);
+        for (int i = 0; i < 50; i++)
+            world_turn();
+        assert_int_equal(w.answer.id, 0);
+        w.node[2].still = false;
+        world_pump();
+        assert_int_equal(w.answer.id, 9);
+        for (int node = 0; node < 4; node++) {
+            assert_null(store_find(&w.node[node].agent.store, 4));
+            w.node[node].agent.store.limit = 4; /* it never was */
+        }
+        w.node[0].agent.freed_by_us = 0;
+        w.node[0].agent.procs = NULL;
+    }
+}
+
+/* the same, and the process goes meanwhile. */
+static void test_aimed_who_waits_for_all_to_know_may_die(void **state)
+{
+    (void)state;
+    four_are_told_of_it();
+    w.node[2].still = true;
+    one_frees(KEEL_OK, 2);
+    assert_int_equal(w.node[0].agent.freeing, 1);
+    segments_proc_gone(&w.node[0].agent, &freer);
+    assert_int_equal(w.node[0].agent.freeing, 0);
+    w.node[0].agent.procs = NULL;
+    w.node[2].still = false;
+    world_pump();
+    assert_int_equal(w.answer.id, 0);
+}
+
+/* who joins takes part in an allocation that counts nowhere yet, though its agent has heard that it came to nothing. */
+static void test_aimed_refused_allocation_that_does_not_count_is_not_known_to_who_joins(void **state)
+{
+    (void)state;
+    four_are_told_of_it();
+    assert_int_equal(segments_complete(&w.node[3].agent, 0), 4);
+    assert_int_equal(segments_complete(&w.node[3].agent, 1), 5);
+    one_frees(KEEL_ERR_NOMEM, 1);
+    world_pump();
+    assert_int_equal(segments_complete(&w.node[3].agent, 0), 4);
+    assert_int_equal(segments_complete(&w.node[3].agent, 1), 5);
+    w.node[0].agent.procs = NULL;
 }
 
 static int refusals; /* the agent has no memory so often */
-static keel_status (*request_before)(void *u, struct control *r, void **memory);
 static keel_status request_of_one_again(void *u, struct control *r, void **memory)
 {
     if (r->type == CONTROL_SEG_MAP)
         return request_before(u, r, memory);
     return r->type == CONTROL_SEG_CREATE && refusals-- > 0 ? KEEL_ERR_NOMEM : KEEL_OK;
-}
-
-/* What a rank says of an allocation. */
-struct contribution {
-    uint64_t bytes;
-    uint32_t redundancy, index;
-    int32_t made;
-    uint32_t pad;
-    uint64_t base, fingerprint;
-};
-
-/* The process whose place the client takes was the only one that contributed to the last allocation. */
-static void joins_after_an_allocation(keel_status made)
-{
-    const struct segment_want want = {.bytes = 64, .redundancy = KEEL_REDUNDANCY_SHADOW};
-    client_open();
-    struct contribution said = {.bytes = 64,
-                                .redundancy = KEEL_REDUNDANCY_SHADOW,
-                                .index = c.segments_next,
-                                .made = made,
-                                .fingerprint = segment_fingerprint(&c, &want)};
-    assert_int_equal(collective_contribute(&c, 1, &said, sizeof said), KEEL_OK);
-    request_before = c.env.request;
-    c.env.request = request_of_one_again;
-    c.restarted = true;
-    c.instance = c.joined_at = 1;
-    c.segments_known = c.segments_next + 1;
-}
-
-/* a process joins when the others have agreed that an allocation has failed, and nobody has told its agent yet. */
-static void test_aimed_allocation_that_failed_before_it_joined_fails(void **state)
-{
-    (void)state;
-    keel_segment *s;
-    joins_after_an_allocation(KEEL_ERR_TIMEOUT);
-    assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_ERR_TIMEOUT);
 }
 
 /* a process that takes a dead one's place has no memory for what the others have: it waits for some. */
@@ -282,8 +296,12 @@ static void test_aimed_allocation_done_again_waits_for_memory(void **state)
     (void)state;
     keel_segment *s;
     keel_mutexes *m;
-    joins_after_an_allocation(KEEL_OK);
-    c.instance = 2; /* long ago */
+    client_open();
+    request_before = c.env.request;
+    c.env.request = request_of_one_again;
+    c.restarted = true;
+    c.instance = 1;
+    c.segments_known = c.segments_next + 1;
     for (int n = 1; n <= 12; n++) {
         refusals = n % 3;
         memory_fail_at(n);
@@ -393,12 +411,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_aimed_agent_without_memory_tells_nothing_more, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_aimed_contribution_of_a_dead_process_stays, setup, client_close),
-        cmocka_unit_test_setup_teardown(test_aimed_contribution_waits_for_memory, setup, client_close),
-        cmocka_unit_test_setup_teardown(test_aimed_contribution_waits_for_a_node_that_stands_still, setup,
-                                        client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_allocation_without_memory_for_its_call, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_end_of_a_segment_is_known_to_all_before_it_counts, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_who_waits_for_all_to_know_may_die, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_aimed_refused_allocation_that_does_not_count_is_not_known_to_who_joins,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_tells_all_what_one_met, setup, client_close),
-        cmocka_unit_test_setup_teardown(test_aimed_allocation_that_failed_before_it_joined_fails, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_done_again_waits_for_memory, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_without_memory_for_the_second_copy_waits, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_given_up_without_memory_gives_all_back, setup, client_close),

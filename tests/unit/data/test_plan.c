@@ -291,14 +291,6 @@ static void test_plan_atomics_are_messages_to_the_primary(void **state)
             }
 }
 
-static void test_plan_enter_goes_to_this_node(void **state)
-{
-    (void)state;
-    struct route r = route_of(ROUTE_DIRECT, 1, 2, -1, -1);
-    struct plan p = plan_of(OP_ENTER, 0, &r);
-    assert_legs(&p, 1, SELF, 0, 0);
-}
-
 /* ---- every byte once ---- */
 
 /* Take from random legs until nothing is left; a leg's pieces complete in the order in which they were taken. */
@@ -400,7 +392,6 @@ int main(void)
         cmocka_unit_test(test_plan_get_is_a_message_while_bytes_may_be_torn),
         cmocka_unit_test(test_plan_strong_get_is_a_message_to_the_primary_of_several),
         cmocka_unit_test(test_plan_atomics_are_messages_to_the_primary),
-        cmocka_unit_test(test_plan_enter_goes_to_this_node),
         cmocka_unit_test(test_plan_random_routes_reach_every_copy_with_every_byte_once),
         cmocka_unit_test(test_plan_nothing_is_taken_of_an_empty_put),
     };
