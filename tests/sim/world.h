@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "collectives/barrier.h"
+#include "tests/sim/barrier.h"
 #include "detect/member.h"
 #include "runtime/base/rng.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "collectives/barrier.h"
+#include "tests/sim/barrier.h"
 #include "runtime/base/bitset.h"
 #include "runtime/base/rng.h"
 

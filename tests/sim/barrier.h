@@ -1,6 +1,6 @@
 /* Barrier among nodes on a hypercube of any size, that any number of failures before or during it neither hangs nor
  * opens early. One struct per node (agent); the agent enters it when all its live ranks have entered. Pure: no I/O, no
- * clock. docs/protocols/barrier.md has the diagram and the argument.
+ * clock. tests/sim/barrier.md has the diagram and the argument.
  *
  * Barriers are numbered 1, 2, 3, ...; a node enters number s only after it completed s-1. Messages carry the set of
  * nodes known to have entered, so that nothing but that knowledge opens the barrier: it completes where
@@ -10,8 +10,8 @@
  * threads  none inside; the owner serialises. Callbacks come from inside the calls.
  * source   FT-ARMCI, "Fault-Resilient Collective Communication Primitives": hypercube, and going on with the partner that
  *          the dead one would have met next. Differs: sets of entered nodes instead of counting messages. */
-#ifndef KEEL_COLLECTIVES_BARRIER_H
-#define KEEL_COLLECTIVES_BARRIER_H
+#ifndef KEEL_SIM_BARRIER_H
+#define KEEL_SIM_BARRIER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -27,7 +27,7 @@
  *   any      set_members                             -        start again at step 0 (sets are kept)
  *
  * Safety rests on the sets alone: an id is in a set only because that node entered, or was told so by one that knew. */
-#include "collectives/barrier.h"
+#include "tests/sim/barrier.h"
 
 #include <assert.h>
 #include <stdlib.h>
