@@ -271,7 +271,7 @@ static void meets_there(struct coll_params p)
 {
     uint64_t before = over_board;
     p.calls = 1;
-    for (uint64_t seed = 0; seed < 20 && over_board == before; seed++) {
+    for (uint64_t seed = 0; seed < 200 && over_board == before; seed++) {
         p.seed = seed;
         run(&p);
     }
