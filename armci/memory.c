@@ -64,16 +64,30 @@ static keel_status ask_sizes(keel_group *g, armci_size_t size, size_t *bytes)
     return status;
 }
 
+/* Who is stopped is waited for: ARMCI's programs know of no call that is to be made again. */
 static keel_status allocate(struct block *b, size_t *bytes)
 {
     keel_group *g = b->group;
-    if (!is_world(g))
-        return keel_segment_alloc_group(g, bytes, redundancy(), &b->segment);
+    keel_status status;
+    if (!is_world(g)) {
+        while ((status = keel_segment_alloc_group(g, bytes, redundancy(), &b->segment)) == KEEL_ERR_TIMEOUT)
+            ;
+        return status;
+    }
     size_t *of_rank = malloc((size_t)keel_size() * sizeof *of_rank);
     for (int r = 0; of_rank && r < keel_size(); r++)
         of_rank[r] = bytes[keel_group_from_world(g, r)];
-    keel_status status = keel_segment_alloc_parts(of_rank, redundancy(), &b->segment);
+    while ((status = keel_segment_alloc_parts(of_rank, redundancy(), &b->segment)) == KEEL_ERR_TIMEOUT)
+        ;
     free(of_rank);
+    return status;
+}
+
+static keel_status release(keel_segment *s)
+{
+    keel_status status;
+    while ((status = keel_segment_free(s)) == KEEL_ERR_TIMEOUT)
+        ;
     return status;
 }
 
@@ -171,7 +185,7 @@ int armci_free_on(keel_group *g, void *ptr, const char *call)
     if (status != KEEL_OK || !b || (mine && mine != all))
         armci_end(call, keel_rank(), "not what ARMCI_Malloc gave, or not the same for all");
     *link = b->next;
-    status = keel_segment_free(b->segment);
+    status = release(b->segment);
     free(b);
     return status == KEEL_OK ? 0 : 1;
 }
@@ -215,7 +229,7 @@ void armci_memory_fini(void)
     while (blocks) {
         struct block *b = blocks;
         blocks = b->next;
-        (void)keel_segment_free(b->segment);
+        (void)release(b->segment);
         free(b);
     }
 }

@@ -29,7 +29,9 @@ ARMCI_EXPORT int ARMCI_Create_mutexes(int count)
     for (int p = 0; p < keel_size(); p++)
         counts[p] = count_of(p, most);
     if (status == KEEL_OK)
-        status = keel_mutexes_create((int)most - 1, &mutexes);
+        do /* who is stopped is waited for, here as in ARMCI_Malloc */
+            status = keel_mutexes_create((int)most - 1, &mutexes);
+        while (status == KEEL_ERR_TIMEOUT);
     armci_loss_look();
     if (status != KEEL_OK) {
         free(counts);
@@ -42,7 +44,9 @@ ARMCI_EXPORT int ARMCI_Destroy_mutexes(void)
 {
     if (!mutexes)
         armci_end("ARMCI_Destroy_mutexes", keel_rank(), "there are none");
-    keel_status status = keel_mutexes_free(mutexes);
+    keel_status status;
+    while ((status = keel_mutexes_free(mutexes)) == KEEL_ERR_TIMEOUT)
+        ;
     if (status == KEEL_ERR_STATE)
         armci_end("ARMCI_Destroy_mutexes", keel_rank(), "this process holds one");
     mutexes = NULL;

@@ -19,9 +19,7 @@ static uint32_t folded(uint64_t h)
 uint32_t engine_signature(const struct engine *e, const struct engine_call *c)
 {
     uint64_t h = hash(hash(2166136261u, c->kind), c->shape);
-    if (c->kind == ENGINE_AGREE)
-        return folded(hash(h, c->agree));
-    if (c->kind == ENGINE_DECIDE)
+    if (c->kind == ENGINE_AGREE || c->kind == ENGINE_DECIDE)
         return folded(hash(hash(h, c->agree), c->arguments));
     if (c->kind != ENGINE_MOVE)
         return folded(h);

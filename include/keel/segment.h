@@ -41,8 +41,9 @@ KEEL_MUST_CHECK keel_status keel_segment_alloc_parts(const size_t *bytes, keel_r
  * bytes     [keel_group_size(group)] of each member's part, the same on all members; also read before the call returns.
  * *out      as above; the group must not be freed before it. keel_segment_free is then collective over the group, too. A process that takes the
  *           place of a member is none, and does not get the segment.
- * blocks    as above, and until a member that is stopped goes on or is killed.
- * errors    as above, but for KEEL_ERR_TIMEOUT; KEEL_ERR_ARG, KEEL_ERR_STATE: of the group (keel/group.h). KEEL_ERR_LIMIT after 2^31 of them in a job. */
+ * errors    as above; KEEL_ERR_ARG, KEEL_ERR_STATE: of the group (keel/group.h). KEEL_ERR_LIMIT after 2^31 of them in a job. After KEEL_ERR_TIMEOUT, of a free of
+ *           it, too, the same call goes on, and until it has ended other allocations and frees of the group, keel_group_agree, keel_group_shrink and keel_group_free are
+ *           KEEL_ERR_STATE; what it began with counts. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
                                                      keel_segment **out);
 /* How a process that is no member reaches one part of a group's segment. keel_segment_describe fills *out with the rank's part; any message carries

@@ -18,6 +18,7 @@
 
 #include <keel/collective.h>
 #include <keel/group.h>
+#include <keel/segment.h>
 
 #include "collectives/engine.h"
 #include "runtime/client/courier.h"
@@ -46,6 +47,30 @@ struct life {
     uint64_t after; /* what of all live ranks was complete when it joined (protocol/complete.h) */
 };
 
+/* What the members are to agree on next. */
+enum segment_step {
+    SEGMENT_NONE,   /* no call is open */
+    SEGMENT_WANTED, /* is it the same at all? */
+    SEGMENT_DRAWN,  /* has nobody failed to draw a number? */
+    SEGMENT_NUMBER, /* which one is it? */
+    SEGMENT_PLACE,  /* where has each of them room? */
+    SEGMENT_MADE,   /* has every agent made its copies? */
+    SEGMENT_FREED,  /* may it go? */
+};
+
+/* Making or freeing a segment of a group: one agreement after the other (segment_group.c). */
+struct segment_of_group {
+    enum segment_step step;
+    uint64_t value; /* this member's */
+    struct keel_segment *segment;
+    size_t *parts; /* [ranks], owned */
+    keel_redundancy redundancy;
+    keel_status able, before; /* before: what operations met */
+    uint64_t fingerprint, place;
+    int64_t drawn; /* -1: nothing */
+    uint32_t index;
+};
+
 struct keel_group {
     struct client *client;
     struct keel_group *next, *next_of_id;
@@ -70,6 +95,7 @@ struct keel_group {
     struct keel_request
         *unfinished; /* agree, shrink, creation: a call that ended by its time-out, to be gone on with */
     struct engine_call unfinished_call;
+    struct segment_of_group segments;
     struct keel_group *room;   /* for what an unfinished call makes; NULL: there was no memory */
     struct board board;        /* head NULL: none */
     bool asked_board, boarded; /* in this view, by those who live in it */

@@ -197,7 +197,8 @@ static keel_status take(struct keel_group *g, struct keel_request *r, keel_cover
 static keel_status go_on_with(struct keel_group *g, const struct engine_call *call, struct keel_request **out)
 {
     const struct engine_call *was = &g->unfinished_call;
-    bool same = call->kind == was->kind && (call->kind != ENGINE_AGREE || call->agree == was->agree);
+    bool same = call->kind == was->kind && call->arguments == was->arguments &&
+                (call->kind != ENGINE_AGREE || call->agree == was->agree);
     if (!same)
         return KEEL_ERR_STATE;
     *out = g->unfinished;
@@ -288,7 +289,7 @@ keel_status coll_wait(struct keel_request *r, keel_covered **covered, uint64_t *
         return KEEL_ERR_ARG;
     struct client *c = r->group->client;
     client_lock(c);
-    do { /* an agreement of the runtime's own waits for who is stopped: nobody else would go on with it */
+    do { /* until it is complete, also where somebody is stopped */
         r->stalled = false;
         (void)coll_await(r);
     } while (!r->done);

@@ -60,6 +60,7 @@ static struct keel_group *take_memory(struct client *c)
 static void give_memory(struct client *c, struct keel_group *g)
 {
     free(g->put_by);
+    free(g->segments.parts);
     engine_destroy(g->engine);
     roster_unref(g->first);
     group_unref(g->ranks);

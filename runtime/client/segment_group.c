@@ -11,21 +11,26 @@
 
 #include <stdlib.h>
 
+/* Of the segments' own: no other agreement of the group goes together with it, or on with it. */
+enum { AGREE_ON_SEGMENTS = 1 };
+
+/* One that ended by its time-out stays the group's unfinished one, and this goes on with it. */
 static keel_status agree(struct keel_group *g, uint64_t value, uint64_t *greatest)
 {
-    struct engine_call call = {.kind = ENGINE_AGREE, .agree = ENGINE_MAX, .value = value};
-    struct keel_request *r = NULL;
-    keel_status status = coll_call(g, &call, NULL, &r);
-    return status == KEEL_OK ? coll_wait(r, NULL, greatest) : status;
+    struct engine_call call = {
+        .kind = ENGINE_AGREE, .agree = ENGINE_MAX, .value = value, .arguments = AGREE_ON_SEGMENTS};
+    return coll_run(g, &call, greatest);
 }
 
-/* The worst of what became of it at the members; AGENT_GONE and the like end the call at once where they happen. */
-static keel_status agree_status(struct keel_group *g, keel_status mine, keel_status *worst)
+/* The greatest of these is the worst. */
+static uint64_t as_value(keel_status status)
 {
-    uint64_t code = 0;
-    keel_status status = agree(g, (uint64_t) - (int64_t)mine, &code);
-    *worst = (keel_status) - (int64_t)code;
-    return status;
+    return (uint64_t) - (int64_t)status;
+}
+
+static keel_status as_status(uint64_t value)
+{
+    return (keel_status) - (int64_t)value;
 }
 
 static bool is_first(struct keel_group *g)
@@ -40,42 +45,136 @@ static bool is_first(struct keel_group *g)
     return group_rank(g->ranks, first) == c->rank;
 }
 
-/* The first member that lives draws a number; two may think that they are it, and the first may die: nobody else has the number
- * then. */
-static keel_status draw_number(struct keel_group *g, uint32_t *index)
+/* ---- steps: each ends with a value that is to be agreed on next (KEEL_IN_PROGRESS), or with the call ---- */
+
+static keel_status next(struct segment_of_group *o, enum segment_step step, uint64_t value)
 {
-    struct client *c = g->client;
-    uint64_t number = 0;
-    keel_status status = KEEL_OK, worst = KEEL_OK;
-    while (number == 0 && status == KEEL_OK && worst == KEEL_OK) {
-        int64_t drawn = -1;
-        keel_status mine = KEEL_OK;
-        if (is_first(g))
-            mine = rma_fetch_add(c, c->system, 0, SYSTEM_COUNTER_AT, 1, &drawn);
-        FAULT_POINT("segment.group_number");
-        status = agree_status(g, mine, &worst);
-        if (status == KEEL_OK)
-            status = agree(g, (uint64_t)(drawn + 1), &number);
-    }
-    if (number > UINT32_MAX - SEGMENT_GROUP_FIRST)
-        return KEEL_ERR_LIMIT;
-    *index = SEGMENT_GROUP_FIRST + (uint32_t)number - 1;
-    return status != KEEL_OK ? status : worst;
+    o->step = step;
+    o->value = value;
+    return KEEL_IN_PROGRESS;
 }
 
-/* 0 at the end: without addresses. */
-static keel_status choose_place(struct keel_group *g, uint64_t bytes, uint64_t *place)
+/* The first member that lives draws a number; two may think that they are it, and the first may die: nobody else has the number
+ * then. */
+static keel_status draw_number(struct keel_group *g)
 {
-    const struct client *c = g->client;
-    uint64_t proposal = 0, last;
-    keel_status status;
+    struct client *c = g->client;
+    keel_status met = KEEL_OK;
+    g->segments.drawn = -1;
+    if (is_first(g))
+        met = rma_fetch_add(c, c->system, 0, SYSTEM_COUNTER_AT, 1, &g->segments.drawn);
+    FAULT_POINT("segment.group_number");
+    return next(&g->segments, SEGMENT_DRAWN, as_value(met));
+}
+
+static keel_status propose_place(struct keel_group *g, uint64_t from)
+{
+    struct client *c = g->client;
+    struct segment_of_group *o = &g->segments;
+    uint64_t bytes = o->segment ? segment_lay_out(o->segment) : 0;
+    uint64_t place = bytes ? range_above(&c->range, bytes, from) : 0;
+    o->place = from;
+    return next(o, SEGMENT_PLACE, place ? place : UINT64_MAX);
+}
+
+static keel_status have_number(struct keel_group *g, uint64_t number)
+{
+    struct client *c = g->client;
+    struct segment_of_group *o = &g->segments;
+    const struct segment_want want = {.parts = o->parts, .redundancy = o->redundancy};
+    if (number == 0)
+        return draw_number(g);
+    if (number > UINT32_MAX - SEGMENT_GROUP_FIRST)
+        return KEEL_ERR_LIMIT;
+    o->index = SEGMENT_GROUP_FIRST + (uint32_t)number - 1;
+    if (o->able == KEEL_OK && !(o->segment = segment_new(c, o->index, &want)))
+        o->able = KEEL_ERR_NOMEM;
+    return propose_place(g, 0);
+}
+
+/* Each member's agent makes its copies and tells the others'; what one cannot have, nobody gets. Place 0: without addresses. */
+static keel_status make(struct keel_group *g, uint64_t place)
+{
+    struct client *c = g->client;
+    struct segment_of_group *o = &g->segments;
+    struct keel_segment *s = o->segment;
+    if (s && place && range_take_above(&c->range, place, segment_lay_out(s), s))
+        s->base = place;
+    FAULT_POINT("segment.group_placed");
+    if (o->able == KEEL_OK) {
+        struct control r = {.type = CONTROL_SEG_CREATE,
+                            .seg = o->index,
+                            .slot = 1,
+                            .bytes = s->unit,
+                            .redundancy = (uint32_t)s->redundancy};
+        o->able = c->env.request(c->env.user, &r, NULL);
+    }
+    FAULT_POINT("segment.group_made");
+    if (o->able == KEEL_ERR_AGENT_GONE || o->able == KEEL_ERR_FENCED)
+        return o->able;
+    return next(o, SEGMENT_MADE, as_value(o->able));
+}
+
+static keel_status after(struct keel_group *g, uint64_t agreed)
+{
+    struct segment_of_group *o = &g->segments;
+    switch (o->step) {
+    case SEGMENT_WANTED:
+        if (o->able == KEEL_OK)
+            o->able = o->fingerprint != agreed ? KEEL_ERR_MISMATCH : o->before;
+        return draw_number(g);
+    case SEGMENT_DRAWN:
+        return agreed ? as_status(agreed) : next(o, SEGMENT_NUMBER, (uint64_t)(o->drawn + 1));
+    case SEGMENT_NUMBER:
+        return have_number(g, agreed);
+    case SEGMENT_PLACE:
+        if (agreed == UINT64_MAX || agreed == o->place)
+            return make(g, agreed == UINT64_MAX ? 0 : agreed);
+        return propose_place(g, agreed);
+    default:
+        return as_status(agreed);
+    }
+}
+
+/* Is it to be gone on with by the same call? A member is stopped, or there was no memory to begin it. */
+static bool is_open(const struct keel_group *g, keel_status status)
+{
+    return g->unfinished || status == KEEL_ERR_LIMIT;
+}
+
+/* False: it is open. */
+static bool go_on(struct keel_group *g, keel_status *status)
+{
     do {
-        uint64_t mine = bytes ? range_above(&c->range, bytes, proposal) : 0;
-        last = proposal;
-        status = agree(g, mine ? mine : UINT64_MAX, &proposal);
-    } while (status == KEEL_OK && proposal != last && proposal != UINT64_MAX);
-    *place = proposal == UINT64_MAX ? 0 : proposal;
-    return status;
+        uint64_t agreed = 0;
+        *status = agree(g, g->segments.value, &agreed);
+        if (is_open(g, *status))
+            return false;
+        if (*status == KEEL_OK)
+            *status = after(g, agreed);
+    } while (*status == KEEL_IN_PROGRESS);
+    return true;
+}
+
+static void end(struct keel_group *g, keel_status status, keel_segment **out)
+{
+    struct client *c = g->client;
+    struct segment_of_group o = g->segments;
+    g->segments = (struct segment_of_group){0};
+    free(o.parts);
+    if (o.step == SEGMENT_MADE && status != KEEL_OK) {
+        struct control r = {.type = CONTROL_SEG_FREE, .seg = o.index, .a = (int64_t)status};
+        (void)c->env.request(c->env.user, &r, NULL);
+    }
+    if (o.step == SEGMENT_MADE)
+        FAULT_POINT("segment.group_agreed");
+    if (status == KEEL_OK) {
+        o.segment->group = g;
+        o.segment->group_generation = g->generation;
+        *out = o.segment;
+    } else if (o.segment) {
+        segment_release(o.segment);
+    }
 }
 
 static keel_status sizes_of_ranks(const struct keel_group *g, const size_t *bytes, size_t **parts)
@@ -89,62 +188,20 @@ static keel_status sizes_of_ranks(const struct keel_group *g, const size_t *byte
     return KEEL_OK;
 }
 
-/* Each member's agent makes its copies and tells the others'; what one cannot have, nobody gets. */
-static keel_status make(struct keel_group *g, struct keel_segment *s, uint32_t index, keel_status able)
+/* A member whose arguments are wrong takes part all the same: the others would wait for it. */
+static void begin(struct keel_group *g, const size_t *bytes, keel_redundancy redundancy, bool wanted)
 {
     struct client *c = g->client;
-    struct control r = {.type = CONTROL_SEG_CREATE, .seg = index, .slot = 1};
-    keel_status worst;
-    if (able == KEEL_OK) {
-        r.bytes = s->unit;
-        r.redundancy = (uint32_t)s->redundancy;
-        able = c->env.request(c->env.user, &r, NULL);
-    }
-    FAULT_POINT("segment.group_made");
-    if (able == KEEL_ERR_AGENT_GONE || able == KEEL_ERR_FENCED)
-        return able;
-    keel_status status = agree_status(g, able, &worst);
-    if (status == KEEL_OK)
-        status = worst;
-    if (status != KEEL_OK) {
-        r = (struct control){.type = CONTROL_SEG_FREE, .seg = index, .a = (int64_t)status};
-        (void)c->env.request(c->env.user, &r, NULL);
-    }
-    return status;
-}
-
-static keel_status together(struct keel_group *g, const struct segment_want *want, keel_status able, keel_segment **out)
-{
-    struct client *c = g->client;
-    uint64_t mine = able == KEEL_OK ? segment_fingerprint(c, want) : 0, theirs, place;
-    keel_status before = rma_fence(c, -1);
-    uint32_t index = 0;
-    struct keel_segment *s = NULL;
+    struct segment_of_group *o = &g->segments;
+    *o = (struct segment_of_group){.redundancy = redundancy};
+    o->able = sizes_of_ranks(g, bytes, &o->parts);
+    if (o->able == KEEL_OK && (!wanted || (unsigned)redundancy >= CLASSES))
+        o->able = KEEL_ERR_ARG;
+    const struct segment_want want = {.parts = o->parts, .redundancy = redundancy};
+    o->fingerprint = o->able == KEEL_OK ? segment_fingerprint(c, &want) : 0;
+    o->before = rma_fence(c, -1);
     FAULT_POINT("segment.group_entering");
-    keel_status status = agree(g, mine, &theirs);
-    if (status == KEEL_OK)
-        status = draw_number(g, &index);
-    if (status != KEEL_OK)
-        return status;
-    if (able == KEEL_OK)
-        able = mine != theirs ? KEEL_ERR_MISMATCH : before;
-    if (able == KEEL_OK && !(s = segment_new(c, index, want)))
-        able = KEEL_ERR_NOMEM;
-    status = choose_place(g, s ? segment_lay_out(s) : 0, &place);
-    if (s && place && range_take_above(&c->range, place, segment_lay_out(s), s))
-        s->base = place;
-    FAULT_POINT("segment.group_placed");
-    if (status == KEEL_OK)
-        status = make(g, s, index, able);
-    FAULT_POINT("segment.group_agreed");
-    if (status != KEEL_OK && s)
-        segment_release(s);
-    if (status == KEEL_OK && s) {
-        s->group = g;
-        s->group_generation = g->generation;
-        *out = s;
-    }
-    return status;
+    (void)next(o, SEGMENT_WANTED, o->fingerprint);
 }
 
 keel_status segment_alloc_group(struct keel_group *g, const size_t *bytes, keel_redundancy redundancy,
@@ -152,16 +209,18 @@ keel_status segment_alloc_group(struct keel_group *g, const size_t *bytes, keel_
 {
     if (out)
         *out = NULL;
-    size_t *parts = NULL;
     keel_status status = g ? coll_check(g->client, g) : KEEL_ERR_ARG;
     if (status != KEEL_OK)
         return status;
-    status = sizes_of_ranks(g, bytes, &parts);
-    if (status == KEEL_OK && (!out || (unsigned)redundancy >= CLASSES))
-        status = KEEL_ERR_ARG;
-    const struct segment_want want = {.parts = parts, .redundancy = redundancy};
-    status = together(g, &want, status, out);
-    free(parts);
+    bool again = g->segments.step != SEGMENT_NONE;
+    if (again ? g->segments.step == SEGMENT_FREED : g->unfinished != NULL)
+        return KEEL_ERR_STATE;
+    if (again && !out)
+        return KEEL_ERR_ARG;
+    if (!again)
+        begin(g, bytes, redundancy, out != NULL);
+    if (go_on(g, &status))
+        end(g, status, out);
     return status;
 }
 
@@ -170,12 +229,23 @@ keel_status segment_free_group(struct client *c, struct keel_segment *segment)
     struct keel_group *g = segment->group;
     if (g->generation != segment->group_generation || g->freed)
         return KEEL_ERR_ARG;
-    keel_status before = rma_fence(c, -1), worst;
-    keel_status status = agree_status(g, before, &worst); /* nobody uses it any more */
+    struct segment_of_group *o = &g->segments;
+    bool again = o->step == SEGMENT_FREED && o->segment == segment;
+    if (!again && (o->step != SEGMENT_NONE || g->unfinished))
+        return KEEL_ERR_STATE;
+    if (!again) {
+        *o = (struct segment_of_group){.segment = segment};
+        (void)next(o, SEGMENT_FREED, as_value(rma_fence(c, -1))); /* nobody uses it any more */
+    }
+    uint64_t worst = 0;
+    keel_status status = agree(g, o->value, &worst);
+    if (is_open(g, status))
+        return status;
+    *o = (struct segment_of_group){0};
     if (status != KEEL_OK)
         return status;
     struct control r = {.type = CONTROL_SEG_FREE, .seg = segment->index};
     status = c->env.request(c->env.user, &r, NULL);
     segment_release(segment);
-    return status != KEEL_OK ? status : worst;
+    return status != KEEL_OK ? status : as_status(worst);
 }

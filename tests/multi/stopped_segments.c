@@ -1,5 +1,5 @@
-/* stopped_segments: allocating and freeing segments while the process of a rank is stopped (keel/segment.h). The last rank stops itself, twice; the
- * first lets it go on when the others have been told. Two ranks or more. Exit 0 if all is right. */
+/* stopped_segments: allocating and freeing segments, of all ranks and of a group, while the process of a rank is stopped (keel/segment.h). The last rank
+ * stops itself, twice for each; the first lets it go on when the others have been told. Two ranks or more. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <signal.h>
@@ -11,7 +11,30 @@
 enum { TAG = 3, WORDS = 8 };
 
 static int me, last, *all_ranks;
+static size_t *sizes;
 static keel_group *others;
+static keel_group *group; /* of all ranks; NULL: segments are the world's */
+
+static keel_status make(keel_segment **s)
+{
+    return group ? keel_segment_alloc_group(group, sizes, KEEL_REDUNDANCY_SHADOW, s)
+                 : keel_segment_alloc(WORDS * sizeof(int64_t), KEEL_REDUNDANCY_SHADOW, s);
+}
+
+/* While the call of the group, or of all ranks, has not ended. */
+static void expect_nothing_else_begins(void)
+{
+    uint64_t value;
+    keel_group *made;
+    if (!group) {
+        EXPECT(keel_barrier() == KEEL_ERR_STATE);
+        return;
+    }
+    EXPECT(keel_group_agree(group, KEEL_GROUP_MAX, 1, &value) == KEEL_ERR_STATE);
+    EXPECT(keel_group_shrink(group, &made) == KEEL_ERR_STATE && !made);
+    EXPECT(keel_group_free(group) == KEEL_ERR_STATE);
+    EXPECT(keel_group_stopped(group) == last);
+}
 
 static void stop_myself(void)
 {
@@ -46,12 +69,12 @@ static keel_segment *allocate(keel_segment *before)
     } else {
         pid_t pid = one_stops();
         for (int i = 0; i < 2; i++)
-            EXPECT(keel_segment_alloc(WORDS * sizeof(int64_t), KEEL_REDUNDANCY_SHADOW, &s) == KEEL_ERR_TIMEOUT && !s);
-        EXPECT(keel_segment_free(before) == KEEL_ERR_STATE); /* nothing else meanwhile */
-        EXPECT(keel_barrier() == KEEL_ERR_STATE);
+            EXPECT(make(&s) == KEEL_ERR_TIMEOUT && !s);
+        EXPECT(keel_segment_free(before) == KEEL_ERR_STATE);
+        expect_nothing_else_begins();
         goes_on(pid);
     }
-    while ((status = keel_segment_alloc(WORDS * sizeof(int64_t), KEEL_REDUNDANCY_SHADOW, &s)) == KEEL_ERR_TIMEOUT)
+    while ((status = make(&s)) == KEEL_ERR_TIMEOUT)
         ;
     CHECK(status);
     return s;
@@ -66,7 +89,8 @@ static void release(keel_segment *s)
     } else {
         pid_t pid = one_stops();
         EXPECT(keel_segment_free(s) == KEEL_ERR_TIMEOUT);
-        EXPECT(keel_segment_alloc(8, KEEL_REDUNDANCY_NONE, &none) == KEEL_ERR_STATE && !none);
+        EXPECT(make(&none) == KEEL_ERR_STATE && !none);
+        expect_nothing_else_begins();
         goes_on(pid);
     }
     while ((status = keel_segment_free(s)) == KEEL_ERR_TIMEOUT)
@@ -74,21 +98,11 @@ static void release(keel_segment *s)
     CHECK(status);
 }
 
-int main(void)
+static void run(void)
 {
     keel_segment *before;
     int64_t value = 0;
-    setenv("KEEL_TIMEOUT_MS", "500", 1);
-    CHECK(keel_init());
-    me = keel_rank();
-    last = keel_size() - 1;
-    all_ranks = calloc((size_t)keel_size(), sizeof *all_ranks);
-    EXPECT(all_ranks);
-    for (int r = 0; r <= last; r++)
-        all_ranks[r] = r;
-    if (me != last)
-        CHECK(keel_group_create(all_ranks, last, 1, &others));
-    CHECK(keel_segment_alloc(8, KEEL_REDUNDANCY_SHADOW, &before));
+    CHECK(make(&before));
     keel_segment *s = allocate(before);
     CHECK(keel_fetch_add(s, 0, 0, 1, &value));
     CHECK(keel_barrier());
@@ -98,9 +112,31 @@ int main(void)
     release(s);
     CHECK(keel_segment_free(before));
     CHECK(keel_barrier());
+}
+
+int main(void)
+{
+    setenv("KEEL_TIMEOUT_MS", "500", 1);
+    CHECK(keel_init());
+    me = keel_rank();
+    last = keel_size() - 1;
+    all_ranks = calloc((size_t)keel_size(), sizeof *all_ranks);
+    sizes = calloc((size_t)keel_size(), sizeof *sizes);
+    EXPECT(all_ranks && sizes);
+    for (int r = 0; r <= last; r++) {
+        all_ranks[r] = r;
+        sizes[r] = (size_t)(r + 1) * WORDS * sizeof(int64_t);
+    }
+    if (me != last)
+        CHECK(keel_group_create(all_ranks, last, 1, &others));
+    run();
+    CHECK(keel_group_create(all_ranks, last + 1, 2, &group));
+    run();
+    CHECK(keel_group_free(group));
     if (me != last)
         CHECK(keel_group_free(others));
     free(all_ranks);
+    free(sizes);
     CHECK(keel_finalize());
     return 0;
 }

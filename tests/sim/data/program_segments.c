@@ -44,7 +44,9 @@ static bool allocate_in_group(struct program *p, int i)
     }
     program_begin(p, "keel_segment_alloc_group");
     if (status == KEEL_OK)
-        status = segment_alloc_group(g, bytes, s->redundancy, &p->seg[i]);
+        do
+            status = segment_alloc_group(g, bytes, s->redundancy, &p->seg[i]);
+        while (g->unfinished);
     program_ended(p, status, false);
     world_trace(w, "rank %d.%u: a segment of %d members: %s", p->r->rank, p->r->incarnation, n,
                 keel_status_name(status));
