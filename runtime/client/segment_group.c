@@ -101,7 +101,7 @@ static keel_status make(struct keel_group *g, uint64_t place)
     if (s && place && range_take_above(&c->range, place, segment_lay_out(s), s))
         s->base = place;
     FAULT_POINT("segment.group_placed");
-    if (o->able == KEEL_OK) {
+    if (o->able == KEEL_OK && s) {
         struct control r = {.type = CONTROL_SEG_CREATE,
                             .seg = o->index,
                             .slot = 1,
@@ -168,7 +168,7 @@ static void end(struct keel_group *g, keel_status status, keel_segment **out)
     }
     if (o.step == SEGMENT_MADE)
         FAULT_POINT("segment.group_agreed");
-    if (status == KEEL_OK) {
+    if (status == KEEL_OK && out && o.segment) { /* who has none of these has refused */
         o.segment->group = g;
         o.segment->group_generation = g->generation;
         *out = o.segment;
