@@ -1,8 +1,12 @@
 /* stopped_segments: allocating and freeing segments, of all ranks and of a group, while the process of a rank is stopped (keel/segment.h). The last rank
- * stops itself, twice for each; the first lets it go on when the others have been told. Two ranks or more. Exit 0 if all is right. */
+ * stops itself, twice for each; the first lets it go on when the others have been told, or kills it the N-th time, from 0 on. Two ranks or more. Exit 0 if
+ * all is right.
+ *
+ *   stopped_segments [N] */
 #include <keel/keel.h>
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,6 +18,8 @@ static int me, last, *all_ranks;
 static size_t *sizes;
 static keel_group *others;
 static keel_group *group; /* of all ranks; NULL: segments are the world's */
+static int kill_at = -1, stops;
+static bool killed;
 
 static keel_status make(keel_segment **s)
 {
@@ -56,8 +62,9 @@ static pid_t one_stops(void)
 static void goes_on(pid_t pid)
 {
     CHECK(keel_group_barrier(others));
+    killed = stops++ == kill_at;
     if (me == 0)
-        EXPECT(kill(pid, SIGCONT) == 0);
+        EXPECT(kill(pid, killed ? SIGKILL : SIGCONT) == 0);
 }
 
 static keel_segment *allocate(keel_segment *before)
@@ -70,6 +77,12 @@ static keel_segment *allocate(keel_segment *before)
         pid_t pid = one_stops();
         for (int i = 0; i < 2; i++)
             EXPECT(make(&s) == KEEL_ERR_TIMEOUT && !s);
+        if (group) { /* the sizes that it began with count */
+            size_t *others_sizes = calloc((size_t)keel_size(), sizeof *others_sizes);
+            EXPECT(others_sizes);
+            EXPECT(keel_segment_alloc_group(group, others_sizes, KEEL_REDUNDANCY_NONE, &s) == KEEL_ERR_TIMEOUT && !s);
+            free(others_sizes);
+        }
         EXPECT(keel_segment_free(before) == KEEL_ERR_STATE);
         expect_nothing_else_begins();
         goes_on(pid);
@@ -77,6 +90,9 @@ static keel_segment *allocate(keel_segment *before)
     while ((status = make(&s)) == KEEL_ERR_TIMEOUT)
         ;
     CHECK(status);
+    EXPECT(keel_segment_redundancy(s) == KEEL_REDUNDANCY_SHADOW);
+    for (int r = 0; r <= last; r++)
+        EXPECT(keel_segment_bytes(s, r) == (group ? sizes[r] : WORDS * sizeof(int64_t)));
     return s;
 }
 
@@ -107,16 +123,21 @@ static void run(void)
     CHECK(keel_fetch_add(s, 0, 0, 1, &value));
     CHECK(keel_barrier());
     CHECK(keel_get(s, 0, 0, &value, sizeof value));
-    EXPECT(value == keel_size());
+    EXPECT(value == keel_size() - killed);
     CHECK(keel_barrier());
+    if (killed)
+        return;
     release(s);
+    if (killed)
+        return;
     CHECK(keel_segment_free(before));
     CHECK(keel_barrier());
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     setenv("KEEL_TIMEOUT_MS", "500", 1);
+    kill_at = argc > 1 ? atoi(argv[1]) : -1;
     CHECK(keel_init());
     me = keel_rank();
     last = keel_size() - 1;
@@ -130,9 +151,11 @@ int main(void)
     if (me != last)
         CHECK(keel_group_create(all_ranks, last, 1, &others));
     run();
-    CHECK(keel_group_create(all_ranks, last + 1, 2, &group));
-    run();
-    CHECK(keel_group_free(group));
+    if (!killed) {
+        CHECK(keel_group_create(all_ranks, last + 1, 2, &group));
+        run();
+        CHECK(keel_group_free(group));
+    }
     if (me != last)
         CHECK(keel_group_free(others));
     free(all_ranks);
