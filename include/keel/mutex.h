@@ -8,7 +8,7 @@
  *  blocks    until the mutex is free. A process that holds one and is stopped, or computes, is waited for; so is a node that does not answer
  *            and is not declared dead, longer than KEEL_TIMEOUT_MS, also by keel_mutex_try and keel_mutex_unlock.
  *  threads   any; another thread of the rank may unlock.
- *  errors    KEEL_ERR_ARG, also for mutexes that were freed; KEEL_ERR_STATE before keel_init; KEEL_ERR_DATA_LOST: the node of the home and its copy died together; those of
+ *  errors    KEEL_ERR_ARG, also for mutexes that were freed; KEEL_ERR_STATE before keel_init; KEEL_ERR_DATA_LOST: the nodes of the home and its copies died together; those of
  *            keel/rma.h but KEEL_ERR_TIMEOUT. After an error of keel_mutex_lock or _try the caller does not hold the mutex; after one of
  *            keel_mutex_unlock other than KEEL_ERR_DATA_LOST it still does, and may try again. */
 #ifndef KEEL_MUTEX_H
@@ -22,8 +22,9 @@ extern "C" {
 
 typedef struct keel_mutexes keel_mutexes;
 
-/* Collective over all live ranks: per_rank mutexes, numbered from 0, at each rank, all free. They survive any one node at a time. A restarted rank
- * calls it again, in the order of its segments (keel_segment_alloc), and gets those that exist.
+/* Collective over all live ranks: per_rank mutexes, numbered from 0, at each rank, all free. They survive any one node at a time; any two, if a segment
+ * with three copies (KEEL_REDUNDANCY_TRIPLE) was allocated by all ranks before them. A restarted rank calls it again, in
+ * the order of its segments (keel_segment_alloc), and gets those that exist.
  * errors    as keel_segment_alloc. */
 KEEL_MUST_CHECK keel_status keel_mutexes_create(int per_rank, keel_mutexes **out);
 /* Collective. NULL is allowed (on all ranks). None of them may be held or waited for.

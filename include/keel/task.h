@@ -33,7 +33,8 @@ extern "C" {
 
 typedef struct keel_taskpool keel_taskpool;
 
-/* Collective. A pool of count tasks, numbered 0..count-1, in replicated memory that survives any one node at a time.
+/* Collective. A pool of count tasks, numbered 0..count-1, in replicated memory that survives any one node at a time; any two, if a segment with three
+ * copies (KEEL_REDUNDANCY_TRIPLE) was allocated by all ranks before it.
  * errors    as keel_segment_alloc: KEEL_ERR_MISMATCH on all ranks if the counts differ. */
 KEEL_MUST_CHECK keel_status keel_taskpool_create(int64_t count, keel_taskpool **out);
 /* Collective; frees the pool. NULL is allowed. */

@@ -189,9 +189,10 @@ struct client {
     unsigned retired_n;
     struct range range;
     uint32_t segments_next, segments_known;
-    uint64_t instance;    /* allocations and frees of all live ranks that are complete here */
-    uint64_t collectives; /* their collectives */
-    struct unfinished {   /* an allocation or a free that ended by its time-out, to be gone on with; NULL: none */
+    keel_redundancy most_copies; /* of the segments that all ranks have allocated so far */
+    uint64_t instance;           /* allocations and frees of all live ranks that are complete here */
+    uint64_t collectives;        /* their collectives */
+    struct unfinished { /* an allocation or a free that ended by its time-out, to be gone on with; NULL: none */
         struct keel_segment *segment;
         bool frees;
         keel_status said; /* by this rank */
@@ -281,8 +282,8 @@ uint8_t *segment_map_whole(struct keel_segment *s, int slot, keel_status *status
 /* Map the copy with the rank's part a second time, for the library; *view is where it was and what the program goes on to get. */
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view);
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
-/* With a shadow, for mutexes or a pool of so many tasks, which nobody may take for anything else; a rank takes part whether it is able to or
- * not: then all get its error. */
+/* For mutexes or a pool of so many tasks, which nobody may take for anything else, with as many copies as what the program has allocated before, and two
+ * at least; a rank takes part whether it is able to or not: then all get its error. */
 enum { SEGMENT_OF_MUTEXES = 1 };
 #define SEGMENT_OF_TASKS ((uint64_t)1 << 33)
 keel_status segment_alloc_for(struct client *c, keel_status able, uint64_t what, size_t bytes_per_rank,

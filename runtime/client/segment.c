@@ -462,6 +462,8 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
             segment_release(s);
         return status == KEEL_OK ? KEEL_ERR_NOMEM : status;
     }
+    if (want->redundancy > c->most_copies)
+        c->most_copies = want->redundancy;
     s->freed = exists && r.a == 1 && (uint64_t)r.b <= c->instance; /* else the call that freed it is to come here */
     *out = s;
     return KEEL_OK;
@@ -470,7 +472,9 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
 keel_status segment_alloc_for(struct client *c, keel_status able, uint64_t what, size_t bytes_per_rank,
                               keel_segment **out)
 {
-    const struct segment_want want = {.bytes = bytes_per_rank, .redundancy = KEEL_REDUNDANCY_SHADOW, .what = what};
+    const keel_redundancy redundancy =
+        c->most_copies > KEEL_REDUNDANCY_SHADOW ? c->most_copies : KEEL_REDUNDANCY_SHADOW;
+    const struct segment_want want = {.bytes = bytes_per_rank, .redundancy = redundancy, .what = what};
     return alloc(c, able, &want, out);
 }
 

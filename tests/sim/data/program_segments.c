@@ -66,10 +66,24 @@ static bool allocate_in_group(struct program *p, int i)
     return true;
 }
 
+/* What the runtime allocates for itself has as many copies as the program's own before it. */
+static keel_redundancy most_copies(const struct program *p, int before)
+{
+    keel_redundancy most = KEEL_REDUNDANCY_SHADOW;
+    for (int i = 0; i < before; i++) {
+        const struct planned *s = &p->w->model->planned[i];
+        if (p->seg[i] && !s->of_group && s->redundancy > most)
+            most = s->redundancy;
+    }
+    return most;
+}
+
 static bool allocate(struct program *p, int i)
 {
     struct world *w = p->w;
     struct planned *s = &w->model->planned[i];
+    if (!s->begun && (s->is_pool || s->mutexes))
+        s->redundancy = most_copies(p, i);
     model_allocates(w, i);
     if (s->of_group)
         return allocate_in_group(p, i);
