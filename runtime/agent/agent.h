@@ -42,6 +42,7 @@ struct proc {
     int rank; /* -1: standby */
     uint32_t incarnation;
     bool exited;
+    bool told_stopped;           /* all nodes are told that it is stopped */
     struct conn *conn;           /* its shared-memory connection */
     struct intent_page *intents; /* the owner's memory, valid until proc_end */
     uint32_t doubts_told;        /* of intents->doubted */

@@ -8,21 +8,43 @@ static struct proc *process_of(const struct agent *a, int rank, uint32_t incarna
     return NULL;
 }
 
-static unsigned look(const struct agent *a, int rank, uint32_t incarnation, uint64_t *ticks)
-{
-    const struct proc *proc = process_of(a, rank, incarnation);
-    *ticks = 0;
-    return proc ? a->ops.look_at(a->ops.user, proc, ticks) : PAGE_PROCESS_NONE;
-}
-
+/* asked 0: nobody has. */
 static void show(struct agent *a, int rank, unsigned process, uint64_t ticks, uint64_t asked)
 {
     struct page_rank *k = page_rank(a->page, rank);
+    if (!asked)
+        atomic_store_explicit(&k->process, process, memory_order_relaxed);
     if (asked <= atomic_load_explicit(&k->looked, memory_order_relaxed))
         return; /* an older question */
     atomic_store_explicit(&k->process, process, memory_order_relaxed);
     atomic_store_explicit(&k->ticks, ticks, memory_order_relaxed);
     atomic_store_explicit(&k->looked, asked, memory_order_release);
+}
+
+/* Whoever waits for others that wait for it is to know whom to ask about. */
+static void tell_stopped(struct agent *a, int rank, uint32_t incarnation)
+{
+    for (int m = 0; m < a->members; m++) {
+        struct wire w = {.type = WIRE_RANK_SAYS, .rank = (uint32_t)rank, .incarnation = incarnation};
+        w.count = PAGE_PROCESS_STOPPED;
+        if (m != a->self && a->view.alive[m])
+            agent_tell(a, m, &w, NULL);
+    }
+    show(a, rank, PAGE_PROCESS_STOPPED, 0, 0);
+}
+
+static unsigned look(struct agent *a, int rank, uint32_t incarnation, uint64_t *ticks)
+{
+    struct proc *proc = process_of(a, rank, incarnation);
+    *ticks = 0;
+    if (!proc)
+        return PAGE_PROCESS_NONE;
+    unsigned process = a->ops.look_at(a->ops.user, proc, ticks);
+    bool stopped = process == PAGE_PROCESS_STOPPED;
+    if (stopped && !proc->told_stopped)
+        tell_stopped(a, rank, incarnation);
+    proc->told_stopped = stopped;
+    return process;
 }
 
 static void ask_about_rank(struct agent *a, int rank, uint64_t asked)

@@ -438,18 +438,18 @@ static void give_up(struct keel_group *g, struct keel_request *r, int member, ui
 {
     struct client *c = g->client;
     log_error("rank %d is stopped, a collective has waited for it for %llu ms", group_rank(g->ranks, member),
-              (unsigned long long)((now - r->stopped_since) / KEEL_NS_PER_MS));
+              (unsigned long long)((now - r->look.stopped_since) / KEEL_NS_PER_MS));
     if (!coll_is_of_all(g) && engine_is_ordinary(r->seq)) {
         engine_revoke_for(g->engine, member, now);
         courier_keep(c, g, 0, now);
         r->status = KEEL_ERR_TIMEOUT;
-        r->stopped = -1; /* of who leaves: another one may be, too */
+        look_forget(&r->look); /* of who leaves: another one may be, too */
     } else if (r->own) {
-        r->stopped_since = now; /* no caller waits; it is said again */
+        look_again(&r->look, now); /* no caller waits; it is said again */
     } else {
         r->stalled = true;
         r->blamed = member;
-        r->stopped = -1; /* who calls again waits as long again */
+        look_forget(&r->look); /* who calls again waits as long again */
     }
 }
 
@@ -460,36 +460,27 @@ static void ask_process(struct client *c, int rank, uint64_t now)
         (void)c->env.tell(c->env.user, &ask); /* asked again, if it was lost */
 }
 
-/* A request waits for long: the kernel is asked how a process is, the one that it waits for and each other in turn, since the
- * one that is stopped may be waited for by others only. */
-static void look_after(struct keel_group *g, struct keel_request *r, uint64_t now)
+static struct look_member look_at(const void *group, int member)
+{
+    const struct keel_group *g = group;
+    const struct client *c = g->client;
+    int rank = group_rank(g->ranks, member);
+    const struct page_rank *k = page_rank(c->page, rank);
+    struct look_member m = {.lives = rank != c->rank && coll_member_lives(g, member)};
+    m.answered = atomic_load_explicit(&k->looked, memory_order_acquire);
+    m.stopped = atomic_load_explicit(&k->process, memory_order_relaxed) == PAGE_PROCESS_STOPPED;
+    return m;
+}
+
+static void look_after(struct keel_group *g, struct keel_request *r, int waits, bool due, uint64_t now)
 {
     struct client *c = g->client;
-    if (r->asked >= 0 && r->asked < group_size(g->ranks)) {
-        const struct page_rank *k = page_rank(c->page, group_rank(g->ranks, r->asked));
-        bool answered = atomic_load_explicit(&k->looked, memory_order_acquire) >= r->asked_at;
-        bool stopped = atomic_load_explicit(&k->process, memory_order_relaxed) == PAGE_PROCESS_STOPPED;
-        if (answered && stopped && r->stopped != r->asked) {
-            r->stopped = r->asked;
-            r->stopped_since = now;
-        } else if (answered && !stopped && r->stopped == r->asked) {
-            r->stopped = -1;
-        }
-    }
-    if (r->stopped >= 0 && !coll_member_lives(g, r->stopped))
-        r->stopped = -1;
-    if (r->stopped >= 0 && now - r->stopped_since > c->timeout_ns) {
-        give_up(g, r, r->stopped, now);
-        return;
-    }
-    int waits = engine_waits_for(g->engine, r->seq);
-    int member = r->stopped >= 0                   ? r->stopped
-                 : waits >= 0 && waits != r->asked ? waits
-                                                   : (r->turn = (r->turn + 1) % group_size(g->ranks));
-    r->asked = member;
-    r->asked_at = now;
-    if (coll_member_lives(g, member))
+    int member = look_turn(&r->look, group_size(g->ranks), waits, due, look_at, g, c->timeout_ns, now);
+    if (member >= 0)
         ask_process(c, group_rank(g->ranks, member), now);
+    if (look_found(&r->look))
+        give_up(g, r, r->look.stopped, now);
+    coll_wake_at(c, r->look.next);
 }
 
 /* A call is complete, but there is no room for what the rank is to get: is it stopped? Then nobody waits for that. */
@@ -515,26 +506,30 @@ static void look_after_receivers(struct keel_group *g, uint64_t now)
     while (r && !r->done)
         r = r->next;
     for (int rank = r ? courier_engine_next(c, g, 0) : -1; rank >= 0; rank = courier_engine_next(c, g, rank + 1)) {
-        if (now >= c->coll.stream[rank].asked_at + COLL_LOOK_NS)
+        if (now >= c->coll.stream[rank].asked_at + LOOK_NS)
             look_after_receiver(c, rank, now);
-        coll_wake_at(c, now + COLL_LOOK_NS);
+        coll_wake_at(c, now + LOOK_NS);
     }
 }
 
-/* Who is waited for for long: does its node live, does its process run? */
-static void ask_about(struct keel_group *g, uint64_t now)
+/* Who is waited for for long: does its node live, does its process run? due: for as long again as when that was asked last. */
+static void ask_about(struct keel_group *g, bool due, uint64_t now)
 {
     struct client *c = g->client;
     for (struct keel_request *r = g->requests, *next; r; r = next) {
         next = r->next;
+        if (!due && now < r->look.next) {
+            coll_wake_at(c, r->look.next);
+            continue;
+        }
         if (r->settles)
             r->seq = engine_unsettled(g->engine);
         int member = r->done ? -1 : engine_waits_for(g->engine, r->seq);
         int node = member < 0 ? -1 : node_of(c, group_rank(g->ranks, member));
-        if (node >= 0)
+        if (node >= 0 && due)
             link_ask_agent(c, node, now);
         if (member >= 0 && !r->stalled)
-            look_after(g, r, now);
+            look_after(g, r, member, due, now);
     }
 }
 
@@ -550,10 +545,10 @@ void coll_tick(struct client *c, uint64_t now)
     for (struct keel_group *g = c->coll.groups; g; g = g->next) {
         if (!g->engine)
             continue;
-        if (engine_deadline(g->engine) <= now) {
+        bool due = engine_deadline(g->engine) <= now;
+        if (due)
             engine_tick(g->engine, now);
-            ask_about(g, now);
-        }
+        ask_about(g, due, now);
         coll_wake_at(c, engine_deadline(g->engine));
         look_after_receivers(g, now);
     }

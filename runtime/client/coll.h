@@ -22,10 +22,9 @@
 
 #include "collectives/engine.h"
 #include "runtime/client/courier.h"
+#include "runtime/client/look.h"
 
 struct group; /* collectives/group.h, which names a function that unistd.h has */
-
-#define COLL_LOOK_NS (20ull * 1000 * 1000) /* whoever is waited for longer is asked about */
 
 enum { STRAY_BYTES_MAX = 16 * 1024 * 1024, COLL_BUCKETS = 256 };
 
@@ -111,11 +110,8 @@ struct keel_request {
     bool done, own; /* own: the runtime's, no caller waits */
     bool settles;   /* of who leaves: for whatever keeps it, one call after the other */
     bool stalled;   /* a process that it needs is stopped, for longer than the time-out */
-    int asked;      /* the member that was asked about last, at asked_at */
-    int stopped;    /* the member whose process was seen to be stopped, first at stopped_since; -1: none */
     int blamed;     /* stalled: by that member */
-    uint64_t asked_at, stopped_since;
-    int turn; /* members are asked about in turn */
+    struct look look;
     keel_status status;
     uint64_t value, epoch; /* epoch: as in engine_result */
     struct roster *covered;

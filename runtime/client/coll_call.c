@@ -59,7 +59,7 @@ keel_status coll_begin(struct keel_group *g, const struct engine_call *call, str
     if (status == KEEL_OK) {
         coll_see_views(c, now);
         r->group = g;
-        r->asked = r->stopped = -1;
+        look_begin(&r->look);
         r->next = g->requests;
         g->requests = r;
         g->starting = r;
@@ -79,7 +79,7 @@ static bool is_over(const struct keel_request *r)
     struct client *c = r->group->client;
     if (!r->done || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK || !courier_has_engine(c, r->group))
         return r->done;
-    coll_wake_at(c, c->looked_at + COLL_LOOK_NS);
+    coll_wake_at(c, c->looked_at + LOOK_NS);
     return false;
 }
 
@@ -151,13 +151,9 @@ static void settle(struct keel_group *g, uint64_t now)
     struct keel_request *r = engine_settled(g->engine) ? NULL : malloc(sizeof *r);
     if (!r)
         return;
-    *r = (struct keel_request){.group = g,
-                               .next = g->requests,
-                               .seq = engine_unsettled(g->engine),
-                               .own = true,
-                               .settles = true,
-                               .asked = -1,
-                               .stopped = -1};
+    *r = (struct keel_request){
+        .group = g, .next = g->requests, .seq = engine_unsettled(g->engine), .own = true, .settles = true};
+    look_begin(&r->look);
     g->requests = r;
 }
 

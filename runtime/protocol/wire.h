@@ -41,7 +41,7 @@ enum wire_type {
     WIRE_HASH,      /* for an audit: the hash of your count bytes at (seg, slot, offset)? a: number of the question */
     WIRE_HASHED,    /* it is this; identity: the group's generation here */
     WIRE_RANK_ASK,  /* how is the process of (rank, incarnation)? a: when that was asked */
-    WIRE_RANK_SAYS, /* count: enum page_process; identity: processor time it has used; a as asked */
+    WIRE_RANK_SAYS, /* count: enum page_process; identity: processor time it has used; a as asked, 0: nobody has */
     /* a rank to a rank, through the agent of the receiver's node: runtime/client/courier.h */
     WIRE_PARCEL,      /* a piece of the stream from rank to parcel_rank(a) */
     WIRE_PARCEL_BACK, /* the same header back to the sender: the receiver is not there, or not there yet */

@@ -183,6 +183,32 @@ static void test_failure_rank_verdicts_are_its_kernels(void **state)
     }
 }
 
+static unsigned process_on(int node, int rank)
+{
+    return atomic_load(&page_rank(w.node[node].agent.page, rank)->process);
+}
+
+/* On all nodes it stands on the page who was seen stopped, whoever asked; who goes on is seen by who asks. */
+static void test_failure_who_is_stopped_is_told_to_all_nodes(void **state)
+{
+    (void)state;
+    assert_int_equal(rank(1, 1000), KEEL_ALIVE);
+    w.node[1].process = PAGE_PROCESS_STOPPED;
+    assert_int_equal(rank(1, 1000), KEEL_RANK_HUNG);
+    world_pump();
+    for (int node = 0; node < 4; node++)
+        assert_int_equal(process_on(node, 1), PAGE_PROCESS_STOPPED);
+    assert_int_equal(atomic_load(&page_rank(w.node[0].agent.page, 1)->looked), 0); /* nobody asked there */
+    w.node[1].process = PAGE_PROCESS_RUNS;
+    assert_int_equal(rank(1, 1000), KEEL_ALIVE);
+    assert_int_equal(process_on(0, 1), PAGE_PROCESS_STOPPED);
+    w.node[1].process = PAGE_PROCESS_STOPPED;
+    atomic_store(&page_rank(w.node[0].agent.page, 1)->process, PAGE_PROCESS_RUNS);
+    assert_int_equal(rank(1, 1000), KEEL_RANK_HUNG); /* and told again */
+    world_pump();
+    assert_int_equal(process_on(0, 1), PAGE_PROCESS_STOPPED);
+}
+
 static void (*while_asked)(void);
 
 static void uses_a_tick(void)
@@ -336,6 +362,7 @@ int main(void)
         TEST(test_failure_doubts_count_when_there_is_no_answer),
         TEST(test_failure_agent_that_does_not_take_questions_costs_the_time_given),
         TEST(test_failure_rank_verdicts_are_its_kernels),
+        TEST(test_failure_who_is_stopped_is_told_to_all_nodes),
         TEST(test_failure_rank_that_waits_for_a_disk_is_not_hung_at_once),
         TEST(test_failure_of_a_rank_is_listed_once_with_its_last_death),
         TEST(test_failure_of_a_node_comes_before_its_ranks),
