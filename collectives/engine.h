@@ -48,7 +48,7 @@ enum engine_kind {
     ENGINE_SHRINK, /* who lives: the result's members */
     ENGINE_AGREE, /* on call.value, combined by call.agree; what a member that died returned is what the others return */
     ENGINE_DECIDE, /* the same among the ordinary calls: whoever joined after it is told the value, too. call.arguments are the same on all, and
-                    * call.place where it is said, or all are told ENGINE_MISMATCH. It needs no memory but what was put by. */
+                    * call.place where it is said, or all are told ENGINE_MISMATCH, and the value. It needs no memory but what was put by. */
     ENGINE_MOVE,   /* data, by call.move */
 };
 

@@ -70,7 +70,7 @@ static enum engine_status trouble_of(const struct instance *i, const struct vote
 static bool agreement_is_over(const struct instance *i, enum engine_status trouble, struct engine_result *result)
 {
     if (trouble)
-        *result = (struct engine_result){.status = trouble};
+        *result = (struct engine_result){.status = trouble, .value = result->value};
     else if (i->call.kind != ENGINE_SHRINK)
         result->members = i->members;
     return i->attempt > 0 || (!trouble && i->call.kind == ENGINE_SHRINK);

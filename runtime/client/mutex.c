@@ -481,7 +481,7 @@ keel_status mutexes_free(struct client *c, keel_mutexes *m, bool *gone)
     if (c->unfinished.under_way && c->unfinished.segment != m->segment)
         return KEEL_ERR_STATE;
     keel_status status = segment_free(c, m->segment);
-    if (c->unfinished.under_way) /* it ended by its time-out */
+    if (c->unfinished.under_way || status == KEEL_ERR_MISMATCH) /* it ended by its time-out; it is not freed */
         return status;
     mutexes_detach(m);
     *gone = true;

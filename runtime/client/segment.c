@@ -298,6 +298,14 @@ keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
 
 enum segment_call { CALL_ALLOC, CALL_FREE };
 
+/* Said beside a status: this rank allocates. It takes a number, and those who made another call meanwhile have to take it, too. */
+#define ALLOCATES ((uint64_t)1 << 32)
+
+static keel_status status_in(uint64_t said)
+{
+    return (keel_status) - (int64_t)(said & (ALLOCATES - 1));
+}
+
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
@@ -310,7 +318,7 @@ static struct engine_call decision(enum segment_call what, uint32_t seg, uint64_
     uint64_t arguments = mix(mix(mix(0, what), seg), fingerprint);
     return (struct engine_call){.kind = ENGINE_DECIDE,
                                 .agree = ENGINE_MAX,
-                                .value = (uint64_t) - (int64_t)said,
+                                .value = (uint64_t) - (int64_t)said | (what == CALL_ALLOC ? ALLOCATES : 0),
                                 .arguments = arguments,
                                 .place = place};
 }
@@ -366,7 +374,7 @@ static keel_status alloc_together(struct client *c, struct keel_segment *s, cons
     if (is_open(c))
         return agreed;
     if (agreed == KEEL_OK)
-        agreed = (keel_status) - (int64_t)worst;
+        agreed = status_in(worst);
     if (agreed != KEEL_OK)
         (void)tell_end(c, r->seg, agreed); /* lost with the agent, if at all */
     else if (before != KEEL_OK)
@@ -586,6 +594,11 @@ static keel_status free_together(struct client *c, struct keel_segment *segment)
     if (status == KEEL_OK) {
         status = tell_end(c, segment->index, KEEL_OK);
         status = status != KEEL_OK ? status : before;
+    } else {
+        if (value & ALLOCATES)
+            (void)tell_end(c, c->segments_next++, status);
+        if (before != KEEL_OK)
+            op_keep_error(c, c->rank, before); /* it is told by the next fence */
     }
     collective_decided(c);
     return status;

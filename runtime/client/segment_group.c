@@ -11,14 +11,13 @@
 
 #include <stdlib.h>
 
-/* Of the segments' own: no other agreement of the group goes together with it, or on with it. */
-enum { AGREE_ON_SEGMENTS = 1 };
+/* Of the segments' own: no other agreement of the group goes together with one of these, or on with it, and no free with another or with an allocation. */
+enum { AGREE_TO_ALLOCATE = 1, AGREE_TO_FREE };
 
 /* One that ended by its time-out stays the group's unfinished one, and this goes on with it. */
-static keel_status agree(struct keel_group *g, uint64_t value, uint64_t *greatest)
+static keel_status agree(struct keel_group *g, uint64_t what, uint64_t value, uint64_t *greatest)
 {
-    struct engine_call call = {
-        .kind = ENGINE_AGREE, .agree = ENGINE_MAX, .value = value, .arguments = AGREE_ON_SEGMENTS};
+    struct engine_call call = {.kind = ENGINE_AGREE, .agree = ENGINE_MAX, .value = value, .arguments = what};
     return coll_run(g, &call, greatest);
 }
 
@@ -147,7 +146,7 @@ static bool go_on(struct keel_group *g, keel_status *status)
 {
     do {
         uint64_t agreed = 0;
-        *status = agree(g, g->segments.value, &agreed);
+        *status = agree(g, AGREE_TO_ALLOCATE, g->segments.value, &agreed);
         if (is_open(g, *status))
             return false;
         if (*status == KEEL_OK)
@@ -237,13 +236,16 @@ keel_status segment_free_group(struct client *c, struct keel_segment *segment)
         *o = (struct segment_of_group){.segment = segment};
         (void)next(o, SEGMENT_FREED, as_value(rma_fence(c, -1))); /* nobody uses it any more */
     }
-    uint64_t worst = 0;
-    keel_status status = agree(g, o->value, &worst);
+    uint64_t worst = 0, met = o->value;
+    keel_status status = agree(g, AGREE_TO_FREE + (uint64_t)segment->index, met, &worst);
     if (is_open(g, status))
         return status;
     *o = (struct segment_of_group){0};
-    if (status != KEEL_OK)
+    if (status != KEEL_OK) {
+        if (as_status(met) != KEEL_OK)
+            op_keep_error(c, c->rank, as_status(met)); /* it is told by the next fence */
         return status;
+    }
     struct control r = {.type = CONTROL_SEG_FREE, .seg = segment->index};
     status = c->env.request(c->env.user, &r, NULL);
     segment_release(segment);

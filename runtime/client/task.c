@@ -142,7 +142,7 @@ keel_status taskpool_free(struct client *c, keel_taskpool *pool, bool *gone)
     if (c->unfinished.under_way && c->unfinished.segment != pool->segment)
         return KEEL_ERR_STATE;
     keel_status status = segment_free(c, pool->segment);
-    if (c->unfinished.under_way) /* it ended by its time-out */
+    if (c->unfinished.under_way || status == KEEL_ERR_MISMATCH) /* it ended by its time-out; it is not freed */
         return status;
     free(pool->words);
     free(pool);
