@@ -83,9 +83,11 @@ void *plane_thread(void *arg)
     uint64_t busy_at = clock_now_ns(), sockets_at = 0, spin_ns = p->spin_ns;
     struct turns turns = {0};
     unsigned idle = 0;
-    while (!p->quit) {
+    for (;;) {
         uint64_t blocks = a->blocks;
         bool busy = round_of_work(p);
+        if (p->quit)
+            return NULL; /* before it sleeps: nobody would wake it any more */
         if (a->blocks != blocks)
             give_way(&turns);
         if (busy)
@@ -109,5 +111,4 @@ void *plane_thread(void *arg)
             handle_sockets(p, 0);
         }
     }
-    return NULL;
 }

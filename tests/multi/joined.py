@@ -115,6 +115,12 @@ def test_a_program_under_mpiexec():
         expect_right(mpiexec("-n", str(count), JOINED, "work"), count, nodes)
 
 
+def test_a_program_whose_processes_do_not_spin():
+    for nodes in 0, 2:
+        with Run(mpiexec("-n", "4", JOINED, "work"), nodes, {"KEEL_SPIN_US": "0"}) as job:
+            assert job.wait() == 0 and job.stdout().count("right") == 4, (job.stdout(), job.stderr())
+
+
 def test_a_program_that_returns_from_main():
     expect_right(mpiexec("-n", "3", JOINED, "return"), 3, 2)
 
