@@ -239,7 +239,7 @@ static void deliver_early(struct engine *e, uint64_t seq)
         if (i && i->state != INSTANCE_COMPLETE)
             instance_receive(e, i, l);
         else
-            free(l);
+            letter_free(e, l);
     }
 }
 
@@ -525,6 +525,17 @@ void engine_lost(struct engine *e, int member, uint64_t now)
     }
 }
 
+void engine_unsent(struct engine *e, int member, uint64_t now)
+{
+    e->now = now;
+    for (struct instance *i = after(e, 0); i;) {
+        uint64_t seq = i->seq;
+        if (i->state != INSTANCE_COMPLETE)
+            instance_unsent(e, i, member);
+        i = after(e, seq);
+    }
+}
+
 void engine_tick(struct engine *e, uint64_t now)
 {
     e->now = now;
@@ -579,14 +590,16 @@ void engine_revoke(struct engine *e, uint64_t now)
 
 /* ------------------------------------------------------------------------------------------------ receiving */
 
-static struct letter *letter_of(const struct message_head *h, int from, const uint8_t *body, size_t len)
+static struct letter *letter_of(struct engine *e, const struct message_head *h, int from, const uint8_t *body,
+                                size_t len)
 {
     bool vote =
         h->kind == MESSAGE_VOTE || h->kind == MESSAGE_DECIDED || h->kind == MESSAGE_RESULT || h->kind == MESSAGE_SKIP;
     size_t skip = vote ? MESSAGE_VOTE_BYTES : 0;
-    struct letter *l = calloc(1, sizeof *l + len - skip);
+    struct letter *l = letter_new(e, len - skip, h->kind != MESSAGE_DATA); /* of data that are lost it must hear */
     if (!l)
         return NULL;
+    *l = (struct letter){0};
     l->head = *h;
     l->from = from;
     if (vote)
@@ -670,6 +683,32 @@ static void send_over(struct engine *e, int to, uint64_t seq)
     e->ops.send(e->ops.user, to, 0, bytes, sizeof bytes, NULL, 0);
 }
 
+/* What is in the last memory is looked at now or not at all, so that what is waited for now can come: who waits for it later asks again. */
+static void take_back_letter(struct engine *e, const struct letter *l)
+{
+    for (struct instance *i = e->instances; i && !e->put_by.letters; i = i->next)
+        for (struct letter **at = &i->inbox; *at; at = &(*at)->next)
+            if (*at == l) {
+                struct letter *mine = *at;
+                *at = mine->next;
+                letter_free(e, mine);
+                break;
+            }
+}
+
+/* Data that are waited for just now need none. */
+static void without_letter(struct engine *e, int from, const void *data, size_t len, const struct message_head *h)
+{
+    struct instance *i = find(e, h->seq);
+    if (i && h->kind == MESSAGE_DATA)
+        instance_ready(e, i);
+    if (i && h->kind == MESSAGE_DATA &&
+        engine_place(e, from, data, len - MESSAGE_HEAD, 0, (const uint8_t *)data + MESSAGE_HEAD, len - MESSAGE_HEAD,
+                     e->now))
+        return;
+    starve(e, find(e, h->seq), h);
+}
+
 static void receive(struct engine *e, int from, const void *data, size_t len)
 {
     struct message_head h;
@@ -708,13 +747,19 @@ static void receive(struct engine *e, int from, const void *data, size_t len)
     bool asks = h.kind == MESSAGE_WANT || h.kind == MESSAGE_ASK; /* it will ask again */
     if ((!i && (!early || asks)) || seq_number(h.seq) > e->stream[s].started + ENGINE_WINDOW)
         return;
-    struct letter *l = letter_of(&h, from, (const uint8_t *)data + MESSAGE_HEAD, len - MESSAGE_HEAD);
+    struct letter *l = letter_of(e, &h, from, (const uint8_t *)data + MESSAGE_HEAD, len - MESSAGE_HEAD);
     if (!l) {
-        starve(e, i, &h);
+        without_letter(e, from, data, len, &h);
         return;
     }
     if (i) {
         instance_receive(e, i, l);
+        if (!e->put_by.letters)
+            take_back_letter(e, l);
+        return;
+    }
+    if (!e->put_by.letters) {
+        letter_free(e, l);
         return;
     }
     struct letter **end = &e->early;

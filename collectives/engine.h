@@ -192,6 +192,8 @@ void engine_starved(struct engine *e, int from, const void *head, size_t len, ui
 void engine_sent(struct engine *e, int member, uint64_t seq, uint64_t now);
 /* What was sent to a live member may be lost: the connection broke. */
 void engine_lost(struct engine *e, int member, uint64_t now);
+/* Data for a live member were not sent, as there was no memory: what moves them just now ends with ENGINE_NOMEM, on all. */
+void engine_unsent(struct engine *e, int member, uint64_t now);
 void engine_tick(struct engine *e, uint64_t now);
 uint64_t engine_deadline(const struct engine *e); /* when to tick; UINT64_MAX: never */
 /* This member's ordinary calls, pending and future ones, return ENGINE_REVOKED, and soon everybody's. */

@@ -96,7 +96,7 @@ struct record *record_create(size_t room)
 /* ---- what is put by ---- */
 
 /* Of two streams the last call, which others may ask about, and the one that is under way. */
-enum { RECORDS_PUT_BY = 2 * STREAMS };
+enum { RECORDS_PUT_BY = 2 * STREAMS, LETTERS_PUT_BY = 4 };
 
 bool engine_put_by(struct engine *e)
 {
@@ -106,12 +106,40 @@ bool engine_put_by(struct engine *e)
         r->next = e->put_by.records;
         e->put_by.records = r;
     }
-    return e->put_by.instance && e->put_by.n_records == RECORDS_PUT_BY;
+    for (struct letter *l; e->put_by.n_letters < LETTERS_PUT_BY && (l = malloc(sizeof *l));)
+        letter_free(e, l);
+    return e->put_by.instance && e->put_by.n_letters == LETTERS_PUT_BY && e->put_by.n_records == RECORDS_PUT_BY;
+}
+
+void letter_free(struct engine *e, struct letter *l)
+{
+    if (e->put_by.n_letters == LETTERS_PUT_BY) {
+        free(l);
+        return;
+    }
+    l->next = e->put_by.letters;
+    e->put_by.letters = l;
+    e->put_by.n_letters++;
+}
+
+struct letter *letter_new(struct engine *e, size_t len, bool put_by)
+{
+    struct letter *l = malloc(sizeof *l + len);
+    if (!l && !len && put_by && e->put_by.letters) {
+        l = e->put_by.letters;
+        e->put_by.letters = l->next;
+        e->put_by.n_letters--;
+    }
+    return l;
 }
 
 void engine_put_by_fini(struct engine *e)
 {
     free(e->put_by.instance);
+    for (struct letter *l = e->put_by.letters, *next; l; l = next) {
+        next = l->next;
+        free(l);
+    }
     for (struct record *r = e->put_by.records, *next; r; r = next) {
         next = r->next;
         free(r);
@@ -228,7 +256,7 @@ void instance_destroy(struct engine *e, struct instance *i)
     while (i->inbox) {
         struct letter *l = i->inbox;
         i->inbox = l->next;
-        free(l);
+        letter_free(e, l);
     }
     roster_unref(i->members);
     schedule_fini(&i->schedule);

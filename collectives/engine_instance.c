@@ -132,7 +132,6 @@ static void linger(struct engine *e, struct instance *i)
     instance_set_state(i, INSTANCE_LINGERING);
     i->resend_at = UINT64_MAX;
     engine_returned_everywhere(e, seq_stream(i->seq), number - 1 - engine_behind(e, i));
-    schedule_fini(&i->schedule);
     free(i->tmp);
     free(i->saved);
     i->tmp = NULL;
@@ -228,7 +227,7 @@ static void reread(struct engine *e, struct instance *i)
         if (still && still->state != INSTANCE_COMPLETE && l->head.attempt >= attempt)
             instance_receive(e, still, l);
         else
-            free(l);
+            letter_free(e, l);
     }
 }
 
@@ -269,8 +268,8 @@ void instance_progress(struct engine *e, struct instance *i)
         return;
     }
     i->attempt++;
-    if (i->trouble)
-        i->pause = e->now + PAUSE_NS;
+    if (d.vote.trouble)
+        i->pause = e->now + (i->trouble ? 1 : 2) * PAUSE_NS; /* who gives waits for who had no memory to be ready */
     i->trouble = i->starved || i->call.refuses ? ENGINE_NOMEM : ENGINE_OK;
     if (is_binding(i))
         instance_bind(i, &d.vote);
@@ -347,7 +346,7 @@ void instance_receive(struct engine *e, struct instance *i, struct letter *l)
             engine_send_decision(e, l->from, i->seq, &i->last);
     }
     if (done)
-        free(l);
+        letter_free(e, l);
     else
         keep(i, l);
     instance_progress(e, i);
@@ -376,6 +375,21 @@ void instance_lost(struct engine *e, struct instance *i, int member)
     }
     if (i->state != INSTANCE_LINGERING)
         instance_set_timer(e, i);
+    instance_progress(e, i);
+}
+
+void instance_unsent(struct engine *e, struct instance *i, int member)
+{
+    if (i->state == INSTANCE_MOVING && i->call.kind == ENGINE_MOVE && roster_has(i->members, member))
+        i->trouble = ENGINE_NOMEM;
+    instance_lost(e, i, member);
+}
+
+void instance_ready(struct engine *e, struct instance *i)
+{
+    if (i->state != INSTANCE_MOVING || i->built || i->sending)
+        return;
+    i->pause = 0;
     instance_progress(e, i);
 }
 

@@ -63,7 +63,8 @@ struct instance {
     uint8_t *tmp;
     void *saved;        /* the input, if the output overwrites it */
     unsigned sending;   /* data that must not change, */
-    uint8_t *under_way; /* those of these steps, in tmp */
+    uint8_t *under_way; /* those of these steps, in tmp or */
+    uint8_t marks[32];
     /* meeting */
     uint64_t epoch;
     struct vote vote;
@@ -146,6 +147,8 @@ struct engine {
         struct instance *instance;  /* NULL: in use, or there was no memory for another */
         struct record *records;
         int n_records;
+        struct letter *letters; /* for those without data; the last one is never kept */
+        int n_letters;
     } put_by;
     struct letter *early; /* for instances not started here */
     struct shortcut shortcut;
@@ -225,6 +228,9 @@ enum engine_status instance_create(struct engine *e, uint64_t seq, const struct 
 void instance_destroy(struct engine *e, struct instance *i);
 struct record *record_create(size_t room);
 void record_destroy(struct engine *e, struct record *r);
+/* For so many bytes, not cleared; put_by: in memory that is put by, if need be. NULL: there is no memory. */
+struct letter *letter_new(struct engine *e, size_t len, bool put_by);
+void letter_free(struct engine *e, struct letter *l);
 /* False: there is no memory to put by. */
 bool engine_put_by(struct engine *e);
 void engine_put_by_fini(struct engine *e);
@@ -257,6 +263,9 @@ void instance_progress(struct engine *e, struct instance *i);
 void instance_receive(struct engine *e, struct instance *i, struct letter *l); /* takes the letter over */
 void instance_view(struct engine *e, struct instance *i);
 void instance_lost(struct engine *e, struct instance *i, int member);
+void instance_unsent(struct engine *e, struct instance *i, int member);
 void instance_settle(struct engine *e, struct instance *i);
+void instance_ready(struct engine *e,
+                    struct instance *i); /* data are here: no time to wait for memory; it may be gone on return */
 void instance_starved(struct engine *e, struct instance *i, const struct message_head *h);
 #endif

@@ -158,7 +158,7 @@ static bool heard_decision(struct engine *e, struct instance *i, struct decision
             continue;
         *at = l->next;
         *d = (struct decision){true, i->attempt, l->head.epoch, l->vote};
-        free(l);
+        letter_free(e, l);
         return true;
     }
     return false;
@@ -180,7 +180,7 @@ bool instance_meet(struct engine *e, struct instance *i, struct decision *d)
         if (!l)
             return false;
         merge(&i->vote, &l->vote, i->call.agree);
-        free(l);
+        letter_free(e, l);
     }
     *d = (struct decision){true, i->attempt, i->epoch, i->vote};
     return true;
@@ -210,7 +210,7 @@ bool instance_skip(struct engine *e, struct instance *i)
             instance_bind(i, &l->vote);
         if ((int)l->head.tag >= 0 && (int)l->head.tag < e->n)
             i->root = (int)l->head.tag;
-        free(l);
+        letter_free(e, l);
         roster_unref(i->members);
         i->members = roster_ref(instance_roster(e, i));
         i->finished = 0;

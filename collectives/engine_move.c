@@ -65,37 +65,55 @@ static bool make_schedule(const struct engine *e, struct instance *i, struct sch
         .node = e->node ? nodes : NULL,
     };
     if (i->repairs && instance_differs(i)) /* both live, and the one that has returned sends what it has kept */
-        return schedule_build(&i->schedule, SCHEDULE_PAIRWISE, &shape);
-    if (i->repairs) {
-        shape.kind = SCHEDULE_BCAST;
-        shape.len = i->out_len;
-        shape.unit = 1;
-        return schedule_build(&i->schedule, SCHEDULE_BINOMIAL, &shape);
-    }
+        return schedule_rebuild(&i->schedule, SCHEDULE_PAIRWISE, &shape);
     enum schedule_algorithm a = (enum schedule_algorithm)(c->algorithm - 1);
     if (!c->algorithm || !schedule_fits(a, &shape))
         a = schedule_choose(&shape);
     return schedule_build(&i->schedule, a, &shape);
 }
 
-bool instance_build(const struct engine *e, struct instance *i)
+static bool make_any(const struct engine *e, struct instance *i)
 {
     size_t places = (size_t)roster_live(i->members);
     struct schedule_block *blocks = malloc(2 * places * sizeof *blocks);
     int *nodes = malloc(places * sizeof *nodes);
     schedule_fini(&i->schedule);
-    free(i->tmp);
-    i->tmp = NULL;
     bool ok = blocks && nodes && make_schedule(e, i, blocks, nodes);
     free(blocks);
     free(nodes);
-    if (!ok)
+    return ok;
+}
+
+/* Brings a result that was returned to who lacks it: nobody may fail now, so it takes the memory that the instance has. */
+static bool make_repair(const struct engine *e, struct instance *i)
+{
+    int nodes[2];
+    struct schedule_block blocks[4];
+    if (instance_differs(i)) /* among two */
+        return make_schedule(e, i, blocks, nodes);
+    struct schedule_shape shape = {.kind = SCHEDULE_BCAST,
+                                   .places = roster_live(i->members),
+                                   .me = roster_place(i->members, e->self),
+                                   .root = roster_place(i->members, i->root),
+                                   .len = i->out_len,
+                                   .unit = 1,
+                                   .mine = i->out_len,
+                                   .uniform = true};
+    return schedule_rebuild(&i->schedule, SCHEDULE_BINOMIAL, &shape);
+}
+
+bool instance_build(const struct engine *e, struct instance *i)
+{
+    free(i->tmp);
+    i->tmp = NULL;
+    if (!(i->repairs ? make_repair(e, i) : make_any(e, i)))
         return false;
     size_t data = i->schedule.tmp + scratch_of(i);
-    i->tmp = malloc(data + i->schedule.n + 1);
-    if (!i->tmp)
+    bool small = data == 0 && i->schedule.n <= sizeof i->marks;
+    i->tmp = small ? NULL : malloc(data + i->schedule.n + 1);
+    if (!small && !i->tmp)
         return false;
-    i->under_way = i->tmp + data;
+    i->under_way = small ? i->marks : i->tmp + data;
     memset(i->under_way, 0, i->schedule.n);
     if (!i->repairs)
         clear_absent(e, i);
@@ -162,7 +180,7 @@ static void send_data(struct engine *e, struct instance *i, size_t at)
     }
 }
 
-static enum outcome receive_data(struct instance *i, const struct schedule_step *s)
+static enum outcome receive_data(struct engine *e, struct instance *i, const struct schedule_step *s)
 {
     struct letter *l =
         instance_take(i, MESSAGE_DATA, roster_member(i->members, s->peer), s->tag, roster_epoch(i->members));
@@ -174,7 +192,7 @@ static enum outcome receive_data(struct instance *i, const struct schedule_step 
         memcpy(engine_bytes_of(i, s->to), l->data, l->len);
     if (!fits)
         i->trouble = ENGINE_MISMATCH;
-    free(l);
+    letter_free(e, l);
     return fits ? STEP_DONE : STEP_FAILED;
 }
 
@@ -187,7 +205,7 @@ enum outcome instance_take_step(struct engine *e, struct instance *i, const stru
     if (instance_sends(i, &s->to, s->len))
         return STEP_WAITS;
     if (s->op == SCHEDULE_RECV)
-        return receive_data(i, s);
+        return receive_data(e, i, s);
     uint8_t *to = engine_bytes_of(i, s->to), *from = engine_bytes_of(i, s->from);
     if (s->op == SCHEDULE_COPY) {
         memmove(to, from, s->len);

@@ -107,6 +107,12 @@ struct schedule_block chunk_of(size_t len, size_t unit, int n, int i)
 bool schedule_build(struct schedule *s, enum schedule_algorithm a, const struct schedule_shape *shape)
 {
     *s = (struct schedule){0};
+    return schedule_rebuild(s, a, shape);
+}
+
+bool schedule_rebuild(struct schedule *s, enum schedule_algorithm a, const struct schedule_shape *shape)
+{
+    *s = (struct schedule){.step = s->step, .cap = s->cap};
     if (a == SCHEDULE_TWO_LEVEL)
         build_two_level(s, shape);
     else if (shape->kind == SCHEDULE_BCAST)

@@ -91,6 +91,8 @@ bool schedule_fits(enum schedule_algorithm a, const struct schedule_shape *shape
 enum schedule_algorithm schedule_choose(const struct schedule_shape *shape);
 /* Build the steps of place shape->me. False if out of memory (nothing is left to free). */
 bool schedule_build(struct schedule *s, enum schedule_algorithm a, const struct schedule_shape *shape);
+/* The same in the memory of what was built before. */
+bool schedule_rebuild(struct schedule *s, enum schedule_algorithm a, const struct schedule_shape *shape);
 bool schedule_overlap(const struct schedule_region *a, const struct schedule_region *b, size_t a_len, size_t b_len);
 void schedule_fini(struct schedule *s);
 const char *schedule_kind_name(enum schedule_kind kind);

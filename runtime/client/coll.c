@@ -45,7 +45,7 @@ bool coll_init(struct client *c)
     *k = (struct coll){.at = UINT64_MAX, .strays_tail = &k->strays};
     k->life = calloc(ranks, sizeof *k->life);
     k->stream = calloc(ranks, sizeof *k->stream);
-    if (!k->life || !k->stream || !mail_init(c))
+    if (!k->life || !k->stream || !courier_put_by(c) || !mail_init(c))
         return false;
     for (int r = 0; r < c->size; r++)
         courier_reset(c, r);
@@ -304,13 +304,16 @@ void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, int ra
     coll_wake_at(c, engine_deadline(g->engine));
 }
 
-void coll_lost(struct client *c, int rank, uint64_t now)
+void coll_lost(struct client *c, int rank, bool no_memory, uint64_t now)
 {
     for (struct keel_group *g = c->coll.groups; g; g = g->next) {
         int member = g->engine ? group_member(g->ranks, rank) : -1;
         if (member < 0 || !coll_member_lives(g, member))
             continue;
-        engine_lost(g->engine, member, now);
+        if (no_memory)
+            engine_unsent(g->engine, member, now);
+        else
+            engine_lost(g->engine, member, now);
         coll_wake_at(c, engine_deadline(g->engine));
     }
 }

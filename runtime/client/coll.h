@@ -165,6 +165,7 @@ struct coll {
         strays_left; /* nothing is being created any more, and the senders of strays were not told, for want of memory */
     bool view_missed; /* some group has not taken the last view for want of memory: none is looked at until it has */
     struct parcel *spare; /* for the next note, if there is no memory then */
+    struct parcel *put_by;
     struct made_count *made;
     size_t n_made, cap_made;
     unsigned quick;     /* calls over boards */
@@ -218,8 +219,8 @@ bool coll_place(struct client *c, int from, const void *head, size_t total, size
                 uint64_t now);
 /* There is no memory for a message that begins so. True: it need not be sent again, its call will say so. */
 bool coll_starved(struct client *c, int from, uint32_t kind, const void *head, size_t len, uint64_t now);
-/* Messages to that rank are lost, of whatever group. */
-void coll_lost(struct client *c, int rank, uint64_t now);
+/* Messages to that rank are lost, of whatever group; or, with data, were not sent for want of memory. */
+void coll_lost(struct client *c, int rank, bool no_memory, uint64_t now);
 /* What was sent to that rank. */
 void coll_delivered(struct client *c, struct keel_group *g, uint64_t seq, int rank, uint64_t now);
 /* All calls end with that status, from now on. */

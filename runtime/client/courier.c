@@ -15,6 +15,7 @@ struct parcel {
     struct parcel_tag tag;
     uint64_t first, pieces; /* numbers */
     bool borrowed;          /* data are the caller's */
+    bool put_by;            /* of the memory that is put by */
     const uint8_t *data;
     uint8_t *kept; /* they were, and the caller has them back; NULL: they were not */
     size_t head_len, len;
@@ -22,10 +23,48 @@ struct parcel {
     uint8_t copy[];
 };
 
-static void parcel_free(struct parcel *p)
+/* ---- memory that is put by ---- */
+
+/* For messages of calls for which there is no memory, so that a call can say at least that: so many to a rank at a time, and to so many ranks. */
+enum { PUT_BY_EACH = 2, PUT_BY_RANKS = 64 };
+
+bool courier_put_by(struct client *c)
+{
+    int n = PUT_BY_EACH * (c->size < PUT_BY_RANKS ? c->size : PUT_BY_RANKS);
+    for (int i = 0; i < n; i++) {
+        struct parcel *p = calloc(1, sizeof *p);
+        if (!p)
+            return false;
+        p->put_by = true;
+        p->next = c->coll.put_by;
+        c->coll.put_by = p;
+    }
+    return true;
+}
+
+static struct parcel *take_put_by(struct client *c)
+{
+    struct parcel *p = c->coll.put_by;
+    c->coll.put_by = p ? p->next : NULL;
+    return p;
+}
+
+static void put_back(struct client *c, struct parcel *p)
+{
+    if (!p->put_by) {
+        free(p);
+        return;
+    }
+    p->next = c->coll.put_by;
+    c->coll.put_by = p;
+}
+
+static void parcel_free(struct client *c, struct stream *s, struct parcel *p)
 {
     free(p->kept);
-    free(p);
+    p->kept = NULL;
+    s->put_by -= p->put_by;
+    put_back(c, p);
 }
 
 static struct stream *stream_of(struct client *c, int rank)
@@ -60,7 +99,8 @@ static bool path_to(struct client *c, int rank, uint64_t now, struct path *path)
     return path->ep != NULL;
 }
 
-static void post_over(struct tp_ep *ep, const struct wire *w, const void *head, size_t head_len, const void *data,
+/* False: there is no memory for it now. */
+static bool post_over(struct tp_ep *ep, const struct wire *w, const void *head, size_t head_len, const void *data,
                       size_t len)
 {
     uint8_t header[sizeof *w + COURIER_HEAD_MAX];
@@ -68,8 +108,10 @@ static void post_over(struct tp_ep *ep, const struct wire *w, const void *head, 
     if (head_len)
         memcpy(header + sizeof *w, head, head_len);
     keel_status status = tp_send(ep, header, sizeof *w + head_len, data, len, NULL);
-    if (status != KEEL_OK && status != KEEL_ERR_LINK) /* with that, TP_CLOSED comes by itself */
+    if (status != KEEL_OK && status != KEEL_ERR_LINK &&
+        status != KEEL_ERR_NOMEM) /* with LINK, TP_CLOSED comes by itself */
         tp_disconnect(ep);
+    return status != KEEL_ERR_NOMEM;
 }
 
 /* False: there is no room now. */
@@ -82,9 +124,11 @@ static bool post(struct client *c, int rank, const struct path *path, struct wir
     w->a = parcel_to(rank, (uint32_t)(c->coll.life[rank].life - 1));
     w->b = (int64_t)s->received;
     w->len = (uint32_t)(head_len + len);
-    if (path->place < 0)
-        post_over(path->ep, w, head, head_len, data, len);
-    else if (!hall_send(c, path->place, w, head, head_len, data, len))
+    if (path->place < 0 && !post_over(path->ep, w, head, head_len, data, len)) {
+        coll_wake_at(c, c->looked_at + RETRY_FIRST_NS);
+        return false;
+    }
+    if (path->place >= 0 && !hall_send(c, path->place, w, head, head_len, data, len))
         return false;
     s->told = s->received;
     s->ack_due = false;
@@ -111,7 +155,8 @@ static bool send_pieces(struct client *c, int rank, const struct path *path, con
     bool last = number + n == p->first + p->pieces;
     bool detour = path->ep && !stream_of(c, rank)->direct && direct_up(c, rank); /* until all is acknowledged */
     struct wire w = {.type = WIRE_PARCEL,
-                     .flags = (uint8_t)(p->tag.flags | (last && (p->borrowed || detour) ? WIRE_F_TELL : 0)),
+                     .flags =
+                         (uint8_t)(p->tag.flags | (last && (p->borrowed || p->put_by || detour) ? WIRE_F_TELL : 0)),
                      .seq = number,
                      .offset = from,
                      .identity = total,
@@ -195,40 +240,58 @@ static size_t weight(const struct parcel *p)
     return p->borrowed ? 0 : p->head_len + p->len + PARCEL_OVERHEAD;
 }
 
-/* There is no memory to send it: as if it had been lost with a connection. */
-static void missed(struct client *c, int rank, uint64_t now)
+/* There is no memory to send it: as if it had been lost with a connection; but who has no memory for data says so. */
+static void missed(struct client *c, int rank, bool data, uint64_t now)
 {
     struct stream *s = stream_of(c, rank);
     s->missed = true;
+    s->missed_data = s->missed_data || data;
     s->missed_at = now + COLL_MISSED_NS;
     coll_wake_at(c, s->missed_at);
 }
 
-/* False: there is no memory. */
+/* Memory for a message, whose data are the caller's at last if there is none for a copy. NULL: there is none. */
+static struct parcel *parcel_new(struct client *c, const struct stream *s, const struct parcel_tag *tag, size_t len,
+                                 bool *borrowed)
+{
+    struct parcel *p = malloc(sizeof *p + (*borrowed ? 0 : len));
+    if (p) {
+        p->put_by = false;
+        return p;
+    }
+    if (tag->kind == PARCEL_ENGINE && (!len || tag->group) && s->put_by < PUT_BY_EACH) {
+        p = take_put_by(c);
+        *borrowed = len > 0;
+    } else if (tag->kind != PARCEL_ENGINE && !len) {
+        p = c->coll.spare;
+        c->coll.spare = NULL;
+    }
+    return p;
+}
+
+/* False: there is no memory. *borrowed: the data are not copied; in: they need not be. */
 static bool enqueue(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
-                    const void *data, size_t len, bool borrowed)
+                    const void *data, size_t len, bool *borrowed)
 {
     struct stream *s = stream_of(c, rank);
     uint64_t now = c->env.now(c->env.user);
     if (tag->kind != PARCEL_WHERE && node_of(c, rank) != c->node)
         direct_want(c, rank, now);
-    struct parcel *p = malloc(sizeof *p + (borrowed ? 0 : len));
-    if (!p && !len && tag->kind != PARCEL_ENGINE) {
-        p = c->coll.spare;
-        c->coll.spare = NULL;
-    }
+    struct parcel *p = parcel_new(c, s, tag, len, borrowed);
     if (!p)
         return false;
+    s->put_by += p->put_by;
     size_t total = head_len + len;
     *p = (struct parcel){.tag = *tag,
                          .first = s->next + 1,
                          .pieces = total ? (total + COURIER_PIECE - 1) / COURIER_PIECE : 1,
-                         .borrowed = borrowed,
-                         .data = borrowed ? data : p->copy,
+                         .borrowed = *borrowed,
+                         .put_by = p->put_by,
+                         .data = *borrowed ? data : p->copy,
                          .head_len = head_len,
                          .len = len};
     memcpy(p->head, head, head_len);
-    if (!borrowed && len)
+    if (!*borrowed && len)
         memcpy(p->copy, data, len);
     s->next += p->pieces;
     s->loose += weight(p);
@@ -253,23 +316,26 @@ bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, cons
     bool borrowed = len > COURIER_COPY_MAX && tag->group;
     if (nobody_gets_it(c, rank))
         return true;
-    if (enqueue(c, rank, tag, head, head_len, data, len, borrowed))
+    if (enqueue(c, rank, tag, head, head_len, data, len, &borrowed))
         return !borrowed;
-    missed(c, rank, c->env.now(c->env.user));
+    missed(c, rank, len > 0, c->env.now(c->env.user));
     return true;
 }
 
 bool courier_reserve(struct client *c)
 {
     if (!c->coll.spare)
-        c->coll.spare = malloc(sizeof *c->coll.spare);
+        c->coll.spare = calloc(1, sizeof *c->coll.spare);
+    if (!c->coll.spare)
+        c->coll.spare = take_put_by(c);
     return c->coll.spare;
 }
 
 bool courier_offer(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                    const void *data, size_t len)
 {
-    return nobody_gets_it(c, rank) || enqueue(c, rank, tag, head, head_len, data, len, false);
+    bool borrowed = false;
+    return nobody_gets_it(c, rank) || enqueue(c, rank, tag, head, head_len, data, len, &borrowed);
 }
 
 /* ---- what comes ---- */
@@ -295,7 +361,7 @@ static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t no
         s->loose -= weight(p);
         if (p->borrowed)
             coll_delivered(c, p->tag.group, p->tag.seq, rank, now);
-        parcel_free(p);
+        parcel_free(c, s, p);
     }
     pump(c, rank, now);
 }
@@ -684,12 +750,13 @@ void courier_reset(struct client *c, int rank)
     uint64_t refused = keeps ? s->refused : 0;
     bool due = keeps && s->refusal_due;
     free(s->whole);
-    *s = (struct stream){.tail = &s->head, .retry_ns = RETRY_FIRST_NS, .refused = refused, .refusal_due = due};
+    *s = (struct stream){
+        .tail = &s->head, .retry_ns = RETRY_FIRST_NS, .put_by = s->put_by, .refused = refused, .refusal_due = due};
     while (p) {
         struct parcel *next = p->next;
         if (p->borrowed)
             coll_delivered(c, p->tag.group, p->tag.seq, rank, c->env.now(c->env.user));
-        parcel_free(p);
+        parcel_free(c, s, p);
         p = next;
     }
 }
@@ -708,8 +775,9 @@ uint64_t courier_tick(struct client *c, uint64_t now)
         if (s->ack_due)
             acknowledge(c, r, now);
         if (s->missed && now >= s->missed_at) {
-            s->missed = false;
-            coll_lost(c, r, now);
+            bool data = s->missed_data;
+            s->missed = s->missed_data = false;
+            coll_lost(c, r, data, now);
         }
         next = s->missed && s->missed_at < next ? s->missed_at : next;
         pump(c, r, now);
@@ -726,12 +794,14 @@ void courier_free(struct client *c)
     for (int r = 0; c->coll.stream && r < c->size; r++) {
         for (struct parcel *p = c->coll.stream[r].head, *next; p; p = next) {
             next = p->next;
-            parcel_free(p);
+            parcel_free(c, &c->coll.stream[r], p);
         }
         free(c->coll.stream[r].whole);
     }
     free(c->coll.stream);
     free(c->coll.spare);
+    for (struct parcel *p; (p = take_put_by(c)) != NULL;)
+        free(p);
     c->coll.stream = NULL;
     c->coll.spare = NULL;
 }

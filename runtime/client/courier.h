@@ -39,10 +39,13 @@ struct stream {
     struct parcel *at;           /* holds piece sent + 1, NULL: all are sent */
     uint64_t next, sent, acked;
     uint64_t retry_at, retry_ns;
-    size_t loose;   /* weight of what is not acknowledged and no caller waits for */
-    bool direct;    /* the way it goes now */
-    bool handed_on; /* this process leaves: it goes through the agent from now on */
-    bool missed; /* there was no memory to send a message of a collective: its engines are to hear of it at missed_at */
+    size_t loose;    /* weight of what is not acknowledged and no caller waits for */
+    bool direct;     /* the way it goes now */
+    bool handed_on;  /* this process leaves: it goes through the agent from now on */
+    unsigned put_by; /* so many of these are in memory that is put by */
+    bool
+        missed; /* there was no memory to send a message of a collective: its engines are to hear of it at missed_at; */
+    bool missed_data; /* and it had data */
     uint64_t missed_at;
     /* a call is complete but for what waits here: the receiver's process was asked about, and was seen to be stopped first (0: it is not) */
     uint64_t asked_at, stopped_since;
@@ -68,12 +71,15 @@ struct parcel_tag {
 };
 
 /* A message of a collective. True: head and data are copied, or nobody is there to get them. Else coll_delivered follows, also if the receiver
- * dies. What there is no memory for is as if it had been lost (coll_lost, later). */
+ * dies. What there is no memory for goes in memory that was put by, with data from where they are; and where that is in use, it is as if it had been
+ * lost (coll_lost, later). */
 bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                   const void *data, size_t len);
 /* All is copied. False: there is no memory for it, nothing was sent. */
 bool courier_offer(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                    const void *data, size_t len);
+/* Memory for messages of calls for which there is none. False: there is none to put by. */
+bool courier_put_by(struct client *c);
 /* There will be memory for one more note (head only, not of a collective). False: there is none. */
 bool courier_reserve(struct client *c);
 /* The group was revoked, or its call of that name is complete (0: all of its calls are over): its callers have their memory back. */

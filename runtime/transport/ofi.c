@@ -108,7 +108,6 @@ static void ofi_close(struct tp *base)
 {
     struct ofi_tp *tp = ofi_tp_of(base);
     struct ofi_ep *ep;
-    struct cm_event *event;
     struct region *region;
     while ((ep = TAILQ_FIRST(&tp->eps)) != NULL)
         ofi_ep_destroy(&ep->base);
@@ -117,10 +116,6 @@ static void ofi_close(struct tp *base)
     while ((ep = TAILQ_FIRST(&tp->graveyard)) != NULL) {
         TAILQ_REMOVE(&tp->graveyard, ep, all);
         free(ep);
-    }
-    while ((event = STAILQ_FIRST(&tp->cm_events)) != NULL) {
-        STAILQ_REMOVE_HEAD(&tp->cm_events, link);
-        free(event);
     }
     while ((region = LIST_FIRST(&tp->regions)) != NULL) {
         LIST_REMOVE(region, link);
@@ -132,6 +127,7 @@ static void ofi_close(struct tp *base)
     close_fid(tp->cq);
     close_fid(tp->eq);
     ofi_pools_free(tp);
+    free(tp->kept);
     if (tp->spare_fd >= 0)
         close(tp->spare_fd);
     close_fid(tp->domain);
@@ -249,7 +245,6 @@ static int tell_cm(struct ofi_tp *tp, struct tp_event *events, int max)
     while (n < max && (entry = STAILQ_FIRST(&tp->cm_events)) != NULL) {
         STAILQ_REMOVE_HEAD(&tp->cm_events, link);
         events[n++] = entry->event;
-        free(entry);
     }
     return n;
 }

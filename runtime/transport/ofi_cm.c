@@ -94,12 +94,11 @@ void ofi_ep_shut(struct ofi_ep *ep)
 
 struct ofi_ep *ofi_ep_new(struct ofi_tp *tp, void *user, enum ep_state state)
 {
-    struct ofi_ep *ep = calloc(1, sizeof(*ep));
+    struct ofi_ep *ep = tp->kept ? tp->kept : malloc(sizeof *ep);
+    tp->kept = NULL;
     if (!ep)
         return NULL;
-    ep->base.tp = &tp->base;
-    ep->base.user = user;
-    ep->state = state;
+    *ep = (struct ofi_ep){.base = {.tp = &tp->base, .user = user}, .state = state};
     tp->opening += is_opening(state);
     TAILQ_INIT(&ep->inflight);
     TAILQ_INIT(&ep->waiting);
@@ -127,7 +126,10 @@ void ofi_ep_discard(struct ofi_ep *ep)
     ofi_ep_shut(ep);
     ofi_ep_set_state(ep, EP_CLOSED);
     TAILQ_REMOVE(&tp->eps, ep, all);
-    free(ep);
+    if (tp->kept)
+        free(ep);
+    else
+        tp->kept = ep;
 }
 
 keel_status ofi_status_of_connect_error(int err, bool rejected)
@@ -285,10 +287,8 @@ void ofi_ep_destroy(struct tp_ep *tp_ep)
     struct cm_event *event = STAILQ_FIRST(&tp->cm_events), *next;
     for (; event; event = next) {
         next = STAILQ_NEXT(event, link);
-        if (event->event.ep == tp_ep) {
+        if (event->event.ep == tp_ep)
             STAILQ_REMOVE(&tp->cm_events, event, cm_event, link);
-            free(event);
-        }
     }
     if (ep->in_ending)
         TAILQ_REMOVE(&tp->ending, ep, end_link);
@@ -301,11 +301,8 @@ void ofi_ep_destroy(struct tp_ep *tp_ep)
 
 /* ---- the event queue ---- */
 
-void ofi_cm_tell(struct ofi_tp *tp, struct tp_event event)
+void ofi_cm_tell(struct ofi_tp *tp, struct cm_event *entry, struct tp_event event)
 {
-    struct cm_event *entry = malloc(sizeof(*entry));
-    if (!entry)
-        return; /* a lost connection event is a connection that times out */
     entry->event = event;
     STAILQ_INSERT_TAIL(&tp->cm_events, entry, link);
 }
@@ -326,7 +323,7 @@ static void on_connreq(struct ofi_tp *tp, const struct fi_eq_cm_entry *cm, size_
     req->len = hello.len;
     memcpy(req->hello, hello.bytes, hello.len);
     LIST_INSERT_HEAD(&tp->reqs, req, link);
-    ofi_cm_tell(tp, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = req->len});
+    ofi_cm_tell(tp, &req->told, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = req->len});
 }
 
 static void on_connected(struct ofi_tp *tp, struct ofi_ep *ep)
@@ -338,7 +335,7 @@ static void on_connected(struct ofi_tp *tp, struct ofi_ep *ep)
     if (ep->state != EP_CONNECTING && ep->state != EP_ACCEPTING)
         return;
     ofi_ep_set_state(ep, EP_UP);
-    ofi_cm_tell(tp, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
+    ofi_cm_tell(tp, &ep->connected, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
 }
 
 static void on_shutdown(struct ofi_ep *ep)
@@ -356,7 +353,7 @@ static void on_error(struct ofi_tp *tp)
         return;
     if (err.err == FI_ENODEV && tp->rdma && !tp->gone) { /* each connection and the listener say it */
         tp->gone = true;
-        ofi_cm_tell(tp, (struct tp_event){.type = TP_GONE});
+        ofi_cm_tell(tp, &tp->told_gone, (struct tp_event){.type = TP_GONE});
     }
     if (!err.fid || err.fid->fclass != FI_CLASS_EP)
         return;

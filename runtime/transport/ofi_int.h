@@ -108,6 +108,12 @@ struct rdma_region {
  *  CLOSED    reported; only ep_destroy is left */
 enum ep_state { EP_CONNECTING, EP_ACCEPTING, EP_UP, EP_DOWN, EP_FLUSHING, EP_CLOSED };
 
+/* A connection event that was read from the event queue and is not told yet, in memory of what it is about: it comes also where there is no memory. */
+struct cm_event {
+    STAILQ_ENTRY(cm_event) link;
+    struct tp_event event;
+};
+
 struct ofi_ep {
     struct tp_ep base;
     enum ep_state state;
@@ -130,6 +136,7 @@ struct ofi_ep {
     size_t whole_len;
     bool in_waiting; /* on tp->waiting */
     bool in_ending;  /* on tp->ending */
+    struct cm_event connected;
     TAILQ_ENTRY(ofi_ep) all, wait_link, end_link;
 };
 TAILQ_HEAD(ep_list, ofi_ep);
@@ -138,6 +145,7 @@ struct tp_connreq {
     LIST_ENTRY(tp_connreq) link;
     struct fi_info *info;
     struct ofi_ep *ep; /* RDMA: instead */
+    struct cm_event told;
     size_t len;
     uint8_t hello[TP_HELLO_MAX];
 };
@@ -149,12 +157,6 @@ struct ofi_hello {
 };
 static_assert(sizeof(struct ofi_hello) == OFI_CONNECT_DATA && (int)TP_HELLO_MAX < (int)OFI_CONNECT_DATA,
               "a hello fits");
-
-/* Connection events already read from the event queue and not yet told. */
-struct cm_event {
-    STAILQ_ENTRY(cm_event) link;
-    struct tp_event event;
-};
 
 struct region {
     LIST_ENTRY(region) link;
@@ -198,10 +200,13 @@ struct ofi_tp {
     int recv_depth;
     size_t inject_max;
     uint32_t polls;
-    int opening; /* eps in EP_CONNECTING or EP_ACCEPTING */
-    bool eq_due; /* read the event queue at the next poll */
-    bool gone;   /* RDMA: the device was taken away, which has been told */
+    int opening;               /* eps in EP_CONNECTING or EP_ACCEPTING */
+    bool eq_due;               /* read the event queue at the next poll */
+    bool gone;                 /* RDMA: the device was taken away, */
+    struct cm_event told_gone; /* which has been told */
     struct ep_list eps, waiting, ending, graveyard;
+    struct ofi_ep *
+        kept; /* memory of one that could not be opened, for the next: so attempts get further where memory is scarce */
     STAILQ_HEAD(, cm_event) cm_events;
     LIST_HEAD(, tp_connreq) reqs;
     LIST_HEAD(, region) regions;
@@ -271,7 +276,7 @@ struct ofi_ep *ofi_ep_new(struct ofi_tp *tp, void *user, enum ep_state state);
 int ofi_ep_open(struct ofi_ep *ep, struct fi_info *info);
 void ofi_ep_discard(struct ofi_ep *ep);
 keel_status ofi_status_of_connect_error(int err, bool rejected);
-void ofi_cm_tell(struct ofi_tp *tp, struct tp_event event);
+void ofi_cm_tell(struct ofi_tp *tp, struct cm_event *entry, struct tp_event event);
 
 /* ofi_sock.c */
 void ofi_sock_setup_listener(struct ofi_tp *tp);

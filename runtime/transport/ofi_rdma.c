@@ -307,7 +307,7 @@ void rdma_on_verdict(struct ofi_ep *ep, bool accepted)
         return;
     }
     ofi_ep_set_state(ep, EP_UP);
-    ofi_cm_tell(ofi_tp_of_ep(ep), (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
+    ofi_cm_tell(ofi_tp_of_ep(ep), &ep->connected, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
 }
 
 /* ---- being connected to ---- */
@@ -354,7 +354,7 @@ void rdma_on_hello(struct ofi_ep *ep, const void *hello, size_t len)
     memcpy(req->hello, hello, len);
     ep->req = req;
     LIST_INSERT_HEAD(&tp->reqs, req, link);
-    ofi_cm_tell(tp, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = req->len});
+    ofi_cm_tell(tp, &req->told, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = req->len});
 }
 
 static struct ofi_ep *req_end(struct tp_connreq *req)
@@ -378,7 +378,7 @@ keel_status rdma_accept(struct ofi_tp *tp, struct tp_connreq *req, void *user, s
     rdma_tell(ep, FRAME_ACCEPTED, NULL, 0);
     if (ep->state == EP_ACCEPTING) {
         ofi_ep_set_state(ep, EP_UP);
-        ofi_cm_tell(tp, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
+        ofi_cm_tell(tp, &ep->connected, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
     }
     *out = &ep->base;
     return KEEL_OK;

@@ -10,7 +10,7 @@ static void bury(struct sealed_tp *tp)
     struct sealed_ep *ep;
     while ((ep = TAILQ_FIRST(&tp->graveyard)) != NULL) {
         TAILQ_REMOVE(&tp->graveyard, ep, link);
-        sealed_ep_free(ep);
+        sealed_ep_free(tp, ep);
     }
 }
 
@@ -24,7 +24,7 @@ static void sealed_close(struct tp *base)
     tp->inner->table->close(tp->inner);
     bury(tp);
     while (!LIST_EMPTY(&tp->reqs)) // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): it is off the list
-        sealed_request_free(LIST_FIRST(&tp->reqs));
+        sealed_request_free(tp, LIST_FIRST(&tp->reqs));
     while ((region = LIST_FIRST(&tp->regions)) != NULL) {
         LIST_REMOVE(region, link);
         free(region);
@@ -34,6 +34,8 @@ static void sealed_close(struct tp *base)
         free(frame);
     }
     sodium_memzero(tp->secret, sizeof tp->secret);
+    free(tp->kept);
+    free(tp->kept_req);
     free(tp);
 }
 

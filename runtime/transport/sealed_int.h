@@ -105,6 +105,9 @@ struct sealed_tp {
     struct tp *inner;
     uint8_t secret[BOX_SECRET];
     struct sealed_ep_list eps, graveyard;
+    struct sealed_ep
+        *kept; /* memory of one that could not be made, for the next: so attempts get further where memory is scarce; */
+    struct tp_connreq *kept_req; /* likewise */
     struct told_list told;
     struct frame_list free_frames;
     LIST_HEAD(, region) regions;
@@ -135,11 +138,11 @@ void sealed_unreg(struct tp *base, uint64_t key);
 int sealed_on_received(struct sealed_ep *ep, const struct tp_event *inner, struct tp_event *event);
 
 /* sealed_link.c */
-void sealed_ep_free(struct sealed_ep *ep);
+void sealed_ep_free(struct sealed_tp *tp, struct sealed_ep *ep);
 keel_status sealed_listen(struct tp *base, struct tp_addr *out);
 keel_status sealed_connect(struct tp *base, const struct tp_addr *to, const void *hello, size_t len, void *user,
                            struct tp_ep **out);
-void sealed_request_free(struct tp_connreq *req);
+void sealed_request_free(struct sealed_tp *tp, struct tp_connreq *req);
 void sealed_reject(struct tp *base, struct tp_connreq *req);
 keel_status sealed_accept(struct tp *base, struct tp_connreq *req, void *user, struct tp_ep **out);
 int sealed_on_request(struct sealed_tp *tp, const struct tp_event *inner, struct tp_event *event);

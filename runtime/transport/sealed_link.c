@@ -6,11 +6,11 @@
 
 static struct sealed_ep *ep_new(struct sealed_tp *tp, void *user, bool accepted)
 {
-    struct sealed_ep *ep = calloc(1, sizeof *ep);
+    struct sealed_ep *ep = tp->kept ? tp->kept : malloc(sizeof *ep);
+    tp->kept = NULL;
     if (!ep)
         return NULL;
-    ep->base = (struct tp_ep){.tp = &tp->base, .user = user};
-    ep->accepted = accepted;
+    *ep = (struct sealed_ep){.base = {.tp = &tp->base, .user = user}, .accepted = accepted};
     TAILQ_INIT(&ep->todo);
     TAILQ_INIT(&ep->asked);
     TAILQ_INIT(&ep->parts);
@@ -18,16 +18,19 @@ static struct sealed_ep *ep_new(struct sealed_tp *tp, void *user, bool accepted)
     return ep;
 }
 
-void sealed_ep_free(struct sealed_ep *ep)
+void sealed_ep_free(struct sealed_tp *tp, struct sealed_ep *ep)
 {
     sodium_memzero(&ep->box, sizeof ep->box);
-    free(ep);
+    if (tp->kept)
+        free(ep);
+    else
+        tp->kept = ep;
 }
 
 static keel_status ep_ready(struct sealed_tp *tp, struct sealed_ep *ep, keel_status status, struct tp_ep **out)
 {
     if (status != KEEL_OK) {
-        sealed_ep_free(ep);
+        sealed_ep_free(tp, ep);
         return status;
     }
     TAILQ_INSERT_TAIL(&tp->eps, ep, link);
@@ -60,17 +63,20 @@ keel_status sealed_connect(struct tp *base, const struct tp_addr *to, const void
     return ep_ready(tp, ep, status, out);
 }
 
-void sealed_request_free(struct tp_connreq *req)
+void sealed_request_free(struct sealed_tp *tp, struct tp_connreq *req)
 {
     LIST_REMOVE(req, link);
-    free(req);
+    if (tp->kept_req)
+        free(req);
+    else
+        tp->kept_req = req;
 }
 
 void sealed_reject(struct tp *base, struct tp_connreq *req)
 {
-    struct tp *inner = ((struct sealed_tp *)base)->inner;
-    inner->table->reject(inner, req->inner);
-    sealed_request_free(req);
+    struct sealed_tp *tp = (struct sealed_tp *)base;
+    tp->inner->table->reject(tp->inner, req->inner);
+    sealed_request_free(tp, req);
 }
 
 keel_status sealed_accept(struct tp *base, struct tp_connreq *req, void *user, struct tp_ep **out)
@@ -82,25 +88,25 @@ keel_status sealed_accept(struct tp *base, struct tp_connreq *req, void *user, s
     if (!ep || !req->good || !box_answer(&ep->box, tp->secret, scalar, req->greeting, ep->answer)) {
         keel_status status = ep ? KEEL_ERR_AUTH : KEEL_ERR_NOMEM;
         if (ep)
-            sealed_ep_free(ep);
+            sealed_ep_free(tp, ep);
         sealed_reject(base, req);
         return status;
     }
     sodium_memzero(scalar, sizeof scalar);
     keel_status status = tp->inner->table->accept(tp->inner, req->inner, ep, &ep->inner);
-    sealed_request_free(req);
+    sealed_request_free(tp, req);
     return ep_ready(tp, ep, status, out);
 }
 
 int sealed_on_request(struct sealed_tp *tp, const struct tp_event *inner, struct tp_event *event)
 {
-    struct tp_connreq *req = calloc(1, sizeof *req);
+    struct tp_connreq *req = tp->kept_req ? tp->kept_req : malloc(sizeof *req);
+    tp->kept_req = NULL;
     if (!req) {
         tp->inner->table->reject(tp->inner, inner->req);
         return 0;
     }
-    req->inner = inner->req;
-    req->good = box_is_greeting(tp->secret, inner->data, inner->len);
+    *req = (struct tp_connreq){.inner = inner->req, .good = box_is_greeting(tp->secret, inner->data, inner->len)};
     LIST_INSERT_HEAD(&tp->reqs, req, link);
     *event = (struct tp_event){.type = TP_CONNREQ, .req = req};
     if (req->good) { /* the caller refuses an empty hello in its own way, and counts it */

@@ -23,6 +23,10 @@ static void stream_close(struct tp *base)
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             close(fds[i]);
+    free(tp->room.ep);
+    free(tp->room.in);
+    free(tp->room.hello);
+    free(tp->room.req);
     free(tp);
 }
 

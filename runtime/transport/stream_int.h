@@ -83,8 +83,17 @@ struct tp_connreq {
     TAILQ_ENTRY(tp_connreq) link;
 };
 
+/* Memory of a connection that could not be made, or for one: where memory is scarce each attempt adds to it, and one has all. */
+struct room {
+    struct stream_ep *ep;
+    uint8_t *in;
+    struct output *hello;
+    struct tp_connreq *req;
+};
+
 struct stream_tp {
     struct tp base;
+    struct room room;
     enum what what;
     struct sockaddr_in6 host; /* or sockaddr_in */
     socklen_t host_len;

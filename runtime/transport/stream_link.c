@@ -17,15 +17,16 @@
 
 static keel_status ep_new(struct stream_tp *tp, void *user, int fd, enum ep_state state, struct stream_ep **out)
 {
-    struct stream_ep *ep = calloc(1, sizeof *ep);
-    uint8_t *in = malloc(INPUT_BYTES);
-    if (!ep || !in) {
-        free(ep);
-        free(in);
+    struct room *room = &tp->room;
+    room->ep = room->ep ? room->ep : malloc(sizeof *room->ep);
+    room->in = room->in ? room->in : malloc(INPUT_BYTES);
+    if (!room->ep || !room->in)
         return KEEL_ERR_NOMEM;
-    }
-    *ep =
-        (struct stream_ep){.base = {.tp = &tp->base, .user = user}, .what = IS_EP, .state = state, .fd = fd, .in = in};
+    struct stream_ep *ep = room->ep;
+    *ep = (struct stream_ep){
+        .base = {.tp = &tp->base, .user = user}, .what = IS_EP, .state = state, .fd = fd, .in = room->in};
+    room->ep = NULL;
+    room->in = NULL;
     STAILQ_INIT(&ep->out);
     TAILQ_INSERT_TAIL(&tp->eps, ep, link);
     *out = ep;
@@ -62,13 +63,13 @@ keel_status stream_connect(struct tp *base, const struct tp_addr *to, const void
     struct stream_ep *ep;
     if (len > TP_CONNECT_MAX || to->len != tp->host_len)
         return KEEL_ERR_ARG;
-    struct output *o = malloc(sizeof *o + len);
+    struct output *o = tp->room.hello ? tp->room.hello : malloc(sizeof *o + TP_CONNECT_MAX);
     int fd = socket_open(tp, true);
     keel_status status = !o ? KEEL_ERR_NOMEM : fd < 0 ? KEEL_ERR_SYSTEM : ep_new(tp, user, fd, EP_CONNECTING, &ep);
+    tp->room.hello = status == KEEL_OK ? NULL : o;
     if (status != KEEL_OK) {
         if (fd >= 0)
             close(fd);
-        free(o);
         return status;
     }
     *o = (struct output){.data = o->bytes, .len = len, .word = len};
@@ -149,7 +150,10 @@ void stream_request_free(struct stream_tp *tp, struct tp_connreq *req)
     tp->strangers -= !req->asked;
     if (req->fd >= 0)
         close(req->fd);
-    free(req);
+    if (tp->room.req)
+        free(req);
+    else
+        tp->room.req = req;
 }
 
 static bool same_host(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b)
@@ -196,16 +200,15 @@ void stream_drop_late(struct stream_tp *tp)
 bool stream_accept_one(struct stream_tp *tp)
 {
     const int on = 1;
-    struct tp_connreq *req = calloc(1, sizeof *req);
+    struct tp_connreq *req = tp->room.req ? tp->room.req : malloc(sizeof *req);
     socklen_t len = sizeof req->peer;
+    tp->room.req = req;
     if (!req)
         return false;
-    req->what = IS_REQUEST;
-    req->since_ns = clock_now_ns();
+    *req = (struct tp_connreq){.what = IS_REQUEST, .since_ns = clock_now_ns()};
     req->fd = accept4(tp->listen_fd, (struct sockaddr *)&req->peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (req->fd < 0) {
         bool full = errno == EMFILE || errno == ENFILE;
-        free(req);
         if (!full || tp->spare_fd < 0)
             return false;
         close(tp->spare_fd); /* one less may wait: else the listener would wake us for ever */
@@ -216,6 +219,7 @@ bool stream_accept_one(struct stream_tp *tp)
         stream_spare_open(tp);
         return false;
     }
+    tp->room.req = NULL;
     setsockopt(req->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     sock_set_options(req->fd);
     TAILQ_INSERT_TAIL(&tp->reqs, req, link);

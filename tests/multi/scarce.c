@@ -1,5 +1,5 @@
 /* scarce: rank 0 has no memory now and then. In each call of a group the first allocation of Keel's that it makes fails, then the second, and so on,
- * until none is left; then the first one and those that follow it fail, the second one and those that follow, ... Whatever fails, all ranks return the same, and nobody waits.
+ * until none is left; then the first one and some that follow it fail, the second one and some that follow, ...; then that one and all others while it is in the call. Whatever fails, all ranks return the same, and nobody waits.
  * Exit 0 if all is right. */
 #include <keel/keel.h>
 
@@ -23,7 +23,7 @@ void *__libc_realloc(void *p, size_t n);
 static uintptr_t keel_from, keel_to; /* the library */
 static _Thread_local bool poor;
 static int done, fail, total;
-static bool rest; /* not only that one, but many after it */
+static enum { THAT_ONE, SOME_AFTER, ALL_AFTER, WAYS } way;
 
 enum { SHORTAGE = 4 };
 
@@ -35,7 +35,7 @@ static bool fails(const void *caller)
         return false;
     done++;
     total++;
-    return done >= fail && done < fail + (rest ? SHORTAGE : 1);
+    return done >= fail && (way == ALL_AFTER || done < fail + (way == SOME_AFTER ? SHORTAGE : 1));
 }
 
 INSTEAD void *malloc(size_t n) // NOLINT(readability-inconsistent-declaration-parameter-name)
@@ -228,6 +228,11 @@ static keel_status create(void)
     return made(status, group);
 }
 
+static void found_memory(void)
+{
+    poor = poor && way != ALL_AFTER;
+}
+
 /* Each other rank and the one without memory send each other messages: what there is no memory for is not sent, and what comes waits for it. */
 static keel_status mail(void)
 {
@@ -240,10 +245,10 @@ static keel_status mail(void)
             if (keel_rank() && r)
                 continue;
             while ((sent = keel_message_send(r, 5, in, length[k])) == KEEL_ERR_NOMEM)
-                ;
+                found_memory();
             CHECK(sent);
             while ((got = keel_message_receive(r, 5, out, sizeof out, &len, NULL)) == KEEL_ERR_NOMEM)
-                ;
+                found_memory();
             CHECK(got);
             EXPECT(len == length[k] && memcmp(in, out, len) == 0);
         }
@@ -303,8 +308,7 @@ static bool one(const struct call *call)
 
 static void sweep(const struct call *call)
 {
-    for (int all_after = 0; all_after < 2; all_after++) {
-        rest = all_after;
+    for (way = THAT_ONE; way < WAYS; way++) {
         bool through = false;
         for (fail = 1; !through; fail++)
             through = one(call);
