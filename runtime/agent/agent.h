@@ -46,16 +46,20 @@ struct proc {
     struct conn *conn;           /* its shared-memory connection */
     struct intent_page *intents; /* the owner's memory, valid until proc_end */
     uint32_t doubts_told;        /* of intents->doubted */
-    bool freeing;                /* waits until all nodes know what became of a segment, */
-    uint32_t freeing_id;         /* by this request */
+    bool freeing;                /* has told what became of a segment, and not all nodes know it: */
+    uint32_t freeing_id;         /* the request that asks for an answer, 0: none does */
+    uint64_t freeing_number;     /* by that call */
+    uint64_t counted;            /* allocations and frees of which all nodes know: it may not have looked yet */
 };
 
-/* A rank waits until all nodes know a segment. */
+/* A rank wants to hear when all nodes know a segment. */
 struct seg_wait {
     struct seg_wait *next;
     int proc;
-    uint32_t id; /* of the request */
+    uint32_t id;  /* of the request, 0: it was answered */
+    bool at_once; /* it is, as far as this segment goes */
     uint32_t seg;
+    uint64_t number; /* of the allocation */
 };
 
 /* A patch that a dead writer may have left unequal. Kept until the group was restored in a later view. */

@@ -243,12 +243,17 @@ void ranks_view_settled(struct agent *a)
 
 /* ---- what all do together ---- */
 
+static uint64_t segments_of(const struct proc *p)
+{
+    uint64_t here = atomic_load(&p->intents->segments);
+    return here > p->counted ? here : p->counted;
+}
+
 uint64_t ranks_complete(const struct agent *a)
 {
     uint64_t most = a->complete;
     for (const struct proc *p = a->procs; p; p = p->next) {
-        uint64_t here =
-            p->intents ? complete_value(atomic_load(&p->intents->segments), atomic_load(&p->intents->collectives)) : 0;
+        uint64_t here = p->intents ? complete_value(segments_of(p), atomic_load(&p->intents->collectives)) : 0;
         most = here > most ? here : most;
     }
     return most;
@@ -262,7 +267,7 @@ bool ranks_come_to(const struct agent *a, uint64_t number)
             continue;
         const struct proc *p = of_rank(a, r, k->incarnation);
         uint64_t before = k->joined ? complete_segments(a->rank_joined[r]) : 0;
-        if ((p && p->intents ? atomic_load(&p->intents->segments) : before) < number)
+        if ((p && p->intents ? segments_of(p) : before) < number)
             return true;
     }
     return false;

@@ -104,7 +104,14 @@ static bool all_know_of_freed(const struct agent *a)
     return true;
 }
 
-static void answer_those_who_free(struct agent *a)
+static void show_known(const struct proc *p, uint64_t what)
+{
+    if (p->intents && atomic_load(&p->intents->known) < what)
+        atomic_store(&p->intents->known, what);
+}
+
+/* It counts here already, as the rank may do without such calls for long, and die. */
+static void tell_those_who_free(struct agent *a)
 {
     for (struct proc *p = a->freeing && all_know_of_freed(a) ? a->procs : NULL; p; p = p->next) {
         struct control reply = {.type = CONTROL_SEG_FREE, .id = p->freeing_id};
@@ -112,27 +119,49 @@ static void answer_those_who_free(struct agent *a)
             continue;
         p->freeing = false;
         a->freeing--;
+        p->counted = p->freeing_number > p->counted ? p->freeing_number : p->counted;
+        show_known(p, KNOWN_ENDED(p->freeing_number));
+        if (reply.id)
+            a->ops.answer(a->ops.user, p, &reply, -1);
+    }
+}
+
+static struct proc *of_wait(const struct agent *a, const struct seg_wait *w)
+{
+    struct proc *p = a->procs;
+    while (p && p->id != w->proc)
+        p = p->next;
+    return p;
+}
+
+/* True: there is nothing more to tell. */
+static bool tell_who_allocates(struct agent *a, struct seg_wait *w)
+{
+    struct control reply = {.type = CONTROL_SEG_CREATE, .id = w->id, .seg = w->seg};
+    struct proc *p = of_wait(a, w);
+    bool all = everybody_knows(a, w->seg);
+    if (p && all)
+        show_known(p, KNOWN_MADE(w->number));
+    if (p && w->id && (w->at_once ? !p->freeing : all)) {
+        w->id = 0;
         a->ops.answer(a->ops.user, p, &reply, -1);
     }
+    return !p || (all && !w->id);
 }
 
 void segments_acked(struct agent *a)
 {
     struct seg_wait **link = &a->seg_waits;
+    tell_those_who_free(a);
     while (*link) {
         struct seg_wait *w = *link;
-        if (!everybody_knows(a, w->seg)) {
+        if (!tell_who_allocates(a, w)) {
             link = &w->next;
             continue;
         }
-        struct control reply = {.type = CONTROL_SEG_CREATE, .id = w->id, .seg = w->seg};
-        for (struct proc *p = a->procs; p; p = p->next)
-            if (p->id == w->proc)
-                a->ops.answer(a->ops.user, p, &reply, -1);
         *link = w->next;
         free(w);
     }
-    answer_those_who_free(a);
 }
 
 void segments_proc_gone(struct agent *a, const struct proc *proc)
@@ -220,7 +249,12 @@ void segments_create(struct agent *a, struct proc *proc, const struct control *r
         refuse(a, proc, r, status);
         return;
     }
-    *wait = (struct seg_wait){.next = a->seg_waits, .proc = proc->id, .id = r->id, .seg = r->seg};
+    *wait = (struct seg_wait){.next = a->seg_waits,
+                              .proc = proc->id,
+                              .id = r->id,
+                              .at_once = r->a == 1,
+                              .seg = r->seg,
+                              .number = (uint64_t)r->b};
     a->seg_waits = wait;
     segments_acked(a);
 }
@@ -265,8 +299,7 @@ static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status
     strong_segment_freed(a, seg);
 }
 
-/* Each node whose ranks free it says so, and all wait until everybody has heard it: then it may count as done (intent_page.segments), and
- * who joins where it is done finds it so. */
+/* Each node whose ranks free it says so. When everybody has heard it, it counts as done, and who joins where it is done finds it so. */
 static void tell_freed(struct agent *a, const struct control *r)
 {
     struct wire w = {.type = WIRE_SEGMENT, .seg = r->seg, .flags = WIRE_F_FREED, .a = r->a, .identity = (uint64_t)r->b};
@@ -294,6 +327,7 @@ void segments_free(struct agent *a, struct proc *proc, const struct control *r)
     a->freeing += !proc->freeing;
     proc->freeing = true;
     proc->freeing_id = r->id;
+    proc->freeing_number = (uint64_t)r->b;
     segments_acked(a);
 }
 

@@ -79,6 +79,7 @@ keel_status client_leave(struct client *c)
     pthread_mutex_unlock(&c->lock);
     if (!begins)
         return KEEL_ERR_STATE;
+    (void)segment_count_last(c); /* lost with the agent, if at all */
     keel_status status = rma_fence(c, -1);
     client_lock(c);
     client_wait(c, none_left, c); /* those with handles too: who leaves leaves nothing half-done */

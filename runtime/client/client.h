@@ -191,8 +191,13 @@ struct client {
     uint32_t segments_next, segments_known;
     keel_redundancy most_copies; /* of the segments that all ranks have allocated so far */
     uint64_t instance;           /* allocations and frees of all live ranks that are complete here */
-    uint64_t collectives;        /* their collectives */
-    struct unfinished { /* an allocation or a free that ended by its time-out, to be gone on with; NULL: none */
+    struct uncounted { /* one more: its end was told to the agent, and does not count here before all agents know it */
+        bool any;
+        uint32_t seg;
+        keel_status agreed; /* KEEL_OK: it was freed */
+    } uncounted;
+    uint64_t collectives; /* their collectives */
+    struct unfinished {   /* an allocation or a free that ended by its time-out, to be gone on with; NULL: none */
         struct keel_segment *segment;
         bool frees;
         keel_status said; /* by this rank */
@@ -375,6 +380,9 @@ keel_status shaped_vector(struct client *c, const struct shaped *how, keel_segme
 keel_status collective_decide(struct client *c, const struct engine_call *call, uint64_t *value);
 /* What was decided is done, and known to all agents. */
 void collective_decided(struct client *c);
+/* segment.c: the same of the last free, or allocation that came to nothing, whose end may still be on its way to some agent: waits for that. Before the
+ * next thing that all live ranks do, so that what counts is one cut of the program's order. */
+keel_status segment_count_last(struct client *c);
 /* A collective of all live ranks, with a fence before. */
 keel_status collective_run(struct client *c, const struct engine_call *call);
 keel_status collective_barrier(struct client *c);

@@ -75,11 +75,17 @@ static keel_status run_locked(struct client *c, struct engine_call *call)
     return r->done || c->fatal != KEEL_OK ? finish(c, r, NULL) : status;
 }
 
+static keel_status prepare(struct client *c)
+{
+    keel_status status = segment_count_last(c);
+    return status == KEEL_OK ? rma_fence(c, -1) : status;
+}
+
 keel_status collective_run(struct client *c, const struct engine_call *call)
 {
     if (!collective_may_begin(c))
         return KEEL_ERR_STATE;
-    keel_status status = rma_fence(c, -1);
+    keel_status status = prepare(c);
     if (status != KEEL_OK)
         return status;
     FAULT_POINT("rank.barrier_entering");
@@ -104,7 +110,7 @@ keel_status collective_barrier_begin(struct client *c)
     struct engine_call call = {.kind = ENGINE_BARRIER};
     if (!collective_may_begin(c))
         return KEEL_ERR_STATE;
-    keel_status status = rma_fence(c, -1);
+    keel_status status = prepare(c);
     if (status != KEEL_OK)
         return status;
     FAULT_POINT("rank.barrier_entering");

@@ -83,10 +83,20 @@ static ssize_t receive(void *buf, size_t len, int *fds, int max, int timeout_ms)
     return n < 0 ? 0 : n;
 }
 
+/* An agent that is awake sees at once that there is something. */
+static bool put(const struct control *r, int flags)
+{
+    if (send(process.control_fd, r, sizeof *r, MSG_NOSIGNAL | flags) != (ssize_t)sizeof *r)
+        return false;
+    if (process_client.intents)
+        atomic_fetch_add(&process_client.intents->asked, 1);
+    return true;
+}
+
 static bool tell(void *user, const struct control *r)
 {
     (void)user;
-    return send(process.control_fd, r, sizeof *r, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *r;
+    return put(r, MSG_DONTWAIT);
 }
 
 /* The answer to request r, before the deadline; other answers came too late for theirs. */
@@ -116,7 +126,7 @@ static keel_status request(void *user, struct control *r, void **memory)
     pthread_mutex_lock(&process.control_lock);
     r->id = ++process.control_id;
     keel_status status = KEEL_ERR_AGENT_GONE;
-    if (send(process.control_fd, r, sizeof *r, MSG_NOSIGNAL) == (ssize_t)sizeof *r)
+    if (put(r, 0))
         status = await_answer(r, &passed);
     pthread_mutex_unlock(&process.control_lock);
     if (memory && status == KEEL_OK) {

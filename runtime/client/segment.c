@@ -292,9 +292,10 @@ keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
 
 /* ---- together ----
  *
- * Allocations and frees are decisions of all live ranks, each with the next number. Before it says that it can a rank's agent has made its copies and all
- * agents know of the segment; what was refused, or is freed, counts as done when they all know that. So who joins where number n is the last that
- * counts finds at its own agent what all up to n came to, and takes part in what follows. */
+ * Allocations and frees are decisions of all live ranks, each with the next number. Before it says that it can a rank's agent has made its copies, and told
+ * the others. What all have then counts as done, and is returned, when all agents have acknowledged it; what was refused, or is freed, is returned as soon as
+ * the agent here was told, and counts when all know that. So who joins where number n is the last that counts finds at its own agent what all up to n came
+ * to, and takes part in what follows. */
 
 enum segment_call { CALL_ALLOC, CALL_FREE };
 
@@ -334,16 +335,60 @@ static void keep_for_later(struct client *c, struct keel_segment *s, bool frees,
     c->unfinished = (struct unfinished){.segment = s, .frees = frees, .said = said, .met = met, .under_way = true};
 }
 
-/* All agents know it before it counts. */
-static keel_status tell_end(struct client *c, uint32_t seg, keel_status agreed)
+static bool is_known(const struct client *c, uint64_t what)
+{
+    return atomic_load_explicit(&c->intents->known, memory_order_acquire) >= what;
+}
+
+static struct control end_of(const struct client *c, const struct uncounted *u)
+{
+    return (struct control){
+        .type = CONTROL_SEG_FREE, .seg = u->seg, .a = (int64_t)u->agreed, .b = (int64_t)c->instance + 1};
+}
+
+/* Of the call that was decided: nobody waits for it here, as nothing can be done with the segment any more. */
+static void tell_end(struct client *c, uint32_t seg, keel_status agreed)
+{
+    c->uncounted = (struct uncounted){.any = true, .seg = seg, .agreed = agreed};
+    struct control r = end_of(c, &c->uncounted);
+    if (!c->env.tell(c->env.user, &r))
+        (void)segment_count_last(c); /* what cannot be told now is asked for; lost with the agent, if at all */
+    FAULT_POINT("segment.told");
+}
+
+keel_status segment_count_last(struct client *c)
 {
     struct control r;
-    keel_status status;
-    do { /* as long as a node neither answers nor is dead */
-        r = (struct control){.type = CONTROL_SEG_FREE, .seg = seg, .a = (int64_t)agreed, .b = (int64_t)c->instance + 1};
-        status = c->env.request(c->env.user, &r, NULL);
-    } while (status == KEEL_ERR_TIMEOUT);
-    FAULT_POINT("segment.told");
+    keel_status status = KEEL_OK;
+    if (!c->uncounted.any)
+        return KEEL_OK;
+    if (!is_known(c, KNOWN_ENDED(c->instance + 1)))
+        do { /* as long as a node neither answers nor is dead */
+            r = end_of(c, &c->uncounted);
+            status = c->env.request(c->env.user, &r, NULL);
+        } while (status == KEEL_ERR_TIMEOUT);
+    if (status != KEEL_OK)
+        return status;
+    c->uncounted.any = false;
+    collective_decided(c);
+    FAULT_POINT("segment.counted");
+    return KEEL_OK;
+}
+
+/* All agents have the segment that was agreed on, most often since the ranks met. */
+static keel_status await_made(const struct client *c, const struct control *r)
+{
+    struct control again;
+    keel_status status = KEEL_OK;
+    if (is_known(c, KNOWN_MADE(c->instance + 1)))
+        return KEEL_OK;
+    do {
+        if (status == KEEL_ERR_NOMEM) /* for the question */
+            c->env.sleep(c->env.user, MEMORY_AGAIN_MS);
+        again = *r;
+        again.a = 0;
+        status = c->env.request(c->env.user, &again, NULL);
+    } while (status == KEEL_ERR_TIMEOUT || status == KEEL_ERR_NOMEM);
     return status;
 }
 
@@ -356,6 +401,7 @@ static keel_status alloc_together(struct client *c, struct keel_segment *s, cons
     keel_status before = c->unfinished.met;
     if (!c->unfinished.under_way) {
         struct control request = *r;
+        request.a = 1;             /* all agents need not have it before it counts */
         before = rma_fence(c, -1); /* what an earlier operation of this rank met is everybody's error, too */
         if (*made == KEEL_OK)
             *made = before;
@@ -364,6 +410,9 @@ static keel_status alloc_together(struct client *c, struct keel_segment *s, cons
         if (*made == KEEL_ERR_AGENT_GONE || *made == KEEL_ERR_FENCED)
             return *made;
         FAULT_POINT("segment.made");
+        keel_status counted = segment_count_last(c); /* the answer came when that was known */
+        if (counted != KEEL_OK)
+            return counted;
     }
     struct engine_call call = decision(CALL_ALLOC, r->seg, fingerprint, s ? s->base : 0, *made);
     keel_status agreed = collective_decide(c, &call, &worst);
@@ -375,11 +424,16 @@ static keel_status alloc_together(struct client *c, struct keel_segment *s, cons
         return agreed;
     if (agreed == KEEL_OK)
         agreed = status_in(worst);
-    if (agreed != KEEL_OK)
-        (void)tell_end(c, r->seg, agreed); /* lost with the agent, if at all */
-    else if (before != KEEL_OK)
+    if (agreed != KEEL_OK) {
+        tell_end(c, r->seg, agreed);
+        return agreed;
+    }
+    if (before != KEEL_OK)
         op_keep_error(c, c->rank, before); /* that a predecessor had no such error was told to the others */
-    collective_decided(c);
+    if (*made == KEEL_OK)
+        agreed = await_made(c, r);
+    if (agreed == KEEL_OK)
+        collective_decided(c);
     return agreed;
 }
 
@@ -440,10 +494,13 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
         return KEEL_ERR_STATE;
     if (c->segments_next == SEGMENT_GROUP_FIRST)
         return KEEL_ERR_LIMIT;
+    bool exists = others_have_it(c), again = c->unfinished.under_way;
+    keel_status status = exists ? segment_count_last(c) : KEEL_OK;
+    if (status != KEEL_OK)
+        return status;
     if (able == KEEL_OK && (!out || (unsigned)want->redundancy >= CLASSES))
         able = KEEL_ERR_ARG;
     uint32_t index = c->segments_next;
-    bool exists = others_have_it(c), again = c->unfinished.under_way;
     keel_status callers = able;
     struct keel_segment *s = again ? go_on(c, &able) : attach(c, index, want);
     if (!again && !s && able == KEEL_OK && !exists)
@@ -453,8 +510,8 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
                         .slot = want->parts != NULL,
                         .bytes = s ? s->unit : want->bytes,
                         .redundancy = (uint32_t)want->redundancy,
-                        .b = (int64_t)c->instance + 1};
-    keel_status status = able;
+                        .b = (int64_t)c->instance + 1 + c->uncounted.any};
+    status = able;
     if (!exists) {
         status = alloc_together(c, s, &r, segment_fingerprint(c, want), &able);
         if (c->coll.deciding)
@@ -582,26 +639,29 @@ static void await_operations(struct client *c, const struct keel_segment *segmen
 static keel_status free_together(struct client *c, struct keel_segment *segment)
 {
     uint64_t value = 0;
+    keel_status status = segment_count_last(c);
+    if (status != KEEL_OK)
+        return status;
     keel_status before = c->unfinished.under_way ? c->unfinished.met : rma_fence(c, -1);
     struct engine_call call = decision(CALL_FREE, segment->index, 0, 0, KEEL_OK);
-    keel_status status = collective_decide(c, &call, &value);
+    status = collective_decide(c, &call, &value);
     if (c->coll.deciding)
         keep_for_later(c, segment, true, KEEL_OK, before);
     else
         c->unfinished.under_way = false;
     if (is_open(c))
         return status;
-    if (status == KEEL_OK) {
-        status = tell_end(c, segment->index, KEEL_OK);
-        status = status != KEEL_OK ? status : before;
-    } else {
-        if (value & ALLOCATES)
-            (void)tell_end(c, c->segments_next++, status);
+    if (status != KEEL_OK) {
         if (before != KEEL_OK)
             op_keep_error(c, c->rank, before); /* it is told by the next fence */
+        if (value & ALLOCATES)
+            tell_end(c, c->segments_next++, status);
+        else
+            collective_decided(c);
+        return status;
     }
-    collective_decided(c);
-    return status;
+    tell_end(c, segment->index, KEEL_OK);
+    return before;
 }
 
 keel_status segment_free(struct client *c, struct keel_segment *segment)

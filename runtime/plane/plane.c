@@ -42,6 +42,7 @@ static bool round_of_work(struct plane *p)
     a->now = clock_now_ns();
     struct command *commands = commands_take(p);
     bool busy = commands != NULL;
+    busy |= procs_have_asked(p);
     busy |= agent_poll(a, p->shm) > 0;
     busy |= agent_poll(a, p->net) > 0;
     commands_run(p, commands);

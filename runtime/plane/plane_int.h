@@ -23,6 +23,7 @@ struct process {
     int pid;
     int fd; /* control socket, -1 when closed */
     struct intent_page *intents;
+    uint32_t asked; /* of intents->asked */
     int failure_fd; /* eventfd: the page has a new death; -1: not welcomed yet */
 };
 
@@ -139,6 +140,8 @@ void commands_tell_over(struct plane *p);
 void procs_started(struct plane *p, const struct command *c);
 void procs_exited(struct plane *p, const struct command *c);
 void procs_readable(struct plane *p, struct process *k);
+/* Take what processes say that they have asked since; true if one has. A look at memory, else nothing. */
+bool procs_have_asked(struct plane *p);
 void procs_free(struct plane *p);
 /* What the data half asks for (struct agent_ops). */
 void procs_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle);

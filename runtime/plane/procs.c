@@ -135,6 +135,21 @@ void procs_readable(struct plane *p, struct process *k)
     }
 }
 
+bool procs_have_asked(struct plane *p)
+{
+    bool any = false;
+    for (struct process *k = p->processes, *next; k; k = next) {
+        next = k->next;
+        uint32_t asked = k->intents ? atomic_load_explicit(&k->intents->asked, memory_order_acquire) : k->asked;
+        if (asked == k->asked)
+            continue;
+        k->asked = asked;
+        procs_readable(p, k);
+        any = true;
+    }
+    return any;
+}
+
 /* ---- joining ---- */
 
 static struct intent_page *make_intents(int *fd)

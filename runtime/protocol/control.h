@@ -7,19 +7,20 @@
 
 enum control_type {
     CONTROL_WELCOME = 1, /* agent: fds = view page, shm connection (TP_SHM_FDS) */
-    CONTROL_SEG_CREATE, /* rank: segment `seg` with bytes, redundancy; slot is not 0: parts differ; answered when all copies exist; or a = 1: it was
-                          * freed, and b: after that barrier instance (0: long ago) */
+    CONTROL_SEG_CREATE, /* rank: segment `seg` with bytes, redundancy, made by call b; slot is not 0: parts differ; a = 0: answered when all agents
+                          * have it, 1: when this one has, and all know what the call before came to (intent_page.known says when all have it). Answer: or a = 1: it was
+                          * freed, and b: by that call (0: long ago) */
     CONTROL_SEG_MAP,    /* rank: map (seg, slot); answer carries the memfd and bytes */
-    CONTROL_SEG_FREE, /* rank: this rank needs seg no more, after barrier instance b; a: the keel_status for which it never came to
-                          * be, 0: it did; answered at once */
-    CONTROL_CHECK,   /* rank: is that node alive? no answer */
-    CONTROL_LEAVING, /* rank: keel_finalize was called; answered */
-    CONTROL_ABORT,   /* rank: end the job with code a; text. no answer */
-    CONTROL_DOUBT,   /* rank: it gave something up (note.h: doubted). no answer */
-    CONTROL_EVENT,   /* rank: event log line: text = name, NUL, text; a = number. no answer */
-    CONTROL_STATUS,  /* rank: look now whether node `slot` answers, and at the process of rank a if it is not -1; b: its
+    CONTROL_SEG_FREE, /* rank: this rank needs seg no more, by call b; a: the keel_status for which it never came to be, 0: it did. Answered when all
+                          * agents know (a group's: at once), unless id is 0: intent_page.known says when */
+    CONTROL_CHECK,    /* rank: is that node alive? no answer */
+    CONTROL_LEAVING,  /* rank: keel_finalize was called; answered */
+    CONTROL_ABORT,    /* rank: end the job with code a; text. no answer */
+    CONTROL_DOUBT,    /* rank: it gave something up (note.h: doubted). no answer */
+    CONTROL_EVENT,    /* rank: event log line: text = name, NUL, text; a = number. no answer */
+    CONTROL_STATUS, /* rank: look now whether node `slot` answers, and at the process of rank a if it is not -1; b: its
                           * time. The view page has what comes of it. no answer */
-    CONTROL_HERE,    /* rank: keel_init was called and has its welcome. no answer */
+    CONTROL_HERE,   /* rank: keel_init was called and has its welcome. no answer */
 };
 
 enum { CONTROL_TEXT_MAX = 256 };

@@ -12,6 +12,7 @@
 #ifndef KEEL_PROTOCOL_NOTE_H
 #define KEEL_PROTOCOL_NOTE_H
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,6 +43,10 @@ struct intent {
     uint64_t len;
 };
 
+/* Call `number` of those that allocate and free segments: all agents have the segment, or know that it was freed, or came to nothing. */
+#define KNOWN_MADE(number) (2 * (uint64_t)(number))
+#define KNOWN_ENDED(number) (2 * (uint64_t)(number) + 1)
+
 struct intent_page {
     _Atomic uint32_t open;    /* puts that are not complete: a rank that exits with some is in doubt */
     _Atomic uint32_t doubted; /* times the rank gave up what changes memory and may still come (KEEL_ERR_TIMEOUT) */
@@ -53,5 +58,10 @@ struct intent_page {
     /* Likewise of allocations and frees of segments; written when all agents know what it came to. */
     _Atomic uint64_t segments;
     struct intent entry[INTENT_MAX];
+    /* Written by the rank behind each request on its control socket: an agent that is awake looks there at once. A line of its own, as the agent
+     * looks at it all the time. */
+    alignas(64) _Atomic uint32_t asked;
+    /* Written by the agent: of what this rank has told about segments the last that all agents know, KNOWN_MADE or KNOWN_ENDED. */
+    alignas(64) _Atomic uint64_t known;
 };
 #endif

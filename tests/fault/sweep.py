@@ -20,7 +20,7 @@ RANK_POINTS = ["op.put_between_copies", "op.intent_set", "op.before_local_store"
                "op.chunk_in_one_copy", "op.chunk_in_all_copies", "acc.done", "task.drawn",
                "task.claimed", "task.accumulating", "task.committing", "task.committed", "task.reset_prepared",
                "rank.barrier_entering", "rank.barrier_left", "rank.leaving", "rank.left",
-               "segment.made", "segment.deciding", "segment.decided", "segment.told"]
+               "segment.made", "segment.deciding", "segment.decided", "segment.told", "segment.counted"]
 AGENT_POINTS = ["replica.put_noted", "replica.put_applied", "replica.applied_not_forwarded", "replica.forwarded",
                 "replica.forward_received", "replica.forward_stored", "replica.acknowledged_not_answered"]
 VIEW_POINTS = ["recover.prepare_received", "recover.fenced", "recover.answered", "recover.commit_received",

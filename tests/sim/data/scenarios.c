@@ -57,6 +57,7 @@ static const char *const points[] = {
     "segment.deciding",
     "segment.decided",
     "segment.told",
+    "segment.counted",
 };
 enum { POINTS = sizeof points / sizeof points[0] };
 

@@ -147,17 +147,30 @@ static void keep_pieces(int n)
 }
 
 static keel_status (*request_before)(void *u, struct control *r, void **memory);
-static struct control last_freed;
+static struct control last_told, last_created;
 static uint64_t complete_then; /* when the agent was told */
+static int asked_about;        /* what a segment came to was asked about, so often */
+static bool shows;             /* the agent says what all know as soon as it is told, and takes what it is told */
 static keel_status request_of_one_alone(void *u, struct control *r, void **memory)
 {
     if (r->type == CONTROL_SEG_MAP)
         return request_before(u, r, memory);
-    if (r->type == CONTROL_SEG_FREE) {
-        last_freed = *r;
-        complete_then = atomic_load(&intents.segments);
-    }
+    asked_about += r->type == CONTROL_SEG_FREE;
+    if (r->type == CONTROL_SEG_CREATE)
+        last_created = *r;
+    if (r->type == CONTROL_SEG_CREATE && shows)
+        atomic_store(&intents.known, KNOWN_MADE(r->b));
     return KEEL_OK;
+}
+
+static bool tell_of_one_alone(void *u, const struct control *r)
+{
+    (void)u;
+    last_told = *r;
+    complete_then = atomic_load(&intents.segments);
+    if (shows)
+        atomic_store(&intents.known, KNOWN_ENDED(r->b));
+    return shows;
 }
 
 /* The other ranks are dead: it decides alone. */
@@ -170,9 +183,12 @@ static void client_open_alone(void)
     client_open();
     request_before = c.env.request;
     c.env.request = request_of_one_alone;
+    c.env.tell = tell_of_one_alone;
+    shows = true;
+    asked_about = 0;
 }
 
-/* what an implicit operation met is everybody's error, and no reason to stay away; it counts when the agents know. */
+/* what an implicit operation met is everybody's error, and no reason to stay away; it counts when the agents know, at the latest with the next call. */
 static void test_aimed_allocation_tells_all_what_one_met(void **state)
 {
     (void)state;
@@ -184,16 +200,47 @@ static void test_aimed_allocation_tells_all_what_one_met(void **state)
     assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_ERR_TIMEOUT);
     assert_null(s);
     assert_false(c.unfinished.under_way);
-    assert_int_equal(last_freed.seg, index);
-    assert_int_equal(last_freed.a, KEEL_ERR_TIMEOUT);
-    assert_int_equal(last_freed.b, 1);
+    assert_int_equal(last_told.seg, index);
+    assert_int_equal(last_told.a, KEEL_ERR_TIMEOUT);
+    assert_int_equal(last_told.b, 1);
     assert_int_equal(complete_then, 0);
-    assert_int_equal(atomic_load(&intents.segments), 1);
+    assert_int_equal(atomic_load(&intents.segments), 0);
     assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_OK);
+    assert_int_equal(last_created.b, 2);
+    assert_int_equal(last_created.a, 1);
     assert_int_equal(s->index, index + 1);
+    assert_int_equal(atomic_load(&intents.segments), 2);
     assert_int_equal(segment_free(&c, s), KEEL_OK);
     assert_int_equal(complete_then, 2);
+    assert_int_equal(atomic_load(&intents.segments), 2);
+    assert_int_equal(collective_barrier(&c), KEEL_OK);
     assert_int_equal(atomic_load(&intents.segments), 3);
+    assert_int_equal(asked_about, 0);
+}
+
+/* some agent does not know it when the next collective of all live ranks begins: that is asked for, and answered when it does; so is what the agent cannot be
+ * told at once. */
+static void test_aimed_next_collective_waits_until_a_free_counts(void **state)
+{
+    (void)state;
+    keel_segment *s;
+    client_open_alone();
+    for (int refuses = 0; refuses < 2; refuses++) {
+        uint64_t before = atomic_load(&intents.segments);
+        shows = true;
+        asked_about = 0;
+        assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_OK);
+        assert_int_equal(atomic_load(&intents.segments), before + 1);
+        shows = !refuses;
+        assert_int_equal(segment_free(&c, s), KEEL_OK);
+        assert_int_equal(asked_about, refuses);
+        assert_int_equal(atomic_load(&intents.segments), before + 1 + refuses);
+        if (!refuses)
+            atomic_store(&intents.known, KNOWN_MADE(before + 2)); /* not yet, after all */
+        assert_int_equal(collective_barrier(&c), KEEL_OK);
+        assert_int_equal(asked_about, 1);
+        assert_int_equal(atomic_load(&intents.segments), before + 2);
+    }
 }
 
 /* who has no memory to begin the call begins it with what was put by, and nothing fails for it. */
@@ -213,10 +260,12 @@ static void test_aimed_allocation_without_memory_for_its_call(void **state)
 
 /* A rank of node 0, whose agent is told what became of segment 4. */
 static struct proc freer = {.rank = 0, .id = 1};
+static struct intent_page freers;
 static void one_frees(keel_status agreed, uint64_t number)
 {
     struct control r = {.type = CONTROL_SEG_FREE, .id = 9, .seg = 4, .a = agreed, .b = (int64_t)number};
-    freer = (struct proc){.rank = 0, .id = 1};
+    freers = (struct intent_page){0};
+    freer = (struct proc){.rank = 0, .id = 1, .intents = &freers};
     w.node[0].agent.procs = &freer;
     w.answer.id = 0;
     ranks_control(&w.node[0].agent, &freer, &r);
@@ -240,9 +289,28 @@ static void test_aimed_end_of_a_segment_is_known_to_all_before_it_counts(void **
         for (int i = 0; i < 50; i++)
             world_turn();
         assert_int_equal(w.answer.id, 0);
+        assert_int_equal(atomic_load(&freers.known), 0);
+        assert_int_equal(complete_segments(ranks_complete(&w.node[0].agent)), 0);
+        struct control next = {
+            .type = CONTROL_SEG_CREATE, .id = 10, .seg = 5, .bytes = 64, .redundancy = 1, .a = 1, .b = 3};
+        ranks_control(&w.node[0].agent, &freer, &next);
+        assert_int_equal(w.answer.id, 0);
         w.node[2].still = false;
+        world_turn();
+        for (int i = 0; i < 50 && !w.answer.id; i++)
+            world_turn();
+        assert_int_equal(w.answer.id, 9 + (w.answer.type == CONTROL_SEG_CREATE));
         world_pump();
-        assert_int_equal(w.answer.id, 9);
+        assert_int_equal(w.answer.id, 10);
+        assert_int_equal(complete_segments(ranks_complete(&w.node[0].agent)), 2); /* though the rank has not looked */
+        assert_int_equal(atomic_load(&freers.known), KNOWN_MADE(3));
+        next = (struct control){.type = CONTROL_SEG_FREE, .seg = 5, .b = 3}; /* nobody wants an answer */
+        w.answer.id = 0;
+        ranks_control(&w.node[0].agent, &freer, &next);
+        assert_int_equal(atomic_load(&freers.known), KNOWN_MADE(3));
+        world_pump();
+        assert_int_equal(w.answer.id, 0);
+        assert_int_equal(atomic_load(&freers.known), KNOWN_ENDED(3));
         for (int node = 0; node < 4; node++) {
             assert_null(store_find(&w.node[node].agent.store, 4));
             w.node[node].agent.store.limit = 4; /* it never was */
@@ -417,6 +485,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_refused_allocation_that_does_not_count_is_not_known_to_who_joins,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_tells_all_what_one_met, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_next_collective_waits_until_a_free_counts, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_done_again_waits_for_memory, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_without_memory_for_the_second_copy_waits, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_given_up_without_memory_gives_all_back, setup, client_close),
