@@ -460,6 +460,8 @@ void engine_complete(struct engine *e, struct instance *i, const struct engine_r
     }
     if (!i->sending)
         finish(e, i);
+    else if (e->ops.useless && result->status != ENGINE_OK)
+        e->ops.useless(e->ops.user, i->seq);
     else if (e->ops.arrived && all_has_arrived(i))
         e->ops.arrived(e->ops.user, i->seq);
 }

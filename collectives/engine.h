@@ -113,6 +113,8 @@ struct engine_ops {
     /* The call is complete, and whatever was sent of it to members that live has arrived, as their votes say: it need not be sent again,
      * nor be acknowledged. engine_sent, as in keep. NULL: who sends learns of it otherwise. */
     void (*arrived)(void *user, uint64_t seq);
+    /* The call has failed, for all who live: nobody needs data that were sent of it and are under way. engine_sent, as in keep. NULL: they are waited for. */
+    void (*useless)(void *user, uint64_t seq);
 };
 
 struct engine;

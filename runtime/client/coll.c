@@ -273,9 +273,15 @@ static void on_arrived(void *user, uint64_t seq)
     courier_arrived(g->client, g, seq, g->client->env.now(g->client->env.user));
 }
 
+static void on_useless(void *user, uint64_t seq)
+{
+    struct keel_group *g = user;
+    courier_drop(g->client, g, seq, g->client->env.now(g->client->env.user));
+}
+
 bool coll_start_engine(struct keel_group *g)
 {
-    struct engine_ops ops = {g, on_send, on_done, on_keep, on_arrived};
+    struct engine_ops ops = {g, on_send, on_done, on_keep, on_arrived, on_useless};
     int self = group_member(g->ranks, g->client->rank);
     struct engine *room = g->engine;
     struct roster *r = g->first;

@@ -16,6 +16,7 @@ struct parcel {
     uint64_t first, pieces; /* numbers */
     bool borrowed;          /* data are the caller's */
     bool put_by;            /* of the memory that is put by */
+    bool hollow;            /* nobody needs its data any more: what is left of it goes as one message without any */
     const uint8_t *data;
     uint8_t *kept; /* they were, and the caller has them back; NULL: they were not */
     size_t head_len, len;
@@ -64,6 +65,7 @@ static void parcel_free(struct client *c, struct stream *s, struct parcel *p)
     free(p->kept);
     p->kept = NULL;
     s->put_by -= p->put_by;
+    s->hollow -= p->hollow;
     put_back(c, p);
 }
 
@@ -86,7 +88,7 @@ struct path {
 /* False: there is none now. */
 static bool path_to(struct client *c, int rank, uint64_t now, struct path *path)
 {
-    *path = (struct path){hall_place(c, rank), NULL};
+    *path = (struct path){stream_of(c, rank)->aside ? -1 : hall_place(c, rank), NULL};
     if (path->place >= 0)
         return true;
     int node = node_of(c, rank);
@@ -140,9 +142,21 @@ static uint64_t window_of(const struct stream *s)
     return s->direct ? COURIER_WINDOW_DIRECT : COURIER_WINDOW;
 }
 
+/* Pieces that are under way; of what is hollow there is nothing. */
+static uint64_t under_way(const struct stream *s)
+{
+    uint64_t n = s->sent - s->acked;
+    for (const struct parcel *p = s->hollow ? s->head : NULL; p && p->first <= s->sent; p = p->next) {
+        uint64_t last = p->first + p->pieces - 1, from = p->first > s->acked ? p->first : s->acked + 1;
+        if (p->hollow && last >= from)
+            n -= (last < s->sent ? last : s->sent) + 1 - from;
+    }
+    return n;
+}
+
 static bool may_send(const struct stream *s)
 {
-    return s->at && s->sent - s->acked < window_of(s);
+    return s->at && (s->at->hollow || under_way(s) < window_of(s));
 }
 
 /* Piece `number` and up to n - 1 that follow it. */
@@ -164,10 +178,24 @@ static bool send_pieces(struct client *c, int rank, const struct path *path, con
     return post(c, rank, path, &w, p->head, head_len, p->data + at, to - from - head_len);
 }
 
+static bool send_hollow(struct client *c, int rank, const struct path *path, const struct parcel *p, uint64_t number,
+                        uint64_t n)
+{
+    struct wire w = {.type = WIRE_PARCEL,
+                     .flags = (uint8_t)(p->tag.flags | WIRE_F_HOLLOW | WIRE_F_TELL),
+                     .seq = number,
+                     .count = (uint32_t)n,
+                     .step = p->tag.kind};
+    return post(c, rank, path, &w, NULL, 0, NULL, 0);
+}
+
 /* Of the parcel that is next, as many as go in one message. */
 static uint64_t pieces_next(const struct stream *s)
 {
-    uint64_t left = s->at->first + s->at->pieces - (s->sent + 1), open = window_of(s) - (s->sent - s->acked);
+    uint64_t left = s->at->first + s->at->pieces - (s->sent + 1);
+    if (s->at->hollow)
+        return left < UINT32_MAX ? left : UINT32_MAX;
+    uint64_t open = window_of(s) - under_way(s);
     uint64_t most = s->direct ? COURIER_TOGETHER : 1;
     left = left < open ? left : open;
     return left < most ? left : most;
@@ -200,7 +228,13 @@ static void rewind_stream(struct stream *s)
 static void choose_way(struct client *c, int rank)
 {
     struct stream *s = stream_of(c, rank);
-    bool direct = !s->handed_on && s->loose <= COURIER_LOOSE_MAX && direct_up(c, rank);
+    if (s->hollow && !s->aside) { /* what was sent of it may fill the ring or the socket until the receiver looks */
+        rewind_stream(s);
+        s->aside = true;
+        s->direct = false;
+    }
+    s->aside = s->aside && (s->hollow || s->sent != s->acked);
+    bool direct = !s->handed_on && !s->aside && s->loose <= COURIER_LOOSE_MAX && direct_up(c, rank);
     if (direct == s->direct || (direct && s->sent != s->acked))
         return;
     rewind_stream(s);
@@ -218,7 +252,9 @@ static void pump(struct client *c, int rank, uint64_t now)
         return;
     while (may_send(s) && (path.place >= 0 || has_room(c, s, &path))) {
         uint64_t n = pieces_next(s);
-        if (!send_pieces(c, rank, &path, s->at, s->sent + 1, n))
+        bool (*send)(struct client *, int, const struct path *, const struct parcel *, uint64_t, uint64_t) =
+            s->at->hollow ? send_hollow : send_pieces;
+        if (!send(c, rank, &path, s->at, s->sent + 1, n))
             return;
         s->sent += n;
         if (s->sent + 1 == s->at->first + s->at->pieces)
@@ -237,7 +273,7 @@ void courier_flow(struct client *c, uint64_t now)
 /* Of a message that no caller waits for, with what the kernel needs for it. */
 static size_t weight(const struct parcel *p)
 {
-    return p->borrowed ? 0 : p->head_len + p->len + PARCEL_OVERHEAD;
+    return p->borrowed ? 0 : p->head_len + (p->hollow ? 0 : p->len) + PARCEL_OVERHEAD;
 }
 
 /* There is no memory to send it: as if it had been lost with a connection; but who has no memory for data says so. */
@@ -387,6 +423,25 @@ void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq
             stream_of(c, r)->loose += weight(p);
             coll_delivered(c, p->tag.group, p->tag.seq, r, now);
         }
+}
+
+void courier_drop(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now)
+{
+    for (int r = 0; r < c->size; r++) {
+        struct stream *s = stream_of(c, r);
+        for (struct parcel *p = s->head; p; p = p->next) {
+            if (!p->borrowed || p->tag.group != group || p->tag.seq != seq)
+                continue;
+            p->borrowed = false;
+            p->hollow = true;
+            p->data = NULL;
+            s->hollow++;
+            s->loose += weight(p);
+            coll_delivered(c, p->tag.group, p->tag.seq, r, now);
+        }
+        if (s->hollow)
+            pump(c, r, now);
+    }
 }
 
 void courier_arrived(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now)
@@ -631,6 +686,23 @@ static uint64_t told_after(const struct wire *w)
     return (pieces_of(w) > 1 ? COURIER_WINDOW_DIRECT / 2 : COURIER_WINDOW) / 4;
 }
 
+/* What has come of the message is of no use. */
+static void skip_hollow(struct client *c, int from, const struct wire *w, uint64_t now)
+{
+    struct stream *s = stream_of(c, from);
+    uint64_t last = w->seq + w->count - 1;
+    if (w->count && w->seq <= s->received + 1 && last > s->received) {
+        free(s->whole);
+        s->whole = NULL;
+        s->dropping = s->placed = false;
+        s->received = last;
+        s->refused = s->refused == c->coll.life[from].life ? 0 : s->refused;
+        s->refusal_due = s->refusal_due && s->refused;
+    }
+    if (w->seq <= s->received)
+        acknowledge(c, from, now);
+}
+
 void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now)
 {
     if (len != w->len || w->rank >= (uint32_t)c->size || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK)
@@ -652,6 +724,10 @@ void courier_receive(struct client *c, const struct wire *w, const void *body, s
     acknowledged(c, from, (uint64_t)w->b, now);
     if (!w->seq)
         return;
+    if (w->flags & WIRE_F_HOLLOW) {
+        skip_hollow(c, from, w, now);
+        return;
+    }
     struct wire next = *w;
     body = without_known(s, &next, body);
     bool again = next.seq <= s->received;
@@ -750,8 +826,12 @@ void courier_reset(struct client *c, int rank)
     uint64_t refused = keeps ? s->refused : 0;
     bool due = keeps && s->refusal_due;
     free(s->whole);
-    *s = (struct stream){
-        .tail = &s->head, .retry_ns = RETRY_FIRST_NS, .put_by = s->put_by, .refused = refused, .refusal_due = due};
+    *s = (struct stream){.tail = &s->head,
+                         .retry_ns = RETRY_FIRST_NS,
+                         .put_by = s->put_by,
+                         .hollow = s->hollow,
+                         .refused = refused,
+                         .refusal_due = due};
     while (p) {
         struct parcel *next = p->next;
         if (p->borrowed)

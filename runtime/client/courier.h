@@ -41,7 +41,9 @@ struct stream {
     uint64_t retry_at, retry_ns;
     size_t loose;    /* weight of what is not acknowledged and no caller waits for */
     bool direct;     /* the way it goes now */
+    bool aside;      /* through the agent, past what is hollow */
     bool handed_on;  /* this process leaves: it goes through the agent from now on */
+    unsigned hollow; /* parcels that nobody needs any more */
     unsigned put_by; /* so many of these are in memory that is put by */
     bool
         missed; /* there was no memory to send a message of a collective: its engines are to hear of it at missed_at; */
@@ -84,6 +86,8 @@ bool courier_put_by(struct client *c);
 bool courier_reserve(struct client *c);
 /* The group was revoked, or its call of that name is complete (0: all of its calls are over): its callers have their memory back. */
 void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
+/* That call has failed: nobody needs data of it, and its caller has its memory back. */
+void courier_drop(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
 /* What the ranks were sent of that call has arrived, and whatever was sent to them before it: it is known otherwise than by their acknowledgements. */
 void courier_arrived(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now);
 void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);

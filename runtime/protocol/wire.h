@@ -64,6 +64,7 @@ enum {
         16, /* WIRE_DOUBT: by a writer that lives, and will repeat it. WIRE_FETCH, WIRE_PATCH: for copies that are filled */
     WIRE_F_TELL = 128,   /* WIRE_PARCEL: acknowledge at once */
     WIRE_F_CREATING = 1, /* WIRE_PARCEL: of a group that is being created */
+    WIRE_F_HOLLOW = 2,   /* WIRE_PARCEL: in the place of count pieces, which nobody needs any more */
 };
 
 struct wire {

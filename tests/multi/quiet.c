@@ -1,6 +1,7 @@
-/* quiet barrier|begun|message FILE: whoever has left a collective, or has sent a message, may make no further call for as long as it likes: the
+/* quiet barrier|begun|message|revoked FILE: whoever has left a collective, or has sent a message, may make no further call for as long as it likes: the
  * other one has what it needs. Two ranks on two nodes, and no connection between them before. Rank 1 makes the file when it
- * has got what it waited for; until then rank 0 makes no call. Exit 0 if all is right; it hangs if not. */
+ * has got what it waited for; until then rank 0 makes no call. revoked: what rank 1 sends, more than is sent to who does not look, is of no use any more, as rank 0 has
+ * revoked the group. Exit 0 if all is right; it hangs if not. */
 #include <keel/keel.h>
 
 #include <fcntl.h>
@@ -26,6 +27,28 @@ static void meet_begun(void)
     EXPECT(status == KEEL_OK);
 }
 
+static void give_up(const char *file)
+{
+    char begun[4096];
+    snprintf(begun, sizeof begun, "%s.begun", file);
+    enum { BYTES = 64 << 20 };
+    keel_group *group;
+    keel_request *request;
+    void *memory = calloc(1, BYTES);
+    CHECK(keel_group_shrink(keel_group_world(), &group));
+    if (keel_rank() == 1) {
+        EXPECT(memory && keel_group_bcast_begin(group, 1, memory, BYTES, &request) == KEEL_OK);
+        close(open(begun, O_CREAT | O_WRONLY, 0600));
+        EXPECT(keel_request_wait(request, NULL) == KEEL_ERR_REVOKED);
+        unlink(begun);
+    } else {
+        while (access(begun, F_OK) != 0)
+            usleep(1000);
+        CHECK(keel_group_revoke(group));
+    }
+    free(memory);
+}
+
 static void speak(void)
 {
     int word = 17;
@@ -45,6 +68,8 @@ int main(int argc, char **argv)
         meet();
     else if (strcmp(argv[1], "begun") == 0)
         meet_begun();
+    else if (strcmp(argv[1], "revoked") == 0)
+        give_up(argv[2]);
     else
         speak();
     if (keel_rank() == 1)

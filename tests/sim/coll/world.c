@@ -441,6 +441,20 @@ static void on_keep(void *user, uint64_t seq)
     sends_are_over(user, seq);
 }
 
+/* What is under way does not come, or only in part. */
+static void on_useless(void *user, uint64_t seq)
+{
+    struct coll_member *m = user;
+    struct message_head h;
+    for (int i = 0; i < m->w->n_heap; i++) {
+        struct coll_event *e = &m->w->heap[i];
+        if ((e->kind == EV_MESSAGE || e->kind == EV_PIECE) && e->from == m->id &&
+            message_head_read(e->data, e->len, &h) && h.kind == MESSAGE_DATA && h.seq == seq)
+            e->kind = EV_NOTHING;
+    }
+    sends_are_over(m, seq);
+}
+
 /* So it must have. */
 static void on_arrived(void *user, uint64_t seq)
 {
@@ -522,7 +536,8 @@ static void kill_some(struct coll_world *w, int count)
 
 static void start(struct coll_world *w)
 {
-    struct engine_ops ops = {.send = on_send, .done = on_done, .keep = on_keep, .arrived = on_arrived};
+    struct engine_ops ops = {
+        .send = on_send, .done = on_done, .keep = on_keep, .arrived = on_arrived, .useless = on_useless};
     if (w->p.no_keep)
         ops.keep = NULL;
     if (w->p.board) {
