@@ -96,6 +96,21 @@ void ga_array_get(const struct ga_array *a, const int *lo, const int *hi, double
     NGA_Get(a->handle, from, to, block, ld);
 }
 
+static ga_nbhdl_t adding[8];
+static size_t adds;
+
+static void wait_for_adds(void)
+{
+    while (adds > 0)
+        NGA_NbWait(&adding[--adds]);
+}
+
+static void wait_if_full(void)
+{
+    if (adds == sizeof adding / sizeof *adding)
+        wait_for_adds();
+}
+
 void ga_array_add(const struct ga_array *a, const int *lo, const int *hi, double *block)
 {
     int from[GA_TASK_DIMS_MAX], to[GA_TASK_DIMS_MAX], ld[GA_TASK_DIMS_MAX] = {1}, all = GA_Nnodes();
@@ -116,7 +131,8 @@ void ga_array_add(const struct ga_array *a, const int *lo, const int *hi, double
         size_t at = 0;
         for (int d = 0; d < a->ndim; d++)
             at = at * (size_t)(hi[d] - lo[d] + 1) + (size_t)(first[d] - lo[d]);
-        NGA_Acc(a->handle, first, last, block + at, ld, &one);
+        wait_if_full();
+        NGA_NbAcc(a->handle, first, last, block + at, ld, &one, &adding[adds++]);
     }
     free(map);
 }
@@ -126,6 +142,7 @@ void ga_tasks_run(keel_taskpool *pool, void (*task)(void *work, long number), vo
     int64_t number;
     for (ga_check(keel_task_next(pool, &number)); number >= 0; ga_check(keel_task_next(pool, &number))) {
         task(work, (long)number);
+        wait_for_adds();
         ga_check(keel_task_commit(pool, number));
     }
 }

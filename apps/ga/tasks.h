@@ -24,7 +24,7 @@ size_t ga_array_size(const struct ga_array *a);
 void ga_array_write(const struct ga_array *a, double *from);
 void ga_array_read(const struct ga_array *a, double *into);
 /* Add a block (packed) to it, owner by owner: GA itself takes those of the caller's last, and a task must make the same accumulates in
- * the same order whoever runs it. */
+ * the same order whoever runs it. The block stays as it is until the task has ended: what goes to several owners is added at the same time. */
 void ga_array_add(const struct ga_array *a, const int *lo, const int *hi, double *block);
 void ga_array_get(const struct ga_array *a, const int *lo, const int *hi, double *block);
 

@@ -40,16 +40,18 @@ keel_status dmatrix_get(const struct dmatrix *matrix, int number, double *out)
 
 keel_status dmatrix_accumulate(const struct dmatrix *matrix, int number, const double *part)
 {
-    for (int block = 0; block < matrix->blocks; block++) {
+    keel_handle all; /* blocks of several nodes are added at the same time */
+    keel_status status = keel_handle_aggregate(&all);
+    if (status != KEEL_OK)
+        return status;
+    for (int block = 0; block < matrix->blocks && status == KEEL_OK; block++) {
         size_t first, count = block_elements(matrix, block, &first);
-        if (count == 0)
-            continue;
-        keel_status status =
-            keel_acc_double(matrix->segment, block, slot_offset(matrix, number), 1, part + first, count);
-        if (status != KEEL_OK)
-            return status;
+        if (count > 0)
+            status = keel_acc_nb(matrix->segment, block, slot_offset(matrix, number), KEEL_DOUBLE, NULL, part + first,
+                                 count, &all);
     }
-    return KEEL_OK;
+    keel_status waited = keel_wait(&all);
+    return status != KEEL_OK ? status : waited;
 }
 
 keel_status dmatrix_put_block(const struct dmatrix *matrix, int number, int block, const double *values)

@@ -82,7 +82,9 @@ KEEL_MUST_CHECK keel_status keel_group_fence(const keel_group *group);
  * Inside a task (keel/task.h) it counts once for the task, not once for the process. */
 KEEL_MUST_CHECK keel_status keel_acc(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
                                      const void *src, size_t n);
-/* As keel_put_nb is to keel_put. Inside a task it blocks: its place among the task's accumulates must not depend on time. */
+/* As keel_put_nb is to keel_put. Inside a task it waits for the accumulates of the task before it that go to the same node, as their order must not depend
+ * on time; keel_task_commit completes it, whether or not its handle was waited for. One that fails, in whatever way, is as one of the task's that ended
+ * with KEEL_ERR_TIMEOUT (keel/task.h). */
 KEEL_MUST_CHECK keel_status keel_acc_nb(keel_segment *segment, int rank, size_t offset, keel_type type,
                                         const void *scale, const void *src, size_t n, keel_handle *handle);
 /* keel_acc of KEEL_DOUBLE. */

@@ -14,7 +14,8 @@
  * A task must be deterministic: run twice on the same global data it must make the same accumulates in the same order
  * with the same values. It must not put, and not read what tasks of the same round accumulate.
  *
- * An accumulate of a task that ends with KEEL_ERR_TIMEOUT, or one of many pieces that ends with KEEL_ERR_NOMEM, may have taken effect in part. The
+ * An accumulate of a task that ends with KEEL_ERR_TIMEOUT, one of many pieces that ends with KEEL_ERR_NOMEM, or a non-blocking one whose operation ends
+ * with any error, may have taken effect in part, or not in its place. The
  * task's further accumulates, and its commit, are KEEL_ERR_STATE then, and keel_task_next gives the same task again, to be run from its beginning:
  * what has taken effect does not count a second time.
  *  threads   any; the process has one task at a time, which all its threads' accumulates belong to. keel_task_next is KEEL_ERR_STATE while
@@ -48,7 +49,7 @@ KEEL_MUST_CHECK keel_status keel_taskpool_reset(keel_taskpool *pool);
  * blocks    at the end of a round, while live ranks still run theirs. Not a collective, but no rank gets -1 before every
  *           task is committed, so what the round accumulated may be read without a barrier. */
 KEEL_MUST_CHECK keel_status keel_task_next(keel_taskpool *pool, int64_t *task);
-/* All accumulates of the task are complete on all copies and the task will not be run again. */
+/* All accumulates of the task are complete on all copies, non-blocking ones that were not waited for, too, and the task will not be run again. */
 KEEL_MUST_CHECK keel_status keel_task_commit(keel_taskpool *pool, int64_t task);
 
 #ifdef __cplusplus

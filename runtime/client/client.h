@@ -404,6 +404,10 @@ keel_status task_next(struct client *c, keel_taskpool *pool, int64_t *task);
 keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task);
 /* The number of the task's next operation towards the group; -1: out of memory. */
 int64_t task_step(struct client *c, int group);
+/* Wait until no accumulate of the task to the group is under way; -1: none at all. Lock held. */
+void task_rest(struct client *c, int group);
+/* Make an operation one of the task's accumulates, and wait for its turn: those to a group come one after the other. Lock held. */
+void task_prepare(struct client *c, struct op *op);
 /* It has not taken effect, and never will. */
 void task_unstep(struct client *c, int group);
 #endif

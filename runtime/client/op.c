@@ -131,6 +131,8 @@ static void finish(struct op *op, keel_status status)
     unlink_active(op);
     if (op->implicit && status != KEEL_OK)
         op_keep_error(c, op->rank, status);
+    if (op->step_ahead && status != KEEL_OK)
+        c->task_broken = true; /* its step may be another's by the time that the caller hears it */
     if (op->handle) {
         handle_end(op->handle, status);
         op->handle = NULL;

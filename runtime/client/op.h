@@ -66,6 +66,7 @@ struct op {
     uint32_t round;
     uint8_t flags;
     bool always_through; /* through the primary also when the copies are equal */
+    bool step_ahead;     /* an accumulate of a task that its caller does not wait for at once */
     bool patient;        /* waits for memory, and for a node that does not answer, until that is declared dead */
     /* the plan, for one route */
     struct route route;

@@ -333,10 +333,9 @@ keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, 
     struct op op;
     rma_acc_init(c, &op, s, rank, offset, type, scale, src, n);
     if (c->in_task) {
-        op.flags |= WIRE_F_TASK;
-        op.task = c->task;
-        op.round = c->task_round;
-        FAULT_POINT("task.accumulating");
+        client_lock(c);
+        task_prepare(c, &op);
+        pthread_mutex_unlock(&c->lock);
     }
     keel_status status = op_run(&op);
     FAULT_POINT("acc.done");
@@ -380,17 +379,9 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
     if (bad_elements(c, s, rank, offset, type, src, n))
         return bad_call(c);
     struct op *op = NULL;
-    if (c->in_task && !handle)
-        return rma_acc(c, s, rank, offset, type, scale, src, n);
-    if (c->in_task) {
-        client_lock(c);
-        keel_status status = handle_use(handle);
-        pthread_mutex_unlock(&c->lock);
-        if (status == KEEL_OK)
-            handle_note(handle, rma_acc(c, s, rank, offset, type, scale, src, n));
-        return status;
-    }
-    if (acc_near(c, s, rank)) {
+    if (c->in_task && c->task_broken)
+        return KEEL_ERR_STATE;
+    if (!c->in_task && acc_near(c, s, rank)) {
         keel_status status = use_at_once(c, handle);
         if (status == KEEL_OK)
             arith_add(type, near_base(&s->near[rank]) + offset, src, n, scale ? scale : arith_one(type), true);
@@ -400,6 +391,9 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
     keel_status status = op_for(c, handle, &op);
     if (op) {
         rma_acc_init(c, op, s, rank, offset, type, scale, src, n);
+        op->step_ahead = c->in_task;
+        if (c->in_task)
+            task_prepare(c, op);
         rma_op_start(op, handle);
     }
     pthread_mutex_unlock(&c->lock);

@@ -210,10 +210,7 @@ static keel_status pack_in_task(const struct call *q, struct source *source, con
     keel_status status = c->task_broken ? KEEL_ERR_STATE : handle_use(&handle);
     struct op *op = status == KEEL_OK ? pack_init(q, source, p) : NULL;
     if (op) {
-        op->flags |= WIRE_F_TASK;
-        op->task = c->task;
-        op->round = c->task_round;
-        FAULT_POINT("task.accumulating");
+        task_prepare(c, op);
         rma_op_start(op, &handle);
     } else if (status == KEEL_OK) {
         status = KEEL_ERR_NOMEM;
@@ -243,18 +240,6 @@ static keel_status runs_in_task(const struct call *q, struct source *source)
     }
 }
 
-/* Out of memory. What has been started uses the caller's memory: that it has failed is told when it is waited for. */
-static keel_status no_more(struct client *c, const struct call *q, keel_handle *handle, bool started)
-{
-    if (!started)
-        return KEEL_ERR_NOMEM;
-    if (handle)
-        handle_note(handle, KEEL_ERR_NOMEM);
-    else
-        op_keep_error(c, q->rank, KEEL_ERR_NOMEM);
-    return KEEL_OK;
-}
-
 static struct op *run_init(const struct call *q, const keel_piece *run)
 {
     struct client *c = q->c;
@@ -267,6 +252,47 @@ static struct op *run_init(const struct call *q, const keel_piece *run)
         op->dst = run->local;
     }
     return op;
+}
+
+/* All of it is one step: nobody needs to wait for it before the next to the same group. */
+static bool is_one_step(struct source source, const struct packing *p)
+{
+    keel_piece run;
+    for (size_t i = 0; i < (p->runs ? p->runs : 1); i++)
+        if (!source_next(&source, &run))
+            return false;
+    return !source_next(&source, &run);
+}
+
+static keel_status step_ahead(const struct call *q, struct source *source, const struct packing *p)
+{
+    struct client *c = q->c;
+    keel_piece run;
+    if (c->task_broken)
+        return KEEL_ERR_STATE;
+    if (p->runs < 2 && !source_next(source, &run))
+        return KEEL_OK;
+    client_lock(c);
+    struct op *op = p->runs < 2 ? run_init(q, &run) : pack_init(q, source, p);
+    if (op) {
+        op->step_ahead = true;
+        task_prepare(c, op);
+        rma_op_start(op, q->handle);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return op ? KEEL_OK : KEEL_ERR_NOMEM;
+}
+
+/* Out of memory. What has been started uses the caller's memory: that it has failed is told when it is waited for. */
+static keel_status no_more(struct client *c, const struct call *q, keel_handle *handle, bool started)
+{
+    if (!started)
+        return KEEL_ERR_NOMEM;
+    if (handle)
+        handle_note(handle, KEEL_ERR_NOMEM);
+    else
+        op_keep_error(c, q->rank, KEEL_ERR_NOMEM);
+    return KEEL_OK;
 }
 
 /* Lock held. */
@@ -301,6 +327,9 @@ static keel_status call_run(const struct call *q, struct source *source)
     if (status != KEEL_OK || runs_near(q, *source))
         return status;
     if (is_step(q)) {
+        struct packing p = pack_ahead(q, *source, PLAN_PACKED_MAX);
+        if (!q->blocks && is_one_step(*source, &p))
+            return step_ahead(q, source, &p);
         status = runs_in_task(q, source);
         if (handle)
             handle_note(handle, status);

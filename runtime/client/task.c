@@ -209,6 +209,36 @@ static keel_status begin(struct client *c, keel_taskpool *pool, int64_t task, in
     return KEEL_OK;
 }
 
+struct steps_of {
+    const struct client *c;
+    int group;
+};
+
+static bool rests(void *arg)
+{
+    const struct steps_of *of = arg;
+    for (const struct op *op = of->c->active; op; op = op->next)
+        if (op->flags & WIRE_F_TASK && (of->group < 0 || op->group == of->group))
+            return false;
+    return true;
+}
+
+void task_rest(struct client *c, int group)
+{
+    struct steps_of of = {c, group};
+    if (!rests(&of))
+        client_wait(c, rests, &of);
+}
+
+void task_prepare(struct client *c, struct op *op)
+{
+    op->flags |= WIRE_F_TASK;
+    op->task = c->task;
+    op->round = c->task_round;
+    task_rest(c, op->group);
+    FAULT_POINT("task.accumulating");
+}
+
 int64_t task_step(struct client *c, int group)
 {
     for (int i = 0; i < c->task_groups; i++)
@@ -298,6 +328,8 @@ static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out
 static bool may_draw(struct client *c, const keel_taskpool *pool, bool *again)
 {
     client_lock(c);
+    if (c->in_task && c->task_broken)
+        task_rest(c, -1); /* what is still under way belongs to the run before */
     bool busy = c->drawing || (c->in_task && !(c->task_broken && pool->current >= 0));
     *again = !busy && c->in_task;
     c->drawing = c->drawing || !busy;
@@ -344,7 +376,12 @@ keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task)
         return KEEL_ERR_STATE;
     if (task < 0 || task >= pool->count)
         return KEEL_ERR_ARG;
-    if (pool->current != task || c->task_broken)
+    client_lock(c);
+    if (pool->current == task)
+        task_rest(c, -1);
+    bool open = pool->current == task && !c->task_broken;
+    pthread_mutex_unlock(&c->lock);
+    if (!open)
         return KEEL_ERR_STATE;
     FAULT_POINT("task.committing");
     int64_t mine = claim_word(c, pool->round), old;

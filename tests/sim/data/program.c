@@ -24,22 +24,84 @@ static bool step_of_task(struct program *p, const struct planned *s, int64_t tas
     return *again || !program_data_lost(p, status, "an accumulate of a task");
 }
 
-static bool one_task(struct program *p, int pool, int64_t task)
+struct ahead {
+    double value[TASK_STEPS];
+    keel_handle handle[TASK_STEPS];
+    int begun;
+};
+
+/* All steps under way at the same time; those to one node in their order. */
+static keel_status steps_begin(struct program *p, const struct planned *s, int64_t task, struct ahead *a)
 {
-    const struct planned *s = &p->w->model->planned[pool];
-    keel_status status;
-    for (int step = 0; step < TASK_STEPS; step++) {
-        bool again;
-        if (!step_of_task(p, s, task, step, &again))
-            return false;
-        if (again)
-            return true;
+    keel_status status = KEEL_OK;
+    for (int step = 0; step < TASK_STEPS && status == KEEL_OK; step++) {
+        int rank = (int)((task + step) % p->w->setup.ranks);
+        size_t at = s->pool.offset + 8 * (size_t)(task * TASK_STEPS + step);
+        a->value[step] = task_value(task, step);
+        do
+            status = rma_acc_nb(&p->r->client, p->seg[s->pool.segment], rank, at, KEEL_DOUBLE, NULL, &a->value[step], 1,
+                                &a->handle[step]);
+        while (status == KEEL_ERR_NOMEM && p->w->setup.fail_at && !p->over); /* it was not begun */
+        a->begun += status == KEEL_OK;
     }
+    return status;
+}
+
+static keel_status steps_wait(struct program *p, struct ahead *a, keel_status status)
+{
+    for (int i = 0; i < a->begun; i++) {
+        keel_status waited = rma_wait(&p->r->client, &a->handle[i]);
+        if (waited != KEEL_OK && status != KEEL_ERR_DATA_LOST)
+            status = waited;
+    }
+    return status;
+}
+
+/* What fails in whatever way has the task run again. */
+static bool judge_ahead(struct program *p, keel_status status, bool *again)
+{
+    bool no_memory = (status == KEEL_ERR_NOMEM || status == KEEL_ERR_STATE) && p->w->setup.fail_at;
+    bool too_late = (status == KEEL_ERR_TIMEOUT || status == KEEL_ERR_STATE) && p->w->setup.timeout_ns < SEC;
+    *again = no_memory || too_late;
+    return *again || !program_data_lost(p, status, "non-blocking accumulates of a task");
+}
+
+static keel_status commit(struct program *p, int pool, int64_t task)
+{
+    keel_status status;
     do {
         program_begin(p, "keel_task_commit");
         status = task_commit(&p->r->client, p->pool[pool], task);
         program_ended(p, status, true);
     } while (status == KEEL_ERR_TIMEOUT && p->w->setup.timeout_ns < SEC && !p->over);
+    return status;
+}
+
+static bool one_task(struct program *p, int pool, int64_t task)
+{
+    const struct planned *s = &p->w->model->planned[pool];
+    struct ahead a = {.begun = 0};
+    bool again = false, waits_late = task % 4 == 3;
+    for (int step = 0; step < TASK_STEPS && task % 2 == 0 && !again; step++)
+        if (!step_of_task(p, s, task, step, &again))
+            return false;
+    if (task % 2 == 1) {
+        program_begin(p, "non-blocking accumulates of a task");
+        keel_status status = steps_begin(p, s, task, &a);
+        if (status != KEEL_OK || !waits_late)
+            status = steps_wait(p, &a, status);
+        program_ended(p, status, true);
+        if (!judge_ahead(p, status, &again))
+            return false;
+    }
+    if (again)
+        return true;
+    keel_status status = commit(p, pool, task);
+    if (task % 2 == 1 && waits_late) { /* the commit has completed them */
+        keel_status waited = steps_wait(p, &a, KEEL_OK);
+        if (waited != KEEL_OK && status == KEEL_ERR_STATE)
+            return judge_ahead(p, waited, &again);
+    }
     return !program_data_lost(p, status, "keel_task_commit");
 }
 

@@ -450,6 +450,27 @@ keel_status keel_acc_double(keel_segment *segment, int rank, size_t offset, doub
     return call_end(last, to != NULL ? KEEL_OK : KEEL_ERR_ARG);
 }
 
+/* Non-blocking ones are complete at once. */
+keel_status keel_acc_nb(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
+                        const void *src, size_t n, keel_handle *handle)
+{
+    if (type != KEEL_DOUBLE || scale != NULL || handle == NULL)
+        break_contract("an accumulate that the model does not know");
+    return keel_acc_double(segment, rank, offset, 1, src, n);
+}
+
+keel_status keel_handle_aggregate(keel_handle *handle)
+{
+    *handle = (keel_handle){{0}};
+    return KEEL_OK;
+}
+
+keel_status keel_wait(keel_handle *handle)
+{
+    (void)handle;
+    return KEEL_OK;
+}
+
 /* task pools */
 
 static void open_tasks(struct keel_taskpool *pool)
