@@ -148,6 +148,7 @@ static void keep_pieces(int n)
 
 static keel_status (*request_before)(void *u, struct control *r, void **memory);
 static struct control last_told, last_created;
+static int created;
 static uint64_t complete_then; /* when the agent was told */
 static int asked_about;        /* what a segment came to was asked about, so often */
 static bool shows;             /* the agent says what all know as soon as it is told, and takes what it is told */
@@ -156,6 +157,7 @@ static keel_status request_of_one_alone(void *u, struct control *r, void **memor
     if (r->type == CONTROL_SEG_MAP)
         return request_before(u, r, memory);
     asked_about += r->type == CONTROL_SEG_FREE;
+    created += r->type == CONTROL_SEG_CREATE;
     if (r->type == CONTROL_SEG_CREATE)
         last_created = *r;
     if (r->type == CONTROL_SEG_CREATE && shows)
@@ -258,6 +260,36 @@ static void test_aimed_allocation_without_memory_for_its_call(void **state)
     }
 }
 
+/* some agent has not said that it has the segment when the ranks have agreed on it: the allocation asks, and is answered when all have. */
+static void test_aimed_allocation_waits_until_all_agents_have_it(void **state)
+{
+    (void)state;
+    keel_segment *s;
+    client_open_alone();
+    shows = false;
+    created = 0;
+    assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_OK);
+    assert_int_equal(created, 2);
+    assert_int_equal(last_created.a, 0);
+    assert_int_equal(last_created.b, 1);
+    assert_int_equal(last_created.seg, s->index);
+    assert_int_equal(atomic_load(&intents.segments), 1);
+}
+
+/* who leaves leaves nothing that does not count. */
+static void test_aimed_who_leaves_waits_until_a_free_counts(void **state)
+{
+    (void)state;
+    keel_segment *s;
+    client_open_alone();
+    assert_int_equal(segment_alloc(&c, 64, KEEL_REDUNDANCY_SHADOW, &s), KEEL_OK);
+    assert_int_equal(segment_free(&c, s), KEEL_OK);
+    atomic_store(&intents.known, KNOWN_MADE(2)); /* not all know it yet */
+    assert_int_equal(client_leave(&c), KEEL_OK);
+    assert_int_equal(asked_about, 1);
+    assert_int_equal(atomic_load(&intents.segments), 2);
+}
+
 /* A rank of node 0, whose agent is told what became of segment 4. */
 static struct proc freer = {.rank = 0, .id = 1};
 static struct intent_page freers;
@@ -320,7 +352,36 @@ static void test_aimed_end_of_a_segment_is_known_to_all_before_it_counts(void **
     }
 }
 
-/* the same, and the process goes meanwhile. */
+/* an agent answers a rank that allocates when its own copies are made, or all have the segment, as the rank wants; and shows when all have. */
+static void test_aimed_made_segment_is_known_when_all_have_it(void **state)
+{
+    (void)state;
+    struct agent *a = &w.node[0].agent;
+    freers = (struct intent_page){0};
+    freer = (struct proc){.rank = 0, .id = 1, .intents = &freers};
+    a->procs = &freer;
+    w.node[2].still = true;
+    w.answer.id = 0;
+    for (int here = 1; here >= 0; here--) {
+        struct control r = {
+            .type = CONTROL_SEG_CREATE, .id = 8, .seg = 4, .bytes = 64, .redundancy = 1, .a = here, .b = 2};
+        w.answer.id = 0;
+        ranks_control(a, &freer, &r);
+        for (int i = 0; i < 50; i++)
+            world_turn();
+        assert_int_equal(w.answer.id, here ? 8 : 0);
+        assert_int_equal(atomic_load(&freers.known), 0);
+    }
+    w.node[2].still = false;
+    world_pump();
+    assert_int_equal(w.answer.id, 8);
+    assert_int_equal(w.answer.status, KEEL_OK);
+    assert_int_equal(atomic_load(&freers.known), KNOWN_MADE(2));
+    assert_null(a->seg_waits);
+    a->procs = NULL;
+}
+
+/* who waits for all to know what became of a segment goes meanwhile. */
 static void test_aimed_who_waits_for_all_to_know_may_die(void **state)
 {
     (void)state;
@@ -486,6 +547,9 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_tells_all_what_one_met, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_next_collective_waits_until_a_free_counts, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_who_leaves_waits_until_a_free_counts, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_allocation_waits_until_all_agents_have_it, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_made_segment_is_known_when_all_have_it, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_allocation_done_again_waits_for_memory, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_without_memory_for_the_second_copy_waits, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_given_up_without_memory_gives_all_back, setup, client_close),
