@@ -192,8 +192,10 @@ static keel_status refused(const struct agent *a, uint32_t seg)
 static void remember_refusal(struct agent *a, uint32_t seg, uint64_t number, keel_status status)
 {
     struct refused *f = refused(a, seg) == KEEL_OK ? malloc(sizeof *f) : NULL;
+    if (!f && refused(a, seg) == KEEL_OK)
+        agent_break(a, "out of memory for what an allocation came to"); /* to who joins it would look freed */
     if (!f)
-        return; /* without memory it looks freed */
+        return;
     *f = (struct refused){.next = a->refused, .seg = seg, .number = number, .status = status};
     a->refused = f;
     if (a->store.limit <= seg)
