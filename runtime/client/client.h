@@ -129,6 +129,7 @@ struct client {
     uint64_t timeout_ns;
     /* Who waits looks so long before it sleeps; the longer time where there may be a processor for each rank: spin_begin. */
     uint64_t spin_ns, spin_long_ns;
+    bool looks_once; /* nothing comes between two looks at the clock, as in a simulation: one is as good as many */
     struct {
         unsigned vain;          /* weight of the long ones of late at whose end nothing had come */
         unsigned good;          /* others since then */

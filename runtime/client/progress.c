@@ -202,7 +202,7 @@ static void relax(void)
  * connection. Looking into memory costs some ten nanoseconds, asking the network a microsecond. True: it is done. */
 static bool glance(struct client *c, bool (*done)(void *arg), void *arg)
 {
-    for (int i = 0; i < GLANCES && !c->active; i++) {
+    for (int i = 0, n = c->looks_once ? 1 : GLANCES; i < n && !c->active; i++) {
         if (c->hall.blocked || hall_has(c))
             hall_poll(c, c->looked_at);
         poll_transport(c, c->shm, c->looked_at);

@@ -63,14 +63,14 @@ static uint32_t where(const struct client *c)
 }
 
 /* *went: turns were met, and others follow. */
-static enum engine_post glance(struct engine *e, struct engine_result *result, bool *went)
+static enum engine_post glance(struct keel_group *g, struct engine_result *result, bool *went)
 {
     enum engine_post state = ENGINE_POST_WAITS;
-    for (int i = 0; i < GLANCES && state < ENGINE_POST_DONE; i++) {
-        state = engine_look(e, result);
+    for (int i = 0, n = g->client->looks_once ? 1 : GLANCES; i < n && state < ENGINE_POST_DONE; i++) {
+        state = engine_look(g->engine, result);
         if (state == ENGINE_POST_GOES_ON) {
             *went = true;
-            i = 0;
+            i = -1;
         } else if (state == ENGINE_POST_WAITS) {
             relax();
         }
@@ -84,7 +84,7 @@ static enum engine_post wait(struct keel_group *g, struct engine_result *result)
 {
     struct client *c = g->client;
     bool went = false;
-    enum engine_post state = glance(g->engine, result, &went);
+    enum engine_post state = glance(g, result, &went);
     if (state >= ENGINE_POST_DONE)
         return state;
     struct spin spin = spin_begin(c);
@@ -99,7 +99,7 @@ static enum engine_post wait(struct keel_group *g, struct engine_result *result)
         else if (now >= spin.keep && !patient)
             c->env.yield(c->env.user);
         went = false;
-        state = glance(g->engine, result, &went);
+        state = glance(g, result, &went);
         now = c->env.now(c->env.user);
         if (went)
             until = now + (patient && now < all ? PATIENCE_NS : c->spin_ns);
