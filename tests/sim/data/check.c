@@ -31,6 +31,12 @@ size_t check_part_at(const struct world *w, int segment, int rank)
     return (size_t)w->model->view.rank[rank].index * layout_stride(w->model->planned[segment].bytes);
 }
 
+struct parts_known {
+    bool any;
+    int segment, rank;
+    struct check_parts parts;
+};
+
 struct check_parts check_parts(const struct world *w, int segment, int rank)
 {
     struct check_parts p = {0};
@@ -51,6 +57,14 @@ struct check_parts check_parts(const struct world *w, int segment, int rank)
         p.part[p.n++] = copy + check_part_at(w, segment, rank);
     }
     return p;
+}
+
+/* The same again while one check is made: regions and sums of one part lie side by side. */
+static const struct check_parts *parts_again(const struct world *w, struct parts_known *known, int segment, int rank)
+{
+    if (!known->any || known->segment != segment || known->rank != rank)
+        *known = (struct parts_known){true, segment, rank, check_parts(w, segment, rank)};
+    return &known->parts;
 }
 
 /* ---- regions ---- */
@@ -291,36 +305,71 @@ static bool check_block(struct world *w, const char *when, const struct region *
     return all;
 }
 
-/* The checks by which each block of the copy was last seen to be well. */
-static uint64_t *seen_well(struct region *g, int node, const struct memory *m)
+/* One copy of what is looked at by blocks, and the checks by which each block of it was last seen to be well; well NULL: not known. */
+struct inspection {
+    const uint8_t *bytes;
+    size_t len, from, until;
+    const struct memory *memory;
+    struct looked *looked;
+    uint64_t *well;
+    const uint64_t *changed;
+    bool due, bad;
+};
+
+static struct inspection inspect(const struct world *w, int node, const uint8_t *bytes, size_t len,
+                                 const uint64_t *changed, struct looked *looked)
 {
-    if (!g->looked[node].well)
-        g->looked[node].well = sim_alloc(region_blocks(g) * sizeof(uint64_t));
-    else if (g->looked[node].memory != m->handle)
-        memset(g->looked[node].well, 0, region_blocks(g) * sizeof(uint64_t));
-    g->looked[node].memory = m->handle;
-    return g->looked[node].well;
+    struct inspection l = {.bytes = bytes, .len = len, .changed = changed};
+    l.memory = len > LOOK_BLOCK ? memory_at(w, node, bytes) : NULL;
+    if (!l.memory)
+        return l;
+    looked += node;
+    if (!looked->well)
+        looked->well = sim_alloc(look_blocks(len) * sizeof *looked->well);
+    else if (looked->memory != l.memory->handle)
+        memset(looked->well, 0, look_blocks(len) * sizeof *looked->well);
+    if (looked->memory != l.memory->handle)
+        looked->all = 0;
+    looked->memory = l.memory->handle;
+    l.looked = looked;
+    l.well = looked->well;
+    if (looked->all && changed[look_blocks(len)] <= looked->all && !w->model->whole &&
+        !pages_written(l.memory->pages, bytes, len, looked->all))
+        l.until = len;
+    return l;
 }
 
-static void check_region(struct world *w, struct region *g, const char *when)
+/* The next block that is to be looked at; false: none. */
+static bool inspect_next(const struct world *w, struct inspection *l)
 {
-    struct check_parts p = check_parts(w, g->segment, g->rank);
-    for (int i = 0; i < p.n && !w->failed; i++) {
-        const uint8_t *bytes = p.part[i] + g->offset;
-        const struct memory *m = g->len > REGION_BLOCK ? memory_at(w, p.node[i], bytes) : NULL;
-        uint64_t *well = m ? seen_well(g, p.node[i], m) : NULL;
-        for (size_t b = 0, from = 0; from < g->len && !w->failed; b++, from += REGION_BLOCK) {
-            size_t until = g->len - from < REGION_BLOCK ? g->len : from + REGION_BLOCK;
-            bool due = !well || well[b] == 0 || g->changed[b] > well[b] ||
-                       pages_written(m->pages, bytes + from, until - from, well[b]);
-            if (!due && !w->model->whole)
-                continue;
-            bool good = check_block(w, when, g, &p, i, from, until);
-            if (w->failed && !due)
-                world_also(w, "; it was well, and nothing is known to have changed since");
-            if (well && !w->failed)
-                well[b] = good ? w->model->checks : 0;
-        }
+    for (l->from = l->until; l->from < l->len; l->from = l->until) {
+        size_t b = l->from / LOOK_BLOCK;
+        l->until = l->len - l->from < LOOK_BLOCK ? l->len : l->from + LOOK_BLOCK;
+        l->due = !l->well || l->well[b] == 0 || l->changed[b] > l->well[b] ||
+                 pages_written(l->memory->pages, l->bytes + l->from, l->until - l->from, l->well[b]);
+        if (l->due || w->model->whole)
+            return true;
+    }
+    if (l->well)
+        l->looked->all = l->bad ? 0 : w->model->checks;
+    return false;
+}
+
+static void inspect_was(struct world *w, struct inspection *l, bool good)
+{
+    l->bad = l->bad || !good;
+    if (w->failed && !l->due)
+        world_also(w, "; it was well, and nothing is known to have changed since");
+    if (l->well && !w->failed)
+        l->well[l->from / LOOK_BLOCK] = good ? w->model->checks : 0;
+}
+
+static void check_region(struct world *w, struct region *g, const struct check_parts *p, const char *when)
+{
+    for (int i = 0; i < p->n && !w->failed; i++) {
+        struct inspection l = inspect(w, p->node[i], p->part[i] + g->offset, g->len, g->changed, g->looked);
+        while (!w->failed && inspect_next(w, &l))
+            inspect_was(w, &l, check_block(w, when, g, p, i, l.from, l.until));
     }
 }
 
@@ -379,24 +428,38 @@ double sum_element(const struct sum *s, const uint8_t *part, size_t i)
     }
 }
 
-static void check_sum(struct world *w, const struct sum *s, const char *when)
+/* Elements of one copy. */
+static void check_elements(struct world *w, const struct sum *s, const char *when, const struct check_parts *p, int k,
+                           size_t from, size_t until)
 {
-    struct check_parts p = check_parts(w, s->segment, s->rank);
-    size_t size = arith_size(s->type);
-    for (int k = 0; k < p.n && !w->failed; k++) {
-        const uint8_t *bytes = p.part[k] + s->offset;
-        if (memcmp(bytes, s->expected, s->n * size) == 0)
+    enum { FEW = 64 };
+    size_t size = arith_size(s->type), few = FEW / size * size, len;
+    const uint8_t *bytes = p->part[k] + s->offset;
+    if (memcmp(bytes + from, s->expected + from, until - from) == 0)
+        return;
+    for (size_t at = from; at < until && !w->failed; at += len) {
+        len = until - at < few ? size : few;
+        if (memcmp(bytes + at, s->expected + at, len) == 0)
             continue;
-        for (size_t i = 0; i < s->n && !w->failed; i++) {
-            if (memcmp(bytes + i * size, s->expected + i * size, size) == 0)
-                continue;
-            double got = sum_element(s, p.part[k], i);
-            if (got != s->done[i] && !sum_possible(s, i, got))
-                world_fail(
-                    w,
-                    "%s: an accumulate is lost or counted twice: segment %d, rank %d's part, element %zu, on node "
-                    "%d: %.0f, should be %.0f%s",
-                    when, s->segment, s->rank, i, p.node[k], got, s->done[i], s->adding ? " or more" : "");
+        len = size;
+        size_t i = at / size;
+        double got = sum_element(s, p->part[k], i);
+        if (got != s->done[i] && !sum_possible(s, i, got))
+            world_fail(w,
+                       "%s: an accumulate is lost or counted twice: segment %d, rank %d's part, element %zu, on node "
+                       "%d: %.0f, should be %.0f%s",
+                       when, s->segment, s->rank, i, p->node[k], got, s->done[i], s->adding ? " or more" : "");
+    }
+}
+
+static void check_sum(struct world *w, struct sum *s, const struct check_parts *p, const char *when)
+{
+    for (int k = 0; k < p->n && !w->failed; k++) {
+        struct inspection l =
+            inspect(w, p->node[k], p->part[k] + s->offset, s->n * arith_size(s->type), s->changed, s->looked);
+        while (!w->failed && inspect_next(w, &l)) {
+            check_elements(w, s, when, p, k, l.from, l.until);
+            inspect_was(w, &l, true);
         }
     }
 }
@@ -445,11 +508,12 @@ static bool pool_is_excused(const struct world *w, int planned)
 void model_check(struct world *w, const char *when)
 {
     struct model *m = w->model;
+    struct parts_known parts = {0};
     m->checks++;
     for (struct region *g = m->regions; g && !w->failed; g = g->next)
-        check_region(w, g, when);
-    for (const struct sum *s = m->sums; s && !w->failed; s = s->next)
-        check_sum(w, s, when);
+        check_region(w, g, parts_again(w, &parts, g->segment, g->rank), when);
+    for (struct sum *s = m->sums; s && !w->failed; s = s->next)
+        check_sum(w, s, parts_again(w, &parts, s->segment, s->rank), when);
     for (int i = 0; i < m->segments && !w->failed; i++)
         if (m->planned[i].is_pool && !pool_is_excused(w, i))
             check_pool(w, &m->planned[i].pool, when);

@@ -159,15 +159,30 @@ void disasters_heal(struct world *w)
 
 /* ---- fault points ---- */
 
-static struct point *point_of(const char *name)
+static struct point *point_named(const char *name)
 {
     for (int i = 0; i < sim_points; i++)
-        if (sim_point[i].name == name || strcmp(sim_point[i].name, name) == 0)
+        if (strcmp(sim_point[i].name, name) == 0)
             return &sim_point[i];
     if (sim_points == POINTS_MAX)
         return &sim_point[0];
     sim_point[sim_points].name = name;
     return &sim_point[sim_points++];
+}
+
+/* Its name is passed again and again by the same few pointers. */
+static struct point *point_of(const char *name)
+{
+    static struct {
+        const char *name;
+        struct point *point;
+    } known[4 * POINTS_MAX];
+    size_t at = ((uintptr_t)name ^ (uintptr_t)name >> 9) % (4 * POINTS_MAX);
+    if (known[at].name != name) {
+        known[at].name = name;
+        known[at].point = point_named(name);
+    }
+    return known[at].point;
 }
 
 struct pair {
@@ -251,7 +266,7 @@ void disasters_point(const char *name)
         return;
     for (int i = 0; i < w->setup.aims; i++) {
         struct aim *a = &w->setup.aim[i];
-        if (a->done || strcmp(a->point, name) != 0 || (a->node >= 0 && a->node != p->node) ||
+        if (a->done || a->point[0] != name[0] || strcmp(a->point, name) != 0 || (a->node >= 0 && a->node != p->node) ||
             (a->rank >= 0 && a->rank != p->rank) || ++a->passed < a->nth)
             continue;
         a->done = true;

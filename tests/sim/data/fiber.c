@@ -1,6 +1,5 @@
 #include "tests/sim/data/fiber.h"
 
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -15,9 +14,8 @@
 #ifdef SANITIZED_THREAD
 #include <sanitizer/tsan_interface.h>
 #endif
-#if SANITIZED
-#define FIBER_CONTEXTS                                                                                                 \
-    1 /* the sanitizers do not follow _longjmp to another stack; without them it saves system calls */
+#if defined(__x86_64__) && !SANITIZED
+#define FIBER_SWITCH 1 /* without the system calls of swapcontext, which the sanitizers know how to follow */
 #endif
 
 enum { STACK_BYTES = 256 * 1024, GUARD_BYTES = 4096 };
@@ -27,17 +25,36 @@ struct fiber {
     void (*run)(void *arg);
     void *arg;
     char *stack;
+#ifdef FIBER_SWITCH
+    void *sp; /* where it goes on */
+#else
     ucontext_t context;
-    jmp_buf jump;
+#endif
     bool begun, done;
     void *fake_stack; /* address sanitizer's */
     void *thread;     /* thread sanitizer's */
 };
 
 static struct fiber *running, *free_fibers;
+#ifdef FIBER_SWITCH
+static void *scheduler_sp;
+
+/* What a function keeps goes onto the stack, which is left for the other one. */
+void fiber_switch(void **from, void *to);
+__asm__(".text\n"
+        ".p2align 4\n"
+        ".globl fiber_switch\n"
+        ".hidden fiber_switch\n"
+        ".type fiber_switch, @function\n"
+        "fiber_switch:\n"
+        "\tpushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n"
+        "\tmovq %rsp, (%rdi)\n"
+        "\tmovq %rsi, %rsp\n"
+        "\tpopq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbx\n\tpopq %rbp\n"
+        "\tret\n"
+        ".size fiber_switch, .-fiber_switch\n");
+#else
 static ucontext_t scheduler;
-#ifndef FIBER_CONTEXTS
-static jmp_buf scheduler_jump;
 #endif
 #ifdef SANITIZED_ADDRESS
 static const void *scheduler_stack;
@@ -96,11 +113,10 @@ static void to_scheduler(void)
 #ifdef SANITIZED_THREAD
     __tsan_switch_to_fiber(scheduler_thread, 0);
 #endif
-#ifdef FIBER_CONTEXTS
-    swapcontext(&running->context, &scheduler);
+#ifdef FIBER_SWITCH
+    fiber_switch(&running->sp, scheduler_sp);
 #else
-    if (_setjmp(running->jump) == 0)
-        _longjmp(scheduler_jump, 1);
+    swapcontext(&running->context, &scheduler);
 #endif
     arrived_in_fiber();
 }
@@ -117,27 +133,30 @@ static void first(void)
 static void begin(struct fiber *f)
 {
     f->begun = true;
+#ifdef FIBER_SWITCH
+    enum { KEPT = 6 };
+    void **top = (void **)(f->stack + STACK_BYTES - 16); /* where a call would have left the address to return to */
+    *--top = NULL;
+    *--top = (void *)first;
+    f->sp = top - KEPT;
+#else
     if (getcontext(&f->context) != 0)
         abort();
     f->context.uc_stack.ss_sp = f->stack + GUARD_BYTES;
     f->context.uc_stack.ss_size = STACK_BYTES - GUARD_BYTES;
     f->context.uc_link = NULL;
     makecontext(&f->context, first, 0);
+#endif
 }
 
 static void enter(struct fiber *f)
 {
-    bool begun = f->begun;
-    if (!begun)
+    if (!f->begun)
         begin(f);
-#ifdef FIBER_CONTEXTS
-    swapcontext(&scheduler, &f->context);
+#ifdef FIBER_SWITCH
+    fiber_switch(&scheduler_sp, f->sp);
 #else
-    if (_setjmp(scheduler_jump) == 0) {
-        if (begun)
-            _longjmp(f->jump, 1);
-        swapcontext(&scheduler, &f->context);
-    }
+    swapcontext(&scheduler, &f->context);
 #endif
 }
 

@@ -230,8 +230,10 @@ void model_status(struct world *w, struct runner *r, int segment, int rank, keel
 void model_changed(struct world *w, struct region *g, size_t offset, size_t len)
 {
     g->changes++;
-    for (size_t b = offset / REGION_BLOCK; len && b <= (offset + len - 1) / REGION_BLOCK; b++)
+    for (size_t b = offset / LOOK_BLOCK; len && b <= (offset + len - 1) / LOOK_BLOCK; b++)
         g->changed[b] = w->model->checks + 1;
+    if (len)
+        g->changed[look_blocks(g->len)] = w->model->checks + 1;
 }
 
 struct pending *model_put(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src,
@@ -347,10 +349,12 @@ void sum_write(keel_type type, uint8_t *at, double value)
 }
 
 /* So much is complete. */
-void sum_done(struct sum *s, size_t i, double value)
+void sum_done(struct world *w, struct sum *s, size_t i, double value)
 {
+    size_t at = i * arith_size(s->type);
     s->done[i] = value;
-    sum_write(s->type, s->expected + i * arith_size(s->type), value);
+    sum_write(s->type, s->expected + at, value);
+    s->changed[at / LOOK_BLOCK] = s->changed[look_blocks(s->n * arith_size(s->type))] = w->model->checks + 1;
 }
 
 struct adding *model_add(struct world *w, struct runner *r, struct sum *s, size_t first, size_t n, double value)
@@ -373,13 +377,16 @@ void model_add_done(struct world *w, struct adding *a, keel_status status)
     if (!a->sum)
         return;
     bool none = status == KEEL_ERR_NOMEM; /* nothing was done */
+    if (none)
+        for (size_t i = 0; i < a->n; i++) /* nor may it be there */
+            sum_done(w, a->sum, a->first + i, a->sum->done[a->first + i]);
     if (!none && (status != KEEL_OK || model_is_zombie(w, a->rank, a->incarnation))) {
         a->doubt = true;
         a->by_timeout = a->by_timeout || status == KEEL_ERR_TIMEOUT;
         return;
     }
     for (size_t i = 0; i < a->n && !none; i++)
-        sum_done(a->sum, a->first + i, a->sum->done[a->first + i] + a->value);
+        sum_done(w, a->sum, a->first + i, a->sum->done[a->first + i] + a->value);
     struct adding **link = &a->sum->adding;
     while (*link != a)
         link = &(*link)->next;

@@ -35,6 +35,13 @@ struct pending {
     uint8_t bytes[];
 };
 
+/* A copy is as it may be as long as nothing was written and nothing has changed. */
+struct looked {
+    int64_t memory; /* its handle */
+    uint64_t all;   /* a check in which all blocks were well, 0: none is known */
+    uint64_t *well; /* [blocks]: the last check in which every word was as it may be, 0: none was */
+};
+
 struct region {
     struct region *next;
     int number;
@@ -44,16 +51,15 @@ struct region {
     uint64_t changes; /* puts begun or ended */
     struct pending *pending;
     uint8_t *base;
-    uint64_t *changed; /* [blocks]: the number of the check that came next when a put there began or ended */
-    struct {
-        int64_t memory;  /* its handle */
-        uint64_t *well;  /* [blocks]: the last check in which every word was as it may be, 0: none was */
-    } looked[NODES_MAX]; /* a copy is as it may be as long as nothing was written and nothing has changed */
+    uint64_t *
+        changed; /* [blocks + 1]: the number of the check that came next when a put there began or ended, and the last of
+                        * these numbers */
+    struct looked looked[NODES_MAX];
 };
-enum { REGION_BLOCK = 16 * 1024 };
-static inline size_t region_blocks(const struct region *g)
+enum { LOOK_BLOCK = 16 * 1024 };
+static inline size_t look_blocks(size_t len)
 {
-    return (g->len + REGION_BLOCK - 1) / REGION_BLOCK;
+    return (len + LOOK_BLOCK - 1) / LOOK_BLOCK;
 }
 
 /* What a sum is for: everybody's accumulates, everybody's signals, or the signals of the rank before its own. */
@@ -77,6 +83,8 @@ struct sum {
     size_t offset, n;
     double *done;      /* [n] of each element, which is a whole number; the real part of a complex one */
     uint8_t *expected; /* the same as it is in memory */
+    uint64_t *changed; /* as a region's: when something became complete there */
+    struct looked looked[NODES_MAX];
     struct adding *adding;
 };
 
@@ -184,7 +192,7 @@ void model_enters(struct runner *r);
 void model_met(struct world *w, const struct runner *r, uint64_t in);
 
 /* So much of an element is complete. */
-void sum_done(struct sum *s, size_t i, double value);
+void sum_done(struct world *w, struct sum *s, size_t i, double value);
 /* A number as an element of the type. */
 void sum_write(keel_type type, uint8_t *at, double value);
 /* An element of a sum as a number. */

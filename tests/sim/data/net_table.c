@@ -243,6 +243,8 @@ static keel_status sim_read(struct tp_ep *base, void *dst, size_t len, uint64_t 
 static int sim_poll(struct tp *base, struct tp_event *events, int max)
 {
     struct sim_tp *tp = tp_of(base);
+    if (!tp->held && !tp->arrived.first && !tp->ready)
+        return 0;
     struct heap *outer = heap_enter(NULL);
     for (struct item *i; (i = tp->held) != NULL;) {
         tp->held = i->next;

@@ -113,7 +113,7 @@ struct memory *memory_find(struct world *w, int64_t handle)
     return m;
 }
 
-struct memory *memory_at(struct world *w, int node, const void *at)
+struct memory *memory_at(const struct world *w, int node, const void *at)
 {
     const uint8_t *byte = at;
     struct memory *m = w->memory;

@@ -13,6 +13,7 @@ struct pages {
     uint8_t *base;
     size_t blocks;                /* a power of two */
     size_t open_from, open_until; /* blocks: outside of these none can be written */
+    bool *dirty;                  /* [blocks]: not known to be zero */
     uint64_t written[];           /* of each block: the number of the look that was the next one then */
 };
 
@@ -32,6 +33,7 @@ static void open_block(struct pages *p, size_t block)
 {
     mprotect(p->base + block * PAGES_BLOCK, PAGES_BLOCK, PROT_READ | PROT_WRITE);
     p->written[block] = coming;
+    p->dirty[block] = true;
     if (p->open_from == p->open_until)
         p->open_from = p->open_until = block;
     if (block < p->open_from)
@@ -44,7 +46,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 {
     struct pages *p = find(info->si_addr);
     size_t block = p ? (size_t)((uint8_t *)info->si_addr - p->base) / PAGES_BLOCK : 0;
-    if (p && p->written[block] != coming)
+    if (p && (p->written[block] != coming || !p->dirty[block]))
         open_block(p, block);
     else if (others.sa_flags & SA_SIGINFO)
         others.sa_sigaction(sig, info, context);
@@ -66,17 +68,18 @@ static struct pages *map(size_t blocks)
 {
     struct heap *outer = heap_enter(NULL);
     struct pages *p = calloc(1, sizeof *p + blocks * sizeof p->written[0]);
+    bool *dirty = calloc(blocks, sizeof *dirty);
     heap_enter(outer);
-    void *base = mmap(NULL, blocks * PAGES_BLOCK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (!p || base == MAP_FAILED) {
+    void *base = mmap(NULL, blocks * PAGES_BLOCK, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!p || !dirty || base == MAP_FAILED) {
         perror("pages");
         exit(2);
     }
-    *p = (struct pages){.base = base, .blocks = blocks};
+    *p = (struct pages){.base = base, .blocks = blocks, .dirty = dirty};
     return p;
 }
 
-/* One that an earlier run has had: new memory from the system costs more than to clear it. */
+/* One that an earlier run has had: new memory from the system costs more than to clear what is not zero of it. */
 static struct pages *used(size_t blocks)
 {
     struct pages **link = &unused;
@@ -86,6 +89,11 @@ static struct pages *used(size_t blocks)
     if (p) {
         *link = p->next;
         mprotect(p->base, blocks * PAGES_BLOCK, PROT_READ | PROT_WRITE);
+        for (size_t i = 0; i < blocks; i++)
+            if (p->dirty[i])
+                memset(p->base + i * PAGES_BLOCK, 0, PAGES_BLOCK);
+        memset(p->dirty, 0, blocks * sizeof *p->dirty);
+        mprotect(p->base, blocks * PAGES_BLOCK, PROT_READ);
     }
     return p;
 }
@@ -96,14 +104,11 @@ struct pages *pages_alloc(size_t bytes, uint8_t **base)
     while (blocks * PAGES_BLOCK < bytes)
         blocks *= 2;
     struct pages *p = used(blocks);
-    if (p)
-        memset(p->base, 0, bytes);
-    else
+    if (!p)
         p = map(blocks);
     watch();
     p->next = all;
-    p->open_from = 0;
-    p->open_until = blocks;
+    p->open_from = p->open_until = 0;
     for (size_t i = 0; i < blocks; i++)
         p->written[i] = coming;
     all = p;

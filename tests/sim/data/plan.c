@@ -17,7 +17,7 @@ static void add_region(struct world *w, int segment, int rank, size_t offset, si
                          .len = len,
                          .writer = writer,
                          .base = sim_alloc(len)};
-    g->changed = sim_alloc(region_blocks(g) * sizeof *g->changed);
+    g->changed = sim_alloc((look_blocks(len) + 1) * sizeof *g->changed);
     m->regions = g;
 }
 
@@ -29,6 +29,7 @@ static void add_sum(struct world *w, const struct sum *like)
     sum->next = m->sums;
     sum->done = sim_alloc(sum->n * sizeof(double));
     sum->expected = sim_alloc(sum->n * arith_size(sum->type));
+    sum->changed = sim_alloc((look_blocks(sum->n * arith_size(sum->type)) + 1) * sizeof *sum->changed);
     m->sums = sum;
 }
 

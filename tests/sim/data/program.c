@@ -109,6 +109,7 @@ bool program_tasks(struct program *p)
 {
     struct pool *t = &p->w->model->planned[p->tasks_of].pool;
     bool alone = !p->r->program->next;
+    uint64_t patience = 20 * US;
     if (t->begun < p->round)
         t->begun = p->round;
     while (!p->over && !p->w->failed) {
@@ -119,9 +120,11 @@ bool program_tasks(struct program *p)
         if (status == KEEL_ERR_TIMEOUT && p->w->setup.timeout_ns < SEC)
             continue;
         if (status == KEEL_ERR_STATE && !alone) { /* another thread has one */
-            process_spend(p->process, sched_below(program_random(p), 20 * US));
+            process_spend(p->process, sched_below(program_random(p), patience));
+            patience *= patience < 160 * US ? 2 : 1;
             continue;
         }
+        patience = 20 * US;
         if (program_data_lost(p, status, "keel_task_next"))
             return false;
         if (task < 0)

@@ -192,7 +192,7 @@ static void decide_sum(struct world *w, struct sum *s)
         s->adding = s->adding->next;
     }
     for (size_t i = 0; p.n && i < s->n; i++)
-        sum_done(s, i, sum_element(s, p.part[0], i));
+        sum_done(w, s, i, sum_element(s, p.part[0], i));
 }
 
 void model_check_quiet(struct world *w)

@@ -29,7 +29,7 @@ static void env_sleep(void *user, int ms)
 static void env_yield(void *user)
 {
     struct runner *r = user;
-    process_spend(process_current(), sched_between(&r->w->sched, 50, 500));
+    process_spend(process_current(), sched_between(&r->w->sched, r->turn_ns / 10, r->turn_ns));
 }
 
 static keel_status ask(struct runner *r, struct control *request, void **memory)
@@ -155,6 +155,8 @@ static void runner_main(void *user)
     r->client.timeout_ns = w->setup.timeout_ns;
     r->client.spin_ns = sched_chance(&w->sched, 0.5) ? 0 : 2 * US;
     r->own->user = client_own_link(&r->client);
+    r->client.looks_once = true;
+    r->turn_ns = sched_chance(&w->sched, 0.25) ? 500 : sched_between(&w->sched, 500, 4 * US);
     r->client.bytewise = sched_chance(&w->sched, 0.5);
     client_attach(&r->client, r->own);
     hall_attach(&r->client, r->node->hall);

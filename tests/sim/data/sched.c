@@ -9,10 +9,10 @@
 static struct process *current;
 static struct heap simulator;
 
-/* Who waits for a condition: woken by a broadcast, and by nothing else. */
+/* Who waits for a condition, or for a mutex: woken by a broadcast, or when it is given back, and by nothing else. */
 struct sleeper {
     struct sleeper *next;
-    const pthread_cond_t *condition;
+    const void *what;
     struct process *process;
     uint64_t token;
 };
@@ -39,15 +39,17 @@ void sim_free_all(void)
 
 void sched_init(struct sched *s, uint64_t seed)
 {
-    *s = (struct sched){.capacity = 256};
+    *s = (struct sched){.capacity = 256, .turn_capacity = 64};
     sleepers = NULL; /* those of the run before have gone with its memory */
     s->heap = sim_alloc(s->capacity * sizeof *s->heap);
+    s->turn = sim_alloc(s->turn_capacity * sizeof *s->turn);
     rng_seed(&s->rng, seed);
 }
 
 void sched_fini(struct sched *s)
 {
     free(s->heap);
+    free(s->turn);
 }
 
 static bool before(const struct sched_event *a, const struct sched_event *b)
@@ -86,8 +88,80 @@ static struct sched_event pop(struct sched *s)
     return first;
 }
 
+/* ---- turns ---- */
+
+static bool comes_first(const struct sched_turn *a, const struct sched_turn *b)
+{
+    return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void put_turn(struct sched *s, size_t i, const struct sched_turn *t)
+{
+    s->turn[i] = *t;
+    t->process->turn = i + 1;
+}
+
+/* From place i, which is free, upwards or downwards. */
+static void settle_turn(struct sched *s, size_t i, const struct sched_turn *t)
+{
+    for (; i > 0 && comes_first(t, &s->turn[(i - 1) / 2]); i = (i - 1) / 2)
+        put_turn(s, i, &s->turn[(i - 1) / 2]);
+    for (size_t child; (child = 2 * i + 1) < s->turns; i = child) {
+        if (child + 1 < s->turns && comes_first(&s->turn[child + 1], &s->turn[child]))
+            child++;
+        if (!comes_first(&s->turn[child], t))
+            break;
+        put_turn(s, i, &s->turn[child]);
+    }
+    put_turn(s, i, t);
+}
+
+static void no_turn(struct process *p)
+{
+    struct sched *s = p->sched;
+    if (!p->turn)
+        return;
+    size_t i = p->turn - 1;
+    struct sched_turn last = s->turn[--s->turns];
+    p->turn = 0;
+    if (i < s->turns)
+        settle_turn(s, i, &last);
+}
+
+/* The process goes on then, if it does not before. */
+static void turn_at(struct process *p, uint64_t at)
+{
+    struct sched *s = p->sched;
+    struct sched_turn t = {at < s->now ? s->now : at, ++s->order, p};
+    if (p->turn && !comes_first(&t, &s->turn[p->turn - 1]))
+        return;
+    if (p->turn) {
+        settle_turn(s, p->turn - 1, &t);
+        return;
+    }
+    if (s->turns == s->turn_capacity) {
+        struct sched_turn *wider = sim_alloc(2 * s->turn_capacity * sizeof *wider);
+        memcpy(wider, s->turn, s->turns * sizeof *wider);
+        free(s->turn);
+        s->turn = wider;
+        s->turn_capacity *= 2;
+    }
+    settle_turn(s, s->turns++, &t);
+}
+
+static void resume(struct process *p);
+
 bool sched_step(struct sched *s)
 {
+    if (s->turns && (!s->events || s->turn[0].at < s->heap[0].at ||
+                     (s->turn[0].at == s->heap[0].at && s->turn[0].order < s->heap[0].order))) {
+        struct process *p = s->turn[0].process;
+        s->now = s->turn[0].at;
+        s->steps++;
+        no_turn(p);
+        resume(p);
+        return true;
+    }
     if (s->events == 0)
         return false;
     struct sched_event e = pop(s);
@@ -119,11 +193,8 @@ struct process *process_current(void)
     return current;
 }
 
-static void resume(void *arg, uint64_t token)
+static void resume(struct process *p)
 {
-    struct process *p = arg;
-    if (p->state != PROCESS_WAITING || token != p->token)
-        return;
     if (p->frozen) {
         p->due = true;
         return;
@@ -135,8 +206,11 @@ static void resume(void *arg, uint64_t token)
     fiber_resume(p->fiber);
     heap_enter(outer);
     current = NULL;
-    if (fiber_is_done(p->fiber))
+    if (fiber_is_done(p->fiber)) {
         p->state = PROCESS_DEAD;
+        if (p->of && p->of->joins)
+            turn_at(p->of, p->sched->now + sched_between(p->sched, 100, 10 * US));
+    }
 }
 
 void process_start(struct process *p, struct sched *s, int node, int rank, uint32_t incarnation,
@@ -147,7 +221,7 @@ void process_start(struct process *p, struct sched *s, int node, int rank, uint3
     struct heap *outer = heap_enter(NULL);
     p->fiber = fiber_create(main, user);
     heap_enter(outer);
-    sched_at(s, s->now + delay, resume, p, p->token);
+    turn_at(p, s->now + delay);
 }
 
 static void suspend(struct process *p, uint64_t until, bool deaf)
@@ -155,7 +229,7 @@ static void suspend(struct process *p, uint64_t until, bool deaf)
     p->state = PROCESS_WAITING;
     p->deaf = deaf;
     if (until != NEVER)
-        sched_at(p->sched, until, resume, p, p->token);
+        turn_at(p, until);
     fiber_suspend();
 }
 
@@ -186,7 +260,7 @@ static void signal_one(struct process *p)
     uint64_t delay =
         sched_chance(p->sched, 0.02) ? sched_below(p->sched, 300 * US) : sched_between(p->sched, 100, 3 * US);
     p->deaf = true;
-    sched_at(p->sched, p->sched->now + delay, resume, p, p->token);
+    turn_at(p, p->sched->now + delay);
 }
 
 void process_signal(struct process *p)
@@ -201,13 +275,19 @@ bool process_is_current(const struct process *p)
     return current && (current == p || current->of == p);
 }
 
+static void kill_one(struct process *p)
+{
+    p->state = PROCESS_DEAD;
+    no_turn(p);
+}
+
 void process_kill(struct process *p)
 {
     if (p->state == PROCESS_DEAD)
         return;
-    p->state = PROCESS_DEAD;
+    kill_one(p);
     for (struct process *t = p->threads; t; t = t->next_thread)
-        t->state = PROCESS_DEAD;
+        kill_one(t);
     if (process_is_current(p))
         fiber_suspend(); /* never resumed */
 }
@@ -240,7 +320,7 @@ static void thaw_one(struct process *p)
     p->frozen = false;
     p->frozen_ns += p->sched->now - p->frozen_at;
     if (p->due)
-        sched_at(p->sched, p->sched->now, resume, p, p->token);
+        turn_at(p, p->sched->now);
     p->due = false;
 }
 
@@ -282,50 +362,98 @@ static void free_threads(struct process *p)
 
 void process_join(struct process *p)
 {
+    p->joins = true;
     while (threads_run(p))
-        process_spend(p, sched_between(p->sched, 100, 10 * US));
+        suspend(p, NEVER, true);
+    p->joins = false;
     free_threads(p);
 }
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the name is the linker's
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m);
+int __real_pthread_mutex_unlock(pthread_mutex_t *m);
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *m);
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *m);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
 
-/* Who has it sleeps on another fiber of the same thread of the system. The more wait, the longer until one looks again. */
+static void wait_for(const void *what)
+{
+    struct sleeper *s = sim_alloc(sizeof *s);
+    *s = (struct sleeper){sleepers, what, current, current->token};
+    sleepers = s;
+}
+
+static bool still_waits(const struct sleeper *s)
+{
+    return s->process->state == PROCESS_WAITING && s->process->token == s->token;
+}
+
+/* Who has it sleeps on another fiber of the same thread of the system. */
 int __wrap_pthread_mutex_lock(pthread_mutex_t *m)
 {
     int error;
     while ((error = pthread_mutex_trylock(m)) == EBUSY && current) {
-        struct process *of = current->of ? current->of : current;
-        of->locking++;
-        process_spend(current, of->locking * sched_between(current->sched, 20, 300));
-        of->locking--;
+        wait_for(m);
+        suspend(current, NEVER, true);
     }
     return error;
 }
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *m);
+
+/* One of the n that wait for it. */
+static void wake_one(const void *what, uint64_t n)
+{
+    uint64_t skip = sched_below(sleepers->process->sched, n);
+    for (struct sleeper **link = &sleepers, *s; (s = *link); link = &s->next) {
+        if (s->what != what || skip-- > 0)
+            continue;
+        struct sched *of = s->process->sched;
+        *link = s->next;
+        turn_at(s->process, of->now + sched_between(of, 20, 300));
+        free(s);
+        return;
+    }
+}
+
+/* One of those that wait for it may try; another one may be faster. */
+int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
+{
+    int error = __real_pthread_mutex_unlock(m);
+    uint64_t n = 0;
+    for (struct sleeper **link = &sleepers, *s; (s = *link);) {
+        if (s->what == m && !still_waits(s)) {
+            *link = s->next;
+            free(s);
+            continue;
+        }
+        n += s->what == m;
+        link = &s->next;
+    }
+    if (n == 0)
+        return error;
+    wake_one(m, n);
+    return error;
+}
 
 int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *m)
 {
-    struct sleeper *s = sim_alloc(sizeof *s);
-    *s = (struct sleeper){sleepers, condition, current, current->token};
-    sleepers = s;
-    pthread_mutex_unlock(m);
+    wait_for(condition);
+    __wrap_pthread_mutex_unlock(m);
     suspend(current, NEVER, true);
     return __wrap_pthread_mutex_lock(m);
 }
 
-int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
-
 int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
 {
     for (struct sleeper **link = &sleepers, *s; (s = *link);) {
-        if (s->condition != condition) {
+        if (s->what != condition) {
             link = &s->next;
             continue;
         }
         *link = s->next;
         struct sched *of = s->process->sched;
-        sched_at(of, of->now + sched_between(of, 100, 3 * US), resume, s->process, s->token);
+        uint64_t at = of->now + sched_between(of, 100, 3 * US);
+        if (still_waits(s))
+            turn_at(s->process, at);
         free(s);
     }
     return 0;

@@ -25,10 +25,18 @@ struct sched_event {
     uint64_t n;
 };
 
+/* A process's next turn. There is one at most: what a process that has had its turn would have been woken for does not fill the queue. */
+struct sched_turn {
+    uint64_t at, order;
+    struct process *process;
+};
+
 struct sched {
     uint64_t now, order, steps;
     struct sched_event *heap;
     size_t events, capacity;
+    struct sched_turn *turn; /* a heap, too */
+    size_t turns, turn_capacity;
     struct rng rng;
 };
 
@@ -48,11 +56,12 @@ struct process {
     uint32_t incarnation;
     enum process_state state;
     bool frozen;
-    bool due;         /* something to run came while it was frozen */
-    bool deaf;        /* waits for its time only */
-    bool handed;      /* signalled before it slept */
-    uint64_t locking; /* of its threads that wait for a mutex of the program's */
+    bool due;    /* something to run came while it was frozen */
+    bool deaf;   /* waits for its time only */
+    bool handed; /* signalled before it slept */
+    bool joins;  /* waits for the end of its threads */
     uint64_t token;
+    size_t turn; /* 1 + its place among the turns, 0: it has none */
     struct fiber *fiber;
     struct heap heap;
     uint64_t frozen_ns; /* in all */

@@ -102,6 +102,7 @@ struct runner {
     struct intent_page *intents;
     struct tp *net, *shm;
     struct tp_ep *own;
+    uint64_t turn_ns; /* a processor that was given up comes back after up to so long */
     uint32_t request; /* number of the last one */
     bool asks, answered;
     struct control answer;
@@ -247,7 +248,8 @@ void runner_freeze(struct runner *r, uint64_t ns);
 void runner_answer(struct runner *r, const struct control *reply, int64_t handle);
 void runner_free(struct runner *r);
 struct memory *memory_find(struct world *w, int64_t handle);
-struct memory *memory_at(struct world *w, int node, const void *at); /* a large one that holds this byte, or NULL */
+struct memory *memory_at(const struct world *w, int node,
+                         const void *at); /* a large one that holds this byte, or NULL */
 void memory_unref(struct world *w, struct memory *m);
 
 /* plan.c: the program of the run, the same for all ranks, into the model */
