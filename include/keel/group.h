@@ -35,7 +35,8 @@ keel_group *keel_group_world(void);
 keel_group *keel_group_node(void);
 
 /* The listed ranks, in that order. Only they call, all with the same list and tag; nobody else is needed. Ranks that are dead,
- * or die during the call, are left out: every caller that lives gets the same group. The tag tells apart groups of the same list
+ * or die during the call, are left out: every caller that lives gets the same group. One that leaves (keel_finalize) right after this, or a shrink, may have
+ * got more members than the others, those that had not left yet; all that stay have the same. The tag tells apart groups of the same list
  * that are created at the same time.
  * blocks    until all listed ranks that live have called.
  * errors    KEEL_ERR_ARG: a negative count, a rank out of range or twice, the caller not in the list. KEEL_ERR_STATE: the

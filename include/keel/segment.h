@@ -29,7 +29,7 @@ typedef enum keel_redundancy {
  * errors    the same on all ranks, and then nothing is left of it: KEEL_ERR_MISMATCH if arguments differ; KEEL_ERR_NOMEM or
  *           KEEL_ERR_LIMIT if one of them cannot have its part; what keel_fence_all would have told one of them.
  *           A rank alone may be told KEEL_ERR_TIMEOUT: a process has been stopped (SIGSTOP) for KEEL_TIMEOUT_MS. Then the same call is made again, and goes on; until it has
- *           ended other allocations and frees, and keel_barrier, keel_bcast and keel_allreduce_sum, are KEEL_ERR_STATE. Freeing, mutexes and task pools do the same. */
+ *           ended other allocations, also one with other arguments, and frees, and keel_barrier, keel_bcast and keel_allreduce_sum, are KEEL_ERR_STATE. Freeing, mutexes and task pools do the same. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);
 /* The same with parts of different sizes.
  * bytes     [keel_size()] of each rank's part, the same on all ranks; the caller's, read before the call returns. A restarted rank passes
@@ -43,7 +43,7 @@ KEEL_MUST_CHECK keel_status keel_segment_alloc_parts(const size_t *bytes, keel_r
  *           place of a member is none, and does not get the segment.
  * errors    as above; KEEL_ERR_ARG, KEEL_ERR_STATE: of the group (keel/group.h). KEEL_ERR_LIMIT after 2^31 of them in a job. After KEEL_ERR_TIMEOUT, of a free of
  *           it, too, the same call goes on, and until it has ended other allocations and frees of the group, keel_group_agree, keel_group_shrink and keel_group_free are
- *           KEEL_ERR_STATE; what it began with counts. */
+ *           KEEL_ERR_STATE, also one with other sizes. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc_group(keel_group *group, const size_t *bytes, keel_redundancy redundancy,
                                                      keel_segment **out);
 /* How a process that is no member reaches one part of a group's segment. keel_segment_describe fills *out with the rank's part; any message carries

@@ -201,6 +201,7 @@ struct client {
     struct unfinished {   /* an allocation or a free that ended by its time-out, to be gone on with; NULL: none */
         struct keel_segment *segment;
         bool frees;
+        uint64_t wanted;  /* of an allocation: segment_fingerprint */
         keel_status said; /* by this rank */
         keel_status met;  /* before, by operations */
         bool under_way;

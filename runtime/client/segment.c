@@ -330,9 +330,10 @@ static bool is_open(const struct client *c)
     return c->coll.deciding || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK;
 }
 
-static void keep_for_later(struct client *c, struct keel_segment *s, bool frees, keel_status said, keel_status met)
+static void keep_for_later(struct client *c, struct unfinished u)
 {
-    c->unfinished = (struct unfinished){.segment = s, .frees = frees, .said = said, .met = met, .under_way = true};
+    c->unfinished = u;
+    c->unfinished.under_way = true;
 }
 
 static bool is_known(const struct client *c, uint64_t what)
@@ -417,7 +418,7 @@ static keel_status alloc_together(struct client *c, struct keel_segment *s, cons
     struct engine_call call = decision(CALL_ALLOC, r->seg, fingerprint, s ? s->base : 0, *made);
     keel_status agreed = collective_decide(c, &call, &worst);
     if (c->coll.deciding)
-        keep_for_later(c, s, false, *made, before);
+        keep_for_later(c, (struct unfinished){.segment = s, .wanted = fingerprint, .said = *made, .met = before});
     else
         c->unfinished.under_way = false;
     if (is_open(c))
@@ -492,9 +493,13 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
         *out = NULL;
     if (!may_begin(c, false, NULL))
         return KEEL_ERR_STATE;
+    bool again = c->unfinished.under_way;
+    uint64_t fingerprint = segment_fingerprint(c, want);
+    if (again && c->unfinished.wanted != fingerprint)
+        return KEEL_ERR_STATE; /* another call */
     if (c->segments_next == SEGMENT_GROUP_FIRST)
         return KEEL_ERR_LIMIT;
-    bool exists = others_have_it(c), again = c->unfinished.under_way;
+    bool exists = others_have_it(c);
     keel_status status = exists ? segment_count_last(c) : KEEL_OK;
     if (status != KEEL_OK)
         return status;
@@ -513,7 +518,7 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
                         .b = (int64_t)c->instance + 1 + c->uncounted.any};
     status = able;
     if (!exists) {
-        status = alloc_together(c, s, &r, segment_fingerprint(c, want), &able);
+        status = alloc_together(c, s, &r, fingerprint, &able);
         if (c->coll.deciding)
             return status;
     }
@@ -646,7 +651,7 @@ static keel_status free_together(struct client *c, struct keel_segment *segment)
     struct engine_call call = decision(CALL_FREE, segment->index, 0, 0, KEEL_OK);
     status = collective_decide(c, &call, &value);
     if (c->coll.deciding)
-        keep_for_later(c, segment, true, KEEL_OK, before);
+        keep_for_later(c, (struct unfinished){.segment = segment, .frees = true, .met = before});
     else
         c->unfinished.under_way = false;
     if (is_open(c))

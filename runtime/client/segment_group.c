@@ -203,6 +203,16 @@ static void begin(struct keel_group *g, const size_t *bytes, keel_redundancy red
     (void)next(o, SEGMENT_WANTED, o->fingerprint);
 }
 
+/* Is it the call that has begun? Of one for whose sizes there was no memory nothing is known. */
+static bool is_same(const struct keel_group *g, const size_t *bytes, keel_redundancy redundancy)
+{
+    const struct segment_of_group *o = &g->segments;
+    bool same = o->redundancy == redundancy;
+    for (int m = 0; o->parts && m < group_size(g->ranks) && same; m++)
+        same = o->parts[group_rank(g->ranks, m)] == (bytes ? bytes[m] : 0);
+    return same;
+}
+
 keel_status segment_alloc_group(struct keel_group *g, const size_t *bytes, keel_redundancy redundancy,
                                 keel_segment **out)
 {
@@ -216,6 +226,8 @@ keel_status segment_alloc_group(struct keel_group *g, const size_t *bytes, keel_
         return KEEL_ERR_STATE;
     if (again && !out)
         return KEEL_ERR_ARG;
+    if (again && !is_same(g, bytes, redundancy))
+        return KEEL_ERR_STATE;
     if (!again)
         begin(g, bytes, redundancy, out != NULL);
     if (go_on(g, &status))

@@ -1,5 +1,5 @@
-/* leave mail|wait|request|several|alloc|outlast|twice|calls: what finalize does with messages that were sent, with a thread that waits, with a request that
- * nobody waited for, with threads that allocate, leave, or make one call after the other. Two ranks, several: five. Exit 0 if all is right. */
+/* leave mail|wait|request|several|alloc|outlast|twice|calls|made: what finalize does with messages that were sent, with a thread that waits, with a request that
+ * nobody waited for, with threads that allocate, leave, or make one call after the other. Two ranks, several and made: five. Exit 0 if all is right. */
 #include <keel/keel.h>
 
 #include <pthread.h>
@@ -42,6 +42,24 @@ static void several(void)
         if (r != keel_rank())
             EXPECT_STATUS(keel_message_receive(r, 5, bytes, sizeof bytes, &len, NULL), KEEL_OK);
     EXPECT_STATUS(keel_barrier(), KEEL_OK);
+}
+
+/* The first leaves right after it has made a group with the others, who have the same one. */
+static void made(void)
+{
+    int all[] = {0, 1, 2, 3, 4}, sizes[5], n = keel_size();
+    keel_group *first, *g;
+    EXPECT(n == 5);
+    CHECK(keel_group_create(all, n, 1, &first));
+    CHECK(keel_group_shrink(first, &g));
+    if (keel_rank() == 0)
+        return;
+    int size = keel_group_size(g);
+    EXPECT(size == n || size == n - 1);
+    sizes[0] = n - 1; /* of who has left nothing comes */
+    CHECK(keel_group_allgather(g, &size, &sizes[n - size], sizeof size));
+    for (int r = 1; r < n; r++)
+        EXPECT(sizes[r] == size);
 }
 
 static void *wait_for_a_message(void *unused)
@@ -178,6 +196,8 @@ int main(int argc, char **argv)
         mail();
     if (strcmp(argv[1], "several") == 0)
         several();
+    if (strcmp(argv[1], "made") == 0)
+        made();
     if (strcmp(argv[1], "alloc") == 0)
         alloc();
     if (strcmp(argv[1], "outlast") == 0)

@@ -27,6 +27,27 @@ static keel_status make(keel_segment **s)
                  : keel_segment_alloc(WORDS * sizeof(int64_t), KEEL_REDUNDANCY_SHADOW, s);
 }
 
+/* With other arguments it is another call. */
+static void expect_no_other_allocation(void)
+{
+    keel_segment *s;
+    keel_mutexes *m;
+    keel_taskpool *p;
+    size_t *others_sizes = calloc((size_t)keel_size(), sizeof *others_sizes);
+    EXPECT(others_sizes);
+    if (group) {
+        EXPECT(keel_segment_alloc_group(group, others_sizes, KEEL_REDUNDANCY_SHADOW, &s) == KEEL_ERR_STATE && !s);
+        EXPECT(keel_segment_alloc_group(group, sizes, KEEL_REDUNDANCY_NONE, &s) == KEEL_ERR_STATE && !s);
+    } else {
+        EXPECT(keel_segment_alloc(WORDS * sizeof(int64_t), KEEL_REDUNDANCY_NONE, &s) == KEEL_ERR_STATE && !s);
+        EXPECT(keel_segment_alloc(2 * WORDS * sizeof(int64_t), KEEL_REDUNDANCY_SHADOW, &s) == KEEL_ERR_STATE && !s);
+        EXPECT(keel_segment_alloc_parts(others_sizes, KEEL_REDUNDANCY_SHADOW, &s) == KEEL_ERR_STATE && !s);
+        EXPECT(keel_mutexes_create(1, &m) == KEEL_ERR_STATE && !m);
+        EXPECT(keel_taskpool_create(WORDS, &p) == KEEL_ERR_STATE && !p);
+    }
+    free(others_sizes);
+}
+
 /* While the call of the group, or of all ranks, has not ended. */
 static void expect_nothing_else_begins(void)
 {
@@ -77,12 +98,7 @@ static keel_segment *allocate(keel_segment *before)
         pid_t pid = one_stops();
         for (int i = 0; i < 2; i++)
             EXPECT(make(&s) == KEEL_ERR_TIMEOUT && !s);
-        if (group) { /* the sizes that it began with count */
-            size_t *others_sizes = calloc((size_t)keel_size(), sizeof *others_sizes);
-            EXPECT(others_sizes);
-            EXPECT(keel_segment_alloc_group(group, others_sizes, KEEL_REDUNDANCY_NONE, &s) == KEEL_ERR_TIMEOUT && !s);
-            free(others_sizes);
-        }
+        expect_no_other_allocation();
         EXPECT(keel_segment_free(before) == KEEL_ERR_STATE);
         expect_nothing_else_begins();
         goes_on(pid);
