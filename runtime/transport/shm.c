@@ -28,6 +28,7 @@ enum {
 /* Shared. */
 struct rings {
     uint64_t magic, size;
+    _Atomic uint32_t ended; /* by one side, for a reason of its own: the other one has nobody else to tell it */
     struct ring to_agent, to_rank;
 };
 
@@ -89,6 +90,8 @@ static void end(struct shm_ep *ep)
         return;
     ep->state = EP_ENDING;
     tp_of(ep->base.tp)->ending++;
+    atomic_store_explicit(&ep->rings->ended, 1, memory_order_release);
+    ring_the_bell(ep->peer_bell);
 }
 
 /* ---- open and close ---- */
@@ -427,10 +430,13 @@ static int shm_poll(struct tp *base, struct tp_event *events, int max)
     TAILQ_FOREACH(ep, &tp->eps, link) {
         if (ep->state != EP_UP)
             continue;
+        bool over = atomic_load_explicit(&ep->rings->ended, memory_order_acquire);
         if (!STAILQ_EMPTY(&ep->queue))
             flush(ep);
         if (more && n < max)
             more = receive(tp, ep, events, max, &n, &used);
+        if (over && !ring_has_record(&ep->rx))
+            end(ep);
     }
     if (!more && first != TAILQ_LAST(&tp->eps, ep_list)) { /* the next poll starts with another rank */
         TAILQ_REMOVE(&tp->eps, first, link);
