@@ -66,6 +66,11 @@ static void error(void)
     ARMCI_Error("the program says so", 3);
 }
 
+static void abort_all(void)
+{
+    armci_msg_abort(4);
+}
+
 static const struct {
     const char *name;
     void (*call)(void);
@@ -75,7 +80,8 @@ static const struct {
              {"message-long", message_long},
              {"message-of-anybody-long", message_of_anybody_long},
              {"late-malloc", late_malloc},
-             {"error", error}};
+             {"error", error},
+             {"abort", abort_all}};
 
 int main(int argc, char **argv)
 {

@@ -11,14 +11,14 @@ CASES = {
     "message-long": "armci_msg_rcv, process 0: the message is longer than the buffer",
     "message-of-anybody-long": "armci_msg_rcvany, process 0: the message is longer than the buffer",
     "late-malloc": "ARMCI_Malloc" + NOT_STARTED, "early-reduction": "armci_msg_dgop" + NOT_STARTED,
-    "error": "the program says so (3)",
+    "error": "the program says so (3)", "abort": "armci_msg_abort (4)",
 }
 
 keelrun, program, end_program = sys.argv[1:]
 for name, wanted in CASES.items():
     run = subprocess.run([keelrun, "--quiet", "-n", "2", "--nodes", "2", program, name], capture_output=True, text=True)
     lines = [wanted % rank for rank in (0, 1)] if "%d" in wanted else [wanted]
-    assert run.returncode == (3 if name == "error" else 1), (name, run.returncode, run.stderr)
+    assert run.returncode == {"error": 3, "abort": 4}.get(name, 1), (name, run.returncode, run.stderr)
     assert any(line in run.stderr for line in lines) and "nothing was said" not in run.stderr, (name, run.stderr)
 run = subprocess.run([keelrun, "-n", "3", "--nodes", "2", end_program], capture_output=True, text=True)
 assert run.returncode == 1 and "process 1 was killed by SIGKILL on node 0; the program has not called keel_survive and ends" in run.stderr, (run.returncode, run.stderr)
