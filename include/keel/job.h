@@ -17,7 +17,8 @@ extern "C" {
  * blocks    on a spare node until this process is given a rank, which may be never: the process is then ended from
  *           inside this call when the job ends.  Elsewhere until the node's agent answers.
  * threads   call it from one thread; the others may use Keel after it returned.
- * errors    KEEL_ERR_NOT_LAUNCHED without either, also in a program that a rank has started; KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE. */
+ * errors    KEEL_ERR_NOT_LAUNCHED without either, also in a program that a rank has started; KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE;
+ *           KEEL_ERR_SYSTEM with a line on standard error: the system refuses what it takes, such as descriptors (`ulimit -n`). */
 KEEL_MUST_CHECK keel_status keel_init(void);
 
 /* How processes that keelrun did not start tell each other where they are: any launcher's or library's way. */

@@ -130,7 +130,7 @@ static _Noreturn void help(unsigned how);
 struct parsing {
     struct options *o;
     const char *at_fault; /* the argument that could not be understood */
-    bool on_failure_given, nodes_given, hosts_given;
+    bool on_failure_given, nodes_given, hosts_given, list_given, file_given;
     const char *watch_file;
 };
 
@@ -190,13 +190,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_HOSTS:
         parse_hosts(o, "--hosts", host_list_parse(&o->hosts, arg));
-        p->hosts_given = true;
+        p->hosts_given = p->list_given = true;
         break;
     case KEY_HOSTFILE:
         text = read_file(arg);
         parse_hosts(o, arg, host_list_parse_file(&o->hosts, text));
         free(text);
-        p->hosts_given = true;
+        p->hosts_given = p->file_given = true;
         break;
     case KEY_PPN:
         o->ppn = number("--ppn", arg, 1, LAYOUT_MAX_RANKS);
@@ -267,6 +267,8 @@ static void check_nodes(struct options *o, const struct parsing *p)
         pm_quit(2, "the program to run is missing");
     if (p->hosts_given && (p->nodes_given || o->bed != BED_NONE))
         pm_quit(2, "--hosts and --hostfile cannot be used with --nodes or --bed");
+    if (p->list_given && p->file_given)
+        pm_quit(2, "--hosts and --hostfile cannot be used together");
     if (o->job.secure && o->job.probe == PROBE_VERBS)
         pm_quit(2, "--secure cannot be used with --probe verbs: what RDMA devices read carries no authenticator");
     if (o->job.secure && o->job.provider == PROVIDER_VERBS)

@@ -354,10 +354,13 @@ static keel_status begin(int control_fd)
     ssize_t n = receive(&w, sizeof w, fds, WELCOME_FDS, -1);
     if (n == 0)
         return KEEL_ERR_AGENT_GONE;
-    keel_status status = n == sizeof w && w.type == CONTROL_WELCOME && fds[WELCOME_FDS - 1] >= 0
-                             ? accept_welcome(&w, fds)
-                             : KEEL_ERR_NOT_LAUNCHED;
-    if (status != KEEL_OK)
+    bool welcome = n == sizeof w && w.type == CONTROL_WELCOME;
+    keel_status status = !welcome                   ? KEEL_ERR_NOT_LAUNCHED
+                         : fds[WELCOME_FDS - 1] < 0 ? KEEL_ERR_SYSTEM
+                                                    : accept_welcome(&w, fds);
+    if (status == KEEL_ERR_SYSTEM)
+        fprintf(stderr, "keel_init: %s (too few descriptors? see ulimit -n)\n", keel_status_text(status));
+    else if (status != KEEL_OK)
         fprintf(stderr, "keel_init: %s\n", keel_status_text(status));
     int failure_fd = status == KEEL_OK ? fds[WELCOME_FDS - 1] : -1;
     for (int i = 0; i < WELCOME_FDS; i++)

@@ -99,6 +99,8 @@ def test_keelrun_hosts_hostfile_launcher_launcher_exec():
                              env={"PATH": directory + ":" + os.environ["PATH"]})
         assert code == 0 and sorted(out.splitlines()) == ["0 0", "1 1"], (code, out, err)
         assert " 127.0.1.4 " in calls(directory) and " 127.0.1.5 " in calls(directory), calls(directory)
+        code, out, err = run(["-n", "1", "--hosts", "127.0.1.2", "--hostfile", hosts, "true"])
+        assert (code, out, err) == (2, "", "keelrun: --hosts and --hostfile cannot be used together\n"), (code, out, err)
 
 
 def test_keelrun_fan_out_is_how_many_keelrun_starts():
