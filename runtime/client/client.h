@@ -408,8 +408,11 @@ keel_status task_commit(struct client *c, keel_taskpool *pool, int64_t task);
 int64_t task_step(struct client *c, int group);
 /* Wait until no accumulate of the task to the group is under way; -1: none at all. Lock held. */
 void task_rest(struct client *c, int group);
-/* Make an operation one of the task's accumulates, and wait for its turn: those to a group come one after the other. Lock held. */
-void task_prepare(struct client *c, struct op *op);
+/* Wait for the turn of the task's next accumulate to the rank's part: those to a group come one after the other. Lock held.
+ * errors    KEEL_ERR_STATE: nothing more of the task is accepted. */
+keel_status task_turn(struct client *c, const struct keel_segment *s, int rank);
+/* Make the operation one of the task's. */
+void task_mark(const struct client *c, struct op *op);
 /* It has not taken effect, and never will. */
 void task_unstep(struct client *c, int group);
 #endif

@@ -328,16 +328,19 @@ keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, 
 {
     if (bad_elements(c, s, rank, offset, type, src, n))
         return bad_call(c);
-    if (c->in_task && c->task_broken)
-        return KEEL_ERR_STATE;
     struct op op;
-    rma_acc_init(c, &op, s, rank, offset, type, scale, src, n);
+    keel_status status = KEEL_OK;
     if (c->in_task) {
         client_lock(c);
-        task_prepare(c, &op);
+        status = task_turn(c, s, rank);
         pthread_mutex_unlock(&c->lock);
     }
-    keel_status status = op_run(&op);
+    if (status != KEEL_OK)
+        return status;
+    rma_acc_init(c, &op, s, rank, offset, type, scale, src, n);
+    if (c->in_task)
+        task_mark(c, &op);
+    status = op_run(&op);
     FAULT_POINT("acc.done");
     rma_near_update(c, s, rank);
     return status;
@@ -379,8 +382,6 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
     if (bad_elements(c, s, rank, offset, type, src, n))
         return bad_call(c);
     struct op *op = NULL;
-    if (c->in_task && c->task_broken)
-        return KEEL_ERR_STATE;
     if (!c->in_task && acc_near(c, s, rank)) {
         keel_status status = use_at_once(c, handle);
         if (status == KEEL_OK)
@@ -388,12 +389,14 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
         return status;
     }
     client_lock(c);
-    keel_status status = op_for(c, handle, &op);
+    keel_status status = c->in_task ? task_turn(c, s, rank) : KEEL_OK;
+    if (status == KEEL_OK)
+        status = op_for(c, handle, &op);
     if (op) {
         rma_acc_init(c, op, s, rank, offset, type, scale, src, n);
         op->step_ahead = c->in_task;
         if (c->in_task)
-            task_prepare(c, op);
+            task_mark(c, op);
         rma_op_start(op, handle);
     }
     pthread_mutex_unlock(&c->lock);

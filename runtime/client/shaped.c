@@ -207,10 +207,12 @@ static keel_status pack_in_task(const struct call *q, struct source *source, con
     struct client *c = q->c;
     keel_handle handle = {{0}};
     client_lock(c);
-    keel_status status = c->task_broken ? KEEL_ERR_STATE : handle_use(&handle);
+    keel_status status = task_turn(c, q->s, q->rank);
+    if (status == KEEL_OK)
+        status = handle_use(&handle);
     struct op *op = status == KEEL_OK ? pack_init(q, source, p) : NULL;
     if (op) {
-        task_prepare(c, op);
+        task_mark(c, op);
         rma_op_start(op, &handle);
     } else if (status == KEEL_OK) {
         status = KEEL_ERR_NOMEM;
@@ -268,19 +270,18 @@ static keel_status step_ahead(const struct call *q, struct source *source, const
 {
     struct client *c = q->c;
     keel_piece run;
-    if (c->task_broken)
-        return KEEL_ERR_STATE;
     if (p->runs < 2 && !source_next(source, &run))
-        return KEEL_OK;
+        return c->task_broken ? KEEL_ERR_STATE : KEEL_OK;
     client_lock(c);
-    struct op *op = p->runs < 2 ? run_init(q, &run) : pack_init(q, source, p);
+    keel_status status = task_turn(c, q->s, q->rank);
+    struct op *op = status != KEEL_OK ? NULL : p->runs < 2 ? run_init(q, &run) : pack_init(q, source, p);
     if (op) {
         op->step_ahead = true;
-        task_prepare(c, op);
+        task_mark(c, op);
         rma_op_start(op, q->handle);
     }
     pthread_mutex_unlock(&c->lock);
-    return op ? KEEL_OK : KEEL_ERR_NOMEM;
+    return status == KEEL_OK && !op ? KEEL_ERR_NOMEM : status;
 }
 
 /* Out of memory. What has been started uses the caller's memory: that it has failed is told when it is waited for. */

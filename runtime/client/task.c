@@ -230,13 +230,18 @@ void task_rest(struct client *c, int group)
         client_wait(c, rests, &of);
 }
 
-void task_prepare(struct client *c, struct op *op)
+keel_status task_turn(struct client *c, const struct keel_segment *s, int rank)
+{
+    task_rest(c, group_of((int)page_rank(c->page, rank)->slot, s->redundancy));
+    FAULT_POINT("task.accumulating");
+    return c->task_broken ? KEEL_ERR_STATE : KEEL_OK;
+}
+
+void task_mark(const struct client *c, struct op *op)
 {
     op->flags |= WIRE_F_TASK;
     op->task = c->task;
     op->round = c->task_round;
-    task_rest(c, op->group);
-    FAULT_POINT("task.accumulating");
 }
 
 int64_t task_step(struct client *c, int group)

@@ -180,6 +180,91 @@ static void test_aimed_task_whose_accumulate_is_given_up_is_run_again(void **sta
     pool_close(pool);
 }
 
+static int under_way(void)
+{
+    int n = 0;
+    for (const struct op *op = c.active; op; op = op->next)
+        n += (op->flags & WIRE_F_TASK) != 0;
+    return n;
+}
+
+static int most_under_way;
+
+static void sleep_and_count(void *u, int ms)
+{
+    (void)u, (void)ms;
+    most_under_way = under_way() > most_under_way ? under_way() : most_under_way;
+    if (w.now > 1000000000ull)
+        w.node[0].still = w.node[1].still = false;
+    world_turn();
+}
+
+/* accumulates of a task that nobody waits for: to two groups they are under way at once, to one group one after the other, and the commit waits for all. */
+static void test_aimed_task_accumulates_to_a_group_one_after_the_other(void **state)
+{
+    (void)state;
+    keel_taskpool *pool = pool_open();
+    int64_t task = -1;
+    double one = 1, sum;
+    keel_handle h[4] = {{{0}}};
+    c.env.sleep = sleep_and_count;
+    most_under_way = 0;
+    assert_int_equal(task_next(&c, pool, &task), KEEL_OK);
+    w.node[0].still = w.node[1].still = true; /* for a second */
+    w.now = 0;
+    assert_int_equal(rma_acc_nb(&c, triple, 0, 0, KEEL_DOUBLE, NULL, &one, 1, &h[0]), KEEL_OK);
+    assert_int_equal(rma_acc_nb(&c, triple, 1, 0, KEEL_DOUBLE, NULL, &one, 1, &h[1]), KEEL_OK);
+    assert_int_equal(under_way(), 2);
+    assert_true(w.now < 1000000000ull);
+    assert_int_equal(rma_acc_nb(&c, triple, 0, 0, KEEL_DOUBLE, NULL, &one, 1, &h[2]), KEEL_OK);
+    assert_true(w.now > 1000000000ull); /* the first one's end was waited for */
+    assert_true(under_way() <= 2);
+    assert_int_equal(most_under_way, 2);
+    assert_int_equal(task_commit(&c, pool, task), KEEL_OK);
+    assert_int_equal(under_way(), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(rma_wait(&c, &h[i]), KEEL_OK);
+    turns(20);
+    memcpy(&sum, bytes_at(0, SEG_TRIPLE, 0), sizeof sum);
+    assert_true(sum == 2);
+    memcpy(&sum, bytes_at(1, SEG_TRIPLE, 1), sizeof sum);
+    assert_true(sum == 1);
+    assert_true(copies_are_equal());
+    pool_close(pool);
+}
+
+/* the one before fails while the next to the same group waits for its turn: that one is not begun, and the task is run again. */
+static void test_aimed_task_begins_nothing_behind_what_failed(void **state)
+{
+    (void)state;
+    keel_taskpool *pool = pool_open();
+    int64_t task = -1;
+    double one = 1;
+    keel_handle h[2] = {{{0}}};
+    assert_int_equal(task_next(&c, pool, &task), KEEL_OK);
+    w.node[0].still = true;
+    c.timeout_ns = 10000000;
+    assert_int_equal(rma_acc_nb(&c, triple, 0, 0, KEEL_DOUBLE, NULL, &one, 1, &h[0]), KEEL_OK);
+    assert_int_equal(rma_acc_nb(&c, triple, 0, 0, KEEL_DOUBLE, NULL, &one, 1, &h[1]), KEEL_ERR_STATE);
+    assert_int_equal(under_way(), 0);
+    assert_int_equal(rma_wait(&c, &h[0]), KEEL_ERR_TIMEOUT);
+    assert_int_equal(rma_acc_double(&c, triple, 0, 0, 1, &one, 1), KEEL_ERR_STATE);
+    assert_int_equal(task_commit(&c, pool, task), KEEL_ERR_STATE);
+    c.timeout_ns = 30000000000ull;
+    w.node[0].still = false;
+    change(&(struct view_event){.type = VIEW_RANK_DOUBT, .a = 3}, 1);
+    restore();
+    assert_int_equal(task_next(&c, pool, &task), KEEL_OK);
+    assert_int_equal(rma_acc_nb(&c, triple, 0, 0, KEEL_DOUBLE, NULL, &one, 1, NULL), KEEL_OK);
+    assert_int_equal(rma_acc_nb(&c, triple, 0, 0, KEEL_DOUBLE, NULL, &one, 1, NULL), KEEL_OK);
+    assert_int_equal(task_commit(&c, pool, task), KEEL_OK);
+    double sum;
+    turns(20);
+    memcpy(&sum, bytes_at(0, SEG_TRIPLE, 0), sizeof sum);
+    assert_true(sum == 2);
+    pool_close(pool);
+}
+
 /* two threads draw at the same time: the second one's task would be the first one's. */
 static void test_aimed_one_thread_draws_at_a_time(void **state)
 {
@@ -570,6 +655,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_accumulate_is_atomic_against_local_atomics, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_an_operation_without_memory, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_whose_accumulate_is_given_up_is_run_again, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_accumulates_to_a_group_one_after_the_other, setup,
+                                        client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_begins_nothing_behind_what_failed, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_one_thread_draws_at_a_time, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_chain_that_is_mended_repeats_all_or_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_freed_pool_leaves_no_records, setup, teardown),
