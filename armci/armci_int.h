@@ -47,6 +47,8 @@ keel_handle *armci_handle(armci_hdl_t *handle);
 
 /* The members of a group, NULL: the default group. Ends the job, with the call's name, if there are none. */
 keel_group *armci_group(const ARMCI_Group *group, const char *call);
+/* keel_group_create of a group whose calls wait for who is stopped, as ARMCI's all do. */
+keel_group *armci_make_group(const int *ranks, int n, uint64_t tag, const char *call);
 /* At the start, collective: comm is of all processes. And at the end. */
 void armci_groups_init(MPI_Comm comm);
 void armci_groups_fini(void);

@@ -58,8 +58,28 @@ static void describe(ARMCI_Group *g, keel_group *group)
     entries = e;
 }
 
+/* Who is stopped is waited for: ARMCI's programs know of no call that is to be made again. */
+static void wait_for_who_is_stopped(keel_group *g, const char *call)
+{
+    armci_check(keel_group_patience(g, true), call, keel_rank());
+}
+
+keel_group *armci_make_group(const int *ranks, int n, uint64_t tag, const char *call)
+{
+    keel_group *made;
+    keel_status status;
+    while ((status = keel_group_create(ranks, n, tag, &made)) == KEEL_ERR_TIMEOUT)
+        ;
+    armci_check(status, call, keel_rank());
+    wait_for_who_is_stopped(made, call);
+    return made;
+}
+
 void armci_groups_init(MPI_Comm comm)
 {
+    wait_for_who_is_stopped(keel_group_world(), "ARMCI_Init");
+    if (keel_group_node() != keel_group_world())
+        wait_for_who_is_stopped(keel_group_node(), "ARMCI_Init");
     describe(&world, keel_group_world());
     world.comm = comm;
     current = world;
@@ -125,9 +145,7 @@ static void create(const char *call, int n, const int *pid_list, ARMCI_Group *gr
     }
     *group = (ARMCI_Group){.comm = MPI_COMM_NULL, .noncoll_pgroup_comm = MPI_COMM_NULL, .rank = -1};
     if (member) {
-        keel_group *made;
-        armci_check(keel_group_create(ranks, n, 0, &made), call, keel_rank());
-        describe(group, made);
+        describe(group, armci_make_group(ranks, n, 0, call));
         group->comm = communicator(group);
     }
     free(ranks);

@@ -21,7 +21,7 @@ static keel_group *masters_group(void)
         armci_end("SCOPE_MASTERS", keel_rank(), "out of memory");
     for (int i = 0; i < n; i++)
         ranks[i] = armci_domain_glob_proc_id(ARMCI_DOMAIN_SMP, i, 0);
-    armci_check(keel_group_create(ranks, n, 1, &masters), "SCOPE_MASTERS", keel_rank());
+    masters = armci_make_group(ranks, n, 1, "SCOPE_MASTERS");
     free(ranks);
     return masters;
 }

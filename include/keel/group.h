@@ -61,6 +61,11 @@ KEEL_MUST_CHECK keel_status keel_group_agree(keel_group *group, keel_group_op op
 /* Pending and future calls of all members but agree, shrink and free return KEEL_ERR_REVOKED: whoever leaves an algorithm
  * that others are in lets them go, too. One member calls. */
 KEEL_MUST_CHECK keel_status keel_group_revoke(keel_group *group);
+/* Whether the caller's calls on the group wait for a member whose process is stopped (by a signal or a debugger), without end, also in keel_finalize; or, as at
+ * first, for KEEL_TIMEOUT_MS. For programs that have no way to go on without it. That it is waited for is said on standard error each KEEL_TIMEOUT_MS. Local:
+ * a member that does not wait revokes the group for all.
+ * errors    KEEL_ERR_ARG, KEEL_ERR_STATE. */
+KEEL_MUST_CHECK keel_status keel_group_patience(keel_group *group, bool waits);
 /* The group is not used by this rank any more. Each member calls it, after its last call on the group. Does not block; what
  * the group takes is given back when all members that live have freed it. NULL is allowed.
  * errors    KEEL_ERR_ARG for the world and the node; KEEL_ERR_STATE: a call on the group has not returned, or a request of it

@@ -63,7 +63,8 @@ KEEL_MUST_CHECK keel_status keel_segment_attach(const keel_segment_part *part, k
  * Operations of the caller that are under way to it, with handles, too, are completed first; their handles are to be waited for as ever.
  * Afterwards, until many others have been freed after it, calls on it are KEEL_ERR_ARG and its parts have no bytes.
  * errors    KEEL_ERR_ARG: it was freed before; of a group, that the group was freed. KEEL_ERR_TIMEOUT: as above; it is not freed yet. KEEL_ERR_MISMATCH: others
- *           make another call; it is not freed. */
+ *           make another call; it is not freed. Of a group also KEEL_ERR_NOMEM, KEEL_ERR_LIMIT: of the group (keel/group.h); it is not freed, and the call can
+ *           be made again. */
 keel_status keel_segment_free(keel_segment *segment);
 size_t keel_segment_bytes_per_rank(const keel_segment *segment);  /* of the largest part */
 size_t keel_segment_bytes(const keel_segment *segment, int rank); /* of the rank's part; 0 for wrong arguments */

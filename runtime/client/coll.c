@@ -448,6 +448,10 @@ static void give_up(struct keel_group *g, struct keel_request *r, int member, ui
     struct client *c = g->client;
     log_error("rank %d is stopped, a collective has waited for it for %llu ms", group_rank(g->ranks, member),
               (unsigned long long)((now - r->look.stopped_since) / KEEL_NS_PER_MS));
+    if (g->patient) {
+        look_again(&r->look, now); /* and said again */
+        return;
+    }
     if (!coll_is_of_all(g) && engine_is_ordinary(r->seq)) {
         engine_revoke_for(g->engine, member, now);
         courier_keep(c, g, 0, now);
@@ -559,7 +563,8 @@ void coll_tick(struct client *c, uint64_t now)
             engine_tick(g->engine, now);
         ask_about(g, due, now);
         coll_wake_at(c, engine_deadline(g->engine));
-        look_after_receivers(g, now);
+        if (!g->patient)
+            look_after_receivers(g, now);
     }
     coll_wake_at(c, courier_tick(c, now));
     coll_wake_at(c, direct_tick(c, now));

@@ -87,6 +87,7 @@ struct keel_group {
     bool freed;
     bool gone;        /* it can be destroyed */
     bool view_missed; /* there was no memory for the last view */
+    bool patient;     /* calls wait for who is stopped, without end */
     struct keel_group *creator;
     struct keel_request *requests; /* not complete, or not taken */
     struct keel_request *starting;

@@ -92,6 +92,15 @@ KEEL_EXPORT keel_status keel_group_revoke(keel_group *group)
     return g ? coll_revoke(g) : wrong();
 }
 
+KEEL_EXPORT keel_status keel_group_patience(keel_group *group, bool waits)
+{
+    keel_group *g = of(group);
+    keel_status status = g ? coll_check(g->client, g) : wrong();
+    if (status == KEEL_OK)
+        g->patient = waits;
+    return status;
+}
+
 KEEL_EXPORT keel_status keel_group_free(keel_group *group)
 {
     keel_group *g = of(group);

@@ -167,6 +167,7 @@ static int objects(const char *when, bool list)
         STATE(keel_group_shrink_among, group, ranks, 2, &made),
         STATE(keel_group_agree, group, KEEL_GROUP_AND, 1, &value),
         STATE(keel_group_revoke, group),
+        STATE(keel_group_patience, group, true),
         STATE(keel_group_free, group),
     };
     return look(when, tried, sizeof tried / sizeof *tried, list);

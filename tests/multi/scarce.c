@@ -228,6 +228,56 @@ static keel_status create(void)
     return made(status, group);
 }
 
+/* ---- segments ---- */
+
+/* It is there for all or for none, and has all its parts. */
+static keel_status allocated(keel_status status, keel_segment *s)
+{
+    int64_t word = keel_rank(), there = -1;
+    int right = (keel_rank() + 1) % keel_size();
+    EXPECT((status == KEEL_OK) == (s != NULL));
+    if (s) {
+        bool was_poor = poor;
+        poor = false;
+        CHECK(keel_put(s, right, 8, &word, sizeof word));
+        CHECK(keel_group_barrier(g));
+        CHECK(keel_get(s, keel_rank(), 8, &there, sizeof there));
+        EXPECT(there == (keel_rank() + keel_size() - 1) % keel_size());
+        CHECK(keel_group_barrier(g));
+        poor = was_poor;
+        keel_status freed = keel_segment_free(s);
+        bool not_yet = freed == KEEL_ERR_NOMEM;
+        poor = false;
+        while (freed == KEEL_ERR_NOMEM || freed == KEEL_ERR_LIMIT) { /* it is there as before */
+            EXPECT(keel_segment_bytes(s, right) >= 16);
+            freed = keel_segment_free(s);
+        }
+        CHECK(freed);
+        if (not_yet)
+            return KEEL_ERR_NOMEM; /* as all were told */
+    }
+    return status;
+}
+
+static keel_status segment(void)
+{
+    keel_segment *s;
+    keel_status status = keel_segment_alloc(64, KEEL_REDUNDANCY_SHADOW, &s);
+    return allocated(status, s);
+}
+
+/* KEEL_ERR_LIMIT is told to this rank alone; the same call goes on. */
+static keel_status segment_of_group(void)
+{
+    keel_segment *s;
+    keel_status status;
+    while ((status = keel_segment_alloc_group(g, lens, KEEL_REDUNDANCY_SHADOW, &s)) == KEEL_ERR_LIMIT) {
+        EXPECT(!s);
+        poor = false;
+    }
+    return allocated(status, s);
+}
+
 static void found_memory(void)
 {
     poor = poor && way != ALL_AFTER;
@@ -279,6 +329,8 @@ static const struct call {
     {"shrink among", shrink_among},
     {"create", create},
     {"mail", mail},
+    {"segment", segment},
+    {"segment of a group", segment_of_group},
     {"barrier of all", all_barrier},
     {"sum of all", all_sum},
 };

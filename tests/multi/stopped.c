@@ -2,6 +2,7 @@
  * stops itself; the first lets it go on when all others have been told. Exit 0 if all is right. */
 #include <keel/keel.h>
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,51 @@ static void all_complete(keel_group *g)
     CHECK(keel_group_free(shrunk));
 }
 
+static void *wake(void *pid)
+{
+    usleep(2000 * 1000); /* several times KEEL_TIMEOUT_MS */
+    EXPECT(kill(*(pid_t *)pid, SIGCONT) == 0);
+    return NULL;
+}
+
+/* All but the last, which is stopped meanwhile, and told to go on by the first. */
+static keel_status barrier_beside_a_stopped_one(keel_group *g)
+{
+    pid_t pid = getpid();
+    pthread_t thread;
+    if (me == last)
+        CHECK(keel_message_send(0, TAG, &pid, sizeof pid));
+    if (me == 0)
+        CHECK(keel_message_receive(last, TAG, &pid, sizeof pid, NULL, NULL));
+    CHECK(keel_group_barrier(keel_group_world()));
+    if (me == 0)
+        EXPECT(!pthread_create(&thread, NULL, wake, &pid));
+    if (me == last)
+        raise(SIGSTOP);
+    keel_status status = keel_group_barrier(g);
+    if (me == 0)
+        pthread_join(thread, NULL);
+    return status;
+}
+
+static void patience(void)
+{
+    keel_group *g;
+    CHECK(keel_group_create(all_ranks, last + 1, 11, &g));
+    CHECK(keel_group_patience(g, true));
+    CHECK(barrier_beside_a_stopped_one(g));
+    EXPECT(keel_group_stopped(g) == -1);
+    CHECK(keel_group_barrier(g));
+    CHECK(keel_group_patience(g, false));
+    keel_status status = barrier_beside_a_stopped_one(g);
+    EXPECT(status == KEEL_ERR_TIMEOUT || status == KEEL_ERR_REVOKED);
+    while ((status = keel_barrier()) == KEEL_ERR_TIMEOUT) /* it is stopped still */
+        ;
+    CHECK(status);
+    CHECK(keel_group_free(g));
+    EXPECT(keel_group_patience(g, true) == KEEL_ERR_ARG);
+}
+
 int main(void)
 {
     keel_group *g;
@@ -113,6 +159,7 @@ int main(void)
         go_on_without(g);
     all_complete(g);
     CHECK(keel_barrier());
+    patience();
     CHECK(keel_group_free(g));
     free(all_ranks);
     CHECK(keel_finalize());
