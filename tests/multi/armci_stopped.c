@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define EXPECT_WHO armci_msg_me()
@@ -25,17 +26,18 @@ static void beside_a_stopped_one(int (*call)(void *), void *what)
 {
     pid_t pid = getpid();
     pthread_t thread;
+    const bool first = me == 0;
     if (me == n - 1)
         armci_msg_snd(TAG, &pid, sizeof pid, 0);
-    if (me == 0)
+    if (first)
         armci_msg_rcv(TAG, &pid, sizeof pid, NULL, n - 1);
     ARMCI_Barrier();
-    if (me == 0)
+    if (first)
         EXPECT(!pthread_create(&thread, NULL, wake, &pid));
     if (me == n - 1)
         raise(SIGSTOP);
     EXPECT(call(what) == 0);
-    if (me == 0)
+    if (first)
         pthread_join(thread, NULL);
 }
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -107,17 +108,18 @@ static keel_status barrier_beside_a_stopped_one(keel_group *g)
 {
     pid_t pid = getpid();
     pthread_t thread;
+    const bool first = me == 0;
     if (me == last)
         CHECK(keel_message_send(0, TAG, &pid, sizeof pid));
-    if (me == 0)
+    if (first)
         CHECK(keel_message_receive(last, TAG, &pid, sizeof pid, NULL, NULL));
     CHECK(keel_group_barrier(keel_group_world()));
-    if (me == 0)
+    if (first)
         EXPECT(!pthread_create(&thread, NULL, wake, &pid));
     if (me == last)
         raise(SIGSTOP);
     keel_status status = keel_group_barrier(g);
-    if (me == 0)
+    if (first)
         pthread_join(thread, NULL);
     return status;
 }
