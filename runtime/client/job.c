@@ -280,6 +280,19 @@ static keel_status open_transports(const struct control_welcome *w, struct tp **
     return status;
 }
 
+static void close_transports(struct tp *net, struct tp *shm, struct tp *between)
+{
+    if (between && between != net)
+        between->table->close(between);
+    if (net)
+        net->table->close(net);
+    if (shm)
+        shm->table->close(shm);
+    if (process.epoll_fd >= 0)
+        close(process.epoll_fd);
+    process.epoll_fd = -1;
+}
+
 /* The memory that it shares with the other ranks of the node; without it they talk through their agent. */
 static void enter_hall(struct client *c, int fd)
 {
@@ -326,8 +339,10 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     find_range();
     if (status == KEEL_OK)
         status = client_init(&process_client, &environment, w, page, intents, net, shm);
-    if (status != KEEL_OK)
+    if (status != KEEL_OK) {
+        close_transports(net, shm, between);
         return status;
+    }
     process_client.bytewise = w->secure || strcmp(w->provider, "verbs") != 0;
     direct_over(&process_client, between);
     process_client.timeout_ns = env_number("KEEL_TIMEOUT_MS", TIMEOUT_MS_DEFAULT) * KEEL_NS_PER_MS;
