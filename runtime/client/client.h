@@ -378,8 +378,9 @@ keel_status shaped_vector(struct client *c, const struct shaped *how, keel_segme
 
 /* collective.c */
 /* Of allocations and frees: what all live ranks say of it, combined; those that joined after it are told the same. KEEL_ERR_TIMEOUT: a process is stopped;
- * the same call goes on with it, and nothing else does. KEEL_ERR_MISMATCH: they do not say it of the same. */
-keel_status collective_decide(struct client *c, const struct engine_call *call, uint64_t *value);
+ * the same call goes on with it, and nothing else does. KEEL_ERR_MISMATCH: they do not say it of the same. *open: nothing has been decided: it is to be gone on
+ * with, or this process has lost the job or leaves it. */
+keel_status collective_decide(struct client *c, const struct engine_call *call, uint64_t *value, bool *open);
 /* What was decided is done, and known to all agents. */
 void collective_decided(struct client *c);
 /* segment.c: the same of the last free, or allocation that came to nothing, whose end may still be on its way to some agent: waits for that. Before the

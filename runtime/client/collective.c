@@ -212,11 +212,12 @@ static keel_status decide(struct client *c, const struct engine_call *call, uint
     return status;
 }
 
-keel_status collective_decide(struct client *c, const struct engine_call *call, uint64_t *value)
+keel_status collective_decide(struct client *c, const struct engine_call *call, uint64_t *value, bool *open)
 {
     FAULT_POINT("segment.deciding");
     client_lock(c);
     keel_status status = decide(c, call, value);
+    *open = c->coll.deciding || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK;
     pthread_mutex_unlock(&c->lock);
     FAULT_POINT("segment.decided");
     return status;

@@ -324,12 +324,6 @@ static struct engine_call decision(enum segment_call what, uint32_t seg, uint64_
                                 .place = place};
 }
 
-/* Has nothing been decided? It is gone on with, or this process has lost the job. */
-static bool is_open(const struct client *c)
-{
-    return c->coll.deciding || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK;
-}
-
 static void keep_for_later(struct client *c, struct unfinished u)
 {
     c->unfinished = u;
@@ -416,12 +410,13 @@ static keel_status alloc_together(struct client *c, struct keel_segment *s, cons
             return counted;
     }
     struct engine_call call = decision(CALL_ALLOC, r->seg, fingerprint, s ? s->base : 0, *made);
-    keel_status agreed = collective_decide(c, &call, &worst);
+    bool open;
+    keel_status agreed = collective_decide(c, &call, &worst, &open);
     if (c->coll.deciding)
         keep_for_later(c, (struct unfinished){.segment = s, .wanted = fingerprint, .said = *made, .met = before});
     else
         c->unfinished.under_way = false;
-    if (is_open(c))
+    if (open)
         return agreed;
     if (agreed == KEEL_OK)
         agreed = status_in(worst);
@@ -641,20 +636,21 @@ static void await_operations(struct client *c, const struct keel_segment *segmen
 }
 
 /* Nobody uses it any more. */
-static keel_status free_together(struct client *c, struct keel_segment *segment)
+static keel_status free_together(struct client *c, struct keel_segment *segment, bool *open)
 {
     uint64_t value = 0;
     keel_status status = segment_count_last(c);
+    *open = true;
     if (status != KEEL_OK)
         return status;
     keel_status before = c->unfinished.under_way ? c->unfinished.met : rma_fence(c, -1);
     struct engine_call call = decision(CALL_FREE, segment->index, 0, 0, KEEL_OK);
-    status = collective_decide(c, &call, &value);
+    status = collective_decide(c, &call, &value, open);
     if (c->coll.deciding)
         keep_for_later(c, (struct unfinished){.segment = segment, .frees = true, .met = before});
     else
         c->unfinished.under_way = false;
-    if (is_open(c))
+    if (*open)
         return status;
     if (status != KEEL_OK) {
         if (before != KEEL_OK)
@@ -686,8 +682,9 @@ keel_status segment_free(struct client *c, struct keel_segment *segment)
         return KEEL_ERR_STATE;
     keel_status status = KEEL_OK;
     if (!segment->freed) { /* else the others freed it before this process joined */
-        status = free_together(c, segment);
-        if (is_open(c) || status == KEEL_ERR_MISMATCH)
+        bool open;
+        status = free_together(c, segment, &open);
+        if (open || status == KEEL_ERR_MISMATCH)
             return status;
     }
     segment_release(segment);
