@@ -91,6 +91,8 @@ keel_status client_leave(struct client *c)
     client_wait(c, courier_has_handed_over, c);
     while (c->active)
         client_progress(c);
+    /* Other threads that wait, and requests that nobody waited for: before others hear of it, and leave, too. */
+    coll_end(c, KEEL_ERR_STATE);
     pthread_mutex_unlock(&c->lock);
     struct control r = {.type = CONTROL_LEAVING};
     FAULT_POINT("rank.leaving");
@@ -99,7 +101,6 @@ keel_status client_leave(struct client *c)
     client_lock(c);
     c->ready = false;
     c->left = true;
-    coll_end(c, KEEL_ERR_STATE); /* other threads that wait, and requests that nobody waited for */
     pthread_mutex_unlock(&c->lock);
     return status != KEEL_OK ? status : left;
 }
