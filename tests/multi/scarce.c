@@ -3,7 +3,6 @@
  * Exit 0 if all is right. */
 #include <keel/keel.h>
 
-#include <link.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,60 +10,23 @@
 #include <string.h>
 
 #include "../lib/expect.h"
+#include "poor.h"
 
 /* ---- an allocator that fails ---- */
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the C library's own
-void *__libc_malloc(size_t n);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t n);
-// NOLINTEND(bugprone-reserved-identifier)
-
-static uintptr_t keel_from, keel_to; /* the library */
 static _Thread_local bool poor;
 static int done, fail, total;
 static enum { THAT_ONE, SOME_AFTER, ALL_AFTER, WAYS } way;
 
 enum { SHORTAGE = 4 };
 
-#define INSTEAD __attribute__((visibility("default"))) /* of the C library's */
-
-static bool fails(const void *caller)
+static bool poor_fails(void)
 {
-    if (!poor || (uintptr_t)caller < keel_from || (uintptr_t)caller >= keel_to)
+    if (!poor)
         return false;
     done++;
     total++;
     return done >= fail && (way == ALL_AFTER || done < fail + (way == SOME_AFTER ? SHORTAGE : 1));
-}
-
-INSTEAD void *malloc(size_t n) // NOLINT(readability-inconsistent-declaration-parameter-name)
-{
-    return fails(__builtin_return_address(0)) ? NULL : __libc_malloc(n);
-}
-
-INSTEAD void *calloc(size_t n, size_t size) // NOLINT(readability-inconsistent-declaration-parameter-name)
-{
-    return fails(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size);
-}
-
-INSTEAD void *realloc(void *p, size_t n) // NOLINT(readability-inconsistent-declaration-parameter-name)
-{
-    return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(p, n);
-}
-
-static int find_keel(struct dl_phdr_info *info, size_t size, void *user)
-{
-    (void)size;
-    (void)user;
-    if (!strstr(info->dlpi_name, "libkeel.so"))
-        return 0;
-    for (int i = 0; i < info->dlpi_phnum; i++)
-        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X)) {
-            keel_from = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-            keel_to = keel_from + info->dlpi_phdr[i].p_memsz;
-        }
-    return 1;
 }
 
 /* ---- calls ---- */
@@ -370,8 +332,8 @@ static void sweep(const struct call *call)
 int main(void)
 {
     CHECK(keel_init());
-    dl_iterate_phdr(find_keel, NULL);
-    EXPECT(keel_to > keel_from && keel_size() <= RANKS);
+    poor_find();
+    EXPECT(poor_to > poor_from && keel_size() <= RANKS);
     g = keel_group_world();
     for (int i = 0; i < RANKS; i++) {
         lens[i] = 16;
