@@ -1,10 +1,10 @@
-"""Keel's collectives beside MPICH's, and Open MPI's: collectives.py KEELRUN KEEL-PROGRAM MPI-PROGRAM [--openmpi PROGRAM] [--ranks N] [--nodes N]
-[--rounds N]
+"""Keel's collectives beside MPICH's, and Open MPI's: collectives.py KEELRUN KEEL-PROGRAM MPI-PROGRAM [--openmpi PROGRAM]
+[--roundtrip PROGRAM] [--ranks N] [--nodes N] [--rounds N]
 
 The programs (bench/collectives.c) run all the time and take turns, round by round; who has no turn is stopped (SIGSTOP), because MPICH's ranks
 wait by spinning. Keel's ranks are not stopped: they sleep. Each line: median of the rounds' medians, and of the rounds' ratios.
 The others talk through shared memory if --nodes is 1, else over TCP on loopback. Open MPI: its program, compiled with mpicc.openmpi, is started
-by mpiexec.openmpi."""
+by mpiexec.openmpi. Barriers between nodes stand beside a message there and back by plain TCP (bench/roundtrip.c), too."""
 import argparse
 import os
 import shutil
@@ -114,6 +114,7 @@ def main():
     parser.add_argument("keel")
     parser.add_argument("mpi")
     parser.add_argument("--openmpi")
+    parser.add_argument("--roundtrip")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
@@ -132,16 +133,22 @@ def main():
     if args.openmpi and shutil.which("mpiexec.openmpi"):
         sides.append(Side(open_mpi(args.openmpi, args.ranks, args.nodes), args.ranks, os.environ, True))
         header += f"{'Open MPI':>10}{'ratio':>8}"
+    raw = Side([args.roundtrip], 2, os.environ, True) if args.roundtrip and args.nodes > 1 else None
     print(f"{args.ranks} ranks, {args.nodes} nodes, {os.cpu_count()} processors, {args.rounds} rounds; microseconds")
     print(header)
     for operation, size, times in SIZES:
-        got = []
+        got, trips = [], []
         for number in range(args.rounds):
             first = number % len(sides)
             turn = {side: side.measure(operation, size, times) for side in sides[first:] + sides[:first]}
             got.append([turn[side] for side in sides])
+            if raw and operation.endswith("barrier"):
+                trips.append(raw.measure("round-trip", 8, times))
         print(row(operation, size, got), flush=True)
-    return max([side.end() for side in sides])
+        if trips:
+            print(f"{'':15}{statistics.median(r[0] / trip for r, trip in zip(got, trips)):.3f} of a message there and back by plain TCP,"
+                  f" {statistics.median(trips):.3f}", flush=True)
+    return max([side.end() for side in sides + ([raw] if raw else [])])
 
 
 if __name__ == "__main__":

@@ -195,6 +195,17 @@ static bool save_input(const struct engine *e, struct instance *i)
     return true;
 }
 
+/* Who was not the first when an attempt began may be in the next one. */
+static bool save_output(const struct engine *e, struct instance *i)
+{
+    if (i->call.move != SCHEDULE_EXSCAN || i->saved || !i->out_len || !e->self)
+        return true;
+    i->untouched = malloc(i->out_len);
+    if (i->untouched)
+        memcpy(i->untouched, i->call.out, i->out_len);
+    return i->untouched;
+}
+
 /* Memory for it: its own, or, and then the call fails on all members, what was put by. */
 static struct instance *instance_new(struct engine *e)
 {
@@ -244,7 +255,7 @@ enum engine_status instance_create(struct engine *e, uint64_t seq, const struct 
         return ENGINE_OK;
     i->holds = call->move == SCHEDULE_BCAST && call->root == e->self;
     i->early = may_return_early(e, i);
-    if (!save_input(e, i))
+    if (!save_input(e, i) || !save_output(e, i))
         i->trouble = ENGINE_NOMEM;
     if (!own_block_fits(e, call)) /* all are told, as if it had been another member's */
         i->trouble = ENGINE_MISMATCH;
@@ -263,6 +274,7 @@ void instance_destroy(struct engine *e, struct instance *i)
     free(i->tmp);
     free(i->kept);
     free(i->saved);
+    free(i->untouched);
     record_destroy(e, i->record);
     if (e->put_by.instance)
         free(i);

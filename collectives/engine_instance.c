@@ -25,11 +25,17 @@ static bool is_rooted(const struct instance *i)
     return only_root_gives(i) || i->call.move == SCHEDULE_REDUCE || i->call.move == SCHEDULE_GATHER;
 }
 
-/* Whom the result of this attempt covers. */
+/* No member gives anything. */
+static bool is_empty(const struct engine_call *c)
+{
+    return !c->len && (!c->varying || c->move == SCHEDULE_REDUCE_SCATTER);
+}
+
+/* Whom the result of this attempt covers: those whose data it is made from; of nothing, those who have met. */
 static struct roster *covered(const struct engine *e, const struct instance *i, struct roster *then)
 {
     struct roster *r = i->repairs ? instance_roster_at(e, i, i->repairs) : i->members;
-    return only_root_gives(i) || !r ? then : r;
+    return only_root_gives(i) || is_empty(&i->call) || !r ? then : r;
 }
 
 /* Is what was to move where it should be? Else i->root becomes who has the bytes of a broadcast whose root is dead, or of a

@@ -62,6 +62,7 @@ struct instance {
     size_t placed;  /* so many bytes of it are here */
     uint8_t *tmp;
     void *saved;        /* the input, if the output overwrites it */
+    void *untouched;    /* EXSCAN: what was in out, for who turns out to be the first */
     unsigned sending;   /* data that must not change, */
     uint8_t *under_way; /* those of these steps, in tmp or */
     uint8_t marks[32];

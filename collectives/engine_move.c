@@ -31,6 +31,14 @@ static void clear_absent(const struct engine *e, struct instance *i)
     }
 }
 
+/* The first member's out of an exclusive scan has nothing, also where an earlier attempt had something for it. */
+static void leave_alone(struct instance *i)
+{
+    const void *was = i->saved ? i->saved : i->untouched;
+    if (was)
+        memcpy(i->call.out, was, i->out_len);
+}
+
 /* A user's operation writes to its right operand: where that must not be, a copy is made. */
 static size_t scratch_of(const struct instance *i)
 {
@@ -117,6 +125,8 @@ bool instance_build(const struct engine *e, struct instance *i)
     memset(i->under_way, 0, i->schedule.n);
     if (!i->repairs)
         clear_absent(e, i);
+    if (i->call.move == SCHEDULE_EXSCAN && !roster_place(i->members, e->self))
+        leave_alone(i);
     i->at = 0;
     i->placing = false;
     i->built = true;

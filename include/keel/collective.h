@@ -64,7 +64,7 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  *                       joined meanwhile, or where it has no connection yet to the node of one that it must tell
  *
  * This is for those who live, and those who have left (keel_finalize): a member that returns and dies may have returned what the others do not.
- * One that has left may have been told more members of a barrier, broadcast or scatter than the others, those that have died or left since; and
+ * One that has left may have been told more members of a barrier, broadcast or scatter, or of a call of no bytes, than the others, those that have died or left since; and
  * KEEL_OK of a reduce or gather whose root dies before the others know of its end: they are told KEEL_ERR_RANK_DEAD.
  *
  * A member whose process is stopped (by a signal or a debugger; one that computes or sleeps is not) is waited for for KEEL_TIMEOUT_MS. Then

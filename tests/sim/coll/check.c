@@ -156,6 +156,14 @@ static bool reduced(const struct coll_member *m, const struct coll_spec *s, cons
     return any;
 }
 
+/* What is in the element of out that nothing was written to. */
+static uint64_t before(const struct coll_member *m, const struct coll_spec *s, size_t j)
+{
+    uint64_t untouched;
+    memset(&untouched, 0xee, sizeof untouched);
+    return s->in_place ? contribution(s, m->current, m->id, j) : untouched;
+}
+
 static void expect(const struct coll_member *m, const struct coll_spec *s, size_t j, uint64_t want)
 {
     uint64_t have;
@@ -189,7 +197,7 @@ static void check_vector(const struct coll_member *m, const struct coll_spec *s,
         if (s->move == SCHEDULE_BCAST)
             v = contribution(s, m->current, s->root, j);
         else if (scans ? !reduced(m, s, r, last, j, &v) : !reduced_for_all(m, s, r, j, &v))
-            return;
+            v = before(m, s, j);
         expect(m, s, j, v);
     }
 }
@@ -249,16 +257,22 @@ static bool rooted(const struct coll_spec *s)
 }
 
 /* What it returns is made from everybody's data for everybody: then who has left is covered, too. */
+/* Of no bytes: like a barrier, it lists who lives when it ends. */
+static bool moves(const struct coll_spec *s)
+{
+    return s->kind == ENGINE_MOVE && s->count;
+}
+
 static bool from_all_for_all(const struct coll_spec *s)
 {
-    return s->kind == ENGINE_AGREE || (s->kind == ENGINE_MOVE && !rooted(s));
+    return s->kind == ENGINE_AGREE || (moves(s) && !rooted(s));
 }
 
 /* The list of a barrier, a broadcast or the like is who lives when it ends: one that has left may have been told a longer one. */
 static bool lists_givers(const struct coll_spec *s)
 {
     return from_all_for_all(s) ||
-           (s->kind == ENGINE_MOVE && (s->move == SCHEDULE_REDUCE || s->move == SCHEDULE_GATHER));
+           (moves(s) && (s->move == SCHEDULE_REDUCE || s->move == SCHEDULE_GATHER));
 }
 
 static bool has_returned(const struct coll_outcome *o)
@@ -285,11 +299,11 @@ void coll_check_done(const struct coll_member *m, int call, const struct engine_
     for (int i = 0; i < w->p.n && w->p.n <= EACH_MAX; i++) {
         const struct coll_member *other = &w->member[i];
         bool stays =
-            !other->left || (s->kind == ENGINE_MOVE && from_all_for_all(s) && has_returned(&other->outcome[call]));
+            !other->left || (moves(s) && from_all_for_all(s) && has_returned(&other->outcome[call]));
         bool counts = !other->dead && stays;
         if (counts && !roster_has(r->members, i))
             coll_fail(w, m->id, "call %d does not cover %d, which lives", call, i);
-        bool empty = s->kind == ENGINE_MOVE && (s->varying || !s->count || one_way); /* nothing of it was needed */
+        bool empty = s->kind == ENGINE_MOVE && (s->varying || one_way); /* nothing of it was needed */
         bool later = (s->move == SCHEDULE_SCAN || s->move == SCHEDULE_EXSCAN) && i > m->id;
         if (roster_has(r->members, i) && !other->outcome[call].begun && !empty && !later)
             coll_fail(w, m->id, "call %d covers %d, which has not come", call, i);
@@ -313,7 +327,7 @@ void coll_check_end(struct coll_world *w)
         const struct coll_outcome *status = NULL, *first = NULL;
         const struct coll_spec *s = &w->p.call[c];
         bool agreed = s->kind == ENGINE_AGREE;
-        bool uniform = agreed || (s->kind == ENGINE_MOVE && !rooted(s) && !s->early);
+        bool uniform = agreed || (moves(s) && !rooted(s) && !s->early);
         bool one_way = s->early && s->move == SCHEDULE_BCAST;
         for (int i = 0; i < w->p.n; i++) {
             const struct coll_outcome *o = &w->member[i].outcome[c];

@@ -62,9 +62,14 @@ static const struct variant {
      {MOVE(ALLTOALL, PAIRWISE), .early = true, .in_place = true, .async = true},
      0},
     {"alltoall bruck, early", {MOVE(ALLTOALL, BRUCK), .early = true}, 0},
+    {"exscan in place", {MOVE(EXSCAN, DOUBLING), .in_place = true}, 0},
+    {"allreduce of nothing", {.kind = ENGINE_MOVE, .move = SCHEDULE_ALLREDUCE, .early = true}, 0},
+    {"exscan of nothing", {.kind = ENGINE_MOVE, .move = SCHEDULE_EXSCAN}, 0},
+    {"allgather of nothing", {.kind = ENGINE_MOVE, .move = SCHEDULE_ALLGATHER}, 0},
+    {"alltoall of nothing", {.kind = ENGINE_MOVE, .move = SCHEDULE_ALLTOALL, .early = true}, 0},
 };
 /* Chance draws from the first ones: a seed stays the same world. */
-enum { VARIANTS = sizeof variants / sizeof variants[0], VARIANTS_DRAWN = VARIANTS - 2, MEMBERS_MAX = 64 };
+enum { VARIANTS = sizeof variants / sizeof variants[0], VARIANTS_DRAWN = VARIANTS - 7, MEMBERS_MAX = 64 };
 
 /* Over a board: what takes one turn, and what takes several, in place and not. */
 #define TOGETHER(m, elements) .kind = ENGINE_MOVE, .move = SCHEDULE_##m, .count = elements
