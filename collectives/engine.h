@@ -67,7 +67,7 @@ struct engine_call {
     enum meet_shape shape;   /* of the meeting; the same on all members */
     enum engine_agree agree; /* AGREE, DECIDE */
     uint64_t value;
-    uint64_t arguments, place; /* DECIDE; place 0: not said */
+    uint64_t arguments, place; /* DECIDE, and the first of BARRIER: what it is for; place 0: not said */
     /* ENGINE_MOVE. in and out: as in schedule.h, but with blocks by member instead of place; both stay valid until done. in may be
      * equal to out; otherwise they do not overlap. Blocks of members that the result does not cover are filled with zeros.
      * For BCAST there is only out; for REDUCE members other than the root give out too, len bytes that may be overwritten. */
@@ -115,6 +115,8 @@ struct engine_ops {
     void (*arrived)(void *user, uint64_t seq);
     /* The call has failed, for all who live: nobody needs data that were sent of it and are under way. engine_sent, as in keep. NULL: they are waited for. */
     void (*useless)(void *user, uint64_t seq);
+    /* engine_pair: that member waits in a call of this engine, and this one in a call of the other. NULL: nobody wants to know. */
+    void (*misfit)(void *user, int member);
 };
 
 struct engine;
@@ -139,6 +141,11 @@ bool engine_join(struct engine *e, uint64_t complete);
 
 /* Of the calls that end when the group is revoked? */
 bool engine_is_ordinary(uint64_t seq);
+/* A member is in a call of one of the two at a time, and all make the calls of both in one order: where one waits in a call of one engine and another
+ * in a call of the other, neither would ever go on. Whoever finds that tells by ops.misfit, and both engines are revoked, on all members. Groups of the same
+ * members. */
+void engine_pair(struct engine *a, struct engine *b);
+
 /* Of those of its stream, from 1 on. */
 uint64_t engine_number(uint64_t seq);
 /* The next instance of its stream. *seq names it. ENGINE_OK, ENGINE_BAD, ENGINE_LIMIT, ENGINE_REVOKED: with an

@@ -22,7 +22,7 @@ uint32_t engine_signature(const struct engine *e, const struct engine_call *c)
     if (c->kind == ENGINE_AGREE || c->kind == ENGINE_DECIDE)
         return folded(hash(hash(h, c->agree), c->arguments));
     if (c->kind != ENGINE_MOVE)
-        return folded(h);
+        return folded(c->kind == ENGINE_BARRIER ? hash(h, c->arguments) : h);
     h = hash(hash(hash(hash(h, c->move), (uint64_t)c->algorithm), c->varying), c->early);
     h = hash(h, c->varying && c->move != SCHEDULE_REDUCE_SCATTER ? 0 : c->len);
     if (c->move == SCHEDULE_BCAST || c->move == SCHEDULE_REDUCE || c->move == SCHEDULE_GATHER ||

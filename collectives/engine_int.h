@@ -1,4 +1,4 @@
-/* Inside the engine: engine.c keeps instances and messages, engine_instance.c takes one through its attempts,
+/* Inside the engine: engine.c keeps instances, engine_receive.c takes messages in, engine_instance.c takes one through its attempts,
  * with engine_call.c, engine_move.c and engine_meeting.c (engine_instance.h). */
 #ifndef KEEL_COLLECTIVES_ENGINE_INT_H
 #define KEEL_COLLECTIVES_ENGINE_INT_H
@@ -116,7 +116,8 @@ struct shortcut {
 struct engine {
     struct engine_ops ops;
     uint64_t id, now;
-    uint64_t born; /* epoch of the roster that it was created with */
+    struct engine *pair; /* engine_pair.c; NULL: none */
+    uint64_t born;       /* epoch of the roster that it was created with */
     int n, self;
     const int *node;
     bool revoked;
@@ -178,6 +179,10 @@ static inline struct roster *engine_roster(const struct engine *e)
 {
     return e->rosters[e->n_rosters - 1];
 }
+/* The instance, if it is begun here and not gone. */
+struct instance *engine_find(const struct engine *e, uint64_t seq);
+/* What was returned early lingers for those who have not returned. Not from inside an instance. */
+void engine_forget_returned(struct engine *e);
 /* The roster of an epoch, or NULL. */
 struct roster *engine_roster_at(const struct engine *e, uint64_t epoch);
 void engine_send(struct engine *e, const struct instance *i, int to, enum message_kind kind, uint32_t tag,
@@ -207,6 +212,10 @@ bool engine_arguments_fit(const struct engine *e, const struct engine_call *c);
 bool engine_reserve_record(struct engine *e, size_t len);
 void engine_keep_record(struct engine *e, uint64_t seq, const struct decision *d, enum engine_status status,
                         const void *bytes, size_t len);
+
+/* engine_pair.c: what a question says of the other engine's calls; and neither of us can go on: we are in other calls. */
+uint32_t engine_pair_behind(const struct engine *e);
+bool engine_pair_disagrees(const struct engine *e, const struct message_head *h);
 
 /* engine_leave.c: whom else a member that leaves must ask, and that one has answered */
 void engine_go_on_leaving(struct engine *e);

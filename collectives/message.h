@@ -31,7 +31,7 @@ struct message_head {
     uint32_t signature; /* of the call's arguments */
     uint32_t
         behind; /* DATA: of the calls before this one, those from which not all have returned whose data are in it: at most the last so
-                         * many */
+                 * many. WANT, ASK: the lower half of how many calls of the pair's other engine are complete there */
     uint64_t group;
     uint64_t seq;   /* instance */
     uint64_t epoch; /* of the roster that the sender's attempt or meeting goes by; DECIDED: in which it was decided */

@@ -18,6 +18,9 @@ extern "C" {
  * A rank that dies is left out; a restarted rank takes part from keel_resume on. All live ranks call the same collectives in
  * the same order. A restarted rank that repeats one which the others completed without it (keel_resume) gets what they got,
  * status and bytes, and waits for nobody. KEEL_ERR_STATE before keel_resume and inside a task. One thread of a rank at a time makes these calls.
+ * KEEL_ERR_MISMATCH: ranks are in different calls, or with different arguments. If one is in a collective and another allocates or frees (a segment of all
+ * ranks, mutexes, a task pool) that is for good: neither call ends otherwise, and all of these calls are KEEL_ERR_MISMATCH from then on, on all ranks. Groups and
+ * operations go on.
  * KEEL_ERR_TIMEOUT: a process that is waited for is stopped (by a signal or a debugger), and has been for KEEL_TIMEOUT_MS; its rank is
  * said on standard error. The collective is not over: the same call with the same arguments, whose memory is Keel's until then, goes on
  * with it. No time passes that makes a process that computes or sleeps an error. */

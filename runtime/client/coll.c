@@ -250,7 +250,7 @@ static void on_done(void *user, uint64_t seq, const struct engine_result *result
     if (!r || r->done)
         return;
     r->done = true;
-    r->status = coll_status(result->status);
+    r->status = coll_status_of(g, result->status);
     r->value = result->value;
     r->epoch = result->epoch;
     if (result->members)
@@ -279,9 +279,18 @@ static void on_useless(void *user, uint64_t seq)
     courier_drop(g->client, g, seq, g->client->env.now(g->client->env.user));
 }
 
+static void on_misfit(void *user, int member)
+{
+    const struct keel_group *g = user;
+    bool allocates = g->of_segments;
+    log_error("rank %d %s, and this rank is in %s: they do not make the same calls", group_rank(g->ranks, member),
+              allocates ? "allocates or frees memory of all ranks" : "is in a collective of all ranks",
+              allocates ? "a collective of all ranks" : "an allocation or a free");
+}
+
 bool coll_start_engine(struct keel_group *g)
 {
-    struct engine_ops ops = {g, on_send, on_done, on_keep, on_arrived, on_useless};
+    struct engine_ops ops = {g, on_send, on_done, on_keep, on_arrived, on_useless, on_misfit};
     int self = group_member(g->ranks, g->client->rank);
     struct engine *room = g->engine;
     struct roster *r = g->first;

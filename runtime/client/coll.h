@@ -257,6 +257,8 @@ void coll_collect(struct client *c);
 
 /* coll_call.c; lock held unless it says so */
 keel_status coll_status(enum engine_status status);
+/* The same of a call of that group. Those of all who live are revoked when ranks disagree about which they are in (engine_pair), and by nothing else. */
+keel_status coll_status_of(const struct keel_group *g, enum engine_status status);
 /* quick.c. The call over a board, before coll_begin. False: *call is to be begun; engine_left_free when it is over. */
 bool quick_call(struct keel_group *g, struct engine_call *call, struct engine_result *result);
 void quick_view(struct keel_group *g); /* another view: who lives may use the board, or not */

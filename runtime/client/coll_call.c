@@ -20,6 +20,11 @@ keel_status coll_status(enum engine_status status)
     return table[status];
 }
 
+keel_status coll_status_of(const struct keel_group *g, enum engine_status status)
+{
+    return status == ENGINE_REVOKED && coll_is_of_all(g) ? KEEL_ERR_MISMATCH : coll_status(status);
+}
+
 /* ---- requests ---- */
 
 keel_status coll_request_new(struct keel_group *g, struct keel_request **out)
@@ -63,7 +68,7 @@ keel_status coll_begin(struct keel_group *g, const struct engine_call *call, str
         r->next = g->requests;
         g->requests = r;
         g->starting = r;
-        status = coll_status(engine_start(g->engine, call, now, &r->seq));
+        status = coll_status_of(g, engine_start(g->engine, call, now, &r->seq));
         g->starting = NULL;
     }
     if (status != KEEL_OK)

@@ -285,6 +285,8 @@ bool coll_first_groups(struct client *c)
     k->segments = first_group(c, list, c->size, NUMBER_SEGMENTS, UINT64_MAX);
     bool joined = k->living && (!k->living->engine || engine_join(k->living->engine, c->collectives)) && k->segments &&
                   (!k->segments->engine || engine_join(k->segments->engine, c->instance));
+    if (joined && k->living->engine && k->segments->engine)
+        engine_pair(k->living->engine, k->segments->engine);
     k->world = first_group(c, list, c->size, 0, 1);
     for (int r = 0; r < c->size; r++)
         if (page_rank(c->page, r)->slot == page_rank(c->page, c->rank)->slot)

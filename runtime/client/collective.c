@@ -36,6 +36,11 @@ static keel_status begin(struct client *c, struct keel_group *all, const struct 
     return status;
 }
 
+bool collective_disagrees(const struct client *c)
+{
+    return c->coll.living->engine && engine_revoked(c->coll.living->engine);
+}
+
 /* Whatever it came to, it came to the same for all. */
 static void completed(struct client *c)
 {
@@ -52,7 +57,7 @@ static keel_status finish(struct client *c, struct keel_request *r, uint64_t *ep
     c->coll.unfinished = NULL;
     c->coll.split = false;
     engine_left_free(c->coll.living->engine);
-    if (c->fatal == KEEL_OK && c->coll.broken == KEEL_OK)
+    if (c->fatal == KEEL_OK && c->coll.broken == KEEL_OK && !collective_disagrees(c))
         completed(c);
     return status;
 }
@@ -217,7 +222,7 @@ keel_status collective_decide(struct client *c, const struct engine_call *call, 
     FAULT_POINT("segment.deciding");
     client_lock(c);
     keel_status status = decide(c, call, value);
-    *open = c->coll.deciding || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK;
+    *open = c->coll.deciding || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK || collective_disagrees(c);
     pthread_mutex_unlock(&c->lock);
     FAULT_POINT("segment.decided");
     return status;

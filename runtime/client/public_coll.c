@@ -231,11 +231,12 @@ static keel_status end_of(keel_request *number, keel_covered **covered, bool wai
 {
     keel_covered *list = NULL;
     keel_request *r = living_find(number, LIVING_REQUEST);
+    bool left = !process_client.ready;
     if (covered)
         *covered = NULL;
     if (!r)
         return wrong();
-    keel_covered **wanted = covered ? &list : NULL;
+    keel_covered **wanted = covered && !left ? &list : NULL;
     keel_status status = waits ? coll_wait(r, wanted, NULL) : coll_test(r, wanted);
     if (status == KEEL_IN_PROGRESS)
         return status;
@@ -245,7 +246,7 @@ static keel_status end_of(keel_request *number, keel_covered **covered, bool wai
     } else {
         living_give_back(number);
     }
-    return status;
+    return left ? KEEL_ERR_STATE : status;
 }
 
 KEEL_EXPORT keel_status keel_request_test(keel_request *request, keel_covered **covered)

@@ -494,6 +494,8 @@ static keel_status alloc(struct client *c, keel_status able, const struct segmen
         return KEEL_ERR_STATE; /* another call */
     if (c->segments_next == SEGMENT_GROUP_FIRST)
         return KEEL_ERR_LIMIT;
+    if (collective_disagrees(c))
+        return KEEL_ERR_MISMATCH;
     bool exists = others_have_it(c);
     keel_status status = exists ? segment_count_last(c) : KEEL_OK;
     if (status != KEEL_OK)
@@ -680,6 +682,8 @@ keel_status segment_free(struct client *c, struct keel_segment *segment)
         return segment_free_group(c, segment);
     if (!may_begin(c, true, segment))
         return KEEL_ERR_STATE;
+    if (collective_disagrees(c))
+        return KEEL_ERR_MISMATCH;
     keel_status status = KEEL_OK;
     if (!segment->freed) { /* else the others freed it before this process joined */
         bool open;

@@ -161,12 +161,13 @@ keel_status taskpool_reset(struct client *c, keel_taskpool *pool)
     uint32_t next = pool->round + 1;
     int64_t zero = 0;
     struct mark mark = {next, c->collectives + 1};
+    const struct engine_call call = {.kind = ENGINE_BARRIER, .arguments = 1 + pool->segment->index};
     keel_status status = rma_put(c, pool->segment, pool->home, 8 * (next & 1), &zero, sizeof zero);
     if (status == KEEL_OK)
         status = rma_put(c, pool->segment, pool->home, MARK_AT + sizeof mark * (next & 1), &mark, sizeof mark);
     FAULT_POINT("task.reset_prepared");
     if (status == KEEL_OK)
-        status = collective_barrier(c);
+        status = collective_run(c, &call);
     if (status != KEEL_OK)
         return status;
     pool->round = next;

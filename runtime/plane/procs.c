@@ -64,24 +64,40 @@ void procs_answer(void *user, struct proc *proc, const struct control *reply, in
         send_packet(k, reply, sizeof *reply, &fd, handle >= 0);
 }
 
-/* Its last words in the event log. */
+enum { UTF8_TAIL_MAX = 3 };
+
+/* A text that was cut ends before the character that was; what is no UTF-8 becomes question marks. NULL: there is no memory. */
+static json_t *text_of(const char *text, size_t len, bool cut)
+{
+    json_t *value = json_stringn(text, len);
+    for (size_t less = 1; !value && cut && less <= UTF8_TAIL_MAX && less < len; less++)
+        value = json_stringn(text, len - less);
+    if (value)
+        return value;
+    char plain[CONTROL_TEXT_MAX];
+    for (size_t i = 0; i < len; i++)
+        plain[i] = (char)(text[i] & 0x80 ? '?' : text[i]);
+    return json_stringn(plain, len);
+}
+
+/* A line of the program's own in the event log. */
 static void application_event(struct plane *p, const struct proc *proc, const struct control *r)
 {
-    size_t name_len = strnlen(r->text, CONTROL_TEXT_MAX);
-    const char *text = name_len + 1 < CONTROL_TEXT_MAX ? r->text + name_len + 1 : "";
+    size_t name_len = strnlen(r->text, CONTROL_TEXT_MAX), at = name_len + 1,
+           room = at < CONTROL_TEXT_MAX ? CONTROL_TEXT_MAX - at : 0;
+    size_t len = room ? strnlen(r->text + at, room) : 0;
     json_t *fields = json_pack("{s:i, s:I}", "rank", proc->rank, "number", (json_int_t)r->a);
-    json_t *name = json_stringn(r->text, name_len);
-    if (*text)
-        json_object_set_new(fields, "text", json_stringn(text, strnlen(text, CONTROL_TEXT_MAX - name_len - 1)));
-    if (name && fields) {
-        json_object_set(fields, "name", name);
-        char *dump = json_dumps(fields, JSON_COMPACT), members[1024];
-        /* dump is "{...}": its members follow ours */
-        if (dump && snprintf(members, sizeof members, ",%.*s", (int)strlen(dump) - 2, dump + 1) < (int)sizeof members)
-            queue_event(p, "application", members);
-        free(dump);
+    bool all = fields && (!len || !json_object_set_new(fields, "text", text_of(r->text + at, len, len + 1 >= room))) &&
+               !json_object_set_new(fields, "name", text_of(r->text, name_len, false));
+    char *dump = all ? json_dumps(fields, JSON_COMPACT) : NULL;
+    if (dump) { /* "{...}": its members follow ours */
+        dump[0] = ',';
+        dump[strlen(dump) - 1] = '\0';
+        queue_event(p, "application", dump);
+    } else {
+        log_error("rank %d: no memory for its event", proc->rank);
     }
-    json_decref(name);
+    free(dump);
     json_decref(fields);
 }
 

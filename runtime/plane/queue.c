@@ -199,18 +199,16 @@ int plane_wake_fd(const struct plane *p)
 
 void queue_event(struct plane *p, const char *name, const char *members)
 {
-    enum { LINE_MAX_BYTES = 1024 };
+    static const char form[] = "{\"t_ns\":%llu,\"node\":%d,\"event\":\"%s\"%s}";
+    unsigned long long at = clock_now_ns();
     struct upcall *u = queue_upcall_new(p, UPCALL_EVENT);
-    if (!u || !(u->text = malloc(LINE_MAX_BYTES))) {
+    int len = snprintf(NULL, 0, form, at, p->agent.self, name, members);
+    if (!u || len < 0 || !(u->text = malloc((size_t)len + 1))) {
         free(u);
         return;
     }
-    int n = snprintf(u->text, LINE_MAX_BYTES, "{\"t_ns\":%llu,\"node\":%d,\"event\":\"%s\"%s}",
-                     (unsigned long long)clock_now_ns(), p->agent.self, name, members);
-    if (n < 0 || n >= LINE_MAX_BYTES) /* never half a JSON text */
-        queue_upcall_free(u);
-    else
-        queue_upcall(p, u);
+    (void)snprintf(u->text, (size_t)len + 1, form, at, p->agent.self, name, members);
+    queue_upcall(p, u);
 }
 
 void queue_fatal(struct plane *p, const char *why)

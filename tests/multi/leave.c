@@ -1,4 +1,4 @@
-/* leave mail|wait|request|several|alloc|outlast|twice|calls|made: what finalize does with messages that were sent, with a thread that waits, with a request that
+/* leave mail|wait|request|several|alloc|outlast|twice|calls|made|begun: what finalize does with messages that were sent, with a thread that waits, with a request that
  * nobody waited for, with threads that allocate, leave, or make one call after the other. Two ranks, several and made: five. Exit 0 if all is right. */
 #include <keel/keel.h>
 
@@ -185,6 +185,23 @@ static void calls(void)
         pthread_join(thread[i], NULL);
 }
 
+/* Complete or not: it was not waited for. */
+static void begun(void)
+{
+    keel_request *barrier, *sum;
+    keel_covered *covered = NULL;
+    uint64_t value;
+    double x = 1, y;
+    EXPECT_STATUS(keel_group_allreduce_begin(keel_group_world(), &x, &y, 1, &(keel_combine){.type = KEEL_DOUBLE}, &sum),
+                  KEEL_OK);
+    EXPECT_STATUS(keel_group_agree(keel_group_world(), KEEL_GROUP_AND, 1, &value), KEEL_OK);
+    EXPECT_STATUS(keel_group_barrier_begin(keel_group_world(), &barrier), KEEL_OK);
+    EXPECT_STATUS(keel_finalize(), KEEL_OK);
+    EXPECT_STATUS(keel_request_wait(barrier, NULL), KEEL_ERR_STATE);
+    EXPECT_STATUS(keel_request_test(sum, &covered), KEEL_ERR_STATE);
+    EXPECT(!covered);
+}
+
 int main(int argc, char **argv)
 {
     keel_request *r = NULL;
@@ -206,7 +223,9 @@ int main(int argc, char **argv)
         twice();
     if (strcmp(argv[1], "calls") == 0)
         calls();
-    if (strchr("atco", argv[1][0]))
+    if (strcmp(argv[1], "begun") == 0)
+        begun();
+    if (strchr("abtco", argv[1][0]))
         return 0;
     if (strcmp(argv[1], "request") == 0 && first)
         EXPECT_STATUS(keel_group_barrier_begin(keel_group_world(), &r), KEEL_OK);

@@ -81,6 +81,7 @@ static void of_all(keel_segment *a)
     MISFITS(keel_segment_free(me == 0 ? a : b));
     MISFITS(me == 0 ? keel_mutexes_free(m) : keel_taskpool_free(p));
     MISFITS(me == 0 ? keel_segment_free(b) : keel_mutexes_free(m));
+    MISFITS(me == 0 ? keel_taskpool_reset(p) : keel_barrier());
     CHECK(keel_barrier());
     look(a, 4);
     look(b, 5);

@@ -271,8 +271,7 @@ static bool from_all_for_all(const struct coll_spec *s)
 /* The list of a barrier, a broadcast or the like is who lives when it ends: one that has left may have been told a longer one. */
 static bool lists_givers(const struct coll_spec *s)
 {
-    return from_all_for_all(s) ||
-           (moves(s) && (s->move == SCHEDULE_REDUCE || s->move == SCHEDULE_GATHER));
+    return from_all_for_all(s) || (moves(s) && (s->move == SCHEDULE_REDUCE || s->move == SCHEDULE_GATHER));
 }
 
 static bool has_returned(const struct coll_outcome *o)
@@ -298,8 +297,7 @@ void coll_check_done(const struct coll_member *m, int call, const struct engine_
         coll_fail(w, m->id, "call %d returns %d", call, (int)r->status);
     for (int i = 0; i < w->p.n && w->p.n <= EACH_MAX; i++) {
         const struct coll_member *other = &w->member[i];
-        bool stays =
-            !other->left || (moves(s) && from_all_for_all(s) && has_returned(&other->outcome[call]));
+        bool stays = !other->left || (moves(s) && from_all_for_all(s) && has_returned(&other->outcome[call]));
         bool counts = !other->dead && stays;
         if (counts && !roster_has(r->members, i))
             coll_fail(w, m->id, "call %d does not cover %d, which lives", call, i);

@@ -63,7 +63,7 @@ void start(int n)
     now = SEC;
     roster = all_but(n, -1, 1);
     for (int i = 0; i < n; i++) {
-        struct engine_ops ops = {&fakes[i], on_send, on_done, keeps ? on_arrived : NULL, on_arrived, NULL};
+        struct engine_ops ops = {&fakes[i], on_send, on_done, keeps ? on_arrived : NULL, on_arrived, NULL, NULL};
         fakes[i] = (struct fake){.id = i, .e = engine_create(7, i, roster, NULL, &ops)};
         assert_non_null(fakes[i].e);
     }

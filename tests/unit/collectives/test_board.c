@@ -312,7 +312,7 @@ static struct roster *of(int n, int but, uint64_t epoch)
 
 static void create(int i, int n)
 {
-    struct engine_ops ops = {&fakes[i], on_send, on_done, NULL, NULL, NULL};
+    struct engine_ops ops = {&fakes[i], on_send, on_done, NULL, NULL, NULL, NULL};
     fakes[i] = (struct fake){.id = i, .e = engine_create(GROUP, i, roster, NULL, &ops)};
     assert_non_null(fakes[i].e);
     (void)n;

@@ -17,7 +17,7 @@ static void rejoin(uint64_t complete)
 {
     struct roster *without = all_but(3, 2, 2), *with = all_but(3, -1, 3);
     assert_true(roster_set_after(with, (uint64_t[]){0, 0, complete}));
-    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived, NULL};
+    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived, NULL, NULL};
     for (int i = 0; i < 2; i++) {
         assert_true(engine_view(fakes[i].e, without, now));
         assert_true(engine_view(fakes[i].e, with, now));
@@ -235,7 +235,7 @@ static void test_engine_joined_member_goes_to_the_attempt_of_the_others(void **s
     }
     lose();
     struct roster *with = all_but(3, -1, 3);
-    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived, NULL};
+    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived, NULL, NULL};
     for (int i = 0; i < 2; i++)
         assert_true(engine_view(fakes[i].e, with, now));
     engine_destroy(fakes[2].e);
@@ -291,7 +291,7 @@ static void test_engine_joined_member_has_not_what_it_was_to_give(void **state)
     lose();
     assert_true(engine_view(fakes[1].e, again, now) && engine_view(fakes[3].e, again, now));
     engine_destroy(fakes[2].e);
-    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived, NULL};
+    struct engine_ops ops = {&fakes[2], on_send, on_done, NULL, on_arrived, NULL, NULL};
     fakes[2] = (struct fake){.id = 2, .e = engine_create(7, 2, again, NULL, &ops)};
     assert_true(engine_join(fakes[2].e, 0));
     data[2] = 0;
@@ -333,7 +333,7 @@ static bool decide_and_die(int wrong, int messages)
     struct roster *alone = roster_create(3, (uint64_t[]){1 << 2}, 2), *with = roster_create(3, (uint64_t[]){6}, 3);
     assert_true(engine_view(fakes[2].e, alone, now) && engine_view(fakes[2].e, with, now));
     engine_destroy(fakes[1].e);
-    struct engine_ops ops = {&fakes[1], on_send, on_done, NULL, on_arrived, NULL};
+    struct engine_ops ops = {&fakes[1], on_send, on_done, NULL, on_arrived, NULL, NULL};
     fakes[1] = (struct fake){.id = 1, .e = engine_create(7, 1, with, NULL, &ops)};
     assert_true(engine_join(fakes[1].e, 0));
     struct engine_call call = decision(1, 0);
