@@ -68,7 +68,8 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  *
  * This is for those who live, and those who have left (keel_finalize): a member that returns and dies may have returned what the others do not.
  * One that has left may have been told more members of a barrier, broadcast or scatter, or of a call of no bytes, than the others, those that have died or left since; and
- * KEEL_OK of a reduce or gather whose root dies before the others know of its end: they are told KEEL_ERR_RANK_DEAD.
+ * KEEL_OK of a reduce or gather whose root dies before the others know of its end: they are told KEEL_ERR_RANK_DEAD. Who leaves does not wait for long for a member that
+ * is stopped (below): when that goes on it may be told KEEL_OK over those who have not left, of a call that ended otherwise for the others.
  *
  * A member whose process is stopped (by a signal or a debugger; one that computes or sleeps is not) is waited for for KEEL_TIMEOUT_MS. Then
  * the group is revoked: who found out gets KEEL_ERR_TIMEOUT, the others KEEL_ERR_REVOKED, and keel_group_stopped names the member.

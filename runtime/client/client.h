@@ -401,7 +401,7 @@ keel_status collective_bcast(struct client *c, int root, void *buffer, size_t le
 keel_status collective_allreduce_sum(struct client *c, const double *in, double *out, size_t n);
 
 /* task.c */
-keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out);
+keel_status taskpool_create(struct client *c, keel_status able, int64_t count, keel_taskpool **out);
 /* *gone: the pool is not there any more. */
 keel_status taskpool_free(struct client *c, keel_taskpool *pool, bool *gone);
 keel_status taskpool_reset(struct client *c, keel_taskpool *pool);

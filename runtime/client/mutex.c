@@ -447,15 +447,15 @@ void mutexes_detach(keel_mutexes *m)
     free(m);
 }
 
-keel_status mutexes_create(struct client *c, int per_rank, keel_mutexes **out)
+keel_status mutexes_create(struct client *c, keel_status able, int per_rank, keel_mutexes **out)
 {
     if (out)
         *out = NULL;
     if (!c->ready)
         return KEEL_ERR_STATE;
     keel_mutexes *m = segment_zeroed(c, 1, sizeof *m);
-    keel_status able = !out || per_rank < 0 ? KEEL_ERR_ARG : m ? KEEL_OK : KEEL_ERR_NOMEM;
     keel_segment *segment;
+    able = !out || per_rank < 0 ? KEEL_ERR_ARG : m ? able : KEEL_ERR_NOMEM;
     keel_status status = segment_alloc_for(c, able, SEGMENT_OF_MUTEXES, mutexes_bytes(c, per_rank), &segment);
     if (status != KEEL_OK || !m || !out) {
         free(m);

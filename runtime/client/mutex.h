@@ -6,7 +6,7 @@
 
 #include "runtime/client/client.h"
 
-keel_status mutexes_create(struct client *c, int per_rank, keel_mutexes **out);
+keel_status mutexes_create(struct client *c, keel_status able, int per_rank, keel_mutexes **out);
 /* *gone: they are not there any more. */
 keel_status mutexes_free(struct client *c, keel_mutexes *m, bool *gone);
 /* The same without the others, in a segment that is there, of so many bytes per rank at least. NULL: out of memory. */

@@ -286,7 +286,8 @@ KEEL_EXPORT keel_status keel_mutexes_create(int per_rank, keel_mutexes **out)
 {
     void *number = out ? living_take(LIVING_MUTEXES) : NULL;
     keel_mutexes *made = NULL;
-    keel_status status = mutexes_create(&process_client, per_rank, number ? &made : NULL);
+    keel_status able = out && !number ? KEEL_ERR_NOMEM : KEEL_OK;
+    keel_status status = mutexes_create(&process_client, able, per_rank, out ? &made : NULL);
     living_set(number, made);
     if (status != KEEL_OK)
         living_give_back(number);
@@ -369,7 +370,8 @@ KEEL_EXPORT keel_status keel_taskpool_create(int64_t count, keel_taskpool **out)
 {
     void *number = out ? living_take(LIVING_POOL) : NULL;
     keel_taskpool *made = NULL;
-    keel_status status = taskpool_create(&process_client, count, number ? &made : NULL);
+    keel_status able = out && !number ? KEEL_ERR_NOMEM : KEEL_OK;
+    keel_status status = taskpool_create(&process_client, able, count, out ? &made : NULL);
     living_set(number, made);
     if (status != KEEL_OK)
         living_give_back(number);

@@ -98,7 +98,7 @@ static keel_status find_round(struct client *c, keel_taskpool *pool)
                                   : status; /* the others are freeing it: this process comes too late for it */
 }
 
-keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out)
+keel_status taskpool_create(struct client *c, keel_status able, int64_t count, keel_taskpool **out)
 {
     if (out)
         *out = NULL;
@@ -109,7 +109,7 @@ keel_status taskpool_create(struct client *c, int64_t count, keel_taskpool **out
     int64_t *words = wrong ? NULL : segment_zeroed(c, (size_t)count + 1, sizeof *words);
     size_t share = wrong ? 0 : (size_t)(count + c->size - 1) / (size_t)c->size;
     keel_segment *segment;
-    keel_status able = wrong ? KEEL_ERR_ARG : pool && words ? KEEL_OK : KEEL_ERR_NOMEM;
+    able = wrong ? KEEL_ERR_ARG : pool && words ? able : KEEL_ERR_NOMEM;
     keel_status status =
         segment_alloc_for(c, able, SEGMENT_OF_TASKS + (uint64_t)count, POOL_HEAD + 8 * share, &segment);
     if (status == KEEL_OK) {

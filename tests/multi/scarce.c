@@ -240,6 +240,27 @@ static keel_status segment_of_group(void)
     return allocated(status, s);
 }
 
+/* Freed with memory. */
+static keel_status mutexes(void)
+{
+    keel_mutexes *m;
+    keel_status status = keel_mutexes_create(2, &m);
+    poor = false;
+    EXPECT((status == KEEL_OK) == (m != NULL));
+    CHECK(keel_mutexes_free(m));
+    return status;
+}
+
+static keel_status pool(void)
+{
+    keel_taskpool *p;
+    keel_status status = keel_taskpool_create(9, &p);
+    poor = false;
+    EXPECT((status == KEEL_OK) == (p != NULL));
+    CHECK(keel_taskpool_free(p));
+    return status;
+}
+
 static void found_memory(void)
 {
     poor = poor && way != ALL_AFTER;
@@ -271,6 +292,8 @@ static const struct call {
     const char *name;
     keel_status (*make)(void);
 } calls[] = {
+    {"mutexes", mutexes}, /* before anything else that has a number (living.h) */
+    {"pool", pool},
     {"barrier", barrier},
     {"allreduce", allreduce},
     {"allreduce, long", allreduce_long},

@@ -90,8 +90,8 @@ static bool allocate(struct program *p, int i)
     int64_t index = p->r->client.segments_next;
     program_fence(p, -1);
     program_begin(p, "an allocation");
-    keel_status status = s->is_pool   ? taskpool_create(&p->r->client, s->pool.tasks, &p->pool[i])
-                         : s->mutexes ? mutexes_create(&p->r->client, s->mutexes, &p->mutexes)
+    keel_status status = s->is_pool   ? taskpool_create(&p->r->client, KEEL_OK, s->pool.tasks, &p->pool[i])
+                         : s->mutexes ? mutexes_create(&p->r->client, KEEL_OK, s->mutexes, &p->mutexes)
                          : s->part    ? segment_alloc_parts(&p->r->client, s->part, s->redundancy, &p->seg[i])
                                       : segment_alloc(&p->r->client, s->bytes, s->redundancy, &p->seg[i]);
     if (s->mutexes)

@@ -438,7 +438,7 @@ static void test_aimed_allocation_done_again_waits_for_memory(void **state)
         memory_failed();
         c.segments_next--;
         memory_fail_at(n);
-        assert_int_equal(mutexes_create(&c, 1, &m), KEEL_OK);
+        assert_int_equal(mutexes_create(&c, KEEL_OK, 1, &m), KEEL_OK);
         memory_failed();
         mutexes_detach(m);
         c.segments_next--;

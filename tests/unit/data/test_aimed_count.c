@@ -137,7 +137,7 @@ static keel_taskpool *pool_open(void)
     c.segments_next = SEG_SHADOW;
     c.segments_known = SEG_SHADOW + 1;
     c.instance = 2;
-    assert_int_equal(taskpool_create(&c, 3, &pool), KEEL_OK);
+    assert_int_equal(taskpool_create(&c, KEEL_OK, 3, &pool), KEEL_OK);
     return pool;
 }
 
