@@ -6,9 +6,9 @@
 #include "collectives/group.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
-#include "runtime/client/client.h"
+#include "runtime/client/courier_int.h"
 
-enum { RETRY_FIRST_NS = 500000, RETRY_MAX_NS = 16000000, PARCEL_OVERHEAD = 768 };
+enum { PARCEL_OVERHEAD = 768 };
 
 struct parcel {
     struct parcel *next;
@@ -69,16 +69,6 @@ static void parcel_free(struct client *c, struct stream *s, struct parcel *p)
     put_back(c, p);
 }
 
-static struct stream *stream_of(struct client *c, int rank)
-{
-    return &c->coll.stream[rank];
-}
-
-static int node_of(const struct client *c, int rank)
-{
-    return (int)(int32_t)(atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire) >> 32);
-}
-
 /* A place in the hall, or the connection to the rank, or to the agent of its node. */
 struct path {
     int place; /* -1: none */
@@ -88,16 +78,16 @@ struct path {
 /* False: there is none now. */
 static bool path_to(struct client *c, int rank, uint64_t now, struct path *path)
 {
-    *path = (struct path){stream_of(c, rank)->aside ? -1 : hall_place(c, rank), NULL};
+    *path = (struct path){courier_stream(c, rank)->aside ? -1 : hall_place(c, rank), NULL};
     if (path->place >= 0)
         return true;
-    int node = node_of(c, rank);
-    if (stream_of(c, rank)->direct)
+    int node = courier_node_of(c, rank);
+    if (courier_stream(c, rank)->direct)
         path->ep = direct_up(c, rank);
     else
         path->ep = node >= 0 ? link_up(c, node, now) : NULL;
     if (!path->ep)
-        coll_wake_at(c, now + RETRY_FIRST_NS);
+        coll_wake_at(c, now + COURIER_RETRY_FIRST_NS);
     return path->ep != NULL;
 }
 
@@ -120,14 +110,14 @@ static bool post_over(struct tp_ep *ep, const struct wire *w, const void *head, 
 static bool post(struct client *c, int rank, const struct path *path, struct wire *w, const void *head, size_t head_len,
                  const void *data, size_t len)
 {
-    struct stream *s = stream_of(c, rank);
+    struct stream *s = courier_stream(c, rank);
     w->rank = (uint32_t)c->rank;
     w->incarnation = c->incarnation;
     w->a = parcel_to(rank, (uint32_t)(c->coll.life[rank].life - 1));
     w->b = (int64_t)s->received;
     w->len = (uint32_t)(head_len + len);
     if (path->place < 0 && !post_over(path->ep, w, head, head_len, data, len)) {
-        coll_wake_at(c, c->looked_at + RETRY_FIRST_NS);
+        coll_wake_at(c, c->looked_at + COURIER_RETRY_FIRST_NS);
         return false;
     }
     if (path->place >= 0 && !hall_send(c, path->place, w, head, head_len, data, len))
@@ -167,7 +157,7 @@ static bool send_pieces(struct client *c, int rank, const struct path *path, con
     size_t to = total - from > n * COURIER_PIECE ? from + n * COURIER_PIECE : total;
     size_t head_len = from == 0 ? p->head_len : 0, at = from == 0 ? 0 : from - p->head_len;
     bool last = number + n == p->first + p->pieces;
-    bool detour = path->ep && !stream_of(c, rank)->direct && direct_up(c, rank); /* until all is acknowledged */
+    bool detour = path->ep && !courier_stream(c, rank)->direct && direct_up(c, rank); /* until all is acknowledged */
     struct wire w = {.type = WIRE_PARCEL,
                      .flags =
                          (uint8_t)(p->tag.flags | (last && (p->borrowed || p->put_by || detour) ? WIRE_F_TELL : 0)),
@@ -217,7 +207,7 @@ static struct parcel *first_not_acked(const struct stream *s)
     return p;
 }
 
-static void rewind_stream(struct stream *s)
+void courier_rewind(struct stream *s)
 {
     s->sent = s->acked;
     s->at = first_not_acked(s);
@@ -227,9 +217,9 @@ static void rewind_stream(struct stream *s)
  * returns from a call may make no further one for long: so what nobody waits for is little, or goes through the agent, who always takes. */
 static void choose_way(struct client *c, int rank)
 {
-    struct stream *s = stream_of(c, rank);
+    struct stream *s = courier_stream(c, rank);
     if (s->hollow && !s->aside) { /* what was sent of it may fill the ring or the socket until the receiver looks */
-        rewind_stream(s);
+        courier_rewind(s);
         s->aside = true;
         s->direct = false;
     }
@@ -237,13 +227,13 @@ static void choose_way(struct client *c, int rank)
     bool direct = !s->handed_on && !s->aside && s->loose <= COURIER_LOOSE_MAX && direct_up(c, rank);
     if (direct == s->direct || (direct && s->sent != s->acked))
         return;
-    rewind_stream(s);
+    courier_rewind(s);
     s->direct = direct;
 }
 
 static void pump(struct client *c, int rank, uint64_t now)
 {
-    struct stream *s = stream_of(c, rank);
+    struct stream *s = courier_stream(c, rank);
     choose_way(c, rank);
     if (!may_send(s) || now < s->retry_at || c->coll.broken != KEEL_OK)
         return;
@@ -266,7 +256,7 @@ void courier_flow(struct client *c, uint64_t now)
 {
     c->direct.crowded = false;
     for (int r = 0; r < c->size; r++)
-        if (stream_of(c, r)->direct)
+        if (courier_stream(c, r)->direct)
             pump(c, r, now);
 }
 
@@ -279,7 +269,7 @@ static size_t weight(const struct parcel *p)
 /* There is no memory to send it: as if it had been lost with a connection; but who has no memory for data says so. */
 static void missed(struct client *c, int rank, bool data, uint64_t now)
 {
-    struct stream *s = stream_of(c, rank);
+    struct stream *s = courier_stream(c, rank);
     s->missed = true;
     s->missed_data = s->missed_data || data;
     s->missed_at = now + COLL_MISSED_NS;
@@ -309,9 +299,9 @@ static struct parcel *parcel_new(struct client *c, const struct stream *s, const
 static bool enqueue(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                     const void *data, size_t len, bool *borrowed)
 {
-    struct stream *s = stream_of(c, rank);
+    struct stream *s = courier_stream(c, rank);
     uint64_t now = c->env.now(c->env.user);
-    if (tag->kind != PARCEL_WHERE && node_of(c, rank) != c->node)
+    if (tag->kind != PARCEL_WHERE && courier_node_of(c, rank) != c->node)
         direct_want(c, rank, now);
     struct parcel *p = parcel_new(c, s, tag, len, borrowed);
     if (!p)
@@ -376,13 +366,13 @@ bool courier_offer(struct client *c, int rank, const struct parcel_tag *tag, con
 
 /* ---- what comes ---- */
 
-static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t now)
+void courier_acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t now)
 {
-    struct stream *s = stream_of(c, rank);
+    struct stream *s = courier_stream(c, rank);
     if (up_to <= s->acked || up_to > s->next)
         return;
     s->acked = up_to;
-    s->retry_ns = RETRY_FIRST_NS;
+    s->retry_ns = COURIER_RETRY_FIRST_NS;
     s->stopped_since = 0;
     s->given_up = false;
     if (s->sent < up_to) { /* an acknowledgement of what was to be sent again */
@@ -402,9 +392,9 @@ static void acknowledged(struct client *c, int rank, uint64_t up_to, uint64_t no
     pump(c, rank, now);
 }
 
-static void acknowledge(struct client *c, int rank, uint64_t now)
+void courier_acknowledge(struct client *c, int rank, uint64_t now)
 {
-    struct stream *s = stream_of(c, rank);
+    struct stream *s = courier_stream(c, rank);
     struct path path;
     struct wire w = {.type = WIRE_PARCEL};
     if (!path_to(c, rank, now, &path) || !post(c, rank, &path, &w, NULL, 0, NULL, 0))
@@ -414,13 +404,13 @@ static void acknowledge(struct client *c, int rank, uint64_t now)
 void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now)
 {
     for (int r = 0; r < c->size; r++)
-        for (struct parcel *p = stream_of(c, r)->head; p; p = p->next) {
+        for (struct parcel *p = courier_stream(c, r)->head; p; p = p->next) {
             if (!p->borrowed || p->tag.group != group || (seq && p->tag.seq != seq) || !(p->kept = malloc(p->len)))
                 continue; /* without memory they are waited for */
             memcpy(p->kept, p->data, p->len);
             p->data = p->kept;
             p->borrowed = false;
-            stream_of(c, r)->loose += weight(p);
+            courier_stream(c, r)->loose += weight(p);
             coll_delivered(c, p->tag.group, p->tag.seq, r, now);
         }
 }
@@ -428,7 +418,7 @@ void courier_keep(struct client *c, const struct keel_group *group, uint64_t seq
 void courier_drop(struct client *c, const struct keel_group *group, uint64_t seq, uint64_t now)
 {
     for (int r = 0; r < c->size; r++) {
-        struct stream *s = stream_of(c, r);
+        struct stream *s = courier_stream(c, r);
         for (struct parcel *p = s->head; p; p = p->next) {
             if (!p->borrowed || p->tag.group != group || p->tag.seq != seq)
                 continue;
@@ -448,10 +438,10 @@ void courier_arrived(struct client *c, const struct keel_group *group, uint64_t 
 {
     for (int r = 0; r < c->size; r++) {
         uint64_t last = 0;
-        for (const struct parcel *p = stream_of(c, r)->head; p; p = p->next)
+        for (const struct parcel *p = courier_stream(c, r)->head; p; p = p->next)
             if (p->borrowed && p->tag.group == group && p->tag.seq == seq)
                 last = p->first + p->pieces - 1;
-        acknowledged(c, r, last, now);
+        courier_acknowledged(c, r, last, now);
     }
 }
 
@@ -492,7 +482,7 @@ bool courier_has_engine(const struct client *c, const struct keel_group *group)
 bool courier_lacks_connection(const struct client *c, int rank)
 {
     const struct stream *s = &c->coll.stream[rank];
-    int node = node_of(c, rank);
+    int node = courier_node_of(c, rank);
     return c->coll.life[rank].life && may_send(s) && hall_place(c, rank) < 0 && !s->direct &&
            !(node >= 0 && c->link[node].way.state == WAY_UP);
 }
@@ -507,239 +497,10 @@ void courier_wake(struct client *c, int rank)
 
 void courier_room(struct client *c, int rank, uint64_t now)
 {
-    struct stream *s = stream_of(c, rank);
+    struct stream *s = courier_stream(c, rank);
     if (s->ack_due)
-        acknowledge(c, rank, now);
+        courier_acknowledge(c, rank, now);
     pump(c, rank, now);
-}
-
-/* The life of that rank is told that what it has sent from the next piece on was not taken: it sends it again, later. False: not now. */
-static bool tell_refused(struct client *c, int rank, uint64_t life, uint64_t now)
-{
-    struct stream *s = stream_of(c, rank);
-    int node = node_of(c, rank);
-    struct tp_ep *ep = s->direct ? direct_up(c, rank) : NULL;
-    if (!ep)
-        ep = node >= 0 ? link_up(c, node, now) : NULL;
-    struct wire back = {.type = WIRE_PARCEL_BACK,
-                        .rank = (uint32_t)c->rank,
-                        .incarnation = c->incarnation,
-                        .a = parcel_to(rank, (uint32_t)(life - 1)),
-                        .seq = life == c->coll.life[rank].life ? s->received + 1 : 1};
-    return ep && tp_send(ep, &back, sizeof back, NULL, 0, NULL) == KEEL_OK;
-}
-
-static void retry_refusal(struct client *c, int rank, uint64_t now)
-{
-    struct stream *s = stream_of(c, rank);
-    s->refusal_due = !tell_refused(c, rank, s->refused, now);
-    if (s->refusal_due)
-        coll_wake_at(c, now + RETRY_FIRST_NS);
-}
-
-/* Not now. The sender does not send it again by itself, so it must hear of it. */
-static void refuse(struct client *c, int rank, uint64_t life, uint64_t now)
-{
-    stream_of(c, rank)->refused = life;
-    retry_refusal(c, rank, now);
-}
-
-static void returned(struct client *c, const struct wire *w, uint64_t now)
-{
-    bool own = w->rank == (uint32_t)c->rank && w->incarnation == c->incarnation;
-    int64_t who = own ? w->a : parcel_to((int)w->rank, w->incarnation);
-    int rank = parcel_rank(who);
-    if (rank < 0 || rank >= c->size || (uint64_t)parcel_incarnation(who) + 1 != c->coll.life[rank].life)
-        return;
-    struct stream *s = stream_of(c, rank);
-    if (w->seq > s->sent || s->sent == s->acked)
-        return;
-    rewind_stream(
-        s); /* what followed was not taken either; so also if the piece itself has come another way meanwhile */
-    s->retry_ns = 2 * s->retry_ns > RETRY_MAX_NS ? RETRY_MAX_NS : 2 * s->retry_ns;
-    s->retry_at = now + s->retry_ns;
-    coll_wake_at(c, s->retry_at);
-}
-
-_Static_assert((COURIER_PIECE - ENGINE_HEAD) % ENGINE_PIECE_UNIT == 0 && COURIER_PIECE % ENGINE_PIECE_UNIT == 0,
-               "pieces of data");
-
-static uint64_t pieces_of(const struct wire *w)
-{
-    return w->len ? ((uint64_t)w->len + COURIER_PIECE - 1) / COURIER_PIECE : 1;
-}
-
-/* The first pieces of a message of a collective that waits for just this one: there is no need to gather it. */
-static bool place_first(struct client *c, const struct wire *w, const uint8_t *body, uint64_t now)
-{
-    int from = (int)w->rank;
-    struct stream *s = stream_of(c, from);
-    if (w->step != PARCEL_ENGINE || w->len <= ENGINE_HEAD || w->identity < w->len ||
-        !coll_place(c, from, body, w->identity - ENGINE_HEAD, 0, body + ENGINE_HEAD, w->len - ENGINE_HEAD, now))
-        return false;
-    free(s->whole);
-    s->whole = NULL;
-    s->dropping = false;
-    memcpy(s->first, body, ENGINE_HEAD);
-    s->placed = true;
-    s->whole_len = w->identity;
-    s->whole_have = w->len;
-    s->received += pieces_of(w);
-    return true;
-}
-
-static bool place_next(struct client *c, const struct wire *w, const uint8_t *body, uint64_t now)
-{
-    int from = (int)w->rank;
-    struct stream *s = stream_of(c, from);
-    if (w->identity != s->whole_len || w->offset != s->whole_have || w->len > s->whole_len - s->whole_have)
-        return false; /* no piece of a sender of ours */
-    s->whole_have += w->len;
-    s->placed = s->whole_have < s->whole_len;
-    s->received += pieces_of(w);
-    (void)coll_place(c, from, s->first, s->whole_len - ENGINE_HEAD, w->offset - ENGINE_HEAD, body, w->len, now);
-    return true;
-}
-
-/* Who waits for it has come meanwhile. */
-static bool place_rest(struct client *c, const struct wire *w, const uint8_t *body, uint64_t now)
-{
-    int from = (int)w->rank;
-    struct stream *s = stream_of(c, from);
-    if (!s->whole || w->step != PARCEL_ENGINE || s->whole_have <= ENGINE_HEAD ||
-        !coll_place(c, from, s->whole, s->whole_len - ENGINE_HEAD, 0, s->whole + ENGINE_HEAD,
-                    s->whole_have - ENGINE_HEAD, now))
-        return false;
-    memcpy(s->first, s->whole, ENGINE_HEAD);
-    free(s->whole);
-    s->whole = NULL;
-    s->placed = true;
-    return place_next(c, w, body, now);
-}
-
-/* What is whole with these pieces: a user's message must be kept, one of a collective may have to be answered with a note. */
-static bool can_be_kept(struct client *c, const struct wire *w)
-{
-    if (w->offset + w->len != w->identity)
-        return true;
-    return w->step == PARCEL_MAIL ? mail_room(c, w->identity) : w->step != PARCEL_ENGINE || courier_reserve(c);
-}
-
-/* The pieces that are next. False: there is no memory for them now. */
-static bool take(struct client *c, const struct wire *w, const void *body, uint64_t now)
-{
-    int from = (int)w->rank;
-    struct stream *s = stream_of(c, from);
-    if (!can_be_kept(c, w))
-        return false;
-    if (w->offset == 0 && w->identity == w->len) {
-        s->received += pieces_of(w);
-        coll_received(c, from, w->step, w->flags, body, w->len, now);
-        return true;
-    }
-    if (w->offset == 0 && place_first(c, w, body, now))
-        return true;
-    if (w->offset > 0 && s->placed)
-        return place_next(c, w, body, now);
-    if (w->offset > 0 && place_rest(c, w, body, now))
-        return true;
-    if (w->offset == 0) {
-        s->placed = false;
-        free(s->whole);
-        s->whole = malloc(w->identity);
-        s->whole_len = w->identity;
-        s->whole_have = 0;
-        s->dropping = !s->whole && coll_starved(c, from, w->step, body, w->len, now);
-    }
-    if (!s->whole && !s->dropping)
-        return false;
-    if (w->identity != s->whole_len || w->offset != s->whole_have || w->len > s->whole_len - s->whole_have)
-        return false; /* no piece of a sender of ours */
-    if (s->whole)
-        memcpy(s->whole + s->whole_have, body, w->len);
-    s->whole_have += w->len;
-    s->received += pieces_of(w);
-    if (s->whole && s->whole_have == s->whole_len) {
-        uint8_t *whole = s->whole;
-        s->whole = NULL;
-        coll_received(c, from, w->step, w->flags, whole, s->whole_len, now);
-        free(whole);
-    }
-    return true;
-}
-
-/* Of pieces that came together some may be here: they came one by one before, another way. */
-static const uint8_t *without_known(const struct stream *s, struct wire *w, const uint8_t *body)
-{
-    uint64_t known = w->seq <= s->received ? s->received + 1 - w->seq : 0;
-    if (!known || known >= pieces_of(w))
-        return body;
-    w->seq += known;
-    w->offset += known * COURIER_PIECE;
-    w->len -= (uint32_t)known * COURIER_PIECE;
-    return body + known * COURIER_PIECE;
-}
-
-/* Where a message holds several pieces many are on their way. */
-static uint64_t told_after(const struct wire *w)
-{
-    return (pieces_of(w) > 1 ? COURIER_WINDOW_DIRECT / 2 : COURIER_WINDOW) / 4;
-}
-
-/* What has come of the message is of no use. */
-static void skip_hollow(struct client *c, int from, const struct wire *w, uint64_t now)
-{
-    struct stream *s = stream_of(c, from);
-    uint64_t last = w->seq + w->count - 1;
-    if (w->count && w->seq <= s->received + 1 && last > s->received) {
-        free(s->whole);
-        s->whole = NULL;
-        s->dropping = s->placed = false;
-        s->received = last;
-        s->refused = s->refused == c->coll.life[from].life ? 0 : s->refused;
-        s->refusal_due = s->refusal_due && s->refused;
-    }
-    if (w->seq <= s->received)
-        acknowledge(c, from, now);
-}
-
-void courier_receive(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now)
-{
-    if (len != w->len || w->rank >= (uint32_t)c->size || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK)
-        return;
-    coll_see_views(c, now);
-    if (w->type == WIRE_PARCEL_BACK) {
-        returned(c, w, now);
-        return;
-    }
-    if (w->type != WIRE_PARCEL || w->a != parcel_to(c->rank, c->incarnation))
-        return;
-    int from = (int)w->rank;
-    uint64_t life = (uint64_t)w->incarnation + 1;
-    if (w->seq && life > c->coll.life[from].newest)
-        refuse(c, from, life, now); /* a view that is still to come here names it */
-    if (life != c->coll.life[from].life)
-        return;
-    struct stream *s = stream_of(c, from);
-    acknowledged(c, from, (uint64_t)w->b, now);
-    if (!w->seq)
-        return;
-    if (w->flags & WIRE_F_HOLLOW) {
-        skip_hollow(c, from, w, now);
-        return;
-    }
-    struct wire next = *w;
-    body = without_known(s, &next, body);
-    bool again = next.seq <= s->received;
-    if (next.seq == s->received + 1) {
-        bool taken = take(c, &next, body, now);
-        s->refused = s->refused == life ? 0 : s->refused;
-        s->refusal_due = s->refusal_due && s->refused;
-        if (!taken)
-            refuse(c, from, life, now);
-    }
-    if (again || (s->received != s->told && (w->flags & WIRE_F_TELL)) || s->received - s->told >= told_after(w))
-        acknowledge(c, from, now);
 }
 
 /* ---- connections, views, time ---- */
@@ -747,14 +508,14 @@ void courier_receive(struct client *c, const struct wire *w, const void *body, s
 void courier_link_up(struct client *c, int node, uint64_t now)
 {
     for (int r = 0; r < c->size; r++) {
-        struct stream *s = stream_of(c, r);
-        if (node_of(c, r) != node)
+        struct stream *s = courier_stream(c, r);
+        if (courier_node_of(c, r) != node)
             continue;
         if (s->refusal_due)
-            retry_refusal(c, r, now);
+            courier_retry_refusal(c, r, now);
         if (s->head || s->received) {
             if (s->received && (s->ack_due || !s->at))
-                acknowledge(c, r, now);
+                courier_acknowledge(c, r, now);
             pump(c, r, now);
         }
     }
@@ -765,11 +526,11 @@ void courier_link_lost(struct client *c, int node)
 {
     bool own = node == c->node;
     for (int r = 0; r < c->size; r++) {
-        struct stream *s = stream_of(c, r);
-        if (!own && (s->direct || node_of(c, r) != node))
+        struct stream *s = courier_stream(c, r);
+        if (!own && (s->direct || courier_node_of(c, r) != node))
             continue;
         if (s->head || s->received) {
-            rewind_stream(s);
+            courier_rewind(s);
             s->ack_due = s->received != 0;
         }
         if (own && r != c->rank && !s->refused)
@@ -781,16 +542,16 @@ void courier_link_lost(struct client *c, int node)
 
 void courier_direct_up(struct client *c, int rank, uint64_t now)
 {
-    struct stream *s = stream_of(c, rank);
+    struct stream *s = courier_stream(c, rank);
     if (s->sent != s->acked)
-        rewind_stream(s); /* from the beginning, so that nothing waits for what comes the other way */
+        courier_rewind(s); /* from the beginning, so that nothing waits for what comes the other way */
     pump(c, rank, now);
 }
 
 void courier_direct_lost(struct client *c, int rank)
 {
-    struct stream *s = stream_of(c, rank);
-    rewind_stream(s);
+    struct stream *s = courier_stream(c, rank);
+    courier_rewind(s);
     s->direct = false;
     s->ack_due = s->received != 0;
     s->refusal_due = s->refused != 0;
@@ -801,7 +562,7 @@ void courier_farewell(struct client *c)
 {
     uint64_t now = c->env.now(c->env.user);
     for (int r = 0; r < c->size; r++) {
-        stream_of(c, r)->handed_on = stream_of(c, r)->direct;
+        courier_stream(c, r)->handed_on = courier_stream(c, r)->direct;
         pump(c, r, now);
     }
 }
@@ -810,7 +571,7 @@ bool courier_has_handed_over(void *arg)
 {
     struct client *c = arg;
     for (int r = 0; r < c->size && c->coll.broken == KEEL_OK; r++) {
-        const struct stream *s = stream_of(c, r);
+        const struct stream *s = courier_stream(c, r);
         if (c->coll.life[r].life && s->handed_on && may_send(s))
             return false;
     }
@@ -819,7 +580,7 @@ bool courier_has_handed_over(void *arg)
 
 void courier_reset(struct client *c, int rank)
 {
-    struct stream *s = stream_of(c, rank);
+    struct stream *s = courier_stream(c, rank);
     struct parcel *p = s->head;
     const struct life *l = &c->coll.life[rank];
     bool keeps = s->refused && (s->refused == l->life || s->refused > l->newest); /* that life is still to hear of it */
@@ -827,7 +588,7 @@ void courier_reset(struct client *c, int rank)
     bool due = keeps && s->refusal_due;
     free(s->whole);
     *s = (struct stream){.tail = &s->head,
-                         .retry_ns = RETRY_FIRST_NS,
+                         .retry_ns = COURIER_RETRY_FIRST_NS,
                          .put_by = s->put_by,
                          .hollow = s->hollow,
                          .refused = refused,
@@ -845,15 +606,15 @@ uint64_t courier_tick(struct client *c, uint64_t now)
 {
     uint64_t next = UINT64_MAX;
     for (int r = 0; r < c->size; r++) {
-        struct stream *s = stream_of(c, r);
+        struct stream *s = courier_stream(c, r);
         if (s->refusal_due) {
-            retry_refusal(c, r, now);
-            next = s->refusal_due && now + RETRY_FIRST_NS < next ? now + RETRY_FIRST_NS : next;
+            courier_retry_refusal(c, r, now);
+            next = s->refusal_due && now + COURIER_RETRY_FIRST_NS < next ? now + COURIER_RETRY_FIRST_NS : next;
         }
         if (!c->coll.life[r].life)
             continue;
         if (s->ack_due)
-            acknowledge(c, r, now);
+            courier_acknowledge(c, r, now);
         if (s->missed && now >= s->missed_at) {
             bool data = s->missed_data;
             s->missed = s->missed_data = false;
@@ -862,7 +623,7 @@ uint64_t courier_tick(struct client *c, uint64_t now)
         next = s->missed && s->missed_at < next ? s->missed_at : next;
         pump(c, r, now);
         bool waits = s->ack_due || may_send(s);
-        uint64_t at = now < s->retry_at ? s->retry_at : now + RETRY_FIRST_NS;
+        uint64_t at = now < s->retry_at ? s->retry_at : now + COURIER_RETRY_FIRST_NS;
         if (waits && at < next)
             next = at;
     }
