@@ -55,7 +55,8 @@ KEEL_MUST_CHECK keel_status keel_group_shrink(keel_group *group, keel_group **su
 KEEL_MUST_CHECK keel_status keel_group_shrink_among(keel_group *group, const int *members, int n,
                                                     keel_group **survivors);
 /* The value of all members that live, combined: KEEL_GROUP_AND, _OR (bit by bit), _MIN, _MAX. All who return have the same
- * result, also those who die right after it. Works on a revoked group. */
+ * result, also those who die right after it. Works on a revoked group. Agree and shrink are numbered apart from the other calls, so that members that have left
+ * a collective at different places can meet: who goes to one of them from a collective in which others may still wait revokes the group first. */
 typedef enum keel_group_op { KEEL_GROUP_AND, KEEL_GROUP_OR, KEEL_GROUP_MIN, KEEL_GROUP_MAX } keel_group_op;
 KEEL_MUST_CHECK keel_status keel_group_agree(keel_group *group, keel_group_op op, uint64_t value, uint64_t *result);
 /* Pending and future calls of all members but agree, shrink and free return KEEL_ERR_REVOKED: whoever leaves an algorithm

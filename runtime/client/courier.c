@@ -336,6 +336,14 @@ static bool nobody_gets_it(const struct client *c, int rank)
     return !c->coll.life[rank].life || c->fatal != KEEL_OK || c->coll.broken != KEEL_OK;
 }
 
+bool courier_has_unsent(const struct client *c, int rank, uint32_t kind)
+{
+    const struct parcel *p = c->coll.stream[rank].at;
+    while (p && p->next)
+        p = p->next;
+    return p && p->first > c->coll.stream[rank].sent && p->tag.kind == kind;
+}
+
 bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                   const void *data, size_t len)
 {

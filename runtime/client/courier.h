@@ -80,6 +80,8 @@ bool courier_send(struct client *c, int rank, const struct parcel_tag *tag, cons
 /* All is copied. False: there is no memory for it, nothing was sent. */
 bool courier_offer(struct client *c, int rank, const struct parcel_tag *tag, const void *head, size_t head_len,
                    const void *data, size_t len);
+/* The last message to that rank is of that kind, and not on its way yet. */
+bool courier_has_unsent(const struct client *c, int rank, uint32_t kind);
 /* Memory for messages of calls for which there is none. False: there is none to put by. */
 bool courier_put_by(struct client *c);
 /* There will be memory for one more note (head only, not of a collective). False: there is none. */

@@ -8,13 +8,22 @@
 
 enum { LOOK_EVERY_NS = 5000000 };
 
+/* One that is still to be sent tells of this change, too. It waits for the rank to take others, or for this process to look what has come. */
+static void tell(struct client *c, int rank)
+{
+    if (courier_has_unsent(c, rank, PARCEL_SIGNAL))
+        client_progress(c);
+    else
+        (void)coll_note(c, rank, PARCEL_SIGNAL, 0, 0); /* who waits looks by itself, too */
+}
+
 void signal_tell(struct client *c, int rank)
 {
     client_lock(c);
     if (rank == c->rank)
         c->signals++; /* another thread may wait */
     else
-        (void)coll_note(c, rank, PARCEL_SIGNAL, 0, 0); /* who waits looks by itself, too */
+        tell(c, rank);
     pthread_mutex_unlock(&c->lock);
 }
 

@@ -1,6 +1,7 @@
 /* signal: keel/signal.h sentence by sentence. Two ranks or more; the last one leaves early. Exit 0 if all is right. */
 #include <keel/keel.h>
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +99,27 @@ static void departure(keel_segment *s)
         EXPECT(keel_wait_until(s, 48, KEEL_GE, 3, KEEL_ANY_RANK, NULL) == KEEL_ERR_RANK_DEAD);
 }
 
+/* Signals to who does not look take no memory, and nobody has to take them one by one afterwards; the last one counts. */
+static void flood(keel_segment *s)
+{
+    enum { GROWTH_MAX = 256 * 1024 };
+    int me = keel_rank(), last = keel_size() - 1;
+    bool near = keel_group_size(keel_group_node()) == keel_size();
+    const int64_t signals = near ? 100000 : 1000;
+    CHECK(keel_barrier());
+    if (me == last) { /* looks, and takes none of them where that is a load */
+        int64_t got = 0;
+        while (got < signals)
+            CHECK(keel_get(s, me, 56, &got, sizeof got));
+    } else if (me == 0) {
+        size_t before = mallinfo2().uordblks;
+        for (int64_t i = 0; i < signals; i++)
+            CHECK(keel_signal(s, last, 56, 1));
+        EXPECT(mallinfo2().uordblks < before + GROWTH_MAX);
+    }
+    CHECK(keel_barrier());
+}
+
 int main(void)
 {
     keel_segment *s[2];
@@ -113,6 +135,7 @@ int main(void)
         threads(s[i]);
         CHECK(keel_barrier());
     }
+    flood(s[0]);
     departure(s[1]);
     CHECK(keel_finalize());
     EXPECT(keel_signal(s[0], 0, 0, 1) == KEEL_ERR_STATE || keel_signal(s[0], 0, 0, 1) == KEEL_ERR_ARG);
