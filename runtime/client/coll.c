@@ -521,13 +521,24 @@ static void look_after_receiver(struct client *c, int rank, uint64_t now)
     ask_process(c, rank, now);
 }
 
-static void look_after_receivers(struct keel_group *g, uint64_t now)
+/* A call of it is complete, and does not wait for who is stopped. */
+static bool has_completed(const struct keel_group *g, const void *arg)
 {
-    struct client *c = g->client;
-    const struct keel_request *r = g->requests;
+    (void)arg;
+    const struct keel_request *r = g->patient ? NULL : g->requests;
     while (r && !r->done)
         r = r->next;
-    for (int rank = r ? courier_engine_next(c, g, 0) : -1; rank >= 0; rank = courier_engine_next(c, g, rank + 1)) {
+    return r;
+}
+
+static void look_after_receivers(struct client *c, uint64_t now)
+{
+    const struct keel_group *any = c->coll.groups;
+    while (any && !(any->engine && has_completed(any, NULL)))
+        any = any->next;
+    for (int rank = 0; any && rank < c->size; rank++) {
+        if (!courier_has_engine_of(c, rank, has_completed, NULL))
+            continue;
         if (now >= c->coll.stream[rank].asked_at + LOOK_NS)
             look_after_receiver(c, rank, now);
         coll_wake_at(c, now + LOOK_NS);
@@ -572,9 +583,8 @@ void coll_tick(struct client *c, uint64_t now)
             engine_tick(g->engine, now);
         ask_about(g, due, now);
         coll_wake_at(c, engine_deadline(g->engine));
-        if (!g->patient)
-            look_after_receivers(g, now);
     }
+    look_after_receivers(c, now);
     coll_wake_at(c, courier_tick(c, now));
     coll_wake_at(c, direct_tick(c, now));
 }

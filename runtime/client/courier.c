@@ -466,25 +466,26 @@ static bool is_stopped(const struct client *c, int rank)
     return false;
 }
 
-static bool has_engine(const struct stream *s, const struct keel_group *group)
+bool courier_has_engine_of(const struct client *c, int rank, bool (*of)(const struct keel_group *, const void *),
+                           const void *arg)
 {
-    for (const struct parcel *p = s->at; p; p = p->next)
-        if (p->tag.kind == PARCEL_ENGINE && (!p->tag.group || p->tag.group == group))
-            return true;
-    return false;
+    const struct parcel *p = c->coll.life[rank].life ? c->coll.stream[rank].at : NULL;
+    while (p && !(p->tag.kind == PARCEL_ENGINE && (!p->tag.group || of(p->tag.group, arg))))
+        p = p->next;
+    return p && !is_stopped(c, rank);
 }
 
-int courier_engine_next(const struct client *c, const struct keel_group *group, int rank)
+static bool is_that(const struct keel_group *g, const void *group)
 {
-    for (int r = rank; r < c->size; r++)
-        if (c->coll.life[r].life && has_engine(&c->coll.stream[r], group) && !is_stopped(c, r))
-            return r;
-    return -1;
+    return g == group;
 }
 
 bool courier_has_engine(const struct client *c, const struct keel_group *group)
 {
-    return courier_engine_next(c, group, 0) >= 0;
+    int r = 0;
+    while (r < c->size && !courier_has_engine_of(c, r, is_that, group))
+        r++;
+    return r < c->size;
 }
 
 bool courier_lacks_connection(const struct client *c, int rank)

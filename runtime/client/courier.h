@@ -105,8 +105,9 @@ bool courier_has_handed_over(void *client);
 void courier_reset(struct client *c, int rank);
 /* Something of a call of the group (or of no certain one) has not been sent yet: a connection is being made, or there is no room. */
 bool courier_has_engine(const struct client *c, const struct keel_group *group);
-/* To which rank, from that one on; -1: none. */
-int courier_engine_next(const struct client *c, const struct keel_group *group, int rank);
+/* The same to that rank, of a group of which that holds. */
+bool courier_has_engine_of(const struct client *c, int rank, bool (*of)(const struct keel_group *, const void *),
+                           const void *arg);
 /* What is for the rank could go, if there were a connection. */
 bool courier_lacks_connection(const struct client *c, int rank);
 /* Something small for a rank of this node, through its agent: the rank sleeps and has work to do. */
