@@ -64,7 +64,7 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  *   KEEL_ERR_MISMATCH   the members' arguments do not fit together: another call, length, root, type or operation
  *   KEEL_ERR_REVOKED    keel_group_revoke. The one call that was under way then may be complete for some members, and revoked for others
  *   KEEL_ERR_NOMEM      on some member. It has put by what it needs to say so: nobody waits until it has memory, but where a rank has died or
- *                       joined meanwhile, or where it has no connection yet to the node of one that it must tell
+ *                       joined meanwhile, or where it has no connection yet to the node of one that it must tell, and no memory or descriptor for one
  *
  * This is for those who live, and those who have left (keel_finalize): a member that returns and dies may have returned what the others do not.
  * One that has left may have been told more members of a barrier, broadcast or scatter, or of a call of no bytes, than the others, those that have died or left since; and

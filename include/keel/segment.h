@@ -27,7 +27,7 @@ typedef enum keel_redundancy {
  * *out      owned by Keel until keel_segment_free.
  * blocks    until all have called it. A node that does not answer and is not declared dead is waited for, longer than KEEL_TIMEOUT_MS.
  * errors    the same on all ranks, and then nothing is left of it: KEEL_ERR_MISMATCH if arguments differ, or others make another call (for good, if that is one of keel/collective.h); KEEL_ERR_NOMEM or
- *           KEEL_ERR_LIMIT if one of them cannot have its part; what keel_fence_all would have told one of them.
+ *           KEEL_ERR_LIMIT if one of them cannot have its part; what keel_fence_all would have told one of them. KEEL_ERR_STATE, of frees, too: inside a task.
  *           A rank alone may be told KEEL_ERR_TIMEOUT: a process has been stopped (SIGSTOP) for KEEL_TIMEOUT_MS. Then the same call is made again, and goes on; until it has
  *           ended other allocations, also one with other arguments, and frees, and keel_barrier, keel_bcast and keel_allreduce_sum, are KEEL_ERR_STATE. Freeing, mutexes and task pools do the same. */
 KEEL_MUST_CHECK keel_status keel_segment_alloc(size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);

@@ -566,8 +566,11 @@ static void wrong_moments(keel_group *world)
 {
     keel_group *g, *none;
     keel_request *r;
-    keel_taskpool *pool;
+    keel_taskpool *pool, *no_pool;
+    keel_segment *segment, *no_segment;
+    keel_mutexes *no_mutexes;
     int64_t task;
+    CHECK(keel_segment_alloc(8, KEEL_REDUNDANCY_SHADOW, &segment));
     CHECK(keel_group_split(world, 0, 0, &g));
     CHECK(keel_group_barrier_begin(g, &r));
     EXPECT_STATUS(keel_group_free(g), KEEL_ERR_STATE);
@@ -580,6 +583,11 @@ static void wrong_moments(keel_group *world)
         EXPECT_STATUS(keel_group_create(&me, 1, 5, &none), KEEL_ERR_STATE);
         EXPECT_STATUS(keel_group_split(g, 0, 0, &none), KEEL_ERR_STATE);
         EXPECT_STATUS(keel_group_free(g), KEEL_ERR_STATE);
+        EXPECT_STATUS(keel_barrier(), KEEL_ERR_STATE);
+        EXPECT_STATUS(keel_segment_alloc(8, KEEL_REDUNDANCY_SHADOW, &no_segment), KEEL_ERR_STATE);
+        EXPECT_STATUS(keel_segment_free(segment), KEEL_ERR_STATE);
+        EXPECT_STATUS(keel_mutexes_create(1, &no_mutexes), KEEL_ERR_STATE);
+        EXPECT_STATUS(keel_taskpool_create(1, &no_pool), KEEL_ERR_STATE);
         CHECK(keel_task_commit(pool, task));
     }
     while (task >= 0) {
@@ -588,6 +596,7 @@ static void wrong_moments(keel_group *world)
             CHECK(keel_task_commit(pool, task));
     }
     CHECK(keel_taskpool_free(pool));
+    CHECK(keel_segment_free(segment));
     CHECK(keel_group_free(g));
 }
 
