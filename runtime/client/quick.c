@@ -6,7 +6,6 @@
 #include "runtime/client/client.h"
 
 enum {
-    EAGER = 20,          /* looks without a pause: one takes as long as a line does from one processor to the other */
     GLANCES = 100,       /* at the board, then the clock is looked at, and the processor offered to others */
     PROGRESS_EVERY = 64, /* calls: what else there is to do */
     TURN_NS = 60 * 1000, /* with messages, about */
@@ -72,7 +71,7 @@ static enum engine_post glance(struct keel_group *g, struct engine_result *resul
         if (state == ENGINE_POST_GOES_ON) {
             *went = true;
             i = -1;
-        } else if (state == ENGINE_POST_WAITS && i >= EAGER) {
+        } else if (state == ENGINE_POST_WAITS) {
             relax();
         }
     }
