@@ -10,6 +10,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/words.h"
 #include "runtime/protocol/arith.h"
+#include "runtime/protocol/marks.h"
 #include "runtime/protocol/pack.h"
 
 void execute_reply(struct conn *c, const struct wire *request, int status, int64_t value, const void *body,
@@ -175,6 +176,18 @@ static void answer(const struct target *t, int status)
     execute_reply(t->conn, t->w, status, 0, NULL, 0);
 }
 
+/* It was written to. Of pieces each one by itself: what lies between them may be much. */
+static void mark(const struct agent *a, const struct store_copy *copy, uint64_t offset, uint64_t len,
+                 const struct pack *pieces)
+{
+    if (!marks_wanted(a->page))
+        return;
+    if (!pieces)
+        marks_set(copy->base, copy->bytes, offset, len);
+    for (uint32_t i = 0; pieces && i < pieces->runs; i++)
+        marks_set(copy->base, copy->bytes, offset + pack_run(pieces, i).at, pack_run(pieces, i).len);
+}
+
 /* A put that the origin sends to every copy itself. */
 static void put_direct(struct agent *a, const struct target *t)
 {
@@ -192,6 +205,7 @@ static void put_direct(struct agent *a, const struct target *t)
         pack_scatter(&t->pack, t->copy->base + w->offset);
     else
         words_store(t->copy->base + w->offset, t->body, w->len);
+    mark(a, t->copy, w->offset, w->len, is_packed(w) ? &t->pack : NULL);
     FAULT_POINT("replica.put_applied");
     answer(t, KEEL_OK);
 }
@@ -354,6 +368,7 @@ static void execute(struct agent *a, const struct target *t)
     chain_mark(a, t->group, &waiter->mark);
     if (verdict == DEDUP_NEW) {
         value = apply(t);
+        mark(a, t->copy, w->offset, len, is_packed(w) ? &t->pack : NULL); /* the last copy may answer for us */
         if (once)
             record(&a->dedup[t->group], w, value);
         FAULT_POINT("replica.applied_not_forwarded");
@@ -364,10 +379,19 @@ static void execute(struct agent *a, const struct target *t)
     reply_when_reached(a, waiter);
 }
 
+/* Remote writes happen without us. */
+static void mark_noted(const struct agent *a, const struct patch *p)
+{
+    const struct store_copy *copy = p->len ? store_copy(&a->store, p->seg, p->slot) : NULL;
+    if (copy && in_range(copy, p->offset, p->len))
+        mark(a, copy, p->offset, p->len, NULL);
+}
+
 /* Every copy has the bytes of the note: it is forgotten, and the writer hears so. */
 static void intent_over(struct agent *a, struct conn *c, const struct wire *w)
 {
     struct wire reply = {.type = WIRE_REPLY, .seq = w->seq, .note = w->note};
+    mark_noted(a, &c->note[w->note - 1]);
     c->note[w->note - 1].len = 0;
     repair_forget_doubt(a, (uint32_t)c->rank, c->incarnation, w);
     agent_answer(c, &reply, NULL);
@@ -558,6 +582,7 @@ static bool store_forward(struct agent *a, int group, const struct store_copy *c
         pack_scatter(pack, copy->base + w->offset);
     else
         words_store(copy->base + w->offset, body, w->len);
+    mark(a, copy, w->offset, w->len, pack);
     FAULT_POINT("replica.forward_stored");
     if (counts)
         record(&a->dedup[group], w, w->a);

@@ -283,6 +283,8 @@ void segments_map(struct agent *a, struct proc *proc, const struct control *r)
                    : gone ? KEEL_ERR_ARG
                           : KEEL_ERR_STATE;
     reply.bytes = copy ? copy->bytes : 0;
+    if (r->a && reply.status == KEEL_OK)
+        atomic_store(&a->page->tracked, 1);
     a->ops.answer(a->ops.user, proc, &reply, reply.status == KEEL_OK ? copy->handle : -1);
 }
 

@@ -110,12 +110,12 @@ keel_status store_make(struct store *s, struct store_segment *g, int slot, uint6
     size_t bytes = layout_copy_bytes(g->bytes_per_rank, (uint64_t)s->slot_ranks[slot]);
     void *base;
     int64_t handle;
-    keel_status status = s->ops.make(s->ops.user, bytes, &base, &handle);
+    keel_status status = s->ops.make(s->ops.user, layout_memory_bytes(bytes), &base, &handle);
     if (status != KEEL_OK)
         return status;
     status = s->net->table->reg(s->net, base, bytes, wire_key(g->seg, slot, generation));
     if (status != KEEL_OK) {
-        s->ops.free(s->ops.user, base, bytes, handle);
+        s->ops.free(s->ops.user, base, layout_memory_bytes(bytes), handle);
         return status;
     }
     *c = (struct store_copy){.base = base, .bytes = bytes, .handle = handle, .generation = generation};
@@ -151,7 +151,7 @@ void store_drop(struct store *s, struct store_segment *g, int slot)
     struct store_copy *c = &g->copy[slot];
     if (c->base) {
         s->net->table->unreg(s->net, wire_key(g->seg, slot, c->generation));
-        s->ops.free(s->ops.user, c->base, c->bytes, c->handle);
+        s->ops.free(s->ops.user, c->base, layout_memory_bytes(c->bytes), c->handle);
     }
     *c = (struct store_copy){0};
 }

@@ -32,7 +32,7 @@ struct store_segment {
     struct store_copy *copy; /* [slots] */
 };
 
-/* Memory, from the owner. */
+/* Memory, from the owner: for a copy and its marks (protocol/marks.h). */
 struct store_ops {
     void *user;
     keel_status (*make)(void *user, size_t bytes, void **base, int64_t *handle);

@@ -41,7 +41,7 @@ struct client_env {
     /* Somebody else may need this processor. */
     void (*yield)(void *user);
     /* One request and its answer, over the control socket; blocks. With CONTROL_SEG_MAP and KEEL_OK *memory gets this
-     * node's copy, r->bytes long (client_env.unmap frees it), at the address that *memory held if it was not NULL; else memory is
+     * node's copy, r->bytes long with its marks behind (client_env.unmap frees both), at the address that *memory held if it was not NULL; else memory is
      * NULL. */
     keel_status (*request)(void *user, struct control *r, void **memory);
     void (*unmap)(void *user, void *memory, size_t bytes);
@@ -86,7 +86,7 @@ struct keel_segment {
     bool retired;            /* freed by this process */
     bool attached;           /* one part of it, which this process has no share in (segment_part.c) */
     _Atomic(uint8_t *) *map; /* [nodes] this node's copy of each slot's part, NULL until mapped */
-    size_t *map_bytes;       /* [nodes] */
+    size_t *map_bytes;       /* [nodes] without the marks behind */
     _Atomic uint64_t
         *shared;       /* [nodes] 1 + the generation under which the agent adds by the processor's atomics, as we may */
     uint64_t base;     /* of its place in the address range, 0: none */

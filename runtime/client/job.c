@@ -130,7 +130,8 @@ static keel_status request(void *user, struct control *r, void **memory)
         status = await_answer(r, &passed);
     pthread_mutex_unlock(&process.control_lock);
     if (memory && status == KEEL_OK) {
-        *memory = mmap(*memory, r->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | (*memory ? MAP_FIXED : 0), passed, 0);
+        *memory = mmap(*memory, layout_memory_bytes(r->bytes), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | (*memory ? MAP_FIXED : 0), passed, 0);
         if (*memory == MAP_FAILED)
             status = KEEL_ERR_NOMEM;
     }

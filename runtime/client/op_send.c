@@ -3,6 +3,7 @@
 #include "runtime/client/client.h"
 #include "runtime/client/op_int.h"
 #include "runtime/client/packed.h"
+#include "runtime/protocol/marks.h"
 
 enum { COPIED_MAX = 8 * 1024 }; /* bytes of a message's body: larger ones are sent from the caller's memory */
 
@@ -195,6 +196,17 @@ void op_post(struct op *op, int leg, uint64_t now)
             return;
 }
 
+/* Who tracks the segment may have asked for marks while we were storing: it has the bytes, or we see that. */
+static void stored_here(struct op *op, uint64_t sent)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (marks_wanted(op->client->page)) {
+        size_t bytes = __atomic_load_n(&op->segment->map_bytes[op->slot], __ATOMIC_RELAXED);
+        marks_set(op->base - op->offset, bytes, op->offset + op->stored, sent - op->stored);
+    }
+    op->stored = sent;
+}
+
 /* The copy on this node gets what is on its way to all others. False: the route is another one by now, and this copy may be what others are
  * filled from. Who has changed it sees the note, or we see the change. */
 bool op_store_here(struct op *op)
@@ -206,7 +218,7 @@ bool op_store_here(struct op *op)
     if (sent <= op->stored)
         return true;
     if (op_is_in_place(op)) {
-        op->stored = sent;
+        stored_here(op, sent);
         return true;
     }
     struct client *c = op->client;
@@ -216,7 +228,7 @@ bool op_store_here(struct op *op)
     FAULT_POINT("op.before_local_store");
     uint64_t from = op->stored;
     c->env.copy(c->env.user, op->base + from, op->src + from, sent - from);
-    op->stored = sent;
+    stored_here(op, sent);
     FAULT_POINT("op.after_local_store");
     return true;
 }

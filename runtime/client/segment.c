@@ -59,7 +59,7 @@ uint64_t segment_lay_out(struct keel_segment *s)
     for (uint32_t slot = 0; slot < c->page->nodes; slot++) {
         ranks = s->slot_at[slot];
         s->slot_at[slot] = at;
-        at += layout_copy_bytes(s->unit, ranks);
+        at += layout_memory_bytes(layout_copy_bytes(s->unit, ranks));
         if (at > c->range.bytes)
             return 0;
     }
@@ -80,10 +80,10 @@ static void unmap_all(struct keel_segment *s)
     for (uint32_t slot = 0; s->map && slot < c->page->nodes; slot++) {
         uint8_t *base = atomic_load(&s->map[slot]);
         if (base)
-            c->env.unmap(c->env.user, base, s->map_bytes[slot]);
+            c->env.unmap(c->env.user, base, layout_memory_bytes(s->map_bytes[slot]));
     }
     if (s->view)
-        c->env.unmap(c->env.user, s->view, s->map_bytes[s->view_slot]);
+        c->env.unmap(c->env.user, s->view, layout_memory_bytes(s->map_bytes[s->view_slot]));
     if (s->base)
         range_give(&c->range, s->base);
 }
@@ -249,10 +249,10 @@ uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status)
     if (*status != KEEL_OK)
         return NULL;
     uint8_t *expected = NULL;
-    s->map_bytes[slot] = r.bytes;
+    __atomic_store_n(&s->map_bytes[slot], r.bytes, __ATOMIC_RELAXED); /* always the same */
     if (!atomic_compare_exchange_strong(&s->map[slot], &expected, m)) {
         if (m != expected)
-            c->env.unmap(c->env.user, m, r.bytes); /* another thread was first */
+            c->env.unmap(c->env.user, m, layout_memory_bytes(r.bytes)); /* another thread was first */
         return expected;
     }
     return m;
@@ -276,7 +276,7 @@ keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
     *view = s->view ? s->view : segment_map_whole(s, slot, &status);
     if (s->view || !*view)
         return s->view ? KEEL_OK : status;
-    struct control r = {.type = CONTROL_SEG_MAP, .seg = s->index, .slot = slot};
+    struct control r = {.type = CONTROL_SEG_MAP, .seg = s->index, .slot = slot, .a = 1};
     void *m = NULL;
     status = c->env.request(c->env.user, &r, &m);
     if (status != KEEL_OK)

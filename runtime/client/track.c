@@ -2,8 +2,12 @@
  *
  * A tracked segment's copy on this node is mapped twice. At the address that programs know (keel_address) it is protected
  * against writing; the library itself, and keel_update_begin, use the other place. The first store to a granule raises a
- * signal: the handler keeps what the granule held (its twin), lets it be written, and marks it. keel_update_flush protects
- * what is marked again, and puts the words that differ from their twins.
+ * signal: the handler keeps what the granule held (its twin), lets it be written, and notes it. keel_update_flush protects
+ * what is noted again, and puts the words that differ from their twins.
+ *
+ * A twin says what the other copies hold for as long as nobody else brings anything there. Where somebody has since then written to the
+ * granule through Keel (protocol/marks.h), or copies were made equal or filled, which changes the route's tag, a word may be what it was and
+ * another one elsewhere: all words of such a granule are put.
  *
  * A granule's state: CLEAN, protected -> TAKING, one thread copies it -> DIRTY, writable -> FLUSHING, protected -> CLEAN, or DIRTY
  * if its words could not be put. Who stores into one that another thread takes or flushes gets the signal again and again until that
@@ -19,11 +23,18 @@
 #include "runtime/client/near.h"
 #include "runtime/client/process.h"
 #include "runtime/client/track.h"
+#include "runtime/protocol/marks.h"
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
 
-enum { GRANULE_BYTES = 65536, GRANULES_MAX = 8192, BATCH = 1024, RUN_BYTES = 65536, UNDER_WAY_MAX = 64 };
+enum { BATCH = 1024, RUN_BYTES = 65536, UNDER_WAY_MAX = 64 };
 enum { CLEAN, TAKING, DIRTY, FLUSHING };
+
+/* What the other copies depended on when a granule's twin was taken. */
+struct since {
+    uint64_t tag; /* of the route */
+    uint32_t mark;
+};
 
 struct tracked {
     struct tracked *next;
@@ -33,6 +44,8 @@ struct tracked {
     uint8_t *own;  /* the library's place */
     uint8_t *twin; /* memory where granules are not clean */
     _Atomic uint8_t *state;
+    struct since *since; /* where granules are not clean; whoever sets the state reads and writes it */
+    int group;
     keel_segment *segment;
 };
 
@@ -48,12 +61,26 @@ static size_t granule_bytes(const struct tracked *t, size_t g)
     return t->bytes - g * t->granule < t->granule ? t->bytes - g * t->granule : t->granule;
 }
 
+static struct since since_now(const struct tracked *t, size_t g)
+{
+    return (struct since){.tag = page_tag(process_client.page, t->group),
+                          .mark = atomic_load(&marks_of(t->own, t->bytes)[g])};
+}
+
+/* The other copies hold what the twin does. */
+static bool twin_holds(const struct tracked *t, size_t g)
+{
+    struct since now = since_now(t, g), then = t->since[g];
+    return then.tag == now.tag && then.mark == now.mark && route_mode(now.tag) == ROUTE_DIRECT;
+}
+
 static void take(struct tracked *t, size_t g)
 {
     uint8_t was = CLEAN;
     if (!atomic_compare_exchange_strong(&t->state[g], &was, TAKING))
         return;
     size_t at = g * t->granule, bytes = granule_bytes(t, g);
+    t->since[g] = since_now(t, g); /* before the bytes are read */
     memcpy(t->twin + at, t->own + at, bytes);
     uint8_t *view = (uint8_t *)atomic_load(&t->base); // NOLINT(performance-no-int-to-ptr)
     if (mprotect(view + at, bytes, PROT_READ | PROT_WRITE)) {
@@ -127,23 +154,24 @@ static void entry_clear(struct tracked *t)
     if (t->twin)
         munmap(t->twin, t->bytes);
     free((void *)t->state);
+    free(t->since);
     t->twin = NULL;
     t->state = NULL;
+    t->since = NULL;
     t->segment = NULL;
 }
 
 static keel_status entry_fill(struct tracked *t, keel_segment *s, size_t bytes)
 {
     t->bytes = bytes;
-    t->granule = GRANULE_BYTES;
-    while (bytes / t->granule > GRANULES_MAX) /* a mapping's pieces are few in every system */
-        t->granule *= 2;
-    t->granules = (bytes + t->granule - 1) / t->granule;
+    t->granule = layout_piece_bytes(bytes);
+    t->granules = layout_pieces(bytes);
     t->segment = s;
     t->state = calloc(t->granules, sizeof *t->state);
+    t->since = calloc(t->granules, sizeof *t->since);
     void *twin = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     t->twin = twin == MAP_FAILED ? NULL : twin;
-    return t->state && t->twin ? KEEL_OK : KEEL_ERR_NOMEM;
+    return t->state && t->since && t->twin ? KEEL_OK : KEEL_ERR_NOMEM;
 }
 
 /* Lock held. */
@@ -163,6 +191,7 @@ static keel_status track(struct client *c, keel_segment *s)
     if (status == KEEL_OK && mprotect(view, t->bytes, PROT_READ))
         status = KEEL_ERR_SYSTEM;
     t->own = atomic_load(&s->map[slot]);
+    t->group = group_of(slot, s->redundancy);
     if (status == KEEL_OK)
         atomic_store(&t->base, (uintptr_t)view);
     else
@@ -270,18 +299,19 @@ static uint64_t word_at(const uint8_t *p)
     return __atomic_load_n((const uint64_t *)(const void *)p, __ATOMIC_RELAXED);
 }
 
-/* The words of a granule that differ from their twins, in runs. Copies are whole pages: so are granules. */
+/* The words of a granule that other copies may not have, in runs. Copies are whole pages: so are granules. */
 static void flush_granule(struct flush *f, size_t g)
 {
     const struct tracked *t = f->tracked;
+    bool all = !twin_holds(t, g);
     size_t end = g * t->granule + granule_bytes(t, g);
     for (size_t at = g * t->granule; at < end;) {
-        if (word_at(t->own + at) == word_at(t->twin + at)) {
+        if (!all && word_at(t->own + at) == word_at(t->twin + at)) {
             at += 8;
             continue;
         }
         size_t from = at;
-        while (at < end && at - from < RUN_BYTES && word_at(t->own + at) != word_at(t->twin + at))
+        while (at < end && at - from < RUN_BYTES && (all || word_at(t->own + at) != word_at(t->twin + at)))
             at += 8;
         flush_run(f, from, at);
     }
@@ -322,10 +352,12 @@ static keel_status flush(struct tracked *t)
         size_t at = g * t->granule, bytes = granule_bytes(t, g);
         if (atomic_load(&t->state[g]) != FLUSHING)
             continue;
-        if (f.status == KEEL_OK)
+        if (f.status == KEEL_OK) {
             (void)madvise(t->twin + at, bytes, MADV_FREE);
-        else
+        } else {
+            marks_set(t->own, t->bytes, at, bytes); /* some copies may have got some of it */
             (void)mprotect(view + at, bytes, PROT_READ | PROT_WRITE);
+        }
         atomic_store(&t->state[g], f.status == KEEL_OK ? CLEAN : DIRTY);
     }
     return f.status;

@@ -10,7 +10,7 @@ enum control_type {
     CONTROL_SEG_CREATE, /* rank: segment `seg` with bytes, redundancy, made by call b; slot is not 0: parts differ; a = 0: answered when all agents
                           * have it, 1: when this one has, and all know what the call before came to (intent_page.known says when all have it). Answer: or a = 1: it was
                           * freed, and b: by that call (0: long ago) */
-    CONTROL_SEG_MAP,    /* rank: map (seg, slot); answer carries the memfd and bytes */
+    CONTROL_SEG_MAP, /* rank: map (seg, slot), a = 1: to track it (page.tracked); answer carries the memfd and the copy's bytes (layout_memory_bytes) */
     CONTROL_SEG_FREE, /* rank: this rank needs seg no more, by call b; a: the keel_status for which it never came to be, 0: it did. Answered when all
                           * agents know (a group's: at once), unless id is 0: intent_page.known says when */
     CONTROL_CHECK,    /* rank: is that node alive? no answer */

@@ -20,6 +20,28 @@ static inline size_t layout_copy_bytes(uint64_t bytes_per_rank, uint64_t ranks)
     return bytes ? (bytes + 4095) & ~(size_t)4095 : 4096;
 }
 
+/* A copy is looked at in pieces of so many bytes, where stores of programs are found out (client/track.c) and where writes are marked
+ * (marks.h): a mapping's parts are few in every system. */
+static inline size_t layout_piece_bytes(size_t copy_bytes)
+{
+    size_t piece = 65536;
+    while (copy_bytes / piece > 8192)
+        piece *= 2;
+    return piece;
+}
+
+static inline size_t layout_pieces(size_t copy_bytes)
+{
+    size_t piece = layout_piece_bytes(copy_bytes);
+    return (copy_bytes + piece - 1) / piece;
+}
+
+/* Bytes of the memory that a copy is in: behind it are its marks, in pages of their own. */
+static inline size_t layout_memory_bytes(size_t copy_bytes)
+{
+    return copy_bytes + ((layout_pieces(copy_bytes) * sizeof(uint32_t) + 4095) & ~(size_t)4095);
+}
+
 /* Segments of groups are numbered from here on, in the order in which numbers were drawn (system.h); those of all ranks below,
  * in the order of their allocation. */
 #define SEGMENT_GROUP_FIRST 0x80000000u

@@ -16,7 +16,7 @@
 #include "runtime/protocol/layout.h"
 #include "runtime/transport/transport.h"
 
-#define PAGE_MAGIC 0x6b65656c70670008ull
+#define PAGE_MAGIC 0x6b65656c70670009ull
 
 /* What this agent's detector thinks of a node that is not declared dead. Bits. */
 enum page_doubt {
@@ -103,8 +103,11 @@ struct page {
     uint32_t nodes, members, ranks;
     uint32_t self;
     _Atomic uint64_t epoch;
-    _Atomic uint32_t fenced;  /* the agent has lost the job: every operation fails */
-    _Atomic uint32_t frozen;  /* a view is being prepared: no rank enters a collective of all live ranks */
+    _Atomic uint32_t fenced; /* the agent has lost the job: every operation fails */
+    _Atomic uint32_t frozen; /* a view is being prepared: no rank enters a collective of all live ranks */
+    _Atomic uint32_t
+        tracked; /* a process of this node has tracked a segment: from then on who writes to a copy marks it (marks.h) */
+    uint32_t pad;
     _Atomic uint64_t showing; /* odd while ranks' lives are written */
     _Atomic uint64_t changes; /* so many so far; number k is change[k % PAGE_CHANGES] */
     struct page_change change[PAGE_CHANGES];

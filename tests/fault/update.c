@@ -1,9 +1,10 @@
 /* update REDUNDANCY: plain stores into replicated memory (keel/update.h). Between its phases rank 0 waits for a line, and everything
  * rests.
  *   1  each rank has stored all of its part, once watched and once told; all copies have it
- *   2  the same after some more stores, between what others put and added there
+ *   2  the same after some more stores, between what others put and added there, and over it, with the values of before
  *   3  stores that no other copy has, and stores into another segment, which alone was flushed
- *   4  the test has killed a node or a rank: what was brought to the copies is there, and the stores of phase 3 are there or not */
+ *   4  the test has killed a node or a rank: what was brought to the copies is there, and the stores of phase 3 are there or not. Then those
+ *      who live have stored the values of before again, which copies that were made meanwhile do not have, and all copies have them */
 #include <keel/keel.h>
 
 #include <errno.h>
@@ -29,7 +30,7 @@ enum {
     FLUSHES = 5
 }; /* parts do not begin at pages; who stores: i % STEP == 0, others put and add: i % FAR == OTHERS */
 static int me, n;
-static keel_segment *seen, *told, *shared, *pieces, *threaded, *threads_told;
+static keel_segment *seen, *told, *shared, *pieces, *threaded, *threads_told, *back;
 
 static int64_t value(int rank, int i, int round)
 {
@@ -210,6 +211,24 @@ static void store_among_others(void)
     }
 }
 
+/* Others write words of a piece that is watched since a store beside them; its owner stores what was there before. */
+static void store_back(void)
+{
+    volatile int64_t *mine = keel_address(back, me);
+    int64_t one = 1;
+    int next = (me + 1) % n;
+    mine[0] = 1;
+    CHECK(keel_barrier());
+    CHECK(keel_put(back, next, 8, &one, 8));
+    CHECK(keel_acc(back, next, 16, KEEL_INT64, NULL, &one, 1));
+    CHECK(keel_fetch_add(back, next, 24, 1, NULL));
+    CHECK(keel_barrier());
+    for (int i = 1; i <= OTHERS; i++) {
+        EXPECT(mine[i] == 1);
+        mine[i] = 0;
+    }
+}
+
 static int64_t expected(int rank, int i)
 {
     if (i % STEP == 0 || (i % FAR == OTHERS && i % 5 == 0))
@@ -230,6 +249,9 @@ static int look(int rank)
     CHECK(keel_get(told, rank, 0, got, sizeof got));
     for (int i = 0; i < WORDS; i++)
         EXPECT(got[i] == value(rank, i, 1));
+    CHECK(keel_get(back, rank, 0, got, 8 * (1 + OTHERS)));
+    for (int i = 0; i <= OTHERS; i++)
+        EXPECT(got[i] == (i == 0));
     return late;
 }
 
@@ -284,9 +306,11 @@ int main(int argc, char **argv)
     CHECK(keel_segment_alloc(PIECES, copies, &pieces));
     CHECK(keel_segment_alloc(sizeof(int64_t) * WORDS, copies, &threaded));
     CHECK(keel_segment_alloc(sizeof(int64_t) * WORDS, copies, &threads_told));
+    CHECK(keel_segment_alloc(sizeof(int64_t) * WORDS, copies, &back));
     void *before = keel_address(seen, me);
     handle_own_faults();
     CHECK(keel_segment_track(shared));
+    CHECK(keel_segment_track(back));
     CHECK(keel_segment_track(threaded));
     CHECK(keel_segment_track(seen));
     CHECK(keel_segment_track(seen));
@@ -306,6 +330,7 @@ int main(int argc, char **argv)
     get_into_watched(copies);
     rest(1);
     store_among_others();
+    store_back();
     bring();
     rest(2);
     int64_t *mine = keel_address(seen, me);
@@ -324,6 +349,12 @@ int main(int argc, char **argv)
         for (int r = 1; r < n; r++)
             printf("rank %d: %s\n", r, look(r) ? "kept" : "lost");
         CHECK(keel_segment_free(NULL));
+        fflush(stdout);
     }
+    CHECK(keel_barrier());
+    for (int i = 1; i < WORDS; i += STEP)
+        mine[i] = expected(me, i);
+    bring();
+    rest(4);
     return keel_finalize() != KEEL_OK;
 }

@@ -37,6 +37,10 @@ def run(redundancy, die):
         assert job.verify(3)["result"] == "differs"
         lost = die(job)
         go_on(job)
+        at_phase(job, 4)
+        if lost:  # what a rank that died alone had not brought nobody brings
+            job.expect_equal()
+        go_on(job)
         code, lines = job.wait(), job.stdout().splitlines()
         assert code == 0, (code, job.stderr())
         for rank in range(1, RANKS):

@@ -46,7 +46,7 @@ static bool is_for_new_copies(const struct agent *a, size_t bytes)
             const struct view_group *g = &a->view.group[group_of(slot, s->redundancy)];
             int at = view_copy_at(g, a->self);
             if (at < 0 || s->copy[slot].base || s->copy[slot].lost ||
-                layout_copy_bytes(s->bytes_per_rank, (uint64_t)a->store.slot_ranks[slot]) != bytes)
+                layout_memory_bytes(layout_copy_bytes(s->bytes_per_rank, (uint64_t)a->store.slot_ranks[slot])) != bytes)
                 continue;
             if (g->copy[at].whole || repair_is_filled(a, group_of(slot, s->redundancy)))
                 return false;
@@ -355,6 +355,7 @@ void node_init(struct world *w, int id)
     n->net = net_open(&w->net, &n->process, false);
     n->shm = net_open(&w->net, &n->process, true);
     n->page = sim_alloc(page_bytes((uint32_t)s->nodes, (uint32_t)w->members, (uint32_t)s->ranks));
+    n->page->tracked = 1; /* writes are marked, also where nobody tracks: within what each copy has for it */
     struct agent_config config = {.ops = helper_ops(n),
                                   .self = id,
                                   .nodes = s->nodes,
