@@ -81,6 +81,8 @@ bool agent_acked(const struct agent *a, int node, uint64_t position)
 static void peer_received(void *user, int from, const struct wire *w, const void *body)
 {
     struct agent *a = user;
+    if (a->broken)
+        return; /* what came before was not kept */
     if ((w->type == WIRE_FORWARD || w->type == WIRE_PATCH) && w->flags & WIRE_F_RELAY)
         chain_came(a, from);
     if (w->type == WIRE_FORWARD)
@@ -108,6 +110,8 @@ static void peer_acked(void *user, int node, uint64_t seq)
 {
     (void)seq;
     struct agent *a = user;
+    if (a->broken)
+        return;
     execute_acked(a, node);
     if (a->seg_waits || a->freeing)
         segments_acked(a);

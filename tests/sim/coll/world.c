@@ -411,11 +411,12 @@ static void sent(struct coll_world *w, struct coll_member *m, const struct coll_
     engine_sent(m->engine, e->from, e->value, w->now);
 }
 
-/* What went with a broken connection goes again, and the receiver says that it has it, once it calls: those that are through compute. */
+/* What went with a broken connection goes again, and the receiver says that it has it, once it calls: those that are through compute. Nobody waits for one that
+ * has left, once the view says so, which is told at once. */
 static bool is_unheard(const struct coll_world *w, const struct coll_event *e)
 {
     const struct coll_member *to = &w->member[e->from];
-    return e->unheard && !to->dead && to->call == w->p.calls;
+    return e->unheard && !to->dead && !to->left && to->call == w->p.calls;
 }
 
 static void sends_are_over(struct coll_member *m, uint64_t seq)

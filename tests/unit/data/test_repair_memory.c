@@ -88,6 +88,44 @@ static void test_repair_without_memory_ends_well_or_the_agent_ends(void **state)
     assert_true(fatal > 0 && n > 3);
 }
 
+/* A copy that is being filled, as node 1 sees it: its place in the slot's group. */
+static int being_filled(int *slot)
+{
+    for (*slot = 0; *slot < w.nodes; ++*slot)
+        for (int at = 1; at < group_at(1, SEG_SHADOW, *slot)->copies; at++)
+            if (!group_at(1, SEG_SHADOW, *slot)->copy[at].whole)
+                return at;
+    return -1;
+}
+
+/* What comes to an agent that ends, behind what it had no memory for, is not looked at. */
+static void test_repair_agent_that_ends_looks_at_nothing_more(void **state)
+{
+    (void)state;
+    int slot;
+    world_kill_node(0); /* filled, and nobody has committed that */
+    int at = being_filled(&slot);
+    assert_true(at > 0);
+    const struct view_group *g = group_at(1, SEG_SHADOW, slot);
+    int from = g->copy[0].node, node = g->copy[at].node;
+    struct agent *a = &w.node[node].agent;
+    struct wire begin = {.type = WIRE_SNAP_BEGIN, .slot = (uint32_t)slot, .step = 1, .identity = g->copy[at].placed};
+    struct dedup_origin head = {.lanes = 4};
+    size_t len = dedup_origin_bytes(&head);
+    struct wire origin = begin;
+    origin.type = WIRE_SNAP_ORIGIN;
+    origin.len = (uint32_t)len;
+    void *body = calloc(1, len);
+    assert_non_null(body);
+    memcpy(body, &head, sizeof head);
+    memory_fail_at(1);
+    a->peers.ops.receive(a, from, &begin, NULL);
+    assert_true(memory_failed());
+    assert_true(w.node[node].fatal);
+    a->peers.ops.receive(a, from, &origin, body);
+    free(body);
+}
+
 /* Who has no memory for the copies that a dead node leaves keeps those that it has. */
 static void test_repair_node_without_memory_declines_a_copy(void **state)
 {
@@ -213,6 +251,7 @@ int main(void)
         TEST(test_repair_without_memory_for_a_doubt_the_agent_ends),
         TEST(test_repair_agent_init_without_memory_leaves_nothing),
         TEST(test_repair_without_memory_ends_well_or_the_agent_ends),
+        TEST(test_repair_agent_that_ends_looks_at_nothing_more),
         TEST(test_repair_node_without_memory_declines_a_copy),
         TEST(test_repair_memory_that_ends_in_the_middle_declines_the_copy),
         TEST(test_repair_copy_without_memory_does_not_count),
