@@ -1,5 +1,6 @@
 /* made COUNT: what groups leave when they are freed. So many are made by splits, by shrinks, by a list with one tag, and by a list with a tag each;
- * the memory in use is the same before and after, but for the 16 bytes of each list and tag. Exit 0 if all is right; it hangs if something stays. */
+ * the memory in use is the same before and after, but for the 16 bytes of each list and tag, and for what groups that were on their way out at a time leave for
+ * later ones: on a busy machine that is some hundred groups. Exit 0 if all is right; it hangs if something stays of each. */
 #include <keel/keel.h>
 
 #include <malloc.h>
@@ -8,7 +9,7 @@
 
 #include "../lib/expect.h"
 
-enum { KEPT = 8, FIRST = 200, SLACK = 48 * 1024, NUMBER = 16, GROWTH = 2 /* of a table that doubles */ };
+enum { KEPT = 8, FIRST = 200, SLACK = 256 * 1024, NUMBER = 16, GROWTH = 2 /* of a table that doubles */ };
 
 enum way { BY_SPLIT, BY_SHRINK, BY_ONE_TAG, BY_TAGS, WAYS };
 static const char *const names[] = {"split", "shrink", "one list and tag", "a tag each"};
