@@ -8,7 +8,9 @@
  * A segment with KEEL_REDUNDANCY_NONE has one copy: there all of these do nothing.
  *
  *  threads  any, except keel_segment_track.
- *  blocks   keel_update_begin and keel_segment_track as keel_address does.
+ *  blocks   keel_update_begin, keel_update_end and keel_segment_track as keel_address does, and until this node's copy is the one that others are made equal
+ *           to: at once but for a process that takes a dead one's place, which waits until the copies of its part are restored. What is stored before, at
+ *           keel_address's place, may be overwritten with what another copy has.
  *  errors   KEEL_ERR_ARG, KEEL_ERR_STATE (before keel_init, or the node has no copy of the caller's part); those of keel_put. */
 #ifndef KEEL_UPDATE_H
 #define KEEL_UPDATE_H
@@ -39,7 +41,8 @@ KEEL_MUST_CHECK keel_status keel_update_end(keel_segment *segment, size_t offset
 KEEL_MUST_CHECK keel_status keel_segment_track(keel_segment *segment);
 /* Bring the stores of this process since the last call to all copies of the tracked segment, NULL: of all tracked segments: those
  * aligned 8-byte words that are not what they were before, and all words of a piece that was also written to by calls of Keel since then (of
- * this process or others: a word may be what it was, and not so in the other copies). Other ranks must not write to these parts meanwhile: between two
+ * this process or others: a word may be what it was, and not so in the other copies), or into which another process of the node had stored that has not
+ * brought it to the others (it may have died, and this one have stored the same). Other ranks must not write to these parts meanwhile: between two
  * barriers, after keel_fence_all and with no handle open. Stores of other threads wait until it returns.
  * On an error the words stay noted, and the next call tries again. */
 KEEL_MUST_CHECK keel_status keel_update_flush(keel_segment *segment);

@@ -286,6 +286,9 @@ keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_com
  * filled; the second call waits for its end). */
 uint8_t *segment_map(struct keel_segment *s, int slot, keel_status *status);
 uint8_t *segment_map_whole(struct keel_segment *s, int slot, keel_status *status);
+/* The same of the client's own part, for plain stores: waits until it is the copy that others are made equal to. Before that, what a dead rank left
+ * may be made equal from another copy, and take with it what was stored here. Not under the lock. */
+uint8_t *segment_map_home(struct keel_segment *s, keel_status *status);
 /* Map the copy with the rank's part a second time, for the library; *view is where it was and what the program goes on to get. */
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view);
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);

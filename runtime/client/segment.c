@@ -268,12 +268,38 @@ uint8_t *segment_map_whole(struct keel_segment *s, int slot, keel_status *status
     return base;
 }
 
+static bool is_home(const struct client *c, int group)
+{
+    struct route route;
+    return page_route_read(c->page, group, &route) &&
+           (route.lost || (route.node[0] == c->node && route_mode(route.tag) == ROUTE_DIRECT));
+}
+
+uint8_t *segment_map_home(struct keel_segment *s, keel_status *status)
+{
+    enum { LOOK_AGAIN_MS = 1 };
+    struct client *c = s->client;
+    int slot = (int)page_rank(c->page, c->rank)->slot;
+    for (;;) {
+        uint8_t *base = segment_map_whole(s, slot, status);
+        if (!base || s->redundancy == KEEL_REDUNDANCY_NONE || is_home(c, group_of(slot, s->redundancy)))
+            return base;
+        client_lock(c);
+        client_progress(c);
+        *status = c->fatal;
+        pthread_mutex_unlock(&c->lock);
+        if (*status != KEEL_OK)
+            return NULL;
+        c->env.sleep(c->env.user, LOOK_AGAIN_MS);
+    }
+}
+
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
 {
     struct client *c = s->client;
     int slot = (int)page_rank(c->page, rank)->slot;
     keel_status status;
-    *view = s->view ? s->view : segment_map_whole(s, slot, &status);
+    *view = s->view ? s->view : segment_map_home(s, &status);
     if (s->view || !*view)
         return s->view ? KEEL_OK : status;
     struct control r = {.type = CONTROL_SEG_MAP, .seg = s->index, .slot = slot, .a = 1};

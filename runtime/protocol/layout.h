@@ -20,7 +20,7 @@ static inline size_t layout_copy_bytes(uint64_t bytes_per_rank, uint64_t ranks)
     return bytes ? (bytes + 4095) & ~(size_t)4095 : 4096;
 }
 
-/* A copy is looked at in pieces of so many bytes, where stores of programs are found out (client/track.c) and where writes are marked
+/* A copy is looked at in pieces of so many bytes, where stores of programs are found out (client/twins.c) and where writes are marked
  * (marks.h): a mapping's parts are few in every system. */
 static inline size_t layout_piece_bytes(size_t copy_bytes)
 {
@@ -36,10 +36,17 @@ static inline size_t layout_pieces(size_t copy_bytes)
     return (copy_bytes + piece - 1) / piece;
 }
 
-/* Bytes of the memory that a copy is in: behind it are its marks, in pages of their own. */
+/* Behind a copy, in pages of their own, are its marks and, at this place in them, its holders (marks.h). */
+static inline size_t layout_holders_at(size_t copy_bytes)
+{
+    return (layout_pieces(copy_bytes) * sizeof(uint32_t) + 7) & ~(size_t)7;
+}
+
+/* Bytes of the memory that a copy is in. */
 static inline size_t layout_memory_bytes(size_t copy_bytes)
 {
-    return copy_bytes + ((layout_pieces(copy_bytes) * sizeof(uint32_t) + 4095) & ~(size_t)4095);
+    return copy_bytes +
+           ((layout_holders_at(copy_bytes) + layout_pieces(copy_bytes) * sizeof(uint64_t) + 4095) & ~(size_t)4095);
 }
 
 /* Segments of groups are numbered from here on, in the order in which numbers were drawn (system.h); those of all ranks below,

@@ -327,12 +327,44 @@ void model_put_done(struct world *w, struct pending *p, keel_status status)
         p->state = PENDING_DOUBT;
         return;
     }
-    memcpy(region->base + p->offset, p->bytes, p->len);
+    for (size_t i = 0; i < p->len; i++)
+        if (!p->plain || !p->hidden || !p->hidden[i])
+            region->base[p->offset + i] = p->bytes[i];
     /* Others there are in doubt, or of an earlier incarnation whose end is not known yet. */
     for (struct pending *q = region->pending; q; q = q->next)
         if (q != p)
             hide(q, p->offset, p->offset + p->len);
     pending_drop(p);
+}
+
+void model_store(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src, size_t len)
+{
+    model_put(w, r, region, offset, src, len)->plain = true;
+}
+
+/* The last of what is not complete; what was stored later covers what was stored before. */
+static struct pending *last_store(const struct region *g, const struct runner *r)
+{
+    struct pending *last = NULL;
+    for (struct pending *p = g->pending; p; p = p->next)
+        if (p->plain && p->state == PENDING_RUNS && p->rank == r->rank && p->incarnation == r->incarnation)
+            last = p;
+    return last;
+}
+
+void model_flushed(struct world *w, struct runner *r, int segment)
+{
+    for (struct region *g = w->model->regions; g; g = g->next)
+        for (struct pending *p; g->segment == segment && (p = last_store(g, r));)
+            model_put_done(w, p, KEEL_OK);
+}
+
+bool model_is_plain(const struct region *g, size_t offset, size_t len)
+{
+    for (const struct pending *p = g->pending; p; p = p->next)
+        if (p->plain && p->offset < offset + len && offset < p->offset + p->len)
+            return true;
+    return false;
 }
 
 void sum_write(keel_type type, uint8_t *at, double value)

@@ -28,6 +28,7 @@ struct pending {
     int rank;
     uint32_t incarnation;
     bool known; /* in doubt: a view says that its writer is dead */
+    bool plain; /* a store that only the copy of its writer's node has, until a flush */
     bool
         may_tear; /* all copies but one died while it was written in chunks: that one is whole when the writer has repeated
                     * it; or there is one copy only */
@@ -114,6 +115,7 @@ struct planned {
     size_t *part;            /* [ranks] of different sizes, bytes and more each, 0: no part; NULL: bytes */
     bool of_group;           /* of those first processes that lived when it was made; others have no part */
     bool is_pool;
+    bool tracked;         /* ranks store plainly into their parts */
     int mutexes;          /* per rank: it is a keel_mutexes */
     struct pool pool;     /* is_pool: results are in the segment before it */
     int64_t index;        /* the runtime's number, -1: not yet allocated */
@@ -123,7 +125,7 @@ struct planned {
     bool made, refused;   /* what first processes were told of its allocation */
 };
 
-enum stage_kind { STAGE_BARRIER, STAGE_BCAST, STAGE_SUM, STAGE_RESET };
+enum stage_kind { STAGE_BARRIER, STAGE_BCAST, STAGE_SUM, STAGE_RESET, STAGE_FLUSH };
 struct stage {
     enum stage_kind kind;
     int pool;   /* of the plan */
@@ -175,6 +177,11 @@ void model_rank_ends(struct world *w, struct runner *r, bool killed);
 struct pending *model_put(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src,
                           size_t len);
 void model_put_done(struct world *w, struct pending *p, keel_status status);
+/* A plain store into the rank's own part begins; a flush of its stores into the segment has ended well. */
+void model_store(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src, size_t len);
+void model_flushed(struct world *w, struct runner *r, int segment);
+/* A plain store that perhaps one copy only has lies over these bytes of the region. */
+bool model_is_plain(const struct region *g, size_t offset, size_t len);
 struct adding *model_add(struct world *w, struct runner *r, struct sum *s, size_t first, size_t n, double value);
 void model_add_done(struct world *w, struct adding *a, keel_status status);
 /* What may be in these bytes of the region is not what it was. */

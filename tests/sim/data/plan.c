@@ -201,6 +201,13 @@ void program_plan(struct world *w)
         m->planned[0].free_at = -1;
     for (int k = 0; w->setup.signals && k < m->stages; k++)
         m->stage[k].chain = sched_chance(r, 0.5);
+    for (int i = 0; w->setup.stores && i < segments; i++)
+        m->planned[i].tracked = m->planned[i].redundancy != KEEL_REDUNDANCY_NONE && sched_chance(r, 0.8);
+    for (int k = 1; w->setup.stores && k < m->stages; k++)
+        if (m->stage[k].kind == STAGE_BARRIER && m->stage[k - 1].kind != STAGE_FLUSH && sched_chance(r, 0.5)) {
+            m->stage[k].kind = STAGE_FLUSH;
+            m->stage[k].chain = m->stage[k - 1].chain = false;
+        }
     for (int k = 0; k + 1 < m->stages; k++)
         if (sched_chance(r, 0.15))
             m->stage[k].gate = ++m->gates;

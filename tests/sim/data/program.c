@@ -98,7 +98,9 @@ static bool one_task(struct program *p, int pool, int64_t task)
         return true;
     keel_status status = commit(p, pool, task);
     if (task % 2 == 1 && waits_late) { /* the commit has completed them */
+        program_begin(p, "a wait for accumulates of a task");
         keel_status waited = steps_wait(p, &a, KEEL_OK);
+        program_ended(p, waited, true);
         if (waited != KEEL_OK && status == KEEL_ERR_STATE)
             return judge_ahead(p, waited, &again);
     }
@@ -142,10 +144,10 @@ bool program_tasks(struct program *p)
 /* ---- stages ---- */
 
 /* In one call, or in two with something between them; then *in is 1 + the view that it was completed in, and *f is over. */
-static keel_status barrier(struct program *p, struct fencing *f, bool *fenced, uint64_t *in)
+static keel_status barrier(struct program *p, bool quiet, struct fencing *f, bool *fenced, uint64_t *in)
 {
     struct client *c = &p->r->client;
-    bool acts = !p->mutexes && !p->w->setup.signals && !p->next;
+    bool acts = !quiet && !p->mutexes && !p->w->setup.signals && !p->next;
     if (!sched_chance(&p->w->sched, 0.3))
         return collective_barrier(c);
     keel_status status = collective_barrier_begin(c);
@@ -167,6 +169,12 @@ static keel_status barrier(struct program *p, struct fencing *f, bool *fenced, u
     return status;
 }
 
+/* Nobody may write when the next stage begins. */
+static bool flushes_next(const struct model *m, const struct stage *stage)
+{
+    return stage + 1 < m->stage + m->stages && stage[1].kind == STAGE_FLUSH;
+}
+
 static bool collective(struct program *p, const struct stage *stage)
 {
     struct world *w = p->w;
@@ -183,7 +191,8 @@ static bool collective(struct program *p, const struct stage *stage)
     model_enters(p->r);
     switch (stage->kind) {
     case STAGE_BARRIER:
-        status = barrier(p, &f, &fenced, &epoch);
+    case STAGE_FLUSH:
+        status = barrier(p, stage->kind == STAGE_FLUSH || flushes_next(w->model, stage), &f, &fenced, &epoch);
         break;
     case STAGE_BCAST:
         word = p->r->rank == 0 ? 0x5555 : 0;
@@ -258,10 +267,17 @@ static bool one_stage(struct program *p, int k)
     uint64_t all = c->timeout_ns;
     if (!program_change_segments(p, k))
         return false;
+    bool flushes = flushes_next(w->model, stage);
     int actions = (int)sched_below(&w->sched, 2 * (uint64_t)w->setup.actions + 1);
+    if (stage->kind == STAGE_FLUSH ||
+        (flushes && k == p->first && p->r->incarnation)) /* the others may be there already */
+        actions = 0;
+    if (stage->kind == STAGE_FLUSH && !program_flush(p))
+        return false;
     c->timeout_ns = w->setup.timeout_ns;
     int exit_at = sched_chance(&w->sched, w->setup.exits) ? (int)sched_below(&w->sched, (uint64_t)actions + 1) : -1;
-    program_threads_start(p, actions);
+    if (actions)
+        program_threads_start(p, actions);
     for (int i = 0; i < actions && !p->over && !w->failed; i++) {
         if (i == exit_at) /* what is under way stays where it is */
             runner_exit(p->r, 0);
@@ -270,14 +286,14 @@ static bool one_stage(struct program *p, int k)
     while (program_give_back(p))
         ; /* nobody waits for what this thread keeps */
     bool beside = p->next && w->setup.timeout_ns >= SEC && stage->kind != STAGE_RESET && sched_chance(&w->sched, 0.5);
-    if (!beside)
+    if (!beside || flushes)
         program_threads_join(p);
     c->timeout_ns = all;
     if (stage->chain) {
         program_chain_tell(p, k + 1);
         program_chain_wait(p, k + 1);
     }
-    if (stage->gate || sched_chance(&w->sched, 0.4))
+    if (stage->gate || flushes || sched_chance(&w->sched, 0.4))
         program_wait_all(p);
     if (w->setup.timeout_ns < SEC)
         program_fence(p, -1); /* a collective fails if one of them did */
@@ -333,6 +349,8 @@ static void leave(struct program *p)
 {
     struct runner *r = p->r;
     program_wait_all(p);
+    for (int i = 0; i < SEGMENTS_MAX; i++)
+        program_untrack(p, i);
     free_pools(p);
     free_mutexes(p);
     if (p->over)
@@ -369,6 +387,7 @@ void program_run(struct runner *r)
     world_trace(w, "rank %d.%u joins: %llu instances, %llu collectives, %u segments", r->rank, r->incarnation,
                 (unsigned long long)r->client.instance, (unsigned long long)r->client.collectives,
                 r->client.segments_known);
+    p->first = first;
     bool ok = true;
     for (int k = 0; k < first && k < m->stages && ok; k++)
         ok = program_change_segments(p, k);
@@ -376,7 +395,7 @@ void program_run(struct runner *r)
     r->client.resumed = true;
     if (first > 0 && first <= m->stages && ok)
         wait_at_gate(p, m->stage[first - 1].gate);
-    if (first > 0 && ok && w->setup.signals)
+    if (first > 0 && ok && w->setup.signals && !(first < m->stages && m->stage[first].kind == STAGE_FLUSH))
         program_chain_tell(p, first); /* what a process before it did not */
     for (int k = first; k < m->stages && ok && !w->failed; k++)
         ok = one_stage(p, k);

@@ -34,12 +34,14 @@ struct program {
     const char *call;
     keel_segment *seg[SEGMENTS_MAX];
     keel_taskpool *pool[SEGMENTS_MAX];
+    struct twins *twins[SEGMENTS_MAX]; /* of segments that it stores into plainly */
     keel_mutexes *mutexes;
     int mutexes_at; /* of the plan */
     struct outstanding *out;
     int outstanding, outstanding_max;
     struct lock *kept; /* a mutex that any thread of the rank gives back */
     bool over;         /* the job is lost for this process */
+    int first;         /* stage of this process */
 };
 
 /* program_out.c. Around each call: its time is limited, or not, and a status may be the end. */
@@ -73,6 +75,13 @@ void program_chain_wait(struct program *p, int stage);
 bool program_put_to(struct program *p, int segment, int rank);
 /* A mutex that a thread of the rank has left to the others; false: none. */
 bool program_give_back(struct program *p);
+
+/* program_store.c. From now on the rank may store plainly into its part; no more; a store of these bytes, or others, to a region of its own in it; all copies get
+ * what was stored: false: this process has come to its end. */
+void program_track(struct program *p, int segment);
+void program_untrack(struct program *p, int segment);
+void program_store(struct program *p, const struct region *g, size_t offset, uint8_t *bytes, size_t len);
+bool program_flush(struct program *p);
 
 /* program_thread.c. A stage's other threads: started, and when all have ended. */
 void program_threads_start(struct program *p, int actions);

@@ -125,6 +125,29 @@ static void put(struct program *p, int segment)
         program_out_ended(p, o, status);
 }
 
+/* Into its own part, by the rank's own thread. Few wait for a flush at a time: the model cannot tell many apart. */
+static void store(struct program *p, int segment)
+{
+    struct region *g = some_region(p, segment, true);
+    size_t offset, len;
+    for (int tries = 0; g && g->rank != p->r->rank && tries < 8; tries++)
+        g = some_region(p, segment, true);
+    if (!g || g->rank != p->r->rank)
+        return;
+    some_range(p, g, &offset, &len);
+    wait_for_overlap(p, g, offset, len);
+    int waiting = 0;
+    for (const struct pending *q = g->pending; q; q = q->next)
+        waiting += q->plain && q->offset / sizeof(uint64_t) <= (offset + len) / sizeof(uint64_t) &&
+                   offset / sizeof(uint64_t) <= (q->offset + q->len) / sizeof(uint64_t);
+    if (p->over || waiting > 1)
+        return;
+    uint8_t *bytes = sim_alloc(len);
+    fill(p, bytes, len);
+    program_store(p, g, offset, bytes, len);
+    free(bytes);
+}
+
 bool program_put_to(struct program *p, int segment, int rank)
 {
     struct region *g = p->w->model->regions;
@@ -162,7 +185,7 @@ static void get(struct program *p, int segment)
     o->base = sim_alloc(len);
     memcpy(o->base, g->base + offset, len);
     size_t at = g->offset + offset;
-    o->strong = sched_chance(s, 0.5);
+    o->strong = sched_chance(s, 0.5) && !(p->w->model->planned[segment].tracked && g->writer == g->rank);
     world_trace(p->w, "rank %d: get %zu+%zu from rank %d, segment %d, region of %d", p->r->rank, offset, len, g->rank,
                 g->segment, g->writer);
     if (sched_chance(s, 0.6)) {
@@ -568,7 +591,9 @@ void program_action(struct program *p)
         program_signal(p, segment);
         return;
     }
-    if (segment < 0 || kind < 8)
+    if (segment >= 0 && p->twins[segment] && sched_chance(s, p->w->setup.actions < 5 ? 0.8 : 0.3))
+        store(p, segment);
+    else if (segment < 0 || kind < 8)
         process_spend(p->process, sched_below(s, 200 * US));
     else if (kind < 45)
         put(p, segment);

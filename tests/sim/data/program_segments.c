@@ -115,7 +115,8 @@ static bool allocate(struct program *p, int i)
         world_fail(w, "rank %d.%u: segment %d has number %lld, not %lld", p->r->rank, p->r->incarnation, i,
                    (long long)index, (long long)s->index);
     s->index = index;
-    return true;
+    program_track(p, i);
+    return !p->over;
 }
 
 static bool release(struct program *p, int i)
@@ -124,6 +125,7 @@ static bool release(struct program *p, int i)
     program_wait_all(p);
     if (p->over)
         return false;
+    program_untrack(p, i);
     program_begin(p, "keel_segment_free");
     s->freed = true;
     keel_status status = segment_free(&p->r->client, p->seg[i]);

@@ -7,7 +7,7 @@
 static bool runs_over(const struct region *g, size_t word, size_t len)
 {
     for (const struct pending *p = g->pending; p; p = p->next)
-        if (p->offset < word + len && word < p->offset + p->len && (p->state == PENDING_RUNS || !p->known))
+        if (p->offset < word + len && word < p->offset + p->len && (p->state == PENDING_RUNS || !p->known || p->plain))
             return true;
     return false;
 }
@@ -125,6 +125,31 @@ static void where(struct world *w, int segment, int slot, size_t at, char *text,
     }
 }
 
+/* A plain store there has not been brought to the other copies, or never will. */
+static bool is_plain(const struct world *w, int segment, int slot, size_t at)
+{
+    for (const struct region *g = w->model->regions; g; g = g->next) {
+        size_t from = check_part_at(w, g->segment, g->rank) + g->offset;
+        if (g->segment == segment && w->setup.rank_node[g->rank] == slot && at >= from && at < from + g->len) {
+            size_t word = word_from(g, at - from);
+            return model_is_plain(g, word, word_until(g, word) - word);
+        }
+    }
+    return false;
+}
+
+/* bytes: nowhere where it matters. */
+static size_t differ_at(const struct world *w, int segment, int slot, const uint8_t *first, const uint8_t *copy,
+                        size_t bytes)
+{
+    if (memcmp(first, copy, bytes) == 0)
+        return bytes;
+    for (size_t at = 0; at < bytes; at++)
+        if (first[at] != copy[at] && !is_plain(w, segment, slot, at))
+            return at;
+    return bytes;
+}
+
 /* All copies that the group should have, byte for byte. */
 static void compare_copies(struct world *w, int segment, int slot)
 {
@@ -147,11 +172,9 @@ static void compare_copies(struct world *w, int segment, int slot)
             bytes = here;
             continue;
         }
-        if (memcmp(first, copy, bytes) == 0)
+        size_t at = differ_at(w, segment, slot, first, copy, bytes);
+        if (at == bytes)
             continue;
-        size_t at = 0;
-        while (first[at] == copy[at])
-            at++;
         char text[100];
         where(w, segment, slot, at, text, sizeof text);
         world_fail(w,
@@ -168,7 +191,7 @@ static void decide_region(struct world *w, struct region *g)
     struct check_parts p = check_parts(w, g->segment, g->rank);
     for (struct pending *q = g->pending, *next; q; q = next) {
         next = q->next;
-        if (q->state != PENDING_DOUBT)
+        if (q->state != PENDING_DOUBT || (model_is_plain(g, q->offset, q->len) && !all_equal(g, &p)))
             continue;
         if (p.n)
             memcpy(g->base + q->offset, p.part[0] + g->offset + q->offset, q->len);

@@ -287,6 +287,18 @@ static void signals(struct setup *s, struct rng *rng)
     s->actions = 4 + (int)rng_below(rng, 40);
 }
 
+/* What is put is stored over, and what is stored is put over; disasters as in any run, or aimed at writers. */
+static void stores(struct setup *s, struct rng *rng)
+{
+    s->stores = true;
+    s->timeout_ns = 20 * SEC;
+    s->rounds = 3 + (int)rng_below(rng, 8);
+    s->actions = rng_below(rng, 2) ? 1 + (int)rng_below(rng, 4)
+                                   : 4 + (int)rng_below(rng, 30); /* few: nobody else writes beside a store */
+    if (rng_below(rng, 3) == 0)
+        writer_aims(s, rng, 4);
+}
+
 /* One allocation fails, in a rank or in an agent; nothing else goes wrong. */
 static void no_memory(struct setup *s, struct rng *rng)
 {
@@ -373,6 +385,9 @@ const struct scenario scenario[] = {
     {"meetings", "who dies or freezes in collectives, messages between ranks and allocations of groups", meetings},
     {"parts", "parts of different sizes, segments of groups", parts},
     {"threads", "several threads of each rank do all that at once", threads},
+    {"stores",
+     "ranks store plainly into their parts, and bring it to the other copies now and then; disasters as in any run",
+     stores},
     {"signals", "who signals to another rank, or waits for it, dies or freezes", signals},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"scarce", "allocations of a rank or of an agent fail while other things go wrong", scarce},
@@ -415,5 +430,6 @@ void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
     some_are_full(&s, &rng);
     place(&s);
     s.signals = s.signals || rng_below(&rng, 4) == 0;
+    s.stores = (s.stores || rng_below(&rng, 4) == 0) && s.timeout_ns >= SEC && !s.fail_at && !s.each;
     *out = s;
 }

@@ -172,6 +172,7 @@ struct setup {
     int mutexes;                     /* per rank, 0: none */
     int threads;                     /* of a rank, that do beside it what it does */
     bool signals;                    /* words that ranks wait for */
+    bool stores;                     /* plain ones, into the ranks' own parts */
     bool uneven, grouped;            /* parts of different sizes; a segment of a group */
     bool quiet;                      /* nothing goes wrong */
     bool whole;                      /* each check looks at all of everything */

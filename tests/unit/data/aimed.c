@@ -20,10 +20,14 @@ static uint64_t e_now(void *u)
     (void)u;
     return w.now;
 }
+void (*on_sleep)(void);
 static void e_sleep(void *u, int ms)
 {
     (void)u, (void)ms;
-    world_turn();
+    if (on_sleep)
+        on_sleep();
+    else
+        world_turn();
 }
 static void e_yield(void *u)
 {

@@ -14,6 +14,8 @@ extern int told;                   /* doubts, to the agent */
 extern int asked[NODES_MAX + 1];   /* how often the agent was asked whether a node lives */
 extern int gone_in;                /* so many looks until the agent is gone, 0: it stays */
 
+extern void (*on_sleep)(void); /* what happens while it sleeps; NULL: the agents turn */
+
 /* The client of a world that is open. */
 void client_open(void);
 /* Agents turn, without the world's ranks: the client has the transport of rank 3. */

@@ -1,0 +1,220 @@
+#include "runtime/client/twins.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/client/near.h"
+#include "runtime/protocol/marks.h"
+
+enum { BATCH = 1024, RUN_BYTES = 65536, UNDER_WAY_MAX = 64 };
+enum { CLEAN, TAKING, DIRTY, FLUSHING };
+
+/* What the other copies depended on when a granule's twin was taken. */
+struct since {
+    uint64_t tag; /* of the route */
+    uint32_t mark;
+    bool alone; /* nobody else had stored there what only this copy has */
+};
+
+/* Runs of words of one rank's part go together: many of them are short. */
+struct flush {
+    keel_handle handle;
+    int begun; /* puts of the handle */
+    keel_status status;
+    int rank; /* whose the pieces are */
+    size_t n;
+    keel_piece piece[BATCH];
+};
+
+keel_status twins_init(struct twins *t, struct client *c, keel_segment *s, uint8_t *own, uint8_t *twin)
+{
+    int slot = (int)page_rank(c->page, c->rank)->slot;
+    size_t bytes = s->map_bytes[slot];
+    *t = (struct twins){.client = c,
+                        .segment = s,
+                        .group = group_of(slot, s->redundancy),
+                        .index = page_rank(c->page, c->rank)->index,
+                        .bytes = bytes,
+                        .granule = layout_piece_bytes(bytes),
+                        .granules = layout_pieces(bytes),
+                        .own = own,
+                        .twin = twin};
+    t->state = calloc(t->granules, sizeof *t->state);
+    t->since = calloc(t->granules, sizeof *t->since);
+    t->flush = malloc(sizeof *t->flush);
+    return t->state && t->since && t->flush ? KEEL_OK : KEEL_ERR_NOMEM;
+}
+
+void twins_fini(struct twins *t)
+{
+    free((void *)t->state);
+    free(t->since);
+    free(t->flush);
+    t->state = NULL;
+    t->since = NULL;
+    t->flush = NULL;
+    t->segment = NULL;
+}
+
+static size_t granule_bytes(const struct twins *t, size_t g)
+{
+    return t->bytes - g * t->granule < t->granule ? t->bytes - g * t->granule : t->granule;
+}
+
+static bool protect(const struct twins *t, size_t g, bool on)
+{
+    return !t->protect || t->protect(t->user, g * t->granule, granule_bytes(t, g), on);
+}
+
+static struct since since_now(const struct twins *t, size_t g)
+{
+    return (struct since){.tag = page_tag(t->client->page, t->group),
+                          .mark = atomic_load(&marks_of(t->own, t->bytes)[g])};
+}
+
+/* The other copies hold what the twin does. */
+static bool twin_holds(const struct twins *t, size_t g)
+{
+    struct since now = since_now(t, g), then = t->since[g];
+    return then.alone && then.tag == now.tag && then.mark == now.mark && route_mode(now.tag) == ROUTE_DIRECT;
+}
+
+bool twins_take(struct twins *t, size_t at)
+{
+    size_t g = at / t->granule;
+    uint8_t was = CLEAN;
+    if (!atomic_compare_exchange_strong(&t->state[g], &was, TAKING))
+        return true;
+    t->since[g] = since_now(t, g); /* before the bytes are read */
+    t->since[g].alone = holders_add(&holders_of(t->own, t->bytes)[g], t->index);
+    memcpy(t->twin + g * t->granule, t->own + g * t->granule, granule_bytes(t, g));
+    bool good = protect(t, g, false);
+    atomic_store(&t->state[g], DIRTY);
+    return good;
+}
+
+/* ---- flush ---- */
+
+static void flush_wait(struct twins *t)
+{
+    struct flush *f = t->flush;
+    keel_status status = f->begun ? rma_wait(t->client, &f->handle) : KEEL_OK;
+    if (f->status == KEEL_OK)
+        f->status = status;
+    f->begun = 0;
+}
+
+static void flush_pieces(struct twins *t)
+{
+    struct flush *f = t->flush;
+    if (!f->n)
+        return;
+    const struct shaped how = {.kind = OP_PUT, .handle = &f->handle};
+    keel_status status = f->begun ? KEEL_OK : rma_aggregate(t->client, &f->handle);
+    if (status == KEEL_OK)
+        status = shaped_vector(t->client, &how, t->segment, f->rank, f->piece, f->n);
+    if (status == KEEL_OK)
+        f->begun++;
+    else if (f->status == KEEL_OK)
+        f->status = status;
+    f->n = 0;
+    if (f->begun == UNDER_WAY_MAX)
+        flush_wait(t);
+}
+
+static void flush_put(struct twins *t, int rank, size_t offset, uint8_t *src, size_t len)
+{
+    struct flush *f = t->flush;
+    if (f->n == BATCH || f->rank != rank)
+        flush_pieces(t);
+    f->rank = rank;
+    f->piece[f->n++] = (keel_piece){offset, src, len};
+}
+
+/* Bytes of the copy, which lie in the parts of the ranks of this node. */
+static void flush_run(struct twins *t, size_t from, size_t to)
+{
+    const struct client *c = t->client;
+    const keel_segment *s = t->segment;
+    uint32_t slot = page_rank(c->page, c->rank)->slot;
+    for (int r = 0; r < c->size; r++) {
+        const struct page_rank *k = page_rank(c->page, r);
+        size_t part = (size_t)s->part_at[r], end = part + (size_t)s->part_bytes[r];
+        size_t lo = from > part ? from : part, hi = to < end ? to : end;
+        if (k->slot == slot && lo < hi)
+            flush_put(t, r, lo - part, t->own + lo, hi - lo);
+    }
+}
+
+static uint64_t word_at(const uint8_t *p)
+{
+    return __atomic_load_n((const uint64_t *)(const void *)p, __ATOMIC_RELAXED);
+}
+
+/* The words of a granule that other copies may not have, in runs. Copies are whole pages: so are granules. */
+static void flush_granule(struct twins *t, size_t g)
+{
+    bool all = !twin_holds(t, g);
+    size_t end = g * t->granule + granule_bytes(t, g);
+    for (size_t at = g * t->granule; at < end;) {
+        if (!all && word_at(t->own + at) == word_at(t->twin + at)) {
+            at += 8;
+            continue;
+        }
+        size_t from = at;
+        while (at < end && at - from < RUN_BYTES && (all || word_at(t->own + at) != word_at(t->twin + at)))
+            at += 8;
+        flush_run(t, from, at);
+    }
+}
+
+/* Where another thread's store has just made it writable a third one's may be there already: it is dirty in a moment. */
+static bool flush_takes(struct twins *t, size_t g)
+{
+    uint8_t was = DIRTY;
+    while (!atomic_compare_exchange_strong(&t->state[g], &was, FLUSHING)) {
+        if (was != TAKING)
+            return false;
+        sched_yield();
+        was = DIRTY;
+    }
+    return true;
+}
+
+static void flush_ended(struct twins *t, size_t g)
+{
+    size_t at = g * t->granule, bytes = granule_bytes(t, g);
+    if (t->flush->status == KEEL_OK) {
+        holders_remove(&holders_of(t->own, t->bytes)[g], t->index);
+        if (t->unused)
+            t->unused(t->user, at, bytes);
+    } else {
+        marks_set(t->own, t->bytes, at, bytes); /* some copies may have got some of it */
+        (void)protect(t, g, false);
+    }
+    atomic_store(&t->state[g], t->flush->status == KEEL_OK ? CLEAN : DIRTY);
+}
+
+/* What is dirty is protected first: a store after that waits, and is the next flush's. */
+keel_status twins_flush(struct twins *t)
+{
+    struct flush *f = t->flush;
+    f->handle = (keel_handle){{0}};
+    f->begun = 0;
+    f->n = 0;
+    f->status = KEEL_OK;
+    for (size_t g = 0; g < t->granules; g++) {
+        if (!flush_takes(t, g))
+            continue;
+        if (!protect(t, g, true))
+            f->status = KEEL_ERR_SYSTEM;
+        flush_granule(t, g);
+    }
+    flush_pieces(t);
+    flush_wait(t);
+    for (size_t g = 0; g < t->granules; g++)
+        if (atomic_load(&t->state[g]) == FLUSHING)
+            flush_ended(t, g);
+    return f->status;
+}

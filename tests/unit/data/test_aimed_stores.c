@@ -1,0 +1,150 @@
+/* Plain stores: when they may begin, and which words a flush brings to the other copy (runtime/client/twins.h). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "aimed.h"
+#include "runtime/client/twins.h"
+#include "runtime/protocol/marks.h"
+
+static const int here_first[] = {3, 0}, there_first[] = {0, 3};
+static int sleeps, goes_home_at, direct_at;
+
+static int own_group(void)
+{
+    return group_of(3, KEEL_REDUNDANCY_SHADOW);
+}
+
+static void route(enum route_mode mode, const int *nodes)
+{
+    static uint64_t generation = 1000;
+    page_route_write(w.node[3].agent.page, own_group(), route_tag(mode, ++generation), 0, nodes, 2);
+}
+
+static void route_changes(void)
+{
+    sleeps++;
+    w.now += 1000000;
+    if (sleeps == goes_home_at)
+        route(ROUTE_THROUGH, here_first);
+    if (sleeps == direct_at)
+        route(ROUTE_DIRECT, here_first);
+}
+
+static int stores_open(void **state)
+{
+    setup(state);
+    client_open();
+    sleeps = goes_home_at = direct_at = 0;
+    return 0;
+}
+
+static int stores_close(void **state)
+{
+    on_sleep = NULL;
+    gone_in = 0;
+    return client_close(state);
+}
+
+/* Else a repair makes the copy equal to another one, and what was stored is gone. */
+static void test_aimed_stores_wait_until_the_own_copy_is_what_others_are_made_equal_to(void **state)
+{
+    (void)state;
+    keel_status status;
+    route(ROUTE_DIRECT, there_first);
+    on_sleep = route_changes;
+    goes_home_at = 3;
+    direct_at = 7;
+    assert_ptr_equal(segment_map_home(shadow, &status), bytes_at(3, SEG_SHADOW, 3));
+    assert_int_equal(sleeps, 7);
+}
+
+static void test_aimed_stores_do_not_wait_for_an_agent_that_is_gone(void **state)
+{
+    (void)state;
+    keel_status status;
+    route(ROUTE_DIRECT, there_first);
+    on_sleep = route_changes;
+    gone_in = 2;
+    assert_null(segment_map_home(shadow, &status));
+    assert_int_equal(status, KEEL_ERR_AGENT_GONE);
+}
+
+enum { STORED = 64, BESIDE = 1024 };
+
+/* A word is stored that another process of the node had stored, or nobody; what the other copy has then, where it had something else already. */
+static void store_again(bool held, int64_t *stored, int64_t *beside)
+{
+    static uint8_t twin[SEG_BYTES];
+    const int64_t value = 7, other = 9;
+    uint8_t *own = bytes_at(3, SEG_SHADOW, 3);
+    struct twins t;
+    keel_status status;
+    assert_ptr_equal(segment_map_home(shadow, &status), own);
+    assert_int_equal(twins_init(&t, &c, shadow, own, twin), KEEL_OK);
+    if (held) { /* and nobody knows what it has brought to the others */
+        assert_true(holders_add(&holders_of(own, t.bytes)[0], t.index));
+        memcpy(own + STORED, &value, 8);
+    }
+    memcpy(bytes_at(0, SEG_SHADOW, 3) + BESIDE, &other, 8);
+    assert_true(twins_take(&t, STORED));
+    memcpy(own + STORED, &value, 8);
+    assert_int_equal(twins_flush(&t), KEEL_OK);
+    *stored = word_at(0, SEG_SHADOW, 3, STORED);
+    *beside = word_at(0, SEG_SHADOW, 3, BESIDE);
+    assert_int_equal(atomic_load(&holders_of(own, t.bytes)[0]), 0);
+    twins_fini(&t);
+}
+
+static void test_aimed_stores_of_a_process_that_died_are_brought_with_the_same_stores_of_the_next(void **state)
+{
+    (void)state;
+    int64_t stored, beside;
+    store_again(true, &stored, &beside);
+    assert_int_equal(stored, 7);
+    assert_int_equal(beside, 0);
+}
+
+static void test_aimed_stores_where_nobody_else_was_are_brought_alone(void **state)
+{
+    (void)state;
+    int64_t stored, beside;
+    store_again(false, &stored, &beside);
+    assert_int_equal(stored, 7);
+    assert_int_equal(beside, 9);
+}
+
+/* They share one place, which nobody empties: never is it said that nobody else was there. */
+static void test_aimed_stores_of_the_last_of_many_ranks_are_never_alone(void **state)
+{
+    (void)state;
+    _Atomic uint64_t holders = 0;
+    assert_true(holders_add(&holders, HOLDERS_LAST - 1));
+    holders_remove(&holders, HOLDERS_LAST - 1);
+    assert_int_equal(atomic_load(&holders), 0);
+    assert_true(holders_add(&holders, HOLDERS_LAST));
+    holders_remove(&holders, HOLDERS_LAST);
+    assert_false(holders_add(&holders, 1000));
+    assert_false(holders_add(&holders, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_aimed_stores_wait_until_the_own_copy_is_what_others_are_made_equal_to,
+                                        stores_open, stores_close),
+        cmocka_unit_test_setup_teardown(test_aimed_stores_do_not_wait_for_an_agent_that_is_gone, stores_open,
+                                        stores_close),
+        cmocka_unit_test_setup_teardown(
+            test_aimed_stores_of_a_process_that_died_are_brought_with_the_same_stores_of_the_next, stores_open,
+            stores_close),
+        cmocka_unit_test_setup_teardown(test_aimed_stores_where_nobody_else_was_are_brought_alone, stores_open,
+                                        stores_close),
+        cmocka_unit_test(test_aimed_stores_of_the_last_of_many_ranks_are_never_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
