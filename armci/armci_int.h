@@ -31,13 +31,18 @@ void armci_check(keel_status status, const char *call, int proc);
 void armci_check_all(keel_status status, const char *call);
 /* At the start; and whenever all meet. */
 void armci_loss_init(void);
+/* ARMCI_Finalize begins: processes may leave. */
+void armci_loss_leaves(void);
 /* Has ARMCI been started, and ended? Where MPI runs under keelrun the process leaves the job later, by MPI_Finalize or at exit: until then a death is known. */
 bool armci_has_run(void);
 void armci_leave(void);
 void armci_loss_look(void);
 
-/* The part of proc that the address lies in; false: none. */
-bool armci_find(int proc, const void *address, keel_segment **segment, size_t *offset);
+/* The part of *proc that the address lies in; false: none. *proc becomes the process whose part Keel takes it for: another one where that one died before all had made
+ * the group that the memory is of. */
+bool armci_find(int *proc, const void *address, keel_segment **segment, size_t *offset);
+/* keel_fence of all that was told to be of that process. */
+keel_status armci_fence_of(int proc);
 
 /* Pieces of one length, of which the last stays where several begin at one place; in another order. Returns how many are left. */
 size_t armci_distinct(keel_piece *piece, size_t n);

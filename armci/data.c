@@ -114,8 +114,9 @@ static int strided(const struct call *q, void *remote, const int *remote_stride,
     describe(q, &d, remote_stride, local_stride, count, levels);
     if (is_empty(&d))
         return 0;
-    if (armci_find(q->proc, remote, &s, &at))
-        armci_check(strided_start(q, s, at, local, &d), q->name, q->proc);
+    struct call found = *q;
+    if (armci_find(&found.proc, remote, &s, &at))
+        armci_check(strided_start(&found, s, at, local, &d), q->name, q->proc);
     else
         strided_here(q, &d, remote, local);
     return 0;
@@ -269,9 +270,12 @@ ARMCI_EXPORT void armci_read_strided(void *ptr, int levels, int *stride, int *co
 
 /* ---- vector ---- */
 
-/* Pieces one by one: those of several segments, of memory that is no segment's, and those that overlap, of which the last wins. */
-static void pieces_apart(const struct call *q, const armci_giov_t *v)
+/* Pieces one by one: those of several segments, of memory that is no segment's, and those that overlap, of which the last wins: so puts
+ * wait for each other. */
+static void pieces_apart(const struct call *call, const armci_giov_t *v)
 {
+    struct call one = *call, *q = &one;
+    one.blocks = one.blocks || one.what == PUT;
     for (int i = 0; i < v->ptr_array_len; i++) {
         bool get = q->what == GET;
         (void)contiguous(q, get ? v->src_ptr_array[i] : v->dst_ptr_array[i],
@@ -312,18 +316,20 @@ static void one_vector(const struct call *q, const armci_giov_t *v)
     size_t n = (size_t)v->ptr_array_len;
     keel_piece *piece = malloc(n * sizeof *piece + 1);
     keel_segment *s = NULL, *other;
+    struct call found = *q;
     bool together = piece;
     for (size_t i = 0; i < n && together; i++) {
         bool get = q->what == GET;
         piece[i].len = (size_t)v->bytes;
         piece[i].local = get ? v->dst_ptr_array[i] : v->src_ptr_array[i];
-        together = armci_find(q->proc, get ? v->src_ptr_array[i] : v->dst_ptr_array[i], &other, &piece[i].offset) &&
+        found.proc = q->proc;
+        together = armci_find(&found.proc, get ? v->src_ptr_array[i] : v->dst_ptr_array[i], &other, &piece[i].offset) &&
                    (!s || s == other);
         s = other;
     }
-    keel_status status = together && n ? pieces_start(q, s, piece, n) : KEEL_ERR_ARG;
+    keel_status status = together && n ? pieces_start(&found, s, piece, n) : KEEL_ERR_ARG;
     if (status == KEEL_ERR_ARG && together && n && q->what == PUT)
-        status = pieces_start(q, s, piece, armci_distinct(piece, n));
+        status = pieces_start(&found, s, piece, armci_distinct(piece, n));
     if (status == KEEL_ERR_ARG)
         pieces_apart(q, v);
     else
@@ -358,12 +364,47 @@ ARMCI_EXPORT int ARMCI_AccV(int datatype, void *scale, armci_giov_t *iov, int n,
     return vectors(&q, iov, n);
 }
 
+struct extent {
+    uintptr_t from, until;
+};
+
+static int by_from(const void *a, const void *b)
+{
+    const struct extent *x = a, *y = b;
+    return x->from < y->from ? -1 : x->from > y->from;
+}
+
+/* Do pieces of different vectors perhaps go to the same place? */
+static bool may_overlap(const armci_giov_t *iov, int n)
+{
+    struct extent *e = n > 1 ? malloc((size_t)n * sizeof *e) : NULL;
+    int used = 0;
+    bool overlap = n > 1 && !e;
+    for (int i = 0; e && i < n; i++) {
+        struct extent one = {UINTPTR_MAX, 0};
+        for (int k = 0; iov[i].dst_ptr_array && iov[i].bytes > 0 && k < iov[i].ptr_array_len; k++) {
+            uintptr_t at = (uintptr_t)iov[i].dst_ptr_array[k], end = at + (uintptr_t)iov[i].bytes;
+            one.from = at < one.from ? at : one.from;
+            one.until = end > one.until ? end : one.until;
+        }
+        if (one.until)
+            e[used++] = one;
+    }
+    if (e)
+        qsort(e, (size_t)used, sizeof *e, by_from);
+    for (int i = 1; i < used && !overlap; i++)
+        overlap = e[i].from < e[i - 1].until;
+    free(e);
+    return overlap;
+}
+
 /* Several vectors of one call complete with one handle: it is an aggregate while they are started. */
 static int vectors_nb(struct call *q, const armci_giov_t *iov, int n, armci_hdl_t *handle)
 {
     int aggregate = handle ? handle->aggregate : 0;
     check_vectors(q, iov, n);
     q->handle = handle;
+    q->blocks = q->what == PUT && may_overlap(iov, n); /* one after the other: the last one stays */
     for (int i = 0; i < n; i++) {
         one_vector(q, &iov[i]);
         if (handle)
@@ -442,7 +483,8 @@ ARMCI_EXPORT int ARMCI_Rmw(int op, void *ploc, void *prem, int value, int proc)
         armci_end("ARMCI_Rmw", proc, "no such operation");
     if (!ploc)
         armci_end("ARMCI_Rmw", proc, "no place for the value");
-    if (!armci_find(proc, prem, &s, &at))
+    int at_proc = proc;
+    if (!armci_find(&at_proc, prem, &s, &at))
         armci_end("ARMCI_Rmw", proc, "the address is in no memory of that process");
     bool is_long = op == ARMCI_FETCH_AND_ADD_LONG || op == ARMCI_SWAP_LONG;
     bool swap = op == ARMCI_SWAP || op == ARMCI_SWAP_LONG;
@@ -450,8 +492,8 @@ ARMCI_EXPORT int ARMCI_Rmw(int op, void *ploc, void *prem, int value, int proc)
     int old_narrow = 0;
     long old_wide = 0;
     const void *operand = swap ? ploc : is_long ? (void *)&wide : (void *)&value;
-    armci_check(keel_rmw(s, proc, at, is_long ? KEEL_INT64 : KEEL_INT32, swap ? KEEL_RMW_SWAP : KEEL_RMW_ADD, operand,
-                         NULL, is_long ? (void *)&old_wide : (void *)&old_narrow),
+    armci_check(keel_rmw(s, at_proc, at, is_long ? KEEL_INT64 : KEEL_INT32, swap ? KEEL_RMW_SWAP : KEEL_RMW_ADD,
+                         operand, NULL, is_long ? (void *)&old_wide : (void *)&old_narrow),
                 "ARMCI_Rmw", proc);
     if (is_long)
         memcpy(ploc, &old_wide, sizeof old_wide);

@@ -1,4 +1,5 @@
-/* Groups. What a program holds in its ARMCI_Group are the numbers of its members; the Keel group is found by them. */
+/* Groups. What a program holds in its ARMCI_Group are the numbers of its members; the Keel group is found by them. The members are those of the list,
+ * also one that died before all had made the group: who made the list goes on counting it. The Keel group lacks it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,20 +40,22 @@ static MPI_Comm communicator(const ARMCI_Group *g)
     return comm;
 }
 
-static void describe(ARMCI_Group *g, keel_group *group)
+static void describe(ARMCI_Group *g, keel_group *group, const int *ranks, int n)
 {
-    int n = keel_group_size(group), all = keel_size();
+    int all = keel_size();
     g->grp_to_abs = malloc((size_t)n * sizeof(int) + 1);
     g->abs_to_grp = malloc((size_t)all * sizeof(int));
     struct entry *e = malloc(sizeof *e);
     if (!g->grp_to_abs || !g->abs_to_grp || !e)
         armci_end("ARMCI_Group_create", keel_rank(), "out of memory");
     for (int r = 0; r < all; r++)
-        g->abs_to_grp[r] = keel_group_from_world(group, r);
-    for (int m = 0; m < n; m++)
-        g->grp_to_abs[m] = keel_group_to_world(group, m);
+        g->abs_to_grp[r] = -1;
+    for (int m = 0; m < n; m++) {
+        g->grp_to_abs[m] = ranks ? ranks[m] : keel_group_to_world(group, m);
+        g->abs_to_grp[g->grp_to_abs[m]] = m;
+    }
     g->comm = g->noncoll_pgroup_comm = MPI_COMM_NULL;
-    g->rank = keel_group_rank(group);
+    g->rank = g->abs_to_grp[keel_rank()];
     g->size = n;
     *e = (struct entry){entries, g->grp_to_abs, group};
     entries = e;
@@ -80,7 +83,7 @@ void armci_groups_init(MPI_Comm comm)
     wait_for_who_is_stopped(keel_group_world(), "ARMCI_Init");
     if (keel_group_node() != keel_group_world())
         wait_for_who_is_stopped(keel_group_node(), "ARMCI_Init");
-    describe(&world, keel_group_world());
+    describe(&world, keel_group_world(), NULL, keel_size());
     world.comm = comm;
     current = world;
 }
@@ -124,6 +127,13 @@ keel_group *armci_group(const ARMCI_Group *group, const char *call)
     return g;
 }
 
+static void check_lives(const ARMCI_Group *group, const char *call)
+{
+    armci_running(call);
+    if (group->grp_to_abs) /* else of a process that is no member */
+        (void)armci_group(group, call);
+}
+
 /* Those who are no members call, too, in some programs: they get a group without a place. */
 static void create(const char *call, int n, const int *pid_list, ARMCI_Group *group, const ARMCI_Group *parent)
 {
@@ -145,7 +155,7 @@ static void create(const char *call, int n, const int *pid_list, ARMCI_Group *gr
     }
     *group = (ARMCI_Group){.comm = MPI_COMM_NULL, .noncoll_pgroup_comm = MPI_COMM_NULL, .rank = -1};
     if (member) {
-        describe(group, armci_make_group(ranks, n, 0, call));
+        describe(group, armci_make_group(ranks, n, 0, call), ranks, n);
         group->comm = communicator(group);
     }
     free(ranks);
@@ -176,22 +186,20 @@ ARMCI_EXPORT void ARMCI_Group_free(ARMCI_Group *group)
 
 ARMCI_EXPORT int ARMCI_Group_rank(ARMCI_Group *group, int *rank)
 {
-    armci_running("ARMCI_Group_rank");
+    check_lives(group, "ARMCI_Group_rank");
     *rank = group->rank;
     return group->rank < 0;
 }
 
 ARMCI_EXPORT void ARMCI_Group_size(ARMCI_Group *group, int *size)
 {
-    armci_running("ARMCI_Group_size");
+    check_lives(group, "ARMCI_Group_size");
     *size = group->size;
 }
 
 ARMCI_EXPORT void ARMCI_Group_set_default(ARMCI_Group *group)
 {
-    armci_running("ARMCI_Group_set_default");
-    if (group->grp_to_abs) /* else of a process that is no member */
-        (void)armci_group(group, "ARMCI_Group_set_default");
+    check_lives(group, "ARMCI_Group_set_default");
     current = *group;
 }
 
@@ -209,9 +217,6 @@ ARMCI_EXPORT void ARMCI_Group_get_world(ARMCI_Group *group)
 
 ARMCI_EXPORT int ARMCI_Absolute_id(ARMCI_Group *group, int group_rank)
 {
-    armci_running("ARMCI_Absolute_id");
-    if (!group->grp_to_abs)
-        return -1; /* of a process that is no member */
-    (void)armci_group(group, "ARMCI_Absolute_id");
-    return group_rank >= 0 && group_rank < group->size ? group->grp_to_abs[group_rank] : -1;
+    check_lives(group, "ARMCI_Absolute_id");
+    return group->grp_to_abs && group_rank >= 0 && group_rank < group->size ? group->grp_to_abs[group_rank] : -1;
 }

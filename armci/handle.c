@@ -136,7 +136,7 @@ ARMCI_EXPORT int ARMCI_Test(armci_hdl_t *handle)
 ARMCI_EXPORT int ARMCI_WaitProc(int proc)
 {
     armci_running("ARMCI_WaitProc");
-    armci_check(keel_fence(proc), "ARMCI_WaitProc", proc);
+    armci_check(armci_fence_of(proc), "ARMCI_WaitProc", proc);
     return 0;
 }
 
@@ -158,7 +158,7 @@ ARMCI_EXPORT int ARMCI_WaitAll(void)
 ARMCI_EXPORT void ARMCI_Fence(int proc)
 {
     armci_running("ARMCI_Fence");
-    armci_check(keel_fence(proc), "ARMCI_Fence", proc);
+    armci_check(armci_fence_of(proc), "ARMCI_Fence", proc);
 }
 
 ARMCI_EXPORT void ARMCI_GroupFence(ARMCI_Group *group)

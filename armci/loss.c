@@ -8,7 +8,7 @@
 #include "armci/armci_int.h"
 
 static uint64_t seen; /* the view up to which deaths were looked at */
-static bool any;
+static bool any, leaving;
 
 static _Noreturn void end_by(const keel_failure *f)
 {
@@ -42,6 +42,26 @@ void armci_loss_init(void)
     armci_check(keel_on_failure(told, NULL), "ARMCI_Init", keel_rank());
 }
 
+/* ARMCI_Finalize is collective: before it has begun here, no process has left the job by it. */
+static void look_for_who_has_ended(void)
+{
+    for (int r = 0; r < keel_size() && !leaving && !keel_survives(); r++) {
+        keel_verdict verdict = KEEL_ALIVE;
+        char line[200];
+        if (keel_rank_status(r, 0, &verdict) != KEEL_OK || verdict != KEEL_RANK_ENDED)
+            continue;
+        snprintf(line, sizeof line,
+                 "rank %d: process %d ended without ARMCI_Finalize; the program has not called keel_survive and ends",
+                 keel_rank(), r);
+        keel_abort(1, line);
+    }
+}
+
+void armci_loss_leaves(void)
+{
+    leaving = true;
+}
+
 void armci_loss_look(void)
 {
     if (keel_view_epoch() == seen)
@@ -57,6 +77,7 @@ void armci_loss_look(void)
             end_by(&f[i]);
     }
     free(f);
+    look_for_who_has_ended();
 }
 
 /* MPI's own end waits for all processes, also for those that die before it is over. It is left out after a loss, and by programs that go on after losses;

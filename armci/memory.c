@@ -6,6 +6,12 @@
 
 #include "armci/armci_int.h"
 
+/* The part of a process of the group's list that died before all had made the group: behind the own part of its first member. */
+struct lodger {
+    int proc;
+    size_t offset, bytes;
+};
+
 struct block {
     struct block *next;
     keel_segment *segment;
@@ -14,6 +20,8 @@ struct block {
     bool copied;  /* plain stores are brought to its copies when all its processes meet */
     void *base;   /* of this process's part, NULL: it asked for nothing */
     int64_t number;
+    int host, lodgers; /* lodgers: 0 but for groups that lack members */
+    struct lodger *lodger;
 };
 
 static struct block *blocks;
@@ -91,26 +99,70 @@ static keel_status release(keel_segment *s)
     return status;
 }
 
-static int give(struct block *b, const size_t *bytes, void **base_ptrs)
+/* The group's first member has them. bytes: of the members' own parts; becomes what is allocated. */
+static void take_in(struct block *b, const ARMCI_Group *group, size_t *bytes, const char *call)
+{
+    enum { ALIGNED = 64 };
+    int members = keel_group_size(b->group);
+    size_t most = 0;
+    for (int m = 0; m < members; m++)
+        most = bytes[m] > most ? bytes[m] : most;
+    if (most == 0)
+        return;
+    b->host = keel_group_to_world(b->group, 0);
+    b->lodger = calloc((size_t)(group->size - members), sizeof *b->lodger);
+    if (!b->lodger)
+        armci_end(call, keel_rank(), "out of memory");
+    for (int m = 0; m < group->size; m++) {
+        if (keel_group_from_world(b->group, group->grp_to_abs[m]) >= 0)
+            continue;
+        size_t at = (bytes[0] + ALIGNED - 1) / ALIGNED * ALIGNED;
+        b->lodger[b->lodgers++] = (struct lodger){group->grp_to_abs[m], at, most};
+        bytes[0] = at + most;
+    }
+}
+
+static const struct lodger *lodger_of(const struct block *b, int proc)
+{
+    for (int i = 0; i < b->lodgers; i++)
+        if (b->lodger[i].proc == proc)
+            return &b->lodger[i];
+    return NULL;
+}
+
+static void forget(struct block *b)
+{
+    free(b->lodger);
+    free(b);
+}
+
+/* group: NULL where the numbers in it are those of the Keel group. */
+static int give(struct block *b, const ARMCI_Group *group, const size_t *bytes, void **base_ptrs)
 {
     b->copied = redundancy() != KEEL_REDUNDANCY_NONE;
     if (b->copied && bytes[keel_group_rank(b->group)])
         armci_check(keel_segment_track(b->segment), "ARMCI_Malloc", keel_rank());
+    for (int m = 0; group && m < group->size; m++)
+        base_ptrs[m] = NULL;
     b->nobodys = true;
     for (int m = 0; m < keel_group_size(b->group); m++) {
         b->nobodys = b->nobodys && !bytes[m];
-        base_ptrs[m] = bytes[m] ? keel_address(b->segment, keel_group_to_world(b->group, m)) : NULL;
-        if (bytes[m] && !base_ptrs[m])
+        int at = group ? group->abs_to_grp[keel_group_to_world(b->group, m)] : m;
+        base_ptrs[at] = bytes[m] ? keel_address(b->segment, keel_group_to_world(b->group, m)) : NULL;
+        if (bytes[m] && !base_ptrs[at])
             armci_end("ARMCI_Malloc", keel_rank(), "no memory, or no descriptor, to map what is on this node");
     }
-    b->base = base_ptrs[keel_group_rank(b->group)];
+    for (int i = 0; group && i < b->lodgers; i++)
+        base_ptrs[group->abs_to_grp[b->lodger[i].proc]] =
+            (char *)keel_address(b->segment, b->host) + b->lodger[i].offset;
+    b->base = base_ptrs[group ? group->rank : keel_group_rank(b->group)];
     b->number = ++numbers;
     b->next = blocks;
     blocks = b;
     return 0;
 }
 
-int armci_malloc_on(keel_group *g, void **base_ptrs, armci_size_t size, const char *call)
+static int malloc_on(keel_group *g, const ARMCI_Group *group, void **base_ptrs, armci_size_t size, const char *call)
 {
     armci_running(call);
     struct block *b = calloc(1, sizeof *b);
@@ -121,14 +173,21 @@ int armci_malloc_on(keel_group *g, void **base_ptrs, armci_size_t size, const ch
         armci_end(call, keel_rank(), "negative size, or no place for the addresses");
     b->group = g;
     keel_status status = ask_sizes(g, size, bytes);
+    if (status == KEEL_OK && group && keel_group_size(g) < group->size)
+        take_in(b, group, bytes, call);
     if (status == KEEL_OK)
         status = allocate(b, bytes);
     armci_loss_look();
-    int failed = status == KEEL_OK ? give(b, bytes, base_ptrs) : 1;
+    int failed = status == KEEL_OK ? give(b, group, bytes, base_ptrs) : 1;
     if (failed)
-        free(b);
+        forget(b);
     free(bytes);
     return failed;
+}
+
+int armci_malloc_on(keel_group *g, void **base_ptrs, armci_size_t size, const char *call)
+{
+    return malloc_on(g, NULL, base_ptrs, size, call);
 }
 
 ARMCI_EXPORT int ARMCI_Malloc(void **base_ptrs, armci_size_t size)
@@ -138,7 +197,7 @@ ARMCI_EXPORT int ARMCI_Malloc(void **base_ptrs, armci_size_t size)
 
 ARMCI_EXPORT int ARMCI_Malloc_group(void **base_ptrs, armci_size_t size, ARMCI_Group *group)
 {
-    return armci_malloc_on(armci_group(group, "ARMCI_Malloc_group"), base_ptrs, size, "ARMCI_Malloc_group");
+    return malloc_on(armci_group(group, "ARMCI_Malloc_group"), group, base_ptrs, size, "ARMCI_Malloc_group");
 }
 
 /* Which allocation is it? Each process gives its own pointer, which is NULL where it asked for nothing: those that know tell whose parts
@@ -186,7 +245,7 @@ int armci_free_on(keel_group *g, void *ptr, const char *call)
         armci_end(call, keel_rank(), "not what ARMCI_Malloc gave, or not the same for all");
     *link = b->next;
     status = release(b->segment);
-    free(b);
+    forget(b);
     return status == KEEL_OK ? 0 : 1;
 }
 
@@ -230,13 +289,32 @@ void armci_memory_fini(void)
         struct block *b = blocks;
         blocks = b->next;
         (void)release(b->segment);
-        free(b);
+        forget(b);
     }
 }
 
-bool armci_find(int proc, const void *address, keel_segment **segment, size_t *offset)
+bool armci_find(int *proc, const void *address, keel_segment **segment, size_t *offset)
 {
-    return keel_locate(proc, address, segment, offset) == KEEL_OK;
+    if (keel_locate(*proc, address, segment, offset) == KEEL_OK)
+        return true;
+    for (const struct block *b = blocks; b; b = b->next) {
+        const struct lodger *l = lodger_of(b, *proc);
+        if (l && keel_locate(b->host, address, segment, offset) == KEEL_OK && *segment == b->segment &&
+            *offset >= l->offset && *offset < l->offset + l->bytes) {
+            *proc = b->host;
+            return true;
+        }
+    }
+    return false;
+}
+
+keel_status armci_fence_of(int proc)
+{
+    keel_status status = keel_fence(proc);
+    for (const struct block *b = blocks; b && status == KEEL_OK; b = b->next)
+        if (lodger_of(b, proc))
+            status = keel_fence(b->host);
+    return status;
 }
 
 ARMCI_EXPORT int ARMCI_Malloc_memdev(void **base_ptrs, armci_size_t size, const char *device)
@@ -248,8 +326,8 @@ ARMCI_EXPORT int ARMCI_Malloc_memdev(void **base_ptrs, armci_size_t size, const 
 ARMCI_EXPORT int ARMCI_Malloc_group_memdev(void **base_ptrs, armci_size_t size, ARMCI_Group *group, const char *device)
 {
     (void)device;
-    return armci_malloc_on(armci_group(group, "ARMCI_Malloc_group_memdev"), base_ptrs, size,
-                           "ARMCI_Malloc_group_memdev");
+    return malloc_on(armci_group(group, "ARMCI_Malloc_group_memdev"), group, base_ptrs, size,
+                     "ARMCI_Malloc_group_memdev");
 }
 
 ARMCI_EXPORT int ARMCI_Free_memdev(void *ptr)
@@ -281,7 +359,8 @@ ARMCI_EXPORT int ARMCI_Uses_shm(void)
 
 ARMCI_EXPORT int ARMCI_Uses_shm_grp(ARMCI_Group *group)
 {
-    (void)group;
+    if (group && group->grp_to_abs && ARMCI_Initialized()) /* else of a process that is no member */
+        (void)armci_group(group, "ARMCI_Uses_shm_grp");
     return 1;
 }
 

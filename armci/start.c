@@ -139,6 +139,7 @@ ARMCI_EXPORT int ARMCI_Finalize(void)
 {
     if (!started || ended)
         return 0;
+    armci_loss_leaves();
     ARMCI_Barrier();
     armci_messages_fini();
     armci_memget_fini();

@@ -70,7 +70,7 @@ ALLOWED = {
     "tests/unit/data": AGENT | CLIENT,
     "tests/unit/detect": BASE | {"detect", "tests/sim"},
     "tests/unit/pm": BASE | {"pm"},
-    "tests/unit/route": BASE | {"runtime/topo", "sim/route"},
+    "tests/unit/route": BASE | {"runtime/topo", "sim/route", "tests/lib"},
     "tests/unit/scf": BASE | {"apps/scf"} | PUBLIC,
     "tests/unit/sim": BASE | {"sim/cli"},
     "tests/unit/topo": BASE | {"runtime/topo", "sim/place", "tests/lib"},

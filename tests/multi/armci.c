@@ -258,6 +258,40 @@ static void test_vector(void)
     EXPECT(ARMCI_Free(base[me]) == 0);
 }
 
+/* Pieces of one call that overlap are put one after the other, whatever vectors they are of: also in each copy, and to a target on this node, whose agent
+ * stores what comes in messages. */
+static void test_vectors_that_overlap(void)
+{
+    enum { LONGS = 12, TIMES = 300 };
+    static long src[2][LONGS];
+    void *base[64];
+    long got[LONGS + 4];
+    EXPECT(ARMCI_Malloc(base, 256) == 0);
+    int to = (me + 1) % n;
+    for (int near = 0; near < 2; near++, to = me) {
+        for (int i = 0; i < TIMES; i++) {
+            void *from[2][2] = {{&src[0][0], &src[0][4]}, {&src[1][0]}};
+            void *at[2][2] = {{address(base[to], 8), address(base[to], 72)}, {address(base[to], 24)}};
+            armci_giov_t v[2] = {{.src_ptr_array = from[0], .dst_ptr_array = at[0], .ptr_array_len = 2, .bytes = 32},
+                                 {.src_ptr_array = from[1], .dst_ptr_array = at[1], .ptr_array_len = 1, .bytes = 16}};
+            armci_hdl_t h;
+            ARMCI_INIT_HANDLE(&h);
+            for (int k = 0; k < LONGS; k++) {
+                src[0][k] = 1000 * i + k;
+                src[1][k] = 1000 * i + 100 + k;
+            }
+            EXPECT(ARMCI_NbPutV(v, 2, to, &h) == 0 && ARMCI_Wait(&h) == 0);
+            ARMCI_Fence(to);
+            EXPECT(ARMCI_Get(base[to], got, sizeof got, to) == 0);
+            const long wanted[] = {src[0][0], src[0][1], src[1][0], src[1][1]};
+            EXPECT(memcmp(got + 1, wanted, sizeof wanted) == 0);
+            EXPECT(got[9] == src[0][4] && got[10] == src[0][5]);
+        }
+        ARMCI_Barrier(); /* others put here, too */
+    }
+    EXPECT(ARMCI_Free(base[me]) == 0);
+}
+
 static void test_accumulate_types(void)
 {
     void *base[64];
@@ -684,6 +718,7 @@ int main(int argc, char **argv)
     test_values();
     test_strided();
     test_vector();
+    test_vectors_that_overlap();
     test_accumulate_types();
     test_rmw_and_mutexes();
     test_collectives();

@@ -61,6 +61,37 @@ static void late_malloc(void)
     (void)ARMCI_Malloc(base, 8);
 }
 
+/* A copy knows nothing of its end. */
+static ARMCI_Group gone_group(void)
+{
+    ARMCI_Group group;
+    int both[2] = {0, 1};
+    ARMCI_Group_create(2, both, &group);
+    ARMCI_Group copy = group;
+    ARMCI_Group_free(&group);
+    return copy;
+}
+
+static void group_gone_size(void)
+{
+    ARMCI_Group gone = gone_group();
+    int size;
+    ARMCI_Group_size(&gone, &size);
+}
+
+static void group_gone_rank(void)
+{
+    ARMCI_Group gone = gone_group();
+    int rank;
+    (void)ARMCI_Group_rank(&gone, &rank);
+}
+
+static void group_gone_uses(void)
+{
+    ARMCI_Group gone = gone_group();
+    (void)ARMCI_Uses_shm_grp(&gone);
+}
+
 static void error(void)
 {
     ARMCI_Error("the program says so", 3);
@@ -77,6 +108,9 @@ static const struct {
 } cases[] = {{"rank-put", rank_put},
              {"free-twice", free_twice},
              {"mutex-not-held", mutex_not_held},
+             {"group-gone-size", group_gone_size},
+             {"group-gone-rank", group_gone_rank},
+             {"group-gone-uses", group_gone_uses},
              {"message-long", message_long},
              {"message-of-anybody-long", message_of_anybody_long},
              {"late-malloc", late_malloc},

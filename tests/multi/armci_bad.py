@@ -8,6 +8,9 @@ CASES = {
     "rank-put": "ARMCI_Put, process 2: no such process",
     "free-twice": "ARMCI_Free, process %d: not the address of this process's part, or it was freed",
     "mutex-not-held": "ARMCI_Unlock, process %d: the mutex is not held by this process",
+    "group-gone-size": "ARMCI_Group_size, process %d: the group does not exist, or was freed, or this process is no member",
+    "group-gone-rank": "ARMCI_Group_rank, process %d: the group does not exist, or was freed, or this process is no member",
+    "group-gone-uses": "ARMCI_Uses_shm_grp, process %d: the group does not exist, or was freed, or this process is no member",
     "message-long": "armci_msg_rcv, process 0: the message is longer than the buffer",
     "message-of-anybody-long": "armci_msg_rcvany, process 0: the message is longer than the buffer",
     "late-malloc": "ARMCI_Malloc" + NOT_STARTED, "early-reduction": "armci_msg_dgop" + NOT_STARTED,
@@ -22,4 +25,6 @@ for name, wanted in CASES.items():
     assert any(line in run.stderr for line in lines) and "nothing was said" not in run.stderr, (name, run.stderr)
 run = subprocess.run([keelrun, "-n", "3", "--nodes", "2", end_program], capture_output=True, text=True)
 assert run.returncode == 1 and "process 1 was killed by SIGKILL on node 0; the program has not called keel_survive and ends" in run.stderr, (run.returncode, run.stderr)
+run = subprocess.run([keelrun, "-n", "3", "--nodes", "2", end_program, "leave"], capture_output=True, text=True)
+assert run.returncode == 1 and "process 1 ended without ARMCI_Finalize; the program has not called keel_survive and ends" in run.stderr, (run.returncode, run.stderr)
 print("armci-bad: %d wrong calls told" % len(CASES))

@@ -86,17 +86,51 @@ static void test_new_memory(void)
     EXPECT(ARMCI_Free(base[me]) == 0);
 }
 
-/* The dead are left out of new groups. */
+static void test_memory_without_a_member(ARMCI_Group *pair)
+{
+    void *base[2], *at[2], *from[2];
+    long value[3] = {7, 8, 9}, got[3] = {0}, old = 0;
+    int stride = 16, count[2] = {8, 2};
+    EXPECT(ARMCI_Malloc_group(base, 72, pair) == 0 && base[0] && base[1] && base[0] != base[1]);
+    EXPECT(ARMCI_PutValueLong(5, base[0], dead) == 0 && ARMCI_PutValueLong(6, base[1], me) == 0);
+    EXPECT(ARMCI_NbPut(value, address(base[0], 8), 16, dead, NULL) == 0);
+    ARMCI_Fence(dead);
+    EXPECT(ARMCI_Get(base[0], got, 24, dead) == 0 && got[0] == 5 && got[1] == 7 && got[2] == 8);
+    EXPECT(ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, base[0], 3, dead) == 0 && old == 5 && *(long *)base[1] == 6);
+    EXPECT(ARMCI_PutS(value, (int[]){8}, address(base[0], 24), &stride, count, 1, dead) == 0);
+    at[0] = address(base[0], 64);
+    from[0] = &value[2];
+    armci_giov_t v = {.src_ptr_array = from, .dst_ptr_array = at, .ptr_array_len = 1, .bytes = 8};
+    EXPECT(ARMCI_PutV(&v, 1, dead) == 0);
+    EXPECT(ARMCI_GetValueLong(address(base[0], 40), dead) == 8 && ARMCI_GetValueLong(address(base[0], 64), dead) == 9);
+    EXPECT(ARMCI_GetValueLong(base[0], dead) == 8 && ARMCI_GetValueLong(base[1], me) == 6);
+    EXPECT(ARMCI_Free_group(base[1], pair) == 0);
+    EXPECT(ARMCI_Malloc_group(base, 0, pair) == 0 && !base[0] && !base[1] && ARMCI_Free_group(NULL, pair) == 0);
+}
+
+/* Who was dead before has its number in a new group, and its part of memory that is made in it: another member keeps that. */
 static void test_new_groups(void)
 {
-    ARMCI_Group pair;
+    ARMCI_Group pair, alone;
     void *base[2];
-    int both[2] = {me, dead};
+    int both[2] = {dead, me}, size = 0;
+    double one = 1;
     ARMCI_Group_create(2, both, &pair);
-    EXPECT(pair.size == 1 && pair.rank == 0 && ARMCI_Malloc_group(base, 64, &pair) == 0);
-    EXPECT(ARMCI_PutValueLong(me, base[0], me) == 0 && *(long *)base[0] == me);
-    EXPECT(ARMCI_Free_group(base[0], &pair) == 0);
+    ARMCI_Group_size(&pair, &size);
+    EXPECT(size == 2 && pair.rank == 1 && ARMCI_Absolute_id(&pair, 0) == dead && ARMCI_Absolute_id(&pair, 1) == me);
+    EXPECT(ARMCI_Absolute_id(&pair, 2) == -1);
+    ARMCI_Fence(ARMCI_Absolute_id(&pair, 0));
+    ARMCI_GroupFence(&pair);
+    armci_msg_group_barrier(&pair);
+    armci_msg_group_dgop(&one, 1, "+", &pair);
+    EXPECT(one == 1);
+    test_memory_without_a_member(&pair);
     ARMCI_Group_free(&pair);
+    ARMCI_Group_create(1, &me, &alone);
+    EXPECT(alone.size == 1 && ARMCI_Malloc_group(base, 64, &alone) == 0);
+    EXPECT(ARMCI_PutValueLong(me, base[0], me) == 0 && *(long *)base[0] == me);
+    EXPECT(ARMCI_Free_group(base[0], &alone) == 0);
+    ARMCI_Group_free(&alone);
 }
 
 int main(int argc, char **argv)
