@@ -330,8 +330,8 @@ void model_put_done(struct world *w, struct pending *p, keel_status status)
     for (size_t i = 0; i < p->len; i++)
         if (!p->plain || !p->hidden || !p->hidden[i])
             region->base[p->offset + i] = p->bytes[i];
-    /* Others there are in doubt, or of an earlier incarnation whose end is not known yet. */
-    for (struct pending *q = region->pending; q; q = q->next)
+    /* Others there are in doubt, or of an earlier incarnation whose end is not known yet, or plain stores; what began behind a plain store lies over it. */
+    for (struct pending *q = region->pending; q && !(p->plain && q == p); q = q->next)
         if (q != p)
             hide(q, p->offset, p->offset + p->len);
     pending_drop(p);
