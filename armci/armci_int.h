@@ -31,10 +31,10 @@ void armci_check(keel_status status, const char *call, int proc);
 void armci_check_all(keel_status status, const char *call);
 /* At the start; and whenever all meet. */
 void armci_loss_init(void);
-/* ARMCI_Finalize begins: processes may leave. */
-void armci_loss_leaves(void);
-/* Has ARMCI been started, and ended? Where MPI runs under keelrun the process leaves the job later, by MPI_Finalize or at exit: until then a death is known. */
-bool armci_has_run(void);
+/* Collective: all processes come to this end (a call's name) before one of them goes on, or the program ends with a line that says who has not. */
+void armci_loss_meet(const char *end);
+/* Has ARMCI ended, in a process that is still in the job? Where MPI runs under keelrun it leaves by MPI_Finalize or at exit: until then a death is known. */
+bool armci_stays(void);
 void armci_leave(void);
 void armci_loss_look(void);
 

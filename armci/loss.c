@@ -42,24 +42,43 @@ void armci_loss_init(void)
     armci_check(keel_on_failure(told, NULL), "ARMCI_Init", keel_rank());
 }
 
+static _Noreturn void end_by_end(int rank, const char *without)
+{
+    char line[200];
+    snprintf(line, sizeof line,
+             "rank %d: process %d ended without %s; the program has not called keel_survive and ends", keel_rank(),
+             rank, without);
+    keel_abort(1, line);
+}
+
 /* ARMCI_Finalize is collective: before it has begun here, no process has left the job by it. */
 static void look_for_who_has_ended(void)
 {
     for (int r = 0; r < keel_size() && !leaving && !keel_survives(); r++) {
         keel_verdict verdict = KEEL_ALIVE;
-        char line[200];
-        if (keel_rank_status(r, 0, &verdict) != KEEL_OK || verdict != KEEL_RANK_ENDED)
-            continue;
-        snprintf(line, sizeof line,
-                 "rank %d: process %d ended without ARMCI_Finalize; the program has not called keel_survive and ends",
-                 keel_rank(), r);
-        keel_abort(1, line);
+        if (keel_rank_status(r, 0, &verdict) == KEEL_OK && verdict == KEEL_RANK_ENDED)
+            end_by_end(r, "ARMCI_Finalize");
     }
 }
 
-void armci_loss_leaves(void)
+/* All who live meet before the end, which does not look for who has ended any more: some leave before the others. */
+void armci_loss_meet(const char *end)
 {
     leaving = true;
+    int64_t here = 1, *came = calloc((size_t)keel_size(), sizeof *came);
+    if (!came)
+        armci_end(end, keel_rank(), "out of memory");
+    keel_status status = keel_group_allgather(keel_group_world(), &here, came, sizeof here);
+    armci_loss_look();
+    if (status != KEEL_OK) {
+        char line[200];
+        snprintf(line, sizeof line, "rank %d: %s: %s", keel_rank(), end, keel_status_text(status));
+        keel_abort(1, line);
+    }
+    for (int r = 0; r < keel_size() && !keel_survives(); r++)
+        if (!came[r])
+            end_by_end(r, end);
+    free(came);
 }
 
 void armci_loss_look(void)
@@ -80,13 +99,16 @@ void armci_loss_look(void)
     look_for_who_has_ended();
 }
 
-/* MPI's own end waits for all processes, also for those that die before it is over. It is left out after a loss, and by programs that go on after losses;
- * the processes end all the same. Where a death ends the program one is told of it while it waits here. */
+/* MPI's own end waits for all processes, also for those that end or die before it is over: so all meet before, and who does not come is told of. It is left out
+ * after a loss, and by programs that go on after losses; the processes end all the same. Where a death ends the program one is told of it while it
+ * waits here. */
 #pragma weak PMPI_Finalize
 ARMCI_EXPORT int MPI_Finalize(void)
 {
-    bool alone = any || (armci_has_run() && getenv("KEEL_FD") && keel_survives());
-    int code = alone || !PMPI_Finalize ? 0 : PMPI_Finalize();
+    const bool in_job = armci_stays(), goes_on = in_job && keel_survives();
+    if (in_job && !goes_on && PMPI_Finalize)
+        armci_loss_meet("MPI_Finalize");
+    int code = any || goes_on || !PMPI_Finalize ? 0 : PMPI_Finalize();
     armci_leave();
     return code;
 }

@@ -6,10 +6,10 @@
 
 #include "armci/armci_int.h"
 
-/* The part of a process of the group's list that died before all had made the group: behind the own part of its first member. */
+/* The part of a process of the group's list that died before all had made the group: memory of the group's first member. */
 struct lodger {
     int proc;
-    size_t offset, bytes;
+    keel_segment *segment;
 };
 
 struct block {
@@ -57,35 +57,41 @@ static bool is_world(const keel_group *g)
     return keel_group_size(g) == keel_size();
 }
 
-/* What each member asks for. The dead have told no size (0): nobody knows theirs, so their parts are as large as the largest, for
- * programs whose arrays go on over all processes. */
-static keel_status ask_sizes(keel_group *g, armci_size_t size, size_t *bytes)
+/* What each member asks for. Of the dead nobody knows what they would have asked for (0), and programs whose arrays go on over all processes use
+ * their parts: they are larger than a distribution by blocks would make them beside those of the living. What is not written to takes no memory.
+ * *room: of a dead one's part. missing: that many have no place in the Keel group. */
+static keel_status ask_sizes(keel_group *g, int missing, armci_size_t size, size_t *bytes, size_t *room)
 {
+    enum { SOME = 64, MORE = 64 * 1024 };
     int members = keel_group_size(g);
-    int64_t mine = size + 1, *sizes = calloc((size_t)members, sizeof *sizes), most = 0;
+    int64_t mine = size + 1, *sizes = calloc((size_t)members, sizeof *sizes), most = 1;
     keel_status status = sizes ? keel_group_allgather(g, &mine, sizes, sizeof mine) : KEEL_ERR_NOMEM;
-    for (int m = 0; status == KEEL_OK && m < members; m++)
+    for (int m = 0; status == KEEL_OK && m < members; m++) {
         most = sizes[m] > most ? sizes[m] : most;
+        missing += !sizes[m];
+    }
+    *room = 2 * (size_t)(most - 1) + MORE;
+    /* All may be at the dead: those that live have an address each, by which it is freed. */
+    size_t least = missing && most == 1 ? SOME : 0;
     for (int m = 0; status == KEEL_OK && m < members; m++)
-        bytes[m] = (size_t)(sizes[m] ? sizes[m] : most) - 1;
+        bytes[m] = !sizes[m] ? *room : sizes[m] == 1 ? least : (size_t)sizes[m] - 1;
     free(sizes);
     return status;
 }
 
 /* Who is stopped is waited for: ARMCI's programs know of no call that is to be made again. */
-static keel_status allocate(struct block *b, size_t *bytes)
+static keel_status allocate(keel_group *g, size_t *bytes, keel_segment **segment)
 {
-    keel_group *g = b->group;
     keel_status status;
     if (!is_world(g)) {
-        while ((status = keel_segment_alloc_group(g, bytes, redundancy(), &b->segment)) == KEEL_ERR_TIMEOUT)
+        while ((status = keel_segment_alloc_group(g, bytes, redundancy(), segment)) == KEEL_ERR_TIMEOUT)
             ;
         return status;
     }
     size_t *of_rank = malloc((size_t)keel_size() * sizeof *of_rank);
     for (int r = 0; of_rank && r < keel_size(); r++)
         of_rank[r] = bytes[keel_group_from_world(g, r)];
-    while ((status = keel_segment_alloc_parts(of_rank, redundancy(), &b->segment)) == KEEL_ERR_TIMEOUT)
+    while ((status = keel_segment_alloc_parts(of_rank, redundancy(), segment)) == KEEL_ERR_TIMEOUT)
         ;
     free(of_rank);
     return status;
@@ -99,27 +105,26 @@ static keel_status release(keel_segment *s)
     return status;
 }
 
-/* The group's first member has them. bytes: of the members' own parts; becomes what is allocated. */
-static void take_in(struct block *b, const ARMCI_Group *group, size_t *bytes, const char *call)
+/* A part for each process of the list that the Keel group lacks. */
+static keel_status take_in(struct block *b, const ARMCI_Group *group, size_t room, const char *call)
 {
-    enum { ALIGNED = 64 };
     int members = keel_group_size(b->group);
-    size_t most = 0;
-    for (int m = 0; m < members; m++)
-        most = bytes[m] > most ? bytes[m] : most;
-    if (most == 0)
-        return;
-    b->host = keel_group_to_world(b->group, 0);
+    size_t *bytes = calloc((size_t)members, sizeof *bytes);
     b->lodger = calloc((size_t)(group->size - members), sizeof *b->lodger);
-    if (!b->lodger)
+    b->host = keel_group_to_world(b->group, 0);
+    if (!bytes || !b->lodger)
         armci_end(call, keel_rank(), "out of memory");
-    for (int m = 0; m < group->size; m++) {
-        if (keel_group_from_world(b->group, group->grp_to_abs[m]) >= 0)
-            continue;
-        size_t at = (bytes[0] + ALIGNED - 1) / ALIGNED * ALIGNED;
-        b->lodger[b->lodgers++] = (struct lodger){group->grp_to_abs[m], at, most};
-        bytes[0] = at + most;
+    bytes[0] = room;
+    keel_status status = KEEL_OK;
+    for (int m = 0; status == KEEL_OK && m < group->size; m++) {
+        struct lodger *l = &b->lodger[b->lodgers];
+        l->proc = group->grp_to_abs[m];
+        if (keel_group_from_world(b->group, l->proc) < 0 &&
+            (status = allocate(b->group, bytes, &l->segment)) == KEEL_OK)
+            b->lodgers++;
     }
+    free(bytes);
+    return status;
 }
 
 static const struct lodger *lodger_of(const struct block *b, int proc)
@@ -130,10 +135,17 @@ static const struct lodger *lodger_of(const struct block *b, int proc)
     return NULL;
 }
 
-static void forget(struct block *b)
+/* Collective, as what made them. */
+static keel_status give_back(struct block *b)
 {
+    keel_status status = b->segment ? release(b->segment) : KEEL_OK;
+    for (int i = 0; i < b->lodgers; i++) {
+        keel_status of = release(b->lodger[i].segment);
+        status = status == KEEL_OK ? of : status;
+    }
     free(b->lodger);
     free(b);
+    return status;
 }
 
 /* group: NULL where the numbers in it are those of the Keel group. */
@@ -152,9 +164,15 @@ static int give(struct block *b, const ARMCI_Group *group, const size_t *bytes, 
         if (bytes[m] && !base_ptrs[at])
             armci_end("ARMCI_Malloc", keel_rank(), "no memory, or no descriptor, to map what is on this node");
     }
-    for (int i = 0; group && i < b->lodgers; i++)
-        base_ptrs[group->abs_to_grp[b->lodger[i].proc]] =
-            (char *)keel_address(b->segment, b->host) + b->lodger[i].offset;
+    for (int i = 0; group && i < b->lodgers; i++) {
+        const struct lodger *l = &b->lodger[i];
+        void **base = &base_ptrs[group->abs_to_grp[l->proc]];
+        *base = keel_address(l->segment, b->host);
+        if (!*base)
+            armci_end("ARMCI_Malloc", keel_rank(), "no memory, or no descriptor, to map what is on this node");
+        if (b->copied && b->host == keel_rank())
+            armci_check(keel_segment_track(l->segment), "ARMCI_Malloc", keel_rank());
+    }
     b->base = base_ptrs[group ? group->rank : keel_group_rank(b->group)];
     b->number = ++numbers;
     b->next = blocks;
@@ -172,15 +190,17 @@ static int malloc_on(keel_group *g, const ARMCI_Group *group, void **base_ptrs, 
     if (size < 0 || !base_ptrs)
         armci_end(call, keel_rank(), "negative size, or no place for the addresses");
     b->group = g;
-    keel_status status = ask_sizes(g, size, bytes);
-    if (status == KEEL_OK && group && keel_group_size(g) < group->size)
-        take_in(b, group, bytes, call);
+    int missing = group ? group->size - keel_group_size(g) : 0;
+    size_t room = 0;
+    keel_status status = ask_sizes(g, missing, size, bytes, &room);
     if (status == KEEL_OK)
-        status = allocate(b, bytes);
+        status = allocate(g, bytes, &b->segment);
+    if (status == KEEL_OK && missing)
+        status = take_in(b, group, room, call);
     armci_loss_look();
     int failed = status == KEEL_OK ? give(b, group, bytes, base_ptrs) : 1;
     if (failed)
-        forget(b);
+        (void)give_back(b);
     free(bytes);
     return failed;
 }
@@ -234,19 +254,17 @@ int armci_free_on(keel_group *g, void *ptr, const char *call)
     int64_t mine = place_of(g, block_of(g, ptr)), all = 0;
     if (ptr && !mine)
         armci_end(call, keel_rank(), "not the address of this process's part, or it was freed");
-    keel_status status = keel_group_allreduce(g, &mine, &all, 1, &largest);
-    if (status == KEEL_OK && all == 0 && !(all = place_of(g, block_of_nobody(g))))
+    armci_check_all(keel_group_allreduce(g, &mine, &all, 1, &largest), call);
+    if (all == 0 && !(all = place_of(g, block_of_nobody(g))))
         return 0;
     struct block **link = &blocks;
     while (*link && ((*link)->group != g || place_of(g, *link) != all))
         link = &(*link)->next;
     struct block *b = *link;
-    if (status != KEEL_OK || !b || (mine && mine != all))
+    if (!b || (mine && mine != all))
         armci_end(call, keel_rank(), "not what ARMCI_Malloc gave, or not the same for all");
     *link = b->next;
-    status = release(b->segment);
-    forget(b);
-    return status == KEEL_OK ? 0 : 1;
+    return give_back(b) == KEEL_OK ? 0 : 1;
 }
 
 ARMCI_EXPORT int ARMCI_Free(void *ptr)
@@ -265,6 +283,13 @@ static bool is_still(const struct block *b, const keel_group *g)
     return b->copied && (is_world(g) || b->group == g);
 }
 
+static void bring(const struct block *b)
+{
+    armci_check(keel_update_flush(b->segment), "a barrier", keel_rank());
+    for (int i = 0; i < b->lodgers && b->host == keel_rank(); i++)
+        armci_check(keel_update_flush(b->lodger[i].segment), "a barrier", keel_rank());
+}
+
 /* Between two meetings, so that nobody writes to what is brought to the copies. */
 void armci_update_copies(keel_group *g)
 {
@@ -280,7 +305,7 @@ void armci_update_copies(keel_group *g)
         armci_memget_update();
     for (; b; b = b->next)
         if (is_still(b, g))
-            armci_check(keel_update_flush(b->segment), "a barrier", keel_rank());
+            bring(b);
 }
 
 void armci_memory_fini(void)
@@ -288,8 +313,7 @@ void armci_memory_fini(void)
     while (blocks) {
         struct block *b = blocks;
         blocks = b->next;
-        (void)release(b->segment);
-        forget(b);
+        (void)give_back(b);
     }
 }
 
@@ -299,8 +323,7 @@ bool armci_find(int *proc, const void *address, keel_segment **segment, size_t *
         return true;
     for (const struct block *b = blocks; b; b = b->next) {
         const struct lodger *l = lodger_of(b, *proc);
-        if (l && keel_locate(b->host, address, segment, offset) == KEEL_OK && *segment == b->segment &&
-            *offset >= l->offset && *offset < l->offset + l->bytes) {
+        if (l && keel_locate(b->host, address, segment, offset) == KEEL_OK && *segment == l->segment) {
             *proc = b->host;
             return true;
         }

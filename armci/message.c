@@ -191,8 +191,11 @@ static void bcast(keel_group *g, void *buffer, int len, int root, const char *ca
         armci_end(call, root, "a negative length");
     if (g && (root < 0 || root >= keel_group_size(g)))
         armci_end(call, root, "no such process in the group");
-    if (g)
-        armci_check_all(keel_group_bcast(g, root, buffer, (size_t)len), call);
+    if (!g)
+        return;
+    keel_status status = keel_group_bcast(g, root, buffer, (size_t)len);
+    armci_loss_look();
+    armci_check(status, call, keel_group_to_world(g, root));
 }
 
 ARMCI_EXPORT void armci_msg_bcast(void *buffer, int len, int root)
@@ -307,8 +310,11 @@ static void reduce(const char *call, keel_group *g, void *x, int n, const char *
     keel_combine how = combine_of(call, op, type);
     if (n < 0)
         armci_end(call, keel_rank(), "a negative length");
-    if (g)
-        armci_check_all(keel_group_allreduce(g, x, x, (size_t)n, &how), call);
+    if (!g)
+        return;
+    if (how.function) /* changes the result no more, and a value that meets no other one is what it promises, too */
+        how.function(x, x, (size_t)n, how.context);
+    armci_check_all(keel_group_allreduce(g, x, x, (size_t)n, &how), call);
 }
 
 ARMCI_EXPORT void armci_msg_gop_scope(int scope, void *x, int n, char *op, int type)

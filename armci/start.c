@@ -130,17 +130,17 @@ void armci_leave(void)
         fprintf(stderr, "rank %d: the end of the job's processes could not be waited for\n", keel_rank());
 }
 
-bool armci_has_run(void)
+bool armci_stays(void)
 {
-    return ended;
+    return stays;
 }
 
 ARMCI_EXPORT int ARMCI_Finalize(void)
 {
     if (!started || ended)
         return 0;
-    armci_loss_leaves();
     ARMCI_Barrier();
+    armci_loss_meet("ARMCI_Finalize");
     armci_messages_fini();
     armci_memget_fini();
     armci_memory_fini();
