@@ -311,6 +311,13 @@ static void hide(struct pending *p, size_t from, size_t to)
     memset(p->hidden + (a - p->offset), 1, b - a);
 }
 
+void model_decided(struct region *g, size_t offset, size_t len)
+{
+    for (struct pending *p = g->pending; p; p = p->next)
+        if (p->plain)
+            hide(p, offset, offset + len);
+}
+
 void model_put_done(struct world *w, struct pending *p, keel_status status)
 {
     struct region *region = p->region;

@@ -193,8 +193,10 @@ static void decide_region(struct world *w, struct region *g)
         next = q->next;
         if (q->state != PENDING_DOUBT || (model_is_plain(g, q->offset, q->len) && !all_equal(g, &p)))
             continue;
-        if (p.n)
+        if (p.n) {
             memcpy(g->base + q->offset, p.part[0] + g->offset + q->offset, q->len);
+            model_decided(g, q->offset, q->len);
+        }
         model_changed(w, g, q->offset, q->len);
         struct pending **link = &g->pending;
         while (*link != q)
