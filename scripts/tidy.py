@@ -2,6 +2,7 @@
 
 Usage: tidy.py BUILD [FILE...]   only the sources whose path ends with one of FILE, else all
 The static analyzer, which takes nine tenths of the time, looks at what is installed and shown: tests are run with sanitizers.
+Over all sources it goes on to STATES states of a function, and to clang's own number, 225,000, where files are named: that takes 2.3 times as long.
 Prints each finding once; exit 1 if there is one. BUILD/meson-logs/tidy.json receives one result, of the form that
 scripts/summarize.py reads.
 """
@@ -16,11 +17,16 @@ import time
 
 
 TESTS = os.path.abspath(os.path.join(os.path.dirname(__file__), "../tests")) + "/"
+STATES = 60000
 
 
-def tidy(build, source):
-    fewer = ["--checks=-clang-analyzer-*"] if os.path.abspath(source).startswith(TESTS) else []
-    run = subprocess.run(["clang-tidy-14", "-p", build, "--quiet", *fewer, source], capture_output=True, text=True)
+def tidy(build, source, deep):
+    options = []
+    if os.path.abspath(source).startswith(TESTS):
+        options = ["--checks=-clang-analyzer-*"]
+    elif not deep:
+        options = ["--extra-arg=" + word for word in ("-Xclang", "-analyzer-config", "-Xclang", f"max-nodes={STATES}")]
+    run = subprocess.run(["clang-tidy-14", "-p", build, "--quiet", *options, source], capture_output=True, text=True)
     return run.returncode, run.stdout if run.stdout or not run.returncode else run.stderr
 
 
@@ -44,7 +50,7 @@ def main():
         return 2
     start, bad, seen = time.monotonic(), 0, set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for code, text in pool.map(lambda source: tidy(build, source), sources):
+        for code, text in pool.map(lambda source: tidy(build, source, bool(wanted)), sources):
             bad += code != 0
             # A finding in a header comes with every file that includes it.
             for finding in re.split(r"^(?=\S+:\d+:\d+: (?:warning|error): )", text, flags=re.M):
