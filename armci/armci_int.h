@@ -33,6 +33,8 @@ void armci_check_all(keel_status status, const char *call);
 void armci_loss_init(void);
 /* Collective: all processes come to this end (a call's name) before one of them goes on, or the program ends with a line that says who has not. */
 void armci_loss_meet(const char *end);
+/* A group was made of this list: who is not in it has died, or has ended. */
+void armci_loss_lacks(const keel_group *g, const int *ranks, int n);
 /* Has ARMCI ended, in a process that is still in the job? Where MPI runs under keelrun it leaves by MPI_Finalize or at exit: until then a death is known. */
 bool armci_stays(void);
 void armci_leave(void);

@@ -155,7 +155,9 @@ static void create(const char *call, int n, const int *pid_list, ARMCI_Group *gr
     }
     *group = (ARMCI_Group){.comm = MPI_COMM_NULL, .noncoll_pgroup_comm = MPI_COMM_NULL, .rank = -1};
     if (member) {
-        describe(group, armci_make_group(ranks, n, 0, call), ranks, n);
+        keel_group *made = armci_make_group(ranks, n, 0, call);
+        armci_loss_lacks(made, ranks, n); /* MPI would wait for it */
+        describe(group, made, ranks, n);
         group->comm = communicator(group);
     }
     free(ranks);

@@ -7,8 +7,8 @@
 
 #include "armci/armci_int.h"
 
-static uint64_t seen; /* the view up to which deaths were looked at */
-static bool any, leaving;
+static uint64_t seen;     /* the view up to which deaths were looked at */
+static bool any, leaving; /* any: a process is missing */
 
 static _Noreturn void end_by(const keel_failure *f)
 {
@@ -51,13 +51,20 @@ static _Noreturn void end_by_end(int rank, const char *without)
     keel_abort(1, line);
 }
 
+static void is_missing(int rank, const char *without)
+{
+    if (!keel_survives())
+        end_by_end(rank, without);
+    any = true;
+}
+
 /* ARMCI_Finalize is collective: before it has begun here, no process has left the job by it. */
 static void look_for_who_has_ended(void)
 {
-    for (int r = 0; r < keel_size() && !leaving && !keel_survives(); r++) {
+    for (int r = 0; r < keel_size() && !leaving; r++) {
         keel_verdict verdict = KEEL_ALIVE;
         if (keel_rank_status(r, 0, &verdict) == KEEL_OK && verdict == KEEL_RANK_ENDED)
-            end_by_end(r, "ARMCI_Finalize");
+            is_missing(r, "ARMCI_Finalize");
     }
 }
 
@@ -75,9 +82,9 @@ void armci_loss_meet(const char *end)
         snprintf(line, sizeof line, "rank %d: %s: %s", keel_rank(), end, keel_status_text(status));
         keel_abort(1, line);
     }
-    for (int r = 0; r < keel_size() && !keel_survives(); r++)
+    for (int r = 0; r < keel_size(); r++)
         if (!came[r])
-            end_by_end(r, end);
+            is_missing(r, end);
     free(came);
 }
 
@@ -97,6 +104,16 @@ void armci_loss_look(void)
     }
     free(f);
     look_for_who_has_ended();
+}
+
+void armci_loss_lacks(const keel_group *g, const int *ranks, int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (keel_group_from_world(g, ranks[i]) >= 0)
+            continue;
+        armci_loss_look();
+        is_missing(ranks[i], "ARMCI_Finalize");
+    }
 }
 
 /* MPI's own end waits for all processes, also for those that end or die before it is over: so all meet before, and who does not come is told of. It is left out

@@ -41,8 +41,8 @@ KEEL_MUST_CHECK keel_status keel_update_end(keel_segment *segment, size_t offset
 KEEL_MUST_CHECK keel_status keel_segment_track(keel_segment *segment);
 /* Bring the stores of this process since the last call to all copies of the tracked segment, NULL: of all tracked segments: those
  * aligned 8-byte words that are not what they were before, and all words of a piece that was also written to by calls of Keel since then (of
- * this process or others: a word may be what it was, and not so in the other copies), or into which another process of the node had stored that has not
- * brought it to the others (it may have died, and this one have stored the same). Other ranks must not write to these parts meanwhile: between two
+ * this process or others: a word may be what it was, and not so in the other copies), or into which another process of the node that tracks the segment
+ * had stored that has not brought it to the others (it may have died, and this one have stored the same), or where a process of the node has ever begun an update. Other ranks must not write to these parts meanwhile: between two
  * barriers, after keel_fence_all and with no handle open. Stores of other threads wait until it returns.
  * On an error the words stay noted, and the next call tries again. */
 KEEL_MUST_CHECK keel_status keel_update_flush(keel_segment *segment);

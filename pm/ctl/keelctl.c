@@ -437,6 +437,8 @@ static int node_number(const char *text)
     return (int)node;
 }
 
+enum { NAME_BYTES = 17 }; /* of a process */
+
 struct pid_list {
     pid_t pids[1024];
     int count;
@@ -468,18 +470,66 @@ static void add_live(struct pid_list *l, const json_t *rank)
         add_tree(l, int_of(rank, "pid"));
 }
 
-static long long parent_of(long long pid)
+/* Of a process, as the kernel has it: its state (a letter, 0: there is none) and its parent. */
+static char look_at(long long pid, char *name, long long *parent)
 {
-    char path[64], line[512];
-    long long parent = 0;
+    char path[64], line[512], state = 0;
     snprintf(path, sizeof path, "/proc/%lld/stat", pid);
     FILE *f = fopen(path, "re");
-    char *after = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-    if (after)
-        sscanf(after + 1, " %*c %lld", &parent);
+    char *from = f && fgets(line, sizeof line, f) ? strchr(line, '(') : NULL, *after = from ? strrchr(from, ')') : NULL;
+    *parent = 0;
+    if (after && sscanf(after + 1, " %c %lld", &state, parent) == 2)
+        snprintf(name, NAME_BYTES, "%.*s", (int)(after - from - 1), from + 1);
     if (f)
         fclose(f);
+    return state;
+}
+
+static long long parent_of(long long pid)
+{
+    char name[NAME_BYTES];
+    long long parent;
+    (void)look_at(pid, name, &parent);
     return parent;
+}
+
+/* Who listens at the other end. */
+static long long owner_of(int fd)
+{
+    struct ucred peer = {0};
+    socklen_t len = sizeof peer;
+    return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.pid : 0;
+}
+
+/* An agent that is stopped says nothing of itself: what is known is who it is, and whose child. */
+static bool add_stopped(struct pid_list *l, long long agent)
+{
+    char name[NAME_BYTES], above[NAME_BYTES];
+    long long stub, proxy, mpiexec;
+    if (agent <= 0 || look_at(agent, name, &stub) != 'T')
+        return false;
+    add_tree(l, agent);
+    if (look_at(stub, above, &proxy) && strcmp(above, name) == 0) {
+        if (look_at(proxy, above, &mpiexec) && strcmp(above, "hydra_pmi_proxy") == 0)
+            add_tree(l, proxy);
+        add_tree(l, stub);
+    }
+    return true;
+}
+
+static void add_answered(struct pid_list *l, const json_t *status)
+{
+    long long stub = int_of(status, "stub_pid");
+    add_tree(l, int_of(status, "agent_pid"));
+    const json_t *ranks = json_object_get(status, "ranks"); /* children of others where keelrun did not start them */
+    for (size_t i = 0; i < json_array_size(ranks); i++)
+        add_live(l, json_array_get(ranks, i));
+    if (parent_of(int_of(status, "agent_pid")) == stub) {
+        long long proxy = parent_of(stub);
+        if (proxy != int_of(status, "mpiexec_pid") && parent_of(proxy) == int_of(status, "mpiexec_pid"))
+            add_tree(l, proxy);
+        add_tree(l, stub);
+    }
 }
 
 /* The agent with everything below it, the stub and Hydra's proxy: what dies when a machine dies. mpiexec stays: it runs
@@ -488,22 +538,16 @@ static int do_kill_node(const struct job_agents *job, const char *text, int sign
 {
     static struct pid_list l;
     int node = node_number(text);
-    json_t *status = NULL;
-    for (int i = 0; i < job->count && !status; i++)
+    int fd = -1;
+    for (int i = 0; i < job->count && fd < 0; i++)
         if (job->agents[i].node == node)
-            status = ask_status(job->agents[i].fd);
-    if (!status)
-        pm_quit(1, "node %d of the job is not on this machine, or does not answer", node);
-    long long stub = int_of(status, "stub_pid");
-    add_tree(&l, int_of(status, "agent_pid"));
-    const json_t *ranks = json_object_get(status, "ranks"); /* children of others where keelrun did not start them */
-    for (size_t i = 0; i < json_array_size(ranks); i++)
-        add_live(&l, json_array_get(ranks, i));
-    if (parent_of(int_of(status, "agent_pid")) == stub) {
-        long long proxy = parent_of(stub);
-        if (proxy != int_of(status, "mpiexec_pid") && parent_of(proxy) == int_of(status, "mpiexec_pid"))
-            add_tree(&l, proxy);
-        add_tree(&l, stub);
+            fd = job->agents[i].fd;
+    if (!add_stopped(&l, owner_of(fd))) {
+        json_t *status = fd >= 0 ? ask_status(fd) : NULL;
+        if (!status)
+            pm_quit(1, "node %d of the job is not on this machine, or does not answer", node);
+        add_answered(&l, status);
+        json_decref(status);
     }
     uint64_t now = clock_now_ns();
     for (int i = 0; i < l.count; i++)
@@ -514,7 +558,6 @@ static int do_kill_node(const struct job_agents *job, const char *text, int sign
     json_dumpf(told, stdout, JSON_COMPACT);
     putchar('\n');
     json_decref(told);
-    json_decref(status);
     return 0;
 }
 

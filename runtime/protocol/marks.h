@@ -19,7 +19,8 @@ static inline _Atomic uint32_t *marks_of(uint8_t *copy, size_t copy_bytes)
 }
 
 /* Of each piece the processes of the node that have stored plainly there, and not brought it to the other copies: a bit for each rank of the slot. It
- * stays where one dies: then nobody knows what only this copy has. Those from the 64th on have one bit, which stays, too. */
+ * stays where one dies: then nobody knows what only this copy has. Those from the 64th on have one bit, which stays, too; and so has everybody
+ * who may store where nothing tells of it. */
 enum { HOLDERS_LAST = 63 };
 static inline _Atomic uint64_t *holders_of(uint8_t *copy, size_t copy_bytes)
 {
@@ -30,6 +31,14 @@ static inline _Atomic uint64_t *holders_of(uint8_t *copy, size_t copy_bytes)
 static inline bool holders_add(_Atomic uint64_t *holders, uint32_t index)
 {
     return atomic_fetch_or(holders, (uint64_t)1 << (index < HOLDERS_LAST ? index : HOLDERS_LAST)) == 0;
+}
+
+/* len bytes from offset on, which lie within the copy, may be stored to unseen: from now on nobody is alone there. */
+static inline void holders_add_unseen(uint8_t *copy, size_t copy_bytes, uint64_t offset, uint64_t len)
+{
+    size_t piece = layout_piece_bytes(copy_bytes);
+    for (size_t i = (size_t)offset / piece; len && i <= (size_t)(offset + len - 1) / piece; i++)
+        (void)holders_add(&holders_of(copy, copy_bytes)[i], HOLDERS_LAST);
 }
 
 static inline void holders_remove(_Atomic uint64_t *holders, uint32_t index)

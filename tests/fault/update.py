@@ -7,6 +7,7 @@ import keeltest
 from cluster import Cluster
 
 UPDATE = os.environ.get("KEEL_UPDATE", "build/tests/fault/update")
+BEGUN = os.environ.get("KEEL_BEGUN", "build/tests/fault/begun")
 TAKEN = os.environ.get("KEEL_TAKEN", "build/tests/fault/taken")
 RANKS, NODES = 5, 3
 FAR = ["--silence", "600000", "--dark", "600000"]  # who dies is killed, and that is seen; silence is want of a processor
@@ -79,6 +80,14 @@ def test_who_takes_a_place_loads_and_stores_in_what_is_made_again():
     with Cluster(3, [TAKEN], spares=1, options=FAR) as job:
         assert job.wait() == 0, job.stderr()
         assert "rank 1 continues on node 3" in job.stderr(), job.stderr()
+
+
+def test_what_another_one_flushes_where_a_process_died_in_an_update_outlives_their_node():
+    with Cluster(3, [BEGUN], ranks=6, on_failure="degrade", options=FAR) as job:
+        at_phase(job, 1)
+        assert job.verify(3)["result"] == "differs"  # and what the death had to change is over
+        go_on(job)
+        assert job.wait() == 0, job.stderr()
 
 
 keeltest.main(globals())

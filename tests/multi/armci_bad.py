@@ -25,7 +25,7 @@ for name, wanted in CASES.items():
     assert run.returncode == {"error": 3, "abort": 4}.get(name, 1), (name, run.returncode, run.stderr)
     assert any(line in run.stderr for line in lines) and "nothing was said" not in run.stderr, (name, run.stderr)
 for how, wanted in {
-        "": "process 1 was killed by SIGKILL on node 0", "leave": "process 1 ended without ARMCI_Finalize", "before": "process 1 ended without ARMCI_Finalize",
+        "": "process 1 was killed by SIGKILL on node 0", "leave": "process 1 ended without ARMCI_Finalize", "group": "process 1 ended without ARMCI_Finalize", "before": "process 1 ended without ARMCI_Finalize",
         "between": "process 1 ended without MPI_Finalize", "exit": "process 1 ended without MPI_Finalize"}.items():
     run = subprocess.run([keelrun, "-n", "3", "--nodes", "2", end_program, how], capture_output=True, text=True)
     wanted += "; the program has not called keel_survive and ends"

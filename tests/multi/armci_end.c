@@ -1,5 +1,6 @@
-/* armci-end [survive|leave|before|between|exit|bcast]: process 1 dies between ARMCI_Finalize and MPI_Finalize, whose end of MPI's own waits for all. Those who survive end well; without
- * keel_survive the job ends with a line (armci_bad.py). leave: it ends by itself long before, with 0; the others have no sum without it. before: just before
+/* armci-end [survive|leave|group|before|between|exit|bcast]: process 1 dies between ARMCI_Finalize and MPI_Finalize, whose end of MPI's own waits for all. Those who survive end well; without
+ * keel_survive the job ends with a line (armci_bad.py). leave: it ends by itself long before, with 0; the others have no sum without it; group: they
+ * make a group with it. before: just before
  * ARMCI_Finalize; between, exit: between the two, by _exit and exit. bcast: it dies before it has sent what
  * the others wait for: they are told whom they wait for. */
 #include <armci.h>
@@ -37,8 +38,14 @@ int main(int argc, char **argv)
         armci_msg_bcast(text, sizeof text, 1);
         return 0; /* job ended: not come to */
     }
-    if (me == 1 && strcmp(how, "before") == 0)
+    if (me == 1 && (strcmp(how, "before") == 0 || strcmp(how, "group") == 0))
         _exit(0);
+    if (strcmp(how, "group") == 0) {
+        int all[] = {0, 1, 2};
+        ARMCI_Group group;
+        ARMCI_Group_create(3, all, &group);
+        return 0; /* not come to */
+    }
     EXPECT(ARMCI_Finalize() == 0);
     if (me == 1 && strcmp(how, "between") == 0)
         _exit(0);

@@ -338,8 +338,10 @@ def test_keelctl_signal_is_the_one_sent():
         told = json.loads(said("keelctl", "kill-node", "--signal", "19", job.id(), "1"))
         assert told["signal"] == 19 and pid in told["pids"], told
         wait_for(lambda: state_of(pid) == "T", "the rank to be frozen")
+        thawed = json.loads(said("keelctl", "kill-node", "--signal", "18", job.id(), "1"))
+        assert thawed["signal"] == 18 and sorted(thawed["pids"]) == sorted(told["pids"]), (told, thawed)
         for frozen in told["pids"]:
-            os.kill(frozen, signal.SIGCONT)
+            wait_for(lambda pid=frozen: state_of(pid) != "T", "it to go on")
         assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
         assert job.wait() == 143
 
