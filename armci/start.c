@@ -82,6 +82,39 @@ static bool can_be_job(MPI_Comm comm)
                                   (result == MPI_IDENT || result == MPI_CONGRUENT));
 }
 
+/* ---- domains: nodes that have processes, numbered by their first process ---- */
+
+/* The node of each process and the numbers of nodes, looked up once: processes do not move. */
+static int *domain; /* [processes] */
+static int domains;
+
+/* Collective, at the start: all have the same, whoever dies later. */
+static void domains_init(void)
+{
+    int64_t mine = keel_rank_node(keel_rank()) + 1, *node = calloc((size_t)keel_size(), sizeof *node);
+    free(domain);
+    domain = malloc((size_t)keel_size() * sizeof *domain);
+    domains = 0;
+    if (!node || !domain)
+        armci_end("ARMCI_Init", keel_rank(), "out of memory");
+    armci_check(keel_group_allgather(keel_group_world(), &mine, node, sizeof mine), "ARMCI_Init", keel_rank());
+    for (int p = 0; p < keel_size(); p++) {
+        domain[p] = -1;
+        for (int q = 0; q < p && node[p] && domain[p] < 0; q++) /* 0: it had died before */
+            if (node[q] == node[p])
+                domain[p] = domain[q];
+        if (domain[p] < 0)
+            domain[p] = domains++;
+    }
+    free(node);
+}
+
+static int domain_of(const char *call, int proc)
+{
+    armci_running(call);
+    return proc >= 0 && proc < keel_size() ? domain[proc] : -1;
+}
+
 ARMCI_EXPORT int ARMCI_Init_mpi_comm(MPI_Comm comm)
 {
     if (started)
@@ -99,6 +132,7 @@ ARMCI_EXPORT int ARMCI_Init_mpi_comm(MPI_Comm comm)
     started = true;
     armci_loss_init();
     armci_groups_init(comm);
+    domains_init();
     armci_messages_init();
     return 0;
 }
@@ -195,30 +229,7 @@ ARMCI_EXPORT double armci_timer(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- domains: nodes that have processes, numbered by their first process ---- */
-
-/* The node of each process and the numbers of nodes, looked up once: processes do not move. */
-static int *domain; /* [processes] */
-static int domains;
-
-static int domain_of(const char *call, int proc)
-{
-    armci_running(call);
-    if (!domain) {
-        domain = malloc((size_t)keel_size() * sizeof *domain);
-        if (!domain)
-            armci_end(call, proc, "out of memory");
-        for (int p = 0; p < keel_size(); p++) {
-            domain[p] = -1;
-            for (int q = 0; q < p && domain[p] < 0; q++)
-                if (keel_rank_node(q) == keel_rank_node(p))
-                    domain[p] = domain[q];
-            if (domain[p] < 0)
-                domain[p] = domains++;
-        }
-    }
-    return proc >= 0 && proc < keel_size() ? domain[proc] : -1;
-}
+/* ---- domains ---- */
 
 ARMCI_EXPORT int armci_domain_id(armci_domain_t kind, int proc)
 {

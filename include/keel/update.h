@@ -7,6 +7,9 @@
  * later death of that node may still take back what the rank had not brought to the others.
  * A segment with KEEL_REDUNDANCY_NONE has one copy: there all of these do nothing.
  *
+ * Where a process that died was writing to the caller's part, copies are made equal from one of them, and what is stored there meanwhile may be overwritten: store after the
+ * next collective, which waits for that in a process that has called keel_segment_track, keel_update_begin or keel_update_end; or within an update.
+ *
  *  threads  any, except keel_segment_track.
  *  blocks   keel_update_begin, keel_update_end and keel_segment_track as keel_address does, and until this node's copy is the one that others are made equal
  *           to: at once but for a process that takes a dead one's place, which waits until the copies of its part are restored. What is stored before, at
@@ -44,7 +47,7 @@ KEEL_MUST_CHECK keel_status keel_segment_track(keel_segment *segment);
  * this process or others: a word may be what it was, and not so in the other copies), or into which another process of the node that tracks the segment
  * had stored that has not brought it to the others (it may have died, and this one have stored the same), or where a process of the node has ever begun an update. Other ranks must not write to these parts meanwhile: between two
  * barriers, after keel_fence_all and with no handle open. Stores of other threads wait until it returns.
- * On an error the words stay noted, and the next call tries again. */
+ * On an error the words stay noted, and the next call tries again. A segment that is not tracked has nothing to bring. */
 KEEL_MUST_CHECK keel_status keel_update_flush(keel_segment *segment);
 
 #ifdef __cplusplus

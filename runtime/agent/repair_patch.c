@@ -109,6 +109,7 @@ void patch_answer(struct agent *a, int from, const struct wire *w)
     const void *body = NULL;
     if (group_of_message(a, w) < 0)
         return;
+    FAULT_POINT("push.patch_asked");
     if (w->count <= WIRE_BODY_MAX && repair_is_in_range(copy, w->offset, w->count)) {
         answer.len = w->count;
         body = copy->base + w->offset;

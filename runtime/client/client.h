@@ -139,6 +139,8 @@ struct client {
     uint64_t came;    /* events of transports and the hall, so many so far */
     /* operations and links */
     pthread_mutex_t lock;
+    _Atomic unsigned
+        stores; /* a bit for each class of copies: the process stores plainly into its part of such segments */
     _Atomic int lookers, wanted; /* threads in client_wait that do not sleep; those that want the lock of them */
     atomic_bool several;         /* threads have met at the lock */
     struct follower *followers;
@@ -289,6 +291,13 @@ uint8_t *segment_map_whole(struct keel_segment *s, int slot, keel_status *status
 /* The same of the client's own part, for plain stores: waits until it is the copy that others are made equal to. Before that, what a dead rank left
  * may be made equal from another copy, and take with it what was stored here. Not under the lock. */
 uint8_t *segment_map_home(struct keel_segment *s, keel_status *status);
+/* For a collective that ends, with the lock: if the process stores plainly into its part, nothing that a dead writer left there is being made equal any
+ * more; what is stored from now on stays. */
+bool segment_stores_rest(const struct client *c);
+void segment_await_rest(struct client *c);
+/* update.c: keel_update_begin and keel_update_end on an instance. Not under the lock. */
+keel_status update_begin(struct client *c, keel_segment *s, size_t offset, size_t len, uint8_t **address);
+keel_status update_end(struct client *c, keel_segment *s, size_t offset, size_t len);
 /* Map the copy with the rank's part a second time, for the library; *view is where it was and what the program goes on to get. */
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view);
 keel_status segment_alloc(struct client *c, size_t bytes_per_rank, keel_redundancy redundancy, keel_segment **out);

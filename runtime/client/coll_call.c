@@ -99,6 +99,8 @@ keel_status coll_await(struct keel_request *r)
     struct client *c = r->group->client;
     if (!client_wait(c, is_done, r))
         coll_break(c, c->fatal); /* nothing uses the caller's memory any more */
+    if (r->done)
+        segment_await_rest(c);
     return r->done ? r->status : KEEL_ERR_TIMEOUT;
 }
 
@@ -109,7 +111,7 @@ bool coll_poll(struct keel_request *r)
         client_progress(c);
     if (c->fatal != KEEL_OK)
         coll_break(c, c->fatal);
-    return is_over(r);
+    return is_over(r) && (c->fatal != KEEL_OK || segment_stores_rest(c));
 }
 
 keel_status coll_check(const struct client *c, const struct keel_group *g)
@@ -263,6 +265,7 @@ static keel_status run(struct keel_group *g, const struct engine_call *call, uin
     if (!g->unfinished && quick_call(g, &mine, &result)) { /* without a request */
         if (value)
             *value = result.value;
+        segment_await_rest(g->client);
         FAULT_POINT("coll.left");
         return coll_status(result.status);
     }

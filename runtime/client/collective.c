@@ -69,6 +69,7 @@ static keel_status run_locked(struct client *c, struct engine_call *call)
     struct engine_result result;
     if (!r && c->coll.living->engine && !atomic_load(&c->page->frozen) && quick_call(c->coll.living, call, &result)) {
         completed(c);
+        segment_await_rest(c);
         return coll_status(result.status);
     }
     keel_status status = r ? KEEL_OK : begin(c, c->coll.living, call, &r);

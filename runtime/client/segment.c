@@ -294,6 +294,30 @@ uint8_t *segment_map_home(struct keel_segment *s, keel_status *status)
     }
 }
 
+bool segment_stores_rest(const struct client *c)
+{
+    unsigned stores = atomic_load_explicit(&c->stores, memory_order_relaxed);
+    for (unsigned class = 0; stores >> class; class ++) {
+        struct route route;
+        if (stores >> class & 1 &&
+            !(page_route_read(c->page, group_of((int)page_rank(c->page, c->rank)->slot, class), &route) &&
+              (route.lost || route.node[0] != c->node || route_mode(route.tag) == ROUTE_DIRECT)))
+            return false;
+    }
+    return true;
+}
+
+static bool stores_rest(void *arg)
+{
+    return segment_stores_rest(arg);
+}
+
+void segment_await_rest(struct client *c)
+{
+    if (!segment_stores_rest(c))
+        (void)client_wait(c, stores_rest, c);
+}
+
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
 {
     struct client *c = s->client;

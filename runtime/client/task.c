@@ -31,11 +31,24 @@ struct keel_taskpool {
     int64_t *words;  /* [count] scratch for the end of a round */
 };
 
-/* Tells a joining rank which round it is. */
+/* Tells a joining rank which round it is. Who reads while another one writes may have a word of each: both hold the low half of the collective's
+ * number. A mark that is being written is of no round yet, as it is written before the collective. */
 struct mark {
-    uint64_t round;
+    uint64_t round;      /* << 32 | low half of: */
     uint64_t collective; /* the number of the one that opened it */
 };
+
+static struct mark mark_of(uint32_t round, uint64_t collective)
+{
+    return (struct mark){(uint64_t)round << 32 | (uint32_t)collective, collective};
+}
+
+/* The round, if the collective that opens it is complete, which is one of so many; else 0. */
+static uint32_t mark_round(const struct mark *m, uint64_t collectives)
+{
+    bool whole = (uint32_t)m->round == (uint32_t)m->collective;
+    return whole && m->collective <= collectives ? (uint32_t)(m->round >> 32) : 0;
+}
 
 #define CLAIMED ((int64_t)1 << (RANK_BITS + INCARNATION_BITS))
 
@@ -92,8 +105,8 @@ static keel_status find_round(struct client *c, keel_taskpool *pool)
     op.patient = true; /* the others were told that the pool is there */
     keel_status status = op_run(&op);
     for (int i = 0; status == KEEL_OK && i < 2; i++)
-        if (mark[i].collective <= c->collectives && mark[i].round > pool->round)
-            pool->round = (uint32_t)mark[i].round;
+        if (mark_round(&mark[i], c->collectives) > pool->round)
+            pool->round = mark_round(&mark[i], c->collectives);
     return status == KEEL_ERR_ARG ? KEEL_OK
                                   : status; /* the others are freeing it: this process comes too late for it */
 }
@@ -160,7 +173,7 @@ keel_status taskpool_reset(struct client *c, keel_taskpool *pool)
      * they are right after it. */
     uint32_t next = pool->round + 1;
     int64_t zero = 0;
-    struct mark mark = {next, c->collectives + 1};
+    struct mark mark = mark_of(next, c->collectives + 1);
     const struct engine_call call = {.kind = ENGINE_BARRIER, .arguments = 1 + pool->segment->index};
     keel_status status = rma_put(c, pool->segment, pool->home, 8 * (next & 1), &zero, sizeof zero);
     if (status == KEEL_OK)

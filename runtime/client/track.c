@@ -11,11 +11,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/client/near.h"
 #include "runtime/client/process.h"
 #include "runtime/client/track.h"
 #include "runtime/client/twins.h"
-#include "runtime/protocol/marks.h"
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
 
@@ -210,37 +208,16 @@ KEEL_EXPORT keel_status keel_update_flush(keel_segment *segment)
 
 /* ---- updates that the program tells of ---- */
 
-/* *copy: this node's, of the caller's slot. */
-static keel_status update(keel_segment *s, size_t offset, size_t len, uint8_t **copy)
-{
-    const struct client *c = &process_client;
-    keel_status status = KEEL_OK;
-    *copy = NULL;
-    if (near_bad_range(c, s, c->rank, offset, len))
-        return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
-    *copy = segment_map_home(s, &status);
-    return *copy ? KEEL_OK : status;
-}
-
 KEEL_EXPORT keel_status keel_update_begin(keel_segment *segment, size_t offset, size_t len, void **address)
 {
-    const struct client *c = &process_client;
-    uint8_t *copy;
-    keel_status status = update(segment, offset, len, &copy);
-    size_t at = copy ? (size_t)segment->part_at[c->rank] + offset : 0;
-    if (copy && segment->redundancy != KEEL_REDUNDANCY_NONE)
-        holders_add_unseen(copy, segment->map_bytes[page_rank(c->page, c->rank)->slot], at, len);
+    uint8_t *at;
+    keel_status status = update_begin(&process_client, segment, offset, len, &at);
     if (address)
-        *address = copy ? copy + at : NULL;
+        *address = at;
     return status;
 }
 
 KEEL_EXPORT keel_status keel_update_end(keel_segment *segment, size_t offset, size_t len)
 {
-    struct client *c = &process_client;
-    uint8_t *copy;
-    keel_status status = update(segment, offset, len, &copy);
-    if (!copy || segment->redundancy == KEEL_REDUNDANCY_NONE)
-        return status;
-    return rma_put(c, segment, c->rank, offset, copy + segment->part_at[c->rank] + offset, len);
+    return update_end(&process_client, segment, offset, len);
 }

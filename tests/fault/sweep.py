@@ -25,7 +25,7 @@ AGENT_POINTS = ["replica.put_noted", "replica.put_applied", "replica.applied_not
                 "replica.forward_received", "replica.forward_stored", "replica.acknowledged_not_answered"]
 VIEW_POINTS = ["recover.prepare_received", "recover.fenced", "recover.answered", "recover.commit_received",
                "recover.committed", "recover.settled", "procs.joining", "procs.joined", "push.doubts_half_told",
-               "push.doubts_told", "push.patch_received", "push.restored_not_submitted", "push.restored_submitted",
+               "push.doubts_told", "push.patch_asked", "push.patch_received", "push.restored_not_submitted", "push.restored_submitted",
                "rank.resuming"]
 REBUILD_POINTS = ["push.rebuild_begun", "push.rebuild_middle", "push.rebuild_end", "push.snapshot_begun",
                   "push.snapshot_block", "push.snapshot_end", "push.restored_not_submitted", "push.restored_submitted",

@@ -139,6 +139,22 @@ static void test_new_groups(void)
     ARMCI_Group_free(&alone);
 }
 
+/* Nobody has asked before the death: what nodes there are, and who is the first of each, is the same for all. */
+static void test_domains(void)
+{
+    const int count = armci_domain_count(ARMCI_DOMAIN_SMP);
+    int living = 0;
+    double most = count, masters = 1;
+    armci_msg_dgop(&most, 1, "max");
+    EXPECT(count == (int)most && count == keel_node_count());
+    for (int d = 0; d < count; d++)
+        living += armci_domain_glob_proc_id(ARMCI_DOMAIN_SMP, d, 0) != dead;
+    armci_msg_gop_scope(SCOPE_MASTERS, &masters, 1, "+", ARMCI_DOUBLE);
+    if (armci_domain_glob_proc_id(ARMCI_DOMAIN_SMP, armci_domain_my_id(ARMCI_DOMAIN_SMP), 0) == me)
+        EXPECT((int)masters == living);
+    EXPECT(ARMCI_Same_node(me));
+}
+
 int main(int argc, char **argv)
 {
     void *base[PROCESSES_MAX];
@@ -164,6 +180,7 @@ int main(int argc, char **argv)
     test_memory_of_an_old_group(&group, process);
     test_new_memory();
     test_new_groups();
+    test_domains();
     EXPECT(ARMCI_Free(base[me]) == 0);
     ARMCI_Group_free(&group);
     EXPECT(ARMCI_Finalize() == 0);

@@ -277,11 +277,13 @@ bool model_is_zombie(const struct world *w, int rank, uint32_t incarnation)
 void model_enters(struct runner *r)
 {
     r->entered = r->client.collectives + 1;
+    r->seen = atomic_load(&r->client.page->epoch);
 }
 
-void model_met(struct world *w, const struct runner *r, uint64_t in)
+void model_met(struct world *w, struct runner *r, uint64_t in)
 {
     uint64_t n = r->client.collectives;
+    r->met_seen = in > r->seen ? in - 1 : r->seen;
     struct met *met = &w->model->met[n];
     if (model_is_zombie(w, r->rank, r->incarnation))
         return;
@@ -318,6 +320,18 @@ void model_decided(struct region *g, size_t offset, size_t len)
             hide(p, offset, offset + len);
 }
 
+/* A plain store is what a flush brings, unless something lies over it in the copy: what began behind it, and stores within updates that have not ended. */
+static bool is_covered(const struct pending *p, size_t i)
+{
+    size_t at = p->offset + i;
+    if (p->hidden && p->hidden[i])
+        return true;
+    for (const struct pending *q = p->next; q; q = q->next)
+        if (q->told && at >= q->offset && at < q->offset + q->len)
+            return true;
+    return false;
+}
+
 void model_put_done(struct world *w, struct pending *p, keel_status status)
 {
     struct region *region = p->region;
@@ -335,7 +349,7 @@ void model_put_done(struct world *w, struct pending *p, keel_status status)
         return;
     }
     for (size_t i = 0; i < p->len; i++)
-        if (!p->plain || !p->hidden || !p->hidden[i])
+        if (!p->plain || !is_covered(p, i))
             region->base[p->offset + i] = p->bytes[i];
     /* Others there are in doubt, or of an earlier incarnation whose end is not known yet, or plain stores; what began behind a plain store lies over it. */
     for (struct pending *q = region->pending; q && !(p->plain && q == p); q = q->next)
@@ -354,7 +368,7 @@ static struct pending *last_store(const struct region *g, const struct runner *r
 {
     struct pending *last = NULL;
     for (struct pending *p = g->pending; p; p = p->next)
-        if (p->plain && p->state == PENDING_RUNS && p->rank == r->rank && p->incarnation == r->incarnation)
+        if (p->plain && !p->told && p->state == PENDING_RUNS && p->rank == r->rank && p->incarnation == r->incarnation)
             last = p;
     return last;
 }
@@ -364,6 +378,22 @@ void model_flushed(struct world *w, struct runner *r, int segment)
     for (struct region *g = w->model->regions; g; g = g->next)
         for (struct pending *p; g->segment == segment && (p = last_store(g, r));)
             model_put_done(w, p, KEEL_OK);
+}
+
+void model_told(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src, size_t len)
+{
+    struct pending *p = model_put(w, r, region, offset, src, len);
+    p->plain = p->told = true;
+}
+
+void model_updated(const struct runner *r, struct region *region, size_t offset, size_t len)
+{
+    for (struct pending *p = region->pending, *next; p; p = next) {
+        next = p->next;
+        if (p->told && p->rank == r->rank && p->incarnation == r->incarnation && p->offset >= offset &&
+            p->offset + p->len <= offset + len)
+            pending_drop(p);
+    }
 }
 
 bool model_is_plain(const struct region *g, size_t offset, size_t len)

@@ -29,6 +29,7 @@ struct pending {
     uint32_t incarnation;
     bool known; /* in doubt: a view says that its writer is dead */
     bool plain; /* a store that only the copy of its writer's node has, until a flush */
+    bool told;  /* and was made within an update: until that has ended */
     bool
         may_tear; /* all copies but one died while it was written in chunks: that one is whole when the writer has repeated
                     * it; or there is one copy only */
@@ -51,6 +52,7 @@ struct region {
     int writer;       /* -1: who has the mutex */
     uint64_t changes; /* puts begun or ended */
     struct pending *pending;
+    bool stored; /* plainly, by the rank whose part it is in */
     uint8_t *base;
     uint64_t *
         changed; /* [blocks + 1]: the number of the check that came next when a put there began or ended, and the last of
@@ -182,6 +184,9 @@ void model_decided(struct region *g, size_t offset, size_t len);
 /* A plain store into the rank's own part begins; a flush of its stores into the segment has ended well. */
 void model_store(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src, size_t len);
 void model_flushed(struct world *w, struct runner *r, int segment);
+/* Within an update of the rank's; and the update of these bytes of the region has ended well. */
+void model_told(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src, size_t len);
+void model_updated(const struct runner *r, struct region *region, size_t offset, size_t len);
 /* A plain store that perhaps one copy only has lies over these bytes of the region. */
 bool model_is_plain(const struct region *g, size_t offset, size_t len);
 struct adding *model_add(struct world *w, struct runner *r, struct sum *s, size_t first, size_t n, double value);
@@ -198,7 +203,7 @@ void model_got(struct world *w, struct runner *r, struct region *region, size_t 
 
 /* The rank has begun its next collective of all live ranks; the last one is over, in: 1 + the view in which, 0: not known. */
 void model_enters(struct runner *r);
-void model_met(struct world *w, const struct runner *r, uint64_t in);
+void model_met(struct world *w, struct runner *r, uint64_t in);
 
 /* So much of an element is complete. */
 void sum_done(struct world *w, struct sum *s, size_t i, double value);

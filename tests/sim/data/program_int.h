@@ -82,6 +82,8 @@ void program_track(struct program *p, int segment);
 void program_untrack(struct program *p, int segment);
 void program_store(struct program *p, const struct region *g, size_t offset, uint8_t *bytes, size_t len);
 bool program_flush(struct program *p);
+/* A store within an update, which then has ended or not. */
+void program_update(struct program *p, struct region *g, size_t offset, const uint8_t *bytes, size_t len);
 
 /* program_thread.c. A stage's other threads: started, and when all have ended. */
 void program_threads_start(struct program *p, int actions);

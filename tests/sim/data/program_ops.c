@@ -125,16 +125,42 @@ static void put(struct program *p, int segment)
         program_out_ended(p, o, status);
 }
 
+/* It has died, and all have met since this rank knew of it. */
+static bool is_gone(const struct program *p, int rank)
+{
+    const struct page_rank *k = page_rank(p->r->client.page, rank);
+    uint64_t died = atomic_load(&k->died);
+    return (int32_t)(atomic_load(&k->where) >> 32) < 0 && died && died <= p->r->met_seen;
+}
+
+/* A region of the rank's own part whose writer is gone; rather one that it left in doubt. NULL: there is none. */
+static struct region *region_of_the_gone(const struct program *p, int segment)
+{
+    struct region *found = NULL;
+    for (struct region *g = p->w->model->regions; g; g = g->next) {
+        if (g->segment != segment || g->rank != p->r->rank || g->writer == g->rank || !is_gone(p, g->writer))
+            continue;
+        found = g;
+        if (g->pending)
+            break;
+    }
+    return found;
+}
+
 /* Into its own part, by the rank's own thread. Few wait for a flush at a time: the model cannot tell many apart. */
 static void store(struct program *p, int segment)
 {
-    struct region *g = some_region(p, segment, true);
+    struct region *g = sched_chance(program_random(p), 0.4) ? region_of_the_gone(p, segment) : NULL;
     size_t offset, len;
-    for (int tries = 0; g && g->rank != p->r->rank && tries < 8; tries++)
+    for (int tries = 0; !(g && g->rank == p->r->rank) && tries < 8; tries++)
         g = some_region(p, segment, true);
     if (!g || g->rank != p->r->rank)
         return;
     some_range(p, g, &offset, &len);
+    if (g->writer != g->rank && g->pending && sched_chance(program_random(p), 0.7)) { /* over what it left */
+        offset = g->pending->offset;
+        len = g->pending->len;
+    }
     wait_for_overlap(p, g, offset, len);
     int waiting = 0;
     for (const struct pending *q = g->pending; q; q = q->next)
@@ -144,7 +170,11 @@ static void store(struct program *p, int segment)
         return;
     uint8_t *bytes = sim_alloc(len);
     fill(p, bytes, len);
-    program_store(p, g, offset, bytes, len);
+    g->stored = true;
+    if (sched_chance(program_random(p), 0.2))
+        program_update(p, g, offset, bytes, len);
+    else
+        program_store(p, g, offset, bytes, len);
     free(bytes);
 }
 
@@ -172,6 +202,12 @@ bool program_put_to(struct program *p, int segment, int rank)
     return status == KEEL_OK;
 }
 
+/* A strong get of what only one copy has does not end before it has been brought to the others. */
+static bool may_wait_for_a_flush(const struct model *m, const struct region *g)
+{
+    return g->stored || (m->planned[g->segment].tracked && g->writer == g->rank);
+}
+
 static void get(struct program *p, int segment)
 {
     struct sched *s = program_random(p);
@@ -185,7 +221,7 @@ static void get(struct program *p, int segment)
     o->base = sim_alloc(len);
     memcpy(o->base, g->base + offset, len);
     size_t at = g->offset + offset;
-    o->strong = sched_chance(s, 0.5) && !(p->w->model->planned[segment].tracked && g->writer == g->rank);
+    o->strong = sched_chance(s, 0.5) && !may_wait_for_a_flush(p->w->model, g);
     world_trace(p->w, "rank %d: get %zu+%zu from rank %d, segment %d, region of %d", p->r->rank, offset, len, g->rank,
                 g->segment, g->writer);
     if (sched_chance(s, 0.6)) {

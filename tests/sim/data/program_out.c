@@ -60,7 +60,8 @@ void program_out_ended(struct program *p, struct outstanding *o, keel_status sta
         model_status(p->w, p->r, o->region->segment, o->region->rank, status, "a put");
         model_put_done(p->w, o->pending, status);
     } else {
-        model_status(p->w, p->r, o->region->segment, o->region->rank, status, "a get");
+        if (!(o->strong && o->region->stored && status == KEEL_ERR_TIMEOUT)) /* begun before the store */
+            model_status(p->w, p->r, o->region->segment, o->region->rank, status, "a get");
         if (status == KEEL_OK)
             model_got(p->w, p->r, o->region, o->offset, o->bytes, o->len, o->base, o->changes);
         if (status == KEEL_OK && o->strong)

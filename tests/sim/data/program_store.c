@@ -49,6 +49,49 @@ void program_store(struct program *p, const struct region *g, size_t offset, uin
     c->env.copy(c->env.user, t->own + at, bytes, len);
 }
 
+/* What is there goes to all copies. */
+static void end_update(struct program *p, struct region *g, size_t offset, size_t len)
+{
+    struct client *c = &p->r->client;
+    const struct twins *t = p->twins[g->segment];
+    size_t in_part = g->offset + offset, at = (size_t)p->seg[g->segment]->part_at[g->rank] + in_part;
+    struct pending *put = model_put(p->w, p->r, g, offset, t->own + at, len);
+    program_begin(p, "keel_update_end");
+    keel_status status = update_end(c, p->seg[g->segment], in_part, len);
+    program_ended(p, status, true);
+    model_status(p->w, p->r, g->segment, g->rank, status, "keel_update_end");
+    model_put_done(p->w, put, status);
+    if (status == KEEL_OK)
+        model_updated(p->r, g, offset, len);
+}
+
+void program_update(struct program *p, struct region *g, size_t offset, const uint8_t *bytes, size_t len)
+{
+    struct client *c = &p->r->client;
+    uint8_t *at;
+    program_begin(p, "keel_update_begin");
+    keel_status status = update_begin(c, p->seg[g->segment], g->offset + offset, len, &at);
+    program_ended(p, status, false);
+    if (status != KEEL_OK || p->over)
+        return;
+    model_told(p->w, p->r, g, offset, bytes, len);
+    c->env.copy(c->env.user, at, bytes, len);
+    if (sched_chance(program_random(p), 0.6))
+        end_update(p, g, offset, len);
+}
+
+/* Those that have not ended yet. */
+static void end_updates(struct program *p, int segment)
+{
+    for (struct region *g = p->w->model->regions; g; g = g->next) {
+        const struct pending *q = g->segment == segment && g->rank == p->r->rank ? g->pending : NULL;
+        while (q && !(q->told && q->rank == p->r->rank && q->incarnation == p->r->incarnation))
+            q = q->next;
+        if (q && !p->over)
+            end_update(p, g, q->offset, q->len);
+    }
+}
+
 bool program_flush(struct program *p)
 {
     for (int i = 0; i < p->w->model->segments && !p->over; i++) {
@@ -60,6 +103,8 @@ bool program_flush(struct program *p)
         model_status(p->w, p->r, i, p->r->rank, status, "keel_update_flush");
         if (status == KEEL_OK)
             model_flushed(p->w, p->r, i);
+        if (status == KEEL_OK && sched_chance(program_random(p), 0.5))
+            end_updates(p, i);
     }
     return !p->over;
 }

@@ -48,6 +48,7 @@ static const char *const points[] = {
     "push.snapshot_begun",
     "push.snapshot_block",
     "push.snapshot_end",
+    "push.patch_asked",
     "push.patch_received",
     "push.restored_not_submitted",
     "push.restored_submitted",
@@ -299,6 +300,26 @@ static void stores(struct setup *s, struct rng *rng)
         writer_aims(s, rng, 4);
 }
 
+/* Writers die in the middle of puts, and nobody takes their places: whose part it is stores there afterwards. */
+static void heirs(struct setup *s, struct rng *rng)
+{
+    stores(s, rng);
+    s->wide = rng_below(rng, 3) > 0;
+    s->nodes = 2 + (int)rng_below(rng, 2);
+    s->ranks = 3 * s->nodes;
+    s->policy = VIEW_DEGRADE;
+    s->actions = 2 + (int)rng_below(rng, 8);
+    s->kinds = 1 << DISASTER_RANK_KILL;
+    s->disasters = (int)rng_below(rng, 2);
+    writer_aims(s, rng, 3);
+    while (s->aims < AIMS_MAX) { /* copies are made equal slowly, so that ranks may have met before */
+        struct aim *a = &s->aim[s->aims++];
+        *a = (struct aim){.point = "push.patch_asked", .node = -1, .rank = -1, .action = AIM_STALL};
+        a->nth = 1 + (unsigned)rng_below(rng, 4);
+        a->ns = rng_below(rng, 5 * MS);
+    }
+}
+
 /* One allocation fails, in a rank or in an agent; nothing else goes wrong. */
 static void no_memory(struct setup *s, struct rng *rng)
 {
@@ -388,6 +409,7 @@ const struct scenario scenario[] = {
     {"stores",
      "ranks store plainly into their parts, and bring it to the other copies now and then; disasters as in any run",
      stores},
+    {"heirs", "ranks store plainly where others die in the middle of puts", heirs},
     {"signals", "who signals to another rank, or waits for it, dies or freezes", signals},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"scarce", "allocations of a rank or of an agent fail while other things go wrong", scarce},

@@ -113,6 +113,8 @@ struct runner {
     int at_gate;      /* 1 + the gate it waits at, 0: none */
     uint64_t entered; /* of the collectives of all live ranks */
     uint64_t met_at;  /* those it did not need to enter, and the one that it may repeat */
+    uint64_t seen,
+        met_seen; /* the view that it knew when it entered the last one, and of that one when it is through */
     bool leaving;
 };
 

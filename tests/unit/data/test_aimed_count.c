@@ -127,10 +127,12 @@ static keel_status request_of_a_pool(void *u, struct control *r, void **memory)
 }
 
 /* A pool that the others had made before this process joined. */
-static keel_taskpool *pool_open(void)
+static keel_taskpool *pool_open_with(bool restarted, uint64_t collectives)
 {
     keel_taskpool *pool = NULL;
     client_open();
+    c.restarted = restarted;
+    c.collectives = collectives;
     request_before = c.env.request;
     c.env.request = request_of_a_pool;
     c.resumed = true;
@@ -141,11 +143,52 @@ static keel_taskpool *pool_open(void)
     return pool;
 }
 
+static keel_taskpool *pool_open(void)
+{
+    return pool_open_with(false, 0);
+}
+
 static void pool_close(keel_taskpool *pool)
 {
     bool gone;
     c.segments->freed = true; /* with the others, who are not here */
     assert_int_equal(taskpool_free(&c, pool, &gone), KEEL_OK);
+}
+
+/* What a process that joins finds of the mark that the others leave for the next round: nothing, a word of it, or all. Which round it takes. */
+static uint32_t round_with(uint64_t round, uint64_t collective, uint64_t collectives)
+{
+    enum { MARK_AT = 16, WORDS_AT = 64 };
+    const uint64_t mark[2] = {round, collective};
+    int64_t task = -1;
+    uint64_t claimed;
+    const int home = SEG_SHADOW % 4;
+    memcpy(bytes_at(home, SEG_SHADOW, home) + MARK_AT, mark, sizeof mark);
+    keel_taskpool *pool = pool_open_with(true, collectives);
+    assert_int_equal(task_next(&c, pool, &task), KEEL_OK);
+    assert_int_equal(task, 0);
+    memcpy(&claimed, bytes_at(0, SEG_SHADOW, 0) + WORDS_AT, sizeof claimed);
+    assert_int_equal(task_commit(&c, pool, task), KEEL_OK);
+    pool_close(pool);
+    return (uint32_t)(claimed >> 32);
+}
+
+static void test_aimed_task_round_whose_mark_is_half_there_has_not_begun(void **state)
+{
+    (void)state;
+    assert_int_equal(round_with((uint64_t)2 << 32 | 1, 0, 0), 1);
+}
+
+static void test_aimed_task_round_has_begun_with_the_collective_of_its_mark(void **state)
+{
+    (void)state;
+    assert_int_equal(round_with((uint64_t)2 << 32 | 1, 1, 1), 2);
+}
+
+static void test_aimed_task_round_has_not_begun_before_the_collective_of_its_mark(void **state)
+{
+    (void)state;
+    assert_int_equal(round_with((uint64_t)2 << 32 | 1, 1, 0), 1);
 }
 
 /* an accumulate of a task is given up: what of it has taken effect is not known, and the task is run again from its beginning. */
@@ -654,6 +697,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_a_lost_part, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_accumulate_is_atomic_against_local_atomics, setup, teardown),
         cmocka_unit_test_setup_teardown(test_aimed_task_goes_on_after_an_operation_without_memory, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_round_whose_mark_is_half_there_has_not_begun, setup,
+                                        client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_round_has_begun_with_the_collective_of_its_mark, setup,
+                                        client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_task_round_has_not_begun_before_the_collective_of_its_mark, setup,
+                                        client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_whose_accumulate_is_given_up_is_run_again, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_task_accumulates_to_a_group_one_after_the_other, setup,
                                         client_close),

@@ -74,6 +74,33 @@ static void test_aimed_stores_do_not_wait_for_an_agent_that_is_gone(void **state
     assert_int_equal(status, KEEL_ERR_AGENT_GONE);
 }
 
+/* Who stores plainly into its part comes back from a collective when what a dead writer left there has been made equal. */
+static void test_aimed_stores_wait_at_a_collective_for_what_a_dead_writer_left(void **state)
+{
+    (void)state;
+    static uint8_t twin[SEG_BYTES];
+    struct twins t;
+    keel_status status;
+    route(ROUTE_THROUGH, here_first);
+    assert_true(segment_stores_rest(&c)); /* it has never stored */
+    route(ROUTE_DIRECT, here_first);
+    assert_int_equal(twins_init(&t, &c, shadow, segment_map_home(shadow, &status), twin), KEEL_OK);
+    assert_true(segment_stores_rest(&c));
+    route(ROUTE_THROUGH, here_first);
+    assert_false(segment_stores_rest(&c));
+    route(ROUTE_THROUGH, there_first); /* elsewhere: this copy is made equal to that one, and nobody stores here */
+    assert_true(segment_stores_rest(&c));
+    route(ROUTE_THROUGH, here_first);
+    on_sleep = route_changes;
+    sleeps = 0;
+    direct_at = 3;
+    pthread_mutex_lock(&c.lock);
+    segment_await_rest(&c);
+    pthread_mutex_unlock(&c.lock);
+    assert_true(segment_stores_rest(&c));
+    twins_fini(&t);
+}
+
 enum { STORED = 64, BESIDE = 1024 };
 
 /* A word is stored that another process of the node had stored, or nobody; what the other copy has then, where it had something else already. */
@@ -138,6 +165,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_stores_wait_until_the_own_copy_is_what_others_are_made_equal_to,
                                         stores_open, stores_close),
         cmocka_unit_test_setup_teardown(test_aimed_stores_do_not_wait_for_an_agent_that_is_gone, stores_open,
+                                        stores_close),
+        cmocka_unit_test_setup_teardown(test_aimed_stores_wait_at_a_collective_for_what_a_dead_writer_left, stores_open,
                                         stores_close),
         cmocka_unit_test_setup_teardown(
             test_aimed_stores_of_a_process_that_died_are_brought_with_the_same_stores_of_the_next, stores_open,
