@@ -117,11 +117,9 @@ static keel_status take_in(struct block *b, const ARMCI_Group *group, size_t roo
     bytes[0] = room;
     keel_status status = KEEL_OK;
     for (int m = 0; status == KEEL_OK && m < group->size; m++) {
-        struct lodger *l = &b->lodger[b->lodgers];
-        l->proc = group->grp_to_abs[m];
-        if (keel_group_from_world(b->group, l->proc) < 0 &&
-            (status = allocate(b->group, bytes, &l->segment)) == KEEL_OK)
-            b->lodgers++;
+        struct lodger l = {.proc = group->grp_to_abs[m]};
+        if (keel_group_from_world(b->group, l.proc) < 0 && (status = allocate(b->group, bytes, &l.segment)) == KEEL_OK)
+            b->lodger[b->lodgers++] = l;
     }
     free(bytes);
     return status;

@@ -37,9 +37,9 @@ KEEL_MUST_CHECK keel_status keel_get(keel_segment *segment, int rank, size_t off
 /* The same, but what it returned is never taken back: all copies had these bytes, so whatever dies, every later strong get
  * gives them, or what was written after them. (What an atomic operation returned is never taken back either.) This holds
  * for each aligned 8-byte word; the words of one get may be of different moments.
- * It waits until no put to these words is in some copies only. So a writer that is stopped in the middle of a put, or
- * two puts that raced and left another value in each copy, let it end with KEEL_ERR_TIMEOUT. To have seen a value does not
- * mean that its put has completed: that, only its writer knows.
+ * It waits until no put to these words is in some copies only. So a writer that is stopped in the middle of a put, two puts that
+ * raced and left another value in each copy, or a plain store that was not brought to the others (keel/update.h; by a process that lives or has died) let it end with
+ * KEEL_ERR_TIMEOUT. To have seen a value does not mean that its put has completed: that, only its writer knows.
  * Costs a message to the primary copy and from there to each further copy; with one copy left it is a plain get. */
 KEEL_MUST_CHECK keel_status keel_get_strong(keel_segment *segment, int rank, size_t offset, void *dst, size_t len);
 

@@ -37,7 +37,8 @@ KEEL_MUST_CHECK keel_status keel_update_end(keel_segment *segment, size_t offset
 
 /* For programs that cannot tell what they write: their stores through keel_address are found out, page by page, by write
  * protection. The first store to a piece of at least 64 KiB costs a signal (SIGSEGV; other signals of that kind go to the handler
- * that was there before) and a copy of the piece. A get of Keel's may write there. A system call of the program's (read(2), a
+ * that was there before) and a copy of the piece; where the system
+ * has no mapping left to let it be written, the process ends with a line and SIGABRT. A get of Keel's may write there. A system call of the program's (read(2), a
  * receive of MPI's ...) fails with EFAULT where no store was before: give it other memory.
  * Call it once, after the allocation and before the segment is used in any other way by this process. The caller's own part is
  * watched, with those of the other ranks of its node; a second call does nothing. */

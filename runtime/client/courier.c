@@ -1,5 +1,6 @@
 #include "runtime/client/courier.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,6 +117,7 @@ static bool post(struct client *c, int rank, const struct path *path, struct wir
     w->a = parcel_to(rank, (uint32_t)(c->coll.life[rank].life - 1));
     w->b = (int64_t)s->received;
     w->len = (uint32_t)(head_len + len);
+    assert(path->place >= 0 || path->ep); /* path_to said so */
     if (path->place < 0 && !post_over(path->ep, w, head, head_len, data, len)) {
         coll_wake_at(c, c->looked_at + COURIER_RETRY_FIRST_NS);
         return false;
