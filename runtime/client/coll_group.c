@@ -579,9 +579,11 @@ keel_status coll_revoke(struct keel_group *g)
 keel_status coll_group_free(struct keel_group *g)
 {
     struct client *c = g->client;
+    if (!c->ready)
+        return KEEL_ERR_STATE;
     if (g->freed || g == c->coll.world || g == c->coll.node)
         return KEEL_ERR_ARG;
-    if (!c->ready || c->in_task)
+    if (c->in_task)
         return KEEL_ERR_STATE;
     client_lock(c);
     keel_status status = g->requests ? KEEL_ERR_STATE : KEEL_OK;

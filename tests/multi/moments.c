@@ -396,6 +396,7 @@ int main(int argc, char **argv)
     wait_for_the_rest();
     wrong += at_wrong_moment("after keel_finalize", world, rank, size, false);
     wrong += collectives("after keel_finalize, a group of its own", group, false);
+    EXPECT_STATUS(keel_group_free(world), KEEL_ERR_STATE);
     EXPECT_STATUS(keel_init(), KEEL_ERR_STATE);
     EXPECT_STATUS(keel_init_over(&exchange), KEEL_ERR_STATE);
     EXPECT(callback_calls == 0);
