@@ -316,7 +316,7 @@ static void hide(struct pending *p, size_t from, size_t to)
 void model_decided(struct region *g, size_t offset, size_t len)
 {
     for (struct pending *p = g->pending; p; p = p->next)
-        if (p->plain)
+        if (p->plain || p->state == PENDING_DOUBT)
             hide(p, offset, offset + len);
 }
 

@@ -179,7 +179,7 @@ void model_rank_ends(struct world *w, struct runner *r, bool killed);
 struct pending *model_put(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src,
                           size_t len);
 void model_put_done(struct world *w, struct pending *p, keel_status status);
-/* What is there is what stays, in all copies: over it lies no plain store that began before and is not flushed yet. */
+/* What is there is what stays, in all copies: over it lies nothing that is in doubt, and no plain store that began before and is not flushed yet. */
 void model_decided(struct region *g, size_t offset, size_t len);
 /* A plain store into the rank's own part begins; a flush of its stores into the segment has ended well. */
 void model_store(struct world *w, struct runner *r, struct region *region, size_t offset, const void *src, size_t len);
