@@ -58,7 +58,8 @@ static bool is_world(const keel_group *g)
 }
 
 /* What each member asks for. Of the dead nobody knows what they would have asked for (0), and programs whose arrays go on over all processes use
- * their parts: they are larger than a distribution by blocks would make them beside those of the living. What is not written to takes no memory.
+ * their parts: they are larger than a distribution by blocks would make them beside those of the living. What is not written to takes no memory
+ * before copies of it are filled elsewhere.
  * *room: of a dead one's part. missing: that many have no place in the Keel group. */
 static keel_status ask_sizes(keel_group *g, int missing, armci_size_t size, size_t *bytes, size_t *room)
 {
