@@ -1,14 +1,17 @@
 /* Strided puts, gets and accumulates of pieces of one size, beside the same bytes by an operation of each piece and by one contiguous
- * operation: keelrun -n 2 --nodes 2 pieces [BYTES...]. Rank 0 measures; the three take turns, medians are printed. */
+ * operation, and beside what plain sockets do with pieces (rawlib.h): keelrun -n 2 --nodes 2 pieces [BYTES...]. Rank 0 measures; they take turns,
+ * medians are printed. */
 #include <keel/keel.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "bench/check.h"
 #include "bench/rawlib.h"
 
-enum { ROUNDS = 9, PIECES_MAX = 4096, BYTES = 1 << 20, MEMORY = 4 << 20 };
+enum { ROUNDS = 9, TIMES = 4, PIECES_MAX = 4096, BYTES = 1 << 20, MEMORY = 4 << 20 };
 
 struct job {
     keel_segment *segment;
@@ -58,14 +61,33 @@ static void contiguous(const struct job *j, enum what what)
         CHECK(keel_acc(j->segment, 1, 0, KEEL_DOUBLE, NULL, buffer, len / 8));
 }
 
+static struct raw_pieces *raw;
+
 static double rate(void (*run)(const struct job *, enum what), const struct job *j, enum what what)
 {
-    enum { TIMES = 4 };
     run(j, what);
     double start = raw_now_us();
     for (int i = 0; i < TIMES; i++)
         run(j, what);
     return (double)(j->len * j->n) * TIMES / 1e3 / (raw_now_us() - start);
+}
+
+static void limits(const struct job *j)
+{
+    double us[RAW_WAYS][ROUNDS], over[RAW_WAYS][ROUNDS];
+    for (int i = 0; i < ROUNDS; i++)
+        for (int way = RAW_WHOLE; way < RAW_WAYS; way++) {
+            us[way][i] = raw_pieces_us(raw, (enum raw_way)way, j->len, j->n, TIMES);
+            over[way][i] = us[RAW_WHOLE][i] / us[way][i];
+        }
+    double kb = (double)(j->len * j->n) / 1e3;
+    printf("plain sockets       %6zu B x %5zu: copied  %7.3f GB/s, scattered by the kernel %7.3f, contiguous %7.3f; "
+           "copied over contiguous %5.2f, "
+           "scattered %5.2f\n",
+           j->len, j->n, kb / raw_median(us[RAW_COPIED], ROUNDS), kb / raw_median(us[RAW_SCATTERED], ROUNDS),
+           kb / raw_median(us[RAW_WHOLE], ROUNDS), raw_median(over[RAW_COPIED], ROUNDS),
+           raw_median(over[RAW_SCATTERED], ROUNDS));
+    fflush(stdout);
 }
 
 static void compare(const char *copies, const struct job *j, enum what what)
@@ -93,6 +115,11 @@ int main(int argc, char **argv)
     size_t n_sizes = argc > 1 && argc - 1 < SIZES ? (size_t)argc - 1 : SIZES;
     for (int i = 1; i < argc && i <= SIZES; i++)
         sizes[i - 1] = strtoul(argv[i], NULL, 10);
+    /* before any thread: of both ranks, as nobody knows its number yet */
+    if (!(raw = raw_pieces_start(BYTES))) {
+        fprintf(stderr, "plain sockets: %s\n", strerror(errno));
+        return 2;
+    }
     CHECK(keel_init());
     if (keel_size() < 2) {
         fprintf(stderr, "two ranks are needed\n");
@@ -104,6 +131,7 @@ int main(int argc, char **argv)
     CHECK(keel_segment_alloc(MEMORY, KEEL_REDUNDANCY_SHADOW, &shadow));
     for (size_t i = 0; keel_rank() == 0 && i < n_sizes; i++) {
         size_t n = BYTES / sizes[i] < PIECES_MAX ? BYTES / sizes[i] : PIECES_MAX;
+        limits(&(struct job){none, sizes[i], n});
         for (int what = PUT; what <= ACC; what++) {
             compare("none", &(struct job){none, sizes[i], n}, (enum what)what);
             compare("shadow", &(struct job){shadow, sizes[i], n}, (enum what)what);
@@ -111,6 +139,7 @@ int main(int argc, char **argv)
     }
     CHECK(keel_barrier());
     CHECK(keel_finalize());
+    raw_pieces_stop(raw);
     free(buffer);
     return 0;
 }

@@ -48,6 +48,16 @@ bool raw_fill_runs(struct raw_fill *f);
 /* GB/s, both together; when they are through. */
 double raw_fill_end(struct raw_fill *f);
 
+/* Puts of n pieces of len bytes each, of at most `bytes` in all, by plain sockets: sent and stored as one piece; copied once more at each end than the
+ * kernel does; stored where they belong by the kernel. A child serves them, which sleeps in between; one at a time. Pieces of at most 128 KiB. NULL: it
+ * could not be started. */
+enum raw_way { RAW_WHOLE, RAW_COPIED, RAW_SCATTERED, RAW_WAYS };
+struct raw_pieces;
+struct raw_pieces *raw_pieces_start(size_t bytes);
+/* Microseconds a put, one after the other. */
+double raw_pieces_us(struct raw_pieces *p, enum raw_way way, size_t len, size_t n, int times);
+void raw_pieces_stop(struct raw_pieces *p);
+
 /* Nanoseconds: a call of a function that is not inlined and stores 8 bytes. */
 double raw_store_call_ns(void);
 /* Nanoseconds for one memcpy of size bytes, source and destination walking through much more than the caches if cold.

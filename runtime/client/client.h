@@ -226,7 +226,7 @@ struct client {
     uint64_t signals;       /* that have come */
     uint64_t pieces_living; /* for leak checks */
     uint64_t ops_living;
-    uint64_t packed_living;
+    uint64_t packed_living, packed_bytes;
 };
 
 /* ---- the instance ---- */

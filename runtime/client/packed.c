@@ -23,7 +23,10 @@ struct packed *packed_take(struct client *c)
         c->free_packed = p->next;
     else
         p = malloc(sizeof *p);
-    c->packed_living += p != NULL;
+    if (p) {
+        p->bytes = 0;
+        c->packed_living++;
+    }
     return p;
 }
 
@@ -34,6 +37,7 @@ void packed_give(struct client *c, struct packed *p)
     p->next = c->free_packed;
     c->free_packed = p;
     c->packed_living--;
+    c->packed_bytes -= p->bytes;
 }
 
 void packed_free_all(struct client *c)
@@ -47,7 +51,8 @@ void packed_free_all(struct client *c)
 
 bool packed_has_room(void *client)
 {
-    return ((const struct client *)client)->packed_living < PACKED_MAX;
+    const struct client *c = client;
+    return c->packed_living < PACKED_MAX && c->packed_bytes < PACKED_BYTES_MAX;
 }
 
 void packed_init(struct client *c, struct op *op, struct packed *packed, const struct packing *p, enum op_kind kind,
@@ -55,6 +60,7 @@ void packed_init(struct client *c, struct op *op, struct packed *packed, const s
 {
     packed->runs = 0;
     packed->bytes = p->bytes;
+    c->packed_bytes += p->bytes;
     packed->base = p->first;
     op_init(c, op, kind, s, rank, (size_t)p->first, pack_head(p->runs) + (kind == OP_GET ? 0 : p->bytes));
     op->flags |= WIRE_F_PACKED;

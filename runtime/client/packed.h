@@ -6,7 +6,8 @@
 #include "runtime/client/client.h"
 #include "runtime/protocol/pack.h"
 
-enum { PACKED_MAX = 16 }; /* of a client at a time */
+/* Of a client at a time. More bytes fill no wire better; they only fall out of the caches before the agents come to them. */
+enum { PACKED_MAX = 16, PACKED_BYTES_MAX = 2 * PACK_BODY_MAX };
 
 struct packed {
     struct packed *next;
@@ -31,6 +32,7 @@ bool packing_add(struct packing *p, const keel_piece *run);
 struct packed *packed_take(struct client *c);
 void packed_give(struct client *c, struct packed *p);
 void packed_free_all(struct client *c);
+/* For one more: whether there are neither too many on their way, nor too many bytes. */
 bool packed_has_room(void *client);
 /* An operation of op_alloc becomes this one; the pieces come with packed_add, as many as p says. */
 void packed_init(struct client *c, struct op *op, struct packed *packed, const struct packing *p, enum op_kind kind,

@@ -86,9 +86,7 @@ size_t plan_packs(enum op_kind kind, const struct route *r, int self)
     if (kind == OP_ACC || r->lost || route_mode(r->tag) != ROUTE_DIRECT)
         return PLAN_PACKED_MAX;
     bool here = kind == OP_GET ? r->node[0] == self : is_here(self, r);
-    if (!here)
-        return PLAN_PACKED_MAX;
-    return kind == OP_PUT && r->copies > 1 ? PLAN_PACKED_HERE_MAX : 0;
+    return here && (kind == OP_GET || r->copies == 1) ? 0 : PLAN_PACKED_MAX;
 }
 
 void plan_make(struct plan *p, const struct plan_input *in, const struct route *route)

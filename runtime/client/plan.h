@@ -27,9 +27,8 @@
  * read does not make: up to here some 15 % of its time, 43 % for a get of twice as many. */
 enum { PLAN_WHOLE_MAX = 64 * 1024 };
 
-/* Bytes of a piece that goes together with others: of the longest a message has three. Longer ones by themselves are faster to a copy on this node,
- * which takes no agent then. */
-enum { PLAN_PACKED_MAX = WIRE_BULK_MAX / 4, PLAN_PACKED_HERE_MAX = 12 * 1024 };
+/* Bytes of a piece that goes together with others: of the longest a message has three. */
+enum { PLAN_PACKED_MAX = WIRE_BULK_MAX / 4 };
 
 enum op_kind { OP_PUT, OP_GET, OP_ACC, OP_RMW };
 

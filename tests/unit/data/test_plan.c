@@ -203,8 +203,8 @@ static void test_plan_packs_what_loads_and_stores_do_not_reach(void **state)
     assert_int_equal(plan_packs(OP_GET, &second, SELF), PLAN_PACKED_MAX);
     assert_int_equal(plan_packs(OP_GET, &through, SELF), PLAN_PACKED_MAX);
     assert_int_equal(plan_packs(OP_ACC, &both, SELF), PLAN_PACKED_MAX); /* as under each other route */
-    assert_int_equal(plan_packs(OP_PUT, &both, SELF), PLAN_PACKED_HERE_MAX);
-    assert_int_equal(plan_packs(OP_PUT, &second, SELF), PLAN_PACKED_HERE_MAX);
+    assert_int_equal(plan_packs(OP_PUT, &both, SELF), PLAN_PACKED_MAX);
+    assert_int_equal(plan_packs(OP_PUT, &second, SELF), PLAN_PACKED_MAX);
     assert_int_equal(plan_packs(OP_PUT, &two, SELF), PLAN_PACKED_MAX);
     struct plan_input in = {.kind = OP_GET, .len = SMALL, .packed = true, .self = SELF};
     struct plan p;
