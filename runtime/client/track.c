@@ -193,6 +193,8 @@ KEEL_EXPORT keel_status keel_update_flush(keel_segment *segment)
 {
     if (!process_client.ready)
         return KEEL_ERR_STATE;
+    if (segment && segment->retired)
+        return KEEL_ERR_ARG;
     keel_status status = KEEL_OK;
     pthread_mutex_lock(&track_lock);
     for (struct tracked *t = atomic_load(&tracked_first); t; t = t->next) {

@@ -124,6 +124,7 @@ static void free_with_operations_under_way(keel_redundancy redundancy, bool of_g
     CHECK(keel_wait(&put));
     CHECK(keel_wait(&get));
     CHECK(keel_wait(&add));
+    EXPECT(keel_update_flush(s) == KEEL_ERR_ARG);
     EXPECT(keel_put(s, me, 0, out, 8) == KEEL_ERR_ARG);
     free(out);
     free(in);
