@@ -106,6 +106,11 @@ uint64_t engine_repairs_started(const struct engine *e)
     return e->stream[STREAM_REPAIR].started;
 }
 
+bool engine_has_early(const struct engine *e)
+{
+    return e->early != NULL;
+}
+
 struct roster *engine_roster_at(const struct engine *e, uint64_t epoch)
 {
     for (int i = e->n_rosters - 1; i >= 0; i--)

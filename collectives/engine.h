@@ -133,6 +133,8 @@ void engine_destroy(struct engine *e); /* takes NULL; no callback */
 /* Of a new engine: so many repairs of this group were complete before it was made (an earlier engine had the same identity). */
 void engine_skip_repairs(struct engine *e, uint64_t number);
 uint64_t engine_repairs_started(const struct engine *e);
+/* Something has come for a call that is not started here. */
+bool engine_has_early(const struct engine *e);
 /* Of a new engine, the same on all members: members may join later, with a roster that names them. So many ordinary calls were
  * complete when this one joined (0: it was there from the start), as a member that lives has counted them; others may be one
  * ahead, and some one behind: of the calls up to that number it is no member (roster_set_after). Barriers, broadcasts and allreduces keep their results until nobody can join who has not got them: a member that comes

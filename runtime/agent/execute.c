@@ -509,23 +509,25 @@ static bool find_target(struct agent *a, struct target *t)
     return true;
 }
 
-/* By way of memory of our own: a transport copies as it likes, and may tear words that a process of this node, or another copy's message, is
- * storing. */
+/* By way of memory of our own, or the transport's: it copies as it likes, and may tear words that a process of this node, or another copy's
+ * message, is storing. */
 static void get(struct agent *a, const struct target *t)
 {
     const uint8_t *from = t->copy->base + t->w->offset;
     uint32_t len = is_packed(t->w) ? t->pack.bytes : t->w->count;
-    if (!a->gathered)
+    uint8_t *to = t->conn->ep ? tp_place(t->conn->ep, sizeof(struct wire), len) : NULL;
+    if (!to && !a->gathered)
         a->gathered = malloc(PACK_BODY_MAX);
-    if (!a->gathered) {
+    to = to ? to : a->gathered;
+    if (!to) {
         answer(t, KEEL_ERR_NOMEM);
         return;
     }
     if (is_packed(t->w))
-        pack_gather(&t->pack, from, a->gathered);
+        pack_gather(&t->pack, from, to);
     else
-        words_load(a->gathered, from, len);
-    execute_reply(t->conn, t->w, KEEL_OK, 0, a->gathered, len);
+        words_load(to, from, len);
+    execute_reply(t->conn, t->w, KEEL_OK, 0, to, len);
 }
 
 void execute_request(struct agent *a, struct conn *c, const struct wire *w, const void *body)

@@ -603,12 +603,18 @@ keel_status coll_group_free(struct keel_group *g)
 }
 
 /* Destroy what nobody asks about any more. */
+/* Others are at the next creation already, and what they have sent for it came here. */
+static bool has_early(const struct keel_group *g)
+{
+    return g->engine && engine_has_early(g->engine);
+}
+
 void coll_collect(struct client *c)
 {
     c->coll.gone = false;
     for (struct keel_group *g = c->coll.groups, *next; g; g = next) {
         next = g->next; /* a group's creator was made before it, and comes behind it */
-        if (!g->gone && (!g->creation || g->made || g->closing))
+        if (!g->gone && (!g->creation || g->made || g->closing || has_early(g)))
             continue;
         if (g->owes && close_creation(c, g) && g->closing)
             continue;

@@ -462,6 +462,7 @@ const struct tp_table tp_ofi = {
     .reg = ofi_reg,
     .unreg = ofi_unreg,
     .send = ofi_send,
+    .place = ofi_place,
     .write = ofi_write,
     .read = ofi_read,
     .room = ofi_room,

@@ -214,6 +214,7 @@ struct ofi_tp {
     struct xfer_list free_xfers, free_rbufs;
     struct copybuf *free_small, *free_large, *free_bulk;
     struct copybuf *held_wholes; /* as held */
+    struct copybuf *placed;      /* for the next message; kept until one is composed in it. NULL: none */
     struct pool_block *blocks;
     size_t rbuf_bytes;
     uint8_t scratch[8]; /* RDMA: what a read that follows a write brings */
@@ -236,6 +237,7 @@ static inline struct ofi_tp *ofi_tp_of_ep(const struct ofi_ep *ep)
 bool ofi_room(const struct tp_ep *tp_ep);
 keel_status ofi_send(struct tp_ep *tp_ep, const void *header, size_t hlen, const void *body, size_t len,
                      struct tp_op *op);
+void *ofi_place(struct tp_ep *tp_ep, size_t hlen, size_t len);
 keel_status ofi_write(struct tp_ep *tp_ep, const void *src, size_t len, uint64_t key, uint64_t offset,
                       struct tp_op *op);
 keel_status ofi_read(struct tp_ep *tp_ep, void *dst, size_t len, uint64_t key, uint64_t offset, struct tp_op *op);

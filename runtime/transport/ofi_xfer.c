@@ -52,6 +52,23 @@ bool ofi_recv_fill(struct ofi_ep *ep)
 
 /* ---- posting ---- */
 
+/* A long write says in several places where it goes, one behind the other, only so that its header has more bytes: 24 for each. What a kernel puts less than 64
+ * bytes farther into a page than where it lies, as memory that begins with a page behind a header of 40 bytes, it copies slowly on some processors
+ * (docs/adr/0124). */
+enum { WRITE_PLACES = 4, WRITE_PLACE = 64, WRITE_LONG = 32 * 1024 };
+
+static size_t remote_places(const struct ofi_tp *tp, const struct xfer *x, struct fi_rma_iov *place)
+{
+    size_t n =
+        x->kind == XFER_WRITE && x->iov[0].iov_len >= WRITE_LONG && tp->info->tx_attr->rma_iov_limit >= WRITE_PLACES
+            ? WRITE_PLACES
+            : 1;
+    for (size_t i = 0; i < n; i++)
+        place[i] = (struct fi_rma_iov){.addr = x->offset + i * WRITE_PLACE, .len = WRITE_PLACE, .key = x->key};
+    place[n - 1].len = x->iov[0].iov_len - (n - 1) * WRITE_PLACE;
+    return n;
+}
+
 /* 0 if the provider took it. Plain completions mean "left my buffer", which is all a message promises; a write must be
  * in the target's memory, which only FI_DELIVERY_COMPLETE says; a read completes with its bytes. */
 static ssize_t provider_post(struct ofi_ep *ep, struct xfer *x)
@@ -62,8 +79,9 @@ static ssize_t provider_post(struct ofi_ep *ep, struct xfer *x)
         struct fi_msg msg = {.msg_iov = x->iov, .iov_count = x->iov_count, .context = x};
         return fi_sendmsg(ep->fid, &msg, FI_COMPLETION);
     }
-    struct fi_rma_iov remote = {.addr = x->offset, .len = x->iov[0].iov_len, .key = x->key};
-    struct fi_msg_rma msg = {.msg_iov = x->iov, .iov_count = 1, .rma_iov = &remote, .rma_iov_count = 1, .context = x};
+    struct fi_rma_iov remote[WRITE_PLACES];
+    struct fi_msg_rma msg = {.msg_iov = x->iov, .iov_count = 1, .rma_iov = remote, .context = x};
+    msg.rma_iov_count = remote_places(ofi_tp_of_ep(ep), x, remote);
     if (x->kind == XFER_WRITE)
         return fi_writemsg(ep->fid, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
     return fi_readmsg(ep->fid, &msg, FI_COMPLETION);
@@ -110,11 +128,35 @@ void ofi_ep_push(struct ofi_ep *ep)
     ep->in_waiting = false;
 }
 
+void *ofi_place(struct tp_ep *tp_ep, size_t hlen, size_t len)
+{
+    struct ofi_tp *tp = ofi_tp_of(tp_ep->tp);
+    if (tp->rdma || hlen + len <= tp->inject_max || hlen > TP_BULK_MAX || len > TP_BULK_MAX - hlen)
+        return NULL;
+    if (tp->placed && tp->placed->size < hlen + len) {
+        ofi_copy_free(tp, tp->placed);
+        tp->placed = NULL;
+    }
+    if (!tp->placed)
+        tp->placed = ofi_copy_take(tp, hlen + len);
+    return tp->placed ? tp->placed->data + hlen : NULL;
+}
+
+/* The one with the body in it already, if it is there, or another one. */
+static struct copybuf *copy_for(struct ofi_tp *tp, size_t hlen, const void *body, size_t len)
+{
+    struct copybuf *placed = tp->placed;
+    if (!placed || body != placed->data + hlen)
+        return ofi_copy_take(tp, hlen + len);
+    tp->placed = NULL;
+    return placed;
+}
+
 static uint8_t *gather(uint8_t *to, const void *header, size_t hlen, const void *body, size_t len)
 {
     if (hlen)
         memcpy(to, header, hlen);
-    if (len)
+    if (len && body != to + hlen)
         memcpy(to + hlen, body, len);
     return to;
 }
@@ -138,7 +180,7 @@ static keel_status send_copy(struct ofi_ep *ep, const void *header, size_t hlen,
     if (!x)
         return KEEL_ERR_NOMEM;
     x->kind = XFER_SEND;
-    x->copy = ofi_copy_take(tp, hlen + len);
+    x->copy = copy_for(tp, hlen, body, len);
     if (!x->copy) {
         ofi_xfer_free(tp, x);
         return KEEL_ERR_NOMEM;

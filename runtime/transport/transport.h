@@ -112,6 +112,9 @@ struct tp_table {
      * is disconnected and KEEL_ERR_LINK returned. */
     keel_status (*send)(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                         struct tp_op *op);
+    /* Optional: memory of the transport's for the body of a message without an op: where send is called with it next, for this
+     * ep, hlen and len, the body is not copied again. Valid until the next send, or poll. NULL: there is none. */
+    void *(*place)(struct tp_ep *ep, size_t hlen, size_t len);
     keel_status (*write)(struct tp_ep *ep, const void *src, size_t len, uint64_t key, uint64_t offset,
                          struct tp_op *op);
     keel_status (*read)(struct tp_ep *ep, void *dst, size_t len, uint64_t key, uint64_t offset, struct tp_op *op);
@@ -155,6 +158,10 @@ static inline keel_status tp_send(struct tp_ep *ep, const void *header, size_t h
                                   struct tp_op *op)
 {
     return ep->tp->table->send(ep, header, hlen, body, len, op);
+}
+static inline void *tp_place(struct tp_ep *ep, size_t hlen, size_t len)
+{
+    return ep->tp->table->place ? ep->tp->table->place(ep, hlen, len) : NULL;
 }
 static inline keel_status tp_write(struct tp_ep *ep, const void *src, size_t len, uint64_t key, uint64_t offset,
                                    struct tp_op *op)
