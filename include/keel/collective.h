@@ -76,6 +76,9 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  * A call that is complete waits no longer either for room for what a stopped member is to get of it, and returns its status; the member gets it when both call Keel again.
  * Agree, shrink and creation end with KEEL_ERR_TIMEOUT and go on when they are repeated (keel/group.h); a list without it does not wait.
  *
+ * Nobody needs who has returned: it may compute, or wait for the others by other means than Keel's, as long as it likes. But where a connection
+ * breaks, or memory is short, what it has sent may have to be sent again, which it does in its next call.
+ *
  * With an error the output is undefined, the input unchanged. Wrong arguments (KEEL_ERR_ARG: a root that is no member, NULL for
  * bytes, an operation that does not exist for the type), too many begun requests (KEEL_ERR_LIMIT: 64 of a
  * group, or there is no memory for one more) and a call inside a task (KEEL_ERR_STATE) are told to the caller, and nothing is sent.
