@@ -22,7 +22,7 @@ struct packed *packed_take(struct client *c)
     if (p)
         c->free_packed = p->next;
     else
-        p = aligned_alloc(PACKED_PAGE, (sizeof *p + PACKED_PAGE - 1) / PACKED_PAGE * PACKED_PAGE);
+        p = malloc(sizeof *p);
     if (p) {
         p->bytes = 0;
         c->packed_living++;

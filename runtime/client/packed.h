@@ -9,19 +9,14 @@
 /* Of a client at a time. More bytes fill no wire better; they only fall out of the caches before the agents come to them. */
 enum { PACKED_MAX = 16, PACKED_BYTES_MAX = 2 * PACK_BODY_MAX };
 
-enum { PACKED_PAGE = 4096, PACKED_APART = PACKED_PAGE / 2 };
-
 struct packed {
     struct packed *next;
     size_t runs, bytes;
     uint64_t base;              /* where the message's offset is, in the rank's part */
     char *local[PACK_RUNS_MAX]; /* a get's: where each piece goes */
     size_t len[PACK_RUNS_MAX];
-    alignas(PACKED_APART)
-        uint8_t body[PACK_BODY_MAX]; /* not where a page begins: a kernel would copy it slowly (docs/adr/0124) */
+    uint8_t body[PACK_BODY_MAX];
 };
-
-static_assert(offsetof(struct packed, body) % PACKED_PAGE == PACKED_APART, "and they begin with one");
 
 /* What one message can have of what comes next. */
 struct packing {
