@@ -7,7 +7,9 @@
 #include "runtime/client/near.h"
 #include "runtime/protocol/marks.h"
 
-enum { BATCH = 1024, RUN_BYTES = 65536, UNDER_WAY_MAX = 64 };
+/* Of a flush: runs and bytes of a put, puts on their way, and their bytes: each is to be over within the client's time-out, also where others wait for the same
+ * agents, and there is no end to what a program may have stored. */
+enum { BATCH = 1024, RUN_BYTES = 65536, PUT_BYTES = 1 << 20, UNDER_WAY_MAX = 64, UNDER_WAY_BYTES = 8 << 20 };
 enum { CLEAN, TAKING, DIRTY, FLUSHING };
 
 /* What the other copies depended on when a granule's twin was taken. */
@@ -20,10 +22,11 @@ struct since {
 /* Runs of words of one rank's part go together: many of them are short. */
 struct flush {
     keel_handle handle;
-    int begun; /* puts of the handle */
+    int begun;        /* puts of the handle, */
+    size_t under_way; /* and their bytes */
     keel_status status;
     int rank; /* whose the pieces are */
-    size_t n;
+    size_t n, bytes;
     keel_piece piece[BATCH];
 };
 
@@ -104,6 +107,7 @@ static void flush_wait(struct twins *t)
     if (f->status == KEEL_OK)
         f->status = status;
     f->begun = 0;
+    f->under_way = 0;
 }
 
 static void flush_pieces(struct twins *t)
@@ -119,17 +123,19 @@ static void flush_pieces(struct twins *t)
         f->begun++;
     else if (f->status == KEEL_OK)
         f->status = status;
-    f->n = 0;
-    if (f->begun == UNDER_WAY_MAX)
+    f->under_way += f->bytes;
+    f->n = f->bytes = 0;
+    if (f->begun == UNDER_WAY_MAX || f->under_way >= UNDER_WAY_BYTES)
         flush_wait(t);
 }
 
 static void flush_put(struct twins *t, int rank, size_t offset, uint8_t *src, size_t len)
 {
     struct flush *f = t->flush;
-    if (f->n == BATCH || f->rank != rank)
+    if (f->n == BATCH || f->bytes >= PUT_BYTES || f->rank != rank)
         flush_pieces(t);
     f->rank = rank;
+    f->bytes += len;
     f->piece[f->n++] = (keel_piece){offset, src, len};
 }
 
@@ -203,7 +209,7 @@ keel_status twins_flush(struct twins *t)
     struct flush *f = t->flush;
     f->handle = (keel_handle){{0}};
     f->begun = 0;
-    f->n = 0;
+    f->n = f->bytes = f->under_way = 0;
     f->status = KEEL_OK;
     for (size_t g = 0; g < t->granules; g++) {
         if (!flush_takes(t, g))
