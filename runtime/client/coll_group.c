@@ -602,13 +602,13 @@ keel_status coll_group_free(struct keel_group *g)
     return status;
 }
 
-/* Destroy what nobody asks about any more. */
 /* Others are at the next creation already, and what they have sent for it came here. */
 static bool has_early(const struct keel_group *g)
 {
     return g->engine && engine_has_early(g->engine);
 }
 
+/* Destroy what nobody asks about any more. */
 void coll_collect(struct client *c)
 {
     c->coll.gone = false;
