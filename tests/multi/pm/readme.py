@@ -82,14 +82,14 @@ def packages(directory, uid, missing):
         with open(path, "w") as f:
             f.write("#!/bin/sh\n" + text + "\n")
         os.chmod(path, 0o755)
-    return subprocess.run(["bash", "-c", ". scripts/common.sh; need_packages build run"], cwd=TOP, capture_output=True, text=True, timeout=50,
+    return subprocess.run(["bash", "-c", ". scripts/common.sh; need_packages build apps run"], cwd=TOP, capture_output=True, text=True, timeout=50,
                           env=dict(os.environ, PATH=directory + ":" + os.environ["PATH"]))
 
 
 def test_missing_packages_are_installed_by_root_and_named_to_others():
     for script in ("check", "demo"):
         with open(os.path.join(TOP, script)) as f:
-            assert re.search(r"^need_packages build run", f.read(), re.MULTILINE), script
+            assert re.search(r"^need_packages build apps run", f.read(), re.MULTILINE), script
     with tempfile.TemporaryDirectory() as directory:
         asked = os.path.join(directory, "asked")
         done = packages(directory, 1000, "mpich")
