@@ -1,5 +1,6 @@
 """The demonstration behind ./demo: run keel-scf under keelrun, kill a whole node in the second iteration, show what happens."""
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -77,10 +78,12 @@ def kill_node(events, node):
     try:
         pids = node_pids(events, node)
         killed = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+        os.kill(pids[0], signal.SIGKILL)
     except (StopIteration, FileNotFoundError, ProcessLookupError):
         return None
+    for pid in pids[1:]:
+        with contextlib.suppress(ProcessLookupError):  # the agent's death may have taken it along
+            os.kill(pid, signal.SIGKILL)
     say(f"  *** node {node} killed: processes {' '.join(map(str, pids))}")
     return killed
 
