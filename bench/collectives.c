@@ -1,6 +1,7 @@
 /* Collectives of Keel or, compiled with -DPEER_MPI by an MPI compiler, the same of MPI: one program, so that both do the same work.
  * bench/collectives.py starts both and lets them take turns. Rank 0 reads lines "OPERATION BYTES TIMES" and answers each with
- * the median and the least time of a call in microseconds; every rank first prints its process id. "end" ends. */
+ * the median and the least time of a call in microseconds, where a call's time is that of the rank that took longest; each rank in turn is the
+ * root of broadcasts. Every rank first prints its process id. "end" ends. */
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,8 +66,14 @@ static void share(struct command *c)
     MPI_Bcast(c, sizeof *c, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
+/* taken of the rank that took longest, on rank 0. */
+static void slowest(int times)
+{
+    MPI_Reduce(rank ? taken : MPI_IN_PLACE, rank ? NULL : taken, times, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+}
+
 /* False: there is no such call. */
-static int call(enum operation o, size_t bytes)
+static int call(enum operation o, size_t bytes, int root)
 {
     int n = (int)bytes;
     if (o == BARRIER || o == LIVE_BARRIER)
@@ -74,7 +81,7 @@ static int call(enum operation o, size_t bytes)
     else if (o == ALLREDUCE || o == LIVE_ALLREDUCE)
         MPI_Allreduce(in, out, n / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     else if (o == BCAST || o == LIVE_BCAST)
-        MPI_Bcast(out, n, MPI_BYTE, 0, MPI_COMM_WORLD);
+        MPI_Bcast(out, n, MPI_BYTE, root, MPI_COMM_WORLD);
     else if (o == ALLGATHER)
         MPI_Allgather(in, n, MPI_BYTE, out, n, MPI_BYTE, MPI_COMM_WORLD);
     else if (o == ALLTOALL)
@@ -129,8 +136,15 @@ static void of_groups(keel_group *g, enum operation o, size_t bytes)
     }
 }
 
+/* taken of the rank that took longest. */
+static void slowest(int times)
+{
+    check(keel_group_allreduce(keel_group_world(), taken, taken, (size_t)times,
+                               &(keel_combine){.type = KEEL_DOUBLE, .op = KEEL_MAX}));
+}
+
 /* False: there is no such call. */
-static int call(enum operation o, size_t bytes)
+static int call(enum operation o, size_t bytes, int root)
 {
     keel_group *g = keel_group_world();
     if (o == BARRIER)
@@ -138,7 +152,7 @@ static int call(enum operation o, size_t bytes)
     else if (o == ALLREDUCE)
         check(keel_group_allreduce(g, in, out, bytes / sizeof(double), &(keel_combine){.type = KEEL_DOUBLE}));
     else if (o == BCAST)
-        check(keel_group_bcast(g, 0, out, bytes));
+        check(keel_group_bcast(g, root, out, bytes));
     else if (o == ALLGATHER)
         check(keel_group_allgather(g, in, out, bytes));
     else if (o == ALLTOALL)
@@ -148,7 +162,7 @@ static int call(enum operation o, size_t bytes)
     else if (o == LIVE_ALLREDUCE)
         check(keel_allreduce_sum((double *)in, (double *)out, bytes / sizeof(double)));
     else if (o == LIVE_BCAST)
-        check(keel_bcast(0, out, bytes));
+        check(keel_bcast(root, out, bytes));
     else
         of_groups(g, o, bytes);
     return 1;
@@ -174,12 +188,14 @@ static void measure(const struct command *c)
     int there = 1;
     for (int i = -c->times / 10 - 1; i < c->times && there; i++) {
         if (c->operation != BARRIER && c->operation != LIVE_BARRIER)
-            call(BARRIER, 0);
+            (void)call(BARRIER, 0, 0);
         double start = now_us();
-        there = call((enum operation)c->operation, c->bytes);
+        there = call((enum operation)c->operation, c->bytes, (i + c->times) % size);
         if (i >= 0)
             taken[i] = now_us() - start;
     }
+    if (there)
+        slowest(c->times);
     if (rank)
         return;
     qsort(taken, (size_t)c->times, sizeof taken[0], by_value);

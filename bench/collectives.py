@@ -2,7 +2,8 @@
 [--roundtrip PROGRAM] [--ranks N] [--nodes N] [--rounds N]
 
 The programs (bench/collectives.c) run all the time and take turns, round by round; who has no turn is stopped (SIGSTOP), because MPICH's ranks
-wait by spinning. Keel's ranks are not stopped: they sleep. Each line: median of the rounds' medians, and of the rounds' ratios.
+wait by spinning. Keel's ranks are not stopped: they sleep. Each line: median of the rounds' medians, and of the rounds' ratios. A call takes as long
+as the rank that took longest.
 The others talk through shared memory if --nodes is 1, else over TCP on loopback. Open MPI: its program, compiled with mpicc.openmpi, is started
 by mpiexec.openmpi. Barriers between nodes stand beside a message there and back by plain TCP (bench/roundtrip.c), too."""
 import argparse
@@ -93,7 +94,7 @@ def open_mpi(program, ranks, nodes):
     """the command; it binds nobody, as the others do not"""
     command = ["mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
     if nodes > 1:
-        command += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
+        command += ["--mca", "osc", "pt2pt", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
     return command + [program]
 
 

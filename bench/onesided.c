@@ -2,7 +2,8 @@
  * so that all do the same work. bench/onesided.py starts them and lets them take turns. Rank 0 reads lines "OPERATION BYTES TIMES", works on the
  * memory of rank 1, and answers with the mean time of an operation in microseconds; every rank first prints its process id. "end" ends.
  * Every operation is complete at the target when its time is taken. The target waits in a broadcast; for operations whose name ends in
- * "-busy" it computes and calls nothing for BUSY_US, and only what ends in the first nine tenths of that, or the first, is measured. */
+ * "-busy" it computes and calls nothing for BUSY_US, and only what ends in the first nine tenths of that, or the first, is measured. Rank 0's
+ * own memory begins with a page, or, for those that end in "-16", 16 bytes behind, as malloc's does. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,21 +21,29 @@
 #include <keel/keel.h>
 #endif
 
-enum { TIMES_MAX = 1000000, BYTES_MAX = 4 << 20, STRIDED_BYTES = 1 << 20, THREADS_MAX = 8, BUSY_US = 100000 };
+enum {
+    TIMES_MAX = 1000000,
+    BYTES_MAX = 4 << 20,
+    STRIDED_BYTES = 1 << 20,
+    THREADS_MAX = 8,
+    BUSY_US = 100000,
+    PAGE = 4096
+};
 
 /* STRIDED: STRIDED_BYTES put in pieces of so many bytes with gaps as long. THREADS: puts of 8 bytes by as many threads as BYTES says. */
-enum operation { PUT, GET, ACC, ACC_HANDLE, FETCH_ADD, ALLOC, STRIDED, THREADS, OPERATIONS };
-static const char *const names[OPERATIONS] = {"put",       "get",   "accumulate", "accumulate-handle",
-                                              "fetch-add", "alloc", "strided",    "threads"};
+enum operation { PUT, GET, PUT_NB, GET_NB, ACC, ACC_HANDLE, FETCH_ADD, ALLOC, STRIDED, THREADS, OPERATIONS };
+static const char *const names[OPERATIONS] = {
+    "put", "get", "put-nb", "get-nb", "accumulate", "accumulate-handle", "fetch-add", "alloc", "strided", "threads"};
 
 struct command {
     int operation; /* -1: end */
     int busy;
+    int behind; /* bytes, of a page's beginning */
     int times;
     uint64_t bytes;
 };
 
-static char *buffer;
+static char *memory, *buffer; /* what is allocated; where this command's own memory is */
 static int rank;
 
 static double now_us(void)
@@ -88,6 +97,16 @@ static void strided(size_t piece)
     MPI_Type_free(&there);
 }
 
+static void with_request(enum operation o, int n)
+{
+    MPI_Request request;
+    if (o == PUT_NB)
+        MPI_Rput(buffer, n, MPI_BYTE, 1, 0, n, MPI_BYTE, window, &request);
+    else
+        MPI_Rget(buffer, n, MPI_BYTE, 1, 0, n, MPI_BYTE, window, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 /* False: there is no such call. */
 static int call(enum operation o, size_t bytes)
 {
@@ -97,6 +116,8 @@ static int call(enum operation o, size_t bytes)
         MPI_Put(buffer, n, MPI_BYTE, 1, 0, n, MPI_BYTE, window);
     else if (o == GET)
         MPI_Get(buffer, n, MPI_BYTE, 1, 0, n, MPI_BYTE, window);
+    else if (o == PUT_NB || o == GET_NB)
+        with_request(o, n);
     else if (o == ACC)
         MPI_Accumulate(buffer, n / 8, MPI_DOUBLE, 1, 0, n / 8, MPI_DOUBLE, MPI_SUM, window);
     else if (o == FETCH_ADD)
@@ -107,7 +128,7 @@ static int call(enum operation o, size_t bytes)
         strided(bytes);
     else
         return 0;
-    if (o != ALLOC && o != STRIDED)
+    if (o != ALLOC && o != STRIDED && o != GET_NB)
         MPI_Win_flush(1, window);
     return 1;
 }
@@ -136,12 +157,17 @@ static void share(struct command *c)
     armci_msg_bcast(c, sizeof *c, 0);
 }
 
-static void with_handle(int bytes)
+static void with_handle(enum operation o, int bytes)
 {
     armci_hdl_t handle;
     double one = 1;
     ARMCI_INIT_HANDLE(&handle);
-    ARMCI_NbAcc(ARMCI_ACC_DBL, &one, buffer, part[1], bytes, 1, &handle);
+    if (o == PUT_NB)
+        ARMCI_NbPut(buffer, part[1], bytes, 1, &handle);
+    else if (o == GET_NB)
+        ARMCI_NbGet(part[1], buffer, bytes, 1, &handle);
+    else
+        ARMCI_NbAcc(ARMCI_ACC_DBL, &one, buffer, part[1], bytes, 1, &handle);
     ARMCI_Wait(&handle);
 }
 
@@ -163,8 +189,8 @@ static int call(enum operation o, size_t bytes)
         ARMCI_Get(part[1], buffer, (int)bytes, 1);
     else if (o == ACC)
         ARMCI_Acc(ARMCI_ACC_DBL, &one, buffer, part[1], (int)bytes, 1);
-    else if (o == ACC_HANDLE)
-        with_handle((int)bytes);
+    else if (o == ACC_HANDLE || o == PUT_NB || o == GET_NB)
+        with_handle(o, (int)bytes);
     else if (o == FETCH_ADD)
         ARMCI_Rmw(ARMCI_FETCH_AND_ADD_LONG, &old, (char *)part[1] + 64, 1, 1);
     else if (o == STRIDED)
@@ -174,7 +200,7 @@ static int call(enum operation o, size_t bytes)
         ARMCI_Free(mine[rank]);
     } else
         return 0;
-    if (o != GET && o != FETCH_ADD && o != ALLOC)
+    if (o != GET && o != GET_NB && o != FETCH_ADD && o != ALLOC)
         ARMCI_Fence(1);
     return 1;
 }
@@ -197,8 +223,11 @@ static void begin(int *argc, char ***argv)
     (void)argv;
     check(keel_init());
     rank = keel_rank();
-    keel_redundancy redundancy =
-        copies && strcmp(copies, "shadow") == 0 ? KEEL_REDUNDANCY_SHADOW : KEEL_REDUNDANCY_NONE;
+    keel_redundancy redundancy = KEEL_REDUNDANCY_NONE;
+    if (copies && strcmp(copies, "shadow") == 0)
+        redundancy = KEEL_REDUNDANCY_SHADOW;
+    else if (copies && strcmp(copies, "triple") == 0)
+        redundancy = KEEL_REDUNDANCY_TRIPLE;
     check(keel_segment_alloc(2 * BYTES_MAX, redundancy, &part));
     for (int half = 0; half < 2; half++)
         check(keel_put(part, rank, (size_t)half * BYTES_MAX, buffer, BYTES_MAX));
@@ -215,10 +244,15 @@ static void share(struct command *c)
     check(keel_group_bcast(keel_group_world(), 0, c, sizeof *c));
 }
 
-static void with_handle(size_t bytes)
+static void with_handle(enum operation o, size_t bytes)
 {
     keel_handle handle;
-    check(keel_acc_nb(part, 1, 0, KEEL_DOUBLE, NULL, buffer, bytes / 8, &handle));
+    if (o == PUT_NB)
+        check(keel_put_nb(part, 1, 0, buffer, bytes, &handle));
+    else if (o == GET_NB)
+        check(keel_get_nb(part, 1, 0, buffer, bytes, &handle));
+    else
+        check(keel_acc_nb(part, 1, 0, KEEL_DOUBLE, NULL, buffer, bytes / 8, &handle));
     check(keel_wait(&handle));
 }
 
@@ -246,8 +280,8 @@ static int call(enum operation o, size_t bytes)
         check(keel_get(part, 1, 0, buffer, bytes));
     else if (o == ACC)
         check(keel_acc(part, 1, 0, KEEL_DOUBLE, NULL, buffer, bytes / 8));
-    else if (o == ACC_HANDLE)
-        with_handle(bytes);
+    else if (o == ACC_HANDLE || o == PUT_NB || o == GET_NB)
+        with_handle(o, bytes);
     else if (o == FETCH_ADD)
         check(keel_fetch_add(part, 1, 64, 1, &old));
     else if (o == ALLOC)
@@ -337,14 +371,18 @@ static double measure(const struct command *c)
 
 static struct command read_command(void)
 {
-    struct command c = {-1, 0, 1, 0};
-    char line[100], name[30], *busy;
+    struct command c = {-1, 0, 0, 1, 0};
+    char line[100], name[30], *busy, *behind;
     unsigned long long bytes;
     if (!fgets(line, sizeof line, stdin) || sscanf(line, "%29s %llu %d", name, &bytes, &c.times) != 3)
         return c;
     if ((busy = strstr(name, "-busy"))) {
         *busy = 0;
         c.busy = 1;
+    }
+    if ((behind = strstr(name, "-16"))) {
+        *behind = 0;
+        c.behind = 16;
     }
     for (int o = 0; o < OPERATIONS; o++)
         if (!strcmp(name, names[o]))
@@ -358,9 +396,10 @@ static struct command read_command(void)
 
 int main(int argc, char **argv)
 {
-    buffer = calloc(1, BYTES_MAX);
-    if (!buffer)
+    memory = buffer = aligned_alloc(PAGE, BYTES_MAX + PAGE);
+    if (!memory)
         return 1;
+    memset(memory, 0, BYTES_MAX + PAGE);
     begin(&argc, &argv);
     printf("process %d\n", (int)getpid());
     fflush(stdout);
@@ -371,6 +410,7 @@ int main(int argc, char **argv)
         share(&c);
         if (c.operation < 0)
             break;
+        buffer = memory + c.behind;
         double us = measure(&c);
         if (!rank && us < 0)
             printf("result %s %llu none none\n", names[c.operation], (unsigned long long)c.bytes);
@@ -379,6 +419,6 @@ int main(int argc, char **argv)
         fflush(stdout);
     }
     end();
-    free(buffer);
+    free(memory);
     return 0;
 }
