@@ -25,6 +25,8 @@ enum {
     FOLLOWS = 64,   /* before who follows looks whether all is well */
     PAUSE_MIN = 64, /* short looks */
     PAUSE_MAX = 4096,
+    TURN_MIN_NS = 2000, /* offering the processor in vain takes less */
+    LENT_MAX_NS = 10000000,
 };
 
 static uint64_t look(struct client *c)
@@ -227,9 +229,9 @@ struct spin spin_begin(struct client *c)
     bool longer = !c->active && c->spin_long_ns > c->spin_ns; /* what is active is answered by an agent */
     if (!longer || c->looks.pause) {
         c->looks.pause -= longer;
-        return (struct spin){.keep = now, .until = now + c->spin_ns};
+        return (struct spin){.keep = now, .until = now + c->spin_ns, .lent = LENT_MAX_NS};
     }
-    return (struct spin){.keep = UINT64_MAX, .until = now + c->spin_long_ns, .longer = true};
+    return (struct spin){.keep = UINT64_MAX, .until = now + c->spin_long_ns, .lent = LENT_MAX_NS, .longer = true};
 }
 
 void spin_end(struct client *c, const struct spin *spin, bool came)
@@ -254,6 +256,17 @@ void spin_again(const struct client *c, struct spin *spin, uint64_t now)
 {
     uint64_t until = now + (spin->longer ? c->spin_long_ns : c->spin_ns);
     spin->until = until > spin->until ? until : spin->until;
+}
+
+uint64_t spin_lend(const struct client *c, struct spin *spin, uint64_t since)
+{
+    uint64_t now = c->env.now(c->env.user), away = now - since;
+    if (away < TURN_MIN_NS)
+        return now;
+    away = away < spin->lent ? away : spin->lent;
+    spin->lent -= away;
+    spin->until += away;
+    return now;
 }
 
 void spin_beside(struct client *c, uint64_t now, bool moves)
@@ -359,9 +372,11 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
         if (glance(c, done, arg) || glance_at_agent(c, done, arg))
             break;
         if ((polls++ % YIELD_EVERY == 0 || !c->active) && !waits_for_own_agent(c) &&
-            (c->active || c->env.now(c->env.user) >= spin.keep))
+            (c->active || c->env.now(c->env.user) >= spin.keep)) {
+            uint64_t since = c->env.now(c->env.user);
             give_way(c); /* the agent that must answer may need this processor */
-        else
+            (void)spin_lend(c, &spin, since);
+        } else
             let_others_in(c);
         client_progress(c); /* from here on the lock is kept: no other thread leaves and closes what is armed below */
         if (done(arg))

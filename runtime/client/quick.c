@@ -88,22 +88,24 @@ static enum engine_post wait(struct keel_group *g, struct engine_result *result)
     if (state >= ENGINE_POST_DONE)
         return state;
     struct spin spin = spin_begin(c);
-    uint64_t now = c->env.now(c->env.user), until = spin.until;
+    uint64_t now = c->env.now(c->env.user);
     bool patient = c->spin_long_ns > c->spin_ns && engine_turns(g->engine) > 1;
     uint64_t all = now + (patient ? (uint64_t)engine_turns(g->engine) * TURN_NS : 0);
-    until = all > until ? all : until;
+    spin.until = all > spin.until ? all : spin.until;
     do {
         int beside = engine_beside(g->engine, where(c));
+        uint64_t since = now;
         if (beside >= 0)
             spin_beside(c, now, beside < group_member(g->ranks, c->rank));
         else if (now >= spin.keep && !patient)
             c->env.yield(c->env.user);
+        now = spin_lend(c, &spin, since);
         went = false;
         state = glance(g, result, &went);
         now = c->env.now(c->env.user);
         if (went)
-            until = now + (patient && now < all ? PATIENCE_NS : c->spin_ns);
-    } while (state < ENGINE_POST_DONE && now < until && view_is_seen(c));
+            spin.until = now + (patient && now < all ? PATIENCE_NS : c->spin_ns);
+    } while (state < ENGINE_POST_DONE && now < spin.until && view_is_seen(c));
     spin_end(c, &spin, state >= ENGINE_POST_DONE);
     return state < ENGINE_POST_DONE ? engine_leave(g->engine, result) : state;
 }
