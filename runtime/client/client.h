@@ -368,6 +368,8 @@ void rma_acc_init(struct client *c, struct op *op, keel_segment *s, int rank, si
                   const void *scale, const void *src, size_t n);
 keel_status rma_acc(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
                     const void *src, size_t n);
+/* For an operation that ends in the call itself: no lock, if no other uses the handle, which may be NULL. */
+keel_status rma_use_at_once(struct client *c, keel_handle *handle);
 keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offset, keel_type type, const void *scale,
                        const void *src, size_t n, keel_handle *handle);
 keel_status rma_acc_double(struct client *c, keel_segment *s, int rank, size_t offset, double scale, const double *src,

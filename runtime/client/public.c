@@ -46,12 +46,34 @@ KEEL_EXPORT keel_status keel_get_strong(keel_segment *segment, int rank, size_t 
 KEEL_EXPORT keel_status keel_put_nb(keel_segment *segment, int rank, size_t offset, const void *src, size_t len,
                                     keel_handle *handle)
 {
+    if (!near_bad_range(&process_client, segment, rank, offset, len) && src) {
+        const struct near *n = &segment->near[rank];
+        keel_status status;
+        if (near_valid(n, &n->put_tag) && (status = rma_use_at_once(&process_client, handle)) != KEEL_OK)
+            return status;
+        if (near_valid(n, &n->put_tag)) {
+            words_store(near_base(n) + offset, src, len);
+            if (near_valid(n, &n->put_tag))
+                return KEEL_OK;
+        }
+    }
     return rma_start(&process_client, OP_PUT, segment, rank, offset, src, NULL, len, handle);
 }
 
 KEEL_EXPORT keel_status keel_get_nb(keel_segment *segment, int rank, size_t offset, void *dst, size_t len,
                                     keel_handle *handle)
 {
+    if (!near_bad_range(&process_client, segment, rank, offset, len) && dst) {
+        const struct near *n = &segment->near[rank];
+        keel_status status;
+        if (near_valid(n, &n->get_tag) && (status = rma_use_at_once(&process_client, handle)) != KEEL_OK)
+            return status;
+        if (near_valid(n, &n->get_tag)) {
+            words_load(dst, near_base(n) + offset, len);
+            if (near_valid(n, &n->get_tag))
+                return KEEL_OK;
+        }
+    }
     track_touch(dst, len);
     return rma_start(&process_client, OP_GET, segment, rank, offset, NULL, dst, len, handle);
 }

@@ -147,7 +147,10 @@ keel_status rma_aggregate(struct client *c, keel_handle *handle)
 keel_status rma_start(struct client *c, enum op_kind kind, keel_segment *s, int rank, size_t offset, const void *src,
                       void *dst, size_t len, keel_handle *handle)
 {
-    return start_copy(c, kind, 0, s, rank, offset, src, dst, len, handle);
+    keel_status status = start_copy(c, kind, 0, s, rank, offset, src, dst, len, handle);
+    if (status == KEEL_OK)
+        rma_near_update(c, s, rank); /* the next one may end in its call */
+    return status;
 }
 
 keel_status rma_start_strong(struct client *c, keel_segment *s, int rank, size_t offset, void *dst, size_t len,
@@ -361,8 +364,7 @@ static bool acc_near(struct client *c, keel_segment *s, int rank)
     return near_valid(n, &n->add_tag);
 }
 
-/* For an operation that ends in the call itself: no lock, if no other uses the handle. */
-static keel_status use_at_once(struct client *c, keel_handle *handle)
+keel_status rma_use_at_once(struct client *c, keel_handle *handle)
 {
     if (!handle)
         return KEEL_OK;
@@ -383,7 +385,7 @@ keel_status rma_acc_nb(struct client *c, keel_segment *s, int rank, size_t offse
         return bad_call(c);
     struct op *op = NULL;
     if (!c->in_task && acc_near(c, s, rank)) {
-        keel_status status = use_at_once(c, handle);
+        keel_status status = rma_use_at_once(c, handle);
         if (status == KEEL_OK)
             arith_add(type, near_base(&s->near[rank]) + offset, src, n, scale ? scale : arith_one(type), true);
         return status;
