@@ -76,11 +76,11 @@ uint64_t keel_view_epoch(void);
 
 /* True if this process took the place of a rank that died. Such a process
  *  - calls keel_segment_alloc for each segment again, in the same order, and gets the existing ones with their contents;
- *  - then calls keel_resume, from where on it takes part in collectives;
+ *  - then calls keel_resume, from where on it takes part in collectives and draws tasks;
  *  - must not call a collective before. */
 bool keel_restarted(void);
 
-/* Take part in collectives from now on. *collectives is the number of barriers, broadcasts, reductions and task pool
+/* Take part in collectives, and draw tasks, from now on. *collectives (NULL is allowed) is the number of barriers, broadcasts, reductions and task pool
  * resets (each counts as one) that the job had completed when this process joined (segment and pool creation are not
  * counted), so a program whose phases are separated by collectives knows its phase from it. Usually it is the count that
  * every other rank has at this point. If the rank that died had already entered a barrier, that entry counts: the others

@@ -20,7 +20,8 @@
  * what has taken effect does not count a second time.
  *  threads   any; the process has one task at a time, which all its threads' accumulates belong to. keel_task_next is KEEL_ERR_STATE while
  *            another thread draws a task or one is open.
- *  errors    KEEL_ERR_ARG, also for a pool that was freed; KEEL_ERR_STATE before keel_init; those of keel/rma.h. */
+ *  errors    KEEL_ERR_ARG, also for a pool that was freed; KEEL_ERR_STATE before keel_init, and in a restarted process before keel_resume
+ *            (keel/job.h); those of keel/rma.h. */
 #ifndef KEEL_TASK_H
 #define KEEL_TASK_H
 

@@ -9,17 +9,10 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
 from keeltest import BIN, Skip, run
+from readme_text import Readme
 
 TOP, BUILD = os.environ["KEEL_TOP"], os.path.dirname(BIN)
-with open(os.path.join(TOP, "README.md")) as readme:
-    TEXT = readme.read()
-PRINTED = re.findall(r"^    (rank \d of 4 .*)$", TEXT, re.MULTILINE)
-
-
-def program(directory):
-    """The README's program as sum.c; the lines that compile it, as the README has them."""
-    with open(os.path.join(directory, "sum.c"), "w") as f:
-        f.write(re.search(r"^```c\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL).group(1))
+README = Readme(TOP)
 
 
 def unless_sanitized():
@@ -35,26 +28,23 @@ def shell(command, directory, **environment):
 
 
 def expect_printed(out):
-    assert len(PRINTED) == 4 and sorted(out.splitlines()) == sorted(PRINTED), out
+    assert sorted(out.splitlines()) == sorted(README.printed), out
 
 
 def test_program_runs_from_the_build_folder_as_the_readme_says():
     unless_sanitized()
-    compile_line = re.search(r"^    (cc sum\.c -o sum .*)$", TEXT, re.MULTILINE).group(1)
-    options = re.search(r"^    build/pm/keelrun (-n .*) \./sum$", TEXT, re.MULTILINE).group(1)
     with tempfile.TemporaryDirectory() as directory:
-        program(directory)
+        README.write_program(directory)
         os.symlink(BUILD, os.path.join(directory, "build"))
         os.symlink(os.path.join(TOP, "include"), os.path.join(directory, "include"))
-        shell(compile_line, directory)
-        code, out, err = run(options.split() + [os.path.join(directory, "sum")])
+        shell(README.compile, directory)
+        code, out, err = run(README.options + [os.path.join(directory, "sum")])
         assert (code, err) == (0, ""), (code, err)
         expect_printed(out)
 
 
 def test_program_is_compiled_and_run_after_an_installation():
     unless_sanitized()
-    compile_words = re.search(r"After `meson install` it is `(cc sum\.c \$\(pkg-config [^`]*)` and `keelrun`", TEXT).group(1)
     with tempfile.TemporaryDirectory() as directory:
         root = os.path.join(directory, "root")
         shell("meson install --no-rebuild --quiet -C '%s' --destdir '%s'" % (BUILD, root), directory)
@@ -64,9 +54,9 @@ def test_program_is_compiled_and_run_after_an_installation():
             text = f.read()
         with open(keel_pc[0], "w") as f:  # where it would be, had the prefix been this folder
             f.write(re.sub(r"^prefix=", "prefix=" + root, text, flags=re.MULTILINE))
-        program(directory)
+        README.write_program(directory)
         clean = {"PKG_CONFIG_PATH": os.path.dirname(keel_pc[0]), "LD_LIBRARY_PATH": ""}
-        shell(compile_words.replace("cc sum.c", "cc sum.c -o sum"), directory, **clean)
+        shell(README.compile_installed.replace("cc sum.c", "cc sum.c -o sum"), directory, **clean)
         keelrun = [os.path.join(where, "keelrun") for where, _, names in os.walk(root) if "keelrun" in names and "bash" not in where]
         code, out, err = run(["-n", "4", "--nodes", "2", os.path.join(directory, "sum")], program=keelrun[0], env={"LD_LIBRARY_PATH": ""})
         assert (code, err) == (0, ""), (code, err)
