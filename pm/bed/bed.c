@@ -118,7 +118,7 @@ static bool ip_batch(const char *netns, const char *commands, char *why, size_t 
     why[n > 0 ? n : 0] = '\0';
     why[strcspn(why, "\n")] = '\0';
     if (rc != 0)
-        snprintf(why, why_size, "cannot run ip: %s", strerror(rc));
+        pm_cannot_run("ip", rc, why, why_size);
     else if (!given && !*why)
         snprintf(why, why_size, "ip did not take its commands");
     return given && status == 0;

@@ -597,7 +597,9 @@ static _Noreturn void run_there(const struct request *r)
         argv[n++] = r->words[i];
     }
     execvp(argv[0], argv);
-    pm_quit(1, "cannot run ssh: %s", strerror(errno));
+    char why[128];
+    pm_cannot_run("ssh", errno, why, sizeof why);
+    pm_quit(1, "%s", why);
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)

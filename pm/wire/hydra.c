@@ -1,6 +1,7 @@
 #include "pm/wire/hydra.h"
 
 #include "pm/wire/bytes.h"
+#include "pm/wire/quit.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
@@ -199,7 +200,7 @@ void hydra_start(struct hydra *h, const struct hydra_command *command)
     h->childless = 0;
     h->wait_status = -1;
     if (pipe2(fds, O_CLOEXEC) < 0) {
-        snprintf(h->last, sizeof h->last, "cannot run %s: %s", command->argv[0], strerror(errno));
+        pm_cannot_run(command->argv[0], errno, h->last, sizeof h->last);
         h->events.ended(h, -1);
         return;
     }
@@ -209,7 +210,7 @@ void hydra_start(struct hydra *h, const struct hydra_command *command)
         rc = errno;
     if (rc != 0) {
         close(fds[0]);
-        snprintf(h->last, sizeof h->last, "cannot run %s: %s", command->argv[0], strerror(rc));
+        pm_cannot_run(command->argv[0], rc, h->last, sizeof h->last);
         h->events.ended(h, -1);
         return;
     }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void pm_quit(int code, const char *fmt, ...)
 {
@@ -14,4 +15,17 @@ void pm_quit(int code, const char *fmt, ...)
     fputc('\n', stderr);
     va_end(ap);
     exit(code);
+}
+
+void pm_cannot_run(const char *program, int error, char *out, size_t size)
+{
+    static const char *const packages[][2] = {
+        {"ip", "iproute2"}, {"mpiexec.hydra", "mpich"}, {"ssh", "openssh-client"}};
+    for (size_t i = 0; error == ENOENT && i < sizeof packages / sizeof packages[0]; i++)
+        if (strcmp(program, packages[i][0]) == 0) {
+            snprintf(out, size, "cannot run %s: it is not in the PATH (Debian has it in the package %s)", program,
+                     packages[i][1]);
+            return;
+        }
+    snprintf(out, size, "cannot run %s: %s", program, strerror(error));
 }

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import resource
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import HANG_S, Job, Skip, processes_with, run, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, KEELRUN, Job, Skip, processes_with, run, wait_for
 
 MPI_SUM = os.environ.get("KEEL_MPI_SUM", "")
 
@@ -190,6 +191,18 @@ def test_missing_program_is_one_line_and_127():
     code, _, err = run(["-n", "2", "--nodes", "2", "/nowhere/program"])
     assert code == 127
     assert len(err.splitlines()) == 1 and "/nowhere/program: No such file" in err, err
+
+
+def test_missing_programs_are_one_line_that_names_the_package():
+    with tempfile.TemporaryDirectory() as nothing:
+        wanted = [(["-n", "2", "--nodes", "2"], KEELRUN, "mpiexec.hydra", "mpich"), (["--host", "n1", "list"], KEELCTL, "ssh", "openssh-client")]
+        if IS_ROOT:
+            wanted.append((["-n", "2", "--nodes", "2", "--bed", "netns"], KEELRUN, "ip", "iproute2"))
+        for args, program, missing, package in wanted:
+            done = subprocess.run([program, *args, *([] if program == KEELCTL else ["true"])], env=dict(os.environ, PATH=nothing), capture_output=True, text=True, timeout=HANG_S)
+            assert (done.returncode, done.stdout) == (1, ""), done
+            text = r"cannot run %s: it is not in the PATH \(Debian has it in the package %s\)$" % (re.escape(missing), package)
+            assert len(done.stderr.splitlines()) == 1 and re.search(text, done.stderr), done
 
 
 def test_program_that_may_not_be_run_is_126():
