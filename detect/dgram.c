@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -10,6 +9,7 @@
 #include <rdma/fi_errno.h>
 
 #include "runtime/base/log.h"
+#include "runtime/transport/fabric.h"
 #include "runtime/transport/ofi_init.h"
 
 enum { BUFFERS = 256 };
@@ -34,21 +34,20 @@ struct dgram {
 
 static struct fi_info *find(const char *host)
 {
-    struct fi_info *hints = fi_allocinfo(), *info = NULL;
+    struct fi_info *hints = ofi_init(false) ? fabric_calls.dupinfo(NULL) : NULL, *info = NULL;
     if (!hints)
         return NULL;
     hints->caps = FI_MSG;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_DGRAM;
     hints->fabric_attr->prov_name = strdup("udp");
-    ofi_init(false);
-    int rc = fi_getinfo(FI_VERSION(1, 17), host, NULL, FI_SOURCE | FI_NUMERICHOST, hints, &info);
-    fi_freeinfo(hints);
+    int rc = fabric_find(host, hints, &info);
+    fabric_calls.freeinfo(hints);
     if (rc == 0 && strcmp(info->fabric_attr->prov_name, "udp") == 0)
         return info;
-    log_error("detect: libfabric has no provider \"udp\" for address %s: %s", host, fi_strerror(-rc));
+    log_error("detect: libfabric has no provider \"udp\" for address %s: %s", host, fabric_calls.strerror(-rc));
     if (rc == 0)
-        fi_freeinfo(info);
+        fabric_calls.freeinfo(info);
     return NULL;
 }
 
@@ -58,7 +57,7 @@ static int open_all(struct dgram *d, struct dgram_addr *addr)
     struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = 2 * BUFFERS};
     size_t len = sizeof addr->bytes;
     int rc;
-    if ((rc = fi_fabric(d->info->fabric_attr, &d->fabric, NULL)) != 0 ||
+    if ((rc = fabric_calls.fabric(d->info->fabric_attr, &d->fabric, NULL)) != 0 ||
         (rc = fi_domain(d->fabric, d->info, &d->domain, NULL)) != 0 ||
         (rc = fi_av_open(d->domain, &av_attr, &d->av, NULL)) != 0 ||
         (rc = fi_cq_open(d->domain, &cq_attr, &d->cq, NULL)) != 0 ||
@@ -84,7 +83,7 @@ keel_status dgram_open(const char *host, struct dgram **out, struct dgram_addr *
     int rc = d->info ? open_all(d, addr) : -FI_ENODATA;
     if (rc) {
         if (d->info)
-            log_error("detect: cannot open a datagram endpoint on %s: %s", host, fi_strerror(-rc));
+            log_error("detect: cannot open a datagram endpoint on %s: %s", host, fabric_calls.strerror(-rc));
         dgram_close(d);
         return KEEL_ERR_SYSTEM;
     }
@@ -107,7 +106,7 @@ void dgram_close(struct dgram *d)
     close_fid(d->av ? &d->av->fid : NULL);
     close_fid(d->domain ? &d->domain->fid : NULL);
     close_fid(d->fabric ? &d->fabric->fid : NULL);
-    fi_freeinfo(d->info);
+    fabric_calls.freeinfo(d->info);
     free(d->peers);
     free(d);
 }
@@ -127,7 +126,7 @@ void dgram_send(struct dgram *d, int peer, const void *data, size_t len)
 {
     ssize_t rc = fi_inject(d->ep, data, len, d->peers[peer]);
     if (rc)
-        log_debug("detect: datagram to node %d not sent: %s", peer, fi_strerror((int)-rc));
+        log_debug("detect: datagram to node %d not sent: %s", peer, fabric_calls.strerror((int)-rc));
 }
 
 const void *dgram_recv(struct dgram *d, size_t *len)

@@ -29,13 +29,13 @@ static void complain(const struct tp_config *config, int rc)
                            ? " (is there an RDMA device with this address, and permission to open it?)"
                            : "";
     LOG_AT(config->optional ? LOG_INFO : LOG_ERROR, "transport: libfabric's provider \"%s\" cannot be used on %s: %s%s",
-           config->provider, config->host, fi_strerror(-rc), hint);
+           config->provider, config->host, fabric_calls.strerror(-rc), hint);
 }
 
 static struct fi_info *find_provider(const struct tp_config *config)
 {
     const char *provider = config->provider;
-    struct fi_info *hints = fi_allocinfo(), *info = NULL;
+    struct fi_info *hints = ofi_init(is_rdma(provider)) ? fabric_calls.dupinfo(NULL) : NULL, *info = NULL;
     if (!hints)
         return NULL;
     hints->caps = FI_MSG | FI_RMA;
@@ -48,14 +48,13 @@ static struct fi_info *find_provider(const struct tp_config *config)
     hints->fabric_attr->prov_name = strdup(provider);
     if (is_rdma(provider))
         rdma_hints(hints);
-    ofi_init(is_rdma(provider));
-    int rc = fi_getinfo(FI_VERSION(1, 17), config->host, NULL, FI_SOURCE | FI_NUMERICHOST, hints, &info);
-    fi_freeinfo(hints);
+    int rc = fabric_find(config->host, hints, &info);
+    fabric_calls.freeinfo(hints);
     if (rc == 0 && strcmp(info->fabric_attr->prov_name, provider) == 0 && info->src_addr &&
         info->src_addrlen <= sizeof(struct sockaddr_in6))
         return info;
     complain(config, rc ? rc : -FI_ENODATA);
-    fi_freeinfo(info);
+    fabric_calls.freeinfo(info);
     return NULL;
 }
 
@@ -64,7 +63,7 @@ static int open_queues(struct ofi_tp *tp)
     struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_FD};
     struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = tp->rdma ? RDMA_CQ : 4096};
     int rc;
-    if ((rc = fi_fabric(tp->info->fabric_attr, &tp->fabric, tp)) != 0 ||
+    if ((rc = fabric_calls.fabric(tp->info->fabric_attr, &tp->fabric, tp)) != 0 ||
         (rc = fi_domain(tp->fabric, tp->info, &tp->domain, tp)) != 0 ||
         (rc = fi_eq_open(tp->fabric, &eq_attr, &tp->eq, tp)) != 0 ||
         (rc = fi_cq_open(tp->domain, &cq_attr, &tp->cq, tp)) != 0 ||
@@ -134,7 +133,7 @@ static void ofi_close(struct tp *base)
     close_fid(tp->fabric);
     if (tp->epoll_fd >= 0)
         close(tp->epoll_fd);
-    fi_freeinfo(tp->info);
+    fabric_calls.freeinfo(tp->info);
     free(tp);
 }
 

@@ -110,6 +110,9 @@ struct ofi_ep *ofi_ep_new(struct ofi_tp *tp, void *user, enum ep_state state)
 int ofi_ep_open(struct ofi_ep *ep, struct fi_info *info)
 {
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    if (!tp->rdma &&
+        info->rx_attr->size < (size_t)tp->recv_depth) /* FI_TCP_RX_SIZE is the user's, for other programs */
+        info->rx_attr->size = (size_t)tp->recv_depth;
     int rc = ep->fid ? 0 : fi_endpoint(tp->domain, info, &ep->fid, ep);
     if (rc)
         return rc;
@@ -155,7 +158,7 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
     }
     int rc = ofi_ep_open(ep, tp->info);
     if (rc) {
-        log_warn_some("transport: cannot open an endpoint: %s", fi_strerror(-rc));
+        log_warn_some("transport: cannot open an endpoint: %s", fabric_calls.strerror(-rc));
         ofi_ep_discard(ep);
         return KEEL_ERR_SYSTEM;
     }
@@ -186,7 +189,7 @@ keel_status ofi_listen(struct tp *base, struct tp_addr *out)
     if (!rc)
         rc = fi_getname(&tp->pep->fid, out->bytes, &len);
     if (rc) {
-        log_warn("transport: cannot listen: %s", fi_strerror(-rc));
+        log_warn("transport: cannot listen: %s", fabric_calls.strerror(-rc));
         if (tp->pep)
             fi_close(&tp->pep->fid);
         tp->pep = NULL;
@@ -214,13 +217,13 @@ keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, stru
     if (!rc)
         rc = fi_accept(ep->fid, NULL, 0);
     if (rc) {
-        log_warn("transport: cannot accept a connection: %s", fi_strerror(-rc));
+        log_warn("transport: cannot accept a connection: %s", fabric_calls.strerror(-rc));
         ofi_ep_discard(ep);
         ofi_reject(base, req);
         return KEEL_ERR_SYSTEM;
     }
     LIST_REMOVE(req, link);
-    fi_freeinfo(req->info);
+    fabric_calls.freeinfo(req->info);
     free(req);
     if (!ofi_sock_setup_accepted(tp, &peer)) {
         log_warn("transport: the socket of an accepted connection was not found");
@@ -241,7 +244,7 @@ void ofi_reject(struct tp *base, struct tp_connreq *req)
     }
     fi_reject(tp->pep, req->info->handle, REJECTED, sizeof(REJECTED));
     LIST_REMOVE(req, link);
-    fi_freeinfo(req->info);
+    fabric_calls.freeinfo(req->info);
     free(req);
 }
 
@@ -316,7 +319,7 @@ static void on_connreq(struct ofi_tp *tp, const struct fi_eq_cm_entry *cm, size_
     struct tp_connreq *req = good ? calloc(1, sizeof(*req)) : NULL;
     if (!req) {
         fi_reject(tp->pep, cm->info->handle, REJECTED, sizeof(REJECTED));
-        fi_freeinfo(cm->info);
+        fabric_calls.freeinfo(cm->info);
         return;
     }
     req->info = cm->info;

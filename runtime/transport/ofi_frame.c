@@ -132,7 +132,8 @@ keel_status rdma_prepare(struct ofi_ep *ep, struct xfer *x, void *local, size_t 
     if (len > TP_BULK_MAX) {
         int rc = fi_mr_reg(tp->domain, local, len, x->kind == XFER_READ ? FI_READ : FI_WRITE, 0, 0, 0, &x->mr, NULL);
         if (rc)
-            log_error("transport: %zu bytes cannot be registered with the RDMA device: %s", len, fi_strerror(-rc));
+            log_error("transport: %zu bytes cannot be registered with the RDMA device: %s", len,
+                      fabric_calls.strerror(-rc));
         return rc == 0 ? KEEL_OK : rc == -FI_ENOMEM ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
     }
     x->copy = ofi_copy_take(tp, len);

@@ -8,11 +8,12 @@
  * credentials as the one that opened it; a restricted thread has others (EACCES). So who wants to use them lets it read its file. */
 #include "runtime/transport/ofi_init.h"
 
+#include "runtime/transport/fabric.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <pthread.h>
-#include <rdma/fabric.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -57,8 +58,8 @@ static void call(void)
 {
     struct fi_param *params;
     int count;
-    if (fi_getparams(&params, &count) == 0)
-        fi_freeparams(params);
+    if (fabric_calls.getparams(&params, &count) == 0)
+        fabric_calls.freeparams(params);
 }
 
 static void *first_call(void *arg)
@@ -76,8 +77,11 @@ static void run_first_call(void)
         pthread_join(thread, NULL);
 }
 
-void ofi_init(bool devices)
+bool ofi_init(bool devices)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!fabric_load())
+        return false;
     pthread_once(&once, devices ? call : run_first_call);
+    return true;
 }

@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-/* Before the first call into libfabric. Any thread; blocks for the initialisation.
+/* Before the first call into libfabric. Any thread; blocks for the initialisation. False: it cannot be used, which has been said.
  * devices: this process will use RDMA devices through libfabric. What the first call of a process said is so for all. */
-void ofi_init(bool devices);
+bool ofi_init(bool devices);
 #endif

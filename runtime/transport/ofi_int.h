@@ -8,11 +8,11 @@
 #ifndef KEEL_TRANSPORT_OFI_INT_H
 #define KEEL_TRANSPORT_OFI_INT_H
 
+#include "runtime/transport/fabric.h"
 #include "runtime/transport/transport.h"
 
 #include <assert.h>
 #include <netinet/in.h>
-#include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>

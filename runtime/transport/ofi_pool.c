@@ -21,7 +21,8 @@ static void *block_add(struct ofi_tp *tp, size_t size, void **desc)
     if (desc && tp->rdma) {
         int rc = fi_mr_reg(tp->domain, memory, size, FI_SEND | FI_RECV | FI_READ | FI_WRITE, 0, 0, 0, &block->mr, NULL);
         if (rc) {
-            log_error("transport: %zu bytes cannot be registered with the RDMA device: %s%s", size, fi_strerror(-rc),
+            log_error("transport: %zu bytes cannot be registered with the RDMA device: %s%s", size,
+                      fabric_calls.strerror(-rc),
                       rc == -FI_ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)" : "");
             free(block);
             return NULL;

@@ -158,10 +158,10 @@ keel_status rdma_connect(struct ofi_ep *ep, const void *hello, size_t len)
     struct ofi_tp *tp = ofi_tp_of_ep(ep);
     struct opening *o = calloc(1, sizeof *o);
     if (o)
-        o->info = fi_dupinfo(tp->info);
+        o->info = fabric_calls.dupinfo(tp->info);
     if (!o || !o->info || !(o->info->dest_addr = malloc(tp->info->src_addrlen))) {
         if (o)
-            fi_freeinfo(o->info);
+            fabric_calls.freeinfo(o->info);
         free(o);
         ofi_ep_discard(ep);
         return KEEL_ERR_NOMEM;
@@ -175,7 +175,7 @@ keel_status rdma_connect(struct ofi_ep *ep, const void *hello, size_t len)
     if (len)
         memcpy(o->hello, hello, len);
     if (!begin(o)) {
-        fi_freeinfo(o->info);
+        fabric_calls.freeinfo(o->info);
         free(o);
         ofi_ep_discard(ep);
         return KEEL_ERR_SYSTEM;
@@ -187,7 +187,7 @@ keel_status rdma_connect(struct ofi_ep *ep, const void *hello, size_t len)
 
 static void opening_free(struct opening *o)
 {
-    fi_freeinfo(o->info);
+    fabric_calls.freeinfo(o->info);
     free(o);
 }
 
@@ -227,7 +227,7 @@ static void go_on(struct opening *o)
     if (!rc)
         rc = fi_connect(ep->fid, &ep->peer, NULL, 0);
     if (rc) {
-        log_debug("transport: no RDMA path to a peer: %s", fi_strerror(-rc));
+        log_debug("transport: no RDMA path to a peer: %s", fabric_calls.strerror(-rc));
         ofi_ep_lost(ep, KEEL_ERR_LINK);
     }
 }
@@ -317,7 +317,7 @@ void rdma_on_connreq(struct ofi_tp *tp, struct fi_info *info)
     struct ofi_ep *ep = tp->hidden < HIDDEN_MAX ? ofi_ep_new(tp, NULL, EP_ACCEPTING) : NULL;
     if (!ep) {
         fi_reject(tp->pep, info->handle, NULL, 0);
-        fi_freeinfo(info);
+        fabric_calls.freeinfo(info);
         return;
     }
     info->tx_attr->size = SEND_QUEUE;
@@ -328,7 +328,7 @@ void rdma_on_connreq(struct ofi_tp *tp, struct fi_info *info)
     if (!rc)
         rc = fi_accept(ep->fid, NULL, 0);
     if (rc) {
-        log_warn("transport: cannot accept a connection: %s", fi_strerror(-rc));
+        log_warn("transport: cannot accept a connection: %s", fabric_calls.strerror(-rc));
         if (!ep->fid)
             fi_reject(tp->pep, info->handle, NULL, 0);
         ofi_ep_discard(ep);
@@ -336,7 +336,7 @@ void rdma_on_connreq(struct ofi_tp *tp, struct fi_info *info)
         ep->hidden = true;
         tp->hidden++;
     }
-    fi_freeinfo(info);
+    fabric_calls.freeinfo(info);
 }
 
 void rdma_on_hello(struct ofi_ep *ep, const void *hello, size_t len)
