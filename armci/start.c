@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "armci/armci_int.h"
 
@@ -154,11 +155,12 @@ ARMCI_EXPORT int ARMCI_Initialized(void)
     return started && !ended;
 }
 
-static bool stays; /* in the job, though ARMCI has ended */
+static bool stays;      /* in the job, though ARMCI has ended */
+static pid_t stays_pid; /* a fork's child exits, too, and is not in the job */
 
 void armci_leave(void)
 {
-    bool leaves = stays;
+    bool leaves = stays && getpid() == stays_pid;
     stays = false;
     if (leaves && keel_finalize() != KEEL_OK)
         fprintf(stderr, "rank %d: the end of the job's processes could not be waited for\n", keel_rank());
@@ -180,6 +182,7 @@ ARMCI_EXPORT int ARMCI_Finalize(void)
     armci_memory_fini();
     armci_groups_fini();
     ended = true;
+    stays_pid = getpid();
     stays = getenv("KEEL_FD") && mpi_runs() && atexit(armci_leave) == 0;
     return stays || keel_finalize() == KEEL_OK ? 0 : 1;
 }

@@ -14,10 +14,15 @@ extern "C" {
 
 /* Join the job that keelrun started; or make one of the processes that another launcher started, if it speaks PMI-1 (`mpiexec` of
  * MPICH, `srun --mpi=pmi2`): see keel_init_over. First call of a program; once per process.
+ * Where keelrun starts a script, the rank is the first process of it that calls keel_init. Another one, at the same time or after it (`./a; ./a`), is
+ * told with a line that names the first, which works on undisturbed; it is given a keelrun of its own instead.
+ * The child of a fork is not the rank: what it calls of Keel is as after keel_finalize (KEEL_ERR_STATE), also keel_init and keel_finalize, keel_abort ends
+ * the child alone, and nothing that it does, its end included, is seen by the parent's job. The addresses of segments stay readable there.
  * blocks    on a spare node until this process is given a rank, which may be never: the process is then ended from
  *           inside this call when the job ends.  Elsewhere until the node's agent answers.
  * threads   call it from one thread; the others may use Keel after it returned.
- * errors    KEEL_ERR_NOT_LAUNCHED without either, also in a program that a rank has started; KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE;
+ * errors    KEEL_ERR_NOT_LAUNCHED without either, in a program that a rank has started, or where another process is or was the rank, with a line on
+ *           standard error; KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE;
  *           KEEL_ERR_SYSTEM with a line on standard error: the system refuses what it takes, such as descriptors (`ulimit -n`). */
 KEEL_MUST_CHECK keel_status keel_init(void);
 

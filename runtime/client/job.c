@@ -19,7 +19,9 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/words.h"
+#include "runtime/client/enter.h"
 #include "runtime/client/join.h"
+#include "runtime/client/living.h"
 #include "runtime/client/notify.h"
 #include "runtime/client/process.h"
 #include "runtime/client/track.h"
@@ -359,11 +361,52 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     return status;
 }
 
-static keel_status begin(int control_fd)
+/* ---- a fork's child ---- */
+
+static atomic_bool forked; /* this process is a fork of a rank, and none itself */
+
+/* The child has this thread only, and whatever the others were about to do in the library's memory. It is as after keel_finalize, but for the agent,
+ * which hears nothing of it: every call says so before it touches anything. Locks that were another thread's are nobody's. */
+static void in_child(void)
 {
-    process.control_fd = control_fd;
-    /* A program that this one starts is not this rank, and hears nothing of what is said to it. */
-    (void)fcntl(control_fd, F_SETFD, FD_CLOEXEC);
+    static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    if (!process_client.ready)
+        return;
+    atomic_store(&forked, true);
+    process_client.ready = false;
+    process_client.left = process_client.leaving = true;
+    process_client.lock = process.control_lock = unlocked;
+    notify_forget();
+    living_forget();
+    close(process.control_fd);
+    process.control_fd = -1;
+}
+
+static void expect_forks(void)
+{
+    static bool expected;
+    if (!expected && pthread_atfork(NULL, NULL, in_child) != 0)
+        log_warn("no memory to tell a fork's child that it is not this rank");
+    expected = true;
+}
+
+/* ---- its start ---- */
+
+static void say_failed(keel_status status)
+{
+    fprintf(stderr, "keel_init: %s%s\n", keel_status_text(status),
+            status == KEEL_ERR_SYSTEM ? " (too few descriptors? see ulimit -n)" : "");
+}
+
+static keel_status begin(int keel_fd)
+{
+    keel_status entered = enter_job(keel_fd, &process.control_fd);
+    if (entered != KEEL_OK && entered != KEEL_ERR_NOT_LAUNCHED)
+        say_failed(entered);
+    if (entered != KEEL_OK)
+        return entered;
+    /* A program that this one starts has no business there. */
+    (void)fcntl(keel_fd, F_SETFD, FD_CLOEXEC);
     struct control_welcome w;
     int fds[WELCOME_FDS];
     /* A standby waits here until it is needed: as long as the job runs. */
@@ -374,14 +417,14 @@ static keel_status begin(int control_fd)
     keel_status status = !welcome                   ? KEEL_ERR_NOT_LAUNCHED
                          : fds[WELCOME_FDS - 1] < 0 ? KEEL_ERR_SYSTEM
                                                     : accept_welcome(&w, fds);
-    if (status == KEEL_ERR_SYSTEM)
-        fprintf(stderr, "keel_init: %s (too few descriptors? see ulimit -n)\n", keel_status_text(status));
-    else if (status != KEEL_OK)
-        fprintf(stderr, "keel_init: %s\n", keel_status_text(status));
+    if (status != KEEL_OK)
+        say_failed(status);
     int failure_fd = status == KEEL_OK ? fds[WELCOME_FDS - 1] : -1;
     for (int i = 0; i < WELCOME_FDS; i++)
         if (fds[i] >= 0 && fds[i] != failure_fd)
             close(fds[i]);
+    if (status == KEEL_OK)
+        expect_forks();
     process_client.ready = status == KEEL_OK;
     if (process_client.ready)
         notify_init(failure_fd);
@@ -460,6 +503,8 @@ KEEL_EXPORT keel_status keel_init_over(const struct keel_exchange *e)
 
 KEEL_EXPORT keel_status keel_finalize(void)
 {
+    if (atomic_load(&forked))
+        return KEEL_ERR_STATE;
     notify_fini();
     keel_status status = client_leave(&process_client);
     client_lock(&process_client);

@@ -154,7 +154,8 @@ keel_status pmi_exchange_open(struct keel_exchange *e)
         !ask("cmd=get_my_kvsname\n", "my_kvsname", answer) ||
         !value_of(answer, "kvsname", pmi.space, sizeof pmi.space)) {
         fprintf(stderr, "keel_init: what started this process does not speak PMI-1 on descriptor %d%s\n", pmi.fd,
-                pmi.ours ? "" : ", or no longer since MPI_Init: see keel_init_over");
+                pmi.ours ? ", or no longer: another program in its place has left"
+                         : ", or no longer since MPI_Init: see keel_init_over");
         return KEEL_ERR_NOT_LAUNCHED;
     }
     return KEEL_OK;

@@ -98,3 +98,11 @@ void living_give_back(void *number)
     }
     pthread_mutex_unlock(&lock);
 }
+
+void living_forget(void)
+{
+    static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    lock = unlocked;
+    places = NULL; /* another thread may have been about to widen them */
+    places_n = first_free = 0;
+}

@@ -14,4 +14,6 @@ void living_become(void *number, enum living_kind kind, void *object);
 void *living_find(const void *number, enum living_kind kind);
 /* NULL is allowed. */
 void living_give_back(void *number);
+/* In a fork's child: it holds nothing. */
+void living_forget(void);
 #endif

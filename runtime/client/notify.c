@@ -192,6 +192,16 @@ void notify_fini(void)
     free(e);
 }
 
+void notify_forget(void)
+{
+    static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
+    notify.lock = unlocked;
+    notify.running = notify.calling = false;
+    notify.callback = NULL;
+    notify.ends = NULL;
+    notify.agent_fd = notify.user_fd = notify.stop_fd = -1;
+}
+
 /* ---- the calls ---- */
 
 KEEL_EXPORT const char *keel_verdict_name(keel_verdict verdict)

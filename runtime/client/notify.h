@@ -6,4 +6,6 @@
 void notify_init(int fd);
 /* No callback after this, but for one that this is called from. */
 void notify_fini(void);
+/* In a fork's child, which has no such thread; the descriptors stay open. */
+void notify_forget(void);
 #endif

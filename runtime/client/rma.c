@@ -186,9 +186,10 @@ keel_status rma_wait(struct client *c, keel_handle *handle)
         return bad_call(c);
     if (c->ready) /* who has left has nothing under way */
         client_wait(c, handle_done, handle);
-    while (!handle_done(handle))
+    while (!handle_done(handle) && !c->left)
         client_progress(c); /* the job is lost: the operation fails as soon as nothing uses its memory */
-    keel_status status = handle_result(handle);
+    keel_status status =
+        handle_done(handle) ? handle_result(handle) : KEEL_ERR_STATE; /* a fork's child: its parent's */
     pthread_mutex_unlock(&c->lock);
     return status;
 }
@@ -237,9 +238,11 @@ keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_
     struct any any = {handles, n, n};
     if (c->ready)
         client_wait(c, any_done, &any);
-    while (!any_done(&any))
+    while (!any_done(&any) && !c->left)
         client_progress(c);
-    keel_status status = any.which < n ? handle_result(&handles[any.which]) : KEEL_OK;
+    keel_status status = !any_done(&any) ? KEEL_ERR_STATE
+                         : any.which < n ? handle_result(&handles[any.which])
+                                         : KEEL_OK;
     pthread_mutex_unlock(&c->lock);
     *which = any.which;
     return status;
@@ -251,7 +254,7 @@ keel_status rma_test(struct client *c, keel_handle *handle)
         return bad_call(c);
     if (c->ready && !handle_done(handle))
         client_progress(c);
-    keel_status status = handle_done(handle) ? handle_result(handle) : KEEL_IN_PROGRESS;
+    keel_status status = handle_done(handle) ? handle_result(handle) : c->left ? KEEL_ERR_STATE : KEEL_IN_PROGRESS;
     pthread_mutex_unlock(&c->lock);
     return status;
 }

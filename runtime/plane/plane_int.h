@@ -4,6 +4,7 @@
  *   queue.c      what passes between the threads: commands to the data thread, upcalls to the event loop
  *   commands.c   what the data thread does with a command
  *   procs.c      this node's processes: control sockets, shared memory
+ *   entry.c      which process of those that a rank's program starts is the rank
  *   memory.c     the memory of copies
  *   start.c      start and end */
 #ifndef KEEL_PLANE_PLANE_INT_H
@@ -21,7 +22,11 @@ struct process {
     struct process *next;
     struct proc *proc; /* the data half's, NULL when that has forgotten it */
     int pid;
-    int fd; /* control socket, -1 when closed */
+    int door_fd;   /* our end of KEEL_FD: who calls keel_init comes here (entry.c); -1 when closed */
+    int fd;        /* control socket, -1 when closed */
+    int handed_fd; /* its other end, until a process has it; else -1 */
+    int owner;     /* the pid of that process; 0: none has come */
+    bool left;     /* it has called keel_finalize */
     struct intent_page *intents;
     uint32_t asked; /* of intents->asked */
     int failure_fd; /* eventfd: the page has a new death; -1: not welcomed yet */
@@ -149,4 +154,15 @@ void procs_assign(void *user, struct proc *proc, int rank, uint32_t incarnation)
 void procs_released(void *user, struct proc *proc);
 unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks);
 void procs_failed(void *user);
+/* A packet with descriptors on a socket; errno of a failure, 0: sent. */
+int procs_send(int socket, const void *data, size_t len, const int *fds, int nfds);
+
+/* entry.c; on the data thread */
+/* A control socket that waits for a process to have it; false: there are no descriptors. Also in place of one whose process has gone. */
+bool entry_open(struct plane *p, struct process *k);
+/* Take who has come. */
+void entry_readable(struct plane *p, struct process *k);
+/* The control socket; and nobody can come any more. */
+void entry_close(struct plane *p, struct process *k);
+void entry_shut(struct plane *p, struct process *k);
 #endif

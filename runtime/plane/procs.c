@@ -30,11 +30,8 @@ static struct process *of_proc(struct plane *p, const struct proc *proc)
 
 /* ---- control socket ---- */
 
-/* Send one packet, with descriptors. A rank that does not read its socket (256 packets behind) is not waited for. */
-static bool send_packet(struct process *k, const void *data, size_t len, const int *fds, int nfds)
+int procs_send(int socket, const void *data, size_t len, const int *fds, int nfds)
 {
-    if (k->fd < 0)
-        return false;
     struct iovec iov = {(void *)data, len};
     union {
         char bytes[CMSG_SPACE(WELCOME_FDS * sizeof(int))];
@@ -50,10 +47,15 @@ static bool send_packet(struct process *k, const void *data, size_t len, const i
         h->cmsg_len = CMSG_LEN((size_t)nfds * sizeof(int));
         memcpy(CMSG_DATA(h), fds, (size_t)nfds * sizeof(int));
     }
-    ssize_t n = sendmsg(k->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n < 0 && errno != EPIPE) /* EPIPE: it has just ended, or is a program that does not use Keel */
-        log_warn("pid %d does not take control messages: %s", k->pid, strerror(errno));
-    return n >= 0;
+    return sendmsg(socket, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? errno : 0;
+}
+
+/* A rank that does not read its socket (256 packets behind) is not waited for. */
+static void send_packet(struct process *k, const void *data, size_t len, const int *fds, int nfds)
+{
+    int error = k->fd >= 0 ? procs_send(k->fd, data, len, fds, nfds) : 0;
+    if (error && error != EPIPE) /* EPIPE: it has just ended */
+        log_warn("pid %d does not take control messages: %s", k->pid, strerror(error));
 }
 
 void procs_answer(void *user, struct proc *proc, const struct control *reply, int64_t handle)
@@ -101,13 +103,12 @@ static void application_event(struct plane *p, const struct proc *proc, const st
     json_decref(fields);
 }
 
-static void close_control(struct plane *p, struct process *k)
+/* Its process has gone. A standby's place is another one's then: nobody has been told to be that rank yet. */
+static void control_ended(struct plane *p, struct process *k)
 {
-    if (k->fd < 0)
-        return;
-    epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, k->fd, NULL);
-    close(k->fd);
-    k->fd = -1;
+    entry_close(p, k);
+    if (k->door_fd >= 0 && k->proc && k->proc->rank < 0 && !entry_open(p, k))
+        log_warn("pid %d: no descriptors for another process in its place", k->pid);
 }
 
 static void tell_here(struct plane *p)
@@ -133,21 +134,26 @@ static bool ends_job(struct plane *p, const struct proc *proc, int signal_number
 
 void procs_readable(struct plane *p, struct process *k)
 {
+    entry_readable(p, k);
     while (k->fd >= 0) {
         struct control r;
         ssize_t n = recv(k->fd, &r, sizeof r, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return;
-        if (n <= 0)
-            close_control(p, k);
-        else if (n != sizeof r || !k->proc || k->proc->rank < 0)
+        if (n <= 0) {
+            control_ended(p, k);
+            return;
+        }
+        if (n != sizeof r || !k->proc || k->proc->rank < 0)
             log_error("pid %d sends a control message of %zd bytes", k->pid, n);
         else if (r.type == CONTROL_EVENT)
             application_event(p, k->proc, &r);
         else if (r.type == CONTROL_HERE)
             tell_here(p);
-        else
+        else {
+            k->left |= r.type == CONTROL_LEAVING;
             ranks_control(&p->agent, k->proc, &r);
+        }
     }
 }
 
@@ -268,7 +274,7 @@ unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks)
     char path[64], stat[1024];
     if (!k)
         return PAGE_PROCESS_NONE;
-    snprintf(path, sizeof path, "/proc/%d/stat", k->pid);
+    snprintf(path, sizeof path, "/proc/%d/stat", k->owner && k->fd >= 0 ? k->owner : k->pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, stat, sizeof stat - 1) : -1;
     if (fd >= 0)
@@ -286,13 +292,16 @@ void procs_started(struct plane *p, const struct command *c)
     struct process *k = calloc(1, sizeof *k);
     struct proc *proc = ranks_started(&p->agent, c->slot);
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = k};
-    if (!k || !proc || epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, c->fd, &ev) != 0) {
+    if (k)
+        *k = (struct process){
+            .proc = proc, .pid = c->pid, .door_fd = c->fd, .fd = -1, .handed_fd = -1, .failure_fd = -1};
+    if (!k || !proc || epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, c->fd, &ev) != 0 || !entry_open(p, k)) {
         agent_break(&p->agent, "cannot watch a process");
         close(c->fd);
         free(k);
         return;
     }
-    *k = (struct process){.next = p->processes, .proc = proc, .pid = c->pid, .fd = c->fd, .failure_fd = -1};
+    k->next = p->processes;
     p->processes = k;
     if (c->rank >= 0)
         welcome(p, k, c->rank, c->incarnation);
@@ -307,7 +316,7 @@ void procs_exited(struct plane *p, const struct command *c)
     if (!k)
         return;
     procs_readable(p, k); /* its last words come before its end */
-    close_control(p, k);
+    entry_shut(p, k);
     if (proc->rank >= 0 && !p->agent.view.stopped && ends_job(p, proc, c->signal))
         ranks_ended_job(&p->agent, proc, 128 + c->signal);
     else
@@ -324,7 +333,7 @@ void procs_released(void *user, struct proc *proc)
     while (*link != k)
         link = &(*link)->next;
     *link = k->next;
-    close_control(p, k);
+    entry_shut(p, k);
     if (k->intents)
         munmap(k->intents, sizeof *k->intents);
     if (k->failure_fd >= 0)

@@ -1,5 +1,9 @@
-/* What a rank and its agent say over the rank's control socket (SOCK_SEQPACKET, inherited as KEEL_FD): rare things.
- * One struct per packet. The rank asks, the agent answers with the same id; CONTROL_WELCOME comes unasked, once. */
+/* What a rank and its agent say over the rank's control socket (SOCK_SEQPACKET): rare things.
+ * One struct per packet. The rank asks, the agent answers with the same id; CONTROL_WELCOME comes unasked, once.
+ *
+ * A tree of processes inherits KEEL_FD, the rank is one of them: the first that calls keel_init. So nothing is ever answered over KEEL_FD, where
+ * any of them could take it. Who calls keel_init sends CONTROL_ENTER there with one end of a socket pair of its own, and over that the
+ * agent hands it the control socket, or says who has it (enum control_entry). */
 #ifndef KEEL_CORE_CONTROL_H
 #define KEEL_CORE_CONTROL_H
 
@@ -21,6 +25,15 @@ enum control_type {
     CONTROL_STATUS, /* rank: look now whether node `slot` answers, and at the process of rank a if it is not -1; b: its
                           * time. The view page has what comes of it. no answer */
     CONTROL_HERE,   /* rank: keel_init was called and has its welcome. no answer */
+    CONTROL_ENTER, /* a process, over KEEL_FD: keel_init was called; fds = one end of a socket pair. The answer, over that: b = enum control_entry;
+                     * fds = the control socket, or a = the process that has or had it, slot = the rank or -1 */
+};
+
+enum control_entry {
+    ENTRY_OPEN,  /* the process is the rank from now on */
+    ENTRY_TAKEN, /* another process is it */
+    ENTRY_LEFT,  /* another process was, and has called keel_finalize */
+    ENTRY_ENDED, /* another process was, and has ended without */
 };
 
 enum { CONTROL_TEXT_MAX = 256 };

@@ -1,10 +1,13 @@
-/* moments [list]: every public call of Keel's at the wrong moment: before keel_init and after keel_finalize, there with everything that the
- * program had before; and what was given back once more. list: prints the names of the calls that are tried, one a line, and does nothing else. Exit 0 if all is right. */
+/* moments [list]: every public call of Keel's at the wrong moment: before keel_init, in the child of a fork and after keel_finalize, there with
+ * everything that the program had before; and what was given back once more. The children are made while another thread is inside the library. list: prints the names of the calls that are tried, one a line, and does nothing else. Exit 0 if all is right. */
 #include <keel/keel.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "../lib/expect.h"
 
@@ -375,6 +378,43 @@ static void wait_for_the_rest(void)
     covered = NULL;
 }
 
+static atomic_bool busy = true;
+
+static void *be_inside(void *arg)
+{
+    int64_t one = 1;
+    (void)arg;
+    while (atomic_load(&busy))
+        CHECK(keel_acc(segment, keel_size() - 1, 32, KEEL_INT64, NULL, &one, 1));
+    return NULL;
+}
+
+/* As after keel_finalize, also at its end; and nothing of it harms the parent. */
+static int in_children(int rank, int size)
+{
+    enum { CHILDREN = 20 };
+    pthread_t thread;
+    int wrong = 0, status;
+    EXPECT(pthread_create(&thread, NULL, be_inside, NULL) == 0);
+    for (int i = 0; i < CHILDREN; i++) {
+        pid_t child = fork();
+        EXPECT(child >= 0);
+        if (child == 0) {
+            EXPECT(keel_wait(&handle) == KEEL_OK || keel_wait(&handle) == KEEL_ERR_STATE);
+            int mine = at_wrong_moment("in a fork's child", world, rank, size, false);
+            EXPECT_STATUS(keel_init(), KEEL_ERR_STATE);
+            if (i % 2)
+                keel_abort(mine ? 1 : 9, "(a child of a fork that aborts)"); /* itself */
+            exit(mine ? 1 : 9);
+        }
+        EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status));
+        wrong += WEXITSTATUS(status) != 9;
+    }
+    atomic_store(&busy, false);
+    EXPECT(pthread_join(thread, NULL) == 0);
+    return wrong;
+}
+
 int main(int argc, char **argv)
 {
     bool list = argc > 1 && strcmp(argv[1], "list") == 0;
@@ -392,6 +432,7 @@ int main(int argc, char **argv)
     given_back_twice();
     made_differently(size);
     have_everything();
+    wrong += in_children(rank, size);
     CHECK(keel_finalize());
     wait_for_the_rest();
     wrong += at_wrong_moment("after keel_finalize", world, rank, size, false);
