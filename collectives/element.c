@@ -3,6 +3,8 @@
 #include <complex.h>
 #include <string.h>
 
+#include "runtime/base/rounding.h"
+
 static const size_t size_of[ELEMENT_TYPES] = {1, 4, 8, 4, 8, 4, 8, 8, 16};
 
 enum { PAIR_SIZE = 16, PAIR_PLACE = 8 };
@@ -138,12 +140,20 @@ static const kernel kernels[ELEMENT_TYPES][3] = {
     [ELEMENT_COMPLEX_DOUBLE] = {complex_double_sum_prod},
 };
 
+/* All members get the same, whatever their processors were told. */
+static void combine(const struct element *e, void *dst, const void *left, const void *right, size_t n)
+{
+    uint64_t before = rounding_usual();
+    for (int i = 0; i < 3 && kernels[e->type][i]; i++)
+        if (kernels[e->type][i](e->op, dst, left, right, n))
+            break;
+    rounding_restore(before);
+}
+
 void element_combine(const struct element *e, void *dst, const void *left, const void *right, size_t n, void *scratch)
 {
     if (e->op != ELEMENT_USER) {
-        for (int i = 0; i < 3 && kernels[e->type][i]; i++)
-            if (kernels[e->type][i](e->op, dst, left, right, n))
-                return;
+        combine(e, dst, left, right, n);
         return;
     }
     size_t len = n * element_size(e);

@@ -78,7 +78,9 @@ KEEL_MUST_CHECK keel_status keel_group_fence(const keel_group *group);
 
 /* Element by element: part[offset ..] += scale * src[0..n-1]. scale is one element of the type, NULL stands for one. Every type but
  * KEEL_BYTE; integers wrap. offset is a multiple of what a component (the real part of a complex number) takes. Takes effect
- * exactly once on every copy, whatever dies; atomic per component against other accumulates and atomics.
+ * exactly once on every copy, whatever dies; atomic per component against other accumulates and atomics. Products and sums are rounded to the nearest,
+ * subnormal numbers stay what they are and nothing traps, whatever the calling thread has asked its processor for (fesetround, -ffast-math): every
+ * copy has the same bits, whoever computes it. So it is with the operations of keel/collective.h, but for the caller's own.
  * Inside a task (keel/task.h) it counts once for the task, not once for the process. */
 KEEL_MUST_CHECK keel_status keel_acc(keel_segment *segment, int rank, size_t offset, keel_type type, const void *scale,
                                      const void *src, size_t n);

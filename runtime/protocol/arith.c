@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "runtime/base/rounding.h"
+
 typedef void add(void *to, const void *by, size_t n, const void *scale, bool shared);
 
 /* One loop per type. Macros, as no function can take a type.
@@ -136,7 +138,9 @@ const void *arith_one(unsigned type)
 void arith_add(unsigned type, void *to, const void *by, size_t n, const void *scale, bool shared)
 {
     assert(arith_can_add(type));
+    uint64_t before = rounding_usual(); /* else copies on this node and on others could differ */
     types[type].add(to, by, n, scale, shared);
+    rounding_restore(before);
 }
 
 /* NOLINTBEGIN(bugprone-macro-parentheses) */

@@ -136,6 +136,41 @@ static void test_arith_rmw_gives_what_was_there(void **state)
     }
 }
 
+/* Of numbers whose sum every way of rounding rounds to something else, and of subnormal ones, which some processors are told to make zero. */
+static void add_some(double *sums, bool shared)
+{
+    static const double by[4] = {1e-16, -1e-16, 1e-300, 1};
+    const double scale = 1e-8;
+    sums[0] = 1;
+    sums[1] = -1;
+    sums[2] = 3e-308;
+    sums[3] = 1e-17;
+    arith_add(KEEL_DOUBLE, sums, by, 4, &scale, shared);
+}
+
+#if defined(__x86_64__)
+enum { FLUSH_TO_ZERO = 0x8040, ALL_TRAPS_OFF = 0x1f80, SOME_TRAPS_OFF = 0x0f80 };
+
+static void test_arith_add_is_the_same_whatever_the_processor_was_told(void **state)
+{
+    (void)state;
+    const unsigned told[] = {ALL_TRAPS_OFF | 0x2000, ALL_TRAPS_OFF | 0x4000, ALL_TRAPS_OFF | 0x6000,
+                             ALL_TRAPS_OFF | FLUSH_TO_ZERO, SOME_TRAPS_OFF};
+    double usual[4], sums[4];
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
+        for (int shared = 0; shared < 2; shared++) {
+            add_some(usual, shared);
+            unsigned before = __builtin_ia32_stmxcsr();
+            __builtin_ia32_ldmxcsr(told[i]);
+            add_some(sums, shared);
+            unsigned after = __builtin_ia32_stmxcsr();
+            __builtin_ia32_ldmxcsr(before);
+            assert_int_equal(after, told[i]);
+            assert_memory_equal(sums, usual, sizeof sums);
+        }
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +178,9 @@ int main(void)
         cmocka_unit_test(test_arith_add_of_integers_wraps),
         cmocka_unit_test(test_arith_types_have_their_sizes),
         cmocka_unit_test(test_arith_rmw_gives_what_was_there),
+#if defined(__x86_64__)
+        cmocka_unit_test(test_arith_add_is_the_same_whatever_the_processor_was_told),
+#endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
