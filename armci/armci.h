@@ -22,6 +22,10 @@ enum armci_domain_e { ARMCI_DOMAIN_SMP };
 
 typedef long armci_size_t;
 typedef int armci_domain_t;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wlong-long" /* C89 and C++98 have none of their own */
+typedef long long armci_long_long;
+#pragma GCC diagnostic pop
 
 /* A non-blocking operation, or several of an aggregate. The caller's memory; begins with ARMCI_INIT_HANDLE. */
 typedef struct armci_hdl_s {
@@ -213,13 +217,13 @@ void armci_msg_reduce(void *x, int n, char *op, int type);
 void armci_msg_reduce_scope(int scope, void *x, int n, char *op, int type);
 void armci_msg_igop(int *x, int n, char *op);
 void armci_msg_lgop(long *x, int n, char *op);
-void armci_msg_llgop(long long *x, int n, char *op);
+void armci_msg_llgop(armci_long_long *x, int n, char *op);
 void armci_msg_fgop(float *x, int n, char *op);
 void armci_msg_dgop(double *x, int n, char *op);
 /* Within the node. */
 void armci_msg_clus_igop(int *x, int n, char *op);
 void armci_msg_clus_lgop(long *x, int n, char *op);
-void armci_msg_clus_llgop(long long *x, int n, char *op);
+void armci_msg_clus_llgop(armci_long_long *x, int n, char *op);
 void armci_msg_clus_fgop(float *x, int n, char *op);
 void armci_msg_clus_dgop(double *x, int n, char *op);
 /* n addresses, of which each process gives some and NULL for the rest: all get all. */
@@ -228,7 +232,7 @@ void armci_exchange_address_grp(void *addresses[], int n, ARMCI_Group *group);
 void armci_msg_group_gop_scope(int scope, void *x, int n, char *op, int type, ARMCI_Group *group);
 void armci_msg_group_igop(int *x, int n, char *op, ARMCI_Group *group);
 void armci_msg_group_lgop(long *x, int n, char *op, ARMCI_Group *group);
-void armci_msg_group_llgop(long long *x, int n, char *op, ARMCI_Group *group);
+void armci_msg_group_llgop(armci_long_long *x, int n, char *op, ARMCI_Group *group);
 void armci_msg_group_fgop(float *x, int n, char *op, ARMCI_Group *group);
 void armci_msg_group_dgop(double *x, int n, char *op, ARMCI_Group *group);
 

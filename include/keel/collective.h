@@ -96,7 +96,7 @@ typedef struct keel_covered keel_covered;
  * be freed, otherwise it is NULL. */
 KEEL_MUST_CHECK keel_status keel_request_test(keel_request *request, keel_covered **covered);
 KEEL_MUST_CHECK keel_status keel_request_wait(keel_request *request, keel_covered **covered);
-bool keel_covered_has(const keel_covered *covered, int member);
+__extension__ bool keel_covered_has(const keel_covered *covered, int member);
 int keel_covered_count(const keel_covered *covered);
 void keel_covered_free(keel_covered *covered); /* NULL is allowed */
 
@@ -123,7 +123,7 @@ typedef struct keel_combine {
     void (*function)(const void *left, void *right, size_t n, void *context);
     void *context;
     size_t size;
-    bool commutes;
+    __extension__ bool commutes;
 } keel_combine;
 
 /* Complete when all members that live have called. sync: with a keel_fence_all before. */

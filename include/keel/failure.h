@@ -23,7 +23,7 @@ typedef enum keel_verdict {
     KEEL_RANK_ENDED, /* its process has ended by itself */
     KEEL_RANK_DEAD,  /* its process died and no other takes its place */
     KEEL_AGENT_HUNG, /* the kernel of the node's host answers and its agent does not; if it goes on the node is dead */
-    KEEL_NODE_DEAD,  /* the view says so */
+    KEEL_NODE_DEAD   /* the view says so */
 } keel_verdict;
 
 /* The enumerator's name, for example "KEEL_ALIVE"; never NULL. Static storage. */

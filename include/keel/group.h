@@ -66,7 +66,7 @@ KEEL_MUST_CHECK keel_status keel_group_revoke(keel_group *group);
  * first, for KEEL_TIMEOUT_MS. For programs that have no way to go on without it. That it is waited for is said on standard error each KEEL_TIMEOUT_MS. Local:
  * a member that does not wait revokes the group for all.
  * errors    KEEL_ERR_ARG, KEEL_ERR_STATE. */
-KEEL_MUST_CHECK keel_status keel_group_patience(keel_group *group, bool waits);
+__extension__ KEEL_MUST_CHECK keel_status keel_group_patience(keel_group *group, bool waits);
 /* The group is not used by this rank any more. Each member calls it, after its last call on the group. Does not block; what
  * the group takes is given back when all members that live have freed it. NULL is allowed.
  * errors    KEEL_ERR_ARG for the world and the node; KEEL_ERR_STATE: a call on the group has not returned, or a request of it
@@ -82,7 +82,7 @@ int keel_group_from_world(const keel_group *group, int rank); /* the member, -1:
  * KEEL_ERR_TIMEOUT and is not complete; -1: none. The others go on in a group that they make by a list without it. */
 int keel_group_stopped(const keel_group *group);
 /* Does the member live, as far as is known here now? */
-bool keel_group_alive(const keel_group *group, int member);
+__extension__ bool keel_group_alive(const keel_group *group, int member);
 
 #ifdef __cplusplus
 }

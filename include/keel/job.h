@@ -70,12 +70,12 @@ int keel_size(void);
 /* The node (0..) that runs the rank now; -1 if no process runs it. Changes with the view. */
 int keel_rank_node(int rank);
 /* False once the rank's process is known to be dead and no other took its place. */
-bool keel_rank_alive(int rank);
+__extension__ bool keel_rank_alive(int rank);
 /* Does the program go on when ranks die? One that is written for Keel does, and need not say so. Programs of a library that cannot
  * know (ARMCI, Global Arrays) are ended by the first rank that dies, with a line that says which, unless keel_survive was called on all ranks or the
  * user said `keelrun --on-failure degrade`. keel_survives tells whether one of these is so. Any time, any thread. */
 void keel_survive(void);
-bool keel_survives(void);
+__extension__ bool keel_survives(void);
 /* Epoch of the current view: grows by one with every change of membership. One atomic load. */
 uint64_t keel_view_epoch(void);
 
@@ -83,7 +83,7 @@ uint64_t keel_view_epoch(void);
  *  - calls keel_segment_alloc for each segment again, in the same order, and gets the existing ones with their contents;
  *  - then calls keel_resume, from where on it takes part in collectives and draws tasks;
  *  - must not call a collective before. */
-bool keel_restarted(void);
+__extension__ bool keel_restarted(void);
 
 /* Take part in collectives, and draw tasks, from now on. *collectives (NULL is allowed) is the number of barriers, broadcasts, reductions and task pool
  * resets (each counts as one) that the job had completed when this process joined (segment and pool creation are not

@@ -1,4 +1,5 @@
-/* Keel: fault-tolerant one-sided communication. Everything a program needs; see docs/tutorial.md. */
+/* Keel: fault-tolerant one-sided communication. Everything a program needs; see docs/tutorial.md.
+ * C89 and C++98 are enough, with stdint.h and stdbool.h; __extension__ keeps -pedantic quiet about bool. */
 #ifndef KEEL_KEEL_H
 #define KEEL_KEEL_H
 #include <keel/collective.h>

@@ -99,7 +99,7 @@ typedef enum keel_rmw_op {
     KEEL_RMW_COMPARE_SWAP, /* the operand is stored if the word is *expected */
     KEEL_RMW_AND,          /* of bits, like or and xor */
     KEEL_RMW_OR,
-    KEEL_RMW_XOR,
+    KEEL_RMW_XOR
 } keel_rmw_op;
 
 /* Atomic on one integer (KEEL_INT32, KEEL_INT64, KEEL_UINT32, KEEL_UINT64) at an offset that is a multiple of its size. All

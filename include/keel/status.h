@@ -36,6 +36,7 @@ typedef enum keel_status {
 #define X(name, value, text) name = (value),
     KEEL_STATUS_TABLE(X)
 #undef X
+        KEEL_STATUS_LAST = KEEL_ERR_AGENT_GONE /* another name: C89 and C++98 allow no comma at the end */
 } keel_status;
 
 /* Results that may say that data are lost, or were not written: not to be ignored. */

@@ -16,8 +16,8 @@ typedef enum keel_type {
     KEEL_UINT64,
     KEEL_FLOAT,
     KEEL_DOUBLE,
-    KEEL_COMPLEX_FLOAT,  /* real, imaginary */
-    KEEL_COMPLEX_DOUBLE, /* real, imaginary */
+    KEEL_COMPLEX_FLOAT, /* real, imaginary */
+    KEEL_COMPLEX_DOUBLE /* real, imaginary */
 } keel_type;
 
 /* Bytes of an element; 0 if there is no such type. Any thread. */

@@ -1,23 +1,27 @@
-"""Each public header compiles alone, as C11 and as C++17; keel.h includes them all, and all are installed. Results that may say
+"""Each public header compiles alone, as C89 and C11, as C++98 and C++17; keel.h includes them all, and all are installed. Results that may say
 that data are lost warn if they are not looked at, and the programs in the documentation do.
 
-Usage: headers.py TOP CC [CXX]; exit 77 if there is no C++ compiler.
+Usage: headers.py TOP MPI CC [CXX]; MPI is the folder of mpi.h, which armci.h includes, or "" if there is none: ARMCI's headers are
+left out then. Exit 77 if there is no C++ compiler.
 """
 import pathlib
 import re
 import subprocess
 import sys
 
-top, compilers = pathlib.Path(sys.argv[1]), sys.argv[2:]
+top, mpi, compilers = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 folder = top / "include" / "keel"
 headers, bad = sorted(folder.glob("*.h")), 0
+armci = [top / "armci" / name for name in ("armci.h", "message.h")] if mpi else []
 if not headers:
     sys.exit("no header found: is this the top of the tree?")
+for header in headers + armci:
+    for compiler, language, standards in zip(compilers, ("c", "c++"), (("c89", "c11"), ("c++98", "c++17"))):
+        for standard in standards:
+            command = [compiler, *WARNINGS, "-fsyntax-only", "-I", top / "include", "-std=" + standard, "-x", language, header]
+            bad += subprocess.run(command + ["-isystem", mpi] * bool(armci)).returncode != 0
 for header in headers:
-    for compiler, language in zip(compilers, (["-std=c11", "-x", "c"], ["-std=c++17", "-x", "c++"])):
-        command = [compiler, *WARNINGS, "-fsyntax-only", "-I", top / "include", *language, header]
-        bad += subprocess.run(command).returncode != 0
     if header.name != "keel.h" and f"#include <keel/{header.name}>\n" not in (folder / "keel.h").read_text():
         print(f"keel.h does not include {header.name}")
         bad += 1
@@ -53,7 +57,7 @@ for path, program in programs:
         bad += 1
 if len(programs) < 2:
     sys.exit("the README's program is not found")
-print(f"{len(headers)} headers, {len(programs)} programs, {len(compilers)} compilers, {bad} complaints")
+print(f"{len(headers)} + {len(armci)} headers, {len(programs)} programs, {len(compilers)} compilers, {bad} complaints")
 if bad:
     sys.exit(1)
 if len(compilers) < 2:
