@@ -11,6 +11,7 @@ class Readme:
         self.run = self._one(r"^    (build/pm/keelrun -n .* \./sum)$")
         self.options = self.run.split()[1:-1]
         self.compile_installed = self._one(r"After `meson install` it is `(cc sum\.c \$\(pkg-config [^`]*)` and `keelrun`")
+        self.compile_static = self._one(r"^`(cc sum\.c \$\(pkg-config --static [^`]*)` puts Keel into the program")
         self.printed = re.findall(r"^    (rank \d of 4 .*)$", self.text, re.MULTILINE)
         assert len(self.printed) == 4, self.printed
 

@@ -43,24 +43,48 @@ def test_program_runs_from_the_build_folder_as_the_readme_says():
         expect_printed(out)
 
 
-def test_program_is_compiled_and_run_after_an_installation():
+def installed(directory):
+    """An installation below this folder: (keelrun, the environment for pkg-config)."""
+    root = os.path.join(directory, "root")
+    shell("meson install --no-rebuild --quiet -C '%s' --destdir '%s'" % (BUILD, root), directory)
+    found = [os.path.join(where, name) for where, _, names in os.walk(root) for name in names if name.startswith("keel") and name.endswith(".pc")]
+    assert sorted(os.path.basename(path) for path in found) == ["keel-static.pc", "keel.pc"], found
+    for path in found:
+        with open(path) as f:
+            text = f.read()
+        with open(path, "w") as f:  # where it would be, had the prefix been this folder
+            f.write(re.sub(r"^prefix=", "prefix=" + root, text, flags=re.MULTILINE))
+    keelrun = [os.path.join(where, "keelrun") for where, _, names in os.walk(root) if "keelrun" in names and "bash" not in where]
+    return keelrun[0], {"PKG_CONFIG_PATH": os.path.dirname(found[0]), "LD_LIBRARY_PATH": ""}
+
+
+def runs_installed(command, libraries):
+    """The program compiled so against an installation runs; how many of libkeel's shared libraries it asks for."""
     unless_sanitized()
     with tempfile.TemporaryDirectory() as directory:
-        root = os.path.join(directory, "root")
-        shell("meson install --no-rebuild --quiet -C '%s' --destdir '%s'" % (BUILD, root), directory)
-        keel_pc = [os.path.join(where, "keel.pc") for where, _, names in os.walk(root) if "keel.pc" in names]
-        assert len(keel_pc) == 1, keel_pc
-        with open(keel_pc[0]) as f:
-            text = f.read()
-        with open(keel_pc[0], "w") as f:  # where it would be, had the prefix been this folder
-            f.write(re.sub(r"^prefix=", "prefix=" + root, text, flags=re.MULTILINE))
+        keelrun, clean = installed(directory)
         README.write_program(directory)
-        clean = {"PKG_CONFIG_PATH": os.path.dirname(keel_pc[0]), "LD_LIBRARY_PATH": ""}
-        shell(README.compile_installed.replace("cc sum.c", "cc sum.c -o sum"), directory, **clean)
-        keelrun = [os.path.join(where, "keelrun") for where, _, names in os.walk(root) if "keelrun" in names and "bash" not in where]
-        code, out, err = run(["-n", "4", "--nodes", "2", os.path.join(directory, "sum")], program=keelrun[0], env={"LD_LIBRARY_PATH": ""})
+        shell(command.replace("cc sum.c", "cc sum.c -o sum"), directory, **clean)
+        assert shell("readelf -d sum", directory).count("[libkeel.so") == libraries
+        code, out, err = run(["-n", "4", "--nodes", "2", os.path.join(directory, "sum")], program=keelrun, env={"LD_LIBRARY_PATH": ""})
         assert (code, err) == (0, ""), (code, err)
         expect_printed(out)
+
+
+def test_program_is_compiled_and_run_after_an_installation():
+    runs_installed(README.compile_installed, 1)
+
+
+def test_program_is_compiled_with_the_archive_and_run():
+    runs_installed(README.compile_static, 0)
+
+
+def test_archive_gives_programs_the_names_of_the_shared_library_and_no_others():
+    def names(*arguments):
+        said = subprocess.run(["nm", "--defined-only", *arguments], cwd=os.path.join(BUILD, "runtime/client"), check=True, capture_output=True, text=True)
+        return {line.split()[2].split("@")[0] for line in said.stdout.splitlines() if re.match(r"[0-9a-f]+ [^A] ", line)}
+    shared, archive = names("-D", "libkeel.so"), names("--extern-only", "libkeel.a")
+    assert len(shared) > 100 and shared == archive, (shared ^ archive)
 
 
 def packages(directory, uid, missing):
