@@ -46,7 +46,7 @@ static void interface_towards(const struct host_list *hosts, char *out, size_t s
     snprintf(out, size, "127.0.0.1");
     for (int i = 0; i < hosts->count; i++) {
         struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM}, *found = NULL;
-        int rc = getaddrinfo(hosts->names[i], "9", &hints, &found);
+        int rc = getaddrinfo(host_address(hosts->names[i]), "9", &hints, &found);
         if (rc != 0)
             pm_quit(1, "host %s: %s", hosts->names[i], gai_strerror(rc));
         struct sockaddr_storage local;

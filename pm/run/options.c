@@ -1,7 +1,8 @@
-#include "pm/run/watchers.h"
 #include "pm/run/options.h"
 
 #include "pm/bed/bed.h"
+#include "pm/run/allocation.h"
+#include "pm/run/watchers.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
 
@@ -41,10 +42,17 @@ enum option_key {
 };
 
 static const struct argp_option option_table[] = {
-    {"ranks", 'n', "RANKS", 0, "number of ranks (required)", 1},
+    {"ranks", 'n', "RANKS", 0, "number of ranks (default: as many as the hosts have slots, if that is said)", 1},
+    {"np", 0, NULL, OPTION_ALIAS, NULL, 1},
     {"nodes", KEY_NODES, "N", 0, "run on N emulated nodes of this machine (see --bed)", 2},
-    {"hosts", KEY_HOSTS, "A,B,C", 0, "run on these hosts; the last ones are the spares", 2},
-    {"hostfile", KEY_HOSTFILE, "FILE", 0, "run on the hosts in FILE, one a line", 2},
+    {"hosts", KEY_HOSTS, "A,B:4,C[1-8]", 0,
+     "run on these hosts, with so many slots for ranks; the last ones are the spares (default: those that a batch "
+     "system "
+     "has given)",
+     2},
+    {"host", 0, NULL, OPTION_ALIAS, NULL, 2},
+    {"hostfile", KEY_HOSTFILE, "FILE", 0, "run on the hosts in FILE, one a line, which may say slots=N", 2},
+    {"machinefile", 0, NULL, OPTION_ALIAS, NULL, 2},
     {"ppn", KEY_PPN, "K", 0, "K ranks on each node (default: spread evenly)", 3},
     {"spares", KEY_SPARES, "S", 0, "S further nodes that take the place of lost ones (default 0)", 3},
     {"on-failure", KEY_ON_FAILURE, "MODE", 0,
@@ -93,28 +101,6 @@ static int number(const char *name, const char *text, int low, int high)
     if (errno || end == text || *end || value < low || value > high)
         pm_quit(2, "%s: %s is not a number from %d to %d", name, text, low, high);
     return (int)value;
-}
-
-static char *read_file(const char *path)
-{
-    struct bytes all = {0};
-    FILE *f = fopen(path, "re");
-    if (!f)
-        pm_quit(2, "cannot open %s: %s", path, strerror(errno));
-    for (size_t n = 1; n > 0 && all.len < 1 << 24; all.len += n)
-        n = fread(bytes_reserve(&all, 4096), 1, 4096, f);
-    if (ferror(f))
-        pm_quit(2, "cannot read %s: %s", path, strerror(errno));
-    fclose(f);
-    *bytes_reserve(&all, 1) = '\0';
-    return (char *)all.data;
-}
-
-static void parse_hosts(struct options *o, const char *name, const char *problem)
-{
-    (void)o;
-    if (problem)
-        pm_quit(2, "%s: %s", name, problem);
 }
 
 static int choice(const char *name, const char *text, const char *const *names)
@@ -173,13 +159,29 @@ static error_t parse_watching(struct parsing *p, int key, const char *arg)
     }
 }
 
+static void parse_hosts(struct parsing *p, const char *list)
+{
+    char why[256];
+    if (!hosts_parse_list(&p->o->hosts, list, why, sizeof why))
+        pm_quit(2, "--hosts: %s", why);
+    p->hosts_given = p->list_given = true;
+}
+
+static void parse_hostfile(struct parsing *p, const char *path)
+{
+    char why[256], *text = read_whole_file(path);
+    if (!hosts_parse_file(&p->o->hosts, text, why, sizeof why))
+        pm_quit(2, "%s: %s", path, why);
+    free(text);
+    p->hosts_given = p->file_given = true;
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     static const char *const modes[] = {"substitute", "degrade", "abort", NULL};
     static const char *const beds[] = {"", "loopback", "netns", NULL};
     struct parsing *p = state->input;
     struct options *o = p->o;
-    char *text;
     switch (key) {
     case 'n':
         o->job.ranks = number("-n", arg, 1, LAYOUT_MAX_RANKS);
@@ -189,14 +191,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         p->nodes_given = true;
         break;
     case KEY_HOSTS:
-        parse_hosts(o, "--hosts", host_list_parse(&o->hosts, arg));
-        p->hosts_given = p->list_given = true;
+        parse_hosts(p, arg);
         break;
     case KEY_HOSTFILE:
-        text = read_file(arg);
-        parse_hosts(o, arg, host_list_parse_file(&o->hosts, text));
-        free(text);
-        p->hosts_given = p->file_given = true;
+        parse_hostfile(p, arg);
         break;
     case KEY_PPN:
         o->ppn = number("--ppn", arg, 1, LAYOUT_MAX_RANKS);
@@ -255,16 +253,24 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static void check_nodes(struct options *o, const struct parsing *p)
+/* As many ranks as the hosts have slots, if the user leaves it open and somebody has said that; ends the program if it stays open. */
+static void count_ranks(struct options *o, const struct parsing *p)
 {
     if (o->job.ranks == 0 && !o->program) {
         fprintf(stderr, "usage: keelrun -n RANKS [OPTION...] PROGRAM [ARGUMENT...]; see keelrun --help\n");
         exit(2);
     }
+    int of_hosts = o->hosts.count - o->job.spares;
+    if (o->job.ranks == 0 && p->hosts_given && o->hosts.slots_said && of_hosts > 0 && !o->ppn)
+        o->job.ranks = hosts_slots(&o->hosts, of_hosts);
     if (o->job.ranks == 0)
         pm_quit(2, "-n RANKS is missing; see keelrun --help");
     if (!o->program)
         pm_quit(2, "the program to run is missing");
+}
+
+static void check_together(const struct options *o, const struct parsing *p)
+{
     if (p->hosts_given && (p->nodes_given || o->bed != BED_NONE))
         pm_quit(2, "--hosts and --hostfile cannot be used with --nodes or --bed");
     if (p->list_given && p->file_given)
@@ -275,35 +281,61 @@ static void check_nodes(struct options *o, const struct parsing *p)
         pm_quit(2, "--secure cannot be used with --provider verbs: what RDMA devices write and read is not encrypted");
     if (!p->hosts_given && (o->launcher || o->launcher_exec))
         pm_quit(2, "--launcher is of use only with --hosts or --hostfile");
-    if (p->hosts_given) {
-        o->job.nodes = o->hosts.count - o->job.spares;
-        if (o->job.nodes < 1)
-            pm_quit(2, "%d hosts are too few for %d spares and a node", o->hosts.count, o->job.spares);
-        /* hosts that get no rank are left out, as mpiexec does; the spares stay at the end of the list */
-        int wanted = o->ppn ? (o->job.ranks + o->ppn - 1) / o->ppn : o->job.ranks;
-        if (wanted < o->job.nodes) {
-            for (int i = wanted; i < o->job.nodes; i++)
-                free(o->hosts.names[i]);
-            memmove(&o->hosts.names[wanted], &o->hosts.names[o->job.nodes], (size_t)o->job.spares * sizeof(char *));
-            o->hosts.count = wanted + o->job.spares;
-            o->job.nodes = wanted;
-        }
-    } else if (!p->nodes_given) {
-        o->job.nodes = o->ppn ? (o->job.ranks + o->ppn - 1) / o->ppn : 1;
+    for (int i = 0; i < o->hosts.count; i++)
+        if (host_is_ipv6(o->hosts.names[i]))
+            pm_quit(2,
+                    "host %s: mpiexec.hydra takes no IPv6 addresses; give a name that stands for it (DNS, /etc/hosts)",
+                    o->hosts.names[i]);
+}
+
+/* Hosts that get no rank are left out, as mpiexec does; the spares stay at the end of the list. */
+static void lay_out_on_hosts(struct options *o)
+{
+    o->job.nodes = o->hosts.count - o->job.spares;
+    if (o->job.nodes < 1)
+        pm_quit(2, "%d hosts are too few for %d spares and a node", o->hosts.count, o->job.spares);
+    int wanted = o->ppn ? (o->job.ranks + o->ppn - 1) / o->ppn : o->job.ranks;
+    bool by_slots = o->hosts.slots_said && !o->ppn;
+    if (by_slots)
+        wanted = hosts_layout(&o->hosts, o->job.nodes, o->job.ranks, o->job.rank_node);
+    if (wanted == 0)
+        pm_quit(2, "%d ranks are more than the max_slots of the hosts allow", o->job.ranks);
+    if (wanted < o->job.nodes) {
+        hosts_drop(&o->hosts, wanted, o->job.nodes);
+        o->job.nodes = wanted;
     }
-    if (!p->hosts_given && o->bed == BED_NONE)
-        o->bed = BED_LOOPBACK;
-    if (o->bed != BED_NONE && o->job.nodes + o->job.spares > BED_NODES_MAX)
-        pm_quit(2, "%d nodes do not fit on one machine: at most %d with the spares", o->job.nodes + o->job.spares,
-                BED_NODES_MAX);
+}
+
+static void lay_out(struct options *o, const struct parsing *p)
+{
+    o->job.rank_node = pm_alloc((size_t)o->job.ranks * sizeof *o->job.rank_node);
+    if (p->hosts_given)
+        lay_out_on_hosts(o);
+    else if (!p->nodes_given)
+        o->job.nodes = o->ppn ? (o->job.ranks + o->ppn - 1) / o->ppn : 1;
     if (o->job.nodes > o->job.ranks)
         pm_quit(2, "%d ranks on %d nodes: every node needs at least one rank", o->job.ranks, o->job.nodes);
-    o->job.rank_node = pm_alloc((size_t)o->job.ranks * sizeof *o->job.rank_node);
+    if (p->hosts_given && o->hosts.slots_said && !o->ppn)
+        return;
     if (!layout_ranks(o->job.ranks, o->job.nodes, o->ppn, o->job.rank_node)) {
         assert(o->ppn > 0);
         pm_quit(2, "%d ranks with %d on each node need %d nodes, not %d", o->job.ranks, o->ppn,
                 (o->job.ranks + o->ppn - 1) / o->ppn, o->job.nodes);
     }
+}
+
+static void check_nodes(struct options *o, struct parsing *p)
+{
+    if (o->program && !p->hosts_given && !p->nodes_given && o->bed == BED_NONE)
+        p->hosts_given = allocation_hosts(&o->hosts);
+    count_ranks(o, p);
+    check_together(o, p);
+    lay_out(o, p);
+    if (!p->hosts_given && o->bed == BED_NONE)
+        o->bed = BED_LOOPBACK;
+    if (o->bed != BED_NONE && o->job.nodes + o->job.spares > BED_NODES_MAX)
+        pm_quit(2, "%d nodes do not fit on one machine: at most %d with the spares", o->job.nodes + o->job.spares,
+                BED_NODES_MAX);
     if (!p->on_failure_given)
         o->job.on_failure = o->job.spares ? VIEW_SUBSTITUTE : VIEW_DEGRADE;
     o->job.degrade_asked = p->on_failure_given && o->job.on_failure == VIEW_DEGRADE;
@@ -326,7 +358,7 @@ static _Noreturn void help(unsigned how)
 static void read_watchers(struct options *o, const char *path)
 {
     struct watchers watchers = {0};
-    char why[200], *text = read_file(path);
+    char why[200], *text = read_whole_file(path);
     if (watchers_parse(&watchers, text, o->job.nodes + o->job.spares, why, sizeof why))
         pm_quit(2, "%s: %s", path, why);
     free(text);
@@ -363,7 +395,7 @@ void options_parse(struct options *o, int argc, char **argv)
     };
     argp_err_exit_status = 2;
     /* argp would say it in two lines, and without errors it gives no help either */
-    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &p) != 0)
+    if (argp_parse(&argp, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP | ARGP_LONG_ONLY, NULL, &p) != 0)
         pm_quit(2, "%s is not an option, or its value is missing; see keelrun --help",
                 p.at_fault ? p.at_fault : "something");
     check_nodes(o, &p);

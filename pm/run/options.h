@@ -2,6 +2,7 @@
 #ifndef KEEL_PM_OPTIONS_H
 #define KEEL_PM_OPTIONS_H
 
+#include "pm/run/hosts.h"
 #include "pm/wire/layout.h"
 #include "runtime/base/job_settings.h"
 

@@ -1,4 +1,4 @@
-/* Which rank starts on which node, and lists of hosts. Pure. */
+/* Which rank starts on which node. Pure. */
 #ifndef KEEL_PM_LAYOUT_H
 #define KEEL_PM_LAYOUT_H
 
@@ -16,14 +16,4 @@ int layout_max_per_node(const int *rank_node, int ranks);
 /* PMI_process_mapping for rank_node: "(vector,(first node,nodes,ranks per node),...)". Returns the length that was
  * needed without the final zero; the text is cut if size is too small. */
 size_t layout_pmi_mapping(const int *rank_node, int ranks, char *out, size_t size);
-
-struct host_list {
-    char **names;
-    int count;
-};
-/* Append the hosts of "a,b,c". Returns NULL, or why not (static text). */
-const char *host_list_parse(struct host_list *hosts, const char *text);
-/* Append the hosts of a host file: one name a line, "#" starts a comment, ":n" after a name is ignored. */
-const char *host_list_parse_file(struct host_list *hosts, const char *text);
-void host_list_free(struct host_list *hosts);
 #endif

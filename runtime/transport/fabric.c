@@ -53,7 +53,8 @@ static void open_stand_ins(void *opened[2])
                                          "../runtime/nopsm"};
     Dl_info self;
     struct stat ours;
-    if (!dladdr((const void *)&fabric_calls, &self) || !self.dli_fname || stat(self.dli_fname, &ours) != 0)
+    if (!dladdr((const void *)&fabric_calls, &self) || !self.dli_fname ||
+        (stat(self.dli_fname, &ours) != 0 && stat("/proc/self/exe", &ours) != 0))
         return;
     const char *slash = strrchr(self.dli_fname, '/');
     for (size_t i = 0; i <= sizeof places / sizeof places[0] && !opened[0]; i++) {

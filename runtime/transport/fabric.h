@@ -18,7 +18,7 @@
     X(const char *, strerror, (int errnum))
 
 struct fabric_calls {
-#define X(type, name, args) type(*name) args;
+#define X(type, name, args) type(*name) args; // NOLINT(bugprone-macro-parentheses): a declaration
     FABRIC_CALLS(X)
 #undef X
 };

@@ -92,6 +92,7 @@ PURE_CALLS = re.compile(
 ALSO = {
     "pm": re.compile("pm_(alloc|strdup|printf)|bytes_.*"),  # memory; without any the program ends
     "pm/pmi": re.compile("json_.*"),  # tables in memory
+    "pm/run/hosts.c": re.compile("inet_pton"),  # text to bytes
     "runtime/transport/sealed_box.c": re.compile("crypto_.*|sodium_.*"),
     "pm/wire/session.c": re.compile("crypto_.*|sodium_.*|randombytes_.*"),  # on the caller's bytes, and their keys
 }

@@ -81,6 +81,32 @@ def test_unknown_host_name_is_one_line():
     assert code == 1 and len(err.splitlines()) == 1 and "no-such-host.invalid" in err, (code, err)
 
 
+# hosts that their names know by IPv6 addresses only, in a network and with a table of names of its own
+SIX = """#!/bin/sh
+exec unshare -m -n --propagation private sh -ec '
+    directory=$1; shift
+    { cat /etc/hosts; echo "fd00:88::2 six2"; echo "fd00:88::3 six3"; } >"$directory/names"
+    mount --bind "$directory/names" /etc/hosts
+    ip link set lo up
+    for k in 2 3; do ip -6 addr add fd00:88::$k/64 dev lo nodad; done
+    exec "$0" "$@"' '%s' '%s' "$@"
+"""
+
+
+def test_names_of_ipv6_addresses_are_hosts():
+    if not keeltest.IS_ROOT or not os.path.exists("/proc/net/if_inet6"):
+        raise keeltest.Skip("needs root and IPv6")
+
+    def check(directory, launcher):
+        path = os.path.join(directory, "six")
+        with open(path, "w") as f:
+            f.write(SIX % (os.path.abspath(KEELRUN), directory))
+        os.chmod(path, 0o755)
+        code, out, err = run(launcher + ["-n", "2", "--hosts", "six2,six3", os.environ["KEEL_FABRIC"]], program=path)
+        assert (code, err) == (0, "") and len(out.splitlines()) == 2, (code, out, err)
+    with_ssh(check)
+
+
 def test_missing_keeld_is_one_line():
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         alone = os.path.join(directory, "keelrun")

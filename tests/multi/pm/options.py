@@ -103,6 +103,60 @@ def test_keelrun_hosts_hostfile_launcher_launcher_exec():
         assert (code, out, err) == (2, "", "keelrun: --hosts and --hostfile cannot be used together\n"), (code, out, err)
 
 
+def on_hosts(words, env=None, **files):
+    """{rank: node} of a job whose hosts an ssh of ours plays; the words may name the files by {name}."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        for name, text in files.items():
+            with open(os.path.join(directory, name), "w") as f:
+                f.write(text)
+        at = {name: os.path.join(directory, name) for name in files}
+        code, out, err = run(["--launcher", "ssh", "--launcher-exec", ssh(directory)] + [w.format(**at) for w in words] + WHO,
+                             env={k: v.format(**at) for k, v in (env or {}).items()})
+        assert (code, err) == (0, ""), (words, code, err)
+        return dict(map(int, line.split()) for line in out.splitlines())
+
+
+def test_keelrun_host_np_machinefile_are_other_names():
+    for words in (["-np", "3", "-host", "127.0.1.2,127.0.1.3"], ["--np", "3", "--host", "127.0.1.2,127.0.1.3"],
+                  ["-np", "3", "-machinefile", "{hosts}"], ["--np=3", "--machinefile={hosts}"]):
+        assert on_hosts(words, hosts="127.0.1.2\n127.0.1.3\n") == {0: 0, 1: 0, 2: 1}, words
+
+
+def test_keelrun_hosts_have_slots():
+    assert on_hosts(["-n", "4", "--hosts", "127.0.1.2:3,127.0.1.3:5"]) == {0: 0, 1: 0, 2: 0, 3: 1}
+    assert on_hosts(["--hosts", "127.0.1.2:2,127.0.1.3"]) == {0: 0, 1: 0, 2: 1}  # as many ranks as there are slots
+    assert on_hosts(["-n", "4", "--hosts", "127.0.1.[2-3]"]) == {0: 0, 1: 0, 2: 1, 3: 1}  # nobody says slots
+    assert on_hosts(["-n", "2", "--ppn", "1", "--hosts", "127.0.1.2:3,127.0.1.3:3"]) == {0: 0, 1: 1}
+    assert on_hosts(["-n", "3", "--hostfile", "{hosts}"], hosts="127.0.1.2 slots=1\nroot@127.0.1.3 slots=2 # b\n") == {0: 0, 1: 1, 2: 1}
+    assert on_hosts(["-n", "2", "--spares", "1", "--hosts", "127.0.1.2:1,127.0.1.3:1,127.0.1.4:1"]) == {0: 0, 1: 1}
+    code, _, err = run(["-n", "4", "--hostfile", "/dev/stdin", "true"], stdin=b"127.0.1.2 slots=2 max_slots=3\n")
+    assert (code, err) == (2, "keelrun: 4 ranks are more than the max_slots of the hosts allow\n"), (code, err)
+
+
+def test_keelrun_hosts_are_those_of_the_batch_system():
+    for env, files in ((dict(SLURM_JOB_NODELIST="127.0.1.[2-3]", SLURM_TASKS_PER_NODE="2,1"), {}),
+                       (dict(PBS_NODEFILE="{nodes}"), dict(nodes="127.0.1.2\n127.0.1.2\n127.0.1.3\n")),
+                       (dict(LSB_DJOB_HOSTFILE="{nodes}"), dict(nodes="127.0.1.2\n127.0.1.2\n127.0.1.3\n")),
+                       (dict(LSB_HOSTS="127.0.1.2 127.0.1.2 127.0.1.3"), {}),
+                       (dict(PE_HOSTFILE="{nodes}"), dict(nodes="127.0.1.2 2 all.q@a UNDEFINED\n127.0.1.3 1 all.q@b UNDEFINED\n"))):
+        assert on_hosts([], env=env, **files) == {0: 0, 1: 0, 2: 1}, env
+        assert on_hosts(["-n", "4", "--ppn", "2"], env=env, **files) == {0: 0, 1: 0, 2: 1, 3: 1}, env
+    code, out, err = run(["-n", "1"] + WHO, env={"SLURM_JOB_NODELIST": "n["})
+    assert code == 2 and len(err.splitlines()) == 1 and "SLURM_JOB_NODELIST" in err and "--hosts" in err, (code, err)
+    code, out, err = run(["-n", "1", "--nodes", "1"] + WHO, env={"SLURM_JOB_NODELIST": "n["})
+    assert (code, out, err) == (0, "0 0\n", ""), (code, out, err)
+
+
+def test_keelrun_hosts_that_cannot_be_are_refused_before_anything_is_contacted():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        launcher = ["--launcher", "ssh", "--launcher-exec", ssh(directory), "-n", "1"]
+        for hosts, what in (("::1", "IPv6"), ("[fd00::2]:4", "IPv6"), ("root@fd00::2", "IPv6"), (":2", "empty"), ("a:x", "not a number"),
+                            ("n[3-1]", "no range"), ("-oProxyCommand=x", "no host name"), ("a,,b", "empty")):
+            code, out, err = run(launcher + ["--hosts", hosts, "true"])
+            assert code == 2 and out == "" and len(err.splitlines()) == 1 and what in err, (hosts, code, err)
+        assert not os.path.exists(os.path.join(directory, "calls"))
+
+
 def test_keelrun_fan_out_is_how_many_keelrun_starts():
     """What agents do with the others: tree.py."""
     for most, ours in (("1", 1), ("3", 3), ("100", 4)):

@@ -65,36 +65,6 @@ static void test_layout_max_per_node_is_the_largest_block(void **state)
     assert_int_equal(layout_max_per_node(rank_node, 7), 3);
 }
 
-static void test_hosts_list_and_file_are_read(void **state)
-{
-    (void)state;
-    struct host_list h = {0};
-    assert_null(host_list_parse(&h, "a,b-1.example,10.0.0.7"));
-    assert_null(host_list_parse_file(&h, "# cluster\n  n1:4 \n\nn2 # spare\nn3"));
-    assert_int_equal(h.count, 6);
-    assert_string_equal(h.names[1], "b-1.example");
-    assert_string_equal(h.names[3], "n1");
-    assert_string_equal(h.names[4], "n2");
-    assert_string_equal(h.names[5], "n3");
-    host_list_free(&h);
-}
-
-static void test_hosts_bad_names_are_refused(void **state)
-{
-    (void)state;
-    static const char *const bad[] = {"", "a,", ",a", "a,,b", "-oProxyCommand=x", "a b", "a;b", "$(x)"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct host_list h = {0};
-        assert_non_null(host_list_parse(&h, bad[i]));
-        host_list_free(&h);
-    }
-    struct host_list h = {0};
-    assert_non_null(host_list_parse_file(&h, "# nothing\n"));
-    assert_non_null(host_list_parse_file(&h, "-x\n"));
-    assert_non_null(host_list_parse_file(&h, ":4\n"));
-    host_list_free(&h);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,8 +72,6 @@ int main(void)
         cmocka_unit_test(test_layout_with_ppn_fills_nodes),
         cmocka_unit_test(test_layout_pmi_mapping_names_every_rank),
         cmocka_unit_test(test_layout_max_per_node_is_the_largest_block),
-        cmocka_unit_test(test_hosts_list_and_file_are_read),
-        cmocka_unit_test(test_hosts_bad_names_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
