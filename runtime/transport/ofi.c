@@ -75,8 +75,12 @@ static int open_queues(struct ofi_tp *tp)
     if (tp->epoll_fd < 0 || epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->eq_fd, &event) ||
         epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->cq_fd, &event))
         return -FI_EOTHER;
-    if (!tp->rdma)
-        ofi_sock_mute(tp);
+    if (tp->rdma)
+        return 0;
+    tp->room_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (tp->room_fd < 0 || epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->room_fd, &event))
+        return -FI_EOTHER;
+    ofi_sock_mute(tp);
     return 0;
 }
 
@@ -131,6 +135,8 @@ static void ofi_close(struct tp *base)
         close(tp->spare_fd);
     close_fid(tp->domain);
     close_fid(tp->fabric);
+    if (tp->room_fd >= 0)
+        close(tp->room_fd);
     if (tp->epoll_fd >= 0)
         close(tp->epoll_fd);
     fabric_calls.freeinfo(tp->info);
@@ -145,7 +151,7 @@ static keel_status ofi_open(const struct tp_config *config, struct tp **out)
     if (!tp)
         return KEEL_ERR_NOMEM;
     tp->base.table = &tp_ofi;
-    tp->epoll_fd = tp->listen_fd = tp->spare_fd = -1;
+    tp->epoll_fd = tp->room_fd = tp->listen_fd = tp->spare_fd = -1;
     TAILQ_INIT(&tp->eps);
     TAILQ_INIT(&tp->waiting);
     TAILQ_INIT(&tp->ending);
@@ -442,6 +448,7 @@ static bool ofi_arm(struct tp *base)
     TAILQ_FOREACH(ep, &tp->waiting, wait_link)
         if (ep->inflight_count == 0 && !(tp->rdma && (ep->asked || !ep->credits)))
             return false; /* nothing in flight whose end would wake us */
+    ofi_sock_forget_room(tp);
     if (fi_trywait(tp->fabric, fids, 2) != 0)
         return false;
     ofi_eq_drain(tp);

@@ -225,7 +225,7 @@ keel_status ofi_accept(struct tp *base, struct tp_connreq *req, void *user, stru
     LIST_REMOVE(req, link);
     fabric_calls.freeinfo(req->info);
     free(req);
-    if (!ofi_sock_setup_accepted(tp, &peer)) {
+    if (!ofi_sock_setup_accepted(ep, &peer)) {
         log_warn("transport: the socket of an accepted connection was not found");
         ofi_ep_discard(ep);
         return KEEL_ERR_SYSTEM;
@@ -337,6 +337,11 @@ static void on_connected(struct ofi_tp *tp, struct ofi_ep *ep)
     }
     if (ep->state != EP_CONNECTING && ep->state != EP_ACCEPTING)
         return;
+    if (!ofi_sock_watch(ep)) {
+        log_warn_some("transport: the socket of a new connection cannot be watched: it ends");
+        ofi_ep_lost(ep, KEEL_ERR_LINK);
+        return;
+    }
     ofi_ep_set_state(ep, EP_UP);
     ofi_cm_tell(tp, &ep->connected, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
 }

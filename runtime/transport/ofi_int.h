@@ -124,6 +124,7 @@ struct ofi_ep {
     uint32_t inflight_count, injected, reads;
     uint64_t copied;    /* bytes in copybufs */
     bool provider_down; /* the provider has ended it and flushed its transfers */
+    bool watched;       /* tcp: its socket is in tp->room_fd */
     bool hidden;        /* RDMA: came in, and the caller has not accepted it */
     uint64_t since_ns;  /* it came */
     struct tp_connreq *req;
@@ -194,7 +195,9 @@ struct ofi_tp {
     struct sockaddr_in6 listen_addr;
     bool whole_hellos; /* the listener's sockets are readable when their hello is whole */
     bool rdma;         /* the provider is verbs */
+    bool muted;        /* tcp: the provider's own wake-up is not heard */
     int eq_fd, cq_fd, epoll_fd;
+    int room_fd;             /* tcp: says that a socket that was full has room; each time once */
     int listen_fd, spare_fd; /* the provider's; given up to take what it has no descriptor for. -1: not there */
     unsigned idle_arms;      /* in a row, without an event between them */
     int recv_depth;
@@ -286,7 +289,11 @@ void ofi_sock_mute(struct ofi_tp *tp);
 void ofi_sock_drop_unacceptable(struct ofi_tp *tp);
 void ofi_sock_setup_connecting(struct ofi_ep *ep);
 /* An accepted connection is readable again with the first byte; false if its socket was not found. */
-bool ofi_sock_setup_accepted(struct ofi_tp *tp, const struct sockaddr_in6 *peer);
+bool ofi_sock_setup_accepted(struct ofi_ep *ep, const struct sockaddr_in6 *peer);
+/* It is up: room in its socket wakes who sleeps. False if it cannot be watched. */
+bool ofi_sock_watch(struct ofi_ep *ep);
+/* Before the last look: what made room until now wakes nobody. */
+void ofi_sock_forget_room(const struct ofi_tp *tp);
 /* shutdown(2) on the ep's socket, behind the provider's back; false if it was not found */
 bool ofi_sock_shutdown(struct ofi_ep *ep);
 /* Drop incoming connections that have not said hello in time, or are too many. When it is time for it, or at once. */

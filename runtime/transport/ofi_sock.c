@@ -1,6 +1,6 @@
-/* The provider keeps its sockets to itself, and four things need them: keepalive and TCP_USER_TIMEOUT (no FI_ knob),
+/* The provider keeps its sockets to itself, and five things need them: keepalive and TCP_USER_TIMEOUT (no FI_ knob),
  * a shutdown(2) it has to notice by itself (see ofi_ep_shut), incoming connections that never say hello, which it
- * would keep for ever, and its wake-ups. The kernel tells which sockets the provider's own epoll sets hold (/proc/self/fdinfo), so
+ * would keep for ever, its wake-ups, and room for what it has to send. The kernel tells which sockets the provider's own epoll sets hold (/proc/self/fdinfo), so
  * nothing else of the process is ever looked at. None of this is on a hot path, and everything works, if less well,
  * without. */
 #include "runtime/transport/ofi_int.h"
@@ -80,13 +80,33 @@ static bool visit_only(int fd, void *arg)
 
 /* The provider writes a byte into a pair of sockets for each completion and reads it again at the next look, for a sleeper: two system calls, between
  * what came and its answer. Nobody sleeps while this thread works, and who arms looks again afterwards. A byte that the provider is never
- * told of is not read, and where one stands it writes no other. */
+ * told of is not read, and where one stands it writes no other. With it goes the provider's word that a last look has begun an answer which the
+ * socket does not take whole: that is heard from the sockets themselves (below). */
 void ofi_sock_mute(struct ofi_tp *tp)
 {
     struct only only = {.fd = -1};
     sockets_of_epoll(tp->cq_fd, visit_only, &only);
-    if (only.count == 1)
-        epoll_ctl(tp->cq_fd, EPOLL_CTL_DEL, only.fd, NULL);
+    tp->muted = only.count == 1 && epoll_ctl(tp->cq_fd, EPOLL_CTL_DEL, only.fd, NULL) == 0;
+}
+
+/* ---- room ---- */
+
+/* The provider asks for room in a socket at its next look, and the look that has left something unsent may be the last one before a sleep. So each
+ * socket is in a set of ours, too, edge-triggered: the kernel tells it once whenever there is room again where some was refused. Nobody has to
+ * know who has left what, and when: neither the looks of fi_trywait nor what another thread posts while one sleeps. */
+static bool watch(struct ofi_ep *ep, int fd)
+{
+    struct epoll_event event = {.events = EPOLLOUT | EPOLLET};
+    ep->watched = epoll_ctl(ofi_tp_of_ep(ep)->room_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+    return ep->watched;
+}
+
+void ofi_sock_forget_room(const struct ofi_tp *tp)
+{
+    struct epoll_event events[64];
+    int most = sizeof events / sizeof *events;
+    while (tp->room_fd >= 0 && epoll_wait(tp->room_fd, events, most, 0) == most)
+        ;
 }
 
 /* ---- listener: accepted sockets inherit what is set here ---- */
@@ -163,27 +183,50 @@ void ofi_sock_setup_connecting(struct ofi_ep *ep)
     struct wanted want = {.fd = -1};
     size_t len = sizeof(want.local);
     if (fi_getname(&ep->fid->fid, &want.local, &len) == 0 &&
-        sockets_of_epoll(ofi_tp_of_ep(ep)->eq_fd, visit_local, &want))
+        sockets_of_epoll(ofi_tp_of_ep(ep)->eq_fd, visit_local, &want)) {
         sock_set_options(want.fd);
+        watch(ep, want.fd);
+    }
 }
 
-bool ofi_sock_setup_accepted(struct ofi_tp *tp, const struct sockaddr_in6 *peer)
+bool ofi_sock_setup_accepted(struct ofi_ep *ep, const struct sockaddr_in6 *peer)
 {
+    struct ofi_tp *tp = ofi_tp_of_ep(ep);
     struct wanted want = {.local = tp->listen_addr, .peer = *peer, .fd = -1};
     const int first = 1;
-    return !tp->whole_hellos || (sockets_of_epoll(tp->eq_fd, visit_both, &want) &&
-                                 setsockopt(want.fd, SOL_SOCKET, SO_RCVLOWAT, &first, sizeof(first)) == 0);
+    if (!tp->whole_hellos)
+        return true;
+    if (!sockets_of_epoll(tp->eq_fd, visit_both, &want))
+        return false;
+    watch(ep, want.fd);
+    return setsockopt(want.fd, SOL_SOCKET, SO_RCVLOWAT, &first, sizeof(first)) == 0;
 }
 
-bool ofi_sock_shutdown(struct ofi_ep *ep)
+/* -1: not found */
+static int socket_of(struct ofi_ep *ep)
 {
     struct wanted want = {.fd = -1};
     size_t local_len = sizeof(want.local), peer_len = sizeof(want.peer);
     if (fi_getname(&ep->fid->fid, &want.local, &local_len) || fi_getpeer(ep->fid, &want.peer, &peer_len) ||
         !sockets_of_epoll(ofi_tp_of_ep(ep)->cq_fd, visit_both, &want))
-        return false;
-    shutdown(want.fd, SHUT_RDWR);
-    return true;
+        return -1;
+    return want.fd;
+}
+
+bool ofi_sock_watch(struct ofi_ep *ep)
+{
+    if (ep->watched || !ofi_tp_of_ep(ep)->muted)
+        return true;
+    int fd = socket_of(ep);
+    return fd >= 0 && watch(ep, fd);
+}
+
+bool ofi_sock_shutdown(struct ofi_ep *ep)
+{
+    int fd = socket_of(ep);
+    if (fd >= 0)
+        shutdown(fd, SHUT_RDWR);
+    return fd >= 0;
 }
 
 /* ---- incoming connections without a hello ---- */

@@ -134,7 +134,8 @@ struct tp_table {
     int (*poll)(struct tp *tp, struct tp_event *events, int max);
     /* The descriptor that becomes readable when there is work (one per tp, for epoll; stable until close). */
     int (*wait_fd)(struct tp *tp);
-    /* About to sleep on wait_fd: true if that is safe, false if there is work already (poll again). */
+    /* About to sleep on wait_fd: true if that is safe, false if there is work already (poll again). From then on wait_fd also says when
+     * what was posted, before or after, can go on. */
     bool (*arm)(struct tp *tp);
 };
 
