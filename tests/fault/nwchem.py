@@ -1,0 +1,135 @@
+"""nwchem.py [--seeds N] [--first N]: Debian's NWChem under keel-armci-run: water, whose energy is known.
+
+It has not called keel_survive, so a death ends it with a line and a code other than 0, and an exit code of 0 always stands for the right energy.
+--seeds: kills at random moments."""
+import argparse
+import os
+import random
+import re
+import shutil
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+from cluster import Cluster
+
+RUN = os.environ.get("KEEL_ARMCI_RUN", "build/armci/graft/keel-armci-run")
+PROGRAM = "nwchem.mpich"
+ENERGY, CLOSE = -76.010504991, 1e-7  # what NWChem finds with one process on its own ARMCI; what it asks of its iterations is 1e-6
+INPUT = """start water
+permanent_dir %(folder)s
+scratch_dir %(folder)s
+geometry
+ O  0.0  0.0       0.1173
+ H  0.0  0.7572   -0.4692
+ H  0.0 -0.7572   -0.4692
+end
+basis
+ * library 6-31G*
+end
+task scf
+"""
+# Nobody falls silent here but for want of a processor, which is no death.
+FAR = ["--silence", "600000", "--dark", "600000"]
+ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+class Water(Cluster):
+    """NWChem on so many nodes, a process on each."""
+
+    def __init__(self, nodes, copies):
+        self.folder = tempfile.TemporaryDirectory(prefix="keel-nwchem-")
+        path = os.path.join(self.folder.name, "water.nw")
+        with open(path, "w") as f:
+            f.write(INPUT % {"folder": self.folder.name})
+        super().__init__(nodes, [RUN, PROGRAM, path], on_failure=None, options=FAR, env=dict(ALONE, KEEL_ARMCI_REDUNDANCY=copies))
+
+    def close(self):
+        super().close()
+        self.folder.cleanup()
+
+    def energy(self):
+        found = re.findall(r"Total SCF energy = +(\S+)", self.stdout())
+        return float(found[0]) if found else None
+
+    def iterations(self):
+        """How many lines of its table NWChem has written."""
+        return len(re.findall(r"^ +\d+ +-7\d\.\d{10} +\S+ +\S+ +\S+$", self.stdout(), re.M))
+
+
+def is_right(energy):
+    return energy is not None and abs(energy - ENERGY) < CLOSE
+
+
+def is_told(text):
+    """The line that says who died, and that it ends."""
+    return re.search(r"process \d+ .*; the program has not called keel_survive and ends", text) is not None
+
+
+def runs_to_its_end():
+    for nodes, copies in (2, "none"), (2, "shadow"):
+        with Water(nodes, copies) as job:
+            code = job.wait()
+            assert code == 0 and is_right(job.energy()), (nodes, copies, code, job.energy(), job.stderr())
+
+
+def strike(job, what):
+    """False: nobody was there any more."""
+    kind, node = what
+    if kind == "node":
+        job.kill_node(node)
+        return True
+    pids = list(job.rank_pids.get(node, {}))
+    for pid in pids:
+        job.kill_pid(pid)
+    return bool(pids)
+
+
+def a_death_in_the_middle():
+    for what in ("node", 1), ("rank", 0):
+        with Water(2, "shadow") as job:
+            assert job.until(lambda c: c.iterations() >= 2, "two iterations"), job.stderr()
+            assert strike(job, what)
+            code = job.wait()
+            assert code != 0 and is_told(job.stderr()), (what, code, job.energy(), job.stderr())
+
+
+def random_moments(seeds, first):
+    """At a part of the time that a run without deaths takes now: right, or told and a code other than 0."""
+    right = told = 0
+    for seed in range(first, first + seeds):
+        rng = random.Random(seed)
+        nodes = rng.choice([2, 2, 4])
+        copies = rng.choice(["none", "shadow", "shadow"])
+        kind, node = rng.choice(["node", "rank"]), rng.randrange(nodes)
+        part = rng.random()
+        with Water(nodes, copies) as job:
+            assert job.started(), job.stderr()
+            # NWChem's output grows steadily from its start to its end; a moment of it is a part of these lines
+            assert job.until(lambda c: len(c.stdout().splitlines()) >= part * LINES, "its output"), job.stderr()
+            time.sleep(rng.random() * 0.2)
+            struck = strike(job, (kind, node))
+            code, energy, said = job.wait(), job.energy(), job.stderr()
+            print("seed %d: %d nodes, %s, %s %d%s at line %d: exit code %d, energy %s: %s" % (
+                seed, nodes, copies, kind, node, "" if struck else " (gone)", int(part * LINES), code, energy,
+                said.strip().splitlines()[0] if said.strip() else "nothing said"), flush=True)
+            assert is_right(energy) if code == 0 else said.strip(), (seed, code, energy, said)
+            right += code == 0
+            told += code != 0
+    print("%d runs: %d right, %d ended with a line and a code other than 0" % (seeds, right, told))
+
+
+LINES = 640
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--seeds", type=int, default=0)
+parser.add_argument("--first", type=int, default=1)
+args = parser.parse_args()
+if not shutil.which(PROGRAM):
+    sys.exit(77)
+if args.seeds:
+    random_moments(args.seeds, args.first)
+else:
+    runs_to_its_end()
+    a_death_in_the_middle()
