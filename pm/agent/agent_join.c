@@ -82,7 +82,8 @@ static bool describe(struct daemon *a, const struct join_job *j, const int32_t *
                                .on_failure = VIEW_DEGRADE,
                                .degrade_asked = j->degrade != 0,
                                .silence_ms = SILENCE_DEFAULT_MS,
-                               .dark_ms = DARK_DEFAULT_MS};
+                               .dark_ms = DARK_DEFAULT_MS,
+                               .range = j->range};
     for (int r = 0; r < j->ranks; r++) {
         s->rank_node[r] = rank_node[r];
         join.here += rank_node[r] == j->node;

@@ -386,6 +386,16 @@ static int default_dark_ms(int silence_ms)
     return ms < SILENCE_MIN_MS ? SILENCE_MIN_MS : (int)ms;
 }
 
+/* For all processes of the job: one of them that valgrind runs could not hold the usual one. */
+static void choose_range(struct options *o)
+{
+    const char *said = getenv(ADDRESS_RANGE_ENV);
+    if (said && *said && !address_range_parse(said, &o->job.range))
+        pm_quit(2, "%s=%s is not %s", ADDRESS_RANGE_ENV, said, ADDRESS_RANGE_FORM);
+    if ((!said || !*said) && address_range_will_be_watched(o->program))
+        o->job.range = address_range_small();
+}
+
 void options_parse(struct options *o, int argc, char **argv)
 {
     struct parsing p = {.o = o};
@@ -407,4 +417,5 @@ void options_parse(struct options *o, int argc, char **argv)
         pm_quit(2, "--dark: %d ms is more than the %d ms of --silence", o->job.dark_ms, o->job.silence_ms);
     if (o->job.topology == MEMBER_FILE)
         read_watchers(o, p.watch_file);
+    choose_range(o);
 }

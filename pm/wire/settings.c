@@ -8,11 +8,22 @@
 
 json_t *settings_encode(const struct job_settings *s)
 {
-    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:i, s:o, s:i, s:i}", "nodes", s->nodes, "spares",
-                     s->spares, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks), "on_failure",
-                     (int)s->on_failure, "degrade_asked", (int)s->degrade_asked, "secure", (int)s->secure, "provider",
-                     (int)s->provider, "probe", (int)s->probe, "topology", (int)s->topology, "edges",
-                     codec_ints(s->edges, 2 * s->edge_count), "silence", s->silence_ms, "dark", s->dark_ms);
+    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:i, s:o, s:i, s:i, s:I, s:I}", "nodes", s->nodes,
+                     "spares", s->spares, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks),
+                     "on_failure", (int)s->on_failure, "degrade_asked", (int)s->degrade_asked, "secure", (int)s->secure,
+                     "provider", (int)s->provider, "probe", (int)s->probe, "topology", (int)s->topology, "edges",
+                     codec_ints(s->edges, 2 * s->edge_count), "silence", s->silence_ms, "dark", s->dark_ms,
+                     "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes);
+}
+
+static bool range(const json_t *object, struct address_range *out)
+{
+    long long base, bytes;
+    if (!codec_int(object, "range_base", 0, INT64_MAX, &base) ||
+        !codec_int(object, "range_bytes", 0, INT64_MAX - base, &bytes))
+        return false;
+    *out = (struct address_range){(uint64_t)base, (uint64_t)bytes};
+    return true;
 }
 
 /* A whole number of the range, into an int. */
@@ -46,8 +57,9 @@ bool settings_decode(struct job_settings *s, const json_t *object)
         !number(object, "probe", PROBE_AUTO, PROBE_OFI, &probe) ||
         !number(object, "topology", MEMBER_RING, MEMBER_FILE, &topology) ||
         !number(object, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS, &s->silence_ms) ||
-        !number(object, "dark", SILENCE_MIN_MS, s->silence_ms, &s->dark_ms) || !json_is_array(edges) ||
-        json_array_size(edges) % 2 || json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * WATCHERS_MAX)
+        !number(object, "dark", SILENCE_MIN_MS, s->silence_ms, &s->dark_ms) || !range(object, &s->range) ||
+        !json_is_array(edges) || json_array_size(edges) % 2 ||
+        json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * WATCHERS_MAX)
         return false;
     s->on_failure = (enum view_policy)on_failure;
     s->provider = (enum provider_choice)provider;

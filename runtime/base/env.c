@@ -2,8 +2,15 @@
 
 #include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/base/log.h"
+
+bool env_is_valgrind(void)
+{
+    const char *preloaded = getenv("LD_PRELOAD");
+    return preloaded && strstr(preloaded, "/vgpreload_");
+}
 
 uint64_t env_number(const char *name, uint64_t otherwise)
 {

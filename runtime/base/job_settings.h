@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "runtime/base/address_range.h"
+
 /* After a node's death: go on elsewhere, go on with those that are left, or end. */
 enum view_policy { VIEW_SUBSTITUTE, VIEW_DEGRADE, VIEW_ABORT };
 /* How heartbeats are read. */
@@ -33,6 +35,7 @@ struct job_settings {
     int edge_count;
     int silence_ms; /* after which a node is dead; */
     int dark_ms;    /* and after which, where its host does not answer either */
+    struct address_range range;
 };
 
 /* A rank's first process that is killed before any process of its node has called keel_init ends the job: a program without Keel cannot go on

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "runtime/base/address_range.h"
+
 enum {
     JOIN_LISTENER = 3, /* descriptors that the agent is started with: where the node's ranks come, */
     JOIN_CHANNEL = 4,  /* and the one that started it */
@@ -20,6 +22,7 @@ struct join_job {
     int32_t node, nodes, ranks;
     int32_t degrade; /* the user said KEEL_ON_FAILURE=degrade */
     char host[64];   /* numeric address of this node */
+    struct address_range range;
     char program[256];
 };
 

@@ -14,6 +14,7 @@
 
 #include <sodium.h>
 
+#include "runtime/base/address_range.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/fault.h"
@@ -21,6 +22,7 @@
 #include "runtime/base/words.h"
 #include "runtime/client/enter.h"
 #include "runtime/client/join.h"
+#include "runtime/client/handle.h"
 #include "runtime/client/living.h"
 #include "runtime/client/notify.h"
 #include "runtime/client/process.h"
@@ -167,13 +169,34 @@ static void unmap(void *user, void *memory, size_t bytes)
         munmap(memory, bytes);
 }
 
-static void find_range(void)
+/* The one that the job was given, or a usual one. */
+static bool find_range(const struct control_welcome *w)
 {
+    environment.range = w->range_base;
+    environment.range_bytes = w->range_bytes;
+    if (w->range_bytes) {
+        bool kept = range_keep(w->range_base, (size_t)w->range_bytes, MAP_FIXED_NOREPLACE);
+        if (!kept)
+            fprintf(stderr,
+                    "keel_init: rank %d cannot keep the addresses 0x%llx to 0x%llx free for the job's segments (%s)\n",
+                    w->rank, (unsigned long long)w->range_base, (unsigned long long)(w->range_base + w->range_bytes),
+                    ADDRESS_RANGE_ENV);
+        return kept;
+    }
+    if (env_is_valgrind()) { /* reserving so much takes it minutes, and more memory than there is */
+        fprintf(stderr,
+                "keel_init: rank %d is run by valgrind, which cannot hold the %d TiB of addresses that this job keeps "
+                "for segments: start the "
+                "job with %s=small in keelrun's environment\n",
+                w->rank, (int)(ranges[0].bytes >> 40), ADDRESS_RANGE_ENV);
+        return false;
+    }
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0] && !environment.range_bytes; i++)
         if (range_keep(ranges[i].base, (size_t)ranges[i].bytes, MAP_FIXED_NOREPLACE)) {
             environment.range = ranges[i].base;
             environment.range_bytes = ranges[i].bytes;
         }
+    return true;
 }
 
 static bool agent_is_gone(void *user)
@@ -244,12 +267,16 @@ static struct client_env environment = {.now = now,
 
 static keel_status map_page(int fd, const struct page **page)
 {
-    struct page head;
-    if (pread(fd, &head, sizeof head, 0) != sizeof head || head.magic != PAGE_MAGIC)
-        return KEEL_ERR_SYSTEM;
-    void *m = mmap(NULL, page_bytes(head.nodes, head.members, head.ranks), PROT_READ, MAP_SHARED, fd, 0);
-    if (m == MAP_FAILED)
+    const struct page *head = mmap(NULL, sizeof *head, PROT_READ, MAP_SHARED, fd, 0);
+    struct stat st;
+    if (head == MAP_FAILED)
         return KEEL_ERR_NOMEM;
+    bool good = fstat(fd, &st) == 0 && (size_t)st.st_size >= sizeof *head && head->magic == PAGE_MAGIC;
+    size_t bytes = good ? page_bytes(head->nodes, head->members, head->ranks) : 0;
+    munmap((void *)head, sizeof *head);
+    void *m = good ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (m == MAP_FAILED)
+        return good ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
     *page = m;
     return KEEL_OK;
 }
@@ -329,6 +356,7 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     log_init(who);
     if (!join_is()) /* else it has been */
         fault_init(w->node, w->rank, w->incarnation);
+    handle_is_watched = env_is_valgrind();
     const struct page *page = NULL;
     struct tp *net = NULL, *shm = NULL, *between = NULL;
     keel_status status = map_page(fds[0], &page);
@@ -339,7 +367,8 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
         status = KEEL_ERR_NOMEM;
     if (status == KEEL_OK)
         status = open_transports(w, &net, &shm, &between);
-    find_range();
+    if (status == KEEL_OK && !find_range(w))
+        status = KEEL_ERR_LIMIT; /* and told */
     if (status == KEEL_OK)
         status = client_init(&process_client, &environment, w, page, intents, net, shm);
     if (status != KEEL_OK) {
@@ -417,7 +446,7 @@ static keel_status begin(int keel_fd)
     keel_status status = !welcome                   ? KEEL_ERR_NOT_LAUNCHED
                          : fds[WELCOME_FDS - 1] < 0 ? KEEL_ERR_SYSTEM
                                                     : accept_welcome(&w, fds);
-    if (status != KEEL_OK)
+    if (status != KEEL_OK && status != KEEL_ERR_LIMIT)
         say_failed(status);
     int failure_fd = status == KEEL_OK ? fds[WELCOME_FDS - 1] : -1;
     for (int i = 0; i < WELCOME_FDS; i++)

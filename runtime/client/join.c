@@ -43,6 +43,8 @@ struct card {
     uint8_t secret[32];
     int32_t nodes_wanted, degrade;
     int32_t by_interface; /* host is the address of the interface that the user named */
+    int32_t watched;      /* by valgrind: one such process decides for all */
+    struct address_range range;
 };
 
 /* Second exchange. */
@@ -117,8 +119,12 @@ static void fill_card(struct card *c, int rank)
     c->by_interface = interface && *interface && address_on(interface, c->host, sizeof c->host);
     if (!c->by_interface)
         gethostname(c->host, sizeof c->host - 1);
+    c->watched = env_is_valgrind();
     if (rank > 0)
         return;
+    const char *range = getenv(ADDRESS_RANGE_ENV);
+    if (range && *range && !address_range_parse(range, &c->range))
+        log_warn("%s=%s is not %s", ADDRESS_RANGE_ENV, range, ADDRESS_RANGE_FORM);
     randombytes_buf(&c->job, sizeof c->job);
     randombytes_buf(c->secret, sizeof c->secret);
     uint64_t wanted = env_number("KEEL_NODES", 0);
@@ -368,6 +374,10 @@ static bool place(const struct card *cards, const struct keel_exchange *e, struc
     j->job = cards[0].job;
     memcpy(j->secret, cards[0].secret, sizeof j->secret);
     j->degrade = cards[0].degrade;
+    j->range = cards[0].range;
+    for (int r = 0; r < e->size && !j->range.bytes; r++)
+        if (cards[r].watched)
+            j->range = address_range_small();
     j->ranks = e->size;
     j->node = rank_node[e->rank];
     return true;

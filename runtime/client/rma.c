@@ -12,6 +12,8 @@ static_assert((int)KEEL_RMW_ADD == (int)ARITH_ADD && (int)KEEL_RMW_XOR == (int)A
                   (int)KEEL_RMW_COMPARE_SWAP == (int)ARITH_CAS,
               "the public operations are those of the messages");
 
+bool handle_is_watched;
+
 static keel_status bad_call(const struct client *c)
 {
     return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
@@ -135,6 +137,7 @@ keel_status rma_aggregate(struct client *c, keel_handle *handle)
     if (!c->ready || !handle)
         return bad_call(c);
     client_lock(c);
+    handle_tell_watcher(handle);
     bool in_use = handle_is(handle) && !handle_is_done(handle);
     if (!in_use) {
         *handle = (keel_handle){{0, 0, HANDLE_AGGREGATE}};
@@ -371,6 +374,7 @@ keel_status rma_use_at_once(struct client *c, keel_handle *handle)
 {
     if (!handle)
         return KEEL_OK;
+    handle_tell_watcher(handle);
     if (handle_rests(handle)) {
         handle_begin_done(handle);
         return KEEL_OK;

@@ -208,7 +208,7 @@ keel_status twins_flush(struct twins *t)
 {
     struct flush *f = t->flush;
     f->handle = (keel_handle){{0}};
-    f->begun = 0;
+    f->begun = f->rank = 0;
     f->n = f->bytes = f->under_way = 0;
     f->status = KEEL_OK;
     for (size_t g = 0; g < t->granules; g++) {

@@ -216,6 +216,8 @@ static void welcome(struct plane *p, struct process *k, int rank, uint32_t incar
     struct control_welcome w;
     ranks_welcome(a, k->proc, rank, incarnation, ep, k->intents, &w);
     w.secure = p->config.settings->secure;
+    w.range_base = p->config.settings->range.base;
+    w.range_bytes = p->config.settings->range.bytes;
     snprintf(w.host, sizeof w.host, "%s", p->host);
     snprintf(w.provider, sizeof w.provider, "%s", p->provider);
     int fds[WELCOME_FDS] = {p->page_fd,   intents_fd, shm_fds[0],

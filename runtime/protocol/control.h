@@ -63,5 +63,6 @@ struct control_welcome {
     uint32_t segments;    /* segments whose allocation is complete */
     uint32_t secure;      /* data connections are sealed */
     char provider[8];     /* and what carries them */
+    uint64_t range_base, range_bytes; /* addresses for segments, the same in all processes; bytes 0: what is usual */
 };
 #endif

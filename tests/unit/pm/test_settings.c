@@ -24,7 +24,8 @@ static const struct job_settings all = {.nodes = 3,
                                         .edges = edges,
                                         .edge_count = 4,
                                         .silence_ms = 900,
-                                        .dark_ms = 300};
+                                        .dark_ms = 300,
+                                        .range = {0x400000000, 0x800000000}};
 
 static void test_settings_arrive_as_they_were(void **state)
 {
@@ -46,6 +47,8 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_int_equal(got.edge_count, 4);
     assert_int_equal(got.silence_ms, 900);
     assert_int_equal(got.dark_ms, 300);
+    assert_int_equal(got.range.base, 0x400000000);
+    assert_int_equal(got.range.bytes, 0x800000000);
     /* and what is written of them is the same again: no member is left out above */
     json_t *again = settings_encode(&got);
     assert_true(json_equal(object, again));
@@ -75,7 +78,7 @@ static void test_settings_lack_nothing(void **state)
         assert_false(is_taken(less));
         json_decref(less);
     }
-    assert_int_equal(json_object_size(object), 13);
+    assert_int_equal(json_object_size(object), 15);
     json_decref(object);
     assert_false(is_taken(NULL));
 }
