@@ -67,7 +67,7 @@ enum { TAG_NODE_UP = 128, TAG_NODE_DOWN = 192 };
 
 /* Up to the first of the n: whom self tells, or whom it hears from; it is number `at` of them. Returns the steps; *levels: how many
  * levels are below it. Going down is the same backwards. */
-static int plan_node(const int *local, int n, int at, struct meet_step *steps, int *levels)
+static int plan_node(const uint16_t *local, int n, int at, struct meet_step *steps, int *levels)
 {
     int count = 0;
     for (*levels = 0; 1 << *levels < n; (*levels)++) {
@@ -85,18 +85,19 @@ static int plan_node(const int *local, int n, int at, struct meet_step *steps, i
 
 int meet_plan_nodes(const struct roster *r, const int *node, int self, struct meet_step *steps)
 {
-    int local[MEET_NODES_MAX], leader[MEET_NODES_MAX], locals = 0, leaders = 0, at = 0, place = -1, levels;
+    uint16_t local[MEET_NODES_MAX], leader[MEET_NODES_MAX];
+    int locals = 0, leaders = 0, at = 0, place = -1, levels;
     for (int m = roster_next(r, 0); m >= 0; m = roster_next(r, m + 1)) {
         int known = 0;
         while (known < leaders && node[leader[known]] != node[m])
             known++;
         if (known == leaders)
-            leader[leaders++] = m;
+            leader[leaders++] = (uint16_t)m;
         if (node[m] != node[self])
             continue;
         at = m == self ? locals : at;
         place = locals == 0 && m == self ? known : place;
-        local[locals++] = m;
+        local[locals++] = (uint16_t)m;
     }
     int count = plan_node(local, locals, at, steps, &levels);
     for (int64_t by = 1, tag = 0; place >= 0 && by < leaders; by *= 2, tag++) {

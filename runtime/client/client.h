@@ -114,6 +114,8 @@ struct lane {
     bool busy;
 };
 
+enum { CLIENT_EVENTS = 32 };
+
 struct client {
     struct client_env env;
     atomic_bool ready; /* other threads may call while one finalizes */
@@ -135,8 +137,9 @@ struct client {
         unsigned good;          /* others since then */
         unsigned pause, pauses; /* so many short ones follow; and will, when they are in vain again */
     } looks;
-    uint64_t move_at; /* not before */
-    uint64_t came;    /* events of transports and the hall, so many so far */
+    uint64_t move_at;                      /* not before */
+    struct tp_event events[CLIENT_EVENTS]; /* being handled: too many for a stack */
+    uint64_t came;                         /* events of transports and the hall, so many so far */
     /* operations and links */
     pthread_mutex_t lock;
     _Atomic unsigned

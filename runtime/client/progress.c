@@ -14,7 +14,6 @@ enum {
     SLEEP_MS = 5,
     YIELD_EVERY = 8, /* polls */
     DIRECT_EVERY = 4,
-    BATCH = 32,
     GLANCES = 50,
     GLANCES_DIRECT = 5,
     GLANCES_AGENT = 8,
@@ -39,8 +38,8 @@ static uint64_t look(struct client *c)
 
 static void poll_transport(struct client *c, struct tp *tp, uint64_t now)
 {
-    struct tp_event events[BATCH];
-    int n = tp_poll(tp, events, BATCH);
+    struct tp_event *events = c->events; /* no handler looks for more */
+    int n = tp_poll(tp, events, CLIENT_EVENTS);
     c->came += (uint64_t)n;
     for (int i = 0; i < n; i++) {
         if (events[i].type == TP_DONE)

@@ -305,7 +305,7 @@ static int on_cq_error(struct ofi_tp *tp, struct tp_event *event)
 /* *drained: the provider had nothing more to report */
 static int poll_cq(struct ofi_tp *tp, struct tp_event *events, int max, bool *drained)
 {
-    struct fi_cq_msg_entry entries[OFI_CQ_BATCH];
+    struct fi_cq_msg_entry *entries = tp->entries;
     int n = 0;
     while (n < max) {
         size_t want = max - n < OFI_CQ_BATCH ? (size_t)(max - n) : OFI_CQ_BATCH;

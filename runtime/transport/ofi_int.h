@@ -182,6 +182,7 @@ struct guard {
         struct sockaddr_in6 peer;
         uint64_t since_ns;
     } seen[GUARD_MAX];
+    int here[GUARD_MAX]; /* while some are dropped: connections of the same host, -1: dropped */
 };
 
 struct ofi_tp {
@@ -224,7 +225,8 @@ struct ofi_tp {
     struct fid_mr *scratch_mr;
     struct openings *openings;
     int hidden;
-    struct guard guard;
+    struct fi_cq_msg_entry entries[OFI_CQ_BATCH]; /* being handled: too many for a stack */
+    struct guard guard, guard_next;               /* as of the last sweep; of one that runs */
 };
 
 static inline struct ofi_tp *ofi_tp_of(struct tp *tp)

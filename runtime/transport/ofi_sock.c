@@ -233,7 +233,6 @@ bool ofi_sock_shutdown(struct ofi_ep *ep)
 
 struct sweep {
     struct ofi_tp *tp;
-    struct guard next;
     uint64_t now;
     bool all;
 };
@@ -249,7 +248,7 @@ static bool visit_incoming(int fd, void *arg)
     for (int i = 0; i < old->count; i++)
         if (old->seen[i].fd == fd && same_addr(&old->seen[i].peer, &peer))
             since = old->seen[i].since_ns;
-    struct guard *next = &sweep->next;
+    struct guard *next = &sweep->tp->guard_next;
     /* the provider reads the end of the stream and forgets it */
     if (sweep->all || next->count == GUARD_MAX || sweep->now - since >= GUARD_AFTER_MS * KEEL_NS_PER_MS)
         shutdown(fd, SHUT_RDWR);
@@ -268,7 +267,8 @@ static bool same_host(const struct sockaddr_in6 *a, const struct sockaddr_in6 *b
 /* Members say hello at once; who fills the queue is one of the address that has most connections in it. */
 static void drop_surplus(struct guard *g)
 {
-    int here[GUARD_MAX] = {0}; /* connections of the same host; -1: dropped */
+    int *here = g->here;
+    memset(here, 0, (size_t)g->count * sizeof *here);
     for (int i = 0; g->count > GUARD_WAITING && i < g->count; i++)
         for (int k = 0; k < g->count; k++)
             here[i] += same_host(&g->seen[i].peer, &g->seen[k].peer);
@@ -291,15 +291,12 @@ static void drop_surplus(struct guard *g)
 
 void ofi_sock_guard(struct ofi_tp *tp, enum guard_when when)
 {
-    static _Thread_local struct sweep sweep; /* too large for a stack */
-    sweep.tp = tp;
-    sweep.now = clock_now_ns();
-    sweep.all = when == GUARD_ALL;
-    sweep.next.count = 0;
+    struct sweep sweep = {.tp = tp, .now = clock_now_ns(), .all = when == GUARD_ALL};
     if (when == GUARD_IF_DUE && sweep.now < tp->guard.next_ns)
         return;
+    tp->guard_next.count = 0;
     sockets_of_epoll(tp->eq_fd, visit_incoming, &sweep);
-    drop_surplus(&sweep.next);
-    tp->guard = sweep.next;
+    drop_surplus(&tp->guard_next);
+    tp->guard = tp->guard_next;
     tp->guard.next_ns = sweep.now + GUARD_EVERY_MS * KEEL_NS_PER_MS;
 }

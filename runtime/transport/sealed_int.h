@@ -13,7 +13,7 @@ enum {
     PIECE = 16 * 1024,            /* bytes of a write or read in one frame */
     WINDOW = 64,                  /* frames of one ep with the transport below; more waits, unsealed */
     QUEUE_MAX = 64 * 1024 * 1024, /* copied bytes that wait in one ep */
-    INNER_BATCH = 64,
+    INNER_BATCH = 16,
 };
 
 enum frame_type { FRAME_MESSAGE = 1, FRAME_WRITE, FRAME_WRITTEN, FRAME_READ, FRAME_PART };
@@ -112,6 +112,7 @@ struct sealed_tp {
     struct frame_list free_frames;
     LIST_HEAD(, region) regions;
     LIST_HEAD(, tp_connreq) reqs;
+    uint8_t message[sizeof(struct head) + TP_MSG_MAX + BOX_TAG]; /* that is being sealed */
 };
 
 static inline struct sealed_tp *tp_of(const struct tp_ep *ep)

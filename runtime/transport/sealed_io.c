@@ -162,7 +162,7 @@ struct job *sealed_job_new(enum frame_type type, struct tp_op *op, const void *m
 
 static keel_status send_now(struct sealed_ep *ep, const void *header, size_t hlen, const void *body, size_t len)
 {
-    uint8_t bytes[sizeof(struct head) + TP_MSG_MAX + BOX_TAG];
+    uint8_t *bytes = tp_of(&ep->base)->message; /* too large for a stack */
     struct head head = {.type = FRAME_MESSAGE};
     memcpy(bytes, &head, sizeof head);
     if (hlen)
