@@ -25,6 +25,9 @@ typedef enum keel_redundancy {
 /* Collective over all live ranks: allocate a segment with bytes_per_rank bytes (0 is allowed) for every rank, zeroed.
  * All ranks must pass the same arguments. A restarted rank gets the job's existing segments in the order of allocation.
  * *out      owned by Keel until keel_segment_free.
+ * memory    a node's ranks' parts, and as much for each copy that it holds of another node's. It is taken page by page as it is written to. A copy that is larger
+ *           than the machine's memory and swap is KEEL_ERR_NOMEM at once, with a line that says how much there is, unless vm.overcommit_memory is 1; several
+ *           that are too much together are not found out before they are written to, and the kernel ends the agent then: its node dies.
  * blocks    until all have called it. A node that does not answer and is not declared dead is waited for, longer than KEEL_TIMEOUT_MS.
  * errors    the same on all ranks, and then nothing is left of it: KEEL_ERR_MISMATCH if arguments differ, or others make another call (for good, if that is one of keel/collective.h); KEEL_ERR_NOMEM or
  *           KEEL_ERR_LIMIT if one of them cannot have its part; what keel_fence_all would have told one of them. KEEL_ERR_STATE, of frees, too: inside a task.

@@ -102,3 +102,13 @@ uint64_t room_bytes(const char *root)
         fclose(f);
     return least;
 }
+
+uint64_t room_ever(const char *root)
+{
+    enum { PROMISE_ALL = 1 };
+    static const char *const all[] = {"MemTotal:", "SwapTotal:"};
+    uint64_t kib = read_lines(root, "/proc", "meminfo", all, 2), how = 0;
+    if (read_number(root, "/proc/sys/vm", "overcommit_memory", &how) && how == PROMISE_ALL)
+        return UINT64_MAX;
+    return kib ? kib * 1024 : UINT64_MAX;
+}

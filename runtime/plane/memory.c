@@ -2,28 +2,78 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "runtime/base/log.h"
 #include "runtime/base/room.h"
 
 enum {
+    LARGE = 16 * 1024 * 1024, /* copies below are made without a look at what the machine has */
+    REASONS_MAX = 8,
     SPARE = 16 * 1024 * 1024,      /* stays free for the processes of the node */
     SHARE = 16,                    /* of what is free then: others may be taking from it as well */
     CREDIT_MIN = 256 * 1024,       /* so that looking costs little beside writing */
     CREDIT_MAX = 64 * 1024 * 1024, /* and not too late */
 };
 
+/* A copy takes memory as it is written to: where there can never be so much, whoever writes would be killed long after an allocation that went well. */
+static bool can_ever_be(size_t bytes)
+{
+    static const double GB = 1e9;
+    uint64_t ever = bytes >= LARGE ? room_ever("") : UINT64_MAX;
+    struct rlimit limit;
+    if (bytes > ever) {
+        log_warn(
+            "a copy of a segment would be of %.1f GB, and this machine has %.1f GB of memory and swap: refused (with "
+            "vm.overcommit_memory=1 it is made, and the job ends when it writes to more than there is)",
+            (double)bytes / GB, (double)ever / GB);
+        return false;
+    }
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) { /* and a signal would end us */
+        log_warn("a copy of a segment would be of %.1f GB, and files may have %.1f GB: refused (ulimit -f)",
+                 (double)bytes / GB, (double)limit.rlim_cur / GB);
+        return false;
+    }
+    return true;
+}
+
+/* Once for each reason: who wants memory asks again and again. */
+static void say_refused(const char *what, size_t bytes, int error)
+{
+    static int said[REASONS_MAX];
+    for (int i = 0; i < REASONS_MAX; i++)
+        if (said[i] == error)
+            return;
+        else if (!said[i]) {
+            said[i] = error;
+            break;
+        }
+    log_warn("no memory for a copy of a segment, %zu bytes: %s: %s%s", bytes, what, strerror(error),
+             error == EMFILE   ? " (ulimit -n)"
+             : error == ENFILE ? " (fs.file-max)"
+             : error == ENOMEM ? " (ulimit -v, vm.max_map_count, vm.overcommit_memory)"
+                               : "");
+}
+
 /* A copy is a memfd: its handle is the descriptor. */
 keel_status memory_make(void *user, size_t bytes, void **base, int64_t *handle)
 {
     (void)user;
+    if (!can_ever_be(bytes))
+        return KEEL_ERR_NOMEM;
     int fd = memfd_create("keel-segment", MFD_CLOEXEC);
-    if (fd < 0) /* no descriptor is left: as when there is no memory, others may have some */
-        return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
-    void *m =
-        ftruncate(fd, (off_t)bytes) == 0 ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (fd < 0) { /* no descriptor is left: as when there is no memory, others may have some */
+        int error = errno;
+        say_refused("memfd_create", bytes, error);
+        return error == EMFILE || error == ENFILE || error == ENOMEM ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
+    }
+    bool sized = ftruncate(fd, (off_t)bytes) == 0;
+    void *m = sized ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     if (m == MAP_FAILED) {
+        say_refused(sized ? "mmap" : "ftruncate", bytes, errno);
         close(fd);
         return KEEL_ERR_NOMEM;
     }

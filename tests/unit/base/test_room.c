@@ -100,6 +100,20 @@ static void test_room_in_a_container_is_that_of_the_mount(void **state)
     assert_int_equal(room_bytes(root), 1500000);
 }
 
+static void test_room_ever_is_memory_and_swap_unless_all_is_promised(void **state)
+{
+    (void)state;
+    assert_true(room_ever(root) == UINT64_MAX);
+    write_file("/proc/meminfo", "MemTotal: 3000 kB\nMemAvailable: 5 kB\nSwapCached: 7 kB\nSwapTotal: 1000 kB\n");
+    assert_int_equal(room_ever(root), 4000 * 1024);
+    write_file("/proc/sys/vm/overcommit_memory", "0\n");
+    assert_int_equal(room_ever(root), 4000 * 1024);
+    write_file("/proc/sys/vm/overcommit_memory", "2\n");
+    assert_int_equal(room_ever(root), 4000 * 1024);
+    write_file("/proc/sys/vm/overcommit_memory", "1\n");
+    assert_true(room_ever(root) == UINT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -108,6 +122,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_room_of_version_two_is_the_least_of_all_groups_above, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room_of_version_one_is_that_of_the_memory_controller, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room_in_a_container_is_that_of_the_mount, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_room_ever_is_memory_and_swap_unless_all_is_promised, setup, teardown),
     };
     return cmocka_run_group_tests_name("room", tests, NULL, NULL);
 }
