@@ -129,29 +129,15 @@ static void flush_pieces(struct twins *t)
         flush_wait(t);
 }
 
-static void flush_put(struct twins *t, int rank, size_t offset, uint8_t *src, size_t len)
+/* Bytes of the copy, in the part of the rank. */
+static void flush_put(struct twins *t, int rank, size_t from, size_t to)
 {
     struct flush *f = t->flush;
     if (f->n == BATCH || f->bytes >= PUT_BYTES || f->rank != rank)
         flush_pieces(t);
     f->rank = rank;
-    f->bytes += len;
-    f->piece[f->n++] = (keel_piece){offset, src, len};
-}
-
-/* Bytes of the copy, which lie in the parts of the ranks of this node. */
-static void flush_run(struct twins *t, size_t from, size_t to)
-{
-    const struct client *c = t->client;
-    const keel_segment *s = t->segment;
-    uint32_t slot = page_rank(c->page, c->rank)->slot;
-    for (int r = 0; r < c->size; r++) {
-        const struct page_rank *k = page_rank(c->page, r);
-        size_t part = (size_t)s->part_at[r], end = part + (size_t)s->part_bytes[r];
-        size_t lo = from > part ? from : part, hi = to < end ? to : end;
-        if (k->slot == slot && lo < hi)
-            flush_put(t, r, lo - part, t->own + lo, hi - lo);
-    }
+    f->bytes += to - from;
+    f->piece[f->n++] = (keel_piece){from - (size_t)t->segment->part_at[rank], t->own + from, to - from};
 }
 
 static uint64_t word_at(const uint8_t *p)
@@ -159,12 +145,10 @@ static uint64_t word_at(const uint8_t *p)
     return __atomic_load_n((const uint64_t *)(const void *)p, __ATOMIC_RELAXED);
 }
 
-/* The words of a granule that other copies may not have, in runs. Copies are whole pages: so are granules. */
-static void flush_granule(struct twins *t, size_t g)
+/* Words from `at` on that are all to be put, or differ from their twins, in runs. */
+static void flush_words(struct twins *t, int rank, size_t at, size_t end, bool all)
 {
-    bool all = !twin_holds(t, g);
-    size_t end = g * t->granule + granule_bytes(t, g);
-    for (size_t at = g * t->granule; at < end;) {
+    while (at < end) {
         if (!all && word_at(t->own + at) == word_at(t->twin + at)) {
             at += 8;
             continue;
@@ -172,7 +156,28 @@ static void flush_granule(struct twins *t, size_t g)
         size_t from = at;
         while (at < end && at - from < RUN_BYTES && (all || word_at(t->own + at) != word_at(t->twin + at)))
             at += 8;
-        flush_run(t, from, at);
+        flush_put(t, rank, from, at < end ? at : end); /* the last word of a part may be shorter */
+    }
+}
+
+/* What a living neighbour stores now, into its part of the granule, would be overwritten unseen in the copy here by what was put for it: it brings
+ * its part itself. For who is dead nobody else does. */
+static bool flush_brings(const struct twins *t, int rank)
+{
+    const struct page_rank *self = page_rank(t->client->page, t->client->rank), *k = page_rank(t->client->page, rank);
+    return rank == t->client->rank || (k->slot == self->slot && (int32_t)(atomic_load(&k->where) >> 32) < 0);
+}
+
+/* The words of a granule that other copies may not have. Copies are whole pages, and parts begin with a word: so do granules. */
+static void flush_granule(struct twins *t, size_t g)
+{
+    const keel_segment *s = t->segment;
+    bool all = !twin_holds(t, g);
+    size_t from = g * t->granule, to = from + granule_bytes(t, g);
+    for (int r = 0; r < t->client->size; r++) {
+        size_t part = (size_t)s->part_at[r], end = part + (size_t)s->part_bytes[r];
+        if (part < to && from < end && flush_brings(t, r))
+            flush_words(t, r, from > part ? from : part, to < end ? to : end, all);
     }
 }
 

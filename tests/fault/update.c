@@ -71,15 +71,12 @@ static void store_all(void)
     EXPECT(((int64_t *)keel_address(told, me))[WORDS - 1] == value(me, WORDS - 1, 1));
 }
 
-/* The first rank of a node stores into the parts of all that are on it. */
-static void store_for_neighbours(int round)
+/* Pieces have words of two neighbours, who flush while the other one stores. */
+static void store_beside_neighbours(int round)
 {
-    for (int r = 0; r < me; r++)
-        if (keel_rank_node(r) == keel_rank_node(me))
-            return;
-    for (int r = me; r < n; r++)
-        for (int i = 0; i < WORDS && keel_rank_node(r) == keel_rank_node(me); i++)
-            ((int64_t *)keel_address(shared, r))[i] = value(r, i, round);
+    volatile int64_t *mine = keel_address(shared, me);
+    for (int i = 0; i < WORDS; i++)
+        mine[i] = value(me, i, round);
 }
 
 /* Several updates at a time, which overlap; of one byte, of all; one that is never ended, and one that never began. */
@@ -105,7 +102,7 @@ static int piece_at(size_t at)
     return at == 4097 ? 3 : at == 9000 ? 4 : at < 8000 ? 1 : 2;
 }
 
-/* What update_end and flushes of store_pieces, store_for_neighbours and stores_of_threads have brought. */
+/* What update_end and flushes of store_pieces, store_beside_neighbours and stores_of_threads have brought. */
 static void look_at_pieces(int rank, int round)
 {
     static unsigned char byte[PIECES];
@@ -318,7 +315,7 @@ int main(int argc, char **argv)
     wrong_arguments();
     faults(copies);
     store_all();
-    store_for_neighbours(1);
+    store_beside_neighbours(1);
     store_pieces();
     for (int r = 0; r < n; r++) { /* one after the other: a node's ranks share what is watched */
         CHECK(keel_barrier());
@@ -336,7 +333,7 @@ int main(int argc, char **argv)
     int64_t *mine = keel_address(seen, me);
     for (int i = 1; i < WORDS; i += STEP)
         mine[i] = value(me, i, 3);
-    store_for_neighbours(2);
+    store_beside_neighbours(2);
     CHECK(keel_update_flush(shared));
     rest(3);
     for (int r = me; r < n; r += n) {

@@ -8,6 +8,7 @@ from cluster import Cluster
 
 UPDATE = os.environ.get("KEEL_UPDATE", "build/tests/fault/update")
 BEGUN = os.environ.get("KEEL_BEGUN", "build/tests/fault/begun")
+BESIDE = os.environ.get("KEEL_BESIDE", "build/tests/fault/beside")
 HEIR = os.environ.get("KEEL_HEIR", "build/tests/fault/heir")
 TAKEN = os.environ.get("KEEL_TAKEN", "build/tests/fault/taken")
 RANKS, NODES = 5, 3
@@ -88,6 +89,11 @@ def test_what_another_one_flushes_where_a_process_died_in_an_update_outlives_the
         at_phase(job, 1)
         assert job.verify(3)["result"] == "differs"  # and what the death had to change is over
         go_on(job)
+        assert job.wait() == 0, job.stderr()
+
+
+def test_what_neighbours_store_while_one_flushes_stays():
+    with Cluster(3, [BESIDE], ranks=6, on_failure="degrade", options=FAR) as job:
         assert job.wait() == 0, job.stderr()
 
 

@@ -259,6 +259,18 @@ static void wait_at_gate(struct program *p, int gate)
     r->at_gate = 0;
 }
 
+/* Its neighbours flush at the same time: what it stores is its own part's. joins: they may be bringing what the process before it had left. */
+static bool flush_between_stores(struct program *p, bool joins)
+{
+    if (!joins)
+        program_stores(p);
+    if (p->over || !program_flush(p))
+        return false;
+    if (!joins)
+        program_stores(p);
+    return !p->over;
+}
+
 static bool one_stage(struct program *p, int k)
 {
     struct world *w = p->w;
@@ -272,7 +284,7 @@ static bool one_stage(struct program *p, int k)
     if (stage->kind == STAGE_FLUSH ||
         (flushes && k == p->first && p->r->incarnation)) /* the others may be there already */
         actions = 0;
-    if (stage->kind == STAGE_FLUSH && !program_flush(p))
+    if (stage->kind == STAGE_FLUSH && !flush_between_stores(p, k == p->first && p->r->incarnation))
         return false;
     c->timeout_ns = w->setup.timeout_ns;
     int exit_at = sched_chance(&w->sched, w->setup.exits) ? (int)sched_below(&w->sched, (uint64_t)actions + 1) : -1;

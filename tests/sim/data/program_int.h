@@ -73,6 +73,8 @@ void program_chain_wait(struct program *p, int stage);
 
 /* program_ops.c, too: a put of its own into that rank's part of the segment that is complete at its return; false: it is not. */
 bool program_put_to(struct program *p, int segment, int rank);
+/* Plain stores into its own part while others flush, or before and behind its own flush. */
+void program_stores(struct program *p);
 /* A mutex that a thread of the rank has left to the others; false: none. */
 bool program_give_back(struct program *p);
 

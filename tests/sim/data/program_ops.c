@@ -147,8 +147,8 @@ static struct region *region_of_the_gone(const struct program *p, int segment)
     return found;
 }
 
-/* Into its own part, by the rank's own thread. Few wait for a flush at a time: the model cannot tell many apart. */
-static void store(struct program *p, int segment)
+/* Into its own part, by the rank's own thread. Few wait for a flush at a time: the model cannot tell many apart. updates: perhaps within one. */
+static void store(struct program *p, int segment, bool updates)
 {
     struct region *g = sched_chance(program_random(p), 0.4) ? region_of_the_gone(p, segment) : NULL;
     size_t offset, len;
@@ -171,11 +171,21 @@ static void store(struct program *p, int segment)
     uint8_t *bytes = sim_alloc(len);
     fill(p, bytes, len);
     g->stored = true;
-    if (sched_chance(program_random(p), 0.2))
+    if (updates && sched_chance(program_random(p), 0.2))
         program_update(p, g, offset, bytes, len);
     else
         program_store(p, g, offset, bytes, len);
     free(bytes);
+}
+
+void program_stores(struct program *p)
+{
+    for (uint64_t n = sched_below(program_random(p), 4); n > 0 && !p->over; n--) {
+        int segment = (int)sched_below(program_random(p), (uint64_t)p->w->model->segments);
+        if (p->twins[segment])
+            store(p, segment, false);
+        process_spend(p->process, sched_below(program_random(p), 20 * US));
+    }
 }
 
 bool program_put_to(struct program *p, int segment, int rank)
@@ -628,7 +638,7 @@ void program_action(struct program *p)
         return;
     }
     if (segment >= 0 && p->twins[segment] && sched_chance(s, p->w->setup.actions < 5 ? 0.8 : 0.3))
-        store(p, segment);
+        store(p, segment, true);
     else if (segment < 0 || kind < 8)
         process_spend(p->process, sched_below(s, 200 * US));
     else if (kind < 45)

@@ -220,6 +220,8 @@ RULES = [
          "           (route.lost || route.tag);"),
     rule("R17", "a twin holds where a process that died had stored", CLIENT + "twins.c",
          "    return then.alone && then.tag", "    return then.tag"),
+    rule("R17", "a flush brings what living neighbours have in its pieces", CLIENT + "twins.c",
+         "(k->slot == self->slot && (int32_t)(atomic_load(&k->where) >> 32) < 0)", "k->slot == self->slot"),
     rule("R17", "a twin holds where others have written through Keel", CLIENT + "twins.c",
          " && then.mark == now.mark", ""),
     rule("R17", "what is stored on the writer's own node is not marked", CLIENT + "op_send.c",

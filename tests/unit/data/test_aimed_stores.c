@@ -145,6 +145,18 @@ static void test_aimed_stores_where_nobody_else_was_are_brought_alone(void **sta
     assert_int_equal(beside, 9);
 }
 
+/* Else the old word of one that stores meanwhile comes over its new one, and its own flush sees no difference. */
+static void test_aimed_flush_of_a_whole_piece_leaves_the_words_of_neighbours(void **state)
+{
+    (void)state;
+    int64_t stored, beside;
+    shadow->part_bytes[3] = BESIDE; /* what lies behind is in another one's part */
+    store_again(true, &stored, &beside);
+    shadow->part_bytes[3] = SEG_BYTES;
+    assert_int_equal(stored, 7);
+    assert_int_equal(beside, 9);
+}
+
 /* They share one place, which nobody empties: never is it said that nobody else was there. */
 static void test_aimed_stores_of_the_last_of_many_ranks_are_never_alone(void **state)
 {
@@ -172,6 +184,8 @@ int main(void)
             test_aimed_stores_of_a_process_that_died_are_brought_with_the_same_stores_of_the_next, stores_open,
             stores_close),
         cmocka_unit_test_setup_teardown(test_aimed_stores_where_nobody_else_was_are_brought_alone, stores_open,
+                                        stores_close),
+        cmocka_unit_test_setup_teardown(test_aimed_flush_of_a_whole_piece_leaves_the_words_of_neighbours, stores_open,
                                         stores_close),
         cmocka_unit_test(test_aimed_stores_of_the_last_of_many_ranks_are_never_alone),
     };
