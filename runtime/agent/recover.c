@@ -252,24 +252,27 @@ static void tell_group(struct agent *a, int group, const struct view_group *old)
                   redundancy, g->copy[0].node, g->copy[1].node);
 }
 
-/* What is redundant now, over the groups of classes that are in use. */
+/* What is redundant now: groups of classes that are in use which are being made equal, and those with bytes of the program's that lack copies. */
 struct redundancy {
-    int repairing, reduced; /* groups */
-    int first_reduced;      /* slot */
+    int repairing, reduced;
+    int first_reduced; /* slot */
 };
 
 static struct redundancy redundancy_now(const struct agent *a)
 {
     struct redundancy now = {0};
-    bool used[CLASSES];
-    for (unsigned c = 0; c < CLASSES; c++)
+    bool used[CLASSES], holds[CLASSES];
+    for (unsigned c = 0; c < CLASSES; c++) {
         used[c] = segments_use(a, c);
+        holds[c] = segments_hold(a, c);
+    }
     for (int group = 0; group < agent_groups(a); group++) {
         const struct view_group *g = &a->view.group[group];
         if (!used[group_class(group)])
             continue;
         now.repairing += g->mode == GROUP_REPAIR;
-        if (g->copies <= (int)group_class(group) && now.reduced++ == 0)
+        bool asked = holds[group_class(group)] && a->view.slot_ranks[group_slot(group)] > 0;
+        if (asked && g->copies <= (int)group_class(group) && now.reduced++ == 0)
             now.first_reduced = group_slot(group);
     }
     return now;

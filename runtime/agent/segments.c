@@ -50,6 +50,14 @@ bool segments_use(const struct agent *a, unsigned redundancy)
     return false;
 }
 
+bool segments_hold(const struct agent *a, unsigned redundancy)
+{
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        if (s->redundancy == redundancy && s->seg != SYSTEM_SEGMENT && s->bytes_per_rank > 0)
+            return true;
+    return false;
+}
+
 uint32_t segments_complete(const struct agent *a, uint64_t instances)
 {
     uint32_t n = a->store.limit;

@@ -27,4 +27,6 @@ uint32_t segments_complete(const struct agent *a, uint64_t instances);
 void segments_fini(struct agent *a);
 /* Is there a segment of this redundancy? */
 bool segments_use(const struct agent *a, unsigned redundancy);
+/* One with bytes, that the program has asked for? */
+bool segments_hold(const struct agent *a, unsigned redundancy);
 #endif

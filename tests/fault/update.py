@@ -43,6 +43,8 @@ def run(redundancy, die):
         at_phase(job, 4)
         if lost:  # what a rank that died alone had not brought nobody brings
             job.expect_equal()
+            said = "reduced" if redundancy == "triple" else "restored"  # two nodes have room for shadows
+            assert job.has("redundancy_" + said) and not job.has("redundancy_" + ("restored" if said == "reduced" else "reduced"))
         go_on(job)
         code, lines = job.wait(), job.stdout().splitlines()
         assert code == 0, (code, job.stderr())
