@@ -10,6 +10,7 @@
 #include "pm/wire/orphans.h"
 #include "pm/wire/ticket.h"
 #include "runtime/base/join.h"
+#include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
 
 #include <argp.h>
@@ -24,7 +25,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,7 +115,7 @@ static void detach(int say)
     dup2(say, STDOUT_FILENO);
     dup2(say, STDERR_FILENO);
     fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK); /* a frozen stub must not freeze us */
-    syscall(SYS_close_range, 3u, ~0u, 0u);
+    kernel_close_from(3, false);
     survive_writing();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
@@ -143,7 +143,7 @@ static int run_joined(void)
     if (fcntl(STDERR_FILENO, F_GETFD) < 0)
         dup2(null,
              STDERR_FILENO); /* else something of ours gets that number, and is lost when the log is caught there */
-    syscall(SYS_close_range, JOIN_CHANNEL + 1u, ~0u, 0u);
+    kernel_close_from(JOIN_CHANNEL + 1, false);
     survive_writing();
     descriptors_raise(&launch.descriptors);
     log_init("keeld");

@@ -1,11 +1,11 @@
 #include "pm/agent/process.h"
 
 #include "pm/wire/message.h"
+#include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,8 +71,8 @@ static _Noreturn void child_run(const struct process_spec *spec, const struct ch
     /* nothing of ours goes on in the program, or in what it leaves behind: not the listeners, not the sockets to other
      * nodes, which would keep us alive for them when we are dead */
     if (dup2(f->in[0], 0) < 0 || dup2(f->out[0][1], 1) < 0 || dup2(f->out[1][1], 2) < 0 ||
-        syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) < 0 || fcntl(f->pmi[1], F_SETFD, 0) < 0 ||
-        fcntl(f->keel[1], F_SETFD, 0) < 0 || setrlimit(RLIMIT_NOFILE, &spec->descriptors) < 0)
+        !kernel_close_from(3, true) || fcntl(f->pmi[1], F_SETFD, 0) < 0 || fcntl(f->keel[1], F_SETFD, 0) < 0 ||
+        setrlimit(RLIMIT_NOFILE, &spec->descriptors) < 0)
         failed = errno;
     if (!failed && spec->cwd && chdir(spec->cwd) < 0)
         failed = -errno;
@@ -345,17 +344,16 @@ struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, 
     p->user = user;
     p->events = *events;
     p->hold_output = spec->hold_output;
-    p->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    p->pidfd = process_open(pid);
     if (p->pidfd < 0) {
         *error = errno;
-        *what = "pidfd_open";
+        *what = "cannot watch the process";
         kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
         close_all(&f);
         free(p);
         return NULL;
     }
-    fcntl(p->pidfd, F_SETFD, FD_CLOEXEC);
     uv_poll_init(loop, &p->exit_watch, p->pidfd);
     p->exit_watch.data = p;
     uv_timer_init(loop, &p->drain);
@@ -383,10 +381,9 @@ struct process *process_start(uv_loop_t *loop, const struct process_spec *spec, 
 
 struct process *process_adopt(uv_loop_t *loop, pid_t pid, int lifeline, const struct process_events *events, void *user)
 {
-    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int pidfd = process_open(pid);
     if (pidfd < 0)
         return NULL;
-    fcntl(pidfd, F_SETFD, FD_CLOEXEC);
     struct process *p = pm_alloc(sizeof *p);
     p->pid = pid;
     p->pidfd = pidfd;
@@ -512,7 +509,7 @@ void process_kill(struct process *p, int signal_number)
     if (p->exited)
         return;
     if (p->lifeline >= 0) { /* its group may be its launcher's */
-        (void)syscall(SYS_pidfd_send_signal, p->pidfd, signal_number, NULL, 0);
+        (void)process_signal(p->pidfd, signal_number);
         return;
     }
     kill(-p->pid, signal_number);
@@ -525,7 +522,7 @@ void process_free(struct process *p)
     process_close_pmi(p);
     uv_close((uv_handle_t *)&p->drain, handle_closed);
     uv_close((uv_handle_t *)&p->silence, handle_closed);
-    close(p->pidfd);
+    process_close(p->pidfd);
     p->pidfd = -1;
     if (p->lifeline >= 0)
         close(p->lifeline);

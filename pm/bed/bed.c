@@ -2,6 +2,7 @@
 
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/kernel.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +21,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -226,7 +226,7 @@ static int find_inhabitants(const struct stat *spaces, int count, bool with_mpie
             continue;
         for (int i = 0; i < count; i++)
             if (spaces[i].st_ino == st.st_ino && spaces[i].st_dev == st.st_dev && (with_mpiexec || !is_mpiexec(pid))) {
-                int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+                int fd = process_open(pid);
                 if (fd >= 0)
                     fds[found++] = (struct pollfd){.fd = fd, .events = POLLIN};
                 break;
@@ -249,7 +249,7 @@ static bool wait_until_empty(const struct stat *spaces, int count, bool of_mpiex
             while ((ready = poll(&fds[i], 1, timeout_ms)) < 0 && errno == EINTR)
                 ;
             ended = ended && ready != 0;
-            close(fds[i].fd);
+            process_close(fds[i].fd);
         }
         if (!ended)
             return false;
@@ -263,8 +263,8 @@ static void kill_inhabitants(const struct stat *spaces, int count)
     struct pollfd fds[KILLED];
     int found = find_inhabitants(spaces, count, true, fds, KILLED);
     for (int i = 0; i < found; i++) {
-        syscall(SYS_pidfd_send_signal, fds[i].fd, SIGKILL, NULL, 0);
-        close(fds[i].fd);
+        (void)process_signal(fds[i].fd, SIGKILL);
+        process_close(fds[i].fd);
     }
 }
 
@@ -311,7 +311,7 @@ static void sweep(void)
                 count++;
         }
         if (find_inhabitants(spaces, count, true, &one, 1) > 0)
-            close(one.fd);
+            process_close(one.fd);
         else
             demolish(job_id, BED_NODES_MAX - 1);
         close(guard);
@@ -334,7 +334,7 @@ static _Noreturn void guardian_run(uint64_t job_id, int nodes, int pipe_fd, int 
     int pipe_copy = fcntl(pipe_fd, F_DUPFD, 5), guard_copy = fcntl(guard_fd, F_DUPFD, 5);
     dup2(pipe_copy, 3);
     dup2(guard_copy, 4);
-    syscall(SYS_close_range, 5u, ~0u, 0u);
+    kernel_close_from(5, false);
     if (chdir("/") < 0)
         _exit(1);
     while (read(3, &byte, 1) < 0 && errno == EINTR)
@@ -396,10 +396,10 @@ void bed_netns_destroy(struct bed_netns *bed)
         close(bed->home);
     close(bed->guardian_pipe);
     if (bed->guardian > 0) {
-        struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, bed->guardian, 0), .events = POLLIN};
+        struct pollfd p = {.fd = process_open(bed->guardian), .events = POLLIN};
         if (p.fd >= 0) {
             poll(&p, 1, GUARDIAN_WAIT_MS);
-            close(p.fd);
+            process_close(p.fd);
         }
         int status = 0;
         /* somebody killed the guardian: its work is ours; if it only has to wait longer, it does its work without us */

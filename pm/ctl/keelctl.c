@@ -8,6 +8,7 @@
 #include "pm/wire/session.h"
 #include "pm/wire/ticket.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/kernel.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { ANSWER_MS = 2000, STOP_MS = 10000, VERIFY_MS = 600000, ARGS_MAX = 6, EXIT_DIFFER = 3, EXIT_BUSY = 4 };
@@ -348,7 +348,7 @@ static int process_behind(int fd)
     socklen_t len = sizeof peer;
     if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         return -1;
-    return (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    return process_open(peer.pid);
 }
 
 static int do_stop(const struct job_agents *job)
@@ -367,7 +367,7 @@ static int do_stop(const struct job_agents *job)
         if (p.fd < 0)
             continue;
         (void)poll(&p, 1, STOP_MS);
-        close(p.fd);
+        process_close(p.fd);
     }
     free(processes);
     return 0;

@@ -3,13 +3,13 @@
 #include "pm/wire/settings.h"
 #include "pm/wire/codec.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -229,7 +229,7 @@ static void kill_agents(struct job *j)
 {
     for (int i = 0; i < j->total; i++)
         if (j->nodes[i].phase == NODE_LOST && j->nodes[i].agent_fd >= 0)
-            syscall(SYS_pidfd_send_signal, j->nodes[i].agent_fd, SIGKILL, NULL, 0);
+            (void)process_signal(j->nodes[i].agent_fd, SIGKILL);
 }
 
 static void end_if_all_gone(struct job *j)
@@ -351,7 +351,7 @@ static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
     n->conn = c;
     tell_restart(j, (int)node);
     if (j->options->bed != BED_NONE)
-        n->agent_fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+        n->agent_fd = process_open((pid_t)pid);
     if (!version || strcmp(version, KEEL_VERSION) != 0) {
         char name[128], why[256];
         snprintf(why, sizeof why, "%s has keeld %s, this is keelrun " KEEL_VERSION,

@@ -2,17 +2,16 @@
 
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,7 +50,7 @@ static void handle_closed(uv_handle_t *handle)
     struct hydra *h = handle->data;
     if (--h->handles > 0)
         return;
-    close(h->pidfd);
+    process_close(h->pidfd);
     h->pidfd = -1;
     h->events.ended(h, h->wait_status);
 }
@@ -143,7 +142,7 @@ void hydra_settled(struct hydra *h)
 void hydra_signal(struct hydra *h, int signal)
 {
     if (h->running)
-        syscall(SYS_pidfd_send_signal, h->pidfd, signal, NULL, 0);
+        (void)process_signal(h->pidfd, signal);
 }
 
 /* In the child, between fork and exec: async-signal-safe calls only. A session of its own: a Ctrl-C at the terminal is for keelrun,
@@ -157,8 +156,7 @@ static _Noreturn void child_run(const struct hydra_command *command, int output,
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
     int null = open("/dev/null", O_RDONLY);
-    if (null >= 0 && dup2(null, 0) >= 0 && dup2(output, 1) >= 0 && dup2(output, 2) >= 0 &&
-        syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC) >= 0 &&
+    if (null >= 0 && dup2(null, 0) >= 0 && dup2(output, 1) >= 0 && dup2(output, 2) >= 0 && kernel_close_from(3, true) &&
         (!command->descriptors || setrlimit(RLIMIT_NOFILE, command->descriptors) >= 0))
         execvpe(command->argv[0], (char *const *)command->argv, command->env);
     int failed = errno;
@@ -206,7 +204,7 @@ void hydra_start(struct hydra *h, const struct hydra_command *command)
     }
     rc = spawn(h, command, fds[1]);
     close(fds[1]);
-    if (rc == 0 && (h->pidfd = (int)syscall(SYS_pidfd_open, h->pid, 0)) < 0)
+    if (rc == 0 && (h->pidfd = process_open(h->pid)) < 0)
         rc = errno;
     if (rc != 0) {
         close(fds[0]);
@@ -214,7 +212,6 @@ void hydra_start(struct hydra *h, const struct hydra_command *command)
         h->events.ended(h, -1);
         return;
     }
-    fcntl(h->pidfd, F_SETFD, FD_CLOEXEC);
     h->running = true;
     h->handles = 3;
     uv_pipe_init(h->loop, &h->output, 0);

@@ -1,13 +1,13 @@
 #include "pm/wire/orphans.h"
 
 #include "runtime/base/clock.h"
+#include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,14 +40,14 @@ void orphans_reap(bool (*keep)(void *user, pid_t pid), void *user)
 /* Whoever was killed ends soon, but perhaps not at once: in the middle of a system call, or in the hands of a debugger. */
 static void await_end(pid_t pid, uint64_t deadline_ns)
 {
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int fd = process_open(pid);
     uint64_t now = clock_now_ns();
     struct pollfd ended = {.fd = fd, .events = POLLIN};
     if (fd < 0)
         return;
     if (now < deadline_ns)
         (void)poll(&ended, 1, (int)((deadline_ns - now) / KEEL_NS_PER_MS) + 1);
-    close(fd);
+    process_close(fd);
     waitpid(pid, NULL, WNOHANG);
 }
 

@@ -1,0 +1,248 @@
+#include "runtime/base/kernel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool is_missing(int error)
+{
+    return error == ENOSYS || error == EPERM;
+}
+
+/* ---- descriptors ---- */
+
+static void close_one(int fd, bool by_exec)
+{
+    if (by_exec)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    else
+        close(fd);
+}
+
+struct entry { /* struct linux_dirent64, which no header has */
+    uint64_t inode, offset;
+    uint16_t bytes;
+    uint8_t type;
+    char name[];
+};
+
+/* -1: it is no number. */
+static int number(const char *text)
+{
+    int n = 0;
+    for (; *text >= '0' && *text <= '9' && n < 100000000; text++)
+        n = n * 10 + (*text - '0');
+    return *text ? -1 : n;
+}
+
+static bool close_listed(int first, bool by_exec)
+{
+    _Alignas(struct entry) char buffer[4096];
+    long n = -1;
+    int list = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (list >= 0 && (n = syscall(SYS_getdents64, list, buffer, sizeof buffer)) > 0)
+        for (long at = 0; at < n;) {
+            const struct entry *e = (const struct entry *)(buffer + at);
+            int fd = number(e->name);
+            if (fd >= first && fd != list)
+                close_one(fd, by_exec);
+            at += e->bytes;
+        }
+    if (list >= 0)
+        close(list);
+    return n == 0;
+}
+
+static bool close_all_numbers(int first, bool by_exec)
+{
+    enum { MOST = 1 << 20 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return false;
+    int most = limit.rlim_max < MOST ? (int)limit.rlim_max : MOST;
+    for (int fd = first; fd < most; fd++)
+        close_one(fd, by_exec);
+    return true;
+}
+
+bool kernel_close_from(int first, bool by_exec)
+{
+    if (syscall(SYS_close_range, (unsigned)first, ~0u, by_exec ? CLOSE_RANGE_CLOEXEC : 0u) == 0)
+        return true;
+    /* EINVAL: 5.9 and 5.10 have the call, and not the flag */
+    return (is_missing(errno) || errno == EINVAL) &&
+           (close_listed(first, by_exec) || close_all_numbers(first, by_exec));
+}
+
+/* ---- processes ----
+ *
+ * Without pidfds the descriptor is the reading end of a pipe. A thread has the other one, and closes it when the process has ended: it waits for a
+ * child, and looks at others from time to time. Whose process it is, is known from the number and when it began. */
+
+struct watched {
+    struct watched *next;
+    int fd, end; /* the caller's, the thread's */
+    pid_t pid;
+    unsigned long long began;
+};
+
+static pthread_mutex_t watched_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct watched *all_watched; /* by fd; under watched_lock */
+
+/* When it began, in the kernel's ticks; 0: it has ended. */
+static unsigned long long began(pid_t pid)
+{
+    char path[32], text[1024];
+    unsigned long long ticks = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[n] = '\0';
+    if (f)
+        fclose(f);
+    char state = 'X', *behind = strrchr(text, ')'); /* of the command, which may have any */
+    if (!behind ||
+        sscanf(behind + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
+               &ticks) != 2) // NOLINT(cert-err34-c): what the kernel wrote
+        return 0;
+    return state == 'Z' || state == 'X' ? 0 : ticks;
+}
+
+static void *watch(void *arg)
+{
+    enum { LOOK_MS = 10 };
+    struct watched *w = arg;
+    siginfo_t info;
+    int rc;
+    while ((rc = waitid(P_PID, (id_t)w->pid, &info, WEXITED | WNOWAIT)) < 0 && errno == EINTR)
+        ;
+    struct pollfd closed = {.fd = w->end}; /* POLLERR when nobody reads any more */
+    while (rc < 0 && began(w->pid) == w->began && poll(&closed, 1, LOOK_MS) == 0)
+        ;
+    close(w->end);
+    free(w);
+    return NULL;
+}
+
+static bool start_watching(const struct watched *what)
+{
+    struct watched *w = malloc(sizeof *w);
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, before;
+    if (!w)
+        return false;
+    *w = *what;
+    sigfillset(&all); /* they are for the others */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, 128 * 1024);
+    int rc = pthread_create(&thread, &attr, watch, w);
+    pthread_attr_destroy(&attr);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc)
+        free(w);
+    errno = rc;
+    return rc == 0;
+}
+
+static int open_without_pidfd(pid_t pid)
+{
+    int ends[2];
+    siginfo_t info = {0};
+    struct watched *w = calloc(1, sizeof *w);
+    if (!w || pipe2(ends, O_CLOEXEC) < 0) {
+        free(w);
+        return -1;
+    }
+    *w = (struct watched){.fd = ends[0], .end = ends[1], .pid = pid, .began = began(pid)};
+    bool ended_child = w->began == 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG) == 0;
+    errno = ESRCH;
+    if ((w->began == 0 && !ended_child) || !start_watching(w)) {
+        int error = errno;
+        close(ends[0]);
+        close(ends[1]);
+        free(w);
+        errno = error;
+        return -1;
+    }
+    pthread_mutex_lock(&watched_lock);
+    w->next = all_watched;
+    all_watched = w;
+    pthread_mutex_unlock(&watched_lock);
+    return ends[0];
+}
+
+int process_open(pid_t pid)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    return fd < 0 && is_missing(errno) ? open_without_pidfd(pid) : fd;
+}
+
+/* Whose pidfd it is; -1 if it has ended. */
+static pid_t pid_of(int pidfd)
+{
+    char path[48], line[128];
+    int pid = -1;
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", pidfd);
+    FILE *f = fopen(path, "re");
+    while (f && pid < 0 && fgets(line, sizeof line, f))
+        if (sscanf(line, "Pid: %d", &pid) != 1) // NOLINT(cert-err34-c): what the kernel wrote
+            pid = -1;
+    if (f)
+        fclose(f);
+    return pid;
+}
+
+int process_signal(int process, int signal_number)
+{
+    struct pollfd ended = {.fd = process, .events = POLLIN};
+    if (syscall(SYS_pidfd_send_signal, process, signal_number, NULL, 0) == 0)
+        return 0;
+    if (!is_missing(errno) && errno != EBADF)
+        return -1;
+    pthread_mutex_lock(&watched_lock);
+    const struct watched *w = all_watched;
+    while (w && w->fd != process)
+        w = w->next;
+    pid_t pid = w ? w->pid : -1;
+    bool same = w && began(pid) == w->began;
+    pthread_mutex_unlock(&watched_lock);
+    if (!w) {
+        pid = pid_of(process);
+        same = pid > 0 && poll(&ended, 1, 0) == 0;
+    }
+    if (!same) {
+        errno = ESRCH;
+        return -1;
+    }
+    return kill(pid, signal_number);
+}
+
+void process_close(int process)
+{
+    if (process < 0)
+        return;
+    pthread_mutex_lock(&watched_lock);
+    for (struct watched **w = &all_watched; *w; w = &(*w)->next)
+        if ((*w)->fd == process) {
+            struct watched *gone = *w;
+            *w = gone->next;
+            free(gone);
+            break;
+        }
+    pthread_mutex_unlock(&watched_lock);
+    close(process);
+}

@@ -1,0 +1,19 @@
+/* System calls that older kernels do not have (RHEL 8: close_range, pidfd_open), or that a container's filter refuses (EPERM, as old versions of
+ * Docker's do): what they do, with and without them. Nothing else of Keel makes a call of a new kernel. */
+#ifndef KEEL_BASE_KERNEL_H
+#define KEEL_BASE_KERNEL_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* All descriptors from first on are closed, or closed by exec. Async-signal-safe. False: errno says why. */
+bool kernel_close_from(int first, bool by_exec);
+
+/* A descriptor that is readable when the process has ended, its exit code taken or not. -1: errno says why; ESRCH: there is no such process.
+ * Without pidfds a thread of ours waits for it. */
+int process_open(pid_t pid);
+/* Like kill. Never to another process that has the number by now. */
+int process_signal(int process, int signal_number);
+/* Takes -1. */
+void process_close(int process);
+#endif
