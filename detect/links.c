@@ -30,8 +30,12 @@ static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 
 void links_init(struct helper *h)
 {
-    h->ways = (struct ways){
-        .tp = h->tp, .first_ns = 50 * KEEL_NS_PER_MS, .max_ns = 50 * KEEL_NS_PER_MS, .hello = make_hello, .user = h};
+    h->ways = (struct ways){.tp = h->tp,
+                            .first_ns = 50 * KEEL_NS_PER_MS,
+                            .max_ns = 50 * KEEL_NS_PER_MS,
+                            .hello = make_hello,
+                            .user = h,
+                            .whose = "node"};
     for (int i = 0; i < h->config.params.n; i++)
         way_init(&h->peers[i].way, &h->ways, way_direct(i));
 }
@@ -203,7 +207,7 @@ bool links_poll(struct helper *h)
         switch (events[i].type) {
         case TP_CONNECTED:
             if (events[i].ep == p->way.ep) {
-                way_connected(&p->way, &h->ways);
+                way_connected(&p->way, &h->ways, h->now);
                 links_read(h, p->node);
             } else if (events[i].ep == p->probe) { /* cannot be: probes are rejected */
                 tp_disconnect(p->probe);

@@ -168,7 +168,7 @@ static int poll_once(struct agent *a, struct tp *tp)
         struct peer *peer = tp_ep_user(e->ep);
         struct conn *c = tp_ep_user(e->ep);
         if (peer >= a->peers.peer && peer < a->peers.peer + a->members)
-            peer_event(&a->peers, peer, e);
+            peer_event(&a->peers, peer, e, a->now);
         else if (e->type == TP_CLOSED)
             agent_close_conn(a, c); /* what it was writing stays known */
         else if (e->type == TP_RECV)

@@ -37,8 +37,12 @@ keel_status peers_init(struct peers *p, int self, int count, struct tp *net, uin
                        const uint8_t secret[32], const struct peers_ops *ops)
 {
     *p = (struct peers){.self = self, .count = count, .job = job, .incarnation = incarnation, .ops = *ops};
-    p->ways = (struct ways){
-        .tp = net, .first_ns = KEEL_NS_PER_MS, .max_ns = 50 * KEEL_NS_PER_MS, .hello = make_hello, .user = p};
+    p->ways = (struct ways){.tp = net,
+                            .first_ns = KEEL_NS_PER_MS,
+                            .max_ns = 50 * KEEL_NS_PER_MS,
+                            .hello = make_hello,
+                            .user = p,
+                            .whose = "node"};
     memcpy(p->secret, secret, sizeof p->secret);
     p->peer = calloc((size_t)count, sizeof *p->peer);
     if (!p->peer)
@@ -392,7 +396,7 @@ static void closed(struct peers *p, struct peer *peer, const struct tp_event *ev
     }
 }
 
-void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event)
+void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event, uint64_t now)
 {
     if (peer->dead)
         return;
@@ -401,7 +405,7 @@ void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event
     } else if (event->type == TP_CLOSED) {
         closed(p, peer, event);
     } else if (event->type == TP_CONNECTED && event->ep == peer->out.ep) {
-        way_connected(&peer->out, &p->ways);
+        way_connected(&peer->out, &p->ways, now);
         peer->unsent = peer->head;
         flush(peer);
     } else if (event->type == TP_DONE &&

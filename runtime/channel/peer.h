@@ -87,7 +87,7 @@ void peer_kill(struct peers *p, int node);
 /* An accepted connection of another agent. */
 void peer_accepted(struct peers *p, int node, struct tp_ep *ep);
 /* Events of the transport whose ep belongs to a peer (ep->user is the struct peer). */
-void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event);
+void peer_event(struct peers *p, struct peer *peer, const struct tp_event *event, uint64_t now);
 /* Send what was put into the streams, and due acknowledgements; reconnect. */
 void peers_tick(struct peers *p, uint64_t now);
 /* When peers_tick is needed next; UINT64_MAX: not. */

@@ -35,8 +35,14 @@ static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 
 bool direct_init(struct client *c)
 {
-    c->direct = (struct directs){
-        .tp = c->net, .ways = {.tp = c->net, .first_ns = FIRST_NS, .max_ns = MAX_NS, .hello = make_hello, .user = c}};
+    c->direct = (struct directs){.tp = c->net,
+                                 .ways = {.tp = c->net,
+                                          .first_ns = FIRST_NS,
+                                          .max_ns = MAX_NS,
+                                          .hello = make_hello,
+                                          .user = c,
+                                          .whose = "rank",
+                                          .number = place_of}};
     c->direct.of = calloc((size_t)c->size, sizeof(struct direct *));
     return c->direct.of != NULL;
 }
@@ -191,7 +197,7 @@ void direct_event(struct link *l, const struct tp_event *e, uint64_t now)
     }
     switch (e->type) {
     case TP_CONNECTED:
-        way_connected(&l->way, &c->direct.ways);
+        way_connected(&l->way, &c->direct.ways, now);
         FAULT_POINT("direct.connected");
         set_up(d, c->coll.life[l->rank].life != 0);
         if (d->up)

@@ -73,8 +73,12 @@ static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 
 void link_init(struct client *c)
 {
-    c->ways = (struct ways){
-        .tp = c->net, .first_ns = KEEL_NS_PER_MS, .max_ns = 50 * KEEL_NS_PER_MS, .hello = make_hello, .user = c};
+    c->ways = (struct ways){.tp = c->net,
+                            .first_ns = KEEL_NS_PER_MS,
+                            .max_ns = 50 * KEEL_NS_PER_MS,
+                            .hello = make_hello,
+                            .user = c,
+                            .whose = "node"};
     for (int m = 0; m < (int)c->page->members; m++) {
         c->link[m] = (struct link){.client = c, .node = m, .rank = -1};
         way_init(&c->link[m].way, &c->ways, way_direct(m));
@@ -118,7 +122,7 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
     }
     switch (e->type) {
     case TP_CONNECTED:
-        way_connected(&l->way, &c->ways);
+        way_connected(&l->way, &c->ways, now);
         op_link_up(c, l->node);
         courier_link_up(c, l->node, now);
         break;

@@ -166,6 +166,7 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
     if (len > 0)
         memcpy(whole.bytes, hello, len);
     rc = fi_connect(ep->fid, &ep->peer, &whole, sizeof(whole));
+    ep->base.error = -rc;
     if (rc) /* refused or unreachable at once: the event follows as in the other cases */
         ep_begin_end(ep, EP_FLUSHING, ofi_status_of_connect_error(-rc, false));
     else
@@ -368,6 +369,7 @@ static void on_error(struct ofi_tp *tp)
     struct ofi_ep *ep = err.fid->context;
     bool connecting = ep->state == EP_CONNECTING;
     ep->provider_down = true;
+    ep->base.error = connecting ? err.err : 0;
     ofi_ep_lost(ep, connecting && tp->rdma ? rdma_on_connect_error(&err)
                     : connecting           ? ofi_status_of_connect_error(err.err, err.err_data_size > 0)
                                            : KEEL_ERR_LINK);

@@ -178,6 +178,7 @@ static void frames_lost(struct sealed_ep *ep)
 void sealed_on_closed(struct sealed_ep *ep, keel_status status)
 {
     ep->state = EP_CLOSED;
+    ep->base.error = ep->inner ? ep->inner->error : 0;
     tell_lost(ep, &ep->asked);
     tell_lost(ep, &ep->todo);
     tell_lost(ep, &ep->parts);

@@ -56,6 +56,12 @@ static keel_status status_of(int error)
     return error == ECONNREFUSED ? KEEL_ERR_NODE_DEAD : KEEL_ERR_LINK;
 }
 
+static void stream_ep_fail(struct stream_ep *ep, int error)
+{
+    ep->base.error = error;
+    stream_ep_end(ep, status_of(error));
+}
+
 keel_status stream_connect(struct tp *base, const struct tp_addr *to, const void *hello, size_t len, void *user,
                            struct tp_ep **out)
 {
@@ -80,7 +86,7 @@ keel_status stream_connect(struct tp *base, const struct tp_addr *to, const void
     ep->watched = EPOLLOUT;
     int rc = connect(fd, (const struct sockaddr *)to->bytes, to->len);
     if ((rc < 0 && errno != EINPROGRESS) || !stream_watch(tp, fd, EPOLLOUT, &ep->what, EPOLL_CTL_ADD))
-        stream_ep_end(ep, status_of(errno));
+        stream_ep_fail(ep, errno);
     *out = &ep->base;
     return KEEL_OK;
 }
@@ -92,7 +98,7 @@ void stream_on_connected(struct stream_ep *ep)
     socklen_t len = sizeof error;
     getsockopt(ep->fd, SOL_SOCKET, SO_ERROR, &error, &len);
     if (error) {
-        stream_ep_end(ep, status_of(error));
+        stream_ep_fail(ep, error);
         return;
     }
     ep->state = EP_ASKING;

@@ -146,6 +146,7 @@ struct tp {
 struct tp_ep {
     struct tp *tp;
     void *user;
+    int error; /* the system's, of a connection that ended before it was there; 0: not known */
 };
 
 extern const struct tp_table tp_ofi;

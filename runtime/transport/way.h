@@ -12,6 +12,7 @@
 #ifndef KEEL_TRANSPORT_WAY_H
 #define KEEL_TRANSPORT_WAY_H
 
+#include "runtime/base/clock.h"
 #include "runtime/transport/transport.h"
 
 enum { WAY_DIRECT = -1 };
@@ -31,6 +32,11 @@ struct way {
     uint64_t attempts; /* so far; the number of a connection's hello */
     uint64_t retry_at; /* not before */
     uint64_t retry_ns; /* from one attempt to the next */
+    /* for who reads the log */
+    uint64_t down_since; /* the first attempt since it was up; 0: none has been made */
+    uint64_t told_at;    /* that it fails; 0: it was not */
+    uint64_t tell_ns;    /* from then until it is told again, doubled each time */
+    int error;           /* the system's, of the last attempt that failed; 0: not known */
 };
 
 /* What all ways of one kind have in common. */
@@ -40,12 +46,17 @@ struct ways {
     /* Write the connect data of the attempt that way->attempts counts, at most TP_HELLO_MAX bytes; returns their number. */
     size_t (*hello)(void *user, const struct way *way, uint8_t *out);
     void *user;
+    const char *whose;       /* what the log calls it, before the number that number() gives of the key's node */
+    int (*number)(int node); /* NULL: that itself */
 };
+
+/* For so long attempts may fail before a warning says so. It is repeated, later each time, and taken back by another one. */
+#define WAY_PATIENCE_NS (3 * KEEL_NS_PER_S)
 
 void way_init(struct way *w, const struct ways *kind, struct way_key key);
 /* If it is down and its time has come, begin to connect; ep_user is what tp_ep_user returns. True unless it is down after that. */
 bool way_try(struct way *w, const struct ways *kind, const struct tp_addr *to, void *ep_user, uint64_t now);
-void way_connected(struct way *w, const struct ways *kind);
+void way_connected(struct way *w, const struct ways *kind, uint64_t now);
 /* Its TP_CLOSED has come, or no event of it is wanted any more: the endpoint is destroyed. */
 void way_drop(struct way *w);
 

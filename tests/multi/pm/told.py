@@ -163,4 +163,16 @@ def test_mpi_abort_says_who():
     assert code == 7 and "keelrun: rank 1 on node 0 aborted the job with code 7\n" in err, (code, err)
 
 
+def test_rank_without_a_way_to_another_node_says_so():
+    if not keeltest.IS_ROOT:
+        raise keeltest.Skip("needs root, for a network of its own")
+    script = '[ "$KEEL_RANK" = 0 ] && exec "$KEEL_FABRIC"; exec unshare -n "$KEEL_FABRIC"'
+    with Job(["-n", "2", "--nodes", "2", "--silence", "600000", "--dark", "600000", "sh", "-c", script]) as job:
+        line = r"rank 1: warn: .*no connection to node 0 \(127\.0\.0\.2:\d+\) for \d+ s: Network is unreachable; .*"
+        wait_for(lambda: re.search(line, job.stderr()), "the line")
+        job.process.send_signal(signal.SIGTERM)
+        assert job.wait() == 143
+        assert len(re.findall(line, job.stderr())) <= 2, job.stderr()
+
+
 keeltest.main(globals())

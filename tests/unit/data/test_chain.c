@@ -90,7 +90,7 @@ static void primary_dies_behind_the_first_that_arrives_again(void)
         assert_int_equal(tp_poll(a->net, &e, 1), 1);
         struct peer *peer = tp_ep_user(e.ep);
         if (peer >= a->peers.peer && peer < a->peers.peer + a->members)
-            peer_event(&a->peers, peer, &e);
+            peer_event(&a->peers, peer, &e, a->now);
     }
     tp_disconnect(a->peers.peer[0].in);
 }

@@ -104,7 +104,7 @@ static void poll(int i)
     for (int k = 0; k < n; k++) {
         struct peer *peer = &e->peers.peer[1 - i];
         if (batch[k].type != TP_CONNREQ) {
-            peer_event(&e->peers, tp_ep_user(batch[k].ep), &batch[k]);
+            peer_event(&e->peers, tp_ep_user(batch[k].ep), &batch[k], 0);
             continue;
         }
         struct tp_ep *ep;
@@ -185,7 +185,7 @@ static void test_peer_small_messages_are_one_of_the_transports(void **state)
     peers_tick(&end[0].peers, now);
     assert_int_equal(tp_poll(end[1].net, batch, 16), 1);
     assert_int_equal(batch[0].type, TP_RECV);
-    peer_event(&end[1].peers, tp_ep_user(batch[0].ep), &batch[0]);
+    peer_event(&end[1].peers, tp_ep_user(batch[0].ep), &batch[0], 0);
     assert_int_equal(end[1].received, 21);
     pump();
     assert_all_arrived();

@@ -1,11 +1,16 @@
 /* A way to a node: when it is made, tried again, and what its connections begin with. */
+#include <errno.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "runtime/base/log.h"
 #include "runtime/transport/way.h"
 
 /* A transport of which only connect is there. */
@@ -48,7 +53,8 @@ static size_t hello(void *user, const struct way *w, uint8_t *out)
     return 2;
 }
 
-static const struct ways kind = {.tp = &tp, .first_ns = 10, .max_ns = 40, .hello = hello, .user = &seen};
+static const struct ways kind = {
+    .tp = &tp, .first_ns = 10, .max_ns = 40, .hello = hello, .user = &seen, .whose = "node"};
 static const struct tp_addr to;
 
 static int setup(void **state)
@@ -75,7 +81,7 @@ static void test_way_is_made_once(void **state)
     assert_int_equal(seen.len, 2);
     assert_int_equal(seen.hello[0], 5);
     assert_int_equal(seen.hello[1], 1);
-    way_connected(&w, &kind);
+    way_connected(&w, &kind, 0);
     assert_true(way_try(&w, &kind, &to, &user, 2000));
     assert_int_equal(seen.connects, 1);
     way_drop(&w);
@@ -111,7 +117,7 @@ static void test_way_that_was_up_has_short_pauses_again(void **state)
         way_drop(&w);
     }
     assert_true(way_try(&w, &kind, &to, NULL, 1000));
-    way_connected(&w, &kind);
+    way_connected(&w, &kind, 0);
     way_drop(&w);
     int before = seen.connects;
     assert_true(way_try(&w, &kind, &to, NULL, 1040)); /* the pause that was set when it was begun */
@@ -137,6 +143,71 @@ static void test_way_that_cannot_be_begun(void **state)
     assert_true(way_try(&w, &kind, &to, NULL, 10));
 }
 
+/* ---- what it says ---- */
+
+static char said[1024];
+
+static void keep_line(void *user, const char *line, size_t len)
+{
+    (void)user;
+    snprintf(said, sizeof said, "%.*s", (int)len, line);
+}
+
+static void expect_said(const char *a, const char *b)
+{
+    if (a)
+        assert_true(strstr(said, a) && strstr(said, b));
+    else
+        assert_string_equal(said, "");
+    said[0] = '\0';
+}
+
+/* An attempt that fails with this error. */
+static void attempt_fails(struct way *w, const struct tp_addr *at, uint64_t now, int error)
+{
+    w->retry_at = now;
+    assert_true(way_try(w, &kind, at, NULL, now));
+    ep.error = error;
+    way_drop(w);
+}
+
+static void test_way_that_fails_for_long_is_told_once_and_taken_back(void **state)
+{
+    (void)state;
+    const uint64_t s = KEEL_NS_PER_S;
+    struct way w;
+    struct tp_addr at = {.len = sizeof(struct sockaddr_in)};
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(7), .sin_addr.s_addr = htonl(0x0a000002)};
+    memcpy(at.bytes, &in, sizeof in);
+    log_to(keep_line, NULL);
+    way_init(&w, &kind, way_direct(5));
+    for (uint64_t t = 1; t < 4; t++)
+        attempt_fails(&w, &at, t * s, EHOSTUNREACH);
+    expect_said(NULL, NULL); /* three seconds have not passed */
+    attempt_fails(&w, &at, 4 * s, EHOSTUNREACH);
+    expect_said("no connection to node 5 (10.0.0.2:7) for 3 s: No route to host", "");
+    for (uint64_t t = 5; t < 34; t++)
+        attempt_fails(&w, &at, t * s, ENETUNREACH);
+    expect_said(NULL, NULL);
+    attempt_fails(&w, &at, 34 * s, ENETUNREACH);
+    expect_said("for 33 s: Network is unreachable", "node 5");
+    attempt_fails(&w, &at, 93 * s, ENETUNREACH);
+    expect_said(NULL, NULL); /* twice as long */
+    w.retry_at = 0;
+    assert_true(way_try(&w, &kind, &at, NULL, 93 * s));
+    way_connected(&w, &kind, 95 * s);
+    expect_said("the connection to node 5 is there, after 94 s", "");
+    way_drop(&w); /* and it begins anew */
+    attempt_fails(&w, &at, 100 * s, ECONNREFUSED);
+    attempt_fails(&w, &at, 102 * s, ECONNREFUSED);
+    w.retry_at = 0;
+    assert_true(way_try(&w, &kind, &at, NULL, 102 * s));
+    way_connected(&w, &kind, 102 * s);
+    expect_said(NULL, NULL);
+    way_drop(&w);
+    log_to(NULL, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +215,7 @@ int main(void)
         cmocka_unit_test_setup(test_way_is_tried_again_later_each_time, setup),
         cmocka_unit_test_setup(test_way_that_was_up_has_short_pauses_again, setup),
         cmocka_unit_test_setup(test_way_that_cannot_be_begun, setup),
+        cmocka_unit_test_setup(test_way_that_fails_for_long_is_told_once_and_taken_back, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
