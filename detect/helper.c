@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
 #include "runtime/transport/sealed.h"
 
@@ -179,11 +180,10 @@ static void sleep_until(struct helper *h, uint64_t deadline)
     uint64_t now = clock_now_ns(), wait = deadline > now ? deadline - now : 0;
     if (wait > KEEL_NS_PER_S)
         wait = KEEL_NS_PER_S;
-    struct timespec ts = {.tv_sec = (time_t)(wait / KEEL_NS_PER_S), .tv_nsec = (long)(wait % KEEL_NS_PER_S)};
     for (int i = 0; i < h->n_probes; i++)
         if (!h->probes[i]->table->arm(h->probes[i]))
             return;
-    int n = epoll_pwait2(h->epoll_fd, events, 8, &ts, NULL);
+    int n = kernel_epoll_wait(h->epoll_fd, events, 8, wait);
     for (int i = 0; i < n; i++)
         note_ready(h, events[i].data.fd);
     h->count.wakeups++;

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
 
 enum { NICE = -10 };
@@ -105,10 +106,8 @@ static _Noreturn void serve(const struct seal *seal, int fd, int agent)
         _exit(0); /* it died before that */
     setsid();
     prctl(PR_SET_NAME, "keel-witness");
-    if (fd > 0)
-        close_range(0, (unsigned)fd - 1, 0); /* its listener above all: who holds one keeps a dead agent's port open */
-    close_range((unsigned)fd + 1, ~0u, 0);
-    if (chdir("/") != 0)
+    /* its listener above all: who holds one keeps a dead agent's port open */
+    if ((fd != 0 && dup2(fd, 0) < 0) || !kernel_close_from(1, false) || chdir("/") != 0)
         _exit(0);
     snprintf(path, sizeof path, "/proc/%d/stat", agent);
     int stat_fd = proc_is_ours() ? open(path, O_RDONLY | O_CLOEXEC) : -1;
@@ -116,7 +115,7 @@ static _Noreturn void serve(const struct seal *seal, int fd, int agent)
         _exit(0); /* it could say nothing */
     witness_raise_priority();
     for (;;)
-        answer_one(seal, fd, stat_fd);
+        answer_one(seal, 0, stat_fd);
 }
 
 /* ------------------------------------------------------------------------------------------------ the agent's side */

@@ -1,11 +1,14 @@
 #include "runtime/base/kernel.h"
 
+#include "runtime/base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +21,23 @@
 static bool is_missing(int error)
 {
     return error == ENOSYS || error == EPERM;
+}
+
+/* ---- waiting ---- */
+
+int kernel_epoll_wait(int epoll_fd, struct epoll_event *events, int max, uint64_t timeout_ns)
+{
+    static atomic_bool missing;
+    struct timespec ts = {.tv_sec = (time_t)(timeout_ns / KEEL_NS_PER_S),
+                          .tv_nsec = (long)(timeout_ns % KEEL_NS_PER_S)};
+    if (!atomic_load_explicit(&missing, memory_order_relaxed)) {
+        int n = (int)syscall(SYS_epoll_pwait2, epoll_fd, events, max, &ts, NULL, 0);
+        if (n >= 0 || !is_missing(errno))
+            return n;
+        atomic_store_explicit(&missing, true, memory_order_relaxed);
+    }
+    struct pollfd any = {.fd = epoll_fd, .events = POLLIN};
+    return ppoll(&any, 1, &ts, NULL) < 0 ? -1 : epoll_wait(epoll_fd, events, max, 0);
 }
 
 /* ---- descriptors ---- */

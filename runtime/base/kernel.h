@@ -1,10 +1,15 @@
-/* System calls that older kernels do not have (RHEL 8: close_range, pidfd_open), or that a container's filter refuses (EPERM, as old versions of
+/* System calls that older kernels do not have (RHEL 8: close_range, pidfd_open, epoll_pwait2), or that a container's filter refuses (EPERM, as old versions of
  * Docker's do): what they do, with and without them. Nothing else of Keel makes a call of a new kernel. */
 #ifndef KEEL_BASE_KERNEL_H
 #define KEEL_BASE_KERNEL_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/types.h>
+
+/* epoll_wait with a limit in nanoseconds. */
+int kernel_epoll_wait(int epoll_fd, struct epoll_event *events, int max, uint64_t timeout_ns);
 
 /* All descriptors from first on are closed, or closed by exec. Async-signal-safe. False: errno says why. */
 bool kernel_close_from(int first, bool by_exec);

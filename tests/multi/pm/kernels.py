@@ -1,10 +1,12 @@
 """Jobs where system calls of newer kernels are not there (ENOSYS) or refused (EPERM): they run, die and are replaced, and what they inherit
 is closed."""
 import os
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
@@ -38,6 +40,18 @@ def test_old_kernel_runs_jobs_to_their_end():
         if IS_ROOT:
             code, out, err = run(["-n", "2", "--nodes", "2", "--bed", "netns", "echo", "x"], program=program)
             assert (code, out, err) == (0, "x\nx\n", ""), (code, out, err)
+    on_old_kernels(check)
+
+
+def test_old_kernel_lets_an_idle_job_sleep():
+    def check(program):
+        def used():
+            usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return usage.ru_utime + usage.ru_stime
+        before, begin = used(), time.monotonic()
+        code, out, err = run(["-n", "2", "--nodes", "2", "sleep", "2"], program=program)
+        assert (code, out, err) == (0, "", ""), (code, out, err)
+        assert used() - before < (time.monotonic() - begin) / 2, used() - before
     on_old_kernels(check)
 
 
