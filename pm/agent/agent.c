@@ -5,7 +5,9 @@
 #include "pm/wire/descriptors.h"
 #include "pm/wire/layout.h"
 #include "runtime/base/clock.h"
+#include "pm/wire/quit.h"
 #include "runtime/base/log.h"
+#include "runtime/base/secret.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -319,19 +321,20 @@ static bool plane_open(struct daemon *a, struct plane_blob *blob)
 static bool job_from_json(struct daemon *a, const json_t *m)
 {
     struct agent_job *job = &a->job;
-    long long standbys, mpiexec, starts, window;
+    long long standbys, launcher, starts, window;
     size_t secret_len = 0;
-    *job = (struct agent_job){0};
+    *job = (struct agent_job){.secret = job->secret};
     if (!settings_decode(&job->settings, json_object_get(m, "settings")) ||
         a->launch.node >= job->settings.nodes + job->settings.spares ||
         !codec_int(m, "standbys", 0, LAYOUT_MAX_RANKS, &standbys) ||
-        !codec_int(m, "mpiexec_pid", 0, INT32_MAX, &mpiexec) || !codec_int(m, "starts", 0, LAYOUT_MAX_NODES, &starts) ||
+        !codec_int(m, "launcher_pid", 0, INT32_MAX, &launcher) ||
+        !codec_int(m, "starts", 0, LAYOUT_MAX_NODES, &starts) ||
         !codec_int(m, "window", OUTPUT_WINDOW, OUTPUT_WINDOW_MAX, &window) ||
-        !codec_to_blob(json_object_get(m, "secret"), job->secret, sizeof job->secret, &secret_len) ||
-        secret_len != sizeof job->secret)
+        !codec_to_blob(json_object_get(m, "secret"), job->secret, SESSION_SECRET, &secret_len) ||
+        secret_len != SESSION_SECRET)
         return false;
     job->standbys = (int)standbys;
-    job->mpiexec_pid = (int)mpiexec;
+    job->launcher_pid = (int)launcher;
     job->starts = (int)starts;
     job->window = (int)window;
     job->argv = codec_to_strings(json_object_get(m, "argv"));
@@ -544,8 +547,9 @@ static void run_lost(struct wire_conn *c, const char *why)
 static void connect_run(struct daemon *a)
 {
     static const struct conn_events events = {run_open, run_frame, run_lost};
-    const struct agent_launch *l = &a->launch;
-    a->run = conn_connect(&a->loop, l->from, l->host, l->port, l->job_id, l->ticket, CONNECT_MS, &events, a);
+    const struct summons *s = a->launch.summons;
+    const struct session_key ticket = {.id = s->ticket.id, .secret = s->ticket.key};
+    a->run = conn_connect(&a->loop, s->from, s->host, s->port, s->job_id, &ticket, CONNECT_MS, &events, a);
 }
 
 static void join_lease_passed(uv_timer_t *timer)
@@ -577,8 +581,8 @@ static void agent_free(struct daemon *a)
     free(a->held);
     free(a->peers);
     pmi_root_destroy(a->root);
-    sodium_memzero(&a->launch, sizeof a->launch);
-    sodium_memzero(a->job.secret, sizeof a->job.secret);
+    secret_free(a->launch.summons, sizeof *a->launch.summons);
+    secret_free(a->job.secret, SESSION_SECRET);
     /* the loop's handles go with the process */
 }
 
@@ -586,6 +590,9 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
 {
     static struct daemon a;
     a.launch = *launch;
+    a.job.secret = secret_alloc(SESSION_SECRET);
+    if (!a.job.secret)
+        pm_quit(1, "out of memory");
     a.stub_pid = stub_pid;
     a.console_fd = -1;
     uv_loop_init(&a.loop);

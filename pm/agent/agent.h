@@ -11,6 +11,7 @@
 #include "pm/wire/conn.h"
 #include "pm/wire/fault.h"
 #include "pm/wire/message.h"
+#include "pm/wire/ticket.h"
 #include "pm/plane.h"
 #include "pm/pmi/pmi.h"
 #include "pm/pmi/pmi_root.h"
@@ -20,25 +21,22 @@
 
 enum agent_state { AGENT_JOINING, AGENT_CONFIGURED, AGENT_RUNNING, AGENT_ENDING, AGENT_OVER };
 
-struct agent_launch { /* KEEL_LAUNCH */
-    bool join;        /* instead: a process of the node has started us, see agent_join.c */
+struct agent_launch {
+    bool join; /* a process of the node has started us, see agent_join.c: no summons */
     uint64_t job_id;
-    uint8_t ticket[SESSION_SECRET]; /* for keelrun only, which then tells the job's secret */
-    char host[64];
-    int port;
     int node;
-    char from[64];             /* empty: any */
+    struct summons *summons;   /* secret: its ticket leads to keelrun, which then tells the job's secret */
     struct rlimit descriptors; /* as we were started: the ranks' */
     atomic_bool *runs;         /* shared with the stub: the job has started; written by the agent */
 };
 
-struct agent_job { /* MSG_CONFIG */
-    uint8_t secret[SESSION_SECRET];
+struct agent_job {   /* MSG_CONFIG */
+    uint8_t *secret; /* SESSION_SECRET bytes */
     struct job_settings settings;
-    int standbys; /* processes of a spare node */
-    int mpiexec_pid;
-    int starts; /* nodes that it may be asked to start */
-    int window; /* how much output of each stream may be sent ahead */
+    int standbys;     /* processes of a spare node */
+    int launcher_pid; /* where the starter runs */
+    int starts;       /* nodes that it may be asked to start */
+    int window;       /* how much output of each stream may be sent ahead */
     char **argv, **env;
     char *cwd;
 };

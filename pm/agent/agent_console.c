@@ -59,7 +59,7 @@ static json_t *status_json(const struct daemon *a)
     return json_pack(
         "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}", "job", job,
         "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid", (int)getpid(), "stub_pid",
-        (int)a->stub_pid, "mpiexec_pid", a->job.mpiexec_pid, "spare", (int)is_spare(a), "keelrun",
+        (int)a->stub_pid, "launcher_pid", a->job.launcher_pid, "spare", (int)is_spare(a), "keelrun",
         (int)(a->run != NULL), "epoch", (json_int_t)a->epoch, "alive", alive, "rank_node",
         a->view_rank_node ? codec_ints(a->view_rank_node, a->job.settings.ranks) : json_array(), "ranks", ranks,
         "nodes", a->job.settings.nodes, "spares", a->job.settings.spares, "size", a->job.settings.ranks, "program",
@@ -183,8 +183,9 @@ static void peer_waiting(uv_stream_t *listener, int status)
     struct daemon *a = listener->data;
     if (status != 0)
         return;
+    const struct session_key key = {.id = SESSION_OF_JOB, .secret = a->job.secret};
     struct agent_guest *g = guest_add(a);
-    g->conn = conn_accept(listener, a->launch.job_id, a->job.secret, PROOF_MS, &guest_events, g);
+    g->conn = conn_accept(listener, a->launch.job_id, &key, PROOF_MS, &guest_events, g);
     if (!g->conn)
         guest_remove(g);
     guests_limit(a);

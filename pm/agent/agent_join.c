@@ -91,7 +91,7 @@ static bool describe(struct daemon *a, const struct join_job *j, const int32_t *
     a->launch.job_id = j->job;
     a->launch.node = j->node;
     a->job.standbys = join.here; /* what descriptors are counted for */
-    memcpy(a->job.secret, j->secret, sizeof a->job.secret);
+    memcpy(a->job.secret, j->secret, SESSION_SECRET);
     snprintf(a->self_host, sizeof a->self_host, "%.63s", j->host);
     a->job.argv = pm_alloc(2 * sizeof *a->job.argv + sizeof j->program);
     a->job.argv[0] = memcpy(a->job.argv + 2, j->program, sizeof j->program);

@@ -110,9 +110,10 @@ static void report(struct daemon *a)
         a->root_conn = NULL;
     }
     if (!a->root_conn) {
+        const struct session_key key = {.id = SESSION_OF_JOB, .secret = a->job.secret};
         a->root_at = root;
         a->root_conn = conn_connect(&a->loop, a->self_host, a->peers[root].host, a->peers[root].port, a->launch.job_id,
-                                    a->job.secret, ROOT_CONNECT_MS, &events, a);
+                                    &key, ROOT_CONNECT_MS, &events, a);
     } else if (a->root_conn->open) {
         conn_send_json(a->root_conn, MSG_PMI_FENCE,
                        json_pack("{s:i, s:I, s:O}", "node", a->launch.node, "round", (json_int_t)a->fence_round, "kvs",

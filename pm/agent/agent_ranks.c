@@ -3,7 +3,7 @@
 
 #include "pm/wire/layout.h"
 #include "pm/wire/orphans.h"
-#include "pm/wire/ticket.h"
+#include "pm/wire/order.h"
 #include "runtime/base/log.h"
 #include "runtime/base/signals.h"
 
@@ -380,12 +380,12 @@ static bool is_waited_for(void *user, pid_t pid)
     return agent_starts_has(a, pid);
 }
 
-/* What starts other nodes stays, also what of it is left when its mpiexec was killed: on a bed these nodes live below. Unless the job has
+/* What starts other nodes stays, also what of it is left when its launcher was killed: on a bed these nodes live below. Unless the job has
  * not started: then they do not either, and an ssh that gets no answer waits for ever. */
 static bool stays(void *user, pid_t pid)
 {
     const struct daemon *a = user;
-    return a->departing && !a->ran ? false : is_waited_for(user, pid) || (a->ran && ticket_is_with(pid));
+    return a->departing && !a->ran ? false : is_waited_for(user, pid) || (a->ran && start_is_of(pid));
 }
 
 void agent_ranks_orphans(struct daemon *a, bool kill_them)

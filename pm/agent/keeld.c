@@ -1,6 +1,6 @@
-/* keeld: the agent of one node. Started by Hydra; what it inherits from Hydra stays with a stub.
+/* keeld: the agent of one node. Started by a launcher; what it inherits from that stays with a stub.
  *
- *      mpiexec.hydra -> hydra_pmi_proxy -> keeld (stub) -> keeld (agent, session of its own) -> ranks
+ *      ssh, srun, ... -> keel-launch, which becomes keeld (stub) -> keeld (agent, session of its own) -> ranks
  *
  * The stub keeps a batch system's step alive and relays what the agent says before it is connected. It may be killed,
  * and so may everything above it: the agent holds none of their descriptors. The stub is also where processes go that
@@ -8,10 +8,12 @@
 #include "pm/agent/agent.h"
 #include "pm/wire/descriptors.h"
 #include "pm/wire/orphans.h"
+#include "pm/wire/order.h"
 #include "pm/wire/ticket.h"
 #include "runtime/base/join.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
+#include "runtime/base/secret.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -25,38 +27,41 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 __attribute__((visibility("default"))) const char *argp_program_version = "keeld (Keel) " KEEL_VERSION;
 
-static bool parse_launch(const char *text, struct agent_launch *launch)
+/* The line that keel-launch has left in a pipe, our standard input. */
+static struct summons *read_summons(void)
 {
-    unsigned long long job;
-    char secret[2 * SESSION_SECRET + 1], from[64], tail;
+    char line[ORDER_TEXT];
+    struct stat st;
     size_t len = 0;
-    if (sscanf(text, "%16llx,%64[0-9a-f],%63[^,],%d,%d,%63[^,]%c", &job, secret, launch->host, &launch->port,
-               &launch->node, from, &tail) != 6)
-        return false;
-    launch->job_id = job;
-    snprintf(launch->from, sizeof launch->from, "%s", strcmp(from, "-") == 0 ? "" : from);
-    bool good = sodium_hex2bin(launch->ticket, sizeof launch->ticket, secret, strlen(secret), NULL, &len, NULL) == 0 &&
-                len == sizeof launch->ticket && launch->port > 0 && launch->port < 65536 && launch->node >= 0;
-    sodium_memzero(secret, sizeof secret);
-    return good;
+    struct summons *s = secret_alloc(sizeof *s);
+    bool is_pipe = fstat(STDIN_FILENO, &st) == 0 && S_ISFIFO(st.st_mode);
+    while (is_pipe && len < sizeof line - 1 && read(STDIN_FILENO, line + len, 1) == 1 && line[len++] != '\n')
+        ;
+    line[len] = '\0';
+    bool good = s && summons_read(line, s);
+    explicit_bzero(line, sizeof line);
+    int null = open("/dev/null", O_RDONLY);
+    dup2(null, STDIN_FILENO);
+    close(null);
+    if (good)
+        return s;
+    secret_free(s, sizeof *s);
+    return NULL;
 }
 
-/* The environment of a process can be read in /proc by its user: leave nothing of the secret there. */
-static void forget_launch(void)
+/* What says that we belong to a start stays where the kernel shows it, for those that look; ranks do not get it. */
+static void forget_launcher(void)
 {
-    char *value = getenv(LAUNCH_ENV);
-    if (value)
-        sodium_memzero(value, strlen(value));
-    unsetenv(LAUNCH_ENV);
-    static const char *const hydra[] = {"PMI_FD", "PMI_RANK",        "PMI_SIZE",        "PMI_PORT",
-                                        "PMI_ID", "HYDI_CONTROL_FD", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"};
-    for (size_t i = 0; i < sizeof hydra / sizeof hydra[0]; i++)
-        unsetenv(hydra[i]);
+    static const char *const names[] = {START_ENV, "PMI_FD",          "PMI_RANK",        "PMI_SIZE",       "PMI_PORT",
+                                        "PMI_ID",  "HYDI_CONTROL_FD", "MPI_LOCALNRANKS", "MPI_LOCALRANKID"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        unsetenv(names[i]);
 }
 
 static void relay(int fd)
@@ -74,13 +79,12 @@ static void relay(int fd)
 static bool is_launching(void *user, pid_t pid)
 {
     atomic_bool *runs = user;
-    return atomic_load(runs) && ticket_is_with(pid);
+    return atomic_load(runs) && start_is_of(pid);
 }
 
 static int stub_run(pid_t agent, int fd, atomic_bool *runs)
 {
     int status = 0;
-    signal(SIGUSR1, SIG_IGN); /* Hydra's way to say that another process failed */
     signal(SIGPIPE, SIG_IGN);
     relay(fd);
     while (waitpid(agent, &status, 0) < 0 && errno == EINTR)
@@ -106,7 +110,7 @@ static void survive_writing(void)
     signal(SIGXFSZ, SIG_IGN);
 }
 
-/* Leave Hydra: no controlling terminal, none of its descriptors. say is what remains of it. */
+/* Leave the launcher: no controlling terminal, none of its descriptors. say is what remains of it. */
 static void detach(int say)
 {
     setsid();
@@ -175,15 +179,16 @@ int main(int argc, char **argv)
         return 2;
     }
     if (join && sodium_init() >= 0) {
-        forget_launch();
+        forget_launcher();
         return run_joined();
     }
-    const char *text = getenv(LAUNCH_ENV);
-    if (!text || sodium_init() < 0 || !parse_launch(text, &launch)) {
-        fprintf(stderr, "keeld: not started by keelrun (no usable " LAUNCH_ENV " in the environment)\n");
+    if (sodium_init() < 0 || !(launch.summons = read_summons())) {
+        fprintf(stderr, "keeld: not started by keelrun (no ticket on standard input)\n");
         return 2;
     }
-    forget_launch();
+    launch.job_id = launch.summons->job_id;
+    launch.node = launch.summons->node;
+    forget_launcher();
     descriptors_raise(&launch.descriptors);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) {
@@ -203,7 +208,7 @@ int main(int argc, char **argv)
     }
     if (agent > 0) {
         close(pair[1]);
-        sodium_memzero(launch.ticket, sizeof launch.ticket);
+        secret_free(launch.summons, sizeof *launch.summons);
         return stub_run(agent, pair[0], launch.runs);
     }
     detach(pair[1]);

@@ -6,7 +6,7 @@
 #include "pm/wire/message.h"
 #include "pm/wire/quit.h"
 #include "pm/wire/session.h"
-#include "pm/wire/ticket.h"
+#include "pm/wire/order.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/kernel.h"
 
@@ -457,7 +457,7 @@ static void add_tree(struct pid_list *l, long long pid)
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
     FILE *f = fopen(path, "re");
     while (f && fscanf(f, "%d", &child) == 1)
-        if (!ticket_is_with(child)) /* else it starts another node */
+        if (!start_is_of(child)) /* else it starts another node */
             add_tree(l, child);
     if (f)
         fclose(f);

@@ -2,6 +2,7 @@
 
 #include "pm/wire/settings.h"
 #include "pm/wire/codec.h"
+#include "pm/wire/orphans.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
@@ -26,7 +27,9 @@ enum {
 
 struct peer {
     struct job *job;
-    int node; /* -1 until MSG_HELLO */
+    int node;   /* -1 until MSG_HELLO */
+    int ticket; /* the node that it has the ticket of, once that is proved; -1 */
+    bool past;  /* of an attempt that was given up */
     struct wire_conn *conn;
     struct peer *newer, *older; /* strangers only */
 };
@@ -309,8 +312,8 @@ static void send_config(struct job *j, int node)
     char cwd[4096];
     char *const cwd_list[] = {getcwd(cwd, sizeof cwd) ? cwd : "/", NULL};
     json_t *m = json_pack("{s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i}", "settings", settings_encode(&o->job),
-                          "standbys", layout_max_per_node(o->job.rank_node, o->job.ranks), "mpiexec_pid",
-                          (int)launch_mpiexec_pid(j->launch, node), "secret", codec_blob(j->secret, sizeof j->secret),
+                          "standbys", layout_max_per_node(o->job.rank_node, o->job.ranks), "launcher_pid",
+                          (int)launch_launcher_pid(j->launch, node), "secret", codec_blob(j->secret, SESSION_SECRET),
                           "argv", codec_strings(o->program), "env", codec_strings(environ), "cwd",
                           codec_strings(cwd_list), "starts", launch_handed_most(j->launch), "window", j->window);
     conn_send_json(j->nodes[node].conn, MSG_CONFIG, m);
@@ -321,9 +324,16 @@ static void tell_restart(struct job *j, int node)
     char line[256], name[128];
     if (launch_starts(j->launch, node) == 1)
         return;
-    snprintf(line, sizeof line, "the mpiexec.hydra of %s ended during the start and was started again",
+    snprintf(line, sizeof line, "the launcher of %s ended before its agent came and was started again",
              node_name(j, node, name, sizeof name));
     tell_news(j, line);
+}
+
+/* Of the attempt that counts now. */
+static bool holds_ticket(struct job *j, const struct wire_conn *c, int node)
+{
+    const uint8_t *key;
+    return launch_ticket(j->launch, c->session.key.id, &key) == node;
 }
 
 static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
@@ -332,7 +342,7 @@ static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
     long long node, pid;
     const char *version = json_string_value(json_object_get(m, "version"));
     if (peer->node >= 0 || !codec_int(m, "node", 0, j->total - 1, &node) || !codec_int(m, "pid", 1, INT32_MAX, &pid) ||
-        j->nodes[node].phase != NODE_AWAITED) {
+        !holds_ticket(j, c, (int)node) || j->nodes[node].phase != NODE_AWAITED) {
         log_info("%s: a second or senseless hello, dropped", c->peer);
         if (peer->node < 0) {
             strangers_remove(j, peer);
@@ -350,8 +360,7 @@ static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
     n->phase = NODE_JOINED;
     n->conn = c;
     tell_restart(j, (int)node);
-    if (j->options->bed != BED_NONE)
-        n->agent_fd = process_open((pid_t)pid);
+    n->agent_fd = descendants_open((pid_t)pid, launch_launcher_pid(j->launch, (int)node));
     if (!version || strcmp(version, KEEL_VERSION) != 0) {
         char name[128], why[256];
         snprintf(why, sizeof why, "%s has keeld %s, this is keelrun " KEEL_VERSION,
@@ -365,11 +374,14 @@ static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
     launch_joined(j->launch, (int)node);
 }
 
-void job_hand_over(struct job *j, int by, int node, const char *const *argv, const char *from)
+void job_hand_over(struct job *j, int by, int node, const struct start_plan *plan)
 {
-    conn_send_json(
-        j->nodes[by].conn, MSG_LAUNCH,
-        json_pack("{s:i, s:o, s:s}", "node", node, "argv", codec_strings((char *const *)argv), "from", from));
+    const struct ticket *t = &plan->summons.ticket;
+    conn_send_json(j->nodes[by].conn, MSG_LAUNCH,
+                   json_pack("{s:i, s:s, s:s, s:i, s:s, s:s, s:o, s:o}", "node", node, "launcher", plan->launcher,
+                             "program", plan->program, "way", (int)plan->way, "host", plan->host, "from",
+                             plan->summons.from, "id", codec_blob(&t->id, sizeof t->id), "key",
+                             codec_blob(t->key, sizeof t->key)));
 }
 
 static void on_launched(struct job *j, int by, const json_t *m)
@@ -571,9 +583,33 @@ static void agent_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, 
     }
 }
 
+static const uint8_t *find_ticket(void *user, uint64_t id)
+{
+    struct peer *peer = user;
+    const uint8_t *key = NULL;
+    peer->past = launch_ticket(peer->job->launch, id, &key) == LAUNCH_PAST;
+    return key;
+}
+
+/* A ticket is for one. Who has it and is not the agent that it was made for has the job's secret, or would have it soon. */
 static void agent_open(struct wire_conn *c)
 {
+    struct peer *peer = c->user;
+    struct job *j = peer->job;
+    const uint8_t *key;
+    int node = launch_ticket(j->launch, c->session.key.id, &key);
     log_debug("%s belongs to the job", c->peer);
+    if (node < 0)
+        return; /* just given up: its hello is refused */
+    if (launch_take(j->launch, node)) {
+        peer->ticket = node;
+        return;
+    }
+    char name[128], why[384];
+    snprintf(why, sizeof why,
+             "a second agent, from %s, came with the ticket of %s: somebody else has learned it, and the job ends",
+             c->peer, node_name(j, node, name, sizeof name));
+    stop(j, 1, why);
 }
 
 static void agent_lost(struct wire_conn *c, const char *why)
@@ -583,8 +619,13 @@ static void agent_lost(struct wire_conn *c, const char *why)
     int node = peer->node;
     if (node < 0) {
         strangers_remove(j, peer);
+        if (peer->ticket >= 0)
+            launch_give_back(j->launch, peer->ticket);
+        if (peer->past)
+            log_info("%s: an agent of an attempt that was given up", c->peer);
+        else
+            log_warn_some("dropped a connection from %s: %s", c->peer, why);
         free(peer);
-        log_warn_some("dropped a connection from %s: %s", c->peer, why);
         return;
     }
     free(peer);
@@ -610,8 +651,9 @@ void job_agent_connected(struct job *j)
 {
     static const struct conn_events events = {agent_open, agent_frame, agent_lost};
     struct peer *peer = pm_alloc(sizeof *peer);
-    *peer = (struct peer){.job = j, .node = -1};
-    peer->conn = conn_accept((uv_stream_t *)&j->listener, j->id, j->ticket, PROOF_MS, &events, peer);
+    *peer = (struct peer){.job = j, .node = -1, .ticket = -1};
+    const struct session_key tickets = {.find = find_ticket, .user = peer};
+    peer->conn = conn_accept((uv_stream_t *)&j->listener, j->id, &tickets, PROOF_MS, &events, peer);
     if (!peer->conn) {
         free(peer);
         return;
@@ -629,18 +671,18 @@ void job_agent_connected(struct job *j)
     }
 }
 
-void job_mpiexec_ended(struct job *j, int node, int wait_status, const char *text)
+void job_launcher_ended(struct job *j, int node, int wait_status, const char *text)
 {
     char name[128], why[512];
     int n = 0;
     node_name(j, node, name, sizeof name);
-    log_info("%s: mpiexec ended with status %#x", name, (unsigned)wait_status);
+    log_info("%s: its launcher ended with status %#x", name, (unsigned)wait_status);
     if (j->nodes[node].phase == NODE_AWAITED && j->phase == JOB_JOINING) {
         n = snprintf(why, sizeof why, "%s could not be started: ", name);
         if (*text)
             snprintf(why + n, sizeof why - (size_t)n, "%s", text);
         else
-            snprintf(why + n, sizeof why - (size_t)n, "its mpiexec ended with status %d",
+            snprintf(why + n, sizeof why - (size_t)n, "its launcher ended with status %d",
                      WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status));
         j->nodes[node].phase = NODE_LOST;
         stop(j, 1, why);

@@ -2,7 +2,7 @@
  *
  *   JOB_JOINING --all nodes READY--> JOB_RUNNING --first OVER, FAILED, stop--> JOB_ENDING --all nodes gone-->
  * JOB_CLOSING
- *   --all mpiexec gone--> the loop stops. ENDING and CLOSING have deadlines after which force is used. */
+ *   --all launchers gone--> the loop stops. ENDING and CLOSING have deadlines after which force is used. */
 #ifndef KEEL_PM_JOB_H
 #define KEEL_PM_JOB_H
 
@@ -20,7 +20,7 @@ enum node_phase { NODE_AWAITED, NODE_JOINED, NODE_READY, NODE_OVER, NODE_LOST };
 struct job_node {
     enum node_phase phase;
     struct wire_conn *conn;
-    int agent_fd;     /* pidfd of the agent on a bed, -1 elsewhere */
+    int agent_fd;     /* pidfd of the agent, if it is below us; -1 elsewhere */
     json_t *ready;    /* MSG_READY */
     bool unexplained; /* its connection broke, and no view has called it dead yet */
     int unanswered;   /* pings since it was last heard, while another node's loss is unexplained */
@@ -37,8 +37,7 @@ struct job {
     uv_loop_t loop;
     const struct options *options;
     uint64_t id;
-    uint8_t ticket[SESSION_SECRET]; /* with which agents come here, through Hydra */
-    uint8_t secret[SESSION_SECRET]; /* the job's: told to those that came */
+    uint8_t *secret; /* the job's, SESSION_SECRET bytes: told to those that came with a ticket */
     enum job_phase phase;
     uv_tcp_t listener;
     struct launch *launch;
@@ -76,9 +75,9 @@ void job_agent_connected(struct job *j);
 void job_reader_gone(struct job *j);
 /* Our standard output or error cannot be written: ends the job, whose output would be lost. */
 void job_output_lost(struct job *j, const char *why);
-void job_mpiexec_ended(struct job *j, int node, int wait_status, const char *text);
+void job_launcher_ended(struct job *j, int node, int wait_status, const char *text);
 /* The agent of node `by` is to start another node. */
-void job_hand_over(struct job *j, int by, int node, const char *const *argv, const char *from);
+void job_hand_over(struct job *j, int by, int node, const struct start_plan *plan);
 
 /* job_io.c */
 /* event_log: NULL: none. Ends the program if it cannot be written. Before any thread. */

@@ -4,6 +4,7 @@
 #include "pm/wire/orphans.h"
 #include "pm/wire/quit.h"
 #include "runtime/base/log.h"
+#include "runtime/base/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,14 +114,14 @@ static void enough_descriptors(int nodes)
                 nodes == 1 ? "" : "s", nodes == 1 ? "s" : "", needed, needed - missing);
 }
 
-static void mpiexec_ended(void *user, int node, int wait_status, const char *text)
+static void launcher_ended(void *user, int node, int wait_status, const char *text)
 {
-    job_mpiexec_ended(user, node, wait_status, text);
+    job_launcher_ended(user, node, wait_status, text);
 }
 
-static void hand_over(void *user, int by, int node, const char *const *argv, const char *from)
+static void hand_over(void *user, int by, int node, const struct start_plan *plan)
 {
-    job_hand_over(user, by, node, argv, from);
+    job_hand_over(user, by, node, plan);
 }
 
 static bool is_guardian(void *netns, pid_t pid)
@@ -136,6 +137,12 @@ int main(int argc, char **argv)
     struct bed_netns *netns = NULL;
     occupy_standard_descriptors();
     options_parse(&options, argc, argv);
+    const char *refused = launch_refuses(&options);
+    if (refused)
+        pm_quit(2,
+                "launcher %s does not carry standard input, by which agents are told what they need: use another "
+                "(--launcher ssh)",
+                refused);
     log_init("keelrun");
     log_check_level();
     if (sodium_init() < 0)
@@ -145,14 +152,17 @@ int main(int argc, char **argv)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     job.options = &options;
     randombytes_buf(&job.id, sizeof job.id);
-    randombytes_buf(job.secret, sizeof job.secret);
-    randombytes_buf(job.ticket, sizeof job.ticket);
+    job.secret = secret_alloc(SESSION_SECRET);
+    if (!job.secret)
+        pm_quit(1, "out of memory");
+    randombytes_buf(job.secret, SESSION_SECRET);
     char cwd[4096];
     if (!getcwd(cwd, sizeof cwd))
         pm_quit(1, "the working directory, which is that of the ranks: %s", strerror(errno));
     enough_descriptors(options.job.nodes + options.job.spares);
-    static char *keeld; /* until the end, which may come by pm_quit */
-    keeld = find_program("keeld");
+    static char *keel_launch; /* until the end, which may come by pm_quit */
+    free(find_program("keeld"));
+    keel_launch = find_program("keel-launch");
     job_io_open(&job, options.event_log);
     if (options.bed == BED_NETNS) {
         char *nsexec = find_program("keel-nsexec");
@@ -168,18 +178,17 @@ int main(int argc, char **argv)
     job_io_init(&job);
     struct launch_plan plan = {.options = &options,
                                .netns = netns,
-                               .keeld = keeld,
+                               .keel_launch = keel_launch,
                                .job_id = job.id,
-                               .ticket = job.ticket,
                                .host = host,
                                .port = open_listener(&job, host)};
-    static const struct launch_events events = {mpiexec_ended, hand_over};
+    static const struct launch_events events = {launcher_ended, hand_over};
     job.launch = launch_create(&job.loop, &plan, &events, &job);
     job_run(&job);
     /* launchers that hang (an ssh that gets no answer), agents whose stub was killed */
     orphans_kill(is_guardian, netns);
     bed_netns_destroy(netns);
-    sodium_memzero(job.secret, sizeof job.secret);
-    free(keeld);
+    secret_free(job.secret, SESSION_SECRET);
+    free(keel_launch);
     return job_io_finish(&job);
 }

@@ -1,10 +1,10 @@
 #include "pm/run/launch.h"
 
 #include "pm/wire/bytes.h"
-#include "pm/wire/hydra.h"
 #include "pm/wire/message.h"
-#include "pm/wire/ticket.h"
+#include "pm/wire/quit.h"
 #include "runtime/base/log.h"
+#include "runtime/base/secret.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 enum {
     OURS_AT_A_TIME = 32,  /* mpiexec that we run and whose agents have not joined */
     THEIRS_AT_A_TIME = 8, /* the same of an agent */
-    STARTS_MAX = 3,       /* of a node's mpiexec: it ends when somebody says nonsense to its listener */
-    ARGS_MAX = 20,
+    STARTS_MAX = 3,       /* of a node: an ssh may be killed, an sshd asked by too many at a time */
+    AGAIN_MS = 250,       /* before the next */
     OURS = -1
 };
 
@@ -25,11 +25,19 @@ struct start { /* of a node */
     struct hydra hydra; /* if it is ours */
     int by;             /* OURS, or whose agent's */
     int times;
+    uv_timer_t again;
     bool waiting; /* started, and not joined */
     bool joined, given_up;
-    pid_t pid;
+    pid_t pid; /* of the launcher */
     /* once it has joined, as one that starts others */
     int room, asked;
+};
+
+/* What the attempts to start a node were given. */
+struct given {
+    struct ticket now;
+    bool taken;
+    uint64_t past[STARTS_MAX]; /* names of those of earlier ones */
 };
 
 struct launch {
@@ -44,6 +52,7 @@ struct launch {
     int turn;              /* whose turn it is among the agents */
     bool stopped;          /* nothing more is started */
     struct start *starts;
+    struct given *given; /* secret */
 };
 
 struct launch *launch_create(uv_loop_t *loop, const struct launch_plan *plan, const struct launch_events *events,
@@ -59,8 +68,14 @@ struct launch *launch_create(uv_loop_t *loop, const struct launch_plan *plan, co
     l->direct = l->total < o->fan_out ? l->total : o->fan_out;
     l->next_handed = l->direct;
     l->starts = pm_alloc((size_t)l->total * sizeof *l->starts);
-    for (int i = 0; i < l->total; i++)
+    l->given = secret_alloc((size_t)l->total * sizeof *l->given);
+    if (!l->given)
+        pm_quit(1, "out of memory");
+    for (int i = 0; i < l->total; i++) {
         l->starts[i] = (struct start){.launch = l, .by = OURS};
+        uv_timer_init(loop, &l->starts[i].again);
+        l->starts[i].again.data = &l->starts[i];
+    }
     return l;
 }
 
@@ -70,7 +85,7 @@ struct launch *launch_create(uv_loop_t *loop, const struct launch_plan *plan, co
 static bool wanted_in_env(const struct launch *l, const char *variable)
 {
     static const char *const hydra[] = {"HYDRA_", "MPIEXEC_", "PMI_", "HYDI_", "MPI_LOCAL", "SLURM_", "PBS_", "LSB_"};
-    if (strncmp(variable, LAUNCH_ENV "=", strlen(LAUNCH_ENV) + 1) == 0)
+    if (strncmp(variable, START_ENV "=", strlen(START_ENV) + 1) == 0)
         return false;
     size_t count = l->plan.options->bed == BED_NONE ? 0 : sizeof hydra / sizeof hydra[0];
     for (size_t i = 0; i < count; i++)
@@ -79,73 +94,100 @@ static bool wanted_in_env(const struct launch *l, const char *variable)
     return true;
 }
 
-/* The address on this machine that a node of a bed has; "-" elsewhere. */
-static void node_address(const struct launch *l, int node, char *out, size_t size)
+static const char *first_of(const char *given, const char *variable, const char *older)
 {
-    if (l->plan.options->bed == BED_LOOPBACK)
-        bed_loopback_address(node, out, size);
-    else if (l->plan.options->bed == BED_NETNS)
-        bed_netns_address(node, out, size);
-    else
-        snprintf(out, size, "-");
+    const char *value = given ? given : getenv(variable);
+    if (!value)
+        value = getenv(older);
+    return value ? value : "";
 }
 
-/* by: where it is run. */
-static void build_argv(const struct launch *l, int by, int node, const char **argv, const char *address)
+const char *launch_refuses(const struct options *o)
+{
+    static const char *const without[] = {"manual", "persist", "ll", "pbs", "cobalt"};
+    const char *launcher = first_of(o->launcher, "HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP");
+    for (size_t i = 0; o->bed == BED_NONE && i < sizeof without / sizeof without[0]; i++)
+        if (strcmp(launcher, without[i]) == 0)
+            return without[i];
+    return NULL;
+}
+
+static enum order_way way_to(const struct options *o, bool fork)
+{
+    const char *autofork = getenv("HYDRA_LAUNCHER_AUTOFORK");
+    if (fork || o->bed == BED_LOOPBACK)
+        return ORDER_HERE;
+    bool always = autofork && (strcmp(autofork, "0") == 0 || strcasecmp(autofork, "no") == 0 ||
+                               strcasecmp(autofork, "off") == 0 || strcasecmp(autofork, "false") == 0);
+    return o->bed == BED_NETNS || always ? ORDER_BY_LAUNCHER : ORDER_BY_LAUNCHER_IF_FAR;
+}
+
+/* A plan for the next attempt, with a ticket of its own. It holds the ticket: the caller wipes it. */
+static void make_plan(const struct launch *l, int node, struct start_plan *plan)
 {
     const struct options *o = l->plan.options;
-    int n = 0;
-    argv[n++] = "mpiexec.hydra";
-    if (o->bed == BED_LOOPBACK) {
-        argv[n++] = "-launcher", argv[n++] = "fork";
-        argv[n++] = "-iface", argv[n++] = "lo";
-    } else if (o->bed == BED_NETNS) {
-        argv[n++] = "-launcher", argv[n++] = "rsh";
-        argv[n++] = "-launcher-exec", argv[n++] = bed_netns_exec(l->plan.netns);
-        argv[n++] = "-iface", argv[n++] = by == OURS ? "br0" : "veth0";
-        argv[n++] = "-hosts", argv[n++] = address;
-    } else {
-        if (o->launcher)
-            argv[n++] = "-launcher", argv[n++] = o->launcher;
-        if (o->launcher_exec)
-            argv[n++] = "-launcher-exec", argv[n++] = o->launcher_exec;
-        argv[n++] = "-hosts", argv[n++] = o->hosts.names[node];
+    struct start *s = &l->starts[node];
+    struct summons *to = &plan->summons;
+    *plan =
+        (struct start_plan){.launcher = "ssh", .program = "", .host = "127.0.0.1", .keel_launch = l->plan.keel_launch};
+    struct given *g = &l->given[node];
+    g->past[s->times++ % STARTS_MAX] = g->now.id;
+    g->taken = false;
+    ticket_make(&g->now);
+    *to = (struct summons){.job_id = l->plan.job_id, .ticket = g->now, .port = l->plan.port, .node = node};
+    snprintf(to->host, sizeof to->host, "%s", l->plan.host);
+    if (o->bed == BED_LOOPBACK)
+        bed_loopback_address(node, to->from, sizeof to->from);
+    if (o->bed == BED_NETNS) {
+        bed_netns_address(node, to->from, sizeof to->from);
+        plan->launcher = "rsh";
+        plan->program = bed_netns_exec(l->plan.netns);
+        plan->host = to->from;
     }
-    argv[n++] = "-n", argv[n++] = "1";
-    argv[n++] = l->plan.keeld;
-    argv[n] = NULL;
+    if (o->bed == BED_NONE) {
+        plan->launcher = first_of(o->launcher, "HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP");
+        plan->program = first_of(o->launcher_exec, "HYDRA_LAUNCHER_EXEC", "HYDRA_BOOTSTRAP_EXEC");
+        plan->host = o->hosts.names[node];
+    }
+    bool fork = strcmp(plan->launcher, "fork") == 0;
+    plan->way = way_to(o, fork);
+    if (fork)
+        plan->launcher = "ssh"; /* which is not called */
 }
 
 static void start_here(struct launch *l, int node)
 {
     struct start *s = &l->starts[node];
-    const char *argv[ARGS_MAX];
-    char address[32];
+    struct start_plan plan;
     size_t count = 0, kept = 0;
-    node_address(l, node, address, sizeof address);
-    build_argv(l, OURS, node, argv, address);
     while (environ[count])
         count++;
     char **env = pm_alloc((count + 5) * sizeof *env);
     for (size_t i = 0; i < count; i++)
         if (wanted_in_env(l, environ[i]))
             env[kept++] = environ[i];
-    char *variable = ticket_variable(l->plan.job_id, l->plan.ticket, l->plan.host, l->plan.port, node, address);
-    env[kept++] = variable;
+    char *marker = pm_printf(START_ENV "=%016llx", (unsigned long long)l->plan.job_id);
+    env[kept++] = marker;
     env[kept++] = (char *)NO_BACKTRACE_IPATH;
     env[kept++] = (char *)NO_BACKTRACE_HFI;
     if (l->plan.netns)
         env[kept++] = (char *)bed_netns_variable(l->plan.netns);
-    s->times++;
+    make_plan(l, node, &plan);
     if (!s->waiting)
         l->waiting++;
     s->waiting = true;
+    s->pid = 0;
     l->running++;
-    hydra_start(&s->hydra, &(struct hydra_command){.argv = argv, .env = env});
-    s->pid = s->hydra.pid;
-    sodium_memzero(variable, strlen(variable));
-    free(variable);
+    start_run(&s->hydra, &plan, env, NULL);
+    sodium_memzero(&plan, sizeof plan);
+    free(marker);
     free(env);
+}
+
+static void launched(struct hydra *h)
+{
+    struct start *s = h->user;
+    s->pid = h->launcher;
 }
 
 /* It has joined, or will not. */
@@ -162,33 +204,40 @@ static void settle(struct launch *l, struct start *s)
     }
 }
 
+static const char *how_it_ended(const struct hydra *h, int wait_status)
+{
+    return h->last[0] ? h->last : wait_status == 0 ? "what was to reach it has ended" : "";
+}
+
+static void again(uv_timer_t *timer)
+{
+    struct start *s = timer->data;
+    struct launch *l = s->launch;
+    int node = s->hydra.node;
+    uv_timer_stop(timer);
+    if (!l->stopped)
+        start_here(l, node);
+}
+
 static void ended(struct hydra *h, int wait_status)
 {
     struct start *s = h->user;
     struct launch *l = s->launch;
     l->running--;
     if (wait_status != -1 && !s->joined && !s->given_up && !l->stopped && s->times < STARTS_MAX) {
-        log_info("node %d: mpiexec ended during the start (%s); it is started again", h->node, h->last);
-        start_here(l, h->node);
+        log_info("node %d: its start ended before its agent came (%s); it is started again", h->node,
+                 how_it_ended(h, wait_status));
+        uv_timer_start(&s->again, again, AGAIN_MS, 0); /* an sshd that was asked by too many answers soon */
         return;
     }
     settle(l, s);
     s->given_up = true;
-    l->events.ended(l->user, h->node, wait_status, h->last);
-}
-
-static void idle(struct hydra *h)
-{
-    struct start *s = h->user;
-    struct launch *l = s->launch;
-    settle(l, s);
-    s->given_up = true;
-    l->events.ended(l->user, h->node, 0, h->last[0] ? h->last : "what mpiexec.hydra started there has ended");
+    l->events.ended(l->user, h->node, wait_status, how_it_ended(h, wait_status));
 }
 
 static void start_ours(struct launch *l, int node)
 {
-    static const struct hydra_events events = {ended, idle};
+    static const struct hydra_events events = {launched, ended};
     struct start *s = &l->starts[node];
     s->by = OURS;
     hydra_init(&s->hydra, l->loop, node, &events, s);
@@ -212,18 +261,16 @@ static int next_starter(struct launch *l)
 
 static void hand_over(struct launch *l, int by, int node)
 {
-    const char *argv[ARGS_MAX];
-    char address[32];
     struct start *s = &l->starts[node];
-    node_address(l, node, address, sizeof address);
-    build_argv(l, by, node, argv, address);
+    struct start_plan plan;
+    make_plan(l, node, &plan);
     s->by = by;
-    s->times++;
     s->waiting = true;
     l->starts[by].room--;
     l->starts[by].asked++;
     l->asked++;
-    l->events.hand_over(l->user, by, node, argv, address);
+    l->events.hand_over(l->user, by, node, &plan);
+    sodium_memzero(&plan, sizeof plan);
 }
 
 /* The nodes of a bed have this machine's processors: with more at a time each is late for everything. */
@@ -279,7 +326,36 @@ int launch_handed_most(const struct launch *l)
     return others < l->plan.options->fan_out ? others : l->plan.options->fan_out;
 }
 
-pid_t launch_mpiexec_pid(const struct launch *l, int node)
+/* ---- tickets ---- */
+
+int launch_ticket(const struct launch *l, uint64_t id, const uint8_t **key)
+{
+    for (int i = 0; i < l->total; i++) {
+        const struct given *g = &l->given[i];
+        if (g->now.id == id && l->starts[i].times > 0) {
+            *key = g->now.key;
+            return i;
+        }
+        for (int k = 0; k < STARTS_MAX; k++)
+            if (g->past[k] && g->past[k] == id)
+                return LAUNCH_PAST;
+    }
+    return LAUNCH_UNKNOWN;
+}
+
+bool launch_take(struct launch *l, int node)
+{
+    bool first = !l->given[node].taken;
+    l->given[node].taken = true;
+    return first;
+}
+
+void launch_give_back(struct launch *l, int node)
+{
+    l->given[node].taken = false;
+}
+
+pid_t launch_launcher_pid(const struct launch *l, int node)
 {
     return l->starts[node].pid;
 }

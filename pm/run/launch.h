@@ -1,11 +1,12 @@
-/* Starting the agents: one unmodified mpiexec.hydra per node. keelrun runs the first ones, as many as its fan-out; of more nodes the
- * others are handed to agents that have joined, each of which runs as many again, so that the starts make a tree. What an
- * agent cannot start is started from here. */
+/* Starting the agents: an unmodified mpiexec.hydra finds the launcher for each node. keelrun runs the first ones, as many as its fan-out; of
+ * more nodes the others are handed to agents that have joined, each of which runs as many again, so that the starts make a tree. What an
+ * agent cannot start is started from here. An attempt that fails is made again, three times in all; each has a ticket of its own. */
 #ifndef KEEL_PM_LAUNCH_H
 #define KEEL_PM_LAUNCH_H
 
 #include "pm/bed/bed.h"
 #include "pm/run/options.h"
+#include "pm/wire/start.h"
 
 #include <sys/types.h>
 #include <uv.h>
@@ -13,18 +14,17 @@
 struct launch;
 
 struct launch_events {
-    /* The node's mpiexec ended, and is not started again; text is the last line that it printed ("" if none). */
+    /* The node's launcher ended, and is not started again; text is the last line that it printed ("" if none). */
     void (*ended)(void *user, int node, int wait_status, const char *text);
-    /* The agent of node `by` is to run argv (NULL-terminated), which starts node; its connection comes from that address ("-": any). */
-    void (*hand_over)(void *user, int by, int node, const char *const *argv, const char *from);
+    /* The agent of node `by` is to carry out the plan. */
+    void (*hand_over)(void *user, int by, int node, const struct start_plan *plan);
 };
 
 struct launch_plan {
     const struct options *options;
     const struct bed_netns *netns; /* or NULL */
-    const char *keeld;             /* path */
+    const char *keel_launch;       /* path */
     uint64_t job_id;
-    const uint8_t *ticket;
     const char *host; /* of our listener */
     int port;
 };
@@ -35,18 +35,27 @@ struct launch *launch_create(uv_loop_t *loop, const struct launch_plan *plan, co
 void launch_begin(struct launch *l);
 /* The node's agent has reported, and can start others: room for another one. */
 void launch_joined(struct launch *l, int node);
-/* What the agent of node `by` said of the mpiexec that it was to run for a node: its pid; that it ended. */
+/* What the agent of node `by` said of the launcher that it was to run for a node: its pid; that it ended. */
 void launch_handed_started(struct launch *l, int by, int node, pid_t pid);
 void launch_handed_ended(struct launch *l, int by, int node, const char *text);
 /* How many nodes one agent may be asked to start. */
 int launch_handed_most(const struct launch *l);
-pid_t launch_mpiexec_pid(const struct launch *l, int node);
+pid_t launch_launcher_pid(const struct launch *l, int node);
 /* Who starts it: an agent's node, or -1. */
 int launch_by(const struct launch *l, int node);
-/* How often the node's mpiexec was started: more than once if it ended before the agent reported. */
+/* How often the node was started: more than once if the launcher ended before the agent reported. */
 int launch_starts(const struct launch *l, int node);
-/* How many mpiexec of ours are still there. */
+/* How many launchers of ours are still there. */
 int launch_running(const struct launch *l);
 void launch_signal(struct launch *l, int signal);
+/* What Hydra calls a launcher that is asked for and does not carry standard input; NULL: none. */
+const char *launch_refuses(const struct options *options);
+/* The node that the ticket of this name was made for, with its key; it may be taken already. Or: of an attempt that was given up; of none. */
+enum { LAUNCH_PAST = -1, LAUNCH_UNKNOWN = -2 };
+int launch_ticket(const struct launch *l, uint64_t id, const uint8_t **key);
+/* Its holder has come: false for all but the first. */
+bool launch_take(struct launch *l, int node);
+/* ... and has gone without having said anything. */
+void launch_give_back(struct launch *l, int node);
 const char *launch_last_line(const struct launch *l, int node);
 #endif

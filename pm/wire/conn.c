@@ -1,6 +1,8 @@
 #include "pm/wire/conn.h"
 
+#include "pm/wire/quit.h"
 #include "runtime/base/log.h"
+#include "runtime/base/secret.h"
 
 #include <netinet/tcp.h>
 #include <sodium.h>
@@ -33,7 +35,7 @@ static void handle_closed(uv_handle_t *handle)
     if (!c->quiet)
         c->events.lost(c, c->why);
     session_fini(&c->session);
-    free(c);
+    secret_free(c, sizeof *c);
 }
 
 static void shut(struct wire_conn *c, const char *why, bool quiet)
@@ -156,7 +158,9 @@ static void deadline_passed(uv_timer_t *timer)
 
 static struct wire_conn *conn_new(uv_loop_t *loop, const struct conn_events *events, void *user)
 {
-    struct wire_conn *c = pm_alloc(sizeof *c);
+    struct wire_conn *c = secret_alloc(sizeof *c); /* the session's keys are in it */
+    if (!c)
+        pm_quit(1, "out of memory");
     c->events = *events;
     c->user = user;
     c->handles = 2;
@@ -165,12 +169,12 @@ static struct wire_conn *conn_new(uv_loop_t *loop, const struct conn_events *eve
     return c;
 }
 
-static void start_session(struct wire_conn *c, enum session_role role, uint64_t job_id, const uint8_t *secret)
+static void start_session(struct wire_conn *c, enum session_role role, uint64_t job_id, const struct session_key *key)
 {
     struct bytes out = {0};
     uint8_t scalar[SESSION_POINT];
     randombytes_buf(scalar, sizeof scalar);
-    session_init(&c->session, role, job_id, secret, scalar, &out);
+    session_init(&c->session, role, job_id, key, scalar, &out);
     sodium_memzero(scalar, sizeof scalar);
     c->open = role == SESSION_PLAIN;
     uv_read_start(&c->uv.stream, read_alloc, read_ready);
@@ -185,7 +189,7 @@ static void tune(struct wire_conn *c)
 
 struct connecting {
     uv_connect_t req;
-    uint64_t job_id;
+    uint64_t job_id, key_id;
     uint8_t secret[SESSION_SECRET];
 };
 
@@ -197,14 +201,15 @@ static void connected(uv_connect_t *req, int status)
         shut(c, uv_strerror(status), false);
     } else if (!c->closing) {
         tune(c);
-        start_session(c, SESSION_CLIENT, k->job_id, k->secret);
+        start_session(c, SESSION_CLIENT, k->job_id, &(struct session_key){.id = k->key_id, .secret = k->secret});
     }
     sodium_memzero(k, sizeof *k);
     free(k);
 }
 
 struct wire_conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
-                               const uint8_t *secret, uint64_t timeout_ms, const struct conn_events *events, void *user)
+                               const struct session_key *key, uint64_t timeout_ms, const struct conn_events *events,
+                               void *user)
 {
     struct wire_conn *c = conn_new(loop, events, user);
     uv_tcp_init(loop, &c->uv.tcp);
@@ -224,10 +229,12 @@ struct wire_conn *conn_connect(uv_loop_t *loop, const char *from, const char *ho
     }
     struct connecting *k = pm_alloc(sizeof *k);
     k->job_id = job_id;
-    memcpy(k->secret, secret, sizeof k->secret);
+    k->key_id = key->id;
+    memcpy(k->secret, key->secret, sizeof k->secret);
     if (rc == 0)
         rc = uv_tcp_connect(&k->req, &c->uv.tcp, (struct sockaddr *)&to, connected);
     if (rc < 0) {
+        sodium_memzero(k, sizeof *k);
         free(k);
         shut(c, uv_strerror(rc), false);
     }
@@ -244,8 +251,8 @@ static void name_peer(struct wire_conn *c)
     snprintf(c->peer, sizeof c->peer, "%s:%d", host, ntohs(((struct sockaddr_in *)&a)->sin_port));
 }
 
-struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const uint8_t *secret, uint64_t timeout_ms,
-                              const struct conn_events *events, void *user)
+struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const struct session_key *key,
+                              uint64_t timeout_ms, const struct conn_events *events, void *user)
 {
     struct wire_conn *c = conn_new(listener->loop, events, user);
     uv_tcp_init(listener->loop, &c->uv.tcp);
@@ -257,7 +264,7 @@ struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const uint
     name_peer(c);
     tune(c);
     uv_timer_start(&c->deadline, deadline_passed, timeout_ms, 0);
-    start_session(c, SESSION_SERVER, job_id, secret);
+    start_session(c, SESSION_SERVER, job_id, key);
     return c;
 }
 

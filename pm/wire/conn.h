@@ -39,11 +39,12 @@ struct wire_conn {
 
 /* Connect to host:port (numeric) from local address `from` (NULL: any), prove within timeout_ms. */
 struct wire_conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
-                               const uint8_t *secret, uint64_t timeout_ms, const struct conn_events *events,
+                               const struct session_key *key, uint64_t timeout_ms, const struct conn_events *events,
                                void *user);
-/* Take a waiting connection from a TCP listener; the peer has timeout_ms to prove itself. NULL if there is none. */
-struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const uint8_t *secret, uint64_t timeout_ms,
-                              const struct conn_events *events, void *user);
+/* Take a waiting connection from a TCP listener; the peer has timeout_ms to prove itself. NULL if there is none. Which of several keys
+ * it has named is in session.key.id once it is open. */
+struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const struct session_key *key,
+                              uint64_t timeout_ms, const struct conn_events *events, void *user);
 /* Take over a connected unix socket of a peer that the kernel vouched for. */
 struct wire_conn *conn_adopt(uv_loop_t *loop, int fd, const char *peer, const struct conn_events *events, void *user);
 

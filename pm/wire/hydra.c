@@ -12,17 +12,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 200, /* between looks at what the mpiexec is waiting for */
-    GONE_LOOKS = 5 /* without it: it will not come any more */
+    LOOK_MS = 200,     /* between looks at the launcher, until its agent has come */
+    GONE_LOOKS = 5,    /* it has ended well without its agent: that will not come any more */
+    STOPPED_LOOKS = 5, /* somebody has stopped it, and nothing else would end the wait */
 };
 
 void hydra_init(struct hydra *h, uv_loop_t *loop, int node, const struct hydra_events *events, void *user)
 {
-    *h = (struct hydra){.loop = loop, .node = node, .events = *events, .user = user, .pidfd = -1};
+    *h = (struct hydra){
+        .loop = loop, .node = node, .events = *events, .user = user, .report = -1, .mpiexec_fd = -1, .launcher_fd = -1};
 }
 
 static void keep_line(struct hydra *h)
@@ -32,7 +36,7 @@ static void keep_line(struct hydra *h)
     if (h->line[strspn(h->line, " =|\t")] == '\0')
         return;
     memcpy(h->last, h->line, sizeof h->last);
-    log_debug("node %d: mpiexec says: %s", h->node, h->line);
+    log_debug("node %d: its start says: %s", h->node, h->line);
 }
 
 static void take_output(struct hydra *h, const char *data, ssize_t n)
@@ -45,13 +49,24 @@ static void take_output(struct hydra *h, const char *data, ssize_t n)
     }
 }
 
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
 static void handle_closed(uv_handle_t *handle)
 {
     struct hydra *h = handle->data;
     if (--h->handles > 0)
         return;
-    process_close(h->pidfd);
-    h->pidfd = -1;
+    close_fd(&h->report);
+    process_close(h->mpiexec_fd);
+    process_close(h->launcher_fd);
+    h->mpiexec_fd = h->launcher_fd = -1;
+    h->phase = HYDRA_IDLE;
+    h->launcher = h->mpiexec = 0;
     h->events.ended(h, h->wait_status);
 }
 
@@ -80,74 +95,196 @@ static void output_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     }
 }
 
-static void exit_ready(uv_poll_t *watch, int status, int events)
+/* What was said last may still be in the pipe, which something that is left behind may hold open. */
+static void drain_output(struct hydra *h)
 {
-    struct hydra *h = watch->data;
-    (void)status;
-    (void)events;
-    if (waitpid(h->pid, &h->wait_status, WNOHANG) == 0)
-        return;
-    /* what it said last may still be in the pipe, which something that it has left behind may hold open */
     char rest[1024];
     uv_os_fd_t fd;
     if (!uv_is_closing((uv_handle_t *)&h->output) && uv_fileno((uv_handle_t *)&h->output, &fd) == 0)
         take_output(h, rest, read(fd, rest, sizeof rest));
     if (h->line_len)
         keep_line(h);
-    h->running = false;
+}
+
+static void finish(struct hydra *h)
+{
+    drain_output(h);
     close_handle((uv_handle_t *)&h->look);
     close_handle((uv_handle_t *)&h->output);
-    close_handle((uv_handle_t *)watch);
+    close_handle((uv_handle_t *)&h->report_watch);
+    close_handle((uv_handle_t *)&h->mpiexec_watch);
+    if (h->phase == HYDRA_LAUNCHED)
+        close_handle((uv_handle_t *)&h->launcher_watch);
 }
 
-/* Children that have not ended. */
-static bool has_child(pid_t pid)
+/* ---- from mpiexec.hydra to the launcher ---- */
+
+/* The letter of its state and its parent, as the kernel has them; 0: it is not there. */
+static char state_of(pid_t pid, pid_t *parent)
 {
-    char path[64], state = '?';
-    int child;
-    bool found = false;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
-    FILE *children = fopen(path, "re");
-    while (!found && children && fscanf(children, "%d", &child) == 1) {
-        snprintf(path, sizeof path, "/proc/%d/stat", child);
-        FILE *stat = fopen(path, "re");
-        found = stat && fscanf(stat, "%*d (%*[^)]) %c", &state) == 1 && state != 'Z';
-        if (stat)
-            fclose(stat);
-    }
-    if (children)
-        fclose(children);
-    return found;
+    char path[64], line[512], state = 0;
+    int above = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    const char *after = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    if (!after || sscanf(after + 1, " %c %d", &state, &above) != 2)
+        state = 0;
+    if (f)
+        fclose(f);
+    *parent = above;
+    return state;
 }
 
-/* An mpiexec waits for ever when its ssh has given up. */
+/* Who reports is a child of the mpiexec that we have started: nobody else has the other end, and the kernel says who it is. */
+static void take_report(struct hydra *h)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+        struct cmsghdr align;
+    } control;
+    struct ucred who = {0};
+    char byte;
+    struct iovec iov = {&byte, 1};
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    if (h->phase != HYDRA_FINDING || recvmsg(h->report, &msg, MSG_DONTWAIT) != 1)
+        return;
+    const struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
+        memcpy(&who, CMSG_DATA(c), sizeof who);
+    h->launcher_fd = who.pid > 0 ? process_open(who.pid) : -1;
+    if (h->launcher_fd < 0)
+        return; /* it has ended already; mpiexec sees no more of it than we */
+    h->launcher = who.pid;
+    h->phase = HYDRA_HANDING;
+    (void)process_signal(h->mpiexec_fd, SIGKILL);
+}
+
+static void report_ready(uv_poll_t *watch, int status, int events)
+{
+    (void)status;
+    (void)events;
+    take_report(watch->data);
+    uv_poll_stop(watch);
+}
+
+static void launcher_ended(uv_poll_t *watch, int status, int events)
+{
+    struct hydra *h = watch->data;
+    (void)status;
+    (void)events;
+    if (waitpid(h->launcher, &h->wait_status, WNOHANG) == 0)
+        return;
+    uv_poll_stop(watch);
+    if (!h->settled && WIFEXITED(h->wait_status) && WEXITSTATUS(h->wait_status) == 0)
+        h->gone = true; /* its agent may be on its way */
+    else
+        finish(h);
+}
+
+static void let_launch(struct hydra *h)
+{
+    h->phase = HYDRA_LAUNCHED;
+    uv_poll_init(h->loop, &h->launcher_watch, h->launcher_fd);
+    h->launcher_watch.data = h;
+    h->handles++;
+    uv_poll_start(&h->launcher_watch, UV_READABLE, launcher_ended);
+    if (h->stopped)
+        (void)process_signal(h->launcher_fd, SIGKILL);
+    else if (send(h->report, "", 1, MSG_NOSIGNAL) == 1)
+        h->events.launched(h);
+}
+
+static void mpiexec_ended(uv_poll_t *watch, int status, int events)
+{
+    struct hydra *h = watch->data;
+    pid_t parent = 0;
+    (void)status;
+    (void)events;
+    if (waitpid(h->mpiexec, &h->wait_status, WNOHANG) == 0)
+        return;
+    uv_poll_stop(watch);
+    take_report(h); /* it may have been just about to be read */
+    h->mpiexec = 0;
+    if (h->phase == HYDRA_HANDING && state_of(h->launcher, &parent) && parent == getpid())
+        let_launch(h);
+    else
+        finish(h);
+}
+
 static void look_passed(uv_timer_t *timer)
 {
     struct hydra *h = timer->data;
-    bool child = has_child(h->pid);
-    h->had_child |= child || h->last[0]; /* or it was gone so soon that only its complaint is left */
-    h->childless = child || !h->had_child ? 0 : h->childless + 1;
-    if (h->childless < GONE_LOOKS)
+    pid_t parent;
+    if (h->gone && ++h->looks_gone >= GONE_LOOKS) {
+        finish(h);
         return;
-    hydra_settled(h);
-    h->events.idle(h);
+    }
+    bool is_stopped = h->phase == HYDRA_LAUNCHED && !h->gone && state_of(h->launcher, &parent) == 'T';
+    h->looks_stopped = is_stopped ? h->looks_stopped + 1 : 0;
+    if (h->looks_stopped < STOPPED_LOOKS)
+        return;
+    snprintf(h->last, sizeof h->last, "what was to reach it was stopped by a signal");
+    (void)process_signal(h->launcher_fd, SIGKILL);
+}
+
+/* ---- outside ---- */
+
+bool hydra_runs(const struct hydra *h)
+{
+    return h->phase != HYDRA_IDLE;
+}
+
+bool hydra_has(const struct hydra *h, pid_t pid)
+{
+    return hydra_runs(h) && (h->mpiexec == pid || (h->launcher == pid && !h->gone));
 }
 
 void hydra_settled(struct hydra *h)
 {
-    if (h->running)
-        uv_timer_stop(&h->look);
+    if (!hydra_runs(h) || h->settled)
+        return;
+    h->settled = true;
+    if (uv_is_closing((uv_handle_t *)&h->look))
+        return;
+    uv_timer_stop(&h->look);
+    if (h->gone)
+        finish(h);
 }
 
 void hydra_signal(struct hydra *h, int signal)
 {
-    if (h->running)
-        (void)process_signal(h->pidfd, signal);
+    if (!hydra_runs(h))
+        return;
+    h->stopped = true;
+    hydra_settled(h);
+    if (h->phase == HYDRA_LAUNCHED)
+        (void)process_signal(h->launcher_fd, signal);
+    else
+        (void)process_signal(h->mpiexec_fd, SIGKILL);
 }
 
-/* In the child, between fork and exec: async-signal-safe calls only. A session of its own: a Ctrl-C at the terminal is for keelrun,
- * which ends the job in order. */
-static _Noreturn void child_run(const struct hydra_command *command, int output, int error)
+/* ---- the beginning ---- */
+
+/* In the child, between fork and exec: async-signal-safe calls only. The three go to their numbers, whatever they are now. */
+static bool place_descriptors(int order, int report, int output)
+{
+    int from[] = {order, report, output}, to[] = {ORDER_FILE, ORDER_REPORT, ORDER_OUTPUT}, high[3];
+    for (int i = 0; i < 3; i++)
+        if ((high[i] = fcntl(from[i], F_DUPFD, ORDER_OUTPUT + 1)) < 0)
+            return false;
+    for (int i = 0; i < 3; i++)
+        if (dup2(high[i], to[i]) < 0)
+            return false;
+    int null = open("/dev/null", O_RDONLY);
+    return null >= 0 && dup2(null, 0) >= 0 && dup2(ORDER_OUTPUT, 1) >= 0 && dup2(ORDER_OUTPUT, 2) >= 0 &&
+           kernel_close_from(ORDER_OUTPUT + 1, true);
+}
+
+/* A session of its own: a Ctrl-C at the terminal is for keelrun, which ends the job in order. Its directory it would tell, too. Without us
+ * it would wait for ever. */
+static _Noreturn void child_run(const struct hydra_command *command, pid_t parent, int order, int report, int output,
+                                int error)
 {
     sigset_t none;
     for (int s = 1; s < 32; s++)
@@ -155,8 +292,11 @@ static _Noreturn void child_run(const struct hydra_command *command, int output,
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     setsid();
-    int null = open("/dev/null", O_RDONLY);
-    if (null >= 0 && dup2(null, 0) >= 0 && dup2(output, 1) >= 0 && dup2(output, 2) >= 0 && kernel_close_from(3, true) &&
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(127);
+    error = fcntl(error, F_DUPFD, ORDER_OUTPUT + 1);
+    if (place_descriptors(order, report, output) && chdir("/") >= 0 &&
         (!command->descriptors || setrlimit(RLIMIT_NOFILE, command->descriptors) >= 0))
         execvpe(command->argv[0], (char *const *)command->argv, command->env);
     int failed = errno;
@@ -166,7 +306,7 @@ static _Noreturn void child_run(const struct hydra_command *command, int output,
 }
 
 /* Returns 0 or an errno. */
-static int spawn(struct hydra *h, const struct hydra_command *command, int output)
+static int spawn(struct hydra *h, const struct hydra_command *command, int order, int report, int output)
 {
     int error[2], failed = 0;
     sigset_t all, before;
@@ -174,52 +314,67 @@ static int spawn(struct hydra *h, const struct hydra_command *command, int outpu
         return errno;
     sigfillset(&all); /* the child never runs one of our handlers */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    h->pid = fork();
-    if (h->pid == 0)
-        child_run(command, output, error[1]);
-    failed = h->pid < 0 ? errno : 0;
+    pid_t self = getpid();
+    h->mpiexec = fork();
+    if (h->mpiexec == 0)
+        child_run(command, self, order, report, output, error[1]);
+    failed = h->mpiexec < 0 ? errno : 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(error[1]);
     ssize_t n = 0;
     while (!failed && (n = read(error[0], &failed, sizeof failed)) < 0 && errno == EINTR)
         ;
     close(error[0]);
-    if (h->pid > 0 && n == sizeof failed)
-        waitpid(h->pid, NULL, 0);
+    if (h->mpiexec > 0 && n == sizeof failed)
+        waitpid(h->mpiexec, NULL, 0);
     return failed;
+}
+
+static void watch(struct hydra *h, int output)
+{
+    h->phase = HYDRA_FINDING;
+    h->handles = 4;
+    uv_pipe_init(h->loop, &h->output, 0);
+    uv_pipe_open(&h->output, output);
+    uv_poll_init(h->loop, &h->report_watch, h->report);
+    uv_poll_init(h->loop, &h->mpiexec_watch, h->mpiexec_fd);
+    uv_timer_init(h->loop, &h->look);
+    h->output.data = h->report_watch.data = h->mpiexec_watch.data = h->look.data = h;
+    uv_read_start((uv_stream_t *)&h->output, output_alloc, output_ready);
+    uv_poll_start(&h->report_watch, UV_READABLE, report_ready);
+    uv_poll_start(&h->mpiexec_watch, UV_READABLE, mpiexec_ended);
+    uv_timer_start(&h->look, look_passed, LOOK_MS, LOOK_MS);
 }
 
 void hydra_start(struct hydra *h, const struct hydra_command *command)
 {
-    int fds[2], rc = 0;
-    h->line_len = 0;
-    h->last[0] = '\0'; /* what an earlier one said is no sign that this one has started anything */
-    h->had_child = false;
-    h->childless = 0;
+    int output[2] = {-1, -1}, report[2] = {-1, -1}, on = 1, rc = 0;
+    const struct hydra_events events = h->events;
+    hydra_init(h, h->loop, h->node, &events, h->user); /* what an earlier one said is no sign of this one */
     h->wait_status = -1;
-    if (pipe2(fds, O_CLOEXEC) < 0) {
-        pm_cannot_run(command->argv[0], errno, h->last, sizeof h->last);
-        h->events.ended(h, -1);
-        return;
-    }
-    rc = spawn(h, command, fds[1]);
-    close(fds[1]);
-    if (rc == 0 && (h->pidfd = process_open(h->pid)) < 0)
+    int order = order_write(&command->order);
+    if (order < 0 || pipe2(output, O_CLOEXEC) < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report) < 0 ||
+        setsockopt(report[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
         rc = errno;
+    else
+        rc = spawn(h, command, order, report[1], output[1]);
+    if (rc == 0 && (h->mpiexec_fd = process_open(h->mpiexec)) < 0) {
+        rc = errno;
+        kill(h->mpiexec, SIGKILL);
+        waitpid(h->mpiexec, NULL, 0);
+    }
+    close_fd(&order);
+    close_fd(&output[1]);
+    close_fd(&report[1]);
     if (rc != 0) {
-        close(fds[0]);
+        close_fd(&output[0]);
+        close_fd(&report[0]);
+        h->mpiexec = 0;
         pm_cannot_run(command->argv[0], rc, h->last, sizeof h->last);
         h->events.ended(h, -1);
         return;
     }
-    h->running = true;
-    h->handles = 3;
-    uv_pipe_init(h->loop, &h->output, 0);
-    uv_pipe_open(&h->output, fds[0]);
-    uv_poll_init(h->loop, &h->exit_watch, h->pidfd);
-    uv_timer_init(h->loop, &h->look);
-    h->output.data = h->exit_watch.data = h->look.data = h;
-    uv_read_start((uv_stream_t *)&h->output, output_alloc, output_ready);
-    uv_poll_start(&h->exit_watch, UV_READABLE, exit_ready);
-    uv_timer_start(&h->look, look_passed, LOOK_MS, LOOK_MS);
+    h->report = report[0];
+    watch(h, output[0]);
 }

@@ -19,7 +19,7 @@ enum message {
     MSG_HERE = 11,     /* a process of this node has called keel_init */
     MSG_ENDED = 12,    /* json: rank, pid, code, signal: a rank's process ended while the job runs */
     MSG_BEGUN = 13,    /* json: rank, pid: a rank goes on in a new process of this node */
-    MSG_LAUNCHED = 14, /* json: node, pid: the mpiexec for it runs; node, why: it has ended */
+    MSG_LAUNCHED = 14, /* json: node, pid: the launcher for it runs; node, why: it has ended */
 
     /* keelrun -> agent */
     MSG_CONFIG = 32,  /* json: the job; see launch.md */
@@ -29,7 +29,7 @@ enum message {
     MSG_TAKEN = 36,   /* stream, count: bytes of MSG_OUTPUT that were written, or will be soon */
     MSG_BYE = 37,     /* the launcher has everything: go */
     MSG_PING = 38,    /* answered by MSG_PONG */
-    MSG_LAUNCH = 40,  /* json: node, argv, from: start another node's agent */
+    MSG_LAUNCH = 40,  /* json: node, launcher, program, way, host, id, key, from: start another node's agent */
     MSG_FAULT = 41,   /* json: rank, signal, again: it crashed for good, which the job's end has to say */
     MSG_STANDBY = 39, /* the program is Keel's: on spares, start the processes that wait */
 
@@ -56,10 +56,6 @@ enum {
     OUTPUT_HEADER = 12,
 };
 
-/* KEEL_LAUNCH, the only thing an agent is started with: job id (16 hex digits), ticket (64 hex digits), keelrun's
- * address, its port, the node's number, the local address to connect from ("-": any), separated by commas. In the
- * environment, not in the arguments, which every user of a host may read. */
-#define LAUNCH_ENV "KEEL_LAUNCH"
 /* For agents and ranks. libfabric brings libraries that catch SIGSEGV and others when they are loaded, write a file into the working
  * directory and end the program with 1: a crash would look like a program's own decision. */
 #define NO_BACKTRACE_IPATH "IPATH_NO_BACKTRACE=1"

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,4 +72,36 @@ void orphans_kill(bool (*keep)(void *user, pid_t pid), void *user)
         for (int i = 0; i < killed; i++)
             await_end(pids[i], deadline);
     }
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], line[512], state;
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    const char *after = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+    if (!after || sscanf(after + 1, " %c %d", &state, &parent) != 2)
+        parent = 0;
+    if (f)
+        fclose(f);
+    return parent;
+}
+
+int descendants_open(pid_t pid, pid_t through)
+{
+    enum { GENERATIONS = 10000 }; /* each node of a bed may be below another */
+    int fd = process_open(pid);
+    bool passed = false;
+    pid_t at = pid;
+    for (int i = 0; fd >= 0 && at > 1 && at != getpid() && i < GENERATIONS; i++) {
+        at = parent_of(at);
+        passed = passed || at == through;
+    }
+    struct pollfd ended = {.fd = fd, .events = POLLIN};
+    /* if it lives now it had this number all the time */
+    if (passed && through != getpid() && at == getpid() && poll(&ended, 1, 0) == 0)
+        return fd;
+    process_close(fd);
+    return -1;
 }

@@ -5,11 +5,17 @@
 #include <string.h>
 
 /* Wire: length (4 bytes, little endian, of what follows), then the sealed [type body] with its 16-byte tag. */
-enum { LEN_BYTES = 4, TAG = crypto_aead_chacha20poly1305_ietf_ABYTES, PROOF_TYPE = 0, UNPROVEN_MAX = 64 };
+enum { ID_BYTES = 8, LEN_BYTES = 4, TAG = crypto_aead_chacha20poly1305_ietf_ABYTES, PROOF_TYPE = 0, UNPROVEN_MAX = 64 };
 
-static const uint8_t magic[8] = "KEEL-PM2";
+static const uint8_t magic[8] = "KEEL-PM3";
 
-void session_init(struct session *s, enum session_role role, uint64_t job_id, const uint8_t *secret,
+static void put_u64(uint8_t *p, uint64_t v)
+{
+    put_u32(p, (uint32_t)v);
+    put_u32(p + 4, (uint32_t)(v >> 32));
+}
+
+void session_init(struct session *s, enum session_role role, uint64_t job_id, const struct session_key *key,
                   const uint8_t *scalar, struct bytes *out)
 {
     *s = (struct session){.role = role, .job_id = job_id};
@@ -17,11 +23,17 @@ void session_init(struct session *s, enum session_role role, uint64_t job_id, co
         s->state = SESSION_OPEN;
         return;
     }
-    memcpy(s->secret, secret, sizeof s->secret);
+    s->key = *key;
+    s->key.secret = NULL;
+    if (!key->find)
+        memcpy(s->secret, key->secret, sizeof s->secret);
     memcpy(s->scalar, scalar, sizeof s->scalar);
     crypto_scalarmult_base(s->point, s->scalar);
     if (role == SESSION_CLIENT) {
+        uint8_t id[ID_BYTES];
+        put_u64(id, key->id);
         bytes_append(out, magic, sizeof magic);
+        bytes_append(out, id, sizeof id);
         bytes_append(out, s->point, sizeof s->point);
     }
 }
@@ -52,13 +64,14 @@ static bool broken(struct session *s, const char *why)
 static void derive(uint8_t key[32], const struct session *s, const char *direction, const uint8_t *client_point,
                    const uint8_t *server_point, const uint8_t *shared)
 {
-    uint8_t job[8];
-    put_u32(job, (uint32_t)s->job_id);
-    put_u32(job + 4, (uint32_t)(s->job_id >> 32));
+    uint8_t job[8], id[ID_BYTES];
+    put_u64(job, s->job_id);
+    put_u64(id, s->key.id);
     crypto_generichash_state h;
     crypto_generichash_init(&h, s->secret, sizeof s->secret, 32);
     crypto_generichash_update(&h, (const uint8_t *)direction, strlen(direction));
     crypto_generichash_update(&h, job, sizeof job);
+    crypto_generichash_update(&h, id, sizeof id);
     crypto_generichash_update(&h, client_point, SESSION_POINT);
     crypto_generichash_update(&h, server_point, SESSION_POINT);
     crypto_generichash_update(&h, shared, SESSION_POINT);
@@ -68,8 +81,7 @@ static void derive(uint8_t key[32], const struct session *s, const char *directi
 static void frame_nonce(uint8_t nonce[crypto_aead_chacha20poly1305_ietf_NPUBBYTES], uint64_t number)
 {
     memset(nonce, 0, crypto_aead_chacha20poly1305_ietf_NPUBBYTES);
-    put_u32(nonce, (uint32_t)number);
-    put_u32(nonce + 4, (uint32_t)(number >> 32));
+    put_u64(nonce, number);
 }
 
 static void seal(struct session *s, uint8_t type, const void *body, size_t len, struct bytes *out)
@@ -97,15 +109,32 @@ void session_seal(struct session *s, uint8_t type, const void *body, size_t len,
     seal(s, type, body, len, out);
 }
 
+/* The secret that the client has named. */
+static bool find_secret(struct session *s, const uint8_t *name)
+{
+    uint64_t id = get_u32(name) | (uint64_t)get_u32(name + 4) << 32;
+    if (!s->key.find)
+        return s->key.id == id || broken(s, "it names a secret of another kind");
+    const uint8_t *secret = s->key.find(s->key.user, id);
+    if (!secret)
+        return broken(s, "it names a ticket that is not valid");
+    s->key.id = id;
+    memcpy(s->secret, secret, sizeof s->secret);
+    return true;
+}
+
 /* The peer's greeting is in: answer it (server), make the keys, send our proof. */
 static bool greet(struct session *s, struct bytes *out)
 {
+    size_t named = s->role == SESSION_SERVER ? ID_BYTES : 0; /* by the client only */
     size_t compared = s->in.len < sizeof magic ? s->in.len : sizeof magic;
     if (memcmp(s->in.data, magic, compared) != 0)
         return broken(s, "not Keel's protocol");
-    if (s->in.len < sizeof magic + SESSION_POINT)
+    if (s->in.len < sizeof magic + named + SESSION_POINT)
         return false;
-    const uint8_t *theirs = s->in.data + sizeof magic;
+    if (named && !find_secret(s, s->in.data + sizeof magic))
+        return false;
+    const uint8_t *theirs = s->in.data + sizeof magic + named;
     uint8_t shared[SESSION_POINT];
     if (crypto_scalarmult(shared, s->scalar, theirs) != 0)
         return broken(s, "not a point to make a key with");
@@ -121,7 +150,7 @@ static bool greet(struct session *s, struct bytes *out)
     sodium_memzero(shared, sizeof shared);
     sodium_memzero(s->secret, sizeof s->secret);
     sodium_memzero(s->scalar, sizeof s->scalar);
-    bytes_drop(&s->in, sizeof magic + SESSION_POINT);
+    bytes_drop(&s->in, sizeof magic + named + SESSION_POINT);
     s->state = SESSION_PROVING;
     seal(s, PROOF_TYPE, NULL, 0, out);
     return true;

@@ -1,37 +1,42 @@
 #include "pm/wire/ticket.h"
 
-#include "pm/wire/bytes.h"
-#include "pm/wire/message.h"
-#include "pm/wire/session.h"
-
 #include <sodium.h>
 #include <stdio.h>
+#include <string.h>
 
-char *ticket_variable(uint64_t job_id, const uint8_t *ticket, const char *host, int port, int node, const char *from)
+void ticket_make(struct ticket *t)
 {
-    char hex[2 * SESSION_SECRET + 1];
-    sodium_bin2hex(hex, sizeof hex, ticket, SESSION_SECRET);
-    char *text =
-        pm_printf(LAUNCH_ENV "=%016llx,%s,%s,%d,%d,%s", (unsigned long long)job_id, hex, host, port, node, from);
-    sodium_memzero(hex, sizeof hex);
-    return text;
+    do
+        randombytes_buf(&t->id, sizeof t->id);
+    while (t->id == SESSION_OF_JOB);
+    randombytes_buf(t->key, sizeof t->key);
 }
 
-bool ticket_is_with(pid_t pid)
+void summons_write(const struct summons *s, char *text, size_t size)
 {
-    static const char name[] = LAUNCH_ENV "=";
-    char path[64], buffer[4096];
-    size_t matched = 0, n;
-    bool begins = true, found = false;
-    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-    FILE *f = fopen(path, "re");
-    while (f && !found && (n = fread(buffer, 1, sizeof buffer, f)) > 0)
-        for (size_t i = 0; i < n && !found; i++) {
-            matched = begins && buffer[i] == name[matched] ? matched + 1 : 0;
-            begins = matched > 0 || buffer[i] == '\0';
-            found = matched == sizeof name - 1;
-        }
-    if (f)
-        fclose(f);
-    return found;
+    char hex[2 * SESSION_SECRET + 1];
+    sodium_bin2hex(hex, sizeof hex, s->ticket.key, sizeof s->ticket.key);
+    snprintf(text, size, "%016llx,%016llx,%s,%s,%d,%d,%s\n", (unsigned long long)s->job_id,
+             (unsigned long long)s->ticket.id, hex, s->host, s->port, s->node, s->from[0] ? s->from : "-");
+    sodium_memzero(hex, sizeof hex);
+}
+
+bool summons_read(const char *text, struct summons *s)
+{
+    unsigned long long job, id;
+    char hex[2 * SESSION_SECRET + 1], end, tail;
+    size_t len = 0;
+    *s = (struct summons){0};
+    if (sscanf(text, "%16llx,%16llx,%64[0-9a-f],%63[^,],%d,%d,%63[^,\n]%c%c", &job, &id, hex, s->host, &s->port,
+               &s->node, s->from, &end, &tail) != 8 ||
+        end != '\n')
+        return false;
+    s->job_id = job;
+    s->ticket.id = id;
+    if (strcmp(s->from, "-") == 0)
+        s->from[0] = '\0';
+    bool good = sodium_hex2bin(s->ticket.key, sizeof s->ticket.key, hex, strlen(hex), NULL, &len, NULL) == 0 &&
+                len == sizeof s->ticket.key && s->port > 0 && s->port < 65536 && s->node >= 0;
+    sodium_memzero(hex, sizeof hex);
+    return good;
 }

@@ -1,14 +1,29 @@
-/* What an agent is started with (LAUNCH_ENV, pm/wire/message.h). */
+/* What lets one agent come to keelrun, once: a key, and a name of it that is no secret. keelrun makes one for each attempt to start a
+ * node. */
 #ifndef KEEL_PM_TICKET_H
 #define KEEL_PM_TICKET_H
 
+#include "pm/wire/session.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
-/* "KEEL_LAUNCH=..."; the caller frees it. from: the agent's local address, "-": any. */
-char *ticket_variable(uint64_t job_id, const uint8_t *ticket, const char *host, int port, int node, const char *from);
-/* Does this process belong to the start of a node: mpiexec, what it runs, an agent? The environment of these names the variable, that of ranks
- * and of what they leave behind does not. */
-bool ticket_is_with(pid_t pid);
+struct ticket {
+    uint64_t id;
+    uint8_t key[SESSION_SECRET];
+};
+
+/* Where an agent finds its job. */
+struct summons {
+    uint64_t job_id;
+    struct ticket ticket;
+    char host[64]; /* keelrun's address */
+    int port, node;
+    char from[64]; /* local address to connect from; "": any */
+};
+
+void ticket_make(struct ticket *t);
+/* A line, with its end; the caller wipes it. */
+void summons_write(const struct summons *s, char *text, size_t size);
+bool summons_read(const char *text, struct summons *s);
 #endif

@@ -1,7 +1,7 @@
 """chaos.py [--seeds N] [--first SEED] [--verbose] [--stop]: one or two mishaps of any kind at random moments of an application
 whose result is known. A seed gives the cluster, the mishaps and their moments; how the processes interleave it cannot repeat.
 
-Mishaps: a rank, a node, an agent alone, an mpiexec or keelrun is killed; a node freezes, or is cut off silently, for shorter or
+Mishaps: a rank, a node, an agent alone, a launcher or keelrun is killed; a node freezes, or is cut off silently, for shorter or
 longer than the limit. For each seed: exit code 0 and the right sum; or an error that says that no copy of the data is left, if
 both copies went; or that there is no quorum, if too few members were left at once to decide. Never a wrong number or a hang, and
 nothing left behind. After the harm of a first mishap was repaired, if the second one waits for that, and before the program's last step it rests, and all copies are equal. With keelrun killed, `keelctl attach` tells how the job ended."""
@@ -23,7 +23,7 @@ TASKS, ROUNDS = 40, 8
 RESULT = "sum: %d" % (ROUNDS * TASKS * (TASKS + 1) * (2 * TASKS + 1) // 6)
 PATIENT = ["--dark", "780"]  # for what is short
 LIMIT_S = 0.6  # of what may be called short: the runtime's own is 0.78 s since the last sign of life
-KINDS = ["rank", "node", "agent", "mpiexec", "keelrun", "short freeze", "long freeze", "short cut", "long cut"]
+KINDS = ["rank", "node", "agent", "launcher", "keelrun", "short freeze", "long freeze", "short cut", "long cut"]
 LETHAL = {"node", "agent", "long freeze", "long cut"}
 SILENT = {"long freeze", "long cut"}
 
@@ -75,7 +75,7 @@ class Plan:
 
 class Run(Cluster):
     def __init__(self, plan):
-        self.plan, self.watch, self.mpiexec_pids, self.cuts = plan, None, {}, set()
+        self.plan, self.watch, self.launcher_pids, self.cuts = plan, None, {}, set()
         program = [SUM, str(TASKS), str(ROUNDS), str(plan.compute_us)]
         super().__init__(plan.nodes, program, ranks=plan.ranks, spares=plan.spares, on_failure=plan.on_failure,
                          options=PATIENT + (["--bed", "netns"] if plan.netns else []) + (["--secure"] if plan.secure else []),
@@ -129,8 +129,8 @@ class Run(Cluster):
     def do_agent(self, m):
         self.signal_pid(self.agents[m.victim], signal.SIGKILL)
 
-    def do_mpiexec(self, m):
-        self.signal_pid(self.mpiexec_pids[m.victim], signal.SIGKILL)
+    def do_launcher(self, m):
+        self.signal_pid(self.launcher_pids[m.victim], signal.SIGKILL)
 
     def do_keelrun(self, m):
         if not self.watch:
@@ -183,8 +183,8 @@ class Run(Cluster):
     def play(self):
         assert self.started()
         self.id()
-        if any(m.kind == "mpiexec" for m in self.plan.mishaps):
-            self.mpiexec_pids = {n: s["mpiexec_pid"] for n, s in self.status()["nodes"].items()}
+        if any(m.kind == "launcher" for m in self.plan.mishaps):
+            self.launcher_pids = {n: s["launcher_pid"] for n, s in self.status()["nodes"].items()}
         mishaps = self.plan.mishaps
         scripts = [self.mishap(m, mishaps[0] if m.after else None) for m in mishaps]
         due = {s: lambda: True for s in scripts}
@@ -240,7 +240,7 @@ def judge(plan, job, code):
     assert "WRONG" not in err, "wrong data"
     if code == 0:
         assert set(lines) == {RESULT}, lines
-        harmless = all(m.kind in ("mpiexec", "short freeze", "short cut") and m.seconds <= LIMIT_S for m in plan.mishaps)
+        harmless = all(m.kind in ("launcher", "short freeze", "short cut") and m.seconds <= LIMIT_S for m in plan.mishaps)
         assert not harmless or len(lines) == plan.ranks, lines
         return "right"
     if job.watch and "no job" in err and not lines:

@@ -129,11 +129,11 @@ def test_keelrun_and_a_node():
         job.check_leftovers()
 
 
-def test_each_mpiexec():
+def test_each_launcher():
     for node in some(range(NODES), (0, 3)):
         with cluster() as job:
             reach(job, 1)
-            os.kill(job.status()["nodes"][node]["mpiexec_pid"], signal.SIGKILL)
+            os.kill(job.status()["nodes"][node]["launcher_pid"], signal.SIGKILL)
             expect_right(job, NODES)
             assert not job.has("view")
 
@@ -308,7 +308,7 @@ def test_cut_that_heals_after_the_verdict():
 
 
 def test_keelrun_and_a_cut_for_good():
-    """Nothing stays: not the mpiexec that never hears of its node's end, and not the namespaces."""
+    """Nothing stays: not the launcher that never hears of its node's end, and not the namespaces."""
     with on_netns() as job:
         job.id()
         reach(job)

@@ -28,7 +28,7 @@ int main(int argc, char **argv)
     static const char *const words[] = {"cmd=init pmi_version=1\n",
                                         "cmd=barrier_in\n",
                                         "cmd=put key=a value=b\n",
-                                        "KEEL-PM2",
+                                        "KEEL-PM3",
                                         "{\"a\":",
                                         "[0,1,2,3]}",
                                         "\"YQBi\"}",

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     enum session_role role = (enum session_role)(data[0] % 3);
     size_t step = 1 + data[1];
-    session_init(&s, role, 7, secret, scalar, &out);
+    session_init(&s, role, 7, &(struct session_key){.secret = secret}, scalar, &out);
     for (size_t at = 2; at < size; at += step) {
         uint8_t type;
         const uint8_t *body;

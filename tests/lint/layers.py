@@ -39,6 +39,7 @@ ALLOWED = {
     "pm/wire": BASE,
     "pm/pmi": BASE | {"pm/wire"},
     "pm/bed": BASE | {"pm/wire"},
+    "pm/launch": BASE | {"pm/wire"},
     "pm/run": BASE | {"pm/wire", "pm/bed", "pm/plane.h"},
     "pm/agent": BASE | {"pm/wire", "pm/pmi", "pm/plane.h"},
     "pm/ctl": BASE | {"pm/wire", "pm/bed"},

@@ -89,9 +89,9 @@ class Held(Job):
         self.place.cleanup()
 
 
-GARBAGE = [b"", b"\0", b"GET / HTTP/1.0\r\n\r\n", b"KEEL", b"KEEL-PM2", b"KEEL-PM2" + b"\0" * 32,
-           b"KEEL-PM2" + b"\xff" * 36 + b"x" * 100, b"cmd=init\n", os.urandom(4096), b"\xff" * 100000,
-           b"KEEL-PM2" + os.urandom(32) + struct.pack("<I", 17) + os.urandom(17)]
+GARBAGE = [b"", b"\0", b"GET / HTTP/1.0\r\n\r\n", b"KEEL", b"KEEL-PM3", b"KEEL-PM3" + b"\0" * 40,
+           b"KEEL-PM3" + b"\xff" * 44 + b"x" * 100, b"cmd=init\n", os.urandom(4096), b"\xff" * 100000,
+           b"KEEL-PM3" + os.urandom(40) + struct.pack("<I", 17) + os.urandom(17)]
 
 
 def poke(address, data, wait=0.0):
@@ -137,40 +137,10 @@ def test_connections_that_stay_silent_are_dropped():
 def test_join_is_not_disturbed_by_a_flood_of_strangers():
     with Job(["-n", "2", "--nodes", "2", "sh", "-c", "sleep 1; echo $KEEL_RANK"]) as job:
         address = wait_for(lambda: listeners_of([job.process.pid]), "keelrun to listen")[0]
-        flood = [poke(address, b"KEEL-PM2" + os.urandom(16)) for _ in range(200)]
+        flood = [poke(address, b"KEEL-PM3" + os.urandom(16)) for _ in range(200)]
         assert job.wait() == 0, job.stderr()
         for s in flood:
             s.close()
-
-
-def mpiexecs(job):
-    """keelrun's; their children have their names until they run what they are for."""
-    with open("/proc/%d/task/%d/children" % (job.process.pid, job.process.pid)) as f:
-        return [pid for pid in map(int, f.read().split()) if keeltest.command_of(pid).startswith("mpiexec.hydra")]
-
-
-def test_garbage_to_hydra_during_the_start_is_survived():
-    """Each mpiexec waits for its host when it is disturbed; when it has been started again the host answers."""
-    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
-        path, go = os.path.join(directory, "ssh"), os.path.join(directory, "go")
-        with open(path, "w") as f:
-            f.write('#!/bin/sh\nuntil [ -e %s ]; do sleep 0.02; done\n'
-                    'while [ "${1#-}" != "$1" ]; do shift; done\nshift\neval "exec $*"\n' % go)
-        os.chmod(path, 0o755)
-        hosts = ["127.0.1.%d" % k for k in range(2, 6)]  # 127.0.1.1 is this machine to Hydra: it takes no ssh
-        with Job(["-n", "4", "--hosts", ",".join(hosts), "--launcher", "ssh", "--launcher-exec", path, "echo", "hello"]) as job:
-            first = wait_for(lambda: len(mpiexecs(job)) == 4 and mpiexecs(job), "an mpiexec for each host")
-
-            def poke_each():
-                for pid in filter(alive, first):
-                    for _, port in listeners_of([pid]):
-                        poke(("127.0.0.1", port), os.urandom(300)).close()
-                return not any(map(alive, first))
-            wait_for(poke_each, "each mpiexec to be disturbed")
-            open(go, "w").close()
-            assert job.wait() == 0, job.stderr()
-            assert job.stdout() == "hello\n" * 4
-            assert job.stderr().count("was started again") == 4, job.stderr()
 
 
 def test_console_refuses_other_users():
@@ -239,26 +209,6 @@ def test_too_many_connections_push_out_the_address_that_has_most():
         for s in many + [few]:
             s.close()
         assert job.wait() == 0 and job.stdout() == "done\n", job.stderr()
-
-
-def test_garbage_to_each_mpiexec_during_the_start_is_told_at_last():
-    """The hosts do not answer, so that mpiexec waits, and is disturbed; it is started again twice."""
-    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
-        path = os.path.join(directory, "ssh")
-        with open(path, "w") as f:
-            f.write("#!/bin/sh\nexec sleep 10000\n")
-        os.chmod(path, 0o755)
-        with Job(["-n", "1", "--hosts", "127.0.1.2", "--launcher", "ssh", "--launcher-exec", path, "true"],
-                 env={"KEEL_LOG": "info"}) as job:
-
-            def poke_each():
-                for _, port in listeners_of(mpiexecs(job)):
-                    poke(("127.0.0.1", port), os.urandom(300)).close()
-                return job.process.poll() is not None
-            wait_for(poke_each, "keelrun to give up")
-            assert job.wait() == 1 and job.stderr().count("it is started again") == 2, job.stderr()
-            told = [line for line in job.stderr().splitlines() if ": info:" not in line]
-            assert len(told) == 1 and "node 0 (127.0.1.2) could not be started" in told[0], job.stderr()
 
 
 def test_refused_connections_are_events_at_powers_of_two():
@@ -421,21 +371,28 @@ def test_keelctl_leaves_out_what_belongs_to_another_user():
             os.waitpid(child, 0)
 
 
+KEELD = os.path.join(keeltest.BIN, "keeld")
+
+
+def summons(port):
+    """The line that an agent is started with."""
+    return b"0123456789abcdef,fedcba9876543210," + b"a" * 64 + b",127.0.0.1,%d,0,-\n" % port
+
+
 def test_keeld_by_hand_says_what_it_is():
-    result = subprocess.run([os.path.join(keeltest.BIN, "keeld")], capture_output=True, timeout=HANG_S)
-    assert result.returncode == 2 and result.stderr.startswith(b"keeld: not started by keelrun"), result.stderr
-    for bad in ("", "x", "0,1,2,3,4,5", "1" * 16 + "," + "a" * 64 + ",127.0.0.1,99999,0,-"):
-        result = subprocess.run([os.path.join(keeltest.BIN, "keeld")], capture_output=True, timeout=HANG_S,
-                                env=dict(os.environ, KEEL_LAUNCH=bad))
+    for stdin in (subprocess.DEVNULL, subprocess.PIPE):
+        result = subprocess.run([KEELD], capture_output=True, timeout=HANG_S, stdin=None if stdin == subprocess.PIPE else stdin,
+                                input=b"" if stdin == subprocess.PIPE else None)
+        assert result.returncode == 2 and result.stderr.startswith(b"keeld: not started by keelrun"), result.stderr
+    for bad in (b"\n", b"x\n", b"0,1,2,3,4,5,6\n", summons(99999), summons(0), summons(1)[:-1], summons(1).replace(b"a", b"g"), b"x" * 5000):
+        result = subprocess.run([KEELD], capture_output=True, timeout=HANG_S, input=bad)
         assert result.returncode == 2 and len(result.stderr.splitlines()) == 1, (bad, result)
 
 
 def test_keeld_without_its_keelrun_ends_at_once():
     s = socket.socket()
     s.bind(("127.0.0.1", 0))  # taken, but nobody listens
-    launch = "0123456789abcdef," + "a" * 64 + ",127.0.0.1,%d,0,-" % s.getsockname()[1]
-    result = subprocess.run([os.path.join(keeltest.BIN, "keeld")], capture_output=True, timeout=HANG_S,
-                            env=dict(os.environ, KEEL_LAUNCH=launch))
+    result = subprocess.run([KEELD], capture_output=True, timeout=HANG_S, input=summons(s.getsockname()[1]))
     assert result.returncode == 1 and b"no launcher at 127.0.0.1" in result.stderr, result
     assert b"connection refused" in result.stderr, "it was tried again: %s" % result
     s.close()
@@ -445,12 +402,12 @@ def test_keeld_does_not_trust_a_false_keelrun():
     s = socket.socket()
     s.bind(("127.0.0.1", 0))
     s.listen()
-    launch = "0123456789abcdef," + "a" * 64 + ",127.0.0.1,%d,0,-" % s.getsockname()[1]
-    keeld = subprocess.Popen([os.path.join(keeltest.BIN, "keeld")], stderr=subprocess.PIPE,
-                             env=dict(os.environ, KEEL_LAUNCH=launch))
+    keeld = subprocess.Popen([KEELD], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    keeld.stdin.write(summons(s.getsockname()[1]))
+    keeld.stdin.flush()
     c, _ = s.accept()
     c.recv(100)
-    c.sendall(b"KEEL-PM2" + os.urandom(32) + struct.pack("<I", 17) + os.urandom(17))
+    c.sendall(b"KEEL-PM3" + os.urandom(32) + struct.pack("<I", 17) + os.urandom(17))
     _, err = keeld.communicate(timeout=HANG_S)
     assert keeld.returncode == 1 and b"authentication failed" in err, err
     c.close()

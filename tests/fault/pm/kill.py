@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
@@ -20,9 +21,9 @@ RANKS = 3
 class Patient(Job):
     """A job of three nodes that ends only when told."""
 
-    def __init__(self, options=(), program=None, **kw):
-        self.place = keeltest.tempfile.TemporaryDirectory(prefix="keel-test-")
-        super().__init__(["-n", str(RANKS), "--nodes", str(RANKS)] + list(options) + (program or PATIENT),
+    def __init__(self, options=(), program=None, where=("--nodes", str(RANKS)), **kw):
+        self.place = tempfile.TemporaryDirectory(prefix="keel-test-")
+        super().__init__(["-n", str(RANKS)] + list(where) + list(options) + (program or PATIENT),
                          env={"DIR": self.place.name}, **kw)
 
     def begun(self):
@@ -74,18 +75,47 @@ def parent(pid):
         return int(f.read().rsplit(")", 1)[1].split()[1])
 
 
-def test_kill_of_each_mpiexec_is_not_felt():
-    for node in range(RANKS):
-        with Patient() as job:
-            kill(job.begun()["nodes"][node]["mpiexec_pid"])
-            time.sleep(0.2)
-            expect_whole(job)
+FAKE_SSH = """#!/bin/sh
+# like ssh: options, host, command; and like ssh it stays as long as that runs
+while [ "${1#-}" != "$1" ]; do shift; done
+shift
+eval "$*"
+"""
 
 
-def test_kill_of_each_proxy_is_not_felt():
+class Reached(Patient):
+    """By a launcher that is a process of its own."""
+
+    def __init__(self):
+        self.tools = tempfile.TemporaryDirectory(prefix="keel-test-")
+        path = os.path.join(self.tools.name, "ssh")
+        with open(path, "w") as f:
+            f.write(FAKE_SSH)
+        os.chmod(path, 0o755)
+        hosts = ",".join("127.0.1.%d" % (k + 2) for k in range(RANKS))
+        super().__init__(where=["--hosts", hosts, "--launcher-exec", path])
+
+    def __exit__(self, *args):
+        try:
+            super().__exit__(*args)
+        finally:
+            self.tools.cleanup()
+
+
+def test_mpiexec_does_not_stay():
+    with Reached() as job:
+        job.begun()
+        names = [keeltest.command_of(p) for p in keeltest.processes_with(job.tag)]
+        assert names and not [name for name in names if name.startswith("mpiexec")], names
+        expect_whole(job)
+
+
+def test_kill_of_each_launcher_is_not_felt():
     for node in range(RANKS):
-        with Patient() as job:
-            kill(parent(job.begun()["nodes"][node]["stub_pid"]))
+        with Reached() as job:
+            of_node = job.begun()["nodes"][node]
+            assert of_node["launcher_pid"] == parent(of_node["stub_pid"]), of_node
+            kill(of_node["launcher_pid"])
             time.sleep(0.2)
             expect_whole(job)
 
@@ -98,11 +128,11 @@ def test_kill_of_each_stub_is_not_felt():
             expect_whole(job)
 
 
-def test_kill_of_all_of_hydra_is_not_felt():
-    with Patient() as job:
+def test_kill_of_all_launchers_and_stubs_is_not_felt():
+    with Reached() as job:
         nodes = job.begun()["nodes"].values()
         for node in nodes:
-            for pid in (node["mpiexec_pid"], parent(node["stub_pid"]), node["stub_pid"]):
+            for pid in (node["launcher_pid"], node["stub_pid"]):
                 kill(pid)
         time.sleep(0.2)
         expect_whole(job)
@@ -123,13 +153,13 @@ def test_kill_of_keelrun_leaves_the_job_and_attach_finds_it():
         job.check_leftovers()
 
 
-def test_kill_of_keelrun_then_of_all_hydra_leaves_the_job():
+def test_kill_of_keelrun_then_of_all_launchers_leaves_the_job():
     with Patient() as job:
         nodes = job.begun()["nodes"].values()
         kill(job.process.pid)
         job.process.wait()
         for node in nodes:
-            kill(node["mpiexec_pid"])
+            kill(node["launcher_pid"])
         time.sleep(0.3)
         assert len([r for n in job.status()["nodes"].values() for r in n["ranks"] if r["state"] == "running"]) == RANKS
         job.go()

@@ -69,7 +69,7 @@ def test_replayed_control_connections_are_dropped():
         with Job(["-n", "2", "--nodes", "2", program, "wait"], env={"DIR": directory}) as job:
             wait_for(lambda: job.stdout().count("begin") == 2, "MPI_Init")
             streams, _ = recorder.read()
-            said = {ends: data for ends, data in streams.items() if data.startswith(b"KEEL-PM2")}
+            said = {ends: data for ends, data in streams.items() if data.startswith(b"KEEL-PM3")}
             asked = [(to, data) for (source, to), data in said.items() if len(data) > 100 and (to, source) in said]
             assert len({to for to, _ in asked}) >= 2, "keelrun's listener and an agent's: %s" % list(said)
             replayed = []

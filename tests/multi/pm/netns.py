@@ -163,7 +163,7 @@ def test_without_root_it_says_so():
     import shutil
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
         os.chmod(directory, 0o755)
-        for name in ("keelrun", "keeld", "keel-nsexec"):
+        for name in ("keelrun", "keeld", "keel-launch", "keel-nsexec"):
             shutil.copy(os.path.join(keeltest.BIN, name), directory)
         result = subprocess.run([os.path.join(directory, "keelrun"), "-n", "2", "--nodes", "2", "--bed", "netns", "true"],
                                 capture_output=True, timeout=HANG_S, user="nobody", cwd="/")

@@ -13,6 +13,7 @@
 enum { JOB = 7, PATIENCE_MS = 300 };
 
 static const uint8_t secret[SESSION_SECRET] = {1};
+static const struct session_key key = {.secret = secret};
 static uv_loop_t there, here; /* of the client, of the server */
 static uv_tcp_t listener;
 static struct wire_conn *server;
@@ -46,7 +47,7 @@ static const struct conn_events events = {on_open, on_frame, on_lost};
 static void on_connection(uv_stream_t *stream, int status)
 {
     assert_int_equal(status, 0);
-    server = conn_accept(stream, JOB, secret, PATIENCE_MS, &events, NULL);
+    server = conn_accept(stream, JOB, &key, PATIENCE_MS, &events, NULL);
     assert_non_null(server);
 }
 
@@ -86,7 +87,7 @@ static void tear_down(struct wire_conn *client)
 static void test_conn_proof_that_lies_there_is_read_before_it_is_too_late(void **state)
 {
     (void)state;
-    struct wire_conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, secret, 60000, &events, NULL);
+    struct wire_conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, &key, 60000, &events, NULL);
     while (!server || server->session.state == SESSION_GREETING)
         turn_both();
     while (!client->open)
@@ -103,7 +104,7 @@ static void test_conn_proof_that_lies_there_is_read_before_it_is_too_late(void *
 static void test_conn_without_a_proof_is_dropped(void **state)
 {
     (void)state;
-    struct wire_conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, secret, 60000, &events, NULL);
+    struct wire_conn *client = conn_connect(&there, NULL, "127.0.0.1", set_up(), JOB, &key, 60000, &events, NULL);
     while (!server)
         turn_both();
     while (!lost) /* while the client's loop stands still */

@@ -15,6 +15,8 @@ struct pair {
     struct bytes to_server, to_client;
 };
 
+enum { GREETING = 8 + 8 + SESSION_POINT }; /* of a client: magic, name of the secret, point */
+
 static const uint8_t secret_a[32] = "the job's secret, 32 bytes long";
 static const uint8_t secret_b[32] = "another job's secret, 32 bytes.";
 
@@ -28,9 +30,10 @@ static void pair_init(struct pair *p, const uint8_t *client_secret, uint64_t cli
     uint8_t scalar[SESSION_POINT];
     *p = (struct pair){0};
     scalar_from(scalar, 1);
-    session_init(&p->client, SESSION_CLIENT, client_job, client_secret, scalar, &p->to_server);
+    session_init(&p->client, SESSION_CLIENT, client_job, &(struct session_key){.secret = client_secret}, scalar,
+                 &p->to_server);
     scalar_from(scalar, 2);
-    session_init(&p->server, SESSION_SERVER, 7, secret_a, scalar, &p->to_client);
+    session_init(&p->server, SESSION_SERVER, 7, &(struct session_key){.secret = secret_a}, scalar, &p->to_client);
 }
 
 static void pair_fini(struct pair *p)
@@ -187,7 +190,7 @@ static void test_session_recorded_client_cannot_be_played_back(void **state)
     struct session fresh;
     struct bytes out = {0};
     scalar_from(scalar, 3);
-    session_init(&fresh, SESSION_SERVER, 7, secret_a, scalar, &out);
+    session_init(&fresh, SESSION_SERVER, 7, &(struct session_key){.secret = secret_a}, scalar, &out);
     session_feed(&fresh, recorded.data, recorded.len);
     assert_false(session_next(&fresh, &out, &type, &body, &len));
     assert_int_equal(fresh.state, SESSION_BROKEN);
@@ -211,7 +214,7 @@ static void test_session_garbage_is_refused_without_an_answer(void **state)
         const uint8_t *body;
         size_t len, n = 1 + (size_t)rng_below(&r, sizeof garbage);
         scalar_from(scalar, 9);
-        session_init(&s, SESSION_SERVER, 7, secret_a, scalar, &out);
+        session_init(&s, SESSION_SERVER, 7, &(struct session_key){.secret = secret_a}, scalar, &out);
         for (size_t i = 0; i < n; i++)
             garbage[i] = (uint8_t)rng_u64(&r);
         if (garbage[0] == 'K')
@@ -225,14 +228,14 @@ static void test_session_garbage_is_refused_without_an_answer(void **state)
     }
 }
 
-/* Who knows the secret and has heard everything: what goes through Hydra can be read on the way. */
+/* Who knows the secret and has heard everything. */
 static void test_session_listener_with_the_secret_reads_nothing(void **state)
 {
     (void)state;
     struct pair p;
     struct session listener;
     struct bytes heard = {0}, out = {0};
-    uint8_t said[8 + SESSION_POINT], type;
+    uint8_t said[GREETING], type;
     const uint8_t *body;
     size_t len;
     pair_init(&p, secret_a, 7);
@@ -240,8 +243,10 @@ static void test_session_listener_with_the_secret_reads_nothing(void **state)
     session_feed(&p.server, p.to_server.data, p.to_server.len);
     assert_false(session_next(&p.server, &p.to_client, &type, &body, &len));
     bytes_append(&heard, p.to_client.data, p.to_client.len); /* with the server's proof, the first frame */
-    session_init(&listener, SESSION_CLIENT, 7, secret_a, said + 8, &out);
-    memcpy(listener.point, said + 8, SESSION_POINT); /* as the client, but for what it did not say */
+    session_init(&listener, SESSION_CLIENT, 7, &(struct session_key){.secret = secret_a},
+                 said + GREETING - SESSION_POINT, &out);
+    memcpy(listener.point, said + GREETING - SESSION_POINT,
+           SESSION_POINT); /* as the client, but for what it did not say */
     session_feed(&listener, heard.data, heard.len);
     assert_false(session_next(&listener, &out, &type, &body, &len));
     assert_int_equal(listener.state, SESSION_BROKEN);
@@ -257,10 +262,10 @@ static void test_session_point_of_no_order_is_refused(void **state)
     (void)state;
     struct session s;
     struct bytes out = {0};
-    uint8_t scalar[SESSION_POINT] = {3}, greeting[8 + SESSION_POINT] = "KEEL-PM2", type;
+    uint8_t scalar[SESSION_POINT] = {3}, greeting[GREETING] = "KEEL-PM3", type;
     const uint8_t *body;
     size_t len;
-    session_init(&s, SESSION_SERVER, 7, secret_a, scalar, &out);
+    session_init(&s, SESSION_SERVER, 7, &(struct session_key){.secret = secret_a}, scalar, &out);
     session_feed(&s, greeting, sizeof greeting);
     assert_false(session_next(&s, &out, &type, &body, &len));
     assert_int_equal(s.state, SESSION_BROKEN);
@@ -274,18 +279,100 @@ static void test_session_long_frame_before_the_proof_is_refused(void **state)
     (void)state;
     struct session s;
     struct bytes out = {0};
-    uint8_t scalar[SESSION_POINT] = {3}, head[8 + SESSION_POINT + 4] = "KEEL-PM2", type;
+    uint8_t scalar[SESSION_POINT] = {3}, head[GREETING + 4] = "KEEL-PM3", type;
     const uint8_t *body;
     size_t len;
-    session_init(&s, SESSION_SERVER, 7, secret_a, scalar, &out);
-    crypto_scalarmult_base(head + 8, secret_b);
-    put_u32(head + 8 + SESSION_POINT, 1000000);
+    session_init(&s, SESSION_SERVER, 7, &(struct session_key){.secret = secret_a}, scalar, &out);
+    crypto_scalarmult_base(head + GREETING - SESSION_POINT, secret_b);
+    put_u32(head + GREETING, 1000000);
     session_feed(&s, head, sizeof head);
     assert_false(session_next(&s, &out, &type, &body, &len));
     assert_int_equal(s.state, SESSION_BROKEN);
     assert_string_equal(s.why_broken, "frame length out of range");
     bytes_free(&out);
     session_fini(&s);
+}
+
+/* ---- a server that knows several ---- */
+
+static const uint8_t *find(void *user, uint64_t id)
+{
+    ++*(int *)user;
+    return id == 5 ? secret_a : id == 6 ? secret_b : NULL;
+}
+
+/* The server's state when a client that names id and knows secret has said all. */
+static enum session_state meet(uint64_t id, const uint8_t *secret, uint64_t *named, size_t *answered)
+{
+    struct session client, server;
+    struct bytes to_server = {0}, to_client = {0};
+    uint8_t scalar[SESSION_POINT], type;
+    const uint8_t *body;
+    size_t len;
+    int asked = 0;
+    scalar_from(scalar, 1);
+    session_init(&client, SESSION_CLIENT, 7, &(struct session_key){.id = id, .secret = secret}, scalar, &to_server);
+    scalar_from(scalar, 2);
+    session_init(&server, SESSION_SERVER, 7, &(struct session_key){.find = find, .user = &asked}, scalar, &to_client);
+    session_feed(&server, to_server.data, to_server.len);
+    to_server.len = 0;
+    (void)session_next(&server, &to_client, &type, &body, &len);
+    *answered = to_client.len;
+    session_feed(&client, to_client.data, to_client.len);
+    (void)session_next(&client, &to_server, &type, &body, &len);
+    session_feed(&server, to_server.data, to_server.len);
+    (void)session_next(&server, &to_client, &type, &body, &len);
+    assert_int_equal(asked, 1);
+    enum session_state state = server.state;
+    *named = server.key.id;
+    session_fini(&client);
+    session_fini(&server);
+    bytes_free(&to_server);
+    bytes_free(&to_client);
+    return state;
+}
+
+static void test_session_client_names_one_of_several_secrets(void **state)
+{
+    (void)state;
+    uint64_t named;
+    size_t answered;
+    assert_int_equal(meet(5, secret_a, &named, &answered), SESSION_OPEN);
+    assert_int_equal(named, 5);
+    assert_int_equal(meet(6, secret_b, &named, &answered), SESSION_OPEN);
+    assert_int_equal(named, 6);
+    assert_int_equal(meet(6, secret_a, &named, &answered), SESSION_BROKEN);
+}
+
+static void test_session_name_of_no_secret_is_refused_without_an_answer(void **state)
+{
+    (void)state;
+    uint64_t named;
+    size_t answered;
+    assert_int_equal(meet(SESSION_OF_JOB, secret_a, &named, &answered), SESSION_BROKEN);
+    assert_int_equal(answered, 0);
+    assert_int_equal(meet(7, secret_a, &named, &answered), SESSION_BROKEN);
+    assert_int_equal(answered, 0);
+}
+
+/* ... though it is changed on the way to that of the very same secret. */
+static void test_session_name_is_part_of_the_keys(void **state)
+{
+    (void)state;
+    struct pair p;
+    uint8_t type;
+    const uint8_t *body;
+    size_t len;
+    pair_init(&p, secret_a, 7);
+    p.server.key.id = 9;
+    p.to_server.data[8] = 9;
+    session_feed(&p.server, p.to_server.data, p.to_server.len);
+    assert_false(session_next(&p.server, &p.to_client, &type, &body, &len));
+    session_feed(&p.client, p.to_client.data, p.to_client.len);
+    assert_false(session_next(&p.client, &p.to_server, &type, &body, &len));
+    assert_int_equal(p.client.state, SESSION_BROKEN);
+    assert_string_equal(p.client.why_broken, "authentication failed");
+    pair_fini(&p);
 }
 
 int main(void)
@@ -301,6 +388,9 @@ int main(void)
         cmocka_unit_test(test_session_listener_with_the_secret_reads_nothing),
         cmocka_unit_test(test_session_point_of_no_order_is_refused),
         cmocka_unit_test(test_session_long_frame_before_the_proof_is_refused),
+        cmocka_unit_test(test_session_client_names_one_of_several_secrets),
+        cmocka_unit_test(test_session_name_of_no_secret_is_refused_without_an_answer),
+        cmocka_unit_test(test_session_name_is_part_of_the_keys),
     };
     return sodium_init() < 0 ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
 }
