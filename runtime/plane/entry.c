@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/plane/plane_int.h"
 
@@ -108,7 +107,6 @@ void entry_readable(struct plane *p, struct process *k)
         int socket = take(p, k, &more);
         if (socket < 0)
             continue;
-        FAULT_POINT("entry.asked");
         answer(p, k, socket);
         close(socket);
     }
