@@ -1,9 +1,10 @@
-/* Pure: the objects of a static library of x86-64 as graft_find needs them: their code, which of its bytes the linker writes, and what
- * these bytes name.
+/* Pure: the objects of a static library of x86-64 as graft_find needs them: their code, which of its bytes the linker
+ * writes, and what these bytes name.
  *
- * A linker takes an object of a library whole, so its code stands in the program in one piece, as it stands in the library but for the
- * bytes that its relocations name. Each of these bytes gives an address away: of a section of an object, or of a name that
- * the library has not. Such a thing is an anchor here; it has one address in a program, whoever refers to it. */
+ * A linker takes an object of a library whole, so its code stands in the program in one piece, as it stands in the
+ * library but for the bytes that its relocations name. Each of these bytes gives an address away: of a section of an
+ * object, or of a name that the library has not. Such a thing is an anchor here; it has one address in a program,
+ * whoever refers to it. */
 #ifndef ARMCI_GRAFT_ARCHIVE_H
 #define ARMCI_GRAFT_ARCHIVE_H
 
@@ -54,7 +55,8 @@ struct graft_archive {
     size_t anchors;
 };
 
-/* Reads a library of len bytes, which may be freed afterwards. false: it cannot be understood, *why says it (a constant). */
+/* Reads a library of len bytes, which may be freed afterwards. false: it cannot be understood, *why says it (a
+ * constant). */
 bool graft_archive_read(struct graft_archive *a, const void *bytes, size_t len, const char **why);
 void graft_archive_fini(struct graft_archive *a);
 #endif

@@ -344,7 +344,8 @@ static bool all_are_there(struct search *s)
     return true;
 }
 
-/* Nothing may be left that looks like a part of an object, outside of those that were found: those look like themselves and each other. */
+/* Nothing may be left that looks like a part of an object, outside of those that were found: those look like
+ * themselves and each other. */
 static bool none_is_altered(struct search *s)
 {
     for (size_t i = 0; i < s->a->count; i++) {
@@ -408,7 +409,8 @@ bool graft_find(struct graft_archive *a, const struct graft_code *code, const ch
     return done;
 }
 
-/* The length of the filling at the begin of these bytes: an instruction that does nothing, or what is none; 0: something else. */
+/* The length of the filling at the begin of these bytes: an instruction that does nothing, or what is none; 0:
+ * something else. */
 static size_t filling(const uint8_t *bytes, size_t len)
 {
     static const struct {

@@ -1,5 +1,6 @@
-/* Pure: where a program has the objects of a library that it was linked with, all of them or a line that says what stands against it.
- * Found is what has every byte of the object's code at one place only, and refers to the same things as all other objects do. */
+/* Pure: where a program has the objects of a library that it was linked with, all of them or a line that says what
+ * stands against it. Found is what has every byte of the object's code at one place only, and refers to the same
+ * things as all other objects do. */
 #ifndef ARMCI_GRAFT_FIND_H
 #define ARMCI_GRAFT_FIND_H
 
@@ -12,12 +13,14 @@ struct graft_code {
     uint64_t address;
 };
 
-/* Sets the address of each object that the program has. false: why holds the reason, of less than why_len bytes.
- * The program must have the function needed; an object that another one refers to must be there; and of an object that is not found nothing
- * may be there that could be a part of it. */
+/* Sets the address of each object that the program has. false: why holds the reason, of less than why_len bytes. The
+ * program must have the function needed; an object that another one refers to must be there; and of an object that is
+ * not found nothing may be there that could be a part of it. */
 bool graft_find(struct graft_archive *a, const struct graft_code *code, const char *needed, char *why, size_t why_len);
-/* How many bytes from the begin of an object's function may be overwritten: its own, and what the linker fills up behind the object. */
+/* How many bytes from the begin of an object's function may be overwritten: its own, and what the linker fills up
+ * behind the object. */
 uint64_t graft_room(const struct graft_code *code, const struct graft_object *o, const struct graft_function *f);
-/* Does the program call this function from outside the library's code? By instructions that name it; a call by a pointer is not seen. */
+/* Does the program call this function from outside the library's code? By instructions that name it; a call by a
+ * pointer is not seen. */
 bool graft_called(const struct graft_archive *a, const struct graft_code *code, uint64_t function);
 #endif

@@ -1,8 +1,10 @@
-/* keel-armci-graft.so: a preload that lets a program which was linked with Debian's libarmci-mpich.a run on Keel's libarmci.
+/* keel-armci-graft.so: a preload that lets a program which was linked with Debian's libarmci-mpich.a run on Keel's
+ * libarmci.
  *
- * Before main it finds the objects of the library in the program's code (find.h) and writes jumps over all their functions that have a
- * name for others: to libarmci's function of that name, or, where libarmci has none, to a line and the end. So either every call of ARMCI
- * in the program is Keel's, or the program does not run. Whatever keeps it from that ends the process with a line and exit code 2.
+ * Before main it finds the objects of the library in the program's code (find.h) and writes jumps over all their
+ * functions that have a name for others: to libarmci's function of that name, or, where libarmci has none, to a line
+ * and the end. So either every call of ARMCI in the program is Keel's, or the program does not run. Whatever keeps it
+ * from that ends the process with a line and exit code 2.
  *
  * keel-armci-run (run.c) starts programs so; who starts them otherwise gets the same. */
 #include <dlfcn.h>
@@ -126,7 +128,7 @@ static void replace_all(const struct graft_archive *a, const struct graft_code *
     for (size_t i = 0; i < a->count; i++)
         for (size_t f = 0; a->object[i].address && f < a->object[i].functions; f++)
             jump[n++] = jump_of(a, code, &a->object[i], &a->object[i].function[f]);
-    if (!graft_patch(jump, n, code->address, code->len))
+    if (!graft_patch(jump, n))
         refuse("its code cannot be changed: %s", strerror(errno));
     free(jump);
 }

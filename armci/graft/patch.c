@@ -51,21 +51,36 @@ static void write_jump(const struct graft_jump *jump, const uint8_t *stone)
     int32_t distance = (int32_t)((int64_t)(uintptr_t)stone - (int64_t)(jump->from + GRAFT_JUMP_LEN));
     uint8_t *code = (uint8_t *)jump->from; /* NOLINT(performance-no-int-to-ptr): the program's code */
     code[0] = 0xe9;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): no function is at 0 */
     memcpy(code + 1, &distance, sizeof distance);
 }
 
-bool graft_patch(const struct graft_jump *jump, size_t jumps, uint64_t begin, size_t len)
+/* The pages that these functions begin on. */
+static void pages_of(const struct graft_jump *jump, size_t jumps, uint64_t page, uint64_t *begin, size_t *len)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), stones_len = (jumps * STONE_LEN + page) & ~(page - 1);
+    uint64_t low = UINT64_MAX, high = 0;
+    for (size_t i = 0; i < jumps; i++) {
+        low = jump[i].from < low ? jump[i].from : low;
+        high = jump[i].from + GRAFT_JUMP_LEN > high ? jump[i].from + GRAFT_JUMP_LEN : high;
+    }
+    *begin = low & ~(page - 1);
+    *len = (size_t)(((high + page - 1) & ~(page - 1)) - *begin);
+}
+
+bool graft_patch(const struct graft_jump *jump, size_t jumps)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), stones_len = (jumps * STONE_LEN + page) & ~(page - 1), len;
+    uint64_t begin;
+    if (jumps == 0)
+        return true;
+    pages_of(jump, jumps, page, &begin, &len);
     uint8_t *stones = stones_near(begin, len, stones_len);
     if (!stones)
         return false;
     for (size_t i = 0; i < jumps; i++)
         lay(stones + i * STONE_LEN, &jump[i]);
-    void *code = (void *)(begin & ~(uint64_t)(page - 1)); /* NOLINT(performance-no-int-to-ptr) */
-    size_t code_len = (size_t)(begin & (page - 1)) + len;
-    if (mprotect(stones, stones_len, PROT_READ | PROT_EXEC) != 0 ||
-        mprotect(code, code_len, PROT_READ | PROT_WRITE) != 0) {
+    void *code = (void *)begin; /* NOLINT(performance-no-int-to-ptr): the program's code */
+    if (mprotect(stones, stones_len, PROT_READ | PROT_EXEC) != 0 || mprotect(code, len, PROT_READ | PROT_WRITE) != 0) {
         int why = errno;
         munmap(stones, stones_len);
         errno = why;
@@ -73,6 +88,5 @@ bool graft_patch(const struct graft_jump *jump, size_t jumps, uint64_t begin, si
     }
     for (size_t i = 0; i < jumps; i++)
         write_jump(&jump[i], stones + i * STONE_LEN);
-    /* If the system does not let it run again, it ends the program at the next instruction there: not a half, either. */
-    return mprotect(code, code_len, PROT_READ | PROT_EXEC) == 0;
+    return mprotect(code, len, PROT_READ | PROT_EXEC) == 0;
 }

@@ -14,7 +14,7 @@ struct graft_jump {
     const char *argument; /* or, if this is set, with this as the only one; it stays the caller's, for good */
 };
 
-/* All of them or, if false is returned (errno), none. begin and len are of the program's code, which all functions lie in. Nobody may be
- * in these functions, as before main. */
-bool graft_patch(const struct graft_jump *jump, size_t jumps, uint64_t begin, size_t len);
+/* All of them; false (errno): the system does not allow it, and the functions can be called no more. Nobody may be in
+ * them, as before main. */
+bool graft_patch(const struct graft_jump *jump, size_t jumps);
 #endif

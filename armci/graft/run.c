@@ -1,5 +1,6 @@
-/* keel-armci-run [--archive FILE] PROGRAM [ARGUMENT...]: runs a program that was linked with Debian's libarmci-mpich.a on Keel's ARMCI.
- * It looks whether the system would preload anything into that program at all, as ld.so says nothing where it does not, and becomes it. */
+/* keel-armci-run [--archive FILE] PROGRAM [ARGUMENT...]: runs a program that was linked with Debian's libarmci-mpich.a
+ * on Keel's ARMCI. It looks whether the system would preload anything into that program at all, as ld.so says nothing
+ * where it does not, and becomes it. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,16 +28,20 @@ static _Noreturn void quit(int code, const char *format, ...)
     exit(code);
 }
 
-/* Beside this program, as in the folder where it was built, or where it was installed. */
+/* Beside this program, as in the folder where it was built; where an installation has it seen from there; or where it
+ * was installed. */
 static void find_preload(char *path, size_t len)
 {
+    static const char *const places[] = {"", "../libexec/keel/"};
     char self[PATH_MAX] = "";
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     char *slash = n > 0 ? strrchr(self, '/') : NULL;
-    if (slash)
-        *slash = '\0';
-    snprintf(path, len, "%s/" GRAFT_PRELOAD, self);
-    if (!slash || access(path, R_OK) != 0)
+    bool found = false;
+    for (size_t i = 0; slash && !found && i < sizeof places / sizeof *places; i++) {
+        snprintf(path, len, "%.*s/%s" GRAFT_PRELOAD, (int)(slash - self), self, places[i]);
+        found = access(path, R_OK) == 0;
+    }
+    if (!found)
         snprintf(path, len, "%s/" GRAFT_PRELOAD, KEEL_LIBEXECDIR);
     if (access(path, R_OK) != 0)
         quit(1, GRAFT_PRELOAD " is neither beside " GRAFT_RUN " nor in " KEEL_LIBEXECDIR);

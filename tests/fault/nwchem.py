@@ -1,6 +1,7 @@
 """nwchem.py [--seeds N] [--first N]: Debian's NWChem under keel-armci-run: water, whose energy is known.
 
-It has not called keel_survive, so a death ends it with a line and a code other than 0, and an exit code of 0 always stands for the right energy.
+It has not called keel_survive, so a death ends it with a line and a code other than 0, and an exit code of 0 always
+stands for the right energy.
 --seeds: kills at random moments."""
 import argparse
 import os
@@ -13,11 +14,13 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 from cluster import Cluster
+from keeltest import run
 
 RUN = os.environ.get("KEEL_ARMCI_RUN", "build/armci/graft/keel-armci-run")
 PROGRAM = "nwchem.mpich"
-ENERGY, CLOSE = -76.010504991, 1e-7  # what NWChem finds with one process on its own ARMCI; what it asks of its iterations is 1e-6
-INPUT = """start water
+# What NWChem finds with one process on its own ARMCI; what it asks of its iterations is 1e-6.
+ENERGY, CLOSE = -76.010504991, 1e-7
+START = """start water
 permanent_dir %(folder)s
 scratch_dir %(folder)s
 geometry
@@ -30,9 +33,19 @@ basis
 end
 task scf
 """
+RESTART = """restart water
+permanent_dir %(folder)s
+scratch_dir %(folder)s
+task scf
+"""
 # Nobody falls silent here but for want of a processor, which is no death.
 FAR = ["--silence", "600000", "--dark", "600000"]
 ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+def energy_in(text):
+    found = re.findall(r"Total SCF energy = +(\S+)", text)
+    return float(found[0]) if found else None
 
 
 class Water(Cluster):
@@ -40,18 +53,23 @@ class Water(Cluster):
 
     def __init__(self, nodes, copies):
         self.folder = tempfile.TemporaryDirectory(prefix="keel-nwchem-")
-        path = os.path.join(self.folder.name, "water.nw")
+        path = self.write("water.nw", "start")
+        super().__init__(nodes, [RUN, PROGRAM, path], on_failure=None, options=FAR,
+                         env=dict(ALONE, KEEL_ARMCI_REDUNDANCY=copies))
+
+    def write(self, name, how):
+        """NWChem's input, for a start or a restart; its path."""
+        path = os.path.join(self.folder.name, name)
         with open(path, "w") as f:
-            f.write(INPUT % {"folder": self.folder.name})
-        super().__init__(nodes, [RUN, PROGRAM, path], on_failure=None, options=FAR, env=dict(ALONE, KEEL_ARMCI_REDUNDANCY=copies))
+            f.write((START if how == "start" else RESTART) % {"folder": self.folder.name})
+        return path
 
     def close(self):
         super().close()
         self.folder.cleanup()
 
     def energy(self):
-        found = re.findall(r"Total SCF energy = +(\S+)", self.stdout())
-        return float(found[0]) if found else None
+        return energy_in(self.stdout())
 
     def iterations(self):
         """How many lines of its table NWChem has written."""
@@ -86,6 +104,13 @@ def strike(job, what):
     return bool(pids)
 
 
+def again(job):
+    """docs/nwchem.md: it goes on from what it wrote last."""
+    path = job.write("again.nw", "restart")
+    code, out, err = run(FAR + ["-n", "2", "--nodes", "2", RUN, PROGRAM, path], env=ALONE)
+    assert code == 0 and is_right(energy_in(out)) and "Loading old vectors" in out, (code, out[-2000:], err)
+
+
 def a_death_in_the_middle():
     for what in ("node", 1), ("rank", 0):
         with Water(2, "shadow") as job:
@@ -93,34 +118,36 @@ def a_death_in_the_middle():
             assert strike(job, what)
             code = job.wait()
             assert code != 0 and is_told(job.stderr()), (what, code, job.energy(), job.stderr())
+            again(job)
 
 
 def random_moments(seeds, first):
-    """At a part of the time that a run without deaths takes now: right, or told and a code other than 0."""
+    """After so many of the lines that NWChem writes, from its start to its end. Right, or told and a code other than 0."""
     right = told = 0
+    with Water(2, "none") as job:
+        assert job.wait() == 0 and is_right(job.energy()), job.stderr()
+        lines = len(job.stdout().splitlines())
     for seed in range(first, first + seeds):
         rng = random.Random(seed)
         nodes = rng.choice([2, 2, 4])
         copies = rng.choice(["none", "shadow", "shadow"])
         kind, node = rng.choice(["node", "rank"]), rng.randrange(nodes)
-        part = rng.random()
+        line = rng.randrange(lines)
         with Water(nodes, copies) as job:
             assert job.started(), job.stderr()
-            # NWChem's output grows steadily from its start to its end; a moment of it is a part of these lines
-            assert job.until(lambda c: len(c.stdout().splitlines()) >= part * LINES, "its output"), job.stderr()
+            job.until(lambda c: len(c.stdout().splitlines()) >= line, "its output")
             time.sleep(rng.random() * 0.2)
             struck = strike(job, (kind, node))
             code, energy, said = job.wait(), job.energy(), job.stderr()
             print("seed %d: %d nodes, %s, %s %d%s at line %d: exit code %d, energy %s: %s" % (
-                seed, nodes, copies, kind, node, "" if struck else " (gone)", int(part * LINES), code, energy,
+                seed, nodes, copies, kind, node, "" if struck else " (gone)", line, code, energy,
                 said.strip().splitlines()[0] if said.strip() else "nothing said"), flush=True)
             assert is_right(energy) if code == 0 else said.strip(), (seed, code, energy, said)
+            assert energy is None or is_right(energy), (seed, code, energy, said)
             right += code == 0
             told += code != 0
     print("%d runs: %d right, %d ended with a line and a code other than 0" % (seeds, right, told))
 
-
-LINES = 640
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--seeds", type=int, default=0)

@@ -151,6 +151,15 @@ def test_ga_config_says_what_is_wrong():
     assert "usage: " in shell("'%s'" % config, HOLDER.name, code=2)
 
 
+def test_a_program_of_armci_mpi_runs_on_what_is_installed():
+    if "KEEL_GRAFT_PROGRAM" not in os.environ:
+        raise Skip("built without it")
+    unless_sanitized()
+    code, out, err = run(FAR + ["-n", "4", "--nodes", "2", installed("bin/keel-armci-run"), os.environ["KEEL_GRAFT_PROGRAM"]],
+                         program=installed("bin/keelrun"), env={"LD_LIBRARY_PATH": ""})
+    assert (code, out, err) == (0, "nodes 2 wrong 0\n", ""), (code, out, err)
+
+
 if not shutil.which("cc"):
     sys.exit(77)
 keeltest.main(globals())

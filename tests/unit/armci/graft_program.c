@@ -1,4 +1,5 @@
-/* A program of ARMCI, to be linked with Debian's libarmci-mpich.a: what test_graft.c looks through, and what tests/multi/graft.py runs.
+/* A program of ARMCI, to be linked with Debian's libarmci-mpich.a: what test_graft.c looks through, and what
+ * tests/multi/graft.py runs.
  *
  * (nothing)  puts a word into the next process and says how many nodes there are
  * child      says what LD_PRELOAD is in a program that it starts

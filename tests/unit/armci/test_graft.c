@@ -1,5 +1,6 @@
-/* test_graft ARCHIVE PROGRAM...: the finder on programs that were linked with the archive, as they are and spoilt in many ways. The first
- * program has nearly all of the archive, and a table of names, which says where each function is. */
+/* test_graft ARCHIVE PROGRAM...: the finder on programs that were linked with the archive, as they are and spoilt in
+ * many ways. The first program has nearly all of the archive, and a table of names, which says where each function
+ * is. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
