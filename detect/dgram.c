@@ -9,6 +9,7 @@
 #include <rdma/fi_errno.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 #include "runtime/transport/fabric.h"
 #include "runtime/transport/ofi_init.h"
 
@@ -34,7 +35,9 @@ struct dgram {
 
 static struct fi_info *find(const char *host)
 {
-    struct fi_info *hints = ofi_init(false) ? fabric_calls.dupinfo(NULL) : NULL, *info = NULL;
+    if (!ofi_init(false))
+        return NULL; /* which has been said */
+    struct fi_info *hints = fabric_calls.dupinfo(NULL), *info = NULL;
     if (!hints)
         return NULL;
     hints->caps = FI_MSG;
@@ -85,7 +88,7 @@ keel_status dgram_open(const char *host, struct dgram **out, struct dgram_addr *
         if (d->info)
             log_error("detect: cannot open a datagram endpoint on %s: %s", host, fabric_calls.strerror(-rc));
         dgram_close(d);
-        return KEEL_ERR_SYSTEM;
+        return refusal_note(-rc);
     }
     *out = d;
     return KEEL_OK;
@@ -106,7 +109,8 @@ void dgram_close(struct dgram *d)
     close_fid(d->av ? &d->av->fid : NULL);
     close_fid(d->domain ? &d->domain->fid : NULL);
     close_fid(d->fabric ? &d->fabric->fid : NULL);
-    fabric_calls.freeinfo(d->info);
+    if (d->info)
+        fabric_calls.freeinfo(d->info);
     free(d->peers);
     free(d);
 }

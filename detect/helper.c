@@ -1,5 +1,6 @@
 #include "detect/helper_internal.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 #include "runtime/transport/sealed.h"
 
 enum { HEARTBEAT_KEY = 1 };
@@ -313,7 +315,7 @@ keel_status helper_create(const struct helper_config *config, const struct helpe
         h->peers[i].knock_fd = -1;
     keel_status status = h->peers ? open_all(h) : KEEL_ERR_NOMEM;
     if (status == KEEL_OK && !watch_all(h))
-        status = KEEL_ERR_SYSTEM;
+        status = refusal_note(errno);
     if (status != KEEL_OK) {
         helper_destroy(h);
         return status;
@@ -396,8 +398,7 @@ keel_status helper_start(struct helper *h, const struct helper_blob *blobs, int 
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (rc) {
         h->started = false;
-        log_error("detect: cannot start the helper thread: %s", strerror(rc));
-        return KEEL_ERR_SYSTEM;
+        return refusal_note(rc); /* who is told says it */
     }
     return KEEL_OK;
 }

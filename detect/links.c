@@ -35,6 +35,7 @@ void links_init(struct helper *h)
                             .max_ns = 50 * KEEL_NS_PER_MS,
                             .hello = make_hello,
                             .user = h,
+                            .tell = way_log,
                             .whose = "node"};
     for (int i = 0; i < h->config.params.n; i++)
         way_init(&h->peers[i].way, &h->ways, way_direct(i));

@@ -19,6 +19,7 @@
 
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 
 enum { NICE = -10 };
 
@@ -141,12 +142,13 @@ keel_status witness_start(const struct seal *seal, const char *host, struct witn
         return KEEL_ERR_SYSTEM;
     }
     bool prompt = may_be_prompt();
-    int pid = (int)fork();
+    int pid = (int)fork(), error = errno;
     if (pid == 0)
         serve(seal, fd, agent);
     close(fd);
     if (pid < 0) {
-        log_warn("detect: no witness: fork: %m");
+        char why[REFUSAL_MAX];
+        log_warn("detect: no witness: fork: %s", refusal_error(error, why));
         return KEEL_ERR_SYSTEM;
     }
     out->pid = pid;

@@ -17,7 +17,7 @@
 
 enum {
     PLANE_BLOB_MAX = 512,
-    PLANE_WHY_MAX = 160,
+    PLANE_WHY_MAX = 384,
     PLANE_MAX_RESTARTS = 3, /* of a rank on a live node, then it is left dead */
 };
 

@@ -7,6 +7,7 @@
 #include "runtime/base/clock.h"
 #include "pm/wire/quit.h"
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 #include "runtime/base/secret.h"
 
 #include <fcntl.h>
@@ -277,12 +278,12 @@ static void plane_woken(uv_poll_t *handle, int status, int events)
 /* What is missing here becomes the one line that keelrun says of the job; all other nodes may miss the same. */
 static void plane_not_opened(struct daemon *a, keel_status status, const char *error)
 {
-    char why[400];
+    char why[600], text[REFUSAL_MAX];
     if (error[0])
         snprintf(why, sizeof why, "node %d: %s", a->launch.node, error);
     else
         snprintf(why, sizeof why, "node %d: its memory and transport could not be set up: %s", a->launch.node,
-                 keel_status_text(status));
+                 refusal_text(status, text));
     agent_fail(a, 1, why);
 }
 

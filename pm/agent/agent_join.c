@@ -10,6 +10,7 @@
 #include "pm/wire/layout.h"
 #include "runtime/base/join.h"
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -245,8 +246,9 @@ void agent_join_run(struct daemon *a)
     for (int i = 0; i < join.here && a->state == AGENT_RUNNING; i++) {
         struct process *p = join.joined[i].p;
         keel_status status = plane_process_started(a->plane, p->slot, p->rank, 0, (int)p->pid, join.joined[i].keel_fd);
+        char text[REFUSAL_MAX];
         if (status != KEEL_OK)
-            agent_fail(a, 1, keel_status_text(status));
+            agent_fail(a, 1, refusal_text(status, text));
     }
     json_decref(join.blobs);
     json_decref(join.peers);

@@ -5,6 +5,7 @@
 #include "pm/wire/orphans.h"
 #include "pm/wire/order.h"
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 #include "runtime/base/signals.h"
 
 #include <errno.h>
@@ -194,6 +195,7 @@ static int start_one(struct daemon *a, int rank, uint32_t incarnation, bool late
                                 .with_stdin = rank == 0 && !late,
                                 .hold_output = rank < 0};
     int keel_fd = -1, error = 0;
+    char text[REFUSAL_MAX];
     const char *what = "";
     struct process *p = process_start(&a->loop, &spec, &events, a, &keel_fd, &error, &what);
     for (size_t i = 0; i < env.count; i++)
@@ -201,9 +203,10 @@ static int start_one(struct daemon *a, int rank, uint32_t incarnation, bool late
     free(env.list);
     if (!p) {
         if (*what)
-            snprintf(why, why_size, "node %d: %s: %s", a->launch.node, what, strerror(error));
+            snprintf(why, why_size, "node %d: %s: %s", a->launch.node, what, refusal_error(error, text));
         else
-            snprintf(why, why_size, "node %d: cannot run %s: %s", a->launch.node, a->job.argv[0], strerror(error));
+            snprintf(why, why_size, "node %d: cannot run %s: %s", a->launch.node, a->job.argv[0],
+                     refusal_error(error, text));
         return error;
     }
     int slot = next_slot(a, p, rank, incarnation);
@@ -216,7 +219,7 @@ static int start_one(struct daemon *a, int rank, uint32_t incarnation, bool late
                 json_pack("{s:i, s:i, s:i}", "rank", rank, "pid", (int)p->pid, "incarnation", (int)incarnation));
     keel_status status = plane_process_started(a->plane, slot, rank, incarnation, (int)p->pid, keel_fd);
     if (status != KEEL_OK) {
-        snprintf(why, why_size, "node %d: rank %d cannot join: %s", a->launch.node, rank, keel_status_text(status));
+        snprintf(why, why_size, "node %d: rank %d cannot join: %s", a->launch.node, rank, refusal_text(status, text));
         return EIO;
     }
     return 0;

@@ -1,6 +1,7 @@
 #include "pm/run/sink.h"
 
 #include "pm/wire/quit.h"
+#include "runtime/base/refusal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -124,9 +125,10 @@ static void begin(struct sink *s, uv_loop_t *loop)
     pthread_condattr_destroy(&monotonic);
     uv_async_init(loop, &s->moved, moved);
     s->moved.data = s;
+    char why[REFUSAL_MAX];
     int rc = pthread_create(&thread, NULL, writer, s);
     if (rc != 0)
-        pm_quit(1, "no thread to write with: %s", strerror(rc));
+        pm_quit(1, "no thread to write with: %s", refusal_error(rc, why));
     pthread_detach(thread); /* it may be in a write for ever; it ends with the process */
 }
 

@@ -1,5 +1,7 @@
 #include "pm/wire/quit.h"
 
+#include "runtime/base/refusal.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,5 +29,6 @@ void pm_cannot_run(const char *program, int error, char *out, size_t size)
                      packages[i][1]);
             return;
         }
-    snprintf(out, size, "cannot run %s: %s", program, strerror(error));
+    char why[REFUSAL_MAX];
+    snprintf(out, size, "cannot run %s: %s", program, refusal_error(error, why));
 }

@@ -42,6 +42,7 @@ keel_status peers_init(struct peers *p, int self, int count, struct tp *net, uin
                             .max_ns = 50 * KEEL_NS_PER_MS,
                             .hello = make_hello,
                             .user = p,
+                            .tell = way_log,
                             .whose = "node"};
     memcpy(p->secret, secret, sizeof p->secret);
     p->peer = calloc((size_t)count, sizeof *p->peer);

@@ -41,6 +41,7 @@ bool direct_init(struct client *c)
                                           .max_ns = MAX_NS,
                                           .hello = make_hello,
                                           .user = c,
+                                          .tell = way_log,
                                           .whose = "rank",
                                           .number = place_of}};
     c->direct.of = calloc((size_t)c->size, sizeof(struct direct *));

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/base/refusal.h"
 #include "runtime/protocol/control.h"
 
 union descriptor {
@@ -70,7 +71,7 @@ keel_status enter_job(int keel_fd, int *control_fd)
     struct control r = {0};
     int pair[2], handed;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-        return KEEL_ERR_SYSTEM;
+        return refusal_note(errno);
     bool asked = ask(keel_fd, pair[1]);
     close(pair[1]); /* so that the agent's end, or its question's, is the only one */
     bool answered = asked && hear(pair[0], &r, &handed);
@@ -79,7 +80,7 @@ keel_status enter_job(int keel_fd, int *control_fd)
         return KEEL_ERR_AGENT_GONE;
     if (r.b == ENTRY_OPEN) {
         *control_fd = handed;
-        return handed >= 0 ? KEEL_OK : KEEL_ERR_SYSTEM;
+        return handed >= 0 ? KEEL_OK : refusal_note(EMFILE); /* the kernel drops it where it has no place */
     }
     tell_why(&r);
     return KEEL_ERR_NOT_LAUNCHED;

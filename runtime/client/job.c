@@ -19,6 +19,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 #include "runtime/base/words.h"
 #include "runtime/client/enter.h"
 #include "runtime/client/join.h"
@@ -284,7 +285,7 @@ static keel_status map_page(int fd, const struct page **page)
 static keel_status watch(struct tp *tp)
 {
     struct epoll_event ev = {.events = EPOLLIN};
-    return epoll_ctl(process.epoll_fd, EPOLL_CTL_ADD, tp->table->wait_fd(tp), &ev) == 0 ? KEEL_OK : KEEL_ERR_SYSTEM;
+    return epoll_ctl(process.epoll_fd, EPOLL_CTL_ADD, tp->table->wait_fd(tp), &ev) == 0 ? KEEL_OK : refusal_note(errno);
 }
 
 /* between: between ranks. Sockets of our own have less between a message and the wire than libfabric's; an RDMA device has less than both. */
@@ -300,7 +301,7 @@ static keel_status open_transports(const struct control_welcome *w, struct tp **
         status = tp_shm_open(shm);
     process.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (status == KEEL_OK && process.epoll_fd < 0)
-        status = KEEL_ERR_SYSTEM;
+        status = refusal_note(errno);
     if (status == KEEL_OK)
         status = watch(*net);
     if (status == KEEL_OK)
@@ -423,8 +424,8 @@ static void expect_forks(void)
 
 static void say_failed(keel_status status)
 {
-    fprintf(stderr, "keel_init: %s%s\n", keel_status_text(status),
-            status == KEEL_ERR_SYSTEM ? " (too few descriptors? see ulimit -n)" : "");
+    char why[REFUSAL_MAX];
+    fprintf(stderr, "keel_init: %s\n", refusal_text(status, why));
 }
 
 static keel_status begin(int keel_fd)
@@ -443,9 +444,10 @@ static keel_status begin(int keel_fd)
     if (n == 0)
         return KEEL_ERR_AGENT_GONE;
     bool welcome = n == sizeof w && w.type == CONTROL_WELCOME;
-    keel_status status = !welcome                   ? KEEL_ERR_NOT_LAUNCHED
-                         : fds[WELCOME_FDS - 1] < 0 ? KEEL_ERR_SYSTEM
-                                                    : accept_welcome(&w, fds);
+    keel_status status = !welcome ? KEEL_ERR_NOT_LAUNCHED
+                         : fds[WELCOME_FDS - 1] < 0
+                             ? refusal_note(EMFILE) /* the kernel drops those that it has no place for */
+                             : accept_welcome(&w, fds);
     if (status != KEEL_OK && status != KEEL_ERR_LIMIT)
         say_failed(status);
     int failure_fd = status == KEEL_OK ? fds[WELCOME_FDS - 1] : -1;

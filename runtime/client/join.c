@@ -28,6 +28,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/join.h"
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 
 #ifndef KEEL_LIBEXECDIR
 #define KEEL_LIBEXECDIR "/usr/libexec/keel"
@@ -194,14 +195,14 @@ static char **agent_environment(void)
 static int start_agent(int listener, char *wrong, size_t size)
 {
     const char *said = getenv("KEEL_KEELD"), *path = said && *said ? said : KEEL_LIBEXECDIR "/keeld";
-    char *argv[] = {"keeld", JOIN_OPTION, NULL};
+    char *argv[] = {"keeld", JOIN_OPTION, NULL}, why[REFUSAL_MAX];
     int channel[2];
     pid_t pid;
     sigset_t set;
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) != 0) {
-        snprintf(wrong, size, "no descriptors to start an agent: %s", strerror(errno));
+        snprintf(wrong, size, "no descriptors to start an agent: %s", refusal_error(errno, why));
         return -1;
     }
     /* above those that it is to have, so that none is overwritten before it is copied */
@@ -228,7 +229,7 @@ static int start_agent(int listener, char *wrong, size_t size)
             ;
         return channel[0];
     }
-    snprintf(wrong, size, "cannot run %s: %s", path, strerror(error));
+    snprintf(wrong, size, "cannot run %s: %s", path, refusal_error(error, why));
     close(channel[0]);
     return -1;
 }

@@ -78,6 +78,7 @@ void link_init(struct client *c)
                             .max_ns = 50 * KEEL_NS_PER_MS,
                             .hello = make_hello,
                             .user = c,
+                            .tell = way_log,
                             .whose = "node"};
     for (int m = 0; m < (int)c->page->members; m++) {
         c->link[m] = (struct link){.client = c, .node = m, .rank = -1};

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 #include "runtime/base/room.h"
 
 enum {
@@ -68,7 +69,7 @@ keel_status memory_make(void *user, size_t bytes, void **base, int64_t *handle)
     if (fd < 0) { /* no descriptor is left: as when there is no memory, others may have some */
         int error = errno;
         say_refused("memfd_create", bytes, error);
-        return error == EMFILE || error == ENFILE || error == ENOMEM ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
+        return error == EMFILE || error == ENFILE || error == ENOMEM ? KEEL_ERR_NOMEM : refusal_note(error);
     }
     bool sized = ftruncate(fd, (off_t)bytes) == 0;
     void *m = sized ? mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;

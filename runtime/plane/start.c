@@ -14,6 +14,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/env.h"
 #include "runtime/base/fault.h"
+#include "runtime/base/refusal.h"
 #include "runtime/plane/plane_int.h"
 #include "runtime/transport/sealed.h"
 #include "runtime/transport/shm.h"
@@ -37,16 +38,17 @@ static keel_status make_page(struct plane *p)
                    (uint32_t)config->settings->ranks);
     int fd = memfd_create("keel-view", MFD_CLOEXEC);
     if (fd < 0)
-        return KEEL_ERR_SYSTEM;
+        return refusal_note(errno);
     void *page = ftruncate(fd, (off_t)p->page_size) == 0
                      ? mmap(NULL, p->page_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)
                      : MAP_FAILED;
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    p->page_fd = open(path, O_RDONLY | O_CLOEXEC);
+    p->page_fd = page == MAP_FAILED ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+    keel_status status = page == MAP_FAILED || p->page_fd < 0 ? refusal_note(errno) : KEEL_OK;
     close(fd);
-    if (page == MAP_FAILED || p->page_fd < 0)
-        return KEEL_ERR_SYSTEM;
+    if (status != KEEL_OK)
+        return status;
     p->page = page;
     return KEEL_OK;
 }
@@ -180,7 +182,7 @@ static keel_status open_transports(struct plane *p, struct blob *b)
 static keel_status watch(struct plane *p, int fd)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = NULL};
-    return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? KEEL_OK : KEEL_ERR_SYSTEM;
+    return epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) == 0 ? KEEL_OK : refusal_note(errno);
 }
 
 static void tell_watched(struct plane *p)
@@ -239,7 +241,7 @@ keel_status plane_create(const struct plane_config *config, const struct plane_c
     p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     randombytes_buf(&p->incarnation, sizeof p->incarnation);
     struct blob b = {0};
-    keel_status status = p->epoll_fd < 0 || p->command_fd < 0 || p->wake_fd < 0 ? KEEL_ERR_SYSTEM : KEEL_OK;
+    keel_status status = p->epoll_fd < 0 || p->command_fd < 0 || p->wake_fd < 0 ? refusal_note(errno) : KEEL_OK;
     if (status == KEEL_OK)
         status = open_transports(p, &b);
     if (status == KEEL_OK)
@@ -286,8 +288,9 @@ static void choose_net(struct plane *p, const struct plane_blob *blobs, int memb
 
 static keel_status fail(char why[PLANE_WHY_MAX], keel_status status, const char *what)
 {
+    char text[REFUSAL_MAX];
     if (!why[0])
-        snprintf(why, PLANE_WHY_MAX, "%s: %s", what, keel_status_text(status));
+        snprintf(why, PLANE_WHY_MAX, "%s: %s", what, refusal_text(status, text));
     return status;
 }
 
@@ -326,8 +329,9 @@ keel_status plane_start(struct plane *p, const struct plane_blob *blobs, char wh
     if (status != KEEL_OK)
         return status;
     tell_watched(p);
-    if (pthread_create(&p->thread, NULL, plane_thread, p) != 0)
-        return fail(why, KEEL_ERR_SYSTEM, "the thread of this node's memory cannot start");
+    int rc = pthread_create(&p->thread, NULL, plane_thread, p);
+    if (rc != 0)
+        return fail(why, refusal_note(rc), "the thread of this node's memory cannot start");
     p->running = true;
     return KEEL_OK;
 }

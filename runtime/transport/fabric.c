@@ -1,14 +1,18 @@
 #include "runtime/transport/fabric.h"
 
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #ifndef KEEL_LIBEXECDIR
 #define KEEL_LIBEXECDIR "/usr/libexec/keel"
@@ -102,11 +106,22 @@ static void *open_library(void)
 
 static bool loaded;
 
+static void complain(const char *why)
+{
+    char text[REFUSAL_MAX];
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        (void)refusal_note(errno);
+    log_error("transport: %s: %s", why, fd < 0 ? refusal_error(errno, text) : "is libfabric installed on this host?");
+    if (fd >= 0)
+        close(fd);
+}
+
 static void load(void)
 {
     void *library = open_library();
     if (!library) {
-        log_error("transport: %s: is libfabric installed on this host?", dlerror());
+        complain(dlerror());
         return;
     }
     loaded = true;

@@ -6,12 +6,14 @@
 #include "runtime/transport/ofi_init.h"
 #include "runtime/transport/ofi_int.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 
 /* ---- open and close ---- */
 
@@ -35,7 +37,9 @@ static void complain(const struct tp_config *config, int rc)
 static struct fi_info *find_provider(const struct tp_config *config)
 {
     const char *provider = config->provider;
-    struct fi_info *hints = ofi_init(is_rdma(provider)) ? fabric_calls.dupinfo(NULL) : NULL, *info = NULL;
+    if (!ofi_init(is_rdma(provider)))
+        return NULL; /* which has been said */
+    struct fi_info *hints = fabric_calls.dupinfo(NULL), *info = NULL;
     if (!hints)
         return NULL;
     hints->caps = FI_MSG | FI_RMA;
@@ -74,12 +78,12 @@ static int open_queues(struct ofi_tp *tp)
     tp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (tp->epoll_fd < 0 || epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->eq_fd, &event) ||
         epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->cq_fd, &event))
-        return -FI_EOTHER;
+        return -errno;
     if (tp->rdma)
         return 0;
     tp->room_fd = epoll_create1(EPOLL_CLOEXEC);
     if (tp->room_fd < 0 || epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->room_fd, &event))
-        return -FI_EOTHER;
+        return -errno;
     ofi_sock_mute(tp);
     return 0;
 }
@@ -139,7 +143,8 @@ static void ofi_close(struct tp *base)
         close(tp->room_fd);
     if (tp->epoll_fd >= 0)
         close(tp->epoll_fd);
-    fabric_calls.freeinfo(tp->info);
+    if (tp->info)
+        fabric_calls.freeinfo(tp->info);
     free(tp);
 }
 
@@ -173,7 +178,7 @@ static keel_status ofi_open(const struct tp_config *config, struct tp **out)
         complain(config, rc);
     if (!tp->info || rc) {
         ofi_close(&tp->base);
-        return KEEL_ERR_SYSTEM;
+        return rc ? refusal_note(-rc) : KEEL_ERR_SYSTEM;
     }
     tp->inject_max = tp->info->tx_attr->inject_size;
     if (tp->inject_max > OFI_INJECT_MAX)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 
 /* What a rejecting side says. The provider reports a rejection and a closed port with the same error; only a
  * rejection carries data. */
@@ -160,7 +161,7 @@ keel_status ofi_connect(struct tp *base, const struct tp_addr *to, const void *h
     if (rc) {
         log_warn_some("transport: cannot open an endpoint: %s", fabric_calls.strerror(-rc));
         ofi_ep_discard(ep);
-        return KEEL_ERR_SYSTEM;
+        return refusal_note(-rc);
     }
     struct ofi_hello whole = {.len = (uint8_t)len};
     if (len > 0)
@@ -194,7 +195,7 @@ keel_status ofi_listen(struct tp *base, struct tp_addr *out)
         if (tp->pep)
             fi_close(&tp->pep->fid);
         tp->pep = NULL;
-        return KEEL_ERR_SYSTEM;
+        return refusal_note(-rc);
     }
     out->len = (uint32_t)len;
     memcpy(&tp->listen_addr, out->bytes, len < sizeof(tp->listen_addr) ? len : sizeof(tp->listen_addr));

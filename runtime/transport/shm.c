@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 #include "runtime/transport/ring.h"
 
 enum {
@@ -111,8 +112,9 @@ keel_status tp_shm_open(struct tp **out)
     struct epoll_event event = {.events = EPOLLIN};
     if (!tp->arena || tp->bell < 0 || tp->epoll_fd < 0 ||
         epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->bell, &event) != 0) {
+        keel_status status = refusal_note(errno);
         tp_shm.close(&tp->base);
-        return KEEL_ERR_SYSTEM;
+        return status;
     }
     *out = &tp->base;
     return KEEL_OK;
@@ -225,6 +227,7 @@ keel_status tp_shm_create(struct tp *base, void *user, int fds[TP_SHM_FDS], stru
     if (ep)
         ep->peer_bell = fcntl(fds[FD_RANK_BELL], F_DUPFD_CLOEXEC, 3);
     if (!ep || ep->peer_bell < 0) {
+        keel_status status = refusal_note(errno);
         log_warn("transport: cannot create the rings of a rank: %m");
         if (ep)
             ep_release(ep);
@@ -232,7 +235,7 @@ keel_status tp_shm_create(struct tp *base, void *user, int fds[TP_SHM_FDS], stru
         for (int i = 0; i < TP_SHM_FDS; i++)
             if (fds[i] >= 0)
                 close(fds[i]);
-        return KEEL_ERR_SYSTEM;
+        return status;
     }
     ep->rings->magic = RINGS_MAGIC;
     ep->rings->size = sizeof(struct rings);
@@ -251,7 +254,7 @@ keel_status tp_shm_attach(struct tp *base, const int fds[TP_SHM_FDS], void *user
         return KEEL_ERR_ARG;
     struct shm_ep *ep = ep_new(tp, fds[FD_RINGS], user);
     if (!ep)
-        return KEEL_ERR_SYSTEM;
+        return refusal_note(errno);
     if (ep->rings->magic != RINGS_MAGIC || ep->rings->size != sizeof(struct rings)) {
         ep_release(ep);
         free(ep);
@@ -261,9 +264,10 @@ keel_status tp_shm_attach(struct tp *base, const int fds[TP_SHM_FDS], void *user
     ep->own_bell = fcntl(fds[FD_RANK_BELL], F_DUPFD_CLOEXEC, 3);
     ep->peer_bell = fcntl(fds[FD_AGENT_BELL], F_DUPFD_CLOEXEC, 3);
     if (ep->own_bell < 0 || ep->peer_bell < 0 || epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, ep->own_bell, &event) != 0) {
+        keel_status status = refusal_note(errno);
         ep_release(ep);
         free(ep);
-        return KEEL_ERR_SYSTEM;
+        return status;
     }
     ep->tx.ring = &ep->rings->to_agent;
     ep->rx.ring = &ep->rings->to_rank;

@@ -2,6 +2,7 @@
 
 #include <netdb.h>
 #include <stddef.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 
 static void stream_close(struct tp *base)
 {
@@ -58,8 +60,9 @@ static keel_status stream_open(const struct tp_config *config, struct tp **out)
     tp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     stream_spare_open(tp);
     if (tp->epoll_fd < 0) {
+        keel_status status = refusal_note(errno);
         stream_close(&tp->base);
-        return KEEL_ERR_SYSTEM;
+        return status;
     }
     *out = &tp->base;
     return KEEL_OK;

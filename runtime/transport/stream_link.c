@@ -11,6 +11,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 #include "runtime/transport/sock.h"
 
 /* ---- connecting ---- */
@@ -71,7 +72,7 @@ keel_status stream_connect(struct tp *base, const struct tp_addr *to, const void
         return KEEL_ERR_ARG;
     struct output *o = tp->room.hello ? tp->room.hello : malloc(sizeof *o + TP_CONNECT_MAX);
     int fd = socket_open(tp, true);
-    keel_status status = !o ? KEEL_ERR_NOMEM : fd < 0 ? KEEL_ERR_SYSTEM : ep_new(tp, user, fd, EP_CONNECTING, &ep);
+    keel_status status = !o ? KEEL_ERR_NOMEM : fd < 0 ? refusal_note(errno) : ep_new(tp, user, fd, EP_CONNECTING, &ep);
     tp->room.hello = status == KEEL_OK ? NULL : o;
     if (status != KEEL_OK) {
         if (fd >= 0)
@@ -140,10 +141,11 @@ keel_status stream_listen(struct tp *base, struct tp_addr *out)
     int fd = socket_open(tp, false);
     if (fd < 0 || listen(fd, BACKLOG) || getsockname(fd, (struct sockaddr *)out->bytes, &len) ||
         !stream_watch(tp, fd, EPOLLIN, &tp->what, EPOLL_CTL_ADD)) {
+        keel_status status = refusal_note(errno);
         log_warn("transport: cannot listen: %m");
         if (fd >= 0)
             close(fd);
-        return KEEL_ERR_SYSTEM;
+        return status;
     }
     out->len = len;
     tp->listen_fd = fd;

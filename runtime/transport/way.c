@@ -1,12 +1,6 @@
 #include "runtime/transport/way.h"
 
-#include <arpa/inet.h>
 #include <assert.h>
-#include <netinet/in.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "runtime/base/log.h"
 
 enum { AGAIN_S = 30 };
 
@@ -15,35 +9,15 @@ void way_init(struct way *w, const struct ways *kind, struct way_key key)
     *w = (struct way){.key = key, .retry_ns = kind->first_ns};
 }
 
-static void address_text(const struct tp_addr *to, char *out, size_t size)
-{
-    struct sockaddr_in6 a = {0};
-    char host[INET6_ADDRSTRLEN] = "";
-    memcpy(&a, to->bytes, to->len < sizeof a ? to->len : sizeof a);
-    bool six = a.sin6_family == AF_INET6;
-    if (six || a.sin6_family == AF_INET)
-        inet_ntop(a.sin6_family, six ? (void *)&a.sin6_addr : (void *)&((struct sockaddr_in *)&a)->sin_addr, host,
-                  sizeof host);
-    snprintf(out, size, six ? "[%s]:%d" : "%s:%d", *host ? host : "?", ntohs(a.sin6_port));
-}
-
-static int number_of(const struct way *w, const struct ways *kind)
-{
-    return kind->number ? kind->number(w->key.node) : w->key.node;
-}
-
 /* Whoever waits for it waits without a word otherwise. */
 static void tell_failing(struct way *w, const struct ways *kind, const struct tp_addr *to, uint64_t now)
 {
-    char address[64];
-    if (!w->down_since || now - w->down_since < WAY_PATIENCE_NS || (w->told_at && now - w->told_at < w->tell_ns))
+    if (!kind->tell || !w->down_since || now - w->down_since < WAY_PATIENCE_NS ||
+        (w->told_at && now - w->told_at < w->tell_ns))
         return;
     w->tell_ns = w->told_at ? 2 * w->tell_ns : AGAIN_S * KEEL_NS_PER_S;
     w->told_at = now;
-    address_text(to, address, sizeof address);
-    log_warn_some("no connection to %s %d (%s) for %llu s: %s; is there a firewall, or no route? It is tried again",
-                  kind->whose, number_of(w, kind), address, (unsigned long long)((now - w->down_since) / KEEL_NS_PER_S),
-                  w->error ? strerror(w->error) : "it ended before it was there");
+    kind->tell(kind, w, to, now - w->down_since);
 }
 
 bool way_try(struct way *w, const struct ways *kind, const struct tp_addr *to, void *ep_user, uint64_t now)
@@ -73,8 +47,7 @@ void way_connected(struct way *w, const struct ways *kind, uint64_t now)
 {
     assert(w->state == WAY_CONNECTING);
     if (w->told_at)
-        log_warn_some("the connection to %s %d is there, after %llu s", kind->whose, number_of(w, kind),
-                      (unsigned long long)((now - w->down_since) / KEEL_NS_PER_S));
+        kind->tell(kind, w, NULL, now - w->down_since);
     w->down_since = w->told_at = 0;
     w->error = 0;
     w->state = WAY_UP;

@@ -46,12 +46,17 @@ struct ways {
     /* Write the connect data of the attempt that way->attempts counts, at most TP_HELLO_MAX bytes; returns their number. */
     size_t (*hello)(void *user, const struct way *way, uint8_t *out);
     void *user;
-    const char *whose;       /* what the log calls it, before the number that number() gives of the key's node */
-    int (*number)(int node); /* NULL: that itself */
+    /* It has been tried in vain for this time; with `to` NULL: it is there after this time. Called after WAY_PATIENCE_NS, and again later
+     * each time. NULL: nobody wants to know. */
+    void (*tell)(const struct ways *kind, const struct way *w, const struct tp_addr *to, uint64_t for_ns);
+    /* For way_log: what the log calls the other end, and its number (NULL: the key's node). */
+    const char *whose;
+    int (*number)(int node);
 };
 
-/* For so long attempts may fail before a warning says so. It is repeated, later each time, and taken back by another one. */
 #define WAY_PATIENCE_NS (3 * KEEL_NS_PER_S)
+/* A `tell` that warns. Not pure. */
+void way_log(const struct ways *kind, const struct way *w, const struct tp_addr *to, uint64_t for_ns);
 
 void way_init(struct way *w, const struct ways *kind, struct way_key key);
 /* If it is down and its time has come, begin to connect; ep_user is what tp_ep_user returns. True unless it is down after that. */

@@ -163,6 +163,35 @@ def test_mpi_abort_says_who():
     assert code == 7 and "keelrun: rank 1 on node 0 aborted the job with code 7\n" in err, (code, err)
 
 
+def test_limit_that_keeps_a_job_from_starting_is_named():
+    def below(kind, limit):
+        return lambda: resource.setrlimit(kind, (limit, limit))
+    with Job(["-n", "2", "--nodes", "2", "true"], before=below(resource.RLIMIT_FSIZE, 64 * 1024)) as job:
+        assert job.wait() == 1
+        assert re.fullmatch(r"keelrun: node \d: .*: File too large \(ulimit -f is 64 KiB\)\n", job.stderr()), job.stderr()
+    for few in ("6", "10", "16", "18"):
+        code, out, err = run(["-n", "1", "sh", "-c", 'ulimit -n %s; exec "$KEEL_FABRIC"' % few])
+        line = "keel_init: the operating system refused a request: Too many open files (ulimit -n is %s descriptors)\n" % few
+        assert code == 2 and line in err, (few, code, err)
+
+
+def test_limit_of_processes_is_named():
+    if not keeltest.IS_ROOT:
+        raise Skip("needs root, for a user without processes")
+
+    def poor():
+        resource.setrlimit(resource.RLIMIT_NPROC, (3, 3))
+        os.setgroups([])
+        os.setgid(65533)
+        os.setuid(65533)
+    try:
+        done = subprocess.run([keeltest.KEELRUN, "-n", "2", "--nodes", "2", "true"], preexec_fn=poor, capture_output=True, text=True,
+                              timeout=keeltest.HANG_S, cwd="/")
+    except PermissionError:
+        raise Skip("the build folder is closed to others")
+    assert done.returncode == 1 and "Resource temporarily unavailable (ulimit -u is 3 processes and threads)" in done.stderr, done
+
+
 def test_rank_without_a_way_to_another_node_says_so():
     if not keeltest.IS_ROOT:
         raise keeltest.Skip("needs root, for a network of its own")

@@ -54,7 +54,7 @@ static size_t hello(void *user, const struct way *w, uint8_t *out)
 }
 
 static const struct ways kind = {
-    .tp = &tp, .first_ns = 10, .max_ns = 40, .hello = hello, .user = &seen, .whose = "node"};
+    .tp = &tp, .first_ns = 10, .max_ns = 40, .hello = hello, .user = &seen, .tell = way_log, .whose = "node"};
 static const struct tp_addr to;
 
 static int setup(void **state)
