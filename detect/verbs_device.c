@@ -4,10 +4,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "detect/verbs_int.h"
+#include "runtime/base/refusal.h"
 
 struct verbs_library verbs_ib;
 
@@ -194,6 +196,15 @@ static bool find_port(struct verbs *v, struct ibv_context *context, const char *
     return false;
 }
 
+/* The text is static. */
+static const char *not_registered(int error)
+{
+    static char text[REFUSAL_MAX + 32];
+    char why[REFUSAL_MAX];
+    snprintf(text, sizeof text, "memory cannot be registered: %s", refusal_locking(error, why));
+    return text;
+}
+
 /* NULL, or what is missing. */
 static const char *find_device(struct verbs *v, const char *host)
 {
@@ -241,8 +252,7 @@ const char *verbs_device_open(struct verbs *v)
     v->heartbeat_mr =
         verbs_ib.reg_mr(v->pd, (void *)(uintptr_t)v->config.heartbeat, sizeof(uint64_t), IBV_ACCESS_REMOTE_READ);
     if (!v->mr || !v->values_mr || !v->heartbeat_mr)
-        return errno == ENOMEM ? "memory cannot be registered: the limit of locked memory (ulimit -l) is too low"
-                               : "memory cannot be registered";
+        return not_registered(errno);
     v->channel = verbs_ib.create_comp_channel(v->context);
     v->cq = v->channel ? verbs_ib.create_cq(v->context, CQ_DEPTH, NULL, v->channel, 0) : NULL;
     v->ud = v->cq ? verbs_make_qp(v, IBV_QPT_UD) : NULL;

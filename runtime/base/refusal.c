@@ -50,6 +50,16 @@ const char *refusal_error(int error, char out[REFUSAL_MAX])
     return out;
 }
 
+const char *refusal_locking(int error, char out[REFUSAL_MAX])
+{
+    struct rlimit locked;
+    if (error != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &locked) != 0 || locked.rlim_cur == RLIM_INFINITY)
+        return refusal_error(error, out);
+    snprintf(out, REFUSAL_MAX, "%s (ulimit -l is %llu KiB of locked memory)", strerror(error),
+             (unsigned long long)locked.rlim_cur / 1024);
+    return out;
+}
+
 const char *refusal_text(keel_status status, char out[REFUSAL_MAX])
 {
     char error[REFUSAL_MAX];

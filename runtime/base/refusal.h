@@ -18,4 +18,6 @@ static inline keel_status refusal_note(int error)
 const char *refusal_text(keel_status status, char out[REFUSAL_MAX]);
 /* strerror, and the limit: "File too large (ulimit -f is 64 KiB)". Returns out. */
 const char *refusal_error(int error, char out[REFUSAL_MAX]);
+/* The same of a request that locks memory, as RDMA devices need it. */
+const char *refusal_locking(int error, char out[REFUSAL_MAX]);
 #endif

@@ -26,12 +26,15 @@ static bool is_rdma(const char *provider)
 static void complain(const struct tp_config *config, int rc)
 {
     bool rdma = is_rdma(config->provider);
-    const char *hint = rc == -FI_ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)"
-                       : rc == -FI_ENODATA && rdma
-                           ? " (is there an RDMA device with this address, and permission to open it?)"
-                           : "";
+    char why[REFUSAL_MAX];
+    const char *hint =
+        rc == -FI_ENODATA && rdma ? " (is there an RDMA device with this address, and permission to open it?)" : "";
     LOG_AT(config->optional ? LOG_INFO : LOG_ERROR, "transport: libfabric's provider \"%s\" cannot be used on %s: %s%s",
-           config->provider, config->host, fabric_calls.strerror(-rc), hint);
+           config->provider, config->host,
+           rc <= -FI_EOTHER ? fabric_calls.strerror(-rc)
+           : rdma           ? refusal_locking(-rc, why)
+                            : refusal_error(-rc, why),
+           hint);
 }
 
 static struct fi_info *find_provider(const struct tp_config *config)

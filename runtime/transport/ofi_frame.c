@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 
 static struct ofi_tp *tp_of(const struct ofi_ep *ep)
 {
@@ -131,9 +132,10 @@ keel_status rdma_prepare(struct ofi_ep *ep, struct xfer *x, void *local, size_t 
     struct ofi_tp *tp = tp_of(ep);
     if (len > TP_BULK_MAX) {
         int rc = fi_mr_reg(tp->domain, local, len, x->kind == XFER_READ ? FI_READ : FI_WRITE, 0, 0, 0, &x->mr, NULL);
+        char why[REFUSAL_MAX];
         if (rc)
             log_error("transport: %zu bytes cannot be registered with the RDMA device: %s", len,
-                      fabric_calls.strerror(-rc));
+                      refusal_locking(-rc, why));
         return rc == 0 ? KEEL_OK : rc == -FI_ENOMEM ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
     }
     x->copy = ofi_copy_take(tp, len);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
 
 enum { XFERS_PER_BLOCK = 64, RBUFS_PER_BLOCK = 8, ALIGNED = 16 };
 
@@ -20,10 +21,10 @@ static void *block_add(struct ofi_tp *tp, size_t size, void **desc)
         *desc = NULL;
     if (desc && tp->rdma) {
         int rc = fi_mr_reg(tp->domain, memory, size, FI_SEND | FI_RECV | FI_READ | FI_WRITE, 0, 0, 0, &block->mr, NULL);
+        char why[REFUSAL_MAX];
         if (rc) {
-            log_error("transport: %zu bytes cannot be registered with the RDMA device: %s%s", size,
-                      fabric_calls.strerror(-rc),
-                      rc == -FI_ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)" : "");
+            log_error("transport: %zu bytes cannot be registered with the RDMA device: %s", size,
+                      refusal_locking(-rc, why));
             free(block);
             return NULL;
         }
