@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -17,6 +16,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* The headers may be as old as the kernel. The numbers are the same on all machines. */
+enum { CALL_PIDFD_SEND_SIGNAL = 424, CALL_PIDFD_OPEN = 434, CALL_CLOSE_RANGE = 436, CALL_EPOLL_PWAIT2 = 441 };
+enum { CLOSED_BY_EXEC = 1 << 2 }; /* CLOSE_RANGE_CLOEXEC */
 
 static bool is_missing(int error)
 {
@@ -31,7 +34,7 @@ int kernel_epoll_wait(int epoll_fd, struct epoll_event *events, int max, uint64_
     struct timespec ts = {.tv_sec = (time_t)(timeout_ns / KEEL_NS_PER_S),
                           .tv_nsec = (long)(timeout_ns % KEEL_NS_PER_S)};
     if (!atomic_load_explicit(&missing, memory_order_relaxed)) {
-        int n = (int)syscall(SYS_epoll_pwait2, epoll_fd, events, max, &ts, NULL, 0);
+        int n = (int)syscall(CALL_EPOLL_PWAIT2, epoll_fd, events, max, &ts, NULL, 0);
         if (n >= 0 || !is_missing(errno))
             return n;
         atomic_store_explicit(&missing, true, memory_order_relaxed);
@@ -98,7 +101,7 @@ static bool close_all_numbers(int first, bool by_exec)
 
 bool kernel_close_from(int first, bool by_exec)
 {
-    if (syscall(SYS_close_range, (unsigned)first, ~0u, by_exec ? CLOSE_RANGE_CLOEXEC : 0u) == 0)
+    if (syscall(CALL_CLOSE_RANGE, (unsigned)first, ~0u, by_exec ? CLOSED_BY_EXEC : 0) == 0)
         return true;
     /* EINVAL: 5.9 and 5.10 have the call, and not the flag */
     return (is_missing(errno) || errno == EINVAL) &&
@@ -207,7 +210,7 @@ static int open_without_pidfd(pid_t pid)
 
 int process_open(pid_t pid)
 {
-    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    int fd = (int)syscall(CALL_PIDFD_OPEN, pid, 0);
     return fd < 0 && is_missing(errno) ? open_without_pidfd(pid) : fd;
 }
 
@@ -229,7 +232,7 @@ static pid_t pid_of(int pidfd)
 int process_signal(int process, int signal_number)
 {
     struct pollfd ended = {.fd = process, .events = POLLIN};
-    if (syscall(SYS_pidfd_send_signal, process, signal_number, NULL, 0) == 0)
+    if (syscall(CALL_PIDFD_SEND_SIGNAL, process, signal_number, NULL, 0) == 0)
         return 0;
     if (!is_missing(errno) && errno != EBADF)
         return -1;

@@ -13,7 +13,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#if __has_include(<linux/landlock.h>)
 #include <linux/landlock.h>
+#endif
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifdef LANDLOCK_ACCESS_FS_READ_FILE
 static void allow(int rules, const char *path)
 {
     struct landlock_path_beneath_attr beneath = {.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE,
@@ -54,6 +57,12 @@ static void restrict_thread(void)
     if (rules >= 0)
         close(rules);
 }
+
+#else
+static void restrict_thread(void)
+{
+}
+#endif
 
 static void call(void)
 {
