@@ -58,7 +58,7 @@ ALLOWED = {
     # tests of whole jobs, too, but for what lies under them
     "tests/lib": PUBLIC,
     "tests/fault": PUBLIC | {"tests/lib"},
-    "tests/fault/pm": PUBLIC,
+    "tests/fault/pm": PUBLIC | {"pm/wire"},
     "tests/multi": PUBLIC | BASE | {"detect", "tests/lib"},
     "tests/multi/pm": PUBLIC | {"tests/lib"},
     "tests/multi/transport": TRANSPORT | {"tests/unit/transport"},
