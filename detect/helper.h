@@ -21,7 +21,7 @@ struct helper_blob {
 
 struct helper_config {
     uint64_t job_id;
-    uint8_t secret[32];
+    const uint8_t *secret;       /* 32 bytes, the caller's, which outlive the helper */
     const char *host;            /* numeric address of this node on the job's interface */
     const char *provider;        /* libfabric provider of the heartbeat connections, "tcp" */
     enum probe_choice probe;     /* how heartbeats are read; PROBE_AUTO: by verbs where there is a device */

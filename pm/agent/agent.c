@@ -290,8 +290,11 @@ static void plane_not_opened(struct daemon *a, keel_status status, const char *e
 static bool plane_open(struct daemon *a, struct plane_blob *blob)
 {
     char error[300];
-    struct plane_config config = {
-        .job_id = a->launch.job_id, .node = a->launch.node, .host = a->self_host, .settings = &a->job.settings};
+    struct plane_config config = {.job_id = a->launch.job_id,
+                                  .node = a->launch.node,
+                                  .host = a->self_host,
+                                  .settings = &a->job.settings,
+                                  .secret = a->job.secret};
     struct plane_callbacks callbacks = {.user = a,
                                         .assigned = plane_assigned,
                                         .respawn = plane_respawn,
@@ -302,11 +305,9 @@ static bool plane_open(struct daemon *a, struct plane_blob *blob)
                                         .fatal = plane_fatal,
                                         .event = plane_event,
                                         .verified = plane_verified};
-    memcpy(config.secret, a->job.secret, sizeof config.secret);
     log_keep_errors(error, sizeof error);
     keel_status status = plane_create(&config, &callbacks, &a->plane, blob);
     log_keep_errors(NULL, 0);
-    sodium_memzero(config.secret, sizeof config.secret);
     if (status != KEEL_OK) {
         plane_not_opened(a, status, error);
         return false;
@@ -590,6 +591,7 @@ static void agent_free(struct daemon *a)
 int agent_run(const struct agent_launch *launch, pid_t stub_pid)
 {
     static struct daemon a;
+    codec_init();
     a.launch = *launch;
     a.job.secret = secret_alloc(SESSION_SECRET);
     if (!a.job.secret)

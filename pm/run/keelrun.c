@@ -1,5 +1,6 @@
 /* keelrun: launcher, job server and the user's terminal of a job. */
 #include "pm/run/job.h"
+#include "pm/wire/codec.h"
 #include "pm/wire/descriptors.h"
 #include "pm/wire/orphans.h"
 #include "pm/wire/quit.h"
@@ -143,6 +144,7 @@ int main(int argc, char **argv)
                 "launcher %s does not carry standard input, by which agents are told what they need: use another "
                 "(--launcher ssh)",
                 refused);
+    codec_init();
     log_init("keelrun");
     log_check_level();
     if (sodium_init() < 0)

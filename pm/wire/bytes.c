@@ -69,10 +69,13 @@ void bytes_drop(struct bytes *b, size_t n)
         return;
     memmove(b->data, b->data + n, b->len - n);
     b->len -= n;
+    explicit_bzero(b->data + b->len, n); /* it may have been a secret */
 }
 
 void bytes_free(struct bytes *b)
 {
+    if (b->data)
+        explicit_bzero(b->data, b->cap);
     free(b->data);
     *b = (struct bytes){0};
 }

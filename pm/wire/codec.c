@@ -1,8 +1,21 @@
 #include "pm/wire/codec.h"
 
+#include <malloc.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+
+void codec_free(void *p)
+{
+    if (p)
+        explicit_bzero(p, malloc_usable_size(p));
+    free(p);
+}
+
+void codec_init(void)
+{
+    json_set_alloc_funcs(malloc, codec_free);
+}
 
 json_t *codec_text(const char *text)
 {
@@ -24,7 +37,7 @@ json_t *codec_blob(const void *data, size_t len)
     char *text = pm_alloc(size);
     sodium_bin2base64(text, size, data, len, sodium_base64_VARIANT_ORIGINAL);
     json_t *value = json_string(text);
-    free(text);
+    codec_free(text);
     return value;
 }
 

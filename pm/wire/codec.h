@@ -7,6 +7,10 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+/* Of JSON values and texts: wiped, for secrets and tickets are told in them. Before the first value is made. */
+void codec_init(void);
+void codec_free(void *p);
+
 /* Strings of arbitrary bytes (arguments, environment) as base64 of the strings with their zeros. */
 json_t *codec_strings(char *const *strings);
 /* NULL-terminated, one allocation for free(). NULL if the value is not what codec_strings makes. */

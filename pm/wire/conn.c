@@ -1,5 +1,6 @@
 #include "pm/wire/conn.h"
 
+#include "pm/wire/codec.h"
 #include "pm/wire/quit.h"
 #include "runtime/base/log.h"
 #include "runtime/base/secret.h"
@@ -298,7 +299,7 @@ void conn_send_json(struct wire_conn *c, uint8_t type, json_t *body)
         conn_send(c, type, text, strlen(text));
     else
         log_error("a message could not be written as JSON");
-    free(text);
+    codec_free(text);
     json_decref(body);
 }
 

@@ -282,12 +282,12 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
                         .self = config->self,
                         .members = config->nodes + config->spares,
                         .job = config->job,
+                        .secret = config->secret,
                         .incarnation = config->incarnation,
                         .net = config->net,
                         .shm = config->shm,
                         .page = config->page,
                         .now = config->now};
-    memcpy(a->secret, config->secret, sizeof a->secret);
     a->waiters_tail = &a->waiters;
     a->stash_tail = &a->stash;
     a->relays_tail = &a->relays;

@@ -147,7 +147,7 @@ struct agent {
     struct agent_ops ops;
     int self, members;
     uint64_t job;
-    uint8_t secret[32];
+    const uint8_t *secret;
     uint64_t incarnation;
     uint64_t *node_incarnation; /* [members] */
     struct tp *net, *shm;
@@ -214,7 +214,7 @@ struct agent_config {
     const int *rank_node; /* [ranks] */
     enum view_policy policy;
     uint64_t job, incarnation;
-    uint8_t secret[32];
+    const uint8_t *secret; /* 32 bytes, the owner's, which outlive the agent */
     struct tp *net, *shm;
     struct page *page; /* page_bytes(), zeroed; the owner's */
     uint64_t now;

@@ -36,7 +36,8 @@ static size_t make_hello(void *user, const struct way *w, uint8_t *out)
 keel_status peers_init(struct peers *p, int self, int count, struct tp *net, uint64_t job, uint64_t incarnation,
                        const uint8_t secret[32], const struct peers_ops *ops)
 {
-    *p = (struct peers){.self = self, .count = count, .job = job, .incarnation = incarnation, .ops = *ops};
+    *p = (struct peers){
+        .self = self, .count = count, .job = job, .incarnation = incarnation, .secret = secret, .ops = *ops};
     p->ways = (struct ways){.tp = net,
                             .first_ns = KEEL_NS_PER_MS,
                             .max_ns = 50 * KEEL_NS_PER_MS,
@@ -44,7 +45,6 @@ keel_status peers_init(struct peers *p, int self, int count, struct tp *net, uin
                             .user = p,
                             .tell = way_log,
                             .whose = "node"};
-    memcpy(p->secret, secret, sizeof p->secret);
     p->peer = calloc((size_t)count, sizeof *p->peer);
     if (!p->peer)
         return KEEL_ERR_NOMEM;

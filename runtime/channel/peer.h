@@ -52,7 +52,7 @@ struct peers_ops {
 struct peers {
     int self, count;
     uint64_t job, incarnation;
-    uint8_t secret[32];
+    const uint8_t *secret; /* the owner's */
     struct ways ways;
     struct peer *peer; /* [count] */
     uint64_t epoch;    /* of the view here */

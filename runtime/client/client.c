@@ -6,6 +6,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
+#include "runtime/base/secret.h"
 #include "runtime/client/packed.h"
 #include "runtime/protocol/system.h"
 
@@ -30,7 +31,10 @@ keel_status client_init(struct client *c, const struct client_env *env, const st
                          .segments_next = SYSTEM_SEGMENT + 1,
                          .segments_known = w->segments};
     c->range = (struct range){.base = env->range, .bytes = env->range_bytes / 2}; /* the other half is the groups' */
-    memcpy(c->secret, w->secret, sizeof c->secret);
+    c->secret = secret_alloc(sizeof w->secret);
+    if (!c->secret)
+        return KEEL_ERR_NOMEM;
+    memcpy(c->secret, w->secret, sizeof w->secret);
     pthread_mutex_init(&c->lock, NULL);
     c->waiting_tail = &c->waiting;
     c->looked_at = env->now(env->user);
@@ -126,6 +130,8 @@ void client_fini(struct client *c)
     }
     free(c->link);
     free(c->task_steps);
+    secret_free(c->secret, sizeof((struct control_welcome *)0)->secret);
+    c->secret = NULL;
     c->link = NULL;
     c->free_pieces = NULL;
     c->free_ops = NULL;

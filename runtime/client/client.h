@@ -125,7 +125,7 @@ struct client {
     uint32_t incarnation;
     bool restarted, resumed;
     uint64_t job;
-    uint8_t secret[32];
+    uint8_t *secret; /* 32 bytes */
     const struct page *page;
     struct intent_page *intents;
     uint64_t timeout_ns;

@@ -448,6 +448,7 @@ static keel_status begin(int keel_fd)
                          : fds[WELCOME_FDS - 1] < 0
                              ? refusal_note(EMFILE) /* the kernel drops those that it has no place for */
                              : accept_welcome(&w, fds);
+    explicit_bzero(w.secret, sizeof w.secret);
     if (status != KEEL_OK && status != KEEL_ERR_LIMIT)
         say_failed(status);
     int failure_fd = status == KEEL_OK ? fds[WELCOME_FDS - 1] : -1;

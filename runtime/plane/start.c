@@ -143,12 +143,12 @@ static keel_status make_agent(struct plane *p)
                              .rank_node = config->settings->rank_node,
                              .policy = config->settings->on_failure,
                              .job = config->job_id,
+                             .secret = config->secret,
                              .incarnation = p->incarnation,
                              .net = p->net,
                              .shm = p->shm,
                              .page = p->page,
                              .now = clock_now_ns()};
-    memcpy(c.secret, config->secret, sizeof c.secret);
     fault_init(config->node, -1, 0);
     return agent_init(&p->agent, &c);
 }
@@ -199,9 +199,11 @@ static keel_status make_helper(struct plane *p, struct helper_blob *blob)
 {
     const struct plane_config *c = &p->config;
     const struct job_settings *s = c->settings;
-    struct helper_config config = {
-        .job_id = c->job_id, .host = p->host, .provider = "tcp", .incarnation = (uint32_t)p->incarnation};
-    memcpy(config.secret, c->secret, sizeof config.secret);
+    struct helper_config config = {.job_id = c->job_id,
+                                   .host = p->host,
+                                   .provider = "tcp",
+                                   .incarnation = (uint32_t)p->incarnation,
+                                   .secret = c->secret};
     member_params_default(&config.params, s->nodes + s->spares, c->node);
     config.secure = s->secure;
     config.probe = s->secure ? PROBE_OFI : s->probe; /* an RDMA device's reads carry no tag */

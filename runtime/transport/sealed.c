@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/secret.h"
 #include "runtime/transport/stream.h"
 
 static void bury(struct sealed_tp *tp)
@@ -33,7 +34,7 @@ static void sealed_close(struct tp *base)
         TAILQ_REMOVE(&tp->free_frames, frame, link);
         free(frame);
     }
-    sodium_memzero(tp->secret, sizeof tp->secret);
+    secret_free(tp->secret, BOX_SECRET);
     free(tp->kept);
     free(tp->kept_req);
     free(tp);
@@ -132,13 +133,15 @@ static const struct tp_table tp_sealed = {
 keel_status tp_sealed_open(struct tp *inner, const uint8_t secret[32], struct tp **out)
 {
     struct sealed_tp *tp = calloc(1, sizeof *tp);
-    if (!tp || sodium_init() < 0) {
+    uint8_t *kept = tp ? secret_alloc(BOX_SECRET) : NULL;
+    if (!kept || sodium_init() < 0) {
+        secret_free(kept, BOX_SECRET);
         free(tp);
         inner->table->close(inner);
-        return tp ? KEEL_ERR_SYSTEM : KEEL_ERR_NOMEM;
+        return kept ? KEEL_ERR_SYSTEM : KEEL_ERR_NOMEM;
     }
     *tp = (struct sealed_tp){.base.table = &tp_sealed, .inner = inner};
-    memcpy(tp->secret, secret, sizeof tp->secret);
+    tp->secret = memcpy(kept, secret, BOX_SECRET);
     TAILQ_INIT(&tp->eps);
     TAILQ_INIT(&tp->graveyard);
     TAILQ_INIT(&tp->free_frames);

@@ -103,7 +103,7 @@ struct region {
 struct sealed_tp {
     struct tp base;
     struct tp *inner;
-    uint8_t secret[BOX_SECRET];
+    uint8_t *secret; /* BOX_SECRET bytes */
     struct sealed_ep_list eps, graveyard;
     struct sealed_ep
         *kept; /* memory of one that could not be made, for the next: so attempts get further where memory is scarce; */

@@ -128,9 +128,10 @@ void node_main(int node, int from)
     log_init(who);
     const char *hosts = getenv("KEEL_HELPERS_HOST");
     fill_in(host, sizeof host, hosts ? hosts : "127.0.0.%d", node);
-    struct helper_config config = {.job_id = 77, .host = host, .provider = "tcp", .incarnation = 100 + (uint32_t)node};
+    static const uint8_t secret[32] = "what all helpers of this test kn";
+    struct helper_config config = {
+        .job_id = 77, .host = host, .provider = "tcp", .incarnation = 100 + (uint32_t)node, .secret = secret};
     config.probe = wanted_probe();
-    memset(config.secret, 42, sizeof config.secret);
     member_params_default(&config.params, NODES, node);
     if (dark_ms)
         member_params_silence(&config.params, 780, dark_ms);

@@ -1,4 +1,5 @@
 """Strangers at mpiexec.hydra's port and with what a start is told: another user of the machine, and another host."""
+import base64
 import encodings.idna  # another user may not be able to load it
 import os
 import re
@@ -330,6 +331,47 @@ def test_no_host_needs_to_know_the_name_of_keelruns():
         with Job(["-n", "2", "--hosts", "127.0.1.2,127.0.1.3", "--launcher-exec", tools.path("ssh"), "hostname"],
                  program=tools.path("apart")) as job:
             assert job.wait() == 0 and job.stdout() == "name-that-nobody-knows.invalid\n" * 2, (job.stdout(), job.stderr())
+
+
+# ---- core dumps ----
+
+def memory(pid, left_out):
+    """Of what a core dump of this process leaves out, or has: name, bytes."""
+    maps = []
+    with open("/proc/%d/smaps" % pid) as f:
+        for line in f:
+            region = re.match(r"([0-9a-f]+)-([0-9a-f]+) (....) \S+ \S+ \d+ *(.*)", line)
+            if region:
+                maps.append([int(region[1], 16), int(region[2], 16), region[3], region[4], []])
+            elif line.startswith("VmFlags:"):
+                maps[-1][4] = line.split()[1:]
+    with open("/proc/%d/mem" % pid, "rb", 0) as f:
+        for begin, end, rights, name, flags in maps:
+            if rights[:2] != "rw" or name.startswith("[v") or end - begin > 1 << 28 or ("dd" in flags) != left_out:
+                continue
+            try:
+                f.seek(begin)
+                yield name, f.read(end - begin)
+            except OSError:
+                pass
+
+
+def test_secrets_are_in_no_core_dump():
+    """What looks random in keelrun's memory that is left out is nowhere in what is dumped: keelrun's, agents', stubs', ranks'."""
+    for how in ([], ["--secure"]):
+        with Job([*how, "-n", "2", "--nodes", "2", os.environ["KEEL_CRASH"], "9", "9", "never", "hold"]) as job:
+            wait_for(lambda: job.stdout() == "here\n", "keel_init")
+            secrets = {data[i:i + 32] for _, data in memory(job.process.pid, True) for i in range(0, len(data) - 31, 8)}
+            secrets = {s for s in secrets if len(set(s)) >= 20}
+            assert len(secrets) >= 3, "the job's, and two tickets"
+            forms = secrets | {base64.b64encode(s).rstrip(b"=") for s in secrets} | {s.hex().encode() for s in secrets}
+            nodes = job.status()["nodes"].values()
+            pids = [job.process.pid] + [n[k] for n in nodes for k in ("agent_pid", "stub_pid")] + [r["pid"] for n in nodes for r in n["ranks"]]
+            for pid in pids:
+                for name, data in memory(pid, False):
+                    found = [s for s in forms if s in data]
+                    assert not found, "%s has %d of them, in %s" % (keeltest.command_of(pid), len(found), name or "anonymous memory")
+            assert job.wait() == 0
 
 
 keeltest.main(globals())

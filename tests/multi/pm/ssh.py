@@ -2,7 +2,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -43,9 +42,6 @@ class Hosts:
     def namespace(self, name):
         do("ip", "netns", "add", self.prefix + name)
         self.names.append(self.prefix + name)
-        os.makedirs("/etc/netns/" + self.prefix + name)  # Hydra's proxies come back to the name of keelrun's machine
-        with open("/etc/netns/%s/hosts" % (self.prefix + name), "w") as f:
-            f.write("127.0.0.1 localhost\n10.88.0.1 %s\n" % socket.gethostname())
         do("ip", "-n", self.prefix + name, "link", "set", "lo", "up")
         return self.prefix + name
 
@@ -80,7 +76,6 @@ class Hosts:
             for pid in self.inside(name):
                 os.kill(pid, signal.SIGKILL)
             do("ip", "netns", "del", name)
-            shutil.rmtree("/etc/netns/" + name)
         shutil.rmtree(self.directory)
 
     def job(self, options, program, hosts=HOSTS):

@@ -148,11 +148,11 @@ static void open_node(int i, enum view_policy policy)
         .policy = policy,
         .job = 1,
         .incarnation = 100 + (uint64_t)i,
+        .secret = secret,
         .net = n->net,
         .shm = n->shm,
         .page = calloc(1, page_bytes((uint32_t)w.nodes, (uint32_t)members, (uint32_t)w.ranks)),
         .now = w.now};
-    memcpy(config.secret, secret, sizeof secret);
     assert_non_null(config.page);
     assert_int_equal(agent_init(&n->agent, &config), KEEL_OK);
     for (uint32_t class = 0; class < CLASSES; class ++) {
