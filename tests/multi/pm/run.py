@@ -199,7 +199,8 @@ def test_missing_programs_are_one_line_that_names_the_package():
         if IS_ROOT:
             wanted.append((["-n", "2", "--nodes", "2", "--bed", "netns"], KEELRUN, "ip", "iproute2"))
         for args, program, missing, package in wanted:
-            done = subprocess.run([program, *args, *([] if program == KEELCTL else ["true"])], env=dict(os.environ, PATH=nothing), capture_output=True, text=True, timeout=HANG_S)
+            done = subprocess.run([program, *args, *([] if program == KEELCTL else ["true"])], env=dict(os.environ, PATH=nothing),
+                                  capture_output=True, text=True, timeout=HANG_S)
             assert (done.returncode, done.stdout) == (1, ""), done
             text = r"cannot run %s: it is not in the PATH \(Debian has it in the package %s\)$" % (re.escape(missing), package)
             assert len(done.stderr.splitlines()) == 1 and re.search(text, done.stderr), done
