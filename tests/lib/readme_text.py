@@ -8,6 +8,7 @@ class Readme:
             self.text = readme.read()
         self.program = self._one(r"^```c\n(.*?)^```", re.MULTILINE | re.DOTALL)
         self.compile = self._one(r"^    (cc sum\.c -o sum .*)$")
+        self.build = self._one(r"^    (meson setup build && ninja -C build)$")
         self.run = self._one(r"^    (build/pm/keelrun -n .* \./sum)$")
         self.options = self.run.split()[1:-1]
         self.compile_installed = self._one(r"After `meson install` it is `(cc sum\.c \$\(pkg-config [^`]*)` and `keelrun`")
