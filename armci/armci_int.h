@@ -29,8 +29,6 @@ void armci_check(keel_status status, const char *call, int proc);
 
 /* The same at the end of a collective, where it is also seen whether somebody has died. */
 void armci_check_all(keel_status status, const char *call);
-/* At the start; and whenever all meet. */
-void armci_loss_init(void);
 /* Collective: all processes come to this end (a call's name) before one of them goes on, or the program ends with a line that says who has not. */
 void armci_loss_meet(const char *end);
 /* A group was made of this list: who is not in it has died, or has ended. */
@@ -38,6 +36,7 @@ void armci_loss_lacks(const keel_group *g, const int *ranks, int n);
 /* Has ARMCI ended, in a process that is still in the job? Where MPI runs under keelrun it leaves by MPI_Finalize or at exit: until then a death is known. */
 bool armci_stays(void);
 void armci_leave(void);
+/* Whenever all meet, and at every error: returns if nobody is missing, or the program goes on without who is. */
 void armci_loss_look(void);
 
 /* The part of *proc that the address lies in; false: none. *proc becomes the process whose part Keel takes it for: another one where that one died before all had made

@@ -1,50 +1,49 @@
-/* What becomes of a program when a process dies. One that is not written for it is ended, so that no wrong number goes unnoticed:
- * at once, from the thread that Keel tells of deaths, by the first process that lives; and by any that comes to the end of a
- * collective before that. */
+/* What becomes of a program when a process dies. One that is not written for it is ended, so that no wrong number goes
+ * unnoticed: by Keel, which is told so before anything else (keel_need_all), with one line, whatever its processes are
+ * doing. Who comes to the end of a collective, or to an error, before it is ended goes no further. Who ends by itself
+ * is no death to Keel: that the others lack it is found here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "armci/armci_int.h"
 
 static uint64_t seen;     /* the view up to which deaths were looked at */
 static bool any, leaving; /* any: a process is missing */
 
-static _Noreturn void end_by(const keel_failure *f)
+/* As soon as the library is there: a process may die before ARMCI_Init, and the others wait for it in MPI_Init. */
+__attribute__((constructor)) static void need_all(void)
 {
+    keel_need_all();
+}
+
+static void wait_to_be_ended(unsigned seconds)
+{
+    while (seconds > 0)
+        seconds = sleep(seconds);
+}
+
+/* The agents know of the death, and end the job with a line. In this call nobody comes to a result. */
+static _Noreturn void be_ended(const keel_failure *f)
+{
+    enum { LONG_S = 10 }; /* a node that cannot end its processes is itself at its end */
     char line[200];
-    char number[16];
-    const char *name = sigabbrev_np(f->signal);
-    snprintf(number, sizeof number, "signal %d", f->signal); /* of one that has no name */
-    if (f->signal)
-        snprintf(line, sizeof line,
-                 "rank %d: process %d was killed by %s%s on node %d; the program has not called keel_survive and ends",
-                 keel_rank(), f->rank, name ? "SIG" : "", name ? name : number, f->node);
-    else
-        snprintf(line, sizeof line,
-                 "rank %d: process %d died with its node %d; the program has not called keel_survive and ends",
-                 keel_rank(), f->rank, f->node);
+    wait_to_be_ended(LONG_S);
+    snprintf(line, sizeof line, "rank %d: process %d died on node %d; the program has not called keel_survive and ends",
+             keel_rank(), f->rank, f->node);
     keel_abort(1, line);
 }
 
-static void told(const keel_failure *f, void *arg)
-{
-    (void)arg;
-    bool first = true;
-    for (int r = 0; r < keel_rank(); r++)
-        first = first && !keel_rank_alive(r);
-    if (f->rank >= 0 && first && !keel_survives())
-        end_by(f);
-}
-
-void armci_loss_init(void)
-{
-    armci_check(keel_on_failure(told, NULL), "ARMCI_Init", keel_rank());
-}
-
+/* All who meet find the same: the first one says it, at once. */
 static _Noreturn void end_by_end(int rank, const char *without)
 {
     char line[200];
+    for (int r = 0; r < keel_rank(); r++)
+        if (keel_rank_alive(r)) {
+            wait_to_be_ended(1);
+            break;
+        }
     snprintf(line, sizeof line,
              "rank %d: process %d ended without %s; the program has not called keel_survive and ends", keel_rank(),
              rank, without);
@@ -96,11 +95,13 @@ void armci_loss_look(void)
     keel_failure *f = malloc(max * sizeof *f);
     if (!f)
         armci_end("a collective", keel_rank(), "out of memory");
-    armci_check(keel_failures(seen, f, max, &n, &seen), "a collective", keel_rank());
+    keel_status status = keel_failures(seen, f, max, &n, &seen);
+    if (status != KEEL_OK)
+        armci_end("a collective", keel_rank(), keel_status_text(status));
     for (size_t i = 0; i < n; i++) {
         any = any || f[i].rank >= 0;
         if (f[i].rank >= 0 && !keel_survives())
-            end_by(&f[i]);
+            be_ended(&f[i]);
     }
     free(f);
     look_for_who_has_ended();

@@ -20,8 +20,11 @@ _Noreturn void armci_end(const char *call, int proc, const char *what)
 
 void armci_check(keel_status status, const char *call, int proc)
 {
-    if (status != KEEL_OK)
-        armci_end(call, proc, keel_status_text(status));
+    if (status == KEEL_OK)
+        return;
+    if (ARMCI_Initialized())
+        armci_loss_look(); /* a death says it all */
+    armci_end(call, proc, keel_status_text(status));
 }
 
 void armci_running(const char *call)
@@ -131,7 +134,6 @@ ARMCI_EXPORT int ARMCI_Init_mpi_comm(MPI_Comm comm)
         return 1;
     }
     started = true;
-    armci_loss_init();
     armci_groups_init(comm);
     domains_init();
     armci_messages_init();

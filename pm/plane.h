@@ -46,8 +46,9 @@ struct plane_callbacks {
     void (*here)(void *user);
     /* The process in slot was killed, and the job ends for it: see plain_death_ends. */
     void (*plain_death)(void *user, int slot);
-    /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[nodes+spares]. */
-    void (*view)(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive);
+    /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[nodes+spares]. by_loss: the job ends, for a loss
+     * that the program is not written for; nobody goes on anywhere. */
+    void (*view)(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss);
     /* The job is over for everybody: exit code, and the line that says why if it is not 0 (else NULL). End the
      * processes that are left (standbys), report, go away. */
     void (*job_over)(void *user, int code, const char *why);

@@ -72,8 +72,11 @@ int keel_rank_node(int rank);
 /* False once the rank's process is known to be dead and no other took its place. */
 __extension__ bool keel_rank_alive(int rank);
 /* Does the program go on when ranks die? One that is written for Keel does, and need not say so. Programs of a library that cannot
- * know (ARMCI, Global Arrays) are ended by the first rank that dies, with a line that says which, unless keel_survive was called on all ranks or the
- * user said `keelrun --on-failure degrade`. keel_survives tells whether one of these is so. Any time, any thread. */
+ * know (ARMCI, Global Arrays) say keel_need_all by that library: none of their ranks is started again, whatever `keelrun --on-failure` says (spares take
+ * copies only), and the first rank that dies ends the job, with exit code 1 and a line that says which; also one that died before. keel_survive, on all ranks,
+ * says that the program answers for what it computes without the dead: the job goes on, from the first process on that has said it. No option of keelrun's
+ * says that in a program's place. keel_survives tells whether this process has. Any time, also before keel_init, any thread; nothing takes them back. */
+void keel_need_all(void);
 void keel_survive(void);
 __extension__ bool keel_survives(void);
 /* Epoch of the current view: grows by one with every change of membership. One atomic load. */

@@ -220,7 +220,7 @@ static void plane_plain_death(void *user, int slot)
     agent_ranks_plain_death(user, slot);
 }
 
-static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive)
+static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss)
 {
     struct daemon *a = user;
     int total = a->job.settings.nodes + a->job.settings.spares;
@@ -231,7 +231,7 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     memcpy(a->view_rank_node, rank_node, (size_t)a->job.settings.ranks * sizeof *rank_node);
     memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
     agent_pmi_view(a);
-    if (!a->run)
+    if (!a->run || by_loss) /* keelrun would say who goes on where; the end of the job says it all */
         return;
     json_t *alive = json_array();
     for (int i = 0; i < total; i++)

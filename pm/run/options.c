@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 enum { FAN_OUT = 100 };
+enum { MODE_COPIES = VIEW_ABORT + 1 }; /* VIEW_DEGRADE, but for what degrade says of ranks that crash */
 
 enum option_key {
     KEY_NODES = 256,
@@ -56,8 +57,9 @@ static const struct argp_option option_table[] = {
     {"ppn", KEY_PPN, "K", 0, "K ranks on each node (default: spread evenly)", 3},
     {"spares", KEY_SPARES, "S", 0, "S further nodes that take the place of lost ones (default 0)", 3},
     {"on-failure", KEY_ON_FAILURE, "MODE", 0,
-     "substitute (a spare takes over; the default with spares), degrade (go on with what is left; the default "
-     "without), abort",
+     "substitute (a spare takes over; the default with spares), copies (lost ranks stay lost, spares take copies of "
+     "data; "
+     "the default without), degrade (the same, and that a rank was lost is no failure), abort",
      3},
     {"bed", KEY_BED, "BED", 0, "emulated nodes: loopback (the default) or netns (network namespaces; needs root)", 4},
     {"launcher", KEY_LAUNCHER, "NAME", 0,
@@ -117,6 +119,7 @@ struct parsing {
     struct options *o;
     const char *at_fault; /* the argument that could not be understood */
     bool on_failure_given, nodes_given, hosts_given, list_given, file_given;
+    int on_failure; /* enum view_policy, or MODE_COPIES */
     const char *watch_file;
 };
 
@@ -178,7 +181,7 @@ static void parse_hostfile(struct parsing *p, const char *path)
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-    static const char *const modes[] = {"substitute", "degrade", "abort", NULL};
+    static const char *const modes[] = {"substitute", "degrade", "abort", "copies", NULL};
     static const char *const beds[] = {"", "loopback", "netns", NULL};
     struct parsing *p = state->input;
     struct options *o = p->o;
@@ -203,7 +206,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         o->job.spares = number("--spares", arg, 0, BED_NODES_MAX);
         break;
     case KEY_ON_FAILURE:
-        o->job.on_failure = (enum view_policy)choice("--on-failure", arg, modes);
+        p->on_failure = choice("--on-failure", arg, modes);
         p->on_failure_given = true;
         break;
     case KEY_BED:
@@ -336,9 +339,9 @@ static void check_nodes(struct options *o, struct parsing *p)
     if (o->bed != BED_NONE && o->job.nodes + o->job.spares > BED_NODES_MAX)
         pm_quit(2, "%d nodes do not fit on one machine: at most %d with the spares", o->job.nodes + o->job.spares,
                 BED_NODES_MAX);
-    if (!p->on_failure_given)
-        o->job.on_failure = o->job.spares ? VIEW_SUBSTITUTE : VIEW_DEGRADE;
-    o->job.degrade_asked = p->on_failure_given && o->job.on_failure == VIEW_DEGRADE;
+    int mode = p->on_failure_given ? p->on_failure : o->job.spares ? VIEW_SUBSTITUTE : MODE_COPIES;
+    o->job.on_failure = mode == MODE_COPIES ? VIEW_DEGRADE : (enum view_policy)mode;
+    o->job.degrade_asked = mode == VIEW_DEGRADE;
 }
 
 static const struct argp argp = {option_table,

@@ -201,8 +201,9 @@ struct agent {
     bool block_came;        /* since the last step */
     bool block_rests;       /* this step sends none */
     uint64_t refused_count;
-    bool broken;   /* agent_break was called */
-    bool declined; /* there was no memory for a copy that was to be filled: VIEW_DECLINED was submitted */
+    uint32_t needs_told; /* enum program_needs that VIEW_NEEDS was submitted for */
+    bool broken;         /* agent_break was called */
+    bool declined;       /* there was no memory for a copy that was to be filled: VIEW_DECLINED was submitted */
     /* what agent_poll works on */
     struct tp_event *batch;
     int batch_n, batch_at;

@@ -133,6 +133,16 @@ static void take_doubts(struct agent *a, struct proc *proc)
     a->ops.submit(a->ops.user, &e);
 }
 
+/* Each process says it; one event is enough, as the view forgets nothing. */
+static void tell_needs(struct agent *a, uint32_t needs)
+{
+    struct view_event e = {.type = VIEW_NEEDS, .a = needs};
+    if (a->needs_told & needs)
+        return;
+    a->needs_told |= needs;
+    a->ops.submit(a->ops.user, &e);
+}
+
 void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
 {
     struct view_event e = {.type = VIEW_RANK_LEFT, .a = (uint32_t)proc->rank, .b = proc->incarnation};
@@ -161,6 +171,9 @@ void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
         a->ops.submit(a->ops.user, &e);
         reply.status = KEEL_OK;
         a->ops.answer(a->ops.user, proc, &reply, -1);
+        break;
+    case CONTROL_NEEDS:
+        tell_needs(a, (uint32_t)r->a);
         break;
     case CONTROL_ABORT:
         e = (struct view_event){VIEW_STOP, (uint32_t)r->a & 0xff, (uint32_t)proc->rank + 1, 0, 0};

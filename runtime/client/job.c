@@ -25,6 +25,7 @@
 #include "runtime/client/join.h"
 #include "runtime/client/handle.h"
 #include "runtime/client/living.h"
+#include "runtime/client/needs.h"
 #include "runtime/client/notify.h"
 #include "runtime/client/process.h"
 #include "runtime/client/track.h"
@@ -463,6 +464,8 @@ static keel_status begin(int keel_fd)
     struct control here = {.type = CONTROL_HERE};
     if (process_client.ready)
         (void)tell(NULL, &here);
+    if (process_client.ready)
+        needs_begin();
     return status;
 }
 
@@ -480,6 +483,12 @@ static bool leads_to_agent(int fd)
     int type;
     socklen_t len = sizeof type;
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET;
+}
+
+int needs_control_fd(void)
+{
+    int fd = launched_with();
+    return fd >= 0 && leads_to_agent(fd) ? fd : -1;
 }
 
 static keel_status init_over(const struct keel_exchange *e)
@@ -597,19 +606,6 @@ KEEL_EXPORT bool keel_rank_alive(int rank)
 KEEL_EXPORT uint64_t keel_view_epoch(void)
 {
     return process_client.page ? atomic_load_explicit(&process_client.page->epoch, memory_order_acquire) : 0;
-}
-
-static atomic_bool survives;
-
-KEEL_EXPORT void keel_survive(void)
-{
-    atomic_store(&survives, true);
-}
-
-KEEL_EXPORT bool keel_survives(void)
-{
-    const char *said = getenv("KEEL_ON_FAILURE");
-    return atomic_load(&survives) || (said && strcmp(said, "degrade") == 0);
 }
 
 KEEL_EXPORT bool keel_restarted(void)

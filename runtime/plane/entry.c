@@ -74,7 +74,7 @@ static void answer(struct plane *p, struct process *k, int socket)
     }
 }
 
-/* One packet with one descriptor; -1: there is none, *more: look again. */
+/* One packet with one descriptor; -1: there is none, *more: look again. What the program needs is said over KEEL_FD, too. */
 static int take(struct plane *p, struct process *k, bool *more)
 {
     union {
@@ -95,6 +95,11 @@ static int take(struct plane *p, struct process *k, bool *more)
     *more = n > 0;
     if (n <= 0 || (n == sizeof r && r.type == CONTROL_ENTER && fd >= 0))
         return fd;
+    if (n == sizeof r && r.type == CONTROL_NEEDS && fd < 0) { /* said before keel_init */
+        if (k->proc && k->proc->rank >= 0)
+            ranks_control(&p->agent, k->proc, &r);
+        return -1;
+    }
     log_error("pid %d: a message of %zd bytes over KEEL_FD that this agent does not know", k->pid, n);
     if (fd >= 0)
         close(fd);

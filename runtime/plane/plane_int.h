@@ -76,7 +76,7 @@ struct upcall {
     uint32_t incarnation;
     uint64_t epoch;
     int *rank_node;
-    bool *alive;
+    bool *alive, by_loss;
     char *text;
 };
 

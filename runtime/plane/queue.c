@@ -151,7 +151,7 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         cb->respawn(cb->user, u->rank, u->incarnation);
         break;
     case UPCALL_VIEW:
-        cb->view(cb->user, u->epoch, u->rank_node, u->alive);
+        cb->view(cb->user, u->epoch, u->rank_node, u->alive, u->by_loss);
         break;
     case UPCALL_JOB_OVER:
         cb->job_over(cb->user, u->code, u->text);

@@ -25,6 +25,7 @@ enum control_type {
     CONTROL_STATUS, /* rank: look now whether node `slot` answers, and at the process of rank a if it is not -1; b: its
                           * time. The view page has what comes of it. no answer */
     CONTROL_HERE,   /* rank: keel_init was called and has its welcome. no answer */
+    CONTROL_NEEDS, /* rank: a is what the program needs (enum program_needs). Before keel_init over KEEL_FD. no answer */
     CONTROL_ENTER, /* a process, over KEEL_FD: keel_init was called; fds = one end of a socket pair. The answer, over that: b = enum control_entry;
                      * fds = the control socket, or a = the process that has or had it, slot = the rank or -1 */
 };
@@ -34,6 +35,11 @@ enum control_entry {
     ENTRY_TAKEN, /* another process is it */
     ENTRY_LEFT,  /* another process was, and has called keel_finalize */
     ENTRY_ENDED, /* another process was, and has ended without */
+};
+
+enum program_needs {
+    NEEDS_ALL = 1,  /* keel_need_all: all its processes */
+    NEEDS_NONE = 2, /* keel_survive: none; it goes on with those that are left */
 };
 
 enum { CONTROL_TEXT_MAX = 256 };

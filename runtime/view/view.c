@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/signals.h"
+#include "runtime/protocol/control.h"
 #include "runtime/view/policy.h"
 
 static int members(const struct view *v)
@@ -176,11 +177,16 @@ static void rank_died(const struct view *v, struct view_rank *k, int signal)
     k->death = (struct view_death){.times = k->death.times + 1, .epoch = v->epoch, .node = k->node, .signal = signal};
 }
 
+static bool starts_again(const struct view *v)
+{
+    return v->policy == VIEW_SUBSTITUTE && !v->needs_all;
+}
+
 /* Give the ranks that ran on a dead node another one, or none. */
 static void ranks_of_dead_node(struct view *v, int node)
 {
     bool any = view_node_takes_part(v, node);
-    int spare = any && v->policy == VIEW_SUBSTITUTE ? policy_spare(v) : -1;
+    int spare = any && starts_again(v) ? policy_spare(v) : -1;
     if (spare >= 0)
         v->spare_free[spare] = false;
     for (int i = 0; i < v->nodes; i++)
@@ -223,7 +229,7 @@ static void rank_dead(struct view *v, const struct view_event *e)
     char name[16];
     if (v->policy == VIEW_ABORT)
         stop(v, 128 + (int)e->c, "rank %d was killed by %s", (int)e->a, signal_name((int)e->c, name, sizeof name));
-    if (v->policy == VIEW_SUBSTITUTE && k->restarts < VIEW_MAX_RESTARTS) {
+    if (starts_again(v) && k->restarts < VIEW_MAX_RESTARTS) {
         k->restarts++;
         k->incarnation++;
         k->joined = v->epoch;
@@ -287,6 +293,24 @@ static void declined(struct view *v, const struct view_event *e)
     }
 }
 
+/* Also where the death came first, so that it does not matter when the program says what it is. */
+static void check_needed(struct view *v)
+{
+    char name[16];
+    int r = 0;
+    while (r < v->ranks && !v->rank[r].death.times)
+        r++;
+    if (v->stopped || !v->needs_all || v->survives || r == v->ranks)
+        return;
+    const struct view_death *d = &v->rank[r].death;
+    v->by_loss = true;
+    if (d->signal)
+        stop(v, 1, "process %d was killed by %s on node %d; the program has not called keel_survive and ends", r,
+             signal_name(d->signal, name, sizeof name), d->node);
+    else
+        stop(v, 1, "process %d died with its node %d; the program has not called keel_survive and ends", r, d->node);
+}
+
 static void check_finished(struct view *v)
 {
     int done = 0; /* ranks that ended by themselves */
@@ -348,6 +372,10 @@ static void apply_one(struct view *v, const struct view_event *e)
     case VIEW_DECLINED:
         declined(v, e);
         break;
+    case VIEW_NEEDS:
+        v->needs_all = v->needs_all || e->a == NEEDS_ALL;
+        v->survives = v->survives || e->a == NEEDS_NONE;
+        break;
     case VIEW_STOP:
         stop_asked(v, e);
         break;
@@ -390,6 +418,7 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
         doubt_copies(v);
     for (int i = 0; i < groups(v); i++)
         group_fill(v, i);
+    check_needed(v);
     check_finished(v);
 }
 

@@ -9,7 +9,8 @@
  *   - its copies leave the lists; where the primary died, the next whole copy is the primary (FT-ARMCI, "data redundancy
  *     model"),
  *   - under `substitute` the dead node's ranks get the lowest free spare node (Spare-nodes, 0D); under `degrade`, or
- *     without a free spare, the ranks stay dead,
+ *     without a free spare, or in a program whose processes cannot be started again, the ranks stay dead,
+ *   - a program that needs all its processes, and has not said that it goes on, ends in this same view,
  *   - missing copies are placed on other nodes (view/policy.h) and filled there,
  *   - a group none of whose copies was whole starts again on another node: what it held is lost.
  * A node that has no memory for a new copy declines it, and gets no further ones; it keeps those that it has.
@@ -91,8 +92,12 @@ struct view {
     struct view_rank *rank;   /* [ranks] */
     int *slot_ranks;          /* [nodes] ranks per slot */
     /* the end */
-    bool stopped; /* nothing more will run */
-    int code;     /* the job's exit code, valid when stopped */
+    bool
+        needs_all; /* the program is one whose processes cannot be started again, and it ends by the first that dies, */
+    bool survives; /* unless it has said that it goes on */
+    bool by_loss;  /* it has ended so: stopped, too */
+    bool stopped;  /* nothing more will run */
+    int code;      /* the job's exit code, valid when stopped */
     char why[192];
 };
 
@@ -108,6 +113,7 @@ enum view_event_type {
         21, /* a rank, b incarnation: it lives, and gave up 1 + c operations that may still come, and, unless d is 1, be in
              * some copies only */
     VIEW_DECLINED = 22, /* a node: it has no memory for the copies that are being filled there, or for further ones */
+    VIEW_NEEDS = 23,    /* a: control.h's CONTROL_NEEDS */
 };
 
 struct view_event {

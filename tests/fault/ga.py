@@ -82,19 +82,15 @@ def random_moments(seeds, first):
 
 
 def not_said_that_it_goes_on():
-    """The program has not; then the user has."""
-    with job_of(PROGRAM + ["quiet"]) as job:
-        assert job.until(lambda c: c.phase() >= 2, "phase 2"), job.stderr()
-        kill(job, ("rank", 2))
-        code, said = job.wait(), job.stderr()
-        assert code == 1 and "process 2 was killed by SIGKILL on node 1; the program has not called keel_survive and ends" in said, (code, said)
-        assert "ga-survive" not in job.stdout(), job.stdout()
-    with job_of(PROGRAM + ["quiet"]) as job:
-        assert job.until(lambda c: c.phase() >= 2, "phase 2"), job.stderr()
-        kill(job, ("node", 3))
-        code, said = job.wait(), job.stderr()
-        assert code == 1 and "died with its node 3; the program has not called keel_survive and ends" in said, (code, said)
-    survives(("rank", 2), 2, program=PROGRAM + ["quiet"], on_failure="degrade")
+    """The program has not; and no option says it in its place."""
+    for mode in None, "degrade", "substitute", "copies":
+        for what, said in (("rank", 2), "process 2 was killed by SIGKILL on node 1"), (("node", 3), "died with its node 3"):
+            with job_of(PROGRAM + ["quiet"], mode) as job:
+                assert job.until(lambda c: c.phase() >= 2, "phase 2"), job.stderr()
+                kill(job, what)
+                code, err = job.wait(), job.stderr()
+                assert code == 1 and said + "; the program has not called keel_survive and ends" in err, (mode, code, err)
+                assert "goes on" not in err and "continue" not in err and "ga-survive" not in job.stdout(), (mode, err, job.stdout())
 
 
 parser = argparse.ArgumentParser()

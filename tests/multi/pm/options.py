@@ -192,6 +192,8 @@ def test_keelrun_on_failure_decides():
     assert code == 0 and "started again, 1 of 3" in err, err
     code, _, err = crashed("--on-failure", "degrade")
     assert code == 0 and "goes on without it" in err, err
+    code, _, err = crashed("--on-failure", "copies", "--spares", "1")
+    assert code == 0 and "goes on without it" in err, err
     code, _, err = crashed("--on-failure", "abort")
     # what libfabric loads may have its say, too, when a rank is told to end
     assert code == 137 and len([line for line in err.splitlines() if line.startswith("keelrun: ")]) == 1, err

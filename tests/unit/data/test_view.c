@@ -8,6 +8,7 @@
 
 #include "memory.h"
 #include "runtime/view/policy.h"
+#include "runtime/protocol/control.h"
 #include "runtime/view/view.h"
 #include "seed.h"
 
@@ -144,6 +145,73 @@ static void test_view_restored_group_is_handed_to_its_ranks_node(void **state)
     assert_int_equal(v.group[group_of(1, SHADOW)].generation, 2);
     restore(&v, group_of(1, TRIPLE));
     assert_copies(&v.group[group_of(1, TRIPLE)], 4, 2, 3);
+    view_fini(&v);
+}
+
+/* ---- programs that need all their processes ---- */
+
+/* One dies: by a signal, or with its node; before the program has said what it needs, or after. */
+static void lose_one(struct view *v, enum view_policy policy, bool node, bool before)
+{
+    open_view(v, policy, 4, 1, 8);
+    if (!before)
+        apply(v, VIEW_NEEDS, NEEDS_ALL, 0, 0, 0);
+    if (node)
+        kill_node(v, 1);
+    else
+        apply(v, VIEW_RANK_DEAD, 2, 0, 9, 0);
+    if (before)
+        apply(v, VIEW_NEEDS, NEEDS_ALL, 0, 0, 0);
+}
+
+static void test_view_program_that_needs_all_ends_by_the_first_death(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 8; way++) {
+        struct view v;
+        const bool node = way & 1, before = way & 2;
+        lose_one(&v, way & 4 ? VIEW_SUBSTITUTE : VIEW_DEGRADE, node, before);
+        assert_true(v.stopped && v.by_loss);
+        assert_int_equal(v.code, 1);
+        assert_string_equal(
+            v.why, node
+                       ? "process 2 died with its node 1; the program has not called keel_survive and ends"
+                       : "process 2 was killed by SIGKILL on node 1; the program has not called keel_survive and ends");
+        if (!before)
+            assert_int_equal(v.rank[2].state, RANK_DEAD); /* nobody is started in its place */
+        view_fini(&v);
+    }
+}
+
+static void test_view_program_that_survives_goes_on_and_no_rank_moves(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        struct view v;
+        open_view(&v, VIEW_SUBSTITUTE, 4, 1, 8);
+        apply(&v, VIEW_NEEDS, first ? NEEDS_NONE : NEEDS_ALL, 0, 0, 0);
+        apply(&v, VIEW_NEEDS, first ? NEEDS_ALL : NEEDS_NONE, 0, 0, 0);
+        apply(&v, VIEW_RANK_DEAD, 2, 0, 9, 0);
+        kill_node(&v, 0);
+        assert_false(v.stopped);
+        assert_int_equal(v.rank[2].state, RANK_DEAD);
+        assert_int_equal(v.rank[0].state, RANK_DEAD);
+        assert_true(v.spare_free[4]);
+        assert_true(view_copy_at(&v.group[group_of(0, SHADOW)], 1) >= 0 && v.group[group_of(0, SHADOW)].copies == 2);
+        view_fini(&v);
+    }
+}
+
+static void test_view_end_by_itself_is_no_loss(void **state)
+{
+    (void)state;
+    struct view v;
+    open_view(&v, VIEW_DEGRADE, 2, 0, 2);
+    apply(&v, VIEW_NEEDS, NEEDS_ALL, 0, 0, 0);
+    apply(&v, VIEW_RANK_LEFT, 0, 0, 0, 0);
+    apply(&v, VIEW_RANK_DEAD, 0, 0, 9, 0); /* it had left */
+    apply(&v, VIEW_RANK_DONE, 1, 0, 0, 0);
+    assert_true(v.stopped && !v.by_loss && v.code == 0);
     view_fini(&v);
 }
 
@@ -625,6 +693,9 @@ int main(void)
         cmocka_unit_test(test_view_init_without_memory_leaves_nothing),
         cmocka_unit_test(test_view_node_dies_spare_gets_ranks_and_copies),
         cmocka_unit_test(test_view_restored_group_is_handed_to_its_ranks_node),
+        cmocka_unit_test(test_view_program_that_needs_all_ends_by_the_first_death),
+        cmocka_unit_test(test_view_program_that_survives_goes_on_and_no_rank_moves),
+        cmocka_unit_test(test_view_end_by_itself_is_no_loss),
         cmocka_unit_test(test_view_degrade_ranks_stay_dead_copies_move),
         cmocka_unit_test(test_view_abort_ends_the_job_when_a_node_with_ranks_dies),
         cmocka_unit_test(test_view_spares_are_taken_in_order_and_once),
