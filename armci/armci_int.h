@@ -7,7 +7,8 @@
  *   group.c    groups
  *   message.c  collectives and messages
  *   mutex.c    mutexes
- *   loss.c     processes that die */
+ *   loss.c     processes that die
+ *   waits.c    waits in MPI for the dead; mpi.c: MPI's calls, which tell of them */
 #ifndef ARMCI_INT_H
 #define ARMCI_INT_H
 
@@ -59,6 +60,11 @@ keel_group *armci_make_group(const int *ranks, int n, uint64_t tag, const char *
 void armci_groups_init(MPI_Comm comm);
 void armci_groups_fini(void);
 void armci_memory_fini(void);
+/* Waits in MPI are watched (waits.c): from ARMCI_Init on; the end has begun; MPI's own has. */
+void armci_waits_init(MPI_Comm comm);
+void armci_waits_ending(void);
+void armci_waits_fini(void);
+bool armci_mpi_runs(void);
 /* Collective over the group, for the library's call: what ARMCI_Malloc_group and ARMCI_Free_group do. */
 int armci_malloc_on(keel_group *g, void **base_ptrs, armci_size_t size, const char *call);
 int armci_free_on(keel_group *g, void *ptr, const char *call);

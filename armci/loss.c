@@ -126,6 +126,7 @@ ARMCI_EXPORT int MPI_Finalize(void)
     const bool in_job = armci_stays(), goes_on = in_job && keel_survives();
     if (in_job && !goes_on && PMPI_Finalize)
         armci_loss_meet("MPI_Finalize");
+    armci_waits_fini();
     int code = any || goes_on || !PMPI_Finalize ? 0 : PMPI_Finalize();
     armci_leave();
     return code;

@@ -41,6 +41,7 @@ void armci_check_all(keel_status status, const char *call)
 
 #pragma weak PMPI_Init
 #pragma weak PMPI_Initialized
+#pragma weak PMPI_Finalized
 #pragma weak PMPI_Comm_compare
 #pragma weak PMPI_Comm_dup
 #pragma weak PMPI_Comm_free
@@ -52,12 +53,14 @@ static int gather(void *comm, const void *mine, size_t len, void *all)
     return PMPI_Allgather(mine, (int)len, MPI_BYTE, all, (int)len, MPI_BYTE, *(const MPI_Comm *)comm) != MPI_SUCCESS;
 }
 
-static bool mpi_runs(void)
+bool armci_mpi_runs(void)
 {
-    int runs = 0;
-    if (PMPI_Initialized)
-        (void)PMPI_Initialized(&runs);
-    return runs;
+    int begun = 0, over = 0;
+    if (!PMPI_Initialized)
+        return false;
+    (void)PMPI_Initialized(&begun);
+    (void)PMPI_Finalized(&over);
+    return begun && !over;
 }
 
 /* keelrun's processes have their agent; those of an MPI program that another launcher started find each other by MPI. */
@@ -65,7 +68,7 @@ static keel_status join(MPI_Comm all)
 {
     MPI_Comm comm;
     struct keel_exchange e = {.user = &comm, .gather = gather};
-    if (getenv("KEEL_FD") || !mpi_runs())
+    if (getenv("KEEL_FD") || !armci_mpi_runs())
         return keel_init();
     if (PMPI_Comm_dup(all, &comm) != MPI_SUCCESS)
         return KEEL_ERR_SYSTEM;
@@ -80,7 +83,7 @@ static keel_status join(MPI_Comm all)
 static bool can_be_job(MPI_Comm comm)
 {
     int result = MPI_UNEQUAL;
-    if (comm == MPI_COMM_NULL || !mpi_runs())
+    if (comm == MPI_COMM_NULL || !armci_mpi_runs())
         return comm == MPI_COMM_WORLD;
     return !getenv("KEEL_FD") || (PMPI_Comm_compare(comm, MPI_COMM_WORLD, &result) == MPI_SUCCESS &&
                                   (result == MPI_IDENT || result == MPI_CONGRUENT));
@@ -137,6 +140,7 @@ ARMCI_EXPORT int ARMCI_Init_mpi_comm(MPI_Comm comm)
     armci_groups_init(comm);
     domains_init();
     armci_messages_init();
+    armci_waits_init(comm);
     return 0;
 }
 
@@ -178,6 +182,7 @@ ARMCI_EXPORT int ARMCI_Finalize(void)
     if (!started || ended)
         return 0;
     ARMCI_Barrier();
+    armci_waits_ending();
     armci_loss_meet("ARMCI_Finalize");
     armci_messages_fini();
     armci_memget_fini();
@@ -185,7 +190,7 @@ ARMCI_EXPORT int ARMCI_Finalize(void)
     armci_groups_fini();
     ended = true;
     stays_pid = getpid();
-    stays = getenv("KEEL_FD") && mpi_runs() && atexit(armci_leave) == 0;
+    stays = getenv("KEEL_FD") && armci_mpi_runs() && atexit(armci_leave) == 0;
     return stays || keel_finalize() == KEEL_OK ? 0 : 1;
 }
 
@@ -202,13 +207,13 @@ ARMCI_EXPORT void ARMCI_Error(const char *msg, int code)
 
 ARMCI_EXPORT void armci_msg_init(int *argc, char ***argv)
 {
-    if (PMPI_Init && !mpi_runs() && PMPI_Init(argc, argv) != MPI_SUCCESS)
+    if (PMPI_Init && !armci_mpi_runs() && PMPI_Init(argc, argv) != MPI_SUCCESS)
         ARMCI_Error("armci_msg_init: MPI_Init failed", 1);
 }
 
 ARMCI_EXPORT void armci_msg_finalize(void)
 {
-    if (mpi_runs())
+    if (armci_mpi_runs())
         (void)MPI_Finalize();
 }
 
