@@ -30,11 +30,13 @@ void armci_check(keel_status status, const char *call, int proc);
 
 /* The same at the end of a collective, where it is also seen whether somebody has died. */
 void armci_check_all(keel_status status, const char *call);
+/* ARMCI begins once more in this process. */
+void armci_loss_again(void);
 /* Collective: all processes come to this end (a call's name) before one of them goes on, or the program ends with a line that says who has not. */
 void armci_loss_meet(const char *end);
 /* A group was made of this list: who is not in it has died, or has ended. */
 void armci_loss_lacks(const keel_group *g, const int *ranks, int n);
-/* Has ARMCI ended, in a process that is still in the job? Where MPI runs under keelrun it leaves by MPI_Finalize or at exit: until then a death is known. */
+/* Has ARMCI ended, in a process that is still in the job? It leaves by MPI_Finalize or at exit. */
 bool armci_stays(void);
 void armci_leave(void);
 /* Whenever all meet, and at every error: returns if nobody is missing, or the program goes on without who is. */
@@ -60,6 +62,7 @@ keel_group *armci_make_group(const int *ranks, int n, uint64_t tag, const char *
 void armci_groups_init(MPI_Comm comm);
 void armci_groups_fini(void);
 void armci_memory_fini(void);
+void armci_mutexes_fini(void);
 /* Waits in MPI are watched (waits.c): from ARMCI_Init on; the end has begun; MPI's own has. */
 void armci_waits_init(MPI_Comm comm);
 void armci_waits_ending(void);

@@ -40,13 +40,21 @@ static MPI_Comm communicator(const ARMCI_Group *g)
     return comm;
 }
 
+static void enter(const ARMCI_Group *g, keel_group *group)
+{
+    struct entry *e = malloc(sizeof *e);
+    if (!e)
+        armci_end("ARMCI_Group_create", keel_rank(), "out of memory");
+    *e = (struct entry){entries, g->grp_to_abs, group};
+    entries = e;
+}
+
 static void describe(ARMCI_Group *g, keel_group *group, const int *ranks, int n)
 {
     int all = keel_size();
     g->grp_to_abs = malloc((size_t)n * sizeof(int) + 1);
     g->abs_to_grp = malloc((size_t)all * sizeof(int));
-    struct entry *e = malloc(sizeof *e);
-    if (!g->grp_to_abs || !g->abs_to_grp || !e)
+    if (!g->grp_to_abs || !g->abs_to_grp)
         armci_end("ARMCI_Group_create", keel_rank(), "out of memory");
     for (int r = 0; r < all; r++)
         g->abs_to_grp[r] = -1;
@@ -57,8 +65,7 @@ static void describe(ARMCI_Group *g, keel_group *group, const int *ranks, int n)
     g->comm = g->noncoll_pgroup_comm = MPI_COMM_NULL;
     g->rank = g->abs_to_grp[keel_rank()];
     g->size = n;
-    *e = (struct entry){entries, g->grp_to_abs, group};
-    entries = e;
+    enter(g, group);
 }
 
 /* Who is stopped is waited for: ARMCI's programs know of no call that is to be made again. */
@@ -83,7 +90,10 @@ void armci_groups_init(MPI_Comm comm)
     wait_for_who_is_stopped(keel_group_world(), "ARMCI_Init");
     if (keel_group_node() != keel_group_world())
         wait_for_who_is_stopped(keel_group_node(), "ARMCI_Init");
-    describe(&world, keel_group_world(), NULL, keel_size());
+    if (world.grp_to_abs) /* ARMCI has begun before */
+        enter(&world, keel_group_world());
+    else
+        describe(&world, keel_group_world(), NULL, keel_size());
     world.comm = comm;
     current = world;
 }
@@ -104,9 +114,16 @@ static void forget(const ARMCI_Group *g)
     free(g->abs_to_grp);
 }
 
+/* Descriptions stay, so that one from before the end is not taken for one of those that are made after another ARMCI_Init. */
 void armci_groups_fini(void)
 {
-    forget(&world);
+    while (entries) {
+        struct entry *e = entries;
+        entries = e->next;
+        if (e->group != keel_group_world())
+            (void)keel_group_free(e->group);
+        free(e);
+    }
 }
 
 /* NULL: there is none of these members here. */

@@ -9,8 +9,9 @@
 
 #include "armci/armci_int.h"
 
-static uint64_t seen;     /* the view up to which deaths were looked at */
-static bool any, leaving; /* any: a process is missing */
+static uint64_t seen;                           /* the view up to which deaths were looked at */
+static bool any, leaving;                       /* any: a process is missing */
+static const char *not_done = "ARMCI_Finalize"; /* by who has ended */
 
 /* As soon as the library is there: a process may die before ARMCI_Init, and the others wait for it in MPI_Init. */
 __attribute__((constructor)) static void need_all(void)
@@ -63,8 +64,16 @@ static void look_for_who_has_ended(void)
     for (int r = 0; r < keel_size() && !leaving; r++) {
         keel_verdict verdict = KEEL_ALIVE;
         if (keel_rank_status(r, 0, &verdict) == KEEL_OK && verdict == KEEL_RANK_ENDED)
-            is_missing(r, "ARMCI_Finalize");
+            is_missing(r, not_done);
     }
+}
+
+/* Who has ended after the last ARMCI_Finalize is seen by the first collective. */
+void armci_loss_again(void)
+{
+    leaving = false;
+    seen = 0;
+    not_done = "the ARMCI_Init of the others";
 }
 
 /* All who live meet before the end, which does not look for who has ended any more: some leave before the others. */

@@ -40,19 +40,30 @@ ARMCI_EXPORT int ARMCI_Create_mutexes(int count)
     return status == KEEL_OK ? 0 : 1;
 }
 
-ARMCI_EXPORT int ARMCI_Destroy_mutexes(void)
+static int destroy(const char *call)
 {
-    if (!mutexes)
-        armci_end("ARMCI_Destroy_mutexes", keel_rank(), "there are none");
     keel_status status;
     while ((status = keel_mutexes_free(mutexes)) == KEEL_ERR_TIMEOUT)
         ;
     if (status == KEEL_ERR_STATE)
-        armci_end("ARMCI_Destroy_mutexes", keel_rank(), "this process holds one");
+        armci_end(call, keel_rank(), "this process holds a mutex");
     mutexes = NULL;
     free(counts);
     counts = NULL;
     return status == KEEL_OK ? 0 : 1;
+}
+
+ARMCI_EXPORT int ARMCI_Destroy_mutexes(void)
+{
+    if (!mutexes)
+        armci_end("ARMCI_Destroy_mutexes", keel_rank(), "there are none");
+    return destroy("ARMCI_Destroy_mutexes");
+}
+
+void armci_mutexes_fini(void)
+{
+    if (mutexes)
+        (void)destroy("ARMCI_Finalize");
 }
 
 static void check_place(const char *call, int mutex, int proc)

@@ -7,6 +7,7 @@
 #include "armci/armci_int.h"
 
 static bool started, ended;
+static bool stays; /* in the job, though ARMCI has ended: it may begin again */
 
 _Noreturn void armci_end(const char *call, int proc, const char *what)
 {
@@ -47,6 +48,9 @@ void armci_check_all(keel_status status, const char *call)
 #pragma weak PMPI_Comm_free
 #pragma weak PMPI_Comm_rank
 #pragma weak PMPI_Comm_size
+#pragma weak PMPI_Comm_group
+#pragma weak PMPI_Group_compare
+#pragma weak PMPI_Group_free
 #pragma weak PMPI_Allgather
 static int gather(void *comm, const void *mine, size_t len, void *all)
 {
@@ -122,21 +126,58 @@ static int domain_of(const char *call, int proc)
     return proc >= 0 && proc < keel_size() ? domain[proc] : -1;
 }
 
+/* Those with which ARMCI has begun: a job's processes stay the same. */
+static MPI_Group processes = MPI_GROUP_NULL;
+
+static bool is_of_the_same(MPI_Comm comm)
+{
+    MPI_Group now;
+    int how = MPI_UNEQUAL;
+    if (processes == MPI_GROUP_NULL || !armci_mpi_runs())
+        return true;
+    if (PMPI_Comm_group(comm, &now) == MPI_SUCCESS) {
+        (void)PMPI_Group_compare(processes, now, &how);
+        (void)PMPI_Group_free(&now);
+    }
+    return how == MPI_IDENT;
+}
+
+static int refuse(const char *why)
+{
+    fprintf(stderr, "ARMCI_Init: %s\n", why);
+    return 1;
+}
+
+static int enter_job(MPI_Comm comm)
+{
+    keel_status status = join(comm);
+    if (status != KEEL_OK)
+        return refuse(keel_status_text(status));
+    started = true;
+    if (PMPI_Comm_group && armci_mpi_runs())
+        (void)PMPI_Comm_group(comm, &processes);
+    return 0;
+}
+
+static int enter_again(MPI_Comm comm)
+{
+    if (!stays)
+        return refuse("this process has left the job, with MPI_Finalize");
+    if (!is_of_the_same(comm))
+        return refuse("ARMCI has run before, with other processes, or in another order");
+    ended = stays = false;
+    armci_loss_again();
+    return 0;
+}
+
 ARMCI_EXPORT int ARMCI_Init_mpi_comm(MPI_Comm comm)
 {
-    if (started)
+    if (started && !ended)
         return 0;
-    if (!can_be_job(comm)) {
-        fprintf(stderr, "ARMCI_Init_mpi_comm: the communicator is not of the job's processes in their order, or MPI "
-                        "does not run\n");
+    if (!can_be_job(comm))
+        return refuse("the communicator is not of the job's processes in their order, or MPI does not run");
+    if (started ? enter_again(comm) : enter_job(comm))
         return 1;
-    }
-    keel_status status = join(comm);
-    if (status != KEEL_OK) {
-        fprintf(stderr, "ARMCI_Init: %s\n", keel_status_text(status));
-        return 1;
-    }
-    started = true;
     armci_groups_init(comm);
     domains_init();
     armci_messages_init();
@@ -161,12 +202,9 @@ ARMCI_EXPORT int ARMCI_Initialized(void)
     return started && !ended;
 }
 
-static bool stays;      /* in the job, though ARMCI has ended */
-static pid_t stays_pid; /* a fork's child exits, too, and is not in the job */
-
 void armci_leave(void)
 {
-    bool leaves = stays && getpid() == stays_pid;
+    bool leaves = stays;
     stays = false;
     if (leaves && keel_finalize() != KEEL_OK)
         fprintf(stderr, "rank %d: the end of the job's processes could not be waited for\n", keel_rank());
@@ -177,6 +215,15 @@ bool armci_stays(void)
     return stays;
 }
 
+static pid_t owner; /* not a child of it */
+
+static void leave_at_exit(void)
+{
+    if (getpid() == owner)
+        armci_leave();
+}
+
+/* The process stays in the job, until MPI_Finalize or its exit: ARMCI may begin again, and a death is still known. */
 ARMCI_EXPORT int ARMCI_Finalize(void)
 {
     if (!started || ended)
@@ -186,11 +233,12 @@ ARMCI_EXPORT int ARMCI_Finalize(void)
     armci_loss_meet("ARMCI_Finalize");
     armci_messages_fini();
     armci_memget_fini();
+    armci_mutexes_fini();
     armci_memory_fini();
     armci_groups_fini();
     ended = true;
-    stays_pid = getpid();
-    stays = getenv("KEEL_FD") && armci_mpi_runs() && atexit(armci_leave) == 0;
+    stays = owner || atexit(leave_at_exit) == 0;
+    owner = getpid();
     return stays || keel_finalize() == KEEL_OK ? 0 : 1;
 }
 
