@@ -20,14 +20,10 @@
 #include <unistd.h>
 
 enum {
-    CONNECT_MS = 5000,  /* to reach keelrun and prove ourselves */
-    CONNECT_TRIES = 40, /* a listener under attack drops connections, ours among them */
-    CONNECT_AGAIN_MS = 50,
     JOIN_LEASE_MS = 60000,   /* from our start to MSG_START */
     TERM_GRACE_MS = 1000,    /* from SIGTERM to SIGKILL */
     FORCE_MS = 2000,         /* from SIGKILL to going without those that are left */
     DEPART_MS = 2000,        /* for the nodes that we have started to end */
-    BYE_LEASE_MS = 5000,     /* from MSG_OVER to MSG_BYE */
     BACKLOG_BYTES = 1 << 20, /* recent output kept for keelctl attach */
 };
 
@@ -41,10 +37,7 @@ void agent_event(struct daemon *a, const char *event, json_t *members)
         json_object_update_missing(line, members);
         json_decref(members);
     }
-    if (a->run)
-        conn_send_json(a->run, MSG_EVENT, line);
-    else
-        json_decref(line);
+    agent_link_send_json(a, MSG_EVENT, line);
 }
 
 /* ---- the end ---- */
@@ -65,8 +58,8 @@ static void depart_passed(uv_timer_t *timer)
     uv_timer_start(&a->lease, depart_passed, DEPART_MS / 2, 0);
 }
 
-/* In order: when the mpiexec that we run have ended, as they do when the nodes that they have started do. */
-static void depart(struct daemon *a, int exit_code)
+/* As the mpiexec that we run do when the nodes that they have started have ended. */
+void agent_depart(struct daemon *a, int exit_code)
 {
     if (a->departing)
         return;
@@ -86,7 +79,7 @@ void agent_starts_ended(struct daemon *a)
 
 static void leave_late(uv_timer_t *timer)
 {
-    depart(timer->data, 0);
+    agent_depart(timer->data, 0);
 }
 
 void agent_kill_all(struct daemon *a)
@@ -127,15 +120,12 @@ void agent_processes_gone(struct daemon *a)
     agent_console_over(a);
     if (a->launch.join)
         agent_join_over(a);
-    if (!a->run) {
+    if (a->gone) {
         /* a watcher gets a moment to take the last output */
         uv_timer_start(&a->lease, leave_late, a->guests || !a->launch.join ? 200 : 0, 0);
         return;
     }
-    conn_send_json(
-        a->run, MSG_OVER,
-        json_pack("{s:i, s:o, s:b}", "code", a->over_code, "why", codec_text(a->over_why), "own", a->own_why != NULL));
-    uv_timer_start(&a->lease, leave_late, BYE_LEASE_MS, 0);
+    agent_link_over(a);
 }
 
 void agent_own_why(struct daemon *a, const char *fmt, ...)
@@ -183,8 +173,7 @@ void agent_end(struct daemon *a, int code, const char *why, bool hard)
 void agent_fail(struct daemon *a, int code, const char *why)
 {
     log_info("%s", why);
-    if (a->run)
-        conn_send_json(a->run, MSG_FAILED, json_pack("{s:i, s:o}", "code", code, "why", codec_text(why)));
+    agent_link_send_json(a, MSG_FAILED, json_pack("{s:i, s:o}", "code", code, "why", codec_text(why)));
     if (a->launch.join)
         agent_join_failed(a, why);
     agent_end(a, code, why, true);
@@ -211,8 +200,7 @@ static void plane_here(void *user)
         return;
     a->here = true;
     agent_kind_is_keels(a);
-    if (a->run)
-        conn_send(a->run, MSG_HERE, NULL, 0);
+    agent_link_send(a, MSG_HERE, NULL, 0);
 }
 
 static void plane_plain_death(void *user, int slot)
@@ -231,14 +219,14 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     memcpy(a->view_rank_node, rank_node, (size_t)a->job.settings.ranks * sizeof *rank_node);
     memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
     agent_pmi_view(a);
-    if (!a->run || by_loss) /* keelrun would say who goes on where; the end of the job says it all */
+    if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */
         return;
     json_t *alive = json_array();
     for (int i = 0; i < total; i++)
         json_array_append_new(alive, json_boolean(node_alive[i]));
-    conn_send_json(a->run, MSG_VIEW,
-                   json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
-                             codec_ints(rank_node, a->job.settings.ranks), "alive", alive));
+    agent_link_send_json(a, MSG_VIEW,
+                         json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
+                                   codec_ints(rank_node, a->job.settings.ranks), "alive", alive));
 }
 
 static void plane_over(void *user, int code, const char *why)
@@ -258,8 +246,8 @@ static void plane_event(void *user, const char *json)
 {
     struct daemon *a = user;
     /* once the job is over nodes go one by one, which is no failure */
-    if (a->run && a->state == AGENT_RUNNING)
-        conn_send(a->run, MSG_EVENT, json, strlen(json));
+    if (a->state == AGENT_RUNNING)
+        agent_link_send(a, MSG_EVENT, json, strlen(json));
 }
 
 static void plane_verified(void *user, uint64_t id, const char *json)
@@ -323,7 +311,7 @@ static bool plane_open(struct daemon *a, struct plane_blob *blob)
 static bool job_from_json(struct daemon *a, const json_t *m)
 {
     struct agent_job *job = &a->job;
-    long long standbys, launcher, starts, window;
+    long long standbys, launcher, starts, window, port, console_s;
     size_t secret_len = 0;
     *job = (struct agent_job){.secret = job->secret};
     if (!settings_decode(&job->settings, json_object_get(m, "settings")) ||
@@ -332,6 +320,8 @@ static bool job_from_json(struct daemon *a, const json_t *m)
         !codec_int(m, "launcher_pid", 0, INT32_MAX, &launcher) ||
         !codec_int(m, "starts", 0, LAYOUT_MAX_NODES, &starts) ||
         !codec_int(m, "window", OUTPUT_WINDOW, OUTPUT_WINDOW_MAX, &window) ||
+        !codec_int(m, "console_port", 1, 65535, &port) || !codec_int(m, "console", 0, INT64_MAX, &job->console) ||
+        !codec_int(m, "console_s", 1, INT32_MAX, &console_s) ||
         !codec_to_blob(json_object_get(m, "secret"), job->secret, SESSION_SECRET, &secret_len) ||
         secret_len != SESSION_SECRET)
         return false;
@@ -339,6 +329,8 @@ static bool job_from_json(struct daemon *a, const json_t *m)
     job->launcher_pid = (int)launcher;
     job->starts = (int)starts;
     job->window = (int)window;
+    job->console_port = (int)port;
+    job->console_s = (int)console_s;
     job->argv = codec_to_strings(json_object_get(m, "argv"));
     job->env = codec_to_strings(json_object_get(m, "env"));
     char **cwd = codec_to_strings(json_object_get(m, "cwd"));
@@ -386,7 +378,7 @@ void agent_configure(struct daemon *a)
     if (a->launch.join)
         agent_join_ready(a, ready);
     else
-        conn_send_json(a->run, MSG_READY, ready);
+        agent_link_send_json(a, MSG_READY, ready);
 }
 
 static void on_config(struct daemon *a, const json_t *m)
@@ -454,19 +446,6 @@ void agent_stop(struct daemon *a, const json_t *m)
         agent_end(a, (int)code, why, hard);
 }
 
-static void run_open(struct wire_conn *c)
-{
-    struct daemon *a = c->user;
-    char name[256] = "?";
-    gethostname(name, sizeof name - 1);
-    a->joined = true;
-    conn_local_host(c, a->self_host, sizeof a->self_host);
-    agent_log_capture(a);
-    conn_send_json(c, MSG_HELLO,
-                   json_pack("{s:s, s:i, s:i, s:i, s:s}", "version", KEEL_VERSION, "node", a->launch.node, "pid",
-                             (int)getpid(), "stub_pid", (int)a->stub_pid, "hostname", name));
-}
-
 static void on_fault(struct daemon *a, const json_t *m)
 {
     long long rank, signal_number;
@@ -475,9 +454,10 @@ static void on_fault(struct daemon *a, const json_t *m)
         a->fault = (struct fault){(int)rank, (int)signal_number, json_is_true(json_object_get(m, "again"))};
 }
 
-static void run_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+void agent_run_frame(struct daemon *a, uint8_t type, const uint8_t *body, size_t len)
 {
-    struct daemon *a = c->user;
+    if (!link_receive(&a->link, type, body, len))
+        return;
     if (type == MSG_STDIN) {
         agent_ranks_stdin(a, body, len);
         return;
@@ -487,11 +467,11 @@ static void run_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, si
         return;
     }
     if (type == MSG_BYE) {
-        depart(a, 0);
+        agent_depart(a, 0);
         return;
     }
     if (type == MSG_PING) {
-        conn_send(a->run, MSG_PONG, NULL, 0);
+        agent_link_send(a, MSG_PONG, NULL, 0);
         return;
     }
     if (type == MSG_STANDBY) {
@@ -517,47 +497,10 @@ static void run_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, si
     json_decref(m);
 }
 
-static void connect_run(struct daemon *a);
-
-static void connect_again(uv_timer_t *timer)
-{
-    connect_run(timer->data);
-}
-
-static void run_lost(struct wire_conn *c, const char *why)
-{
-    struct daemon *a = c->user;
-    a->run = NULL;
-    if (a->state == AGENT_JOINING && !a->joined && strcmp(why, uv_strerror(UV_ECONNREFUSED)) != 0 &&
-        strcmp(why, "authentication failed") != 0 && ++a->tries < CONNECT_TRIES) {
-        uv_timer_start(&a->again, connect_again, CONNECT_AGAIN_MS, 0);
-        return;
-    }
-    if (a->state < AGENT_RUNNING) {
-        log_error("node %d: no launcher at %s: %s", a->launch.node, c->peer, why);
-        agent_kill_all(a);
-        depart(a, 1);
-    } else if (a->state == AGENT_OVER) {
-        depart(a, 0);
-    } else {
-        log_info("keelrun is gone (%s); the job goes on without it", why);
-        agent_output_free(a);
-        agent_ranks_stdin(a, NULL, 0);
-    }
-}
-
-static void connect_run(struct daemon *a)
-{
-    static const struct conn_events events = {run_open, run_frame, run_lost};
-    const struct summons *s = a->launch.summons;
-    const struct session_key ticket = {.id = s->ticket.id, .secret = s->ticket.key};
-    a->run = conn_connect(&a->loop, s->from, s->host, s->port, s->job_id, &ticket, CONNECT_MS, &events, a);
-}
-
 static void join_lease_passed(uv_timer_t *timer)
 {
     log_error("the job did not start in time");
-    depart(timer->data, 1);
+    agent_depart(timer->data, 1);
 }
 
 static void child_signalled(uv_signal_t *handle, int signal_number)
@@ -571,6 +514,7 @@ static void agent_free(struct daemon *a)
     plane_destroy(a->plane);
     agent_ranks_free(a);
     backlog_free(&a->backlog);
+    link_free(&a->link);
     bytes_free(&a->log_lines.held);
     settings_free(&a->job.settings);
     free(a->job.argv);
@@ -601,20 +545,19 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
     uv_loop_init(&a.loop);
     uv_timer_init(&a.loop, &a.lease);
     uv_timer_init(&a.loop, &a.grace);
-    uv_timer_init(&a.loop, &a.again);
     agent_kind_init(&a);
     agent_output_init(&a);
     uv_signal_init(&a.loop, &a.child_signal);
-    a.lease.data = a.grace.data = a.again.data = a.child_signal.data = &a;
+    a.lease.data = a.grace.data = a.child_signal.data = &a;
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
     backlog_init(&a.backlog, BACKLOG_BYTES);
+    agent_link_begin(&a);
     if (launch->join) {
         agent_join_begin(&a);
     } else {
         uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
         if (!agent_console_open(&a))
             log_warn("no console socket: keelctl will not find this node");
-        connect_run(&a);
     }
     uv_run(&a.loop, UV_RUN_DEFAULT);
     agent_console_close(&a);

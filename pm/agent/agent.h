@@ -3,13 +3,14 @@
  *   JOINING --CONFIG--> CONFIGURED --START--> RUNNING --job over--> ENDING --processes gone--> OVER --BYE, or lease-->
  * exit
  *
- * Losing keelrun before START ends the agent; after START it changes nothing but where the output goes. */
+ * Losing keelrun before START ends the agent; after START it changes nothing but where the output goes, and when: agent_link.c. */
 #ifndef KEEL_PM_AGENT_H
 #define KEEL_PM_AGENT_H
 
 #include "pm/agent/backlog.h"
 #include "pm/wire/conn.h"
 #include "pm/wire/fault.h"
+#include "pm/wire/link.h"
 #include "pm/wire/message.h"
 #include "pm/wire/ticket.h"
 #include "pm/plane.h"
@@ -33,10 +34,13 @@ struct agent_launch {
 struct agent_job {   /* MSG_CONFIG */
     uint8_t *secret; /* SESSION_SECRET bytes */
     struct job_settings settings;
-    int standbys;     /* processes of a spare node */
-    int launcher_pid; /* where the starter runs */
-    int starts;       /* nodes that it may be asked to start */
-    int window;       /* how much output of each stream may be sent ahead */
+    int standbys;      /* processes of a spare node */
+    int launcher_pid;  /* where the starter runs */
+    int starts;        /* nodes that it may be asked to start */
+    int window;        /* how much output of each stream may be sent ahead */
+    int console_port;  /* of keelrun's host, where a connection that broke is made again */
+    long long console; /* which one of keelrun's consoles ours is: nobody else knows it */
+    int console_s;     /* how long output, and at the end we, wait for it */
     char **argv, **env;
     char *cwd;
 };
@@ -61,7 +65,7 @@ struct agent_guest {
     int node;        /* of an agent, -1 otherwise */
     bool attached;   /* keelctl attach */
     uint64_t verify; /* the audit that it waits for, 0: none */
-    bool known;      /* has sent a frame: it belongs to the job */
+    bool known;      /* has proved itself: it belongs to the job */
 };
 
 struct daemon {
@@ -72,10 +76,17 @@ struct daemon {
     pid_t stub_pid;
     char self_host[64]; /* our address on the job's interface */
 
-    struct wire_conn *run; /* keelrun; NULL once it is gone */
-    bool joined;           /* keelrun has proved itself once */
-    int tries;             /* to reach it */
-    uv_timer_t again;
+    /* agent_link.c */
+    struct wire_conn *run;      /* to keelrun; NULL: there is none now */
+    struct wire_conn *resuming; /* one that is being made again */
+    struct link link;
+    bool joined;                       /* keelrun has proved itself once */
+    bool gone, given_up;               /* keelrun has ended; it has been out of reach for too long for output to wait */
+    int tries;                         /* to reach it at first */
+    int refusals;                      /* in a row, when it was to be reached again */
+    uint64_t output_lost, events_lost; /* while it was given up: bytes; lines of the event log */
+    int outside;                       /* our standard error at the start, which the stub reads; -1: none */
+    uv_timer_t again, patience;
     uv_timer_t lease;
     uv_timer_t grace; /* between SIGTERM and SIGKILL */
 
@@ -149,6 +160,19 @@ void agent_starts_ended(struct daemon *a);
 void agent_kill_all(struct daemon *a);
 void agent_processes_gone(struct daemon *a);
 
+/* In order: when the mpiexec that we run have ended. */
+void agent_depart(struct daemon *a, int exit_code);
+/* A message of keelrun's. */
+void agent_run_frame(struct daemon *a, uint8_t type, const uint8_t *body, size_t len);
+
+/* agent_link.c */
+void agent_link_begin(struct daemon *a);
+/* To keelrun, now or when it is in reach again; to nobody if it is gone. */
+void agent_link_send(struct daemon *a, uint8_t type, const void *body, size_t len);
+void agent_link_send_json(struct daemon *a, uint8_t type, json_t *body); /* takes body */
+/* All has been said but MSG_OVER: keelrun is waited for. */
+void agent_link_over(struct daemon *a);
+
 /* agent_output.c */
 void agent_output_init(struct daemon *a);
 /* stream is 1 or 2 here, as in MSG_OUTPUT; 0 or 1 below. */
@@ -158,7 +182,7 @@ bool agent_output_closed(const struct daemon *a, int stream);
 void agent_output_widen(struct daemon *a, int window);
 /* MSG_TAKEN */
 void agent_output_taken(struct daemon *a, const uint8_t *body, size_t len);
-/* keelrun is gone: all is read, for keelctl attach. */
+/* Whether output waits for keelrun has changed: what may be read is read. */
 void agent_output_free(struct daemon *a);
 /* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
 void agent_log_capture(struct daemon *a);

@@ -85,7 +85,8 @@ static void resend(void *user, const uint8_t *frame, size_t len)
 
 static void guest_open(struct wire_conn *c)
 {
-    (void)c;
+    struct agent_guest *g = c->user;
+    g->known = true;
 }
 
 static void guest_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
@@ -93,7 +94,6 @@ static void guest_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, 
     struct agent_guest *g = c->user;
     struct daemon *a = g->agent;
     json_t *m = codec_object(body, len);
-    g->known = true;
     if (type == MSG_ASK_STATUS) {
         conn_send_json(c, MSG_STATUS, status_json(a));
     } else if (type == MSG_ATTACH) {

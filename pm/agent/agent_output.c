@@ -1,5 +1,6 @@
 /* What goes to keelrun for the user to see: output of ranks, and what we say ourselves. Each of the two streams has a window
- * (OUTPUT_WINDOW): when it is used up the pipes of that stream are not read until keelrun gives some back. */
+ * (OUTPUT_WINDOW): when it is used up the pipes of that stream are not read until keelrun gives some back, however long it is out of
+ * reach, until it is given up (agent_link.c). */
 #include "pm/agent/agent.h"
 
 #include <fcntl.h>
@@ -38,7 +39,7 @@ static void give(struct daemon *a, int stream, long long count)
 
 bool agent_output_closed(const struct daemon *a, int stream)
 {
-    return a->run && a->window[stream] <= 0;
+    return !a->gone && !a->given_up && a->window[stream] <= 0;
 }
 
 void agent_output_widen(struct daemon *a, int window)
@@ -70,9 +71,11 @@ void agent_output(struct daemon *a, int rank, int stream, const uint8_t *lines, 
     frame.len = OUTPUT_HEADER + len;
     backlog_add(&a->backlog, frame.data, frame.len);
     agent_console_output(a, frame.data, frame.len);
-    if (a->run) {
+    if (a->given_up) {
+        a->output_lost += len;
+    } else if (!a->gone) {
         bool was_closed = agent_output_closed(a, stream == 2);
-        conn_send(a->run, MSG_OUTPUT, frame.data, frame.len);
+        agent_link_send(a, MSG_OUTPUT, frame.data, frame.len);
         a->window[stream == 2] -= (long long)len;
         if (!was_closed && agent_output_closed(a, stream == 2))
             apply(a, stream == 2);

@@ -63,8 +63,7 @@ static void on_stdin_taken(struct process *p, size_t len)
     struct daemon *a = p->user;
     uint8_t count[4];
     put_u32(count, (uint32_t)len);
-    if (a->run)
-        conn_send(a->run, MSG_STDIN_TAKEN, count, sizeof count);
+    agent_link_send(a, MSG_STDIN_TAKEN, count, sizeof count);
 }
 
 static void on_exited(struct process *p)
@@ -80,10 +79,10 @@ static void on_exited(struct process *p)
     if (a->state != AGENT_RUNNING)
         return;
     entry_of(p)->own_fault = p->rank >= 0 && fault_is_own(p->signal);
-    if (a->run && p->rank >= 0)
-        conn_send_json(a->run, MSG_ENDED,
-                       json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code, "signal",
-                                 p->signal));
+    if (p->rank >= 0)
+        agent_link_send_json(a, MSG_ENDED,
+                             json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code,
+                                       "signal", p->signal));
     plane_process_exited(a->plane, p->slot, p->code, p->signal);
 }
 
@@ -273,8 +272,7 @@ void agent_ranks_standby(struct daemon *a)
 
 static void tell_begun(struct daemon *a, const struct process *p)
 {
-    if (a->run)
-        conn_send_json(a->run, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->rank, "pid", (int)p->pid));
+    agent_link_send_json(a, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->rank, "pid", (int)p->pid));
 }
 
 void agent_ranks_assigned(struct daemon *a, int slot, int rank, uint32_t incarnation)

@@ -20,15 +20,13 @@ struct agent_start {
 
 static void tell_ended(struct daemon *a, int node, const char *why)
 {
-    if (a->run)
-        conn_send_json(a->run, MSG_LAUNCHED, json_pack("{s:i, s:o}", "node", node, "why", codec_text(why)));
+    agent_link_send_json(a, MSG_LAUNCHED, json_pack("{s:i, s:o}", "node", node, "why", codec_text(why)));
 }
 
 static void launched(struct hydra *h)
 {
     const struct agent_start *s = h->user;
-    if (s->agent->run)
-        conn_send_json(s->agent->run, MSG_LAUNCHED, json_pack("{s:i, s:i}", "node", h->node, "pid", (int)h->launcher));
+    agent_link_send_json(s->agent, MSG_LAUNCHED, json_pack("{s:i, s:i}", "node", h->node, "pid", (int)h->launcher));
 }
 
 static void ended(struct hydra *h, int wait_status)

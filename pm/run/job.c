@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@ enum {
     STRANGERS_MAX =
         64, /* connections without proof at a time, and one for each node that is awaited; of more some are dropped at once */
     ENDING_MS = 6000,  /* from the decision to the last node's MSG_OVER; then force */
+    AGAIN_MS = 500,    /* between looks at nodes whose rest is waited for */
     FORCE_MS = 1500,   /* from force to giving up on a node */
     CLOSING_MS = 2000, /* for the mpiexec instances to end by themselves */
     DOUBT_MS = 1000,   /* between pings while the loss of a node is unexplained */
@@ -27,9 +29,10 @@ enum {
 
 struct peer {
     struct job *job;
-    int node;   /* -1 until MSG_HELLO */
+    int node;   /* -1 until MSG_HELLO or MSG_RESUME */
     int ticket; /* the node that it has the ticket of, once that is proved; -1 */
     bool past;  /* of an attempt that was given up */
+    bool again; /* it comes again, and has proved to know the secret */
     struct wire_conn *conn;
     struct peer *newer, *older; /* strangers only */
 };
@@ -93,8 +96,7 @@ static void send_all_json(struct job *j, uint8_t type, json_t *m)
 {
     char *text = json_dumps(m, JSON_COMPACT); /* once: START is as long as the job has nodes */
     for (int i = 0; text && i < j->total; i++)
-        if (j->nodes[i].conn)
-            conn_send(j->nodes[i].conn, type, text, strlen(text));
+        job_send(j, i, type, text, strlen(text));
     free(text);
     json_decref(m);
 }
@@ -143,20 +145,61 @@ static void report_end(struct job *j)
 
 static void use_force(struct job *j);
 
+static bool is_left(const struct job *j, int node)
+{
+    return j->nodes[node].phase != NODE_OVER && j->nodes[node].phase != NODE_LOST;
+}
+
+/* Nobody is in a hurry, and the rest of what the node has to say will come, or may. */
+static bool waits_for(struct job *j, int node)
+{
+    return !j->final && job_link_waits(j, node);
+}
+
+static void tell_rest(struct job *j, int node)
+{
+    struct job_node *n = &j->nodes[node];
+    char name[128];
+    if (n->rest_told || n->conn)
+        return;
+    n->rest_told = true;
+    job_say(j,
+            "the job is over, and %s is out of reach: the rest of its output is waited for, %d s at most; Ctrl-C does "
+            "without",
+            node_name(j, node, name, sizeof name), j->options->console_s);
+}
+
+static void tell_silent(struct job *j, int node)
+{
+    const struct job_node *n = &j->nodes[node];
+    char name[128];
+    node_name(j, node, name, sizeof name);
+    if (n->rest_told)
+        job_say(j, "%s is still out of reach; the rest of its output is lost", name);
+    else
+        job_say(j, "%s does not answer and may still have processes of the job", name);
+    j->output_failed |= n->rest_told;
+}
+
 static void ending_passed(uv_timer_t *timer)
 {
     struct job *j = timer->data;
-    if (!j->forced) {
-        use_force(j);
-        return;
-    }
+    int waited = 0, others = 0;
     for (int i = 0; i < j->total; i++)
-        if (j->nodes[i].phase != NODE_OVER && j->nodes[i].phase != NODE_LOST) {
-            char name[128];
-            job_say(j, "%s does not answer and may still have processes of the job",
-                    node_name(j, i, name, sizeof name));
-            j->nodes[i].phase = NODE_LOST;
+        if (is_left(j, i) && waits_for(j, i)) {
+            waited++;
+            tell_rest(j, i);
+        } else if (is_left(j, i)) {
+            others++;
+            if (j->forced) {
+                tell_silent(j, i);
+                j->nodes[i].phase = NODE_LOST;
+            }
         }
+    if (others && !j->forced)
+        use_force(j);
+    else if (waited)
+        uv_timer_start(&j->deadline, ending_passed, AGAIN_MS, 0);
     end_if_all_gone(j);
 }
 
@@ -250,8 +293,7 @@ static void end_if_all_gone(struct job *j)
     enter_ending(j);
     j->phase = JOB_CLOSING;
     for (int i = 0; i < j->total; i++)
-        if (j->nodes[i].conn)
-            conn_send(j->nodes[i].conn, MSG_BYE, NULL, 0);
+        job_send(j, i, MSG_BYE, NULL, 0);
     report_end(j);
     kill_agents(j);
     if (launch_running(j->launch) == 0)
@@ -264,7 +306,8 @@ static void end_if_all_gone(struct job *j)
  *
  * Usually the others declare a lost node dead, or the job ends. If neither comes, the others may stand still, and may
  * do so for ever: a node that halted for want of a quorum leaves behind just those that are frozen. Pings are counted,
- * not time: who was suspended together with the whole job finds one timer run out, not ten. */
+ * not time: who was suspended together with the whole job finds one timer run out, not ten. And only those that the node's kernel has
+ * acknowledged: a node that is out of reach from here may be well. */
 
 static void doubt_tick(uv_timer_t *timer)
 {
@@ -274,19 +317,22 @@ static void doubt_tick(uv_timer_t *timer)
         struct job_node *n = &j->nodes[i];
         if (n->unexplained)
             lost = i;
-        if (!n->conn || n->phase == NODE_LOST)
+        if (n->phase == NODE_LOST)
             continue;
+        if (!n->conn || conn_unacknowledged(n->conn)) /* its host does not hear us, or is slow: that says nothing */
+            n->unanswered = 0;
         if (n->unanswered < least)
             least = n->unanswered;
         silent = i;
         n->unanswered++;
-        conn_send(n->conn, MSG_PING, NULL, 0);
+        job_send(j, i, MSG_PING, NULL, 0);
     }
     if (lost < 0) {
         uv_timer_stop(&j->doubt);
     } else if (silent >= 0 && least >= DOUBT_PINGS) {
         char a[128], b[128], why[384];
-        snprintf(why, sizeof why, "the agent of %s ended, and %s has not answered for %d s: frozen, or cut off",
+        snprintf(why, sizeof why,
+                 "the agent of %s ended, and that of %s has not answered for %d s, though its host does: frozen",
                  node_name(j, lost, a, sizeof a), node_name(j, silent, b, sizeof b), DOUBT_PINGS * DOUBT_MS / 1000);
         decide(j, 1, why);
         use_force(j);
@@ -316,7 +362,10 @@ static void send_config(struct job *j, int node)
                           (int)launch_launcher_pid(j->launch, node), "secret", codec_blob(j->secret, SESSION_SECRET),
                           "argv", codec_strings(o->program), "env", codec_strings(environ), "cwd",
                           codec_strings(cwd_list), "starts", launch_handed_most(j->launch), "window", j->window);
-    conn_send_json(j->nodes[node].conn, MSG_CONFIG, m);
+    json_object_set_new(m, "console_port", json_integer(j->console_port));
+    json_object_set_new(m, "console", json_integer(j->nodes[node].console));
+    json_object_set_new(m, "console_s", json_integer(j->options->console_s));
+    job_send_json(j, node, MSG_CONFIG, m);
 }
 
 static void tell_restart(struct job *j, int node)
@@ -358,7 +407,7 @@ static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
     strangers_remove(j, peer);
     struct job_node *n = &j->nodes[node];
     n->phase = NODE_JOINED;
-    n->conn = c;
+    job_link_open(j, (int)node, c);
     tell_restart(j, (int)node);
     n->agent_fd = descendants_open((pid_t)pid, launch_launcher_pid(j->launch, (int)node));
     if (!version || strcmp(version, KEEL_VERSION) != 0) {
@@ -377,11 +426,11 @@ static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
 void job_hand_over(struct job *j, int by, int node, const struct start_plan *plan)
 {
     const struct ticket *t = &plan->summons.ticket;
-    conn_send_json(j->nodes[by].conn, MSG_LAUNCH,
-                   json_pack("{s:i, s:s, s:s, s:i, s:s, s:s, s:o, s:o}", "node", node, "launcher", plan->launcher,
-                             "program", plan->program, "way", (int)plan->way, "host", plan->host, "from",
-                             plan->summons.from, "id", codec_blob(&t->id, sizeof t->id), "key",
-                             codec_blob(t->key, sizeof t->key)));
+    job_send_json(j, by, MSG_LAUNCH,
+                  json_pack("{s:i, s:s, s:s, s:i, s:s, s:s, s:o, s:o}", "node", node, "launcher", plan->launcher,
+                            "program", plan->program, "way", (int)plan->way, "host", plan->host, "from",
+                            plan->summons.from, "id", codec_blob(&t->id, sizeof t->id), "key",
+                            codec_blob(t->key, sizeof t->key)));
 }
 
 static void on_launched(struct job *j, int by, const json_t *m)
@@ -399,9 +448,7 @@ static void on_launched(struct job *j, int by, const json_t *m)
 static void feed_send(void *user, const uint8_t *data, size_t len)
 {
     struct job *j = user;
-    struct wire_conn *c = j->nodes[j->options->job.rank_node[0]].conn;
-    if (c)
-        conn_send(c, MSG_STDIN, data, len);
+    job_send(j, j->options->job.rank_node[0], MSG_STDIN, data, len);
 }
 
 static void limit_passed(uv_timer_t *timer)
@@ -530,10 +577,54 @@ static void on_process(struct job *j, int node, uint8_t type, const json_t *m)
 static void on_here(struct job *j)
 {
     for (int i = 0; i < j->total && !j->standbys_begun; i++)
-        if (j->nodes[i].conn)
-            conn_send(j->nodes[i].conn, MSG_STANDBY, NULL, 0);
+        job_send(j, i, MSG_STANDBY, NULL, 0);
     j->standbys_begun = true;
     news_keels(&j->news);
+}
+
+/* It may have been lost for us by what its host said, and not for the others. */
+static void take_back(struct job *j, int node)
+{
+    struct job_node *n = &j->nodes[node];
+    if (n->phase != NODE_LOST || !n->unexplained)
+        return;
+    n->phase = NODE_READY;
+    n->unexplained = false;
+}
+
+/* An agent whose connection broke is there again. */
+static void on_resume(struct job *j, struct wire_conn *c, const json_t *m)
+{
+    struct peer *peer = c->user;
+    long long node, console, received;
+    if (j->phase < JOB_RUNNING || !codec_int(m, "node", 0, j->total - 1, &node) ||
+        !codec_int(m, "console", 0, INT64_MAX, &console) || !codec_int(m, "received", 0, INT64_MAX, &received) ||
+        console != j->nodes[node].console || j->nodes[node].phase < NODE_READY) {
+        log_warn_some("%s: comes again, but was never here", c->peer);
+        return; /* a stranger it stays */
+    }
+    strangers_remove(j, peer);
+    peer->node = (int)node;
+    struct wire_conn *old = j->nodes[node].conn;
+    if (old) {
+        free(old->user);
+        conn_close(old);
+    }
+    if (!job_link_resume(j, (int)node, c, (uint64_t)received))
+        log_warn("node %lld: what its agent says that it has received cannot be", node);
+    take_back(j, (int)node);
+    if (j->phase == JOB_CLOSING)
+        job_send(j, (int)node, MSG_BYE, NULL, 0);
+}
+
+static void on_lost(struct job *j, int node, const json_t *m)
+{
+    char name[128];
+    long long bytes = 0;
+    codec_int(m, "bytes", 1, INT64_MAX, &bytes);
+    j->output_failed = true;
+    job_say(j, "%s was out of reach for more than %d s: %lld bytes of its output are lost",
+            node_name(j, node, name, sizeof name), j->options->console_s, bytes);
 }
 
 static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
@@ -548,6 +639,8 @@ static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
         on_failed(j, m);
     else if (type == MSG_ENDED || type == MSG_BEGUN)
         on_process(j, node, type, m);
+    else if (type == MSG_LOST)
+        on_lost(j, node, m);
     else if (type == MSG_OVER)
         on_over(j, node, m);
 }
@@ -558,6 +651,8 @@ static void agent_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, 
     struct job *j = peer->job;
     if (peer->node >= 0)
         j->nodes[peer->node].unanswered = 0;
+    if (peer->node >= 0 && !link_receive(&j->nodes[peer->node].link, type, body, len))
+        return;
     if (type == MSG_PONG)
         return; /* being heard was all */
     if (type == MSG_HERE) {
@@ -575,8 +670,10 @@ static void agent_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, 
         json_t *m = codec_object(body, len);
         if (!m)
             log_warn_some("%s: message %d is not JSON", c->peer, type);
-        else if (type == MSG_HELLO)
+        else if (type == MSG_HELLO && !peer->again)
             on_hello(j, c, m);
+        else if (type == MSG_RESUME && peer->again && peer->node < 0)
+            on_resume(j, c, m);
         else if (peer->node >= 0)
             agent_json(j, peer->node, type, m);
         json_decref(m);
@@ -597,8 +694,10 @@ static void agent_open(struct wire_conn *c)
     struct peer *peer = c->user;
     struct job *j = peer->job;
     const uint8_t *key;
-    int node = launch_ticket(j->launch, c->session.key.id, &key);
     log_debug("%s belongs to the job", c->peer);
+    if (peer->again)
+        return;
+    int node = launch_ticket(j->launch, c->session.key.id, &key);
     if (node < 0)
         return; /* just given up: its hello is refused */
     if (launch_take(j->launch, node)) {
@@ -610,6 +709,28 @@ static void agent_open(struct wire_conn *c)
              "a second agent, from %s, came with the ticket of %s: somebody else has learned it, and the job ends",
              c->peer, node_name(j, node, name, sizeof name));
     stop(j, 1, why);
+}
+
+void job_node_gone(struct job *j, int node, const char *why)
+{
+    char name[128];
+    if (!is_left(j, node))
+        return;
+    j->nodes[node].phase = NODE_LOST;
+    log_info("%s: its agent has ended: %s", node_name(j, node, name, sizeof name), why);
+    job_event(j, "agent_lost", json_pack("{s:i, s:s}", "lost", node, "why", why));
+    doubt(j, node);
+    end_if_all_gone(j);
+}
+
+static void lost_before_start(struct job *j, int node, const char *why)
+{
+    char name[128], text[256];
+    j->nodes[node].phase = NODE_LOST;
+    job_event(j, "agent_lost", json_pack("{s:i, s:s}", "lost", node, "why", why));
+    snprintf(text, sizeof text, "%s: its agent ended before the start (%s)", node_name(j, node, name, sizeof name),
+             why);
+    stop(j, 1, text);
 }
 
 static void agent_lost(struct wire_conn *c, const char *why)
@@ -629,31 +750,25 @@ static void agent_lost(struct wire_conn *c, const char *why)
         return;
     }
     free(peer);
-    char name[128], text[256];
-    struct job_node *n = &j->nodes[node];
-    n->conn = NULL;
-    if (n->phase == NODE_OVER || n->phase == NODE_LOST)
+    j->nodes[node].conn = NULL;
+    link_down(&j->nodes[node].link);
+    if (!is_left(j, node))
         return;
-    n->phase = NODE_LOST;
-    node_name(j, node, name, sizeof name);
-    log_info("%s: lost the connection to its agent: %s", name, why);
-    job_event(j, "agent_lost", json_pack("{s:i, s:s}", "lost", node, "why", why));
-    if (j->phase == JOB_JOINING) {
-        snprintf(text, sizeof text, "%s: its agent ended before the start (%s)", name, why);
-        stop(j, 1, text);
-        return;
-    }
-    doubt(j, node);
-    end_if_all_gone(j);
+    if (j->phase == JOB_JOINING)
+        lost_before_start(j, node, why);
+    else
+        job_link_cut(j, node, why);
 }
 
-void job_agent_connected(struct job *j)
+void job_agent_connected(struct job *j, bool again)
 {
     static const struct conn_events events = {agent_open, agent_frame, agent_lost};
     struct peer *peer = pm_alloc(sizeof *peer);
-    *peer = (struct peer){.job = j, .node = -1, .ticket = -1};
-    const struct session_key tickets = {.find = find_ticket, .user = peer};
-    peer->conn = conn_accept((uv_stream_t *)&j->listener, j->id, &tickets, PROOF_MS, &events, peer);
+    *peer = (struct peer){.job = j, .node = -1, .ticket = -1, .again = again};
+    const struct session_key tickets = {.find = find_ticket, .user = peer},
+                             secret = {.id = SESSION_OF_JOB, .secret = j->secret};
+    peer->conn = conn_accept((uv_stream_t *)(again ? &j->console : &j->listener), j->id, again ? &secret : &tickets,
+                             PROOF_MS, &events, peer);
     if (!peer->conn) {
         free(peer);
         return;
@@ -727,13 +842,20 @@ static void signalled(uv_signal_t *handle, int signal_number)
     }
 }
 
+static long long console_number(void)
+{
+    uint64_t number;
+    randombytes_buf(&number, sizeof number);
+    return (long long)(number >> 1);
+}
+
 void job_run(struct job *j)
 {
     static const int wanted[] = {SIGINT, SIGTERM, SIGHUP};
     j->total = j->options->job.nodes + j->options->job.spares;
     j->nodes = pm_alloc((size_t)j->total * sizeof *j->nodes);
     for (int i = 0; i < j->total; i++)
-        j->nodes[i].agent_fd = -1;
+        j->nodes[i] = (struct job_node){.agent_fd = -1, .console = console_number()};
     news_init(&j->news, j->options->job.nodes, j->options->job.spares, j->options->job.ranks, j->options->job.rank_node,
               j->options->hosts.count ? j->options->hosts.names : NULL, tell_news, j);
     if (j->options->job.degrade_asked)
@@ -748,6 +870,7 @@ void job_run(struct job *j)
     uv_timer_init(&j->loop, &j->deadline);
     uv_timer_init(&j->loop, &j->limit);
     uv_timer_init(&j->loop, &j->doubt);
+    job_link_begin(j);
     j->deadline.data = j->limit.data = j->doubt.data = j;
     uv_timer_start(&j->deadline, start_passed, (uint64_t)j->options->start_timeout_s * 1000, 0);
     launch_begin(j->launch);

@@ -7,6 +7,7 @@
 #define KEEL_PM_JOB_H
 
 #include "pm/wire/conn.h"
+#include "pm/wire/link.h"
 #include "pm/run/launch.h"
 #include "pm/run/news.h"
 #include "pm/wire/message.h"
@@ -17,14 +18,22 @@
 enum job_phase { JOB_JOINING, JOB_RUNNING, JOB_ENDING, JOB_CLOSING };
 enum node_phase { NODE_AWAITED, NODE_JOINED, NODE_READY, NODE_OVER, NODE_LOST };
 
+struct asking;
+
 struct job_node {
     enum node_phase phase;
-    struct wire_conn *conn;
-    int agent_fd;     /* pidfd of the agent, if it is below us; -1 elsewhere */
-    json_t *ready;    /* MSG_READY */
-    bool unexplained; /* its connection broke, and no view has called it dead yet */
-    int unanswered;   /* pings since it was last heard, while another node's loss is unexplained */
-    size_t owed[2];   /* of its standard output and error: taken, and not said yet */
+    struct wire_conn *conn; /* NULL: there is none now */
+    struct link link;       /* what is said over it, and over those that follow */
+    long long console;      /* with which the agent comes again */
+    uint64_t cut_ms;        /* since when there is none, though the job runs; 0: there is one */
+    struct asking *asking;  /* its listener */
+    int refusals;           /* of it, in a row */
+    bool rest_told;         /* that the end waits for it */
+    int agent_fd;           /* pidfd of the agent, if it is below us; -1 elsewhere */
+    json_t *ready;          /* MSG_READY */
+    bool unexplained;       /* its agent has ended, and no view has called it dead yet */
+    int unanswered;         /* pings since it was last heard, while another node's loss is unexplained */
+    size_t owed[2];         /* of its standard output and error: taken, and not said yet */
 };
 
 /* With --label: whose line it is that has begun and not ended. */
@@ -40,6 +49,8 @@ struct job {
     uint8_t *secret; /* the job's, SESSION_SECRET bytes: told to those that came with a ticket */
     enum job_phase phase;
     uv_tcp_t listener;
+    uv_tcp_t console; /* listens for agents whose connection broke, and that know the secret */
+    int console_port;
     struct launch *launch;
     struct job_node *nodes;
     int total;
@@ -55,7 +66,9 @@ struct job {
     bool closing_forced;
     bool standbys_begun, fault_told;
     struct news news;
-    uv_timer_t deadline, limit, doubt;
+    uv_timer_t deadline, limit, doubt, looks;
+    int cut_told; /* how many nodes are out of reach; 0: nothing was told */
+    uint64_t cut_told_ms;
     uv_signal_t signals[3];
     int signals_seen;
     struct sink sinks[2], events; /* one for both where standard output and error are the same file */
@@ -67,10 +80,11 @@ struct job {
     struct stdin_feed feed;
 };
 
-/* Runs the job on an initialised loop; listener listens, launch is ready to begin. What is still to be written is job_io_finish's
+/* Runs the job on an initialised loop; both listeners listen, launch is ready to begin. What is still to be written is job_io_finish's
  * matter, which gives the exit code. */
 void job_run(struct job *j);
-void job_agent_connected(struct job *j);
+/* At one of the two listeners. */
+void job_agent_connected(struct job *j, bool again);
 /* Of our standard output or error: ends the job, as SIGPIPE ends a program. */
 void job_reader_gone(struct job *j);
 /* Our standard output or error cannot be written: ends the job, whose output would be lost. */
@@ -78,6 +92,23 @@ void job_output_lost(struct job *j, const char *why);
 void job_launcher_ended(struct job *j, int node, int wait_status, const char *text);
 /* The agent of node `by` is to start another node. */
 void job_hand_over(struct job *j, int by, int node, const struct start_plan *plan);
+
+/* Its agent has ended, for certain; no view has said so yet. */
+void job_node_gone(struct job *j, int node, const char *why);
+
+/* job_link.c */
+void job_link_begin(struct job *j);
+/* The agent's first connection. */
+void job_link_open(struct job *j, int node, struct wire_conn *conn);
+/* To a node's agent: over the connection that there is, or that will be. */
+void job_send(struct job *j, int node, uint8_t type, const void *body, size_t len);
+void job_send_json(struct job *j, int node, uint8_t type, json_t *body); /* takes body */
+/* The connection broke while the job ran. */
+void job_link_cut(struct job *j, int node, const char *why);
+/* The agent is there again, and has received that many frames. False: that cannot be. */
+bool job_link_resume(struct job *j, int node, struct wire_conn *conn, uint64_t received);
+/* What it has to say is on its way, or it is out of reach and not yet for too long. */
+bool job_link_waits(const struct job *j, int node);
 
 /* job_io.c */
 /* event_log: NULL: none. Ends the program if it cannot be written. Before any thread. */

@@ -110,12 +110,12 @@ static void give_back(struct job *j, int node, int stream)
 {
     uint8_t body[8];
     struct job_node *n = &j->nodes[node];
-    if (n->owed[stream] < (size_t)j->window / 4 || !n->conn)
+    if (n->owed[stream] < (size_t)j->window / 4)
         return;
     put_u32(body, (uint32_t)stream);
     put_u32(body + 4, (uint32_t)n->owed[stream]);
     n->owed[stream] = 0;
-    conn_send(n->conn, MSG_TAKEN, body, sizeof body);
+    job_send(j, node, MSG_TAKEN, body, sizeof body);
 }
 
 static void sink_drained(struct sink *s)

@@ -70,22 +70,29 @@ static void interface_towards(const struct host_list *hosts, char *out, size_t s
 static void agent_waiting(uv_stream_t *listener, int status)
 {
     if (status == 0)
-        job_agent_connected(listener->data);
+        job_agent_connected(listener->data, false);
 }
 
-static int open_listener(struct job *j, const char *host)
+static void agent_waiting_again(uv_stream_t *listener, int status)
+{
+    if (status == 0)
+        job_agent_connected(listener->data, true);
+}
+
+/* Returns its port. */
+static int open_listener(struct job *j, uv_tcp_t *listener, const char *host, uv_connection_cb waiting)
 {
     struct sockaddr_storage a;
     int len = sizeof a;
     if (uv_ip4_addr(host, 0, (struct sockaddr_in *)&a) != 0)
         uv_ip6_addr(host, 0, (struct sockaddr_in6 *)&a);
-    uv_tcp_init(&j->loop, &j->listener);
-    j->listener.data = j;
-    int rc = uv_tcp_bind(&j->listener, (struct sockaddr *)&a, 0);
+    uv_tcp_init(&j->loop, listener);
+    listener->data = j;
+    int rc = uv_tcp_bind(listener, (struct sockaddr *)&a, 0);
     if (rc == 0)
-        rc = uv_listen((uv_stream_t *)&j->listener, 512, agent_waiting);
+        rc = uv_listen((uv_stream_t *)listener, 512, waiting);
     if (rc == 0)
-        rc = uv_tcp_getsockname(&j->listener, (struct sockaddr *)&a, &len);
+        rc = uv_tcp_getsockname(listener, (struct sockaddr *)&a, &len);
     if (rc != 0)
         pm_quit(1, "cannot listen on %s: %s", host, uv_strerror(rc));
     return ntohs(((struct sockaddr_in *)&a)->sin_port);
@@ -183,7 +190,8 @@ int main(int argc, char **argv)
                                .keel_launch = keel_launch,
                                .job_id = job.id,
                                .host = host,
-                               .port = open_listener(&job, host)};
+                               .port = open_listener(&job, &job.listener, host, agent_waiting)};
+    job.console_port = open_listener(&job, &job.console, host, agent_waiting_again);
     static const struct launch_events events = {launcher_ended, hand_over};
     job.launch = launch_create(&job.loop, &plan, &events, &job);
     job_run(&job);

@@ -40,6 +40,7 @@ enum option_key {
     KEY_SILENCE,
     KEY_DARK,
     KEY_FAN_OUT,
+    KEY_CONSOLE_TIMEOUT,
 };
 
 static const struct argp_option option_table[] = {
@@ -88,6 +89,8 @@ static const struct argp_option option_table[] = {
     {"quiet", KEY_QUIET, NULL, 0, "do not tell of ranks and nodes that die on the way", 5},
     {"event-log", KEY_EVENT_LOG, "FILE", 0, "write the job's events to FILE, one JSON object a line", 5},
     {"start-timeout", KEY_START_TIMEOUT, "SECONDS", 0, "give up if a node has not joined by then (default 30)", 6},
+    {"console-timeout", KEY_CONSOLE_TIMEOUT, "SECONDS", 0,
+     "a node that cannot reach keelrun for this time does not keep its output any longer (default 600)", 6},
     {"timeout", KEY_TIMEOUT, "SECONDS", 0, "end the job after this time, with exit code 124 (default: never)", 6},
     {"help", '?', NULL, 0, "print this", -1},
     {"usage", KEY_USAGE, NULL, 0, "print a short summary", -1},
@@ -239,6 +242,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_START_TIMEOUT:
         o->start_timeout_s = number("--start-timeout", arg, 1, 86400);
+        break;
+    case KEY_CONSOLE_TIMEOUT:
+        o->console_s = number("--console-timeout", arg, 1, 20 * 365 * 86400);
         break;
     case KEY_TIMEOUT:
         o->timeout_s = number("--timeout", arg, 1, 20 * 365 * 86400);
@@ -404,6 +410,7 @@ void options_parse(struct options *o, int argc, char **argv)
     struct parsing p = {.o = o};
     *o = (struct options){
         .start_timeout_s = 30,
+        .console_s = 600,
         .fan_out = FAN_OUT,
     };
     argp_err_exit_status = 2;

@@ -21,6 +21,8 @@ enum {
     SILENCE_MS = 20000,
     LOOK_MS = 5000,
     KEEPALIVE_S = 10,
+    KEEPALIVE_AGAIN_S = 5, /* who has closed while the way was cut is known soon after */
+    KEEPALIVES = 3,        /* without an answer: the connection is lost though nothing is under way */
 };
 
 struct write_req {
@@ -114,6 +116,7 @@ static void read_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     if (n > 0)
         session_feed(&c->session, buf->base, (size_t)n);
     free(buf->base);
+    c->heard = uv_now(stream->loop);
     if (n < 0) {
         shut(c, n == UV_EOF ? "closed by peer" : uv_strerror((int)n), false);
         return;
@@ -186,6 +189,12 @@ static void tune(struct wire_conn *c)
 {
     uv_tcp_nodelay(&c->uv.tcp, 1);
     uv_tcp_keepalive(&c->uv.tcp, 1, KEEPALIVE_S);
+    uv_os_fd_t fd;
+    int again = KEEPALIVE_AGAIN_S, count = KEEPALIVES;
+    if (uv_fileno(&c->uv.handle, &fd) != 0)
+        return;
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &again, sizeof again);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
 }
 
 struct connecting {
@@ -312,6 +321,15 @@ bool conn_same_host(const struct wire_conn *a, const struct wire_conn *b)
 size_t conn_queued(const struct wire_conn *c)
 {
     return c->closing ? 0 : uv_stream_get_write_queue_size(&c->uv.stream);
+}
+
+bool conn_unacknowledged(const struct wire_conn *c)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    uv_os_fd_t fd;
+    return uv_fileno(&c->uv.handle, &fd) == 0 && getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+           info.tcpi_unacked > 0;
 }
 
 void conn_local_host(const struct wire_conn *c, char *out, size_t size)

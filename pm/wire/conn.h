@@ -27,6 +27,7 @@ struct wire_conn {
     } uv;
     uv_timer_t deadline;      /* for the handshake; then for looks whether the peer's host answers */
     uint64_t under_way_since; /* ms of the loop, when something was first found unacknowledged; 0: nothing */
+    uint64_t heard;           /* ms of the loop, when bytes came last */
     struct session session;
     struct conn_events events;
     char peer[80];
@@ -55,6 +56,8 @@ void conn_send_json(struct wire_conn *c, uint8_t type, json_t *body);
 bool conn_same_host(const struct wire_conn *a, const struct wire_conn *b);
 /* Bytes accepted by conn_send and not yet by the kernel. */
 size_t conn_queued(const struct wire_conn *c);
+/* Something that was sent has not been acknowledged by the peer's kernel: its host is cut off, or slow. */
+bool conn_unacknowledged(const struct wire_conn *c);
 /* Numeric local address of a TCP connection. */
 void conn_local_host(const struct wire_conn *c, char *out, size_t size);
 /* Drop the connection without events.lost; what is queued is lost. c must not be used any more. */

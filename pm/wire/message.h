@@ -20,6 +20,7 @@ enum message {
     MSG_ENDED = 12,    /* json: rank, pid, code, signal: a rank's process ended while the job runs */
     MSG_BEGUN = 13,    /* json: rank, pid: a rank goes on in a new process of this node */
     MSG_LAUNCHED = 14, /* json: node, pid: the launcher for it runs; node, why: it has ended */
+    MSG_LOST = 15,     /* json: bytes: output that was not kept while keelrun was out of reach for too long */
 
     /* keelrun -> agent */
     MSG_CONFIG = 32,  /* json: the job; see launch.md */
@@ -32,6 +33,12 @@ enum message {
     MSG_LAUNCH = 40,  /* json: node, launcher, program, way, host, id, key, from: start another node's agent */
     MSG_FAULT = 41,   /* json: rank, signal, again: it crashed for good, which the job's end has to say */
     MSG_STANDBY = 39, /* the program is Keel's: on spares, start the processes that wait */
+
+    /* both ways between keelrun and an agent (pm/wire/link.h), and how a connection is made again */
+    MSG_ACK = 80,     /* count (8 bytes): frames that have been received */
+    MSG_RESUME = 81,  /* agent -> keelrun, json: node, console, received: it goes on here */
+    MSG_RESUMED = 82, /* keelrun -> agent, json: received */
+    MSG_REFUSED = 84, /* keelrun -> agent, json: why: it is not part of the job */
 
     /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */
     MSG_PMI_FENCE = 48,   /* json: node, round, kvs {..}: this node's ranks are in the PMI barrier */

@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import BIN, HANG_S, IS_ROOT, KEELCTL, KEELRUN, Job, run, state_of, wait_for
+from keeltest import BIN, HANG_S, IS_ROOT, KEELCTL, KEELRUN, Job, alive, run, state_of, wait_for
 from recorder import Recorder
 
 CRASH = os.environ["KEEL_CRASH"]
@@ -309,6 +309,21 @@ def test_keelrun_start_timeout_is_the_patience():
                             path, "--start-timeout", "4", "true"])
         assert code == 1 and re.search("has not (joined|become ready) within 4 s", err), (code, err)
         assert time.monotonic() - begin >= 4
+
+
+def test_keelrun_console_timeout_is_how_long_output_waits():
+    """keelrun is stopped while the job ends, and an agent does not wait for it for ever; what it has sent by then is not lost."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        go = os.path.join(directory, "go")
+        with Job(["-n", "1", "--console-timeout", "2", "sh", "-c", "while [ ! -e %s ]; do sleep 0.02; done; seq 1000" % go]) as job:
+            agent = job.wait_ranks(1)["nodes"][0]["agent_pid"]
+            job.process.send_signal(signal.SIGSTOP)
+            begin = time.monotonic()
+            open(go, "w").close()
+            wait_for(lambda: not alive(agent), "the agent to leave")
+            assert time.monotonic() - begin >= 2
+            job.process.send_signal(signal.SIGCONT)
+            assert job.wait() == 0 and len(job.stdout().splitlines()) == 1000, job.stderr()
 
 
 def test_keelrun_timeout_ends_the_job():

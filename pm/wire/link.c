@@ -1,0 +1,127 @@
+#include "pm/wire/link.h"
+
+#include "pm/wire/message.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SAY_BYTES = 32 * 1024, SAY_FRAMES = 64, ACK_BODY = 8 };
+
+struct link_frame {
+    struct link_frame *next;
+    size_t len;
+    uint8_t type;
+    uint8_t body[];
+};
+
+void link_init(struct link *l, void (*send)(void *user, uint8_t type, const void *body, size_t len), void *user)
+{
+    *l = (struct link){.send = send, .user = user};
+}
+
+bool link_is_counted(uint8_t type)
+{
+    switch (type) {
+    case MSG_HELLO:
+    case MSG_CONFIG:
+    case MSG_START:
+    case MSG_PING:
+    case MSG_PONG:
+    case MSG_BYE:
+    case MSG_ACK:
+    case MSG_RESUME:
+    case MSG_RESUMED:
+    case MSG_REFUSED:
+        return false;
+    default:
+        return true;
+    }
+}
+
+static void forget(struct link *l, uint64_t theirs)
+{
+    while (l->acked < theirs) {
+        struct link_frame *f = l->first;
+        l->first = f->next;
+        l->held -= f->len;
+        l->acked++;
+        free(f);
+    }
+    if (!l->first)
+        l->last = NULL;
+}
+
+static void keep(struct link *l, uint8_t type, const void *body, size_t len)
+{
+    struct link_frame *f = pm_alloc(sizeof *f + len);
+    f->type = type;
+    f->len = len;
+    if (len)
+        memcpy(f->body, body, len);
+    if (l->last)
+        l->last->next = f;
+    else
+        l->first = f;
+    l->last = f;
+    l->held += len;
+    l->sent++;
+}
+
+void link_send(struct link *l, uint8_t type, const void *body, size_t len)
+{
+    if (link_is_counted(type))
+        keep(l, type, body, len);
+    if (l->up)
+        l->send(l->user, type, body, len);
+}
+
+static void acknowledge(struct link *l)
+{
+    uint8_t body[ACK_BODY];
+    put_u32(body, (uint32_t)l->received);
+    put_u32(body + 4, (uint32_t)(l->received >> 32));
+    l->unsaid_bytes = 0;
+    l->unsaid_frames = 0;
+    link_send(l, MSG_ACK, body, sizeof body);
+}
+
+bool link_receive(struct link *l, uint8_t type, const uint8_t *body, size_t len)
+{
+    if (type == MSG_ACK && len == ACK_BODY) {
+        uint64_t theirs = get_u32(body) | (uint64_t)get_u32(body + 4) << 32;
+        if (theirs <= l->sent)
+            forget(l, theirs);
+        return false;
+    }
+    if (!link_is_counted(type))
+        return true;
+    l->received++;
+    l->unsaid_bytes += len;
+    l->unsaid_frames++;
+    if (l->unsaid_bytes >= SAY_BYTES || l->unsaid_frames >= SAY_FRAMES)
+        acknowledge(l);
+    return true;
+}
+
+void link_down(struct link *l)
+{
+    l->up = false;
+}
+
+bool link_up(struct link *l, uint64_t theirs)
+{
+    if (theirs < l->acked || theirs > l->sent)
+        return false;
+    forget(l, theirs);
+    l->up = true;
+    l->unsaid_bytes = 0; /* said with the connection */
+    l->unsaid_frames = 0;
+    for (const struct link_frame *f = l->first; f && l->up; f = f->next)
+        l->send(l->user, f->type, f->body, f->len);
+    return true;
+}
+
+void link_free(struct link *l)
+{
+    forget(l, l->sent);
+}
