@@ -160,7 +160,9 @@ void agent_end(struct daemon *a, int code, const char *why, bool hard)
         a->over_why = why ? pm_strdup(why) : NULL;
         agent_ranks_signal(a, SIGKILL, true);
         if (!hard && !agent_ranks_gone(a)) {
-            agent_ranks_signal(a, SIGTERM, false);
+            agent_ranks_signal(a, a->end_signal ? a->end_signal : SIGTERM, false);
+            if (a->stopped)
+                agent_ranks_forward(a, SIGCONT); /* that they can */
             uv_timer_start(&a->grace, grace_passed, TERM_GRACE_MS, 0);
         }
     }
@@ -434,10 +436,12 @@ void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
 
 void agent_stop(struct daemon *a, const json_t *m)
 {
-    long long code = 1;
+    long long code = 1, signal_number;
     bool hard = json_is_true(json_object_get(m, "hard"));
     const char *why = json_string_value(json_object_get(m, "why"));
     codec_int(m, "code", 0, 255, &code);
+    if (codec_int(m, "signal", 1, 31, &signal_number))
+        a->end_signal = (int)signal_number;
     if (hard || !a->ran)
         agent_starts_signal(a, SIGTERM);
     if (a->state == AGENT_RUNNING && !hard)
@@ -452,6 +456,13 @@ static void on_fault(struct daemon *a, const json_t *m)
     if (codec_int(m, "rank", 0, a->job.settings.ranks - 1, &rank) && codec_int(m, "signal", 1, 31, &signal_number) &&
         fault_is_own((int)signal_number))
         a->fault = (struct fault){(int)rank, (int)signal_number, json_is_true(json_object_get(m, "again"))};
+}
+
+static void on_signal(struct daemon *a, const json_t *m)
+{
+    long long number;
+    if (a->state == AGENT_RUNNING && codec_int(m, "signal", 1, 64, &number))
+        agent_ranks_forward(a, (int)number);
 }
 
 void agent_run_frame(struct daemon *a, uint8_t type, const uint8_t *body, size_t len)
@@ -494,6 +505,8 @@ void agent_run_frame(struct daemon *a, uint8_t type, const uint8_t *body, size_t
         agent_starts_begin(a, m);
     else if (type == MSG_FAULT)
         on_fault(a, m);
+    else if (type == MSG_SIGNAL)
+        on_signal(a, m);
     json_decref(m);
 }
 

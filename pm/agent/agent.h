@@ -84,11 +84,14 @@ struct daemon {
     bool gone, given_up;               /* keelrun has ended; it has been out of reach for too long for output to wait */
     int tries;                         /* to reach it at first */
     int refusals;                      /* in a row, when it was to be reached again */
+    uint64_t over_ms;                  /* when MSG_OVER was said */
     uint64_t output_lost, events_lost; /* while it was given up: bytes; lines of the event log */
     int outside;                       /* our standard error at the start, which the stub reads; -1: none */
     uv_timer_t again, patience;
     uv_timer_t lease;
     uv_timer_t grace; /* between SIGTERM and SIGKILL */
+    int end_signal;   /* instead of SIGTERM; 0: that */
+    bool stopped;     /* the node's processes are */
 
     struct plane *plane;
     uv_poll_t plane_wake;
@@ -199,6 +202,8 @@ void agent_ranks_standby(struct daemon *a);
 struct fault agent_ranks_fault(const struct daemon *a);
 bool agent_ranks_gone(const struct daemon *a);
 void agent_ranks_signal(struct daemon *a, int signal, bool standbys_only);
+/* MSG_SIGNAL */
+void agent_ranks_forward(struct daemon *a, int signal);
 void agent_ranks_stdin(struct daemon *a, const uint8_t *data, size_t len);
 void agent_ranks_pause(struct daemon *a, int stream, bool pause);
 void agent_ranks_pmi_release(struct daemon *a, const json_t *kvs);

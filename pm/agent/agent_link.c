@@ -5,7 +5,7 @@
  *   waiting --console_s--> given up: output is not kept for it any more, and does not wait; still waiting
  *   waiting --its host says, again and again, that nobody listens--> gone: it has ended, nobody takes anything any more
  *
- * When the job is over we stay until keelrun has said that it has everything, for console_s at most. */
+ * When the job is over we stay until keelrun has said that it has everything, or for a while if its kernel has, and for console_s at most. */
 #include "pm/agent/agent.h"
 
 #include "pm/wire/codec.h"
@@ -22,6 +22,8 @@ enum {
     CONNECT_AGAIN_MS = 50,
     RESUME_AGAIN_MS = 1000,
     REFUSED_AGAIN_MS = 300,
+    BYE_MS = 5000, /* from MSG_OVER to MSG_BYE, if all is with keelrun's kernel */
+    OVER_AGAIN_MS = 500,
     REFUSALS = 3, /* a firewall may say once what keelrun's kernel says for good */
     EVENTS_MAX =
         8
@@ -67,6 +69,8 @@ static void say_outside(const struct daemon *a, const char *line)
 
 /* ---- patience ---- */
 
+static void patience_passed(uv_timer_t *timer);
+
 static void leave_unheard(struct daemon *a)
 {
     char line[160];
@@ -77,11 +81,22 @@ static void leave_unheard(struct daemon *a)
     agent_depart(a, 0);
 }
 
+/* A keelrun that is stopped will find everything in its socket. */
+static void still_unheard(struct daemon *a)
+{
+    if (a->run && conn_delivered(a->run))
+        agent_depart(a, 0);
+    else if (uv_now(&a->loop) - a->over_ms >= (uint64_t)a->job.console_s * 1000)
+        leave_unheard(a);
+    else
+        uv_timer_start(&a->patience, patience_passed, OVER_AGAIN_MS, 0);
+}
+
 static void patience_passed(uv_timer_t *timer)
 {
     struct daemon *a = timer->data;
     if (a->state == AGENT_OVER) {
-        leave_unheard(a);
+        still_unheard(a);
     } else if (!a->run) {
         log_info("keelrun is out of reach for %d s: output does not wait for it any more", a->job.console_s);
         a->given_up = true;
@@ -112,7 +127,9 @@ void agent_link_over(struct daemon *a)
     agent_link_send_json(
         a, MSG_OVER,
         json_pack("{s:i, s:o, s:b}", "code", a->over_code, "why", codec_text(a->over_why), "own", a->own_why != NULL));
-    be_patient(a);
+    a->over_ms = uv_now(&a->loop);
+    uv_timer_start(&a->patience, patience_passed,
+                   a->job.console_s * 1000LL < BYE_MS ? (uint64_t)a->job.console_s * 1000 : BYE_MS, 0);
 }
 
 /* ---- the first connection ---- */

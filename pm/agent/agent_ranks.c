@@ -211,6 +211,8 @@ static int start_one(struct daemon *a, int rank, uint32_t incarnation, bool late
     int slot = next_slot(a, p, rank, incarnation);
     for (int stream = 0; stream < 2; stream++)
         process_pause_output(p, stream, agent_output_closed(a, stream));
+    if (a->stopped)
+        process_signal(p, SIGSTOP);
     /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
     a->processes[slot] =
         (struct agent_process){.p = p, .pmi = pmi_client_create(a->pmi, late ? -1 : rank), .assigned_late = late};
@@ -344,6 +346,18 @@ void agent_ranks_signal(struct daemon *a, int signal, bool standbys_only)
     for (int i = 0; i < a->process_count && !are_not_ours(a); i++)
         if (!standbys_only || a->processes[i].p->rank < 0)
             process_kill(a->processes[i].p, signal);
+}
+
+/* Stopped ones are in no terminal's group: SIGTSTP would be lost on them. Who waits for a rank gets no warning of the batch system's, for which
+ * it has no handler yet. */
+void agent_ranks_forward(struct daemon *a, int signal_number)
+{
+    bool all = signal_number == SIGTSTP || signal_number == SIGCONT;
+    if (all)
+        a->stopped = signal_number == SIGTSTP;
+    for (int i = 0; i < a->process_count; i++)
+        if (all || a->processes[i].p->rank >= 0)
+            process_signal(a->processes[i].p, signal_number == SIGTSTP ? SIGSTOP : signal_number);
 }
 
 void agent_ranks_stdin(struct daemon *a, const uint8_t *data, size_t len)

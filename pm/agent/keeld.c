@@ -82,9 +82,22 @@ static bool is_launching(void *user, pid_t pid)
     return atomic_load(runs) && start_is_of(pid);
 }
 
+/* Batch systems warn by signals to all processes of a step: ranks may want to know, we do not. The witness of the detector inherits it,
+ * ranks do not. */
+static void survive_warnings(void)
+{
+    static const int warnings[] = {SIGUSR1, SIGUSR2,   SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGURG, SIGIO,
+                                   SIGPWR,  SIGSTKFLT, SIGHUP,  SIGQUIT,   SIGTSTP, SIGTTIN, SIGTTOU};
+    for (size_t i = 0; i < sizeof warnings / sizeof warnings[0]; i++)
+        signal(warnings[i], SIG_IGN);
+    for (int s = SIGRTMIN; s <= SIGRTMAX; s++)
+        signal(s, SIG_IGN);
+}
+
 static int stub_run(pid_t agent, int fd, atomic_bool *runs)
 {
     int status = 0;
+    survive_warnings();
     signal(SIGPIPE, SIG_IGN);
     relay(fd);
     while (waitpid(agent, &status, 0) < 0 && errno == EINTR)
@@ -108,6 +121,7 @@ static void survive_writing(void)
 {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    survive_warnings();
 }
 
 /* Leave the launcher: no controlling terminal, none of its descriptors. say is what remains of it. */

@@ -63,7 +63,7 @@ static _Noreturn void child_run(const struct process_spec *spec, const struct ch
     int failed = 0;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    for (int s = 1; s < 32; s++)
+    for (int s = 1; s <= SIGRTMAX; s++)
         signal(s, SIG_DFL);
     setsid();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != agent)
@@ -514,6 +514,16 @@ void process_kill(struct process *p, int signal_number)
     }
     kill(-p->pid, signal_number);
     kill(p->pid, signal_number);
+}
+
+void process_signal(struct process *p, int signal_number)
+{
+    if (p->exited)
+        return;
+    if (p->lifeline >= 0)
+        (void)syscall(SYS_pidfd_send_signal, p->pidfd, signal_number, NULL, 0);
+    else if (kill(-p->pid, signal_number) < 0)
+        kill(p->pid, signal_number);
 }
 
 void process_free(struct process *p)

@@ -69,6 +69,8 @@ void process_write_pmi(struct process *p, const uint8_t *data, size_t len);
 void process_close_pmi(struct process *p);
 /* To the process and everything in its process group. */
 void process_kill(struct process *p, int signal);
+/* The same, once: for signals that count. */
+void process_signal(struct process *p, int signal);
 /* Only when drained. */
 void process_free(struct process *p);
 #endif

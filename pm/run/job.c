@@ -238,7 +238,9 @@ static void stop(struct job *j, int code, const char *why)
         return;
     }
     enter_ending(j);
-    send_all_json(j, MSG_STOP, json_pack("{s:i, s:s, s:b}", "code", code, "why", why ? why : "", "hard", 0));
+    send_all_json(j, MSG_STOP,
+                  json_pack("{s:i, s:s, s:b, s:i}", "code", code, "why", why ? why : "", "hard", 0, "signal",
+                            j->end_signal ? j->end_signal : SIGTERM));
 }
 
 void job_reader_gone(struct job *j)
@@ -823,17 +825,12 @@ static void start_passed(uv_timer_t *timer)
         }
 }
 
-static bool is_ignored(int signal_number)
+void job_interrupted(struct job *j, int signal_number)
 {
-    struct sigaction now;
-    return sigaction(signal_number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
-}
-
-static void signalled(uv_signal_t *handle, int signal_number)
-{
-    struct job *j = handle->data;
     char why[64];
     snprintf(why, sizeof why, "ended by signal %d (%s)", signal_number, strsignal(signal_number));
+    if (signal_number == SIGQUIT)
+        j->end_signal = SIGQUIT;
     if (++j->signals_seen == 1 && j->phase < JOB_ENDING) {
         stop(j, 128 + signal_number, why);
     } else {
@@ -851,7 +848,6 @@ static long long console_number(void)
 
 void job_run(struct job *j)
 {
-    static const int wanted[] = {SIGINT, SIGTERM, SIGHUP};
     j->total = j->options->job.nodes + j->options->job.spares;
     j->nodes = pm_alloc((size_t)j->total * sizeof *j->nodes);
     for (int i = 0; i < j->total; i++)
@@ -860,13 +856,7 @@ void job_run(struct job *j)
               j->options->hosts.count ? j->options->hosts.names : NULL, tell_news, j);
     if (j->options->job.degrade_asked)
         news_keels(&j->news);
-    for (int i = 0; i < 3; i++) {
-        if (is_ignored(wanted[i]))
-            continue; /* by nohup, or a shell's background */
-        uv_signal_init(&j->loop, &j->signals[i]);
-        j->signals[i].data = j;
-        uv_signal_start(&j->signals[i], signalled, wanted[i]);
-    }
+    job_signals_begin(j);
     uv_timer_init(&j->loop, &j->deadline);
     uv_timer_init(&j->loop, &j->limit);
     uv_timer_init(&j->loop, &j->doubt);
@@ -875,9 +865,7 @@ void job_run(struct job *j)
     uv_timer_start(&j->deadline, start_passed, (uint64_t)j->options->start_timeout_s * 1000, 0);
     launch_begin(j->launch);
     uv_run(&j->loop, UV_RUN_DEFAULT);
-    for (int i = 0; i < 3; i++) /* from here on they are the system's */
-        if (uv_is_active((uv_handle_t *)&j->signals[i]))
-            uv_signal_stop(&j->signals[i]);
+    job_signals_end();
     news_fini(&j->news);
     free(j->why);
 }

@@ -69,8 +69,8 @@ struct job {
     uv_timer_t deadline, limit, doubt, looks;
     int cut_told; /* how many nodes are out of reach; 0: nothing was told */
     uint64_t cut_told_ms;
-    uv_signal_t signals[3];
-    int signals_seen;
+    int signals_seen;             /* of those that end the job */
+    int end_signal;               /* that the ranks are to get; 0: SIGTERM */
     struct sink sinks[2], events; /* one for both where standard output and error are the same file */
     struct sink *out, *err;
     int window;            /* how much output of each stream each agent may send ahead */
@@ -95,6 +95,14 @@ void job_hand_over(struct job *j, int by, int node, const struct start_plan *pla
 
 /* Its agent has ended, for certain; no view has said so yet. */
 void job_node_gone(struct job *j, int node, const char *why);
+
+/* A signal that ends the job; the second is harder. */
+void job_interrupted(struct job *j, int signal_number);
+
+/* job_signals.c; one job at a time */
+void job_signals_begin(struct job *j);
+/* From here on those that end are the system's. */
+void job_signals_end(void);
 
 /* job_link.c */
 void job_link_begin(struct job *j);

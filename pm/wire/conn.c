@@ -332,6 +332,14 @@ bool conn_unacknowledged(const struct wire_conn *c)
            info.tcpi_unacked > 0;
 }
 
+bool conn_delivered(const struct wire_conn *c)
+{
+    uv_os_fd_t fd;
+    int under_way = 0;
+    return conn_queued(c) == 0 && uv_fileno(&c->uv.handle, &fd) == 0 && ioctl(fd, SIOCOUTQ, &under_way) == 0 &&
+           under_way == 0;
+}
+
 void conn_local_host(const struct wire_conn *c, char *out, size_t size)
 {
     struct sockaddr_storage a;

@@ -58,6 +58,8 @@ bool conn_same_host(const struct wire_conn *a, const struct wire_conn *b);
 size_t conn_queued(const struct wire_conn *c);
 /* Something that was sent has not been acknowledged by the peer's kernel: its host is cut off, or slow. */
 bool conn_unacknowledged(const struct wire_conn *c);
+/* All that was sent is with the peer's kernel. */
+bool conn_delivered(const struct wire_conn *c);
 /* Numeric local address of a TCP connection. */
 void conn_local_host(const struct wire_conn *c, char *out, size_t size);
 /* Drop the connection without events.lost; what is queued is lost. c must not be used any more. */

@@ -23,10 +23,11 @@ enum message {
     MSG_LOST = 15,     /* json: bytes: output that was not kept while keelrun was out of reach for too long */
 
     /* keelrun -> agent */
-    MSG_CONFIG = 32,  /* json: the job; see launch.md */
-    MSG_START = 33,   /* json: blobs [base64 ..], peers [{host, port} ..], in node order */
-    MSG_STDIN = 34,   /* bytes for rank 0; no bytes: end of file */
-    MSG_STOP = 35,    /* json: code, why, hard: end the job; hard: at once, no grace */
+    MSG_CONFIG = 32, /* json: the job; see launch.md */
+    MSG_START = 33,  /* json: blobs [base64 ..], peers [{host, port} ..], in node order */
+    MSG_STDIN = 34,  /* bytes for rank 0; no bytes: end of file */
+    MSG_STOP =
+        35, /* json: code, why, hard, signal: end the job; hard: at once, no grace; signal: what ranks get before (SIGTERM) */
     MSG_TAKEN = 36,   /* stream, count: bytes of MSG_OUTPUT that were written, or will be soon */
     MSG_BYE = 37,     /* the launcher has everything: go */
     MSG_PING = 38,    /* answered by MSG_PONG */
@@ -38,6 +39,7 @@ enum message {
     MSG_ACK = 80,     /* count (8 bytes): frames that have been received */
     MSG_RESUME = 81,  /* agent -> keelrun, json: node, console, received: it goes on here */
     MSG_RESUMED = 82, /* keelrun -> agent, json: received */
+    MSG_SIGNAL = 83,  /* keelrun -> agent, json: signal: for each rank; TSTP and CONT stop and continue all processes */
     MSG_REFUSED = 84, /* keelrun -> agent, json: why: it is not part of the job */
 
     /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */
