@@ -212,7 +212,7 @@ static int start_one(struct daemon *a, int rank, uint32_t incarnation, bool late
     for (int stream = 0; stream < 2; stream++)
         process_pause_output(p, stream, agent_output_closed(a, stream));
     if (a->stopped)
-        process_signal(p, SIGSTOP);
+        process_pass(p, SIGSTOP);
     /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
     a->processes[slot] =
         (struct agent_process){.p = p, .pmi = pmi_client_create(a->pmi, late ? -1 : rank), .assigned_late = late};
@@ -357,7 +357,7 @@ void agent_ranks_forward(struct daemon *a, int signal_number)
         a->stopped = signal_number == SIGTSTP;
     for (int i = 0; i < a->process_count; i++)
         if (all || a->processes[i].p->rank >= 0)
-            process_signal(a->processes[i].p, signal_number == SIGTSTP ? SIGSTOP : signal_number);
+            process_pass(a->processes[i].p, signal_number == SIGTSTP ? SIGSTOP : signal_number);
 }
 
 void agent_ranks_stdin(struct daemon *a, const uint8_t *data, size_t len)

@@ -516,12 +516,12 @@ void process_kill(struct process *p, int signal_number)
     kill(p->pid, signal_number);
 }
 
-void process_signal(struct process *p, int signal_number)
+void process_pass(struct process *p, int signal_number)
 {
     if (p->exited)
         return;
     if (p->lifeline >= 0)
-        (void)syscall(SYS_pidfd_send_signal, p->pidfd, signal_number, NULL, 0);
+        (void)process_signal(p->pidfd, signal_number);
     else if (kill(-p->pid, signal_number) < 0)
         kill(p->pid, signal_number);
 }

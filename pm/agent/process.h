@@ -70,7 +70,7 @@ void process_close_pmi(struct process *p);
 /* To the process and everything in its process group. */
 void process_kill(struct process *p, int signal);
 /* The same, once: for signals that count. */
-void process_signal(struct process *p, int signal);
+void process_pass(struct process *p, int signal);
 /* Only when drained. */
 void process_free(struct process *p);
 #endif

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "runtime/agent/ranks.h"
 #include "runtime/base/log.h"
 #include "runtime/plane/plane_int.h"
 
