@@ -86,6 +86,8 @@ int main(int argc, char **argv)
     const int me = armci_msg_me();
     EXPECT(MPI_Comm_split(MPI_COMM_WORLD, me / 2, me, &pair) == MPI_SUCCESS);
     armci_msg_barrier();
+    if (is("mortal")) /* all have left ARMCI's: nobody finds there that it has ended */
+        (void)MPI_Barrier(MPI_COMM_WORLD);
     if (me == LAST) {
         if (is("in"))
             (void)sleep(2); /* for the others to be in it; if they are not it is only the other case */
