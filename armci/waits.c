@@ -33,7 +33,7 @@ static atomic_bool ends_come; /* the end has begun: who has ended has done so in
 static _Thread_local bool watched;
 static bool same_numbers; /* ARMCI's processes are MPI_COMM_WORLD's */
 static MPI_Group processes = MPI_GROUP_NULL;
-static int wait_s;
+static atomic_int wait_s; /* ARMCI may begin again while the thread looks */
 
 /* "died", or "ended" */
 static const char *what_became_of(int r)
