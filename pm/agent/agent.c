@@ -20,12 +20,32 @@
 #include <unistd.h>
 
 enum {
-    JOIN_LEASE_MS = 60000,   /* from our start to MSG_START */
+    JOIN_LEASE_MS = 60000,   /* from our start to MSG_CONFIG */
     TERM_GRACE_MS = 1000,    /* from SIGTERM to SIGKILL */
     FORCE_MS = 2000,         /* from SIGKILL to going without those that are left */
     DEPART_MS = 2000,        /* for the nodes that we have started to end */
     BACKLOG_BYTES = 1 << 20, /* recent output kept for keelctl attach */
 };
+
+uv_poll_t *agent_watch(struct daemon *a, int fd, uv_poll_cb ready)
+{
+    uv_poll_t *watch = pm_alloc(sizeof *watch);
+    uv_poll_init(&a->loop, watch, fd);
+    watch->data = a;
+    uv_poll_start(watch, UV_READABLE, ready);
+    return watch;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void agent_unwatch(uv_poll_t *watch)
+{
+    if (watch)
+        uv_close((uv_handle_t *)watch, free_handle);
+}
 
 /* ---- what others see ---- */
 
@@ -302,23 +322,35 @@ static bool plane_open(struct daemon *a, struct plane_blob *blob)
         plane_not_opened(a, status, error);
         return false;
     }
-    uv_poll_init(&a->loop, &a->plane_wake, plane_wake_fd(a->plane));
-    a->plane_wake.data = a;
-    uv_poll_start(&a->plane_wake, UV_READABLE, plane_woken);
+    a->plane_wake = agent_watch(a, plane_wake_fd(a->plane), plane_woken);
     return true;
 }
 
 /* ---- messages from keelrun ---- */
 
+/* It was started as another one, in whose place nobody else has come, or with more between. */
+static void become_node(struct daemon *a, int node)
+{
+    char who[32];
+    if (node == a->launch.node)
+        return;
+    a->launch.node = node;
+    snprintf(who, sizeof who, "keeld node %d", node);
+    log_init(who);
+    agent_console_close(a);
+    if (!agent_console_open(a))
+        log_warn("no console socket: keelctl will not find this node");
+}
+
 static bool job_from_json(struct daemon *a, const json_t *m)
 {
     struct agent_job *job = &a->job;
-    long long standbys, launcher, starts, window, port, console_s;
+    long long standbys, launcher, starts, window, port, console_s, node, round;
     size_t secret_len = 0;
     *job = (struct agent_job){.secret = job->secret};
     if (!settings_decode(&job->settings, json_object_get(m, "settings")) ||
-        a->launch.node >= job->settings.nodes + job->settings.spares ||
-        !codec_int(m, "standbys", 0, LAYOUT_MAX_RANKS, &standbys) ||
+        !codec_int(m, "node", 0, job->settings.nodes + job->settings.spares - 1, &node) ||
+        !codec_int(m, "round", 0, INT32_MAX, &round) || !codec_int(m, "standbys", 0, LAYOUT_MAX_RANKS, &standbys) ||
         !codec_int(m, "launcher_pid", 0, INT32_MAX, &launcher) ||
         !codec_int(m, "starts", 0, LAYOUT_MAX_NODES, &starts) ||
         !codec_int(m, "window", OUTPUT_WINDOW, OUTPUT_WINDOW_MAX, &window) ||
@@ -333,6 +365,8 @@ static bool job_from_json(struct daemon *a, const json_t *m)
     job->window = (int)window;
     job->console_port = (int)port;
     job->console_s = (int)console_s;
+    job->round = (int)round;
+    become_node(a, (int)node);
     job->argv = codec_to_strings(json_object_get(m, "argv"));
     job->env = codec_to_strings(json_object_get(m, "env"));
     char **cwd = codec_to_strings(json_object_get(m, "cwd"));
@@ -371,26 +405,56 @@ void agent_configure(struct daemon *a)
     struct plane_blob blob = {0};
     if (!plane_open(a, &blob))
         return;
-    if (!agent_console_listen(a)) {
+    if (!a->listener_port && !agent_console_listen(a)) {
         agent_fail(a, 1, "no listener for the other nodes");
         return;
     }
-    json_t *ready = json_pack("{s:o, s:s, s:i}", "blob", codec_blob(blob.bytes, blob.len), "host", a->self_host, "port",
-                              a->listener_port);
+    json_t *ready = json_pack("{s:i, s:o, s:s, s:i}", "round", a->job.round, "blob", codec_blob(blob.bytes, blob.len),
+                              "host", a->self_host, "port", a->listener_port);
     if (a->launch.join)
         agent_join_ready(a, ready);
     else
         agent_link_send_json(a, MSG_READY, ready);
 }
 
+static void job_free(struct agent_job *job)
+{
+    settings_free(&job->settings);
+    free(job->argv);
+    free(job->env);
+    free(job->cwd);
+}
+
+/* The job is another one than was said, for somebody did not come. */
+static void start_over(struct daemon *a)
+{
+    agent_unwatch(a->plane_wake);
+    a->plane_wake = NULL;
+    plane_destroy(a->plane);
+    a->plane = NULL;
+    free(a->view_rank_node);
+    free(a->view_alive);
+    a->view_rank_node = NULL;
+    a->view_alive = NULL;
+    job_free(&a->job);
+    a->state = AGENT_JOINING;
+}
+
 static void on_config(struct daemon *a, const json_t *m)
 {
-    if (a->state != AGENT_JOINING || !job_from_json(a, m)) {
+    bool first = a->state == AGENT_JOINING;
+    if (a->state >= AGENT_RUNNING)
+        return; /* it cannot take part, and has said so */
+    if (!first)
+        start_over(a);
+    uv_timer_stop(&a->lease); /* from here on it is keelrun who waits */
+    if (!job_from_json(a, m)) {
         log_error("keelrun sent a job description that does not make sense");
         leave(a, 1);
         return;
     }
-    agent_output_widen(a, a->job.window);
+    if (first)
+        agent_output_widen(a, a->job.window);
     agent_configure(a);
 }
 
@@ -507,12 +571,14 @@ void agent_run_frame(struct daemon *a, uint8_t type, const uint8_t *body, size_t
         on_fault(a, m);
     else if (type == MSG_SIGNAL)
         on_signal(a, m);
+    else if (type == MSG_REFUSED)
+        agent_link_refused(a, json_string_value(json_object_get(m, "why")));
     json_decref(m);
 }
 
 static void join_lease_passed(uv_timer_t *timer)
 {
-    log_error("the job did not start in time");
+    log_error("keelrun did not answer in time");
     agent_depart(timer->data, 1);
 }
 
@@ -529,10 +595,7 @@ static void agent_free(struct daemon *a)
     backlog_free(&a->backlog);
     link_free(&a->link);
     bytes_free(&a->log_lines.held);
-    settings_free(&a->job.settings);
-    free(a->job.argv);
-    free(a->job.env);
-    free(a->job.cwd);
+    job_free(&a->job);
     free(a->view_rank_node);
     free(a->view_alive);
     free(a->over_why);

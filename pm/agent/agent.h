@@ -3,6 +3,8 @@
  *   JOINING --CONFIG--> CONFIGURED --START--> RUNNING --job over--> ENDING --processes gone--> OVER --BYE, or lease-->
  * exit
  *
+ * CONFIG may come again before START, where others did not come: everything that it had made is made anew, perhaps as another node.
+ *
  * Losing keelrun before START ends the agent; after START it changes nothing but where the output goes, and when: agent_link.c. */
 #ifndef KEEL_PM_AGENT_H
 #define KEEL_PM_AGENT_H
@@ -37,6 +39,7 @@ struct agent_job {   /* MSG_CONFIG */
     int standbys;      /* processes of a spare node */
     int launcher_pid;  /* where the starter runs */
     int starts;        /* nodes that it may be asked to start */
+    int round;         /* which description of the job it is */
     int window;        /* how much output of each stream may be sent ahead */
     int console_port;  /* of keelrun's host, where a connection that broke is made again */
     long long console; /* which one of keelrun's consoles ours is: nobody else knows it */
@@ -94,7 +97,7 @@ struct daemon {
     bool stopped;     /* the node's processes are */
 
     struct plane *plane;
-    uv_poll_t plane_wake;
+    uv_poll_t *plane_wake;
     uint64_t epoch;
     int *view_rank_node;
     bool *view_alive;
@@ -124,7 +127,7 @@ struct daemon {
     struct lines log_lines;
     struct backlog backlog;
     int console_fd; /* unix socket for keelctl */
-    uv_poll_t console_watch;
+    uv_poll_t *console_watch;
     uv_tcp_t listener; /* on the job's interface, for agents */
     int listener_port;
     struct agent_peer *peers;
@@ -148,6 +151,10 @@ struct daemon {
 int agent_run(const struct agent_launch *launch, pid_t stub_pid);
 
 /* agent.c: for the other agent_*.c files */
+/* Calls ready when fd can be read. */
+uv_poll_t *agent_watch(struct daemon *a, int fd, uv_poll_cb ready);
+/* NULL is allowed. Before fd is closed. */
+void agent_unwatch(uv_poll_t *watch);
 void agent_event(struct daemon *a, const char *event, json_t *members); /* takes members; may be NULL */
 /* This node cannot take part: tell keelrun and end. */
 void agent_fail(struct daemon *a, int code, const char *why);
@@ -173,6 +180,8 @@ void agent_link_begin(struct daemon *a);
 /* To keelrun, now or when it is in reach again; to nobody if it is gone. */
 void agent_link_send(struct daemon *a, uint8_t type, const void *body, size_t len);
 void agent_link_send_json(struct daemon *a, uint8_t type, json_t *body); /* takes body */
+/* MSG_REFUSED */
+void agent_link_refused(struct daemon *a, const char *why);
 /* All has been said but MSG_OVER: keelrun is waited for. */
 void agent_link_over(struct daemon *a);
 

@@ -227,10 +227,8 @@ bool agent_console_open(struct daemon *a)
         return false;
     }
     a->console_fd = fd;
-    uv_poll_init(&a->loop, &a->console_watch, fd);
-    a->console_watch.data = a;
-    uv_poll_start(&a->console_watch, UV_READABLE, console_ready);
-    uv_unref((uv_handle_t *)&a->console_watch);
+    a->console_watch = agent_watch(a, fd, console_ready);
+    uv_unref((uv_handle_t *)a->console_watch);
     return true;
 }
 
@@ -265,6 +263,8 @@ void agent_console_over(struct daemon *a)
 
 void agent_console_close(struct daemon *a)
 {
+    agent_unwatch(a->console_watch);
+    a->console_watch = NULL;
     if (a->console_fd >= 0)
         close(a->console_fd);
     a->console_fd = -1;

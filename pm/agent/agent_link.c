@@ -155,6 +155,14 @@ static void first_open(struct wire_conn *c)
                              (int)getpid(), "stub_pid", (int)a->stub_pid, "hostname", name));
 }
 
+void agent_link_refused(struct daemon *a, const char *why)
+{
+    char line[256];
+    snprintf(line, sizeof line, "not admitted: %s", why ? why : "keelrun does not say why");
+    say_outside(a, line);
+    agent_depart(a, 1);
+}
+
 /* ---- further ones ---- */
 
 static void resume(struct daemon *a)

@@ -84,9 +84,8 @@ static const char *node_name(const struct job *j, int node, char *buffer, size_t
     return news_node(&j->news, node, buffer, (unsigned)size);
 }
 
-static void tell_news(void *user, const char *line)
+void job_tell(struct job *j, const char *line)
 {
-    struct job *j = user;
     /* with abort the end of the job says it all */
     if (!j->options->quiet && j->options->job.on_failure != VIEW_ABORT)
         job_say(j, "%s", line);
@@ -229,7 +228,7 @@ static void use_force(struct job *j)
     end_if_all_gone(j);
 }
 
-static void stop(struct job *j, int code, const char *why)
+void job_stop(struct job *j, int code, const char *why)
 {
     bool started = j->phase == JOB_RUNNING;
     decide(j, code, why);
@@ -246,7 +245,7 @@ static void stop(struct job *j, int code, const char *why)
 void job_reader_gone(struct job *j)
 {
     if (j->phase == JOB_RUNNING)
-        stop(j, 128 + SIGPIPE, NULL);
+        job_stop(j, 128 + SIGPIPE, NULL);
     else if (j->code == 0)
         j->code = 128 + SIGPIPE, j->decided = j->final = true;
 }
@@ -254,7 +253,7 @@ void job_reader_gone(struct job *j)
 void job_output_lost(struct job *j, const char *why)
 {
     if (j->phase == JOB_RUNNING)
-        stop(j, 1, why);
+        job_stop(j, 1, why);
     else
         job_say(j, "%s", why);
 }
@@ -275,7 +274,7 @@ static void closing_passed(uv_timer_t *timer)
 /* An agent on this machine that did not end in order: frozen, or broken. The pidfd cannot name another process. */
 static void kill_agents(struct job *j)
 {
-    for (int i = 0; i < j->total; i++)
+    for (int i = 0; i < j->all; i++)
         if (j->nodes[i].phase == NODE_LOST && j->nodes[i].agent_fd >= 0)
             (void)process_signal(j->nodes[i].agent_fd, SIGKILL);
 }
@@ -354,30 +353,26 @@ static void doubt(struct job *j, int node)
 
 /* ---- messages from agents ---- */
 
-static void send_config(struct job *j, int node)
-{
-    const struct options *o = j->options;
-    char cwd[4096];
-    char *const cwd_list[] = {getcwd(cwd, sizeof cwd) ? cwd : "/", NULL};
-    json_t *m = json_pack("{s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i}", "settings", settings_encode(&o->job),
-                          "standbys", layout_max_per_node(o->job.rank_node, o->job.ranks), "launcher_pid",
-                          (int)launch_launcher_pid(j->launch, node), "secret", codec_blob(j->secret, SESSION_SECRET),
-                          "argv", codec_strings(o->program), "env", codec_strings(environ), "cwd",
-                          codec_strings(cwd_list), "starts", launch_handed_most(j->launch), "window", j->window);
-    json_object_set_new(m, "console_port", json_integer(j->console_port));
-    json_object_set_new(m, "console", json_integer(j->nodes[node].console));
-    json_object_set_new(m, "console_s", json_integer(j->options->console_s));
-    job_send_json(j, node, MSG_CONFIG, m);
-}
-
 static void tell_restart(struct job *j, int node)
 {
     char line[256], name[128];
-    if (launch_starts(j->launch, node) == 1)
+    if (launch_starts(j->launch, j->nodes[node].started_as) == 1)
         return;
     snprintf(line, sizeof line, "the launcher of %s ended before its agent came and was started again",
              node_name(j, node, name, sizeof name));
-    tell_news(j, line);
+    job_tell(j, line);
+}
+
+/* The job does without it, or has already begun. */
+static void refuse(struct job *j, struct wire_conn *c, int node)
+{
+    char name[128];
+    log_info("%s came too late", node_name(j, node, name, sizeof name));
+    conn_send_json(c, MSG_REFUSED,
+                   json_pack("{s:s}", "why", "it came too late: the job does without it; see keelrun --start-timeout"));
+    strangers_remove(j, c->user);
+    free(c->user);
+    conn_close(c);
 }
 
 /* Of the attempt that counts now. */
@@ -391,9 +386,14 @@ static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
 {
     struct peer *peer = c->user;
     long long node, pid;
+    if (peer->node < 0 && codec_int(m, "node", 0, j->all - 1, &node) &&
+        j->nodes[job_place_of(j, (int)node)].phase == NODE_LOST) {
+        refuse(j, c, job_place_of(j, (int)node));
+        return;
+    }
     const char *version = json_string_value(json_object_get(m, "version"));
-    if (peer->node >= 0 || !codec_int(m, "node", 0, j->total - 1, &node) || !codec_int(m, "pid", 1, INT32_MAX, &pid) ||
-        !holds_ticket(j, c, (int)node) || j->nodes[node].phase != NODE_AWAITED) {
+    if (peer->node >= 0 || !codec_int(m, "node", 0, j->all - 1, &node) || !codec_int(m, "pid", 1, INT32_MAX, &pid) ||
+        !holds_ticket(j, c, (int)node) || j->nodes[job_place_of(j, (int)node)].phase != NODE_AWAITED) {
         log_info("%s: a second or senseless hello, dropped", c->peer);
         if (peer->node < 0) {
             strangers_remove(j, peer);
@@ -405,24 +405,26 @@ static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
         conn_close(c);
         return;
     }
+    int started_as = (int)node;
+    node = job_place_of(j, started_as);
     peer->node = (int)node;
     strangers_remove(j, peer);
     struct job_node *n = &j->nodes[node];
     n->phase = NODE_JOINED;
     job_link_open(j, (int)node, c);
     tell_restart(j, (int)node);
-    n->agent_fd = descendants_open((pid_t)pid, launch_launcher_pid(j->launch, (int)node));
+    n->agent_fd = descendants_open((pid_t)pid, launch_launcher_pid(j->launch, started_as));
     if (!version || strcmp(version, KEEL_VERSION) != 0) {
         char name[128], why[256];
         snprintf(why, sizeof why, "%s has keeld %s, this is keelrun " KEEL_VERSION,
                  node_name(j, (int)node, name, sizeof name), version ? version : "of no version");
-        stop(j, 1, why);
+        job_stop(j, 1, why);
         return;
     }
     if (j->phase != JOB_JOINING)
         return;
-    send_config(j, (int)node);
-    launch_joined(j->launch, (int)node);
+    job_send_config(j, (int)node);
+    launch_joined(j->launch, started_as);
 }
 
 void job_hand_over(struct job *j, int by, int node, const struct start_plan *plan)
@@ -439,7 +441,8 @@ static void on_launched(struct job *j, int by, const json_t *m)
 {
     long long node, pid;
     const char *why = json_string_value(json_object_get(m, "why"));
-    if (!codec_int(m, "node", 0, j->total - 1, &node))
+    by = j->nodes[by].started_as;
+    if (!codec_int(m, "node", 0, j->all - 1, &node))
         return;
     if (why)
         launch_handed_ended(j->launch, by, (int)node, why);
@@ -458,30 +461,37 @@ static void limit_passed(uv_timer_t *timer)
     char why[64];
     struct job *j = timer->data;
     snprintf(why, sizeof why, "the job's time of %d s is over", j->options->timeout_s);
-    stop(j, 124, why);
+    job_stop(j, 124, why);
 }
 
 /* For each node the one whose agent has started it; -1: we. */
 static json_t *starters(const struct job *j)
 {
     json_t *by = json_array();
-    for (int i = 0; i < j->total; i++)
-        json_array_append_new(by, json_integer(launch_by(j->launch, i)));
+    for (int i = 0; i < j->total; i++) {
+        int starter = launch_by(j->launch, j->nodes[i].started_as);
+        json_array_append_new(by, json_integer(starter < 0 ? starter : job_place_of(j, starter)));
+    }
     return by;
 }
 
 static void on_ready(struct job *j, int node, const json_t *m)
 {
+    long long round;
     if (!json_is_string(json_object_get(m, "blob")) || !json_is_string(json_object_get(m, "host")) ||
         !json_is_integer(json_object_get(m, "port"))) {
         log_warn("node %d: a ready message without blob, host or port", node);
         return;
     }
+    if (!codec_int(m, "round", 0, INT32_MAX, &round) || round != j->round)
+        return; /* of a description that does not count any more */
     j->nodes[node].phase = NODE_READY;
     j->nodes[node].ready = json_deep_copy(m);
-    for (int i = 0; i < j->total; i++)
-        if (j->nodes[i].phase != NODE_READY)
-            return;
+    job_start_if_ready(j);
+}
+
+void job_run_now(struct job *j)
+{
     json_t *blobs = json_array(), *peers = json_array();
     for (int i = 0; i < j->total; i++) {
         json_array_append(blobs, json_object_get(j->nodes[i].ready, "blob"));
@@ -710,7 +720,7 @@ static void agent_open(struct wire_conn *c)
     snprintf(why, sizeof why,
              "a second agent, from %s, came with the ticket of %s: somebody else has learned it, and the job ends",
              c->peer, node_name(j, node, name, sizeof name));
-    stop(j, 1, why);
+    job_stop(j, 1, why);
 }
 
 void job_node_gone(struct job *j, int node, const char *why)
@@ -728,11 +738,30 @@ void job_node_gone(struct job *j, int node, const char *why)
 static void lost_before_start(struct job *j, int node, const char *why)
 {
     char name[128], text[256];
-    j->nodes[node].phase = NODE_LOST;
     job_event(j, "agent_lost", json_pack("{s:i, s:s}", "lost", node, "why", why));
     snprintf(text, sizeof text, "%s: its agent ended before the start (%s)", node_name(j, node, name, sizeof name),
              why);
-    stop(j, 1, text);
+    job_node_missing(j, node, text);
+}
+
+void job_moved(struct job *j, int node)
+{
+    struct job_node *n = &j->nodes[node];
+    struct peer *peer = n->conn ? n->conn->user : NULL;
+    n->link.user = n;
+    if (peer)
+        peer->node = node;
+}
+
+void job_drop_connection(struct job *j, int node)
+{
+    struct wire_conn *c = j->nodes[node].conn;
+    if (!c)
+        return;
+    free(c->user);
+    conn_close(c);
+    j->nodes[node].conn = NULL;
+    link_down(&j->nodes[node].link);
 }
 
 static void agent_lost(struct wire_conn *c, const char *why)
@@ -788,10 +817,10 @@ void job_agent_connected(struct job *j, bool again)
     }
 }
 
-void job_launcher_ended(struct job *j, int node, int wait_status, const char *text)
+void job_launcher_ended(struct job *j, int started_as, int wait_status, const char *text)
 {
     char name[128], why[512];
-    int n = 0;
+    int n = 0, node = job_place_of(j, started_as);
     node_name(j, node, name, sizeof name);
     log_info("%s: its launcher ended with status %#x", name, (unsigned)wait_status);
     if (j->nodes[node].phase == NODE_AWAITED && j->phase == JOB_JOINING) {
@@ -801,29 +830,13 @@ void job_launcher_ended(struct job *j, int node, int wait_status, const char *te
         else
             snprintf(why + n, sizeof why - (size_t)n, "its launcher ended with status %d",
                      WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 128 + WTERMSIG(wait_status));
-        j->nodes[node].phase = NODE_LOST;
-        stop(j, 1, why);
+        job_node_missing(j, node, why);
     }
     if (j->phase == JOB_CLOSING && launch_running(j->launch) == 0)
         uv_stop(&j->loop);
 }
 
 /* ---- start ---- */
-
-static void start_passed(uv_timer_t *timer)
-{
-    struct job *j = timer->data;
-    char name[128], why[512];
-    for (int i = 0; i < j->total; i++)
-        if (j->nodes[i].phase == NODE_AWAITED || j->nodes[i].phase == NODE_JOINED) {
-            const char *last = launch_last_line(j->launch, i);
-            snprintf(why, sizeof why, "%s has not %s within %d s%s%s", node_name(j, i, name, sizeof name),
-                     j->nodes[i].phase == NODE_AWAITED ? "joined" : "become ready", j->options->start_timeout_s,
-                     *last ? ": " : "", last);
-            stop(j, 1, why);
-            return;
-        }
-}
 
 void job_interrupted(struct job *j, int signal_number)
 {
@@ -832,40 +845,25 @@ void job_interrupted(struct job *j, int signal_number)
     if (signal_number == SIGQUIT)
         j->end_signal = SIGQUIT;
     if (++j->signals_seen == 1 && j->phase < JOB_ENDING) {
-        stop(j, 128 + signal_number, why);
+        job_stop(j, 128 + signal_number, why);
     } else {
         decide(j, 128 + signal_number, why);
         use_force(j);
     }
 }
 
-static long long console_number(void)
-{
-    uint64_t number;
-    randombytes_buf(&number, sizeof number);
-    return (long long)(number >> 1);
-}
-
 void job_run(struct job *j)
 {
-    j->total = j->options->job.nodes + j->options->job.spares;
-    j->nodes = pm_alloc((size_t)j->total * sizeof *j->nodes);
-    for (int i = 0; i < j->total; i++)
-        j->nodes[i] = (struct job_node){.agent_fd = -1, .console = console_number()};
-    news_init(&j->news, j->options->job.nodes, j->options->job.spares, j->options->job.ranks, j->options->job.rank_node,
-              j->options->hosts.count ? j->options->hosts.names : NULL, tell_news, j);
-    if (j->options->job.degrade_asked)
-        news_keels(&j->news);
     job_signals_begin(j);
     uv_timer_init(&j->loop, &j->deadline);
     uv_timer_init(&j->loop, &j->limit);
     uv_timer_init(&j->loop, &j->doubt);
     job_link_begin(j);
     j->deadline.data = j->limit.data = j->doubt.data = j;
-    uv_timer_start(&j->deadline, start_passed, (uint64_t)j->options->start_timeout_s * 1000, 0);
-    launch_begin(j->launch);
+    job_start_begin(j);
     uv_run(&j->loop, UV_RUN_DEFAULT);
     job_signals_end();
     news_fini(&j->news);
+    free(j->names);
     free(j->why);
 }

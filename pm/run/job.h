@@ -22,6 +22,7 @@ struct asking;
 
 struct job_node {
     enum node_phase phase;
+    int started_as;         /* the number by which launch.h and its agent's HELLO know it */
     struct wire_conn *conn; /* NULL: there is none now */
     struct link link;       /* what is said over it, and over those that follow */
     long long console;      /* with which the agent comes again */
@@ -44,7 +45,7 @@ struct job_line {
 
 struct job {
     uv_loop_t loop;
-    const struct options *options;
+    struct options *options; /* the number of spares is what has come of them */
     uint64_t id;
     uint8_t *secret; /* the job's, SESSION_SECRET bytes: told to those that came with a ticket */
     enum job_phase phase;
@@ -52,8 +53,11 @@ struct job {
     uv_tcp_t console; /* listens for agents whose connection broke, and that know the secret */
     int console_port;
     struct launch *launch;
-    struct job_node *nodes;
-    int total;
+    struct job_node *nodes; /* [all]: first those that take part, by their numbers, then those that did not come */
+    int total, all;
+    char **names; /* of hosts, [all], in the same order; NULL on a bed */
+    int round;    /* of descriptions of the job: a further one when a node did not come */
+    uint64_t round_ms;
     int strangers; /* connections that have not said which node they are */
     struct peer *oldest_stranger, *newest_stranger;
     /* The result. What keelrun decides itself is final and told at once; of what the nodes say the best is told at the
@@ -89,7 +93,7 @@ void job_agent_connected(struct job *j, bool again);
 void job_reader_gone(struct job *j);
 /* Our standard output or error cannot be written: ends the job, whose output would be lost. */
 void job_output_lost(struct job *j, const char *why);
-void job_launcher_ended(struct job *j, int node, int wait_status, const char *text);
+void job_launcher_ended(struct job *j, int started_as, int wait_status, const char *text);
 /* The agent of node `by` is to start another node. */
 void job_hand_over(struct job *j, int by, int node, const struct start_plan *plan);
 
@@ -103,6 +107,26 @@ void job_interrupted(struct job *j, int signal_number);
 void job_signals_begin(struct job *j);
 /* From here on those that end are the system's. */
 void job_signals_end(void);
+
+/* job_start.c */
+/* Nodes are started; each has its time. */
+void job_start_begin(struct job *j);
+void job_news_begin(struct job *j);
+/* The place of a node in nodes, by the number that it was started as. */
+int job_place_of(const struct job *j, int started_as);
+/* It does not come, or its agent has ended before the start: that is the first loss. */
+void job_node_missing(struct job *j, int node, const char *why);
+/* All that come are ready: the job runs; or, if not all came, those that did are told of another one. */
+void job_start_if_ready(struct job *j);
+void job_send_config(struct job *j, int node);
+/* For job_start.c, which decides when. */
+void job_run_now(struct job *j);
+void job_stop(struct job *j, int code, const char *why);
+void job_drop_connection(struct job *j, int node);
+/* The node has another place in nodes than it had. */
+void job_moved(struct job *j, int node);
+/* What befell nodes, if that is to be told. */
+void job_tell(struct job *j, const char *line);
 
 /* job_link.c */
 void job_link_begin(struct job *j);

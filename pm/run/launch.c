@@ -7,6 +7,7 @@
 #include "runtime/base/secret.h"
 
 #include <sodium.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,8 @@ struct start { /* of a node */
     uv_timer_t again;
     bool waiting; /* started, and not joined */
     bool joined, given_up;
-    pid_t pid; /* of the launcher */
+    pid_t pid;         /* of the launcher */
+    uint64_t begun_ms; /* of the loop; 0: not yet */
     /* once it has joined, as one that starts others */
     int room, asked;
 };
@@ -173,6 +175,8 @@ static void start_here(struct launch *l, int node)
     if (l->plan.netns)
         env[kept++] = (char *)bed_netns_variable(l->plan.netns);
     make_plan(l, node, &plan);
+    if (!s->begun_ms)
+        s->begun_ms = uv_now(l->loop);
     if (!s->waiting)
         l->waiting++;
     s->waiting = true;
@@ -265,6 +269,7 @@ static void hand_over(struct launch *l, int by, int node)
     struct start_plan plan;
     make_plan(l, node, &plan);
     s->by = by;
+    s->begun_ms = uv_now(l->loop);
     s->waiting = true;
     l->starts[by].room--;
     l->starts[by].asked++;
@@ -318,6 +323,28 @@ void launch_handed_ended(struct launch *l, int by, int node, const char *text)
     l->starts[by].room = 0;
     start_ours(l, node);
     launch_begin(l);
+}
+
+void launch_give_up(struct launch *l, int node)
+{
+    struct start *s = &l->starts[node];
+    s->given_up = true;
+    s->room = 0;
+    uv_timer_stop(&s->again);
+    settle(l, s);
+    if (s->by == OURS)
+        hydra_signal(&s->hydra, SIGTERM);
+    for (int i = 0; i < l->total && !l->stopped; i++)
+        if (l->starts[i].by == node && l->starts[i].waiting) {
+            settle(l, &l->starts[i]);
+            start_ours(l, i);
+        }
+    launch_begin(l);
+}
+
+uint64_t launch_begun_ms(const struct launch *l, int node)
+{
+    return l->starts[node].begun_ms;
 }
 
 int launch_handed_most(const struct launch *l)

@@ -38,6 +38,10 @@ void launch_joined(struct launch *l, int node);
 /* What the agent of node `by` said of the launcher that it was to run for a node: its pid; that it ended. */
 void launch_handed_started(struct launch *l, int by, int node, pid_t pid);
 void launch_handed_ended(struct launch *l, int by, int node, const char *text);
+/* The job does without the node. What its agent was to start is started from here. */
+void launch_give_up(struct launch *l, int node);
+/* When its start began, by the loop's clock; 0: it has not. */
+uint64_t launch_begun_ms(const struct launch *l, int node);
 /* How many nodes one agent may be asked to start. */
 int launch_handed_most(const struct launch *l);
 pid_t launch_launcher_pid(const struct launch *l, int node);

@@ -17,7 +17,7 @@ struct options {
     const char *launcher, *launcher_exec;
     const char *event_log;
     bool label, quiet;
-    int start_timeout_s; /* for all nodes to have joined */
+    int start_timeout_s; /* that each node has to come and to be ready */
     int console_s;       /* how long output waits for us where we are out of reach */
     int timeout_s;       /* for the job; 0: none */
     char **program;      /* with its arguments, NULL-terminated */

@@ -6,7 +6,7 @@
 enum message {
     /* agent -> keelrun */
     MSG_HELLO = 1, /* json: version, node, pid, stub_pid, hostname */
-    MSG_READY = 2, /* json: blob (base64), host, port: the plane and the agent listen */
+    MSG_READY = 2, /* json: round, blob (base64), host, port: the plane and the agent listen */
     MSG_OUTPUT =
         3, /* node, rank (-1: the agent itself or an idle spare), stream (1 out, 2 err), bytes; see OUTPUT_WINDOW */
     MSG_EVENT = 4,       /* one JSON line for the event log */
@@ -23,7 +23,7 @@ enum message {
     MSG_LOST = 15,     /* json: bytes: output that was not kept while keelrun was out of reach for too long */
 
     /* keelrun -> agent */
-    MSG_CONFIG = 32, /* json: the job; see launch.md */
+    MSG_CONFIG = 32, /* json: the job; see launch.md. Again, with another round, if a node did not come */
     MSG_START = 33,  /* json: blobs [base64 ..], peers [{host, port} ..], in node order */
     MSG_STDIN = 34,  /* bytes for rank 0; no bytes: end of file */
     MSG_STOP =

@@ -1,0 +1,210 @@
+/* Who takes part. Each node has its time to come and to be ready. One that does not is the job's first loss: if enough others are there it is left out,
+ * and the numbers close up.
+ *
+ *   AWAITED --HELLO--> JOINED --READY--> READY      of each node
+ *      `-- its launcher ends, its agent dies, its time is over --> LOST
+ *
+ *   when nobody is AWAITED or JOINED:   all READY: START
+ *                                       else the last ones take the numbers of those that are missing, and all are told of the job as it is now:
+ *                                       CONFIG, the next round, JOINED
+ *
+ * So a spare becomes the node whose place it takes, rank 0's too, and nothing in the job knows that there was another one. */
+#include "pm/run/job.h"
+
+#include "pm/wire/codec.h"
+#include "pm/wire/settings.h"
+#include "runtime/base/log.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOOK_MS = 200 };
+
+static void tell(void *user, const char *line)
+{
+    job_tell(user, line);
+}
+
+void job_news_begin(struct job *j)
+{
+    const struct job_settings *s = &j->options->job;
+    news_init(&j->news, s->nodes, s->spares, s->ranks, s->rank_node, j->names, tell, j);
+    if (s->degrade_asked)
+        news_keels(&j->news);
+}
+
+int job_place_of(const struct job *j, int started_as)
+{
+    int i = 0;
+    while (i < j->all - 1 && j->nodes[i].started_as != started_as)
+        i++;
+    return i;
+}
+
+void job_send_config(struct job *j, int node)
+{
+    const struct options *o = j->options;
+    char cwd[4096];
+    char *const cwd_list[] = {getcwd(cwd, sizeof cwd) ? cwd : "/", NULL};
+    json_t *m = json_pack("{s:o, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:i}", "settings", settings_encode(&o->job),
+                          "standbys", layout_max_per_node(o->job.rank_node, o->job.ranks), "launcher_pid",
+                          (int)launch_launcher_pid(j->launch, j->nodes[node].started_as), "secret",
+                          codec_blob(j->secret, SESSION_SECRET), "argv", codec_strings(o->program), "env",
+                          codec_strings(environ), "cwd", codec_strings(cwd_list), "starts",
+                          launch_handed_most(j->launch), "window", j->window);
+    json_object_set_new(m, "node", json_integer(node));
+    json_object_set_new(m, "round", json_integer(j->round));
+    json_object_set_new(m, "console_port", json_integer(j->console_port));
+    json_object_set_new(m, "console", json_integer(j->nodes[node].console));
+    json_object_set_new(m, "console_s", json_integer(j->options->console_s));
+    job_send_json(j, node, MSG_CONFIG, m);
+}
+
+/* ---- who is missing ---- */
+
+static int count_left(const struct job *j)
+{
+    int left = 0;
+    for (int i = 0; i < j->total; i++)
+        left += j->nodes[i].phase != NODE_LOST;
+    return left;
+}
+
+void job_node_missing(struct job *j, int node, const char *why)
+{
+    const struct options *o = j->options;
+    char line[600];
+    if (j->phase != JOB_JOINING || j->nodes[node].phase == NODE_LOST)
+        return;
+    j->nodes[node].phase = NODE_LOST;
+    job_drop_connection(j, node);
+    if (count_left(j) < o->job.nodes || o->job.on_failure == VIEW_ABORT) {
+        job_stop(j, 1, why);
+        return;
+    }
+    snprintf(line, sizeof line, "%s; %s", why,
+             node < o->job.nodes ? "a spare takes its place" : "the job starts without this spare");
+    job_tell(j, line);
+    job_event(j, "node_missing", json_pack("{s:i, s:o}", "about", node, "why", codec_text(why)));
+    launch_give_up(j->launch, j->nodes[node].started_as);
+    job_start_if_ready(j);
+}
+
+static void swap(struct job *j, int a, int b)
+{
+    struct job_node n = j->nodes[a];
+    j->nodes[a] = j->nodes[b];
+    j->nodes[b] = n;
+    if (j->names) {
+        char *name = j->names[a];
+        j->names[a] = j->names[b];
+        j->names[b] = name;
+    }
+}
+
+/* Whom the user's file names may not be there any more. */
+static void forget_watchers(struct job *j)
+{
+    struct job_settings *s = &j->options->job;
+    if (s->topology != MEMBER_FILE)
+        return;
+    s->topology = MEMBER_RING;
+    s->edge_count = 0;
+    job_tell(j, "the nodes watch each other in a ring: the file of --topology is for all of them");
+}
+
+/* The last ones take the places of those that are missing; these come behind. */
+static void close_up(struct job *j)
+{
+    int left = count_left(j), last = j->total - 1;
+    for (int i = 0; i < left; i++) {
+        if (j->nodes[i].phase != NODE_LOST)
+            continue;
+        while (j->nodes[last].phase == NODE_LOST)
+            last--;
+        swap(j, i, last--);
+    }
+    j->options->job.spares = left - j->options->job.nodes;
+    j->total = left;
+    forget_watchers(j);
+    news_fini(&j->news);
+    job_news_begin(j);
+}
+
+static void next_round(struct job *j)
+{
+    close_up(j);
+    j->round++;
+    j->round_ms = uv_now(&j->loop);
+    for (int i = 0; i < j->total; i++) {
+        struct job_node *n = &j->nodes[i];
+        json_decref(n->ready);
+        n->ready = NULL;
+        n->phase = NODE_JOINED;
+        job_moved(j, i);
+        job_send_config(j, i);
+    }
+}
+
+void job_start_if_ready(struct job *j)
+{
+    for (int i = 0; i < j->total; i++)
+        if (j->nodes[i].phase == NODE_AWAITED || j->nodes[i].phase == NODE_JOINED)
+            return;
+    if (j->phase != JOB_JOINING)
+        return;
+    if (count_left(j) < j->total)
+        next_round(j);
+    else
+        job_run_now(j);
+}
+
+/* ---- time ---- */
+
+static bool is_late(const struct job *j, int node)
+{
+    const struct job_node *n = &j->nodes[node];
+    uint64_t begun = j->round ? j->round_ms : launch_begun_ms(j->launch, n->started_as);
+    return (n->phase == NODE_AWAITED || n->phase == NODE_JOINED) && begun &&
+           uv_now(&j->loop) - begun >= (uint64_t)j->options->start_timeout_s * 1000;
+}
+
+static void look(uv_timer_t *timer)
+{
+    struct job *j = timer->data;
+    char name[128], why[512];
+    for (int i = 0; i < j->total && j->phase == JOB_JOINING; i++) {
+        if (!is_late(j, i))
+            continue;
+        const char *last = launch_last_line(j->launch, j->nodes[i].started_as);
+        snprintf(why, sizeof why, "%s has not %s within %d s%s%s", news_node(&j->news, i, name, sizeof name),
+                 j->nodes[i].phase == NODE_AWAITED ? "joined" : "become ready", j->options->start_timeout_s,
+                 *last ? ": " : "", last);
+        job_node_missing(j, i, why);
+    }
+}
+
+static long long console_number(void)
+{
+    uint64_t number;
+    randombytes_buf(&number, sizeof number);
+    return (long long)(number >> 1);
+}
+
+void job_start_begin(struct job *j)
+{
+    const struct options *o = j->options;
+    j->total = j->all = o->job.nodes + o->job.spares;
+    j->nodes = pm_alloc((size_t)j->all * sizeof *j->nodes);
+    for (int i = 0; i < j->all; i++)
+        j->nodes[i] = (struct job_node){.started_as = i, .agent_fd = -1, .console = console_number()};
+    if (o->hosts.count) {
+        j->names = pm_alloc((size_t)j->all * sizeof *j->names);
+        memcpy(j->names, o->hosts.names, (size_t)j->all * sizeof *j->names);
+    }
+    job_news_begin(j);
+    uv_timer_start(&j->deadline, look, LOOK_MS, LOOK_MS);
+    launch_begin(j->launch);
+}
