@@ -105,6 +105,9 @@ struct link {
     int rank;                                    /* -1: to the node's agent; else to a rank, part of a struct direct */
     struct way way;                              /* the own agent's is up, and not this module's to make */
     uint64_t check_at;                           /* when the agent was last asked about the node */
+    struct tp_moved moved;                       /* there, when it was last looked at, */
+    uint64_t came_at, went_at;                   /* and when that had last changed: lived time, as the next one */
+    uint64_t looked_at;                          /* when that was last looked at */
     uint64_t notes[NOTES_MAX / 64];              /* bit set: in use */
     uint64_t given_up[GIVEN_UP][NOTES_MAX / 64]; /* of these, by what was given up: client.given_up */
 };
@@ -253,6 +256,8 @@ void link_drop(struct client *c, int node);
 /* What this rank says at the start of a connection, to an agent (link.c) or to a rank (direct.c). Returns its bytes. */
 size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out);
 void link_ask_agent(struct client *c, int node, uint64_t now);
+/* An answer of the node's agent is missing: does anything move? */
+void link_look(struct client *c, int node);
 int link_note_take(struct link *l); /* -1: none is free */
 void link_note_free(struct client *c, struct link *l, int note);
 /* It is given back with the others of client.given_up[which]. */

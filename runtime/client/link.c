@@ -7,7 +7,12 @@
 #include "runtime/channel/hello.h"
 #include "runtime/client/client.h"
 
-enum { ASK_EVERY_NS = 200000000 };
+enum {
+    ASK_EVERY_NS = 200000000,
+    LOOK_EVERY_NS = 20000000,
+    STILL_PART = 4, /* of the time-out, and at least so long: */
+    STILL_MIN_NS = 250000000,
+};
 
 void link_ask_agent(struct client *c, int node, uint64_t now)
 {
@@ -17,6 +22,40 @@ void link_ask_agent(struct client *c, int node, uint64_t now)
     l->check_at = now;
     struct control r = {.type = CONTROL_CHECK, .slot = node};
     (void)c->env.tell(c->env.user, &r); /* asked again, if it was lost */
+}
+
+/* Nothing has moved for that long on a connection on which something is to come. */
+static bool is_still(struct client *c, struct link *l, uint64_t still)
+{
+    struct tp_moved moved;
+    bool anew = c->lived_ns - l->looked_at >= still; /* nobody was waiting */
+    if (!tp_moved(l->way.ep, &moved))
+        return false;
+    if (moved.received != l->moved.received || anew)
+        l->came_at = c->lived_ns;
+    if ((moved.pending && moved.taken != l->moved.taken) || anew)
+        l->went_at = c->lived_ns;
+    l->moved = moved;
+    return c->lived_ns - l->came_at >= still && (!moved.pending || c->lived_ns - l->went_at >= still);
+}
+
+/* An answer is missing, the node lives, and nothing moves on the connection, or it does not come up: somebody sleeps who has something to send, or
+ * waits for what has got lost. What is on its way is asked for again over another connection, as when one breaks. A connection that moves,
+ * however slowly, stays. */
+void link_look(struct client *c, int node)
+{
+    struct link *l = &c->link[node];
+    uint64_t still = c->timeout_ns / STILL_PART > STILL_MIN_NS ? c->timeout_ns / STILL_PART : STILL_MIN_NS;
+    if (node == c->node || l->way.state == WAY_DOWN || c->lived_ns - l->looked_at < LOOK_EVERY_NS)
+        return;
+    bool drop = l->way.state == WAY_UP ? is_still(c, l, still) : c->lived_ns - l->came_at >= still;
+    l->looked_at = c->lived_ns;
+    if (!drop)
+        return;
+    log_warn_some("node %d has not answered for %llu ms, and nothing moves on the connection to it: asking again over "
+                  "another one",
+                  node, (unsigned long long)(still / KEEL_NS_PER_MS));
+    link_drop(c, node);
 }
 
 int link_note_take(struct link *l)
@@ -93,7 +132,7 @@ struct tp_ep *link_up(struct client *c, int node, uint64_t now)
     if (l->way.state == WAY_UP)
         return l->way.ep;
     if (l->way.state == WAY_DOWN && atomic_load_explicit(&n->alive, memory_order_acquire))
-        (void)way_try(&l->way, &c->ways, &n->addr, l, now);
+        l->came_at = way_try(&l->way, &c->ways, &n->addr, l, now) ? c->lived_ns : l->came_at;
     if (l->way.state == WAY_DOWN && l->way.retry_at < c->retry_at)
         c->retry_at = l->way.retry_at;
     return NULL;
@@ -124,6 +163,7 @@ void link_event(struct link *l, const struct tp_event *e, uint64_t now)
     switch (e->type) {
     case TP_CONNECTED:
         way_connected(&l->way, &c->ways, now);
+        l->looked_at = l->came_at = l->went_at = c->lived_ns;
         op_link_up(c, l->node);
         courier_link_up(c, l->node, now);
         break;

@@ -79,14 +79,22 @@ static void see_view(struct client *c)
         op_given_up_done(c);
 }
 
+static void ask_node(struct client *c, int node, uint64_t now)
+{
+    link_ask_agent(c, node, now);
+    link_look(c, node);
+}
+
 static void ask_about(struct client *c, const struct op *op, uint64_t now)
 {
     if (c->lived_ns - op->started <= ASK_AFTER_NS)
         return;
     for (const struct piece *p = op->pieces; p; p = p->sibling)
-        link_ask_agent(c, p->node, now);
+        ask_node(c, p->node, now);
+    for (int i = 0; i < op->notes; i++)
+        link_look(c, op->note[i].node);
     for (int leg = 0; op->planned && !op->pieces && leg < op->plan.legs; leg++)
-        link_ask_agent(c, op->plan.leg[leg].node, now);
+        ask_node(c, op->plan.leg[leg].node, now);
 }
 
 /* The node whose answer is missing, or to which there was no way; -1: it had no plan, or it was not its turn. */

@@ -268,6 +268,11 @@ static bool inject_room(const struct tp_ep *tp_ep)
     return STAILQ_EMPTY(&ep->out) && tp_room(ep->inner);
 }
 
+static bool inject_moved(const struct tp_ep *tp_ep, struct tp_moved *moved)
+{
+    return tp_moved(((const struct inject_ep *)tp_ep)->inner, moved);
+}
+
 /* What has not left yet will not. */
 static void fail_waiting(struct inject_ep *ep)
 {
@@ -520,6 +525,7 @@ static const struct tp_table tp_inject = {
     .write = inject_write,
     .read = inject_read,
     .room = inject_room,
+    .moved = inject_moved,
     .poll = inject_poll,
     .wait_fd = inject_wait_fd,
     .arm = inject_arm,

@@ -480,6 +480,7 @@ const struct tp_table tp_ofi = {
     .write = ofi_write,
     .read = ofi_read,
     .room = ofi_room,
+    .moved = ofi_sock_moved,
     .poll = ofi_poll,
     .wait_fd = ofi_wait_fd,
     .arm = ofi_arm,

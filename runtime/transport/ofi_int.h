@@ -124,7 +124,8 @@ struct ofi_ep {
     uint32_t inflight_count, injected, reads;
     uint64_t copied;    /* bytes in copybufs */
     bool provider_down; /* the provider has ended it and flushed its transfers */
-    bool watched;       /* tcp: its socket is in tp->room_fd */
+    bool watched;       /* tcp: its socket is in tp->room_fd, */
+    int socket;         /* and this one */
     bool hidden;        /* RDMA: came in, and the caller has not accepted it */
     uint64_t since_ns;  /* it came */
     struct tp_connreq *req;
@@ -294,6 +295,7 @@ void ofi_sock_setup_connecting(struct ofi_ep *ep);
 bool ofi_sock_setup_accepted(struct ofi_ep *ep, const struct sockaddr_in6 *peer);
 /* It is up: room in its socket wakes who sleeps. False if it cannot be watched. */
 bool ofi_sock_watch(struct ofi_ep *ep);
+bool ofi_sock_moved(const struct tp_ep *tp_ep, struct tp_moved *moved);
 /* Before the last look: what made room until now wakes nobody. */
 void ofi_sock_forget_room(const struct ofi_tp *tp);
 /* shutdown(2) on the ep's socket, behind the provider's back; false if it was not found */

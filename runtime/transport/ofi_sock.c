@@ -97,6 +97,7 @@ void ofi_sock_mute(struct ofi_tp *tp)
 static bool watch(struct ofi_ep *ep, int fd)
 {
     struct epoll_event event = {.events = EPOLLOUT | EPOLLET};
+    ep->socket = fd;
     ep->watched = epoll_ctl(ofi_tp_of_ep(ep)->room_fd, EPOLL_CTL_ADD, fd, &event) == 0;
     return ep->watched;
 }
@@ -219,6 +220,12 @@ bool ofi_sock_watch(struct ofi_ep *ep)
         return true;
     int fd = socket_of(ep);
     return fd >= 0 && watch(ep, fd);
+}
+
+bool ofi_sock_moved(const struct tp_ep *tp_ep, struct tp_moved *moved)
+{
+    const struct ofi_ep *ep = (const struct ofi_ep *)tp_ep;
+    return ep->watched && ep->fid && ep->state == EP_UP && sock_moved(ep->socket, moved);
 }
 
 bool ofi_sock_shutdown(struct ofi_ep *ep)

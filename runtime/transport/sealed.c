@@ -123,6 +123,7 @@ static const struct tp_table tp_sealed = {
     .unreg = sealed_unreg,
     .send = sealed_send,
     .room = sealed_room,
+    .moved = sealed_moved,
     .write = sealed_write,
     .read = sealed_read,
     .poll = sealed_poll,

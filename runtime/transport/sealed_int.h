@@ -127,6 +127,7 @@ void sealed_mark(struct sealed_ep *ep);
 void sealed_push(struct sealed_ep *ep);
 struct job *sealed_job_new(enum frame_type type, struct tp_op *op, const void *memory, size_t len, size_t room);
 bool sealed_room(const struct tp_ep *ep);
+bool sealed_moved(const struct tp_ep *ep, struct tp_moved *moved);
 keel_status sealed_send(struct tp_ep *tp_ep, const void *header, size_t hlen, const void *body, size_t len,
                         struct tp_op *op);
 keel_status sealed_write(struct tp_ep *ep, const void *src, size_t len, uint64_t key, uint64_t offset,

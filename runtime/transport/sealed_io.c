@@ -233,6 +233,12 @@ bool sealed_room(const struct tp_ep *tp_ep)
     return TAILQ_EMPTY(&ep->todo) && (ep->state != EP_UP || tp_room(ep->inner));
 }
 
+bool sealed_moved(const struct tp_ep *tp_ep, struct tp_moved *moved)
+{
+    const struct sealed_ep *ep = (const struct sealed_ep *)tp_ep;
+    return ep->state == EP_UP && tp_moved(ep->inner, moved);
+}
+
 static keel_status post_access(struct tp_ep *tp_ep, enum frame_type type, const void *memory, size_t len,
                                struct place place, struct tp_op *op)
 {

@@ -176,6 +176,7 @@ const struct tp_table tp_stream = {
     .mark = stream_mark,
     .reset = stream_reset,
     .room = stream_room,
+    .moved = stream_moved,
     .poll = stream_poll,
     .wait_fd = stream_wait_fd,
     .arm = stream_arm,

@@ -132,6 +132,7 @@ bool stream_flush(struct stream_ep *ep);
 keel_status stream_send(struct tp_ep *tp_ep, const void *header, size_t hlen, const void *body, size_t len,
                         struct tp_op *op);
 bool stream_room(const struct tp_ep *ep);
+bool stream_moved(const struct tp_ep *ep, struct tp_moved *moved);
 bool stream_fill(struct stream_ep *ep);
 int stream_deliver(struct stream_ep *ep, struct tp_event *events, int max);
 void stream_recycle(struct stream_tp *tp);

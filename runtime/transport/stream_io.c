@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "runtime/base/log.h"
+#include "runtime/transport/sock.h"
 
 /* ---- lengths and their marks ---- */
 
@@ -152,6 +153,12 @@ keel_status stream_send(struct tp_ep *tp_ep, const void *header, size_t hlen, co
 bool stream_room(const struct tp_ep *tp_ep)
 {
     return STAILQ_EMPTY(&((const struct stream_ep *)tp_ep)->out);
+}
+
+bool stream_moved(const struct tp_ep *tp_ep, struct tp_moved *moved)
+{
+    const struct stream_ep *ep = (const struct stream_ep *)tp_ep;
+    return ep->state == EP_UP && sock_moved(ep->fd, moved);
 }
 
 /* ---- receiving ---- */

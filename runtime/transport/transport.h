@@ -87,6 +87,12 @@ struct tp_config {
     int connections;      /* ofi: so many must be possible at once; each locks memory if the provider is verbs */
 };
 
+struct tp_moved {
+    uint64_t received; /* bytes */
+    uint64_t taken;    /* bytes of ours, by the peer's system */
+    bool pending;      /* there are more of ours */
+};
+
 struct tp_table {
     const char *name;
     keel_status (*open)(const struct tp_config *config, struct tp **out);
@@ -129,6 +135,9 @@ struct tp_table {
     /* Optional: does the next message go out at once? False: some wait for that in the ep's own queue, or many bytes in the provider's, in
      * copies; it empties in polls. NULL: each does (mem), or it is not known (shm). */
     bool (*room)(const struct tp_ep *ep);
+
+    /* Optional: what has moved on the connection so far. NULL, or false: it is not known. */
+    bool (*moved)(const struct tp_ep *ep, struct tp_moved *moved);
 
     /* Make progress; up to max events. Returns their number. Never blocks. */
     int (*poll)(struct tp *tp, struct tp_event *events, int max);
@@ -178,6 +187,10 @@ static inline keel_status tp_read(struct tp_ep *ep, void *dst, size_t len, uint6
 static inline bool tp_room(const struct tp_ep *ep)
 {
     return !ep->tp->table->room || ep->tp->table->room(ep);
+}
+static inline bool tp_moved(const struct tp_ep *ep, struct tp_moved *moved)
+{
+    return ep->tp->table->moved && ep->tp->table->moved(ep, moved);
 }
 static inline int tp_poll(struct tp *tp, struct tp_event *events, int max)
 {

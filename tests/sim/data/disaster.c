@@ -135,6 +135,16 @@ static void strike(void *arg, uint64_t unused)
     }
 }
 
+enum { STUCK_S = 25 }; /* longer than an operation may take */
+
+static void stick(void *arg, uint64_t unused)
+{
+    (void)unused;
+    struct world *w = arg;
+    if (!w->healing)
+        net_stick(&w->net, some_node(w), 0.5, STUCK_S * SEC);
+}
+
 void disasters_plan(struct world *w)
 {
     struct sched *s = &w->sched;
@@ -142,6 +152,8 @@ void disasters_plan(struct world *w)
         w->setup.script(w);
         return;
     }
+    for (int i = 0; i < w->setup.sticks; i++)
+        sched_at(s, sched_below(s, 30 * MS), stick, w, 0);
     uint64_t at = sched_below(s, 3 * MS);
     for (int i = 0; i < w->setup.disasters; i++) {
         sched_at(s, at, strike, w, 0);

@@ -101,6 +101,26 @@ void net_break(struct net *n, int a, int b, double p)
             }
 }
 
+static void woken(void *arg, uint64_t unused)
+{
+    (void)unused;
+    struct sim_ep *ep = arg;
+    ep->out.stuck = false;
+    if (!ep->out.scheduled && !ep->out.stalled)
+        net_channel_run(ep, 0);
+}
+
+void net_stick(struct net *n, int host, double p, uint64_t ns)
+{
+    for (struct sim_tp *tp = n->tps; tp; tp = tp->next)
+        for (struct sim_ep *ep = tp->eps; tp->host == host && tp->owner->rank < 0 && ep; ep = ep->next)
+            if (!ep->near && ep->state == EP_UP && ep->peer && ep->peer->tp->owner->rank >= 0 && !ep->out.stuck &&
+                sched_chance(n->sched, p)) {
+                ep->out.stuck = true;
+                sched_at(n->sched, n->sched->now + ns, woken, ep, 0);
+            }
+}
+
 uint64_t net_delay(struct net *n)
 {
     uint64_t d = sched_between(n->sched, n->delay_min, 2 * n->delay_max);

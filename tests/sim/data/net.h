@@ -46,6 +46,9 @@ void net_host_off(struct net *n, int host);
 void net_cut(struct net *n, int from, int to, bool cut);
 /* Connections between two hosts break, each with the probability. */
 void net_break(struct net *n, int a, int b, double p);
+/* Connections of agents of a host to ranks deliver nothing for so long in that direction, though both ends live, each with the probability: a wake-up
+ * was lost, and the next one comes then. */
+void net_stick(struct net *n, int host, double p, uint64_t ns);
 /* Is there something to poll? */
 bool net_has_work(const struct tp *tp);
 uint64_t net_delay(struct net *n); /* of a datagram */

@@ -41,6 +41,7 @@ struct channel {
     struct items flying;
     uint64_t delay, ns_per_kib, free_at, last_at;
     bool scheduled, stalled;
+    bool stuck; /* until its end closes, or something wakes it */
     size_t queued;
 };
 
@@ -62,6 +63,7 @@ struct sim_ep {
     bool near, destroyed;
     uint64_t target; /* listener that it asks */
     struct channel out;
+    uint64_t received, taken;
     struct posted *posted;
     const struct region *writes_to; /* found by the key of a write when its first piece came, for the others */
     struct region was;

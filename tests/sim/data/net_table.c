@@ -272,6 +272,13 @@ static int sim_poll(struct tp *base, struct tp_event *events, int max)
     return n;
 }
 
+static bool sim_moved(const struct tp_ep *base, struct tp_moved *moved)
+{
+    const struct sim_ep *ep = (const struct sim_ep *)base;
+    *moved = (struct tp_moved){ep->received, ep->taken, ep->out.flying.first != NULL};
+    return true;
+}
+
 static int sim_wait_fd(struct tp *tp)
 {
     (void)tp;
@@ -304,6 +311,7 @@ const struct tp_table net_table = {
     .send = sim_send,
     .write = sim_write,
     .read = sim_read,
+    .moved = sim_moved,
     .poll = sim_poll,
     .wait_fd = sim_wait_fd,
     .arm = sim_arm,

@@ -69,7 +69,7 @@ static void ep_close(struct sim_ep *ep, keel_status status)
 static void schedule(struct sim_ep *ep)
 {
     struct channel *c = &ep->out;
-    if (c->scheduled || c->stalled || !c->flying.first)
+    if (c->scheduled || c->stalled || c->stuck || !c->flying.first)
         return;
     c->scheduled = true;
     sched_at(ep->tp->net->sched, c->flying.first->at, net_channel_run, ep, 0);
@@ -125,6 +125,7 @@ void net_send_close(struct sim_ep *ep, keel_status status)
 {
     struct item *i = net_item_new(ITEM_CLOSE, ep->peer, 0);
     i->status = status;
+    ep->out.stuck = false;
     net_put_in(ep, i);
 }
 
@@ -365,7 +366,7 @@ void net_channel_run(void *arg, uint64_t unused)
     struct channel *c = &ep->out;
     struct net *n = ep->tp->net;
     c->scheduled = false;
-    if (!c->flying.first)
+    if (!c->flying.first || c->stuck)
         return;
     if (c->flying.first->at > n->sched->now) {
         schedule(ep);
@@ -378,6 +379,9 @@ void net_channel_run(void *arg, uint64_t unused)
     }
     struct item *i = net_items_take(&c->flying);
     c->queued -= i->len;
+    ep->taken += i->len + 1;
+    if (ep->peer)
+        ep->peer->received += i->len + 1;
     if (n->off[to])
         free(i);
     else

@@ -320,6 +320,15 @@ static void heirs(struct setup *s, struct rng *rng)
     }
 }
 
+/* Somebody sleeps who has answers to send. Ranks or nodes die, too, or not. */
+static void asleep(struct setup *s, struct rng *rng)
+{
+    s->timeout_ns = 20 * SEC;
+    s->sticks = 1 + (int)rng_below(rng, 6);
+    s->disasters = (int)rng_below(rng, 3);
+    s->kinds = 1 << DISASTER_RANK_KILL | 1 << DISASTER_NODE_KILL | 1 << DISASTER_BREAK;
+}
+
 /* One allocation fails, in a rank or in an agent; nothing else goes wrong. */
 static void no_memory(struct setup *s, struct rng *rng)
 {
@@ -411,6 +420,7 @@ const struct scenario scenario[] = {
      stores},
     {"heirs", "ranks store plainly where others die in the middle of puts", heirs},
     {"signals", "who signals to another rank, or waits for it, dies or freezes", signals},
+    {"asleep", "answers stay where they are, though who owes them lives: they are asked for again", asleep},
     {"no-memory", "the n-th allocation of a rank or of an agent fails", no_memory},
     {"scarce", "allocations of a rank or of an agent fail while other things go wrong", scarce},
     {"each-of-a-rank", "a small program again and again, until each allocation of a rank has failed", each_of_a_rank},

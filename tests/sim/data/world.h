@@ -158,6 +158,7 @@ struct setup {
     int rounds;          /* of the program */
     int actions;         /* per round and rank */
     int disasters;       /* random ones */
+    int sticks;          /* answers that stay where they are, though who owes them lives */
     double yield;        /* at a fault point */
     uint64_t fail_at;    /* the n-th allocation of fail_rank's process, or of fail_node's agent, fails; 0: none does */
     uint64_t fail_more;  /* and so many behind it */
