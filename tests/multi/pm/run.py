@@ -64,6 +64,14 @@ def test_label_names_the_rank_of_every_line():
     assert sorted(out.splitlines()) == sorted(x for r in range(3) for x in ("[%d] a%d" % (r, r), "[%d] " % r, "[%d] b" % r)), out
 
 
+def test_programs_of_mpi_one_after_the_other_do_not_hang():
+    """MPICH has closed what its launcher gave it."""
+    if not MPI_SUM:
+        raise Skip("no MPICH")
+    code, out, err = run(["-n", "2", "--nodes", "2"] + sh("%s; echo code $?; %s; echo code $?" % (MPI_SUM, MPI_SUM)))
+    assert code == 0 and out.count("sum") == 2 and out.count("code 0") == 2 and out.count("code 141") == 2, (code, out, err)
+
+
 def test_lines_of_ranks_never_mix():
     script = "i=0; while [ $i -lt 3000 ]; do echo rank$KEEL_RANK-line$i-%s; i=$((i+1)); done" % ("x" * 100)
     code, out, _ = run(["-n", "4", "--nodes", "4"] + sh(script))
