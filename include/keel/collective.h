@@ -115,7 +115,8 @@ typedef enum keel_op {
     KEEL_USER
 } keel_op;
 
-/* What a reduction does to n elements. KEEL_USER: right = left op right by the function, which must be associative, and calls
+/* What a reduction does to n elements. All members get the same bits, whatever each has asked its processor for (keel_acc in keel/rma.h); a function of
+ * the program's own is called as the thread is. KEEL_USER: right = left op right by the function, which must be associative, and calls
  * nothing of Keel; elements have size bytes (0: the type's); commutes: the order of operands may be changed. */
 typedef struct keel_combine {
     keel_type type;
