@@ -51,10 +51,10 @@ def energy_in(text):
 class Water(Cluster):
     """NWChem on so many nodes, a process on each."""
 
-    def __init__(self, nodes, copies):
+    def __init__(self, nodes, copies, on_failure=None):
         self.folder = tempfile.TemporaryDirectory(prefix="keel-nwchem-")
         path = self.write("water.nw", "start")
-        super().__init__(nodes, [RUN, PROGRAM, path], on_failure=None, options=FAR,
+        super().__init__(nodes, [RUN, PROGRAM, path], on_failure=on_failure, options=FAR,
                          env=dict(ALONE, KEEL_ARMCI_REDUNDANCY=copies))
 
     def write(self, name, how):
@@ -112,8 +112,8 @@ def again(job):
 
 
 def a_death_in_the_middle():
-    for what in ("node", 1), ("rank", 0):
-        with Water(2, "shadow") as job:
+    for what, on_failure in (("node", 1), None), (("rank", 0), "degrade"):
+        with Water(2, "shadow", on_failure) as job:
             assert job.until(lambda c: c.iterations() >= 2, "two iterations"), job.stderr()
             assert strike(job, what)
             code = job.wait()
