@@ -267,7 +267,7 @@ def test_keeld_is_not_started_by_hand():
         assert len(result.stderr.splitlines()) == 1, result
 
 
-def test_agent_has_a_session_and_nothing_of_hydra():
+def test_agent_has_a_session_and_nothing_of_the_launcher():
     def ends(pid):
         found = set()
         for fd in os.listdir("/proc/%d/fd" % pid):
