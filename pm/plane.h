@@ -23,7 +23,7 @@ enum {
 
 struct plane_config {
     uint64_t job_id;
-    const uint8_t *secret; /* 32 bytes, the caller's, which outlive the plane */
+    const uint8_t *secret;               /* 32 bytes, the caller's, which outlive the plane */
     int node;                            /* this node, 0..nodes+spares-1; spares come last */
     const char *host;                    /* numeric address of this node on the job's interface */
     const struct job_settings *settings; /* the caller's, for the plane's life */

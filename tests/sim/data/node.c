@@ -356,7 +356,9 @@ void node_init(struct world *w, int id)
     n->shm = net_open(&w->net, &n->process, true);
     n->page = sim_alloc(page_bytes((uint32_t)s->nodes, (uint32_t)w->members, (uint32_t)s->ranks));
     n->page->tracked = 1; /* writes are marked, also where nobody tracks: within what each copy has for it */
+    static const uint8_t secret[32] = {1};
     struct agent_config config = {.ops = helper_ops(n),
+                                  .secret = secret,
                                   .self = id,
                                   .nodes = s->nodes,
                                   .spares = s->spares,

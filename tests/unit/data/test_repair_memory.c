@@ -29,6 +29,7 @@ static void test_repair_agent_init_without_memory_leaves_nothing(void **state)
     struct agent *like = &w.node[0].agent;
     const int rank_node[] = {0, 1, 2, 3};
     struct agent_config config = {.ops = like->ops,
+                                  .secret = like->secret,
                                   .self = 0,
                                   .nodes = 4,
                                   .ranks = 4,

@@ -38,7 +38,9 @@ static void on_halt(void *user, const char *reason)
 static void test_helper_that_cannot_take_a_command_ends(void **state)
 {
     (void)state;
-    struct helper_config config = {.job_id = 7, .host = "127.0.0.1", .provider = "tcp", .probe = PROBE_OFI};
+    static const uint8_t secret[32] = {1};
+    struct helper_config config = {
+        .job_id = 7, .host = "127.0.0.1", .provider = "tcp", .probe = PROBE_OFI, .secret = secret};
     struct helper_callbacks callbacks = {.halt = on_halt};
     struct helper_blob blob;
     struct helper *h;
@@ -85,7 +87,9 @@ static struct descriptors descriptors(void)
 
 static struct helper *made(void)
 {
-    struct helper_config config = {.job_id = 7, .host = "127.0.0.1", .provider = "tcp", .probe = PROBE_OFI};
+    static const uint8_t secret[32] = {1};
+    struct helper_config config = {
+        .job_id = 7, .host = "127.0.0.1", .provider = "tcp", .probe = PROBE_OFI, .secret = secret};
     struct helper_callbacks callbacks = {.halt = on_halt};
     struct helper_blob blob;
     struct helper *h = NULL;
