@@ -93,6 +93,8 @@ static int run_launcher(int argc, char **argv)
 {
     struct order order;
     struct words words;
+    if (fcntl(STDIN_FILENO, F_GETFD) < 0) /* Hydra gives some launchers none: nothing else is to get its number */
+        (void)open("/dev/null", O_RDONLY);
     if (!order_read(ORDER_FILE, &order) || !may_go_on())
         return 255;
     int input = order_write_far(&order);

@@ -193,6 +193,10 @@ static void let_launch(struct hydra *h)
         (void)process_signal(h->launcher_fd, SIGKILL);
     else if (send(h->report, "", 1, MSG_NOSIGNAL) == 1)
         h->events.launched(h);
+    close_handle((uv_handle_t *)&h->report_watch);
+    close_handle((uv_handle_t *)&h->mpiexec_watch);
+    close_fd(&h->report);
+    close_fd(&h->mpiexec_fd);
 }
 
 static void mpiexec_ended(uv_poll_t *watch, int status, int events)
@@ -204,6 +208,7 @@ static void mpiexec_ended(uv_poll_t *watch, int status, int events)
     if (waitpid(h->mpiexec, &h->wait_status, WNOHANG) == 0)
         return;
     uv_poll_stop(watch);
+    uv_poll_stop(&h->report_watch);
     take_report(h); /* it may have been just about to be read */
     h->mpiexec = 0;
     if (h->phase == HYDRA_HANDING && state_of(h->launcher, &parent) && parent == getpid())

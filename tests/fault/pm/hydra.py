@@ -259,6 +259,24 @@ def test_launcher_without_standard_input_is_told():
         assert code == 2 and name in err and len(err.splitlines()) == 1, (code, err)
 
 
+def test_each_launcher_carries_the_order():
+    """Programs of ours that take what srun, blaunch, qrsh and rsh take; a call that they do not know ends them."""
+    call = {"slurm": 'test "$1 $3 $4 $5 $6 $7 $8" = "--nodelist -N 1 -n 1 --input all" && test "$2" = 127.0.1.2 && shift 8 && exec "$@"\n',
+            "lsf": 'test "$1" = 127.0.1.2 && shift && eval "exec $*"\n',
+            "sge": 'test "$1 $2 $3" = "-inherit -V 127.0.1.2" && shift 3 && eval "exec $*"\n',
+            "rsh": 'test "$1" = 127.0.1.2 && shift && eval "exec $*"\n',
+            "ssh": 'test "$1 $2" = "-x 127.0.1.2" && shift 2 && eval "exec $*"\n'}
+    for name, text in call.items():
+        with Tools(launcher="#!/bin/sh\n" + text + 'echo "$@" >&2\n') as tools:
+            options = ["-n", "1", "--hosts", "127.0.1.2", "--launcher-exec", tools.path("launcher")]
+            assert run([*options, "--launcher", name, "echo", "hello"]) == (0, "hello\n", ""), name
+    with Tools(launcher="#!/bin/sh\n" + call["slurm"]) as tools:  # as Hydra finds it in an allocation
+        slurm = {"SLURM_NODELIST": "127.0.1.2", "SLURM_NNODES": "1", "SLURM_TASKS_PER_NODE": "1"}
+        options = ["-n", "1", "--hosts", "127.0.1.2", "--launcher-exec", tools.path("launcher")]
+        assert run([*options, "echo", "hello"], env=slurm) == (0, "hello\n", "")
+    assert run(["-n", "2", "--hosts", "127.0.1.2,127.0.1.3", "--launcher", "fork", "echo", "hello"]) == (0, "hello\n" * 2, "")
+
+
 def test_second_agent_with_a_ticket_ends_the_job_with_a_line():
     """What the launcher carries is copied; the copy is used once the first has come, or before."""
     keep = 'cat >"$SEEN/order"\nexec <"$SEEN/order"\n'
