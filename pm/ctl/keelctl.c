@@ -505,15 +505,12 @@ static long long owner_of(int fd)
 static bool add_stopped(struct pid_list *l, long long agent)
 {
     char name[NAME_BYTES], above[NAME_BYTES];
-    long long stub, proxy, mpiexec;
+    long long stub, launcher;
     if (agent <= 0 || look_at(agent, name, &stub) != 'T')
         return false;
     add_tree(l, agent);
-    if (look_at(stub, above, &proxy) && strcmp(above, name) == 0) {
-        if (look_at(proxy, above, &mpiexec) && strcmp(above, "hydra_pmi_proxy") == 0)
-            add_tree(l, proxy);
+    if (look_at(stub, above, &launcher) && strcmp(above, name) == 0)
         add_tree(l, stub);
-    }
     return true;
 }
 
@@ -524,16 +521,12 @@ static void add_answered(struct pid_list *l, const json_t *status)
     const json_t *ranks = json_object_get(status, "ranks"); /* children of others where keelrun did not start them */
     for (size_t i = 0; i < json_array_size(ranks); i++)
         add_live(l, json_array_get(ranks, i));
-    if (parent_of(int_of(status, "agent_pid")) == stub) {
-        long long proxy = parent_of(stub);
-        if (proxy != int_of(status, "mpiexec_pid") && parent_of(proxy) == int_of(status, "mpiexec_pid"))
-            add_tree(l, proxy);
+    if (parent_of(int_of(status, "agent_pid")) == stub)
         add_tree(l, stub);
-    }
 }
 
-/* The agent with everything below it, the stub and Hydra's proxy: what dies when a machine dies. mpiexec stays: it runs
- * where keelrun runs. */
+/* The agent with everything below it, and the stub: what dies when a machine dies. The launcher stays where it is not the stub: it runs where
+ * keelrun runs. */
 static int do_kill_node(const struct job_agents *job, const char *text, int signal_number)
 {
     static struct pid_list l;

@@ -485,8 +485,3 @@ const char *host_address(const char *name)
     const char *at = strchr(name, '@');
     return at ? at + 1 : name;
 }
-
-bool host_is_ipv6(const char *name)
-{
-    return strchr(host_address(name), ':') != NULL;
-}

@@ -42,5 +42,4 @@ int hosts_slots(const struct host_list *hosts, int nodes);
 
 /* The name without the user. */
 const char *host_address(const char *name);
-bool host_is_ipv6(const char *name);
 #endif

@@ -291,11 +291,6 @@ static void check_together(const struct options *o, const struct parsing *p)
         pm_quit(2, "--secure cannot be used with --provider verbs: what RDMA devices write and read is not encrypted");
     if (!p->hosts_given && (o->launcher || o->launcher_exec))
         pm_quit(2, "--launcher is of use only with --hosts or --hostfile");
-    for (int i = 0; i < o->hosts.count; i++)
-        if (host_is_ipv6(o->hosts.names[i]))
-            pm_quit(2,
-                    "host %s: mpiexec.hydra takes no IPv6 addresses; give a name that stands for it (DNS, /etc/hosts)",
-                    o->hosts.names[i]);
 }
 
 /* Hosts that get no rank are left out, as mpiexec does; the spares stay at the end of the list. */

@@ -81,7 +81,7 @@ def test_unknown_host_name_is_one_line():
     assert code == 1 and len(err.splitlines()) == 1 and "no-such-host.invalid" in err, (code, err)
 
 
-# hosts that their names know by IPv6 addresses only, in a network and with a table of names of its own
+# hosts that have IPv6 addresses only, in a network and with a table of names of its own
 SIX = """#!/bin/sh
 exec unshare -m -n --propagation private sh -ec '
     directory=$1; shift
@@ -93,7 +93,7 @@ exec unshare -m -n --propagation private sh -ec '
 """
 
 
-def test_names_of_ipv6_addresses_are_hosts():
+def test_hosts_with_ipv6_addresses_by_name_and_by_address():
     if not keeltest.IS_ROOT or not os.path.exists("/proc/net/if_inet6"):
         raise keeltest.Skip("needs root and IPv6")
 
@@ -102,8 +102,9 @@ def test_names_of_ipv6_addresses_are_hosts():
         with open(path, "w") as f:
             f.write(SIX % (os.path.abspath(KEELRUN), directory))
         os.chmod(path, 0o755)
-        code, out, err = run(launcher + ["-n", "2", "--hosts", "six2,six3", os.environ["KEEL_FABRIC"]], program=path)
-        assert (code, err) == (0, "") and len(out.splitlines()) == 2, (code, out, err)
+        for hosts in ("six2,six3", "fd00:88::2,[fd00:88::3]:1"):
+            code, out, err = run(launcher + ["-n", "2", "--hosts", hosts, os.environ["KEEL_FABRIC"]], program=path)
+            assert (code, err) == (0, "") and len(out.splitlines()) == 2, (hosts, code, out, err)
     with_ssh(check)
 
 
