@@ -108,14 +108,11 @@ static void occupy_standard_descriptors(void)
             (void)open("/dev/null", modes[fd]); /* the lowest free number: fd */
 }
 
-/* The limit is left as it is where that is enough: on a bed the ranks inherit it. */
-static void enough_descriptors(int nodes)
+/* *before is what it was: the launchers' and, on this machine, the ranks'. */
+static void enough_descriptors(int nodes, struct rlimit *before)
 {
-    long needed = descriptors_of_keelrun(nodes), missing = descriptors_missing(needed);
-    struct rlimit before;
-    if (!missing)
-        return;
-    descriptors_raise(&before);
+    long needed = descriptors_of_keelrun(nodes), missing;
+    descriptors_raise(before);
     missing = descriptors_missing(needed);
     if (missing)
         pm_quit(1, "%d node%s need%s %ld descriptors (4 each), the hard limit is %ld: see ulimit -Hn", nodes,
@@ -168,7 +165,8 @@ int main(int argc, char **argv)
     char cwd[4096];
     if (!getcwd(cwd, sizeof cwd))
         pm_quit(1, "the working directory, which is that of the ranks: %s", strerror(errno));
-    enough_descriptors(options.job.nodes + options.job.spares);
+    static struct rlimit descriptors;
+    enough_descriptors(options.job.nodes + options.job.spares, &descriptors);
     static char *keel_launch; /* until the end, which may come by pm_quit */
     free(find_program("keeld"));
     keel_launch = find_program("keel-launch");
@@ -188,6 +186,7 @@ int main(int argc, char **argv)
     struct launch_plan plan = {.options = &options,
                                .netns = netns,
                                .keel_launch = keel_launch,
+                               .descriptors = &descriptors,
                                .job_id = job.id,
                                .host = host,
                                .port = open_listener(&job, &job.listener, host, agent_waiting)};

@@ -182,7 +182,7 @@ static void start_here(struct launch *l, int node)
     s->waiting = true;
     s->pid = 0;
     l->running++;
-    start_run(&s->hydra, &plan, env, NULL);
+    start_run(&s->hydra, &plan, env, l->plan.descriptors);
     sodium_memzero(&plan, sizeof plan);
     free(marker);
     free(env);

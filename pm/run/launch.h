@@ -22,8 +22,9 @@ struct launch_events {
 
 struct launch_plan {
     const struct options *options;
-    const struct bed_netns *netns; /* or NULL */
-    const char *keel_launch;       /* path */
+    const struct bed_netns *netns;    /* or NULL */
+    const char *keel_launch;          /* path */
+    const struct rlimit *descriptors; /* how many launchers may have */
     uint64_t job_id;
     const char *host; /* of our listener */
     int port;
