@@ -183,6 +183,24 @@ static void parse_hostfile(struct parsing *p, const char *path)
     p->hosts_given = p->file_given = true;
 }
 
+static error_t parse_time(struct parsing *p, int key, const char *arg)
+{
+    enum { YEARS_20 = 20 * 365 * 86400 };
+    switch (key) {
+    case KEY_START_TIMEOUT:
+        p->o->start_timeout_s = number("--start-timeout", arg, 1, 86400);
+        return 0;
+    case KEY_CONSOLE_TIMEOUT:
+        p->o->console_s = number("--console-timeout", arg, 1, YEARS_20);
+        return 0;
+    case KEY_TIMEOUT:
+        p->o->timeout_s = number("--timeout", arg, 1, YEARS_20);
+        return 0;
+    default:
+        return parse_watching(p, key, arg);
+    }
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     static const char *const modes[] = {"substitute", "degrade", "abort", "copies", NULL};
@@ -241,15 +259,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case KEY_EVENT_LOG:
         o->event_log = arg;
         break;
-    case KEY_START_TIMEOUT:
-        o->start_timeout_s = number("--start-timeout", arg, 1, 86400);
-        break;
-    case KEY_CONSOLE_TIMEOUT:
-        o->console_s = number("--console-timeout", arg, 1, 20 * 365 * 86400);
-        break;
-    case KEY_TIMEOUT:
-        o->timeout_s = number("--timeout", arg, 1, 20 * 365 * 86400);
-        break;
     case ARGP_KEY_ARGS:
         o->program = state->argv + state->next;
         break;
@@ -258,7 +267,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
             p->at_fault = state->argv[state->next - 1];
         break;
     default:
-        return parse_watching(p, key, arg);
+        return parse_time(p, key, arg);
     }
     return 0;
 }
