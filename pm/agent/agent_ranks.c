@@ -395,8 +395,8 @@ static bool is_waited_for(void *user, pid_t pid)
     return agent_starts_has(a, pid);
 }
 
-/* What starts other nodes stays, also what of it is left when its launcher was killed: on a bed these nodes live below. Unless the job has
- * not started: then they do not either, and an ssh that gets no answer waits for ever. */
+/* What starts other nodes stays, also what of it is left when its launcher was killed: on a bed these nodes live below.
+ * Unless the job has not started: then they do not either, and an ssh that gets no answer waits for ever. */
 static bool stays(void *user, pid_t pid)
 {
     const struct daemon *a = user;

@@ -1,8 +1,9 @@
 /* keel-launch: between mpiexec.hydra and the agent, twice.
  *
- * Near: what mpiexec.hydra takes for ssh, srun, ... It reads the order that keelrun has left in a descriptor and becomes the true launcher,
- * called as Hydra calls it, with another command than Hydra's proxy and with the order's other half as standard input. So what an agent is
- * told goes where the launcher goes, and comes from whom the launcher vouches for; nobody has to connect to mpiexec.hydra.
+ * Near: what mpiexec.hydra takes for ssh, srun, ... It reads the order that keelrun has left in a descriptor and
+ * becomes the true launcher, called as Hydra calls it, with another command than Hydra's proxy and with the order's
+ * other half as standard input. So what an agent is told goes where the launcher goes, and comes from whom the launcher
+ * vouches for; nobody has to connect to mpiexec.hydra.
  * Far: that command. It reads the order from standard input, takes over the environment and becomes keeld. */
 #include "pm/launch/words.h"
 #include "pm/wire/order.h"

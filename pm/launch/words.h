@@ -14,8 +14,8 @@ struct words {
 
 /* Is this the call of a launcher? */
 bool words_are_hydras(int argc, char *const *argv);
-/* The same call with the true launcher (launcher if that is not empty), the true host, standard input that is carried, and for Hydra's proxy
- * argv[0]. Memory is not given back: they are run. */
+/* The same call with the true launcher (launcher if that is not empty), the true host, standard input that is carried,
+ * and for Hydra's proxy argv[0]. Memory is not given back: they are run. */
 bool words_make(struct words *w, int argc, char *const *argv, const char *launcher, const char *host);
 /* As Hydra thinks of it. */
 bool words_host_is_here(const char *host);

@@ -700,7 +700,8 @@ static const uint8_t *find_ticket(void *user, uint64_t id)
     return key;
 }
 
-/* A ticket is for one. Who has it and is not the agent that it was made for has the job's secret, or would have it soon. */
+/* A ticket is for one. Who has it and is not the agent that it was made for has the job's secret, or would have it
+ * soon. */
 static void agent_open(struct wire_conn *c)
 {
     struct peer *peer = c->user;

@@ -1,6 +1,7 @@
-/* Starting the agents: an unmodified mpiexec.hydra finds the launcher for each node. keelrun runs the first ones, as many as its fan-out; of
- * more nodes the others are handed to agents that have joined, each of which runs as many again, so that the starts make a tree. What an
- * agent cannot start is started from here. An attempt that fails is made again, three times in all; each has a ticket of its own. */
+/* Starting the agents: an unmodified mpiexec.hydra finds the launcher for each node. keelrun runs the first ones, as
+ * many as its fan-out; of more nodes the others are handed to agents that have joined, each of which runs as many
+ * again, so that the starts make a tree. What an agent cannot start is started from here. An attempt that fails is made
+ * again, three times in all; each has a ticket of its own. */
 #ifndef KEEL_PM_LAUNCH_H
 #define KEEL_PM_LAUNCH_H
 
@@ -55,7 +56,8 @@ int launch_running(const struct launch *l);
 void launch_signal(struct launch *l, int signal);
 /* What Hydra calls a launcher that is asked for and does not carry standard input; NULL: none. */
 const char *launch_refuses(const struct options *options);
-/* The node that the ticket of this name was made for, with its key; it may be taken already. Or: of an attempt that was given up; of none. */
+/* The node that the ticket of this name was made for, with its key; it may be taken already. Or: of an attempt that was
+ * given up; of none. */
 enum { LAUNCH_PAST = -1, LAUNCH_UNKNOWN = -2 };
 int launch_ticket(const struct launch *l, uint64_t id, const uint8_t **key);
 /* Its holder has come: false for all but the first. */

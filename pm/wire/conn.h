@@ -42,8 +42,8 @@ struct wire_conn {
 struct wire_conn *conn_connect(uv_loop_t *loop, const char *from, const char *host, int port, uint64_t job_id,
                                const struct session_key *key, uint64_t timeout_ms, const struct conn_events *events,
                                void *user);
-/* Take a waiting connection from a TCP listener; the peer has timeout_ms to prove itself. NULL if there is none. Which of several keys
- * it has named is in session.key.id once it is open. */
+/* Take a waiting connection from a TCP listener; the peer has timeout_ms to prove itself. NULL if there is none. Which
+ * of several keys it has named is in session.key.id once it is open. */
 struct wire_conn *conn_accept(uv_stream_t *listener, uint64_t job_id, const struct session_key *key,
                               uint64_t timeout_ms, const struct conn_events *events, void *user);
 /* Take over a connected unix socket of a peer that the kernel vouched for. */

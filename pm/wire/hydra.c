@@ -135,7 +135,8 @@ static char state_of(pid_t pid, pid_t *parent)
     return state;
 }
 
-/* Who reports is a child of the mpiexec that we have started: nobody else has the other end, and the kernel says who it is. */
+/* Who reports is a child of the mpiexec that we have started: nobody else has the other end, and the kernel says who it
+ * is. */
 static void take_report(struct hydra *h)
 {
     union {
@@ -271,7 +272,8 @@ void hydra_signal(struct hydra *h, int signal)
 
 /* ---- the beginning ---- */
 
-/* In the child, between fork and exec: async-signal-safe calls only. The three go to their numbers, whatever they are now. */
+/* In the child, between fork and exec: async-signal-safe calls only. The three go to their numbers, whatever they are
+ * now. */
 static bool place_descriptors(int order, int report, int output)
 {
     int from[] = {order, report, output}, to[] = {ORDER_FILE, ORDER_REPORT, ORDER_OUTPUT}, high[3];
@@ -286,8 +288,8 @@ static bool place_descriptors(int order, int report, int output)
            kernel_close_from(ORDER_OUTPUT + 1, true);
 }
 
-/* A session of its own: a Ctrl-C at the terminal is for keelrun, which ends the job in order. Its directory it would tell, too. Without us
- * it would wait for ever. */
+/* A session of its own: a Ctrl-C at the terminal is for keelrun, which ends the job in order. Its directory it would
+ * tell, too. Without us it would wait for ever. */
 static _Noreturn void child_run(const struct hydra_command *command, pid_t parent, int order, int report, int output,
                                 int error)
 {

@@ -2,8 +2,9 @@
  *
  *   FINDING --keel-launch reports--> HANDING --mpiexec.hydra is gone--> LAUNCHED --the launcher ends--> over
  *
- * mpiexec.hydra finds the launcher and calls keel-launch in its place; then it has done its work and is killed: whoever connects to it meets
- * nobody soon, and before that somebody who knows nothing. The launcher is our child then (who starts nodes is a subreaper). */
+ * mpiexec.hydra finds the launcher and calls keel-launch in its place; then it has done its work and is killed:
+ * whoever connects to it meets nobody soon, and before that somebody who knows nothing. The launcher is our child
+ * then (who starts nodes is a subreaper). */
 #ifndef KEEL_PM_HYDRA_H
 #define KEEL_PM_HYDRA_H
 
@@ -22,8 +23,8 @@ struct hydra;
 struct hydra_events {
     /* The launcher runs: h->launcher. */
     void (*launched)(struct hydra *h);
-    /* All of it has ended, and everything of it here is closed: it may be started again. wait_status -1: it could not be
-     * started. h->last says why, if it said so. */
+    /* All of it has ended, and everything of it here is closed: it may be started again. wait_status -1: it could not
+     * be started. h->last says why, if it said so. */
     void (*ended)(struct hydra *h, int wait_status);
 };
 

@@ -100,7 +100,8 @@ static bool read_all(int fd, uint8_t *to, size_t len)
     return true;
 }
 
-/* A part's strings, of which there are at least so many, with a NULL at their end: one allocation. NULL if it is none. */
+/* A part's strings, of which there are at least so many, with a NULL at their end: one allocation. NULL if it is
+ * none. */
 static char **read_part(int fd, size_t least)
 {
     uint8_t head[4], *text;

@@ -3,7 +3,8 @@
  *      keelrun -> mpiexec.hydra -> keel-launch ------ ssh, srun, ... ------> keel-launch -> keeld
  *        memory file, descriptor 3 ---^     rest of it, standard input ---^   line ---^
  *
- * Hydra finds the launcher and how it is called. It knows nothing of the order: what it knows it tells whoever connects to it. */
+ * Hydra finds the launcher and how it is called. It knows nothing of the order: what it knows it tells whoever
+ * connects to it. */
 #ifndef KEEL_PM_ORDER_H
 #define KEEL_PM_ORDER_H
 
@@ -38,13 +39,14 @@ struct order {
 int order_write(const struct order *o);
 /* What the agent's host needs of it. */
 int order_write_far(const struct order *o);
-/* From where the file stands, which may be a stream: not one byte more. Strings lie in memory, which order_free frees. */
+/* From where the file stands, which may be a stream: not one byte more. Strings lie in memory, which order_free
+ * frees. */
 bool order_read(int fd, struct order *o);
 bool order_read_far(int fd, struct order *o);
 void order_free(struct order *o);
 
-/* A marker in the environment of what belongs to the start of a node: mpiexec, the launcher, the stub. Neither an agent's ranks nor what
- * these leave behind have it. */
+/* A marker in the environment of what belongs to the start of a node: mpiexec, the launcher, the stub. Neither an
+ * agent's ranks nor what these leave behind have it. */
 #define START_ENV "KEEL_LAUNCH"
 bool start_is_of(pid_t pid);
 #endif

@@ -8,11 +8,12 @@
  *                             <-------         frame 0: PROOF
  *      frames                 <------>
  *
- * The points are fresh X25519 public keys. id is the name of a secret that both know, and no secret. Both directions have keys of their
- * own, made from that secret, its name, the job's id, both points and what only these two can make of them (BLAKE2b, keyed): who knows the secret and only listens
- * reads nothing. A frame is ChaCha20-Poly1305 with the frame's number as nonce, its length is authenticated too. A recorded session, a
- * reflected frame, a frame left out or another job's frame therefore does not open. Before the peer's proof nothing but
- * a short frame is accepted. In SESSION_PLAIN the kernel has vouched for the peer (SO_PEERCRED): frames only. */
+ * The points are fresh X25519 public keys. id is the name of a secret that both know, and no secret. Both directions
+ * have keys of their own, made from that secret, its name, the job's id, both points and what only these two can
+ * make of them (BLAKE2b, keyed): who knows the secret and only listens reads nothing. A frame is ChaCha20-Poly1305
+ * with the frame's number as nonce, its length is authenticated too. A recorded session, a reflected frame, a frame
+ * left out or another job's frame therefore does not open. Before the peer's proof nothing but a short frame is
+ * accepted. In SESSION_PLAIN the kernel has vouched for the peer (SO_PEERCRED): frames only. */
 #ifndef KEEL_PM_SESSION_H
 #define KEEL_PM_SESSION_H
 
@@ -54,8 +55,8 @@ struct session {
     const char *why_broken; /* static text once state is SESSION_BROKEN */
 };
 
-/* key's secret and scalar (SESSION_POINT fresh random bytes) are copied; both unused for SESSION_PLAIN. out receives what is to be
- * sent now. */
+/* key's secret and scalar (SESSION_POINT fresh random bytes) are copied; both unused for SESSION_PLAIN. out receives
+ * what is to be sent now. */
 void session_init(struct session *s, enum session_role role, uint64_t job_id, const struct session_key *key,
                   const uint8_t *scalar, struct bytes *out);
 void session_fini(struct session *s);

@@ -6,8 +6,8 @@
 
 enum { ARGS_MAX = 20 };
 
-/* What Hydra 4.0.2 looks at to find the launcher and how it is called; and what is Keel's, for who looks for its processes. The rest it would
- * only tell. */
+/* What Hydra 4.0.2 looks at to find the launcher and how it is called; and what is Keel's, for who looks for its
+ * processes. The rest it would only tell. */
 static bool is_for_mpiexec(const char *variable)
 {
     static const char *const names[] = {"PATH",           "HOME",         "LD_LIBRARY_PATH",
@@ -37,7 +37,8 @@ static char **mpiexec_environment(char *const *env)
     return out;
 }
 
-/* How its launcher calls Hydra's proxy on some host. The true host is keel-launch's matter, and nobody comes back: Hydra resolves no name. */
+/* How its launcher calls Hydra's proxy on some host. The true host is keel-launch's matter, and nobody comes back:
+ * Hydra resolves no name. */
 static void build_argv(const struct start_plan *p, const char **argv)
 {
     int n = 0;

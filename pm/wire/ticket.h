@@ -1,5 +1,5 @@
-/* What lets one agent come to keelrun, once: a key, and a name of it that is no secret. keelrun makes one for each attempt to start a
- * node. */
+/* What lets one agent come to keelrun, once: a key, and a name of it that is no secret. keelrun makes one for each
+ * attempt to start a node. */
 #ifndef KEEL_PM_TICKET_H
 #define KEEL_PM_TICKET_H
 

@@ -1,5 +1,5 @@
-/* In keeld's place: comes to keelrun with the ticket on standard input and names the process PID as itself (environment VICTIM). It stays
- * until keelrun does not want it any more. */
+/* In keeld's place: comes to keelrun with the ticket on standard input and names the process PID as itself (environment
+ * VICTIM). It stays until keelrun does not want it any more. */
 #include "pm/wire/conn.h"
 #include "pm/wire/message.h"
 #include "pm/wire/ticket.h"
