@@ -116,9 +116,10 @@ def initramfs(root, version, test, programs):
     for program in [shutil.which(t) for t in ("rdma", "ip", "tc", "setpriv")] + programs:
         a.file("usr/bin/" + os.path.basename(program), os.path.realpath(program))
         needed |= libraries(program)
-    for driver in drivers:
-        a.file(driver, driver)
-        needed |= libraries(driver)
+    loaded = [os.path.join(LIB, "libfabric.so.1")] # by name, when they are needed
+    for library in drivers + loaded:
+        a.file(library, os.path.realpath(library))
+        needed |= libraries(library)
     for library in sorted(needed):
         system = library.startswith(("/lib", "/usr/lib"))
         a.file(library if system else os.path.join(LIB, os.path.basename(library)), os.path.realpath(library))
