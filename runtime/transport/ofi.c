@@ -40,6 +40,8 @@ static void complain(const struct tp_config *config, int rc)
 static struct fi_info *find_provider(const struct tp_config *config)
 {
     const char *provider = config->provider;
+    if (is_rdma(provider))
+        rdma_prepare_library();
     if (!ofi_init(is_rdma(provider)))
         return NULL; /* which has been said */
     struct fi_info *hints = fabric_calls.dupinfo(NULL), *info = NULL;

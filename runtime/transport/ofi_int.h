@@ -305,6 +305,8 @@ enum guard_when { GUARD_IF_DUE, GUARD_NOW, GUARD_ALL };
 void ofi_sock_guard(struct ofi_tp *tp, enum guard_when when);
 
 /* ofi_rdma.c: connections */
+/* Before libfabric's first call: it reads then whether it is to keep memory registered that was given up. */
+void rdma_prepare_library(void);
 void rdma_hints(struct fi_info *hints);
 /* 0, or libfabric's error */
 int rdma_open(struct ofi_tp *tp, int connections);

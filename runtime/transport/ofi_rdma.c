@@ -63,9 +63,13 @@ struct openings {
     int event_fd;
 };
 
-void rdma_hints(struct fi_info *hints)
+void rdma_prepare_library(void)
 {
     setenv("FI_MR_CACHE_MAX_COUNT", "0", 1);
+}
+
+void rdma_hints(struct fi_info *hints)
+{
     hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
     hints->tx_attr->size = SEND_QUEUE;
     hints->rx_attr->size = RDMA_CREDITS + RDMA_RESERVE;
