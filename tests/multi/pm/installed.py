@@ -70,8 +70,9 @@ def with_cmake(directory, package, target, source, code=0):
     if not shutil.which("cmake"):
         raise Skip("no cmake")
     unless_sanitized()
-    where = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(installed("KeelConfig.cmake"))))))
-    where = where if os.path.isdir(os.path.join(where, "include")) else os.path.dirname(where)
+    where = os.path.dirname(installed("KeelConfig.cmake"))
+    while not os.path.isdir(os.path.join(where, "include")):
+        where = os.path.dirname(where)
     with open(os.path.join(directory, "CMakeLists.txt"), "w") as f:
         f.write(LISTS % (package, target))
     with open(os.path.join(directory, "uses.c"), "w") as f:
