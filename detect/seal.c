@@ -8,11 +8,15 @@
 static const uint32_t MAGIC = 0x6c65656b;
 static const char PURPOSE[] = "keel membership 2";
 
+enum { STACK_BELOW = 4096 }; /* where a hash may have left the secret, from registers */
+
 bool seal_init(struct seal *s, uint64_t job_id, const uint8_t secret[32], int self, uint32_t incarnation)
 {
     *s = (struct seal){.job_id = job_id, .self = self, .incarnation = incarnation};
-    return sodium_init() >= 0 &&
-           crypto_generichash(s->key, sizeof s->key, (const uint8_t *)PURPOSE, sizeof PURPOSE, secret, 32) == 0;
+    bool made = sodium_init() >= 0 &&
+                crypto_generichash(s->key, sizeof s->key, (const uint8_t *)PURPOSE, sizeof PURPOSE, secret, 32) == 0;
+    sodium_stackzero(STACK_BELOW);
+    return made;
 }
 
 static void put(uint8_t *p, uint64_t v, int bytes)

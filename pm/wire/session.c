@@ -61,6 +61,8 @@ static bool broken(struct session *s, const char *why)
     return false;
 }
 
+enum { STACK_BELOW = 4096 }; /* where a hash may have left the secret, from registers */
+
 static void derive(uint8_t key[32], const struct session *s, const char *direction, const uint8_t *client_point,
                    const uint8_t *server_point, const uint8_t *shared)
 {
@@ -76,6 +78,7 @@ static void derive(uint8_t key[32], const struct session *s, const char *directi
     crypto_generichash_update(&h, server_point, SESSION_POINT);
     crypto_generichash_update(&h, shared, SESSION_POINT);
     crypto_generichash_final(&h, key, 32);
+    sodium_stackzero(STACK_BELOW);
 }
 
 static void frame_nonce(uint8_t nonce[crypto_aead_chacha20poly1305_ietf_NPUBBYTES], uint64_t number)

@@ -3,9 +3,12 @@
 #include <sodium.h>
 #include <string.h>
 
+enum { STACK_BELOW = 4096 }; /* where a hash may have left the secret, from registers */
+
 static void mac_of(const struct wire_hello *hello, const uint8_t secret[32], uint8_t mac[32])
 {
     crypto_generichash(mac, 32, (const uint8_t *)hello, offsetof(struct wire_hello, mac), secret, 32);
+    sodium_stackzero(STACK_BELOW);
 }
 
 void wire_hello_sign(struct wire_hello *hello, const uint8_t secret[32])

@@ -5,6 +5,8 @@
 
 static const uint8_t magic[8] = "KEELSEAL";
 
+enum { STACK_BELOW = 4096 }; /* where a hash may have left the secret, from registers */
+
 static void mac_of(const uint8_t secret[BOX_SECRET], const uint8_t *point, const void *hello, size_t len,
                    uint8_t mac[BOX_MAC])
 {
@@ -14,6 +16,7 @@ static void mac_of(const uint8_t secret[BOX_SECRET], const uint8_t *point, const
     crypto_generichash_update(&h, point, BOX_POINT);
     crypto_generichash_update(&h, hello, len);
     crypto_generichash_final(&h, mac, BOX_MAC);
+    sodium_stackzero(STACK_BELOW);
 }
 
 static void derive(uint8_t *key, size_t size, const uint8_t secret[BOX_SECRET], const char *direction,
@@ -28,6 +31,7 @@ static void derive(uint8_t *key, size_t size, const uint8_t secret[BOX_SECRET], 
     crypto_generichash_update(&h, mac, BOX_MAC);
     crypto_generichash_update(&h, shared, BOX_POINT);
     crypto_generichash_final(&h, key, size);
+    sodium_stackzero(STACK_BELOW);
 }
 
 static bool make_keys(struct box *b, const uint8_t secret[BOX_SECRET], const uint8_t *theirs, bool connector)
