@@ -99,7 +99,7 @@ static enum engine_post wait(struct keel_group *g, struct engine_result *result)
             spin_beside(c, now, beside < group_member(g->ranks, c->rank));
         else if (now >= spin.keep && !patient)
             c->env.yield(c->env.user);
-        now = spin_lend(c, &spin, since);
+        (void)spin_lend(c, &spin, since);
         went = false;
         state = glance(g, result, &went);
         now = c->env.now(c->env.user);
