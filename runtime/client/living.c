@@ -18,6 +18,8 @@ struct place {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct place *places; /* under the lock, like the rest */
 static uint32_t places_n, first_free;
+/* In a fork's child: its parent's, which another thread may have been about to widen. They stay where they are. */
+__attribute__((used)) static struct place *parents_places;
 
 /* Lock held. */
 static struct place *place_of(const void *number)
@@ -103,6 +105,7 @@ void living_forget(void)
 {
     static const pthread_mutex_t unlocked = PTHREAD_MUTEX_INITIALIZER;
     lock = unlocked;
-    places = NULL; /* another thread may have been about to widen them */
+    parents_places = places;
+    places = NULL;
     places_n = first_free = 0;
 }
