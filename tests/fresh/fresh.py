@@ -158,9 +158,8 @@ def keel_for_ga(root):
 
 def ga_from_source(root):
     """Where the mirror has it: many have packages only."""
-    root.do("sed -i 's/^Types: deb$/Types: deb-src/' /etc/apt/sources.list.d/*.sources && apt-get update", "/")
     root.install("dpkg-dev")
-    done = root.try_to("apt-get source ga", "/root")
+    done = root.try_to("sed -i 's/^Types: deb$/Types: deb deb-src/' /etc/apt/sources.list.d/*.sources && apt-get update && apt-get source ga", "/root")
     if done.returncode != 0:
         raise Skip("the sources of Global Arrays are not on this mirror: " + done.stderr.strip().splitlines()[-1])
     prefix, lines = ga_recipe()[0][0], ga_recipe()[1]
