@@ -133,7 +133,8 @@ def test_quit_ends_the_job_and_reaches_the_ranks():
         job.ready()
         job.process.send_signal(signal.SIGQUIT)
         assert job.wait() == 128 + signal.SIGQUIT
-        assert job.got(signal.SIGQUIT) == [0, 1] or job.got(signal.SIGQUIT) == [0, 0, 1, 1], job.stdout()
+        got = job.got(signal.SIGQUIT)  # to the process and to its group: one of the two may be lost in the other
+        assert set(got) == {0, 1} and len(got) <= 4, job.stdout()
         assert len(job.stderr().splitlines()) == 1, job.stderr()
 
 
