@@ -7,8 +7,9 @@
  * later death of that node may still take back what the rank had not brought to the others.
  * A segment with KEEL_REDUNDANCY_NONE has one copy: there all of these do nothing.
  *
- * Each process brings its own part. What it stores into the part of another living process of its node stays in the node's copy, and is in the others
- * when that process brings it; put it instead. While one flushes the others may store into their own parts, and flush.
+ * Each process brings its own part. What it stores into the part of another living process of its node stays in that
+ * node's copy: no flush says so, nobody is bound to bring it to the others, and a strong get of it may end in a
+ * time-out. Put it instead. While one flushes the others may store into their own parts, and flush.
  *
  * Where a process that died was writing to the caller's part, copies are made equal from one of them, and what is stored there meanwhile may be overwritten: store after the
  * next collective, which waits for that in a process that has called keel_segment_track, keel_update_begin or keel_update_end; or within an update.
