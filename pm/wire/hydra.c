@@ -1,6 +1,7 @@
 #include "pm/wire/hydra.h"
 
 #include "pm/wire/bytes.h"
+#include "pm/wire/orphans.h"
 #include "pm/wire/quit.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
@@ -119,22 +120,6 @@ static void finish(struct hydra *h)
 
 /* ---- from mpiexec.hydra to the launcher ---- */
 
-/* The letter of its state and its parent, as the kernel has them; 0: it is not there. */
-static char state_of(pid_t pid, pid_t *parent)
-{
-    char path[64], line[512], state = 0;
-    int above = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *f = fopen(path, "re");
-    const char *after = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-    if (!after || sscanf(after + 1, " %c %d", &state, &above) != 2)
-        state = 0;
-    if (f)
-        fclose(f);
-    *parent = above;
-    return state;
-}
-
 /* Who reports is a child of the mpiexec that we have started: nobody else has the other end, and the kernel says who it
  * is. */
 static void take_report(struct hydra *h)
@@ -212,7 +197,7 @@ static void mpiexec_ended(uv_poll_t *watch, int status, int events)
     uv_poll_stop(&h->report_watch);
     take_report(h); /* it may have been just about to be read */
     h->mpiexec = 0;
-    if (h->phase == HYDRA_HANDING && state_of(h->launcher, &parent) && parent == getpid())
+    if (h->phase == HYDRA_HANDING && process_state(h->launcher, &parent) && parent == getpid())
         let_launch(h);
     else
         finish(h);
@@ -226,7 +211,7 @@ static void look_passed(uv_timer_t *timer)
         finish(h);
         return;
     }
-    bool is_stopped = h->phase == HYDRA_LAUNCHED && !h->gone && state_of(h->launcher, &parent) == 'T';
+    bool is_stopped = h->phase == HYDRA_LAUNCHED && !h->gone && process_state(h->launcher, &parent) == 'T';
     h->looks_stopped = is_stopped ? h->looks_stopped + 1 : 0;
     if (h->looks_stopped < STOPPED_LOOKS)
         return;

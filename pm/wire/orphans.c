@@ -74,18 +74,19 @@ void orphans_kill(bool (*keep)(void *user, pid_t pid), void *user)
     }
 }
 
-static pid_t parent_of(pid_t pid)
+char process_state(pid_t pid, pid_t *parent)
 {
-    char path[64], line[512], state;
-    int parent = 0;
+    char path[64], line[512], state = 0;
+    int above = 0;
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     FILE *f = fopen(path, "re");
     const char *after = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
-    if (!after || sscanf(after + 1, " %c %d", &state, &parent) != 2)
-        parent = 0;
+    if (!after || sscanf(after + 1, " %c %d", &state, &above) != 2)
+        state = 0;
     if (f)
         fclose(f);
-    return parent;
+    *parent = state ? above : 0;
+    return state;
 }
 
 int descendants_open(pid_t pid, pid_t through)
@@ -95,7 +96,7 @@ int descendants_open(pid_t pid, pid_t through)
     bool passed = false;
     pid_t at = pid;
     for (int i = 0; fd >= 0 && at > 1 && at != getpid() && i < GENERATIONS; i++) {
-        at = parent_of(at);
+        (void)process_state(at, &at);
         passed = passed || at == through;
     }
     struct pollfd ended = {.fd = fd, .events = POLLIN};

@@ -12,6 +12,8 @@ void orphans_reap(bool (*keep)(void *user, pid_t pid), void *user);
  * to us. Those that we may not kill (another real user: sudo) are left, with a warning.
  * blocks    until they are gone, a second at most. */
 void orphans_kill(bool (*keep)(void *user, pid_t pid), void *user);
+/* The letter of its state and its parent, as the kernel has them; 0: it is not there. */
+char process_state(pid_t pid, pid_t *parent);
 /* A pidfd of that process if it is below `through`, and that below us; -1: somebody else's, or gone. So what another
  * has named is never killed for it. */
 int descendants_open(pid_t pid, pid_t through);
