@@ -21,6 +21,7 @@ static void end(struct helper *h, struct reach *p)
 {
     struct linger at_once = {.l_onoff = 1}; /* a reset: nothing waits for its end on this side */
     setsockopt(p->knock_fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    epoll_ctl(h->epoll_fd, EPOLL_CTL_DEL, p->knock_fd, NULL); /* a fork's child may have a copy */
     close(p->knock_fd);
     p->knock_fd = -1;
     h->n_knocks--;

@@ -137,6 +137,7 @@ static void bury(struct shm_tp *tp)
 
 static void ep_release(struct shm_ep *ep)
 {
+    const struct shm_tp *tp = (const struct shm_tp *)ep->base.tp;
     struct queued *message;
     while ((message = STAILQ_FIRST(&ep->queue)) != NULL) {
         STAILQ_REMOVE_HEAD(&ep->queue, link);
@@ -144,8 +145,10 @@ static void ep_release(struct shm_ep *ep)
     }
     if (ep->rings)
         munmap(ep->rings, sizeof(*ep->rings));
-    if (ep->own_bell >= 0)
+    if (ep->own_bell >= 0) {
+        epoll_ctl(tp->epoll_fd, EPOLL_CTL_DEL, ep->own_bell, NULL); /* a fork's child may have a copy */
         close(ep->own_bell);
+    }
     if (ep->peer_bell >= 0)
         close(ep->peer_bell);
 }

@@ -21,7 +21,8 @@ static void stream_close(struct tp *base)
     while (!TAILQ_EMPTY(&tp->eps))
         stream_ep_destroy(&TAILQ_FIRST(&tp->eps)->base);
     stream_recycle(tp);
-    int fds[] = {tp->listen_fd, tp->spare_fd, tp->epoll_fd};
+    stream_fd_close(tp, &tp->listen_fd);
+    int fds[] = {tp->spare_fd, tp->epoll_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             close(fds[i]);

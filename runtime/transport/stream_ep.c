@@ -66,6 +66,18 @@ void stream_watch_ep(struct stream_ep *ep, uint32_t events)
     ep->watched = events;
 }
 
+/* Until it is executed anew, a child of a fork has a copy of every descriptor: the set would go on watching the socket for memory that is another's
+ * by then, and the peer would not see the end. */
+void stream_fd_close(struct stream_tp *tp, int *fd)
+{
+    if (*fd < 0)
+        return;
+    stream_watch(tp, *fd, 0, NULL, EPOLL_CTL_DEL); /* or it never was there */
+    shutdown(*fd, SHUT_RDWR);
+    close(*fd);
+    *fd = -1;
+}
+
 void stream_spare_open(struct stream_tp *tp)
 {
     if (tp->spare_fd < 0)
@@ -101,9 +113,7 @@ void stream_ep_end(struct stream_ep *ep, keel_status status)
     if (ep->state == EP_ENDED)
         return;
     ep->state = EP_ENDED;
-    if (ep->fd >= 0)
-        close(ep->fd);
-    ep->fd = -1;
+    stream_fd_close(tp_of(&ep->base), &ep->fd);
     stream_unlist(ep);
     stream_outputs_end(ep, true);
     stream_tell(tp_of(&ep->base), &ep->closed, (struct tp_event){.type = TP_CLOSED, .status = status, .ep = &ep->base});

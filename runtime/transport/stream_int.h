@@ -118,6 +118,7 @@ int stream_take_told(struct stream_tp *tp, struct tp_event *events, int max);
 void stream_forget_told(struct stream_tp *tp, const struct tp_ep *ep);
 bool stream_watch(struct stream_tp *tp, int fd, uint32_t events, void *who, int how);
 void stream_watch_ep(struct stream_ep *ep, uint32_t events);
+void stream_fd_close(struct stream_tp *tp, int *fd); /* -1 afterwards; watched or not */
 void stream_spare_open(struct stream_tp *tp);
 void stream_outputs_end(struct stream_ep *ep, bool say);
 void stream_unlist(struct stream_ep *ep);

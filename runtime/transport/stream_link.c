@@ -156,8 +156,7 @@ void stream_request_free(struct stream_tp *tp, struct tp_connreq *req)
 {
     TAILQ_REMOVE(&tp->reqs, req, link);
     tp->strangers -= !req->asked;
-    if (req->fd >= 0)
-        close(req->fd);
+    stream_fd_close(tp, &req->fd);
     if (tp->room.req)
         free(req);
     else
@@ -309,9 +308,7 @@ void stream_ep_destroy(struct tp_ep *tp_ep)
         return;
     struct stream_ep *ep = (struct stream_ep *)tp_ep;
     struct stream_tp *tp = tp_of(tp_ep);
-    if (ep->fd >= 0)
-        close(ep->fd);
-    ep->fd = -1;
+    stream_fd_close(tp, &ep->fd);
     ep->state = EP_ENDED;
     stream_unlist(ep);
     stream_outputs_end(ep, false);
