@@ -1,5 +1,5 @@
-/* locks: ARMCI's mutexes when who holds one dies. Process 1 takes mutex 0 of process 0, tells process 2, and dies with it; the others
- * take it one after the other, and add one each to a counter that only the mutex protects. Exit 0 if nobody was lost or let in
+/* locks: ARMCI's mutexes when who holds one dies. Process 1 takes mutex 0 of process 0, tells the others, and dies with it when each
+ * has heard it; they take it one after the other, and add one each to a counter that only the mutex protects. Exit 0 if nobody was lost or let in
  * beside another. */
 #include <armci.h>
 #include <keel/keel.h>
@@ -27,12 +27,13 @@ int main(void)
         for (int p = 0; p < n; p++)
             if (p != me)
                 armci_msg_snd(1, &word, 1, p);
-        armci_msg_rcv(2, &word, 1, &length, 2); /* all have the word; some wait for the mutex */
+        for (int p = 0; p < n; p++)
+            if (p != me)
+                armci_msg_rcv(2, &word, 1, &length, p);
         (void)raise(SIGKILL);
     }
     armci_msg_rcv(1, &word, 1, &length, 1);
-    if (me == 2)
-        armci_msg_snd(2, &word, 1, 1);
+    armci_msg_snd(2, &word, 1, 1);
     for (int i = 0; i < TURNS; i++) {
         long count;
         ARMCI_Lock(0, 0);
