@@ -65,6 +65,27 @@ static bool none_left(void *arg)
     return !c->active && !c->given_up[0].any;
 }
 
+static void for_unsettled(const struct client *c, const void *arg, struct wait_said *out)
+{
+    (void)arg;
+    out->whom = WAIT_FOR_TAKING;
+    out->rank = coll_settles_for(c);
+}
+
+static void for_mail(const struct client *c, const void *arg, struct wait_said *out)
+{
+    (void)arg;
+    out->whom = WAIT_FOR_TAKING;
+    out->rank = mail_taken_over_by(c);
+}
+
+static void for_parcels(const struct client *c, const void *arg, struct wait_said *out)
+{
+    (void)arg;
+    out->whom = WAIT_FOR_TAKING;
+    out->rank = courier_hands_over_to(c);
+}
+
 /* Nothing is begun any more. False: another thread has been faster. Lock held. */
 static bool begin_to_leave(struct client *c)
 {
@@ -86,13 +107,17 @@ keel_status client_leave(struct client *c)
     (void)segment_count_last(c); /* lost with the agent, if at all */
     keel_status status = rma_fence(c, -1);
     client_lock(c);
-    client_wait(c, none_left, c); /* those with handles too: who leaves leaves nothing half-done */
+    struct wait wait = {.call = WAIT_FINALIZE, .whom = waits_for_any_op};
+    client_wait(c, none_left, c, &wait); /* those with handles too: who leaves leaves nothing half-done */
     coll_settle(c);
-    client_wait(c, coll_is_settled, c);
+    wait.whom = for_unsettled;
+    client_wait(c, coll_is_settled, c, &wait);
     mail_farewell(c);
-    client_wait(c, mail_all_taken_over, c);
+    wait.whom = for_mail;
+    client_wait(c, mail_all_taken_over, c, &wait);
     courier_farewell(c);
-    client_wait(c, courier_has_handed_over, c);
+    wait.whom = for_parcels;
+    client_wait(c, courier_has_handed_over, c, &wait);
     while (c->active)
         client_progress(c);
     /* Other threads that wait, and requests that nobody waited for: before others hear of it, and leave, too. */

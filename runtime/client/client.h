@@ -26,6 +26,7 @@
 #include "runtime/client/hall.h"
 #include "runtime/client/op.h"
 #include "runtime/client/range.h"
+#include "runtime/client/waits.h"
 #include "runtime/protocol/control.h"
 #include "runtime/protocol/note.h"
 #include "runtime/protocol/page.h"
@@ -150,6 +151,7 @@ struct client {
     _Atomic int lookers, wanted; /* threads in client_wait that do not sleep; those that want the lock of them */
     atomic_bool several;         /* threads have met at the lock */
     struct follower *followers;
+    _Atomic unsigned waits_said; /* a bit for each of intents->wait that is in use */
     struct tp *net, *shm;
     bool bytewise; /* net's remote writes and reads may tear aligned words: a kernel copies the bytes */
     struct ways ways;
@@ -269,7 +271,7 @@ void link_notes_taken_up(struct client *c, struct link *l);
 /* A look of one who waits: the processor is offered to others from `keep` on, and it ends at `until`; then say how. `lent`: how
  * much later others' turns may make its end, as they are not time that this process has looked. */
 struct spin {
-    uint64_t keep, until, lent;
+    uint64_t begun, keep, until, lent;
     bool longer;
 };
 struct spin spin_begin(struct client *c);
@@ -284,8 +286,8 @@ void spin_beside(struct client *c, uint64_t now, bool moves);
 void client_progress(struct client *c);
 /* Take the lock: a thread that looks for what is under way has it most of the time, and gives it to who wants it by this. */
 void client_lock(struct client *c);
-/* Wait until done(arg), with the lock given back in between; false if the process has lost the job. */
-bool client_wait(struct client *c, bool (*done)(void *arg), void *arg);
+/* Wait until done(arg), with the lock given back in between; false if the process has lost the job. wait: what it is told to be, if it lasts. */
+bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wait *wait);
 
 /* signal.c */
 keel_status signal_send(struct client *c, keel_segment *s, int rank, size_t word, int64_t add);

@@ -23,6 +23,7 @@
 #include "collectives/engine.h"
 #include "runtime/client/courier.h"
 #include "runtime/client/look.h"
+#include "runtime/protocol/wait.h"
 
 struct group; /* collectives/group.h, which names a function that unistd.h has */
 
@@ -108,6 +109,7 @@ struct keel_request {
     struct keel_request *next;
     struct keel_group *group; /* on whose list it is; NULL: on none */
     uint64_t seq;
+    enum wait_call call;
     bool done, own; /* own: the runtime's, no caller waits */
     bool settles;   /* of who leaves: for whatever keeps it, one call after the other */
     bool stalled;   /* a process that it needs is stopped, for longer than the time-out */
@@ -201,6 +203,7 @@ bool mail_room(struct client *c, size_t len);
 void mail_reset(struct client *c, int rank);
 /* Before this process leaves: ask for, and look for, the acknowledgements of what it has sent. */
 void mail_farewell(struct client *c);
+int mail_taken_over_by(const struct client *c); /* whom that waits for, or -1 */
 bool mail_all_taken_over(void *client);
 keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len);
 keel_status mail_receive(struct client *c, int rank, uint32_t tag, void *data, size_t max, size_t *len, int *from);
@@ -279,6 +282,7 @@ keel_status coll_finish(struct keel_group *g, const struct engine_call *call, st
 
 /* Before this process leaves: what it has returned early (engine_settle) is sent round; and it has reached all who live. */
 void coll_settle(struct client *c);
+int coll_settles_for(const struct client *c); /* whom that waits for, or -1 */
 bool coll_is_settled(void *client);
 
 /* The public calls on an instance; these take the lock. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collectives/group.h"
 #include "runtime/base/fault.h"
 #include "runtime/client/client.h"
 
@@ -56,6 +57,25 @@ void coll_request_free(struct keel_group *g, struct keel_request *r)
     g->put_by = r;
 }
 
+static enum wait_call name_of(const struct keel_group *g, const struct engine_call *call)
+{
+    bool living = g == g->client->coll.living;
+    if (g->of_segments || g->creation)
+        return g->creation ? WAIT_GROUP_CREATE : WAIT_ALLOC;
+    switch (call->kind) {
+    case ENGINE_BARRIER:
+        return living ? WAIT_BARRIER : WAIT_GROUP_BARRIER;
+    case ENGINE_SHRINK:
+        return WAIT_GROUP_SHRINK;
+    case ENGINE_MOVE:
+        return !living                        ? (enum wait_call)(WAIT_GROUP_FIRST + (int)call->move)
+               : call->move == SCHEDULE_BCAST ? WAIT_BCAST
+                                              : WAIT_ALLREDUCE;
+    default:
+        return WAIT_GROUP_AGREE;
+    }
+}
+
 keel_status coll_begin(struct keel_group *g, const struct engine_call *call, struct keel_request *r)
 {
     struct client *c = g->client;
@@ -64,6 +84,7 @@ keel_status coll_begin(struct keel_group *g, const struct engine_call *call, str
     if (status == KEEL_OK) {
         coll_see_views(c, now);
         r->group = g;
+        r->call = name_of(g, call);
         look_begin(&r->look);
         r->next = g->requests;
         g->requests = r;
@@ -94,10 +115,20 @@ static bool is_done(void *arg)
     return r->stalled || is_over(r);
 }
 
+static void whom(const struct client *c, const void *arg, struct wait_said *out)
+{
+    const struct keel_request *r = arg;
+    const struct keel_group *g = r->group;
+    int member = r->look.stopped >= 0 ? r->look.stopped : r->done ? -1 : engine_waits_for(g->engine, r->seq);
+    out->whom = r->done ? WAIT_FOR_TAKING : WAIT_FOR_ENTRY;
+    out->rank = r->done ? courier_engine_to(c, g) : member >= 0 ? group_rank(g->ranks, member) : -1;
+}
+
 keel_status coll_await(struct keel_request *r)
 {
     struct client *c = r->group->client;
-    if (!client_wait(c, is_done, r))
+    struct wait wait = {.call = r->call, .whom = whom, .arg = r};
+    if (!client_wait(c, is_done, r, &wait))
         coll_break(c, c->fatal); /* nothing uses the caller's memory any more */
     if (r->done)
         segment_await_rest(c);
@@ -169,6 +200,16 @@ void coll_settle(struct client *c)
     for (struct keel_group *g = c->coll.groups; g && c->coll.broken == KEEL_OK; g = g->next)
         if (g->engine)
             settle(g, c->env.now(c->env.user));
+}
+
+int coll_settles_for(const struct client *c)
+{
+    for (const struct keel_group *g = c->coll.groups; g && c->coll.broken == KEEL_OK; g = g->next) {
+        int member = g->engine ? engine_waits_for(g->engine, engine_unsettled(g->engine)) : -1;
+        if (member >= 0)
+            return group_rank(g->ranks, member);
+    }
+    return -1;
 }
 
 bool coll_is_settled(void *client)

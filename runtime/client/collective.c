@@ -27,7 +27,8 @@ static keel_status begin(struct client *c, struct keel_group *all, const struct 
                          struct keel_request **out)
 {
     struct keel_request *r;
-    if (!client_wait(c, is_thawed, c))
+    struct wait wait = {.call = call->kind == ENGINE_MOVE ? WAIT_BCAST : WAIT_BARRIER}; /* for a view */
+    if (!client_wait(c, is_thawed, c, &wait))
         return c->fatal;
     keel_status status = coll_request_new(all, &r);
     if (status == KEEL_OK)

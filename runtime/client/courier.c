@@ -482,12 +482,17 @@ static bool is_that(const struct keel_group *g, const void *group)
     return g == group;
 }
 
-bool courier_has_engine(const struct client *c, const struct keel_group *group)
+int courier_engine_to(const struct client *c, const struct keel_group *group)
 {
     int r = 0;
     while (r < c->size && !courier_has_engine_of(c, r, is_that, group))
         r++;
-    return r < c->size;
+    return r < c->size ? r : -1;
+}
+
+bool courier_has_engine(const struct client *c, const struct keel_group *group)
+{
+    return courier_engine_to(c, group) >= 0;
 }
 
 bool courier_lacks_connection(const struct client *c, int rank)
@@ -578,15 +583,19 @@ void courier_farewell(struct client *c)
     }
 }
 
+int courier_hands_over_to(const struct client *c)
+{
+    for (int r = 0; r < c->size && c->coll.broken == KEEL_OK; r++) {
+        const struct stream *s = &c->coll.stream[r];
+        if (c->coll.life[r].life && s->handed_on && may_send(s))
+            return r;
+    }
+    return -1;
+}
+
 bool courier_has_handed_over(void *arg)
 {
-    struct client *c = arg;
-    for (int r = 0; r < c->size && c->coll.broken == KEEL_OK; r++) {
-        const struct stream *s = courier_stream(c, r);
-        if (c->coll.life[r].life && s->handed_on && may_send(s))
-            return false;
-    }
-    return true;
+    return courier_hands_over_to(arg) < 0;
 }
 
 void courier_reset(struct client *c, int rank)

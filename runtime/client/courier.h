@@ -100,10 +100,12 @@ void courier_direct_lost(struct client *c, int rank);
 /* This process leaves, and what it has sent to ranks that are not looking leaves with its sockets: the agents take that over. Then
  * wait until they have. */
 void courier_farewell(struct client *c);
+int courier_hands_over_to(const struct client *c); /* whom that waits for, or -1 */
 bool courier_has_handed_over(void *client);
 /* What a view says: that life of the rank is over. */
 void courier_reset(struct client *c, int rank);
 /* Something of a call of the group (or of no certain one) has not been sent yet: a connection is being made, or there is no room. */
+int courier_engine_to(const struct client *c, const struct keel_group *group); /* the first such rank, or -1 */
 bool courier_has_engine(const struct client *c, const struct keel_group *group);
 /* The same to that rank, of a group of which that holds. */
 bool courier_has_engine_of(const struct client *c, int rank, bool (*of)(const struct keel_group *, const void *),

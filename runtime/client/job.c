@@ -40,7 +40,8 @@ enum {
     TIMEOUT_MS_DEFAULT = 30000,
     SPIN_US_DEFAULT = 30,
     SPIN_LONG_US = 1000,
-    ANSWER_MS = 30000
+    ANSWER_MS = 30000,
+    SAID_MS = 1000 /* WAIT_SAID_NS */
 };
 
 struct client process_client = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -108,21 +109,28 @@ static bool tell(void *user, const struct control *r)
 /* The answer to request r, before the deadline; other answers came too late for theirs. */
 static keel_status await_answer(struct control *r, int *passed)
 {
-    uint64_t deadline = clock_now_ns() + (uint64_t)ANSWER_MS * KEEL_NS_PER_MS, now;
+    uint64_t begun = clock_now_ns(), deadline = begun + (uint64_t)ANSWER_MS * KEEL_NS_PER_MS, now = begun;
+    struct wait wait = {.call = r->type == CONTROL_LEAVING ? WAIT_FINALIZE : WAIT_ALLOC}; /* for all agents */
     struct control reply;
-    while ((now = clock_now_ns()) < deadline) {
-        ssize_t n = receive(&reply, sizeof reply, passed, 1, (int)((deadline - now) / KEEL_NS_PER_MS) + 1);
+    keel_status status = KEEL_IN_PROGRESS;
+    while (status == KEEL_IN_PROGRESS && now < deadline) {
+        int left_ms = (int)((deadline - now) / KEEL_NS_PER_MS) + 1;
+        ssize_t n = receive(&reply, sizeof reply, passed, 1, now < begun + WAIT_SAID_NS ? SAID_MS : left_ms);
         if (n == 0)
-            return KEEL_ERR_AGENT_GONE;
+            status = KEEL_ERR_AGENT_GONE;
         if (n == sizeof reply && reply.id == r->id) {
             *r = reply;
-            return (keel_status)reply.status;
+            status = (keel_status)reply.status;
+            break;
         }
         if (*passed >= 0)
             close(*passed);
         *passed = -1;
+        now = clock_now_ns();
+        waits_last(&process_client, &wait, begun, now);
     }
-    return KEEL_ERR_TIMEOUT;
+    waits_over(&process_client, &wait);
+    return status == KEEL_IN_PROGRESS ? KEEL_ERR_TIMEOUT : status;
 }
 
 static keel_status request(void *user, struct control *r, void **memory)

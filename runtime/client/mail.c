@@ -118,6 +118,14 @@ static bool has_left(void *arg)
            !courier_lacks_connection(s->c, s->rank);
 }
 
+static void receiver(const struct client *c, const void *arg, struct wait_said *out)
+{
+    const struct sending *s = arg;
+    (void)c;
+    out->whom = WAIT_FOR_TAKING;
+    out->rank = s->rank;
+}
+
 static keel_status send_locked(struct client *c, int rank, uint32_t tag, const void *data, size_t len)
 {
     struct sending s = {c, rank, c->coll.life[rank].life, weight(len)};
@@ -129,7 +137,8 @@ static keel_status send_locked(struct client *c, int rank, uint32_t tag, const v
     }
     if (!s.life)
         return KEEL_ERR_RANK_DEAD;
-    if (!client_wait(c, may_send, &s))
+    struct wait wait = {.call = WAIT_SEND, .whom = receiver, .arg = &s};
+    if (!client_wait(c, may_send, &s, &wait))
         return c->fatal;
     if (c->coll.broken != KEEL_OK)
         return c->coll.broken;
@@ -141,7 +150,7 @@ static keel_status send_locked(struct client *c, int rank, uint32_t tag, const v
         c->mail.peer[rank].sent -= s.weight;
         return KEEL_ERR_NOMEM;
     }
-    if (!client_wait(c, has_left, &s))
+    if (!client_wait(c, has_left, &s, &wait))
         return c->fatal;
     return c->coll.broken;
 }
@@ -178,6 +187,14 @@ void mail_farewell(struct client *c)
             ask_to_acknowledge(c, r);
 }
 
+int mail_taken_over_by(const struct client *c)
+{
+    for (int r = 0; r < c->size; r++)
+        if (c->coll.stream[r].acked < c->mail.peer[r].last)
+            return r;
+    return -1;
+}
+
 bool mail_all_taken_over(void *arg)
 {
     struct client *c = arg;
@@ -199,6 +216,14 @@ struct wanted {
     struct letter_in **at;
     bool hopeless;
 };
+
+static void sender(const struct client *c, const void *arg, struct wait_said *out)
+{
+    const struct wanted *w = arg;
+    (void)c;
+    out->whom = WAIT_FOR_WORD;
+    out->rank = w->rank;
+}
 
 /* Nobody is left who could send. */
 static bool nobody(const struct client *c, int rank)
@@ -271,7 +296,8 @@ static keel_status receive(struct client *c, int rank, uint32_t tag, void *data,
         client_progress(c);
         status = is_there(&w) || c->fatal != KEEL_OK ? KEEL_OK : KEEL_IN_PROGRESS;
     } else {
-        (void)client_wait(c, is_there, &w);
+        struct wait lasts = {.call = WAIT_RECEIVE, .whom = sender, .arg = &w};
+        (void)client_wait(c, is_there, &w, &lasts);
     }
     if (status == KEEL_OK && w.at) {
         if (len)

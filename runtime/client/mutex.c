@@ -193,6 +193,13 @@ static bool told(void *arg)
     return !s->at;
 }
 
+static void next_one(const struct client *c, const void *rank, struct wait_said *out)
+{
+    (void)c;
+    out->whom = WAIT_FOR_TAKING;
+    out->rank = *(const int *)rank;
+}
+
 /* It sleeps until it hears of it; this process may make no further call for long. */
 static void tell(struct client *c, int rank)
 {
@@ -200,7 +207,8 @@ static void tell(struct client *c, int rank)
         return;
     signal_tell(c, rank);
     client_lock(c);
-    (void)client_wait(c, told, &c->coll.stream[rank]);
+    struct wait wait = {.call = WAIT_UNLOCK, .whom = next_one, .arg = &rank};
+    (void)client_wait(c, told, &c->coll.stream[rank], &wait);
     pthread_mutex_unlock(&c->lock);
 }
 
@@ -234,7 +242,17 @@ static keel_status hand_over(keel_mutexes *m, int home, int number, int64_t *wor
 struct waiting {
     struct client *c;
     uint64_t signals, epoch, look_at;
+    int64_t word; /* as it was seen last */
+    struct wait wait;
 };
+
+static void holder(const struct client *c, const void *arg, struct wait_said *out)
+{
+    const struct waiting *w = arg;
+    (void)c;
+    out->whom = WAIT_FOR_HOLDER;
+    out->rank = w->word & OWNER ? rank_of(w->word & OWNER) : -1;
+}
 
 static bool may_have_changed(void *arg)
 {
@@ -254,12 +272,13 @@ static void remember(struct waiting *w)
 
 /* Until something has come since remember(); at the latest after a while: a signal whose connection breaks comes when its sender makes its next
  * call. */
-static keel_status sleep_until(struct waiting *w)
+static keel_status sleep_until(struct waiting *w, int64_t word)
 {
     struct client *c = w->c;
+    w->word = word;
     client_lock(c);
     w->look_at = c->env.now(c->env.user) + LOOK_EVERY_NS;
-    bool going = client_wait(c, may_have_changed, w);
+    bool going = client_wait(c, may_have_changed, w, &w->wait);
     coll_see_views(c, c->env.now(c->env.user));
     keel_status status = !going ? c->fatal : c->coll.broken;
     pthread_mutex_unlock(&c->lock);
@@ -270,7 +289,7 @@ static keel_status sleep_until(struct waiting *w)
 static keel_status wait_for(keel_mutexes *m, int home, int number, int64_t *word)
 {
     struct client *c = m->client;
-    struct waiting w = {.c = c};
+    struct waiting w = {.c = c, .wait = {.call = WAIT_LOCK, .whom = holder, .arg = &w, .keeps = true}};
     keel_status status = KEEL_OK;
     bool sure = true, done;
     while (status == KEEL_OK && !(sure && (*word & OWNER) == myself(c))) {
@@ -288,10 +307,11 @@ static keel_status wait_for(keel_mutexes *m, int home, int number, int64_t *word
         sure = false;
         status = load(m, home, place(m, number), word, 1);
         if (status == KEEL_OK && (*word & OWNER) && (*word & OWNER) != myself(c) && owner_lives(c, *word))
-            status = sleep_until(&w);
+            status = sleep_until(&w, *word);
         if (status == KEEL_OK)
             status = load(m, home, place(m, number), word, 1);
     }
+    waits_over(c, &w.wait);
     return status;
 }
 

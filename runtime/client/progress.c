@@ -97,8 +97,7 @@ static void ask_about(struct client *c, const struct op *op, uint64_t now)
         ask_node(c, op->plan.leg[leg].node, now);
 }
 
-/* The node whose answer is missing, or to which there was no way; -1: it had no plan, or it was not its turn. */
-static int waits_for(const struct op *op, bool *went_out)
+int op_waits_for(const struct op *op, bool *went_out)
 {
     for (const struct piece *p = op->pieces; p; p = p->sibling)
         if (!p->done) {
@@ -116,7 +115,7 @@ static void give_up(struct op *op)
 {
     static const char *const names[] = {"a put", "a get", "an accumulate", "an atomic operation", "an entry"};
     bool went_out;
-    int node = waits_for(op, &went_out);
+    int node = op_waits_for(op, &went_out);
     char why[48] = "waited for others";
     if (op_changes(op) && !op->planned && hold_is_behind(op->client))
         snprintf(why, sizeof why, "waited for what was given up before");
@@ -236,9 +235,10 @@ struct spin spin_begin(struct client *c)
     bool longer = !c->active && c->spin_long_ns > c->spin_ns; /* what is active is answered by an agent */
     if (!longer || c->looks.pause) {
         c->looks.pause -= longer;
-        return (struct spin){.keep = now, .until = now + c->spin_ns, .lent = LENT_MAX_NS};
+        return (struct spin){.begun = now, .keep = now, .until = now + c->spin_ns, .lent = LENT_MAX_NS};
     }
-    return (struct spin){.keep = UINT64_MAX, .until = now + c->spin_long_ns, .lent = LENT_MAX_NS, .longer = true};
+    return (struct spin){
+        .begun = now, .keep = UINT64_MAX, .until = now + c->spin_long_ns, .lent = LENT_MAX_NS, .longer = true};
 }
 
 void spin_end(struct client *c, const struct spin *spin, bool came)
@@ -361,7 +361,7 @@ static void give_way(struct client *c)
     client_lock(c);
 }
 
-bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
+bool client_wait(struct client *c, bool (*done)(void *arg), void *arg, struct wait *wait)
 {
     bool slept = false;
     atomic_fetch_add(&c->lookers, 1);
@@ -372,6 +372,8 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
     while (!done(arg)) {
         if (c->fatal != KEEL_OK) {
             atomic_fetch_sub(&c->lookers, 1);
+            if (!wait->keeps)
+                waits_over(c, wait);
             return false;
         }
         if (c->left) /* by another thread: nothing comes any more */
@@ -392,6 +394,8 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
         if (c->came != came)
             spin_again(c, &spin, c->looked_at);
         came = c->came;
+        if (c->looked_at >= spin.begun + WAIT_SAID_NS || wait->keeps)
+            waits_last(c, wait, spin.begun, c->looked_at);
         if (c->looked_at < spin.until)
             continue;
         if (!slept)
@@ -413,6 +417,8 @@ bool client_wait(struct client *c, bool (*done)(void *arg), void *arg)
         spin_end(c, &spin, true);
     tell_followers(c);
     atomic_fetch_sub(&c->lookers, 1);
+    if (!wait->keeps)
+        waits_over(c, wait);
     return c->fatal == KEEL_OK || done(arg);
 }
 
@@ -457,7 +463,9 @@ keel_status op_run(struct op *op)
     op_start(op);
     if (!op->finished && follow(c, is_finished, op))
         return op->status;
-    client_wait(c, is_finished, op);
+    static const enum wait_call calls[] = {WAIT_PUT, WAIT_GET, WAIT_ACC, WAIT_RMW};
+    struct wait wait = {.call = calls[op->kind], .whom = waits_for_op, .arg = op};
+    client_wait(c, is_finished, op, &wait);
     /* Even when the job is lost, nothing may use the caller's memory any more. */
     while (!op->finished)
         client_progress(c);

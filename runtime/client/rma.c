@@ -188,7 +188,8 @@ keel_status rma_wait(struct client *c, keel_handle *handle)
     if (!lock_handles(c, handle, 1))
         return bad_call(c);
     if (c->ready) /* who has left has nothing under way */
-        client_wait(c, handle_done, handle);
+        client_wait(c, handle_done, handle,
+                    &(struct wait){.call = WAIT_HANDLE, .whom = waits_for_handle, .arg = handle});
     while (!handle_done(handle) && !c->left)
         client_progress(c); /* the job is lost: the operation fails as soon as nothing uses its memory */
     keel_status status =
@@ -240,7 +241,7 @@ keel_status rma_wait_any(struct client *c, keel_handle *handles, size_t n, size_
         return bad_call(c);
     struct any any = {handles, n, n};
     if (c->ready)
-        client_wait(c, any_done, &any);
+        client_wait(c, any_done, &any, &(struct wait){.call = WAIT_HANDLE, .whom = waits_for_any_op});
     while (!any_done(&any) && !c->left)
         client_progress(c);
     keel_status status = !any_done(&any) ? KEEL_ERR_STATE
@@ -302,7 +303,8 @@ keel_status rma_fence(struct client *c, int rank)
         return KEEL_ERR_ARG;
     struct fence f = {c, rank};
     client_lock(c);
-    client_wait(c, none_implicit, &f);
+    struct waits_fence of = {rank};
+    client_wait(c, none_implicit, &f, &(struct wait){.call = WAIT_FENCE, .whom = waits_for_fence, .arg = &of});
     keel_status status = take_errors(c, rank);
     if (c->fatal != KEEL_OK)
         status = c->fatal;

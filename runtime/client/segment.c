@@ -315,7 +315,7 @@ static bool stores_rest(void *arg)
 void segment_await_rest(struct client *c)
 {
     if (!segment_stores_rest(c))
-        (void)client_wait(c, stores_rest, c);
+        (void)client_wait(c, stores_rest, c, &(struct wait){.call = WAIT_BARRIER}); /* for copies */
 }
 
 keel_status segment_map_twice(struct keel_segment *s, int rank, uint8_t **view)
@@ -682,7 +682,7 @@ static void await_operations(struct client *c, const struct keel_segment *segmen
 {
     struct use u = {c, segment};
     client_lock(c);
-    client_wait(c, none_uses, &u);
+    client_wait(c, none_uses, &u, &(struct wait){.call = WAIT_ALLOC, .whom = waits_for_any_op});
     while (!none_uses(&u))
         client_progress(c); /* the job is lost */
     pthread_mutex_unlock(&c->lock);

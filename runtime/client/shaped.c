@@ -309,7 +309,11 @@ static keel_status runs_start(const struct call *q, struct source *source, keel_
             p = pack_ahead(q, *source, run_max);
         if (p.runs < 2 && !source_next(source, &run))
             return KEEL_OK;
-        client_wait(c, p.runs < 2 ? has_room : packed_has_room, c);
+        struct wait wait = {.call = q->kind == OP_PUT   ? WAIT_PUT
+                                    : q->kind == OP_GET ? WAIT_GET
+                                                        : WAIT_ACC,
+                            .whom = waits_for_any_op};
+        client_wait(c, p.runs < 2 ? has_room : packed_has_room, c, &wait);
         struct op *op = p.runs < 2 ? run_init(q, &run) : pack_init(q, source, &p);
         if (!op)
             return no_more(c, q, handle, started);

@@ -35,6 +35,13 @@ keel_status signal_send(struct client *c, keel_segment *s, int rank, size_t word
     return status;
 }
 
+static void whom(const struct client *c, const void *from, struct wait_said *out)
+{
+    (void)c;
+    out->whom = WAIT_FOR_WORD;
+    out->rank = *(const int *)from;
+}
+
 struct waiting {
     struct client *c;
     keel_segment *s;
@@ -101,31 +108,35 @@ keel_status signal_wait(struct client *c, keel_segment *s, size_t word, keel_com
                         int64_t *got)
 {
     struct waiting w = {c, s, word, how, value, 0, from, 0, 0};
+    struct wait wait = {.call = WAIT_UNTIL, .whom = whom, .arg = &from, .keeps = true};
     if (!c->ready)
         return KEEL_ERR_STATE;
     if (word % sizeof value || near_bad_range(c, s, c->rank, word, sizeof value) || (unsigned)how > KEEL_GE ||
         from < KEEL_ANY_RANK || from >= c->size)
         return KEEL_ERR_ARG;
-    for (bool gone = false;;) {
+    keel_status status = KEEL_OK;
+    for (bool gone = false, over = false; !over;) {
         client_lock(c);
         w.seen = c->signals;
         pthread_mutex_unlock(&c->lock);
         rma_near_update(c, s, c->rank);
-        keel_status status = look_near(&w) ? KEEL_OK : rma_get(c, s, c->rank, word, &w.got, sizeof w.got);
+        status = look_near(&w) ? KEEL_OK : rma_get(c, s, c->rank, word, &w.got, sizeof w.got);
         if (got)
             *got = w.got;
-        if (status != KEEL_OK || holds(&w))
-            return status;
-        if (gone)
-            return KEEL_ERR_RANK_DEAD;
+        over = status != KEEL_OK || holds(&w) || gone;
+        if (over) {
+            status = status == KEEL_OK && !holds(&w) ? KEEL_ERR_RANK_DEAD : status;
+            continue;
+        }
         client_lock(c);
         w.look_at = c->env.now(c->env.user) + LOOK_EVERY_NS;
-        bool going = client_wait(c, may_hold, &w);
+        bool going = client_wait(c, may_hold, &w, &wait);
         coll_see_views(c, c->env.now(c->env.user));
         gone = is_gone(&w);
         status = !going ? c->fatal : c->coll.broken;
         pthread_mutex_unlock(&c->lock);
-        if (status != KEEL_OK)
-            return status;
+        over = status != KEEL_OK;
     }
+    waits_over(c, &wait);
+    return status;
 }

@@ -72,9 +72,14 @@ static uint32_t word_round(int64_t word)
     return (uint32_t)((uint64_t)word >> 32);
 }
 
+static int claimant(int64_t word)
+{
+    return (int)(word >> INCARNATION_BITS & ((1 << RANK_BITS) - 1));
+}
+
 static bool claimant_lives(const struct client *c, int64_t word)
 {
-    int rank = (int)(word >> INCARNATION_BITS & ((1 << RANK_BITS) - 1));
+    int rank = claimant(word);
     if (rank >= c->size)
         return false;
     uint64_t where = atomic_load_explicit(&page_rank(c->page, rank)->where, memory_order_acquire);
@@ -241,7 +246,7 @@ void task_rest(struct client *c, int group)
 {
     struct steps_of of = {c, group};
     if (!rests(&of))
-        client_wait(c, rests, &of);
+        client_wait(c, rests, &of, &(struct wait){.call = WAIT_ACC, .whom = waits_for_any_op});
 }
 
 keel_status task_turn(struct client *c, const struct keel_segment *s, int rank)
@@ -319,10 +324,10 @@ static keel_status read_words(struct client *c, keel_taskpool *pool)
     return status;
 }
 
-/* The counter is used up: find a task that nobody alive has. *busy: some are still being run. */
-static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out, bool *busy)
+/* The counter is used up: find a task that nobody alive has. *busy: some are still being run, one of them by *runner (-1: not known). */
+static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out, bool *busy, int *runner)
 {
-    *out = -1;
+    *out = *runner = -1;
     *busy = false;
     keel_status status = read_words(c, pool);
     for (int64_t t = 0; t < pool->count && status == KEEL_OK; t++) {
@@ -332,6 +337,7 @@ static keel_status take_over(struct client *c, keel_taskpool *pool, int64_t *out
         bool open = word_round(word) != pool->round; /* drawn, and not claimed yet or never */
         if (!open && word != claim_word(c, pool->round) && claimant_lives(c, word)) {
             *busy = true;
+            *runner = claimant(word);
             continue;
         }
         bool ours;
@@ -363,17 +369,29 @@ static void drawn(struct client *c)
     pthread_mutex_unlock(&c->lock);
 }
 
+static void runs_a_task(const struct client *c, const void *runner, struct wait_said *out)
+{
+    (void)c;
+    out->whom = WAIT_FOR_HOLDER;
+    out->rank = *(const int *)runner;
+}
+
 static keel_status draw_or_take_over(struct client *c, keel_taskpool *pool, int64_t *task)
 {
+    int runner;
+    struct wait wait = {.call = WAIT_TASK, .whom = runs_a_task, .arg = &runner, .keeps = true};
     keel_status status = draw(c, pool, task);
     while (status == KEEL_OK && *task < 0) {
         bool busy;
-        status = take_over(c, pool, task, &busy);
+        status = take_over(c, pool, task, &busy, &runner);
         if (status != KEEL_OK || *task >= 0 || !busy)
             break;
         /* Others compute; nothing announces the end of a task, so look again. */
+        uint64_t now = c->env.now(c->env.user);
+        waits_last(c, &wait, now, now);
         c->env.sleep(c->env.user, WAIT_MS);
     }
+    waits_over(c, &wait);
     return status;
 }
 

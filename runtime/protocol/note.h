@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "runtime/protocol/limits.h"
+#include "runtime/protocol/wait.h"
 
 /* A range of a slot's part of a segment. */
 struct patch {
@@ -63,5 +64,7 @@ struct intent_page {
     alignas(64) _Atomic uint32_t asked;
     /* Written by the agent: of what this rank has told about segments the last that all agents know, KNOWN_MADE or KNOWN_ENDED. */
     alignas(64) _Atomic uint64_t known;
+    /* What lasts: written by the rank, read by the agent about twice a second. */
+    alignas(64) struct wait_note wait[WAIT_NOTES];
 };
 #endif

@@ -257,7 +257,7 @@ static void test_direct_who_leaves_hands_over_to_agents(void **state)
     send_some(0, 5, 100);
     pthread_mutex_lock(&rank[0].c.lock);
     courier_farewell(&rank[0].c);
-    assert_true(client_wait(&rank[0].c, courier_has_handed_over, &rank[0].c));
+    assert_true(client_wait(&rank[0].c, courier_has_handed_over, &rank[0].c, &(struct wait){.call = WAIT_FINALIZE}));
     pthread_mutex_unlock(&rank[0].c.lock);
     for (int i = 0; i < 10; i++)
         agents_turn();
