@@ -338,8 +338,7 @@ static void become_node(struct daemon *a, int node)
     snprintf(who, sizeof who, "keeld node %d", node);
     log_init(who);
     agent_console_close(a);
-    if (!agent_console_open(a))
-        log_warn("no console socket: keelctl will not find this node");
+    agent_console_open(a);
 }
 
 static bool job_from_json(struct daemon *a, const json_t *m)
@@ -632,8 +631,7 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
         agent_join_begin(&a);
     } else {
         uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
-        if (!agent_console_open(&a))
-            log_warn("no console socket: keelctl will not find this node");
+        agent_console_open(&a);
     }
     uv_run(&a.loop, UV_RUN_DEFAULT);
     agent_console_close(&a);

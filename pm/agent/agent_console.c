@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sodium.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,23 +214,36 @@ bool agent_console_listen(struct daemon *a)
     return true;
 }
 
-bool agent_console_open(struct daemon *a)
+/* Anybody may take a name in the abstract namespace, and does not guess a random one. keelctl looks for what begins so. */
+static int bind_console(const struct daemon *a, int fd, bool taken)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, CONSOLE_PREFIX "%016llx/%d",
-                     (unsigned long long)a->launch.job_id, a->launch.node);
+    uint64_t number = 0;
+    char more[24] = "";
+    if (taken) {
+        randombytes_buf(&number, sizeof number);
+        snprintf(more, sizeof more, ".%016llx", (unsigned long long)number);
+    }
+    int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, CONSOLE_PREFIX "%016llx/%d%s",
+                     (unsigned long long)a->launch.job_id, a->launch.node, more);
+    return bind(fd, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n));
+}
+
+void agent_console_open(struct daemon *a)
+{
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-    if (fd < 0)
-        return false;
-    if (bind(fd, (struct sockaddr *)&address, len) < 0 || listen(fd, 16) < 0) {
-        close(fd);
-        return false;
+    int rc = fd < 0 ? -1 : bind_console(a, fd, false);
+    if (fd >= 0 && rc < 0 && errno == EADDRINUSE)
+        rc = bind_console(a, fd, true);
+    if (rc < 0 || listen(fd, 16) < 0) {
+        log_warn("no console socket: keelctl will not find this node: %s", strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return;
     }
     a->console_fd = fd;
     a->console_watch = agent_watch(a, fd, console_ready);
     uv_unref((uv_handle_t *)a->console_watch);
-    return true;
 }
 
 void agent_console_output(struct daemon *a, const void *frame, size_t len)

@@ -124,8 +124,7 @@ static void take_job(struct daemon *a, const uint8_t *packet, size_t len)
     sodium_memzero(&j, sizeof j);
     snprintf(who, sizeof who, "keeld node %d", a->launch.node);
     log_init(who);
-    if (!agent_console_open(a))
-        log_warn("no console socket: keelctl will not find this node");
+    agent_console_open(a);
     /* only now is it known how many come */
     uv_poll_start(&join.listener, UV_READABLE, listener_ready);
 }

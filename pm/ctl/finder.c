@@ -107,8 +107,9 @@ static void scan_here(struct list *l)
         int node, end = 0;
         const char *at = strstr(line, " @" CONSOLE_PREFIX);
         /* Num RefCount Protocol Flags Type St Inode Path */
-        if (!at || sscanf(at + 2, CONSOLE_PREFIX "%16llx/%d%n", &job, &node, &end) != 2 || known(l, job, node) ||
-            sscanf(line, "%*s %*s %*s %*s %*s %*s %lu", &inode) != 1)
+        /* the name ends there, or goes on where somebody had taken the plain one */
+        if (!at || sscanf(at + 2, CONSOLE_PREFIX "%16llx/%d%n%*[.0-9a-f]%n", &job, &node, &end, &end) != 2 ||
+            known(l, job, node) || sscanf(line, "%*s %*s %*s %*s %*s %*s %lu", &inode) != 1)
             continue;
         snprintf(name, sizeof name, "%016llx", job);
         if (l->prefix && strncmp(name, l->prefix, strlen(l->prefix)) != 0)

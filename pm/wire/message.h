@@ -70,6 +70,6 @@ enum {
 #define NO_BACKTRACE_IPATH "IPATH_NO_BACKTRACE=1"
 #define NO_BACKTRACE_HFI "HFI_NO_BACKTRACE=1"
 /* Unix socket of an agent, in the abstract namespace (no file to leave behind): this, job id (16 hex digits), "/",
- * node. */
+ * node; and "." with 16 random hex digits where somebody else has that name. */
 #define CONSOLE_PREFIX "keel/"
 #endif

@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, run, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, processes_with, run, wait_for
 
 
 def listeners_of(pids):
@@ -369,6 +369,43 @@ def test_keelctl_leaves_out_what_belongs_to_another_user():
         for child in children:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+
+
+def consoles_of(pids):
+    """Names in the abstract namespace of sockets that these processes hold."""
+    inodes = set()
+    for pid in pids:
+        try:
+            links = [os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)]
+            inodes.update(link[8:-1] for link in links if link.startswith("socket:["))
+        except OSError:
+            pass
+    with open("/proc/net/unix") as f:
+        parts = [line.split() for line in list(f)[1:]]
+    return [p[7] for p in parts if len(p) > 7 and p[6] in inodes and p[7].startswith("@keel/")]
+
+
+def test_console_whose_name_another_user_has_taken_is_found():
+    if not IS_ROOT:
+        raise Skip("needs root to become another user")
+    with tempfile.TemporaryDirectory() as place:
+        ssh, go = os.path.join(place, "ssh"), os.path.join(place, "go")
+        with open(ssh, "w") as f:
+            f.write('#!/bin/sh\nwhile case $1 in -*) ;; *) false ;; esac; do shift; done\nhost=$1\nshift\n'
+                    'if [ $host = 127.0.1.3 ]; then while [ ! -e %s ]; do sleep 0.01; done; fi\neval "exec $*"\n' % go)
+        os.chmod(ssh, 0o755)
+        with Job(["-n", "2", "--hosts", "127.0.1.2,127.0.1.3", "--launcher-exec", ssh, "sleep", "10000"]) as job:
+            first = wait_for(lambda: consoles_of(processes_with(job.tag)), "the first agent")[0]
+            thief = phantom("\0" + first[1:-1] + "1")
+            try:
+                open(go, "w").close()
+                job.wait_ranks(2)
+                assert sorted(job.status()["nodes"]) == [0, 1] and job.stderr() == "", (job.status(), job.stderr())
+                assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
+                assert job.wait() == 143
+            finally:
+                os.kill(thief, signal.SIGKILL)
+                os.waitpid(thief, 0)
 
 
 KEELD = os.path.join(keeltest.BIN, "keeld")
