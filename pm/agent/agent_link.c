@@ -12,6 +12,7 @@
 #include "runtime/base/log.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -118,6 +119,8 @@ static void keelrun_gone(struct daemon *a)
     link_free(&a->link);
     agent_output_free(a);
     agent_ranks_stdin(a, NULL, 0);
+    if (a->stopped) /* by Ctrl-Z: nobody else would continue them */
+        agent_ranks_forward(a, SIGCONT);
     if (a->state == AGENT_OVER)
         agent_depart(a, 0);
 }

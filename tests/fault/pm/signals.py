@@ -256,6 +256,20 @@ while True:
             assert job.stdout().count("ended in order") == 2, job.stdout()
 
 
+def test_stopped_job_goes_on_when_keelrun_is_killed():
+    with Listeners() as job:
+        ranks, agents = pids_of(job.ready())
+        job.process.send_signal(signal.SIGTSTP)
+        for pid in ranks + [job.process.pid]:
+            wait_for(lambda pid=pid: is_stopped(pid), "process %d to stop" % pid)
+        job.process.kill()
+        for pid in ranks:
+            wait_for(lambda pid=pid: not is_stopped(pid), "rank %d to go on" % pid)
+        job.go()
+        for pid in agents:
+            wait_for(lambda pid=pid: not alive(pid), "the job to end")
+
+
 def test_terminal_in_use_by_others_stops_keelrun_alone():
     for number in (signal.SIGTTIN, signal.SIGTTOU, signal.SIGSTOP):
         if number != signal.SIGSTOP and os.getpgid(0) == os.getsid(0):
