@@ -1,6 +1,7 @@
 #include "runtime/client/enter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,13 @@
 
 #include "runtime/base/refusal.h"
 #include "runtime/protocol/control.h"
+
+void enter_hold_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/", O_PATH); /* the lowest that is free, which is fd */
+}
 
 union descriptor {
     char bytes[CMSG_SPACE(sizeof(int))];

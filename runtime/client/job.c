@@ -517,6 +517,7 @@ KEEL_EXPORT keel_status keel_init(void)
     struct keel_exchange e;
     if (process_client.ready || process_client.left)
         return KEEL_ERR_STATE;
+    enter_hold_standard();
     log_init("keel");
     int fd = launched_with();
     if (fd < 0 && !pmi_exchange_found()) {
@@ -547,6 +548,7 @@ KEEL_EXPORT keel_status keel_init_over(const struct keel_exchange *e)
         return KEEL_ERR_STATE;
     if (!e || !e->gather || e->size < 1 || e->rank < 0 || e->rank >= e->size)
         return KEEL_ERR_ARG;
+    enter_hold_standard();
     return sodium_init() < 0 ? KEEL_ERR_SYSTEM : init_over(e);
 }
 

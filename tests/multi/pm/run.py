@@ -158,6 +158,11 @@ def test_closed_descriptors_are_no_trouble():
     assert shell("<&- >&- 2>&-", "true").returncode == 0
 
 
+def test_what_a_rank_prints_without_standard_output_goes_nowhere():
+    code, out, err = run(["-n", "2", "--nodes", "2", os.environ["KEEL_CLOSED"]])
+    assert (code, out, err) == (0, "", ""), (code, out, err)
+
+
 def test_ignored_hangup_stays_ignored():
     job = keelrun("-n", "1", "sh", "-c", "echo begun; read line; echo $line", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup does
