@@ -265,7 +265,7 @@ void agent_pmi_report(struct daemon *a, struct agent_guest *guest, const json_t 
 void agent_pmi_release(struct daemon *a, const json_t *m);
 
 /* agent_console.c */
-void agent_console_open(struct daemon *a); /* keelctl finds this node; else a line says so */
+void agent_console_open(struct daemon *a);   /* keelctl finds this node; else a line says so */
 bool agent_console_listen(struct daemon *a); /* for agents; self_host must be known */
 void agent_console_output(struct daemon *a, const void *frame, size_t len);
 void agent_console_over(struct daemon *a);

@@ -42,29 +42,48 @@ static char *find_program(const char *name)
     return path;
 }
 
-/* Our address as the hosts see it: that of the interface which the packets to the first remote one leave from. */
+/* Our address for that host, or why there is none (until the next call of such a kind). */
+static const char *local_towards(const char *name, char *out, size_t size)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM}, *found = NULL;
+    struct sockaddr_storage local;
+    socklen_t len = sizeof local;
+    int rc = getaddrinfo(host_address(name), "9", &hints, &found);
+    if (rc != 0)
+        return gai_strerror(rc);
+    int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool good = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+                getsockname(fd, (struct sockaddr *)&local, &len) == 0;
+    int failed = errno;
+    if (fd >= 0)
+        close(fd);
+    freeaddrinfo(found);
+    if (!good)
+        return strerror(failed);
+    uv_ip_name((struct sockaddr *)&local, out, size);
+    return NULL;
+}
+
+/* Our address as the hosts see it: that of the interface which the packets to the first remote one leave from. A host that has no address
+ * here is its launcher's matter, which may know it; the node is missing if not. */
 static void interface_towards(const struct host_list *hosts, char *out, size_t size)
 {
+    char why[128] = "";
+    const char *name = NULL;
+    bool any = false;
     snprintf(out, size, "127.0.0.1");
     for (int i = 0; i < hosts->count; i++) {
-        struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM}, *found = NULL;
-        int rc = getaddrinfo(host_address(hosts->names[i]), "9", &hints, &found);
-        if (rc != 0)
-            pm_quit(1, "host %s: %s", hosts->names[i], gai_strerror(rc));
-        struct sockaddr_storage local;
-        socklen_t len = sizeof local;
-        int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        bool good = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
-                    getsockname(fd, (struct sockaddr *)&local, &len) == 0;
-        if (fd >= 0)
-            close(fd);
-        freeaddrinfo(found);
-        if (!good)
-            pm_quit(1, "host %s cannot be reached: %s", hosts->names[i], strerror(errno));
-        uv_ip_name((struct sockaddr *)&local, out, size);
-        if (strncmp(out, "127.", 4) != 0 && strcmp(out, "::1") != 0)
+        const char *failed = local_towards(hosts->names[i], out, size);
+        any |= !failed;
+        if (failed && !name) {
+            name = hosts->names[i];
+            snprintf(why, sizeof why, "%s", failed);
+        }
+        if (!failed && strncmp(out, "127.", 4) != 0 && strcmp(out, "::1") != 0)
             return;
     }
+    if (!any && name)
+        pm_quit(1, "host %s cannot be reached: %s", name, why);
 }
 
 static void agent_waiting(uv_stream_t *listener, int status)

@@ -82,6 +82,22 @@ def test_host_that_cannot_be_reached_is_replaced_by_a_spare():
         expect_started({"h%d" % node: "broken"}, 3, 1, [missing(node)])
 
 
+def test_host_that_has_no_address_here_is_its_launchers_matter():
+    unknown = "no-such-host.invalid"
+    with Hosts() as hosts:
+        arguments = ["--launcher-exec", hosts.path, "-n", "1", "--hosts"]
+        # a name of ~/.ssh/config
+        code, out, err = run(arguments + ["%s,%s" % (unknown, HOSTS[0]), "-n", "2"] + PLACES)
+        assert (code, sorted(out.splitlines()), err) == (0, ["0 0 2", "1 1 2"], ""), (code, out, err)
+        hosts.write(unknown, "broken")
+        code, out, err = run(arguments + ["%s,%s" % (unknown, HOSTS[0]), "--spares", "1"] + PLACES)
+        assert (code, out) == (0, "0 0 1\n"), (code, out, err)
+        assert err == "keelrun: node 0 (%s) could not be started: ssh: connect to host %s port 22: No route to host; a spare takes its place\n" % (
+            unknown, unknown), err
+        code, out, err = run(arguments + [unknown] + PLACES)
+        assert (code, out) == (1, "") and unknown in err and len(err.splitlines()) == 1, (code, out, err)
+
+
 def test_host_that_never_answers_is_replaced_after_its_time():
     begin = time.monotonic()
     late = r"has not joined within 6 s"
