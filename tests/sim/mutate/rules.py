@@ -156,7 +156,8 @@ RULES = [
          "    while (waits && find(m, home, number))\n        pthread_cond_wait(&m->left, &m->lock);\n    bool mine = !find(m, home, number);",
          "    (void)waits;\n    bool mine = true;"),
     rule("fence", "a fence waits for nothing", CLIENT + "rma.c",
-         "    client_wait(c, none_implicit, &f);\n", "    (void)none_implicit, (void)f;\n"),
+         "    client_wait(c, none_implicit, &f, &(struct wait){.call = WAIT_FENCE, .whom = waits_for_fence, .arg = &of});\n",
+         "    (void)none_implicit, (void)f, (void)of;\n"),
     rule("signal", "who waits does not look again when the rank has gone", CLIENT + "signal.c",
          "status = !going ? c->fatal : c->coll.broken;", "status = !going ? c->fatal : gone ? KEEL_ERR_RANK_DEAD : c->coll.broken;"),
     rule("R7", "a repair moves parts of words", AGENT + "repair_claim.c",
@@ -164,10 +165,11 @@ RULES = [
     rule("R6", "a repair sends without waiting for acknowledgements", AGENT + "repair_patch.c",
          "    return peer->next - 1 - peer->acked < WINDOW;", "    return peer->node >= 0;"),
     rule("R5", "who leaves does not wait for puts with handles", CLIENT + "client.c",
-         "    client_wait(c, none_left, c); /* those with handles too: who leaves leaves nothing half-done */\n"
-         "    coll_settle(c);\n    client_wait(c, coll_is_settled, c);\n    mail_farewell(c);\n    client_wait(c, mail_all_taken_over, c);\n    courier_farewell(c);\n    client_wait(c, courier_has_handed_over, c);\n"
+         "    client_wait(c, none_left, c, &wait); /* those with handles too: who leaves leaves nothing half-done */\n"
+         "    coll_settle(c);\n    wait.whom = for_unsettled;\n    client_wait(c, coll_is_settled, c, &wait);\n    mail_farewell(c);\n    wait.whom = for_mail;\n    client_wait(c, mail_all_taken_over, c, &wait);\n    courier_farewell(c);\n    wait.whom = for_parcels;\n    client_wait(c, courier_has_handed_over, c, &wait);\n"
          "    while (c->active)\n        client_progress(c);\n",
-         "    (void)none_left;\n    coll_settle(c);\n    client_wait(c, coll_is_settled, c);\n    mail_farewell(c);\n    client_wait(c, mail_all_taken_over, c);\n    courier_farewell(c);\n    client_wait(c, courier_has_handed_over, c);\n"),
+         "    (void)none_left;\n"
+         "    coll_settle(c);\n    wait.whom = for_unsettled;\n    client_wait(c, coll_is_settled, c, &wait);\n    mail_farewell(c);\n    wait.whom = for_mail;\n    client_wait(c, mail_all_taken_over, c, &wait);\n    courier_farewell(c);\n    wait.whom = for_parcels;\n    client_wait(c, courier_has_handed_over, c, &wait);\n"),
     rule("G4", "a task is drawn while another one is open", CLIENT + "task.c",
          "c->drawing || (c->in_task && !(c->task_broken && pool->current >= 0));", "c->drawing;"),
     rule("G4", "two threads draw tasks at the same time", CLIENT + "task.c",
