@@ -59,6 +59,9 @@ struct plane_callbacks {
     void (*event)(void *user, const char *json);
     /* plane_verify has come to its end: one JSON object. */
     void (*verified)(void *user, uint64_t id, const char *json);
+    /* What ranks of this node wait for (pm/wire/waits.h) has changed: members of a JSON object but for now_ns, NULL: none waits. since_ns is
+     * CLOCK_MONOTONIC. */
+    void (*waits)(void *user, const char *members);
 };
 
 struct plane;

@@ -277,6 +277,11 @@ static void plane_verified(void *user, uint64_t id, const char *json)
     agent_console_verified(user, id, json);
 }
 
+static void plane_waits(void *user, const char *members)
+{
+    agent_waits_changed(user, members);
+}
+
 static void plane_woken(uv_poll_t *handle, int status, int events)
 {
     struct daemon *a = handle->data;
@@ -314,7 +319,8 @@ static bool plane_open(struct daemon *a, struct plane_blob *blob)
                                         .job_over = plane_over,
                                         .fatal = plane_fatal,
                                         .event = plane_event,
-                                        .verified = plane_verified};
+                                        .verified = plane_verified,
+                                        .waits = plane_waits};
     log_keep_errors(error, sizeof error);
     keel_status status = plane_create(&config, &callbacks, &a->plane, blob);
     log_keep_errors(NULL, 0);
@@ -591,6 +597,7 @@ static void agent_free(struct daemon *a)
 {
     plane_destroy(a->plane);
     agent_ranks_free(a);
+    agent_waits_free(a);
     backlog_free(&a->backlog);
     link_free(&a->link);
     bytes_free(&a->log_lines.held);
@@ -621,6 +628,7 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
     uv_timer_init(&a.loop, &a.lease);
     uv_timer_init(&a.loop, &a.grace);
     agent_kind_init(&a);
+    agent_waits_init(&a);
     agent_output_init(&a);
     uv_signal_init(&a.loop, &a.child_signal);
     a.lease.data = a.grace.data = a.child_signal.data = &a;

@@ -15,6 +15,7 @@
 #include "pm/wire/link.h"
 #include "pm/wire/message.h"
 #include "pm/wire/ticket.h"
+#include "pm/wire/waits.h"
 #include "pm/plane.h"
 #include "pm/pmi/pmi.h"
 #include "pm/pmi/pmi_root.h"
@@ -101,6 +102,10 @@ struct daemon {
     uint64_t epoch;
     int *view_rank_node;
     bool *view_alive;
+
+    char *waits;            /* of the plane: what this node's ranks wait for, NULL: for nothing */
+    struct waits *gathered; /* where no keelrun does it; NULL: one does */
+    uv_timer_t gathering;
 
     struct agent_process *processes; /* index is the slot */
     int process_count;
@@ -263,6 +268,13 @@ void agent_pmi_fence(struct daemon *a);
 void agent_pmi_view(struct daemon *a);
 void agent_pmi_report(struct daemon *a, struct agent_guest *guest, const json_t *m);
 void agent_pmi_release(struct daemon *a, const json_t *m);
+
+/* agent_waits.c: what ranks of this node wait for, to keelrun, or from here to who has started them */
+void agent_waits_init(struct daemon *a);
+void agent_waits_changed(struct daemon *a, const char *members);
+/* For keelctl, as in pm/wire/waits.h. */
+json_t *agent_waits_json(const struct daemon *a);
+void agent_waits_free(struct daemon *a);
 
 /* agent_console.c */
 void agent_console_open(struct daemon *a);   /* keelctl finds this node; else a line says so */

@@ -58,13 +58,13 @@ static json_t *status_json(const struct daemon *a)
     char job[17];
     snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);
     return json_pack(
-        "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o}", "job", job,
+        "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o}", "job", job,
         "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid", (int)getpid(), "stub_pid",
         (int)a->stub_pid, "launcher_pid", a->job.launcher_pid, "spare", (int)is_spare(a), "keelrun",
         (int)(a->run != NULL), "epoch", (json_int_t)a->epoch, "alive", alive, "rank_node",
         a->view_rank_node ? codec_ints(a->view_rank_node, a->job.settings.ranks) : json_array(), "ranks", ranks,
         "nodes", a->job.settings.nodes, "spares", a->job.settings.spares, "size", a->job.settings.ranks, "program",
-        codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a));
+        codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a), "waiting", agent_waits_json(a));
 }
 
 /* ---- guests ---- */

@@ -7,6 +7,7 @@
 #include "pm/wire/quit.h"
 #include "pm/wire/session.h"
 #include "pm/wire/order.h"
+#include "pm/wire/waits.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/kernel.h"
 
@@ -242,6 +243,45 @@ static void show_detection(const json_t *d)
                int_of(one, "node"), text_of(one, "evidence"), text_of(one, "why"));
 }
 
+/* What the nodes say of who waits, together. False: nothing to go by. */
+static bool waits_gather(struct waits *w, const json_t *status, uint64_t now)
+{
+    json_t *node;
+    size_t i;
+    int ranks = (int)int_of(status, "size"), nodes = (int)json_array_size(json_object_get(status, "alive"));
+    int *rank_node = pm_alloc((size_t)(ranks + 1) * sizeof *rank_node);
+    bool good =
+        ranks > 0 && nodes > 0 && codec_to_ints(json_object_get(status, "rank_node"), rank_node, ranks, -1, nodes - 1);
+    if (good)
+        waits_init(w, nodes, ranks, rank_node, NULL, NULL);
+    free(rank_node);
+    json_array_foreach(json_object_get(status, "nodes"), i, node)
+        if (good)
+            waits_report(w, (int)int_of(node, "node"), json_object_get(node, "waiting"), now);
+    return good;
+}
+
+static void show_waits(const struct waits *w, int node, int rank, uint64_t now)
+{
+    char line[WAITS_LINE];
+    int whose;
+    for (int i = 0; waits_text(w, node, i, now, &whose, line); i++)
+        if (whose == rank)
+            printf("         %s\n", line);
+}
+
+static void show_rank(const struct waits *w, int node, const json_t *rank, uint64_t now)
+{
+    int number = (int)int_of(rank, "rank");
+    printf("    rank %-4d pid %-7lld incarnation %lld  %s%s\n", number, int_of(rank, "pid"),
+           int_of(rank, "incarnation"), text_of(rank, "state"),
+           w && waits_is_stopped(w, number) && strcmp(text_of(rank, "state"), "running") == 0
+               ? ", stopped by a signal or a debugger"
+               : "");
+    if (w)
+        show_waits(w, node, number, now);
+}
+
 static int do_status(const struct job_agents *job, const struct request *r)
 {
     json_t *status = job_status(job), *node, *rank;
@@ -252,6 +292,9 @@ static int do_status(const struct job_agents *job, const struct request *r)
         json_decref(status);
         return 0;
     }
+    struct waits waits;
+    uint64_t now = clock_now_ns();
+    bool gathered = waits_gather(&waits, status, now);
     printf("job %s  %s  %lld ranks  epoch %lld%s\n", text_of(status, "job"), text_of(status, "program"),
            int_of(status, "size"), int_of(status, "epoch"),
            json_is_true(json_object_get(status, "keelrun")) ? "" : "  (without keelrun)");
@@ -264,11 +307,12 @@ static int do_status(const struct job_agents *job, const struct request *r)
                text_of(node, "state"), int_of(node, "agent_pid"),
                json_is_true(json_object_get(node, "spare")) ? "  spare" : "");
         json_array_foreach(json_object_get(node, "ranks"), k, rank)
-            printf("    rank %-4lld pid %-7lld incarnation %lld  %s\n", int_of(rank, "rank"), int_of(rank, "pid"),
-                   int_of(rank, "incarnation"), text_of(rank, "state"));
+            show_rank(gathered ? &waits : NULL, (int)int_of(node, "node"), rank, now);
         if (r->detect)
             show_detection(json_object_get(node, "detection"));
     }
+    if (gathered)
+        waits_fini(&waits);
     json_decref(status);
     return 0;
 }

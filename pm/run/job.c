@@ -210,6 +210,8 @@ static void enter_ending(struct job *j)
     stdin_feed_stop(&j->feed);
     uv_timer_stop(&j->limit);
     uv_timer_stop(&j->doubt);
+    if (j->waits.node) /* else the job has not begun */
+        uv_timer_stop(&j->waiting);
     uv_timer_start(&j->deadline, ending_passed, ENDING_MS, 0);
 }
 
@@ -500,6 +502,7 @@ void job_run_now(struct job *j)
     }
     j->phase = JOB_RUNNING;
     news_started(&j->news, clock_now_ns());
+    job_waits_begin(j);
     uv_timer_stop(&j->deadline);
     send_all_json(j, MSG_START, json_pack("{s:o, s:o}", "blobs", blobs, "peers", peers));
     char id[17];
@@ -533,6 +536,13 @@ static void tell_fault(struct job *j)
     send_all_json(j, MSG_FAULT, json_pack("{s:i, s:i, s:b}", "rank", f->rank, "signal", f->signal, "again", f->again));
 }
 
+static void take_view(struct job *j, uint64_t epoch, const int *rank_node, const bool *alive)
+{
+    if (epoch > j->news.epoch)
+        job_waits_view(j, rank_node, alive);
+    news_view(&j->news, epoch, rank_node, alive, clock_now_ns());
+}
+
 static void tell_view(struct job *j, const json_t *m)
 {
     const json_t *alive = json_object_get(m, "alive");
@@ -543,7 +553,7 @@ static void tell_view(struct job *j, const json_t *m)
         is_alive[i] = !json_is_false(json_array_get(alive, (size_t)i));
     if (j->phase >= JOB_RUNNING && !j->forced && codec_int(m, "epoch", 1, INT64_MAX, &epoch) &&
         codec_to_ints(json_object_get(m, "rank_node"), rank_node, j->options->job.ranks, -1, j->total - 1))
-        news_view(&j->news, (uint64_t)epoch, rank_node, is_alive, clock_now_ns());
+        take_view(j, (uint64_t)epoch, rank_node, is_alive);
     tell_fault(j);
     free(rank_node);
     free(is_alive);
@@ -651,6 +661,8 @@ static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
         on_failed(j, m);
     else if (type == MSG_ENDED || type == MSG_BEGUN)
         on_process(j, node, type, m);
+    else if (type == MSG_WAITS)
+        job_waits_report(j, node, m);
     else if (type == MSG_LOST)
         on_lost(j, node, m);
     else if (type == MSG_OVER)
@@ -864,6 +876,7 @@ void job_run(struct job *j)
     job_start_begin(j);
     uv_run(&j->loop, UV_RUN_DEFAULT);
     job_signals_end();
+    job_waits_end(j);
     news_fini(&j->news);
     free(j->names);
     free(j->why);

@@ -14,6 +14,7 @@
 #include "pm/run/options.h"
 #include "pm/run/sink.h"
 #include "pm/run/stdin_feed.h"
+#include "pm/wire/waits.h"
 
 enum job_phase { JOB_JOINING, JOB_RUNNING, JOB_ENDING, JOB_CLOSING };
 enum node_phase { NODE_AWAITED, NODE_JOINED, NODE_READY, NODE_OVER, NODE_LOST };
@@ -71,6 +72,8 @@ struct job {
     bool standbys_begun, fault_told;
     struct news news;
     uv_timer_t deadline, limit, doubt, looks;
+    struct waits waits; /* from the start of the job on */
+    uv_timer_t waiting;
     int cut_told; /* how many nodes are out of reach; 0: nothing was told */
     uint64_t cut_told_ms;
     int signals_seen;             /* of those that end the job */
@@ -127,6 +130,13 @@ void job_drop_connection(struct job *j, int node);
 void job_moved(struct job *j, int node);
 /* What befell nodes, if that is to be told. */
 void job_tell(struct job *j, const char *line);
+
+/* job_waits.c; from JOB_RUNNING on */
+void job_waits_begin(struct job *j);
+void job_waits_view(struct job *j, const int *rank_node, const bool *alive);
+/* MSG_WAITS */
+void job_waits_report(struct job *j, int node, const json_t *report);
+void job_waits_end(struct job *j);
 
 /* job_link.c */
 void job_link_begin(struct job *j);

@@ -20,7 +20,9 @@ enum message {
     MSG_ENDED = 12,    /* json: rank, pid, code, signal: a rank's process ended while the job runs */
     MSG_BEGUN = 13,    /* json: rank, pid: a rank goes on in a new process of this node */
     MSG_LAUNCHED = 14, /* json: node, pid: the launcher for it runs; node, why: it has ended */
-    MSG_LOST = 15,     /* json: bytes: output that was not kept while keelrun was out of reach for too long */
+    MSG_WAITS =
+        16, /* json: as in pm/wire/waits.h: what this node's ranks wait for, when that changes; {}: for nothing */
+    MSG_LOST = 15, /* json: bytes: output that was not kept while keelrun was out of reach for too long */
 
     /* keelrun -> agent */
     MSG_CONFIG = 32, /* json: the job; see launch.md. Again, with another round, if a node did not come */

@@ -47,6 +47,12 @@ static unsigned look(struct agent *a, int rank, uint32_t incarnation, uint64_t *
     return process;
 }
 
+bool health_is_stopped(struct agent *a, int rank)
+{
+    uint64_t ticks;
+    return look(a, rank, a->view.rank[rank].incarnation, &ticks) == PAGE_PROCESS_STOPPED;
+}
+
 static void ask_about_rank(struct agent *a, int rank, uint64_t asked)
 {
     const struct view_rank *k = &a->view.rank[rank];

@@ -31,6 +31,8 @@ static int sleep_ms(const struct plane *p)
     uint64_t deadline = agent_deadline(&p->agent);
     if (p->stop_deadline && !p->over_told && p->stop_deadline < deadline)
         deadline = p->stop_deadline;
+    if (p->processes && p->waits_at < deadline)
+        deadline = p->waits_at;
     if (deadline == UINT64_MAX)
         return -1;
     return deadline <= p->agent.now ? 0 : (int)((deadline - p->agent.now) / KEEL_NS_PER_MS + 1);
@@ -47,6 +49,7 @@ static bool round_of_work(struct plane *p)
     busy |= agent_poll(a, p->net) > 0;
     commands_run(p, commands);
     busy |= agent_step(a);
+    waits_look(p);
     if (p->stop_deadline && a->now >= p->stop_deadline)
         commands_tell_over(p);
     return busy;

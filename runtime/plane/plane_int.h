@@ -6,6 +6,7 @@
  *   procs.c      this node's processes: control sockets, shared memory
  *   entry.c      which process of those that a rank's program starts is the rank
  *   memory.c     the memory of copies
+ *   waits.c      what the ranks wait for
  *   start.c      start and end */
 #ifndef KEEL_PLANE_PLANE_INT_H
 #define KEEL_PLANE_PLANE_INT_H
@@ -67,6 +68,7 @@ enum upcall_type {
     UPCALL_HERE,
     UPCALL_PLAIN_DEATH,
     UPCALL_VERIFIED,
+    UPCALL_WAITS,
 };
 
 struct upcall {
@@ -103,6 +105,8 @@ struct plane {
     bool here; /* a process of this node has called keel_init */
     struct process *processes;
     struct memory_credit credit;
+    uint64_t waits_at;      /* when to look again */
+    char *waits;            /* as they were told last, NULL: none */
     uint64_t stop_deadline; /* job is over; tell the process half then at the latest */
     bool over_told;
     bool quit;
@@ -156,6 +160,9 @@ unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks);
 void procs_failed(void *user);
 /* A packet with descriptors on a socket; errno of a failure, 0: sent. */
 int procs_send(int socket, const void *data, size_t len, const int *fds, int nfds);
+
+/* waits.c; on the data thread, in each round */
+void waits_look(struct plane *p);
 
 /* entry.c; on the data thread */
 /* A control socket that waits for a process to have it; false: there are no descriptors. Also in place of one whose process has gone. */

@@ -168,6 +168,9 @@ static void upcall_run(struct plane *p, const struct upcall *u)
     case UPCALL_VERIFIED:
         cb->verified(cb->user, u->epoch, u->text);
         break;
+    case UPCALL_WAITS:
+        cb->waits(cb->user, u->text);
+        break;
     case UPCALL_PLAIN_DEATH:
         cb->plain_death(cb->user, u->slot);
         break;

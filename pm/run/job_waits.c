@@ -1,0 +1,50 @@
+/* What ranks wait for, on the terminal: pm/wire/waits.h decides what is said and when. */
+#include "pm/run/job.h"
+
+#include "runtime/base/clock.h"
+
+static void say(void *user, const char *line)
+{
+    struct job *j = user;
+    if (!j->options->quiet)
+        job_say(j, "%s", line);
+    job_event(j, "waits", json_pack("{s:s}", "text", line));
+}
+
+static void look(uv_timer_t *timer)
+{
+    struct job *j = timer->data;
+    if (j->phase != JOB_RUNNING)
+        return;
+    uint64_t now = clock_now_ns(), next = waits_tick(&j->waits, now);
+    if (next != UINT64_MAX)
+        uv_timer_start(timer, look, next > now ? (next - now) / KEEL_NS_PER_MS + 1 : 1, 0);
+}
+
+void job_waits_begin(struct job *j)
+{
+    uv_timer_init(&j->loop, &j->waiting);
+    j->waiting.data = j;
+    waits_init(&j->waits, j->total, j->options->job.ranks, j->options->job.rank_node, say, j);
+}
+
+void job_waits_view(struct job *j, const int *rank_node, const bool *alive)
+{
+    if (j->phase != JOB_RUNNING)
+        return;
+    waits_view(&j->waits, rank_node, alive);
+    look(&j->waiting);
+}
+
+void job_waits_report(struct job *j, int node, const json_t *report)
+{
+    if (j->phase != JOB_RUNNING)
+        return;
+    waits_report(&j->waits, node, report, clock_now_ns());
+    look(&j->waiting);
+}
+
+void job_waits_end(struct job *j)
+{
+    waits_fini(&j->waits);
+}

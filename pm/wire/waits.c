@@ -1,0 +1,423 @@
+#include "pm/wire/waits.h"
+
+#include "pm/wire/bytes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND UINT64_C(1000000000)
+static const uint64_t HOLD_NS = 300000000;  /* a look of a debugger is over by then */
+static const uint64_t OVER_NS = 1500000000; /* what is not reported for so long is over: agents look twice a second */
+
+void waits_init(struct waits *w, int nodes, int ranks, const int *rank_node, void (*say)(void *user, const char *line),
+                void *user)
+{
+    *w = (struct waits){.nodes = nodes,
+                        .ranks = ranks,
+                        .rank_node = pm_alloc((size_t)ranks * sizeof *rank_node),
+                        .node = pm_alloc((size_t)nodes * sizeof *w->node),
+                        .say = say,
+                        .user = user};
+    waits_view(w, rank_node, NULL);
+}
+
+static void reason_free(struct waits_reason *r)
+{
+    free(r->rank);
+    free(r);
+}
+
+void waits_node_clear(struct waits_node *n)
+{
+    free(n->entry);
+    free(n->stopped);
+    free(n->silent);
+    free(n->link);
+    *n = (struct waits_node){0};
+}
+
+void waits_fini(struct waits *w)
+{
+    for (int i = 0; w->node && i < w->nodes; i++)
+        waits_node_clear(&w->node[i]);
+    for (struct waits_reason *r = w->reasons, *next; r; r = next) {
+        next = r->next;
+        reason_free(r);
+    }
+    free(w->node);
+    free(w->rank_node);
+    *w = (struct waits){0};
+}
+
+/* ---- reports ---- */
+
+void waits_view(struct waits *w, const int *rank_node, const bool *alive)
+{
+    memcpy(w->rank_node, rank_node, (size_t)w->ranks * sizeof *rank_node);
+    for (int i = 0; alive && i < w->nodes; i++)
+        if (!alive[i])
+            waits_node_clear(&w->node[i]);
+}
+
+/* ---- why ---- */
+
+bool waits_is_stopped(const struct waits *w, int rank)
+{
+    for (int i = 0; i < w->nodes; i++)
+        for (int k = 0; k < w->node[i].stopped_n; k++)
+            if (w->node[i].stopped[k] == rank)
+                return true;
+    return false;
+}
+
+static const struct waits_silent *silent(const struct waits *w, int node)
+{
+    for (int i = 0; i < w->nodes; i++)
+        for (int k = 0; k < w->node[i].silent_n && i != node; k++)
+            if (w->node[i].silent[k].node == node)
+                return &w->node[i].silent[k];
+    return NULL;
+}
+
+static bool link_is_broken(const struct waits *w, int a, int b)
+{
+    for (int i = 0; i < w->nodes; i++)
+        for (int k = 0; k < w->node[i].links; k++) {
+            const int *link = w->node[i].link[k];
+            if ((link[0] == a && link[1] == b) || (link[0] == b && link[1] == a))
+                return true;
+        }
+    return false;
+}
+
+static int node_of(const struct waits *w, int rank)
+{
+    return rank >= 0 && rank < w->ranks ? w->rank_node[rank] : -1;
+}
+
+/* A wait of the rank's: of several threads' the first. */
+static const struct waits_entry *wait_of(const struct waits *w, int rank)
+{
+    int node = node_of(w, rank);
+    for (int i = 0; node >= 0 && node < w->nodes && i < w->node[node].entries; i++)
+        if (w->node[node].entry[i].rank == rank)
+            return &w->node[node].entry[i];
+    return NULL;
+}
+
+struct why {
+    enum waits_why why;
+    int a, b;
+};
+
+static struct why between(int a, int b)
+{
+    return (struct why){WAITS_LINK, a < b ? a : b, a < b ? b : a};
+}
+
+/* What stands in the way of an answer of that node's. */
+static bool node_hinders(const struct waits *w, int node, struct why *out)
+{
+    const struct waits_silent *s = node >= 0 ? silent(w, node) : NULL;
+    if (s)
+        *out = (struct why){WAITS_SILENT, node, s->host};
+    return s;
+}
+
+static struct why plain(const struct waits_entry *e)
+{
+    return (struct why){e->whom, e->whom == WAITS_NODE ? e->for_node : e->whom == WAITS_VIEW ? -1 : e->for_rank, -1};
+}
+
+/* Along the chain. In one collective ranks wait for each other in turns: who waits in the same call is passed through, and
+ * that is no ring unless nobody outside of it is waited for. */
+static struct why why_of(const struct waits *w, const struct waits_entry *e)
+{
+    struct why found;
+    const struct waits_entry *first = e;
+    bool same = true;
+    for (int steps = 0; steps <= w->ranks; steps++) {
+        int here = node_of(w, e->rank), there = e->whom == WAITS_NODE ? e->for_node : node_of(w, e->for_rank);
+        if (e->whom != WAITS_NODE && e->for_rank >= 0 && waits_is_stopped(w, e->for_rank))
+            return (struct why){WAITS_STOPPED, e->for_rank, -1};
+        if (node_hinders(w, there, &found))
+            return found;
+        bool broken = here >= 0 && there >= 0 && here != there && link_is_broken(w, here, there);
+        if (e->whom == WAITS_NODE || e->whom == WAITS_VIEW || e->for_rank < 0)
+            return broken && e->whom == WAITS_NODE ? between(here, there) : plain(e);
+        const struct waits_entry *next = wait_of(w, e->for_rank);
+        if (!next)
+            return plain(e);
+        if (broken && strcmp(next->call, e->call) == 0)
+            return between(here, there);
+        same = same && e->whom == WAITS_ENTRY && strcmp(next->call, first->call) == 0;
+        e = next;
+    }
+    return same ? (struct why){WAITS_ENTRY, -1, -1} : (struct why){WAITS_RING, first->rank, -1};
+}
+
+/* A ring has one name: its lowest rank. */
+static struct why why(const struct waits *w, const struct waits_entry *e)
+{
+    struct why y = why_of(w, e);
+    if (y.why != WAITS_RING)
+        return y;
+    for (int i = 0; i <= w->ranks && e; i++) /* into the ring */
+        e = wait_of(w, e->for_rank);
+    y.a = e ? e->rank : y.a;
+    for (int i = 0; i <= w->ranks && e; i++) {
+        y.a = e->rank < y.a ? e->rank : y.a;
+        e = wait_of(w, e->for_rank);
+    }
+    return y;
+}
+
+/* ---- lines ---- */
+
+struct line {
+    char *text;
+    size_t len;
+};
+
+static void add(struct line *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct line *l, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(l->text + l->len, WAITS_LINE - l->len, fmt, ap);
+    va_end(ap);
+    l->len += n > 0 ? (size_t)n : 0;
+    if (l->len >= WAITS_LINE)
+        l->len = WAITS_LINE - 1;
+}
+
+/* "rank 3", "ranks 0-3 and 8", "ranks 0, 2, 4, 6 and 60 more" */
+static void add_ranks(struct line *l, const bool *is, int ranks, int n)
+{
+    enum { SHOWN = 6 };
+    int shown = 0, runs = 0;
+    add(l, n == 1 ? "rank " : "ranks ");
+    for (int r = 0, end; r < ranks && shown < n; r = end + 1) {
+        for (end = r; end < ranks && is[end]; end++)
+            ;
+        if (end == r)
+            continue;
+        bool last = shown + (end - r) == n;
+        if (runs == SHOWN) {
+            add(l, " and %d more", n - shown);
+            return;
+        }
+        add(l, runs == 0 ? "" : last ? " and " : ", ");
+        add(l, end - r > 1 ? "%d-%d" : "%d", r, end - 1);
+        shown += end - r;
+        runs++;
+    }
+}
+
+static void add_rank(const struct waits *w, struct line *l, int rank)
+{
+    if (rank < 0)
+        add(l, "others");
+    else if (node_of(w, rank) >= 0)
+        add(l, "rank %d (node %d)", rank, node_of(w, rank));
+    else
+        add(l, "rank %d", rank);
+}
+
+/* For whom, and why. */
+static void add_why(const struct waits *w, struct line *l, struct why y)
+{
+    switch (y.why) {
+    case WAITS_STOPPED:
+        add_rank(w, l, y.a);
+        add(l, ", which is stopped by a signal or a debugger");
+        break;
+    case WAITS_SILENT:
+        add(l, "node %d, %s", y.a, y.b > 0 ? "whose agent does not run, though its host answers" : "which is silent");
+        break;
+    case WAITS_LINK:
+        add(l, "each other: the link between nodes %d and %d is broken", y.a, y.b);
+        break;
+    case WAITS_RING:
+        add(l, "each other: none can go on before rank %d does", y.a);
+        break;
+    case WAITS_NODE:
+        add(l, "an answer of node %d", y.a);
+        break;
+    case WAITS_VIEW:
+        add(l, "what the loss of a node has left to do: a view, or copies that are made equal");
+        break;
+    case WAITS_HOLDER:
+        add_rank(w, l, y.a);
+        add(l, y.a < 0 ? ", which run tasks" : ", which has it");
+        break;
+    case WAITS_ENTRY:
+        add_rank(w, l, y.a);
+        add(l, y.a < 0 ? "" : ", which has not called it");
+        break;
+    case WAITS_WORD:
+        add_rank(w, l, y.a);
+        add(l, y.a < 0 ? ", of which none has sent it" : ", which has not sent it");
+        break;
+    case WAITS_TAKING:
+        add_rank(w, l, y.a);
+        add(l, y.a < 0 ? "" : ", which has not taken what was sent to it");
+        break;
+    }
+}
+
+static uint64_t age(uint64_t now, uint64_t then)
+{
+    return now > then ? now - then : 0;
+}
+
+static void tell(const struct waits *w, struct waits_reason *r, uint64_t now)
+{
+    char text[WAITS_LINE];
+    struct line l = {text, 0};
+    add_ranks(&l, r->rank, w->ranks, r->n);
+    add(&l, r->n == 1 ? " has waited %.0f s in %s%s for " : " have waited %.0f s in %s%s for ",
+        (double)age(now, r->since_ns) / (double)SECOND, r->call, r->calls ? " and other calls" : "");
+    add_why(w, &l, (struct why){r->why, r->a, r->b});
+    w->say(w->user, text);
+}
+
+static void tell_end(const struct waits *w, const struct waits_reason *r)
+{
+    char text[WAITS_LINE];
+    struct line l = {text, 0};
+    add(&l, "the wait for ");
+    switch (r->why) {
+    case WAITS_SILENT:
+    case WAITS_NODE:
+        add(&l, "node %d", r->a);
+        break;
+    case WAITS_LINK:
+        add(&l, "the link between nodes %d and %d", r->a, r->b);
+        break;
+    case WAITS_VIEW:
+        add(&l, "views and copies");
+        break;
+    default:
+        add_rank(w, &l, r->a);
+    }
+    add(&l, " is over after %.0f s", (double)age(r->last_ns, r->begun_ns) / (double)SECOND);
+    w->say(w->user, text);
+}
+
+/* ---- reasons ---- */
+
+static struct waits_reason *reason_of(struct waits *w, struct why y, uint64_t now)
+{
+    struct waits_reason *r = w->reasons;
+    bool pair = y.why == WAITS_LINK;
+    while (r && !(r->why == y.why && r->a == y.a && (!pair || r->b == y.b)))
+        r = r->next;
+    if (r) {
+        r->b = y.b > r->b ? y.b : r->b;
+        return r;
+    }
+    r = pm_alloc(sizeof *r);
+    *r = (struct waits_reason){.next = w->reasons,
+                               .why = y.why,
+                               .a = y.a,
+                               .b = y.b,
+                               .rank = pm_alloc((size_t)w->ranks * sizeof *r->rank),
+                               .first_ns = now};
+    return w->reasons = r;
+}
+
+static void join(struct waits_reason *r, const struct waits_entry *e)
+{
+    if (r->n == 0) {
+        snprintf(r->call, sizeof r->call, "%s", e->call);
+        r->since_ns = e->since_ns;
+    }
+    r->calls = r->calls || strcmp(r->call, e->call) != 0;
+    r->since_ns = e->since_ns < r->since_ns ? e->since_ns : r->since_ns;
+    r->n += !r->rank[e->rank];
+    r->rank[e->rank] = true;
+}
+
+static void find_reasons(struct waits *w, uint64_t now)
+{
+    for (struct waits_reason *r = w->reasons; r; r = r->next) {
+        r->last_ns = r->n > 0 ? now : r->last_ns;
+        memset(r->rank, 0, (size_t)w->ranks * sizeof *r->rank);
+        r->n = 0;
+        r->calls = false;
+    }
+    for (int i = 0; i < w->nodes; i++)
+        for (int k = 0; k < w->node[i].entries; k++) {
+            const struct waits_entry *e = &w->node[i].entry[k];
+            if (node_of(w, e->rank) == i && !waits_is_stopped(w, e->rank))
+                join(reason_of(w, why(w, e), now), e);
+        }
+}
+
+/* Since the reason is there, when to say it: the i-th time, 0 the first. */
+static uint64_t due(enum waits_why why, int i)
+{
+    static const uint64_t in_the_way[] = {1, 30, 60}, odd[] = {5, 30, 60}, usual[] = {60, 600, 3600};
+    const uint64_t *at = why <= WAITS_LINK ? in_the_way : why <= WAITS_VIEW ? odd : usual;
+    return SECOND * (i < 2 ? at[i] : at[2] * (uint64_t)(i - 1));
+}
+
+static uint64_t look_at(struct waits *w, struct waits_reason *r, uint64_t now)
+{
+    if (r->n == 0)
+        return r->last_ns + OVER_NS;
+    /* it was there before it was seen, but not before somebody waited */
+    uint64_t seen = r->first_ns > OVER_NS ? r->first_ns - OVER_NS : 0, from = r->since_ns > seen ? r->since_ns : seen;
+    uint64_t at = from + due(r->why, r->lines);
+    at = at < r->first_ns + HOLD_NS ? r->first_ns + HOLD_NS : at;
+    if (now < at)
+        return at;
+    if (!r->lines)
+        r->begun_ns = r->since_ns;
+    while (from + due(r->why, r->lines) <= now)
+        r->lines++;
+    tell(w, r, now);
+    return from + due(r->why, r->lines);
+}
+
+uint64_t waits_tick(struct waits *w, uint64_t now)
+{
+    uint64_t next = UINT64_MAX;
+    find_reasons(w, now);
+    for (struct waits_reason **link = &w->reasons, *r; (r = *link) != NULL;) {
+        uint64_t at = look_at(w, r, now);
+        if (r->n == 0 && now >= at) {
+            if (r->lines)
+                tell_end(w, r);
+            *link = r->next;
+            reason_free(r);
+            continue;
+        }
+        next = at < next ? at : next;
+        link = &r->next;
+    }
+    return next;
+}
+
+bool waits_text(const struct waits *w, int node, int i, uint64_t now, int *rank, char text[WAITS_LINE])
+{
+    struct line l = {text, 0};
+    if (node < 0 || node >= w->nodes || i >= w->node[node].entries)
+        return false;
+    const struct waits_entry *e = &w->node[node].entry[i];
+    *rank = e->rank;
+    add(&l, "has waited %.1f s in %s for ", (double)age(now, e->since_ns) / (double)SECOND, e->call);
+    struct why y = why(w, e);
+    bool of_rank = y.why == WAITS_STOPPED || y.why >= WAITS_HOLDER,
+         between_two = y.why == WAITS_LINK || y.why == WAITS_RING;
+    bool direct = of_rank ? y.a == e->for_rank : y.why == WAITS_SILENT && node_of(w, e->for_rank) == y.a;
+    if (e->whom != WAITS_NODE && e->whom != WAITS_VIEW && e->for_rank >= 0 && !between_two && !direct) {
+        add_rank(w, &l, e->for_rank);
+        add(&l, ", and that for ");
+    }
+    add_why(w, &l, y);
+    return true;
+}

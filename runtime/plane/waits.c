@@ -1,0 +1,143 @@
+/* What this node's ranks wait for, gathered for the process half (plane.h, waits): their notes (protocol/wait.h), and what
+ * this agent knows of those they wait for. The agent asks about these itself, so that the answer is there when a rank does
+ * nothing but wait; and looks whether its own processes are stopped, so that others need not ask. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/agent/health.h"
+#include "runtime/base/clock.h"
+#include "runtime/plane/plane_int.h"
+
+enum {
+    LOOK_NS = 500000000,
+    FRESH_NS = 2000000000, /* what was heard of a process so long ago still counts */
+};
+
+struct report {
+    FILE *f;
+    bool any_wait, any_stopped;
+    bool *rank, *node; /* [ranks], [members]: they are waited for */
+};
+
+static void ask_about(struct plane *p, struct report *r, const struct wait_said *w)
+{
+    struct agent *a = &p->agent;
+    int node = w->node, rank = w->whom == WAIT_FOR_NODE || w->whom == WAIT_FOR_VIEW ? -1 : w->rank;
+    if (rank >= 0 && rank < a->view.ranks && !r->rank[rank]) {
+        r->rank[rank] = true;
+        node = a->view.rank[rank].node;
+    }
+    if (node >= 0 && node < a->members)
+        r->node[node] = true;
+    if (rank >= 0 || (node >= 0 && node != a->self)) {
+        struct control ask = {.slot = node, .a = rank, .b = (int64_t)a->now};
+        health_ask(a, &ask);
+    }
+}
+
+static void put_waits(struct plane *p, struct report *r)
+{
+    for (const struct process *k = p->processes; k; k = k->next)
+        for (int i = 0; k->intents && k->proc && k->proc->rank >= 0 && !k->proc->exited && i < WAIT_NOTES; i++) {
+            struct wait_said w;
+            if (!wait_note_read(&k->intents->wait[i], &w))
+                continue;
+            int rank = w.rank < p->agent.view.ranks ? w.rank : -1, node = w.node < p->agent.members ? w.node : -1;
+            fprintf(r->f,
+                    "%s{\"rank\":%d,\"call\":\"%s\",\"whom\":\"%s\",\"for_rank\":%d,\"for_node\":%d,\"since_ns\":%llu}",
+                    r->any_wait ? "," : "", k->proc->rank, wait_call_name(w.call), wait_whom_name(w.whom),
+                    rank < 0 ? -1 : rank, node < 0 ? -1 : node, (unsigned long long)(w.since_ns & INT64_MAX));
+            r->any_wait = true;
+            ask_about(p, r, &w);
+        }
+}
+
+static void put_stopped(struct plane *p, struct report *r)
+{
+    struct agent *a = &p->agent;
+    for (int rank = 0; rank < a->view.ranks; rank++) {
+        const struct page_rank *k = page_rank(a->page, rank);
+        bool stopped = a->view.rank[rank].node == a->self && health_is_stopped(a, rank);
+        if (!stopped && r->rank[rank] && atomic_load_explicit(&k->looked, memory_order_relaxed) + FRESH_NS > a->now)
+            stopped = atomic_load_explicit(&k->process, memory_order_relaxed) == PAGE_PROCESS_STOPPED;
+        if (!stopped)
+            continue;
+        fprintf(r->f, "%s%d", r->any_stopped ? "," : "", rank);
+        r->any_stopped = true;
+    }
+}
+
+static void put_nodes(const struct plane *p, const struct report *r)
+{
+    const struct agent *a = &p->agent;
+    const char *comma = "";
+    for (int m = 0; m < a->members; m++) {
+        unsigned doubts = atomic_load_explicit(&page_node(a->page, m)->doubts, memory_order_relaxed);
+        if (!r->node[m] || m == a->self || !a->view.alive[m] || !(doubts & (PAGE_DOUBT_SUSPECT | PAGE_DOUBT_AGENT)))
+            continue;
+        fprintf(r->f, "%s{\"node\":%d,\"host\":%s}", comma, m, doubts & PAGE_DOUBT_AGENT ? "true" : "false");
+        comma = ",";
+    }
+}
+
+static void put_links(const struct plane *p, const struct report *r)
+{
+    const struct page_links *l = page_links(p->page);
+    const char *comma = "";
+    int n = (int)atomic_load_explicit(&l->n, memory_order_relaxed), self = p->agent.self;
+    for (int i = 0; i < n; i++) {
+        int a = atomic_load_explicit(&l->link[i].a, memory_order_relaxed),
+            b = atomic_load_explicit(&l->link[i].b, memory_order_relaxed);
+        if ((a != self && b != self) || !r->node[a == self ? b : a])
+            continue;
+        fprintf(r->f, "%s[%d,%d]", comma, a, b);
+        comma = ",";
+    }
+}
+
+/* NULL: nothing is to be said. */
+static char *make(struct plane *p)
+{
+    char *text = NULL;
+    size_t size;
+    struct report r = {.f = open_memstream(&text, &size),
+                       .rank = calloc((size_t)p->agent.view.ranks, sizeof *r.rank),
+                       .node = calloc((size_t)p->agent.members, sizeof *r.node)};
+    if (r.f && r.rank && r.node) {
+        fputs("\"waits\":[", r.f);
+        put_waits(p, &r);
+        fputs("],\"stopped\":[", r.f);
+        put_stopped(p, &r);
+        fputs("],\"silent\":[", r.f);
+        put_nodes(p, &r);
+        fputs("],\"links\":[", r.f);
+        put_links(p, &r);
+        fputs("]", r.f);
+    }
+    bool good = r.f && fclose(r.f) == 0 && r.rank && r.node && (r.any_wait || r.any_stopped);
+    free(r.rank);
+    free(r.node);
+    if (good)
+        return text;
+    free(text);
+    return NULL;
+}
+
+void waits_look(struct plane *p)
+{
+    if (p->agent.now < p->waits_at)
+        return;
+    p->waits_at = p->agent.now + LOOK_NS;
+    char *text = p->agent.broken || p->agent.view.stopped ? NULL : make(p);
+    bool same = text && p->waits ? strcmp(text, p->waits) == 0 : !text && !p->waits;
+    struct upcall *u = same ? NULL : queue_upcall_new(p, UPCALL_WAITS);
+    if (!u) {
+        free(text);
+        return;
+    }
+    free(p->waits);
+    p->waits = text;
+    u->text = text ? strdup(text) : NULL;
+    queue_upcall(p, u);
+}

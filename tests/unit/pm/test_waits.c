@@ -1,0 +1,202 @@
+/* Who waits for whom: from the agents' reports to lines. */
+#include "pm/wire/waits.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NODES = 3, RANKS = 6 };
+static const uint64_t S = 1000000000, MS = 1000000;
+static const int rank_node[RANKS] = {0, 0, 1, 1, 2, 2};
+static const uint64_t AHEAD = 77; /* s; other hosts' clocks are others */
+
+static char told[4096];
+
+static void say(void *user, const char *line)
+{
+    (void)user;
+    strcat(told, line);
+    strcat(told, "\n");
+}
+
+static struct waits begun(void)
+{
+    struct waits w;
+    told[0] = '\0';
+    waits_init(&w, NODES, RANKS, rank_node, say, NULL);
+    return w;
+}
+
+#define BARRIER(rank, for_rank, since) WAIT(rank, "keel_barrier", "entry", for_rank, -1, since)
+#define WAIT(rank, call, whom, for_rank, for_node, since)                                                              \
+    "{\"rank\":" #rank ",\"call\":\"" call "\",\"whom\":\"" whom "\",\"for_rank\":" #for_rank                          \
+    ",\"for_node\":" #for_node ",\"since_ns\":" #since "000000000}"
+
+/* waits: entries with times in seconds of that host; rest: further members. */
+static void report(struct waits *w, int node, uint64_t at_ns, const char *waits, const char *rest)
+{
+    char text[2048];
+    snprintf(text, sizeof text, "{\"now_ns\":%llu,\"waits\":[%s]%s}", (unsigned long long)(at_ns + AHEAD * S), waits,
+             rest);
+    json_t *json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    waits_report(w, node, json, at_ns);
+    json_decref(json);
+}
+
+static void expect(const char *lines)
+{
+    assert_string_equal(told, lines);
+    told[0] = '\0';
+}
+
+static void test_waits_for_a_stopped_rank_told_after_a_second_and_in_growing_gaps(void **state)
+{
+    (void)state;
+    struct waits w = begun();
+    report(&w, 0, 101 * S, BARRIER(0, 1, 177) "," BARRIER(1, 2, 177), "");
+    report(&w, 1, 101 * S, BARRIER(2, 4, 177) "," BARRIER(3, 5, 177), "");
+    report(&w, 2, 101 * S, BARRIER(4, 5, 177), ",\"stopped\":[5]");
+    uint64_t at = waits_tick(&w, 101 * S);
+    assert_true(at > 101 * S && at <= 101 * S + 400 * MS); /* a debugger's look is not told */
+    expect("");
+    at = waits_tick(&w, at);
+    expect(
+        "ranks 0-4 have waited 1 s in keel_barrier for rank 5 (node 2), which is stopped by a signal or a debugger\n");
+    waits_tick(&w, at - 1);
+    expect("");
+    assert_int_equal(at / S, 130);
+    at = waits_tick(&w, 130 * S);
+    expect(
+        "ranks 0-4 have waited 30 s in keel_barrier for rank 5 (node 2), which is stopped by a signal or a debugger\n");
+    at = waits_tick(&w, at);
+    expect(
+        "ranks 0-4 have waited 60 s in keel_barrier for rank 5 (node 2), which is stopped by a signal or a debugger\n");
+    assert_int_equal(at / S, 220);
+    report(&w, 2, 170 * S, "", "");
+    report(&w, 0, 170 * S, "", "");
+    report(&w, 1, 170 * S, "", "");
+    at = waits_tick(&w, 170 * S);
+    expect("");
+    assert_int_equal(waits_tick(&w, at), UINT64_MAX);
+    expect("the wait for rank 5 (node 2) is over after 70 s\n");
+    waits_fini(&w);
+}
+
+static void test_waits_of_a_moment_and_for_who_computes_tell_nothing(void **state)
+{
+    (void)state;
+    struct waits w = begun();
+    report(&w, 0, 101 * S, BARRIER(0, 5, 177), ",\"stopped\":[5]");
+    waits_tick(&w, 101 * S);
+    report(&w, 0, 101 * S + 200 * MS, BARRIER(0, 5, 177), "");
+    uint64_t now = 101 * S + 200 * MS;
+    while ((now = waits_tick(&w, now)) < 159 * S)
+        ;
+    expect("");
+    waits_tick(&w, 160 * S);
+    expect("rank 0 has waited 60 s in keel_barrier for rank 5 (node 2), which has not called it\n");
+    now = waits_tick(&w, 161 * S);
+    assert_true(now / S >= 699 && now / S <= 701);
+    waits_fini(&w);
+}
+
+static void test_waits_for_a_holder_that_waits_for_a_silent_node_name_the_node(void **state)
+{
+    (void)state;
+    struct waits w = begun();
+    report(&w, 0, 101 * S, WAIT(0, "keel_mutex_lock", "holder", 2, -1, 177), "");
+    report(&w, 1, 101 * S, WAIT(2, "keel_put", "node", 4, 2, 177), ",\"silent\":[{\"node\":2,\"host\":false}]");
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect("ranks 0 and 2 have waited 1 s in keel_mutex_lock and other calls for node 2, which is silent\n");
+    int rank;
+    char line[WAITS_LINE];
+    assert_true(waits_text(&w, 0, 0, 102 * S, &rank, line));
+    assert_int_equal(rank, 0);
+    assert_string_equal(
+        line, "has waited 2.0 s in keel_mutex_lock for rank 2 (node 1), and that for node 2, which is silent");
+    assert_false(waits_text(&w, 0, 1, 102 * S, &rank, line));
+    waits_view(&w, (const int[RANKS]){0, 0, 1, 1, 0, 1}, (const bool[NODES]){true, true, false});
+    report(&w, 0, 103 * S, "", "");
+    report(&w, 1, 103 * S, "", "");
+    waits_tick(&w, waits_tick(&w, 103 * S));
+    expect("the wait for node 2 is over after 3 s\n");
+    waits_fini(&w);
+}
+
+static void test_waits_over_a_broken_link_name_it_if_both_ends_wait(void **state)
+{
+    (void)state;
+    struct waits w = begun();
+    report(&w, 0, 101 * S, BARRIER(0, 4, 177), ",\"links\":[[0,2]]");
+    waits_tick(&w, 101 * S);
+    waits_tick(&w, 102 * S);
+    expect(""); /* rank 4 computes: the link is another matter */
+    report(&w, 2, 102 * S, BARRIER(4, 0, 178), ",\"links\":[[0,2]]");
+    waits_tick(&w, waits_tick(&w, 102 * S));
+    expect("ranks 0 and 4 have waited 2 s in keel_barrier for each other: the link between nodes 0 and 2 is broken\n");
+    report(&w, 2, 103 * S, "", "");
+    report(&w, 0, 103 * S, WAIT(0, "keel_get", "node", 4, 2, 180), ",\"links\":[[0,2]]");
+    waits_tick(&w, 104 * S);
+    waits_tick(&w, 106 * S);
+    expect("");
+    waits_fini(&w);
+}
+
+static void test_waits_in_a_ring_are_told_and_in_one_collective_are_none(void **state)
+{
+    (void)state;
+    struct waits w = begun();
+    report(&w, 0, 101 * S, WAIT(1, "keel_message_receive", "word", 2, -1, 177), "");
+    report(&w, 1, 101 * S, WAIT(2, "keel_barrier", "entry", 4, -1, 177), "");
+    report(&w, 2, 101 * S, WAIT(4, "keel_wait_until", "word", 1, -1, 177) "," BARRIER(5, 1, 177), "");
+    waits_tick(&w, 101 * S);
+    expect("");
+    waits_tick(&w, 105 * S);
+    expect("ranks 1-2 and 4-5 have waited 5 s in keel_message_receive and other calls for each other: none can go on "
+           "before rank 1 does\n");
+    waits_fini(&w);
+    w = begun();
+    report(&w, 0, 101 * S, BARRIER(0, 2, 177), "");
+    report(&w, 1, 101 * S, BARRIER(2, 0, 177), "");
+    waits_tick(&w, 101 * S);
+    waits_tick(&w, 130 * S);
+    expect("");
+    waits_tick(&w, 165 * S);
+    expect("ranks 0 and 2 have waited 65 s in keel_barrier for others\n");
+    waits_fini(&w);
+}
+
+static void test_waits_bad_reports_are_left_out(void **state)
+{
+    (void)state;
+    struct waits w = begun();
+    report(&w, 0, 101 * S,
+           BARRIER(6, 1, 177) "," BARRIER(-1, 1, 177) "," BARRIER(1, 77, 177) ",7,{\"rank\":0}," WAIT(
+               0, "x", "what", 1, -1, 177) "," WAIT(0, "keel_put", "node", 1, 9, 177),
+           ",\"stopped\":[9,-1,\"a\"],\"silent\":[{\"node\":9}],\"links\":[[0],7]");
+    assert_int_equal(w.node[0].entries, 1); /* for whom is not known */
+    assert_int_equal(w.node[0].entry[0].for_rank, -1);
+    waits_tick(&w, 102 * S);
+    waits_report(&w, 0, NULL, 102 * S);
+    waits_report(&w, 9, NULL, 102 * S);
+    waits_fini(&w);
+    expect("");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waits_for_a_stopped_rank_told_after_a_second_and_in_growing_gaps),
+        cmocka_unit_test(test_waits_of_a_moment_and_for_who_computes_tell_nothing),
+        cmocka_unit_test(test_waits_for_a_holder_that_waits_for_a_silent_node_name_the_node),
+        cmocka_unit_test(test_waits_over_a_broken_link_name_it_if_both_ends_wait),
+        cmocka_unit_test(test_waits_in_a_ring_are_told_and_in_one_collective_are_none),
+        cmocka_unit_test(test_waits_bad_reports_are_left_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
