@@ -16,6 +16,18 @@ enum provider_choice { PROVIDER_TCP, PROVIDER_VERBS, PROVIDER_AUTO };
 /* Who reads whose. */
 enum member_topology { MEMBER_RING, MEMBER_TORUS, MEMBER_HYPERCUBE, MEMBER_RANDOM, MEMBER_FILE };
 
+/* On which nodes the further copies of a node's data are (view/policy.h). */
+enum copies_at { COPIES_AT_HALF, COPIES_AT_NEXT };
+/* Nodes of one domain fail together. Domains of a level are parts of those of the next one: hosts, racks, switches of racks, ... */
+enum { DOMAIN_LEVELS_MAX = 5 };
+
+struct copy_rule {
+    enum copies_at at;
+    int levels;      /* of domains that are known; 0: each node fails alone */
+    bool hosts_told; /* the first level are hosts, else racks */
+    int *domain;     /* [levels][nodes+spares] a number from 0 on for each */
+};
+
 enum { SILENCE_DEFAULT_MS = 780, DARK_DEFAULT_MS = 250, SILENCE_MIN_MS = 100, SILENCE_MAX_MS = 600000 };
 enum { WATCHERS_MAX = 16 }; /* nodes that one reads */
 
@@ -33,6 +45,7 @@ struct job_settings {
     enum member_topology topology;
     int *edges; /* MEMBER_FILE: [edge_count][2] reader, watched */
     int edge_count;
+    struct copy_rule copies;
     int silence_ms; /* after which a node is dead; */
     int dark_ms;    /* and after which, where its host does not answer either */
     struct address_range range;
