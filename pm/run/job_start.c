@@ -14,6 +14,7 @@
 #include "pm/wire/codec.h"
 #include "pm/wire/settings.h"
 #include "runtime/base/log.h"
+#include "runtime/base/racks.h"
 
 #include <sodium.h>
 #include <stdlib.h>
@@ -94,6 +95,13 @@ void job_node_missing(struct job *j, int node, const char *why)
 
 static void swap(struct job *j, int a, int b)
 {
+    const struct copy_rule *copies = &j->options->job.copies;
+    for (int level = 0; level < copies->levels; level++) {
+        int *domain = &copies->domain[level * j->total], was = domain[a];
+        domain[a] = domain[b];
+        domain[b] = was;
+    }
+
     struct job_node n = j->nodes[a];
     j->nodes[a] = j->nodes[b];
     j->nodes[b] = n;
@@ -115,6 +123,25 @@ static void forget_watchers(struct job *j)
     job_tell(j, "the nodes watch each other in a ring: the file of --topology is for all of them");
 }
 
+/* Of those that are left. */
+static void keep_domains(struct job *j, int left)
+{
+    struct copy_rule *copies = &j->options->job.copies;
+    for (int level = 0; level < copies->levels; level++) {
+        int *domain = &copies->domain[level * left];
+        bool all_same = true;
+        memmove(domain, &copies->domain[level * j->total], (size_t)left * sizeof *domain);
+        for (int m = 1; m < left; m++)
+            all_same = all_same && domain[m] == domain[0];
+        if (all_same) {
+            char line[128];
+            snprintf(line, sizeof line, "the nodes that have come are all of one %s: no copy is in another one",
+                     racks_level_name(copies, level + 1));
+            job_tell(j, line);
+        }
+    }
+}
+
 /* The last ones take the places of those that are missing; these come behind. */
 static void close_up(struct job *j)
 {
@@ -126,6 +153,7 @@ static void close_up(struct job *j)
             last--;
         swap(j, i, last--);
     }
+    keep_domains(j, left);
     j->options->job.spares = left - j->options->job.nodes;
     j->total = left;
     forget_watchers(j);

@@ -5,6 +5,7 @@
 #include "pm/run/watchers.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/racks.h"
 
 #include <argp.h>
 #include <assert.h>
@@ -41,6 +42,9 @@ enum option_key {
     KEY_DARK,
     KEY_FAN_OUT,
     KEY_CONSOLE_TIMEOUT,
+    KEY_COPIES_AT,
+    KEY_TOPOLOGY_FILE,
+    KEY_RACK_OF,
 };
 
 static const struct argp_option option_table[] = {
@@ -62,6 +66,17 @@ static const struct argp_option option_table[] = {
      "data; "
      "the default without), degrade (the same, and that a rank was lost is no failure), abort",
      3},
+    {"copies-at", KEY_COPIES_AT, "WHERE", 0,
+     "where the further copies of a node's data are: half (half the ring of nodes away, and in another rack where "
+     "racks "
+     "are told; the default) or next (on the next node)",
+     3},
+    {"topology-file", KEY_TOPOLOGY_FILE, "FILE", 0,
+     "racks: a line \"HOSTS RACK [SWITCH ...]\" for each, with lists of hosts as in n[01-16]; no copies in one rack "
+     "only",
+     3},
+    {"rack-of", KEY_RACK_OF, "EXPRESSION", 0,
+     "racks by the hosts' names: what the first group of this regular expression matches is the host's rack", 3},
     {"bed", KEY_BED, "BED", 0, "emulated nodes: loopback (the default) or netns (network namespaces; needs root)", 4},
     {"launcher", KEY_LAUNCHER, "NAME", 0,
      "how to reach hosts: ssh, slurm, pbs, lsf, sge, ... as mpiexec.hydra knows it", 4},
@@ -166,6 +181,24 @@ static error_t parse_watching(struct parsing *p, int key, const char *arg)
     }
 }
 
+static error_t parse_copies(struct parsing *p, int key, char *arg)
+{
+    static const char *const places[] = {"half", "next", NULL};
+    switch (key) {
+    case KEY_COPIES_AT:
+        p->o->job.copies.at = (enum copies_at)choice("--copies-at", arg, places);
+        return 0;
+    case KEY_TOPOLOGY_FILE:
+        p->o->topology_file = arg;
+        return 0;
+    case KEY_RACK_OF:
+        p->o->rack_of = arg;
+        return 0;
+    default:
+        return parse_watching(p, key, arg);
+    }
+}
+
 static void parse_hosts(struct parsing *p, const char *list)
 {
     char why[256];
@@ -183,7 +216,7 @@ static void parse_hostfile(struct parsing *p, const char *path)
     p->hosts_given = p->file_given = true;
 }
 
-static error_t parse_time(struct parsing *p, int key, const char *arg)
+static error_t parse_time(struct parsing *p, int key, char *arg)
 {
     enum { YEARS_20 = 20 * 365 * 86400 };
     switch (key) {
@@ -197,7 +230,7 @@ static error_t parse_time(struct parsing *p, int key, const char *arg)
         p->o->timeout_s = number("--timeout", arg, 1, YEARS_20);
         return 0;
     default:
-        return parse_watching(p, key, arg);
+        return parse_copies(p, key, arg);
     }
 }
 
@@ -400,6 +433,57 @@ static int default_dark_ms(int silence_ms)
     return ms < SILENCE_MIN_MS ? SILENCE_MIN_MS : (int)ms;
 }
 
+/* ---- where copies go ---- */
+
+/* What a topology file and --rack-of call the nodes; of a bed node0, node1, ... */
+static const char **node_names(const struct options *o, int members)
+{
+    const char **name = pm_alloc((size_t)members * sizeof *name);
+    char text[32];
+    for (int m = 0; m < members; m++) {
+        snprintf(text, sizeof text, "node%d", m);
+        name[m] = o->hosts.count ? host_address(o->hosts.names[m]) : pm_strdup(text);
+    }
+    return name;
+}
+
+static struct rack_names *read_racks(const struct options *o, const char *const *name, int members)
+{
+    char why[256], *text = o->topology_file ? read_whole_file(o->topology_file) : NULL;
+    struct rack_names *racks = pm_alloc((size_t)members * sizeof *racks);
+    for (int m = 0; m < members; m++) {
+        if (text && !racks_find(text, name[m], &racks[m], why, sizeof why))
+            pm_quit(2, "%s: %s", o->topology_file, why);
+        if (!text && !racks_match(o->rack_of, name[m], &racks[m], why, sizeof why))
+            pm_quit(2, "--rack-of: %s", why);
+    }
+    free(text);
+    return racks;
+}
+
+static void choose_copies(struct options *o)
+{
+    int members = o->job.nodes + o->job.spares;
+    struct copy_rule *rule = &o->job.copies;
+    struct rack_names *racks = NULL;
+    char why[256];
+    if (o->topology_file && o->rack_of)
+        pm_quit(2, "--topology-file and --rack-of cannot be used together");
+    if ((o->topology_file || o->rack_of) && rule->at == COPIES_AT_NEXT)
+        pm_quit(2, "--copies-at next cannot be used with %s: the next node may be in the same rack",
+                o->topology_file ? "--topology-file" : "--rack-of");
+    const char **name = node_names(o, members);
+    if (o->topology_file || o->rack_of)
+        racks = read_racks(o, name, members);
+    int *domain = pm_alloc((size_t)members * DOMAIN_LEVELS_MAX * sizeof *domain);
+    if (!racks_number(rule, domain, name, racks, members, why, sizeof why))
+        pm_quit(2, "%s: %s", o->topology_file ? o->topology_file : "--rack-of", why);
+    for (int m = 0; m < members && !o->hosts.count; m++)
+        free((char *)name[m]);
+    free(name);
+    free(racks);
+}
+
 /* For all processes of the job: one of them that valgrind runs could not hold the usual one. */
 static void choose_range(struct options *o)
 {
@@ -432,5 +516,6 @@ void options_parse(struct options *o, int argc, char **argv)
         pm_quit(2, "--dark: %d ms is more than the %d ms of --silence", o->job.dark_ms, o->job.silence_ms);
     if (o->job.topology == MEMBER_FILE)
         read_watchers(o, p.watch_file);
+    choose_copies(o);
     choose_range(o);
 }

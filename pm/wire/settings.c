@@ -8,12 +8,15 @@
 
 json_t *settings_encode(const struct job_settings *s)
 {
-    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:i, s:o, s:i, s:i, s:I, s:I}", "nodes", s->nodes,
-                     "spares", s->spares, "ranks", s->ranks, "rank_node", codec_ints(s->rank_node, s->ranks),
-                     "on_failure", (int)s->on_failure, "degrade_asked", (int)s->degrade_asked, "secure", (int)s->secure,
-                     "provider", (int)s->provider, "probe", (int)s->probe, "topology", (int)s->topology, "edges",
-                     codec_ints(s->edges, 2 * s->edge_count), "silence", s->silence_ms, "dark", s->dark_ms,
-                     "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes);
+    int domains = s->copies.levels * (s->nodes + s->spares);
+    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:i, s:o, s:i, s:b, s:o, s:i, s:i, s:I, s:I}",
+                     "nodes", s->nodes, "spares", s->spares, "ranks", s->ranks, "rank_node",
+                     codec_ints(s->rank_node, s->ranks), "on_failure", (int)s->on_failure, "degrade_asked",
+                     (int)s->degrade_asked, "secure", (int)s->secure, "provider", (int)s->provider, "probe",
+                     (int)s->probe, "topology", (int)s->topology, "edges", codec_ints(s->edges, 2 * s->edge_count),
+                     "copies_at", (int)s->copies.at, "hosts_told", (int)s->copies.hosts_told, "domains",
+                     codec_ints(s->copies.domain, domains), "silence", s->silence_ms, "dark", s->dark_ms, "range_base",
+                     (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes);
 }
 
 static bool range(const json_t *object, struct address_range *out)
@@ -43,6 +46,22 @@ static bool yes_or_no(const json_t *object, const char *key, bool *out)
     return json_is_boolean(value);
 }
 
+/* As many numbers as there are nodes, for each level. */
+static bool copies(const json_t *object, int members, struct copy_rule *out)
+{
+    const json_t *domains = json_object_get(object, "domains");
+    size_t n = json_array_size(domains);
+    int at;
+    if (!number(object, "copies_at", COPIES_AT_HALF, COPIES_AT_NEXT, &at) ||
+        !yes_or_no(object, "hosts_told", &out->hosts_told) || !json_is_array(domains) || n % (size_t)members ||
+        n / (size_t)members > DOMAIN_LEVELS_MAX)
+        return false;
+    out->at = (enum copies_at)at;
+    out->levels = (int)(n / (size_t)members);
+    out->domain = pm_alloc((n ? n : 1) * sizeof *out->domain);
+    return codec_to_ints(domains, out->domain, (int)n, 0, 2 * LAYOUT_MAX_NODES - 1);
+}
+
 bool settings_decode(struct job_settings *s, const json_t *object)
 {
     *s = (struct job_settings){0};
@@ -69,7 +88,8 @@ bool settings_decode(struct job_settings *s, const json_t *object)
     s->rank_node = pm_alloc((size_t)s->ranks * sizeof *s->rank_node);
     s->edges = pm_alloc((size_t)(values ? values : 1) * sizeof *s->edges);
     s->edge_count = values / 2;
-    return codec_to_ints(json_object_get(object, "rank_node"), s->rank_node, s->ranks, 0, s->nodes - 1) &&
+    return copies(object, s->nodes + s->spares, &s->copies) &&
+           codec_to_ints(json_object_get(object, "rank_node"), s->rank_node, s->ranks, 0, s->nodes - 1) &&
            codec_to_ints(edges, s->edges, values, 0, s->nodes + s->spares - 1);
 }
 
@@ -77,5 +97,6 @@ void settings_free(struct job_settings *s)
 {
     free(s->rank_node);
     free(s->edges);
-    s->rank_node = s->edges = NULL;
+    free(s->copies.domain);
+    s->rank_node = s->edges = s->copies.domain = NULL;
 }

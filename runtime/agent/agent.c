@@ -291,7 +291,8 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
     a->waiters_tail = &a->waiters;
     a->stash_tail = &a->stash;
     a->relays_tail = &a->relays;
-    if (!view_init(&a->view, config->policy, config->nodes, config->spares, config->ranks, config->rank_node) ||
+    if (!view_init(&a->view, config->policy, config->nodes, config->spares, config->ranks, config->rank_node,
+                   &config->copies) ||
         !make_tables(a, config))
         return KEEL_ERR_NOMEM;
     struct peers_ops peer_ops = {a, peer_received, peer_acked, peer_refused, peer_broken, peer_no_memory};

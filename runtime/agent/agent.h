@@ -214,6 +214,7 @@ struct agent_config {
     int self, nodes, spares, ranks;
     const int *rank_node; /* [ranks] */
     enum view_policy policy;
+    struct copy_rule copies; /* its array is the caller's */
     uint64_t job, incarnation;
     const uint8_t *secret; /* 32 bytes, the owner's, which outlive the agent */
     struct tp *net, *shm;

@@ -12,6 +12,8 @@
 #include "runtime/agent/strong.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/base/racks.h"
+#include "runtime/view/policy.h"
 
 /* ---- fencing ---- */
 
@@ -256,6 +258,8 @@ static void tell_group(struct agent *a, int group, const struct view_group *old)
 struct redundancy {
     int repairing, reduced;
     int first_reduced; /* slot */
+    int together;      /* of them have their copies, but all in one domain where others are told apart; */
+    int level;         /* the highest one's level */
 };
 
 static struct redundancy redundancy_now(const struct agent *a)
@@ -272,10 +276,33 @@ static struct redundancy redundancy_now(const struct agent *a)
             continue;
         now.repairing += g->mode == GROUP_REPAIR;
         bool asked = holds[group_class(group)] && a->view.slot_ranks[group_slot(group)] > 0;
-        if (asked && g->copies <= (int)group_class(group) && now.reduced++ == 0)
+        bool lacks = g->copies <= (int)group_class(group);
+        int apart = lacks || g->copies < 2 ? a->view.copies.levels : policy_apart(&a->view, g);
+        if (!asked || (!lacks && apart == a->view.copies.levels))
+            continue;
+        if (now.reduced++ == 0)
             now.first_reduced = group_slot(group);
+        now.together += !lacks;
+        now.level = !lacks && apart + 1 > now.level ? apart + 1 : now.level;
     }
     return now;
+}
+
+/* Why it is not what was asked for. */
+static const char *reason(const struct agent *a, const struct redundancy *now, char *out, size_t size)
+{
+    const struct view *v = &a->view;
+    int could = 0, full = 0;
+    if (now->reduced == now->together) {
+        snprintf(out, size, "all copies are in one %s", racks_level_name(&v->copies, now->level));
+        return out;
+    }
+    for (int m = 0; m < a->members; m++) {
+        could += v->alive[m];
+        full += v->alive[m] && v->full[m];
+    }
+    snprintf(out, size, "%d nodes live, %d of them without memory for more copies", could, full);
+    return out;
 }
 
 /* Once nothing is being made equal any more, the lowest live node says what there is: all copies, or what is missing. */
@@ -287,9 +314,11 @@ static void tell_redundancy(struct agent *a, bool was_whole)
     struct redundancy now = redundancy_now(a);
     if (lowest != a->self || now.repairing || was_whole)
         return;
+    char why[96];
     if (now.reduced)
-        agent_say(a, "redundancy_reduced", ",\"epoch\":%llu,\"groups\":%d,\"slot\":%d",
-                  (unsigned long long)a->view.epoch, now.reduced, now.first_reduced);
+        agent_say(a, "redundancy_reduced", ",\"epoch\":%llu,\"groups\":%d,\"slot\":%d,\"why\":\"%s\"",
+                  (unsigned long long)a->view.epoch, now.reduced, now.first_reduced,
+                  reason(a, &now, why, sizeof why));
     else
         agent_say(a, "redundancy_restored", ",\"epoch\":%llu,\"slots\":%d", (unsigned long long)a->view.epoch,
                   a->view.nodes);

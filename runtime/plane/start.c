@@ -142,6 +142,7 @@ static keel_status make_agent(struct plane *p)
                              .ranks = config->settings->ranks,
                              .rank_node = config->settings->rank_node,
                              .policy = config->settings->on_failure,
+                             .copies = config->settings->copies,
                              .job = config->job_id,
                              .secret = config->secret,
                              .incarnation = p->incarnation,

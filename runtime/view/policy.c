@@ -1,26 +1,97 @@
 #include "runtime/view/policy.h"
 
+#include <string.h>
+
 static int members(const struct view *v)
 {
     return v->nodes + v->spares;
 }
 
-int policy_spare(const struct view *v)
+/* ---- domains ---- */
+
+static int nodes_apart(const struct view *v, int a, int b)
 {
-    for (int m = v->nodes; m < members(v); m++)
-        if (v->spare_free[m] && v->alive[m])
-            return m;
-    return -1;
+    const struct copy_rule *c = &v->copies;
+    for (int level = c->levels; level > 0; level--) {
+        const int *domain = &c->domain[(level - 1) * members(v)];
+        if (domain[a] != domain[b])
+            return level;
+    }
+    return 0;
 }
 
-/* Copies that the node holds, of groups that have several: the others cost only who allocates there. */
-static int copies_on(const struct view *v, int node)
+/* Of the node and each of the group's live copies. */
+static int apart_from_all(const struct view *v, const struct view_group *g, int node)
 {
-    int n = 0;
-    for (int g = 0; g < v->nodes * CLASSES; g++)
-        n += group_class(g) > 0 && view_copy_at(&v->group[g], node) >= 0;
-    return n;
+    int least = v->copies.levels;
+    for (int i = 0; i < g->copies; i++)
+        if (v->alive[g->copy[i].node] && nodes_apart(v, g->copy[i].node, node) < least)
+            least = nodes_apart(v, g->copy[i].node, node);
+    return least;
 }
+
+int policy_apart(const struct view *v, const struct view_group *g)
+{
+    int most = 0;
+    for (int i = 0; i < g->copies; i++)
+        for (int k = 0; k < i; k++)
+            if (nodes_apart(v, g->copy[i].node, g->copy[k].node) > most)
+                most = nodes_apart(v, g->copy[i].node, g->copy[k].node);
+    return most;
+}
+
+/* ---- the ring ---- */
+
+/* The domains' numbers of the highest level first, then the nodes'. */
+static bool stands_before(const struct view *v, int a, int b)
+{
+    int level = nodes_apart(v, a, b);
+    if (!level)
+        return a < b;
+    const int *domain = &v->copies.domain[(level - 1) * members(v)];
+    return domain[a] < domain[b];
+}
+
+void policy_begin(struct view *v)
+{
+    for (int s = 0; s < v->nodes; s++) {
+        int place = s;
+        if (v->copies.levels) {
+            place = 0;
+            for (int other = 0; other < v->nodes; other++)
+                place += stands_before(v, other, s);
+        }
+        v->ring[place] = s;
+    }
+}
+
+void policy_replace(struct view *v, int node, int spare)
+{
+    for (int place = 0; place < v->nodes; place++)
+        if (v->ring[place] == node)
+            v->ring[place] = spare;
+}
+
+void policy_look(struct view *v)
+{
+    memset(v->load, 0, (size_t)(CLASSES * members(v)) * sizeof *v->load);
+    for (int g = 0; g < v->nodes * CLASSES; g++)
+        for (int i = 0; i < v->group[g].copies; i++)
+            policy_count(v, g, v->group[g].copy[i].node);
+    for (int m = 0; m < members(v); m++)
+        v->live[m] = -1;
+    v->live_nodes = 0;
+    for (int place = 0; place < v->nodes; place++)
+        if (v->alive[v->ring[place]])
+            v->live[v->ring[place]] = v->live_nodes++;
+}
+
+void policy_count(struct view *v, int group, int node)
+{
+    v->load[(int)group_class(group) * members(v) + node]++;
+}
+
+/* ---- a further copy ---- */
 
 /* It takes no copy to be filled. A group that starts again has nothing to fill. */
 static bool is_full(const struct view *v, const struct view_group *g, int node)
@@ -28,18 +99,82 @@ static bool is_full(const struct view *v, const struct view_group *g, int node)
     return v->full[node] && g->copies > 0;
 }
 
-int policy_copy(const struct view *v, int group)
+static bool can_have(const struct view *v, const struct view_group *g, int node)
+{
+    return v->alive[node] && !is_full(v, g, node) && view_copy_at(g, node) < 0;
+}
+
+struct candidate {
+    int node;
+    int apart, load;
+    bool idle;
+    int far;   /* in the ring, from the nearest copy */
+    int order; /* from the primary on */
+};
+
+static int ring_distance(const struct view *v, int a, int b)
+{
+    int there = v->live[a] - v->live[b];
+    there = there < 0 ? -there : there;
+    return there < v->live_nodes - there ? there : v->live_nodes - there;
+}
+
+static struct candidate consider(const struct view *v, int group, int node)
 {
     const struct view_group *g = &v->group[group];
-    int home = v->home[group_slot(group)];
-    if (home >= 0 && v->alive[home] && !is_full(v, g, home) && view_copy_at(g, home) < 0)
-        return home;
+    struct candidate c = {.node = node, .apart = apart_from_all(v, g, node), .idle = v->spare_free[node]};
+    c.load = v->load[(int)group_class(group) * members(v) + node];
+    int first = g->copies ? g->copy[0].node : group_slot(group);
+    c.order = (node - first + members(v)) % members(v);
+    if (v->live[node] < 0)
+        return c;
+    c.far = v->live_nodes;
+    for (int i = 0; i < g->copies; i++)
+        if (v->live[g->copy[i].node] >= 0 && ring_distance(v, node, g->copy[i].node) < c.far)
+            c.far = ring_distance(v, node, g->copy[i].node);
+    if (v->live[first] >= 0)
+        c.order = (v->live[node] - v->live[first] + v->live_nodes) % v->live_nodes;
+    return c;
+}
+
+static bool is_better(const struct candidate *a, const struct candidate *b)
+{
+    if (a->apart != b->apart)
+        return a->apart > b->apart;
+    if (a->idle != b->idle)
+        return b->idle;
+    if (a->load != b->load)
+        return a->load < b->load;
+    if (a->far != b->far)
+        return a->far > b->far;
+    return a->order < b->order;
+}
+
+static int farthest_copy(const struct view *v, int group)
+{
+    struct candidate best = {.node = -1};
+    for (int m = 0; m < members(v); m++) {
+        if (!can_have(v, &v->group[group], m))
+            continue;
+        struct candidate c = consider(v, group, m);
+        if (best.node < 0 || is_better(&c, &best))
+            best = c;
+    }
+    return best.node;
+}
+
+static int next_copy(const struct view *v, int group)
+{
+    const struct view_group *g = &v->group[group];
     int first = g->copies ? g->copy[0].node : group_slot(group), best = -1, best_cost = 0;
     for (int k = g->copies ? 1 : 0; k < members(v); k++) {
         int m = (first + k) % members(v);
-        if (!v->alive[m] || is_full(v, g, m) || view_copy_at(g, m) >= 0)
+        if (!can_have(v, g, m))
             continue;
-        int cost = copies_on(v, m) + (v->spare_free[m] ? 4 * CLASSES * v->nodes : 0);
+        /* groups of one copy cost only who allocates there */
+        int cost = v->spare_free[m] ? 4 * CLASSES * v->nodes : 0;
+        for (int c = 1; c < CLASSES; c++)
+            cost += v->load[c * members(v) + m];
         if (best < 0 || cost < best_cost) {
             best = m;
             best_cost = cost;
@@ -48,11 +183,113 @@ int policy_copy(const struct view *v, int group)
     return best;
 }
 
-int policy_first_copy(const struct view *v, int group, int i)
+int policy_copy(const struct view *v, int group)
+{
+    int home = v->home[group_slot(group)];
+    if (home >= 0 && can_have(v, &v->group[group], home))
+        return home;
+    return v->copies.at == COPIES_AT_NEXT ? next_copy(v, group) : farthest_copy(v, group);
+}
+
+/* ---- evenness ---- */
+
+/* The node that the group's k-th copy had better be on, or -1: with at least two copies fewer, and as far apart from the others. */
+static int emptier_node(const struct view *v, int group, int k)
+{
+    const int *load = &v->load[(int)group_class(group) * members(v)];
+    const struct view_group *g = &v->group[group];
+    struct view_group others = *g;
+    others.copies--;
+    others.copy[k] = g->copy[others.copies];
+    int at = g->copy[k].node, best = -1;
+    for (int m = 0; m < members(v); m++)
+        if (can_have(v, g, m) && load[m] <= load[at] - 2 && v->spare_free[m] == v->spare_free[at] &&
+            apart_from_all(v, &others, m) >= apart_from_all(v, &others, at) && (best < 0 || load[m] < load[best]))
+            best = m;
+    return best;
+}
+
+static bool even_group(struct view *v, int group)
+{
+    struct view_group *g = &v->group[group];
+    int *load = &v->load[(int)group_class(group) * members(v)];
+    bool moved = false;
+    for (int k = 0; k < g->copies; k++) {
+        struct view_copy *copy = &g->copy[k];
+        if (copy->whole || copy->placed != v->epoch || copy->node == v->home[group_slot(group)])
+            continue;
+        int node = emptier_node(v, group, k);
+        if (node < 0)
+            continue;
+        load[copy->node]--;
+        load[node]++;
+        copy->node = node;
+        moved = true;
+    }
+    return moved;
+}
+
+/* Each move makes the sum of the squares smaller: it ends. */
+void policy_even(struct view *v)
+{
+    bool moved = v->copies.at == COPIES_AT_HALF;
+    while (moved) {
+        moved = false;
+        for (int g = 0; g < v->nodes * CLASSES; g++)
+            moved = even_group(v, g) || moved;
+    }
+}
+
+/* ---- the start ---- */
+
+static int next_first_copy(const struct view *v, int group, int i)
 {
     int slot = group_slot(group);
     if (i < v->nodes)
         return (slot + i) % v->nodes;
     /* Too few computing nodes: spares keep what is missing. */
     return i < members(v) ? i : -1;
+}
+
+int policy_first_copy(const struct view *v, int group, int i)
+{
+    if (v->copies.at == COPIES_AT_NEXT)
+        return next_first_copy(v, group, i);
+    const struct view_group *g = &v->group[group];
+    int away = i * v->nodes / ((int)group_class(group) + 1);
+    int node = v->ring[(v->live[group_slot(group)] + away) % v->nodes];
+    if (view_copy_at(g, node) >= 0)
+        return -1; /* so few nodes */
+    int apart = apart_from_all(v, g, node);
+    for (int m = 0; m < members(v) && apart < v->copies.levels; m++)
+        if (view_copy_at(g, m) < 0 && apart_from_all(v, g, m) > apart)
+            return -1;
+    return node;
+}
+
+/* ---- spares ---- */
+
+/* From what is left of the slots whose ranks the dead node ran. */
+static int spare_apart(const struct view *v, int node, int spare)
+{
+    int least = v->copies.levels;
+    for (int s = 0; s < v->nodes; s++)
+        for (unsigned c = 1; c < CLASSES && v->home[s] == node; c++) {
+            int apart = apart_from_all(v, &v->group[group_of(s, c)], spare);
+            least = apart < least ? apart : least;
+        }
+    return least;
+}
+
+int policy_spare(const struct view *v, int node)
+{
+    int best = -1, best_apart = 0;
+    for (int m = v->nodes; m < members(v); m++) {
+        int apart = v->spare_free[m] && v->alive[m] ? spare_apart(v, node, m) : -1;
+        if (apart >= 0 && (best < 0 || apart > best_apart)) {
+            best = m;
+            best_apart = apart;
+        }
+    }
+    return best;
 }

@@ -45,18 +45,58 @@ static void group_set_mode(const struct view *v, struct view_group *g, enum grou
     g->generation = v->epoch;
 }
 
-static void first_copies(struct view *v, int group)
+/* A further copy, or the first one. False: node is -1. */
+static bool group_add(struct view *v, int group, int node, bool whole)
 {
     struct view_group *g = &v->group[group];
-    for (int i = 0; i <= (int)group_class(group); i++) {
-        int node = policy_first_copy(v, group, i);
-        if (node >= 0)
-            g->copy[g->copies++] = (struct view_copy){.node = node, .whole = true};
-    }
-    group_set_mode(v, g, GROUP_DIRECT);
+    if (node < 0)
+        return false;
+    g->copy[g->copies++] = (struct view_copy){.node = node, .whole = whole, .placed = v->epoch};
+    group_set_mode(v, g, whole ? GROUP_DIRECT : GROUP_REPAIR);
+    policy_count(v, group, node);
+    return true;
 }
 
-bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int ranks, const int *rank_node)
+static bool group_lacks(const struct view *v, int group)
+{
+    return v->group[group].copies <= (int)group_class(group);
+}
+
+static void first_copies(struct view *v)
+{
+    for (int i = 0; i < groups(v); i++) {
+        v->group[i].copy[v->group[i].copies++] = (struct view_copy){.node = group_slot(i), .whole = true};
+        group_set_mode(v, &v->group[i], GROUP_DIRECT);
+    }
+    policy_begin(v);
+    policy_look(v);
+    for (int i = 0; i < groups(v); i++)
+        for (int k = 1; k <= (int)group_class(i); k++)
+            group_add(v, i, policy_first_copy(v, i, k), true);
+    policy_look(v);
+    for (int i = 0; i < groups(v); i++)
+        while (group_lacks(v, i) && group_add(v, i, policy_copy(v, i), true))
+            ;
+}
+
+/* The array becomes the view's. */
+static bool take_rule(struct view *v, const struct copy_rule *copies)
+{
+    bool heeded = copies && copies->at != COPIES_AT_NEXT;
+    size_t numbers = heeded ? (size_t)copies->levels * (size_t)members(v) : 0;
+    v->copies = copies ? *copies : (struct copy_rule){.at = COPIES_AT_HALF};
+    v->copies.domain = NULL;
+    v->copies.levels = heeded ? copies->levels : 0;
+    if (!numbers)
+        return true;
+    v->copies.domain = calloc(numbers, sizeof *v->copies.domain);
+    if (v->copies.domain)
+        memcpy(v->copies.domain, copies->domain, numbers * sizeof *v->copies.domain);
+    return v->copies.domain != NULL;
+}
+
+bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int ranks, const int *rank_node,
+               const struct copy_rule *copies)
 {
     memset(v, 0, sizeof *v);
     v->policy = policy;
@@ -71,8 +111,11 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->home = calloc((size_t)nodes, sizeof *v->home);
     v->rank = calloc((size_t)ranks, sizeof *v->rank);
     v->slot_ranks = calloc((size_t)nodes, sizeof *v->slot_ranks);
-    if (!v->alive || !v->spare_free || !v->full || !v->node_death || !v->group || !v->home || !v->rank ||
-        !v->slot_ranks) {
+    v->ring = calloc((size_t)nodes, sizeof *v->ring);
+    v->load = calloc((size_t)members(v) * CLASSES, sizeof *v->load);
+    v->live = calloc((size_t)members(v), sizeof *v->live);
+    if (!take_rule(v, copies) || !v->alive || !v->spare_free || !v->full || !v->node_death || !v->group || !v->home ||
+        !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live) {
         view_fini(v);
         return false;
     }
@@ -87,8 +130,7 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     }
     for (int s = 0; s < nodes; s++)
         v->home[s] = s;
-    for (int g = 0; g < groups(v); g++)
-        first_copies(v, g);
+    first_copies(v);
     return true;
 }
 
@@ -102,6 +144,10 @@ void view_fini(struct view *v)
     free(v->home);
     free(v->rank);
     free(v->slot_ranks);
+    free(v->copies.domain);
+    free(v->ring);
+    free(v->load);
+    free(v->live);
     memset(v, 0, sizeof *v);
 }
 
@@ -142,27 +188,15 @@ static bool group_drop_dead(const struct view *v, struct view_group *g)
 /* Nothing is left of the group: it starts again, and what it held is lost. */
 static void group_start_again(struct view *v, int group)
 {
-    struct view_group *g = &v->group[group];
-    int node = policy_copy(v, group);
-    if (node < 0)
-        return; /* no node lives: nobody reads this */
-    g->copies = 1;
-    g->copy[0] = (struct view_copy){.node = node, .whole = true, .placed = v->epoch};
-    g->lost_at = v->epoch;
-    group_set_mode(v, g, GROUP_DIRECT);
+    if (group_add(v, group, policy_copy(v, group), true)) /* else no node lives: nobody reads this */
+        v->group[group].lost_at = v->epoch;
 }
 
 /* Place what is missing. */
 static void group_fill(struct view *v, int group)
 {
-    struct view_group *g = &v->group[group];
-    while (g->copies >= 1 && g->copies <= (int)group_class(group)) {
-        int node = policy_copy(v, group);
-        if (node < 0)
-            return;
-        g->copy[g->copies++] = (struct view_copy){.node = node, .placed = v->epoch};
-        group_set_mode(v, g, GROUP_REPAIR);
-    }
+    while (v->group[group].copies >= 1 && group_lacks(v, group) && group_add(v, group, policy_copy(v, group), false))
+        ;
 }
 
 static void rank_leave(struct view_rank *k, enum rank_state state)
@@ -186,9 +220,11 @@ static bool starts_again(const struct view *v)
 static void ranks_of_dead_node(struct view *v, int node)
 {
     bool any = view_node_takes_part(v, node);
-    int spare = any && starts_again(v) ? policy_spare(v) : -1;
-    if (spare >= 0)
+    int spare = any && starts_again(v) ? policy_spare(v, node) : -1;
+    if (spare >= 0) {
         v->spare_free[spare] = false;
+        policy_replace(v, node, spare);
+    }
     for (int i = 0; i < v->nodes; i++)
         if (v->home[i] == node)
             v->home[i] = spare;
@@ -402,6 +438,7 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
     for (int i = 0; i < n; i++)
         if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v))
             ranks_of_dead_node(v, (int)events[i].a);
+    policy_look(v);
     for (int i = 0; i < groups(v); i++)
         if (group_drop_dead(v, &v->group[i])) {
             if (v->group[i].copies == 0)
@@ -416,8 +453,10 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
     }
     if (writer_died)
         doubt_copies(v);
+    policy_look(v);
     for (int i = 0; i < groups(v); i++)
         group_fill(v, i);
+    policy_even(v);
     check_needed(v);
     check_finished(v);
 }

@@ -8,7 +8,7 @@
  * of views. After a node death
  *   - its copies leave the lists; where the primary died, the next whole copy is the primary (FT-ARMCI, "data redundancy
  *     model"),
- *   - under `substitute` the dead node's ranks get the lowest free spare node (Spare-nodes, 0D); under `degrade`, or
+ *   - under `substitute` the dead node's ranks get a free spare node (view/policy.h; Spare-nodes, 0D); under `degrade`, or
  *     without a free spare, or in a program whose processes cannot be started again, the ranks stay dead,
  *   - a program that needs all its processes, and has not said that it goes on, ends in this same view,
  *   - missing copies are placed on other nodes (view/policy.h) and filled there,
@@ -91,6 +91,11 @@ struct view {
     int *home;                /* [nodes] the node that runs the slot's ranks, -1 when nobody does */
     struct view_rank *rank;   /* [ranks] */
     int *slot_ranks;          /* [nodes] ranks per slot */
+    struct copy_rule copies;  /* its array is the view's */
+    int *ring;                /* [nodes] who stands where in the ring by which copies are placed (policy.h) */
+    int *load;                /* [CLASSES][nodes+spares] scratch of policy.c: copies on each node, */
+    int *live;                /* [nodes+spares] its number among the live nodes of the ring, -1: none, */
+    int live_nodes;           /* and how many these are */
     /* the end */
     bool
         needs_all; /* the program is one whose processes cannot be started again, and it ends by the first that dies, */
@@ -121,8 +126,10 @@ struct view_event {
     uint64_t d;
 };
 
-/* rank_node[ranks]: initial node of each rank (0..nodes-1). Returns false when out of memory. */
-bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int ranks, const int *rank_node);
+/* rank_node[ranks]: initial node of each rank (0..nodes-1). copies is the caller's; NULL: the default, without domains.
+ * Returns false when out of memory. */
+bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int ranks, const int *rank_node,
+               const struct copy_rule *copies);
 void view_fini(struct view *v);
 /* Apply one committed batch: the view becomes that of `epoch`. Unknown, stale and repeated events change nothing. */
 void view_apply(struct view *v, uint64_t epoch, const struct view_event *events, int n);

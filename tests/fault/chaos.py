@@ -218,11 +218,11 @@ class Run(Cluster):
 
 
 def may_lose_data(plan, job):
-    """Two nodes that are neighbours in the ring of copies were gone before the missing copies were made again."""
+    """Two nodes half the ring apart, which have copies of the same, were gone before the missing copies were made again."""
     hit = [m for m in plan.mishaps if m.struck and (m.kind in LETHAL or m.seconds > LIMIT_S)]
     if len(hit) < 2 or not hit[1].overlapped or max(m.victim for m in hit) >= plan.nodes:
         return False
-    return (hit[0].victim - hit[1].victim) % plan.nodes in (1, plan.nodes - 1)
+    return (hit[0].victim - hit[1].victim) % plan.nodes in (plan.nodes // 2, plan.nodes - plan.nodes // 2)
 
 
 def may_lack_quorum(plan, job):

@@ -11,14 +11,15 @@ from cluster import Cluster
 
 PROGRAM = os.environ.get("KEEL_COPIES", "build/tests/fault/copies")
 NODES, WRITER = 4, 0
-# Target rank, two on a node: both copies elsewhere, the shadow on the writer's node, the primary there.
+# Target rank, two on a node, with copies on the next node: both copies elsewhere, the shadow on the writer's node, the primary there.
 ELSEWHERE, SHADOW_HERE, PRIMARY_HERE = 4, 6, 1
 LARGE = 3 << 20
 
 
 def run(target, size, fault=None, delay_s=0.0):
     env = {"KEEL_FAULT": fault + ":kill:rank=0"} if fault else {}
-    with Cluster(NODES, [PROGRAM, str(size), str(target)], ranks=2 * NODES, on_failure="degrade", env=env) as job:
+    with Cluster(NODES, [PROGRAM, str(size), str(target)], ranks=2 * NODES, on_failure="degrade", env=env,
+                 options=["--copies-at", "next"]) as job:
         assert job.started(), job.stderr()
         if not fault:
             assert job.until(lambda c: c.has("application", name="writing"), "the writer to write"), job.stderr()

@@ -169,27 +169,31 @@ def test_all_but_one():
 
 
 def test_a_node_while_another_is_recovered():
-    """Not a neighbour: no data had both copies there. A neighbour: the data may be lost, and then it is said."""
+    """Not half the ring away: no data had both copies there. Half the ring away: the data may be lost, and then it is said."""
     styles = [("substitute", 2), ("degrade", 0), ("substitute", 2)]
-    for (on_failure, spares), first, distance in combinations(styles, range(NODES), (2, 1, 3, 2)):
+    for (on_failure, spares), first, distance in combinations(styles, range(NODES), (1, 2, 3, 2)):
         with cluster(on_failure, spares) as job:
             reach(job)
             job.kill_node(first)
             job.until(lambda c: c.has("rebuild"), "the rebuild to begin")
             job.kill_node((first + distance) % NODES)
-            if distance == 2:
-                expect_right(job)
-            else:
+            if distance == NODES // 2:
                 expect_right_or_lost(job)
+            else:
+                expect_right(job)
 
 
 def test_two_nodes_at_once():
-    for first in range(NODES):
-        with cluster("degrade", 0) as job:
+    """Lost is what had both copies there: half the ring away, or on the next node where the user wants that."""
+    for first, (at, distance, lost) in combinations(range(NODES), [("half", 2, True), ("half", 1, False), ("next", 1, True), ("next", 2, False)]):
+        with cluster("degrade", 0, options=["--copies-at", at]) as job:
             reach(job)
-            for node in (first, (first + 1) % NODES):
+            for node in (first, (first + distance) % NODES):
                 job.kill_node(node)
-            assert expect_right_or_lost(job) == "lost"
+            if lost:
+                assert expect_right_or_lost(job) == "lost", (at, distance)
+            else:
+                expect_right(job, NODES - 2)
 
 
 def test_a_spare_while_idle():

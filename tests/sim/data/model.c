@@ -16,7 +16,8 @@ bool model_init(struct world *w)
     struct model *m = w->model = sim_alloc(sizeof *m);
     const struct setup *s = &w->setup;
     struct heap *outer = heap_enter(&model_heap);
-    m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, s->ranks, s->rank_node);
+    const struct copy_rule copies = setup_copies(s);
+    m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, s->ranks, s->rank_node, &copies);
     heap_enter(outer);
     m->whole = s->whole;
     if (s->fail_at && s->fail_node >= 0)

@@ -365,6 +365,7 @@ void node_init(struct world *w, int id)
                                   .ranks = s->ranks,
                                   .rank_node = s->rank_node,
                                   .policy = s->policy,
+                                  .copies = setup_copies(s),
                                   .job = 7,
                                   .incarnation = 1000 + (uint64_t)id,
                                   .net = n->net,

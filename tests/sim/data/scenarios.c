@@ -443,6 +443,15 @@ static void place(struct setup *s)
         s->rank_node[r] = r * s->nodes / s->ranks;
 }
 
+/* Each rule for where copies go, and racks of two or three, and switches of them. */
+static void place_copies(struct setup *s, struct rng *rng)
+{
+    s->copies_at = rng_below(rng, 3) ? COPIES_AT_HALF : COPIES_AT_NEXT;
+    s->domain_levels = (int)rng_below(rng, 3);
+    for (int i = 0; i < s->domain_levels * (s->nodes + s->spares); i++)
+        s->domain[i] = (int)rng_below(rng, 3);
+}
+
 void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
 {
     struct rng rng;
@@ -463,5 +472,6 @@ void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
     place(&s);
     s.signals = s.signals || rng_below(&rng, 4) == 0;
     s.stores = (s.stores || rng_below(&rng, 4) == 0) && s.timeout_ns >= SEC && !s.fail_at && !s.each;
+    place_copies(&s, &rng);
     *out = s;
 }

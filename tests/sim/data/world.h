@@ -154,14 +154,16 @@ struct setup {
     bool verbose, trace;
     int nodes, spares, ranks, rank_node[RANKS_MAX];
     enum view_policy policy;
-    uint64_t timeout_ns; /* of operations */
-    int rounds;          /* of the program */
-    int actions;         /* per round and rank */
-    int disasters;       /* random ones */
-    int sticks;          /* answers that stay where they are, though who owes them lives */
-    double yield;        /* at a fault point */
-    uint64_t fail_at;    /* the n-th allocation of fail_rank's process, or of fail_node's agent, fails; 0: none does */
-    uint64_t fail_more;  /* and so many behind it */
+    enum copies_at copies_at;
+    int domain_levels, domain[2 * NODES_MAX]; /* struct copy_rule */
+    uint64_t timeout_ns;                      /* of operations */
+    int rounds;                               /* of the program */
+    int actions;                              /* per round and rank */
+    int disasters;                            /* random ones */
+    int sticks;                               /* answers that stay where they are, though who owes them lives */
+    double yield;                             /* at a fault point */
+    uint64_t fail_at;   /* the n-th allocation of fail_rank's process, or of fail_node's agent, fails; 0: none does */
+    uint64_t fail_more; /* and so many behind it */
     int fail_rank, fail_node; /* one of them -1 */
     bool fail_again;          /* in each process of the rank, not in the first one only */
     bool each;                /* the same run again and again: every allocation fails in one of them */
@@ -182,6 +184,11 @@ struct setup {
     unsigned kinds;                  /* of disasters, a bit each; 0: all */
     void (*script)(struct world *w); /* instead of random disasters */
 };
+
+static inline struct copy_rule setup_copies(const struct setup *s)
+{
+    return (struct copy_rule){.at = s->copies_at, .levels = s->domain_levels, .domain = (int *)s->domain};
+}
 
 struct world {
     struct setup setup;

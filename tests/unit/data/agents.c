@@ -146,6 +146,7 @@ static void open_node(int i, enum view_policy policy)
         .ranks = w.ranks,
         .rank_node = rank_node,
         .policy = policy,
+        .copies = {.at = COPIES_AT_NEXT}, /* what the worlds below are laid out for */
         .job = 1,
         .incarnation = 100 + (uint64_t)i,
         .secret = secret,

@@ -14,12 +14,14 @@
 
 enum { NONE, SHADOW, TRIPLE };
 
+/* Copies on the next nodes: test_policy.c has the other rule. */
 static void open_view(struct view *v, enum view_policy policy, int nodes, int spares, int ranks)
 {
+    const struct copy_rule next = {.at = COPIES_AT_NEXT};
     int rank_node[64];
     for (int r = 0; r < ranks; r++)
         rank_node[r] = r * nodes / ranks;
-    assert_true(view_init(v, policy, nodes, spares, ranks, rank_node));
+    assert_true(view_init(v, policy, nodes, spares, ranks, rank_node, &next));
 }
 
 static void apply(struct view *v, uint32_t type, uint32_t a, uint32_t b, uint32_t c, uint64_t d)
@@ -94,11 +96,13 @@ static void test_view_init_without_memory_leaves_nothing(void **state)
 {
     (void)state;
     const int rank_node[] = {0, 1};
+    int domain[] = {0, 1, 0};
+    const struct copy_rule rule = {.levels = 1, .domain = domain};
     size_t before = memory_living();
     struct view v;
     for (long n = 1;; n++) {
         memory_fail_at(n);
-        bool ok = view_init(&v, VIEW_DEGRADE, 2, 1, 2, rank_node);
+        bool ok = view_init(&v, VIEW_DEGRADE, 2, 1, 2, rank_node, &rule);
         if (!memory_failed()) {
             assert_true(ok && n > 3);
             break;
@@ -261,11 +265,11 @@ static void test_view_spares_are_taken_in_order_and_once(void **state)
     (void)state;
     struct view v;
     open_view(&v, VIEW_SUBSTITUTE, 4, 2, 4);
-    assert_int_equal(policy_spare(&v), 4);
+    assert_int_equal(policy_spare(&v, 0), 4);
     kill_nodes(&v, 0, 1);
     assert_int_equal(v.rank[0].node, 4);
     assert_int_equal(v.rank[1].node, 5);
-    assert_int_equal(policy_spare(&v), -1);
+    assert_int_equal(policy_spare(&v, 0), -1);
     kill_node(&v, 2); /* no spare is left */
     assert_int_equal(v.rank[2].state, RANK_DEAD);
     view_fini(&v);
@@ -541,14 +545,18 @@ static void test_policy_copy_home_first_then_fewest_then_spares(void **state)
     struct view_group *g = &v.group[group_of(0, SHADOW)];
     g->copies = 1;
     g->copy[0].node = 1;
+    policy_look(&v);
     assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), 0); /* its ranks' node */
     v.home[0] = -1;
     g->copy[0].node = 0;
     /* node 1 holds this group's copy no more: it has fewer than node 2 */
+    policy_look(&v);
     assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), 1);
     v.alive[1] = v.alive[2] = false;
+    policy_look(&v);
     assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), 3); /* better than nothing */
     v.alive[3] = false;
+    policy_look(&v);
     assert_int_equal(policy_copy(&v, group_of(0, SHADOW)), -1);
     view_fini(&v);
 }
@@ -651,6 +659,21 @@ static void check_ranks(const struct view *v)
         assert_true(v->home[s] < 0 || v->alive[v->home[s]]);
 }
 
+static void open_random(struct view *v, struct view *twin, struct rng *rng)
+{
+    int rank_node[7 * 3], domain[2 * 9], nodes = 1 + (int)rng_below(rng, 7), spares = (int)rng_below(rng, 3);
+    int ranks = nodes * (1 + (int)rng_below(rng, 3));
+    enum view_policy policy = (enum view_policy)rng_below(rng, 3);
+    struct copy_rule rule = {.at = (enum copies_at)rng_below(rng, 2), .levels = (int)rng_below(rng, 3)};
+    rule.domain = domain;
+    for (int i = 0; i < rule.levels * (nodes + spares); i++)
+        domain[i] = (int)rng_below(rng, 3);
+    for (int r = 0; r < ranks; r++)
+        rank_node[r] = r * nodes / ranks;
+    assert_true(view_init(v, policy, nodes, spares, ranks, rank_node, &rule));
+    assert_true(view_init(twin, policy, nodes, spares, ranks, rank_node, &rule));
+}
+
 static void test_view_random_events_keep_invariants(void **state)
 {
     (void)state;
@@ -658,11 +681,8 @@ static void test_view_random_events_keep_invariants(void **state)
     seed_rng(&rng);
     for (int run = 0; run < 2000; run++) {
         struct view v, twin;
-        int nodes = 1 + (int)rng_below(&rng, 7), spares = (int)rng_below(&rng, 3);
-        int ranks = nodes * (1 + (int)rng_below(&rng, 3));
-        enum view_policy policy = (enum view_policy)rng_below(&rng, 3);
-        open_view(&v, policy, nodes, spares, ranks);
-        open_view(&twin, policy, nodes, spares, ranks);
+        open_random(&v, &twin, &rng);
+        int nodes = v.nodes;
         for (int step = 0; step < 16; step++) {
             struct view_group old[7 * CLASSES];
             struct view_event e[3];

@@ -9,7 +9,7 @@
 
 #include "pm/wire/settings.h"
 
-static int rank_node[] = {0, 0, 1, 2}, edges[] = {0, 1, 1, 2, 2, 3, 3, 0};
+static int rank_node[] = {0, 0, 1, 2}, edges[] = {0, 1, 1, 2, 2, 3, 3, 0}, domain[] = {0, 1, 0, 1, 0, 0, 0, 3};
 
 static const struct job_settings all = {.nodes = 3,
                                         .spares = 1,
@@ -23,6 +23,7 @@ static const struct job_settings all = {.nodes = 3,
                                         .topology = MEMBER_FILE,
                                         .edges = edges,
                                         .edge_count = 4,
+                                        .copies = {COPIES_AT_NEXT, 2, true, domain},
                                         .silence_ms = 900,
                                         .dark_ms = 300,
                                         .range = {0x400000000, 0x800000000}};
@@ -45,6 +46,10 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_int_equal(got.probe, PROBE_OFI);
     assert_int_equal(got.topology, MEMBER_FILE);
     assert_int_equal(got.edge_count, 4);
+    assert_int_equal(got.copies.at, COPIES_AT_NEXT);
+    assert_int_equal(got.copies.levels, 2);
+    assert_true(got.copies.hosts_told);
+    assert_memory_equal(got.copies.domain, domain, sizeof domain);
     assert_int_equal(got.silence_ms, 900);
     assert_int_equal(got.dark_ms, 300);
     assert_int_equal(got.range.base, 0x400000000);
@@ -78,7 +83,7 @@ static void test_settings_lack_nothing(void **state)
         assert_false(is_taken(less));
         json_decref(less);
     }
-    assert_int_equal(json_object_size(object), 15);
+    assert_int_equal(json_object_size(object), 18);
     json_decref(object);
     assert_false(is_taken(NULL));
 }
@@ -92,7 +97,7 @@ static void test_settings_are_in_range(void **state)
     } bad[] = {{"nodes", 0},       {"nodes", 1 << 30}, {"spares", -1},      {"ranks", 0},
                {"ranks", 1 << 30}, {"on_failure", 3},  {"on_failure", -1},  {"probe", 3},
                {"topology", 5},    {"silence", 99},    {"silence", 600001}, {"dark", 901} /* more than silence */,
-               {"dark", 99},       {"provider", 3}};
+               {"dark", 99},       {"provider", 3},    {"copies_at", 2},    {"copies_at", -1}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         json_t *object = settings_encode(&all);
         json_object_set_new(object, bad[i].key, json_integer(bad[i].value));
@@ -120,6 +125,12 @@ static void test_settings_name_nodes_that_there_are(void **state)
     assert_false(is_taken(object));
     json_array_set_new(list, 9, json_integer(3));
     assert_true(is_taken(object));
+    list = json_object_get(object, "domains");
+    json_array_append_new(list, json_integer(0)); /* of some nodes only */
+    assert_false(is_taken(object));
+    json_array_remove(list, 8);
+    json_array_set_new(list, 7, json_integer(-1));
+    assert_false(is_taken(object));
     json_decref(object);
 }
 
