@@ -19,9 +19,10 @@
 #include <unistd.h>
 
 enum {
-    LOOK_MS = 200,     /* between looks at the launcher, until its agent has come */
-    GONE_LOOKS = 5,    /* it has ended well without its agent: that will not come any more */
-    STOPPED_LOOKS = 5, /* somebody has stopped it, and nothing else would end the wait */
+    LOOK_MS = 200,   /* between looks at the launcher, until its agent has come */
+    GONE_LOOKS = 5,  /* it has ended well without its agent: that will not come any more */
+    STUCK_LOOKS = 5, /* somebody has stopped or killed it, and nothing else would end the wait */
+    IDLE_LOOKS = 25, /* mpiexec.hydra runs nothing */
 };
 
 void hydra_init(struct hydra *h, uv_loop_t *loop, int node, const struct hydra_events *events, void *user)
@@ -203,20 +204,40 @@ static void mpiexec_ended(uv_poll_t *watch, int status, int events)
         finish(h);
 }
 
+/* Of the processes that are to bring the agent one stands still; or mpiexec.hydra waits, and notices neither that its child has ended nor that
+ * it has none because the system gave it no more processes. NULL: none of these. */
+static const char *why_stuck(const struct hydra *h, int *patience)
+{
+    static const char stopped[] = "what was to reach it was stopped by a signal";
+    pid_t parent, child = 0;
+    *patience = STUCK_LOOKS;
+    if (h->phase == HYDRA_LAUNCHED)
+        return !h->gone && process_state(h->launcher, &parent) == 'T' ? stopped : NULL;
+    int children = process_children(h->mpiexec, &child, 1);
+    char state = children > 0 ? process_state(child, &parent) : 0;
+    if (state == 'T' || process_state(h->mpiexec, &parent) == 'T')
+        return stopped;
+    if (state == 'Z')
+        return "what mpiexec.hydra runs to reach it has ended";
+    *patience = IDLE_LOOKS;
+    return children == 0 ? "mpiexec.hydra runs nothing to reach it: no more processes (ulimit -u)?" : NULL;
+}
+
 static void look_passed(uv_timer_t *timer)
 {
     struct hydra *h = timer->data;
-    pid_t parent;
+    int patience;
     if (h->gone && ++h->looks_gone >= GONE_LOOKS) {
         finish(h);
         return;
     }
-    bool is_stopped = h->phase == HYDRA_LAUNCHED && !h->gone && process_state(h->launcher, &parent) == 'T';
-    h->looks_stopped = is_stopped ? h->looks_stopped + 1 : 0;
-    if (h->looks_stopped < STOPPED_LOOKS)
+    const char *why = why_stuck(h, &patience);
+    h->looks_stuck = why ? h->looks_stuck + 1 : 0;
+    if (!why || h->looks_stuck < patience)
         return;
-    snprintf(h->last, sizeof h->last, "what was to reach it was stopped by a signal");
-    (void)process_signal(h->launcher_fd, SIGKILL);
+    snprintf(h->last, sizeof h->last, "%s", why);
+    h->looks_stuck = 0;
+    (void)process_signal(h->phase == HYDRA_LAUNCHED ? h->launcher_fd : h->mpiexec_fd, SIGKILL);
 }
 
 /* ---- outside ---- */

@@ -38,10 +38,10 @@ struct hydra {
     /* internal */
     uv_loop_t *loop;
     bool settled, stopped;
-    int report;                    /* socket to keel-launch, -1 */
-    int mpiexec_fd, launcher_fd;   /* pidfds, -1 */
-    int wait_status, handles;      /* handles: still open */
-    int looks_stopped, looks_gone; /* looks that found the launcher so */
+    int report;                  /* socket to keel-launch, -1 */
+    int mpiexec_fd, launcher_fd; /* pidfds, -1 */
+    int wait_status, handles;    /* handles: still open */
+    int looks_stuck, looks_gone; /* looks that found it so */
     bool gone;
     uv_poll_t mpiexec_watch, report_watch, launcher_watch;
     uv_pipe_t output;

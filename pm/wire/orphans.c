@@ -15,24 +15,24 @@
 /* Against descendants that fork faster than we kill. */
 enum { ROUNDS_MAX = 1000, CHILDREN_MAX = 4096, ENDS_WITHIN_MS = 1000 };
 
-/* Our children by the main thread, which does all forking. Returns their number. */
-static int list_children(pid_t *pids, int max)
+int process_children(pid_t pid, pid_t *pids, int max)
 {
     char path[64];
     int n = 0;
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
     FILE *f = fopen(path, "re");
-    while (f && n < max && fscanf(f, "%d", &pids[n]) == 1)
+    if (!f)
+        return -1;
+    while (n < max && fscanf(f, "%d", &pids[n]) == 1)
         n++;
-    if (f)
-        fclose(f);
+    fclose(f);
     return n;
 }
 
 void orphans_reap(bool (*keep)(void *user, pid_t pid), void *user)
 {
     pid_t pids[CHILDREN_MAX];
-    int n = list_children(pids, CHILDREN_MAX);
+    int n = process_children(getpid(), pids, CHILDREN_MAX);
     for (int i = 0; i < n; i++)
         if (!keep || !keep(user, pids[i]))
             waitpid(pids[i], NULL, WNOHANG);
@@ -57,7 +57,7 @@ void orphans_kill(bool (*keep)(void *user, pid_t pid), void *user)
     pid_t pids[CHILDREN_MAX];
     uint64_t deadline = clock_now_ns() + ENDS_WITHIN_MS * KEEL_NS_PER_MS;
     for (int round = 0; round < ROUNDS_MAX && clock_now_ns() < deadline; round++) {
-        int n = list_children(pids, CHILDREN_MAX), killed = 0;
+        int n = process_children(getpid(), pids, CHILDREN_MAX), killed = 0;
         for (int i = 0; i < n; i++) {
             if (keep && keep(user, pids[i]))
                 continue;
