@@ -6,6 +6,7 @@
 #include "pm/wire/layout.h"
 #include "runtime/base/clock.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
 #include "runtime/base/secret.h"
@@ -420,6 +421,7 @@ void agent_configure(struct daemon *a)
         agent_join_ready(a, ready);
     else
         agent_link_send_json(a, MSG_READY, ready);
+    FAULT_POINT("start.ready");
 }
 
 static void job_free(struct agent_job *job)
@@ -458,6 +460,7 @@ static void on_config(struct daemon *a, const json_t *m)
         leave(a, 1);
         return;
     }
+    FAULT_POINT("start.configured");
     if (first)
         agent_output_widen(a, a->job.window);
     agent_configure(a);
@@ -468,6 +471,7 @@ void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
     size_t total = (size_t)(a->job.settings.nodes + a->job.settings.spares);
     if (a->state != AGENT_CONFIGURED || json_array_size(list) != total || json_array_size(peers) != total)
         return;
+    FAULT_POINT("start.told");
     a->peers = pm_alloc(total * sizeof *a->peers);
     for (size_t i = 0; i < total; i++) {
         long long port = 0;
@@ -492,6 +496,7 @@ void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
         agent_fail(a, 1, why);
         return;
     }
+    FAULT_POINT("start.plane_begun");
     uv_timer_stop(&a->lease);
     agent_starts_settled(a);
     a->state = AGENT_RUNNING;
@@ -501,6 +506,7 @@ void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
         agent_join_run(a);
     else
         agent_ranks_start(a);
+    FAULT_POINT("start.ranks_begun");
 }
 
 void agent_stop(struct daemon *a, const json_t *m)
@@ -547,6 +553,7 @@ void agent_run_frame(struct daemon *a, uint8_t type, const uint8_t *body, size_t
         return;
     }
     if (type == MSG_BYE) {
+        FAULT_POINT("link.bye");
         agent_depart(a, 0);
         return;
     }

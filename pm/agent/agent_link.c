@@ -9,6 +9,7 @@
 #include "pm/agent/agent.h"
 
 #include "pm/wire/codec.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 
 #include <fcntl.h>
@@ -127,9 +128,11 @@ static void keelrun_gone(struct daemon *a)
 
 void agent_link_over(struct daemon *a)
 {
+    FAULT_POINT("link.over");
     agent_link_send_json(
         a, MSG_OVER,
         json_pack("{s:i, s:o, s:b}", "code", a->over_code, "why", codec_text(a->over_why), "own", a->own_why != NULL));
+    FAULT_POINT("link.over_told");
     a->over_ms = uv_now(&a->loop);
     uv_timer_start(&a->patience, patience_passed,
                    a->job.console_s * 1000LL < BYE_MS ? (uint64_t)a->job.console_s * 1000 : BYE_MS, 0);
@@ -152,10 +155,12 @@ static void first_open(struct wire_conn *c)
     a->joined = true;
     link_up(&a->link, 0);
     conn_local_host(c, a->self_host, sizeof a->self_host);
+    FAULT_POINT("start.connected");
     agent_log_capture(a);
     conn_send_json(c, MSG_HELLO,
                    json_pack("{s:s, s:i, s:i, s:i, s:s}", "version", KEEL_VERSION, "node", a->launch.node, "pid",
                              (int)getpid(), "stub_pid", (int)a->stub_pid, "hostname", name));
+    FAULT_POINT("start.greeted");
 }
 
 void agent_link_refused(struct daemon *a, const char *why)
@@ -191,6 +196,7 @@ static void resume_open(struct wire_conn *c)
     conn_send_json(c, MSG_RESUME,
                    json_pack("{s:i, s:I, s:I}", "node", a->launch.node, "console", (json_int_t)a->job.console,
                              "received", (json_int_t)a->link.received));
+    FAULT_POINT("link.resuming");
 }
 
 static void tell_losses(struct daemon *a)
@@ -215,6 +221,7 @@ static void resumed(struct daemon *a, struct wire_conn *c, const json_t *m)
         keelrun_gone(a);
         return;
     }
+    FAULT_POINT("link.resumed");
     a->given_up = false;
     if (a->state != AGENT_OVER)
         uv_timer_stop(&a->patience);
@@ -248,6 +255,7 @@ static void cut(struct daemon *a, const char *why)
     a->run = NULL;
     link_down(&a->link);
     log_info("the connection to keelrun broke (%s); it is made again", why);
+    FAULT_POINT("link.broken");
     if (a->state != AGENT_OVER)
         be_patient(a);
     resume(a);

@@ -11,6 +11,7 @@
 #include "pm/wire/order.h"
 #include "pm/wire/ticket.h"
 #include "runtime/base/join.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
 #include "runtime/base/secret.h"
@@ -230,5 +231,6 @@ int main(int argc, char **argv)
     char who[32];
     snprintf(who, sizeof who, "keeld node %d", launch.node);
     log_init(who);
+    fault_init(launch.node, -1, 0);
     return agent_run(&launch, stub);
 }

@@ -7,6 +7,8 @@
  * Far: that command. It reads the order from standard input, takes over the environment and becomes keeld. */
 #include "pm/launch/words.h"
 #include "pm/wire/order.h"
+#include "pm/wire/ticket.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/kernel.h"
 
 #include <errno.h>
@@ -22,6 +24,15 @@ static int fail(const char *what)
 {
     fprintf(stderr, "keel-launch: %s: %s\n", what, strerror(errno));
     return 255;
+}
+
+/* Points are those of one node, which the ticket's line names. */
+static void arm_faults(const char *line)
+{
+    struct summons s;
+    if (getenv("KEEL_FAULT") && summons_read(line, &s))
+        fault_init(s.node, -1, 0);
+    explicit_bzero(&s, sizeof s);
 }
 
 /* ---- far ---- */
@@ -51,11 +62,14 @@ static int run_agent(bool from_far)
     }
     if (from_far)
         take_environment(order.env);
+    arm_faults(order.ticket);
+    FAULT_POINT("order.arrived");
     size_t len = strlen(order.ticket);
     if (pipe(line) < 0 || write(line[1], order.ticket, len) != (ssize_t)len || dup2(line[0], STDIN_FILENO) < 0)
         return fail("pipe");
     explicit_bzero((char *)order.ticket, len);
     (void)kernel_close_from(3, false);
+    FAULT_POINT("order.handed_on");
     execl(order.keeld, order.keeld, (char *)NULL);
     return fail(order.keeld);
 }
@@ -96,8 +110,13 @@ static int run_launcher(int argc, char **argv)
     struct words words;
     if (fcntl(STDIN_FILENO, F_GETFD) < 0) /* Hydra gives some launchers none: nothing else is to get its number */
         (void)open("/dev/null", O_RDONLY);
-    if (!order_read(ORDER_FILE, &order) || !may_go_on())
+    if (!order_read(ORDER_FILE, &order))
         return 255;
+    arm_faults(order.ticket);
+    FAULT_POINT("order.read");
+    if (!may_go_on())
+        return 255;
+    FAULT_POINT("order.may_go_on");
     int input = order_write_far(&order);
     if (input < 0)
         return fail("memory file");
@@ -114,6 +133,7 @@ static int run_launcher(int argc, char **argv)
     if (order.way == ORDER_HERE ||
         (order.way == ORDER_BY_LAUNCHER_IF_FAR && words.may_be_here && words_host_is_here(order.host)))
         return run_agent(false);
+    FAULT_POINT("order.launching");
     execvp(words.argv[0], words.argv);
     return fail(words.argv[0]);
 }

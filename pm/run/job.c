@@ -4,6 +4,7 @@
 #include "pm/wire/codec.h"
 #include "pm/wire/orphans.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
 
@@ -94,8 +95,11 @@ void job_tell(struct job *j, const char *line)
 static void send_all_json(struct job *j, uint8_t type, json_t *m)
 {
     char *text = json_dumps(m, JSON_COMPACT); /* once: START is as long as the job has nodes */
-    for (int i = 0; text && i < j->total; i++)
+    for (int i = 0; text && i < j->total; i++) {
         job_send(j, i, type, text, strlen(text));
+        if (type == MSG_START)
+            FAULT_POINT("run.start_half_told");
+    }
     free(text);
     json_decref(m);
 }
@@ -295,8 +299,11 @@ static void end_if_all_gone(struct job *j)
         decide(j, 1, "all nodes were lost");
     enter_ending(j);
     j->phase = JOB_CLOSING;
-    for (int i = 0; i < j->total; i++)
+    FAULT_POINT("run.closing");
+    for (int i = 0; i < j->total; i++) {
         job_send(j, i, MSG_BYE, NULL, 0);
+        FAULT_POINT("run.bye_half_told");
+    }
     report_end(j);
     kill_agents(j);
     if (launch_running(j->launch) == 0)
@@ -414,6 +421,7 @@ static void on_hello(struct job *j, struct wire_conn *c, const json_t *m)
     struct job_node *n = &j->nodes[node];
     n->phase = NODE_JOINED;
     job_link_open(j, (int)node, c);
+    FAULT_POINT("run.joined");
     tell_restart(j, (int)node);
     n->agent_fd = descendants_open((pid_t)pid, launch_launcher_pid(j->launch, started_as));
     if (!version || strcmp(version, KEEL_VERSION) != 0) {
@@ -489,6 +497,7 @@ static void on_ready(struct job *j, int node, const json_t *m)
         return; /* of a description that does not count any more */
     j->nodes[node].phase = NODE_READY;
     j->nodes[node].ready = json_deep_copy(m);
+    FAULT_POINT("run.ready");
     job_start_if_ready(j);
 }
 
@@ -500,6 +509,7 @@ void job_run_now(struct job *j)
         json_array_append_new(peers, json_pack("{s:O, s:O}", "host", json_object_get(j->nodes[i].ready, "host"), "port",
                                                json_object_get(j->nodes[i].ready, "port")));
     }
+    FAULT_POINT("run.starting");
     j->phase = JOB_RUNNING;
     news_started(&j->news, clock_now_ns());
     job_waits_begin(j);
@@ -510,6 +520,7 @@ void job_run_now(struct job *j)
     job_event(j, "started",
               json_pack("{s:s, s:i, s:i, s:i, s:o}", "job", id, "nodes", j->options->job.nodes, "spares",
                         j->options->job.spares, "ranks", j->options->job.ranks, "started_by", starters(j)));
+    FAULT_POINT("run.started");
     stdin_feed_start(&j->feed, &j->loop, feed_send, j);
     if (j->options->timeout_s)
         uv_timer_start(&j->limit, limit_passed, (uint64_t)j->options->timeout_s * 1000, 0);
@@ -521,6 +532,7 @@ static void on_over(struct job *j, int node, const json_t *m)
     const char *why = json_string_value(json_object_get(m, "why"));
     codec_int(m, "code", 0, 255, &code);
     j->nodes[node].phase = NODE_OVER;
+    FAULT_POINT("run.over");
     hear_end(j, (int)code, why, json_is_true(json_object_get(m, "own")));
     enter_ending(j);
     end_if_all_gone(j);

@@ -3,6 +3,7 @@
  * that nobody listens where the agent did; until then it is waited for. */
 #include "pm/run/job.h"
 
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 
 #include <stdlib.h>
@@ -156,6 +157,7 @@ void job_link_cut(struct job *j, int node, const char *why)
     char name[128];
     log_info("%s: the connection to its agent broke: %s", news_node(&j->news, node, name, sizeof name), why);
     job_event(j, "console_cut", json_pack("{s:i, s:s}", "about", node, "why", why));
+    FAULT_POINT("run.cut");
     link_down(&n->link);
     n->cut_ms = uv_now(&j->loop);
     n->refusals = 0;
@@ -174,6 +176,7 @@ bool job_link_resume(struct job *j, int node, struct wire_conn *conn, uint64_t r
     if (n->asking)
         n->asking->node = -1;
     n->asking = NULL;
+    FAULT_POINT("run.resuming");
     conn_send_json(conn, MSG_RESUMED, json_pack("{s:I}", "received", (json_int_t)n->link.received));
     job_event(j, "console_resumed", json_pack("{s:i}", "about", node));
     return link_up(&n->link, received);

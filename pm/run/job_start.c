@@ -13,6 +13,7 @@
 
 #include "pm/wire/codec.h"
 #include "pm/wire/settings.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/racks.h"
 
@@ -60,7 +61,9 @@ void job_send_config(struct job *j, int node)
     json_object_set_new(m, "console_port", json_integer(j->console_port));
     json_object_set_new(m, "console", json_integer(j->nodes[node].console));
     json_object_set_new(m, "console_s", json_integer(j->options->console_s));
+    FAULT_POINT("run.configuring");
     job_send_json(j, node, MSG_CONFIG, m);
+    FAULT_POINT("run.configured");
 }
 
 /* ---- who is missing ---- */
@@ -79,6 +82,7 @@ void job_node_missing(struct job *j, int node, const char *why)
     char line[600];
     if (j->phase != JOB_JOINING || j->nodes[node].phase == NODE_LOST)
         return;
+    FAULT_POINT("run.missing");
     j->nodes[node].phase = NODE_LOST;
     job_drop_connection(j, node);
     if (count_left(j) < o->job.nodes || o->job.on_failure == VIEW_ABORT) {
@@ -164,6 +168,7 @@ static void close_up(struct job *j)
 static void next_round(struct job *j)
 {
     close_up(j);
+    FAULT_POINT("run.closed_up");
     j->round++;
     j->round_ms = uv_now(&j->loop);
     for (int i = 0; i < j->total; i++) {

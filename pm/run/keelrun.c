@@ -4,6 +4,7 @@
 #include "pm/wire/descriptors.h"
 #include "pm/wire/orphans.h"
 #include "pm/wire/quit.h"
+#include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/secret.h"
 
@@ -170,6 +171,7 @@ int main(int argc, char **argv)
     codec_init();
     log_init("keelrun");
     log_check_level();
+    fault_init(-1, -1, 0);
     if (sodium_init() < 0)
         pm_quit(1, "no source of random numbers");
     signal(SIGPIPE, SIG_IGN);

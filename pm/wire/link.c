@@ -1,6 +1,7 @@
 #include "pm/wire/link.h"
 
 #include "pm/wire/message.h"
+#include "runtime/base/fault.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,7 @@ static void acknowledge(struct link *l)
     put_u32(body + 4, (uint32_t)(l->received >> 32));
     l->unsaid_bytes = 0;
     l->unsaid_frames = 0;
+    FAULT_POINT("link.acknowledging");
     link_send(l, MSG_ACK, body, sizeof body);
 }
 
@@ -116,8 +118,10 @@ bool link_up(struct link *l, uint64_t theirs)
     l->up = true;
     l->unsaid_bytes = 0; /* said with the connection */
     l->unsaid_frames = 0;
-    for (const struct link_frame *f = l->first; f && l->up; f = f->next)
+    for (const struct link_frame *f = l->first; f && l->up; f = f->next) {
         l->send(l->user, f->type, f->body, f->len);
+        FAULT_POINT("link.sending_again");
+    }
     return true;
 }
 

@@ -20,7 +20,7 @@ static struct fault {
     _Atomic unsigned passed;
 } faults[FAULTS_MAX];
 static int faults_count;
-static int in_agent;
+static int in_agent, initialised;
 int fault_armed;
 void (*fault_hook)(const char *name);
 
@@ -64,8 +64,10 @@ static int parse(char *text, int node, int rank, unsigned life, struct fault *ou
 
 void fault_init(int node, int rank, unsigned life)
 {
-    const char *all = getenv("KEEL_FAULT");
+    const char *all = initialised ? NULL : getenv("KEEL_FAULT");
     char *copy = all ? strdup(all) : NULL;
+    if (initialised++)
+        return;
     in_agent = rank < 0;
     char *rest;
     for (char *one = copy ? strtok_r(copy, ",", &rest) : NULL; one; one = strtok_r(NULL, ",", &rest)) {

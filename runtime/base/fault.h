@@ -22,7 +22,8 @@ extern void (*fault_hook)(const char *name);
             fault_pass(name);                                                                                          \
     } while (0)
 
-/* Read KEEL_FAULT. rank is -1 in an agent. A malformed specification is said on stderr and ignored. */
+/* Read KEEL_FAULT. rank is -1 in an agent, node the number that the process was started with, -1 in keelrun. Only the first call
+ * counts. A malformed specification is said on stderr and ignored. */
 void fault_init(int node, int rank, unsigned life);
 /* Any thread. */
 void fault_pass(const char *name);

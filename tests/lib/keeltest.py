@@ -3,11 +3,13 @@
 A test file defines functions test_*, each taking no argument, and ends with keeltest.main(globals()). Its arguments: all of them,
 or those that are named, or, behind --but, all but those.
 Exit codes as everywhere: 0 passed, 1 failed, 77 skipped. KEEL_BIN is the folder of the built programs."""
+import ctypes
 import glob
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -71,6 +73,38 @@ def command_of(pid):
             return f.read().replace("\0", " ").strip()
     except OSError:
         return "?"
+
+
+PIDFD_GETFD = 438
+
+
+def shut_connections(pid):
+    """Those of the process that lead to agents. How many."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    watch, count = os.pidfd_open(pid), 0
+    try:
+        for name in os.listdir("/proc/%d/fd" % pid):
+            try:
+                if not os.readlink("/proc/%d/fd/%s" % (pid, name)).startswith("socket:"):
+                    continue
+            except OSError:
+                continue
+            fd = libc.syscall(PIDFD_GETFD, watch, int(name), 0)
+            if fd < 0:
+                if ctypes.get_errno() in (1, 38):
+                    raise Skip("this system does not let us take a descriptor of a child")
+                continue
+            with socket.socket(fileno=fd) as s:
+                try:
+                    s.getpeername()
+                    if s.family == socket.AF_INET:
+                        s.shutdown(socket.SHUT_RDWR)
+                        count += 1
+                except OSError:
+                    pass
+    finally:
+        os.close(watch)
+    return count
 
 
 def expect_points(faults):

@@ -267,38 +267,6 @@ def test_agents_that_are_not_asked_leave_after_the_limit():
 
 # ---- connections that break: who runs keelrun may shut its sockets, too
 
-PIDFD_GETFD = 438
-
-
-def shut_connections(pid):
-    """Those of the process that lead to agents. How many."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    watch, count = os.pidfd_open(pid), 0
-    try:
-        for name in os.listdir("/proc/%d/fd" % pid):
-            try:
-                if not os.readlink("/proc/%d/fd/%s" % (pid, name)).startswith("socket:"):
-                    continue
-            except OSError:
-                continue
-            fd = libc.syscall(PIDFD_GETFD, watch, int(name), 0)
-            if fd < 0:
-                if ctypes.get_errno() in (1, 38):
-                    raise Skip("this system does not let us take a descriptor of a child")
-                continue
-            with socket.socket(fileno=fd) as s:
-                try:
-                    s.getpeername()
-                    if s.family == socket.AF_INET:
-                        s.shutdown(socket.SHUT_RDWR)
-                        count += 1
-                except OSError:
-                    pass
-    finally:
-        os.close(watch)
-    return count
-
-
 def test_connections_that_break_again_and_again_lose_nothing():
     with Writers(3, width=300, pause=0.0005) as job:
         job.begun()
