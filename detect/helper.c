@@ -12,6 +12,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
+#include "runtime/base/prompt.h"
 #include "runtime/base/refusal.h"
 #include "runtime/transport/sealed.h"
 
@@ -207,6 +208,7 @@ static void look(struct helper *h)
     do {
         h->now = clock_now_ns();
         h->heartbeat++;
+        prompt_keep();
         more = helper_take_commands(h);
         for (int i = 0; i < h->n_probes; i++)
             more |= h->probes[i]->table->poll(h->probes[i], h->now);

@@ -19,14 +19,14 @@
 
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
+#include "runtime/base/prompt.h"
 #include "runtime/base/refusal.h"
 
 enum { NICE = -10 };
 
 bool witness_raise_priority(void)
 {
-    struct sched_param param = {.sched_priority = 1};
-    if (pthread_setschedparam(pthread_self(), SCHED_RR, &param) == 0)
+    if (prompt_begin())
         return true;
     if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), NICE) != 0)
         log_info("detect: a thread of the detector runs at normal priority: %m");
@@ -115,8 +115,10 @@ static _Noreturn void serve(const struct seal *seal, int fd, int agent)
     if (stat_fd < 0)
         _exit(0); /* it could say nothing */
     witness_raise_priority();
-    for (;;)
+    for (;;) {
         answer_one(seal, 0, stat_fd);
+        prompt_keep();
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------ the agent's side */

@@ -3,6 +3,7 @@
 #include "pm/wire/message.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
+#include "runtime/base/prompt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,6 +66,7 @@ static _Noreturn void child_run(const struct process_spec *spec, const struct ch
     sigprocmask(SIG_SETMASK, &none, NULL);
     for (int s = 1; s <= SIGRTMAX; s++)
         signal(s, SIG_DFL);
+    prompt_forget();
     setsid();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != agent)
         _exit(127);

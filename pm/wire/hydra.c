@@ -5,6 +5,7 @@
 #include "pm/wire/quit.h"
 #include "runtime/base/kernel.h"
 #include "runtime/base/log.h"
+#include "runtime/base/prompt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -304,6 +305,7 @@ static _Noreturn void child_run(const struct hydra_command *command, pid_t paren
         signal(s, SIG_DFL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    prompt_forget();
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
