@@ -47,7 +47,7 @@ static json_t *status_json(const struct daemon *a)
 {
     static const char *const states[] = {"joining", "configured", "running", "ending", "over"};
     int total = a->job.settings.nodes + a->job.settings.spares;
-    json_t *ranks = json_array(), *alive = json_array();
+    json_t *ranks = json_array(), *alive = json_array(), *hosts = json_array();
     for (int i = 0; i < a->process_count; i++) {
         const struct process *p = a->processes[i].p;
         json_array_append_new(ranks, json_pack("{s:i, s:i, s:i, s:s}", "rank", p->rank, "pid", (int)p->pid,
@@ -55,16 +55,19 @@ static json_t *status_json(const struct daemon *a)
     }
     for (int i = 0; a->view_alive && i < total; i++)
         json_array_append_new(alive, json_boolean(a->view_alive[i]));
+    for (int i = 0; a->peers && i < total; i++)
+        json_array_append_new(hosts, json_string(a->peers[i].host));
     char job[17];
     snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);
     return json_pack(
-        "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o}", "job", job,
-        "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid", (int)getpid(), "stub_pid",
-        (int)a->stub_pid, "launcher_pid", a->job.launcher_pid, "spare", (int)is_spare(a), "keelrun",
+        "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "job",
+        job, "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid", (int)getpid(),
+        "stub_pid", (int)a->stub_pid, "launcher_pid", a->job.launcher_pid, "spare", (int)is_spare(a), "keelrun",
         (int)(a->run != NULL), "epoch", (json_int_t)a->epoch, "alive", alive, "rank_node",
         a->view_rank_node ? codec_ints(a->view_rank_node, a->job.settings.ranks) : json_array(), "ranks", ranks,
         "nodes", a->job.settings.nodes, "spares", a->job.settings.spares, "size", a->job.settings.ranks, "program",
-        codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a), "waiting", agent_waits_json(a));
+        codec_text(a->job.argv ? a->job.argv[0] : ""), "detection", detection(a), "waiting", agent_waits_json(a),
+        "hosts", hosts);
 }
 
 /* ---- guests ---- */

@@ -157,6 +157,7 @@ static json_t *job_status(const struct job_agents *job)
         else if (!newest || json_integer_value(json_object_get(one, "epoch")) >
                                 json_integer_value(json_object_get(newest, "epoch")))
             newest = one;
+        json_object_del(one, "hosts");
         json_array_append_new(nodes, one);
     }
     add_dead(nodes, newest);
@@ -598,15 +599,34 @@ static int do_kill_node(const struct job_agents *job, const char *text, int sign
     return 0;
 }
 
+/* Where the node was started, which its namespace is numbered for: one that took the number of another one, which did not come, lives elsewhere. Any
+ * agent knows all. */
+static int place_of(const struct job_agents *job, int node)
+{
+    for (int i = 0; i < job->count; i++) {
+        json_t *status = ask_status(job->agents[i].fd);
+        const char *host = json_string_value(json_array_get(json_object_get(status, "hosts"), (size_t)node));
+        int place = host ? bed_netns_node(host) : -1;
+        json_decref(status);
+        if (place >= 0)
+            return place;
+    }
+    pm_quit(1, "no agent here knows a node %d on a netns bed", node);
+}
+
 static int do_bed(const struct job_agents *job, const char *what, const char *node)
 {
+    char name[64];
     bool up = strcmp(what, "heal") == 0;
     if (!up && strcmp(what, "cut") != 0)
         pm_quit(2, "bed %s is not known: cut or heal", what);
+    int place = place_of(job, node_number(node));
     uint64_t now = clock_now_ns();
-    if (bed_netns_link(job->id, node_number(node), up) != 0)
-        pm_quit(1, "the job has no node %s on a netns bed", node);
-    printf("{\"t_ns\":%" PRIu64 ",\"node\":%s,\"link\":\"%s\"}\n", now, node, up ? "up" : "down");
+    bed_netns_name(job->id, place, name, sizeof name);
+    if (bed_netns_link(job->id, place, up) != 0)
+        pm_quit(1, "the link of node %s, namespace %s, cannot be changed", node, name);
+    printf("{\"t_ns\":%" PRIu64 ",\"node\":%s,\"link\":\"%s\",\"namespace\":\"%s\"}\n", now, node, up ? "up" : "down",
+           name);
     return 0;
 }
 

@@ -105,6 +105,27 @@ def test_cut_and_heal_are_silent():
         assert job.wait() == 0, job.stderr()
 
 
+def test_cut_of_a_node_that_took_a_place_cuts_that_node():
+    need_root()
+    # the first does not come: the spare, in the third namespace, is node 0
+    with Job(["-n", "2", "--nodes", "2", "--spares", "1", "--bed", "netns", "sleep", "10000"],
+             env={"KEEL_FAULT": "start.connected:1:kill:node=0"}) as job:
+        hosts = {n: node["host"] for n, node in job.wait_ranks(2)["nodes"].items()}
+        assert hosts == {0: "10.77.0.4", 1: "10.77.0.3"}, hosts
+
+        def bed(what):
+            done = subprocess.run([KEELCTL, "bed", what, job.id(), "0"], capture_output=True, timeout=HANG_S)
+            return done.returncode, done.returncode == 0 and json.loads(done.stdout)["namespace"], done.stderr
+        place = "keel-%s-n2" % job.id()[:8]
+        assert bed("cut") == (0, place, b""), bed("cut")
+        wait_for(lambda: job.status()["alive"] in ([False, True], [True, False]), "one to be declared dead")
+        dead = job.status()["alive"].index(False)
+        assert bed("heal")[:2] == (0, place), bed("heal")
+        assert dead == 1, "node 0 has the tie"  # it was cut off with the quorum, the other one ends
+        assert subprocess.run([KEELCTL, "stop", job.id()], timeout=HANG_S).returncode == 0
+        assert job.wait() == 143
+
+
 def test_kill_of_keelrun_leaves_no_namespace_after_the_job():
     need_root()
     with Job(["-n", "2", "--nodes", "2", "--bed", "netns", "sleep", "10000"]) as job:
