@@ -71,11 +71,12 @@ void agent_join_say(const struct daemon *a, const char *line)
 
 /* ---- the job ---- */
 
-static bool describe(struct daemon *a, const struct join_job *j, const int32_t *rank_node)
+static bool describe(struct daemon *a, const struct join_job *j, const int32_t *numbers)
 {
+    const int32_t *rank_node = numbers, *domain = numbers + j->ranks;
     struct job_settings *s = &a->job.settings;
     if (strncmp(j->version, KEEL_VERSION, sizeof j->version) != 0 || j->nodes < 1 || j->nodes > LAYOUT_MAX_NODES ||
-        j->node < 0 || j->node >= j->nodes)
+        j->node < 0 || j->node >= j->nodes || j->copies_at < COPIES_AT_HALF || j->copies_at > COPIES_AT_NEXT)
         return false;
     *s = (struct job_settings){.nodes = j->nodes,
                                .ranks = j->ranks,
@@ -84,7 +85,11 @@ static bool describe(struct daemon *a, const struct join_job *j, const int32_t *
                                .degrade_asked = j->degrade != 0,
                                .silence_ms = SILENCE_DEFAULT_MS,
                                .dark_ms = DARK_DEFAULT_MS,
+                               .copies = {(enum copies_at)j->copies_at, j->levels, j->hosts_told != 0,
+                                          pm_alloc((size_t)(j->levels * j->nodes + 1) * sizeof(int))},
                                .range = j->range};
+    for (int i = 0; i < j->levels * j->nodes; i++)
+        s->copies.domain[i] = domain[i];
     for (int r = 0; r < j->ranks; r++) {
         s->rank_node[r] = rank_node[r];
         join.here += rank_node[r] == j->node;
@@ -115,8 +120,10 @@ static void take_job(struct daemon *a, const uint8_t *packet, size_t len)
     struct join_job j;
     char who[32];
     memcpy(&j, packet, len < sizeof j ? len : sizeof j);
-    if (len < sizeof j || j.ranks < 1 || j.ranks > LAYOUT_MAX_RANKS ||
-        len != sizeof j + (size_t)j.ranks * sizeof(int32_t) || !describe(a, &j, (const int32_t *)(packet + sizeof j))) {
+    bool counts = len >= sizeof j && j.ranks >= 1 && j.ranks <= LAYOUT_MAX_RANKS && j.nodes >= 1 &&
+                  j.nodes <= LAYOUT_MAX_NODES && j.levels >= 0 && j.levels <= DOMAIN_LEVELS_MAX;
+    if (!counts || len != sizeof j + (size_t)(j.ranks + j.levels * j.nodes) * sizeof(int32_t) ||
+        !describe(a, &j, (const int32_t *)(packet + sizeof j))) {
         agent_fail(a, 1, "keeld is not of the version of the library that started it");
         return;
     }

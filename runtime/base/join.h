@@ -14,14 +14,16 @@ enum {
 };
 #define JOIN_OPTION "--join"
 
-/* The first packet to the agent; ranks numbers of type int32_t follow: the node of each. */
+/* The first packet to the agent. Numbers of type int32_t follow: the node of each rank, and the nodes' domains, [levels][nodes]
+ * (struct copy_rule). */
 struct join_job {
     char version[16];
     uint64_t job;
     uint8_t secret[32];
     int32_t node, nodes, ranks;
     int32_t degrade; /* the user said KEEL_ON_FAILURE=degrade */
-    char host[64];   /* numeric address of this node */
+    int32_t copies_at, levels, hosts_told;
+    char host[64]; /* numeric address of this node */
     struct address_range range;
     char program[256];
 };

@@ -34,7 +34,7 @@
 #define KEEL_LIBEXECDIR "/usr/libexec/keel"
 #endif
 
-/* First exchange. Of what is for the job as a whole (job, secret, nodes_wanted, degrade) rank 0's counts. */
+/* First exchange. Of what is for the job as a whole (job, secret, nodes_wanted, degrade, copies_at) rank 0's counts. */
 struct card {
     char version[16];
     char machine[96];  /* which has one kernel and one network: unix sockets reach each other */
@@ -45,6 +45,9 @@ struct card {
     int32_t nodes_wanted, degrade;
     int32_t by_interface; /* host is the address of the interface that the user named */
     int32_t watched;      /* by valgrind: one such process decides for all */
+    int32_t copies_at;    /* enum copies_at */
+    struct rack_names racks;
+    char racks_wrong[128]; /* what makes no sense of what the environment says of racks; empty: nothing */
     struct address_range range;
 };
 
@@ -121,11 +124,17 @@ static void fill_card(struct card *c, int rank)
     if (!c->by_interface)
         gethostname(c->host, sizeof c->host - 1);
     c->watched = env_is_valgrind();
+    char name[256] = "";
+    gethostname(name, sizeof name - 1);
+    join_racks(name, &c->racks, c->racks_wrong, sizeof c->racks_wrong);
     if (rank > 0)
         return;
     const char *range = getenv(ADDRESS_RANGE_ENV);
     if (range && *range && !address_range_parse(range, &c->range))
         log_warn("%s=%s is not %s", ADDRESS_RANGE_ENV, range, ADDRESS_RANGE_FORM);
+    struct copy_rule rule = {0};
+    (void)join_copies_at(&rule, c->racks_wrong, sizeof c->racks_wrong);
+    c->copies_at = (int32_t)rule.at;
     randombytes_buf(&c->job, sizeof c->job);
     randombytes_buf(c->secret, sizeof c->secret);
     uint64_t wanted = env_number("KEEL_NODES", 0);
@@ -234,14 +243,14 @@ static int start_agent(int listener, char *wrong, size_t size)
     return -1;
 }
 
-static bool describe(int channel, const struct join_job *j, const int *rank_node)
+static bool describe(int channel, const struct join_job *j, const int *rank_node, const int *domain)
 {
-    size_t numbers = (size_t)j->ranks * sizeof(int32_t);
-    struct iovec parts[] = {{(void *)j, sizeof *j}, {(void *)rank_node, numbers}};
-    int room = (int)(sizeof *j + numbers) * 2 + 4096;
+    size_t numbers = (size_t)j->ranks * sizeof(int32_t), domains = (size_t)(j->levels * j->nodes) * sizeof(int32_t);
+    struct iovec parts[] = {{(void *)j, sizeof *j}, {(void *)rank_node, numbers}, {(void *)domain, domains}};
+    int room = (int)(sizeof *j + numbers + domains) * 2 + 4096;
     (void)setsockopt(channel, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-    struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 2};
-    return sendmsg(channel, &msg, MSG_NOSIGNAL) == (ssize_t)(sizeof *j + numbers);
+    struct msghdr msg = {.msg_iov = parts, .msg_iovlen = 3};
+    return sendmsg(channel, &msg, MSG_NOSIGNAL) == (ssize_t)(sizeof *j + numbers + domains);
 }
 
 /* ---- a rank comes to its agent ---- */
@@ -384,6 +393,42 @@ static bool place(const struct card *cards, const struct keel_exchange *e, struc
     return true;
 }
 
+/* Hosts are kernels: containers of one have their own networks, and fail together. domain is to be freed. */
+static bool place_copies(const struct card *cards, const struct keel_exchange *e, struct join_job *j,
+                         const int *rank_node, int **domain, char *wrong, size_t size)
+{
+    size_t nodes = (size_t)j->nodes;
+    struct copy_rule rule = {0};
+    const char **host = calloc(nodes, sizeof *host);
+    struct rack_names *racks = calloc(nodes, sizeof *racks);
+    char(*kernel)[sizeof cards->machine] = calloc(nodes, sizeof *kernel);
+    bool good = true, known = cards[0].copies_at != COPIES_AT_NEXT, memory = host && racks && kernel;
+    *domain = calloc(nodes * DOMAIN_LEVELS_MAX, sizeof **domain);
+    memory = memory && *domain;
+    for (int r = e->size - 1; r >= 0 && memory; r--) { /* the first rank of each node counts */
+        int node = rank_node[r];
+        memcpy(kernel[node], cards[r].machine, sizeof *kernel);
+        kernel[node][strcspn(kernel[node], "/")] = '\0';
+        host[node] = kernel[node];
+        racks[node] = cards[r].racks;
+        if (cards[r].racks_wrong[0]) {
+            snprintf(wrong, size, "rank %d: %s", r, cards[r].racks_wrong);
+            good = false;
+        }
+    }
+    if (!memory)
+        snprintf(wrong, size, "no memory for %zu nodes", nodes);
+    else if (good && known)
+        good = racks_number(&rule, *domain, host, racks[0].levels ? racks : NULL, j->nodes, wrong, size);
+    j->copies_at = cards[0].copies_at;
+    j->levels = rule.levels;
+    j->hosts_told = rule.hosts_told;
+    free(host);
+    free(racks);
+    free(kernel);
+    return memory && good;
+}
+
 static void program_name(char *out, size_t size)
 {
     ssize_t n = readlink("/proc/self/exe", out, size - 1);
@@ -392,7 +437,7 @@ static void program_name(char *out, size_t size)
 
 /* What a process finds out for itself; what is wrong with the cards all find. */
 static void attend(const struct keel_exchange *e, const struct card *cards, int own_listener, struct join_job *j,
-                   const int *rank_node, struct report *report, int *channel, int *control)
+                   const int *rank_node, const int *domain, struct report *report, int *channel, int *control)
 {
     int first = 0;
     while (rank_node[first] != j->node)
@@ -410,7 +455,7 @@ static void attend(const struct keel_exchange *e, const struct card *cards, int 
     if (*control < 0)
         snprintf(report->wrong, sizeof report->wrong, "rank %d cannot reach the agent that rank %d starts", e->rank,
                  first);
-    else if (first == e->rank && (!describe(*channel, j, rank_node) ||
+    else if (first == e->rank && (!describe(*channel, j, rank_node, domain) ||
                                   recv(*channel, &report->ready, sizeof report->ready, 0) != sizeof report->ready))
         snprintf(report->wrong, sizeof report->wrong, "the agent of node %d has ended", j->node);
     else if (report->ready.failed)
@@ -423,12 +468,15 @@ static void begin(const struct keel_exchange *e, const struct card *cards, int o
                   struct report *report, int *channel, int *control)
 {
     struct join_job j = {0};
-    bool placed = place(cards, e, &j, rank_node, report->wrong, sizeof report->wrong);
+    int *domain = NULL;
+    bool placed = place(cards, e, &j, rank_node, report->wrong, sizeof report->wrong) &&
+                  place_copies(cards, e, &j, rank_node, &domain, report->wrong, sizeof report->wrong);
     if (placed) {
         fault_init(j.node, e->rank, 0);
         FAULT_POINT("join.placed");
-        attend(e, cards, own_listener, &j, rank_node, report, channel, control);
+        attend(e, cards, own_listener, &j, rank_node, domain, report, channel, control);
     }
+    free(domain);
     if (report->wrong[0] && (placed || e->rank == 0))
         fprintf(stderr, "keel_init: %s\n", report->wrong);
     sodium_memzero(j.secret, sizeof j.secret);

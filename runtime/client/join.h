@@ -7,6 +7,8 @@
 
 #include <keel/job.h>
 
+#include "runtime/base/racks.h"
+
 /* Collective over the job. *control_fd is then what KEEL_FD is to the others. Errors are told on standard error, and are an error on all
  * processes, but for those of the exchange itself. */
 keel_status join_job(const struct keel_exchange *e, int *control_fd);
@@ -26,4 +28,8 @@ void pmi_exchange_close(void);
 /* Pure: the node of each of n ranks, from what tells their machines apart; as many nodes (at most n) in blocks if all are on one and
  * `wanted` is not 0. Nodes are numbered by their first rank. Returns their number, or -1: wanted, and there are several machines. */
 int join_place(const char *machines, int stride, int n, int wanted, int *rank_node);
+/* KEEL_TOPOLOGY_FILE and KEEL_RACK_OF, of this process's host: out, or why they make no sense (else empty). */
+void join_racks(const char *host, struct rack_names *out, char *why, size_t size);
+/* KEEL_COPIES_AT. */
+bool join_copies_at(struct copy_rule *rule, char *why, size_t size);
 #endif

@@ -331,6 +331,26 @@ def test_two_hosts():
                 ("0", "0"), ("1", "0"), ("2", "1"), ("3", "1")], (job.stdout(), job.stderr())
 
 
+RIGHT = [("0", "0"), ("1", "0"), ("2", "1"), ("3", "1")]
+
+
+def test_two_hosts_in_racks():
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("10.78.0.1 left core\n10.78.0.2 right core\n")
+        f.flush()
+        for said in {"KEEL_TOPOLOGY_FILE": f.name}, {"KEEL_RACK_OF": "[12]$"}, {"KEEL_COPIES_AT": "next"}:
+            with two_networks(True) as command, Run(command, 0, said) as job:
+                assert job.wait() == 0, job.stderr()
+                assert sorted(re.findall(r"rank (\d) of 4 on node (\d): right", job.stdout())) == RIGHT, (said, job.stdout())
+        f.write("10.78.0.2 left core\n")
+        f.flush()
+        for said, why in ({"KEEL_TOPOLOGY_FILE": f.name}, "rank 2: KEEL_TOPOLOGY_FILE: line 3: host 10.78.0.2 is in rack right, and in rack left"), \
+                ({"KEEL_RACK_OF": "^10"}, "rack 10 holds all 2 nodes: no copy would be in another one"), \
+                ({"KEEL_COPIES_AT": "far"}, "rank 0: KEEL_COPIES_AT=far is not half or next"):
+            with two_networks(True) as command, Run(command, 0, said) as job:
+                assert job.wait() != 0 and "keel_init: %s\n" % why in job.stderr(), (said, job.stderr())
+
+
 def test_two_hosts_are_not_cut_into_nodes():
     with two_networks(True) as command, Run(command, 2) as job:
         assert job.wait() != 0 and "keel_init: KEEL_NODES is for jobs on one host" in job.stderr(), job.stderr()
