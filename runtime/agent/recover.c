@@ -262,6 +262,20 @@ struct redundancy {
     int level;         /* the highest one's level */
 };
 
+static void count_reduced(const struct agent *a, int group, struct redundancy *now)
+{
+    const struct view_group *g = &a->view.group[group];
+    bool lacks = g->copies <= (int)group_class(group);
+    int apart = lacks || g->copies < 2 ? a->view.copies.levels : policy_apart(&a->view, g);
+    if (!lacks && apart == a->view.copies.levels)
+        return;
+    if (now->reduced++ == 0)
+        now->first_reduced = group_slot(group);
+    now->together += !lacks;
+    if (!lacks && apart + 1 > now->level)
+        now->level = apart + 1;
+}
+
 static struct redundancy redundancy_now(const struct agent *a)
 {
     struct redundancy now = {0};
@@ -275,15 +289,8 @@ static struct redundancy redundancy_now(const struct agent *a)
         if (!used[group_class(group)])
             continue;
         now.repairing += g->mode == GROUP_REPAIR;
-        bool asked = holds[group_class(group)] && a->view.slot_ranks[group_slot(group)] > 0;
-        bool lacks = g->copies <= (int)group_class(group);
-        int apart = lacks || g->copies < 2 ? a->view.copies.levels : policy_apart(&a->view, g);
-        if (!asked || (!lacks && apart == a->view.copies.levels))
-            continue;
-        if (now.reduced++ == 0)
-            now.first_reduced = group_slot(group);
-        now.together += !lacks;
-        now.level = !lacks && apart + 1 > now.level ? apart + 1 : now.level;
+        if (holds[group_class(group)] && a->view.slot_ranks[group_slot(group)] > 0)
+            count_reduced(a, group, &now);
     }
     return now;
 }
@@ -317,8 +324,7 @@ static void tell_redundancy(struct agent *a, bool was_whole)
     char why[96];
     if (now.reduced)
         agent_say(a, "redundancy_reduced", ",\"epoch\":%llu,\"groups\":%d,\"slot\":%d,\"why\":\"%s\"",
-                  (unsigned long long)a->view.epoch, now.reduced, now.first_reduced,
-                  reason(a, &now, why, sizeof why));
+                  (unsigned long long)a->view.epoch, now.reduced, now.first_reduced, reason(a, &now, why, sizeof why));
     else
         agent_say(a, "redundancy_restored", ",\"epoch\":%llu,\"slots\":%d", (unsigned long long)a->view.epoch,
                   a->view.nodes);

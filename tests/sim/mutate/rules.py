@@ -126,7 +126,7 @@ RULES = [
     rule("G7", "records of operations are not sent to a copy that is filled", AGENT + "repair_fill.c",
          "    send_dedup(a, group, f->node, f->placed);", "    (void)send_dedup;"),
     rule("said", "restored is said of what has no second copy", AGENT + "recover.c",
-         "        if (asked && g->copies <= (int)group_class(group) && now.reduced++ == 0)", "        if (asked && g->copies == 0 && now.reduced++ == 0)"),
+         "    bool lacks = g->copies <= (int)group_class(group);", "    bool lacks = g->copies == 0;"),
     rule("oom", "a message that finds no memory counts as sent", AGENT + "agent.c",
          "    if (sent == PEER_NO_MEMORY)\n", "    if (sent == PEER_NO_MEMORY && false)\n"),
     rule("R12", "a strong get is answered by the primary alone", AGENT + "execute.c",
