@@ -123,7 +123,7 @@ void armci_memget_update(void)
 {
     for (const struct attached *a = attached; a; a = a->next)
         if (keel_segment_redundancy(a->segment) != KEEL_REDUNDANCY_NONE)
-            armci_check(keel_update_flush(a->segment), "a barrier", keel_rank());
+            armci_check(keel_update_flush_all(a->segment), "a barrier", keel_rank());
 }
 
 void armci_memget_fini(void)

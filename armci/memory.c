@@ -151,7 +151,7 @@ static keel_status give_back(struct block *b)
 static int give(struct block *b, const ARMCI_Group *group, const size_t *bytes, void **base_ptrs)
 {
     b->copied = redundancy() != KEEL_REDUNDANCY_NONE;
-    if (b->copied && bytes[keel_group_rank(b->group)])
+    if (b->copied) /* also who has no part of it may store into those of its node */
         armci_check(keel_segment_track(b->segment), "ARMCI_Malloc", keel_rank());
     for (int m = 0; group && m < group->size; m++)
         base_ptrs[m] = NULL;
@@ -169,7 +169,7 @@ static int give(struct block *b, const ARMCI_Group *group, const size_t *bytes, 
         *base = keel_address(l->segment, b->host);
         if (!*base)
             armci_end("ARMCI_Malloc", keel_rank(), "no memory, or no descriptor, to map what is on this node");
-        if (b->copied && b->host == keel_rank())
+        if (b->copied)
             armci_check(keel_segment_track(l->segment), "ARMCI_Malloc", keel_rank());
     }
     b->base = base_ptrs[group ? group->rank : keel_group_rank(b->group)];
@@ -282,11 +282,12 @@ static bool is_still(const struct block *b, const keel_group *g)
     return b->copied && (is_world(g) || b->group == g);
 }
 
+/* What this process has stored, into its own part or by the pointers of others of its node: nobody stores now. */
 static void bring(const struct block *b)
 {
-    armci_check(keel_update_flush(b->segment), "a barrier", keel_rank());
-    for (int i = 0; i < b->lodgers && b->host == keel_rank(); i++)
-        armci_check(keel_update_flush(b->lodger[i].segment), "a barrier", keel_rank());
+    armci_check(keel_update_flush_all(b->segment), "a barrier", keel_rank());
+    for (int i = 0; i < b->lodgers; i++)
+        armci_check(keel_update_flush_all(b->lodger[i].segment), "a barrier", keel_rank());
 }
 
 /* Between two meetings, so that nobody writes to what is brought to the copies. */

@@ -7,9 +7,10 @@
  * later death of that node may still take back what the rank had not brought to the others.
  * A segment with KEEL_REDUNDANCY_NONE has one copy: there all of these do nothing.
  *
- * Each process brings its own part. What it stores into the part of another living process of its node stays in that
- * node's copy: no flush says so, nobody is bound to bring it to the others, and a strong get of it may end in a
- * time-out. Put it instead. While one flushes the others may store into their own parts, and flush.
+ * Each process brings its own part. What it stores into the part of another living process of its node
+ * keel_update_flush_all brings, if the segment is tracked; until then it is in that node's copy only, and a strong get of
+ * it may end in a time-out. No other call here does, nor says so, and keel_update_flush forgets of it: where all do not
+ * meet, put it instead. While one calls keel_update_flush the others may store into their own parts, and flush.
  *
  * Where a process that died was writing to the caller's part, copies are made equal from one of them, and what is stored there meanwhile may be overwritten: store after the
  * next collective, which waits for that in a process that has called keel_segment_track, keel_update_begin or keel_update_end; or within an update.
@@ -57,6 +58,9 @@ KEEL_MUST_CHECK keel_status keel_segment_track(keel_segment *segment);
  * barriers, after keel_fence_all and with no handle open. Stores of other threads wait until it returns.
  * On an error the words stay noted, and the next call tries again. A segment that is not tracked has nothing to bring. */
 KEEL_MUST_CHECK keel_status keel_update_flush(keel_segment *segment);
+/* The same, and what this process has stored into the parts of living ranks of its node. Between two meetings of all who
+ * store there: other processes of the node neither store into the segment nor write to it meanwhile, but may call this. */
+KEEL_MUST_CHECK keel_status keel_update_flush_all(keel_segment *segment);
 
 #ifdef __cplusplus
 }

@@ -152,12 +152,22 @@ static keel_status track(struct client *c, keel_segment *s)
     return status;
 }
 
+/* Any byte of the segment that the caller could store into. */
+static bool node_has_any(const struct client *c, const keel_segment *s)
+{
+    uint32_t slot = page_rank(c->page, c->rank)->slot;
+    int r = 0;
+    while (r < c->size && !(s->part_bytes[r] && page_rank(c->page, r)->slot == slot))
+        r++;
+    return r < c->size;
+}
+
 KEEL_EXPORT keel_status keel_segment_track(keel_segment *segment)
 {
     struct client *c = &process_client;
     if (!c->ready || !segment || segment->retired)
         return c->ready ? KEEL_ERR_ARG : KEEL_ERR_STATE;
-    if (segment->redundancy == KEEL_REDUNDANCY_NONE || segment->largest == 0)
+    if (segment->redundancy == KEEL_REDUNDANCY_NONE || !node_has_any(c, segment))
         return KEEL_OK;
     pthread_mutex_lock(&track_lock);
     keel_status status = track(c, segment);
@@ -189,7 +199,7 @@ void track_touch(const void *dst, size_t len)
 
 /* ---- flush ---- */
 
-KEEL_EXPORT keel_status keel_update_flush(keel_segment *segment)
+static keel_status flush(const keel_segment *segment, bool neighbours)
 {
     if (!process_client.ready)
         return KEEL_ERR_STATE;
@@ -200,12 +210,22 @@ KEEL_EXPORT keel_status keel_update_flush(keel_segment *segment)
     for (struct tracked *t = atomic_load(&tracked_first); t; t = t->next) {
         if (!atomic_load(&t->base) || (segment && t->twins.segment != segment))
             continue;
-        keel_status one = twins_flush(&t->twins);
+        keel_status one = twins_flush(&t->twins, neighbours);
         if (status == KEEL_OK)
             status = one;
     }
     pthread_mutex_unlock(&track_lock);
     return status;
+}
+
+KEEL_EXPORT keel_status keel_update_flush(keel_segment *segment)
+{
+    return flush(segment, false);
+}
+
+KEEL_EXPORT keel_status keel_update_flush_all(keel_segment *segment)
+{
+    return flush(segment, true);
 }
 
 /* ---- updates that the program tells of ---- */

@@ -10,7 +10,7 @@
 /* Of a flush: runs and bytes of a put, puts on their way, and their bytes: each is to be over within the client's time-out, also where others wait for the same
  * agents, and there is no end to what a program may have stored. */
 enum { BATCH = 1024, RUN_BYTES = 65536, PUT_BYTES = 1 << 20, UNDER_WAY_MAX = 64, UNDER_WAY_BYTES = 8 << 20 };
-enum { CLEAN, TAKING, DIRTY, FLUSHING };
+enum { CLEAN, TAKING, DIRTY, FLUSHING, LEFT }; /* LEFT: as FLUSHING, but for what living neighbours are bringing */
 
 /* What the other copies depended on when a granule's twin was taken. */
 struct since {
@@ -25,7 +25,8 @@ struct flush {
     int begun;        /* puts of the handle, */
     size_t under_way; /* and their bytes */
     keel_status status;
-    int rank; /* whose the pieces are */
+    int rank;        /* whose the pieces are */
+    bool neighbours; /* brings what was stored into the parts of living ranks, too */
     size_t n, bytes;
     keel_piece piece[BATCH];
 };
@@ -160,24 +161,65 @@ static void flush_words(struct twins *t, int rank, size_t at, size_t end, bool a
     }
 }
 
-/* What a living neighbour stores now, into its part of the granule, would be overwritten unseen in the copy here by what was put for it: it brings
- * its part itself. For who is dead nobody else does. */
-static bool flush_brings(const struct twins *t, int rank)
+static bool is_dead(const struct twins *t, int rank)
 {
-    const struct page_rank *self = page_rank(t->client->page, t->client->rank), *k = page_rank(t->client->page, rank);
-    return rank == t->client->rank || (k->slot == self->slot && (int32_t)(atomic_load(&k->where) >> 32) < 0);
+    return (int32_t)(atomic_load(&page_rank(t->client->page, rank)->where) >> 32) < 0;
 }
 
-/* The words of a granule that other copies may not have. Copies are whole pages, and parts begin with a word: so do granules. */
+/* What a living neighbour stores now, into its part of the granule, would be overwritten unseen in the copy here by
+ * what was put for it: it brings its part itself, unless the caller says that none of them stores. For who is dead
+ * nobody else does. */
+static bool flush_brings(const struct twins *t, int rank)
+{
+    bool here = page_rank(t->client->page, rank)->slot == page_rank(t->client->page, t->client->rank)->slot;
+    return rank == t->client->rank || (here && (is_dead(t, rank) || t->flush->neighbours));
+}
+
+/* It has stored into the granule, and has not brought its part of it yet. */
+static bool neighbour_holds(const struct twins *t, size_t g, int rank)
+{
+    uint32_t index = page_rank(t->client->page, rank)->index;
+    return rank != t->client->rank && index < HOLDERS_LAST && !is_dead(t, rank) &&
+           atomic_load(&holders_of(t->own, t->bytes)[g]) >> index & 1;
+}
+
+/* How much of the granule is in the rank's part: [*from, *to). */
+static bool share_of(const struct twins *t, size_t g, int rank, size_t *from, size_t *to)
+{
+    size_t part = (size_t)t->segment->part_at[rank], end = part + (size_t)t->segment->part_bytes[rank];
+    *from = g * t->granule > part ? g * t->granule : part;
+    *to = g * t->granule + granule_bytes(t, g) < end ? g * t->granule + granule_bytes(t, g) : end;
+    return *from < *to;
+}
+
+/* The words of a granule that other copies may not have. Copies are whole pages, and parts begin with a word: so do
+ * granules. Where all flush at once, a neighbour that has stored there brings its part, with what others stored there. */
 static void flush_granule(struct twins *t, size_t g)
 {
-    const keel_segment *s = t->segment;
     bool all = !twin_holds(t, g);
-    size_t from = g * t->granule, to = from + granule_bytes(t, g);
+    size_t from, to;
     for (int r = 0; r < t->client->size; r++) {
-        size_t part = (size_t)s->part_at[r], end = part + (size_t)s->part_bytes[r];
-        if (part < to && from < end && flush_brings(t, r))
-            flush_words(t, r, from > part ? from : part, to < end ? to : end, all);
+        if (!share_of(t, g, r, &from, &to) || !flush_brings(t, r))
+            continue;
+        if (t->flush->neighbours && neighbour_holds(t, g, r))
+            atomic_store(&t->state[g], LEFT);
+        else
+            flush_words(t, r, from, to, all);
+    }
+}
+
+/* What was left to neighbours, where they have not brought it in a while, or have died. */
+static void flush_left(struct twins *t, size_t g)
+{
+    enum { TURNS = 2000 }; /* of the processor's others: they are at it, and the caller would wait for them anyhow */
+    size_t from, to;
+    for (int r = 0; r < t->client->size; r++) {
+        if (r == t->client->rank || !share_of(t, g, r, &from, &to) || !flush_brings(t, r))
+            continue;
+        for (int i = 0; i < TURNS && neighbour_holds(t, g, r); i++)
+            sched_yield();
+        if (is_dead(t, r) || neighbour_holds(t, g, r))
+            flush_words(t, r, from, to, true);
     }
 }
 
@@ -203,15 +245,30 @@ static void flush_ended(struct twins *t, size_t g)
             t->unused(t->user, at, bytes);
     } else {
         marks_set(t->own, t->bytes, at, bytes); /* some copies may have got some of it */
+        (void)holders_add(&holders_of(t->own, t->bytes)[g], t->index);
         (void)protect(t, g, false);
     }
     atomic_store(&t->state[g], t->flush->status == KEEL_OK ? CLEAN : DIRTY);
 }
 
+/* The own part has been brought, which others may be waiting for: they hear of it before anything is waited for. */
+static void flush_all_left(struct twins *t)
+{
+    for (size_t g = 0; g < t->granules; g++)
+        if (atomic_load(&t->state[g]) == LEFT)
+            holders_remove(&holders_of(t->own, t->bytes)[g], t->index);
+    for (size_t g = 0; g < t->granules; g++)
+        if (atomic_load(&t->state[g]) == LEFT)
+            flush_left(t, g);
+    flush_pieces(t);
+    flush_wait(t);
+}
+
 /* What is dirty is protected first: a store after that waits, and is the next flush's. */
-keel_status twins_flush(struct twins *t)
+keel_status twins_flush(struct twins *t, bool neighbours)
 {
     struct flush *f = t->flush;
+    f->neighbours = neighbours;
     f->handle = (keel_handle){{0}};
     f->begun = f->rank = 0;
     f->n = f->bytes = f->under_way = 0;
@@ -225,8 +282,10 @@ keel_status twins_flush(struct twins *t)
     }
     flush_pieces(t);
     flush_wait(t);
+    if (neighbours && f->status == KEEL_OK)
+        flush_all_left(t);
     for (size_t g = 0; g < t->granules; g++)
-        if (atomic_load(&t->state[g]) == FLUSHING)
+        if (atomic_load(&t->state[g]) >= FLUSHING)
             flush_ended(t, g);
     return f->status;
 }

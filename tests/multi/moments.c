@@ -121,6 +121,7 @@ static int operations(const char *when, bool list)
         STATE(keel_segment_track, segment),
         STATE(keel_update_flush, segment),
         STATE(keel_update_flush, NULL),
+        STATE(keel_update_flush_all, segment),
         STATE(keel_message_send, 0, 1, in, 8),
         STATE(keel_message_receive, 0, 1, out, 8, &n, &from),
         STATE(keel_message_test, 0, 1, &n, &from),

@@ -98,7 +98,7 @@ bool program_flush(struct program *p)
         if (!p->twins[i])
             continue;
         program_begin(p, "keel_update_flush");
-        keel_status status = twins_flush(p->twins[i]);
+        keel_status status = twins_flush(p->twins[i], false);
         program_ended(p, status, false);
         model_status(p->w, p->r, i, p->r->rank, status, "keel_update_flush");
         if (status == KEEL_OK)

@@ -120,7 +120,7 @@ static void store_again(bool held, int64_t *stored, int64_t *beside)
     memcpy(bytes_at(0, SEG_SHADOW, 3) + BESIDE, &other, 8);
     assert_true(twins_take(&t, STORED));
     memcpy(own + STORED, &value, 8);
-    assert_int_equal(twins_flush(&t), KEEL_OK);
+    assert_int_equal(twins_flush(&t, false), KEEL_OK);
     *stored = word_at(0, SEG_SHADOW, 3, STORED);
     *beside = word_at(0, SEG_SHADOW, 3, BESIDE);
     assert_int_equal(atomic_load(&holders_of(own, t.bytes)[0]), 0);
@@ -157,6 +157,58 @@ static void test_aimed_flush_of_a_whole_piece_leaves_the_words_of_neighbours(voi
     assert_int_equal(beside, 9);
 }
 
+/* What lies behind BESIDE is in the part of another living rank of the slot, which has stored to the piece, too, or not.
+ * The caller stores there; what the other copy has after its flush. */
+static int64_t store_into_neighbours(bool all, bool held)
+{
+    static uint8_t twin[SEG_BYTES];
+    const int64_t value = 7;
+    uint8_t *own = bytes_at(3, SEG_SHADOW, 3);
+    struct page_rank *neighbour = page_rank(c.page, 2);
+    const struct page_rank before = {.slot = neighbour->slot, .index = neighbour->index};
+    const uint64_t at_before = shadow->part_at[2], bytes_before = shadow->part_bytes[2];
+    struct twins t;
+    keel_status status;
+    neighbour->slot = 3;
+    neighbour->index = 1;
+    shadow->part_bytes[3] = shadow->part_at[2] = BESIDE;
+    shadow->part_bytes[2] = SEG_BYTES - BESIDE;
+    assert_ptr_equal(segment_map_home(shadow, &status), own);
+    assert_int_equal(twins_init(&t, &c, shadow, own, twin), KEEL_OK);
+    assert_true(twins_take(&t, BESIDE));
+    if (held)
+        (void)holders_add(&holders_of(own, t.bytes)[0], neighbour->index);
+    memcpy(own + BESIDE, &value, 8);
+    assert_int_equal(twins_flush(&t, all), KEEL_OK);
+    assert_int_equal(atomic_load(&holders_of(own, t.bytes)[0]), held ? 2 : 0);
+    twins_fini(&t);
+    neighbour->slot = before.slot;
+    neighbour->index = before.index;
+    shadow->part_bytes[3] = SEG_BYTES;
+    shadow->part_at[2] = at_before;
+    shadow->part_bytes[2] = bytes_before;
+    return word_at(0, SEG_SHADOW, 3, BESIDE);
+}
+
+static void test_aimed_stores_into_a_neighbours_part_are_not_brought_beside_its_stores(void **state)
+{
+    (void)state;
+    assert_int_equal(store_into_neighbours(false, false), 0);
+}
+
+static void test_aimed_stores_into_a_neighbours_part_are_brought_where_all_meet(void **state)
+{
+    (void)state;
+    assert_int_equal(store_into_neighbours(true, false), 7);
+}
+
+/* It would bring them with its own; it does not. */
+static void test_aimed_stores_into_the_part_of_a_neighbour_that_does_not_flush_are_brought(void **state)
+{
+    (void)state;
+    assert_int_equal(store_into_neighbours(true, true), 7);
+}
+
 /* They share one place, which nobody empties: never is it said that nobody else was there. */
 static void test_aimed_stores_of_the_last_of_many_ranks_are_never_alone(void **state)
 {
@@ -187,6 +239,12 @@ int main(void)
                                         stores_close),
         cmocka_unit_test_setup_teardown(test_aimed_flush_of_a_whole_piece_leaves_the_words_of_neighbours, stores_open,
                                         stores_close),
+        cmocka_unit_test_setup_teardown(test_aimed_stores_into_a_neighbours_part_are_not_brought_beside_its_stores,
+                                        stores_open, stores_close),
+        cmocka_unit_test_setup_teardown(test_aimed_stores_into_a_neighbours_part_are_brought_where_all_meet,
+                                        stores_open, stores_close),
+        cmocka_unit_test_setup_teardown(test_aimed_stores_into_the_part_of_a_neighbour_that_does_not_flush_are_brought,
+                                        stores_open, stores_close),
         cmocka_unit_test(test_aimed_stores_of_the_last_of_many_ranks_are_never_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
