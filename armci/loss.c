@@ -28,9 +28,12 @@ static void wait_to_be_ended(unsigned seconds)
 /* The agents know of the death, and end the job with a line. In this call nobody comes to a result. */
 static _Noreturn void be_ended(const keel_failure *f)
 {
-    enum { LONG_S = 10 }; /* a node that cannot end its processes is itself at its end */
+    enum { QUIET_S = 1, LONG_S = 10 }; /* a node that cannot end its processes is itself at its end */
     char line[200];
-    wait_to_be_ended(LONG_S);
+    wait_to_be_ended(QUIET_S);
+    fprintf(stderr, "rank %d: process %d died on node %d; waiting for the agent of node %d to end the program\n",
+            keel_rank(), f->rank, f->node, keel_rank_node(keel_rank()));
+    wait_to_be_ended(LONG_S - QUIET_S);
     snprintf(line, sizeof line, "rank %d: process %d died on node %d; the program has not called keel_survive and ends",
              keel_rank(), f->rank, f->node);
     keel_abort(1, line);
