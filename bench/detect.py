@@ -17,7 +17,7 @@ import time
 from collectives import Side, guarded
 
 WINDOW = 0.5
-WITHOUT = ["--silence", "600000", "--dark", "600000"]
+WITHOUT = ["--silence", "600000", "--stopped", "never"]
 
 
 def own_and_children(pid):

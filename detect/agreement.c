@@ -318,7 +318,7 @@ static void undeclared_tick(struct member *m)
     uint64_t started = m->created + m->p.startup_ns + m->p.limit_ns;
     if (!m->n_deaths || m->has_proposal || m->report.taken || m->t < started)
         m->undeclared_since = m->t;
-    else if (m->t - m->undeclared_since >= UNDECLARED_LIMITS * m->p.limit_ns)
+    else if (m->t - m->undeclared_since >= UNDECLARED_LIMITS * later(m->p.limit_ns, m->p.answer_ns))
         member_halt(m, "no quorum shares its verdicts");
 }
 

@@ -46,6 +46,12 @@ static void carry_out(struct helper *h, const struct order *c)
     case CMD_REFUSED:
         member_refused(h->m, c->node, h->now);
         break;
+    case CMD_STAKE:
+        member_stake(h->m, c->node, (enum member_stake)c->value, h->now);
+        break;
+    case CMD_WAITS:
+        member_waits(h->m, c->node, c->value, h->now);
+        break;
     }
 }
 
@@ -73,6 +79,16 @@ void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value)
 void helper_check(struct helper *h, int node)
 {
     enqueue(h, &(struct order){.kind = CMD_CHECK, .node = node});
+}
+
+void helper_stake(struct helper *h, int node, enum member_stake stake)
+{
+    enqueue(h, &(struct order){.kind = CMD_STAKE, .node = node, .value = stake});
+}
+
+void helper_waits(struct helper *h, int node, uint64_t until)
+{
+    enqueue(h, &(struct order){.kind = CMD_WAITS, .node = node, .value = until});
 }
 
 void helper_broken(struct helper *h, int node)

@@ -5,12 +5,13 @@
 
 /* ------------------------------------------------------------------------------------------------ own absence
  *
- * Who was frozen or cut off for nearly the shorter limit may have been left out. If so, it hears of it from whoever it reaches; but the
+ * Who was frozen or cut off for nearly the shortest limit may have been left out. If so, it hears of it from whoever it reaches; but the
  * others may have come to the end of the job meanwhile, and then their kernels refuse it as if they had died. */
 
 void detector_note_absence(struct member *m)
 {
-    if (m->now - m->contact_at < m->p.dark_ns / 4 * 3) /* a machine that is stopped as a whole is dark, too */
+    uint64_t shortest = m->p.limit_ns < m->p.stopped_ns ? m->p.limit_ns : m->p.stopped_ns;
+    if (m->now - m->contact_at < shortest / 4 * 3)
         return;
     m->contact_at = m->now;
     m->absent = true;
@@ -22,7 +23,7 @@ void detector_note_absence(struct member *m)
 static void note_contact(struct member *m, uint64_t began)
 {
     m->contact_at = m->now;
-    if (m->absent && (since(m, m->absent_at) >= m->p.limit_ns || began >= m->absent_at + m->p.late_ns))
+    if (m->absent && (since(m, m->absent_at) >= m->p.answer_ns || began >= m->absent_at + m->p.late_ns))
         m->absent = false;
 }
 
@@ -48,6 +49,7 @@ void detector_sign_of_life(struct member *m, int node, uint64_t began)
 {
     note_contact(m, began);
     detector_note_seen(m, node);
+    patience_heard(m, node);
     if (m->contact.active)
         member_put(m, &m->contact.heard, node);
     struct target *tg = target_find(m, node);
@@ -59,6 +61,7 @@ void detector_sign_of_life_relayed(struct member *m, int node)
 {
     note_contact(m, 0);
     detector_note_seen(m, node);
+    patience_heard(m, node);
     if (m->contact.active)
         member_put(m, &m->contact.heard, node);
     struct target *tg = target_find(m, node);
@@ -83,6 +86,22 @@ bool contact_stays_admissible(struct member *m, int node, enum member_evidence e
     return ok;
 }
 
+/* Ranks that have something to save are told some time before the end. */
+static void tell_cut_off(struct member *m, uint64_t end)
+{
+    if (m->cut_told)
+        return;
+    m->cut_told = true;
+    struct member_report r = {.kind = MEMBER_REPORT_CUT_OFF,
+                              .node = m->p.self,
+                              .epoch = m->epoch,
+                              .now_ns = m->now,
+                              .text = "too few of the others are heard",
+                              .limit_ns = end > m->t ? end - m->t : 0};
+    if (m->ops.report)
+        m->ops.report(m->ops.user, &r);
+}
+
 /* Too many are silent: it may be us who are cut off, or the others have all stood still for a moment. Deciding nothing
  * is safe, so there is time to wait and see; if it stays so, we end. */
 void detector_no_quorum(struct member *m)
@@ -90,7 +109,8 @@ void detector_no_quorum(struct member *m)
     if (!m->refused_since || since(m, m->refused_last) > REFUSAL_GAP_NS)
         m->refused_since = m->t;
     m->refused_last = m->t;
-    if (since(m, m->refused_since) >= ALONE_LIMITS * m->p.limit_ns)
+    tell_cut_off(m, m->refused_since + patience_alone(m));
+    if (since(m, m->refused_since) >= patience_alone(m))
         member_halt(m, "no quorum: too many members are silent");
 }
 
@@ -100,9 +120,16 @@ void detector_no_quorum(struct member *m)
 void detector_contact(struct member *m, uint64_t end)
 {
     struct contact_check *c = &m->contact;
-    if (c->active || (c->passed_at && since(m, c->passed_at) < m->p.limit_ns))
+    uint64_t last = c->start + patience_most(m) + patience_alone(m); /* there is always one more to suspect */
+    if (c->active && end + patience_alone(m) > c->end)
+        c->end = later(c->end, end + patience_alone(m) < last ? end + patience_alone(m) : last);
+    if (c->active || (c->passed_at && since(m, c->passed_at) < m->p.answer_ns))
         return;
+    if (!end)
+        end = m->t + patience_most(m);
+    m->cut_told = false;
     idset_clear(&c->heard);
+    idset_clear(&c->hosts);
     member_put(m, &c->heard, m->p.self);
     bool started = m->n_watch == 0;
     for (int i = 0; i < m->n_watch; i++)
@@ -111,20 +138,36 @@ void detector_contact(struct member *m, uint64_t end)
         end = later(end, m->created + m->p.startup_ns);
     *c = (struct contact_check){.active = true,
                                 .start = m->t,
-                                .end = later(end, m->t) + ALONE_LIMITS * m->p.limit_ns,
+                                .end = later(end, m->t) + patience_alone(m),
                                 .next_ping = m->t,
                                 .gap = m->p.rto_ns,
                                 .next = c->next,
-                                .heard = c->heard};
+                                .heard = c->heard,
+                                .hosts = c->hosts};
 }
 
 /* Is whom we have heard, and do not believe dead since, a quorum? */
-static bool hears_quorum(const struct member *m)
+static bool is_quorum(const struct member *m, const struct idset *heard)
 {
-    const struct idset *heard = &m->contact.heard;
     int total = member_count(m), stay = heard->count - idset_common(heard, &m->dead), lowest = lowest_member(m);
     int certain = m->positive.count - idset_common(&m->positive, &m->gone);
     return quorum_admissible(total, stay, total - stay == certain, idset_has(heard, lowest) && is_live(m, lowest));
+}
+
+/* A host that answers while its agent does not was not cut off from us: with those that were heard they may be a quorum. */
+void contact_host(struct member *m, int node)
+{
+    struct contact_check *c = &m->contact;
+    if (c->active && is_live(m, node))
+        member_put(m, &c->hosts, node);
+}
+
+static bool reaches_quorum(struct member *m)
+{
+    struct contact_check *c = &m->contact;
+    for (int i = idset_next(&c->heard, 0); i >= 0 && !m->halted; i = idset_next(&c->heard, i + 1))
+        member_put(m, &c->hosts, i);
+    return !m->halted && is_quorum(m, &c->hosts);
 }
 
 void contact_tick(struct member *m)
@@ -132,18 +175,28 @@ void contact_tick(struct member *m)
     struct contact_check *c = &m->contact;
     if (!c->active)
         return;
-    if (hears_quorum(m)) {
+    if (is_quorum(m, &c->heard)) {
         c->active = false;
         c->passed_at = m->t;
+        if (m->cut_told)
+            member_note(m, MEMBER_REPORT_IN_TOUCH, m->p.self, MEMBER_ALIVE, m->epoch, "enough of the others are heard");
+        m->cut_told = false;
         return;
     }
+    if (c->hosts.count > 0 && reaches_quorum(m)) {
+        idset_clear(&c->hosts);
+        c->end = later(c->end, m->t + patience_alone(m));
+        c->start = m->t; /* nothing is cut */
+    }
+    if (since(m, c->start) >= m->p.limit_ns)
+        tell_cut_off(m, c->end);
     if (m->t >= c->end) {
         member_halt(m, "no quorum: cut off from the others");
         return;
     }
     if (m->t < c->next_ping)
         return;
-    bool lonely = since(m, c->start) > (c->end - c->start) / 3;
+    bool lonely = since(m, c->start) > m->p.answer_ns;
     for (int i = 0; i < 4 + m->p.n / 16; i++) {
         c->next = (c->next + 1) % m->p.n;
         if (c->next == 0 && c->gap < m->p.rto_max_ns) /* who has not answered is not served by more of them */
@@ -152,6 +205,8 @@ void contact_tick(struct member *m)
         if (is_member(m, c->next) && (lonely || !idset_has(&c->heard, c->next))) {
             struct wire_msg ping = {.type = WIRE_PING, .nonce = detector_nonce(m), .flags = lonely ? WIRE_LONELY : 0};
             member_post_direct(m, c->next, &ping);
+            if (lonely && is_live(m, c->next) && !idset_has(&c->heard, c->next))
+                m->ops.probe(m->ops.user, c->next);
         }
     }
     c->next_ping = m->t + c->gap;

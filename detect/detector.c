@@ -24,15 +24,16 @@
  *   CHECK    late_ns / 2 without one, connection broken          SUSPECT
  *   SUSPECT  direct sign of life                                 ANSWERS  (cleared)
  *   SUSPECT  only indirect signs for late_ns                     DETOUR   (link broken)
- *   SUSPECT  limit_ns without any sign, majority of voters agrees  dead: silent
- *   SUSPECT  dark_ns, majority, no kernel of its host answers    dead: silent
- *   SUSPECT  dark_ns, majority, its host says: it was stopped    dead: hung
+ *   SUSPECT  no sign of it nor of its host's kernel for its limit, majority of voters agrees: dead: silent
+ *   SUSPECT  its host answers, majority, waited for for stopped_ns  dead: hung
  *   ANSWERS  late_ns without a direct sign                       SUSPECT
- *   ANSWERS  heartbeat read but still for limit_ns               dead: hung
+ *   ANSWERS  heartbeat read but still, waited for for stopped_ns  dead: hung
  *   DETOUR   direct sign                                         ANSWERS  (link works)
  *   DETOUR   late_ns without any sign                            SUSPECT
- *   DETOUR   majority of voters cannot reach it for 2 limit_ns   dead: unreachable
- *   any      refused                                             dead: refused (certain) */
+ *   DETOUR   majority of voters cannot reach it for two limits   dead: unreachable
+ *   any      refused                                             dead: refused (certain)
+ *
+ * The limits: patience.c. */
 #include "detect/member_internal.h"
 
 #include <assert.h>
@@ -81,7 +82,9 @@ static void set_state(struct member *m, struct target *tg, enum target_state to,
         tg->next_panel = m->t;
         tg->panel_gap = m->p.ping_ns;
         tg->stopped_since = tg->last_stopped = 0;
+        tg->last_host = 0;
         tg->agent_told = false;
+        tg->how_told = 0;
         linkmap_doubted(m, tg->node);
         member_note(m, MEMBER_REPORT_SUSPECT, tg->node, MEMBER_ALIVE, m->epoch, text);
     } else if (to == TARGET_DETOUR) {
@@ -102,7 +105,9 @@ struct target *target_add(struct member *m, int node)
     if (!grow((void **)&m->targets, &m->cap_targets, m->n_targets + 1, sizeof *m->targets))
         return NULL;
     struct target *tg = &m->targets[m->n_targets++];
+    const struct watch *w = watch_find(m, node);
     *tg = (struct target){.node = node,
+                          .late_ns = w ? w->late_ns : 0,
                           .state = TARGET_DUTY,
                           .since = m->t,
                           .raised = m->t,
@@ -257,6 +262,8 @@ void member_kernel(struct member *m, int node, uint64_t now)
     struct target *tg = target_find(m, node);
     if (tg && !m->halted)
         tg->last_kernel = m->t;
+    if (!m->halted)
+        contact_host(m, node);
     member_leave(m);
 }
 
@@ -318,6 +325,8 @@ void detector_adopt_death(struct member *m, int node, enum member_evidence evide
     if (evidence == MEMBER_REFUSED)
         member_put(m, &m->positive, node);
     member_put(m, &m->dead, node);
+    if (!idset_del(&m->costly, node) || !idset_del(&m->fatal, node))
+        member_halt(m, "out of memory");
     if (!known)
         m->undeclared_since = m->t; /* as long as verdicts fall there is more to propose */
     struct death *d = death_at(m, node);
@@ -393,11 +402,31 @@ void detector_receive(struct member *m, const struct wire_msg *msg)
 
 /* ------------------------------------------------------------------------------------------------ time */
 
-/* Does its host say again and again that its agent was stopped? Then it is no busy machine either. */
-static bool is_stopped(const struct member *m, const struct target *tg)
+/* Does its host say again and again that its agent was stopped? Then it is no busy machine. */
+bool target_is_stopped(const struct member *m, const struct target *tg)
 {
     return tg->last_stopped && since(m, tg->last_stopped) < m->p.late_ns &&
            tg->last_stopped >= tg->stopped_since + m->p.ping_ns;
+}
+
+/* One of which nothing was ever heard may only be starting. */
+uint64_t target_sign(const struct member *m, const struct target *tg)
+{
+    uint64_t sign = later(tg->base, later(tg->last_direct, tg->last_indirect));
+    return detector_has_seen(m, tg->node) ? sign : later(sign, m->created + m->p.startup_ns);
+}
+
+/* Who could not ask its host does not know that it is silent. */
+uint64_t target_host_sign(const struct member *m, const struct target *tg)
+{
+    return later(target_sign(m, tg), later(tg->last_host, later(tg->last_kernel, tg->last_unasked)));
+}
+
+void detector_note_late(struct member *m, int node, uint64_t late)
+{
+    struct target *tg = target_find(m, node);
+    if (tg)
+        tg->late_ns = late;
 }
 
 /* True if it fell: the record is gone. */
@@ -407,7 +436,7 @@ static bool verdict(struct member *m, const struct target *tg, enum member_evide
     if (detector_believe_dead(m, node, evidence, m->p.self, text)) {
         m->verdicts++;
         check_behind(m);
-    } else {
+    } else if (evidence != MEMBER_HUNG) { /* the way to its host works: it is not we who are cut off */
         detector_no_quorum(m);
     }
     return m->halted || idset_has(&m->dead, node);
@@ -428,17 +457,17 @@ static bool target_judge(struct member *m, struct target *tg)
     const struct member_params *p = &m->p;
     struct watch *w = watch_find(m, tg->node);
     bool direct = tg->last_direct >= tg->raised && tg->last_direct && since(m, tg->last_direct) < p->late_ns;
-    uint64_t sign = later(tg->base, later(tg->last_direct, tg->last_indirect));
-    if (!detector_has_seen(m, tg->node))
-        sign = later(sign, m->created + m->p.startup_ns);
+    uint64_t sign = target_sign(m, tg);
+    enum member_why why;
     bool majority = tg->state >= TARGET_SUSPECT && vote_majority_unreached(m, tg);
-    if (tg->asked && m->now - tg->asked >= p->limit_ns)
+    if (tg->asked && m->now - tg->asked >= later(p->limit_ns, p->answer_ns))
         tg->asked = 0; /* nobody waits so long */
     if (!majority)
         tg->majority_unreached = 0;
     else if (!tg->majority_unreached)
         tg->majority_unreached = m->t;
-    if (w && w->same >= 3 && since(m, w->last_life) >= p->limit_ns && since(m, w->last_done) < p->late_ns) {
+    patience_want(m, tg, sign);
+    if (w && w->same >= 3 && since(m, w->last_done) < p->late_ns && patience_is_over(m, tg, w->last_life)) {
         return !verdict(m, tg, MEMBER_HUNG, "heartbeat stands still");
     }
     switch (tg->state) {
@@ -460,17 +489,18 @@ static bool target_judge(struct member *m, struct target *tg)
     case TARGET_SUSPECT:
         if (direct) {
             set_state(m, tg, TARGET_ANSWERS, "answers pings");
-        } else if (m->t >= sign + p->dark_ns && majority && vote_is_dark(m, tg)) {
+        } else if (tg->last_indirect >= tg->raised && tg->last_indirect && since(m, tg->since) >= p->late_ns &&
+                   since(m, tg->last_indirect) < p->late_ns) {
+            set_state(m, tg, TARGET_DETOUR, "only others reach it");
+        } else if (majority && vote_is_dark(m, tg) && m->t >= target_host_sign(m, tg) + patience_silent(m, tg, &why)) {
             return !verdict(m, tg, MEMBER_SILENT, "no answer to reads, direct and indirect pings, nor from its host");
-        } else if (m->t >= sign + p->dark_ns && majority && is_stopped(m, tg)) {
-            return !verdict(m, tg, MEMBER_HUNG, "its host says that its agent was stopped");
-        } else if (m->t < sign + p->limit_ns) {
+        } else if (majority && target_host_sign(m, tg) > sign && patience_is_over(m, tg, sign)) {
+            return !verdict(m, tg, MEMBER_HUNG,
+                            target_is_stopped(m, tg) ? "its host says that its agent was stopped, and it is waited for"
+                                                     : "its host answers, it does not, and it is waited for");
+        } else {
             note_agent(m, tg);
-            if (tg->last_indirect >= tg->raised && tg->last_indirect && since(m, tg->since) >= p->late_ns &&
-                since(m, tg->last_indirect) < p->late_ns)
-                set_state(m, tg, TARGET_DETOUR, "only others reach it");
-        } else if (majority) {
-            return !verdict(m, tg, MEMBER_SILENT, "no answer to reads, direct and indirect pings");
+            patience_tell(m, tg);
         }
         break;
     case TARGET_ANSWERS:
@@ -487,7 +517,7 @@ static bool target_judge(struct member *m, struct target *tg)
             set_state(m, tg, TARGET_ANSWERS, "answers pings");
         else if (since(m, tg->last_indirect) >= p->late_ns)
             set_state(m, tg, TARGET_SUSPECT, "nobody reaches it any more");
-        else if (tg->majority_unreached && since(m, tg->majority_unreached) >= 2 * p->limit_ns) {
+        else if (tg->majority_unreached && since(m, tg->majority_unreached) >= 2 * patience_silent(m, tg, &why)) {
             return !verdict(m, tg, MEMBER_UNREACHABLE, "a majority of the voters cannot reach it");
         }
         break;
@@ -498,20 +528,21 @@ static bool target_judge(struct member *m, struct target *tg)
 static void check_lonely(struct member *m, const struct target *tg)
 {
     int answered = 0;
-    if (since(m, tg->since) < m->p.limit_ns / 3)
+    enum member_why why;
+    if (since(m, tg->since) < m->p.answer_ns / 3)
         return;
     for (int i = 0; i < tg->n_voters; i++)
         answered += tg->voters[i].answered;
-    if (2 * answered < tg->n_voters + tg->n_mute || tg->n_voters < vote_panel(m, tg))
-        detector_contact(m, tg->base + m->p.limit_ns);
+    if (2 * answered < tg->n_voters + tg->n_mute || tg->n_voters < vote_panel(m, tg) ||
+        (!patience_hears_most(m) && m->t >= target_sign(m, tg) + m->p.limit_ns / 2))
+        detector_contact(m, target_host_sign(m, tg) + patience_silent(m, tg, &why));
 }
 
-/* May a verdict fall soon? Not on one that was never heard of and may only be starting, nor between the two limits: then it is asked about
- * less and less often, for a machine where many are late has no time for so many questions. */
+/* Is there something to find out soon? Not of one that was never heard of and may only be starting, nor when it has been asked about for a
+ * while: then less and less often, for a machine where many are late has no time for so many questions. */
 static bool is_urgent(const struct member *m, const struct target *tg)
 {
-    uint64_t sign = later(tg->base, later(tg->last_direct, tg->last_indirect));
-    return tg->state != TARGET_SUSPECT || (detector_has_seen(m, tg->node) && m->t < sign + m->p.dark_ns);
+    return tg->state != TARGET_SUSPECT || (detector_has_seen(m, tg->node) && since(m, tg->since) < m->p.late_ns);
 }
 
 static uint64_t slower(uint64_t gap, uint64_t most)
@@ -549,6 +580,7 @@ static void target_act(struct member *m, struct target *tg)
 
 void detector_tick(struct member *m)
 {
+    m->hearing.wanted = false;
     for (int i = 0; i < m->n_watch && !m->halted; i++)
         watch_tick(m, &m->watch[i]);
     for (int i = 0; i < m->n_targets && !m->halted; i++) {
@@ -562,6 +594,8 @@ void detector_tick(struct member *m)
     }
     if (m->verdicts && open_doubts(m) == 0)
         m->verdicts = 0;
+    if (!m->halted)
+        patience_tick(m);
     if (!m->halted)
         contact_tick(m);
 }
@@ -591,15 +625,14 @@ uint64_t detector_deadline(const struct member *m)
         if (tg->state == TARGET_SUSPECT || tg->state == TARGET_DETOUR)
             sooner(&d, tg->next_panel);
         if (tg->state == TARGET_SUSPECT) {
-            uint64_t verdict = later(tg->base, later(tg->last_direct, tg->last_indirect)) + p->limit_ns;
-            uint64_t dark = verdict - p->limit_ns + p->dark_ns;
+            enum member_why why;
+            uint64_t verdict = target_host_sign(m, tg) + patience_silent(m, tg, &why);
             sooner(&d, tg->next_probe);
             if (verdict > m->t)
                 sooner(&d, verdict);
-            if (dark > m->t)
-                sooner(&d, dark);
         }
     }
+    sooner(&d, patience_deadline(m));
     if (m->contact.active)
         sooner(&d, m->contact.next_ping < m->contact.end ? m->contact.next_ping : m->contact.end);
     return d;

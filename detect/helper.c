@@ -207,7 +207,7 @@ static void look(struct helper *h)
     bool more;
     do {
         h->now = clock_now_ns();
-        h->heartbeat++;
+        h->heartbeat = member_beat(h->m, ++h->beats);
         prompt_keep();
         more = helper_take_commands(h);
         for (int i = 0; i < h->n_probes; i++)

@@ -42,9 +42,9 @@ struct reach {
 };
 
 struct order {
-    enum { CMD_SUBMIT, CMD_PREPARED, CMD_CHECK, CMD_BROKEN, CMD_REFUSED } kind;
+    enum { CMD_SUBMIT, CMD_PREPARED, CMD_CHECK, CMD_BROKEN, CMD_REFUSED, CMD_STAKE, CMD_WAITS } kind;
     int node;
-    uint64_t proposal, value;
+    uint64_t proposal, value; /* value: of CMD_STAKE the stake, of CMD_WAITS until when */
     struct member_event event;
 };
 
@@ -70,6 +70,7 @@ struct helper {
     struct probe_addr verbs_addr;
     struct reach *peers;
     volatile _Atomic uint64_t heartbeat; /* read by the others; written by the thread */
+    uint64_t beats;
     int epoll_fd, wake_fd;
     struct {
         bool links, datagrams, answers;

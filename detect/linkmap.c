@@ -168,7 +168,7 @@ static bool is_told_again(const struct member *m, const struct link_word *l)
 
 static uint64_t whole_at(const struct member *m, const struct link_word *l)
 {
-    return l->works_since ? l->works_since + (m->p.limit_ns << (l->breaks - 1)) : NEVER;
+    return l->works_since ? l->works_since + (m->p.answer_ns << (l->breaks - 1)) : NEVER;
 }
 
 void linkmap_tick(struct member *m)

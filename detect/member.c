@@ -32,37 +32,38 @@ void member_params_default(struct member_params *p, int n, int self)
                                 .period_ns = 60 * ms,
                                 .late_ns = 150 * ms,
                                 .ping_ns = 30 * ms,
-                                .limit_ns = 780 * ms,
-                                .dark_ns = 250 * ms,
+                                .limit_ns = SILENCE_DEFAULT_MS * ms,
+                                .stopped_ns = STOPPED_DEFAULT_MS * ms,
+                                .answer_ns = 780 * ms,
                                 .startup_ns = 3000 * ms,
                                 .rto_ns = 5 * ms,
                                 .rto_max_ns = 100 * ms};
 }
 
-/* Who is more patient looks less often. With the square root: where N times as many nodes share a processor as it carries easily, the
- * limit is N * N times as long, and the processor is asked for as many looks as before. */
-static void stretch(struct member_params *p, uint64_t limit)
-{
-    uint64_t sixteenths = 16, *times[] = {&p->late_ns, &p->period_ns, &p->ping_ns, &p->startup_ns};
-    while ((sixteenths + 1) * (sixteenths + 1) * p->limit_ns <= 256 * limit)
-        sixteenths++;
-    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
-        *times[i] = *times[i] * sixteenths / 16;
-}
-
 /* A voter needs two pings before it says no, and all that must fit between the suspicion and the verdict. */
-void member_params_silence(struct member_params *p, int limit_ms, int dark_ms)
+static void look_after(struct member_params *p, uint64_t late)
 {
-    const uint64_t ms = 1000 * 1000, dark = (uint64_t)dark_ms * ms, limit = (uint64_t)limit_ms * ms;
-    stretch(p, limit);
-    uint64_t late = dark * 6 / 10;
-    p->limit_ns = limit;
-    p->dark_ns = dark;
-    if (late >= p->late_ns)
-        return;
     p->late_ns = late;
     p->period_ns = late * 4 / 10;
     p->ping_ns = late / 5;
+    p->answer_ns = late * 26 / 5;
+}
+
+void member_params_late(struct member_params *p, int late_ms)
+{
+    uint64_t late = (uint64_t)late_ms * 1000 * 1000;
+    p->startup_ns = later(p->startup_ns, 20 * late);
+    look_after(p, late);
+}
+
+/* What is no verdict does not become slower with it: only who wants quick ones must look more often. */
+void member_params_silence(struct member_params *p, int limit_ms, int stopped_ms)
+{
+    const uint64_t ms = 1000 * 1000, limit = (uint64_t)limit_ms * ms, late = limit * 6 / 10;
+    p->limit_ns = limit;
+    p->stopped_ns = stopped_ms ? (uint64_t)stopped_ms * ms : MEMBER_NEVER;
+    if (late < p->late_ns)
+        look_after(p, late);
 }
 
 static bool edges_ok(const struct member_params *p)
@@ -77,8 +78,8 @@ static bool params_ok(const struct member_params *p)
 {
     return p->n >= 1 && p->n <= MEMBER_NODES_MAX && p->self >= 0 && p->self < p->n && p->degree >= 1 &&
            p->degree <= WATCH_MAX / 2 && p->voters >= 1 && p->voters <= VOTERS_MAX && p->period_ns > 0 &&
-           p->late_ns > p->period_ns && p->limit_ns > p->late_ns && p->dark_ns > p->late_ns &&
-           p->dark_ns <= p->limit_ns && p->ping_ns > 0 && p->rto_ns > 0 && p->rto_max_ns >= p->rto_ns &&
+           p->late_ns > p->period_ns && p->limit_ns > p->late_ns && p->stopped_ns > p->late_ns &&
+           p->answer_ns >= p->late_ns && p->ping_ns > 0 && p->rto_ns > 0 && p->rto_max_ns >= p->rto_ns &&
            (unsigned)p->topology <= MEMBER_FILE && p->edge_count >= 0 && (p->edge_count == 0 || p->edges) &&
            edges_ok(p);
 }
@@ -117,12 +118,14 @@ void member_destroy(struct member *m)
         free(m->log[i]);
     free(m->log);
     free(m->log_out);
-    struct idset *sets[] = {&m->gone, &m->dead, &m->positive, &m->seen, &m->contact.heard, &m->round.out};
+    struct idset *sets[] = {&m->gone, &m->dead, &m->positive, &m->seen, &m->contact.heard, &m->contact.hosts,
+                            &m->round.out, &m->costly, &m->fatal};
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         idset_free(sets[i]);
     free(m->round.left);
     free(m->round.acked);
     free(m->watch);
+    free(m->waiting);
     free(m->links);
     free(m->deaths);
     free(m->targets);
@@ -143,6 +146,8 @@ void member_enter(struct member *m, uint64_t now)
     if (m->deadline != NEVER && t > m->deadline + BLIND_SLACK_NS && t > m->t + BLIND_SLACK_NS) {
         uint64_t seen_until = (m->deadline > m->t ? m->deadline : m->t) + BLIND_SLACK_NS;
         if (t > seen_until) {
+            if (m->deadline > m->created) /* else it only begins */
+                patience_late(m, t - seen_until + BLIND_SLACK_NS);
             m->blind += t - seen_until;
             t = seen_until;
         }
@@ -257,7 +262,8 @@ void member_put(struct member *m, struct idset *set, int node)
 const char *member_report_name(enum member_report_kind kind)
 {
     static const char *const names[] = {"suspect", "cleared", "verdict", "link_broken", "link_ok", "prepare",
-                                        "view",    "settled", "halt",    "answered",    "links",   "agent"};
+                                        "view",    "settled", "halt",    "patience",    "cut_off", "in_touch",
+                                        "answered", "links",  "agent"};
     return names[kind];
 }
 
@@ -278,6 +284,7 @@ static void post(struct member *m, int to, int via, struct wire_msg *msg)
     msg->dst = to;
     msg->epoch = m->epoch;
     msg->settled = m->settled;
+    msg->late = patience_publish(m);
     size_t len = wire_encode(msg, bytes);
     m->ops.send(m->ops.user, via, bytes, len);
 }
@@ -326,6 +333,7 @@ static void receive(struct member *m, int from, const struct wire_msg *msg)
         detector_clear_detour(m, msg->src);
         detector_sign_of_life(m, msg->src, 0);
     }
+    detector_note_late(m, msg->src, patience_published(msg->late));
     report_heard(m, msg->src);
     if (msg->epoch > m->epoch && msg->type != WIRE_LOG && msg->type != WIRE_ROUND)
         agreement_behind(m, msg->src);

@@ -11,7 +11,7 @@
  *
  * threads   none inside; the owner serialises all calls. Callbacks are made from inside the calls; of this header's
  *           functions they may call only member_submit, member_prepared, member_check and the queries.
- * memory    under 6 KiB per core whatever n, 12 bytes for each range of dead ids in each of four sets, at most n / 7 bytes a set
+ * memory    under 6.5 KiB per core whatever n, 12 bytes for each range of dead ids in each of four sets, at most n / 7 bytes a set
  *           (idset.h), and the log: 700 bytes an epoch. The coordinator: n / 8 bytes more.
  * source    FT-ARMCI, "Remote-Node Fault Detection Module": heartbeat reads on a ring, datagram pings, a quorum. Differs:
  *           a failed read is only a suspicion; a death becomes a totally ordered view. */
@@ -35,6 +35,8 @@ enum {
 /* Event types. The core makes and understands MEMBER_NODE_DEAD only; types from MEMBER_EVENT_FIRST on are the
  * runtime's and opaque here. */
 enum { MEMBER_NODE_DEAD = 1, MEMBER_EVENT_FIRST = 16 };
+#define MEMBER_NEVER UINT64_MAX
+enum { MEMBER_BEAT_BITS = 56 };
 
 /* MEMBER_NODE_DEAD: a = node, b = enum member_evidence, c = the node that found it, or one that died with it. */
 struct member_event {
@@ -48,9 +50,16 @@ struct member_event {
 enum member_evidence {
     MEMBER_ALIVE,   /* no evidence of death */
     MEMBER_REFUSED, /* positive: the peer's kernel says that nobody listens there; the agent is gone for certain */
-    MEMBER_SILENT,  /* no answer to reads, direct and indirect pings for the limit; a majority of voters agrees */
-    MEMBER_HUNG, /* answers pings, but its heartbeat stood still for the limit; or its host says that its agent was stopped */
+    MEMBER_SILENT, /* neither it nor its host answered anything for the limit; a majority of voters agrees */
+    MEMBER_HUNG,   /* its host answers and its agent does not, and somebody has waited for it for stopped_ns */
     MEMBER_UNREACHABLE, /* some reach it, but a majority of voters could not for twice the limit */
+};
+
+/* What the death of a node would cost: who would be lost with it is given more time. */
+enum member_stake {
+    MEMBER_CHEAP,  /* nothing that is not elsewhere */
+    MEMBER_COSTLY, /* data of which there is no other whole copy */
+    MEMBER_FATAL,  /* the job */
 };
 
 struct member_params {
@@ -65,9 +74,9 @@ struct member_params {
     uint64_t period_ns; /* between heartbeat reads of one node */
     uint64_t late_ns;   /* a read or ping unanswered for so long raises a suspicion */
     uint64_t ping_ns;   /* between pings of a suspect */
-    uint64_t limit_ns;  /* silence from the last sign of life to the verdict */
-    uint64_t
-        dark_ns; /* the same where its host says that the agent was stopped, or does not answer either; at most limit_ns */
+    uint64_t limit_ns;  /* silence of a node and its host, from the last sign of either to the verdict; at the least: patience.c */
+    uint64_t stopped_ns; /* where its host answers: from when somebody waits for it to the verdict; MEMBER_NEVER: there is none */
+    uint64_t answer_ns;  /* within which who runs and is reached has answered: what is no verdict is measured by it */
     uint64_t startup_ns; /* agents start one after the other: who was never heard of is not silent before */
     uint64_t rto_ns;     /* first retransmission; doubles up to rto_max_ns */
     uint64_t rto_max_ns;
@@ -76,8 +85,30 @@ struct member_params {
 /* Sensible values for n nodes; the caller then changes what it wants. */
 void member_params_default(struct member_params *p, int n, int self);
 
-/* Others than the default: verdicts after these times, and looks often enough for them. In milliseconds, 100 <= dark <= limit. */
-void member_params_silence(struct member_params *p, int limit_ms, int dark_ms);
+/* Others than the default. Suspicions after this time, in milliseconds: all that is no verdict follows. Before member_params_silence. */
+void member_params_late(struct member_params *p, int late_ms);
+/* Verdicts after these times, and looks often enough for them. In milliseconds, 100 <= limit; stopped 0: never. */
+void member_params_silence(struct member_params *p, int limit_ms, int stopped_ms);
+
+/* How it is with a node, as seen here. */
+enum member_how {
+    MEMBER_IS_SILENT,  /* neither it nor its host answers */
+    MEMBER_IS_STOPPED, /* its host says that its agent was stopped: a signal, a debugger */
+    MEMBER_IS_HUNG,    /* its host answers, it does not */
+    MEMBER_IS_BEYOND,  /* others reach it, we do not */
+};
+/* Why a verdict waits longer than the limit. */
+enum member_why { MEMBER_WHY_NONE, MEMBER_WHY_DATA, MEMBER_WHY_JOB, MEMBER_WHY_SIDE, MEMBER_WHY_LATE };
+struct member_doubt {
+    int node;
+    enum member_how how;
+    enum member_why why;
+    uint64_t since_ns; /* its last sign of life, in the owner's time */
+    uint64_t limit_ns; /* from then to the verdict; MEMBER_NEVER: not before somebody waits for it, or not at all */
+    bool waited_for;   /* somebody here waits for it */
+};
+const char *member_how_name(enum member_how how); /* "does not answer, nor does its host" */
+const char *member_why_name(enum member_why why); /* "its death would lose data", "" for NONE */
 
 /* For the event log. */
 enum member_report_kind {
@@ -90,6 +121,9 @@ enum member_report_kind {
     MEMBER_REPORT_VIEW,    /* epoch committed */
     MEMBER_REPORT_SETTLED, /* epoch committed by all */
     MEMBER_REPORT_HALT,    /* this member ends: text = reason */
+    MEMBER_REPORT_PATIENCE, /* the suspect has been silent for a while: doubt says how it is, and for how long it is waited for */
+    MEMBER_REPORT_CUT_OFF,  /* this member hears too few of the others, and ends if that stays so: limit_ns from now at the latest */
+    MEMBER_REPORT_IN_TOUCH, /* that is over */
     /* not for the log */
     MEMBER_REPORT_ANSWERED, /* node answered what was sent at asked_ns, after a member_check */
     MEMBER_REPORT_LINKS,    /* what member_links gives has changed */
@@ -102,7 +136,9 @@ struct member_report {
     uint64_t epoch; /* the last committed one, or the one meant */
     uint64_t now_ns;
     uint64_t asked_ns;
-    const char *text; /* static storage */
+    const char *text;               /* static storage */
+    struct member_doubt doubt;      /* MEMBER_REPORT_PATIENCE */
+    uint64_t limit_ns;
 };
 const char *member_report_name(enum member_report_kind kind);
 const char *member_evidence_name(enum member_evidence evidence);
@@ -148,7 +184,10 @@ uint64_t member_deadline(const struct member *m);
 void member_tick(struct member *m, uint64_t now);
 
 void member_receive(struct member *m, int from, const void *data, size_t len, uint64_t now);
-void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now); /* a read completed */
+/* A read completed. The word is a number that changes and, above MEMBER_BEAT_BITS, how late its owner was of late. */
+void member_heartbeat(struct member *m, int node, uint64_t word, uint64_t now);
+/* What this member's word is to be, with the number. */
+uint64_t member_beat(const struct member *m, uint64_t number);
 void member_broken(struct member *m, int node, uint64_t now);  /* a connection to node broke, a read failed */
 void member_refused(struct member *m, int node, uint64_t now); /* node's kernel: nobody listens. Certain death */
 void member_kernel(struct member *m, int node, uint64_t now);  /* node's kernel takes connections */
@@ -159,6 +198,10 @@ void member_runs(struct member *m, int node, uint64_t now);    /* ... it was not
 /* Somebody has doubts about node: find out now. MEMBER_REPORT_ANSWERED follows, with an asked_ns not before now, if the way
  * there and back works within limit_ns. */
 void member_check(struct member *m, int node, uint64_t now);
+/* What its death would cost, until something else is said; MEMBER_CHEAP at first. */
+void member_stake(struct member *m, int node, enum member_stake stake, uint64_t now);
+/* An operation of this node waits for that one, and says so again before `until` if it still does then. */
+void member_waits(struct member *m, int node, uint64_t until, uint64_t now);
 
 /* Have an event ordered. Kept and resent until it is; each exactly once, in the order submitted here, unless this
  * member dies first. type >= MEMBER_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...), or 0: it has ended, maybe now, for
@@ -176,13 +219,15 @@ bool member_believes_dead(const struct member *m, int node); /* own verdict, or 
 int member_coordinator(const struct member *m);
 bool member_halted(const struct member *m);
 /* Links that are broken though both ends live, a < b. Every member comes to know of all, some hops after an end noticed.
- * since_ns is in the time of this member's owner. A link is reported whole again only after it has worked for limit_ns, longer if
+ * since_ns is in the time of this member's owner. A link is reported whole again only after it has worked for answer_ns, longer if
  * it breaks again and again. Returns their number, at most max; MEMBER_LINKS_MAX are enough for all that is kept. */
 struct member_link {
     int a, b;
     uint64_t since_ns;
 };
 int member_links(const struct member *m, struct member_link *out, int max);
+/* False: there is no doubt about it. */
+bool member_doubt(const struct member *m, int node, struct member_doubt *out);
 /* What this member knows at the moment. */
 enum { MEMBER_WATCHES_MAX = 32, MEMBER_DOUBTS_MAX = 32, MEMBER_LATENCY_BUCKETS = 20 };
 struct member_status {
@@ -200,6 +245,7 @@ struct member_status {
         const char *state;
         uint64_t since_ns;
         int asked, reached, unreached; /* members asked for a vote; what they answered */
+        struct member_doubt doubt;
     } doubts[MEMBER_DOUBTS_MAX];
     struct member_link links[MEMBER_LINKS_MAX];
 };

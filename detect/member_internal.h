@@ -5,6 +5,7 @@
  *   detector.c   suspects, pings, verdicts
  *   vote.c       votes of others, ways around
  *   contact.c    the check of one's own contact
+ *   patience.c   how long silence is waited out
  *   topology.c   who reads whom
  *   quorum.c     what a majority is
  *   agreement.c  ballots, the coordinator
@@ -31,7 +32,8 @@
 enum { DOUBTS = 8, DOUBTS_VERDICT = 4, DOUBTS_MAX = 1024 };
 enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX, DETOURS = 16, FANOUT = 8, PIECES_MAX = 32, DIRECT_MAX = 64 };
 enum { PINGS_SLOW = 3 }; /* times ping_ns: between questions about one on whom no verdict is near */
-enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 32000000, CHECK_GAP_MIN = 4000000, ALONE_LIMITS = 2 };
+enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 32000000, CHECK_GAP_MIN = 4000000 };
+enum { SAMPLE_MAX = 24 }; /* members asked whether this side is the larger one */
 
 /* A node whose heartbeat this one reads. */
 struct watch {
@@ -44,6 +46,7 @@ struct watch {
     uint64_t posted;    /* of the read outstanding, 0: none */
     uint64_t last_life; /* counter seen to move */
     uint64_t last_done; /* a read completed */
+    uint64_t late_ns;   /* how late it was of late, by its own words */
     uint64_t reads;     /* completed, and how long they took */
     uint32_t latency[MEMBER_LATENCY_BUCKETS];
 };
@@ -61,9 +64,12 @@ struct target {
     uint64_t last_direct; /* signs of life, 0: none */
     uint64_t last_indirect;
     uint64_t last_kernel;                 /* of its host; 0: none */
+    uint64_t last_host;                   /* the same, as a voter heard it */
+    uint64_t late_ns;                     /* how late it was of late, by its own words */
     uint64_t last_unasked;                /* it could not be asked; 0: it could */
     uint64_t stopped_since, last_stopped; /* its host says so; 0: it does not */
     bool agent_told;                      /* in this suspicion */
+    unsigned how_told;                    /* the same: bits of enum member_how */
     uint64_t next_ping, next_probe, next_panel;
     uint64_t ping_gap, probe_gap, panel_gap;
     uint64_t asked;              /* outer time: since then somebody waits for its answer; 0: nobody */
@@ -75,6 +81,7 @@ struct target {
         enum wire_vote vote;
         bool answered;
         uint64_t asked; /* first time */
+        uint64_t heard; /* last time */
     } voters[VOTERS_MAX];
 };
 
@@ -103,6 +110,21 @@ struct contact_check {
     uint64_t gap;       /* between pings, longer with each time that all were asked */
     uint64_t passed_at; /* it was clear that we hear a quorum */
     struct idset heard;
+    struct idset hosts; /* of whose hosts we have heard; emptied now and then */
+};
+
+/* Is this side surely the larger one? Asks all others, or SAMPLE_MAX of them. */
+struct hearing {
+    bool wanted, active, all;
+    int n, node[SAMPLE_MAX];
+    uint32_t heard; /* bit i: node[i] */
+    uint64_t start, next_ping, gap, passed_at;
+};
+
+/* Somebody here waits for that node. */
+struct waiting {
+    int node;
+    uint64_t since, until; /* until: outer time */
 };
 
 struct log_entry {
@@ -120,6 +142,7 @@ struct round {
     enum wire_phase phase;
     int root, parent;
     uint64_t ballot, slot;
+    uint64_t started;
     int end;  /* this member's part: the ids from its own up to here, exclusive */
     int size; /* members of the tree in it, itself included */
     int n_pieces;
@@ -212,10 +235,16 @@ struct member {
     struct detour detours[DETOURS];
     int next_detour;
     struct contact_check contact;
+    bool cut_told; /* that we hear too few */
     uint64_t refused_since, refused_last; /* verdicts not passed, because no quorum would be left */
     uint64_t contact_at;                  /* outer time of the last sign of life of anybody */
-    bool absent;                          /* there was none for nearly dark_ns: the others may have left us out */
+    bool absent;                          /* there was none for nearly a limit: the others may have left us out */
     uint64_t absent_at;                   /* inner time at which that was last so */
+    struct idset costly, fatal;           /* whose deaths would cost data, or the job */
+    struct waiting *waiting;
+    int n_waiting, cap_waiting;
+    struct hearing hearing;
+    uint64_t lateness, late_at; /* the worst of late, and outer time of it: half as much counts after a while */
 
     /* agreement */
     uint64_t promised;     /* ballot: round << BALLOT_BITS | node */
@@ -316,8 +345,28 @@ void vote_take(struct member *m, const struct wire_msg *msg);
 bool vote_majority_unreached(const struct member *m, const struct target *tg);
 bool vote_is_dark(const struct member *m, const struct target *tg);
 
+/* patience.c */
+uint64_t patience_silent(const struct member *m, const struct target *tg, enum member_why *why);
+uint64_t patience_most(const struct member *m); /* for anybody */
+uint64_t patience_alone(const struct member *m); /* who hears too few ends so much later than it would have decided */
+uint64_t patience_waited_since(const struct member *m, int node); /* NEVER: nobody waits for it */
+bool patience_is_over(const struct member *m, const struct target *tg, uint64_t sign); /* its host answers, it does not */
+void patience_late(struct member *m, uint64_t by); /* we were */
+void patience_want(struct member *m, const struct target *tg, uint64_t sign);
+bool patience_hears_most(const struct member *m); /* it was made sure of just now */
+void patience_tick(struct member *m);
+uint64_t patience_deadline(const struct member *m);
+void patience_heard(struct member *m, int node);
+unsigned patience_publish(const struct member *m);
+uint64_t patience_published(unsigned byte);
+void patience_tell(struct member *m, struct target *tg);
+uint64_t target_sign(const struct member *m, const struct target *tg);
+uint64_t target_host_sign(const struct member *m, const struct target *tg); /* its own, or its host's */
+bool target_is_stopped(const struct member *m, const struct target *tg);
+
 /* contact.c */
 bool contact_stays_admissible(struct member *m, int node, enum member_evidence evidence);
+void contact_host(struct member *m, int node); /* its kernel has answered */
 void contact_tick(struct member *m);
 bool detector_has_seen(const struct member *m, int node);
 void detector_note_seen(struct member *m, int node);
@@ -335,6 +384,7 @@ void detector_note_absence(struct member *m);
 /* began: when the question was asked that this answers, 0: none was, or not known. */
 void detector_sign_of_life(struct member *m, int node, uint64_t began);
 void detector_sign_of_life_relayed(struct member *m, int node);
+void detector_note_late(struct member *m, int node, uint64_t late); /* it was so late of late, it says */
 void detector_set_detour(struct member *m, int node, int via);
 void detector_clear_detour(struct member *m, int node); /* a message came the direct way */
 void detector_receive(struct member *m, const struct wire_msg *msg);
@@ -419,4 +469,5 @@ void round_recheck(struct member *m);     /* root: somebody was found dead, or t
 void round_tell_deaths(struct member *m); /* root: to those who have not answered a PREPARE */
 void round_cancel(struct member *m);
 void round_tick(struct member *m);
+bool round_waits_for(const struct member *m, int node); /* root: for its answer */
 #endif

@@ -26,7 +26,7 @@ void pace_note(struct pace *pace, uint64_t took)
 uint64_t pace_rto(const struct member *m, const struct pace *pace, int hops)
 {
     uint64_t rto = later((uint64_t)hops * PACE_TIMES * pace->half, m->p.rto_ns);
-    return rto < m->p.limit_ns / 2 ? rto : m->p.limit_ns / 2;
+    return rto < m->p.answer_ns / 2 ? rto : m->p.answer_ns / 2;
 }
 
 uint64_t pace_rto_max(const struct member *m, const struct pace *pace, int hops)
@@ -131,7 +131,7 @@ void report_taken(struct member *m, int node, uint64_t nonce)
     }
     r->taken = true;
     r->next = m->t + r->hold;
-    r->hold = 2 * r->hold < m->p.limit_ns ? 2 * r->hold : m->p.limit_ns;
+    r->hold = 2 * r->hold < m->p.answer_ns ? 2 * r->hold : m->p.answer_ns;
 }
 
 void report_known(struct member *m, int node, uint64_t nonce)
@@ -216,7 +216,7 @@ static uint64_t silence(const struct member *m)
 {
     const struct report *r = &m->report;
     uint64_t untaken = since(m, r->since), silent = since(m, later(r->since, r->heard));
-    return untaken > m->p.limit_ns ? later(silent, untaken - m->p.limit_ns) : silent;
+    return untaken > m->p.answer_ns ? later(silent, untaken - m->p.answer_ns) : silent;
 }
 
 static bool has_own(const struct member *m)

@@ -117,6 +117,7 @@ static void begin(struct member *m, enum wire_phase phase, uint64_t ballot, uint
                         .acked = old.acked,
                         .acked_words = old.acked_words,
                         .heard = old.heard,
+                        .started = m->t,
                         .copy_from = -1,
                         .direct_at = 1,
                         .told_at = old.told_at};
@@ -415,6 +416,13 @@ static void root_resend(struct member *m)
     if (next_unanswered(r, r->direct_at) < 0) /* all have had their turn: from the beginning */
         r->direct_at = 1;
     write_to_some(m, true);
+}
+
+bool round_waits_for(const struct member *m, int node)
+{
+    const struct round *r = &m->round;
+    return r->phase != PHASE_NONE && r->root == m->p.self && node > m->p.self && tree_has(m, node) &&
+           !bitset_has(r->acked, tree_pos(m, node));
 }
 
 /* One of those written to has answered. */

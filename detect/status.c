@@ -32,6 +32,8 @@ void member_status(const struct member *m, struct member_status *out)
             s->reached += tg->voters[k].vote == VOTE_REACHED;
             s->unreached += tg->voters[k].vote == VOTE_UNREACHED || tg->voters[k].vote == VOTE_KERNEL;
         }
+        if (!member_doubt(m, tg->node, &s->doubt))
+            s->doubt.node = -1;
         out->n_doubts++;
     }
     out->n_links = member_links(m, out->links, MEMBER_LINKS_MAX);

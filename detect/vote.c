@@ -1,6 +1,12 @@
 /* Votes: members at random say whether they reach a suspect. And ways around a link that does not work. */
 #include "detect/member_internal.h"
 
+/* An answer from before the voter fell silent itself says nothing of now. */
+static bool is_fresh(const struct member *m, const struct voter *v)
+{
+    return v->answered && since(m, v->heard) < 4 * m->p.late_ns;
+}
+
 static bool is_voter(const struct target *tg, int node)
 {
     for (int i = 0; i < tg->n_voters; i++)
@@ -39,7 +45,7 @@ void vote_ask(struct member *m, struct target *tg)
     int want = vote_panel(m, tg);
     for (int i = 0; i < tg->n_voters;) { /* who is dead or does not answer makes room */
         struct voter *v = &tg->voters[i];
-        bool mute = !v->answered && since(m, v->asked) >= m->p.late_ns;
+        bool mute = v->answered ? !is_fresh(m, v) : since(m, v->asked) >= m->p.late_ns;
         if (!is_live(m, v->node) || (mute && pick_voter(m, tg) >= 0)) {
             tg->n_mute += mute;
             *v = tg->voters[--tg->n_voters];
@@ -63,6 +69,8 @@ bool vote_majority_unreached(const struct member *m, const struct target *tg)
 {
     int unreached = 1, reached = 0, panel = 1 + vote_panel(m, tg);
     for (int i = 0; i < tg->n_voters; i++) {
+        if (!is_fresh(m, &tg->voters[i]))
+            continue;
         unreached += tg->voters[i].vote == VOTE_UNREACHED || tg->voters[i].vote == VOTE_KERNEL;
         reached += tg->voters[i].vote == VOTE_REACHED;
     }
@@ -75,11 +83,13 @@ bool vote_is_dark(const struct member *m, const struct target *tg)
 {
     int dark = 1, panel = 1 + vote_panel(m, tg);
     for (int i = 0; i < tg->n_voters; i++) {
+        if (!is_fresh(m, &tg->voters[i]))
+            continue;
         dark += tg->voters[i].vote == VOTE_UNREACHED;
         if (tg->voters[i].vote == VOTE_REACHED || tg->voters[i].vote == VOTE_KERNEL)
             return false;
     }
-    return 2 * dark > panel && tg->last_kernel < tg->since && tg->last_unasked < tg->since;
+    return 2 * dark > panel;
 }
 
 void vote_answer(struct member *m, const struct wire_msg *ask)
@@ -149,7 +159,10 @@ void vote_take(struct member *m, const struct wire_msg *msg)
         if (v->node != msg->src)
             continue;
         v->answered = true;
+        v->heard = m->t;
         v->vote = msg->vote;
+        if (v->vote == VOTE_KERNEL)
+            tg->last_host = m->t;
         uint64_t age = (uint64_t)msg->age_us * 1000;
         if (v->vote == VOTE_REACHED && age < m->t) {
             tg->last_indirect = later(tg->last_indirect, m->t - age);

@@ -54,8 +54,9 @@ static void note_latency(const struct member *m, struct watch *w)
     w->reads++;
 }
 
-void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now)
+void member_heartbeat(struct member *m, int node, uint64_t word, uint64_t now)
 {
+    uint64_t counter = word & ((1ull << MEMBER_BEAT_BITS) - 1);
     if (node < 0 || node >= m->p.n)
         return;
     member_enter(m, now);
@@ -65,6 +66,7 @@ void member_heartbeat(struct member *m, int node, uint64_t counter, uint64_t now
         note_latency(m, w);
         w->posted = 0;
         w->last_done = m->t;
+        w->late_ns = patience_published((unsigned)(word >> MEMBER_BEAT_BITS));
         if (!w->have_counter || counter != w->counter) {
             w->have_counter = true;
             w->counter = counter;

@@ -203,7 +203,7 @@ size_t wire_encode(const struct wire_msg *m, uint8_t out[MEMBER_DATAGRAM_MAX])
     put(&c, m->type, 1);
     put(&c, m->flags, 1);
     put(&c, (uint64_t)m->hops, 1);
-    put(&c, 0, 1);
+    put(&c, m->late, 1);
     put(&c, (uint64_t)m->src, 4);
     put(&c, (uint64_t)m->dst, 4);
     put(&c, m->epoch, 8);
@@ -294,7 +294,7 @@ bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, int le
     uint64_t type = get(&c, 1);
     m->flags = (unsigned)get(&c, 1);
     m->hops = (int)get(&c, 1);
-    get(&c, 1);
+    m->late = (unsigned)get(&c, 1);
     m->src = get_id(&c, n);
     m->dst = get_id(&c, n);
     m->epoch = get(&c, 8);

@@ -1,6 +1,6 @@
 /* Messages between membership cores: one datagram each, little endian, at most MEMBER_DATAGRAM_MAX bytes.
  *
- *   header   type u8, flags u8, hops u8, 0 u8, src u32, dst u32, epoch u64, settled u64          28 bytes
+ *   header   type u8, flags u8, hops u8, late u8, src u32, dst u32, epoch u64, settled u64          28 bytes
  *   body     by type, see wire_encode; a batch is n u8 and n times (node u32, seq u32, event 24)
  *   left     n u16 and n times the distance to the id before, 7 bits a byte, the lowest first, all but the last with bit 7
  *
@@ -74,6 +74,7 @@ struct wire_msg {
     enum wire_type type;
     unsigned flags;
     int hops; /* 1: came through another member */
+    unsigned late; /* how late the sender was of late: patience.c */
     int src, dst;
     uint64_t epoch, settled;
     uint64_t nonce;

@@ -84,7 +84,8 @@ static bool describe(struct daemon *a, const struct join_job *j, const int32_t *
                                .on_failure = VIEW_DEGRADE,
                                .degrade_asked = j->degrade != 0,
                                .silence_ms = SILENCE_DEFAULT_MS,
-                               .dark_ms = DARK_DEFAULT_MS,
+                               .stopped_ms = STOPPED_DEFAULT_MS,
+                               .late_ms = LATE_DEFAULT_MS,
                                .copies = {(enum copies_at)j->copies_at, j->levels, j->hosts_told != 0,
                                           pm_alloc((size_t)(j->levels * j->nodes + 1) * sizeof(int))},
                                .range = j->range};

@@ -40,6 +40,7 @@ enum option_key {
     KEY_SECURE,
     KEY_SILENCE,
     KEY_DARK,
+    KEY_STOPPED,
     KEY_FAN_OUT,
     KEY_CONSOLE_TIMEOUT,
     KEY_COPIES_AT,
@@ -95,11 +96,15 @@ static const struct argp_option option_table[] = {
      4},
     {"secure", KEY_SECURE, NULL, 0,
      "encrypt and authenticate what ranks and nodes send each other (large transfers are slower)", 4},
-    {"silence", KEY_SILENCE, "MS", 0, "a node that gave no sign of life for MS milliseconds is dead (default 780)", 4},
-    {"dark", KEY_DARK, "MS", 0,
-     "... sooner, if its host does not answer either, or says that its agent was stopped (default: 250, or the same "
-     "part of --silence)",
+    {"silence", KEY_SILENCE, "MS", 0,
+     "a node is dead when neither it nor its host has answered for MS milliseconds (default 3000); four times that if "
+     "data or the job would be lost with it",
      4},
+    {"stopped", KEY_STOPPED, "SECONDS", 0,
+     "a node whose host answers, but whose agent does not (a signal, a debugger, no processor), is dead when it was "
+     "waited for for SECONDS, or never (default 30)",
+     4},
+    {"dark", KEY_DARK, "MS", OPTION_HIDDEN, NULL, 4},
     {"label", KEY_LABEL, NULL, 0, "put the rank before each line of output", 5},
     {"quiet", KEY_QUIET, NULL, 0, "do not tell of ranks and nodes that die on the way", 5},
     {"event-log", KEY_EVENT_LOG, "FILE", 0, "write the job's events to FILE, one JSON object a line", 5},
@@ -124,6 +129,17 @@ static int number(const char *name, const char *text, int low, int high)
     return (int)value;
 }
 
+static int stopped_seconds(const char *text)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno || end == text || *end || value < STOPPED_MIN_MS / 1000 || value > STOPPED_MAX_MS / 1000)
+        pm_quit(2, "--stopped: %s is neither a number from %d to %d nor never", text, STOPPED_MIN_MS / 1000,
+                STOPPED_MAX_MS / 1000);
+    return (int)value;
+}
+
 static int choice(const char *name, const char *text, const char *const *names)
 {
     for (int i = 0; names[i]; i++)
@@ -136,6 +152,8 @@ static _Noreturn void help(unsigned how);
 
 struct parsing {
     struct options *o;
+    int dark_ms;
+    bool stopped;
     const char *at_fault; /* the argument that could not be understood */
     bool on_failure_given, nodes_given, hosts_given, list_given, file_given;
     int on_failure; /* enum view_policy, or MODE_COPIES */
@@ -174,7 +192,13 @@ static error_t parse_watching(struct parsing *p, int key, const char *arg)
         p->o->job.silence_ms = number("--silence", arg, SILENCE_MIN_MS, SILENCE_MAX_MS);
         return 0;
     case KEY_DARK:
-        p->o->job.dark_ms = number("--dark", arg, SILENCE_MIN_MS, SILENCE_MAX_MS);
+        p->dark_ms = number("--dark", arg, SILENCE_MIN_MS, SILENCE_MAX_MS);
+        return 0;
+    case KEY_STOPPED:
+        p->stopped = true;
+        p->o->job.stopped_ms = strcmp(arg, "never") == 0
+                                   ? STOPPED_NEVER_MS
+                                   : 1000 * stopped_seconds(arg);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -415,22 +439,31 @@ static void read_watchers(struct options *o, const char *path)
 
 /* The nodes of a bed share this machine's processors, and each has something to say to all others: with many of them a node stands
  * still at times because the others run, above all while all start. */
-static int default_silence_ms(const struct options *o)
+static double crowd(const struct options *o)
 {
     enum { NODES_A_CORE = 16 };
     long cores = sysconf(_SC_NPROCESSORS_ONLN), nodes = o->job.nodes + o->job.spares;
     double load = (double)nodes / (double)(NODES_A_CORE * (cores > 0 ? cores : 1));
-    if (o->bed == BED_NONE || load <= 1)
-        return SILENCE_DEFAULT_MS;
-    double ms = SILENCE_DEFAULT_MS * load * load;
-    return ms < SILENCE_MAX_MS ? (int)ms : SILENCE_MAX_MS;
+    return o->bed == BED_NONE || load <= 1 ? 1 : load;
 }
 
-/* The same part of it as of the default. */
-static int default_dark_ms(int silence_ms)
+/* Processors that have N times as many nodes to carry as they carry easily are asked for as many looks as before, and what they need for an
+ * answer grows with the square: it is waited for so long. */
+static void choose_limits(struct options *o, const struct parsing *p)
 {
-    long long ms = (long long)silence_ms * DARK_DEFAULT_MS / SILENCE_DEFAULT_MS;
-    return ms < SILENCE_MIN_MS ? SILENCE_MIN_MS : (int)ms;
+    double load = crowd(o), silence = 5 * LATE_DEFAULT_MS * load * load, late = LATE_DEFAULT_MS * load;
+    if (p->dark_ms)
+        fprintf(stderr, "keelrun: --dark is deprecated: --silence says when a node is dead whose host does not answer, "
+                        "--stopped when one is whose host does\n");
+    if (p->dark_ms && !o->job.silence_ms)
+        o->job.silence_ms = p->dark_ms;
+    if (!o->job.silence_ms)
+        o->job.silence_ms = silence < SILENCE_DEFAULT_MS ? SILENCE_DEFAULT_MS
+                            : silence < SILENCE_MAX_MS   ? (int)silence
+                                                         : SILENCE_MAX_MS;
+    o->job.late_ms = late < LATE_MAX_MS ? (int)late : LATE_MAX_MS;
+    if (!p->stopped)
+        o->job.stopped_ms = STOPPED_DEFAULT_MS;
 }
 
 /* ---- where copies go ---- */
@@ -508,12 +541,7 @@ void options_parse(struct options *o, int argc, char **argv)
         pm_quit(2, "%s is not an option, or its value is missing; see keelrun --help",
                 p.at_fault ? p.at_fault : "something");
     check_nodes(o, &p);
-    if (!o->job.silence_ms)
-        o->job.silence_ms = default_silence_ms(o);
-    if (!o->job.dark_ms)
-        o->job.dark_ms = default_dark_ms(o->job.silence_ms);
-    if (o->job.dark_ms > o->job.silence_ms)
-        pm_quit(2, "--dark: %d ms is more than the %d ms of --silence", o->job.dark_ms, o->job.silence_ms);
+    choose_limits(o, &p);
     if (o->job.topology == MEMBER_FILE)
         read_watchers(o, p.watch_file);
     choose_copies(o);

@@ -9,14 +9,14 @@
 json_t *settings_encode(const struct job_settings *s)
 {
     int domains = s->copies.levels * (s->nodes + s->spares);
-    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:i, s:o, s:i, s:b, s:o, s:i, s:i, s:I, s:I}",
+    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:i, s:o, s:i, s:b, s:o, s:i, s:i, s:i, s:I, s:I}",
                      "nodes", s->nodes, "spares", s->spares, "ranks", s->ranks, "rank_node",
                      codec_ints(s->rank_node, s->ranks), "on_failure", (int)s->on_failure, "degrade_asked",
                      (int)s->degrade_asked, "secure", (int)s->secure, "provider", (int)s->provider, "probe",
                      (int)s->probe, "topology", (int)s->topology, "edges", codec_ints(s->edges, 2 * s->edge_count),
                      "copies_at", (int)s->copies.at, "hosts_told", (int)s->copies.hosts_told, "domains",
-                     codec_ints(s->copies.domain, domains), "silence", s->silence_ms, "dark", s->dark_ms, "range_base",
-                     (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes);
+                     codec_ints(s->copies.domain, domains), "silence", s->silence_ms, "stopped", s->stopped_ms, "late",
+                     s->late_ms, "range_base", (json_int_t)s->range.base, "range_bytes", (json_int_t)s->range.bytes);
 }
 
 static bool range(const json_t *object, struct address_range *out)
@@ -76,9 +76,9 @@ bool settings_decode(struct job_settings *s, const json_t *object)
         !number(object, "probe", PROBE_AUTO, PROBE_OFI, &probe) ||
         !number(object, "topology", MEMBER_RING, MEMBER_FILE, &topology) ||
         !number(object, "silence", SILENCE_MIN_MS, SILENCE_MAX_MS, &s->silence_ms) ||
-        !number(object, "dark", SILENCE_MIN_MS, s->silence_ms, &s->dark_ms) || !range(object, &s->range) ||
-        !json_is_array(edges) || json_array_size(edges) % 2 ||
-        json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * WATCHERS_MAX)
+        !number(object, "stopped", STOPPED_NEVER_MS, STOPPED_MAX_MS, &s->stopped_ms) ||
+        !number(object, "late", 1, LATE_MAX_MS, &s->late_ms) || !range(object, &s->range) || !json_is_array(edges) ||
+        json_array_size(edges) % 2 || json_array_size(edges) > 2 * (size_t)LAYOUT_MAX_NODES * WATCHERS_MAX)
         return false;
     s->on_failure = (enum view_policy)on_failure;
     s->provider = (enum provider_choice)provider;

@@ -241,6 +241,8 @@ static bool make_tables(struct agent *a, const struct agent_config *config)
     a->own_conn = calloc(ranks, sizeof(struct conn *));
     a->node_fence = calloc(members, sizeof *a->node_fence);
     a->node_doomed = calloc(members, sizeof *a->node_doomed);
+    a->stake = calloc(members, sizeof *a->stake);
+    a->staked_epoch = UINT64_MAX;
     a->relay_due = calloc(members, sizeof *a->relay_due);
     a->relay_told = calloc(members, sizeof *a->relay_told);
     a->relay_sent = calloc(members, sizeof *a->relay_sent);
@@ -251,7 +253,7 @@ static bool make_tables(struct agent *a, const struct agent_config *config)
     a->rank_started = calloc(ranks, sizeof *a->rank_started);
     a->dedup = calloc(groups, sizeof *a->dedup);
     a->forwards = calloc(groups, sizeof *a->forwards);
-    if (!a->groups_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed ||
+    if (!a->groups_before || !a->node_incarnation || !a->rank_fence || !a->node_fence || !a->node_doomed || !a->stake ||
         !a->relay_due || !a->relay_told || !a->relay_sent || !a->relayed || !a->relayed_living || !a->freed_told ||
         !a->rank_joined || !a->rank_started || !a->dedup || !a->forwards || !a->own_conn)
         return false;
@@ -349,6 +351,7 @@ void agent_fini(struct agent *a)
     free((void *)a->own_conn);
     free(a->node_fence);
     free(a->node_doomed);
+    free(a->stake);
     free(a->relay_due);
     free(a->relay_told);
     free(a->relay_sent);

@@ -115,7 +115,7 @@ struct agent_ops {
     void *user;
     /* To the detector and the agreement (detect/member.h). */
     void (*submit)(void *user, const struct view_event *event);
-    void (*check)(void *user, int node);
+    void (*check)(void *user, int node); /* somebody waits for it: asked again while that is so */
     void (*refused)(void *user, int node);
     void (*broken)(void *user, int node);
     void (*prepared)(void *user, uint64_t proposal, uint64_t value);
@@ -141,6 +141,8 @@ struct agent_ops {
     void (*failed)(void *user);
     /* An audit (agent/verify.h) has ended: JSON members, result first. */
     void (*verified)(void *user, uint64_t id, const char *members);
+    /* What the node's death would cost, from now on. NULL: nobody wants to know. */
+    void (*stake)(void *user, int node, enum view_stake stake);
 };
 
 struct agent {
@@ -164,6 +166,9 @@ struct agent {
     struct conn **own_conn; /* [ranks] of this node's */
     uint32_t *rank_fence;   /* [ranks] lowest incarnation that may connect */
     bool *node_fence;       /* [members] refused */
+    uint8_t *stake;         /* [members] enum view_stake, as it was told */
+    uint64_t staked_epoch;
+    unsigned staked_classes; /* what these follow from */
     bool *node_doomed;      /* [members] believed dead here: it will be declared, or this node ends */
     struct waiter *waiters, **waiters_tail;
     struct relay *relays, **relays_tail; /* agent/chain.c */

@@ -1,4 +1,5 @@
 #include "runtime/agent/health.h"
+#include "runtime/protocol/system.h"
 
 static struct proc *process_of(const struct agent *a, int rank, uint32_t incarnation)
 {
@@ -150,4 +151,22 @@ void health_committed(struct agent *a)
         died = died || a->view.rank[r].death.epoch == a->view.epoch;
     if (died)
         a->ops.failed(a->ops.user);
+}
+
+void health_stakes(struct agent *a)
+{
+    unsigned used = 0;
+    for (const struct store_segment *s = a->store.first; s; s = s->next)
+        if (s->seg != SYSTEM_SEGMENT && s->bytes_per_rank > 0)
+            used |= 1u << s->redundancy;
+    if (!a->ops.stake || (used == a->staked_classes && a->view.epoch == a->staked_epoch))
+        return;
+    a->staked_classes = used;
+    a->staked_epoch = a->view.epoch;
+    for (int m = 0; m < a->members; m++) {
+        enum view_stake stake = view_stake(&a->view, m, used);
+        if (m != a->self && stake != a->stake[m])
+            a->ops.stake(a->ops.user, m, stake);
+        a->stake[m] = (uint8_t)stake;
+    }
 }

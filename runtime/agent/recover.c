@@ -368,6 +368,7 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     ranks_view_committed(a);
     tell_deaths(a, events, n);
     health_committed(a);
+    health_stakes(a);
     for (int group = 0; group < agent_groups(a); group++)
         tell_group(a, group, &before[group]);
     tell_redundancy(a, was_whole);

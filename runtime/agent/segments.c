@@ -1,4 +1,5 @@
 #include "runtime/agent/segments.h"
+#include "runtime/agent/health.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/strong.h"
@@ -309,6 +310,7 @@ static void forget(struct agent *a, uint32_t seg, uint64_t instance, keel_status
         dedup_pool_forget(&a->dedup[group], seg);
     store_free(&a->store, seg);
     strong_segment_freed(a, seg);
+    health_stakes(a);
 }
 
 /* Each node whose ranks free it says so. When everybody has heard it, it counts as done, and who joins where it is done finds it so. */

@@ -28,7 +28,17 @@ struct copy_rule {
     int *domain;     /* [levels][nodes+spares] a number from 0 on for each */
 };
 
-enum { SILENCE_DEFAULT_MS = 780, DARK_DEFAULT_MS = 250, SILENCE_MIN_MS = 100, SILENCE_MAX_MS = 600000 };
+enum {
+    SILENCE_DEFAULT_MS = 3000,
+    SILENCE_MIN_MS = 200,
+    SILENCE_MAX_MS = 600000,
+    STOPPED_DEFAULT_MS = 30000,
+    STOPPED_MIN_MS = 1000,
+    STOPPED_MAX_MS = 86400000,
+    STOPPED_NEVER_MS = 0,
+    LATE_DEFAULT_MS = 150,
+    LATE_MAX_MS = 30000
+};
 enum { WATCHERS_MAX = 16 }; /* nodes that one reads */
 
 struct job_settings {
@@ -46,8 +56,9 @@ struct job_settings {
     int *edges; /* MEMBER_FILE: [edge_count][2] reader, watched */
     int edge_count;
     struct copy_rule copies;
-    int silence_ms; /* after which a node is dead; */
-    int dark_ms;    /* and after which, where its host does not answer either */
+    int silence_ms; /* after which a node is dead whose host does not answer either */
+    int stopped_ms; /* after which it is where its host answers and somebody waits for it; STOPPED_NEVER_MS: never */
+    int late_ms;    /* after which a heartbeat is late */
     struct address_range range;
 };
 

@@ -55,6 +55,8 @@ static keel_status make_page(struct plane *p)
 
 /* ---- what the data half asks for ---- */
 
+#define WAITED_NS (2 * KEEL_NS_PER_S) /* who waits says so more often than that */
+
 static void submit(void *user, const struct view_event *e)
 {
     struct plane *p = user;
@@ -66,6 +68,16 @@ static void check(void *user, int node)
 {
     struct plane *p = user;
     helper_check(p->helper, node);
+    helper_waits(p->helper, node, clock_now_ns() + WAITED_NS); /* who asks waits, and asks again */
+}
+
+static void stake(void *user, int node, enum view_stake stake)
+{
+    struct plane *p = user;
+    helper_stake(p->helper, node,
+                 stake == STAKE_JOB    ? MEMBER_FATAL
+                 : stake == STAKE_DATA ? MEMBER_COSTLY
+                                       : MEMBER_CHEAP);
 }
 
 static void refused(void *user, int node)
@@ -122,6 +134,7 @@ static keel_status make_agent(struct plane *p)
     struct agent_config c = {.ops = {.user = p,
                                      .submit = submit,
                                      .check = check,
+                                     .stake = stake,
                                      .refused = refused,
                                      .broken = broken,
                                      .prepared = prepared,
@@ -209,8 +222,10 @@ static keel_status make_helper(struct plane *p, struct helper_blob *blob)
     config.secure = s->secure;
     config.probe = s->secure ? PROBE_OFI : s->probe; /* an RDMA device's reads carry no tag */
     config.params.topology = s->topology;
-    if (s->silence_ms)
-        member_params_silence(&config.params, s->silence_ms, s->dark_ms);
+    if (s->silence_ms) {
+        member_params_late(&config.params, s->late_ms);
+        member_params_silence(&config.params, s->silence_ms, s->stopped_ms);
+    }
     config.params.edges = s->edges;
     config.params.edge_count = s->edge_count;
     struct helper_callbacks callbacks = queue_helper_callbacks(p);

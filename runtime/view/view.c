@@ -473,3 +473,30 @@ bool view_node_takes_part(const struct view *v, int node)
             return true;
     return false;
 }
+
+/* Would the job end with it? */
+static bool ends_job(const struct view *v, int node)
+{
+    if (!view_node_takes_part(v, node))
+        return false;
+    bool others = false;
+    for (int r = 0; r < v->ranks && !others; r++)
+        others = v->rank[r].state == RANK_RUNNING && v->rank[r].node != node;
+    return v->policy == VIEW_ABORT || (v->needs_all && !v->survives) ||
+           (!others && !(starts_again(v) && policy_spare(v) >= 0));
+}
+
+enum view_stake view_stake(const struct view *v, int node, unsigned used)
+{
+    if (!v->alive[node])
+        return STAKE_NONE;
+    if (ends_job(v, node))
+        return STAKE_JOB;
+    for (int group = 0; group < v->nodes * CLASSES; group++) {
+        const struct view_group *g = &v->group[group];
+        for (int i = 0; i < g->copies && used >> group_class(group) & 1; i++)
+            if (g->copy[i].node == node && g->copy[i].whole && view_whole_copies(g) == 1)
+                return STAKE_DATA;
+    }
+    return STAKE_NONE;
+}

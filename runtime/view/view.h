@@ -142,6 +142,9 @@ bool view_node_takes_part(const struct view *v, int node);
 bool view_event_doubts(const struct view_event *event, uint32_t rank, uint32_t incarnation);
 /* Does it end what the writer has on its way? That is so of all that put it in doubt. */
 bool view_event_fences(const struct view_event *event, uint32_t rank, uint32_t incarnation);
+/* What a node's death would cost. used: bit c, there are data of redundancy class c. */
+enum view_stake { STAKE_NONE, STAKE_DATA, STAKE_JOB };
+enum view_stake view_stake(const struct view *v, int node, unsigned used);
 /* Copies of the group that hold every completed write. */
 int view_whole_copies(const struct view_group *g);
 /* Is the node one of the group's copies? Its place in the list, or -1. */

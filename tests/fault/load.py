@@ -1,4 +1,4 @@
-"""load.py [--minutes M] [--load N] [--silence MS] [--dark MS]: no death where none dies. A job of four nodes and a spare communicates all the time on a
+"""load.py [--minutes M] [--load N] [--silence MS] [--stopped SECONDS]: no death where none dies. A job of four nodes and a spare communicates all the time on a
 machine whose processors N busy loops fight for. Fails if anybody is declared dead.
 
 What is printed tells how the machine did: the load, and how late a thread with real-time priority woke up at most, which is
@@ -47,10 +47,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--load", type=int, default=8)
-    parser.add_argument("--silence", help="keelrun's, as --dark")
-    parser.add_argument("--dark")
+    parser.add_argument("--silence", help="keelrun's, as --stopped")
+    parser.add_argument("--stopped")
     options = parser.parse_args()
-    limits = [word for name in ("silence", "dark") if vars(options)[name] for word in ("--" + name, vars(options)[name])]
+    limits = [word for name in ("silence", "stopped") if vars(options)[name] for word in ("--" + name, vars(options)[name])]
     busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(options.load)]
     meter = subprocess.Popen([sys.executable, "-c", METER], stdout=subprocess.PIPE)
     os.set_blocking(meter.stdout.fileno(), False)

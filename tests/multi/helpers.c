@@ -135,9 +135,7 @@ static enum member_evidence evidence; /* of the first verdict on the last victim
  * than that it is silent. Were they closed for all the silence of this verdict? */
 static bool closed_through(uint64_t verdict)
 {
-    struct member_params p;
-    member_params_default(&p, NODES, 0);
-    uint64_t silence = verdict - (dark_ms ? (uint64_t)dark_ms * MS : p.dark_ns);
+    uint64_t silence = verdict - (uint64_t)(dark_ms ? dark_ms : 250) * MS;
     return dying.fd < 0 || (dying.gone && dying.gone <= silence);
 }
 

@@ -133,8 +133,7 @@ void node_main(int node, int from)
         .job_id = 77, .host = host, .provider = "tcp", .incarnation = 100 + (uint32_t)node, .secret = secret};
     config.probe = wanted_probe();
     member_params_default(&config.params, NODES, node);
-    if (dark_ms)
-        member_params_silence(&config.params, 780, dark_ms);
+    member_params_silence(&config.params, dark_ms ? dark_ms : 250, 780);
     struct helper_callbacks callbacks = {&s, on_prepare, on_commit, on_settled, on_halt, on_report};
     struct note first = {.node = node, .kind = NOTE_BLOB};
     struct helper_blob blobs[NODES];

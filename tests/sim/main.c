@@ -61,22 +61,36 @@ static void kill_many(struct scenario *sc)
     }
 }
 
-/* One node is cut off, switched off or stopped for good: within 300 ms if dark_ns is 250; or its heartbeat stands still, or it gets no
- * processor any more: within a second. */
+/* One node's host is cut off, switched off or stands still for good: known 50 ms after the limit; or its agent alone is stopped, starved or
+ * hung while it is waited for: the same with that limit; or nobody waits: never, or its death would cost data: four limits. */
 static void silent_one(struct scenario *sc)
 {
     int v = fresh_victim(sc);
     static const int kinds[] = {ACT_POWER_OFF, ACT_FREEZE, ACT_CUT, ACT_HANG};
     int kind = kinds[upto(4)];
     struct action *a = add(sc, kind, v, 500 * MS + upto(100 * MS));
-    bool starved = kind == ACT_FREEZE && upto(2);
-    a->peer = kind != ACT_FREEZE || starved;
+    a->peer = kind == ACT_FREEZE ? (int)upto(FREEZES) : 1;
     a->duration = 1000 * SEC;
+    bool silent = kind != ACT_HANG && (kind != ACT_FREEZE || a->peer == FREEZE_HOST), costly = silent && !upto(3);
+    if (upto(4))
+        sc->waited = v;
+    if (costly)
+        sc->costly = v;
     if (sc->n == 2 && v == 0)
         sc->may_lose_quorum = true; /* of two the one with the lower id goes on */
-    bool dark = kind != ACT_HANG && !starved && sc->params.dark_ns < sc->params.limit_ns;
-    sc->commit_within = sc->may_lose_quorum ? 0 : dark ? 300 * MS : SEC;
     sc->submitters = 0;
+    sc->barriers = sc->n > 2 ? sc->barriers : 0;
+    if (sc->may_lose_quorum)
+        return;
+    if (!silent && sc->waited < 0) {
+        sc->quiet = sc->no_views = true;
+        sc->barriers = 0;
+        return;
+    }
+    int times = costly ? 4 : sc->n == 2 ? 2 : 1;
+    uint64_t limit = silent ? (uint64_t)times * sc->params.limit_ns : sc->params.stopped_ns;
+    sc->commit_not_before = limit - 2 * sc->params.period_ns;
+    sc->commit_within = limit + (silent ? 50 * MS : 200 * MS);
 }
 
 /* Less than half fall silent, others are killed meanwhile. */
@@ -103,8 +117,8 @@ static void freeze_short(struct scenario *sc)
 {
     for (int i = 0; i < 1 + (int)upto((uint64_t)at_most(sc->n, 5)); i++) {
         struct action *a = add(sc, ACT_FREEZE, (int)upto((uint64_t)sc->n), 300 * MS + upto(1500 * MS));
-        a->peer = (int)upto(2);
-        a->duration = 10 * MS + upto((a->peer ? sc->params.limit_ns : sc->params.dark_ns) / 2);
+        a->peer = (int)upto(FREEZES);
+        a->duration = 10 * MS + upto((a->peer ? sc->params.stopped_ns : sc->params.limit_ns) / 2);
     }
 }
 
@@ -208,6 +222,76 @@ static void lossy(struct scenario *sc)
         add(sc, ACT_KILL, fresh_victim(sc), 500 * MS);
 }
 
+static void with_defaults(struct scenario *sc)
+{
+    enum member_topology topology = sc->params.topology;
+    member_params_default(&sc->params, sc->n, 0);
+    sc->params.topology = topology;
+    sc->submitters = at_most(sc->submitters, 2);
+    sc->barriers = at_most((int)sc->barriers, 20);
+}
+
+/* Agents are stopped one after the other, and go on so: as a whole job is suspended and resumed, while it works. Everybody lives. */
+static void suspended(struct scenario *sc)
+{
+    uint64_t skew = 60 * MS + upto(940 * MS), length = SEC + upto(59 * SEC), jitter = skew / 2 + 1;
+    with_defaults(sc);
+    int stopped = at_most(sc->n, (int)(25 * SEC / (skew + jitter)));
+    for (int i = 0; i < stopped; i++) {
+        struct action *a = add(sc, ACT_FREEZE, i, SEC + (uint64_t)i * skew + upto(jitter));
+        a->peer = upto(2) ? FREEZE_AGENT : FREEZE_STARVED;
+        a->duration = length;
+    }
+    sc->quiet = true;
+    sc->end = 90 * SEC + length;
+}
+
+/* Hosts stand still for less than the limit, several at once: virtual machines that migrate. */
+static void pauses(struct scenario *sc)
+{
+    with_defaults(sc);
+    for (int i = 0; i < at_most(sc->n, 10); i++) {
+        uint64_t at = SEC + upto(3 * SEC);
+        for (int k = 0; k < 8; k++) { /* one pause is over for a while before the next one of the same node */
+            struct action *a = add(sc, ACT_FREEZE, i, at);
+            a->peer = FREEZE_HOST;
+            a->duration = 100 * MS + upto(2300 * MS);
+            at += a->duration + SEC + upto(6 * SEC);
+        }
+    }
+    sc->quiet = true;
+    sc->end = 90 * SEC;
+}
+
+/* Halves, or other parts, are cut for up to two seconds: everybody lives. */
+static void cut_short(struct scenario *sc)
+{
+    with_defaults(sc);
+    int group = 1 + (int)upto((uint64_t)at_most(sc->n - 1, 40)), start = (int)upto((uint64_t)sc->n);
+    for (int k = 0; k < 4; k++) {
+        uint64_t at = 4 * SEC + (uint64_t)k * 10 * SEC;
+        for (int i = 0; i < group; i++)
+            add(sc, ACT_CUT, (start + i) % sc->n, at)->peer = 1;
+        add(sc, ACT_HEAL, 0, at + 400 * MS + upto(1700 * MS));
+    }
+    sc->may_lose_quorum = true; /* all are tainted; but: */
+    sc->quiet = true;
+    sc->end = 60 * SEC;
+}
+
+/* A part is cut off for good: the smaller one ends, after it has said so a while before, and there is no second history. */
+static void split(struct scenario *sc)
+{
+    with_defaults(sc);
+    int group = 1 + (int)upto((uint64_t)at_most(sc->n - 1, 40)), start = (int)upto((uint64_t)sc->n);
+    uint64_t at = 4 * SEC + upto(SEC);
+    for (int i = 0; i < group; i++)
+        add(sc, ACT_CUT, (start + i) % sc->n, at)->peer = 1;
+    sc->may_lose_quorum = true;
+    sc->told_before = sc->params.limit_ns / 2;
+    sc->end = 40 * SEC;
+}
+
 static const struct {
     const char *name;
     void (*make)(struct scenario *sc);
@@ -215,18 +299,24 @@ static const struct {
     {"kill_one", kill_one},         {"kill_many", kill_many}, {"silent_one", silent_one}, {"silent_many", silent_many},
     {"freeze_short", freeze_short}, {"link_down", link_down}, {"link_told", link_told},   {"flapping", flapping},
     {"partition", partition},       {"lossy", lossy},         {"chaos", chaos},
+    {"suspended", suspended},       {"pauses", pauses},       {"cut_short", cut_short},   {"split", split},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 
 static void run(int which, int n, uint64_t seed, bool verbose, bool measure)
 {
     struct rng r;
-    struct scenario sc = {.name = scenarios[which].name, .n = n, .seed = seed, .verbose = verbose, .measure = measure};
+    struct scenario sc = {.name = scenarios[which].name,
+                          .n = n,
+                          .seed = seed,
+                          .waited = -1,
+                          .costly = -1,
+                          .verbose = verbose,
+                          .measure = measure};
     rng_seed(&r, seed * 31 + (uint64_t)which);
     random_source = &r;
     member_params_default(&sc.params, n, 0);
-    if (seed / 2 % 2)
-        member_params_silence(&sc.params, 780, 780);
+    member_params_silence(&sc.params, seed / 2 % 2 ? 780 : 250, 780); /* but where the patience itself is the matter */
     if (n > 2 && seed % 4 == 3)
         sc.params.topology = (enum member_topology)(1 + upto(3));
     sc.spares = n > 3 ? (int)upto(3) : 0;

@@ -110,6 +110,11 @@ static void on_halt(void *user, const char *reason)
     struct simnode *s = user;
     if (!s->tainted && !s->w->sc.may_lose_quorum)
         sim_fail(s->w, s->id, "halted though nothing is wrong with it: %s", reason);
+    if (s->w->sc.quiet)
+        sim_fail(s->w, s->id, "ended, and nothing was to end: %s", reason);
+    if (s->w->sc.told_before && strncmp(reason, "no quorum", 9) == 0 &&
+        (!s->cut_off_at || s->w->now < s->cut_off_at + s->w->sc.told_before))
+        sim_fail(s->w, s->id, "ended without having said in time that it is cut off: %s", reason);
     s->halted = true;
     world_exit(s->w, s);
 }
@@ -117,6 +122,8 @@ static void on_halt(void *user, const char *reason)
 static void on_report(void *user, const struct member_report *r)
 {
     struct simnode *s = user;
+    if (r->kind == MEMBER_REPORT_CUT_OFF)
+        s->cut_off_at = r->now_ns;
     s->link_words += r->kind == MEMBER_REPORT_LINK_BROKEN || r->kind == MEMBER_REPORT_LINK_OK;
     if (s->w->sc.verbose)
         printf("%10.3f  node %d: %s node %d epoch %llu evidence %s: %s\n", (double)(s->w->now - SEC) / MS, s->id,
@@ -173,6 +180,10 @@ size_t node_init(struct world *w, int id)
     s->b = barrier_create(n, id, &bops);
     if (!s->m || !s->b)
         sim_fail(w, id, "could not be made");
+    if (w->sc.waited >= 0 && w->sc.waited != id)
+        member_waits(s->m, w->sc.waited, UINT64_MAX, w->now);
+    if (w->sc.costly >= 0)
+        member_stake(s->m, w->sc.costly, MEMBER_COSTLY, w->now);
     barrier_set_members(s->b, s->participants, w->now);
     s->ordered = calloc((size_t)(w->sc.submitters ? w->sc.submitters : 1), sizeof *s->ordered);
     s->tick_at = s->barrier_tick_at = UINT64_MAX;
@@ -212,7 +223,7 @@ void node_sync(struct simnode *s)
 
 static uint64_t heartbeat(const struct simnode *s)
 {
-    return (s->hung ? s->hang_since : s->w->now) / (s->w->sc.params.period_ns / 2);
+    return member_beat(s->m, (s->hung ? s->hang_since : s->w->now) / (s->w->sc.params.period_ns / 2));
 }
 
 static void submit(struct simnode *s)

@@ -152,7 +152,7 @@ void world_check_end(struct world *w)
                      (unsigned long long)w->n_history);
         for (int k = 0; k < w->sc.n; k++) {
             const struct simnode *o = &w->nodes[k];
-            bool runs = !o->dead && !(o->frozen && w->now < o->thaw_at);
+            bool runs = !o->dead && (w->sc.quiet || !(o->frozen && w->now < o->thaw_at));
             if (member_alive(s->m, k) != runs)
                 sim_fail(w, i, "has node %d %s its view, but it %s", k, runs ? "not in" : "in",
                          runs ? "runs" : "is gone");
@@ -166,6 +166,9 @@ void world_check_end(struct world *w)
     }
     if (w->sc.commit_within && w->last_commit > w->first_action + w->sc.commit_within)
         sim_fail(w, -1, "the last commit came %.1f ms after the first failure",
+                 (double)(w->last_commit - w->first_action) / MS);
+    if (w->sc.commit_not_before && w->n_history && w->last_commit < w->first_action + w->sc.commit_not_before)
+        sim_fail(w, -1, "the last commit came only %.1f ms after the first failure",
                  (double)(w->last_commit - w->first_action) / MS);
     if (w->sc.no_views && w->n_history > 0)
         sim_fail(w, -1, "%llu views changed", (unsigned long long)w->n_history);

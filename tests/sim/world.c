@@ -139,10 +139,11 @@ static void act(struct world *w, const struct action *a)
         if (!s->frozen && w->now > s->thaw_at + w->sc.params.late_ns) /* else it had hardly time to breathe */
             s->frozen_since = w->now;
         s->frozen = true;
-        s->starved = a->peer == 1;
+        s->how = a->peer;
         if (w->now + a->duration > s->thaw_at)
             s->thaw_at = w->now + a->duration;
-        if (s->thaw_at - s->frozen_since > (s->starved ? w->sc.params.limit_ns : w->sc.params.dark_ns) * 2 / 3)
+        if (s->thaw_at - s->frozen_since >
+            (s->how == FREEZE_HOST ? w->sc.params.limit_ns : w->sc.params.stopped_ns) / 3 * 2)
             s->tainted = true;
         break;
     case ACT_CUT: /* peer: side */
@@ -189,9 +190,10 @@ static void dispatch(struct world *w, struct event *e)
         act(w, &w->sc.actions[e->value]);
         return;
     }
-    if (e->kind == EV_PROBE && !s->dead && !s->off && world_path(w, e->from, e->node))
-        world_push(w, w->now + world_delay(w), EV_KERNEL, e->from, e->node)->value = /* also of one that is frozen */
-            s->frozen && w->now < s->thaw_at && !s->starved;
+    bool frozen = s->frozen && w->now < s->thaw_at;
+    if (e->kind == EV_PROBE && !s->dead && !s->off && world_path(w, e->from, e->node) &&
+        !(frozen && s->how == FREEZE_HOST))
+        world_push(w, w->now + world_delay(w), EV_KERNEL, e->from, e->node)->value = frozen && s->how == FREEZE_AGENT;
     if (s->frozen && w->now < s->thaw_at) { /* it waits in its socket, or its timer is overdue */
         struct event *later = world_push(w, s->thaw_at, e->kind, e->node, e->from);
         later->len = e->len;

@@ -44,9 +44,11 @@ struct action {
         ACT_LINK_MEND
     } kind;
     int node, peer;
-    uint64_t duration; /* freeze; with peer 1 for want of a processor, which its witness says */
+    uint64_t duration; /* freeze; peer: how */
 };
 
+/* The whole machine; the agent for want of a processor, or by a signal, as its witness says. */
+enum { FREEZE_HOST, FREEZE_STARVED, FREEZE_AGENT, FREEZES };
 enum { ACTIONS_MAX = 400, LINKS_MAX = 16 };
 struct scenario {
     const char *name;
@@ -58,6 +60,10 @@ struct scenario {
     int submitters;         /* nodes that submit events all the time */
     uint64_t barriers;      /* each participant goes through so many */
     uint64_t end;           /* last action and load are before; then time to settle */
+    int waited, costly;     /* all wait for this node all the time; its death would cost data; -1 */
+    bool quiet;             /* nobody is to be declared dead, nor to end */
+    uint64_t commit_not_before; /* after the first action */
+    uint64_t told_before;   /* who ends for want of others said so long before that it is cut off */
     bool may_lose_quorum;   /* everybody may halt */
     bool no_views;          /* none may change */
     bool links_told;        /* at the end everybody knows exactly the links that are down */
@@ -96,10 +102,12 @@ struct simnode {
     struct world *w;
     struct member *m;
     struct barrier *b;
-    bool dead, off, frozen, starved, hung, halted,
+    int how; /* frozen */
+    bool dead, off, frozen, hung, halted,
         tainted; /* tainted: frozen, cut, ...: others may rightly declare it dead */
     bool dead_known;
     int link_words;
+    uint64_t cut_off_at; /* said so, 0: not */
     int side; /* partition */
     uint64_t frozen_since, thaw_at, hang_since;
     uint64_t tick_at, barrier_tick_at;

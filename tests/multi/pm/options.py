@@ -248,13 +248,17 @@ def test_keelrun_secure_seals_every_data_connection():
         assert sum((b"KEELSEAL" in data) == sealed for data in begun) >= 2, (options, begun)
 
 
-def test_keelrun_silence_and_dark_are_numbers_that_fit():
+def test_keelrun_silence_and_stopped_are_numbers_that_fit():
     """What they do: tests/fault/failures.py."""
-    for words, said in ((["--silence", "99"], "--silence: 99 is not a number from 100 to 600000"),
-                        (["--dark", "x"], "--dark: x is not a number from 100 to 600000"),
-                        (["--silence", "500", "--dark", "501"], "--dark: 501 ms is more than the 500 ms of --silence")):
+    for words, said in ((["--silence", "199"], "--silence: 199 is not a number from 200 to 600000"),
+                        (["--dark", "x"], "--dark: x is not a number from 200 to 600000"),
+                        (["--stopped", "0"], "--stopped: 0 is neither a number from 1 to 86400 nor never"),
+                        (["--stopped", "soon"], "--stopped: soon is neither a number from 1 to 86400 nor never")):
         code, _, err = run([*words, "-n", "1", "true"])
         assert (code, err) == (2, "keelrun: %s\n" % said), (code, err)
+    code, _, err = run(["--dark", "500", "-n", "1", "true"])
+    assert (code, err) == (0, "keelrun: --dark is deprecated: --silence says when a node is dead whose host does not answer, "
+                           "--stopped when one is whose host does\n"), (code, err)
 
 
 def test_keelrun_topology_says_who_watches_whom():
@@ -365,7 +369,7 @@ def test_keelctl_host_asks_there():
 
 
 def test_keelctl_detect_shows_what_nodes_see_of_each_other():
-    with Job(["-n", "3", "--nodes", "3", "--silence", "20000", "--dark", "20000", "sleep", "10000"]) as job: # a doubt stays one for a while
+    with Job(["-n", "3", "--nodes", "3", "--silence", "20000", "sleep", "10000"]) as job: # a doubt stays one for a while
         job.wait_ranks(3)
         assert "watches" not in said("keelctl", "status", job.id())
 

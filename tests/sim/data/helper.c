@@ -355,7 +355,8 @@ bool helper_init(struct node *n)
     p.late_ns = 10 * MS;
     p.ping_ns = 2 * MS;
     p.limit_ns = 40 * MS;
-    p.dark_ns = 40 * MS;
+    p.stopped_ns = 40 * MS;
+    p.answer_ns = 40 * MS;
     p.startup_ns = 150 * MS;
     p.rto_ns = MS / 2;
     p.rto_max_ns = 10 * MS;

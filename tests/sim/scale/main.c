@@ -7,7 +7,7 @@
 #include "tests/sim/scale/scale.h"
 
 static struct plan plan = {.n = 1000, .seed = 1, .end = 2 * SEC, .at = 500 * MS};
-static int silence_ms, dark_ms, suspect_ms;
+static int silence_ms, stopped_ms, suspect_ms;
 static int least_declared;
 static double most_messages, known_within_ms, many_periods, longest, node_bytes;
 static bool kinds;
@@ -44,7 +44,7 @@ static bool parse_limits(int key, double x)
         silence_ms = (int)x;
         break;
     case 'd':
-        dark_ms = (int)x;
+        stopped_ms = (int)x;
         break;
     case 'u':
         suspect_ms = (int)x;
@@ -242,7 +242,7 @@ int main(int argc, char **argv)
         {"kinds", 'K', NULL, 0, "print how many messages of each kind there were", 2},
         {"trace", 'v', "NODE", 0, "print what it reports", 2},
         {"silence", 'q', "MS", 0, "as keelrun's", 3},
-        {"dark", 'd', "MS", 0, "as keelrun's", 3},
+        {"stopped", 'd', "MS", 0, "as keelrun's, but in milliseconds", 3},
         {"late", 'u', "MS", 0, "after which a read is late", 3},
         {0},
     };
@@ -252,10 +252,11 @@ int main(int argc, char **argv)
     if (argp_parse(&argp, argc, argv, 0, NULL, NULL))
         return 2;
     member_params_default(&plan.params, plan.n, 0);
-    if (silence_ms || dark_ms)
-        member_params_silence(&plan.params, silence_ms ? silence_ms : 780, dark_ms ? dark_ms : 250);
     if (suspect_ms)
-        plan.params.late_ns = (uint64_t)suspect_ms * MS;
+        member_params_late(&plan.params, suspect_ms);
+    if (silence_ms || stopped_ms)
+        member_params_silence(&plan.params, silence_ms ? silence_ms : SILENCE_DEFAULT_MS,
+                              stopped_ms ? stopped_ms : STOPPED_DEFAULT_MS);
     if (many_periods > 0)
         return run_many() ? 0 : 1;
     return run(&o) && tell(&o) ? 0 : 1;

@@ -251,6 +251,8 @@ static void fail_all(void)
         else
             s->thaw_at = k < frozen ? UINT64_MAX : w.now + w.p.starve_ns;
         s->stopped = k >= off && k < frozen;
+        if (s->stopped) /* somebody waits for it, or nobody would mind */
+            member_waits(w.nodes[(s->id + w.p.n - 1) % w.p.n].m, s->id, UINT64_MAX, w.now);
     }
     w.out->failed = frozen;
     for (int i = 0; i < w.p.submitted; i++) {

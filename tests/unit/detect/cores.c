@@ -281,6 +281,7 @@ bool cores_start(int n, void (*with)(struct member_params *p))
                                  on_prepare, on_commit, on_settled, on_halt,  on_report};
         c->id = i;
         member_params_default(&p, n, i);
+        member_params_silence(&p, 250, 780);
         if (with)
             with(&p);
         cores.running = c;

@@ -26,6 +26,8 @@ struct fake {
     uint64_t answered[NODES_MAX]; /* to what was asked at */
     int links_changed;
     bool doomed[NODES_MAX]; /* told that it is believed dead */
+    struct member_doubt patience; /* with node 3 */
+    int cut_off, in_touch;
 };
 static struct fake fakes[NODES_MAX];
 static struct {
@@ -113,6 +115,10 @@ static void on_report(void *user, const struct member_report *r)
     if (r->kind == MEMBER_REPORT_ANSWERED)
         f->answered[r->node] = r->asked_ns;
     f->links_changed += r->kind == MEMBER_REPORT_LINKS;
+    if (r->kind == MEMBER_REPORT_PATIENCE && r->node == 3)
+        f->patience = r->doubt;
+    f->cut_off += r->kind == MEMBER_REPORT_CUT_OFF;
+    f->in_touch += r->kind == MEMBER_REPORT_IN_TOUCH;
     if (r->kind == MEMBER_REPORT_VERDICT)
         f->doomed[r->node] = true;
 }
@@ -134,8 +140,7 @@ static int set_up(void **state)
         struct member_params p;
         member_params_default(&p, nodes, i);
         p.seed = seed;
-        if (dark_ms)
-            member_params_silence(&p, 780, dark_ms);
+        member_params_silence(&p, dark_ms ? dark_ms : 250, 780);
         struct member_ops ops = {&fakes[i],  on_send,   on_read,    on_watch, on_probe,
                                  on_prepare, on_commit, on_settled, on_halt,  on_report};
         fakes[i].id = i;
@@ -354,8 +359,8 @@ static void test_member_parameters_out_of_range_are_refused(void **state)
     bad[12].voters = 0;
     bad[13].period_ns = 0;
     bad[14].late_ns = p.period_ns;
-    bad[15].dark_ns = p.late_ns;
-    bad[16].dark_ns = p.limit_ns + 1;
+    bad[15].stopped_ns = p.late_ns;
+    bad[16].answer_ns = p.late_ns - 1;
     bad[17].ping_ns = 0;
     bad[18].rto_ns = 0;
     bad[19].rto_max_ns = p.rto_ns - 1;
@@ -452,16 +457,31 @@ static void test_member_host_that_does_not_answer_is_dead_sooner(void **state)
     }
 }
 
-/* Its witness says that it does not wait for a processor. Not at once: who is stopped for a moment goes on. */
-static void test_member_agent_that_was_stopped_is_dead_sooner(void **state)
+/* Its witness says that it does not wait for a processor. */
+static void test_member_agent_that_was_stopped_lives_until_it_is_waited_for(void **state)
 {
     (void)state;
     pass(500 * MS);
     cut[3] = kernel[3] = stopped[3] = true;
-    pass(180 * MS);
-    for (int i = 0; i < 3; i++)
+    pass(5000 * MS);
+    for (int i = 0; i < 3; i++) {
+        struct member_doubt doubt;
         assert_int_equal(fakes[i].commits, 0);
-    pass(100 * MS);
+        if (i == 0) /* does not watch it */
+            continue;
+        assert_true(member_doubt(fakes[i].m, 3, &doubt));
+        assert_int_equal(doubt.how, MEMBER_IS_STOPPED);
+        assert_true(doubt.limit_ns == MEMBER_NEVER);
+        assert_false(doubt.waited_for);
+        assert_int_equal(fakes[i].patience.how, MEMBER_IS_STOPPED);
+    }
+    member_waits(fakes[0].m, 3, now + 600 * MS, now); /* that one waits no more in time */
+    pass(2000 * MS);
+    assert_int_equal(fakes[0].commits, 0);
+    member_waits(fakes[0].m, 3, UINT64_MAX, now);
+    pass(700 * MS);
+    assert_int_equal(fakes[0].commits, 0); /* not long enough: the time before does not count */
+    pass(200 * MS);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(fakes[i].commits, 1);
         assert_int_equal(fakes[i].last.b, MEMBER_HUNG);
@@ -474,6 +494,7 @@ static void test_member_agent_that_was_stopped_and_waits_for_a_processor_now(voi
 {
     (void)state;
     pass(500 * MS);
+    member_waits(fakes[1].m, 3, UINT64_MAX, now);
     cut[3] = kernel[3] = stopped[3] = true;
     pass(200 * MS);
     for (int i = 0; i < 3; i++) {
@@ -512,6 +533,7 @@ static void test_member_host_that_answers_has_the_longer_limit(void **state)
 {
     (void)state;
     pass(500 * MS);
+    member_waits(fakes[1].m, 3, UINT64_MAX, now);
     cut[3] = kernel[3] = true;
     pass(650 * MS);
     for (int i = 0; i < 3; i++)
@@ -529,6 +551,7 @@ static void test_member_host_that_answers_somebody_has_the_longer_limit(void **s
         tear_down(state);
         set_up(state);
         pass(500 * MS);
+        member_waits(fakes[1].m, 3, UINT64_MAX, now);
         cut[3] = kernel[3] = true;
         for (int i = 0; i < 3; i++)
             deaf[i] = i != hears;
@@ -539,6 +562,123 @@ static void test_member_host_that_answers_somebody_has_the_longer_limit(void **s
         for (int i = 0; i < 3; i++)
             assert_int_equal(fakes[i].commits, 1);
     }
+}
+
+/* The agreement waits for it like an operation: nothing else could be ordered. */
+static void test_member_stopped_node_that_an_event_waits_for(void **state)
+{
+    (void)state;
+    struct member_event e = {.type = MEMBER_EVENT_FIRST, .a = 42};
+    for (int victim = 0; victim < 4; victim += 3) { /* the coordinator, and another one */
+        tear_down(state);
+        set_up(state);
+        pass(500 * MS);
+        cut[victim] = kernel[victim] = stopped[victim] = true;
+        pass(3000 * MS);
+        assert_int_equal(fakes[1].commits, 0);
+        member_submit(fakes[1].m, &e, now);
+        pass(700 * MS);
+        assert_int_equal(fakes[1].commits, 0);
+        pass(400 * MS);
+        for (int i = 0; i < 4; i++)
+            assert_true(i == victim || (fakes[i].commits > 0 && !member_alive(fakes[i].m, victim)));
+    }
+}
+
+static void expect_silent_death(uint64_t not_before, uint64_t by)
+{
+    pass(not_before);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fakes[i].commits, 0);
+    pass(by - not_before);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fakes[i].commits, 1);
+}
+
+static void test_member_silent_node_that_data_would_be_lost_with_has_four_limits(void **state)
+{
+    for (int stake = MEMBER_COSTLY; stake <= MEMBER_FATAL; stake++) {
+        tear_down(state);
+        set_up(state);
+        pass(500 * MS);
+        for (int i = 0; i < 4; i++)
+            member_stake(fakes[i].m, 3, (enum member_stake)stake, now);
+        cut[3] = true;
+        expect_silent_death(920 * MS, 1100 * MS);
+        assert_int_equal(fakes[1].patience.why, stake == MEMBER_FATAL ? MEMBER_WHY_JOB : MEMBER_WHY_DATA);
+        assert_int_equal(fakes[1].patience.how, MEMBER_IS_SILENT);
+        assert_int_equal(fakes[1].patience.limit_ns, 4 * 250 * MS);
+        tear_down(state);
+        set_up(state);
+        pass(500 * MS);
+        for (int i = 0; i < 4; i++) { /* and no more, when there is another copy */
+            member_stake(fakes[i].m, 3, (enum member_stake)stake, now);
+            member_stake(fakes[i].m, 3, MEMBER_CHEAP, now);
+        }
+        cut[3] = true;
+        expect_silent_death(180 * MS, 280 * MS);
+    }
+}
+
+/* Two of four are silent: those who hear no more than half may be those who are cut off. */
+static void test_member_side_that_may_be_the_smaller_one_waits_two_limits(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    cut[2] = cut[3] = true;
+    pass(430 * MS);
+    assert_int_equal(fakes[0].commits + fakes[1].commits, 0);
+    assert_int_equal(fakes[1].patience.why, MEMBER_WHY_SIDE);
+    pass(200 * MS);
+    assert_false(member_alive(fakes[0].m, 2));
+    assert_false(member_alive(fakes[1].m, 3));
+    assert_int_equal(fakes[0].cut_off, 0); /* half with the lowest id */
+    pass(3000 * MS);
+    for (int i = 2; i < 4; i++) {
+        assert_true(fakes[i].cut_off > 0);
+        assert_true(fakes[i].halted);
+    }
+}
+
+/* Who was late itself a moment ago is patient for a while, and less so with the time. */
+static void test_member_late_judge_judges_less(void **state)
+{
+    (void)state;
+    for (int passed = 0; passed < 2; passed++) {
+        tear_down(state);
+        set_up(state);
+        pass(500 * MS);
+        now += 200 * MS; /* nobody ran: the same for all */
+        pass(passed ? 60000 * MS : 200 * MS);
+        cut[3] = true;
+        if (passed)
+            expect_silent_death(180 * MS, 280 * MS);
+        else
+            expect_silent_death(430 * MS, 800 * MS);
+    }
+}
+
+/* It has said that it is late at times: its heartbeat's word has it. */
+static void test_member_that_says_that_it_is_late_has_more_time(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    member_heartbeat(fakes[1].m, 3, now | 10ull << MEMBER_BEAT_BITS, now); /* 100 ms */
+    member_heartbeat(fakes[2].m, 3, now | 10ull << MEMBER_BEAT_BITS, now);
+    cut[3] = true;
+    expect_silent_death(430 * MS, 560 * MS);
+}
+
+/* A vote from before its voter fell silent is none. */
+static void test_member_host_that_falls_silent_after_its_agent(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    cut[3] = kernel[3] = stopped[3] = true;
+    pass(2000 * MS);
+    kernel[3] = false;
+    expect_silent_death(200 * MS, 400 * MS);
+    assert_int_equal(fakes[0].last.b, MEMBER_SILENT);
 }
 
 static void test_member_coordinator_dies_before_anybody_accepted(void **state)
@@ -721,7 +861,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_member_silent_node_is_dead_after_the_limit_not_before, set_up_patient,
                                         tear_down),
         TEST(test_member_host_that_does_not_answer_is_dead_sooner),
-        TEST(test_member_agent_that_was_stopped_is_dead_sooner),
+        TEST(test_member_stopped_node_that_an_event_waits_for),
+        TEST(test_member_silent_node_that_data_would_be_lost_with_has_four_limits),
+        TEST(test_member_side_that_may_be_the_smaller_one_waits_two_limits),
+        TEST(test_member_late_judge_judges_less),
+        TEST(test_member_that_says_that_it_is_late_has_more_time),
+        TEST(test_member_host_that_falls_silent_after_its_agent),
+        TEST(test_member_agent_that_was_stopped_lives_until_it_is_waited_for),
         TEST(test_member_node_that_most_others_reach_lives),
         TEST(test_member_agent_that_was_stopped_and_waits_for_a_processor_now),
         TEST(test_member_host_that_answers_has_the_longer_limit),

@@ -83,6 +83,7 @@ static int set_up(void **state)
     for (int i = 0; i < N; i++) {
         struct member_params p;
         member_params_default(&p, N, i);
+        member_params_silence(&p, 250, 780);
         struct member_ops ops = {&fakes[i],  on_send,   on_read,    on_watch, on_probe,
                                  on_prepare, on_commit, on_settled, on_halt,  NULL};
         fakes[i].id = i;

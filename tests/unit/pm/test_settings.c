@@ -25,7 +25,8 @@ static const struct job_settings all = {.nodes = 3,
                                         .edge_count = 4,
                                         .copies = {COPIES_AT_NEXT, 2, true, domain},
                                         .silence_ms = 900,
-                                        .dark_ms = 300,
+                                        .stopped_ms = 300,
+                                        .late_ms = 160,
                                         .range = {0x400000000, 0x800000000}};
 
 static void test_settings_arrive_as_they_were(void **state)
@@ -51,7 +52,8 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_true(got.copies.hosts_told);
     assert_memory_equal(got.copies.domain, domain, sizeof domain);
     assert_int_equal(got.silence_ms, 900);
-    assert_int_equal(got.dark_ms, 300);
+    assert_int_equal(got.stopped_ms, 300);
+    assert_int_equal(got.late_ms, 160);
     assert_int_equal(got.range.base, 0x400000000);
     assert_int_equal(got.range.bytes, 0x800000000);
     /* and what is written of them is the same again: no member is left out above */
@@ -96,8 +98,8 @@ static void test_settings_are_in_range(void **state)
         int value;
     } bad[] = {{"nodes", 0},       {"nodes", 1 << 30}, {"spares", -1},      {"ranks", 0},
                {"ranks", 1 << 30}, {"on_failure", 3},  {"on_failure", -1},  {"probe", 3},
-               {"topology", 5},    {"silence", 99},    {"silence", 600001}, {"dark", 901} /* more than silence */,
-               {"dark", 99},       {"provider", 3},    {"copies_at", 2},    {"copies_at", -1}};
+               {"topology", 5},    {"silence", 199},   {"silence", 600001}, {"stopped", -1},
+               {"late", 0},        {"provider", 3},    {"copies_at", 2},    {"copies_at", -1}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         json_t *object = settings_encode(&all);
         json_object_set_new(object, bad[i].key, json_integer(bad[i].value));
