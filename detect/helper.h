@@ -72,8 +72,8 @@ void helper_prepared(struct helper *h, uint64_t proposal, uint64_t value);
 void helper_check(struct helper *h, int node);
 void helper_stake(struct helper *h, int node, enum member_stake stake);
 void helper_waits(struct helper *h, int node, uint64_t until); /* as member_waits */
-void helper_broken(struct helper *h, int node);  /* a connection to node broke elsewhere in the runtime */
-void helper_refused(struct helper *h, int node); /* a connection was refused by node's kernel */
+void helper_broken(struct helper *h, int node);                /* a connection to node broke elsewhere in the runtime */
+void helper_refused(struct helper *h, int node);               /* a connection was refused by node's kernel */
 /* What the core knew at most STATUS_NS (helper.c) ago, and the last of what it said about others. */
 enum { HELPER_SAID_MAX = 16 };
 struct helper_status {

@@ -118,8 +118,8 @@ void member_destroy(struct member *m)
         free(m->log[i]);
     free(m->log);
     free(m->log_out);
-    struct idset *sets[] = {&m->gone, &m->dead, &m->positive, &m->seen, &m->contact.heard, &m->contact.hosts,
-                            &m->round.out, &m->costly, &m->fatal};
+    struct idset *sets[] = {&m->gone,          &m->dead,      &m->positive, &m->seen, &m->contact.heard,
+                            &m->contact.hosts, &m->round.out, &m->costly,   &m->fatal};
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
         idset_free(sets[i]);
     free(m->round.left);
@@ -261,9 +261,9 @@ void member_put(struct member *m, struct idset *set, int node)
 
 const char *member_report_name(enum member_report_kind kind)
 {
-    static const char *const names[] = {"suspect", "cleared", "verdict", "link_broken", "link_ok", "prepare",
-                                        "view",    "settled", "halt",    "patience",    "cut_off", "in_touch",
-                                        "answered", "links",  "agent"};
+    static const char *const names[] = {"suspect", "cleared",  "verdict",  "link_broken", "link_ok",
+                                        "prepare", "view",     "settled",  "halt",        "patience",
+                                        "cut_off", "in_touch", "answered", "links",       "agent"};
     return names[kind];
 }
 

@@ -48,10 +48,10 @@ struct member_event {
 };
 
 enum member_evidence {
-    MEMBER_ALIVE,   /* no evidence of death */
-    MEMBER_REFUSED, /* positive: the peer's kernel says that nobody listens there; the agent is gone for certain */
-    MEMBER_SILENT, /* neither it nor its host answered anything for the limit; a majority of voters agrees */
-    MEMBER_HUNG,   /* its host answers and its agent does not, and somebody has waited for it for stopped_ns */
+    MEMBER_ALIVE,       /* no evidence of death */
+    MEMBER_REFUSED,     /* positive: the peer's kernel says that nobody listens there; the agent is gone for certain */
+    MEMBER_SILENT,      /* neither it nor its host answered anything for the limit; a majority of voters agrees */
+    MEMBER_HUNG,        /* its host answers and its agent does not, and somebody has waited for it for stopped_ns */
     MEMBER_UNREACHABLE, /* some reach it, but a majority of voters could not for twice the limit */
 };
 
@@ -74,8 +74,10 @@ struct member_params {
     uint64_t period_ns; /* between heartbeat reads of one node */
     uint64_t late_ns;   /* a read or ping unanswered for so long raises a suspicion */
     uint64_t ping_ns;   /* between pings of a suspect */
-    uint64_t limit_ns;  /* silence of a node and its host, from the last sign of either to the verdict; at the least: patience.c */
-    uint64_t stopped_ns; /* where its host answers: from when somebody waits for it to the verdict; MEMBER_NEVER: there is none */
+    uint64_t
+        limit_ns; /* silence of a node and its host, from the last sign of either to the verdict; at the least: patience.c */
+    uint64_t
+        stopped_ns; /* where its host answers: from when somebody waits for it to the verdict; MEMBER_NEVER: there is none */
     uint64_t answer_ns;  /* within which who runs and is reached has answered: what is no verdict is measured by it */
     uint64_t startup_ns; /* agents start one after the other: who was never heard of is not silent before */
     uint64_t rto_ns;     /* first retransmission; doubles up to rto_max_ns */
@@ -122,7 +124,7 @@ enum member_report_kind {
     MEMBER_REPORT_SETTLED, /* epoch committed by all */
     MEMBER_REPORT_HALT,    /* this member ends: text = reason */
     MEMBER_REPORT_PATIENCE, /* the suspect has been silent for a while: doubt says how it is, and for how long it is waited for */
-    MEMBER_REPORT_CUT_OFF,  /* this member hears too few of the others, and ends if that stays so: limit_ns from now at the latest */
+    MEMBER_REPORT_CUT_OFF, /* this member hears too few of the others, and ends if that stays so: limit_ns from now at the latest */
     MEMBER_REPORT_IN_TOUCH, /* that is over */
     /* not for the log */
     MEMBER_REPORT_ANSWERED, /* node answered what was sent at asked_ns, after a member_check */
@@ -136,8 +138,8 @@ struct member_report {
     uint64_t epoch; /* the last committed one, or the one meant */
     uint64_t now_ns;
     uint64_t asked_ns;
-    const char *text;               /* static storage */
-    struct member_doubt doubt;      /* MEMBER_REPORT_PATIENCE */
+    const char *text;          /* static storage */
+    struct member_doubt doubt; /* MEMBER_REPORT_PATIENCE */
     uint64_t limit_ns;
 };
 const char *member_report_name(enum member_report_kind kind);

@@ -235,7 +235,7 @@ struct member {
     struct detour detours[DETOURS];
     int next_detour;
     struct contact_check contact;
-    bool cut_told; /* that we hear too few */
+    bool cut_told;                        /* that we hear too few */
     uint64_t refused_since, refused_last; /* verdicts not passed, because no quorum would be left */
     uint64_t contact_at;                  /* outer time of the last sign of life of anybody */
     bool absent;                          /* there was none for nearly a limit: the others may have left us out */
@@ -347,10 +347,11 @@ bool vote_is_dark(const struct member *m, const struct target *tg);
 
 /* patience.c */
 uint64_t patience_silent(const struct member *m, const struct target *tg, enum member_why *why);
-uint64_t patience_most(const struct member *m); /* for anybody */
+uint64_t patience_most(const struct member *m);  /* for anybody */
 uint64_t patience_alone(const struct member *m); /* who hears too few ends so much later than it would have decided */
 uint64_t patience_waited_since(const struct member *m, int node); /* NEVER: nobody waits for it */
-bool patience_is_over(const struct member *m, const struct target *tg, uint64_t sign); /* its host answers, it does not */
+bool patience_is_over(const struct member *m, const struct target *tg,
+                      uint64_t sign);              /* its host answers, it does not */
 void patience_late(struct member *m, uint64_t by); /* we were */
 void patience_want(struct member *m, const struct target *tg, uint64_t sign);
 bool patience_hears_most(const struct member *m); /* it was made sure of just now */

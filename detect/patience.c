@@ -16,8 +16,8 @@
 #include "detect/member_internal.h"
 
 enum { STAKE_TIMES = 4, SIDE_TIMES = 2, LATE_TIMES = 4 };
-#define LATE_UNIT_NS (10ull * 1000 * 1000)        /* of what is published, in a byte */
-#define LATE_HALF_NS (8ull * 1000 * 1000 * 1000)  /* after which half of it counts */
+#define LATE_UNIT_NS (10ull * 1000 * 1000)       /* of what is published, in a byte */
+#define LATE_HALF_NS (8ull * 1000 * 1000 * 1000) /* after which half of it counts */
 #define TOLD_AFTER_NS (1000ull * 1000 * 1000)
 
 /* ------------------------------------------------------------------------------------------------ lateness */
@@ -228,7 +228,9 @@ uint64_t patience_deadline(const struct member *m)
 
 static int stake_times(const struct member *m, int node, enum member_why *why)
 {
-    *why = idset_has(&m->fatal, node) ? MEMBER_WHY_JOB : idset_has(&m->costly, node) ? MEMBER_WHY_DATA : MEMBER_WHY_NONE;
+    *why = idset_has(&m->fatal, node)    ? MEMBER_WHY_JOB
+           : idset_has(&m->costly, node) ? MEMBER_WHY_DATA
+                                         : MEMBER_WHY_NONE;
     return *why ? STAKE_TIMES : 1;
 }
 
@@ -262,7 +264,8 @@ bool member_doubt(const struct member *m, int node, struct member_doubt *out)
 {
     const struct target *tg = NULL;
     for (int i = 0; i < m->n_targets && !tg; i++)
-        if (m->targets[i].node == node && (m->targets[i].state == TARGET_SUSPECT || m->targets[i].state == TARGET_DETOUR))
+        if (m->targets[i].node == node &&
+            (m->targets[i].state == TARGET_SUSPECT || m->targets[i].state == TARGET_DETOUR))
             tg = &m->targets[i];
     if (!tg)
         return false;

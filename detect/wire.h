@@ -73,7 +73,7 @@ struct death {
 struct wire_msg {
     enum wire_type type;
     unsigned flags;
-    int hops; /* 1: came through another member */
+    int hops;      /* 1: came through another member */
     unsigned late; /* how late the sender was of late: patience.c */
     int src, dst;
     uint64_t epoch, settled;

@@ -196,9 +196,7 @@ static error_t parse_watching(struct parsing *p, int key, const char *arg)
         return 0;
     case KEY_STOPPED:
         p->stopped = true;
-        p->o->job.stopped_ms = strcmp(arg, "never") == 0
-                                   ? STOPPED_NEVER_MS
-                                   : 1000 * stopped_seconds(arg);
+        p->o->job.stopped_ms = strcmp(arg, "never") == 0 ? STOPPED_NEVER_MS : 1000 * stopped_seconds(arg);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

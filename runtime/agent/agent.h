@@ -169,7 +169,7 @@ struct agent {
     uint8_t *stake;         /* [members] enum view_stake, as it was told */
     uint64_t staked_epoch;
     unsigned staked_classes; /* what these follow from */
-    bool *node_doomed;      /* [members] believed dead here: it will be declared, or this node ends */
+    bool *node_doomed;       /* [members] believed dead here: it will be declared, or this node ends */
     struct waiter *waiters, **waiters_tail;
     struct relay *relays, **relays_tail; /* agent/chain.c */
     bool relays_due;                     /* some relay_due is set */

@@ -483,7 +483,7 @@ static bool ends_job(const struct view *v, int node)
     for (int r = 0; r < v->ranks && !others; r++)
         others = v->rank[r].state == RANK_RUNNING && v->rank[r].node != node;
     return v->policy == VIEW_ABORT || (v->needs_all && !v->survives) ||
-           (!others && !(starts_again(v) && policy_spare(v) >= 0));
+           (!others && !(starts_again(v) && policy_spare(v, node) >= 0));
 }
 
 enum view_stake view_stake(const struct view *v, int node, unsigned used)

@@ -296,10 +296,21 @@ static const struct {
     const char *name;
     void (*make)(struct scenario *sc);
 } scenarios[] = {
-    {"kill_one", kill_one},         {"kill_many", kill_many}, {"silent_one", silent_one}, {"silent_many", silent_many},
-    {"freeze_short", freeze_short}, {"link_down", link_down}, {"link_told", link_told},   {"flapping", flapping},
-    {"partition", partition},       {"lossy", lossy},         {"chaos", chaos},
-    {"suspended", suspended},       {"pauses", pauses},       {"cut_short", cut_short},   {"split", split},
+    {"kill_one", kill_one},
+    {"kill_many", kill_many},
+    {"silent_one", silent_one},
+    {"silent_many", silent_many},
+    {"freeze_short", freeze_short},
+    {"link_down", link_down},
+    {"link_told", link_told},
+    {"flapping", flapping},
+    {"partition", partition},
+    {"lossy", lossy},
+    {"chaos", chaos},
+    {"suspended", suspended},
+    {"pauses", pauses},
+    {"cut_short", cut_short},
+    {"split", split},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 

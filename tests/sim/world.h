@@ -57,18 +57,18 @@ struct scenario {
     struct net net;
     struct action actions[ACTIONS_MAX];
     int n_actions;
-    int submitters;         /* nodes that submit events all the time */
-    uint64_t barriers;      /* each participant goes through so many */
-    uint64_t end;           /* last action and load are before; then time to settle */
-    int waited, costly;     /* all wait for this node all the time; its death would cost data; -1 */
-    bool quiet;             /* nobody is to be declared dead, nor to end */
+    int submitters;             /* nodes that submit events all the time */
+    uint64_t barriers;          /* each participant goes through so many */
+    uint64_t end;               /* last action and load are before; then time to settle */
+    int waited, costly;         /* all wait for this node all the time; its death would cost data; -1 */
+    bool quiet;                 /* nobody is to be declared dead, nor to end */
     uint64_t commit_not_before; /* after the first action */
-    uint64_t told_before;   /* who ends for want of others said so long before that it is cut off */
-    bool may_lose_quorum;   /* everybody may halt */
-    bool no_views;          /* none may change */
-    bool links_told;        /* at the end everybody knows exactly the links that are down */
-    int link_words;         /* at most so many reports of links at each node (0: not checked) */
-    uint64_t commit_within; /* of the first action, on every running node (0: not checked) */
+    uint64_t told_before;       /* who ends for want of others said so long before that it is cut off */
+    bool may_lose_quorum;       /* everybody may halt */
+    bool no_views;              /* none may change */
+    bool links_told;            /* at the end everybody knows exactly the links that are down */
+    int link_words;             /* at most so many reports of links at each node (0: not checked) */
+    uint64_t commit_within;     /* of the first action, on every running node (0: not checked) */
     struct member_params params;
     bool verbose, measure; /* measure: one line of figures at the end */
 };
@@ -102,13 +102,12 @@ struct simnode {
     struct world *w;
     struct member *m;
     struct barrier *b;
-    int how; /* frozen */
-    bool dead, off, frozen, hung, halted,
-        tainted; /* tainted: frozen, cut, ...: others may rightly declare it dead */
+    int how;                                       /* frozen */
+    bool dead, off, frozen, hung, halted, tainted; /* tainted: frozen, cut, ...: others may rightly declare it dead */
     bool dead_known;
     int link_words;
     uint64_t cut_off_at; /* said so, 0: not */
-    int side; /* partition */
+    int side;            /* partition */
     uint64_t frozen_since, thaw_at, hang_since;
     uint64_t tick_at, barrier_tick_at;
     uint64_t entered;   /* barriers entered */

@@ -25,7 +25,7 @@ struct fake {
     int probes[NODES_MAX], reads[NODES_MAX];
     uint64_t answered[NODES_MAX]; /* to what was asked at */
     int links_changed;
-    bool doomed[NODES_MAX]; /* told that it is believed dead */
+    bool doomed[NODES_MAX];       /* told that it is believed dead */
     struct member_doubt patience; /* with node 3 */
     int cut_off, in_touch;
 };

@@ -13,8 +13,13 @@ static void test_plane_start_names_the_node_that_it_cannot_read(void **state)
 {
     (void)state;
     int where[] = {0, 1};
-    const struct job_settings settings = {
-        .nodes = 2, .ranks = 2, .rank_node = where, .probe = PROBE_OFI, .silence_ms = 600000, .stopped_ms = 600000, .late_ms = 150};
+    const struct job_settings settings = {.nodes = 2,
+                                          .ranks = 2,
+                                          .rank_node = where,
+                                          .probe = PROBE_OFI,
+                                          .silence_ms = 600000,
+                                          .stopped_ms = 600000,
+                                          .late_ms = 150};
     static const uint8_t secret[32] = {1};
     const struct plane_config config = {.job_id = 7, .host = "127.0.0.1", .settings = &settings, .secret = secret};
     const struct plane_callbacks callbacks = {0};

@@ -72,7 +72,8 @@ static void test_stream_end_of_a_connection_that_a_forks_child_holds(void **stat
     tp_ep_destroy(a_ep);
     record_free(world_await(&w, &b, TP_CLOSED, b_ep));
     tp_ep_destroy(b_ep);
-    struct pollfd sets[] = {{.fd = a.tp->table->wait_fd(a.tp), .events = POLLIN}, {.fd = b.tp->table->wait_fd(b.tp), .events = POLLIN}};
+    struct pollfd sets[] = {{.fd = a.tp->table->wait_fd(a.tp), .events = POLLIN},
+                            {.fd = b.tp->table->wait_fd(b.tp), .events = POLLIN}};
     assert_int_equal(poll(sets, 2, 20), 0);
     peer_close(&w, &a);
     peer_close(&w, &b);
