@@ -20,12 +20,13 @@ enum {
     PROOF_MS = 1000, /* for a connection to prove that it belongs to the job */
     STRANGERS_MAX =
         64, /* connections without proof at a time, and one for each node that is awaited; of more some are dropped at once */
-    ENDING_MS = 6000,  /* from the decision to the last node's MSG_OVER; then force */
-    AGAIN_MS = 500,    /* between looks at nodes whose rest is waited for */
-    FORCE_MS = 1500,   /* from force to giving up on a node */
-    CLOSING_MS = 2000, /* for the mpiexec instances to end by themselves */
-    DOUBT_MS = 1000,   /* between pings while the loss of a node is unexplained */
-    DOUBT_PINGS = 10,  /* without an answer from anybody: nothing is left to wait for */
+    ENDING_MS = 6000,       /* from the decision to the last node's MSG_OVER; then force */
+    AGAIN_MS = 500,         /* between looks at nodes whose rest is waited for */
+    FORCE_MS = 1500,        /* from force to giving up on a node */
+    CLOSING_MS = 2000,      /* for the mpiexec instances to end by themselves */
+    DOUBT_MS = 1000,        /* between pings while the loss of a node is unexplained */
+    DOUBT_PINGS = 10,       /* without an answer from anybody: nothing is left to wait for */
+    OUT_OF_REACH_MS = 3000, /* is told: see job_link.c */
 };
 
 struct peer {
@@ -318,6 +319,68 @@ static void end_if_all_gone(struct job *j)
  * do so for ever: a node that halted for want of a quorum leaves behind just those that are frozen. Pings are counted,
  * not time: who was suspended together with the whole job finds one timer run out, not ten. And only those that the node's kernel has
  * acknowledged: a node that is out of reach from here may be well. */
+
+/* Who would know what became of the job: how many are left, all of them out of reach, and for how long. */
+struct remote {
+    int node, count; /* the last of them; 0: there is none, or one is in reach */
+    uint64_t cut_ms;
+};
+
+static struct remote all_remote(const struct job *j)
+{
+    struct remote r = {.node = -1, .cut_ms = UINT64_MAX};
+    uint64_t now = uv_now(&j->loop);
+    for (int i = 0; i < j->total; i++) {
+        const struct job_node *n = &j->nodes[i];
+        if (!is_left(j, i))
+            continue;
+        if (n->conn || !n->cut_ms)
+            return (struct remote){.node = -1};
+        r.node = i;
+        r.count++;
+        if (now - n->cut_ms < r.cut_ms)
+            r.cut_ms = now - n->cut_ms;
+    }
+    return r;
+}
+
+/* A node whose loss makes it likely that those out of reach are lost, too: one that no view explains, or the last of the others. -1: none,
+ * and it is our own cable that may be cut. */
+static int sign_of_the_end(const struct job *j, int left)
+{
+    int lost = -1;
+    for (int i = 0; i < j->total; i++)
+        if (j->nodes[i].phase == NODE_LOST && (left == 1 || j->nodes[i].unexplained))
+            lost = i;
+    return lost;
+}
+
+void job_wait_for_news(struct job *j)
+{
+    struct remote r = all_remote(j);
+    int lost = r.count ? sign_of_the_end(j, r.count) : -1;
+    char a[128], b[128], why[512];
+    if (j->phase != JOB_RUNNING || lost < 0 || r.cut_ms < OUT_OF_REACH_MS) {
+        j->news_awaited = j->news_awaited && r.count;
+        return;
+    }
+    node_name(j, lost, a, sizeof a);
+    node_name(j, r.node, b, sizeof b);
+    if (r.cut_ms >= (uint64_t)j->options->console_s * 1000) {
+        snprintf(why, sizeof why,
+                 "%s is lost, and %s has been out of reach for %d s: nobody else is left who would say what became of "
+                 "the job",
+                 a, b, j->options->console_s);
+        decide(j, 1, why);
+        use_force(j);
+    } else if (!j->news_awaited) {
+        j->news_awaited = true;
+        job_say(j,
+                "%s is lost, and %s, which would know of the job, is out of reach: it is waited for, %d s at most; "
+                "Ctrl-C does without",
+                a, b, j->options->console_s);
+    }
+}
 
 static void doubt_tick(uv_timer_t *timer)
 {

@@ -70,6 +70,7 @@ struct job {
     bool forced;  /* the hard way was taken */
     bool closing_forced;
     bool standbys_begun, fault_told;
+    bool news_awaited; /* it was told for whom, when nobody in reach is left */
     struct news news;
     uv_timer_t deadline, limit, doubt, looks;
     struct waits waits; /* from the start of the job on */
@@ -101,6 +102,8 @@ void job_launcher_ended(struct job *j, int started_as, int wait_status, const ch
 void job_hand_over(struct job *j, int by, int node, const struct start_plan *plan);
 
 /* Its agent has ended, for certain; no view has said so yet. */
+/* While nodes are out of reach: if all that could say what became of the job are, and others are lost, the job is over for us after a time. */
+void job_wait_for_news(struct job *j);
 void job_node_gone(struct job *j, int node, const char *why);
 
 /* A signal that ends the job; the second is harder. */

@@ -147,6 +147,7 @@ static void look(uv_timer_t *timer)
     }
     if (!j->options->quiet && (told || !cut))
         tell_cut(j, told, last);
+    job_wait_for_news(j);
     if (!cut)
         uv_timer_stop(timer);
 }

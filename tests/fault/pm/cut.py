@@ -211,6 +211,26 @@ def test_agent_that_dies_while_it_is_cut_off_is_known_in_the_end():
         assert job.wait() == 1 and "all nodes were lost" in job.stderr(), job.stderr()
 
 
+def test_nobody_waits_for_ever_for_the_only_one_who_would_know():
+    # its host vanishes, and the other one has ended for want of a quorum
+    with bed(2, ["--console-timeout", "8"]) as job:
+        job.begun()
+        subprocess.run([KEELCTL, "bed", "cut", job.id(), "0"], check=True, capture_output=True, timeout=HANG_S)
+        assert job.wait() == 1, job.stderr()
+        told = said(job)
+        assert any(re.search("node 1 is lost, and node 0, which would know of the job, is out of reach: it is waited for, 8 s at most; Ctrl-C does without", t) for t in told), told
+        assert any(re.search("node 1 is lost, and node 0 has been out of reach for 8 s: nobody else is left", t) for t in told), told
+
+    # the other one is known to be dead, so that nobody is left
+    with bed(2, ["--console-timeout", "8", "--on-failure", "degrade"]) as job:
+        status = job.begun()
+        os.kill(status["nodes"][1]["agent_pid"], signal.SIGKILL)
+        wait_for(lambda: "node 1 died" in job.stderr(), "the death to be known")
+        job.cut([0])
+        assert job.wait() == 1, job.stderr()
+        assert any("node 0 has been out of reach for 8 s: nobody else is left" in t for t in said(job)), said(job)
+
+
 def test_interrupt_is_obeyed_and_silence_is_told():
     with bed(1) as job:
         job.begun()
