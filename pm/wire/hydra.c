@@ -311,16 +311,17 @@ static _Noreturn void child_run(const struct hydra_command *command, pid_t paren
     if (getppid() != parent)
         _exit(127);
     error = fcntl(error, F_DUPFD, ORDER_OUTPUT + 1);
-    if (place_descriptors(order, report, output) && chdir("/") >= 0 &&
-        (!command->descriptors || setrlimit(RLIMIT_NOFILE, command->descriptors) >= 0))
+    bool ready = place_descriptors(order, report, output) && chdir("/") >= 0 &&
+                 (!command->descriptors || setrlimit(RLIMIT_NOFILE, command->descriptors) >= 0);
+    if (ready)
         execvpe(command->argv[0], (char *const *)command->argv, command->env);
-    int failed = errno;
+    int failed = ready ? errno : -errno;
     ssize_t rc = write(error, &failed, sizeof failed);
     (void)rc;
     _exit(127);
 }
 
-/* Returns 0 or an errno. */
+/* Returns 0 or an errno; a negative one of what it has to begin with. */
 static int spawn(struct hydra *h, const struct hydra_command *command, int order, int report, int output)
 {
     int error[2], failed = 0;
@@ -386,7 +387,11 @@ void hydra_start(struct hydra *h, const struct hydra_command *command)
         close_fd(&output[0]);
         close_fd(&report[0]);
         h->mpiexec = 0;
-        pm_cannot_run(command->argv[0], rc, h->last, sizeof h->last);
+        if (rc > 0)
+            pm_cannot_run(command->argv[0], rc, h->last, sizeof h->last);
+        else
+            snprintf(h->last, sizeof h->last, "cannot give %s its descriptors, /dev/null among them: %s",
+                     command->argv[0], strerror(-rc));
         h->events.ended(h, -1);
         return;
     }

@@ -101,7 +101,7 @@ static int take(struct plane *p, struct process *k, bool *more)
             ranks_control(&p->agent, k->proc, &r);
         return -1;
     }
-    log_error("pid %d: a message of %zd bytes over KEEL_FD that this agent does not know", k->pid, n);
+    log_warn_some("pid %d: a message of %zd bytes over KEEL_FD that this agent does not know", k->pid, n);
     if (fd >= 0)
         close(fd);
     return -1;

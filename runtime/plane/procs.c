@@ -145,7 +145,7 @@ void procs_readable(struct plane *p, struct process *k)
             return;
         }
         if (n != sizeof r || !k->proc || k->proc->rank < 0)
-            log_error("pid %d sends a control message of %zd bytes", k->pid, n);
+            log_warn_some("pid %d sends a control message of %zd bytes", k->pid, n);
         else if (r.type == CONTROL_EVENT)
             application_event(p, k->proc, &r);
         else if (r.type == CONTROL_HERE)

@@ -163,6 +163,20 @@ def test_what_a_rank_prints_without_standard_output_goes_nowhere():
     assert (code, out, err) == (0, "", ""), (code, out, err)
 
 
+def test_what_a_rank_writes_to_its_agent_is_told_a_few_times():
+    noise = "import os\nfor i in range(1000): os.write(int(os.environ['KEEL_FD']), bytes(300))\nprint('after')"
+    code, out, err = run(["-n", "1", sys.executable, "-c", noise])
+    assert (code, out) == (0, "after\n") and 1 <= len(err.splitlines()) <= 5 and "KEEL_FD" in err, (code, out, err)
+
+
+def test_missing_dev_null_is_told():
+    if not IS_ROOT:
+        raise Skip("needs root for a /dev of its own")
+    done = subprocess.run(["unshare", "-m", "--propagation", "private", "sh", "-c", 'mount -t tmpfs none /dev && exec "$@"', "sh",
+                           KEELRUN, "-n", "1", "true"], capture_output=True, text=True, timeout=HANG_S)
+    assert done.returncode == 1 and "/dev/null" in done.stderr and len(done.stderr.splitlines()) == 1, done
+
+
 def test_ignored_hangup_stays_ignored():
     job = keelrun("-n", "1", "sh", "-c", "echo begun; read line; echo $line", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup does
