@@ -706,6 +706,7 @@ static void on_resume(struct job *j, struct wire_conn *c, const json_t *m)
     if (old) {
         free(old->user);
         conn_close(old);
+        j->nodes[node].conn = NULL;
     }
     if (!job_link_resume(j, (int)node, c, (uint64_t)received))
         log_warn("node %lld: what its agent says that it has received cannot be", node);
