@@ -396,11 +396,13 @@ static bool is_waited_for(void *user, pid_t pid)
 }
 
 /* What starts other nodes stays, also what of it is left when its launcher was killed: on a bed these nodes live below.
- * Unless the job has not started: then they do not either, and an ssh that gets no answer waits for ever. */
+ * If we have not heard of the job's start they may have, and know when to end; but an ssh that gets no answer waits for ever. */
 static bool stays(void *user, pid_t pid)
 {
     const struct daemon *a = user;
-    return a->departing && !a->ran ? false : is_waited_for(user, pid) || (a->ran && start_is_of(pid));
+    if (!a->ran)
+        return start_is_agents(pid) || (!a->departing && is_waited_for(user, pid));
+    return is_waited_for(user, pid) || start_is_of(pid);
 }
 
 void agent_ranks_orphans(struct daemon *a, bool kill_them)

@@ -75,12 +75,12 @@ static void relay(int fd)
                 break;
 }
 
-/* The nodes that our agent has started do not end with it, but on a bed they live below it. Unless the job has not started: then it
- * will not, and an ssh that gets no answer would stay here with its mpiexec. */
+/* The nodes that our agent has started do not end with it, but on a bed they live below it: also where it has not heard of the job's start, as
+ * they may have. They know when to end. But an ssh that gets no answer would stay here where the job does not start. */
 static bool is_launching(void *user, pid_t pid)
 {
     atomic_bool *runs = user;
-    return atomic_load(runs) && start_is_of(pid);
+    return atomic_load(runs) ? start_is_of(pid) : start_is_agents(pid);
 }
 
 /* Batch systems warn by signals to all processes of a step: ranks may want to know, we do not. The witness of the detector inherits it,

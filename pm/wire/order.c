@@ -154,6 +154,15 @@ void order_free(struct order *o)
     o->memory[0] = o->memory[1] = NULL;
 }
 
+bool start_is_agents(pid_t pid)
+{
+    struct stat its, ours;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    return stat(path, &its) == 0 && stat("/proc/self/exe", &ours) == 0 && its.st_dev == ours.st_dev &&
+           its.st_ino == ours.st_ino && start_is_of(pid);
+}
+
 bool start_is_of(pid_t pid)
 {
     static const char name[] = START_ENV "=";

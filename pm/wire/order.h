@@ -49,4 +49,6 @@ void order_free(struct order *o);
  * agent's ranks nor what these leave behind have it. */
 #define START_ENV "KEEL_LAUNCH"
 bool start_is_of(pid_t pid);
+/* ... and of the program that we are: where agents and stubs ask, another node's, which looks after itself. */
+bool start_is_agents(pid_t pid);
 #endif

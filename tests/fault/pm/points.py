@@ -59,6 +59,16 @@ def test_agent_dies_or_stands_still_at_each_step_of_its_start():
         expect_stop("%s:1:stop:node=1" % point)
 
 
+def test_nodes_that_a_dead_one_has_started_live_on():
+    # it dies when others may have heard of the start already, and it has not
+    for point in ("start.told", "start.plane_begun", "start.ranks_begun"):
+        with Job(["-n", "6", "--nodes", "6", "--fan-out", "1", "--spares", "1", SUM, str(TASKS), str(ROUNDS), str(COMPUTE_US)],
+                 env={"KEEL_FAULT": "%s:1:kill:node=1" % point}) as job:
+            assert job.wait() == 0, job.stderr()
+            assert job.stdout().splitlines() == [RESULT] * 6, (job.stdout(), job.stderr())
+            assert job.events("started")[0]["started_by"].count(1) >= 1, job.events("started")
+
+
 def test_agent_dies_or_stands_still_at_each_step_of_its_end():
     for point in ("link.over", "link.over_told", "link.bye"):
         with Aimed("%s:1:kill:node=1" % point) as job:
