@@ -58,8 +58,9 @@ KEEL_MUST_CHECK keel_status keel_segment_track(keel_segment *segment);
  * barriers, after keel_fence_all and with no handle open. Stores of other threads wait until it returns.
  * On an error the words stay noted, and the next call tries again. A segment that is not tracked has nothing to bring. */
 KEEL_MUST_CHECK keel_status keel_update_flush(keel_segment *segment);
-/* The same, and what this process has stored into the parts of living ranks of its node. Between two meetings of all who
- * store there: other processes of the node neither store into the segment nor write to it meanwhile, but may call this. */
+/* The same, and what this process has stored into the parts of living ranks of its node, and what ranks of the node had
+ * stored that are known to be dead. Between two meetings of all who store there: other processes of the node neither
+ * store into the segment nor write to it meanwhile, but may call this. */
 KEEL_MUST_CHECK keel_status keel_update_flush_all(keel_segment *segment);
 
 #ifdef __cplusplus

@@ -27,6 +27,7 @@ struct flush {
     keel_status status;
     int rank;        /* whose the pieces are */
     bool neighbours; /* brings what was stored into the parts of living ranks, too */
+    uint64_t dead;   /* bits of those of the slot whom nobody runs, as in holders */
     size_t n, bytes;
     keel_piece piece[BATCH];
 };
@@ -241,6 +242,8 @@ static void flush_ended(struct twins *t, size_t g)
     size_t at = g * t->granule, bytes = granule_bytes(t, g);
     if (t->flush->status == KEEL_OK) {
         holders_remove(&holders_of(t->own, t->bytes)[g], t->index);
+        if (t->flush->neighbours) /* all parts of the granule are in the copies */
+            (void)atomic_fetch_and(&holders_of(t->own, t->bytes)[g], ~t->flush->dead);
         if (t->unused)
             t->unused(t->user, at, bytes);
     } else {
@@ -249,6 +252,35 @@ static void flush_ended(struct twins *t, size_t g)
         (void)protect(t, g, false);
     }
     atomic_store(&t->state[g], t->flush->status == KEEL_OK ? CLEAN : DIRTY);
+}
+
+/* *first: no other living rank of the slot who surely flushes this segment, as it has a part of it, is before the caller. */
+static uint64_t dead_of_slot(const struct twins *t, bool *first)
+{
+    const struct client *c = t->client;
+    uint64_t dead = 0;
+    *first = true;
+    for (int r = 0; r < c->size; r++) {
+        const struct page_rank *k = page_rank(c->page, r);
+        if (k->slot != page_rank(c->page, c->rank)->slot)
+            continue;
+        if (!is_dead(t, r))
+            *first = *first && (r >= c->rank || !t->segment->part_bytes[r]);
+        else if (k->index < HOLDERS_LAST)
+            dead |= (uint64_t)1 << k->index;
+    }
+    return dead;
+}
+
+/* What the dead of the slot had stored, into whosever part, and not brought: where all meet, the first who lives takes
+ * it up, so that it is in the copies behind the meeting, as what the living have stored is. */
+static void flush_adopts(struct twins *t)
+{
+    bool first;
+    t->flush->dead = dead_of_slot(t, &first);
+    for (size_t g = 0; first && t->flush->dead && g < t->granules; g++)
+        if (atomic_load(&holders_of(t->own, t->bytes)[g]) & t->flush->dead && !twins_take(t, g * t->granule))
+            t->flush->status = KEEL_ERR_SYSTEM;
 }
 
 /* The own part has been brought, which others may be waiting for: they hear of it before anything is waited for. */
@@ -269,10 +301,13 @@ keel_status twins_flush(struct twins *t, bool neighbours)
 {
     struct flush *f = t->flush;
     f->neighbours = neighbours;
+    f->dead = 0;
     f->handle = (keel_handle){{0}};
     f->begun = f->rank = 0;
     f->n = f->bytes = f->under_way = 0;
     f->status = KEEL_OK;
+    if (neighbours)
+        flush_adopts(t);
     for (size_t g = 0; g < t->granules; g++) {
         if (!flush_takes(t, g))
             continue;
@@ -284,6 +319,8 @@ keel_status twins_flush(struct twins *t, bool neighbours)
     flush_wait(t);
     if (neighbours && f->status == KEEL_OK)
         flush_all_left(t);
+    bool first;
+    f->dead &= dead_of_slot(t, &first); /* no bit is another process's by now */
     for (size_t g = 0; g < t->granules; g++)
         if (atomic_load(&t->state[g]) >= FLUSHING)
             flush_ended(t, g);

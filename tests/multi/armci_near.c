@@ -3,7 +3,8 @@
  *   others    each into the part of the other one, and every second word of the pages in its own
  *   nothing   the second process has no memory of its own
  *   group     memory of a group of these two and the third
- *   memget    memory that the first one has made alone (ARMCI_Memget) */
+ *   memget    memory that the first one has made alone (ARMCI_Memget)
+ *   dead      the second process has died before the others meet */
 #include <armci.h>
 #include <keel/job.h>
 
@@ -15,7 +16,7 @@
 #define EXPECT_WHO me
 #include "../lib/expect.h"
 
-enum { WORDS = 20003, PROCESSES_MAX = 64 };
+enum { WORDS = 20003, ROUNDS = 3, PROCESSES_MAX = 64 };
 static int me, n;
 static long *base[PROCESSES_MAX];
 static armci_meminfo_t alone;
@@ -62,6 +63,20 @@ static void meet(const char *how, ARMCI_Group *group)
         armci_msg_group_barrier(group);
 }
 
+/* What it had stored counts as stored by those who meet after its death. */
+static void die_before_the_others_meet(void)
+{
+    if (me == 1) {
+        store(0, 0, 2, ROUNDS);
+        store(1, 0, 1, ROUNDS);
+        (void)raise(SIGKILL);
+    }
+    if (me == 0)
+        store(0, 1, 2, ROUNDS);
+    while (keel_rank_alive(1))
+        (void)usleep(1000);
+}
+
 static void look(const char *how, int proc, int round)
 {
     static long got[WORDS];
@@ -75,7 +90,6 @@ static void look(const char *how, int proc, int round)
 
 int main(int argc, char **argv)
 {
-    enum { ROUNDS = 3 };
     ARMCI_Group group;
     EXPECT(argc == 2);
     keel_survive();
@@ -87,7 +101,7 @@ int main(int argc, char **argv)
     make(how, &group);
     for (int round = 1; round <= ROUNDS; round++) {
         meet(how, &group);
-        if (me == 1)
+        if (me == 1 && strcmp(how, "dead") != 0)
             store(0, 0, both ? 2 : 1, round);
         if (me == 0 && both) {
             store(1, 0, 1, round);
@@ -95,6 +109,9 @@ int main(int argc, char **argv)
         }
         meet(how, &group);
     }
+    bool dies = strcmp(how, "dead") == 0;
+    if (dies)
+        die_before_the_others_meet();
     ARMCI_Barrier();
     if (me < 2) {
         (void)kill(getppid(), SIGKILL);
@@ -103,7 +120,7 @@ int main(int argc, char **argv)
     while (keel_rank_alive(0) || keel_rank_alive(1))
         (void)usleep(1000);
     if (me == 2)
-        for (int p = 0; p < (both ? 2 : 1); p++)
+        for (int p = 0; p < (both || dies ? 2 : 1); p++)
             look(how, p, ROUNDS);
     ARMCI_Barrier();
     ARMCI_Finalize();

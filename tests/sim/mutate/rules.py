@@ -228,6 +228,8 @@ RULES = [
          "(here && (is_dead(t, rank) || t->flush->neighbours))", "here"),
     rule("R17", "a neighbour that does not flush is left to bring what others stored", CLIENT + "twins.c",
          "if (is_dead(t, r) || neighbour_holds(t, g, r))", "if (is_dead(t, r))"),
+    rule("R17", "what the dead had stored waits for the next store there", CLIENT + "twins.c",
+         "    if (neighbours)\n        flush_adopts(t);\n", ""),
     rule("R17", "a twin holds where others have written through Keel", CLIENT + "twins.c",
          " && then.mark == now.mark", ""),
     rule("R17", "what is stored on the writer's own node is not marked", CLIENT + "op_send.c",

@@ -209,6 +209,36 @@ static void test_aimed_stores_into_the_part_of_a_neighbour_that_does_not_flush_a
     assert_int_equal(store_into_neighbours(true, true), 7);
 }
 
+/* A process of the slot has stored into the caller's part and died; the caller has not stored there. */
+static void test_aimed_stores_of_a_process_that_died_are_brought_where_the_others_meet(void **state)
+{
+    (void)state;
+    static uint8_t twin[SEG_BYTES];
+    const int64_t value = 7;
+    uint8_t *own = bytes_at(3, SEG_SHADOW, 3);
+    struct page_rank *neighbour = page_rank(c.page, 2);
+    const uint32_t slot = neighbour->slot, index = neighbour->index;
+    const uint64_t where = atomic_load(&neighbour->where);
+    struct twins t;
+    keel_status status;
+    neighbour->slot = 3;
+    neighbour->index = 1;
+    atomic_store(&neighbour->where, (uint64_t)UINT32_MAX << 32);
+    assert_ptr_equal(segment_map_home(shadow, &status), own);
+    assert_int_equal(twins_init(&t, &c, shadow, own, twin), KEEL_OK);
+    assert_true(holders_add(&holders_of(own, t.bytes)[0], neighbour->index));
+    memcpy(own + STORED, &value, 8);
+    assert_int_equal(twins_flush(&t, false), KEEL_OK);
+    assert_int_equal(word_at(0, SEG_SHADOW, 3, STORED), 0);
+    assert_int_equal(twins_flush(&t, true), KEEL_OK);
+    assert_int_equal(word_at(0, SEG_SHADOW, 3, STORED), 7);
+    assert_int_equal(atomic_load(&holders_of(own, t.bytes)[0]), 0);
+    twins_fini(&t);
+    neighbour->slot = slot;
+    neighbour->index = index;
+    atomic_store(&neighbour->where, where);
+}
+
 /* They share one place, which nobody empties: never is it said that nobody else was there. */
 static void test_aimed_stores_of_the_last_of_many_ranks_are_never_alone(void **state)
 {
@@ -244,6 +274,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_aimed_stores_into_a_neighbours_part_are_brought_where_all_meet,
                                         stores_open, stores_close),
         cmocka_unit_test_setup_teardown(test_aimed_stores_into_the_part_of_a_neighbour_that_does_not_flush_are_brought,
+                                        stores_open, stores_close),
+        cmocka_unit_test_setup_teardown(test_aimed_stores_of_a_process_that_died_are_brought_where_the_others_meet,
                                         stores_open, stores_close),
         cmocka_unit_test(test_aimed_stores_of_the_last_of_many_ranks_are_never_alone),
     };
