@@ -639,6 +639,12 @@ bool engine_revoked(const struct engine *e)
     return e->revoked;
 }
 
+void engine_calls(const struct engine *e, uint64_t *returned, uint64_t *begun)
+{
+    *returned = e->stream[STREAM_ORDINARY].complete;
+    *begun = e->stream[STREAM_ORDINARY].started;
+}
+
 int engine_waits_for(const struct engine *e, uint64_t seq)
 {
     const struct instance *i = engine_find(e, seq);

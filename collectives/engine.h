@@ -220,6 +220,8 @@ void engine_settle(struct engine *e, uint64_t now);
 bool engine_settled(const struct engine *e);
 /* The first call of which it is not so, or 0. */
 uint64_t engine_unsettled(const struct engine *e);
+/* Ordinary calls: up to that number all have returned here, and so many were begun. */
+void engine_calls(const struct engine *e, uint64_t *returned, uint64_t *begun);
 /* Whom the instance waits for right now, or -1: for a check of its life, and for messages about a hang. */
 int engine_waits_for(const struct engine *e, uint64_t seq);
 /* The group a message is for. False: not a message of collectives. */

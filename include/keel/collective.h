@@ -60,7 +60,7 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  *
  *   KEEL_OK             the right result over the members that it covers, the same list for all. Covered are all who live at the
  *                       end and whose data the result is made from; of a broadcast or scatter, those who have the data.
- *   KEEL_ERR_RANK_DEAD  the root died, and with it what only it had, or what only it was to get
+ *   KEEL_ERR_RANK_DEAD  the root died, and with it what only it had, or what only it was to get; or this process was stopped, and others have left without it
  *   KEEL_ERR_MISMATCH   the members' arguments do not fit together: another call, length, root, type or operation
  *   KEEL_ERR_REVOKED    keel_group_revoke. The one call that was under way then may be complete for some members, and revoked for others
  *   KEEL_ERR_NOMEM      on some member. It has put by what it needs to say so: nobody waits until it has memory, but where a rank has died or
@@ -69,7 +69,8 @@ KEEL_MUST_CHECK keel_status keel_allreduce_sum(const double *in, double *out, si
  * This is for those who live, and those who have left (keel_finalize): a member that returns and dies may have returned what the others do not.
  * One that has left may have been told more members of a barrier, broadcast or scatter, or of a call of no bytes, than the others, those that have died or left since; and
  * KEEL_OK of a reduce or gather whose root dies before the others know of its end: they are told KEEL_ERR_RANK_DEAD. Who leaves does not wait for long for a member that
- * is stopped (below): when that goes on it may be told KEEL_OK over those who have not left, of a call that ended otherwise for the others.
+ * is stopped (below): when that goes on it has an error of what those who have left gave and it has not got, KEEL_ERR_REVOKED or KEEL_ERR_RANK_DEAD, never KEEL_OK
+ * with zeros in their place.
  *
  * A member whose process is stopped (by a signal or a debugger; one that computes or sleeps is not) is waited for for KEEL_TIMEOUT_MS. Then
  * the group is revoked: who found out gets KEEL_ERR_TIMEOUT, the others KEEL_ERR_REVOKED, and keel_group_stopped names the member.

@@ -1,6 +1,8 @@
 #include "runtime/agent/health.h"
 #include "runtime/protocol/system.h"
 
+#include <string.h>
+
 static struct proc *process_of(const struct agent *a, int rank, uint32_t incarnation)
 {
     for (struct proc *p = a->procs; p; p = p->next)
@@ -77,6 +79,50 @@ void health_ask(struct agent *a, const struct control *r)
         ask_about_rank(a, (int)r->a, (uint64_t)r->b);
 }
 
+/* Several may leave one after the other: the last call of any of them counts. */
+static void note_behind(const struct agent *a, int rank, uint32_t incarnation, const struct behind_told *t)
+{
+    const struct proc *p = process_of(a, rank, incarnation);
+    struct intent_page *i = p ? p->intents : NULL;
+    uint32_t n = i ? atomic_load_explicit(&i->behinds, memory_order_relaxed) : 0, k = 0;
+    n = n < BEHIND_MAX ? n : BEHIND_MAX; /* it is the rank's memory, too */
+    while (k < n && atomic_load_explicit(&i->behind[k].group, memory_order_relaxed) != t->group)
+        k++;
+    if (i && k < BEHIND_MAX) {
+        struct behind *b = &i->behind[k];
+        uint64_t returned = k < n ? atomic_load_explicit(&b->returned, memory_order_relaxed) : 0,
+                 begun = k < n ? atomic_load_explicit(&b->begun, memory_order_relaxed) : 0;
+        atomic_store_explicit(&b->group, t->group, memory_order_relaxed);
+        atomic_store_explicit(&b->returned, returned > t->returned ? returned : t->returned, memory_order_relaxed);
+        atomic_store_explicit(&b->begun, begun > t->begun ? begun : t->begun, memory_order_relaxed);
+    }
+    if (i && k == n)
+        atomic_store_explicit(&i->behinds, k + 1, memory_order_release);
+}
+
+void health_left_behind(struct agent *a, const struct control *r)
+{
+    struct behind_told t;
+    if (r->slot < 0 || r->slot >= a->view.ranks)
+        return;
+    const struct view_rank *k = &a->view.rank[r->slot];
+    memcpy(&t, r->text, sizeof t);
+    if (k->node == a->self) {
+        note_behind(a, r->slot, k->incarnation, &t);
+        ask_about_rank(a, r->slot, (uint64_t)r->b);
+    } else if (k->node >= 0) {
+        struct wire w = {.type = WIRE_RANK_ASK,
+                         .rank = (uint32_t)r->slot,
+                         .incarnation = k->incarnation,
+                         .a = r->b,
+                         .count = 1,
+                         .identity = t.group,
+                         .b = (int64_t)t.returned,
+                         .offset = t.begun};
+        agent_tell(a, k->node, &w, NULL);
+    }
+}
+
 void health_receive(struct agent *a, int from, const struct wire *w)
 {
     if (w->rank >= (uint32_t)a->view.ranks)
@@ -86,6 +132,9 @@ void health_receive(struct agent *a, int from, const struct wire *w)
             show(a, (int)w->rank, w->count, w->identity, (uint64_t)w->a);
         return;
     }
+    struct behind_told t = {w->identity, (uint64_t)w->b, w->offset};
+    if (w->count)
+        note_behind(a, (int)w->rank, w->incarnation, &t);
     struct wire says = {.type = WIRE_RANK_SAYS, .rank = w->rank, .incarnation = w->incarnation, .a = w->a};
     says.count = look(a, (int)w->rank, w->incarnation, &says.identity);
     agent_tell(a, from, &says, NULL);

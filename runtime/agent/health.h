@@ -8,6 +8,8 @@
 
 /* A rank of this node asks. */
 void health_ask(struct agent *a, const struct control *r);
+/* A rank of this node leaves without another one, as it says. */
+void health_left_behind(struct agent *a, const struct control *r);
 /* WIRE_RANK_ASK and WIRE_RANK_SAYS. */
 void health_receive(struct agent *a, int from, const struct wire *w);
 /* Is the process of a rank of this node stopped now? All nodes are told when it has become so. */

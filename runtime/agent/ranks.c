@@ -164,6 +164,9 @@ void ranks_control(struct agent *a, struct proc *proc, const struct control *r)
     case CONTROL_STATUS:
         health_ask(a, r);
         break;
+    case CONTROL_BEHIND:
+        health_left_behind(a, r);
+        break;
     case CONTROL_DOUBT:
         take_doubts(a, proc);
         break;

@@ -118,6 +118,7 @@ keel_status client_leave(struct client *c)
     courier_farewell(c);
     wait.whom = for_parcels;
     client_wait(c, courier_has_handed_over, c, &wait);
+    behind_tell(c);
     while (c->active)
         client_progress(c);
     /* Other threads that wait, and requests that nobody waited for: before others hear of it, and leave, too. */

@@ -190,6 +190,7 @@ static void apply(struct client *c, const struct page_change *change, size_t n, 
 void coll_see_views(struct client *c, uint64_t now)
 {
     const struct page *p = c->page;
+    behind_see(c, now);
     uint64_t seen = c->coll.changes, n = atomic_load_explicit(&p->changes, memory_order_acquire) - seen;
     if ((n == 0 && !c->coll.view_missed) || c->coll.broken != KEEL_OK)
         return;
@@ -234,6 +235,14 @@ static bool on_send(void *user, int member, uint64_t seq, const void *head, size
     return courier_send(g->client, group_rank(g->ranks, member), &tag, head, head_len, data, len);
 }
 
+/* Its result is made of what all give. */
+static bool gathers(enum wait_call call)
+{
+    return call == WAIT_ALLREDUCE || (call >= WAIT_GROUP_FIRST && call <= WAIT_GROUP_LAST &&
+                                      call != (enum wait_call)(WAIT_GROUP_FIRST + SCHEDULE_BCAST) &&
+                                      call != (enum wait_call)(WAIT_GROUP_FIRST + SCHEDULE_SCATTER));
+}
+
 static void on_done(void *user, uint64_t seq, const struct engine_result *result)
 {
     struct keel_group *g = user;
@@ -251,6 +260,9 @@ static void on_done(void *user, uint64_t seq, const struct engine_result *result
         return;
     r->done = true;
     r->status = coll_status_of(g, result->status);
+    if (result->status == ENGINE_OK && result->members && gathers(r->call) &&
+        behind_lacks(g, engine_number(seq), result->members))
+        r->status = KEEL_ERR_RANK_DEAD;
     r->value = result->value;
     r->epoch = result->epoch;
     if (result->members)

@@ -149,6 +149,7 @@ struct coll {
     struct life *life;     /* [ranks] */
     struct stream *stream; /* [ranks] */
     uint64_t changes;      /* seen, of page->changes */
+    uint32_t behinds;      /* seen, of intents->behinds */
     uint64_t at;           /* when coll_tick is needed */
     struct keel_group *by_id[COLL_BUCKETS];
     struct keel_group *groups;
@@ -203,6 +204,13 @@ bool mail_room(struct client *c, size_t len);
 void mail_reset(struct client *c, int rank);
 /* Before this process leaves: ask for, and look for, the acknowledgements of what it has sent. */
 void mail_farewell(struct client *c);
+/* behind.c; lock held */
+/* This process leaves: those that are stopped, and not waited for, hear of it; waits for their agents. */
+void behind_tell(struct client *c);
+/* Was this process left so? What that means for groups. Before the view without the others is looked at. */
+void behind_see(struct client *c, uint64_t now);
+/* Such a call of data that all give: those who have left have given to it, and are not in its result. */
+bool behind_lacks(const struct keel_group *g, uint64_t number, const struct roster *covered);
 int mail_taken_over_by(const struct client *c); /* whom that waits for, or -1 */
 bool mail_all_taken_over(void *client);
 keel_status mail_send(struct client *c, int rank, uint32_t tag, const void *data, size_t len);

@@ -468,6 +468,11 @@ static bool is_stopped(const struct client *c, int rank)
     return false;
 }
 
+bool courier_has_given_up(const struct client *c, int rank)
+{
+    return is_stopped(c, rank);
+}
+
 bool courier_has_engine_of(const struct client *c, int rank, bool (*of)(const struct keel_group *, const void *),
                            const void *arg)
 {

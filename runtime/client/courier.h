@@ -51,6 +51,7 @@ struct stream {
     uint64_t missed_at;
     /* a call is complete but for what waits here: the receiver's process was asked about, and was seen to be stopped first (0: it is not) */
     uint64_t asked_at, stopped_since;
+    bool behind;   /* this process leaves, and it is to hear that it was not waited for */
     bool given_up; /* it has been for longer than the time-out: calls do not wait for room to it */
     /* in */
     uint64_t received, told; /* told: of it the sender knows */
@@ -105,6 +106,7 @@ bool courier_has_handed_over(void *client);
 /* What a view says: that life of the rank is over. */
 void courier_reset(struct client *c, int rank);
 /* Something of a call of the group (or of no certain one) has not been sent yet: a connection is being made, or there is no room. */
+bool courier_has_given_up(const struct client *c, int rank); /* it is stopped, and not waited for any more */
 int courier_engine_to(const struct client *c, const struct keel_group *group); /* the first such rank, or -1 */
 bool courier_has_engine(const struct client *c, const struct keel_group *group);
 /* The same to that rank, of a group of which that holds. */

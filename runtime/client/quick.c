@@ -45,7 +45,7 @@ static bool view_is_seen(const struct client *c)
 static bool nothing_else(const struct keel_group *g)
 {
     const struct client *c = g->client;
-    return c->fatal == KEEL_OK && c->coll.broken == KEEL_OK && !g->requests && view_is_seen(c);
+    return c->fatal == KEEL_OK && c->coll.broken == KEEL_OK && !g->requests && view_is_seen(c) && !c->coll.behinds;
 }
 
 static void relax(void)

@@ -74,7 +74,9 @@ static void put_nodes(const struct plane *p, const struct report *r)
     const char *comma = "";
     for (int m = 0; m < a->members; m++) {
         unsigned doubts = atomic_load_explicit(&page_node(a->page, m)->doubts, memory_order_relaxed);
-        if (!r->node[m] || m == a->self || !a->view.alive[m] || !(doubts & (PAGE_DOUBT_SUSPECT | PAGE_DOUBT_AGENT)))
+        bool silent =
+            doubts & (PAGE_DOUBT_SUSPECT | PAGE_DOUBT_AGENT) && !(doubts & PAGE_DOUBT_LINK); /* others reach it */
+        if (!r->node[m] || m == a->self || !a->view.alive[m] || !silent)
             continue;
         fprintf(r->f, "%s{\"node\":%d,\"host\":%s}", comma, m, doubts & PAGE_DOUBT_AGENT ? "true" : "false");
         comma = ",";

@@ -24,6 +24,8 @@ enum control_type {
     CONTROL_EVENT,    /* rank: event log line: text = name, NUL, text; a = number. no answer */
     CONTROL_STATUS, /* rank: look now whether node `slot` answers, and at the process of rank a if it is not -1; b: its
                           * time. The view page has what comes of it. no answer */
+    CONTROL_BEHIND, /* rank: it leaves without waiting for rank `slot`, which is stopped, of a group (text: struct behind_told); b: its time, as in
+                          * CONTROL_STATUS, whose answer this has */
     CONTROL_HERE,   /* rank: keel_init was called and has its welcome. no answer */
     CONTROL_NEEDS, /* rank: a is what the program needs (enum program_needs). Before keel_init over KEEL_FD. no answer */
     CONTROL_ENTER, /* a process, over KEEL_FD: keel_init was called; fds = one end of a socket pair. The answer, over that: b = enum control_entry;
@@ -54,6 +56,11 @@ struct control {
     uint64_t bytes;
     int64_t a, b;
     char text[CONTROL_TEXT_MAX];
+};
+
+/* note.h: behind */
+struct behind_told {
+    uint64_t group, returned, begun;
 };
 
 struct control_welcome {

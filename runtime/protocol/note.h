@@ -48,6 +48,15 @@ struct intent {
 #define KNOWN_MADE(number) (2 * (uint64_t)(number))
 #define KNOWN_ENDED(number) (2 * (uint64_t)(number) + 1)
 
+/* Members of a group have left (keel_finalize) and did not wait for this process, which was stopped: what they were told of the
+ * group's calls it may not hear any more. Written by the agent, before a view without them. */
+enum { BEHIND_MAX = 8 };
+struct behind {
+    _Atomic uint64_t group;
+    _Atomic uint64_t returned, begun; /* ordinary calls of theirs; begun BEHIND_REVOKED: they have revoked the group */
+};
+#define BEHIND_REVOKED UINT64_MAX
+
 struct intent_page {
     _Atomic uint32_t open;    /* puts that are not complete: a rank that exits with some is in doubt */
     _Atomic uint32_t doubted; /* times the rank gave up what changes memory and may still come (KEEL_ERR_TIMEOUT) */
@@ -66,5 +75,7 @@ struct intent_page {
     alignas(64) _Atomic uint64_t known;
     /* What lasts: written by the rank, read by the agent about twice a second. */
     alignas(64) struct wait_note wait[WAIT_NOTES];
+    _Atomic uint32_t behinds; /* of those below so many are in use; one more than there are: some have no place */
+    struct behind behind[BEHIND_MAX];
 };
 #endif

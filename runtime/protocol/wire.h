@@ -33,14 +33,15 @@ enum wire_type {
     WIRE_SNAP_HERE, /* the copy to the primary: I have it all */
     WIRE_SEGMENT, /* segment seg exists: a = bytes per rank, b = redundancy, identity = number of its allocation among allocations and
                    * frees; body none. FREED: identity = number of the call that freed it, a: or the status for which it never came to be */
-    WIRE_DOUBT,     /* patches in doubt, a copy to the primary */
-    WIRE_FETCH,     /* send me your bytes of this patch */
-    WIRE_PATCH,     /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
-    WIRE_COMPARE,   /* for a strong get, a primary to the copies: the bytes that it has; a: number of the question */
-    WIRE_COMPARED,  /* which aligned words of them differ here: a bit each */
-    WIRE_HASH,      /* for an audit: the hash of your count bytes at (seg, slot, offset)? a: number of the question */
-    WIRE_HASHED,    /* it is this; identity: the group's generation here */
-    WIRE_RANK_ASK,  /* how is the process of (rank, incarnation)? a: when that was asked */
+    WIRE_DOUBT,    /* patches in doubt, a copy to the primary */
+    WIRE_FETCH,    /* send me your bytes of this patch */
+    WIRE_PATCH,    /* here they are: count WIRE_PATCH_ANSWER if they were asked for */
+    WIRE_COMPARE,  /* for a strong get, a primary to the copies: the bytes that it has; a: number of the question */
+    WIRE_COMPARED, /* which aligned words of them differ here: a bit each */
+    WIRE_HASH,     /* for an audit: the hash of your count bytes at (seg, slot, offset)? a: number of the question */
+    WIRE_HASHED,   /* it is this; identity: the group's generation here */
+    WIRE_RANK_ASK, /* how is the process of (rank, incarnation)? a: when that was asked. count 1: and somebody leaves without it (note.h: behind):
+                     * identity: group, b: returned, offset: begun */
     WIRE_RANK_SAYS, /* count: enum page_process; identity: processor time it has used; a as asked, 0: nobody has */
     /* a rank to a rank, through the agent of the receiver's node: runtime/client/courier.h */
     WIRE_PARCEL,      /* a piece of the stream from rank to parcel_rank(a) */

@@ -152,4 +152,30 @@ def test_a_node_whose_agent_is_stopped():
         job.finish()
 
 
+def way(job, a, b, what):
+    """What node a sends to node b is lost from now on ("add"), or no more ("del")."""
+    host = next(e["host"] for e in job.has("start") if e["node"] == b)
+    subprocess.run(["nsenter", "-t", str(job.agents[a]), "-n", "ip", "route", what, "blackhole", host + "/32"], check=True)
+
+
+def test_a_broken_link():
+    """All agents know of it soon; messages of ranks do not go around it, so the barrier lasts until it is whole."""
+    if not IS_ROOT:
+        raise Skip("needs root")
+    with Waiting("barrier", options=["--bed", "netns"]) as job:
+        for a, b in [(0, 2), (2, 0)]:
+            way(job, a, b, "add")
+        begin = time.monotonic()
+        job.say("go")
+        said = r"keelrun: ranks (0-2|0 and 2) have waited \d s in keel_barrier for each other: the link between nodes 0 and 2 is broken"
+        wait_for(lambda: any(re.fullmatch(said, line) for line in job.lines()), "the terminal to say it")
+        print("        terminal after %.1f s" % (time.monotonic() - begin))
+        assert "for each other: the link between nodes 0 and 2 is broken" in job.status(), job.status()
+        for a, b in [(0, 2), (2, 0)]:
+            way(job, a, b, "del")
+        wait_for(lambda: "keelrun: the wait for the link between nodes 0 and 2 is over after" in job.stderr(), "the terminal to say that it is over")
+        job.until(lambda c: len(c.has("application", name="right")) == c.size, "the results")
+        job.finish()
+
+
 keeltest.main(globals())
