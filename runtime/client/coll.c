@@ -467,7 +467,11 @@ static int node_of(const struct client *c, int rank)
 static void give_up(struct keel_group *g, struct keel_request *r, int member, uint64_t now)
 {
     struct client *c = g->client;
-    log_error("rank %d is stopped, a collective has waited for it for %llu ms", group_rank(g->ranks, member),
+    int rank = group_rank(g->ranks, member);
+    log_error("rank %d on node %d is stopped, %s has waited for it for %llu ms", rank, node_of(c, rank),
+              r->settles ? "keel_finalize"
+              : r->own   ? "keel_group_free"
+                         : wait_call_name(r->call),
               (unsigned long long)((now - r->look.stopped_since) / KEEL_NS_PER_MS));
     if (g->patient) {
         look_again(&r->look, now); /* and said again */

@@ -92,6 +92,17 @@ def test_keel_group_create():
     stopped("create", "keel_group_create")
 
 
+def test_a_call_that_ends_by_its_time_out_names_who_was_missing():
+    with Waiting("create", env={"KEEL_TIMEOUT_MS": "500"}) as job:
+        job.stop_last()
+        job.say("go")
+        wait_for(lambda: re.search(r"rank 0: error: .* rank 2 on node 2 is stopped, keel_group_create has waited for it for \d+ ms", job.stderr()),
+                 "rank 0 to say whom keel_group_create has waited for")
+        job.signal_pid(job.pid_of(job.last), signal.SIGCONT)
+        job.until(lambda c: len(c.has("application", name="right")) == c.size, "the results")
+        job.finish()
+
+
 def test_keel_message_receive():
     stopped("receive", "keel_message_receive")
 

@@ -166,10 +166,10 @@ RULES = [
          "    return peer->next - 1 - peer->acked < WINDOW;", "    return peer->node >= 0;"),
     rule("R5", "who leaves does not wait for puts with handles", CLIENT + "client.c",
          "    client_wait(c, none_left, c, &wait); /* those with handles too: who leaves leaves nothing half-done */\n"
-         "    coll_settle(c);\n    wait.whom = for_unsettled;\n    client_wait(c, coll_is_settled, c, &wait);\n    mail_farewell(c);\n    wait.whom = for_mail;\n    client_wait(c, mail_all_taken_over, c, &wait);\n    courier_farewell(c);\n    wait.whom = for_parcels;\n    client_wait(c, courier_has_handed_over, c, &wait);\n"
+         "    coll_settle(c);\n    wait.whom = for_unsettled;\n    client_wait(c, coll_is_settled, c, &wait);\n    mail_farewell(c);\n    wait.whom = for_mail;\n    client_wait(c, mail_all_taken_over, c, &wait);\n    courier_farewell(c);\n    wait.whom = for_parcels;\n    client_wait(c, courier_has_handed_over, c, &wait);\n    behind_tell(c);\n"
          "    while (c->active)\n        client_progress(c);\n",
          "    (void)none_left;\n"
-         "    coll_settle(c);\n    wait.whom = for_unsettled;\n    client_wait(c, coll_is_settled, c, &wait);\n    mail_farewell(c);\n    wait.whom = for_mail;\n    client_wait(c, mail_all_taken_over, c, &wait);\n    courier_farewell(c);\n    wait.whom = for_parcels;\n    client_wait(c, courier_has_handed_over, c, &wait);\n"),
+         "    coll_settle(c);\n    wait.whom = for_unsettled;\n    client_wait(c, coll_is_settled, c, &wait);\n    mail_farewell(c);\n    wait.whom = for_mail;\n    client_wait(c, mail_all_taken_over, c, &wait);\n    courier_farewell(c);\n    wait.whom = for_parcels;\n    client_wait(c, courier_has_handed_over, c, &wait);\n    behind_tell(c);\n"),
     rule("G4", "a task is drawn while another one is open", CLIENT + "task.c",
          "c->drawing || (c->in_task && !(c->task_broken && pool->current >= 0));", "c->drawing;"),
     rule("G4", "two threads draw tasks at the same time", CLIENT + "task.c",
