@@ -18,7 +18,7 @@ enum member_topology { MEMBER_RING, MEMBER_TORUS, MEMBER_HYPERCUBE, MEMBER_RANDO
 
 /* On which nodes the further copies of a node's data are (view/policy.h). */
 enum copies_at { COPIES_AT_HALF, COPIES_AT_NEXT };
-/* Nodes of one domain fail together. Domains of a level are parts of those of the next one: hosts, racks, switches of racks, ... */
+/* Nodes of one domain fail together. Domains of a level are parts of those of the next one: hosts, racks, switches. */
 enum { DOMAIN_LEVELS_MAX = 5 };
 
 struct copy_rule {

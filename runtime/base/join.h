@@ -14,8 +14,8 @@ enum {
 };
 #define JOIN_OPTION "--join"
 
-/* The first packet to the agent. Numbers of type int32_t follow: the node of each rank, and the nodes' domains, [levels][nodes]
- * (struct copy_rule). */
+/* The first packet to the agent. Numbers of type int32_t follow: the node of each rank, and the nodes' domains,
+ * [levels][nodes] (struct copy_rule). */
 struct join_job {
     char version[16];
     uint64_t job;

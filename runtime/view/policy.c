@@ -193,7 +193,8 @@ int policy_copy(const struct view *v, int group)
 
 /* ---- evenness ---- */
 
-/* The node that the group's k-th copy had better be on, or -1: with at least two copies fewer, and as far apart from the others. */
+/* The node that the group's k-th copy had better be on, or -1: with at least two copies fewer, and as far apart from the
+ * others. */
 static int emptier_node(const struct view *v, int group, int k)
 {
     const int *load = &v->load[(int)group_class(group) * members(v)];

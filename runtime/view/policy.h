@@ -1,19 +1,21 @@
-/* Where copies go: the nodes that hold a group's copies, and the spare that takes over a dead node's ranks. Pure; every agent
- * computes the same from the same view.
+/* Where copies go: the nodes that hold a group's copies, and the spare that takes over a dead node's ranks. Pure; every
+ * agent computes the same from the same view.
  *
  * The *ring* has a place for each slot: its initial node, then the spare that took the ranks over. Nodes of one domain
  * (racks, say) stand side by side in it, else it has the order of the nodes' numbers.
  *
- *   at the start   i-th further copy of c: i/(c+1) of the ring away. With two copies that is half the ring: no run of half of
- *                  the nodes has both, no domain of at most half of them has, and each node has as many as any other.
- *                  A slot for which this is not as far apart as can be (its domain is larger) gets what the rules below give.
- *   later          only what was lost. On its ranks' node; else, in this order: in another domain of the highest level that
- *                  can be; on a node that computes rather than on an idle spare; on the one with the fewest copies;
+ *   at the start   i-th further copy of c: i/(c+1) of the ring away. With two copies that is half the ring: no run of
+ *                  half of the nodes has both, no domain of at most half of them has, and each node has as many as any
+ *                  other. A slot for which this is not as far apart as can be (its domain is larger) gets what the rules
+ *                  below give.
+ *   later          only what was lost. On its ranks' node; else, in this order: in another domain of the highest level
+ *                  that can be; on a node that computes rather than on an idle spare; on the one with the fewest copies;
  *                  farthest away in the ring of those that live.
  *
  * Domains come before evenness: beside a rack of five a single node has five copies.
  *
- * COPIES_AT_NEXT is the older rule: the next nodes at the start, later the next one with the fewest copies; domains do not matter. */
+ * COPIES_AT_NEXT is the older rule: the next nodes at the start, later the next one with the fewest copies; domains do
+ * not matter. */
 #ifndef KEEL_VIEW_POLICY_H
 #define KEEL_VIEW_POLICY_H
 
@@ -31,11 +33,12 @@ void policy_count(struct view *v, int group, int node);
 void policy_even(struct view *v);
 /* The i-th copy of the group at the start, or -1: policy_copy's matter, when all others have theirs. */
 int policy_first_copy(const struct view *v, int group, int i);
-/* A live spare that holds no rank and has not been taken, for the node that died: in another domain than the copies left of its slot, the
- * lowest among equals; -1: none. */
+/* A live spare that holds no rank and has not been taken, for the node that died: in another domain than the copies left
+ * of its slot, the lowest among equals; -1: none. */
 int policy_spare(const struct view *v, int node);
 /* It takes the dead node's place in the ring. */
 void policy_replace(struct view *v, int node, int spare);
-/* The highest level at which some two of the group's copies are in different domains, from 1 on; 0: none, they may all fail together. */
+/* The highest level at which some two of the group's copies are in different domains, from 1 on; 0: none, they may all
+ * fail together. */
 int policy_apart(const struct view *v, const struct view_group *g);
 #endif

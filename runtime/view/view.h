@@ -8,8 +8,8 @@
  * of views. After a node death
  *   - its copies leave the lists; where the primary died, the next whole copy is the primary (FT-ARMCI, "data redundancy
  *     model"),
- *   - under `substitute` the dead node's ranks get a free spare node (view/policy.h; Spare-nodes, 0D); under `degrade`, or
- *     without a free spare, or in a program whose processes cannot be started again, the ranks stay dead,
+ *   - under `substitute` the dead node's ranks get a free spare node (view/policy.h; Spare-nodes, 0D); under `degrade`,
+ *     or without a free spare, or in a program whose processes cannot be started again, the ranks stay dead,
  *   - a program that needs all its processes, and has not said that it goes on, ends in this same view,
  *   - missing copies are placed on other nodes (view/policy.h) and filled there,
  *   - a group none of whose copies was whole starts again on another node: what it held is lost.

@@ -59,8 +59,8 @@ static void on_fatal(void *user, const char *why)
 
 static void on_event(void *user, const char *name, const char *members)
 {
-    (void)members;
     struct node *node = user;
+    snprintf(node->last, sizeof node->last, "%s", members);
     if (strlen(node->said) + strlen(name) + 2 < sizeof node->said) {
         strcat(node->said, name);
         strcat(node->said, " ");

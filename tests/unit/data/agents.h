@@ -21,6 +21,7 @@ struct node {
     uint64_t ticks;
     int failures;    /* told of */
     char said[4096]; /* names of the events, each with a space behind it */
+    char last[256];  /* members of the last one */
 };
 
 struct rank {

@@ -54,7 +54,8 @@ static int load(const struct view *v, unsigned redundancy, int node)
     return n;
 }
 
-/* Between the nodes with the most and the fewest copies, of those that compute and live and, unless it is -1, are in this domain (or not). */
+/* Between the nodes with the most and the fewest copies, of those that compute and live and, unless it is -1, are in
+ * this domain (or not). */
 static int spread(const struct view *v, unsigned redundancy, const int *domain, int rack, bool inside)
 {
     int least = -1, most = -1;
@@ -277,7 +278,8 @@ static int size_of(const struct view *v, const int *domain, int number)
     return n;
 }
 
-/* Each domain's death leaves a copy of all, if anybody is outside; where no domain has more than half of the nodes it costs no evenness. */
+/* Each domain's death leaves a copy of all, if anybody is outside; where no domain has more than half of the nodes it
+ * costs no evenness. */
 static void check_domains(const struct view *v)
 {
     const int members = v->nodes + v->spares;

@@ -223,6 +223,27 @@ static void test_repair_shadows_on_two_nodes_are_restored(void **state)
     assert_null(strstr(w.node[2].said, "redundancy_reduced"));
 }
 
+static void test_repair_shadows_in_one_rack_are_reduced(void **state)
+{
+    (void)state;
+    const struct view_event dead[2] = {{.type = VIEW_NODE_DEAD, .a = 2}, {.type = VIEW_NODE_DEAD, .a = 3}};
+    for (int node = 0; node < 4; node++) {
+        struct copy_rule *copies = &w.node[node].agent.view.copies;
+        copies->levels = 1;
+        copies->domain = calloc(4, sizeof *copies->domain);
+        assert_non_null(copies->domain);
+        copies->domain[2] = copies->domain[3] = 1;
+        store_free(&w.node[node].agent.store, SEG_TRIPLE);
+        assert_int_equal(store_define(&w.node[node].agent.store, 9, 0, 2, 0), KEEL_OK); /* empty */
+    }
+    w.node[2].still = w.node[3].still = true;
+    world_change(dead, 2);
+    world_restore();
+    assert_non_null(strstr(w.node[0].said, "redundancy_reduced"));
+    assert_non_null(strstr(w.node[0].last, "\"why\":\"all copies are in one rack\""));
+    assert_null(strstr(w.node[0].said, "redundancy_restored"));
+}
+
 /* A segment is being allocated when all copies die. One of those that are left knows of it and calls it lost, the one that begins anew learns of it
  * later: it is not lost, and everywhere the same. */
 static void test_repair_segment_that_only_one_knew_is_the_same_in_all_copies(void **state)
@@ -289,6 +310,7 @@ int main(void)
         TEST(test_repair_copy_dies_amid_additions_each_counts_once_everywhere),
         TEST(test_repair_two_of_three_die_together_the_last_one_fills_others),
         TEST(test_repair_shadows_on_two_nodes_are_restored),
+        TEST(test_repair_shadows_in_one_rack_are_reduced),
         TEST(test_repair_segment_that_only_one_knew_is_the_same_in_all_copies),
         TEST(test_repair_restored_group_goes_home_with_all_that_was_executed),
     };
