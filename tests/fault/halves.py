@@ -85,33 +85,4 @@ def test_a_rack_dies():
         assert after_deaths(nodes, (0, nodes // 2), bed)[0] == "lost"
 
 
-def refused(options, why):
-    code, out, err = keeltest.run(["-n", "4", "--nodes", "4"] + options + ["true"])
-    assert (code, out, err) == (2, "", "keelrun: %s\n" % why), (options, code, out, err)
-
-
-def test_what_cannot_be_is_refused_before_anything_starts():
-    with tempfile.TemporaryDirectory() as folder:
-        def file(text):
-            path = os.path.join(folder, "racks")
-            with open(path, "w") as f:
-                f.write(text)
-            return path
-        path = file("node[0-3] r\n")
-        refused(["--topology-file", path], path + ": rack r holds all 4 nodes: no copy would be in another one")
-        file("node[0-2] r\nlogin s\n")
-        refused(["--topology-file", path], path + ": host node3 is in no line")
-        file("node[0-2] r\nnode[2-3] s\n")
-        refused(["--topology-file", path], path + ": line 2: host node2 is in rack r, and in rack s")
-        file("node[0-1] r\nnode[2-3]\n")
-        refused(["--topology-file", path], path + ": line 2 is not \"HOSTS RACK [SWITCH ...]\"")
-        refused(["--topology-file", path, "--rack-of", "x"], "--topology-file and --rack-of cannot be used together")
-        refused(["--topology-file", path, "--copies-at", "next"],
-                "--copies-at next cannot be used with --topology-file: the next node may be in the same rack")
-    refused(["--rack-of", "(a"], "--rack-of: (a is no regular expression: Unmatched ( or \\(")
-    refused(["--rack-of", "^rack[0-9]"], "--rack-of: ^rack[0-9] finds no rack in host node0")
-    refused(["--rack-of", "^node"], "--rack-of: rack node holds all 4 nodes: no copy would be in another one")
-    refused(["--copies-at", "opposite"], "--copies-at: opposite is not known")
-
-
 keeltest.main(globals())

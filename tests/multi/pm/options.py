@@ -282,6 +282,49 @@ def test_keelrun_topology_says_who_watches_whom():
                     0: [1], 1: [2], 2: [3], 3: [0, 1]}
 
 
+def refused(options, why):
+    code, out, err = run(["-n", "4", "--nodes", "4"] + options + ["echo", "ran"])
+    assert (code, out, err) == (2, "", "keelrun: %s\n" % why), (options, code, out, err)
+
+
+def test_keelrun_copies_at_is_half_or_next():
+    """Where copies are then: fault/halves.py."""
+    for where in "half", "next":
+        assert run(["-n", "4", "--nodes", "4", "--copies-at", where, "true"]) == (0, "", "")
+    refused(["--copies-at", "opposite"], "--copies-at: opposite is not known")
+    for option in "--topology-file", "--rack-of":
+        refused(["--copies-at", "next", option, "x"], "--copies-at next cannot be used with %s: the next node may be in the same rack" % option)
+
+
+def test_keelrun_topology_file_says_which_hosts_share_a_rack():
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
+        path = os.path.join(directory, "racks")
+        for text, why in [("node[0-1] r s\nnode[02-03],node[2-3] q s # and one that is not here\nlogin q s\n", None),
+                          ("node[0-1],node2.lan r\nnode3 q", None),
+                          ("node[0-3] r\n", "rack r holds all 4 nodes: no copy would be in another one"),
+                          ("node[0-2] r\nlogin q\n", "host node3 is in no line"),
+                          ("node[0-2] r\nnode[2-3] q\n", "line 2: host node2 is in rack r, and in rack q"),
+                          ("node[0-1] r\nnode[2-3]\n", 'line 2 is not "HOSTS RACK [SWITCH ...]"'),
+                          ("node[0-1] r s1\nnode2 r s2\nnode3 q s2", "r is behind switch s1, and behind switch s2"),
+                          ("node[0-2] r s\nnode3 q", "host node0 has 1 switches, host node3 0")]:
+            with open(path, "w") as f:
+                f.write(text)
+            if why:
+                refused(["--topology-file", path], path + ": " + why)
+            else:
+                assert run(["-n", "4", "--nodes", "4", "--topology-file", path, "true"]) == (0, "", "")
+        refused(["--topology-file", path, "--rack-of", "x"], "--topology-file and --rack-of cannot be used together")
+        refused(["--topology-file", path + "s"], "cannot open %ss: No such file or directory" % path)
+
+
+def test_keelrun_rack_of_finds_the_rack_in_a_hosts_name():
+    for expression in "[0-9]$", "^node([0-2])|3":
+        assert run(["-n", "4", "--nodes", "4", "--rack-of", expression, "true"]) == (0, "", "")
+    refused(["--rack-of", "(a"], "--rack-of: (a is no regular expression: Unmatched ( or \\(")
+    refused(["--rack-of", "^rack[0-9]"], "--rack-of: ^rack[0-9] finds no rack in host node0")
+    refused(["--rack-of", "^(no)de"], "--rack-of: rack no holds all 4 nodes: no copy would be in another one")
+
+
 def test_keelrun_quiet_leaves_out_the_lines():
     assert "was killed by SIGKILL" in crashed("--spares", "1")[2]
     assert crashed("--spares", "1", "--quiet") == (0, "", "")

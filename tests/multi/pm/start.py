@@ -198,6 +198,16 @@ def test_two_that_do_not_come_take_two_spares():
         assert sorted(err.splitlines())[0].startswith("keelrun: node 0 (") and len(err.splitlines()) == 2, err
 
 
+def test_spare_that_takes_a_place_brings_its_rack():
+    """The spare is in the first node's rack: in that one's place it leaves two racks, in the other one's there is one."""
+    with tempfile.NamedTemporaryFile("w") as f:
+        f.write("%s,%s left\n%s right\n" % (HOSTS[0], HOSTS[2], HOSTS[1]))
+        f.flush()
+        alone = "keelrun: the nodes that have come are all of one rack: no copy is in another one$"
+        expect_started({"h0": "broken"}, 2, 1, [missing(0)], "--topology-file", f.name)
+        expect_started({"h1": "broken"}, 2, 1, [missing(1), alone], "--topology-file", f.name)
+
+
 def test_two_that_do_not_come_with_one_spare_end_the_start():
     with Hosts(h0="broken", h1="broken") as hosts:
         code, out, err = run(hosts.arguments(2, 1, "-n", "2") + PLACES)
