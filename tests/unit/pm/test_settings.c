@@ -85,7 +85,7 @@ static void test_settings_lack_nothing(void **state)
         assert_false(is_taken(less));
         json_decref(less);
     }
-    assert_int_equal(json_object_size(object), 18);
+    assert_int_equal(json_object_size(object), 19);
     json_decref(object);
     assert_false(is_taken(NULL));
 }
