@@ -436,7 +436,7 @@ static bool verdict(struct member *m, const struct target *tg, enum member_evide
     if (detector_believe_dead(m, node, evidence, m->p.self, text)) {
         m->verdicts++;
         check_behind(m);
-    } else if (evidence != MEMBER_HUNG) { /* the way to its host works: it is not we who are cut off */
+    } else {
         detector_no_quorum(m);
     }
     return m->halted || idset_has(&m->dead, node);

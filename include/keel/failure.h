@@ -23,7 +23,8 @@ typedef enum keel_verdict {
     KEEL_RANK_ENDED, /* its process has ended by itself */
     KEEL_RANK_DEAD,  /* its process died and no other takes its place */
     KEEL_AGENT_HUNG, /* the kernel of the node's host answers and its agent does not; if it goes on the node is dead */
-    KEEL_NODE_DEAD   /* the view says so */
+    KEEL_NODE_DEAD,  /* the view says so */
+    KEEL_CUT_OFF     /* our own node: it hears too few of the others, and ends if that stays so (keel_on_failure) */
 } keel_verdict;
 
 /* The enumerator's name, for example "KEEL_ALIVE"; never NULL. Static storage. */
@@ -33,9 +34,9 @@ const char *keel_verdict_name(keel_verdict verdict);
 int keel_node_count(void);
 
 /* Does the node live? Its agent is asked now, by ours.
- * timeout_ms  the answer is there after at most this time: KEEL_UNDECIDED if nothing is clear by then. A node that is silent is
- *             declared dead after less than a second (docs/fault-model.md), so with 2000 an answer is final, unless no quorum
- *             is left. 0: nobody is asked; the verdict is what is known, and KEEL_ALIVE means that nothing else is.
+ * timeout_ms  the answer is there after at most this time: KEEL_UNDECIDED if nothing is clear by then. A node whose host does
+ *             not answer is declared dead after seconds (keelrun --silence), one whose agent was stopped lives, and is
+ *             KEEL_AGENT_HUNG; who asks about it again and again waits for it (keelrun --stopped). 0: nobody is asked; the verdict is what is known, and KEEL_ALIVE means that nothing else is.
  * threads     any.   blocks  until the verdict, at most timeout_ms.
  * errors      KEEL_ERR_ARG, KEEL_ERR_STATE; KEEL_ERR_FENCED, KEEL_ERR_AGENT_GONE: this process has lost the job.
  * source      GPI-2's gaspi_proc_ping, which does not return while the peer is frozen; this one does. */
@@ -49,6 +50,7 @@ typedef struct keel_failure {
     int node;       /* that died, or on which the process ran */
     int signal;     /* that killed the process; 0: its node died */
     int deaths;     /* of a rank: processes that it has lost so far */
+    keel_verdict verdict; /* KEEL_RANK_DEAD, KEEL_NODE_DEAD; to a callback also KEEL_CUT_OFF */
 } keel_failure;
 
 /* The failures of views later than since_epoch, 0: all since the start of the job; by epoch, in a view nodes before ranks. A
@@ -70,6 +72,10 @@ int keel_failure_fd(void);
 /* Call callback(failure, arg) for each failure of a later view, in their order, on a thread of Keel's own on which all signals
  * are blocked. It may call Keel. NULL: no more; then, and in keel_finalize, a call that is being made is waited for, except
  * from inside it. One callback per process: a second one takes the first one's place.
+ * A node that hears too few of the others to be on the larger side ends, some seconds later than those would decide without
+ * it. Its ranks are told some seconds before: the callback is called with KEEL_CUT_OFF, rank -1, this node and the current
+ * epoch, which is no failure of a view. What only this process knows may then be written to a file; it may also go on, if
+ * the network heals in time. While it lasts keel_node_status of our own node says KEEL_CUT_OFF.
  * errors  KEEL_ERR_STATE; KEEL_ERR_SYSTEM: no thread. */
 keel_status keel_on_failure(void (*callback)(const keel_failure *failure, void *arg), void *arg);
 

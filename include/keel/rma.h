@@ -2,7 +2,7 @@
  *
  * Every call
  *  threads   may be made by any thread; one process-wide lock is held on the other-node path only.
- *  blocks    at most the operation timeout (KEEL_TIMEOUT_MS, default 30000), never for a dead, frozen or cut-off peer:
+ *  blocks    at most the operation timeout (KEEL_TIMEOUT_MS, by default longer than any verdict takes), never for a dead, frozen or cut-off peer:
  *            the failure is found, the view changes, and the operation goes to the copy that is left.
  *  errors    KEEL_ERR_ARG (nothing done); KEEL_ERR_STATE before keel_init and after keel_finalize; KEEL_ERR_DATA_LOST when no copy is left; KEEL_ERR_TIMEOUT (outcome unknown, but
  *            what this rank writes after it is not overwritten by it: that waits until no byte of it can come any more);

@@ -745,6 +745,28 @@ static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
         on_over(j, node, m);
 }
 
+/* What of it people are told at once. A line of nodes and times: looked into only if it may be one of these. */
+static void tell_event(struct job *j, int node, const char *line, size_t len)
+{
+    static const char *const told[] = {"\"patience\"", "\"cleared\"", "\"cut_off\""};
+    bool any = false;
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        any = any || memmem(line, len, told[i], strlen(told[i]));
+    json_t *m = any ? codec_object((const uint8_t *)line, len) : NULL;
+    const char *event = json_string_value(json_object_get(m, "event"));
+    const json_t *limit = json_object_get(m, "limit_ms"), *about = json_object_get(m, "about");
+    int of = json_is_integer(about) ? (int)json_integer_value(about) : -1;
+    double ms = json_is_number(limit) ? json_number_value(limit) : -1;
+    const char *how = json_string_value(json_object_get(m, "how")), *why = json_string_value(json_object_get(m, "why"));
+    if (event && strcmp(event, "patience") == 0 && how && why)
+        news_patience(&j->news, of, how, why, ms, json_is_true(json_object_get(m, "waited_for")));
+    else if (event && strcmp(event, "cleared") == 0)
+        news_answers(&j->news, of);
+    else if (event && strcmp(event, "cut_off") == 0)
+        news_cut_off(&j->news, node, ms);
+    json_decref(m);
+}
+
 static void agent_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
 {
     struct peer *peer = c->user;
@@ -762,8 +784,10 @@ static void agent_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, 
     if (type == MSG_OUTPUT) {
         job_output(j, peer->node, body, len);
     } else if (type == MSG_EVENT) {
-        if (!memchr(body, '\n', len))
+        if (!memchr(body, '\n', len)) {
             job_event_line(j, (const char *)body, len);
+            tell_event(j, peer->node, (const char *)body, len);
+        }
     } else if (type == MSG_STDIN_TAKEN && len == 4) {
         stdin_feed_taken(&j->feed, get_u32(body));
     } else {

@@ -20,6 +20,7 @@ void news_init(struct news *n, int nodes, int spares, int ranks, const int *rank
                        .names = names,
                        .rank = pm_alloc((size_t)ranks * sizeof *n->rank),
                        .alive = pm_alloc((size_t)(nodes + spares) * sizeof *n->alive),
+                       .silent = pm_alloc((size_t)(nodes + spares) * sizeof *n->silent),
                        .say = say,
                        .user = user};
     for (int r = 0; r < ranks; r++)
@@ -30,6 +31,9 @@ void news_init(struct news *n, int nodes, int spares, int ranks, const int *rank
 void news_fini(struct news *n)
 {
     free(n->rank);
+    for (int i = 0; i < n->total; i++)
+        free(n->silent[i]);
+    free(n->silent);
     free(n->alive);
 }
 
@@ -168,6 +172,49 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
     n->alive[node] = false;
     n->lost_nodes++;
     n->say(n->user, l.text);
+}
+
+/* ---- nodes that do not answer ---- */
+
+void news_patience(struct news *n, int node, const char *how, const char *why, double limit_ms, bool waited_for)
+{
+    struct line l = {.len = 0};
+    char name[NAME];
+    if (node < 0 || node >= n->total || !n->alive[node] || (n->silent[node] && strcmp(n->silent[node], how) == 0))
+        return;
+    free(n->silent[node]);
+    n->silent[node] = pm_printf("%s", how);
+    add(&l, "%s is %s", news_node(n, node, name, sizeof name), how);
+    if (*why)
+        add(&l, "; %s", why);
+    if (limit_ms >= 0)
+        add(&l, ": waiting %.3g s", limit_ms / 1e3);
+    else
+        add(&l, waited_for ? ": it is waited for without a limit" : ": it lives, and is given time until it is waited for");
+    n->say(n->user, l.text);
+}
+
+void news_answers(struct news *n, int node)
+{
+    char line[LINE], name[NAME];
+    if (node < 0 || node >= n->total || !n->silent[node])
+        return;
+    free(n->silent[node]);
+    n->silent[node] = NULL;
+    if (!n->alive[node])
+        return;
+    snprintf(line, sizeof line, "%s answers again", news_node(n, node, name, sizeof name));
+    n->say(n->user, line);
+}
+
+void news_cut_off(struct news *n, int node, double limit_ms)
+{
+    char line[LINE], name[NAME];
+    if (node < 0 || node >= n->total)
+        return;
+    snprintf(line, sizeof line, "%s hears too few of the others: it ends in %.3g s if that stays so",
+             news_node(n, node, name, sizeof name), limit_ms / 1e3);
+    n->say(n->user, line);
 }
 
 void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns)

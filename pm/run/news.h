@@ -25,6 +25,7 @@ struct news {
     char **names;            /* of hosts, [total], or NULL */
     struct news_rank *rank;
     bool *alive;
+    char **silent; /* [total] how it was told to be, NULL: it answers, as far as is known */
     bool keels; /* the program has called keel_init, or need not: it goes on after a loss */
     uint64_t epoch;
     uint64_t begin_ns;
@@ -47,6 +48,11 @@ void news_ended(struct news *n, int node, int rank, int pid, int signal);
 void news_begun(struct news *n, int node, int rank);
 /* A committed view. Every agent reports each one: those that were heard before are left out. */
 void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns);
+/* A node that does not answer: how that is, and for how long it is waited for (-1: without end). Told once, until it answers. */
+void news_patience(struct news *n, int node, const char *how, const char *why, double limit_ms, bool waited_for);
+void news_answers(struct news *n, int node);
+/* The node hears too few of the others, and ends after that time if that stays so. */
+void news_cut_off(struct news *n, int node, double limit_ms);
 /* The job is over. */
 void news_over(struct news *n, int code);
 /* "node 2 (n5)" */

@@ -219,3 +219,13 @@ void health_stakes(struct agent *a)
         a->stake[m] = (uint8_t)stake;
     }
 }
+
+void health_cut_off(struct agent *a, bool cut)
+{
+    uint32_t times = atomic_load_explicit(&a->page->cut_off, memory_order_relaxed);
+    if (times % 2 == cut)
+        return;
+    atomic_store_explicit(&a->page->cut_off, times + 1, memory_order_release);
+    if (cut)
+        a->ops.failed(a->ops.user);
+}

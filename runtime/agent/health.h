@@ -28,6 +28,8 @@ void health_links(struct agent *a, const struct health_link *links, int n);
 /* The view: what a rank's page entry says of its deaths; and that the page is complete. */
 void health_show_rank(struct page_rank *k, const struct view_rank *r);
 void health_committed(struct agent *a);
+/* This node hears too few of the others, and will end; or that is over. */
+void health_cut_off(struct agent *a, bool cut);
 /* What nodes' deaths would cost, to the detector, if that has changed. */
 void health_stakes(struct agent *a);
 #endif

@@ -40,6 +40,7 @@ keel_status segments_make_copies(struct agent *a, struct store_segment *s)
         if (status != KEEL_OK)
             segments_decline(a);
     }
+    health_stakes(a);
     return KEEL_OK;
 }
 

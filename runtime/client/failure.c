@@ -26,7 +26,8 @@ static bool rank_failure(const struct page *page, int rank, keel_failure *out)
                           .rank = rank,
                           .node = atomic_load_explicit(&k->died_on, memory_order_relaxed),
                           .signal = atomic_load_explicit(&k->signal, memory_order_relaxed),
-                          .deaths = (int)atomic_load_explicit(&k->deaths, memory_order_relaxed)};
+                          .deaths = (int)atomic_load_explicit(&k->deaths, memory_order_relaxed),
+                          .verdict = KEEL_RANK_DEAD};
     atomic_thread_fence(memory_order_acquire);
     /* it dies once more at this moment: that is for the next list */
     return atomic_load_explicit(&k->died, memory_order_relaxed) == died;
@@ -41,7 +42,7 @@ static size_t list(const struct page *page, uint64_t since, uint64_t until, keel
         if (died <= since || died > until)
             continue;
         if (out)
-            out[n] = (keel_failure){.epoch = died, .rank = -1, .node = m};
+            out[n] = (keel_failure){.epoch = died, .rank = -1, .node = m, .verdict = KEEL_NODE_DEAD};
         n++;
     }
     for (int r = 0; r < (int)page->ranks; r++) {
@@ -124,6 +125,10 @@ static bool node_verdict(const struct question *q, uint64_t now, keel_verdict *v
     *verdict = *known;
     if (!alive)
         return true;
+    if (q->node == q->c->node && atomic_load_explicit(&q->c->page->cut_off, memory_order_acquire) % 2) {
+        *verdict = KEEL_CUT_OFF;
+        return true;
+    }
     if (q->node == q->c->node || atomic_load_explicit(&n->answered, memory_order_acquire) >= q->begin) {
         *verdict = KEEL_ALIVE;
         return true;
@@ -174,7 +179,7 @@ static bool look(struct question *q, uint64_t now, keel_verdict *verdict, keel_v
     q->node = node;
     if (process_verdict(q, now, verdict))
         return true;
-    return node_verdict(q, now, verdict, known) && *verdict != KEEL_ALIVE && *verdict != KEEL_NODE_DEAD;
+    return node_verdict(q, now, verdict, known) && *verdict != KEEL_ALIVE && *verdict != KEEL_NODE_DEAD && *verdict != KEEL_CUT_OFF;
 }
 
 static void ask(struct question *q, uint64_t now)
@@ -240,6 +245,7 @@ const char *failure_verdict_name(keel_verdict verdict)
                                         [KEEL_RANK_ENDED] = "KEEL_RANK_ENDED",
                                         [KEEL_RANK_DEAD] = "KEEL_RANK_DEAD",
                                         [KEEL_AGENT_HUNG] = "KEEL_AGENT_HUNG",
-                                        [KEEL_NODE_DEAD] = "KEEL_NODE_DEAD"};
+                                        [KEEL_NODE_DEAD] = "KEEL_NODE_DEAD",
+                                        [KEEL_CUT_OFF] = "KEEL_CUT_OFF"};
     return (unsigned)verdict < sizeof names / sizeof *names ? names[verdict] : "KEEL_VERDICT_UNKNOWN";
 }

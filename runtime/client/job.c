@@ -40,7 +40,7 @@ enum {
     TIMEOUT_MS_DEFAULT = 30000,
     SPIN_US_DEFAULT = 30,
     SPIN_LONG_US = 1000,
-    ANSWER_MS = 30000,
+    VERDICT_MS = 5000, /* until a verdict that could fall is known, and acted upon */
     SAID_MS = 1000 /* WAIT_SAID_NS */
 };
 
@@ -106,10 +106,18 @@ static bool tell(void *user, const struct control *r)
     return put(r, MSG_DONTWAIT);
 }
 
+/* A node that does not answer is waited for until it can have been declared dead. */
+static unsigned long patience_ms(const struct page *page)
+{
+    unsigned long ms = page ? (unsigned long)page->patience_ms + VERDICT_MS : 0;
+    return ms > TIMEOUT_MS_DEFAULT ? ms : TIMEOUT_MS_DEFAULT;
+}
+
 /* The answer to request r, before the deadline; other answers came too late for theirs. */
 static keel_status await_answer(struct control *r, int *passed)
 {
-    uint64_t begun = clock_now_ns(), deadline = begun + (uint64_t)ANSWER_MS * KEEL_NS_PER_MS, now = begun;
+    uint64_t begun = clock_now_ns(), now = begun;
+    uint64_t deadline = begun + (uint64_t)patience_ms(process_client.page) * KEEL_NS_PER_MS;
     struct wait wait = {.call = r->type == CONTROL_LEAVING ? WAIT_FINALIZE : WAIT_ALLOC}; /* for all agents */
     struct control reply;
     keel_status status = KEEL_IN_PROGRESS;
@@ -387,7 +395,7 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     }
     process_client.bytewise = w->secure || strcmp(w->provider, "verbs") != 0;
     direct_over(&process_client, between);
-    process_client.timeout_ns = env_number("KEEL_TIMEOUT_MS", TIMEOUT_MS_DEFAULT) * KEEL_NS_PER_MS;
+    process_client.timeout_ns = env_number("KEEL_TIMEOUT_MS", patience_ms(page)) * KEEL_NS_PER_MS;
     process_client.spin_ns = env_number("KEEL_SPIN_US", SPIN_US_DEFAULT) * KEEL_NS_PER_US;
     if (!getenv("KEEL_SPIN_US") && has_room(&process_client, w))
         process_client.spin_long_ns = SPIN_LONG_US * KEEL_NS_PER_US;

@@ -30,6 +30,7 @@ static struct {
     void *arg;
     uint64_t told; /* failures up to this epoch were told to the callback */
     uint64_t seen; /* and up to this one seen by keel_failures */
+    uint32_t cut_told; /* page->cut_off, as it was told */
 } notify = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER, .agent_fd = -1, .user_fd = -1, .stop_fd = -1};
 
@@ -63,7 +64,7 @@ static void call(const keel_failure *failures, size_t n)
     for (size_t i = 0; i < n && notify.callback; i++) {
         void (*callback)(const keel_failure *, void *) = notify.callback;
         void *arg = notify.arg;
-        if (failures[i].epoch <= notify.told)
+        if (failures[i].epoch <= notify.told && failures[i].verdict != KEEL_CUT_OFF)
             continue; /* it came before this callback */
         notify.calling = true;
         pthread_mutex_unlock(&notify.lock);
@@ -72,6 +73,19 @@ static void call(const keel_failure *failures, size_t n)
         notify.calling = false;
         pthread_cond_broadcast(&notify.idle);
     }
+}
+
+/* That this node is cut off. Lock held. */
+static void tell_cut_off(void)
+{
+    uint32_t cut = atomic_load_explicit(&process_client.page->cut_off, memory_order_acquire);
+    keel_failure f = {.rank = -1, .node = process_client.node, .verdict = KEEL_CUT_OFF};
+    if (cut == notify.cut_told)
+        return;
+    notify.cut_told = cut;
+    f.epoch = epoch_now();
+    if (cut % 2)
+        call(&f, 1);
 }
 
 /* Lock held. */
@@ -108,6 +122,7 @@ static void wait_and_tell(const struct ends *e)
         if (any_unseen())
             eventfd_write(e->user_fd, 1);
         tell_callback();
+        tell_cut_off();
         pthread_mutex_unlock(&notify.lock);
     }
 }

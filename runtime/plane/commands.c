@@ -100,6 +100,32 @@ static void show_report(struct plane *p, const struct member_report *r)
     }
 }
 
+static double ms_of(uint64_t ns)
+{
+    return (double)ns / (double)KEEL_NS_PER_MS;
+}
+
+/* How long a suspect is waited for, and why longer than usual. */
+static void tell_patience(struct plane *p, const struct member_doubt *d)
+{
+    char members[256], limit[32] = "null";
+    if (d->limit_ns != MEMBER_NEVER)
+        snprintf(limit, sizeof limit, "%.0f", ms_of(d->limit_ns));
+    snprintf(members, sizeof members, ",\"about\":%d,\"how\":\"%s\",\"why\":\"%s\",\"limit_ms\":%s,\"waited_for\":%s",
+             d->node, member_how_name(d->how), member_why_name(d->why), limit, d->waited_for ? "true" : "false");
+    queue_event(p, "patience", members);
+}
+
+/* Ranks may have something to save before this node ends. */
+static void tell_cut_off(struct plane *p, const struct member_report *r)
+{
+    char members[128];
+    bool cut = r->kind == MEMBER_REPORT_CUT_OFF;
+    snprintf(members, sizeof members, ",\"text\":\"%s\",\"limit_ms\":%.0f", r->text, ms_of(r->limit_ns));
+    queue_event(p, member_report_name(r->kind), cut ? members : "");
+    health_cut_off(&p->agent, cut);
+}
+
 static void reported(struct plane *p, const struct member_report *r)
 {
     char members[256];
@@ -115,6 +141,13 @@ static void reported(struct plane *p, const struct member_report *r)
         snprintf(members, sizeof members, ",\"about\":%d,\"evidence\":\"%s\",\"text\":\"%s\"", r->node,
                  member_evidence_name(r->evidence), r->text ? r->text : "");
         queue_event(p, member_report_name(r->kind), members);
+        break;
+    case MEMBER_REPORT_PATIENCE:
+        tell_patience(p, &r->doubt);
+        break;
+    case MEMBER_REPORT_CUT_OFF:
+    case MEMBER_REPORT_IN_TOUCH:
+        tell_cut_off(p, r);
         break;
     default:
         break;

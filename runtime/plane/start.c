@@ -15,6 +15,7 @@
 #include "runtime/base/env.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/refusal.h"
+#include "runtime/agent/health.h"
 #include "runtime/plane/plane_int.h"
 #include "runtime/transport/sealed.h"
 #include "runtime/transport/shm.h"
@@ -29,6 +30,14 @@ struct blob {
 };
 static_assert(sizeof(struct blob) <= PLANE_BLOB_MAX, "fits");
 static_assert((int)PLANE_MAX_RESTARTS == (int)VIEW_MAX_RESTARTS, "what keelrun says");
+
+/* The longest that a verdict waits: four limits for what a silent node holds, and one each for who was late (detect/patience.c). */
+static uint32_t patience_ms(const struct job_settings *s)
+{
+    enum { LIMITS = 6 };
+    int64_t silent = (int64_t)LIMITS * s->silence_ms, most = silent > s->stopped_ms ? silent : s->stopped_ms;
+    return most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+}
 
 static keel_status make_page(struct plane *p)
 {
@@ -50,6 +59,7 @@ static keel_status make_page(struct plane *p)
     if (status != KEEL_OK)
         return status;
     p->page = page;
+    p->page->patience_ms = patience_ms(p->config.settings);
     return KEEL_OK;
 }
 
@@ -326,6 +336,8 @@ static keel_status introduce(struct plane *p, const struct plane_blob *blobs, in
     }
     keel_status status = helper_start(p->helper, helpers, &bad);
     free(helpers);
+    if (status == KEEL_OK)
+        health_stakes(&p->agent);
     if (status != KEEL_OK && bad >= 0)
         snprintf(why, PLANE_WHY_MAX, "what node %d says of itself is not what this agent reads: another version of it?",
                  bad);

@@ -8,7 +8,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
-from cluster import Cluster
+from cluster import QUICK, Cluster
 from keeltest import HANG_S, KEELCTL
 
 ABORT = os.environ.get("KEEL_ABORT", "build/tests/fault/abort")
@@ -16,7 +16,7 @@ NODES, CODE = 4, 7
 
 
 def cluster(who, code=CODE, how=(), **kw):
-    return Cluster(NODES, [ABORT, ",".join(map(str, who)), str(code)] + list(how), **kw)
+    return Cluster(NODES, [ABORT, ",".join(map(str, who)), str(code)] + list(how), options=QUICK, **kw)
 
 
 def said(job, by="keelrun"):

@@ -21,8 +21,8 @@ from keeltest import HANG_S, IS_ROOT, KEELCTL, alive
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
 TASKS, ROUNDS = 40, 8
 RESULT = "sum: %d" % (ROUNDS * TASKS * (TASKS + 1) * (2 * TASKS + 1) // 6)
-PATIENT = ["--dark", "780"]  # for what is short
-LIMIT_S = 0.6  # of what may be called short: the runtime's own is 0.78 s since the last sign of life
+PATIENT = ["--silence", "1000", "--stopped", "1"]  # for what is short, and for what is long
+LIMIT_S = 0.6  # of what may be called short: the runtime's own is a second since the last sign of life
 KINDS = ["rank", "node", "agent", "launcher", "keelrun", "short freeze", "long freeze", "short cut", "long cut"]
 LETHAL = {"node", "agent", "long freeze", "long cut"}
 SILENT = {"long freeze", "long cut"}
@@ -174,7 +174,7 @@ class Run(Cluster):
 
     def long(self, m):
         """Until the view without the victim; or, where nobody can tell or nobody is left to decide it, for long enough."""
-        enough = time.monotonic() + (2 if self.watch else 6)
+        enough = time.monotonic() + (12 if self.watch else 15)
         yield lambda: self.has("view", dead_node=m.victim) or time.monotonic() > enough
         yield m.seconds
 

@@ -10,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
-from cluster import Cluster
+from cluster import QUICK, Cluster
 from keeltest import IS_ROOT, KEELCTL, Skip, state_of, wait_for
 
 FAILURES = os.environ.get("KEEL_FAILURES", "build/tests/fault/failures")
@@ -174,7 +174,7 @@ def test_a_node_that_is_killed():
 
 def test_a_node_that_is_frozen():
     """First nothing is decided, in the time that was given; then it is dead."""
-    with Talk(4) as job:
+    with Talk(4, options=QUICK) as job:
         job.freeze(3)
         for question in ("node 3 20", "rank 3 20"):
             assert job.ask(question) in ("KEEL_UNDECIDED", "KEEL_AGENT_HUNG", "KEEL_NODE_DEAD")  # the latter: we were slow

@@ -6,7 +6,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
-from cluster import Cluster
+from cluster import QUICK, Cluster
 from keeltest import IS_ROOT, Skip, alive, wait_for
 
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
@@ -14,8 +14,8 @@ TASKS, ROUNDS, COMPUTE_US = 40, 8, 1000
 RESULT = "sum: %d" % (ROUNDS * TASKS * (TASKS + 1) * (2 * TASKS + 1) // 6)
 
 
-def cluster(nodes, **kw):
-    return Cluster(nodes, [SUM, str(TASKS), str(ROUNDS), str(COMPUTE_US)], **kw)
+def cluster(nodes, options=(), **kw):
+    return Cluster(nodes, [SUM, str(TASKS), str(ROUNDS), str(COMPUTE_US)], options=QUICK + list(options), **kw)
 
 
 def freeze(job, node):

@@ -12,7 +12,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import keeltest
-from cluster import Cluster
+from cluster import QUICK, Cluster
 from keeltest import HANG_S, IS_ROOT, KEELCTL, Skip, alive, wait_for
 
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
@@ -35,9 +35,9 @@ def some(nodes, fewer):
     return nodes if FULL else fewer
 
 
-def cluster(on_failure="substitute", spares=1, compute_us=COMPUTE_US, **kw):
+def cluster(on_failure="substitute", spares=1, compute_us=COMPUTE_US, options=QUICK, **kw):
     kw.setdefault("rests", True)
-    return Cluster(NODES, [SUM, str(TASKS), str(ROUNDS), str(compute_us)], spares=spares, on_failure=on_failure, **kw)
+    return Cluster(NODES, [SUM, str(TASKS), str(ROUNDS), str(compute_us)], spares=spares, on_failure=on_failure, options=options, **kw)
 
 
 def reach(job, phase=2):
@@ -281,7 +281,7 @@ def test_freeze_at_a_named_step():
             expect_right(job)
 
 
-def on_netns(limits=(), **kw):
+def on_netns(limits=QUICK, **kw):
     if not IS_ROOT:
         raise Skip("needs root")
     kw.setdefault("compute_us", 4000)

@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-from cluster import Cluster
+from cluster import QUICK, Cluster
 from keeltest import IS_ROOT
 
 PROGRAM = os.environ.get("KEEL_TORTURE", "build/tests/fault/torture")
@@ -144,7 +144,7 @@ def run(point, nth, before, action, where, words, may_lose):
     spares = SPARES + 1 if silent and before == NODE_DIES else SPARES  # three must be left to decide
     with Cluster(NODES, [PROGRAM, "7", "3", str(words), "12"], spares=spares, env=env,
                  options=(["--bed", "netns"] if action in ("cut", "blink") else []) +
-                 (["--dark", "780"] if action in ("pause", "blink") else [])) as job:
+                 (QUICK if action in ("freeze", "cut") else [])) as job:
         return (fall_silent if silent else die)(job, before, action, may_lose)
 
 

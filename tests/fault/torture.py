@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-from cluster import Cluster
+from cluster import QUICK, Cluster
 
 PROGRAM = os.environ.get("KEEL_TORTURE", "build/tests/fault/torture")
 
@@ -146,7 +146,7 @@ def run(plan):
     begin = time.monotonic()
     program = [PROGRAM, str(plan.seed), str(plan.phases), str(plan.words), str(plan.tasks)]
     with Cluster(plan.nodes, program, ranks=plan.nodes * plan.ppn, spares=plan.spares, on_failure=plan.on_failure,
-                 options=["--secure"] if plan.secure else [], rests=True) as job:
+                 options=QUICK + (["--secure"] if plan.secure else []), rests=True) as job:
         job.frozen, job.verified = [], 0
         if plan.rough:
             job.want_rest("last")

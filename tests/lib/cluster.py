@@ -9,6 +9,9 @@ import time
 from keeltest import HANG_S, KEELCTL, Job, alive, wait_for
 
 
+QUICK = ["--silence", "500", "--stopped", "1"]  # for nodes that are to be found dead though nobody says so
+
+
 class Cluster(Job):
     def __init__(self, nodes, program, ranks=None, spares=0, on_failure="substitute", options=(), rests=False, **kw):
         self.nodes, self.spares, self.size = nodes, spares, ranks or nodes

@@ -142,6 +142,8 @@ void node_main(int node, int from)
     say(&first);
     if (read(from, blobs, sizeof blobs) != sizeof blobs || helper_start(s.h, blobs, &(int){-1}) != KEEL_OK)
         _exit(4);
+    for (int i = 0; i < NODES; i++) /* else who is stopped lives */
+        helper_waits(s.h, i, UINT64_MAX);
     char order;
     while (read(from, &order, 1) ==
            1) { /* 'p': statistics; 'd': no descriptors; 's': the helper's thread stands still */

@@ -1,0 +1,146 @@
+"""Who only stands still for a while lives: under a debugger, suspended and resumed node by node, cut off for a moment, on a slow link. Who is killed
+meanwhile is known at once, and a part that is cut off for good says so before it ends."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+import keeltest
+from cluster import Cluster
+from keeltest import IS_ROOT, Skip, alive, wait_for
+
+SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
+TASKS, COMPUTE_US = 40, 1000
+NODES = 4
+MS = 1000000
+
+
+def cluster(rounds, nodes=NODES, **kw):
+    job = Cluster(nodes, [SUM, str(TASKS), str(rounds), str(COMPUTE_US)], **kw)
+    job.result = "sum: %d" % (rounds * TASKS * (TASKS + 1) * (2 * TASKS + 1) // 6)
+    return job
+
+
+def reach(job):
+    assert job.started() and job.until(lambda c: c.phase() >= 2, "round 2"), job.stderr()
+
+
+def expect_all_live(job, nodes=NODES):
+    code = job.wait()
+    job.poll()
+    assert not [e for e in job.has("view") if "dead_node" in e] and not job.has("verdict"), (job.has("verdict"), job.stderr())
+    assert code == 0 and job.stdout().splitlines() == [job.result] * nodes, (code, job.stdout(), job.stderr())
+
+
+def debug(pid):
+    """As long as gdb takes to say where it is; without one, stopped for as long."""
+    try:
+        subprocess.run(["gdb", "-batch", "-nx", "-ex", "bt", "-p", str(pid)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=False)
+    except FileNotFoundError:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.5)
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_a_debugger_on_each_agent_and_rank():
+    with cluster(80) as job:
+        reach(job)
+        for node in range(NODES):
+            for pid in job.node_pids(node):
+                if alive(pid):
+                    debug(pid)
+        expect_all_live(job)
+
+
+def suspend(skew_s, length_s, rounds=40):
+    """As `scontrol suspend` and `resume` do: node by node, all processes of each."""
+    with cluster(rounds) as job:
+        reach(job)
+        pids = [job.node_pids(node) for node in range(NODES)]
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for node in range(NODES):
+                for pid in pids[node]:
+                    os.kill(pid, number)
+                time.sleep(skew_s)
+            time.sleep(length_s if number == signal.SIGSTOP else 0)
+        expect_all_live(job)
+
+
+def test_a_job_that_is_suspended_node_by_node():
+    for skew_s in (0.06, 0.25, 1.0):
+        suspend(skew_s, 1.0)
+
+
+def test_a_job_that_is_suspended_for_a_minute():
+    for skew_s in (0.06, 0.5, 1.0):
+        suspend(skew_s, 60.0)
+
+
+def cut(job, nodes, seconds):
+    for node in nodes:
+        job.link(node, "cut")
+    time.sleep(seconds)
+    for node in nodes:
+        job.link(node, "heal")
+
+
+def test_halves_that_are_cut_for_a_moment():
+    """Each of two is cut off from everybody: the four are in three parts, none of them a quorum."""
+    if not IS_ROOT:
+        raise Skip("needs root")
+    for seconds in (0.4, 1, 2):
+        with cluster(40, options=["--bed", "netns"]) as job:
+            reach(job)
+            cut(job, (2, 3), seconds)
+            expect_all_live(job)
+
+
+def test_who_is_killed_while_another_is_stopped_is_known_at_once():
+    with cluster(100, nodes=5, on_failure="degrade") as job:
+        reach(job)
+        job.signal_node(4, signal.SIGSTOP)
+        assert job.until(lambda c: c.has("suspect", about=4), "node 4 to be suspected"), job.stderr()
+        time.sleep(0.5)
+        job.kill_node(1)
+        killed = job.killed[-1][0]
+        assert job.until(lambda c: c.has("verdict", about=1), "the verdict"), job.stderr()
+        said = min(e["t_ns"] for e in job.has("verdict", about=1))
+        assert job.has("verdict", about=1)[0]["evidence"] == "refused" and said - killed < 200 * MS, (said - killed) / MS
+        print("known %.1f ms after the order" % ((said - killed) / MS))
+        time.sleep(0.5)
+        job.signal_node(4, signal.SIGCONT)
+        code = job.wait()
+        job.poll()
+        assert code == 0 and job.stdout().splitlines() == [job.result] * 4, (code, job.stdout(), job.stderr())
+        assert {e["dead_node"] for e in job.has("view") if "dead_node" in e} == {1}, job.stderr()
+
+
+def test_a_stopped_node_that_is_waited_for_is_dead_after_its_limit():
+    with cluster(40, on_failure="degrade", options=["--stopped", "1"]) as job:
+        reach(job)
+        job.signal_node(3, signal.SIGSTOP)
+        begin = time.monotonic_ns()
+        assert job.until(lambda c: c.has("verdict", about=3), "the verdict"), job.stderr()
+        said = min(e["t_ns"] for e in job.has("verdict", about=3))
+        assert said - begin > 900 * MS, (said - begin) / MS
+        code = job.wait()
+        assert code == 0 and job.stdout().splitlines() == [job.result] * 3, (code, job.stdout(), job.stderr())
+        assert "node 3 is " in job.stderr(), job.stderr()
+
+
+def test_a_node_that_is_cut_off_for_good_says_so_before_it_ends():
+    if not IS_ROOT:
+        raise Skip("needs root")
+    with cluster(100, on_failure="degrade", options=["--bed", "netns", "--silence", "1000"]) as job:
+        reach(job)
+        agent = job.agents[3]
+        job.link(3, "cut")
+        code = job.wait()
+        assert code == 0 and job.stdout().splitlines() == [job.result] * 3, (code, job.stdout(), job.stderr())
+        wait_for(lambda: not alive(agent), "the node that was cut off to end")
+
+
+keeltest.main(globals())
