@@ -68,14 +68,11 @@ static const struct argp_option option_table[] = {
      "the default without), degrade (the same, and that a rank was lost is no failure), abort",
      3},
     {"copies-at", KEY_COPIES_AT, "WHERE", 0,
-     "where the further copies of a node's data are: half (half the ring of nodes away, and in another rack where "
-     "racks "
+     "where further copies of a node's data are: half (half the ring of nodes away, and in another rack where racks "
      "are told; the default) or next (on the next node)",
      3},
     {"topology-file", KEY_TOPOLOGY_FILE, "FILE", 0,
-     "racks: a line \"HOSTS RACK [SWITCH ...]\" for each, with lists of hosts as in n[01-16]; no copies in one rack "
-     "only",
-     3},
+     "racks, to keep copies apart: a line \"HOSTS RACK [SWITCH ...]\" for each, with lists of hosts as in n[01-16]", 3},
     {"rack-of", KEY_RACK_OF, "EXPRESSION", 0,
      "racks by the hosts' names: what the first group of this regular expression matches is the host's rack", 3},
     {"bed", KEY_BED, "BED", 0, "emulated nodes: loopback (the default) or netns (network namespaces; needs root)", 4},
