@@ -193,52 +193,91 @@ int policy_copy(const struct view *v, int group)
 
 /* ---- evenness ---- */
 
-/* The node that the group's k-th copy had better be on, or -1: with at least two copies fewer, and as far apart from the
- * others. */
-static int emptier_node(const struct view *v, int group, int k)
+/* May the group's k-th copy, which was placed in this view, be on this node just as well? */
+static bool may_move(const struct view *v, int group, int k, int node)
 {
-    const int *load = &v->load[(int)group_class(group) * members(v)];
     const struct view_group *g = &v->group[group];
     struct view_group others = *g;
     others.copies--;
     others.copy[k] = g->copy[others.copies];
-    int at = g->copy[k].node, best = -1;
-    for (int m = 0; m < members(v); m++)
-        if (can_have(v, g, m) && load[m] <= load[at] - 2 && v->spare_free[m] == v->spare_free[at] &&
-            apart_from_all(v, &others, m) >= apart_from_all(v, &others, at) && (best < 0 || load[m] < load[best]))
-            best = m;
-    return best;
+    int at = g->copy[k].node;
+    return can_have(v, g, node) && v->spare_free[node] == v->spare_free[at] &&
+           apart_from_all(v, &others, node) >= apart_from_all(v, &others, at);
 }
 
-static bool even_group(struct view *v, int group)
+/* It is not what its ranks' node has. */
+static bool is_free_to_move(const struct view *v, int group, int k)
 {
-    struct view_group *g = &v->group[group];
-    int *load = &v->load[(int)group_class(group) * members(v)];
-    bool moved = false;
-    for (int k = 0; k < g->copies; k++) {
-        struct view_copy *copy = &g->copy[k];
-        if (copy->whole || copy->placed != v->epoch || copy->node == v->home[group_slot(group)])
-            continue;
-        int node = emptier_node(v, group, k);
-        if (node < 0)
-            continue;
-        load[copy->node]--;
-        load[node]++;
-        copy->node = node;
-        moved = true;
-    }
-    return moved;
+    const struct view_copy *copy = &v->group[group].copy[k];
+    return !copy->whole && copy->placed == v->epoch && copy->node != v->home[group_slot(group)];
 }
 
-/* Each move makes the sum of the squares smaller: it ends. */
+/* A group moves once on a way: two of its copies could meet. */
+static bool moves_already(const struct view_step *way, int node, int group)
+{
+    for (; way[node].from >= 0; node = way[node].from)
+        if (way[node].group == group)
+            return true;
+    return false;
+}
+
+/* Each node on the way hands a copy on to the next one: the first has one less, the last one more. */
+static void take_way(struct view *v, int redundancy, int last)
+{
+    int *load = &v->load[redundancy * members(v)], node = last;
+    for (const struct view_step *s = &v->way[node]; s->from >= 0; node = s->from, s = &v->way[node])
+        v->group[s->group].copy[s->copy].node = node;
+    load[node]--;
+    load[last]++;
+}
+
+/* The node hands a copy on, over others if need be, to one that has at least two fewer. */
+static bool relieve(struct view *v, int redundancy, int start)
+{
+    const int *load = &v->load[redundancy * members(v)];
+    int first = 0, last = 0;
+    for (int m = 0; m < members(v); m++)
+        v->way[m].from = -2;
+    v->way[start].from = -1;
+    for (v->queue[last++] = start; first < last; first++) {
+        int at = v->queue[first];
+        for (int s = 0; s < v->nodes; s++) {
+            int group = group_of(s, (unsigned)redundancy), k = view_copy_at(&v->group[group], at);
+            if (k < 0 || !is_free_to_move(v, group, k) || moves_already(v->way, at, group))
+                continue;
+            for (int m = 0; m < members(v); m++) {
+                if (v->way[m].from != -2 || !may_move(v, group, k, m))
+                    continue;
+                v->way[m] = (struct view_step){.from = at, .group = group, .copy = k};
+                v->queue[last++] = m;
+                if (load[m] > load[start] - 2)
+                    continue;
+                take_way(v, redundancy, m);
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool anything_is_free_to_move(const struct view *v, int redundancy)
+{
+    for (int s = 0; s < v->nodes; s++)
+        for (int k = 0, group = group_of(s, (unsigned)redundancy); k < v->group[group].copies; k++)
+            if (is_free_to_move(v, group, k))
+                return true;
+    return false;
+}
+
+/* Each way taken makes the sum of the squares smaller: it ends. */
 void policy_even(struct view *v)
 {
-    bool moved = v->copies.at == COPIES_AT_HALF;
-    while (moved) {
-        moved = false;
-        for (int g = 0; g < v->nodes * CLASSES; g++)
-            moved = even_group(v, g) || moved;
-    }
+    for (int c = 1; c < CLASSES && v->copies.at == COPIES_AT_HALF; c++)
+        for (bool moved = anything_is_free_to_move(v, c); moved;) {
+            moved = false;
+            for (int m = 0; m < members(v); m++)
+                moved = (v->alive[m] && relieve(v, c, m)) || moved;
+        }
 }
 
 /* ---- the start ---- */

@@ -29,7 +29,7 @@ void policy_look(struct view *v);
 int policy_copy(const struct view *v, int group);
 /* It has been put there. */
 void policy_count(struct view *v, int group, int node);
-/* What was placed in this view, in the order of the groups, is made even, after the last policy_copy. */
+/* What was placed in this view is made even, after the last policy_copy. */
 void policy_even(struct view *v);
 /* The i-th copy of the group at the start, or -1: policy_copy's matter, when all others have theirs. */
 int policy_first_copy(const struct view *v, int group, int i);

@@ -114,8 +114,10 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->ring = calloc((size_t)nodes, sizeof *v->ring);
     v->load = calloc((size_t)members(v) * CLASSES, sizeof *v->load);
     v->live = calloc((size_t)members(v), sizeof *v->live);
+    v->way = calloc((size_t)members(v), sizeof *v->way);
+    v->queue = calloc((size_t)members(v), sizeof *v->queue);
     if (!take_rule(v, copies) || !v->alive || !v->spare_free || !v->full || !v->node_death || !v->group || !v->home ||
-        !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live) {
+        !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live || !v->way || !v->queue) {
         view_fini(v);
         return false;
     }
@@ -148,6 +150,8 @@ void view_fini(struct view *v)
     free(v->ring);
     free(v->load);
     free(v->live);
+    free(v->way);
+    free(v->queue);
     memset(v, 0, sizeof *v);
 }
 

@@ -95,7 +95,12 @@ struct view {
     int *ring;                /* [nodes] who stands where in the ring by which copies are placed (policy.h) */
     int *load;                /* [CLASSES][nodes+spares] scratch of policy.c: copies on each node, */
     int *live;                /* [nodes+spares] its number among the live nodes of the ring, -1: none, */
-    int live_nodes;           /* and how many these are */
+    int live_nodes;           /* and how many these are; */
+    struct view_step {
+        int from; /* -1: the way begins here; -2: no way leads here */
+        int group, copy;
+    } * way;    /* [nodes+spares] how copies may move to get there, */
+    int *queue; /* [nodes+spares] and the nodes that were reached */
     /* the end */
     bool
         needs_all; /* the program is one whose processes cannot be started again, and it ends by the first that dies, */
