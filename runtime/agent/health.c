@@ -50,10 +50,11 @@ static unsigned look(struct agent *a, int rank, uint32_t incarnation, uint64_t *
     return process;
 }
 
-bool health_is_stopped(struct agent *a, int rank)
+bool health_is_stopped(const struct agent *a, int rank)
 {
     uint64_t ticks;
-    return look(a, rank, a->view.rank[rank].incarnation, &ticks) == PAGE_PROCESS_STOPPED;
+    const struct proc *proc = process_of(a, rank, a->view.rank[rank].incarnation);
+    return proc && a->ops.look_at(a->ops.user, proc, &ticks) == PAGE_PROCESS_STOPPED;
 }
 
 static void ask_about_rank(struct agent *a, int rank, uint64_t asked)

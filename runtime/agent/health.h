@@ -12,8 +12,8 @@ void health_ask(struct agent *a, const struct control *r);
 void health_left_behind(struct agent *a, const struct control *r);
 /* WIRE_RANK_ASK and WIRE_RANK_SAYS. */
 void health_receive(struct agent *a, int from, const struct wire *w);
-/* Is the process of a rank of this node stopped now? All nodes are told when it has become so. */
-bool health_is_stopped(struct agent *a, int rank);
+/* Is the process of a rank of this node stopped now? A look, of which nobody is told. */
+bool health_is_stopped(const struct agent *a, int rank);
 /* The detector: `bits` (enum page_doubt) of what it thinks of the node are set, or not. */
 void health_doubt(struct agent *a, int node, unsigned bits, bool set);
 /* The node has answered what was asked at this time. */

@@ -11,26 +11,32 @@
 
 enum {
     LOOK_NS = 500000000,
+    ASKS = 16,             /* each time; of more they take turns */
     FRESH_NS = 2000000000, /* what was heard of a process so long ago still counts */
 };
 
 struct report {
     FILE *f;
     bool any_wait, any_stopped;
+    int asks;
     bool *rank, *node; /* [ranks], [members]: they are waited for */
 };
 
 static void ask_about(struct plane *p, struct report *r, const struct wait_said *w)
 {
     struct agent *a = &p->agent;
-    int node = w->node, rank = w->whom == WAIT_FOR_NODE || w->whom == WAIT_FOR_VIEW ? -1 : w->rank;
-    if (rank >= 0 && rank < a->view.ranks && !r->rank[rank]) {
+    bool of_node = w->whom == WAIT_FOR_NODE, known;
+    int rank = of_node || w->whom == WAIT_FOR_VIEW || w->rank >= a->view.ranks ? -1 : w->rank;
+    int node = rank >= 0 ? a->view.rank[rank].node : of_node && w->node < a->members ? w->node : -1;
+    known = rank >= 0 ? r->rank[rank] : node >= 0 && r->node[node];
+    if (rank >= 0)
         r->rank[rank] = true;
-        node = a->view.rank[rank].node;
-    }
-    if (node >= 0 && node < a->members)
+    if (node >= 0)
         r->node[node] = true;
-    if (rank >= 0 || (node >= 0 && node != a->self)) {
+    if (known)
+        return;
+    int turns = p->waits_asks / ASKS + 1;
+    if ((rank >= 0 || (node >= 0 && node != a->self)) && r->asks++ % turns == (int)(p->waits_looks % (unsigned)turns)) {
         struct control ask = {.slot = node, .a = rank, .b = (int64_t)a->now};
         health_ask(a, &ask);
     }
@@ -118,6 +124,8 @@ static char *make(struct plane *p)
         fputs("]", r.f);
     }
     bool good = r.f && fclose(r.f) == 0 && r.rank && r.node && (r.any_wait || r.any_stopped);
+    p->waits_asks = r.asks;
+    p->waits_looks++;
     free(r.rank);
     free(r.node);
     if (good)
