@@ -142,6 +142,17 @@ def test_a_rank_that_computes_is_shown_and_not_told():
         assert not job.lines(), job.lines()
 
 
+def test_quiet_leaves_the_lines_to_the_event_log():
+    with Waiting("barrier", options=["--quiet"]) as job:
+        job.stop_last()
+        job.say("go")
+        job.until(lambda c: any("which is stopped" in e["text"] for e in c.has("waits")), "the event")
+        job.signal_pid(job.pid_of(job.last), signal.SIGCONT)
+        job.until(lambda c: len(c.has("application", name="right")) == c.size, "the results")
+        job.finish()
+        assert not job.lines(), job.lines()
+
+
 def test_a_ring():
     with Waiting("ring") as job:
         job.say("go")

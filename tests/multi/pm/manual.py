@@ -222,7 +222,7 @@ def test_status_has_what_the_page_says():
             assert name in status, name
         assert status["alive"] == [True] * 3 and status["rank_node"] == [0, 1] and status["program"] == "sleep", status
         for node in status["nodes"]:
-            for name in ("node", "host", "state", "agent_pid", "stub_pid", "launcher_pid", "spare", "ranks"):
+            for name in ("node", "host", "state", "agent_pid", "stub_pid", "launcher_pid", "spare", "ranks", "waiting"):
                 assert name in node, name
             for rank in node["ranks"]:
                 assert set(rank) == {"rank", "pid", "incarnation", "state"} and rank["state"] == "running", rank
