@@ -304,7 +304,8 @@ keel_status rma_fence(struct client *c, int rank)
     struct fence f = {c, rank};
     client_lock(c);
     struct waits_fence of = {rank};
-    client_wait(c, none_implicit, &f, &(struct wait){.call = WAIT_FENCE, .whom = waits_for_fence, .arg = &of});
+    if (!none_implicit(&f))
+        client_wait(c, none_implicit, &f, &(struct wait){.call = WAIT_FENCE, .whom = waits_for_fence, .arg = &of});
     keel_status status = take_errors(c, rank);
     if (c->fatal != KEEL_OK)
         status = c->fatal;
