@@ -3,6 +3,7 @@
 #include "pm/bed/bed.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/message.h"
+#include "pm/wire/quit.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,10 +19,18 @@
 
 enum { NOT_OURS = -2 };
 
+/* The sockets that our processes hold. Once for all names: whoever has taken a thousand would make us look for as long. */
+struct holdings {
+    unsigned long *inodes;
+    size_t count, room;
+    bool known;
+};
+
 struct list {
     const char *prefix;
     struct found_agent *agents;
     int count;
+    struct holdings ours;
 };
 
 static bool known(const struct list *l, uint64_t job_id, int node)
@@ -46,33 +55,53 @@ static bool is_ours(const char *pid)
     return known_uid && uid == geteuid();
 }
 
-/* Whether one of our processes holds the socket: who takes no connection does not say who he is. */
-static bool is_held_by_us(unsigned long inode)
+static void note_sockets(struct holdings *h, const char *pid)
 {
-    char wanted[48], path[300], target[64];
-    DIR *proc = opendir("/proc");
-    bool found = false;
-    snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
-    for (struct dirent *p; proc && !found && (p = readdir(proc));) {
-        snprintf(path, sizeof path, "/proc/%s/fd", p->d_name);
-        if (p->d_name[0] < '0' || p->d_name[0] > '9' || !is_ours(p->d_name))
+    char path[300], target[64];
+    snprintf(path, sizeof path, "/proc/%s/fd", pid);
+    DIR *fds = opendir(path);
+    for (struct dirent *f; fds && (f = readdir(fds));) {
+        ssize_t n = readlinkat(dirfd(fds), f->d_name, target, sizeof target - 1);
+        unsigned long inode;
+        target[n > 0 ? n : 0] = '\0';
+        if (sscanf(target, "socket:[%lu]", &inode) != 1)
             continue;
-        DIR *fds = opendir(path);
-        for (struct dirent *f; fds && !found && (f = readdir(fds));) {
-            ssize_t n = readlinkat(dirfd(fds), f->d_name, target, sizeof target - 1);
-            target[n > 0 ? n : 0] = '\0';
-            found = strcmp(target, wanted) == 0;
+        if (h->count == h->room) {
+            h->room = h->room ? 2 * h->room : 64;
+            unsigned long *grown = realloc(h->inodes, h->room * sizeof *grown);
+            if (!grown)
+                pm_quit(1, "out of memory");
+            h->inodes = grown;
         }
-        if (fds)
-            closedir(fds);
+        h->inodes[h->count++] = inode;
     }
+    if (fds)
+        closedir(fds);
+}
+
+static int by_inode(const void *a, const void *b)
+{
+    unsigned long x = *(const unsigned long *)a, y = *(const unsigned long *)b;
+    return (x > y) - (x < y);
+}
+
+/* Whether one of our processes holds the socket: who takes no connection does not say who he is. */
+static bool is_held_by_us(struct holdings *h, unsigned long inode)
+{
+    DIR *proc = h->known ? NULL : opendir("/proc");
+    for (struct dirent *p; proc && (p = readdir(proc));)
+        if (p->d_name[0] >= '0' && p->d_name[0] <= '9' && is_ours(p->d_name))
+            note_sockets(h, p->d_name);
     if (proc)
         closedir(proc);
-    return found;
+    if (!h->known && h->count)
+        qsort(h->inodes, h->count, sizeof *h->inodes, by_inode);
+    h->known = true;
+    return h->count && bsearch(&inode, h->inodes, h->count, sizeof inode, by_inode) != NULL;
 }
 
 /* A descriptor, -1 if nobody takes the connection now, NOT_OURS. */
-static int connect_console(const char *name, unsigned long inode)
+static int connect_console(struct holdings *ours, const char *name, unsigned long inode)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = strlen(name);
@@ -90,7 +119,7 @@ static int connect_console(const char *name, unsigned long inode)
     /* anybody may take a name in the abstract namespace: only a process of the same user is an agent of ours */
     if (rc < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_len) < 0 || peer.uid != geteuid()) {
         close(fd);
-        return frozen && is_held_by_us(inode) ? -1 : NOT_OURS;
+        return frozen && is_held_by_us(ours, inode) ? -1 : NOT_OURS;
     }
     fcntl(fd, F_SETFL, 0);
     return fd;
@@ -115,7 +144,7 @@ static void scan_here(struct list *l)
         if (l->prefix && strncmp(name, l->prefix, strlen(l->prefix)) != 0)
             continue;
         snprintf(name, sizeof name, "%.*s", end, at + 2);
-        int fd = connect_console(name, inode);
+        int fd = connect_console(&l->ours, name, inode);
         if (fd == NOT_OURS)
             continue;
         struct found_agent *grown = realloc(l->agents, (size_t)(l->count + 1) * sizeof *grown);
@@ -171,6 +200,7 @@ struct found_agent *finder_agents(const char *prefix, int *count)
     scan_beds(&l);
     if (l.count)
         qsort(l.agents, (size_t)l.count, sizeof *l.agents, by_job_and_node);
+    free(l.ours.inodes);
     *count = l.count;
     return l.agents;
 }

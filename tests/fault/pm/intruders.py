@@ -335,19 +335,22 @@ def test_keelctl_of_another_user_is_not_worth_a_warning():
         assert job.wait() == 0 and job.stderr() == "", job.stderr()
 
 
-def phantom(name):
-    """A process of another user that has taken the name of an agent's console, and takes no connection."""
+def phantom(*names):
+    """A process of another user that has taken the names of agents' consoles, and takes no connection."""
     ready = os.pipe()
     child = os.fork()
     if child == 0:
         os.setresuid(65534, 65534, 65534)
-        s = socket.socket(socket.AF_UNIX)
-        s.bind(name)
-        s.listen(0)
-        queue = [socket.socket(socket.AF_UNIX) for _ in range(2)]
-        for q in queue:
-            q.setblocking(False)
-            q.connect_ex(name)
+        held = []
+        for name in names:
+            s = socket.socket(socket.AF_UNIX)
+            s.bind(name)
+            s.listen(0)
+            queue = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+            for q in queue:
+                q.setblocking(False)
+                q.connect_ex(name)
+            held += [s] + queue
         os.write(ready[1], b"x")
         signal.pause()
     os.read(ready[0], 1)
@@ -369,6 +372,23 @@ def test_keelctl_leaves_out_what_belongs_to_another_user():
         for child in children:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+
+
+def test_keelctl_does_not_look_longer_for_each_name_that_another_user_has_taken():
+    if not IS_ROOT:
+        raise Skip("needs root to become another user")
+
+    def cpu_s():
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+    child = phantom(*["\0keel/%016x/0" % (0xabcd0000 + i) for i in range(250)])
+    try:
+        before = cpu_s()
+        subprocess.run([KEELCTL, "list"], capture_output=True, timeout=HANG_S)
+        assert cpu_s() - before < 1, cpu_s() - before
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def consoles_of(pids):
