@@ -19,7 +19,11 @@ int process_children(pid_t pid, pid_t *pids, int max)
 {
     char path[64];
     int n = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
+    if (pid ==
+        getpid()) /* not there where /proc is that of other processes' numbers, whose children are not ours to kill */
+        snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)pid);
+    else
+        snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)pid);
     FILE *f = fopen(path, "re");
     if (!f)
         return -1;
