@@ -1,10 +1,8 @@
 """keelrun cut off from nodes that are well, or its connections broken: the job goes on, and keelrun gets every line once, in order, when
 it is in reach again. In namespaces a cut is one of keelrun alone: the nodes reach each other all the time."""
-import ctypes
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -12,7 +10,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, shut_connections, wait_for
 
 # Each rank writes numbered lines, $WIDTH bytes long, until the file "go" is in $DIR, then the last one and ends with $CODE. After each
 # line it writes into the file of its name how many there are.
