@@ -284,6 +284,17 @@ static bool may_hand_over(const struct launch *l)
     return l->plan.options->bed == BED_NONE || l->waiting + l->asked < OURS_AT_A_TIME;
 }
 
+/* Neither an agent that has room, nor a node that is on its way and will have. */
+static bool nobody_will_start_others(const struct launch *l)
+{
+    for (int i = 0; i < l->total; i++) {
+        const struct start *s = &l->starts[i];
+        if (s->joined ? s->room > 0 : s->begun_ms && !s->given_up)
+            return false;
+    }
+    return l->next == l->direct;
+}
+
 void launch_begin(struct launch *l)
 {
     int by;
@@ -291,6 +302,8 @@ void launch_begin(struct launch *l)
         start_ours(l, l->next++);
     while (!l->stopped && l->next_handed < l->total && may_hand_over(l) && (by = next_starter(l)) != OURS)
         hand_over(l, by, l->next_handed++);
+    if (!l->stopped && l->next_handed < l->total && nobody_will_start_others(l))
+        start_ours(l, l->next_handed++);
 }
 
 void launch_joined(struct launch *l, int node)

@@ -69,6 +69,13 @@ def test_nodes_that_a_dead_one_has_started_live_on():
             assert job.events("started")[0]["started_by"].count(1) >= 1, job.events("started")
 
 
+def test_node_that_never_comes_does_not_keep_those_that_it_was_to_start_from_coming():
+    with Job(["-n", "3", "--nodes", "3", "--fan-out", "1", "--spares", "1", SUM, str(TASKS), str(ROUNDS), str(COMPUTE_US)],
+             env={"KEEL_FAULT": "order.arrived:1:kill:node=1"}) as job:
+        assert job.wait() == 0, job.stderr()
+        assert job.stdout().splitlines() == [RESULT] * 3, (job.stdout(), job.stderr())
+
+
 def test_agent_dies_or_stands_still_at_each_step_of_its_end():
     for point in ("link.over", "link.over_told", "link.bye"):
         with Aimed("%s:1:kill:node=1" % point) as job:
