@@ -1,5 +1,6 @@
 /* What an operation holds while it is under way, of which there is only so much: notes at agents (op_note.c), an entry of
- * the intent page, the right to be one of the large puts. Who finds none left waits in line; what is given back is served in the order of asking. */
+ * the intent page, the right to be one of the large puts. Who finds none left waits in line; what is given back is served in the order of
+ * asking; but nobody who holds something waits behind who holds nothing, as that one may be waiting for it. */
 #include <string.h>
 
 #include "runtime/base/fault.h"
@@ -42,20 +43,37 @@ bool hold_others_wait(const struct op *op)
     return op->client->waiting && op->client->waiting != op;
 }
 
+bool hold_has_some(const struct op *op)
+{
+    return op->notes > 0 || op->intent >= 0 || op->large;
+}
+
+/* The turn of the one at *link; false: it still wants something. */
+static bool serve_one(struct op *const *link, uint64_t now)
+{
+    struct op *op = *link;
+    op->wants = false;
+    op->first_in_line = true;
+    op_advance(op, now);
+    if (*link != op)
+        return true; /* it has ended */
+    op->first_in_line = false;
+    if (op->wants)
+        return false;
+    hold_wait_no_more(op);
+    return true;
+}
+
+/* In the order of asking. Where the first one finds nothing, those behind it who hold something go on if they can: it may
+ * be waiting for what they give back at their end. */
 void op_serve(struct client *c, uint64_t now)
 {
     c->serve = false;
-    for (struct op *op; (op = c->waiting) != NULL;) {
-        op->wants = false;
-        op->first_in_line = true;
-        op_advance(op, now);
-        if (c->waiting != op)
-            continue; /* it has ended */
-        op->first_in_line = false;
-        if (op->wants)
-            return;
-        hold_wait_no_more(op);
-    }
+    while (c->waiting && serve_one(&c->waiting, now))
+        ;
+    for (struct op **link = c->waiting ? &c->waiting->next_waiting : NULL; link && *link;)
+        if (!hold_has_some(*link) || !serve_one(link, now))
+            link = &(*link)->next_waiting;
 }
 
 /* ---- the intent page ---- */

@@ -34,6 +34,7 @@ void piece_take_back(struct op *op, bool all);
 void hold_wait(struct op *op);
 void hold_wait_no_more(struct op *op);
 bool hold_others_wait(const struct op *op); /* they were first: what is free is theirs */
+bool hold_has_some(const struct op *op);    /* of what others may be waiting for */
 /* The entry of the intent page for the copy on this node; false: none is free. */
 bool hold_intent(struct op *op);
 void hold_intent_move(struct op *op, uint64_t end);

@@ -147,12 +147,12 @@ static bool send_again(struct op *op, struct tp_ep *ep)
     return true;
 }
 
-/* One more piece for the leg; false: none now. Who holds notes already goes before those who wait to begin: they may be waiting
- * for these very notes, which it gives back when all copies have its bytes. */
+/* One more piece for the leg; false: none now. Who holds notes, an entry of the intent page, or the right of large puts
+ * goes before those who wait to begin: they may be waiting for that, which it gives back when all copies have its bytes. */
 static bool post_one(struct op *op, int leg, struct tp_ep *ep)
 {
     struct stripe_piece part;
-    if (!has_window(op) || (hold_others_wait(op) && !op->first_in_line && op->notes == 0) ||
+    if (!has_window(op) || (hold_others_wait(op) && !op->first_in_line && !hold_has_some(op)) ||
         (op->plan.noted && !note_has_room(op, op->plan.leg[leg].node))) {
         hold_wait(op);
         return false;

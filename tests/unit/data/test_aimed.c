@@ -42,6 +42,42 @@ static void test_aimed_put_waiting_in_line_is_planned_again(void **state)
     assert_int_equal(h.opaque[0], 0);
 }
 
+/* More than the intent page has entries, and than may be large, before there is a connection: those that hold an entry do
+ * not wait behind those that wait for one. every: so many of them are large. */
+static void puts_before_there_is_a_connection(int n, int every)
+{
+    enum { PUTS = INTENT_MAX + 40 };
+    static keel_handle h[PUTS];
+    client_open();
+    assert_int_not_equal(c.link[0].way.state, WAY_UP);
+    for (int i = 0; i < n && i < PUTS; i++) {
+        uint64_t len = i % every ? 8 : sizeof big;
+        h[i] = (keel_handle){{0}};
+        assert_int_equal(rma_start(&c, OP_PUT, shadow, 3, 0, big, NULL, len, &h[i]), KEEL_OK);
+    }
+    turns(20000);
+    for (int i = 0; i < n && i < PUTS; i++)
+        assert_int_equal(h[i].opaque[0], 0);
+}
+
+static void test_aimed_puts_begun_before_there_is_a_connection_end(void **state)
+{
+    (void)state;
+    puts_before_there_is_a_connection(INTENT_MAX + 40, INT32_MAX);
+}
+
+static void test_aimed_large_and_small_puts_begun_before_there_is_a_connection_end(void **state)
+{
+    (void)state;
+    puts_before_there_is_a_connection(INTENT_MAX + 40, 5);
+}
+
+static void test_aimed_large_puts_begun_before_there_is_a_connection_end(void **state)
+{
+    (void)state;
+    puts_before_there_is_a_connection(INTENT_MAX + 40, 1);
+}
+
 /* one connection breaks during a large put and comes back at once. */
 static void test_aimed_put_goes_on_after_a_break(void **state)
 {
@@ -625,6 +661,11 @@ int main(void)
         /* the first: such lines are not said more than a few times in a while */
         cmocka_unit_test_setup_teardown(test_aimed_operation_without_answer_says_whose, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_waiting_in_line_is_planned_again, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_puts_begun_before_there_is_a_connection_end, setup, client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_large_and_small_puts_begun_before_there_is_a_connection_end, setup,
+                                        client_close),
+        cmocka_unit_test_setup_teardown(test_aimed_large_puts_begun_before_there_is_a_connection_end, setup,
+                                        client_close),
         cmocka_unit_test_setup_teardown(test_aimed_put_goes_on_after_a_break, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_who_leaves_completes_its_puts, setup, client_close),
         cmocka_unit_test_setup_teardown(test_aimed_note_of_a_dead_copy_does_not_count, setup, client_close),
