@@ -1,6 +1,7 @@
 /* What an operation holds while it is under way, of which there is only so much: notes at agents (op_note.c), an entry of
- * the intent page, the right to be one of the large puts. Who finds none left waits in line; what is given back is served in the order of
- * asking; but nobody who holds something waits behind who holds nothing, as that one may be waiting for it. */
+ * the intent page, the right to be one of the large puts. Who finds none left waits in line; what is given back is served
+ * in the order of asking; but nobody who holds something waits behind who holds nothing, as that one may be waiting for
+ * it. */
 #include <string.h>
 
 #include "runtime/base/fault.h"
@@ -64,8 +65,8 @@ static bool serve_one(struct op *const *link, uint64_t now)
     return true;
 }
 
-/* In the order of asking. Where the first one finds nothing, those behind it who hold something go on if they can: it may
- * be waiting for what they give back at their end. */
+/* In the order of asking. Where the first one finds nothing, those behind it who hold something go on if they can: it
+ * may be waiting for what they give back at their end. */
 void op_serve(struct client *c, uint64_t now)
 {
     c->serve = false;

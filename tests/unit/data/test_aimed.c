@@ -42,8 +42,8 @@ static void test_aimed_put_waiting_in_line_is_planned_again(void **state)
     assert_int_equal(h.opaque[0], 0);
 }
 
-/* More than the intent page has entries, and than may be large, before there is a connection: those that hold an entry do
- * not wait behind those that wait for one. every: so many of them are large. */
+/* More than the intent page has entries, and than may be large, before there is a connection: those that hold an entry
+ * do not wait behind those that wait for one. every: one of so many is large. */
 static void puts_before_there_is_a_connection(int n, int every)
 {
     enum { PUTS = INTENT_MAX + 40 };
