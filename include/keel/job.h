@@ -23,7 +23,8 @@ extern "C" {
  * threads   call it from one thread; the others may use Keel after it returned.
  * errors    KEEL_ERR_NOT_LAUNCHED without either, in a program that a rank has started, or where another process is or was the rank, with a line on
  *           standard error; KEEL_ERR_STATE at the second call, KEEL_ERR_AGENT_GONE;
- *           KEEL_ERR_SYSTEM with a line on standard error: the system refuses what it takes, such as descriptors (`ulimit -n`). */
+ *           KEEL_ERR_SYSTEM with a line on standard error: the system refuses what it takes, such as descriptors (`ulimit -n`);
+ *           KEEL_ERR_NOMEM, also with a line: no memory, or no address space (`ulimit -v`). */
 KEEL_MUST_CHECK keel_status keel_init(void);
 
 /* How processes that keelrun did not start tell each other where they are: any launcher's or library's way. */

@@ -341,16 +341,21 @@ static void close_transports(struct tp *net, struct tp *shm, struct tp *between)
     process.epoll_fd = -1;
 }
 
-/* The memory that it shares with the other ranks of the node; without it they talk through their agent. */
-static void enter_hall(struct client *c, int fd)
+/* The memory that it shares with the other ranks of the node. Where the agent has none for it they talk through their
+ * agent; but what the others put there for a rank that has not mapped it, nobody would ever read. */
+static keel_status enter_hall(struct client *c, int fd)
 {
     size_t bytes = hall_bytes(c->page, page_rank(c->page, c->rank)->slot);
     struct stat st;
     if (!bytes || c->incarnation > 0 || fstat(fd, &st) != 0 || (size_t)st.st_size != bytes)
-        return;
+        return KEEL_OK;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory != MAP_FAILED)
-        hall_attach(c, memory);
+    if (memory == MAP_FAILED) {
+        log_error("no address space for the %zu bytes that the ranks of a node share: %s", bytes, strerror(errno));
+        return KEEL_ERR_NOMEM;
+    }
+    hall_attach(c, memory);
+    return KEEL_OK;
 }
 
 /* Is there a processor for each rank of this host? All nodes of a test bed on loopback are one. Who is bound to one processor is
@@ -404,7 +409,7 @@ static keel_status accept_welcome(const struct control_welcome *w, const int *fd
     if (status == KEEL_OK)
         client_attach(&process_client, own);
     if (status == KEEL_OK)
-        enter_hall(&process_client, fds[2 + TP_SHM_FDS]);
+        status = enter_hall(&process_client, fds[2 + TP_SHM_FDS]);
     return status;
 }
 
