@@ -17,6 +17,7 @@
 #include "runtime/agent/segments.h"
 #include "runtime/agent/strong.h"
 #include "runtime/agent/verify.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/protocol/system.h"
 
@@ -188,6 +189,37 @@ int agent_poll(struct agent *a, struct tp *tp)
     return n;
 }
 
+enum { ACK_LOOKS = 64 }; /* the oldest of those that wait */
+#define ACKS_NS (500 * KEEL_NS_PER_MS)
+
+static bool waits_for_acks(const struct agent *a)
+{
+    return a->waiters || a->seg_waits;
+}
+
+static bool is_waited_for(const struct agent *a, int node)
+{
+    int looks = ACK_LOOKS;
+    if (a->seg_waits && !agent_acked(a, node, agent_position(a, node)))
+        return true;
+    for (const struct waiter *w = a->waiters; w && looks-- > 0; w = w->next)
+        for (int i = 0; i < w->mark.nodes; i++)
+            if (w->mark.node[i] == node && !agent_acked(a, node, w->mark.seq[i]))
+                return true;
+    return false;
+}
+
+/* The rank that waits has asked us, and knows of nobody else. */
+static void say_who_is_waited_for(struct agent *a)
+{
+    if (!waits_for_acks(a) || a->now < a->acks_at)
+        return;
+    a->acks_at = a->now + ACKS_NS;
+    for (int m = 0; m < a->members; m++)
+        if (m != a->self && a->view.alive[m] && is_waited_for(a, m))
+            a->ops.check(a->ops.user, m);
+}
+
 bool agent_step(struct agent *a)
 {
     if (a->broken)
@@ -198,6 +230,7 @@ bool agent_step(struct agent *a)
     verify_step(a);
     peers_tick(&a->peers, a->now);
     recover_try_answer(a);
+    say_who_is_waited_for(a);
     return busy;
 }
 
@@ -207,6 +240,8 @@ uint64_t agent_deadline(const struct agent *a)
         return UINT64_MAX;
     uint64_t p = peers_deadline(&a->peers), s = strong_deadline(a), v = verify_deadline(a);
     s = s < v ? s : v;
+    if (waits_for_acks(a) && a->acks_at < s)
+        s = a->acks_at;
     return p < s ? p : s;
 }
 
