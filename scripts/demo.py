@@ -16,6 +16,7 @@ NODES = 4
 KILL_IN_ITERATION = 2
 DEADLINE_S = 600
 TRIES = 5
+FREEZES_S, STOPPED_S = (2, 10), 5  # of a whole node; after so long one that is waited for is declared dead
 
 # Total energies in Hartree of the shipped molecules, computed with NWChem 7.0.2 (cartesian d functions).
 REFERENCE = {
@@ -88,8 +89,30 @@ def kill_node(events, node):
     return killed
 
 
-def run(options, kill):
-    """One run; returns (exit code, energy or None, kill time or None, events)."""
+def freeze_node(events, node, seconds):
+    """SIGSTOP to the agent and the ranks of the node, and SIGCONT after that time. The time, or None if they had already ended."""
+    agent = next(e["pid"] for e in events.seen if e["event"] == "start" and e["node"] == node)
+    pids = [agent] + [e["pid"] for e in events.seen if e["event"] == "rank_start" and e["node"] == node]
+    frozen = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+    except ProcessLookupError:
+        return None
+    say(f"  *** node {node} frozen for {seconds} s: processes {' '.join(map(str, pids))}")
+
+    def thaw():
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        say(f"  *** node {node} goes on")
+
+    threading.Timer(seconds, thaw).start()
+    return frozen
+
+
+def run(options, kill, freeze_s=0):
+    """One run; returns (exit code, energy or None, time of the blow or None, events)."""
     tools = pathlib.Path(options.build) / "pm"
     program = pathlib.Path(options.build) / "apps" / "scf" / "keel-scf"
     with tempfile.TemporaryDirectory(prefix="keel-demo-") as folder:
@@ -97,7 +120,8 @@ def run(options, kill):
         log.touch()
         nodes = str(options.nodes)
         command = [str(tools / "keelrun"), "-n", nodes, "--nodes", nodes, "--spares", "1", "--bed", options.bed,
-                   "--on-failure", options.on_failure, "--event-log", str(log), str(program), options.molecule,
+                   "--on-failure", options.on_failure, "--event-log", str(log),
+                   *(["--stopped", str(STOPPED_S)] if freeze_s else []), str(program), options.molecule,
                    "--basis", options.basis]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
         energy = []
@@ -120,7 +144,7 @@ def run(options, kill):
                 for e in events.poll():
                     if kill is not None and killed is None and e.get("name") == "scf_half" and \
                             e["number"] == KILL_IN_ITERATION:
-                        killed = kill_node(events, kill)
+                        killed = freeze_node(events, kill, freeze_s) if freeze_s else kill_node(events, kill)
                 time.sleep(0.0005)
         except KeyboardInterrupt:
             child.send_signal(signal.SIGINT)
@@ -131,10 +155,10 @@ def run(options, kill):
         return child.returncode, energy[-1] if energy else None, killed, events
 
 
-def run_and_kill(options, kill):
+def run_and_kill(options, kill, freeze_s=0):
     """A small molecule may be done before the signal of its second iteration has been read: then once more."""
     for _ in range(TRIES):
-        code, energy, killed, events = run(options, kill)
+        code, energy, killed, events = run(options, kill, freeze_s)
         if killed is not None or code != 0:
             break
         say("  (that run was over before the node could be killed: again)")
@@ -169,6 +193,7 @@ def arguments():
     parser.add_argument("molecule", nargs="?", default="benzene.xyz", help="XYZ file, or one of the shipped ones (default benzene.xyz)")
     parser.add_argument("--basis", choices=["sto-3g", "6-31g", "6-31gs"], default="sto-3g")
     parser.add_argument("--kill", type=int, default=1, metavar="NODE", choices=range(NODES), help="the node to kill (default 1)")
+    parser.add_argument("--freeze", action="store_true", help="freeze the node instead, for two seconds and for ten")
     parser.add_argument("--no-kill", action="store_true", help="kill nothing")
     parser.add_argument("--on-failure", choices=["substitute", "degrade"], default="substitute",
                         help="go on with the spare (default), or with three nodes")
@@ -185,6 +210,27 @@ def arguments():
     return options
 
 
+def freezes(options, quiet):
+    """Two seconds cost nobody, ten a node: it is waited for, and --stopped says for how long."""
+    good = True
+    for seconds in FREEZES_S:
+        dies = seconds > STOPPED_S
+        say()
+        say(f"the same with --stopped {STOPPED_S} (30 by default), and node {options.kill} stands still for {seconds} s in iteration "
+            f"{KILL_IN_ITERATION}:")
+        code, energy, frozen, events = run_and_kill(options, options.kill, seconds)
+        say()
+        if frozen is None or code != 0 or energy is None:
+            say(f"BAD  the run ended with code {code}" if frozen else "demo: the run ended before the node could be frozen")
+            return False
+        died = events.first(frozen, "view", dead_node=options.kill)
+        found = f"declared dead after {(died - frozen) / 1e9:.1f} s" if died else "not declared dead"
+        good &= (died is not None) == dies
+        say(f"{'ok  ' if (died is not None) == dies else 'BAD '} a freeze of {seconds} s: {found}")
+        good &= compare("energy with the freeze - undisturbed", energy - quiet, 1e-8)
+    return good
+
+
 def main():
     options = arguments()
     molecule = pathlib.Path(options.molecule).stem
@@ -194,7 +240,9 @@ def main():
         return code or 1
     good = True
     reference = REFERENCE.get((molecule, options.basis))
-    if not options.no_kill:
+    if options.freeze:
+        good = freezes(options, quiet)
+    elif not options.no_kill:
         say()
         say(f"the same, and node {options.kill} is killed in iteration {KILL_IN_ITERATION}:")
         code, energy, killed, events = run_and_kill(options, options.kill)
