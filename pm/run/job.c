@@ -93,6 +93,13 @@ void job_tell(struct job *j, const char *line)
         job_say(j, "%s", line);
 }
 
+/* Nothing has come to its end yet. */
+void job_tell_waits(struct job *j, const char *line)
+{
+    if (!j->options->quiet)
+        job_say(j, "%s", line);
+}
+
 static void send_all_json(struct job *j, uint8_t type, json_t *m)
 {
     char *text = json_dumps(m, JSON_COMPACT); /* once: START is as long as the job has nodes */

@@ -133,6 +133,7 @@ void job_drop_connection(struct job *j, int node);
 void job_moved(struct job *j, int node);
 /* What befell nodes, if that is to be told. */
 void job_tell(struct job *j, const char *line);
+void job_tell_waits(struct job *j, const char *line); /* of who is waited for */
 
 /* job_waits.c; from JOB_RUNNING on */
 void job_waits_begin(struct job *j);

@@ -29,10 +29,16 @@ static void tell(void *user, const char *line)
     job_tell(user, line);
 }
 
+static void tell_waits(void *user, const char *line)
+{
+    job_tell_waits(user, line);
+}
+
 void job_news_begin(struct job *j)
 {
     const struct job_settings *s = &j->options->job;
     news_init(&j->news, s->nodes, s->spares, s->ranks, s->rank_node, j->names, tell, j);
+    j->news.say_waits = tell_waits;
     if (s->degrade_asked)
         news_keels(&j->news);
 }

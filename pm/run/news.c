@@ -176,6 +176,11 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
 
 /* ---- nodes that do not answer ---- */
 
+static void say_waits(struct news *n, const char *line)
+{
+    (n->say_waits ? n->say_waits : n->say)(n->user, line);
+}
+
 void news_patience(struct news *n, int node, const char *how, const char *why, double limit_ms, bool waited_for)
 {
     struct line l = {.len = 0};
@@ -191,7 +196,7 @@ void news_patience(struct news *n, int node, const char *how, const char *why, d
         add(&l, ": waiting %.3g s", limit_ms / 1e3);
     else
         add(&l, waited_for ? ": it is waited for without a limit" : ": it is given time as long as nothing waits for it");
-    n->say(n->user, l.text);
+    say_waits(n, l.text);
 }
 
 void news_answers(struct news *n, int node)
@@ -204,7 +209,7 @@ void news_answers(struct news *n, int node)
     if (!n->alive[node])
         return;
     snprintf(line, sizeof line, "%s answers again", news_node(n, node, name, sizeof name));
-    n->say(n->user, line);
+    say_waits(n, line);
 }
 
 void news_cut_off(struct news *n, int node, double limit_ms)
@@ -214,7 +219,7 @@ void news_cut_off(struct news *n, int node, double limit_ms)
         return;
     snprintf(line, sizeof line, "%s hears too few of the others: it ends in %.3g s if that stays so",
              news_node(n, node, name, sizeof name), limit_ms / 1e3);
-    n->say(n->user, line);
+    say_waits(n, line);
 }
 
 void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns)

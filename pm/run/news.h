@@ -32,6 +32,7 @@ struct news {
     int lost_nodes, lost_ranks, restarts;
     struct fault fault; /* the first rank that crashed and was left out */
     void (*say)(void *user, const char *line);
+    void (*say_waits)(void *user, const char *line); /* what is waited for; NULL: say */
     void *user;
 };
 

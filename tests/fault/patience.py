@@ -143,4 +143,16 @@ def test_a_node_that_is_cut_off_for_good_says_so_before_it_ends():
         wait_for(lambda: not alive(agent), "the node that was cut off to end")
 
 
+def test_a_node_that_the_job_would_end_with_is_given_more_time():
+    """Cut off for longer than --silence, and for less than four times as long."""
+    if not IS_ROOT:
+        raise Skip("needs root")
+    with cluster(40, on_failure="abort", options=["--bed", "netns", "--silence", "1000"]) as job:
+        reach(job)
+        cut(job, (3,), 2)
+        expect_all_live(job)
+        assert [e for e in job.has("patience", about=3) if e["why"] == "its death would end the job" and e["limit_ms"] >= 4000], job.has("patience")
+        assert "node 3 is silent, as is its host; its death would end the job: waiting 4" in job.stderr(), job.stderr()
+
+
 keeltest.main(globals())

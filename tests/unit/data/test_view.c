@@ -219,6 +219,39 @@ static void test_view_end_by_itself_is_no_loss(void **state)
     view_fini(&v);
 }
 
+/* What a node's death would cost: nothing that is not elsewhere, data of which there is no other whole copy, the job. */
+static void test_view_stake_of_nodes(void **state)
+{
+    (void)state;
+    struct view v;
+    const unsigned none = 1u << NONE, shadow = 1u << SHADOW;
+    open_view(&v, VIEW_DEGRADE, 3, 1, 3);
+    for (int node = 0; node < 4; node++) {
+        assert_int_equal(view_stake(&v, node, 0), STAKE_NONE);
+        assert_int_equal(view_stake(&v, node, shadow), STAKE_NONE);
+        assert_int_equal(view_stake(&v, node, none), node < 3 ? STAKE_DATA : STAKE_NONE); /* a spare holds none */
+    }
+    kill_node(&v, 1);
+    assert_int_equal(view_stake(&v, 1, shadow), STAKE_NONE); /* it is dead */
+    assert_int_equal(view_stake(&v, 2, shadow), STAKE_DATA); /* has slot 1's only whole copy */
+    restore_all(&v);
+    assert_int_equal(view_stake(&v, 2, shadow), STAKE_NONE);
+    kill_node(&v, 2);
+    restore_all(&v);
+    assert_int_equal(view_stake(&v, 0, shadow), STAKE_JOB); /* the last one with a rank */
+    assert_int_equal(view_stake(&v, 3, shadow), STAKE_NONE);
+    view_fini(&v);
+    open_view(&v, VIEW_SUBSTITUTE, 1, 1, 1);
+    assert_int_equal(view_stake(&v, 0, 0), STAKE_NONE); /* the spare takes over */
+    apply(&v, VIEW_NEEDS, NEEDS_ALL, 0, 0, 0);
+    assert_int_equal(view_stake(&v, 0, 0), STAKE_JOB);
+    view_fini(&v);
+    open_view(&v, VIEW_ABORT, 2, 1, 2);
+    assert_int_equal(view_stake(&v, 0, 0), STAKE_JOB);
+    assert_int_equal(view_stake(&v, 2, 0), STAKE_NONE);
+    view_fini(&v);
+}
+
 static void test_view_degrade_ranks_stay_dead_copies_move(void **state)
 {
     (void)state;
@@ -716,6 +749,7 @@ int main(void)
         cmocka_unit_test(test_view_program_that_needs_all_ends_by_the_first_death),
         cmocka_unit_test(test_view_program_that_survives_goes_on_and_no_rank_moves),
         cmocka_unit_test(test_view_end_by_itself_is_no_loss),
+        cmocka_unit_test(test_view_stake_of_nodes),
         cmocka_unit_test(test_view_degrade_ranks_stay_dead_copies_move),
         cmocka_unit_test(test_view_abort_ends_the_job_when_a_node_with_ranks_dies),
         cmocka_unit_test(test_view_spares_are_taken_in_order_and_once),
