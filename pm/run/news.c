@@ -195,7 +195,8 @@ void news_patience(struct news *n, int node, const char *how, const char *why, d
     if (limit_ms >= 0)
         add(&l, ": waiting %.3g s", limit_ms / 1e3);
     else
-        add(&l, waited_for ? ": it is waited for without a limit" : ": it is given time as long as nothing waits for it");
+        add(&l,
+            waited_for ? ": it is waited for without a limit" : ": it is given time as long as nothing waits for it");
     say_waits(n, l.text);
 }
 

@@ -26,7 +26,7 @@ struct news {
     struct news_rank *rank;
     bool *alive;
     char **silent; /* [total] how it was told to be, NULL: it answers, as far as is known */
-    bool keels; /* the program has called keel_init, or need not: it goes on after a loss */
+    bool keels;    /* the program has called keel_init, or need not: it goes on after a loss */
     uint64_t epoch;
     uint64_t begin_ns;
     int lost_nodes, lost_ranks, restarts;

@@ -205,7 +205,7 @@ struct agent {
     uint64_t blocks;        /* of fillings that were sent and received here */
     bool block_came;        /* since the last step */
     bool block_rests;       /* this step sends none */
-    uint64_t acks_at; /* when to say next whose acknowledgements operations wait for */
+    uint64_t acks_at;       /* when to say next whose acknowledgements operations wait for */
     uint64_t refused_count;
     uint32_t needs_told; /* enum program_needs that VIEW_NEEDS was submitted for */
     bool broken;         /* agent_break was called */

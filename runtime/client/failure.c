@@ -179,7 +179,8 @@ static bool look(struct question *q, uint64_t now, keel_verdict *verdict, keel_v
     q->node = node;
     if (process_verdict(q, now, verdict))
         return true;
-    return node_verdict(q, now, verdict, known) && *verdict != KEEL_ALIVE && *verdict != KEEL_NODE_DEAD && *verdict != KEEL_CUT_OFF;
+    return node_verdict(q, now, verdict, known) && *verdict != KEEL_ALIVE && *verdict != KEEL_NODE_DEAD &&
+           *verdict != KEEL_CUT_OFF;
 }
 
 static void ask(struct question *q, uint64_t now)

@@ -41,7 +41,7 @@ enum {
     SPIN_US_DEFAULT = 30,
     SPIN_LONG_US = 1000,
     VERDICT_MS = 5000, /* until a verdict that could fall is known, and acted upon */
-    SAID_MS = 1000 /* WAIT_SAID_NS */
+    SAID_MS = 1000     /* WAIT_SAID_NS */
 };
 
 struct client process_client = {.lock = PTHREAD_MUTEX_INITIALIZER};

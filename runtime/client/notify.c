@@ -28,8 +28,8 @@ static struct {
     struct ends *ends; /* the thread's */
     void (*callback)(const keel_failure *failure, void *arg);
     void *arg;
-    uint64_t told; /* failures up to this epoch were told to the callback */
-    uint64_t seen; /* and up to this one seen by keel_failures */
+    uint64_t told;     /* failures up to this epoch were told to the callback */
+    uint64_t seen;     /* and up to this one seen by keel_failures */
     uint32_t cut_told; /* page->cut_off, as it was told */
 } notify = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER, .agent_fd = -1, .user_fd = -1, .stop_fd = -1};
