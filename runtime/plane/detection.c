@@ -23,12 +23,28 @@ static void put_watches(FILE *f, const struct member_status *m, uint64_t now)
     }
 }
 
+/* Of a suspect: how it is, how long it is silent, and when it is declared dead (null: not before somebody waits for it, or not at all). */
+static void put_patience(FILE *f, const struct member_doubt *d, uint64_t now)
+{
+    if (d->node < 0)
+        return;
+    fprintf(
+        f, ",\"how\":\"%s\",\"why\":\"%s\",\"silent_ms\":%.1f,\"waited_for\":%s,\"limit_ms\":", member_how_name(d->how),
+        member_why_name(d->why), ms_ago(now, d->since_ns), d->waited_for ? "true" : "false");
+    if (d->limit_ns == MEMBER_NEVER)
+        fputs("null", f);
+    else
+        fprintf(f, "%.0f", (double)d->limit_ns / (double)KEEL_NS_PER_MS);
+}
+
 static void put_doubts(FILE *f, const struct member_status *m, uint64_t now)
 {
     for (int i = 0; i < m->n_doubts; i++) {
         const struct member_doubt_status *d = &m->doubts[i];
-        fprintf(f, "%s{\"node\":%d,\"state\":\"%s\",\"since_ms\":%.1f,\"asked\":%d,\"reached\":%d,\"unreached\":%d}",
+        fprintf(f, "%s{\"node\":%d,\"state\":\"%s\",\"since_ms\":%.1f,\"asked\":%d,\"reached\":%d,\"unreached\":%d",
                 i ? "," : "", d->node, d->state, ms_ago(now, d->since_ns), d->asked, d->reached, d->unreached);
+        put_patience(f, &d->doubt, now);
+        fputs("}", f);
     }
 }
 
