@@ -228,6 +228,21 @@ def test_a_node_that_is_cut_off():
         job.quit()
 
 
+def test_ranks_are_told_that_their_node_is_cut_off():
+    """The others wait longer, for the job would end with it; meanwhile the network heals."""
+    if not IS_ROOT:
+        raise Skip("needs root")
+    with Talk(4, on_failure="abort", options=["--bed", "netns", "--silence", "1000"]) as job:
+        assert job.ask("callback node") == "KEEL_OK"
+        job.link(0, "cut")
+        time.sleep(2.5)
+        job.link(0, "heal")
+        job.until_told("told node -1@0/0*0")
+        assert job.until(lambda c: c.has("in_touch", node=0), "node 0 to hear the others again")
+        assert job.ask("node 0 %d" % FINAL) == "KEEL_ALIVE" and job.ask("failures 0") == "failures"
+        job.quit()
+
+
 def way(job, a, b, what):
     """What node a sends to node b is lost from now on ("add"), or no more ("del")."""
     job.poll()
