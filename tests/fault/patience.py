@@ -98,6 +98,37 @@ def test_halves_that_are_cut_for_a_moment():
             expect_all_live(job)
 
 
+def halve(job, what):
+    """Nodes 0 and 1 do not reach 2 and 3 from now on ("add"), or do again ("del"); all reach keelrun."""
+    job.poll()
+    host = {e["node"]: e["host"] for e in job.has("start")}
+    for a in range(NODES):
+        for b in range(NODES):
+            if (a < 2) != (b < 2):
+                subprocess.run(["nsenter", "-t", str(job.agents[a]), "-n", "ip", "route", what, "blackhole", host[b] + "/32"], check=True)
+
+
+def test_two_against_two_for_two_seconds_and_for_good():
+    """Nobody dies of the one; of the other the half without node 0, which has said before that it is cut off."""
+    if not IS_ROOT:
+        raise Skip("needs root")
+    with cluster(60, on_failure="degrade", options=["--bed", "netns"]) as job:
+        reach(job)
+        halve(job, "add")
+        time.sleep(2)
+        halve(job, "del")
+        expect_all_live(job)
+    with cluster(60, on_failure="degrade", options=["--bed", "netns", "--silence", "1000"]) as job:
+        reach(job)
+        halve(job, "add")
+        code = job.wait()
+        job.poll()
+        assert {e["dead_node"] for e in job.has("view") if "dead_node" in e} == {2, 3}, job.has("view")
+        assert job.has("cut_off", node=2) and job.has("cut_off", node=3) and not job.has("cut_off", node=0), job.has("cut_off")
+        assert "node 2 hears too few of the others" in job.stderr(), job.stderr()
+        assert code == 0 or "no copy of the data is left" in job.stderr(), (code, job.stderr())
+
+
 def test_who_is_killed_while_another_is_stopped_is_known_at_once():
     with cluster(100, nodes=5, on_failure="degrade") as job:
         reach(job)
