@@ -215,7 +215,8 @@ static void look(uv_timer_t *timer)
     struct job *j = timer->data;
     char name[128], why[512];
     for (int i = 0; i < j->total && j->phase == JOB_JOINING; i++) {
-        if (!is_late(j, i))
+        if (!is_late(j, i) ||
+            (j->nodes[i].phase == NODE_AWAITED && launch_take_over(j->launch, j->nodes[i].started_as)))
             continue;
         const char *last = launch_last_line(j->launch, j->nodes[i].started_as);
         snprintf(why, sizeof why, "%s has not %s within %d s%s%s", news_node(&j->news, i, name, sizeof name),

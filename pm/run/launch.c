@@ -350,9 +350,20 @@ void launch_give_up(struct launch *l, int node)
     for (int i = 0; i < l->total && !l->stopped; i++)
         if (l->starts[i].by == node && l->starts[i].waiting) {
             settle(l, &l->starts[i]);
+            l->starts[i].begun_ms = 0; /* another one's end is not its delay */
             start_ours(l, i);
         }
     launch_begin(l);
+}
+
+bool launch_take_over(struct launch *l, int node)
+{
+    struct start *s = &l->starts[node];
+    if (s->by == OURS || !s->waiting || l->stopped)
+        return false;
+    s->begun_ms = 0;
+    launch_handed_ended(l, s->by, node, "it has not come in time");
+    return true;
 }
 
 uint64_t launch_begun_ms(const struct launch *l, int node)

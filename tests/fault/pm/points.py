@@ -76,6 +76,14 @@ def test_node_that_never_comes_does_not_keep_those_that_it_was_to_start_from_com
         assert job.stdout().splitlines() == [RESULT] * 3, (job.stdout(), job.stderr())
 
 
+def test_agent_that_stands_still_does_not_take_along_what_it_was_to_start():
+    for point, node in (("start.configured", 3), ("start.ready", 0), ("start.ready", 1)):
+        with Job(["-n", "4", "--nodes", "4", "--fan-out", "1", "--spares", "1", "--start-timeout", "10", SUM, str(TASKS), str(ROUNDS), str(COMPUTE_US)],
+                 env={"KEEL_FAULT": "%s:1:stop:node=%d" % (point, node)}) as job:
+            assert job.wait() == 0, job.stderr()
+            assert job.stdout().splitlines() == [RESULT] * 4, (job.stdout(), job.stderr())
+
+
 def test_agent_dies_or_stands_still_at_each_step_of_its_end():
     for point in ("link.over", "link.over_told", "link.bye"):
         with Aimed("%s:1:kill:node=1" % point) as job:

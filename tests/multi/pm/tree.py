@@ -195,13 +195,12 @@ def test_what_an_agent_cannot_reach_keelrun_starts():
     assert calls, "no agent has tried"
 
 
-def test_host_that_does_not_answer_an_agent_ends_the_start_and_leaves_nothing():
+def test_host_that_does_not_answer_an_agent_is_started_by_keelrun_after_its_time():
     for limit in ("3", "30", "250"):  # for the first agents to join, too: on a slow machine nothing is tried in the shortest
         (code, out, err), calls = by_ssh("silent", "--start-timeout", limit)
-        assert (code, out) == (1, "") and re.search("has not (joined|become ready) within %s s" % limit, err), (code, out, err)
-        assert len(err.splitlines()) == 1, err
-        if calls:
+        if code == 0 and calls:
             break
+    assert code == 0 and sorted(out.split()) == [str(r) for r in range(len(out.split()))], (code, out, err)
     assert calls, "no agent has tried"
 
 
