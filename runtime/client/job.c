@@ -120,15 +120,17 @@ static keel_status await_answer(struct control *r, int *passed)
     uint64_t deadline = begun + (uint64_t)patience_ms(process_client.page) * KEEL_NS_PER_MS;
     struct wait wait = {.call = r->type == CONTROL_LEAVING ? WAIT_FINALIZE : WAIT_ALLOC}; /* for all agents */
     struct control reply;
-    keel_status status = KEEL_IN_PROGRESS;
-    while (status == KEEL_IN_PROGRESS && now < deadline) {
+    keel_status status = KEEL_ERR_TIMEOUT;
+    while (now < deadline) {
         int left_ms = (int)((deadline - now) / KEEL_NS_PER_MS) + 1;
         ssize_t n = receive(&reply, sizeof reply, passed, 1, now < begun + WAIT_SAID_NS ? SAID_MS : left_ms);
-        if (n == 0)
+        if (n == 0) {
             status = KEEL_ERR_AGENT_GONE;
+            break;
+        }
         if (n == sizeof reply && reply.id == r->id) {
             *r = reply;
-            status = (keel_status)reply.status;
+            status = (keel_status)reply.status; /* also KEEL_IN_PROGRESS */
             break;
         }
         if (*passed >= 0)
@@ -138,7 +140,7 @@ static keel_status await_answer(struct control *r, int *passed)
         waits_last(&process_client, &wait, begun, now);
     }
     waits_over(&process_client, &wait);
-    return status == KEEL_IN_PROGRESS ? KEEL_ERR_TIMEOUT : status;
+    return status;
 }
 
 static keel_status request(void *user, struct control *r, void **memory)
