@@ -600,7 +600,7 @@ static int do_kill_node(const struct job_agents *job, const char *text, int sign
 }
 
 /* Where the node was started, which its namespace is numbered for: one that took the number of another one, which did not come, lives elsewhere. Any
- * agent knows all. */
+ * agent knows all. Where none is left that answers, the number is most likely its own. */
 static int place_of(const struct job_agents *job, int node)
 {
     for (int i = 0; i < job->count; i++) {
@@ -611,7 +611,9 @@ static int place_of(const struct job_agents *job, int node)
         if (place >= 0)
             return place;
     }
-    pm_quit(1, "no agent here knows a node %d on a netns bed", node);
+    fprintf(stderr, "keelctl: no agent answers that knows where node %d is: its namespace is taken to be number %d\n",
+            node, node);
+    return node;
 }
 
 static int do_bed(const struct job_agents *job, const char *what, const char *node)

@@ -851,6 +851,7 @@ void job_node_gone(struct job *j, int node, const char *why)
     j->nodes[node].phase = NODE_LOST;
     log_info("%s: its agent has ended: %s", node_name(j, node, name, sizeof name), why);
     job_event(j, "agent_lost", json_pack("{s:i, s:s}", "lost", node, "why", why));
+    job_waits_report(j, node, NULL); /* its ranks wait for nobody any more */
     doubt(j, node);
     end_if_all_gone(j);
 }
