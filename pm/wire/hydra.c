@@ -215,7 +215,9 @@ static const char *why_stuck(const struct hydra *h, int *patience)
     if (h->phase == HYDRA_LAUNCHED)
         return !h->gone && process_state(h->launcher, &parent) == 'T' ? stopped : NULL;
     int children = process_children(h->mpiexec, &child, 1);
-    char state = children > 0 ? process_state(child, &parent) : 0;
+    char state = 0;
+    if (children > 0)
+        state = process_state(child, &parent);
     if (state == 'T' || process_state(h->mpiexec, &parent) == 'T')
         return stopped;
     if (state == 'Z')

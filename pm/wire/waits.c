@@ -358,11 +358,11 @@ static void find_reasons(struct waits *w, uint64_t now)
 }
 
 /* Since the reason is there, when to say it: the i-th time, 0 the first. */
-static uint64_t due(enum waits_why why, int i)
+static uint64_t due(enum waits_why why, unsigned i)
 {
     static const uint64_t in_the_way[] = {1, 30, 60}, odd[] = {5, 30, 60}, usual[] = {60, 600, 3600};
     const uint64_t *at = why <= WAITS_LINK ? in_the_way : why <= WAITS_VIEW ? odd : usual;
-    return SECOND * (i < 2 ? at[i] : at[2] * (uint64_t)(i - 1));
+    return SECOND * (i < 2 ? at[i] : at[2] * (i - 1));
 }
 
 static uint64_t look_at(struct waits *w, struct waits_reason *r, uint64_t now)

@@ -66,7 +66,7 @@ struct waits_reason {
     uint64_t since_ns;          /* of the first wait */
     uint64_t first_ns, last_ns; /* when it was found first, and last */
     uint64_t begun_ns;          /* of the first wait that was told, which may be over */
-    int lines;                  /* so many were said */
+    unsigned lines;             /* so many were said */
 };
 
 struct waits {

@@ -28,11 +28,11 @@ void waits_over(struct client *c, struct wait *w);
 
 /* ---- whom ---- */
 /* arg: an operation; a handle; a struct waits_fence; nothing: the oldest operation */
-void waits_for_op(const struct client *c, const void *op, struct wait_said *out);
+void waits_for_op(const struct client *c, const void *arg, struct wait_said *out);
 void waits_for_handle(const struct client *c, const void *handle, struct wait_said *out);
 struct waits_fence {
     int rank; /* -1: any */
 };
-void waits_for_fence(const struct client *c, const void *fence, struct wait_said *out);
+void waits_for_fence(const struct client *c, const void *arg, struct wait_said *out);
 void waits_for_any_op(const struct client *c, const void *arg, struct wait_said *out);
 #endif

@@ -137,23 +137,24 @@ static void open_node(int i, enum view_policy policy)
     assert_int_equal(tp_mem.open(&tp, &n->net), KEEL_OK);
     assert_int_equal(tp_mem.open(&tp, &n->shm), KEEL_OK);
     assert_int_equal(tp_mem.listen(n->net, &n->addr), KEEL_OK);
-    struct agent_config config = {
-        .ops = {n, on_submit, on_check, on_refused, on_broken, on_prepared, on_fatal, on_event, on_memory_make,
-                on_memory_free, on_memory_fill, on_answer, on_assign, on_released, on_look_at, on_failed, on_verified},
-        .self = i,
-        .nodes = w.nodes,
-        .spares = w.spares,
-        .ranks = w.ranks,
-        .rank_node = rank_node,
-        .policy = policy,
-        .copies = {.at = COPIES_AT_NEXT}, /* what the worlds below are laid out for */
-        .job = 1,
-        .incarnation = 100 + (uint64_t)i,
-        .secret = secret,
-        .net = n->net,
-        .shm = n->shm,
-        .page = calloc(1, page_bytes((uint32_t)w.nodes, (uint32_t)members, (uint32_t)w.ranks)),
-        .now = w.now};
+    struct agent_config config = {.ops = {n, on_submit, on_check, on_refused, on_broken, on_prepared, on_fatal,
+                                          on_event, on_memory_make, on_memory_free, on_memory_fill, on_answer,
+                                          on_assign, on_released, on_look_at, on_failed, on_verified, NULL},
+                                  .self = i,
+                                  .nodes = w.nodes,
+                                  .spares = w.spares,
+                                  .ranks = w.ranks,
+                                  .rank_node = rank_node,
+                                  .policy = policy,
+                                  .copies = {.at = COPIES_AT_NEXT}, /* what the worlds below are laid out for */
+                                  .job = 1,
+                                  .incarnation = 100 + (uint64_t)i,
+                                  .secret = secret,
+                                  .net = n->net,
+                                  .shm = n->shm,
+                                  .page =
+                                      calloc(1, page_bytes((uint32_t)w.nodes, (uint32_t)members, (uint32_t)w.ranks)),
+                                  .now = w.now};
     assert_non_null(config.page);
     assert_int_equal(agent_init(&n->agent, &config), KEEL_OK);
     for (uint32_t class = 0; class < CLASSES; class ++) {
