@@ -166,12 +166,14 @@ def run_and_kill(options, kill, freeze_s=0):
 
 
 def time_line(events, killed, node, substitute):
-    """Print it; true if everything that must happen did."""
+    """Print it; true if everything that must happen did. A death that is proven before anybody misses a heartbeat is not suspected first."""
     view = events.first(killed, "view", dead_node=node)
+    suspected = events.first(killed, "suspect", about=node)
     steps = [("killed", killed),
-             ("suspected", events.first(killed, "suspect", about=node)),
              ("confirmed", events.first(killed, "verdict", about=node)),
              ("view changed", view)]
+    if suspected:
+        steps.insert(1, ("suspected", suspected))
     if substitute:
         steps.append(("spare in", events.first(killed, "substituted")))
     steps.append(("redundancy restored", events.first(view or killed, "redundancy_restored")))
