@@ -31,8 +31,10 @@ extern "C" {
  * call of this page bytes that overlap those it reads or writes there. */
 KEEL_MUST_CHECK keel_status keel_put(keel_segment *segment, int rank, size_t offset, const void *src, size_t len);
 /* Copy len bytes from (segment, rank, offset) to local dst. Sees every put, accumulate and atomic that had completed before
- * the call. It may also see one that is under way; if a copy of the segment then dies, that may be taken back: a later get
- * gives the older bytes, until the operation has completed (or for good, if its rank died). */
+ * the call. It may also see one that is under way; if a copy of the segment then dies, or its node stands still or is out of
+ * reach, that may be taken back: a later get gives the older bytes, until the operation has completed (or for good, if its rank
+ * died). While a node stands still or is out of reach, gets from its parts of replicated segments are served by another copy;
+ * strong gets, and what changes memory, wait for it. */
 KEEL_MUST_CHECK keel_status keel_get(keel_segment *segment, int rank, size_t offset, void *dst, size_t len);
 /* The same, but what it returned is never taken back: all copies had these bytes, so whatever dies, every later strong get
  * gives them, or what was written after them. (What an atomic operation returned is never taken back either.) This holds

@@ -509,6 +509,13 @@ static bool find_target(struct agent *a, struct target *t)
     return true;
 }
 
+/* The primary's copy; or another one of equals, for who does not reach the primary. A strong get is the primary's to answer. */
+static bool may_read(const struct agent *a, const struct target *t)
+{
+    return t->w->type == WIRE_GET && !(t->w->flags & WIRE_F_STRONG) && t->g->mode == GROUP_DIRECT &&
+           view_copy_at(t->g, a->self) >= 0;
+}
+
 /* By way of memory of our own, or the transport's: it copies as it likes, and may tear words that a process of this node, or another copy's
  * message, is storing. */
 static void get(struct agent *a, const struct target *t)
@@ -556,7 +563,7 @@ void execute_request(struct agent *a, struct conn *c, const struct wire *w, cons
         stash(a, c, w, body);
         return;
     }
-    if (t.g->copy[0].node != a->self)
+    if (t.g->copy[0].node != a->self && !may_read(a, &t))
         answer(&t, WIRE_RETRY);
     else if (w->type == WIRE_GET && w->flags & WIRE_F_STRONG && view_whole_copies(t.g) > 1)
         strong_request(a, c, w, t.group);

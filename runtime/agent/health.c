@@ -152,6 +152,11 @@ void health_doubt(struct agent *a, int node, unsigned bits, bool set)
         atomic_fetch_and(doubts, ~bits);
 }
 
+void health_suspect(struct agent *a, int node, bool suspected)
+{
+    health_doubt(a, node, suspected ? PAGE_DOUBT_SUSPECT : PAGE_DOUBT_SUSPECT | PAGE_DOUBT_AGENT, suspected);
+}
+
 void health_answered(struct agent *a, int node, uint64_t asked)
 {
     if (node < 0 || node >= a->members)

@@ -16,6 +16,8 @@ void health_receive(struct agent *a, int from, const struct wire *w);
 bool health_is_stopped(const struct agent *a, int rank);
 /* The detector: `bits` (enum page_doubt) of what it thinks of the node are set, or not. */
 void health_doubt(struct agent *a, int node, unsigned bits, bool set);
+/* The detector suspects it; or has heard of it again. */
+void health_suspect(struct agent *a, int node, bool suspected);
 /* The node has answered what was asked at this time. */
 void health_answered(struct agent *a, int node, uint64_t asked);
 /* All links that are broken now; more than PAGE_LINKS_MAX are not shown. */

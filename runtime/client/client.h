@@ -259,7 +259,7 @@ void link_drop(struct client *c, int node);
 size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out);
 void link_ask_agent(struct client *c, int node, uint64_t now);
 /* An answer of the node's agent is missing: does anything move? */
-void link_look(struct client *c, int node);
+void link_look(struct client *c, int node, bool goes_elsewhere);
 int link_note_take(struct link *l); /* -1: none is free */
 void link_note_free(struct client *c, struct link *l, int note);
 /* It is given back with the others of client.given_up[which]. */

@@ -12,6 +12,7 @@ enum {
     LOOK_EVERY_NS = 20000000,
     STILL_PART = 4, /* of the time-out, and at least so long: */
     STILL_MIN_NS = 250000000,
+    STILL_DOUBTED_NS = 1000000000,
 };
 
 void link_ask_agent(struct client *c, int node, uint64_t now)
@@ -42,10 +43,12 @@ static bool is_still(struct client *c, struct link *l, uint64_t still)
 /* An answer is missing, the node lives, and nothing moves on the connection, or it does not come up: somebody sleeps who has something to send, or
  * waits for what has got lost. What is on its way is asked for again over another connection, as when one breaks. A connection that moves,
  * however slowly, stays. */
-void link_look(struct client *c, int node)
+void link_look(struct client *c, int node, bool goes_elsewhere)
 {
     struct link *l = &c->link[node];
     uint64_t still = c->timeout_ns / STILL_PART > STILL_MIN_NS ? c->timeout_ns / STILL_PART : STILL_MIN_NS;
+    if (goes_elsewhere && still > STILL_DOUBTED_NS)
+        still = STILL_DOUBTED_NS;
     if (node == c->node || l->way.state == WAY_DOWN || c->lived_ns - l->looked_at < LOOK_EVERY_NS)
         return;
     bool drop = l->way.state == WAY_UP ? is_still(c, l, still) : c->lived_ns - l->came_at >= still;

@@ -240,6 +240,7 @@ static bool plan(struct op *op, uint64_t now)
         return false;
     }
     in.by_message = op->no_access == op->route.tag;
+    in.from = page_copy_to_read(c->page, &op->route);
     plan_make(&op->plan, &in, &op->route);
     if (op->plan.way == PLAN_CHUNKS) {
         if (c->large >= LARGE_MAX || (hold_others_wait(op) && !op->first_in_line)) {
@@ -271,6 +272,22 @@ static bool plan(struct op *op, uint64_t now)
         }
     }
     op->planned = true;
+    return true;
+}
+
+/* A get waits for no node in doubt while another copy is as whole: it reads that one. What has been sent by message is taken back here, a
+ * remote read by whoever drops the connection (link.c). */
+bool op_turns_away(struct op *op)
+{
+    const struct client *c = op->client;
+    if (op->kind != OP_GET || op->flags & WIRE_F_STRONG || !op->planned || op->replan || op->plan.legs != 1 ||
+        !page_is_doubted(c->page, op->plan.leg[0].node) ||
+        op->route.node[page_copy_to_read(c->page, &op->route)] == op->plan.leg[0].node)
+        return false;
+    if (!op->accesses) {
+        op->replan = true;
+        op->retry_at = 0;
+    }
     return true;
 }
 

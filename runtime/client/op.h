@@ -115,6 +115,8 @@ bool op_is_once(const struct op *op); /* it must count once, however often it is
 bool op_changes(const struct op *op); /* memory */
 void op_fail(struct op *op, keel_status status);
 void op_later(struct op *op, uint64_t now);
+/* Is it a get from a node in doubt that another copy can serve? It is planned again, unless a remote read is on its way. */
+bool op_turns_away(struct op *op);
 void op_serve(struct client *c, uint64_t now); /* those that wait for what was given back */
 void op_link_lost(struct client *c, int node);
 void op_link_up(struct client *c, int node);

@@ -73,12 +73,13 @@ static void plan_put(struct plan *p, const struct plan_input *in, const struct r
 
 static void plan_get(struct plan *p, const struct plan_input *in, const struct route *r)
 {
-    bool by_message = route_mode(r->tag) == ROUTE_THROUGH || r->lost || (in_messages(in) && r->node[0] != in->self) ||
+    int node = r->node[in->strong ? 0 : in->from];
+    bool by_message = route_mode(r->tag) == ROUTE_THROUGH || r->lost || (in_messages(in) && node != in->self) ||
                       (in->strong && r->copies > 1) || in->packed;
-    p->here = r->node[0] == in->self && !by_message;
+    p->here = node == in->self && !by_message;
     p->way = p->here ? PLAN_PLAIN : by_message ? PLAN_MESSAGES : PLAN_ACCESS;
     if (!p->here)
-        add_leg(p, r->node[0], by_message ? MESSAGE_WINDOW : 1);
+        add_leg(p, node, by_message ? MESSAGE_WINDOW : 1);
 }
 
 size_t plan_packs(enum op_kind kind, const struct route *r, int self)

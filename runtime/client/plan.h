@@ -10,8 +10,9 @@
  *                                      this node die, no other copy is torn
  *         many pieces in a message     to each copy at once; one here is stored to by its agent
  *         copies being made equal      messages through the primary
- *   get   plain loads, or one remote read from the primary; by message while its bytes may be torn or are lost,
- *         if it is strong, for the primary asks the other copies, and up to PLAN_WHOLE_MAX where a remote read may tear words
+ *   get   plain loads, or one remote read, from the primary, or while that is in doubt from another copy that is as whole; by
+ *         message while its bytes may be torn or are lost, if it is strong, for the primary asks the other copies, and up to
+ *         PLAN_WHOLE_MAX where a remote read may tear words
  *   acc, rmw   messages to the primary */
 #ifndef KEEL_CLIENT_PLAN_H
 #define KEEL_CLIENT_PLAN_H
@@ -63,6 +64,7 @@ struct plan_input {
     unsigned redundancy;
     bool always_through;
     bool strong;     /* get: of what all copies have */
+    int from;        /* get: the copy of the route that it reads, if it is not strong */
     bool in_task;    /* whoever runs the task cuts it into the same pieces */
     bool packed;     /* many pieces in one message: never cut */
     bool by_message; /* an access under this route found no memory: an agent says why */

@@ -82,17 +82,19 @@ static void see_view(struct client *c)
 static void ask_node(struct client *c, int node, uint64_t now)
 {
     link_ask_agent(c, node, now);
-    link_look(c, node);
+    link_look(c, node, false);
 }
 
-static void ask_about(struct client *c, const struct op *op, uint64_t now)
+static void ask_about(struct client *c, struct op *op, uint64_t now)
 {
     if (c->lived_ns - op->started <= ASK_AFTER_NS)
         return;
+    if (op_turns_away(op) && op->accesses)
+        link_look(c, op->plan.leg[0].node, true);
     for (const struct piece *p = op->pieces; p; p = p->sibling)
         ask_node(c, p->node, now);
     for (int i = 0; i < op->notes; i++)
-        link_look(c, op->note[i].node);
+        link_look(c, op->note[i].node, false);
     for (int leg = 0; op->planned && !op->pieces && leg < op->plan.legs; leg++)
         ask_node(c, op->plan.leg[leg].node, now);
 }

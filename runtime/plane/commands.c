@@ -82,9 +82,7 @@ static void show_report(struct plane *p, const struct member_report *r)
     switch (r->kind) {
     case MEMBER_REPORT_SUSPECT:
     case MEMBER_REPORT_CLEARED:
-        health_doubt(&p->agent, r->node, PAGE_DOUBT_SUSPECT, r->kind == MEMBER_REPORT_SUSPECT);
-        if (r->kind == MEMBER_REPORT_CLEARED)
-            health_doubt(&p->agent, r->node, PAGE_DOUBT_AGENT, false);
+        health_suspect(&p->agent, r->node, r->kind == MEMBER_REPORT_SUSPECT);
         break;
     case MEMBER_REPORT_AGENT:
         health_doubt(&p->agent, r->node, PAGE_DOUBT_AGENT, true);

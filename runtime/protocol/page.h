@@ -182,6 +182,27 @@ static inline bool page_route_read(const struct page *p, int group, struct route
     return atomic_load_explicit(&r->tag, memory_order_relaxed) == out->tag;
 }
 
+/* Is there a doubt about the node, or the way to it? */
+static inline bool page_is_doubted(const struct page *p, int node)
+{
+    return atomic_load_explicit(&page_node(p, node)->doubts, memory_order_relaxed) != 0;
+}
+
+/* Which copy of the route a get reads: the primary, or, while that node is in doubt and all copies are equal, one that is not, best the one
+ * on this node. */
+static inline int page_copy_to_read(const struct page *p, const struct route *r)
+{
+    if (r->copies < 2 || r->lost || route_mode(r->tag) != ROUTE_DIRECT || !page_is_doubted(p, r->node[0]))
+        return 0;
+    int chosen = 0;
+    for (int i = 1; i < r->copies; i++)
+        if (r->node[i] == (int)p->self)
+            return i;
+        else if (!chosen && !page_is_doubted(p, r->node[i]))
+            chosen = i;
+    return chosen;
+}
+
 /* The agent's: nodes[copies]. */
 static inline void page_route_write(struct page *p, int group, uint64_t tag, uint64_t lost_at, const int *nodes,
                                     int copies)

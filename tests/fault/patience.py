@@ -1,9 +1,11 @@
 """Who only stands still for a while lives: under a debugger, suspended and resumed node by node, cut off for a moment, on a slow link. Who is killed
 meanwhile is known at once, and a part that is cut off for good says so before it ends."""
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -12,6 +14,7 @@ from cluster import Cluster
 from keeltest import IS_ROOT, Skip, alive, wait_for
 
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
+READER = os.environ.get("KEEL_READER", "build/tests/fault/reader")
 TASKS, COMPUTE_US = 40, 1000
 NODES = 4
 MS = 1000000
@@ -147,6 +150,27 @@ def test_who_is_killed_while_another_is_stopped_is_known_at_once():
         job.poll()
         assert code == 0 and job.stdout().splitlines() == [job.result] * 4, (code, job.stdout(), job.stderr())
         assert {e["dead_node"] for e in job.has("view") if "dead_node" in e} == {1}, job.stderr()
+
+
+def test_gets_go_to_the_other_copy_while_a_node_is_stopped():
+    """Each node's part has its second copy half the ring away: rank 0, whose node has it, reads it there, and the others from there."""
+    with tempfile.TemporaryDirectory(prefix="keel-test-") as place:
+        end = os.path.join(place, "end")
+        with Cluster(NODES, [READER, "2", end]) as job:
+            assert job.started() and job.until(lambda c: c.phase() >= 1, "the gets"), job.stderr()
+            time.sleep(0.3)
+            job.signal_node(2, signal.SIGSTOP)
+            time.sleep(6)
+            assert not job.has("verdict"), job.stderr()
+            job.signal_node(2, signal.SIGCONT)
+            time.sleep(0.3)
+            open(end, "w").close()
+            code = job.wait()
+            lines = job.stdout().splitlines()
+            assert code == 0 and len(lines) == NODES - 1, (code, lines, job.stderr())
+            print("\n".join(lines))
+            took = [[int(ms) for ms in re.findall("([0-9]+) ms", line)] for line in lines]
+            assert max(t[0] for t in took) < 1500 and max(t[1] for t in took) < 3000 and min(int(line.split()[0]) for line in lines) > 200, lines
 
 
 def test_a_stopped_node_that_is_waited_for_is_dead_after_its_limit():

@@ -145,9 +145,41 @@ static void stick(void *arg, uint64_t unused)
         net_stick(&w->net, some_node(w), 0.5, STUCK_S * SEC);
 }
 
+struct false_doubt {
+    struct world *w;
+    int node, about;
+};
+
+/* A node's detector doubts another one that is well, as a late heartbeat makes it do; and hears of it again. */
+static void doubt(void *arg, uint64_t begins)
+{
+    const struct false_doubt *d = arg;
+    struct command c = {.type = begins ? COMMAND_SUSPECTED : COMMAND_CLEARED, .node = d->about};
+    const struct node *n = &d->w->node[d->node];
+    if (d->node != d->about && !n->halted && !n->over)
+        node_command(&d->w->node[d->node], &c);
+}
+
+static void false_doubt(struct world *w, int node, uint64_t in, uint64_t most)
+{
+    struct sched *s = &w->sched;
+    struct false_doubt *d = sim_alloc(sizeof *d);
+    *d = (struct false_doubt){w, node, some_node(w)};
+    sched_at(s, s->now + in, doubt, d, true);
+    sched_at(s, s->now + in + sched_below(s, most), doubt, d, false);
+}
+
+void disasters_committed(struct world *w, int node)
+{
+    if (!w->setup.quiet && sched_chance(&w->sched, 0.3))
+        false_doubt(w, node, 0, 3 * MS);
+}
+
 void disasters_plan(struct world *w)
 {
     struct sched *s = &w->sched;
+    for (uint64_t i = w->setup.quiet ? 0 : sched_below(s, 6); i > 0; i--)
+        false_doubt(w, some_node(w), sched_below(s, 30 * MS), 10 * MS);
     if (w->setup.script) {
         w->setup.script(w);
         return;

@@ -250,11 +250,22 @@ static void on_halt(void *user, const char *reason)
 static void on_report(void *user, const struct member_report *report)
 {
     struct node *n = user;
-    if (report->kind == MEMBER_REPORT_VERDICT) {
+    struct command c = {.node = report->node};
+    switch (report->kind) {
+    case MEMBER_REPORT_VERDICT:
         world_say(n->w, "node %d: node %d is dead (%s)", n->id, report->node, member_evidence_name(report->evidence));
-        struct command c = {.type = COMMAND_DOOMED, .node = report->node};
-        node_command(n, &c);
+        c.type = COMMAND_DOOMED;
+        break;
+    case MEMBER_REPORT_SUSPECT:
+        c.type = COMMAND_SUSPECTED;
+        break;
+    case MEMBER_REPORT_CLEARED:
+        c.type = COMMAND_CLEARED;
+        break;
+    default:
+        return;
     }
+    node_command(n, &c);
 }
 
 /* ---- requests of the data thread ---- */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "runtime/agent/health.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
@@ -232,6 +233,7 @@ static void committed(struct node *n, const struct command *c)
               c->n ? c->event[0].type : 0, c->n ? c->event[0].a : 0);
     model_commit(n->w, n, c);
     recover_commit(&n->agent, c->epoch, c->event, c->n, c->value);
+    disasters_committed(n->w, n->id);
 }
 
 static void job_over(struct node *n)
@@ -272,6 +274,10 @@ static void run_command(struct node *n, const struct command *c)
         break;
     case COMMAND_DOOMED:
         recover_doomed(a, c->node);
+        break;
+    case COMMAND_SUSPECTED:
+    case COMMAND_CLEARED:
+        health_suspect(a, c->node, c->type == COMMAND_SUSPECTED);
         break;
     case COMMAND_HALT:
         if (a->view.stopped)

@@ -26,6 +26,8 @@ enum command_type {
     COMMAND_COMMIT,
     COMMAND_SETTLED,
     COMMAND_DOOMED,
+    COMMAND_SUSPECTED,
+    COMMAND_CLEARED,
     COMMAND_HALT,
 };
 
@@ -274,6 +276,7 @@ void program_dump(const struct runner *r); /* where its threads are */
 
 /* disaster.c */
 void disasters_plan(struct world *w);
+void disasters_committed(struct world *w, int node); /* a view: its detector may doubt others for a while */
 void disasters_heal(struct world *w);
 void disasters_point(const char *name); /* the hook of runtime/base/fault.h */
 #endif

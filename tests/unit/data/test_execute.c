@@ -124,15 +124,24 @@ static void test_execute_put_of_a_later_generation_waits_for_its_view(void **sta
     assert_int_equal(word_at(1, SEG_SHADOW, 0, 16), 8);
 }
 
-static void test_execute_get_comes_from_the_primary(void **state)
+static void test_execute_get_is_answered_by_each_copy_while_all_are_equal(void **state)
 {
     (void)state;
-    struct wire get = rank_wire(writer, WIRE_GET, SEG_SHADOW, 0, 8);
-    get.count = 8;
+    struct wire get = rank_wire(writer, WIRE_GET, SEG_SHADOW, 0, 8), strong = get;
+    get.count = strong.count = 8;
+    strong.flags = WIRE_F_STRONG;
     assert_int_equal(rank_ask(writer, 0, add_of(SEG_SHADOW, 0, 5, 1), NULL), KEEL_OK);
+    for (int node = 0; node < 2; node++) {
+        assert_int_equal(rank_ask(writer, node, get, NULL), KEEL_OK);
+        assert_int_equal(writer->reply.len, 8);
+        assert_int_equal(writer->body[0], 5);
+    }
+    assert_int_equal(rank_ask(writer, 2, get, NULL), WIRE_RETRY);
+    assert_int_equal(rank_ask(writer, 1, strong, NULL), WIRE_RETRY);
+    world_change(&doubt, 1); /* copies are made equal */
+    get.epoch = group_at(0, SEG_SHADOW, 0)->generation;
     assert_int_equal(rank_ask(writer, 1, get, NULL), WIRE_RETRY);
     assert_int_equal(rank_ask(writer, 0, get, NULL), KEEL_OK);
-    assert_int_equal(writer->reply.len, 8);
     assert_int_equal(writer->body[0], 5);
 }
 
@@ -224,7 +233,7 @@ int main(void)
         TEST(test_execute_remote_write_of_an_older_generation_finds_no_memory),
         TEST(test_execute_direct_put_while_copies_are_made_equal_is_sent_back),
         TEST(test_execute_put_of_a_later_generation_waits_for_its_view),
-        TEST(test_execute_get_comes_from_the_primary),
+        TEST(test_execute_get_is_answered_by_each_copy_while_all_are_equal),
         TEST(test_execute_what_was_lost_is_told),
         TEST(test_execute_prepare_is_answered_when_forwards_have_arrived),
         TEST(test_execute_prepare_does_not_wait_for_a_node_believed_dead),

@@ -247,6 +247,44 @@ static void test_plan_get_loads_here_reads_elsewhere(void **state)
     }
 }
 
+/* Node 2 has the primary, and another one the second copy. */
+static int read_from(enum route_mode mode, bool lost, int copies, int second, const uint32_t *doubts)
+{
+    enum { NODES = SELF + 1 };
+    struct page *page = calloc(1, page_bytes(1, NODES, 1));
+    assert_non_null(page);
+    *page = (struct page){.nodes = 1, .members = NODES, .ranks = 1, .self = SELF};
+    for (int n = 0; n < NODES; n++)
+        page_node(page, n)->doubts = doubts[n];
+    struct route r = route_of(mode, copies, 2, second, 4);
+    r.lost = lost;
+    struct plan p;
+    struct plan_input in = {
+        .kind = OP_GET, .len = LARGE, .redundancy = 1, .from = page_copy_to_read(page, &r), .self = SELF};
+    plan_make(&p, &in, &r);
+    free(page);
+    assert_true(p.here ? p.way == PLAN_PLAIN && p.legs == 0 : p.legs == 1);
+    return p.here ? SELF : p.leg[0].node;
+}
+
+static void test_plan_get_reads_another_copy_only_while_all_are_equal(void **state)
+{
+    (void)state;
+    const uint32_t none[SELF + 1] = {0};
+    const uint32_t silent[SELF + 1] = {[2] = PAGE_DOUBT_SUSPECT}, link[SELF + 1] = {[2] = PAGE_DOUBT_LINK};
+    const uint32_t both[SELF + 1] = {[2] = PAGE_DOUBT_SUSPECT, [3] = PAGE_DOUBT_AGENT};
+    assert_int_equal(read_from(ROUTE_DIRECT, false, 2, 3, none), 2);
+    assert_int_equal(read_from(ROUTE_DIRECT, false, 2, 3, silent), 3);
+    assert_int_equal(read_from(ROUTE_DIRECT, false, 2, 3, link), 3);
+    assert_int_equal(read_from(ROUTE_DIRECT, false, 2, SELF, silent), SELF);
+    assert_int_equal(read_from(ROUTE_DIRECT, false, 2, 3, both), 2);
+    assert_int_equal(read_from(ROUTE_DIRECT, false, 3, 3, both), 4);
+    assert_int_equal(read_from(ROUTE_DIRECT, false, 1, -1, silent), 2);
+    assert_int_equal(read_from(ROUTE_DIRECT, true, 2, 3, silent), 2);
+    assert_int_equal(read_from(ROUTE_THROUGH, false, 2, 3, silent), 2);
+    assert_int_equal(read_from(ROUTE_FILLING, false, 2, 3, silent), 2);
+}
+
 static void test_plan_get_is_a_message_while_bytes_may_be_torn(void **state)
 {
     (void)state;
@@ -389,6 +427,7 @@ int main(void)
         cmocka_unit_test(test_plan_packs_what_loads_and_stores_do_not_reach),
         cmocka_unit_test(test_plan_of_what_was_lost_asks_an_agent),
         cmocka_unit_test(test_plan_get_loads_here_reads_elsewhere),
+        cmocka_unit_test(test_plan_get_reads_another_copy_only_while_all_are_equal),
         cmocka_unit_test(test_plan_get_is_a_message_while_bytes_may_be_torn),
         cmocka_unit_test(test_plan_strong_get_is_a_message_to_the_primary_of_several),
         cmocka_unit_test(test_plan_atomics_are_messages_to_the_primary),
