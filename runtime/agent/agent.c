@@ -11,6 +11,7 @@
 #include "runtime/agent/connect.h"
 #include "runtime/agent/execute.h"
 #include "runtime/agent/health.h"
+#include "runtime/agent/parcels.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
@@ -143,7 +144,7 @@ static void receive(struct agent *a, struct conn *c, const struct tp_event *e)
         return;
     }
     if (w->type == WIRE_PARCEL || w->type == WIRE_PARCEL_BACK)
-        ranks_parcel(a, c, w);
+        parcels_take(a, c, w);
     else
         execute_request(a, c, w, w + 1);
 }
@@ -327,6 +328,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
                         .now = config->now};
     a->waiters_tail = &a->waiters;
     a->stash_tail = &a->stash;
+    a->parcels_tail = &a->parcels;
     a->relays_tail = &a->relays;
     if (!view_init(&a->view, config->policy, config->nodes, config->spares, config->ranks, config->rank_node,
                    &config->copies) ||
@@ -370,6 +372,7 @@ void agent_fini(struct agent *a)
     }
     segments_fini(a);
     execute_fini(a);
+    parcels_fini(a);
     chain_fini(a);
     strong_fini(a);
     verify_fini(a);

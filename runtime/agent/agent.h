@@ -92,10 +92,10 @@ struct waiter {
     uint8_t bytes[];
 };
 
-/* A request that cannot be executed yet: a view change, or a copy that waits for good bytes. */
+/* A request that cannot be executed yet: a view change, a copy that waits for good bytes, a receiver that is still to come. */
 struct stashed {
     struct stashed *next;
-    struct conn *conn;
+    struct conn *conn; /* of a message to a rank: NULL */
     struct wire wire;
     uint8_t body[];
 };
@@ -179,6 +179,7 @@ struct agent {
     uint64_t *relayed;        /* [members] and up to where they say that it has arrived, */
     uint64_t *relayed_living; /* [members] but for nodes that they do not wait for */
     struct stashed *stash, **stash_tail;
+    struct stashed *parcels, **parcels_tail; /* for processes that are still to come (agent/parcels.c) */
     uint8_t *gathered;       /* what a get asks for, on its way into an answer (agent/execute.c); NULL: none yet */
     struct refused *refused; /* agent/segments.c */
     struct check *checks;    /* agent/strong.c */

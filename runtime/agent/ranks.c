@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/agent/health.h"
+#include "runtime/agent/parcels.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
 #include "runtime/agent/segments.h"
@@ -19,7 +20,7 @@ struct proc *ranks_find(const struct agent *a, int id)
     return NULL;
 }
 
-static struct proc *of_rank(const struct agent *a, int rank, uint32_t incarnation)
+struct proc *ranks_of(const struct agent *a, int rank, uint32_t incarnation)
 {
     for (struct proc *p = a->procs; p; p = p->next)
         if (p->rank == rank && p->incarnation == incarnation)
@@ -77,6 +78,7 @@ void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarn
                                   .collectives = complete_collectives(joined),
                                   .segments = segments_complete(a, complete_segments(joined))};
     memcpy(w->secret, a->secret, sizeof w->secret);
+    parcels_look(a);
 }
 
 void ranks_exited(struct agent *a, struct proc *proc, int code, int signal)
@@ -206,7 +208,7 @@ bool ranks_intent(const struct agent *a, const struct proc *proc, int i, struct 
 
 void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation)
 {
-    const struct proc *proc = of_rank(a, rank, incarnation);
+    const struct proc *proc = ranks_of(a, rank, incarnation);
     struct patch patch;
     for (int i = 0; proc && i < INTENT_MAX; i++)
         if (ranks_intent(a, proc, i, &patch))
@@ -230,6 +232,7 @@ void ranks_view_committed(struct agent *a)
         if (k && proc->exited && (k->incarnation != proc->incarnation || k->state != RANK_RUNNING))
             ranks_free(a, proc);
     }
+    parcels_look(a);
 }
 
 static struct proc *free_standby(const struct agent *a)
@@ -281,32 +284,10 @@ bool ranks_come_to(const struct agent *a, uint64_t number)
         const struct view_rank *k = &a->view.rank[r];
         if (k->node != a->self || !view_rank_takes_part(&a->view, r))
             continue;
-        const struct proc *p = of_rank(a, r, k->incarnation);
+        const struct proc *p = ranks_of(a, r, k->incarnation);
         uint64_t before = k->joined ? complete_segments(a->rank_joined[r]) : 0;
         if ((p && p->intents ? segments_of(p) : before) < number)
             return true;
     }
     return false;
-}
-
-/* ---- between ranks ---- */
-
-void ranks_parcel(struct agent *a, struct conn *c, const struct wire *w)
-{
-    if (w->rank != (uint32_t)c->rank || w->incarnation != c->incarnation) {
-        log_error("rank %d sends in the name of rank %u", c->rank, w->rank);
-        return;
-    }
-    const struct proc *to = of_rank(a, parcel_rank(w->a), parcel_incarnation(w->a));
-    if (to && to->conn && to->conn->ep) {
-        FAULT_POINT("parcel.passing");
-        agent_answer(to->conn, w, w + 1);
-        return;
-    }
-    if (w->type == WIRE_PARCEL_BACK)
-        return;
-    struct wire back = *w;
-    back.type = WIRE_PARCEL_BACK;
-    back.len = 0;
-    agent_answer(c, &back, NULL);
 }

@@ -33,6 +33,6 @@ uint64_t ranks_complete(const struct agent *a);
 bool ranks_come_to(const struct agent *a, uint64_t number);
 /* Of this view: with which value who joins joins. */
 void ranks_joined(struct agent *a, uint64_t value);
-/* What a rank sends to a rank of this node. */
-void ranks_parcel(struct agent *a, struct conn *c, const struct wire *w);
+/* The process of that life of the rank; NULL: there is none. */
+struct proc *ranks_of(const struct agent *a, int rank, uint32_t incarnation);
 #endif

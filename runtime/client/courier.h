@@ -2,7 +2,7 @@
  * last; to a rank of another over a connection between the two (direct.h) while there is one, else through the agent of the
  * receiver's node. Whenever its way changes a stream begins anew after what was acknowledged, and what comes twice is dropped. A message is cut into
  * pieces; the sender keeps them until the receiver has acknowledged them, and sends them again on a new connection, or when
- * the receiver was not there yet. A stream belongs to one life of the receiver and one of the sender: when a view says
+ * there was no memory for them. A stream belongs to one life of the receiver and one of the sender: when a view says
  * that either has ended, so has the stream.
  *
  *   sent, not acknowledged: at most a window of pieces, so a receiver that is not looking costs so much and no more; between two ranks

@@ -45,7 +45,7 @@ enum wire_type {
     WIRE_RANK_SAYS, /* count: enum page_process; identity: processor time it has used; a as asked, 0: nobody has */
     /* a rank to a rank, through the agent of the receiver's node: runtime/client/courier.h */
     WIRE_PARCEL,      /* a piece of the stream from rank to parcel_rank(a) */
-    WIRE_PARCEL_BACK, /* the same header back to the sender: the receiver is not there, or not there yet */
+    WIRE_PARCEL_BACK, /* the same header back to the sender: the receiver is not there, or has no memory for it */
 };
 
 enum { WIRE_RMW_32 = 0x100 };

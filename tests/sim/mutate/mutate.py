@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rules import RULES
 
 SCENARIOS = ["random", "rank-kills", "node-kills", "large-puts", "three-copies", "freezes", "cuts", "storm", "mutexes", "meetings", "parts", "threads", "signals", "stores", "asleep", "rebuilds", "no-memory", "scarce"]
-UNITS = ["aimed", "aimed_call", "aimed_count", "aimed_cut", "aimed_given_up", "aimed_mutex", "aimed_packed", "aimed_signal", "aimed_still", "aimed_stores", "execute", "execute_once", "execute_packed", "execute_refused", "repair", "repair_fill", "repair_memory", "repair_torn", "strong", "verify", "chain",
+UNITS = ["aimed", "aimed_call", "aimed_count", "aimed_cut", "aimed_given_up", "aimed_mutex", "aimed_packed", "aimed_signal", "aimed_still", "aimed_stores", "execute", "execute_once", "execute_packed", "execute_refused", "parcels", "repair", "repair_fill", "repair_memory", "repair_torn", "strong", "verify", "chain",
          "torn", "dedup", "peer", "plan", "stripe", "view"]
 TARGETS = ["tests/sim/data/sim-data"] + ["tests/unit/data/test_" + name for name in UNITS]
 LIMIT_S = 300

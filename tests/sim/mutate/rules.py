@@ -246,4 +246,13 @@ RULES = [
          "    mark(a, t->copy, w->offset, w->len, is_packed(w) ? &t->pack : NULL);\n", ""),
     rule("R6", "a new segment does without memory in a copy that was filled", AGENT + "segments.c",
          "|| repair_is_filled(a, group_of(slot, s->redundancy));", "|| (repair_is_filled(a, 0) && false);"),
+    rule("parcels", "a message does not wait for a receiver that is still to come", AGENT + "parcels.c",
+         "(is_to_come(a, w) ||", "((is_to_come(a, w) && false) ||"),
+    rule("parcels", "a message does not wait for the view that names its sender", AGENT + "parcels.c",
+         "|| !names_sender(a, w));", "|| (!names_sender(a, w) && false));"),
+    rule("parcels", "nobody looks at messages when their receiver begins", AGENT + "ranks.c",
+         "    memcpy(w->secret, a->secret, sizeof w->secret);\n    parcels_look(a);\n",
+         "    memcpy(w->secret, a->secret, sizeof w->secret);\n"),
+    rule("parcels", "nobody looks at messages when a view comes", AGENT + "ranks.c",
+         "            ranks_free(a, proc);\n    }\n    parcels_look(a);\n", "            ranks_free(a, proc);\n    }\n"),
 ]

@@ -1,0 +1,100 @@
+#include "runtime/agent/parcels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/agent/ranks.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+
+static const struct proc *receiver(const struct agent *a, const struct wire *w)
+{
+    return ranks_of(a, parcel_rank(w->a), parcel_incarnation(w->a));
+}
+
+/* A process of this node is to run that life of the rank, by this view or by one that the sender has first. */
+static bool is_to_come(const struct agent *a, const struct wire *w)
+{
+    int rank = parcel_rank(w->a);
+    uint32_t incarnation = parcel_incarnation(w->a);
+    if (rank < 0 || rank >= a->view.ranks || receiver(a, w))
+        return false;
+    const struct view_rank *k = &a->view.rank[rank];
+    return k->state == RANK_RUNNING &&
+           (incarnation > k->incarnation || (incarnation == k->incarnation && k->node == a->self));
+}
+
+/* The receiver looks at the view page: it takes nothing of a life that is not there. */
+static bool names_sender(const struct agent *a, const struct wire *w)
+{
+    return w->incarnation <= a->view.rank[w->rank].incarnation;
+}
+
+static bool has_to_wait(const struct agent *a, const struct wire *w)
+{
+    return !a->view.stopped && (is_to_come(a, w) || !names_sender(a, w));
+}
+
+/* False: there is no memory for it. */
+static bool keep(struct agent *a, const struct wire *w)
+{
+    struct stashed *s = malloc(sizeof *s + w->len);
+    if (!s)
+        return false;
+    *s = (struct stashed){.wire = *w};
+    memcpy(s->body, w + 1, w->len);
+    *a->parcels_tail = s;
+    a->parcels_tail = &s->next;
+    return true;
+}
+
+/* False: the receiver is not there. */
+static bool pass_on(const struct agent *a, const struct wire *w, const void *body)
+{
+    const struct proc *to = receiver(a, w);
+    if (!to || !to->conn || !to->conn->ep)
+        return false;
+    FAULT_POINT("parcel.passing");
+    agent_answer(to->conn, w, body);
+    return true;
+}
+
+void parcels_take(struct agent *a, struct conn *from, const struct wire *w)
+{
+    if (w->rank != (uint32_t)from->rank || w->incarnation != from->incarnation) {
+        log_error("rank %d sends in the name of rank %u", from->rank, w->rank);
+        return;
+    }
+    if ((has_to_wait(a, w) && keep(a, w)) || pass_on(a, w, w + 1) || w->type == WIRE_PARCEL_BACK)
+        return;
+    struct wire back = *w;
+    back.type = WIRE_PARCEL_BACK;
+    back.len = 0;
+    agent_answer(from, &back, NULL);
+}
+
+void parcels_look(struct agent *a)
+{
+    struct stashed **link = &a->parcels;
+    while (*link) {
+        struct stashed *s = *link;
+        if (has_to_wait(a, &s->wire)) {
+            link = &s->next;
+            continue;
+        }
+        *link = s->next;
+        (void)pass_on(a, &s->wire, s->body); /* or nobody wants it any more, and the sender knows from the view */
+        free(s);
+    }
+    a->parcels_tail = link;
+}
+
+void parcels_fini(struct agent *a)
+{
+    for (struct stashed *s = a->parcels, *next; s; s = next) {
+        next = s->next;
+        free(s);
+    }
+    a->parcels = NULL;
+    a->parcels_tail = &a->parcels;
+}
