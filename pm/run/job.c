@@ -307,6 +307,7 @@ static void end_if_all_gone(struct job *j)
         decide(j, 1, "all nodes were lost");
     enter_ending(j);
     j->phase = JOB_CLOSING;
+    job_link_settled(j);
     FAULT_POINT("run.closing");
     for (int i = 0; i < j->total; i++) {
         job_send(j, i, MSG_BYE, NULL, 0);

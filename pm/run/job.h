@@ -153,6 +153,8 @@ void job_send_json(struct job *j, int node, uint8_t type, json_t *body); /* take
 void job_link_cut(struct job *j, int node, const char *why);
 /* The agent is there again, and has received that many frames. False: that cannot be. */
 bool job_link_resume(struct job *j, int node, struct wire_conn *conn, uint64_t received);
+/* If no node is cut off any more: that is said, where it was said that some are, and nothing is looked at. */
+void job_link_settled(struct job *j);
 /* What it has to say is on its way, or it is out of reach and not yet for too long. */
 bool job_link_waits(const struct job *j, int node);
 

@@ -114,10 +114,6 @@ static void ask(struct job *j, int node)
 static void tell_cut(struct job *j, int count, int node)
 {
     char name[128];
-    if (count == 0 && j->cut_told) {
-        job_say(j, "all nodes are in reach again");
-        j->cut_told = 0;
-    }
     if (count <= j->cut_told || (j->cut_told && uv_now(&j->loop) - j->cut_told_ms < TELL_AGAIN_MS))
         return;
     if (count == 1)
@@ -129,13 +125,18 @@ static void tell_cut(struct job *j, int count, int node)
     j->cut_told_ms = uv_now(&j->loop);
 }
 
+static bool is_cut(const struct job_node *n)
+{
+    return !n->conn && n->cut_ms && n->phase == NODE_READY;
+}
+
 static void look(uv_timer_t *timer)
 {
     struct job *j = timer->data;
     int cut = 0, told = 0, last = -1;
     for (int i = 0; i < j->total; i++) {
         struct job_node *n = &j->nodes[i];
-        if (n->conn || !n->cut_ms || n->phase != NODE_READY)
+        if (!is_cut(n))
             continue;
         cut++;
         if (uv_now(&j->loop) - n->cut_ms >= TOLD_AFTER_MS) {
@@ -145,11 +146,26 @@ static void look(uv_timer_t *timer)
         if (!n->asking)
             ask(j, i);
     }
-    if (!j->options->quiet && (told || !cut))
+    if (!j->options->quiet && told)
         tell_cut(j, told, last);
     job_wait_for_news(j);
     if (!cut)
-        uv_timer_stop(timer);
+        job_link_settled(j);
+}
+
+void job_link_settled(struct job *j)
+{
+    bool lost = false; /* one that never was in reach again */
+    for (int i = 0; i < j->total; i++) {
+        const struct job_node *n = &j->nodes[i];
+        if (is_cut(n))
+            return;
+        lost = lost || (!n->conn && n->cut_ms && n->phase == NODE_LOST);
+    }
+    if (j->cut_told && !lost)
+        job_say(j, "all nodes are in reach again");
+    j->cut_told = 0;
+    uv_timer_stop(&j->looks);
 }
 
 void job_link_cut(struct job *j, int node, const char *why)
@@ -180,6 +196,7 @@ bool job_link_resume(struct job *j, int node, struct wire_conn *conn, uint64_t r
     FAULT_POINT("run.resuming");
     conn_send_json(conn, MSG_RESUMED, json_pack("{s:I}", "received", (json_int_t)n->link.received));
     job_event(j, "console_resumed", json_pack("{s:i}", "about", node));
+    job_link_settled(j); /* before what it has to say, which may be the end */
     return link_up(&n->link, received);
 }
 

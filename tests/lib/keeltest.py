@@ -75,6 +75,12 @@ def command_of(pid):
         return "?"
 
 
+def children_of(pid, word):
+    """Processes that it has started, and has not awaited, whose command has this word."""
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
+        return [child for child in map(int, f.read().split()) if word in command_of(child)]
+
+
 PIDFD_GETFD = 438
 
 

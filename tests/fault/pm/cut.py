@@ -10,10 +10,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../lib"))
 import keeltest
-from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, shut_connections, wait_for
+from keeltest import HANG_S, IS_ROOT, KEELCTL, Job, Skip, alive, children_of, shut_connections, wait_for
 
-# Each rank writes numbered lines, $WIDTH bytes long, until the file "go" is in $DIR, then the last one and ends with $CODE. After each
-# line it writes into the file of its name how many there are.
+# Each rank writes numbered lines, $WIDTH bytes long, until the file "go" is in $DIR, then the last one and ends with $CODE; with another one than 0
+# when all have written theirs, as it ends the others. After each line it writes into the file of its name how many there are.
 WRITER = [sys.executable, "-c", """import os, sys, time
 rank, i, place = os.environ["KEEL_RANK"], 0, os.environ["DIR"]
 count = os.open(os.path.join(place, rank), os.O_WRONLY | os.O_CREAT)
@@ -23,6 +23,9 @@ while True:
     i += 1
     os.pwrite(count, b"%12d" % i, 0)
     if last:
+        open(os.path.join(place, "last" + rank), "w").close()
+        while os.environ["CODE"] != "0" and not all(os.path.exists(os.path.join(place, "last%d" % r)) for r in range(int(os.environ["KEEL_SIZE"]))):
+            time.sleep(0.01)
         sys.exit(int(os.environ["CODE"]))
     time.sleep(float(os.environ["PAUSE"]))
 """]
@@ -132,6 +135,24 @@ def test_job_that_ends_meanwhile_is_told_in_the_end():
         assert job.wait() == 7, job.stderr()
         job.expect_whole()
         assert re.search(r"rank [01].* 7", said(job)[-1]), job.stderr()
+
+
+def test_nothing_is_said_after_how_it_ended():
+    """Also while those that started the agents take their time: the nodes are in reach again by then, and nobody needs to know."""
+    with bed(2, code=7) as job:
+        job.begun()
+        job.cut([0, 1])
+        time.sleep(1)
+        job.go()
+        wait_for(lambda: "out of reach from here" in job.stderr(), "keelrun to notice")
+        launchers = children_of(job.process.pid, "keeld")
+        assert len(launchers) == 2, launchers
+        for pid in launchers:
+            os.kill(pid, signal.SIGSTOP)
+        job.heal()
+        assert job.wait() == 7 and job.events("console_resumed"), job.stderr()
+        lines = said(job)
+        assert re.search(r"rank [01].* 7", lines[-1]) and any("in reach again" in line for line in lines[:-1]), lines
 
 
 def test_one_node_cut_off_writes_all_it_may_and_waits():
@@ -307,7 +328,7 @@ def test_connections_that_break_at_the_end_lose_neither_output_nor_code():
             time.sleep(delay)
             shut_connections(job.process.pid)
             assert job.wait() == 9, job.stderr()
-            job.expect_whole([r for r in range(3) if job.shown(r)[-1].endswith(" end")])
+            job.expect_whole()
 
 
 keeltest.main(globals())
