@@ -66,7 +66,7 @@ void detector_sign_of_life_relayed(struct member *m, int node)
         member_put(m, &m->contact.heard, node);
     struct target *tg = target_find(m, node);
     if (tg)
-        tg->last_indirect = m->t;
+        target_indirect(m, tg, m->t);
 }
 
 /* Would those not believed dead still be a quorum? */

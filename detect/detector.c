@@ -23,7 +23,7 @@
  *   CHECK    direct sign of life                                 ANSWERS
  *   CHECK    late_ns / 2 without one, connection broken          SUSPECT
  *   SUSPECT  direct sign of life                                 ANSWERS  (cleared)
- *   SUSPECT  only indirect signs for late_ns                     DETOUR   (link broken)
+ *   SUSPECT  only indirect signs, for late_ns                    DETOUR   (link broken)
  *   SUSPECT  no sign of it nor of its host's kernel for its limit, majority of voters agrees: dead: silent
  *   SUSPECT  its host answers, majority, waited for for stopped_ns  dead: hung
  *   ANSWERS  late_ns without a direct sign                       SUSPECT
@@ -416,10 +416,24 @@ uint64_t target_sign(const struct member *m, const struct target *tg)
     return detector_has_seen(m, tg->node) ? sign : later(sign, m->created + m->p.startup_ns);
 }
 
+void target_indirect(const struct member *m, struct target *tg, uint64_t at)
+{
+    if (!tg->last_indirect || since(m, tg->last_indirect) >= m->p.late_ns)
+        tg->indirect_since = m->t;
+    tg->last_indirect = later(tg->last_indirect, at);
+}
+
 /* Who could not ask its host does not know that it is silent. */
 uint64_t target_host_sign(const struct member *m, const struct target *tg)
 {
     return later(target_sign(m, tg), later(tg->last_host, later(tg->last_kernel, tg->last_unasked)));
+}
+
+/* Its host answers and it does not: it was stopped, or is not let run, and the network is well. */
+bool target_host_answers(const struct member *m, const struct target *tg)
+{
+    uint64_t host = target_host_sign(m, tg);
+    return host > target_sign(m, tg) && since(m, host) < 4 * m->p.late_ns;
 }
 
 void detector_note_late(struct member *m, int node, uint64_t late)
@@ -451,6 +465,13 @@ static void note_agent(struct member *m, struct target *tg)
     member_note(m, MEMBER_REPORT_AGENT, tg->node, MEMBER_ALIVE, m->epoch, NULL);
 }
 
+/* Others hear it, and we have not for as long: no link is broken because they were the first to hear one that goes on. */
+static bool is_beyond(const struct member *m, const struct target *tg)
+{
+    return tg->last_indirect >= tg->raised && tg->last_indirect && since(m, tg->last_indirect) < m->p.late_ns &&
+           since(m, later(tg->since, tg->indirect_since)) >= m->p.late_ns;
+}
+
 /* The state may change; false: the record is gone or the verdict fell (nothing more to do with it). */
 static bool target_judge(struct member *m, struct target *tg)
 {
@@ -462,8 +483,8 @@ static bool target_judge(struct member *m, struct target *tg)
     bool majority = tg->state >= TARGET_SUSPECT && vote_majority_unreached(m, tg);
     if (tg->asked && m->now - tg->asked >= later(p->limit_ns, p->answer_ns))
         tg->asked = 0; /* nobody waits so long */
-    if (!majority)
-        tg->majority_unreached = 0;
+    if (!majority || (tg->state == TARGET_SUSPECT && target_host_answers(m, tg)))
+        tg->majority_unreached = 0; /* the network is not why: who goes on and is first heard by another has not been out of reach so long */
     else if (!tg->majority_unreached)
         tg->majority_unreached = m->t;
     patience_want(m, tg, sign);
@@ -489,8 +510,7 @@ static bool target_judge(struct member *m, struct target *tg)
     case TARGET_SUSPECT:
         if (direct) {
             set_state(m, tg, TARGET_ANSWERS, "answers pings");
-        } else if (tg->last_indirect >= tg->raised && tg->last_indirect && since(m, tg->since) >= p->late_ns &&
-                   since(m, tg->last_indirect) < p->late_ns) {
+        } else if (is_beyond(m, tg)) {
             set_state(m, tg, TARGET_DETOUR, "only others reach it");
         } else if (majority && vote_is_dark(m, tg) && m->t >= target_host_sign(m, tg) + patience_silent(m, tg, &why)) {
             return !verdict(m, tg, MEMBER_SILENT, "no answer to reads, direct and indirect pings, nor from its host");

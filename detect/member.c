@@ -149,6 +149,8 @@ void member_enter(struct member *m, uint64_t now)
             if (m->deadline > m->created) /* else it only begins */
                 patience_late(m, t - seen_until + BLIND_SLACK_NS);
             m->blind += t - seen_until;
+            if (t - seen_until >= 3 * m->p.ping_ns)
+                m->woke = seen_until;
             t = seen_until;
         }
     }

@@ -63,6 +63,7 @@ struct target {
     uint64_t first_ping;
     uint64_t last_direct; /* signs of life, 0: none */
     uint64_t last_indirect;
+    uint64_t indirect_since;              /* of a row of them without a gap of late_ns */
     uint64_t last_kernel;                 /* of its host; 0: none */
     uint64_t last_host;                   /* the same, as a voter heard it */
     uint64_t late_ns;                     /* how late it was of late, by its own words */
@@ -205,6 +206,7 @@ struct member {
     int depth; /* of entry points; actions are pumped when the outermost returns */
     bool halted;
     uint64_t now, t, blind, deadline; /* deadline: inner time of the next tick */
+    uint64_t woke; /* inner time at the end of the last absence that was too long for signs of before it to be of now; 0: none */
     uint64_t created;
     struct rng rng;
     uint64_t nonce; /* of the last ping: the outer time at which it was sent, or a little more */
@@ -363,7 +365,10 @@ uint64_t patience_published(unsigned byte);
 void patience_tell(struct member *m, struct target *tg);
 uint64_t target_sign(const struct member *m, const struct target *tg);
 uint64_t target_host_sign(const struct member *m, const struct target *tg); /* its own, or its host's */
+bool target_host_answers(const struct member *m, const struct target *tg);
 bool target_is_stopped(const struct member *m, const struct target *tg);
+
+void target_indirect(const struct member *m, struct target *tg, uint64_t at); /* others heard it then */
 
 /* contact.c */
 bool contact_stays_admissible(struct member *m, int node, enum member_evidence evidence);

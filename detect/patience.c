@@ -270,7 +270,7 @@ bool member_doubt(const struct member *m, int node, struct member_doubt *out)
     if (!tg)
         return false;
     uint64_t sign = target_sign(m, tg), host = target_host_sign(m, tg), waited = patience_waited_since(m, node);
-    bool host_answers = host > sign && since(m, host) < 4 * m->p.late_ns;
+    bool host_answers = target_host_answers(m, tg);
     *out = (struct member_doubt){.node = node, .since_ns = sign + m->blind, .waited_for = waited != NEVER};
     if (tg->state == TARGET_DETOUR) {
         out->how = MEMBER_IS_BEYOND;

@@ -1,4 +1,7 @@
-/* Votes: members at random say whether they reach a suspect. And ways around a link that does not work. */
+/* Votes: members at random say whether they reach a suspect. And ways around a link that does not work.
+ *
+ * A vote is about now. Who stood still himself has in his sockets what was sent to him meanwhile, maybe by one that has been stopped since: until it is
+ * read, and for the first answer to what was asked after it, neither what is heard nor what is not heard says anything. */
 #include "detect/member_internal.h"
 
 /* An answer from before the voter fell silent itself says nothing of now. */
@@ -113,14 +116,14 @@ void vote_answer(struct member *m, const struct wire_msg *ask)
         m->ops.probe(m->ops.user, node);
     }
     struct watch *w = watch_find(m, node);
-    uint64_t sign = tg->last_direct;
+    uint64_t sign = tg->last_direct, back = m->woke ? m->woke + m->p.ping_ns : 0;
     if (w && w->have_counter)
         sign = later(sign, w->last_life);
     struct wire_msg vote = {.type = WIRE_VOTE, .node = node};
-    if (sign && since(m, sign) < 3 * m->p.ping_ns) {
+    if (sign > back && since(m, sign) < 3 * m->p.ping_ns) {
         vote.vote = VOTE_REACHED;
         vote.age_us = (uint32_t)(since(m, sign) / 1000);
-    } else if (tg->first_ping && since(m, tg->first_ping) >= 2 * m->p.ping_ns) {
+    } else if (tg->first_ping && m->t >= later(tg->first_ping, back) + 2 * m->p.ping_ns) {
         uint64_t said = later(tg->last_kernel, tg->last_unasked);
         bool kernel = said >= tg->first_ping && since(m, said) < m->p.late_ns;
         vote.vote = kernel ? VOTE_KERNEL : VOTE_UNREACHED;
@@ -165,7 +168,7 @@ void vote_take(struct member *m, const struct wire_msg *msg)
             tg->last_host = m->t;
         uint64_t age = (uint64_t)msg->age_us * 1000;
         if (v->vote == VOTE_REACHED && age < m->t) {
-            tg->last_indirect = later(tg->last_indirect, m->t - age);
+            target_indirect(m, tg, m->t - age);
             detector_note_seen(m, msg->node);
             if (tg->state == TARGET_DETOUR || since(m, tg->last_direct) > m->p.late_ns)
                 detector_set_detour(m, msg->node, msg->src);

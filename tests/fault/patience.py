@@ -82,6 +82,22 @@ def test_a_job_that_is_suspended_for_a_minute():
         suspend(skew_s, 60.0)
 
 
+def test_agents_that_are_stopped_together_and_go_on_one_after_the_other():
+    """Who goes on first has signs of life of the others in its sockets, from before they were stopped. They live; so do the links to them."""
+    for first, second, spares in ((0, 2, 1), (3, 1, 0)):
+        with cluster(40, nodes=NODES + (0 if spares else 1), spares=spares) as job:
+            reach(job)
+            for agent in (first, second):
+                job.signal_pid(job.agents[agent], signal.SIGSTOP)
+                time.sleep(0.4)
+            time.sleep(9)
+            for agent in (first, second):
+                job.signal_pid(job.agents[agent], signal.SIGCONT)
+                time.sleep(1)
+            expect_all_live(job, job.nodes)
+            assert not job.has("link_broken"), job.has("link_broken")
+
+
 def cut(job, nodes, seconds):
     for node in nodes:
         job.link(node, "cut")

@@ -246,6 +246,21 @@ static void suspended(struct scenario *sc)
     sc->end = 90 * SEC + length;
 }
 
+/* Some agents, never so many that the others are no quorum, are stopped at about the same time, and go on one after the other: who goes on first has
+ * what the others sent before they were stopped in its sockets. Everybody lives. */
+static void stopped_some(struct scenario *sc)
+{
+    with_defaults(sc);
+    int some = 1 + (int)upto((uint64_t)at_most((sc->n - 1) / 2, 10));
+    for (int i = 0; i < some && sc->n > 2; i++) {
+        struct action *a = add(sc, ACT_FREEZE, fresh_victim(sc), 4 * SEC + upto(SEC));
+        a->peer = FREEZE_AGENT;
+        a->duration = 200 * MS + upto(19 * SEC);
+    }
+    sc->quiet = sc->whole = true;
+    sc->end = 90 * SEC;
+}
+
 /* Hosts stand still for less than the limit, several at once: virtual machines that migrate. */
 static void pauses(struct scenario *sc)
 {
@@ -308,6 +323,7 @@ static const struct {
     {"lossy", lossy},
     {"chaos", chaos},
     {"suspended", suspended},
+    {"stopped_some", stopped_some},
     {"pauses", pauses},
     {"cut_short", cut_short},
     {"split", split},

@@ -124,6 +124,8 @@ static void on_report(void *user, const struct member_report *r)
     struct simnode *s = user;
     if (r->kind == MEMBER_REPORT_CUT_OFF)
         s->cut_off_at = r->now_ns;
+    if (s->w->sc.whole && r->kind == MEMBER_REPORT_LINK_BROKEN)
+        sim_fail(s->w, s->id, "calls the link to node %d broken, and it is whole", r->node);
     s->link_words += r->kind == MEMBER_REPORT_LINK_BROKEN || r->kind == MEMBER_REPORT_LINK_OK;
     if (s->w->sc.verbose)
         printf("%10.3f  node %d: %s node %d epoch %llu evidence %s: %s\n", (double)(s->w->now - SEC) / MS, s->id,

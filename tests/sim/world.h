@@ -66,6 +66,7 @@ struct scenario {
     uint64_t told_before;       /* who ends for want of others said so long before that it is cut off */
     bool may_lose_quorum;       /* everybody may halt */
     bool no_views;              /* none may change */
+    bool whole;                 /* no link is broken, and none is to be called so */
     bool links_told;            /* at the end everybody knows exactly the links that are down */
     int link_words;             /* at most so many reports of links at each node (0: not checked) */
     uint64_t commit_within;     /* of the first action, on every running node (0: not checked) */

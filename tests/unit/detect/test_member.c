@@ -28,14 +28,16 @@ struct fake {
     bool doomed[NODES_MAX];       /* told that it is believed dead */
     struct member_doubt patience; /* with node 3 */
     int cut_off, in_touch;
+    int votes[VOTE_KERNEL + 1]; /* of node 3 */
 };
 static struct fake fakes[NODES_MAX];
-static struct {
+static struct datagram {
     int from, to;
     size_t len;
     uint8_t data[MEMBER_DATAGRAM_MAX];
-} queue[QUEUE];
-static int head, tail;
+} queue[QUEUE], kept[QUEUE];
+static int head, tail, n_kept;
+static bool still[NODES_MAX]; /* nobody runs it; what it is sent is kept */
 static bool cut[NODES_MAX];
 static bool kernel[NODES_MAX]; /* of the host answers, whatever is cut; but not to whom this is not heard: */
 static bool deaf[NODES_MAX];
@@ -53,6 +55,8 @@ static void on_send(void *user, int to, const void *data, size_t len)
     struct wire_msg msg;
     int left[WIRE_LEFT_MAX];
     assert_true(wire_decode(data, len, nodes, &msg, left));
+    if (msg.type == WIRE_VOTE && msg.node == 3)
+        f->votes[msg.vote]++;
     if (cut[f->id] || cut[to] || lost[f->id][to] || (msg.type == WIRE_ACK && msg.phase == lose_answers))
         return;
     if (msg.type == WIRE_ROUND && msg.phase == PHASE_ACCEPT && lose_accept_but && to != lose_accept_but)
@@ -133,6 +137,8 @@ static int set_up(void **state)
     memset(kernel, 0, sizeof kernel);
     memset(deaf, 0, sizeof deaf);
     memset(stopped, 0, sizeof stopped);
+    memset(still, 0, sizeof still);
+    n_kept = 0;
     memset(lost, 0, sizeof lost);
     lose_answers = PHASE_NONE;
     lose_accept_but = 0;
@@ -164,7 +170,10 @@ static void deliver(void)
 {
     while (head < tail) {
         int k = head++ % QUEUE;
-        if (!cut[queue[k].to])
+        if (still[queue[k].to]) {
+            assert_true(n_kept < QUEUE);
+            kept[n_kept++] = queue[k];
+        } else if (!cut[queue[k].to])
             member_receive(fakes[queue[k].to].m, queue[k].from, queue[k].data, queue[k].len, now);
     }
 }
@@ -180,14 +189,40 @@ static void pass(uint64_t ns)
                     (stopped[k] ? member_stopped : member_kernel)(fakes[i].m, k, now);
                 }
             for (int k = 0; k < nodes; k++)
-                if (fakes[i].reads[k] && !cut[i] && !cut[k] && !lost[i][k] && !lost[k][i]) {
+                if (fakes[i].reads[k] && !still[i] && !still[k] && !cut[i] && !cut[k] && !lost[i][k] && !lost[k][i]) {
                     fakes[i].reads[k] = 0;
                     member_heartbeat(fakes[i].m, k, now, now);
                 }
-            if (now >= member_deadline(fakes[i].m))
+            if (now >= member_deadline(fakes[i].m) && !still[i])
                 member_tick(fakes[i].m, now);
         }
         deliver();
+    }
+}
+
+static void stop(int node)
+{
+    still[node] = kernel[node] = stopped[node] = true;
+}
+
+/* It reads first what has come meanwhile. */
+static void go_on(int node)
+{
+    still[node] = kernel[node] = stopped[node] = false;
+    for (int i = 0; i < n_kept; i++)
+        if (kept[i].to == node)
+            member_receive(fakes[node].m, kept[i].from, kept[i].data, kept[i].len, now);
+}
+
+/* All live, and all links are whole; nobody has ever said anything else. */
+static void expect_nothing_said(void)
+{
+    for (int i = 0; i < nodes; i++) {
+        assert_int_equal(fakes[i].commits, 0);
+        assert_false(fakes[i].halted);
+        assert_int_equal(fakes[i].links_changed, 0);
+        for (int k = 0; k < nodes; k++)
+            assert_false(fakes[i].doomed[k]);
     }
 }
 
@@ -507,6 +542,103 @@ static void test_member_agent_that_was_stopped_and_waits_for_a_processor_now(voi
     pass(300 * MS);
     for (int i = 0; i < 3; i++)
         assert_int_equal(fakes[i].commits, 1);
+}
+
+/* Nodes 1 and 2 want to know whether node 0 reaches node 3. */
+static void ask_node_0(void)
+{
+    for (int i = 1; i < 3; i++) {
+        struct wire_msg ask = {.type = WIRE_VOTE_ASK, .node = 3};
+        member_enter(fakes[i].m, now);
+        member_post(fakes[i].m, 0, &ask);
+        member_leave(fakes[i].m);
+    }
+    deliver();
+}
+
+/* What was sent to it before the other was stopped, and it reads now, is no sign that it reaches the other. */
+static void test_member_that_stood_still_says_nothing_old_of_one_that_stands_still(void **state)
+{
+    for (seed = 1; seed <= 30; seed++) {
+        tear_down(state);
+        nodes = 5;
+        set_up(state);
+        pass(500 * MS);
+        ask_node_0();
+        stop(0);
+        pass(400 * MS);
+        stop(3);
+        pass(3000 * MS);
+        go_on(0);
+        ask_node_0();
+        pass(400 * MS);
+        assert_true(fakes[0].votes[VOTE_NONE] > 0 && fakes[0].votes[VOTE_KERNEL] > 0);
+        assert_int_equal(fakes[0].votes[VOTE_REACHED], 0);
+        go_on(3);
+        pass(1000 * MS);
+        expect_nothing_said();
+    }
+    seed = 1;
+}
+
+/* That it has no answer to what it asked before it was stopped is no sign that it does not. */
+static void test_member_that_stood_still_does_not_miss_answers(void **state)
+{
+    (void)state;
+    pass(500 * MS);
+    ask_node_0();
+    pass(100 * MS);
+    stop(0);
+    pass(3000 * MS);
+    memset(fakes[0].votes, 0, sizeof fakes[0].votes);
+    n_kept = 0; /* all was lost that was sent to it meanwhile */
+    go_on(0);
+    ask_node_0();
+    for (int i = 0; i < 20; i++) {
+        pass(10 * MS);
+        ask_node_0();
+    }
+    assert_true(fakes[0].votes[VOTE_REACHED] > 0);
+    assert_int_equal(fakes[0].votes[VOTE_UNREACHED] + fakes[0].votes[VOTE_KERNEL], 0);
+    expect_nothing_said();
+}
+
+/* No link is broken because another was the first to hear it again; still less is it out of reach for as long as it stood still. */
+static void test_member_first_heard_by_another_after_it_stood_still_is_not_out_of_reach(void **state)
+{
+    for (seed = 1; seed <= 30; seed++) {
+        tear_down(state);
+        nodes = 5;
+        set_up(state);
+        pass(500 * MS);
+        stop(3);
+        pass((3000 + 3 * seed) * MS);
+        for (int i = 0; i < nodes; i++)
+            lost[3][i] = lost[i][3] = i != 1;
+        go_on(3);
+        pass(40 * MS);
+        memset(lost, 0, sizeof lost);
+        pass(1000 * MS);
+        expect_nothing_said();
+    }
+    seed = 1;
+}
+
+/* Nor is one whose links to most are broken when it goes on: for that, time counts from then. */
+static void test_member_out_of_reach_after_it_stood_still_has_its_time(void **state)
+{
+    tear_down(state);
+    nodes = 5;
+    set_up(state);
+    pass(500 * MS);
+    stop(3);
+    pass(3000 * MS);
+    for (int i = 0; i < nodes; i++)
+        lost[3][i] = lost[i][3] = i != 1;
+    go_on(3);
+    pass(400 * MS);
+    for (int i = 0; i < nodes; i++)
+        assert_false(fakes[i].doomed[3]);
 }
 
 /* Whoever is drawn to vote: it is no majority of all. */
@@ -868,6 +1000,10 @@ int main(void)
         TEST(test_member_that_says_that_it_is_late_has_more_time),
         TEST(test_member_host_that_falls_silent_after_its_agent),
         TEST(test_member_agent_that_was_stopped_lives_until_it_is_waited_for),
+        TEST(test_member_that_stood_still_says_nothing_old_of_one_that_stands_still),
+        TEST(test_member_that_stood_still_does_not_miss_answers),
+        TEST(test_member_first_heard_by_another_after_it_stood_still_is_not_out_of_reach),
+        TEST(test_member_out_of_reach_after_it_stood_still_has_its_time),
         TEST(test_member_node_that_most_others_reach_lives),
         TEST(test_member_agent_that_was_stopped_and_waits_for_a_processor_now),
         TEST(test_member_host_that_answers_has_the_longer_limit),
