@@ -17,7 +17,7 @@ import time
 from collectives import Side, guarded
 
 WINDOW = 0.5
-WITHOUT = ["--silence", "600000", "--stopped", "never"]
+WITHOUT = ["--silence", "600s", "--stopped", "never"]
 
 
 def own_and_children(pid):

@@ -263,9 +263,9 @@ void member_put(struct member *m, struct idset *set, int node)
 
 const char *member_report_name(enum member_report_kind kind)
 {
-    static const char *const names[] = {"suspect", "cleared",  "verdict",  "link_broken", "link_ok",
-                                        "prepare", "view",     "settled",  "halt",        "patience",
-                                        "cut_off", "in_touch", "answered", "links",       "agent"};
+    static const char *const names[] = {"suspect", "cleared",  "verdict", "link_broken", "link_ok", "prepare",
+                                        "view",    "settled",  "halt",    "patience",    "cut_off", "in_touch",
+                                        "late",    "answered", "links",   "agent"};
     return names[kind];
 }
 

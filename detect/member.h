@@ -37,6 +37,9 @@ enum {
 enum { MEMBER_NODE_DEAD = 1, MEMBER_EVENT_FIRST = 16 };
 #define MEMBER_NEVER UINT64_MAX
 enum { MEMBER_BEAT_BITS = 56 };
+enum {
+    MEMBER_LATE_TIMES = 4
+}; /* a limit grows by so many times what judge or judged were late by, and at most by itself */
 
 /* MEMBER_NODE_DEAD: a = node, b = enum member_evidence, c = the node that found it, or one that died with it. */
 struct member_event {
@@ -126,6 +129,7 @@ enum member_report_kind {
     MEMBER_REPORT_PATIENCE, /* the suspect has been silent for a while: doubt says how it is, and for how long it is waited for */
     MEMBER_REPORT_CUT_OFF, /* this member hears too few of the others, and ends if that stays so: limit_ns from now at the latest */
     MEMBER_REPORT_IN_TOUCH, /* that is over */
+    MEMBER_REPORT_LATE, /* this member was late by limit_ns, more than its limit for silence allows for and twice what was told before */
     /* not for the log */
     MEMBER_REPORT_ANSWERED, /* node answered what was sent at asked_ns, after a member_check */
     MEMBER_REPORT_LINKS,    /* what member_links gives has changed */

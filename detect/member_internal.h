@@ -246,6 +246,7 @@ struct member {
     struct waiting *waiting;
     int n_waiting, cap_waiting;
     struct hearing hearing;
+    uint64_t late_told;         /* by what, in a report */
     uint64_t lateness, late_at; /* the worst of late, and outer time of it: half as much counts after a while */
 
     /* agreement */

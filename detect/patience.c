@@ -8,14 +8,14 @@
  *   its host answers: stopped, starved, hung      never, unless somebody waits for it: then stopped_ns from when both are so
  *
  * Lateness (Lifeguard). A member whose own clock was not looked at in time is a bad judge for a while, and a member that says so of
- * itself is likely to be late again: a limit grows by LATE_TIMES what each of both was late by, but by no more than itself.
+ * itself is likely to be late again: a limit grows by MEMBER_LATE_TIMES what each of both was late by, but by no more than itself.
  *
  * The larger side. Where several fall silent at once it is the network, and maybe we are those who are cut off. Before a verdict on a
  * silent host all others are asked, of many a sample; if not surely more than half of the view is heard, the limit is longer: the
  * larger side will have decided by then, or the network has healed. Safety does not hang on it (quorum.c). */
 #include "detect/member_internal.h"
 
-enum { STAKE_TIMES = 4, SIDE_TIMES = 2, LATE_TIMES = 4 };
+enum { STAKE_TIMES = 4, SIDE_TIMES = 2 };
 #define LATE_UNIT_NS (10ull * 1000 * 1000)       /* of what is published, in a byte */
 #define LATE_HALF_NS (8ull * 1000 * 1000 * 1000) /* after which half of it counts */
 #define TOLD_AFTER_NS (1000ull * 1000 * 1000)
@@ -28,10 +28,23 @@ static uint64_t own_lateness(const struct member *m)
     return halvings < 32 ? m->lateness >> halvings : 0;
 }
 
+/* The room that its limit has for that is used up. */
+static void tell_late(struct member *m, uint64_t by)
+{
+    struct member_report r = {
+        .kind = MEMBER_REPORT_LATE, .node = m->p.self, .epoch = m->epoch, .now_ns = m->now, .limit_ns = by};
+    if (MEMBER_LATE_TIMES * by <= m->p.limit_ns || by < 2 * m->late_told)
+        return;
+    m->late_told = by;
+    if (m->ops.report)
+        m->ops.report(m->ops.user, &r);
+}
+
 void patience_late(struct member *m, uint64_t by)
 {
     m->lateness = later(own_lateness(m), by);
     m->late_at = m->now;
+    tell_late(m, by);
 }
 
 unsigned patience_publish(const struct member *m)
@@ -52,7 +65,7 @@ uint64_t member_beat(const struct member *m, uint64_t number)
 
 static uint64_t room_for(const struct member *m, uint64_t lateness)
 {
-    uint64_t room = LATE_TIMES * lateness;
+    uint64_t room = MEMBER_LATE_TIMES * lateness;
     return room < m->p.limit_ns ? room : m->p.limit_ns;
 }
 

@@ -66,6 +66,10 @@ struct plane_callbacks {
 
 struct plane;
 
+/* Before plane_create. A limit for silence below the default is refused, with a reason, where a quarter of it is less than what this process
+ * was late by just now. Blocks for a fifth of a second then, and not otherwise. */
+bool plane_allows_silence(const struct job_settings *settings, char why[PLANE_WHY_MAX]);
+
 /* Opens listeners and memory; blob receives what other nodes need to reach this one. */
 keel_status plane_create(const struct plane_config *config, const struct plane_callbacks *callbacks, struct plane **out,
                          struct plane_blob *blob);

@@ -398,10 +398,20 @@ static bool enough_descriptors(struct daemon *a)
     return false;
 }
 
+static bool allows_silence(struct daemon *a)
+{
+    char why[PLANE_WHY_MAX], text[PLANE_WHY_MAX + 32];
+    if (plane_allows_silence(&a->job.settings, why))
+        return true;
+    snprintf(text, sizeof text, "node %d: %s", a->launch.node, why);
+    agent_fail(a, 2, text);
+    return false;
+}
+
 void agent_configure(struct daemon *a)
 {
     int total = a->job.settings.nodes + a->job.settings.spares;
-    if (!enough_descriptors(a))
+    if (!enough_descriptors(a) || !allows_silence(a))
         return;
     a->view_rank_node = pm_alloc((size_t)a->job.settings.ranks * sizeof(int));
     memcpy(a->view_rank_node, a->job.settings.rank_node, (size_t)a->job.settings.ranks * sizeof(int));

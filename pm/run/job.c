@@ -756,13 +756,14 @@ static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
 /* What of it people are told at once. A line of nodes and times: looked into only if it may be one of these. */
 static void tell_event(struct job *j, int node, const char *line, size_t len)
 {
-    static const char *const told[] = {"\"patience\"", "\"cleared\"", "\"cut_off\""};
+    static const char *const told[] = {"\"patience\"", "\"cleared\"", "\"cut_off\"", "\"late\""};
     bool any = false;
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         any = any || memmem(line, len, told[i], strlen(told[i]));
     json_t *m = any ? codec_object((const uint8_t *)line, len) : NULL;
     const char *event = json_string_value(json_object_get(m, "event"));
-    const json_t *limit = json_object_get(m, "limit_ms"), *about = json_object_get(m, "about");
+    const json_t *limit = json_object_get(m, "limit_ms"), *about = json_object_get(m, "about"),
+                 *by = json_object_get(m, "by_ms");
     int of = json_is_integer(about) ? (int)json_integer_value(about) : -1;
     double ms = json_is_number(limit) ? json_number_value(limit) : -1;
     const char *how = json_string_value(json_object_get(m, "how")), *why = json_string_value(json_object_get(m, "why"));
@@ -772,6 +773,8 @@ static void tell_event(struct job *j, int node, const char *line, size_t len)
         news_answers(&j->news, of);
     else if (event && strcmp(event, "cut_off") == 0)
         news_cut_off(&j->news, node, ms);
+    else if (event && strcmp(event, "late") == 0 && j->options->job.silence_ms < SILENCE_DEFAULT_MS)
+        news_late(&j->news, node, json_is_number(by) ? json_number_value(by) : 0, j->options->job.silence_ms);
     json_decref(m);
 }
 

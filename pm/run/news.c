@@ -213,6 +213,19 @@ void news_answers(struct news *n, int node)
     say_waits(n, line);
 }
 
+void news_late(struct news *n, int node, double by_ms, int silence_ms)
+{
+    char line[LINE], name[NAME];
+    if (node < 0 || node >= n->total || by_ms < 2 * n->late_ms || by_ms <= 0)
+        return;
+    n->late_ms = by_ms;
+    snprintf(line, sizeof line,
+             "%s got no processor for %.2g s: --silence %dms has room for a quarter of itself, and a node may be taken "
+             "for dead that is not",
+             news_node(n, node, name, sizeof name), by_ms / 1e3, silence_ms);
+    say_waits(n, line);
+}
+
 void news_cut_off(struct news *n, int node, double limit_ms)
 {
     char line[LINE], name[NAME];

@@ -30,6 +30,7 @@ struct news {
     uint64_t epoch;
     uint64_t begin_ns;
     int lost_nodes, lost_ranks, restarts;
+    double late_ms;     /* the worst that was told */
     struct fault fault; /* the first rank that crashed and was left out */
     void (*say)(void *user, const char *line);
     void (*say_waits)(void *user, const char *line); /* what is waited for; NULL: say */
@@ -52,6 +53,8 @@ void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool 
 /* A node that does not answer: how that is, and for how long it is waited for (-1: without end). Told once, until it answers. */
 void news_patience(struct news *n, int node, const char *how, const char *why, double limit_ms, bool waited_for);
 void news_answers(struct news *n, int node);
+/* The node was late by more than the limit for silence that the user has chosen allows for. Told again when it, or another, is twice as late. */
+void news_late(struct news *n, int node, double by_ms, int silence_ms);
 /* The node hears too few of the others, and ends after that time if that stays so. */
 void news_cut_off(struct news *n, int node, double limit_ms);
 /* The job is over. */

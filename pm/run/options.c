@@ -2,6 +2,7 @@
 
 #include "pm/bed/bed.h"
 #include "pm/run/allocation.h"
+#include "pm/run/duration.h"
 #include "pm/run/watchers.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
@@ -93,13 +94,13 @@ static const struct argp_option option_table[] = {
      4},
     {"secure", KEY_SECURE, NULL, 0,
      "encrypt and authenticate what ranks and nodes send each other (large transfers are slower)", 4},
-    {"silence", KEY_SILENCE, "MS", 0,
-     "a node is dead when neither it nor its host has answered for MS milliseconds (default 3000); four times that if "
-     "data or the job would be lost with it",
+    {"silence", KEY_SILENCE, "TIME", 0,
+     "a node is dead when neither it nor its host has answered for TIME (default 3s; 0.5 and 500ms are times, too); "
+     "four times that if data or the job would be lost with it",
      4},
-    {"stopped", KEY_STOPPED, "SECONDS", 0,
+    {"stopped", KEY_STOPPED, "TIME", 0,
      "a node whose host answers, but whose agent does not (a signal, a debugger, no processor), is dead when it was "
-     "waited for for SECONDS, or never (default 30)",
+     "waited for for TIME, or never (default 30s)",
      4},
     {"dark", KEY_DARK, "MS", OPTION_HIDDEN, NULL, 4},
     {"label", KEY_LABEL, NULL, 0, "put the rank before each line of output", 5},
@@ -126,15 +127,42 @@ static int number(const char *name, const char *text, int low, int high)
     return (int)value;
 }
 
-static int stopped_seconds(const char *text)
+static int64_t milliseconds(const char *text, int low_ms, int high_ms, bool *unit)
+{
+    int64_t ms;
+    return duration_parse(text, &ms, unit) && ms >= low_ms && ms <= high_ms ? ms : -1;
+}
+
+static int stopped(const char *text)
+{
+    bool unit;
+    int64_t ms = milliseconds(text, STOPPED_MIN_MS, STOPPED_MAX_MS, &unit);
+    if (strcmp(text, "never") == 0)
+        return STOPPED_NEVER_MS;
+    if (ms < 0)
+        pm_quit(2, "--stopped: %s is neither a time from %ds to %ds nor never", text, STOPPED_MIN_MS / 1000,
+                STOPPED_MAX_MS / 1000);
+    return (int)ms;
+}
+
+/* Once it was in milliseconds, from 200 on. What was right then has that meaning still: nobody waits for 200 seconds for a host. */
+static int silence(const char *text)
 {
     char *end;
     errno = 0;
-    long value = strtol(text, &end, 10);
-    if (errno || end == text || *end || value < STOPPED_MIN_MS / 1000 || value > STOPPED_MAX_MS / 1000)
-        pm_quit(2, "--stopped: %s is neither a number from %d to %d nor never", text, STOPPED_MIN_MS / 1000,
-                STOPPED_MAX_MS / 1000);
-    return (int)value;
+    long plain = strtol(text, &end, 10);
+    if (errno == 0 && *text >= '0' && *text <= '9' && !*end && plain >= SILENCE_MIN_MS && plain <= SILENCE_MAX_MS) {
+        fprintf(stderr,
+                "keelrun: --silence %s without a unit is taken for milliseconds, which is deprecated: say %sms\n", text,
+                text);
+        return (int)plain;
+    }
+    bool unit;
+    int64_t ms = milliseconds(text, SILENCE_MIN_MS, SILENCE_MAX_MS, &unit);
+    if (ms < 0)
+        pm_quit(2, "--silence: %s is not a time from %dms to %ds, as 0.5s or 500ms is", text, SILENCE_MIN_MS,
+                SILENCE_MAX_MS / 1000);
+    return (int)ms;
 }
 
 static int choice(const char *name, const char *text, const char *const *names)
@@ -186,14 +214,14 @@ static error_t parse_watching(struct parsing *p, int key, const char *arg)
         p->o->job.secure = true;
         return 0;
     case KEY_SILENCE:
-        p->o->job.silence_ms = number("--silence", arg, SILENCE_MIN_MS, SILENCE_MAX_MS);
+        p->o->job.silence_ms = silence(arg);
         return 0;
     case KEY_DARK:
         p->dark_ms = number("--dark", arg, SILENCE_MIN_MS, SILENCE_MAX_MS);
         return 0;
     case KEY_STOPPED:
         p->stopped = true;
-        p->o->job.stopped_ms = strcmp(arg, "never") == 0 ? STOPPED_NEVER_MS : 1000 * stopped_seconds(arg);
+        p->o->job.stopped_ms = stopped(arg);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -446,16 +474,16 @@ static double crowd(const struct options *o)
  * answer grows with the square: it is waited for so long. */
 static void choose_limits(struct options *o, const struct parsing *p)
 {
-    double load = crowd(o), silence = 5 * LATE_DEFAULT_MS * load * load, late = LATE_DEFAULT_MS * load;
+    double load = crowd(o), needed = 5 * LATE_DEFAULT_MS * load * load, late = LATE_DEFAULT_MS * load;
     if (p->dark_ms)
         fprintf(stderr, "keelrun: --dark is deprecated: --silence says when a node is dead whose host does not answer, "
                         "--stopped when one is whose host does\n");
     if (p->dark_ms && !o->job.silence_ms)
         o->job.silence_ms = p->dark_ms;
     if (!o->job.silence_ms)
-        o->job.silence_ms = silence < SILENCE_DEFAULT_MS ? SILENCE_DEFAULT_MS
-                            : silence < SILENCE_MAX_MS   ? (int)silence
-                                                         : SILENCE_MAX_MS;
+        o->job.silence_ms = needed < SILENCE_DEFAULT_MS ? SILENCE_DEFAULT_MS
+                            : needed < SILENCE_MAX_MS   ? (int)needed
+                                                        : SILENCE_MAX_MS;
     o->job.late_ms = late < LATE_MAX_MS ? (int)late : LATE_MAX_MS;
     if (!p->stopped)
         o->job.stopped_ms = STOPPED_DEFAULT_MS;

@@ -124,6 +124,13 @@ static void tell_cut_off(struct plane *p, const struct member_report *r)
     health_cut_off(&p->agent, cut);
 }
 
+static void tell_late(struct plane *p, const struct member_report *r)
+{
+    char members[64];
+    snprintf(members, sizeof members, ",\"by_ms\":%.0f", ms_of(r->limit_ns));
+    queue_event(p, member_report_name(r->kind), members);
+}
+
 static void reported(struct plane *p, const struct member_report *r)
 {
     char members[256];
@@ -146,6 +153,9 @@ static void reported(struct plane *p, const struct member_report *r)
     case MEMBER_REPORT_CUT_OFF:
     case MEMBER_REPORT_IN_TOUCH:
         tell_cut_off(p, r);
+        break;
+    case MEMBER_REPORT_LATE:
+        tell_late(p, r);
         break;
     default:
         break;

@@ -21,7 +21,7 @@ from keeltest import HANG_S, IS_ROOT, KEELCTL, alive
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
 TASKS, ROUNDS = 40, 8
 RESULT = "sum: %d" % (ROUNDS * TASKS * (TASKS + 1) * (2 * TASKS + 1) // 6)
-PATIENT = ["--silence", "1000", "--stopped", "1"]  # for what is short, and for what is long
+PATIENT = ["--silence", "1s", "--stopped", "1"]  # for what is short, and for what is long
 LIMIT_S = 0.6  # of what may be called short: the runtime's own is a second since the last sign of life
 KINDS = ["rank", "node", "agent", "launcher", "keelrun", "short freeze", "long freeze", "short cut", "long cut"]
 LETHAL = {"node", "agent", "long freeze", "long cut"}

@@ -16,7 +16,7 @@ SEED = int(os.environ.get("KEEL_TEST_SEED", str(random.SystemRandom().randrange(
 
 
 def run(nodes, fault="", rounds=60, then=None):
-    options = ["--silence", "600000", "--stopped", "never"]
+    options = ["--silence", "600s", "--stopped", "never"]
     with Cluster(nodes, [CROWD, str(rounds)], ranks=RANKS, on_failure="degrade", options=options, env={"KEEL_FAULT": fault}) as job:
         if then:
             then(job)

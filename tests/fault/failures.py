@@ -186,7 +186,7 @@ def test_a_node_that_is_frozen():
 
 def test_an_agent_that_is_frozen_on_a_host_that_answers():
     """It goes on before the limit: nobody dies, and it is well again."""
-    with Talk(4, options=["--silence", "600000", "--stopped", "never"]) as job:
+    with Talk(4, options=["--silence", "600s", "--stopped", "never"]) as job:
         job.freeze(2)
         assert job.ask("node 2 %d" % FINAL) == "KEEL_AGENT_HUNG" and job.ask("rank 2 %d" % FINAL) == "KEEL_AGENT_HUNG"
         time.sleep(1.5)
@@ -200,7 +200,7 @@ def test_an_agent_that_is_frozen_on_a_host_that_answers():
 
 def test_an_agent_that_was_stopped_has_a_limit_of_its_own():
     """It runs while somebody waits for an answer."""
-    with Talk(4, options=["--silence", "600000", "--stopped", "1"]) as job:
+    with Talk(4, options=["--silence", "600s", "--stopped", "1"]) as job:
         job.freeze(2)
         wait_for(lambda: job.ask("node 2 0") == "KEEL_NODE_DEAD", "the verdict, long before --silence")
         job.poll()
@@ -212,7 +212,7 @@ def test_an_agent_that_was_stopped_has_a_limit_of_its_own():
 def test_a_host_that_does_not_answer_has_a_limit_of_its_own():
     if not IS_ROOT:
         raise Skip("needs root")
-    with Talk(4, options=["--bed", "netns", "--silence", "1000", "--stopped", "never"]) as job:
+    with Talk(4, options=["--bed", "netns", "--silence", "1s", "--stopped", "never"]) as job:
         job.link(2, "cut")
         assert job.ask("node 2 %d" % FINAL) == "KEEL_NODE_DEAD"  
         job.quit()
@@ -232,7 +232,7 @@ def test_ranks_are_told_that_their_node_is_cut_off():
     """The others wait longer, for the job would end with it; meanwhile the network heals."""
     if not IS_ROOT:
         raise Skip("needs root")
-    with Talk(4, on_failure="abort", options=["--bed", "netns", "--silence", "1000"]) as job:
+    with Talk(4, on_failure="abort", options=["--bed", "netns", "--silence", "1s"]) as job:
         assert job.ask("callback node") == "KEEL_OK"
         job.link(0, "cut")
         time.sleep(2.5)

@@ -1,4 +1,4 @@
-"""load.py [--minutes M] [--load N] [--silence MS] [--stopped SECONDS]: no death where none dies. A job of four nodes and a spare communicates all the time on a
+"""load.py [--minutes M] [--load N] [--silence TIME] [--stopped TIME]: no death where none dies. A job of four nodes and a spare communicates all the time on a
 machine whose processors N busy loops fight for. Fails if anybody is declared dead.
 
 What is printed tells how the machine did: the load, and how late a thread with real-time priority woke up at most, which is

@@ -21,7 +21,7 @@ RESULT = "sum: %d" % (ROUNDS * TASKS * (TASKS + 1) * (2 * TASKS + 1) // 6)
 NODES = 4
 STYLES = [("substitute", 1), ("degrade", 0), ("substitute", 0)]
 FULL = os.environ.get("KEEL_MATRIX") == "full"
-FAR_LIMIT = ["--silence", "600000", "--stopped", "never"]  # for silences that are shorter, on any machine
+FAR_LIMIT = ["--silence", "600s", "--stopped", "never"]  # for silences that are shorter, on any machine
 
 
 def combinations(*choices):

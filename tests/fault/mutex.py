@@ -51,7 +51,7 @@ def test_a_spare_goes_on_for_the_holder_and_waits_for_nobody_that_is_gone():
 
 def test_who_is_not_answered_in_time_does_not_hold_a_mutex_without_knowing():
     for step in "locked:1", "handed_over:1", "handed_over:2":  # it is about to unlock, to try, to lock
-        with Cluster(NODES, [MUTEX, "alone"], on_failure="degrade", options=["--silence", "600000", "--stopped", "never"],
+        with Cluster(NODES, [MUTEX, "alone"], on_failure="degrade", options=["--silence", "600s", "--stopped", "never"],
                      env={"KEEL_FAULT": "mutex.%s:stop:rank=1" % step, "KEEL_TIMEOUT_MS": "200"}) as job:
             assert job.until(lambda c: c.stopped(), "the rank to stand still"), job.stderr()
             pid, agent = job.stopped()[1], job.agents[0]

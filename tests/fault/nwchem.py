@@ -39,7 +39,7 @@ scratch_dir %(folder)s
 task scf
 """
 # Nobody falls silent here but for want of a processor, which is no death.
-FAR = ["--silence", "600000", "--stopped", "never"]
+FAR = ["--silence", "600s", "--stopped", "never"]
 ALONE = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 

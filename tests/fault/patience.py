@@ -137,7 +137,7 @@ def test_two_against_two_for_two_seconds_and_for_good():
         time.sleep(2)
         halve(job, "del")
         expect_all_live(job)
-    with cluster(60, on_failure="degrade", options=["--bed", "netns", "--silence", "1000"]) as job:
+    with cluster(60, on_failure="degrade", options=["--bed", "netns", "--silence", "1s"]) as job:
         reach(job)
         halve(job, "add")
         code = job.wait()
@@ -202,10 +202,26 @@ def test_a_stopped_node_that_is_waited_for_is_dead_after_its_limit():
         assert "node 3 is " in job.stderr(), job.stderr()
 
 
+def test_a_node_that_is_later_than_silence_allows_is_told():
+    """Once, and again where it is twice as much; not where --silence is what it is by default."""
+    for options, lines in ((["--silence", "1"], 2), ([], 0)):
+        with cluster(60, on_failure="degrade", options=options) as job:
+            reach(job)
+            for seconds in (0.4, 0.4, 1.2):
+                os.kill(job.agents[2], signal.SIGSTOP)
+                time.sleep(seconds)
+                os.kill(job.agents[2], signal.SIGCONT)
+                time.sleep(0.1)
+            expect_all_live(job)
+            late = [e["by_ms"] for e in job.has("late", node=2)]
+            assert options == [] or (len(late) >= 2 and 300 < late[0] < 700 and 1000 < late[-1] < 1700), job.has("late")
+            assert len(re.findall(r"keelrun: node \d got no processor for [\d.]+ s: --silence 1000ms has room for a quarter of itself", job.stderr())) == lines, job.stderr()
+
+
 def test_a_node_that_is_cut_off_for_good_says_so_before_it_ends():
     if not IS_ROOT:
         raise Skip("needs root")
-    with cluster(100, on_failure="degrade", options=["--bed", "netns", "--silence", "1000"]) as job:
+    with cluster(100, on_failure="degrade", options=["--bed", "netns", "--silence", "1s"]) as job:
         reach(job)
         agent = job.agents[3]
         job.link(3, "cut")
@@ -218,7 +234,7 @@ def test_a_node_that_the_job_would_end_with_is_given_more_time():
     """Cut off for longer than --silence, and for less than four times as long."""
     if not IS_ROOT:
         raise Skip("needs root")
-    with cluster(40, on_failure="abort", options=["--bed", "netns", "--silence", "1000"]) as job:
+    with cluster(40, on_failure="abort", options=["--bed", "netns", "--silence", "1s"]) as job:
         reach(job)
         cut(job, (3,), 2)
         expect_all_live(job)

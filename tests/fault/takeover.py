@@ -7,7 +7,7 @@ import keeltest
 from cluster import Cluster
 
 TAKEOVER = os.environ.get("KEEL_TAKEOVER", "build/tests/fault/takeover")
-FAR = ["--silence", "600000", "--stopped", "never"]  # who dies is killed, and that is seen; silence is want of a processor
+FAR = ["--silence", "600s", "--stopped", "never"]  # who dies is killed, and that is seen; silence is want of a processor
 
 
 def test_a_spare_finds_signals_and_no_messages_or_groups():

@@ -12,7 +12,7 @@ BESIDE = os.environ.get("KEEL_BESIDE", "build/tests/fault/beside")
 HEIR = os.environ.get("KEEL_HEIR", "build/tests/fault/heir")
 TAKEN = os.environ.get("KEEL_TAKEN", "build/tests/fault/taken")
 RANKS, NODES = 5, 3
-FAR = ["--silence", "600000", "--stopped", "never"]  # who dies is killed, and that is seen; silence is want of a processor
+FAR = ["--silence", "600s", "--stopped", "never"]  # who dies is killed, and that is seen; silence is want of a processor
 
 
 def update(redundancy):

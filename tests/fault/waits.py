@@ -164,7 +164,7 @@ def test_a_ring():
 
 
 def test_a_node_whose_agent_is_stopped():
-    with Waiting("put", options=["--silence", "600000", "--dark", "600000"]) as job:
+    with Waiting("put", options=["--silence", "600s", "--dark", "600000"]) as job:
         job.signal_node(job.nodes - 1, signal.SIGSTOP)
         job.say("go")
         wait_for(lambda: re.search(r"keelrun: ranks 0-1 have waited \d s in keel_put( and other calls)? for node 2, (which is silent|whose agent does not run, though its host answers)", job.stderr()),

@@ -9,7 +9,7 @@ import time
 from keeltest import HANG_S, KEELCTL, Job, alive, wait_for
 
 
-QUICK = ["--silence", "500", "--stopped", "1"]  # for nodes that are to be found dead though nobody says so
+QUICK = ["--silence", "0.5s", "--stopped", "1"]  # for nodes that are to be found dead though nobody says so
 
 
 class Cluster(Job):

@@ -14,6 +14,7 @@ BEYOND = {
     "join.placed": "processes are joined to the job by the simulation itself",
     "join.reporting": "processes are joined to the job by the simulation itself",
     "mail.sending": "programs of the simulation send no mail",
+    "start.lateness": "machines of the simulation are as late as it says",
     "rank.aborting": "programs of the simulation end no job",
     "rank.aborted": "programs of the simulation end no job",
 }

@@ -4,7 +4,7 @@ import sys
 
 keelrun, program = sys.argv[1:3]
 # Whose agent is stopped is not taken for dead.
-done = subprocess.run([keelrun, "-n", "2", "--nodes", "2", "--silence", "600000", "--dark", "600000", program],
+done = subprocess.run([keelrun, "-n", "2", "--nodes", "2", "--silence", "600s", "--dark", "600000", program],
                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100)
 said = done.stdout.splitlines()
 print("\n".join(said))

@@ -14,7 +14,7 @@ import keeltest
 
 RUN, PROGRAM, LACKING, *ARMCI = sys.argv[1:]
 del sys.argv[1:]
-FAR = ["--silence", "600000", "--stopped", "never"]
+FAR = ["--silence", "600s", "--stopped", "never"]
 ARCHIVE = "/usr/lib/x86_64-linux-gnu/libarmci-mpich.a"
 
 

@@ -9,7 +9,7 @@ import keeltest
 from keeltest import Job, run, wait_for
 
 PROGRAM = os.environ["KEEL_SECOND"]
-FAR = ["--silence", "600000", "--stopped", "never"]
+FAR = ["--silence", "600s", "--stopped", "never"]
 
 
 def script(ranks, nodes, text):

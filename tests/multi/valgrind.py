@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../lib"))
 import keeltest
 from keeltest import Skip, run
 
-FAR = ["--silence", "600000", "--stopped", "never"]
+FAR = ["--silence", "600s", "--stopped", "never"]
 VALGRIND = ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full"]
 RMA, PLAIN, JOINED = os.environ["KEEL_RMA"], os.environ["KEEL_PLAIN"], os.environ["KEEL_JOINED"]
 

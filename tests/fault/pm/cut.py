@@ -207,7 +207,7 @@ def test_input_that_waited_arrives_whole():
 
 
 def test_link_of_100_kbit_ends_nothing():
-    with bed(2, width=200, pause=0.01, options=["--silence", "600000", "--stopped", "never"]) as job:
+    with bed(2, width=200, pause=0.01, options=["--silence", "600s", "--stopped", "never"]) as job:
         job.begun()
         shape = ["rate", "100kbit", "burst", "16kb", "latency", "400ms"]
         for namespace, device in (job.namespace(1), "veth0"), (job.namespace(None), "p1"):

@@ -1,6 +1,7 @@
 """Aimed schedules of a start, of connections that break and of the end: who takes part dies, or stands still for three seconds, at each
 step of it (FAULT_POINT in pm). A node that is lost so is replaced; keelrun and launchers are not needed."""
 import os
+import re
 import signal
 import sys
 import time
@@ -57,6 +58,15 @@ def test_agent_dies_or_stands_still_at_each_step_of_its_start():
             with Aimed("%s:1:kill:node=%d" % (point, node)) as job:
                 job.expect_sum()
         expect_stop("%s:1:stop:node=1" % point)
+
+
+def test_silence_that_is_too_short_for_a_machine_is_refused():
+    """A node that stands still while it looks how late it is."""
+    with Aimed("start.lateness:5:stop:node=1", program=["--silence", "0.5", SUM, str(TASKS), str(ROUNDS), str(COMPUTE_US)]) as job:
+        assert job.attend() == 2 and job.stopped, (job.process.returncode, job.stderr())
+        said = re.fullmatch(r"keelrun: node 1: --silence 500ms is less than its machine's load allows: it was (\d+) ms late, of which 4 times must "
+                            r"fit: (\d+)ms\n", job.stderr())
+        assert said and 1000 * STILL_S <= int(said[1]) < 2000 * STILL_S and int(said[2]) == 4 * int(said[1]), job.stderr()
 
 
 def test_nodes_that_a_dead_one_has_started_live_on():

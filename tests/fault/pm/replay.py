@@ -90,7 +90,7 @@ def test_replayed_control_connections_are_dropped():
 
 def test_replayed_datagrams_do_not_keep_a_frozen_node_alive():
     recorder = Recorder()
-    with Job(["-n", "3", "--nodes", "3", "--silence", "780", "--stopped", "1", "--on-failure", "degrade", PROGRAM]) as job:
+    with Job(["-n", "3", "--nodes", "3", "--silence", "780ms", "--stopped", "1", "--on-failure", "degrade", PROGRAM]) as job:
         wait_for(lambda: job.stdout() == "put 1\n", "the first put")
         agent = job.wait_ranks(3)["nodes"][2]["agent_pid"]
         os.kill(agent, signal.SIGSTOP)

@@ -12,7 +12,7 @@ import keeltest
 from keeltest import BIN, Skip, run
 
 TOP, BUILD = os.environ["KEEL_TOP"], os.path.dirname(BIN)
-FAR = ["--silence", "600000", "--stopped", "never"]
+FAR = ["--silence", "600s", "--stopped", "never"]
 HOLDER = tempfile.TemporaryDirectory(prefix="keel-installed-")
 ROOT = os.path.join(HOLDER.name, "root")
 LISTS = """cmake_minimum_required(VERSION 3.16)

@@ -67,7 +67,7 @@ def test_old_kernel_closes_what_is_inherited():
 def test_old_kernel_replaces_a_killed_rank_and_a_killed_node():
     def check(program):
         # rank 1 kills itself, and is started again; the others wait for rank 0, which waits for its input
-        with Job(["-n", "2", "--nodes", "2", "--spares", "1", "--silence", "600000", "--stopped", "never", CRASH, "1", "9", "once", "hold"], program=program) as job:
+        with Job(["-n", "2", "--nodes", "2", "--spares", "1", "--silence", "600s", "--stopped", "never", CRASH, "1", "9", "once", "hold"], program=program) as job:
             def started(node):
                 return [e for e in job.events("rank_start") if e["node"] == node]
             wait_for(lambda: len(started(1)) == 2, "rank 1 to be started again")

@@ -175,7 +175,7 @@ def test_nodes_of_the_loopback_bed_have_addresses_of_their_own():
 def test_defaults_are_those_of_the_help():
     words = re.sub(r"\s+", " ", subprocess.run([KEELRUN, "--help"], capture_output=True, text=True, timeout=HANG_S).stdout)
     page = " ".join(sentences("keelrun.1"))
-    for option, default in (("start-timeout", "30"), ("console-timeout", "600"), ("fan-out", "100"), ("silence", "3000"), ("stopped", "30")):
+    for option, default in (("start-timeout", "30"), ("console-timeout", "600"), ("fan-out", "100"), ("silence", "3s"), ("stopped", "30s")):
         assert re.search(r"--%s=\S+ [^(]*\(?[^-]*default %s\b" % (option, default), words), (option, words)
         assert re.search(r"--%s=[^-]*[Dd]efault %s\b" % (option, default), page), option
 

@@ -82,7 +82,7 @@ def test_mpi_program_runs_between_namespaces():
 
 def test_cut_and_heal_are_silent():
     need_root()
-    far = ["--silence", "600000", "--stopped", "never"]  # nobody is declared dead meanwhile
+    far = ["--silence", "600s", "--stopped", "never"]  # nobody is declared dead meanwhile
     with Job(["-n", "2", "--nodes", "2", "--bed", "netns", *far, sys.executable, "-c", ECHO]) as job:
         told = []
 

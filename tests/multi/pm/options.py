@@ -248,14 +248,22 @@ def test_keelrun_secure_seals_every_data_connection():
         assert sum((b"KEELSEAL" in data) == sealed for data in begun) >= 2, (options, begun)
 
 
-def test_keelrun_silence_and_stopped_are_numbers_that_fit():
+def test_keelrun_silence_and_stopped_are_times_that_fit():
     """What they do: tests/fault/failures.py."""
-    for words, said in ((["--silence", "199"], "--silence: 199 is not a number from 200 to 600000"),
+    for words, said in ((["--silence", "199ms"], "--silence: 199ms is not a time from 200ms to 600s, as 0.5s or 500ms is"),
+                        (["--silence", "0.1"], "--silence: 0.1 is not a time from 200ms to 600s, as 0.5s or 500ms is"),
+                        (["--silence", "601s"], "--silence: 601s is not a time from 200ms to 600s, as 0.5s or 500ms is"),
+                        (["--silence", "never"], "--silence: never is not a time from 200ms to 600s, as 0.5s or 500ms is"),
                         (["--dark", "x"], "--dark: x is not a number from 200 to 600000"),
-                        (["--stopped", "0"], "--stopped: 0 is neither a number from 1 to 86400 nor never"),
-                        (["--stopped", "soon"], "--stopped: soon is neither a number from 1 to 86400 nor never")):
+                        (["--stopped", "0"], "--stopped: 0 is neither a time from 1s to 86400s nor never"),
+                        (["--stopped", "999ms"], "--stopped: 999ms is neither a time from 1s to 86400s nor never"),
+                        (["--stopped", "soon"], "--stopped: soon is neither a time from 1s to 86400s nor never")):
         code, _, err = run([*words, "-n", "1", "true"])
         assert (code, err) == (2, "keelrun: %s\n" % said), (code, err)
+    for words in (["--silence", "4", "--stopped", "2"], ["--silence", "4000ms", "--stopped", "1.5s"], ["--silence", "0.5min", "--stopped", "never"]):
+        assert run([*words, "-n", "1", "true"])[::2] == (0, ""), words
+    code, _, err = run(["--silence", "4000", "-n", "1", "true"])
+    assert (code, err) == (0, "keelrun: --silence 4000 without a unit is taken for milliseconds, which is deprecated: say 4000ms\n"), (code, err)
     code, _, err = run(["--dark", "500", "-n", "1", "true"])
     assert (code, err) == (0, "keelrun: --dark is deprecated: --silence says when a node is dead whose host does not answer, "
                            "--stopped when one is whose host does\n"), (code, err)
@@ -412,7 +420,7 @@ def test_keelctl_host_asks_there():
 
 
 def test_keelctl_detect_shows_what_nodes_see_of_each_other():
-    with Job(["-n", "3", "--nodes", "3", "--silence", "20000", "sleep", "10000"]) as job: # a doubt stays one for a while
+    with Job(["-n", "3", "--nodes", "3", "--silence", "20s", "sleep", "10000"]) as job: # a doubt stays one for a while
         job.wait_ranks(3)
         assert "watches" not in said("keelctl", "status", job.id())
 

@@ -196,7 +196,7 @@ def test_rank_without_a_way_to_another_node_says_so():
     if not keeltest.IS_ROOT:
         raise keeltest.Skip("needs root, for a network of its own")
     script = '[ "$KEEL_RANK" = 0 ] && exec "$KEEL_FABRIC"; exec unshare -n "$KEEL_FABRIC"'
-    with Job(["-n", "2", "--nodes", "2", "--silence", "600000", "--stopped", "never", "sh", "-c", script]) as job:
+    with Job(["-n", "2", "--nodes", "2", "--silence", "600s", "--stopped", "never", "sh", "-c", script]) as job:
         line = r"rank 1: warn: .*no connection to node 0 \(127\.0\.0\.2:\d+\) for \d+ s: Network is unreachable; .*"
         wait_for(lambda: re.search(line, job.stderr()), "the line")
         job.process.send_signal(signal.SIGTERM)

@@ -27,8 +27,9 @@ struct fake {
     int links_changed;
     bool doomed[NODES_MAX];       /* told that it is believed dead */
     struct member_doubt patience; /* with node 3 */
-    int cut_off, in_touch;
+    int cut_off, in_touch, lates;
     int votes[VOTE_KERNEL + 1]; /* of node 3 */
+    uint64_t late_told[4];
 };
 static struct fake fakes[NODES_MAX];
 static struct datagram {
@@ -123,6 +124,8 @@ static void on_report(void *user, const struct member_report *r)
         f->patience = r->doubt;
     f->cut_off += r->kind == MEMBER_REPORT_CUT_OFF;
     f->in_touch += r->kind == MEMBER_REPORT_IN_TOUCH;
+    if (r->kind == MEMBER_REPORT_LATE)
+        f->late_told[f->lates++ % 4] = r->limit_ns;
     if (r->kind == MEMBER_REPORT_VERDICT)
         f->doomed[r->node] = true;
 }
@@ -790,6 +793,26 @@ static void test_member_late_judge_judges_less(void **state)
     }
 }
 
+/* A quarter of the limit, 63 ms, is what it has room for. What is told is told again when it is twice as much. */
+static void test_member_that_is_later_than_its_limit_allows_says_so(void **state)
+{
+    static const struct {
+        uint64_t late;
+        int lates;
+    } then[] = {{50 * MS, 0}, {80 * MS, 1}, {90 * MS, 1}, {250 * MS, 2}, {260 * MS, 2}};
+    (void)state;
+    pass(500 * MS);
+    for (unsigned i = 0; i < sizeof then / sizeof then[0]; i++) {
+        now = member_deadline(fakes[1].m) + then[i].late;
+        member_tick(fakes[1].m, now);
+        assert_int_equal(fakes[1].lates, then[i].lates);
+        pass(300 * MS);
+    }
+    assert_true(fakes[1].late_told[0] >= 70 * MS && fakes[1].late_told[0] <= 80 * MS);
+    assert_true(fakes[1].late_told[1] >= 240 * MS && fakes[1].late_told[1] <= 250 * MS);
+    assert_int_equal(fakes[0].lates, 2); /* it stood still as long */
+}
+
 /* It has said that it is late at times: its heartbeat's word has it. */
 static void test_member_that_says_that_it_is_late_has_more_time(void **state)
 {
@@ -997,6 +1020,7 @@ int main(void)
         TEST(test_member_silent_node_that_data_would_be_lost_with_has_four_limits),
         TEST(test_member_side_that_may_be_the_smaller_one_waits_two_limits),
         TEST(test_member_late_judge_judges_less),
+        TEST(test_member_that_is_later_than_its_limit_allows_says_so),
         TEST(test_member_that_says_that_it_is_late_has_more_time),
         TEST(test_member_host_that_falls_silent_after_its_agent),
         TEST(test_member_agent_that_was_stopped_lives_until_it_is_waited_for),
