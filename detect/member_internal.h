@@ -70,7 +70,7 @@ struct target {
     uint64_t last_unasked;                /* it could not be asked; 0: it could */
     uint64_t stopped_since, last_stopped; /* its host says so; 0: it does not */
     bool agent_told;                      /* in this suspicion */
-    unsigned how_told;                    /* the same: bits of enum member_how */
+    unsigned how_told; /* the same: two bits for each enum member_how, nobody waits and somebody does */
     uint64_t next_ping, next_probe, next_panel;
     uint64_t ping_gap, probe_gap, panel_gap;
     uint64_t asked;              /* outer time: since then somebody waits for its answer; 0: nobody */

@@ -299,15 +299,15 @@ bool member_doubt(const struct member *m, int node, struct member_doubt *out)
     return true;
 }
 
-/* In a suspicion that lasts, and once more if it turns out to be something else. */
+/* In a suspicion that lasts, and once more if it turns out to be something else, or if somebody waits for it now. */
 void patience_tell(struct member *m, struct target *tg)
 {
     struct member_doubt doubt;
     uint64_t sign = target_sign(m, tg);
     if (m->t < sign + sooner_of(TOLD_AFTER_NS, later(m->p.limit_ns / 2, m->p.late_ns)) ||
-        !member_doubt(m, tg->node, &doubt) || tg->how_told >> doubt.how & 1)
+        !member_doubt(m, tg->node, &doubt) || tg->how_told >> (2 * (unsigned)doubt.how + doubt.waited_for) & 1)
         return;
-    tg->how_told |= 1u << doubt.how;
+    tg->how_told |= 1u << (2 * (unsigned)doubt.how + doubt.waited_for);
     struct member_report r = {.kind = MEMBER_REPORT_PATIENCE,
                               .node = tg->node,
                               .epoch = m->epoch,

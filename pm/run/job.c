@@ -768,9 +768,9 @@ static void tell_event(struct job *j, int node, const char *line, size_t len)
     double ms = json_is_number(limit) ? json_number_value(limit) : -1;
     const char *how = json_string_value(json_object_get(m, "how")), *why = json_string_value(json_object_get(m, "why"));
     if (event && strcmp(event, "patience") == 0 && how && why)
-        news_patience(&j->news, of, how, why, ms, json_is_true(json_object_get(m, "waited_for")));
+        job_waits_patience(j, of, how, why, ms, json_is_true(json_object_get(m, "waited_for")));
     else if (event && strcmp(event, "cleared") == 0)
-        news_answers(&j->news, of);
+        job_waits_answers(j, of);
     else if (event && strcmp(event, "cut_off") == 0)
         news_cut_off(&j->news, node, ms);
     else if (event && strcmp(event, "late") == 0 && j->options->job.silence_ms < SILENCE_DEFAULT_MS)

@@ -3,6 +3,8 @@
 
 #include "runtime/base/clock.h"
 
+#include <stdio.h>
+
 static void say(void *user, const char *line)
 {
     struct job *j = user;
@@ -26,6 +28,8 @@ void job_waits_begin(struct job *j)
     uv_timer_init(&j->loop, &j->waiting);
     j->waiting.data = j;
     waits_init(&j->waits, j->total, j->options->job.ranks, j->options->job.rank_node, say, j);
+    j->waits.names = j->names;
+    j->waits.doubts = true;
 }
 
 void job_waits_view(struct job *j, const int *rank_node, const bool *alive)
@@ -42,6 +46,23 @@ void job_waits_report(struct job *j, int node, const json_t *report)
         return;
     waits_report(&j->waits, node, report, clock_now_ns());
     look(&j->waiting);
+}
+
+void job_waits_patience(struct job *j, int node, const char *how, const char *why, double limit_ms, bool waited_for)
+{
+    struct waits_doubt d = {.limit_ms = limit_ms, .waited_for = waited_for};
+    if (j->phase != JOB_RUNNING || node < 0 || node >= j->total || !j->news.alive[node])
+        return;
+    snprintf(d.how, sizeof d.how, "%s", how);
+    snprintf(d.why, sizeof d.why, "%s", why);
+    waits_patience(&j->waits, node, &d, clock_now_ns());
+    look(&j->waiting);
+}
+
+void job_waits_answers(struct job *j, int node)
+{
+    if (j->phase == JOB_RUNNING)
+        waits_answers(&j->waits, node);
 }
 
 void job_waits_end(struct job *j)

@@ -20,7 +20,6 @@ void news_init(struct news *n, int nodes, int spares, int ranks, const int *rank
                        .names = names,
                        .rank = pm_alloc((size_t)ranks * sizeof *n->rank),
                        .alive = pm_alloc((size_t)(nodes + spares) * sizeof *n->alive),
-                       .silent = pm_alloc((size_t)(nodes + spares) * sizeof *n->silent),
                        .say = say,
                        .user = user};
     for (int r = 0; r < ranks; r++)
@@ -31,9 +30,6 @@ void news_init(struct news *n, int nodes, int spares, int ranks, const int *rank
 void news_fini(struct news *n)
 {
     free(n->rank);
-    for (int i = 0; i < n->total; i++)
-        free(n->silent[i]);
-    free(n->silent);
     free(n->alive);
 }
 
@@ -174,43 +170,11 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
     n->say(n->user, l.text);
 }
 
-/* ---- nodes that do not answer ---- */
+/* ---- nodes that are late, or cut off ---- */
 
 static void say_waits(struct news *n, const char *line)
 {
     (n->say_waits ? n->say_waits : n->say)(n->user, line);
-}
-
-void news_patience(struct news *n, int node, const char *how, const char *why, double limit_ms, bool waited_for)
-{
-    struct line l = {.len = 0};
-    char name[NAME];
-    if (node < 0 || node >= n->total || !n->alive[node] || (n->silent[node] && strcmp(n->silent[node], how) == 0))
-        return;
-    free(n->silent[node]);
-    n->silent[node] = pm_printf("%s", how);
-    add(&l, "%s is %s", news_node(n, node, name, sizeof name), how);
-    if (*why)
-        add(&l, "; %s", why);
-    if (limit_ms >= 0)
-        add(&l, ": waiting %.3g s", limit_ms / 1e3);
-    else
-        add(&l,
-            waited_for ? ": it is waited for without a limit" : ": it is given time as long as nothing waits for it");
-    say_waits(n, l.text);
-}
-
-void news_answers(struct news *n, int node)
-{
-    char line[LINE], name[NAME];
-    if (node < 0 || node >= n->total || !n->silent[node])
-        return;
-    free(n->silent[node]);
-    n->silent[node] = NULL;
-    if (!n->alive[node])
-        return;
-    snprintf(line, sizeof line, "%s answers again", news_node(n, node, name, sizeof name));
-    say_waits(n, line);
 }
 
 void news_late(struct news *n, int node, double by_ms, int silence_ms)

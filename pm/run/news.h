@@ -25,8 +25,7 @@ struct news {
     char **names;            /* of hosts, [total], or NULL */
     struct news_rank *rank;
     bool *alive;
-    char **silent; /* [total] how it was told to be, NULL: it answers, as far as is known */
-    bool keels;    /* the program has called keel_init, or need not: it goes on after a loss */
+    bool keels; /* the program has called keel_init, or need not: it goes on after a loss */
     uint64_t epoch;
     uint64_t begin_ns;
     int lost_nodes, lost_ranks, restarts;
@@ -50,9 +49,6 @@ void news_ended(struct news *n, int node, int rank, int pid, int signal);
 void news_begun(struct news *n, int node, int rank);
 /* A committed view. Every agent reports each one: those that were heard before are left out. */
 void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns);
-/* A node that does not answer: how that is, and for how long it is waited for (-1: without end). Told once, until it answers. */
-void news_patience(struct news *n, int node, const char *how, const char *why, double limit_ms, bool waited_for);
-void news_answers(struct news *n, int node);
 /* The node was late by more than the limit for silence that the user has chosen allows for. Told again when it, or another, is twice as late. */
 void news_late(struct news *n, int node, double by_ms, int silence_ms);
 /* The node hears too few of the others, and ends after that time if that stays so. */

@@ -8,8 +8,9 @@
 #include <string.h>
 
 #define SECOND UINT64_C(1000000000)
-static const uint64_t HOLD_NS = 300000000;  /* a look of a debugger is over by then */
-static const uint64_t OVER_NS = 1500000000; /* what is not reported for so long is over: agents look twice a second */
+static const uint64_t HOLD_NS = 300000000;   /* a look of a debugger is over by then */
+static const uint64_t DOUBT_NS = 1500000000; /* who waits for a node that does not answer has said so by then */
+static const uint64_t OVER_NS = 1500000000;  /* what is not reported for so long is over: agents look twice a second */
 
 void waits_init(struct waits *w, int nodes, int ranks, const int *rank_node, void (*say)(void *user, const char *line),
                 void *user)
@@ -18,6 +19,7 @@ void waits_init(struct waits *w, int nodes, int ranks, const int *rank_node, voi
                         .ranks = ranks,
                         .rank_node = pm_alloc((size_t)ranks * sizeof *rank_node),
                         .node = pm_alloc((size_t)nodes * sizeof *w->node),
+                        .doubt = pm_alloc((size_t)nodes * sizeof *w->doubt),
                         .say = say,
                         .user = user};
     waits_view(w, rank_node, NULL);
@@ -47,6 +49,7 @@ void waits_fini(struct waits *w)
         reason_free(r);
     }
     free(w->node);
+    free(w->doubt);
     free(w->rank_node);
     *w = (struct waits){0};
 }
@@ -57,8 +60,10 @@ void waits_view(struct waits *w, const int *rank_node, const bool *alive)
 {
     memcpy(w->rank_node, rank_node, (size_t)w->ranks * sizeof *rank_node);
     for (int i = 0; alive && i < w->nodes; i++)
-        if (!alive[i])
+        if (!alive[i]) {
             waits_node_clear(&w->node[i]);
+            w->doubt[i] = (struct waits_doubt){0};
+        }
 }
 
 /* ---- why ---- */
@@ -216,6 +221,11 @@ static void add_ranks(struct line *l, const bool *is, int ranks, int n)
     }
 }
 
+static void add_node(const struct waits *w, struct line *l, int node)
+{
+    add(l, w->names ? "node %d (%s)" : "node %d", node, w->names ? w->names[node] : "");
+}
+
 static void add_rank(const struct waits *w, struct line *l, int rank)
 {
     if (rank < 0)
@@ -235,7 +245,8 @@ static void add_why(const struct waits *w, struct line *l, struct why y)
         add(l, ", which is stopped by a signal or a debugger");
         break;
     case WAITS_SILENT:
-        add(l, "node %d, %s", y.a, y.b > 0 ? "whose agent does not run, though its host answers" : "which is silent");
+        add_node(w, l, y.a);
+        add(l, ", %s", y.b > 0 ? "whose agent does not run, though its host answers" : "which is silent");
         break;
     case WAITS_LINK:
         add(l, "each other: the link between nodes %d and %d is broken", y.a, y.b);
@@ -244,7 +255,8 @@ static void add_why(const struct waits *w, struct line *l, struct why y)
         add(l, "each other: none can go on before rank %d does", y.a);
         break;
     case WAITS_NODE:
-        add(l, "an answer of node %d", y.a);
+        add(l, "an answer of ");
+        add_node(w, l, y.a);
         break;
     case WAITS_VIEW:
         add(l, "what the loss of a node has left to do: a view, or copies that are made equal");
@@ -273,14 +285,35 @@ static uint64_t age(uint64_t now, uint64_t then)
     return now > then ? now - then : 0;
 }
 
-static void tell(const struct waits *w, struct waits_reason *r, uint64_t now)
+/* For how long it is waited for. That nobody does is only said where nobody is named. */
+static void add_doubt(struct line *l, const struct waits_doubt *d, bool named)
+{
+    add(l, "%s%s%s", d->how, *d->why ? "; " : "", d->why);
+    if (d->limit_ms >= 0)
+        add(l, ": waiting %.3g s", d->limit_ms / 1e3);
+    else if (d->waited_for)
+        add(l, ": it is waited for without a limit");
+    else if (!named)
+        add(l, ": it is given time as long as nothing waits for it");
+}
+
+static void tell(struct waits *w, struct waits_reason *r, uint64_t now)
 {
     char text[WAITS_LINE];
     struct line l = {text, 0};
     add_ranks(&l, r->rank, w->ranks, r->n);
     add(&l, r->n == 1 ? " has waited %.0f s in %s%s for " : " have waited %.0f s in %s%s for ",
         (double)age(now, r->since_ns) / (double)SECOND, r->call, r->calls ? " and other calls" : "");
-    add_why(w, &l, (struct why){r->why, r->a, r->b});
+    struct waits_doubt *d = r->why == WAITS_SILENT ? &w->doubt[r->a] : NULL;
+    if (d && *d->how) {
+        add_node(w, &l, r->a);
+        add(&l, ", which is ");
+        add_doubt(&l, d, true);
+        d->due = false;
+        d->told = r->doubted = true;
+    } else {
+        add_why(w, &l, (struct why){r->why, r->a, r->b});
+    }
     w->say(w->user, text);
 }
 
@@ -292,7 +325,7 @@ static void tell_end(const struct waits *w, const struct waits_reason *r)
     switch (r->why) {
     case WAITS_SILENT:
     case WAITS_NODE:
-        add(&l, "node %d", r->a);
+        add_node(w, &l, r->a);
         break;
     case WAITS_LINK:
         add(&l, "the link between nodes %d and %d", r->a, r->b);
@@ -365,6 +398,13 @@ static uint64_t due(enum waits_why why, unsigned i)
     return SECOND * (i < 2 ? at[i] : at[2] * (i - 1));
 }
 
+/* A moment ago a line said how it is with the node, and for how long it is waited for. */
+static bool just_told(const struct waits *w, const struct waits_reason *r, uint64_t now)
+{
+    uint64_t at = r->why == WAITS_SILENT ? w->doubt[r->a].alone_ns : 0;
+    return at && now < at + 2 * DOUBT_NS;
+}
+
 static uint64_t look_at(struct waits *w, struct waits_reason *r, uint64_t now)
 {
     if (r->n == 0)
@@ -372,15 +412,75 @@ static uint64_t look_at(struct waits *w, struct waits_reason *r, uint64_t now)
     /* it was there before it was seen, but not before somebody waited */
     uint64_t seen = r->first_ns > OVER_NS ? r->first_ns - OVER_NS : 0, from = r->since_ns > seen ? r->since_ns : seen;
     uint64_t at = from + due(r->why, r->lines);
-    at = at < r->first_ns + HOLD_NS ? r->first_ns + HOLD_NS : at;
+    uint64_t held = w->doubts && r->why == WAITS_SILENT && !*w->doubt[r->a].how ? DOUBT_NS : HOLD_NS;
+    at = at < r->first_ns + held ? r->first_ns + held : at;
     if (now < at)
         return at;
+    bool told = !r->lines && just_told(w, r, now);
     if (!r->lines)
         r->begun_ns = r->since_ns;
     while (from + due(r->why, r->lines) <= now)
         r->lines++;
-    tell(w, r, now);
+    if (told)
+        r->doubted = true;
+    else
+        tell(w, r, now);
     return from + due(r->why, r->lines);
+}
+
+/* ---- nodes that do not answer ---- */
+
+void waits_patience(struct waits *w, int node, const struct waits_doubt *said, uint64_t now)
+{
+    if (node < 0 || node >= w->nodes)
+        return;
+    struct waits_doubt *d = &w->doubt[node];
+    if (strcmp(d->how, said->how) == 0 && said->waited_for <= d->waited_for)
+        return;
+    bool told = d->told;
+    uint64_t alone = d->alone_ns;
+    uint64_t since = d->due ? d->since_ns : now;
+    *d = *said;
+    d->due = true;
+    d->told = told;
+    d->alone_ns = alone;
+    d->since_ns = since;
+}
+
+void waits_answers(struct waits *w, int node)
+{
+    char text[WAITS_LINE];
+    struct line l = {text, 0};
+    if (node < 0 || node >= w->nodes)
+        return;
+    bool told = w->doubt[node].told;
+    w->doubt[node] = (struct waits_doubt){0};
+    add_node(w, &l, node);
+    add(&l, " answers again");
+    if (told)
+        w->say(w->user, text);
+}
+
+/* Nobody waits for it, as far as is known, or who does was told with what was known then. */
+static uint64_t tell_alone(struct waits *w, int node, uint64_t now)
+{
+    char text[WAITS_LINE];
+    struct line l = {text, 0};
+    struct waits_doubt *d = &w->doubt[node];
+    if (!d->due)
+        return UINT64_MAX;
+    uint64_t hold =
+        d->limit_ms >= 0 && d->limit_ms * 1e6 / 4 < (double)DOUBT_NS ? (uint64_t)(d->limit_ms * 1e6 / 4) : DOUBT_NS;
+    if (now < d->since_ns + hold)
+        return d->since_ns + hold;
+    add_node(w, &l, node);
+    add(&l, " is ");
+    add_doubt(&l, d, false);
+    d->due = false;
+    d->told = true;
+    d->alone_ns = d->limit_ms >= 0 ? now : 0;
+    w->say(w->user, text);
+    return UINT64_MAX;
 }
 
 uint64_t waits_tick(struct waits *w, uint64_t now)
@@ -390,7 +490,7 @@ uint64_t waits_tick(struct waits *w, uint64_t now)
     for (struct waits_reason **link = &w->reasons, *r; (r = *link) != NULL;) {
         uint64_t at = look_at(w, r, now);
         if (r->n == 0 && now >= at) {
-            if (r->lines)
+            if (r->lines && !r->doubted)
                 tell_end(w, r);
             *link = r->next;
             reason_free(r);
@@ -398,6 +498,10 @@ uint64_t waits_tick(struct waits *w, uint64_t now)
         }
         next = at < next ? at : next;
         link = &r->next;
+    }
+    for (int i = 0; i < w->nodes; i++) {
+        uint64_t at = tell_alone(w, i, now);
+        next = at < next ? at : next;
     }
     return next;
 }

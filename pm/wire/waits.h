@@ -8,6 +8,9 @@
  * A line is right where something stands in the way, or where nobody would wait for so long on purpose. Ranks that
  * compute for a long time while others wait for them in a barrier are usual:
  *
+ * A node that does not answer is told with who waits for it in one line: what its readers say of it (waits_patience) is held back for a moment
+ * in which waits may be reported, and is told alone if there are none.
+ *
  *   stopped, silent, link   after 1 s, 30 s, and then each minute
  *   ring, node, view        after 5 s, 30 s, and then each minute
  *   all others              after 1 min, 10 min, and then each hour */
@@ -67,12 +70,27 @@ struct waits_reason {
     uint64_t first_ns, last_ns; /* when it was found first, and last */
     uint64_t begun_ns;          /* of the first wait that was told, which may be over */
     unsigned lines;             /* so many were said */
+    bool doubted;               /* a line said how it is with the node: others tell that it answers again, or is dead */
+};
+
+/* How it is with a node that does not answer. */
+struct waits_doubt {
+    char how[WAITS_CALL + 16], why[WAITS_CALL + 16]; /* how "": it answers, as far as is known */
+    double limit_ms;                                 /* -1: none */
+    bool waited_for;
+    bool due;          /* is to be said */
+    bool told;         /* something was */
+    uint64_t since_ns; /* due */
+    uint64_t alone_ns; /* it was told alone, and with a limit, 0: never */
 };
 
 struct waits {
     int nodes, ranks;
     int *rank_node; /* [ranks] -1: nobody runs it */
     struct waits_node *node;
+    struct waits_doubt *doubt; /* [nodes] */
+    char **names;              /* of hosts, [nodes], or NULL: the owner's, who may set it */
+    bool doubts;               /* the owner, who sets it, calls waits_patience */
     struct waits_reason *reasons;
     void (*say)(void *user, const char *line);
     void *user;
@@ -85,6 +103,9 @@ void waits_fini(struct waits *w);
 void waits_view(struct waits *w, const int *rank_node, const bool *alive);
 /* What a node's agent says of its ranks; in place of what it said before. NULL: nothing. */
 void waits_report(struct waits *w, int node, const json_t *report, uint64_t now_ns);
+/* What a reader says of a node: how it is, for how long it is waited for (-1: without end) and why longer than usual. */
+void waits_patience(struct waits *w, int node, const struct waits_doubt *said, uint64_t now_ns);
+void waits_answers(struct waits *w, int node);
 /* Say what is to be said. Returns when to look again, UINT64_MAX: at the next report. */
 uint64_t waits_tick(struct waits *w, uint64_t now_ns);
 /* The i-th wait of the node's ranks, for a person; false: there is none. */

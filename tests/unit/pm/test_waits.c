@@ -128,6 +128,90 @@ static void test_waits_for_a_holder_that_waits_for_a_silent_node_name_the_node(v
     waits_fini(&w);
 }
 
+static struct waits_doubt doubt(const char *how, const char *why, double limit_ms, bool waited_for)
+{
+    struct waits_doubt d = {.limit_ms = limit_ms, .waited_for = waited_for};
+    snprintf(d.how, sizeof d.how, "%s", how);
+    snprintf(d.why, sizeof d.why, "%s", why);
+    return d;
+}
+
+/* Whichever is known first. */
+static void test_waits_for_a_node_are_one_line_with_how_it_is(void **state)
+{
+    static const char *const line =
+        "ranks 0-1 have waited 2 s in keel_barrier for node 2 (c), which is stopped, says its host: waiting 30 s\n";
+    const struct waits_doubt stopped = doubt("stopped, says its host", "", 30000, true);
+    char *names[NODES] = {"a", "b", "c"};
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        struct waits w = begun();
+        w.names = names;
+        w.doubts = true;
+        if (first)
+            waits_patience(&w, 2, &stopped, 101 * S);
+        report(&w, 0, 101 * S, BARRIER(0, 4, 176) "," BARRIER(1, 4, 176), ",\"silent\":[{\"node\":2,\"host\":true}]");
+        assert_true(waits_tick(&w, 101 * S) <= 102 * S + 500 * MS);
+        if (!first)
+            waits_patience(&w, 2, &stopped, 101 * S + 100 * MS);
+        uint64_t at = waits_tick(&w, 101 * S + 100 * MS);
+        expect("");
+        while (!told[0] && at < 103 * S)
+            at = waits_tick(&w, at);
+        expect(line);
+        waits_patience(&w, 2, &stopped, 102 * S); /* another of its readers */
+        at = waits_tick(&w, 102 * S);
+        expect("");
+        assert_true(at > 125 * S);
+        waits_answers(&w, 2);
+        expect("node 2 (c) answers again\n");
+        report(&w, 0, 110 * S, "", "");
+        waits_tick(&w, waits_tick(&w, 110 * S));
+        expect("");
+        waits_fini(&w);
+    }
+}
+
+static void test_waits_node_that_nobody_waits_for_is_told_alone(void **state)
+{
+    (void)state;
+    struct waits w = begun();
+    struct waits_doubt d = doubt("stopped, says its host", "", -1, false);
+    waits_patience(&w, 2, &d, 101 * S);
+    uint64_t at = waits_tick(&w, 101 * S);
+    expect("");
+    assert_true(at > 102 * S && at <= 102 * S + 500 * MS);
+    assert_int_equal(waits_tick(&w, at), UINT64_MAX);
+    expect("node 2 is stopped, says its host: it is given time as long as nothing waits for it\n");
+    d = doubt("stopped, says its host", "", 30000, true); /* a view change waits, say */
+    waits_patience(&w, 2, &d, 110 * S);
+    waits_tick(&w, waits_tick(&w, 110 * S));
+    expect("node 2 is stopped, says its host: waiting 30 s\n");
+    report(&w, 0, 113 * S, BARRIER(0, 4, 188),
+           ",\"silent\":[{\"node\":2,\"host\":true}]"); /* and a rank, a moment later */
+    assert_true(waits_tick(&w, waits_tick(&w, 113 * S)) > 140 * S);
+    report(&w, 0, 114 * S, "", "");
+    waits_tick(&w, waits_tick(&w, 114 * S));
+    expect("");
+    waits_answers(&w, 2);
+    expect("node 2 answers again\n");
+    d = doubt("silent, as is its host", "its death would lose data", 800, false);
+    waits_patience(&w, 1, &d, 120 * S);
+    at = waits_tick(&w, 120 * S);
+    assert_int_equal(at, 120 * S + 200 * MS); /* a quarter of what is left */
+    waits_answers(&w, 1);                     /* before it was told */
+    assert_int_equal(waits_tick(&w, at), UINT64_MAX);
+    expect("");
+    waits_patience(&w, 1, &d, 120 * S);
+    waits_view(&w, rank_node, (const bool[NODES]){true, false, true}); /* its death says it all */
+    assert_int_equal(waits_tick(&w, 130 * S), UINT64_MAX);
+    expect("");
+    waits_patience(&w, NODES, &d, 120 * S);
+    waits_patience(&w, -1, &d, 120 * S);
+    waits_answers(&w, NODES);
+    waits_fini(&w);
+}
+
 static void test_waits_over_a_broken_link_name_it_if_both_ends_wait(void **state)
 {
     (void)state;
@@ -194,6 +278,8 @@ int main(void)
         cmocka_unit_test(test_waits_for_a_stopped_rank_told_after_a_second_and_in_growing_gaps),
         cmocka_unit_test(test_waits_of_a_moment_and_for_who_computes_tell_nothing),
         cmocka_unit_test(test_waits_for_a_holder_that_waits_for_a_silent_node_name_the_node),
+        cmocka_unit_test(test_waits_for_a_node_are_one_line_with_how_it_is),
+        cmocka_unit_test(test_waits_node_that_nobody_waits_for_is_told_alone),
         cmocka_unit_test(test_waits_over_a_broken_link_name_it_if_both_ends_wait),
         cmocka_unit_test(test_waits_in_a_ring_are_told_and_in_one_collective_are_none),
         cmocka_unit_test(test_waits_bad_reports_are_left_out),
