@@ -484,7 +484,7 @@ static bool target_judge(struct member *m, struct target *tg)
     if (tg->asked && m->now - tg->asked >= later(p->limit_ns, p->answer_ns))
         tg->asked = 0; /* nobody waits so long */
     if (!majority || (tg->state == TARGET_SUSPECT && target_host_answers(m, tg)))
-        tg->majority_unreached = 0; /* the network is not why: who goes on and is first heard by another has not been out of reach so long */
+        tg->majority_unreached = 0; /* the network is not why: it has not been out of reach so long when it goes on */
     else if (!tg->majority_unreached)
         tg->majority_unreached = m->t;
     patience_want(m, tg, sign);

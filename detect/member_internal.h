@@ -206,7 +206,7 @@ struct member {
     int depth; /* of entry points; actions are pumped when the outermost returns */
     bool halted;
     uint64_t now, t, blind, deadline; /* deadline: inner time of the next tick */
-    uint64_t woke; /* inner time at the end of the last absence that was too long for signs of before it to be of now; 0: none */
+    uint64_t woke; /* inner time when the last absence ended that makes signs of before it old; 0: none */
     uint64_t created;
     struct rng rng;
     uint64_t nonce; /* of the last ping: the outer time at which it was sent, or a little more */

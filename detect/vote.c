@@ -1,7 +1,8 @@
 /* Votes: members at random say whether they reach a suspect. And ways around a link that does not work.
  *
- * A vote is about now. Who stood still himself has in his sockets what was sent to him meanwhile, maybe by one that has been stopped since: until it is
- * read, and for the first answer to what was asked after it, neither what is heard nor what is not heard says anything. */
+ * A vote is about now. A voter that stood still has in its sockets what was sent to it meanwhile, maybe by one that has been
+ * stopped since: until that is read, and the first question after it can have been answered, neither what is heard nor what
+ * is not says anything. */
 #include "detect/member_internal.h"
 
 /* An answer from before the voter fell silent itself says nothing of now. */

@@ -132,7 +132,20 @@ static struct job_agents select_job(struct found_agent *all, int count, const ch
     return job;
 }
 
-/* Those that the newest view calls dead: their agents do not say so any more. nodes is in order of their numbers. */
+/* Does any agent say so? */
+static bool is_dying(const json_t *nodes, size_t node)
+{
+    json_t *one, *dying;
+    size_t i, k;
+    json_array_foreach(nodes, i, one)
+        json_array_foreach(json_object_get(json_object_get(one, "waiting"), "dying"), k, dying)
+            if (json_integer_value(dying) == (json_int_t)node)
+                return true;
+    return false;
+}
+
+/* Those that the newest view calls dead, or the next one will: their agents do not say so any more. nodes is in order of
+ * their numbers. */
 static void add_dead(json_t *nodes, const json_t *newest)
 {
     const json_t *alive = json_object_get(newest, "alive");
@@ -143,6 +156,8 @@ static void add_dead(json_t *nodes, const json_t *newest)
             at++;
         else if (json_is_false(json_array_get(alive, i)))
             json_array_insert_new(nodes, at++, json_pack("{s:i, s:s}", "node", (int)i, "state", "dead"));
+        else if (is_dying(nodes, i))
+            json_array_insert_new(nodes, at++, json_pack("{s:i, s:s}", "node", (int)i, "state", "dying"));
     }
 }
 

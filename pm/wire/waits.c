@@ -37,6 +37,8 @@ void waits_node_clear(struct waits_node *n)
     free(n->stopped);
     free(n->silent);
     free(n->link);
+    free(n->behind);
+    free(n->dying);
     *n = (struct waits_node){0};
 }
 
@@ -122,18 +124,74 @@ static struct why between(int a, int b)
     return (struct why){WAITS_LINK, a < b ? a : b, a < b ? b : a};
 }
 
+static bool is_dying(const struct waits *w, int node)
+{
+    for (int i = 0; i < w->nodes; i++)
+        for (int k = 0; k < w->node[i].dying_n; k++)
+            if (w->node[i].dying[k] == node)
+                return true;
+    return false;
+}
+
+/* A view needs an answer of each that lives. */
+static struct why view_why(const struct waits *w)
+{
+    for (int node = 0; node < w->nodes; node++) {
+        const struct waits_silent *s = is_dying(w, node) ? NULL : silent(w, node);
+        if (s)
+            return (struct why){WAITS_SILENT, node, s->host};
+    }
+    return (struct why){WAITS_VIEW, -1, -1};
+}
+
 /* What stands in the way of an answer of that node's. */
 static bool node_hinders(const struct waits *w, int node, struct why *out)
 {
     const struct waits_silent *s = node >= 0 ? silent(w, node) : NULL;
+    if (node >= 0 && is_dying(w, node)) {
+        *out = view_why(w);
+        return true;
+    }
     if (s)
         *out = (struct why){WAITS_SILENT, node, s->host};
     return s;
 }
 
+/* What stands in the way of an answer that passes from one node to another. */
+static bool way_hinders(const struct waits *w, int from, int node, struct why *out)
+{
+    if (node_hinders(w, node, out))
+        return true;
+    bool broken = from >= 0 && from != node && link_is_broken(w, from, node);
+    if (broken)
+        *out = between(from, node);
+    return broken;
+}
+
+/* Along the agents that wait for each other. */
+static struct why node_why(const struct waits *w, int from, int node)
+{
+    struct why found;
+    for (int steps = 0; steps <= w->nodes; steps++) {
+        if (way_hinders(w, from, node, &found))
+            return found;
+        const struct waits_node *n = &w->node[node];
+        for (int i = 0; i < n->behind_n; i++)
+            if (way_hinders(w, node, n->behind[i], &found))
+                return found;
+        if (n->view)
+            return view_why(w);
+        if (!n->behind_n)
+            break;
+        from = node;
+        node = n->behind[0];
+    }
+    return (struct why){WAITS_NODE, node, -1};
+}
+
 static struct why plain(const struct waits_entry *e)
 {
-    return (struct why){e->whom, e->whom == WAITS_NODE ? e->for_node : e->whom == WAITS_VIEW ? -1 : e->for_rank, -1};
+    return (struct why){e->whom, e->for_rank, -1};
 }
 
 /* Along the chain. In one collective ranks wait for each other in turns: who waits in the same call is passed through, and
@@ -144,14 +202,18 @@ static struct why why_of(const struct waits *w, const struct waits_entry *e)
     const struct waits_entry *first = e;
     bool same = true;
     for (int steps = 0; steps <= w->ranks; steps++) {
-        int here = node_of(w, e->rank), there = e->whom == WAITS_NODE ? e->for_node : node_of(w, e->for_rank);
-        if (e->whom != WAITS_NODE && e->for_rank >= 0 && waits_is_stopped(w, e->for_rank))
+        int here = node_of(w, e->rank), there = node_of(w, e->for_rank);
+        if (e->whom == WAITS_NODE)
+            return node_why(w, here, e->for_node);
+        if (e->whom == WAITS_VIEW)
+            return view_why(w);
+        if (e->for_rank >= 0 && waits_is_stopped(w, e->for_rank))
             return (struct why){WAITS_STOPPED, e->for_rank, -1};
         if (node_hinders(w, there, &found))
             return found;
         bool broken = here >= 0 && there >= 0 && here != there && link_is_broken(w, here, there);
-        if (e->whom == WAITS_NODE || e->whom == WAITS_VIEW || e->for_rank < 0)
-            return broken && e->whom == WAITS_NODE ? between(here, there) : plain(e);
+        if (e->for_rank < 0)
+            return plain(e);
         const struct waits_entry *next = wait_of(w, e->for_rank);
         if (!next)
             return plain(e);

@@ -3,7 +3,9 @@
  *
  * A rank waits for another, which may itself wait: the line names the end of that chain, and all who wait for it. A report
  * is {"now_ns", "waits": [{"rank", "call", "whom", "for_rank", "for_node", "since_ns"}], "stopped": [rank], "silent":
- * [{"node", "since_ns", "host"}], "links": [[a, b]]}; its times are the agent's, and become ages.
+ * [{"node", "since_ns", "host"}], "links": [[a, b]], "behind": [node], "view", "dying": [node]}; its times are the agent's,
+ * and become ages. Who waits for an answer of that node waits for those behind it, whose copies have acknowledged nothing;
+ * and while a view is being made (the death of the dying ones), for whoever is silent, as a view needs all that live.
  *
  * A line is right where something stands in the way, or where nobody would wait for so long on purpose. Ranks that
  * compute for a long time while others wait for them in a barrier are usual:
@@ -55,6 +57,9 @@ struct waits_node {
     int silent_n;
     int (*link)[2];
     int links;
+    int *behind, behind_n;
+    int *dying, dying_n;
+    bool view;
 };
 
 /* One that some wait for. */

@@ -38,10 +38,23 @@ static bool read_entry(const struct waits *w, const json_t *m, int64_t ahead, st
     return e->whom != WAITS_NODE || e->for_node >= 0;
 }
 
+static void read_nodes(const struct waits *w, const json_t *list, int **out, int *n)
+{
+    *out = pm_alloc((json_array_size(list) + 1) * sizeof **out);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        json_int_t node = json_integer_value(json_array_get(list, i));
+        if (node >= 0 && node < w->nodes)
+            (*out)[(*n)++] = (int)node;
+    }
+}
+
 static void read_lists(const struct waits *w, const json_t *report, struct waits_node *n)
 {
     const json_t *stopped = json_object_get(report, "stopped"), *silent = json_object_get(report, "silent"),
                  *links = json_object_get(report, "links");
+    read_nodes(w, json_object_get(report, "behind"), &n->behind, &n->behind_n);
+    read_nodes(w, json_object_get(report, "dying"), &n->dying, &n->dying_n);
+    n->view = json_is_true(json_object_get(report, "view"));
     n->stopped = pm_alloc((json_array_size(stopped) + 1) * sizeof *n->stopped);
     n->silent = pm_alloc((json_array_size(silent) + 1) * sizeof *n->silent);
     n->link = pm_alloc((json_array_size(links) + 1) * sizeof *n->link);

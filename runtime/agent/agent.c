@@ -198,16 +198,33 @@ static bool waits_for_acks(const struct agent *a)
     return a->waiters || a->seg_waits;
 }
 
-static bool is_waited_for(const struct agent *a, int node)
+static bool mark_waits_for(const struct agent *a, const struct chain_mark *m, int node)
+{
+    for (int i = 0; i < m->nodes; i++)
+        if (m->node[i] == node && !agent_acked(a, node, m->seq[i]))
+            return true;
+    return m->nodes > 0 && m->relayed && m->behind == node && !chain_reached(a, m);
+}
+
+bool agent_waits_for(const struct agent *a, int node)
 {
     int looks = ACK_LOOKS;
+    if (node == a->self || !a->view.alive[node])
+        return false;
     if (a->seg_waits && !agent_acked(a, node, agent_position(a, node)))
         return true;
     for (const struct waiter *w = a->waiters; w && looks-- > 0; w = w->next)
-        for (int i = 0; i < w->mark.nodes; i++)
-            if (w->mark.node[i] == node && !agent_acked(a, node, w->mark.seq[i]))
-                return true;
+        if (mark_waits_for(a, &w->mark, node))
+            return true;
     return false;
+}
+
+bool agent_makes_view(const struct agent *a)
+{
+    for (int m = 0; m < a->members; m++)
+        if (a->node_doomed[m] && a->view.alive[m])
+            return true;
+    return a->frozen;
 }
 
 /* The rank that waits has asked us, and knows of nobody else. */
@@ -217,7 +234,7 @@ static void say_who_is_waited_for(struct agent *a)
         return;
     a->acks_at = a->now + ACKS_NS;
     for (int m = 0; m < a->members; m++)
-        if (m != a->self && a->view.alive[m] && is_waited_for(a, m))
+        if (agent_waits_for(a, m))
             a->ops.check(a->ops.user, m);
 }
 

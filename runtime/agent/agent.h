@@ -263,6 +263,10 @@ uint64_t agent_tell_from_store(struct agent *a, int node, struct wire *w, const 
 uint64_t agent_position(const struct agent *a, int node);
 /* The node has processed everything up to the position, or is declared dead. */
 bool agent_acked(const struct agent *a, int node, uint64_t position);
+/* Do operations wait here for what that node has not acknowledged? */
+bool agent_waits_for(const struct agent *a, int node);
+/* A view is being made: one is believed dead and not declared yet, or this node has prepared and does not know the end. */
+bool agent_makes_view(const struct agent *a);
 
 static inline int agent_groups(const struct agent *a)
 {

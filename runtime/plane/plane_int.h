@@ -105,9 +105,10 @@ struct plane {
     bool here; /* a process of this node has called keel_init */
     struct process *processes;
     struct memory_credit credit;
-    uint64_t waits_at; /* when to look again */
-    char *waits;       /* as they were told last, NULL: none */
-    int waits_asks;    /* that were due last time */
+    uint64_t waits_at;     /* when to look again */
+    char *waits;           /* as they were told last, NULL: none */
+    uint64_t *waits_acked; /* [members] 1 + what it had acknowledged at the last look, if that was waited for; else 0 */
+    int waits_asks;        /* that were due last time */
     unsigned waits_looks;
     uint64_t stop_deadline; /* job is over; tell the process half then at the latest */
     bool over_told;

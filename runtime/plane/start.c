@@ -378,6 +378,7 @@ void plane_destroy(struct plane *p)
     helper_destroy(p->helper);
     procs_free(p);
     free(p->waits);
+    free(p->waits_acked);
     queue_free(p);
     if (p->agent_made)
         agent_fini(&p->agent);

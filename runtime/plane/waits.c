@@ -1,6 +1,9 @@
 /* What this node's ranks wait for, gathered for the process half (plane.h, waits): their notes (protocol/wait.h), and what
  * this agent knows of those they wait for. The agent asks about these itself, so that the answer is there when a rank does
- * nothing but wait; and looks whether its own processes are stopped, so that others need not ask. */
+ * nothing but wait; and looks whether its own processes are stopped, so that others need not ask.
+ *
+ * Ranks of other nodes that wait for this agent wait for whom it waits for: the nodes of other copies that have acknowledged
+ * nothing from one look to the next, and those that live while a view is being made. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +20,7 @@ enum {
 
 struct report {
     FILE *f;
-    bool any_wait, any_stopped;
+    bool any_wait, any_stopped, any_behind;
     int asks;
     bool *rank, *node; /* [ranks], [members]: they are waited for */
 };
@@ -74,15 +77,44 @@ static void put_stopped(struct plane *p, struct report *r)
     }
 }
 
-static void put_nodes(const struct plane *p, const struct report *r)
+/* The nodes whose acknowledgements have been waited for since the last look, and none of them has come. */
+static void put_behind(struct plane *p, struct report *r)
+{
+    const struct agent *a = &p->agent;
+    for (int m = 0; m < a->members; m++) {
+        uint64_t acked = agent_waits_for(a, m) ? a->peers.peer[m].acked + 1 : 0;
+        bool stands = acked && acked == p->waits_acked[m];
+        p->waits_acked[m] = acked;
+        if (!stands)
+            continue;
+        fprintf(r->f, "%s%d", r->any_behind ? "," : "", m);
+        r->any_behind = r->node[m] = true;
+    }
+}
+
+/* Of them a view is being made that declares them dead. */
+static void put_dying(const struct plane *p, struct report *r)
 {
     const struct agent *a = &p->agent;
     const char *comma = "";
     for (int m = 0; m < a->members; m++) {
+        if (!a->node_doomed[m] || !a->view.alive[m])
+            continue;
+        fprintf(r->f, "%s%d", comma, m);
+        comma = ",";
+    }
+}
+
+static void put_nodes(const struct plane *p, const struct report *r)
+{
+    const struct agent *a = &p->agent;
+    const char *comma = "";
+    bool all = agent_makes_view(a);
+    for (int m = 0; m < a->members; m++) {
         unsigned doubts = atomic_load_explicit(&page_node(a->page, m)->doubts, memory_order_relaxed);
         bool silent =
             doubts & (PAGE_DOUBT_SUSPECT | PAGE_DOUBT_AGENT) && !(doubts & PAGE_DOUBT_LINK); /* others reach it */
-        if (!r->node[m] || m == a->self || !a->view.alive[m] || !silent)
+        if (!(r->node[m] || all) || m == a->self || !a->view.alive[m] || a->node_doomed[m] || !silent)
             continue;
         fprintf(r->f, "%s{\"node\":%d,\"host\":%s}", comma, m, doubts & PAGE_DOUBT_AGENT ? "true" : "false");
         comma = ",";
@@ -112,18 +144,23 @@ static char *make(struct plane *p)
     struct report r = {.f = open_memstream(&text, &size),
                        .rank = calloc((size_t)p->agent.view.ranks, sizeof *r.rank),
                        .node = calloc((size_t)p->agent.members, sizeof *r.node)};
+    bool view = agent_makes_view(&p->agent);
     if (r.f && r.rank && r.node) {
         fputs("\"waits\":[", r.f);
         put_waits(p, &r);
         fputs("],\"stopped\":[", r.f);
         put_stopped(p, &r);
+        fputs("],\"behind\":[", r.f);
+        put_behind(p, &r);
+        fprintf(r.f, "],\"view\":%s,\"dying\":[", view ? "true" : "false");
+        put_dying(p, &r);
         fputs("],\"silent\":[", r.f);
         put_nodes(p, &r);
         fputs("],\"links\":[", r.f);
         put_links(p, &r);
         fputs("]", r.f);
     }
-    bool good = r.f && fclose(r.f) == 0 && r.rank && r.node && (r.any_wait || r.any_stopped);
+    bool good = r.f && fclose(r.f) == 0 && r.rank && r.node && (r.any_wait || r.any_stopped || r.any_behind || view);
     p->waits_asks = r.asks;
     p->waits_looks++;
     free(r.rank);
@@ -139,6 +176,8 @@ void waits_look(struct plane *p)
     if (p->agent.now < p->waits_at)
         return;
     p->waits_at = p->agent.now + LOOK_NS;
+    if (!p->waits_acked && !(p->waits_acked = calloc((size_t)p->agent.members, sizeof *p->waits_acked)))
+        return;
     char *text = p->agent.broken || p->agent.view.stopped ? NULL : make(p);
     bool same = text && p->waits ? strcmp(text, p->waits) == 0 : !text && !p->waits;
     struct upcall *u = same ? NULL : queue_upcall_new(p, UPCALL_WAITS);

@@ -102,6 +102,16 @@ static void put(void)
     EXPECT(got == value);
 }
 
+/* The same, of what the agent does. */
+static void add_one(void)
+{
+    int64_t old;
+    if (me == last)
+        return;
+    CHECK(keel_fetch_add(words, last, 16 + 8 * (size_t)me, 1, &old));
+    EXPECT(old == 0);
+}
+
 /* Each waits for the next one's signal, in a ring, until the last one has mercy. */
 static void ring(const char *folder)
 {
@@ -120,8 +130,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*call)(void);
-    } calls[] = {{"barrier", barrier}, {"group", group}, {"create", create}, {"receive", receive},
-                 {"until", until},     {"lock", lock},   {"alloc", alloc},   {"put", put}};
+    } calls[] = {{"barrier", barrier}, {"group", group}, {"create", create}, {"receive", receive}, {"until", until},
+                 {"lock", lock},       {"alloc", alloc}, {"put", put},       {"add", add_one}};
     EXPECT(argc == 3);
     CHECK(keel_init());
     me = keel_rank();

@@ -174,6 +174,40 @@ def test_a_node_whose_agent_is_stopped():
         job.finish()
 
 
+def test_an_agent_that_waits_for_another():
+    """What is added on node 3 waits for its other copy, on node 1."""
+    with Waiting("add", nodes=4) as job:
+        job.signal_pid(job.agents[1], signal.SIGSTOP)
+        job.until(lambda c: c.has("suspect", about=1), "the others to notice")
+        job.say("go")
+        line = r"keelrun: ranks (0 and 2|0-2) have waited \d s in keel_rmw for node 1\b.*(does not run|is stopped).*"
+        wait_for(lambda: any(re.fullmatch(line, said) for said in job.lines()), "the terminal to say it")
+        time.sleep(5)
+        assert len(re.findall(r" s in keel_rmw for node 1\b", job.status())) == 2, job.status()
+        assert "an answer of" not in job.stderr(), job.stderr()
+        job.signal_pid(job.agents[1], signal.SIGCONT)
+        job.until(lambda c: len(c.has("application", name="right")) == c.size, "the results")
+        job.finish()
+
+
+def test_a_view_that_waits_for_a_stopped_node():
+    """Node 2 is killed while the spare is stopped: the view without it needs an answer of the spare."""
+    with Waiting("put", spares=1, on_failure="degrade") as job:
+        job.signal_pid(job.agents[3], signal.SIGSTOP)
+        job.until(lambda c: c.has("suspect", about=3), "the others to notice")
+        job.kill_node(2)
+        job.say("go")
+        line = r"keelrun: ranks 0-1 have waited \d s in keel_put for node 3\b.*(does not run|is stopped).*"
+        wait_for(lambda: any(re.fullmatch(line, said) for said in job.lines()), "the terminal to say it")
+        status = job.status()
+        assert re.search(r"^node 2 +dying$", status, re.M) and re.search(r"^node 3 +silent$", status, re.M), status
+        job.signal_pid(job.agents[3], signal.SIGCONT)
+        job.until(lambda c: c.has("view", dead_node=2), "the view")
+        job.say("end")
+        code = job.wait()
+        assert code == 0 and "an answer of" not in job.stderr(), (code, job.stderr())
+
+
 def way(job, a, b, what):
     """What node a sends to node b is lost from now on ("add"), or no more ("del")."""
     host = next(e["host"] for e in job.has("start") if e["node"] == b)

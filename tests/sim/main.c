@@ -246,8 +246,8 @@ static void suspended(struct scenario *sc)
     sc->end = 90 * SEC + length;
 }
 
-/* Some agents, never so many that the others are no quorum, are stopped at about the same time, and go on one after the other: who goes on first has
- * what the others sent before they were stopped in its sockets. Everybody lives. */
+/* Some agents, never so many that the others are no quorum, are stopped at about the same time, and go on one after the
+ * other: who goes on first has in its sockets what the others sent before they were stopped. Everybody lives. */
 static void stopped_some(struct scenario *sc)
 {
     with_defaults(sc);
@@ -311,22 +311,10 @@ static const struct {
     const char *name;
     void (*make)(struct scenario *sc);
 } scenarios[] = {
-    {"kill_one", kill_one},
-    {"kill_many", kill_many},
-    {"silent_one", silent_one},
-    {"silent_many", silent_many},
-    {"freeze_short", freeze_short},
-    {"link_down", link_down},
-    {"link_told", link_told},
-    {"flapping", flapping},
-    {"partition", partition},
-    {"lossy", lossy},
-    {"chaos", chaos},
-    {"suspended", suspended},
-    {"stopped_some", stopped_some},
-    {"pauses", pauses},
-    {"cut_short", cut_short},
-    {"split", split},
+    {"kill_one", kill_one},         {"kill_many", kill_many}, {"silent_one", silent_one}, {"silent_many", silent_many},
+    {"freeze_short", freeze_short}, {"link_down", link_down}, {"link_told", link_told},   {"flapping", flapping},
+    {"partition", partition},       {"lossy", lossy},         {"chaos", chaos},           {"suspended", suspended},
+    {"stopped_some", stopped_some}, {"pauses", pauses},       {"cut_short", cut_short},   {"split", split},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 

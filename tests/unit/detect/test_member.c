@@ -606,7 +606,8 @@ static void test_member_that_stood_still_does_not_miss_answers(void **state)
     expect_nothing_said();
 }
 
-/* No link is broken because another was the first to hear it again; still less is it out of reach for as long as it stood still. */
+/* No link is broken because another was the first to hear it again; still less is it out of reach for as long as it stood
+ * still. */
 static void test_member_first_heard_by_another_after_it_stood_still_is_not_out_of_reach(void **state)
 {
     for (seed = 1; seed <= 30; seed++) {

@@ -255,6 +255,58 @@ static void test_waits_in_a_ring_are_told_and_in_one_collective_are_none(void **
     waits_fini(&w);
 }
 
+/* Ranks wait for a node that waits for another copy's, which waits for one more: the end is named. */
+static void test_waits_for_an_agent_name_whom_that_one_waits_for(void **state)
+{
+    (void)state;
+    struct waits w = begun();
+    report(&w, 0, 101 * S, WAIT(0, "keel_rmw", "node", 2, 1, 177), "");
+    report(&w, 1, 101 * S, WAIT(2, "keel_acc", "node", 2, 1, 177),
+           ",\"behind\":[2],\"silent\":[{\"node\":2,\"host\":true}]");
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect("ranks 0 and 2 have waited 1 s in keel_rmw and other calls for node 2, whose agent does not run, though its "
+           "host answers\n");
+    waits_fini(&w);
+    w = begun();
+    report(&w, 0, 101 * S, WAIT(0, "keel_rmw", "node", 2, 1, 177), "");
+    report(&w, 1, 101 * S, "", ",\"behind\":[2],\"links\":[[1,2]]");
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect("rank 0 has waited 1 s in keel_rmw for each other: the link between nodes 1 and 2 is broken\n");
+    waits_fini(&w);
+    w = begun();
+    report(&w, 0, 101 * S, WAIT(0, "keel_rmw", "node", 2, 1, 177), "");
+    report(&w, 1, 101 * S, "", ",\"behind\":[2]");
+    report(&w, 2, 101 * S, "", ",\"behind\":[1]"); /* what does not end is not gone around for ever */
+    waits_tick(&w, 101 * S);
+    waits_tick(&w, 106 * S);
+    assert_non_null(strstr(told, "rank 0 has waited 6 s in keel_rmw for an answer of node"));
+    waits_fini(&w);
+}
+
+/* Node 1 has died, and node 2 stands still: the view without node 1 needs its answer. */
+static void test_waits_for_a_view_name_who_does_not_answer_it(void **state)
+{
+    (void)state;
+    static const char *const silent = ",\"view\":true,\"dying\":[1],\"silent\":[{\"node\":2,\"host\":true}]";
+    struct waits w = begun();
+    report(&w, 0, 101 * S, WAIT(0, "keel_get", "node", 2, 1, 177) "," WAIT(1, "keel_acc", "node", 0, 0, 177), silent);
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect(
+        "ranks 0-1 have waited 1 s in keel_get and other calls for node 2, whose agent does not run, though its host "
+        "answers\n");
+    waits_fini(&w);
+    w = begun();
+    report(&w, 0, 101 * S,
+           WAIT(0, "keel_message_receive", "word", 2, -1, 177) "," WAIT(1, "keel_get", "view", -1, -1, 177),
+           ",\"view\":true,\"dying\":[1]");
+    waits_tick(&w, 101 * S);
+    waits_tick(&w, 106 * S);
+    expect(
+        "ranks 0-1 have waited 6 s in keel_message_receive and other calls for what the loss of a node has left to do: "
+        "a view, or copies that are made equal\n");
+    waits_fini(&w);
+}
+
 static void test_waits_bad_reports_are_left_out(void **state)
 {
     (void)state;
@@ -262,7 +314,8 @@ static void test_waits_bad_reports_are_left_out(void **state)
     report(&w, 0, 101 * S,
            BARRIER(6, 1, 177) "," BARRIER(-1, 1, 177) "," BARRIER(1, 77, 177) ",7,{\"rank\":0}," WAIT(
                0, "x", "what", 1, -1, 177) "," WAIT(0, "keel_put", "node", 1, 9, 177),
-           ",\"stopped\":[9,-1,\"a\"],\"silent\":[{\"node\":9}],\"links\":[[0],7]");
+           ",\"stopped\":[9,-1,\"a\"],\"silent\":[{\"node\":9}],\"links\":[[0],7],\"behind\":[9,-1],\"dying\":7,"
+           "\"view\":3");
     assert_int_equal(w.node[0].entries, 1); /* for whom is not known */
     assert_int_equal(w.node[0].entry[0].for_rank, -1);
     waits_tick(&w, 102 * S);
@@ -282,6 +335,8 @@ int main(void)
         cmocka_unit_test(test_waits_node_that_nobody_waits_for_is_told_alone),
         cmocka_unit_test(test_waits_over_a_broken_link_name_it_if_both_ends_wait),
         cmocka_unit_test(test_waits_in_a_ring_are_told_and_in_one_collective_are_none),
+        cmocka_unit_test(test_waits_for_an_agent_name_whom_that_one_waits_for),
+        cmocka_unit_test(test_waits_for_a_view_name_who_does_not_answer_it),
         cmocka_unit_test(test_waits_bad_reports_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
