@@ -305,7 +305,10 @@ void patience_tell(struct member *m, struct target *tg)
     struct member_doubt doubt;
     uint64_t sign = target_sign(m, tg);
     if (m->t < sign + sooner_of(TOLD_AFTER_NS, later(m->p.limit_ns / 2, m->p.late_ns)) ||
-        !member_doubt(m, tg->node, &doubt) || tg->how_told >> (2 * (unsigned)doubt.how + doubt.waited_for) & 1)
+        !member_doubt(m, tg->node, &doubt))
+        return;
+    unsigned told = tg->how_told >> 2 * (unsigned)doubt.how & 3;
+    if (told & 2 || (told && !doubt.waited_for))
         return;
     tg->how_told |= 1u << (2 * (unsigned)doubt.how + doubt.waited_for);
     struct member_report r = {.kind = MEMBER_REPORT_PATIENCE,

@@ -117,11 +117,12 @@ static const struct waits_entry *wait_of(const struct waits *w, int rank)
 struct why {
     enum waits_why why;
     int a, b;
+    bool view; /* SILENT: a view waits for it */
 };
 
 static struct why between(int a, int b)
 {
-    return (struct why){WAITS_LINK, a < b ? a : b, a < b ? b : a};
+    return (struct why){.why = WAITS_LINK, .a = a < b ? a : b, .b = a < b ? b : a};
 }
 
 static bool is_dying(const struct waits *w, int node)
@@ -139,9 +140,9 @@ static struct why view_why(const struct waits *w)
     for (int node = 0; node < w->nodes; node++) {
         const struct waits_silent *s = is_dying(w, node) ? NULL : silent(w, node);
         if (s)
-            return (struct why){WAITS_SILENT, node, s->host};
+            return (struct why){.why = WAITS_SILENT, .a = node, .b = s->host, .view = true};
     }
-    return (struct why){WAITS_VIEW, -1, -1};
+    return (struct why){.why = WAITS_VIEW, .a = -1, .b = -1};
 }
 
 /* What stands in the way of an answer of that node's. */
@@ -153,7 +154,7 @@ static bool node_hinders(const struct waits *w, int node, struct why *out)
         return true;
     }
     if (s)
-        *out = (struct why){WAITS_SILENT, node, s->host};
+        *out = (struct why){.why = WAITS_SILENT, .a = node, .b = s->host};
     return s;
 }
 
@@ -186,12 +187,12 @@ static struct why node_why(const struct waits *w, int from, int node)
         from = node;
         node = n->behind[0];
     }
-    return (struct why){WAITS_NODE, node, -1};
+    return (struct why){.why = WAITS_NODE, .a = node, .b = -1};
 }
 
 static struct why plain(const struct waits_entry *e)
 {
-    return (struct why){e->whom, e->for_rank, -1};
+    return (struct why){.why = e->whom, .a = e->for_rank, .b = -1};
 }
 
 /* Along the chain. In one collective ranks wait for each other in turns: who waits in the same call is passed through, and
@@ -208,7 +209,7 @@ static struct why why_of(const struct waits *w, const struct waits_entry *e)
         if (e->whom == WAITS_VIEW)
             return view_why(w);
         if (e->for_rank >= 0 && waits_is_stopped(w, e->for_rank))
-            return (struct why){WAITS_STOPPED, e->for_rank, -1};
+            return (struct why){.why = WAITS_STOPPED, .a = e->for_rank, .b = -1};
         if (node_hinders(w, there, &found))
             return found;
         bool broken = here >= 0 && there >= 0 && here != there && link_is_broken(w, here, there);
@@ -222,7 +223,8 @@ static struct why why_of(const struct waits *w, const struct waits_entry *e)
         same = same && e->whom == WAITS_ENTRY && strcmp(next->call, first->call) == 0;
         e = next;
     }
-    return same ? (struct why){WAITS_ENTRY, -1, -1} : (struct why){WAITS_RING, first->rank, -1};
+    return same ? (struct why){.why = WAITS_ENTRY, .a = -1, .b = -1}
+                : (struct why){.why = WAITS_RING, .a = first->rank, .b = -1};
 }
 
 /* A ring has one name: its lowest rank. */
@@ -242,6 +244,8 @@ static struct why why(const struct waits *w, const struct waits_entry *e)
 }
 
 /* ---- lines ---- */
+
+static const char VIEW_NEEDS[] = "the next view, and that for ";
 
 struct line {
     char *text;
@@ -307,6 +311,7 @@ static void add_why(const struct waits *w, struct line *l, struct why y)
         add(l, ", which is stopped by a signal or a debugger");
         break;
     case WAITS_SILENT:
+        add(l, "%s", y.view ? VIEW_NEEDS : "");
         add_node(w, l, y.a);
         add(l, ", %s", y.b > 0 ? "whose agent does not run, though its host answers" : "which is silent");
         break;
@@ -368,13 +373,14 @@ static void tell(struct waits *w, struct waits_reason *r, uint64_t now)
         (double)age(now, r->since_ns) / (double)SECOND, r->call, r->calls ? " and other calls" : "");
     struct waits_doubt *d = r->why == WAITS_SILENT ? &w->doubt[r->a] : NULL;
     if (d && *d->how) {
+        add(&l, "%s", r->direct ? "" : VIEW_NEEDS);
         add_node(w, &l, r->a);
         add(&l, ", which is ");
         add_doubt(&l, d, true);
         d->due = false;
         d->told = r->doubted = true;
     } else {
-        add_why(w, &l, (struct why){r->why, r->a, r->b});
+        add_why(w, &l, (struct why){r->why, r->a, r->b, !r->direct && r->why == WAITS_SILENT});
     }
     w->say(w->user, text);
 }
@@ -424,8 +430,9 @@ static struct waits_reason *reason_of(struct waits *w, struct why y, uint64_t no
     return w->reasons = r;
 }
 
-static void join(struct waits_reason *r, const struct waits_entry *e)
+static void join(struct waits_reason *r, const struct waits_entry *e, bool direct)
 {
+    r->direct = r->direct || direct;
     if (r->n == 0) {
         snprintf(r->call, sizeof r->call, "%s", e->call);
         r->since_ns = e->since_ns;
@@ -442,13 +449,15 @@ static void find_reasons(struct waits *w, uint64_t now)
         r->last_ns = r->n > 0 ? now : r->last_ns;
         memset(r->rank, 0, (size_t)w->ranks * sizeof *r->rank);
         r->n = 0;
-        r->calls = false;
+        r->calls = r->direct = false;
     }
     for (int i = 0; i < w->nodes; i++)
         for (int k = 0; k < w->node[i].entries; k++) {
             const struct waits_entry *e = &w->node[i].entry[k];
-            if (node_of(w, e->rank) == i && !waits_is_stopped(w, e->rank))
-                join(reason_of(w, why(w, e), now), e);
+            if (node_of(w, e->rank) != i || waits_is_stopped(w, e->rank))
+                continue;
+            struct why y = why(w, e);
+            join(reason_of(w, y, now), e, !y.view);
         }
 }
 

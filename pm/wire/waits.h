@@ -69,6 +69,7 @@ struct waits_reason {
     int a, b;
     char call[WAITS_CALL]; /* of the first rank */
     bool calls;            /* and others */
+    bool direct;           /* some wait for it, and not for a view that needs its answer */
     bool *rank;            /* [ranks] that wait */
     int n;
     uint64_t since_ns;          /* of the first wait */

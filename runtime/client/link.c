@@ -113,6 +113,15 @@ static size_t make_hello(void *user, const struct way *w, uint8_t *out)
     return link_hello(c, w, page_node(c->page, w->key.node)->incarnation, out);
 }
 
+/* Of a node that is believed dead, or does not answer our agent either, keelrun tells. */
+static void tell_way(const struct ways *kind, const struct way *w, const struct tp_addr *to, uint64_t for_ns)
+{
+    const struct client *c = kind->user;
+    uint32_t doubts = atomic_load_explicit(&page_node(c->page, w->key.node)->doubts, memory_order_relaxed);
+    if (!to || !(doubts & (PAGE_DOUBT_SUSPECT | PAGE_DOUBT_AGENT | PAGE_DOUBT_DEAD)))
+        way_log(kind, w, to, for_ns);
+}
+
 void link_init(struct client *c)
 {
     c->ways = (struct ways){.tp = c->net,
@@ -120,7 +129,7 @@ void link_init(struct client *c)
                             .max_ns = 50 * KEEL_NS_PER_MS,
                             .hello = make_hello,
                             .user = c,
-                            .tell = way_log,
+                            .tell = tell_way,
                             .whose = "node"};
     for (int m = 0; m < (int)c->page->members; m++) {
         c->link[m] = (struct link){.client = c, .node = m, .rank = -1};

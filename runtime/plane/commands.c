@@ -135,8 +135,10 @@ static void reported(struct plane *p, const struct member_report *r)
 {
     char members[256];
     show_report(p, r);
-    if (r->kind == MEMBER_REPORT_VERDICT)
+    if (r->kind == MEMBER_REPORT_VERDICT) {
+        health_doubt(&p->agent, r->node, PAGE_DOUBT_DEAD, true);
         recover_doomed(&p->agent, r->node);
+    }
     switch (r->kind) {
     case MEMBER_REPORT_SUSPECT:
     case MEMBER_REPORT_CLEARED:

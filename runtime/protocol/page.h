@@ -23,6 +23,7 @@ enum page_doubt {
     PAGE_DOUBT_SUSPECT = 1, /* no sign of life of late, and nothing decided */
     PAGE_DOUBT_LINK = 2,  /* it lives, and the path between it and this node does not work, in one direction at least */
     PAGE_DOUBT_AGENT = 4, /* the kernel of its host answers, its agent does not */
+    PAGE_DOUBT_DEAD = 8,  /* believed dead: the view without it is to come */
 };
 
 struct page_node {

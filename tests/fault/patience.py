@@ -168,6 +168,24 @@ def test_who_is_killed_while_another_is_stopped_is_known_at_once():
         assert {e["dead_node"] for e in job.has("view") if "dead_node" in e} == {1}, job.stderr()
 
 
+def test_a_view_that_a_stopped_node_holds_up_is_told():
+    """The lost node's death is known, and no view can come before the stopped one has answered, or is dead: one line names it, and none the lost one."""
+    with cluster(100, nodes=5, on_failure="degrade", options=["--stopped", "6"]) as job:
+        reach(job)
+        job.signal_node(4, signal.SIGSTOP)
+        job.kill_node(3)  # both hold no two copies of anything
+        begin = time.monotonic_ns()
+        assert job.until(lambda c: c.has("view"), "the view without both"), job.stderr()
+        assert {e["dead_node"] for e in job.has("view") if "dead_node" in e} <= {3, 4}, job.has("view")
+        took = (min(e["t_ns"] for e in job.has("view")) - begin) / MS
+        assert 5000 < took < 20000, took
+        code = job.wait()
+        lines = job.stderr().splitlines()
+        about = [line for line in lines if re.search("(wait|node 4.* is |node 3[^0-9].*(answer|silent|connection))", line)]
+        assert len(about) == 1 and re.search("node 4(, which)? is stopped, says its host: waiting 6 s", about[0]), (about, lines)
+        assert code == 0 and job.stdout().splitlines() == [job.result] * 3, (code, job.stdout(), job.stderr())
+
+
 def test_gets_go_to_the_other_copy_while_a_node_is_stopped():
     """Each node's part has its second copy half the ring away: rank 0, whose node has it, reads it there, and the others from there."""
     with tempfile.TemporaryDirectory(prefix="keel-test-") as place:

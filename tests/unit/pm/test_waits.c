@@ -212,6 +212,33 @@ static void test_waits_node_that_nobody_waits_for_is_told_alone(void **state)
     waits_fini(&w);
 }
 
+/* Nobody can leave a lost node out while one that lives has not answered. */
+static void test_waits_for_a_view_name_the_node_that_it_needs(void **state)
+{
+    struct waits w = begun();
+    struct waits_doubt d = doubt("stopped, says its host", "", 30000, true);
+    int rank;
+    char line[WAITS_LINE];
+    (void)state;
+    report(&w, 0, 101 * S, WAIT(0, "keel_put", "view", -1, -1, 176) "," BARRIER(1, 0, 176),
+           ",\"silent\":[{\"node\":2,\"host\":true}]");
+    waits_patience(&w, 2, &d, 101 * S);
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect("ranks 0-1 have waited 2 s in keel_put and other calls for the next view, and that for node 2, which is "
+           "stopped, says its host: waiting 30 s\n");
+    assert_true(waits_text(&w, 0, 0, 102 * S, &rank, line));
+    assert_string_equal(line, "has waited 3.0 s in keel_put for the next view, and that for node 2, whose agent does "
+                              "not run, though its host "
+                              "answers");
+    waits_fini(&w);
+    w = begun(); /* nobody is silent: copies are made equal, perhaps */
+    report(&w, 0, 101 * S, WAIT(0, "keel_put", "view", -1, -1, 177), "");
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect("rank 0 has waited 5 s in keel_put for what the loss of a node has left to do: a view, or copies that are "
+           "made equal\n");
+    waits_fini(&w);
+}
+
 static void test_waits_over_a_broken_link_name_it_if_both_ends_wait(void **state)
 {
     (void)state;
@@ -291,9 +318,9 @@ static void test_waits_for_a_view_name_who_does_not_answer_it(void **state)
     struct waits w = begun();
     report(&w, 0, 101 * S, WAIT(0, "keel_get", "node", 2, 1, 177) "," WAIT(1, "keel_acc", "node", 0, 0, 177), silent);
     waits_tick(&w, waits_tick(&w, 101 * S));
-    expect(
-        "ranks 0-1 have waited 1 s in keel_get and other calls for node 2, whose agent does not run, though its host "
-        "answers\n");
+    expect("ranks 0-1 have waited 1 s in keel_get and other calls for the next view, and that for node 2, whose agent "
+           "does "
+           "not run, though its host answers\n");
     waits_fini(&w);
     w = begun();
     report(&w, 0, 101 * S,
@@ -333,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_waits_for_a_holder_that_waits_for_a_silent_node_name_the_node),
         cmocka_unit_test(test_waits_for_a_node_are_one_line_with_how_it_is),
         cmocka_unit_test(test_waits_node_that_nobody_waits_for_is_told_alone),
+        cmocka_unit_test(test_waits_for_a_view_name_the_node_that_it_needs),
         cmocka_unit_test(test_waits_over_a_broken_link_name_it_if_both_ends_wait),
         cmocka_unit_test(test_waits_in_a_ring_are_told_and_in_one_collective_are_none),
         cmocka_unit_test(test_waits_for_an_agent_name_whom_that_one_waits_for),
