@@ -44,6 +44,9 @@ struct plane_callbacks {
     void (*respawn)(void *user, int rank, uint32_t incarnation);
     /* A process of this node has called keel_init: the program is one of Keel's. */
     void (*here)(void *user);
+    /* The program of slot has started the rank's process, pid, and that has died, of signal (or SIGNAL_HIDDEN). What is
+     * left of the program is to be ended, and plane_process_exited is then about the rank. It may have ended meanwhile. */
+    void (*hidden_death)(void *user, int slot, int pid, int signal);
     /* The process in slot was killed, and the job ends for it: see plain_death_ends. */
     void (*plain_death)(void *user, int slot);
     /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[nodes+spares]. by_loss: the job ends, for a loss

@@ -48,7 +48,7 @@ typedef struct keel_failure {
     uint64_t epoch;       /* of the view that says so */
     int rank;             /* whose process died, -1: the node died */
     int node;             /* that died, or on which the process ran */
-    int signal;           /* that killed the process; 0: its node died */
+    int signal;           /* that killed the process; 0: its node died; -1: a script has hidden it (keel_failures(3)) */
     int deaths;           /* of a rank: processes that it has lost so far */
     keel_verdict verdict; /* KEEL_RANK_DEAD, KEEL_NODE_DEAD; to a callback also KEEL_CUT_OFF */
 } keel_failure;

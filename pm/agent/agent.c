@@ -167,9 +167,10 @@ static int judge(struct daemon *a, int code)
     struct fault fault = agent_ranks_fault(a);
     if (code != 0 || a->job.settings.degrade_asked || fault.signal == 0)
         return code;
-    agent_own_why(a, "rank %d was killed by SIG%s%s", fault.rank, sigabbrev_np(fault.signal),
+    char did[SIGNAL_DID];
+    agent_own_why(a, "rank %d %s%s", fault.rank, signal_did(fault.signal, did, sizeof did),
                   fault.again ? " once more than it is started again" : "");
-    return 128 + fault.signal;
+    return signal_code(fault.signal);
 }
 
 void agent_end(struct daemon *a, int code, const char *why, bool hard)
@@ -224,6 +225,11 @@ static void plane_here(void *user)
     a->here = true;
     agent_kind_is_keels(a);
     agent_link_send(a, MSG_HERE, NULL, 0);
+}
+
+static void plane_hidden_death(void *user, int slot, int pid, int signal)
+{
+    agent_ranks_hidden_death(user, slot, pid, signal);
 }
 
 static void plane_plain_death(void *user, int slot)
@@ -315,6 +321,7 @@ static bool plane_open(struct daemon *a, struct plane_blob *blob)
                                         .assigned = plane_assigned,
                                         .respawn = plane_respawn,
                                         .here = plane_here,
+                                        .hidden_death = plane_hidden_death,
                                         .plain_death = plane_plain_death,
                                         .view = plane_view,
                                         .job_over = plane_over,
@@ -391,7 +398,7 @@ static bool enough_descriptors(struct daemon *a)
     if (!missing)
         return true;
     snprintf(why, sizeof why,
-             "node %d: its agent needs %ld descriptors (6 for each of %d ranks, 1 for each other rank, 4 for "
+             "node %d: its agent needs %ld descriptors (7 for each of %d ranks, 1 for each other rank, 4 for "
              "each node, 2 for each that it starts), the hard limit is %ld: see ulimit -Hn",
              a->launch.node, needed, here, needed - missing);
     agent_fail(a, 1, why);
@@ -538,8 +545,8 @@ void agent_stop(struct daemon *a, const json_t *m)
 static void on_fault(struct daemon *a, const json_t *m)
 {
     long long rank, signal_number;
-    if (codec_int(m, "rank", 0, a->job.settings.ranks - 1, &rank) && codec_int(m, "signal", 1, 31, &signal_number) &&
-        fault_is_own((int)signal_number))
+    if (codec_int(m, "rank", 0, a->job.settings.ranks - 1, &rank) &&
+        codec_int(m, "signal", SIGNAL_HIDDEN, 31, &signal_number) && fault_is_own((int)signal_number))
         a->fault = (struct fault){(int)rank, (int)signal_number, json_is_true(json_object_get(m, "again"))};
 }
 

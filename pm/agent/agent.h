@@ -54,6 +54,8 @@ struct agent_process {
     struct pmi_client *pmi;
     bool assigned_late; /* was a standby, or replaces a process that died */
     bool own_fault;     /* died of it while the job ran */
+    int hidden_pid;     /* the rank's process, which this one has started, and which has died: 0: none; */
+    int hidden_signal;  /* of what */
 };
 
 struct agent_peer { /* another node's listener */
@@ -210,6 +212,7 @@ void agent_log_drain(struct daemon *a);
 void agent_ranks_start(struct daemon *a);
 void agent_ranks_assigned(struct daemon *a, int slot, int rank, uint32_t incarnation);
 void agent_ranks_respawn(struct daemon *a, int rank, uint32_t incarnation);
+void agent_ranks_hidden_death(struct daemon *a, int slot, int pid, int signal);
 void agent_ranks_plain_death(struct daemon *a, int slot);
 void agent_ranks_standby(struct daemon *a);
 /* A rank, here or elsewhere, that died of its own fault and was not started again. */

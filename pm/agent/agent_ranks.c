@@ -66,6 +66,23 @@ static void on_stdin_taken(struct process *p, size_t len)
     agent_link_send(a, MSG_STDIN_TAKEN, count, sizeof count);
 }
 
+/* What killed the rank. */
+static int signal_of(const struct agent_process *e)
+{
+    return e->hidden_pid ? e->hidden_signal : e->p->signal;
+}
+
+static void tell_ended(struct daemon *a, struct agent_process *e)
+{
+    const struct process *p = e->p;
+    int signal = signal_of(e);
+    e->own_fault = fault_is_own(signal);
+    agent_link_send_json(a, MSG_ENDED,
+                         json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid",
+                                   e->hidden_pid ? e->hidden_pid : (int)p->pid, "code", signal ? 0 : p->code, "signal",
+                                   signal));
+}
+
 static void on_exited(struct process *p)
 {
     struct daemon *a = p->user;
@@ -78,11 +95,8 @@ static void on_exited(struct process *p)
         agent_fail(a, 1, "a process of the node has ended before the job began");
     if (a->state != AGENT_RUNNING)
         return;
-    entry_of(p)->own_fault = p->rank >= 0 && fault_is_own(p->signal);
     if (p->rank >= 0)
-        agent_link_send_json(a, MSG_ENDED,
-                             json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code,
-                                       "signal", p->signal));
+        tell_ended(a, entry_of(p));
     plane_process_exited(a->plane, p->slot, p->code, p->signal);
 }
 
@@ -302,6 +316,19 @@ void agent_ranks_respawn(struct daemon *a, int rank, uint32_t incarnation)
     tell_begun(a, a->processes[a->process_count - 1].p);
 }
 
+void agent_ranks_hidden_death(struct daemon *a, int slot, int pid, int signal)
+{
+    struct agent_process *e = slot >= 0 && slot < a->process_count ? &a->processes[slot] : NULL;
+    if (!e || a->state != AGENT_RUNNING)
+        return;
+    e->hidden_pid = pid;
+    e->hidden_signal = signal;
+    if (e->p->exited)
+        tell_ended(a, e); /* not as it was told before */
+    else
+        process_kill(e->p, SIGKILL);
+}
+
 void agent_ranks_plain_death(struct daemon *a, int slot)
 {
     const struct process *p = a->processes[slot].p;
@@ -318,7 +345,7 @@ struct fault agent_ranks_fault(const struct daemon *a)
             again |= a->processes[k].p->rank == a->processes[i].p->rank;
         const struct process *p = a->processes[i].p;
         if (a->processes[i].own_fault && !again)
-            return (struct fault){p->rank, p->signal, p->incarnation > 0};
+            return (struct fault){p->rank, signal_of(&a->processes[i]), p->incarnation > 0};
     }
     return a->fault;
 }

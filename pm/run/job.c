@@ -670,7 +670,7 @@ static void on_process(struct job *j, int node, uint8_t type, const json_t *m)
     if (j->phase < JOB_RUNNING || j->forced || !codec_int(m, "rank", 0, j->options->job.ranks - 1, &rank) ||
         !codec_int(m, "pid", 1, INT32_MAX, &pid))
         return;
-    codec_int(m, "signal", 0, 64, &signal_number);
+    codec_int(m, "signal", SIGNAL_HIDDEN, 64, &signal_number);
     if (type == MSG_ENDED)
         news_ended(&j->news, node, (int)rank, (int)pid, (int)signal_number);
     else

@@ -86,9 +86,9 @@ static void add_death(const struct news *n, struct line *l, int rank)
 {
     char name[NAME];
     const struct news_rank *k = &n->rank[rank];
-    char signal_text[16];
-    add(l, "rank %d (pid %d, %s) was killed by %s", rank, k->pid, news_node(n, k->died_at, name, sizeof name),
-        signal_name(k->signal, signal_text, sizeof signal_text));
+    char did[SIGNAL_DID];
+    add(l, "rank %d (pid %d, %s) %s", rank, k->pid, news_node(n, k->died_at, name, sizeof name),
+        signal_did(k->signal, did, sizeof did));
 }
 
 /* ---- ranks ---- */

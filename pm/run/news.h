@@ -16,7 +16,7 @@ struct news_rank {
     int node;     /* that runs it, -1: none */
     bool done;    /* ended by itself */
     int restarts; /* on a live node, after a death of its own */
-    /* a death whose outcome is not known yet; signal 0: none */
+    /* a death whose outcome is not known yet; signal 0: none, or SIGNAL_HIDDEN */
     int signal, pid, died_at;
 };
 

@@ -92,7 +92,8 @@ struct waiter {
     uint8_t bytes[];
 };
 
-/* A request that cannot be executed yet: a view change, a copy that waits for good bytes, a receiver that is still to come. */
+/* A request that cannot be executed yet: a view change, a copy that waits for good bytes, a receiver that is still to
+ * come. */
 struct stashed {
     struct stashed *next;
     struct conn *conn; /* of a message to a rank: NULL */

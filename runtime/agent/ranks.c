@@ -10,6 +10,7 @@
 #include "runtime/agent/segments.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
+#include "runtime/base/signals.h"
 #include "runtime/protocol/complete.h"
 
 struct proc *ranks_find(const struct agent *a, int id)
@@ -92,7 +93,7 @@ void ranks_exited(struct agent *a, struct proc *proc, int code, int signal)
     struct view_event e = {.type = signal ? VIEW_RANK_DEAD : VIEW_RANK_DONE,
                            .a = (uint32_t)proc->rank,
                            .b = proc->incarnation,
-                           .c = (uint32_t)(signal ? signal : code),
+                           .c = signal == SIGNAL_HIDDEN ? 0 : (uint32_t)(signal ? signal : code),
                            .d = proc->intents && atomic_load(&proc->intents->open) != 0};
     a->ops.submit(a->ops.user, &e);
 }

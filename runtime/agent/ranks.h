@@ -13,7 +13,8 @@ void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarn
                    struct intent_page *intents, struct control_welcome *welcome);
 /* A request over its control socket (protocol/control.h), but for CONTROL_EVENT, which is the owner's. */
 void ranks_control(struct agent *a, struct proc *proc, const struct control *r);
-/* The process ended: by exit with code, or by signal (0 if none). Its last requests were handed in before. */
+/* The process ended: by exit with code, or by signal (0 if none; base/signals.h: SIGNAL_HIDDEN). Its last requests were
+ * handed in before. */
 void ranks_exited(struct agent *a, struct proc *proc, int code, int signal);
 /* The same, and the job ends with this code for it. */
 void ranks_ended_job(struct agent *a, struct proc *proc, int code);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -227,6 +228,85 @@ static pid_t pid_of(int pidfd)
     if (f)
         fclose(f);
     return pid;
+}
+
+bool process_has_ended(int process)
+{
+    struct pollfd ended = {.fd = process, .events = POLLIN};
+    if (poll(&ended, 1, 0) == 1)
+        return true;
+    pthread_mutex_lock(&watched_lock);
+    const struct watched *w = all_watched;
+    while (w && w->fd != process)
+        w = w->next;
+    bool gone = w && began(w->pid) != w->began;
+    pthread_mutex_unlock(&watched_lock);
+    return gone;
+}
+
+/* linux/pidfd.h of 6.15 */
+struct pidfd_end {
+    uint64_t mask, cgroup;
+    uint32_t ids[11];
+    int32_t status;
+};
+enum { PIDFD_END = 1 << 3 };
+#define PIDFD_END_GET _IOWR(0xFF, 11, struct pidfd_end)
+
+/* The text behind the command's name in /proc/PID/stat, from the process's state on; NULL: there is no such process. */
+static const char *stat_of(pid_t pid, char *text, size_t size)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    size_t n = f ? fread(text, 1, size - 1, f) : 0;
+    text[n] = '\0';
+    if (f)
+        fclose(f);
+    const char *behind = strrchr(text, ')');
+    return behind && behind[1] ? behind + 2 : NULL;
+}
+
+/* Who has started it has not taken its exit code yet, so that the number is still its own. */
+static bool zombies_end(pid_t pid, int *status)
+{
+    enum { FIELDS_BETWEEN = 49 }; /* the state and the exit code are the 3rd and the 52nd field */
+    char text[1024];
+    const char *at = stat_of(pid, text, sizeof text);
+    if (!at || *at != 'Z')
+        return false;
+    for (int i = 0; i < FIELDS_BETWEEN && at; i++)
+        at = strchr(at + 1, ' ');
+    char *end;
+    long value = at ? strtol(at, &end, 10) : 0;
+    if (!at || end == at)
+        return false;
+    *status = (int)value;
+    return true;
+}
+
+bool process_end(int process, pid_t pid, int *status)
+{
+    for (int i = 0; i < 2; i++) { /* it may be taken in between */
+        struct pidfd_end end = {.mask = PIDFD_END};
+        if (process >= 0 && ioctl(process, PIDFD_END_GET, &end) == 0 && (end.mask & PIDFD_END)) {
+            *status = end.status;
+            return true;
+        }
+        if (zombies_end(pid, status))
+            return true;
+    }
+    return false;
+}
+
+bool process_ending(pid_t pid)
+{
+    enum { EXITING = 4 }; /* PF_EXITING, since Linux 2.4 */
+    char text[1024];
+    unsigned long flags = 0;
+    const char *at = stat_of(pid, text, sizeof text);
+    return !at || *at == 'Z' || *at == 'X' ||
+           (sscanf(at, "%*c %*d %*d %*d %*d %*d %lu", &flags) == 1 && (flags & EXITING)); // NOLINT(cert-err34-c)
 }
 
 int process_signal(int process, int signal_number)

@@ -17,6 +17,13 @@ bool kernel_close_from(int first, bool by_exec);
 /* A descriptor that is readable when the process has ended, its exit code taken or not. -1: errno says why; ESRCH: there is no such process.
  * Without pidfds a thread of ours waits for it. */
 int process_open(pid_t pid);
+/* Has it? Where a thread waits for it the descriptor may say so later. */
+bool process_has_ended(int process);
+/* How the process, which has ended, did, as waitpid says it; false: this kernel (before 6.15) does not say, or not any
+ * more. */
+bool process_end(int process, pid_t pid, int *status);
+/* Is the process on its way to its end? Not: it has another program, by exec, or runs as before. */
+bool process_ending(pid_t pid);
 /* Like kill. Never to another process that has the number by now. */
 int process_signal(int process, int signal_number);
 /* Takes -1. */

@@ -21,6 +21,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
 #include "runtime/base/words.h"
+#include "runtime/client/ending.h"
 #include "runtime/client/enter.h"
 #include "runtime/client/join.h"
 #include "runtime/client/handle.h"
@@ -452,6 +453,13 @@ static void say_failed(keel_status status)
     fprintf(stderr, "keel_init: %s\n", refusal_text(status, why));
 }
 
+/* keel_init has come to nothing and says so: how the program ends then is its own matter. */
+static void give_up(void)
+{
+    struct control r = {.type = CONTROL_GAVE_UP};
+    (void)put(&r, MSG_DONTWAIT);
+}
+
 static keel_status begin(int keel_fd)
 {
     keel_status entered = enter_job(keel_fd, &process.control_fd);
@@ -484,6 +492,10 @@ static keel_status begin(int keel_fd)
     process_client.ready = status == KEEL_OK;
     if (process_client.ready)
         notify_init(failure_fd);
+    if (process_client.ready)
+        ending_begin();
+    else
+        give_up();
     struct control here = {.type = CONTROL_HERE};
     if (process_client.ready)
         (void)tell(NULL, &here);
@@ -599,6 +611,7 @@ KEEL_EXPORT _Noreturn void keel_abort(int code, const char *message)
         struct control r = {.type = CONTROL_ABORT, .a = exit_code};
         (void)tell(NULL, &r);
     }
+    ending_say(0); /* the agent has heard more than that */
     FAULT_POINT("rank.aborted");
     _exit(exit_code);
 }

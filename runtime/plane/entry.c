@@ -24,6 +24,7 @@ bool entry_open(struct plane *p, struct process *k)
     k->fd = pair[0];
     k->handed_fd = pair[1];
     k->owner = 0;
+    k->excused = false;
     return true;
 }
 
@@ -45,6 +46,7 @@ void entry_close(struct plane *p, struct process *k)
 void entry_shut(struct plane *p, struct process *k)
 {
     entry_close(p, k);
+    hidden_forget(p, k);
     forget(p, &k->door_fd);
 }
 
@@ -72,6 +74,7 @@ static void answer(struct plane *p, struct process *k, int socket)
     } else if (open) {
         k->owner = maker_of(socket);
         forget(p, &k->handed_fd);
+        hidden_begin(p, k);
     }
 }
 

@@ -5,6 +5,7 @@
  *   commands.c   what the data thread does with a command
  *   procs.c      this node's processes: control sockets, shared memory
  *   entry.c      which process of those that a rank's program starts is the rank
+ *   hidden.c     and how that one ends, where its script would not tell
  *   memory.c     the memory of copies
  *   waits.c      what the ranks wait for
  *   start.c      start and end */
@@ -27,7 +28,11 @@ struct process {
     int fd;        /* control socket, -1 when closed */
     int handed_fd; /* its other end, until a process has it; else -1 */
     int owner;     /* the pid of that process; 0: none has come */
+    int owner_fd;  /* readable when that has ended (base/kernel.h); -1: it is not watched, see hidden.c */
     bool left;     /* it has called keel_finalize */
+    bool excused;  /* how it ends is its script's matter */
+    bool hidden;   /* it has died, and the script is ended for it; */
+    int signal;    /* of what: SIGNAL_HIDDEN, or a signal */
     struct intent_page *intents;
     uint32_t asked; /* of intents->asked */
     int failure_fd; /* eventfd: the page has a new death; -1: not welcomed yet */
@@ -67,6 +72,7 @@ enum upcall_type {
     UPCALL_EVENT,
     UPCALL_HERE,
     UPCALL_PLAIN_DEATH,
+    UPCALL_HIDDEN_DEATH,
     UPCALL_VERIFIED,
     UPCALL_WAITS,
 };
@@ -74,7 +80,7 @@ enum upcall_type {
 struct upcall {
     struct upcall *next;
     enum upcall_type type;
-    int slot, rank, code;
+    int slot, rank, code, pid;
     uint32_t incarnation;
     uint64_t epoch;
     int *rank_node;
@@ -163,6 +169,15 @@ unsigned procs_look_at(void *user, const struct proc *proc, uint64_t *ticks);
 void procs_failed(void *user);
 /* A packet with descriptors on a socket; errno of a failure, 0: sent. */
 int procs_send(int socket, const void *data, size_t len, const int *fds, int nfds);
+
+/* hidden.c; on the data thread */
+/* Another process than the one that we have started is the rank from now on. */
+void hidden_begin(struct plane *p, struct process *k);
+/* Has it ended meanwhile, and how? */
+void hidden_look(struct plane *p, struct process *k);
+/* Its control socket has been closed: it is about to end, or has another program. */
+void hidden_closed(struct process *k);
+void hidden_forget(struct plane *p, struct process *k);
 
 /* waits.c; on the data thread, in each round */
 void waits_look(struct plane *p);

@@ -106,8 +106,12 @@ static void application_event(struct plane *p, const struct proc *proc, const st
 /* Its process has gone. A standby's place is another one's then: nobody has been told to be that rank yet. */
 static void control_ended(struct plane *p, struct process *k)
 {
+    bool waited = k->proc && k->proc->rank < 0;
+    hidden_closed(k);
     entry_close(p, k);
-    if (k->door_fd >= 0 && k->proc && k->proc->rank < 0 && !entry_open(p, k))
+    if (waited)
+        hidden_forget(p, k);
+    if (k->door_fd >= 0 && waited && !entry_open(p, k))
         log_warn("pid %d: no descriptors for another process in its place", k->pid);
 }
 
@@ -132,9 +136,8 @@ static bool ends_job(struct plane *p, const struct proc *proc, int signal_number
     return true;
 }
 
-void procs_readable(struct plane *p, struct process *k)
+static void read_control(struct plane *p, struct process *k)
 {
-    entry_readable(p, k);
     while (k->fd >= 0) {
         struct control r;
         ssize_t n = recv(k->fd, &r, sizeof r, MSG_DONTWAIT);
@@ -150,11 +153,20 @@ void procs_readable(struct plane *p, struct process *k)
             application_event(p, k->proc, &r);
         else if (r.type == CONTROL_HERE)
             tell_here(p);
+        else if (r.type == CONTROL_GAVE_UP)
+            k->excused = true;
         else {
             k->left |= r.type == CONTROL_LEAVING;
             ranks_control(&p->agent, k->proc, &r);
         }
     }
+}
+
+void procs_readable(struct plane *p, struct process *k)
+{
+    entry_readable(p, k);
+    read_control(p, k);
+    hidden_look(p, k); /* its last words come before its end */
 }
 
 bool procs_have_asked(struct plane *p)
@@ -296,7 +308,7 @@ void procs_started(struct plane *p, const struct command *c)
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = k};
     if (k)
         *k = (struct process){
-            .proc = proc, .pid = c->pid, .door_fd = c->fd, .fd = -1, .handed_fd = -1, .failure_fd = -1};
+            .proc = proc, .pid = c->pid, .door_fd = c->fd, .fd = -1, .handed_fd = -1, .owner_fd = -1, .failure_fd = -1};
     if (!k || !proc || epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, c->fd, &ev) != 0 || !entry_open(p, k)) {
         agent_break(&p->agent, "cannot watch a process");
         close(c->fd);
@@ -319,7 +331,9 @@ void procs_exited(struct plane *p, const struct command *c)
         return;
     procs_readable(p, k); /* its last words come before its end */
     entry_shut(p, k);
-    if (proc->rank >= 0 && !p->agent.view.stopped && ends_job(p, proc, c->signal))
+    if (k->hidden)
+        ranks_exited(&p->agent, proc, 0, k->signal);
+    else if (proc->rank >= 0 && !p->agent.view.stopped && ends_job(p, proc, c->signal))
         ranks_ended_job(&p->agent, proc, 128 + c->signal);
     else
         ranks_exited(&p->agent, proc, c->code, c->signal);

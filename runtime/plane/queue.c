@@ -171,6 +171,9 @@ static void upcall_run(struct plane *p, const struct upcall *u)
     case UPCALL_WAITS:
         cb->waits(cb->user, u->text);
         break;
+    case UPCALL_HIDDEN_DEATH:
+        cb->hidden_death(cb->user, u->slot, u->pid, u->code);
+        break;
     case UPCALL_PLAIN_DEATH:
         cb->plain_death(cb->user, u->slot);
         break;

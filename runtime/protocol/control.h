@@ -27,6 +27,7 @@ enum control_type {
     CONTROL_BEHIND, /* rank: it leaves without waiting for rank `slot`, which is stopped, of a group (text: struct behind_told); b: its time, as in
                           * CONTROL_STATUS, whose answer this has */
     CONTROL_HERE,   /* rank: keel_init was called and has its welcome. no answer */
+    CONTROL_GAVE_UP, /* rank: and it came to nothing, which the program knows. no answer */
     CONTROL_NEEDS, /* rank: a is what the program needs (enum program_needs). Before keel_init over KEEL_FD. no answer */
     CONTROL_ENTER, /* a process, over KEEL_FD: keel_init was called; fds = one end of a socket pair. The answer, over that: b = enum control_entry;
                      * fds = the control socket, or a = the process that has or had it, slot = the rank or -1 */

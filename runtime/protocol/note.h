@@ -77,5 +77,7 @@ struct intent_page {
     alignas(64) struct wait_note wait[WAIT_NOTES];
     _Atomic uint32_t behinds; /* of those below so many are in use; one more than there are: some have no place */
     struct behind behind[BEHIND_MAX];
+    /* Written by the rank's process when it ends by exit: 1 + its code; 0: it lives, or ended in another way. */
+    _Atomic uint32_t ended;
 };
 #endif

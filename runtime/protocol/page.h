@@ -59,7 +59,7 @@ struct page_rank {
     _Atomic uint64_t died; /* epoch, 0: none */
     _Atomic uint32_t deaths;
     _Atomic int32_t died_on; /* node */
-    _Atomic int32_t signal;  /* 0: its node died */
+    _Atomic int32_t signal;  /* SIGNAL_HIDDEN: nobody knows; 0: its node died */
     /* what the kernel of its node said of its process when it was asked at this time, or later (that it is stopped is told to all nodes) */
     _Atomic uint32_t process; /* enum page_process */
     _Atomic uint64_t ticks;   /* processor time it had used */

@@ -265,10 +265,11 @@ static void rank_dead(struct view *v, const struct view_event *e)
         rank_leave(k, RANK_DONE);
         return;
     }
-    rank_died(v, k, (int)e->c);
-    char name[16];
+    int signal = e->c ? (int)e->c : SIGNAL_HIDDEN;
+    rank_died(v, k, signal);
+    char did[SIGNAL_DID];
     if (v->policy == VIEW_ABORT)
-        stop(v, 128 + (int)e->c, "rank %d was killed by %s", (int)e->a, signal_name((int)e->c, name, sizeof name));
+        stop(v, signal_code(signal), "rank %d %s", (int)e->a, signal_did(signal, did, sizeof did));
     if (starts_again(v) && k->restarts < VIEW_MAX_RESTARTS) {
         k->restarts++;
         k->incarnation++;
@@ -336,7 +337,7 @@ static void declined(struct view *v, const struct view_event *e)
 /* Also where the death came first, so that it does not matter when the program says what it is. */
 static void check_needed(struct view *v)
 {
-    char name[16];
+    char did[SIGNAL_DID];
     int r = 0;
     while (r < v->ranks && !v->rank[r].death.times)
         r++;
@@ -345,8 +346,8 @@ static void check_needed(struct view *v)
     const struct view_death *d = &v->rank[r].death;
     v->by_loss = true;
     if (d->signal)
-        stop(v, 1, "process %d was killed by %s on node %d; the program has not called keel_survive and ends", r,
-             signal_name(d->signal, name, sizeof name), d->node);
+        stop(v, 1, "process %d %s on node %d; the program has not called keel_survive and ends", r,
+             signal_did(d->signal, did, sizeof did), d->node);
     else
         stop(v, 1, "process %d died with its node %d; the program has not called keel_survive and ends", r, d->node);
 }

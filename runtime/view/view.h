@@ -72,7 +72,7 @@ struct view_rank {
         int times;      /* processes of this rank that died */
         uint64_t epoch; /* of the last one's death; 0: none */
         int node;       /* where it ran */
-        int signal;     /* what killed it, 0: its node died */
+        int signal;     /* what killed it (base/signals.h: SIGNAL_HIDDEN), 0: its node died */
     } death;
 };
 
@@ -114,7 +114,7 @@ struct view {
 /* Types of the events that agents submit to the membership log; operands a, b, c. Node deaths are the log's own. */
 enum view_event_type {
     VIEW_NODE_DEAD = 1,  /* a node, b evidence, c who found it */
-    VIEW_RANK_DEAD = 16, /* a rank, b incarnation, c signal */
+    VIEW_RANK_DEAD = 16, /* a rank, b incarnation, c signal, 0: SIGNAL_HIDDEN */
     VIEW_RANK_DONE = 17, /* a rank, b incarnation, c exit code, d 1: with puts that were not complete */
     VIEW_RANK_LEFT = 18, /* a rank, b incarnation */
     VIEW_RESTORED = 19,  /* a group, d its generation */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "memory.h"
+#include "runtime/base/signals.h"
 #include "runtime/view/policy.h"
 #include "runtime/protocol/control.h"
 #include "runtime/view/view.h"
@@ -290,6 +291,12 @@ static void test_view_abort_ends_the_job_when_a_node_with_ranks_dies(void **stat
     open_view(&v, VIEW_ABORT, 2, 0, 2);
     apply(&v, VIEW_RANK_DEAD, 1, 0, 40, 0); /* a real-time one */
     assert_string_equal(v.why, "rank 1 was killed by signal 40");
+    view_fini(&v);
+    open_view(&v, VIEW_ABORT, 2, 0, 2);
+    apply(&v, VIEW_RANK_DEAD, 1, 0, 0, 0); /* nobody knows of what */
+    assert_int_equal(v.code, 1);
+    assert_string_equal(v.why, "rank 1 ended without keel_finalize inside its script");
+    assert_int_equal(v.rank[1].death.signal, SIGNAL_HIDDEN);
     view_fini(&v);
 }
 

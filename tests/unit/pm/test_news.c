@@ -84,6 +84,22 @@ static void test_news_killed_rank_begins_again_on_its_node(void **state)
     news_fini(&n);
 }
 
+/* What its script had said of it before does not count. */
+static void test_news_hidden_death_is_told_and_is_a_fault(void **state)
+{
+    (void)state;
+    struct news n = started(NULL);
+    news_ended(&n, 1, 2, 70, 0);
+    VIEW(&n, 2, 5 * S, SET(0, 0, -1, 1, 2, 2), SET(true, true, true, true));
+    assert_string_equal(told, "");
+    news_ended(&n, 1, 2, 77, SIGNAL_HIDDEN);
+    assert_string_equal(
+        told, "rank 2 (pid 77, node 1) ended without keel_finalize inside its script; the job goes on without it\n");
+    assert_int_equal(n.fault.rank, 2);
+    assert_int_equal(n.fault.signal, SIGNAL_HIDDEN);
+    news_fini(&n);
+}
+
 static void test_news_killed_rank_is_left_out_by_a_view(void **state)
 {
     (void)state;
@@ -177,6 +193,7 @@ int main(void)
         cmocka_unit_test(test_news_job_without_mishap_tells_nothing),
         cmocka_unit_test(test_news_rank_that_crashed_for_good_is_remembered),
         cmocka_unit_test(test_news_killed_rank_begins_again_on_its_node),
+        cmocka_unit_test(test_news_hidden_death_is_told_and_is_a_fault),
         cmocka_unit_test(test_news_killed_rank_is_left_out_by_a_view),
         cmocka_unit_test(test_news_view_that_comes_before_the_death_it_is_about),
         cmocka_unit_test(test_news_node_of_a_program_that_has_not_shown_what_it_is),
