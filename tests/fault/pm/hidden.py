@@ -118,6 +118,12 @@ def test_interpreter_that_starts_the_program_is_a_script_too():
         assert job.wait() == (0 if KERNEL_SAYS else 1) and re.match(death(job, "SIGKILL"), said(job)[0]), job.stderr()
 
 
+def test_library_that_was_closed_is_no_trouble_to_exit():
+    code = "import ctypes, _ctypes; k = ctypes.CDLL('libkeel.so'); s = k.keel_init(), k.keel_finalize(); _ctypes.dlclose(k._handle); print(s)"
+    with Job(["-n", "2", "--nodes", "2", sys.executable, "-c", code]) as job:
+        assert job.wait() == 0 and job.stdout() == "(0, 0)\n" * 2, (job.stdout(), job.stderr())
+
+
 def test_kernel_that_does_not_say_how_it_ended():
     # perhaps the program has not been awaited yet when the agent looks: then its number is known all the same
     with tempfile.TemporaryDirectory(prefix="keel-test-") as directory:
