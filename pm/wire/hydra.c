@@ -223,7 +223,9 @@ static const char *why_stuck(const struct hydra *h, int *patience)
     if (state == 'Z')
         return "what mpiexec.hydra runs to reach it has ended";
     *patience = IDLE_LOOKS;
-    return children == 0 ? "mpiexec.hydra runs nothing to reach it: no more processes (ulimit -u)?" : NULL;
+    return children == 0
+               ? "mpiexec.hydra runs nothing to reach it: no more processes (ulimit -u, or pids.max of a cgroup)?"
+               : NULL;
 }
 
 static void look_passed(uv_timer_t *timer)

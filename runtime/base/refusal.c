@@ -1,10 +1,14 @@
 #include "runtime/base/refusal.h"
 
+#include "runtime/base/room.h"
+
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static atomic_int last;
 
@@ -33,15 +37,27 @@ void refusal_keep(int error)
     atomic_store(&last, error);
 }
 
+/* The kernel asks nobody whom root starts processes for. */
+static bool binds(const struct limit *l)
+{
+    return l->resource != RLIMIT_NPROC || geteuid() != 0;
+}
+
 const char *refusal_error(int error, char out[REFUSAL_MAX])
 {
     int n = snprintf(out, REFUSAL_MAX, "%s", strerror(error));
+    uint64_t allowed;
+    if (error == EAGAIN && room_processes("", &allowed) == 0) {
+        snprintf(out, REFUSAL_MAX, "%s (pids.max of its cgroup is %llu processes and threads)", strerror(error),
+                 (unsigned long long)allowed);
+        return out;
+    }
     for (size_t i = 0; i < sizeof limits / sizeof limits[0] && n > 0 && n < REFUSAL_MAX; i++) {
         const struct limit *l = &limits[i];
         struct rlimit now;
         if (l->error != error || getrlimit(l->resource, &now) != 0)
             continue;
-        if (now.rlim_cur != RLIM_INFINITY)
+        if (now.rlim_cur != RLIM_INFINITY && binds(l))
             n += snprintf(out + n, REFUSAL_MAX - (size_t)n, " (ulimit -%c is %llu%s)", l->letter,
                           (unsigned long long)now.rlim_cur / l->unit, l->unit_name);
         else if (l->unlimited)

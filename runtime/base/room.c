@@ -40,32 +40,50 @@ static uint64_t read_lines(const char *root, const char *folder, const char *fil
     return sum;
 }
 
+/* What is limited, in groups of version 1 (with a mount for each controller) or 2. */
 struct version {
+    const char *controllers; /* the beginning of its line in /proc/self/cgroup, behind the number */
     const char *mount, *limit, *usage;
     const char *cache[2]; /* files' pages, which the kernel gives up first */
 };
 
-static const struct version one = {"/sys/fs/cgroup/memory",
-                                   "memory.limit_in_bytes",
-                                   "memory.usage_in_bytes",
-                                   {"total_inactive_file", "total_active_file"}};
-static const struct version two = {"/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}};
+static const struct version memory[] = {
+    {":memory:",
+     "/sys/fs/cgroup/memory",
+     "memory.limit_in_bytes",
+     "memory.usage_in_bytes",
+     {"total_inactive_file", "total_active_file"}},
+    {"::", "/sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}}};
+static const struct version processes[] = {{":pids:", "/sys/fs/cgroup/pids", "pids.max", "pids.current", {NULL, NULL}},
+                                           {"::", "/sys/fs/cgroup", "pids.max", "pids.current", {NULL, NULL}}};
 
-static uint64_t room_of(const char *root, const struct version *v, const char *folder)
+/* What is left in the group that has least, and what that one's limit is. */
+struct room {
+    uint64_t left, limit;
+};
+
+static const struct room endless = {UINT64_MAX, UINT64_MAX};
+
+static struct room less(struct room a, struct room b)
+{
+    return b.left < a.left ? b : a;
+}
+
+static struct room room_of(const char *root, const struct version *v, const char *folder)
 {
     uint64_t limit, usage;
     if (!read_number(root, folder, v->limit, &limit) || !read_number(root, folder, v->usage, &usage))
-        return UINT64_MAX;
-    uint64_t cache = read_lines(root, folder, "memory.stat", v->cache, 2);
+        return endless;
+    uint64_t cache = v->cache[0] ? read_lines(root, folder, "memory.stat", v->cache, 2) : 0;
     usage -= cache < usage ? cache : usage;
-    return usage < limit ? limit - usage : 0;
+    return (struct room){usage < limit ? limit - usage : 0, limit};
 }
 
 /* The group and all that it is in. In a container the path may be one that only the host has: then the mount is the group. */
-static uint64_t room_of_groups(const char *root, const struct version *v, const char *group)
+static struct room room_of_groups(const char *root, const struct version *v, const char *group)
 {
     char folder[PATH];
-    uint64_t least = UINT64_MAX;
+    struct room least = endless;
     size_t mount = strlen(v->mount);
     int n = snprintf(folder, sizeof folder, "%s%s", v->mount, group);
     if (n < 0 || (size_t)n >= sizeof folder)
@@ -74,17 +92,14 @@ static uint64_t room_of_groups(const char *root, const struct version *v, const 
         if (*end != '/' && *end != 0)
             continue;
         *end = 0;
-        uint64_t room = room_of(root, v, folder);
-        least = room < least ? room : least;
+        least = less(least, room_of(root, v, folder));
     }
     return least;
 }
 
-uint64_t room_bytes(const char *root)
+static struct room room_of_all(const char *root, const struct version versions[2])
 {
-    static const char *const available = "MemAvailable:";
-    uint64_t kib = read_lines(root, "/proc", "meminfo", &available, 1);
-    uint64_t least = kib ? kib * 1024 : UINT64_MAX;
+    struct room least = endless;
     FILE *f = open_below(root, "/proc/self", "cgroup");
     char line[PATH];
     while (f && fgets(line, sizeof line, f)) {
@@ -92,15 +107,28 @@ uint64_t room_bytes(const char *root)
         const char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
         if (!group)
             continue;
-        const struct version *v = strncmp(controllers, ":memory:", 8) == 0 ? &one
-                                  : strncmp(controllers, "::", 2) == 0     ? &two
-                                                                           : NULL;
-        uint64_t room = v ? room_of_groups(root, v, group + 1) : UINT64_MAX;
-        least = room < least ? room : least;
+        for (int i = 0; i < 2; i++)
+            if (strncmp(controllers, versions[i].controllers, strlen(versions[i].controllers)) == 0)
+                least = less(least, room_of_groups(root, &versions[i], group + 1));
     }
     if (f)
         fclose(f);
     return least;
+}
+
+uint64_t room_bytes(const char *root)
+{
+    static const char *const available = "MemAvailable:";
+    uint64_t kib = read_lines(root, "/proc", "meminfo", &available, 1);
+    uint64_t least = kib ? kib * 1024 : UINT64_MAX, left = room_of_all(root, memory).left;
+    return left < least ? left : least;
+}
+
+uint64_t room_processes(const char *root, uint64_t *limit)
+{
+    struct room room = room_of_all(root, processes);
+    *limit = room.limit;
+    return room.left;
 }
 
 uint64_t room_ever(const char *root)

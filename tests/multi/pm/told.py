@@ -192,6 +192,40 @@ def test_limit_of_processes_is_named():
     assert done.returncode == 1 and "Resource temporarily unavailable (ulimit -u is 3 processes and threads)" in done.stderr, done
 
 
+def pids_group():
+    """A cgroup of our own in which processes are counted; None: there is no such."""
+    for mount in "/sys/fs/cgroup/pids", "/sys/fs/cgroup":
+        path = "%s/keel-test-%d" % (mount, os.getpid())
+        try:
+            os.mkdir(path)
+        except OSError:
+            continue
+        if os.path.exists(path + "/pids.max"):
+            return path
+        os.rmdir(path)
+    return None
+
+
+def test_limit_of_the_cgroup_is_named():
+    group = keeltest.IS_ROOT and pids_group()
+    if not group:
+        raise Skip("needs root, and a cgroup of its own with pids.max")
+
+    def few():
+        with open(group + "/cgroup.procs", "w") as f:
+            f.write("0")
+        resource.setrlimit(resource.RLIMIT_NPROC, (1000, 1000))
+    try:
+        with open(group + "/pids.max", "w") as f:
+            f.write("3")
+        done = subprocess.run([keeltest.KEELRUN, "-n", "2", "--nodes", "2", "true"], preexec_fn=few, capture_output=True, text=True,
+                              timeout=keeltest.HANG_S)
+    finally:
+        keeltest.wait_for(lambda: not open(group + "/cgroup.procs").read(), "the group to be empty")
+        os.rmdir(group)
+    assert done.returncode == 1 and "Resource temporarily unavailable (pids.max of its cgroup is 3 processes and threads)" in done.stderr, done
+
+
 def test_rank_without_a_way_to_another_node_says_so():
     if not keeltest.IS_ROOT:
         raise keeltest.Skip("needs root, for a network of its own")

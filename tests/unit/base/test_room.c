@@ -50,6 +50,26 @@ static void test_room_nothing_known_is_no_limit(void **state)
     assert_true(room_bytes(root) == UINT64_MAX);
 }
 
+static void test_room_for_processes_is_that_of_the_group_that_has_least(void **state)
+{
+    (void)state;
+    uint64_t limit;
+    assert_true(room_processes(root, &limit) == UINT64_MAX);
+    write_file("/proc/self/cgroup", "8:pids:/a/b\n4:memory:/x\n0::/job\n");
+    assert_true(room_processes(root, &limit) == UINT64_MAX);
+    write_file("/sys/fs/cgroup/pids/a/b/pids.max", "max\n");
+    write_file("/sys/fs/cgroup/pids/a/b/pids.current", "7\n");
+    assert_true(room_processes(root, &limit) == UINT64_MAX);
+    write_file("/sys/fs/cgroup/job/pids.max", "100\n");
+    write_file("/sys/fs/cgroup/job/pids.current", "90\n");
+    assert_int_equal(room_processes(root, &limit), 10);
+    assert_int_equal(limit, 100);
+    write_file("/sys/fs/cgroup/pids/a/pids.max", "20\n");
+    write_file("/sys/fs/cgroup/pids/a/pids.current", "20\n");
+    assert_int_equal(room_processes(root, &limit), 0);
+    assert_int_equal(limit, 20);
+}
+
 static void test_room_is_what_the_machine_has_available(void **state)
 {
     (void)state;
@@ -118,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_room_nothing_known_is_no_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_room_for_processes_is_that_of_the_group_that_has_least, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room_is_what_the_machine_has_available, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room_of_version_two_is_the_least_of_all_groups_above, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room_of_version_one_is_that_of_the_memory_controller, setup, teardown),
