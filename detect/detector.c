@@ -483,8 +483,10 @@ static bool target_judge(struct member *m, struct target *tg)
     bool majority = tg->state >= TARGET_SUSPECT && vote_majority_unreached(m, tg);
     if (tg->asked && m->now - tg->asked >= later(p->limit_ns, p->answer_ns))
         tg->asked = 0; /* nobody waits so long */
-    if (!majority || (tg->state == TARGET_SUSPECT && target_host_answers(m, tg)))
-        tg->majority_unreached = 0; /* the network is not why: it has not been out of reach so long when it goes on */
+    /* Time out of reach is time in which some reach it and most do not: of who is reached by nobody, or stands still, it is none. */
+    if (!majority || !tg->last_indirect || since(m, tg->last_indirect) >= 4 * p->late_ns ||
+        (tg->state == TARGET_SUSPECT && target_host_answers(m, tg)))
+        tg->majority_unreached = 0;
     else if (!tg->majority_unreached)
         tg->majority_unreached = m->t;
     patience_want(m, tg, sign);

@@ -75,7 +75,7 @@ struct target {
     uint64_t ping_gap, probe_gap, panel_gap;
     uint64_t asked;              /* outer time: since then somebody waits for its answer; 0: nobody */
     uint64_t duty_until;         /* votes are asked of us until then */
-    uint64_t majority_unreached; /* since when a majority of voters does not reach it, 0: it does */
+    uint64_t majority_unreached; /* since when a majority of voters does not reach it, and some do; 0: not so */
     int n_voters, n_mute;        /* asked now; given up because they did not answer */
     struct voter {
         int node;

@@ -307,6 +307,31 @@ static void split(struct scenario *sc)
     sc->end = 40 * SEC;
 }
 
+/* One node is cut off for a second, and one of its readers has no way to it after that, while two others reach it. All others have said before
+ * that they do not, and are stopped now: what they said is no vote any more, and everybody lives. */
+static void old_votes(struct scenario *sc)
+{
+    int x = (int)upto((uint64_t)sc->n), reader = (x + sc->n - 1) % sc->n, spared = 0;
+    uint64_t at = 4 * SEC + upto(SEC);
+    if (sc->n < 6 || sc->n > 30)
+        return;
+    with_defaults(sc);
+    sc->params.topology = MEMBER_RING;
+    add(sc, ACT_CUT, x, at)->peer = 1;
+    add(sc, ACT_LINK_DOWN, reader, at)->peer = x;
+    for (int i = 0; i < sc->n; i++) {
+        if (i == x || i == reader || (spared < 2 && upto(3) == 0 && ++spared))
+            continue;
+        struct action *a = add(sc, ACT_FREEZE, i, at + 700 * MS + upto(100 * MS));
+        a->peer = FREEZE_AGENT;
+        a->duration = 20 * SEC;
+    }
+    add(sc, ACT_HEAL, 0, at + 900 * MS + upto(SEC));
+    add(sc, ACT_LINK_UP, reader, at + 25 * SEC);
+    sc->quiet = true;
+    sc->end = 60 * SEC;
+}
+
 static const struct {
     const char *name;
     void (*make)(struct scenario *sc);
@@ -315,6 +340,7 @@ static const struct {
     {"freeze_short", freeze_short}, {"link_down", link_down}, {"link_told", link_told},   {"flapping", flapping},
     {"partition", partition},       {"lossy", lossy},         {"chaos", chaos},           {"suspended", suspended},
     {"stopped_some", stopped_some}, {"pauses", pauses},       {"cut_short", cut_short},   {"split", split},
+    {"old_votes", old_votes},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 
