@@ -7,7 +7,8 @@
  *
  * What is left out: the tree (detect/round.c) is a star, because it changes who carries a message and not what it says;
  * the detector is "anybody may find a dead member dead, with or without certainty, and FALSE times a living one"; events
- * of the runtime, which ride in a batch as deaths do; times and repeats. A batch is the set of those it declares dead.
+ * of the runtime, which ride in a batch as deaths do; times and repeats. So no limit of detect/patience.c is in it: each verdict may fall
+ * at any time, which is more than they allow, and who is stopped is a member that takes nothing for as long as it likes. A batch is the set of those it declares dead.
  *
  * Which step mirrors what:
  *   admissible          quorum_admissible                       detect/quorum.c
@@ -298,8 +299,13 @@ inline pump(i)
 
 /* "All live" have answered, and they are a quorum. */
 #define OUTSIDE(i) (view[i] & ~acked[i])
+#if BREAK == 6 /* one that is not believed dead need not answer: it may be stopped (ADR 0157) */
+#define ALL_ANSWERED(i) (COUNT(tree[i] & ~acked[i] & ~dead[i]) <= 1)
+#else
+#define ALL_ANSWERED(i) ((tree[i] & ~acked[i] & ~dead[i]) == 0)
+#endif
 #define CAN_COMPLETE(i)                                                                                                \
-    (LIVE(i) && phase[i] != NONE && (tree[i] & ~acked[i] & ~dead[i]) == 0 &&                                           \
+    (LIVE(i) && phase[i] != NONE && ALL_ANSWERED(i) &&                                                                 \
      (phase[i] == COMMIT || ADMISSIBLE(view[i], view[i] & acked[i], sure[i])))
 #define EVERYBODY(i) ((view[i] & ~acked[i] & ~(phase[i] == ACCEPT -> SET(batch[i]) : 0)) == 0)
 

@@ -14,6 +14,7 @@ BROKEN = [
     (3, (5, 1, 1, 0), "what COLLECT finds accepted is proposed again"),
     (4, (5, 1, 1, 0), "settled is said when the whole view has committed"),
     (5, (5, 1, 1, 0), "a ballot below the promised one is refused"),
+    (6, (4, 1, 0, 0), "who is stopped, and not believed dead, must answer"),
 ]
 
 check(["NODES", "DEATHS", "FALSE", "STRAY"], BOUNDS, FULL, BROKEN,
