@@ -23,6 +23,7 @@
  *   IDLE      lowest live, ballot not ours            COLLECT   next higher ballot
  *   IDLE      leading, events pending                 PREPARE   at most MEMBER_BATCH_MAX events, deaths first; if any
  *                                                               is merely silent, COLLECT first: does a quorum hear us?
+ *                                                               And if somebody was born since the last COLLECT.
  *   IDLE      leading, epoch not settled              COMMIT    the last epoch again
  *   COLLECT   answers of all live, one had accepted   PREPARE   the accepted batch of the highest ballot, and its value
  *   COLLECT   answers of all live, none had           IDLE      everybody has committed up to here
@@ -88,6 +89,15 @@ static bool add_death(const struct member *m, struct batch *b, const struct deat
     return true;
 }
 
+/* A birth of another node than the next one, or a second one, comes to nothing: who asked for it did not know of the other. */
+static void add_event(const struct member *m, struct batch *b, const struct pending *p)
+{
+    struct batch_entry e = {.node = p->node, .seq = p->seq, .event = p->event};
+    if (p->event.type == MEMBER_NODE_BORN && ((int)p->event.a != m->next_id || batch_birth(b)))
+        e.event = (struct member_event){.type = BATCH_VOID};
+    b->e[b->n++] = e;
+}
+
 /* What the next slot carries: deaths first, those that are not certain before the others (a proposal that leaves them out must name them to
  * everybody), then events in the order they came. */
 static bool make_batch(struct member *m, struct batch *b)
@@ -99,8 +109,7 @@ static bool make_batch(struct member *m, struct batch *b)
             if (idset_has(&m->positive, m->deaths[i].node) == certain && add_death(m, b, &m->deaths[i]))
                 said++;
     for (int i = 0; i < m->n_queue && b->n < MEMBER_BATCH_MAX; i++)
-        b->e[b->n++] =
-            (struct batch_entry){.node = m->queue[i].node, .seq = m->queue[i].seq, .event = m->queue[i].event};
+        add_event(m, b, &m->queue[i]);
     return b->n > 0;
 }
 
@@ -124,7 +133,7 @@ void agreement_pump(struct member *m)
         return;
     struct batch b;
     if (make_batch(m, &b)) {
-        if (leaves_out_silent(m) && !m->collected) {
+        if ((leaves_out_silent(m) && !m->collected) || m->newborn) {
             start_collect(m);
             return;
         }
@@ -179,6 +188,7 @@ void agreement_round_complete(struct member *m)
     switch (phase) {
     case PHASE_COLLECT:
         m->leading = m->collected = true;
+        m->newborn = false;
         m->collect_attempts = 0;
         if (everybody)
             agreement_settle(m, slot - 1);

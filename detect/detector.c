@@ -164,7 +164,7 @@ static void check_behind(struct member *m)
     bool more = make_away(m, &away);
     while (more && open < room && looks < suspects + m->verdicts) {
         int want[WATCH_MAX];
-        int n = topology_targets(&m->p, &away, want, WATCH_MAX);
+        int n = watch_targets(m, &away, want);
         more = false;
         for (int i = 0; i < n; i++) {
             const struct target *tg = target_find(m, want[i]);
@@ -183,6 +183,8 @@ static void check_behind(struct member *m)
 
 void detector_suspect(struct member *m, int node, uint64_t base, const char *text)
 {
+    if (!m->joining.born)
+        return;
     struct target *tg = target_find(m, node);
     if (!tg)
         tg = target_add(m, node);
@@ -200,7 +202,7 @@ void detector_suspect(struct member *m, int node, uint64_t base, const char *tex
 void detector_check(struct member *m, int node, const char *why)
 {
     (void)why;
-    if (node == m->p.self || !is_live(m, node))
+    if (node == m->p.self || !is_live(m, node) || !m->joining.born)
         return;
     struct target *tg = target_find(m, node);
     if (!tg)
@@ -348,7 +350,7 @@ void detector_adopt_death(struct member *m, int node, enum member_evidence evide
 
 bool detector_believe_dead(struct member *m, int node, enum member_evidence evidence, int finder, const char *text)
 {
-    if (node == m->p.self || m->halted)
+    if (node == m->p.self || m->halted || !m->joining.born)
         return true;
     if (is_live(m, node) && !contact_stays_admissible(m, node, evidence))
         return false;

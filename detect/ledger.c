@@ -155,6 +155,10 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
         member_halt(m, "declared dead by the others");
         return;
     }
+    if (join_is_other(m, batch)) {
+        member_halt(m, "its number was given to another node");
+        return;
+    }
     if (!log_append(m, batch, max_value)) {
         member_halt(m, "out of memory");
         return;
@@ -163,6 +167,8 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
         const struct batch_entry *e = &batch->e[i];
         for (int node = batch_next_death(&e->event, -1); node >= 0; node = batch_next_death(&e->event, node))
             declare_dead(m, &e->event, node);
+        if (e->event.type == MEMBER_NODE_BORN)
+            join_bear(m, &e->event);
         if (e->event.type != MEMBER_NODE_DEAD)
             set_ordered(m, e->node, e->seq);
     }

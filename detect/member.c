@@ -24,6 +24,7 @@ void member_params_default(struct member_params *p, int n, int self)
 {
     const uint64_t ms = 1000 * 1000;
     *p = (struct member_params){.n = n,
+                                .n_born = n,
                                 .self = self,
                                 .topology = MEMBER_RING,
                                 .degree = 2,
@@ -76,12 +77,12 @@ static bool edges_ok(const struct member_params *p)
 
 static bool params_ok(const struct member_params *p)
 {
-    return p->n >= 1 && p->n <= MEMBER_NODES_MAX && p->self >= 0 && p->self < p->n && p->degree >= 1 &&
-           p->degree <= WATCH_MAX / 2 && p->voters >= 1 && p->voters <= VOTERS_MAX && p->period_ns > 0 &&
-           p->late_ns > p->period_ns && p->limit_ns > p->late_ns && p->stopped_ns > p->late_ns &&
-           p->answer_ns >= p->late_ns && p->ping_ns > 0 && p->rto_ns > 0 && p->rto_max_ns >= p->rto_ns &&
-           (unsigned)p->topology <= MEMBER_FILE && p->edge_count >= 0 && (p->edge_count == 0 || p->edges) &&
-           edges_ok(p);
+    return p->n >= 1 && p->n <= MEMBER_NODES_MAX && p->self >= 0 && p->self < p->n && p->n_born >= 1 &&
+           p->n_born <= p->n && p->sponsor >= 0 && p->sponsor < p->n && p->degree >= 1 && p->degree <= WATCH_MAX / 2 &&
+           p->voters >= 1 && p->voters <= VOTERS_MAX && p->period_ns > 0 && p->late_ns > p->period_ns &&
+           p->limit_ns > p->late_ns && p->stopped_ns > p->late_ns && p->answer_ns >= p->late_ns && p->ping_ns > 0 &&
+           p->rto_ns > 0 && p->rto_max_ns >= p->rto_ns && (unsigned)p->topology <= MEMBER_FILE && p->edge_count >= 0 &&
+           (p->edge_count == 0 || p->edges) && edges_ok(p);
 }
 
 struct member *member_create(const struct member_params *params, const struct member_ops *ops, uint64_t now)
@@ -103,7 +104,8 @@ struct member *member_create(const struct member_params *params, const struct me
     m->leading = params->self == 0; /* ballot 0 belongs to node 0 and is promised by all */
     m->report.rto = params->rto_ns;
     m->poll_rto = 4 * params->rto_ns;
-    detector_rewatch(m);
+    if (join_begin(m))
+        detector_rewatch(m);
     if (!m->halted)
         return m;
     member_destroy(m); /* out of memory */
@@ -160,7 +162,7 @@ void member_enter(struct member *m, uint64_t now)
 
 void member_leave(struct member *m)
 {
-    if (m->depth == 1 && !m->halted) {
+    if (m->depth == 1 && !m->halted && m->joining.born) {
         report_send(m);
         agreement_pump(m);
     }
@@ -169,6 +171,10 @@ void member_leave(struct member *m)
         return;
     if (m->halted) {
         m->deadline = NEVER;
+        return;
+    }
+    if (!m->joining.born) {
+        m->deadline = join_deadline(m);
         return;
     }
     uint64_t a = detector_deadline(m), b = agreement_deadline(m), c = linkmap_deadline(m);
@@ -184,11 +190,14 @@ uint64_t member_deadline(const struct member *m)
 void member_tick(struct member *m, uint64_t now)
 {
     member_enter(m, now);
-    if (!m->halted)
+    bool born = m->joining.born;
+    if (!m->halted && !born)
+        join_tick(m);
+    if (!m->halted && born)
         detector_tick(m);
-    if (!m->halted)
+    if (!m->halted && born)
         agreement_tick(m);
-    if (!m->halted)
+    if (!m->halted && born)
         linkmap_tick(m);
     member_leave(m);
 }
@@ -263,9 +272,9 @@ void member_put(struct member *m, struct idset *set, int node)
 
 const char *member_report_name(enum member_report_kind kind)
 {
-    static const char *const names[] = {"suspect", "cleared",  "verdict", "link_broken", "link_ok", "prepare",
-                                        "view",    "settled",  "halt",    "patience",    "cut_off", "in_touch",
-                                        "late",    "answered", "links",   "agent"};
+    static const char *const names[] = {"suspect",  "cleared", "verdict",  "link_broken", "link_ok",  "prepare",
+                                        "born",     "view",    "settled",  "halt",        "patience", "cut_off",
+                                        "in_touch", "late",    "answered", "links",       "agent"};
     return names[kind];
 }
 
@@ -318,6 +327,14 @@ static void pass_on(struct member *m, const struct wire_msg *msg, const void *da
 
 static void receive(struct member *m, int from, const struct wire_msg *msg)
 {
+    if (!m->joining.born) {
+        join_receive(m, msg);
+        return;
+    }
+    if (is_unborn(m, msg->src)) {
+        join_stranger(m, msg);
+        return;
+    }
     if (!is_member(m, msg->src)) {
         struct wire_msg dead = {.type = WIRE_DEAD};
         if (msg->type != WIRE_DEAD)
@@ -398,9 +415,19 @@ int member_next(const struct member *m, int from)
     return node < m->p.n ? node : -1;
 }
 
+int member_next_id(const struct member *m)
+{
+    return m->next_id;
+}
+
+bool member_is_born(const struct member *m)
+{
+    return m->joining.born;
+}
+
 bool member_believes_dead(const struct member *m, int node)
 {
-    return node >= 0 && node < m->p.n && idset_has(&m->dead, node);
+    return node >= 0 && node < m->next_id && idset_has(&m->dead, node);
 }
 
 int member_coordinator(const struct member *m)

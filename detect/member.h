@@ -2,12 +2,16 @@
  * state machine. It does no I/O and reads no clock: the owner (detect/helper.h in an agent, tests/sim in the simulator)
  * passes events and the time in and carries out the actions.
  *
- * Members are the nodes 0..n-1 (spares included), all known at the start; nobody joins later. A *view* is an epoch
- * number and the set of members not declared dead up to it. A view change adds one to the epoch and carries a batch of
+ * Nodes have the ids 0..n-1. Those below n_born are members from the start (spares included); the others are *unborn*:
+ * no members, until a node joins the job under one. An id goes unborn -> member -> gone and never back. A *view* is an epoch
+ * number and the set of those born and not declared dead up to it. A view change adds one to the epoch and carries a batch of
  * events; every member that lives sees the same sequence of batches (docs/protocols/detection.md has the argument).
  *
  *   submit / verdict -> PREPARE(epoch, events) to all -> member_prepared() of all -> COMMIT(epoch, events, max value)
  *                    -> all have committed -> SETTLED(epoch)
+ *
+ * Who joins (self >= n_born) begins at epoch 0 like everybody and is given the log by the members, from which it has the view; it asks
+ * them for its birth itself, and votes and proposes from the view on in which it was born.
  *
  * threads   none inside; the owner serialises all calls. Callbacks are made from inside the calls; of this header's
  *           functions they may call only member_submit, member_prepared, member_check and the queries.
@@ -32,16 +36,18 @@ enum {
     MEMBER_DATAGRAM_MAX = 1344, /* bytes of the longest datagram a core sends */
 };
 
-/* Event types. The core makes and understands MEMBER_NODE_DEAD only; types from MEMBER_EVENT_FIRST on are the
+/* Event types. The core makes and understands MEMBER_NODE_DEAD and MEMBER_NODE_BORN only; types from MEMBER_EVENT_FIRST on are the
  * runtime's and opaque here. */
-enum { MEMBER_NODE_DEAD = 1, MEMBER_EVENT_FIRST = 16 };
+enum { MEMBER_NODE_DEAD = 1, MEMBER_NODE_BORN = 2, MEMBER_EVENT_FIRST = 16 };
 #define MEMBER_NEVER UINT64_MAX
 enum { MEMBER_BEAT_BITS = 56 };
 enum {
     MEMBER_LATE_TIMES = 4
 }; /* a limit grows by so many times what judge or judged were late by, and at most by itself */
 
-/* MEMBER_NODE_DEAD: a = node, b = enum member_evidence, c = the node that found it, or one that died with it. */
+/* MEMBER_NODE_DEAD: a = node, b = enum member_evidence, c = the node that found it, or one that died with it.
+ * MEMBER_NODE_BORN: a = node, b = its incarnation. At most one in a view, and of the least unborn id: so whoever is in a view in which a node
+ * is born has an id below it. */
 struct member_event {
     uint32_t type;
     uint32_t a;
@@ -66,8 +72,11 @@ enum member_stake {
 };
 
 struct member_params {
-    int n;    /* members */
-    int self; /* 0..n-1 */
+    int n;                /* ids */
+    int n_born;           /* of members at the start: 0..n_born-1 */
+    int self;             /* 0..n-1; from n_born on: it joins */
+    uint32_t incarnation; /* who joins: its own; another one that is born under its id is somebody else */
+    int sponsor;          /* who joins: the member that it asks first */
     enum member_topology topology;
     int degree;       /* ring, random: how many nodes each one reads (successors; draws) */
     const int *edges; /* MEMBER_FILE: [edge_count][2] reader, target; kept by the caller for the core's life */
@@ -123,6 +132,7 @@ enum member_report_kind {
     MEMBER_REPORT_LINK_BROKEN, /* node lives, but the path from here does not work */
     MEMBER_REPORT_LINK_OK,
     MEMBER_REPORT_PREPARE, /* epoch */
+    MEMBER_REPORT_BORN,    /* node becomes a member with the view that is committed next */
     MEMBER_REPORT_VIEW,    /* epoch committed */
     MEMBER_REPORT_SETTLED, /* epoch committed by all */
     MEMBER_REPORT_HALT,    /* this member ends: text = reason */
@@ -170,11 +180,13 @@ struct member_ops {
     /* Epoch is decided: every live member gets the same events in the same order. max_value is the largest value that a live
      * member gave to member_prepared. A member that was cut off and catches up gets commits without a prepare. */
     void (*commit)(void *user, uint64_t epoch, const struct member_event *events, int n, uint64_t max_value);
-    /* Every live member has committed all epochs up to this one. Comes in order, may skip numbers. */
+    /* Every live member of that view has committed all epochs up to this one. Comes in order, may skip numbers. */
     void (*settled)(void *user, uint64_t epoch);
     /* This member was declared dead, has no quorum or no memory. It does nothing any more, and calls nothing: the process must end. */
     void (*halt)(void *user, const char *reason);
     void (*report)(void *user, const struct member_report *report);
+    /* node is a member from now on, as this incarnation: comes before anything is sent to it, and before the commit. May be NULL. */
+    void (*born)(void *user, int node, uint32_t incarnation);
 };
 
 struct member;
@@ -210,9 +222,12 @@ void member_stake(struct member *m, int node, enum member_stake stake, uint64_t 
 void member_waits(struct member *m, int node, uint64_t until, uint64_t now);
 
 /* Have an event ordered. Kept and resent until it is; each exactly once, in the order submitted here, unless this
- * member dies first. type >= MEMBER_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...), or 0: it has ended, maybe now, for
+ * member dies first. type >= MEMBER_EVENT_FIRST. Returns its sequence number on this member (1, 2, ...; member_join takes some), or 0: it has ended, maybe now, for
  * want of memory. */
 uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now);
+/* Have a node's birth ordered, when all in the view know where it is. Kept and resent until something has come of it; asked again while it is
+ * under way it changes nothing. Of a node that is not the least unborn one nothing comes, nor of the second of two that are given one id. */
+void member_join(struct member *m, int node, uint32_t incarnation, uint64_t now);
 /* The answer to prepare(). Ignored if that proposal was superseded. */
 void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now);
 
@@ -220,6 +235,8 @@ void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64
 uint64_t member_epoch(const struct member *m); /* last committed, 0 at first */
 uint64_t member_settled_epoch(const struct member *m);
 bool member_alive(const struct member *m, int node);         /* in the last committed view */
+int member_next_id(const struct member *m);                  /* the least unborn id; n: there is none left */
+bool member_is_born(const struct member *m);                 /* false: it joins, and has not come to its birth in the log */
 int member_next(const struct member *m, int from);           /* the least in it that is >= from >= 0, or -1 */
 bool member_believes_dead(const struct member *m, int node); /* own verdict, or declared */
 int member_coordinator(const struct member *m);
@@ -238,6 +255,8 @@ bool member_doubt(const struct member *m, int node, struct member_doubt *out);
 enum { MEMBER_WATCHES_MAX = 32, MEMBER_DOUBTS_MAX = 32, MEMBER_LATENCY_BUCKETS = 20 };
 struct member_status {
     uint64_t epoch;
+    bool born;
+    int next_id; /* the least unborn id */
     int coordinator, n_watches, n_doubts, n_links;
     struct member_watch_status {
         int node;

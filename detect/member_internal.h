@@ -9,6 +9,7 @@
  *   topology.c   who reads whom
  *   quorum.c     what a majority is
  *   agreement.c  ballots, the coordinator
+ *   join.c       nodes that join
  *   ledger.c     what is prepared, accepted, committed; the log
  *   reports.c    reports to the coordinator
  *   status.c     what is known, for people
@@ -194,6 +195,15 @@ struct report {
     struct pace pace;
 };
 
+/* Who joins: what it asks whom. */
+struct joining {
+    bool born; /* no more */
+    int asked;
+    uint64_t since;         /* this one */
+    uint64_t heard, others; /* it, and anybody, said something */
+    uint64_t next, rto;
+};
+
 struct pending {
     int node;
     uint32_t seq;
@@ -213,8 +223,9 @@ struct member {
 
     /* membership */
     uint64_t epoch, settled;
-    struct idset gone;         /* declared dead up to epoch: all others are the view */
-    struct idset dead;         /* declared, or believed dead here */
+    int next_id;               /* the ids from here on are unborn */
+    struct idset gone;         /* declared dead up to epoch, or unborn: all others are the view */
+    struct idset dead;         /* these, or believed dead here */
     struct idset positive;     /* of these: certain */
     struct idset seen;         /* ever heard of; */
     bool all_seen;             /* all in the view were */
@@ -254,6 +265,7 @@ struct member {
     uint64_t seen_ballot;  /* highest heard of */
     bool leading;          /* promised is ours and a quorum gave us what it had accepted */
     bool collected;        /* and that was just now */
+    bool newborn;          /* somebody was born since a quorum gave us its promise, and has given none */
     uint64_t next_collect; /* not before */
     int collect_attempts;
     /* of slot epoch+1 */
@@ -283,6 +295,7 @@ struct member {
     } * ordered; /* last seq ordered, by node ascending; absent: 0 */
     int n_ordered, cap_ordered;
     struct report report;
+    struct joining joining;
     struct pace round_pace; /* of subtrees */
     uint64_t next_poll, poll_rto;
     uint64_t next_fetch;
@@ -306,6 +319,10 @@ static inline bool is_member(const struct member *m, int node)
 static inline bool is_live(const struct member *m, int node) /* by this member's own knowledge */
 {
     return !idset_has(&m->dead, node);
+}
+static inline bool is_unborn(const struct member *m, int node)
+{
+    return node >= m->next_id;
 }
 static inline int member_count(const struct member *m)
 {
@@ -339,6 +356,7 @@ void watch_tick(struct member *m, struct watch *w);
 /* When its heartbeat is late: one that was never heard of may only be starting. */
 uint64_t watch_late_at(const struct member *m, const struct watch *w);
 void detector_rewatch(struct member *m);
+int watch_targets(const struct member *m, const struct idset *away, int want[WATCH_MAX]);
 
 /* vote.c */
 int vote_panel(const struct member *m, const struct target *tg); /* how many others are to vote */
@@ -431,6 +449,15 @@ void agreement_commit(struct member *m, const struct batch *batch, uint64_t max_
 void agreement_settle(struct member *m, uint64_t epoch);
 void agreement_round_complete(struct member *m); /* root: everybody live has answered */
 
+/* join.c */
+bool join_begin(struct member *m);                               /* false: out of memory */
+void join_receive(struct member *m, const struct wire_msg *msg); /* while we are unborn */
+void join_tick(struct member *m);
+uint64_t join_deadline(const struct member *m);
+void join_stranger(struct member *m, const struct wire_msg *msg); /* from one that is not born, as far as we know */
+bool join_is_other(const struct member *m, const struct batch *batch); /* it bears somebody else under our id */
+void join_bear(struct member *m, const struct member_event *e);
+
 /* ledger.c */
 void ledger_send(struct member *m, int to, uint64_t from); /* the log from this epoch on, some of it */
 void ledger_take(struct member *m, const struct wire_msg *msg);
@@ -440,6 +467,7 @@ void pace_note(struct pace *pace, uint64_t took);
 uint64_t pace_rto(const struct member *m, const struct pace *pace,
                   int hops); /* to the first repetition, and the longest */
 uint64_t pace_rto_max(const struct member *m, const struct pace *pace, int hops);
+uint32_t report_submit(struct member *m, const struct member_event *event); /* 0: no memory, it has ended */
 void report_due(struct member *m);
 void report_death(struct member *m, bool own);
 void report_committed(struct member *m);
@@ -461,8 +489,9 @@ int tree_levels(const struct round *r);            /* below this member, at leas
 void tree_mark(struct member *m, int id, int end); /* root: all members from id up to end have answered */
 void tree_split(struct member *m);                 /* makes the pieces */
 bool tree_left_add(struct round *r, int id);       /* this and the next two: false if there is no memory */
-bool tree_make_out(struct member *m, uint64_t slot, const struct batch *batch);  /* from `left`, in any order */
-bool tree_leave_out(struct member *m, uint64_t slot, const struct batch *batch); /* as root */
+/* From `left`, in any order. */
+bool tree_make_out(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch);
+bool tree_leave_out(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch); /* as root */
 /* Of `left`, as many as a message can name: of those in a piece, or of all if there is none. Returns their number. */
 int tree_named(const struct round *r, const struct piece *piece, const int **first);
 

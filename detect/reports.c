@@ -47,19 +47,23 @@ void report_due(struct member *m)
     r->hold = m->p.late_ns;
 }
 
+uint32_t report_submit(struct member *m, const struct member_event *event)
+{
+    if (!grow((void **)&m->mine, &m->cap_mine, m->n_mine + 1, sizeof *m->mine)) {
+        member_halt(m, "out of memory");
+        return 0;
+    }
+    uint32_t seq = ++m->next_seq;
+    m->mine[m->n_mine++] = (struct pending){.node = m->p.self, .seq = seq, .event = *event};
+    if (m->n_mine <= MEMBER_BATCH_MAX) /* later ones have their turn after a commit */
+        report_due(m);
+    return seq;
+}
+
 uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now)
 {
     member_enter(m, now);
-    uint32_t seq = 0;
-    bool valid = !m->halted && event->type >= MEMBER_EVENT_FIRST;
-    if (valid && !grow((void **)&m->mine, &m->cap_mine, m->n_mine + 1, sizeof *m->mine)) {
-        member_halt(m, "out of memory");
-    } else if (valid) {
-        seq = ++m->next_seq;
-        m->mine[m->n_mine++] = (struct pending){.node = m->p.self, .seq = seq, .event = *event};
-        if (m->n_mine <= MEMBER_BATCH_MAX) /* later ones have their turn after a commit */
-            report_due(m);
-    }
+    uint32_t seq = !m->halted && event->type >= MEMBER_EVENT_FIRST ? report_submit(m, event) : 0;
     member_leave(m);
     return seq;
 }
@@ -340,7 +344,8 @@ void report_take(struct member *m, const struct wire_msg *msg)
             detector_contact(m, 0); /* are we cut off, or the one who reports? */
     for (int i = 0; i < msg->batch.n && !m->halted; i++) {
         const struct batch_entry *e = &msg->batch.e[i];
-        if (e->seq != last_known(m, e->node) + 1 || e->event.type < MEMBER_EVENT_FIRST || !is_member(m, e->node) ||
+        bool right = e->event.type >= MEMBER_EVENT_FIRST || e->event.type == MEMBER_NODE_BORN;
+        if (e->seq != last_known(m, e->node) + 1 || !right || !is_member(m, e->node) ||
             !grow((void **)&m->queue, &m->cap_queue, m->n_queue + 1, sizeof *m->queue))
             continue;
         m->queue[m->n_queue++] = (struct pending){.node = e->node, .seq = e->seq, .event = e->event};

@@ -220,6 +220,16 @@ void round_self_done(struct member *m)
     subtree_progress(m);
 }
 
+/* Who was born in this commit is one of them only now. */
+static void send_to_born(struct member *m)
+{
+    struct round *r = &m->round;
+    const struct member_event *birth = batch_birth(&r->batch);
+    for (int i = 0; birth && i < r->n_pieces && !m->halted; i++)
+        if (r->piece[i].head == (int)birth->a && is_live(m, r->piece[i].head))
+            send_down(m, r->piece[i], false);
+}
+
 /* What this member does itself in the phase, once the message is under way to the others. */
 static void act(struct member *m)
 {
@@ -238,8 +248,10 @@ static void act(struct member *m)
         round_self_done(m);
         break;
     case PHASE_COMMIT:
-        if (r->slot == m->epoch + 1)
+        if (r->slot == m->epoch + 1) {
             agreement_commit(m, &r->batch, r->value);
+            send_to_born(m);
+        }
         if (!m->halted)
             round_self_done(m);
         break;
@@ -269,7 +281,7 @@ static bool make_acked(struct round *r, int size)
 void round_start(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch, uint64_t value)
 {
     struct round *r = &m->round;
-    if (!tree_leave_out(m, slot, batch) || !make_acked(r, m->p.n - r->out.count)) {
+    if (!tree_leave_out(m, phase, slot, batch) || !make_acked(r, m->p.n - r->out.count)) {
         member_halt(m, "out of memory");
         return;
     }
@@ -305,7 +317,7 @@ static bool take_left(struct member *m, const struct wire_msg *msg)
     bool ok = true;
     for (int i = 0; i < msg->n_left; i++)
         ok = ok && tree_left_add(r, msg->left[i]);
-    if (!ok || !tree_make_out(m, msg->slot, &msg->batch))
+    if (!ok || !tree_make_out(m, msg->phase, msg->slot, &msg->batch))
         member_halt(m, "out of memory");
     return !m->halted;
 }

@@ -157,20 +157,34 @@ static bool left_add_deaths(struct round *r, const struct batch *batch)
     return ok;
 }
 
-bool tree_make_out(struct member *m, uint64_t slot, const struct batch *batch)
+/* Who was no member before the slot, though our view may be a later one. Whom the slot bears has to commit it, too. */
+static bool gone_before(const struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch,
+                        struct idset *gone)
 {
-    struct round *r = &m->round;
-    struct idset gone = {0}; /* before the slot: our view may be a later one */
-    bool ok = slot > m->epoch || idset_copy(&gone, &m->gone);
+    bool ok = idset_copy(gone, &m->gone), commits = phase == PHASE_COMMIT || phase == PHASE_SETTLE;
     for (uint64_t s = slot; s <= m->epoch; s++) {
         const struct batch *b = &m->log[s - 1]->batch;
+        const struct member_event *birth = batch_birth(b);
         for (int i = 0; i < b->n; i++)
             for (int k = batch_next_death(&b->e[i].event, -1); k >= 0; k = batch_next_death(&b->e[i].event, k))
-                ok = ok && idset_del(&gone, k);
+                ok = ok && idset_del(gone, k);
+        if (birth && !(commits && s == slot))
+            ok = ok && idset_add(gone, (int)birth->a);
     }
+    if (commits && slot > m->epoch && batch && batch_birth(batch))
+        ok = ok && idset_del(gone, (int)batch_birth(batch)->a);
+    return ok;
+}
+
+bool tree_make_out(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch)
+{
+    struct round *r = &m->round;
+    struct idset gone = {0};
+    bool now = slot > m->epoch && !(batch && batch_birth(batch)); /* the members are those of our view */
+    bool ok = now || gone_before(m, phase, slot, batch, &gone);
     ok = ok && (!batch || left_add_deaths(r, batch));
     sort_left(r);
-    ok = ok && idset_union(&r->out, slot > m->epoch ? &m->gone : &gone, r->left, r->n_left);
+    ok = ok && idset_union(&r->out, now ? &m->gone : &gone, r->left, r->n_left);
     idset_free(&gone);
     int k = 0;
     for (int i = 0; i < r->n_left; i++)
@@ -181,7 +195,7 @@ bool tree_make_out(struct member *m, uint64_t slot, const struct batch *batch)
 }
 
 /* As root: whom the batch declares, who was declared since the slot, and whom we believe dead. */
-bool tree_leave_out(struct member *m, uint64_t slot, const struct batch *batch)
+bool tree_leave_out(struct member *m, enum wire_phase phase, uint64_t slot, const struct batch *batch)
 {
     struct round *r = &m->round;
     bool ok = true;
@@ -190,5 +204,5 @@ bool tree_leave_out(struct member *m, uint64_t slot, const struct batch *batch)
         ok = ok && left_add_deaths(r, &m->log[s - 1]->batch);
     for (int i = 0; i < m->n_deaths; i++)
         ok = ok && tree_left_add(r, m->deaths[i].node);
-    return ok && tree_make_out(m, slot, batch);
+    return ok && tree_make_out(m, phase, slot, batch);
 }

@@ -99,7 +99,7 @@ bool vote_is_dark(const struct member *m, const struct target *tg)
 void vote_answer(struct member *m, const struct wire_msg *ask)
 {
     int node = ask->node;
-    if (node == m->p.self)
+    if (node == m->p.self || is_unborn(m, node))
         return;
     if (!is_live(m, node)) { /* our verdict, or the view's: the epoch in the header says which */
         struct wire_msg dead = {.type = WIRE_VOTE, .node = node, .vote = VOTE_UNREACHED};

@@ -20,11 +20,19 @@ static void watch_add(struct member *m, int node)
     m->ops.watch(m->ops.user, node, true);
 }
 
+/* Whom to read when these are away. The topology is of those that were ever born. */
+int watch_targets(const struct member *m, const struct idset *away, int want[WATCH_MAX])
+{
+    struct member_params p = m->p;
+    p.n = m->next_id;
+    return m->joining.born ? topology_targets(&p, away, want, WATCH_MAX) : 0;
+}
+
 /* After a change of who is dead: the topology closes over them. */
 void detector_rewatch(struct member *m)
 {
     int want[WATCH_MAX];
-    int n = topology_targets(&m->p, &m->dead, want, WATCH_MAX);
+    int n = watch_targets(m, &m->dead, want);
     for (int i = 0; i < m->n_watch; i++)
         m->watch[i].fresh = false;
     for (int i = 0; i < n; i++) {

@@ -22,12 +22,20 @@ bool batch_declares(const struct batch *b, int node)
     return false;
 }
 
+const struct member_event *batch_birth(const struct batch *b)
+{
+    for (int i = 0; i < b->n; i++)
+        if (b->e[i].event.type == MEMBER_NODE_BORN)
+            return &b->e[i].event;
+    return NULL;
+}
+
 int batch_events(const struct batch *b, struct member_event out[MEMBER_EVENTS_MAX])
 {
     int n = 0;
     for (int i = 0; i < b->n; i++) {
         const struct member_event *e = &b->e[i].event;
-        if (e->type != MEMBER_NODE_DEAD)
+        if (e->type != MEMBER_NODE_DEAD && e->type != BATCH_VOID)
             out[n++] = *e;
         for (int node = batch_next_death(e, -1); node >= 0 && n < MEMBER_EVENTS_MAX; node = batch_next_death(e, node)) {
             out[n] = *e;
@@ -93,6 +101,18 @@ static bool death_ok(const struct member_event *e, int last, int n)
            e->c < (uint32_t)n;
 }
 
+static bool event_ok(const struct member_event *e, int last, int n)
+{
+    switch (e->type) {
+    case MEMBER_NODE_DEAD:
+        return death_ok(e, last, n);
+    case MEMBER_NODE_BORN:
+        return e->a < (uint32_t)n;
+    default:
+        return e->type == BATCH_VOID || e->type >= MEMBER_EVENT_FIRST;
+    }
+}
+
 static void get_batch(struct cursor *c, int n, struct batch *b)
 {
     b->n = (int)get(c, 1);
@@ -113,7 +133,7 @@ static void get_batch(struct cursor *c, int n, struct batch *b)
         bool dead = e->event.type == MEMBER_NODE_DEAD;
         said += dead ? 1 + __builtin_popcountll(e->event.d) : 1;
         int last = dead && e->event.d ? 64 - __builtin_clzll(e->event.d) : 0;
-        if (said > MEMBER_EVENTS_MAX || (dead ? !death_ok(&e->event, last, n) : e->event.type < MEMBER_EVENT_FIRST))
+        if (said > MEMBER_EVENTS_MAX || !event_ok(&e->event, last, n))
             c->bad = true;
     }
     if (c->bad)
@@ -258,6 +278,10 @@ size_t wire_encode(const struct wire_msg *m, uint8_t out[MEMBER_DATAGRAM_MAX])
         put(&c, m->slot, 8);
         put(&c, m->value, 8);
         break;
+    case WIRE_JOIN:
+        put(&c, m->nonce, 8);
+        put(&c, m->value, 4);
+        break;
     case WIRE_DEAD:
     case WIRE_TYPES:
         break;
@@ -343,6 +367,10 @@ bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, int le
         m->root = get_id(&c, n);
         m->slot = get(&c, 8);
         m->value = get(&c, 8);
+        break;
+    case WIRE_JOIN:
+        m->nonce = get(&c, 8);
+        m->value = get(&c, 4);
         break;
     case WIRE_DEAD:
     case WIRE_TYPES:

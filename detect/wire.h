@@ -29,6 +29,7 @@ enum wire_type {
     WIRE_LOG,    /* slot, value, batch: what was committed */
     WIRE_DEAD,   /* you were declared dead */
     WIRE_LINK,   /* root says of its link to node: flag BROKEN or not; slot: its number, value: since so many us */
+    WIRE_JOIN,   /* an unborn one, which has the log up to its epoch: have me born; nonce, value: its incarnation */
     WIRE_TYPES
 };
 enum wire_flag {
@@ -60,6 +61,10 @@ enum { BATCH_SPAN = 65 }; /* ids that one entry may stand for */
 /* The least node above `after` that the event declares dead, or -1. From after = -1 on. */
 int batch_next_death(const struct member_event *e, int after);
 bool batch_declares(const struct batch *b, int node);
+/* An event that came to nothing: a birth of a node that was not the next one. The runtime does not get it. */
+enum { BATCH_VOID = 3 };
+/* The birth in it, or NULL. */
+const struct member_event *batch_birth(const struct batch *b);
 /* As the runtime gets them, one for each death. Returns their number. */
 int batch_events(const struct batch *b, struct member_event out[MEMBER_EVENTS_MAX]);
 struct death {

@@ -83,7 +83,7 @@ ALLOWED = {
 
 # Folders and sources that are pure; also each whose head comment, or whose header's, says "Pure".
 PURE = ["runtime/protocol", "runtime/view", "runtime/topo", "collectives", "runtime/base/rng.c", "runtime/base/words.c"] + [
-    f"detect/{name}.c" for name in ("agreement", "contact", "detector", "idset", "ledger", "linkmap", "member", "patience", "quorum", "reports", "round", "status", "topology", "tree", "vote", "watch", "wire")]
+    f"detect/{name}.c" for name in ("agreement", "contact", "detector", "idset", "join", "ledger", "linkmap", "member", "patience", "quorum", "reports", "round", "status", "topology", "tree", "vote", "watch", "wire")]
 PURE_CALLS = re.compile(
     "malloc|calloc|realloc|free|mem(cpy|move|set|cmp|r?chr)|str[a-z]+|v?snprintf|sscanf|sigabbrev_np|to(lower|upper)|qsort(_r)?|bsearch|abs|labs"
     "|__assert_fail|abort|sqrt|pow|log|log2|exp|floor|ceil|round|lround|fabs|hypot"

@@ -332,6 +332,34 @@ static void old_votes(struct scenario *sc)
     sc->end = 60 * SEC;
 }
 
+/* Nodes join, one after the other, while the coordinator, members or they themselves die, stand still or are cut off, most often within
+ * some milliseconds of it. All that live at the end are one view. */
+static void joins(struct scenario *sc)
+{
+    static const int kinds[] = {ACT_KILL, ACT_KILL, ACT_KILL, ACT_POWER_OFF, ACT_FREEZE, ACT_FREEZE, ACT_CUT};
+    int before = sc->n, deaths = 0, most = (before - 1) / 2;
+    sc->joiners = 1 + (int)upto(4);
+    sc->n += sc->joiners;
+    sc->spares += sc->joiners;
+    sc->net.loss = upto(3) ? 0 : 0.2 * rng_double(random_source);
+    sc->end = 12 * SEC;
+    for (int i = 0; i < sc->joiners; i++) {
+        uint64_t at = 300 * MS + upto(2 * SEC);
+        add(sc, ACT_JOIN, before + i, at);
+        for (int k = (int)upto(4); k > 0; k--) {
+            int kind = kinds[upto(7)], who = upto(2) ? before + i : upto(2) ? deaths : (int)upto((uint64_t)before);
+            if (kind != ACT_FREEZE && deaths++ >= most)
+                break;
+            struct action *a = add(sc, kind, who, at + upto(upto(2) ? 3 * MS : 300 * MS));
+            a->peer = kind == ACT_CUT ? 1 : (int)upto(FREEZES);
+            a->duration = upto(3) ? upto(sc->params.limit_ns / 2) : upto(3 * SEC);
+            if (kind == ACT_FREEZE && a->duration > sc->params.limit_ns / 2 && deaths++ >= most)
+                a->duration = sc->params.limit_ns / 2;
+        }
+    }
+    sc->may_lose_quorum = 2 * deaths >= before;
+}
+
 static const struct {
     const char *name;
     void (*make)(struct scenario *sc);
@@ -340,7 +368,7 @@ static const struct {
     {"freeze_short", freeze_short}, {"link_down", link_down}, {"link_told", link_told},   {"flapping", flapping},
     {"partition", partition},       {"lossy", lossy},         {"chaos", chaos},           {"suspended", suspended},
     {"stopped_some", stopped_some}, {"pauses", pauses},       {"cut_short", cut_short},   {"split", split},
-    {"old_votes", old_votes},
+    {"old_votes", old_votes},       {"joins", joins},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 

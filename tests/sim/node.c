@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/bitset.h"
+#include "detect/wire.h"
 #include "tests/sim/world.h"
 
 #define TYPE_NOTE MEMBER_EVENT_FIRST
@@ -16,6 +17,9 @@ static void on_send(void *user, int to, const void *data, size_t len)
     struct simnode *s = user;
     if (len > MEMBER_DATAGRAM_MAX)
         sim_fail(s->w, s->id, "a datagram of %zu bytes", len);
+    unsigned type = *(const uint8_t *)data;
+    if (!member_is_born(s->m) && type != WIRE_JOIN && type != WIRE_FETCH && type != WIRE_PONG)
+        sim_fail(s->w, s->id, "sends a message of type %u before it is born", type);
     world_send(s->w, EV_DATAGRAM, s->id, to, data, len);
 }
 
@@ -45,7 +49,8 @@ static void on_probe(void *user, int node)
 static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const struct member_event *events, int n)
 {
     struct simnode *s = user;
-    (void)epoch;
+    if (!member_is_born(s->m))
+        sim_fail(s->w, s->id, "is asked to prepare epoch %llu, and is not born", (unsigned long long)epoch);
     for (int i = 0; i < n; i++)
         if (events[i].type == MEMBER_NODE_DEAD)
             bitset_add(s->fenced, (int)events[i].a);
@@ -153,6 +158,7 @@ size_t node_init(struct world *w, int id)
 {
     struct simnode *s = &w->nodes[id];
     int n = w->sc.n;
+    s->born = (uint32_t)(n - w->sc.joiners);
     s->id = id;
     s->w = w;
     if (!s->watchers)
@@ -165,6 +171,9 @@ size_t node_init(struct world *w, int id)
     p.n = n;
     p.self = id;
     p.seed = w->sc.seed;
+    p.n_born = n - w->sc.joiners;
+    p.incarnation = 1 + (uint32_t)id;
+    p.sponsor = (int)rng_below(&w->rng, (uint64_t)p.n_born);
     struct member_ops ops = {.user = s,
                              .send = on_send,
                              .read = on_read,
@@ -234,7 +243,8 @@ static void submit(struct simnode *s)
     if (s->w->now - SEC > s->w->sc.end * 2 / 3)
         return;
     s->submitted++; /* before: the call may order it at once */
-    if (member_submit(s->m, &ev, s->w->now) != s->submitted)
+    uint32_t number = member_submit(s->m, &ev, s->w->now);
+    if (s->w->sc.joiners ? number < s->submitted : number != s->submitted) /* births that it orders have numbers, too */
         sim_fail(s->w, s->id, "submission got another number");
     world_push(s->w, s->w->now + 20 * MS + rng_below(&s->w->rng, 200 * MS), EV_SUBMIT, s->id, -1);
 }
@@ -276,7 +286,7 @@ void node_event(struct simnode *s, const struct event *e)
     case EV_READ: {
         if (!world_path(w, s->id, e->from))
             return;
-        if (!member_alive(s->m, e->from)) { /* fenced */
+        if (member_believes_dead(s->m, e->from)) { /* fenced */
             world_push(w, w->now + world_delay(w), EV_BROKEN, e->from, s->id);
             return;
         }

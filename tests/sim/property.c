@@ -34,12 +34,18 @@ static bool seen_by_the_living(const struct world *w, const struct simnode *but,
     return false;
 }
 
+/* Whose birth it has not heard of it does not exclude. */
+static bool excludes(const struct simnode *s, const struct simnode *o)
+{
+    return member_is_born(s->m) && o->id < member_next_id(s->m) && !member_alive(s->m, o->id);
+}
+
 /* Of two that run, at most one has the other outside its view: there are never two jobs. */
 static void check_one_job(struct world *w, const struct simnode *s)
 {
     for (int i = 0; i < w->sc.n; i++) {
         const struct simnode *o = &w->nodes[i];
-        if (o != s && !o->dead && !member_alive(s->m, i) && !member_alive(o->m, s->id))
+        if (o != s && !o->dead && excludes(s, o) && excludes(o, s))
             sim_fail(w, s->id,
                      "its view of epoch %llu and that of node %d, of epoch %llu, exclude each other, and both run",
                      (unsigned long long)member_epoch(s->m), i, (unsigned long long)member_epoch(o->m));
@@ -75,6 +81,12 @@ void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, cons
             check_death(w, s, &events[i]);
             continue;
         }
+        if (events[i].type == MEMBER_NODE_BORN) {
+            if (events[i].a != s->born++ || events[i].b != 1 + events[i].a)
+                sim_fail(w, s->id, "has node %u born, and it is the turn of %u", events[i].a, s->born - 1);
+            w->nodes[events[i].a].birth = epoch;
+            continue;
+        }
         int from = (int)events[i].a;
         if (events[i].b != ++s->ordered[from])
             sim_fail(w, s->id, "event %u of node %d ordered after %u", events[i].b, from, s->ordered[from] - 1);
@@ -85,7 +97,7 @@ void world_check_settled(struct world *w, const struct simnode *s, uint64_t epoc
 {
     for (int i = 0; i < w->sc.n; i++) {
         const struct simnode *o = &w->nodes[i];
-        if (member_alive(s->m, i) && !o->dead && member_epoch(o->m) < epoch)
+        if (member_alive(s->m, i) && !o->dead && o->birth <= epoch && member_epoch(o->m) < epoch)
             sim_fail(w, s->id, "epoch %llu settled, but node %d is at %llu", (unsigned long long)epoch, i,
                      (unsigned long long)member_epoch(o->m));
     }

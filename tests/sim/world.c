@@ -13,12 +13,12 @@ void sim_fail(struct world *w, int node, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    printf("FAILED: %s --nodes %d --seed %llu: at %.3f ms, node %d: ", w->sc.name, w->sc.n,
-           (unsigned long long)w->sc.seed, (double)(w->now - SEC) / MS, node);
+    printf("FAILED: %s --nodes %d --seed %llu: at %.3f ms, node %d: ", w->sc.name,
+           w->sc.n - w->sc.joiners, (unsigned long long)w->sc.seed, (double)(w->now - SEC) / MS, node);
     vprintf(fmt, ap);
     va_end(ap);
-    printf("\nrepeat: tests/sim/sim --scenario %s --nodes %d --seed %llu --verbose\n", w->sc.name, w->sc.n,
-           (unsigned long long)w->sc.seed);
+    printf("\nrepeat: tests/sim/sim --scenario %s --nodes %d --seed %llu --verbose\n", w->sc.name,
+           w->sc.n - w->sc.joiners, (unsigned long long)w->sc.seed);
     exit(1);
 }
 
@@ -119,9 +119,28 @@ void world_exit(struct world *w, struct simnode *s)
 
 /* ------------------------------------------------------------------------------------------------ failures */
 
+/* It begins when all ids below its own were born, as whoever is asked for an id would see to. */
+static void join(struct world *w, const struct action *a)
+{
+    struct simnode *s = &w->nodes[a->node];
+    int next = 0;
+    for (int i = 0; i < w->sc.n; i++)
+        if (!w->nodes[i].dead && member_next_id(w->nodes[i].m) > next)
+            next = member_next_id(w->nodes[i].m);
+    if (next < a->node) {
+        if (w->now < SEC + w->sc.end / 2)
+            world_push(w, w->now + 50 * MS, EV_ACTION, a->node, -1)->value = (uint64_t)(a - w->sc.actions);
+        return;
+    }
+    s->dead = s->off = false;
+    node_init(w, a->node);
+}
+
 static void act(struct world *w, const struct action *a)
 {
     struct simnode *s = &w->nodes[a->node];
+    if (!s->m && a->kind != ACT_JOIN)
+        return; /* nobody is there yet */
     if (!w->first_action)
         w->first_action = w->now;
     if (w->sc.verbose)
@@ -175,6 +194,9 @@ static void act(struct world *w, const struct action *a)
         break;
     case ACT_LINK_UP:
         w->n_links_down = 0;
+        break;
+    case ACT_JOIN:
+        join(w, a);
         break;
     case ACT_HANG:
         s->tainted = s->hung = true;
@@ -233,7 +255,10 @@ bool world_run(const struct scenario *sc)
     w.target = sc->barriers;
     size_t bytes = 0;
     for (int i = 0; i < sc->n; i++)
-        bytes += node_init(&w, i);
+        if (i < sc->n - sc->joiners)
+            bytes += node_init(&w, i);
+        else
+            w.nodes[i] = (struct simnode){.id = i, .w = &w, .dead = true, .off = true};
     bytes /= (size_t)sc->n;
     double cpu = cpu_s();
     for (int i = 0; i < sc->n_actions; i++)
@@ -252,7 +277,8 @@ bool world_run(const struct scenario *sc)
         printf("%llu events, %llu datagrams, %llu epochs\n", (unsigned long long)w.events,
                (unsigned long long)w.datagrams, (unsigned long long)w.n_history);
     for (int i = 0; i < sc->n; i++)
-        node_fini(&w.nodes[i]);
+        if (w.nodes[i].m)
+            node_fini(&w.nodes[i]);
     for (int i = 0; i < w.n_heap; i++)
         free(w.heap[i].data);
     free(w.heap);

@@ -8,6 +8,7 @@
  *   - each submitted event is ordered once, in its submitter's order;
  *   - an epoch is settled only when every live member has committed it;
  *   - links that come and go change no view, and are reported a bounded number of times;
+ *   - ids are born in order and once, and who joins answers no phase and sends no vote before it is born;
  *   - a barrier opens only when every live participant has entered it, newly joined ones included.
  * Checked at the end: everybody has the same report of broken links (where the scenario watches them); those who run are exactly the view of everybody who runs, all events are ordered, all epochs
  * settled, and all participants have come through all barriers. */
@@ -41,7 +42,8 @@ struct action {
         ACT_LINK_UP,
         ACT_HANG,
         ACT_ONE_WAY,
-        ACT_LINK_MEND
+        ACT_LINK_MEND,
+        ACT_JOIN
     } kind;
     int node, peer;
     uint64_t duration; /* freeze; peer: how */
@@ -52,7 +54,8 @@ enum { FREEZE_HOST, FREEZE_STARVED, FREEZE_AGENT, FREEZES };
 enum { ACTIONS_MAX = 400, LINKS_MAX = 16 };
 struct scenario {
     const char *name;
-    int n, spares;
+    int n, spares; /* n: ids, of which the last ones are unborn at the start: */
+    int joiners;
     uint64_t seed;
     struct net net;
     struct action actions[ACTIONS_MAX];
@@ -105,6 +108,8 @@ struct simnode {
     struct barrier *b;
     int how;                                       /* frozen */
     bool dead, off, frozen, hung, halted, tainted; /* tainted: frozen, cut, ...: others may rightly declare it dead */
+    uint32_t born;  /* ids, in its log */
+    uint64_t birth; /* epoch of its own */
     bool dead_known;
     int link_words;
     uint64_t cut_off_at; /* said so, 0: not */

@@ -1,0 +1,174 @@
+/* A node that joins a running job.
+ *
+ * It has an id that was unborn so far. All members know where it is before it begins (the runtime's matter), and it knows where they are; it
+ * begins with the job's first parameters, as everybody did, and is given the log, in which all is that has happened since.
+ *
+ *   who joins                                              member that is asked
+ *     BEHIND --- JOIN(epoch) ----------------------------->  it has more: LOG from there
+ *       ^  |                                                 PONG in any case: it lives
+ *       |  | has all that the one asked has
+ *       |  v
+ *     WAITS  --- JOIN(epoch), again and again ------------>  orders the birth, once; what was reported of it goes to the next coordinator
+ *          |                                                 if this one dies (reports.c)
+ *          |  COMMIT or LOG of the view in which it is born
+ *          v
+ *     BORN: a member like any other
+ *
+ *   state    event                                       next     action
+ *   BEHIND   LOG                                         BEHIND   commit it, ask for more
+ *   WAITS    any message of a later epoch                BEHIND   FETCH
+ *   both     the one asked says nothing for answer_ns,   same     ask the next one of the view
+ *            or is declared dead
+ *   both     nobody says anything for SILENT_LIMITS      end
+ *   both     somebody else is born under its id          end
+ *   both     its own birth is committed                  BORN
+ *
+ * Before that it answers no phase but the COMMIT that bears it: it is in no tree. It may die at any time: unborn it was nobody, born it is
+ * declared dead like others. A birth of an id that is not the next one is void (agreement.c), so ids are born in order and once. */
+#include "detect/member_internal.h"
+
+enum { SILENT_LIMITS = 3 };
+
+/* ------------------------------------------------------------------------------------------------ who joins */
+
+bool join_begin(struct member *m)
+{
+    struct joining *j = &m->joining;
+    m->next_id = m->p.n_born;
+    for (int id = m->next_id; id < m->p.n && !m->halted; id++) {
+        member_put(m, &m->gone, id);
+        member_put(m, &m->dead, id);
+    }
+    *j = (struct joining){.born = m->p.self < m->p.n_born,
+                          .asked = m->p.sponsor,
+                          .since = m->t,
+                          .others = m->t,
+                          .next = m->t,
+                          .rto = m->p.rto_ns};
+    return !m->halted;
+}
+
+static void ask_next(struct member *m)
+{
+    struct joining *j = &m->joining;
+    int next = idset_next_out(&m->gone, j->asked + 1);
+    if (next >= m->next_id)
+        next = idset_next_out(&m->gone, 0);
+    j->asked = next < m->next_id ? next : j->asked;
+    j->since = m->t;
+    j->heard = 0;
+    j->rto = m->p.rto_ns;
+}
+
+void join_tick(struct member *m)
+{
+    struct joining *j = &m->joining;
+    if (since(m, j->others) >= SILENT_LIMITS * later(m->p.limit_ns, m->p.answer_ns)) {
+        member_halt(m, "no member answers");
+        return;
+    }
+    if (m->t < j->next)
+        return;
+    if (!is_member(m, j->asked) || since(m, later(j->since, j->heard)) >= m->p.answer_ns)
+        ask_next(m);
+    struct wire_msg ask = {.type = WIRE_JOIN, .nonce = detector_nonce(m), .value = m->p.incarnation};
+    member_post(m, j->asked, &ask);
+    j->next = m->t + j->rto;
+    j->rto = 2 * j->rto < m->p.rto_max_ns ? 2 * j->rto : m->p.rto_max_ns;
+}
+
+uint64_t join_deadline(const struct member *m)
+{
+    return m->joining.next;
+}
+
+void join_receive(struct member *m, const struct wire_msg *msg)
+{
+    struct joining *j = &m->joining;
+    if (msg->type == WIRE_DEAD) {
+        member_halt(m, "declared dead by the others");
+        return;
+    }
+    j->others = m->t;
+    m->contact_at = m->now;
+    if (msg->src == j->asked)
+        j->heard = m->t;
+    if (msg->type == WIRE_PING)
+        detector_receive(m, msg);
+    else if (msg->type == WIRE_LOG)
+        ledger_take(m, msg);
+    else if (msg->type == WIRE_ROUND && msg->phase == PHASE_COMMIT && msg->slot == m->epoch + 1)
+        agreement_receive(m, msg);
+    if (m->halted || j->born)
+        return;
+    if (msg->epoch > m->epoch)
+        agreement_behind(m, msg->src);
+    else if (msg->type == WIRE_LOG)
+        j->next = m->t; /* it has all: now the birth */
+}
+
+bool join_is_other(const struct member *m, const struct batch *batch)
+{
+    const struct member_event *birth = batch_birth(batch);
+    return birth && (int)birth->a == m->p.self && birth->b != m->p.incarnation;
+}
+
+/* ------------------------------------------------------------------------------------------------ members */
+
+static bool is_ordered(const struct member *m, int node, uint32_t incarnation)
+{
+    for (int i = 0; i < m->n_mine; i++)
+        if (m->mine[i].event.type == MEMBER_NODE_BORN && (int)m->mine[i].event.a == node &&
+            m->mine[i].event.b == incarnation)
+            return true;
+    return false;
+}
+
+static void order(struct member *m, int node, uint32_t incarnation)
+{
+    const struct member_event birth = {.type = MEMBER_NODE_BORN, .a = (uint32_t)node, .b = incarnation};
+    if (node == m->next_id && node < m->p.n && !is_ordered(m, node, incarnation))
+        report_submit(m, &birth);
+}
+
+void member_join(struct member *m, int node, uint32_t incarnation, uint64_t now)
+{
+    member_enter(m, now);
+    if (!m->halted && m->joining.born)
+        order(m, node, incarnation);
+    member_leave(m);
+}
+
+/* One that joins; or we have not heard yet that it was born. */
+void join_stranger(struct member *m, const struct wire_msg *msg)
+{
+    if (msg->type == WIRE_JOIN) {
+        struct wire_msg pong = {.type = WIRE_PONG, .nonce = msg->nonce};
+        member_post(m, msg->src, &pong);
+        if (msg->epoch < m->epoch)
+            ledger_send(m, msg->src, msg->epoch + 1);
+        else
+            order(m, msg->src, (uint32_t)msg->value);
+    } else if (msg->type == WIRE_FETCH && msg->slot > 0) {
+        ledger_send(m, msg->src, msg->slot);
+    }
+    if (msg->epoch > m->epoch)
+        agreement_behind(m, msg->src);
+}
+
+/* As the view is committed. */
+void join_bear(struct member *m, const struct member_event *e)
+{
+    int node = (int)e->a;
+    if (!idset_del(&m->gone, node) || !idset_del(&m->dead, node)) {
+        member_halt(m, "out of memory");
+        return;
+    }
+    m->next_id = node + 1;
+    m->newborn = true;
+    if (node == m->p.self)
+        m->joining.born = true;
+    if (m->ops.born)
+        m->ops.born(m->ops.user, node, e->b);
+    member_note(m, MEMBER_REPORT_BORN, node, MEMBER_ALIVE, m->epoch, "joins");
+}
