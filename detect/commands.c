@@ -52,6 +52,12 @@ static void carry_out(struct helper *h, const struct order *c)
     case CMD_WAITS:
         member_waits(h->m, c->node, c->value, h->now);
         break;
+    case CMD_MEET:
+        meet_take(h, c->candidate);
+        break;
+    case CMD_JOIN:
+        member_join(h->m, c->node, (uint32_t)c->value, h->now);
+        break;
     }
 }
 
@@ -101,6 +107,25 @@ void helper_refused(struct helper *h, int node)
     enqueue(h, &(struct order){.kind = CMD_REFUSED, .node = node});
 }
 
+keel_status helper_meet(struct helper *h, int node, const struct helper_blob *blob)
+{
+    struct candidate *c = calloc(1, sizeof *c);
+    if (!c)
+        return KEEL_ERR_NOMEM;
+    c->node = node;
+    if (node < 0 || node >= h->config.params.n || !meet_read(blob, &c->where)) {
+        free(c);
+        return KEEL_ERR_ARG;
+    }
+    enqueue(h, &(struct order){.kind = CMD_MEET, .node = node, .candidate = c});
+    return KEEL_OK;
+}
+
+void helper_join(struct helper *h, int node, uint32_t incarnation)
+{
+    enqueue(h, &(struct order){.kind = CMD_JOIN, .node = node, .value = incarnation});
+}
+
 bool helper_take_commands(struct helper *h)
 {
     pthread_mutex_lock(&h->lock);
@@ -113,6 +138,13 @@ bool helper_take_commands(struct helper *h)
         carry_out(h, &list[i]);
     free(list);
     return n > 0;
+}
+
+void helper_drop_commands(struct helper *h)
+{
+    for (int i = 0; i < h->n_commands; i++)
+        free(h->commands[i].candidate);
+    free(h->commands);
 }
 
 void helper_status(struct helper *h, struct helper_status *out)

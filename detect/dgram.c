@@ -121,13 +121,28 @@ keel_status dgram_set_peers(struct dgram *d, const struct dgram_addr *addrs, int
     if (!d->peers)
         return KEEL_ERR_NOMEM;
     for (int i = 0; i < n; i++)
-        if (addrs[i].len > sizeof addrs[i].bytes || fi_av_insert(d->av, addrs[i].bytes, 1, &d->peers[i], 0, NULL) != 1)
+        d->peers[i] = FI_ADDR_UNSPEC;
+    for (int i = 0; i < n; i++)
+        if (addrs[i].len && !dgram_set_peer(d, i, &addrs[i]))
             return KEEL_ERR_ARG;
     return KEEL_OK;
 }
 
+bool dgram_set_peer(struct dgram *d, int peer, const struct dgram_addr *addr)
+{
+    fi_addr_t known = FI_ADDR_UNSPEC;
+    if (!addr->len || addr->len > sizeof addr->bytes || fi_av_insert(d->av, addr->bytes, 1, &known, 0, NULL) != 1)
+        return false;
+    if (d->peers[peer] != FI_ADDR_UNSPEC)
+        fi_av_remove(d->av, &d->peers[peer], 1, 0);
+    d->peers[peer] = known;
+    return true;
+}
+
 void dgram_send(struct dgram *d, int peer, const void *data, size_t len)
 {
+    if (d->peers[peer] == FI_ADDR_UNSPEC)
+        return;
     ssize_t rc = fi_inject(d->ep, data, len, d->peers[peer]);
     if (rc)
         log_debug("detect: datagram to node %d not sent: %s", peer, fabric_calls.strerror((int)-rc));

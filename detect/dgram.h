@@ -20,8 +20,10 @@ struct dgram_addr {
 
 keel_status dgram_open(const char *host, struct dgram **out, struct dgram_addr *addr);
 void dgram_close(struct dgram *d); /* NULL is allowed */
-/* Peers 0..n-1, once. */
+/* Peers 0..n-1, once. One of length 0 is not known yet: what is sent there is lost. */
 keel_status dgram_set_peers(struct dgram *d, const struct dgram_addr *addrs, int n);
+/* Another address than before, or the first one. False: it cannot be used. */
+bool dgram_set_peer(struct dgram *d, int peer, const struct dgram_addr *addr);
 /* May be lost without a word. */
 void dgram_send(struct dgram *d, int peer, const void *data, size_t len);
 /* Next datagram received, or NULL. Valid until the next call of dgram_recv. */

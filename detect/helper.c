@@ -20,16 +20,6 @@ enum { HEARTBEAT_KEY = 1 };
 #define STATUS_NS (200 * KEEL_NS_PER_MS)
 #define LATE_NS (2 * KEEL_NS_PER_MS) /* who ticks later has lost its processor since it looked */
 
-struct whereabouts {
-    uint32_t incarnation;
-    struct tp_addr addr;
-    struct dgram_addr dgram;
-    struct probe_addr verbs;
-    uint16_t witness_port;
-    bool witness_prompt;
-};
-_Static_assert(sizeof(struct whereabouts) <= HELPER_BLOB_MAX, "fits");
-
 /* ------------------------------------------------------------------------------------------------ what the core wants */
 
 static void on_send(void *user, int to, const void *data, size_t len)
@@ -101,6 +91,11 @@ static void on_settled(void *user, uint64_t epoch)
     h->callbacks.settled(h->callbacks.user, epoch);
 }
 
+static void on_born(void *user, int node, uint32_t incarnation)
+{
+    meet_born(user, node, incarnation);
+}
+
 static void on_halt(void *user, const char *reason)
 {
     struct helper *h = user;
@@ -141,7 +136,7 @@ void helper_datagram(struct helper *h, const void *data, size_t len, bool by_ver
 {
     struct seal_opened s;
     if (len > DGRAM_MAX || !seal_open(&h->seal, data, len, &s) || (s.kind != SEAL_DATAGRAM && s.kind != SEAL_VERBS) ||
-        s.from >= h->config.params.n || s.incarnation != h->peers[s.from].incarnation) {
+        s.from >= h->config.params.n || !meet_admits(h, s.from, s.incarnation)) {
         if (h->count.dropped++ == 0)
             log_warn("detect: a datagram that does not belong to this job was dropped (more are only counted)");
         return;
@@ -344,25 +339,21 @@ static keel_status take_blobs(struct helper *h, const struct helper_blob *blobs,
         free(devices);
         return KEEL_ERR_NOMEM;
     }
-    keel_status status = KEEL_OK;
+    const struct member_params *p = &h->config.params;
+    bool joins = p->self >= p->n_born;
+    keel_status status = dgram_set_peers(h->dgram, addrs, n);
     for (int i = 0; i < n && status == KEEL_OK; i++) {
         struct whereabouts b;
-        if (blobs[i].len != sizeof b) {
+        h->peers[i].node = i;
+        if (blobs[i].len == 0 && (joins || i >= p->n_born))
+            continue;
+        if (!meet_read(&blobs[i], &b) || !meet_is(h, i, &b)) {
             status = KEEL_ERR_ARG;
             *bad = i;
-            break;
+        } else if (!joins && i < p->n_born) { /* who joins has told no device where it is */
+            devices[i] = b.verbs;
         }
-        memcpy(&b, blobs[i].bytes, sizeof b);
-        h->peers[i].node = i;
-        h->peers[i].incarnation = b.incarnation;
-        h->peers[i].addr = b.addr;
-        h->peers[i].witness.port = b.witness_port;
-        h->peers[i].witness.prompt = b.witness_prompt;
-        addrs[i] = b.dgram;
-        devices[i] = b.verbs;
     }
-    if (status == KEEL_OK)
-        status = dgram_set_peers(h->dgram, addrs, n);
     if (status == KEEL_OK && h->verbs)
         status = verbs_set_peers(h->verbs, devices);
     free(devices);
@@ -384,7 +375,8 @@ keel_status helper_start(struct helper *h, const struct helper_blob *blobs, int 
                              .commit = on_commit,
                              .settled = on_settled,
                              .halt = on_halt,
-                             .report = on_report};
+                             .report = on_report,
+                             .born = on_born};
     h->now = clock_now_ns();
     h->m = member_create(&h->config.params, &ops, h->now);
     if (!h->m)
@@ -429,6 +421,8 @@ void helper_destroy(struct helper *h)
     for (int i = 0; h->peers && i < h->config.params.n; i++)
         knock_end(h, i);
     ask_end(h);
+    helper_drop_commands(h);
+    meet_end(h);
     witness_end(&h->witness);
     if (h->verbs)
         h->verbs->table->close(h->verbs);
@@ -441,7 +435,6 @@ void helper_destroy(struct helper *h)
     if (h->wake_fd >= 0)
         close(h->wake_fd);
     pthread_mutex_destroy(&h->lock);
-    free(h->commands);
     free(h->peers);
     free(h);
 }

@@ -1,4 +1,4 @@
-/* helper.c: the thread. commands.c: what other threads ask of it. links.c: heartbeat connections and probes.
+/* helper.c: the thread. commands.c: what other threads ask of it. links.c: heartbeat connections and probes. meet.c: who may join.
  * Everything here belongs to the helper thread, but what `lock` guards. */
 #ifndef KEEL_DETECT_HELPER_INTERNAL_H
 #define KEEL_DETECT_HELPER_INTERNAL_H
@@ -13,9 +13,27 @@
 #include "detect/witness.h"
 #include "runtime/transport/way.h"
 
+/* What a blob holds. */
+struct whereabouts {
+    uint32_t incarnation;
+    struct tp_addr addr;
+    struct dgram_addr dgram;
+    struct probe_addr verbs;
+    uint16_t witness_port;
+    bool witness_prompt;
+};
+_Static_assert(sizeof(struct whereabouts) <= HELPER_BLOB_MAX, "fits");
+
+struct candidate {
+    struct candidate *next;
+    int node;
+    struct whereabouts where;
+};
+
 /* Our side of the connections with one other node. */
 struct reach {
     int node;
+    bool known; /* who and where it is */
     uint32_t incarnation;
     struct tp_addr addr;
     bool watched;
@@ -42,9 +60,20 @@ struct reach {
 };
 
 struct order {
-    enum { CMD_SUBMIT, CMD_PREPARED, CMD_CHECK, CMD_BROKEN, CMD_REFUSED, CMD_STAKE, CMD_WAITS } kind;
+    enum {
+        CMD_SUBMIT,
+        CMD_PREPARED,
+        CMD_CHECK,
+        CMD_BROKEN,
+        CMD_REFUSED,
+        CMD_STAKE,
+        CMD_WAITS,
+        CMD_MEET,
+        CMD_JOIN
+    } kind;
     int node;
-    uint64_t proposal, value; /* value: of CMD_STAKE the stake, of CMD_WAITS until when */
+    uint64_t proposal, value; /* value: of CMD_STAKE the stake, of CMD_WAITS until when, of CMD_JOIN the incarnation */
+    struct candidate *candidate;
     struct member_event event;
 };
 
@@ -69,6 +98,7 @@ struct helper {
     struct dgram_addr dgram_addr;
     struct probe_addr verbs_addr;
     struct reach *peers;
+    struct candidate *candidates;        /* who may be born */
     volatile _Atomic uint64_t heartbeat; /* read by the others; written by the thread */
     uint64_t beats;
     int epoll_fd, wake_fd;
@@ -115,10 +145,19 @@ void ask_learn(struct helper *h, int node);        /* that it answers at all; as
 bool ask_silent(const struct helper *h, int node); /* it would answer if it ran, and does not */
 bool ask_poll(struct helper *h);                   /* false: nothing was there */
 
+/* meet.c */
+bool meet_read(const struct helper_blob *blob, struct whereabouts *w); /* false: it is none */
+bool meet_is(struct helper *h, int node, const struct whereabouts *w); /* false: its address cannot be used */
+void meet_take(struct helper *h, struct candidate *c);                 /* from now on it is ours */
+bool meet_admits(struct helper *h, int node, uint32_t incarnation);    /* may it be the node that says so? */
+void meet_born(struct helper *h, int node, uint32_t incarnation);
+void meet_end(struct helper *h);
+
 /* commands.c */
 /* By h's thread, at its beginning: what it asks of itself from now on makes no detour. */
 void helper_commands_here(struct helper *h);
 bool helper_take_commands(struct helper *h); /* false: nothing was there */
+void helper_drop_commands(struct helper *h); /* at the end: nobody takes them any more */
 
 /* probe_verbs.c: verbs*.c */
 bool probe_verbs_open(struct helper *h); /* false: cannot be had here */

@@ -17,7 +17,7 @@
  *   state    event                                       next     action
  *   BEHIND   LOG                                         BEHIND   commit it, ask for more
  *   WAITS    any message of a later epoch                BEHIND   FETCH
- *   both     the one asked says nothing for answer_ns,   same     ask the next one of the view
+ *   both     the one asked says nothing for late_ns,     same     ask another one of the view, at random
  *            or is declared dead
  *   both     nobody says anything for SILENT_LIMITS      end
  *   both     somebody else is born under its id          end
@@ -48,13 +48,11 @@ bool join_begin(struct member *m)
     return !m->halted;
 }
 
-static void ask_next(struct member *m)
+static void ask_another(struct member *m)
 {
     struct joining *j = &m->joining;
-    int next = idset_next_out(&m->gone, j->asked + 1);
-    if (next >= m->next_id)
-        next = idset_next_out(&m->gone, 0);
-    j->asked = next < m->next_id ? next : j->asked;
+    if (member_count(m) > 0)
+        j->asked = idset_nth_out(&m->gone, (int)rng_below(&m->rng, (uint64_t)member_count(m)));
     j->since = m->t;
     j->heard = 0;
     j->rto = m->p.rto_ns;
@@ -69,8 +67,8 @@ void join_tick(struct member *m)
     }
     if (m->t < j->next)
         return;
-    if (!is_member(m, j->asked) || since(m, later(j->since, j->heard)) >= m->p.answer_ns)
-        ask_next(m);
+    if (!is_member(m, j->asked) || since(m, later(j->since, j->heard)) >= m->p.late_ns)
+        ask_another(m);
     struct wire_msg ask = {.type = WIRE_JOIN, .nonce = detector_nonce(m), .value = m->p.incarnation};
     member_post(m, j->asked, &ask);
     j->next = m->t + j->rto;

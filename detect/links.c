@@ -148,7 +148,7 @@ static void on_request(struct helper *h, const struct tp_event *e)
 {
     struct seal_opened s;
     bool ours = seal_open(&h->seal, e->data, e->len, &s) && s.len == 0 && s.from < h->config.params.n &&
-                s.from != h->config.params.self && s.incarnation == h->peers[s.from].incarnation &&
+                s.from != h->config.params.self && meet_admits(h, s.from, s.incarnation) &&
                 seal_window_take(&h->peers[s.from].hellos, s.number);
     if (!ours) {
         h->count.rejected++;

@@ -234,10 +234,10 @@ void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64
 /* Queries */
 uint64_t member_epoch(const struct member *m); /* last committed, 0 at first */
 uint64_t member_settled_epoch(const struct member *m);
-bool member_alive(const struct member *m, int node);         /* in the last committed view */
-int member_next_id(const struct member *m);                  /* the least unborn id; n: there is none left */
-bool member_is_born(const struct member *m);                 /* false: it joins, and has not come to its birth in the log */
-int member_next(const struct member *m, int from);           /* the least in it that is >= from >= 0, or -1 */
+bool member_alive(const struct member *m, int node); /* in the last committed view */
+int member_next_id(const struct member *m);          /* the least unborn id; n: there is none left */
+bool member_is_born(const struct member *m);         /* false: it joins, and has not come to its birth in the log */
+int member_next(const struct member *m, int from);   /* the least in it that is >= from >= 0, or -1 */
 bool member_believes_dead(const struct member *m, int node); /* own verdict, or declared */
 int member_coordinator(const struct member *m);
 bool member_halted(const struct member *m);

@@ -13,8 +13,8 @@ void sim_fail(struct world *w, int node, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    printf("FAILED: %s --nodes %d --seed %llu: at %.3f ms, node %d: ", w->sc.name,
-           w->sc.n - w->sc.joiners, (unsigned long long)w->sc.seed, (double)(w->now - SEC) / MS, node);
+    printf("FAILED: %s --nodes %d --seed %llu: at %.3f ms, node %d: ", w->sc.name, w->sc.n - w->sc.joiners,
+           (unsigned long long)w->sc.seed, (double)(w->now - SEC) / MS, node);
     vprintf(fmt, ap);
     va_end(ap);
     printf("\nrepeat: tests/sim/sim --scenario %s --nodes %d --seed %llu --verbose\n", w->sc.name,

@@ -108,8 +108,8 @@ struct simnode {
     struct barrier *b;
     int how;                                       /* frozen */
     bool dead, off, frozen, hung, halted, tainted; /* tainted: frozen, cut, ...: others may rightly declare it dead */
-    uint32_t born;  /* ids, in its log */
-    uint64_t birth; /* epoch of its own */
+    uint32_t born;                                 /* ids, in its log */
+    uint64_t birth;                                /* epoch of its own */
     bool dead_known;
     int link_words;
     uint64_t cut_off_at; /* said so, 0: not */
