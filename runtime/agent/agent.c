@@ -347,7 +347,7 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
     a->stash_tail = &a->stash;
     a->parcels_tail = &a->parcels;
     a->relays_tail = &a->relays;
-    if (!view_init(&a->view, config->policy, config->nodes, config->spares, config->ranks, config->rank_node,
+    if (!view_init(&a->view, config->policy, config->nodes, config->spares, 0, config->ranks, config->rank_node,
                    &config->copies) ||
         !make_tables(a, config))
         return KEEL_ERR_NOMEM;

@@ -25,7 +25,7 @@ struct copy_rule {
     enum copies_at at;
     int levels;      /* of domains that are known; 0: each node fails alone */
     bool hosts_told; /* the first level are hosts, else racks */
-    int *domain;     /* [levels][nodes+spares] a number from 0 on for each */
+    int *domain;     /* [levels][nodes+spares+room] a number from 0 on for each */
 };
 
 enum {
@@ -44,6 +44,7 @@ enum { WATCHERS_MAX = 16 }; /* nodes that one reads */
 struct job_settings {
     int nodes;      /* that hold ranks at the start */
     int spares;     /* nodes beside them; they come last */
+    int room;       /* ids behind theirs, for nodes that join later */
     int ranks;      /* world size */
     int *rank_node; /* [ranks] where each starts */
     enum view_policy on_failure;
@@ -61,6 +62,12 @@ struct job_settings {
     int late_ms;    /* after which a heartbeat is late */
     struct address_range range;
 };
+
+/* Node ids: what is kept for each node is kept for so many. */
+static inline int settings_ids(const struct job_settings *s)
+{
+    return s->nodes + s->spares + s->room;
+}
 
 /* A rank's first process that is killed before any process of its node has called keel_init ends the job: a program without Keel cannot go on
  * without it. */

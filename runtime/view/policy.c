@@ -4,7 +4,7 @@
 
 static int members(const struct view *v)
 {
-    return v->nodes + v->spares;
+    return view_ids(v);
 }
 
 /* ---- domains ---- */
@@ -288,7 +288,7 @@ static int next_first_copy(const struct view *v, int group, int i)
     if (i < v->nodes)
         return (slot + i) % v->nodes;
     /* Too few computing nodes: spares keep what is missing. */
-    return i < members(v) ? i : -1;
+    return i < v->next_id ? i : -1;
 }
 
 int policy_first_copy(const struct view *v, int group, int i)
@@ -301,7 +301,7 @@ int policy_first_copy(const struct view *v, int group, int i)
     if (view_copy_at(g, node) >= 0)
         return -1; /* so few nodes */
     int apart = apart_from_all(v, g, node);
-    for (int m = 0; m < members(v) && apart < v->copies.levels; m++)
+    for (int m = 0; m < v->next_id && apart < v->copies.levels; m++)
         if (view_copy_at(g, m) < 0 && apart_from_all(v, g, m) > apart)
             return -1;
     return node;

@@ -12,7 +12,7 @@
 
 static int members(const struct view *v)
 {
-    return v->nodes + v->spares;
+    return view_ids(v);
 }
 
 static int groups(const struct view *v)
@@ -95,13 +95,15 @@ static bool take_rule(struct view *v, const struct copy_rule *copies)
     return v->copies.domain != NULL;
 }
 
-bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int ranks, const int *rank_node,
-               const struct copy_rule *copies)
+bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int room, int ranks,
+               const int *rank_node, const struct copy_rule *copies)
 {
     memset(v, 0, sizeof *v);
     v->policy = policy;
     v->nodes = nodes;
     v->spares = spares;
+    v->room = room;
+    v->next_id = nodes + spares;
     v->ranks = ranks;
     v->alive = calloc((size_t)members(v), sizeof *v->alive);
     v->spare_free = calloc((size_t)members(v), sizeof *v->spare_free);
@@ -121,7 +123,7 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
         view_fini(v);
         return false;
     }
-    for (int m = 0; m < members(v); m++) {
+    for (int m = 0; m < v->next_id; m++) {
         v->alive[m] = true;
         v->spare_free[m] = m >= nodes;
     }
@@ -249,6 +251,15 @@ static void ranks_of_dead_node(struct view *v, int node)
     }
     if (any && v->policy == VIEW_ABORT)
         stop(v, 137, "node %d died", node);
+}
+
+/* A spare like any other from now on. */
+static void node_born(struct view *v, const struct view_event *e)
+{
+    if (e->a != (uint32_t)v->next_id || v->next_id == members(v))
+        return;
+    v->alive[v->next_id] = v->spare_free[v->next_id] = true;
+    v->next_id++;
 }
 
 static bool is_current(const struct view *v, const struct view_event *e)
@@ -434,7 +445,11 @@ void view_apply(struct view *v, uint64_t epoch, const struct view_event *events,
 {
     v->epoch = epoch;
     bool writer_died = false;
-    /* Deaths first and all together: a copy on a node that died in the same view saves nothing. */
+    /* Births before deaths: who is born takes the place of who dies in the same view. */
+    for (int i = 0; i < n; i++)
+        if (events[i].type == VIEW_NODE_BORN)
+            node_born(v, &events[i]);
+    /* Deaths before the rest and all together: a copy on a node that died in the same view saves nothing. */
     for (int i = 0; i < n; i++)
         if (events[i].type == VIEW_NODE_DEAD && events[i].a < (uint32_t)members(v) && v->alive[events[i].a]) {
             v->alive[events[i].a] = false;

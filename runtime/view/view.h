@@ -14,6 +14,8 @@
  *   - missing copies are placed on other nodes (view/policy.h) and filled there,
  *   - a group none of whose copies was whole starts again on another node: what it held is lost.
  * A node that has no memory for a new copy declines it, and gets no further ones; it keeps those that it has.
+ * A node may be born later, under the next of the ids for which there is room: it is a free spare from that view on, like one that was there
+ * from the start; what lacks copies then has them placed there in this same view. Ranks that were given up before stay dead.
  *
  *                     a writer dies or gives up; a copy is missing         all copies are whole and equal again
  *   GROUP_DIRECT ───────────────────────────────────────────────► GROUP_REPAIR ──────────────────► GROUP_DIRECT
@@ -79,28 +81,30 @@ struct view_rank {
 struct view {
     uint64_t epoch;
     enum view_policy policy;
-    int nodes, spares, ranks; /* members are 0..nodes+spares-1 */
-    bool *alive;              /* [nodes+spares] */
-    bool *spare_free;         /* [nodes+spares] */
-    bool *full;               /* [nodes+spares] has no memory for a further copy */
+    int nodes, spares, ranks; /* of the start: nodes 0..nodes+spares-1 */
+    int room;                 /* ids for nodes that are born later; an array of `ids` has nodes+spares+room entries */
+    int next_id;              /* the ids from here on are unborn */
+    bool *alive;              /* [ids] */
+    bool *spare_free;         /* [ids] */
+    bool *full;               /* [ids] has no memory for a further copy */
     struct view_node_death {
-        uint64_t epoch;       /* 0: it lives */
+        uint64_t epoch;       /* 0: it lives, or is unborn */
         uint32_t evidence;    /* detect/member.h */
-    } * node_death;           /* [nodes+spares] */
+    } * node_death;           /* [ids] */
     struct view_group *group; /* [nodes * CLASSES] */
     int *home;                /* [nodes] the node that runs the slot's ranks, -1 when nobody does */
     struct view_rank *rank;   /* [ranks] */
     int *slot_ranks;          /* [nodes] ranks per slot */
     struct copy_rule copies;  /* its array is the view's */
     int *ring;                /* [nodes] who stands where in the ring by which copies are placed (policy.h) */
-    int *load;                /* [CLASSES][nodes+spares] scratch of policy.c: copies on each node, */
-    int *live;                /* [nodes+spares] its number among the live nodes of the ring, -1: none, */
+    int *load;                /* [CLASSES][ids] scratch of policy.c: copies on each node, */
+    int *live;                /* [ids] its number among the live nodes of the ring, -1: none, */
     int live_nodes;           /* and how many these are; */
     struct view_step {
         int from; /* -1: the way begins here; -2: no way leads here */
         int group, copy;
-    } * way;    /* [nodes+spares] how copies may move to get there, */
-    int *queue; /* [nodes+spares] and the nodes that were reached */
+    } * way;    /* [ids] how copies may move to get there, */
+    int *queue; /* [ids] and the nodes that were reached */
     /* the end */
     bool
         needs_all; /* the program is one whose processes cannot be started again, and it ends by the first that dies, */
@@ -111,9 +115,10 @@ struct view {
     char why[192];
 };
 
-/* Types of the events that agents submit to the membership log; operands a, b, c. Node deaths are the log's own. */
+/* Types of the events that agents submit to the membership log; operands a, b, c. Node deaths and births are the log's own. */
 enum view_event_type {
     VIEW_NODE_DEAD = 1,  /* a node, b evidence, c who found it */
+    VIEW_NODE_BORN = 2,  /* a node, b incarnation */
     VIEW_RANK_DEAD = 16, /* a rank, b incarnation, c signal, 0: SIGNAL_HIDDEN */
     VIEW_RANK_DONE = 17, /* a rank, b incarnation, c exit code, d 1: with puts that were not complete */
     VIEW_RANK_LEFT = 18, /* a rank, b incarnation */
@@ -131,10 +136,15 @@ struct view_event {
     uint64_t d;
 };
 
-/* rank_node[ranks]: initial node of each rank (0..nodes-1). copies is the caller's; NULL: the default, without domains.
- * Returns false when out of memory. */
-bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int ranks, const int *rank_node,
-               const struct copy_rule *copies);
+/* The job at its start, and room for so many more nodes. rank_node[ranks]: initial node of each rank (0..nodes-1). copies is the
+ * caller's; NULL: the default, without domains. Returns false when out of memory. */
+bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, int room, int ranks,
+               const int *rank_node, const struct copy_rule *copies);
+/* Ids for nodes: all that may ever be. */
+static inline int view_ids(const struct view *v)
+{
+    return v->nodes + v->spares + v->room;
+}
 void view_fini(struct view *v);
 /* Apply one committed batch: the view becomes that of `epoch`. Unknown, stale and repeated events change nothing. */
 void view_apply(struct view *v, uint64_t epoch, const struct view_event *events, int n);

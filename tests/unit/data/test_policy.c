@@ -19,7 +19,7 @@ static void open_view(struct view *v, enum view_policy policy, int nodes, int sp
     int rank_node[NODES];
     for (int r = 0; r < nodes; r++)
         rank_node[r] = r;
-    assert_true(view_init(v, policy, nodes, spares, nodes, rank_node, rule));
+    assert_true(view_init(v, policy, nodes, spares, 0, nodes, rank_node, rule));
 }
 
 static void kill_nodes(struct view *v, const int *node, int n)

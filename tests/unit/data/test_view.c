@@ -22,7 +22,7 @@ static void open_view(struct view *v, enum view_policy policy, int nodes, int sp
     int rank_node[64];
     for (int r = 0; r < ranks; r++)
         rank_node[r] = r * nodes / ranks;
-    assert_true(view_init(v, policy, nodes, spares, ranks, rank_node, &next));
+    assert_true(view_init(v, policy, nodes, spares, 0, ranks, rank_node, &next));
 }
 
 static void apply(struct view *v, uint32_t type, uint32_t a, uint32_t b, uint32_t c, uint64_t d)
@@ -103,7 +103,7 @@ static void test_view_init_without_memory_leaves_nothing(void **state)
     struct view v;
     for (long n = 1;; n++) {
         memory_fail_at(n);
-        bool ok = view_init(&v, VIEW_DEGRADE, 2, 1, 2, rank_node, &rule);
+        bool ok = view_init(&v, VIEW_DEGRADE, 2, 1, 0, 2, rank_node, &rule);
         if (!memory_failed()) {
             assert_true(ok && n > 3);
             break;
@@ -710,8 +710,8 @@ static void open_random(struct view *v, struct view *twin, struct rng *rng)
         domain[i] = (int)rng_below(rng, 3);
     for (int r = 0; r < ranks; r++)
         rank_node[r] = r * nodes / ranks;
-    assert_true(view_init(v, policy, nodes, spares, ranks, rank_node, &rule));
-    assert_true(view_init(twin, policy, nodes, spares, ranks, rank_node, &rule));
+    assert_true(view_init(v, policy, nodes, spares, 0, ranks, rank_node, &rule));
+    assert_true(view_init(twin, policy, nodes, spares, 0, ranks, rank_node, &rule));
 }
 
 static void test_view_random_events_keep_invariants(void **state)
@@ -745,9 +745,163 @@ static void test_view_random_events_keep_invariants(void **state)
     }
 }
 
+/* ---- nodes that are born later ---- */
+
+static void open_with_room(struct view *v, enum view_policy policy, int nodes, int spares, int room)
+{
+    const struct copy_rule half = {.at = COPIES_AT_HALF};
+    int rank_node[64];
+    for (int r = 0; r < nodes; r++)
+        rank_node[r] = r;
+    assert_true(view_init(v, policy, nodes, spares, room, nodes, rank_node, &half));
+}
+
+static void bear(struct view *v, int node)
+{
+    apply(v, VIEW_NODE_BORN, (uint32_t)node, 7, 0, 0);
+}
+
+static void test_view_of_unborn_nodes_is_as_if_there_were_none(void **state)
+{
+    (void)state;
+    struct view v, w;
+    open_with_room(&v, VIEW_SUBSTITUTE, 3, 1, 4);
+    open_with_room(&w, VIEW_SUBSTITUTE, 3, 1, 0);
+    for (int step = 0; step < 3; step++) {
+        for (int g = 0; g < 3 * CLASSES; g++)
+            assert_memory_equal(&v.group[g], &w.group[g], sizeof v.group[g]);
+        for (int m = 0; m < view_ids(&v); m++)
+            assert_int_equal(v.alive[m], m < view_ids(&w) && w.alive[m]);
+        kill_node(&v, step);
+        kill_node(&w, step);
+    }
+    view_fini(&v);
+    view_fini(&w);
+}
+
+static void test_view_a_node_is_born_in_order_and_once(void **state)
+{
+    (void)state;
+    struct view v;
+    open_with_room(&v, VIEW_SUBSTITUTE, 2, 0, 2);
+    bear(&v, 3);
+    assert_false(v.alive[3]);
+    bear(&v, 2);
+    assert_true(v.alive[2] && v.spare_free[2]);
+    kill_node(&v, 2);
+    bear(&v, 2);
+    assert_false(v.alive[2]);
+    bear(&v, 3);
+    assert_true(v.alive[3]);
+    bear(&v, 4);
+    assert_int_equal(v.next_id, 4);
+    view_fini(&v);
+}
+
+/* Two nodes, one dies, so nothing has two copies; who is born then holds the other ones, in that view. */
+static void test_view_what_lacks_a_copy_has_it_where_a_node_is_born(void **state)
+{
+    (void)state;
+    struct view v;
+    open_with_room(&v, VIEW_DEGRADE, 2, 0, 1);
+    kill_node(&v, 1);
+    assert_copies(&v.group[group_of(0, SHADOW)], 0, -1, -1);
+    assert_copies(&v.group[group_of(1, SHADOW)], 0, -1, -1);
+    assert_int_equal(view_stake(&v, 0, 1u << SHADOW), STAKE_JOB);
+    bear(&v, 2);
+    for (int s = 0; s < 2; s++) {
+        assert_copies(&v.group[group_of(s, SHADOW)], 0, 2, -1);
+        assert_false(v.group[group_of(s, SHADOW)].copy[1].whole);
+        assert_int_equal(v.group[group_of(s, SHADOW)].mode, GROUP_REPAIR);
+    }
+    restore_all(&v);
+    kill_node(&v, 0);
+    assert_int_equal(v.group[group_of(0, SHADOW)].lost_at, 0);
+    view_fini(&v);
+}
+
+static void test_view_who_is_born_takes_over_who_dies_later_or_in_the_same_view(void **state)
+{
+    (void)state;
+    for (int together = 0; together < 2; together++) {
+        struct view v;
+        open_with_room(&v, VIEW_SUBSTITUTE, 3, 0, 1);
+        if (together) {
+            struct view_event e[2] = {{VIEW_NODE_DEAD, 1, 0, 0, 0}, {VIEW_NODE_BORN, 3, 7, 0, 0}};
+            view_apply(&v, 1, e, 2);
+        } else {
+            bear(&v, 3);
+            kill_node(&v, 1);
+        }
+        assert_int_equal(v.rank[1].node, 3);
+        assert_int_equal(v.rank[1].state, RANK_RUNNING);
+        assert_int_equal(v.home[1], 3);
+        assert_false(v.spare_free[3]);
+        view_fini(&v);
+    }
+}
+
+/* They were given up, and the others have gone on without them. */
+static void test_view_ranks_that_were_given_up_stay_dead(void **state)
+{
+    (void)state;
+    struct view v;
+    open_with_room(&v, VIEW_SUBSTITUTE, 3, 0, 1);
+    kill_node(&v, 1);
+    bear(&v, 3);
+    assert_int_equal(v.rank[1].state, RANK_DEAD);
+    assert_int_equal(v.home[1], -1);
+    assert_true(v.spare_free[3]);
+    view_fini(&v);
+}
+
+/* A spare that is born first of all is one that was there from the start. */
+static void test_view_who_was_born_is_a_spare_like_any_other(void **state)
+{
+    (void)state;
+    struct rng r;
+    seed_rng(&r);
+    for (int run = 0; run < 200; run++) {
+        struct view v, w;
+        int nodes = 2 + (int)rng_below(&r, 5), policy = rng_below(&r, 2) ? VIEW_SUBSTITUTE : VIEW_DEGRADE;
+        open_with_room(&v, (enum view_policy)policy, nodes, 0, 2);
+        open_with_room(&w, (enum view_policy)policy, nodes, 2, 0);
+        bear(&v, nodes);
+        bear(&v, nodes + 1);
+        w.epoch = v.epoch;
+        bool fits = nodes > 2; /* else copies were on the spares at the start */
+        for (int step = 0; step < nodes && fits; step++) {
+            int victim = (int)rng_below(&r, (uint64_t)nodes + 2);
+            kill_node(&v, victim);
+            kill_node(&w, victim);
+            for (int s = 0; s < nodes; s++) {
+                assert_int_equal(v.home[s], w.home[s]);
+                for (unsigned c = 0; c < CLASSES; c++) {
+                    const struct view_group *g = &v.group[group_of(s, c)], *h = &w.group[group_of(s, c)];
+                    assert_int_equal(g->copies, h->copies);
+                    for (int i = 0; i < g->copies; i++)
+                        assert_int_equal(g->copy[i].node, h->copy[i].node);
+                }
+            }
+            if (rng_below(&r, 2)) {
+                restore_all(&v);
+                restore_all(&w);
+            }
+        }
+        view_fini(&v);
+        view_fini(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_view_of_unborn_nodes_is_as_if_there_were_none),
+        cmocka_unit_test(test_view_a_node_is_born_in_order_and_once),
+        cmocka_unit_test(test_view_what_lacks_a_copy_has_it_where_a_node_is_born),
+        cmocka_unit_test(test_view_who_is_born_takes_over_who_dies_later_or_in_the_same_view),
+        cmocka_unit_test(test_view_ranks_that_were_given_up_stay_dead),
+        cmocka_unit_test(test_view_who_was_born_is_a_spare_like_any_other),
         cmocka_unit_test(test_view_start_copies_on_the_next_nodes),
         cmocka_unit_test(test_view_start_with_too_few_nodes_uses_spares),
         cmocka_unit_test(test_view_init_without_memory_leaves_nothing),

@@ -150,8 +150,8 @@ static int set_up(void **state)
         member_params_default(&p, nodes, i);
         p.seed = seed;
         member_params_silence(&p, dark_ms ? dark_ms : 250, 780);
-        struct member_ops ops = {&fakes[i],  on_send,   on_read,    on_watch, on_probe,
-                                 on_prepare, on_commit, on_settled, on_halt,  on_report, NULL};
+        struct member_ops ops = {&fakes[i], on_send,    on_read, on_watch,  on_probe, on_prepare,
+                                 on_commit, on_settled, on_halt, on_report, NULL};
         fakes[i].id = i;
         fakes[i].value = 100 + (uint64_t)i;
         fakes[i].m = member_create(&p, &ops, now);
@@ -363,8 +363,8 @@ static void test_member_link_that_works_for_a_moment_stays_broken(void **state)
 
 static struct member *created_with(const struct member_params *p)
 {
-    struct member_ops ops = {&fakes[0],  on_send,   on_read,    on_watch, on_probe,
-                             on_prepare, on_commit, on_settled, on_halt,  on_report, NULL};
+    struct member_ops ops = {&fakes[0], on_send,    on_read, on_watch,  on_probe, on_prepare,
+                             on_commit, on_settled, on_halt, on_report, NULL};
     return member_create(p, &ops, now);
 }
 
