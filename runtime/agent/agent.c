@@ -331,11 +331,18 @@ static void first_page(struct agent *a)
     recover_show_view(a);
 }
 
+/* Nothing for it and nothing from it, as with a dead one, until it is born. */
+static void fence_unborn(struct agent *a, int node)
+{
+    a->node_fence[node] = true;
+    peer_kill(&a->peers, node);
+}
+
 keel_status agent_init(struct agent *a, const struct agent_config *config)
 {
     *a = (struct agent){.ops = config->ops,
                         .self = config->self,
-                        .members = config->nodes + config->spares,
+                        .members = config->nodes + config->spares + config->room,
                         .job = config->job,
                         .secret = config->secret,
                         .incarnation = config->incarnation,
@@ -347,14 +354,16 @@ keel_status agent_init(struct agent *a, const struct agent_config *config)
     a->stash_tail = &a->stash;
     a->parcels_tail = &a->parcels;
     a->relays_tail = &a->relays;
-    if (!view_init(&a->view, config->policy, config->nodes, config->spares, 0, config->ranks, config->rank_node,
-                   &config->copies) ||
+    if (!view_init(&a->view, config->policy, config->nodes, config->spares, config->room, config->ranks,
+                   config->rank_node, &config->copies) ||
         !make_tables(a, config))
         return KEEL_ERR_NOMEM;
     struct peers_ops peer_ops = {a, peer_received, peer_acked, peer_refused, peer_broken, peer_no_memory};
     struct store_ops store_ops = {a, store_memory, store_memory_free, store_memory_fill};
     keel_status status =
         peers_init(&a->peers, a->self, a->members, a->net, a->job, a->incarnation, a->secret, &peer_ops);
+    for (int m = a->view.next_id; m < a->members && status == KEEL_OK; m++)
+        fence_unborn(a, m);
     if (status == KEEL_OK)
         status = repair_init(a);
     if (status == KEEL_OK)

@@ -148,7 +148,8 @@ struct agent_ops {
 
 struct agent {
     struct agent_ops ops;
-    int self, members;
+    int self, members; /* members: ids for them */
+    int lowest;        /* member, when it was last looked at */
     uint64_t job;
     const uint8_t *secret;
     uint64_t incarnation;
@@ -219,7 +220,8 @@ struct agent {
 
 struct agent_config {
     struct agent_ops ops;
-    int self, nodes, spares, ranks;
+    int self, nodes, spares, ranks; /* self: from nodes + spares on, it joins */
+    int room;
     const int *rank_node; /* [ranks] */
     enum view_policy policy;
     struct copy_rule copies; /* its array is the caller's */
@@ -233,7 +235,7 @@ struct agent_config {
 /* The agent's memory is the caller's. On an error what was made is freed by agent_fini. */
 keel_status agent_init(struct agent *a, const struct agent_config *config);
 void agent_fini(struct agent *a);
-/* Where the other nodes are; after all are known, before anything else. */
+/* Where the other nodes are; after all are known, before anything else. One that joins: before the view in which it is born. */
 void agent_address(struct agent *a, int node, const struct tp_addr *addr, uint64_t incarnation);
 
 enum { AGENT_POLLS_MAX = 1000 }; /* in a row, whatever still comes in */

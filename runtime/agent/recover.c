@@ -72,6 +72,15 @@ static void fence(struct agent *a, const struct view_event *events, int n)
     }
 }
 
+static void bear(struct agent *a, const struct view_event *events, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (events[i].type == VIEW_NODE_BORN && events[i].a < (uint32_t)a->members && a->view.alive[events[i].a]) {
+            a->node_fence[events[i].a] = false;
+            peer_bear(&a->peers, (int)events[i].a);
+        }
+}
+
 /* Everything that has arrived is handled before connections are cut: a remote write may have taken effect inside the provider
  * whose announcement is still to be looked at. */
 static void hand_in(struct agent *a)
@@ -188,6 +197,7 @@ void recover_show_view(struct agent *a)
         atomic_store_explicit(&k->doubted, v->rank[r].doubted, memory_order_release);
     }
     show_lives(a);
+    atomic_store_explicit(&a->page->next_id, (uint32_t)v->next_id, memory_order_release);
     atomic_store_explicit(&a->page->epoch, v->epoch, memory_order_release);
 }
 
@@ -227,13 +237,15 @@ static void thaw(struct agent *a, uint64_t joined)
 
 /* ---- telling ---- */
 
-static void tell_deaths(struct agent *a, const struct view_event *events, int n)
+static void tell_changes(struct agent *a, const struct view_event *events, int n)
 {
     for (int i = 0; i < n; i++) {
         if (events[i].type == VIEW_NODE_DEAD)
             agent_say(a, "view", ",\"epoch\":%llu,\"dead_node\":%u", (unsigned long long)a->view.epoch, events[i].a);
         else if (events[i].type == VIEW_RANK_DEAD)
             agent_say(a, "view", ",\"epoch\":%llu,\"dead_rank\":%u", (unsigned long long)a->view.epoch, events[i].a);
+        else if (events[i].type == VIEW_NODE_BORN)
+            agent_say(a, "view", ",\"epoch\":%llu,\"born_node\":%u", (unsigned long long)a->view.epoch, events[i].a);
     }
 }
 
@@ -355,6 +367,8 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     segments_view_committed(a, before);
     drop_old_writes(a, before);
     a->peers.epoch = epoch; /* what is sent from here on is not for those who are still in the old view */
+    bear(a, events, n);
+    segments_meet(a, events, n);
     execute_view_committed(a, before);
     strong_view_committed(a);
     repair_view_committed(a, before);
@@ -366,7 +380,7 @@ void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *ev
     segments_acked(a);
     thaw(a, joined);
     ranks_view_committed(a);
-    tell_deaths(a, events, n);
+    tell_changes(a, events, n);
     health_committed(a);
     health_stakes(a);
     for (int group = 0; group < agent_groups(a); group++)

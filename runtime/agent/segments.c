@@ -349,6 +349,8 @@ void segments_free(struct agent *a, struct proc *proc, const struct control *r)
 void segments_told(struct agent *a, const struct wire *w)
 {
     if (w->flags & WIRE_F_FREED) {
+        if (a->store.limit <= w->seg && w->seg < SEGMENT_GROUP_FIRST)
+            a->store.limit = w->seg + 1; /* it was there, also if we hear of it only now */
         forget(a, w->seg, w->identity, (keel_status)w->a);
         return;
     }
@@ -371,6 +373,50 @@ void segments_told(struct agent *a, const struct wire *w)
 }
 
 /* ---- views ---- */
+
+static void tell_it_was_freed(struct agent *a, int node, uint32_t seg, uint64_t instance, keel_status status)
+{
+    struct wire w = {
+        .type = WIRE_SEGMENT, .seg = seg, .flags = WIRE_F_FREED, .a = (int64_t)status, .identity = instance};
+    agent_tell(a, node, &w, NULL);
+    a->freed_told[node] = agent_position(a, node);
+}
+
+/* Those that this node's ranks have allocated or freed: so each is told by whoever told the others. all: and what was heard of others. */
+static void introduce(struct agent *a, int node, bool all)
+{
+    for (struct store_segment *s = a->store.first; s; s = s->next) {
+        if (s->seg == SYSTEM_SEGMENT || (!s->announced && !all))
+            continue;
+        segments_tell(a, node, s);
+        if (s->announced)
+            s->announced[node] = agent_position(a, node);
+    }
+    for (const struct refused *f = a->refused; f; f = f->next)
+        tell_it_was_freed(a, node, f->seg, f->number, f->status);
+    if (a->freed_instance && refused(a, a->freed_segment) == KEEL_OK)
+        tell_it_was_freed(a, node, a->freed_segment, a->freed_instance, KEEL_OK);
+    if (a->store.limit > 0 && store_was_freed(&a->store, a->store.limit - 1) &&
+        refused(a, a->store.limit - 1) == KEEL_OK && a->freed_segment != a->store.limit - 1)
+        tell_it_was_freed(a, node, a->store.limit - 1, 0, KEEL_OK);
+}
+
+void segments_meet(struct agent *a, const struct view_event *events, int n)
+{
+    const struct view *v = &a->view;
+    int lowest = 0;
+    while (lowest < a->members - 1 && !v->alive[lowest])
+        lowest++;
+    bool other = lowest != a->lowest; /* the one before may have died half-way */
+    a->lowest = lowest;
+    for (int node = v->nodes + v->spares; node < v->next_id; node++) {
+        bool born = false;
+        for (int i = 0; i < n; i++)
+            born = born || (events[i].type == VIEW_NODE_BORN && events[i].a == (uint32_t)node);
+        if (node != a->self && v->alive[node] && v->alive[a->self] && (born || (other && lowest == a->self)))
+            introduce(a, node, lowest == a->self);
+    }
+}
 
 /* The rank that would have told of it may be gone. */
 static void feed(struct agent *a, struct store_segment *s)

@@ -1,5 +1,6 @@
 #include "runtime/channel/peer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,6 +287,12 @@ void peer_kill(struct peers *p, int node)
     peer->in = NULL;
     drop_messages(peer, UINT64_MAX);
     drop_held(peer);
+}
+
+void peer_bear(struct peers *p, int node)
+{
+    assert(p->peer[node].next == 1);
+    p->peer[node].dead = false;
 }
 
 void peer_accepted(struct peers *p, int node, struct tp_ep *ep)

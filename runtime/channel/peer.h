@@ -83,6 +83,8 @@ void peers_hurry(struct peers *p);
 void peers_epoch(struct peers *p, uint64_t epoch);
 /* The node is declared dead: drop its connections and streams, refuse everything. */
 void peer_kill(struct peers *p, int node);
+/* One that was killed before anything was said to it begins. */
+void peer_bear(struct peers *p, int node);
 
 /* An accepted connection of another agent. */
 void peer_accepted(struct peers *p, int node, struct tp_ep *ep);

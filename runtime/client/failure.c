@@ -223,7 +223,8 @@ static keel_status answer(struct question *q, int timeout_ms, keel_verdict *verd
 
 keel_status failure_node_status(struct client *c, int node, int timeout_ms, keel_verdict *verdict)
 {
-    if (node < 0 || node >= (int)c->page->members || timeout_ms < 0 || !verdict)
+    int nodes = (int)atomic_load_explicit(&c->page->next_id, memory_order_acquire);
+    if (node < 0 || node >= nodes || timeout_ms < 0 || !verdict)
         return KEEL_ERR_ARG;
     struct question q = {.c = c, .node = node, .rank = -1};
     return answer(&q, timeout_ms, verdict);

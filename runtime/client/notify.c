@@ -226,7 +226,7 @@ KEEL_EXPORT const char *keel_verdict_name(keel_verdict verdict)
 
 KEEL_EXPORT int keel_node_count(void)
 {
-    return process_client.page ? (int)process_client.page->members : 0;
+    return process_client.page ? (int)atomic_load_explicit(&process_client.page->next_id, memory_order_acquire) : 0;
 }
 
 KEEL_EXPORT keel_status keel_node_status(int node, int timeout_ms, keel_verdict *verdict)

@@ -110,7 +110,7 @@ struct page {
         tracked; /* a process of this node has tracked a segment: from then on who writes to a copy marks it (marks.h) */
     _Atomic uint32_t cut_off; /* odd while this node hears too few of the others; one more with each change */
     uint32_t patience_ms;     /* a node that does not answer is declared dead within this time, if at all */
-    uint32_t pad;
+    _Atomic uint32_t next_id; /* the nodes' ids from here on are unborn: there is room for them only */
     _Atomic uint64_t showing; /* odd while ranks' lives are written */
     _Atomic uint64_t changes; /* so many so far; number k is change[k % PAGE_CHANGES] */
     struct page_change change[PAGE_CHANGES];

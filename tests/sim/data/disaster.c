@@ -14,7 +14,7 @@ static bool may_lose_node(const struct world *w, int node)
     const struct model *m = w->model;
     int well = 0;
     for (int i = 0; i < w->members; i++)
-        well += !m->dead[i] && !m->tainted[i] && i != node;
+        well += i < m->view.next_id && !m->dead[i] && !m->tainted[i] && i != node;
     return 2 * well > w->members && well >= 2;
 }
 

@@ -141,8 +141,8 @@ static void heartbeat_there(void *arg, uint64_t unused)
     bool frozen = target->process.frozen && !target->dead;
     if (frozen && !w->net.card && deferred(target, heartbeat_there, m, unused))
         return;
-    bool closed =
-        target->dead || (works(target) && !member_alive(target->member, m->to->id)); /* to who was left out, too */
+    bool closed = target->dead ||
+                  (works(target) && member_believes_dead(target->member, m->to->id)); /* to who was left out, too */
     m->value = closed ? 0 : 1 + (frozen ? target->frozen_at : w->sched.now);
     sched_at(&w->sched, w->sched.now + net_delay(&w->net), heartbeat_back, m, 0);
 }
@@ -372,8 +372,11 @@ bool helper_init(struct node *n)
     p.rto_ns = MS / 2;
     p.rto_max_ns = 10 * MS;
     p.seed = w->setup.seed;
-    struct member_ops ops = {n,          on_send,   on_read,    on_watch, on_probe,
-                             on_prepare, on_commit, on_settled, on_halt,  on_report};
+    p.n_born = w->members - w->setup.joiners;
+    p.incarnation = 1000 + (uint32_t)n->id;
+    p.sponsor = (int)sched_below(&w->sched, (uint64_t)p.n_born);
+    struct member_ops ops = {n,         on_send,    on_read, on_watch,  on_probe, on_prepare,
+                             on_commit, on_settled, on_halt, on_report, NULL};
     struct heap *outer = heap_enter(&n->helper_heap);
     n->member = member_create(&p, &ops, w->sched.now);
     heap_enter(outer);

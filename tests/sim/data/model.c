@@ -17,7 +17,7 @@ bool model_init(struct world *w)
     const struct setup *s = &w->setup;
     struct heap *outer = heap_enter(&model_heap);
     const struct copy_rule copies = setup_copies(s);
-    m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, 0, s->ranks, s->rank_node, &copies);
+    m->view_made = view_init(&m->view, s->policy, s->nodes, s->spares, s->joiners, s->ranks, s->rank_node, &copies);
     heap_enter(outer);
     m->whole = s->whole;
     if (s->fail_at && s->fail_node >= 0)

@@ -368,6 +368,7 @@ void node_init(struct world *w, int id)
                                   .self = id,
                                   .nodes = s->nodes,
                                   .spares = s->spares,
+                                  .room = s->joiners,
                                   .ranks = s->ranks,
                                   .rank_node = s->rank_node,
                                   .policy = s->policy,
@@ -405,6 +406,8 @@ void node_start(struct node *n)
     const struct setup *s = &w->setup;
     for (int m = 0; m < w->members; m++) {
         struct tp_addr addr;
+        if (!w->node[m].page)
+            continue; /* it has not come yet */
         w->node[m].net->table->listen(w->node[m].net, &addr);
         agent_address(&n->agent, m, &addr, 1000 + (uint64_t)m);
     }
@@ -420,6 +423,37 @@ void node_start(struct node *n)
     }
     for (int i = 0; n->id >= s->nodes && i < most; i++)
         node_command(n, &(struct command){.type = COMMAND_STARTED, .runner = runner_new(n, -1, 0), .rank = -1});
+}
+
+/* It is told where all are, and all that live where it is; then it begins. */
+static void comes(void *arg, uint64_t unused)
+{
+    (void)unused;
+    struct node *n = arg;
+    struct world *w = n->w;
+    struct tp_addr addr;
+    if (w->model->view.next_id < n->id) { /* one before it has not been born yet: its id is not the next */
+        if (!w->healing)
+            sched_at(&w->sched, w->sched.now + 2 * MS, comes, n, 0);
+        return;
+    }
+    world_say(w, "node %d comes", n->id);
+    node_init(w, n->id);
+    n->dead = false;
+    n->net->table->listen(n->net, &addr);
+    for (int m = 0; m < w->members && !w->failed; m++)
+        if (m != n->id && !w->node[m].dead)
+            agent_address(&w->node[m].agent, n->id, &addr, 1000 + (uint64_t)n->id);
+    node_start(n);
+}
+
+void node_joins(struct world *w, int id)
+{
+    struct node *n = &w->node[id];
+    n->w = w;
+    n->id = id;
+    n->dead = true; /* nobody is there */
+    sched_at(&w->sched, w->setup.join_at[id - w->setup.nodes - w->setup.spares], comes, n, 0);
 }
 
 static void rank_dies(void *arg, uint64_t unused)

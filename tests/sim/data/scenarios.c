@@ -400,6 +400,23 @@ static void storm(struct setup *s, struct rng *rng)
     some_aims(s, rng, 6);
 }
 
+/* Nodes come while ranks work, and while others, or they themselves, die, freeze or are cut off: most often soon after one came. */
+static void joins(struct setup *s, struct rng *rng)
+{
+    s->nodes = 2 + (int)rng_below(rng, 4);
+    s->spares = (int)rng_below(rng, 2);
+    s->joiners = 1 + (int)rng_below(rng, 3);
+    s->ranks = s->nodes + (int)rng_below(rng, 4);
+    s->triple = rng_below(rng, 3) == 0;
+    s->grouped = rng_below(rng, 3) == 0;
+    s->rounds = 3 + (int)rng_below(rng, 6);
+    s->kinds = 1 << DISASTER_NODE_KILL | 1 << DISASTER_NODE_OFF | 1 << DISASTER_RANK_KILL | 1 << DISASTER_NODE_FREEZE |
+               1 << DISASTER_CUT | 1 << DISASTER_BREAK;
+    s->disasters = (int)rng_below(rng, 8);
+    for (int i = 0; i < s->joiners; i++)
+        s->join_at[i] = rng_below(rng, rng_below(rng, 2) ? 5 * MS : 80 * MS);
+}
+
 const struct scenario scenario[] = {
     {"random", "any system, any program, any disasters", random_mix},
     {"healthy", "nothing goes wrong", healthy},
@@ -411,6 +428,7 @@ const struct scenario scenario[] = {
     {"three-copies", "chunks of three copies, whose writer dies with the node of one of them", three_copies},
     {"rebuilds", "three copies: two more nodes die while what the first one held is filled elsewhere", rebuilds},
     {"storm", "all of it at once", storm},
+    {"joins", "nodes come while others die, and take over what these leave", joins},
     {"mutexes", "who has a mutex, waits for one or hands it over dies or freezes", mutexes},
     {"meetings", "who dies or freezes in collectives, messages between ranks and allocations of groups", meetings},
     {"parts", "parts of different sizes, segments of groups", parts},
@@ -448,7 +466,7 @@ static void place_copies(struct setup *s, struct rng *rng)
 {
     s->copies_at = rng_below(rng, 3) ? COPIES_AT_HALF : COPIES_AT_NEXT;
     s->domain_levels = (int)rng_below(rng, 3);
-    for (int i = 0; i < s->domain_levels * (s->nodes + s->spares); i++)
+    for (int i = 0; i < s->domain_levels * (s->nodes + s->spares + s->joiners); i++)
         s->domain[i] = (int)rng_below(rng, 3);
 }
 

@@ -198,17 +198,20 @@ static void end_agents(struct world *w)
 
 static void build(struct world *w)
 {
-    w->members = w->setup.nodes + w->setup.spares;
+    int first = w->setup.nodes + w->setup.spares;
+    w->members = first + w->setup.joiners;
     net_init(&w->net, &w->sched, w->members);
     if (!model_init(w)) {
         world_fail(w, "no model");
         return;
     }
     program_plan(w);
-    for (int i = 0; i < w->members && !w->failed; i++)
+    for (int i = 0; i < first && !w->failed; i++)
         node_init(w, i);
-    for (int i = 0; i < w->members && !w->failed; i++)
+    for (int i = 0; i < first && !w->failed; i++)
         node_start(&w->node[i]);
+    for (int i = first; i < w->members; i++)
+        node_joins(w, i);
     disasters_plan(w);
     watch(w, 1);
 }
@@ -216,7 +219,8 @@ static void build(struct world *w)
 static void tear_down(struct world *w)
 {
     for (int i = 0; i < w->members; i++)
-        node_fini(&w->node[i]);
+        if (w->node[i].page)
+            node_fini(&w->node[i]);
     for (struct runner *r = w->runners; r; r = r->next)
         runner_free(r);
     model_fini(w);

@@ -154,7 +154,8 @@ struct setup {
     const char *scenario;
     uint64_t seed;
     bool verbose, trace;
-    int nodes, spares, ranks, rank_node[RANKS_MAX];
+    int nodes, spares, joiners, ranks, rank_node[RANKS_MAX]; /* joiners: that come later */
+    uint64_t join_at[NODES_MAX];                             /* each of them */
     enum view_policy policy;
     enum copies_at copies_at;
     int domain_levels, domain[2 * NODES_MAX]; /* struct copy_rule */
@@ -238,6 +239,7 @@ void world_dump(struct world *w, const struct runner *r);
 
 /* node.c */
 void node_init(struct world *w, int id);
+void node_joins(struct world *w, int id); /* when its turn has come */
 void node_start(struct node *n);
 void node_fini(struct node *n);
 void node_kill(struct node *n, bool off); /* the agent and, soon, its ranks; off: with its host, silently */

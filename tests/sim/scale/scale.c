@@ -369,8 +369,8 @@ static void dispatch(struct occurrence *o)
 static bool create(struct node *s, int id)
 {
     struct member_params p = w.p.params;
-    const struct member_ops ops = {s,          on_send,   on_read,    on_watch, on_probe,
-                                   on_prepare, on_commit, on_settled, on_halt,  on_report};
+    const struct member_ops ops = {s,         on_send,    on_read, on_watch,  on_probe, on_prepare,
+                                   on_commit, on_settled, on_halt, on_report, NULL};
     p.n = w.p.n;
     p.self = s->id = id;
     p.seed = w.p.seed;

@@ -277,8 +277,8 @@ bool cores_start(int n, void (*with)(struct member_params *p))
     for (int i = 0; i < n; i++) {
         struct core *c = &cores.c[i];
         struct member_params p;
-        struct member_ops ops = {c,          on_send,   on_read,    on_watch, on_probe,
-                                 on_prepare, on_commit, on_settled, on_halt,  on_report};
+        struct member_ops ops = {c,         on_send,    on_read, on_watch,  on_probe, on_prepare,
+                                 on_commit, on_settled, on_halt, on_report, NULL};
         c->id = i;
         member_params_default(&p, n, i);
         member_params_silence(&p, 250, 780);

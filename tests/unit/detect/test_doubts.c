@@ -78,8 +78,8 @@ static void on_report(void *user, const struct member_report *r)
 static void start(uint64_t startup_ns)
 {
     struct member_params p;
-    const struct member_ops ops = {NULL,       on_send,   on_read,    on_watch, on_probe,
-                                   on_prepare, on_commit, on_settled, on_halt,  on_report};
+    const struct member_ops ops = {NULL,      on_send,    on_read, on_watch,  on_probe, on_prepare,
+                                   on_commit, on_settled, on_halt, on_report, NULL};
     now = 1000 * MS;
     suspicions = datagrams = halted = 0;
     memset(pings_to, 0, sizeof pings_to);

@@ -84,8 +84,8 @@ static int set_up(void **state)
         struct member_params p;
         member_params_default(&p, N, i);
         member_params_silence(&p, 250, 780);
-        struct member_ops ops = {&fakes[i],  on_send,   on_read,    on_watch, on_probe,
-                                 on_prepare, on_commit, on_settled, on_halt,  NULL};
+        struct member_ops ops = {&fakes[i], on_send,    on_read, on_watch, on_probe, on_prepare,
+                                 on_commit, on_settled, on_halt, NULL,     NULL};
         fakes[i].id = i;
         fakes[i].m = member_create(&p, &ops, now);
         assert_non_null(fakes[i].m);
