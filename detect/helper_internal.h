@@ -72,7 +72,8 @@ struct order {
         CMD_JOIN
     } kind;
     int node;
-    uint64_t proposal, value; /* value: of CMD_STAKE the stake, of CMD_WAITS until when, of CMD_JOIN the incarnation */
+    uint64_t proposal,
+        value; /* value: of CMD_STAKE the stake, of CMD_WAITS until when; CMD_JOIN: what it was, the incarnation */
     struct candidate *candidate;
     struct member_event event;
 };

@@ -69,7 +69,7 @@ void join_tick(struct member *m)
         return;
     if (!is_member(m, j->asked) || since(m, later(j->since, j->heard)) >= m->p.late_ns)
         ask_another(m);
-    struct wire_msg ask = {.type = WIRE_JOIN, .nonce = detector_nonce(m), .value = m->p.incarnation};
+    struct wire_msg ask = {.type = WIRE_JOIN, .nonce = detector_nonce(m), .value = m->p.incarnation, .root = m->p.was};
     member_post(m, j->asked, &ask);
     j->next = m->t + j->rto;
     j->rto = 2 * j->rto < m->p.rto_max_ns ? 2 * j->rto : m->p.rto_max_ns;
@@ -122,18 +122,19 @@ static bool is_ordered(const struct member *m, int node, uint32_t incarnation)
     return false;
 }
 
-static void order(struct member *m, int node, uint32_t incarnation)
+static void order(struct member *m, int node, uint32_t incarnation, int was)
 {
-    const struct member_event birth = {.type = MEMBER_NODE_BORN, .a = (uint32_t)node, .b = incarnation};
+    const struct member_event birth = {
+        .type = MEMBER_NODE_BORN, .a = (uint32_t)node, .b = incarnation, .c = (uint32_t)was};
     if (node == m->next_id && node < m->p.n && !is_ordered(m, node, incarnation))
         report_submit(m, &birth);
 }
 
-void member_join(struct member *m, int node, uint32_t incarnation, uint64_t now)
+void member_join(struct member *m, int node, uint32_t incarnation, int was, uint64_t now)
 {
     member_enter(m, now);
     if (!m->halted && m->joining.born)
-        order(m, node, incarnation);
+        order(m, node, incarnation, was);
     member_leave(m);
 }
 
@@ -146,7 +147,7 @@ void join_stranger(struct member *m, const struct wire_msg *msg)
         if (msg->epoch < m->epoch)
             ledger_send(m, msg->src, msg->epoch + 1);
         else
-            order(m, msg->src, (uint32_t)msg->value);
+            order(m, msg->src, (uint32_t)msg->value, msg->root);
     } else if (msg->type == WIRE_FETCH && msg->slot > 0) {
         ledger_send(m, msg->src, msg->slot);
     }

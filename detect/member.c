@@ -78,11 +78,12 @@ static bool edges_ok(const struct member_params *p)
 static bool params_ok(const struct member_params *p)
 {
     return p->n >= 1 && p->n <= MEMBER_NODES_MAX && p->self >= 0 && p->self < p->n && p->n_born >= 1 &&
-           p->n_born <= p->n && p->sponsor >= 0 && p->sponsor < p->n && p->degree >= 1 && p->degree <= WATCH_MAX / 2 &&
-           p->voters >= 1 && p->voters <= VOTERS_MAX && p->period_ns > 0 && p->late_ns > p->period_ns &&
-           p->limit_ns > p->late_ns && p->stopped_ns > p->late_ns && p->answer_ns >= p->late_ns && p->ping_ns > 0 &&
-           p->rto_ns > 0 && p->rto_max_ns >= p->rto_ns && (unsigned)p->topology <= MEMBER_FILE && p->edge_count >= 0 &&
-           (p->edge_count == 0 || p->edges) && edges_ok(p);
+           p->n_born <= p->n && p->sponsor >= 0 && p->sponsor < p->n && p->was >= 0 && p->was <= p->n &&
+           p->degree >= 1 && p->degree <= WATCH_MAX / 2 && p->voters >= 1 && p->voters <= VOTERS_MAX &&
+           p->period_ns > 0 && p->late_ns > p->period_ns && p->limit_ns > p->late_ns && p->stopped_ns > p->late_ns &&
+           p->answer_ns >= p->late_ns && p->ping_ns > 0 && p->rto_ns > 0 && p->rto_max_ns >= p->rto_ns &&
+           (unsigned)p->topology <= MEMBER_FILE && p->edge_count >= 0 && (p->edge_count == 0 || p->edges) &&
+           edges_ok(p);
 }
 
 struct member *member_create(const struct member_params *params, const struct member_ops *ops, uint64_t now)
@@ -433,6 +434,15 @@ bool member_believes_dead(const struct member *m, int node)
 int member_coordinator(const struct member *m)
 {
     return agreement_coordinator(m);
+}
+
+bool member_was_left_out(const char *reason)
+{
+    static const char *const begins[] = {"declared dead", "no quorum", "its number was given"};
+    for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++)
+        if (strncmp(reason, begins[i], strlen(begins[i])) == 0)
+            return true;
+    return false;
 }
 
 bool member_halted(const struct member *m)

@@ -46,7 +46,7 @@ enum {
 }; /* a limit grows by so many times what judge or judged were late by, and at most by itself */
 
 /* MEMBER_NODE_DEAD: a = node, b = enum member_evidence, c = the node that found it, or one that died with it.
- * MEMBER_NODE_BORN: a = node, b = its incarnation. At most one in a view, and of the least unborn id: so whoever is in a view in which a node
+ * MEMBER_NODE_BORN: a = node, b = its incarnation, c = 1 + the id it had in this job before; 0: none. At most one in a view, and of the least unborn id: so whoever is in a view in which a node
  * is born has an id below it. */
 struct member_event {
     uint32_t type;
@@ -77,6 +77,7 @@ struct member_params {
     int self;             /* 0..n-1; from n_born on: it joins */
     uint32_t incarnation; /* who joins: its own; another one that is born under its id is somebody else */
     int sponsor;          /* who joins: the member that it asks first */
+    int was;              /* who joins: 1 + the id that its node had before, and lost; 0: none */
     enum member_topology topology;
     int degree;       /* ring, random: how many nodes each one reads (successors; draws) */
     const int *edges; /* MEMBER_FILE: [edge_count][2] reader, target; kept by the caller for the core's life */
@@ -227,7 +228,7 @@ void member_waits(struct member *m, int node, uint64_t until, uint64_t now);
 uint32_t member_submit(struct member *m, const struct member_event *event, uint64_t now);
 /* Have a node's birth ordered, when all in the view know where it is. Kept and resent until something has come of it; asked again while it is
  * under way it changes nothing. Of a node that is not the least unborn one nothing comes, nor of the second of two that are given one id. */
-void member_join(struct member *m, int node, uint32_t incarnation, uint64_t now);
+void member_join(struct member *m, int node, uint32_t incarnation, int was, uint64_t now);
 /* The answer to prepare(). Ignored if that proposal was superseded. */
 void member_prepared(struct member *m, uint64_t proposal, uint64_t value, uint64_t now);
 
@@ -241,6 +242,8 @@ int member_next(const struct member *m, int from);   /* the least in it that is 
 bool member_believes_dead(const struct member *m, int node); /* own verdict, or declared */
 int member_coordinator(const struct member *m);
 bool member_halted(const struct member *m);
+/* Of a reason for which a member ended: did the others go on without it, or may they have? Then it may join them again. */
+bool member_was_left_out(const char *reason);
 /* Links that are broken though both ends live, a < b. Every member comes to know of all, some hops after an end noticed.
  * since_ns is in the time of this member's owner. A link is reported whole again only after it has worked for answer_ns, longer if
  * it breaks again and again. Returns their number, at most max; MEMBER_LINKS_MAX are enough for all that is kept. */

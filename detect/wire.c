@@ -107,7 +107,7 @@ static bool event_ok(const struct member_event *e, int last, int n)
     case MEMBER_NODE_DEAD:
         return death_ok(e, last, n);
     case MEMBER_NODE_BORN:
-        return e->a < (uint32_t)n;
+        return e->a < (uint32_t)n && e->c < (uint32_t)n;
     default:
         return e->type == BATCH_VOID || e->type >= MEMBER_EVENT_FIRST;
     }
@@ -281,6 +281,7 @@ size_t wire_encode(const struct wire_msg *m, uint8_t out[MEMBER_DATAGRAM_MAX])
     case WIRE_JOIN:
         put(&c, m->nonce, 8);
         put(&c, m->value, 4);
+        put(&c, (uint64_t)m->root, 4);
         break;
     case WIRE_DEAD:
     case WIRE_TYPES:
@@ -371,6 +372,7 @@ bool wire_decode(const void *data, size_t len, int n, struct wire_msg *m, int le
     case WIRE_JOIN:
         m->nonce = get(&c, 8);
         m->value = get(&c, 4);
+        m->root = get_id(&c, n);
         break;
     case WIRE_DEAD:
     case WIRE_TYPES:

@@ -29,7 +29,7 @@ enum wire_type {
     WIRE_LOG,    /* slot, value, batch: what was committed */
     WIRE_DEAD,   /* you were declared dead */
     WIRE_LINK,   /* root says of its link to node: flag BROKEN or not; slot: its number, value: since so many us */
-    WIRE_JOIN,   /* an unborn one, which has the log up to its epoch: have me born; nonce, value: its incarnation */
+    WIRE_JOIN, /* an unborn one, which has the log up to its epoch: have me born; nonce; value: its incarnation; root: 1 + the id it had before, 0: none */
     WIRE_TYPES
 };
 enum wire_flag {

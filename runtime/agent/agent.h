@@ -149,7 +149,6 @@ struct agent_ops {
 struct agent {
     struct agent_ops ops;
     int self, members; /* members: ids for them */
-    int lowest;        /* member, when it was last looked at */
     uint64_t job;
     const uint8_t *secret;
     uint64_t incarnation;

@@ -346,8 +346,19 @@ void segments_free(struct agent *a, struct proc *proc, const struct control *r)
     segments_acked(a);
 }
 
+/* Who was born in a view that the sender did not know yet has not heard it, and may not hear it if the sender dies now. */
+static void pass_on(struct agent *a, const struct wire *w)
+{
+    for (int node = a->view.nodes + a->view.spares; node < a->view.next_id; node++)
+        if (node != a->self && a->view.alive[node] && a->view.born_at[node] > w->epoch) {
+            struct wire copy = *w;
+            agent_tell(a, node, &copy, NULL);
+        }
+}
+
 void segments_told(struct agent *a, const struct wire *w)
 {
+    pass_on(a, w);
     if (w->flags & WIRE_F_FREED) {
         if (a->store.limit <= w->seg && w->seg < SEGMENT_GROUP_FIRST)
             a->store.limit = w->seg + 1; /* it was there, also if we hear of it only now */
@@ -382,11 +393,11 @@ static void tell_it_was_freed(struct agent *a, int node, uint32_t seg, uint64_t 
     a->freed_told[node] = agent_position(a, node);
 }
 
-/* Those that this node's ranks have allocated or freed: so each is told by whoever told the others. all: and what was heard of others. */
-static void introduce(struct agent *a, int node, bool all)
+/* All that is known here: whoever sends to it something about a segment has told it of that before. */
+static void introduce(struct agent *a, int node)
 {
     for (struct store_segment *s = a->store.first; s; s = s->next) {
-        if (s->seg == SYSTEM_SEGMENT || (!s->announced && !all))
+        if (s->seg == SYSTEM_SEGMENT)
             continue;
         segments_tell(a, node, s);
         if (s->announced)
@@ -396,26 +407,18 @@ static void introduce(struct agent *a, int node, bool all)
         tell_it_was_freed(a, node, f->seg, f->number, f->status);
     if (a->freed_instance && refused(a, a->freed_segment) == KEEL_OK)
         tell_it_was_freed(a, node, a->freed_segment, a->freed_instance, KEEL_OK);
-    if (a->store.limit > 0 && store_was_freed(&a->store, a->store.limit - 1) &&
-        refused(a, a->store.limit - 1) == KEEL_OK && a->freed_segment != a->store.limit - 1)
-        tell_it_was_freed(a, node, a->store.limit - 1, 0, KEEL_OK);
+    uint32_t last = a->store.limit - 1;
+    if (a->store.limit > 0 && last != a->freed_segment && store_was_freed(&a->store, last) &&
+        refused(a, last) == KEEL_OK)
+        tell_it_was_freed(a, node, last, 0, KEEL_OK);
 }
 
 void segments_meet(struct agent *a, const struct view_event *events, int n)
 {
-    const struct view *v = &a->view;
-    int lowest = 0;
-    while (lowest < a->members - 1 && !v->alive[lowest])
-        lowest++;
-    bool other = lowest != a->lowest; /* the one before may have died half-way */
-    a->lowest = lowest;
-    for (int node = v->nodes + v->spares; node < v->next_id; node++) {
-        bool born = false;
-        for (int i = 0; i < n; i++)
-            born = born || (events[i].type == VIEW_NODE_BORN && events[i].a == (uint32_t)node);
-        if (node != a->self && v->alive[node] && v->alive[a->self] && (born || (other && lowest == a->self)))
-            introduce(a, node, lowest == a->self);
-    }
+    for (int i = 0; i < n; i++)
+        if (events[i].type == VIEW_NODE_BORN && (int)events[i].a != a->self && a->view.alive[events[i].a] &&
+            a->view.alive[a->self])
+            introduce(a, (int)events[i].a);
 }
 
 /* The rank that would have told of it may be gone. */

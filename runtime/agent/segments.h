@@ -21,7 +21,7 @@ void segments_decline(struct agent *a);
 /* This node's copies of a segment for the groups it holds in the current view. */
 keel_status segments_make_copies(struct agent *a, struct store_segment *s);
 /* After a view change: drop, mark and register copies as the groups say now. before: the groups of the old view. */
-/* Nodes were born, or another member is the lowest: who was born since the start is told what segments there are. */
+/* Who is born is told what segments there are, before anything else. */
 void segments_meet(struct agent *a, const struct view_event *events, int n);
 void segments_view_committed(struct agent *a, const struct view_group *before);
 /* Segments whose allocation was complete after so many allocations and frees. */

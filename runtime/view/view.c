@@ -108,6 +108,7 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->alive = calloc((size_t)members(v), sizeof *v->alive);
     v->spare_free = calloc((size_t)members(v), sizeof *v->spare_free);
     v->full = calloc((size_t)members(v), sizeof *v->full);
+    v->born_at = calloc((size_t)members(v), sizeof *v->born_at);
     v->node_death = calloc((size_t)members(v), sizeof *v->node_death);
     v->group = calloc((size_t)groups(v), sizeof *v->group);
     v->home = calloc((size_t)nodes, sizeof *v->home);
@@ -118,8 +119,9 @@ bool view_init(struct view *v, enum view_policy policy, int nodes, int spares, i
     v->live = calloc((size_t)members(v), sizeof *v->live);
     v->way = calloc((size_t)members(v), sizeof *v->way);
     v->queue = calloc((size_t)members(v), sizeof *v->queue);
-    if (!take_rule(v, copies) || !v->alive || !v->spare_free || !v->full || !v->node_death || !v->group || !v->home ||
-        !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live || !v->way || !v->queue) {
+    if (!take_rule(v, copies) || !v->alive || !v->spare_free || !v->full || !v->born_at || !v->node_death ||
+        !v->group || !v->home || !v->rank || !v->slot_ranks || !v->ring || !v->load || !v->live || !v->way ||
+        !v->queue) {
         view_fini(v);
         return false;
     }
@@ -143,6 +145,7 @@ void view_fini(struct view *v)
     free(v->alive);
     free(v->spare_free);
     free(v->full);
+    free(v->born_at);
     free(v->node_death);
     free(v->group);
     free(v->home);
@@ -259,6 +262,11 @@ static void node_born(struct view *v, const struct view_event *e)
     if (e->a != (uint32_t)v->next_id || v->next_id == members(v))
         return;
     v->alive[v->next_id] = v->spare_free[v->next_id] = true;
+    v->born_at[v->next_id] = v->epoch;
+    for (int level = 0; level < v->copies.levels && e->c > 0 && e->c <= e->a; level++) {
+        int *domain = &v->copies.domain[level * members(v)];
+        domain[v->next_id] = domain[e->c - 1];
+    }
     v->next_id++;
 }
 

@@ -91,6 +91,7 @@ struct view {
         uint64_t epoch;       /* 0: it lives, or is unborn */
         uint32_t evidence;    /* detect/member.h */
     } * node_death;           /* [ids] */
+    uint64_t *born_at;        /* [ids] epoch; 0: there from the start, or unborn */
     struct view_group *group; /* [nodes * CLASSES] */
     int *home;                /* [nodes] the node that runs the slot's ranks, -1 when nobody does */
     struct view_rank *rank;   /* [ranks] */
@@ -118,7 +119,7 @@ struct view {
 /* Types of the events that agents submit to the membership log; operands a, b, c. Node deaths and births are the log's own. */
 enum view_event_type {
     VIEW_NODE_DEAD = 1,  /* a node, b evidence, c who found it */
-    VIEW_NODE_BORN = 2,  /* a node, b incarnation */
+    VIEW_NODE_BORN = 2,  /* a node, b incarnation, c 1 + the id it had before: it is where that one was; 0: none */
     VIEW_RANK_DEAD = 16, /* a rank, b incarnation, c signal, 0: SIGNAL_HIDDEN */
     VIEW_RANK_DONE = 17, /* a rank, b incarnation, c exit code, d 1: with puts that were not complete */
     VIEW_RANK_LEFT = 18, /* a rank, b incarnation */

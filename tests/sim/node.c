@@ -173,6 +173,7 @@ size_t node_init(struct world *w, int id)
     p.seed = w->sc.seed;
     p.n_born = n - w->sc.joiners;
     p.incarnation = 1 + (uint32_t)id;
+    p.was = id / 2;
     p.sponsor = (int)rng_below(&w->rng, (uint64_t)p.n_born);
     struct member_ops ops = {.user = s,
                              .send = on_send,

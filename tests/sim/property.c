@@ -82,7 +82,7 @@ void world_check_commit(struct world *w, struct simnode *s, uint64_t epoch, cons
             continue;
         }
         if (events[i].type == MEMBER_NODE_BORN) {
-            if (events[i].a != s->born++ || events[i].b != 1 + events[i].a)
+            if (events[i].a != s->born++ || events[i].b != 1 + events[i].a || events[i].c != events[i].a / 2)
                 sim_fail(w, s->id, "has node %u born, and it is the turn of %u", events[i].a, s->born - 1);
             w->nodes[events[i].a].birth = epoch;
             continue;
