@@ -24,6 +24,7 @@ static struct thing {
 static unsigned head, tail;
 
 static struct {
+    bool there;
     int n;
     uint64_t value;
     struct member_event events[MEMBER_EVENTS_MAX];
@@ -84,7 +85,7 @@ static bool is_agreement(const void *data, size_t len)
     int left[WIRE_LEFT_MAX];
     assert_true(wire_decode(data, len, cores.n, &msg, left));
     return msg.type == WIRE_ROUND || msg.type == WIRE_ACK || msg.type == WIRE_NACK || msg.type == WIRE_REPORT ||
-           msg.type == WIRE_FETCH || msg.type == WIRE_LOG;
+           msg.type == WIRE_FETCH || msg.type == WIRE_LOG || msg.type == WIRE_JOIN;
 }
 
 /* False: it does not go out. */
@@ -142,7 +143,8 @@ static void on_prepare(void *user, uint64_t epoch, uint64_t proposal, const stru
     if (!cores_is_well(c))
         return; /* it ends in the middle of what it does */
     assert_int_equal(epoch, c->commits + 1);
-    assert_true(n > 0);
+    assert_true(member_is_born(c->m));
+    assert_true(n > 0 || cores.joiners); /* a birth that came to nothing */
     member_prepared(c->m, proposal, 100 + (uint64_t)c->id, now_of(c));
 }
 
@@ -154,7 +156,8 @@ static void on_commit(void *user, uint64_t epoch, const struct member_event *eve
     assert_int_equal(epoch, c->commits + 1);
     assert_true(epoch <= HISTORY && n <= MEMBER_EVENTS_MAX);
     c->commits++;
-    if (!history[epoch].n) {
+    if (!history[epoch].there) {
+        history[epoch].there = true;
         history[epoch].n = n;
         history[epoch].value = max_value;
         memcpy(history[epoch].events, events, (size_t)n * sizeof *events);
@@ -165,11 +168,14 @@ static void on_commit(void *user, uint64_t epoch, const struct member_event *eve
     for (int i = 0; i < n; i++)
         if (events[i].type == MEMBER_NODE_DEAD)
             assert_true(cores.c[events[i].a].may_go);
+        else if (events[i].type == MEMBER_NODE_BORN)
+            cores.c[events[i].a].born_at = epoch;
         else if (events[i].a == (uint32_t)c->id)
             assert_int_equal(events[i].b, ++c->ordered);
     for (int i = 0; i < cores.n; i++) {
         const struct core *o = &cores.c[i];
-        if (cores_is_well(o) && o != c && o->m)
+        bool know = o->m && i < member_next_id(c->m) && c->id < member_next_id(o->m); /* of each other's births */
+        if (cores_is_well(o) && o != c && know)
             assert_true(member_alive(c->m, i) || member_alive(o->m, c->id));
     }
 }
@@ -181,7 +187,7 @@ static void on_settled(void *user, uint64_t epoch)
         return;
     assert_true(epoch > c->settled && epoch <= c->commits);
     for (int i = 0; i < cores.n; i++)
-        if (member_alive(c->m, i) && cores_is_well(&cores.c[i]))
+        if (member_alive(c->m, i) && cores_is_well(&cores.c[i]) && cores.c[i].born_at <= epoch)
             assert_true(member_epoch(cores.c[i].m) >= epoch);
     c->settled = epoch;
 }
@@ -284,6 +290,7 @@ bool cores_start(int n, void (*with)(struct member_params *p))
         member_params_silence(&p, 250, 780);
         if (with)
             with(&p);
+        cores.joiners = p.n - p.n_born;
         cores.running = c;
         c->m = member_create(&p, &ops, cores.now);
         cores.running = NULL;
@@ -306,7 +313,9 @@ bool cores_submit(int node)
     cores.running = c;
     uint32_t number = cores_is_well(c) ? member_submit(c->m, &e, now_of(c)) : 0;
     cores.running = NULL;
-    if (number)
+    if (number && cores.joiners) /* births that it orders have numbers, too */
+        assert_true(number >= ++c->submitted);
+    else if (number)
         assert_int_equal(number, ++c->submitted);
     else
         assert_false(cores_is_well(c));

@@ -20,13 +20,14 @@ struct core {
     const char *reason;       /* of its end */
     uint64_t commits, settled;
     uint32_t submitted, ordered; /* own events that the core took, and those in the log */
+    uint64_t born_at;            /* epoch, of who joins */
     int64_t clock_off;           /* its clock is so far ahead of the time */
     uint64_t clock_stands;       /* at this time until it is 0 */
     int suspicions, verdicts;
 };
 
 struct cores {
-    int n;
+    int n, joiners; /* joiners: the last ones of them, by `with` of cores_start */
     uint64_t now;
     struct core c[CORES_MAX];
     const struct core *running;      /* whose code runs now */

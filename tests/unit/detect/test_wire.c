@@ -120,7 +120,7 @@ static void test_wire_deaths_of_neighbours_share_an_entry(void **state)
 }
 
 /* Of what cannot be, nothing is taken: evidence that there is not, a finder or a dead node that is no member. */
-static void test_wire_death_out_of_range_is_refused(void **state)
+static void test_wire_event_out_of_range_is_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -134,7 +134,11 @@ static void test_wire_death_out_of_range_is_refused(void **state)
         {{.type = MEMBER_NODE_DEAD, .a = 50, .b = MEMBER_UNREACHABLE + 1, .c = 5}, false},
         {{.type = MEMBER_NODE_DEAD, .a = 50, .b = 1u << 31, .c = 5}, false},
         {{.type = MEMBER_EVENT_FIRST, .a = 1000, .b = 1u << 31, .c = 1000}, true}, /* the runtime's */
-        {{.type = MEMBER_NODE_DEAD + 1, .a = 50, .b = MEMBER_SILENT, .c = 5}, false},
+        {{.type = MEMBER_NODE_BORN, .a = 99, .b = 1u << 31, .c = 99}, true},
+        {{.type = MEMBER_NODE_BORN, .a = 100, .b = 1}, false},
+        {{.type = MEMBER_NODE_BORN, .a = 50, .b = 1, .c = 100}, false},
+        {{.type = BATCH_VOID}, true},
+        {{.type = BATCH_VOID + 1, .a = 50, .b = MEMBER_SILENT, .c = 5}, false},
         {{.type = 0}, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -257,7 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wire_largest_round_fits_and_returns),
         cmocka_unit_test(test_wire_deaths_of_neighbours_share_an_entry),
-        cmocka_unit_test(test_wire_death_out_of_range_is_refused),
+        cmocka_unit_test(test_wire_event_out_of_range_is_refused),
         cmocka_unit_test(test_wire_damaged_message_stays_in_range),
         cmocka_unit_test(test_wire_and_seal_know_large_ids),
         cmocka_unit_test(test_seal_altered_or_foreign_is_refused),
