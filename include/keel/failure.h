@@ -30,7 +30,8 @@ typedef enum keel_verdict {
 /* The enumerator's name, for example "KEEL_ALIVE"; never NULL. Static storage. */
 const char *keel_verdict_name(keel_verdict verdict);
 
-/* The number of nodes 0, 1, ... of the job, spares and dead ones included; 0 before keel_init. */
+/* The number of nodes 0, 1, ... of the job, spares and dead ones included; 0 before keel_init. It grows when a node
+ * joins. */
 int keel_node_count(void);
 
 /* Does the node live? Its agent is asked now, by ours.

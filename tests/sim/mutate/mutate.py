@@ -1,4 +1,5 @@
-"""mutate.py SOURCE SCRATCH [--seeds N] [--only NAME] [--first] [--markdown]: is each rule of docs/protocols/replication.md held by a test?
+"""mutate.py SOURCE SCRATCH [--seeds N] [--only NAME] [--first] [--markdown]: is each rule of
+docs/protocols/replication.md, and of joining (detection.md, J1 to J6), held by a test?
 
 Takes one rule after the other out of a copy of the tree (rules.py says by which change of the text), builds it, and runs the
 simulation of the data half and the unit tests of that half. Prints which of them fail: so many of N seeds of a scenario, or a
@@ -14,10 +15,12 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from rules import RULES
 
-SCENARIOS = ["random", "rank-kills", "node-kills", "large-puts", "three-copies", "freezes", "cuts", "storm", "mutexes", "meetings", "parts", "threads", "signals", "stores", "asleep", "rebuilds", "no-memory", "scarce"]
+SCENARIOS = ["random", "rank-kills", "node-kills", "large-puts", "three-copies", "freezes", "cuts", "storm", "mutexes", "meetings", "parts", "threads", "signals", "stores", "asleep", "rebuilds", "no-memory", "scarce", "joins"]
+CORE = ["joins"]  # of tests/sim/sim: membership alone; it ends at the first breach
 UNITS = ["aimed", "aimed_call", "aimed_count", "aimed_cut", "aimed_given_up", "aimed_mutex", "aimed_packed", "aimed_signal", "aimed_still", "aimed_stores", "execute", "execute_once", "execute_packed", "execute_refused", "parcels", "repair", "repair_fill", "repair_memory", "repair_torn", "strong", "verify", "chain",
          "torn", "dedup", "peer", "plan", "stripe", "view"]
-TARGETS = ["tests/sim/data/sim-data"] + ["tests/unit/data/test_" + name for name in UNITS]
+PROGRAMS = ["tests/unit/data/test_" + name for name in UNITS] + ["tests/unit/detect/test_detect_join", "tests/unit/detect/test_meet"]
+TARGETS = ["tests/sim/data/sim-data", "tests/sim/sim"] + PROGRAMS
 LIMIT_S = 300
 LATE = -1000
 late = set()  # scenarios that did not come to the end of their seeds
@@ -59,16 +62,21 @@ def breaches(scratch, scenario, seeds):
 
 def failed_units(scratch):
     found = []
-    for unit in UNITS:
-        code, text = run(scratch, "tests/unit/data/test_" + unit, [])
+    for unit in PROGRAMS:
+        code, text = run(scratch, unit, [])
         if code:
-            found += re.findall(r"^\[  FAILED  \] (test_\w+)$", text, re.M) or ["test_" + unit]
+            found += re.findall(r"^\[  FAILED  \] (test_\w+)$", text, re.M) or [os.path.basename(unit)]
     return sorted(set(found))
 
 
 def look(scratch, seeds, enough=False):
     """Who misses the rule: scenarios with their breaches, unit tests, and what the first breach said. enough: the first will do."""
     found, first, units = [], "", failed_units(scratch)
+    for scenario in CORE:
+        code, text = run(scratch, "tests/sim/sim", ["--scenario", scenario, "--count", str(4 * seeds)])
+        if code:
+            found.append("core: %s" % scenario)
+            first = first or "\n".join(re.findall(r"^FAILED: (.*)$", text, re.M))
     for scenario in SCENARIOS:
         if enough and (units or found):
             break
