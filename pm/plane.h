@@ -23,9 +23,11 @@ enum {
 
 struct plane_config {
     uint64_t job_id;
-    const uint8_t *secret;               /* 32 bytes, the caller's, which outlive the plane */
-    int node;                            /* this node, 0..nodes+spares-1; spares come last */
-    const char *host;                    /* numeric address of this node on the job's interface */
+    const uint8_t *secret; /* 32 bytes, the caller's, which outlive the plane */
+    int node;              /* this node; spares come behind nodes, and those that come later behind them */
+    int was;               /* of one that comes back: 1 + its number before; else 0 */
+    int sponsor;           /* of one that comes later: a member, which it asks to become one; else 0 */
+    const char *host;      /* numeric address of this node on the job's interface */
     const struct job_settings *settings; /* the caller's, for the plane's life */
 };
 
@@ -49,15 +51,15 @@ struct plane_callbacks {
     void (*hidden_death)(void *user, int slot, int pid, int signal);
     /* The process in slot was killed, and the job ends for it: see plain_death_ends. */
     void (*plain_death)(void *user, int slot);
-    /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[nodes+spares]. by_loss: the job ends, for a loss
-     * that the program is not written for; nobody goes on anywhere. */
+    /* A committed view: who runs where. rank_node[r] is -1 if nobody runs rank r. node_alive[settings_ids]. by_loss: the
+     * job ends, for a loss that the program is not written for; nobody goes on anywhere. */
     void (*view)(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss);
     /* The job is over for everybody: exit code, and the line that says why if it is not 0 (else NULL). End the
      * processes that are left (standbys), report, go away. */
     void (*job_over)(void *user, int code, const char *why);
-    /* This agent must end at once: it was declared dead, lost the quorum, or its plane broke. Kill all processes of the
-     * node. */
-    void (*fatal)(void *user, const char *why);
+    /* This agent must end at once: it was declared dead or lost the quorum (out), or its plane broke. Kill all processes
+     * of the node. */
+    void (*fatal)(void *user, const char *why, bool out);
     /* One line for the event log: a JSON object without newline, complete with time stamp and node. */
     void (*event)(void *user, const char *json);
     /* plane_verify has come to its end: one JSON object. */
@@ -76,8 +78,12 @@ bool plane_allows_silence(const struct job_settings *settings, char why[PLANE_WH
 /* Opens listeners and memory; blob receives what other nodes need to reach this one. */
 keel_status plane_create(const struct plane_config *config, const struct plane_callbacks *callbacks, struct plane **out,
                          struct plane_blob *blob);
-/* All nodes' blobs, in node order. Starts the threads. If it fails, why gets what could not be done, and at which node's blob. */
+/* All nodes' blobs, in node order, [settings_ids]; of length 0 where nobody has come by that number. Starts the threads.
+ * If it fails, why gets what could not be done, and at which node's blob. */
 keel_status plane_start(struct plane *plane, const struct plane_blob *blobs, char why[PLANE_WHY_MAX]);
+/* Where a node is that may become a member later. Once it has been said a view may name it. KEEL_ERR_ARG: that is no
+ * blob of such a node. */
+keel_status plane_meet(struct plane *plane, int node, const struct plane_blob *blob);
 /* A process was started in slot (0.. unique on this node, never reused) for `rank` (-1: standby on a spare node).
  * fd is our end of its SOCK_SEQPACKET socketpair (the child's end is KEEL_FD in its environment); the plane owns fd
  * now. */

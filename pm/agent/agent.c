@@ -240,13 +240,16 @@ static void plane_plain_death(void *user, int slot)
 static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss)
 {
     struct daemon *a = user;
-    int total = a->job.settings.nodes + a->job.settings.spares;
+    int total = settings_ids(&a->job.settings);
     if (a->state != AGENT_RUNNING)
         return;
     agent_kind_view(a, rank_node, node_alive);
     a->epoch = epoch;
     memcpy(a->view_rank_node, rank_node, (size_t)a->job.settings.ranks * sizeof *rank_node);
     memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
+    for (int i = a->born; i < total; i++)
+        if (node_alive[i])
+            a->born = i + 1;
     agent_pmi_view(a);
     if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */
         return;
@@ -263,9 +266,10 @@ static void plane_over(void *user, int code, const char *why)
     agent_end(user, code, why, false);
 }
 
-static void plane_fatal(void *user, const char *why)
+static void plane_fatal(void *user, const char *why, bool out)
 {
     struct daemon *a = user;
+    (void)out;
     log_error("this node ends: %s", why);
     agent_kill_all(a);
     leave(a, 1);
@@ -316,7 +320,8 @@ static bool plane_open(struct daemon *a, struct plane_blob *blob)
                                   .node = a->launch.node,
                                   .host = a->self_host,
                                   .settings = &a->job.settings,
-                                  .secret = a->job.secret};
+                                  .secret = a->job.secret,
+                                  .sponsor = a->job.sponsor};
     struct plane_callbacks callbacks = {.user = a,
                                         .assigned = plane_assigned,
                                         .respawn = plane_respawn,
@@ -358,11 +363,11 @@ static void become_node(struct daemon *a, int node)
 static bool job_from_json(struct daemon *a, const json_t *m)
 {
     struct agent_job *job = &a->job;
-    long long standbys, launcher, starts, window, port, console_s, node, round;
+    long long standbys, launcher, starts, window, port, console_s, node, round, sponsor = 0;
     size_t secret_len = 0;
     *job = (struct agent_job){.secret = job->secret};
     if (!settings_decode(&job->settings, json_object_get(m, "settings")) ||
-        !codec_int(m, "node", 0, job->settings.nodes + job->settings.spares - 1, &node) ||
+        !codec_int(m, "node", 0, settings_ids(&job->settings) - 1, &node) ||
         !codec_int(m, "round", 0, INT32_MAX, &round) || !codec_int(m, "standbys", 0, LAYOUT_MAX_RANKS, &standbys) ||
         !codec_int(m, "launcher_pid", 0, INT32_MAX, &launcher) ||
         !codec_int(m, "starts", 0, LAYOUT_MAX_NODES, &starts) ||
@@ -379,6 +384,8 @@ static bool job_from_json(struct daemon *a, const json_t *m)
     job->console_port = (int)port;
     job->console_s = (int)console_s;
     job->round = (int)round;
+    codec_int(m, "sponsor", 0, settings_ids(&job->settings) - 1, &sponsor);
+    job->sponsor = (int)sponsor;
     become_node(a, (int)node);
     job->argv = codec_to_strings(json_object_get(m, "argv"));
     job->env = codec_to_strings(json_object_get(m, "env"));
@@ -417,13 +424,15 @@ static bool allows_silence(struct daemon *a)
 
 void agent_configure(struct daemon *a)
 {
-    int total = a->job.settings.nodes + a->job.settings.spares;
+    int begun = a->job.settings.nodes + a->job.settings.spares, total = settings_ids(&a->job.settings);
     if (!enough_descriptors(a) || !allows_silence(a))
         return;
     a->view_rank_node = pm_alloc((size_t)a->job.settings.ranks * sizeof(int));
     memcpy(a->view_rank_node, a->job.settings.rank_node, (size_t)a->job.settings.ranks * sizeof(int));
     a->view_alive = pm_alloc((size_t)total * sizeof(bool));
-    memset(a->view_alive, true, (size_t)total);
+    for (int i = 0; i < total; i++)
+        a->view_alive[i] = i < begun;
+    a->born = begun;
     a->state = AGENT_CONFIGURED;
     struct plane_blob blob = {0};
     if (!plane_open(a, &blob))
@@ -483,28 +492,35 @@ static void on_config(struct daemon *a, const json_t *m)
     agent_configure(a);
 }
 
+/* Where a node is; null: nobody has come by that number yet. */
+static bool take_peer(struct daemon *a, int node, const json_t *peer, const json_t *blob, struct plane_blob *out)
+{
+    long long port = 0;
+    size_t len = 0;
+    const char *host = json_string_value(json_object_get(peer, "host"));
+    *out = (struct plane_blob){0};
+    if (json_is_null(blob))
+        return true;
+    if (!codec_to_blob(blob, out->bytes, sizeof out->bytes, &len))
+        return false;
+    out->len = (uint32_t)len;
+    codec_int(peer, "port", 1, 65535, &port);
+    snprintf(a->peers[node].host, sizeof a->peers[node].host, "%s", host ? host : "?");
+    a->peers[node].port = (int)port;
+    return true;
+}
+
 void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
 {
-    size_t total = (size_t)(a->job.settings.nodes + a->job.settings.spares);
-    if (a->state != AGENT_CONFIGURED || json_array_size(list) != total || json_array_size(peers) != total)
+    size_t total = (size_t)settings_ids(&a->job.settings), said = json_array_size(list);
+    if (a->state != AGENT_CONFIGURED || said > total || json_array_size(peers) != said)
         return;
     FAULT_POINT("start.told");
     a->peers = pm_alloc(total * sizeof *a->peers);
-    for (size_t i = 0; i < total; i++) {
-        long long port = 0;
-        const json_t *peer = json_array_get(peers, i);
-        const char *host = json_string_value(json_object_get(peer, "host"));
-        codec_int(peer, "port", 1, 65535, &port);
-        snprintf(a->peers[i].host, sizeof a->peers[i].host, "%s", host ? host : "?");
-        a->peers[i].port = (int)port;
-    }
     struct plane_blob *blobs = pm_alloc(total * sizeof *blobs);
     bool good = true;
-    for (size_t i = 0; i < total; i++) {
-        size_t len = 0;
-        good &= codec_to_blob(json_array_get(list, i), blobs[i].bytes, sizeof blobs[i].bytes, &len);
-        blobs[i].len = (uint32_t)len;
-    }
+    for (size_t i = 0; i < said; i++)
+        good &= take_peer(a, (int)i, json_array_get(peers, i), json_array_get(list, i), &blobs[i]);
     char what[PLANE_WHY_MAX] = "keelrun's list of the nodes cannot be read", why[PLANE_WHY_MAX + 32];
     keel_status status = good ? plane_start(a->plane, blobs, what) : KEEL_ERR_ARG;
     free(blobs);
@@ -524,6 +540,25 @@ void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
     else
         agent_ranks_start(a);
     FAULT_POINT("start.ranks_begun");
+}
+
+/* A node that comes later is there; it is no member yet, and becomes one only when all that live have said that they
+ * know where it is. */
+static void on_meet(struct daemon *a, const json_t *m)
+{
+    long long node;
+    struct plane_blob blob;
+    FAULT_POINT("meet.told");
+    if (a->state != AGENT_RUNNING || !codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node) ||
+        node == a->launch.node)
+        return;
+    bool good = take_peer(a, (int)node, m, json_object_get(m, "blob"), &blob) && blob.len > 0 &&
+                plane_meet(a->plane, (int)node, &blob) == KEEL_OK;
+    json_t *met = json_pack("{s:I}", "node", (json_int_t)node);
+    if (!good)
+        json_object_set_new(met, "why", json_string("the others cannot use what it says of itself"));
+    agent_link_send_json(a, MSG_MET, met);
+    FAULT_POINT("meet.answered");
 }
 
 void agent_stop(struct daemon *a, const json_t *m)
@@ -592,6 +627,8 @@ void agent_run_frame(struct daemon *a, uint8_t type, const uint8_t *body, size_t
         on_config(a, m);
     else if (type == MSG_START)
         agent_start(a, json_object_get(m, "blobs"), json_object_get(m, "peers"));
+    else if (type == MSG_MEET)
+        on_meet(a, m);
     else if (type == MSG_STOP)
         agent_stop(a, m);
     else if (type == MSG_LAUNCH)

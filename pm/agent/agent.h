@@ -41,6 +41,7 @@ struct agent_job {   /* MSG_CONFIG */
     int launcher_pid;  /* where the starter runs */
     int starts;        /* nodes that it may be asked to start */
     int round;         /* which description of the job it is */
+    int sponsor;       /* of one that comes later: a member; else 0 */
     int window;        /* how much output of each stream may be sent ahead */
     int console_port;  /* of keelrun's host, where a connection that broke is made again */
     long long console; /* which one of keelrun's consoles ours is: nobody else knows it */
@@ -104,6 +105,7 @@ struct daemon {
     uint64_t epoch;
     int *view_rank_node;
     bool *view_alive;
+    int born; /* so many numbers were given to nodes so far */
 
     char *waits;            /* of the plane: what this node's ranks wait for, NULL: for nothing */
     struct waits *gathered; /* where no keelrun does it; NULL: one does */

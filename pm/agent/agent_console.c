@@ -46,16 +46,15 @@ static json_t *detection(const struct daemon *a)
 static json_t *status_json(const struct daemon *a)
 {
     static const char *const states[] = {"joining", "configured", "running", "ending", "over"};
-    int total = a->job.settings.nodes + a->job.settings.spares;
     json_t *ranks = json_array(), *alive = json_array(), *hosts = json_array();
     for (int i = 0; i < a->process_count; i++) {
         const struct process *p = a->processes[i].p;
         json_array_append_new(ranks, json_pack("{s:i, s:i, s:i, s:s}", "rank", p->rank, "pid", (int)p->pid,
                                                "incarnation", (int)p->incarnation, "state", process_state(p)));
     }
-    for (int i = 0; a->view_alive && i < total; i++)
+    for (int i = 0; a->view_alive && i < a->born; i++)
         json_array_append_new(alive, json_boolean(a->view_alive[i]));
-    for (int i = 0; a->peers && i < total; i++)
+    for (int i = 0; a->peers && i < a->born; i++)
         json_array_append_new(hosts, json_string(a->peers[i].host));
     char job[17];
     snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);

@@ -42,8 +42,7 @@ static void gather_here(struct daemon *a)
 {
     if (!a->gathered) {
         a->gathered = pm_alloc(sizeof *a->gathered);
-        waits_init(a->gathered, a->job.settings.nodes + a->job.settings.spares, a->job.settings.ranks,
-                   a->view_rank_node, say, a);
+        waits_init(a->gathered, settings_ids(&a->job.settings), a->job.settings.ranks, a->view_rank_node, say, a);
     }
     json_t *report = agent_waits_json(a);
     waits_view(a->gathered, a->view_rank_node, a->view_alive);

@@ -589,8 +589,9 @@ void job_run_now(struct job *j)
     char id[17];
     snprintf(id, sizeof id, "%016llx", (unsigned long long)j->id);
     job_event(j, "started",
-              json_pack("{s:s, s:i, s:i, s:i, s:o}", "job", id, "nodes", j->options->job.nodes, "spares",
-                        j->options->job.spares, "ranks", j->options->job.ranks, "started_by", starters(j)));
+              json_pack("{s:s, s:i, s:i, s:i, s:i, s:o}", "job", id, "nodes", j->options->job.nodes, "spares",
+                        j->options->job.spares, "room", j->options->job.room, "ranks", j->options->job.ranks,
+                        "started_by", starters(j)));
     FAULT_POINT("run.started");
     stdin_feed_start(&j->feed, &j->loop, feed_send, j);
     if (j->options->timeout_s)
@@ -630,12 +631,13 @@ static void tell_view(struct job *j, const json_t *m)
 {
     const json_t *alive = json_object_get(m, "alive");
     int *rank_node = pm_alloc((size_t)j->options->job.ranks * sizeof *rank_node);
-    bool *is_alive = pm_alloc((size_t)j->total * sizeof *is_alive);
+    int ids = settings_ids(&j->options->job);
+    bool *is_alive = pm_alloc((size_t)ids * sizeof *is_alive);
     long long epoch;
-    for (int i = 0; i < j->total; i++)
+    for (int i = 0; i < ids; i++)
         is_alive[i] = !json_is_false(json_array_get(alive, (size_t)i));
     if (j->phase >= JOB_RUNNING && !j->forced && codec_int(m, "epoch", 1, INT64_MAX, &epoch) &&
-        codec_to_ints(json_object_get(m, "rank_node"), rank_node, j->options->job.ranks, -1, j->total - 1))
+        codec_to_ints(json_object_get(m, "rank_node"), rank_node, j->options->job.ranks, -1, ids - 1))
         take_view(j, (uint64_t)epoch, rank_node, is_alive);
     tell_fault(j);
     free(rank_node);

@@ -54,9 +54,10 @@ struct job {
     uv_tcp_t console; /* listens for agents whose connection broke, and that know the secret */
     int console_port;
     struct launch *launch;
-    struct job_node *nodes; /* [all]: first those that take part, by their numbers, then those that did not come */
+    /* [all]: first those that take part, by their numbers, then those that did not come; and room behind them */
+    struct job_node *nodes;
     int total, all;
-    char **names; /* of hosts, [all], in the same order; NULL on a bed */
+    char **names; /* of hosts, in the same order; NULL on a bed */
     int round;    /* of descriptions of the job: a further one when a node did not come */
     uint64_t round_ms;
     int strangers; /* connections that have not said which node they are */

@@ -37,7 +37,7 @@ static void tell_waits(void *user, const char *line)
 void job_news_begin(struct job *j)
 {
     const struct job_settings *s = &j->options->job;
-    news_init(&j->news, s->nodes, s->spares, s->ranks, s->rank_node, j->names, tell, j);
+    news_init(&j->news, s->nodes, s->spares, s->room, s->ranks, s->rank_node, j->names, tell, j);
     j->news.say_waits = tell_waits;
     if (s->degrade_asked)
         news_keels(&j->news);
@@ -107,7 +107,7 @@ static void swap(struct job *j, int a, int b)
 {
     const struct copy_rule *copies = &j->options->job.copies;
     for (int level = 0; level < copies->levels; level++) {
-        int *domain = &copies->domain[level * j->total], was = domain[a];
+        int *domain = &copies->domain[level * settings_ids(&j->options->job)], was = domain[a];
         domain[a] = domain[b];
         domain[b] = was;
     }
@@ -136,17 +136,19 @@ static void forget_watchers(struct job *j)
 /* Of those that are left. */
 static void keep_domains(struct job *j, int left)
 {
-    struct copy_rule *copies = &j->options->job.copies;
-    for (int level = 0; level < copies->levels; level++) {
-        int *domain = &copies->domain[level * left];
+    struct job_settings *s = &j->options->job;
+    int stride = settings_ids(s);
+    s->spares = left - s->nodes;
+    settings_make_room(s, stride);
+    for (int level = 0; level < s->copies.levels; level++) {
+        const int *domain = &s->copies.domain[level * settings_ids(s)];
         bool all_same = true;
-        memmove(domain, &copies->domain[level * j->total], (size_t)left * sizeof *domain);
         for (int m = 1; m < left; m++)
             all_same = all_same && domain[m] == domain[0];
         if (all_same) {
             char line[128];
             snprintf(line, sizeof line, "the nodes that have come are all of one %s: no copy is in another one",
-                     racks_level_name(copies, level + 1));
+                     racks_level_name(&s->copies, level + 1));
             job_tell(j, line);
         }
     }
@@ -164,7 +166,6 @@ static void close_up(struct job *j)
         swap(j, i, last--);
     }
     keep_domains(j, left);
-    j->options->job.spares = left - j->options->job.nodes;
     j->total = left;
     forget_watchers(j);
     news_fini(&j->news);
@@ -237,11 +238,11 @@ void job_start_begin(struct job *j)
 {
     const struct options *o = j->options;
     j->total = j->all = o->job.nodes + o->job.spares;
-    j->nodes = pm_alloc((size_t)j->all * sizeof *j->nodes);
+    j->nodes = pm_alloc((size_t)settings_ids(&o->job) * sizeof *j->nodes);
     for (int i = 0; i < j->all; i++)
         j->nodes[i] = (struct job_node){.started_as = i, .agent_fd = -1, .console = console_number()};
     if (o->hosts.count) {
-        j->names = pm_alloc((size_t)j->all * sizeof *j->names);
+        j->names = pm_alloc((size_t)settings_ids(&o->job) * sizeof *j->names);
         memcpy(j->names, o->hosts.names, (size_t)j->all * sizeof *j->names);
     }
     job_news_begin(j);

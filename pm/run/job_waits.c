@@ -27,7 +27,7 @@ void job_waits_begin(struct job *j)
 {
     uv_timer_init(&j->loop, &j->waiting);
     j->waiting.data = j;
-    waits_init(&j->waits, j->total, j->options->job.ranks, j->options->job.rank_node, say, j);
+    waits_init(&j->waits, settings_ids(&j->options->job), j->options->job.ranks, j->options->job.rank_node, say, j);
     j->waits.names = j->names;
     j->waits.doubts = true;
 }

@@ -11,20 +11,21 @@
 
 enum { LINE = 512, NAME = 288 };
 
-void news_init(struct news *n, int nodes, int spares, int ranks, const int *rank_node, char **names,
+void news_init(struct news *n, int nodes, int spares, int room, int ranks, const int *rank_node, char **names,
                void (*say)(void *user, const char *line), void *user)
 {
     *n = (struct news){.nodes = nodes,
-                       .total = nodes + spares,
+                       .total = nodes + spares + room,
                        .ranks = ranks,
                        .names = names,
                        .rank = pm_alloc((size_t)ranks * sizeof *n->rank),
-                       .alive = pm_alloc((size_t)(nodes + spares) * sizeof *n->alive),
+                       .alive = pm_alloc((size_t)(nodes + spares + room) * sizeof *n->alive),
                        .say = say,
                        .user = user};
     for (int r = 0; r < ranks; r++)
         n->rank[r].node = rank_node[r];
-    memset(n->alive, true, (size_t)n->total);
+    for (int i = 0; i < n->total; i++)
+        n->alive[i] = i < nodes + spares;
 }
 
 void news_fini(struct news *n)

@@ -21,7 +21,7 @@ struct news_rank {
 };
 
 struct news {
-    int nodes, total, ranks; /* total: with spares */
+    int nodes, total, ranks; /* total: with spares, and room for those that come later */
     char **names;            /* of hosts, [total], or NULL */
     struct news_rank *rank;
     bool *alive;
@@ -37,7 +37,7 @@ struct news {
 };
 
 /* rank_node: where each rank starts. names and the say function are kept, rank_node is copied. */
-void news_init(struct news *n, int nodes, int spares, int ranks, const int *rank_node, char **names,
+void news_init(struct news *n, int nodes, int spares, int room, int ranks, const int *rank_node, char **names,
                void (*say)(void *user, const char *line), void *user);
 void news_fini(struct news *n);
 void news_started(struct news *n, uint64_t now_ns);

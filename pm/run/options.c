@@ -6,6 +6,7 @@
 #include "pm/run/watchers.h"
 #include "pm/wire/bytes.h"
 #include "pm/wire/quit.h"
+#include "pm/wire/settings.h"
 #include "runtime/base/racks.h"
 
 #include <argp.h>
@@ -47,6 +48,7 @@ enum option_key {
     KEY_COPIES_AT,
     KEY_TOPOLOGY_FILE,
     KEY_RACK_OF,
+    KEY_ROOM,
 };
 
 static const struct argp_option option_table[] = {
@@ -63,6 +65,11 @@ static const struct argp_option option_table[] = {
     {"machinefile", 0, NULL, OPTION_ALIAS, NULL, 2},
     {"ppn", KEY_PPN, "K", 0, "K ranks on each node (default: spread evenly)", 3},
     {"spares", KEY_SPARES, "S", 0, "S further nodes that take the place of lost ones (default 0)", 3},
+    {"room", KEY_ROOM, "N", 0,
+     "room for N nodes that come later: those that were declared dead and live come back as spares (default: as many "
+     "as "
+     "the job has nodes, at least 4)",
+     3},
     {"on-failure", KEY_ON_FAILURE, "MODE", 0,
      "substitute (a spare takes over; the default with spares), copies (lost ranks stay lost, spares take copies of "
      "data; "
@@ -180,7 +187,7 @@ struct parsing {
     int dark_ms;
     bool stopped;
     const char *at_fault; /* the argument that could not be understood */
-    bool on_failure_given, nodes_given, hosts_given, list_given, file_given;
+    bool on_failure_given, room_given, nodes_given, hosts_given, list_given, file_given;
     int on_failure; /* enum view_policy, or MODE_COPIES */
     const char *watch_file;
 };
@@ -306,6 +313,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         break;
     case KEY_SPARES:
         o->job.spares = number("--spares", arg, 0, BED_NODES_MAX);
+        break;
+    case KEY_ROOM:
+        o->job.room = number("--room", arg, 0, LAYOUT_MAX_NODES);
+        p->room_given = true;
         break;
     case KEY_ON_FAILURE:
         p->on_failure = choice("--on-failure", arg, modes);
@@ -489,6 +500,21 @@ static void choose_limits(struct options *o, const struct parsing *p)
         o->job.stopped_ms = STOPPED_DEFAULT_MS;
 }
 
+/* Room for as many again as there are, where the user does not say; a job that ends by the first death needs none. */
+static void choose_room(struct options *o, const struct parsing *p)
+{
+    enum { ROOM_LEAST = 4 };
+    int members = o->job.nodes + o->job.spares, most = LAYOUT_MAX_NODES - members;
+    if (p->room_given && o->job.room > most)
+        pm_quit(2, "--room %d: a job has %d nodes at most, with those that come later", o->job.room, LAYOUT_MAX_NODES);
+    if (!p->room_given)
+        o->job.room = members > ROOM_LEAST ? members : ROOM_LEAST;
+    if (o->job.room > most)
+        o->job.room = most;
+    if (o->job.on_failure == VIEW_ABORT || o->job.topology == MEMBER_FILE) /* which says nothing of who comes later */
+        o->job.room = 0;
+}
+
 /* ---- where copies go ---- */
 
 /* What a topology file and --rack-of call the nodes; of a bed node0, node1, ... */
@@ -534,6 +560,7 @@ static void choose_copies(struct options *o)
     int *domain = pm_alloc((size_t)members * DOMAIN_LEVELS_MAX * sizeof *domain);
     if (!racks_number(rule, domain, name, racks, members, why, sizeof why))
         pm_quit(2, "%s: %s", o->topology_file ? o->topology_file : "--rack-of", why);
+    settings_make_room(&o->job, members);
     for (int m = 0; m < members && !o->hosts.count; m++)
         free((char *)name[m]);
     free(name);
@@ -565,6 +592,7 @@ void options_parse(struct options *o, int argc, char **argv)
                 p.at_fault ? p.at_fault : "something");
     check_nodes(o, &p);
     choose_limits(o, &p);
+    choose_room(o, &p);
     if (o->job.topology == MEMBER_FILE)
         read_watchers(o, p.watch_file);
     choose_copies(o);

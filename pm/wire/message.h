@@ -24,9 +24,11 @@ enum message {
         16, /* json: as in pm/wire/waits.h: what this node's ranks wait for, when that changes; {}: for nothing */
     MSG_LOST = 15, /* json: bytes: output that was not kept while keelrun was out of reach for too long */
 
+    MSG_MET = 17, /* json: node: it is known here where that one is; of itself: it runs; why: that cannot be used */
+
     /* keelrun -> agent */
     MSG_CONFIG = 32, /* json: the job; see launch.md. Again, with another round, if a node did not come */
-    MSG_START = 33,  /* json: blobs [base64 ..], peers [{host, port} ..], in node order */
+    MSG_START = 33,  /* json: blobs [base64 ..], peers [{host, port} ..], in node order, null: not known */
     MSG_STDIN = 34,  /* bytes for rank 0; no bytes: end of file */
     MSG_STOP =
         35, /* json: code, why, hard, signal: end the job; hard: at once, no grace; signal: what ranks get before (SIGTERM) */
@@ -35,6 +37,7 @@ enum message {
     MSG_PING = 38,    /* answered by MSG_PONG */
     MSG_LAUNCH = 40,  /* json: node, launcher, program, way, host, id, key, from: start another node's agent */
     MSG_FAULT = 41,   /* json: rank, signal, again: it crashed for good, which the job's end has to say */
+    MSG_MEET = 42,    /* json: node, blob, host, port: a node that comes later; answered by MSG_MET */
     MSG_STANDBY = 39, /* the program is Keel's: on spares, start the processes that wait */
 
     /* both ways between keelrun and an agent (pm/wire/link.h), and how a connection is made again */

@@ -8,9 +8,10 @@
 
 json_t *settings_encode(const struct job_settings *s)
 {
-    int domains = s->copies.levels * (s->nodes + s->spares);
-    return json_pack("{s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:i, s:o, s:i, s:b, s:o, s:i, s:i, s:i, s:I, s:I}",
-                     "nodes", s->nodes, "spares", s->spares, "ranks", s->ranks, "rank_node",
+    int domains = s->copies.levels * settings_ids(s);
+    return json_pack("{s:i, s:i, s:i, s:i, s:o, s:i, s:b, s:b, s:i, s:i, s:i, s:o, s:i, s:b, s:o, s:i, s:i, s:i, s:I, "
+                     "s:I}",
+                     "nodes", s->nodes, "spares", s->spares, "room", s->room, "ranks", s->ranks, "rank_node",
                      codec_ints(s->rank_node, s->ranks), "on_failure", (int)s->on_failure, "degrade_asked",
                      (int)s->degrade_asked, "secure", (int)s->secure, "provider", (int)s->provider, "probe",
                      (int)s->probe, "topology", (int)s->topology, "edges", codec_ints(s->edges, 2 * s->edge_count),
@@ -69,6 +70,7 @@ bool settings_decode(struct job_settings *s, const json_t *object)
     int on_failure, provider, probe, topology;
     if (!number(object, "nodes", 1, LAYOUT_MAX_NODES, &s->nodes) ||
         !number(object, "spares", 0, LAYOUT_MAX_NODES, &s->spares) ||
+        !number(object, "room", 0, LAYOUT_MAX_NODES, &s->room) ||
         !number(object, "ranks", 1, LAYOUT_MAX_RANKS, &s->ranks) ||
         !number(object, "on_failure", VIEW_SUBSTITUTE, VIEW_ABORT, &on_failure) ||
         !yes_or_no(object, "degrade_asked", &s->degrade_asked) || !yes_or_no(object, "secure", &s->secure) ||
@@ -88,9 +90,21 @@ bool settings_decode(struct job_settings *s, const json_t *object)
     s->rank_node = pm_alloc((size_t)s->ranks * sizeof *s->rank_node);
     s->edges = pm_alloc((size_t)(values ? values : 1) * sizeof *s->edges);
     s->edge_count = values / 2;
-    return copies(object, s->nodes + s->spares, &s->copies) &&
+    return copies(object, settings_ids(s), &s->copies) &&
            codec_to_ints(json_object_get(object, "rank_node"), s->rank_node, s->ranks, 0, s->nodes - 1) &&
            codec_to_ints(edges, s->edges, values, 0, s->nodes + s->spares - 1);
+}
+
+void settings_make_room(struct job_settings *s, int stride)
+{
+    struct copy_rule *rule = &s->copies;
+    int begun = s->nodes + s->spares, ids = settings_ids(s);
+    int *domain = pm_alloc((size_t)(rule->levels * ids + 1) * sizeof *domain);
+    for (int level = 0; level < rule->levels; level++)
+        for (int m = 0; m < ids; m++)
+            domain[level * ids + m] = m < begun ? rule->domain[level * stride + m] : LAYOUT_MAX_NODES + m - begun;
+    free(rule->domain);
+    rule->domain = domain;
 }
 
 void settings_free(struct job_settings *s)

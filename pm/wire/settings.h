@@ -9,6 +9,9 @@
 json_t *settings_encode(const struct job_settings *s);
 /* False if it is not what settings_encode makes of settings that keelrun allows; *s is then to be freed, too. */
 bool settings_decode(struct job_settings *s, const json_t *object);
+/* Of [levels][stride] domains those of the nodes and spares stay, and each number behind them, for a node that comes
+ * later, has a domain of its own. */
+void settings_make_room(struct job_settings *s, int stride);
 /* The arrays of decoded settings. */
 void settings_free(struct job_settings *s);
 #endif

@@ -49,9 +49,30 @@ void commands_tell_over(struct plane *p)
     queue_upcall(p, u);
 }
 
+/* Several may have been given one number, one after the other: the view says which of them has it. */
+static void introduce_born(struct plane *p, const struct command *c)
+{
+    for (int i = 0; i < c->n; i++)
+        for (const struct candidate *k = c->event[i].type == VIEW_NODE_BORN ? p->candidates : NULL; k; k = k->next)
+            if (k->node == (int)c->event[i].a && (uint32_t)k->incarnation == c->event[i].b)
+                agent_address(&p->agent, k->node, &k->addr, k->incarnation);
+}
+
+static void met(struct plane *p, const struct command *c)
+{
+    struct candidate *k = malloc(sizeof *k);
+    if (!k) {
+        agent_break(&p->agent, "out of memory for a node that comes later");
+        return;
+    }
+    *k = (struct candidate){p->candidates, c->rank, c->value, c->addr};
+    p->candidates = k;
+}
+
 static void committed(struct plane *p, const struct command *c)
 {
     struct agent *a = &p->agent;
+    introduce_born(p, c);
     recover_commit(a, c->epoch, c->event, c->n, c->value);
     tell_view(p);
     if (a->view.stopped && !p->stop_deadline)
@@ -188,10 +209,14 @@ static void run_command(struct plane *p, const struct command *c)
         settled(p, c);
         break;
     case COMMAND_HALT:
+        p->out = member_was_left_out(c->text);
         if (a->view.stopped)
             commands_tell_over(p); /* the others left before us */
         else
             agent_break(a, c->text);
+        break;
+    case COMMAND_MEET:
+        met(p, c);
         break;
     case COMMAND_REPORT:
         reported(p, &c->report);

@@ -48,6 +48,7 @@ enum command_type {
     COMMAND_HALT,
     COMMAND_REPORT,
     COMMAND_VERIFY,
+    COMMAND_MEET,
     COMMAND_QUIT,
 };
 
@@ -61,6 +62,15 @@ struct command {
     struct view_event event[MEMBER_EVENTS_MAX];
     struct member_report report;
     char text[160];
+    struct tp_addr addr; /* COMMAND_MEET */
+};
+
+/* A node that may become a member, or has. */
+struct candidate {
+    struct candidate *next;
+    int node;
+    uint64_t incarnation;
+    struct tp_addr addr;
 };
 
 enum upcall_type {
@@ -109,6 +119,8 @@ struct plane {
     uint64_t spin_ns;
     /* data thread */
     bool here; /* a process of this node has called keel_init */
+    bool out;  /* the others go on without this node */
+    struct candidate *candidates;
     struct process *processes;
     struct memory_credit credit;
     uint64_t waits_at;     /* when to look again */

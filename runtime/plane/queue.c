@@ -157,7 +157,7 @@ static void upcall_run(struct plane *p, const struct upcall *u)
         cb->job_over(cb->user, u->code, u->text);
         break;
     case UPCALL_FATAL:
-        cb->fatal(cb->user, u->text);
+        cb->fatal(cb->user, u->text, u->code != 0);
         break;
     case UPCALL_EVENT:
         cb->event(cb->user, u->text);
@@ -223,11 +223,16 @@ void queue_fatal(struct plane *p, const char *why)
     if (!u)
         abort();
     u->text = strdup(why);
+    u->code = p->out;
     queue_upcall(p, u);
 }
 
 void queue_free(struct plane *p)
 {
+    for (struct candidate *k = p->candidates, *next; k; k = next) {
+        next = k->next;
+        free(k);
+    }
     for (struct command *c = p->commands, *next; c; c = next) {
         next = c->next;
         if (c->type == COMMAND_PROCESS_STARTED)

@@ -42,9 +42,8 @@ static uint32_t patience_ms(const struct job_settings *s)
 static keel_status make_page(struct plane *p)
 {
     const struct plane_config *config = &p->config;
-    p->page_size =
-        page_bytes((uint32_t)config->settings->nodes, (uint32_t)(config->settings->nodes + config->settings->spares),
-                   (uint32_t)config->settings->ranks);
+    p->page_size = page_bytes((uint32_t)config->settings->nodes, (uint32_t)settings_ids(config->settings),
+                              (uint32_t)config->settings->ranks);
     int fd = memfd_create("keel-view", MFD_CLOEXEC);
     if (fd < 0)
         return refusal_note(errno);
@@ -162,6 +161,7 @@ static keel_status make_agent(struct plane *p)
                              .self = config->node,
                              .nodes = config->settings->nodes,
                              .spares = config->settings->spares,
+                             .room = config->settings->room,
                              .ranks = config->settings->ranks,
                              .rank_node = config->settings->rank_node,
                              .policy = config->settings->on_failure,
@@ -228,7 +228,11 @@ static keel_status make_helper(struct plane *p, struct helper_blob *blob)
                                    .provider = "tcp",
                                    .incarnation = (uint32_t)p->incarnation,
                                    .secret = c->secret};
-    member_params_default(&config.params, s->nodes + s->spares, c->node);
+    member_params_default(&config.params, settings_ids(s), c->node);
+    config.params.n_born = s->nodes + s->spares;
+    config.params.incarnation = (uint32_t)p->incarnation;
+    config.params.was = c->was;
+    config.params.sponsor = c->sponsor;
     config.secure = s->secure;
     config.probe = s->secure ? PROBE_OFI : s->probe; /* an RDMA device's reads carry no tag */
     config.params.topology = s->topology;
@@ -303,7 +307,7 @@ static void choose_net(struct plane *p, const struct plane_blob *blobs, int memb
 {
     bool all = p->device_net != NULL;
     for (int m = 0; all && m < members; m++)
-        all = blob_of(&blobs[m]).device_addr.len > 0;
+        all = blobs[m].len == 0 || blob_of(&blobs[m]).device_addr.len > 0;
     struct tp *other = all ? p->net : p->device_net;
     if (all) {
         p->net = p->device_net;
@@ -331,8 +335,9 @@ static keel_status introduce(struct plane *p, const struct plane_blob *blobs, in
         return fail(why, KEEL_ERR_NOMEM, "the nodes' addresses");
     for (int m = 0; m < members; m++) {
         struct blob b = blob_of(&blobs[m]);
-        helpers[m] = b.helper;
-        agent_address(&p->agent, m, device ? &b.device_addr : &b.addr, b.incarnation);
+        helpers[m] = b.helper; /* of no length where nobody is known */
+        if (blobs[m].len)
+            agent_address(&p->agent, m, device ? &b.device_addr : &b.addr, b.incarnation);
     }
     keel_status status = helper_start(p->helper, helpers, &bad);
     free(helpers);
@@ -346,7 +351,7 @@ static keel_status introduce(struct plane *p, const struct plane_blob *blobs, in
 
 keel_status plane_start(struct plane *p, const struct plane_blob *blobs, char why[PLANE_WHY_MAX])
 {
-    int members = p->config.settings->nodes + p->config.settings->spares;
+    int members = settings_ids(p->config.settings);
     why[0] = 0;
     choose_net(p, blobs, members);
     keel_status status = make_agent(p);
@@ -364,6 +369,18 @@ keel_status plane_start(struct plane *p, const struct plane_blob *blobs, char wh
         return fail(why, refusal_note(rc), "the thread of this node's memory cannot start");
     p->running = true;
     return KEEL_OK;
+}
+
+keel_status plane_meet(struct plane *p, int node, const struct plane_blob *blob)
+{
+    struct blob b = blob_of(blob);
+    bool device = strcmp(p->provider, "verbs") == 0 && p->config.settings->provider == PROVIDER_AUTO;
+    if (blob->len != sizeof b || (device && !b.device_addr.len))
+        return KEEL_ERR_ARG;
+    struct command c = {
+        .type = COMMAND_MEET, .rank = node, .value = b.incarnation, .addr = device ? b.device_addr : b.addr};
+    queue_command(p, &c); /* before the helper can tell of a view that names it */
+    return helper_meet(p->helper, node, &b.helper);
 }
 
 void plane_destroy(struct plane *p)

@@ -269,6 +269,21 @@ def test_keelrun_silence_and_stopped_are_times_that_fit():
                            "--stopped when one is whose host does\n"), (code, err)
 
 
+def test_keelrun_room_is_bounded():
+    """What it does: tests/fault/returns.py."""
+    for words, said in ((["--room", "-1"], "--room: -1 is not a number from 0 to 4096"),
+                        (["--room", "4097"], "--room: 4097 is not a number from 0 to 4096"),
+                        (["--room", "some"], "--room: some is not a number from 0 to 4096"),
+                        (["--room", "4096"], "--room 4096: a job has 4096 nodes at most, with those that come later")):
+        code, _, err = run([*words, "-n", "1", "true"])
+        assert (code, err) == (2, "keelrun: %s\n" % said), (code, err)
+    for words, room in (([], 4), (["--spares", "3"], 5), (["--room", "0"], 0), (["--room", "7"], 7),
+                        (["--on-failure", "abort"], 0)):
+        with Job(["-n", "2", "--nodes", "2", *words, "true"]) as job:
+            assert job.wait() == 0, job.stderr()
+            assert job.events("started")[0]["room"] == room, (words, job.events("started"))
+
+
 def test_keelrun_topology_says_who_watches_whom():
     assert watching()[3][1] == watching("--topology", "ring")[3][1] == [0, 1]
     assert watching("--topology", "hypercube")[3][1] == [1, 2]

@@ -23,14 +23,19 @@ static void say(void *user, const char *line)
     strcat(told, "\n");
 }
 
-static struct news started(char **names)
+static struct news started_with_room(char **names, int room)
 {
     struct news n;
     told[0] = '\0';
-    news_init(&n, NODES, SPARES, RANKS, rank_node, names, say, NULL);
+    news_init(&n, NODES, SPARES, room, RANKS, rank_node, names, say, NULL);
     news_keels(&n);
     news_started(&n, 5 * S);
     return n;
+}
+
+static struct news started(char **names)
+{
+    return started_with_room(names, 0);
 }
 
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): initialisers */

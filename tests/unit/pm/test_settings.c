@@ -9,10 +9,12 @@
 
 #include "pm/wire/settings.h"
 
-static int rank_node[] = {0, 0, 1, 2}, edges[] = {0, 1, 1, 2, 2, 3, 3, 0}, domain[] = {0, 1, 0, 1, 0, 0, 0, 3};
+static int rank_node[] = {0, 0, 1, 2}, edges[] = {0, 1, 1, 2, 2, 3, 3, 0},
+           domain[] = {0, 1, 0, 1, 4096, 0, 0, 0, 3, 4096};
 
 static const struct job_settings all = {.nodes = 3,
                                         .spares = 1,
+                                        .room = 1,
                                         .ranks = 4,
                                         .rank_node = rank_node,
                                         .on_failure = VIEW_DEGRADE,
@@ -39,6 +41,7 @@ static void test_settings_arrive_as_they_were(void **state)
     assert_memory_equal(got.edges, edges, sizeof edges);
     assert_int_equal(got.nodes, 3);
     assert_int_equal(got.spares, 1);
+    assert_int_equal(got.room, 1);
     assert_int_equal(got.ranks, 4);
     assert_int_equal(got.on_failure, VIEW_DEGRADE);
     assert_true(got.degrade_asked);
@@ -85,7 +88,7 @@ static void test_settings_lack_nothing(void **state)
         assert_false(is_taken(less));
         json_decref(less);
     }
-    assert_int_equal(json_object_size(object), 19);
+    assert_int_equal(json_object_size(object), 20);
     json_decref(object);
     assert_false(is_taken(NULL));
 }
@@ -96,10 +99,10 @@ static void test_settings_are_in_range(void **state)
     static const struct {
         const char *key;
         int value;
-    } bad[] = {{"nodes", 0},       {"nodes", 1 << 30}, {"spares", -1},      {"ranks", 0},
-               {"ranks", 1 << 30}, {"on_failure", 3},  {"on_failure", -1},  {"probe", 3},
-               {"topology", 5},    {"silence", 199},   {"silence", 600001}, {"stopped", -1},
-               {"late", 0},        {"provider", 3},    {"copies_at", 2},    {"copies_at", -1}};
+    } bad[] = {{"nodes", 0},    {"nodes", 1 << 30}, {"spares", -1},      {"ranks", 0},       {"room", -1},
+               {"room", 4097},  {"ranks", 1 << 30}, {"on_failure", 3},   {"on_failure", -1}, {"probe", 3},
+               {"topology", 5}, {"silence", 199},   {"silence", 600001}, {"stopped", -1},    {"late", 0},
+               {"provider", 3}, {"copies_at", 2},   {"copies_at", -1}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         json_t *object = settings_encode(&all);
         json_object_set_new(object, bad[i].key, json_integer(bad[i].value));
