@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -31,10 +33,11 @@ enum {
 
 struct peer {
     struct job *job;
-    int node;   /* -1 until MSG_HELLO or MSG_RESUME */
-    int ticket; /* the node that it has the ticket of, once that is proved; -1 */
-    bool past;  /* of an attempt that was given up */
-    bool again; /* it comes again, and has proved to know the secret */
+    int node;     /* -1 until MSG_HELLO or MSG_RESUME */
+    int ticket;   /* the node that it has the ticket of, once that is proved; -1 */
+    bool past;    /* of an attempt that was given up */
+    bool again;   /* it comes again, and has proved to know the secret */
+    bool returns; /* as a node that it is not any more: job_return.c */
     struct wire_conn *conn;
     struct peer *newer, *older; /* strangers only */
 };
@@ -91,6 +94,16 @@ void job_tell(struct job *j, const char *line)
     /* with abort the end of the job says it all */
     if (!j->options->quiet && j->options->job.on_failure != VIEW_ABORT)
         job_say(j, "%s", line);
+}
+
+void job_tell_waits_for(struct job *j, const char *fmt, ...)
+{
+    char line[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    job_tell_waits(j, line);
 }
 
 /* Nothing has come to its end yet. */
@@ -158,7 +171,7 @@ static void use_force(struct job *j);
 
 static bool is_left(const struct job *j, int node)
 {
-    return j->nodes[node].phase != NODE_OVER && j->nodes[node].phase != NODE_LOST;
+    return j->nodes[node].phase != NODE_OVER && j->nodes[node].phase != NODE_LOST && !j->nodes[node].unborn;
 }
 
 /* Nobody is in a hurry, and the rest of what the node has to say will come, or may. */
@@ -219,6 +232,7 @@ static void enter_ending(struct job *j)
     if (j->phase >= JOB_ENDING)
         return;
     j->phase = JOB_ENDING;
+    job_return_end(j);
     stdin_feed_stop(&j->feed);
     uv_timer_stop(&j->limit);
     uv_timer_stop(&j->doubt);
@@ -288,8 +302,8 @@ static void closing_passed(uv_timer_t *timer)
 /* An agent on this machine that did not end in order: frozen, or broken. The pidfd cannot name another process. */
 static void kill_agents(struct job *j)
 {
-    for (int i = 0; i < j->all; i++)
-        if (j->nodes[i].phase == NODE_LOST && j->nodes[i].agent_fd >= 0)
+    for (int i = 0; i < j->all || i < j->total; i++)
+        if ((j->nodes[i].phase == NODE_LOST || j->nodes[i].unborn) && j->nodes[i].agent_fd >= 0)
             (void)process_signal(j->nodes[i].agent_fd, SIGKILL);
 }
 
@@ -297,7 +311,7 @@ static void end_if_all_gone(struct job *j)
 {
     bool any_over = false;
     for (int i = 0; i < j->total; i++) {
-        if (j->nodes[i].phase != NODE_OVER && j->nodes[i].phase != NODE_LOST)
+        if (is_left(j, i))
             return;
         any_over |= j->nodes[i].phase == NODE_OVER;
     }
@@ -398,7 +412,7 @@ static void doubt_tick(uv_timer_t *timer)
         struct job_node *n = &j->nodes[i];
         if (n->unexplained)
             lost = i;
-        if (n->phase == NODE_LOST)
+        if (n->phase == NODE_LOST || n->unborn)
             continue;
         if (!n->conn || conn_unacknowledged(n->conn)) /* its host does not hear us, or is slow: that says nothing */
             n->unanswered = 0;
@@ -610,6 +624,11 @@ static void on_over(struct job *j, int node, const json_t *m)
     end_if_all_gone(j);
 }
 
+static json_t *fault_json(const struct fault *f)
+{
+    return json_pack("{s:i, s:i, s:b}", "rank", f->rank, "signal", f->signal, "again", f->again);
+}
+
 /* A rank crashed for good: every agent remembers it, the node's own may not be there at the end. */
 static void tell_fault(struct job *j)
 {
@@ -617,7 +636,7 @@ static void tell_fault(struct job *j)
     if (f->signal == 0 || j->fault_told)
         return;
     j->fault_told = true;
-    send_all_json(j, MSG_FAULT, json_pack("{s:i, s:i, s:b}", "rank", f->rank, "signal", f->signal, "again", f->again));
+    send_all_json(j, MSG_FAULT, fault_json(f));
 }
 
 static void take_view(struct job *j, uint64_t epoch, const int *rank_node, const bool *alive)
@@ -647,12 +666,23 @@ static void tell_view(struct job *j, const json_t *m)
 static void on_view(struct job *j, const json_t *m)
 {
     const json_t *alive = json_object_get(m, "alive");
+    long long epoch;
+    if (!codec_int(m, "epoch", 1, INT64_MAX, &epoch))
+        return;
     tell_view(j, m);
-    for (int i = 0; i < j->total; i++)
-        if (json_is_false(json_array_get(alive, (size_t)i)) && j->nodes[i].phase != NODE_OVER) {
-            j->nodes[i].phase = NODE_LOST;
-            j->nodes[i].unexplained = false;
-        }
+    for (int i = 0; i < j->total; i++) {
+        struct job_node *n = &j->nodes[i];
+        const json_t *lives = json_array_get(alive, (size_t)i);
+        if (n->unborn && json_is_true(lives))
+            job_take_birth(j, i, (uint64_t)epoch);
+        if (n->unborn || !json_is_false(lives) || (uint64_t)epoch < n->born_epoch || n->phase == NODE_OVER)
+            continue;
+        n->phase = NODE_LOST;
+        n->unexplained = false;
+        if (!n->declared_ms)
+            n->declared_ms = uv_now(&j->loop);
+    }
+    job_return_look(j);
     end_if_all_gone(j);
 }
 
@@ -725,6 +755,44 @@ static void on_resume(struct job *j, struct wire_conn *c, const json_t *m)
         job_send(j, (int)node, MSG_BYE, NULL, 0);
 }
 
+void job_forget_peer(struct job *j, struct wire_conn *c)
+{
+    const struct peer *peer = c->user;
+    if (peer->node < 0 && !peer->returns)
+        strangers_remove(j, c->user);
+    free(c->user);
+    conn_close(c);
+}
+
+void job_peer_is(struct job *j, struct wire_conn *c, int node)
+{
+    struct peer *peer = c->user;
+    (void)j;
+    peer->node = node;
+}
+
+void job_greet(struct job *j, int node)
+{
+    const struct fault *f = &j->news.fault;
+    if (j->standbys_begun)
+        job_send(j, node, MSG_STANDBY, NULL, 0);
+    if (j->fault_told)
+        job_send_json(j, node, MSG_FAULT, fault_json(f));
+}
+
+static void on_return(struct job *j, struct wire_conn *c, const json_t *m)
+{
+    struct peer *peer = c->user;
+    strangers_remove(j, peer);
+    peer->returns = true;
+    if (job_return_asked(j, c, m))
+        return;
+    log_warn_some("%s: comes back as a node that it was not, or not any more", c->peer);
+    job_event(j, "return_refused", json_pack("{s:s}", "from", c->peer));
+    conn_send_json(c, MSG_REFUSED, json_pack("{s:s}", "why", "it is no node that may come back"));
+    job_forget_peer(j, c);
+}
+
 static void on_lost(struct job *j, int node, const json_t *m)
 {
     char name[128];
@@ -735,9 +803,25 @@ static void on_lost(struct job *j, int node, const json_t *m)
             node_name(j, node, name, sizeof name), j->options->console_s, bytes);
 }
 
+/* Of one that no view has: only what concerns itself. */
+static void unborn_json(struct job *j, int node, uint8_t type, const json_t *m)
+{
+    const char *why = json_string_value(json_object_get(m, "why"));
+    if (type == MSG_READY)
+        job_return_ready(j, node, m);
+    else if (type == MSG_VIEW)
+        on_view(j, m); /* the first that has it may be its own */
+    else if (type == MSG_FAILED || type == MSG_OVER)
+        job_return_failed(j, node, why ? why : "it has ended");
+}
+
 static void agent_json(struct job *j, int node, uint8_t type, const json_t *m)
 {
-    if (type == MSG_READY && j->phase == JOB_JOINING && j->nodes[node].phase == NODE_JOINED)
+    if (j->nodes[node].unborn)
+        unborn_json(j, node, type, m);
+    else if (type == MSG_MET)
+        job_return_met(j, node, m);
+    else if (type == MSG_READY && j->phase == JOB_JOINING && j->nodes[node].phase == NODE_JOINED)
         on_ready(j, node, m);
     else if (type == MSG_LAUNCHED)
         on_launched(j, node, m);
@@ -811,6 +895,8 @@ static void agent_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, 
             on_hello(j, c, m);
         else if (type == MSG_RESUME && peer->again && peer->node < 0)
             on_resume(j, c, m);
+        else if (type == MSG_RETURN && peer->again && peer->node < 0 && !peer->returns)
+            on_return(j, c, m);
         else if (peer->node >= 0)
             agent_json(j, peer->node, type, m);
         json_decref(m);
@@ -852,6 +938,8 @@ static void agent_open(struct wire_conn *c)
 void job_node_gone(struct job *j, int node, const char *why)
 {
     char name[128];
+    if (j->nodes[node].unborn)
+        job_return_failed(j, node, why);
     if (!is_left(j, node))
         return;
     j->nodes[node].phase = NODE_LOST;
@@ -859,6 +947,7 @@ void job_node_gone(struct job *j, int node, const char *why)
     job_event(j, "agent_lost", json_pack("{s:i, s:s}", "lost", node, "why", why));
     job_waits_report(j, node, NULL); /* its ranks wait for nobody any more */
     doubt(j, node);
+    job_return_look(j); /* it is not waited for */
     end_if_all_gone(j);
 }
 
@@ -896,6 +985,11 @@ static void agent_lost(struct wire_conn *c, const char *why)
     struct peer *peer = c->user;
     struct job *j = peer->job;
     int node = peer->node;
+    if (node < 0 && peer->returns) {
+        job_return_lost(j, c);
+        free(peer);
+        return;
+    }
     if (node < 0) {
         strangers_remove(j, peer);
         if (peer->ticket >= 0)
@@ -910,7 +1004,9 @@ static void agent_lost(struct wire_conn *c, const char *why)
     free(peer);
     j->nodes[node].conn = NULL;
     link_down(&j->nodes[node].link);
-    if (!is_left(j, node))
+    if (j->nodes[node].unborn && !job_return_started(j, node))
+        job_return_failed(j, node, why);
+    if (!is_left(j, node) && !(j->nodes[node].unborn && j->nodes[node].phase == NODE_READY))
         return;
     if (j->phase == JOB_JOINING)
         lost_before_start(j, node, why);
@@ -986,6 +1082,7 @@ void job_run(struct job *j)
     uv_timer_init(&j->loop, &j->limit);
     uv_timer_init(&j->loop, &j->doubt);
     job_link_begin(j);
+    job_return_init(j);
     j->deadline.data = j->limit.data = j->doubt.data = j;
     job_start_begin(j);
     uv_run(&j->loop, UV_RUN_DEFAULT);

@@ -20,6 +20,7 @@ enum job_phase { JOB_JOINING, JOB_RUNNING, JOB_ENDING, JOB_CLOSING };
 enum node_phase { NODE_AWAITED, NODE_JOINED, NODE_READY, NODE_OVER, NODE_LOST };
 
 struct asking;
+struct returner;
 
 struct job_node {
     enum node_phase phase;
@@ -34,8 +35,13 @@ struct job_node {
     int agent_fd;           /* pidfd of the agent, if it is below us; -1 elsewhere */
     json_t *ready;          /* MSG_READY */
     bool unexplained;       /* its agent has ended, and no view has called it dead yet */
-    int unanswered;         /* pings since it was last heard, while another node's loss is unexplained */
-    size_t owed[2];         /* of its standard output and error: taken, and not said yet */
+    uint64_t declared_ms;   /* when a view called it dead; 0: none has */
+    bool unborn;            /* it comes later, and no view has it yet */
+    int sponsor;            /* of such a one: a member */
+    uint64_t born_epoch;    /* of that view; 0: it was there at the start */
+    bool hears;     /* it was asked whether it knows of the one that comes (job_return.c), and has not answered */
+    int unanswered; /* pings since it was last heard, while another node's loss is unexplained */
+    size_t owed[2]; /* of its standard output and error: taken, and not said yet */
 };
 
 /* With --label: whose line it is that has begun and not ended. */
@@ -87,6 +93,8 @@ struct job {
     bool output_failed;    /* some could not be written */
     bool has_events, events_failed;
     struct stdin_feed feed;
+    struct returner *returners; /* job_return.c: the first one has its turn */
+    uv_timer_t returning;
 };
 
 /* Runs the job on an initialised loop; both listeners listen, launch is ready to begin. What is still to be written is job_io_finish's
@@ -145,6 +153,31 @@ void job_waits_report(struct job *j, int node, const json_t *report);
 void job_waits_patience(struct job *j, int node, const char *how, const char *why, double limit_ms, bool waited_for);
 void job_waits_answers(struct job *j, int node);
 void job_waits_end(struct job *j);
+
+/* job_return.c: nodes that were declared dead, live, and come back. */
+void job_return_init(struct job *j);
+/* MSG_RETURN. False: it is none of the job's. */
+bool job_return_asked(struct job *j, struct wire_conn *c, const json_t *m);
+/* Its connection broke; true: it was such a one, and has no number yet. */
+bool job_return_lost(struct job *j, const struct wire_conn *c);
+/* What agents say: the one that comes is ready; it is known where that is. */
+void job_return_ready(struct job *j, int node, const json_t *m);
+void job_return_met(struct job *j, int node, const json_t *m);
+/* MSG_START was sent: its connection may break. */
+bool job_return_started(const struct job *j, int node);
+/* It cannot go on, or its agent has ended. */
+void job_return_failed(struct job *j, int node, const char *why);
+/* A view has come, or a node was lost. */
+void job_return_look(struct job *j);
+/* The job ends. */
+void job_return_end(struct job *j);
+/* A view has it. */
+void job_take_birth(struct job *j, int node, uint64_t epoch);
+/* For job_return.c: a connection is dropped, or is that of a node from now on; what all were told is told to it. */
+void job_forget_peer(struct job *j, struct wire_conn *c);
+void job_peer_is(struct job *j, struct wire_conn *c, int node);
+void job_greet(struct job *j, int node);
+__attribute__((format(printf, 2, 3))) void job_tell_waits_for(struct job *j, const char *fmt, ...);
 
 /* job_link.c */
 void job_link_begin(struct job *j);

@@ -67,6 +67,8 @@ void job_send_config(struct job *j, int node)
     json_object_set_new(m, "console_port", json_integer(j->console_port));
     json_object_set_new(m, "console", json_integer(j->nodes[node].console));
     json_object_set_new(m, "console_s", json_integer(j->options->console_s));
+    if (j->nodes[node].unborn)
+        json_object_set_new(m, "sponsor", json_integer(j->nodes[node].sponsor));
     FAULT_POINT("run.configuring");
     job_send_json(j, node, MSG_CONFIG, m);
     FAULT_POINT("run.configured");

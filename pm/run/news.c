@@ -171,6 +171,17 @@ static void node_died(struct news *n, int node, const int *rank_node, uint64_t n
     n->say(n->user, l.text);
 }
 
+void news_returned(struct news *n, int was, int node, uint64_t dead_ms)
+{
+    struct line l = {.len = 0};
+    char name[NAME];
+    n->alive[node] = true;
+    n->returned++;
+    add(&l, "%s was declared dead %.3g s ago, lives, and comes back as node %d, a spare",
+        news_node(n, was, name, sizeof name), (double)dead_ms / 1e3, node);
+    n->say(n->user, l.text);
+}
+
 /* ---- nodes that are late, or cut off ---- */
 
 static void say_waits(struct news *n, const char *line)
@@ -228,6 +239,8 @@ void news_over(struct news *n, int code)
     add(&l, "the job ended with exit code %d after ", code);
     if (n->lost_nodes)
         add(&l, "the loss of %d node%s", n->lost_nodes, n->lost_nodes == 1 ? "" : "s"), comma = ", ";
+    if (n->returned)
+        add(&l, " (%d came back)", n->returned);
     if (n->lost_ranks)
         add(&l, "%sthe loss of %d rank%s", comma, n->lost_ranks, n->lost_ranks == 1 ? "" : "s"), comma = ", ";
     if (n->restarts)

@@ -28,7 +28,7 @@ struct news {
     bool keels; /* the program has called keel_init, or need not: it goes on after a loss */
     uint64_t epoch;
     uint64_t begin_ns;
-    int lost_nodes, lost_ranks, restarts;
+    int lost_nodes, lost_ranks, restarts, returned;
     double late_ms;     /* the worst that was told */
     struct fault fault; /* the first rank that crashed and was left out */
     void (*say)(void *user, const char *line);
@@ -51,6 +51,8 @@ void news_begun(struct news *n, int node, int rank);
 void news_view(struct news *n, uint64_t epoch, const int *rank_node, const bool *alive, uint64_t now_ns);
 /* The node was late by more than the limit for silence that the user has chosen allows for. Told again when it, or another, is twice as late. */
 void news_late(struct news *n, int node, double by_ms, int silence_ms);
+/* A node that had been declared dead is another one now. */
+void news_returned(struct news *n, int was, int node, uint64_t dead_ms);
 /* The node hears too few of the others, and ends after that time if that stays so. */
 void news_cut_off(struct news *n, int node, double limit_ms);
 /* The job is over. */

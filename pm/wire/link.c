@@ -32,6 +32,7 @@ bool link_is_counted(uint8_t type)
     case MSG_ACK:
     case MSG_RESUME:
     case MSG_RESUMED:
+    case MSG_RETURN:
     case MSG_REFUSED:
         return false;
     default:

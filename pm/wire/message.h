@@ -45,6 +45,8 @@ enum message {
     MSG_RESUME = 81,  /* agent -> keelrun, json: node, console, received: it goes on here */
     MSG_RESUMED = 82, /* keelrun -> agent, json: received */
     MSG_SIGNAL = 83,  /* keelrun -> agent, json: signal: for each rank; TSTP and CONT stop and continue all processes */
+    MSG_RETURN =
+        85, /* agent -> keelrun, json: version, node, console, pid: it was put out as that node, and comes back */
     MSG_REFUSED = 84, /* keelrun -> agent, json: why: it is not part of the job */
 
     /* agent -> agent at the PMI root, and back (pm/pmi_root.h) */

@@ -179,6 +179,26 @@ static void test_news_spare_dies(void **state)
     news_fini(&n);
 }
 
+static void test_news_node_comes_back_as_another_one_and_dies_as_that(void **state)
+{
+    (void)state;
+    char *names[] = {"a", "b", "c", "d", "c"};
+    struct news n = started_with_room(names, 1);
+    VIEW(&n, 1, 6 * S, SET(0, 0, 1, 1, 3, 3), SET(true, true, false, true, false));
+    news_returned(&n, 2, 4, 31000);
+    VIEW(&n, 2, 37 * S, SET(0, 0, 1, 1, 3, 3), SET(true, true, false, true, true));
+    VIEW(&n, 3, 40 * S, SET(0, 0, 1, 1, 4, 4), SET(true, true, false, false, true));
+    VIEW(&n, 4, 41 * S, SET(0, 0, 1, 1, -1, -1), SET(true, true, false, false, false));
+    news_over(&n, 0);
+    assert_string_equal(
+        told, "node 2 (c) died 1.0 s after the start; ranks 4 and 5 continue on node 3 (d)\n"
+              "node 2 (c) was declared dead 31 s ago, lives, and comes back as node 4, a spare\n"
+              "node 3 (d) died 35.0 s after the start; ranks 4 and 5 continue on node 4 (c)\n"
+              "node 4 (c) died 36.0 s after the start; the job goes on without ranks 4 and 5\n"
+              "the job ended with exit code 0 after the loss of 3 nodes (1 came back), the loss of 2 ranks\n");
+    news_fini(&n);
+}
+
 static void test_news_numbers_out_of_range_are_left_alone(void **state)
 {
     (void)state;
@@ -205,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_news_node_dies_and_its_ranks_continue),
         cmocka_unit_test(test_news_node_dies_and_the_job_goes_on_without),
         cmocka_unit_test(test_news_spare_dies),
+        cmocka_unit_test(test_news_node_comes_back_as_another_one_and_dies_as_that),
         cmocka_unit_test(test_news_numbers_out_of_range_are_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
