@@ -269,10 +269,13 @@ static void plane_over(void *user, int code, const char *why)
 static void plane_fatal(void *user, const char *why, bool out)
 {
     struct daemon *a = user;
-    (void)out;
-    log_error("this node ends: %s", why);
+    bool returns = out && agent_return_may(a);
+    log_error("this node %s: %s", returns ? "gives up its ranks and its memory" : "ends", why);
     agent_kill_all(a);
-    leave(a, 1);
+    if (returns)
+        agent_return_begin(a);
+    else
+        leave(a, 1);
 }
 
 static void plane_event(void *user, const char *json)
@@ -321,6 +324,7 @@ static bool plane_open(struct daemon *a, struct plane_blob *blob)
                                   .host = a->self_host,
                                   .settings = &a->job.settings,
                                   .secret = a->job.secret,
+                                  .was = a->launch.back ? a->launch.back->node + 1 : 0,
                                   .sponsor = a->job.sponsor};
     struct plane_callbacks callbacks = {.user = a,
                                         .assigned = plane_assigned,
@@ -481,11 +485,14 @@ static void on_config(struct daemon *a, const json_t *m)
     if (!first)
         start_over(a);
     uv_timer_stop(&a->lease); /* from here on it is keelrun who waits */
+    uv_timer_stop(&a->patience);
     if (!job_from_json(a, m)) {
         log_error("keelrun sent a job description that does not make sense");
         leave(a, 1);
         return;
     }
+    if (a->launch.back && first)
+        link_up(&a->link, 0); /* as the node that it is from now on */
     FAULT_POINT("start.configured");
     if (first)
         agent_output_widen(a, a->job.window);
@@ -539,6 +546,8 @@ void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
         agent_join_run(a);
     else
         agent_ranks_start(a);
+    if (a->launch.back)
+        agent_return_started(a);
     FAULT_POINT("start.ranks_begun");
 }
 
@@ -695,16 +704,22 @@ int agent_run(const struct agent_launch *launch, pid_t stub_pid)
     a.lease.data = a.grace.data = a.child_signal.data = &a;
     uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
     backlog_init(&a.backlog, BACKLOG_BYTES);
+    if (launch->back)
+        agent_return_take(&a);
     agent_link_begin(&a);
     if (launch->join) {
         agent_join_begin(&a);
     } else {
-        uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
+        if (!launch->back)
+            uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
         agent_console_open(&a);
     }
     uv_run(&a.loop, UV_RUN_DEFAULT);
     agent_console_close(&a);
     agent_kill_all(&a);
+    int legacy = a.returns ? agent_return_leave(&a) : -1;
     agent_free(&a);
+    if (legacy >= 0)
+        agent_return_exec(legacy, launch->job_id);
     return a.exit_code;
 }

@@ -2,6 +2,7 @@
  *
  *   JOINING --CONFIG--> CONFIGURED --START--> RUNNING --job over--> ENDING --processes gone--> OVER --BYE, or lease-->
  * exit
+ *                                                \--put out--> OUT --processes gone--> a keeld that comes back, JOINING
  *
  * CONFIG may come again before START, where others did not come: everything that it had made is made anew, perhaps as another node.
  *
@@ -23,7 +24,17 @@
 
 #include <stdatomic.h>
 
-enum agent_state { AGENT_JOINING, AGENT_CONFIGURED, AGENT_RUNNING, AGENT_ENDING, AGENT_OVER };
+enum agent_state { AGENT_JOINING, AGENT_CONFIGURED, AGENT_RUNNING, AGENT_OUT, AGENT_ENDING, AGENT_OVER };
+
+/* What one that was declared dead, or has no quorum, leaves to the keeld that it becomes: agent_return.c. */
+struct agent_legacy {
+    struct summons summons; /* where keelrun is; no ticket */
+    uint8_t secret[SESSION_SECRET];
+    int node, console_port, console_s;
+    long long console;
+    pid_t stub_pid;
+    struct rlimit descriptors;
+};
 
 struct agent_launch {
     bool join; /* a process of the node has started us, see agent_join.c: no summons */
@@ -32,6 +43,7 @@ struct agent_launch {
     struct summons *summons;   /* secret: its ticket leads to keelrun, which then tells the job's secret */
     struct rlimit descriptors; /* as we were started: the ranks' */
     atomic_bool *runs;         /* shared with the stub: the job has started; written by the agent */
+    struct agent_legacy *back; /* secret: of the life before, NULL: there was none */
 };
 
 struct agent_job {   /* MSG_CONFIG */
@@ -99,6 +111,7 @@ struct daemon {
     uv_timer_t grace; /* between SIGTERM and SIGKILL */
     int end_signal;   /* instead of SIGTERM; 0: that */
     bool stopped;     /* the node's processes are */
+    bool returns;     /* as a keeld that comes back, when the loop ends */
 
     struct plane *plane;
     uv_poll_t *plane_wake;
@@ -239,6 +252,23 @@ struct process *agent_ranks_adopt(struct daemon *a, int rank, pid_t pid, int lif
 void agent_configure(struct daemon *a);
 /* All nodes are known: the list has what each has said, in their order; peers their hosts and ports. */
 void agent_start(struct daemon *a, const json_t *list, const json_t *peers);
+
+/* agent_return.c: the node was put out of the job, and lives */
+/* There is somebody to ask, and room. */
+bool agent_return_may(const struct daemon *a);
+/* Its processes are killed: when they have ended it begins anew. */
+void agent_return_begin(struct daemon *a);
+void agent_return_processes_gone(struct daemon *a);
+/* What is left of it, in a descriptor. -1: that cannot be. */
+int agent_return_leave(struct daemon *a);
+void agent_return_exec(int legacy, uint64_t job_id);
+/* At the beginning of the second life: standard input, read once. NULL: there is none. */
+struct agent_legacy *agent_return_read(void);
+void agent_return_take(struct daemon *a);
+/* MSG_RETURN, on a connection that is made as one that broke is. */
+void agent_return_ask(struct daemon *a, struct wire_conn *c);
+/* MSG_START has come. */
+void agent_return_started(struct daemon *a);
 
 /* agent_join.c: a node whose processes keelrun did not start */
 void agent_join_begin(struct daemon *a);

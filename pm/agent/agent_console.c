@@ -45,7 +45,7 @@ static json_t *detection(const struct daemon *a)
 
 static json_t *status_json(const struct daemon *a)
 {
-    static const char *const states[] = {"joining", "configured", "running", "ending", "over"};
+    static const char *const states[] = {"joining", "configured", "running", "out", "ending", "over"};
     json_t *ranks = json_array(), *alive = json_array(), *hosts = json_array();
     for (int i = 0; i < a->process_count; i++) {
         const struct process *p = a->processes[i].p;
@@ -60,7 +60,8 @@ static json_t *status_json(const struct daemon *a)
     snprintf(job, sizeof job, "%016llx", (unsigned long long)a->launch.job_id);
     return json_pack(
         "{s:s, s:i, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:I, s:o, s:o, s:o, s:i, s:i, s:i, s:o, s:o, s:o, s:o}", "job",
-        job, "node", a->launch.node, "host", a->self_host, "state", states[a->state], "agent_pid", (int)getpid(),
+        job, "node", a->launch.node, "host", a->self_host, "state",
+        a->launch.back && a->state < AGENT_RUNNING ? "returning" : states[a->state], "agent_pid", (int)getpid(),
         "stub_pid", (int)a->stub_pid, "launcher_pid", a->job.launcher_pid, "spare", (int)is_spare(a), "keelrun",
         (int)(a->run != NULL), "epoch", (json_int_t)a->epoch, "alive", alive, "rank_node",
         a->view_rank_node ? codec_ints(a->view_rank_node, a->job.settings.ranks) : json_array(), "ranks", ranks,

@@ -32,7 +32,7 @@ enum {
         << 20, /* bytes of news that are kept while it is out of reach; of more, lines of the event log are left out */
 };
 
-static const struct conn_events first_events, resume_events;
+static const struct conn_events first_events, resume_events, return_events;
 
 /* ---- what is said ---- */
 
@@ -72,6 +72,7 @@ static void say_outside(const struct daemon *a, const char *line)
 /* ---- patience ---- */
 
 static void patience_passed(uv_timer_t *timer);
+static void does_not_return(struct daemon *a, const char *why);
 
 static void leave_unheard(struct daemon *a)
 {
@@ -99,6 +100,8 @@ static void patience_passed(uv_timer_t *timer)
     struct daemon *a = timer->data;
     if (a->state == AGENT_OVER) {
         still_unheard(a);
+    } else if (a->launch.back && a->state == AGENT_JOINING) {
+        does_not_return(a, "keelrun has not taken it in");
     } else if (!a->run) {
         log_info("keelrun is out of reach for %d s: output does not wait for it any more", a->job.console_s);
         a->given_up = true;
@@ -177,14 +180,15 @@ static void resume(struct daemon *a)
 {
     const struct summons *s = a->launch.summons;
     const struct session_key secret = {.id = SESSION_OF_JOB, .secret = a->job.secret};
-    a->resuming = conn_connect(&a->loop, s->from, s->host, a->job.console_port, s->job_id, &secret, CONNECT_MS,
-                               &resume_events, a);
+    const struct conn_events *events = a->launch.back && a->state == AGENT_JOINING ? &return_events : &resume_events;
+    a->resuming =
+        conn_connect(&a->loop, s->from, s->host, a->job.console_port, s->job_id, &secret, CONNECT_MS, events, a);
 }
 
 static void again_passed(uv_timer_t *timer)
 {
     struct daemon *a = timer->data;
-    if (a->state == AGENT_JOINING)
+    if (a->state == AGENT_JOINING && !a->launch.back)
         connect_first(a);
     else
         resume(a);
@@ -302,6 +306,51 @@ static void first_lost(struct wire_conn *c, const char *why)
 static const struct conn_events first_events = {first_open, first_frame, first_lost};
 static const struct conn_events resume_events = {resume_open, resume_frame, resume_lost};
 
+/* ---- of one that comes back ---- */
+
+static void return_open(struct wire_conn *c)
+{
+    struct daemon *a = c->user;
+    a->resuming = NULL;
+    a->run = c;
+    conn_local_host(c, a->self_host, sizeof a->self_host);
+    if (!a->joined)
+        agent_log_capture(a);
+    a->joined = true;
+    agent_return_ask(a, c);
+}
+
+static void does_not_return(struct daemon *a, const char *why)
+{
+    char line[200];
+    snprintf(line, sizeof line, "node %d was put out of the job, and does not come back: %s", a->launch.node, why);
+    say_outside(a, line);
+    agent_kill_all(a);
+    agent_depart(a, 1);
+}
+
+/* Nothing has been agreed on before MSG_CONFIG: it is asked again. */
+static void return_lost(struct wire_conn *c, const char *why)
+{
+    struct daemon *a = c->user;
+    bool was_open = c == a->run;
+    if (was_open && a->state >= AGENT_RUNNING && a->ran) {
+        cut(a, why);
+        return;
+    }
+    a->run = a->resuming = NULL;
+    link_down(&a->link);
+    a->refusals = !was_open && is_refusal(why) ? a->refusals + 1 : 0;
+    if (a->state != AGENT_JOINING)
+        does_not_return(a, "keelrun was lost while it began");
+    else if (a->refusals >= REFUSALS)
+        does_not_return(a, "keelrun has ended");
+    else
+        uv_timer_start(&a->again, again_passed, a->refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
+}
+
+static const struct conn_events return_events = {return_open, first_frame, return_lost};
+
 void agent_link_begin(struct daemon *a)
 {
     link_init(&a->link, send_now, a);
@@ -313,5 +362,10 @@ void agent_link_begin(struct daemon *a)
     if (a->gone)
         return;
     a->outside = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    connect_first(a);
+    if (!a->launch.back) {
+        connect_first(a);
+        return;
+    }
+    be_patient(a);
+    resume(a);
 }

@@ -105,6 +105,8 @@ static void on_drained(struct process *p)
     struct daemon *a = p->user;
     if (a->state == AGENT_ENDING && agent_ranks_gone(a))
         agent_processes_gone(a);
+    else if (a->state == AGENT_OUT && agent_ranks_gone(a))
+        agent_return_processes_gone(a);
 }
 
 /* ---- start ---- */

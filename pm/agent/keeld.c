@@ -169,26 +169,62 @@ static int run_joined(void)
     return agent_run(&launch, 0);
 }
 
+/* What we were is a node that was put out: all that it had is gone with it, but the process, which is still the stub's
+ * child. */
+static int run_again(void)
+{
+    struct agent_launch launch = {.back = agent_return_read()};
+    atomic_bool runs = false;
+    if (!launch.back) {
+        fprintf(stderr, "keeld: not started by itself\n");
+        return 2;
+    }
+    int null = open("/dev/null", O_RDONLY);
+    dup2(null, STDIN_FILENO);
+    kernel_close_from(3, false);
+    survive_writing();
+    keep_memory();
+    launch.job_id = launch.back->summons.job_id;
+    launch.node = launch.back->node;
+    launch.descriptors = launch.back->descriptors;
+    launch.summons = secret_alloc(sizeof *launch.summons);
+    if (!launch.summons)
+        return 1;
+    *launch.summons = launch.back->summons;
+    launch.runs = &runs; /* the stub knows already that the job runs */
+    char who[32];
+    snprintf(who, sizeof who, "keeld node %d", launch.node);
+    log_init(who);
+    fault_init(launch.node, -1, 1);
+    return agent_run(&launch, launch.back->stub_pid);
+}
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     (void)arg;
-    if (key != 'j')
+    if (key != 'j' && key != 'r')
         return ARGP_ERR_UNKNOWN;
-    *(bool *)state->input = true;
+    *(int *)state->input = key;
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct argp_option options[] = {{"join", 'j', NULL, OPTION_HIDDEN, NULL, 0}, {0}};
+    static const struct argp_option options[] = {
+        {"join", 'j', NULL, OPTION_HIDDEN, NULL, 0}, {"return", 'r', NULL, OPTION_HIDDEN, NULL, 0}, {0}};
     static const struct argp argp = {.options = options,
                                      .parser = parse_option,
                                      .doc = "The agent of one node of a Keel job. Started by keelrun, not by hand."};
-    bool join = false;
+    int how = 0;
     struct agent_launch launch = {0};
     int pair[2];
     argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, &join);
+    argp_parse(&argp, argc, argv, 0, NULL, &how);
+    bool join = how == 'j';
+    if (how == 'r' && sodium_init() >= 0) {
+        forget_launcher();
+        return run_again();
+    }
     if (join && (!is_socket(JOIN_LISTENER) || !is_socket(JOIN_CHANNEL))) {
         fprintf(stderr, "keeld: not started by a program that uses Keel\n");
         return 2;

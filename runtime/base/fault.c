@@ -59,7 +59,7 @@ static int parse(char *text, int node, int rank, unsigned life, struct fault *ou
     }
     snprintf(out->point, sizeof out->point, "%s", point);
     out->nth = (unsigned)n;
-    return wanted && (rank < 0 || life == wanted_life);
+    return wanted && life == wanted_life;
 }
 
 void fault_init(int node, int rank, unsigned life)

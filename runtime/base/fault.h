@@ -3,9 +3,10 @@
  *
  *   KEEL_FAULT="POINT:N:ACTION[:node=N][:rank=N][:life=N][,...]"
  *
- * At the N-th passing (from 1) of POINT in one process: ACTION kill (SIGKILL to itself), node (to its agent, which takes
- * its ranks along, and itself) or stop (SIGSTOP). node=, rank= restrict it to the processes of one node, to one rank; life= to one
- * incarnation of a rank (0 unless said: else a rank that took over would die in the same place, until it is given up).
+ * At the N-th passing (from 1) of POINT in one process: ACTION kill (SIGKILL to itself), node (to its agent, which
+ * takes its ranks along, and itself) or stop (SIGSTOP). node=, rank= restrict it to the processes of one node, to one
+ * rank; life= to one incarnation of a rank (0 unless said: else a rank that took over would die in the same place,
+ * until it is given up), or to 1: the agent of a node that comes back.
  * A sweep raises N until no process dies any more (as SQLite sweeps its fault simulator). */
 #ifndef KEEL_BASE_FAULT_H
 #define KEEL_BASE_FAULT_H
