@@ -30,8 +30,8 @@ typedef enum keel_verdict {
 /* The enumerator's name, for example "KEEL_ALIVE"; never NULL. Static storage. */
 const char *keel_verdict_name(keel_verdict verdict);
 
-/* The number of nodes 0, 1, ... of the job, spares and dead ones included; 0 before keel_init. It grows when a node
- * joins. */
+/* The number of nodes 0, 1, ... of the job, spares and dead ones included, and those that came later: it grows when one
+ * that was declared dead comes back (keelrun --room). 0 before keel_init. */
 int keel_node_count(void);
 
 /* Does the node live? Its agent is asked now, by ours.
