@@ -190,12 +190,12 @@ int agent_poll(struct agent *a, struct tp *tp)
     return n;
 }
 
-enum { ACK_LOOKS = 64 }; /* the oldest of those that wait */
+enum { ACK_LOOKS = 64 }; /* at the oldest of those that wait */
 #define ACKS_NS (500 * KEEL_NS_PER_MS)
 
-static bool waits_for_acks(const struct agent *a)
+static bool waits_for_others(const struct agent *a)
 {
-    return a->waiters || a->seg_waits;
+    return a->waiters || a->seg_waits || a->freeing || a->checks || a->stash;
 }
 
 static bool mark_waits_for(const struct agent *a, const struct chain_mark *m, int node)
@@ -213,10 +213,12 @@ bool agent_waits_for(const struct agent *a, int node)
         return false;
     if (a->seg_waits && !agent_acked(a, node, agent_position(a, node)))
         return true;
+    if (a->freeing && !agent_acked(a, node, a->freed_told[node]))
+        return true;
     for (const struct waiter *w = a->waiters; w && looks-- > 0; w = w->next)
         if (mark_waits_for(a, &w->mark, node))
             return true;
-    return false;
+    return strong_waits_for(a, node) || (a->stash && repair_waits_for(a, node));
 }
 
 bool agent_makes_view(const struct agent *a)
@@ -230,7 +232,7 @@ bool agent_makes_view(const struct agent *a)
 /* The rank that waits has asked us, and knows of nobody else. */
 static void say_who_is_waited_for(struct agent *a)
 {
-    if (!waits_for_acks(a) || a->now < a->acks_at)
+    if (!waits_for_others(a) || a->now < a->acks_at)
         return;
     a->acks_at = a->now + ACKS_NS;
     for (int m = 0; m < a->members; m++)
@@ -258,7 +260,7 @@ uint64_t agent_deadline(const struct agent *a)
         return UINT64_MAX;
     uint64_t p = peers_deadline(&a->peers), s = strong_deadline(a), v = verify_deadline(a);
     s = s < v ? s : v;
-    if (waits_for_acks(a) && a->acks_at < s)
+    if (waits_for_others(a) && a->acks_at < s)
         s = a->acks_at;
     return p < s ? p : s;
 }

@@ -207,7 +207,7 @@ struct agent {
     uint64_t blocks;        /* of fillings that were sent and received here */
     bool block_came;        /* since the last step */
     bool block_rests;       /* this step sends none */
-    uint64_t acks_at;       /* when to say next whose acknowledgements operations wait for */
+    uint64_t acks_at;       /* when to say next for which nodes operations wait */
     uint64_t refused_count;
     uint32_t needs_told; /* enum program_needs that VIEW_NEEDS was submitted for */
     bool broken;         /* agent_break was called */
@@ -265,7 +265,7 @@ uint64_t agent_tell_from_store(struct agent *a, int node, struct wire *w, const 
 uint64_t agent_position(const struct agent *a, int node);
 /* The node has processed everything up to the position, or is declared dead. */
 bool agent_acked(const struct agent *a, int node, uint64_t position);
-/* Do operations wait here for what that node has not acknowledged? */
+/* Do operations wait here for that node: an acknowledgement, its word about a strong get, bytes that may be torn here? */
 bool agent_waits_for(const struct agent *a, int node);
 /* A view is being made: one is believed dead and not declared yet, or this node has prepared and does not know the end. */
 bool agent_makes_view(const struct agent *a);

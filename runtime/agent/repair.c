@@ -128,6 +128,28 @@ bool repair_step(struct agent *a)
     return moved;
 }
 
+bool repair_waits_for(const struct agent *a, int node)
+{
+    for (int group = 0; group < agent_groups(a); group++) {
+        const struct repair *r = &a->repair[group];
+        const struct view_group *g = &a->view.group[group];
+        int place = r->torn ? view_copy_at(g, node) : -1;
+        if (place > 0 && g->copy[place].whole && !(r->phase == PHASE_GATHER && r->told_by[place]))
+            return true;
+    }
+    return false;
+}
+
+bool repair_goes_on_with(const struct agent *a, int node)
+{
+    for (int group = 0; group < agent_groups(a) && node != a->self; group++) {
+        const struct view_group *g = &a->view.group[group];
+        if (g->mode == GROUP_REPAIR && view_copy_at(g, a->self) >= 0 && view_copy_at(g, node) >= 0)
+            return true;
+    }
+    return false;
+}
+
 bool repair_holds(const struct agent *a, int group)
 {
     const struct repair *r = &a->repair[group];

@@ -32,6 +32,10 @@ void repair_receive(struct agent *a, int from, const struct wire *w, const void 
 bool repair_is_filled(const struct agent *a, int group);
 /* The group must not execute anything now. */
 bool repair_holds(const struct agent *a, int group);
+/* Does a group execute nothing, as its copy here may be torn, until that node's copy has said or sent something? */
+bool repair_waits_for(const struct agent *a, int node);
+/* Are copies here and there made equal, or one from the other? */
+bool repair_goes_on_with(const struct agent *a, int node);
 /* Remember a patch of a writer that is dead, or gave up. */
 void repair_add_doubt(struct agent *a, uint32_t rank, uint32_t incarnation, const struct patch *patch);
 /* The writer says (WIRE_INTENT, count 0) that all copies have its put: no doubt about it that was not committed yet stays. */

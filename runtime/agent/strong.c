@@ -11,6 +11,7 @@
 enum {
     AGAIN_FIRST_NS = 10000,
     AGAIN_MAX_NS = 1000000,
+    LOOKS = 64,                        /* at those that wait */
     WORDS_MAX = WIRE_BODY_MAX / 8 + 1, /* aligned words that a message touches */
     MAP_WORDS = (WORDS_MAX + 63) / 64,
 };
@@ -24,6 +25,7 @@ struct check {
     uint64_t generation;
     uint64_t round; /* answers to another one do not count */
     int awaited;    /* answers of this round; 0: it is to be asked again, at again_at */
+    uint64_t asked; /* position in our stream to the next copy behind the question */
     uint64_t again_at, again_ns;
     uint64_t open[MAP_WORDS];    /* words that were not yet the same in all copies */
     uint64_t differs[MAP_WORDS]; /* of this round */
@@ -105,6 +107,20 @@ static void ask(struct agent *a, struct check *k)
     k->awaited = view_whole_copies(g) - 1;
     FAULT_POINT("strong.asking");
     agent_tell(a, g->copy[1].node, &w, k->bytes);
+    k->asked = agent_position(a, g->copy[1].node);
+}
+
+/* The next copy passes the question on when it has it: of those behind it nothing is known until they answer. */
+bool strong_waits_for(const struct agent *a, int node)
+{
+    int looks = LOOKS;
+    for (const struct check *k = a->checks; k && looks-- > 0; k = k->next) {
+        const struct view_group *g = &a->view.group[k->group];
+        int place = k->awaited ? view_copy_at(g, node) : -1;
+        if (place > 0 && g->copy[place].whole && agent_acked(a, g->copy[1].node, k->asked) == (place > 1))
+            return true;
+    }
+    return false;
 }
 
 void strong_request(struct agent *a, struct conn *c, const struct wire *w, int group)

@@ -20,6 +20,8 @@ void strong_told(struct agent *a, int from, const struct wire *w, const void *bo
 /* Those that are due again; when that is. */
 void strong_step(struct agent *a);
 uint64_t strong_deadline(const struct agent *a);
+/* Does one wait for an answer of that node's copy? */
+bool strong_waits_for(const struct agent *a, int node);
 /* A view was committed: those whose group changed are sent back. */
 void strong_view_committed(struct agent *a);
 /* The segment is freed here: another copy may have been freed before, and never answers. */

@@ -2,13 +2,14 @@
  * this agent knows of those they wait for. The agent asks about these itself, so that the answer is there when a rank does
  * nothing but wait; and looks whether its own processes are stopped, so that others need not ask.
  *
- * Ranks of other nodes that wait for this agent wait for whom it waits for: the nodes of other copies that have acknowledged
- * nothing from one look to the next, and those that live while a view is being made. */
+ * Ranks of other nodes that wait for this agent wait for whom it waits for: the nodes of other copies that have been waited
+ * for from one look to the next, and have acknowledged nothing; and those that live while a view is being made. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/agent/health.h"
+#include "runtime/agent/repair.h"
 #include "runtime/base/clock.h"
 #include "runtime/plane/plane_int.h"
 
@@ -45,6 +46,19 @@ static void ask_about(struct plane *p, struct report *r, const struct wait_said 
     }
 }
 
+/* A rank waits until copies here are equal, or whole. */
+static void ask_about_copies(struct plane *p, struct report *r)
+{
+    struct agent *a = &p->agent;
+    for (int m = 0; m < a->members; m++) {
+        if (r->node[m] || !repair_goes_on_with(a, m))
+            continue;
+        struct control ask = {.slot = m, .a = -1, .b = (int64_t)a->now};
+        r->node[m] = true;
+        health_ask(a, &ask);
+    }
+}
+
 static void put_waits(struct plane *p, struct report *r)
 {
     for (const struct process *k = p->processes; k; k = k->next)
@@ -59,6 +73,8 @@ static void put_waits(struct plane *p, struct report *r)
                     rank < 0 ? -1 : rank, node < 0 ? -1 : node, (unsigned long long)(w.since_ns & INT64_MAX));
             r->any_wait = true;
             ask_about(p, r, &w);
+            if (w.whom == WAIT_FOR_VIEW)
+                ask_about_copies(p, r);
         }
 }
 

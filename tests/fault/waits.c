@@ -112,6 +112,15 @@ static void add_one(void)
     EXPECT(old == 0);
 }
 
+/* Of the part of the last but one, whose other copy is on the last node. */
+static void strong(void)
+{
+    int64_t got = 0;
+    if (me == 0)
+        CHECK(keel_get_strong(words, last - 1, 16, &got, sizeof got));
+    EXPECT(got == 0);
+}
+
 /* Each waits for the next one's signal, in a ring, until the last one has mercy. */
 static void ring(const char *folder)
 {
@@ -131,7 +140,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*call)(void);
     } calls[] = {{"barrier", barrier}, {"group", group}, {"create", create}, {"receive", receive}, {"until", until},
-                 {"lock", lock},       {"alloc", alloc}, {"put", put},       {"add", add_one}};
+                 {"lock", lock},       {"alloc", alloc}, {"put", put},       {"add", add_one},     {"strong", strong}};
     EXPECT(argc == 3);
     CHECK(keel_init());
     me = keel_rank();

@@ -190,6 +190,21 @@ def test_an_agent_that_waits_for_another():
         job.finish()
 
 
+def test_a_strong_get_that_waits_for_another_copy():
+    """It is said whom it waits for; and that it waits, so that the time of --stopped runs."""
+    with Waiting("strong", on_failure="degrade", options=["--stopped", "4"]) as job:
+        job.signal_pid(job.agents[2], signal.SIGSTOP)
+        job.until(lambda c: c.has("suspect", about=2), "the others to notice")
+        job.say("go")
+        line = r"keelrun: rank 0 has waited \d s in keel_get for node 2\b.*(does not run|is stopped).*"
+        wait_for(lambda: any(re.fullmatch(line, said) for said in job.lines()), "the terminal to say it")
+        job.until(lambda c: c.has("view", dead_node=2), "the verdict", 60)
+        job.signal_pid(job.agents[2], signal.SIGCONT)
+        job.say("end")
+        code = job.wait()
+        assert code == 0 and "an answer of" not in job.stderr(), (code, job.stderr())
+
+
 def test_a_view_that_waits_for_a_stopped_node():
     """Node 2 is killed while the spare is stopped: the view without it needs an answer of the spare."""
     with Waiting("put", spares=1, on_failure="degrade") as job:

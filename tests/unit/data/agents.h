@@ -17,7 +17,8 @@ struct node {
     int refused_block; /* there is none behind the n-th block of those that are filled from now on; 0: there is */
     uint64_t prepared; /* proposal that was answered */
     int broken, refused;
-    unsigned process; /* what is said of its processes */
+    int checked[NODES_MAX]; /* said to be waited for */
+    unsigned process;       /* what is said of its processes */
     uint64_t ticks;
     int failures;    /* told of */
     char said[4096]; /* names of the events, each with a space behind it */

@@ -28,6 +28,10 @@ static void torn_primary_is_fetched(int rank)
     struct wire get = rank_wire(other, WIRE_GET, SEG_SHADOW, 0, 512);
     get.count = 8;
     assert_int_equal(rank_ask(other, 0, get, NULL), -1000);
+    w.now += KEEL_NS_PER_S;
+    world_turn();
+    assert_true(w.node[0].checked[1] > 0); /* so that it is known for whom it waits */
+    assert_int_equal(w.node[0].checked[2] + w.node[0].checked[3], 0);
     w.node[1].still = false;
     world_pump();
     assert_int_equal(other->replies, 1);

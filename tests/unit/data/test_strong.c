@@ -164,6 +164,27 @@ static void test_strong_get_of_what_a_dead_writer_left_waits_until_it_is_decided
     world_restore();
 }
 
+/* Who stands still is known to be waited for, also by who does not ask it itself. */
+static void test_strong_get_says_which_copy_it_waits_for(void **state)
+{
+    static const struct {
+        uint32_t seg;
+        int still;
+    } cases[] = {{SEG_SHADOW, 1}, {SEG_TRIPLE, 1}, {SEG_TRIPLE, 2}};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        w.node[cases[i].still].still = true;
+        ask_in_vain(strong_of(cases[i].seg, 16, 8));
+        memset(w.node[0].checked, 0, sizeof w.node[0].checked);
+        w.now += KEEL_NS_PER_S;
+        world_turn();
+        for (int node = 0; node < 4; node++)
+            assert_int_equal(w.node[0].checked[node] > 0, node == cases[i].still);
+        w.node[cases[i].still].still = false;
+        expect_answer(KEEL_OK);
+    }
+}
+
 static void test_strong_get_of_a_segment_that_is_freed_is_sent_back(void **state)
 {
     (void)state;
@@ -255,6 +276,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_strong_get_that_waits_is_sent_back_when_a_copy_dies, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strong_get_of_what_a_dead_writer_left_waits_until_it_is_decided, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_strong_get_says_which_copy_it_waits_for, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strong_get_of_a_segment_that_is_freed_is_sent_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strong_get_whose_question_was_dropped_is_sent_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strong_reader_that_dies_waiting_leaves_nothing, setup, teardown),
