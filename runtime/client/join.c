@@ -518,7 +518,10 @@ keel_status join_job(const struct keel_exchange *e, int *control_fd)
     int listener = open_listener(card.listener, sizeof card.listener), channel = -1, control = -1;
     keel_status status = KEEL_ERR_SYSTEM;
     fill_card(&card, e->rank);
-    if (cards && rank_node && e->gather(e->user, &card, sizeof card, cards) == 0) {
+    struct join_coming *coming = join_coming_begin(e);
+    bool come = cards && rank_node && e->gather(e->user, &card, sizeof card, cards) == 0;
+    join_coming_end(coming, come);
+    if (come) {
         begin(e, cards, listener, rank_node, &report, &channel, &control);
         status = exchange_reports(e, &report, rank_node, channel);
     }

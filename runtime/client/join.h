@@ -25,6 +25,15 @@ keel_status pmi_exchange_open(struct keel_exchange *e);
 /* Tells the process manager that this process ends well, unless MPI does or will. */
 void pmi_exchange_close(void);
 
+/* The name of the job that the process manager has given, empty: none did. */
+const char *pmi_exchange_space(void);
+
+/* While this process waits in the first exchange for the others to come: after 5 s, and again with growing gaps, a line says which ranks of
+ * this host have, and which have not. NULL: nobody tells. `good`: all have come. */
+struct join_coming;
+struct join_coming *join_coming_begin(const struct keel_exchange *e);
+void join_coming_end(struct join_coming *c, bool good);
+
 /* Pure: the node of each of n ranks, from what tells their machines apart; as many nodes (at most n) in blocks if all are on one and
  * `wanted` is not 0. Nodes are numbered by their first rank. Returns their number, or -1: wanted, and there are several machines. */
 int join_place(const char *machines, int stride, int n, int wanted, int *rank_node);

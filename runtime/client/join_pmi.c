@@ -161,6 +161,11 @@ keel_status pmi_exchange_open(struct keel_exchange *e)
     return KEEL_OK;
 }
 
+const char *pmi_exchange_space(void)
+{
+    return pmi.space;
+}
+
 void pmi_exchange_close(void)
 {
     char answer[LINE];

@@ -142,6 +142,16 @@ def test_without_any_launcher():
         assert job.wait() == 3 and "keel_init: KEEL_FD names descriptor 0, which does not lead to an agent" in job.stderr(), job.stderr()
 
 
+def test_a_process_that_does_not_come_to_keel_init_is_told():
+    """By one of those that wait."""
+    late = 'if [ "$PMI_RANK" = 1 ]; then sleep 7; fi; exec "$@"'
+    with Run(mpiexec("-n", "4", "sh", "-c", late, "sh", JOINED, "work"), 2) as job:
+        wait_for(lambda: "keel_init" in job.stderr(), "the line", 60)
+        assert job.stderr() == "keel_init: has waited 5 s for all 4 processes to call it: on this host ranks 0 and 2-3 did; not here: rank 1\n", job.stderr()
+        assert job.wait() == 0, job.stderr()
+        assert re.search(r"\nkeel_init: all 4 processes have called it after [6-9]\d* s\n$", job.stderr()) and job.stdout().count("right") == 4, job.stderr()
+
+
 def test_a_way_to_go_on_that_only_keelrun_knows_is_told_once():
     for said, told in ("substitute", 1), ("degrade", 0), ("", 0):
         with Run(mpiexec("-n", "2", JOINED, "work"), 2, {"KEEL_ON_FAILURE": said}) as job:
