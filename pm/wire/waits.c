@@ -104,20 +104,31 @@ static int node_of(const struct waits *w, int rank)
     return rank >= 0 && rank < w->ranks ? w->rank_node[rank] : -1;
 }
 
-/* A wait of the rank's: of several threads' the first. */
+/* For another thread of its process. */
+static bool is_of_own(const struct waits_entry *e)
+{
+    return e->whom == WAITS_HOLDER && e->for_rank == e->rank;
+}
+
+/* A wait of the rank's: of several threads' the first that is not for another one of them. */
 static const struct waits_entry *wait_of(const struct waits *w, int rank)
 {
     int node = node_of(w, rank);
-    for (int i = 0; node >= 0 && node < w->nodes && i < w->node[node].entries; i++)
-        if (w->node[node].entry[i].rank == rank)
-            return &w->node[node].entry[i];
-    return NULL;
+    const struct waits_entry *own = NULL;
+    for (int i = 0; node >= 0 && node < w->nodes && i < w->node[node].entries; i++) {
+        const struct waits_entry *e = &w->node[node].entry[i];
+        if (e->rank == rank && !is_of_own(e))
+            return e;
+        own = e->rank == rank ? e : own;
+    }
+    return own;
 }
 
 struct why {
     enum waits_why why;
     int a, b;
     bool view; /* SILENT: a view waits for it */
+    bool own;  /* HOLDER: another thread of who waits */
 };
 
 static struct why between(int a, int b)
@@ -192,7 +203,7 @@ static struct why node_why(const struct waits *w, int from, int node)
 
 static struct why plain(const struct waits_entry *e)
 {
-    return (struct why){.why = e->whom, .a = e->for_rank, .b = -1};
+    return (struct why){.why = e->whom, .a = e->for_rank, .b = -1, .own = is_of_own(e)};
 }
 
 /* Along the chain. In one collective ranks wait for each other in turns: who waits in the same call is passed through, and
@@ -216,7 +227,7 @@ static struct why why_of(const struct waits *w, const struct waits_entry *e)
         if (e->for_rank < 0)
             return plain(e);
         const struct waits_entry *next = wait_of(w, e->for_rank);
-        if (!next)
+        if (!next || is_of_own(next)) /* a thread of it that we know nothing of has what is waited for */
             return plain(e);
         if (broken && strcmp(next->call, e->call) == 0)
             return between(here, there);
@@ -329,7 +340,10 @@ static void add_why(const struct waits *w, struct line *l, struct why y)
         add(l, "what the loss of a node has left to do: a view, or copies that are made equal");
         break;
     case WAITS_HOLDER:
-        add_rank(w, l, y.a);
+        if (y.own)
+            add(l, "another thread of the same process");
+        else
+            add_rank(w, l, y.a);
         add(l, y.a < 0 ? ", which run tasks" : ", which has it");
         break;
     case WAITS_ENTRY:
@@ -380,7 +394,7 @@ static void tell(struct waits *w, struct waits_reason *r, uint64_t now)
         d->due = false;
         d->told = r->doubted = true;
     } else {
-        add_why(w, &l, (struct why){r->why, r->a, r->b, !r->direct && r->why == WAITS_SILENT});
+        add_why(w, &l, (struct why){r->why, r->a, r->b, !r->direct && r->why == WAITS_SILENT, !r->others});
     }
     w->say(w->user, text);
 }
@@ -430,9 +444,10 @@ static struct waits_reason *reason_of(struct waits *w, struct why y, uint64_t no
     return w->reasons = r;
 }
 
-static void join(struct waits_reason *r, const struct waits_entry *e, bool direct)
+static void join(struct waits_reason *r, const struct waits_entry *e, struct why y)
 {
-    r->direct = r->direct || direct;
+    r->direct = r->direct || !y.view;
+    r->others = r->others || !y.own;
     if (r->n == 0) {
         snprintf(r->call, sizeof r->call, "%s", e->call);
         r->since_ns = e->since_ns;
@@ -449,7 +464,7 @@ static void find_reasons(struct waits *w, uint64_t now)
         r->last_ns = r->n > 0 ? now : r->last_ns;
         memset(r->rank, 0, (size_t)w->ranks * sizeof *r->rank);
         r->n = 0;
-        r->calls = r->direct = false;
+        r->calls = r->direct = r->others = false;
     }
     for (int i = 0; i < w->nodes; i++)
         for (int k = 0; k < w->node[i].entries; k++) {
@@ -457,7 +472,7 @@ static void find_reasons(struct waits *w, uint64_t now)
             if (node_of(w, e->rank) != i || waits_is_stopped(w, e->rank))
                 continue;
             struct why y = why(w, e);
-            join(reason_of(w, y, now), e, !y.view);
+            join(reason_of(w, y, now), e, y);
         }
 }
 

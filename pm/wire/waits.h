@@ -30,10 +30,10 @@ enum waits_why {
     WAITS_RING,    /* rank a waits, by way of others, for itself */
     WAITS_NODE,    /* the agent of node a has not answered */
     WAITS_VIEW,    /* a view, or copies that are made equal */
-    WAITS_HOLDER,  /* rank a has the lock, or the task, and is not in Keel; -1: some rank */
-    WAITS_ENTRY,   /* rank a has not come to the call */
-    WAITS_WORD,    /* rank a (-1: any) has not sent it */
-    WAITS_TAKING,  /* rank a has not taken what was sent to it */
+    WAITS_HOLDER, /* rank a has the lock, or the task, and is not in Keel; -1: some rank; of a rank's own: another thread */
+    WAITS_ENTRY,  /* rank a has not come to the call */
+    WAITS_WORD,   /* rank a (-1: any) has not sent it */
+    WAITS_TAKING, /* rank a has not taken what was sent to it */
 };
 
 enum { WAITS_CALL = 32, WAITS_LINE = 400 };
@@ -70,6 +70,7 @@ struct waits_reason {
     char call[WAITS_CALL]; /* of the first rank */
     bool calls;            /* and others */
     bool direct;           /* some wait for it, and not for a view that needs its answer */
+    bool others;           /* some wait for it that are other ranks */
     bool *rank;            /* [ranks] that wait */
     int n;
     uint64_t since_ns;          /* of the first wait */

@@ -325,14 +325,25 @@ static struct busy *find(const keel_mutexes *m, int home, int number)
     return b;
 }
 
+static void own_thread(const struct client *c, const void *arg, struct wait_said *out)
+{
+    (void)arg;
+    out->whom = WAIT_FOR_HOLDER;
+    out->rank = c->rank;
+}
+
 static keel_status turn_begin(keel_mutexes *m, int home, int number, bool waits)
 {
     struct busy *b = malloc(sizeof *b);
     if (!b)
         return KEEL_ERR_NOMEM;
+    struct wait wait = {.call = WAIT_LOCK, .whom = own_thread};
     pthread_mutex_lock(&m->lock);
+    if (waits && find(m, home, number))
+        waits_begin(m->client, &wait, m->client->env.now(m->client->env.user));
     while (waits && find(m, home, number))
         pthread_cond_wait(&m->left, &m->lock);
+    waits_over(m->client, &wait);
     bool mine = !find(m, home, number);
     if (mine) {
         *b = (struct busy){m->busy, home, number, false};

@@ -13,18 +13,30 @@ static int take_place(struct client *c)
     return 0;
 }
 
-void waits_last(struct client *c, struct wait *w, uint64_t since, uint64_t now)
+static void say(struct client *c, struct wait *w)
 {
-    w->since = w->since ? w->since : since;
-    if (now < w->since + WAIT_SAID_NS || now < w->said_at + AGAIN_NS || !c->intents)
-        return;
-    w->said_at = now;
     if (!w->place && !(w->place = take_place(c)))
         return;
     struct wait_said said = {.call = w->call, .whom = WAIT_FOR_VIEW, .rank = -1, .node = -1, .since_ns = w->since};
     if (w->whom)
         w->whom(c, w->arg, &said);
     wait_note_write(&c->intents->wait[w->place - 1], &said);
+}
+
+void waits_last(struct client *c, struct wait *w, uint64_t since, uint64_t now)
+{
+    w->since = w->since ? w->since : since;
+    if (now < w->since + WAIT_SAID_NS || now < w->said_at + AGAIN_NS || !c->intents)
+        return;
+    w->said_at = now;
+    say(c, w);
+}
+
+void waits_begin(struct client *c, struct wait *w, uint64_t now)
+{
+    w->since = now;
+    if (c->intents)
+        say(c, w);
 }
 
 void waits_over(struct client *c, struct wait *w)

@@ -24,6 +24,8 @@ struct wait {
 
 /* It has waited from `since` (or, if it keeps its note, from its first such time) until now: say so if that is long. */
 void waits_last(struct client *c, struct wait *w, uint64_t since, uint64_t now);
+/* The same before a sleep that nothing but its end ends: it is told once it has lasted. Without the client's lock, too. */
+void waits_begin(struct client *c, struct wait *w, uint64_t now);
 void waits_over(struct client *c, struct wait *w);
 
 /* ---- whom ---- */

@@ -66,6 +66,8 @@ static void put_waits(struct plane *p, struct report *r)
             struct wait_said w;
             if (!wait_note_read(&k->intents->wait[i], &w))
                 continue;
+            if (p->agent.now < w.since_ns + WAIT_SAID_NS)
+                continue;
             int rank = w.rank < p->agent.view.ranks ? w.rank : -1, node = w.node < p->agent.members ? w.node : -1;
             fprintf(r->f,
                     "%s{\"rank\":%d,\"call\":\"%s\",\"whom\":\"%s\",\"for_rank\":%d,\"for_node\":%d,\"since_ns\":%llu}",

@@ -2,6 +2,7 @@
  * says "ready" in the event log, goes on when DIRECTORY/go is there, and ends when DIRECTORY/end is. Exit 0 if the results are right. */
 #include <keel/keel.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,26 @@ static void lock(void)
     EXPECT(old == last + 1);
 }
 
+static void *take_it(void *arg)
+{
+    CHECK(keel_mutex_lock(locks, 0, 0, arg));
+    CHECK(keel_mutex_unlock(locks, 0, 0));
+    return NULL;
+}
+
+/* A thread of rank 0 waits for the mutex that the first one has until the end. */
+static void threads(const char *folder)
+{
+    pthread_t other;
+    if (me != 0)
+        return;
+    CHECK(keel_mutex_lock(locks, 0, 0, NULL));
+    EXPECT(pthread_create(&other, NULL, take_it, NULL) == 0);
+    await_file(folder, "mercy");
+    CHECK(keel_mutex_unlock(locks, 0, 0));
+    EXPECT(pthread_join(other, NULL) == 0);
+}
+
 static void alloc(void)
 {
     keel_segment *s;
@@ -157,6 +178,8 @@ int main(int argc, char **argv)
     await_file(argv[2], "go");
     if (strcmp(argv[1], "ring") == 0)
         ring(argv[2]);
+    if (strcmp(argv[1], "threads") == 0)
+        threads(argv[2]);
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (strcmp(argv[1], calls[i].name) == 0)
             calls[i].call();

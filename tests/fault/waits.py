@@ -153,6 +153,18 @@ def test_quiet_leaves_the_lines_to_the_event_log():
         assert not job.lines(), job.lines()
 
 
+def test_a_thread_that_waits_for_another_of_its_process():
+    with Waiting("threads") as job:
+        job.say("go")
+        wait_for(lambda: re.search(r"rank 0 +pid .*\n +has waited [1-9][\d.]* s in keel_mutex_lock for another thread of the same process, which has it\n", job.status()),
+                 "keelctl status to say it")
+        assert not job.lines(), job.lines()
+        job.say("mercy")
+        job.until(lambda c: len(c.has("application", name="right")) == c.size, "the results")
+        wait_for(lambda: "waited" not in job.status(), "the wait to be over")
+        job.finish()
+
+
 def test_a_ring():
     with Waiting("ring") as job:
         job.say("go")

@@ -239,6 +239,28 @@ static void test_waits_for_a_view_name_the_node_that_it_needs(void **state)
     waits_fini(&w);
 }
 
+static void test_waits_of_threads_for_their_own_process_name_what_it_waits_for(void **state)
+{
+    struct waits w = begun();
+    (void)state;
+    report(&w, 0, 101 * S, WAIT(0, "keel_mutex_lock", "holder", 0, -1, 100), "");
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect("rank 0 has waited 136 s in keel_mutex_lock for another thread of the same process, which has it\n");
+    waits_fini(&w);
+    w = begun(); /* the one that has it waits itself */
+    report(&w, 0, 101 * S, WAIT(0, "keel_mutex_lock", "holder", 0, -1, 100) "," WAIT(0, "keel_put", "node", 4, 2, 100),
+           ",\"silent\":[{\"node\":2,\"host\":false}]");
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect("rank 0 has waited 78 s in keel_mutex_lock and other calls for node 2, which is silent\n");
+    waits_fini(&w);
+    w = begun(); /* another rank waits for one of whose threads nothing is known */
+    report(&w, 0, 101 * S, WAIT(0, "keel_mutex_lock", "holder", 0, -1, 100) "," BARRIER(1, 0, 100), "");
+    waits_tick(&w, waits_tick(&w, 101 * S));
+    expect("rank 1 has waited 136 s in keel_barrier for rank 0 (node 0), which has not called it\n"
+           "rank 0 has waited 136 s in keel_mutex_lock for another thread of the same process, which has it\n");
+    waits_fini(&w);
+}
+
 static void test_waits_over_a_broken_link_name_it_if_both_ends_wait(void **state)
 {
     (void)state;
@@ -361,6 +383,7 @@ int main(void)
         cmocka_unit_test(test_waits_for_a_node_are_one_line_with_how_it_is),
         cmocka_unit_test(test_waits_node_that_nobody_waits_for_is_told_alone),
         cmocka_unit_test(test_waits_for_a_view_name_the_node_that_it_needs),
+        cmocka_unit_test(test_waits_of_threads_for_their_own_process_name_what_it_waits_for),
         cmocka_unit_test(test_waits_over_a_broken_link_name_it_if_both_ends_wait),
         cmocka_unit_test(test_waits_in_a_ring_are_told_and_in_one_collective_are_none),
         cmocka_unit_test(test_waits_for_an_agent_name_whom_that_one_waits_for),
