@@ -11,7 +11,7 @@ set output 'nodes.'.out
 set logscale x
 set xlabel 'nodes'
 set xrange [70:140000]
-set yrange [1:1000]
+set yrange [1:10000]
 set title 'From the failure to the view without it at all nodes'
 row(what) = sprintf("< grep '^%s,' nodes.csv", what)
 plot row('killed') using 2:3 with linespoints title 'one process killed', \
@@ -22,7 +22,7 @@ set output 'loss.'.out
 unset logscale x
 set xlabel 'per cent of all messages lost'
 set xrange [0:31]
-set yrange [1:10000]
+set yrange [1:20000]
 set title 'One failure among 1,000 nodes that lose messages'
 plot 'loss.csv' using 1:3 every ::1 with linespoints title 'process killed', \
      'loss.csv' using 1:4 every ::1 with linespoints title 'node switched off'
