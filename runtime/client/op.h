@@ -39,15 +39,16 @@ struct piece {
     int level;          /* of an announced put: so many copies have the chunk */
 };
 
-/* Notes that an operation holds at the agents of its legs, until all copies have the bytes. One per message or chunk. */
+/* Notes that an operation holds at the agents of its legs, until all copies have the bytes. One per message or chunk.
+ * Operations stand on stacks, most of whose need these are. */
 struct held_note {
-    int node;
-    int note;
+    int16_t node;
+    int16_t note;
+    bool done;            /* this copy has the bytes */
     uint64_t offset, len; /* of the bytes that it covers, in the operation */
-    bool done;            /* this copy has them */
-    uint64_t
-        clearing; /* all copies have them, and the agent was asked so under this number to forget the note; 0: no */
+    uint64_t clearing;    /* all copies have them, and the agent was asked so under this number to forget it; 0: no */
 };
+_Static_assert(sizeof(struct held_note) == 32, "see above");
 enum { OP_NOTES_MAX = 48 };
 
 struct op {

@@ -130,7 +130,7 @@ static void segments(void)
 {
     keel_segment *s, *g;
     keel_segment_part part;
-    size_t sizes[64];
+    static size_t sizes[64]; /* several threads write the same */
     void *at;
     for (int r = 0; r < n; r++)
         sizes[r] = 4096;
