@@ -95,6 +95,8 @@ void join_receive(struct member *m, const struct wire_msg *msg)
         detector_receive(m, msg);
     else if (msg->type == WIRE_LOG)
         ledger_take(m, msg);
+    else if (msg->type == WIRE_FETCH && msg->slot > 0) /* that one is behind us, and we said so */
+        ledger_send(m, msg->src, msg->slot);
     else if (msg->type == WIRE_ROUND && msg->phase == PHASE_COMMIT && msg->slot == m->epoch + 1)
         agreement_receive(m, msg);
     if (m->halted || j->born)

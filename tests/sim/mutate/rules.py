@@ -1,11 +1,11 @@
-"""One small change per rule of docs/protocols/replication.md, each of which takes the rule out."""
+"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J6), each of which takes the rule out."""
 
 
 def rule(rule, name, file, old, new):
     return {"rule": rule, "name": name, "file": file, "old": old, "new": new}
 
 
-AGENT, CLIENT, PROTOCOL = "runtime/agent/", "runtime/client/", "runtime/protocol/"
+AGENT, CLIENT, PROTOCOL, DETECT = "runtime/agent/", "runtime/client/", "runtime/protocol/", "detect/"
 
 RULES = [
     rule("R1", "messages of an older generation are executed", AGENT + "execute.c",
@@ -155,8 +155,8 @@ RULES = [
     rule("mutex", "who could not tell of a death gives the mutex on without a word", CLIENT + "mutex.c",
          "untold ? *word & TAKEN_OVER : 0", "untold ? 0 : 0"),
     rule("mutex", "threads of one process do not take turns", CLIENT + "mutex.c",
-         "    while (waits && find(m, home, number))\n        pthread_cond_wait(&m->left, &m->lock);\n    bool mine = !find(m, home, number);",
-         "    (void)waits;\n    bool mine = true;"),
+         "    while (waits && find(m, home, number))\n        pthread_cond_wait(&m->left, &m->lock);\n    waits_over(m->client, &wait);\n    bool mine = !find(m, home, number);",
+         "    waits_over(m->client, &wait);\n    bool mine = true;"),
     rule("fence", "a fence waits for nothing", CLIENT + "rma.c",
          "        client_wait(c, none_implicit, &f, &(struct wait){.call = WAIT_FENCE, .whom = waits_for_fence, .arg = &of});\n",
          "        (void)of;\n"),
@@ -255,4 +255,18 @@ RULES = [
          "    memcpy(w->secret, a->secret, sizeof w->secret);\n"),
     rule("parcels", "nobody looks at messages when a view comes", AGENT + "ranks.c",
          "            ranks_free(a, proc);\n    }\n    parcels_look(a);\n", "            ranks_free(a, proc);\n    }\n"),
+    rule("J1", "unborn ids count in a majority", DETECT + "member_internal.h",
+         "    return m->p.n - m->gone.count;", "    return m->p.n - m->gone.count + (m->p.n - m->next_id);"),
+    rule("J1", "an id is given twice", DETECT + "agreement.c",
+         "((int)p->event.a != m->next_id || batch_birth(b))", "(p->event.a == UINT32_MAX || batch_birth(b))"),
+    rule("J2", "who joins takes itself for a member", DETECT + "join.c", ".born = m->p.self < m->p.n_born,", ".born = true,"),
+    rule("J3", "who joins asks one member only", DETECT + "join.c", "        ask_another(m);\n", "        (void)ask_another;\n"),
+    rule("J3", "who joins asks once", DETECT + "join.c", "    j->next = m->t + j->rto;", "    j->next = m->t + NEVER / 4;"),
+    rule("J4", "a leader does not collect from who was born", DETECT + "join.c",
+         "    m->newborn = true;", "    m->newborn = false;"),
+    rule("J5", "a view is settled without who is born in it", DETECT + "tree.c",
+         "        if (birth && !(commits && s == slot))", "        if (birth)"),
+    rule("J5", "the commit goes past who is born in it", DETECT + "tree.c",
+         "    if (commits && slot > m->epoch && batch && batch_birth(batch))",
+         "    if (commits && slot > m->epoch && batch && batch_birth(batch) && !m)"),
 ]
