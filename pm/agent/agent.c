@@ -248,8 +248,10 @@ static void plane_view(void *user, uint64_t epoch, const int *rank_node, const b
     memcpy(a->view_rank_node, rank_node, (size_t)a->job.settings.ranks * sizeof *rank_node);
     memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
     for (int i = a->born; i < total; i++)
-        if (node_alive[i])
+        if (node_alive[i]) {
             a->born = i + 1;
+            FAULT_POINT("view.born");
+        }
     agent_pmi_view(a);
     if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */
         return;

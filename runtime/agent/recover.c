@@ -76,7 +76,6 @@ static void bear(struct agent *a, const struct view_event *events, int n)
 {
     for (int i = 0; i < n; i++)
         if (events[i].type == VIEW_NODE_BORN && events[i].a < (uint32_t)a->members && a->view.alive[events[i].a]) {
-            FAULT_POINT("recover.born");
             a->node_fence[events[i].a] = false;
             peer_bear(&a->peers, (int)events[i].a);
         }

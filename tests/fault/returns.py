@@ -203,7 +203,7 @@ def test_the_job_ends_while_it_comes_back():
 def test_it_dies_at_each_step():
     """Who is no member yet was nothing; who is, is a node that dies."""
     for point in ("return.out", "return.leaving", "return.exec", "return.asked", "start.configured", "start.ready",
-                  "start.told", "start.plane_begun", "return.started", "recover.born", "start.ranks_begun"):
+                  "start.told", "start.plane_begun", "return.started", "view.born", "start.ranks_begun"):
         life = 0 if point in ("return.out", "return.leaving", "return.exec") else 1
         with cluster(4, spares=1, env={"KEEL_FAULT": "%s:1:kill:node=2:life=%d" % (point, life)}) as job:
             reach(job)
@@ -216,7 +216,7 @@ def test_it_dies_at_each_step():
 
 def test_others_die_while_it_comes_back():
     """Whoever was to hear of it: it is waited for by nobody who is dead, and comes back or does not."""
-    for point in "meet.told", "meet.answered", "recover.born":
+    for point in "meet.told", "meet.answered", "view.born":
         for node in 0, 3:
             with cluster(4, spares=2, env={"KEEL_FAULT": "%s:1:kill:node=%d" % (point, node)}) as job:
                 reach(job)

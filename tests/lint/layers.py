@@ -59,6 +59,7 @@ ALLOWED = {
     "tests/lib": PUBLIC,
     "tests/fault": PUBLIC | {"tests/lib"},
     "tests/fault/pm": PUBLIC | {"pm/wire"},
+    "tests/fault/insider": CLIENT | {"pm/wire"},  # what a rank knows, in the hands of somebody else
     "tests/multi": PUBLIC | BASE | {"detect", "tests/lib"},
     "tests/multi/pm": PUBLIC | {"tests/lib"},
     "tests/multi/transport": TRANSPORT | {"tests/unit/transport"},
