@@ -94,7 +94,7 @@ int topology_targets(const struct member_params *p, const struct idset *gone, in
         return 0;
     struct edges e = {.gone = gone, .self = p->self, .n = p->n, .max = max, .out = out};
     int count = 0;
-    if (gone->count) /* first: so that everybody is read, however much there is to take over */
+    if (idset_below(gone, p->n)) /* first: so that everybody is read, however much there is to take over */
         add_next_live(&e, &count);
     add_edges_of(p, p->self, &e, &count);
     for (int r = (p->self + 1) % p->n; r != p->self && idset_has(gone, r) && count < max; r = (r + 1) % p->n)

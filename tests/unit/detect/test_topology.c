@@ -118,6 +118,26 @@ static void test_topology_ring_closes_over_the_dead(void **state)
     idset_free(&gone);
 }
 
+/* Ids that nobody has had yet are no losses. */
+static void test_topology_is_the_same_with_room_for_more(void **state)
+{
+    (void)state;
+    struct idset nobody = {0}, unborn = {0};
+    for (int id = 8; id < 16; id++)
+        assert_true(idset_add(&unborn, id));
+    for (int topology = MEMBER_RING; topology < MEMBER_FILE; topology++)
+        for (int self = 0; self < 8; self++) {
+            struct member_params p;
+            int out[WATCH_MAX], with_room[WATCH_MAX];
+            member_params_default(&p, 8, self);
+            p.topology = (enum member_topology)topology;
+            int n = topology_targets(&p, &nobody, out, WATCH_MAX);
+            assert_int_equal(topology_targets(&p, &unborn, with_room, WATCH_MAX), n);
+            assert_memory_equal(out, with_room, (size_t)n * sizeof *out);
+        }
+    idset_free(&unborn);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +148,7 @@ int main(void)
         cmocka_unit_test(test_topology_file_with_gaps_reads_every_live_node),
         cmocka_unit_test(test_topology_file_of_busy_readers_reads_every_live_node),
         cmocka_unit_test(test_topology_ring_closes_over_the_dead),
+        cmocka_unit_test(test_topology_is_the_same_with_room_for_more),
     };
     return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
 }
