@@ -470,6 +470,18 @@ static void place_copies(struct setup *s, struct rng *rng)
         s->domain[i] = (int)rng_below(rng, 3);
 }
 
+/* Nodes come late in any scenario but where nothing is to go wrong, or only one thing. Drawn apart, so that the rest is as without. */
+static void some_join(struct setup *s, uint64_t seed)
+{
+    struct rng rng;
+    rng_seed(&rng, seed * 2654435761u + 29);
+    bool may = !s->joiners && !s->quiet && !s->fail_at && !s->each && s->nodes + s->spares < NODES_MAX;
+    if (!may || rng_below(&rng, 6))
+        return;
+    s->joiners = 1;
+    s->join_at[0] = rng_below(&rng, rng_below(&rng, 2) ? 5 * MS : 60 * MS);
+}
+
 void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
 {
     struct rng rng;
@@ -490,6 +502,7 @@ void scenario_setup(const struct scenario *sc, uint64_t seed, struct setup *out)
     place(&s);
     s.signals = s.signals || rng_below(&rng, 4) == 0;
     s.stores = (s.stores || rng_below(&rng, 4) == 0) && s.timeout_ns >= SEC && !s.fail_at && !s.each;
+    some_join(&s, seed);
     place_copies(&s, &rng);
     *out = s;
 }
