@@ -393,7 +393,8 @@ static void tell_it_was_freed(struct agent *a, int node, uint32_t seg, uint64_t 
     a->freed_told[node] = agent_position(a, node);
 }
 
-/* All that is known here: whoever sends to it something about a segment has told it of that before. */
+/* All that is known here, in the order in which it was heard of, so numbers ascend: whoever sends to it something about a segment has told it of
+ * that before. */
 static void introduce(struct agent *a, int node)
 {
     for (struct store_segment *s = a->store.first; s; s = s->next) {

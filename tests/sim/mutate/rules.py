@@ -1,4 +1,4 @@
-"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J6), each of which takes the rule out."""
+"""One small change per rule of docs/protocols/replication.md, and of joining (detection.md, J1 to J9), each of which takes the rule out."""
 
 
 def rule(rule, name, file, old, new):
@@ -271,4 +271,15 @@ RULES = [
     rule("J5", "the commit goes past who is born in it", DETECT + "tree.c",
          "    if (commits && slot > m->epoch && batch && batch_birth(batch))",
          "    if (commits && slot > m->epoch && batch && batch_birth(batch) && !m)"),
+    rule("J7", "who is born is told of no segment", AGENT + "segments.c",
+         "            introduce(a, (int)events[i].a);", "            (void)introduce;"),
+    rule("J7", "who is born is not told what was freed last", AGENT + "segments.c",
+         "        tell_it_was_freed(a, node, a->freed_segment, a->freed_instance, KEEL_OK);", "        (void)node;"),
+    rule("J7", "who is born is not told how many segments there were", AGENT + "segments.c",
+         "        tell_it_was_freed(a, node, last, 0, KEEL_OK);", "        (void)last;"),
+    rule("J7", "what is said by who had not heard of the birth is lost to who was born", AGENT + "segments.c",
+         "    pass_on(a, w);\n", "    (void)pass_on;\n"),
+    rule("J8", "unborn nodes are sent to", AGENT + "agent.c", "        fence_unborn(a, m);", "        (void)fence_unborn;"),
+    rule("J9", "who is born is no spare", "runtime/view/view.c",
+         "    v->alive[v->next_id] = v->spare_free[v->next_id] = true;", "    v->alive[v->next_id] = true;"),
 ]

@@ -128,12 +128,17 @@ static void on_verified(void *user, uint64_t id, const char *members)
 
 /* ---- start and end ---- */
 
+static int there(void)
+{
+    return w.nodes + w.spares + w.joined;
+}
+
 static void open_node(int i, enum view_policy policy)
 {
     struct node *n = &w.node[i];
     struct tp_config tp = {.host = "agents"};
     const int rank_node[NODES_MAX] = {0, 1, 2, 3, 4};
-    int members = w.nodes + w.spares;
+    int members = w.nodes + w.spares + w.room;
     assert_int_equal(tp_mem.open(&tp, &n->net), KEEL_OK);
     assert_int_equal(tp_mem.open(&tp, &n->shm), KEEL_OK);
     assert_int_equal(tp_mem.listen(n->net, &n->addr), KEEL_OK);
@@ -143,6 +148,7 @@ static void open_node(int i, enum view_policy policy)
                                   .self = i,
                                   .nodes = w.nodes,
                                   .spares = w.spares,
+                                  .room = w.room,
                                   .ranks = w.ranks,
                                   .rank_node = rank_node,
                                   .policy = policy,
@@ -157,8 +163,8 @@ static void open_node(int i, enum view_policy policy)
                                   .now = w.now};
     assert_non_null(config.page);
     assert_int_equal(agent_init(&n->agent, &config), KEEL_OK);
-    for (uint32_t class = 0; class < CLASSES; class ++) {
-        uint32_t seg = class == 0 ? SEG_NONE : class == 1 ? SEG_SHADOW : SEG_TRIPLE;
+    for (uint32_t seg = 1; seg <= 3 && i < w.nodes + w.spares; seg++) { /* numbers ascend, as in any job */
+        uint32_t class = seg == SEG_NONE ? 0 : seg;
         assert_int_equal(store_define(&n->agent.store, seg, SEG_BYTES, class, 0), KEEL_OK);
         assert_int_equal(segments_make_copies(&n->agent, store_find(&n->agent.store, seg)), KEEL_OK);
     }
@@ -166,7 +172,10 @@ static void open_node(int i, enum view_policy policy)
 
 void world_open(int nodes, int spares, enum view_policy policy)
 {
+    int room = w.room;
     memset(&w, 0, sizeof w);
+    w.room = room;
+    w.policy = policy;
     w.nodes = w.ranks = nodes;
     w.spares = spares;
     w.now = 1000000000;
@@ -195,13 +204,14 @@ void world_close(void)
 {
     for (int i = 0; i < w.ranks; i++)
         w.rank[i].net->table->close(w.rank[i].net);
-    for (int i = 0; i < w.nodes + w.spares; i++) {
+    for (int i = 0; i < there(); i++) {
         struct page *page = w.node[i].agent.page;
         agent_fini(&w.node[i].agent);
         w.node[i].net->table->close(w.node[i].net);
         w.node[i].shm->table->close(w.node[i].shm);
         free(page);
     }
+    w.room = 0;
 }
 
 /* ---- going on ---- */
@@ -251,7 +261,7 @@ static int turn(void)
 {
     int did = 0;
     w.now += 1000000;
-    for (int i = 0; i < w.nodes + w.spares; i++)
+    for (int i = 0; i < there(); i++)
         did += turn_of(i);
     for (int i = 0; i < w.ranks; i++)
         did += rank_poll(&w.rank[i]);
@@ -274,7 +284,10 @@ void world_pump(void)
 void world_prepare(const struct view_event *events, int n)
 {
     w.epoch++;
-    for (int i = 0; i < w.nodes + w.spares; i++) {
+    assert_true(w.epoch < PAST_MAX && n <= PAST_EVENTS_MAX);
+    w.past[w.epoch].n = n;
+    memcpy(w.past[w.epoch].events, events, (size_t)n * sizeof *events);
+    for (int i = 0; i < there(); i++) {
         struct agent *a = &w.node[i].agent;
         if (w.node[i].still)
             continue;
@@ -298,13 +311,33 @@ void world_change(const struct view_event *events, int n)
 {
     world_prepare(events, n);
     world_pump();
-    for (int i = 0; i < w.nodes + w.spares; i++)
+    for (int i = 0; i < there(); i++)
         assert_true(w.node[i].still || w.node[i].prepared == w.epoch);
-    for (int i = 0; i < w.nodes + w.spares; i++)
+    for (int i = 0; i < there(); i++)
         world_commit(i, events, n);
-    for (int i = 0; i < w.nodes + w.spares; i++)
+    for (int i = 0; i < there(); i++)
         world_settle(i);
     world_pump();
+}
+
+int world_join(void)
+{
+    int node = there();
+    struct agent *a = &w.node[node].agent;
+    open_node(node, w.policy);
+    for (int i = 0; i <= node; i++) {
+        agent_address(a, i, &w.node[i].addr, 100 + (uint64_t)i);
+        agent_address(&w.node[i].agent, node, &w.node[node].addr, 100 + (uint64_t)node);
+    }
+    struct view_event born = {.type = VIEW_NODE_BORN, .a = (uint32_t)node, .b = 100 + (uint32_t)node};
+    for (uint64_t e = 1; e <= w.epoch; e++)
+        recover_commit(a, e, w.past[e].events, w.past[e].n, 0);
+    world_prepare(&born, 1);
+    world_pump();
+    w.joined++;
+    for (int i = 0; i <= node; i++)
+        world_commit(i, &born, 1);
+    return node;
 }
 
 void world_kill_node(int node)
@@ -350,7 +383,7 @@ void rank_connect(struct rank *r, int node)
 struct wire rank_wire(const struct rank *r, uint8_t type, uint32_t seg, int slot, uint64_t offset)
 {
     unsigned class = seg == SEG_NONE ? 0 : seg == SEG_SHADOW ? 1 : 2;
-    for (int i = 0; i < w.nodes + w.spares; i++)
+    for (int i = 0; i < there(); i++)
         if (!w.node[i].still)
             return (struct wire){.type = type,
                                  .slot = (uint16_t)slot,

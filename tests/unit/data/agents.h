@@ -38,8 +38,15 @@ struct rank {
     keel_status status;
 };
 
+enum { PAST_MAX = 512, PAST_EVENTS_MAX = 4 };
 struct world {
     int nodes, spares, ranks;
+    int room, joined; /* room: for nodes that join; set it before world_open */
+    enum view_policy policy;
+    struct {
+        int n;
+        struct view_event events[PAST_EVENTS_MAX];
+    } past[PAST_MAX];
     uint64_t now, epoch;
     struct node node[NODES_MAX];
     struct rank rank[NODES_MAX];
@@ -66,6 +73,8 @@ void world_prepare(const struct view_event *events, int n);
 void world_commit(int node, const struct view_event *events, int n);
 void world_settle(int node);
 void world_change(const struct view_event *events, int n);
+/* One more node, given all views so far, is born in the next one, which all have committed and nobody has settled; its number. */
+int world_join(void);
 /* The node is still from now on, and a view says that it is dead. */
 void world_kill_node(int node);
 void world_kill_rank(int rank);
