@@ -282,4 +282,6 @@ RULES = [
     rule("J8", "unborn nodes are sent to", AGENT + "agent.c", "        fence_unborn(a, m);", "        (void)fence_unborn;"),
     rule("J9", "who is born is no spare", "runtime/view/view.c",
          "    v->alive[v->next_id] = v->spare_free[v->next_id] = true;", "    v->alive[v->next_id] = true;"),
+    rule("view", "a death of which nobody knows the signal is its node's", "runtime/view/view.c",
+         "    int signal = e->c ? (int)e->c : SIGNAL_HIDDEN;\n", "    int signal = (int)e->c;\n"),
 ]
