@@ -103,6 +103,7 @@ struct daemon {
     bool gone, given_up;               /* keelrun has ended; it has been out of reach for too long for output to wait */
     int tries;                         /* to reach it at first */
     int refusals;                      /* in a row, when it was to be reached again */
+    bool ended;                        /* the last connection was ended there, or a new one was refused */
     uint64_t over_ms;                  /* when MSG_OVER was said */
     uint64_t output_lost, events_lost; /* while it was given up: bytes; lines of the event log */
     int outside;                       /* our standard error at the start, which the stub reads; -1: none */

@@ -218,6 +218,7 @@ static void resumed(struct daemon *a, struct wire_conn *c, const json_t *m)
     a->resuming = NULL;
     a->run = c;
     a->refusals = 0;
+    a->ended = false;
     if (!codec_int(m, "received", 0, INT64_MAX, &received) || !link_up(&a->link, (uint64_t)received)) {
         log_error("what keelrun says of this node's output cannot be");
         a->run = NULL;
@@ -259,6 +260,7 @@ static void cut(struct daemon *a, const char *why)
     a->run = NULL;
     link_down(&a->link);
     log_info("the connection to keelrun broke (%s); it is made again", why);
+    a->ended = strcmp(why, "closed by peer") == 0 || strcmp(why, uv_strerror(UV_ECONNRESET)) == 0;
     FAULT_POINT("link.broken");
     if (a->state != AGENT_OVER)
         be_patient(a);
@@ -274,6 +276,7 @@ static void resume_lost(struct wire_conn *c, const char *why)
     }
     a->resuming = NULL;
     a->refusals = is_refusal(why) ? a->refusals + 1 : 0;
+    a->ended = a->ended || a->refusals > 0;
     if (a->refusals >= REFUSALS)
         keelrun_gone(a);
     else

@@ -31,9 +31,11 @@ enum {
     LOOK_MS = 10,
 };
 
+/* A keelrun that has probably ended, which a cut keeps us from hearing for certain, is not waited for. */
 bool agent_return_may(const struct daemon *a)
 {
-    return a->state == AGENT_RUNNING && !a->launch.join && !a->gone && a->job.settings.room > 0;
+    bool there = !a->gone && !a->ended;
+    return a->state == AGENT_RUNNING && !a->launch.join && there && a->job.settings.room > 0;
 }
 
 /* ---- the end of the first life ---- */
