@@ -278,8 +278,18 @@ static int size_of(const struct view *v, const int *domain, int number)
     return n;
 }
 
+/* Copies with the primary one, of the nodes that compute and are in this domain (or not). */
+static int most_of(const struct view *v, const int *domain, int number, bool inside)
+{
+    int most = 0;
+    for (int m = 0; m < v->nodes; m++)
+        if ((domain[m] == number) == inside && load(v, SHADOW, m) > most)
+            most = load(v, SHADOW, m);
+    return most;
+}
+
 /* Each domain's death leaves a copy of all, if anybody is outside; where no domain has more than half of the nodes it
- * costs no evenness. */
+ * costs no evenness, and where one has, the others share its copies: that is the bound. */
 static void check_domains(const struct view *v)
 {
     const int members = v->nodes + v->spares;
@@ -305,6 +315,9 @@ static void check_domains(const struct view *v)
     else if (v->copies.levels == 1 && !v->spares && size_of(v, v->copies.domain, large) < v->nodes) {
         assert_true(spread(v, SHADOW, v->copies.domain, large, true) <= 1);
         assert_true(spread(v, SHADOW, v->copies.domain, large, false) <= 1);
+        int inside = size_of(v, v->copies.domain, large), outside = v->nodes - inside;
+        assert_true(most_of(v, v->copies.domain, large, false) <= 1 + (inside + outside - 1) / outside);
+        assert_true(most_of(v, v->copies.domain, large, true) <= 2);
     }
 }
 
