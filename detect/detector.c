@@ -156,8 +156,8 @@ static bool make_away(const struct member *m, struct idset *away)
  * ends. */
 static void check_behind(struct member *m)
 {
-    /* so many are not silent at once, we would rather be slow; or verdicts come, and make room */
-    int room = DOUBTS + DOUBTS_VERDICT * m->verdicts, open = open_doubts(m);
+    /* so many are not silent at once, we would rather be slow; or they are so for long, or verdicts come, and make room */
+    int room = (DOUBTS << m->widened) + DOUBTS_VERDICT * m->verdicts, open = open_doubts(m);
     room = room < DOUBTS_MAX ? room : DOUBTS_MAX;
     int suspects = in_state(m, TARGET_SUSPECT), looks = open - suspects;
     struct idset away = {0};
@@ -177,6 +177,23 @@ static void check_behind(struct member *m)
         }
     }
     idset_free(&away);
+}
+
+/* A row of silent nodes is not to be gone through in steps each of which waits for its own verdicts: the limits are long. Who may be cut off
+ * itself would only find all others silent. */
+static void look_further(struct member *m)
+{
+    uint64_t age = 0;
+    bool quorum = m->contact.passed_at && since(m, m->contact.passed_at) < m->p.limit_ns;
+    if (!quorum && !patience_hears_most(m))
+        return;
+    for (int i = 0; i < m->n_targets; i++)
+        if (m->targets[i].state == TARGET_SUSPECT)
+            age = later(age, since(m, m->targets[i].since));
+    if (m->widened < WIDENED_MAX && age > (uint64_t)(m->widened + 1) * m->p.answer_ns / 2) {
+        m->widened++;
+        check_behind(m);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------ doubts */
@@ -616,8 +633,10 @@ void detector_tick(struct member *m)
             i--; /* another record took its place, or it is to be judged again */
         }
     }
-    if (m->verdicts && open_doubts(m) == 0)
-        m->verdicts = 0;
+    if ((m->verdicts || m->widened) && open_doubts(m) == 0)
+        m->verdicts = m->widened = 0;
+    else if (!m->halted)
+        look_further(m);
     if (!m->halted)
         patience_tick(m);
     if (!m->halted)

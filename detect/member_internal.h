@@ -30,7 +30,7 @@
 
 #define NEVER UINT64_MAX
 /* Open at once before nodes behind a suspect are no longer looked at; so many more with each verdict; and never more. */
-enum { DOUBTS = 8, DOUBTS_VERDICT = 4, DOUBTS_MAX = 1024 };
+enum { DOUBTS = 8, DOUBTS_VERDICT = 4, DOUBTS_MAX = 1024, WIDENED_MAX = 7 };
 enum { VOTERS_MAX = 8, WATCH_MAX = MEMBER_WATCHES_MAX, DETOURS = 16, FANOUT = 8, PIECES_MAX = 32, DIRECT_MAX = 64 };
 enum { PINGS_SLOW = 3 }; /* times ping_ns: between questions about one on whom no verdict is near */
 enum { PROBE_GAP_MIN = 1000000, PROBE_GAP_MAX = 32000000, CHECK_GAP_MIN = 4000000 };
@@ -243,6 +243,7 @@ struct member {
     struct target *targets;
     int n_targets, cap_targets;
     int verdicts; /* own ones since nobody was in doubt */
+    int widened;  /* so often has the room for doubts doubled since then */
     struct link_word *links;
     int n_links, cap_links;
     struct detour detours[DETOURS];
