@@ -1,0 +1,226 @@
+"""What the pages name exists: files, options, variables, verbs, limits; links lead somewhere; each decision has its row
+in the index; docs/architecture.md has each folder and each file that starts a thread.
+Usage: docs.py TOP; prints each offence, exit 1 if there is one. test_docs.py plants offences and sees that each is
+found."""
+import fnmatch
+import os
+import re
+import sys
+
+CODE = (".c", ".h", ".py", ".sh", ".build", ".in", ".F", ".pml", ".map", ".txt", ".options", "")
+SPAN = re.compile(r"`((?:[^`\n]|\n(?!\n))+)`")  # between backticks, also over lines of a paragraph
+FILE = re.compile(r"^[\w.+*/-]+\.(c|h|py|sh|F|pml|map|build|md|svg|txt)$")
+# Not ours: files that a reader writes, or that other projects have.
+FOREIGN_FILES = {"program.c", "sum.c", "nbtest.F", "armci/testing"}
+# Options that pages name and other programs have.
+FOREIGN_OPTIONS = {"--mpi", "--no-kill", "--input", "--argv", "--cc", "--cflags", "--cppflags", "--flibs", "--ldflags",
+                   "--libs", "--static", "--without-scalapack", "--vex-iropt-register-updates", "--enable-i8"}
+# Folders whose C files run in a job: each has its line in docs/architecture.md, and so has each of their files that
+# starts a thread.
+JOB = ("include", "runtime", "collectives", "detect", "pm", "armci", "sim", "apps")
+# Numbers that stand in a page and in the code: page, text, file, name, unit.
+PUT, REPAIR = "docs/protocols/replication/put.md", "docs/protocols/replication/repair.md"
+LIMITS = "runtime/protocol/limits.h"
+NUMBERS = [
+    (PUT, r"names\s+one\s+of\s+(\d+)\s+notes", LIMITS, "NOTES_MAX", 1),
+    (PUT, r"keeps\s+up\s+to\s+(\d+)\s+notes\s+itself", "runtime/protocol/note.h", "INTENT_MAX", 1),
+    (PUT, r"at\s+most\s+(\d+)\s+such\s+puts", LIMITS, "LARGE_MAX", 1),
+    (PUT, r"chunks\s+of\s+up\s+to\s+(\d+)\s+KiB", "runtime/protocol/stripe.h", "STRIPE_CHUNK_MAX", 1024),
+    (PUT, r"up\s+to\s+(\d+)\s+KiB\s+it\s+sends\s+messages", "runtime/client/plan.h", "PLAN_WHOLE_MAX", 1024),
+    (PUT, r"none\s+here,\s+up\s+to\s+(\d+)\s+KiB", LIMITS, "WIRE_BULK_MAX", 1024),
+    ("docs/protocols/replication/accumulate.md", r"each\s+of\s+its\s+(\d+)\s+lanes", LIMITS, "LANES_MAX", 1),
+    (REPAIR, r"blocks\s+of\s+(\d+)\s+KiB", "runtime/agent/repair_fill.c", "BLOCK", 1024),
+]
+
+
+planted = {}  # page or source: text in its place (test_docs.py)
+
+
+def read(top, path):
+    if path in planted:
+        return planted[path]
+    with open(os.path.join(top, path), encoding="utf-8", errors="replace") as f:
+        return f.read()
+
+
+def tree(top):
+    """The files of the tree, without what is built or hidden."""
+    found = []
+    for at, folders, names in os.walk(top):
+        folders[:] = sorted(f for f in folders
+                            if f[0] != "." and not os.path.exists(os.path.join(at, f, "meson-private")))
+        found += [os.path.relpath(os.path.join(at, name), top) for name in sorted(names)]
+    return found + [path for path in (".ci/run",) if os.path.exists(os.path.join(top, path))]
+
+
+def pages_of(files):
+    """Pages that say how things are, and those of decisions, which say how they were."""
+    page = re.compile(r"(README|CONTRIBUTING)\.md$|docs/[^/]+\.md$|docs/protocols/.*\.md$")
+    return [f for f in files if page.match(f)], [f for f in files if re.match(r"docs/adr/.*\.md$", f)]
+
+
+def slugs(text):
+    """The anchors of a page's headings, as GitHub makes them."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+        found.add(re.sub(r"[^\w\- ]", "", words).strip().replace(" ", "-"))
+    return found
+
+
+def links(top, page, text):
+    for target in re.findall(r"\]\(([^)\s]+)\)", SPAN.sub("", text)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+        if not os.path.exists(os.path.join(top, there)):
+            yield "no such file: link to " + target
+        elif anchor and there.endswith(".md") and anchor not in slugs(read(top, there)):
+            yield "no such heading: link to " + target
+
+
+def spans(text):
+    """What stands between backticks, and the lines of blocks of commands."""
+    blocks = re.findall(r"^    (\S.*)$", text, re.M)
+    return SPAN.findall(re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)), blocks
+
+
+def is_path(name, tops):
+    if name.startswith(("/", "~", "-", "@", "build", "http")) or re.search(r"[<>$:|=(){}\[\]]|NNNN|NAME|\.\.\.", name):
+        return False
+    return bool(FILE.match(name) or ("/" in name and name.split("/")[0] in tops and re.match(r"^[\w./*-]+$", name)))
+
+
+def is_program(top, name, files):
+    """Built there, of a source of its name or of others."""
+    folder, _, program = name.rpartition("/")
+    built = folder + "/meson.build"
+    return name + ".c" in files or (built in files and "'%s'" % program in read(top, built))
+
+
+def exists(top, name, files, folders):
+    name = name.rstrip("/")
+    if name in FOREIGN_FILES or name in folders:
+        return True
+    if "*" in name:
+        return any(fnmatch.fnmatch(f, name) or fnmatch.fnmatch(f, "*/" + name) for f in files)
+    if name in files or any(f.endswith("/" + name) for f in files) or any(f.endswith("/" + name) for f in folders):
+        return True
+    return is_program(top, name, files)
+
+
+def option_names(top, path):
+    return set(re.findall(r'^\s*\{"([a-z][a-z-]*)", ', read(top, path), re.M))
+
+
+def keelrun_options(line):
+    """Those of keelrun in a command: what stands before the program."""
+    words = line.split()
+    while words and words[0] != "keelrun" and not words[0].endswith("/keelrun"):
+        words.pop(0)
+    takes = False
+    for word in words[1:]:
+        if word.startswith("--"):
+            yield word.split("=")[0]
+            takes = "=" not in word
+        elif word.startswith("-"):
+            takes = True
+        elif not takes:
+            return
+        else:
+            takes = False
+
+
+def number(text, name):
+    """The value of an enumerator that is a product of numbers."""
+    found = re.search(r"\b%s = ([\d* ]+)[,;} ]" % name, text)
+    value = 1
+    for factor in found.group(1).split("*") if found else []:
+        value *= int(factor)
+    return value if found else None
+
+
+def check_names(top, files, pages):
+    folders = {os.path.dirname(f) for f in files}
+    folders |= {f[: f.index("/", i)] for f in folders for i in range(len(f)) if "/" in f[i:]}
+    tops = {f.split("/")[0] for f in files if "/" in f}
+    source = {f: read(top, f) for f in files if os.path.splitext(f)[1] in CODE and f != "tests/lint/test_docs.py"}
+    words = set(re.findall(r"\bKEEL_[A-Z0-9_]+", "\n".join(source.values())))
+    of_keelrun = {"--" + name for name in option_names(top, "pm/run/options.c")}
+    known = {"--" + name for text in source.values() for name in re.findall(r'\{"([a-z][a-z0-9-]*)", ', text)}
+    known |= {option for text in source.values() for option in re.findall(r"--[a-z][a-z0-9-]*", text)} | FOREIGN_OPTIONS
+    verbs = set(re.findall(r'\{"([a-z-]+)", \d, \d\}', source.get("pm/ctl/keelctl.c", "")))
+    for page in pages:
+        text = read(top, page)
+        names, blocks = spans(text)
+        for name in names:
+            for word in name.split():
+                if is_path(word.rstrip(",;:"), tops) and not exists(top, word.rstrip(",;:"), files, folders):
+                    yield "%s: no such file: %s" % (page, word)
+            for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", name):
+                if option not in known:
+                    yield "%s: no program has this option: %s" % (page, option)
+        for line in names + blocks:
+            for option in keelrun_options(line):
+                if option not in of_keelrun:
+                    yield "%s: keelrun has no option %s" % (page, option)
+            for verb in re.findall(r"\bkeelctl ([a-z][a-z|-]*)", line):
+                for one in verb.split("|"):
+                    if one not in verbs:
+                        yield "%s: keelctl has no verb %s" % (page, one)
+        for name in sorted(set(re.findall(r"\bKEEL_[A-Z0-9_]+", text)) - words):
+            yield "%s: nothing in the code is called %s" % (page, name)
+
+
+def check_numbers(top):
+    for page, pattern, path, name, unit in NUMBERS:
+        said = re.search(pattern, read(top, page))
+        value = number(read(top, path), name)
+        if not said or value is None:
+            yield "%s: the sentence of %s (%s) is not found" % (page, name, path)
+        elif int(said.group(1)) * unit != value:
+            yield "%s: says %s where %s is %d (%s)" % (page, said.group(1), name, value, path)
+
+
+def check_architecture(top, files):
+    text = read(top, "docs/architecture.md")
+    named = set(SPAN.findall(text))
+    c = [f for f in files if f.endswith((".c", ".h")) and f.split("/")[0] in JOB]
+    for folder in sorted({os.path.dirname(f) for f in c}):
+        if folder not in named:
+            yield "docs/architecture.md: has no line for the folder " + folder
+    for f in c:
+        if re.search(r"\bpthread_create\(", read(top, f)) and f not in named:
+            yield "docs/architecture.md: does not say that %s starts a thread" % f
+
+
+def check_decisions(top, decisions):
+    index = read(top, "docs/adr/README.md")
+    for page in decisions:
+        name = os.path.basename(page)
+        if name != "README.md" and "(%s)" % name not in index:
+            yield "docs/adr/README.md: has no row for " + name
+    for row in re.findall(r"^\| ([\d, ]+) \| \[", index, re.M):
+        for taken in row.split(", "):
+            if any(os.path.basename(page).startswith(taken) for page in decisions):
+                yield "docs/adr/README.md: %s is said to be taken in, and is there" % taken
+
+
+def offences(top):
+    files = tree(top)
+    files += [path for path in planted if path not in files]
+    pages, decisions = pages_of(files)
+    bad = ["%s: %s" % (page, what) for page in pages + decisions for what in links(top, page, read(top, page))]
+    bad += list(check_names(top, files, pages)) + list(check_numbers(top)) + list(check_architecture(top, files))
+    return bad + list(check_decisions(top, decisions)), len(pages), len(decisions)
+
+
+def main():
+    bad, pages, decisions = offences(sys.argv[1])
+    print("\n".join(bad) if bad else "%d pages and %d decisions name what is there" % (pages, decisions))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
