@@ -1,5 +1,6 @@
 """What the pages name exists: files, options, variables, verbs, limits; links lead somewhere; each decision has its row
-in the index; docs/architecture.md has each folder and each file that starts a thread.
+in the index; docs/architecture.md has each folder and each file that starts a thread;
+the index of rules has each rule of tests/sim/mutate.
 Usage: docs.py TOP; prints each offence, exit 1 if there is one. test_docs.py plants offences and sees that each is
 found."""
 import fnmatch
@@ -195,6 +196,16 @@ def check_architecture(top, files):
             yield "docs/architecture.md: does not say that %s starts a thread" % f
 
 
+def check_rules(top):
+    """Each rule that can be taken out (tests/sim/mutate) is in the index of rules, and the other way round."""
+    taken = set(re.findall(r'rule\("([RV]\d+)"', read(top, "tests/sim/mutate/rules.py")))
+    said = set(re.findall(r"^\| ([RV]\d+) \|", read(top, "docs/protocols/replication.md"), re.M))
+    for rule in sorted(taken - said):
+        yield "docs/protocols/replication.md: has no row for " + rule
+    for rule in sorted(said - taken - {"V4"}):  # V4 follows from the others
+        yield "tests/sim/mutate/rules.py: takes nothing of %s out" % rule
+
+
 def check_decisions(top, decisions):
     index = read(top, "docs/adr/README.md")
     for page in decisions:
@@ -213,6 +224,7 @@ def offences(top):
     pages, decisions = pages_of(files)
     bad = ["%s: %s" % (page, what) for page in pages + decisions for what in links(top, page, read(top, page))]
     bad += list(check_names(top, files, pages)) + list(check_numbers(top)) + list(check_architecture(top, files))
+    bad += list(check_rules(top))
     return bad + list(check_decisions(top, decisions)), len(pages), len(decisions)
 
 

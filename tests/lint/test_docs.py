@@ -9,7 +9,7 @@ import docs
 
 TOP = sys.argv[1]
 TUTORIAL, README, INDEX = "docs/tutorial.md", "README.md", "docs/adr/README.md"
-PUT = "docs/protocols/replication/put.md"
+PUT, RULES = "docs/protocols/replication/put.md", "docs/protocols/replication.md"
 
 
 def behind(page, text):
@@ -45,6 +45,8 @@ PLANTED = [
     ("a decision without a row", {"docs/adr/9999-new.md": "# 9999\n"}, "has no row for 9999-new.md"),
     ("a decision that was taken in", behind(INDEX, "| 0001 | [0002](0002-puts-messages-and-chunks.md) | x |"),
      "0001 is said to be taken in"),
+    ("a rule without a row", instead(RULES, "| R7 |", "| rule |"), "has no row for R7"),
+    ("a rule that nothing takes out", behind(RULES, "| R99 | x | x |"), "takes nothing of R99 out"),
     ("a thread", {"runtime/view/gone.c": "int rc = pthread_create(&t, NULL, run, NULL);\n"},
      "does not say that runtime/view/gone.c starts"),
     ("a folder without a line", {"runtime/gone/gone.c": "int gone;\n"}, "no line for the folder runtime/gone"),
