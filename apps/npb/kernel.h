@@ -13,7 +13,7 @@ struct npb_kernel {
     void (*run)(struct npb *npb, struct outcome *out);
 };
 
-extern const struct npb_kernel npb_ep, npb_is, npb_cg, npb_mg, npb_ft;
+extern const struct npb_kernel npb_ep, npb_is, npb_cg, npb_mg, npb_ft, npb_lu;
 
 /* The kernel of the name; NULL: there is none. */
 const struct npb_kernel *npb_kernel_find(const char *name);

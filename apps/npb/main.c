@@ -27,6 +27,7 @@ static int run(struct npb *npb, const struct npb_kernel *kernel)
         outcome_print(&outcome, stdout);
         fflush(stdout);
     }
+    keel_local_free(npb->terms);
     return end(outcome_verified(&outcome) ? 0 : EXIT_WRONG_RESULT);
 }
 

@@ -53,7 +53,7 @@ static error_t parse_kernel(struct parse *parse, const char *text)
     if (parse->options->kernel != NULL)
         return wrong(parse, text, "no two kernels in one run");
     parse->options->kernel = npb_kernel_find(text);
-    return parse->options->kernel != NULL ? 0 : wrong(parse, text, "the kernels ep, is, cg, mg and ft");
+    return parse->options->kernel != NULL ? 0 : wrong(parse, text, "the kernels ep, is, cg, mg, ft and lu");
 }
 
 static error_t parse_key(int key, char *text, struct argp_state *state)
@@ -80,7 +80,7 @@ bool npb_options_parse(int argc, char **argv, struct npb_options *out, struct np
         rows,
         parse_key,
         "KERNEL",
-        "One of the NAS parallel benchmarks' kernels (ep, is, cg, mg, ft) on the ranks of a keelrun job.\v"
+        "One of the NAS parallel benchmarks' kernels (ep, is, cg, mg, ft, lu) on the ranks of a keelrun job.\v"
         "Exit code 1 if the result is not the published one, 2 if the command line is wrong or the kernel cannot be "
         "run "
         "on so many ranks.",
@@ -101,6 +101,6 @@ bool npb_options_parse(int argc, char **argv, struct npb_options *out, struct np
         return false;
     }
     if (out->kernel == NULL)
-        return npb_complain(why, "which kernel? usage: keel-npb ep|is|cg|mg|ft [--class S|W|A]");
+        return npb_complain(why, "which kernel? usage: keel-npb ep|is|cg|mg|ft|lu [--class S|W|A]");
     return true;
 }

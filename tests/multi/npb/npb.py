@@ -11,7 +11,7 @@ from keeltest import Job, run, wait_for
 
 NPB = os.environ.get("KEEL_NPB", "build/apps/npb/keel-npb")
 FAR = ["--silence", "600000", "--stopped", "never"]
-KERNELS = ["ep", "is", "cg", "mg", "ft"]
+KERNELS = ["ep", "is", "cg", "mg", "ft", "lu"]
 
 
 def values(out):
@@ -43,8 +43,8 @@ def test_number_of_ranks_that_a_kernel_cannot_use_is_refused_in_one_line():
 
 
 def test_wrong_command_line_is_refused_in_one_line():
-    for arguments, line in [([], "which kernel? usage: keel-npb ep|is|cg|mg|ft [--class S|W|A]"),
-                            (["xx"], "xx: there are the kernels ep, is, cg, mg and ft"),
+    for arguments, line in [([], "which kernel? usage: keel-npb ep|is|cg|mg|ft|lu [--class S|W|A]"),
+                            (["xx"], "xx: there are the kernels ep, is, cg, mg, ft and lu"),
                             (["ep", "cg"], "cg: there are no two kernels in one run"),
                             (["ep", "--class", "Q"], "Q: there are classes S, W and A"),
                             (["ep", "--redundancy", "most"], "most: there are none, shadow and triple"),
