@@ -14,7 +14,7 @@ static bool reference_init(struct balance *b, const struct place *p, const char 
 bool balance_init(struct balance *b, const struct place *p, struct load *l)
 {
     *b = (struct balance){.load = l};
-    b->mark = malloc((size_t)p->ranks * sizeof *b->mark);
+    b->mark = malloc((size_t)p->slots * sizeof *b->mark);
     bool ok = b->mark && load_key_init(&b->key[0], l) && load_key_init(&b->key[1], l) &&
               place_plan_init(&b->trial, p) && place_init(&b->launch, &p->grid, &p->layout) &&
               load_init(&b->launch_load, l->pattern, &b->launch, &l->net, l->convention) &&
@@ -59,10 +59,10 @@ void balance_reset(struct balance *b)
     b->collisions = load_collisions(&b->launch_load);
 }
 
-/* The rank that stood on node moves by the reference's method. */
-static void substitute(struct balance *b, struct balance_reference *r, int32_t node, int32_t rank)
+/* The slot that stood on node moves by the reference's method. */
+static void substitute(struct balance *b, struct balance_reference *r, int32_t node, int32_t slot)
 {
-    if (!place_plan(&r->place, &r->method, node, rank, &b->trial))
+    if (!place_plan(&r->place, &r->method, node, slot, &b->trial))
         return;
     if (b->together && r == b->ref && r->method.step[b->trial.step].order == 2) {
         place_copy(&b->ref[b->refs - 1].place, &r->place);
@@ -70,7 +70,7 @@ static void substitute(struct balance *b, struct balance_reference *r, int32_t n
         b->together = false;
         place_apply(&r->place, &b->trial);
         load_move(&r->load, &b->trial);
-        substitute(b, &b->ref[b->refs - 1], node, rank);
+        substitute(b, &b->ref[b->refs - 1], node, slot);
         return;
     }
     place_apply(&r->place, &b->trial);
@@ -80,13 +80,13 @@ static void substitute(struct balance *b, struct balance_reference *r, int32_t n
 static void follow(struct balance *b, const struct place *p)
 {
     for (; b->seen < p->ndead; b->seen++) {
-        int32_t node = p->dead_list[b->seen], rank;
+        int32_t node = p->dead_list[b->seen], slot;
         const struct balance_reference *end = b->ref + b->refs - b->together;
         for (struct balance_reference *r = b->ref; r < end; r++) {
-            if (place_fail(&r->place, node, &rank) != PLACE_MOVED)
+            if (place_fail(&r->place, node, &slot) != PLACE_MOVED)
                 continue;
-            load_drop(&r->load, rank);
-            substitute(b, r, node, rank);
+            load_drop(&r->load, slot);
+            substitute(b, r, node, slot);
         }
     }
 }
@@ -97,10 +97,10 @@ static void consider(struct balance *b, struct place_plan *plan)
 {
     if (b->trial.count == 1) {
         int32_t limit = plan->count && b->load->pattern->phases == 1 ? b->key[0].collisions : INT32_MAX;
-        if (!load_put_within(b->load, plan->rank, b->trial.moves[0].to, limit))
+        if (!load_put_within(b->load, plan->slot, b->trial.moves[0].to, limit))
             return;
         load_key_read(&b->key[1], b->load, 1);
-        load_put_back(b->load, plan->rank);
+        load_put_back(b->load, plan->slot);
     } else {
         load_try(b->load, &b->trial);
         load_key_read(&b->key[1], b->load, b->trial.count);
@@ -182,7 +182,7 @@ static void consider_nearest(struct balance *b, const struct place *p, int32_t n
         at[j] = cand;
     }
     for (int i = 0; i < n; i++) {
-        b->trial.moves[0] = (struct place_move){.rank = plan->rank, .from = node, .to = at[i]};
+        b->trial.moves[0] = (struct place_move){.slot = plan->slot, .from = node, .to = at[i]};
         b->trial.count = 1;
         consider(b, plan);
     }
@@ -191,7 +191,7 @@ static void consider_nearest(struct balance *b, const struct place *p, int32_t n
 /* The moves that turn the map into the reference's. */
 static bool adopt(struct balance *b, const struct place *p, const struct place *to, struct place_plan *plan)
 {
-    return p->homeless <= 1 && !to->homeless && place_arrange(p, NULL, p->ranks, to->node_of, b->mark, plan);
+    return p->homeless <= 1 && !to->homeless && place_arrange(p, NULL, p->slots, to->node_of, b->mark, plan);
 }
 
 bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, void *arg)
@@ -199,7 +199,7 @@ bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, 
     struct balance *b = arg;
     int32_t before = load_collisions(b->load);
     plan->count = 0;
-    b->trial.rank = plan->rank;
+    b->trial.slot = plan->slot;
     if (!p->nfree)
         return false;
     if (!consider_whole(b, p, node, plan, before)) {

@@ -41,7 +41,7 @@ struct balance {
     int32_t seen;       /* failures the references know: a prefix of place->dead_list */
     struct place_plan trial;
     struct load_key key[2]; /* best so far, and the one at hand */
-    int32_t *mark;          /* [ranks] for putting a reference map into an order of moves */
+    int32_t *mark;          /* [slots] for putting a reference map into an order of moves */
     int64_t adopted;        /* times a reference map was taken */
 };
 

@@ -11,12 +11,12 @@ static int32_t network_links(const struct load_network *net, const struct grid *
 
 static void phase_sizes(struct load *l, const atomic_bool *stop)
 {
-    for (int32_t r = 0; r < l->pattern->ranks && !grid_stopped(stop, r); r++)
+    for (int32_t r = 0; r < l->pattern->slots && !grid_stopped(stop, r); r++)
         for (int32_t i = l->pattern->out_at[r]; i < l->pattern->out_at[r + 1]; i++)
             l->phase[l->pattern->out[i].phase].cap++;
 }
 
-/* Do two ranks send alike: to the same places, seen from their nodes of launch, in the same phases and order? */
+/* Do two slots send alike: to the same places, seen from their nodes of launch, in the same phases and order? */
 static bool sends_alike(const struct load *l, int32_t a, int32_t b)
 {
     const struct pattern *t = l->pattern;
@@ -26,7 +26,7 @@ static bool sends_alike(const struct load *l, int32_t a, int32_t b)
     if (t->out_at[b + 1] - t->out_at[b] != n)
         return false;
     for (int32_t i = 0; i < n; i++)
-        if (home[pa[i].rank] - home[a] != home[pb[i].rank] - home[b] || pa[i].phase != pb[i].phase)
+        if (home[pa[i].slot] - home[a] != home[pb[i].slot] - home[b] || pa[i].phase != pb[i].phase)
             return false;
     return true;
 }
@@ -37,7 +37,7 @@ static void find_shapes(struct load *l, const atomic_bool *stop)
     const struct pattern *t = l->pattern;
     int32_t first[LOAD_SHAPES + 1];
     int known = 0, last = 0;
-    for (int32_t r = 0; r < t->ranks && t->in == t->out && !grid_stopped(stop, r); r++) {
+    for (int32_t r = 0; r < t->slots && t->in == t->out && !grid_stopped(stop, r); r++) {
         int32_t peers = t->out_at[r + 1] - t->out_at[r];
         int shape = last; /* most are as the one before */
         if (peers > LOAD_ALONG)
@@ -74,21 +74,21 @@ bool load_init_until(struct load *l, const struct pattern *pattern, const struct
     l->links = network_links(&l->net, &p->grid);
     l->longest = l->net.tree.nodes ? 4 : grid_diameter(&p->grid);
     l->phase = calloc((size_t)pattern->phases, sizeof *l->phase);
-    l->mover = malloc((size_t)pattern->ranks * sizeof *l->mover);
-    l->movers = malloc((size_t)pattern->ranks * sizeof *l->movers);
+    l->mover = malloc((size_t)pattern->slots * sizeof *l->mover);
+    l->movers = malloc((size_t)pattern->slots * sizeof *l->movers);
     l->left = malloc((size_t)p->grid.nodes * sizeof *l->left);
-    l->along = malloc((size_t)pattern->ranks * sizeof *l->along);
-    l->shape = calloc((size_t)pattern->ranks, sizeof *l->shape);
-    l->absent = calloc((size_t)pattern->ranks, sizeof *l->absent);
-    l->at = malloc((size_t)pattern->ranks * sizeof *l->at);
+    l->along = malloc((size_t)pattern->slots * sizeof *l->along);
+    l->shape = calloc((size_t)pattern->slots, sizeof *l->shape);
+    l->absent = calloc((size_t)pattern->slots, sizeof *l->absent);
+    l->at = malloc((size_t)pattern->slots * sizeof *l->at);
     bool ok = l->phase && l->mover && l->movers && l->left && l->along && l->shape && l->absent && l->at;
     if (ok) {
         phase_sizes(l, stop);
         find_shapes(l, stop);
         memset(l->left, -1, (size_t)p->grid.nodes * sizeof *l->left);
-        memset(l->along, 0, (size_t)pattern->ranks * sizeof *l->along); /* these are written now, so that no failure */
-        memset(l->movers, 0, (size_t)pattern->ranks * sizeof *l->movers); /* has to wait for their pages */
-        memset(l->mover, 0, (size_t)pattern->ranks * sizeof *l->mover);
+        memset(l->along, 0, (size_t)pattern->slots * sizeof *l->along); /* these are written now, so that no failure */
+        memset(l->movers, 0, (size_t)pattern->slots * sizeof *l->movers); /* has to wait for their pages */
+        memset(l->mover, 0, (size_t)pattern->slots * sizeof *l->mover);
     }
     for (int32_t i = 0; ok && i < pattern->phases; i++) {
         struct load_phase *ph = &l->phase[i];
@@ -127,19 +127,19 @@ static always_inline bool counts(const struct load *l, int32_t sender)
     return l->convention == LOAD_ALL || l->at[sender] == l->place->home[sender];
 }
 
-/* All messages from and to a rank. */
-static always_inline void rank_messages(struct load *l, int32_t rank, int delta)
+/* All messages from and to a slot. */
+static always_inline void slot_messages(struct load *l, int32_t slot, int delta)
 {
     const struct pattern *t = l->pattern;
-    int32_t at = l->at[rank];
-    if (counts(l, rank))
-        for (int32_t i = t->out_at[rank]; i < t->out_at[rank + 1]; i++) {
-            int32_t peer = t->out[i].rank;
+    int32_t at = l->at[slot];
+    if (counts(l, slot))
+        for (int32_t i = t->out_at[slot]; i < t->out_at[slot + 1]; i++) {
+            int32_t peer = t->out[i].slot;
             if (!l->absent[peer])
                 load_message(l, t->out[i].phase, at, l->at[peer], delta);
         }
-    for (int32_t i = t->in_at[rank]; i < t->in_at[rank + 1]; i++) {
-        int32_t peer = t->in[i].rank;
+    for (int32_t i = t->in_at[slot]; i < t->in_at[slot + 1]; i++) {
+        int32_t peer = t->in[i].slot;
         if (!l->absent[peer] && counts(l, peer))
             load_message(l, t->in[i].phase, l->at[peer], at, delta);
     }
@@ -157,15 +157,15 @@ static bool count_all(struct load *l, const struct place *p, const atomic_bool *
     }
     l->hops = 0;
     const struct pattern *t = l->pattern;
-    for (int32_t r = 0; r < t->ranks; r++) {
+    for (int32_t r = 0; r < t->slots; r++) {
         l->at[r] = p->node_of[r];
-        l->absent[r] = p->rank_at[p->node_of[r]] != r;
+        l->absent[r] = p->slot_at[p->node_of[r]] != r;
     }
-    for (int32_t r = 0; r < t->ranks && !grid_stopped(stop, r); r++)
+    for (int32_t r = 0; r < t->slots && !grid_stopped(stop, r); r++)
         if (!l->absent[r] && counts(l, r))
             for (int32_t i = t->out_at[r]; i < t->out_at[r + 1]; i++)
-                if (!l->absent[t->out[i].rank])
-                    load_message(l, t->out[i].phase, l->at[r], l->at[t->out[i].rank], 1);
+                if (!l->absent[t->out[i].slot])
+                    load_message(l, t->out[i].phase, l->at[r], l->at[t->out[i].slot], 1);
     return !grid_stopped(stop, 0);
 }
 
@@ -184,25 +184,25 @@ void load_copy(struct load *dst, const struct load *src)
         memcpy(d->hist, s->hist, ((size_t)top + 1) * sizeof *s->hist);
         d->max = s->max;
     }
-    memcpy(dst->at, src->at, (size_t)src->pattern->ranks * sizeof *src->at);
-    memcpy(dst->absent, src->absent, (size_t)src->pattern->ranks * sizeof *src->absent);
+    memcpy(dst->at, src->at, (size_t)src->pattern->slots * sizeof *src->at);
+    memcpy(dst->absent, src->absent, (size_t)src->pattern->slots * sizeof *src->absent);
     dst->hops = src->hops;
 }
 
-void load_drop(struct load *l, int32_t rank)
+void load_drop(struct load *l, int32_t slot)
 {
-    if (l->absent[rank])
+    if (l->absent[slot])
         return;
-    rank_messages(l, rank, -1);
-    l->absent[rank] = true;
+    slot_messages(l, slot, -1);
+    l->absent[slot] = true;
     load_settle(l);
 }
 
-void load_put(struct load *l, int32_t rank, int32_t node)
+void load_put(struct load *l, int32_t slot, int32_t node)
 {
-    l->at[rank] = node;
-    l->absent[rank] = false;
-    rank_messages(l, rank, 1);
+    l->at[slot] = node;
+    l->absent[slot] = false;
+    slot_messages(l, slot, 1);
 }
 
 void load_log_begin(struct load *l)
@@ -240,61 +240,61 @@ bool load_log_back(struct load *l)
     return true;
 }
 
-/* All messages of the rank, until a link carries more than limit. */
-static bool put_messages(struct load *l, int32_t rank, int32_t limit)
+/* All messages of the slot, until a link carries more than limit. */
+static bool put_messages(struct load *l, int32_t slot, int32_t limit)
 {
     const struct pattern *t = l->pattern;
-    int32_t node = l->at[rank];
+    int32_t node = l->at[slot];
     bool fits = true;
-    for (int32_t i = t->out_at[rank]; counts(l, rank) && fits && i < t->out_at[rank + 1]; i++)
-        if (!l->absent[t->out[i].rank]) {
-            load_message(l, t->out[i].phase, node, l->at[t->out[i].rank], 1);
+    for (int32_t i = t->out_at[slot]; counts(l, slot) && fits && i < t->out_at[slot + 1]; i++)
+        if (!l->absent[t->out[i].slot]) {
+            load_message(l, t->out[i].phase, node, l->at[t->out[i].slot], 1);
             fits = l->phase[t->out[i].phase].max <= limit;
         }
-    for (int32_t i = t->in_at[rank]; fits && i < t->in_at[rank + 1]; i++)
-        if (!l->absent[t->in[i].rank] && counts(l, t->in[i].rank)) {
-            load_message(l, t->in[i].phase, l->at[t->in[i].rank], node, 1);
+    for (int32_t i = t->in_at[slot]; fits && i < t->in_at[slot + 1]; i++)
+        if (!l->absent[t->in[i].slot] && counts(l, t->in[i].slot)) {
+            load_message(l, t->in[i].phase, l->at[t->in[i].slot], node, 1);
             fits = l->phase[t->in[i].phase].max <= limit;
         }
     return fits;
 }
 
-bool load_put_within(struct load *l, int32_t rank, int32_t node, int32_t limit)
+bool load_put_within(struct load *l, int32_t slot, int32_t node, int32_t limit)
 {
     const struct pattern *t = l->pattern;
-    int64_t messages = t->out_at[rank + 1] - t->out_at[rank] + t->in_at[rank + 1] - t->in_at[rank];
+    int64_t messages = t->out_at[slot + 1] - t->out_at[slot] + t->in_at[slot + 1] - t->in_at[slot];
     bool logged = messages * l->longest <= LOAD_LOG;
-    l->at[rank] = node;
+    l->at[slot] = node;
     load_log_begin(l);
-    bool fits = put_messages(l, rank, logged ? limit : INT32_MAX);
+    bool fits = put_messages(l, slot, logged ? limit : INT32_MAX);
     load_log_end(l);
     for (int32_t i = 0; !logged && i < l->pattern->phases; i++)
         fits = fits && l->phase[i].max <= limit;
-    l->absent[rank] = false;
+    l->absent[slot] = false;
     if (!fits)
-        load_put_back(l, rank);
+        load_put_back(l, slot);
     return fits;
 }
 
-void load_put_back(struct load *l, int32_t rank)
+void load_put_back(struct load *l, int32_t slot)
 {
     if (load_log_back(l))
-        l->absent[rank] = true;
+        l->absent[slot] = true;
     else
-        load_drop(l, rank);
+        load_drop(l, slot);
 }
 
 enum place_result load_substitute(struct load *l, struct place *p, const struct place_method *method, int32_t node,
                                   struct place_plan *plan)
 {
-    int32_t rank;
+    int32_t slot;
     plan->count = 0;
-    enum place_result was = place_fail(p, node, &rank);
-    plan->rank = rank;
+    enum place_result was = place_fail(p, node, &slot);
+    plan->slot = slot;
     if (was != PLACE_MOVED)
         return was;
-    load_drop(l, rank);
-    if (!place_plan(p, method, node, rank, plan))
+    load_drop(l, slot);
+    if (!place_plan(p, method, node, slot, plan))
         return PLACE_CANNOT;
     place_apply(p, plan);
     load_move(l, plan);

@@ -1,10 +1,10 @@
-/* What a plan changes on the links. Most of what moving ranks take away is there again afterwards, so messages are
+/* What a plan changes on the links. Most of what moving slots take away is there again afterwards, so messages are
  * paired, an old one with a new one, and only the links in which the two differ are touched:
- *   - a message to or from a rank that stays: with itself. After a step aside it has one link more or less;
- *   - a message between two ranks that move: with that of the rank which stood on the sender's new node before. In a
+ *   - a message to or from a slot that stays: with itself. After a step aside it has one link more or less;
+ *   - a message between two slots that move: with that of the slot which stood on the sender's new node before. In a
  *     slide that one went to where the new one goes, and nothing is left to do.
- * In a large plan most ranks move together with most of their peers. Which of them do is looked up once for each mover;
- * where the rank before and the rank now have the same ones at the same sides, their messages need not be paired. */
+ * In a large plan most slots move together with most of their peers. Which of them do is looked up once for each mover;
+ * where the slot before and the slot now have the same ones at the same sides, their messages need not be paired. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,22 +96,22 @@ static void change(struct load *l, int32_t phase, int32_t a0, int32_t b0, int32_
         l->hops += grid_change(l->place, &l->phase[phase], a, b, l->place->grid.ndims);
 }
 
-static inline bool moves(const struct load *l, int32_t rank)
+static inline bool moves(const struct load *l, int32_t slot)
 {
-    return l->mover[rank].stamp == l->now;
+    return l->mover[slot].stamp == l->now;
 }
 
-static inline bool sent(const struct load *l, int32_t rank)
+static inline bool sent(const struct load *l, int32_t slot)
 {
-    return l->mover[rank].was >= 0 && (l->convention == LOAD_ALL || l->mover[rank].was == l->place->home[rank]);
+    return l->mover[slot].was >= 0 && (l->convention == LOAD_ALL || l->mover[slot].was == l->place->home[slot]);
 }
 
-static inline bool sends(const struct load *l, int32_t rank)
+static inline bool sends(const struct load *l, int32_t slot)
 {
-    return !l->absent[rank] && (l->convention == LOAD_ALL || l->at[rank] == l->place->home[rank]);
+    return !l->absent[slot] && (l->convention == LOAD_ALL || l->at[slot] == l->place->home[slot]);
 }
 
-/* A message between a mover and a rank that stays: old and new say whether it was and is sent. */
+/* A message between a mover and a slot that stays: old and new say whether it was and is sent. */
 static inline void pair(struct load *l, int32_t phase, int32_t mover, int32_t peer, bool out, bool old, bool new)
 {
     int32_t here = l->at[peer], before = l->mover[mover].was, after = l->at[mover];
@@ -123,16 +123,16 @@ static inline void pair(struct load *l, int32_t phase, int32_t mover, int32_t pe
         load_message(l, phase, out ? after : here, out ? here : after, 1);
 }
 
-static void with_those_that_stay(struct load *l, int32_t rank)
+static void with_those_that_stay(struct load *l, int32_t slot)
 {
     const struct pattern *t = l->pattern;
-    bool old = sent(l, rank), new = sends(l, rank);
-    for (int32_t i = t->out_at[rank]; i < t->out_at[rank + 1]; i++)
-        if (!moves(l, t->out[i].rank) && !l->absent[t->out[i].rank])
-            pair(l, t->out[i].phase, rank, t->out[i].rank, true, old, new);
-    for (int32_t i = t->in_at[rank]; i < t->in_at[rank + 1]; i++)
-        if (!moves(l, t->in[i].rank) && sends(l, t->in[i].rank))
-            pair(l, t->in[i].phase, rank, t->in[i].rank, false, l->mover[rank].was >= 0, !l->absent[rank]);
+    bool old = sent(l, slot), new = sends(l, slot);
+    for (int32_t i = t->out_at[slot]; i < t->out_at[slot + 1]; i++)
+        if (!moves(l, t->out[i].slot) && !l->absent[t->out[i].slot])
+            pair(l, t->out[i].phase, slot, t->out[i].slot, true, old, new);
+    for (int32_t i = t->in_at[slot]; i < t->in_at[slot + 1]; i++)
+        if (!moves(l, t->in[i].slot) && sends(l, t->in[i].slot))
+            pair(l, t->in[i].phase, slot, t->in[i].slot, false, l->mover[slot].was >= 0, !l->absent[slot]);
 }
 
 /* The messages to other movers that old sent from this node, and those that new sends from it (-1: nobody). */
@@ -143,8 +143,8 @@ static void among_movers(struct load *l, int32_t node, int32_t old, int32_t new)
     const struct pattern_peer *is = new >= 0 && sends(l, new) ? t->out + t->out_at[new] : NULL;
     int32_t nwas = was ? t->out_at[old + 1] - t->out_at[old] : 0, nis = is ? t->out_at[new + 1] - t->out_at[new] : 0;
     for (int32_t i = 0; i < nwas || i < nis; i++) {
-        int32_t from = i < nwas && moves(l, was[i].rank) ? l->mover[was[i].rank].was : -1;
-        int32_t to = i < nis && moves(l, is[i].rank) && !l->absent[is[i].rank] ? l->at[is[i].rank] : -1;
+        int32_t from = i < nwas && moves(l, was[i].slot) ? l->mover[was[i].slot].was : -1;
+        int32_t to = i < nis && moves(l, is[i].slot) && !l->absent[is[i].slot] ? l->at[is[i].slot] : -1;
         if (from >= 0 && to >= 0 && was[i].phase == is[i].phase) {
             if (from != to)
                 change(l, was[i].phase, node, from, node, to);
@@ -163,75 +163,75 @@ static const int32_t nowhere = INT32_MIN;
 
 /* The peers that move along with a mover, a bit for each, when all of its peers that move do: both ends are as far from
  * their nodes of launch, before and afterwards. The mover's shape comes on top. Else apart. */
-static uint32_t peers_along(const struct load *l, int32_t rank)
+static uint32_t peers_along(const struct load *l, int32_t slot)
 {
     const struct pattern *t = l->pattern;
-    const struct load_mover *m = &l->mover[rank];
-    const struct pattern_peer *peer = t->out + t->out_at[rank];
-    int32_t n = t->out_at[rank + 1] - t->out_at[rank];
+    const struct load_mover *m = &l->mover[slot];
+    const struct pattern_peer *peer = t->out + t->out_at[slot];
+    int32_t n = t->out_at[slot + 1] - t->out_at[slot];
     uint32_t set = 0;
-    if (!l->shape[rank] || m->before == nowhere)
+    if (!l->shape[slot] || m->before == nowhere)
         return apart;
     for (int32_t i = 0; i < n; i++) {
-        const struct load_mover *p = &l->mover[peer[i].rank];
+        const struct load_mover *p = &l->mover[peer[i].slot];
         if (p->stamp != l->now)
             continue;
         if (p->before != m->before || p->after != m->after)
             return apart;
         set |= 1u << i;
     }
-    return set | (uint32_t)l->shape[rank] << LOAD_ALONG;
+    return set | (uint32_t)l->shape[slot] << LOAD_ALONG;
 }
 
 /* Do all peers of the mover move along with it? */
-static inline bool all_along(const struct load *l, int32_t rank)
+static inline bool all_along(const struct load *l, int32_t slot)
 {
-    int32_t n = l->pattern->out_at[rank + 1] - l->pattern->out_at[rank];
-    return l->along[rank] != apart && (l->along[rank] & ((1u << LOAD_ALONG) - 1)) == (1u << n) - 1;
+    int32_t n = l->pattern->out_at[slot + 1] - l->pattern->out_at[slot];
+    return l->along[slot] != apart && (l->along[slot] & ((1u << LOAD_ALONG) - 1)) == (1u << n) - 1;
 }
 
 static void movers_begin(struct load *l)
 {
     l->nmovers = 0;
     if (++l->now == 0) {
-        memset(l->mover, 0, (size_t)l->pattern->ranks * sizeof *l->mover);
+        memset(l->mover, 0, (size_t)l->pattern->slots * sizeof *l->mover);
         l->now = 1;
     }
 }
 
-/* The rank is one of those whose place changes. */
-static inline void mover(struct load *l, int32_t rank)
+/* The slot is one of those whose place changes. */
+static inline void mover(struct load *l, int32_t slot)
 {
-    if (moves(l, rank))
+    if (moves(l, slot))
         return;
-    l->mover[rank].stamp = l->now;
-    l->mover[rank].was = l->absent[rank] ? -1 : l->at[rank];
-    l->movers[l->nmovers++] = rank;
+    l->mover[slot].stamp = l->now;
+    l->mover[slot].was = l->absent[slot] ? -1 : l->at[slot];
+    l->movers[l->nmovers++] = slot;
 }
 
 /* Remembers which mover has left each node, and how far it has come. */
 static void note_ways(struct load *l)
 {
     for (int32_t i = 0; i < l->nmovers; i++) {
-        int32_t rank = l->movers[i], home = l->place->home[rank];
-        struct load_mover *m = &l->mover[rank];
-        bool whole = m->was >= 0 && !l->absent[rank];
+        int32_t slot = l->movers[i], home = l->place->home[slot];
+        struct load_mover *m = &l->mover[slot];
+        bool whole = m->was >= 0 && !l->absent[slot];
         m->before = whole ? m->was - home : nowhere;
-        m->after = whole ? l->at[rank] - home : nowhere;
+        m->after = whole ? l->at[slot] - home : nowhere;
         if (m->was >= 0)
-            l->left[m->was] = rank;
+            l->left[m->was] = slot;
     }
 }
 
-/* rank stands on this node now, old (-1: nobody) did before. */
-static void recount_node(struct load *l, int32_t node, int32_t old, int32_t rank, bool large)
+/* slot stands on this node now, old (-1: nobody) did before. */
+static void recount_node(struct load *l, int32_t node, int32_t old, int32_t slot, bool large)
 {
-    if (!large || !all_along(l, rank))
-        with_those_that_stay(l, rank);
-    if (l->absent[rank])
+    if (!large || !all_along(l, slot))
+        with_those_that_stay(l, slot);
+    if (l->absent[slot])
         return;
-    if (!large || old < 0 || l->along[old] == apart || l->along[old] != l->along[rank])
-        among_movers(l, node, old, rank);
+    if (!large || old < 0 || l->along[old] == apart || l->along[old] != l->along[slot])
+        among_movers(l, node, old, slot);
     l->left[node] = -1;
 }
 
@@ -242,13 +242,13 @@ static void recount(struct load *l)
     for (int32_t i = 0; large && i < l->nmovers; i++)
         l->along[l->movers[i]] = peers_along(l, l->movers[i]);
     for (int32_t i = 0; i < l->nmovers; i++) {
-        int32_t rank = l->movers[i], node = l->at[rank];
-        recount_node(l, node, l->left[node], rank, large);
+        int32_t slot = l->movers[i], node = l->at[slot];
+        recount_node(l, node, l->left[node], slot, large);
     }
     for (int32_t i = 0; i < l->nmovers; i++) {
-        int32_t rank = l->movers[i], node = l->mover[rank].was;
-        if (node >= 0 && l->left[node] == rank) {
-            among_movers(l, node, rank, -1);
+        int32_t slot = l->movers[i], node = l->mover[slot].was;
+        if (node >= 0 && l->left[node] == slot) {
+            among_movers(l, node, slot, -1);
             l->left[node] = -1;
         }
     }
@@ -259,10 +259,10 @@ void load_move(struct load *l, const struct place_plan *plan)
 {
     movers_begin(l);
     for (int32_t i = 0; i < plan->count; i++) {
-        int32_t rank = plan->moves[i].rank;
-        mover(l, rank);
-        l->at[rank] = plan->moves[i].to;
-        l->absent[rank] = false;
+        int32_t slot = plan->moves[i].slot;
+        mover(l, slot);
+        l->at[slot] = plan->moves[i].to;
+        l->absent[slot] = false;
     }
     recount(l);
 }
@@ -271,11 +271,11 @@ void load_undo(struct load *l, const struct place_plan *plan)
 {
     movers_begin(l);
     for (int32_t i = plan->count - 1; i >= 0; i--) {
-        mover(l, plan->moves[i].rank);
-        l->at[plan->moves[i].rank] = plan->moves[i].from;
+        mover(l, plan->moves[i].slot);
+        l->at[plan->moves[i].slot] = plan->moves[i].from;
     }
-    if (plan->rank >= 0)
-        l->absent[plan->rank] = true;
+    if (plan->slot >= 0)
+        l->absent[plan->slot] = true;
     recount(l);
 }
 
@@ -293,7 +293,7 @@ void load_try_back(struct load *l, const struct place_plan *plan)
         return;
     }
     for (int32_t i = plan->count - 1; i >= 0; i--)
-        l->at[plan->moves[i].rank] = plan->moves[i].from;
-    if (plan->rank >= 0)
-        l->absent[plan->rank] = true;
+        l->at[plan->moves[i].slot] = plan->moves[i].from;
+    if (plan->slot >= 0)
+        l->absent[plan->slot] = true;
 }

@@ -33,19 +33,19 @@ static bool crosses(const struct place *p, int32_t a, int32_t b, int32_t u, int 
     return (step < 0 ? step + n : step) < abs(off) && (step >= 0 || p->grid.torus[d]);
 }
 
-int load_crossings(const struct load *l, int32_t phase, int32_t link, int32_t rank, int32_t node)
+int load_crossings(const struct load *l, int32_t phase, int32_t link, int32_t slot, int32_t node)
 {
     const struct pattern *t = l->pattern;
     const struct place *p = l->place;
     int32_t u = grid_link_from(&p->grid, link);
     int d = grid_link_dim(&p->grid, link), dir = grid_link_dir(link), n = 0;
     bool all = l->convention == LOAD_ALL;
-    for (int32_t i = t->out_at[rank]; (all || node == p->home[rank]) && i < t->out_at[rank + 1]; i++) {
-        int32_t peer = t->out[i].rank;
+    for (int32_t i = t->out_at[slot]; (all || node == p->home[slot]) && i < t->out_at[slot + 1]; i++) {
+        int32_t peer = t->out[i].slot;
         n += t->out[i].phase == phase && !l->absent[peer] && crosses(p, node, l->at[peer], u, d, dir);
     }
-    for (int32_t i = t->in_at[rank]; i < t->in_at[rank + 1]; i++) {
-        int32_t peer = t->in[i].rank;
+    for (int32_t i = t->in_at[slot]; i < t->in_at[slot + 1]; i++) {
+        int32_t peer = t->in[i].slot;
         n += t->in[i].phase == phase && !l->absent[peer] && (all || l->at[peer] == p->home[peer]) &&
              crosses(p, l->at[peer], node, u, d, dir);
     }
@@ -59,15 +59,15 @@ struct users {
     int n, cap;
 };
 
-static void add(struct users *u, int32_t rank)
+static void add(struct users *u, int32_t slot)
 {
     for (int i = 0; i < u->n && i < u->cap; i++)
-        if (u->list[i].rank == rank) {
+        if (u->list[i].slot == slot) {
             u->list[i].messages++;
             return;
         }
     if (u->n < u->cap)
-        u->list[u->n] = (struct load_user){.rank = rank, .messages = 1};
+        u->list[u->n] = (struct load_user){.slot = slot, .messages = 1};
     u->n++;
 }
 
@@ -93,29 +93,29 @@ static void look(struct users *u, int32_t from, int32_t to)
     }
 }
 
-static void look_sent(struct users *u, int32_t rank)
+static void look_sent(struct users *u, int32_t slot)
 {
     const struct pattern *t = u->l->pattern;
-    for (int32_t i = t->out_at[rank]; i < t->out_at[rank + 1]; i++)
+    for (int32_t i = t->out_at[slot]; i < t->out_at[slot + 1]; i++)
         if (t->out[i].phase == u->phase)
-            look(u, rank, t->out[i].rank);
+            look(u, slot, t->out[i].slot);
 }
 
-static void look_received(struct users *u, int32_t rank)
+static void look_received(struct users *u, int32_t slot)
 {
     const struct pattern *t = u->l->pattern;
-    for (int32_t i = t->in_at[rank]; i < t->in_at[rank + 1]; i++)
+    for (int32_t i = t->in_at[slot]; i < t->in_at[slot + 1]; i++)
         if (t->in[i].phase == u->phase)
-            look(u, t->in[i].rank, rank);
+            look(u, t->in[i].slot, slot);
 }
 
-int load_users(const struct load *l, const int32_t *rank_at, int32_t phase, int32_t link, struct load_user *users,
+int load_users(const struct load *l, const int32_t *slot_at, int32_t phase, int32_t link, struct load_user *users,
                int cap)
 {
     struct users u = {.l = l, .phase = phase, .link = link, .list = users, .cap = cap};
     const struct grid *g = &l->place->grid;
     if (l->net.tree.nodes) {
-        for (int32_t r = 0; r < l->pattern->ranks; r++)
+        for (int32_t r = 0; r < l->pattern->slots; r++)
             look_sent(&u, r);
         return u.n;
     }
@@ -125,12 +125,12 @@ int load_users(const struct load *l, const int32_t *rank_at, int32_t phase, int3
     if (senders <= receivers) {
         int32_t first = node - node % senders;
         for (int32_t i = 0; i < senders; i++)
-            if (rank_at[first + i] >= 0)
-                look_sent(&u, rank_at[first + i]);
+            if (slot_at[first + i] >= 0)
+                look_sent(&u, slot_at[first + i]);
     } else {
         for (int32_t at = node % g->stride[d]; at < g->nodes; at += g->stride[d])
-            if (rank_at[at] >= 0)
-                look_received(&u, rank_at[at]);
+            if (slot_at[at] >= 0)
+                look_received(&u, slot_at[at]);
     }
     return u.n;
 }

@@ -85,21 +85,21 @@ static void list_box(struct pattern *p, const struct grid *g, emit_fn *emit, con
     }
 }
 
-static void list_doubling(struct pattern *p, int32_t ranks, emit_fn *emit, const atomic_bool *stop)
+static void list_doubling(struct pattern *p, int32_t slots, emit_fn *emit, const atomic_bool *stop)
 {
     int32_t whole = 1, phase = 0;
-    while (whole * 2 <= ranks)
+    while (whole * 2 <= slots)
         whole *= 2;
-    if (whole < ranks) {
-        for (int32_t r = whole; r < ranks; r++)
+    if (whole < slots) {
+        for (int32_t r = whole; r < slots; r++)
             emit(p, r, r - whole, phase);
         phase++;
     }
     for (int32_t step = 1; step < whole; step *= 2, phase++)
         for (int32_t r = 0; r < whole && !grid_stopped(stop, r); r++)
             emit(p, r, r ^ step, phase);
-    if (whole < ranks) {
-        for (int32_t r = whole; r < ranks; r++)
+    if (whole < slots) {
+        for (int32_t r = whole; r < slots; r++)
             emit(p, r - whole, r, phase);
         phase++;
     }
@@ -131,47 +131,47 @@ static bool list(struct pattern *p, const struct grid *g, emit_fn *emit, const a
     return !grid_stopped(stop, 0);
 }
 
-/* Counts at [r + 1] become starts at [r]; emit_store then moves each start to the next rank's. */
-static void starts(int32_t *at, int32_t ranks)
+/* Counts at [r + 1] become starts at [r]; emit_store then moves each start to the next slot's. */
+static void starts(int32_t *at, int32_t slots)
 {
-    for (int32_t r = 0; r < ranks; r++)
+    for (int32_t r = 0; r < slots; r++)
         at[r + 1] += at[r];
 }
 
-static void starts_restore(int32_t *at, int32_t ranks)
+static void starts_restore(int32_t *at, int32_t slots)
 {
-    memmove(at + 1, at, (size_t)ranks * sizeof *at);
+    memmove(at + 1, at, (size_t)slots * sizeof *at);
     at[0] = 0;
 }
 
-bool pattern_init(struct pattern *p, enum pattern_kind kind, const struct grid *ranks)
+bool pattern_init(struct pattern *p, enum pattern_kind kind, const struct grid *slots)
 {
-    return pattern_init_until(p, kind, ranks, NULL);
+    return pattern_init_until(p, kind, slots, NULL);
 }
 
-bool pattern_init_until(struct pattern *p, enum pattern_kind kind, const struct grid *ranks, const atomic_bool *stop)
+bool pattern_init_until(struct pattern *p, enum pattern_kind kind, const struct grid *slots, const atomic_bool *stop)
 {
-    *p = (struct pattern){.kind = kind, .ranks = ranks->nodes};
-    if (kinds[kind].dims && kinds[kind].dims != ranks->ndims)
+    *p = (struct pattern){.kind = kind, .slots = slots->nodes};
+    if (kinds[kind].dims && kinds[kind].dims != slots->ndims)
         return false;
-    size_t n = (size_t)ranks->nodes + 1;
+    size_t n = (size_t)slots->nodes + 1;
     p->out_at = calloc(n, sizeof *p->out_at);
     p->in_at = calloc(n, sizeof *p->in_at);
-    if (!p->out_at || !p->in_at || !list(p, ranks, emit_count, stop)) {
+    if (!p->out_at || !p->in_at || !list(p, slots, emit_count, stop)) {
         pattern_fini(p);
         return false;
     }
-    starts(p->out_at, p->ranks);
-    starts(p->in_at, p->ranks);
-    size_t messages = (size_t)p->out_at[p->ranks] + 1;
+    starts(p->out_at, p->slots);
+    starts(p->in_at, p->slots);
+    size_t messages = (size_t)p->out_at[p->slots] + 1;
     p->out = malloc(messages * sizeof *p->out);
     p->in = malloc(messages * sizeof *p->in);
-    if (!p->out || !p->in || !list(p, ranks, emit_store, stop)) {
+    if (!p->out || !p->in || !list(p, slots, emit_store, stop)) {
         pattern_fini(p);
         return false;
     }
-    starts_restore(p->out_at, p->ranks);
-    starts_restore(p->in_at, p->ranks);
+    starts_restore(p->out_at, p->slots);
+    starts_restore(p->in_at, p->slots);
     if (memcmp(p->out_at, p->in_at, n * sizeof *p->in_at) == 0 &&
         memcmp(p->out, p->in, (messages - 1) * sizeof *p->in) == 0) { /* a stencil: one list is kept in the caches */
         free(p->in);

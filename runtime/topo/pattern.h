@@ -1,7 +1,7 @@
 /* Communication patterns: who sends to whom, in phases.
  *
  * A phase is a set of messages that are in the network at the same time, one per (sender, receiver) pair. The stencils
- * have one phase. Recursive doubling (barrier, allreduce) has one per step: ranks beyond the largest power of two first
+ * have one phase. Recursive doubling (barrier, allreduce) has one per step: slots beyond the largest power of two first
  * send to a partner inside it, and get the result in a last phase. A ring allreduce repeats one phase, so one is kept.
  */
 #ifndef KEEL_TOPO_PATTERN_H
@@ -21,15 +21,15 @@ enum pattern_kind {
 };
 
 struct pattern_peer {
-    int32_t rank;
+    int32_t slot;
     int32_t phase;
 };
 
 struct pattern {
     enum pattern_kind kind;
-    int32_t ranks, phases;
-    int32_t *out_at, *in_at;       /* [ranks + 1] */
-    struct pattern_peer *out, *in; /* messages of rank r: out[out_at[r] .. out_at[r+1]-1] sent, in[...] received */
+    int32_t slots, phases;
+    int32_t *out_at, *in_at;       /* [slots + 1] */
+    struct pattern_peer *out, *in; /* messages of slot r: out[out_at[r] .. out_at[r+1]-1] sent, in[...] received */
 };
 
 /* "5p", "9p", "7p", "27p", "star", "barrier", "allreduce", "ring"; PATTERN_KINDS for anything else. */
@@ -38,10 +38,10 @@ const char *pattern_kind_name(enum pattern_kind kind);
 /* Number of dimensions a pattern needs, 0 for any. */
 int pattern_kind_dims(enum pattern_kind kind);
 
-/* The pattern over a grid of ranks; stencils do not wrap around (non-periodic boundaries).
+/* The pattern over a grid of slots; stencils do not wrap around (non-periodic boundaries).
  * returns   false when out of memory or the pattern does not fit the number of dimensions. */
-bool pattern_init(struct pattern *p, enum pattern_kind kind, const struct grid *ranks);
-/* The same for many millions of ranks: also returns false soon after *stop was set. */
-bool pattern_init_until(struct pattern *p, enum pattern_kind kind, const struct grid *ranks, const atomic_bool *stop);
+bool pattern_init(struct pattern *p, enum pattern_kind kind, const struct grid *slots);
+/* The same for many millions of slots: also returns false soon after *stop was set. */
+bool pattern_init_until(struct pattern *p, enum pattern_kind kind, const struct grid *slots, const atomic_bool *stop);
 void pattern_fini(struct pattern *p);
 #endif

@@ -45,10 +45,10 @@ static bool survey(struct place *p, const atomic_bool *stop)
         for (int d = 0; d < GRID_MAX_DIMS; d++)
             p->coord[n][d] = (int16_t)(d < p->grid.ndims ? c[d] : 0);
     }
-    for (int32_t r = 0; r < p->ranks; r++) {
+    for (int32_t r = 0; r < p->slots; r++) {
         if (grid_stopped(stop, r))
             return false;
-        grid_coords(&p->rank_grid, r, c);
+        grid_coords(&p->slot_grid, r, c);
         p->home[r] = grid_node(&p->grid, c);
     }
     return true;
@@ -69,12 +69,12 @@ bool place_init_until(struct place *p, const struct grid *g, const struct spare_
             return false;
     p->grid = *g;
     p->layout = *l;
-    p->rank_grid = spare_rank_grid(l, g);
-    p->ranks = p->rank_grid.nodes;
-    size_t nodes = (size_t)g->nodes, ranks = (size_t)p->ranks;
-    p->node_of = malloc(ranks * sizeof *p->node_of);
-    p->home = malloc(ranks * sizeof *p->home);
-    p->rank_at = malloc(nodes * sizeof *p->rank_at);
+    p->slot_grid = spare_slot_grid(l, g);
+    p->slots = p->slot_grid.nodes;
+    size_t nodes = (size_t)g->nodes, slots = (size_t)p->slots;
+    p->node_of = malloc(slots * sizeof *p->node_of);
+    p->home = malloc(slots * sizeof *p->home);
+    p->slot_at = malloc(nodes * sizeof *p->slot_at);
     p->free_list = malloc(nodes * sizeof *p->free_list);
     p->free_pos = malloc(nodes * sizeof *p->free_pos);
     p->room = (g->nodes + PLACE_LANES - 1) / PLACE_LANES * PLACE_LANES;
@@ -84,7 +84,7 @@ bool place_init_until(struct place *p, const struct grid *g, const struct spare_
     p->coord = malloc(nodes * sizeof *p->coord);
     p->side = malloc(nodes);
     p->last_side = malloc(nodes * (size_t)g->ndims);
-    bool ok = p->node_of && p->home && p->rank_at && p->free_list && p->free_pos && p->free_at && p->free_bit &&
+    bool ok = p->node_of && p->home && p->slot_at && p->free_list && p->free_pos && p->free_at && p->free_bit &&
               p->dead_list && p->coord && p->side && p->last_side;
     for (unsigned set = 0; ok && set + 1 < 1u << g->ndims; set++)
         ok = section_make(p, set);
@@ -102,7 +102,7 @@ void place_fini(struct place *p)
 {
     free(p->node_of);
     free(p->home);
-    free(p->rank_at);
+    free(p->slot_at);
     free(p->free_list);
     free(p->free_pos);
     free(p->free_at);
@@ -128,7 +128,7 @@ static void free_put(struct place *p, int32_t i, int32_t node)
 
 static void free_add(struct place *p, int32_t node)
 {
-    p->rank_at[node] = PLACE_FREE;
+    p->slot_at[node] = PLACE_FREE;
     free_put(p, p->nfree++, node);
 }
 
@@ -142,13 +142,13 @@ void place_reset(struct place *p)
 {
     p->nfree = p->ndead = p->homeless = 0;
     for (int32_t n = 0; n < p->grid.nodes; n++)
-        p->rank_at[n] = PLACE_FREE;
-    for (int32_t r = 0; r < p->ranks; r++) {
+        p->slot_at[n] = PLACE_FREE;
+    for (int32_t r = 0; r < p->slots; r++) {
         p->node_of[r] = p->home[r];
-        p->rank_at[p->home[r]] = r;
+        p->slot_at[p->home[r]] = r;
     }
     for (int32_t n = 0; n < p->grid.nodes; n++)
-        if (p->rank_at[n] == PLACE_FREE)
+        if (p->slot_at[n] == PLACE_FREE)
             free_add(p, n);
     memset(p->last_side, 0, (size_t)p->grid.nodes * (size_t)p->grid.ndims);
 }
@@ -156,8 +156,8 @@ void place_reset(struct place *p)
 void place_copy(struct place *dst, const struct place *src)
 {
     size_t nodes = (size_t)src->grid.nodes;
-    memcpy(dst->node_of, src->node_of, (size_t)src->ranks * sizeof *src->node_of);
-    memcpy(dst->rank_at, src->rank_at, nodes * sizeof *src->rank_at);
+    memcpy(dst->node_of, src->node_of, (size_t)src->slots * sizeof *src->node_of);
+    memcpy(dst->slot_at, src->slot_at, nodes * sizeof *src->slot_at);
     memcpy(dst->free_list, src->free_list, (size_t)src->nfree * sizeof *src->free_list);
     memcpy(dst->free_pos, src->free_pos, nodes * sizeof *src->free_pos);
     memcpy(dst->free_bit, src->free_bit, (size_t)src->nfree * sizeof *src->free_bit);
@@ -173,7 +173,7 @@ void place_copy(struct place *dst, const struct place *src)
 
 bool place_plan_init(struct place_plan *plan, const struct place *p)
 {
-    int32_t cap = p->ranks + p->ranks / 2 + 1;
+    int32_t cap = p->slots + p->slots / 2 + 1;
     *plan = (struct place_plan){.moves = malloc((size_t)cap * sizeof *plan->moves), .cap = cap};
     if (plan->moves)
         memset(plan->moves, 0, (size_t)cap * sizeof *plan->moves); /* now, so that no failure has to wait for pages */
@@ -186,28 +186,28 @@ void place_plan_fini(struct place_plan *plan)
     *plan = (struct place_plan){0};
 }
 
-enum place_result place_fail(struct place *p, int32_t node, int32_t *rank)
+enum place_result place_fail(struct place *p, int32_t node, int32_t *slot)
 {
-    int32_t r = p->rank_at[node];
-    *rank = -1;
+    int32_t r = p->slot_at[node];
+    *slot = -1;
     if (r == PLACE_DEAD)
         return PLACE_REPEAT;
     p->dead_list[p->ndead++] = node;
     if (r == PLACE_FREE) {
         free_remove(p, node);
-        p->rank_at[node] = PLACE_DEAD;
+        p->slot_at[node] = PLACE_DEAD;
         return PLACE_IDLE;
     }
-    p->rank_at[node] = PLACE_DEAD;
+    p->slot_at[node] = PLACE_DEAD;
     p->homeless++;
-    *rank = r;
+    *slot = r;
     return PLACE_MOVED;
 }
 
-bool place_plan(const struct place *p, const struct place_method *m, int32_t node, int32_t rank,
+bool place_plan(const struct place *p, const struct place_method *m, int32_t node, int32_t slot,
                 struct place_plan *plan)
 {
-    plan->rank = rank;
+    plan->slot = slot;
     for (plan->step = 0; plan->step < m->steps; plan->step++) {
         const struct place_step *s = &m->step[plan->step];
         plan->count = 0;
@@ -240,18 +240,18 @@ void place_apply(struct place *p, const struct place_plan *plan)
         const struct place_move *m = &plan->moves[i];
         if (p->free_pos[m->to] != UNLISTED)
             free_remove(p, m->to);
-        p->rank_at[m->to] = m->rank;
-        p->node_of[m->rank] = m->to;
-        if (p->rank_at[m->from] == PLACE_DEAD)
+        p->slot_at[m->to] = m->slot;
+        p->node_of[m->slot] = m->to;
+        if (p->slot_at[m->from] == PLACE_DEAD)
             p->homeless--;
         else {
-            p->rank_at[m->from] = PLACE_FREE;
+            p->slot_at[m->from] = PLACE_FREE;
             p->free_pos[m->from] = UNLISTED;
         }
     }
     for (int32_t i = 0; i < plan->count; i++) {
         int32_t node = plan->moves[i].from;
-        if (p->rank_at[node] == PLACE_FREE && p->free_pos[node] == UNLISTED)
+        if (p->slot_at[node] == PLACE_FREE && p->free_pos[node] == UNLISTED)
             free_add(p, node);
     }
     if (plan->zero)
@@ -260,14 +260,14 @@ void place_apply(struct place *p, const struct place_plan *plan)
 
 enum place_result place_substitute(struct place *p, const struct place_method *m, int32_t node, struct place_plan *plan)
 {
-    int32_t rank;
+    int32_t slot;
     plan->count = 0;
     plan->zero = false;
-    enum place_result was = place_fail(p, node, &rank);
-    plan->rank = rank;
+    enum place_result was = place_fail(p, node, &slot);
+    plan->slot = slot;
     if (was != PLACE_MOVED)
         return was;
-    if (!place_plan(p, m, node, rank, plan))
+    if (!place_plan(p, m, node, slot, plan))
         return PLACE_CANNOT;
     place_apply(p, plan);
     return PLACE_MOVED;
@@ -277,22 +277,22 @@ bool place_valid(const struct place *p)
 {
     int32_t dead = 0, nfree = 0, homeless = 0;
     for (int32_t n = 0; n < p->grid.nodes; n++) {
-        int32_t r = p->rank_at[n];
+        int32_t r = p->slot_at[n];
         if (r == PLACE_DEAD)
             dead++;
         else if (r == PLACE_FREE) {
             nfree++;
             if (p->free_pos[n] >= p->nfree || p->free_list[p->free_pos[n]] != n)
                 return false;
-        } else if (r < 0 || r >= p->ranks || p->node_of[r] != n)
+        } else if (r < 0 || r >= p->slots || p->node_of[r] != n)
             return false;
     }
-    for (int32_t r = 0; r < p->ranks; r++)
-        if (p->rank_at[p->node_of[r]] != r) {
-            if (p->rank_at[p->node_of[r]] != PLACE_DEAD)
+    for (int32_t r = 0; r < p->slots; r++)
+        if (p->slot_at[p->node_of[r]] != r) {
+            if (p->slot_at[p->node_of[r]] != PLACE_DEAD)
                 return false;
             homeless++;
         }
     return dead == p->ndead && nfree == p->nfree && homeless == p->homeless &&
-           dead + nfree + p->ranks - homeless == p->grid.nodes;
+           dead + nfree + p->slots - homeless == p->grid.nodes;
 }

@@ -1,24 +1,24 @@
-/* Placement: which node each rank stands on, and where ranks go when nodes die.
+/* Placement: which node each slot stands on, and where slots go when nodes die.
  *
- * A struct place holds the map of one job on one grid: rank -> node, and for each node its rank, "free" or "dead". Free
- * means alive without a rank: the spares of the allocation, and also the nodes a slide has left behind. A failure is
+ * A struct place holds the map of one job on one grid: slot -> node, and for each node its slot, "free" or "dead". Free
+ * means alive without a slot: the spares of the allocation, and also the nodes a slide has left behind. A failure is
  * handled in three steps, which place_substitute does in one call:
  *
- *   place_fail    the node is dead from now on; was there a rank on it?
- *   place_plan    a method lists the moves that give that rank a live node, without changing the map
+ *   place_fail    the node is dead from now on; was there a slot on it?
+ *   place_plan    a method lists the moves that give that slot a live node, without changing the map
  *   place_apply   the moves become the map
  *
  * Moves are in an order in which every destination is free when its turn comes, so they can be carried out one after
- * another or as a pipeline. The built-in slides move each rank once; balance.h may move a rank twice, aside and back.
+ * another or as a pipeline. The built-in slides move each slot once; balance.h may move a slot twice, aside and back.
  *
  *   struct place p; struct place_plan plan; struct place_method m;
  *   place_init(&p, &grid, &layout); place_plan_init(&plan, &p);
  *   place_method_parse(&m, "hybrid(all)", grid.ndims);
  *   switch (place_substitute(&p, &m, dead_node, &plan)) {
  *   case PLACE_MOVED:   carry out plan.moves[0 .. plan.count-1]
- *   case PLACE_IDLE:    the node held no rank, nothing to do
+ *   case PLACE_IDLE:    the node held no slot, nothing to do
  *   case PLACE_REPEAT:  it was dead already, nothing to do
- *   case PLACE_CANNOT:  no live node for this rank: p.node_of[plan.rank] is dead; go on with fewer ranks }
+ *   case PLACE_CANNOT:  no live node for this slot: p.node_of[plan.slot] is dead; go on with fewer slots }
  *
  * Ordinary cases, not errors: spares that die, nodes that die while idle, running out, the same node twice.
  *
@@ -35,24 +35,24 @@ enum { PLACE_FREE = -1, PLACE_DEAD = -2 };
 enum { PLACE_LANES = 4, PLACE_ALIGN = 16 }; /* how many free nodes are looked at side by side */
 
 struct place_move {
-    int32_t rank, from, to; /* from is dead for the rank of the failed node */
+    int32_t slot, from, to; /* from is dead for the slot of the failed node */
 };
 
 struct place {
     struct grid grid;      /* the nodes */
-    struct grid rank_grid; /* the ranks */
+    struct grid slot_grid; /* the slots */
     struct spare_layout layout;
-    int32_t ranks;
-    int32_t *node_of;   /* [ranks] the map; the node is dead for a rank that could not be placed */
-    int32_t *home;      /* [ranks] the node of each rank at launch */
-    int32_t *rank_at;   /* [nodes] rank, PLACE_FREE or PLACE_DEAD */
+    int32_t slots;
+    int32_t *node_of;   /* [slots] the map; the node is dead for a slot that could not be placed */
+    int32_t *home;      /* [slots] the node of each slot at launch */
+    int32_t *slot_at;   /* [nodes] slot, PLACE_FREE or PLACE_DEAD */
     int32_t *free_list; /* [nodes] the first nfree entries are the free nodes, in no order */
     int32_t *free_pos;  /* [nodes] index of a free node in free_list */
     int32_t *free_at;   /* [ndims][room] coordinates of the free nodes, in the order of free_list */
     int32_t *free_bit;  /* [room] 1 << the side of spares each is on, 0 for none */
     int32_t room;       /* nodes, rounded up */
     int32_t *dead_list; /* [nodes] the first ndead entries are the dead nodes, in the order of their death */
-    int32_t nfree, ndead, homeless;  /* homeless: ranks that could not be placed */
+    int32_t nfree, ndead, homeless;  /* homeless: slots that could not be placed */
     int16_t (*coord)[GRID_MAX_DIMS]; /* [nodes] coordinates */
     int8_t *side;                    /* [nodes] spare_side */
     int8_t *last_side; /* [ndims][nodes] for the line of a node: 1 + the side 0D sent its last failure to, 0 none */
@@ -62,15 +62,15 @@ struct place {
 
 struct place_plan {
     struct place_move *moves;
-    int32_t count, cap; /* cap is 3/2 ranks: enough for any plan of the built-in methods */
-    int32_t rank;       /* the rank that lost its node */
+    int32_t count, cap; /* cap is 3/2 slots: enough for any plan of the built-in methods */
+    int32_t slot;       /* the slot that lost its node */
     int step;           /* index of the method's step that made the plan */
     bool zero;          /* 0D made it: the failure's lines remember the side it was sent to */
 };
 
 enum place_result { PLACE_MOVED, PLACE_IDLE, PLACE_REPEAT, PLACE_CANNOT };
 
-/* The map at launch: rank r stands where its coordinates are. Dead nodes at launch ("worm-eaten") are reported with
+/* The map at launch: slot r stands where its coordinates are. Dead nodes at launch ("worm-eaten") are reported with
  * place_substitute before anything runs.
  * returns   false when the layout does not fit the grid (see spare_check), a side is longer than 32767, or out of
  *           memory. */
@@ -94,11 +94,11 @@ void place_reset(struct place *p);
 /* dst becomes the same map as src; both were made with equal arguments. */
 void place_copy(struct place *dst, const struct place *src);
 
-/* A plan with room for every rank. returns false when out of memory. */
+/* A plan with room for every slot. returns false when out of memory. */
 bool place_plan_init(struct place_plan *plan, const struct place *p);
 void place_plan_fini(struct place_plan *plan);
 
-/* A substitution function: list in plan the moves that give plan->rank, whose node just died, a live free node.
+/* A substitution function: list in plan the moves that give plan->slot, whose node just died, a live free node.
  * It starts with plan->count 0 and must not change p. returns false for "cannot": the next step is tried. */
 typedef bool place_fn(const struct place *p, int32_t node, struct place_plan *plan, void *arg);
 
@@ -115,7 +115,7 @@ struct place_method {
     } step[PLACE_MAX_STEPS];
 };
 
-/* In which order slides are tried: the dimensions along which ranks move, and for planes and higher ones the further
+/* In which order slides are tried: the dimensions along which slots move, and for planes and higher ones the further
  * dimensions, from the lowest up or from the highest down. Which one a failure takes decides what is left for the next,
  * so the order matters: docs/placement.md has the measurements behind the default, "yxz": y first, then x, then the
  * others, further dimensions from the lowest up. */
@@ -137,25 +137,25 @@ const char *place_method_parse(struct place_method *m, const char *text, int ndi
 bool place_method_add(struct place_method *m, place_fn *fn, void *arg);
 
 /* The node is dead from now on. node is 0..nodes-1.
- * returns   PLACE_MOVED when it held a rank (*rank), PLACE_IDLE, or PLACE_REPEAT. */
-enum place_result place_fail(struct place *p, int32_t node, int32_t *rank);
-/* Plan for plan->rank, which stood on node. returns false when no step can; the map is unchanged either way. */
-bool place_plan(const struct place *p, const struct place_method *m, int32_t node, int32_t rank,
+ * returns   PLACE_MOVED when it held a slot (*slot), PLACE_IDLE, or PLACE_REPEAT. */
+enum place_result place_fail(struct place *p, int32_t node, int32_t *slot);
+/* Plan for plan->slot, which stood on node. returns false when no step can; the map is unchanged either way. */
+bool place_plan(const struct place *p, const struct place_method *m, int32_t node, int32_t slot,
                 struct place_plan *plan);
 void place_apply(struct place *p, const struct place_plan *plan);
 /* All three. */
 enum place_result place_substitute(struct place *p, const struct place_method *m, int32_t node,
                                    struct place_plan *plan);
 
-/* The moves that take ranks[0..n-1] (NULL: ranks 0..n-1) to to[rank], in an order in which each destination is free at
- * its turn; a ring of ranks costs one move more. Nobody else stands on these nodes, at most one rank has no live node
- * (the one whose failure this plan is for), and it is among them. Cost: n. mark has room for all ranks and was given to
+/* The moves that take slots[0..n-1] (NULL: slots 0..n-1) to to[slot], in an order in which each destination is free at
+ * its turn; a ring of slots costs one move more. Nobody else stands on these nodes, at most one slot has no live node
+ * (the one whose failure this plan is for), and it is among them. Cost: n. mark has room for all slots and was given to
  * place_arrange_init once. returns  false when no node is free. */
 void place_arrange_init(const struct place *p, int32_t *mark);
-bool place_arrange(const struct place *p, const int32_t *ranks, int32_t n, const int32_t *to, int32_t *mark,
+bool place_arrange(const struct place *p, const int32_t *slots, int32_t n, const int32_t *to, int32_t *mark,
                    struct place_plan *plan);
 
-/* Is the map whole: every rank on its own live node, the free list exact, counters right? For tests and assertions. */
+/* Is the map whole: every slot on its own live node, the free list exact, counters right? For tests and assertions. */
 bool place_valid(const struct place *p);
 
 /* The sliding methods as functions, usable in a caller's own one. arg is place_slide_arg(q, order), or for the default

@@ -5,16 +5,16 @@
 
 bool repair_init(struct repair *r, const struct place *p, struct load *l, int32_t moves)
 {
-    size_t ranks = (size_t)p->ranks;
+    size_t slots = (size_t)p->slots;
     *r = (struct repair){.load = l, .moves = moves};
-    r->rank_at = malloc((size_t)p->grid.nodes * sizeof *r->rank_at);
-    r->changed = malloc(ranks * sizeof *r->changed);
-    r->displaced = malloc(ranks * sizeof *r->displaced);
-    r->middle = malloc(ranks * sizeof *r->middle);
-    r->there = malloc(ranks * sizeof *r->there);
-    r->slot = malloc(ranks * sizeof *r->slot);
-    r->mark = malloc(ranks * sizeof *r->mark);
-    bool ok = r->rank_at && r->changed && r->displaced && r->middle && r->there && r->slot && r->mark &&
+    r->slot_at = malloc((size_t)p->grid.nodes * sizeof *r->slot_at);
+    r->changed = malloc(slots * sizeof *r->changed);
+    r->displaced = malloc(slots * sizeof *r->displaced);
+    r->middle = malloc(slots * sizeof *r->middle);
+    r->there = malloc(slots * sizeof *r->there);
+    r->index = malloc(slots * sizeof *r->index);
+    r->mark = malloc(slots * sizeof *r->mark);
+    bool ok = r->slot_at && r->changed && r->displaced && r->middle && r->there && r->index && r->mark &&
               load_key_init(&r->best, l) && load_key_init(&r->trial, l) && place_plan_init(&r->slide, p);
     if (ok)
         place_arrange_init(p, r->mark);
@@ -25,12 +25,12 @@ bool repair_init(struct repair *r, const struct place *p, struct load *l, int32_
 
 void repair_fini(struct repair *r)
 {
-    free(r->rank_at);
+    free(r->slot_at);
     free(r->changed);
     free(r->displaced);
     free(r->middle);
     free(r->there);
-    free(r->slot);
+    free(r->index);
     free(r->mark);
     load_key_fini(&r->best);
     load_key_fini(&r->trial);
@@ -49,18 +49,18 @@ static bool is_better(struct load_key *trial, struct load_key *best)
     return true;
 }
 
-/* Is the rank one of those that stand on each other's nodes in a ring, and the lowest of them? */
-static bool leads_ring(const struct place *p, const int32_t *at, int32_t rank)
+/* Is the slot one of those that stand on each other's nodes in a ring, and the lowest of them? */
+static bool leads_ring(const struct place *p, const int32_t *at, int32_t slot)
 {
-    int32_t next = rank, lowest = rank;
+    int32_t next = slot, lowest = slot;
     do {
-        next = p->rank_at[at[next]];
+        next = p->slot_at[at[next]];
         lowest = next >= 0 && next < lowest ? next : lowest;
-    } while (next >= 0 && next != rank);
-    return next == rank && lowest == rank;
+    } while (next >= 0 && next != slot);
+    return next == slot && lowest == slot;
 }
 
-/* Migrations that the map under trial needs: one for each rank that stands elsewhere, and one more for each ring. */
+/* Migrations that the map under trial needs: one for each slot that stands elsewhere, and one more for each ring. */
 static int32_t moves_needed(const struct repair *r, const struct place *p)
 {
     const int32_t *at = r->load->at;
@@ -71,27 +71,27 @@ static int32_t moves_needed(const struct repair *r, const struct place *p)
     return moves;
 }
 
-static void note_changed(struct repair *r, int32_t rank)
+static void note_changed(struct repair *r, int32_t slot)
 {
     for (int32_t i = 0; i < r->nchanged; i++)
-        if (r->changed[i] == rank)
+        if (r->changed[i] == slot)
             return;
-    r->changed[r->nchanged++] = rank;
+    r->changed[r->nchanged++] = slot;
 }
 
-/* Component by component the median of where the peers of a rank stand: hops to them are fewest there. */
-static int32_t middle_of_peers(const struct load *l, int32_t rank)
+/* Component by component the median of where the peers of a slot stand: hops to them are fewest there. */
+static int32_t middle_of_peers(const struct load *l, int32_t slot)
 {
     enum { MOST = 64 };
     const struct pattern *t = l->pattern;
     const struct place *p = l->place;
-    int32_t n = t->out_at[rank + 1] - t->out_at[rank], node = 0;
+    int32_t n = t->out_at[slot + 1] - t->out_at[slot], node = 0;
     n = n < MOST ? n : MOST;
     for (int d = 0; d < p->grid.ndims; d++) {
         int16_t c[MOST];
         int32_t k = 0;
         for (int32_t i = 0; i < n; i++) {
-            int32_t peer = t->out[t->out_at[rank] + i].rank;
+            int32_t peer = t->out[t->out_at[slot] + i].slot;
             if (l->absent[peer])
                 continue;
             int16_t v = p->coord[l->at[peer]][d];
@@ -100,7 +100,7 @@ static int32_t middle_of_peers(const struct load *l, int32_t rank)
                 c[j] = c[j - 1];
             c[j] = v;
         }
-        node += (k ? c[k / 2] : p->coord[l->at[rank]][d]) * p->grid.stride[d];
+        node += (k ? c[k / 2] : p->coord[l->at[slot]][d]) * p->grid.stride[d];
     }
     return node;
 }
@@ -122,30 +122,30 @@ static int keep_best(struct repair_candidate *list, int n, int32_t node, int32_t
     return n;
 }
 
-/* The free nodes nearest to the middle of the rank's peers. */
+/* The free nodes nearest to the middle of the slot's peers. */
 static int near_free(const struct repair *r, const struct place *p, int32_t middle, struct repair_candidate *list)
 {
     int n = 0;
     for (int32_t i = 0; i < p->nfree; i++)
-        if (r->rank_at[p->free_list[i]] == PLACE_FREE)
+        if (r->slot_at[p->free_list[i]] == PLACE_FREE)
             n = keep_best(list, n, p->free_list[i], -place_distance(p, p->free_list[i], middle));
     for (int32_t i = 0; i < r->nchanged; i++) { /* nodes that were left in this plan */
         int32_t node = p->node_of[r->changed[i]];
-        if (r->rank_at[node] == PLACE_FREE)
+        if (r->slot_at[node] == PLACE_FREE)
             n = keep_best(list, n, node, -place_distance(p, node, middle));
     }
     return n;
 }
 
-/* The displaced ranks with which a change of places shortens the ways to both ranks' peers most. */
-static int near_displaced(const struct repair *r, const struct place *p, int32_t rank, struct repair_candidate *list)
+/* The displaced slots with which a change of places shortens the ways to both slots' peers most. */
+static int near_displaced(const struct repair *r, const struct place *p, int32_t slot, struct repair_candidate *list)
 {
     const struct load *l = r->load;
-    int32_t middle = middle_of_peers(l, rank), from = l->at[rank], here = place_distance(p, from, middle);
+    int32_t middle = middle_of_peers(l, slot), from = l->at[slot], here = place_distance(p, from, middle);
     int n = 0;
     for (int32_t i = 0; i < r->ndisplaced; i++) {
         int32_t other = r->displaced[i], at = l->at[other];
-        if (other == rank)
+        if (other == slot)
             continue;
         n = keep_best(list, n, other,
                       here - place_distance(p, at, middle) + r->there[i] - place_distance(p, from, r->middle[i]));
@@ -153,41 +153,41 @@ static int near_displaced(const struct repair *r, const struct place *p, int32_t
     return n;
 }
 
-static void find_middle(struct repair *r, const struct place *p, int32_t slot)
+static void find_middle(struct repair *r, const struct place *p, int32_t index)
 {
-    r->middle[slot] = middle_of_peers(r->load, r->displaced[slot]);
-    r->there[slot] = place_distance(p, r->load->at[r->displaced[slot]], r->middle[slot]);
+    r->middle[index] = middle_of_peers(r->load, r->displaced[index]);
+    r->there[index] = place_distance(p, r->load->at[r->displaced[index]], r->middle[index]);
 }
 
-static void add_displaced(struct repair *r, int32_t rank)
+static void add_displaced(struct repair *r, int32_t slot)
 {
-    if (r->slot[rank] >= 0)
+    if (r->index[slot] >= 0)
         return;
-    r->slot[rank] = r->ndisplaced;
-    r->displaced[r->ndisplaced++] = rank;
+    r->index[slot] = r->ndisplaced;
+    r->displaced[r->ndisplaced++] = slot;
 }
 
-/* After a rank has moved, its own distance and its peers' middles are others. */
-static void find_middles_around(struct repair *r, const struct place *p, int32_t rank)
+/* After a slot has moved, its own distance and its peers' middles are others. */
+static void find_middles_around(struct repair *r, const struct place *p, int32_t slot)
 {
     const struct pattern *t = r->load->pattern;
-    if (r->slot[rank] >= 0)
-        find_middle(r, p, r->slot[rank]);
-    for (int32_t i = t->in_at[rank]; i < t->in_at[rank + 1]; i++)
-        if (r->slot[t->in[i].rank] >= 0)
-            find_middle(r, p, r->slot[t->in[i].rank]);
+    if (r->index[slot] >= 0)
+        find_middle(r, p, r->index[slot]);
+    for (int32_t i = t->in_at[slot]; i < t->in_at[slot + 1]; i++)
+        if (r->index[t->in[i].slot] >= 0)
+            find_middle(r, p, r->index[t->in[i].slot]);
 }
 
-static void stand(struct repair *r, int32_t rank, int32_t node)
+static void stand(struct repair *r, int32_t slot, int32_t node)
 {
-    load_put(r->load, rank, node);
-    r->rank_at[node] = rank;
+    load_put(r->load, slot, node);
+    r->slot_at[node] = slot;
 }
 
-static void leave(struct repair *r, int32_t rank)
+static void leave(struct repair *r, int32_t slot)
 {
-    r->rank_at[r->load->at[rank]] = PLACE_FREE;
-    load_drop(r->load, rank);
+    r->slot_at[r->load->at[slot]] = PLACE_FREE;
+    load_drop(r->load, slot);
 }
 
 /* No map with more collisions than the best known one is worth a look. */
@@ -200,7 +200,7 @@ static int32_t limit(const struct repair *r)
 static void try_slides(struct repair *r, const struct place *p, int32_t node, struct place_plan *plan)
 {
     struct place_plan *t = &r->slide;
-    t->rank = plan->rank;
+    t->slot = plan->slot;
     for (int dim = 0; dim < p->grid.ndims; dim++)
         for (unsigned across = 0; across < 1u << p->grid.ndims; across++)
             for (int dir = GRID_UP; dir <= GRID_DOWN; dir++) {
@@ -218,49 +218,49 @@ static void try_slides(struct repair *r, const struct place *p, int32_t node, st
 
 static void try_first(struct repair *r, int32_t node, int32_t to, struct place_plan *plan)
 {
-    if (!load_put_within(r->load, plan->rank, to, plan->count ? limit(r) : INT32_MAX))
+    if (!load_put_within(r->load, plan->slot, to, plan->count ? limit(r) : INT32_MAX))
         return;
     load_key_read(&r->trial, r->load, 1);
-    load_put_back(r->load, plan->rank);
+    load_put_back(r->load, plan->slot);
     if (plan->count && !load_key_better(&r->trial, &r->best))
         return;
     struct load_key t = r->trial;
     r->trial = r->best;
     r->best = t;
-    plan->moves[0] = (struct place_move){.rank = plan->rank, .from = node, .to = to};
+    plan->moves[0] = (struct place_move){.slot = plan->slot, .from = node, .to = to};
     plan->count = 1;
 }
 
-/* Where the failed node's rank goes at once. */
+/* Where the failed node's slot goes at once. */
 static void place_first(struct repair *r, const struct place *p, int32_t node, struct place_plan *plan)
 {
     struct repair_candidate list[REPAIR_NEAR];
-    int n = near_free(r, p, middle_of_peers(r->load, plan->rank), list);
+    int n = near_free(r, p, middle_of_peers(r->load, plan->slot), list);
     plan->count = 0;
     for (int i = 0; i < n; i++)
         try_first(r, node, list[i].node, plan);
     if (r->moves > 1)
         try_slides(r, p, node, plan);
     for (int32_t i = 0; i < plan->count; i++) {
-        if (plan->moves[i].rank != plan->rank)
-            leave(r, plan->moves[i].rank);
-        note_changed(r, plan->moves[i].rank);
-        stand(r, plan->moves[i].rank, plan->moves[i].to);
+        if (plan->moves[i].slot != plan->slot)
+            leave(r, plan->moves[i].slot);
+        note_changed(r, plan->moves[i].slot);
+        stand(r, plan->moves[i].slot, plan->moves[i].to);
     }
 }
 
 struct choice {
-    int32_t rank, node, other; /* other: the rank it changes places with, -1 none */
+    int32_t slot, node, other; /* other: the slot it changes places with, -1 none */
 };
 
-/* A trial is worth it only when it takes messages off the link: the rank there (it is dropped now), and the other one,
- * if any, on the rank's node. */
-static bool relieves(const struct repair *r, int32_t rank, int32_t to, int32_t other, int32_t from)
+/* A trial is worth it only when it takes messages off the link: the slot there (it is dropped now), and the other one,
+ * if any, on the slot's node. */
+static bool relieves(const struct repair *r, int32_t slot, int32_t to, int32_t other, int32_t from)
 {
     const struct load *l = r->load;
     if (l->net.tree.nodes)
         return true;
-    int32_t now = l->phase[r->phase].count[r->link] + load_crossings(l, r->phase, r->link, rank, to);
+    int32_t now = l->phase[r->phase].count[r->link] + load_crossings(l, r->phase, r->link, slot, to);
     if (other >= 0 && now + 1 >= r->hottest)
         now -= load_crossings(l, r->phase, r->link, other, to);
     if (other >= 0 && now < r->hottest)
@@ -268,30 +268,30 @@ static bool relieves(const struct repair *r, int32_t rank, int32_t to, int32_t o
     return now < r->hottest;
 }
 
-static void try_free(struct repair *r, const struct place *p, int32_t rank, struct choice *best)
+static void try_free(struct repair *r, const struct place *p, int32_t slot, struct choice *best)
 {
     struct repair_candidate list[REPAIR_NEAR];
-    int32_t from = r->load->at[rank];
-    int n = near_free(r, p, middle_of_peers(r->load, rank), list);
-    load_drop(r->load, rank);
+    int32_t from = r->load->at[slot];
+    int n = near_free(r, p, middle_of_peers(r->load, slot), list);
+    load_drop(r->load, slot);
     for (int i = 0; i < n; i++) {
-        if (!relieves(r, rank, list[i].node, -1, from) || !load_put_within(r->load, rank, list[i].node, limit(r)))
+        if (!relieves(r, slot, list[i].node, -1, from) || !load_put_within(r->load, slot, list[i].node, limit(r)))
             continue;
         load_key_read(&r->trial, r->load, 0);
         int32_t needed = moves_needed(r, p);
-        load_put_back(r->load, rank);
+        load_put_back(r->load, slot);
         if (needed <= r->moves && is_better(&r->trial, &r->best))
-            *best = (struct choice){.rank = rank, .node = list[i].node, .other = -1};
+            *best = (struct choice){.slot = slot, .node = list[i].node, .other = -1};
     }
-    load_put(r->load, rank, from);
+    load_put(r->load, slot, from);
 }
 
-/* rank, dropped, on the other's node, and that one on the rank's: is that better than the best known? */
-static bool try_swap(struct repair *r, const struct place *p, int32_t rank, int32_t from, int32_t other, int32_t to)
+/* slot, dropped, on the other's node, and that one on the slot's: is that better than the best known? */
+static bool try_swap(struct repair *r, const struct place *p, int32_t slot, int32_t from, int32_t other, int32_t to)
 {
     bool better = false;
     load_drop(r->load, other);
-    if (load_put_within(r->load, rank, to, limit(r))) {
+    if (load_put_within(r->load, slot, to, limit(r))) {
         if (load_put_within(r->load, other, from, limit(r))) {
             load_key_read(&r->trial, r->load, 0);
             int32_t was = r->nchanged;
@@ -300,39 +300,39 @@ static bool try_swap(struct repair *r, const struct place *p, int32_t rank, int3
             r->nchanged = was;
             load_put_back(r->load, other);
         }
-        load_drop(r->load, rank);
+        load_drop(r->load, slot);
     }
     load_put(r->load, other, to);
     return better;
 }
 
-static void try_swaps(struct repair *r, const struct place *p, int32_t rank, struct choice *best)
+static void try_swaps(struct repair *r, const struct place *p, int32_t slot, struct choice *best)
 {
     struct repair_candidate list[REPAIR_NEAR];
-    int32_t from = r->load->at[rank];
-    int n = near_displaced(r, p, rank, list);
-    load_drop(r->load, rank);
+    int32_t from = r->load->at[slot];
+    int n = near_displaced(r, p, slot, list);
+    load_drop(r->load, slot);
     for (int i = 0; i < n; i++) {
         int32_t other = list[i].node, to = r->load->at[other];
-        if (relieves(r, rank, to, other, from) && try_swap(r, p, rank, from, other, to))
-            *best = (struct choice){.rank = rank, .node = to, .other = other};
+        if (relieves(r, slot, to, other, from) && try_swap(r, p, slot, from, other, to))
+            *best = (struct choice){.slot = slot, .node = to, .other = other};
     }
-    load_put(r->load, rank, from);
+    load_put(r->load, slot, from);
 }
 
 static void carry_out(struct repair *r, const struct place *p, const struct choice *c)
 {
-    int32_t from = r->load->at[c->rank];
-    leave(r, c->rank);
+    int32_t from = r->load->at[c->slot];
+    leave(r, c->slot);
     if (c->other >= 0) {
         leave(r, c->other);
         stand(r, c->other, from);
         note_changed(r, c->other);
     }
-    stand(r, c->rank, c->node);
-    note_changed(r, c->rank);
-    add_displaced(r, c->rank);
-    find_middles_around(r, p, c->rank);
+    stand(r, c->slot, c->node);
+    note_changed(r, c->slot);
+    add_displaced(r, c->slot);
+    find_middles_around(r, p, c->slot);
     if (c->other >= 0)
         find_middles_around(r, p, c->other);
 }
@@ -340,7 +340,7 @@ static void carry_out(struct repair *r, const struct place *p, const struct choi
 /* The users with the most messages first, as many of them as are tried. */
 static int sort_users(struct load_user *users, int n)
 {
-    int tried = n < REPAIR_RANKS ? n : REPAIR_RANKS;
+    int tried = n < REPAIR_SLOTS ? n : REPAIR_SLOTS;
     for (int k = 0; k < tried; k++) {
         int top = k;
         for (int i = k + 1; i < n; i++)
@@ -353,40 +353,40 @@ static int sort_users(struct load_user *users, int n)
     return tried;
 }
 
-/* Relieve the first of the hottest links by the best change of one or two ranks. returns  was there one? */
+/* Relieve the first of the hottest links by the best change of one or two slots. returns  was there one? */
 static bool repair_once(struct repair *r, const struct place *p)
 {
     struct load_user users[REPAIR_USERS];
-    struct choice best = {.rank = -1};
+    struct choice best = {.slot = -1};
     r->link = load_hottest(r->load, &r->phase);
     r->hottest = r->load->phase[r->phase].max;
-    int n = load_users(r->load, r->rank_at, r->phase, r->link, users, REPAIR_USERS);
+    int n = load_users(r->load, r->slot_at, r->phase, r->link, users, REPAIR_USERS);
     n = sort_users(users, n < REPAIR_USERS ? n : REPAIR_USERS);
     load_key_read(&r->best, r->load, 0);
     for (int k = 0; k < n; k++) {
         int32_t was = r->nchanged;
-        note_changed(r, users[k].rank); /* as moves_needed looks at it */
-        try_free(r, p, users[k].rank, &best);
-        try_swaps(r, p, users[k].rank, &best);
+        note_changed(r, users[k].slot); /* as moves_needed looks at it */
+        try_free(r, p, users[k].slot, &best);
+        try_swaps(r, p, users[k].slot, &best);
         r->nchanged = was;
     }
-    if (best.rank >= 0)
+    if (best.slot >= 0)
         carry_out(r, p, &best);
-    return best.rank >= 0;
+    return best.slot >= 0;
 }
 
 static void begin(struct repair *r, const struct place *p)
 {
-    memcpy(r->rank_at, p->rank_at, (size_t)p->grid.nodes * sizeof *r->rank_at);
+    memcpy(r->slot_at, p->slot_at, (size_t)p->grid.nodes * sizeof *r->slot_at);
     r->nchanged = r->ndisplaced = 0;
-    for (int32_t i = 0; i < p->ranks; i++) {
-        r->slot[i] = -1;
+    for (int32_t i = 0; i < p->slots; i++) {
+        r->index[i] = -1;
         if (p->node_of[i] != p->home[i])
             add_displaced(r, i);
     }
 }
 
-/* The load is the caller's: back to the map as it is, without the failed node's rank. */
+/* The load is the caller's: back to the map as it is, without the failed node's slot. */
 static void take_back(struct repair *r, const struct place *p, int32_t lost, int32_t node)
 {
     for (int32_t i = 0; i < r->nchanged; i++)
@@ -414,6 +414,6 @@ bool repair_plan(const struct place *p, int32_t node, struct place_plan *plan, v
             continue;
     }
     bool ok = place_arrange(p, r->changed, r->nchanged, r->load->at, r->mark, plan);
-    take_back(r, p, plan->rank, node);
+    take_back(r, p, plan->slot, node);
     return ok;
 }

@@ -1,10 +1,10 @@
 /* Repair: Keel's second method. A few moves per failure, each of them where the network is hottest.
  *
- * When a node dies its rank goes where the link load is best: to one of the free nodes near its peers, or by a short
- * slide. Then, as long as the bound on moves allows, one rank whose messages cross a hottest link moves to a free node
+ * When a node dies its slot goes where the link load is best: to one of the free nodes near its peers, or by a short
+ * slide. Then, as long as the bound on moves allows, one slot whose messages cross a hottest link moves to a free node
  * or changes places with another one, whichever is best by key.h; it stops when nothing relieves that link.
  *
- * The bound counts migrations, that of the failed node's rank included: with 1 it is a 0D that looks at the network.
+ * The bound counts migrations, that of the failed node's slot included: with 1 it is a 0D that looks at the network.
  * A plan lists each migration once (and one that steps aside twice), in an order in which every destination is free.
  *
  * Use: the method is one step of a struct place_method,
@@ -19,8 +19,8 @@
 enum {
     REPAIR_MOVES = 8,       /* the bound when none is given */
     REPAIR_MOVES_MAX = 256, /* the highest one */
-    REPAIR_NEAR = 16,       /* free nodes, and ranks to change places with, that are tried for one rank */
-    REPAIR_RANKS = 8,       /* ranks on a hottest link that are tried */
+    REPAIR_NEAR = 16,       /* free nodes, and slots to change places with, that are tried for one slot */
+    REPAIR_SLOTS = 8,       /* slots on a hottest link that are tried */
     REPAIR_USERS = 64,      /* those that are looked at for that */
 };
 
@@ -31,12 +31,12 @@ struct repair_candidate {
 struct repair {
     struct load *load; /* the caller's */
     int32_t moves;     /* bound on moves per failure */
-    int32_t *rank_at;  /* [nodes] who stands where in the map under trial */
-    int32_t *changed;  /* [ranks] those that were moved in it */
+    int32_t *slot_at;  /* [nodes] who stands where in the map under trial */
+    int32_t *changed;  /* [slots] those that were moved in it */
     int32_t nchanged;
-    int32_t *displaced; /* [ranks] ranks off their first nodes */
+    int32_t *displaced; /* [slots] slots off their first nodes */
     int32_t ndisplaced;
-    int32_t *slot;                /* [ranks] index in displaced, -1 none */
+    int32_t *index;               /* [slots] place in displaced, -1 none */
     int32_t *middle, *there;      /* [ndisplaced] the node in the middle of its peers, and hops to it */
     int32_t *mark;                /* for place_arrange */
     int32_t phase, link, hottest; /* the link to be relieved, and what it carries */

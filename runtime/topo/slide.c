@@ -1,17 +1,18 @@
 /* The sliding methods.
  *
- * A slide takes the failed node's rank and those beyond it one step along a dimension, up to a layer without ranks. In
- * 1D that is one line; in kD it is all lines spanned by k-1 further dimensions, moved together, so that the ranks stay
+ * A slide takes the failed node's slot and those beyond it one step along a dimension, up to a layer without slots. In
+ * 1D that is one line; in kD it is all lines spanned by k-1 further dimensions, moved together, so that the slots stay
  * a regular grid with one empty layer where the failed node is. Routes that ran straight still run straight, across the
  * empty layer.
  *
- * Which dimension first: always the first one of the order that works, never in turn. A line that has slid has used up its spare; a node whose lines have all slid can no longer be handled. With
- * a slides in one dimension and b in another these nodes are a * b many, which an uneven split keeps small. */
+ * Which dimension first: always the first one of the order that works, never in turn. A line that has slid has used up
+ * its spare; a node whose lines have all slid can no longer be handled. With a slides in one dimension and b in another
+ * these nodes are a * b many, which an uneven split keeps small. */
 #include "runtime/topo/place.h"
 
-static void push(struct place_plan *plan, int32_t rank, int32_t from, int32_t to)
+static void push(struct place_plan *plan, int32_t slot, int32_t from, int32_t to)
 {
-    plan->moves[plan->count++] = (struct place_move){.rank = rank, .from = from, .to = to};
+    plan->moves[plan->count++] = (struct place_move){.slot = slot, .from = from, .to = to};
 }
 
 static void reverse(struct place_plan *plan)
@@ -39,23 +40,23 @@ static int32_t step_offset(const struct place *p, int c, int dim, int dir, int t
     return (to < 0 ? to + n : to >= n ? to - n : to) * p->grid.stride[dim];
 }
 
-/* One line: every rank goes to the next live node, up to the first free one. Dead nodes on the way are stepped over. */
+/* One line: every slot goes to the next live node, up to the first free one. Dead nodes on the way are stepped over. */
 static bool slide_line(const struct place *p, int32_t node, int dim, int dir, struct place_plan *plan)
 {
     int c = p->coord[node][dim], steps = room(p, c, dim, dir);
-    int32_t base = node - c * p->grid.stride[dim], from = node, rank = plan->rank;
+    int32_t base = node - c * p->grid.stride[dim], from = node, slot = plan->slot;
     plan->count = 0;
     for (int t = 1; t <= steps; t++) {
-        int32_t to = base + step_offset(p, c, dim, dir, t), next = p->rank_at[to];
+        int32_t to = base + step_offset(p, c, dim, dir, t), next = p->slot_at[to];
         if (next == PLACE_DEAD)
             continue;
-        push(plan, rank, from, to);
+        push(plan, slot, from, to);
         if (next == PLACE_FREE) {
             reverse(plan);
             return true;
         }
         from = to;
-        rank = next;
+        slot = next;
     }
     return false;
 }
@@ -63,12 +64,13 @@ static bool slide_line(const struct place *p, int32_t node, int dim, int dir, st
 static bool layer_empty(const struct place *p, int32_t base, const int32_t *off, int32_t n)
 {
     for (int32_t i = 0; i < n; i++)
-        if (p->rank_at[base + off[i]] >= 0)
+        if (p->slot_at[base + off[i]] >= 0)
             return false;
     return true;
 }
 
-/* A slide of all lines spanned by across: the layers of the failed node and beyond, up to the first one without ranks. */
+/* A slide of all lines spanned by across: the layers of the failed node and beyond, up to the first one without
+ * slots. */
 struct slab {
     int c, dim, dir;
     int32_t base;       /* the node of coordinate 0 in dim, and of the first line */
@@ -107,7 +109,7 @@ static bool by_lines(const struct slab *s)
 
 static inline bool slab_moves(const struct place *p, int32_t at, int32_t node)
 {
-    return p->rank_at[at] >= 0 || at == node;
+    return p->slot_at[at] >= 0 || at == node;
 }
 
 int32_t place_slide_moves(const struct place *p, int32_t node, int dim, int dir, unsigned across, int32_t most)
@@ -121,7 +123,7 @@ int32_t place_slide_moves(const struct place *p, int32_t node, int dim, int dir,
             int32_t i = by_lines(&s) ? k : j;
             bool on = slab_moves(p, s.base + slab_node(p, &s, t, i), node);
             moves += on;
-            dead = dead || (on && p->rank_at[s.base + slab_node(p, &s, t + 1, i)] == PLACE_DEAD);
+            dead = dead || (on && p->slot_at[s.base + slab_node(p, &s, t + 1, i)] == PLACE_DEAD);
         }
         if (dead || moves > most)
             moves = -1;
@@ -129,13 +131,13 @@ int32_t place_slide_moves(const struct place *p, int32_t node, int dim, int dir,
     return moves;
 }
 
-/* The rank of a node moves one layer on, if there is one. returns   false when the node there is dead. */
+/* The slot of a node moves one layer on, if there is one. returns   false when the node there is dead. */
 static inline bool push_step(const struct place *p, int32_t from, int32_t to, int32_t node, struct place_plan *plan)
 {
     if (!slab_moves(p, from, node))
         return true;
-    push(plan, from == node ? plan->rank : p->rank_at[from], from, to);
-    return p->rank_at[to] != PLACE_DEAD;
+    push(plan, from == node ? plan->slot : p->slot_at[from], from, to);
+    return p->slot_at[to] != PLACE_DEAD;
 }
 
 bool place_slide_along(const struct place *p, int32_t node, int dim, int dir, unsigned across, struct place_plan *plan)
@@ -181,7 +183,7 @@ static bool slide_0d(const struct place *p, int32_t node, struct place_plan *pla
         best = place_nearest(p, node, 0);
     if (best < 0)
         return false;
-    push(plan, plan->rank, node, best);
+    push(plan, plan->slot, node, best);
     plan->zero = true;
     return true;
 }

@@ -78,7 +78,7 @@ bool spare_is(const struct spare_layout *l, const struct grid *g, int32_t node)
 
 int32_t spare_count(const struct spare_layout *l, const struct grid *g)
 {
-    return g->nodes - spare_rank_grid(l, g).nodes;
+    return g->nodes - spare_slot_grid(l, g).nodes;
 }
 
 double spare_share(const struct spare_layout *l, double nodes)
@@ -87,14 +87,14 @@ double spare_share(const struct spare_layout *l, double nodes)
     return 1 - pow(side - l->s, l->r) * pow(side, l->q - l->r) / nodes;
 }
 
-struct grid spare_rank_grid(const struct spare_layout *l, const struct grid *g)
+struct grid spare_slot_grid(const struct spare_layout *l, const struct grid *g)
 {
     int size[GRID_MAX_DIMS];
     for (int d = 0; d < g->ndims; d++)
         size[d] = g->size[d] - (spare_holds(l, d) ? l->s : 0);
-    struct grid ranks;
-    grid_init(&ranks, g->ndims, size, g->torus);
-    return ranks;
+    struct grid slots;
+    grid_init(&slots, g->ndims, size, g->torus);
+    return slots;
 }
 
 double spare_choose(const struct grid *g, double low, double high, struct spare_layout *l)

@@ -1,5 +1,5 @@
 /* Spare allocation qD(r,s): on a q-dimensional grid, the last s layers of each of the first r dimensions hold spare
- * nodes; the ranks fill the rest. 2D(1,1) is the right-hand column, 2D(2,1) the right-hand column and the bottom row.
+ * nodes; the slots fill the rest. 2D(1,1) is the right-hand column, 2D(2,1) the right-hand column and the bottom row.
  * Sides other than the first are named: 2D(1,1):y is the bottom row.
  * source    Spare-nodes, "Spare Node Allocation" and "Node Utilization in a Multijob Environment". r = 0 (no spares) is
  *           allowed here too. Nothing allocates or blocks. */
@@ -38,8 +38,8 @@ int32_t spare_count(const struct spare_layout *l, const struct grid *g);
  * whole. */
 double spare_share(const struct spare_layout *l, double nodes);
 
-/* The grid of the ranks: the network without its spare layers (mesh or torus as the network). */
-struct grid spare_rank_grid(const struct spare_layout *l, const struct grid *g);
+/* The grid of the slots: the network without its spare layers (mesh or torus as the network). */
+struct grid spare_slot_grid(const struct spare_layout *l, const struct grid *g);
 
 /* The layout whose exact share of spares is inside [low, high] and nearest to their geometric mean; when none is
  * inside, the one nearest to that. Thin layers are preferred: s + 1 is only looked at when no layout with s is inside.

@@ -1,7 +1,7 @@
 /* The best map for a set of dead nodes, by simulated annealing: what an online method is measured against.
  *
  * It looks for a map in which no link carries more than a target, then for one with a target lower by one, and so on.
- * The energy of a map is what its links carry above the target, squared, and, lightly, all hops. Ranks on links above
+ * The energy of a map is what its links carry above the target, squared, and, lightly, all hops. Slots on links above
  * the target move to other nodes, or change places; a change that raises the energy is taken with the probability
  * exp(-change / temperature), and the temperature falls and is raised again, cycle after cycle. A run is a function of
  * its start, its seed and the number of steps; interrupted and resumed it ends with the same map. */
@@ -21,11 +21,11 @@ struct anneal {
     int32_t target;             /* looked for now */
     int32_t found;              /* messages on the most used link of the best map */
     int32_t bound;              /* no map has fewer */
-    int32_t *best;              /* [ranks] that map */
-    int32_t *rank_at;           /* [nodes] who stands where */
+    int32_t *best;              /* [slots] that map */
+    int32_t *slot_at;           /* [nodes] who stands where */
     int32_t *live;              /* nodes that are not dead */
     int32_t nlive;
-    int32_t pool[ANNEAL_POOL]; /* ranks on links above the target, as often as their messages */
+    int32_t pool[ANNEAL_POOL]; /* slots on links above the target, as often as their messages */
     int32_t npool;
 };
 

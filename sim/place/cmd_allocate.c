@@ -14,7 +14,7 @@ static void print_nodes(FILE *f, const struct options *o)
         fprintf(f, "%d", n);
         for (int d = 0; d < g->ndims; d++)
             fprintf(f, ",%d", grid_coord(g, n, d));
-        fprintf(f, ",%s\n", spare_is(&o->setup.layout, g, n) ? "spare" : "rank");
+        fprintf(f, ",%s\n", spare_is(&o->setup.layout, g, n) ? "spare" : "slot");
     }
 }
 
@@ -22,13 +22,13 @@ static void print_text(FILE *f, const struct options *o, const struct job *j)
 {
     const struct spare_layout *l = &o->setup.layout;
     const struct grid *g = &o->setup.grid;
-    char layout[32], grid[96], ranks[96];
+    char layout[32], grid[96], slots[96];
     fprintf(f, "grid       %s, %d nodes\n", grid_format(g, grid, sizeof grid), g->nodes);
     fprintf(f, "spares     %s: %d nodes, %.3f %% (formula R %.3f %%)\n", spare_format(l, layout, sizeof layout),
             spare_count(l, g), 100.0 * spare_count(l, g) / g->nodes, 100 * spare_share(l, g->nodes));
-    fprintf(f, "ranks      %s, %d\n", grid_format(&j->place.rank_grid, ranks, sizeof ranks), j->place.ranks);
+    fprintf(f, "slots      %s, %d\n", grid_format(&j->place.slot_grid, slots, sizeof slots), j->place.slots);
     if (o->ndead)
-        fprintf(f, "at launch  %d dead, %d spares left, %d ranks without a node, %d collisions\n", j->place.ndead,
+        fprintf(f, "at launch  %d dead, %d spares left, %d slots without a node, %d collisions\n", j->place.ndead,
                 j->place.nfree, j->place.homeless, load_collisions(&j->load));
     if (!o->no_draw && g->size[0] <= 120) {
         int at[GRID_MAX_DIMS];
@@ -40,16 +40,16 @@ static void print_text(FILE *f, const struct options *o, const struct job *j)
 static void print_json(FILE *f, const struct options *o, const struct job *j)
 {
     const struct spare_layout *l = &o->setup.layout;
-    char layout[32], grid[96], ranks[96];
+    char layout[32], grid[96], slots[96];
     json_t *map = json_array();
-    for (int32_t r = 0; r < j->place.ranks; r++)
+    for (int32_t r = 0; r < j->place.slots; r++)
         json_array_append_new(map, json_integer(j->place.node_of[r]));
     json_t *doc = json_pack("{s:s, s:i, s:s, s:i, s:f, s:f, s:s, s:i, s:i, s:i, s:o}", "grid",
                             grid_format(&o->setup.grid, grid, sizeof grid), "nodes", o->setup.grid.nodes, "spares",
                             spare_format(l, layout, sizeof layout), "spare_nodes", spare_count(l, &o->setup.grid),
                             "share", (double)spare_count(l, &o->setup.grid) / o->setup.grid.nodes, "formula",
-                            spare_share(l, o->setup.grid.nodes), "rank_grid",
-                            grid_format(&j->place.rank_grid, ranks, sizeof ranks), "ranks", j->place.ranks, "dead",
+                            spare_share(l, o->setup.grid.nodes), "slot_grid",
+                            grid_format(&j->place.slot_grid, slots, sizeof slots), "slots", j->place.slots, "dead",
                             j->place.ndead, "homeless", j->place.homeless, "map", map);
     json_dumpf(doc, f, JSON_COMPACT);
     fputc('\n', f);

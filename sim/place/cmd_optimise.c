@@ -10,7 +10,7 @@
 
 enum { SAVE_EVERY_S = 10, SHOW_EVERY_MS = 200 };
 
-/* Nodes that die before the map is looked for: those listed, then random ones that held a rank at launch. */
+/* Nodes that die before the map is looked for: those listed, then random ones that held a slot at launch. */
 static void let_die(const struct options *o, struct job *j)
 {
     struct rng rng;
@@ -20,13 +20,13 @@ static void let_die(const struct options *o, struct job *j)
     for (int32_t i = 0; i < o->nfail; i++)
         job_fail(j, options_node(o, o->fail[i]));
     int32_t left = 0;
-    for (int32_t r = 0; r < j->place.ranks; r++)
-        left += j->place.rank_at[j->place.home[r]] != PLACE_DEAD;
+    for (int32_t r = 0; r < j->place.slots; r++)
+        left += j->place.slot_at[j->place.home[r]] != PLACE_DEAD;
     if (o->failures > left)
-        cli_die("--failures %d: only %d nodes that had a rank are alive", o->failures, left);
+        cli_die("--failures %d: only %d nodes that had a slot are alive", o->failures, left);
     for (int32_t i = 0; i < o->failures;) {
-        int32_t node = j->place.home[rng_below(&rng, (uint64_t)j->place.ranks)];
-        if (j->place.rank_at[node] == PLACE_DEAD)
+        int32_t node = j->place.home[rng_below(&rng, (uint64_t)j->place.slots)];
+        if (j->place.slot_at[node] == PLACE_DEAD)
             continue;
         job_fail(j, node);
         i++;
@@ -78,15 +78,15 @@ static void print(FILE *f, const struct options *o, const struct anneal *a, int3
 {
     const struct place *p = &a->job->place;
     int32_t displaced = 0;
-    for (int32_t r = 0; r < p->ranks; r++)
+    for (int32_t r = 0; r < p->slots; r++)
         displaced += a->best[r] != p->home[r];
     if (o->format == FORMAT_CSV) {
-        fputs("rank,node\n", f);
-        for (int32_t r = 0; r < p->ranks; r++)
+        fputs("slot,node\n", f);
+        for (int32_t r = 0; r < p->slots; r++)
             fprintf(f, "%d,%d\n", r, a->best[r]);
     } else if (o->format == FORMAT_JSON) {
         json_t *map = json_array();
-        for (int32_t r = 0; r < p->ranks; r++)
+        for (int32_t r = 0; r < p->slots; r++)
             json_array_append_new(map, json_integer(a->best[r]));
         json_t *doc = json_pack("{s:i, s:s, s:i, s:i, s:i, s:I, s:i, s:o}", "dead", p->ndead, "start", o->setup.method,
                                 "start_collisions", start, "collisions", a->found, "at_least", a->bound, "steps",
@@ -97,7 +97,7 @@ static void print(FILE *f, const struct options *o, const struct anneal *a, int3
     } else
         fprintf(f,
                 "%d dead nodes; collisions %d with %s, %d found in %" PRId64
-                " steps, %d at least for any map; %d ranks off their first nodes\n",
+                " steps, %d at least for any map; %d slots off their first nodes\n",
                 p->ndead, start, o->setup.method, a->found, a->step, a->bound, displaced);
 }
 

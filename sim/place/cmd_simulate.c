@@ -83,8 +83,8 @@ static void check_worst(const struct options *o)
     for (int i = 0; i < o->methods; i++)
         if (setup_is_own(o->method[i]))
             cli_die("--worst is for the sliding methods, not for %s", o->method[i]);
-    if (o->draw == DRAW_JOB && o->failures > spare_rank_grid(&o->setup.layout, &o->setup.grid).nodes)
-        cli_die("more failures (%d) than nodes with a rank", o->failures);
+    if (o->draw == DRAW_JOB && o->failures > spare_slot_grid(&o->setup.layout, &o->setup.grid).nodes)
+        cli_die("more failures (%d) than nodes with a slot", o->failures);
     if (o->failures > o->setup.grid.nodes)
         cli_die("more failures (%d) than nodes (%d)", o->failures, o->setup.grid.nodes);
 }
@@ -230,9 +230,9 @@ int cmd_simulate(int argc, char **argv)
         &o, "simulate",
         "Random sequences of failures, and the worst, mean and best number of messages on the most used link after "
         "each. A case is one map: the state after one failure.\vCounting: a collision count of c means that c "
-        "messages cross the most used directed link when every rank sends all messages of the pattern at once; 1 "
+        "messages cross the most used directed link when every slot sends all messages of the pattern at once; 1 "
         "is no collision. Patterns of several phases add the maxima of their phases. --count received leaves out "
-        "messages sent by ranks that are not on their first node, under which the published laws for 0D hold "
+        "messages sent by slots that are not on their first node, under which the published laws for 0D hold "
         "from the first failure on; with all messages counted one failure gives 5.",
         "gsSmTpcFdnkrtDolRwuMjv", argc, argv);
     options_setup(&o);

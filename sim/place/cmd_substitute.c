@@ -51,7 +51,7 @@ static json_t *as_json(const struct job *j, int32_t node, enum place_result got,
     char step[16], dist[512];
     json_t *moves = json_array();
     for (int32_t i = 0; i < j->plan.count; i++)
-        json_array_append_new(moves, json_pack("{s:i, s:i, s:i}", "rank", j->plan.moves[i].rank, "from",
+        json_array_append_new(moves, json_pack("{s:i, s:i, s:i}", "slot", j->plan.moves[i].slot, "from",
                                                j->plan.moves[i].from, "to", j->plan.moves[i].to));
     return json_pack("{s:i, s:s, s:s, s:i, s:f, s:s, s:f, s:o}", "node", node, "result", result_name(got), "by",
                      got == PLACE_MOVED ? step_name(j, step, sizeof step) : "", "collisions", load_collisions(&j->load),
@@ -67,7 +67,7 @@ static void as_text(FILE *f, const struct job *j, int32_t node, enum place_resul
     if (got == PLACE_MOVED) {
         fprintf(f, " by %s, %d move%s", step_name(j, step, sizeof step), j->plan.count, j->plan.count == 1 ? "" : "s");
         for (int32_t i = 0; i < j->plan.count && i < 4; i++)
-            fprintf(f, "%s rank %d %s->%s", i ? ";" : ":", j->plan.moves[i].rank,
+            fprintf(f, "%s slot %d %s->%s", i ? ";" : ":", j->plan.moves[i].slot,
                     node_text(g, j->plan.moves[i].from, a, sizeof a), node_text(g, j->plan.moves[i].to, b, sizeof b));
         if (j->plan.count > 4)
             fputs("; ...", f);
@@ -83,7 +83,7 @@ static void as_csv(FILE *f, const struct job *j, int32_t node, enum place_result
         fprintf(f, "%d,%s,,%d,,,\n", node, result_name(got), load_collisions(&j->load));
     for (int32_t i = 0; i < j->plan.count; i++)
         fprintf(f, "%d,%s,%s,%d,%d,%d,%d\n", node, result_name(got), step_name(j, step, sizeof step),
-                load_collisions(&j->load), j->plan.moves[i].rank, j->plan.moves[i].from, j->plan.moves[i].to);
+                load_collisions(&j->load), j->plan.moves[i].slot, j->plan.moves[i].from, j->plan.moves[i].to);
 }
 
 static double now_us(void)
@@ -123,7 +123,7 @@ int cmd_substitute(int argc, char **argv)
     out_open(&out, o.out);
     json_t *list = json_array();
     if (o.format == FORMAT_CSV)
-        fputs("node,result,by,collisions,rank,from,to\n", out.f);
+        fputs("node,result,by,collisions,slot,from,to\n", out.f);
     bool cannot = false;
     for (int32_t i = 0; i < o.nfail; i++) {
         double start = now_us();

@@ -1,6 +1,6 @@
 /* A plane of the grid in characters: two columns of text per node, so that links fit between them.
  *
- *   .  rank on its first node   o  rank that has moved   S  free node   X  dead node
+ *   .  slot on its first node   o  slot that has moved   S  free node   X  dead node
  * A link with more than one message shows how many (9 stands for nine and more), the larger of its two directions. */
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ void draw_plane_parse(const struct options *o, const char *text, int at[GRID_MAX
 
 static char node_char(const struct job *j, int32_t node)
 {
-    int32_t r = j->place.rank_at[node];
+    int32_t r = j->place.slot_at[node];
     return (char)(r == PLACE_DEAD ? 'X' : r == PLACE_FREE ? 'S' : j->place.home[r] == node ? '.' : 'o');
 }
 
@@ -73,5 +73,5 @@ void draw_plane(FILE *f, const struct job *j, const int at[GRID_MAX_DIMS])
                 fprintf(f, "  %s\n", line);
         }
     }
-    fputs(". rank at home  o rank moved  S free  X dead  2..9 messages on a link (9: or more)\n", f);
+    fputs(". slot at home  o slot moved  S free  X dead  2..9 messages on a link (9: or more)\n", f);
 }

@@ -1,4 +1,4 @@
-/* Load against moves: what each method reaches when all spares are used, and how many ranks it has moved for that; what
+/* Load against moves: what each method reaches when all spares are used, and how many slots it has moved for that; what
  * annealing finds for the same failures, whatever it moves; and what no map can beat. */
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ static const char *anneal_one(struct pool *p, int worker, int64_t task)
     struct rng rng;
     rng_seed(&rng, m->o->seed * 1000003u + (uint64_t)task);
     for (int32_t left = m->failures; left > 0;) {
-        int32_t node = j->place.home[rng_below(&rng, (uint64_t)j->place.ranks)];
-        left -= j->place.rank_at[node] != PLACE_DEAD;
+        int32_t node = j->place.home[rng_below(&rng, (uint64_t)j->place.slots)];
+        left -= j->place.slot_at[node] != PLACE_DEAD;
         job_fail(j, node);
     }
     const char *why = anneal_open(&a, j, m->o->seed + (uint64_t)task, m->steps);

@@ -6,7 +6,7 @@
 
 static const char usage[] =
     "Usage: keel-place COMMAND [OPTION...]\n"
-    "Where spare nodes go, where ranks move when nodes die, and what that does to the network.\n\n"
+    "Where spare nodes go, where slots move when nodes die, and what that does to the network.\n\n"
     "  allocate    spare nodes of a grid and the map at launch\n"
     "  substitute  the moves and link loads for given failures\n"
     "  simulate    random sequences of failures, or the worst case by search\n"

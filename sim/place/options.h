@@ -64,7 +64,7 @@ void out_csv(FILE *f, const struct sample_config *c, const struct sample_result 
 void out_links(FILE *f, const struct sample_result *r);
 
 /* The plane of the first two dimensions at the given other coordinates (in at, at[0] and at[1] unused), with failed,
- * free and moved nodes and links that carry more than one message. moved[rank] or NULL. */
+ * free and moved nodes and links that carry more than one message. moved[slot] or NULL. */
 void draw_plane(FILE *f, const struct job *j, const int at[GRID_MAX_DIMS]);
 /* "z=3" or "2=3,3=0" into at. Dies. */
 void draw_plane_parse(const struct options *o, const char *text, int at[GRID_MAX_DIMS]);

@@ -37,12 +37,12 @@ static void pool_fill(struct worker *w)
     const struct place *p = &w->job.place;
     w->npool = 0;
     if (w->run->config->draw == DRAW_JOB) {
-        for (int32_t r = 0; r < p->ranks; r++)
-            if (p->rank_at[p->node_of[r]] == r)
+        for (int32_t r = 0; r < p->slots; r++)
+            if (p->slot_at[p->node_of[r]] == r)
                 w->pool[w->npool++] = p->node_of[r];
     } else
         for (int32_t n = 0; n < p->grid.nodes; n++)
-            if (p->rank_at[n] != PLACE_DEAD)
+            if (p->slot_at[n] != PLACE_DEAD)
                 w->pool[w->npool++] = n;
 }
 
@@ -51,12 +51,12 @@ static int32_t draw(struct worker *w)
 {
     const struct place *p = &w->job.place;
     if (w->run->config->draw == DRAW_ACTIVE) {
-        if (p->homeless == p->ranks)
+        if (p->homeless == p->slots)
             return -1;
         for (;;) {
-            int32_t rank = (int32_t)rng_below(&w->rng, (uint64_t)p->ranks);
-            if (p->rank_at[p->node_of[rank]] == rank)
-                return p->node_of[rank];
+            int32_t slot = (int32_t)rng_below(&w->rng, (uint64_t)p->slots);
+            if (p->slot_at[p->node_of[slot]] == slot)
+                return p->node_of[slot];
         }
     }
     if (!w->npool)
@@ -214,7 +214,8 @@ static void bar(const struct run *run, double elapsed)
             run->config->label ? run->config->label : "", fill, part * 100, rate, left);
 }
 
-/* Unfinished sequences below next: those not yet handed out of the list this run began with, and those workers are at. */
+/* Unfinished sequences below next: those of the list this run began with that are not handed out, and those workers
+ * are at. */
 static const char *save(const struct pool *p)
 {
     struct run *run = p->arg;

@@ -11,9 +11,9 @@
 #include "sim/place/setup.h"
 
 enum draw {
-    DRAW_JOB,    /* any node that held a rank at launch and is alive: the same sequence for every method */
+    DRAW_JOB,    /* any node that held a slot at launch and is alive: the same sequence for every method */
     DRAW_ANY,    /* any node that is alive, spares included: the same sequence for every method */
-    DRAW_ACTIVE, /* any node that holds a rank at that moment: every failure needs a substitution */
+    DRAW_ACTIVE, /* any node that holds a slot at that moment: every failure needs a substitution */
 };
 
 enum { SAMPLE_LINK_LOADS = 256, SAMPLE_MAX_TODO = 4096 };
@@ -25,8 +25,8 @@ struct sample_row {
     int64_t collisions_sq;         /* sum of squares */
     int64_t worst, best;           /* valid when cases > 0 */
     int64_t mean_load;             /* sum of load_mean in millionths */
-    int64_t moves;                 /* ranks moved by this failure */
-    int64_t idle;                  /* the node held no rank */
+    int64_t moves;                 /* slots moved by this failure */
+    int64_t idle;                  /* the node held no slot */
     int64_t cannot;                /* sequences that ended here: no method could */
     int64_t step[PLACE_MAX_STEPS]; /* substitutions by each step of the method */
 };

@@ -57,10 +57,10 @@ bool job_open_until(struct job *j, const struct setup *s, const atomic_bool *sto
 {
     memset(j, 0, sizeof *j);
     j->setup = s;
-    const struct grid ranks = spare_rank_grid(&s->layout, &s->grid);
+    const struct grid slots = spare_slot_grid(&s->layout, &s->grid);
     bool ok = place_init_until(&j->place, &s->grid, &s->layout, stop) &&
               place_init_until(&j->launch, &s->grid, &s->layout, stop) && place_plan_init(&j->plan, &j->place) &&
-              pattern_init_until(&j->pattern, s->pattern, &ranks, stop) &&
+              pattern_init_until(&j->pattern, s->pattern, &slots, stop) &&
               load_init_until(&j->load, &j->pattern, &j->place, &s->net, s->convention, stop) &&
               load_init_until(&j->launch_load, &j->pattern, &j->place, &s->net, s->convention, stop);
     if (ok && strcmp(s->method, "balance") == 0) {

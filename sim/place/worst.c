@@ -8,10 +8,10 @@
 static void hash_map(const struct search *s, const struct place *p, int32_t depth, int sym, uint64_t h[2])
 {
     const int32_t *ni = s->node_image + (size_t)sym * (size_t)p->grid.nodes;
-    const int32_t *ri = s->rank_image + (size_t)sym * (size_t)p->ranks;
+    const int32_t *ri = s->slot_image + (size_t)sym * (size_t)p->slots;
     h[0] = h[1] = 0;
     seen_mix(h, (uint64_t)depth, 1);
-    for (int32_t r = 0; r < p->ranks; r++)
+    for (int32_t r = 0; r < p->slots; r++)
         if (p->node_of[r] != p->home[r])
             seen_mix(h, (uint64_t)ri[r] << 32 | (uint32_t)ni[p->node_of[r]], 1);
     for (int32_t i = 0; i < p->ndead; i++)
@@ -47,12 +47,12 @@ static bool symmetries_make(struct search *s, const struct job *j)
         count *= reflects(s, d) ? 2 : 1;
     s->symmetries = count;
     s->node_image = malloc((size_t)count * (size_t)g->nodes * sizeof *s->node_image);
-    s->rank_image = malloc((size_t)count * (size_t)j->place.ranks * sizeof *s->rank_image);
-    if (!s->node_image || !s->rank_image)
+    s->slot_image = malloc((size_t)count * (size_t)j->place.slots * sizeof *s->slot_image);
+    if (!s->node_image || !s->slot_image)
         return false;
     for (int sym = 0; sym < count; sym++) {
         int32_t *ni = s->node_image + (size_t)sym * (size_t)g->nodes;
-        int32_t *ri = s->rank_image + (size_t)sym * (size_t)j->place.ranks;
+        int32_t *ri = s->slot_image + (size_t)sym * (size_t)j->place.slots;
         for (int32_t n = 0; n < g->nodes; n++) {
             int c[GRID_MAX_DIMS], rest = sym;
             grid_coords(g, n, c);
@@ -63,8 +63,8 @@ static bool symmetries_make(struct search *s, const struct job *j)
                 }
             ni[n] = grid_node(g, c);
         }
-        for (int32_t r = 0; r < j->place.ranks; r++)
-            ri[r] = j->launch.rank_at[ni[j->place.home[r]]];
+        for (int32_t r = 0; r < j->place.slots; r++)
+            ri[r] = j->launch.slot_at[ni[j->place.home[r]]];
     }
     return true;
 }
@@ -93,10 +93,10 @@ static void note(struct walker *w, int32_t depth, const struct load *l)
 
 static void descend(struct walker *w, int32_t depth);
 
-/* By how much can one failure lift a link, at most? A substitution of order 0 or 1 moves each rank of one line to the
+/* By how much can one failure lift a link, at most? A substitution of order 0 or 1 moves each slot of one line to the
  * next node at most, and only one of them crosses or enters any given place. Routes are dimension-ordered on a mesh, so
- * a link gains only messages sent by that rank or only messages sent to it. Not for messages left out when sent by
- * substituted ranks: a rank that returns to its first node sends again (which without 2D none does, see only_lines).
+ * a link gains only messages sent by that slot or only messages sent to it. Not for messages left out when sent by
+ * substituted slots: a slot that returns to its first node sends again (which without 2D none does, see only_lines).
  * On a ring routes turn round at half its length. returns   0 for no bound. */
 static int32_t most_gain(const struct search *s, const struct job *j)
 {
@@ -108,7 +108,7 @@ static int32_t most_gain(const struct search *s, const struct job *j)
     if (s->config->full || s->config->ndead || t->phases > 1 || s->setup->net.tree.nodes ||
         (s->setup->convention != LOAD_ALL && !s->only_lines))
         return 0;
-    for (int32_t r = 0; r < t->ranks; r++) {
+    for (int32_t r = 0; r < t->slots; r++) {
         int32_t out = t->out_at[r + 1] - t->out_at[r], in = t->in_at[r + 1] - t->in_at[r];
         most = out > most ? out : most;
         most = in > most ? in : most;
@@ -125,7 +125,7 @@ static bool last_can_win(const struct walker *w, int order)
 }
 
 /* level[depth] is the map after the failure and its plan: look at it and go on. */
-static void arrive(struct walker *w, int32_t depth, const struct place_plan *plan, int32_t rank)
+static void arrive(struct walker *w, int32_t depth, const struct place_plan *plan, int32_t slot)
 {
     const struct search *s = w->search;
     struct job *j = &w->level[depth];
@@ -133,7 +133,7 @@ static void arrive(struct walker *w, int32_t depth, const struct place_plan *pla
     if (!map_new(w, depth))
         return;
     load_copy(&j->load, &w->level[depth - 1].load);
-    load_drop(&j->load, rank);
+    load_drop(&j->load, slot);
     load_move(&j->load, plan);
     note(w, depth, &j->load);
     if (depth + 1 < s->failures || (depth + 1 == s->failures && last_can_win(w, s->only_lines ? 1 : 2)))
@@ -141,7 +141,7 @@ static void arrive(struct walker *w, int32_t depth, const struct place_plan *pla
 }
 
 /* All free nodes as near as the one the plan took, on the same side of the choice that 0D made. */
-static void each_tie(struct walker *w, int32_t depth, int32_t node, int32_t rank)
+static void each_tie(struct walker *w, int32_t depth, int32_t node, int32_t slot)
 {
     struct place *p = &w->level[depth].place;
     int32_t chosen = w->level[depth].plan.moves[0].to, ties[WORST_FREE_MAX], n = 0;
@@ -157,12 +157,12 @@ static void each_tie(struct walker *w, int32_t depth, int32_t node, int32_t rank
             int32_t same;
             place_fail(p, node, &same);
         }
-        plan->rank = rank;
+        plan->slot = slot;
         plan->count = 1;
         plan->zero = true;
-        plan->moves[0] = (struct place_move){.rank = rank, .from = node, .to = ties[i]};
+        plan->moves[0] = (struct place_move){.slot = slot, .from = node, .to = ties[i]};
         place_apply(p, plan);
-        arrive(w, depth, plan, rank);
+        arrive(w, depth, plan, slot);
     }
 }
 
@@ -181,10 +181,10 @@ static void idle(struct walker *w, int32_t depth)
 /* Does this node's death count among the sequences? */
 static bool may_die(const struct search *s, const struct place *p, int32_t node)
 {
-    if (p->rank_at[node] == PLACE_DEAD)
+    if (p->slot_at[node] == PLACE_DEAD)
         return false;
-    return s->config->draw == DRAW_ANY || (s->config->draw == DRAW_ACTIVE && p->rank_at[node] >= 0) ||
-           (s->config->draw == DRAW_JOB && s->base.launch.rank_at[node] >= 0);
+    return s->config->draw == DRAW_ANY || (s->config->draw == DRAW_ACTIVE && p->slot_at[node] >= 0) ||
+           (s->config->draw == DRAW_JOB && s->base.launch.slot_at[node] >= 0);
 }
 
 static void fail_node(struct walker *w, int32_t depth, int32_t node)
@@ -192,18 +192,18 @@ static void fail_node(struct walker *w, int32_t depth, int32_t node)
     const struct search *s = w->search;
     const struct place *p = &w->level[depth].place;
     struct job *next = &w->level[depth + 1];
-    int32_t rank;
+    int32_t slot;
     w->path[depth] = node;
-    if (p->rank_at[node] == PLACE_FREE && depth + 1 == s->failures) { /* nothing changes, and nothing comes after it */
+    if (p->slot_at[node] == PLACE_FREE && depth + 1 == s->failures) { /* nothing changes, and nothing comes after it */
         note(w, s->failures, &w->level[depth].load);
         return;
     }
     place_copy(&next->place, p);
-    if (place_fail(&next->place, node, &rank) == PLACE_IDLE) {
+    if (place_fail(&next->place, node, &slot) == PLACE_IDLE) {
         idle(w, depth + 1);
         return;
     }
-    if (!place_plan(&next->place, &next->method, node, rank, &next->plan)) {
+    if (!place_plan(&next->place, &next->method, node, slot, &next->plan)) {
         w->cannot++;
         return;
     }
@@ -211,11 +211,11 @@ static void fail_node(struct walker *w, int32_t depth, int32_t node)
     if (depth + 1 == s->failures && !last_can_win(w, order))
         return;
     if (order == 0) {
-        each_tie(w, depth + 1, node, rank);
+        each_tie(w, depth + 1, node, slot);
         return;
     }
     place_apply(&next->place, &next->plan);
-    arrive(w, depth + 1, &next->plan, rank);
+    arrive(w, depth + 1, &next->plan, slot);
 }
 
 static void descend(struct walker *w, int32_t depth)
@@ -262,10 +262,10 @@ static void climb(struct walker *w)
     for (int round = 0; round < CLIMB_ROUNDS && !atomic_load(w->stop); round++) {
         int32_t value = -1, n = failures - round % failures;
         for (int32_t i = 0; i < n; i++)
-            best[i] = p->home[rng_below(&r, (uint64_t)p->ranks)];
+            best[i] = p->home[rng_below(&r, (uint64_t)p->slots)];
         for (int i = 0; i < CLIMB_STEPS && !atomic_load(w->stop); i++) {
             memcpy(next, best, sizeof next);
-            next[rng_below(&r, (uint64_t)n)] = p->home[rng_below(&r, (uint64_t)p->ranks)];
+            next[rng_below(&r, (uint64_t)n)] = p->home[rng_below(&r, (uint64_t)p->slots)];
             int32_t v = try_sequence(w, next, n);
             if (v >= value) {
                 value = v;
@@ -280,7 +280,7 @@ static void climb(struct walker *w)
 static void combs(struct walker *w)
 {
     const struct place *p = &w->level[0].place;
-    const struct grid *g = &p->rank_grid;
+    const struct grid *g = &p->slot_grid;
     int32_t nodes[WORST_MAX];
     for (int dim = 0; dim < g->ndims && dim < 2 && g->ndims > 1; dim++) {
         int other = 1 - dim;
@@ -318,7 +318,7 @@ void search_free(struct search *s)
 {
     job_close(&s->base);
     free(s->node_image);
-    free(s->rank_image);
+    free(s->slot_image);
 }
 
 bool walker_open(struct walker *w, struct search *s, int32_t levels, const atomic_bool *stop)
@@ -343,14 +343,14 @@ void walker_close(struct walker *w)
 size_t walker_size(const struct search *s, int32_t levels)
 {
     const struct job *j = &s->base;
-    size_t nodes = (size_t)j->place.grid.nodes, ranks = (size_t)j->place.ranks, q = (size_t)j->place.grid.ndims;
-    size_t messages = (size_t)j->pattern.out_at[ranks], sections = sizeof(int32_t), int4 = sizeof(int32_t);
+    size_t nodes = (size_t)j->place.grid.nodes, slots = (size_t)j->place.slots, q = (size_t)j->place.grid.ndims;
+    size_t messages = (size_t)j->pattern.out_at[slots], sections = sizeof(int32_t), int4 = sizeof(int32_t);
     for (int d = 0; d < j->place.grid.ndims; d++)
         sections *= (size_t)j->place.grid.size[d] + 1;
-    size_t place = nodes * (int4 * (5 + q) + sizeof *j->place.coord + 1 + q) + ranks * int4 * 2 + sections;
+    size_t place = nodes * (int4 * (5 + q) + sizeof *j->place.coord + 1 + q) + slots * int4 * 2 + sections;
     size_t load = (size_t)j->pattern.phases * (size_t)j->load.links * int4 + 2 * messages * int4 +
-                  ranks * (int4 * 4 + 1) + nodes * int4;
-    size_t pattern = 2 * (messages * sizeof *j->pattern.out + (ranks + 1) * int4);
-    size_t plans = 2 * (ranks + ranks / 2 + 1) * sizeof(struct place_move);
+                  slots * (int4 * 4 + 1) + nodes * int4;
+    size_t pattern = 2 * (messages * sizeof *j->pattern.out + (slots + 1) * int4);
+    size_t plans = 2 * (slots + slots / 2 + 1) * sizeof(struct place_move);
     return ((size_t)levels + 1) * (2 * place + 2 * load + pattern + plans);
 }

@@ -2,7 +2,7 @@
  *
  * All ordered sequences of 1..failures distinct nodes are followed, and where several free nodes are equally near, 0D
  * takes each of them: the worst case over failures and over ties. Which nodes may die is the draw of sample.h: those
- * that held a rank at launch, those that hold one at that moment (a spare that took over may die, too), or any.
+ * that held a slot at launch, those that hold one at that moment (a spare that took over may die, too), or any.
  * Sequences that a method cannot handle end there.
  *
  * The full search follows each one. The pruned search leaves out maps reached before by another order of failures (kept

@@ -16,7 +16,7 @@ struct search {
     struct seen seen;
     struct worst_best best;
     int32_t *node_image; /* [symmetries][nodes] */
-    int32_t *rank_image; /* [symmetries][ranks] */
+    int32_t *slot_image; /* [symmetries][slots] */
     int symmetries;
 };
 

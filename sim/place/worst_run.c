@@ -194,7 +194,7 @@ static const char *with_tables(struct search *s, struct worst_result *result)
                        : fit_threads(s, base, walker_size(s, s->failures), memory, &left);
     if (!threads)
         return "the search does not fit its memory; see --memory";
-    int32_t tasks = zero ? s->base.place.ranks : s->setup->grid.nodes;
+    int32_t tasks = zero ? s->base.place.slots : s->setup->grid.nodes;
     struct run r = {.search = s, .progress = {.stages = zero ? s->failures : 1, .tasks = tasks}};
     seen_init(&s->seen, left, threads);
     r.progress.done = calloc((size_t)tasks, sizeof *r.progress.done);
@@ -265,7 +265,7 @@ const char *worst_run(const struct worst_config *c, struct worst_result *r)
     if (!s)
         return "out of memory";
     const char *why = begin(s, c, r);
-    r->sequences = sequences(c->draw == DRAW_JOB ? s->base.place.ranks : c->setup.grid.nodes, c->failures);
+    r->sequences = sequences(c->draw == DRAW_JOB ? s->base.place.slots : c->setup.grid.nodes, c->failures);
     if (!why)
         why = with_tables(s, r);
     end(s, r);

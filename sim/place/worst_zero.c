@@ -9,14 +9,14 @@ static size_t line_key(const struct zero *z, int32_t node, int d)
     return (size_t)d * (size_t)z->grid->nodes + (size_t)(node - grid_coord(z->grid, node, d) * z->grid->stride[d]);
 }
 
-/* The spares that 0D may give the rank: the nearest, or the nearest on a side that its lines have not just used; with
+/* The spares that 0D may give the slot: the nearest, or the nearest on a side that its lines have not just used; with
  * all that are as near on the same side. */
-static int choices(const struct zero *z, int32_t rank, int32_t tie[MAX_TIES])
+static int choices(const struct zero *z, int32_t slot, int32_t tie[MAX_TIES])
 {
-    const struct near *near = z->near + (size_t)rank * (size_t)z->spares, *pick = NULL;
+    const struct near *near = z->near + (size_t)slot * (size_t)z->spares, *pick = NULL;
     unsigned avoid = 0;
     for (int d = 0; z->r > 1 && d < z->grid->ndims; d++) {
-        int8_t side = z->side[line_key(z, z->home[rank], d)];
+        int8_t side = z->side[line_key(z, z->home[slot], d)];
         avoid |= side ? 1u << (side - 1) : 0;
     }
     for (int32_t i = 0; i < z->spares; i++)
@@ -34,10 +34,10 @@ static int choices(const struct zero *z, int32_t rank, int32_t tie[MAX_TIES])
     return n;
 }
 
-static bool may_choose(const struct zero *z, int32_t rank, int32_t spare)
+static bool may_choose(const struct zero *z, int32_t slot, int32_t spare)
 {
     int32_t tie[MAX_TIES];
-    for (int n = choices(z, rank, tie); n > 0; n--)
+    for (int n = choices(z, slot, tie); n > 0; n--)
         if (tie[n - 1] == spare)
             return true;
     return false;
@@ -59,7 +59,7 @@ static bool turns_round(struct zero *z, int32_t depth, int32_t b, int32_t b_spar
     return same;
 }
 
-/* Does a link of the open lanes really carry more than the worst case known? The sums of what each rank alone brings,
+/* Does a link of the open lanes really carry more than the worst case known? The sums of what each slot alone brings,
  * put right for each message with both ends on spares. */
 static bool really(struct zero *z, int32_t depth)
 {
@@ -78,7 +78,7 @@ static bool really(struct zero *z, int32_t depth)
     for (int32_t i = 0; i < depth; i++) {
         int32_t r = z->path[i], spare = z->path_spare[i];
         for (int32_t m = t->out_at[r]; m < t->out_at[r + 1]; m++) {
-            int32_t peer = t->out[m].rank, there = z->spare_of[peer], links[MAX_ROUTE];
+            int32_t peer = t->out[m].slot, there = z->spare_of[peer], links[MAX_ROUTE];
             if (there < 0)
                 continue;
             const lane *in = pair(z, z->in, peer, spare), *out = pair(z, z->out, r, there);
@@ -103,10 +103,10 @@ static void count_exactly(struct zero *z, int32_t depth)
     memcpy(z->load, z->home_load, z->links * sizeof *z->load);
     for (int32_t k = 0; k < depth; k++)
         for (int way = 0; way < 2; way++) {
-            int32_t rank = z->path[k];
+            int32_t slot = z->path[k];
             const int32_t *at = way ? t->in_at : t->out_at;
-            for (int32_t m = at[rank]; m < at[rank + 1]; m++) {
-                int32_t peer = way ? t->in[m].rank : t->out[m].rank, from = way ? peer : rank, to = way ? rank : peer;
+            for (int32_t m = at[slot]; m < at[slot + 1]; m++) {
+                int32_t peer = way ? t->in[m].slot : t->out[m].slot, from = way ? peer : slot, to = way ? slot : peer;
                 if (way && z->spare_of[peer] >= 0)
                     continue; /* counted from its sender */
                 int32_t n = route(z, z->home[from], z->home[to], links);
@@ -130,28 +130,28 @@ static void count_exactly(struct zero *z, int32_t depth)
 
 /* The bound after one more failure, for the lanes that were open before it; those that are still open.
  * returns   their number. A link that cannot become the worst never can again, so no other lane is ever looked at. */
-static size_t bound_make(struct zero *z, int32_t depth, int32_t rank, int32_t spare)
+static size_t bound_make(struct zero *z, int32_t depth, int32_t slot, int32_t spare)
 {
     const lane *before = z->bound + (size_t)(depth - 1) * z->lanes, *need = z->need + (size_t)(depth - 1) * z->lanes;
-    const lane *change = pair(z, z->change, rank, spare);
+    const lane *change = pair(z, z->change, slot, spare);
     const uint32_t *was = z->open + (size_t)(depth - 1) * z->lanes;
     uint32_t *open = z->open + (size_t)depth * z->lanes;
     lane *now = z->bound + (size_t)depth * z->lanes;
     size_t n = 0;
     for (size_t k = 0; k < z->opens[depth - 1]; k++)
         now[was[k]] = before[was[k]] + change[was[k]];
-    home_messages(z, rank, true, 1, (uint8_t *)now); /* those had left the links with the peer */
+    home_messages(z, slot, true, 1, (uint8_t *)now); /* those had left the links with the peer */
     for (size_t k = 0; k < z->opens[depth - 1]; k++)
         if (lane_any((lane)(now[was[k]] >= need[was[k]])))
             open[n++] = was[k];
     return z->opens[depth] = n;
 }
 
-/* Could the rank's failure, wherever it is sent, keep a lane open? */
-static bool worth_it(const struct zero *z, int32_t depth, int32_t rank)
+/* Could the slot's failure, wherever it is sent, keep a lane open? */
+static bool worth_it(const struct zero *z, int32_t depth, int32_t slot)
 {
     const lane *before = z->bound + (size_t)depth * z->lanes, *need = z->need + (size_t)depth * z->lanes;
-    const lane *alone = z->alone + (size_t)rank * z->lanes;
+    const lane *alone = z->alone + (size_t)slot * z->lanes;
     const uint32_t *open = z->open + (size_t)depth * z->lanes;
     for (size_t k = 0; k < z->opens[depth]; k++)
         if (lane_any((lane)(before[open[k]] + alone[open[k]] >= need[open[k]])))
@@ -159,11 +159,11 @@ static bool worth_it(const struct zero *z, int32_t depth, int32_t rank)
     return false;
 }
 
-/* What the rank can bring on each spare that at most left - 1 free ones are nearer than: into nearer[how many are], for
+/* What the slot can bring on each spare that at most left - 1 free ones are nearer than: into nearer[how many are], for
  * the failure that may take it, and into the spare's most. */
-static void rank_brings(struct zero *z, int32_t rank, int32_t left, const uint32_t *open, size_t opens)
+static void slot_brings(struct zero *z, int32_t slot, int32_t left, const uint32_t *open, size_t opens)
 {
-    const struct near *near = z->near + (size_t)rank * (size_t)z->spares;
+    const struct near *near = z->near + (size_t)slot * (size_t)z->spares;
     int32_t free_before[GRID_MAX_DIMS] = {0}, free_now[GRID_MAX_DIMS] = {0}, dist = -1;
     for (int32_t i = 0; i < z->spares; i++) {
         if (near[i].dist != dist)
@@ -175,7 +175,7 @@ static void rank_brings(struct zero *z, int32_t rank, int32_t left, const uint32
         if (z->taken[near[i].spare] || free_before[side] >= left)
             continue;
         free_now[side]++;
-        const lane *bring = z->bring + ((size_t)rank * (size_t)z->spares + (size_t)near[i].spare) * z->lanes;
+        const lane *bring = z->bring + ((size_t)slot * (size_t)z->spares + (size_t)near[i].spare) * z->lanes;
         lane *nearer = z->nearer + (size_t)free_before[side] * z->lanes;
         lane *most = z->most + (size_t)near[i].spare * z->lanes;
         bool first = !z->reached[near[i].spare];
@@ -206,9 +206,9 @@ static size_t close_lanes(struct zero *z, int32_t depth)
     memset(z->reached, 0, (size_t)z->spares);
     memset(z->nearer, 0, n * z->lanes * sizeof *z->nearer);
     memset(z->top, 0, n * z->lanes * sizeof *z->top);
-    for (int32_t r = 0; r < z->ranks; r++)
+    for (int32_t r = 0; r < z->slots; r++)
         if (z->spare_of[r] < 0)
-            rank_brings(z, r, (int32_t)n, open, opens);
+            slot_brings(z, r, (int32_t)n, open, opens);
     for (int32_t s = 0; s < z->spares; s++)
         for (size_t k = 0; z->reached[s] && k < opens; k++) {
             lane m = z->most[(size_t)s * z->lanes + k];
@@ -245,10 +245,10 @@ static size_t close_lanes(struct zero *z, int32_t depth)
     return z->opens[depth] = still;
 }
 
-static bool mirror_fits(struct zero *z, int32_t depth, int32_t rank)
+static bool mirror_fits(struct zero *z, int32_t depth, int32_t slot)
 {
     for (int d = 0; d < z->grid->ndims; d++) {
-        z->balance[depth][d] = z->balance[depth - 1][d] + z->mirror[rank][d];
+        z->balance[depth][d] = z->balance[depth - 1][d] + z->mirror[slot][d];
         if (z->balance[depth][d] + z->failures - depth < 0)
             return false;
     }
@@ -258,13 +258,13 @@ static bool mirror_fits(struct zero *z, int32_t depth, int32_t rank)
 static void descend(struct zero *z, int32_t depth);
 
 /* Hash of the map and of the sides it remembers, from that before the failure. */
-static void hash_make(struct zero *z, int32_t depth, int32_t rank, int32_t spare, int8_t side)
+static void hash_make(struct zero *z, int32_t depth, int32_t slot, int32_t spare, int8_t side)
 {
     uint64_t *h = z->hash[depth];
     memcpy(h, z->hash[depth - 1], sizeof z->hash[0]);
-    seen_mix(h, (uint64_t)rank << 32 | (uint32_t)spare, 1);
+    seen_mix(h, (uint64_t)slot << 32 | (uint32_t)spare, 1);
     for (int d = 0; z->r > 1 && d < z->grid->ndims; d++) {
-        size_t key = line_key(z, z->home[rank], d);
+        size_t key = line_key(z, z->home[slot], d);
         if (z->side[key])
             seen_mix(h, key << 8 | (uint8_t)z->side[key] | UINT64_C(1) << 62, (uint64_t)-1);
         seen_mix(h, key << 8 | (uint8_t)side | UINT64_C(1) << 62, 1);
@@ -272,28 +272,28 @@ static void hash_make(struct zero *z, int32_t depth, int32_t rank, int32_t spare
 }
 
 /* The map after one more failure: is it new, and can it win? */
-static bool worth_a_look(struct zero *z, int32_t depth, int32_t rank, int32_t spare, int8_t side)
+static bool worth_a_look(struct zero *z, int32_t depth, int32_t slot, int32_t spare, int8_t side)
 {
     z->maps++;
-    if (!bound_make(z, depth, rank, spare))
+    if (!bound_make(z, depth, slot, spare))
         return false;
     if (depth == z->failures)
         return true;
-    hash_make(z, depth, rank, spare, side);
+    hash_make(z, depth, slot, spare, side);
     return depth < 2 || seen_add(&z->search->seen, z->hash[depth], z->task);
 }
 
-static void substitute(struct zero *z, int32_t depth, int32_t rank, int32_t spare)
+static void substitute(struct zero *z, int32_t depth, int32_t slot, int32_t spare)
 {
     int8_t side = (int8_t)(1 + z->spare_side[spare]), was[GRID_MAX_DIMS];
-    if (!worth_a_look(z, depth, rank, spare, side))
+    if (!worth_a_look(z, depth, slot, spare, side))
         return;
-    z->spare_of[rank] = spare;
+    z->spare_of[slot] = spare;
     z->taken[spare] = true;
-    z->path[depth - 1] = rank;
+    z->path[depth - 1] = slot;
     z->path_spare[depth - 1] = spare;
     for (int d = 0; z->r > 1 && d < z->grid->ndims; d++) {
-        int8_t *at = &z->side[line_key(z, z->home[rank], d)];
+        int8_t *at = &z->side[line_key(z, z->home[slot], d)];
         was[d] = *at;
         *at = side;
     }
@@ -303,33 +303,33 @@ static void substitute(struct zero *z, int32_t depth, int32_t rank, int32_t spar
     } else if (close_lanes(z, depth))
         descend(z, depth);
     for (int d = z->grid->ndims - 1; z->r > 1 && d >= 0; d--)
-        z->side[line_key(z, z->home[rank], d)] = was[d];
+        z->side[line_key(z, z->home[slot], d)] = was[d];
     z->taken[spare] = false;
-    z->spare_of[rank] = -1;
+    z->spare_of[slot] = -1;
 }
 
-static void fail_rank(struct zero *z, int32_t depth, int32_t rank)
+static void fail_slot(struct zero *z, int32_t depth, int32_t slot)
 {
     int32_t tie[MAX_TIES];
-    if (z->spare_of[rank] >= 0 || !mirror_fits(z, depth + 1, rank) || !worth_it(z, depth, rank))
+    if (z->spare_of[slot] >= 0 || !mirror_fits(z, depth + 1, slot) || !worth_it(z, depth, slot))
         return;
-    int n = choices(z, rank, tie);
+    int n = choices(z, slot, tie);
     z->cannot += n == 0;
     for (int i = 0; i < n; i++)
-        if (!(depth && rank < z->path[depth - 1] && turns_round(z, depth, rank, tie[i])))
-            substitute(z, depth + 1, rank, tie[i]);
+        if (!(depth && slot < z->path[depth - 1] && turns_round(z, depth, slot, tie[i])))
+            substitute(z, depth + 1, slot, tie[i]);
 }
 
 static void descend(struct zero *z, int32_t depth)
 {
-    for (int32_t rank = 0; rank < z->ranks && !atomic_load(z->stop); rank++)
-        fail_rank(z, depth, rank);
+    for (int32_t slot = 0; slot < z->slots && !atomic_load(z->stop); slot++)
+        fail_slot(z, depth, slot);
 }
 
-void zero_follow(struct zero *z, int32_t rank)
+void zero_follow(struct zero *z, int32_t slot)
 {
-    z->task = (uint32_t)rank + 1;
-    fail_rank(z, 0, rank);
+    z->task = (uint32_t)slot + 1;
+    fail_slot(z, 0, slot);
 }
 
 struct zero *worst_zero(struct search *s)

@@ -8,7 +8,7 @@
 enum { LANE = 16, MAX_ROUTE = 1024, MAX_TIES = 64, MAX_REACH = 512 };
 typedef uint8_t lane __attribute__((vector_size(LANE)));
 
-/* A spare as seen from a rank. */
+/* A spare as seen from a slot. */
 struct near {
     int32_t dist, spare;
     int8_t side;
@@ -18,31 +18,31 @@ struct zero {
     const struct setup *setup;
     const struct grid *grid;
     const struct pattern *pattern;
-    const int32_t *home; /* [ranks] */
-    int32_t ranks, spares, failures;
+    const int32_t *home; /* [slots] */
+    int32_t slots, spares, failures;
     int r;               /* sides with spares */
     size_t lanes, links; /* per vector over links */
-    lane *bring;         /* [ranks][spares][lanes] messages of the rank there, see bring_make */
+    lane *bring;         /* [slots][spares][lanes] messages of the slot there, see bring_make */
     lane *change;        /* the same, less those it had at home (mod 256) */
-    lane *exact;         /* the messages of the rank there when its peers are at home, less those it had (mod 256) */
-    lane *in, *out;      /* [ranks][spares][lanes] the route from the spare to the rank's home, and back */
+    lane *exact;         /* the messages of the slot there when its peers are at home, less those it had (mod 256) */
+    lane *in, *out;      /* [slots][spares][lanes] the route from the spare to the slot's home, and back */
     lane *across;        /* [spares][spares][lanes] the route from one spare to another */
     lane *count;         /* [lanes] scratch of really */
     lane *bound;         /* [failures + 1][lanes] */
     lane *need;          /* [failures + 1][lanes] what a link must carry after one failure more, for open lanes */
-    lane *alone;         /* [ranks][lanes] the most the rank can bring on any spare in reach */
+    lane *alone;         /* [slots][lanes] the most the slot can bring on any spare in reach */
     lane *nearer;        /* [failures][lanes], [failures][lanes], [spares][lanes]: scratch of close_lanes */
     lane *top, *most;
     bool *reached;  /* [spares] */
     uint32_t *open; /* [failures + 1][lanes] the lanes of the map in which a link may become the worst: opens of them */
     size_t opens[WORST_MAX + 1];
-    struct near *near;               /* [ranks][spares] by distance, then node */
+    struct near *near;               /* [slots][spares] by distance, then node */
     int32_t *spare_node;             /* [spares] */
     int8_t *spare_side;              /* [spares] */
-    int32_t *spare_of;               /* [ranks] index of the spare it is on, -1 at home */
+    int32_t *spare_of;               /* [slots] index of the spare it is on, -1 at home */
     bool *taken;                     /* [spares] */
     int8_t *side;                    /* [ndims][nodes] as in struct place */
-    int8_t (*mirror)[GRID_MAX_DIMS]; /* [ranks] +1 upper half, -1 lower half, 0 middle or not to be turned round */
+    int8_t (*mirror)[GRID_MAX_DIMS]; /* [slots] +1 upper half, -1 lower half, 0 middle or not to be turned round */
     int balance[WORST_MAX + 1][GRID_MAX_DIMS];
     int32_t path[WORST_MAX], path_spare[WORST_MAX];
     int32_t *home_load, *load; /* [links] */
@@ -72,9 +72,9 @@ static inline lane lane_max(lane a, lane b)
     return (a & more) | (b & ~more);
 }
 
-static inline lane *pair(const struct zero *z, lane *table, int32_t rank, int32_t spare)
+static inline lane *pair(const struct zero *z, lane *table, int32_t slot, int32_t spare)
 {
-    return table + ((size_t)rank * (size_t)z->spares + (size_t)spare) * z->lanes;
+    return table + ((size_t)slot * (size_t)z->spares + (size_t)spare) * z->lanes;
 }
 
 static inline int32_t route(const struct zero *z, int32_t from, int32_t to, int32_t *links)
@@ -88,10 +88,10 @@ void zero_close(struct zero *z);
 /* What a thread changes: made for z, which is a copy of another. */
 bool zero_open_branch(struct zero *z);
 void zero_close_branch(struct zero *z);
-/* What each rank brings to each link from each spare that z->failures failures can send it to. returns false when out
+/* What each slot brings to each link from each spare that z->failures failures can send it to. returns false when out
  * of memory. */
 bool bring_make(struct zero *z);
-/* Adds delta on each link that the rank's messages use while it and its peers are at home; only those whose peer is
+/* Adds delta on each link that the slot's messages use while it and its peers are at home; only those whose peer is
  * substituted when gone is set. */
-void home_messages(const struct zero *z, int32_t rank, bool gone, int delta, uint8_t *sum);
+void home_messages(const struct zero *z, int32_t slot, bool gone, int delta, uint8_t *sum);
 #endif

@@ -5,7 +5,7 @@
 static size_t table_size(const struct job *j)
 {
     size_t size, links = ((size_t)grid_links(&j->place.grid) + LANE - 1) / LANE * LANE;
-    if (__builtin_mul_overflow((size_t)j->place.ranks * (size_t)j->place.nfree, links, &size))
+    if (__builtin_mul_overflow((size_t)j->place.slots * (size_t)j->place.nfree, links, &size))
         return SIZE_MAX;
     return size;
 }
@@ -14,7 +14,7 @@ bool worst_zero_fits(const struct setup *s, const struct job *j, int32_t failure
 {
     /* messages per link must fit a byte: those of the failures, and those at home */
     int32_t most = 0;
-    for (int32_t r = 0; r < j->place.ranks; r++) {
+    for (int32_t r = 0; r < j->place.slots; r++) {
         int32_t m = j->pattern.out_at[r + 1] - j->pattern.out_at[r] + j->pattern.in_at[r + 1] - j->pattern.in_at[r];
         most = m > most ? m : most;
     }
@@ -23,18 +23,18 @@ bool worst_zero_fits(const struct setup *s, const struct job *j, int32_t failure
            most * failures + load_collisions(&j->load) <= 250;
 }
 
-void home_messages(const struct zero *z, int32_t rank, bool gone, int delta, uint8_t *sum)
+void home_messages(const struct zero *z, int32_t slot, bool gone, int delta, uint8_t *sum)
 {
     const struct pattern *t = z->pattern;
     int32_t links[MAX_ROUTE];
     for (int way = 0; way < 2; way++) {
         const int32_t *at = way ? t->in_at : t->out_at;
         const struct pattern_peer *peers = way ? t->in : t->out;
-        for (int32_t m = at[rank]; m < at[rank + 1]; m++) {
-            int32_t peer = peers[m].rank;
+        for (int32_t m = at[slot]; m < at[slot + 1]; m++) {
+            int32_t peer = peers[m].slot;
             if (gone && z->spare_of[peer] < 0)
                 continue;
-            int32_t n = route(z, z->home[way ? peer : rank], z->home[way ? rank : peer], links);
+            int32_t n = route(z, z->home[way ? peer : slot], z->home[way ? slot : peer], links);
             for (int32_t i = 0; i < n; i++)
                 sum[links[i]] = (uint8_t)(sum[links[i]] + delta);
         }
@@ -48,7 +48,7 @@ static int near_order(const void *a, const void *b)
                               : (x->spare > y->spare) - (x->spare < y->spare);
 }
 
-/* Can the rank be given its i-th nearest spare within the failures searched? Nearer ones must be taken: all of them, or
+/* Can the slot be given its i-th nearest spare within the failures searched? Nearer ones must be taken: all of them, or
  * with more than one side those of the same side. */
 static bool in_reach(const struct zero *z, const struct near *near, int32_t i)
 {
@@ -74,9 +74,9 @@ static void mark_route(const struct zero *z, int32_t from, int32_t to, uint8_t *
         mark[links[i]] = 1;
 }
 
-static int32_t reach_list(const struct zero *z, int32_t rank, int32_t list[MAX_REACH])
+static int32_t reach_list(const struct zero *z, int32_t slot, int32_t list[MAX_REACH])
 {
-    const struct near *near = z->near + (size_t)rank * (size_t)z->spares;
+    const struct near *near = z->near + (size_t)slot * (size_t)z->spares;
     int32_t n = 0;
     for (int32_t i = 0; i < z->spares; i++)
         if (in_reach(z, near, i)) {
@@ -123,8 +123,8 @@ static void split_take(const struct zero *z, const struct split *p, bool sender,
     size_t n = z->links;
     for (int end = 0; end < 2; end++)
         for (int32_t a = 0; a < (end ? p->tos : p->froms); a++) {
-            size_t rank = (size_t)(end ? to : from), spare = (size_t)(end ? p->to_spare[a] : p->from_spare[a]);
-            uint8_t *sum = (uint8_t *)(z->bring + (rank * (size_t)z->spares + spare) * z->lanes);
+            size_t slot = (size_t)(end ? to : from), spare = (size_t)(end ? p->to_spare[a] : p->from_spare[a]);
+            uint8_t *sum = (uint8_t *)(z->bring + (slot * (size_t)z->spares + spare) * z->lanes);
             const uint8_t *share = (end ? p->to : p->from) + (size_t)a * n;
             for (size_t l = 0; l < n; l++)
                 if ((p->cost[1][l] < p->cost[0][l]) == sender)
@@ -167,19 +167,19 @@ bool bring_make(struct zero *z)
     p->cost[0] = malloc(z->links * sizeof(int32_t));
     p->cost[1] = malloc(z->links * sizeof(int32_t));
     bool ok = p->from_home && p->to_home && p->from && p->to && p->cost[0] && p->cost[1];
-    memset(z->bring, 0, (size_t)z->ranks * (size_t)z->spares * z->links);
-    for (int32_t r = 0; ok && r < z->ranks; r++)
+    memset(z->bring, 0, (size_t)z->slots * (size_t)z->spares * z->links);
+    for (int32_t r = 0; ok && r < z->slots; r++)
         for (int32_t m = t->out_at[r]; ok && m < t->out_at[r + 1]; m++)
-            ok = bring_message(z, p, r, t->out[m].rank);
-    memset(z->alone, 0, (size_t)z->ranks * z->links);
-    for (int32_t r = 0; r < z->ranks; r++)
+            ok = bring_message(z, p, r, t->out[m].slot);
+    memset(z->alone, 0, (size_t)z->slots * z->links);
+    for (int32_t r = 0; r < z->slots; r++)
         for (int32_t s = 0; s < z->spares; s++)
             for (size_t k = 0; k < z->lanes; k++) {
                 lane *most = z->alone + (size_t)r * z->lanes + k;
                 *most = lane_max(*most, pair(z, z->bring, r, s)[k]);
             }
-    memcpy(z->change, z->bring, (size_t)z->ranks * (size_t)z->spares * z->links);
-    for (int32_t r = 0; ok && r < z->ranks; r++)
+    memcpy(z->change, z->bring, (size_t)z->slots * (size_t)z->spares * z->links);
+    for (int32_t r = 0; ok && r < z->slots; r++)
         for (int32_t s = 0; s < z->spares; s++)
             home_messages(z, r, false, -1,
                           (uint8_t *)(z->change + ((size_t)r * (size_t)z->spares + (size_t)s) * z->lanes));
@@ -200,27 +200,27 @@ static void exact_make(struct zero *z)
     for (int32_t a = 0; a < z->spares; a++)
         for (int32_t b = 0; b < z->spares; b++)
             mark_route(z, z->spare_node[a], z->spare_node[b], (uint8_t *)pair(z, z->across, a, b));
-    for (int32_t r = 0; r < z->ranks; r++)
+    for (int32_t r = 0; r < z->slots; r++)
         for (int32_t s = 0; s < z->spares; s++) {
             mark_route(z, z->spare_node[s], z->home[r], (uint8_t *)pair(z, z->in, r, s));
             mark_route(z, z->home[r], z->spare_node[s], (uint8_t *)pair(z, z->out, r, s));
         }
-    for (int32_t r = 0; r < z->ranks; r++)
+    for (int32_t r = 0; r < z->slots; r++)
         for (int32_t s = 0; s < z->spares; s++) {
             lane *sum = pair(z, z->exact, r, s);
             for (int32_t m = t->out_at[r]; z->setup->convention == LOAD_ALL && m < t->out_at[r + 1]; m++)
                 for (size_t k = 0; k < z->lanes; k++)
-                    sum[k] += pair(z, z->in, t->out[m].rank, s)[k];
+                    sum[k] += pair(z, z->in, t->out[m].slot, s)[k];
             for (int32_t m = t->in_at[r]; m < t->in_at[r + 1]; m++)
                 for (size_t k = 0; k < z->lanes; k++)
-                    sum[k] += pair(z, z->out, t->in[m].rank, s)[k];
+                    sum[k] += pair(z, z->out, t->in[m].slot, s)[k];
             home_messages(z, r, false, -1, (uint8_t *)sum);
         }
 }
 
 static void near_make(struct zero *z)
 {
-    for (int32_t r = 0; r < z->ranks; r++) {
+    for (int32_t r = 0; r < z->slots; r++) {
         struct near *near = z->near + (size_t)r * (size_t)z->spares;
         for (int32_t s = 0; s < z->spares; s++)
             near[s] = (struct near){grid_distance(z->grid, z->home[r], z->spare_node[s]), s,
@@ -234,7 +234,7 @@ static void near_make(struct zero *z)
 static void mirror_make(struct zero *z)
 {
     const struct grid *g = z->grid;
-    for (int32_t r = 0; r < z->ranks; r++)
+    for (int32_t r = 0; r < z->slots; r++)
         for (int d = 0; d < g->ndims; d++) {
             bool turns = z->r == 1 && !spare_holds(&z->setup->layout, d) && (!g->torus[d] || g->size[d] % 2) &&
                          z->setup->pattern <= PATTERN_STAR;
@@ -252,23 +252,23 @@ static lane *lanes_alloc(size_t lanes)
     return a;
 }
 
-/* The tables by (rank, spare), and their bytes. */
+/* The tables by (slot, spare), and their bytes. */
 enum { BIG_TABLES = 5 };
 
 static size_t each_table(const struct job *j)
 {
     size_t links = ((size_t)grid_links(&j->place.grid) + LANE - 1) / LANE * LANE;
-    return ((size_t)j->place.ranks * (size_t)j->place.nfree + 1) * links;
+    return ((size_t)j->place.slots * (size_t)j->place.nfree + 1) * links;
 }
 
 size_t zero_size(const struct job *j, int32_t failures, bool each)
 {
     size_t links = ((size_t)grid_links(&j->place.grid) + LANE - 1) / LANE * LANE, lanes = links / LANE;
-    size_t spares = (size_t)j->place.nfree, ranks = (size_t)j->place.ranks, depths = (size_t)failures + 1;
+    size_t spares = (size_t)j->place.nfree, slots = (size_t)j->place.slots, depths = (size_t)failures + 1;
     if (each)
         return links * (2 + 4 * depths + spares + 1 + sizeof(int32_t)) + depths * lanes * sizeof(uint32_t) +
-               2 * spares + ranks * sizeof(int32_t) + (size_t)j->place.grid.nodes * (size_t)j->place.grid.ndims;
-    return BIG_TABLES * each_table(j) + (spares * spares + ranks) * links + ranks * spares * sizeof(struct near) +
+               2 * spares + slots * sizeof(int32_t) + (size_t)j->place.grid.nodes * (size_t)j->place.grid.ndims;
+    return BIG_TABLES * each_table(j) + (spares * spares + slots) * links + slots * spares * sizeof(struct near) +
            4 * MAX_REACH * links;
 }
 
@@ -281,30 +281,30 @@ bool zero_open(struct zero *z, struct search *s)
                        .grid = &p->grid,
                        .pattern = &j->pattern,
                        .home = p->home,
-                       .ranks = p->ranks,
+                       .slots = p->slots,
                        .spares = p->nfree,
                        .failures = s->failures,
                        .r = s->setup->layout.r};
     z->links = ((size_t)grid_links(&p->grid) + LANE - 1) / LANE * LANE;
     z->lanes = z->links / LANE;
-    size_t pairs = (size_t)z->ranks * (size_t)z->spares, ranks = (size_t)z->ranks;
+    size_t pairs = (size_t)z->slots * (size_t)z->spares, slots = (size_t)z->slots;
     z->bring = lanes_alloc(pairs * z->lanes);
     z->change = lanes_alloc(pairs * z->lanes);
     z->exact = lanes_alloc(pairs * z->lanes);
     z->in = lanes_alloc(pairs * z->lanes);
     z->out = lanes_alloc(pairs * z->lanes);
     z->across = lanes_alloc((size_t)z->spares * (size_t)z->spares * z->lanes);
-    z->alone = lanes_alloc(ranks * z->lanes);
+    z->alone = lanes_alloc(slots * z->lanes);
     z->near = malloc((pairs + 1) * sizeof *z->near);
     z->spare_node = calloc((size_t)z->spares + 1, sizeof *z->spare_node);
     z->spare_side = malloc((size_t)z->spares + 1);
-    z->mirror = calloc(ranks, sizeof *z->mirror);
+    z->mirror = calloc(slots, sizeof *z->mirror);
     z->home_load = calloc(z->links, sizeof *z->home_load);
     if (!z->bring || !z->change || !z->exact || !z->in || !z->out || !z->across || !z->alone || !z->near ||
         !z->spare_node || !z->spare_side || !z->mirror || !z->home_load)
         return false;
     for (int32_t n = 0, k = 0; n < p->grid.nodes; n++)
-        if (p->rank_at[n] == PLACE_FREE)
+        if (p->slot_at[n] == PLACE_FREE)
             z->spare_node[k++] = n;
     for (int32_t k = 0; k < z->spares; k++)
         z->spare_side[k] = (int8_t)spare_side(&z->setup->layout, z->grid, z->spare_node[k]);
@@ -343,14 +343,14 @@ bool zero_open_branch(struct zero *z)
     z->most = lanes_alloc(((size_t)z->spares + 1) * z->lanes);
     z->reached = malloc((size_t)z->spares + 1);
     z->open = malloc(depths * z->lanes * sizeof *z->open);
-    z->spare_of = malloc((size_t)z->ranks * sizeof *z->spare_of);
+    z->spare_of = malloc((size_t)z->slots * sizeof *z->spare_of);
     z->taken = calloc((size_t)z->spares + 1, sizeof *z->taken);
     z->side = calloc((size_t)z->grid->nodes, (size_t)z->grid->ndims);
     z->load = calloc(z->links, sizeof *z->load);
     if (!z->count || !z->bound || !z->need || !z->nearer || !z->top || !z->most || !z->reached || !z->open ||
         !z->spare_of || !z->taken || !z->side || !z->load)
         return false;
-    memset(z->spare_of, -1, (size_t)z->ranks * sizeof *z->spare_of);
+    memset(z->spare_of, -1, (size_t)z->slots * sizeof *z->spare_of);
     for (size_t l = 0; l < z->links; l++)
         ((uint8_t *)z->bound)[l] = (uint8_t)z->home_load[l];
     return true;

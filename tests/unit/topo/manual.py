@@ -65,8 +65,8 @@ def grids_and_spares():
            fails("--grid", "9x5", "--method", "0D", "--spares", "2D(1,1)", "--fail", "0,2")[0]["collisions"])
     role = {(int(r["x"]), int(r["y"])): r["role"] for r in rows(output("allocate", "--grid", "6x5", "--spares", "2D(2,2)", "--csv"))}
     expect("the last s layers of each of the first r sides", all((role[at] == "spare") == (at[0] >= 4 or at[1] >= 3) for at in role))
-    expect("named sides", data("allocate", "--grid", "4x4x4", "--spares", "3D(2,1):xz")["rank_grid"] == "3x4x3")
-    expect("default spares", data("allocate", "--grid", "1x5x4x3")["rank_grid"] == "1x4x3x3")
+    expect("named sides", data("allocate", "--grid", "4x4x4", "--spares", "3D(2,1):xz")["slot_grid"] == "3x4x3")
+    expect("default spares", data("allocate", "--grid", "1x5x4x3")["slot_grid"] == "1x4x3x3")
     expect("NODE: coordinates or a number", fails("--grid", "5x4", "--fail", "3,2") == fails("--grid", "5x4", "--fail", 13))
 
 
@@ -108,7 +108,7 @@ def patterns():
                output("simulate", "--grid", grid, "--cases", 50, "--csv"))
     expect("barrier and allreduce are the same messages", output("simulate", "--grid", "6x6", "--cases", 50, "--csv", "--pattern", "barrier") ==
            output("simulate", "--grid", "6x6", "--cases", 50, "--csv", "--pattern", "allreduce"))
-    # 3x4 ranks: four fold in, three steps among eight, four fold out
+    # 3x4 slots: four fold in, three steps among eight, four fold out
     expect("several phases add their maxima", int(launch("4x4", "--spares", "2D(1,1)", "--pattern", "barrier")) >= 5)
     expect("stencils do not wrap around", launch("5tx5t", "--spares", "2D(1,1):x") == "1" ==
            launch("5x5", "--spares", "2D(1,1):x"))
@@ -154,7 +154,7 @@ def optimise(tmp):
            (found["steps"] >= 2000000 or found["collisions"] == found["at_least"]))
     large = ("optimise", "--grid", "12x12x12", "--failures", 100, "--steps", 40000, "--method", "0D", "--csv")
     whole = output(*large)
-    expect("optimise: the CSV is the map", whole.startswith("rank,node\n0,"))
+    expect("optimise: the CSV is the map", whole.startswith("slot,node\n0,"))
     job = subprocess.Popen([place, *map(str, large), "--out", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(0.3)  # any moment will do
     job.send_signal(signal.SIGTERM)

@@ -71,7 +71,7 @@ def allocate(tmp):
     refused(*base, "--spares", "2D(1,1)", "--share", "2-50")
     expect("--json", data(*base)["map"][5] == 6)
     nodes = rows(output(*base, "--csv"))
-    expect("--csv", len(nodes) == 30 and nodes[5]["role"] == "spare" and nodes[0]["role"] == "rank")
+    expect("--csv", len(nodes) == 30 and nodes[5]["role"] == "spare" and nodes[0]["role"] == "slot")
     dead = data(*base, "--dead", "1,1", "--method", "0D")
     expect("--dead", dead["dead"] == 1 and dead["map"][6] not in (6, 7))
     slid = data(*base, "--dead", "1,1", "--method", "1D", "--order", "xy")["map"]
@@ -82,7 +82,7 @@ def allocate(tmp):
            output(*base, "--dead", "1,1", "--method", "0D"))
     cube = ("allocate", "--grid", "3x3x3", "--spares", "3D(1,1)", "--dead", "0,1,2", "--method", "0D")
     expect("--plane", "X" in output(*cube, "--plane", "z=2") and "X" not in output(*cube, "--plane", "z=1").split("S free")[0])
-    expect("--no-draw", "rank at home" not in output(*base, "--no-draw"))
+    expect("--no-draw", "slot at home" not in output(*base, "--no-draw"))
     expect("--out", written(tmp, *base) == output(*base))
 
 
@@ -162,7 +162,7 @@ def simulate(tmp):
     refused(*worst, "--resume")
     refused(*base, "--memory", 5)
     small = ("simulate", "--grid", "3x3", "--worst", "--method", "0D", "--draw", "any", "--failures")
-    expect("--draw any: more failures than ranks", rows(output(*small, 5))[-1]["worst"] == rows(output(*small, 4))[-1]["worst"])
+    expect("--draw any: more failures than slots", rows(output(*small, 5))[-1]["worst"] == rows(output(*small, 4))[-1]["worst"])
     refused(*small, 10)
     worst_memory()
     interrupted_worst(tmp)

@@ -19,7 +19,7 @@ struct study {
     struct anneal anneal;
 };
 
-/* dead: failures drawn by the seed among the nodes that have a rank at launch. */
+/* dead: failures drawn by the seed among the nodes that have a slot at launch. */
 static void open_study(struct study *s, const char *grid, const char *spares, const char *method, int dead,
                        uint64_t seed, int64_t steps)
 {
@@ -33,8 +33,8 @@ static void open_study(struct study *s, const char *grid, const char *spares, co
     assert_null(setup_check(&s->setup));
     assert_true(job_open(&s->job, &s->setup));
     while (dead > 0) {
-        int32_t node = s->job.place.home[rng_below(&rng, (uint64_t)s->job.place.ranks)];
-        dead -= s->job.place.rank_at[node] != PLACE_DEAD;
+        int32_t node = s->job.place.home[rng_below(&rng, (uint64_t)s->job.place.slots)];
+        dead -= s->job.place.slot_at[node] != PLACE_DEAD;
         job_fail(&s->job, node);
     }
     assert_null(anneal_open(&s->anneal, &s->job, seed, steps));
@@ -46,23 +46,23 @@ static void close_study(struct study *s)
     job_close(&s->job);
 }
 
-/* Messages on the most used link of a map, counted anew; each rank on a live node of its own. */
+/* Messages on the most used link of a map, counted anew; each slot on a live node of its own. */
 static int32_t count_map(struct study *s, const int32_t *map)
 {
     struct place *p = &s->job.place;
     struct place_plan plan;
     assert_true(place_plan_init(&plan, p));
-    int32_t *mark = malloc((size_t)p->ranks * sizeof *mark);
+    int32_t *mark = malloc((size_t)p->slots * sizeof *mark);
     assert_non_null(mark);
     place_arrange_init(p, mark);
     if (p->nfree) {
-        assert_true(place_arrange(p, NULL, p->ranks, map, mark, &plan));
+        assert_true(place_arrange(p, NULL, p->slots, map, mark, &plan));
         place_apply(p, &plan);
     } else /* no node to step aside to: just put them there */
-        for (int32_t r = 0; r < p->ranks; r++) {
-            assert_int_not_equal(p->rank_at[map[r]], PLACE_DEAD);
+        for (int32_t r = 0; r < p->slots; r++) {
+            assert_int_not_equal(p->slot_at[map[r]], PLACE_DEAD);
             p->node_of[r] = map[r];
-            p->rank_at[map[r]] = r;
+            p->slot_at[map[r]] = r;
         }
     assert_true(place_valid(p));
     load_count(&s->job.load, p);
@@ -112,27 +112,27 @@ static void test_anneal_resumed_run_ends_with_the_same_map(void **state)
     while (anneal_burst(&rest.anneal))
         continue;
     assert_int_equal(rest.anneal.found, whole.anneal.found);
-    assert_memory_equal(rest.anneal.best, whole.anneal.best, (size_t)whole.job.place.ranks * sizeof *whole.anneal.best);
+    assert_memory_equal(rest.anneal.best, whole.anneal.best, (size_t)whole.job.place.slots * sizeof *whole.anneal.best);
     unlink(name);
     close_study(&whole);
     close_study(&part);
     close_study(&rest);
 }
 
-/* The lowest load of all maps of ranks k.., by counting each of them. */
+/* The lowest load of all maps of slots k.., by counting each of them. */
 static int32_t brute(struct study *s, int32_t k, int32_t *map, bool *taken)
 {
     struct place *p = &s->job.place;
     int32_t least = INT32_MAX;
-    if (k == p->ranks) {
-        struct place view = *p; /* load_count reads node_of and rank_at only */
+    if (k == p->slots) {
+        struct place view = *p; /* load_count reads node_of and slot_at only */
         int32_t at[64];
         for (int32_t n = 0; n < p->grid.nodes; n++)
             at[n] = PLACE_FREE;
-        for (int32_t r = 0; r < p->ranks; r++)
+        for (int32_t r = 0; r < p->slots; r++)
             at[map[r]] = r;
         view.node_of = map;
-        view.rank_at = at;
+        view.slot_at = at;
         load_count(&s->job.load, &view);
         return load_collisions(&s->job.load);
     }
@@ -173,7 +173,7 @@ static void test_anneal_proof_and_bound_agree_with_all_maps_counted(void **state
         }
 }
 
-/* Both nodes with four links are dead, and one rank sends four messages. */
+/* Both nodes with four links are dead, and one slot sends four messages. */
 static void test_bound_counts_nodes_with_enough_links(void **state)
 {
     (void)state;

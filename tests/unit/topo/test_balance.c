@@ -31,8 +31,8 @@ static int64_t race(const char *grid, const char *layout, enum pattern_kind patt
     for (int32_t f = 0; f < spares; f++) {
         int32_t node;
         do
-            node = j.place.home[rng_below(&r, (uint64_t)j.place.ranks)];
-        while (j.place.rank_at[node] == PLACE_DEAD);
+            node = j.place.home[rng_below(&r, (uint64_t)j.place.slots)];
+        while (j.place.slot_at[node] == PLACE_DEAD);
         enum place_result got = job_fail(&j, node);
         assert_true(got == PLACE_MOVED || got == PLACE_IDLE);
         assert_true(place_valid(&j.place));
@@ -95,7 +95,7 @@ static void test_balance_after_reset_repeats_itself(void **state)
     job_close(&j);
 }
 
-/* Where messages of ranks off their first nodes do not count, no message at all can be on a link. */
+/* Where messages of slots off their first nodes do not count, no message at all can be on a link. */
 static void test_balance_received_messages_only_is_no_worse_either(void **state)
 {
     (void)state;

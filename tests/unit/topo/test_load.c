@@ -1,7 +1,7 @@
 #include "tests/unit/topo/testlib.h"
 
 /* The laws of the paper's worst cases for 0D with 2D(1,1), built by hand: failures in one row with live nodes between
- * them, in the middle and near the side. Exact when messages sent by substituted ranks are left out. */
+ * them, in the middle and near the side. Exact when messages sent by substituted slots are left out. */
 static int worst_0d(const char *grid, enum load_convention convention, int failures, int first_x)
 {
     int worst = 0;
@@ -51,11 +51,11 @@ static void test_load_qd_slides_of_two_sides_never_collide(void **state)
             place_reset(&j.place);
             load_count(&j.load, &j.place);
             for (int f = 0; f < 2; f++) {
-                int32_t rank;
+                int32_t slot;
                 do
-                    rank = (int32_t)rng_below(&r, (uint64_t)j.place.ranks);
-                while (j.place.rank_at[j.place.home[rank]] < 0);
-                assert_int_equal(job_fail(&j, j.place.home[rank]), PLACE_MOVED);
+                    slot = (int32_t)rng_below(&r, (uint64_t)j.place.slots);
+                while (j.place.slot_at[j.place.home[slot]] < 0);
+                assert_int_equal(job_fail(&j, j.place.home[slot]), PLACE_MOVED);
                 assert_int_equal(load_collisions(&j.load), 1);
             }
         }
@@ -70,10 +70,10 @@ static void check_against_routes(const struct job *j, const struct load *l)
     int64_t hops = 0;
     for (int32_t ph = 0; ph < j->pattern.phases; ph++) {
         int32_t *count = calloc((size_t)l->links, sizeof *count), links[256], max = 0;
-        for (int32_t r = 0; r < p->ranks; r++)
+        for (int32_t r = 0; r < p->slots; r++)
             for (int32_t i = j->pattern.out_at[r]; i < j->pattern.out_at[r + 1]; i++) {
-                int32_t a = p->node_of[r], b = p->node_of[j->pattern.out[i].rank];
-                if (j->pattern.out[i].phase != ph || p->rank_at[a] < 0 || p->rank_at[b] < 0)
+                int32_t a = p->node_of[r], b = p->node_of[j->pattern.out[i].slot];
+                if (j->pattern.out[i].phase != ph || p->slot_at[a] < 0 || p->slot_at[b] < 0)
                     continue;
                 if (l->convention == LOAD_RECEIVED && a != p->home[r])
                     continue;
@@ -132,8 +132,8 @@ static void test_load_incremental_count_equals_full_count(void **state)
     }
 }
 
-/* Slabs of hundreds of ranks slide, among ranks that 0D has put anywhere before. */
-static void test_load_large_slides_among_displaced_ranks_are_counted_right(void **state)
+/* Slabs of hundreds of slots slide, among slots that 0D has put anywhere before. */
+static void test_load_large_slides_among_displaced_slots_are_counted_right(void **state)
 {
     (void)state;
     static const struct {
@@ -173,12 +173,12 @@ static void test_load_undo_restores_every_count(void **state)
     struct job j;
     job_open(&j, "6x5x4", "3D(2,1)", "hybrid(all)");
     for (int i = 0; i < 40 && j.place.nfree; i++) {
-        int32_t rank, node = j.place.node_of[rng_below(&r, (uint64_t)j.place.ranks)];
-        if (place_fail(&j.place, node, &rank) != PLACE_MOVED)
+        int32_t slot, node = j.place.node_of[rng_below(&r, (uint64_t)j.place.slots)];
+        if (place_fail(&j.place, node, &slot) != PLACE_MOVED)
             continue;
-        load_drop(&j.load, rank);
+        load_drop(&j.load, slot);
         check_against_routes(&j, &j.load);
-        assert_true(place_plan(&j.place, &j.method, node, rank, &j.plan));
+        assert_true(place_plan(&j.place, &j.method, node, slot, &j.plan));
         load_move(&j.load, &j.plan);
         load_undo(&j.load, &j.plan);
         check_against_routes(&j, &j.load);
@@ -210,7 +210,7 @@ static void test_load_stencil_on_its_own_grid_never_collides(void **state)
     }
 }
 
-/* Who crosses a link, and how often, against the routes link by link; also for a rank thought elsewhere. */
+/* Who crosses a link, and how often, against the routes link by link; also for a slot thought elsewhere. */
 static void test_load_users_and_crossings_agree_with_the_routes(void **state)
 {
     (void)state;
@@ -226,27 +226,27 @@ static void test_load_users_and_crossings_agree_with_the_routes(void **state)
         const struct pattern *t = &j.pattern;
         for (int32_t link = 0; link < j.load.links; link++) {
             struct load_user users[64];
-            int n = load_users(&j.load, j.place.rank_at, 0, link, users, 64);
+            int n = load_users(&j.load, j.place.slot_at, 0, link, users, 64);
             int32_t sum = 0;
             for (int i = 0; i < n; i++) {
                 sum += users[i].messages;
                 assert_int_equal(users[i].messages,
-                                 load_crossings(&j.load, 0, link, users[i].rank, j.place.node_of[users[i].rank]));
+                                 load_crossings(&j.load, 0, link, users[i].slot, j.place.node_of[users[i].slot]));
             }
             assert_int_equal(sum, 2 * j.load.phase[0].count[link]);
         }
-        int32_t rank = (int32_t)rng_below(&r, (uint64_t)j.place.ranks);
+        int32_t slot = (int32_t)rng_below(&r, (uint64_t)j.place.slots);
         int32_t node = (int32_t)rng_below(&r, (uint64_t)j.grid.nodes), links[64];
         int32_t *want = calloc((size_t)j.load.links, sizeof *want);
         for (int way = 0; way < 2; way++)
-            for (int32_t i = way ? t->in_at[rank] : t->out_at[rank]; i < (way ? t->in_at : t->out_at)[rank + 1]; i++) {
-                int32_t peer = j.place.node_of[way ? t->in[i].rank : t->out[i].rank];
+            for (int32_t i = way ? t->in_at[slot] : t->out_at[slot]; i < (way ? t->in_at : t->out_at)[slot + 1]; i++) {
+                int32_t peer = j.place.node_of[way ? t->in[i].slot : t->out[i].slot];
                 int hops = grid_route(&j.grid, NULL, way ? peer : node, way ? node : peer, links, 64);
                 for (int h = 0; h < hops; h++)
                     want[links[h]]++;
             }
         for (int32_t link = 0; link < j.load.links; link++)
-            assert_int_equal(load_crossings(&j.load, 0, link, rank, node), want[link]);
+            assert_int_equal(load_crossings(&j.load, 0, link, slot, node), want[link]);
         free(want);
         job_close(&j);
     }
@@ -275,7 +275,7 @@ static void assert_as_before(struct counts *c, const struct load *l)
     free(c->count);
 }
 
-/* A rank is put where no link passes the limit, and otherwise leaves no trace; nor when it is taken back. */
+/* A slot is put where no link passes the limit, and otherwise leaves no trace; nor when it is taken back. */
 static void put_within_study(const char *grid, const char *layout, uint64_t seed, int times)
 {
     struct rng r;
@@ -286,19 +286,19 @@ static void put_within_study(const char *grid, const char *layout, uint64_t seed
     for (int i = 0; i < 8; i++)
         job_fail(&j, (int32_t)rng_below(&r, 50));
     for (int i = 0; i < times; i++) {
-        int32_t rank = (int32_t)rng_below(&r, (uint64_t)j.place.ranks), from = j.place.node_of[rank];
-        load_drop(&j.load, rank);
+        int32_t slot = (int32_t)rng_below(&r, (uint64_t)j.place.slots), from = j.place.node_of[slot];
+        load_drop(&j.load, slot);
         int32_t limit = load_collisions(&j.load) - 4 + (int32_t)rng_below(&r, 6);
         struct counts before = counts_of(&j.load);
-        bool put = load_put_within(&j.load, rank, (int32_t)rng_below(&r, (uint64_t)j.grid.nodes), limit);
+        bool put = load_put_within(&j.load, slot, (int32_t)rng_below(&r, (uint64_t)j.grid.nodes), limit);
         assert_true(!put || load_collisions(&j.load) <= limit);
         fits += put;
         if (put && i % 2)
-            load_drop(&j.load, rank);
+            load_drop(&j.load, slot);
         else if (put)
-            load_put_back(&j.load, rank);
+            load_put_back(&j.load, slot);
         assert_as_before(&before, &j.load);
-        load_put(&j.load, rank, from);
+        load_put(&j.load, slot, from);
     }
     assert_in_range(fits, 1, times - 1);
     int32_t collisions = load_collisions(&j.load);
@@ -315,17 +315,17 @@ static void test_load_put_within_fits_or_leaves_everything_as_it_was(void **stat
     put_within_study("4000x2", "2D(1,20)", 3, 100); /* routes that are too long to be logged */
 }
 
-/* A slide of thousands of ranks changes more links than are logged. */
+/* A slide of thousands of slots changes more links than are logged. */
 static void test_load_try_of_any_length_is_taken_back(void **state)
 {
     (void)state;
     struct job j;
     job_open(&j, "9000x3", "2D(1,2):x", "1D");
-    for (int32_t node = 9003, rank; node < 17000; node += 4000) {
-        assert_int_equal(place_fail(&j.place, node, &rank), PLACE_MOVED);
-        load_drop(&j.load, rank);
+    for (int32_t node = 9003, slot; node < 17000; node += 4000) {
+        assert_int_equal(place_fail(&j.place, node, &slot), PLACE_MOVED);
+        load_drop(&j.load, slot);
         struct counts before = counts_of(&j.load);
-        assert_true(place_plan(&j.place, &j.method, node, rank, &j.plan));
+        assert_true(place_plan(&j.place, &j.method, node, slot, &j.plan));
         assert_in_range(j.plan.count, LOAD_LOG / 4, 9000);
         load_try(&j.load, &j.plan);
         struct counts after = counts_of(&j.load);
@@ -346,7 +346,7 @@ int main(void)
         cmocka_unit_test(test_load_0d_on_a_torus_follows_the_published_law),
         cmocka_unit_test(test_load_qd_slides_of_two_sides_never_collide),
         cmocka_unit_test(test_load_incremental_count_equals_full_count),
-        cmocka_unit_test(test_load_large_slides_among_displaced_ranks_are_counted_right),
+        cmocka_unit_test(test_load_large_slides_among_displaced_slots_are_counted_right),
         cmocka_unit_test(test_load_undo_restores_every_count),
         cmocka_unit_test(test_load_stencil_on_its_own_grid_never_collides),
         cmocka_unit_test(test_load_users_and_crossings_agree_with_the_routes),

@@ -34,7 +34,7 @@ static void test_place_one_failure_moves_one_node_a_line_or_a_half_plane(void **
     assert_int_equal(job_fail_xy(&j, 2, 3), PLACE_MOVED);
     assert_int_equal(j.plan.count, 3 * 6);
     for (int y = 0; y < 6; y++)
-        assert_int_equal(j.place.rank_at[at(&j, 2, y)], y == 3 ? PLACE_DEAD : PLACE_FREE);
+        assert_int_equal(j.place.slot_at[at(&j, 2, y)], y == 3 ? PLACE_DEAD : PLACE_FREE);
     assert_int_equal(load_collisions(&j.load), 1);
     /* the second failure finds no empty layer */
     assert_int_equal(job_fail_xy(&j, 4, 1), PLACE_CANNOT);
@@ -52,7 +52,7 @@ static void test_place_0d_five_in_a_row_eleven_messages_meet(void **state)
     for (int x = 1; x <= 9; x += 2)
         assert_int_equal(job_fail_xy(&j, x, 5), PLACE_MOVED);
     for (int y = 3; y <= 7; y++)
-        assert_true(j.place.rank_at[at(&j, 13, y)] >= 0);
+        assert_true(j.place.slot_at[at(&j, 13, y)] >= 0);
     assert_int_equal(j.load.phase[0].count[grid_link(&j.grid, at(&j, 10, 5), 0, GRID_UP)], 11);
     assert_int_equal(load_collisions(&j.load), 11);
     job_close(&j);
@@ -67,7 +67,7 @@ static void test_place_0d_seven_at_the_side_sixteen_messages_meet(void **state)
     for (int x = 1; x <= 13; x += 2)
         assert_int_equal(job_fail_xy(&j, x, 1), PLACE_MOVED);
     for (int y = 0; y < 7; y++)
-        assert_true(j.place.rank_at[at(&j, 15, y)] >= 0);
+        assert_true(j.place.slot_at[at(&j, 15, y)] >= 0);
     assert_int_equal(j.load.phase[0].count[grid_link(&j.grid, at(&j, 15, 2), 1, GRID_UP)], 16);
     assert_int_equal(load_collisions(&j.load), 16);
     job_close(&j);
@@ -261,7 +261,7 @@ static void test_place_order_decides_which_slide_is_taken(void **state)
     assert_int_equal(moved_along(&j, "zyx", "hybrid(1D+0D)"), 2);
     /* a plane that slides along z has x or y beside it */
     assert_int_equal(moved_along(&j, "zyx", "2D"), 2);
-    assert_int_equal(j.plan.count, 5 * 4); /* 5 layers to slide, 4 ranks along x */
+    assert_int_equal(j.plan.count, 5 * 4); /* 5 layers to slide, 4 slots along x */
     assert_int_equal(moved_along(&j, "zyx-", "2D"), 2);
     assert_int_equal(j.plan.count, 5 * 5); /* 5 along y */
     struct place_order o;
@@ -314,11 +314,11 @@ static void test_place_random_failures_keep_the_map_whole(void **state)
                 (int)rng_below(&r, (uint64_t)q + 1));
         struct job j;
         job_open(&j, grid, layout, method);
-        int32_t *before = malloc((size_t)j.place.ranks * sizeof *before);
+        int32_t *before = malloc((size_t)j.place.slots * sizeof *before);
         for (int i = 0; i < 40; i++) {
-            memcpy(before, j.place.node_of, (size_t)j.place.ranks * sizeof *before);
+            memcpy(before, j.place.node_of, (size_t)j.place.slots * sizeof *before);
             int32_t node = (int32_t)rng_below(&r, (uint64_t)j.grid.nodes), homeless = j.place.homeless;
-            bool dead = j.place.rank_at[node] == PLACE_DEAD, idle = j.place.rank_at[node] == PLACE_FREE;
+            bool dead = j.place.slot_at[node] == PLACE_DEAD, idle = j.place.slot_at[node] == PLACE_FREE;
             enum place_result got = place_substitute(&j.place, &j.method, node, &j.plan);
             assert_true(place_valid(&j.place));
             assert_int_equal(got == PLACE_REPEAT, dead);
@@ -327,10 +327,10 @@ static void test_place_random_failures_keep_the_map_whole(void **state)
             if (got == PLACE_CANNOT && strcmp(method, "hybrid(all)") == 0)
                 assert_int_equal(j.place.nfree, 0);
             for (int32_t m = 0; m < j.plan.count; m++) {
-                assert_int_equal(before[j.plan.moves[m].rank], j.plan.moves[m].from);
-                before[j.plan.moves[m].rank] = j.plan.moves[m].to;
+                assert_int_equal(before[j.plan.moves[m].slot], j.plan.moves[m].from);
+                before[j.plan.moves[m].slot] = j.plan.moves[m].to;
             }
-            assert_memory_equal(before, j.place.node_of, (size_t)j.place.ranks * sizeof *before);
+            assert_memory_equal(before, j.place.node_of, (size_t)j.place.slots * sizeof *before);
         }
         free(before);
         job_close(&j);
@@ -386,7 +386,7 @@ static void test_place_nearest_free_node_is_the_nearest_and_of_those_the_lowest(
             int32_t node = (int32_t)rng_below(&r, (uint64_t)g.nodes), want = -1;
             unsigned avoid = (unsigned)rng_below(&r, 4);
             for (int32_t n = 0; n < g.nodes; n++)
-                if (j.place.rank_at[n] == PLACE_FREE &&
+                if (j.place.slot_at[n] == PLACE_FREE &&
                     (!avoid || (j.place.side[n] >= 0 && !(avoid >> j.place.side[n] & 1))) &&
                     (want < 0 || grid_distance(&g, node, n) < grid_distance(&g, node, want)))
                     want = n;
@@ -417,14 +417,14 @@ static void test_place_slide_moves_are_those_of_the_slide(void **state)
             job_open(&j, grids[i], layout, "hybrid(all)");
             for (int f = 0; f < round % 8; f++)
                 job_fail(&j, (int32_t)rng_below(&r, (uint64_t)g.nodes));
-            int32_t rank, node = j.place.node_of[rng_below(&r, (uint64_t)j.place.ranks)];
-            if (place_fail(&j.place, node, &rank) == PLACE_MOVED)
+            int32_t slot, node = j.place.node_of[rng_below(&r, (uint64_t)j.place.slots)];
+            if (place_fail(&j.place, node, &slot) == PLACE_MOVED)
                 for (int dim = 0; dim < g.ndims; dim++)
                     for (unsigned across = 1; across < 1u << g.ndims; across++)
                         for (int dir = GRID_UP; dir <= GRID_DOWN; dir++) {
                             if (across >> dim & 1)
                                 continue;
-                            j.plan.rank = rank;
+                            j.plan.slot = slot;
                             bool can = place_slide_along(&j.place, node, dim, dir, across, &j.plan);
                             int32_t moves = place_slide_moves(&j.place, node, dim, dir, across, INT32_MAX);
                             assert_int_equal(moves, can ? j.plan.count : -1);

@@ -33,11 +33,11 @@ static void assert_in_order(const struct place *before, const struct place_plan 
 {
     int32_t *at = malloc((size_t)before->grid.nodes * sizeof *at);
     assert_non_null(at);
-    memcpy(at, before->rank_at, (size_t)before->grid.nodes * sizeof *at);
+    memcpy(at, before->slot_at, (size_t)before->grid.nodes * sizeof *at);
     for (int32_t i = 0; i < plan->count; i++) {
         const struct place_move *m = &plan->moves[i];
         assert_int_equal(at[m->to], PLACE_FREE);
-        at[m->to] = m->rank;
+        at[m->to] = m->slot;
         at[m->from] = at[m->from] >= 0 ? PLACE_FREE : at[m->from];
     }
     free(at);
@@ -111,8 +111,8 @@ static double mean_at_the_end(int32_t moves)
         place_reset(&j.place);
         load_count(&j.load, &j.place);
         for (int32_t left = spare_count(&j.layout, &j.grid); left > 0;) {
-            int32_t node = j.place.home[rng_below(&rng, (uint64_t)j.place.ranks)];
-            if (j.place.rank_at[node] == PLACE_DEAD)
+            int32_t node = j.place.home[rng_below(&rng, (uint64_t)j.place.slots)];
+            if (j.place.slot_at[node] == PLACE_DEAD)
                 continue;
             job_fail(&j, node);
             left--;

@@ -113,8 +113,8 @@ static void test_spare_named_sides_are_where_they_are_said_to_be(void **state)
         grid_coords(&g, n, c);
         assert_int_equal(spare_side(&l, &g, n), c[0] == 4 ? 0 : c[2] == 2 ? 2 : -1);
     }
-    struct grid ranks = spare_rank_grid(&l, &g);
-    assert_string_equal(grid_format(&ranks, text, sizeof text), "4x4x2");
+    struct grid slots = spare_slot_grid(&l, &g);
+    assert_string_equal(grid_format(&slots, text, sizeof text), "4x4x2");
     assert_null(spare_parse(&l, "3D(2,1):yx"));
     assert_null(spare_parse(&first, "3D(2,1)"));
     assert_memory_equal(&l, &first, sizeof l);

@@ -34,7 +34,7 @@ static inline void job_open_on(struct job *j, const char *grid, const char *layo
     assert_true(place_init(&j->place, &j->grid, &j->layout));
     assert_true(place_plan_init(&j->plan, &j->place));
     assert_null(place_method_parse(&j->method, method, j->grid.ndims));
-    assert_true(pattern_init(&j->pattern, pattern, &j->place.rank_grid));
+    assert_true(pattern_init(&j->pattern, pattern, &j->place.slot_grid));
     assert_true(load_init(&j->load, &j->pattern, &j->place, net, convention));
 }
 
