@@ -7,7 +7,8 @@
 static bool reference_init(struct balance *b, const struct place *p, const char *method)
 {
     struct balance_reference *r = &b->ref[b->refs++];
-    return !place_method_parse(&r->method, method, p->grid.ndims) && place_init(&r->place, &p->grid, &p->layout) &&
+    return !place_method_parse(&r->method, method, p->grid.ndims) &&
+           place_init_slots(&r->place, &p->grid, &p->layout, p->slots, NULL) &&
            load_init(&r->load, b->load->pattern, &r->place, &b->load->net, b->load->convention);
 }
 
@@ -16,7 +17,7 @@ bool balance_init(struct balance *b, const struct place *p, struct load *l)
     *b = (struct balance){.load = l};
     b->mark = malloc((size_t)p->slots * sizeof *b->mark);
     bool ok = b->mark && load_key_init(&b->key[0], l) && load_key_init(&b->key[1], l) &&
-              place_plan_init(&b->trial, p) && place_init(&b->launch, &p->grid, &p->layout) &&
+              place_plan_init(&b->trial, p) && place_init_slots(&b->launch, &p->grid, &p->layout, p->slots, NULL) &&
               load_init(&b->launch_load, l->pattern, &b->launch, &l->net, l->convention) &&
               reference_init(b, p, "hybrid(all)") && reference_init(b, p, "0D") &&
               (p->grid.ndims < 2 || reference_init(b, p, "hybrid(-2D)"));
@@ -56,6 +57,7 @@ void balance_reset(struct balance *b)
         load_copy(&b->ref[i].load, &b->launch_load);
     }
     b->seen = 0;
+    b->returns = b->load->place->returns;
     b->collisions = load_collisions(&b->launch_load);
 }
 
@@ -64,7 +66,7 @@ static void substitute(struct balance *b, struct balance_reference *r, int32_t n
 {
     if (!place_plan(&r->place, &r->method, node, slot, &b->trial))
         return;
-    if (b->together && r == b->ref && r->method.step[b->trial.step].order == 2) {
+    if (b->together && r == b->ref && b->trial.order == 2) {
         place_copy(&b->ref[b->refs - 1].place, &r->place);
         load_copy(&b->ref[b->refs - 1].load, &r->load);
         b->together = false;
@@ -77,8 +79,28 @@ static void substitute(struct balance *b, struct balance_reference *r, int32_t n
     load_move(&r->load, &b->trial);
 }
 
+/* Nodes that are alive again are so in the reference, too, and its slots without a node may have one now. */
+static void bring_back(struct balance *b, struct balance_reference *r, const struct place *p)
+{
+    int32_t slot;
+    for (int32_t i = r->place.ndead - 1; i >= 0; i--) {
+        int32_t node = r->place.dead_list[i];
+        if (p->slot_at[node] != PLACE_DEAD && place_return(&r->place, node, &slot) == PLACE_MOVED)
+            load_put(&r->load, slot, node);
+    }
+    for (slot = 0; slot < p->slots && r->place.homeless; slot++)
+        if (r->place.slot_at[r->place.node_of[slot]] == PLACE_DEAD)
+            substitute(b, r, r->place.node_of[slot], slot);
+}
+
 static void follow(struct balance *b, const struct place *p)
 {
+    if (b->returns != p->returns) {
+        for (int i = 0; i < b->refs - b->together; i++)
+            bring_back(b, &b->ref[i], p);
+        b->returns = p->returns;
+        b->seen = 0; /* what they know already they are told again, which changes nothing */
+    }
     for (; b->seen < p->ndead; b->seen++) {
         int32_t node = p->dead_list[b->seen], slot;
         const struct balance_reference *end = b->ref + b->refs - b->together;
@@ -142,6 +164,10 @@ static bool consider_whole(struct balance *b, const struct place *p, int32_t nod
         }
     if (best < 0)
         return false;
+    if (fewest > plan->most) {
+        plan->bounded = true;
+        return false;
+    }
     bool sure = b->straight && b->collisions <= fewest_possible(b->load);
     place_slide_along(p, node, best, best_dir, all & ~(1u << best), sure ? plan : &b->trial);
     if (sure)
@@ -202,12 +228,15 @@ bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, 
     b->trial.slot = plan->slot;
     if (!p->nfree)
         return false;
+    b->trial.most = plan->most;
+    b->trial.bounded = false;
     if (!consider_whole(b, p, node, plan, before)) {
         consider_slides(b, p, node, plan);
         consider_nearest(b, p, node, plan);
     }
     int best = -1;
     int32_t collisions = b->key[0].collisions, least = fewest_possible(b->load);
+    plan->bounded |= b->trial.bounded; /* following sets another bound */
     if (collisions > least)
         follow(b, p);
     for (int i = 0; collisions > least && i < b->refs - b->together; i++)
@@ -215,7 +244,9 @@ bool balance_plan(const struct place *p, int32_t node, struct place_plan *plan, 
             best = i;
             collisions = load_collisions(&b->ref[i].load);
         }
-    if (best >= 0 && adopt(b, p, &b->ref[best].place, &b->trial)) {
+    bool fits = best >= 0 && adopt(b, p, &b->ref[best].place, &b->trial);
+    plan->bounded |= fits && b->trial.count > plan->most;
+    if (fits && b->trial.count <= plan->most) {
         struct place_move *moves = plan->moves;
         plan->moves = b->trial.moves;
         plan->count = b->trial.count;

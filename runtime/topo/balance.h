@@ -9,7 +9,8 @@
  * local candidate.
  *
  * Guarantee: after every substitution the collisions are at most those of each reference method after the same
- * failures, and so are mean and worst over any set of failures.
+ * failures, and so are mean and worst over any set of failures. Not so with a bound on moves (place_method.moves): what
+ * has more is left out, the maps of the references first of all.
  *
  * Use: the method is one step of a struct place_method,
  *   balance_init(&b, &place, &load); place_method_add(&method, balance_plan, &b);
@@ -39,6 +40,7 @@ struct balance {
     int32_t collisions; /* after the last plan */
     bool straight;      /* a mesh in every dimension */
     int32_t seen;       /* failures the references know: a prefix of place->dead_list */
+    int32_t returns;    /* place->returns as they know it */
     struct place_plan trial;
     struct load_key key[2]; /* best so far, and the one at hand */
     int32_t *mark;          /* [slots] for putting a reference map into an order of moves */

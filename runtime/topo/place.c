@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/topo/digest.h"
+
 static_assert(_Alignof(max_align_t) >= PLACE_ALIGN, "what malloc returns can be read by vectors");
 
 /* Offsets of the nodes of the subspace spanned by the dimensions in set, relative to its node at the origin. */
@@ -45,11 +47,12 @@ static bool survey(struct place *p, const atomic_bool *stop)
         for (int d = 0; d < GRID_MAX_DIMS; d++)
             p->coord[n][d] = (int16_t)(d < p->grid.ndims ? c[d] : 0);
     }
-    for (int32_t r = 0; r < p->slots; r++) {
+    for (int32_t r = 0; r < p->places; r++) {
         if (grid_stopped(stop, r))
             return false;
         grid_coords(&p->slot_grid, r, c);
         p->home[r] = grid_node(&p->grid, c);
+        p->node_of[r] = p->home[r];
     }
     return true;
 }
@@ -61,6 +64,13 @@ bool place_init(struct place *p, const struct grid *g, const struct spare_layout
 
 bool place_init_until(struct place *p, const struct grid *g, const struct spare_layout *l, const atomic_bool *stop)
 {
+    return place_init_slots(p, g, l, 0, stop);
+}
+
+/* slots 0: one on each place. */
+bool place_init_slots(struct place *p, const struct grid *g, const struct spare_layout *l, int32_t slots,
+                      const atomic_bool *stop)
+{
     memset(p, 0, sizeof *p);
     if (spare_check(l, g))
         return false;
@@ -70,10 +80,13 @@ bool place_init_until(struct place *p, const struct grid *g, const struct spare_
     p->grid = *g;
     p->layout = *l;
     p->slot_grid = spare_slot_grid(l, g);
-    p->slots = p->slot_grid.nodes;
-    size_t nodes = (size_t)g->nodes, slots = (size_t)p->slots;
-    p->node_of = malloc(slots * sizeof *p->node_of);
-    p->home = malloc(slots * sizeof *p->home);
+    p->places = p->slot_grid.nodes;
+    p->slots = slots ? slots : p->places;
+    if (p->slots < 1 || p->slots > p->places)
+        return false;
+    size_t nodes = (size_t)g->nodes, places = (size_t)p->places;
+    p->node_of = malloc(places * sizeof *p->node_of);
+    p->home = malloc(places * sizeof *p->home);
     p->slot_at = malloc(nodes * sizeof *p->slot_at);
     p->free_list = malloc(nodes * sizeof *p->free_list);
     p->free_pos = malloc(nodes * sizeof *p->free_pos);
@@ -140,7 +153,7 @@ static void free_remove(struct place *p, int32_t node)
 
 void place_reset(struct place *p)
 {
-    p->nfree = p->ndead = p->homeless = 0;
+    p->nfree = p->ndead = p->homeless = p->returns = 0;
     for (int32_t n = 0; n < p->grid.nodes; n++)
         p->slot_at[n] = PLACE_FREE;
     for (int32_t r = 0; r < p->slots; r++) {
@@ -169,12 +182,13 @@ void place_copy(struct place *dst, const struct place *src)
     dst->nfree = src->nfree;
     dst->ndead = src->ndead;
     dst->homeless = src->homeless;
+    dst->returns = src->returns;
 }
 
 bool place_plan_init(struct place_plan *plan, const struct place *p)
 {
     int32_t cap = p->slots + p->slots / 2 + 1;
-    *plan = (struct place_plan){.moves = malloc((size_t)cap * sizeof *plan->moves), .cap = cap};
+    *plan = (struct place_plan){.moves = malloc((size_t)cap * sizeof *plan->moves), .cap = cap, .most = INT32_MAX};
     if (plan->moves)
         memset(plan->moves, 0, (size_t)cap * sizeof *plan->moves); /* now, so that no failure has to wait for pages */
     return plan->moves;
@@ -204,14 +218,73 @@ enum place_result place_fail(struct place *p, int32_t node, int32_t *slot)
     return PLACE_MOVED;
 }
 
+int32_t place_lost_on(const struct place *p, int32_t node)
+{
+    if (!p->homeless || p->slot_at[node] != PLACE_DEAD)
+        return -1;
+    for (int32_t s = 0; s < p->slots; s++)
+        if (p->node_of[s] == node)
+            return s;
+    return -1;
+}
+
+enum place_result place_return(struct place *p, int32_t node, int32_t *slot)
+{
+    *slot = -1;
+    if (p->slot_at[node] != PLACE_DEAD)
+        return PLACE_REPEAT;
+    int32_t at = 0;
+    while (p->dead_list[at] != node)
+        at++;
+    memmove(p->dead_list + at, p->dead_list + at + 1, (size_t)(--p->ndead - at) * sizeof *p->dead_list);
+    p->returns++;
+    *slot = place_lost_on(p, node);
+    if (*slot < 0) {
+        free_add(p, node);
+        return PLACE_IDLE;
+    }
+    p->slot_at[node] = *slot;
+    p->homeless--;
+    return PLACE_MOVED;
+}
+
+int32_t place_take(struct place *p, int32_t slot, int32_t node, int32_t lost)
+{
+    int32_t had = p->slot_at[node];
+    p->slot_at[node] = slot;
+    p->node_of[slot] = node;
+    if (had >= 0) {
+        p->node_of[had] = lost;
+        return had;
+    }
+    free_remove(p, node);
+    p->homeless--;
+    return -1;
+}
+
+void place_swap(struct place *p, int32_t a, int32_t b)
+{
+    int32_t node = p->node_of[a];
+    p->node_of[a] = p->node_of[b];
+    p->node_of[b] = node;
+    p->slot_at[p->node_of[a]] = a;
+    p->slot_at[node] = b;
+}
+
 bool place_plan(const struct place *p, const struct place_method *m, int32_t node, int32_t slot,
                 struct place_plan *plan)
 {
     plan->slot = slot;
-    for (plan->step = 0; plan->step < m->steps; plan->step++) {
-        const struct place_step *s = &m->step[plan->step];
+    plan->most = m->moves > 0 ? m->moves : INT32_MAX;
+    plan->bounded = false;
+    for (plan->step = 0; plan->step <= m->steps; plan->step++) {
+        bool last = plan->step == m->steps;
+        if (last && !plan->bounded)
+            break;
+        const struct place_step nearest = {.fn = place_slide}, *s = last ? &nearest : &m->step[plan->step];
         plan->count = 0;
         plan->zero = false;
+        plan->order = s->order;
         if (s->fn(p, node, plan, s->arg))
             return true;
     }
@@ -295,4 +368,20 @@ bool place_valid(const struct place *p)
         }
     return dead == p->ndead && nfree == p->nfree && homeless == p->homeless &&
            dead + nfree + p->slots - homeless == p->grid.nodes;
+}
+
+uint64_t place_digest(const struct place *p)
+{
+    uint64_t sum = digest_add(0, p->grid.ndims);
+    for (int d = 0; d < p->grid.ndims; d++) {
+        sum = digest_add(sum, p->grid.size[d]);
+        sum = digest_add(sum, p->grid.torus[d]);
+        sum = digest_add(sum, p->slot_grid.size[d]);
+    }
+    sum = digest_add_list(sum, p->node_of, p->slots);
+    sum = digest_add_list(sum, p->dead_list, p->ndead);
+    sum = digest_add_list(sum, p->free_list, p->nfree);
+    for (int32_t i = 0; i < p->grid.nodes * p->grid.ndims; i++)
+        sum = digest_add(sum, p->last_side[i]);
+    return sum;
 }

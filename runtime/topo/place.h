@@ -1,8 +1,14 @@
 /* Placement: which node each slot stands on, and where slots go when nodes die.
  *
+ * A slot is what stands on one node and moves as a whole: the ranks that start there, one or several, with the primary
+ * copies of their data. Spare-nodes has one rank on each node and calls it so. Which ranks a slot has is the caller's
+ * matter; the library sees their number of bytes at most (lines.h). A place is a position of the grid of slots: there
+ * may be fewer slots than places, and the nodes of places without a slot are free from the start.
+ *
  * A struct place holds the map of one job on one grid: slot -> node, and for each node its slot, "free" or "dead". Free
- * means alive without a slot: the spares of the allocation, and also the nodes a slide has left behind. A failure is
- * handled in three steps, which place_substitute does in one call:
+ * means alive without a slot: the spares of the allocation, and also the nodes a slide has left behind. The map changes
+ * at once; transit.h keeps beside it where the slots stand while they move. A failure is handled in three steps, which
+ * place_substitute does in one call:
  *
  *   place_fail    the node is dead from now on; was there a slot on it?
  *   place_plan    a method lists the moves that give that slot a live node, without changing the map
@@ -20,7 +26,13 @@
  *   case PLACE_REPEAT:  it was dead already, nothing to do
  *   case PLACE_CANNOT:  no live node for this slot: p.node_of[plan.slot] is dead; go on with fewer slots }
  *
- * Ordinary cases, not errors: spares that die, nodes that die while idle, running out, the same node twice.
+ * Ordinary cases, not errors: spares that die, nodes that die while idle, running out, the same node twice, nodes that
+ * come back (place_return). Several deaths at once: place_fail for all of them first, so that no plan aims at a dead
+ * node, then place_plan for each slot that lost its node.
+ *
+ * The order of events counts: a method looks at the map that earlier failures have left, 0D remembers the sides it
+ * used. Who keeps the same map on several machines reports the same events in the same order, that of the agreement
+ * about the view, and compares place_digest.
  *
  * threads   a struct place, a plan and a method belong to one caller at a time. blocks never. Only the init functions
  *           allocate. source Spare-nodes, "Substitution of a Spare Node for a Faulty Node". */
@@ -40,11 +52,12 @@ struct place_move {
 
 struct place {
     struct grid grid;      /* the nodes */
-    struct grid slot_grid; /* the slots */
+    struct grid slot_grid; /* the places of slots */
     struct spare_layout layout;
-    int32_t slots;
-    int32_t *node_of;   /* [slots] the map; the node is dead for a slot that could not be placed */
-    int32_t *home;      /* [slots] the node of each slot at launch */
+    int32_t places;     /* of slot_grid */
+    int32_t slots;      /* as many, or fewer: slots 0 .. slots - 1 have the first places */
+    int32_t *node_of;   /* [places] the map; the node is dead for a slot that could not be placed */
+    int32_t *home;      /* [places] the node of each slot at launch; both also for places without a slot */
     int32_t *slot_at;   /* [nodes] slot, PLACE_FREE or PLACE_DEAD */
     int32_t *free_list; /* [nodes] the first nfree entries are the free nodes, in no order */
     int32_t *free_pos;  /* [nodes] index of a free node in free_list */
@@ -53,6 +66,7 @@ struct place {
     int32_t room;       /* nodes, rounded up */
     int32_t *dead_list; /* [nodes] the first ndead entries are the dead nodes, in the order of their death */
     int32_t nfree, ndead, homeless;  /* homeless: slots that could not be placed */
+    int32_t returns;                 /* nodes that came back so far */
     int16_t (*coord)[GRID_MAX_DIMS]; /* [nodes] coordinates */
     int8_t *side;                    /* [nodes] spare_side */
     int8_t *last_side; /* [ndims][nodes] for the line of a node: 1 + the side 0D sent its last failure to, 0 none */
@@ -64,7 +78,10 @@ struct place_plan {
     struct place_move *moves;
     int32_t count, cap; /* cap is 3/2 slots: enough for any plan of the built-in methods */
     int32_t slot;       /* the slot that lost its node */
-    int step;           /* index of the method's step that made the plan */
+    int32_t most;       /* moves it may have; INT32_MAX: any number */
+    bool bounded;       /* that left something out: the plan may be another one than without a bound */
+    int step;           /* index of the method's step that made the plan; method.steps: none, see below */
+    int order;          /* of that step */
     bool zero;          /* 0D made it: the failure's lines remember the side it was sent to */
 };
 
@@ -77,6 +94,9 @@ enum place_result { PLACE_MOVED, PLACE_IDLE, PLACE_REPEAT, PLACE_CANNOT };
 bool place_init(struct place *p, const struct grid *g, const struct spare_layout *l);
 /* The same for grids of many millions of nodes: also returns false soon after *stop was set. */
 bool place_init_until(struct place *p, const struct grid *g, const struct spare_layout *l, const atomic_bool *stop);
+/* The same with fewer slots than places: 1 .. places of them. */
+bool place_init_slots(struct place *p, const struct grid *g, const struct spare_layout *l, int32_t slots,
+                      const atomic_bool *stop);
 void place_fini(struct place *p);
 /* grid_distance, from the coordinates at hand. */
 static inline int place_distance(const struct place *p, int32_t a, int32_t b)
@@ -98,8 +118,9 @@ void place_copy(struct place *dst, const struct place *src);
 bool place_plan_init(struct place_plan *plan, const struct place *p);
 void place_plan_fini(struct place_plan *plan);
 
-/* A substitution function: list in plan the moves that give plan->slot, whose node just died, a live free node.
- * It starts with plan->count 0 and must not change p. returns false for "cannot": the next step is tried. */
+/* A substitution function: list in plan the moves that give plan->slot, whose node just died, a live free node; at most
+ * plan->most of them. It starts with plan->count 0, must not change p, and sets plan->bounded when it left out
+ * something that would have had more moves. returns false for "cannot": the next step is tried. */
 typedef bool place_fn(const struct place *p, int32_t node, struct place_plan *plan, void *arg);
 
 enum { PLACE_MAX_STEPS = 8, PLACE_OWN = -1 };
@@ -107,6 +128,7 @@ enum { PLACE_MAX_STEPS = 8, PLACE_OWN = -1 };
 /* What is tried, in this order. order is q for qD sliding, PLACE_OWN for a caller's function. */
 struct place_method {
     char name[64];
+    int32_t moves; /* that one failure may cost, 0: any number */
     int steps;
     struct place_step {
         int order;
@@ -139,7 +161,20 @@ bool place_method_add(struct place_method *m, place_fn *fn, void *arg);
 /* The node is dead from now on. node is 0..nodes-1.
  * returns   PLACE_MOVED when it held a slot (*slot), PLACE_IDLE, or PLACE_REPEAT. */
 enum place_result place_fail(struct place *p, int32_t node, int32_t *slot);
-/* Plan for plan->slot, which stood on node. returns false when no step can; the map is unchanged either way. */
+/* The node is alive again, or there for the first time. A slot without a node that was lost on it (*slot) is on it
+ * again.
+ * returns   PLACE_MOVED when there was one, PLACE_IDLE: the node is free, or PLACE_REPEAT: it was alive. */
+enum place_result place_return(struct place *p, int32_t node, int32_t *slot);
+/* The slot without a node that was lost on this dead node, -1 none. */
+int32_t place_lost_on(const struct place *p, int32_t node);
+/* slot, which has no live node, takes this live one. Who had it has none from then on, as if it had been lost on the
+ * dead node lost, where no other such slot is. returns   who had it, -1 nobody. */
+int32_t place_take(struct place *p, int32_t slot, int32_t node, int32_t lost);
+/* Two slots on live nodes change places. */
+void place_swap(struct place *p, int32_t a, int32_t b);
+/* Plan for plan->slot, which stood on node. returns false when no step can; the map is unchanged either way.
+ * The method's bound on moves never costs a slot its node: when it leaves nothing of what the steps could do, the slot
+ * goes to the nearest free node. */
 bool place_plan(const struct place *p, const struct place_method *m, int32_t node, int32_t slot,
                 struct place_plan *plan);
 void place_apply(struct place *p, const struct place_plan *plan);
@@ -154,6 +189,11 @@ enum place_result place_substitute(struct place *p, const struct place_method *m
 void place_arrange_init(const struct place *p, int32_t *mark);
 bool place_arrange(const struct place *p, const int32_t *slots, int32_t n, const int32_t *to, int32_t *mark,
                    struct place_plan *plan);
+
+/* A number for everything that decides what comes next: grid, map, who is dead in which order, the free nodes, the
+ * sides that 0D remembers. Equal events in equal order give equal numbers, on every machine. Methods with a state of
+ * their own (balance.h) are not in it. */
+uint64_t place_digest(const struct place *p);
 
 /* Is the map whole: every slot on its own live node, the free list exact, counters right? For tests and assertions. */
 bool place_valid(const struct place *p);

@@ -5,7 +5,7 @@
 
 bool repair_init(struct repair *r, const struct place *p, struct load *l, int32_t moves)
 {
-    size_t slots = (size_t)p->slots;
+    size_t slots = (size_t)p->places;
     *r = (struct repair){.load = l, .moves = moves};
     r->slot_at = malloc((size_t)p->grid.nodes * sizeof *r->slot_at);
     r->changed = malloc(slots * sizeof *r->changed);
@@ -196,6 +196,13 @@ static int32_t limit(const struct repair *r)
     return r->load->pattern->phases == 1 ? r->best.collisions : INT32_MAX;
 }
 
+/* So many moves, by the method's own bound and by the caller's? */
+static bool is_allowed(struct repair *r, int32_t moves)
+{
+    r->bounded = r->bounded || (moves > r->most && moves <= r->moves);
+    return moves <= r->most;
+}
+
 /* Every short slide, of any order, dimension and direction. */
 static void try_slides(struct repair *r, const struct place *p, int32_t node, struct place_plan *plan)
 {
@@ -204,7 +211,7 @@ static void try_slides(struct repair *r, const struct place *p, int32_t node, st
     for (int dim = 0; dim < p->grid.ndims; dim++)
         for (unsigned across = 0; across < 1u << p->grid.ndims; across++)
             for (int dir = GRID_UP; dir <= GRID_DOWN; dir++) {
-                if (across >> dim & 1 || !place_slide_along(p, node, dim, dir, across, t) || t->count > r->moves)
+                if (across >> dim & 1 || !place_slide_along(p, node, dim, dir, across, t) || !is_allowed(r, t->count))
                     continue;
                 load_try(r->load, t);
                 load_key_read(&r->trial, r->load, t->count);
@@ -239,7 +246,7 @@ static void place_first(struct repair *r, const struct place *p, int32_t node, s
     plan->count = 0;
     for (int i = 0; i < n; i++)
         try_first(r, node, list[i].node, plan);
-    if (r->moves > 1)
+    if (r->most > 1)
         try_slides(r, p, node, plan);
     for (int32_t i = 0; i < plan->count; i++) {
         if (plan->moves[i].slot != plan->slot)
@@ -280,7 +287,7 @@ static void try_free(struct repair *r, const struct place *p, int32_t slot, stru
         load_key_read(&r->trial, r->load, 0);
         int32_t needed = moves_needed(r, p);
         load_put_back(r->load, slot);
-        if (needed <= r->moves && is_better(&r->trial, &r->best))
+        if (is_allowed(r, needed) && is_better(&r->trial, &r->best))
             *best = (struct choice){.slot = slot, .node = list[i].node, .other = -1};
     }
     load_put(r->load, slot, from);
@@ -296,7 +303,7 @@ static bool try_swap(struct repair *r, const struct place *p, int32_t slot, int3
             load_key_read(&r->trial, r->load, 0);
             int32_t was = r->nchanged;
             note_changed(r, other);
-            better = moves_needed(r, p) <= r->moves && is_better(&r->trial, &r->best);
+            better = is_allowed(r, moves_needed(r, p)) && is_better(&r->trial, &r->best);
             r->nchanged = was;
             load_put_back(r->load, other);
         }
@@ -379,9 +386,9 @@ static void begin(struct repair *r, const struct place *p)
 {
     memcpy(r->slot_at, p->slot_at, (size_t)p->grid.nodes * sizeof *r->slot_at);
     r->nchanged = r->ndisplaced = 0;
-    for (int32_t i = 0; i < p->slots; i++) {
+    for (int32_t i = 0; i < p->places; i++) {
         r->index[i] = -1;
-        if (p->node_of[i] != p->home[i])
+        if (p->node_of[i] != p->home[i] && p->slot_at[p->node_of[i]] == i) /* who has no node gives none in exchange */
             add_displaced(r, i);
     }
 }
@@ -402,12 +409,14 @@ bool repair_plan(const struct place *p, int32_t node, struct place_plan *plan, v
     struct repair *r = arg;
     if (!p->nfree)
         return false;
+    r->most = r->moves < plan->most ? r->moves : plan->most;
+    r->bounded = false;
     begin(r, p);
     place_first(r, p, node, plan);
     for (int32_t i = 0; i < r->nchanged; i++)
         add_displaced(r, r->changed[i]);
     /* one message on each link of each phase cannot be improved on */
-    if (r->moves > 1 && load_collisions(r->load) > r->load->pattern->phases) {
+    if (r->most > 1 && load_collisions(r->load) > r->load->pattern->phases) {
         for (int32_t i = 0; i < r->ndisplaced; i++)
             find_middle(r, p, i);
         while (load_collisions(r->load) > r->load->pattern->phases && repair_once(r, p))
@@ -415,5 +424,6 @@ bool repair_plan(const struct place *p, int32_t node, struct place_plan *plan, v
     }
     bool ok = place_arrange(p, r->changed, r->nchanged, r->load->at, r->mark, plan);
     take_back(r, p, plan->slot, node);
+    plan->bounded |= r->bounded || (r->most == 1 && r->moves > 1); /* with one move nothing else is looked at */
     return ok;
 }

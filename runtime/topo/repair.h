@@ -31,6 +31,8 @@ struct repair_candidate {
 struct repair {
     struct load *load; /* the caller's */
     int32_t moves;     /* bound on moves per failure */
+    int32_t most;      /* that, or the bound of the whole method */
+    bool bounded;      /* the latter left something out */
     int32_t *slot_at;  /* [nodes] who stands where in the map under trial */
     int32_t *changed;  /* [slots] those that were moved in it */
     int32_t nchanged;

@@ -45,15 +45,20 @@ static bool slide_line(const struct place *p, int32_t node, int dim, int dir, st
 {
     int c = p->coord[node][dim], steps = room(p, c, dim, dir);
     int32_t base = node - c * p->grid.stride[dim], from = node, slot = plan->slot;
+    bool longer = false;
     plan->count = 0;
     for (int t = 1; t <= steps; t++) {
         int32_t to = base + step_offset(p, c, dim, dir, t), next = p->slot_at[to];
         if (next == PLACE_DEAD)
             continue;
-        push(plan, slot, from, to);
+        if (plan->count < plan->most)
+            push(plan, slot, from, to);
+        else
+            longer = true;
         if (next == PLACE_FREE) {
             reverse(plan);
-            return true;
+            plan->bounded |= longer;
+            return !longer;
         }
         from = to;
         slot = next;
@@ -144,6 +149,10 @@ bool place_slide_along(const struct place *p, int32_t node, int dim, int dir, un
 {
     if (!across)
         return slide_line(p, node, dim, dir, plan);
+    if (plan->most < INT32_MAX && place_slide_moves(p, node, dim, dir, across, INT32_MAX) > plan->most) {
+        plan->bounded = true;
+        return false;
+    }
     struct slab s = find_slab(p, node, dim, dir, across);
     int32_t outer = by_lines(&s) ? s.n : s.layers, inner = by_lines(&s) ? s.layers : s.n;
     plan->count = 0;

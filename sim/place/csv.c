@@ -26,7 +26,7 @@ void out_csv(FILE *f, const struct sample_config *c, const struct sample_result 
                 (double)w->mean_load / 1e6 / n, (double)w->moves / n, w->idle, w->cannot);
         for (int o = GRID_MAX_DIMS; o >= PLACE_OWN; o--) {
             int64_t by = 0;
-            for (int s = 0; s < m.steps; s++)
+            for (int s = 0; s <= m.steps && s < PLACE_MAX_STEPS; s++) /* behind them 0D, for a bound */
                 by += m.step[s].order == o ? w->step[s] : 0;
             if (o <= c->setup.grid.ndims)
                 fprintf(f, ",%" PRId64, by);

@@ -113,5 +113,5 @@ enum place_result job_fail(struct job *j, int32_t node)
 
 int job_order(const struct job *j)
 {
-    return j->method.step[j->plan.step].order;
+    return j->plan.order;
 }

@@ -207,7 +207,7 @@ static void fail_node(struct walker *w, int32_t depth, int32_t node)
         w->cannot++;
         return;
     }
-    int order = next->method.step[next->plan.step].order;
+    int order = next->plan.order;
     if (depth + 1 == s->failures && !last_can_win(w, order))
         return;
     if (order == 0) {

@@ -438,6 +438,125 @@ static void test_place_slide_moves_are_those_of_the_slide(void **state)
     assert_true(possible > 100 && impossible > 100);
 }
 
+static int32_t moves_of_first_failure(struct job *j, const char *method, int32_t bound, int32_t node)
+{
+    place_reset(&j->place);
+    assert_null(place_method_parse(&j->method, method, j->grid.ndims));
+    j->method.moves = bound;
+    assert_int_equal(place_substitute(&j->place, &j->method, node, &j->plan), PLACE_MOVED);
+    assert_true(place_valid(&j->place));
+    return j->plan.count;
+}
+
+/* The bound holds for every method, the plan says when it left something out, and it costs no slot its node. */
+static void test_place_bound_on_moves(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"hybrid(all)", "hybrid(-2D)", "hybrid(2D+0D)", "2D", "1D", "0D"};
+    struct job j;
+    job_open(&j, "100x100", "2D(2,1)", "0D");
+    assert_int_equal(moves_of_first_failure(&j, "hybrid(all)", 0, 0), 99 * 99);
+    assert_false(j.plan.bounded);
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        for (int32_t bound = 1; bound <= 200; bound += 33) {
+            assert_true(moves_of_first_failure(&j, methods[i], bound, 0) <= bound);
+            assert_int_equal(j.plan.bounded, i == 1 || i == 4 ? bound < 99 : i != 5);
+        }
+    /* the line it takes instead of the plane, or the way to the nearest free node */
+    assert_int_equal(moves_of_first_failure(&j, "hybrid(all)", 99, 0), 99);
+    assert_int_equal(j.plan.order, 1);
+    assert_int_equal(moves_of_first_failure(&j, "hybrid(all)", 98, 0), 1);
+    assert_int_equal(j.plan.order, 0);
+    assert_int_equal(moves_of_first_failure(&j, "2D", 98, 0), 1);
+    assert_int_equal(j.plan.order, 0);
+    /* y is first, but only x is short enough */
+    assert_int_equal(moves_of_first_failure(&j, "1D", 10, at(&j, 95, 3)), 4);
+    assert_true(j.plan.bounded);
+    /* within the bound nothing is another plan */
+    assert_int_equal(moves_of_first_failure(&j, "hybrid(all)", 99 * 99, 0), 99 * 99);
+    assert_false(j.plan.bounded);
+    job_close(&j);
+}
+
+/* All failures of a job until its spares are used, by every method, with each bound. */
+static void test_place_bound_on_moves_at_any_failure(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"hybrid(all)", "1D", "2D", "hybrid(3D+1D)"};
+    static const char *const grids[] = {"8x9", "5x5x4", "7tx7t"};
+    struct rng r;
+    rng_seed(&r, 41);
+    print_message("seed 41\n");
+    int32_t bounded = 0;
+    for (size_t g = 0; g < sizeof grids / sizeof *grids; g++)
+        for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+            for (int32_t bound = 1; bound < 12; bound++) {
+                struct job j;
+                job_open(&j, grids[g], strchr(grids[g] + 2, 'x') && g == 1 ? "3D(2,1)" : "2D(2,1)", "0D");
+                if (place_method_parse(&j.method, methods[i], j.grid.ndims) == NULL) {
+                    j.method.moves = bound;
+                    for (int f = 0; f < 12; f++) {
+                        int32_t node = (int32_t)rng_below(&r, (uint64_t)j.grid.nodes);
+                        enum place_result got = job_fail(&j, node);
+                        assert_true(got != PLACE_MOVED || j.plan.count <= bound);
+                        assert_false(got == PLACE_CANNOT && j.plan.bounded);
+                        assert_true(place_valid(&j.place));
+                        bounded += got == PLACE_MOVED && j.plan.bounded;
+                    }
+                }
+                job_close(&j);
+            }
+    assert_true(bounded > 100);
+}
+
+static void test_place_node_comes_back_free_or_to_who_misses_it(void **state)
+{
+    (void)state;
+    struct job j;
+    int32_t slot;
+    job_open(&j, "3x3", "2D(1,1)", "hybrid(all)");
+    assert_int_equal(place_return(&j.place, 1, &slot), PLACE_REPEAT);
+    assert_int_equal(job_fail_xy(&j, 0, 1), PLACE_MOVED);
+    assert_int_equal(place_return(&j.place, 3, &slot), PLACE_IDLE);
+    assert_int_equal(slot, -1);
+    assert_int_equal(j.place.slot_at[3], PLACE_FREE);
+    assert_true(place_valid(&j.place));
+    while (j.place.nfree)
+        assert_int_equal(job_fail(&j, j.place.free_list[0]), PLACE_IDLE);
+    assert_int_equal(job_fail(&j, j.place.node_of[4]), PLACE_CANNOT);
+    assert_int_equal(place_lost_on(&j.place, j.place.node_of[4]), 4);
+    assert_int_equal(place_return(&j.place, j.place.node_of[4], &slot), PLACE_MOVED);
+    assert_int_equal(slot, 4);
+    assert_int_equal(j.place.homeless, 0);
+    assert_true(place_valid(&j.place));
+    job_close(&j);
+}
+
+/* The same events, the same number, in another process and on another machine too; another order, another number. */
+static void test_place_digest_tells_states_apart(void **state)
+{
+    (void)state;
+    struct job a, b;
+    job_open(&a, "6x6", "2D(2,1)", "0D");
+    job_open(&b, "6x6", "2D(2,1)", "0D");
+    assert_true(place_digest(&a.place) == UINT64_C(8494248338287812080));
+    assert_true(place_digest(&b.place) == place_digest(&a.place));
+    job_fail(&a, 7);
+    assert_true(place_digest(&b.place) != place_digest(&a.place));
+    job_fail(&a, 9);
+    job_fail(&b, 9);
+    job_fail(&b, 7);
+    assert_true(place_digest(&b.place) != place_digest(&a.place));
+    place_reset(&b.place);
+    job_fail(&b, 7);
+    job_fail(&b, 9);
+    assert_true(place_digest(&b.place) == place_digest(&a.place));
+    place_copy(&a.place, &b.place);
+    assert_true(place_digest(&b.place) == place_digest(&a.place));
+    job_close(&a);
+    job_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +577,10 @@ int main(void)
         cmocka_unit_test(test_place_random_failures_keep_the_map_whole),
         cmocka_unit_test(test_place_highest_order_slides_add_no_collision),
         cmocka_unit_test(test_place_slide_moves_are_those_of_the_slide),
+        cmocka_unit_test(test_place_bound_on_moves),
+        cmocka_unit_test(test_place_bound_on_moves_at_any_failure),
+        cmocka_unit_test(test_place_node_comes_back_free_or_to_who_misses_it),
+        cmocka_unit_test(test_place_digest_tells_states_apart),
     };
     return cmocka_run_group_tests_name("place", tests, NULL, NULL);
 }
