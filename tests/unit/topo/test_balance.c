@@ -128,6 +128,42 @@ static void test_balance_no_free_node_cannot(void **state)
     job_close(&j);
 }
 
+/* With a bound on moves it keeps to that, at the price of its guarantee; nodes come back to it and to its
+ * references. */
+static void test_balance_bound_on_moves_and_nodes_that_come_back(void **state)
+{
+    (void)state;
+    print_message("seeds 1..10\n");
+    int32_t bounded = 0;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct rng r;
+        struct job j;
+        struct balance b;
+        int32_t slot;
+        rng_seed(&r, seed);
+        job_open(&j, "8x8", "2D(2,1)", "0D");
+        use_balance(&j, &b);
+        j.method.moves = 3;
+        for (int i = 0; i < 60; i++) {
+            int32_t node = (int32_t)rng_below(&r, (uint64_t)j.grid.nodes);
+            if (j.place.ndead && (j.place.nfree < 3 || i % 4 == 0)) {
+                if (place_return(&j.place, j.place.dead_list[0], &slot) == PLACE_MOVED)
+                    load_put(&j.load, slot, j.place.node_of[slot]);
+                continue;
+            }
+            enum place_result got = job_fail(&j, node);
+            assert_true(got != PLACE_CANNOT && place_valid(&j.place));
+            assert_true(got != PLACE_MOVED || j.plan.count <= 3);
+            bounded += got == PLACE_MOVED && j.plan.bounded;
+            for (int k = 0; k < b.refs - b.together; k++)
+                assert_true(place_valid(&b.ref[k].place));
+        }
+        balance_fini(&b);
+        job_close(&j);
+    }
+    assert_true(bounded > 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_balance_after_reset_repeats_itself),
         cmocka_unit_test(test_balance_received_messages_only_is_no_worse_either),
         cmocka_unit_test(test_balance_no_free_node_cannot),
+        cmocka_unit_test(test_balance_bound_on_moves_and_nodes_that_come_back),
     };
     return cmocka_run_group_tests_name("balance", tests, NULL, NULL);
 }

@@ -174,6 +174,31 @@ static void test_repair_same_failures_same_plans(void **state)
     job_close(&b);
 }
 
+/* The caller's bound is lower than the method's own, and the plan says when that mattered. */
+static void test_repair_bound_of_the_whole_method(void **state)
+{
+    (void)state;
+    struct job j;
+    struct repair r;
+    struct rng rng;
+    print_message("seed 5\n");
+    rng_seed(&rng, 5);
+    for (int32_t bound = 1; bound <= 3; bound++) {
+        int32_t bounded = 0;
+        job_open(&j, "8x8", "2D(2,1)", "0D");
+        use_repair(&j, &r, 16);
+        j.method.moves = bound;
+        for (int i = 0; i < 14; i++)
+            if (job_fail(&j, j.place.home[rng_below(&rng, (uint64_t)j.place.slots)]) == PLACE_MOVED) {
+                assert_in_range(j.plan.count, 1, bound);
+                bounded += j.plan.bounded;
+            }
+        assert_true(bounded > 0);
+        repair_fini(&r);
+        job_close(&j);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +206,7 @@ int main(void)
         cmocka_unit_test(test_repair_more_moves_relieve_the_network),
         cmocka_unit_test(test_repair_no_free_node_cannot),
         cmocka_unit_test(test_repair_same_failures_same_plans),
+        cmocka_unit_test(test_repair_bound_of_the_whole_method),
     };
     return cmocka_run_group_tests_name("repair", tests, NULL, NULL);
 }
