@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 atomic_bool cli_stop;
@@ -30,15 +31,31 @@ void cli_die(const char *format, ...)
     exit(2);
 }
 
+enum { SECOND_AFTER_MS = 1000 }; /* a second signal within that belongs to the first */
+
+static int64_t signal_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t); /* may be called in a handler */
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Some who end a program send two signals at once: timeout(1) to the process and to its group, a terminal and its
+ * user. */
 static void on_signal(int number)
 {
-    (void)number;
+    static _Atomic int64_t first = -1;
+    int64_t none = -1, now = signal_ms();
     atomic_store(&cli_stop, true);
+    if (atomic_compare_exchange_strong(&first, &none, now) || now - none < SECOND_AFTER_MS)
+        return;
+    signal(number, SIG_DFL);
+    raise(number);
 }
 
 void cli_catch_signals(void)
 {
-    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESETHAND};
+    struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigaction(SIGINT, &sa, NULL);
     sigaction(SIGTERM, &sa, NULL);
 }

@@ -10,7 +10,8 @@ void cli_name(const char *name);
 /* One line on standard error, "NAME: ...", and the end with code 2: what the user gave cannot be done. */
 _Noreturn void cli_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Set by SIGINT and SIGTERM once cli_catch_signals was called; a second signal ends the program at once. */
+/* Set by SIGINT and SIGTERM once cli_catch_signals was called; a second signal, more than a second after the first,
+ * ends the program at once. */
 extern atomic_bool cli_stop;
 void cli_catch_signals(void);
 

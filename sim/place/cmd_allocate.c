@@ -3,7 +3,7 @@
 
 #include "sim/place/options.h"
 
-static void print_nodes(FILE *f, const struct options *o)
+static void print_nodes(FILE *f, const struct options *o, const struct job *j)
 {
     const struct grid *g = &o->setup.grid;
     fputs("node", f);
@@ -14,7 +14,8 @@ static void print_nodes(FILE *f, const struct options *o)
         fprintf(f, "%d", n);
         for (int d = 0; d < g->ndims; d++)
             fprintf(f, ",%d", grid_coord(g, n, d));
-        fprintf(f, ",%s\n", spare_is(&o->setup.layout, g, n) ? "spare" : "slot");
+        const char *role = spare_is(&o->setup.layout, g, n) ? "spare" : "free";
+        fprintf(f, ",%s\n", j->launch.slot_at[n] >= 0 ? "slot" : role);
     }
 }
 
@@ -62,17 +63,19 @@ int cmd_allocate(int argc, char **argv)
     struct job j;
     struct out out;
     options_parse(&o, "allocate", "Which nodes of a grid are spare, how many they are, and the map at launch.",
-                  "gsSmTpdPNojv", argc, argv);
+                  "gsSmTbzpdPNojv", argc, argv);
     options_setup(&o);
     if (o.methods > 1)
         cli_die("one method at a time");
+    if (!o.ndead)
+        options_useless(&o, "mTbp", "without --dead: nothing is substituted");
     if (!job_open(&j, &o.setup))
         cli_die("out of memory");
     for (int32_t i = 0; i < o.ndead; i++)
         job_fail(&j, o.dead_node[i]);
     out_open(&out, o.out);
     if (o.format == FORMAT_CSV)
-        print_nodes(out.f, &o);
+        print_nodes(out.f, &o, &j);
     else if (o.format == FORMAT_JSON)
         print_json(out.f, &o, &j);
     else

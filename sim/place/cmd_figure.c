@@ -180,6 +180,17 @@ static const struct figure *find(const char *name)
     return NULL;
 }
 
+/* Figures that are no sampling have no cases and draw nothing at random. */
+static void check_cases(const struct options *o)
+{
+    for (int i = 0; i < o->args; i++) {
+        const struct figure *fig = find(o->arg[i]);
+        if (!fig || !fig->data || fig->data == figure_moves)
+            return;
+    }
+    options_useless(o, "nr", "on figures 3, 8 and 22, which look at all there is");
+}
+
 int cmd_figure(int argc, char **argv)
 {
     static struct options o;
@@ -196,6 +207,7 @@ int cmd_figure(int argc, char **argv)
     for (int i = 0; i < o.args; i++)
         if (strcmp(o.arg[i], "all") != 0 && !find(o.arg[i]))
             cli_die("unknown figure '%s'", o.arg[i]);
+    check_cases(&o);
     struct stat st;
     if (stat(o.dir, &st) != 0 || !S_ISDIR(st.st_mode) || access(o.dir, W_OK) != 0)
         cli_die("cannot write into the folder %s", o.dir);

@@ -44,6 +44,9 @@ static void describe(const struct options *o, const struct job *j, char *buf, si
              grid_format(&o->setup.grid, grid, sizeof grid), spare_format(&o->setup.layout, layout, sizeof layout),
              o->setup.method, o->setup.order, pattern_kind_name(o->setup.pattern), (int)o->setup.convention,
              o->setup.net.tree.down, o->setup.net.tree.spines, o->seed, dead);
+    size_t used = strlen(buf);
+    if (o->setup.moves)
+        snprintf(buf + used, len - used, " moves %d", o->setup.moves);
 }
 
 static void show(const struct anneal *a)
@@ -115,12 +118,14 @@ int cmd_optimise(int argc, char **argv)
         "starts from the map that --method has reached.\vInterrupted with --out, it keeps its state in "
         "FILE.state, and --resume goes on from there, also with more --steps, to what an uninterrupted run "
         "finds. --prove looks at every map there is and can take as long; some twenty nodes are not too many.",
-        "gsSmTpcFfdkrxqoRjv", argc, argv);
+        "gsSmTbpcFfdkrxqoRjv", argc, argv);
     options_setup(&o);
     if (o.resume && !o.out)
         cli_die("--resume needs the --out of the run it continues");
     if (o.methods > 1)
         cli_die("one method at a time");
+    if (!o.ndead && !o.nfail && !o.failures)
+        options_useless(&o, "Tb", "when no node dies");
     if (!job_open(&j, &o.setup))
         cli_die("out of memory");
     let_die(&o, &j);

@@ -75,6 +75,7 @@ static void check_worst(const struct options *o)
         char letter;
         const char *name;
     } none[] = {{'n', "--cases"}, {'r', "--seed"}, {'l', "--links"}};
+    options_useless(o, "b", "on --worst, which searches methods without a bound");
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         if (o->given[(int)none[i].letter])
             cli_die("%s has no meaning with --worst, which looks at every sequence", none[i].name);
@@ -96,6 +97,17 @@ static const char *state_name(const struct options *o, int i, char *buf, size_t 
     if ((size_t)snprintf(buf, len, o->methods > 1 ? "%s.%d.state" : "%s.state", o->out, i) >= len)
         cli_die("the file name is too long");
     return buf;
+}
+
+/* Of several methods those that had finished or not begun have no state; but one of them must. */
+static void check_states(const struct options *o)
+{
+    static char state[OUT_PATH];
+    bool any = false;
+    for (int i = 0; i < o->methods; i++)
+        any = any || access(state_name(o, i, state, sizeof state), R_OK) == 0;
+    if (!any)
+        cli_die("--resume: there is no state of an interrupted run beside %s", o->out);
 }
 
 /* What there is to say about a search, on standard error. */
@@ -234,7 +246,7 @@ int cmd_simulate(int argc, char **argv)
         "is no collision. Patterns of several phases add the maxima of their phases. --count received leaves out "
         "messages sent by slots that are not on their first node, under which the published laws for 0D hold "
         "from the first failure on; with all messages counted one failure gives 5.",
-        "gsSmTpcFdnkrtDolRwuMjv", argc, argv);
+        "gsSmTbpcFdnkrtDolRwuMjv", argc, argv);
     options_setup(&o);
     if (o.full && !o.worst)
         cli_die("--full is for --worst");
@@ -242,5 +254,7 @@ int cmd_simulate(int argc, char **argv)
         cli_die("--memory is for --worst");
     if (o.resume && !o.out)
         cli_die("--resume needs the --out of the run it continues");
+    if (o.resume && o.methods > 1)
+        check_states(&o);
     return o.worst ? run_worst(&o) : run_sample(&o);
 }

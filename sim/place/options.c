@@ -15,6 +15,9 @@ static const struct argp_option table[] = {
      "0D, 1D, ..., hybrid(all), hybrid(-2D), hybrid(2D+0D), balance, repair, repair(8); may be repeated", 0},
     {"order", 'T', "yxz", 0,
      "dimensions in the order in which slides try them; xyz- takes planes from the highest down", 0},
+    {"moves", 'b', "NUMBER", 0, "how many moves one failure may cost, by any method", 0},
+    {"slots", 'z', "NUMBER", 0, "slots of the job (default: one on each node that is no spare)", 0},
+    {"bytes", 'B', "NUMBER", 0, "bytes of each slot, to sum up what moves (default: 1, so that moves are counted)", 0},
     {"pattern", 'p', "NAME", 0, "5p, 9p, 7p, 27p, star, barrier, allreduce, ring; default: the grid's own stencil", 0},
     {"count", 'c', "all|received", 0,
      "messages that count: all (default), or without those sent by a slot that is not on its first node", 0},
@@ -106,6 +109,15 @@ static error_t read_option(int key, char *arg, struct argp_state *state)
         if (strlen(arg) >= sizeof o->setup.order)
             cli_die("--order '%s' is too long", arg);
         strcpy(o->setup.order, arg);
+        break;
+    case 'b':
+        o->setup.moves = (int32_t)cli_whole(arg, "--moves", 1, GRID_MAX_NODES);
+        break;
+    case 'z':
+        o->setup.slots = (int32_t)cli_whole(arg, "--slots", 1, GRID_MAX_NODES);
+        break;
+    case 'B':
+        o->bytes = cli_whole(arg, "--bytes", 1, INT64_C(1) << 36);
         break;
     case 'p':
         o->pattern = arg;
@@ -252,6 +264,13 @@ void options_parse(struct options *o, const char *command, const char *doc, cons
         cli_die("'%s' is not understood; see %s --help", o->arg[0], name);
 }
 
+void options_useless(const struct options *o, const char *letters, const char *why)
+{
+    for (const struct argp_option *t = table; t->name; t++)
+        if (strchr(letters, t->key) && o->given[t->key])
+            cli_die("--%s has no effect %s", t->name, why);
+}
+
 /* One layer on each of the first two sides that are longer than one node. */
 static struct spare_layout default_layout(const struct grid *g)
 {
@@ -305,6 +324,13 @@ void options_setup(struct options *o)
         if (why)
             cli_die("%s %s%s%s: %s", o->grid, o->spares ? o->spares : "", o->spares ? " " : "", s->method, why);
     }
+    bool slides = false;
+    for (int i = 0; i < o->methods; i++) {
+        strcpy(s->method, o->method[i]);
+        slides = slides || setup_slides(s);
+    }
+    if (!slides)
+        options_useless(o, "T", "on methods without slides");
     strcpy(s->method, o->method[0]);
     if (o->tree) {
         int down, spines, used = 0;

@@ -25,6 +25,7 @@ struct options {
     const char *plane;
     bool no_draw;
     int64_t cases, steps, memory; /* memory in MiB */
+    int64_t bytes;                /* of each slot; 0: not told */
     int32_t failures;
     uint64_t seed;
     int threads;
@@ -42,6 +43,8 @@ struct options {
 void options_parse(struct options *o, const char *command, const char *doc, const char *keys, int argc, char **argv);
 /* After --help: dies when standard output could not be written. */
 void options_shown(void);
+/* Dies when one of the options with these letters was given; why says what it would need. */
+void options_useless(const struct options *o, const char *letters, const char *why);
 /* Grid, spares, pattern, tree into o->setup; the method is methods[0] or the default. Dies. */
 void options_setup(struct options *o);
 /* "3,4,5" or "27". Dies. */

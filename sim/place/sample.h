@@ -21,15 +21,14 @@ enum { SAMPLE_LINK_LOADS = 256, SAMPLE_MAX_TODO = 4096 };
 /* Sums over all cases with this many failures. */
 struct sample_row {
     int64_t cases;
-    int64_t collisions;    /* sum; the mean is collisions / cases */
-    int64_t collisions_sq; /* sum of squares */
-    int64_t worst, best;   /* valid when cases > 0 */
-    int64_t mean_load;     /* sum of load_mean in millionths */
-    int64_t moves;         /* slots moved by this failure */
-    int64_t idle;          /* the node held no slot */
-    int64_t cannot;        /* sequences that ended here: no method could */
-    int64_t
-        step[PLACE_MAX_STEPS]; /* substitutions by each step of the method; behind them by 0D for a bound */
+    int64_t collisions;            /* sum; the mean is collisions / cases */
+    int64_t collisions_sq;         /* sum of squares */
+    int64_t worst, best;           /* valid when cases > 0 */
+    int64_t mean_load;             /* sum of load_mean in millionths */
+    int64_t moves;                 /* slots moved by this failure */
+    int64_t idle;                  /* the node held no slot */
+    int64_t cannot;                /* sequences that ended here: no method could */
+    int64_t step[PLACE_MAX_STEPS]; /* substitutions by each step of the method; behind them by 0D for a bound */
 };
 
 struct sample_config {

@@ -20,6 +20,9 @@ static void describe(const struct sample_config *c, const struct sample_result *
              c->setup.method, c->setup.order[0] ? c->setup.order : "default", pattern_kind_name(c->setup.pattern),
              (int)c->setup.convention, c->setup.net.tree.down, c->setup.net.tree.spines, c->seed, r->sequences,
              r->failures, (int)c->draw, c->links, dead);
+    size_t used = strlen(buf);
+    if (c->setup.moves)
+        snprintf(buf + used, len - used, " moves %d", c->setup.moves);
 }
 
 static void write_row(FILE *f, const struct sample_row *w)

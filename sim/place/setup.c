@@ -24,6 +24,17 @@ bool setup_is_own(const char *method)
     return strcmp(method, "balance") == 0 || repair_moves(method);
 }
 
+bool setup_slides(const struct setup *s)
+{
+    struct place_method m;
+    bool slides = false;
+    if (setup_is_own(s->method) || place_method_parse(&m, s->method, s->grid.ndims))
+        return false;
+    for (int i = 0; i < m.steps; i++)
+        slides = slides || m.step[i].order > 0;
+    return slides;
+}
+
 const char *setup_check(const struct setup *s)
 {
     struct place_method m;
@@ -33,6 +44,8 @@ const char *setup_check(const struct setup *s)
     for (int d = 0; d < s->grid.ndims; d++)
         if (s->grid.size[d] > INT16_MAX)
             return "a side of the grid is longer than 32767 nodes";
+    if (s->slots > spare_slot_grid(&s->layout, &s->grid).nodes)
+        return "there are more slots than places for them";
     int dims = pattern_kind_dims(s->pattern);
     if (dims && dims != s->grid.ndims)
         return dims == 2 ? "this stencil needs a grid of 2 dimensions" : "this stencil needs a grid of 3 dimensions";
@@ -58,9 +71,9 @@ bool job_open_until(struct job *j, const struct setup *s, const atomic_bool *sto
     memset(j, 0, sizeof *j);
     j->setup = s;
     const struct grid slots = spare_slot_grid(&s->layout, &s->grid);
-    bool ok = place_init_until(&j->place, &s->grid, &s->layout, stop) &&
-              place_init_until(&j->launch, &s->grid, &s->layout, stop) && place_plan_init(&j->plan, &j->place) &&
-              pattern_init_until(&j->pattern, s->pattern, &slots, stop) &&
+    bool ok = place_init_slots(&j->place, &s->grid, &s->layout, s->slots, stop) &&
+              place_init_slots(&j->launch, &s->grid, &s->layout, s->slots, stop) &&
+              place_plan_init(&j->plan, &j->place) && pattern_init_until(&j->pattern, s->pattern, &slots, stop) &&
               load_init_until(&j->load, &j->pattern, &j->place, &s->net, s->convention, stop) &&
               load_init_until(&j->launch_load, &j->pattern, &j->place, &s->net, s->convention, stop);
     if (ok && strcmp(s->method, "balance") == 0) {
@@ -72,6 +85,7 @@ bool job_open_until(struct job *j, const struct setup *s, const atomic_bool *sto
              place_method_add(&j->method, repair_plan, &j->repair);
     } else if (ok)
         place_method_parse(&j->method, s->method, s->grid.ndims);
+    j->method.moves = s->moves;
     struct place_order order;
     if (ok && s->order[0] && !place_order_parse(&order, s->order, s->grid.ndims))
         place_method_order(&j->method, &order);

@@ -11,6 +11,8 @@ struct setup {
     struct spare_layout layout;
     char method[64]; /* as place_method_parse reads it, or Keel's own: "balance", "repair", "repair(8)" */
     char order[8];   /* of slides, as place_order_parse reads it; empty: the default */
+    int32_t moves;   /* that one failure may cost, by any method; 0: any number */
+    int32_t slots;   /* the job's, at most one on each place; 0: so many */
     enum pattern_kind pattern;
     enum load_convention convention;
     struct load_network net;
@@ -30,6 +32,8 @@ struct job {
 
 /* Is it one of Keel's own methods, which are no list of slides? */
 bool setup_is_own(const char *method);
+/* Is a slide among its steps, so that an order of them matters? For a method that setup_check has let pass. */
+bool setup_slides(const struct setup *s);
 /* The stencil that fits a grid: 5p in 2D, 7p in 3D, star in others. */
 enum pattern_kind setup_stencil(const struct grid *g);
 /* returns   NULL, or a constant text that says what does not fit. */

@@ -1,6 +1,7 @@
 """Every option of keel-place does what it says. Usage: options.py KEEL-PLACE MANUAL-PAGE
 Each option in a command's --help has a check here that looks at its effect, and a place in the manual page."""
 import csv
+import fcntl
 import io
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 
 place, manual = sys.argv[1:3]
@@ -80,6 +82,13 @@ def allocate(tmp):
     expect("--pattern", "0 collisions" not in output(*base, "--pattern", "9p", "--dead", "0"))
     expect("--pattern", output(*base, "--dead", "1,1", "--method", "0D", "--pattern", "ring") !=
            output(*base, "--dead", "1,1", "--method", "0D"))
+    expect("--slots", [n["role"] for n in rows(output(*base, "--csv", "--slots", 7))][:12] == ["slot"] * 5 + ["spare"] +
+           ["slot"] * 2 + ["free"] * 3 + ["spare"])
+    refused(*base, "--slots", 21)
+    expect("--moves", data(*base, "--dead", "1,1", "--moves", 1)["map"].count(7) == 0 and
+           sum(a != b for a, b in zip(data(*base, "--dead", "1,1", "--moves", 1)["map"], data(*base)["map"])) == 1)
+    for useless in ("--method", "0D"), ("--order", "xy"), ("--moves", 3), ("--pattern", "9p"):
+        expect("%s without --dead" % useless[0], useless[0] in refused(*base, *useless))
     cube = ("allocate", "--grid", "3x3x3", "--spares", "3D(1,1)", "--dead", "0,1,2", "--method", "0D")
     expect("--plane", "X" in output(*cube, "--plane", "z=2") and "X" not in output(*cube, "--plane", "z=1").split("S free")[0])
     expect("--no-draw", "slot at home" not in output(*base, "--no-draw"))
@@ -100,6 +109,24 @@ def substitute(tmp):
            data(*base, "--method", "1D", "--order", "yx")[0]["moves"][-1]["to"] == 49)
     refused(*base, "--order", "xx")
     refused(*base, "--order", "xy", "--method", "balance")
+    expect("--order beside 0D", "--order" in refused(*base, "--order", "xy", "--method", "0D"))
+    expect("no --fail", "--fail" in refused("substitute", "--grid", "9x9"))
+    wide = ("substitute", "--grid", "100x100", "--fail", 0)
+    expect("hybrid(all) moves all", len(data(*wide)[0]["moves"]) == 9801 and not data(*wide)[0]["bounded"])
+    for method in "hybrid(all)", "hybrid(-2D)", "1D", "2D", "0D", "balance", "repair":
+        bounded = data(*wide, "--method", method, "--moves", 5)[0]
+        expect("--moves with " + method, 1 <= len(bounded["moves"]) <= 5 and bounded["result"] == "moved")
+        expect("--moves is told with %s" % method, bounded["bounded"] == (method != "0D") or method == "repair")
+    expect("--moves is told in words", "bound on moves" in output(*wide, "--moves", 5, "--no-draw"))
+    line = data(*base, "--method", "1D", "--order", "xy", "--bytes", 1000)[0]
+    cost = ("lines", "longest", "bytes", "one_by_one", "pipelined")
+    expect("--bytes: %r" % line, [line[c] for c in cost] == [1, 4, 4000, 4000, 1000])
+    plane = data(*base, "--method", "2D", "--order", "xy", "--bytes", 10)[0]
+    expect("lines of a plane: %r" % plane, [plane[c] for c in cost] == [8, 4, 320, 40, 10])
+    expect("--bytes in words", "4000 bytes, one by one 4000, pipelined 1000" in
+           output(*base, "--method", "1D", "--order", "xy", "--bytes", 1000))
+    few = data(*base[:3], "--fail", "3,0", "--method", "0D", "--slots", 5)[0]
+    expect("--slots: the next place is free", few["moves"][0]["to"] == 12)
     expect("--count", data(*base, "--method", "0D", "--count", "received")[0]["collisions"] == 3)
     expect("--spares", data(*base, "--method", "0D", "--spares", "2D(1,1):y")[0]["moves"][0]["to"] == 76)
     expect("--share", len(data(*base, "--method", "1D", "--share", "10-12", "--order", "xy")[0]["moves"]) == 4)
@@ -109,6 +136,7 @@ def substitute(tmp):
     table = rows(output(*base, "--csv", "--method", "1D", "--order", "xy"))
     expect("--csv, --json", [int(r["to"]) for r in table] ==
            [m["to"] for m in data(*base, "--method", "1D", "--order", "xy")[0]["moves"]])
+    expect("--csv: lines", {r["line"] for r in rows(output(*base, "--csv", "--method", "2D"))} == set("01234567"))
     cube = ("substitute", "--grid", "4x4x4", "--fail", "0,1,2", "--method", "0D")
     expect("plane of the first failure", "X" in output(*cube).split("plane z=2")[1].split("S free")[0])
     expect("--plane", "X" not in output(*cube, "--plane", "z=1").split("plane z=1")[1].split("S free")[0])
@@ -145,6 +173,11 @@ def simulate(tmp):
         sums = sum(float(r["links_per_case"]) for r in rows(f.read()) if r["failures"] == "2")
         expect("--links", abs(sums - 8 * 8 * 4) < 0.01)
     expect("--resume", "no state" in refused(*base, "--out", os.path.join(tmp, "never"), "--resume"))
+    expect("--resume of two methods",
+           "no state" in refused(*base, "--method", "1D", "--out", os.path.join(tmp, "never"), "--resume"))
+    expect("--moves", all(float(r["moves"]) <= 2 for r in rows(output(*base[:5], "--csv", "--moves", 2))))
+    by = rows(output(*base[:5], "--method", "2D", "--csv", "--moves", 2))[1]
+    expect("--moves: 0D for want of others: %r" % by, int(by["by_0D"]) == int(by["cases"]))
     worst = ("simulate", "--grid", "5x4", "--method", "1D", "--order", "xy", "--worst", "--failures", 4)
     expect("--worst", [r["worst"] for r in rows(output(*worst))] == ["3", "4", "4", "5"])
     expect("--worst --draw", rows(output(*worst, "--draw", "active"))[3]["worst"] == "6")
@@ -156,6 +189,7 @@ def simulate(tmp):
     refused(*base, "--full")
     for useless in ("--cases", 5), ("--seed", 5), ("--links", links):
         expect("--worst with " + useless[0], useless[0] in refused(*worst, *useless))
+    expect("--worst with --moves", "--moves" in refused(*worst, "--moves", 3))
     for threads in 1, 3:
         expect("--worst --threads", output(*worst, "--threads", threads) == output(*worst))
     expect("--worst --out", written(tmp, *worst) == output(*worst))
@@ -270,6 +304,45 @@ def interrupted_sequence(tmp):
             expect("a sequence that was broken off is to be done: %s" % counts, counts[0] == "0" and counts[1] == counts[2])
 
 
+def in_pipe(fd):
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def signalled_twice(tmp):
+    """Two signals at once are one; a second one later ends the program at once."""
+    path = os.path.join(tmp, "twice.csv")
+    long = [place, "simulate", "--grid", "24x24x24", "--cases", "100000000", "--threads", "1", "--out", path]
+    job = subprocess.Popen(long, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while cpu_seconds(job) < 0.2:
+        time.sleep(0.01)
+    job.send_signal(signal.SIGTERM)
+    job.send_signal(signal.SIGTERM)
+    expect("two SIGTERMs at once: 130, not %d" % job.wait(), job.returncode == 130)
+    expect("two SIGTERMs at once: the result and the state are there",
+           os.path.exists(path) and os.path.exists(path + ".state"))
+    os.unlink(path)
+    os.unlink(path + ".state")
+    # an output that nobody reads: the program cannot end by itself
+    pipe = os.path.join(tmp, "twice.pipe")
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    job = subprocess.Popen([place, "simulate", "--grid", "64x64", "--spares", "2D(2,16)", "--draw", "any",
+                            "--cases", "2000", "--method", "0D", "--out", pipe],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while job.poll() is None and time.monotonic() < end and in_pipe(reader) < 60000:
+        time.sleep(0.01)
+    expect("it waits for a reader, %d bytes are in the pipe" % in_pipe(reader),
+           job.poll() is None and in_pipe(reader) >= 60000)
+    job.send_signal(signal.SIGTERM)
+    time.sleep(1.3)
+    expect("one SIGTERM lets it end by itself", job.poll() is None)
+    job.send_signal(signal.SIGTERM)
+    expect("a second SIGTERM later ends it, not %d" % job.wait(), job.returncode == -signal.SIGTERM)
+    os.close(reader)
+    os.unlink(pipe)
+
+
 def killed(tmp):
     """kill -9 at any moment: no piece of a file under another name, and no file that is not whole."""
     path = os.path.join(tmp, "k.csv")
@@ -312,6 +385,8 @@ def optimise(tmp):
     expect("--prove", proven["collisions"] == proven["at_least"] < data(*five)["collisions"])
     expect("--order", data(*five[:5], "--method", "1D", "--order", "xy", "--steps", 0)["map"] !=
            data(*five[:5], "--method", "1D", "--order", "yx", "--steps", 0)["map"])
+    expect("--moves", data(*five[:7], "--moves", 1, "--steps", 0)["displaced"] <= 2)
+    expect("--moves when no node dies", "--moves" in refused("optimise", "--grid", "5x4", "--moves", 3))
     expect("--spares", len(data(*five, "--spares", "2D(1,1)")["map"]) == 16)
     expect("--share", len(data(*five, "--share", "20-22")["map"]) == 16)
     expect("--count", data(*five, "--count", "received")["start_collisions"] < data(*five)["start_collisions"])
@@ -349,6 +424,8 @@ def figure(tmp):
     expect("figure --threads", mean()[0] == first)
     make("--cases", 6000, "--resume")
     expect("figure --resume with other cases", mean()[1] == "22")
+    for useless in ("8", "--cases"), ("3", "--seed"):
+        expect("figure %s %s" % useless, useless[1] in refused("figure", useless[0], useless[1], 5, "--dir", tmp))
     for ext in "png", "svg", "csv":
         expect("figure ." + ext, os.path.getsize(os.path.join(tmp, "fig11." + ext)) > 1000)
 
@@ -394,6 +471,8 @@ for command in checked:
         expect("%s is not in the manual page" % option, option in page)
 with tempfile.TemporaryDirectory() as folder:
     interrupted_figure(folder)
+with tempfile.TemporaryDirectory() as folder:
+    signalled_twice(folder)
 with tempfile.TemporaryDirectory() as folder:
     killed(folder)
 for text in bad:
