@@ -231,13 +231,15 @@ static void with_defaults(struct scenario *sc)
     sc->barriers = at_most((int)sc->barriers, 20);
 }
 
-/* Agents are stopped one after the other, and go on so: as a whole job is suspended and resumed, while it works. Everybody lives. */
+/* Agents are stopped one after the other, and go on so: as a whole job is suspended and resumed, while it works. From the first to the last
+ * it takes less than a stopped node is waited for. Everybody lives. */
 static void suspended(struct scenario *sc)
 {
-    uint64_t skew = 60 * MS + upto(940 * MS), length = SEC + upto(59 * SEC), jitter = skew / 2 + 1;
+    uint64_t skew = 60 * MS + upto(940 * MS), length = SEC + upto(59 * SEC), most = 25 * SEC / (uint64_t)sc->n;
     with_defaults(sc);
-    int stopped = at_most(sc->n, (int)(25 * SEC / (skew + jitter)));
-    for (int i = 0; i < stopped; i++) {
+    skew = skew + skew / 2 < most ? skew : most * 2 / 3;
+    uint64_t jitter = skew / 2 + 1;
+    for (int i = 0; i < sc->n; i++) {
         struct action *a = add(sc, ACT_FREEZE, i, SEC + (uint64_t)i * skew + upto(jitter));
         a->peer = upto(2) ? FREEZE_AGENT : FREEZE_STARVED;
         a->duration = length;
