@@ -174,8 +174,8 @@ static void apply(struct client *c, const struct page_change *change, size_t n, 
         l->joined = joins ? change[i].epoch : l->joined;
         l->changed = change[i].epoch;
         l->after = change[i].after;
+        direct_reset(c, (int)change[i].rank); /* first: nothing for the next life goes to the last one */
         courier_reset(c, (int)change[i].rank);
-        direct_reset(c, (int)change[i].rank);
         mail_reset(c, (int)change[i].rank);
     }
     coll_strays_view(c);

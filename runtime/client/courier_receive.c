@@ -5,10 +5,14 @@
 #include "collectives/group.h"
 #include "runtime/client/courier_int.h"
 
-/* The life of that rank is told that what it has sent from the next piece on was not taken: it sends it again, later. False: not now. */
+/* The sender is told that the pieces from the next one on were not taken: it sends them again, later. A life that no
+ * view seen here names yet is told after that view: until then the ways to the rank lead to the life before it.
+ * False: not now. */
 static bool tell_refused(struct client *c, int rank, uint64_t life, uint64_t now)
 {
     struct stream *s = courier_stream(c, rank);
+    if (life != c->coll.life[rank].life)
+        return false;
     int node = courier_node_of(c, rank);
     struct tp_ep *ep = s->direct ? direct_up(c, rank) : NULL;
     if (!ep)
@@ -17,7 +21,7 @@ static bool tell_refused(struct client *c, int rank, uint64_t life, uint64_t now
                         .rank = (uint32_t)c->rank,
                         .incarnation = c->incarnation,
                         .a = parcel_to(rank, (uint32_t)(life - 1)),
-                        .seq = life == c->coll.life[rank].life ? s->received + 1 : 1};
+                        .seq = s->received + 1};
     return ep && tp_send(ep, &back, sizeof back, NULL, 0, NULL) == KEEL_OK;
 }
 
@@ -29,10 +33,14 @@ void courier_retry_refusal(struct client *c, int rank, uint64_t now)
         coll_wake_at(c, now + COURIER_RETRY_FIRST_NS);
 }
 
-/* Not now. The sender does not send it again by itself, so it must hear of it. */
+/* Not now. The sender does not send it again by itself, so it must hear of it.
+ * A life before one that has sent is dead. */
 static void refuse(struct client *c, int rank, uint64_t life, uint64_t now)
 {
-    courier_stream(c, rank)->refused = life;
+    struct stream *s = courier_stream(c, rank);
+    if (life < s->refused)
+        return;
+    s->refused = life;
     courier_retry_refusal(c, rank, now);
 }
 

@@ -13,6 +13,15 @@ static int desert(void **state)
     return set_up(state);
 }
 
+static int connected(void **state)
+{
+    deserted = false;
+    int status = set_up(state);
+    if (status == 0)
+        meet();
+    return status;
+}
+
 /* Rank 1 has sent three messages of several pieces; rank 0 looks, and for one of them there is no memory. */
 static bool looks_while_an_allocation_fails(long nth)
 {
@@ -112,29 +121,95 @@ static void test_direct_acknowledgement_lost_with_the_ring_comes_again(void **st
     assert_null(s->head);
 }
 
-/* It is of a life that begins with a view which is still to come here; there is no connection to its node. */
+/* Another process is that rank from here on. It knows no connection of the one before, which stays up in silence. */
+static struct link *begins_anew(int r)
+{
+    struct client *c = &rank[r].c;
+    struct link *before = (struct link *)c->direct.of[1 - r];
+    c->incarnation = 1;
+    c->coll.life[r].life = c->coll.life[r].newest = 2;
+    courier_reset(c, 1 - r);
+    mail_reset(c, 1 - r);
+    memset(sent, 0, sizeof sent);
+    memset(got, 0, sizeof got);
+    if (!before)
+        return NULL;
+    before->way.ep = NULL;
+    c->direct.of[1 - r] = NULL;
+    c->direct.ups--;
+    c->direct.n--;
+    return before;
+}
+
+/* A view names it. */
+static void is_named(int r)
+{
+    uint64_t n = page->changes;
+    page->change[n] = (struct page_change){.epoch = 5, .life = 2, .rank = (uint32_t)r};
+    page_rank(page, r)->life = 2;
+    atomic_store(&page->changes, n + 1);
+    atomic_store(&page->epoch, 5);
+    rank[r].c.coll.changes = n + 1;
+}
+
+/* The new process sends three messages before the other rank has the view that names it. */
+static void refuse_those_of_the_next_life(int r)
+{
+    rank[1 - r].asleep = true;
+    send_some(r, 3, 100);
+    for (int i = 0; i < 10; i++)
+        agents_turn();
+    rank[1 - r].asleep = false;
+    rank[r].asleep = true;
+    ranks_turn();
+    assert_int_equal(rank[1 - r].c.coll.stream[r].refused, 2);
+}
+
+/* There is no connection to its node. */
 static void test_direct_refusal_to_a_life_that_is_not_known_yet(void **state)
 {
     (void)state;
-    struct client *c = &rank[1].c;
-    rank[0].asleep = true;
-    rank[1].c.incarnation = 1; /* of rank 1, where it says so */
-    c->coll.life[1].life = c->coll.life[1].newest = 2;
-    send_some(1, 3, 100);
-    for (int i = 0; i < 10; i++)
-        agents_turn();
-    rank[0].asleep = false;
-    rank[1].asleep = true;
-    ranks_turn();
-    assert_int_equal(rank[0].c.coll.stream[1].refused, 2);
-    uint64_t n = page->changes;
-    page->change[n] = (struct page_change){.epoch = 5, .life = 2, .rank = 1};
-    page_rank(page, 1)->life = 2;
-    atomic_store(&page->changes, n + 1);
-    atomic_store(&page->epoch, 5);
-    c->coll.changes = n + 1;
+    assert_null(begins_anew(1));
+    refuse_those_of_the_next_life(1);
+    is_named(1);
     rank[1].asleep = false;
     get_all(0, 100);
+}
+
+/* The connection to the life before is still up: a refusal would be lost there. */
+static void test_direct_refusal_to_the_next_life_does_not_go_to_the_last_one(void **state)
+{
+    (void)state;
+    assert_true(rank[1].c.coll.stream[0].direct);
+    struct link *before = begins_anew(0);
+    refuse_those_of_the_next_life(0);
+    is_named(0);
+    rank[0].asleep = false;
+    get_all(1, 100);
+    free(before);
+}
+
+/* A message of the last life is refused after those of the next one: only the next one needs to hear of it. */
+static void test_direct_refusal_to_the_last_life_replaces_none_to_the_next(void **state)
+{
+    (void)state;
+    struct client *c = &rank[1].c;
+    struct wire late = {.type = WIRE_PARCEL,
+                        .len = 100,
+                        .a = parcel_to(1, 0),
+                        .seq = c->coll.stream[0].received + 1,
+                        .identity = 100,
+                        .step = PARCEL_MAIL};
+    uint8_t bytes[100] = {0};
+    struct link *before = begins_anew(0);
+    refuse_those_of_the_next_life(0);
+    memory_fail_at(1);
+    courier_receive(c, &late, bytes, sizeof bytes, now_ns);
+    assert_true(memory_failed());
+    is_named(0);
+    rank[0].asleep = false;
+    get_all(1, 100);
+    free(before);
 }
 
 int main(void)
@@ -145,6 +220,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_direct_what_is_lost_with_the_ring_comes_again, desert, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_acknowledgement_lost_with_the_ring_comes_again, desert, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_refusal_to_a_life_that_is_not_known_yet, desert, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_refusal_to_the_next_life_does_not_go_to_the_last_one, connected,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_refusal_to_the_last_life_replaces_none_to_the_next, connected,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
