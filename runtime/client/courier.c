@@ -548,15 +548,15 @@ void courier_link_lost(struct client *c, int node)
     bool own = node == c->node;
     for (int r = 0; r < c->size; r++) {
         struct stream *s = courier_stream(c, r);
-        if (!own && (s->direct || courier_node_of(c, r) != node))
+        if (!own && courier_node_of(c, r) != node)
             continue;
-        if (s->head || s->received) {
+        if (own && r != c->rank && !s->refused)
+            s->refused = c->coll.life[r].life;
+        s->refusal_due = s->refused != 0; /* it may have gone this way before the stream changed to another one */
+        if ((own || !s->direct) && (s->head || s->received)) {
             courier_rewind(s);
             s->ack_due = s->received != 0;
         }
-        if (own && r != c->rank && !s->refused)
-            s->refused = c->coll.life[r].life;
-        s->refusal_due = s->refused != 0;
     }
     coll_wake_at(c, 0);
 }

@@ -121,6 +121,24 @@ static void test_direct_acknowledgement_lost_with_the_ring_comes_again(void **st
     assert_null(s->head);
 }
 
+/* The refusal went through the agents. The stream goes over the ranks' connection when the one to the agent is lost. */
+static void test_direct_refusal_is_made_again_whichever_way_the_stream_goes(void **state)
+{
+    (void)state;
+    struct stream *s = &rank[0].c.coll.stream[1];
+    s->handed_on = rank[1].c.coll.stream[0].handed_on = true; /* through the agents */
+    send_some(0, 1, 100);
+    get_all(1, 100);
+    assert_false(s->direct);
+    assert_true(looks_while_an_allocation_fails(1));
+    assert_true(s->refused && !s->refusal_due);
+    s->handed_on = false;
+    courier_room(&rank[0].c, 1, now_ns);
+    assert_true(s->direct);
+    tp_disconnect(rank[0].agent[1]);
+    get_all(0, LEN);
+}
+
 /* Another process is that rank from here on. It knows no connection of the one before, which stays up in silence. */
 static struct link *begins_anew(int r)
 {
@@ -219,6 +237,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_direct_refusal_that_is_lost_is_made_again, desert, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_what_is_lost_with_the_ring_comes_again, desert, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_acknowledgement_lost_with_the_ring_comes_again, desert, tear_down),
+        cmocka_unit_test_setup_teardown(test_direct_refusal_is_made_again_whichever_way_the_stream_goes, connected,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_direct_refusal_to_a_life_that_is_not_known_yet, desert, tear_down),
         cmocka_unit_test_setup_teardown(test_direct_refusal_to_the_next_life_does_not_go_to_the_last_one, connected,
                                         tear_down),
