@@ -1,12 +1,14 @@
-/* A program that keelrun does not start. joined MODE:
+/* A program that keelrun does not start. joined MODE [FILE]:
  *   work      puts, accumulates and reads across nodes, then leaves
  *   return    the same, and ends without keel_finalize
  *   rest      tells its rank and pid, and waits to be killed
- *   survive   the same; when a node has died the others find what its ranks had written
+ *   survive   the same; when a node has died the others find what its ranks had written, and say so in the file
+ *             that is named behind it
  *   wrong     what keel_init_over refuses
  *   before, after, over   with MPI that was initialised before, after; that carries the addresses */
 #include "../lib/expect.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,8 +69,11 @@ static void tell_pid(void)
     EXPECT(write(STDOUT_FILENO, line, (size_t)n) == n);
 }
 
-static void survive(void)
+static void survive(const char *file)
 {
+    char line[64];
+    int told = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
+    EXPECT(told >= 0);
     fill();
     tell_pid();
     int dead = -1;
@@ -81,8 +86,9 @@ static void survive(void)
     for (int r = 0; r < keel_size(); r++)
         look(r);
     CHECK(keel_barrier());
-    printf("rank %d goes on without rank %d: right\n", keel_rank(), dead);
-    fflush(stdout);
+    int n = snprintf(line, sizeof line, "rank %d goes on without rank %d: right\n", keel_rank(), dead);
+    EXPECT(write(told, line, (size_t)n) == n);
+    close(told);
 }
 
 static int fails(void *user, const void *mine, size_t len, void *all)
@@ -170,7 +176,7 @@ int main(int argc, char **argv)
             pause();
     }
     if (strcmp(mode, "survive") == 0)
-        survive();
+        survive(argv[2]);
     else
         work();
     if (strcmp(mode, "return") != 0)

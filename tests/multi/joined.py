@@ -275,23 +275,59 @@ def two_hosts():
         yield mpiexec("-disable-auto-cleanup", "-launcher", "rsh", "-launcher-exec", path, "-hosts", "127.0.1.1:2,127.0.1.2:2")
 
 
+@contextlib.contextmanager
+def survivors():
+    """Four ranks on two hosts; what the others say once one has died goes to a file. mpiexec tells the other hosts of a
+    death: if it comes to that after their last process has ended, it dies by SIGPIPE, and what it had not yet passed on
+    is lost."""
+    with tempfile.NamedTemporaryFile("r", prefix="keel-test-") as told, two_hosts() as command, \
+            Run(command + ["-n", "4", JOINED, "survive", told.name], 2) as job:
+        yield job, job.pids(4), told
+
+
+def kill_rank(pids, rank, by):
+    resource.prlimit(pids[rank][0], resource.RLIMIT_CORE, (0, 0))
+    os.kill(pids[rank][0], by)
+
+
+def expect_others_right(job, pids, told, what):
+    """Those of node 0, whom no proxy kills."""
+    wait_for(lambda: not any(alive(pids[rank][0]) for rank in (0, 1)), "the end of ranks 0 and 1: " + str(what))
+    told.seek(0)
+    text = told.read()
+    said = sorted(re.findall(r"^rank (\d) goes on without rank \d: right$", text, re.M))
+    assert said[:2] == ["0", "1"], (what, text, job.stdout(), job.stderr())
+
+
 def test_others_go_on_when_a_node_dies():
     for what in signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM, "agent":
         before = set(os.listdir("."))
-        with two_hosts() as command, Run(command + ["-n", "4", JOINED, "survive"], 2) as job:
-            pids = job.pids(4)
+        with survivors() as (job, pids, told):
             if what != "agent":
-                resource.prlimit(pids[3][0], resource.RLIMIT_CORE, (0, 0))
-                os.kill(pids[3][0], what)  # its proxy then kills rank 2
+                kill_rank(pids, 3, what)  # its proxy then kills rank 2
             else:
                 assert len(job.agents()) == 2
                 killed = subprocess.run([keeltest.KEELCTL, "kill-node", job.id, "1"], capture_output=True, text=True)
                 assert killed.returncode == 0, killed.stderr
+            expect_others_right(job, pids, told, what)
             job.wait()  # its code is the launcher's, which knows of the dead
-            said = sorted(re.findall(r"rank (\d) goes on without rank \d: right", job.stdout()))
-            assert said[:2] == ["0", "1"], (what, job.stdout(), job.stderr())
         left = [name for name in set(os.listdir(".")) - before if name.endswith(".btr")]
         assert not left, left
+
+
+def test_others_go_on_while_mpiexec_stands_still():
+    """They need nothing of it, up to their end; it hears of the death when their host's proxy has ended."""
+    with survivors() as (job, pids, told):
+        with open("/proc/%d/stat" % pids[0][0]) as f:
+            proxy = int(f.read().rsplit(")", 1)[1].split()[1])
+        os.kill(job.process.pid, signal.SIGSTOP)
+        try:
+            kill_rank(pids, 3, signal.SIGKILL)
+            expect_others_right(job, pids, told, "mpiexec stopped")
+            wait_for(lambda: not alive(proxy), "the end of the proxy of ranks 0 and 1")
+        finally:
+            os.kill(job.process.pid, signal.SIGCONT)
+        job.wait()
 
 
 @contextlib.contextmanager
