@@ -85,7 +85,7 @@ def test_a_job_that_is_suspended_for_a_minute():
 def test_agents_that_are_stopped_together_and_go_on_one_after_the_other():
     """Who goes on first has signs of life of the others in its sockets, from before they were stopped. They live; so do the links to them."""
     for first, second, spares in ((0, 2, 1), (3, 1, 0)):
-        with cluster(40, nodes=NODES + (0 if spares else 1), spares=spares, options=["--silence", "1000"]) as job:
+        with cluster(40, nodes=NODES + (0 if spares else 1), spares=spares, options=["--silence", "1s"]) as job:
             reach(job)
             for agent in (first, second):
                 job.signal_pid(job.agents[agent], signal.SIGSTOP)

@@ -13,7 +13,7 @@ from keeltest import HANG_S, IS_ROOT, KEELCTL, Skip, alive, wait_for
 SUM = os.environ.get("KEEL_SUM", "build/tests/fault/sum")
 PRETENDER = os.environ.get("KEEL_PRETENDER", "build/tests/fault/pretender")
 TASKS, ROUNDS, COMPUTE_US = 40, 10, 6000
-LIMITS = ["--silence", "1000", "--stopped", "1"]
+LIMITS = ["--silence", "1s", "--stopped", "1"]
 
 
 def result(rounds):

@@ -10,7 +10,7 @@ import keeltest
 from keeltest import Job, run, wait_for
 
 NPB = os.environ.get("KEEL_NPB", "build/apps/npb/keel-npb")
-FAR = ["--silence", "600000", "--stopped", "never"]
+FAR = ["--silence", "600s", "--stopped", "never"]
 KERNELS = ["ep", "is", "cg", "mg", "ft", "lu"]
 
 
