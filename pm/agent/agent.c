@@ -173,6 +173,13 @@ static int judge(struct daemon *a, int code)
     return signal_code(fault.signal);
 }
 
+/* What keelrun's order says. The view that another agent made of its order may be here before ours is: its code says as much of SIGQUIT,
+ * for which ranks leave core files. */
+static int last_signal(const struct daemon *a, int code)
+{
+    return a->end_signal ? a->end_signal : code == 128 + SIGQUIT ? SIGQUIT : SIGTERM;
+}
+
 void agent_end(struct daemon *a, int code, const char *why, bool hard)
 {
     if (a->state < AGENT_ENDING) {
@@ -182,7 +189,7 @@ void agent_end(struct daemon *a, int code, const char *why, bool hard)
         a->over_why = why ? pm_strdup(why) : NULL;
         agent_ranks_signal(a, SIGKILL, true);
         if (!hard && !agent_ranks_gone(a)) {
-            agent_ranks_signal(a, a->end_signal ? a->end_signal : SIGTERM, false);
+            agent_ranks_signal(a, last_signal(a, code), false);
             if (a->stopped)
                 agent_ranks_forward(a, SIGCONT); /* that they can */
             uv_timer_start(&a->grace, grace_passed, TERM_GRACE_MS, 0);

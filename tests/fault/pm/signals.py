@@ -130,13 +130,15 @@ def test_warnings_before_the_start_are_left_out():
 # ---- the end
 
 def test_quit_ends_the_job_and_reaches_the_ranks():
-    with Listeners(stays=True) as job:
-        job.ready()
-        job.process.send_signal(signal.SIGQUIT)
-        assert job.wait() == 128 + signal.SIGQUIT
-        got = job.got(signal.SIGQUIT)  # to the process and to its group: one of the two may be lost in the other
-        assert set(got) == {0, 1} and len(got) <= 4, job.stdout()
-        assert len(job.stderr().splitlines()) == 1, job.stderr()
+    """Also those of a node whose agent hears of the end from another one before keelrun's order comes."""
+    for _ in range(5):
+        with Listeners(stays=True) as job:
+            job.ready()
+            job.process.send_signal(signal.SIGQUIT)
+            assert job.wait() == 128 + signal.SIGQUIT
+            got = job.got(signal.SIGQUIT)  # to the process and to its group: one of the two may be lost in the other
+            assert set(got) == {0, 1} and len(got) <= 4 and not job.got(signal.SIGTERM), job.stdout()
+            assert len(job.stderr().splitlines()) == 1, job.stderr()
 
 
 def test_crash_of_keelrun_is_told_and_the_job_goes_on():
