@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/transport/sealed.h"
-#include "runtime/transport/shm.h"
-#include "runtime/transport/transport.h"
+#include "runtime/net/sealed/sealed.h"
+#include "runtime/net/shm/shm.h"
+#include "runtime/net/transport.h"
 
 enum { MEMORY = 8 << 20, KEY = 3, BATCHES = RAW_BATCHES };
 

@@ -10,8 +10,8 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/refusal.h"
-#include "runtime/transport/fabric.h"
-#include "runtime/transport/ofi_init.h"
+#include "runtime/net/ofi/fabric.h"
+#include "runtime/net/ofi/ofi_init.h"
 
 enum { BUFFERS = 256 };
 

@@ -14,7 +14,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/prompt.h"
 #include "runtime/base/refusal.h"
-#include "runtime/transport/sealed.h"
+#include "runtime/net/sealed/sealed.h"
 
 enum { HEARTBEAT_KEY = 1 };
 #define STATUS_NS (200 * KEEL_NS_PER_MS)

@@ -11,7 +11,7 @@
 #include "detect/probe.h"
 #include "detect/seal.h"
 #include "detect/witness.h"
-#include "runtime/transport/way.h"
+#include "runtime/net/way.h"
 
 /* What a blob holds. */
 struct whereabouts {

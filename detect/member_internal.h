@@ -24,7 +24,7 @@
 
 #include "detect/idset.h"
 #include "detect/member.h"
-#include "detect/wire.h"
+#include "detect/datagram.h"
 #include "runtime/base/bitset.h"
 #include "runtime/base/rng.h"
 

@@ -13,7 +13,7 @@
 #include "bench/check.h"
 #include "bench/rawlib.h"
 #include "runtime/client/client.h"
-#include "runtime/client/process.h"
+#include "runtime/client/job/process.h"
 
 enum { ROUNDS_MAX = 99, TOTAL_MAX = 16 << 20, AT_LEAST_US = 1500, CALLS_MAX = 40 };
 

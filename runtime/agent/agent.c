@@ -20,7 +20,7 @@
 #include "runtime/agent/verify.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
-#include "runtime/protocol/system.h"
+#include "runtime/wire/system.h"
 
 /* ---- for the parts ---- */
 

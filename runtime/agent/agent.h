@@ -15,11 +15,11 @@
 
 #include "runtime/agent/dedup.h"
 #include "runtime/agent/store.h"
-#include "runtime/channel/peer.h"
-#include "runtime/protocol/control.h"
-#include "runtime/protocol/note.h"
-#include "runtime/protocol/page.h"
-#include "runtime/protocol/wire.h"
+#include "runtime/agent/peer.h"
+#include "runtime/wire/control.h"
+#include "runtime/wire/note.h"
+#include "runtime/wire/page.h"
+#include "runtime/wire/wire.h"
 #include "runtime/view/view.h"
 
 enum { AGENT_BATCH = 64 };
@@ -192,8 +192,7 @@ struct agent {
     uint64_t settled;   /* highest settled epoch */
     struct doubt *doubts;
     struct repair *repair; /* [groups] */
-    uint64_t
-        complete; /* by all live ranks, known to be so somewhere: the greatest value of a view (protocol/complete.h) */
+    uint64_t complete; /* by all live ranks, known to be so somewhere: the greatest value of a view (wire/complete.h) */
     struct proc *procs;
     struct seg_wait *seg_waits;
     uint32_t freed_segment; /* the last one, and the number of the call by which it was freed */

@@ -5,7 +5,7 @@
 
 #include "runtime/agent/execute.h"
 #include "runtime/base/log.h"
-#include "runtime/channel/hello.h"
+#include "runtime/net/hello.h"
 
 /* An ep is about to be destroyed: later events of this batch must not refer to it. */
 static void forget_ep(struct agent *a, const struct tp_ep *ep)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/protocol/task_id.h"
+#include "runtime/wire/task_id.h"
 
 enum { LANES_FIRST = 4, TASKS_FIRST = 64 };
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/protocol/limits.h"
+#include "runtime/wire/limits.h"
 
 struct dedup_lane {
     uint64_t number; /* the last one seen, 0: none */

@@ -9,9 +9,9 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/words.h"
-#include "runtime/protocol/arith.h"
-#include "runtime/protocol/marks.h"
-#include "runtime/protocol/pack.h"
+#include "runtime/wire/arith.h"
+#include "runtime/wire/marks.h"
+#include "runtime/wire/pack.h"
 
 void execute_reply(struct conn *c, const struct wire *request, int status, int64_t value, const void *body,
                    uint32_t len)

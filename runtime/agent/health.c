@@ -1,5 +1,5 @@
 #include "runtime/agent/health.h"
-#include "runtime/protocol/system.h"
+#include "runtime/wire/system.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* What ranks send to ranks of this node (runtime/client/courier.h). Who has sent something may make no further call for as
- * long as it likes, so a message whose receiver is still to come, or does not know of the sender yet, waits here: nobody
- * would send it again. */
+/* What ranks send to ranks of this node (runtime/client/stream/courier.h). Who has sent something may make no further
+ * call for as long as it likes, so a message whose receiver is still to come, or does not know of the sender yet, waits
+ * here: nobody would send it again. */
 #ifndef KEEL_AGENT_PARCELS_H
 #define KEEL_AGENT_PARCELS_H
 

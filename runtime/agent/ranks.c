@@ -11,7 +11,7 @@
 #include "runtime/base/fault.h"
 #include "runtime/base/log.h"
 #include "runtime/base/signals.h"
-#include "runtime/protocol/complete.h"
+#include "runtime/wire/complete.h"
 
 struct proc *ranks_find(const struct agent *a, int id)
 {

@@ -11,7 +11,7 @@ struct proc *ranks_started(struct agent *a, int id);
 struct conn *ranks_conn(struct agent *a, struct proc *proc);
 void ranks_welcome(struct agent *a, struct proc *proc, int rank, uint32_t incarnation, struct tp_ep *ep,
                    struct intent_page *intents, struct control_welcome *welcome);
-/* A request over its control socket (protocol/control.h), but for CONTROL_EVENT, which is the owner's. */
+/* A request over its control socket (wire/control.h), but for CONTROL_EVENT, which is the owner's. */
 void ranks_control(struct agent *a, struct proc *proc, const struct control *r);
 /* The process ended: by exit with code, or by signal (0 if none; base/signals.h: SIGNAL_HIDDEN). Its last requests were
  * handed in before. */
@@ -28,7 +28,7 @@ void ranks_doubt_intents(struct agent *a, int rank, uint32_t incarnation);
 bool ranks_intent(const struct agent *a, const struct proc *proc, int i, struct patch *patch);
 void ranks_view_committed(struct agent *a);
 void ranks_view_settled(struct agent *a);
-/* What is complete by all live ranks, as far as this node's ranks know (protocol/complete.h). */
+/* What is complete by all live ranks, as far as this node's ranks know (wire/complete.h). */
 uint64_t ranks_complete(const struct agent *a);
 /* Has a rank of this node still to come to the allocation or free of that number? */
 bool ranks_come_to(const struct agent *a, uint64_t number);

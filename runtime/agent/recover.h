@@ -16,7 +16,7 @@
 void recover_prepare(struct agent *a, uint64_t epoch, uint64_t proposal, const struct view_event *events, int n);
 /* Answer the prepare if nothing of this node's is on its way any more. Called after acknowledgements, too. */
 void recover_try_answer(struct agent *a);
-/* joined: the value of ranks that join with this view (protocol/complete.h). */
+/* joined: the value of ranks that join with this view (wire/complete.h). */
 void recover_commit(struct agent *a, uint64_t epoch, const struct view_event *events, int n, uint64_t joined);
 void recover_settled(struct agent *a, uint64_t epoch);
 /* This agent's detector believes the node dead. */

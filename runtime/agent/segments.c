@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/log.h"
-#include "runtime/protocol/system.h"
+#include "runtime/wire/system.h"
 
 /* An allocation that came to nothing at all ranks: a restarted rank that repeats it gets the same answer. */
 struct refused {

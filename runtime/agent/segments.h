@@ -5,7 +5,7 @@
 
 #include "runtime/agent/agent.h"
 
-/* Requests of a rank (protocol/control.h): create, map, free. */
+/* Requests of a rank (wire/control.h): create, map, free. */
 void segments_create(struct agent *a, struct proc *proc, const struct control *r);
 void segments_map(struct agent *a, struct proc *proc, const struct control *r);
 void segments_free(struct agent *a, struct proc *proc, const struct control *r);

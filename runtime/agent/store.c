@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "runtime/base/log.h"
-#include "runtime/protocol/layout.h"
-#include "runtime/protocol/wire.h"
+#include "runtime/wire/layout.h"
+#include "runtime/wire/wire.h"
 
 enum { BUCKETS_FIRST = 64 };
 

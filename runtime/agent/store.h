@@ -9,7 +9,7 @@
 
 #include <keel/status.h>
 
-#include "runtime/transport/transport.h"
+#include "runtime/net/transport.h"
 
 struct store_copy {
     uint8_t *base;
@@ -32,7 +32,7 @@ struct store_segment {
     struct store_copy *copy; /* [slots] */
 };
 
-/* Memory, from the owner: for a copy and its marks (protocol/marks.h). */
+/* Memory, from the owner: for a copy and its marks (wire/marks.h). */
 struct store_ops {
     void *user;
     keel_status (*make)(void *user, size_t bytes, void **base, int64_t *handle);

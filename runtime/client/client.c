@@ -7,8 +7,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/fault.h"
 #include "runtime/base/secret.h"
-#include "runtime/client/packed.h"
-#include "runtime/protocol/system.h"
+#include "runtime/client/op/packed.h"
+#include "runtime/wire/system.h"
 
 keel_status client_init(struct client *c, const struct client_env *env, const struct control_welcome *w,
                         const struct page *page, struct intent_page *intents, struct tp *net, struct tp *shm)

@@ -1,6 +1,6 @@
 /* A rank's side of everything: one instance, which reads no clock and opens no socket. libkeel keeps one for the process
  * (job.c hands it transports, sockets and the clock); the simulation keeps one per simulated rank. Its parts:
- *   link.c       connections to agents, and the notes that they keep for us (protocol/note.h)
+ *   link.c       connections to agents, and the notes that they keep for us (wire/note.h)
  *   plan.c       where the pieces of an operation go, for one route; pure
  *   op.h         operations: from the call to completion on all live copies
  *   progress.c   events, deadlines, waiting
@@ -21,17 +21,17 @@
 
 #include <keel/keel.h>
 
-#include "runtime/client/coll.h"
-#include "runtime/client/direct.h"
-#include "runtime/client/hall.h"
-#include "runtime/client/op.h"
-#include "runtime/client/range.h"
+#include "runtime/client/group/coll.h"
+#include "runtime/client/stream/direct.h"
+#include "runtime/client/stream/hall.h"
+#include "runtime/client/op/op.h"
+#include "runtime/client/segment/range.h"
 #include "runtime/client/waits.h"
-#include "runtime/protocol/control.h"
-#include "runtime/protocol/note.h"
-#include "runtime/protocol/page.h"
-#include "runtime/protocol/wire.h"
-#include "runtime/transport/way.h"
+#include "runtime/wire/control.h"
+#include "runtime/wire/note.h"
+#include "runtime/wire/page.h"
+#include "runtime/wire/wire.h"
+#include "runtime/net/way.h"
 
 /* What a client asks of its owner. */
 struct client_env {

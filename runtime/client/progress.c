@@ -4,7 +4,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/client/client.h"
-#include "runtime/client/op_int.h"
+#include "runtime/client/op/op_int.h"
 
 enum {
     SCAN_EVERY_NS = 1000000,

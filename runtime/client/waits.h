@@ -1,11 +1,11 @@
-/* Waits of this rank that last are told to its agent (protocol/wait.h), with their reason: nothing hangs silently. */
+/* Waits of this rank that last are told to its agent (wire/wait.h), with their reason: nothing hangs silently. */
 #ifndef KEEL_CLIENT_WAITS_H
 #define KEEL_CLIENT_WAITS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/protocol/wait.h"
+#include "runtime/wire/wait.h"
 
 struct client;
 struct op;

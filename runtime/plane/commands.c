@@ -247,7 +247,7 @@ struct command *commands_take(struct plane *p)
 }
 
 /* The helper thread calls a view settled when all helpers have committed it, and the commit may still be in this queue:
- * messages of those who are ahead wait in their streams until it is carried out (channel/peer.h, agent/execute.c). */
+ * messages of those who are ahead wait in their streams until it is carried out (agent/peer.h, agent/execute.c). */
 void commands_run(struct plane *p, struct command *first)
 {
     for (struct command *c = first; c;) {

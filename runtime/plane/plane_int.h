@@ -115,7 +115,7 @@ struct plane {
     bool running;
     int epoll_fd, command_fd, wake_fd;
     int page_fd; /* the view page, read-only, to pass to ranks */
-    int hall_fd; /* protocol/hall.h, -1: not made yet */
+    int hall_fd; /* hall/hall.h, -1: not made yet */
     uint64_t spin_ns;
     /* data thread */
     bool here; /* a process of this node has called keel_init */

@@ -15,8 +15,8 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/base/log.h"
 #include "runtime/plane/plane_int.h"
-#include "runtime/protocol/hall.h"
-#include "runtime/transport/shm.h"
+#include "runtime/hall/hall.h"
+#include "runtime/net/shm/shm.h"
 
 enum { WELCOME_FDS = 4 + TP_SHM_FDS };
 

@@ -17,8 +17,8 @@
 #include "runtime/base/refusal.h"
 #include "runtime/agent/health.h"
 #include "runtime/plane/plane_int.h"
-#include "runtime/transport/sealed.h"
-#include "runtime/transport/shm.h"
+#include "runtime/net/sealed/sealed.h"
+#include "runtime/net/shm/shm.h"
 
 enum { SPIN_US_DEFAULT = 50 };
 

@@ -1,4 +1,4 @@
-/* What this node's ranks wait for, gathered for the process half (plane.h, waits): their notes (protocol/wait.h), and what
+/* What this node's ranks wait for, gathered for the process half (plane.h, waits): their notes (wire/wait.h), and what
  * this agent knows of those they wait for. The agent asks about these itself, so that the answer is there when a rank does
  * nothing but wait; and looks whether its own processes are stopped, so that others need not ask.
  *

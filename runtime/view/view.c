@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/signals.h"
-#include "runtime/protocol/control.h"
+#include "runtime/wire/control.h"
 #include "runtime/view/policy.h"
 
 static int members(const struct view *v)

@@ -2,7 +2,7 @@
  *
  * The data of the ranks that start on one node form a *slot*. Slot s is that of initial node s; rank r always belongs to
  * slot rank[r].slot, wherever it runs. What a slot holds in segments of one redundancy class forms a *replica group*
- * (protocol/layout.h): it is placed, promoted and filled as a whole. A group has a list of copies, the primary first.
+ * (wire/layout.h): it is placed, promoted and filled as a whole. A group has a list of copies, the primary first.
  *
  * Every agent applies the same totally ordered events (detect/member.h) with view_apply, so all hold the same sequence
  * of views. After a node death
@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 #include "runtime/base/job_settings.h"
-#include "runtime/protocol/layout.h"
+#include "runtime/wire/layout.h"
 
 enum group_mode { GROUP_DIRECT, GROUP_REPAIR };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/topo/bound.h"
+#include "sim/place/bound.h"
 #include "sim/place/state.h"
 
 static const double hottest = 24, coldest = 0.7;

@@ -1,5 +1,5 @@
 /* The hello of a data connection, from somebody who does not know the secret, and (first byte odd) from a member. */
-#include "runtime/channel/hello.h"
+#include "runtime/net/hello.h"
 
 #include <stdlib.h>
 #include <string.h>

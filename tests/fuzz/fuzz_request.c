@@ -3,7 +3,7 @@
  * length, bytes. Most bytes are laid over a message that makes sense. */
 #include "runtime/agent/ranks.h"
 #include "runtime/base/log.h"
-#include "runtime/channel/hello.h"
+#include "runtime/net/hello.h"
 #include "tests/unit/data/agents.h"
 
 #include <stdlib.h>

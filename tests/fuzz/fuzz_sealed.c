@@ -1,12 +1,12 @@
 /* What a stranger says to a listener of sealed connections (first byte even: its connect data, and messages that are not
  * sealed), and what a member's sealed frames say (odd). The input is records: one byte of length, bytes. */
 #include "runtime/base/log.h"
-#include "runtime/transport/sealed.h"
+#include "runtime/net/sealed/sealed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/transport/sealed_box.h"
+#include "runtime/net/sealed/sealed_box.h"
 
 enum { MEMORY = 256, KEY = 7 };
 static const uint8_t secret[32] = "known to nobody who fuzzes", scalar[BOX_POINT] = {1};

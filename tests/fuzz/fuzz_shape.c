@@ -1,5 +1,5 @@
 /* Descriptors of strided and vector operations, against nested loops and a map of bytes. */
-#include "runtime/protocol/shape.h"
+#include "runtime/wire/shape.h"
 
 #include <stdlib.h>
 #include <string.h>

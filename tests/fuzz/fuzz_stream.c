@@ -1,7 +1,7 @@
 /* The TCP streams below sealed connections, from a stranger who speaks TCP: to a listener (first byte even), and after he was
  * accepted, with and (second bit) without marks on the lengths. */
 #include "runtime/base/log.h"
-#include "runtime/transport/stream.h"
+#include "runtime/net/stream/stream.h"
 
 #include <errno.h>
 #include <stdio.h>

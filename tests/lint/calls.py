@@ -10,7 +10,7 @@ top = pathlib.Path(sys.argv[1])
 WITHOUT = {
     "runtime/base/kernel.c": None,  # any
     "runtime/base/slice.c": {"sched_getattr", "sched_setattr"},  # it has the time that it had
-    "runtime/transport/ofi_init.c": {"landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self"},  # the start is slower
+    "runtime/net/ofi/ofi_init.c": {"landlock_add_rule", "landlock_create_ruleset", "landlock_restrict_self"},  # the start is slower
     "detect/witness.c": {"gettid"},  # not new
 }
 NEWER = re.compile(r"\b(close_range|pidfd_open|pidfd_send_signal|pidfd_getfd|clone3|openat2|statx|faccessat2|epoll_pwait2|membarrier|userfaultfd|"

@@ -21,13 +21,13 @@ FOREIGN_OPTIONS = {"--mpi", "--no-kill", "--input", "--argv", "--cc", "--cflags"
 JOB = ("include", "runtime", "collectives", "detect", "pm", "armci", "sim", "apps")
 # Numbers that stand in a page and in the code: page, text, file, name, unit.
 PUT, REPAIR = "docs/protocols/replication/put.md", "docs/protocols/replication/repair.md"
-LIMITS = "runtime/protocol/limits.h"
+LIMITS = "runtime/wire/limits.h"
 NUMBERS = [
     (PUT, r"names\s+one\s+of\s+(\d+)\s+notes", LIMITS, "NOTES_MAX", 1),
-    (PUT, r"keeps\s+up\s+to\s+(\d+)\s+notes\s+itself", "runtime/protocol/note.h", "INTENT_MAX", 1),
+    (PUT, r"keeps\s+up\s+to\s+(\d+)\s+notes\s+itself", "runtime/wire/note.h", "INTENT_MAX", 1),
     (PUT, r"at\s+most\s+(\d+)\s+such\s+puts", LIMITS, "LARGE_MAX", 1),
-    (PUT, r"chunks\s+of\s+up\s+to\s+(\d+)\s+KiB", "runtime/protocol/stripe.h", "STRIPE_CHUNK_MAX", 1024),
-    (PUT, r"up\s+to\s+(\d+)\s+KiB\s+it\s+sends\s+messages", "runtime/client/plan.h", "PLAN_WHOLE_MAX", 1024),
+    (PUT, r"chunks\s+of\s+up\s+to\s+(\d+)\s+KiB", "runtime/wire/stripe.h", "STRIPE_CHUNK_MAX", 1024),
+    (PUT, r"up\s+to\s+(\d+)\s+KiB\s+it\s+sends\s+messages", "runtime/client/op/plan.h", "PLAN_WHOLE_MAX", 1024),
     (PUT, r"none\s+here,\s+up\s+to\s+(\d+)\s+KiB", LIMITS, "WIRE_BULK_MAX", 1024),
     ("docs/protocols/replication/accumulate.md", r"each\s+of\s+its\s+(\d+)\s+lanes", LIMITS, "LANES_MAX", 1),
     (REPAIR, r"blocks\s+of\s+(\d+)\s+KiB", "runtime/agent/repair_fill.c", "BLOCK", 1024),

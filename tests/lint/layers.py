@@ -11,82 +11,46 @@ import re
 import subprocess
 import sys
 
-# Each folder with C files, and what it may include besides itself: folders, or single headers. Public headers are
-# include/keel/*.h. The rooms of pm meet in pm/wire; pm/plane.h is the seam to the data half.
-STATUS = {"include/keel/status.h"}
-BASE = {"runtime/base"} | STATUS
-TRANSPORT = BASE | {"runtime/transport"}
-PROTOCOL = TRANSPORT | {"runtime/protocol", "include/keel/type.h", "collectives/board.h"}
-CHANNEL = PROTOCOL | {"runtime/channel", "include/keel/segment.h"}
-PUBLIC = {"include/keel"}
-AGENT = CHANNEL | {"runtime/view", "collectives", "runtime/agent"}
-CLIENT = CHANNEL | PUBLIC | {"runtime/client", "collectives"}
-ALLOWED = {
-    "include/keel": set(),
-    "runtime/base": BASE,
-    "runtime/topo": BASE,
-    "runtime/nopsm": set(),  # libraries of their own
-    "runtime/transport": TRANSPORT,
-    "runtime/protocol": PROTOCOL,
-    "runtime/view": PROTOCOL,
-    "runtime/channel": CHANNEL,
-    "runtime/client": CLIENT,
-    "runtime/agent": AGENT,
-    "runtime/plane": AGENT | {"detect", "pm/plane.h"},
-    "detect": TRANSPORT | {"runtime/topo"},
-    "collectives": BASE,
-    "pm": BASE,
-    "pm/wire": BASE,
-    "pm/pmi": BASE | {"pm/wire"},
-    "pm/bed": BASE | {"pm/wire"},
-    "pm/launch": BASE | {"pm/wire"},
-    "pm/run": BASE | {"pm/wire", "pm/bed", "pm/plane.h"},
-    "pm/agent": BASE | {"pm/wire", "pm/pmi", "pm/plane.h"},
-    "pm/ctl": BASE | {"pm/wire", "pm/bed"},
-    "sim/cli": BASE,
-    "sim/place": BASE | {"runtime/topo", "sim/cli"},
-    "sim/route": BASE | {"runtime/topo", "sim/cli"},
-    "scripts/mpi": set(),
-    # programs are written against the public headers
-    "armci": PUBLIC,
-    "armci/graft": PUBLIC,
-    "apps/ga": PUBLIC,
-    "apps/npb": PUBLIC,
-    "apps/scf": PUBLIC,
-    "docs/tutorial": PUBLIC,
-    "bench": PUBLIC | TRANSPORT,
-    "bench/algorithms": CLIENT | {"bench"}, # forces what the library chooses
-    # tests of whole jobs, too, but for what lies under them
-    "tests/lib": PUBLIC,
-    "tests/fault": PUBLIC | {"tests/lib"},
-    "tests/fault/pm": PUBLIC | {"pm/wire"},
-    "tests/fault/insider": CLIENT | {"pm/wire"},  # what a rank knows, in the hands of somebody else
-    "tests/multi": PUBLIC | BASE | {"detect", "tests/lib"},
-    "tests/multi/pm": PUBLIC | {"tests/lib"},
-    "tests/multi/transport": TRANSPORT | {"tests/unit/transport"},
-    "tests/sim": BASE | {"detect"},
-    "tests/sim/scale": BASE | {"detect"},
-    "tests/sim/coll": BASE | {"collectives"},
-    "tests/sim/data": AGENT | CLIENT | {"detect", "tests/lib"},
-    # tests of a unit
-    "tests/unit/armci": {"armci", "armci/graft"},
-    "tests/fuzz": AGENT | {"pm", "detect", "tests/unit/data"},
-    "tests/unit/base": BASE,
-    "tests/unit/collectives": BASE | {"collectives"},
-    "tests/unit/data": AGENT | CLIENT,
-    "tests/unit/detect": BASE | {"detect", "tests/sim"},
-    "tests/unit/npb": {"apps/npb"},
-    "tests/unit/pm": BASE | {"pm"},
-    "tests/unit/route": BASE | {"runtime/topo", "sim/route", "tests/lib"},
-    "tests/unit/scf": BASE | {"apps/scf"} | PUBLIC,
-    "tests/unit/sim": BASE | {"sim/cli"},
-    "tests/unit/topo": BASE | {"runtime/topo", "sim/place", "tests/lib"},
-    "tests/unit/transport": TRANSPORT,
-}
+
+class Layers:
+    """layers.txt: which layer a path is in, and what that may include."""
+
+    def __init__(self, top):
+        self.paths, self.seen, self.bad = {}, {}, []
+        for number, line in enumerate((top / "layers.txt").read_text().splitlines(), 1):
+            words = line.split("#")[0].split()
+            if not words:
+                continue
+            name, where, on = words[0], words[1], [word for word in words[2:] if word != "-"]
+            self.bad += [f"layers.txt:{number}: {name} stands on {lower}, which is not above it" for lower in on if lower not in self.seen]
+            self.bad += [f"layers.txt:{number}: there are two {name}"] if name in self.seen else []
+            for path in [name] if where == "=" else where.split(","):
+                self.paths[path] = name
+                if not (top / path).exists():
+                    self.bad.append(f"layers.txt:{number}: {path} is not there")
+            self.seen[name] = {name}.union(*(self.seen.get(lower, set()) for lower in on))
+
+    def of(self, path):
+        """The layer of the longest path that this one lies in; None: it lies in none."""
+        inside = [p for p in self.paths if path == p or path.startswith(p + "/")]
+        return self.paths[max(inside, key=len)] if inside else None
+
+
+def installed_rows(text):
+    """The lines of layers.txt that the documents show."""
+    return [line for line in text.split("# Around it")[0].splitlines() if line and line[0] != "#"]
+
+
+def wrong_picture(top):
+    """docs/architecture.md shows the order as it is."""
+    shown = (top / "docs/architecture.md").read_text()
+    rows = "".join(f"    {line}\n" for line in installed_rows((top / "layers.txt").read_text()))
+    return [] if rows in shown else ["docs/architecture.md: its lines of layers are not those of layers.txt"]
+
 
 # Folders and sources that are pure; also each whose head comment, or whose header's, says "Pure".
-PURE = ["runtime/protocol", "runtime/view", "runtime/topo", "collectives", "runtime/base/rng.c", "runtime/base/words.c"] + [
-    f"detect/{name}.c" for name in ("agreement", "contact", "detector", "idset", "join", "ledger", "linkmap", "member", "patience", "quorum", "reports", "round", "status", "topology", "tree", "vote", "watch", "wire")]
+PURE = ["runtime/wire", "runtime/hall", "runtime/view", "runtime/topo", "collectives", "sim/place/bound.c", "runtime/base/rng.c", "runtime/base/words.c"] + [
+    f"detect/{name}.c" for name in ("agreement", "contact", "detector", "idset", "join", "ledger", "linkmap", "member", "patience", "quorum", "reports", "round", "status", "topology", "tree", "vote", "watch", "datagram")]
 PURE_CALLS = re.compile(
     "malloc|calloc|realloc|free|mem(cpy|move|set|cmp|r?chr)|str[a-z]+|v?snprintf|sscanf|sigabbrev_np|to(lower|upper)|qsort(_r)?|bsearch|abs|labs"
     "|__assert_fail|abort|sqrt|pow|log|log2|exp|floor|ceil|round|lround|fabs|hypot"
@@ -99,7 +63,7 @@ ALSO = {
     "pm/wire/link.c": re.compile("fault_(armed|pass)"),  # a point of the schedule
     "pm/pmi": re.compile("json_.*"),  # tables in memory
     "pm/run/hosts.c": re.compile("inet_pton"),  # text to bytes
-    "runtime/transport/sealed_box.c": re.compile("crypto_.*|sodium_.*"),
+    "runtime/net/sealed/sealed_box.c": re.compile("crypto_.*|sodium_.*"),
     "pm/wire/session.c": re.compile("crypto_.*|sodium_.*|randombytes_.*"),  # on the caller's bytes, and their keys
 }
 
@@ -139,11 +103,12 @@ def is_in(path, allowed):
 
 
 def wrong_includes(top):
-    bad, seen = [], 0
+    layers = Layers(top)
+    bad, seen = list(layers.bad), 0
     for path in sources(top):
-        layer = str(path.parent)
-        if layer not in ALLOWED:
-            bad.append(f"{path}: the folder {layer} is no layer: add it to {__file__}")
+        layer = layers.of(str(path))
+        if not layer:
+            bad.append(f"{path}: the folder {path.parent} is no layer: add it to layers.txt")
             continue
         text = COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m.group()), (top / path).read_text())
         text = text.replace("\\\n", "  ")
@@ -155,8 +120,8 @@ def wrong_includes(top):
                 bad.append(f"{where}: {error}")
                 continue
             seen += found is not None
-            if found and found.parent != path.parent and not is_in(str(found), ALLOWED[layer]):
-                bad.append(f"{where}: {layer} must not include {found}")
+            if found and layers.of(str(found)) not in layers.seen[layer]:
+                bad.append(f"{where}: {path.parent} must not include {found}")
     if not seen:
         bad.append("no include found: is this the top of the tree?")
     return bad
@@ -212,7 +177,7 @@ def impure_calls(top, objects):
 
 def main():
     top, build = (pathlib.Path(path).resolve() for path in sys.argv[1:3])
-    bad = wrong_includes(top) + impure_calls(top, built_objects(top, build))
+    bad = wrong_includes(top) + wrong_picture(top) + impure_calls(top, built_objects(top, build))
     for offence in bad:
         print(offence)
     sys.exit(1 if bad else 0)

@@ -5,7 +5,7 @@ import os
 import re
 import sys
 
-PARTS = ["runtime", "collectives", "detect", "pm/agent", "pm/wire", "pm/pmi"]  # keeld and the ranks' library
+PARTS = ["runtime", "collectives", "detect", "pm/keeld", "pm/wire", "pm/pmi"]  # keeld and the ranks' library
 NAMES = ["agent", "peer", "conn", "command", "blob"]
 
 

@@ -53,7 +53,7 @@ PLANTED = [
 ]
 FINE = [
     ("a program's own option", behind(README, "`keelrun -n 4 ./program --basis x`")),
-    ("a placeholder", behind(TUTORIAL, "`runtime/transport/NAME.c`, `docs/adr/NNNN-title.md`, `/proc/self/fd`")),
+    ("a placeholder", behind(TUTORIAL, "`runtime/net/NAME.c`, `docs/adr/NNNN-title.md`, `/proc/self/fd`")),
 ]
 
 

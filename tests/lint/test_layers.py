@@ -18,8 +18,13 @@ PLANTED = [
     ("runtime/loose.c", "int loose;", "the folder runtime is no layer"),
     ("apps/scf/main.c", '#include "runtime/base/log.h"', "apps/scf must not include runtime/base/log.h"),
     ("tests/multi/rma.c", '#include "runtime/agent/store.h"', "tests/multi must not include runtime/agent/store.h"),
-    ("runtime/protocol/wire.h", '#include "runtime/view/view.h"', "runtime/protocol must not include runtime/view/view.h"),
-    ("pm/run/job.c", "# /* quietly */ include \\\n  \"pm/agent/agent.h\"", "pm/run must not include pm/agent/agent.h"),
+    ("runtime/wire/wire.h", '#include "runtime/view/view.h"', "runtime/wire must not include runtime/view/view.h"),
+    ("runtime/wire/page.h", '#include "collectives/board.h"', "runtime/wire must not include collectives/board.h"),
+    ("runtime/client/api/public.c", '#include "runtime/agent/store.h"', "runtime/client/api must not include runtime/agent/store.h"),
+    ("runtime/base/env.c", "#include <keel/segment.h>", "runtime/base must not include include/keel/segment.h"),
+    ("runtime/net/ofi/ofi.c", '#include "runtime/wire/wire.h"', "runtime/net/ofi must not include runtime/wire/wire.h"),
+    ("layers.txt", "tests = tests/late", "tests stands on tests/late, which is not above it"),
+    ("pm/run/job.c", "# /* quietly */ include \\\n  \"pm/keeld/keeld.h\"", "pm/run must not include pm/keeld/keeld.h"),
     ("runtime/agent/store.c", '#include "runtime/agent/shop.h"', "runtime/agent/shop.h does not exist"),
     ("detect/member.c", "#define WHAT \"runtime/agent/agent.h\"\n#include WHAT", "cannot tell what WHAT includes"),
     ("detect/quorum.c", '#include "../../../outside.h"', "outside"),
@@ -28,8 +33,8 @@ PLANTED = [
 IMPURE = [
     ("runtime/view/policy.c", "#include <time.h>\nlong planted(void);\nlong planted(void) { return time(0); }", "time"),
     ("runtime/agent/dedup.c", "#include <unistd.h>\nlong planted(void);\nlong planted(void) { return write(2, \"\", 0); }", "write"),
-    ("runtime/client/plan.c", "#include <stdlib.h>\nint planted(void);\nint planted(void) { return rand(); }", "rand"),
-    ("runtime/protocol/stripe.c", "#include \"runtime/base/clock.h\"\nlong planted(void);\n"
+    ("runtime/client/op/plan.c", "#include <stdlib.h>\nint planted(void);\nint planted(void) { return rand(); }", "rand"),
+    ("runtime/wire/stripe.c", "#include \"runtime/base/clock.h\"\nlong planted(void);\n"
      "long planted(void) { return (long)clock_now_ns(); }", "clock_now_ns"),
 ]
 
@@ -38,6 +43,8 @@ def copy_of(top, folder):
     for path in layers.sources(top):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(top / path, folder / path)
+    for name in ("layers.txt", "docs/architecture.md"):
+        shutil.copyfile(top / name, folder / name)
 
 
 def expect(complaints, where, what):
@@ -62,6 +69,10 @@ def main():
                 (copy / where).unlink()
             else:
                 (copy / where).write_text(before)
+        if layers.wrong_picture(copy):
+            sys.exit("docs/architecture.md shows the layers, and is said not to")
+        (copy / "layers.txt").write_text((top / "layers.txt").read_text().replace("\nview ", "\nsight ").replace(" view ", " sight "))
+        expect(layers.wrong_picture(copy), "docs/architecture.md", "not those of layers.txt")
         objects = layers.built_objects(top, build)
         for number, (where, text, what) in enumerate(IMPURE):
             (copy / where).write_text((top / where).read_text() + "\n" + text + "\n")

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "runtime/base/bitset.h"
-#include "detect/wire.h"
+#include "detect/datagram.h"
 #include "tests/sim/world.h"
 
 #define TYPE_NOTE MEMBER_EVENT_FIRST

@@ -6,7 +6,7 @@
 #include "pm/wire/conn.h"
 #include "pm/wire/message.h"
 #include "runtime/client/client.h"
-#include "runtime/client/process.h"
+#include "runtime/client/job/process.h"
 
 #include <sodium.h>
 #include <stdio.h>

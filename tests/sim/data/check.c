@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/protocol/arith.h"
-#include "runtime/protocol/layout.h"
+#include "runtime/wire/arith.h"
+#include "runtime/wire/layout.h"
 
 const uint8_t *check_copy(const struct world *w, int node, int segment, int slot, size_t *bytes)
 {

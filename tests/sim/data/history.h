@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/protocol/arith.h"
+#include "runtime/wire/arith.h"
 
 enum history_kind { HISTORY_RMW, HISTORY_PUT, HISTORY_GET, HISTORY_PLAIN_GET };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/protocol/arith.h"
+#include "runtime/wire/arith.h"
 #include "tests/sim/data/check.h"
 
 static struct heap model_heap;

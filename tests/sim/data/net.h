@@ -1,4 +1,4 @@
-/* The simulated network, as a transport (runtime/transport/transport.h). Each connection has delays and a bandwidth of
+/* The simulated network, as a transport (runtime/net/transport.h). Each connection has delays and a bandwidth of
  * its own: in order inside one direction of a connection, any order between them. A remote write takes effect in pieces,
  * cut at arbitrary bytes, at different times. A connection that breaks, or whose end dies, loses what is on its way, but
  * may deliver the beginning of it. Between hosts that are cut apart everything waits, and what still has its
@@ -7,7 +7,7 @@
 #ifndef KEEL_TESTS_SIM_DATA_NET_H
 #define KEEL_TESTS_SIM_DATA_NET_H
 
-#include "runtime/transport/transport.h"
+#include "runtime/net/transport.h"
 #include "tests/sim/data/sched.h"
 
 enum { HOSTS_MAX = 16 };

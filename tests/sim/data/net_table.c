@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/transport/shm.h"
+#include "runtime/net/shm/shm.h"
 #include "tests/sim/data/net_int.h"
 
 enum { QUEUE_MAX = 64 * 1024 * 1024 };

@@ -10,7 +10,7 @@
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/repair.h"
-#include "runtime/protocol/layout.h"
+#include "runtime/wire/layout.h"
 #include "tests/sim/data/model.h"
 
 /* ---- what the agent asks of its owner ---- */

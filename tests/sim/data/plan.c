@@ -1,7 +1,7 @@
 /* The program of a run: segments, pools, stages, and what the model has to watch in them. */
 #include <string.h>
 
-#include "runtime/protocol/arith.h"
+#include "runtime/wire/arith.h"
 #include "tests/sim/data/lock.h"
 #include "tests/sim/data/model.h"
 

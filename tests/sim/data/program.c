@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/fault.h"
-#include "runtime/client/mutex.h"
+#include "runtime/client/op/mutex.h"
 #include "tests/sim/data/program_int.h"
 
 /* ---- tasks ---- */

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/client/mutex.h"
-#include "runtime/protocol/arith.h"
+#include "runtime/client/op/mutex.h"
+#include "runtime/wire/arith.h"
 #include "tests/sim/data/lock.h"
 #include "tests/sim/data/program_int.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "collectives/group.h"
-#include "runtime/client/mutex.h"
+#include "runtime/client/op/mutex.h"
 #include "tests/sim/data/program_int.h"
 
 bool program_data_lost(struct program *p, keel_status status, const char *call)

@@ -1,8 +1,8 @@
-/* Plain stores of a rank's program into its own part, and the flushes that bring them to the other copies (runtime/client/twins.h). Nobody writes
- * through Keel while a stage flushes, as keel/update.h asks. */
+/* Plain stores of a rank's program into its own part, and the flushes that bring them to the other copies
+ * (runtime/client/segment/twins.h). Nobody writes through Keel while a stage flushes, as keel/update.h asks. */
 #include <stdlib.h>
 
-#include "runtime/client/twins.h"
+#include "runtime/client/segment/twins.h"
 #include "tests/sim/data/program_int.h"
 
 void program_track(struct program *p, int segment)

@@ -13,7 +13,7 @@
 #include "runtime/agent/execute.h"
 #include "runtime/agent/recover.h"
 #include "runtime/agent/segments.h"
-#include "runtime/channel/hello.h"
+#include "runtime/net/hello.h"
 
 struct world w;
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "runtime/client/op.h"
+#include "runtime/client/op/op.h"
 
 struct client c;
 struct tp *shm, *net;

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/channel/hello.h"
+#include "runtime/net/hello.h"
 #include "runtime/client/client.h"
 
 enum { RANKS = 2 };

@@ -12,9 +12,9 @@
 #include "memory.h"
 #include "runtime/agent/ranks.h"
 #include "runtime/agent/segments.h"
-#include "runtime/client/mutex.h"
-#include "runtime/protocol/complete.h"
-#include "runtime/protocol/system.h"
+#include "runtime/client/op/mutex.h"
+#include "runtime/wire/complete.h"
+#include "runtime/wire/system.h"
 
 /* an allocation after one that failed. */
 static void test_aimed_allocation_after_a_failed_one(void **state)

@@ -12,8 +12,8 @@
 #include "aimed.h"
 #include "memory.h"
 #include "runtime/agent/segments.h"
-#include "runtime/protocol/task_id.h"
-#include "runtime/transport/shm.h"
+#include "runtime/wire/task_id.h"
+#include "runtime/net/shm/shm.h"
 
 /* the same with a client. */
 static void test_aimed_task_goes_on_after_a_lost_part(void **state)
@@ -619,7 +619,7 @@ static void test_aimed_no_task_is_drawn_inside_a_task(void **state)
     assert_true(c.in_task);
 }
 
-/* To the own agent there is a ring (transport/shm.c), whose limit is its own. */
+/* To the own agent there is a ring (net/shm/shm.c), whose limit is its own. */
 static keel_status ring_send(struct tp_ep *ep, const void *header, size_t hlen, const void *body, size_t len,
                              struct tp_op *op)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "runtime/agent/ranks.h"
-#include "runtime/client/near.h"
+#include "runtime/client/op/near.h"
 
 #include "aimed.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "aimed.h"
-#include "runtime/client/mutex.h"
+#include "runtime/client/op/mutex.h"
 
 /* A process of rank 1 has the mutex: so say all copies. */
 static void rank_1_owns(uint64_t incarnation)

@@ -1,4 +1,5 @@
-/* Plain stores: when they may begin, and which words a flush brings to the other copy (runtime/client/twins.h). */
+/* Plain stores: when they may begin, and which words a flush brings to the other copy (runtime/client/segment/twins.h).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +9,8 @@
 #include <string.h>
 
 #include "aimed.h"
-#include "runtime/client/twins.h"
-#include "runtime/protocol/marks.h"
+#include "runtime/client/segment/twins.h"
+#include "runtime/wire/marks.h"
 
 static const int here_first[] = {3, 0}, there_first[] = {0, 3};
 static int sleeps, goes_home_at, direct_at;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "runtime/base/rng.h"
-#include "runtime/protocol/arith.h"
+#include "runtime/wire/arith.h"
 #include "seed.h"
 
 enum { N = 37 };

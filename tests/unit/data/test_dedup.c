@@ -9,7 +9,7 @@
 
 #include "memory.h"
 #include "runtime/agent/dedup.h"
-#include "runtime/protocol/task_id.h"
+#include "runtime/wire/task_id.h"
 #include "seed.h"
 
 static void record(struct dedup *d, uint32_t rank, uint32_t incarnation, uint32_t lane, uint64_t number, int64_t result)

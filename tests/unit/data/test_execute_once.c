@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "execute_steps.h"
-#include "runtime/protocol/arith.h"
+#include "runtime/wire/arith.h"
 
 static void test_execute_accumulate_is_answered_when_all_copies_have_it(void **state)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "execute_steps.h"
-#include "runtime/protocol/arith.h"
-#include "runtime/protocol/pack.h"
+#include "runtime/wire/arith.h"
+#include "runtime/wire/pack.h"
 
 /* Two words, at 0 and 24 from the message's offset. */
 struct two {

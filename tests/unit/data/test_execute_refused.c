@@ -9,7 +9,7 @@
 
 #include "execute_steps.h"
 #include "runtime/agent/execute.h"
-#include "runtime/protocol/arith.h"
+#include "runtime/wire/arith.h"
 
 static void test_execute_malformed_requests_are_answered_with_an_error(void **state)
 {

@@ -10,7 +10,7 @@
 #include "agents.h"
 #include "runtime/agent/health.h"
 #include "runtime/agent/ranks.h"
-#include "runtime/client/failure.h"
+#include "runtime/client/job/failure.h"
 
 #define MS 1000000ull
 

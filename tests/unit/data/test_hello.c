@@ -1,5 +1,5 @@
 /* The hello of a data connection: what opens it, and what does not. */
-#include "runtime/channel/hello.h"
+#include "runtime/net/hello.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "runtime/client/join.h"
+#include "runtime/client/job/join.h"
 
 enum { NAME = 8, MOST = 8 };
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "runtime/client/look.h"
+#include "runtime/client/group/look.h"
 
 #define MS 1000000ull
 

@@ -1,4 +1,5 @@
-/* Marks of copies (protocol/marks.h): where they lie, and that an agent marks what is written to its copies by then, however it is written. */
+/* Marks of copies (wire/marks.h): where they lie, and that an agent marks what is written to its copies by then,
+ * however it is written. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,9 +8,9 @@
 
 #include "execute_steps.h"
 #include "runtime/agent/segments.h"
-#include "runtime/protocol/arith.h"
-#include "runtime/protocol/marks.h"
-#include "runtime/protocol/pack.h"
+#include "runtime/wire/arith.h"
+#include "runtime/wire/marks.h"
+#include "runtime/wire/pack.h"
 
 enum { PIECE = 65536 };
 

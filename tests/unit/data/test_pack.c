@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "runtime/client/packed.h"
-#include "runtime/protocol/pack.h"
+#include "runtime/client/op/packed.h"
+#include "runtime/wire/pack.h"
 #include "seed.h"
 
 enum { ROOM = 8192, RUNS = 40, LEN_MAX = 64 };

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "memory.h"
-#include "runtime/channel/peer.h"
+#include "runtime/agent/peer.h"
 #include "seed.h"
 
 enum { NODES = 2, MS = 1000000 };

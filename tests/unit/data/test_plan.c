@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/client/plan.h"
-#include "runtime/protocol/wire.h"
+#include "runtime/client/op/plan.h"
+#include "runtime/wire/wire.h"
 #include "seed.h"
 
 enum { SELF = 7, SMALL = 8, LARGE = WIRE_BULK_MAX + 1 };

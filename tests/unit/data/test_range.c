@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "memory.h"
-#include "runtime/client/range.h"
+#include "runtime/client/segment/range.h"
 #include "seed.h"
 
 enum { BASE = 1 << 20, BYTES = 1 << 20, OWNERS = 64 };

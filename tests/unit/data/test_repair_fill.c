@@ -11,7 +11,7 @@
 #include "repair_steps.h"
 #include "runtime/agent/dedup.h"
 #include "runtime/agent/segments.h"
-#include "runtime/protocol/task_id.h"
+#include "runtime/wire/task_id.h"
 #include "seed.h"
 
 static void test_repair_third_copy_is_filled_with_bytes_and_records(void **state)

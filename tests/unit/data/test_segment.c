@@ -11,7 +11,7 @@
 
 #include "runtime/agent/store.h"
 #include "runtime/client/client.h"
-#include "runtime/client/near.h"
+#include "runtime/client/op/near.h"
 
 enum { RANKS = 1 << 20, NODES = 1 << 14 };
 

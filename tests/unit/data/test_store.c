@@ -9,8 +9,8 @@
 
 #include "memory.h"
 #include "runtime/agent/store.h"
-#include "runtime/protocol/layout.h"
-#include "runtime/protocol/wire.h"
+#include "runtime/wire/layout.h"
+#include "runtime/wire/wire.h"
 
 enum { SLOTS = 2 };
 

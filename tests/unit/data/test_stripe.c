@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "runtime/protocol/stripe.h"
+#include "runtime/wire/stripe.h"
 #include "seed.h"
 
 enum { IN_FLIGHT_MAX = 3, CHUNKS_MAX = 64 };

@@ -9,7 +9,7 @@
 
 #include "agents.h"
 #include "runtime/agent/recover.h"
-#include "runtime/protocol/arith.h"
+#include "runtime/wire/arith.h"
 
 static const int64_t old_word = 0x1111111111111111;
 

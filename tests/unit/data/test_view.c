@@ -9,7 +9,7 @@
 #include "memory.h"
 #include "runtime/base/signals.h"
 #include "runtime/view/policy.h"
-#include "runtime/protocol/control.h"
+#include "runtime/wire/control.h"
 #include "runtime/view/view.h"
 #include "seed.h"
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "detect/seal.h"
-#include "detect/wire.h"
+#include "detect/datagram.h"
 #include "runtime/base/rng.h"
 
 static struct wire_msg full_round(struct rng *r, int n, const int *left, int n_left)

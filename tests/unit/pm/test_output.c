@@ -1,7 +1,7 @@
 /* Lines, backlog and the conversions of message bodies. */
-#include "pm/agent/backlog.h"
+#include "pm/keeld/backlog.h"
 #include "pm/wire/codec.h"
-#include "pm/agent/lines.h"
+#include "pm/keeld/lines.h"
 
 #include "runtime/base/rng.h"
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/topo/bound.h"
+#include "sim/place/bound.h"
 #include "sim/place/anneal.h"
 
 struct study {

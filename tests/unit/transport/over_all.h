@@ -2,8 +2,8 @@
 #ifndef KEEL_TESTS_UNIT_TRANSPORT_OVER_ALL_H
 #define KEEL_TESTS_UNIT_TRANSPORT_OVER_ALL_H
 
-#include "runtime/transport/inject.h"
-#include "runtime/transport/sealed.h"
+#include "runtime/net/inject.h"
+#include "runtime/net/sealed/sealed.h"
 #include "tests/unit/transport/tp_peer.h"
 
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* Faults put in on purpose, over the in-process transport. */
-#include "runtime/transport/inject.h"
+#include "runtime/net/inject.h"
 #include "tests/unit/transport/tp_peer.h"
 
 #include <setjmp.h>

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/transport/ofi_init.h"
+#include "runtime/net/ofi/ofi_init.h"
 
 static long long bytes_read(void)
 {

@@ -1,6 +1,6 @@
 /* Sealed connections as somebody on the wire meets them. The wire is the in-process transport, whose sends pass through
  * the test's hands. */
-#include "runtime/transport/sealed.h"
+#include "runtime/net/sealed/sealed.h"
 #include "tests/unit/transport/tp_peer.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "runtime/transport/sealed_box.h"
+#include "runtime/net/sealed/sealed_box.h"
 
 static const uint8_t secret[32] = "a secret that all of a job know", other_secret[32] = "another";
 

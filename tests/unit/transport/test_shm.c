@@ -1,6 +1,6 @@
 /* The rings between a rank and its agent. In one process the two sides are two tps; where they have to run at the same
  * time, two threads or a child process. */
-#include "runtime/transport/shm.h"
+#include "runtime/net/shm/shm.h"
 #include "tests/unit/transport/tp_peer.h"
 
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "runtime/base/rng.h"
-#include "runtime/transport/ring.h"
+#include "runtime/net/shm/ring.h"
 
 struct pair {
     struct world world;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/transport/stream.h"
+#include "runtime/net/stream/stream.h"
 
 enum { SKIPPED = 77 };
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "runtime/transport/stream.h"
+#include "runtime/net/stream/stream.h"
 #include "tp_peer.h"
 
 enum { MESSAGES = 64, SIZE = 40 };

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "runtime/base/log.h"
-#include "runtime/transport/way.h"
+#include "runtime/net/way.h"
 
 /* A transport of which only connect is there. */
 static struct {

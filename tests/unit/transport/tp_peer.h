@@ -3,7 +3,7 @@
 #ifndef KEEL_TESTS_TP_PEER_H
 #define KEEL_TESTS_TP_PEER_H
 
-#include "runtime/transport/transport.h"
+#include "runtime/net/transport.h"
 
 enum { PEER_PATIENCE_S = 20, PEERS_MAX = 8 };
 

@@ -1,0 +1,734 @@
+#include "pm/keeld/keeld.h"
+
+#include "pm/wire/settings.h"
+#include "pm/wire/codec.h"
+#include "pm/wire/descriptors.h"
+#include "pm/wire/layout.h"
+#include "runtime/base/clock.h"
+#include "pm/wire/quit.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
+#include "runtime/base/secret.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    JOIN_LEASE_MS = 60000,   /* from our start to MSG_CONFIG */
+    TERM_GRACE_MS = 1000,    /* from SIGTERM to SIGKILL */
+    FORCE_MS = 2000,         /* from SIGKILL to going without those that are left */
+    DEPART_MS = 2000,        /* for the nodes that we have started to end */
+    BACKLOG_BYTES = 1 << 20, /* recent output kept for keelctl attach */
+};
+
+uv_poll_t *agent_watch(struct daemon *a, int fd, uv_poll_cb ready)
+{
+    uv_poll_t *watch = pm_alloc(sizeof *watch);
+    uv_poll_init(&a->loop, watch, fd);
+    watch->data = a;
+    uv_poll_start(watch, UV_READABLE, ready);
+    return watch;
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+void agent_unwatch(uv_poll_t *watch)
+{
+    if (watch)
+        uv_close((uv_handle_t *)watch, free_handle);
+}
+
+/* ---- what others see ---- */
+
+void agent_event(struct daemon *a, const char *event, json_t *members)
+{
+    json_t *line =
+        json_pack("{s:I, s:i, s:s}", "t_ns", (json_int_t)clock_now_ns(), "node", a->launch.node, "event", event);
+    if (members) {
+        json_object_update_missing(line, members);
+        json_decref(members);
+    }
+    agent_link_send_json(a, MSG_EVENT, line);
+}
+
+/* ---- the end ---- */
+
+static void leave(struct daemon *a, int exit_code)
+{
+    a->exit_code = exit_code;
+    uv_stop(&a->loop);
+}
+
+static void depart_passed(uv_timer_t *timer)
+{
+    struct daemon *a = timer->data;
+    agent_starts_signal(a, a->departing_forced ? SIGKILL : SIGTERM);
+    if (a->departing_forced)
+        uv_stop(&a->loop);
+    a->departing_forced = true;
+    uv_timer_start(&a->lease, depart_passed, DEPART_MS / 2, 0);
+}
+
+/* As the mpiexec that we run do when the nodes that they have started have ended. */
+void agent_depart(struct daemon *a, int exit_code)
+{
+    if (a->departing)
+        return;
+    a->departing = true;
+    a->exit_code = exit_code;
+    if (!a->starts)
+        uv_stop(&a->loop);
+    else
+        uv_timer_start(&a->lease, depart_passed, a->ran ? DEPART_MS : 0, 0);
+}
+
+void agent_starts_ended(struct daemon *a)
+{
+    if (a->departing && !a->starts)
+        uv_stop(&a->loop);
+}
+
+static void leave_late(uv_timer_t *timer)
+{
+    agent_depart(timer->data, 0);
+}
+
+void agent_kill_all(struct daemon *a)
+{
+    agent_ranks_signal(a, SIGKILL, false);
+    agent_ranks_orphans(a, true);
+}
+
+/* A rank that does not end after SIGKILL: another user's, or stuck in the kernel. */
+static void force_passed(uv_timer_t *timer)
+{
+    struct daemon *a = timer->data;
+    log_error("a rank does not end; node %d goes without it", a->launch.node);
+    agent_processes_gone(a);
+}
+
+static void kill_ranks(struct daemon *a, bool asked)
+{
+    agent_event(a, "kill", json_pack("{s:b}", "asked", (int)asked));
+    agent_kill_all(a);
+    uv_timer_start(&a->grace, force_passed, FORCE_MS, 0);
+}
+
+static void grace_passed(uv_timer_t *timer)
+{
+    kill_ranks(timer->data, false);
+}
+
+void agent_processes_gone(struct daemon *a)
+{
+    if (a->state != AGENT_ENDING)
+        return;
+    uv_timer_stop(&a->grace);
+    agent_ranks_orphans(a, true);
+    a->state = AGENT_OVER;
+    agent_event(a, "over", json_pack("{s:i}", "code", a->over_code));
+    agent_log_drain(a);
+    agent_console_over(a);
+    if (a->launch.join)
+        agent_join_over(a);
+    if (a->gone) {
+        /* a watcher gets a moment to take the last output */
+        uv_timer_start(&a->lease, leave_late, a->guests || !a->launch.join ? 200 : 0, 0);
+        return;
+    }
+    agent_link_over(a);
+}
+
+void agent_own_why(struct daemon *a, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    if (a->own_why)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    a->own_why = pm_strdup(text);
+}
+
+/* A job that came to its end is no success if a rank crashed too often on the way. */
+static int judge(struct daemon *a, int code)
+{
+    struct fault fault = agent_ranks_fault(a);
+    if (code != 0 || a->job.settings.degrade_asked || fault.signal == 0)
+        return code;
+    char did[SIGNAL_DID];
+    agent_own_why(a, "rank %d %s%s", fault.rank, signal_did(fault.signal, did, sizeof did),
+                  fault.again ? " once more than it is started again" : "");
+    return signal_code(fault.signal);
+}
+
+/* What keelrun's order says. The view that another agent made of its order may be here before ours is: its code says as much of SIGQUIT,
+ * for which ranks leave core files. */
+static int last_signal(const struct daemon *a, int code)
+{
+    return a->end_signal ? a->end_signal : code == 128 + SIGQUIT ? SIGQUIT : SIGTERM;
+}
+
+void agent_end(struct daemon *a, int code, const char *why, bool hard)
+{
+    if (a->state < AGENT_ENDING) {
+        a->over_code = agent_kind_judge(a, judge(a, code));
+        a->state = AGENT_ENDING;
+        why = a->own_why ? a->own_why : why;
+        a->over_why = why ? pm_strdup(why) : NULL;
+        agent_ranks_signal(a, SIGKILL, true);
+        if (!hard && !agent_ranks_gone(a)) {
+            agent_ranks_signal(a, last_signal(a, code), false);
+            if (a->stopped)
+                agent_ranks_forward(a, SIGCONT); /* that they can */
+            uv_timer_start(&a->grace, grace_passed, TERM_GRACE_MS, 0);
+        }
+    }
+    if (hard && a->state == AGENT_ENDING)
+        kill_ranks(a, true);
+    if (agent_ranks_gone(a))
+        agent_processes_gone(a);
+}
+
+void agent_fail(struct daemon *a, int code, const char *why)
+{
+    log_info("%s", why);
+    agent_link_send_json(a, MSG_FAILED, json_pack("{s:i, s:o}", "code", code, "why", codec_text(why)));
+    if (a->launch.join)
+        agent_join_failed(a, why);
+    agent_end(a, code, why, true);
+}
+
+/* ---- the plane ---- */
+
+static void plane_assigned(void *user, int slot, int rank, uint32_t incarnation)
+{
+    agent_ranks_assigned(user, slot, rank, incarnation);
+}
+
+static void plane_respawn(void *user, int rank, uint32_t incarnation)
+{
+    struct daemon *a = user;
+    if (a->state == AGENT_RUNNING && !agent_kind_holds(a, rank, incarnation))
+        agent_ranks_respawn(a, rank, incarnation);
+}
+
+static void plane_here(void *user)
+{
+    struct daemon *a = user;
+    if (a->here)
+        return;
+    a->here = true;
+    agent_kind_is_keels(a);
+    agent_link_send(a, MSG_HERE, NULL, 0);
+}
+
+static void plane_hidden_death(void *user, int slot, int pid, int signal)
+{
+    agent_ranks_hidden_death(user, slot, pid, signal);
+}
+
+static void plane_plain_death(void *user, int slot)
+{
+    agent_ranks_plain_death(user, slot);
+}
+
+static void plane_view(void *user, uint64_t epoch, const int *rank_node, const bool *node_alive, bool by_loss)
+{
+    struct daemon *a = user;
+    int total = settings_ids(&a->job.settings);
+    if (a->state != AGENT_RUNNING)
+        return;
+    agent_kind_view(a, rank_node, node_alive);
+    a->epoch = epoch;
+    memcpy(a->view_rank_node, rank_node, (size_t)a->job.settings.ranks * sizeof *rank_node);
+    memcpy(a->view_alive, node_alive, (size_t)total * sizeof *node_alive);
+    for (int i = a->born; i < total; i++)
+        if (node_alive[i]) {
+            a->born = i + 1;
+            FAULT_POINT("view.born");
+        }
+    agent_pmi_view(a);
+    if (by_loss) /* keelrun would say who goes on where; the end of the job says it all */
+        return;
+    json_t *alive = json_array();
+    for (int i = 0; i < total; i++)
+        json_array_append_new(alive, json_boolean(node_alive[i]));
+    agent_link_send_json(a, MSG_VIEW,
+                         json_pack("{s:I, s:o, s:o}", "epoch", (json_int_t)epoch, "rank_node",
+                                   codec_ints(rank_node, a->job.settings.ranks), "alive", alive));
+}
+
+static void plane_over(void *user, int code, const char *why)
+{
+    agent_end(user, code, why, false);
+}
+
+static void plane_fatal(void *user, const char *why, bool out)
+{
+    struct daemon *a = user;
+    bool returns = out && agent_return_may(a);
+    log_error("this node %s: %s", returns ? "gives up its ranks and its memory" : "ends", why);
+    agent_kill_all(a);
+    if (returns)
+        agent_return_begin(a);
+    else
+        leave(a, 1);
+}
+
+static void plane_event(void *user, const char *json)
+{
+    struct daemon *a = user;
+    /* once the job is over nodes go one by one, which is no failure */
+    if (a->state == AGENT_RUNNING)
+        agent_link_send(a, MSG_EVENT, json, strlen(json));
+}
+
+static void plane_verified(void *user, uint64_t id, const char *json)
+{
+    agent_console_verified(user, id, json);
+}
+
+static void plane_waits(void *user, const char *members)
+{
+    agent_waits_changed(user, members);
+}
+
+static void plane_woken(uv_poll_t *handle, int status, int events)
+{
+    struct daemon *a = handle->data;
+    (void)events;
+    if (status == 0)
+        plane_dispatch(a->plane);
+}
+
+/* What is missing here becomes the one line that keelrun says of the job; all other nodes may miss the same. */
+static void plane_not_opened(struct daemon *a, keel_status status, const char *error)
+{
+    char why[600], text[REFUSAL_MAX];
+    if (error[0])
+        snprintf(why, sizeof why, "node %d: %s", a->launch.node, error);
+    else
+        snprintf(why, sizeof why, "node %d: its memory and transport could not be set up: %s", a->launch.node,
+                 refusal_text(status, text));
+    agent_fail(a, 1, why);
+}
+
+static bool plane_open(struct daemon *a, struct plane_blob *blob)
+{
+    char error[300];
+    struct plane_config config = {.job_id = a->launch.job_id,
+                                  .node = a->launch.node,
+                                  .host = a->self_host,
+                                  .settings = &a->job.settings,
+                                  .secret = a->job.secret,
+                                  .was = a->launch.back ? a->launch.back->node + 1 : 0,
+                                  .sponsor = a->job.sponsor};
+    struct plane_callbacks callbacks = {.user = a,
+                                        .assigned = plane_assigned,
+                                        .respawn = plane_respawn,
+                                        .here = plane_here,
+                                        .hidden_death = plane_hidden_death,
+                                        .plain_death = plane_plain_death,
+                                        .view = plane_view,
+                                        .job_over = plane_over,
+                                        .fatal = plane_fatal,
+                                        .event = plane_event,
+                                        .verified = plane_verified,
+                                        .waits = plane_waits};
+    log_keep_errors(error, sizeof error);
+    keel_status status = plane_create(&config, &callbacks, &a->plane, blob);
+    log_keep_errors(NULL, 0);
+    if (status != KEEL_OK) {
+        plane_not_opened(a, status, error);
+        return false;
+    }
+    a->plane_wake = agent_watch(a, plane_wake_fd(a->plane), plane_woken);
+    return true;
+}
+
+/* ---- messages from keelrun ---- */
+
+/* It was started as another one, in whose place nobody else has come, or with more between. */
+static void become_node(struct daemon *a, int node)
+{
+    char who[32];
+    if (node == a->launch.node)
+        return;
+    a->launch.node = node;
+    snprintf(who, sizeof who, "keeld node %d", node);
+    log_init(who);
+    agent_console_close(a);
+    agent_console_open(a);
+}
+
+static bool job_from_json(struct daemon *a, const json_t *m)
+{
+    struct agent_job *job = &a->job;
+    long long standbys, launcher, starts, window, port, console_s, node, round, sponsor = 0;
+    size_t secret_len = 0;
+    *job = (struct agent_job){.secret = job->secret};
+    if (!settings_decode(&job->settings, json_object_get(m, "settings")) ||
+        !codec_int(m, "node", 0, settings_ids(&job->settings) - 1, &node) ||
+        !codec_int(m, "round", 0, INT32_MAX, &round) || !codec_int(m, "standbys", 0, LAYOUT_MAX_RANKS, &standbys) ||
+        !codec_int(m, "launcher_pid", 0, INT32_MAX, &launcher) ||
+        !codec_int(m, "starts", 0, LAYOUT_MAX_NODES, &starts) ||
+        !codec_int(m, "window", OUTPUT_WINDOW, OUTPUT_WINDOW_MAX, &window) ||
+        !codec_int(m, "console_port", 1, 65535, &port) || !codec_int(m, "console", 0, INT64_MAX, &job->console) ||
+        !codec_int(m, "console_s", 1, INT32_MAX, &console_s) ||
+        !codec_to_blob(json_object_get(m, "secret"), job->secret, SESSION_SECRET, &secret_len) ||
+        secret_len != SESSION_SECRET)
+        return false;
+    job->standbys = (int)standbys;
+    job->launcher_pid = (int)launcher;
+    job->starts = (int)starts;
+    job->window = (int)window;
+    job->console_port = (int)port;
+    job->console_s = (int)console_s;
+    job->round = (int)round;
+    codec_int(m, "sponsor", 0, settings_ids(&job->settings) - 1, &sponsor);
+    job->sponsor = (int)sponsor;
+    become_node(a, (int)node);
+    job->argv = codec_to_strings(json_object_get(m, "argv"));
+    job->env = codec_to_strings(json_object_get(m, "env"));
+    char **cwd = codec_to_strings(json_object_get(m, "cwd"));
+    job->cwd = cwd && cwd[0] ? pm_strdup(cwd[0]) : NULL;
+    free(cwd);
+    return job->argv && job->argv[0] && job->env && job->cwd;
+}
+
+static bool enough_descriptors(struct daemon *a)
+{
+    int here = a->job.standbys;
+    long needed = descriptors_of_agent(here, a->job.settings.ranks - here,
+                                       a->job.settings.nodes + a->job.settings.spares, a->job.starts);
+    long missing = descriptors_missing(needed);
+    char why[256];
+    if (!missing)
+        return true;
+    snprintf(why, sizeof why,
+             "node %d: its agent needs %ld descriptors (7 for each of %d ranks, 1 for each other rank, 4 for "
+             "each node, 2 for each that it starts), the hard limit is %ld: see ulimit -Hn",
+             a->launch.node, needed, here, needed - missing);
+    agent_fail(a, 1, why);
+    return false;
+}
+
+static bool allows_silence(struct daemon *a)
+{
+    char why[PLANE_WHY_MAX], text[PLANE_WHY_MAX + 32];
+    if (plane_allows_silence(&a->job.settings, why))
+        return true;
+    snprintf(text, sizeof text, "node %d: %s", a->launch.node, why);
+    agent_fail(a, 2, text);
+    return false;
+}
+
+void agent_configure(struct daemon *a)
+{
+    int begun = a->job.settings.nodes + a->job.settings.spares, total = settings_ids(&a->job.settings);
+    if (!enough_descriptors(a) || !allows_silence(a))
+        return;
+    a->view_rank_node = pm_alloc((size_t)a->job.settings.ranks * sizeof(int));
+    memcpy(a->view_rank_node, a->job.settings.rank_node, (size_t)a->job.settings.ranks * sizeof(int));
+    a->view_alive = pm_alloc((size_t)total * sizeof(bool));
+    for (int i = 0; i < total; i++)
+        a->view_alive[i] = i < begun;
+    a->born = begun;
+    a->state = AGENT_CONFIGURED;
+    struct plane_blob blob = {0};
+    if (!plane_open(a, &blob))
+        return;
+    if (!a->listener_port && !agent_console_listen(a)) {
+        agent_fail(a, 1, "no listener for the other nodes");
+        return;
+    }
+    json_t *ready = json_pack("{s:i, s:o, s:s, s:i}", "round", a->job.round, "blob", codec_blob(blob.bytes, blob.len),
+                              "host", a->self_host, "port", a->listener_port);
+    if (a->launch.join)
+        agent_join_ready(a, ready);
+    else
+        agent_link_send_json(a, MSG_READY, ready);
+    FAULT_POINT("start.ready");
+}
+
+static void job_free(struct agent_job *job)
+{
+    settings_free(&job->settings);
+    free(job->argv);
+    free(job->env);
+    free(job->cwd);
+}
+
+/* The job is another one than was said, for somebody did not come. */
+static void start_over(struct daemon *a)
+{
+    agent_unwatch(a->plane_wake);
+    a->plane_wake = NULL;
+    plane_destroy(a->plane);
+    a->plane = NULL;
+    free(a->view_rank_node);
+    free(a->view_alive);
+    a->view_rank_node = NULL;
+    a->view_alive = NULL;
+    job_free(&a->job);
+    a->state = AGENT_JOINING;
+}
+
+static void on_config(struct daemon *a, const json_t *m)
+{
+    bool first = a->state == AGENT_JOINING;
+    if (a->state >= AGENT_RUNNING)
+        return; /* it cannot take part, and has said so */
+    if (!first)
+        start_over(a);
+    uv_timer_stop(&a->lease); /* from here on it is keelrun who waits */
+    uv_timer_stop(&a->patience);
+    if (!job_from_json(a, m)) {
+        log_error("keelrun sent a job description that does not make sense");
+        leave(a, 1);
+        return;
+    }
+    if (a->launch.back && first)
+        link_up(&a->link, 0); /* as the node that it is from now on */
+    FAULT_POINT("start.configured");
+    if (first)
+        agent_output_widen(a, a->job.window);
+    agent_configure(a);
+}
+
+/* Where a node is; null: nobody has come by that number yet. */
+static bool take_peer(struct daemon *a, int node, const json_t *peer, const json_t *blob, struct plane_blob *out)
+{
+    long long port = 0;
+    size_t len = 0;
+    const char *host = json_string_value(json_object_get(peer, "host"));
+    *out = (struct plane_blob){0};
+    if (json_is_null(blob))
+        return true;
+    if (!codec_to_blob(blob, out->bytes, sizeof out->bytes, &len))
+        return false;
+    out->len = (uint32_t)len;
+    codec_int(peer, "port", 1, 65535, &port);
+    snprintf(a->peers[node].host, sizeof a->peers[node].host, "%s", host ? host : "?");
+    a->peers[node].port = (int)port;
+    return true;
+}
+
+void agent_start(struct daemon *a, const json_t *list, const json_t *peers)
+{
+    size_t total = (size_t)settings_ids(&a->job.settings), said = json_array_size(list);
+    if (a->state != AGENT_CONFIGURED || said > total || json_array_size(peers) != said)
+        return;
+    FAULT_POINT("start.told");
+    a->peers = pm_alloc(total * sizeof *a->peers);
+    struct plane_blob *blobs = pm_alloc(total * sizeof *blobs);
+    bool good = true;
+    for (size_t i = 0; i < said; i++)
+        good &= take_peer(a, (int)i, json_array_get(peers, i), json_array_get(list, i), &blobs[i]);
+    char what[PLANE_WHY_MAX] = "keelrun's list of the nodes cannot be read", why[PLANE_WHY_MAX + 32];
+    keel_status status = good ? plane_start(a->plane, blobs, what) : KEEL_ERR_ARG;
+    free(blobs);
+    if (status != KEEL_OK) {
+        snprintf(why, sizeof why, "node %d: %s", a->launch.node, what);
+        agent_fail(a, 1, why);
+        return;
+    }
+    FAULT_POINT("start.plane_begun");
+    uv_timer_stop(&a->lease);
+    agent_starts_settled(a);
+    a->state = AGENT_RUNNING;
+    a->ran = true;
+    atomic_store(a->launch.runs, true);
+    if (a->launch.join)
+        agent_join_run(a);
+    else
+        agent_ranks_start(a);
+    if (a->launch.back)
+        agent_return_started(a);
+    FAULT_POINT("start.ranks_begun");
+}
+
+/* A node that comes later is there; it is no member yet, and becomes one only when all that live have said that they
+ * know where it is. */
+static void on_meet(struct daemon *a, const json_t *m)
+{
+    long long node;
+    struct plane_blob blob;
+    FAULT_POINT("meet.told");
+    if (a->state != AGENT_RUNNING || !codec_int(m, "node", 0, settings_ids(&a->job.settings) - 1, &node) ||
+        node == a->launch.node)
+        return;
+    bool good = take_peer(a, (int)node, m, json_object_get(m, "blob"), &blob) && blob.len > 0 &&
+                plane_meet(a->plane, (int)node, &blob) == KEEL_OK;
+    json_t *met = json_pack("{s:I}", "node", (json_int_t)node);
+    if (!good)
+        json_object_set_new(met, "why", json_string("the others cannot use what it says of itself"));
+    agent_link_send_json(a, MSG_MET, met);
+    FAULT_POINT("meet.answered");
+}
+
+void agent_stop(struct daemon *a, const json_t *m)
+{
+    long long code = 1, signal_number;
+    bool hard = json_is_true(json_object_get(m, "hard"));
+    const char *why = json_string_value(json_object_get(m, "why"));
+    codec_int(m, "code", 0, 255, &code);
+    if (codec_int(m, "signal", 1, 31, &signal_number))
+        a->end_signal = (int)signal_number;
+    if (hard || !a->ran)
+        agent_starts_signal(a, SIGTERM);
+    if (a->state == AGENT_RUNNING && !hard)
+        plane_stop_job(a->plane, (int)code, why && *why ? why : NULL);
+    else
+        agent_end(a, (int)code, why, hard);
+}
+
+static void on_fault(struct daemon *a, const json_t *m)
+{
+    long long rank, signal_number;
+    if (codec_int(m, "rank", 0, a->job.settings.ranks - 1, &rank) &&
+        codec_int(m, "signal", SIGNAL_HIDDEN, 31, &signal_number) && fault_is_own((int)signal_number))
+        a->fault = (struct fault){(int)rank, (int)signal_number, json_is_true(json_object_get(m, "again"))};
+}
+
+static void on_signal(struct daemon *a, const json_t *m)
+{
+    long long number;
+    if (a->state == AGENT_RUNNING && codec_int(m, "signal", 1, 64, &number))
+        agent_ranks_forward(a, (int)number);
+}
+
+void agent_run_frame(struct daemon *a, uint8_t type, const uint8_t *body, size_t len)
+{
+    if (!link_receive(&a->link, type, body, len))
+        return;
+    if (type == MSG_STDIN) {
+        agent_ranks_stdin(a, body, len);
+        return;
+    }
+    if (type == MSG_TAKEN) {
+        agent_output_taken(a, body, len);
+        return;
+    }
+    if (type == MSG_BYE) {
+        FAULT_POINT("link.bye");
+        agent_depart(a, 0);
+        return;
+    }
+    if (type == MSG_PING) {
+        agent_link_send(a, MSG_PONG, NULL, 0);
+        return;
+    }
+    if (type == MSG_STANDBY) {
+        agent_kind_is_keels(a);
+        agent_ranks_standby(a);
+        return;
+    }
+    json_t *m = codec_object(body, len);
+    if (!m) {
+        log_warn("message %d from keelrun is not JSON", type);
+        return;
+    }
+    if (type == MSG_CONFIG)
+        on_config(a, m);
+    else if (type == MSG_START)
+        agent_start(a, json_object_get(m, "blobs"), json_object_get(m, "peers"));
+    else if (type == MSG_MEET)
+        on_meet(a, m);
+    else if (type == MSG_STOP)
+        agent_stop(a, m);
+    else if (type == MSG_LAUNCH)
+        agent_starts_begin(a, m);
+    else if (type == MSG_FAULT)
+        on_fault(a, m);
+    else if (type == MSG_SIGNAL)
+        on_signal(a, m);
+    else if (type == MSG_REFUSED)
+        agent_link_refused(a, json_string_value(json_object_get(m, "why")));
+    json_decref(m);
+}
+
+static void join_lease_passed(uv_timer_t *timer)
+{
+    log_error("keelrun did not answer in time");
+    agent_depart(timer->data, 1);
+}
+
+static void child_signalled(uv_signal_t *handle, int signal_number)
+{
+    (void)signal_number;
+    agent_ranks_orphans(handle->data, false);
+}
+
+static void agent_free(struct daemon *a)
+{
+    plane_destroy(a->plane);
+    agent_ranks_free(a);
+    agent_waits_free(a);
+    backlog_free(&a->backlog);
+    link_free(&a->link);
+    bytes_free(&a->log_lines.held);
+    job_free(&a->job);
+    free(a->view_rank_node);
+    free(a->view_alive);
+    free(a->over_why);
+    free(a->own_why);
+    free(a->held);
+    free(a->peers);
+    pmi_root_destroy(a->root);
+    secret_free(a->launch.summons, sizeof *a->launch.summons);
+    secret_free(a->job.secret, SESSION_SECRET);
+    /* the loop's handles go with the process */
+}
+
+int agent_run(const struct agent_launch *launch, pid_t stub_pid)
+{
+    static struct daemon a;
+    codec_init();
+    a.launch = *launch;
+    a.job.secret = secret_alloc(SESSION_SECRET);
+    if (!a.job.secret)
+        pm_quit(1, "out of memory");
+    a.stub_pid = stub_pid;
+    a.console_fd = -1;
+    uv_loop_init(&a.loop);
+    uv_timer_init(&a.loop, &a.lease);
+    uv_timer_init(&a.loop, &a.grace);
+    agent_kind_init(&a);
+    agent_waits_init(&a);
+    agent_output_init(&a);
+    uv_signal_init(&a.loop, &a.child_signal);
+    a.lease.data = a.grace.data = a.child_signal.data = &a;
+    uv_signal_start(&a.child_signal, child_signalled, SIGCHLD);
+    backlog_init(&a.backlog, BACKLOG_BYTES);
+    if (launch->back)
+        agent_return_take(&a);
+    agent_link_begin(&a);
+    if (launch->join) {
+        agent_join_begin(&a);
+    } else {
+        if (!launch->back)
+            uv_timer_start(&a.lease, join_lease_passed, JOIN_LEASE_MS, 0);
+        agent_console_open(&a);
+    }
+    uv_run(&a.loop, UV_RUN_DEFAULT);
+    agent_console_close(&a);
+    agent_kill_all(&a);
+    int legacy = a.returns ? agent_return_leave(&a) : -1;
+    agent_free(&a);
+    if (legacy >= 0)
+        agent_return_exec(legacy, launch->job_id);
+    return a.exit_code;
+}

@@ -1,0 +1,92 @@
+/* Is the program one of Keel's? It is as soon as one of its processes has called keel_init; keelrun tells all agents. A rank that dies
+ * with its node before goes on elsewhere only if it is: others cannot know of their loss, and an MPI program would wait for it for
+ * ever. How long a program may take to its keel_init nobody knows; after a loss it gets KIND_MS. */
+#include "pm/keeld/keeld.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+enum { KIND_MS = 5000 };
+
+static void lost_for_good(struct daemon *a)
+{
+    agent_own_why(a, "rank %d died with node %d before the program called keel_init, so it cannot be replaced",
+                  a->lost_rank, a->lost_node);
+}
+
+static void release_held(struct daemon *a)
+{
+    struct agent_held *held = a->held;
+    int count = a->held_count;
+    a->held = NULL;
+    a->held_count = 0;
+    for (int i = 0; i < count && a->state == AGENT_RUNNING; i++)
+        agent_ranks_respawn(a, held[i].rank, held[i].incarnation);
+    free(held);
+}
+
+/* Those that have ranks of the program know best; a spare without keelrun knows nothing, and lets its ranks run at last. */
+static void kind_passed(uv_timer_t *timer)
+{
+    struct daemon *a = timer->data;
+    if (a->state != AGENT_RUNNING)
+        return;
+    if (a->launch.node >= a->job.settings.nodes) {
+        a->is_keels = true;
+        release_held(a);
+        return;
+    }
+    lost_for_good(a);
+    plane_stop_job(a->plane, 128 + SIGKILL, a->own_why);
+}
+
+void agent_kind_init(struct daemon *a)
+{
+    a->lost_rank = -1;
+    uv_timer_init(&a->loop, &a->kind);
+    a->kind.data = a;
+}
+
+void agent_kind_is_keels(struct daemon *a)
+{
+    a->is_keels = true;
+    a->lost_rank = -1;
+    uv_timer_stop(&a->kind);
+    release_held(a);
+}
+
+static bool matters(const struct daemon *a)
+{
+    return !a->is_keels && settings_plain_death_ends(&a->job.settings);
+}
+
+void agent_kind_view(struct daemon *a, const int *rank_node, const bool *node_alive)
+{
+    for (int r = 0; r < a->job.settings.ranks && matters(a) && a->lost_rank < 0; r++) {
+        int was = a->view_rank_node[r];
+        if (was < 0 || was == rank_node[r] || node_alive[was])
+            continue; /* it had ended, or its node lives */
+        a->lost_rank = r;
+        a->lost_node = was;
+        uv_timer_start(&a->kind, kind_passed, a->launch.node < a->job.settings.nodes ? KIND_MS : 2 * KIND_MS, 0);
+    }
+}
+
+int agent_kind_judge(struct daemon *a, int code)
+{
+    if (code != 0 || !matters(a) || a->lost_rank < 0 || a->launch.node >= a->job.settings.nodes)
+        return code;
+    lost_for_good(a);
+    return 128 + SIGKILL;
+}
+
+bool agent_kind_holds(struct daemon *a, int rank, uint32_t incarnation)
+{
+    if (!matters(a) || a->launch.node < a->job.settings.nodes)
+        return false;
+    a->held = realloc(a->held, ((size_t)a->held_count + 1) * sizeof *a->held);
+    if (!a->held)
+        abort();
+    a->held[a->held_count++] = (struct agent_held){rank, incarnation};
+    return true;
+}

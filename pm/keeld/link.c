@@ -1,0 +1,374 @@
+/* The way to keelrun. Until the job starts it is one connection, whose end is ours. From then on it is made again for ever, and nothing is
+ * concluded from its absence:
+ *
+ *   THERE --cut--> waiting: output uses up its window and waits, news are kept --connected--> THERE, everything follows
+ *   waiting --console_s--> given up: output is not kept for it any more, and does not wait; still waiting
+ *   waiting --its host says, again and again, that nobody listens--> gone: it has ended, nobody takes anything any more
+ *
+ * When the job is over we stay until keelrun has said that it has everything, or for a while if its kernel has, and for console_s at most. */
+#include "pm/keeld/keeld.h"
+
+#include "pm/wire/codec.h"
+#include "runtime/base/fault.h"
+#include "runtime/base/log.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    CONNECT_MS = 5000,  /* to reach keelrun and prove ourselves */
+    CONNECT_TRIES = 40, /* a listener under attack drops connections, ours among them */
+    CONNECT_AGAIN_MS = 50,
+    RESUME_AGAIN_MS = 1000,
+    REFUSED_AGAIN_MS = 300,
+    BYE_MS = 5000, /* from MSG_OVER to MSG_BYE, if all is with keelrun's kernel */
+    OVER_AGAIN_MS = 500,
+    REFUSALS = 3, /* a firewall may say once what keelrun's kernel says for good */
+    EVENTS_MAX =
+        8
+        << 20, /* bytes of news that are kept while it is out of reach; of more, lines of the event log are left out */
+};
+
+static const struct conn_events first_events, resume_events, return_events;
+
+/* ---- what is said ---- */
+
+static void send_now(void *user, uint8_t type, const void *body, size_t len)
+{
+    struct daemon *a = user;
+    conn_send(a->run, type, body, len);
+}
+
+void agent_link_send(struct daemon *a, uint8_t type, const void *body, size_t len)
+{
+    if (a->gone)
+        return;
+    if (type == MSG_EVENT && !a->link.up && a->link.held > EVENTS_MAX)
+        a->events_lost++;
+    else
+        link_send(&a->link, type, body, len);
+}
+
+void agent_link_send_json(struct daemon *a, uint8_t type, json_t *body)
+{
+    char *text = json_dumps(body, JSON_COMPACT);
+    if (text)
+        agent_link_send(a, type, text, strlen(text));
+    free(text);
+    json_decref(body);
+}
+
+/* Not to the log, which goes to keelrun: to what has started us, if that is still there. */
+static void say_outside(const struct daemon *a, const char *line)
+{
+    log_error("%s", line);
+    if (a->outside >= 0)
+        (void)dprintf(a->outside, "keeld node %d: %s\n", a->launch.node, line);
+}
+
+/* ---- patience ---- */
+
+static void patience_passed(uv_timer_t *timer);
+static void does_not_return(struct daemon *a, const char *why);
+
+static void leave_unheard(struct daemon *a)
+{
+    char line[160];
+    snprintf(line, sizeof line,
+             "the job is over, and keelrun did not take the rest of its output within %d s: it is lost",
+             a->job.console_s);
+    say_outside(a, line);
+    agent_depart(a, 0);
+}
+
+/* A keelrun that is stopped will find everything in its socket. */
+static void still_unheard(struct daemon *a)
+{
+    if (a->run && conn_delivered(a->run))
+        agent_depart(a, 0);
+    else if (uv_now(&a->loop) - a->over_ms >= (uint64_t)a->job.console_s * 1000)
+        leave_unheard(a);
+    else
+        uv_timer_start(&a->patience, patience_passed, OVER_AGAIN_MS, 0);
+}
+
+static void patience_passed(uv_timer_t *timer)
+{
+    struct daemon *a = timer->data;
+    if (a->state == AGENT_OVER) {
+        still_unheard(a);
+    } else if (a->launch.back && a->state == AGENT_JOINING) {
+        does_not_return(a, "keelrun has not taken it in");
+    } else if (!a->run) {
+        log_info("keelrun is out of reach for %d s: output does not wait for it any more", a->job.console_s);
+        a->given_up = true;
+        agent_output_free(a);
+    }
+}
+
+static void be_patient(struct daemon *a)
+{
+    uv_timer_start(&a->patience, patience_passed, (uint64_t)a->job.console_s * 1000, 0);
+}
+
+/* It has ended. */
+static void keelrun_gone(struct daemon *a)
+{
+    log_info("keelrun is gone; the job goes on without it");
+    a->gone = true;
+    uv_timer_stop(&a->patience);
+    link_free(&a->link);
+    agent_output_free(a);
+    agent_ranks_stdin(a, NULL, 0);
+    if (a->stopped) /* by Ctrl-Z: nobody else would continue them */
+        agent_ranks_forward(a, SIGCONT);
+    if (a->state == AGENT_OVER)
+        agent_depart(a, 0);
+}
+
+void agent_link_over(struct daemon *a)
+{
+    FAULT_POINT("link.over");
+    agent_link_send_json(
+        a, MSG_OVER,
+        json_pack("{s:i, s:o, s:b}", "code", a->over_code, "why", codec_text(a->over_why), "own", a->own_why != NULL));
+    FAULT_POINT("link.over_told");
+    a->over_ms = uv_now(&a->loop);
+    uv_timer_start(&a->patience, patience_passed,
+                   a->job.console_s * 1000LL < BYE_MS ? (uint64_t)a->job.console_s * 1000 : BYE_MS, 0);
+}
+
+/* ---- the first connection ---- */
+
+static void connect_first(struct daemon *a)
+{
+    const struct summons *s = a->launch.summons;
+    const struct session_key ticket = {.id = s->ticket.id, .secret = s->ticket.key};
+    a->run = conn_connect(&a->loop, s->from, s->host, s->port, s->job_id, &ticket, CONNECT_MS, &first_events, a);
+}
+
+static void first_open(struct wire_conn *c)
+{
+    struct daemon *a = c->user;
+    char name[256] = "?";
+    gethostname(name, sizeof name - 1);
+    a->joined = true;
+    link_up(&a->link, 0);
+    conn_local_host(c, a->self_host, sizeof a->self_host);
+    FAULT_POINT("start.connected");
+    agent_log_capture(a);
+    conn_send_json(c, MSG_HELLO,
+                   json_pack("{s:s, s:i, s:i, s:i, s:s}", "version", KEEL_VERSION, "node", a->launch.node, "pid",
+                             (int)getpid(), "stub_pid", (int)a->stub_pid, "hostname", name));
+    FAULT_POINT("start.greeted");
+}
+
+void agent_link_refused(struct daemon *a, const char *why)
+{
+    char line[256];
+    snprintf(line, sizeof line, "not admitted: %s", why ? why : "keelrun does not say why");
+    say_outside(a, line);
+    agent_depart(a, 1);
+}
+
+/* ---- further ones ---- */
+
+static void resume(struct daemon *a)
+{
+    const struct summons *s = a->launch.summons;
+    const struct session_key secret = {.id = SESSION_OF_JOB, .secret = a->job.secret};
+    const struct conn_events *events = a->launch.back && a->state == AGENT_JOINING ? &return_events : &resume_events;
+    a->resuming =
+        conn_connect(&a->loop, s->from, s->host, a->job.console_port, s->job_id, &secret, CONNECT_MS, events, a);
+}
+
+static void again_passed(uv_timer_t *timer)
+{
+    struct daemon *a = timer->data;
+    if (a->state == AGENT_JOINING && !a->launch.back)
+        connect_first(a);
+    else
+        resume(a);
+}
+
+static void resume_open(struct wire_conn *c)
+{
+    struct daemon *a = c->user;
+    conn_send_json(c, MSG_RESUME,
+                   json_pack("{s:i, s:I, s:I}", "node", a->launch.node, "console", (json_int_t)a->job.console,
+                             "received", (json_int_t)a->link.received));
+    FAULT_POINT("link.resuming");
+}
+
+static void tell_losses(struct daemon *a)
+{
+    if (a->output_lost)
+        agent_link_send_json(a, MSG_LOST, json_pack("{s:I}", "bytes", (json_int_t)a->output_lost));
+    if (a->events_lost)
+        agent_event(a, "events_lost", json_pack("{s:I}", "count", (json_int_t)a->events_lost));
+    a->output_lost = a->events_lost = 0;
+}
+
+static void resumed(struct daemon *a, struct wire_conn *c, const json_t *m)
+{
+    long long received;
+    a->resuming = NULL;
+    a->run = c;
+    a->refusals = 0;
+    a->ended = false;
+    if (!codec_int(m, "received", 0, INT64_MAX, &received) || !link_up(&a->link, (uint64_t)received)) {
+        log_error("what keelrun says of this node's output cannot be");
+        a->run = NULL;
+        conn_close(c);
+        keelrun_gone(a);
+        return;
+    }
+    FAULT_POINT("link.resumed");
+    a->given_up = false;
+    if (a->state != AGENT_OVER)
+        uv_timer_stop(&a->patience);
+    agent_output_free(a);
+    tell_losses(a);
+}
+
+static void resume_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+{
+    struct daemon *a = c->user;
+    if (c == a->run) {
+        agent_run_frame(a, type, body, len);
+        return;
+    }
+    json_t *m = codec_object(body, len);
+    if (type == MSG_RESUMED)
+        resumed(a, c, m);
+    else if (type == MSG_BYE)
+        agent_depart(a, 0);
+    json_decref(m);
+}
+
+static bool is_refusal(const char *why)
+{
+    return strcmp(why, uv_strerror(UV_ECONNREFUSED)) == 0 || strcmp(why, "authentication failed") == 0 ||
+           strcmp(why, "not Keel's protocol") == 0;
+}
+
+static void cut(struct daemon *a, const char *why)
+{
+    a->run = NULL;
+    link_down(&a->link);
+    log_info("the connection to keelrun broke (%s); it is made again", why);
+    a->ended = strcmp(why, "closed by peer") == 0 || strcmp(why, uv_strerror(UV_ECONNRESET)) == 0;
+    FAULT_POINT("link.broken");
+    if (a->state != AGENT_OVER)
+        be_patient(a);
+    resume(a);
+}
+
+static void resume_lost(struct wire_conn *c, const char *why)
+{
+    struct daemon *a = c->user;
+    if (c == a->run) {
+        cut(a, why);
+        return;
+    }
+    a->resuming = NULL;
+    a->refusals = is_refusal(why) ? a->refusals + 1 : 0;
+    a->ended = a->ended || a->refusals > 0;
+    if (a->refusals >= REFUSALS)
+        keelrun_gone(a);
+    else
+        uv_timer_start(&a->again, again_passed, a->refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
+}
+
+static void first_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+{
+    agent_run_frame(c->user, type, body, len);
+}
+
+static void first_lost(struct wire_conn *c, const char *why)
+{
+    struct daemon *a = c->user;
+    if (a->state >= AGENT_RUNNING && a->ran) {
+        cut(a, why);
+        return;
+    }
+    a->run = NULL;
+    link_down(&a->link);
+    if (a->state == AGENT_JOINING && !a->joined && !is_refusal(why) && ++a->tries < CONNECT_TRIES) {
+        uv_timer_start(&a->again, again_passed, CONNECT_AGAIN_MS, 0);
+        return;
+    }
+    log_error("node %d: no launcher at %s: %s", a->launch.node, c->peer, why);
+    agent_kill_all(a);
+    agent_depart(a, 1);
+}
+
+static const struct conn_events first_events = {first_open, first_frame, first_lost};
+static const struct conn_events resume_events = {resume_open, resume_frame, resume_lost};
+
+/* ---- of one that comes back ---- */
+
+static void return_open(struct wire_conn *c)
+{
+    struct daemon *a = c->user;
+    a->resuming = NULL;
+    a->run = c;
+    conn_local_host(c, a->self_host, sizeof a->self_host);
+    if (!a->joined)
+        agent_log_capture(a);
+    a->joined = true;
+    agent_return_ask(a, c);
+}
+
+static void does_not_return(struct daemon *a, const char *why)
+{
+    char line[200];
+    snprintf(line, sizeof line, "node %d was put out of the job, and does not come back: %s", a->launch.node, why);
+    say_outside(a, line);
+    agent_kill_all(a);
+    agent_depart(a, 1);
+}
+
+/* Nothing has been agreed on before MSG_CONFIG: it is asked again. */
+static void return_lost(struct wire_conn *c, const char *why)
+{
+    struct daemon *a = c->user;
+    bool was_open = c == a->run;
+    if (was_open && a->state >= AGENT_RUNNING && a->ran) {
+        cut(a, why);
+        return;
+    }
+    a->run = a->resuming = NULL;
+    link_down(&a->link);
+    a->refusals = !was_open && is_refusal(why) ? a->refusals + 1 : 0;
+    if (a->state != AGENT_JOINING)
+        does_not_return(a, "keelrun was lost while it began");
+    else if (a->refusals >= REFUSALS)
+        does_not_return(a, "keelrun has ended");
+    else
+        uv_timer_start(&a->again, again_passed, a->refusals ? REFUSED_AGAIN_MS : RESUME_AGAIN_MS, 0);
+}
+
+static const struct conn_events return_events = {return_open, first_frame, return_lost};
+
+void agent_link_begin(struct daemon *a)
+{
+    link_init(&a->link, send_now, a);
+    uv_timer_init(&a->loop, &a->again);
+    uv_timer_init(&a->loop, &a->patience);
+    a->again.data = a->patience.data = a;
+    a->gone = a->launch.join;
+    a->outside = -1;
+    if (a->gone)
+        return;
+    a->outside = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (!a->launch.back) {
+        connect_first(a);
+        return;
+    }
+    be_patient(a);
+    resume(a);
+}

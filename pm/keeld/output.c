@@ -1,0 +1,132 @@
+/* What goes to keelrun for the user to see: output of ranks, and what we say ourselves. Each of the two streams has a window
+ * (OUTPUT_WINDOW): when it is used up the pipes of that stream are not read until keelrun gives some back, however long it is out of
+ * reach, until it is given up (link.c). */
+#include "pm/keeld/keeld.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void log_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf);
+static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf);
+
+void agent_output_init(struct daemon *a)
+{
+    a->window[0] = a->window[1] = OUTPUT_WINDOW;
+}
+
+/* Read what may be sent, and nothing else. */
+static void apply(struct daemon *a, int stream)
+{
+    bool closed = agent_output_closed(a, stream);
+    agent_ranks_pause(a, stream, closed);
+    if (stream == 0 || !a->log_pipe.loop)
+        return;
+    if (closed)
+        uv_read_stop((uv_stream_t *)&a->log_pipe);
+    else
+        uv_read_start((uv_stream_t *)&a->log_pipe, log_alloc, log_ready);
+}
+
+static void give(struct daemon *a, int stream, long long count)
+{
+    bool was_closed = agent_output_closed(a, stream);
+    a->window[stream] += count;
+    if (was_closed && !agent_output_closed(a, stream))
+        apply(a, stream);
+}
+
+bool agent_output_closed(const struct daemon *a, int stream)
+{
+    return !a->gone && !a->given_up && a->window[stream] <= 0;
+}
+
+void agent_output_widen(struct daemon *a, int window)
+{
+    for (int stream = 0; stream < 2; stream++)
+        give(a, stream, window - OUTPUT_WINDOW);
+}
+
+void agent_output_taken(struct daemon *a, const uint8_t *body, size_t len)
+{
+    if (len == 8 && get_u32(body) < 2)
+        give(a, (int)get_u32(body), get_u32(body + 4));
+}
+
+void agent_output_free(struct daemon *a)
+{
+    for (int stream = 0; stream < 2; stream++)
+        apply(a, stream);
+}
+
+void agent_output(struct daemon *a, int rank, int stream, const uint8_t *lines, size_t len)
+{
+    struct bytes frame = {0};
+    uint8_t *p = bytes_reserve(&frame, OUTPUT_HEADER + len);
+    put_u32(p, (uint32_t)a->launch.node);
+    put_u32(p + 4, (uint32_t)rank);
+    put_u32(p + 8, (uint32_t)stream);
+    memcpy(p + OUTPUT_HEADER, lines, len);
+    frame.len = OUTPUT_HEADER + len;
+    backlog_add(&a->backlog, frame.data, frame.len);
+    agent_console_output(a, frame.data, frame.len);
+    if (a->given_up) {
+        a->output_lost += len;
+    } else if (!a->gone) {
+        bool was_closed = agent_output_closed(a, stream == 2);
+        agent_link_send(a, MSG_OUTPUT, frame.data, frame.len);
+        a->window[stream == 2] -= (long long)len;
+        if (!was_closed && agent_output_closed(a, stream == 2))
+            apply(a, stream == 2);
+    }
+    bytes_free(&frame);
+}
+
+static void log_emit(void *user, const uint8_t *lines, size_t len)
+{
+    agent_output(user, -1, 2, lines, len);
+}
+
+static void log_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    (void)handle;
+    *buf = uv_buf_init(pm_alloc(suggested), (unsigned)suggested);
+}
+
+static void log_ready(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct daemon *a = stream->data;
+    if (n > 0)
+        lines_feed(&a->log_lines, buf->base, (size_t)n, log_emit, a);
+    free(buf->base);
+}
+
+/* What we have said and not read back yet. */
+void agent_log_drain(struct daemon *a)
+{
+    char buffer[4096];
+    uv_os_fd_t fd;
+    ssize_t n;
+    if (!a->log_pipe.loop || uv_fileno((uv_handle_t *)&a->log_pipe, &fd) != 0)
+        return;
+    while ((n = read(fd, buffer, sizeof buffer)) > 0) /* libuv has made it non-blocking */
+        lines_feed(&a->log_lines, buffer, (size_t)n, log_emit, a);
+}
+
+/* From now on our standard error goes where the ranks' output goes, no more to the stub under Hydra's proxy. */
+void agent_log_capture(struct daemon *a)
+{
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return;
+    fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    dup2(fds[1], STDERR_FILENO);
+    dup2(fds[1], STDOUT_FILENO);
+    close(fds[1]);
+    uv_pipe_init(&a->loop, &a->log_pipe, 0);
+    a->log_pipe.data = a;
+    uv_pipe_open(&a->log_pipe, fds[0]);
+    uv_read_start((uv_stream_t *)&a->log_pipe, log_alloc, log_ready);
+    uv_unref((uv_handle_t *)&a->log_pipe);
+}

@@ -1,0 +1,146 @@
+/* PMI between nodes: agents report to the root among them, which keelrun is not, so that an MPI program can finalize
+ * after keelrun's death. The rules are in pmi_root.h; here is who talks to whom. */
+#include "pm/keeld/keeld.h"
+
+#include "pm/wire/codec.h"
+#include "runtime/base/log.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROOT_CONNECT_MS = 5000, ROOT_AGAIN_MS = 50 };
+
+static void report(struct daemon *a);
+
+static int root_node(const struct daemon *a)
+{
+    for (int i = 0; i < a->job.settings.nodes; i++)
+        if (a->view_alive[i])
+            return i;
+    return 0;
+}
+
+/* ---- at the root ---- */
+
+static json_t *release_message(const struct daemon *a)
+{
+    return json_pack("{s:I, s:o}", "round", (json_int_t)a->root_released, "kvs", pmi_root_pairs(a->root));
+}
+
+/* A round may have become complete: tell everybody who has reported here. */
+static void root_advance(struct daemon *a)
+{
+    long long complete = pmi_root_complete(a->root);
+    if (complete <= a->root_released)
+        return;
+    a->root_released = complete;
+    json_t *m = release_message(a);
+    for (struct agent_guest *g = a->guests; g; g = g->next)
+        if (g->node >= 0)
+            conn_send_json(g->conn, MSG_PMI_RELEASE, json_incref(m));
+    agent_pmi_release(a, m);
+    json_decref(m);
+}
+
+void agent_pmi_report(struct daemon *a, struct agent_guest *guest, const json_t *m)
+{
+    long long node, round;
+    if (a->state < AGENT_RUNNING || !a->root || !codec_int(m, "node", 0, a->job.settings.nodes - 1, &node) ||
+        !codec_int(m, "round", 1, INT64_MAX, &round))
+        return;
+    guest->node = (int)node;
+    pmi_root_report(a->root, (int)node, round, json_object_get(m, "kvs"));
+    if (round <= a->root_released) /* it asks again for what it has not heard */
+        conn_send_json(guest->conn, MSG_PMI_RELEASE, release_message(a));
+    root_advance(a);
+}
+
+/* ---- at every node ---- */
+
+void agent_pmi_release(struct daemon *a, const json_t *m)
+{
+    long long round;
+    if (!codec_int(m, "round", 1, INT64_MAX, &round) || a->fence_round == a->fence_done || round < a->fence_round)
+        return;
+    a->fence_done = a->fence_round;
+    agent_ranks_pmi_release(a, json_object_get(m, "kvs"));
+}
+
+static void root_open(struct wire_conn *c)
+{
+    report(c->user);
+}
+
+static void root_frame(struct wire_conn *c, uint8_t type, const uint8_t *body, size_t len)
+{
+    json_t *m = type == MSG_PMI_RELEASE ? codec_object(body, len) : NULL;
+    if (m)
+        agent_pmi_release(c->user, m);
+    json_decref(m);
+}
+
+static void root_again(uv_timer_t *timer)
+{
+    report(timer->data);
+}
+
+static void root_lost(struct wire_conn *c, const char *why)
+{
+    struct daemon *a = c->user;
+    log_info("the PMI root, node %d, is not reached: %s", a->root_at, why);
+    a->root_conn = NULL;
+    if (a->fence_round != a->fence_done && a->state == AGENT_RUNNING)
+        uv_timer_start(&a->root_timer, root_again, ROOT_AGAIN_MS, 0);
+}
+
+/* Tell the root of the round that we are in, unless we know its end. */
+static void report(struct daemon *a)
+{
+    static const struct conn_events events = {root_open, root_frame, root_lost};
+    if (a->fence_round == a->fence_done || a->state != AGENT_RUNNING)
+        return;
+    int root = root_node(a);
+    if (root == a->launch.node) {
+        pmi_root_report(a->root, root, a->fence_round, pmi_own_pairs(a->pmi));
+        root_advance(a);
+        return;
+    }
+    if (a->root_conn && a->root_at != root) {
+        conn_close(a->root_conn);
+        a->root_conn = NULL;
+    }
+    if (!a->root_conn) {
+        const struct session_key key = {.id = SESSION_OF_JOB, .secret = a->job.secret};
+        a->root_at = root;
+        a->root_conn = conn_connect(&a->loop, a->self_host, a->peers[root].host, a->peers[root].port, a->launch.job_id,
+                                    &key, ROOT_CONNECT_MS, &events, a);
+    } else if (a->root_conn->open) {
+        conn_send_json(a->root_conn, MSG_PMI_FENCE,
+                       json_pack("{s:i, s:I, s:O}", "node", a->launch.node, "round", (json_int_t)a->fence_round, "kvs",
+                                 pmi_own_pairs(a->pmi)));
+    }
+}
+
+void agent_pmi_fence(struct daemon *a)
+{
+    a->fence_round++;
+    report(a);
+}
+
+void agent_pmi_view(struct daemon *a)
+{
+    if (!a->root)
+        return; /* another launcher's processes */
+    for (int i = 0; i < a->job.settings.nodes; i++)
+        pmi_root_set_alive(a->root, i, a->view_alive[i]);
+    if (root_node(a) == a->launch.node)
+        root_advance(a);
+    report(a);
+}
+
+void agent_pmi_open(struct daemon *a)
+{
+    a->root = pmi_root_create(a->job.settings.nodes);
+    uv_timer_init(&a->loop, &a->root_timer);
+    a->root_timer.data = a;
+}

@@ -1,0 +1,451 @@
+/* The processes of a node. */
+#include "pm/keeld/keeld.h"
+
+#include "pm/wire/layout.h"
+#include "pm/wire/orphans.h"
+#include "pm/wire/order.h"
+#include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
+#include "runtime/base/signals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct agent_process *entry_of(struct process *p)
+{
+    struct daemon *a = p->user;
+    return &a->processes[p->slot];
+}
+
+/* ---- events of a process ---- */
+
+static void on_output(struct process *p, int stream, const uint8_t *lines, size_t len)
+{
+    const struct daemon *a = p->user;
+    if (p->rank < 0 && a->state >= AGENT_ENDING)
+        return; /* what a standby that was never needed printed before keel_init */
+    agent_output(p->user, p->rank, stream, lines, len);
+}
+
+static void pmi_feed(struct daemon *a, struct agent_process *e, const uint8_t *data, size_t len)
+{
+    struct bytes out = {0};
+    int abort_code = 0;
+    const char *why = NULL;
+    int effects = pmi_client_feed(e->pmi, data, len, &out, &abort_code, &why);
+    process_write_pmi(e->p, out.data, out.len);
+    bytes_free(&out);
+    if (effects & PMI_BROKEN) {
+        log_warn("rank %d: its PMI socket is closed: %s", e->p->rank, why);
+        process_close_pmi(e->p);
+    }
+    if (effects & PMI_FENCE)
+        agent_pmi_fence(a);
+    if ((effects & PMI_ABORT) && a->state == AGENT_RUNNING) {
+        int code = abort_code & 255;
+        agent_own_why(a, "rank %d on node %d aborted the job with code %d", e->p->rank, a->launch.node, abort_code);
+        plane_stop_job(a->plane, code ? code : 1, a->own_why);
+    }
+}
+
+static void on_pmi(struct process *p, const uint8_t *data, size_t len)
+{
+    pmi_feed(p->user, entry_of(p), data, len);
+}
+
+static void on_stdin_taken(struct process *p, size_t len)
+{
+    struct daemon *a = p->user;
+    uint8_t count[4];
+    put_u32(count, (uint32_t)len);
+    agent_link_send(a, MSG_STDIN_TAKEN, count, sizeof count);
+}
+
+/* What killed the rank. */
+static int signal_of(const struct agent_process *e)
+{
+    return e->hidden_pid ? e->hidden_signal : e->p->signal;
+}
+
+static void tell_ended(struct daemon *a, struct agent_process *e)
+{
+    const struct process *p = e->p;
+    int signal = signal_of(e);
+    e->own_fault = fault_is_own(signal);
+    agent_link_send_json(a, MSG_ENDED,
+                         json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid",
+                                   e->hidden_pid ? e->hidden_pid : (int)p->pid, "code", signal ? 0 : p->code, "signal",
+                                   signal));
+}
+
+static void on_exited(struct process *p)
+{
+    struct daemon *a = p->user;
+    agent_event(
+        a, "exit",
+        json_pack("{s:i, s:i, s:i, s:i}", "rank", p->rank, "pid", (int)p->pid, "code", p->code, "signal", p->signal));
+    if (entry_of(p)->pmi && pmi_client_gone(entry_of(p)->pmi) & PMI_FENCE)
+        agent_pmi_fence(a);
+    if (a->launch.join && a->state < AGENT_RUNNING)
+        agent_fail(a, 1, "a process of the node has ended before the job began");
+    if (a->state != AGENT_RUNNING)
+        return;
+    if (p->rank >= 0)
+        tell_ended(a, entry_of(p));
+    plane_process_exited(a->plane, p->slot, p->code, p->signal);
+}
+
+static void on_drained(struct process *p)
+{
+    struct daemon *a = p->user;
+    if (a->state == AGENT_ENDING && agent_ranks_gone(a))
+        agent_processes_gone(a);
+    else if (a->state == AGENT_OUT && agent_ranks_gone(a))
+        agent_return_processes_gone(a);
+}
+
+/* ---- start ---- */
+
+struct env_list {
+    char **list;
+    size_t count;
+};
+
+static void env_set(struct env_list *env, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void env_set(struct env_list *env, const char *name, const char *fmt, ...)
+{
+    char value[160];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(value, sizeof value, fmt, ap);
+    va_end(ap);
+    env->list = realloc(env->list, (env->count + 2) * sizeof *env->list);
+    if (!env->list)
+        abort();
+    env->list[env->count++] = pm_printf("%s=%s", name, value);
+    env->list[env->count] = NULL;
+}
+
+static bool belongs_to_launcher(const char *variable)
+{
+    static const char *const prefixes[] = {"PMI_",       "PMIX_",      "HYDI_",        "HYDRA_",
+                                           "MPI_LOCAL",  "KEEL_FD=",   "KEEL_LAUNCH=", "KEEL_RANK=",
+                                           "KEEL_SIZE=", "KEEL_NODE=", "KEEL_JOB=",    "KEEL_ON_FAILURE="};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+static struct env_list rank_env(const struct daemon *a, int rank)
+{
+    struct env_list env = {0};
+    int local = 0, before = 0;
+    for (int r = 0; r < a->job.settings.ranks; r++) {
+        local += a->job.settings.rank_node[r] == a->launch.node;
+        before += a->job.settings.rank_node[r] == a->launch.node && r < rank;
+    }
+    for (size_t i = 0; a->job.env[i]; i++)
+        if (!belongs_to_launcher(a->job.env[i])) {
+            char *eq = strchr(a->job.env[i], '=');
+            if (!eq)
+                continue;
+            env.list = realloc(env.list, (env.count + 2) * sizeof *env.list);
+            if (!env.list)
+                abort();
+            env.list[env.count++] = pm_strdup(a->job.env[i]);
+            env.list[env.count] = NULL;
+        }
+    env_set(&env, "KEEL_JOB", "%016llx", (unsigned long long)a->launch.job_id);
+    env_set(&env, "KEEL_NODE", "%d", a->launch.node);
+    env_set(&env, "KEEL_SIZE", "%d", a->job.settings.ranks);
+    if (a->job.settings.degrade_asked)
+        env_set(&env, "KEEL_ON_FAILURE", "degrade");
+    /* A standby learns its rank from keel_init; its PMI requests wait, so that an MPI program waits too. */
+    if (rank >= 0)
+        env_set(&env, "KEEL_RANK", "%d", rank);
+    env_set(&env, "PMI_RANK", "%d", rank >= 0 ? rank : 0);
+    env_set(&env, "PMI_SIZE", "%d", a->job.settings.ranks);
+    env_set(&env, "MPI_LOCALNRANKS", "%d", local);
+    env_set(&env, "MPI_LOCALRANKID", "%d", before);
+    return env;
+}
+
+static const struct process_events events = {on_output, on_pmi, on_stdin_taken, on_exited, on_drained};
+
+static int next_slot(struct daemon *a, struct process *p, int rank, uint32_t incarnation)
+{
+    int slot = a->process_count++;
+    a->processes = realloc(a->processes, (size_t)a->process_count * sizeof *a->processes);
+    if (!a->processes)
+        abort();
+    p->slot = slot;
+    p->rank = rank;
+    p->incarnation = incarnation;
+    return slot;
+}
+
+struct process *agent_ranks_adopt(struct daemon *a, int rank, pid_t pid, int lifeline)
+{
+    struct process *p = process_adopt(&a->loop, pid, lifeline, &events, a);
+    int slot = p ? next_slot(a, p, rank, 0) : -1;
+    if (p)
+        a->processes[slot] = (struct agent_process){.p = p};
+    return p;
+}
+
+/* Returns the errno of a failure, described in why. */
+static int start_one(struct daemon *a, int rank, uint32_t incarnation, bool late, char *why, size_t why_size)
+{
+    struct env_list env = rank_env(a, rank);
+    struct process_spec spec = {.argv = a->job.argv,
+                                .env = env.list,
+                                .cwd = a->job.cwd,
+                                .descriptors = a->launch.descriptors,
+                                .with_stdin = rank == 0 && !late,
+                                .hold_output = rank < 0};
+    int keel_fd = -1, error = 0;
+    char text[REFUSAL_MAX];
+    const char *what = "";
+    struct process *p = process_start(&a->loop, &spec, &events, a, &keel_fd, &error, &what);
+    for (size_t i = 0; i < env.count; i++)
+        free(env.list[i]);
+    free(env.list);
+    if (!p) {
+        if (*what)
+            snprintf(why, why_size, "node %d: %s: %s", a->launch.node, what, refusal_error(error, text));
+        else
+            snprintf(why, why_size, "node %d: cannot run %s: %s", a->launch.node, a->job.argv[0],
+                     refusal_error(error, text));
+        return error;
+    }
+    int slot = next_slot(a, p, rank, incarnation);
+    for (int stream = 0; stream < 2; stream++)
+        process_pause_output(p, stream, agent_output_closed(a, stream));
+    if (a->stopped)
+        process_pass(p, SIGSTOP);
+    /* only the first runner of a rank takes part in PMI: MPI has no notion of a second one */
+    a->processes[slot] =
+        (struct agent_process){.p = p, .pmi = pmi_client_create(a->pmi, late ? -1 : rank), .assigned_late = late};
+    agent_event(a, "rank_start",
+                json_pack("{s:i, s:i, s:i}", "rank", rank, "pid", (int)p->pid, "incarnation", (int)incarnation));
+    keel_status status = plane_process_started(a->plane, slot, rank, incarnation, (int)p->pid, keel_fd);
+    if (status != KEEL_OK) {
+        snprintf(why, why_size, "node %d: rank %d cannot join: %s", a->launch.node, rank, refusal_text(status, text));
+        return EIO;
+    }
+    return 0;
+}
+
+static int exit_code_of(int error)
+{
+    return error == ENOENT ? 127 : error == EACCES || error == ENOEXEC ? 126 : 1;
+}
+
+void agent_ranks_start(struct daemon *a)
+{
+    char why[512], kvsname[64];
+    int local = 0;
+    size_t len = layout_pmi_mapping(a->job.settings.rank_node, a->job.settings.ranks, NULL, 0);
+    char *mapping = pm_alloc(len + 1);
+    layout_pmi_mapping(a->job.settings.rank_node, a->job.settings.ranks, mapping, len + 1);
+    for (int r = 0; r < a->job.settings.ranks; r++)
+        local += a->job.settings.rank_node[r] == a->launch.node;
+    snprintf(kvsname, sizeof kvsname, "kvs_%016llx", (unsigned long long)a->launch.job_id);
+    a->pmi = pmi_create(a->job.settings.ranks, local, kvsname, mapping);
+    free(mapping);
+    agent_pmi_open(a);
+    agent_event(a, "start",
+                json_pack("{s:i, s:s, s:b}", "pid", (int)getpid(), "host", a->self_host, "spare",
+                          a->launch.node >= a->job.settings.nodes));
+    for (int r = 0; r < a->job.settings.ranks; r++) {
+        int error = a->job.settings.rank_node[r] == a->launch.node ? start_one(a, r, 0, false, why, sizeof why) : 0;
+        if (error) {
+            agent_fail(a, exit_code_of(error), why);
+            return;
+        }
+    }
+}
+
+/* A spare's processes, once somebody has called keel_init: a program that does not would run there from end to end. */
+void agent_ranks_standby(struct daemon *a)
+{
+    char why[512];
+    if (a->state != AGENT_RUNNING || a->launch.node < a->job.settings.nodes || a->standbys_begun)
+        return;
+    a->standbys_begun = true;
+    for (int i = 0; i < a->job.standbys; i++) {
+        int error = start_one(a, -1, 0, false, why, sizeof why);
+        if (error) {
+            agent_fail(a, exit_code_of(error), why);
+            return;
+        }
+    }
+}
+
+static void tell_begun(struct daemon *a, const struct process *p)
+{
+    agent_link_send_json(a, MSG_BEGUN, json_pack("{s:i, s:i}", "rank", p->rank, "pid", (int)p->pid));
+}
+
+void agent_ranks_assigned(struct daemon *a, int slot, int rank, uint32_t incarnation)
+{
+    if (slot < 0 || slot >= a->process_count || a->state != AGENT_RUNNING)
+        return;
+    struct agent_process *e = &a->processes[slot];
+    e->p->rank = rank;
+    e->p->incarnation = incarnation;
+    e->assigned_late = true;
+    process_release_output(e->p);
+    tell_begun(a, e->p);
+    agent_event(a, "assigned",
+                json_pack("{s:i, s:i, s:i}", "rank", rank, "pid", (int)e->p->pid, "incarnation", (int)incarnation));
+}
+
+void agent_ranks_respawn(struct daemon *a, int rank, uint32_t incarnation)
+{
+    char why[512];
+    if (start_one(a, rank, incarnation, true, why, sizeof why) != 0) {
+        agent_own_why(a, "%s", why);
+        plane_stop_job(a->plane, 1, why);
+        return;
+    }
+    tell_begun(a, a->processes[a->process_count - 1].p);
+}
+
+void agent_ranks_hidden_death(struct daemon *a, int slot, int pid, int signal)
+{
+    struct agent_process *e = slot >= 0 && slot < a->process_count ? &a->processes[slot] : NULL;
+    if (!e || a->state != AGENT_RUNNING)
+        return;
+    e->hidden_pid = pid;
+    e->hidden_signal = signal;
+    if (e->p->exited)
+        tell_ended(a, e); /* not as it was told before */
+    else
+        process_kill(e->p, SIGKILL);
+}
+
+void agent_ranks_plain_death(struct daemon *a, int slot)
+{
+    const struct process *p = a->processes[slot].p;
+    char name[16];
+    agent_own_why(a, "rank %d (pid %d, node %d) was killed by %s before it called keel_init, so it cannot be replaced",
+                  p->rank, (int)p->pid, a->launch.node, signal_name(p->signal, name, sizeof name));
+}
+
+struct fault agent_ranks_fault(const struct daemon *a)
+{
+    for (int i = 0; i < a->process_count; i++) {
+        bool again = false;
+        for (int k = i + 1; k < a->process_count; k++)
+            again |= a->processes[k].p->rank == a->processes[i].p->rank;
+        const struct process *p = a->processes[i].p;
+        if (a->processes[i].own_fault && !again)
+            return (struct fault){p->rank, signal_of(&a->processes[i]), p->incarnation > 0};
+    }
+    return a->fault;
+}
+
+/* ---- all of them ---- */
+
+/* Processes of others that never became ranks: they are told that they cannot, and do as they like. */
+static bool are_not_ours(const struct daemon *a)
+{
+    return a->launch.join && !a->ran;
+}
+
+bool agent_ranks_gone(const struct daemon *a)
+{
+    if (are_not_ours(a))
+        return true;
+    for (int i = 0; i < a->process_count; i++)
+        if (!a->processes[i].p->drained)
+            return false;
+    return true;
+}
+
+void agent_ranks_signal(struct daemon *a, int signal, bool standbys_only)
+{
+    for (int i = 0; i < a->process_count && !are_not_ours(a); i++)
+        if (!standbys_only || a->processes[i].p->rank < 0)
+            process_kill(a->processes[i].p, signal);
+}
+
+/* Stopped ones are in no terminal's group: SIGTSTP would be lost on them. Who waits for a rank gets no warning of the batch system's, for which
+ * it has no handler yet. */
+void agent_ranks_forward(struct daemon *a, int signal_number)
+{
+    bool all = signal_number == SIGTSTP || signal_number == SIGCONT;
+    if (all)
+        a->stopped = signal_number == SIGTSTP;
+    for (int i = 0; i < a->process_count; i++)
+        if (all || a->processes[i].p->rank >= 0)
+            process_pass(a->processes[i].p, signal_number == SIGTSTP ? SIGSTOP : signal_number);
+}
+
+void agent_ranks_stdin(struct daemon *a, const uint8_t *data, size_t len)
+{
+    for (int i = 0; i < a->process_count; i++)
+        if (a->processes[i].p->rank == 0 && !a->processes[i].assigned_late) {
+            process_write_stdin(a->processes[i].p, data, len);
+            return;
+        }
+}
+
+void agent_ranks_pause(struct daemon *a, int stream, bool pause)
+{
+    for (int i = 0; i < a->process_count; i++)
+        process_pause_output(a->processes[i].p, stream, pause);
+}
+
+void agent_ranks_pmi_release(struct daemon *a, const json_t *kvs)
+{
+    if (!a->pmi)
+        return;
+    pmi_release(a->pmi, kvs);
+    for (int i = 0; i < a->process_count; i++)
+        if (a->processes[i].pmi && pmi_client_release(a->processes[i].pmi))
+            process_write_pmi(a->processes[i].p, (const uint8_t *)pmi_barrier_out, strlen(pmi_barrier_out));
+}
+
+/* Their ends are heard elsewhere. */
+static bool is_waited_for(void *user, pid_t pid)
+{
+    const struct daemon *a = user;
+    for (int i = 0; i < a->process_count; i++)
+        if (a->processes[i].p->pid == pid && !a->processes[i].p->exited)
+            return true;
+    return agent_starts_has(a, pid);
+}
+
+/* What starts other nodes stays, also what of it is left when its launcher was killed: on a bed these nodes live below.
+ * If we have not heard of the job's start they may have, and know when to end; but an ssh that gets no answer waits for ever. */
+static bool stays(void *user, pid_t pid)
+{
+    const struct daemon *a = user;
+    if (!a->ran)
+        return start_is_agents(pid) || (!a->departing && is_waited_for(user, pid));
+    return is_waited_for(user, pid) || start_is_of(pid);
+}
+
+void agent_ranks_orphans(struct daemon *a, bool kill_them)
+{
+    if (kill_them)
+        orphans_kill(stays, a);
+    else
+        orphans_reap(is_waited_for, a);
+}
+
+void agent_ranks_free(struct daemon *a)
+{
+    for (int i = 0; i < a->process_count; i++)
+        pmi_client_destroy(a->processes[i].pmi);
+    free(a->processes);
+    pmi_destroy(a->pmi);
+}

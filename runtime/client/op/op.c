@@ -1,0 +1,367 @@
+/* Operations: from the call to the moment when every live copy has the bytes.
+ *
+ * An operation reads the route of its group (wire/page.h), makes a plan for it (plan.h), sends pieces, and when all are
+ * answered compares the route's tag: unchanged, it is complete; changed, it is planned again. Puts and gets may be
+ * repeated freely (they are not complete until then, so nobody may rely on an order); accumulates and atomics keep their
+ * identity, so that the copies recognise a repetition.
+ *
+ *            ┌─────────────── the route changed, a connection broke, an agent said RETRY ─────────────┐
+ *            ▼                                                                                        │
+ *   start ─► planned ─► pieces on their way ─► all answered ─► same route? ──yes──► finished         no
+ *            │   ▲                                                   └────────────────────────────────┘
+ *            ▼   │ given back, in the order of asking
+ *          waiting for a note, a lane, an intent entry, the message window, or a large put to end */
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/base/words.h"
+#include "runtime/client/client.h"
+#include "runtime/client/op/handle.h"
+#include "runtime/client/op/op_int.h"
+#include "runtime/client/op/packed.h"
+
+enum {
+    RETRY_FIRST_NS = 20000,
+    RETRY_MAX_NS = 1000000,
+};
+
+/* ---- memory ---- */
+
+struct op *op_alloc(struct client *c)
+{
+    struct op *op = c->free_ops;
+    if (op)
+        c->free_ops = op->next;
+    else
+        op = malloc(sizeof *op);
+    c->ops_living += op != NULL;
+    return op;
+}
+
+void op_free(struct op *op)
+{
+    struct client *c = op->client;
+    packed_give(c, op->packed);
+    op->next = c->free_ops;
+    c->free_ops = op;
+    c->ops_living--;
+}
+
+void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_segment *segment, int rank, size_t offset,
+             size_t len)
+{
+    memset(op, 0, sizeof *op);
+    op->client = c;
+    op->kind = kind;
+    op->segment = segment;
+    op->rank = rank;
+    op->len = len;
+    op->intent = -1;
+    op->pieces_tail = &op->pieces;
+    if (segment) {
+        const struct page_rank *r = page_rank(c->page, rank);
+        op->slot = (int)r->slot;
+        op->group = group_of(op->slot, segment->redundancy);
+        op->offset = segment->part_at[rank] + offset;
+    }
+}
+
+bool op_is_once(const struct op *op)
+{
+    return op->kind == OP_ACC || op->kind == OP_RMW;
+}
+
+bool op_changes(const struct op *op)
+{
+    return op->kind == OP_PUT || op_is_once(op);
+}
+
+bool op_is_unit(const struct op *op)
+{
+    return op->kind == OP_RMW;
+}
+
+/* The program has stored its bytes in the copy here itself, and brings them to the others (keel/update.h). Nothing is torn there, and no other
+ * copy's bytes may take their place. */
+bool op_is_in_place(const struct op *op)
+{
+    const struct keel_segment *s = op->segment;
+    if (op->kind != OP_PUT || op->packed)
+        return false;
+    return op->src == op->base || (s->view && s->view_slot == op->slot && op->src == s->view + op->offset);
+}
+
+/* ---- the end ---- */
+
+static void unlink_active(struct op *op)
+{
+    struct client *c = op->client;
+    if (op->prev)
+        op->prev->next = op->next;
+    else
+        c->active = op->next;
+    if (op->next)
+        op->next->prev = op->prev;
+    else
+        c->active_last = op->prev;
+    op->next = op->prev = NULL;
+}
+
+void op_keep_error(struct client *c, int rank, keel_status status)
+{
+    struct implicit_error **link = &c->implicit_errors;
+    while (*link && (*link)->rank != rank)
+        link = &(*link)->next;
+    if (*link)
+        return;
+    *link = malloc(sizeof **link);
+    if (*link)
+        **link = (struct implicit_error){.rank = rank, .status = status};
+    else
+        c->implicit_error = status; /* without memory any fence tells it */
+}
+
+static void finish(struct op *op, keel_status status)
+{
+    struct client *c = op->client;
+    hold_release(op);
+    op->finished = true;
+    op->status = status;
+    unlink_active(op);
+    if (op->implicit && status != KEEL_OK)
+        op_keep_error(c, op->rank, status);
+    if (op->step_ahead && status != KEEL_OK)
+        c->task_broken = true; /* its step may be another's by the time that the caller hears it */
+    if (op->handle) {
+        handle_end(op->handle, status);
+        op->handle = NULL;
+        op_free(op);
+    } else if (op->implicit) {
+        op_free(op);
+    }
+}
+
+void op_fail(struct op *op, keel_status status)
+{
+    struct client *c = op->client;
+    piece_take_back(op, true);
+    if (op->accesses) {
+        op->status = status; /* finished when they have ended */
+        for (struct piece *p = op->pieces; p; p = p->sibling)
+            link_drop(c, p->node);
+        return;
+    }
+    if (status != KEEL_ERR_DATA_LOST && status != KEEL_OK && status != KEEL_ERR_NOMEM) { /* then nothing was done */
+        c->task_broken = c->task_broken || op->flags & WIRE_F_TASK;
+        hold_give_up(op);
+    }
+    finish(op, status);
+}
+
+/* ---- planning ---- */
+
+void op_later(struct op *op, uint64_t now)
+{
+    struct client *c = op->client;
+    op->replan = true;
+    op->retry_ns = !op->retry_ns ? RETRY_FIRST_NS : op->retry_ns * 2 > RETRY_MAX_NS ? RETRY_MAX_NS : op->retry_ns * 2;
+    op->retry_at = now + op->retry_ns;
+    if (op->retry_at < c->retry_at)
+        c->retry_at = op->retry_at;
+}
+
+/* Of an operation that changes something so much is sent that all of it has to be: then there is memory when that has come back. */
+bool op_may_fail_here(const struct op *op, uint64_t sent)
+{
+    return !op->patient && (!op_changes(op) || (op->sent <= sent && op->stored == 0));
+}
+
+void op_no_memory(struct op *op, uint64_t now)
+{
+    if (op_may_fail_here(op, 0))
+        op_fail(op, KEEL_ERR_NOMEM);
+    else
+        op_later(op, now);
+}
+
+/* What is stored and loaded here. False: not now. */
+static bool plan_here(struct op *op, uint64_t now)
+{
+    keel_status status;
+    uint8_t *base = segment_map(op->segment, op->slot, &status);
+    bool for_good = status == KEEL_ERR_ARG || status == KEEL_ERR_SYSTEM; /* ARG: it was freed here */
+    if (for_good) {
+        op_fail(op, status);
+        return false;
+    }
+    if (status == KEEL_ERR_NOMEM) {
+        op_no_memory(op, now);
+        return false;
+    }
+    if (!base) {
+        op_later(op, now);
+        return false;
+    }
+    op->base = base + op->offset;
+    if (op->plan.noted && !op_is_in_place(op) && !hold_intent(op)) {
+        hold_wait(op);
+        return false;
+    }
+    if (op->plan.way != PLAN_PLAIN || op_is_in_place(op))
+        return true;
+    if (op->kind == OP_PUT)
+        op->client->env.copy(op->client->env.user, op->base, op->src, op->len);
+    else
+        words_load(op->dst, op->base, op->len);
+    return true;
+}
+
+/* A plan for the current route; false if there is none yet. */
+static bool plan(struct op *op, uint64_t now)
+{
+    struct client *c = op->client;
+    struct plan_input in = {.kind = op->kind,
+                            .offset = op->offset,
+                            .len = op->len,
+                            .redundancy = op->segment ? (unsigned)op->segment->redundancy : 0,
+                            /* notes of earlier plans leave no room for new ones: the primary needs none */
+                            .always_through = op->always_through || op->notes >= OP_NOTES_MAX / COPIES_MAX,
+                            .strong = op->flags & WIRE_F_STRONG,
+                            .in_task = op->flags & WIRE_F_TASK,
+                            .packed = op->packed != NULL,
+                            .bytewise = c->bytewise,
+                            .self = c->node};
+    hold_large_end(op);
+    op->replan = false;
+    op->planned = false;
+    if ((op_changes(op) && hold_is_behind(c)) || !page_route_read(c->page, op->group, &op->route)) {
+        op_later(op, now);
+        return false;
+    }
+    in.by_message = op->no_access == op->route.tag;
+    in.from = page_copy_to_read(c->page, &op->route);
+    plan_make(&op->plan, &in, &op->route);
+    if (op->plan.way == PLAN_CHUNKS) {
+        if (c->large >= LARGE_MAX || (hold_others_wait(op) && !op->first_in_line)) {
+            hold_wait(op);
+            return false;
+        }
+        c->large++;
+        op->large = true;
+        note_announce(op);
+    }
+    op->stored = 0;
+    for (int i = 0; i < op->notes; i++)
+        op->note[i].done = false; /* a copy of an older route counts for none of this one */
+    if (op->plan.here && !plan_here(op, now))
+        return false;
+    if (op->kind == OP_PUT && (op->plan.noted || op->plan.legs) && !op->counted) {
+        atomic_fetch_add_explicit(&c->intents->open, 1, memory_order_relaxed);
+        op->counted = true;
+        op->number = ++c->next_number;
+    }
+    if (op_is_once(op)) { /* what was answered has taken effect for good; the rest has its pieces */
+        op->plan.leg[0].done = op->answered;
+        op->plan.leg[0].posted = op->answered;
+        for (struct piece *p = op->pieces; p; p = p->sibling) {
+            op->plan.leg[0].posted += p->len;
+            p->leg = 0;
+            if (!p->seq)
+                p->node = op->plan.leg[0].node;
+        }
+    }
+    op->planned = true;
+    return true;
+}
+
+/* A get waits for no node in doubt while another copy is as whole: it reads that one. What has been sent by message is taken back here, a
+ * remote read by whoever drops the connection (link.c). */
+bool op_turns_away(struct op *op)
+{
+    const struct client *c = op->client;
+    if (op->kind != OP_GET || op->flags & WIRE_F_STRONG || !op->planned || op->replan || op->plan.legs != 1 ||
+        !page_is_doubted(c->page, op->plan.leg[0].node) ||
+        op->route.node[page_copy_to_read(c->page, &op->route)] == op->plan.leg[0].node)
+        return false;
+    if (!op->accesses) {
+        op->replan = true;
+        op->retry_at = 0;
+    }
+    return true;
+}
+
+/* ---- from the call to the end ---- */
+
+static bool all_done(const struct op *op)
+{
+    if (op->accesses)
+        return false;
+    for (int leg = 0; leg < op->plan.legs; leg++)
+        if (op->plan.leg[leg].done < op->len)
+            return false;
+    return !op->plan.here || op->plan.way == PLAN_PLAIN || op->stored >= op->len;
+}
+
+void op_advance(struct op *op, uint64_t now)
+{
+    if (op->finished)
+        return;
+    if (op->status != KEEL_IN_PROGRESS) { /* failed; waits for its accesses */
+        if (!op->accesses)
+            op_fail(op, op->status);
+        return;
+    }
+    if (op->replan || !op->planned) {
+        if (op->replan)
+            piece_take_back(op, false);
+        if (op->replan && op->waiting && !op->first_in_line) { /* for what the old plan wanted */
+            hold_wait_no_more(op);
+            op->client->serve = true;
+        }
+        if (op->accesses || now < op->retry_at || (op->waiting && !op->first_in_line) || !plan(op, now))
+            return;
+    }
+    for (int leg = 0; leg < op->plan.legs && !op->finished && !op->replan; leg++) {
+        op_post(op, leg, now);
+        if (leg == 0 && op->kind == OP_PUT)
+            FAULT_POINT("op.put_between_copies");
+    }
+    if (op->finished)
+        return;
+    if (op->replan)
+        return;
+    bool stays = op->kind != OP_PUT || !op->plan.here || op->plan.way != PLAN_MESSAGES || op_store_here(op);
+    if (stays && !all_done(op))
+        return;
+    bool repeatable = op->kind == OP_PUT || op->kind == OP_GET;
+    if (!stays || (repeatable && page_tag(op->client->page, op->group) != op->route.tag)) {
+        op->replan = true;
+        op->retry_at = 0;
+        op_advance(op, now);
+        return;
+    }
+    if (note_all_given_back(op, now))
+        finish(op, KEEL_OK);
+}
+
+void op_start(struct op *op)
+{
+    struct client *c = op->client;
+    op->status = KEEL_IN_PROGRESS;
+    op->started = c->lived_ns;
+    op->deadline = op->patient ? UINT64_MAX : c->lived_ns + c->timeout_ns;
+    if (op_is_unit(op))
+        op->len = 1;
+    op->next = NULL;
+    op->prev = c->active_last;
+    if (c->active_last)
+        c->active_last->next = op;
+    else
+        c->active = op;
+    c->active_last = op;
+    if (c->fatal != KEEL_OK || c->leaving)
+        op_fail(op, c->leaving ? KEEL_ERR_STATE : c->fatal);
+    else
+        op_advance(op, c->env.now(c->env.user));
+}

@@ -1,0 +1,131 @@
+/* Operations: from the call to the moment when every live copy has the bytes (op.c). What an operation consists of is this
+ * header's; who but the rooms of op.c looks into one are those that start it (rma.c, shaped.c, task.c) and progress.c. The lock of the
+ * client is held in all calls. */
+#ifndef KEEL_CLIENT_OP_H
+#define KEEL_CLIENT_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <keel/keel.h>
+
+#include "runtime/client/op/plan.h"
+#include "runtime/wire/page.h"
+#include "runtime/wire/wire.h"
+#include "runtime/net/transport.h"
+
+struct client;
+struct op;
+struct packed;
+
+/* A part of an operation on its way to one node: a message that awaits its answer, or a remote write or read. Accumulates
+ * and atomics keep theirs, with its identity, until it is answered, whatever route it goes meanwhile. */
+struct piece {
+    struct tp_op tp;
+    struct op *op;
+    struct piece *next;    /* in the hash, or the free list */
+    struct piece *sibling; /* of the same operation, in order */
+    uint64_t seq;          /* of the message on its way, 0: it is not on its way */
+    uint64_t offset, len;  /* relative to the operation */
+    int node;
+    int leg;
+    int lane;           /* -1: none */
+    uint64_t number;    /* in the lane */
+    uint32_t step;      /* of the task */
+    bool remote_access; /* the provider uses our memory until its event: a write, a read, or a message sent from it */
+    struct wire wire;   /* of such a message; else its type is 0 */
+    bool done;          /* only that event is missing */
+    int level;          /* of an announced put: so many copies have the chunk */
+};
+
+/* Notes that an operation holds at the agents of its legs, until all copies have the bytes. One per message or chunk.
+ * Operations stand on stacks, most of whose need these are. */
+struct held_note {
+    int16_t node;
+    int16_t note;
+    bool done;            /* this copy has the bytes */
+    uint64_t offset, len; /* of the bytes that it covers, in the operation */
+    uint64_t clearing;    /* all copies have them, and the agent was asked so under this number to forget it; 0: no */
+};
+_Static_assert(sizeof(struct held_note) == 32, "see above");
+enum { OP_NOTES_MAX = 48 };
+
+struct op {
+    enum op_kind kind;
+    struct client *client;
+    struct keel_segment *segment;
+    int group, slot;
+    uint64_t offset; /* in the slot's part */
+    uint64_t len;
+    struct packed *packed; /* many pieces in one message (packed.h), the operation's own; NULL: none */
+    const uint8_t *src;
+    uint8_t *dst;
+    uint32_t what;        /* element type or atomic operation, as in a message */
+    int64_t a, b, result; /* an accumulate's scale is in a, b */
+    uint64_t task;        /* with WIRE_F_TASK */
+    uint32_t round;
+    uint8_t flags;
+    bool always_through; /* through the primary also when the copies are equal */
+    bool step_ahead;     /* an accumulate of a task that its caller does not wait for at once */
+    bool patient;        /* waits for memory, and for a node that does not answer, until that is declared dead */
+    /* the plan, for one route */
+    struct route route;
+    struct plan plan;
+    bool planned, replan;
+    uint64_t no_access; /* tag of the route under which a remote access failed, 0: none did */
+    uint64_t number;    /* of a put, in its announcements */
+    uint64_t answered;  /* units of what counts once that took effect */
+    uint8_t *base;      /* in the copy on this node */
+    uint64_t stored;    /* bytes of a put that are in it */
+    struct held_note note[OP_NOTES_MAX];
+    int notes;
+    int intent;     /* entry of the intent page, -1: none */
+    bool announced; /* some plan of it was in chunks: its notes may say torn */
+    struct op *next_announced;
+    bool large;     /* counts in client.large */
+    bool counted;   /* in intents->open */
+    int unanswered; /* messages: what was sent again counts twice */
+    uint64_t sent;  /* pieces, under any plan */
+    struct piece *pieces, **pieces_tail;
+    int accesses; /* pieces with remote_access */
+    /* the end */
+    bool finished;
+    keel_status status;
+    keel_handle *handle;
+    bool implicit;
+    int rank;                                       /* whose part it is to */
+    uint64_t deadline, retry_at, retry_ns, started; /* in lived time */
+    struct op *next, *prev;                         /* active */
+    struct op *next_waiting;
+    bool first_in_line; /* it is its turn */
+    bool wants;         /* and it could not go on */
+    bool waiting;       /* for a note, a lane, an intent entry, the message window, or a large put to end */
+};
+
+void op_init(struct client *c, struct op *op, enum op_kind kind, struct keel_segment *segment, int rank, size_t offset,
+             size_t len);
+/* Start it; lock held. */
+void op_start(struct op *op);
+/* Start it and wait until it is finished; takes the lock. (progress.c) */
+keel_status op_run(struct op *op);
+struct op *op_alloc(struct client *c); /* lock held; NULL when out of memory */
+void op_free(struct op *op);
+void op_advance(struct op *op, uint64_t now);
+bool op_is_once(const struct op *op); /* it must count once, however often it is sent */
+bool op_changes(const struct op *op); /* memory */
+void op_fail(struct op *op, keel_status status);
+void op_later(struct op *op, uint64_t now);
+/* Is it a get from a node in doubt that another copy can serve? It is planned again, unless a remote read is on its way. */
+bool op_turns_away(struct op *op);
+void op_serve(struct client *c, uint64_t now); /* those that wait for what was given back */
+void op_link_lost(struct client *c, int node);
+void op_link_up(struct client *c, int node);
+void op_answered(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now);
+void op_access_done(struct piece *p, keel_status status);
+/* For the next fence of the rank, or of all: the first one of each rank. */
+void op_keep_error(struct client *c, int rank, keel_status status);
+/* The node whose answer is missing, or to which there was no way; -1: it had no plan, or it was not its turn. (progress.c) */
+int op_waits_for(const struct op *op, bool *went_out);
+void op_given_up_done(struct client *c); /* those whose doubts a view has taken up */
+#endif

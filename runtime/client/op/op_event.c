@@ -1,0 +1,143 @@
+/* What comes back: answers, ends of remote accesses, connections made and lost. */
+#include <string.h>
+
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+#include "runtime/client/op/op_int.h"
+#include "runtime/client/op/packed.h"
+
+/* FT-ARMCI: a put or accumulate to a part that died with its node is ignored. */
+static bool is_ignored(const struct op *op, int status)
+{
+    return status == KEEL_ERR_DATA_LOST && op->segment && op->segment->redundancy == KEEL_REDUNDANCY_NONE &&
+           (op->kind == OP_PUT || op->kind == OP_ACC);
+}
+
+void op_answered(struct client *c, const struct wire *w, const void *body, size_t len, uint64_t now)
+{
+    if (w->note) {
+        note_cleared(c, w->seq);
+        return;
+    }
+    struct piece *p = w->type == WIRE_REPLY ? piece_of(c, w->seq) : NULL;
+    if (!p)
+        return; /* an answer to what was given up */
+    struct op *op = p->op;
+    op->unanswered--;
+    if (w->status == WIRE_RETRY || (w->status == KEEL_ERR_NOMEM && !op_may_fail_here(op, 1))) {
+        if (op_is_once(op))
+            piece_unhash(p);
+        else
+            piece_done(p);
+        op_later(op, now);
+        return;
+    }
+    if (w->status != KEEL_OK) {
+        if (op->flags &
+            WIRE_F_TASK) /* neither it nor what comes after it has taken effect; with the data all is gone */
+            for (const struct piece *q = op->pieces; q; q = q->sibling)
+                if (w->status == KEEL_ERR_DATA_LOST || q->step >= p->step)
+                    task_unstep(c, op->group);
+        piece_done(p);
+        op_fail(op, is_ignored(op, w->status) ? KEEL_OK : (keel_status)w->status);
+        return;
+    }
+    if (op->kind == OP_GET && op->packed)
+        packed_answered(op->packed, body, len);
+    else if (op->kind == OP_GET)
+        memcpy(op->dst + p->offset, body, len < p->len ? len : p->len);
+    FAULT_POINT("op.answered");
+    op->result = w->a;
+    if (w->epoch)
+        atomic_store(&op->segment->shared[op->slot], w->epoch);
+    op->plan.leg[p->leg].done += p->len;
+    op->answered += p->len;
+    op->retry_ns = 0;
+    if (op->plan.noted)
+        note_done(op, p);
+    piece_done(p);
+    op_advance(op, now);
+}
+
+/* The provider does not need the message's bytes any more. If it was not sent, TP_CLOSED says so. */
+static void message_left(struct piece *p)
+{
+    p->op->accesses--;
+    p->remote_access = false;
+    if (p->done)
+        piece_free(p);
+}
+
+void op_access_done(struct piece *p, keel_status status)
+{
+    struct op *op = p->op;
+    struct client *c = op->client;
+    if (p->wire.type) {
+        message_left(p);
+        op_advance(op, c->env.now(c->env.user));
+        return;
+    }
+    if (status == KEEL_OK) {
+        if (op->plan.way == PLAN_CHUNKS && !op->replan) {
+            if (p->level == 0)
+                FAULT_POINT("op.chunk_in_one_copy");
+            else if (p->level < op->plan.legs - 1)
+                FAULT_POINT("op.chunk_in_two_copies");
+            stripe_done(&op->plan.stripe, p->leg, p->level);
+            note_done(op, p);
+        }
+        op->plan.leg[p->leg].done += p->len;
+    } else {
+        op->replan = true;
+        op->no_access =
+            op->route.tag; /* perhaps the memory is gone, and every further try would break the connection */
+    }
+    piece_free(p);
+    op_advance(op, c->env.now(c->env.user));
+}
+
+static void advance_all(struct client *c)
+{
+    uint64_t now = c->env.now(c->env.user);
+    for (struct op *op = c->active, *next; op; op = next) {
+        next = op->next;
+        op_advance(op, now);
+    }
+}
+
+/* What other nodes have executed and the agent here was to answer may have been answered while there was no connection. Repeated,
+ * it is answered by who executes it. */
+static void ask_primaries_again(struct client *c)
+{
+    for (struct op *op = c->active; op; op = op->next)
+        for (struct piece *p = op->pieces; p && op_is_once(op); p = p->sibling)
+            if (p->seq && p->node != c->node) {
+                piece_unhash(p);
+                op->replan = true;
+            }
+}
+
+void op_link_up(struct client *c, int node)
+{
+    note_clear_again(c, node);
+    if (node == c->node)
+        ask_primaries_again(c);
+    advance_all(c);
+}
+
+/* The connection to node is gone: its messages are lost, its accesses have had their events. */
+void op_link_lost(struct client *c, int node)
+{
+    for (struct op *op = c->active; op; op = op->next)
+        for (struct piece *p = op->pieces, *next; p; p = next) {
+            next = p->sibling;
+            if (p->node != node || p->remote_access || !p->seq)
+                continue;
+            if (op_is_once(op))
+                piece_unhash(p);
+            else
+                piece_free(p);
+            op->replan = true;
+        }
+    advance_all(c);
+}

@@ -1,0 +1,143 @@
+/* Notes that an operation holds at the agents of its legs, until all copies have the bytes (wire/note.h). */
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+#include "runtime/client/op/op_int.h"
+
+/* Each leg has its share: one that is ahead must not take what another needs to come after it, for the notes of a piece
+ * are given back when all legs have it. */
+bool note_has_room(const struct op *op, int node)
+{
+    int of_leg = 0;
+    for (int i = 0; i < op->notes; i++)
+        of_leg += op->note[i].node == node;
+    return op->notes < OP_NOTES_MAX && of_leg < OP_NOTES_MAX / COPIES_MAX;
+}
+
+/* A note at the agent of the leg for these bytes; the one that it has already, if they are sent again. */
+int note_take(struct op *op, int node, const struct stripe_piece *part)
+{
+    for (int i = 0; i < op->notes; i++)
+        if (op->note[i].node == node && op->note[i].offset == part->offset && op->note[i].len == part->len) {
+            op->note[i].done = false;
+            op->note[i].clearing = 0;
+            return op->note[i].note;
+        }
+    int note = note_has_room(op, node) ? link_note_take(&op->client->link[node]) : -1;
+    if (note >= 0)
+        op->note[op->notes++] =
+            (struct held_note){.node = node, .note = note, .offset = part->offset, .len = part->len};
+    return note;
+}
+
+static void note_free(struct op *op, int i)
+{
+    link_note_free(op->client, &op->client->link[op->note[i].node], op->note[i].note);
+    op->note[i] = op->note[--op->notes];
+}
+
+/* If the connection breaks: again on the next one. */
+static void tell_clear(const struct op *op, const struct held_note *n)
+{
+    const struct link *l = &op->client->link[n->node];
+    struct wire w = {.type = WIRE_INTENT,
+                     .slot = (uint16_t)op->slot,
+                     .seg = op->segment->index,
+                     .seq = n->clearing,
+                     .offset = op->offset + n->offset,
+                     .identity = op->number,
+                     .note = (uint16_t)(n->note + 1)};
+    if (l->way.state == WAY_UP)
+        (void)tp_send(l->way.ep, &w, sizeof w, NULL, 0, NULL);
+}
+
+/* All copies have the bytes of the note. One that may say "torn" is the agent's until it answers that it says nothing any more: it
+ * would call its copy torn, and bytes of another copy, which the next writer tears, would be taken for whole ones. */
+static void note_give_back(struct op *op, int i)
+{
+    if (!op->announced) {
+        note_free(op, i);
+        return;
+    }
+    if (op->note[i].clearing)
+        return;
+    op->note[i].clearing = ++op->client->next_seq;
+    tell_clear(op, &op->note[i]);
+}
+
+bool note_all_given_back(struct op *op, uint64_t now)
+{
+    for (int i = op->notes - 1; op->announced && i >= 0; i--) {
+        int node = op->note[i].node;
+        if (!atomic_load_explicit(&page_node(op->client->page, node)->alive, memory_order_acquire)) {
+            note_free(op, i);
+            continue;
+        }
+        note_give_back(op, i);
+        (void)link_up(op->client, node, now);
+    }
+    return !op->announced || op->notes == 0;
+}
+
+void note_cleared(struct client *c, uint64_t seq)
+{
+    for (struct op *op = c->announced; op; op = op->next_announced)
+        for (int i = 0; i < op->notes; i++)
+            if (op->note[i].clearing == seq) {
+                note_free(op, i);
+                op_advance(op, c->env.now(c->env.user));
+                return;
+            }
+}
+
+void note_clear_again(const struct client *c, int node)
+{
+    for (const struct op *op = c->announced; op; op = op->next_announced)
+        for (int i = 0; i < op->notes; i++)
+            if (op->note[i].clearing && op->note[i].node == node)
+                tell_clear(op, &op->note[i]);
+}
+
+void note_announce(struct op *op)
+{
+    struct client *c = op->client;
+    if (op->announced)
+        return;
+    op->announced = true;
+    op->next_announced = c->announced;
+    c->announced = op;
+}
+
+static void note_announce_no_more(struct op *op)
+{
+    struct op **link = &op->client->announced;
+    if (!op->announced)
+        return;
+    while (*link != op)
+        link = &(*link)->next_announced;
+    *link = op->next_announced;
+    op->announced = false;
+}
+
+void note_done(struct op *op, const struct piece *p)
+{
+    int done = 0;
+    for (int i = 0; i < op->notes; i++)
+        if (op->note[i].offset == p->offset && op->note[i].len == p->len) {
+            op->note[i].done = op->note[i].done || op->note[i].node == p->node;
+            done += op->note[i].done;
+        }
+    if (done < op->plan.legs || (op->plan.here && op->stored < p->offset + p->len))
+        return;
+    if (op->plan.way == PLAN_CHUNKS)
+        FAULT_POINT("op.chunk_in_all_copies");
+    for (int i = op->notes - 1; i >= 0; i--)
+        if (op->note[i].offset == p->offset && op->note[i].len == p->len)
+            note_give_back(op, i);
+}
+
+void note_free_all(struct op *op)
+{
+    note_announce_no_more(op);
+    while (op->notes)
+        note_free(op, op->notes - 1);
+}

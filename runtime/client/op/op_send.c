@@ -1,0 +1,234 @@
+/* Sending the pieces of an operation, as far as its plan and what is free allow. */
+#include "runtime/base/fault.h"
+#include "runtime/client/client.h"
+#include "runtime/client/op/op_int.h"
+#include "runtime/client/op/packed.h"
+#include "runtime/wire/marks.h"
+
+enum { COPIED_MAX = 8 * 1024 }; /* bytes of a message's body: larger ones are sent from the caller's memory */
+
+/* ---- one piece ---- */
+
+static uint8_t wire_type(const struct op *op)
+{
+    static const uint8_t type[] = {[OP_PUT] = WIRE_PUT, [OP_GET] = WIRE_GET, [OP_ACC] = WIRE_ACC, [OP_RMW] = WIRE_RMW};
+    return type[op->kind];
+}
+
+static keel_status send_message(struct op *op, struct piece *p, struct tp_ep *ep, int note)
+{
+    const struct client *c = op->client;
+    bool body = op->kind == OP_PUT || op->kind == OP_ACC || op->packed, task = op->flags & WIRE_F_TASK;
+    piece_hash(p);
+    struct wire w = {.type = wire_type(op),
+                     .flags = (uint8_t)(op->flags | (op->plan.through ? WIRE_F_THROUGH : 0)),
+                     .slot = (uint16_t)op->slot,
+                     .seg = op->segment ? op->segment->index : 0,
+                     .seq = p->seq,
+                     .offset = op->offset + p->offset,
+                     .len = body ? (uint32_t)p->len : 0,
+                     .count = op->kind != OP_GET ? op->what : (uint32_t)(op->packed ? op->packed->bytes : p->len),
+                     .a = op->a,
+                     .b = op->b,
+                     .identity = task ? op->task : p->number,
+                     .step = p->step,
+                     .round = op->round,
+                     .epoch = route_generation(op->route.tag),
+                     .status = (int32_t)c->behind,
+                     .rank = (uint32_t)c->rank,
+                     .incarnation = c->incarnation,
+                     .note = (uint16_t)(note + 1),
+                     .lane = (uint16_t)(p->lane < 0 ? 0 : p->lane)};
+    if (w.len > COPIED_MAX && p->node != c->node) {
+        p->wire = w;
+        p->remote_access = true;
+        op->accesses++;
+        return tp_send(ep, &p->wire, sizeof w, op->src + p->offset, w.len, &p->tp);
+    }
+    return tp_send(ep, &w, sizeof w, body ? op->src + p->offset : NULL, w.len, NULL);
+}
+
+/* Tell the agent of a copy what a remote write is about to change: if this process dies, the agents make the copies
+ * equal. */
+static keel_status announce(const struct op *op, const struct piece *p, struct tp_ep *ep, int note)
+{
+    struct wire w = {.type = WIRE_INTENT,
+                     .slot = (uint16_t)op->slot,
+                     .seg = op->segment->index,
+                     .offset = op->offset + p->offset,
+                     .count = (uint32_t)p->len,
+                     .identity = op->number,
+                     .epoch = route_generation(op->route.tag),
+                     .note = (uint16_t)(note + 1),
+                     .lane = (uint16_t)p->level};
+    return tp_send(ep, &w, sizeof w, NULL, 0, NULL);
+}
+
+static keel_status start_access(struct op *op, struct piece *p, struct tp_ep *ep, int note)
+{
+    uint64_t key = wire_key(op->segment->index, op->slot, route_generation(op->route.tag));
+    keel_status status = note >= 0 ? announce(op, p, ep, note) : KEEL_OK;
+    if (status != KEEL_OK)
+        return status;
+    p->remote_access = true;
+    op->accesses++;
+    if (op->kind == OP_GET)
+        return ep->tp->table->read(ep, op->dst + p->offset, p->len, key, op->offset + p->offset, &p->tp);
+    return tp_write(ep, op->src + p->offset, p->len, key, op->offset + p->offset, &p->tp);
+}
+
+static bool send_piece(struct op *op, struct piece *p, struct tp_ep *ep, int note)
+{
+    p->node = op->plan.leg[p->leg].node;
+    keel_status status = op->plan.way == PLAN_MESSAGES ? send_message(op, p, ep, note) : start_access(op, p, ep, note);
+    op->unanswered += op->plan.way == PLAN_MESSAGES;
+    op->sent++;
+    if (status == KEEL_OK)
+        return true;
+    /* The connection breaks: TP_CLOSED follows. */
+    op->accesses -= p->remote_access;
+    p->remote_access = false;
+    if (op_is_once(op))
+        piece_unhash(p);
+    else
+        piece_free(p);
+    op->replan = true;
+    return false;
+}
+
+/* ---- what a leg gets ---- */
+
+/* A lane, or the step in the task: whatever a repetition is recognised by. False: not now. */
+static bool identify(struct op *op, struct piece *p)
+{
+    struct client *c = op->client;
+    if (op->flags & WIRE_F_TASK) {
+        int64_t step = task_step(c, op->group);
+        p->step = (uint32_t)step;
+        return step >= 0;
+    }
+    for (int i = 0; i < LANES_MAX; i++)
+        if (!c->lane[i].busy) {
+            c->lane[i].busy = true;
+            p->lane = i;
+            p->number = ++c->lane[i].number;
+            return true;
+        }
+    return false;
+}
+
+static unsigned in_flight(const struct op *op, int leg)
+{
+    unsigned n = 0;
+    for (const struct piece *p = op->pieces; p; p = p->sibling)
+        n += p->leg == leg && (p->seq || p->remote_access);
+    return n;
+}
+
+static bool has_window(const struct op *op)
+{
+    return op->plan.way != PLAN_MESSAGES || op->client->messages < MESSAGES_MAX;
+}
+
+/* Pieces that were sent before and not answered, in their order. False: not all could be sent. */
+static bool send_again(struct op *op, struct tp_ep *ep)
+{
+    for (struct piece *p = op->pieces, *next; p; p = next) {
+        next = p->sibling;
+        if (p->seq || p->remote_access)
+            continue;
+        if (!has_window(op)) {
+            hold_wait(op);
+            return false;
+        }
+        if (!send_piece(op, p, ep, -1))
+            return false;
+    }
+    return true;
+}
+
+/* One more piece for the leg; false: none now. Who holds notes, an entry of the intent page, or the right of large puts
+ * goes before those who wait to begin: they may be waiting for that, which it gives back when all copies have its bytes. */
+static bool post_one(struct op *op, int leg, struct tp_ep *ep)
+{
+    struct stripe_piece part;
+    if (!has_window(op) || (hold_others_wait(op) && !op->first_in_line && !hold_has_some(op)) ||
+        (op->plan.noted && !note_has_room(op, op->plan.leg[leg].node))) {
+        hold_wait(op);
+        return false;
+    }
+    struct plan before = op->plan;
+    if (op_is_unit(op))
+        part = (struct stripe_piece){.len = 1};
+    else if (!plan_take(&op->plan, op->len, leg, &part))
+        return false;
+    struct piece *p = piece_new(op, leg, &part);
+    if (!p) {
+        op->plan = before;
+        op_no_memory(op, op->client->env.now(op->client->env.user));
+        return false;
+    }
+    int note = op->plan.noted ? note_take(op, op->plan.leg[leg].node, &part) : -1;
+    if ((op->plan.noted && note < 0) || (op_is_once(op) && !identify(op, p))) {
+        piece_free(p);
+        op->plan = before;
+        hold_wait(op);
+        return false;
+    }
+    op->plan.leg[leg].posted += part.len;
+    return send_piece(op, p, ep, note);
+}
+
+void op_post(struct op *op, int leg, uint64_t now)
+{
+    const struct plan_leg *l = &op->plan.leg[leg];
+    bool unsent = op_is_once(op) && op->pieces;
+    if (l->posted >= op->len && !unsent)
+        return;
+    unsigned n = in_flight(op, leg);
+    if (n >= l->window)
+        return;
+    struct tp_ep *ep = link_up(op->client, l->node, now);
+    if (!ep || (unsent && !send_again(op, ep)))
+        return;
+    for (n = in_flight(op, leg); !op->finished && !op->replan && l->posted < op->len && n < l->window; n++)
+        if (!post_one(op, leg, ep))
+            return;
+}
+
+/* Who tracks the segment may have asked for marks while we were storing: it has the bytes, or we see that. */
+static void stored_here(struct op *op, uint64_t sent)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (marks_wanted(op->client->page)) {
+        size_t bytes = __atomic_load_n(&op->segment->map_bytes[op->slot], __ATOMIC_RELAXED);
+        marks_set(op->base - op->offset, bytes, op->offset + op->stored, sent - op->stored);
+    }
+    op->stored = sent;
+}
+
+/* The copy on this node gets what is on its way to all others. False: the route is another one by now, and this copy may be what others are
+ * filled from. Who has changed it sees the note, or we see the change. */
+bool op_store_here(struct op *op)
+{
+    uint64_t sent = op->len;
+    for (int leg = 0; leg < op->plan.legs; leg++)
+        if (op->plan.leg[leg].posted < sent)
+            sent = op->plan.leg[leg].posted;
+    if (sent <= op->stored)
+        return true;
+    if (op_is_in_place(op)) {
+        stored_here(op, sent);
+        return true;
+    }
+    struct client *c = op->client;
+    hold_intent_move(op, sent);
+    if (page_tag(c->page, op->group) != op->route.tag)
+        return false;
+    FAULT_POINT("op.before_local_store");
+    uint64_t from = op->stored;
+    c->env.copy(c->env.user, op->base + from, op->src + from, sent - from);
+    stored_here(op, sent);
+    FAULT_POINT("op.after_local_store");
+    return true;
+}

@@ -1,0 +1,196 @@
+/* Connections of this rank to agents: made when first needed, made again when they break. The own agent's is shared
+ * memory and always there. */
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+#include "runtime/net/hello.h"
+#include "runtime/client/client.h"
+
+enum {
+    ASK_EVERY_NS = 200000000,
+    LOOK_EVERY_NS = 20000000,
+    STILL_PART = 4, /* of the time-out, and at least so long: */
+    STILL_MIN_NS = 250000000,
+    STILL_DOUBTED_NS = 1000000000,
+};
+
+void link_ask_agent(struct client *c, int node, uint64_t now)
+{
+    struct link *l = &c->link[node];
+    if (node == c->node || now - l->check_at < ASK_EVERY_NS)
+        return;
+    l->check_at = now;
+    struct control r = {.type = CONTROL_CHECK, .slot = node};
+    (void)c->env.tell(c->env.user, &r); /* asked again, if it was lost */
+}
+
+/* Nothing has moved for that long on a connection on which something is to come. */
+static bool is_still(struct client *c, struct link *l, uint64_t still)
+{
+    struct tp_moved moved;
+    bool anew = c->lived_ns - l->looked_at >= still; /* nobody was waiting */
+    if (!tp_moved(l->way.ep, &moved))
+        return false;
+    if (moved.received != l->moved.received || anew)
+        l->came_at = c->lived_ns;
+    if ((moved.pending && moved.taken != l->moved.taken) || anew)
+        l->went_at = c->lived_ns;
+    l->moved = moved;
+    return c->lived_ns - l->came_at >= still && (!moved.pending || c->lived_ns - l->went_at >= still);
+}
+
+/* An answer is missing, the node lives, and nothing moves on the connection, or it does not come up: somebody sleeps who has something to send, or
+ * waits for what has got lost. What is on its way is asked for again over another connection, as when one breaks. A connection that moves,
+ * however slowly, stays. */
+void link_look(struct client *c, int node, bool goes_elsewhere)
+{
+    struct link *l = &c->link[node];
+    uint64_t still = c->timeout_ns / STILL_PART > STILL_MIN_NS ? c->timeout_ns / STILL_PART : STILL_MIN_NS;
+    if (goes_elsewhere && still > STILL_DOUBTED_NS)
+        still = STILL_DOUBTED_NS;
+    if (node == c->node || l->way.state == WAY_DOWN || c->lived_ns - l->looked_at < LOOK_EVERY_NS)
+        return;
+    bool drop = l->way.state == WAY_UP ? is_still(c, l, still) : c->lived_ns - l->came_at >= still;
+    l->looked_at = c->lived_ns;
+    if (!drop)
+        return;
+    log_warn_some("node %d has not answered for %llu ms, and nothing moves on the connection to it: asking again over "
+                  "another one",
+                  node, (unsigned long long)(still / KEEL_NS_PER_MS));
+    link_drop(c, node);
+}
+
+int link_note_take(struct link *l)
+{
+    for (int w = 0; w < NOTES_MAX / 64; w++)
+        if (~l->notes[w]) {
+            int bit = __builtin_ctzll(~l->notes[w]);
+            l->notes[w] |= (uint64_t)1 << bit;
+            return w * 64 + bit;
+        }
+    return -1;
+}
+
+void link_note_free(struct client *c, struct link *l, int note)
+{
+    l->notes[note / 64] &= ~((uint64_t)1 << (note % 64));
+    c->serve = true;
+}
+
+void link_note_give_up(struct link *l, int note, int which)
+{
+    l->given_up[which][note / 64] |= (uint64_t)1 << (note % 64);
+}
+
+void link_notes_taken_up(struct client *c, struct link *l)
+{
+    for (int w = 0; w < NOTES_MAX / 64; w++) {
+        l->notes[w] &= ~l->given_up[0][w];
+        l->given_up[0][w] = l->given_up[1][w];
+        l->given_up[1][w] = 0;
+    }
+    c->serve = true;
+}
+
+size_t link_hello(const struct client *c, const struct way *w, uint64_t to_incarnation, uint8_t *out)
+{
+    struct wire_hello hello = {.job = c->job,
+                               .incarnation = c->incarnation,
+                               .node = c->node,
+                               .rank = c->rank,
+                               .to_node = w->key.node,
+                               .to_incarnation = to_incarnation,
+                               .attempt = w->attempts};
+    wire_hello_sign(&hello, c->secret);
+    memcpy(out, &hello, sizeof hello);
+    return sizeof hello;
+}
+
+static size_t make_hello(void *user, const struct way *w, uint8_t *out)
+{
+    const struct client *c = user;
+    return link_hello(c, w, page_node(c->page, w->key.node)->incarnation, out);
+}
+
+/* Of a node that is believed dead, or does not answer our agent either, keelrun tells. */
+static void tell_way(const struct ways *kind, const struct way *w, const struct tp_addr *to, uint64_t for_ns)
+{
+    const struct client *c = kind->user;
+    uint32_t doubts = atomic_load_explicit(&page_node(c->page, w->key.node)->doubts, memory_order_relaxed);
+    if (!to || !(doubts & (PAGE_DOUBT_SUSPECT | PAGE_DOUBT_AGENT | PAGE_DOUBT_DEAD)))
+        way_log(kind, w, to, for_ns);
+}
+
+void link_init(struct client *c)
+{
+    c->ways = (struct ways){.tp = c->net,
+                            .first_ns = KEEL_NS_PER_MS,
+                            .max_ns = 50 * KEEL_NS_PER_MS,
+                            .hello = make_hello,
+                            .user = c,
+                            .tell = tell_way,
+                            .whose = "node"};
+    for (int m = 0; m < (int)c->page->members; m++) {
+        c->link[m] = (struct link){.client = c, .node = m, .rank = -1};
+        way_init(&c->link[m].way, &c->ways, way_direct(m));
+    }
+}
+
+struct tp_ep *link_up(struct client *c, int node, uint64_t now)
+{
+    struct link *l = &c->link[node];
+    const struct page_node *n = page_node(c->page, node);
+    if (l->way.state == WAY_UP)
+        return l->way.ep;
+    if (l->way.state == WAY_DOWN && atomic_load_explicit(&n->alive, memory_order_acquire))
+        l->came_at = way_try(&l->way, &c->ways, &n->addr, l, now) ? c->lived_ns : l->came_at;
+    if (l->way.state == WAY_DOWN && l->way.retry_at < c->retry_at)
+        c->retry_at = l->way.retry_at;
+    return NULL;
+}
+
+void link_drop(struct client *c, int node)
+{
+    struct link *l = &c->link[node];
+    if (l->way.state != WAY_DOWN && node != c->node)
+        tp_disconnect(l->way.ep); /* TP_CLOSED follows, after the events of what is on its way */
+}
+
+static void take(struct client *c, const struct wire *w, size_t len, uint64_t now)
+{
+    if (w->type == WIRE_REPLY)
+        op_answered(c, w, w + 1, len, now);
+    else
+        courier_receive(c, w, w + 1, len, now);
+}
+
+void link_event(struct link *l, const struct tp_event *e, uint64_t now)
+{
+    struct client *c = l->client;
+    if (l->rank >= 0) {
+        direct_event(l, e, now);
+        return;
+    }
+    switch (e->type) {
+    case TP_CONNECTED:
+        way_connected(&l->way, &c->ways, now);
+        l->looked_at = l->came_at = l->went_at = c->lived_ns;
+        op_link_up(c, l->node);
+        courier_link_up(c, l->node, now);
+        break;
+    case TP_CLOSED:
+        way_drop(&l->way);
+        log_debug("connection to node %d closed: %s", l->node, keel_status_name(e->status));
+        link_ask_agent(c, l->node, now);
+        op_link_lost(c, l->node);
+        courier_link_lost(c, l->node);
+        break;
+    case TP_RECV:
+        if (e->len >= sizeof(struct wire))
+            take(c, e->data, e->len - sizeof(struct wire), now);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,489 @@
+/* Connections between nodes: libfabric 1.17, FI_EP_MSG, exactly the provider asked for (docs/adr/0020, 0021, 0112).
+ *
+ * Memory keys. The tcp provider registers in "scalable" mode: the key is ours and remote addresses are offsets from 0.
+ * That of RDMA devices, verbs, gives its own keys and takes virtual addresses: who writes or reads asks the peer for them
+ * (ofi_frame.c). */
+#include "runtime/net/ofi/ofi_init.h"
+#include "runtime/net/ofi/ofi_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "runtime/base/log.h"
+#include "runtime/base/refusal.h"
+
+/* ---- open and close ---- */
+
+static bool is_rdma(const char *provider)
+{
+    return strcmp(provider, "verbs") == 0;
+}
+
+/* The one line that says what is missing. */
+static void complain(const struct tp_config *config, int rc)
+{
+    bool rdma = is_rdma(config->provider);
+    char why[REFUSAL_MAX];
+    const char *hint =
+        rc == -FI_ENODATA && rdma ? " (is there an RDMA device with this address, and permission to open it?)" : "";
+    LOG_AT(config->optional ? LOG_INFO : LOG_ERROR, "transport: libfabric's provider \"%s\" cannot be used on %s: %s%s",
+           config->provider, config->host,
+           rc <= -FI_EOTHER ? fabric_calls.strerror(-rc)
+           : rdma           ? refusal_locking(-rc, why)
+                            : refusal_error(-rc, why),
+           hint);
+}
+
+static struct fi_info *find_provider(const struct tp_config *config)
+{
+    const char *provider = config->provider;
+    if (is_rdma(provider))
+        rdma_prepare_library();
+    if (!ofi_init(is_rdma(provider)))
+        return NULL; /* which has been said */
+    struct fi_info *hints = fabric_calls.dupinfo(NULL), *info = NULL;
+    if (!hints)
+        return NULL;
+    hints->caps = FI_MSG | FI_RMA;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_MSG;
+    hints->domain_attr->threading = FI_THREAD_SAFE;
+    hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+    hints->domain_attr->mr_mode = 0;
+    hints->fabric_attr->prov_name = strdup(provider);
+    if (is_rdma(provider))
+        rdma_hints(hints);
+    int rc = fabric_find(config->host, hints, &info);
+    fabric_calls.freeinfo(hints);
+    if (rc == 0 && strcmp(info->fabric_attr->prov_name, provider) == 0 && info->src_addr &&
+        info->src_addrlen <= sizeof(struct sockaddr_in6))
+        return info;
+    complain(config, rc ? rc : -FI_ENODATA);
+    fabric_calls.freeinfo(info);
+    return NULL;
+}
+
+static int open_queues(struct ofi_tp *tp)
+{
+    struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_FD};
+    struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = tp->rdma ? RDMA_CQ : 4096};
+    int rc;
+    if ((rc = fabric_calls.fabric(tp->info->fabric_attr, &tp->fabric, tp)) != 0 ||
+        (rc = fi_domain(tp->fabric, tp->info, &tp->domain, tp)) != 0 ||
+        (rc = fi_eq_open(tp->fabric, &eq_attr, &tp->eq, tp)) != 0 ||
+        (rc = fi_cq_open(tp->domain, &cq_attr, &tp->cq, tp)) != 0 ||
+        (rc = fi_control(&tp->eq->fid, FI_GETWAIT, &tp->eq_fd)) != 0 ||
+        (rc = fi_control(&tp->cq->fid, FI_GETWAIT, &tp->cq_fd)) != 0)
+        return rc;
+    struct epoll_event event = {.events = EPOLLIN};
+    tp->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (tp->epoll_fd < 0 || epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->eq_fd, &event) ||
+        epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->cq_fd, &event))
+        return -errno;
+    if (tp->rdma)
+        return 0;
+    tp->room_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (tp->room_fd < 0 || epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, tp->room_fd, &event))
+        return -errno;
+    ofi_sock_mute(tp);
+    return 0;
+}
+
+static void close_fid(void *fid_holder)
+{
+    if (fid_holder)
+        fi_close((struct fid *)fid_holder);
+}
+
+/* Provider trap (tcp, 1.17): closing the listener leaves the handshakes of those whom it let in and who have not said hello, and the next
+ * look at the event queue uses the listener that is gone. So it is closed when nobody will look any more. */
+static void end_waiting_connections(struct ofi_tp *tp)
+{
+    if (!tp->pep)
+        return;
+    struct tp_connreq *req;
+    if (!tp->rdma) {
+        ofi_eq_drain(tp);
+        ofi_sock_guard(tp, GUARD_ALL);
+        ofi_eq_drain(tp);
+    }
+    while ((req = LIST_FIRST(&tp->reqs)) != NULL)
+        ofi_reject(&tp->base, req);
+    fi_close(&tp->pep->fid);
+}
+
+static void ofi_close(struct tp *base)
+{
+    struct ofi_tp *tp = ofi_tp_of(base);
+    struct ofi_ep *ep;
+    struct region *region;
+    while ((ep = TAILQ_FIRST(&tp->eps)) != NULL)
+        ofi_ep_destroy(&ep->base);
+    if (tp->eq)
+        end_waiting_connections(tp);
+    while ((ep = TAILQ_FIRST(&tp->graveyard)) != NULL) {
+        TAILQ_REMOVE(&tp->graveyard, ep, all);
+        free(ep);
+    }
+    while ((region = LIST_FIRST(&tp->regions)) != NULL) {
+        LIST_REMOVE(region, link);
+        fi_close(&region->mr->fid);
+        free(region);
+    }
+    if (tp->rdma)
+        rdma_close(tp);
+    close_fid(tp->cq);
+    close_fid(tp->eq);
+    ofi_pools_free(tp);
+    free(tp->kept);
+    if (tp->spare_fd >= 0)
+        close(tp->spare_fd);
+    close_fid(tp->domain);
+    close_fid(tp->fabric);
+    if (tp->room_fd >= 0)
+        close(tp->room_fd);
+    if (tp->epoll_fd >= 0)
+        close(tp->epoll_fd);
+    if (tp->info)
+        fabric_calls.freeinfo(tp->info);
+    free(tp);
+}
+
+static keel_status ofi_open(const struct tp_config *config, struct tp **out)
+{
+    if (!config->host || !config->provider)
+        return KEEL_ERR_ARG;
+    struct ofi_tp *tp = calloc(1, sizeof(*tp));
+    if (!tp)
+        return KEEL_ERR_NOMEM;
+    tp->base.table = &tp_ofi;
+    tp->epoll_fd = tp->room_fd = tp->listen_fd = tp->spare_fd = -1;
+    TAILQ_INIT(&tp->eps);
+    TAILQ_INIT(&tp->waiting);
+    TAILQ_INIT(&tp->ending);
+    TAILQ_INIT(&tp->graveyard);
+    STAILQ_INIT(&tp->cm_events);
+    TAILQ_INIT(&tp->held);
+    TAILQ_INIT(&tp->free_xfers);
+    TAILQ_INIT(&tp->free_rbufs);
+    tp->rdma = is_rdma(config->provider);
+    tp->recv_depth = tp->rdma                 ? RDMA_CREDITS + RDMA_RESERVE
+                     : config->recv_depth > 0 ? config->recv_depth
+                                              : OFI_RECV_DEPTH;
+    tp->rbuf_bytes = tp->rdma ? RDMA_FRAME : TP_BULK_MAX;
+    tp->info = find_provider(config);
+    int rc = tp->info ? open_queues(tp) : 0;
+    if (!rc && tp->info && tp->rdma)
+        rc = rdma_open(tp, config->connections);
+    if (rc)
+        complain(config, rc);
+    if (!tp->info || rc) {
+        ofi_close(&tp->base);
+        return rc ? refusal_note(-rc) : KEEL_ERR_SYSTEM;
+    }
+    tp->inject_max = tp->info->tx_attr->inject_size;
+    if (tp->inject_max > OFI_INJECT_MAX)
+        tp->inject_max = OFI_INJECT_MAX;
+    *out = &tp->base;
+    return KEEL_OK;
+}
+
+/* ---- memory ---- */
+
+static keel_status ofi_reg(struct tp *base, void *memory, size_t len, uint64_t key)
+{
+    struct ofi_tp *tp = ofi_tp_of(base);
+    struct region *region;
+    if (tp->rdma) /* the provider keeps keys of its own */
+        LIST_FOREACH(region, &tp->regions, link)
+            if (region->key == key)
+                return KEEL_ERR_ARG;
+    region = calloc(1, sizeof(*region));
+    if (!region)
+        return KEEL_ERR_NOMEM;
+    int rc = fi_mr_reg(tp->domain, memory, len, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0, &region->mr, NULL);
+    if (rc) {
+        free(region);
+        return rc == -FI_ENOKEY ? KEEL_ERR_ARG : rc == -FI_ENOMEM ? KEEL_ERR_NOMEM : KEEL_ERR_SYSTEM;
+    }
+    region->key = key;
+    region->memory = memory;
+    region->len = len;
+    LIST_INSERT_HEAD(&tp->regions, region, link);
+    return KEEL_OK;
+}
+
+static void ofi_unreg(struct tp *base, uint64_t key)
+{
+    struct region *region;
+    LIST_FOREACH(region, &ofi_tp_of(base)->regions, link) {
+        if (region->key != key)
+            continue;
+        LIST_REMOVE(region, link);
+        fi_close(&region->mr->fid);
+        free(region);
+        return;
+    }
+}
+
+/* ---- progress ---- */
+
+/* What the caller was looking at since the last poll goes back to work. */
+static void recycle(struct ofi_tp *tp)
+{
+    struct xfer *x;
+    struct ofi_ep *ep;
+    while ((x = TAILQ_FIRST(&tp->held)) != NULL) {
+        TAILQ_REMOVE(&tp->held, x, link);
+        if (!x->ep || x->ep->state != EP_UP || !ofi_recv_post(x->ep, x))
+            ofi_xfer_free(tp, x);
+    }
+    while (tp->held_wholes) {
+        struct copybuf *copy = tp->held_wholes;
+        tp->held_wholes = copy->next;
+        ofi_copy_free(tp, copy);
+    }
+    while ((ep = TAILQ_FIRST(&tp->graveyard)) != NULL) {
+        TAILQ_REMOVE(&tp->graveyard, ep, all);
+        free(ep);
+    }
+}
+
+static int tell_cm(struct ofi_tp *tp, struct tp_event *events, int max)
+{
+    int n = 0;
+    struct cm_event *entry;
+    while (n < max && (entry = STAILQ_FIRST(&tp->cm_events)) != NULL) {
+        STAILQ_REMOVE_HEAD(&tp->cm_events, link);
+        events[n++] = entry->event;
+    }
+    return n;
+}
+
+/* 1 if it became an event */
+static int on_received(struct ofi_tp *tp, struct xfer *x, size_t len, struct tp_event *event)
+{
+    struct ofi_ep *ep = x->ep;
+    if (tp->rdma)
+        return rdma_on_frame(tp, x, len, event);
+    if (ep)
+        TAILQ_REMOVE(&ep->posted_recvs, x, link);
+    if (!ep || ep->state > EP_DOWN) {
+        ofi_xfer_free(tp, x);
+        return 0;
+    }
+    TAILQ_INSERT_TAIL(&tp->held, x, link);
+    *event = (struct tp_event){.type = TP_RECV, .ep = &ep->base, .data = ((struct rbuf *)x)->data, .len = len};
+    return 1;
+}
+
+static int on_finished(struct ofi_tp *tp, struct xfer *x, keel_status status, struct tp_event *event)
+{
+    struct tp_op *op = x->op;
+    struct ofi_ep *ep = x->ep;
+    if (tp->rdma && !rdma_finish(x, status == KEEL_OK))
+        status = KEEL_ERR_LINK;
+    ofi_xfer_done(tp, x);
+    if (!op)
+        return 0;
+    *event = (struct tp_event){.type = TP_DONE, .status = status, .ep = &ep->base, .op = op};
+    return 1;
+}
+
+static int on_cq_error(struct ofi_tp *tp, struct tp_event *event)
+{
+    struct fi_cq_err_entry err = {0};
+    if (fi_cq_readerr(tp->cq, &err, 0) != 1)
+        return 0;
+    tp->eq_due = true;
+    struct xfer *x = err.op_context;
+    if (!x)
+        return 0;
+    if (x->ep)
+        ofi_ep_lost(x->ep, KEEL_ERR_LINK);
+    if (x->kind == XFER_RECV) {
+        ofi_xfer_done(tp, x);
+        return 0;
+    }
+    return on_finished(tp, x, KEEL_ERR_LINK, event);
+}
+
+/* *drained: the provider had nothing more to report */
+static int poll_cq(struct ofi_tp *tp, struct tp_event *events, int max, bool *drained)
+{
+    struct fi_cq_msg_entry *entries = tp->entries;
+    int n = 0;
+    while (n < max) {
+        size_t want = max - n < OFI_CQ_BATCH ? (size_t)(max - n) : OFI_CQ_BATCH;
+        ssize_t got = fi_cq_read(tp->cq, entries, want);
+        if (got == -FI_EAVAIL) {
+            n += on_cq_error(tp, &events[n]);
+            continue;
+        }
+        if (got <= 0) {
+            *drained = got == -FI_EAGAIN;
+            break;
+        }
+        for (ssize_t i = 0; i < got; i++) {
+            struct xfer *x = entries[i].op_context;
+            n += x->kind == XFER_RECV ? on_received(tp, x, entries[i].len, &events[n])
+                                      : on_finished(tp, x, KEEL_OK, &events[n]);
+        }
+        if ((size_t)got < want && n > 0)
+            break; /* another look at an empty queue costs a system call: the caller's events are worth more */
+    }
+    return n;
+}
+
+/* Ops first, then TP_CLOSED. */
+static int tell_end(struct ofi_tp *tp, struct ofi_ep *ep, struct tp_event *events, int max)
+{
+    int n = 0;
+    struct xfer *x;
+    while (n < max && (x = TAILQ_FIRST(&ep->inflight)) != NULL) {
+        struct tp_op *op = x->op;
+        TAILQ_REMOVE(&ep->inflight, x, link);
+        x->ep = NULL; /* its report, if one comes, meets an orphan */
+        x->op = NULL;
+        if (op)
+            events[n++] = (struct tp_event){.type = TP_DONE, .status = KEEL_ERR_LINK, .ep = &ep->base, .op = op};
+    }
+    while (n < max && (x = TAILQ_FIRST(&ep->waiting)) != NULL) {
+        struct tp_op *op = x->op;
+        TAILQ_REMOVE(&ep->waiting, x, link);
+        ofi_xfer_free(tp, x);
+        if (op)
+            events[n++] = (struct tp_event){.type = TP_DONE, .status = KEEL_ERR_LINK, .ep = &ep->base, .op = op};
+    }
+    if (ep->hidden) {
+        ofi_ep_destroy(&ep->base);
+    } else if (n < max) {
+        TAILQ_REMOVE(&tp->ending, ep, end_link);
+        ep->in_ending = false;
+        ofi_ep_set_state(ep, EP_CLOSED);
+        events[n++] = (struct tp_event){.type = TP_CLOSED, .status = ep->why, .ep = &ep->base};
+    }
+    return n;
+}
+
+/* Everything the provider had received for this lost ep has been told. It hands back what was posted when it ends an
+ * endpoint, so this comes true even if other connections never let the completion queue run empty. */
+static bool all_told(const struct ofi_ep *ep, bool drained)
+{
+    return drained || (ep->provider_down && TAILQ_EMPTY(&ep->inflight) && TAILQ_EMPTY(&ep->posted_recvs));
+}
+
+static void close_ended(struct ofi_tp *tp, bool drained)
+{
+    struct ofi_ep *ep;
+    TAILQ_FOREACH(ep, &tp->ending, end_link) {
+        if (ep->state == EP_DOWN && all_told(ep, drained)) {
+            ofi_ep_shut(ep);
+            ofi_ep_set_state(ep, EP_FLUSHING);
+        }
+    }
+}
+
+static int tell_ends(struct ofi_tp *tp, struct tp_event *events, int max)
+{
+    int n = 0;
+    struct ofi_ep *ep, *next;
+    for (ep = TAILQ_FIRST(&tp->ending); ep && n < max; ep = next) {
+        next = TAILQ_NEXT(ep, end_link);
+        if (ep->state != EP_FLUSHING)
+            continue;
+        ofi_ep_shut(ep);
+        n += tell_end(tp, ep, events + n, max - n);
+    }
+    return n;
+}
+
+static int ofi_poll(struct tp *base, struct tp_event *events, int max)
+{
+    struct ofi_tp *tp = ofi_tp_of(base);
+    struct ofi_ep *ep, *next;
+    bool drained = false;
+    int n = 0;
+    if (!TAILQ_EMPTY(&tp->held) || !TAILQ_EMPTY(&tp->graveyard) || tp->held_wholes)
+        recycle(tp);
+    if (tp->rdma && rdma_any_opened(tp))
+        rdma_take_opened(tp);
+    /* The event queue goes first: an endpoint's connected event is read before its first completion can be there. */
+    uint32_t every = tp->opening ? OFI_EQ_EVERY_OPENING : OFI_EQ_EVERY;
+    if (tp->eq_due || (++tp->polls & (every - 1)) == 0) {
+        tp->eq_due = false;
+        ofi_eq_drain(tp);
+    }
+    if (!STAILQ_EMPTY(&tp->cm_events))
+        n = tell_cm(tp, events, max);
+    if (!TAILQ_EMPTY(&tp->ending)) /* before what may fill every poll */
+        n += tell_ends(tp, events + n, max - n);
+    n += poll_cq(tp, events + n, max - n, &drained);
+    for (ep = TAILQ_FIRST(&tp->waiting); ep; ep = next) {
+        next = TAILQ_NEXT(ep, wait_link);
+        if (ep->fid)
+            ofi_ep_push(ep);
+    }
+    if (!TAILQ_EMPTY(&tp->ending)) {
+        close_ended(tp, drained);
+        n += tell_ends(tp, events + n, max - n);
+    }
+    if (n)
+        tp->idle_arms = 0;
+    return n;
+}
+
+static int ofi_wait_fd(struct tp *base)
+{
+    return ofi_tp_of(base)->epoll_fd;
+}
+
+static bool ofi_arm(struct tp *base)
+{
+    struct ofi_tp *tp = ofi_tp_of(base);
+    struct fid *fids[] = {&tp->cq->fid, &tp->eq->fid};
+    struct ofi_ep *ep;
+    tp->eq_due = true; /* whatever wakes us may be a connection event */
+    if (++tp->idle_arms >= OFI_IDLE_ARMS) {
+        tp->idle_arms = 0;
+        ofi_sock_drop_unacceptable(tp);
+    }
+    if (!TAILQ_EMPTY(&tp->held) || !TAILQ_EMPTY(&tp->ending) || !STAILQ_EMPTY(&tp->cm_events) || tp->held_wholes ||
+        (tp->rdma && rdma_any_opened(tp)))
+        return false;
+    TAILQ_FOREACH(ep, &tp->waiting, wait_link)
+        if (ep->inflight_count == 0 && !(tp->rdma && (ep->asked || !ep->credits)))
+            return false; /* nothing in flight whose end would wake us */
+    ofi_sock_forget_room(tp);
+    if (fi_trywait(tp->fabric, fids, 2) != 0)
+        return false;
+    ofi_eq_drain(tp);
+    return TAILQ_EMPTY(&tp->ending) && STAILQ_EMPTY(&tp->cm_events);
+}
+
+const struct tp_table tp_ofi = {
+    .name = "ofi",
+    .open = ofi_open,
+    .close = ofi_close,
+    .listen = ofi_listen,
+    .connect = ofi_connect,
+    .accept = ofi_accept,
+    .reject = ofi_reject,
+    .disconnect = ofi_disconnect,
+    .ep_destroy = ofi_ep_destroy,
+    .reg = ofi_reg,
+    .unreg = ofi_unreg,
+    .send = ofi_send,
+    .place = ofi_place,
+    .write = ofi_write,
+    .read = ofi_read,
+    .room = ofi_room,
+    .moved = ofi_sock_moved,
+    .poll = ofi_poll,
+    .wait_fd = ofi_wait_fd,
+    .arm = ofi_arm,
+};

@@ -1,0 +1,413 @@
+/* Connections over an RDMA device (provider verbs; docs/adr/0112).
+ *
+ * The device's connection manager carries 56 bytes with a request, too few for a hello. So a request is taken at once, and the hello
+ * is the first frame; the caller is told of it, and its verdict is a frame, too:
+ *
+ *   connector                                     the one that listens
+ *   CONNECTING: an address, a queue pair
+ *     request ------------------------------>     CONNREQ of the provider: an endpoint, hidden from the caller
+ *     <---------------------------------- accept
+ *     HELLO frame --------------------------->     TP_CONNREQ
+ *   UP  <------------------- ACCEPTED frame       tp_accept: UP
+ *   or closed, KEEL_ERR_AUTH <- REJECTED frame    tp_reject: ended when the connector has left, or after a while
+ *
+ * To open an endpoint the provider (1.17) asks the network for the peer's address, and waits for it: two seconds, if the peer is gone.
+ * A thread of its own does that for each connection that is made.
+ *
+ * The provider keeps memory registered that we have given up, for the next time (its cache), and a peer that has the key could go
+ * on writing there. So the cache is switched off, by the only way there is, before libfabric starts; rdma_open sees that it is off. */
+#include "runtime/net/ofi/ofi_int.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+
+enum {
+    SEND_QUEUE = 2 * RDMA_WINDOW + 64, /* a write takes two entries; what the ends tell each other is not counted */
+    HIDDEN_MAX = 128,
+    HELLO_MS = 1000,
+    INVALID_SERVICE = 8, /* the connection manager's reason: nobody listens there */
+};
+
+/* One endpoint that a thread opens. */
+struct opening {
+    STAILQ_ENTRY(opening) link;
+    struct openings *all;
+    struct ofi_ep *ep; /* NULL: not wanted any more */
+    struct fi_info *info;
+    struct fid_domain *domain;
+    struct fid_ep *fid;
+    pthread_t thread;
+    int rc;
+    size_t len;
+    uint8_t hello[TP_HELLO_MAX];
+};
+STAILQ_HEAD(opening_list, opening);
+
+struct openings {
+    pthread_mutex_t lock;
+    struct opening_list done; /* under lock */
+    atomic_int finished;      /* the number of done; by the threads and by whoever takes them */
+    int running;              /* threads not joined */
+    int event_fd;
+};
+
+void rdma_prepare_library(void)
+{
+    setenv("FI_MR_CACHE_MAX_COUNT", "0", 1);
+}
+
+void rdma_hints(struct fi_info *hints)
+{
+    hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    hints->tx_attr->size = SEND_QUEUE;
+    hints->rx_attr->size = RDMA_CREDITS + RDMA_RESERVE;
+}
+
+/* With the provider's cache a second registration of the same memory is the first one again. Only what peers may read has a key. */
+static int register_scratch(struct ofi_tp *tp, struct fid_mr **mr)
+{
+    return fi_mr_reg(tp->domain, tp->scratch, sizeof tp->scratch, FI_READ | FI_REMOTE_READ, 0, 0, 0, mr, NULL);
+}
+
+static bool cache_is_off(struct ofi_tp *tp)
+{
+    struct fid_mr *again;
+    if (register_scratch(tp, &again))
+        return false;
+    bool off = fi_mr_key(again) != fi_mr_key(tp->scratch_mr);
+    fi_close(&again->fid);
+    return off;
+}
+
+/* May the receive buffers of so many connections be locked? Who has the privilege may lock more than the limit, so it is tried. */
+static int try_to_lock(struct ofi_tp *tp, int connections)
+{
+    size_t needed = (size_t)connections * (size_t)tp->recv_depth * tp->rbuf_bytes;
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur >= needed)
+        return 0;
+    size_t len = limit.rlim_cur + (size_t)sysconf(_SC_PAGESIZE);
+    void *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -FI_ENOMEM;
+    struct fid_mr *mr;
+    int rc = fi_mr_reg(tp->domain, memory, len, FI_RECV, 0, 0, 0, &mr, NULL);
+    if (!rc)
+        fi_close(&mr->fid);
+    munmap(memory, len);
+    return rc;
+}
+
+int rdma_open(struct ofi_tp *tp, int connections)
+{
+    int rc = try_to_lock(tp, connections);
+    if (!rc)
+        rc = register_scratch(tp, &tp->scratch_mr);
+    if (rc)
+        return rc;
+    if (!cache_is_off(tp)) {
+        log_error("transport: libfabric keeps memory registered that was given up; set FI_MR_CACHE_MAX_COUNT=0");
+        return -FI_EBUSY;
+    }
+    struct openings *all = calloc(1, sizeof *all);
+    if (!all)
+        return -FI_ENOMEM;
+    pthread_mutex_init(&all->lock, NULL);
+    STAILQ_INIT(&all->done);
+    all->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    tp->openings = all;
+    struct epoll_event event = {.events = EPOLLIN};
+    return all->event_fd >= 0 && epoll_ctl(tp->epoll_fd, EPOLL_CTL_ADD, all->event_fd, &event) == 0 ? 0 : -FI_EOTHER;
+}
+
+/* ---- connecting ---- */
+
+static void *open_endpoint(void *arg)
+{
+    struct opening *o = arg;
+    struct openings *all = o->all;
+    o->rc = fi_endpoint(o->domain, o->info, &o->fid, NULL);
+    pthread_mutex_lock(&all->lock);
+    STAILQ_INSERT_TAIL(&all->done, o, link);
+    atomic_fetch_add(&all->finished, 1);
+    eventfd_write(all->event_fd, 1);
+    pthread_mutex_unlock(&all->lock);
+    return NULL;
+}
+
+static bool begin(struct opening *o)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    bool good = pthread_create(&o->thread, NULL, open_endpoint, o) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return good;
+}
+
+keel_status rdma_connect(struct ofi_ep *ep, const void *hello, size_t len)
+{
+    struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    struct opening *o = calloc(1, sizeof *o);
+    if (o)
+        o->info = fabric_calls.dupinfo(tp->info);
+    if (!o || !o->info || !(o->info->dest_addr = malloc(tp->info->src_addrlen))) {
+        if (o)
+            fabric_calls.freeinfo(o->info);
+        free(o);
+        ofi_ep_discard(ep);
+        return KEEL_ERR_NOMEM;
+    }
+    memcpy(o->info->dest_addr, &ep->peer, tp->info->src_addrlen);
+    o->info->dest_addrlen = tp->info->src_addrlen;
+    o->domain = tp->domain;
+    o->all = tp->openings;
+    o->ep = ep;
+    o->len = len;
+    if (len)
+        memcpy(o->hello, hello, len);
+    if (!begin(o)) {
+        fabric_calls.freeinfo(o->info);
+        free(o);
+        ofi_ep_discard(ep);
+        return KEEL_ERR_SYSTEM;
+    }
+    tp->openings->running++;
+    ep->opening = o;
+    return KEEL_OK;
+}
+
+static void opening_free(struct opening *o)
+{
+    fabric_calls.freeinfo(o->info);
+    free(o);
+}
+
+/* Nobody waits for it any more. Of an endpoint that is connected: nothing to do but to forget what it would have said. */
+void rdma_abandon(struct ofi_ep *ep)
+{
+    struct opening *o = ep->opening;
+    ep->opening = NULL;
+    if (!o)
+        return;
+    o->ep = NULL;
+    if (!o->all) /* its thread has ended */
+        opening_free(o);
+}
+
+bool rdma_any_opened(const struct ofi_tp *tp)
+{
+    return tp->openings && atomic_load_explicit(&tp->openings->finished, memory_order_relaxed) > 0;
+}
+
+static void go_on(struct opening *o)
+{
+    struct ofi_ep *ep = o->ep;
+    int rc = o->rc;
+    o->all = NULL;
+    if (!ep) {
+        if (!rc)
+            fi_close(&o->fid->fid);
+        opening_free(o);
+        return;
+    }
+    if (!rc) {
+        ep->fid = o->fid;
+        ep->fid->fid.context = ep;
+        rc = ofi_ep_open(ep, o->info);
+    }
+    if (!rc)
+        rc = fi_connect(ep->fid, &ep->peer, NULL, 0);
+    if (rc) {
+        log_debug("transport: no RDMA path to a peer: %s", fabric_calls.strerror(-rc));
+        ofi_ep_lost(ep, KEEL_ERR_LINK);
+    }
+}
+
+static struct opening *take_one(struct openings *all)
+{
+    pthread_mutex_lock(&all->lock);
+    struct opening *o = STAILQ_FIRST(&all->done);
+    if (o) {
+        STAILQ_REMOVE_HEAD(&all->done, link);
+        atomic_fetch_sub(&all->finished, 1);
+    } else {
+        eventfd_t ignored;
+        eventfd_read(all->event_fd, &ignored);
+    }
+    pthread_mutex_unlock(&all->lock);
+    if (!o)
+        return NULL;
+    pthread_join(o->thread, NULL);
+    all->running--;
+    return o;
+}
+
+void rdma_take_opened(struct ofi_tp *tp)
+{
+    struct opening *o;
+    while ((o = take_one(tp->openings)) != NULL)
+        go_on(o);
+    tp->eq_due = true;
+}
+
+/* All endpoints have been destroyed. */
+void rdma_close(struct ofi_tp *tp)
+{
+    struct openings *all = tp->openings;
+    while (all && all->running > 0) {
+        struct opening *o = take_one(all);
+        struct pollfd opened = {.fd = all->event_fd, .events = POLLIN};
+        if (o)
+            go_on(o);
+        else
+            (void)poll(&opened, 1, 100); /* each thread that ends writes */
+    }
+    if (all) {
+        if (all->event_fd >= 0)
+            close(all->event_fd);
+        pthread_mutex_destroy(&all->lock);
+        free(all);
+    }
+    if (tp->scratch_mr)
+        fi_close(&tp->scratch_mr->fid);
+}
+
+void rdma_on_connected(struct ofi_ep *ep)
+{
+    struct opening *o = ep->opening;
+    if (ep->state != EP_CONNECTING || !o)
+        return;
+    ep->credits = RDMA_CREDITS;
+    rdma_tell(ep, FRAME_HELLO, o->hello, o->len);
+    rdma_abandon(ep);
+}
+
+keel_status rdma_on_connect_error(const struct fi_eq_err_entry *err)
+{
+    bool nobody =
+        err->err == FI_ECONNREFUSED && (err->prov_errno == INVALID_SERVICE || err->prov_errno == -INVALID_SERVICE);
+    return nobody ? KEEL_ERR_NODE_DEAD : KEEL_ERR_LINK;
+}
+
+void rdma_on_verdict(struct ofi_ep *ep, bool accepted)
+{
+    if (ep->state != EP_CONNECTING)
+        return;
+    if (!accepted) {
+        ofi_ep_lost(ep, KEEL_ERR_AUTH);
+        return;
+    }
+    ofi_ep_set_state(ep, EP_UP);
+    ofi_cm_tell(ofi_tp_of_ep(ep), &ep->connected, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
+}
+
+/* ---- being connected to ---- */
+
+void rdma_on_connreq(struct ofi_tp *tp, struct fi_info *info)
+{
+    struct ofi_ep *ep = tp->hidden < HIDDEN_MAX ? ofi_ep_new(tp, NULL, EP_ACCEPTING) : NULL;
+    if (!ep) {
+        fi_reject(tp->pep, info->handle, NULL, 0);
+        fabric_calls.freeinfo(info);
+        return;
+    }
+    info->tx_attr->size = SEND_QUEUE;
+    info->rx_attr->size = RDMA_CREDITS + RDMA_RESERVE;
+    ep->credits = RDMA_CREDITS;
+    ep->since_ns = clock_now_ns();
+    int rc = ofi_ep_open(ep, info);
+    if (!rc)
+        rc = fi_accept(ep->fid, NULL, 0);
+    if (rc) {
+        log_warn("transport: cannot accept a connection: %s", fabric_calls.strerror(-rc));
+        if (!ep->fid)
+            fi_reject(tp->pep, info->handle, NULL, 0);
+        ofi_ep_discard(ep);
+    } else {
+        ep->hidden = true;
+        tp->hidden++;
+    }
+    fabric_calls.freeinfo(info);
+}
+
+void rdma_on_hello(struct ofi_ep *ep, const void *hello, size_t len)
+{
+    struct ofi_tp *tp = ofi_tp_of_ep(ep);
+    if (!ep->hidden || ep->req || len > TP_HELLO_MAX || ep->state != EP_ACCEPTING)
+        return;
+    struct tp_connreq *req = calloc(1, sizeof *req);
+    if (!req) {
+        ofi_ep_lost(ep, KEEL_ERR_LINK);
+        return;
+    }
+    req->ep = ep;
+    req->len = len;
+    memcpy(req->hello, hello, len);
+    ep->req = req;
+    LIST_INSERT_HEAD(&tp->reqs, req, link);
+    ofi_cm_tell(tp, &req->told, (struct tp_event){.type = TP_CONNREQ, .req = req, .data = req->hello, .len = req->len});
+}
+
+static struct ofi_ep *req_end(struct tp_connreq *req)
+{
+    struct ofi_ep *ep = req->ep;
+    LIST_REMOVE(req, link);
+    free(req);
+    if (ep)
+        ep->req = NULL;
+    return ep;
+}
+
+keel_status rdma_accept(struct ofi_tp *tp, struct tp_connreq *req, void *user, struct tp_ep **out)
+{
+    struct ofi_ep *ep = req_end(req);
+    if (!ep || ep->state != EP_ACCEPTING)
+        return KEEL_ERR_LINK; /* the connector has left */
+    ep->hidden = false;
+    tp->hidden--;
+    ep->base.user = user;
+    rdma_tell(ep, FRAME_ACCEPTED, NULL, 0);
+    if (ep->state == EP_ACCEPTING) {
+        ofi_ep_set_state(ep, EP_UP);
+        ofi_cm_tell(tp, &ep->connected, (struct tp_event){.type = TP_CONNECTED, .ep = &ep->base});
+    }
+    *out = &ep->base;
+    return KEEL_OK;
+}
+
+void rdma_reject(struct ofi_tp *tp, struct tp_connreq *req)
+{
+    struct ofi_ep *ep = req_end(req);
+    (void)tp;
+    if (!ep || ep->state != EP_ACCEPTING)
+        return;
+    ep->since_ns = clock_now_ns();
+    rdma_tell(ep, FRAME_REJECTED, NULL, 0);
+}
+
+/* Who has not said hello in time, or has been rejected and stays. */
+void rdma_guard(struct ofi_tp *tp)
+{
+    if (!tp->hidden)
+        return;
+    uint64_t now = clock_now_ns();
+    struct ofi_ep *ep, *next;
+    for (ep = TAILQ_FIRST(&tp->eps); ep; ep = next) {
+        next = TAILQ_NEXT(ep, all);
+        if (ep->hidden && !ep->req && now - ep->since_ns >= HELLO_MS * KEEL_NS_PER_MS)
+            ofi_ep_destroy(&ep->base);
+    }
+}
